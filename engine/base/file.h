@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files are read whole within a limit, and written whole or not at all (temporary file in the same folder,
+// fsync, rename, fsync of the folder). Tests make the n-th file operation fail (file_fail_at).
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+// The caller frees *data with hr_free; it is NUL-terminated beyond *bytes. READ error when missing or larger
+// than `limit_bytes`.
+HR_MUST_CHECK hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes,
+                                  hr_err *err);
+
+typedef struct file_writer file_writer;
+HR_MUST_CHECK hr_status file_writer_open(const char *path, file_writer **out, hr_err *err);
+HR_MUST_CHECK hr_status file_writer_add(file_writer *w, const void *data, size_t bytes, hr_err *err);
+// Renames into place. Frees w in every case; on failure the old file is still whole and the temporary is gone.
+HR_MUST_CHECK hr_status file_writer_commit(file_writer *w, hr_err *err);
+void file_writer_abandon(file_writer *w); // NULL is fine
+
+// XDG base directories with their defaults; "" when HOME is unset too. `leaf` is appended below headroom/.
+// Nothing is created.
+bool file_xdg(const char *variable, const char *home_default, const char *leaf, char *path, size_t size);
+
+uint64_t file_fail_at(uint64_t nth); // as hr_host_mem_fail_at, over open, write, fsync, rename
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline as the trainer sees it: batches of one epoch after the other, and the held-out set.
+#ifndef DATA_PIPELINE_H
+#define DATA_PIPELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/knobs.h"
+#include "headroom/status.h"
+
+#include "data/stage.h"
+
+typedef struct pipeline pipeline;
+
+typedef struct pipeline_info {
+    char label[64]; // "generated", "CIFAR-10 (cifar-10-binary.tar.gz)": shown wherever results are shown
+    uint32_t height, width, channels, classes;
+    uint64_t train_samples, eval_samples;
+} pipeline_info;
+
+// Opens the source that pipeline.source and pipeline.path name ("auto" with no path: generated) and the chain
+// with pipeline.shuffle, batch.size, batch.remainder, pipeline.prefetch and train.seed. The producer thread runs
+// from here on when prefetch > 0. DATA errors name file and offset.
+HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width,
+                                      uint32_t channels, uint32_t classes, pipeline **out, hr_err *err);
+void pipeline_close(pipeline *p);
+const pipeline_info *pipeline_get_info(const pipeline *p);
+
+// The next training batch; *out is valid until the next call. out->end at the end of an epoch, then the next call
+// begins the next epoch. *wait_ns is how long the caller waited. A partial batch has out->count < batch.size.
+HR_MUST_CHECK hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *err);
+// The held-out samples in file order, `batch` at a time; restarts after out->end.
+HR_MUST_CHECK hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_item *out, hr_err *err);
+
+data_position
+pipeline_position(const pipeline *p); // of what the caller has taken, not of what was prefetched
+HR_MUST_CHECK hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err);
+
+enum { PIPELINE_MAX_STAGES = 8 };
+typedef struct pipeline_stage_info {
+    char name[32];
+    uint64_t host_bytes, peak_host_bytes;
+    uint32_t queue_length, queue_capacity;
+} pipeline_stage_info;
+// Fills out[0..PIPELINE_MAX_STAGES); returns how many there are. Thread-safe.
+uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out);
+
+// Steps of one epoch under batch.size and batch.remainder, and whether the last one is partial, without opening
+// files when `train_samples` is known.
+uint64_t pipeline_steps_per_epoch(uint64_t train_samples, uint32_t batch, const char *remainder);
+
+#endif

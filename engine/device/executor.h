@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor: persistent tensors over an allocator, and one step after the other through a device. The same
+// code plays a plan (no device kernels) and runs: prediction and allocation cannot drift.
+#ifndef DEVICE_EXECUTOR_H
+#define DEVICE_EXECUTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+#include "memory/allocator.h"
+#include "memory/ledger.h"
+#include "program/program.h"
+#include "trace/bus.h"
+
+typedef struct executor executor;
+
+// Where it stopped when memory ran out.
+typedef struct executor_oom {
+    bool happened;
+    uint32_t tensor, instr; // ids in the program at hand; instr HR_NO_ID while building
+    uint64_t requested_bytes;
+    allocator_stats stats;
+    uint64_t by_category[HR_CATEGORY_COUNT];
+} executor_oom;
+
+// `device` and its context may be NULL: a plan. All pointers are borrowed until destroy.
+HR_MUST_CHECK hr_status executor_create(const device_ops *device, void *device_context, allocator *heap,
+                                        trace_bus *bus, executor **out, hr_err *err);
+void executor_destroy(executor *x); // frees the persistent tensors
+
+// Allocates the persistent tensors of `p` in canonical order. Programs attached later share them by name.
+HR_MUST_CHECK hr_status executor_build(executor *x, const program *p, hr_err *err);
+// Makes kernels (when there is a device) and binds p's persistent tensors to the built ones by name. CHECK error
+// when one is missing or of another size. *slot names the program from now on.
+HR_MUST_CHECK hr_status executor_attach(executor *x, const program *p, uint32_t *slot, hr_err *err);
+// Runs (or plays) one step. On any failure every tensor of the step has been freed again.
+HR_MUST_CHECK hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err);
+
+uint64_t executor_address(const executor *x, const char *persistent_name); // 0 when absent
+const ledger *executor_ledger(const executor *x);
+void executor_reset_peak(executor *x);
+const executor_oom *executor_last_oom(const executor *x);
+uint64_t executor_step_floor_bytes(const executor *x); // smallest and largest in_use within the last step
+uint64_t executor_step_peak_bytes(const executor *x);
+uint64_t executor_simulated_ns(const executor *x); // of the last step, on simulated devices
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine: devices, allocators, programs, pipeline and trainer behind commands in and events out.
+//
+//              open ──▶ IDLE ──RUN──▶ RUNNING ──PAUSE──▶ PAUSED ──RUN──▶ RUNNING
+//                         ▲              │ steps done: IDLE                │
+//                         │              ├─ does not fit ──▶ OOM ──KNOB / RUN (rebuild)──▶ RUNNING
+//                         └──────────────┴─ anything else fails ──▶ FAILED ──KNOB──▶ rebuild
+//
+// A step is a transaction and a knob takes effect between two steps. The engine itself has no thread: whoever
+// owns it calls hr_engine_advance, which does one bounded piece of work (a step, an evaluation batch, a build).
+// hr_engine_host (below) is the owner the workbench uses: a thread of its own, reached only through commands and
+// events. All functions on one hr_engine belong to one thread.
+#ifndef HEADROOM_ENGINE_H
+#define HEADROOM_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "headroom/event.h"
+#include "headroom/knobs.h"
+#include "headroom/preset.h"
+#include "headroom/report.h"
+#include "headroom/status.h"
+
+// X(ID, "name")
+#define HR_ENGINE_STATE_MAP(X)                                                                               \
+    X(IDLE, "idle") X(RUNNING, "running") X(PAUSED, "paused") X(OOM, "out of memory") X(FAILED, "failed")
+
+typedef enum hr_engine_state {
+#define X(id, text) HR_ENGINE_##id,
+    HR_ENGINE_STATE_MAP(X)
+#undef X
+        HR_ENGINE_STATE_COUNT
+} hr_engine_state;
+
+const char *hr_engine_state_name(hr_engine_state state);
+
+typedef enum hr_command_kind {
+    HR_COMMAND_RUN,   // count: training steps to do from here; 0: as train.steps says
+    HR_COMMAND_PAUSE, // after the current step
+    HR_COMMAND_KNOB,  // knob, text: takes effect before the next step
+    HR_COMMAND_SAVE,  // text: path; "" is train.save
+    HR_COMMAND_STOP,  // finish the step, save when train.save is set, become IDLE with all steps done
+    HR_COMMAND_QUIT,  // hr_engine_host only: STOP, then end the thread
+} hr_command_kind;
+
+typedef struct hr_command {
+    uint16_t version; // HR_EVENT_VERSION
+    uint16_t kind;    // hr_command_kind
+    uint32_t knob;    // hr_knob_id
+    uint64_t count;
+    char text[HR_KNOB_TEXT_MAX];
+} hr_command;
+
+// Called for every event, in order, on the engine's thread. Lossless. Must not call the engine.
+typedef void (*hr_event_sink)(void *context, const hr_event *event);
+
+typedef struct hr_engine hr_engine;
+
+typedef struct hr_engine_options {
+    bool plan_only; // no arithmetic, no data, no pages: the device's own plan (DESIGN "the plan is the run")
+    hr_event_sink sink;      // may be NULL
+    void *sink_context;      // borrowed until destroy
+    bool instruction_events; // also emit HR_EVENT_INSTRUCTION
+} hr_engine_options;
+
+// Copies what it needs of the preset. Nothing is built until the first advance in RUNNING.
+HR_MUST_CHECK hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs,
+                                         const hr_engine_options *options, hr_engine **out, hr_err *err);
+void hr_engine_destroy(hr_engine *engine);
+
+// Takes one command. KNOB errors leave everything as it was.
+HR_MUST_CHECK hr_status hr_engine_command(hr_engine *engine, const hr_command *command, hr_err *err);
+
+// Does one bounded piece of work. *idle is true when nothing is left to do until a command comes. An
+// out-of-memory or failure is a state, not an error of this call: see hr_engine_error.
+void hr_engine_advance(hr_engine *engine, bool *idle);
+
+hr_engine_state hr_engine_get_state(const hr_engine *engine);
+const hr_err *hr_engine_error(const hr_engine *engine); // of OOM and FAILED; borrowed
+const hr_knobs *hr_engine_knobs(const hr_engine *engine);
+uint64_t hr_engine_steps(const hr_engine *engine);
+// Losses of the last training step, NaN before the first.
+double hr_engine_loss(const hr_engine *engine);
+
+// The whole report of the current counter epoch; the caller deinits it. Works in every state.
+HR_MUST_CHECK hr_status hr_engine_report(hr_engine *engine, hr_report *report, hr_err *err);
+
+// The listing of the current training program (builds it when needed).
+HR_MUST_CHECK hr_status hr_engine_listing(hr_engine *engine, FILE *out, hr_err *err);
+// Every distinct peak of `repeat` one-step plans at batch.size + i mod 16; fills report->plan.
+HR_MUST_CHECK hr_status hr_engine_plan_repeat(hr_engine *engine, uint32_t repeat, hr_report *report,
+                                              hr_err *err);
+
+// What other values of one knob would do: a dry plan of each, nothing else touched.
+typedef struct hr_whatif {
+    char value[32];
+    bool fits;
+    uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
+    uint64_t missing_bytes;
+} hr_whatif;
+// Plans knob := text on a copy of `knobs`. Thread-safe with respect to every engine.
+HR_MUST_CHECK hr_status hr_whatif_plan(const hr_preset *preset, const hr_knobs *knobs, hr_knob_id id,
+                                       const char *text, hr_whatif *out, hr_err *err);
+
+// ---- the engine on a thread of its own ------------------------------------------------------------------------
+
+typedef struct hr_engine_host hr_engine_host;
+
+HR_MUST_CHECK hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs,
+                                             hr_engine_host **out, hr_err *err);
+// Sends QUIT, waits for the thread, frees. NULL is fine.
+void hr_engine_host_stop(hr_engine_host *host);
+// Queues a command; false when the queue (64) is full.
+bool hr_engine_host_send(hr_engine_host *host, const hr_command *command);
+// Takes up to `max` events in order. The ring never blocks the engine: *lost says how many were overwritten
+// since the last call; absolute counters in every event let a reader recover.
+size_t hr_engine_host_events(hr_engine_host *host, hr_event *out, size_t max, uint64_t *lost);
+// Readable when events wait. Read it (8 bytes) before hr_engine_host_events.
+int hr_engine_host_event_fd(const hr_engine_host *host);
+// A copy of the newest report (made by the engine between steps, at most 4 a second); false when none is newer
+// than *version. The caller deinits it.
+bool hr_engine_host_report(hr_engine_host *host, uint64_t *version, hr_report *report);
+// The newest error sentence of OOM or FAILED or a refused command; false when none is newer than *version.
+bool hr_engine_host_error(hr_engine_host *host, uint64_t *version, hr_err *err);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one event stream. Flat, versioned, pointer-free records; workbench, exporters, diagnosis, lesson checks
+// and tests read these and nothing else.
+#ifndef HEADROOM_EVENT_H
+#define HEADROOM_EVENT_H
+
+#include <stdint.h>
+
+#include "headroom/category.h"
+
+enum { HR_EVENT_VERSION = 1, HR_EVENT_TEXT_MAX = 64, HR_NO_ID = UINT32_MAX };
+
+// X(NAME, "name in traces", what it carries)
+#define HR_EVENT_MAP(X)                                                                                      \
+    X(NONE, "none")                                                                                          \
+    X(ALLOC, "alloc")   /* memory */                                                                         \
+    X(FREE, "free")     /* memory */                                                                         \
+    X(GROW, "grow")     /* memory: a region came from the backing */                                         \
+    X(SHRINK, "shrink") /* memory: a region went back */                                                     \
+    X(OOM, "oom")       /* memory: requested; free bytes in `in_use`'s place are pool − in_use */          \
+    X(INSTRUCTION, "instruction") /* instr begins; only with an instruction sink attached */                 \
+    X(BUILD, "build")             /* a program was built: a new counter epoch; text = why */                 \
+    X(STEP, "step")               /* step: a training step ended */                                          \
+    X(EVAL, "eval")               /* step: an evaluation ended; loss and accuracy */                         \
+    X(EPOCH, "epoch")             /* step: an epoch of data ended; count = epoch */                          \
+    X(STATE, "state")             /* count = hr_engine_state; text = why */                                  \
+    X(KNOB, "knob")               /* count = hr_knob_id; text = new value */                                 \
+    X(SAVED, "saved")             /* a save was written; text = file name */                                 \
+    X(PIPELINE, "pipeline")       /* stage: one per stage at step end */                                     \
+    X(LOG, "log")                 /* text */
+
+typedef enum hr_event_kind {
+#define X(name, text) HR_EVENT_##name,
+    HR_EVENT_MAP(X)
+#undef X
+        HR_EVENT_COUNT
+} hr_event_kind;
+
+typedef struct hr_event_memory {
+    uint64_t address;
+    uint64_t requested_bytes;
+    uint64_t allocated_bytes;    // of the chunk, the region, or 0 for OOM
+    uint64_t in_use_bytes;       // absolute, after the event
+    uint64_t pool_bytes;         // absolute, after the event
+    uint64_t largest_free_bytes; // OOM only; 0 elsewhere
+    uint32_t tensor;             // id in the current program, or HR_NO_ID
+    uint32_t stream;
+} hr_event_memory;
+
+typedef struct hr_event_step {
+    double loss;          // mean over the step's (or evaluation's) samples
+    double accuracy;      // fraction; NaN where not measured
+    uint64_t duration_ns; // of the step; simulated on the plan device
+    uint64_t wait_ns;     // of duration_ns, waiting for the pipeline
+    uint64_t samples;
+    uint64_t peak_in_use_bytes;  // within this step
+    uint64_t floor_in_use_bytes; // smallest within this step
+    uint32_t count;              // epoch index, evaluation index
+    uint32_t reserved;
+} hr_event_step;
+
+typedef struct hr_event_stage {
+    uint64_t host_bytes;
+    uint32_t queue_length;
+    uint32_t queue_capacity;
+    char name[32];
+} hr_event_stage;
+
+typedef struct hr_event {
+    uint16_t version;
+    uint8_t kind;     // hr_event_kind
+    uint8_t category; // hr_category of the tensor
+    uint8_t phase;    // hr_phase
+    uint8_t device;
+    uint16_t reserved;
+    uint32_t step;    // training steps completed before this event
+    uint32_t instr;   // index in the current program, or HR_NO_ID
+    uint64_t seq;     // 0, 1, 2 … without gaps at the producer
+    uint64_t time_ns; // monotonic; simulated on the plan device
+    union {
+        hr_event_memory memory;
+        hr_event_step step;
+        hr_event_stage stage;
+        struct {
+            uint64_t count;
+            char text[HR_EVENT_TEXT_MAX - 8];
+        } note;
+    } u;
+} hr_event;
+
+_Static_assert(sizeof(hr_event) == 96, "an event is 96 bytes on every machine");
+
+const char *hr_event_name(hr_event_kind kind);
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The knob table: every setting is one row, and YAML keys, --set, Lua fields, widgets, completion, help and the
+// JSON schema are generated from it. Beside the rows stand the constraints between them.
+#ifndef HEADROOM_KNOBS_H
+#define HEADROOM_KNOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+// X(ID, "group.key"): the enum only; the rows with type, range, default and help stand in engine/knobs/table.c.
+#define HR_KNOB_MAP(X)                                                                                       \
+    X(DEVICE_KIND, "device.kind")                                                                            \
+    X(DEVICE_CARD, "device.card")                                                                            \
+    X(DEVICE_VRAM, "device.vram")                                                                            \
+    X(ALLOCATOR_KIND, "allocator.kind")                                                                      \
+    X(ALLOCATOR_GROWTH, "allocator.growth")                                                                  \
+    X(ALLOCATOR_FRACTION, "allocator.fraction")                                                              \
+    X(ALLOCATOR_GARBAGE_COLLECTION, "allocator.garbage_collection")                                          \
+    X(BATCH_SIZE, "batch.size")                                                                              \
+    X(BATCH_REMAINDER, "batch.remainder")                                                                    \
+    X(PRECISION_POLICY, "precision.policy")                                                                  \
+    X(EXECUTION_MODE, "execution.mode")                                                                      \
+    X(EXECUTION_LAYOUT, "execution.layout")                                                                  \
+    X(OPTIMIZER_KIND, "optimizer.kind")                                                                      \
+    X(OPTIMIZER_LEARNING_RATE, "optimizer.learning_rate")                                                    \
+    X(OPTIMIZER_MOMENTUM, "optimizer.momentum")                                                              \
+    X(WORKSPACE_LIMIT, "workspace.limit")                                                                    \
+    X(THREADS_COUNT, "threads.count")                                                                        \
+    X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
+    X(PIPELINE_PATH, "pipeline.path")                                                                        \
+    X(PIPELINE_SHUFFLE, "pipeline.shuffle")                                                                  \
+    X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
+    X(TRAIN_STEPS, "train.steps")                                                                            \
+    X(TRAIN_SEED, "train.seed")                                                                              \
+    X(TRAIN_SAVE, "train.save")                                                                              \
+    X(TRAIN_SAVE_EVERY, "train.save_every")                                                                  \
+    X(TRAIN_RESUME, "train.resume")
+
+typedef enum hr_knob_id {
+#define X(id, key) HR_KNOB_##id,
+    HR_KNOB_MAP(X)
+#undef X
+        HR_KNOB_COUNT
+} hr_knob_id;
+
+typedef enum hr_knob_type {
+    HR_KNOB_INT,
+    HR_KNOB_REAL,
+    HR_KNOB_BYTES,
+    HR_KNOB_CHOICE, // value.integer is the index into row.choices; `on`/`off` is the choice {"off","on"}
+    HR_KNOB_TEXT,
+} hr_knob_type;
+
+enum { HR_KNOB_TEXT_MAX = 256, HR_KNOB_CHOICES_MAX = 8 };
+
+// Flat on purpose: a set of knobs is copied, stored for undo, and sent in a command.
+typedef struct hr_knob_value {
+    bool set; // false: the row's default (for DEVICE_VRAM and WORKSPACE_LIMIT: none)
+    union {
+        int64_t integer;
+        double real;
+        uint64_t bytes;
+    } u;
+    char text[HR_KNOB_TEXT_MAX]; // HR_KNOB_TEXT only
+} hr_knob_value;
+
+typedef struct hr_knobs {
+    hr_knob_value value[HR_KNOB_COUNT];
+} hr_knobs;
+
+typedef struct hr_knob_row {
+    hr_knob_id id;
+    const char *key; // "batch.size"
+    hr_knob_type type;
+    const char *unit;                             // "samples", "B", "" …
+    double min, max;                              // INT, REAL, BYTES; inclusive
+    const char *choices[HR_KNOB_CHOICES_MAX + 1]; // CHOICE; NULL-terminated
+    const char *preset_default;                   // as typed; "" means unset
+    bool hot;                                     // may change between steps without a rebuild
+    const char *line;                             // one line of help
+    const char *explanation;                      // a paragraph
+    const char *applies;                          // sentence: when it applies; NULL always
+} hr_knob_row;
+
+const hr_knob_row *hr_knob_rows(size_t *count); // indexed by hr_knob_id
+// NULL when unknown; *suggestion (may be NULL) is then the nearest key or NULL.
+const hr_knob_row *hr_knob_find(const char *key, const char **suggestion);
+
+void hr_knobs_init(hr_knobs *knobs); // every row at its default
+// Parses `text` as the row's type and stores it. KNOB error with range or choices otherwise; nothing changed.
+HR_MUST_CHECK hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);
+// "key=value", as after --set.
+HR_MUST_CHECK hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err);
+// The value as it would be typed. Returns text.
+const char *hr_knob_format(const hr_knobs *knobs, hr_knob_id id, char text[HR_KNOB_TEXT_MAX]);
+
+int64_t hr_knob_int(const hr_knobs *knobs, hr_knob_id id);
+double hr_knob_real(const hr_knobs *knobs, hr_knob_id id);
+uint64_t hr_knob_bytes(const hr_knobs *knobs, hr_knob_id id, uint64_t when_unset);
+const char *hr_knob_text(const hr_knobs *knobs,
+                         hr_knob_id id); // TEXT value, or the CHOICE's word; "" when unset
+bool hr_knob_is(const hr_knobs *knobs, hr_knob_id id, const char *choice);
+bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id);
+
+// One row of the constraints between knobs.
+typedef struct hr_constraint {
+    bool (*broken)(const hr_knobs *knobs);
+    const char *reason;  // whole sentence
+    hr_knob_id turn;     // the knob to change
+    const char *attempt; // "-s precision.policy=float32"
+} hr_constraint;
+
+const hr_constraint *hr_constraints(size_t *count);
+// CONSTRAINT error with the first broken one's reason and knob.
+HR_MUST_CHECK hr_status hr_knobs_validate(const hr_knobs *knobs, hr_err *err);
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A preset: a model and a set of knobs, read from YAML, with `extends` resolved and every error of the file
+// reported in one go.
+#ifndef HEADROOM_PRESET_H
+#define HEADROOM_PRESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "headroom/knobs.h"
+#include "headroom/status.h"
+
+typedef struct hr_preset hr_preset;
+
+// Where a value of a preset came from, for `config show --origin`.
+typedef struct hr_origin {
+    char file[HR_KNOB_TEXT_MAX]; // "" for the table's default
+    unsigned line, column;       // 1-based; 0: none
+} hr_origin;
+
+// Opens PRESET: a name is searched in $XDG_DATA_HOME/headroom/presets, $HEADROOM_DATA, beside the program
+// (hr_preset_search_beside) and the install prefix, each with its `models/` and `articles/` folders; a word with
+// '/' or ending in ".yaml" is a path. Errors carry every problem of the file, one a line, as
+// "file:line:column: sentence" with the source line and a caret: in *problems (caller frees with
+// hr_preset_problems_free), and the first of them in *err.
+HR_MUST_CHECK hr_status hr_preset_open(const char *preset, bool trust, hr_preset **out, char **problems,
+                                       hr_err *err);
+void hr_preset_problems_free(char *problems);
+void hr_preset_close(hr_preset *preset);
+
+const char *hr_preset_name(const hr_preset *preset);
+const hr_knobs *hr_preset_knobs(const hr_preset *preset);
+const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id);
+
+// The folder of the running program, set once by main; presets are searched in `dir`/presets and above.
+void hr_preset_search_beside(const char *dir);
+
+typedef struct hr_preset_entry {
+    char name[64];
+    char title[128]; // the `title:` line of the file
+    char folder[16]; // "", "models", "articles", "cards"
+} hr_preset_entry;
+// Lists what can be opened by name, sorted; the caller frees *entries with hr_preset_list_free.
+HR_MUST_CHECK hr_status hr_preset_list(const char *folder, hr_preset_entry **entries, size_t *count,
+                                       hr_err *err);
+void hr_preset_list_free(hr_preset_entry *entries);
+
+#endif

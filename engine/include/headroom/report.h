@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan or a run has to say: one struct, the same for both. JSON "headroom.report/1" is printed from it.
+#ifndef HEADROOM_REPORT_H
+#define HEADROOM_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/category.h"
+#include "headroom/status.h"
+
+enum { HR_NAME_MAX = 96, HR_SHAPE_TEXT_MAX = 64, HR_SHA256_TEXT_MAX = 65 };
+
+// "does not apply" for integers; NaN for doubles. JSON prints null for both.
+#define HR_NONE UINT64_MAX
+
+typedef struct hr_report_layer {
+    char name[HR_NAME_MAX];
+    char kind[32];
+    char output_shape[HR_SHAPE_TEXT_MAX]; // per sample: "30x30x32"
+    uint64_t parameters;
+} hr_report_layer;
+
+typedef struct hr_report_tensor {
+    char name[HR_NAME_MAX];
+    hr_category category;
+    char dtype[12];
+    char shape[HR_SHAPE_TEXT_MAX];
+    uint64_t bytes; // requested
+} hr_report_tensor;
+
+typedef struct hr_report_memory {
+    uint64_t limit_bytes;
+    uint64_t peak_pool_bytes;
+    uint64_t peak_in_use_bytes;
+    uint64_t peak_requested_bytes;
+    uint64_t waste_bytes; // in_use − requested at the peak
+    uint64_t saved_for_backward_bytes;
+    uint64_t library_saved_bytes;
+    uint64_t static_bytes;
+    uint64_t largest_free_bytes; // at the peak
+    double fragmentation;        // at the peak
+    uint64_t heap_hash;          // at the last step boundary
+    struct {
+        uint32_t instruction;
+        char name[HR_NAME_MAX];
+        hr_phase phase;
+        uint64_t by_category[HR_CATEGORY_COUNT]; // requested bytes
+        hr_report_tensor *tensors;               // largest first
+        size_t tensor_count;
+    } at_peak;
+} hr_report_memory;
+
+// X(ID, "name")
+#define HR_OOM_CAUSE_MAP(X)                                                                                  \
+    X(NONE, "none")                                                                                          \
+    X(CAPACITY, "capacity") X(FRAGMENTATION, "fragmentation") X(ROUNDING, "rounding") X(OUTSIDE, "outside")  \
+        X(LIMIT, "limit")
+
+typedef enum hr_oom_cause {
+#define X(id, text) HR_OOM_##id,
+    HR_OOM_CAUSE_MAP(X)
+#undef X
+        HR_OOM_CAUSE_COUNT
+} hr_oom_cause;
+
+const char *hr_oom_cause_name(hr_oom_cause cause);
+
+typedef struct hr_report_oom {
+    hr_oom_cause cause; // HR_OOM_NONE: there was none
+    char tensor[HR_NAME_MAX];
+    uint32_t instruction; // index in the program, HR_NO_ID while building
+    char instruction_name[HR_NAME_MAX];
+    uint64_t requested_bytes;
+    uint64_t free_bytes;         // what the allocator could still have handed out: limit − in_use
+    uint64_t largest_free_bytes; // the largest piece of it in one piece
+    uint64_t in_use_bytes, pool_bytes, limit_bytes;
+    uint64_t by_category[HR_CATEGORY_COUNT];
+    char sentence[256]; // the verdict in words, with the numbers
+    char attempt[256];  // the knob to turn
+} hr_report_oom;
+
+typedef struct hr_report {
+    char preset[64];
+    struct {
+        char kind[16], card[48], isa[32];
+        uint32_t threads;
+        bool simulated;
+    } device;
+    struct {
+        uint64_t parameters, trainable_parameters;
+        hr_report_layer *layers;
+        size_t layer_count;
+    } model;
+    struct {
+        uint32_t instructions;
+        uint64_t flops;
+        double seconds; // median of the training steps
+        bool measured;
+    } step;
+    hr_report_memory memory;
+    struct {
+        uint64_t peak_in_use_bytes, peak_requested_bytes; // HR_NONE when no evaluation ran
+    } evaluation;
+    struct {
+        uint64_t process_bytes, others_bytes; // HR_NONE without a card
+    } driver;
+    uint64_t h2d_bytes_per_step;
+    struct {
+        uint64_t peak_bytes;
+        struct {
+            char name[32];
+            uint64_t peak_bytes;
+        } stages[8];
+        size_t stage_count;
+    } host;
+    struct {
+        uint64_t steps, updates;
+        double examples_per_second, loss_first, loss_last, eval_accuracy;
+        char weights_sha256[HR_SHA256_TEXT_MAX]; // "" when nothing was trained
+        char data[64];                           // "generated", "cifar10", "mnist"
+    } train;
+    struct {
+        double seconds_median, seconds_max;
+        uint64_t distinct_peaks;
+    } plan; // --repeat; seconds NaN elsewhere
+    hr_report_oom oom;
+} hr_report;
+
+// Frees what the report points to and zeroes it. NULL is fine.
+void hr_report_deinit(hr_report *report);
+
+#endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one allocator interface over a backing. Allocators are bookkeeping: they never touch the memory itself.
+//
+//   requested ≤ in_use ≤ pool ≤ limit
+//
+// Deterministic: the same requests on the same backing give the same addresses. Not thread-safe.
+#ifndef MEMORY_ALLOCATOR_H
+#define MEMORY_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+#include "memory/backing.h"
+#include "trace/bus.h"
+
+typedef struct allocator allocator;
+
+typedef struct allocator_stats {
+    uint64_t requested_bytes, in_use_bytes, pool_bytes, limit_bytes;
+    uint64_t peak_in_use_bytes, peak_pool_bytes, peak_requested_bytes;
+    uint64_t largest_allocation_bytes;
+    uint64_t largest_free_bytes; // 0 when nothing is free in the pool
+    uint64_t allocations;        // served since creation or the last clear
+    double fragmentation;        // 1 − largest_free / (pool − in_use); 0 when nothing is free
+} allocator_stats;
+
+// One chunk of the heap, as the walk sees it.
+typedef struct heap_chunk {
+    uint64_t address, size_bytes, requested_bytes; // requested 0 when free
+    uint64_t region_address, region_bytes;
+    uint64_t allocation_id; // 1, 2, 3 …; 0 when free
+    uint32_t tensor;        // tag of the allocation, HR_NO_ID when free
+    bool in_use;
+} heap_chunk;
+
+typedef bool (*heap_visitor)(void *context, const heap_chunk *chunk); // false stops the walk
+
+typedef struct allocator_ops {
+    const char *name; // "bfc"
+    // 0 when it cannot be served; then nothing has changed except regions that were given back and taken again.
+    uint64_t (*alloc)(allocator *a, uint64_t bytes, uint32_t tensor);
+    void (*free)(allocator *a, uint64_t address);
+    void (*stats)(const allocator *a, allocator_stats *out);
+    void (*clear_peaks)(allocator *a);
+    void (*walk)(const allocator *a, heap_visitor visit, void *context); // by region, by address
+    uint64_t (*hash)(
+        const allocator *a);       // of every chunk's offset, size and use: equal heaps have equal hashes
+    void (*destroy)(allocator *a); // gives every region back; leaves the backing open
+} allocator_ops;
+
+struct allocator {
+    const allocator_ops *ops;
+    backing *source; // borrowed until destroy
+    trace_bus *bus;  // borrowed; NULL: nobody listens
+};
+
+typedef struct allocator_config {
+    const char *kind; // "bfc", the word of allocator.kind
+    uint64_t limit_bytes;
+    bool growth;             // regions double from 2 MiB; off: one region of the whole limit
+    bool garbage_collection; // wholly free regions go back before a request fails
+} allocator_config;
+
+// The allocator that `kind` names, over `source`, never holding more than the limit.
+HR_MUST_CHECK hr_status allocator_create(const allocator_config *config, backing *source, trace_bus *bus,
+                                         allocator **out, hr_err *err);
+void allocator_destroy(allocator *a); // NULL is fine
+
+// 0 bytes give *address = 0 and are not counted. OOM error with needed, free and largest hole otherwise; an
+// HR_EVENT_OOM has then been emitted.
+HR_MUST_CHECK hr_status allocator_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address,
+                                        hr_err *err);
+void allocator_free(allocator *a, uint64_t address); // 0 is fine
+allocator_stats allocator_get_stats(const allocator *a);
+
+// Independent checker over the walk: regions are tiled without gap or overlap, no two free neighbours in one
+// region, sums equal the counters. CHECK error names the first offence.
+HR_MUST_CHECK hr_status allocator_check(const allocator *a, hr_err *err);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where an allocator's regions come from: host pages, a card's driver, mapped pieces, or pure numbers.
+// Not thread-safe: the engine's thread only.
+#ifndef MEMORY_BACKING_H
+#define MEMORY_BACKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+typedef struct backing {
+    void *context;
+    uint64_t granularity_bytes; // of what is taken from the driver
+    uint64_t alignment_bytes;   // of every address it gives
+    bool coalesces;             // a new range may start at the end of an older one and be joined to it
+    // A range of `bytes`; 0 when the backing refuses. Address 0 is never given out.
+    uint64_t (*take)(void *context, uint64_t bytes);
+    void (*give_back)(void *context, uint64_t address, uint64_t bytes);
+    void (*close)(void *context);
+} backing;
+
+// Pure numbers, from 1 << 40 upwards, never coalescing. `capacity_bytes` is what it can hold at once.
+HR_MUST_CHECK hr_status backing_numbers_open(uint64_t capacity_bytes, uint64_t granularity_bytes,
+                                             backing *out, hr_err *err);
+// Host pages: address space of `capacity_bytes` is reserved at once, pages are committed as ranges are taken and
+// given back to the kernel when they are returned. Ranges are 4 KiB granular, addresses are real pointers.
+// HOST_LIMIT error when the address space or the memory is not to be had.
+HR_MUST_CHECK hr_status backing_pages_open(uint64_t capacity_bytes, backing *out, hr_err *err);
+void backing_close(backing *b);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model: named layers, expanded into operations over parameters and values, with shapes per sample.
+//
+// Values carry shapes with dim[0] = 1 for the batch; whoever builds a program for batch N multiplies dim[0] of
+// every `batched` value by N. Parameters are in canonical order: layer by layer, as the layer declares them.
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/category.h"
+#include "headroom/preset.h"
+#include "headroom/status.h"
+
+#include "ops/op.h"
+
+typedef enum model_init {
+    MODEL_INIT_ZEROS,
+    MODEL_INIT_ONES,
+    MODEL_INIT_GLOROT_UNIFORM,
+    MODEL_INIT_HE_UNIFORM
+} model_init;
+
+typedef struct model_param {
+    const char *name; // "conv1/weights"
+    hr_shape shape;
+    hr_category category; // WEIGHTS, or STATE (running statistics)
+    bool trainable;
+    model_init init;
+    uint64_t fan_in, fan_out;
+    uint32_t layer;
+} model_param;
+
+typedef struct model_value {
+    const char *name; // "conv1/out"
+    hr_shape shape;
+    hr_dtype dtype;
+    bool batched;
+    uint32_t layer;
+} model_value;
+
+typedef struct model_ref {
+    bool is_param;
+    uint32_t index;
+} model_ref;
+
+typedef struct model_node {
+    hr_op op;
+    op_attr attr;
+    uint32_t layer;
+    uint32_t in_count, out_count;
+    model_ref in[OP_MAX_IN];
+    uint32_t out[OP_MAX_OUT]; // values
+} model_node;
+
+typedef struct model_layer {
+    const char *name;
+    const char *kind;
+    uint32_t output; // value
+    uint64_t parameters;
+} model_layer;
+
+typedef struct hr_model {
+    const char *name;
+    uint32_t input, labels, logits, probs, loss; // values; input and labels are batched
+    uint32_t classes;
+    const model_param *params;
+    const model_value *values;
+    const model_node *nodes; // forward, in program order; the last one is the loss
+    const model_layer *layers;
+    uint32_t param_count, value_count, node_count, layer_count;
+    uint64_t parameters, trainable_parameters;
+} hr_model;
+
+// Reads the preset's model. Every problem is reported into the preset's file with line and column; MODEL error
+// with the first. *problems as in hr_preset_open; may be NULL.
+HR_MUST_CHECK hr_status model_create(const hr_preset *preset, hr_model **out, char **problems, hr_err *err);
+void model_destroy(hr_model *model);
+
+// Writes the seeded initial values of parameter `index` (float32, plain layout) to values[0..elements).
+// Philox(seed, "init/" + name, element): the same on every machine and thread count.
+void model_init_param(const hr_model *model, uint32_t index, uint64_t seed, float *values);
+
+#endif

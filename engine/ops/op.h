@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations: one row per operation with its operands, shapes, gradient, what the eager tape keeps, cost and
+// in-place rule. The rows are data; autodiff, liveness, devices and listing read them. A new operation is a row
+// here (in its family's file), a shape function, and a kernel in each device.
+//
+// Letters: N batch, H W image, C channels in, F channels out, I O features in and out, K classes.
+// Images are NHWC, convolution weights HWIO [kh, kw, C/groups, F] (depthwise: groups = C, [kh, kw, 1, C*mult]),
+// dense weights [I, O].
+#ifndef OPS_OP_H
+#define OPS_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+// X(ID, "name in listings")
+//                      operands: inputs → outputs ([] optional; = updated in place, same tensor on both sides)
+#define HR_OP_MAP(X)                                                                                           \
+    X(ALLOC, "alloc")     /* → t: takes t's bytes from the allocator */                                      \
+    X(FREE, "free")       /* t → : gives them back */                                                        \
+    X(INPUT, "input")     /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                    \
+    X(READ, "read")       /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                \
+    X(REORDER, "reorder") /* t → t': another layout of the same values (attr.peer) */                        \
+    X(RESHAPE, "reshape") /* x → y: a view, no bytes move */                                                 \
+    X(CONV2D, "conv2d")   /* x[N,H,W,C], w, [b[F]] → y[N,H',W',F]; attr.act */                               \
+    X(CONV2D_BWD_DATA, "conv2d_bwd_data")       /* dy, w → dx */                                             \
+    X(CONV2D_BWD_WEIGHTS, "conv2d_bwd_weights") /* x, dy → dw, [db] */                                       \
+    X(DENSE, "dense")                           /* x[N,I], w[I,O], [b[O]] → y[N,O]; attr.act */              \
+    X(DENSE_BWD_DATA, "dense_bwd_data")         /* dy, w → dx */                                             \
+    X(DENSE_BWD_WEIGHTS, "dense_bwd_weights")   /* x, dy → dw, [db] */                                       \
+    X(BATCH_NORM, "batch_norm") /* x, gamma, beta, =mean, =var → y, saved mean[C], saved var[C]; the       \
+                                     saved variance is the biased one; running = (1-m)*running + m*batch,    \
+                                     with the unbiased variance, m = attr.momentum; attr.epsilon, attr.act */ \
+    X(BATCH_NORM_EVAL, "batch_norm_eval") /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */        \
+    X(BATCH_NORM_BWD, "batch_norm_bwd")   /* x, dy, gamma, saved mean, saved var → dx, dgamma, dbeta */      \
+    X(RELU, "relu")                       /* x → y */                                                        \
+    X(RELU_BWD, "relu_bwd")               /* y, dy → dx: dy where y > 0 */                                   \
+    X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */   \
+    X(MAX_POOL_BWD, "max_pool_bwd") /* x, y, dy → dx: dy to the first place in the window that equals y */   \
+    X(MAX_POOL_BWD_INDEX, "max_pool_bwd_index")   /* index, dy → dx */                                       \
+    X(GLOBAL_AVG_POOL, "global_avg_pool")         /* x[N,H,W,C] → y[N,C] */                                  \
+    X(GLOBAL_AVG_POOL_BWD, "global_avg_pool_bwd") /* dy → dx */                                              \
+    X(ADD, "add")                                 /* a, b → y; attr.act */                                   \
+    X(SOFTMAX_XENT,                                                                                            \
+      "softmax_cross_entropy") /* logits[N,K], labels[N] → probs[N,K], loss[1] (mean over N) */              \
+    X(SOFTMAX_XENT_BWD, "softmax_cross_entropy_bwd") /* probs, labels → dlogits = (p − onehot)/N */        \
+    X(ACCURACY, "accuracy") /* logits, labels → correct[1] i32: arg max (first of ties) equals label */      \
+    X(SGD, "sgd")           /* =w, g: w −= lr*g */                                                           \
+    X(MOMENTUM, "momentum") /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                                  \
+    X(ADAM, "adam")         /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
+                                     m += (g−m)(1−b1); v += (g²−v)(1−b2); w −= lr_t*m/(sqrt(v)+eps) */
+
+typedef enum hr_op {
+#define X(id, text) HR_OP_##id,
+    HR_OP_MAP(X)
+#undef X
+        HR_OP_COUNT
+} hr_op;
+
+typedef enum hr_dtype { HR_F32, HR_F64, HR_I32, HR_U8, HR_DTYPE_COUNT } hr_dtype;
+
+// PLAIN is row-major in the order of the shape. BLOCKED is the library's nChw16c over a logical NHWC shape
+// (channels padded to 16). LIBRARY is opaque: only bytes are known here.
+typedef enum hr_layout { HR_LAYOUT_PLAIN, HR_LAYOUT_BLOCKED, HR_LAYOUT_LIBRARY } hr_layout;
+
+typedef enum hr_act { HR_ACT_NONE, HR_ACT_RELU } hr_act;
+
+enum { OP_MAX_RANK = 5, OP_MAX_IN = 6, OP_MAX_OUT = 3, OP_MAX_GRADS = 3, OP_BLOCK_CHANNELS = 16 };
+
+typedef struct hr_shape {
+    uint32_t rank;
+    uint32_t reserved;
+    int64_t dim[OP_MAX_RANK]; // zero beyond rank
+} hr_shape;
+
+// Attributes of every operation, flat so that they can be hashed and compared with memcmp (zero-initialise).
+typedef struct op_attr {
+    int32_t kernel_h, kernel_w, stride_h, stride_w;
+    int32_t pad_top, pad_left, pad_bottom, pad_right;
+    int32_t groups;        // convolution; 1 = dense
+    int32_t act;           // hr_act fused behind the operation
+    int32_t slot;          // INPUT, READ
+    uint32_t peer;         // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
+    uint32_t peer_operand; // REORDER: operand of the peer; 0x80 | k for output k
+    uint32_t reserved;
+    double epsilon, momentum; // BATCH_NORM, MOMENTUM
+    double beta1, beta2;      // ADAM
+} op_attr;
+
+typedef struct op_operand {
+    hr_shape shape;
+    uint32_t dtype;  // hr_dtype
+    uint32_t layout; // hr_layout
+} op_operand;
+
+// One operation with everything that its cost, support and workspace depend on. Flat; zero-initialise.
+typedef struct op_query {
+    uint32_t op; // hr_op
+    uint16_t in_count, out_count;
+    op_attr attr;
+    op_operand in[OP_MAX_IN], out[OP_MAX_OUT];
+} op_query;
+
+typedef enum op_source { OP_SRC_IN, OP_SRC_OUT, OP_SRC_GRAD } op_source; // of the forward instruction
+
+typedef struct op_grad_operand {
+    uint8_t source; // op_source
+    uint8_t index;
+} op_grad_operand;
+
+// One backward instruction: it is emitted when any input named in `result` needs a gradient.
+typedef struct op_grad {
+    hr_op op;
+    uint8_t when_outputs; // only when the forward instruction has this many outputs; 0: always
+    uint8_t operand_count, result_count;
+    op_grad_operand operand[OP_MAX_IN];
+    uint8_t result[OP_MAX_OUT]; // forward input whose gradient this output is
+} op_grad;
+
+typedef struct op_row {
+    const char *name;
+    uint8_t min_in, max_in, min_out, max_out;
+    // Fills shape and dtype of every output from the inputs; NULL for backward, update and movement rows, whose
+    // outputs have the shape of what they are the gradient or copy of. MODEL errors name what does not match.
+    hr_status (*shape)(const op_attr *attr, const op_operand *in, size_t in_count, op_operand *out,
+                       size_t out_count, hr_err *err);
+    uint64_t (*flops)(const op_query *q); // NULL: one per output element
+    int8_t in_place;                      // output 0 may take the storage of this input; -1 none
+    bool view;                            // output 0 is the storage of input 0
+    bool passes_gradient;                 // the gradient of every input is the gradient of output 0 itself
+    uint8_t keep_in, keep_out; // bit k: the eager tape keeps input / output k (reference tensorflow.md D3)
+    uint8_t grad_count;
+    op_grad grad[OP_MAX_GRADS];
+} op_row;
+
+const op_row *op_row_of(hr_op op); // never NULL
+const char *op_name(hr_op op);
+
+uint64_t dtype_bytes(hr_dtype dtype);
+const char *dtype_name(hr_dtype dtype); // "float32"
+const char *layout_name(hr_layout layout);
+
+hr_shape shape_of(uint32_t rank, const int64_t *dim);
+bool shape_equal(const hr_shape *a, const hr_shape *b);
+// Product of the dimensions; false on overflow or a dimension below 1.
+bool shape_elements(const hr_shape *shape, uint64_t *elements);
+// Bytes of a PLAIN or BLOCKED tensor; *padding_bytes is what BLOCKED adds. False on overflow.
+bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes);
+// "128x30x30x32". Returns text.
+const char *shape_text(const hr_shape *shape, char *text, size_t size);
+
+uint64_t op_flops(const op_query *q);
+uint64_t op_bytes_moved(const op_query *q); // operands read and written once
+
+#endif

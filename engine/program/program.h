@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step program: one training step (or one evaluation batch) as a flat list of instructions, with every
+// tensor's allocation and release written out.
+//
+//   persistent tensors (weights, state, optimizer slots, input slots) are allocated once at build, in the order
+//   of their ids; every other tensor lives from its `alloc` to its `free` inside the list.
+//   Tensors that share storage (views, in-place results) name the owner in `storage`; only owners are allocated.
+//
+// A program is immutable once compiled and may be read by any thread.
+#ifndef PROGRAM_PROGRAM_H
+#define PROGRAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "headroom/category.h"
+#include "headroom/status.h"
+
+#include "ops/op.h"
+
+typedef enum hr_lane { HR_LANE_COMPUTE, HR_LANE_H2D, HR_LANE_D2H } hr_lane;
+
+typedef struct tensor {
+    const char *name; // "conv1/weights:grad"; lives as long as the program
+    hr_shape shape;
+    hr_dtype dtype;
+    hr_layout layout;
+    hr_category category;
+    uint64_t bytes; // requested, padding included
+    uint64_t padding_bytes;
+    uint32_t storage; // tensor that owns the bytes; its own id when it does
+    uint32_t layer;   // index into the model's layers, HR_NO_ID
+    uint32_t param;   // index into the model's params for weights, gradients, slots; HR_NO_ID
+    uint8_t device;
+    bool persistent;
+    bool saved; // kept from forward to backward
+} tensor;
+
+typedef struct instr {
+    uint32_t id; // stable while passes insert and remove
+    hr_op op;
+    op_attr attr;
+    uint32_t in[OP_MAX_IN], out[OP_MAX_OUT]; // tensor ids
+    uint8_t in_count, out_count;
+    uint8_t phase, lane; // hr_phase, hr_lane
+    uint8_t device;
+    uint32_t layer;     // HR_NO_ID
+    uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
+    uint64_t flops, bytes_moved;
+} instr;
+
+typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE } program_mode;
+
+typedef struct program {
+    program_mode mode;
+    uint32_t batch; // samples of this program's step
+    const tensor *tensors;
+    const instr *instrs;
+    uint32_t tensor_count, instr_count;
+    uint32_t persistent_count; // tensors [0, persistent_count) are the persistent ones, in canonical order
+    uint32_t next_instr_id;
+    uint64_t flops;
+    uint64_t h2d_bytes;
+    uint64_t saved_for_backward_bytes, library_saved_bytes, static_bytes;
+    void *owner; // private
+} program;
+
+// The operation of an instruction as a query (for targets, cost and tests). `out` is zeroed first.
+void program_query(const program *p, const instr *i, op_query *out);
+// "conv1/conv2d_bwd_weights": layer and operation. Returns text.
+const char *program_instr_name(const program *p, const instr *i, char *text, size_t size);
+// Prints the listing that people read.
+void program_print(const program *p, FILE *out);
+
+// Independent checker: every use lies between alloc and free (or is persistent), nothing is freed twice, nothing
+// leaks over the step, storage chains end in owners, operand counts fit the rows, outputs that share storage with
+// an input obey the row's in-place rule. CHECK error names the first offence.
+HR_MUST_CHECK hr_status program_check(const program *p, hr_err *err);
+
+void program_destroy(program *p);
+
+#endif

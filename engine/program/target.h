@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program must know of the device it is lowered for. A device fills one of these; the passes ask it.
+// Answers depend on nothing but the query, the target and its threads, so they are memoised by target_ask.
+#ifndef PROGRAM_TARGET_H
+#define PROGRAM_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+#include "ops/op.h"
+
+enum { TARGET_MAX_REORDERS = 3, TARGET_IMPL_MAX = 40 };
+
+typedef struct target_answer {
+    uint64_t workspace_bytes; // scratch the kernel needs while it runs
+    uint64_t saved_bytes;     // what the library itself carries to backward (0 on all targets so far)
+    uint8_t reorder_count;
+    struct {
+        uint8_t operand; // k: input k; 0x80 | k: output k. The kernel wants it in the library's own layout:
+        uint64_t
+            bytes; // lower puts a REORDER before (input) or behind (output) with a temporary of these bytes
+    } reorder[TARGET_MAX_REORDERS];
+    char impl[TARGET_IMPL_MAX]; // name of the chosen implementation, for people
+} target_answer;
+
+typedef struct hr_target {
+    const char *name; // "cpu", "plan", "reference"
+    uint64_t key;     // hash of device, library version, ISA and threads: part of every memo key
+    void *context;    // passed back; borrowed
+    // Does the device run this operation on these types and layouts, and with what temporaries? DEVICE error with
+    // the reason when it does not. `workspace_limit` bounds workspace and reorder bytes of one operation.
+    hr_status (*ask)(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
+                     hr_err *err);
+    // May `act` be fused behind `op`?
+    bool (*fuses)(void *context, hr_op op, hr_act act);
+    // optional: true when this tensor-wise choice pays: run the operation with its image operands BLOCKED.
+    // NULL means plain layouts only.
+    bool (*prefers_blocked)(void *context, const op_query *plain);
+} hr_target;
+
+// target->ask through a process-wide memo (thread-safe).
+HR_MUST_CHECK hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit,
+                                   target_answer *out, hr_err *err);
+void target_forget(void); // empties the memo (tests, calibration)
+
+#endif
