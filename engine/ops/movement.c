@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that move or reinterpret bytes and compute nothing.
+#include "ops/rows.h"
+
+static uint64_t no_flops(const op_query *q)
+{
+    (void)q;
+    return 0;
+}
+
+const op_row op_row_ALLOC = {.name = "alloc", .max_out = 1, .min_out = 1, .flops = no_flops, .in_place = -1};
+const op_row op_row_FREE = {.name = "free", .min_in = 1, .max_in = 1, .flops = no_flops, .in_place = -1};
+const op_row op_row_INPUT = {.name = "input", .min_out = 1, .max_out = 1, .flops = no_flops, .in_place = -1};
+const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 1, .flops = no_flops, .in_place = -1};
+const op_row op_row_REORDER = {.name = "reorder",
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .flops = no_flops,
+                               .in_place = -1};
+
+// The target shape is an attribute of the layer, so the model fills it in; the gradient is a reshape back.
+const op_row op_row_RESHAPE = {
+    .name = "reshape",
+    .min_in = 1,
+    .max_in = 1,
+    .min_out = 1,
+    .max_out = 1,
+    .flops = no_flops,
+    .in_place = -1,
+    .view = true,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_RESHAPE,
+              .operand_count = 1,
+              .operand = {{OP_SRC_GRAD, 0}},
+              .result_count = 1,
+              .result = {0}}},
+};

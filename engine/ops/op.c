@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookups and arithmetic that all operations share: sizes, names, costs.
+#include "ops/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "ops/rows.h"
+
+static const op_row *const op_rows[HR_OP_COUNT] = {
+#define X(id, text) [HR_OP_##id] = &op_row_##id,
+    HR_OP_MAP(X)
+#undef X
+};
+
+const op_row *op_row_of(hr_op op)
+{
+    return op_rows[op];
+}
+
+const char *op_name(hr_op op)
+{
+    return op_rows[op]->name;
+}
+
+static const struct {
+    const char *name;
+    uint64_t bytes;
+} dtype_rows[HR_DTYPE_COUNT] = {
+    [HR_F32] = {"float32", 4},
+    [HR_F64] = {"float64", 8},
+    [HR_I32] = {"int32", 4},
+    [HR_U8] = {"uint8", 1},
+};
+
+uint64_t dtype_bytes(hr_dtype dtype)
+{
+    return dtype_rows[dtype].bytes;
+}
+
+const char *dtype_name(hr_dtype dtype)
+{
+    return dtype_rows[dtype].name;
+}
+
+const char *layout_name(hr_layout layout)
+{
+    static const char *const names[] = {
+        [HR_LAYOUT_PLAIN] = "plain", [HR_LAYOUT_BLOCKED] = "blocked", [HR_LAYOUT_LIBRARY] = "library"};
+    return names[layout];
+}
+
+hr_shape shape_of(uint32_t rank, const int64_t *dim)
+{
+    hr_shape s = {.rank = rank};
+    memcpy(s.dim, dim, rank * sizeof *dim);
+    return s;
+}
+
+bool shape_equal(const hr_shape *a, const hr_shape *b)
+{
+    return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof a->dim[0]) == 0;
+}
+
+bool shape_elements(const hr_shape *shape, uint64_t *elements)
+{
+    uint64_t product = 1;
+    for (uint32_t k = 0; k < shape->rank; k++) {
+        if (shape->dim[k] < 1 || !hr_mul_bytes(product, (uint64_t)shape->dim[k], &product)) {
+            *elements = 0;
+            return false;
+        }
+    }
+    *elements = product;
+    return true;
+}
+
+bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes)
+{
+    uint64_t elements = 0;
+    uint64_t plain = 0;
+    *bytes = *padding_bytes = 0;
+    if (!shape_elements(&t->shape, &elements) ||
+        !hr_mul_bytes(elements, dtype_bytes((hr_dtype)t->dtype), &plain)) {
+        return false;
+    }
+    *bytes = plain;
+    if (t->layout != HR_LAYOUT_BLOCKED) {
+        return true;
+    }
+    uint64_t channels = (uint64_t)t->shape.dim[t->shape.rank - 1];
+    uint64_t padded = (channels + OP_BLOCK_CHANNELS - 1) / OP_BLOCK_CHANNELS * OP_BLOCK_CHANNELS;
+    if (!hr_mul_bytes(plain / channels, padded, bytes)) {
+        return false;
+    }
+    *padding_bytes = *bytes - plain;
+    return true;
+}
+
+const char *shape_text(const hr_shape *shape, char *text, size_t size)
+{
+    size_t used = 0;
+    if (size > 0) {
+        text[0] = '\0';
+    }
+    for (uint32_t k = 0; k < shape->rank && used < size; k++) {
+        int n = snprintf(text + used, size - used, k == 0 ? "%lld" : "x%lld", (long long)shape->dim[k]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return text;
+}
+
+uint64_t op_out_elements(const op_query *q, unsigned k)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&q->out[k].shape, &elements);
+    return elements;
+}
+
+uint64_t op_in_elements(const op_query *q, unsigned k)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&q->in[k].shape, &elements);
+    return elements;
+}
+
+uint64_t op_flops(const op_query *q)
+{
+    const op_row *row = op_rows[q->op];
+    if (row->flops != NULL) {
+        return row->flops(q);
+    }
+    return q->out_count > 0 ? op_out_elements(q, 0) : 0;
+}
+
+uint64_t op_bytes_moved(const op_query *q)
+{
+    if (op_rows[q->op]->view || q->op == HR_OP_ALLOC || q->op == HR_OP_FREE) {
+        return 0;
+    }
+    uint64_t sum = 0;
+    uint64_t bytes = 0;
+    uint64_t padding = 0;
+    for (unsigned k = 0; k < q->in_count; k++) {
+        (void)operand_bytes(&q->in[k], &bytes, &padding);
+        (void)hr_add_bytes(sum, bytes, &sum);
+    }
+    for (unsigned k = 0; k < q->out_count; k++) {
+        (void)operand_bytes(&q->out[k], &bytes, &padding);
+        (void)hr_add_bytes(sum, bytes, &sum);
+    }
+    return sum;
+}
+
+hr_status op_shape_like_first(const op_attr *attr, const op_operand *in, size_t in_count, op_operand *out,
+                              size_t out_count, hr_err *err)
+{
+    (void)attr, (void)in_count, (void)err;
+    for (size_t k = 0; k < out_count; k++) {
+        out[k] = in[0];
+    }
+    return HR_OK;
+}
+
+int64_t op_window_count(int64_t in, int32_t kernel, int32_t stride, int32_t pad_before, int32_t pad_after)
+{
+    int64_t span = in + pad_before + pad_after - kernel;
+    return span < 0 || stride < 1 ? 0 : span / stride + 1;
+}
