@@ -16,7 +16,9 @@ HR_MUST_CHECK hr_status file_read(const char *path, uint64_t limit_bytes, char *
                                   hr_err *err);
 
 typedef struct file_writer file_writer;
+// WRITE error when the folder cannot take a file, or `path` is a folder, a device or a pipe. A link is followed.
 HR_MUST_CHECK hr_status file_writer_open(const char *path, file_writer **out, hr_err *err);
+// Buffered. After a failure every later add and the commit fail too.
 HR_MUST_CHECK hr_status file_writer_add(file_writer *w, const void *data, size_t bytes, hr_err *err);
 // Renames into place. Frees w in every case; on failure the old file is still whole and the temporary is gone.
 HR_MUST_CHECK hr_status file_writer_commit(file_writer *w, hr_err *err);
@@ -26,6 +28,6 @@ void file_writer_abandon(file_writer *w); // NULL is fine
 // Nothing is created.
 bool file_xdg(const char *variable, const char *home_default, const char *leaf, char *path, size_t size);
 
-uint64_t file_fail_at(uint64_t nth); // as hr_host_mem_fail_at, over open, write, fsync, rename
+uint64_t file_fail_at(uint64_t nth); // as hr_host_mem_fail_at, over open, read, write, fsync, rename
 
 #endif

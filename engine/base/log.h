@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine never prints: what it wants to say goes to the handler the program has set. Thread-safe.
+// The engine never prints: what it wants to say goes to the handler the program has set. Thread-safe; the
+// handler runs on the caller's thread, one line at a time, and must not log itself.
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

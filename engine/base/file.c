@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/host_mem.h"
+#include "base/text.h"
+
+enum { FILE_BUFFER_BYTES = 64 << 10, FILE_NAMES_TRIED = 100 };
+
+static atomic_uint_fast64_t operations; // since the last file_fail_at
+static atomic_uint_fast64_t failing;    // which of them fails; 0: none
+
+uint64_t file_fail_at(uint64_t nth)
+{
+    atomic_store(&failing, nth);
+    return atomic_exchange(&operations, 0);
+}
+
+// Counts one operation; true, with errno set, when it is the one that must fail.
+static bool must_fail(void)
+{
+    if (atomic_fetch_add(&operations, 1) + 1 != atomic_load(&failing)) {
+        return false;
+    }
+    errno = EIO;
+    return true;
+}
+
+static int open_file(const char *path, int flags)
+{
+    return must_fail() ? -1 : open(path, flags | O_CLOEXEC, 0666);
+}
+
+static ssize_t read_some(int fd, void *to, size_t bytes)
+{
+    ssize_t got;
+    do {
+        got = must_fail() ? -1 : read(fd, to, bytes);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
+
+static bool write_all(int fd, const char *from, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t written = must_fail() ? -1 : write(fd, from, bytes);
+        if (written < 0 && errno != EINTR) {
+            return false;
+        }
+        if (written > 0) {
+            from += written;
+            bytes -= (size_t)written;
+        }
+    }
+    return true;
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------
+
+static hr_status too_large(const char *path, uint64_t limit_bytes, hr_err *err)
+{
+    return HR_FAIL(err, READ, "%s: may have at most %" PRIu64 " bytes, has more", path, limit_bytes);
+}
+
+// Reads to the end rather than to the size that the file had: it may grow, and a pipe has none.
+static hr_status read_to_end(int fd, const char *path, uint64_t limit_bytes, size_t expected_bytes,
+                             text *into, hr_err *err)
+{
+    size_t room = expected_bytes;
+    for (;;) {
+        char *grown = hr_realloc(into->data, into->length + room + 1, 1);
+        if (grown == NULL) {
+            return HR_FAIL(err, NOMEM, "%s: needed %zu bytes to read it", path, into->length + room + 1);
+        }
+        into->data = grown;
+        into->capacity = into->length + room + 1;
+        while (into->length < into->capacity) {
+            ssize_t got = read_some(fd, into->data + into->length, into->capacity - into->length);
+            if (got < 0) {
+                return HR_FAIL(err, READ, "%s: cannot be read at byte %zu: %s", path, into->length,
+                               strerror(errno));
+            }
+            if (got == 0) {
+                into->data[into->length] = '\0';
+                return HR_OK;
+            }
+            into->length += (size_t)got;
+            if (into->length > limit_bytes) {
+                return too_large(path, limit_bytes, err);
+            }
+        }
+        room = into->length < FILE_BUFFER_BYTES ? FILE_BUFFER_BYTES : into->length;
+    }
+}
+
+static hr_status read_open_file(int fd, const char *path, uint64_t limit_bytes, text *into, hr_err *err)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0) {
+        return HR_FAIL(err, READ, "%s: cannot be read: %s", path, strerror(errno));
+    }
+    if (S_ISDIR(status.st_mode)) {
+        return HR_FAIL(err, READ, "%s: needed a file, it is a folder", path);
+    }
+    if (status.st_size > 0 && (uint64_t)status.st_size > limit_bytes) {
+        return too_large(path, limit_bytes, err);
+    }
+    return read_to_end(fd, path, limit_bytes, (size_t)status.st_size, into, err);
+}
+
+hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes, hr_err *err)
+{
+    *data = NULL;
+    *bytes = 0;
+    int fd = open_file(path, O_RDONLY);
+    if (fd < 0) {
+        return HR_FAIL(err, READ, "%s: cannot be opened: %s", path, strerror(errno));
+    }
+    text content = {0};
+    hr_status status = read_open_file(fd, path, limit_bytes, &content, err);
+    close(fd);
+    if (status != HR_OK) {
+        text_deinit(&content);
+        return status;
+    }
+    *data = content.data;
+    *bytes = content.length;
+    return HR_OK;
+}
+
+// ---- writing --------------------------------------------------------------------------------------------------
+
+struct file_writer {
+    int fd, folder_fd;
+    int failure; // errno of the first write that failed; 0: none. It stays, so that a gap is never committed
+    size_t buffered;
+    char target[PATH_MAX];    // with links resolved, so that a link stays one
+    char temporary[PATH_MAX]; // in the folder of target
+    char buffer[FILE_BUFFER_BYTES];
+};
+
+static hr_status resolve_target(file_writer *w, const char *path, hr_err *err)
+{
+    struct stat status;
+    bool exists = stat(path, &status) == 0;
+    if (exists && !S_ISREG(status.st_mode)) { // a rename would replace the device or pipe itself
+        return HR_FAIL(err, WRITE, "%s: needed a file, it is a %s", path,
+                       S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+    }
+    if (exists && realpath(path, w->target) != NULL) {
+        return HR_OK;
+    }
+    if (!text_copy(w->target, sizeof w->target, path)) {
+        return HR_FAIL(err, WRITE, "the file name has %zu characters, at most %d are allowed", strlen(path),
+                       PATH_MAX - 1);
+    }
+    return HR_OK;
+}
+
+static int open_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    text_copy(folder, sizeof folder, path);
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL) {
+        text_copy(folder, sizeof folder, ".");
+    } else {
+        slash[slash == folder] = '\0'; // "/name" is in "/"
+    }
+    return open_file(folder, O_RDONLY | O_DIRECTORY);
+}
+
+// A name nobody else has; the mode is the person's umask, which mkstemp would not give.
+static hr_status open_temporary(file_writer *w, hr_err *err)
+{
+    for (unsigned i = 0; i < FILE_NAMES_TRIED; i++) {
+        int length =
+            snprintf(w->temporary, sizeof w->temporary, "%s.%ld-%u.tmp", w->target, (long)getpid(), i);
+        if (length >= (int)sizeof w->temporary) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        w->fd = open_file(w->temporary, O_WRONLY | O_CREAT | O_EXCL);
+        if (w->fd >= 0 || errno != EEXIST) {
+            break;
+        }
+    }
+    if (w->fd < 0) {
+        return HR_FAIL(err, WRITE, "%s: cannot be created: %s", w->target, strerror(errno));
+    }
+    return HR_OK;
+}
+
+hr_status file_writer_open(const char *path, file_writer **out, hr_err *err)
+{
+    *out = NULL;
+    file_writer *w = hr_calloc(1, sizeof *w);
+    if (w == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: needed %zu bytes to write it", path, sizeof *w);
+    }
+    w->fd = w->folder_fd = -1;
+    hr_status status = resolve_target(w, path, err);
+    if (status == HR_OK) {
+        w->folder_fd = open_folder_of(w->target);
+        if (w->folder_fd < 0) {
+            status = HR_FAIL(err, WRITE, "%s: its folder cannot be opened: %s", path, strerror(errno));
+        }
+    }
+    if (status == HR_OK) {
+        status = open_temporary(w, err);
+    }
+    if (status != HR_OK) {
+        file_writer_abandon(w);
+        return status;
+    }
+    *out = w;
+    return HR_OK;
+}
+
+static hr_status write_failed(const file_writer *w, hr_err *err)
+{
+    return HR_FAIL(err, WRITE, "%s: cannot be written: %s", w->target, strerror(w->failure));
+}
+
+// Passes `done` on, keeping the reason when it is false.
+static bool keep_failure(file_writer *w, bool done)
+{
+    if (!done && w->failure == 0) {
+        w->failure = errno;
+    }
+    return done;
+}
+
+static bool flush_buffer(file_writer *w)
+{
+    bool written = w->failure == 0 && keep_failure(w, write_all(w->fd, w->buffer, w->buffered));
+    w->buffered = 0;
+    return written;
+}
+
+static bool sync_and_rename(file_writer *w)
+{
+    return keep_failure(w, !must_fail() && fsync(w->fd) == 0) &&
+           keep_failure(w, !must_fail() && rename(w->temporary, w->target) == 0);
+}
+
+hr_status file_writer_add(file_writer *w, const void *data, size_t bytes, hr_err *err)
+{
+    if (bytes > sizeof w->buffer - w->buffered && !flush_buffer(w)) {
+        return write_failed(w, err);
+    }
+    if (bytes > sizeof w->buffer) {
+        return keep_failure(w, write_all(w->fd, data, bytes)) ? HR_OK : write_failed(w, err);
+    }
+    if (bytes > 0) {
+        memcpy(w->buffer + w->buffered, data, bytes);
+    }
+    w->buffered += bytes;
+    return HR_OK;
+}
+
+hr_status file_writer_commit(file_writer *w, hr_err *err)
+{
+    if (!flush_buffer(w) || !sync_and_rename(w)) {
+        hr_status status = write_failed(w, err);
+        file_writer_abandon(w);
+        return status;
+    }
+    // From here the file stands whole under its name. A folder that cannot be synced (some network file systems)
+    // may lose the rename in a power cut, and then the old file is still whole.
+    (void)fsync(w->folder_fd);
+    close(w->folder_fd);
+    close(w->fd);
+    hr_free(w);
+    return HR_OK;
+}
+
+void file_writer_abandon(file_writer *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    if (w->fd >= 0) {
+        close(w->fd);
+        unlink(w->temporary);
+    }
+    if (w->folder_fd >= 0) {
+        close(w->folder_fd);
+    }
+    hr_free(w);
+}
+
+// ---- folders of the person ------------------------------------------------------------------------------------
+
+bool file_xdg(const char *variable, const char *home_default, const char *leaf, char *path, size_t size)
+{
+    path[0] = '\0';
+    const char *slash = leaf[0] == '\0' ? "" : "/";
+    const char *base = getenv(variable);
+    int length;
+    if (base != NULL && base[0] == '/') { // the specification has relative ones ignored
+        length = snprintf(path, size, "%s/headroom%s%s", base, slash, leaf);
+    } else {
+        const char *home = getenv("HOME");
+        if (home == NULL || home[0] == '\0') {
+            return false;
+        }
+        length = snprintf(path, size, "%s/%s/headroom%s%s", home, home_default, slash, leaf);
+    }
+    if (length < 0 || (size_t)length >= size) {
+        path[0] = '\0';
+        return false;
+    }
+    return true;
+}
