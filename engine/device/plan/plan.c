@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan device: the card file alone, no arithmetic, no memory. Addresses are pure numbers with the card's
+// granularity, workspaces are *estimated* by one formula (estimate_workspace), and time is *simulated* from the
+// card's roofline. The answers are the same on every machine.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/hash.h"
+#include "base/host_mem.h"
+#include "device/device.h"
+
+// Without a card: what a CUDA driver hands out, and no times.
+enum { UNDRESSED_GRANULARITY_BYTES = 2 * 1024 * 1024 };
+
+// What cuDNN 9.19's first choice asks for a 3×3 convolution on sm_90, whatever the shape: tables of the implicit
+// matrix product forward, the same plus the counters of a split sum for the weight gradient.
+enum { PRODUCT_TABLE_BYTES = 131, SPLIT_COUNTERS_BYTES = 64, SPLITS = 2 };
+
+typedef struct plan_context {
+    bool dressed;
+    hr_card card; // zero when not dressed
+} plan_context;
+
+typedef struct plan_program {
+    const program *source; // borrowed until unload
+} plan_program;
+
+// ---- target ---------------------------------------------------------------------------------------------------
+
+// Implicit matrix products need no patch matrix: only tables, and for the weight gradient the float32 partial sums
+// of a product split in two (3×3, 64 to 64 channels: 295,107 bytes, as measured). 1×1 and depthwise kernels need
+// none. Where the partial sums exceed the limit, the unsplit kernel is taken.
+static uint64_t estimate_workspace(const op_query *q, uint64_t limit_bytes)
+{
+    const bool for_weights = q->op == HR_OP_CONV2D_BWD_WEIGHTS;
+    if (q->op != HR_OP_CONV2D && q->op != HR_OP_CONV2D_BWD_DATA && !for_weights) {
+        return 0;
+    }
+    const hr_shape *weights = for_weights ? &q->out[0].shape : &q->in[1].shape;
+    const bool depthwise = q->attr.groups > 1 && weights->dim[2] == 1;
+    if (depthwise || (weights->dim[0] == 1 && weights->dim[1] == 1)) {
+        return 0;
+    }
+    uint64_t bytes = 0;
+    if (for_weights) {
+        (void)shape_elements(weights, &bytes);
+        (void)hr_mul_bytes(bytes, SPLITS * sizeof(float), &bytes);
+        (void)hr_add_bytes(bytes, SPLIT_COUNTERS_BYTES, &bytes);
+    }
+    (void)hr_add_bytes(bytes, PRODUCT_TABLE_BYTES, &bytes);
+    return bytes <= limit_bytes ? bytes : 0;
+}
+
+static hr_status require_plain(const op_query *q, const op_operand *operands, uint32_t count, hr_err *err)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        if (operands[k].layout != HR_LAYOUT_PLAIN) {
+            return HR_FAIL(err, DEVICE, "%s on the plan device needs plain layouts, had %s",
+                           op_name((hr_op)q->op), layout_name((hr_layout)operands[k].layout));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status target_answers(void *context, const op_query *q, uint64_t workspace_limit,
+                                target_answer *out, hr_err *err)
+{
+    (void)context;
+    memset(out, 0, sizeof *out);
+    HR_TRY(require_plain(q, q->in, q->in_count, err));
+    HR_TRY(require_plain(q, q->out, q->out_count, err));
+    out->workspace_bytes = estimate_workspace(q, workspace_limit);
+    memcpy(out->impl, "estimated", sizeof "estimated");
+    return HR_OK;
+}
+
+// What the card's libraries fuse: an activation behind a product, a normalisation or an addition.
+static bool target_fuses(void *context, hr_op op, hr_act act)
+{
+    (void)context;
+    return act == HR_ACT_RELU && (op == HR_OP_CONV2D || op == HR_OP_DENSE || op == HR_OP_BATCH_NORM ||
+                                  op == HR_OP_BATCH_NORM_EVAL || op == HR_OP_ADD);
+}
+
+static void plan_target(void *context, hr_target *out)
+{
+    const char name[] = "plan"; // the estimates ask nothing of the card
+    *out = (hr_target){.name = device_plan.name,
+                       .key = hash64(name, sizeof name, 0),
+                       .context = context,
+                       .ask = target_answers,
+                       .fuses = target_fuses};
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------
+
+static double peak_flops(const hr_card *card, hr_dtype dtype)
+{
+    return dtype == HR_F64 ? card->float64_flops : card->float32_flops;
+}
+
+// The type an instruction computes in: that of its first operand which is not an integer.
+static hr_dtype computed_in(const program *p, const instr *i)
+{
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        const hr_dtype dtype = p->tensors[i->in[k]].dtype;
+        if (dtype == HR_F32 || dtype == HR_F64) {
+            return dtype;
+        }
+    }
+    return HR_F32;
+}
+
+static double ratio(double amount, double per_second)
+{
+    return per_second > 0.0 ? amount / per_second : 0.0;
+}
+
+static double instr_seconds(const hr_card *card, const program *p, const instr *i)
+{
+    if (i->lane != HR_LANE_COMPUTE) {
+        return card->launch_seconds + ratio((double)i->bytes_moved, card->link_bytes_per_second);
+    }
+    const double arithmetic = ratio((double)i->flops, peak_flops(card, computed_in(p, i)));
+    const double memory = ratio((double)i->bytes_moved, card->memory_bytes_per_second);
+    return card->launch_seconds + fmax(arithmetic, memory);
+}
+
+static uint64_t plan_duration_ns(void *context, void *kernels, uint32_t instr_index)
+{
+    const plan_context *plan = context;
+    const program *p = ((const plan_program *)kernels)->source;
+    return (uint64_t)llround(instr_seconds(&plan->card, p, &p->instrs[instr_index]) * 1e9);
+}
+
+// ---- device ---------------------------------------------------------------------------------------------------
+
+static hr_status plan_open(const device_options *options, void **context, hr_err *err)
+{
+    plan_context *plan = hr_calloc(1, sizeof *plan);
+    *context = plan;
+    if (plan == NULL) {
+        return HR_FAIL(err, NOMEM, "the plan device needs %zu bytes", sizeof *plan);
+    }
+    if (options->card != NULL) {
+        plan->dressed = true;
+        plan->card = *options->card;
+    }
+    return HR_OK;
+}
+
+static void plan_close(void *context)
+{
+    hr_free(context);
+}
+
+static void plan_isa(void *context, char *text, uint32_t size)
+{
+    const plan_context *plan = context;
+    (void)snprintf(text, size, "%s", plan->dressed ? plan->card.name : "no card");
+}
+
+static hr_status plan_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
+{
+    (void)numbers; // it has nothing else
+    const uint64_t card_bytes = ((const plan_context *)context)->card.granularity_bytes;
+    return backing_numbers_open(capacity_bytes, card_bytes > 0 ? card_bytes : UNDRESSED_GRANULARITY_BYTES,
+                                out, err);
+}
+
+static hr_status plan_load(void *context, const program *p, void **kernels, hr_err *err)
+{
+    (void)context;
+    plan_program *loaded = hr_calloc(1, sizeof *loaded);
+    *kernels = loaded;
+    if (loaded == NULL) {
+        return HR_FAIL(err, NOMEM, "the plan device needs %zu bytes for a program", sizeof *loaded);
+    }
+    loaded->source = p;
+    return HR_OK;
+}
+
+static void plan_unload(void *context, void *kernels)
+{
+    (void)context;
+    hr_free(kernels);
+}
+
+static hr_status plan_run(void *context, void *kernels, uint32_t instr_index, void *const *address,
+                          step_io *io, hr_err *err)
+{
+    (void)context, (void)address, (void)err;
+    const program *p = ((const plan_program *)kernels)->source;
+    if (p->instrs[instr_index].op == HR_OP_READ) {
+        io->loss = (double)NAN; // nothing was computed
+        io->correct = 0;
+    }
+    return HR_OK;
+}
+
+static hr_status plan_copy_in(void *context, uint64_t address, const void *host, uint64_t bytes, hr_err *err)
+{
+    (void)context, (void)address, (void)host, (void)bytes, (void)err;
+    return HR_OK;
+}
+
+static hr_status plan_copy_out(void *context, uint64_t address, void *host, uint64_t bytes, hr_err *err)
+{
+    (void)context, (void)address, (void)err;
+    memset(host, 0, bytes);
+    return HR_OK;
+}
+
+const device_ops device_plan = {
+    .name = "plan",
+    .line = "no arithmetic: the card file alone says bytes and time, the same on every machine",
+    .simulated = true,
+    .open = plan_open,
+    .close = plan_close,
+    .target = plan_target,
+    .isa = plan_isa,
+    .memory = plan_memory,
+    .load = plan_load,
+    .unload = plan_unload,
+    .run = plan_run,
+    .duration_ns = plan_duration_ns,
+    .copy_in = plan_copy_in,
+    .copy_out = plan_copy_out,
+};

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge's kernels: plain loops, one per operation, all arithmetic in double.
+//
+// A kernel sees every float operand as double, whatever the tensor's type: the device widens float32 before the
+// call and rounds after it. Integer operands (labels, indices, counts) are seen as they are stored. Kernels take
+// the batch from their outputs, because an input slot may be larger than the batch of a partial step.
+#ifndef DEVICE_REFERENCE_KERNELS_H
+#define DEVICE_REFERENCE_KERNELS_H
+
+#include <stdint.h>
+
+#include "device/device.h"
+#include "ops/op.h"
+
+typedef struct reference_call {
+    const op_query *query;
+    uint32_t batch;                                      // samples of the program
+    void *in[OP_MAX_IN], *out[OP_MAX_OUT];               // double, int32_t or uint8_t by the operand's type
+    uint64_t in_count[OP_MAX_IN], out_count[OP_MAX_OUT]; // elements
+    step_io *io;
+} reference_call;
+
+typedef void (*reference_kernel)(const reference_call *call);
+
+typedef struct reference_row {
+    reference_kernel kernel; // NULL: nothing runs (allocation, views)
+    uint8_t updates;         // bit k: input k is updated in place
+} reference_row;
+
+void reference_input(const reference_call *call);
+void reference_read(const reference_call *call);
+
+void reference_conv2d(const reference_call *call);
+void reference_conv2d_bwd_data(const reference_call *call);
+void reference_conv2d_bwd_weights(const reference_call *call);
+void reference_dense(const reference_call *call);
+void reference_dense_bwd_data(const reference_call *call);
+void reference_dense_bwd_weights(const reference_call *call);
+
+void reference_batch_norm(const reference_call *call);
+void reference_batch_norm_eval(const reference_call *call);
+void reference_batch_norm_bwd(const reference_call *call);
+
+void reference_max_pool(const reference_call *call);
+void reference_max_pool_bwd(const reference_call *call);
+void reference_max_pool_bwd_index(const reference_call *call);
+void reference_global_avg_pool(const reference_call *call);
+void reference_global_avg_pool_bwd(const reference_call *call);
+
+void reference_relu(const reference_call *call);
+void reference_relu_bwd(const reference_call *call);
+void reference_add(const reference_call *call);
+void reference_softmax_xent(const reference_call *call);
+void reference_softmax_xent_bwd(const reference_call *call);
+void reference_accuracy(const reference_call *call);
+
+void reference_sgd(const reference_call *call);
+void reference_momentum(const reference_call *call);
+void reference_adam(const reference_call *call);
+
+// attr.act over output 0, for the operations that may carry one.
+void reference_act(const reference_call *call);
+
+#endif

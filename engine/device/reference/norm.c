@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation over the last dimension (Ioffe and Szegedy 2015). R rows of C channels; two passes, because
+// the judge does not cancel.
+#include <math.h>
+
+#include "kernels.h"
+
+static void channel_moments(const double *x, uint64_t rows, uint64_t channels, uint64_t c, double *mean,
+                            double *variance)
+{
+    double sum = 0.0;
+    for (uint64_t r = 0; r < rows; r++) {
+        sum += x[r * channels + c];
+    }
+    *mean = sum / (double)rows;
+    double squares = 0.0;
+    for (uint64_t r = 0; r < rows; r++) {
+        const double d = x[r * channels + c] - *mean;
+        squares += d * d;
+    }
+    *variance = squares / (double)rows; // biased
+}
+
+static void normalise_channel(const reference_call *call, uint64_t rows, uint64_t channels, uint64_t c,
+                              double mean, double variance)
+{
+    const double *x = call->in[0], *gamma = call->in[1], *beta = call->in[2];
+    double *y = call->out[0];
+    const double inverse = 1.0 / sqrt(variance + call->query->attr.epsilon);
+    for (uint64_t r = 0; r < rows; r++) {
+        const uint64_t i = r * channels + c;
+        y[i] = (x[i] - mean) * inverse * gamma[c] + beta[c];
+    }
+}
+
+void reference_batch_norm(const reference_call *call)
+{
+    double *running_mean = call->in[3], *running_variance = call->in[4];
+    double *saved_mean = call->out[1], *saved_variance = call->out[2];
+    const double m = call->query->attr.momentum;
+    const uint64_t channels = call->in_count[1], rows = call->out_count[0] / channels;
+    // One row has no unbiased variance; TensorFlow divides by one there, and so do we.
+    const double unbias = rows > 1 ? (double)rows / (double)(rows - 1) : 1.0;
+    for (uint64_t c = 0; c < channels; c++) {
+        double mean = 0.0, variance = 0.0;
+        channel_moments(call->in[0], rows, channels, c, &mean, &variance);
+        normalise_channel(call, rows, channels, c, mean, variance);
+        saved_mean[c] = mean;
+        saved_variance[c] = variance;
+        running_mean[c] = (1.0 - m) * running_mean[c] + m * mean;
+        running_variance[c] = (1.0 - m) * running_variance[c] + m * variance * unbias;
+    }
+    reference_act(call);
+}
+
+void reference_batch_norm_eval(const reference_call *call)
+{
+    const double *mean = call->in[3], *variance = call->in[4];
+    const uint64_t channels = call->in_count[1], rows = call->out_count[0] / channels;
+    for (uint64_t c = 0; c < channels; c++) {
+        normalise_channel(call, rows, channels, c, mean[c], variance[c]);
+    }
+    reference_act(call);
+}
+
+// With x̂ = (x − mean)·inverse: dβ = Σ dy, dγ = Σ dy·x̂, dx = γ·inverse·(dy − dβ/R − x̂·dγ/R).
+void reference_batch_norm_bwd(const reference_call *call)
+{
+    const double *x = call->in[0], *dy = call->in[1], *gamma = call->in[2];
+    const double *mean = call->in[3], *variance = call->in[4];
+    double *dx = call->out[0], *dgamma = call->out[1], *dbeta = call->out[2];
+    const uint64_t channels = call->in_count[2], rows = call->out_count[0] / channels;
+    for (uint64_t c = 0; c < channels; c++) {
+        const double inverse = 1.0 / sqrt(variance[c] + call->query->attr.epsilon);
+        double sum = 0.0, projected = 0.0;
+        for (uint64_t r = 0; r < rows; r++) {
+            const uint64_t i = r * channels + c;
+            sum += dy[i];
+            projected += dy[i] * (x[i] - mean[c]) * inverse;
+        }
+        dbeta[c] = sum;
+        dgamma[c] = projected;
+        for (uint64_t r = 0; r < rows; r++) {
+            const uint64_t i = r * channels + c;
+            const double centred = (x[i] - mean[c]) * inverse;
+            dx[i] = gamma[c] * inverse * (dy[i] - (sum + centred * projected) / (double)rows);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling. Padding never wins a maximum and never takes a gradient.
+#include <string.h>
+
+#include "kernels.h"
+
+// One window: its output element, and the part of the input that it sees, for one channel.
+typedef struct window {
+    int64_t out;                     // index of the output element
+    int64_t image, channel;          // offsets into the input
+    int64_t top, left;               // of place 0, may lie in the padding
+    int64_t height, width, channels; // of the input
+    int64_t kernel_h, kernel_w;
+} window;
+
+enum { OUTSIDE = -1 };
+
+// Input index of place `place` (row-major in the window), OUTSIDE in the padding.
+static int64_t window_at(const window *w, int64_t place)
+{
+    const int64_t h = w->top + place / w->kernel_w, x = w->left + place % w->kernel_w;
+    if (h < 0 || h >= w->height || x < 0 || x >= w->width) {
+        return OUTSIDE;
+    }
+    return w->image + (h * w->width + x) * w->channels + w->channel;
+}
+
+static int64_t window_places(const window *w)
+{
+    return w->kernel_h * w->kernel_w;
+}
+
+// Window of output element `out`, for input shape x and output shape y.
+static window window_of(const op_attr *a, const hr_shape *x, const hr_shape *y, int64_t out)
+{
+    const int64_t c = y->dim[3];
+    const int64_t ow = out / c % y->dim[2], oh = out / c / y->dim[2] % y->dim[1];
+    const int64_t n = out / c / y->dim[2] / y->dim[1];
+    return (window){
+        .out = out,
+        .image = n * x->dim[1] * x->dim[2] * c,
+        .channel = out % c,
+        .top = oh * a->stride_h - a->pad_top,
+        .left = ow * a->stride_w - a->pad_left,
+        .height = x->dim[1],
+        .width = x->dim[2],
+        .channels = c,
+        .kernel_h = a->kernel_h,
+        .kernel_w = a->kernel_w,
+    };
+}
+
+// First place of the largest value.
+static int64_t window_best(const window *w, const double *x)
+{
+    int64_t best = OUTSIDE;
+    for (int64_t place = 0; place < window_places(w); place++) {
+        const int64_t at = window_at(w, place);
+        if (at != OUTSIDE && (best == OUTSIDE || x[at] > x[window_at(w, best)])) {
+            best = place;
+        }
+    }
+    return best;
+}
+
+void reference_max_pool(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const double *x = call->in[0];
+    double *y = call->out[0];
+    uint8_t *index = q->out_count > 1 ? call->out[1] : NULL;
+    for (int64_t out = 0; out < (int64_t)call->out_count[0]; out++) {
+        const window w = window_of(&q->attr, &q->in[0].shape, &q->out[0].shape, out);
+        const int64_t best = window_best(&w, x);
+        y[out] = x[window_at(&w, best)];
+        if (index != NULL) {
+            index[out] = (uint8_t)best;
+        }
+    }
+}
+
+void reference_max_pool_bwd(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const double *x = call->in[0], *y = call->in[1], *dy = call->in[2];
+    double *dx = call->out[0];
+    memset(dx, 0, call->out_count[0] * sizeof *dx);
+    for (int64_t out = 0; out < (int64_t)call->in_count[2]; out++) {
+        const window w = window_of(&q->attr, &q->out[0].shape, &q->in[2].shape, out);
+        for (int64_t place = 0; place < window_places(&w); place++) {
+            const int64_t at = window_at(&w, place);
+            if (at != OUTSIDE && x[at] == y[out]) {
+                dx[at] += dy[out];
+                break;
+            }
+        }
+    }
+}
+
+void reference_max_pool_bwd_index(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const uint8_t *index = call->in[0];
+    const double *dy = call->in[1];
+    double *dx = call->out[0];
+    memset(dx, 0, call->out_count[0] * sizeof *dx);
+    for (int64_t out = 0; out < (int64_t)call->in_count[1]; out++) {
+        const window w = window_of(&q->attr, &q->out[0].shape, &q->in[1].shape, out);
+        dx[window_at(&w, index[out])] += dy[out];
+    }
+}
+
+void reference_global_avg_pool(const reference_call *call)
+{
+    const hr_shape *shape = &call->query->in[0].shape;
+    const int64_t pixels = shape->dim[1] * shape->dim[2], channels = shape->dim[3];
+    const double *x = call->in[0];
+    double *y = call->out[0];
+    for (int64_t i = 0; i < (int64_t)call->out_count[0]; i++) {
+        const double *image = x + i / channels * pixels * channels + i % channels;
+        double sum = 0.0;
+        for (int64_t p = 0; p < pixels; p++) {
+            sum += image[p * channels];
+        }
+        y[i] = sum / (double)pixels;
+    }
+}
+
+void reference_global_avg_pool_bwd(const reference_call *call)
+{
+    const hr_shape *shape = &call->query->out[0].shape;
+    const int64_t pixels = shape->dim[1] * shape->dim[2], channels = shape->dim[3];
+    const double *dy = call->in[0];
+    double *dx = call->out[0];
+    for (int64_t i = 0; i < (int64_t)call->out_count[0]; i++) {
+        dx[i] = dy[i / channels / pixels * channels + i % channels] / (double)pixels;
+    }
+}

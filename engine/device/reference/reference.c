@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference device: plain C, one thread, double arithmetic, plain layouts, no workspace: the judge of every
+// other device. Tensors are float64 or float32. float64 tensors are used where they lie; float32 operands are
+// widened into host scratch before a kernel and rounded back after it, so that the result of each operation is
+// the correctly rounded double result. The scratch is taken once per program, in load.
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/host_mem.h"
+#include "kernels.h"
+
+enum { PAGE_BYTES = 4096 };
+
+#define UPDATES(k) (1u << (k))
+
+static const reference_row rows[HR_OP_COUNT] = {
+    [HR_OP_INPUT] = {reference_input, 0},
+    [HR_OP_READ] = {reference_read, 0},
+    [HR_OP_CONV2D] = {reference_conv2d, 0},
+    [HR_OP_CONV2D_BWD_DATA] = {reference_conv2d_bwd_data, 0},
+    [HR_OP_CONV2D_BWD_WEIGHTS] = {reference_conv2d_bwd_weights, 0},
+    [HR_OP_DENSE] = {reference_dense, 0},
+    [HR_OP_DENSE_BWD_DATA] = {reference_dense_bwd_data, 0},
+    [HR_OP_DENSE_BWD_WEIGHTS] = {reference_dense_bwd_weights, 0},
+    [HR_OP_BATCH_NORM] = {reference_batch_norm, UPDATES(3) | UPDATES(4)},
+    [HR_OP_BATCH_NORM_EVAL] = {reference_batch_norm_eval, 0},
+    [HR_OP_BATCH_NORM_BWD] = {reference_batch_norm_bwd, 0},
+    [HR_OP_RELU] = {reference_relu, 0},
+    [HR_OP_RELU_BWD] = {reference_relu_bwd, 0},
+    [HR_OP_MAX_POOL] = {reference_max_pool, 0},
+    [HR_OP_MAX_POOL_BWD] = {reference_max_pool_bwd, 0},
+    [HR_OP_MAX_POOL_BWD_INDEX] = {reference_max_pool_bwd_index, 0},
+    [HR_OP_GLOBAL_AVG_POOL] = {reference_global_avg_pool, 0},
+    [HR_OP_GLOBAL_AVG_POOL_BWD] = {reference_global_avg_pool_bwd, 0},
+    [HR_OP_ADD] = {reference_add, 0},
+    [HR_OP_SOFTMAX_XENT] = {reference_softmax_xent, 0},
+    [HR_OP_SOFTMAX_XENT_BWD] = {reference_softmax_xent_bwd, 0},
+    [HR_OP_ACCURACY] = {reference_accuracy, 0},
+    [HR_OP_SGD] = {reference_sgd, UPDATES(0)},
+    [HR_OP_MOMENTUM] = {reference_momentum, UPDATES(0) | UPDATES(2)},
+    [HR_OP_ADAM] = {reference_adam, UPDATES(0) | UPDATES(2) | UPDATES(3)},
+};
+
+static bool needs_no_kernel(hr_op op)
+{
+    return op == HR_OP_ALLOC || op == HR_OP_FREE || op_row_of(op)->view;
+}
+
+// ---- target ---------------------------------------------------------------------------------------------------
+
+static hr_status require_plain(const op_query *q, const op_operand *operand, hr_err *err)
+{
+    if (operand->layout == HR_LAYOUT_PLAIN) {
+        return HR_OK;
+    }
+    return HR_FAIL(err, DEVICE, "%s on the reference device needs plain layouts, had %s",
+                   op_name((hr_op)q->op), layout_name((hr_layout)operand->layout));
+}
+
+static hr_status require_supported(const op_query *q, hr_err *err)
+{
+    if (rows[q->op].kernel == NULL && !needs_no_kernel((hr_op)q->op)) {
+        return HR_FAIL(err, DEVICE, "the reference device has no kernel for %s", op_name((hr_op)q->op));
+    }
+    for (uint32_t k = 0; k < q->in_count; k++) {
+        HR_TRY(require_plain(q, &q->in[k], err));
+    }
+    for (uint32_t k = 0; k < q->out_count; k++) {
+        HR_TRY(require_plain(q, &q->out[k], err));
+    }
+    return HR_OK;
+}
+
+static hr_status target_answers(void *context, const op_query *q, uint64_t workspace_limit,
+                                target_answer *out, hr_err *err)
+{
+    (void)context, (void)workspace_limit;
+    memset(out, 0, sizeof *out);
+    HR_TRY(require_supported(q, err));
+    memcpy(out->impl, "loops", sizeof "loops");
+    return HR_OK;
+}
+
+static bool target_fuses(void *context, hr_op op, hr_act act)
+{
+    (void)context, (void)op, (void)act;
+    return false;
+}
+
+static void reference_target(void *context, hr_target *out)
+{
+    const char name[] = "reference";
+    *out = (hr_target){.name = device_reference.name,
+                       .key = hash64(name, sizeof name, 0),
+                       .context = context,
+                       .ask = target_answers,
+                       .fuses = target_fuses};
+}
+
+// ---- programs -------------------------------------------------------------------------------------------------
+
+typedef struct loaded_program {
+    const program *source; // borrowed until unload
+    op_query *query;       // one per instruction
+    double *scratch;       // widened operands of one instruction; NULL when no operand is float32
+} loaded_program;
+
+static uint64_t elements(const op_operand *operand)
+{
+    uint64_t count = 0;
+    (void)shape_elements(&operand->shape, &count);
+    return count;
+}
+
+static uint64_t widened_elements(const op_operand *operands, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        sum += operands[k].dtype == HR_F32 ? elements(&operands[k]) : 0;
+    }
+    return sum;
+}
+
+static void reference_unload(void *context, void *kernels)
+{
+    (void)context;
+    loaded_program *loaded = kernels;
+    if (loaded == NULL) {
+        return;
+    }
+    hr_free(loaded->scratch);
+    hr_free(loaded->query);
+    hr_free(loaded);
+}
+
+// Fills the queries; *scratch_elements is what the widest instruction needs.
+static hr_status load_queries(loaded_program *loaded, uint64_t *scratch_elements, hr_err *err)
+{
+    const program *p = loaded->source;
+    *scratch_elements = 0;
+    for (uint32_t i = 0; i < p->instr_count; i++) {
+        op_query *q = &loaded->query[i];
+        program_query(p, &p->instrs[i], q);
+        HR_TRY(require_supported(q, err));
+        if (needs_no_kernel(p->instrs[i].op)) {
+            continue;
+        }
+        const uint64_t wide = widened_elements(q->in, q->in_count) + widened_elements(q->out, q->out_count);
+        *scratch_elements = wide > *scratch_elements ? wide : *scratch_elements;
+    }
+    return HR_OK;
+}
+
+static hr_status load_into(loaded_program *loaded, hr_err *err)
+{
+    uint64_t scratch_elements = 0;
+    loaded->query = hr_calloc(loaded->source->instr_count, sizeof *loaded->query);
+    if (loaded->query == NULL) {
+        return HR_FAIL(err, NOMEM, "the reference device needs %u instruction records",
+                       loaded->source->instr_count);
+    }
+    HR_TRY(load_queries(loaded, &scratch_elements, err));
+    if (scratch_elements == 0) {
+        return HR_OK;
+    }
+    loaded->scratch = hr_calloc(scratch_elements, sizeof *loaded->scratch);
+    if (loaded->scratch == NULL) {
+        return HR_FAIL(err, NOMEM, "the reference device widens float32 and needs %llu bytes of scratch",
+                       (unsigned long long)(scratch_elements * sizeof *loaded->scratch));
+    }
+    return HR_OK;
+}
+
+static hr_status reference_load(void *context, const program *p, void **kernels, hr_err *err)
+{
+    *kernels = NULL;
+    loaded_program *loaded = hr_calloc(1, sizeof *loaded);
+    if (loaded == NULL) {
+        return HR_FAIL(err, NOMEM, "the reference device needs %zu bytes for a program", sizeof *loaded);
+    }
+    loaded->source = p;
+    const hr_status status = load_into(loaded, err);
+    if (status != HR_OK) {
+        reference_unload(context, loaded);
+        return status;
+    }
+    *kernels = loaded;
+    return HR_OK;
+}
+
+// ---- running --------------------------------------------------------------------------------------------------
+
+static void widen(const float *from, double *to, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        to[i] = (double)from[i];
+    }
+}
+
+static void round_to_float(const double *from, float *to, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        to[i] = (float)from[i];
+    }
+}
+
+// The input whose tensor output k is (an update names its variable on both sides); in_count when there is none.
+static uint32_t same_tensor(const instr *i, uint32_t k)
+{
+    uint32_t j = 0;
+    while (j < i->in_count && i->in[j] != i->out[k]) {
+        j++;
+    }
+    return j;
+}
+
+// Lays out the operands of one instruction: where they lie when the kernel can read them there, else in scratch.
+static void bind(const loaded_program *loaded, const instr *i, void *const *address, reference_call *call)
+{
+    const op_query *q = call->query;
+    double *scratch = loaded->scratch;
+    for (uint32_t k = 0; k < q->in_count; k++) {
+        call->in_count[k] = elements(&q->in[k]);
+        call->in[k] = address[i->in[k]];
+        if (q->in[k].dtype == HR_F32) {
+            widen(address[i->in[k]], scratch, call->in_count[k]);
+            call->in[k] = scratch;
+            scratch += call->in_count[k];
+        }
+    }
+    for (uint32_t k = 0; k < q->out_count; k++) {
+        const uint32_t twin = same_tensor(i, k);
+        call->out_count[k] = elements(&q->out[k]);
+        call->out[k] = twin < q->in_count ? call->in[twin] : address[i->out[k]];
+        if (q->out[k].dtype == HR_F32 && twin == q->in_count) {
+            call->out[k] = scratch;
+            scratch += call->out_count[k];
+        }
+    }
+}
+
+static void store(const instr *i, uint8_t updates, void *const *address, const reference_call *call)
+{
+    for (uint32_t k = 0; k < call->query->in_count; k++) {
+        if (call->query->in[k].dtype == HR_F32 && (updates & UPDATES(k)) != 0) {
+            round_to_float(call->in[k], address[i->in[k]], call->in_count[k]);
+        }
+    }
+    for (uint32_t k = 0; k < call->query->out_count; k++) {
+        if (call->query->out[k].dtype == HR_F32) {
+            round_to_float(call->out[k], address[i->out[k]], call->out_count[k]);
+        }
+    }
+}
+
+static hr_status reference_run(void *context, void *kernels, uint32_t instr_index, void *const *address,
+                               step_io *io, hr_err *err)
+{
+    (void)context, (void)err;
+    const loaded_program *loaded = kernels;
+    const instr *i = &loaded->source->instrs[instr_index];
+    const reference_row *row = &rows[i->op];
+    reference_call call = {.query = &loaded->query[instr_index], .batch = loaded->source->batch, .io = io};
+    bind(loaded, i, address, &call);
+    row->kernel(&call);
+    store(i, row->updates, address, &call);
+    return HR_OK;
+}
+
+// ---- device ---------------------------------------------------------------------------------------------------
+
+static hr_status reference_open(const device_options *options, void **context, hr_err *err)
+{
+    (void)options, (void)err;
+    *context = NULL; // it has no state
+    return HR_OK;
+}
+
+static void reference_close(void *context)
+{
+    (void)context;
+}
+
+static void reference_isa(void *context, char *text, uint32_t size)
+{
+    (void)context;
+    const char isa[] = "plain C, float64";
+    if (size > 0) {
+        const size_t count = size < sizeof isa ? size - 1 : sizeof isa - 1;
+        memcpy(text, isa, count);
+        text[count] = '\0';
+    }
+}
+
+static hr_status reference_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out,
+                                  hr_err *err)
+{
+    (void)context;
+    return numbers ? backing_numbers_open(capacity_bytes, PAGE_BYTES, out, err)
+                   : backing_pages_open(capacity_bytes, out, err);
+}
+
+static void *host_pointer(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+static hr_status reference_copy_in(void *context, uint64_t address, const void *host, uint64_t bytes,
+                                   hr_err *err)
+{
+    (void)context, (void)err;
+    memcpy(host_pointer(address), host, bytes);
+    return HR_OK;
+}
+
+static hr_status reference_copy_out(void *context, uint64_t address, void *host, uint64_t bytes, hr_err *err)
+{
+    (void)context, (void)err;
+    memcpy(host, host_pointer(address), bytes);
+    return HR_OK;
+}
+
+const device_ops device_reference = {
+    .name = "reference",
+    .line = "plain C loops in float64 on one thread: slow, and the judge of every other device",
+    .open = reference_open,
+    .close = reference_close,
+    .target = reference_target,
+    .isa = reference_isa,
+    .memory = reference_memory,
+    .load = reference_load,
+    .unload = reference_unload,
+    .run = reference_run,
+    .copy_in = reference_copy_in,
+    .copy_out = reference_copy_out,
+};
