@@ -60,6 +60,8 @@ typedef struct program {
     uint32_t tensor_count, instr_count;
     uint32_t persistent_count; // tensors [0, persistent_count) are the persistent ones, in canonical order
     uint32_t next_instr_id;
+    const char *const *layer_names; // [layer_count]
+    uint32_t layer_count;
     uint64_t flops;
     uint64_t h2d_bytes;
     uint64_t saved_for_backward_bytes, library_saved_bytes, static_bytes;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/compile.h"
+
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "program/draft.h"
+
+typedef hr_status (*pass)(draft *d, hr_err *err);
+
+static hr_status skip(draft *d, hr_err *err)
+{
+    (void)d, (void)err;
+    return HR_OK;
+}
+
+// The one order of passes. An evaluation has nothing to differentiate.
+static const struct {
+    pass train, evaluate;
+} passes[] = {
+    {pass_build, pass_build},       {pass_autodiff, skip},      {pass_optimizer, pass_optimizer},
+    {pass_fuse, pass_fuse},         {pass_layout, pass_layout}, {pass_lower, pass_lower},
+    {pass_liveness, pass_liveness},
+};
+
+static hr_status run_passes(draft *d, hr_err *err)
+{
+    for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
+        HR_TRY(d->mode == PROGRAM_TRAIN ? passes[k].train(d, err) : passes[k].evaluate(d, err));
+    }
+    return HR_OK;
+}
+
+static uint64_t static_bytes(const draft *d)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < d->persistent_count; k++) {
+        const tensor *t = &d->tensors.data[k];
+        if (t->category != HR_CATEGORY_INPUT) {
+            (void)hr_add_bytes(sum, t->bytes, &sum);
+        }
+        if (t->category == HR_CATEGORY_WEIGHTS && d->mode == PROGRAM_TRAIN) {
+            (void)hr_add_bytes(sum, t->bytes, &sum); // its gradient
+        }
+    }
+    return sum;
+}
+
+// Each storage once; weights, labels and statistics are not counted (DESIGN §4).
+static hr_status saved_bytes(const draft *d, uint64_t *sum, hr_err *err)
+{
+    bool *counted = hr_calloc(d->tensors.count, sizeof *counted);
+    if (counted == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for %u tensors", d->tensors.count);
+    }
+    *sum = 0;
+    for (uint32_t k = 0; k < d->tensors.count; k++) {
+        const tensor *t = &d->tensors.data[k];
+        uint32_t owner = draft_owner(d, k);
+        bool image = t->category == HR_CATEGORY_INPUT && t->dtype == d->real;
+        if (t->saved && !counted[owner] && (t->category == HR_CATEGORY_ACTIVATIONS || image)) {
+            counted[owner] = true;
+            (void)hr_add_bytes(*sum, d->tensors.data[owner].bytes, sum);
+        }
+    }
+    hr_free(counted);
+    return HR_OK;
+}
+
+static void count_costs(draft *d, program *p)
+{
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        instr *i = &d->instrs.data[n];
+        op_query q;
+        draft_query(d, i, &q);
+        i->flops = op_flops(&q);
+        i->bytes_moved = op_bytes_moved(&q);
+        p->flops += i->flops;
+        p->h2d_bytes += i->lane == HR_LANE_H2D ? i->bytes_moved : 0;
+    }
+}
+
+typedef struct program_owner {
+    arena names;
+    program p;
+} program_owner;
+
+static hr_status finish(draft *d, program **out, hr_err *err)
+{
+    program_owner *o = hr_calloc(1, sizeof *o);
+    if (o == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a program");
+    }
+    hr_status status = saved_bytes(d, &o->p.saved_for_backward_bytes, err);
+    if (status != HR_OK) {
+        hr_free(o);
+        return status;
+    }
+    o->p.mode = d->mode;
+    o->p.batch = d->batch;
+    o->p.static_bytes = static_bytes(d);
+    count_costs(d, &o->p);
+    o->p.tensors = d->tensors.data;
+    o->p.tensor_count = d->tensors.count;
+    o->p.instrs = d->instrs.data;
+    o->p.instr_count = d->instrs.count;
+    o->p.persistent_count = d->persistent_count;
+    o->p.next_instr_id = d->next_instr_id;
+    o->p.layer_names = d->layer_names;
+    o->p.layer_count = d->model->layer_count;
+    o->p.owner = o;
+    o->names = d->names;
+    d->names = (arena){NULL};
+    d->tensors.data = NULL;
+    d->instrs.data = NULL;
+    *out = &o->p;
+    return HR_OK;
+}
+
+static hr_status start(draft *d, hr_err *err)
+{
+    d->param_tensor = hr_calloc(d->model->param_count + 1u, sizeof *d->param_tensor);
+    d->value_tensor = hr_calloc(d->model->value_count, sizeof *d->value_tensor);
+    d->layer_names = arena_take(&d->names, d->model->layer_count, sizeof *d->layer_names);
+    if (d->param_tensor == NULL || d->value_tensor == NULL || d->layer_names == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a program of %u operations", d->model->node_count);
+    }
+    for (uint32_t k = 0; k < d->model->layer_count; k++) {
+        d->layer_names[k] = arena_print(&d->names, "%s", d->model->layers[k].name);
+    }
+    return HR_OK;
+}
+
+hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
+                          const hr_target *target, program **out, hr_err *err)
+{
+    draft d = {
+        .model = model,
+        .knobs = knobs,
+        .target = target,
+        .mode = mode,
+        .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
+        .batch = batch,
+        .real = hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") ? HR_F64 : HR_F32,
+    };
+    *out = NULL;
+    hr_status status = start(&d, err);
+    if (status == HR_OK) {
+        status = run_passes(&d, err);
+    }
+    if (status == HR_OK) {
+        status = finish(&d, out, err);
+    }
+    vec_deinit(&d.tensors);
+    vec_deinit(&d.instrs);
+    arena_deinit(&d.names);
+    hr_free(d.param_tensor);
+    hr_free(d.value_tensor);
+    hr_free(d.gradient);
+    return status;
+}
+
+void program_destroy(program *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    program_owner *o = p->owner;
+    instr_list instrs = {.data = NULL};
+    VEC(tensor) tensors = {.data = NULL};
+    memcpy(&instrs.data, &p->instrs, sizeof instrs.data);
+    memcpy(&tensors.data, &p->tensors, sizeof tensors.data);
+    vec_deinit(&instrs);
+    vec_deinit(&tensors);
+    arena_deinit(&o->names);
+    hr_free(o);
+}

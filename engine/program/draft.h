@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program while the passes work on it. Private to program/.
+//
+// The passes run in the order of compile.c, each in one file below passes/. A pass may append tensors and rewrite
+// the instruction list; ids of tensors and instructions never change.
+#ifndef PROGRAM_DRAFT_H
+#define PROGRAM_DRAFT_H
+
+#include "headroom/event.h"
+#include "headroom/knobs.h"
+
+#include "base/host_mem.h"
+#include "base/vec.h"
+#include "model/model.h"
+#include "program/program.h"
+#include "program/target.h"
+
+typedef VEC(instr) instr_list;
+
+typedef struct draft {
+    const hr_model *model;
+    const hr_knobs *knobs;
+    const hr_target *target;
+    program_mode mode;
+    bool eager;
+    uint32_t batch;
+    hr_dtype real; // type of weights and activations under precision.policy
+    arena names;
+    const char **layer_names; // in the arena
+    VEC(tensor) tensors;
+    instr_list instrs;
+    uint32_t next_instr_id;
+    uint32_t persistent_count;
+    uint32_t *param_tensor; // [model->param_count]
+    uint32_t *value_tensor; // [model->value_count], HR_NO_ID until the value exists
+    uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
+} draft;
+
+// Appends a tensor that owns its bytes; `like` gives shape, type and layout. *id is its id. MODEL error when its
+// bytes overflow.
+HR_MUST_CHECK hr_status draft_tensor(draft *d, const char *name, const op_operand *like, hr_category category,
+                                     uint32_t layer, uint32_t *id, hr_err *err);
+// Recomputes bytes and padding from shape, type and layout.
+HR_MUST_CHECK hr_status draft_measure(tensor *t, hr_err *err);
+// Appends an instruction to `list`; the caller fills operands through the returned pointer, valid until the next
+// append. NULL when memory is short.
+instr *draft_instr(draft *d, instr_list *list, hr_op op, hr_phase phase, uint32_t layer);
+void instr_in(instr *i, uint32_t tensor_id);
+void instr_out(instr *i, uint32_t tensor_id);
+
+op_operand tensor_operand(const tensor *t);
+void draft_query(const draft *d, const instr *i, op_query *q);
+// Follows the storage chain to its owner.
+uint32_t draft_owner(const draft *d, uint32_t tensor_id);
+
+hr_status pass_build(draft *d, hr_err *err);
+hr_status pass_autodiff(draft *d, hr_err *err);
+hr_status pass_optimizer(draft *d, hr_err *err);
+hr_status pass_fuse(draft *d, hr_err *err);
+hr_status pass_layout(draft *d, hr_err *err);
+hr_status pass_lower(draft *d, hr_err *err);
+hr_status pass_liveness(draft *d, hr_err *err);
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass 2, autodiff: backward instructions from the gradient rules of the operation rows, in reverse order.
+//
+// Gradients that reach a tensor on several ways are added in the order they are met. Forward tensors that
+// backward will need are marked `saved`: under eager by the tape's keep rules, under graph by actual use.
+#include <string.h>
+
+#include "program/draft.h"
+
+static void mark_needing_gradient(const draft *d, bool *needs)
+{
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
+        needs[d->param_tensor[k]] = d->model->params[k].trainable;
+    }
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        bool any = false;
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            any = any || needs[i->in[k]];
+        }
+        for (uint32_t k = 0; k < i->out_count; k++) {
+            needs[i->out[k]] = any;
+        }
+    }
+}
+
+static hr_status gradient_tensor(draft *d, uint32_t primal, uint32_t *id, hr_err *err)
+{
+    const tensor *p = &d->tensors.data[primal];
+    op_operand o = tensor_operand(p);
+    bool of_weights = p->category == HR_CATEGORY_WEIGHTS;
+    uint32_t param = p->param;
+    const char *name = arena_print(&d->names, "%s:grad", p->name);
+    HR_TRY(draft_tensor(d, name, &o, of_weights ? HR_CATEGORY_GRADIENTS : HR_CATEGORY_ACTIVATIONS, p->layer,
+                        id, err));
+    d->tensors.data[*id].param = of_weights ? param : HR_NO_ID;
+    return HR_OK;
+}
+
+// `gradient` becomes (or is added to) the gradient of `primal`.
+static hr_status contribute(draft *d, uint32_t primal, uint32_t gradient, hr_err *err)
+{
+    uint32_t before = d->gradient[primal];
+    if (before == HR_NO_ID) {
+        d->gradient[primal] = gradient;
+        return HR_OK;
+    }
+    uint32_t sum = 0;
+    HR_TRY(gradient_tensor(d, primal, &sum, err));
+    instr *i = draft_instr(d, &d->instrs, HR_OP_ADD, HR_PHASE_BACKWARD, d->tensors.data[primal].layer);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    instr_in(i, before);
+    instr_in(i, gradient);
+    instr_out(i, sum);
+    d->gradient[primal] = sum;
+    return HR_OK;
+}
+
+static uint32_t operand_of(const draft *d, const instr *forward, op_grad_operand o)
+{
+    switch ((op_source)o.source) {
+    case OP_SRC_IN:
+        return forward->in[o.index];
+    case OP_SRC_OUT:
+        return forward->out[o.index];
+    case OP_SRC_GRAD:
+        return d->gradient[forward->out[o.index]];
+    }
+    return HR_NO_ID;
+}
+
+static bool rule_applies(const op_grad *rule, const instr *forward, const bool *needs)
+{
+    if (rule->when_outputs != 0 && rule->when_outputs != forward->out_count) {
+        return false;
+    }
+    for (uint32_t k = 0; k < rule->result_count; k++) {
+        if (rule->result[k] < forward->in_count && needs[forward->in[rule->result[k]]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, const bool *needs,
+                           hr_err *err)
+{
+    uint32_t out[OP_MAX_OUT];
+    uint32_t out_count = 0;
+    for (uint32_t k = 0; k < rule->result_count && rule->result[k] < forward->in_count; k++) {
+        HR_TRY(gradient_tensor(d, forward->in[rule->result[k]], &out[out_count++], err));
+    }
+    instr *i = draft_instr(d, &d->instrs, rule->op, HR_PHASE_BACKWARD, forward->layer);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    i->attr = forward->attr;
+    for (uint32_t k = 0; k < rule->operand_count; k++) {
+        instr_in(i, operand_of(d, forward, rule->operand[k]));
+    }
+    for (uint32_t k = 0; k < out_count; k++) {
+        instr_out(i, out[k]);
+    }
+    if (op_row_of(rule->op)->view) {
+        d->tensors.data[out[0]].storage = i->in[0];
+    }
+    for (uint32_t k = 0; k < out_count; k++) {
+        uint32_t primal = forward->in[rule->result[k]];
+        if (needs[primal]) {
+            HR_TRY(contribute(d, primal, out[k], err));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status differentiate(draft *d, const instr *forward, const bool *needs, hr_err *err)
+{
+    const op_row *row = op_row_of(forward->op);
+    bool is_loss = forward->op == HR_OP_SOFTMAX_XENT;
+    if (!is_loss && (forward->out_count == 0 || d->gradient[forward->out[0]] == HR_NO_ID)) {
+        return HR_OK;
+    }
+    for (uint32_t k = 0; row->passes_gradient && k < forward->in_count; k++) {
+        if (needs[forward->in[k]]) {
+            HR_TRY(contribute(d, forward->in[k], d->gradient[forward->out[0]], err));
+        }
+    }
+    for (uint32_t k = 0; k < row->grad_count; k++) {
+        if (rule_applies(&row->grad[k], forward, needs)) {
+            HR_TRY(emit_rule(d, &row->grad[k], forward, needs, err));
+        }
+    }
+    return HR_OK;
+}
+
+static void keep_on_tape(draft *d, uint32_t forward_count)
+{
+    for (uint32_t n = 0; n < forward_count; n++) {
+        const instr *i = &d->instrs.data[n];
+        const op_row *row = op_row_of(i->op);
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            d->tensors.data[i->in[k]].saved |= (row->keep_in >> k & 1) != 0;
+        }
+        for (uint32_t k = 0; k < i->out_count; k++) {
+            d->tensors.data[i->out[k]].saved |= (row->keep_out >> k & 1) != 0;
+        }
+    }
+}
+
+static void keep_what_is_used(draft *d, uint32_t forward_count, uint32_t forward_tensors)
+{
+    for (uint32_t n = forward_count; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            if (i->in[k] < forward_tensors) {
+                d->tensors.data[i->in[k]].saved = true;
+            }
+        }
+    }
+}
+
+hr_status pass_autodiff(draft *d, hr_err *err)
+{
+    uint32_t forward_count = d->instrs.count;
+    uint32_t forward_tensors = d->tensors.count;
+    bool *needs = hr_calloc(forward_tensors, sizeof *needs);
+    d->gradient = hr_calloc(forward_tensors, sizeof *d->gradient);
+    if (needs == NULL || d->gradient == NULL) {
+        hr_free(needs);
+        return HR_FAIL(err, NOMEM, "no host memory for the gradients of %u tensors", forward_tensors);
+    }
+    memset(d->gradient, 0xff, forward_tensors * sizeof *d->gradient);
+    mark_needing_gradient(d, needs);
+    hr_status status = HR_OK;
+    for (uint32_t n = forward_count; n-- > 0 && status == HR_OK;) {
+        instr forward = d->instrs.data[n];
+        status = differentiate(d, &forward, needs, err);
+    }
+    hr_free(needs);
+    if (d->eager) {
+        keep_on_tape(d, forward_count);
+    } else {
+        keep_what_is_used(d, forward_count, forward_tensors);
+    }
+    return status;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass 1, build: the model's parameters, slots and forward operations become tensors and instructions.
+//
+// Persistent tensors come first, in canonical order: weights, state, optimizer slots, input slots. Evaluation has
+// no optimizer slots and uses running statistics.
+#include <stdio.h>
+#include <string.h>
+
+#include "program/draft.h"
+
+static op_operand with_real_type(const draft *d, const hr_shape *shape, hr_dtype dtype)
+{
+    return (op_operand){
+        .shape = *shape, .dtype = dtype == HR_F32 ? d->real : dtype, .layout = HR_LAYOUT_PLAIN};
+}
+
+static hr_status add_params(draft *d, hr_category category, hr_err *err)
+{
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
+        const model_param *param = &d->model->params[k];
+        if (param->category != category) {
+            continue;
+        }
+        op_operand o = with_real_type(d, &param->shape, HR_F32);
+        HR_TRY(draft_tensor(d, param->name, &o, category, param->layer, &d->param_tensor[k], err));
+        d->tensors.data[d->param_tensor[k]].param = k;
+    }
+    return HR_OK;
+}
+
+static unsigned optimizer_slots(const draft *d, const char *const **names)
+{
+    static const char *const momentum[] = {"momentum"};
+    static const char *const adam[] = {"m", "v"};
+    if (hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_KIND, "adam")) {
+        *names = adam;
+        return 2;
+    }
+    *names = momentum;
+    return hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_KIND, "momentum") ? 1 : 0;
+}
+
+static hr_status add_slots(draft *d, hr_err *err)
+{
+    const char *const *names = NULL;
+    unsigned count = optimizer_slots(d, &names);
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
+        const model_param *param = &d->model->params[k];
+        for (unsigned s = 0; param->trainable && s < count; s++) {
+            op_operand o = with_real_type(d, &param->shape, HR_F32);
+            uint32_t id = 0;
+            HR_TRY(draft_tensor(d, arena_print(&d->names, "%s:%s", param->name, names[s]), &o,
+                                HR_CATEGORY_OPTIMIZER, param->layer, &id, err));
+            d->tensors.data[id].param = k;
+        }
+    }
+    return HR_OK;
+}
+
+// A slot has the bytes of a full batch.size whatever the batch of this program is.
+static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
+{
+    const model_value *v = &d->model->values[value];
+    op_operand o = with_real_type(d, &v->shape, v->dtype);
+    o.shape.dim[0] = hr_knob_int(d->knobs, HR_KNOB_BATCH_SIZE);
+    uint32_t *id = &d->value_tensor[value];
+    HR_TRY(draft_tensor(d, v->name, &o, HR_CATEGORY_INPUT, v->layer, id, err));
+    d->tensors.data[*id].shape.dim[0] = d->batch;
+    return HR_OK;
+}
+
+static hr_status add_persistent(draft *d, hr_err *err)
+{
+    HR_TRY(add_params(d, HR_CATEGORY_WEIGHTS, err));
+    HR_TRY(add_params(d, HR_CATEGORY_STATE, err));
+    if (d->mode == PROGRAM_TRAIN) {
+        HR_TRY(add_slots(d, err));
+    }
+    HR_TRY(add_input_slot(d, d->model->input, err));
+    HR_TRY(add_input_slot(d, d->model->labels, err));
+    d->persistent_count = d->tensors.count;
+    for (uint32_t k = 0; k < d->persistent_count; k++) {
+        d->tensors.data[k].persistent = true;
+    }
+    return HR_OK;
+}
+
+static hr_status add_input_copy(draft *d, uint32_t value, int32_t slot, hr_err *err)
+{
+    instr *i = draft_instr(d, &d->instrs, HR_OP_INPUT, HR_PHASE_INPUT, HR_NO_ID);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    i->lane = HR_LANE_H2D;
+    i->attr.slot = slot;
+    instr_out(i, d->value_tensor[value]);
+    return HR_OK;
+}
+
+static hr_category value_category(hr_op op, uint32_t output)
+{
+    return op == HR_OP_BATCH_NORM && output > 0 ? HR_CATEGORY_STATE : HR_CATEGORY_ACTIVATIONS;
+}
+
+static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32_t *id, hr_err *err)
+{
+    const model_value *v = &d->model->values[node->out[k]];
+    op_operand o = with_real_type(d, &v->shape, v->dtype);
+    if (v->batched) {
+        o.shape.dim[0] = d->batch;
+    }
+    HR_TRY(draft_tensor(d, v->name, &o, value_category(node->op, k), v->layer, id, err));
+    d->value_tensor[node->out[k]] = *id;
+    return HR_OK;
+}
+
+// In graph mode backward reads one byte per output instead of x and y.
+static hr_status add_pool_index(draft *d, uint32_t y, uint32_t *id, hr_err *err)
+{
+    op_operand o = tensor_operand(&d->tensors.data[y]);
+    o.dtype = HR_U8;
+    const char *name = arena_print(&d->names, "%s:index", d->tensors.data[y].name);
+    return draft_tensor(d, name, &o, HR_CATEGORY_ACTIVATIONS, d->tensors.data[y].layer, id, err);
+}
+
+static hr_op evaluated_op(const draft *d, hr_op op)
+{
+    return d->mode == PROGRAM_EVALUATE && op == HR_OP_BATCH_NORM ? HR_OP_BATCH_NORM_EVAL : op;
+}
+
+static hr_status add_node(draft *d, const model_node *node, hr_err *err)
+{
+    hr_op op = evaluated_op(d, node->op);
+    uint32_t outputs = node->out_count < op_row_of(op)->max_out ? node->out_count : op_row_of(op)->max_out;
+    uint32_t out[OP_MAX_OUT];
+    for (uint32_t k = 0; k < outputs; k++) {
+        HR_TRY(add_output(d, node, k, &out[k], err));
+    }
+    if (op == HR_OP_MAX_POOL && d->mode == PROGRAM_TRAIN && !d->eager) {
+        HR_TRY(add_pool_index(d, out[0], &out[outputs], err));
+        outputs++;
+    }
+    instr *i = draft_instr(d, &d->instrs, op, HR_PHASE_FORWARD, node->layer);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    i->attr = node->attr;
+    for (uint32_t k = 0; k < node->in_count; k++) {
+        instr_in(i, node->in[k].is_param ? d->param_tensor[node->in[k].index]
+                                         : d->value_tensor[node->in[k].index]);
+    }
+    for (uint32_t k = 0; k < outputs; k++) {
+        instr_out(i, out[k]);
+    }
+    if (op_row_of(op)->view) {
+        d->tensors.data[out[0]].storage = i->in[0];
+    }
+    return HR_OK;
+}
+
+static hr_status add_accuracy(draft *d, hr_err *err)
+{
+    op_operand o = {.shape = shape_of(1, (const int64_t[]){1}), .dtype = HR_I32, .layout = HR_LAYOUT_PLAIN};
+    uint32_t id = 0;
+    HR_TRY(draft_tensor(d, "correct", &o, HR_CATEGORY_ACTIVATIONS, HR_NO_ID, &id, err));
+    instr *i = draft_instr(d, &d->instrs, HR_OP_ACCURACY, HR_PHASE_FORWARD, HR_NO_ID);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    instr_in(i, d->value_tensor[d->model->logits]);
+    instr_in(i, d->value_tensor[d->model->labels]);
+    instr_out(i, id);
+    instr *read = draft_instr(d, &d->instrs, HR_OP_READ, HR_PHASE_FORWARD, HR_NO_ID);
+    if (read == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    read->lane = HR_LANE_D2H;
+    read->attr.slot = 1;
+    instr_in(read, id);
+    return HR_OK;
+}
+
+hr_status pass_build(draft *d, hr_err *err)
+{
+    const hr_model *m = d->model;
+    memset(d->value_tensor, 0xff, m->value_count * sizeof *d->value_tensor);
+    HR_TRY(add_persistent(d, err));
+    HR_TRY(add_input_copy(d, m->input, 0, err));
+    HR_TRY(add_input_copy(d, m->labels, 1, err));
+    for (uint32_t k = 0; k < m->node_count; k++) {
+        HR_TRY(add_node(d, &m->nodes[k], err));
+    }
+    return d->mode == PROGRAM_EVALUATE ? add_accuracy(d, err) : HR_OK;
+}

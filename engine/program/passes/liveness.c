@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass 7, liveness: every tensor that is not persistent gets an `alloc` before its first writer and a `free`
+// behind the last instruction it must live for; results take the storage of an input that dies there, where the
+// operation allows it.
+//
+// graph: a tensor lives until its last use.
+// eager: TensorFlow's semantics (reference tensorflow.md D3): what the tape keeps lives until the last gradient
+// has been taken, logits and loss until the step ends, the gradient list until the last update.
+#include <string.h>
+
+#include "program/draft.h"
+
+typedef struct lifetimes {
+    uint32_t *release; // [tensors] for owners: index of the last instruction it lives for
+    bool *born;        // [tensors]
+} lifetimes;
+
+static void last_uses(const draft *d, lifetimes *l)
+{
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            l->release[draft_owner(d, i->in[k])] = n;
+        }
+        for (uint32_t k = 0; k < i->out_count; k++) {
+            l->release[draft_owner(d, i->out[k])] = n;
+        }
+        if (i->workspace != HR_NO_ID) {
+            l->release[i->workspace] = n;
+        }
+    }
+}
+
+static void hold(const draft *d, lifetimes *l, uint32_t id, uint32_t until)
+{
+    uint32_t owner = draft_owner(d, id);
+    if (l->release[owner] < until) {
+        l->release[owner] = until;
+    }
+}
+
+static uint32_t last_of_phase(const draft *d, hr_phase phase)
+{
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        last = d->instrs.data[n].phase == phase ? n : last;
+    }
+    return last;
+}
+
+static void hold_as_eager(const draft *d, lifetimes *l)
+{
+    uint32_t tape = last_of_phase(d, HR_PHASE_BACKWARD);
+    uint32_t update = last_of_phase(d, HR_PHASE_UPDATE);
+    while (update > 0 && d->instrs.data[update].op == HR_OP_READ) {
+        update--;
+    }
+    for (uint32_t k = 0; k < d->tensors.count; k++) {
+        const tensor *t = &d->tensors.data[k];
+        if (t->saved) {
+            hold(d, l, k, tape);
+        }
+        if (t->category == HR_CATEGORY_GRADIENTS && l->release[k] > 0) {
+            hold(d, l, k, update);
+        }
+    }
+    hold(d, l, d->value_tensor[d->model->logits], d->instrs.count - 1);
+    hold(d, l, d->value_tensor[d->model->loss], d->instrs.count - 1);
+}
+
+// Output 0 takes over the storage of an input that nobody needs after this instruction.
+static void share_storage(draft *d, lifetimes *l)
+{
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        int8_t k = op_row_of(i->op)->in_place;
+        if (k < 0 || i->out_count == 0 || d->tensors.data[i->out[0]].storage != i->out[0] ||
+            d->tensors.data[i->out[0]].persistent) {
+            continue;
+        }
+        uint32_t owner = draft_owner(d, i->in[k]);
+        const tensor *from = &d->tensors.data[owner];
+        tensor *to = &d->tensors.data[i->out[0]];
+        if (!from->persistent && l->release[owner] == n && from->bytes == to->bytes &&
+            from->layout == to->layout) {
+            to->storage = owner;
+            l->release[owner] = l->release[i->out[0]];
+        }
+    }
+}
+
+static hr_status emit(draft *d, instr_list *list, hr_op op, const instr *at, uint32_t id, hr_err *err)
+{
+    instr *i = draft_instr(d, list, op, (hr_phase)at->phase, d->tensors.data[id].layer);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    if (op == HR_OP_ALLOC) {
+        instr_out(i, id);
+    } else {
+        instr_in(i, id);
+    }
+    return HR_OK;
+}
+
+static hr_status emit_births(draft *d, lifetimes *l, instr_list *list, const instr *i, hr_err *err)
+{
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        uint32_t owner = draft_owner(d, i->out[k]);
+        if (!d->tensors.data[owner].persistent && !l->born[owner]) {
+            l->born[owner] = true;
+            HR_TRY(emit(d, list, HR_OP_ALLOC, i, owner, err));
+        }
+    }
+    return i->workspace == HR_NO_ID ? HR_OK : emit(d, list, HR_OP_ALLOC, i, i->workspace, err);
+}
+
+// Owners in the order of their release, ascending ids within one instruction: a counting sort. Afterwards those
+// released at instruction n are order[first[n + 1] .. first[n + 2]).
+static void order_by_release(const draft *d, const lifetimes *l, uint32_t *first, uint32_t *order)
+{
+    for (uint32_t k = d->persistent_count; k < d->tensors.count; k++) {
+        first[l->release[k] + 1] += d->tensors.data[k].storage == k;
+    }
+    for (uint32_t n = 0; n <= d->instrs.count; n++) {
+        first[n + 1] += first[n];
+    }
+    for (uint32_t k = d->tensors.count; k-- > d->persistent_count;) {
+        if (d->tensors.data[k].storage == k) {
+            order[--first[l->release[k] + 1]] = k;
+        }
+    }
+}
+
+static hr_status emit_all(draft *d, lifetimes *l, const uint32_t *first, const uint32_t *order, hr_err *err)
+{
+    instr_list list = {NULL, 0, 0};
+    hr_status status = HR_OK;
+    for (uint32_t n = 0; n < d->instrs.count && status == HR_OK; n++) {
+        instr i = d->instrs.data[n];
+        status = emit_births(d, l, &list, &i, err);
+        instr *placed = status == HR_OK ? vec_push(&list) : NULL;
+        if (placed == NULL) {
+            status = status != HR_OK ? status
+                                     : HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+            break;
+        }
+        *placed = i;
+        for (uint32_t k = first[n + 1]; k < first[n + 2] && status == HR_OK; k++) {
+            if (l->born[order[k]] || order[k] == i.workspace) {
+                status = emit(d, &list, HR_OP_FREE, &i, order[k], err);
+            }
+        }
+    }
+    vec_deinit(&d->instrs);
+    d->instrs = list;
+    return status;
+}
+
+hr_status pass_liveness(draft *d, hr_err *err)
+{
+    lifetimes l = {hr_calloc(d->tensors.count, sizeof *l.release),
+                   hr_calloc(d->tensors.count, sizeof *l.born)};
+    uint32_t *first = hr_calloc(d->instrs.count + 2u, sizeof *first);
+    uint32_t *order = hr_calloc(d->tensors.count, sizeof *order);
+    hr_status status = HR_OK;
+    if (l.release == NULL || l.born == NULL || first == NULL || order == NULL) {
+        status = HR_FAIL(err, NOMEM, "no host memory for the lifetimes of %u tensors", d->tensors.count);
+    } else {
+        last_uses(d, &l);
+        if (d->eager && d->mode == PROGRAM_TRAIN) {
+            hold_as_eager(d, &l);
+        }
+        share_storage(d, &l);
+        order_by_release(d, &l, first, order);
+        status = emit_all(d, &l, first, order, err);
+    }
+    hr_free(l.release);
+    hr_free(l.born);
+    hr_free(first);
+    hr_free(order);
+    return status;
+}

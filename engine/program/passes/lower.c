@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass 6, lower: the target says for each operation what scratch it needs and which operands it wants in the
+// library's own layout; scratch and reordered copies become temporaries, reorders become instructions.
+// This is the last pass that adds tensors.
+#include <string.h>
+
+#include "program/draft.h"
+
+static hr_status library_copy(draft *d, uint32_t original, uint64_t bytes, uint32_t *id, hr_err *err)
+{
+    const tensor *t = &d->tensors.data[original];
+    op_operand o = tensor_operand(t);
+    uint64_t plain_bytes = t->bytes;
+    const char *name = arena_print(&d->names, "%s:library", t->name);
+    HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_TEMPORARIES, t->layer, id, err));
+    tensor *copy = &d->tensors.data[*id];
+    copy->layout = HR_LAYOUT_LIBRARY;
+    copy->bytes = bytes;
+    copy->padding_bytes = bytes > plain_bytes ? bytes - plain_bytes : 0;
+    return HR_OK;
+}
+
+static hr_status add_reorder(draft *d, instr_list *list, const instr *peer, uint8_t operand, uint32_t from,
+                             uint32_t to, hr_err *err)
+{
+    instr *r = draft_instr(d, list, HR_OP_REORDER, (hr_phase)peer->phase, peer->layer);
+    if (r == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    r->attr.peer = peer->id;
+    r->attr.peer_operand = operand;
+    instr_in(r, from);
+    instr_out(r, to);
+    return HR_OK;
+}
+
+static hr_status add_workspace(draft *d, instr *i, uint64_t bytes, hr_err *err)
+{
+    if (bytes == 0) {
+        return HR_OK;
+    }
+    op_operand o = {.shape = shape_of(1, (const int64_t[]){(int64_t)bytes}), .dtype = HR_U8};
+    const char *layer = i->layer == HR_NO_ID ? "step" : d->model->layers[i->layer].name;
+    const char *name = arena_print(&d->names, "%s/%s:workspace", layer, op_name(i->op));
+    return draft_tensor(d, name, &o, HR_CATEGORY_TEMPORARIES, i->layer, &i->workspace, err);
+}
+
+static bool is_input_reorder(const target_answer *a, uint8_t k)
+{
+    return (a->reorder[k].operand & 0x80) == 0;
+}
+
+static hr_status lower_one(draft *d, instr_list *list, instr i, hr_err *err)
+{
+    op_query q;
+    target_answer answer;
+    draft_query(d, &i, &q);
+    HR_TRY(target_ask(d->target, &q, hr_knob_bytes(d->knobs, HR_KNOB_WORKSPACE_LIMIT, UINT64_MAX), &answer,
+                      err));
+    uint32_t original[TARGET_MAX_REORDERS] = {0};
+    for (uint8_t k = 0; k < answer.reorder_count; k++) {
+        uint8_t operand = answer.reorder[k].operand;
+        uint32_t *slot = is_input_reorder(&answer, k) ? &i.in[operand] : &i.out[operand & 0x7f];
+        uint32_t copy = 0;
+        original[k] = *slot;
+        HR_TRY(library_copy(d, original[k], answer.reorder[k].bytes, &copy, err));
+        if (is_input_reorder(&answer, k)) {
+            HR_TRY(add_reorder(d, list, &i, operand, original[k], copy, err));
+        }
+        *slot = copy;
+    }
+    HR_TRY(add_workspace(d, &i, answer.workspace_bytes, err));
+    instr *placed = vec_push(list);
+    if (placed == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    *placed = i;
+    for (uint8_t k = 0; k < answer.reorder_count; k++) {
+        uint8_t operand = answer.reorder[k].operand;
+        if (!is_input_reorder(&answer, k)) {
+            HR_TRY(add_reorder(d, list, &i, operand, i.out[operand & 0x7f], original[k], err));
+        }
+    }
+    return HR_OK;
+}
+
+hr_status pass_lower(draft *d, hr_err *err)
+{
+    instr_list lowered = {NULL, 0, 0};
+    hr_status status = HR_OK;
+    for (uint32_t n = 0; n < d->instrs.count && status == HR_OK; n++) {
+        status = lower_one(d, &lowered, d->instrs.data[n], err);
+    }
+    vec_deinit(&d->instrs);
+    d->instrs = lowered;
+    return status;
+}

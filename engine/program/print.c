@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The listing: one instruction a line, as people read assembly.
+//
+//   index  phase     live bytes  instruction           results <- operands
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "headroom/event.h"
+#include "headroom/units.h"
+
+#include "program/program.h"
+
+static void print_tensor(const program *p, uint32_t id, FILE *out)
+{
+    const tensor *t = &p->tensors[id];
+    char shape[64];
+    fprintf(out, "%s[%s %s]", t->name, dtype_name(t->dtype), shape_text(&t->shape, shape, sizeof shape));
+    if (t->storage != id) {
+        uint32_t owner = id;
+        while (p->tensors[owner].storage != owner) {
+            owner = p->tensors[owner].storage;
+        }
+        fprintf(out, "@%s", p->tensors[owner].name);
+    }
+}
+
+static void print_persistent(const program *p, FILE *out)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        const tensor *t = &p->tensors[k];
+        char bytes[HR_BYTES_TEXT_MAX];
+        sum += t->bytes;
+        fprintf(out, "; %c %10s  ", hr_category_letter(t->category), hr_bytes_human(t->bytes, bytes));
+        print_tensor(p, k, out);
+        fputc('\n', out);
+    }
+    char bytes[HR_BYTES_TEXT_MAX];
+    fprintf(out, "; persistent: %u tensors, %s\n", p->persistent_count, hr_bytes_human(sum, bytes));
+}
+
+static void print_memory_instr(const program *p, const instr *i, FILE *out)
+{
+    uint32_t id = i->op == HR_OP_ALLOC ? i->out[0] : i->in[0];
+    const tensor *t = &p->tensors[id];
+    fprintf(out, "  %-5s %c %12" PRIu64 " B  ", op_name(i->op), hr_category_letter(t->category), t->bytes);
+    print_tensor(p, id, out);
+    fputc('\n', out);
+}
+
+static void print_compute_instr(const program *p, const instr *i, FILE *out)
+{
+    char name[128];
+    fprintf(out, "%s", program_instr_name(p, i, name, sizeof name));
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        fputs(k == 0 ? "  " : ", ", out);
+        print_tensor(p, i->out[k], out);
+    }
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        fputs(k == 0 ? " <- " : ", ", out);
+        fputs(p->tensors[i->in[k]].name, out);
+    }
+    if (i->workspace != HR_NO_ID) {
+        fprintf(out, "  {workspace %" PRIu64 " B}", p->tensors[i->workspace].bytes);
+    }
+    fputc('\n', out);
+}
+
+void program_print(const program *p, FILE *out)
+{
+    fprintf(out, "; %s step, batch %u: %u instructions, %" PRIu64 " FLOPs, %" PRIu64 " B host to device\n",
+            p->mode == PROGRAM_TRAIN ? "training" : "evaluation", p->batch, p->instr_count, p->flops,
+            p->h2d_bytes);
+    print_persistent(p, out);
+    uint64_t live = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        live += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;
+        live -= i->op == HR_OP_FREE ? p->tensors[i->in[0]].bytes : 0;
+        char bytes[HR_BYTES_TEXT_MAX];
+        fprintf(out, "%5u  %-8s  %10s  ", n, hr_phase_name((hr_phase)i->phase), hr_bytes_human(live, bytes));
+        if (i->op == HR_OP_ALLOC || i->op == HR_OP_FREE) {
+            print_memory_instr(p, i, out);
+        } else {
+            print_compute_instr(p, i, out);
+        }
+    }
+}

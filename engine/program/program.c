@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/program.h"
+
+#include <stdio.h>
+
+#include "headroom/event.h"
+
+static op_operand operand_at(const program *p, uint32_t id)
+{
+    const tensor *t = &p->tensors[id];
+    return (op_operand){.shape = t->shape, .dtype = t->dtype, .layout = t->layout};
+}
+
+void program_query(const program *p, const instr *i, op_query *out)
+{
+    *out = (op_query){.op = i->op, .attr = i->attr, .in_count = i->in_count, .out_count = i->out_count};
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        out->in[k] = operand_at(p, i->in[k]);
+    }
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        out->out[k] = operand_at(p, i->out[k]);
+    }
+}
+
+const char *program_instr_name(const program *p, const instr *i, char *text, size_t size)
+{
+    const char *layer = i->layer < p->layer_count ? p->layer_names[i->layer] : "step";
+    bool relu = i->attr.act == HR_ACT_RELU && i->phase == HR_PHASE_FORWARD;
+    (void)snprintf(text, size, "%s/%s%s", layer, op_name(i->op), relu ? "+relu" : "");
+    return text;
+}
