@@ -30,10 +30,11 @@ static void *count_live(void *memory)
 
 void *hr_calloc(size_t count, size_t size)
 {
-    if (count == 0 || size == 0 || !request_is_granted()) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes == 0 || !request_is_granted()) {
         return NULL;
     }
-    return count_live(calloc(count, size)); // calloc itself refuses a product that overflows
+    return count_live(calloc(1, bytes));
 }
 
 void *hr_realloc(void *old, size_t count, size_t size)

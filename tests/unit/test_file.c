@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of base/file.h: read whole within a limit, written whole or not at all whatever fails.
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/host_mem.h"
+
+static char folder[64];
+static char path[128];
+
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/headroom-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/file", folder);
+}
+
+static void remove_folder(void)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d != NULL && (entry = readdir(d)) != NULL;) {
+        char name[400];
+        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        unlink(name);
+    }
+    closedir(d);
+    rmdir(folder);
+}
+
+static unsigned files_in_folder(void)
+{
+    unsigned count = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(d);
+    return count;
+}
+
+static hr_status write_file(const char *to, const char *content, size_t bytes, hr_err *err)
+{
+    file_writer *w;
+    HR_TRY(file_writer_open(to, &w, err));
+    for (size_t done = 0; done < bytes;) {
+        size_t part = bytes - done < 1000 ? bytes - done : 1000;
+        hr_status status = file_writer_add(w, content + done, part, err);
+        if (status != HR_OK) {
+            file_writer_abandon(w);
+            return status;
+        }
+        done += part;
+    }
+    return file_writer_commit(w, err);
+}
+
+static void assert_content(const char *from, const char *content, size_t bytes)
+{
+    char *data;
+    size_t got;
+    hr_err err;
+    ck_assert_msg(file_read(from, 1 << 20, &data, &got, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_uint_eq(got, bytes);
+    ck_assert_mem_eq(data, content, bytes);
+    ck_assert_int_eq(data[bytes], '\0');
+    hr_free(data);
+}
+
+START_TEST(what_is_written_is_read_back)
+{
+    int64_t live = hr_host_mem_live();
+    size_t bytes = (size_t)_i * 33333;
+    char *content = hr_calloc(bytes + 1, 1);
+    for (size_t i = 0; i < bytes; i++) {
+        content[i] = (char)(i * 31);
+    }
+    hr_err err;
+    ck_assert_int_eq(write_file(path, content, bytes, &err), HR_OK);
+    assert_content(path, content, bytes);
+    ck_assert_uint_eq(files_in_folder(), 1);
+    hr_free(content);
+    ck_assert_int_eq(hr_host_mem_live(), live);
+}
+END_TEST
+
+START_TEST(one_large_piece_is_written_too)
+{
+    static char content[200000];
+    memset(content, 'x', sizeof content);
+    hr_err err;
+    file_writer *w;
+    ck_assert_int_eq(file_writer_open(path, &w, &err), HR_OK);
+    ck_assert_int_eq(file_writer_add(w, "x", 1, &err), HR_OK);
+    ck_assert_int_eq(file_writer_add(w, content, sizeof content - 1, &err), HR_OK);
+    ck_assert_int_eq(file_writer_commit(w, &err), HR_OK);
+    assert_content(path, content, sizeof content);
+}
+END_TEST
+
+START_TEST(limit_is_a_limit)
+{
+    char *data;
+    size_t bytes;
+    hr_err err;
+    ck_assert_int_eq(write_file(path, "12345", 5, &err), HR_OK);
+    ck_assert_int_eq(file_read(path, 5, &data, &bytes, &err), HR_OK);
+    hr_free(data);
+    ck_assert_int_eq(file_read(path, 4, &data, &bytes, &err), HR_READ);
+    ck_assert_ptr_null(data);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "at most 4 bytes"));
+    ck_assert_int_eq(file_read("/dev/zero", 100000, &data, &bytes, &err), HR_READ); // has no size of its own
+    ck_assert_int_eq(file_read("/dev/null", 0, &data, &bytes, &err), HR_OK);
+    ck_assert_uint_eq(bytes, 0);
+    hr_free(data);
+}
+END_TEST
+
+START_TEST(missing_file_and_folder_are_named)
+{
+    char *data;
+    size_t bytes;
+    hr_err err;
+    ck_assert_int_eq(file_read(path, 10, &data, &bytes, &err), HR_READ);
+    ck_assert_ptr_nonnull(strstr(err.sentence, path));
+    ck_assert_ptr_nonnull(strstr(err.sentence, "No such file"));
+    ck_assert_int_eq(file_read(folder, 10, &data, &bytes, &err), HR_READ);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "folder"));
+}
+END_TEST
+
+START_TEST(nothing_but_a_file_is_replaced)
+{
+    file_writer *w;
+    hr_err err;
+    ck_assert_int_eq(file_writer_open("/dev/null", &w, &err), HR_WRITE);
+    ck_assert_ptr_null(w);
+    ck_assert_int_eq(file_writer_open(folder, &w, &err), HR_WRITE);
+    ck_assert_int_eq(file_writer_open("/nowhere/at/all", &w, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "/nowhere/at/all"));
+    char lengthy[5000];
+    memset(lengthy, 'a', sizeof lengthy);
+    lengthy[sizeof lengthy - 1] = '\0';
+    ck_assert_int_eq(file_writer_open(lengthy, &w, &err), HR_WRITE);
+}
+END_TEST
+
+START_TEST(abandoned_file_leaves_the_old_one)
+{
+    hr_err err;
+    ck_assert_int_eq(write_file(path, "old", 3, &err), HR_OK);
+    file_writer *w;
+    ck_assert_int_eq(file_writer_open(path, &w, &err), HR_OK);
+    ck_assert_int_eq(file_writer_add(w, "new", 3, &err), HR_OK);
+    assert_content(path, "old", 3);
+    file_writer_abandon(w);
+    file_writer_abandon(NULL);
+    assert_content(path, "old", 3);
+    ck_assert_uint_eq(files_in_folder(), 1);
+}
+END_TEST
+
+START_TEST(link_stays_a_link)
+{
+    char link_path[160];
+    struct stat status;
+    hr_err err;
+    snprintf(link_path, sizeof link_path, "%s/link", folder);
+    ck_assert_int_eq(write_file(path, "old", 3, &err), HR_OK);
+    ck_assert_int_eq(symlink("file", link_path), 0);
+    ck_assert_int_eq(write_file(link_path, "new", 3, &err), HR_OK);
+    ck_assert_int_eq(lstat(link_path, &status), 0);
+    ck_assert(S_ISLNK(status.st_mode));
+    assert_content(path, "new", 3);
+}
+END_TEST
+
+START_TEST(new_file_has_the_persons_mode)
+{
+    struct stat status;
+    hr_err err;
+    mode_t old = umask(027);
+    ck_assert_int_eq(write_file(path, "x", 1, &err), HR_OK);
+    umask(old);
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 0777, 0640);
+}
+END_TEST
+
+// Whatever operation fails, the file is the old one or the new one, whole, and nothing else lies beside it.
+START_TEST(every_failing_operation_leaves_one_whole_file)
+{
+    static char content[150000];
+    memset(content, 'n', sizeof content);
+    int64_t live = hr_host_mem_live();
+    hr_err err;
+    unsigned failures = 0;
+    for (uint64_t nth = 1;; nth++) {
+        ck_assert_int_eq(write_file(path, "old", 3, &err), HR_OK);
+        file_fail_at(nth);
+        hr_status status = write_file(path, content, sizeof content, &err);
+        uint64_t seen = file_fail_at(0);
+        if (status == HR_OK) {
+            assert_content(path, content, sizeof content);
+        } else {
+            ck_assert_int_eq(status, HR_WRITE);
+            ck_assert_ptr_nonnull(strstr(err.sentence, path));
+            assert_content(path, "old", 3);
+            failures++;
+        }
+        ck_assert_uint_eq(files_in_folder(), 1);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+        if (seen < nth) {
+            ck_assert_int_eq(status, HR_OK);
+            break;
+        }
+    }
+    ck_assert_uint_ge(failures, 6); // two opens, three writes, fsync, rename
+}
+END_TEST
+
+START_TEST(lost_piece_is_never_committed)
+{
+    static char content[100000];
+    hr_err err;
+    file_writer *w;
+    ck_assert_int_eq(file_writer_open(path, &w, &err), HR_OK);
+    file_fail_at(1);
+    ck_assert_int_eq(file_writer_add(w, content, sizeof content, &err), HR_WRITE);
+    ck_assert_int_eq(file_writer_add(w, content, 10, &err), HR_OK); // buffered
+    ck_assert_int_eq(file_writer_commit(w, &err), HR_WRITE);
+    ck_assert_uint_eq(files_in_folder(), 0);
+}
+END_TEST
+
+START_TEST(every_failing_read_and_allocation_is_reported)
+{
+    static char content[3000];
+    hr_err err;
+    char *data;
+    size_t bytes;
+    int64_t live = hr_host_mem_live();
+    ck_assert_int_eq(write_file(path, content, sizeof content, &err), HR_OK);
+    for (uint64_t nth = 1;; nth++) {
+        file_fail_at(nth);
+        hr_status status = file_read(path, 1 << 20, &data, &bytes, &err);
+        if (file_fail_at(0) < nth) {
+            ck_assert_int_eq(status, HR_OK);
+            hr_free(data);
+            break;
+        }
+        ck_assert_int_eq(status, HR_READ);
+        ck_assert_ptr_null(data);
+    }
+    hr_host_mem_fail_at(1);
+    ck_assert_int_eq(file_read(path, 1 << 20, &data, &bytes, &err), HR_NOMEM);
+    hr_host_mem_fail_at(1);
+    ck_assert_int_eq(write_file(path, "x", 1, &err), HR_NOMEM);
+    ck_assert_int_eq(hr_host_mem_live(), live);
+}
+END_TEST
+
+START_TEST(base_directories_follow_the_specification)
+{
+    char to[128];
+    setenv("HOME", "/home/someone", 1);
+    setenv("XDG_DATA_HOME", "/data", 1);
+    ck_assert(file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
+    ck_assert_str_eq(to, "/data/headroom/presets");
+    setenv("XDG_DATA_HOME", "relative", 1); // ignored by the specification
+    ck_assert(file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
+    ck_assert_str_eq(to, "/home/someone/.local/share/headroom/presets");
+    unsetenv("XDG_DATA_HOME");
+    ck_assert(file_xdg("XDG_DATA_HOME", ".local/share", "", to, sizeof to));
+    ck_assert_str_eq(to, "/home/someone/.local/share/headroom");
+    ck_assert(!file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, 20));
+    ck_assert_str_eq(to, "");
+    unsetenv("HOME");
+    ck_assert(!file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
+    ck_assert_str_eq(to, "");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("file");
+    tcase_add_checked_fixture(tests, make_folder, remove_folder);
+    tcase_add_loop_test(tests, what_is_written_is_read_back, 0, 6);
+    tcase_add_test(tests, one_large_piece_is_written_too);
+    tcase_add_test(tests, limit_is_a_limit);
+    tcase_add_test(tests, missing_file_and_folder_are_named);
+    tcase_add_test(tests, nothing_but_a_file_is_replaced);
+    tcase_add_test(tests, abandoned_file_leaves_the_old_one);
+    tcase_add_test(tests, link_stays_a_link);
+    tcase_add_test(tests, new_file_has_the_persons_mode);
+    tcase_add_test(tests, every_failing_operation_leaves_one_whole_file);
+    tcase_add_test(tests, lost_piece_is_never_committed);
+    tcase_add_test(tests, every_failing_read_and_allocation_is_reported);
+    tcase_add_test(tests, base_directories_follow_the_specification);
+    Suite *suite = suite_create("file");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
