@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/attr_read.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "model/words.h"
+
+attr_value attr_default(const attr_row *row)
+{
+    const int32_t whole = (int32_t)row->fallback;
+    switch (row->type) {
+    case ATTR_TYPE_INT:
+    case ATTR_TYPE_CHOICE:
+        return (attr_value){.integer = whole};
+    case ATTR_TYPE_PAIR:
+        return (attr_value){.pair = {whole, whole}};
+    case ATTR_TYPE_REAL:
+        return (attr_value){.real = row->fallback};
+    case ATTR_TYPE_PADDING:
+    case ATTR_TYPE_SHAPE:
+        break;
+    }
+    return (attr_value){0};
+}
+
+static bool int_of(const attr_row *row, const yaml_node *node, int64_t *out)
+{
+    int64_t value;
+    if (node->kind != YAML_SCALAR || node->quoted || !text_to_int(node->text, &value) ||
+        value < (int64_t)row->min || value > (int64_t)row->max) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+// "units must be a whole number from 1 to 16777216, had 'x'"
+static void refuse(model_builder *b, const attr_row *row, const yaml_node *node, const char *form)
+{
+    char had[HAD_MAX];
+    builder_problem_at(b, node->line, node->column, "%s must be %s from %.10g to %.10g, had %s", row->name,
+                       form, row->min, row->max, had_node(node, had));
+}
+
+static void read_int(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    if (!int_of(row, node, &out->integer)) {
+        refuse(b, row, node, "a whole number");
+    }
+}
+
+static void read_real(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    double value;
+    if (node->kind == YAML_SCALAR && !node->quoted && text_to_real(node->text, &value) && value >= row->min &&
+        value <= row->max) {
+        out->real = value;
+        return;
+    }
+    refuse(b, row, node, "a number");
+}
+
+static void read_pair(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    int64_t h, w;
+    const bool list = node->kind == YAML_SEQUENCE && node->count == 2;
+    const yaml_node *first = list ? node->child : node;
+    const yaml_node *second = list ? first->next : node;
+    if (!int_of(row, first, &h) || !int_of(row, second, &w)) {
+        refuse(b, row, node, "N or [height, width] with whole numbers");
+        return;
+    }
+    out->pair = (attr_pair){(int32_t)h, (int32_t)w};
+}
+
+static void read_choice(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    const char *word = node->kind == YAML_SCALAR ? node->text : NULL;
+    size_t count = 0;
+    for (; row->choices[count]; count++) {
+        if (word && strcmp(row->choices[count], word) == 0) {
+            out->integer = (int64_t)count;
+            return;
+        }
+    }
+    char had[HAD_MAX], list[WORDS_MAX], near[WORDS_MAX];
+    builder_problem_at(b, node->line, node->column, "%s must be one of %s, had %s%s", row->name,
+                       word_list(row->choices, count, list), had_node(node, had),
+                       did_you_mean(word, row->choices, count, near));
+}
+
+static void read_padding(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    int64_t amount = 0;
+    const bool same = node->kind == YAML_SCALAR && strcmp(node->text, "same") == 0;
+    const bool valid = node->kind == YAML_SCALAR && strcmp(node->text, "valid") == 0;
+    if (!same && !valid && !int_of(row, node, &amount)) {
+        refuse(b, row, node, "same, valid or a whole number");
+        return;
+    }
+    out->padding = (attr_padding){.same = same, .amount = (int32_t)amount};
+}
+
+static void read_shape(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    hr_shape shape = {0};
+    bool good = node->kind == YAML_SEQUENCE && node->count >= 1 && node->count < OP_MAX_RANK;
+    for (const yaml_node *side = good ? node->child : NULL; good && side; side = side->next) {
+        good = int_of(row, side, &shape.dim[shape.rank++]);
+    }
+    if (!good) {
+        refuse(b, row, node, "a list of one to four whole numbers");
+        return;
+    }
+    out->shape = shape;
+}
+
+void attr_read(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    static void (*const readers[])(model_builder *, const attr_row *, const yaml_node *, attr_value *) = {
+        [ATTR_TYPE_INT] = read_int,       [ATTR_TYPE_PAIR] = read_pair,       [ATTR_TYPE_REAL] = read_real,
+        [ATTR_TYPE_CHOICE] = read_choice, [ATTR_TYPE_PADDING] = read_padding, [ATTR_TYPE_SHAPE] = read_shape,
+    };
+    readers[row->type](b, row, node, out);
+}

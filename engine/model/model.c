@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include "base/host_mem.h"
+#include "knobs/preset_model.h"
+#include "model/read.h"
+
+// Every problem into *problems, the first into *err.
+static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_err *err)
+{
+    if (problems) {
+        *problems = yaml_problems_text(file);
+    }
+    hr_err first = {0};
+    if (yaml_status(file, &first) == HR_OK) {
+        return HR_FAIL(err, NOMEM, "model in %s: no memory to say what is wrong with it", yaml_name(file));
+    }
+    return HR_FAIL(err, MODEL, "%s", first.sentence);
+}
+
+static void publish(model_builder *b)
+{
+    hr_model *m = &b->model;
+    m->params = b->params.data;
+    m->values = b->values.data;
+    m->nodes = b->nodes.data;
+    m->layers = b->layers.data;
+    m->param_count = b->params.count;
+    m->value_count = b->values.count;
+    m->node_count = b->nodes.count;
+    m->layer_count = b->layers.count;
+    b->file = NULL;
+    b->node = NULL;
+}
+
+hr_status model_create(const hr_preset *preset, hr_model **out, char **problems, hr_err *err)
+{
+    *out = NULL;
+    if (problems) {
+        *problems = NULL;
+    }
+    yaml_file *file = NULL;
+    const yaml_node *root = preset_model(preset, &file);
+    model_builder *b = hr_calloc(1, sizeof *b);
+    if (!b) {
+        return HR_FAIL(err, NOMEM, "model of preset '%s'", hr_preset_name(preset));
+    }
+    b->file = file;
+    model_read(b, root, hr_preset_name(preset));
+    if (b->nomem || b->problems > 0) {
+        const hr_status status = b->nomem ? HR_FAIL(err, NOMEM, "model of preset '%s': %u layers read",
+                                                    hr_preset_name(preset), b->layers.count)
+                                          : fail_with_problems(file, problems, err);
+        model_destroy(&b->model);
+        return status;
+    }
+    publish(b);
+    *out = &b->model;
+    return HR_OK;
+}
+
+void model_destroy(hr_model *model)
+{
+    if (!model) {
+        return;
+    }
+    model_builder *b = (model_builder *)(void *)model;
+    builder_deinit(b);
+    hr_free(b);
+}
