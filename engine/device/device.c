@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that were built in.
+#include "device/device.h"
+
+#include <string.h>
+
+static const device_ops *const rows[] = {
+#if HEADROOM_HAVE_ONEDNN
+    &device_cpu,
+#endif
+    &device_plan,
+    &device_reference,
+};
+
+const device_ops *const *device_rows(uint32_t *count)
+{
+    *count = sizeof rows / sizeof *rows;
+    return rows;
+}
+
+hr_status device_find(const char *kind, const device_ops **out, hr_err *err)
+{
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (strcmp(rows[k]->name, kind) == 0) {
+            *out = rows[k];
+            return HR_OK;
+        }
+    }
+    *out = NULL;
+    (void)HR_FAIL(err, DEPENDENCY, "this build has no device '%s'", kind);
+    hr_err_try(err, "apt install libdnnl-dev and build again, or -s device.kind=plan");
+    return HR_DEPENDENCY;
+}

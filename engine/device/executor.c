@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/executor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/host_mem.h"
+#include "base/vec.h"
+
+// A persistent tensor, allocated once and shared by every attached program.
+typedef struct resident {
+    const char *name; // of the program it was built from, borrowed
+    hr_category category;
+    uint64_t bytes, address;
+} resident;
+
+// One attached program.
+typedef struct bound {
+    const program *p;
+    void *kernels;
+    void **address;   // [tensor_count] of every tensor, views and in-place results resolved
+    uint32_t *owner;  // [tensor_count]
+    uint32_t *shares; // tensors grouped by owner
+    uint32_t *first_share;
+} bound;
+
+struct executor {
+    const device_ops *device;
+    void *device_context;
+    allocator *heap;
+    trace_bus *bus;
+    VEC(resident) residents;
+    VEC(bound) programs;
+    ledger ledger;
+    executor_oom oom;
+    uint64_t floor_bytes, peak_bytes, simulated_ns;
+};
+
+hr_status executor_create(const device_ops *device, void *device_context, allocator *heap, trace_bus *bus,
+                          executor **out, hr_err *err)
+{
+    executor *x = hr_calloc(1, sizeof *x);
+    *out = x;
+    if (x == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for an executor");
+    }
+    x->device = device;
+    x->device_context = device_context;
+    x->heap = heap;
+    x->bus = bus;
+    ledger_init(&x->ledger);
+    return HR_OK;
+}
+
+static void bound_deinit(const executor *x, bound *b)
+{
+    if (b->kernels != NULL) {
+        x->device->unload(x->device_context, b->kernels);
+    }
+    hr_free(b->address);
+    hr_free(b->owner);
+    hr_free(b->shares);
+    hr_free(b->first_share);
+}
+
+void executor_destroy(executor *x)
+{
+    if (x == NULL) {
+        return;
+    }
+    for (uint32_t k = 0; k < x->programs.count; k++) {
+        bound_deinit(x, &x->programs.data[k]);
+    }
+    for (uint32_t k = x->residents.count; k-- > 0;) {
+        allocator_free(x->heap, x->residents.data[k].address);
+    }
+    vec_deinit(&x->programs);
+    vec_deinit(&x->residents);
+    hr_free(x);
+}
+
+static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
+{
+    if (x->bus != NULL) {
+        x->bus->instr = instr_index;
+        x->bus->phase = (uint8_t)phase;
+        x->bus->category = (uint8_t)category;
+    }
+}
+
+// One tensor's bytes, with everything that is told about it: event, ledger, and the full record when it fails.
+static hr_status take(executor *x, const tensor *t, uint32_t id, uint32_t instr_index, hr_phase phase,
+                      uint64_t *address, hr_err *err)
+{
+    announce(x, instr_index, phase, t->category);
+    hr_status status = allocator_alloc(x->heap, t->bytes, id, address, err);
+    if (status == HR_OK) {
+        ledger_alloc(&x->ledger, x->heap, t->category, t->bytes, instr_index);
+        return HR_OK;
+    }
+    x->oom = (executor_oom){.happened = true,
+                            .tensor = id,
+                            .instr = instr_index,
+                            .requested_bytes = t->bytes,
+                            .stats = allocator_get_stats(x->heap)};
+    memcpy(x->oom.by_category, x->ledger.by_category, sizeof x->oom.by_category);
+    return status;
+}
+
+static void release(executor *x, const tensor *t, uint32_t instr_index, hr_phase phase, uint64_t address)
+{
+    announce(x, instr_index, phase, t->category);
+    ledger_free(&x->ledger, t->category, t->bytes);
+    allocator_free(x->heap, address);
+}
+
+hr_status executor_build(executor *x, const program *p, hr_err *err)
+{
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        const tensor *t = &p->tensors[k];
+        resident *r = vec_push(&x->residents);
+        if (r == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for %u persistent tensors", p->persistent_count);
+        }
+        *r = (resident){.name = t->name, .category = t->category, .bytes = t->bytes};
+        HR_TRY(take(x, t, k, HR_NO_ID, HR_PHASE_BUILD, &r->address, err));
+    }
+    return HR_OK;
+}
+
+static const resident *find_resident(const executor *x, const char *name)
+{
+    for (uint32_t k = 0; k < x->residents.count; k++) {
+        if (strcmp(x->residents.data[k].name, name) == 0) {
+            return &x->residents.data[k];
+        }
+    }
+    return NULL;
+}
+
+// Programs list their persistent tensors in one canonical order, so the next one is nearly always the next.
+static const resident *next_resident(const executor *x, const char *name, uint32_t *hint)
+{
+    if (*hint < x->residents.count && strcmp(x->residents.data[*hint].name, name) == 0) {
+        return &x->residents.data[(*hint)++];
+    }
+    const resident *r = find_resident(x, name);
+    if (r != NULL) {
+        *hint = (uint32_t)(r - x->residents.data) + 1;
+    }
+    return r;
+}
+
+static hr_status bind_persistent(const executor *x, bound *b, hr_err *err)
+{
+    uint32_t hint = 0;
+    for (uint32_t k = 0; k < b->p->persistent_count; k++) {
+        const tensor *t = &b->p->tensors[k];
+        const resident *r = next_resident(x, t->name, &hint);
+        if (r == NULL || r->bytes != t->bytes) {
+            return HR_FAIL(err, CHECK, "persistent tensor %s needs %" PRIu64 " B, the build has %" PRIu64,
+                           t->name, t->bytes, r == NULL ? 0 : r->bytes);
+        }
+        b->address[k] = (void *)(uintptr_t)r->address;
+    }
+    return HR_OK;
+}
+
+// Afterwards the tensors that share owner o's storage are shares[first_share[o + 1] .. first_share[o + 2]).
+static void group_by_owner(bound *b)
+{
+    uint32_t count = b->p->tensor_count;
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t owner = k;
+        while (b->p->tensors[owner].storage != owner) {
+            owner = b->p->tensors[owner].storage;
+        }
+        b->owner[k] = owner;
+        b->first_share[owner + 1]++;
+    }
+    for (uint32_t k = 0; k <= count; k++) {
+        b->first_share[k + 1] += b->first_share[k];
+    }
+    for (uint32_t k = count; k-- > 0;) {
+        b->shares[--b->first_share[b->owner[k] + 1]] = k;
+    }
+}
+
+static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
+{
+    b->p = p;
+    b->address = hr_calloc(p->tensor_count, sizeof *b->address);
+    b->owner = hr_calloc(p->tensor_count, sizeof *b->owner);
+    b->shares = hr_calloc(p->tensor_count, sizeof *b->shares);
+    b->first_share = hr_calloc(p->tensor_count + 2u, sizeof *b->first_share);
+    if (b->address == NULL || b->owner == NULL || b->shares == NULL || b->first_share == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to bind %u tensors", p->tensor_count);
+    }
+    group_by_owner(b);
+    HR_TRY(bind_persistent(x, b, err));
+    return x->device == NULL ? HR_OK : x->device->load(x->device_context, p, &b->kernels, err);
+}
+
+hr_status executor_attach(executor *x, const program *p, uint32_t *slot, hr_err *err)
+{
+    bound b = {0};
+    hr_status status = bind(x, &b, p, err);
+    bound *place = status == HR_OK ? vec_push(&x->programs) : NULL;
+    if (place == NULL) {
+        bound_deinit(x, &b);
+        return status != HR_OK ? status : HR_FAIL(err, NOMEM, "no host memory for another program");
+    }
+    *place = b;
+    *slot = x->programs.count - 1;
+    return HR_OK;
+}
+
+// Every tensor that shares the owner's storage has its address.
+static void set_address(bound *b, uint32_t owner, uint64_t address)
+{
+    for (uint32_t k = b->first_share[owner + 1]; k < b->first_share[owner + 2]; k++) {
+        b->address[b->shares[k]] = (void *)(uintptr_t)address;
+    }
+}
+
+static void watch_extremes(executor *x)
+{
+    uint64_t in_use = allocator_get_stats(x->heap).in_use_bytes;
+    x->floor_bytes = in_use < x->floor_bytes ? in_use : x->floor_bytes;
+    x->peak_bytes = in_use > x->peak_bytes ? in_use : x->peak_bytes;
+}
+
+static hr_status run_memory(executor *x, bound *b, uint32_t n, hr_err *err)
+{
+    const instr *i = &b->p->instrs[n];
+    uint32_t id = i->op == HR_OP_ALLOC ? i->out[0] : i->in[0];
+    const tensor *t = &b->p->tensors[id];
+    uint64_t address = (uint64_t)(uintptr_t)b->address[id];
+    if (i->op == HR_OP_FREE) {
+        release(x, t, n, (hr_phase)i->phase, address);
+        address = 0;
+    } else {
+        HR_TRY(take(x, t, id, n, (hr_phase)i->phase, &address, err));
+    }
+    set_address(b, id, address);
+    watch_extremes(x);
+    return HR_OK;
+}
+
+static hr_status run_compute(executor *x, bound *b, uint32_t n, step_io *io, hr_err *err)
+{
+    const instr *i = &b->p->instrs[n];
+    if (x->device == NULL || op_row_of(i->op)->view) {
+        return HR_OK;
+    }
+    if (x->device->simulated) {
+        uint64_t ns = x->device->duration_ns(x->device_context, b->kernels, n);
+        x->simulated_ns += ns;
+        if (x->bus != NULL) {
+            x->bus->now_ns += ns;
+        }
+    }
+    return x->device->run(x->device_context, b->kernels, n, b->address, io, err);
+}
+
+// Gives back what a step that was stopped at instruction n holds.
+static void abandon(executor *x, bound *b, uint32_t n)
+{
+    for (uint32_t k = b->p->persistent_count; k < b->p->tensor_count; k++) {
+        const tensor *t = &b->p->tensors[k];
+        if (t->storage == k && b->address[k] != NULL) {
+            release(x, t, n, HR_PHASE_BUILD, (uint64_t)(uintptr_t)b->address[k]);
+            set_address(b, k, 0);
+        }
+    }
+}
+
+hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
+{
+    bound *b = &x->programs.data[slot];
+    x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
+    x->simulated_ns = 0;
+    for (uint32_t n = 0; n < b->p->instr_count; n++) {
+        hr_op op = b->p->instrs[n].op;
+        hr_status status =
+            op == HR_OP_ALLOC || op == HR_OP_FREE ? run_memory(x, b, n, err) : run_compute(x, b, n, io, err);
+        if (status != HR_OK) {
+            abandon(x, b, n);
+            return status;
+        }
+    }
+    return HR_OK;
+}
+
+uint64_t executor_address(const executor *x, const char *persistent_name)
+{
+    const resident *r = find_resident(x, persistent_name);
+    return r == NULL ? 0 : r->address;
+}
+
+const ledger *executor_ledger(const executor *x)
+{
+    return &x->ledger;
+}
+
+void executor_reset_peak(executor *x)
+{
+    ledger_reset_peak(&x->ledger, x->heap);
+}
+
+const executor_oom *executor_last_oom(const executor *x)
+{
+    return &x->oom;
+}
+
+uint64_t executor_step_floor_bytes(const executor *x)
+{
+    return x->floor_bytes;
+}
+
+uint64_t executor_step_peak_bytes(const executor *x)
+{
+    return x->peak_bytes;
+}
+
+uint64_t executor_simulated_ns(const executor *x)
+{
+    return x->simulated_ns;
+}
