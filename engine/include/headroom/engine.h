@@ -101,7 +101,7 @@ typedef struct hr_whatif {
     uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
     uint64_t missing_bytes;
 } hr_whatif;
-// Plans knob := text on a copy of `knobs`. Thread-safe with respect to every engine.
+// Plans knob := value on a copy of `knobs`. Thread-safe with respect to every engine.
 HR_MUST_CHECK hr_status hr_whatif_plan(const hr_preset *preset, const hr_knobs *knobs, hr_knob_id id,
                                        const char *text, hr_whatif *out, hr_err *err);
 

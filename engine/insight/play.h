@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Playing a program: the allocations of a build and some steps on an allocator over pure numbers, nothing else
+// touched. The dry run before arithmetic, what-if and fit are this one function.
+#ifndef INSIGHT_PLAY_H
+#define INSIGHT_PLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/knobs.h"
+
+#include "device/executor.h"
+#include "program/program.h"
+
+typedef struct play_result {
+    bool fits;
+    ledger_peak peak;      // of the training steps
+    allocator_stats stats; // at the end
+    executor_oom oom;      // when it does not fit; `oom_program` is where
+    const program *oom_program;
+} play_result;
+
+allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes);
+
+// Plays build and two steps of programs[0], then one step of every further program (NULL entries are skipped).
+// Not fitting is a result; errors are host memory only. Thread-safe as far as `device` opens memory
+// thread-safely (all do for numbers).
+HR_MUST_CHECK hr_status play_programs(const device_ops *device, void *device_context, const hr_knobs *knobs,
+                                      uint64_t limit_bytes, const program *const *programs, uint32_t count,
+                                      play_result *out, hr_err *err);
+
+#endif
