@@ -39,14 +39,16 @@ typedef bool (*heap_visitor)(void *context, const heap_chunk *chunk); // false s
 
 typedef struct allocator_ops {
     const char *name; // "bfc"
-    // 0 when it cannot be served; then nothing has changed except regions that were given back and taken again.
-    uint64_t (*alloc)(allocator *a, uint64_t bytes, uint32_t tensor);
+    // OOM when it cannot be served, NOMEM when the bookkeeping found no host memory; then nothing has changed
+    // except regions that were given back. bytes > 0.
+    hr_status (*alloc)(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address);
     void (*free)(allocator *a, uint64_t address);
     void (*stats)(const allocator *a, allocator_stats *out);
     void (*clear_peaks)(allocator *a);
     void (*walk)(const allocator *a, heap_visitor visit, void *context); // by region, by address
-    uint64_t (*hash)(
-        const allocator *a);       // of every chunk's offset, size and use: equal heaps have equal hashes
+    // Of every chunk's size and use in order, and of what decides the next region: heaps of equal hash answer
+    // equal requests equally, whatever addresses the backing gave.
+    uint64_t (*hash)(const allocator *a);
     void (*destroy)(allocator *a); // gives every region back; leaves the backing open
 } allocator_ops;
 

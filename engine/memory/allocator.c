@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/allocator.h"
+
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "memory/bfc.h"
+
+#define LIMIT_MAX_BYTES (UINT64_C(1) << 60) // sums of sizes below it cannot wrap
+
+typedef hr_status (*allocator_maker)(const allocator_config *config, backing *source, trace_bus *bus,
+                                     allocator **out, hr_err *err);
+
+static const struct {
+    const char *kind;
+    allocator_maker create;
+} kinds[] = {
+    {"bfc", bfc_create},
+};
+
+hr_status allocator_create(const allocator_config *config, backing *source, trace_bus *bus, allocator **out,
+                           hr_err *err)
+{
+    *out = NULL;
+    if (config->limit_bytes > LIMIT_MAX_BYTES) {
+        char text[HR_BYTES_TEXT_MAX];
+        return HR_FAIL(err, KNOB, "device.vram: needed at most 1 EiB, had %s",
+                       hr_bytes_human(config->limit_bytes, text));
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].kind, config->kind) == 0) {
+            return kinds[i].create(config, source, bus, out, err);
+        }
+    }
+    return HR_FAIL(err, KNOB, "allocator.kind: there is no allocator '%s'", config->kind);
+}
+
+void allocator_destroy(allocator *a)
+{
+    if (a != NULL) {
+        a->ops->destroy(a);
+    }
+}
+
+static void emit_oom(allocator *a, uint64_t bytes, uint32_t tensor, const allocator_stats *stats)
+{
+    hr_event event = {
+        .kind = HR_EVENT_OOM,
+        .u.memory = {.requested_bytes = bytes,
+                     .in_use_bytes = stats->in_use_bytes,
+                     .pool_bytes = stats->pool_bytes,
+                     .largest_free_bytes = stats->largest_free_bytes,
+                     .tensor = tensor},
+    };
+    trace_emit(a->bus, &event);
+}
+
+// Out of memory, with what a reader needs to tell a heap that is full from one that is in pieces.
+static hr_status refuse(allocator *a, uint64_t bytes, uint32_t tensor, hr_err *err)
+{
+    allocator_stats stats = allocator_get_stats(a);
+    emit_oom(a, bytes, tensor, &stats);
+    char needed[HR_BYTES_TEXT_MAX], pool_free[HR_BYTES_TEXT_MAX], pool[HR_BYTES_TEXT_MAX];
+    char largest[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    return HR_FAIL(err, OOM,
+                   "%s allocator: needed %s in one piece, had %s free in a pool of %s, the largest piece %s, "
+                   "and %s left to grow under the limit of %s",
+                   a->ops->name, hr_bytes_human(bytes, needed),
+                   hr_bytes_human(stats.pool_bytes - stats.in_use_bytes, pool_free),
+                   hr_bytes_human(stats.pool_bytes, pool), hr_bytes_human(stats.largest_free_bytes, largest),
+                   hr_bytes_human(stats.limit_bytes - stats.pool_bytes, left),
+                   hr_bytes_human(stats.limit_bytes, limit));
+}
+
+hr_status allocator_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address, hr_err *err)
+{
+    *address = 0;
+    if (bytes == 0) {
+        return HR_OK;
+    }
+    hr_status status = a->ops->alloc(a, bytes, tensor, address);
+    if (status == HR_OK) {
+        return HR_OK;
+    }
+    if (status == HR_OOM) {
+        return refuse(a, bytes, tensor, err);
+    }
+    return HR_FAIL(err, NOMEM, "%s allocator: needed host memory to book one more chunk, had none",
+                   a->ops->name);
+}
+
+void allocator_free(allocator *a, uint64_t address)
+{
+    if (address != 0) {
+        a->ops->free(a, address);
+    }
+}
+
+allocator_stats allocator_get_stats(const allocator *a)
+{
+    allocator_stats stats;
+    a->ops->stats(a, &stats);
+    return stats;
+}

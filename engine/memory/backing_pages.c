@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host pages: the cpu device's memory. The whole span is reserved without access; a taken range becomes readable
+// and writable (the kernel finds pages at the first touch), a returned one is mapped anew without access, which
+// gives pages and commit charge back.
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+#include "memory/address_space.h"
+#include "memory/backing.h"
+
+enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 << 20 };
+
+typedef struct pages {
+    address_space space;
+    void *mapping;
+    size_t mapping_bytes;
+} pages;
+
+static void *pointer_of(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+static uint64_t take(void *context, uint64_t bytes)
+{
+    pages *p = context;
+    uint64_t address = address_space_take(&p->space, bytes);
+    if (address != 0 && mprotect(pointer_of(address), bytes, PROT_READ | PROT_WRITE) != 0) {
+        (void)address_space_give_back(&p->space, address, bytes);
+        return 0;
+    }
+    return address;
+}
+
+static void give_back(void *context, uint64_t address, uint64_t bytes)
+{
+    pages *p = context;
+    address_range range = address_space_give_back(&p->space, address, bytes);
+    void *again = mmap(pointer_of(range.address), range.bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (again == MAP_FAILED) { // too many mappings: the pages can still go, the access stays
+        (void)madvise(pointer_of(range.address), range.bytes, MADV_DONTNEED);
+    }
+}
+
+static void close_pages(void *context)
+{
+    pages *p = context;
+    munmap(p->mapping, p->mapping_bytes);
+    address_space_deinit(&p->space);
+    hr_free(p);
+}
+
+// Reserves the span at a huge page's boundary.
+static hr_status reserve(pages *p, hr_err *err)
+{
+    p->mapping_bytes = p->space.span_bytes + HUGE_PAGE_BYTES;
+    p->mapping = mmap(NULL, p->mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p->mapping == MAP_FAILED) {
+        char text[HR_BYTES_TEXT_MAX];
+        return HR_FAIL(err, HOST_LIMIT, "virtual card: needed %s of address space, the system gave none (%s)",
+                       hr_bytes_human(p->mapping_bytes, text), strerror(errno));
+    }
+    p->space.base =
+        ((uint64_t)(uintptr_t)p->mapping + HUGE_PAGE_BYTES - 1) & ~(uint64_t)(HUGE_PAGE_BYTES - 1);
+    return HR_OK;
+}
+
+hr_status backing_pages_open(uint64_t capacity_bytes, backing *out, hr_err *err)
+{
+    *out = (backing){0};
+    pages *p = hr_calloc(1, sizeof *p);
+    if (p == NULL) {
+        return HR_FAIL(err, NOMEM, "virtual card: needed %zu bytes for its bookkeeping, had none", sizeof *p);
+    }
+    hr_status status = HR_OK;
+    if (!address_space_init(&p->space, capacity_bytes, PAGE_BYTES)) {
+        char text[HR_BYTES_TEXT_MAX];
+        status = HR_FAIL(err, HOST_LIMIT, "virtual card: needed at most 2 EiB, had %s",
+                         hr_bytes_human(capacity_bytes, text));
+    } else {
+        status = reserve(p, err);
+    }
+    if (status != HR_OK) {
+        hr_free(p);
+        return status;
+    }
+    *out = (backing){
+        .context = p,
+        .granularity_bytes = PAGE_BYTES,
+        .alignment_bytes = PAGE_BYTES,
+        .take = take,
+        .give_back = give_back,
+        .close = close_pages,
+    };
+    return HR_OK;
+}
