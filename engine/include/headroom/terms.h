@@ -18,7 +18,8 @@ typedef struct hr_term {
 
 // All terms, sorted by name. Static storage.
 const hr_term *hr_terms(size_t *count);
-// NULL when there is no such term.
+// NULL when there is no such term. A label finds the field it shows: capitals do not matter, a blank is '_', and a
+// counter may go without its `_bytes` ("Largest free" is `largest_free_bytes`).
 const hr_term *hr_term_find(const char *name);
 
 #endif
