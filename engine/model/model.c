@@ -12,10 +12,12 @@ static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_e
         *problems = yaml_problems_text(file);
     }
     hr_err first = {0};
-    if (yaml_status(file, &first) == HR_OK) {
-        return HR_FAIL(err, NOMEM, "model in %s: no memory to say what is wrong with it", yaml_name(file));
+    if (yaml_status(file, &first) != HR_PRESET) {
+        return HR_FAIL(err, NOMEM, "%s: no memory to say what is wrong with the model", yaml_name(file));
     }
-    return HR_FAIL(err, MODEL, "%s", first.sentence);
+    const hr_status status = HR_FAIL(err, MODEL, "%s", first.sentence);
+    hr_err_try(err, "%s", first.attempt);
+    return status;
 }
 
 static void publish(model_builder *b)

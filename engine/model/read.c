@@ -65,11 +65,11 @@ static void refuse_other_keys(model_builder *b, const yaml_node *mapping, const 
     }
 }
 
-// The mapping's `key`, or NULL with a problem at the mapping.
+// The mapping's `key`, or NULL with a problem said.
 static const yaml_node *need(model_builder *b, const yaml_node *mapping, const char *key, const char *form)
 {
     const yaml_node *found = yaml_find(mapping, key);
-    if (!found) {
+    if (!found && !is_misspelt(mapping, key)) {
         builder_problem_at(b, mapping->line, mapping->column, "the model needs %s", form);
     }
     return found;
@@ -101,7 +101,7 @@ static void read_input(model_builder *b, const yaml_node *root)
     attr_value sides = {.shape = {.rank = 0}};
     if (shape && shape->kind == YAML_SEQUENCE && shape->count == 3) {
         attr_read(b, &INPUT_ROW, shape, &sides);
-    } else {
+    } else if (shape || !mapping || !is_misspelt(input, "shape")) {
         const yaml_node *at = shape ? shape : input;
         builder_problem_at(b, at->line, at->column, "the model needs %s", form);
     }

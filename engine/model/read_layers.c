@@ -214,8 +214,9 @@ static void read_attrs(model_builder *b, const layer_kind *kind, const yaml_node
         }
     }
     for (const uint8_t *id = kind->attrs; *id != ATTR_NONE; id++) {
-        if (attr_row_of(*id)->required && !(written & UINT32_C(1) << *id)) {
-            builder_problem(b, "needs %s", attr_row_of(*id)->name);
+        const attr_row *row = attr_row_of(*id);
+        if (row->required && !(written & UINT32_C(1) << *id) && !is_misspelt(node, row->name)) {
+            builder_problem(b, "needs %s", row->name);
         }
     }
 }

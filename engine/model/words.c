@@ -9,11 +9,6 @@
 const char *had_word(const char *word, char out[HAD_MAX])
 {
     (void)snprintf(out, HAD_MAX, "'%.40s'", word);
-    for (char *c = out; *c; c++) {
-        if (*c < ' ' || *c > '~') {
-            *c = '?';
-        }
-    }
     return out;
 }
 
@@ -44,4 +39,14 @@ const char *did_you_mean(const char *word, const char *const *words, size_t coun
         (void)snprintf(out, WORDS_MAX, " — did you mean '%s'?", near);
     }
     return out;
+}
+
+bool is_misspelt(const yaml_node *mapping, const char *key)
+{
+    for (const yaml_node *child = mapping->child; child; child = child->next) {
+        if (text_nearest(child->key, &key, 1)) {
+            return true;
+        }
+    }
+    return false;
 }
