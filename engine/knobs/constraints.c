@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Combinations of knobs that are refused up front, each with its reason and the knob to turn.
+#include "headroom/knobs.h"
+
+static bool float64_on_cpu(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") &&
+           hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cpu");
+}
+
+static bool no_limit(const hr_knobs *knobs)
+{
+    return !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD) && !hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+}
+
+static bool fraction(const hr_knobs *knobs)
+{
+    return hr_knob_real(knobs, HR_KNOB_ALLOCATOR_FRACTION) > 0;
+}
+
+static bool fraction_and_limit(const hr_knobs *knobs)
+{
+    return fraction(knobs) && hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+}
+
+static bool fraction_of_nothing(const hr_knobs *knobs)
+{
+    return fraction(knobs) && !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
+}
+
+static bool saves_to_nowhere(const hr_knobs *knobs)
+{
+    return hr_knob_int(knobs, HR_KNOB_TRAIN_SAVE_EVERY) > 0 && !hr_knob_is_set(knobs, HR_KNOB_TRAIN_SAVE);
+}
+
+static bool files_from_nowhere(const hr_knobs *knobs)
+{
+    bool wants_files = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "cifar10") ||
+                       hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "mnist");
+    return wants_files && !hr_knob_is_set(knobs, HR_KNOB_PIPELINE_PATH);
+}
+
+static const hr_constraint constraints[] = {
+    {float64_on_cpu,
+     "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
+     HR_KNOB_DEVICE_KIND, "-s device.kind=reference"},
+    {fraction_and_limit,
+     "allocator.fraction is a share of the card, but device.vram already says the limit: needed one, had "
+     "both",
+     HR_KNOB_ALLOCATOR_FRACTION, "-s allocator.fraction=none"},
+    {fraction_of_nothing, "allocator.fraction is a share of a card's memory: needed device.card, had none",
+     HR_KNOB_DEVICE_CARD, "-s device.card=rtx3070-8g"},
+    {no_limit, "nothing says how much memory the device has: needed device.card or device.vram, had neither",
+     HR_KNOB_DEVICE_VRAM, "-s device.vram=64MiB"},
+    {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,
+     "-s train.save=weights.safetensors"},
+    {files_from_nowhere, "pipeline.source cifar10 and mnist need their files in pipeline.path, had none",
+     HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
+};
+
+const hr_constraint *hr_constraints(size_t *count)
+{
+    *count = sizeof constraints / sizeof *constraints;
+    return constraints;
+}
+
+hr_status hr_knobs_validate(const hr_knobs *knobs, hr_err *err)
+{
+    for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++) {
+        if (constraints[i].broken(knobs)) {
+            hr_status status = HR_FAIL(err, CONSTRAINT, "%s", constraints[i].reason);
+            hr_err_try(err, "%s", constraints[i].attempt);
+            return status;
+        }
+    }
+    return HR_OK;
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// Presets: a file, what it extends, and the model it names, read from the base to the derived, each value with
+// the place it came from. Problems go to the file they stand in and are collected at the end, so that one run
+// shows them all.
+#include "headroom/preset.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "headroom/card.h"
+
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "knobs/preset_keys.h"
+#include "knobs/preset_model.h"
+#include "knobs/search.h"
+
+enum { PRESET_MAX_DEPTH = 8, PRESET_MAX_FILES = 16 };
+
+struct hr_preset {
+    char name[64];
+    hr_knobs knobs;
+    hr_origin origin[HR_KNOB_COUNT];
+    VEC(yaml_file *) files; // owned; the first is the one that was asked for
+    const yaml_node *model; // in model_file
+    yaml_file *model_file;
+};
+
+// One file on the way from the one that was asked for down to a base.
+typedef struct visit {
+    const struct visit *parent;
+    yaml_file *file;
+    const char *path;
+    dev_t device;
+    ino_t inode;
+    unsigned depth;
+} visit;
+
+typedef struct loader {
+    hr_preset *preset;
+    bool trust;
+    hr_err *err;
+} loader;
+
+// WHOLE takes knobs and model, MODEL_ONLY what `model: NAME` asks for.
+typedef enum extent { WHOLE, MODEL_ONLY } extent;
+
+static hr_status load(loader *l, const char *path, const visit *parent, const yaml_node *at, extent wanted);
+
+// ---- from a name to a path ------------------------------------------------------------------------------------
+
+// A path may leave ".yaml" out.
+static bool complete_path(char path[SEARCH_PATH_MAX])
+{
+    struct stat info;
+    size_t length = strlen(path);
+    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)) {
+        return true;
+    }
+    if (length + sizeof ".yaml" > SEARCH_PATH_MAX) {
+        return false;
+    }
+    memcpy(path + length, ".yaml", sizeof ".yaml");
+    bool found = stat(path, &info) == 0;
+    if (!found) {
+        path[length] = '\0';
+    }
+    return found;
+}
+
+static bool find_from(const char *from_path, const char *word, char path[SEARCH_PATH_MAX])
+{
+    char folder[SEARCH_PATH_MAX];
+    search_folder_of(from_path, folder);
+    if (search_is_path(word)) {
+        return search_join(folder, word, path) && complete_path(path);
+    }
+    return search_in_root(folder, search_preset_folders, word, path) ||
+           search_by_name(search_preset_folders, word, path);
+}
+
+// Finds what `extends:` or `model:` names, or says why not. *found tells which.
+static hr_status resolve(loader *l, const visit *here, const yaml_node *node, char path[SEARCH_PATH_MAX],
+                         bool *found)
+{
+    char known[256], near[64];
+    *found = false;
+    if (node->kind != YAML_SCALAR || node->text[0] == '\0') {
+        yaml_problem(here->file, node->line, node->column, "'%s' needs the name of a preset", node->key);
+    } else if (search_leaves_folder(node->text) && !l->trust) {
+        yaml_problem(here->file, node->line, node->column,
+                     "'%s' leaves the folder of this file: needs --trust", node->text);
+    } else if (!find_from(here->path, node->text, path)) {
+        HR_TRY(search_known(NULL, node->text, known, sizeof known, near, l->err));
+        yaml_problem(here->file, node->line, node->column, "no preset '%s' beside this file or by name%s%s%s",
+                     node->text, near[0] == '\0' ? "" : " — did you mean '", near,
+                     near[0] == '\0' ? "" : "'?");
+    } else {
+        *found = true;
+    }
+    return HR_OK;
+}
+
+// ---- knobs ----------------------------------------------------------------------------------------------------
+
+// A relative pipeline.path counts from the file it stands in.
+static const char *value_text(const visit *here, const hr_knob_row *row, const yaml_node *node,
+                              char path[SEARCH_PATH_MAX])
+{
+    char folder[SEARCH_PATH_MAX];
+    if (row->id != HR_KNOB_PIPELINE_PATH || node->text[0] == '\0') {
+        return node->text;
+    }
+    search_folder_of(here->path, folder);
+    return search_join(folder, node->text, path) ? path : node->text;
+}
+
+static hr_status check_card(const visit *here, const hr_knob_row *row, const yaml_node *node, hr_err *err)
+{
+    hr_card card;
+    hr_err reason = {0};
+    if (row->id != HR_KNOB_DEVICE_CARD || node->text[0] == '\0') {
+        return HR_OK;
+    }
+    hr_status status = hr_card_load(node->text, &card, &reason);
+    if (status == HR_NOMEM) {
+        return HR_FAIL(err, NOMEM, "%s", reason.sentence);
+    }
+    if (status != HR_OK) {
+        yaml_problem(here->file, node->line, node->column, "%s", reason.sentence);
+    }
+    return HR_OK;
+}
+
+static hr_status take_value(loader *l, const visit *here, const hr_knob_row *row, const yaml_node *node)
+{
+    char path[SEARCH_PATH_MAX];
+    hr_err reason = {0};
+    const char *problem = node->kind != YAML_SCALAR ? "needs one value, had a list or a mapping"
+                          : !node->quoted && node->text[0] == '\0' ? "has no value"
+                          : node->quoted && preset_is_number(row)
+                              ? "a quoted value is text: take the quotes away"
+                              : NULL;
+    if (problem != NULL) {
+        yaml_problem(here->file, node->line, node->column, "%s: %s", row->key, problem);
+        return HR_OK;
+    }
+    if (hr_knobs_set(&l->preset->knobs, row->id, value_text(here, row, node, path), &reason) != HR_OK) {
+        yaml_problem(here->file, node->line, node->column, "%s", reason.sentence);
+        return HR_OK;
+    }
+    hr_origin *origin = &l->preset->origin[row->id];
+    text_copy(origin->file, sizeof origin->file, here->path);
+    origin->line = node->line;
+    origin->column = node->column;
+    return check_card(here, row, node, l->err);
+}
+
+static hr_status take_group(loader *l, const visit *here, const yaml_node *group)
+{
+    if (group->kind != YAML_MAPPING) {
+        preset_report_bare_group(here->file, group);
+        return HR_OK;
+    }
+    for (const yaml_node *node = group->child; node != NULL; node = node->next) {
+        const hr_knob_row *row = preset_find_row(group->key, node->key);
+        if (row == NULL) {
+            preset_report_unknown(here->file, group->key, node);
+        } else {
+            HR_TRY(take_value(l, here, row, node));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status take_knobs(loader *l, const visit *here, const yaml_node *root)
+{
+    for (const yaml_node *node = root->child; node != NULL; node = node->next) {
+        if (preset_is_group(node->key)) {
+            HR_TRY(take_group(l, here, node));
+        } else if (!preset_is_word(node->key)) {
+            preset_report_unknown(here->file, NULL, node);
+        } else if (node->kind != YAML_SCALAR && strcmp(node->key, "model") != 0 &&
+                   strcmp(node->key, "extends") != 0) {
+            yaml_problem(here->file, node->line, node->column, "'%s' needs a text", node->key);
+        }
+    }
+    return HR_OK;
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------
+
+static hr_status take_extends(loader *l, const visit *here, const yaml_node *root, extent wanted)
+{
+    char path[SEARCH_PATH_MAX];
+    bool found;
+    const yaml_node *node = yaml_find(root, "extends");
+    if (node == NULL) {
+        return HR_OK;
+    }
+    HR_TRY(resolve(l, here, node, path, &found));
+    return found ? load(l, path, here, node, wanted) : HR_OK;
+}
+
+static size_t problem_count(const hr_preset *preset)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < preset->files.count; i++) {
+        count += yaml_problem_count(preset->files.data[i]);
+    }
+    return count;
+}
+
+static hr_status take_model(loader *l, const visit *here, const yaml_node *root)
+{
+    char path[SEARCH_PATH_MAX];
+    bool found;
+    const yaml_node *node = yaml_find(root, "model");
+    if (node == NULL) {
+        return HR_OK;
+    }
+    if (node->kind == YAML_MAPPING) {
+        l->preset->model = node;
+        l->preset->model_file = here->file;
+        return HR_OK;
+    }
+    l->preset->model = NULL;
+    HR_TRY(resolve(l, here, node, path, &found));
+    if (!found) {
+        return HR_OK;
+    }
+    HR_TRY(load(l, path, here, node, MODEL_ONLY));
+    if (l->preset->model == NULL && problem_count(l->preset) == 0) {
+        yaml_problem(here->file, node->line, node->column, "preset '%s' has no model", node->text);
+    }
+    return HR_OK;
+}
+
+// False, with the problem reported, when this file is already open above, or the way to it is too long.
+static bool may_visit(const loader *l, const visit *here, const yaml_node *at)
+{
+    for (const visit *up = here->parent; up != NULL; up = up->parent) {
+        if (up->device == here->device && up->inode == here->inode) {
+            yaml_problem(here->parent->file, at->line, at->column,
+                         "'%s: %s' leads back to this preset itself", at->key, at->text);
+            return false;
+        }
+    }
+    if (here->depth > PRESET_MAX_DEPTH || l->preset->files.count >= PRESET_MAX_FILES) {
+        yaml_problem(here->parent->file, at->line, at->column,
+                     "'%s: %s' goes on for more than %d presets one behind the other, or %d in all", at->key,
+                     at->text, PRESET_MAX_DEPTH, PRESET_MAX_FILES);
+        return false;
+    }
+    return true;
+}
+
+static hr_status open_file(loader *l, visit *here, const yaml_node *at)
+{
+    hr_err reason = {0};
+    hr_status status = yaml_open(here->path, &here->file, &reason);
+    if (status == HR_READ && here->parent != NULL) {
+        yaml_problem(here->parent->file, at->line, at->column, "%s", reason.sentence);
+        return HR_OK;
+    }
+    if (status != HR_OK) {
+        if (l->err != NULL) {
+            *l->err = reason;
+        }
+        return status;
+    }
+    yaml_file **kept = vec_push(&l->preset->files);
+    if (kept == NULL) {
+        yaml_close(here->file);
+        return HR_FAIL(l->err, NOMEM, "%s: no memory to keep it", here->path);
+    }
+    *kept = here->file;
+    return HR_OK;
+}
+
+static hr_status load(loader *l, const char *path, const visit *parent, const yaml_node *at, extent wanted)
+{
+    visit here = {.parent = parent, .path = path, .depth = parent == NULL ? 1 : parent->depth + 1};
+    struct stat info;
+    if (stat(path, &info) == 0) {
+        here.device = info.st_dev;
+        here.inode = info.st_ino;
+    }
+    if (!may_visit(l, &here, at)) {
+        return HR_OK;
+    }
+    HR_TRY(open_file(l, &here, at));
+    const yaml_node *root = here.file == NULL ? NULL : yaml_root(here.file);
+    if (root == NULL || root->kind != YAML_MAPPING) {
+        if (here.file != NULL && yaml_problem_count(here.file) == 0) {
+            yaml_problem(here.file, 1, 1, "a preset begins with keys, such as 'model:' or 'extends:'");
+        }
+        return HR_OK;
+    }
+    HR_TRY(take_extends(l, &here, root, wanted));
+    HR_TRY(take_model(l, &here, root));
+    return wanted == WHOLE ? take_knobs(l, &here, root) : HR_OK;
+}
+
+// ---- the preset -----------------------------------------------------------------------------------------------
+
+static bool is_collected(const hr_preset *preset, uint32_t file)
+{
+    for (uint32_t i = 0; i < file; i++) {
+        if (strcmp(yaml_name(preset->files.data[i]), yaml_name(preset->files.data[file])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void append_problems(text *all, const yaml_file *file)
+{
+    char *one = yaml_problems_text(file);
+    all->failed = all->failed || one == NULL;
+    text_append(all, "%s", one == NULL ? "" : one);
+    hr_free(one);
+}
+
+// The problems of all files as one text, and the first as the error.
+static hr_status collect(const hr_preset *preset, char **problems, hr_err *err)
+{
+    text all = {0};
+    hr_status status = HR_OK;
+    for (uint32_t i = 0; i < preset->files.count && status != HR_NOMEM; i++) {
+        hr_err reason;
+        hr_status found = yaml_status(preset->files.data[i], &reason);
+        if (found == HR_OK || is_collected(preset, i)) {
+            continue;
+        }
+        if (err != NULL && (status == HR_OK || found == HR_NOMEM)) {
+            *err = reason;
+        }
+        status = found;
+        append_problems(&all, preset->files.data[i]);
+    }
+    if (status == HR_OK || status == HR_NOMEM || problems == NULL) {
+        text_deinit(&all);
+        return status;
+    }
+    *problems = text_take(&all);
+    return *problems == NULL ? HR_FAIL(err, NOMEM, "no memory to list the problems of the preset") : status;
+}
+
+static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_err *err)
+{
+    char known[256], near[64];
+    if (search_is_path(preset)) {
+        if (!text_copy(path, SEARCH_PATH_MAX, preset)) {
+            return HR_FAIL(err, READ, "%.64s…: the path is too long", preset);
+        }
+        (void)complete_path(path); // reading says what is wrong when there is no such file
+        return HR_OK;
+    }
+    if (search_by_name(search_preset_folders, preset, path)) {
+        return HR_OK;
+    }
+    HR_TRY(search_known(NULL, preset, known, sizeof known, near, err));
+    hr_status status = HR_FAIL(err, PRESET, "no preset is called '%.64s'; %s%s", preset,
+                               known[0] == '\0' ? "no folder of presets was found" : "there are ", known);
+    hr_err_try(err, near[0] == '\0' ? "headroom presets" : "headroom plan %s", near);
+    return status;
+}
+
+static void set_name(hr_preset *preset, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *leaf = slash == NULL ? path : slash + 1;
+    const char *dot = strrchr(leaf, '.');
+    int length = dot == NULL || dot == leaf ? (int)strlen(leaf) : (int)(dot - leaf);
+    snprintf(preset->name, sizeof preset->name, "%.*s", length, leaf);
+}
+
+hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **problems, hr_err *err)
+{
+    char path[SEARCH_PATH_MAX];
+    *out = NULL;
+    if (problems != NULL) {
+        *problems = NULL;
+    }
+    HR_TRY(find_preset(name, path, err));
+    hr_preset *preset = hr_calloc(1, sizeof *preset);
+    if (preset == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: no memory for the preset", name);
+    }
+    hr_knobs_init(&preset->knobs);
+    set_name(preset, path);
+    hr_status status = load(&(loader){preset, trust, err}, path, NULL, NULL, WHOLE);
+    if (status == HR_OK && preset->model == NULL && problem_count(preset) == 0) {
+        yaml_problem(preset->files.data[0], 1, 1, "no model: needed 'model:' or 'extends:', had neither");
+    }
+    status = status == HR_OK ? collect(preset, problems, err) : status;
+    if (status != HR_OK) {
+        hr_preset_close(preset);
+        return status;
+    }
+    *out = preset;
+    return HR_OK;
+}
+
+void hr_preset_problems_free(char *problems)
+{
+    hr_free(problems);
+}
+
+void hr_preset_close(hr_preset *preset)
+{
+    if (preset == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < preset->files.count; i++) {
+        yaml_close(preset->files.data[i]);
+    }
+    vec_deinit(&preset->files);
+    hr_free(preset);
+}
+
+const char *hr_preset_name(const hr_preset *preset)
+{
+    return preset->name;
+}
+
+const hr_knobs *hr_preset_knobs(const hr_preset *preset)
+{
+    return &preset->knobs;
+}
+
+const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id)
+{
+    return &preset->origin[id];
+}
+
+const yaml_node *preset_model(const hr_preset *preset, yaml_file **file)
+{
+    *file = preset->model_file;
+    return preset->model;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "knobs/search.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "knobs/yaml.h"
+
+// A program in build/NAME/ or build/NAME/tests/ of a checkout finds the checkout.
+enum { LEVELS_ABOVE_PROGRAM = 4 };
+
+const char *const search_preset_folders[] = {"", "models", "articles", NULL};
+const char *const search_card_folders[] = {"cards", NULL};
+
+static char beside[SEARCH_PATH_MAX]; // "" until set
+
+void hr_preset_search_beside(const char *dir)
+{
+    text_copy(beside, sizeof beside, dir);
+}
+
+// ---- paths ----------------------------------------------------------------------------------------------------
+
+bool search_join(const char *folder, const char *path, char joined[SEARCH_PATH_MAX])
+{
+    bool bare = path[0] == '/' || (path[0] != '\0' && strcmp(folder, ".") == 0);
+    bool both = !bare && path[0] != '\0';
+    int length = snprintf(joined, SEARCH_PATH_MAX, "%s%s%s", bare ? "" : folder, both ? "/" : "", path);
+    return length >= 0 && length < SEARCH_PATH_MAX;
+}
+
+void search_folder_of(const char *path, char folder[SEARCH_PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    snprintf(folder, SEARCH_PATH_MAX, "%.*s", length == 0 ? 1 : (int)length, length == 0 ? "." : path);
+}
+
+static bool ends_with(const char *word, const char *ending)
+{
+    size_t length = strlen(word), tail = strlen(ending);
+    return length > tail && strcmp(word + length - tail, ending) == 0;
+}
+
+bool search_is_path(const char *preset)
+{
+    return strchr(preset, '/') != NULL || ends_with(preset, ".yaml");
+}
+
+bool search_leaves_folder(const char *path)
+{
+    if (path[0] == '/') {
+        return true;
+    }
+    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+// ---- roots ----------------------------------------------------------------------------------------------------
+
+static void add_root(search_roots *roots, const char *folder, const char *below)
+{
+    char path[SEARCH_PATH_MAX];
+    if (roots->count < SEARCH_ROOTS_MAX && search_join(folder, below, path) && is_folder(path)) {
+        text_copy(roots->path[roots->count++], SEARCH_PATH_MAX, path);
+    }
+}
+
+// presets/ in the program's folder or above it. It must look like ours, or a stranger's folder of that name
+// higher up would do.
+static void add_beside(search_roots *roots)
+{
+    char above[SEARCH_PATH_MAX], models[SEARCH_PATH_MAX];
+    text_copy(above, sizeof above, beside);
+    for (int level = 0; level <= LEVELS_ABOVE_PROGRAM; level++) {
+        if (search_join(above, "presets/models", models) && is_folder(models)) {
+            add_root(roots, above, "presets");
+            return;
+        }
+        if (!search_join(strcmp(above, ".") == 0 ? "./" : above, "..", models)) {
+            return;
+        }
+        text_copy(above, sizeof above, models);
+    }
+}
+
+void search_find_roots(search_roots *roots)
+{
+    char home[SEARCH_PATH_MAX];
+    const char *data = getenv("HEADROOM_DATA");
+    roots->count = 0;
+    if (file_xdg("XDG_DATA_HOME", ".local/share", "presets", home, sizeof home)) {
+        add_root(roots, home, "");
+    }
+    if (data != NULL && data[0] != '\0') {
+        add_root(roots, data, "presets");
+        add_root(roots, data, "");
+    }
+    if (beside[0] != '\0') {
+        add_beside(roots);
+        add_root(roots, beside, "../share/headroom/presets");
+    }
+}
+
+// ---- by name --------------------------------------------------------------------------------------------------
+
+bool search_in_root(const char *root, const char *const *folders, const char *name,
+                    char path[SEARCH_PATH_MAX])
+{
+    for (size_t i = 0; folders[i] != NULL && strchr(name, '/') == NULL; i++) {
+        const char *slash = folders[i][0] == '\0' ? "" : "/";
+        char leaf[SEARCH_PATH_MAX];
+        int length = snprintf(leaf, sizeof leaf, "%s%s%s.yaml", folders[i], slash, name);
+        if (length > 0 && length < SEARCH_PATH_MAX && search_join(root, leaf, path) && is_file(path)) {
+            return true;
+        }
+    }
+    path[0] = '\0';
+    return false;
+}
+
+bool search_by_name(const char *const *folders, const char *name, char path[SEARCH_PATH_MAX])
+{
+    search_roots roots;
+    search_find_roots(&roots);
+    for (size_t i = 0; i < roots.count; i++) {
+        if (search_in_root(roots.path[i], folders, name, path)) {
+            return true;
+        }
+    }
+    path[0] = '\0';
+    return false;
+}
+
+// ---- lists ----------------------------------------------------------------------------------------------------
+
+typedef VEC(hr_preset_entry) entry_list;
+
+static bool is_listed(const entry_list *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (strcmp(list->data[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A file that cannot be read has no title, but stands in the list: opening it says what is wrong.
+static hr_status read_title(const char *path, char *title, size_t size, hr_err *err)
+{
+    yaml_file *file;
+    hr_status status = yaml_open(path, &file, err);
+    if (status != HR_OK) {
+        return status == HR_NOMEM ? status : HR_OK;
+    }
+    const yaml_node *root = yaml_root(file);
+    const yaml_node *line = root == NULL ? NULL : yaml_find(root, "title");
+    text_copy(title, size, line == NULL || line->text == NULL ? "" : line->text);
+    yaml_close(file);
+    return HR_OK;
+}
+
+static hr_status list_file(entry_list *list, const char *folder_path, const char *folder, const char *leaf,
+                           hr_err *err)
+{
+    char path[SEARCH_PATH_MAX], name[sizeof list->data->name];
+    if (!ends_with(leaf, ".yaml") || strlen(leaf) - strlen(".yaml") >= sizeof name ||
+        !search_join(folder_path, leaf, path) || !is_file(path)) {
+        return HR_OK;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)(strlen(leaf) - strlen(".yaml")), leaf);
+    if (is_listed(list, name)) {
+        return HR_OK; // an earlier root has it
+    }
+    hr_preset_entry *entry = vec_push(list);
+    if (entry == NULL) {
+        return HR_FAIL(err, NOMEM, "no memory for the list of presets");
+    }
+    text_copy(entry->name, sizeof entry->name, name);
+    text_copy(entry->folder, sizeof entry->folder, folder);
+    return read_title(path, entry->title, sizeof entry->title, err);
+}
+
+static hr_status list_folder(entry_list *list, const char *root, const char *folder, hr_err *err)
+{
+    char path[SEARCH_PATH_MAX];
+    DIR *dir = search_join(root, folder, path) ? opendir(path) : NULL;
+    hr_status status = HR_OK;
+    if (dir == NULL) {
+        return HR_OK;
+    }
+    for (struct dirent *leaf = readdir(dir); leaf != NULL && status == HR_OK; leaf = readdir(dir)) {
+        status = list_file(list, path, folder, leaf->d_name, err);
+    }
+    closedir(dir);
+    return status;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const hr_preset_entry *x = a, *y = b;
+    int order = strcmp(x->folder, y->folder);
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+hr_status hr_preset_list(const char *folder, hr_preset_entry **entries, size_t *count, hr_err *err)
+{
+    const char *const one[] = {folder, NULL};
+    const char *const *folders = folder == NULL ? search_preset_folders : one;
+    search_roots roots;
+    entry_list list = {0};
+    hr_status status = HR_OK;
+    *entries = NULL;
+    *count = 0;
+    search_find_roots(&roots);
+    for (size_t i = 0; i < roots.count && status == HR_OK; i++) {
+        for (size_t k = 0; folders[k] != NULL && status == HR_OK; k++) {
+            status = list_folder(&list, roots.path[i], folders[k], err);
+        }
+    }
+    if (status != HR_OK) {
+        vec_deinit(&list);
+        return status;
+    }
+    if (list.count > 0) {
+        qsort(list.data, list.count, sizeof *list.data, compare_entries);
+    }
+    *entries = list.data;
+    *count = list.count;
+    return HR_OK;
+}
+
+void hr_preset_list_free(hr_preset_entry *entries)
+{
+    vec_free_(entries);
+}
+
+hr_status search_known(const char *folder, const char *name, char *names, size_t size, char near[64],
+                       hr_err *err)
+{
+    hr_preset_entry *entries;
+    size_t count, length = 0;
+    HR_TRY(hr_preset_list(folder, &entries, &count, err));
+    unsigned nearest = (unsigned)strlen(name) / 3;
+    nearest = nearest < 1 ? 1 : nearest;
+    near[0] = names[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        unsigned distance = text_distance(name, entries[i].name, nearest);
+        if (distance < nearest || (distance == nearest && near[0] == '\0')) {
+            nearest = distance;
+            text_copy(near, sizeof entries[i].name, entries[i].name);
+        }
+        int added = length < size
+                        ? snprintf(names + length, size - length, "%s%s", i > 0 ? ", " : "", entries[i].name)
+                        : 0;
+        length += added > 0 ? (size_t)added : 0;
+    }
+    hr_preset_list_free(entries);
+    return HR_OK;
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of knobs: read strictly as the row says, stored, and written back as they would be typed.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/knobs.h"
+#include "headroom/units.h"
+
+#include "base/text.h"
+
+// "none" takes a number away again where the default is to have none.
+static const char none[] = "none";
+
+static const hr_knob_row *row_of(hr_knob_id id)
+{
+    size_t count;
+    return &hr_knob_rows(&count)[id];
+}
+
+static bool is_number(const hr_knob_row *row)
+{
+    return row->type == HR_KNOB_INT || row->type == HR_KNOB_REAL || row->type == HR_KNOB_BYTES;
+}
+
+// ---- ranges and choices in words ------------------------------------------------------------------------------
+
+enum { RANGE_TEXT_MAX = 160 };
+
+static void write_bound(const hr_knob_row *row, double bound, char out[HR_BYTES_TEXT_MAX])
+{
+    if (row->type == HR_KNOB_BYTES) {
+        hr_bytes_exact((uint64_t)bound, out);
+    } else {
+        snprintf(out, HR_BYTES_TEXT_MAX, row->type == HR_KNOB_INT ? "%.0f" : "%g", bound);
+    }
+}
+
+// "a whole number from 1 to 1048576 (samples)"
+static const char *write_need(const hr_knob_row *row, char out[RANGE_TEXT_MAX])
+{
+    static const char *const kinds[] = {
+        [HR_KNOB_INT] = "a whole number",
+        [HR_KNOB_REAL] = "a number",
+        [HR_KNOB_BYTES] = "a size such as 64MiB",
+    };
+    char low[HR_BYTES_TEXT_MAX], high[HR_BYTES_TEXT_MAX];
+    if (row->type == HR_KNOB_TEXT) {
+        snprintf(out, RANGE_TEXT_MAX, "one line of text, %d bytes at most", HR_KNOB_TEXT_MAX - 1);
+    } else if (row->type == HR_KNOB_CHOICE) {
+        int length = snprintf(out, RANGE_TEXT_MAX, "%s", row->choices[1] == NULL ? "" : "one of ");
+        for (size_t i = 0; row->choices[i] != NULL; i++) {
+            length += snprintf(out + length, RANGE_TEXT_MAX - (size_t)length, "%s%s", i > 0 ? ", " : "",
+                               row->choices[i]);
+        }
+    } else {
+        bool named = row->type != HR_KNOB_BYTES && row->unit[0] != '\0';
+        write_bound(row, row->min, low);
+        write_bound(row, row->max, high);
+        snprintf(out, RANGE_TEXT_MAX, "%s from %s to %s%s%s%s%s", kinds[row->type], low, high,
+                 named ? " (" : "", named ? row->unit : "", named ? ")" : "",
+                 row->preset_default[0] == '\0' ? ", or none" : "");
+    }
+    return out;
+}
+
+// What a stranger meant by a word that is no choice: a near one, or YAML 1.1's way to say on and off.
+static const char *suggest_choice(const hr_knob_row *row, const char *typed)
+{
+    static const char *const yes[] = {"true", "True", "yes", "1"}, *const no[] = {"false", "False", "no",
+                                                                                  "0"};
+    if (strcmp(row->choices[0], "off") == 0) {
+        for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+            if (strcmp(typed, yes[i]) == 0 || strcmp(typed, no[i]) == 0) {
+                return row->choices[strcmp(typed, yes[i]) == 0];
+            }
+        }
+    }
+    size_t count = 0;
+    while (row->choices[count] != NULL) {
+        count++;
+    }
+    return text_nearest(typed, row->choices, count);
+}
+
+static hr_status refuse(const hr_knob_row *row, const char *typed, hr_err *err)
+{
+    char need[RANGE_TEXT_MAX];
+    const char *meant = row->type == HR_KNOB_CHOICE ? suggest_choice(row, typed) : NULL;
+    const char *attempt = meant != NULL                    ? meant
+                          : row->type == HR_KNOB_CHOICE    ? row->choices[0]
+                          : row->preset_default[0] != '\0' ? row->preset_default
+                          : row->type == HR_KNOB_BYTES     ? "64MiB"
+                          : row->type == HR_KNOB_REAL      ? none
+                                                           : "NAME";
+    hr_status status = HR_FAIL(err, KNOB, "%s: needs %s, had '%.200s'%s%s%s", row->key, write_need(row, need),
+                               typed, meant == NULL ? "" : " — did you mean '", meant == NULL ? "" : meant,
+                               meant == NULL ? "" : "'?");
+    hr_err_try(err, "-s %s=%s", row->key, attempt);
+    return status;
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------
+
+static bool is_one_line(const char *typed)
+{
+    for (const char *at = typed; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool find_choice(const hr_knob_row *row, const char *typed, int64_t *index)
+{
+    for (int64_t i = 0; row->choices[i] != NULL; i++) {
+        if (strcmp(row->choices[i], typed) == 0) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Reads `text` as the row's type into a zeroed *value; false when it is not one, or out of range.
+static bool read_value(const hr_knob_row *row, const char *typed, hr_knob_value *value)
+{
+    double number = 0;
+    value->set = true;
+    if (is_number(row) && row->preset_default[0] == '\0' && (typed[0] == '\0' || strcmp(typed, none) == 0)) {
+        value->set = false;
+        return true;
+    }
+    switch (row->type) {
+    case HR_KNOB_CHOICE:
+        return find_choice(row, typed, &value->u.integer);
+    case HR_KNOB_TEXT:
+        value->set = typed[0] != '\0';
+        return is_one_line(typed) && text_copy(value->text, sizeof value->text, typed);
+    case HR_KNOB_INT:
+        if (!text_to_int(typed, &value->u.integer)) {
+            return false;
+        }
+        number = (double)value->u.integer;
+        break;
+    case HR_KNOB_REAL:
+        if (!text_to_real(typed, &value->u.real)) {
+            return false;
+        }
+        number = value->u.real;
+        break;
+    case HR_KNOB_BYTES:
+        if (!hr_bytes_parse(typed, &value->u.bytes)) {
+            return false;
+        }
+        number = (double)value->u.bytes;
+        break;
+    }
+    return number >= row->min && number <= row->max;
+}
+
+void hr_knobs_init(hr_knobs *knobs)
+{
+    *knobs = (hr_knobs){0};
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        hr_knob_value *value = &knobs->value[id];
+        (void)read_value(row_of((hr_knob_id)id), row_of((hr_knob_id)id)->preset_default, value);
+        value->set = false;
+    }
+}
+
+hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *typed, hr_err *err)
+{
+    const hr_knob_row *row = row_of(id);
+    hr_knob_value value = {0};
+    if (!read_value(row, typed, &value)) {
+        return refuse(row, typed, err);
+    }
+    knobs->value[id] = value;
+    return HR_OK;
+}
+
+hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err)
+{
+    enum { KEY_MAX = 64 };
+    char key[KEY_MAX];
+    const char *suggestion = NULL;
+    const char *equals = strchr(pair, '=');
+    size_t length = equals == NULL ? strlen(pair) : (size_t)(equals - pair);
+    snprintf(key, sizeof key, "%.*s", length < KEY_MAX ? (int)length : KEY_MAX - 1, pair);
+    const hr_knob_row *row = hr_knob_find(key, &suggestion);
+    if (row == NULL) {
+        hr_status status = HR_FAIL(err, KNOB, "no knob is called '%s'%s%s%s", key,
+                                   suggestion == NULL ? "" : " — did you mean '",
+                                   suggestion == NULL ? "" : suggestion, suggestion == NULL ? "" : "'?");
+        if (suggestion != NULL) {
+            hr_err_try(err, "-s %s=%.200s", suggestion, equals == NULL ? "VALUE" : equals + 1);
+        }
+        return status;
+    }
+    if (equals == NULL) {
+        hr_status status = HR_FAIL(err, KNOB, "%s: needs a value behind '=', had none", key);
+        hr_err_try(err, "-s %s=%s", key, row->preset_default[0] == '\0' ? "VALUE" : row->preset_default);
+        return status;
+    }
+    return hr_knobs_set(knobs, row->id, equals + 1, err);
+}
+
+// ---- asking ---------------------------------------------------------------------------------------------------
+
+// The fewest digits that read back as the same number.
+static void write_real(double value, char out[HR_KNOB_TEXT_MAX])
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, HR_KNOB_TEXT_MAX, "%.*g", digits, value);
+        if (strtod(out, NULL) == value) {
+            return;
+        }
+    }
+}
+
+const char *hr_knob_format(const hr_knobs *knobs, hr_knob_id id, char out[HR_KNOB_TEXT_MAX])
+{
+    const hr_knob_row *row = row_of(id);
+    const hr_knob_value *value = &knobs->value[id];
+    if (is_number(row) && !value->set && row->preset_default[0] == '\0') {
+        snprintf(out, HR_KNOB_TEXT_MAX, "%s", none);
+    } else if (row->type == HR_KNOB_INT) {
+        snprintf(out, HR_KNOB_TEXT_MAX, "%" PRId64, value->u.integer);
+    } else if (row->type == HR_KNOB_REAL) {
+        write_real(value->u.real, out);
+    } else if (row->type == HR_KNOB_BYTES) {
+        hr_bytes_exact(value->u.bytes, out);
+    } else {
+        snprintf(out, HR_KNOB_TEXT_MAX, "%s", hr_knob_text(knobs, id));
+    }
+    return out;
+}
+
+int64_t hr_knob_int(const hr_knobs *knobs, hr_knob_id id)
+{
+    return knobs->value[id].u.integer;
+}
+
+double hr_knob_real(const hr_knobs *knobs, hr_knob_id id)
+{
+    return knobs->value[id].u.real;
+}
+
+uint64_t hr_knob_bytes(const hr_knobs *knobs, hr_knob_id id, uint64_t when_unset)
+{
+    bool none_set = !knobs->value[id].set && row_of(id)->preset_default[0] == '\0';
+    return none_set ? when_unset : knobs->value[id].u.bytes;
+}
+
+const char *hr_knob_text(const hr_knobs *knobs, hr_knob_id id)
+{
+    const hr_knob_row *row = row_of(id);
+    const hr_knob_value *value = &knobs->value[id];
+    return row->type == HR_KNOB_CHOICE ? row->choices[value->u.integer] : value->text;
+}
+
+bool hr_knob_is(const hr_knobs *knobs, hr_knob_id id, const char *choice)
+{
+    return strcmp(hr_knob_text(knobs, id), choice) == 0;
+}
+
+bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id)
+{
+    return knobs->value[id].set;
+}
