@@ -309,6 +309,12 @@ void executor_reset_peak(executor *x)
     ledger_reset_peak(&x->ledger, x->heap);
 }
 
+void executor_restore_peak(executor *x, const ledger *earlier)
+{
+    x->ledger.peak = earlier->peak;
+    x->ledger.peak_requested_bytes = earlier->peak_requested_bytes;
+}
+
 const executor_oom *executor_last_oom(const executor *x)
 {
     return &x->oom;

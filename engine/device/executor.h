@@ -40,6 +40,8 @@ HR_MUST_CHECK hr_status executor_step(executor *x, uint32_t slot, step_io *io, h
 uint64_t executor_address(const executor *x, const char *persistent_name); // 0 when absent
 const ledger *executor_ledger(const executor *x);
 void executor_reset_peak(executor *x);
+// Puts the peaks of an earlier ledger back: what ran since then (an evaluation) does not count.
+void executor_restore_peak(executor *x, const ledger *earlier);
 const executor_oom *executor_last_oom(const executor *x);
 uint64_t executor_step_floor_bytes(const executor *x); // smallest and largest in_use within the last step
 uint64_t executor_step_peak_bytes(const executor *x);

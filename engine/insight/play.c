@@ -11,8 +11,8 @@ allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_byt
     };
 }
 
-static hr_status play_steps(executor *x, const program *const *programs, uint32_t count, play_result *out,
-                            hr_err *err)
+static hr_status play_steps(executor *x, const program *const *programs, uint32_t count, uint32_t steps,
+                            play_result *out, hr_err *err)
 {
     step_io io = {0};
     HR_TRY(executor_build(x, programs[0], err));
@@ -24,9 +24,10 @@ static hr_status play_steps(executor *x, const program *const *programs, uint32_
         }
         out->oom_program = programs[k];
         HR_TRY(executor_attach(x, programs[k], &slot, err));
-        HR_TRY(executor_step(x, slot, &io, err));
-        if (k == 0) {
+        for (uint32_t n = 0; n < (k == 0 ? steps : 1); n++) {
             HR_TRY(executor_step(x, slot, &io, err));
+        }
+        if (k == 0) {
             out->peak = executor_ledger(x)->peak;
         }
     }
@@ -34,13 +35,13 @@ static hr_status play_steps(executor *x, const program *const *programs, uint32_
     return HR_OK;
 }
 
-static hr_status play_on(allocator *heap, const program *const *programs, uint32_t count, play_result *out,
-                         hr_err *err)
+static hr_status play_on(allocator *heap, const program *const *programs, uint32_t count, uint32_t steps,
+                         play_result *out, hr_err *err)
 {
     executor *x = NULL;
     HR_TRY(executor_create(NULL, NULL, heap, NULL, &x, err));
     out->oom_program = programs[0];
-    hr_status status = play_steps(x, programs, count, out, err);
+    hr_status status = play_steps(x, programs, count, steps, out, err);
     out->stats = allocator_get_stats(heap);
     out->oom = *executor_last_oom(x);
     out->fits = status == HR_OK;
@@ -49,7 +50,7 @@ static hr_status play_on(allocator *heap, const program *const *programs, uint32
 }
 
 hr_status play_programs(const device_ops *device, void *device_context, const hr_knobs *knobs,
-                        uint64_t limit_bytes, const program *const *programs, uint32_t count,
+                        uint64_t limit_bytes, const program *const *programs, uint32_t count, uint32_t steps,
                         play_result *out, hr_err *err)
 {
     backing numbers;
@@ -59,7 +60,7 @@ hr_status play_programs(const device_ops *device, void *device_context, const hr
     HR_TRY(device->memory(device_context, limit_bytes, true, &numbers, err));
     hr_status status = allocator_create(&config, &numbers, NULL, &heap, err);
     if (status == HR_OK) {
-        status = play_on(heap, programs, count, out, err);
+        status = play_on(heap, programs, count, steps, out, err);
     }
     allocator_destroy(heap);
     backing_close(&numbers);

@@ -22,11 +22,13 @@ typedef struct play_result {
 
 allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes);
 
-// Plays build and two steps of programs[0], then one step of every further program (NULL entries are skipped).
+// Plays build and `steps` steps of programs[0], then one step of every further program (NULL entries are skipped).
 // Not fitting is a result; errors are host memory only. Thread-safe as far as `device` opens memory
 // thread-safely (all do for numbers).
 HR_MUST_CHECK hr_status play_programs(const device_ops *device, void *device_context, const hr_knobs *knobs,
                                       uint64_t limit_bytes, const program *const *programs, uint32_t count,
-                                      play_result *out, hr_err *err);
+                                      uint32_t steps, play_result *out, hr_err *err);
+
+enum { PLAY_STEPS = 2 }; // with its slots allocated at build, a heap repeats from the second step on
 
 #endif

@@ -82,8 +82,8 @@ static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_k
     d->ops->target(d->context, &target);
     HR_TRY(program_compile(model, knobs, PROGRAM_TRAIN, (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            &target, &p, err));
-    hr_status status =
-        play_programs(d->ops, d->context, knobs, limit_bytes, (const program *const[]){p}, 1, &played, err);
+    hr_status status = play_programs(d->ops, d->context, knobs, limit_bytes, (const program *const[]){p}, 1,
+                                     PLAY_STEPS, &played, err);
     program_destroy(p);
     HR_TRY(status);
     out->fits = played.fits;

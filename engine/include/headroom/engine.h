@@ -63,7 +63,6 @@ typedef struct hr_engine_options {
     bool plan_only; // no arithmetic, no data, no pages: the device's own plan (DESIGN "the plan is the run")
     hr_event_sink sink;      // may be NULL
     void *sink_context;      // borrowed until destroy
-    bool instruction_events; // also emit HR_EVENT_INSTRUCTION
 } hr_engine_options;
 
 // Copies what it needs of the preset. Nothing is built until the first advance in RUNNING.

@@ -101,7 +101,7 @@ typedef struct hr_report {
     } step;
     hr_report_memory memory;
     struct {
-        uint64_t peak_in_use_bytes, peak_requested_bytes; // HR_NONE when no evaluation ran
+        uint64_t peak_in_use_bytes; // HR_NONE when no evaluation ran
     } evaluation;
     struct {
         uint64_t process_bytes, others_bytes; // HR_NONE without a card

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/build.h"
+
+#include "base/host_mem.h"
+#include "program/compile.h"
+
+static hr_status open_device(build *b, const hr_knobs *knobs, hr_err *err)
+{
+    const char *card = hr_knob_text(knobs, HR_KNOB_DEVICE_CARD);
+    b->has_card = card[0] != '\0';
+    if (b->has_card) {
+        HR_TRY(hr_card_load(card, &b->card, err));
+    }
+    HR_TRY(hr_device_limit_bytes(knobs, b->has_card ? &b->card : NULL, &b->limit_bytes, err));
+    const device_ops *device = NULL;
+    HR_TRY(device_find(hr_knob_text(knobs, HR_KNOB_DEVICE_KIND), &device, err));
+    device_options options = {.card = b->has_card ? &b->card : NULL,
+                              .threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT)};
+    HR_TRY(device->open(&options, &b->context, err));
+    b->device = device;
+    b->device->target(b->context, &b->target);
+    return HR_OK;
+}
+
+static hr_status compile_programs(build *b, const build_request *r, hr_err *err)
+{
+    uint32_t batch = (uint32_t)hr_knob_int(r->knobs, HR_KNOB_BATCH_SIZE);
+    const uint32_t samples[BUILD_PROGRAMS] = {
+        [BUILD_TRAIN] = batch,
+        [BUILD_TRAIN_PARTIAL] = r->partial_samples,
+        [BUILD_EVAL] = batch,
+        [BUILD_EVAL_PARTIAL] = r->eval_partial_samples,
+    };
+    for (int k = 0; k < BUILD_PROGRAMS; k++) {
+        program_mode mode = k == BUILD_TRAIN || k == BUILD_TRAIN_PARTIAL ? PROGRAM_TRAIN : PROGRAM_EVALUATE;
+        if (samples[k] != 0) {
+            HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], &b->target, &b->programs[k], err));
+        }
+    }
+    return HR_OK;
+}
+
+hr_status build_prepare(const build_request *request, build **out, hr_err *err)
+{
+    build *b = hr_calloc(1, sizeof *b);
+    *out = NULL;
+    if (b == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a build");
+    }
+    hr_status status = open_device(b, request->knobs, err);
+    if (status == HR_OK) {
+        b->arithmetic = !request->plan_only && !b->device->simulated;
+        status = compile_programs(b, request, err);
+    }
+    if (status != HR_OK) {
+        build_destroy(b);
+        return status;
+    }
+    *out = b;
+    return HR_OK;
+}
+
+hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err)
+{
+    return play_programs(b->device, b->context, knobs, b->limit_bytes, (const program *const *)b->programs,
+                         BUILD_PROGRAMS, PLAY_STEPS, out, err);
+}
+
+hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err *err)
+{
+    allocator_config config = play_allocator_config(knobs, b->limit_bytes);
+    bool has_kernels = b->arithmetic || b->device->simulated;
+    HR_TRY(b->device->memory(b->context, b->limit_bytes, !b->arithmetic, &b->source, err));
+    HR_TRY(allocator_create(&config, &b->source, bus, &b->heap, err));
+    HR_TRY(executor_create(has_kernels ? b->device : NULL, b->context, b->heap, bus, &b->x, err));
+    HR_TRY(executor_build(b->x, b->programs[BUILD_TRAIN], err));
+    for (int k = 0; k < BUILD_PROGRAMS; k++) {
+        if (b->programs[k] != NULL) {
+            HR_TRY(executor_attach(b->x, b->programs[k], &b->slots[k], err));
+        }
+    }
+    executor_reset_peak(b->x);
+    return HR_OK;
+}
+
+void build_destroy(build *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    executor_destroy(b->x);
+    allocator_destroy(b->heap);
+    if (b->source.close != NULL) {
+        backing_close(&b->source);
+    }
+    for (int k = 0; k < BUILD_PROGRAMS; k++) {
+        program_destroy(b->programs[k]);
+    }
+    if (b->device != NULL) {
+        b->device->close(b->context);
+    }
+    hr_free(b);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One build: an open device, the programs compiled for it, and the memory they run in. Everything a knob change
+// that is not hot replaces. Engine's thread only.
+//
+//   build_prepare ─▶ build_dry_run (numbers only) ─▶ build_allocate (real) ─▶ steps … ─▶ build_destroy
+#ifndef TRAIN_BUILD_H
+#define TRAIN_BUILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/card.h"
+#include "headroom/knobs.h"
+
+#include "device/executor.h"
+#include "insight/play.h"
+#include "model/model.h"
+#include "program/program.h"
+
+typedef enum build_program {
+    BUILD_TRAIN,
+    BUILD_TRAIN_PARTIAL,
+    BUILD_EVAL,
+    BUILD_EVAL_PARTIAL,
+    BUILD_PROGRAMS
+} build_program;
+
+typedef struct build {
+    const device_ops *device;
+    void *context;
+    hr_target target;
+    hr_card card;
+    bool has_card;
+    bool arithmetic; // kernels compute; otherwise a plan, or a simulated device
+    uint64_t limit_bytes;
+    program *programs[BUILD_PROGRAMS]; // NULL where there is no such batch
+    uint32_t slots[BUILD_PROGRAMS];
+    backing source;
+    allocator *heap;
+    executor *x;
+} build;
+
+typedef struct build_request {
+    const hr_model *model;
+    const hr_knobs *knobs;
+    bool plan_only;
+    uint32_t partial_samples;      // of the last training batch; 0: none
+    uint32_t eval_partial_samples; // of the last evaluation batch; 0: none
+} build_request;
+
+// Opens the device and compiles the programs. Takes no device memory.
+HR_MUST_CHECK hr_status build_prepare(const build_request *request, build **out, hr_err *err);
+// Would it fit? Not fitting is a result.
+HR_MUST_CHECK hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err);
+// Takes the memory, allocates the persistent tensors and makes the kernels. Their contents are undefined.
+HR_MUST_CHECK hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err *err);
+void build_destroy(build *b); // NULL is fine
+
+#endif

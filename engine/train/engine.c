@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's state machine: commands in, one bounded piece of work per advance. Diagram in headroom/engine.h.
+#include <math.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "train/engine_impl.h"
+
+void engine_set_state(hr_engine *e, hr_engine_state state, const char *why)
+{
+    if (e->state != state) {
+        e->state = state;
+        trace_note(&e->bus, HR_EVENT_STATE, state, why);
+    }
+}
+
+void engine_fail(hr_engine *e, hr_engine_state state)
+{
+    e->needs_build = true;
+    engine_set_state(e, state, e->error.sentence);
+    trace_note(&e->bus, HR_EVENT_LOG, 0, e->error.sentence);
+}
+
+hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const hr_engine_options *options,
+                           hr_engine **out, hr_err *err)
+{
+    hr_engine *e = hr_calloc(1, sizeof *e);
+    *out = NULL;
+    if (e == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for an engine");
+    }
+    e->knobs = *knobs;
+    e->plan_only = options != NULL && options->plan_only;
+    e->needs_build = e->needs_pipeline = true;
+    e->loss = e->loss_first = e->eval.accuracy = NAN;
+    (void)text_copy(e->preset_name, sizeof e->preset_name, hr_preset_name(preset));
+    trace_bus_init(&e->bus);
+    if (options != NULL && options->sink != NULL) {
+        (void)trace_attach(&e->bus, options->sink, options->sink_context);
+    }
+    hr_status status = hr_knobs_validate(knobs, err);
+    if (status == HR_OK) {
+        status = model_create(preset, &e->model, NULL, err);
+    }
+    if (status != HR_OK) {
+        hr_engine_destroy(e);
+        return status;
+    }
+    *out = e;
+    return HR_OK;
+}
+
+void hr_engine_destroy(hr_engine *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    pipeline_close(e->data);
+    build_destroy(e->build);
+    store_deinit(&e->carried);
+    model_destroy(e->model);
+    hr_free(e);
+}
+
+// Knobs that the chain of stages is made of.
+static bool concerns_pipeline(hr_knob_id id)
+{
+    const char *key = hr_knob_rows(NULL)[id].key;
+    return strncmp(key, "pipeline.", 9) == 0 || strncmp(key, "batch.", 6) == 0 || id == HR_KNOB_TRAIN_SEED;
+}
+
+static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
+{
+    if (c->knob >= HR_KNOB_COUNT) {
+        return HR_FAIL(err, KNOB, "there is no knob number %u", c->knob);
+    }
+    hr_knobs changed = e->knobs;
+    hr_knob_id id = (hr_knob_id)c->knob;
+    HR_TRY(hr_knobs_set(&changed, id, c->text, err));
+    HR_TRY(hr_knobs_validate(&changed, err));
+    e->knobs = changed;
+    if (!hr_knob_rows(NULL)[id].hot) {
+        e->needs_build = true;
+        e->needs_pipeline = e->needs_pipeline || concerns_pipeline(id);
+    }
+    if (id == HR_KNOB_TRAIN_STEPS) {
+        int64_t steps = hr_knob_int(&e->knobs, id);
+        e->target_steps = steps > 0 ? (uint64_t)steps : UINT64_MAX;
+    }
+    char value[HR_KNOB_TEXT_MAX];
+    trace_note(&e->bus, HR_EVENT_KNOB, c->knob, hr_knob_format(&e->knobs, id, value));
+    if (e->state == HR_ENGINE_OOM || e->state == HR_ENGINE_FAILED) {
+        engine_set_state(e, HR_ENGINE_RUNNING, "a knob was turned");
+    }
+    return HR_OK;
+}
+
+static void run(hr_engine *e, uint64_t count)
+{
+    int64_t wanted = hr_knob_int(&e->knobs, HR_KNOB_TRAIN_STEPS);
+    if (count > 0) {
+        e->target_steps = e->steps + count;
+    } else {
+        e->target_steps = wanted > 0 ? (uint64_t)wanted : UINT64_MAX;
+    }
+    e->needs_build = e->needs_build || e->state == HR_ENGINE_OOM || e->state == HR_ENGINE_FAILED;
+    engine_set_state(e, HR_ENGINE_RUNNING, "");
+}
+
+static hr_status save_if_wanted(hr_engine *e, hr_err *err)
+{
+    const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_SAVE);
+    return path[0] != '\0' && e->build != NULL && e->build->arithmetic ? engine_save(e, path, err) : HR_OK;
+}
+
+static hr_status stop(hr_engine *e, hr_err *err)
+{
+    e->target_steps = e->steps;
+    engine_set_state(e, HR_ENGINE_IDLE, "stopped");
+    return save_if_wanted(e, err);
+}
+
+hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
+{
+    switch ((hr_command_kind)c->kind) {
+    case HR_COMMAND_RUN:
+        run(e, c->count);
+        return HR_OK;
+    case HR_COMMAND_PAUSE:
+        if (e->state == HR_ENGINE_RUNNING) {
+            engine_set_state(e, HR_ENGINE_PAUSED, "");
+        }
+        return HR_OK;
+    case HR_COMMAND_KNOB:
+        return turn_knob(e, c, err);
+    case HR_COMMAND_SAVE:
+        return c->text[0] != '\0' ? engine_save(e, c->text, err) : save_if_wanted(e, err);
+    case HR_COMMAND_STOP:
+    case HR_COMMAND_QUIT:
+        return stop(e, err);
+    }
+    return HR_FAIL(err, STATE, "there is no command number %u", c->kind);
+}
+
+static hr_status work(hr_engine *e, hr_err *err)
+{
+    if (e->needs_build) {
+        return engine_rebuild(e, err);
+    }
+    if (e->eval.running) {
+        return engine_evaluate_batch(e, err);
+    }
+    if (e->steps >= e->target_steps) {
+        engine_set_state(e, HR_ENGINE_IDLE, "all steps are done");
+        return save_if_wanted(e, err);
+    }
+    return engine_train_step(e, err);
+}
+
+void hr_engine_advance(hr_engine *e, bool *idle)
+{
+    if (e->state == HR_ENGINE_RUNNING) {
+        hr_status status = work(e, &e->error);
+        if (status != HR_OK) {
+            engine_fail(e, status == HR_OOM ? HR_ENGINE_OOM : HR_ENGINE_FAILED);
+        }
+    }
+    *idle = e->state != HR_ENGINE_RUNNING;
+}
+
+hr_engine_state hr_engine_get_state(const hr_engine *e)
+{
+    return e->state;
+}
+
+const hr_err *hr_engine_error(const hr_engine *e)
+{
+    return &e->error;
+}
+
+const hr_knobs *hr_engine_knobs(const hr_engine *e)
+{
+    return &e->knobs;
+}
+
+uint64_t hr_engine_steps(const hr_engine *e)
+{
+    return e->steps;
+}
+
+double hr_engine_loss(const hr_engine *e)
+{
+    return e->loss;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's inside, shared by the files of train/. Engine's thread only.
+#ifndef TRAIN_ENGINE_IMPL_H
+#define TRAIN_ENGINE_IMPL_H
+
+#include "headroom/engine.h"
+
+#include "data/pipeline.h"
+#include "train/build.h"
+#include "train/store.h"
+
+enum { ENGINE_DURATIONS = 1024 };
+
+// An evaluation under way or ended.
+typedef struct evaluation {
+    bool running;
+    bool ever;
+    double loss_sum;
+    uint64_t correct, samples, count;
+    double accuracy;            // of the last one, NaN before
+    uint64_t peak_in_use_bytes; // of all in this counter epoch
+    ledger before;              // the training steps' ledger, put back when it ends
+} evaluation;
+
+struct hr_engine {
+    char preset_name[64];
+    hr_model *model;
+    hr_knobs knobs;
+    bool plan_only;
+    trace_bus bus;
+    hr_engine_state state;
+    hr_err error;      // of OOM and FAILED
+    hr_report_oom oom; // of the OOM state
+
+    build *build;        // NULL before the first and after a failed one
+    bool needs_build;    // a knob that is not hot changed, or there was no build yet
+    bool needs_pipeline; // a knob of the pipeline changed
+    bool resumed;        // train.resume was read
+    bool lost_step;      // a step failed half way: contents of device memory are not to be trusted
+    store carried;       // weights on their way from one build to the next
+    pipeline *data;
+    data_position position; // where training data goes on after a rebuild or resume
+
+    uint64_t steps, target_steps; // training steps done, to do
+    uint64_t updates;
+    uint64_t samples; // since the counter epoch began
+    double loss, loss_first;
+    uint64_t durations_ns[ENGINE_DURATIONS]; // ring of the latest steps
+    uint64_t duration_count;
+    uint64_t busy_ns; // sum over this counter epoch
+    uint64_t heap_hash;
+    uint64_t peak_pool_bytes; // over training steps
+    evaluation eval;
+    char weights_sha256[HR_SHA256_TEXT_MAX];
+    uint64_t sha_steps; // steps the hash belongs to
+};
+
+// engine.c
+void engine_fail(hr_engine *e, hr_engine_state state);
+void engine_set_state(hr_engine *e, hr_engine_state state, const char *why);
+
+// rebuild.c: makes e->build agree with e->knobs. On an out-of-memory the old build stays as it was, e->oom is
+// filled and HR_OOM returned.
+HR_MUST_CHECK hr_status engine_rebuild(hr_engine *e, hr_err *err);
+
+// step.c
+HR_MUST_CHECK hr_status engine_train_step(hr_engine *e, hr_err *err);
+HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
+
+// save.c
+HR_MUST_CHECK hr_status engine_save(hr_engine *e, const char *path, hr_err *err);
+// Fills e->carried, counters and position from a save.
+HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);
+
+// report.c
+void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts);
+
+#endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine on a thread of its own, for a workbench: commands through a queue, events through a ring with an
+// eventfd, reports and errors as copies under a lock. The engine never waits for its reader.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "headroom/engine.h"
+
+#include "base/clock.h"
+#include "base/host_mem.h"
+#include "trace/ring.h"
+
+enum {
+    HOST_QUEUE = 64,
+    HOST_RING_EVENTS = 8192,
+    HOST_REPORT_NS = 250 * 1000 * 1000,
+    HOST_SIMULATED_STEP_NS = 20 * 1000 * 1000, // a simulated step takes no time of its own
+};
+
+struct hr_engine_host {
+    hr_engine *engine;
+    pthread_t thread;
+    trace_ring *ring;
+    int event_fd;
+    atomic_bool signalled; // event_fd was written since the reader last looked
+
+    pthread_mutex_t lock; // of everything below
+    pthread_cond_t wake;
+    hr_command queue[HOST_QUEUE];
+    uint32_t queue_first, queue_count;
+    hr_report report;
+    uint64_t report_version;
+    hr_err error;
+    uint64_t error_version;
+
+    uint64_t last_report_ns; // engine's thread
+    hr_engine_state last_state;
+    bool reported_any;
+};
+
+static void on_event(void *context, const hr_event *event)
+{
+    hr_engine_host *h = context;
+    trace_ring_put(h->ring, event);
+    if (!atomic_exchange(&h->signalled, true)) {
+        uint64_t one = 1;
+        ssize_t written = write(h->event_fd, &one, sizeof one);
+        (void)written; // the counter is far from full
+    }
+}
+
+static void publish_error(hr_engine_host *h, const hr_err *err)
+{
+    pthread_mutex_lock(&h->lock);
+    h->error = *err;
+    h->error_version++;
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void publish_report(hr_engine_host *h)
+{
+    hr_report fresh;
+    if (hr_engine_report(h->engine, &fresh, NULL) != HR_OK) {
+        return;
+    }
+    pthread_mutex_lock(&h->lock);
+    hr_report_deinit(&h->report);
+    h->report = fresh;
+    h->report_version++;
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void publish(hr_engine_host *h)
+{
+    hr_engine_state state = hr_engine_get_state(h->engine);
+    uint64_t now_ns = clock_now_ns();
+    bool changed = state != h->last_state || !h->reported_any;
+    if (changed && (state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED)) {
+        publish_error(h, hr_engine_error(h->engine));
+    }
+    if (changed || (state == HR_ENGINE_RUNNING && now_ns - h->last_report_ns >= HOST_REPORT_NS)) {
+        publish_report(h);
+        h->last_report_ns = now_ns;
+        h->reported_any = true;
+    }
+    h->last_state = state;
+}
+
+// Takes the next command; waits for one when `wait`. False when there is none.
+static bool take_command(hr_engine_host *h, bool wait, hr_command *out)
+{
+    pthread_mutex_lock(&h->lock);
+    while (wait && h->queue_count == 0) {
+        pthread_cond_wait(&h->wake, &h->lock);
+    }
+    bool any = h->queue_count > 0;
+    if (any) {
+        *out = h->queue[h->queue_first];
+        h->queue_first = (h->queue_first + 1) % HOST_QUEUE;
+        h->queue_count--;
+    }
+    pthread_mutex_unlock(&h->lock);
+    return any;
+}
+
+// A plan runs as fast as the processor can; people watch it at a pace they can follow. A command ends the wait.
+static void pace_simulation(hr_engine_host *h)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += HOST_SIMULATED_STEP_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&h->lock);
+    if (h->queue_count == 0) {
+        (void)pthread_cond_timedwait(&h->wake, &h->lock, &until);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void *run_host(void *context)
+{
+    hr_engine_host *h = context;
+    bool idle = true;
+    for (;;) {
+        hr_command command;
+        while (take_command(h, idle, &command)) {
+            hr_err err;
+            if (hr_engine_command(h->engine, &command, &err) != HR_OK) {
+                publish_error(h, &err);
+            }
+            if (command.kind == HR_COMMAND_QUIT) {
+                return NULL;
+            }
+            idle = false;
+        }
+        hr_engine_advance(h->engine, &idle);
+        publish(h);
+        if (!idle && hr_knob_is(hr_engine_knobs(h->engine), HR_KNOB_DEVICE_KIND, "plan")) {
+            pace_simulation(h);
+        }
+    }
+}
+
+static void free_host(hr_engine_host *h)
+{
+    hr_engine_destroy(h->engine);
+    trace_ring_destroy(h->ring);
+    if (h->event_fd >= 0) {
+        (void)close(h->event_fd);
+    }
+    hr_report_deinit(&h->report);
+    pthread_cond_destroy(&h->wake);
+    pthread_mutex_destroy(&h->lock);
+    hr_free(h);
+}
+
+static hr_status start_host(hr_engine_host *h, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    hr_engine_options options = {.sink = on_event, .sink_context = h};
+    HR_TRY(trace_ring_create(HOST_RING_EVENTS, &h->ring, err));
+    h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->event_fd < 0) {
+        return HR_FAIL(err, STATE, "no event descriptor was to be had");
+    }
+    HR_TRY(hr_engine_create(preset, knobs, &options, &h->engine, err));
+    if (pthread_create(&h->thread, NULL, run_host, h) != 0) {
+        return HR_FAIL(err, STATE, "no thread for the engine was to be had");
+    }
+    return HR_OK;
+}
+
+hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs, hr_engine_host **out,
+                               hr_err *err)
+{
+    hr_engine_host *h = hr_calloc(1, sizeof *h);
+    *out = NULL;
+    if (h == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the engine's thread");
+    }
+    h->event_fd = -1;
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->wake, NULL);
+    hr_status status = start_host(h, preset, knobs, err);
+    if (status != HR_OK) {
+        free_host(h);
+        return status;
+    }
+    *out = h;
+    return HR_OK;
+}
+
+bool hr_engine_host_send(hr_engine_host *h, const hr_command *command)
+{
+    pthread_mutex_lock(&h->lock);
+    bool room = h->queue_count < HOST_QUEUE;
+    if (room) {
+        h->queue[(h->queue_first + h->queue_count++) % HOST_QUEUE] = *command;
+        pthread_cond_signal(&h->wake);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return room;
+}
+
+void hr_engine_host_stop(hr_engine_host *h)
+{
+    if (h == NULL) {
+        return;
+    }
+    hr_command quit = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_QUIT};
+    while (!hr_engine_host_send(h, &quit)) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    (void)pthread_join(h->thread, NULL);
+    free_host(h);
+}
+
+size_t hr_engine_host_events(hr_engine_host *h, hr_event *out, size_t max, uint64_t *lost)
+{
+    atomic_store(&h->signalled, false);
+    return trace_ring_take(h->ring, out, max, lost);
+}
+
+int hr_engine_host_event_fd(const hr_engine_host *h)
+{
+    return h->event_fd;
+}
+
+static hr_status copy_report(const hr_report *from, hr_report *to)
+{
+    *to = *from;
+    to->model.layers = NULL;
+    to->memory.at_peak.tensors = NULL;
+    to->model.layers = hr_calloc(from->model.layer_count, sizeof *to->model.layers);
+    to->memory.at_peak.tensors =
+        hr_calloc(from->memory.at_peak.tensor_count, sizeof *to->memory.at_peak.tensors);
+    bool ok = (to->model.layers != NULL || from->model.layer_count == 0) &&
+              (to->memory.at_peak.tensors != NULL || from->memory.at_peak.tensor_count == 0);
+    for (size_t k = 0; ok && k < from->model.layer_count; k++) {
+        to->model.layers[k] = from->model.layers[k];
+    }
+    for (size_t k = 0; ok && k < from->memory.at_peak.tensor_count; k++) {
+        to->memory.at_peak.tensors[k] = from->memory.at_peak.tensors[k];
+    }
+    return ok ? HR_OK : HR_NOMEM;
+}
+
+bool hr_engine_host_report(hr_engine_host *h, uint64_t *version, hr_report *report)
+{
+    pthread_mutex_lock(&h->lock);
+    bool newer = h->report_version > *version;
+    if (newer && copy_report(&h->report, report) != HR_OK) {
+        hr_report_deinit(report);
+        newer = false;
+    }
+    if (newer) {
+        *version = h->report_version;
+    }
+    pthread_mutex_unlock(&h->lock);
+    return newer;
+}
+
+bool hr_engine_host_error(hr_engine_host *h, uint64_t *version, hr_err *err)
+{
+    pthread_mutex_lock(&h->lock);
+    bool newer = h->error_version > *version;
+    if (newer) {
+        *err = h->error;
+        *version = h->error_version;
+    }
+    pthread_mutex_unlock(&h->lock);
+    return newer;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// A knob change that is not hot: weights move to the host, the arena is emptied, everything is allocated again in
+// canonical order, and a new counter epoch begins. What would not fit is found by a dry run before anything is
+// touched.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "train/engine_impl.h"
+
+static hr_status open_pipeline(hr_engine *e, hr_err *err)
+{
+    const model_value *input = &e->model->values[e->model->input];
+    if (e->data != NULL) {
+        e->position = pipeline_position(e->data);
+        pipeline_close(e->data);
+        e->data = NULL;
+    }
+    HR_TRY(pipeline_open(&e->knobs, (uint32_t)input->shape.dim[1], (uint32_t)input->shape.dim[2],
+                         (uint32_t)input->shape.dim[3], e->model->classes, &e->data, err));
+    return pipeline_seek(e->data, e->position, err);
+}
+
+static build_request request_of(const hr_engine *e)
+{
+    build_request r = {.model = e->model, .knobs = &e->knobs, .plan_only = e->plan_only};
+    uint64_t batch = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
+    if (e->data != NULL) {
+        const pipeline_info *info = pipeline_get_info(e->data);
+        bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep");
+        r.partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
+        r.eval_partial_samples = (uint32_t)(info->eval_samples % batch);
+    }
+    return r;
+}
+
+static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
+{
+    play_result played;
+    HR_TRY(build_dry_run(b, &e->knobs, &played, err));
+    if (played.fits) {
+        e->oom = (hr_report_oom){0};
+        return HR_OK;
+    }
+    engine_describe_oom(e, played.oom_program, &played.oom);
+    (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
+    hr_err_try(err, "%s", e->oom.attempt);
+    return HR_OOM;
+}
+
+// The weights of the build that goes, unless a step broke off in it.
+static hr_status carry_weights(hr_engine *e, hr_err *err)
+{
+    if (e->build == NULL || !e->build->arithmetic) {
+        return HR_OK;
+    }
+    store taken = {{0}};
+    hr_status status = e->lost_step ? HR_OK : store_take(&taken, e->build, err);
+    if (status != HR_OK) {
+        store_deinit(&taken);
+        return status;
+    }
+    if (!e->lost_step) {
+        store_deinit(&e->carried);
+        e->carried = taken;
+    }
+    return HR_OK;
+}
+
+// After a step that broke off: the last save, or the beginning. The log says how many steps were lost.
+static hr_status return_to_last_save(hr_engine *e, hr_err *err)
+{
+    uint64_t steps = e->steps;
+    const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_SAVE);
+    hr_status status = path[0] != '\0' ? engine_load(e, path, NULL) : HR_SAVE;
+    if (status != HR_OK) {
+        store_deinit(&e->carried);
+        e->steps = e->updates = 0;
+        e->position = (data_position){0, 0};
+    }
+    e->lost_step = false;
+    char line[96];
+    (void)snprintf(line, sizeof line, "%llu steps lost; training goes on at step %llu",
+                   (unsigned long long)(steps - e->steps), (unsigned long long)e->steps);
+    trace_note(&e->bus, HR_EVENT_LOG, 0, line);
+    return e->data == NULL ? HR_OK : pipeline_seek(e->data, e->position, err);
+}
+
+static hr_status resume_if_asked(hr_engine *e, hr_err *err)
+{
+    const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_RESUME);
+    if (e->resumed || path[0] == '\0' || e->plan_only) {
+        return HR_OK;
+    }
+    HR_TRY(engine_load(e, path, err));
+    e->resumed = true;
+    int64_t wanted = hr_knob_int(&e->knobs, HR_KNOB_TRAIN_STEPS);
+    if (wanted > 0) {
+        e->target_steps = (uint64_t)wanted;
+    }
+    return HR_OK;
+}
+
+static void begin_counter_epoch(hr_engine *e)
+{
+    e->samples = e->busy_ns = e->duration_count = 0;
+    e->peak_pool_bytes = 0;
+    e->eval.running = e->eval.ever = false;
+    e->eval.peak_in_use_bytes = 0;
+    e->sha_steps = UINT64_MAX;
+}
+
+static hr_status fill_build(hr_engine *e, hr_err *err)
+{
+    HR_TRY(build_allocate(e->build, &e->knobs, &e->bus, err));
+    if (e->lost_step) {
+        HR_TRY(return_to_last_save(e, err));
+    }
+    if (e->build->arithmetic) {
+        uint64_t seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED);
+        HR_TRY(store_fill(&e->carried, e->build, e->model, seed, err));
+        store_deinit(&e->carried);
+    }
+    return HR_OK;
+}
+
+// From here on there is one build: the fresh one. If it cannot be filled there is none, and the weights stay in
+// e->carried for the next attempt.
+static hr_status replace_build(hr_engine *e, build *fresh, hr_err *err)
+{
+    hr_status status = carry_weights(e, err);
+    if (status != HR_OK) {
+        build_destroy(fresh);
+        return status;
+    }
+    build_destroy(e->build);
+    e->build = fresh;
+    e->bus.simulated = fresh->device->simulated;
+    trace_note(&e->bus, HR_EVENT_BUILD, fresh->programs[BUILD_TRAIN]->instr_count, "built");
+    status = fill_build(e, err);
+    if (status != HR_OK) {
+        build_destroy(e->build);
+        e->build = NULL;
+    }
+    return status;
+}
+
+hr_status engine_rebuild(hr_engine *e, hr_err *err)
+{
+    build *fresh = NULL;
+    const device_ops *device = NULL;
+    HR_TRY(resume_if_asked(e, err));
+    HR_TRY(device_find(hr_knob_text(&e->knobs, HR_KNOB_DEVICE_KIND), &device, err));
+    if (e->needs_pipeline && !e->plan_only && !device->simulated) {
+        HR_TRY(open_pipeline(e, err));
+        e->needs_pipeline = false;
+    }
+    build_request request = request_of(e);
+    HR_TRY(build_prepare(&request, &fresh, err));
+    hr_status status = dry_run(e, fresh, err);
+    if (status != HR_OK) {
+        build_destroy(fresh);
+        return status;
+    }
+    HR_TRY(replace_build(e, fresh, err));
+    begin_counter_epoch(e);
+    e->needs_build = false;
+    return HR_OK;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of the current counter epoch.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "insight/diagnose.h"
+#include "train/engine_impl.h"
+
+static void fill_device(const hr_engine *e, hr_report *r)
+{
+    (void)text_copy(r->device.kind, sizeof r->device.kind, hr_knob_text(&e->knobs, HR_KNOB_DEVICE_KIND));
+    (void)text_copy(r->device.card, sizeof r->device.card, hr_knob_text(&e->knobs, HR_KNOB_DEVICE_CARD));
+    r->device.threads = (uint32_t)hr_knob_int(&e->knobs, HR_KNOB_THREADS_COUNT);
+    if (e->build != NULL) {
+        r->device.simulated = e->build->device->simulated;
+        e->build->device->isa(e->build->context, r->device.isa, sizeof r->device.isa);
+    }
+}
+
+static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
+{
+    const hr_model *m = e->model;
+    r->model.parameters = m->parameters;
+    r->model.trainable_parameters = m->trainable_parameters;
+    r->model.layers = hr_calloc(m->layer_count, sizeof *r->model.layers);
+    if (r->model.layers == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a report over %u layers", m->layer_count);
+    }
+    r->model.layer_count = m->layer_count;
+    for (uint32_t k = 0; k < m->layer_count; k++) {
+        hr_report_layer *to = &r->model.layers[k];
+        hr_shape shape = m->values[m->layers[k].output].shape;
+        shape.rank--;
+        memmove(&shape.dim[0], &shape.dim[1], shape.rank * sizeof shape.dim[0]);
+        (void)text_copy(to->name, sizeof to->name, m->layers[k].name);
+        (void)text_copy(to->kind, sizeof to->kind, m->layers[k].kind);
+        (void)shape_text(&shape, to->output_shape, sizeof to->output_shape);
+        to->parameters = m->layers[k].parameters;
+    }
+    return HR_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_seconds(const hr_engine *e)
+{
+    uint64_t sorted[ENGINE_DURATIONS];
+    uint64_t count = e->duration_count < ENGINE_DURATIONS ? e->duration_count : ENGINE_DURATIONS;
+    if (count == 0) {
+        return NAN;
+    }
+    memcpy(sorted, e->durations_ns, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_number);
+    return (double)sorted[count / 2] * 1e-9;
+}
+
+static void fill_step(const hr_engine *e, hr_report *r)
+{
+    const program *p = e->build->programs[BUILD_TRAIN];
+    bool timed = e->build->arithmetic || e->build->device->simulated;
+    r->step.instructions = p->instr_count;
+    r->step.flops = p->flops;
+    r->step.seconds = timed ? median_seconds(e) : (double)NAN;
+    r->step.measured = e->build->arithmetic;
+    r->h2d_bytes_per_step = p->h2d_bytes;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const hr_report_tensor *x = a;
+    const hr_report_tensor *y = b;
+    if (x->bytes != y->bytes) {
+        return x->bytes < y->bytes ? 1 : -1;
+    }
+    return strcmp(x->name, y->name);
+}
+
+static void describe_tensor(const tensor *t, hr_report_tensor *to)
+{
+    (void)text_copy(to->name, sizeof to->name, t->name);
+    to->category = t->category;
+    (void)text_copy(to->dtype, sizeof to->dtype, dtype_name(t->dtype));
+    (void)shape_text(&t->shape, to->shape, sizeof to->shape);
+    to->bytes = t->bytes;
+}
+
+// The tensors alive once instruction `until` has been executed (HR_NO_ID: only the persistent ones).
+static hr_status fill_live_tensors(const program *p, uint32_t until, hr_report_memory *m, hr_err *err)
+{
+    bool *live = hr_calloc(p->tensor_count, sizeof *live);
+    m->at_peak.tensors = hr_calloc(p->tensor_count, sizeof *m->at_peak.tensors);
+    if (live == NULL || m->at_peak.tensors == NULL) {
+        hr_free(live);
+        return HR_FAIL(err, NOMEM, "no host memory for the table of %u tensors", p->tensor_count);
+    }
+    for (uint32_t n = 0; until != HR_NO_ID && n <= until && n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if (i->op == HR_OP_ALLOC) {
+            live[i->out[0]] = true;
+        } else if (i->op == HR_OP_FREE) {
+            live[i->in[0]] = false;
+        }
+    }
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        if (live[k] || p->tensors[k].persistent) {
+            describe_tensor(&p->tensors[k], &m->at_peak.tensors[m->at_peak.tensor_count++]);
+        }
+    }
+    qsort(m->at_peak.tensors, m->at_peak.tensor_count, sizeof *m->at_peak.tensors, by_bytes);
+    hr_free(live);
+    return HR_OK;
+}
+
+// The peak is reached at an `alloc`; people want to know for whom: the computation that follows it.
+static void name_peak(const program *p, uint32_t at, hr_report_memory *m)
+{
+    m->at_peak.instruction = at;
+    m->at_peak.phase = HR_PHASE_BUILD;
+    (void)text_copy(m->at_peak.name, sizeof m->at_peak.name, "build");
+    if (at == HR_NO_ID) {
+        return;
+    }
+    uint32_t n = at;
+    while (n + 1 < p->instr_count && (p->instrs[n].op == HR_OP_ALLOC || p->instrs[n].op == HR_OP_FREE)) {
+        n++;
+    }
+    m->at_peak.phase = (hr_phase)p->instrs[n].phase;
+    (void)program_instr_name(p, &p->instrs[n], m->at_peak.name, sizeof m->at_peak.name);
+}
+
+static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
+{
+    const program *p = e->build->programs[BUILD_TRAIN];
+    const ledger *l = executor_ledger(e->build->x);
+    hr_report_memory *m = &r->memory;
+    m->limit_bytes = e->build->limit_bytes;
+    m->peak_pool_bytes = e->peak_pool_bytes;
+    m->peak_in_use_bytes = l->peak.in_use_bytes;
+    m->peak_requested_bytes = l->peak_requested_bytes;
+    m->waste_bytes = l->peak.in_use_bytes - l->peak.requested_bytes;
+    m->saved_for_backward_bytes = p->saved_for_backward_bytes;
+    m->library_saved_bytes = p->library_saved_bytes;
+    m->static_bytes = p->static_bytes;
+    m->largest_free_bytes = l->peak.largest_free_bytes;
+    m->fragmentation = l->peak.fragmentation;
+    m->heap_hash = e->heap_hash;
+    memcpy(m->at_peak.by_category, l->peak.by_category, sizeof m->at_peak.by_category);
+    name_peak(p, l->peak.instr, m);
+    return fill_live_tensors(p, l->peak.instr, m, err);
+}
+
+static void fill_host(const hr_engine *e, hr_report *r)
+{
+    if (e->data == NULL) {
+        return;
+    }
+    pipeline_stage_info info[PIPELINE_MAX_STAGES];
+    r->host.stage_count = pipeline_stages(e->data, info);
+    for (size_t k = 0; k < r->host.stage_count; k++) {
+        (void)text_copy(r->host.stages[k].name, sizeof r->host.stages[k].name, info[k].name);
+        r->host.stages[k].peak_bytes = info[k].peak_host_bytes;
+        r->host.peak_bytes += info[k].peak_host_bytes;
+    }
+    (void)text_copy(r->train.data, sizeof r->train.data, pipeline_get_info(e->data)->label);
+}
+
+// The hash of the weights is computed once per step it is asked for.
+static hr_status fill_weights_hash(hr_engine *e, hr_report *r, hr_err *err)
+{
+    if (!e->build->arithmetic) {
+        return HR_OK;
+    }
+    if (e->sha_steps != e->steps) {
+        store taken = {{0}};
+        hr_status status = store_take(&taken, e->build, err);
+        if (status == HR_OK) {
+            store_sha256(&taken, e->weights_sha256);
+            e->sha_steps = e->steps;
+        }
+        store_deinit(&taken);
+        HR_TRY(status);
+    }
+    memcpy(r->train.weights_sha256, e->weights_sha256, sizeof r->train.weights_sha256);
+    return HR_OK;
+}
+
+static void fill_train(const hr_engine *e, hr_report *r)
+{
+    r->train.steps = e->steps;
+    r->train.updates = e->updates;
+    r->train.examples_per_second = e->busy_ns > 0 ? (double)e->samples / ((double)e->busy_ns * 1e-9) : (double)NAN;
+    r->train.loss_first = e->loss_first;
+    r->train.loss_last = e->loss;
+    r->train.eval_accuracy = e->eval.accuracy;
+}
+
+hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
+{
+    hr_report r = {.evaluation.peak_in_use_bytes = HR_NONE,
+                   .driver = {.process_bytes = HR_NONE, .others_bytes = HR_NONE},
+                   .plan = {.seconds_median = NAN, .seconds_max = NAN},
+                   .step = {.seconds = NAN},
+                   .oom = e->oom};
+    (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
+    fill_device(e, &r);
+    fill_host(e, &r);
+    fill_train(e, &r);
+    hr_status status = fill_model(e, &r, err);
+    if (status == HR_OK && e->build != NULL) {
+        fill_step(e, &r);
+        r.evaluation.peak_in_use_bytes = e->eval.ever ? e->eval.peak_in_use_bytes : HR_NONE;
+        status = fill_memory(e, &r, err);
+        if (status == HR_OK && e->state != HR_ENGINE_RUNNING) {
+            status = fill_weights_hash(e, &r, err);
+        }
+    }
+    if (status != HR_OK) {
+        hr_report_deinit(&r);
+        return status;
+    }
+    *report = r;
+    return HR_OK;
+}
+
+void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts)
+{
+    hr_report_oom *o = &e->oom;
+    *o = (hr_report_oom){.instruction = facts->instr,
+                         .requested_bytes = facts->requested_bytes,
+                         .free_bytes = facts->stats.limit_bytes - facts->stats.in_use_bytes,
+                         .largest_free_bytes = facts->stats.largest_free_bytes,
+                         .in_use_bytes = facts->stats.in_use_bytes,
+                         .pool_bytes = facts->stats.pool_bytes,
+                         .limit_bytes = facts->stats.limit_bytes};
+    uint64_t ungrown = facts->stats.limit_bytes - facts->stats.pool_bytes;
+    o->largest_free_bytes = ungrown > o->largest_free_bytes ? ungrown : o->largest_free_bytes;
+    memcpy(o->by_category, facts->by_category, sizeof o->by_category);
+    (void)text_copy(o->tensor, sizeof o->tensor, p->tensors[facts->tensor].name);
+    (void)text_copy(o->instruction_name, sizeof o->instruction_name, "build");
+    if (facts->instr != HR_NO_ID) {
+        (void)program_instr_name(p, &p->instrs[facts->instr], o->instruction_name,
+                                 sizeof o->instruction_name);
+    }
+    diagnose_oom(&e->knobs, facts->stats.in_use_bytes - facts->stats.requested_bytes, o);
+}
+
+hr_status hr_engine_listing(hr_engine *e, FILE *out, hr_err *err)
+{
+    if (e->build == NULL) {
+        return HR_FAIL(err, STATE, "there is no program yet: nothing was built");
+    }
+    program_print(e->build->programs[BUILD_TRAIN], out);
+    return HR_OK;
+}

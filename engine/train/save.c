@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saves: one safetensors file with weights, state and optimizer slots; step, update, data position and seed in
+// its metadata. Written whole or not at all; a run resumed from it goes on bit-identically.
+//
+//   u64 LE header bytes | JSON header, padded with blanks to 8 | tensors, little-endian, in canonical order
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "train/engine_impl.h"
+
+static const char save_schema[] = "headroom.save/1";
+
+enum { SAVE_HEADER_LIMIT_BYTES = 100000000, SAVE_SNIFF_BYTES = 512 };
+
+static const struct {
+    const char *name;
+    hr_dtype dtype;
+} save_types[] = {{"F32", HR_F32}, {"F64", HR_F64}};
+
+static const char *type_word(hr_dtype dtype)
+{
+    return dtype == HR_F64 ? "F64" : "F32";
+}
+
+static const char category_key[] = "category:"; // metadata key prefix: which slot or state a tensor is
+
+static bool put_number(json_t *metadata, const char *key, uint64_t number)
+{
+    char digits[24];
+    (void)snprintf(digits, sizeof digits, "%" PRIu64, number);
+    return json_object_set_new(metadata, key, json_string(digits)) == 0;
+}
+
+static json_t *make_metadata(const hr_engine *e, const store *s)
+{
+    data_position position = e->data != NULL ? pipeline_position(e->data) : e->position;
+    json_t *m = json_object();
+    bool ok = m != NULL && json_object_set_new(m, "format", json_string(save_schema)) == 0 &&
+              json_object_set_new(m, "model", json_string(e->model->name)) == 0 &&
+              put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
+              put_number(m, "epoch", position.epoch) && put_number(m, "epoch_samples", position.samples) &&
+              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED));
+    for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
+        const stored_tensor *t = &s->tensors.data[k];
+        char key[160];
+        (void)snprintf(key, sizeof key, "%s%s", category_key, t->name);
+        ok = t->category == HR_CATEGORY_WEIGHTS ||
+             json_object_set_new(m, key, json_string(hr_category_name(t->category))) == 0;
+    }
+    if (!ok) {
+        json_decref(m);
+        return NULL;
+    }
+    return m;
+}
+
+static json_t *make_entry(const stored_tensor *t, uint64_t begin)
+{
+    json_t *shape = json_array();
+    for (uint32_t k = 0; shape != NULL && k < t->shape.rank; k++) {
+        (void)json_array_append_new(shape, json_integer(t->shape.dim[k]));
+    }
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_word(t->dtype), "shape", shape, "data_offsets",
+                     (json_int_t)begin, (json_int_t)(begin + t->bytes));
+}
+
+// The header's JSON text, blanks appended so that the tensors begin at a multiple of 8.
+static hr_status make_header(const hr_engine *e, const store *s, text *out, hr_err *err)
+{
+    json_t *root = json_object();
+    bool ok = root != NULL && json_object_set_new(root, "__metadata__", make_metadata(e, s)) == 0;
+    uint64_t offset = 0;
+    for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
+        ok = json_object_set_new(root, s->tensors.data[k].name, make_entry(&s->tensors.data[k], offset)) == 0;
+        offset += s->tensors.data[k].bytes;
+    }
+    char *json = ok ? json_dumps(root, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    json_decref(root);
+    if (json == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the header of a save");
+    }
+    text_append_bytes(out, json, strlen(json));
+    free(json);
+    while (out->length % 8 != 0) {
+        text_append_bytes(out, " ", 1);
+    }
+    return out->failed ? HR_FAIL(err, NOMEM, "no host memory for the header of a save") : HR_OK;
+}
+
+static hr_status write_file(const char *path, const text *header, const store *s, hr_err *err)
+{
+    file_writer *w = NULL;
+    uint64_t header_bytes = header->length;
+    HR_TRY(file_writer_open(path, &w, err));
+    hr_status status = file_writer_add(w, &header_bytes, sizeof header_bytes, err);
+    if (status == HR_OK) {
+        status = file_writer_add(w, header->data, header->length, err);
+    }
+    for (uint32_t k = 0; k < s->tensors.count && status == HR_OK; k++) {
+        status = file_writer_add(w, s->tensors.data[k].data, s->tensors.data[k].bytes, err);
+    }
+    if (status != HR_OK) {
+        file_writer_abandon(w);
+        return status;
+    }
+    return file_writer_commit(w, err);
+}
+
+// A file that stands there already must be a save of ours.
+static hr_status check_replaceable(const char *path, hr_err *err)
+{
+    char start[SAVE_SNIFF_BYTES] = {0};
+    FILE *f = fopen(path, "rb");
+    if (f == NULL) {
+        return HR_OK;
+    }
+    size_t bytes = fread(start, 1, sizeof start, f);
+    (void)fclose(f);
+    if (memmem(start, bytes, save_schema, strlen(save_schema)) != NULL) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, WRITE, "%s exists and is no save of headroom: it stays as it is", path);
+    hr_err_try(err, "-s train.save=ANOTHER.safetensors");
+    return HR_WRITE;
+}
+
+static hr_status write_store(hr_engine *e, const char *path, store *s, hr_err *err)
+{
+    text header = {0};
+    HR_TRY(store_take(s, e->build, err));
+    hr_status status = make_header(e, s, &header, err);
+    if (status == HR_OK) {
+        status = write_file(path, &header, s, err);
+    }
+    text_deinit(&header);
+    return status;
+}
+
+hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
+{
+    store s = {{0}};
+    if (e->build == NULL || !e->build->arithmetic) {
+        return HR_FAIL(err, STATE, "there are no trained weights to save yet");
+    }
+    HR_TRY(check_replaceable(path, err));
+    hr_status status = write_store(e, path, &s, err);
+    store_deinit(&s);
+    if (status == HR_OK) {
+        trace_note(&e->bus, HR_EVENT_SAVED, e->steps, path);
+    }
+    return status;
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------
+
+typedef struct save_file {
+    const char *path;
+    const char *data; // behind the header
+    uint64_t data_bytes;
+    const json_t *metadata;
+} save_file;
+
+static hr_status get_number(const save_file *f, const char *key, uint64_t *out, hr_err *err)
+{
+    const char *digits = json_string_value(json_object_get(f->metadata, key));
+    int64_t number = 0;
+    if (digits == NULL || !text_to_int(digits, &number) || number < 0) {
+        return HR_FAIL(err, SAVE, "%s: metadata '%s' needs a count, had '%s'", f->path, key,
+                       digits != NULL ? digits : "nothing");
+    }
+    *out = (uint64_t)number;
+    return HR_OK;
+}
+
+static hr_category stored_category(const save_file *f, const char *name)
+{
+    char key[160];
+    (void)snprintf(key, sizeof key, "%s%s", category_key, name);
+    const char *word = json_string_value(json_object_get(f->metadata, key));
+    bool slot = word != NULL && strcmp(word, hr_category_name(HR_CATEGORY_OPTIMIZER)) == 0;
+    bool state = word != NULL && strcmp(word, hr_category_name(HR_CATEGORY_STATE)) == 0;
+    return slot ? HR_CATEGORY_OPTIMIZER : state ? HR_CATEGORY_STATE : HR_CATEGORY_WEIGHTS;
+}
+
+static bool read_shape(const json_t *array, hr_shape *shape)
+{
+    *shape = (hr_shape){.rank = (uint32_t)json_array_size(array)};
+    if (!json_is_array(array) || json_array_size(array) > OP_MAX_RANK) {
+        return false;
+    }
+    for (uint32_t k = 0; k < shape->rank; k++) {
+        shape->dim[k] = json_integer_value(json_array_get(array, k));
+    }
+    return true;
+}
+
+static bool read_type(const char *word, hr_dtype *dtype)
+{
+    for (size_t k = 0; k < sizeof save_types / sizeof *save_types; k++) {
+        if (word != NULL && strcmp(word, save_types[k].name) == 0) {
+            *dtype = save_types[k].dtype;
+            return true;
+        }
+    }
+    return false;
+}
+
+static hr_status read_tensor(const save_file *f, const char *name, const json_t *entry, store *s, hr_err *err)
+{
+    hr_shape shape;
+    hr_dtype dtype = HR_F32;
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    uint64_t begin = (uint64_t)json_integer_value(json_array_get(offsets, 0));
+    uint64_t end = (uint64_t)json_integer_value(json_array_get(offsets, 1));
+    if (!read_shape(json_object_get(entry, "shape"), &shape) ||
+        !read_type(json_string_value(json_object_get(entry, "dtype")), &dtype) || begin > end ||
+        end > f->data_bytes) {
+        return HR_FAIL(err, SAVE, "%s: the entry of tensor %s is broken (data ends at byte %" PRIu64 ")",
+                       f->path, name, f->data_bytes);
+    }
+    op_operand o = {.shape = shape, .dtype = dtype};
+    uint64_t bytes = 0;
+    uint64_t padding = 0;
+    if (!operand_bytes(&o, &bytes, &padding) || bytes != end - begin) {
+        return HR_FAIL(err, SAVE, "%s: tensor %s needs %" PRIu64 " B, had %" PRIu64, f->path, name, bytes,
+                       end - begin);
+    }
+    stored_tensor *t = store_add(s, name, &shape, dtype, stored_category(f, name));
+    if (t == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for tensor %s of %s", name, f->path);
+    }
+    memcpy(t->data, f->data + begin, t->bytes);
+    return HR_OK;
+}
+
+// Every weight and running statistic of the model must be there in its shape; slots may be missing (another
+// optimizer), other tensors are refused.
+static hr_status check_against_model(const save_file *f, const store *s, const hr_model *m, hr_err *err)
+{
+    for (uint32_t k = 0; k < m->param_count; k++) {
+        const stored_tensor *t = store_find(s, m->params[k].name);
+        if (t == NULL || !shape_equal(&t->shape, &m->params[k].shape)) {
+            char needed[64];
+            char had[64] = "nothing";
+            if (t != NULL) {
+                (void)shape_text(&t->shape, had, sizeof had);
+            }
+            return HR_FAIL(err, SAVE, "%s does not fit model %s: %s needs %s, had %s", f->path, m->name,
+                           m->params[k].name, shape_text(&m->params[k].shape, needed, sizeof needed), had);
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
+{
+    uint64_t steps = 0;
+    uint64_t updates = 0;
+    uint64_t seed = 0;
+    data_position position = {0, 0};
+    HR_TRY(get_number(f, "steps", &steps, err));
+    HR_TRY(get_number(f, "updates", &updates, err));
+    HR_TRY(get_number(f, "epoch", &position.epoch, err));
+    HR_TRY(get_number(f, "epoch_samples", &position.samples, err));
+    HR_TRY(get_number(f, "seed", &seed, err));
+    if (seed != (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) {
+        (void)HR_FAIL(err, SAVE, "%s was trained with seed %" PRIu64 ", train.seed is %" PRId64, f->path,
+                      seed, hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED));
+        hr_err_try(err, "-s train.seed=%" PRIu64, seed);
+        return HR_SAVE;
+    }
+    e->steps = steps;
+    e->updates = updates;
+    e->position = position;
+    return HR_OK;
+}
+
+static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
+{
+    store s = {{0}};
+    const char *name = NULL;
+    json_t *entry = NULL;
+    hr_status status = HR_OK;
+    f->metadata = json_object_get(root, "__metadata__");
+    const char *format = json_string_value(json_object_get(f->metadata, "format"));
+    if (format == NULL || strcmp(format, save_schema) != 0) {
+        return HR_FAIL(err, SAVE, "%s is no save of headroom: format needs %s, had %s", f->path, save_schema,
+                       format != NULL ? format : "nothing");
+    }
+    json_object_foreach(root, name, entry)
+    {
+        if (status == HR_OK && strcmp(name, "__metadata__") != 0) {
+            status = read_tensor(f, name, entry, &s, err);
+        }
+    }
+    if (status == HR_OK) {
+        status = check_against_model(f, &s, e->model, err);
+    }
+    if (status == HR_OK) {
+        status = read_counters(e, f, err);
+    }
+    if (status != HR_OK) {
+        store_deinit(&s);
+        return status;
+    }
+    store_deinit(&e->carried);
+    e->carried = s;
+    return HR_OK;
+}
+
+hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    uint64_t header_bytes = 0;
+    HR_TRY(file_read(path, UINT64_MAX, &data, &bytes, err));
+    if (bytes >= sizeof header_bytes) {
+        memcpy(&header_bytes, data, sizeof header_bytes);
+    }
+    if (bytes < sizeof header_bytes || header_bytes > SAVE_HEADER_LIMIT_BYTES ||
+        header_bytes > bytes - sizeof header_bytes) {
+        hr_free(data);
+        return HR_FAIL(err, SAVE, "%s: the header needs %" PRIu64 " B, the file has %zu", path, header_bytes,
+                       bytes);
+    }
+    json_t *root = json_loadb(data + sizeof header_bytes, header_bytes, JSON_REJECT_DUPLICATES, NULL);
+    save_file f = {.path = path,
+                   .data = data + sizeof header_bytes + header_bytes,
+                   .data_bytes = bytes - sizeof header_bytes - header_bytes};
+    hr_status status = root != NULL ? read_all(e, &f, root, err)
+                                    : HR_FAIL(err, SAVE, "%s: the header is no JSON object", path);
+    json_decref(root);
+    hr_free(data);
+    return status;
+}

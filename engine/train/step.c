@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training step, one evaluation batch.
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "train/engine_impl.h"
+
+static void emit_step(hr_engine *e, hr_event_kind kind, const hr_event_step *body)
+{
+    hr_event event = {.kind = (uint8_t)kind, .u.step = *body};
+    e->bus.step = (uint32_t)e->steps;
+    trace_emit(&e->bus, &event);
+}
+
+static void emit_stages(hr_engine *e)
+{
+    pipeline_stage_info info[PIPELINE_MAX_STAGES];
+    uint32_t count = pipeline_stages(e->data, info);
+    for (uint32_t k = 0; k < count; k++) {
+        hr_event event = {.kind = HR_EVENT_PIPELINE};
+        event.u.stage.host_bytes = info[k].host_bytes;
+        event.u.stage.queue_length = info[k].queue_length;
+        event.u.stage.queue_capacity = info[k].queue_capacity;
+        memcpy(event.u.stage.name, info[k].name, sizeof event.u.stage.name);
+        trace_emit(&e->bus, &event);
+    }
+}
+
+static void end_epoch(hr_engine *e)
+{
+    trace_note(&e->bus, HR_EVENT_EPOCH, pipeline_position(e->data).epoch, "");
+    if (pipeline_get_info(e->data)->eval_samples > 0) {
+        e->eval.running = true;
+        e->eval.loss_sum = 0;
+        e->eval.correct = e->eval.samples = 0;
+        e->eval.before = *executor_ledger(e->build->x);
+    }
+}
+
+static void note_duration(hr_engine *e, uint64_t duration_ns)
+{
+    e->durations_ns[e->duration_count++ % ENGINE_DURATIONS] = duration_ns;
+    e->busy_ns += duration_ns;
+}
+
+static void note_loss(hr_engine *e, double loss)
+{
+    e->loss = loss;
+    if (isnan(e->loss_first)) {
+        e->loss_first = loss;
+    }
+}
+
+// Everything that counts a finished step, and its event.
+static void finish_step(hr_engine *e, uint32_t samples, uint64_t duration_ns, uint64_t wait_ns)
+{
+    allocator_stats stats = allocator_get_stats(e->build->heap);
+    e->steps++;
+    e->updates++;
+    e->samples += samples;
+    e->peak_pool_bytes =
+        stats.peak_pool_bytes > e->peak_pool_bytes ? stats.peak_pool_bytes : e->peak_pool_bytes;
+    note_duration(e, duration_ns);
+    emit_step(e, HR_EVENT_STEP,
+              &(hr_event_step){.loss = e->loss,
+                               .accuracy = NAN,
+                               .duration_ns = duration_ns,
+                               .wait_ns = wait_ns,
+                               .samples = samples,
+                               .peak_in_use_bytes = executor_step_peak_bytes(e->build->x),
+                               .floor_in_use_bytes = executor_step_floor_bytes(e->build->x)});
+}
+
+// A plan repeats itself once the heap does: the remaining steps would change nothing.
+static void skip_repetition(hr_engine *e)
+{
+    uint64_t hash = e->build->heap->ops->hash(e->build->heap);
+    if (e->plan_only && e->duration_count > 1 && hash == e->heap_hash && e->target_steps != UINT64_MAX) {
+        e->steps = e->updates = e->target_steps;
+    }
+    e->heap_hash = hash;
+}
+
+static hr_status play_step(hr_engine *e, hr_err *err)
+{
+    step_io io = {0};
+    HR_TRY(executor_step(e->build->x, e->build->slots[BUILD_TRAIN], &io, err));
+    finish_step(e, e->build->programs[BUILD_TRAIN]->batch, executor_simulated_ns(e->build->x), 0);
+    skip_repetition(e);
+    return HR_OK;
+}
+
+static hr_status save_when_due(hr_engine *e, hr_err *err)
+{
+    uint64_t every = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SAVE_EVERY);
+    const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_SAVE);
+    return every > 0 && path[0] != '\0' && e->steps % every == 0 ? engine_save(e, path, err) : HR_OK;
+}
+
+static hr_status program_for(const hr_engine *e, uint32_t count, build_program full, build_program partial,
+                             uint32_t *slot, hr_err *err)
+{
+    const program *const *p = (const program *const *)e->build->programs;
+    for (int k = 0; k < 2; k++) {
+        build_program which = k == 0 ? full : partial;
+        if (p[which] != NULL && p[which]->batch == count) {
+            *slot = e->build->slots[which];
+            return HR_OK;
+        }
+    }
+    return HR_FAIL(err, STATE, "no program for a batch of %u samples was compiled", count);
+}
+
+hr_status engine_train_step(hr_engine *e, hr_err *err)
+{
+    if (!e->build->arithmetic) {
+        return play_step(e, err);
+    }
+    uint64_t begin_ns = clock_now_ns();
+    data_item item;
+    uint64_t wait_ns = 0;
+    uint32_t slot = 0;
+    HR_TRY(pipeline_next(e->data, &item, &wait_ns, err));
+    if (item.end) {
+        end_epoch(e);
+        return HR_OK;
+    }
+    HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &slot, err));
+    step_io io = {.images = item.images,
+                  .labels = item.labels,
+                  .learning_rate = hr_knob_real(&e->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE),
+                  .update = e->updates + 1};
+    hr_status status = executor_step(e->build->x, slot, &io, err);
+    if (status != HR_OK) {
+        e->lost_step = true;
+        return status;
+    }
+    note_loss(e, io.loss);
+    finish_step(e, item.count, clock_now_ns() - begin_ns, wait_ns);
+    emit_stages(e);
+    e->heap_hash = e->build->heap->ops->hash(e->build->heap);
+    return save_when_due(e, err);
+}
+
+static void end_evaluation(hr_engine *e)
+{
+    evaluation *v = &e->eval;
+    v->running = false;
+    v->ever = true;
+    v->accuracy = v->samples > 0 ? (double)v->correct / (double)v->samples : (double)NAN;
+    executor_restore_peak(e->build->x, &v->before);
+    e->build->heap->ops->clear_peaks(e->build->heap);
+    emit_step(e, HR_EVENT_EVAL,
+              &(hr_event_step){.loss = v->samples > 0 ? v->loss_sum / (double)v->samples : (double)NAN,
+                               .accuracy = v->accuracy,
+                               .samples = v->samples,
+                               .count = (uint32_t)v->count++});
+}
+
+hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
+{
+    data_item item;
+    uint32_t slot = 0;
+    uint32_t batch = (uint32_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
+    HR_TRY(pipeline_next_eval(e->data, batch, &item, err));
+    if (item.end) {
+        end_evaluation(e);
+        return HR_OK;
+    }
+    HR_TRY(program_for(e, item.count, BUILD_EVAL, BUILD_EVAL_PARTIAL, &slot, err));
+    step_io io = {.images = item.images, .labels = item.labels};
+    HR_TRY(executor_step(e->build->x, slot, &io, err));
+    uint64_t peak = executor_step_peak_bytes(e->build->x);
+    e->eval.loss_sum += io.loss * item.count;
+    e->eval.correct += (uint64_t)io.correct;
+    e->eval.samples += item.count;
+    e->eval.peak_in_use_bytes = peak > e->eval.peak_in_use_bytes ? peak : e->eval.peak_in_use_bytes;
+    return HR_OK;
+}

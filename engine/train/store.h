@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Persistent tensors on the host: while a build is replaced, and on their way to and from a save file.
+#ifndef TRAIN_STORE_H
+#define TRAIN_STORE_H
+
+#include <stdint.h>
+
+#include "headroom/category.h"
+#include "headroom/report.h"
+
+#include "base/vec.h"
+#include "train/build.h"
+
+typedef struct stored_tensor {
+    char *name; // owned
+    hr_shape shape;
+    hr_dtype dtype;
+    hr_category category; // WEIGHTS, STATE or OPTIMIZER
+    uint64_t bytes;
+    void *data; // owned, plain layout
+} stored_tensor;
+
+// Zero-initialised is empty.
+typedef struct store {
+    VEC(stored_tensor) tensors;
+} store;
+
+void store_deinit(store *s);
+const stored_tensor *store_find(const store *s, const char *name); // NULL when absent
+// Appends a tensor with room for its bytes; NULL when memory is short.
+stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_dtype dtype,
+                         hr_category category);
+
+// Copies weights, state and optimizer slots out of a build, in canonical order.
+HR_MUST_CHECK hr_status store_take(store *s, const build *b, hr_err *err);
+// Fills the build's persistent tensors: from the store where name and shape agree (types are converted), else
+// with the seeded initial values; optimizer slots that the store lacks are zero.
+HR_MUST_CHECK hr_status store_fill(const store *s, build *b, const hr_model *model, uint64_t seed,
+                                   hr_err *err);
+// SHA-256 over the weights in canonical order, as they lie in memory.
+void store_sha256(const store *s, char out[HR_SHA256_TEXT_MAX]);
+
+#endif
