@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random trials of every forward and update operation: odd sizes, one-sided padding, strides, groups, depthwise
+// with a multiplier, rectangular kernels, with and without bias. The same seed gives the same trial.
+#ifndef TESTS_OP_CASES_H
+#define TESTS_OP_CASES_H
+
+#include "numeric/op_harness.h"
+
+// A float64 trial of `op` with spatial sizes up to `size` and channels up to 2·size, ready to run.
+op_trial op_case(hr_op op, uint64_t seed, int64_t size);
+
+#endif

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "numeric/op_harness.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/event.h"
+
+enum {
+    GUARD_BYTES = 64,
+    GUARD = 0xA5,
+    POISON = 0xFF,
+    MAX_TENSORS = OP_MAX_IN + OP_MAX_OUT + 4,
+    MAX_INSTRS = 4
+};
+
+// Check writes to its pipe for every assertion that holds; in these loops only those that do not may cost.
+#define REQUIRE(condition, ...)                                                                              \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            ck_abort_msg(__VA_ARGS__);                                                                       \
+        }                                                                                                    \
+    } while (0)
+
+// ---- trials ---------------------------------------------------------------------------------------------------
+
+op_device op_device_open(const device_ops *ops, uint32_t threads)
+{
+    op_device device = {.ops = ops};
+    hr_err err = {0};
+    const device_options options = {.threads = threads};
+    REQUIRE(ops->open(&options, &device.context, &err) == HR_OK, "%s", err.sentence);
+    return device;
+}
+
+void op_device_close(op_device *device)
+{
+    device->ops->close(device->context);
+}
+
+op_trial op_trial_make(hr_op op, op_attr attr)
+{
+    return (op_trial){.query = {.op = (uint32_t)op, .attr = attr}};
+}
+
+void op_trial_deinit(op_trial *t)
+{
+    for (uint32_t k = 0; k < t->query.in_count; k++) {
+        free(t->in[k]);
+    }
+    for (uint32_t k = 0; k < t->query.out_count; k++) {
+        free(t->out[k]);
+    }
+    *t = (op_trial){0};
+}
+
+static op_operand operand_of(hr_dtype dtype, const int64_t dims[OP_MAX_RANK])
+{
+    uint32_t rank = 0;
+    while (rank < OP_MAX_RANK && dims[rank] != 0) {
+        rank++;
+    }
+    return (op_operand){.shape = shape_of(rank, dims), .dtype = dtype, .layout = HR_LAYOUT_PLAIN};
+}
+
+static uint64_t elements(const op_operand *operand)
+{
+    uint64_t count = 0;
+    REQUIRE(shape_elements(&operand->shape, &count), "a shape overflows");
+    return count;
+}
+
+static double *values_of(const op_operand *operand)
+{
+    double *values = calloc(elements(operand), sizeof *values);
+    REQUIRE(values != NULL, "no memory for the test");
+    return values;
+}
+
+static void add_in(op_trial *t, op_operand operand)
+{
+    REQUIRE(t->query.in_count < OP_MAX_IN, "more than %d", OP_MAX_IN);
+    t->query.in[t->query.in_count] = operand;
+    t->in[t->query.in_count++] = values_of(&operand);
+}
+
+static void add_out(op_trial *t, op_operand operand)
+{
+    REQUIRE(t->query.out_count < OP_MAX_OUT, "more than %d", OP_MAX_OUT);
+    t->query.out[t->query.out_count] = operand;
+    t->out[t->query.out_count++] = values_of(&operand);
+}
+
+void op_trial_add_in(op_trial *t, hr_dtype dtype, const int64_t dims[OP_MAX_RANK])
+{
+    add_in(t, operand_of(dtype, dims));
+}
+
+void op_trial_add_out(op_trial *t, hr_dtype dtype, const int64_t dims[OP_MAX_RANK])
+{
+    add_out(t, operand_of(dtype, dims));
+}
+
+void op_trial_infer_out(op_trial *t, uint32_t count)
+{
+    op_operand out[OP_MAX_OUT] = {0};
+    hr_err err = {0};
+    const op_row *row = op_row_of((hr_op)t->query.op);
+    REQUIRE(row->shape(&t->query.attr, t->query.in, t->query.in_count, out, count, &err) == HR_OK, "%s",
+            err.sentence);
+    for (uint32_t k = 0; k < count; k++) {
+        add_out(t, out[k]);
+    }
+}
+
+static op_operand as_real(op_operand operand, hr_dtype real)
+{
+    if (operand.dtype == HR_F32 || operand.dtype == HR_F64) {
+        operand.dtype = real;
+    }
+    return operand;
+}
+
+op_trial op_trial_copy(const op_trial *t, hr_dtype real)
+{
+    op_trial copy = op_trial_make((hr_op)t->query.op, t->query.attr);
+    copy.batch = t->batch;
+    for (uint32_t k = 0; k < t->query.in_count; k++) {
+        add_in(&copy, as_real(t->query.in[k], real));
+        memcpy(copy.in[k], t->in[k], elements(&t->query.in[k]) * sizeof *copy.in[k]);
+    }
+    for (uint32_t k = 0; k < t->query.out_count; k++) {
+        add_out(&copy, as_real(t->query.out[k], real));
+        memcpy(copy.out[k], t->out[k], elements(&t->query.out[k]) * sizeof *copy.out[k]);
+    }
+    return copy;
+}
+
+uint64_t op_trial_in_count(const op_trial *t, uint32_t k)
+{
+    return elements(&t->query.in[k]);
+}
+
+uint64_t op_trial_out_count(const op_trial *t, uint32_t k)
+{
+    return elements(&t->query.out[k]);
+}
+
+// ---- running --------------------------------------------------------------------------------------------------
+
+// A program of one operation, lowered.
+typedef struct one_op {
+    program program;
+    tensor tensors[MAX_TENSORS];
+    instr instrs[MAX_INSTRS];
+    void *address[MAX_TENSORS];
+    uint64_t guarded_bytes[MAX_TENSORS]; // of the operand, before its guard
+} one_op;
+
+static uint32_t add_tensor(one_op *p, const op_operand *operand, uint64_t bytes, hr_layout layout)
+{
+    const uint32_t id = p->program.tensor_count++;
+    REQUIRE(id < MAX_TENSORS, "more than %d", MAX_TENSORS);
+    p->tensors[id] = (tensor){.name = "operand",
+                              .shape = operand->shape,
+                              .dtype = (hr_dtype)operand->dtype,
+                              .layout = layout,
+                              .category = HR_CATEGORY_ACTIVATIONS,
+                              .bytes = bytes,
+                              .storage = id,
+                              .layer = HR_NO_ID,
+                              .param = HR_NO_ID};
+    const uint64_t room = (bytes + 2 * GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
+    char *memory = aligned_alloc(GUARD_BYTES, room + GUARD_BYTES);
+    REQUIRE(memory != NULL, "no memory for the test");
+    memset(memory, POISON, bytes);
+    memset(memory + bytes, GUARD, GUARD_BYTES);
+    p->address[id] = memory;
+    p->guarded_bytes[id] = bytes;
+    return id;
+}
+
+static uint32_t add_plain(one_op *p, const op_operand *operand)
+{
+    return add_tensor(p, operand, elements(operand) * dtype_bytes((hr_dtype)operand->dtype), HR_LAYOUT_PLAIN);
+}
+
+static instr *add_instr(one_op *p, hr_op op)
+{
+    const uint32_t at = p->program.instr_count++;
+    REQUIRE(at < MAX_INSTRS, "more than %d", MAX_INSTRS);
+    p->instrs[at] =
+        (instr){.id = at, .op = op, .phase = HR_PHASE_FORWARD, .layer = HR_NO_ID, .workspace = HR_NO_ID};
+    return &p->instrs[at];
+}
+
+static void add_reorder(one_op *p, const instr *main_instr, uint8_t operand, uint32_t from, uint32_t to)
+{
+    instr *r = add_instr(p, HR_OP_REORDER);
+    r->attr.peer = main_instr->id;
+    r->attr.peer_operand = operand;
+    r->in[r->in_count++] = from;
+    r->out[r->out_count++] = to;
+}
+
+// Input that output k of an optimizer is: w, then its slots behind the gradient.
+static uint32_t updated_input(hr_op op, uint32_t k)
+{
+    const bool is_update = op == HR_OP_SGD || op == HR_OP_MOMENTUM || op == HR_OP_ADAM;
+    return !is_update ? OP_MAX_IN : k == 0 ? 0 : k + 1;
+}
+
+// The instruction over plain operands: ids of inputs, then of outputs that are not inputs.
+static instr plain_instr(one_op *p, const op_trial *t)
+{
+    instr i = {.id = 100,
+               .op = (hr_op)t->query.op,
+               .attr = t->query.attr,
+               .phase = HR_PHASE_FORWARD,
+               .layer = HR_NO_ID,
+               .workspace = HR_NO_ID};
+    for (uint32_t k = 0; k < t->query.in_count; k++) {
+        i.in[i.in_count++] = add_plain(p, &t->query.in[k]);
+    }
+    for (uint32_t k = 0; k < t->query.out_count; k++) {
+        const uint32_t input = updated_input(i.op, k);
+        i.out[i.out_count++] = input < OP_MAX_IN ? i.in[input] : add_plain(p, &t->query.out[k]);
+    }
+    return i;
+}
+
+static void lower(one_op *p, instr i, op_device device, const op_query *q)
+{
+    hr_target target;
+    target_answer answer = {0};
+    hr_err err = {0};
+    device.ops->target(device.context, &target);
+    REQUIRE(target.ask(target.context, q, UINT64_MAX, &answer, &err) == HR_OK, "%s", err.sentence);
+    instr lowered = i;
+    for (uint32_t k = 0; k < answer.reorder_count; k++) {
+        const uint8_t operand = answer.reorder[k].operand;
+        const bool is_in = (operand & 0x80) == 0;
+        const op_operand *of = is_in ? &q->in[operand] : &q->out[operand & 0x7f];
+        const uint32_t copy = add_tensor(p, of, answer.reorder[k].bytes, HR_LAYOUT_LIBRARY);
+        if (is_in) {
+            add_reorder(p, &i, operand, i.in[operand], copy);
+            lowered.in[operand] = copy;
+        } else {
+            lowered.out[operand & 0x7f] = copy;
+        }
+    }
+    if (answer.workspace_bytes > 0) {
+        const op_operand bytes = {.shape = shape_of(1, (const int64_t[]){(int64_t)answer.workspace_bytes}),
+                                  .dtype = HR_U8};
+        lowered.workspace = add_plain(p, &bytes);
+    }
+    *add_instr(p, i.op) = lowered;
+    for (uint32_t k = 0; k < answer.reorder_count; k++) {
+        const uint8_t operand = answer.reorder[k].operand;
+        if ((operand & 0x80) != 0) {
+            add_reorder(p, &i, operand, lowered.out[operand & 0x7f], i.out[operand & 0x7f]);
+        }
+    }
+}
+
+static void put(void *memory, hr_dtype dtype, const double *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        switch (dtype) {
+        case HR_F32:
+            ((float *)memory)[i] = (float)values[i];
+            break;
+        case HR_F64:
+            ((double *)memory)[i] = values[i];
+            break;
+        case HR_I32:
+            ((int32_t *)memory)[i] = (int32_t)values[i];
+            break;
+        case HR_U8:
+            ((uint8_t *)memory)[i] = (uint8_t)values[i];
+            break;
+        case HR_DTYPE_COUNT:
+            ck_abort_msg("no such type");
+        }
+    }
+}
+
+static void get(const void *memory, hr_dtype dtype, double *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        switch (dtype) {
+        case HR_F32:
+            values[i] = (double)((const float *)memory)[i];
+            break;
+        case HR_F64:
+            values[i] = ((const double *)memory)[i];
+            break;
+        case HR_I32:
+            values[i] = ((const int32_t *)memory)[i];
+            break;
+        case HR_U8:
+            values[i] = ((const uint8_t *)memory)[i];
+            break;
+        case HR_DTYPE_COUNT:
+            ck_abort_msg("no such type");
+        }
+    }
+}
+
+static void check_guards(const one_op *p)
+{
+    for (uint32_t id = 0; id < p->program.tensor_count; id++) {
+        const uint8_t *guard = (const uint8_t *)p->address[id] + p->guarded_bytes[id];
+        for (uint32_t k = 0; k < GUARD_BYTES; k++) {
+            REQUIRE(guard[k] == GUARD, "tensor %u was written beyond its end", id);
+        }
+    }
+}
+
+static void execute(one_op *p, op_device device, step_io *io)
+{
+    void *kernels = NULL;
+    hr_err err = {0};
+    p->program.tensors = p->tensors;
+    p->program.instrs = p->instrs;
+    REQUIRE(device.ops->load(device.context, &p->program, &kernels, &err) == HR_OK, "%s", err.sentence);
+    for (uint32_t i = 0; i < p->program.instr_count; i++) {
+        REQUIRE(device.ops->run(device.context, kernels, i, p->address, io, &err) == HR_OK, "%s",
+                err.sentence);
+    }
+    device.ops->unload(device.context, kernels);
+    check_guards(p);
+}
+
+void op_trial_run(op_trial *t, op_device device, step_io *io)
+{
+    one_op p = {0};
+    step_io nothing = {0};
+    const instr i = plain_instr(&p, t);
+    const bool batched = t->query.out_count > 0 && t->query.out[0].shape.rank > 0;
+    p.program.batch = t->batch != 0 ? t->batch : batched ? (uint32_t)t->query.out[0].shape.dim[0] : 1;
+    for (uint32_t k = 0; k < i.in_count; k++) {
+        put(p.address[i.in[k]], (hr_dtype)t->query.in[k].dtype, t->in[k], op_trial_in_count(t, k));
+    }
+    lower(&p, i, device, &t->query);
+    execute(&p, device, io != NULL ? io : &nothing);
+    for (uint32_t k = 0; k < i.in_count; k++) {
+        get(p.address[i.in[k]], (hr_dtype)t->query.in[k].dtype, t->in[k], op_trial_in_count(t, k));
+    }
+    for (uint32_t k = 0; k < i.out_count; k++) {
+        get(p.address[i.out[k]], (hr_dtype)t->query.out[k].dtype, t->out[k], op_trial_out_count(t, k));
+    }
+    for (uint32_t id = 0; id < p.program.tensor_count; id++) {
+        free(p.address[id]);
+    }
+}
+
+// ---- gradients ------------------------------------------------------------------------------------------------
+
+op_trial op_trial_backward(const op_trial *forward, uint32_t g, const double *dy)
+{
+    const op_query *q = &forward->query;
+    const op_grad *rule = &op_row_of((hr_op)q->op)->grad[g];
+    op_trial t = op_trial_make(rule->op, q->attr);
+    t.batch = forward->batch;
+    for (uint32_t k = 0; k < rule->operand_count; k++) {
+        const op_grad_operand from = rule->operand[k];
+        const bool is_in = from.source == OP_SRC_IN;
+        const double *values = is_in                       ? forward->in[from.index]
+                               : from.source == OP_SRC_OUT ? forward->out[from.index]
+                                                           : dy;
+        add_in(&t, is_in ? q->in[from.index] : q->out[from.index]);
+        memcpy(t.in[k], values, op_trial_in_count(&t, k) * sizeof *values);
+    }
+    for (uint32_t k = 0; k < rule->result_count && rule->result[k] < q->in_count; k++) {
+        add_out(&t, q->in[rule->result[k]]);
+    }
+    return t;
+}
+
+double op_distance(const double *a, const double *b, uint64_t count)
+{
+    double difference = 0.0, norm = 0.0;
+    for (uint64_t i = 0; i < count; i++) {
+        difference += (a[i] - b[i]) * (a[i] - b[i]);
+        norm += b[i] * b[i];
+    }
+    if (difference == 0.0) {
+        return 0.0;
+    }
+    return sqrt(difference) / sqrt(norm); // infinite when b is zero and a is not
+}
+
+// ---- values ---------------------------------------------------------------------------------------------------
+
+// splitmix64 (Steele, Lea, Flood 2014): the tests' own generator, independent of the engine's.
+static uint64_t next_word(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+double op_random(uint64_t *state, double low, double high)
+{
+    return low + (high - low) * (double)(next_word(state) >> 11) * 0x1p-53;
+}
+
+int64_t op_random_int(uint64_t *state, int64_t low, int64_t high)
+{
+    return low + (int64_t)(next_word(state) % (uint64_t)(high - low + 1));
+}
+
+void op_fill(double *values, uint64_t count, uint64_t *state, double low, double high)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        values[i] = op_random(state, low, high);
+    }
+}
+
+void op_fill_apart(double *values, uint64_t count, uint64_t *state)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t j = (uint64_t)op_random_int(state, 0, (int64_t)i); // inside-out shuffle
+        values[i] = values[j];
+        values[j] = 2.0 * ((double)i + 0.5) / (double)count - 1.0;
+    }
+}
+
+void op_fill_nonzero(double *values, uint64_t count, uint64_t *state)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const double magnitude = op_random(state, 0.1, 1.0);
+        values[i] = next_word(state) % 2 == 0 ? magnitude : -magnitude;
+    }
+}
