@@ -21,26 +21,32 @@ typedef struct pipeline_info {
 
 // Opens the source that pipeline.source and pipeline.path name ("auto" with no path: generated) and the chain
 // with pipeline.shuffle, batch.size, batch.remainder, pipeline.prefetch and train.seed. The producer thread runs
-// from here on when prefetch > 0. DATA errors name file and offset.
+// from here on when prefetch > 0. A model that takes its pixels flat has height = width = 1. DATA errors name file
+// and offset, or both shapes when the images are not the model's.
 HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width,
                                       uint32_t channels, uint32_t classes, pipeline **out, hr_err *err);
 void pipeline_close(pipeline *p);
 const pipeline_info *pipeline_get_info(const pipeline *p);
 
 // The next training batch; *out is valid until the next call. out->end at the end of an epoch, then the next call
-// begins the next epoch. *wait_ns is how long the caller waited. A partial batch has out->count < batch.size.
+// begins the next epoch. *wait_ns is how long the caller waited. A partial batch has out->count < batch.size; with
+// batch.remainder pad it is filled up with the samples the epoch began with. After an error the position is as it
+// was, and the next call tries the same batch again.
 HR_MUST_CHECK hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *err);
-// The held-out samples in file order, `batch` at a time; restarts after out->end.
+// The held-out samples in file order, `batch` at a time; restarts after out->end, an error or a seek. Made when
+// asked for, in a buffer of their own that is taken with the first.
 HR_MUST_CHECK hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_item *out, hr_err *err);
 
 data_position
 pipeline_position(const pipeline *p); // of what the caller has taken, not of what was prefetched
+// Goes on as a pipeline would that had given out everything before `position`: bit for bit, with the same knobs.
+// What pipeline_next gave last is then void. DATA error when the data set is smaller than that.
 HR_MUST_CHECK hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err);
 
 enum { PIPELINE_MAX_STAGES = 8 };
 typedef struct pipeline_stage_info {
     char name[32];
-    uint64_t host_bytes, peak_host_bytes;
+    uint64_t host_bytes, peak_host_bytes; // of its buffers; files read in place count nothing
     uint32_t queue_length, queue_capacity;
 } pipeline_stage_info;
 // Fills out[0..PIPELINE_MAX_STAGES); returns how many there are. Thread-safe.

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The producer is a chain of stages: source → shuffle → batch → prefetch. Each stage pulls from the one before
 // it; later kinds (map, cache, …) only add rows. What a stage holds is counted in the host ledger.
+//
+// Up to `batch` the chain moves sample *numbers*: pictures stay in the source until a batch is written, so a
+// shuffle of n samples holds 4n bytes and a restart replays an epoch's order without touching a picture.
+//
+// A chain belongs to one thread at a time: the prefetch stage's producer while that runs, else the consumer.
 #ifndef DATA_STAGE_H
 #define DATA_STAGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,9 +17,9 @@
 
 // One sample or one batch of samples on its way. The stage that gave it owns the bytes until the next call.
 typedef struct data_item {
-    const uint8_t *raw;    // before batch: one record's pixels, channel planes as the file has them
     const float *images;   // after batch: [count, H, W, C] in [0, 1], NHWC
     const int32_t *labels; // [count]
+    uint32_t sample;       // before batch: the sample's number in its set
     uint32_t count;        // samples
     bool end;              // the epoch is over; nothing else is set
 } data_item;
@@ -27,19 +33,29 @@ typedef struct data_position {
 typedef struct data_stage data_stage;
 
 typedef struct data_stage_ops {
-    const char *name;                                              // "shuffle"
-    hr_status (*next)(data_stage *s, data_item *out, hr_err *err); // one item, or out->end
-    // Starts epoch p.epoch after p.samples samples, as if they had been given out.
+    const char *name; // "shuffle"
+    // One item, or out->end; the call after that begins the next epoch. After an error only seek and close.
+    hr_status (*next)(data_stage *s, data_item *out, hr_err *err);
+    // Starts epoch p.epoch after p.samples samples, as if they had been given out. O(p.samples), no pictures read.
     hr_status (*seek)(data_stage *s, data_position p, hr_err *err);
-    void (*close)(data_stage *s); // closes the stage before it too
-    uint64_t (*host_bytes)(const data_stage *s);
-    uint64_t (*peak_host_bytes)(const data_stage *s);
-    void (*queue)(const data_stage *s, uint32_t *length, uint32_t *capacity); // optional: NULL means no queue
+    void (*close)(data_stage *s); // frees this stage only; see data_stage_close
+    // optional: NULL means the stage has no such thing
+    void (*write_to)(data_stage *s, float *images,
+                     int32_t *labels); // the next item's bytes go there: borrowed
+    void (*queue)(const data_stage *s, uint32_t *length, uint32_t *capacity); // thread-safe
 } data_stage_ops;
 
 struct data_stage {
     const data_stage_ops *ops;
-    data_stage *before; // owned; NULL for a source
+    data_stage *before;                               // owned; NULL for a source
+    atomic_uint_fast64_t held_bytes, peak_held_bytes; // the ledger; read by any thread
 };
+
+// The ledger: bytes taken and given back. Called by the chain's thread only.
+void data_stage_hold(data_stage *s, uint64_t bytes);
+void data_stage_release(data_stage *s, uint64_t bytes);
+
+// Closes the stage and all before it. NULL is fine.
+void data_stage_close(data_stage *s);
 
 #endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The generated image set: one of ten figures at a random place, size and colour on a random ground, under
+// noise. Record i is drawn when it is asked for, in CIFAR-10's binary form, from Philox(i) and with integers
+// only: the same bytes on every machine, in any order, on any thread, and nothing is held.
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "base/philox.h"
+#include "data/record.h"
+#include "data/source.h"
+
+enum {
+    GENERATED_TRAIN_SAMPLES = 10000,
+    GENERATED_EVAL_SAMPLES = 2000,
+    GENERATED_SEED = 10,       // of the data set itself; train.seed only orders it
+    SUBPIXELS = 8,             // coordinates are in eighths of a pixel
+    WORDS_PER_DRAW = 4,        // of one Philox call
+    GENERATED_MAX_SIDE = 4096, // keeps the square of a coordinate within an int
+    GENERATED_MAX_VALUES = 1 << 28,
+};
+
+// Whether the figure of radius r around the origin covers the point (x, y).
+typedef bool figure(int x, int y, int r);
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static bool disc(int x, int y, int r)
+{
+    return x * x + y * y < r * r;
+}
+
+static bool ring(int x, int y, int r)
+{
+    int d = x * x + y * y;
+    return d < r * r && 3 * d > r * r;
+}
+
+static bool square(int x, int y, int r)
+{
+    return larger(abs(x), abs(y)) < r * 7 / 8;
+}
+
+static bool frame(int x, int y, int r)
+{
+    int d = larger(abs(x), abs(y));
+    return d < r * 7 / 8 && d > r / 2;
+}
+
+static bool triangle(int x, int y, int r)
+{
+    return y < r * 3 / 4 && 2 * abs(x) < y + r;
+}
+
+static bool plus(int x, int y, int r)
+{
+    return smaller(abs(x), abs(y)) < r * 2 / 7 && larger(abs(x), abs(y)) < r;
+}
+
+static bool cross(int x, int y, int r)
+{
+    return plus((x + y) * 5 / 7, (x - y) * 5 / 7, r);
+}
+
+static bool rows(int x, int y, int r)
+{
+    return larger(abs(x), abs(y)) < r && (y + r) * 5 / (2 * r) % 2 == 0;
+}
+
+static bool columns(int x, int y, int r)
+{
+    return rows(y, x, r);
+}
+
+static bool chequers(int x, int y, int r)
+{
+    return larger(abs(x), abs(y)) < r && ((x + r) * 2 / r + (y + r) * 2 / r) % 2 == 0;
+}
+
+static figure *const figures[] = {disc, ring, square, frame, triangle, plus, cross, rows, columns, chequers};
+
+enum { FIGURE_COUNT = sizeof figures / sizeof figures[0] };
+
+// The random words of one record, in order.
+typedef struct draws {
+    philox_key key;
+    uint64_t record, block;
+    uint32_t word[WORDS_PER_DRAW], used;
+} draws;
+
+static uint32_t draw(draws *d)
+{
+    if (d->used == WORDS_PER_DRAW) {
+        philox(d->key, d->block++, d->record, d->word);
+        d->used = 0;
+    }
+    return d->word[d->used++];
+}
+
+// Uniform in [low, high].
+static int draw_between(draws *d, int low, int high)
+{
+    uint64_t span = (uint64_t)(high - low) + 1;
+    return low + (int)(draw(d) * span >> 32);
+}
+
+// mask[height × width] becomes 1 where the figure is.
+static void draw_mask(draws *d, figure *covers, uint32_t height, uint32_t width, uint8_t *mask)
+{
+    int h = (int)height * SUBPIXELS, w = (int)width * SUBPIXELS;
+    int side = smaller(h, w);
+    int r = larger(draw_between(d, side * 2 / 7, side * 3 / 7), 1);
+    int centre_x = draw_between(d, smaller(r, w / 2), larger(w - r, w / 2));
+    int centre_y = draw_between(d, smaller(r, h / 2), larger(h - r, h / 2));
+    for (int y = 0; y < (int)height; y++) {
+        for (int x = 0; x < (int)width; x++) {
+            *mask++ = covers(x * SUBPIXELS - centre_x, y * SUBPIXELS - centre_y, r);
+        }
+    }
+}
+
+// Colours one plane: the ground, the figure 32 to 144 levels from it, and 32 levels of noise either way.
+static void draw_plane(draws *d, const uint8_t *mask, size_t pixels, bool dark_ground, uint8_t *plane)
+{
+    int ground = dark_ground ? draw_between(d, 16, 96) : draw_between(d, 160, 240);
+    int contrast = draw_between(d, 32, 144) * (dark_ground ? 1 : -1);
+    for (size_t p = 0; p < pixels; p += WORDS_PER_DRAW * sizeof(uint32_t)) {
+        uint32_t words[WORDS_PER_DRAW];
+        uint8_t noise[sizeof words];
+        philox(d->key, d->block++, d->record, words);
+        memcpy(noise, words, sizeof words);
+        size_t count = pixels - p < sizeof noise ? pixels - p : sizeof noise;
+        for (size_t i = 0; i < count; i++) {
+            int level = ground + contrast * mask[p + i] + noise[i] / 4 - 32;
+            plane[p + i] = (uint8_t)smaller(larger(level, 0), 255);
+        }
+    }
+}
+
+// Writes record `index` of `set` to bytes[0..1 + values), using mask[0..height × width).
+static void draw_record(const pipeline_info *info, data_set set, uint32_t index, uint8_t *bytes,
+                        uint8_t *mask)
+{
+    draws d = {
+        .key = philox_key_of(GENERATED_SEED, "generated"),
+        .record = (uint64_t)set << 32 | index,
+        .used = WORDS_PER_DRAW,
+    };
+    size_t pixels = (size_t)info->height * info->width;
+    bytes[0] = (uint8_t)draw_between(&d, 0, (int)info->classes - 1);
+    draw_mask(&d, figures[bytes[0]], info->height, info->width, mask);
+    bool dark_ground = draw(&d) % 2 == 0;
+    for (uint32_t c = 0; c < info->channels; c++) {
+        draw_plane(&d, mask, pixels, dark_ground, bytes + 1 + c * pixels);
+    }
+}
+
+static hr_status generated_read(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
+                                data_record *out, hr_err *err)
+{
+    uint32_t record_bytes = 1 + data_source_values(s);
+    draw_record(&s->info, set, index, scratch, scratch + record_bytes);
+    return record_read(scratch, s->info.classes, s->info.label, (uint64_t)index * record_bytes, out, err);
+}
+
+static void generated_close(data_source *s)
+{
+    hr_free(s);
+}
+
+static const data_source_ops generated_ops = {.read = generated_read, .close = generated_close};
+
+// Gives a model that takes its pixels flat a picture to look at: colour if it can be square, else grey, else a
+// single row.
+static void unflatten(data_shape *shape)
+{
+    static const uint32_t colour_or_grey[] = {3, 1};
+    uint32_t values = shape->channels;
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t planes = colour_or_grey[i];
+        for (uint32_t side = 2; side <= values / side / planes; side++) {
+            if (values == side * side * planes) {
+                *shape = (data_shape){side, side, planes, shape->classes};
+                return;
+            }
+        }
+    }
+    *shape = (data_shape){1, values, 1, shape->classes};
+}
+
+hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err)
+{
+    *out = NULL;
+    data_shape shape = *model;
+    if (shape.height == 1 && shape.width == 1) {
+        unflatten(&shape);
+    }
+    uint64_t pixels = (uint64_t)shape.height * shape.width;
+    if (pixels == 0 || shape.channels == 0 || shape.classes == 0 || shape.height > GENERATED_MAX_SIDE ||
+        shape.width > GENERATED_MAX_SIDE || pixels * shape.channels > GENERATED_MAX_VALUES) {
+        hr_status status =
+            HR_FAIL(err, DATA,
+                    "generated images: needed 1 to %u pixels a side and at most %u values, had "
+                    "%ux%ux%u of %u classes",
+                    GENERATED_MAX_SIDE, GENERATED_MAX_VALUES, shape.height, shape.width, shape.channels,
+                    shape.classes);
+        hr_err_try(err, "a preset whose input is 32x32x3: headroom run demo");
+        return status;
+    }
+    data_source *s = hr_calloc(1, sizeof *s);
+    if (s == NULL) {
+        return HR_FAIL(err, NOMEM, "generated images: needed %zu bytes, had less", sizeof *s);
+    }
+    *s = (data_source){
+        .ops = &generated_ops,
+        .info = {.label = "generated",
+                 .height = shape.height,
+                 .width = shape.width,
+                 .channels = shape.channels,
+                 .classes = shape.classes < FIGURE_COUNT ? shape.classes : FIGURE_COUNT,
+                 .train_samples = GENERATED_TRAIN_SAMPLES,
+                 .eval_samples = GENERATED_EVAL_SAMPLES},
+        .scratch_bytes = (uint32_t)(1 + pixels * shape.channels + pixels),
+    };
+    *out = s;
+    return HR_OK;
+}

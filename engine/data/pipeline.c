@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/pipeline.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "data/stages.h"
+
+struct pipeline {
+    data_source *source;
+    data_stage *train; // the last stage of the chain
+    data_stage *eval;
+    uint32_t batch;
+    data_position position; // of what the caller has taken
+    bool broken;            // an item failed: the chain is sought back to `position` before the next one
+    bool eval_broken;       // the same of the held-out set, which then begins anew
+};
+
+static batch_remainder remainder_of(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "drop")  ? BATCH_DROP
+           : hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "pad") ? BATCH_PAD
+                                                               : BATCH_KEEP;
+}
+
+// Puts a stage that was opened on *chain at its end.
+static hr_status chain(data_stage **chain_end, hr_status status, data_stage *opened)
+{
+    *chain_end = status == HR_OK ? opened : *chain_end;
+    return status;
+}
+
+static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *err)
+{
+    data_stage *stage;
+    uint64_t samples = p->source->info.train_samples;
+    uint64_t shuffle = (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_SHUFFLE);
+    uint32_t prefetch = (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH);
+    shuffle = shuffle < samples ? shuffle : samples;
+
+    hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
+    HR_TRY(chain(&p->train, status, stage));
+    if (shuffle > 1) {
+        uint64_t seed = (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_SEED);
+        status = stage_shuffle_open(p->train, (uint32_t)shuffle, seed, &stage, err);
+        HR_TRY(chain(&p->train, status, stage));
+    }
+    status = stage_batch_open(p->train, p->source, DATA_TRAIN, p->batch, remainder_of(knobs), &stage, err);
+    HR_TRY(chain(&p->train, status, stage));
+    if (prefetch > 0) {
+        status =
+            stage_prefetch_open(p->train, prefetch, p->batch, data_source_values(p->source), &stage, err);
+        HR_TRY(chain(&p->train, status, stage));
+    }
+    return HR_OK;
+}
+
+static hr_status open_eval_chain(pipeline *p, hr_err *err)
+{
+    data_stage *stage;
+    hr_status status = stage_source_open(p->source, DATA_EVAL, &stage, err);
+    HR_TRY(chain(&p->eval, status, stage));
+    status = stage_batch_open(p->eval, p->source, DATA_EVAL, 1, BATCH_KEEP, &stage, err);
+    return chain(&p->eval, status, stage);
+}
+
+static hr_status check_epoch(const pipeline *p, const hr_knobs *knobs, hr_err *err)
+{
+    const pipeline_info *info = &p->source->info;
+    if (remainder_of(knobs) != BATCH_DROP || info->train_samples >= p->batch) {
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(err, DATA, "%s: needed %u samples for a batch, had %" PRIu64, info->label,
+                               p->batch, info->train_samples);
+    hr_err_try(err, "-s batch.remainder=keep, or -s batch.size=%" PRIu64, info->train_samples);
+    return status;
+}
+
+static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_shape *model, hr_err *err)
+{
+    HR_TRY(data_source_open(knobs, model, &p->source, err));
+    HR_TRY(check_epoch(p, knobs, err));
+    HR_TRY(open_train_chain(p, knobs, err));
+    return open_eval_chain(p, err);
+}
+
+hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width, uint32_t channels,
+                        uint32_t classes, pipeline **out, hr_err *err)
+{
+    *out = NULL;
+    pipeline *p = hr_calloc(1, sizeof *p);
+    if (p == NULL) {
+        return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", sizeof *p);
+    }
+    p->batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
+    hr_status status = open_all(p, knobs, &(data_shape){height, width, channels, classes}, err);
+    if (status != HR_OK) {
+        pipeline_close(p);
+        return status;
+    }
+    *out = p;
+    return HR_OK;
+}
+
+void pipeline_close(pipeline *p)
+{
+    if (p != NULL) {
+        data_stage_close(p->train);
+        data_stage_close(p->eval);
+        data_source_close(p->source);
+        hr_free(p);
+    }
+}
+
+const pipeline_info *pipeline_get_info(const pipeline *p)
+{
+    return &p->source->info;
+}
+
+// ---- batches --------------------------------------------------------------------------------------------------
+
+static hr_status next_of_chain(pipeline *p, data_item *out, hr_err *err)
+{
+    if (p->broken) {
+        HR_TRY(p->train->ops->seek(p->train, p->position, err));
+        p->broken = false;
+    }
+    hr_status status = p->train->ops->next(p->train, out, err);
+    p->broken = status != HR_OK;
+    return status;
+}
+
+hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *err)
+{
+    uint64_t began_ns = clock_now_ns();
+    *out = (data_item){0};
+    hr_status status = next_of_chain(p, out, err);
+    *wait_ns = clock_now_ns() - began_ns;
+    HR_TRY(status);
+    if (out->end) {
+        p->position = (data_position){.epoch = p->position.epoch + 1};
+        return HR_OK;
+    }
+    uint64_t left = p->source->info.train_samples - p->position.samples;
+    p->position.samples +=
+        out->count < left ? out->count : left; // the rest of a padded batch was there before
+    return HR_OK;
+}
+
+static hr_status begin_eval(pipeline *p, hr_err *err)
+{
+    HR_TRY(p->eval->ops->seek(p->eval, (data_position){0}, err));
+    p->eval_broken = false;
+    return HR_OK;
+}
+
+hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_item *out, hr_err *err)
+{
+    if (p->eval_broken) {
+        HR_TRY(begin_eval(p, err));
+    }
+    stage_batch_resize(p->eval, batch);
+    hr_status status = p->eval->ops->next(p->eval, out, err);
+    p->eval_broken = status != HR_OK;
+    return status;
+}
+
+data_position pipeline_position(const pipeline *p)
+{
+    return p->position;
+}
+
+hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err)
+{
+    if (position.samples > p->source->info.train_samples) {
+        return HR_FAIL(err, DATA, "%s: needed a position of at most %" PRIu64 " samples, had %" PRIu64,
+                       p->source->info.label, p->source->info.train_samples, position.samples);
+    }
+    p->broken = true;
+    HR_TRY(p->train->ops->seek(p->train, position, err));
+    p->position = position;
+    p->broken = false;
+    return begin_eval(p, err);
+}
+
+// ---- what it costs --------------------------------------------------------------------------------------------
+
+static void stage_facts(const data_stage *s, const char *name, pipeline_stage_info *out)
+{
+    *out = (pipeline_stage_info){.host_bytes = atomic_load(&s->held_bytes),
+                                 .peak_host_bytes = atomic_load(&s->peak_held_bytes)};
+    (void)text_copy(out->name, sizeof out->name, name);
+    if (s->ops->queue != NULL) {
+        s->ops->queue(s, &out->queue_length, &out->queue_capacity);
+    }
+}
+
+uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
+{
+    uint32_t count = 0;
+    for (const data_stage *s = p->train; s != NULL; s = s->before) {
+        count++;
+    }
+    uint32_t place = count;
+    for (const data_stage *s = p->train; s != NULL; s = s->before) {
+        stage_facts(s, s->ops->name, &out[--place]);
+    }
+    stage_facts(p->eval, "evaluate", &out[count]);
+    return count + 1;
+}
+
+uint64_t pipeline_steps_per_epoch(uint64_t train_samples, uint32_t batch, const char *remainder)
+{
+    bool partial = train_samples % batch != 0 && strcmp(remainder, "drop") != 0;
+    return train_samples / batch + (partial ? 1 : 0);
+}

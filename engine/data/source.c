@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which source the knobs mean, and whether the model can be trained on it.
+#include "data/source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint32_t data_source_values(const data_source *s)
+{
+    return s->info.height * s->info.width * s->info.channels;
+}
+
+void data_source_label(char label[64], const char *kind, const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/') {
+        start--;
+    }
+    (void)snprintf(label, 64, "%s (%.*s)", kind, (int)(length - start < 48 ? length - start : 48),
+                   path + start);
+    for (char *c = label; *c != '\0'; c++) {
+        *c = *c < ' ' || *c > '~' ? '?' : *c;
+    }
+}
+
+static hr_status open_kind(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
+{
+    const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
+    bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
+    if (hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "generated") || (any && path[0] == '\0')) {
+        return source_generated_open(model, out, err);
+    }
+    bool mnist = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "mnist");
+    if (path[0] == '\0') {
+        hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s: needed pipeline.path, had none",
+                                   hr_knob_text(knobs, HR_KNOB_PIPELINE_SOURCE));
+        hr_err_try(err, "-s pipeline.path=%s, or -s pipeline.source=generated",
+                   mnist ? "FOLDER" : "cifar-10-binary.tar.gz");
+        return status;
+    }
+    if (mnist || (any && source_mnist_is_at(path))) {
+        return source_mnist_open(path, out, err);
+    }
+    return source_cifar_open(path, out, err);
+}
+
+static hr_status check_model(const data_source *s, const data_shape *model, hr_err *err)
+{
+    const pipeline_info *info = &s->info;
+    bool flat = model->height == 1 && model->width == 1 && model->channels == data_source_values(s);
+    bool same =
+        model->height == info->height && model->width == info->width && model->channels == info->channels;
+    if (!flat && !same) {
+        hr_status status =
+            HR_FAIL(err, DATA, "%s: needed images of %ux%ux%u for this model, had %ux%ux%u", info->label,
+                    model->height, model->width, model->channels, info->height, info->width, info->channels);
+        hr_err_try(err, "-s pipeline.source=generated, or a model whose input is %ux%ux%u", info->height,
+                   info->width, info->channels);
+        return status;
+    }
+    if (model->classes < info->classes) {
+        hr_status status = HR_FAIL(err, DATA, "%s: needed a model with %u classes, had %u", info->label,
+                                   info->classes, model->classes);
+        hr_err_try(err, "-s pipeline.source=generated, or a model whose last layer has %u units",
+                   info->classes);
+        return status;
+    }
+    return HR_OK;
+}
+
+hr_status data_source_open(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
+{
+    data_source *s;
+    *out = NULL;
+    HR_TRY(open_kind(knobs, model, &s, err));
+    hr_status status = check_model(s, model, err);
+    if (status != HR_OK) {
+        data_source_close(s);
+        return status;
+    }
+    *out = s;
+    return HR_OK;
+}
+
+void data_source_close(data_source *s)
+{
+    if (s != NULL) {
+        s->ops->close(s);
+    }
+}
+
+hr_status data_source_read(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
+                           data_record *out, hr_err *err)
+{
+    return s->ops->read(s, set, index, scratch, out, err);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the pictures of a batch and writes them as the model wants them: channel planes of bytes become
+// interleaved floats in [0, 1], in one pass.
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+#include "data/stages.h"
+
+typedef struct batch_stage {
+    data_stage base;
+    const data_source *source;
+    data_set set;
+    batch_remainder remainder;
+    uint32_t batch;
+    bool drained; // the epoch gave its last sample
+    uint8_t *scratch;
+    float *images; // where items go: own or lent
+    int32_t *labels;
+    float *own_images; // NULL until wanted
+    int32_t *own_labels;
+    uint32_t *first; // BATCH_PAD: the samples the epoch began with, at most `batch`
+    uint32_t first_count;
+} batch_stage;
+
+// to[p × channels + c] = planes[c × pixels + p] / 255; `channels` is a constant where this is inlined.
+static inline void interleave(const uint8_t *restrict planes, uint32_t pixels, uint32_t channels,
+                              float *restrict to)
+{
+    for (uint32_t p = 0; p < pixels; p++) {
+        for (uint32_t c = 0; c < channels; c++) {
+            to[(size_t)p * channels + c] = (float)planes[(size_t)c * pixels + p] / 255.0f;
+        }
+    }
+}
+
+static void write_image(const pipeline_info *info, const uint8_t *planes, float *to)
+{
+    uint32_t pixels = info->height * info->width;
+    switch (info->channels) {
+    case 1:
+        interleave(planes, pixels, 1, to);
+        break;
+    case 3:
+        interleave(planes, pixels, 3, to);
+        break;
+    default:
+        interleave(planes, pixels, info->channels, to);
+    }
+}
+
+static hr_status batch_write(batch_stage *s, uint32_t sample, uint32_t place, hr_err *err)
+{
+    data_record record;
+    HR_TRY(data_source_read(s->source, s->set, sample, s->scratch, &record, err));
+    write_image(&s->source->info, record.planes, s->images + (size_t)place * data_source_values(s->source));
+    s->labels[place] = record.label;
+    return HR_OK;
+}
+
+static uint64_t batch_image_bytes(const batch_stage *s)
+{
+    return (uint64_t)s->batch * data_source_values(s->source) * sizeof(float);
+}
+
+// Takes a buffer of its own unless a place to write to was lent.
+static hr_status batch_take_room(batch_stage *s, hr_err *err)
+{
+    if (s->images != NULL) {
+        return HR_OK;
+    }
+    uint64_t bytes = batch_image_bytes(s);
+    s->own_images = hr_calloc(bytes, 1);
+    s->own_labels = hr_calloc(s->batch, sizeof *s->own_labels);
+    if (s->own_images == NULL || s->own_labels == NULL) {
+        hr_free(s->own_images);
+        hr_free(s->own_labels);
+        s->own_images = NULL;
+        s->own_labels = NULL;
+        return HR_FAIL(err, NOMEM, "a batch of %u samples: needed %llu bytes, had less", s->batch,
+                       (unsigned long long)bytes);
+    }
+    s->images = s->own_images;
+    s->labels = s->own_labels;
+    data_stage_hold(&s->base, bytes + s->batch * sizeof *s->own_labels);
+    return HR_OK;
+}
+
+static void batch_give_back_room(batch_stage *s)
+{
+    if (s->own_images != NULL) {
+        hr_free(s->own_images);
+        hr_free(s->own_labels);
+        s->own_images = s->images = NULL;
+        s->own_labels = s->labels = NULL;
+        data_stage_release(&s->base, batch_image_bytes(s) + s->batch * sizeof *s->own_labels);
+    }
+}
+
+// One sample's number from the stage before; false in *any at the end of the epoch.
+static hr_status batch_pull(batch_stage *s, uint32_t *sample, bool *any, hr_err *err)
+{
+    data_item item;
+    HR_TRY(s->base.before->ops->next(s->base.before, &item, err));
+    s->drained = item.end;
+    *any = !item.end;
+    *sample = item.sample;
+    if (*any && s->first != NULL && s->first_count < s->batch) {
+        s->first[s->first_count++] = item.sample;
+    }
+    return HR_OK;
+}
+
+static void batch_begin(batch_stage *s)
+{
+    s->drained = false;
+    s->first_count = 0;
+}
+
+static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
+{
+    batch_stage *s = (batch_stage *)stage;
+    uint32_t count = 0;
+    *out = (data_item){0};
+    HR_TRY(batch_take_room(s, err));
+    while (count < s->batch && !s->drained) {
+        uint32_t sample;
+        bool any;
+        HR_TRY(batch_pull(s, &sample, &any, err));
+        if (any) {
+            HR_TRY(batch_write(s, sample, count++, err));
+        }
+    }
+    if (count == 0 || (count < s->batch && s->remainder == BATCH_DROP)) {
+        batch_begin(s);
+        out->end = true;
+        return HR_OK;
+    }
+    for (uint32_t i = 0; count < s->batch && s->remainder == BATCH_PAD; i++) {
+        HR_TRY(batch_write(s, s->first[i % s->first_count], count++, err));
+    }
+    *out = (data_item){.images = s->images, .labels = s->labels, .count = count};
+    return HR_OK;
+}
+
+static hr_status batch_seek(data_stage *stage, data_position p, hr_err *err)
+{
+    batch_stage *s = (batch_stage *)stage;
+    data_stage *before = stage->before;
+    batch_begin(s);
+    if (s->first == NULL) {
+        return before->ops->seek(before, p, err);
+    }
+    // Padding needs the samples that the epoch began with: go through its order from there.
+    HR_TRY(before->ops->seek(before, (data_position){.epoch = p.epoch}, err));
+    for (uint64_t i = 0; i < p.samples && !s->drained; i++) {
+        uint32_t sample;
+        bool any;
+        HR_TRY(batch_pull(s, &sample, &any, err));
+    }
+    return HR_OK;
+}
+
+static void batch_write_to(data_stage *stage, float *images, int32_t *labels)
+{
+    batch_stage *s = (batch_stage *)stage;
+    batch_give_back_room(s);
+    s->images = images;
+    s->labels = labels;
+}
+
+static void batch_close(data_stage *stage)
+{
+    batch_stage *s = (batch_stage *)stage;
+    batch_give_back_room(s);
+    hr_free(s->first);
+    hr_free(s->scratch);
+    hr_free(s);
+}
+
+static const data_stage_ops batch_ops = {
+    .name = "batch",
+    .next = batch_next,
+    .seek = batch_seek,
+    .close = batch_close,
+    .write_to = batch_write_to,
+};
+
+hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set, uint32_t batch,
+                           batch_remainder remainder, data_stage **out, hr_err *err)
+{
+    *out = NULL;
+    batch_stage *s = hr_calloc(1, sizeof *s);
+    if (s == NULL) {
+        return HR_FAIL(err, NOMEM, "batch stage: needed %zu bytes, had less", sizeof *s);
+    }
+    *s = (batch_stage){.base = {.ops = &batch_ops},
+                       .source = source,
+                       .set = set,
+                       .batch = batch,
+                       .remainder = remainder,
+                       .scratch = hr_calloc(source->scratch_bytes, 1),
+                       .first = remainder == BATCH_PAD ? hr_calloc(batch, sizeof *s->first) : NULL};
+    if (s->scratch == NULL || (remainder == BATCH_PAD && s->first == NULL)) {
+        batch_close(&s->base);
+        return HR_FAIL(err, NOMEM, "batch stage: needed %u bytes, had less", source->scratch_bytes);
+    }
+    s->base.before = before;
+    data_stage_hold(&s->base, source->scratch_bytes + (s->first != NULL ? batch * sizeof *s->first : 0));
+    *out = &s->base;
+    return HR_OK;
+}
+
+void stage_batch_resize(data_stage *stage, uint32_t batch)
+{
+    batch_stage *s = (batch_stage *)stage;
+    if (batch != s->batch) {
+        batch_give_back_room(s);
+        s->batch = batch;
+    }
+}

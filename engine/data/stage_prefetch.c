@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that makes batches ahead of the consumer. There is one buffer more than there are batches to keep
+// ready, because the consumer may still read the last one it took:
+//
+//     buffers    [ taken ][ ready ][ ready ][ being written ]      first = oldest ready, then in a ring
+//
+// The thread lives between start and stop; seek and close stop it, so that what is before this stage is only ever
+// touched by one thread.
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+#include "data/stages.h"
+
+typedef struct prefetch_buffer {
+    float *images;
+    int32_t *labels;
+    data_item item;
+} prefetch_buffer;
+
+typedef struct prefetch_stage {
+    data_stage base;
+    pthread_t thread;
+    bool running; // there is a thread; the consumer's
+    uint32_t batches;
+    pthread_mutex_t lock; // guards what follows
+    pthread_cond_t changed;
+    bool stopping;
+    hr_status status; // why the thread has ended by itself
+    hr_err failure;
+    uint32_t first;
+    atomic_uint ready;         // also read without the lock, for the screen
+    prefetch_buffer buffers[]; // batches + 1
+} prefetch_stage;
+
+static prefetch_buffer *prefetch_at(prefetch_stage *s, uint32_t place)
+{
+    return &s->buffers[(s->first + place) % (s->batches + 1)];
+}
+
+// ---- the thread -----------------------------------------------------------------------------------------------
+
+// Waits for a buffer to write to; NULL when the thread shall end.
+static prefetch_buffer *prefetch_room(prefetch_stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping && s->ready == s->batches) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    prefetch_buffer *room = s->stopping ? NULL : prefetch_at(s, s->ready);
+    pthread_mutex_unlock(&s->lock);
+    return room;
+}
+
+static void *prefetch_run(void *context)
+{
+    prefetch_stage *s = context;
+    data_stage *before = s->base.before;
+    hr_status status = HR_OK;
+    while (status == HR_OK) {
+        hr_err failure = {0};
+        prefetch_buffer *room = prefetch_room(s);
+        if (room == NULL) {
+            break;
+        }
+        before->ops->write_to(before, room->images, room->labels);
+        status = before->ops->next(before, &room->item, &failure);
+        pthread_mutex_lock(&s->lock);
+        if (status == HR_OK) {
+            s->ready++;
+        } else {
+            s->status = status;
+            s->failure = failure;
+        }
+        pthread_cond_signal(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+    }
+    return NULL;
+}
+
+// Signals are for the thread that owns the engine.
+static int start_deaf_thread(pthread_t *thread, void *(*run)(void *), void *context)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, NULL, run, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static hr_status prefetch_start(prefetch_stage *s, hr_err *err)
+{
+    s->stopping = false;
+    s->status = HR_OK;
+    s->first = 0;
+    s->ready = 0;
+    int error = start_deaf_thread(&s->thread, prefetch_run, s);
+    if (error != 0) {
+        hr_status status = HR_FAIL(err, HOST_LIMIT, "prefetch: needed a thread, had: %s", strerror(error));
+        hr_err_try(err, "-s pipeline.prefetch=0");
+        return status;
+    }
+    s->running = true;
+    return HR_OK;
+}
+
+static void prefetch_stop(prefetch_stage *s)
+{
+    if (s->running) {
+        pthread_mutex_lock(&s->lock);
+        s->stopping = true;
+        pthread_cond_signal(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+        pthread_join(s->thread, NULL);
+        s->running = false;
+    }
+}
+
+// ---- the consumer ---------------------------------------------------------------------------------------------
+
+static hr_status prefetch_next(data_stage *stage, data_item *out, hr_err *err)
+{
+    prefetch_stage *s = (prefetch_stage *)stage;
+    *out = (data_item){0};
+    if (!s->running) {
+        return HR_FAIL(err, STATE, "prefetch: needed a seek after an error, had none");
+    }
+    pthread_mutex_lock(&s->lock);
+    while (s->ready == 0 && s->status == HR_OK) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    hr_status status = s->ready == 0 ? s->status : HR_OK;
+    if (status == HR_OK) {
+        *out = prefetch_at(s, 0)->item;
+        s->first = (s->first + 1) % (s->batches + 1);
+        s->ready--;
+        pthread_cond_signal(&s->changed);
+    } else if (err != NULL) {
+        *err = s->failure;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+static hr_status prefetch_seek(data_stage *stage, data_position p, hr_err *err)
+{
+    prefetch_stage *s = (prefetch_stage *)stage;
+    prefetch_stop(s);
+    HR_TRY(stage->before->ops->seek(stage->before, p, err));
+    return prefetch_start(s, err);
+}
+
+static void prefetch_queue(const data_stage *stage, uint32_t *length, uint32_t *capacity)
+{
+    const prefetch_stage *s = (const prefetch_stage *)stage;
+    *length = atomic_load(&s->ready);
+    *capacity = s->batches;
+}
+
+static void prefetch_close(data_stage *stage)
+{
+    prefetch_stage *s = (prefetch_stage *)stage;
+    prefetch_stop(s);
+    for (uint32_t i = 0; i <= s->batches; i++) {
+        hr_free(s->buffers[i].images);
+        hr_free(s->buffers[i].labels);
+    }
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    hr_free(s);
+}
+
+static const data_stage_ops prefetch_ops = {
+    .name = "prefetch",
+    .next = prefetch_next,
+    .seek = prefetch_seek,
+    .close = prefetch_close,
+    .queue = prefetch_queue,
+};
+
+static hr_status prefetch_take_buffers(prefetch_stage *s, uint32_t batch, uint64_t values, hr_err *err)
+{
+    uint64_t image_bytes = (uint64_t)batch * values * sizeof(float);
+    for (uint32_t i = 0; i <= s->batches; i++) {
+        prefetch_buffer *b = &s->buffers[i];
+        b->images = hr_calloc(image_bytes, 1);
+        b->labels = hr_calloc(batch, sizeof *b->labels);
+        if (b->images == NULL || b->labels == NULL) {
+            hr_status status =
+                HR_FAIL(err, NOMEM, "prefetch of %u batches: needed %u buffers of %llu bytes, had %u",
+                        s->batches, s->batches + 1, (unsigned long long)image_bytes, i);
+            hr_err_try(err, "-s pipeline.prefetch=1, or a smaller batch.size");
+            return status;
+        }
+        data_stage_hold(&s->base, image_bytes + batch * sizeof *b->labels);
+    }
+    return HR_OK;
+}
+
+hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch, uint64_t values,
+                              data_stage **out, hr_err *err)
+{
+    *out = NULL;
+    prefetch_stage *s = hr_calloc(1, sizeof *s + ((size_t)batches + 1) * sizeof s->buffers[0]);
+    if (s == NULL) {
+        return HR_FAIL(err, NOMEM, "prefetch stage: needed %zu bytes, had less", sizeof *s);
+    }
+    s->base.ops = &prefetch_ops;
+    s->base.before = before;
+    s->batches = batches;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    hr_status status = prefetch_take_buffers(s, batch, values, err);
+    if (status == HR_OK) {
+        status = prefetch_start(s, err);
+    }
+    if (status != HR_OK) {
+        prefetch_close(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return HR_OK;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages there are. Each constructor borrows nothing but what it names, takes over `before` on success and
+// leaves it with the caller on failure. NOMEM errors unless said otherwise.
+#ifndef DATA_STAGES_H
+#define DATA_STAGES_H
+
+#include "data/source.h"
+#include "data/stage.h"
+
+// Numbers of `set` in file order. `source` is borrowed until close.
+HR_MUST_CHECK hr_status stage_source_open(const data_source *source, data_set set, data_stage **out,
+                                          hr_err *err);
+
+// tf.data's shuffle: a buffer of `samples` numbers, from which each output is drawn at random and replaced by
+// the next input. The k-th draw of epoch e is Philox(seed, "shuffle", k, e). samples > 0.
+HR_MUST_CHECK hr_status stage_shuffle_open(data_stage *before, uint32_t samples, uint64_t seed,
+                                           data_stage **out, hr_err *err);
+
+// What becomes of the samples that do not fill a last batch.
+typedef enum batch_remainder {
+    BATCH_DROP, // not given
+    BATCH_KEEP, // given, with their own count
+    BATCH_PAD,  // given, filled up with the samples the epoch began with, again and again if need be
+} batch_remainder;
+
+// Reads `batch` samples of `set` and writes them as NHWC floats in [0, 1]. Its buffer (batch × image) is taken
+// with the first item that is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
+HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
+                                         uint32_t batch, batch_remainder remainder, data_stage **out,
+                                         hr_err *err);
+// Another batch size from the next item on; only for BATCH_KEEP and without write_to.
+void stage_batch_resize(data_stage *s, uint32_t batch);
+
+// A thread of its own keeps up to `batches` batches of `batch` images of `values` floats ready, in batches + 1
+// buffers: one may be with the consumer. `before` must have write_to and is the thread's from here on. An error
+// on the thread is given to the consumer after the batches that were ready. HOST_LIMIT when no thread can start.
+HR_MUST_CHECK hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch,
+                                            uint64_t values, data_stage **out, hr_err *err);
+
+#endif
