@@ -162,41 +162,40 @@ static uint32_t append_node(model_builder *b, const model_node *node, const node
                             const op_operand *outputs)
 {
     model_node complete = *node;
+    complete.layer = b->layer;
     for (uint32_t i = 0; i < node->out_count; i++) {
         complete.out[i] = builder_value(b, &out[i], &outputs[i]);
     }
-    model_node *added = b->broken ? NULL : vec_push(&b->nodes);
+    if (b->broken) {
+        return HR_NO_ID;
+    }
+    model_node *added = vec_push(&b->nodes);
     if (!added) {
-        if (!b->broken) {
-            builder_nomem(b);
-        }
+        builder_nomem(b);
         return HR_NO_ID;
     }
     *added = complete;
     return complete.out[0];
 }
 
-uint32_t builder_node(model_builder *b, hr_op op, const op_attr *attr, const model_ref *in, uint32_t in_count,
-                      const node_out *out, uint32_t out_count)
+uint32_t builder_node(model_builder *b, const model_node *node, const node_out *out)
 {
     if (b->broken) {
         return HR_NO_ID;
     }
-    model_node node = {
-        .op = op, .attr = *attr, .layer = b->layer, .in_count = in_count, .out_count = out_count};
     op_operand inputs[OP_MAX_IN] = {0};
     op_operand outputs[OP_MAX_OUT] = {0};
-    for (uint32_t i = 0; i < in_count; i++) {
-        node.in[i] = in[i];
-        inputs[i] = operand_of(b, in[i]);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        inputs[i] = operand_of(b, node->in[i]);
     }
     hr_err err = {0};
-    if (op_row_of(op)->shape(attr, inputs, in_count, outputs, out_count, &err) != HR_OK) {
+    if (op_row_of(node->op)->shape(&node->attr, inputs, node->in_count, outputs, node->out_count, &err) !=
+        HR_OK) {
         char text[SHAPE_TEXT_MAX];
         builder_problem(b, "on %s: %s", sample_shape_text(&inputs[0].shape, text), err.sentence);
         return HR_NO_ID;
     }
-    return append_node(b, &node, out, outputs);
+    return append_node(b, node, out, outputs);
 }
 
 uint32_t builder_reshape(model_builder *b, uint32_t input, const hr_shape *shape, const char *suffix)
@@ -204,8 +203,7 @@ uint32_t builder_reshape(model_builder *b, uint32_t input, const hr_shape *shape
     if (b->broken) {
         return HR_NO_ID;
     }
-    model_node node = {.op = HR_OP_RESHAPE, .layer = b->layer, .in_count = 1, .out_count = 1};
-    node.in[0] = ref_value(input);
+    const model_node node = {.op = HR_OP_RESHAPE, .in_count = 1, .out_count = 1, .in = {ref_value(input)}};
     op_operand output = operand_of(b, node.in[0]);
     output.shape = *shape;
     return append_node(b, &node, &(node_out){suffix, true}, &output);

@@ -56,9 +56,9 @@ void builder_nomem(model_builder *b);
 // `param` is complete but for name and layer.
 uint32_t builder_param(model_builder *b, const char *suffix, const model_param *param);
 uint32_t builder_value(model_builder *b, const node_out *out, const op_operand *operand);
-// A node over `in`; its outputs' shapes are inferred. Returns the first output.
-uint32_t builder_node(model_builder *b, hr_op op, const op_attr *attr, const model_ref *in, uint32_t in_count,
-                      const node_out *out, uint32_t out_count);
+// `node` is complete but for layer and outputs, whose shapes are inferred; out[0..node->out_count) names them.
+// Returns the first output.
+uint32_t builder_node(model_builder *b, const model_node *node, const node_out *out);
 // A view of `input` with `shape` (batch included) and as many elements.
 uint32_t builder_reshape(model_builder *b, uint32_t input, const hr_shape *shape, const char *suffix);
 

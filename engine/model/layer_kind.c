@@ -28,10 +28,17 @@ static const char *result_name(const layer_spec *s, const char *inner)
     return activation_of(s) == HR_ACT_NONE ? "out" : inner;
 }
 
+// A node with one output of samples.
+static uint32_t add_node(model_builder *b, const model_node *node, const char *result)
+{
+    model_node complete = *node;
+    complete.out_count = 1;
+    return builder_node(b, &complete, &(node_out){result, true});
+}
+
 static uint32_t add_relu(model_builder *b, uint32_t x)
 {
-    const model_ref in[] = {ref_value(x)};
-    return builder_node(b, HR_OP_RELU, &(op_attr){0}, in, 1, &(node_out){"out", true}, 1);
+    return add_node(b, &(model_node){.op = HR_OP_RELU, .in_count = 1, .in = {ref_value(x)}}, "out");
 }
 
 static uint32_t activate(model_builder *b, const layer_spec *s, uint32_t x)
@@ -51,17 +58,26 @@ static uint32_t add_bias(model_builder *b, const layer_spec *s, int64_t features
     return builder_param(b, "bias", &bias);
 }
 
-// A node over x, weights and, where there is one, bias.
-static uint32_t weighted(model_builder *b, hr_op op, const op_attr *attr, uint32_t x, uint32_t weights,
-                         uint32_t bias, const char *result)
+// The node over x, weights and, where there is one, bias.
+static model_node weighted(hr_op op, const op_attr *attr, uint32_t x, uint32_t weights, uint32_t bias)
 {
-    const model_ref in[] = {ref_value(x), ref_param(weights), ref_param(bias)};
-    return builder_node(b, op, attr, in, bias == HR_NO_ID ? 2 : 3, &(node_out){result, true}, 1);
+    return (model_node){.op = op,
+                        .attr = *attr,
+                        .in_count = bias == HR_NO_ID ? 2 : 3,
+                        .in = {ref_value(x), ref_param(weights), ref_param(bias)}};
 }
 
-static model_init init_of(const layer_spec *s)
+static uint32_t add_weights(model_builder *b, const layer_spec *s, const char *suffix, hr_shape shape,
+                            int64_t fan_in, int64_t fan_out)
 {
-    return integer_of(s, ATTR_INIT) == 0 ? MODEL_INIT_GLOROT_UNIFORM : MODEL_INIT_HE_UNIFORM;
+    const model_param weights = {.shape = shape,
+                                 .category = HR_CATEGORY_WEIGHTS,
+                                 .trainable = true,
+                                 .init = integer_of(s, ATTR_INIT) == 0 ? MODEL_INIT_GLOROT_UNIFORM
+                                                                       : MODEL_INIT_HE_UNIFORM,
+                                 .fan_in = (uint64_t)fan_in,
+                                 .fan_out = (uint64_t)fan_out};
+    return builder_param(b, suffix, &weights);
 }
 
 // ---- dense ------------------------------------------------------------------------------------------------------
@@ -70,16 +86,11 @@ static uint32_t expand_dense(model_builder *b, const layer_spec *s)
 {
     const int64_t features = shape_in(b, s).dim[1];
     const int64_t units = integer_of(s, ATTR_UNITS);
-    const model_param weights = {.shape = shape_of(2, (const int64_t[]){features, units}),
-                                 .category = HR_CATEGORY_WEIGHTS,
-                                 .trainable = true,
-                                 .init = init_of(s),
-                                 .fan_in = (uint64_t)features,
-                                 .fan_out = (uint64_t)units};
-    const uint32_t w = builder_param(b, "weights", &weights);
+    const hr_shape shape = shape_of(2, (const int64_t[]){features, units});
+    const uint32_t w = add_weights(b, s, "weights", shape, features, units);
     const uint32_t bias = add_bias(b, s, units);
-    return activate(b, s,
-                    weighted(b, HR_OP_DENSE, &(op_attr){0}, s->input[0], w, bias, result_name(s, "dense")));
+    const model_node node = weighted(HR_OP_DENSE, &(op_attr){0}, s->input[0], w, bias);
+    return activate(b, s, add_node(b, &node, result_name(s, "dense")));
 }
 
 // ---- windows: convolution and pooling -------------------------------------------------------------------------
@@ -117,14 +128,9 @@ static op_attr kernel_window(const layer_spec *s, const hr_shape *image)
 static uint32_t add_kernel(model_builder *b, const layer_spec *s, const char *suffix, attr_pair kernel,
                            int64_t depth, int64_t filters)
 {
-    const uint64_t area = (uint64_t)kernel.h * (uint64_t)kernel.w;
-    const model_param weights = {.shape = shape_of(4, (const int64_t[]){kernel.h, kernel.w, depth, filters}),
-                                 .category = HR_CATEGORY_WEIGHTS,
-                                 .trainable = true,
-                                 .init = init_of(s),
-                                 .fan_in = area * (uint64_t)depth,
-                                 .fan_out = area * (uint64_t)filters};
-    return builder_param(b, suffix, &weights);
+    const int64_t area = (int64_t)kernel.h * kernel.w;
+    const hr_shape shape = shape_of(4, (const int64_t[]){kernel.h, kernel.w, depth, filters});
+    return add_weights(b, s, suffix, shape, area * depth, area * filters);
 }
 
 // Kernel of a depthwise convolution, [kh, kw, 1, channels * multiplier]. Keras takes the fans from its own shape
@@ -134,15 +140,9 @@ static uint32_t add_depthwise_kernel(model_builder *b, const layer_spec *s, cons
 {
     const attr_pair kernel = s->value[ATTR_KERNEL].pair;
     const int64_t multiplier = integer_of(s, ATTR_MULTIPLIER);
-    const uint64_t area = (uint64_t)kernel.h * (uint64_t)kernel.w;
-    const model_param weights = {
-        .shape = shape_of(4, (const int64_t[]){kernel.h, kernel.w, 1, channels * multiplier}),
-        .category = HR_CATEGORY_WEIGHTS,
-        .trainable = true,
-        .init = init_of(s),
-        .fan_in = area * (uint64_t)channels,
-        .fan_out = area * (uint64_t)multiplier};
-    return builder_param(b, suffix, &weights);
+    const int64_t area = (int64_t)kernel.h * kernel.w;
+    const hr_shape shape = shape_of(4, (const int64_t[]){kernel.h, kernel.w, 1, channels * multiplier});
+    return add_weights(b, s, suffix, shape, area * channels, area * multiplier);
 }
 
 static uint32_t expand_conv2d(model_builder *b, const layer_spec *s)
@@ -160,7 +160,8 @@ static uint32_t expand_conv2d(model_builder *b, const layer_spec *s)
     attr.groups = (int32_t)groups;
     const uint32_t w = add_kernel(b, s, "weights", s->value[ATTR_KERNEL].pair, channels / groups, filters);
     const uint32_t bias = add_bias(b, s, filters);
-    return activate(b, s, weighted(b, HR_OP_CONV2D, &attr, s->input[0], w, bias, result_name(s, "conv")));
+    const model_node node = weighted(HR_OP_CONV2D, &attr, s->input[0], w, bias);
+    return activate(b, s, add_node(b, &node, result_name(s, "conv")));
 }
 
 static uint32_t expand_depthwise_conv2d(model_builder *b, const layer_spec *s)
@@ -170,7 +171,8 @@ static uint32_t expand_depthwise_conv2d(model_builder *b, const layer_spec *s)
     attr.groups = (int32_t)image.dim[3];
     const uint32_t w = add_depthwise_kernel(b, s, "weights", image.dim[3]);
     const uint32_t bias = add_bias(b, s, image.dim[3] * integer_of(s, ATTR_MULTIPLIER));
-    return activate(b, s, weighted(b, HR_OP_CONV2D, &attr, s->input[0], w, bias, result_name(s, "conv")));
+    const model_node node = weighted(HR_OP_CONV2D, &attr, s->input[0], w, bias);
+    return activate(b, s, add_node(b, &node, result_name(s, "conv")));
 }
 
 // As in Keras: no bias in the depthwise part, a 1x1 convolution behind it.
@@ -188,8 +190,10 @@ static uint32_t expand_separable_conv2d(model_builder *b, const layer_spec *s)
     const uint32_t dw = add_depthwise_kernel(b, s, "depthwise_weights", image.dim[3]);
     const uint32_t pw = add_kernel(b, s, "pointwise_weights", one, depth, filters);
     const uint32_t bias = add_bias(b, s, filters);
-    const uint32_t mid = weighted(b, HR_OP_CONV2D, &attr, s->input[0], dw, HR_NO_ID, "depthwise");
-    return activate(b, s, weighted(b, HR_OP_CONV2D, &pointwise, mid, pw, bias, result_name(s, "pointwise")));
+    const model_node first = weighted(HR_OP_CONV2D, &attr, s->input[0], dw, HR_NO_ID);
+    const uint32_t middle = add_node(b, &first, "depthwise");
+    const model_node second = weighted(HR_OP_CONV2D, &pointwise, middle, pw, bias);
+    return activate(b, s, add_node(b, &second, result_name(s, "pointwise")));
 }
 
 static uint32_t expand_max_pool(model_builder *b, const layer_spec *s)
@@ -206,9 +210,11 @@ static uint32_t expand_max_pool(model_builder *b, const layer_spec *s)
                         size.h, size.w, padding.amount);
         return HR_NO_ID;
     }
-    const op_attr attr = window_of(&image, size, stride, padding);
-    const model_ref in[] = {ref_value(s->input[0])};
-    return builder_node(b, HR_OP_MAX_POOL, &attr, in, 1, &(node_out){"out", true}, 1);
+    const model_node node = {.op = HR_OP_MAX_POOL,
+                             .attr = window_of(&image, size, stride, padding),
+                             .in_count = 1,
+                             .in = {ref_value(s->input[0])}};
+    return add_node(b, &node, "out");
 }
 
 // ---- the others -----------------------------------------------------------------------------------------------
@@ -227,16 +233,20 @@ static uint32_t expand_batch_norm(model_builder *b, const layer_spec *s)
 {
     const hr_shape x = shape_in(b, s);
     const hr_shape channels = shape_of(1, &x.dim[x.rank - 1]);
-    const model_ref in[] = {
-        ref_value(s->input[0]),
-        ref_param(add_statistic(b, "gamma", &channels, true, MODEL_INIT_ONES)),
-        ref_param(add_statistic(b, "beta", &channels, true, MODEL_INIT_ZEROS)),
-        ref_param(add_statistic(b, "moving_mean", &channels, false, MODEL_INIT_ZEROS)),
-        ref_param(add_statistic(b, "moving_variance", &channels, false, MODEL_INIT_ONES)),
+    const uint32_t gamma = add_statistic(b, "gamma", &channels, true, MODEL_INIT_ONES);
+    const uint32_t beta = add_statistic(b, "beta", &channels, true, MODEL_INIT_ZEROS);
+    const uint32_t mean = add_statistic(b, "moving_mean", &channels, false, MODEL_INIT_ZEROS);
+    const uint32_t variance = add_statistic(b, "moving_variance", &channels, false, MODEL_INIT_ONES);
+    const model_node node = {
+        .op = HR_OP_BATCH_NORM,
+        .attr = {.epsilon = s->value[ATTR_EPSILON].real, .momentum = s->value[ATTR_MOMENTUM].real},
+        .in_count = 5,
+        .out_count = 3,
+        .in = {ref_value(s->input[0]), ref_param(gamma), ref_param(beta), ref_param(mean),
+               ref_param(variance)},
     };
     const node_out out[] = {{result_name(s, "norm"), true}, {"saved_mean", false}, {"saved_variance", false}};
-    const op_attr attr = {.epsilon = s->value[ATTR_EPSILON].real, .momentum = s->value[ATTR_MOMENTUM].real};
-    return activate(b, s, builder_node(b, HR_OP_BATCH_NORM, &attr, in, 5, out, 3));
+    return activate(b, s, builder_node(b, &node, out));
 }
 
 static uint32_t expand_relu(model_builder *b, const layer_spec *s)
@@ -246,8 +256,8 @@ static uint32_t expand_relu(model_builder *b, const layer_spec *s)
 
 static uint32_t expand_global_avg_pool(model_builder *b, const layer_spec *s)
 {
-    const model_ref in[] = {ref_value(s->input[0])};
-    return builder_node(b, HR_OP_GLOBAL_AVG_POOL, &(op_attr){0}, in, 1, &(node_out){"out", true}, 1);
+    const model_node node = {.op = HR_OP_GLOBAL_AVG_POOL, .in_count = 1, .in = {ref_value(s->input[0])}};
+    return add_node(b, &node, "out");
 }
 
 static uint32_t expand_add(model_builder *b, const layer_spec *s)
@@ -260,9 +270,9 @@ static uint32_t expand_add(model_builder *b, const layer_spec *s)
                         sample_shape_text(&right, c));
         return HR_NO_ID;
     }
-    const model_ref in[] = {ref_value(s->input[0]), ref_value(s->input[1])};
-    const node_out out = {result_name(s, "add"), true};
-    return activate(b, s, builder_node(b, HR_OP_ADD, &(op_attr){0}, in, 2, &out, 1));
+    const model_node node = {
+        .op = HR_OP_ADD, .in_count = 2, .in = {ref_value(s->input[0]), ref_value(s->input[1])}};
+    return activate(b, s, add_node(b, &node, result_name(s, "add")));
 }
 
 static uint32_t expand_flatten(model_builder *b, const layer_spec *s)
@@ -296,7 +306,7 @@ static uint32_t expand_reshape(model_builder *b, const layer_spec *s)
 #define MAX_COUNT  16777216
 #define MAX_WINDOW 65535
 
-static const attr_row ATTRS[ATTR_COUNT] = {
+static const attr_row attr_rows[ATTR_COUNT] = {
     [ATTR_UNITS] = {.name = "units", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_COUNT},
     [ATTR_FILTERS] = {.name = "filters", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_COUNT},
     [ATTR_KERNEL] = {.name = "kernel", .type = ATTR_TYPE_PAIR, .required = true, .min = 1, .max = MAX_WINDOW},
@@ -316,7 +326,7 @@ static const attr_row ATTRS[ATTR_COUNT] = {
     [ATTR_SHAPE] = {.name = "shape", .type = ATTR_TYPE_SHAPE, .required = true, .min = 1, .max = INT32_MAX},
 };
 
-static const layer_kind KINDS[] = {
+static const layer_kind kinds[] = {
     {"dense", 1, LAYER_NEEDS_FEATURES, {ATTR_UNITS, ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT}, expand_dense},
     {"conv2d",
      1,
@@ -343,18 +353,18 @@ static const layer_kind KINDS[] = {
     {"flatten", 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_flatten},
     {"reshape", 1, LAYER_NEEDS_ANY, {ATTR_SHAPE}, expand_reshape},
 };
-_Static_assert(sizeof KINDS / sizeof *KINDS == LAYER_KIND_COUNT, "LAYER_KIND_COUNT counts the rows");
+_Static_assert(sizeof kinds / sizeof *kinds == LAYER_KIND_COUNT, "LAYER_KIND_COUNT counts the rows");
 
 const layer_kind *layer_kind_at(size_t index)
 {
-    return &KINDS[index];
+    return &kinds[index];
 }
 
 const layer_kind *layer_kind_of(const char *name)
 {
     for (size_t i = 0; i < LAYER_KIND_COUNT; i++) {
-        if (strcmp(KINDS[i].name, name) == 0) {
-            return &KINDS[i];
+        if (strcmp(kinds[i].name, name) == 0) {
+            return &kinds[i];
         }
     }
     return NULL;
@@ -362,5 +372,5 @@ const layer_kind *layer_kind_of(const char *name)
 
 const attr_row *attr_row_of(attr_id id)
 {
-    return &ATTRS[id];
+    return &attr_rows[id];
 }

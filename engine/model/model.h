@@ -3,6 +3,10 @@
 //
 // Values carry shapes with dim[0] = 1 for the batch; whoever builds a program for batch N multiplies dim[0] of
 // every `batched` value by N. Parameters are in canonical order: layer by layer, as the layer declares them.
+//
+// Names are unique: "conv1/weights", "conv1/out" for a layer's result, "conv1/conv" for what stands before its
+// activation; input, labels, probs and loss belong to no layer (HR_NO_ID). An activation is a RELU node of its own:
+// op_attr.act is always HR_ACT_NONE here. A model is immutable and may be read by any thread.
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -74,12 +78,13 @@ typedef struct hr_model {
 } hr_model;
 
 // Reads the preset's model. Every problem is reported into the preset's file with line and column; MODEL error
-// with the first. *problems as in hr_preset_open; may be NULL.
+// with the first. *problems as in hr_preset_open; may be NULL. The model does not need the preset any longer.
 HR_MUST_CHECK hr_status model_create(const hr_preset *preset, hr_model **out, char **problems, hr_err *err);
 void model_destroy(hr_model *model);
 
 // Writes the seeded initial values of parameter `index` (float32, plain layout) to values[0..elements).
-// Philox(seed, "init/" + name, element): the same on every machine and thread count.
+// Philox(seed, "init/" + name, element): the same on every machine and thread count. The recipe for scripts stands
+// at the top of init.c.
 void model_init_param(const hr_model *model, uint32_t index, uint64_t seed, float *values);
 
 #endif

@@ -41,10 +41,10 @@ const char *model_keep_name(model_builder *b, const char *name)
 
 #define MAX_SIDE 16777216
 
-static const attr_row CLASSES_ROW = {.name = "classes", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_SIDE};
-static const attr_row LOSS_ROW = {
+static const attr_row classes_row = {.name = "classes", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_SIDE};
+static const attr_row loss_row = {
     .name = "loss", .type = ATTR_TYPE_CHOICE, .choices = {"softmax_cross_entropy"}};
-static const attr_row INPUT_ROW = {.name = "input shape", .type = ATTR_TYPE_SHAPE, .min = 1, .max = MAX_SIDE};
+static const attr_row input_row = {.name = "input shape", .type = ATTR_TYPE_SHAPE, .min = 1, .max = MAX_SIDE};
 
 // The keys of `mapping` that are none of `words`; reported in order.
 static void refuse_other_keys(model_builder *b, const yaml_node *mapping, const char *what,
@@ -100,7 +100,7 @@ static void read_input(model_builder *b, const yaml_node *root)
     }
     attr_value sides = {.shape = {.rank = 0}};
     if (shape && shape->kind == YAML_SEQUENCE && shape->count == 3) {
-        attr_read(b, &INPUT_ROW, shape, &sides);
+        attr_read(b, &input_row, shape, &sides);
     } else if (shape || !mapping || !is_misspelt(input, "shape")) {
         const yaml_node *at = shape ? shape : input;
         builder_problem_at(b, at->line, at->column, "the model needs %s", form);
@@ -115,7 +115,7 @@ static void read_classes(model_builder *b, const yaml_node *root)
     const yaml_node *node = need(b, root, "classes", "classes: N");
     attr_value value = {0};
     if (node) {
-        attr_read(b, &CLASSES_ROW, node, &value);
+        attr_read(b, &classes_row, node, &value);
     }
     b->model.classes = (uint32_t)value.integer;
 }
@@ -146,8 +146,11 @@ static void add_loss(model_builder *b)
     const op_operand labels = {.shape = shape_of(1, (const int64_t[]){1}), .dtype = HR_I32};
     const node_out out[] = {{"probs", true}, {"loss", false}};
     b->model.labels = builder_value(b, &(node_out){"labels", true}, &labels);
-    const model_ref in[] = {ref_value(b->model.logits), ref_value(b->model.labels)};
-    b->model.probs = builder_node(b, HR_OP_SOFTMAX_XENT, &(op_attr){0}, in, 2, out, 2);
+    const model_node node = {.op = HR_OP_SOFTMAX_XENT,
+                             .in_count = 2,
+                             .out_count = 2,
+                             .in = {ref_value(b->model.logits), ref_value(b->model.labels)}};
+    b->model.probs = builder_node(b, &node, out);
     b->model.loss = b->model.probs + 1;
 }
 
@@ -160,7 +163,7 @@ static void read_head(model_builder *b, const yaml_node *root, const char *defau
     read_input(b, root);
     read_classes(b, root);
     if (yaml_find(root, "loss")) {
-        attr_read(b, &LOSS_ROW, yaml_find(root, "loss"), &loss);
+        attr_read(b, &loss_row, yaml_find(root, "loss"), &loss);
     }
 }
 

@@ -23,7 +23,7 @@ typedef struct reader {
     bool unresolved;                    // some input names no layer: which layers feed nothing cannot be told
 } reader;
 
-static const char INPUT[] = "input"; // the model's input, where a layer's name is expected
+static const char input_word[] = "input"; // the model's input, where a layer's name is expected
 
 // ---- names ----------------------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ static void register_name(reader *r, const yaml_node *written)
     const yaml_node *at = written ? written : b->node;
     if (written && !model_is_name(written)) {
         builder_problem_at(b, at->line, at->column, MODEL_NAME_RULE);
-    } else if (strcmp(name, INPUT) == 0) {
+    } else if (strcmp(name, input_word) == 0) {
         builder_problem_at(b, at->line, at->column, "'input' is the model's own input: choose another name");
     } else if (name_table_find(&r->names, name) != HR_NO_ID) {
         builder_problem_at(b, at->line, at->column, "the layer at line %u has this name already",
@@ -84,7 +84,7 @@ static void register_name(reader *r, const yaml_node *written)
 static void report_unknown_input(reader *r, const yaml_node *node)
 {
     enum { LOOK_BACK = 32 };
-    const char *words[LOOK_BACK + 1] = {INPUT};
+    const char *words[LOOK_BACK + 1] = {input_word};
     size_t count = 1;
     for (uint32_t i = r->b->layer; i > 0 && count <= LOOK_BACK; i--) {
         words[count++] = r->b->layers.data[i - 1].name;
@@ -116,7 +116,7 @@ static uint32_t use_previous(reader *r)
 
 static uint32_t use_named(reader *r, const yaml_node *node)
 {
-    if (model_is_name(node) && strcmp(node->text, INPUT) == 0) {
+    if (model_is_name(node) && strcmp(node->text, input_word) == 0) {
         return use_value(r, r->b->model.input);
     }
     const uint32_t layer = model_is_name(node) ? name_table_find(&r->names, node->text) : HR_NO_ID;
@@ -130,7 +130,7 @@ static uint32_t use_named(reader *r, const yaml_node *node)
 static void read_one_input(reader *r, const yaml_node *node, layer_spec *spec)
 {
     const yaml_node *plural = yaml_find(node, "inputs");
-    const yaml_node *input = yaml_find(node, "input");
+    const yaml_node *input = yaml_find(node, input_word);
     if (plural) {
         builder_problem_at(r->b, plural->key_line, plural->key_column, "takes one input: write input: NAME");
         r->unresolved = true;
@@ -143,7 +143,7 @@ static void read_two_inputs(reader *r, const yaml_node *node, layer_spec *spec)
 {
     const yaml_node *inputs = yaml_find(node, "inputs");
     if (!inputs || inputs->kind != YAML_SEQUENCE || inputs->count != LAYER_MAX_INPUTS ||
-        yaml_find(node, "input")) {
+        yaml_find(node, input_word)) {
         const yaml_node *at = inputs ? inputs : node;
         builder_problem_at(r->b, at->line, at->column, "needs two inputs: write inputs: [NAME, NAME]");
         r->unresolved = true;
@@ -173,7 +173,7 @@ static void check_input_shape(model_builder *b, const layer_kind *kind, const la
 
 static bool is_common_key(const char *key)
 {
-    return strcmp(key, "name") == 0 || strcmp(key, "kind") == 0 || strcmp(key, INPUT) == 0 ||
+    return strcmp(key, "name") == 0 || strcmp(key, "kind") == 0 || strcmp(key, input_word) == 0 ||
            strcmp(key, "inputs") == 0;
 }
 
@@ -188,7 +188,7 @@ static attr_id find_attr(const layer_kind *kind, const char *key)
 
 static void report_unknown_attr(model_builder *b, const layer_kind *kind, const yaml_node *node)
 {
-    const char *words[LAYER_MAX_ATTRS + 3] = {"name", "kind", kind->inputs == 1 ? INPUT : "inputs"};
+    const char *words[LAYER_MAX_ATTRS + 3] = {"name", "kind", kind->inputs == 1 ? input_word : "inputs"};
     size_t count = 3;
     for (const uint8_t *id = kind->attrs; *id != ATTR_NONE; id++) {
         words[count++] = attr_row_of(*id)->name;
@@ -255,7 +255,7 @@ static bool begin_layer(reader *r, const yaml_node *node, const char *name, cons
 // A layer of no known kind still uses what it names, so that the layers above it are not blamed.
 static void mark_inputs(reader *r, const yaml_node *node)
 {
-    const yaml_node *input = node->kind == YAML_MAPPING ? yaml_find(node, INPUT) : NULL;
+    const yaml_node *input = node->kind == YAML_MAPPING ? yaml_find(node, input_word) : NULL;
     const yaml_node *inputs = node->kind == YAML_MAPPING ? yaml_find(node, "inputs") : NULL;
     if (input) {
         (void)use_named(r, input);

@@ -13,8 +13,8 @@
 
 #include "model/model.h"
 
-// Opens `preset_text` as a preset file of its own. The caller closes it.
-static inline hr_preset *preset_from_text(const char *preset_text)
+// Opens `preset_text` as a preset file of its own; NULL when it is refused. The caller closes it.
+static inline hr_preset *try_preset_from_text(const char *preset_text, hr_err *err)
 {
     char path[] = "/tmp/headroom-model-XXXXXX.yaml";
     int fd = mkstemps(path, 5);
@@ -23,11 +23,16 @@ static inline hr_preset *preset_from_text(const char *preset_text)
     ck_assert_int_eq(write(fd, preset_text, bytes), (ssize_t)bytes);
     close(fd);
     hr_preset *preset = NULL;
-    char *problems = NULL;
-    hr_err err = {0};
-    hr_status status = hr_preset_open(path, false, &preset, &problems, &err);
+    hr_status status = hr_preset_open(path, false, &preset, NULL, err);
     unlink(path);
-    ck_assert_msg(status == HR_OK, "%s", problems ? problems : err.sentence);
+    return status == HR_OK ? preset : NULL;
+}
+
+static inline hr_preset *preset_from_text(const char *preset_text)
+{
+    hr_err err = {0};
+    hr_preset *preset = try_preset_from_text(preset_text, &err);
+    ck_assert_msg(preset != NULL, "%s", err.sentence);
     return preset;
 }
 

@@ -573,6 +573,24 @@ START_TEST(every_allocation_failing_once_loses_nothing)
 }
 END_TEST
 
+// Cut anywhere, a good preset is refused, by the reader of presets or of models, or still is a whole model.
+START_TEST(every_truncation_is_refused_or_consistent)
+{
+    char preset_text[] = HEAD "    - {name: a, kind: conv2d, filters: 4, kernel: [3, 3], padding: same}\n"
+                              "    - {kind: add, inputs: [a, a], activation: relu}\n" TAIL;
+    for (size_t length = strlen(preset_text); length > 0; length--) {
+        preset_text[length] = '\0';
+        hr_preset *preset = try_preset_from_text(preset_text, NULL);
+        hr_model *model = NULL;
+        if (preset != NULL && model_create(preset, &model, NULL, NULL) == HR_OK) {
+            assert_consistent(model);
+        }
+        model_destroy(model);
+        hr_preset_close(preset);
+    }
+}
+END_TEST
+
 // ---- random models --------------------------------------------------------------------------------------------
 
 typedef struct dice {
@@ -681,6 +699,7 @@ int main(void)
     tcase_add_test(bad, reading_stops_after_a_hundred_problems);
     TCase *faults = tcase_create("faults");
     tcase_add_test(faults, every_allocation_failing_once_loses_nothing);
+    tcase_add_test(faults, every_truncation_is_refused_or_consistent);
     tcase_add_test(faults, random_models_are_refused_or_consistent);
     suite_add_tcase(suite, shipped_models);
     suite_add_tcase(suite, expansion);
