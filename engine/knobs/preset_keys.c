@@ -34,9 +34,8 @@ bool preset_is_word(const char *key)
 
 bool preset_is_group(const char *key)
 {
-    size_t count;
-    const hr_knob_row *rows = hr_knob_rows(&count);
-    for (size_t i = 0; i < count; i++) {
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    for (size_t i = 0; i < HR_KNOB_COUNT; i++) {
         if (is_in_group(&rows[i], key)) {
             return true;
         }
@@ -51,9 +50,8 @@ bool preset_is_number(const hr_knob_row *row)
 
 const hr_knob_row *preset_find_row(const char *group, const char *key)
 {
-    size_t count;
-    const hr_knob_row *rows = hr_knob_rows(&count);
-    for (size_t i = 0; i < count; i++) {
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    for (size_t i = 0; i < HR_KNOB_COUNT; i++) {
         if (is_in_group(&rows[i], group) && strcmp(leaf_of(&rows[i]), key) == 0) {
             return &rows[i];
         }
@@ -66,10 +64,10 @@ const hr_knob_row *preset_find_row(const char *group, const char *key)
 // Appends "'device', 'allocator'": the groups that have a key of this name.
 static void list_homes(const char *key, char homes[LIST_MAX])
 {
-    size_t count, length = 0;
-    const hr_knob_row *rows = hr_knob_rows(&count);
+    size_t length = 0;
+    const hr_knob_row *rows = hr_knob_rows(NULL);
     homes[0] = '\0';
-    for (size_t i = 0; i < count && length < LIST_MAX; i++) {
+    for (size_t i = 0; i < HR_KNOB_COUNT && length < LIST_MAX; i++) {
         if (strcmp(leaf_of(&rows[i]), key) == 0) {
             int group = (int)(leaf_of(&rows[i]) - rows[i].key) - 1;
             length += (size_t)snprintf(homes + length, LIST_MAX - length, "%s'%.*s'",
@@ -81,10 +79,10 @@ static void list_homes(const char *key, char homes[LIST_MAX])
 // "size, remainder"
 static void list_group(const char *group, char list[LIST_MAX])
 {
-    size_t count, length = 0;
-    const hr_knob_row *rows = hr_knob_rows(&count);
+    size_t length = 0;
+    const hr_knob_row *rows = hr_knob_rows(NULL);
     list[0] = '\0';
-    for (size_t i = 0; i < count && length < LIST_MAX; i++) {
+    for (size_t i = 0; i < HR_KNOB_COUNT && length < LIST_MAX; i++) {
         if (is_in_group(&rows[i], group)) {
             length += (size_t)snprintf(list + length, LIST_MAX - length, "%s%s", length > 0 ? ", " : "",
                                        leaf_of(&rows[i]));
@@ -95,10 +93,10 @@ static void list_group(const char *group, char list[LIST_MAX])
 // The words that may stand at the left margin: the four, and every group once.
 static size_t list_margin(const char *margin[WORD_COUNT + HR_KNOB_COUNT], char groups[HR_KNOB_COUNT][32])
 {
-    size_t count, found = WORD_COUNT;
-    const hr_knob_row *rows = hr_knob_rows(&count);
+    size_t found = WORD_COUNT;
+    const hr_knob_row *rows = hr_knob_rows(NULL);
     memcpy(margin, words, sizeof words);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < HR_KNOB_COUNT; i++) {
         snprintf(groups[i], sizeof groups[i], "%.*s", (int)strcspn(rows[i].key, "."), rows[i].key);
         if (i == 0 || strcmp(groups[i], groups[i - 1]) != 0) {
             margin[found++] = groups[i];
@@ -112,9 +110,9 @@ static const hr_knob_row *nearest_row(const char *group, const char *key)
 {
     const char *leaves[HR_KNOB_COUNT];
     const hr_knob_row *sources[HR_KNOB_COUNT];
-    size_t count, found = 0;
-    const hr_knob_row *rows = hr_knob_rows(&count);
-    for (size_t i = 0; i < count; i++) {
+    size_t found = 0;
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    for (size_t i = 0; i < HR_KNOB_COUNT; i++) {
         if (group == NULL || is_in_group(&rows[i], group)) {
             sources[found] = &rows[i];
             leaves[found++] = leaf_of(&rows[i]);
@@ -129,63 +127,43 @@ static const hr_knob_row *nearest_row(const char *group, const char *key)
     return NULL;
 }
 
-static void report_unknown_in_group(yaml_file *file, const char *group, const yaml_node *node)
+// What to say behind "unknown key 'KEY' in 'GROUP'": where the key belongs when it is one, else what was meant.
+static void write_hint(const char *group, const char *key, char hint[LIST_MAX])
 {
-    char homes[LIST_MAX], list[LIST_MAX];
-    const hr_knob_row *near = nearest_row(group, node->key), *elsewhere = nearest_row(NULL, node->key);
-    list_homes(node->key, homes);
-    if (preset_is_group(node->key) || preset_is_word(node->key)) {
-        yaml_problem(file, node->key_line, node->key_column,
-                     "'%s' belongs at the left margin, not under '%s'", node->key, group);
-    } else if (homes[0] != '\0') {
-        yaml_problem(file, node->key_line, node->key_column,
-                     "unknown key '%s' in '%s' — '%s' belongs under %s", node->key, group, node->key, homes);
-    } else if (near != NULL) {
-        yaml_problem(file, node->key_line, node->key_column, "unknown key '%s' in '%s' — did you mean '%s'?",
-                     node->key, group, leaf_of(near));
-    } else if (elsewhere != NULL) {
-        yaml_problem(file, node->key_line, node->key_column, "unknown key '%s' in '%s' — did you mean %s?",
-                     node->key, group, elsewhere->key);
-    } else {
-        list_group(group, list);
-        yaml_problem(file, node->key_line, node->key_column, "unknown key '%s' in '%s': it has %s", node->key,
-                     group, list);
-    }
-}
-
-static void report_unknown_at_margin(yaml_file *file, const yaml_node *node)
-{
+    char list[LIST_MAX], groups[HR_KNOB_COUNT][32];
     const char *margin[WORD_COUNT + HR_KNOB_COUNT];
-    char groups[HR_KNOB_COUNT][32], homes[LIST_MAX];
-    const char *near = text_nearest(node->key, margin, list_margin(margin, groups));
-    const hr_knob_row *row = hr_knob_find(node->key, NULL), *elsewhere = nearest_row(NULL, node->key);
-    list_homes(node->key, homes);
-    if (row != NULL) {
-        yaml_problem(file, node->key_line, node->key_column,
-                     "'%s' is written as '%s:' indented below '%.*s:'", node->key, leaf_of(row),
-                     (int)strcspn(row->key, "."), row->key);
-    } else if (homes[0] != '\0') {
-        yaml_problem(file, node->key_line, node->key_column, "unknown key '%s' — '%s' belongs under %s",
-                     node->key, node->key, homes);
+    const char *near_margin = text_nearest(key, margin, list_margin(margin, groups));
+    const hr_knob_row *dotted = hr_knob_find(key, NULL), *elsewhere = nearest_row(NULL, key);
+    const hr_knob_row *near = group == NULL ? NULL : nearest_row(group, key);
+    list_homes(key, list);
+    if (preset_is_group(key) || preset_is_word(key)) {
+        snprintf(hint, LIST_MAX, " — it belongs at the left margin");
+    } else if (dotted != NULL) {
+        snprintf(hint, LIST_MAX, " — write '%s:' indented below '%.*s:'", leaf_of(dotted),
+                 (int)strcspn(dotted->key, "."), dotted->key);
+    } else if (list[0] != '\0') {
+        snprintf(hint, LIST_MAX, " — it belongs under %.200s", list);
     } else if (near != NULL) {
-        yaml_problem(file, node->key_line, node->key_column, "unknown key '%s' — did you mean '%s'?",
-                     node->key, near);
+        snprintf(hint, LIST_MAX, " — did you mean '%s'?", leaf_of(near));
+    } else if (near_margin != NULL) {
+        snprintf(hint, LIST_MAX, " — did you mean '%s'%s?", near_margin,
+                 group == NULL ? "" : " at the left margin");
     } else if (elsewhere != NULL) {
-        yaml_problem(file, node->key_line, node->key_column, "unknown key '%s' — did you mean %s?", node->key,
-                     elsewhere->key);
+        snprintf(hint, LIST_MAX, " — did you mean %s?", elsewhere->key);
+    } else if (group != NULL) {
+        list_group(group, list);
+        snprintf(hint, LIST_MAX, ": it has %.200s", list);
     } else {
-        yaml_problem(file, node->key_line, node->key_column, "unknown key '%s': see `headroom knobs`",
-                     node->key);
+        snprintf(hint, LIST_MAX, ": see `headroom knobs`");
     }
 }
 
 void preset_report_unknown(yaml_file *file, const char *group, const yaml_node *node)
 {
-    if (group == NULL) {
-        report_unknown_at_margin(file, node);
-    } else {
-        report_unknown_in_group(file, group, node);
-    }
+    char hint[LIST_MAX];
+    write_hint(group, node->key, hint);
+    yaml_problem(file, node->key_line, node->key_column, "unknown key '%s'%s%s%s%s", node->key,
+                 group == NULL ? "" : " in '", group == NULL ? "" : group, group == NULL ? "" : "'", hint);
 }
 
 void preset_report_bare_group(yaml_file *file, const yaml_node *node)

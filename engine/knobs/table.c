@@ -102,7 +102,7 @@ static const hr_knob_row rows[] = {
         .explanation = "Costs no memory and may change between any two steps. 0 computes everything and changes "
             "no weight."},
     ROW(OPTIMIZER_MOMENTUM, REAL, "0.9", "")
-        .min = 0, .max = 0.999999, .hot = true,
+        .min = 0, .max = 0.999999,
         .line = "share of the last update that goes into the next",
         .explanation = "Keras' rule: v = momentum v - learning_rate g; w = w + v.",
         .applies = "with optimizer.kind momentum"},
@@ -169,7 +169,9 @@ _Static_assert(sizeof rows / sizeof *rows == HR_KNOB_COUNT, "one row for each kn
 
 const hr_knob_row *hr_knob_rows(size_t *count)
 {
-    *count = HR_KNOB_COUNT;
+    if (count != NULL) {
+        *count = HR_KNOB_COUNT;
+    }
     return rows;
 }
 

@@ -75,7 +75,7 @@ typedef struct hr_knob_row {
     hr_knob_id id;
     const char *key; // "batch.size"
     hr_knob_type type;
-    const char *unit;                             // "samples", "B", "" …
+    const char *unit;                             // "samples", "B", "" …; never NULL
     double min, max;                              // INT, REAL, BYTES; inclusive
     const char *choices[HR_KNOB_CHOICES_MAX + 1]; // CHOICE; NULL-terminated
     const char *preset_default;                   // as typed; "" means unset
@@ -85,16 +85,17 @@ typedef struct hr_knob_row {
     const char *applies;                          // sentence: when it applies; NULL always
 } hr_knob_row;
 
-const hr_knob_row *hr_knob_rows(size_t *count); // indexed by hr_knob_id
+const hr_knob_row *hr_knob_rows(size_t *count); // indexed by hr_knob_id; count may be NULL
 // NULL when unknown; *suggestion (may be NULL) is then the nearest key or NULL.
 const hr_knob_row *hr_knob_find(const char *key, const char **suggestion);
 
 void hr_knobs_init(hr_knobs *knobs); // every row at its default
-// Parses `text` as the row's type and stores it. KNOB error with range or choices otherwise; nothing changed.
+// Parses `text` as the row's type and stores it; "" (and "none" for a number) unsets a row that has no default.
+// KNOB error with range or choices otherwise; nothing changed.
 HR_MUST_CHECK hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);
 // "key=value", as after --set.
 HR_MUST_CHECK hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err);
-// The value as it would be typed. Returns text.
+// The value as it would be typed ("none": an unset number). Returns text.
 const char *hr_knob_format(const hr_knobs *knobs, hr_knob_id id, char text[HR_KNOB_TEXT_MAX]);
 
 int64_t hr_knob_int(const hr_knobs *knobs, hr_knob_id id);

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of headroom/knobs.h: whole rows, strict values, errors that name what is allowed, and constraints that
+// can each be broken and mended by what they advise.
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/knobs.h"
+
+static hr_knobs knobs;
+static hr_err err;
+
+static void setup(void)
+{
+    hr_knobs_init(&knobs);
+    memset(&err, 0, sizeof err);
+}
+
+static const hr_knob_row *row_of(int id)
+{
+    return &hr_knob_rows(NULL)[id];
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------
+
+START_TEST(every_row_is_whole)
+{
+    static const char *const keys[] = {
+#define X(id, key) key,
+        HR_KNOB_MAP(X)
+#undef X
+    };
+    const hr_knob_row *row = row_of(_i);
+    ck_assert_int_eq(row->id, _i);
+    ck_assert_str_eq(row->key, keys[_i]);
+    ck_assert_ptr_nonnull(row->unit);
+    ck_assert_ptr_nonnull(row->preset_default);
+    ck_assert_uint_gt(strlen(row->line), 10);
+    ck_assert_uint_le(strlen(row->line), 80);
+    ck_assert_uint_gt(strlen(row->explanation), strlen(row->line));
+    ck_assert(row->explanation[strlen(row->explanation) - 1] == '.');
+    if (row->type == HR_KNOB_CHOICE) {
+        ck_assert_ptr_nonnull(row->choices[0]);
+    } else if (row->type != HR_KNOB_TEXT) {
+        ck_assert_double_lt(row->min, row->max);
+    }
+}
+END_TEST
+
+START_TEST(every_default_is_a_legal_value)
+{
+    ck_assert(!hr_knob_is_set(&knobs, (hr_knob_id)_i));
+    ck_assert_int_eq(hr_knobs_set(&knobs, (hr_knob_id)_i, row_of(_i)->preset_default, &err), HR_OK);
+}
+END_TEST
+
+START_TEST(what_is_printed_reads_back)
+{
+    char before[HR_KNOB_TEXT_MAX], after[HR_KNOB_TEXT_MAX];
+    const hr_knob_row *row = row_of(_i);
+    char bound[64];
+    snprintf(bound, sizeof bound, row->type == HR_KNOB_REAL ? "%.17g" : "%.0f", row->max);
+    const char *other = row->type == HR_KNOB_TEXT     ? "a file"
+                        : row->type == HR_KNOB_CHOICE ? row->choices[0]
+                                                      : bound;
+    ck_assert_int_eq(hr_knobs_set(&knobs, row->id, other, &err), HR_OK);
+    hr_knob_format(&knobs, row->id, before);
+    ck_assert_int_eq(hr_knobs_set(&knobs, row->id, before, &err), HR_OK);
+    ck_assert_str_eq(hr_knob_format(&knobs, row->id, after), before);
+    hr_knobs_init(&knobs);
+    hr_knob_format(&knobs, row->id, before);
+    ck_assert_int_eq(hr_knobs_set(&knobs, row->id, before, &err), HR_OK);
+    ck_assert_str_eq(hr_knob_format(&knobs, row->id, after), before);
+}
+END_TEST
+
+START_TEST(a_key_is_found_and_a_near_one_suggested)
+{
+    static const struct {
+        const char *typed, *meant;
+    } rows[] = {
+        {"batch.sise", "batch.size"},
+        {"growth", "allocator.growth"},
+        {"optimiser.kind", "optimizer.kind"},
+        {"learning_rat", "optimizer.learning_rate"},
+        {"device.vrma", "device.vram"},
+        {"memory.vram", "device.vram"},
+        {"completely unlike any of them", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *suggestion = "unchanged";
+        ck_assert_ptr_null(hr_knob_find(rows[i].typed, &suggestion));
+        ck_assert_pstr_eq(suggestion, rows[i].meant);
+    }
+    ck_assert_int_eq(hr_knob_find("batch.size", NULL)->id, HR_KNOB_BATCH_SIZE);
+}
+END_TEST
+
+// ---- values ---------------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *pair;
+    const char *sentence; // NULL: accepted
+} pairs[] = {
+    {"batch.size=64", NULL},
+    {"batch.size=32abc", "batch.size: needs a whole number from 1 to 1048576 (samples), had '32abc'"},
+    {"batch.size=0", "batch.size: needs a whole number from 1 to 1048576 (samples), had '0'"},
+    {"batch.size=1048577", "batch.size: needs a whole number from 1 to 1048576 (samples), had '1048577'"},
+    {"batch.size= 64", "batch.size: needs a whole number from 1 to 1048576 (samples), had ' 64'"},
+    {"batch.size=0x40", "batch.size: needs a whole number from 1 to 1048576 (samples), had '0x40'"},
+    {"batch.size=6.4e1", "batch.size: needs a whole number from 1 to 1048576 (samples), had '6.4e1'"},
+    {"batch.size=", "batch.size: needs a whole number from 1 to 1048576 (samples), had ''"},
+    {"batch.size=none", "batch.size: needs a whole number from 1 to 1048576 (samples), had 'none'"},
+    {"optimizer.learning_rate=1e-3", NULL},
+    {"optimizer.learning_rate=nan", "optimizer.learning_rate: needs a number from 0 to 1000, had 'nan'"},
+    {"optimizer.learning_rate=inf", "optimizer.learning_rate: needs a number from 0 to 1000, had 'inf'"},
+    {"optimizer.learning_rate=-0.1", "optimizer.learning_rate: needs a number from 0 to 1000, had '-0.1'"},
+    {"optimizer.momentum=1", "optimizer.momentum: needs a number from 0 to 0.999999, had '1'"},
+    {"device.vram=64MiB", NULL},
+    {"device.vram=none", NULL},
+    {"device.vram=12Gi", "device.vram: needs a size such as 64MiB from 256B to 1024TiB, or none, had '12Gi'"},
+    {"device.vram=255", "device.vram: needs a size such as 64MiB from 256B to 1024TiB, or none, had '255'"},
+    {"allocator.fraction=0.5", NULL},
+    {"allocator.fraction=1.1",
+     "allocator.fraction: needs a number from 0 to 1 (of the card), or none, had '1.1'"},
+    {"allocator.growth=on", NULL},
+    {"allocator.growth=true", "allocator.growth: needs one of off, on, had 'true' — did you mean 'on'?"},
+    {"allocator.growth=no", "allocator.growth: needs one of off, on, had 'no' — did you mean 'off'?"},
+    {"device.kind=refrence",
+     "device.kind: needs one of cpu, plan, reference, had 'refrence' — did you mean 'reference'?"},
+    {"device.kind=", "device.kind: needs one of cpu, plan, reference, had ''"},
+    {"allocator.kind=async", "allocator.kind: needs bfc, had 'async'"},
+    {"train.save=weights.safetensors", NULL},
+    {"train.save=", NULL},
+    {"train.save=a\nb", "train.save: needs one line of text, 255 bytes at most, had 'a\nb'"},
+    {"batch.sise=3", "no knob is called 'batch.sise' — did you mean 'batch.size'?"},
+    {"batch.size", "batch.size: needs a value behind '=', had none"},
+    {"=3", "no knob is called ''"},
+};
+
+START_TEST(values_are_strict_and_errors_say_what_is_allowed)
+{
+    hr_knobs before = knobs;
+    hr_status status = hr_knobs_set_pair(&knobs, pairs[_i].pair, &err);
+    if (pairs[_i].sentence == NULL) {
+        ck_assert_int_eq(status, HR_OK);
+        return;
+    }
+    ck_assert_int_eq(status, HR_KNOB);
+    ck_assert_str_eq(err.sentence, pairs[_i].sentence);
+    ck_assert_mem_eq(&knobs, &before, sizeof knobs);
+}
+END_TEST
+
+START_TEST(what_a_refusal_advises_is_accepted)
+{
+    static const char *const wrong[] = {"batch.size=x",  "device.kind=x",        "allocator.growth=true",
+                                        "device.vram=x", "allocator.fraction=x", "optimizer.momentum=x",
+                                        "batch.sise=64", "train.seed=-1",        "train.save=\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, wrong[i], &err), HR_KNOB);
+        ck_assert(strncmp(err.attempt, "-s ", 3) == 0);
+        ck_assert_msg(hr_knobs_set_pair(&knobs, err.attempt + 3, NULL) == HR_OK, "%s", err.attempt);
+    }
+}
+END_TEST
+
+START_TEST(a_text_that_is_too_long_is_refused)
+{
+    char words[HR_KNOB_TEXT_MAX + 1];
+    memset(words, 'x', sizeof words);
+    words[HR_KNOB_TEXT_MAX] = '\0';
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_TRAIN_SAVE, words, &err), HR_KNOB);
+    words[HR_KNOB_TEXT_MAX - 1] = '\0';
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_TRAIN_SAVE, words, &err), HR_OK);
+    ck_assert_str_eq(hr_knob_text(&knobs, HR_KNOB_TRAIN_SAVE), words);
+}
+END_TEST
+
+START_TEST(values_come_back_typed)
+{
+    ck_assert_int_eq(hr_knob_int(&knobs, HR_KNOB_BATCH_SIZE), 32);
+    ck_assert_double_eq(hr_knob_real(&knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE), 0.001);
+    ck_assert(hr_knob_is(&knobs, HR_KNOB_EXECUTION_MODE, "eager"));
+    ck_assert_uint_eq(hr_knob_bytes(&knobs, HR_KNOB_DEVICE_VRAM, 7), 7);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=64MiB", &err), HR_OK);
+    ck_assert(hr_knob_is_set(&knobs, HR_KNOB_DEVICE_VRAM));
+    ck_assert_uint_eq(hr_knob_bytes(&knobs, HR_KNOB_DEVICE_VRAM, 7), 64 << 20);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=none", &err), HR_OK);
+    ck_assert(!hr_knob_is_set(&knobs, HR_KNOB_DEVICE_VRAM));
+    ck_assert_str_eq(hr_knob_text(&knobs, HR_KNOB_TRAIN_SAVE), "");
+}
+END_TEST
+
+// ---- constraints ----------------------------------------------------------------------------------------------
+
+// For each row of the list, in its order, a set of knobs that breaks it and no row before it.
+static const char *const breakers[][4] = {
+    {"precision.policy=float64", "device.vram=64MiB"},
+    {"allocator.fraction=0.5", "device.vram=64MiB", "device.card=rtx3070-8g"},
+    {"allocator.fraction=0.5"},
+    {"batch.size=8"},
+    {"device.vram=64MiB", "train.save_every=10"},
+    {"device.vram=64MiB", "pipeline.source=cifar10"},
+};
+
+START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)
+{
+    size_t count;
+    const hr_constraint *rows = hr_constraints(&count);
+    ck_assert_uint_eq(count, sizeof breakers / sizeof *breakers);
+    for (size_t k = 0; k < 4 && breakers[_i][k] != NULL; k++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, breakers[_i][k], &err), HR_OK);
+    }
+    ck_assert(rows[_i].broken(&knobs));
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_CONSTRAINT);
+    ck_assert_str_eq(err.sentence, rows[_i].reason);
+    ck_assert_str_eq(err.attempt, rows[_i].attempt);
+    ck_assert(strncmp(err.attempt, "-s ", 3) == 0);
+    const char *key = row_of((int)rows[_i].turn)->key;
+    ck_assert_msg(strncmp(err.attempt + 3, key, strlen(key)) == 0, "%s turns another knob than %s",
+                  err.attempt, key);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.attempt + 3, &err), HR_OK);
+    ck_assert(!rows[_i].broken(&knobs));
+    ck_assert_msg(hr_knobs_validate(&knobs, &err) == HR_OK, "%s", err.sentence);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("knobs");
+    TCase *tc = tcase_create("table, values, constraints");
+    int breaker_count = (int)(sizeof breakers / sizeof *breakers),
+        pair_count = (int)(sizeof pairs / sizeof *pairs);
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_loop_test(tc, every_row_is_whole, 0, HR_KNOB_COUNT);
+    tcase_add_loop_test(tc, every_default_is_a_legal_value, 0, HR_KNOB_COUNT);
+    tcase_add_loop_test(tc, what_is_printed_reads_back, 0, HR_KNOB_COUNT);
+    tcase_add_test(tc, a_key_is_found_and_a_near_one_suggested);
+    tcase_add_loop_test(tc, values_are_strict_and_errors_say_what_is_allowed, 0, pair_count);
+    tcase_add_test(tc, what_a_refusal_advises_is_accepted);
+    tcase_add_test(tc, a_text_that_is_too_long_is_refused);
+    tcase_add_test(tc, values_come_back_typed);
+    tcase_add_loop_test(tc, every_constraint_can_be_broken_and_its_advice_mends_it, 0, breaker_count);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
