@@ -147,7 +147,6 @@ static op_trial classifier(hr_op op, uint64_t *state, int64_t size)
     add_filled(&t, DIMS(samples, classes), state, -3.0, 3.0);
     add_labels(&t, samples, classes, state);
     op_trial_infer_out(&t, op == HR_OP_SOFTMAX_XENT ? 2 : 1);
-    t.batch = (uint32_t)samples;
     return t;
 }
 

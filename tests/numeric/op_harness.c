@@ -126,7 +126,6 @@ static op_operand as_real(op_operand operand, hr_dtype real)
 op_trial op_trial_copy(const op_trial *t, hr_dtype real)
 {
     op_trial copy = op_trial_make((hr_op)t->query.op, t->query.attr);
-    copy.batch = t->batch;
     for (uint32_t k = 0; k < t->query.in_count; k++) {
         add_in(&copy, as_real(t->query.in[k], real));
         memcpy(copy.in[k], t->in[k], elements(&t->query.in[k]) * sizeof *copy.in[k]);
@@ -339,8 +338,7 @@ void op_trial_run(op_trial *t, op_device device, step_io *io)
     one_op p = {0};
     step_io nothing = {0};
     const instr i = plain_instr(&p, t);
-    const bool batched = t->query.out_count > 0 && t->query.out[0].shape.rank > 0;
-    p.program.batch = t->batch != 0 ? t->batch : batched ? (uint32_t)t->query.out[0].shape.dim[0] : 1;
+    p.program.batch = t->query.in_count > 0 ? (uint32_t)t->query.in[0].shape.dim[0] : 1;
     for (uint32_t k = 0; k < i.in_count; k++) {
         put(p.address[i.in[k]], (hr_dtype)t->query.in[k].dtype, t->in[k], op_trial_in_count(t, k));
     }
@@ -364,7 +362,6 @@ op_trial op_trial_backward(const op_trial *forward, uint32_t g, const double *dy
     const op_query *q = &forward->query;
     const op_grad *rule = &op_row_of((hr_op)q->op)->grad[g];
     op_trial t = op_trial_make(rule->op, q->attr);
-    t.batch = forward->batch;
     for (uint32_t k = 0; k < rule->operand_count; k++) {
         const op_grad_operand from = rule->operand[k];
         const bool is_in = from.source == OP_SRC_IN;

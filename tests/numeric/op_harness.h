@@ -18,7 +18,6 @@
 
 typedef struct op_trial {
     op_query query;
-    uint32_t batch; // samples of the program; dim 0 of output 0 when 0
     double *in[OP_MAX_IN], *out[OP_MAX_OUT];
 } op_trial;
 

@@ -2,8 +2,7 @@
 // The judge's kernels: plain loops, one per operation, all arithmetic in double.
 //
 // A kernel sees every float operand as double, whatever the tensor's type: the device widens float32 before the
-// call and rounds after it. Integer operands (labels, indices, counts) are seen as they are stored. Kernels take
-// the batch from their outputs, because an input slot may be larger than the batch of a partial step.
+// call and rounds after it. Integer operands (labels, indices, counts) are seen as they are stored.
 #ifndef DEVICE_REFERENCE_KERNELS_H
 #define DEVICE_REFERENCE_KERNELS_H
 
@@ -14,7 +13,6 @@
 
 typedef struct reference_call {
     const op_query *query;
-    uint32_t batch;                                      // samples of the program
     void *in[OP_MAX_IN], *out[OP_MAX_OUT];               // double, int32_t or uint8_t by the operand's type
     uint64_t in_count[OP_MAX_IN], out_count[OP_MAX_OUT]; // elements
     step_io *io;

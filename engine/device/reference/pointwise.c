@@ -7,15 +7,14 @@
 
 void reference_input(const reference_call *call)
 {
-    const hr_shape *slot = &call->query->out[0].shape;
-    const uint64_t count = call->out_count[0] / (uint64_t)slot->dim[0] * call->batch;
+    const uint64_t count = call->out_count[0];
     if (call->query->attr.slot == 1) {
         memcpy(call->out[0], call->io->labels, count * sizeof *call->io->labels);
         return;
     }
     double *x = call->out[0];
-    for (uint64_t i = 0; i < call->out_count[0]; i++) {
-        x[i] = i < count ? (double)call->io->images[i] : 0.0; // the rest of a partial batch
+    for (uint64_t i = 0; i < count; i++) {
+        x[i] = (double)call->io->images[i];
     }
 }
 
@@ -122,7 +121,8 @@ void reference_softmax_xent_bwd(const reference_call *call)
 
 void reference_accuracy(const reference_call *call)
 {
-    const uint64_t samples = call->batch, classes = (uint64_t)call->query->in[0].shape.dim[1];
+    const uint64_t samples = (uint64_t)call->query->in[0].shape.dim[0];
+    const uint64_t classes = (uint64_t)call->query->in[0].shape.dim[1];
     const double *z = call->in[0];
     const int32_t *labels = call->in[1];
     int32_t *correct = call->out[0];

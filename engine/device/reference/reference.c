@@ -260,7 +260,7 @@ static hr_status reference_run(void *context, void *kernels, uint32_t instr_inde
     const loaded_program *loaded = kernels;
     const instr *i = &loaded->source->instrs[instr_index];
     const reference_row *row = &rows[i->op];
-    reference_call call = {.query = &loaded->query[instr_index], .batch = loaded->source->batch, .io = io};
+    reference_call call = {.query = &loaded->query[instr_index], .io = io};
     bind(loaded, i, address, &call);
     row->kernel(&call);
     store(i, row->updates, address, &call);
