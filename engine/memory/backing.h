@@ -20,12 +20,15 @@ typedef struct backing {
     void (*close)(void *context);
 } backing;
 
-// Pure numbers, from 1 << 40 upwards, never coalescing. `capacity_bytes` is what it can hold at once.
+// Both backings below place ranges by the same rule (address_space.h: lowest gap first, never coalescing), so that
+// equal requests get equal offsets. `capacity_bytes`, rounded up to the granularity, is what is held at once.
+
+// Pure numbers, from 1 << 40 upwards.
 HR_MUST_CHECK hr_status backing_numbers_open(uint64_t capacity_bytes, uint64_t granularity_bytes,
                                              backing *out, hr_err *err);
-// Host pages: address space of `capacity_bytes` is reserved at once, pages are committed as ranges are taken and
-// given back to the kernel when they are returned. Ranges are 4 KiB granular, addresses are real pointers.
-// HOST_LIMIT error when the address space or the memory is not to be had.
+// Host pages: address space of a few times the capacity is reserved at once; a taken range is readable, writable and
+// zero, its pages are found at the first touch and given back to the kernel with the range. Ranges are 4 KiB
+// granular, addresses are real pointers. HOST_LIMIT error when the address space is not to be had.
 HR_MUST_CHECK hr_status backing_pages_open(uint64_t capacity_bytes, backing *out, hr_err *err);
 void backing_close(backing *b);
 
