@@ -19,8 +19,14 @@ static hr_status skip(draft *d, hr_err *err)
 static const struct {
     pass train, evaluate;
 } passes[] = {
-    {pass_build, pass_build},       {pass_autodiff, skip},      {pass_optimizer, pass_optimizer},
-    {pass_fuse, pass_fuse},         {pass_layout, pass_layout}, {pass_lower, pass_lower},
+    {pass_build, pass_build},
+    {pass_autodiff, skip},
+    {pass_mask, skip},
+    {pass_keep, skip},
+    {pass_optimizer, pass_optimizer},
+    {pass_fuse, pass_fuse},
+    {pass_layout, pass_layout},
+    {pass_lower, pass_lower},
     {pass_liveness, pass_liveness},
 };
 
@@ -127,7 +133,10 @@ static hr_status start(draft *d, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory for a program of %u operations", d->model->node_count);
     }
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
-        d->layer_names[k] = arena_print(&d->names, "%s", d->model->layers[k].name);
+        d->layer_names[k] = draft_name(d, d->model->layers[k].name);
+        if (d->layer_names[k] == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for the names of %u layers", d->model->layer_count);
+        }
     }
     return HR_OK;
 }

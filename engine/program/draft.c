@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/draft.h"
 
+#include <string.h>
+
 op_operand tensor_operand(const tensor *t)
 {
     return (op_operand){.shape = t->shape, .dtype = t->dtype, .layout = t->layout};
+}
+
+const char *draft_name(draft *d, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    char *copy = arena_take(&d->names, bytes, 1);
+    if (copy != NULL) {
+        memcpy(copy, name, bytes);
+    }
+    return copy;
 }
 
 hr_status draft_measure(tensor *t, hr_err *err)

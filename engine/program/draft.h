@@ -36,6 +36,8 @@ typedef struct draft {
     uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
 } draft;
 
+// A copy of `name` that lives as long as the program; NULL when memory is short.
+const char *draft_name(draft *d, const char *name);
 // Appends a tensor that owns its bytes; `like` gives shape, type and layout. *id is its id. MODEL error when its
 // bytes overflow.
 HR_MUST_CHECK hr_status draft_tensor(draft *d, const char *name, const op_operand *like, hr_category category,
@@ -55,6 +57,8 @@ uint32_t draft_owner(const draft *d, uint32_t tensor_id);
 
 hr_status pass_build(draft *d, hr_err *err);
 hr_status pass_autodiff(draft *d, hr_err *err);
+hr_status pass_mask(draft *d, hr_err *err);
+hr_status pass_keep(draft *d, hr_err *err);
 hr_status pass_optimizer(draft *d, hr_err *err);
 hr_status pass_fuse(draft *d, hr_err *err);
 hr_status pass_layout(draft *d, hr_err *err);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass 2, autodiff: backward instructions from the gradient rules of the operation rows, in reverse order.
 //
-// Gradients that reach a tensor on several ways are added in the order they are met. Forward tensors that
-// backward will need are marked `saved`: under eager by the tape's keep rules, under graph by actual use.
+// Gradients that reach a tensor on several ways are added in the order they are met.
 #include <string.h>
 
 #include "program/draft.h"
@@ -135,32 +134,6 @@ static hr_status differentiate(draft *d, const instr *forward, const bool *needs
     return HR_OK;
 }
 
-static void keep_on_tape(draft *d, uint32_t forward_count)
-{
-    for (uint32_t n = 0; n < forward_count; n++) {
-        const instr *i = &d->instrs.data[n];
-        const op_row *row = op_row_of(i->op);
-        for (uint32_t k = 0; k < i->in_count; k++) {
-            d->tensors.data[i->in[k]].saved |= (row->keep_in >> k & 1) != 0;
-        }
-        for (uint32_t k = 0; k < i->out_count; k++) {
-            d->tensors.data[i->out[k]].saved |= (row->keep_out >> k & 1) != 0;
-        }
-    }
-}
-
-static void keep_what_is_used(draft *d, uint32_t forward_count, uint32_t forward_tensors)
-{
-    for (uint32_t n = forward_count; n < d->instrs.count; n++) {
-        const instr *i = &d->instrs.data[n];
-        for (uint32_t k = 0; k < i->in_count; k++) {
-            if (i->in[k] < forward_tensors) {
-                d->tensors.data[i->in[k]].saved = true;
-            }
-        }
-    }
-}
-
 hr_status pass_autodiff(draft *d, hr_err *err)
 {
     uint32_t forward_count = d->instrs.count;
@@ -179,10 +152,5 @@ hr_status pass_autodiff(draft *d, hr_err *err)
         status = differentiate(d, &forward, needs, err);
     }
     hr_free(needs);
-    if (d->eager) {
-        keep_on_tape(d, forward_count);
-    } else {
-        keep_what_is_used(d, forward_count, forward_tensors);
-    }
     return status;
 }

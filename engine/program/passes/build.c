@@ -22,7 +22,8 @@ static hr_status add_params(draft *d, hr_category category, hr_err *err)
             continue;
         }
         op_operand o = with_real_type(d, &param->shape, HR_F32);
-        HR_TRY(draft_tensor(d, param->name, &o, category, param->layer, &d->param_tensor[k], err));
+        HR_TRY(draft_tensor(d, draft_name(d, param->name), &o, category, param->layer, &d->param_tensor[k],
+                            err));
         d->tensors.data[d->param_tensor[k]].param = k;
     }
     return HR_OK;
@@ -64,7 +65,7 @@ static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
     op_operand o = with_real_type(d, &v->shape, v->dtype);
     o.shape.dim[0] = hr_knob_int(d->knobs, HR_KNOB_BATCH_SIZE);
     uint32_t *id = &d->value_tensor[value];
-    HR_TRY(draft_tensor(d, v->name, &o, HR_CATEGORY_INPUT, v->layer, id, err));
+    HR_TRY(draft_tensor(d, draft_name(d, v->name), &o, HR_CATEGORY_INPUT, v->layer, id, err));
     d->tensors.data[*id].shape.dim[0] = d->batch;
     return HR_OK;
 }
@@ -109,7 +110,7 @@ static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32
     if (v->batched) {
         o.shape.dim[0] = d->batch;
     }
-    HR_TRY(draft_tensor(d, v->name, &o, value_category(node->op, k), v->layer, id, err));
+    HR_TRY(draft_tensor(d, draft_name(d, v->name), &o, value_category(node->op, k), v->layer, id, err));
     d->value_tensor[node->out[k]] = *id;
     return HR_OK;
 }

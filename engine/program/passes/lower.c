@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 6, lower: the target says for each operation what scratch it needs and which operands it wants in the
+// Pass 8, lower: the target says for each operation what scratch it needs and which operands it wants in the
 // library's own layout; scratch and reordered copies become temporaries, reorders become instructions.
 // This is the last pass that adds tensors.
 #include <string.h>

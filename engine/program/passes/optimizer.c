@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 3, optimizer: one update per trainable variable in canonical order, then the loss is read.
+// Pass 5, optimizer: one update per trainable variable in canonical order, then the loss is read.
 #include <string.h>
 
 #include "program/draft.h"

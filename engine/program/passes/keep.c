@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass 4, keep: forward tensors that live on for backward are marked `saved`.
+//
+// eager: by the tape's rules, row by row, whether backward will read them or not (reference tensorflow.md D3).
+// graph: what backward instructions really read.
+#include "program/draft.h"
+
+static void keep_on_tape(draft *d, const instr *i)
+{
+    const op_row *row = op_row_of(i->op);
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        d->tensors.data[i->in[k]].saved |= (row->keep_in >> k & 1) != 0;
+    }
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        d->tensors.data[i->out[k]].saved |= (row->keep_out >> k & 1) != 0;
+    }
+}
+
+hr_status pass_keep(draft *d, hr_err *err)
+{
+    bool *forward = hr_calloc(d->tensors.count, sizeof *forward);
+    if (forward == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for %u tensors", d->tensors.count);
+    }
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        if (i->phase == HR_PHASE_FORWARD && d->eager) {
+            keep_on_tape(d, i);
+        }
+        for (uint32_t k = 0; k < i->out_count; k++) {
+            forward[i->out[k]] |= i->phase == HR_PHASE_INPUT || i->phase == HR_PHASE_FORWARD;
+        }
+        for (uint32_t k = 0; i->phase == HR_PHASE_BACKWARD && !d->eager && k < i->in_count; k++) {
+            d->tensors.data[i->in[k]].saved |= forward[i->in[k]];
+        }
+    }
+    hr_free(forward);
+    return HR_OK;
+}
