@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "numeric/step_harness.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/knobs.h"
+#include "headroom/preset.h"
+#include "headroom/units.h"
+
+#include "device/executor.h"
+#include "model/model.h"
+#include "numeric/fixture.h"
+#include "program/compile.h"
+
+#define REQUIRE_OK(call)                                                                                     \
+    do {                                                                                                     \
+        hr_err err_ = {0};                                                                                   \
+        hr_err *const err = &err_;                                                                           \
+        ck_assert_msg((call) == HR_OK, "%s", err_.sentence);                                                 \
+    } while (0)
+
+#define CAPACITY_BYTES HR_GIB
+
+// ---- results --------------------------------------------------------------------------------------------------
+
+static double *add_value(step_result *r, const char *name, uint64_t count)
+{
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
+        r->value = realloc(r->value, r->capacity * sizeof *r->value);
+        ck_assert_ptr_nonnull(r->value);
+    }
+    step_value *v = &r->value[r->count++];
+    *v = (step_value){.values = calloc(count, sizeof *v->values), .count = count};
+    ck_assert_ptr_nonnull(v->values);
+    (void)snprintf(v->name, sizeof v->name, "%s", name);
+    return v->values;
+}
+
+static void add_floats(step_result *r, const char *name, const tensor *t, const void *memory)
+{
+    uint64_t count = 0;
+    ck_assert(shape_elements(&t->shape, &count));
+    double *values = add_value(r, name, count);
+    for (uint64_t i = 0; i < count; i++) {
+        values[i] = t->dtype == HR_F64 ? ((const double *)memory)[i] : (double)((const float *)memory)[i];
+    }
+}
+
+void step_result_deinit(step_result *r)
+{
+    for (uint32_t k = 0; k < r->count; k++) {
+        free(r->value[k].values);
+    }
+    free(r->value);
+    *r = (step_result){0};
+}
+
+const step_value *step_find(const step_result *r, const char *name)
+{
+    for (uint32_t k = 0; k < r->count; k++) {
+        if (strcmp(r->value[k].name, name) == 0) {
+            return &r->value[k];
+        }
+    }
+    return NULL;
+}
+
+// ---- a device that is watched ---------------------------------------------------------------------------------
+// Gradients and logits live only inside the step, so the executor is given a device that looks at the operands of
+// an instruction before the real device runs it.
+
+typedef struct spy {
+    const device_ops *inner;
+    void *context;
+    const program *p;
+    step_result *out;
+} spy;
+
+static void look(const spy *s, const instr *i, void *const *address)
+{
+    const tensor *t = s->p->tensors;
+    char name[128];
+    if (i->op == HR_OP_SOFTMAX_XENT) {
+        add_floats(s->out, "logits", &t[i->in[0]], address[i->in[0]]);
+    }
+    if (i->op == HR_OP_SGD || i->op == HR_OP_MOMENTUM || i->op == HR_OP_ADAM) {
+        (void)snprintf(name, sizeof name, "%s:grad", t[i->in[0]].name);
+        add_floats(s->out, name, &t[i->in[1]], address[i->in[1]]);
+    }
+}
+
+static hr_status spy_run(void *context, void *kernels, uint32_t instr_index, void *const *address,
+                         step_io *io, hr_err *err)
+{
+    const spy *s = context;
+    look(s, &s->p->instrs[instr_index], address);
+    return s->inner->run(s->context, kernels, instr_index, address, io, err);
+}
+
+static hr_status spy_load(void *context, const program *p, void **kernels, hr_err *err)
+{
+    spy *s = context;
+    s->p = p;
+    return s->inner->load(s->context, p, kernels, err);
+}
+
+static void spy_unload(void *context, void *kernels)
+{
+    const spy *s = context;
+    s->inner->unload(s->context, kernels);
+}
+
+static const device_ops spy_ops = {.name = "spy", .load = spy_load, .unload = spy_unload, .run = spy_run};
+
+// ---- one step -------------------------------------------------------------------------------------------------
+
+typedef struct setup {
+    hr_preset *preset;
+    hr_knobs knobs;
+    hr_model *model;
+    const device_ops *device;
+    void *context;
+    hr_target target;
+    program *p;
+    backing source;
+    allocator *heap;
+    executor *x;
+    uint32_t slot;
+} setup;
+
+static void set_number(hr_knobs *knobs, const char *key, double value)
+{
+    char pair[96];
+    (void)snprintf(pair, sizeof pair, "%s=%.17g", key, value);
+    REQUIRE_OK(hr_knobs_set_pair(knobs, pair, err));
+}
+
+static void set_knobs(setup *s, const json_t *fixture, const char *const *pairs)
+{
+    const json_t *optimizer = json_object_get(fixture, "optimizer");
+    const char *kind = json_string_value(json_object_get(optimizer, "kind"));
+    const double rate = json_real_value(json_object_get(optimizer, "learning_rate"));
+    s->knobs = *hr_preset_knobs(s->preset);
+    REQUIRE_OK(hr_knobs_set(&s->knobs, HR_KNOB_OPTIMIZER_KIND, kind, err));
+    set_number(&s->knobs, "optimizer.learning_rate", rate);
+    set_number(&s->knobs, "batch.size", (double)json_integer_value(json_object_get(fixture, "batch")));
+    for (; *pairs != NULL; pairs++) {
+        REQUIRE_OK(hr_knobs_set_pair(&s->knobs, *pairs, err));
+    }
+    REQUIRE_OK(hr_knobs_validate(&s->knobs, err));
+}
+
+static void build(setup *s, const json_t *fixture, const device_ops *device, const char *const *pairs)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "presets/models/%s.yaml",
+                   json_string_value(json_object_get(fixture, "model")));
+    REQUIRE_OK(hr_preset_open(path, false, &s->preset, NULL, err));
+    set_knobs(s, fixture, pairs);
+    REQUIRE_OK(model_create(s->preset, &s->model, NULL, err));
+    const device_options options = {.threads = (uint32_t)hr_knob_int(&s->knobs, HR_KNOB_THREADS_COUNT)};
+    s->device = device;
+    REQUIRE_OK(device->open(&options, &s->context, err));
+    device->target(s->context, &s->target);
+    REQUIRE_OK(program_compile(s->model, &s->knobs, PROGRAM_TRAIN,
+                               (uint32_t)hr_knob_int(&s->knobs, HR_KNOB_BATCH_SIZE), &s->target, &s->p, err));
+    REQUIRE_OK(program_check(s->p, err));
+}
+
+static void allocate(setup *s, spy *watched)
+{
+    const allocator_config config = {.kind = "bfc", .limit_bytes = CAPACITY_BYTES, .growth = true};
+    REQUIRE_OK(s->device->memory(s->context, CAPACITY_BYTES, false, &s->source, err));
+    REQUIRE_OK(allocator_create(&config, &s->source, NULL, &s->heap, err));
+    REQUIRE_OK(executor_create(&spy_ops, watched, s->heap, NULL, &s->x, err));
+    REQUIRE_OK(executor_build(s->x, s->p, err));
+    REQUIRE_OK(executor_attach(s->x, s->p, &s->slot, err));
+}
+
+static void teardown(setup *s)
+{
+    executor_destroy(s->x);
+    allocator_destroy(s->heap);
+    backing_close(&s->source);
+    program_destroy(s->p);
+    s->device->close(s->context);
+    model_destroy(s->model);
+    hr_preset_close(s->preset);
+}
+
+// Weights and statistics from the seed, slots at zero.
+static void initialise(const setup *s, const tensor *t, uint64_t seed)
+{
+    uint64_t count = 0;
+    ck_assert(shape_elements(&t->shape, &count));
+    float *values = calloc(count, sizeof *values);
+    double *wide = calloc(count, sizeof *wide);
+    ck_assert(values != NULL && wide != NULL);
+    if (t->category != HR_CATEGORY_OPTIMIZER) {
+        model_init_param(s->model, t->param, seed, values);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        wide[i] = (double)values[i];
+    }
+    const void *from = t->dtype == HR_F64 ? (const void *)wide : values;
+    REQUIRE_OK(s->device->copy_in(s->context, executor_address(s->x, t->name), from, t->bytes, err));
+    free(values);
+    free(wide);
+}
+
+static bool is_state_of_training(const tensor *t)
+{
+    return t->category != HR_CATEGORY_INPUT;
+}
+
+// The batch that the script makes: pixels from the seed, labels from a count.
+static void run(const setup *s, uint64_t seed, const json_t *fixture, step_result *out)
+{
+    const uint32_t batch = s->p->batch;
+    const hr_shape *sample = &s->model->values[s->model->input].shape;
+    uint64_t pixels = 0;
+    ck_assert(shape_elements(sample, &pixels));
+    float *images = calloc(pixels * batch, sizeof *images);
+    int32_t *labels = calloc(batch, sizeof *labels);
+    ck_assert(images != NULL && labels != NULL);
+    fixture_uniform(seed, "test/images", images, pixels * batch);
+    for (uint32_t n = 0; n < batch; n++) {
+        labels[n] = (int32_t)((3 * n + seed) % s->model->classes);
+    }
+    const json_t *optimizer = json_object_get(fixture, "optimizer");
+    step_io io = {.images = images,
+                  .labels = labels,
+                  .update = 1,
+                  .learning_rate = json_real_value(json_object_get(optimizer, "learning_rate"))};
+    REQUIRE_OK(executor_step(s->x, s->slot, &io, err));
+    add_value(out, "loss", 1)[0] = io.loss;
+    free(images);
+    free(labels);
+}
+
+static void read_back(const setup *s, const tensor *t, step_result *out)
+{
+    void *memory = malloc(t->bytes);
+    ck_assert_ptr_nonnull(memory);
+    REQUIRE_OK(s->device->copy_out(s->context, executor_address(s->x, t->name), memory, t->bytes, err));
+    add_floats(out, t->name, t, memory);
+    free(memory);
+}
+
+step_result step_run(const json_t *fixture, const device_ops *device, const char *const *knobs)
+{
+    setup s = {0};
+    step_result out = {0};
+    const uint64_t seed = (uint64_t)json_integer_value(json_object_get(fixture, "seed"));
+    build(&s, fixture, device, knobs);
+    spy watched = {.inner = device, .context = s.context, .out = &out};
+    allocate(&s, &watched);
+    for (uint32_t k = 0; k < s.p->persistent_count; k++) {
+        if (is_state_of_training(&s.p->tensors[k])) {
+            initialise(&s, &s.p->tensors[k], seed);
+        }
+    }
+    run(&s, seed, fixture, &out);
+    for (uint32_t k = 0; k < s.p->persistent_count; k++) {
+        if (is_state_of_training(&s.p->tensors[k])) {
+            read_back(&s, &s.p->tensors[k], &out);
+        }
+    }
+    teardown(&s);
+    return out;
+}
