@@ -133,12 +133,15 @@ static void take_card(yaml_file *file, hr_card *card)
         }
         return;
     }
+    const yaml_node *last = root;
     for (const yaml_node *node = root->child; node != NULL; node = node->next) {
         take_node(file, node, card);
+        last = node;
     }
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         if (!fields[i].optional && yaml_find(root, fields[i].key) == NULL) {
-            yaml_problem(file, 1, 1, "this card does not say its '%s'", fields[i].key);
+            yaml_problem(file, last->line, last->column, "up to here this card does not say its '%s'",
+                         fields[i].key);
         }
     }
     if (yaml_problem_count(file) == 0 && card->context_bytes >= card->vram_bytes) {

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of headroom/card.h: the shipped cards, what a bad card says, and TensorFlow's limit.
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "headroom/card.h"
+#include "headroom/preset.h"
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+
+static hr_knobs knobs;
+static hr_card card;
+static hr_err err;
+static uint64_t limit_bytes;
+
+static void setup(void)
+{
+    hr_knobs_init(&knobs);
+    hr_preset_search_beside(".");
+    setenv("XDG_DATA_HOME", "/nowhere", 1);
+    unsetenv("HEADROOM_DATA");
+    card = (hr_card){0};
+    err = (hr_err){0};
+}
+
+static void set(const char *pair)
+{
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, &err), HR_OK);
+}
+
+// ---- the shipped cards ----------------------------------------------------------------------------------------
+
+static const struct {
+    const char *name;
+    uint64_t vram_mib;
+    unsigned major, minor;
+} shipped[] = {
+    {"rtx3070-8g", 8192, 8, 6}, {"rtx3060-12g", 12288, 8, 6}, {"rtx4090-24g", 24564, 8, 9},
+    {"a100-80g", 81920, 8, 0},  {"h200-141g", 143771, 9, 0},
+};
+
+START_TEST(each_shipped_card_loads_with_sane_numbers)
+{
+    ck_assert_msg(hr_card_load(shipped[_i].name, &card, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_str_eq(card.name, shipped[_i].name);
+    ck_assert(strncmp(card.title, "NVIDIA ", 7) == 0);
+    ck_assert_uint_eq(card.vram_bytes, shipped[_i].vram_mib * HR_MIB);
+    ck_assert_uint_eq(card.compute_major, shipped[_i].major);
+    ck_assert_uint_eq(card.compute_minor, shipped[_i].minor);
+    ck_assert_uint_lt(card.context_bytes, 2 * HR_GIB);
+    ck_assert_uint_eq(card.granularity_bytes, 2 * HR_MIB);
+    ck_assert(card.memory_bytes_per_second >= 3e11 && card.memory_bytes_per_second <= 1e13);
+    ck_assert(card.link_bytes_per_second < card.memory_bytes_per_second);
+    ck_assert(card.float32_flops >= 1e13 && card.float32_flops <= 1e14);
+    ck_assert(card.float16_flops > card.float32_flops && card.tf32_flops >= card.float32_flops);
+    ck_assert(card.float64_flops > 0 && card.float64_flops <= card.float32_flops);
+    ck_assert(card.launch_seconds > 0 && card.launch_seconds < 1e-4);
+    set("device.vram=none");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert(limit_bytes > card.vram_bytes / 2 && limit_bytes < card.vram_bytes - card.context_bytes);
+}
+END_TEST
+
+START_TEST(cards_are_listed_by_name_and_title)
+{
+    hr_preset_entry *entries;
+    size_t count;
+    ck_assert_int_eq(hr_preset_list("cards", &entries, &count, &err), HR_OK);
+    ck_assert_uint_eq(count, 5);
+    ck_assert_str_eq(entries[0].name, "a100-80g");
+    ck_assert_str_eq(entries[0].title, "NVIDIA A100-SXM4-80GB");
+    ck_assert_str_eq(entries[4].name, "rtx4090-24g");
+    hr_preset_list_free(entries);
+}
+END_TEST
+
+START_TEST(an_unknown_card_gets_the_known_ones)
+{
+    ck_assert_int_eq(hr_card_load("rtx3700-8g", &card, &err), HR_PRESET);
+    ck_assert_str_eq(err.sentence,
+                     "no card is called 'rtx3700-8g'; there are a100-80g, h200-141g, rtx3060-12g, "
+                     "rtx3070-8g, rtx4090-24g");
+    ck_assert_str_eq(err.attempt, "-s device.card=rtx3070-8g");
+    ck_assert_int_eq(hr_card_load("../cards/a100-80g", &card, &err), HR_PRESET);
+    ck_assert_uint_eq(card.vram_bytes, 0);
+}
+END_TEST
+
+// ---- bad cards ------------------------------------------------------------------------------------------------
+
+#define GOOD                                                                                                 \
+    "title: t\nvram: 8GiB\ncontext: 1GiB\ngranularity: 2MiB\ncompute_capability: 8.6\n"                      \
+    "memory_bytes_per_second: 1e11\nlink_bytes_per_second: 1e10\nlaunch_seconds: 1e-6\n"
+
+static const struct {
+    const char *words;
+    const char *sentence; // behind "FOLDER/cards/mine.yaml:"; NULL: good
+} own[] = {
+    {GOOD "float32_flops: 1e13\n", NULL},
+    {GOOD, "8:17: up to here this card does not say its 'float32_flops'"},
+    {GOOD "float32_flops: 0\n", "9:16: float32_flops: needs a number above 0, had '0'"},
+    {GOOD "float32_flops: [1]\n", "9:16: float32_flops: needs one value, had 'a list or a mapping'"},
+    {GOOD "float32_flops: 1e13\nfloat46_flops: 3\n", "10:1: a card has no 'float46_flops' — did you mean "
+                                                     "'float16_flops'?"},
+    {GOOD "float32_flops: 1e13\nvram: 9GiB\n",
+     "10:1: key 'vram' stands twice in this mapping, on lines 2 and 10"},
+    {"vram: 8Gi\n", "1:7: vram: needs a size such as 8GiB, had '8Gi'"},
+    {"compute_capability: 8\n", "1:21: compute_capability: needs a compute capability such as 8.6, had '8'"},
+    {"compute_capability: 8.66\n",
+     "1:21: compute_capability: needs a compute capability such as 8.6, had '8.66'"},
+    {"- a\n", "1:1: a card begins with keys, such as 'title:' and 'vram:'"},
+};
+
+START_TEST(a_card_of_ones_own_is_read_as_strictly)
+{
+    char folder[] = "/tmp/headroom-card-XXXXXX", path[128], wanted[512];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/cards", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/cards/mine.yaml", folder);
+    FILE *f = fopen(path, "w");
+    fputs(own[_i].words, f);
+    fclose(f);
+    setenv("HEADROOM_DATA", folder, 1);
+    hr_status status = hr_card_load("mine", &card, &err);
+    remove(path);
+    if (own[_i].sentence == NULL) {
+        ck_assert_int_eq(status, HR_OK);
+        ck_assert_uint_eq(card.vram_bytes, 8 * HR_GIB);
+        return;
+    }
+    ck_assert_int_eq(status, HR_PRESET);
+    char *problems = strstr(err.sentence, "mine.yaml:");
+    snprintf(wanted, sizeof wanted, "mine.yaml:%s", own[_i].sentence);
+    ck_assert_str_eq(problems, wanted);
+    ck_assert_uint_eq(card.vram_bytes, 0);
+    ck_assert_int_eq(hr_host_mem_live(), 0);
+}
+END_TEST
+
+// ---- the limit ------------------------------------------------------------------------------------------------
+
+// The oracles of TensorFlow's formula, in MiB: a card without context, by size and compute capability.
+static const struct {
+    uint64_t vram_mib;
+    unsigned major;
+    uint64_t limit_mib;
+} limits[] = {
+    {8192, 7, 7142}, {24576, 8, 23040}, {81920, 9, 80120}, {14999, 7, 13949},
+    {8192, 6, 7692}, {8192, 3, 7692},   {8192, 8, 6656},   {8192, 12, 6392},
+    {2047, 9, 1822}, {2048, 9, 248},    {225, 7, 225},     {226, 7, 1},
+};
+
+START_TEST(the_limit_is_tensorflows)
+{
+    card = (hr_card){.vram_bytes = limits[_i].vram_mib * HR_MIB, .compute_major = limits[_i].major};
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, limits[_i].limit_mib * HR_MIB);
+}
+END_TEST
+
+START_TEST(the_context_is_not_available)
+{
+    card = (hr_card){.vram_bytes = 15360 * HR_MIB, .context_bytes = 361 * HR_MIB, .compute_major = 7};
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, 13949 * HR_MIB); // the log line of a Tesla T4
+}
+END_TEST
+
+START_TEST(a_fraction_is_of_the_whole_card)
+{
+    card = (hr_card){.vram_bytes = 8192 * HR_MIB, .context_bytes = 400 * HR_MIB, .compute_major = 8};
+    set("allocator.fraction=0.5");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, 4096 * HR_MIB);
+    set("allocator.fraction=0");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, (8192 - 400 - 1536) * HR_MIB);
+}
+END_TEST
+
+START_TEST(vram_is_the_limit_itself_and_fits_the_card)
+{
+    set("device.vram=64MiB");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, NULL, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, 64 * HR_MIB);
+    card = (hr_card){.name = "small", .vram_bytes = 32 * HR_MIB};
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_CONSTRAINT);
+    ck_assert_str_eq(err.sentence, "device.vram: card small has 32MiB, wanted 64MiB");
+    ck_assert_str_eq(err.attempt, "-s device.vram=32MiB");
+    ck_assert_uint_eq(limit_bytes, 0);
+}
+END_TEST
+
+START_TEST(without_card_and_vram_there_is_no_limit)
+{
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, NULL, &limit_bytes, &err), HR_CONSTRAINT);
+    ck_assert_str_eq(err.sentence, "the allocator's limit: needed device.vram or device.card, had neither");
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) {
+        hr_host_mem_fail_at(nth);
+        hr_status status = hr_card_load(_i == 0 ? "a100-80g" : "unknown", &card, &err);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        ck_assert_int_eq(status, failed ? HR_NOMEM : _i == 0 ? HR_OK : HR_PRESET);
+        ck_assert_int_eq(hr_host_mem_live(), 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("card");
+    TCase *tc = tcase_create("cards and limits");
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_loop_test(tc, each_shipped_card_loads_with_sane_numbers, 0,
+                        (int)(sizeof shipped / sizeof *shipped));
+    tcase_add_test(tc, cards_are_listed_by_name_and_title);
+    tcase_add_test(tc, an_unknown_card_gets_the_known_ones);
+    tcase_add_loop_test(tc, a_card_of_ones_own_is_read_as_strictly, 0, (int)(sizeof own / sizeof *own));
+    tcase_add_loop_test(tc, the_limit_is_tensorflows, 0, (int)(sizeof limits / sizeof *limits));
+    tcase_add_test(tc, the_context_is_not_available);
+    tcase_add_test(tc, a_fraction_is_of_the_whole_card);
+    tcase_add_test(tc, vram_is_the_limit_itself_and_fits_the_card);
+    tcase_add_test(tc, without_card_and_vram_there_is_no_limit);
+    tcase_add_loop_test(tc, every_allocation_may_fail, 0, 2);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
