@@ -41,7 +41,7 @@ static const card_field fields[] = {
 // clang-format on
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };
 
-// ---- reading --------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------------
 
 // "8.6"
 static bool read_capability(const char *words, hr_card *card)
@@ -178,7 +178,7 @@ hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
     return status;
 }
 
-// ---- the limit ------------------------------------------------------------------------------------------------
+// ---- the limit --------------------------------------------------------------------------------------------
 
 // What TensorFlow leaves to the system: MinSystemMemory in gpu_device.cc.
 static uint64_t reserve_bytes(uint64_t available_bytes, uint32_t compute_major)

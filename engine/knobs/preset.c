@@ -49,7 +49,7 @@ typedef enum extent { WHOLE, MODEL_ONLY } extent;
 
 static hr_status load(loader *l, const char *path, const visit *parent, const yaml_node *at, extent wanted);
 
-// ---- from a name to a path ------------------------------------------------------------------------------------
+// ---- from a name to a path --------------------------------------------------------------------------------
 
 // A path may leave ".yaml" out.
 static bool complete_path(char path[SEARCH_PATH_MAX])
@@ -103,7 +103,7 @@ static hr_status resolve(loader *l, const visit *here, const yaml_node *node, ch
     return HR_OK;
 }
 
-// ---- knobs ----------------------------------------------------------------------------------------------------
+// ---- knobs ------------------------------------------------------------------------------------------------
 
 // A relative pipeline.path counts from the file it stands in.
 static const char *value_text(const visit *here, const hr_knob_row *row, const yaml_node *node,
@@ -190,7 +190,7 @@ static hr_status take_knobs(loader *l, const visit *here, const yaml_node *root)
     return HR_OK;
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------
+// ---- files ------------------------------------------------------------------------------------------------
 
 static hr_status take_extends(loader *l, const visit *here, const yaml_node *root, extent wanted)
 {
@@ -304,7 +304,7 @@ static hr_status load(loader *l, const char *path, const visit *parent, const ya
     return wanted == WHOLE ? take_knobs(l, &here, root) : HR_OK;
 }
 
-// ---- the preset -----------------------------------------------------------------------------------------------
+// ---- the preset -------------------------------------------------------------------------------------------
 
 static bool is_collected(const hr_preset *preset, uint32_t file)
 {

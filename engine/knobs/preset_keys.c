@@ -59,7 +59,7 @@ const hr_knob_row *preset_find_row(const char *group, const char *key)
     return NULL;
 }
 
-// ---- what was meant -------------------------------------------------------------------------------------------
+// ---- what was meant ---------------------------------------------------------------------------------------
 
 // Appends "'device', 'allocator'": the groups that have a key of this name.
 static void list_homes(const char *key, char homes[LIST_MAX])

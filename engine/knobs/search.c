@@ -26,7 +26,7 @@ void hr_preset_search_beside(const char *dir)
     text_copy(beside, sizeof beside, dir);
 }
 
-// ---- paths ----------------------------------------------------------------------------------------------------
+// ---- paths ------------------------------------------------------------------------------------------------
 
 bool search_join(const char *folder, const char *path, char joined[SEARCH_PATH_MAX])
 {
@@ -80,7 +80,7 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// ---- roots ----------------------------------------------------------------------------------------------------
+// ---- roots ------------------------------------------------------------------------------------------------
 
 static void add_root(search_roots *roots, const char *folder, const char *below)
 {
@@ -126,7 +126,7 @@ void search_find_roots(search_roots *roots)
     }
 }
 
-// ---- by name --------------------------------------------------------------------------------------------------
+// ---- by name ----------------------------------------------------------------------------------------------
 
 bool search_in_root(const char *root, const char *const *folders, const char *name,
                     char path[SEARCH_PATH_MAX])
@@ -156,7 +156,7 @@ bool search_by_name(const char *const *folders, const char *name, char path[SEAR
     return false;
 }
 
-// ---- lists ----------------------------------------------------------------------------------------------------
+// ---- lists ------------------------------------------------------------------------------------------------
 
 typedef VEC(hr_preset_entry) entry_list;
 

@@ -24,144 +24,172 @@ static const hr_knob_row rows[] = {
     ROW(DEVICE_KIND, CHOICE, "cpu", "")
         .choices = {"cpu", "plan", "reference"},
         .line = "what runs the step program",
-        .explanation = "cpu computes through oneDNN under the memory limit of a virtual card. plan computes "
-            "nothing: it plays the same allocations against the same allocator, with workspaces estimated from "
-            "the card alone, so it gives the same bytes on every machine. reference computes in plain C, slowly; "
-            "it knows float64 and judges the others."},
+        .explanation =
+            "cpu computes through oneDNN under the memory limit of a virtual card. plan computes nothing: "
+            "it plays the same allocations against the same allocator, with workspaces estimated from the "
+            "card alone, so it gives the same bytes on every machine. reference computes in plain C, "
+            "slowly; it knows float64 and judges the others."},
     ROW(DEVICE_CARD, TEXT, "", "")
         .line = "the card whose memory and speed the device takes on",
-        .explanation = "A name from `headroom cards`. The card's memory less its context, less what TensorFlow "
-            "leaves to the system, is the limit of the allocator; its bandwidth and FLOP/s give the simulated "
-            "time of the plan device. \"\" is no card: then device.vram must say the limit."},
+        .explanation =
+            "A name from `headroom cards`. The card's memory less its context, less what TensorFlow "
+            "leaves to the system, is the limit of the allocator; its bandwidth and FLOP/s give the "
+            "simulated time of the plan device. \"\" is no card: then device.vram must say the limit."},
     ROW(DEVICE_VRAM, BYTES, "", "B")
         .min = 256, .max = BYTES_MAX,
         .line = "the allocator's limit itself, whatever the card has",
-        .explanation = "The same as memory_limit of a TensorFlow logical device: the pool never grows beyond it. "
-            "Without it the card and TensorFlow's formula decide. With a card it must not exceed the card."},
+        .explanation =
+            "The same as memory_limit of a TensorFlow logical device: the pool never grows beyond it. "
+            "Without it the card and TensorFlow's formula decide. With a card it must not exceed the "
+            "card."},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
         .choices = {"bfc"},
         .line = "how device memory is handed out",
-        .explanation = "bfc is TensorFlow's best-fit with coalescing, decision for decision: requests rounded to "
-            "256 bytes, 21 bins, chunks split and joined inside regions."},
+        .explanation =
+            "bfc is TensorFlow's best-fit with coalescing, decision for decision: requests rounded to 256 "
+            "bytes, 21 bins, chunks split and joined inside regions."},
     ROW(ALLOCATOR_GROWTH, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "take memory in growing regions instead of all at once",
-        .explanation = "off takes the whole limit as one region at the first request, as TensorFlow does by "
-            "default. on starts with 2 MiB and doubles (set_memory_growth): the pool becomes a staircase, what "
-            "the model needs stays the same, and regions that cannot be joined may fragment."},
+        .explanation =
+            "off takes the whole limit as one region at the first request, as TensorFlow does by default. "
+            "on starts with 2 MiB and doubles (set_memory_growth): the pool becomes a staircase, what the "
+            "model needs stays the same, and regions that cannot be joined may fragment."},
     ROW(ALLOCATOR_FRACTION, REAL, "", "of the card")
         .min = 0, .max = 1,
         .line = "share of the card's whole memory that the allocator may take",
-        .explanation = "TensorFlow's per_process_gpu_memory_fraction: the limit is this share of the card's "
-            "memory, with nothing kept back for the system. 0 is the same as none: TensorFlow's formula.",
+        .explanation =
+            "TensorFlow's per_process_gpu_memory_fraction: the limit is this share of the card's memory, "
+            "with nothing kept back for the system. 0 is the same as none: TensorFlow's formula.",
         .applies = "with device.card and without device.vram"},
     ROW(ALLOCATOR_GARBAGE_COLLECTION, CHOICE, "on", "")
         .choices = OFF_ON,
         .line = "give wholly free regions back before running out of memory",
-        .explanation = "Before a request fails, regions with nothing in use go back to the driver and a larger "
-            "one is taken in their place (TF_ENABLE_GPU_GARBAGE_COLLECTION).",
+        .explanation =
+            "Before a request fails, regions with nothing in use go back to the driver and a larger one "
+            "is taken in their place (TF_ENABLE_GPU_GARBAGE_COLLECTION).",
         .applies = "with allocator.growth on: without it there is one region only"},
     ROW(BATCH_SIZE, INT, "32", "samples")
         .min = 1, .max = 1048576,
         .line = "samples in memory at once",
-        .explanation = "Activations and input grow with it in proportion; weights, gradients and optimizer state "
-            "do not. It is the first knob to turn when a step does not fit."},
+        .explanation =
+            "Activations and input grow with it in proportion; weights, gradients and optimizer state do "
+            "not. It is the first knob to turn when a step does not fit."},
     ROW(BATCH_REMAINDER, CHOICE, "drop", "")
         .choices = {"drop", "keep", "pad"},
         .line = "what becomes of the last samples of an epoch that fill no batch",
-        .explanation = "drop leaves them out, so that every step has the same shapes. keep trains them as a "
-            "smaller batch, a program of its own, weighted by its own count. pad fills the batch up with empty "
+        .explanation =
+            "drop leaves them out, so that every step has the same shapes. keep trains them as a smaller "
+            "batch, a program of its own, weighted by its own count. pad fills the batch up with empty "
             "samples that count nothing in the loss."},
     ROW(PRECISION_POLICY, CHOICE, "float32", "")
         .choices = {"float32", "float64"},
         .line = "number type of weights, activations and gradients",
-        .explanation = "float32 takes 4 bytes a number. float64 takes 8 and doubles nearly everything; it is "
-            "there to judge the arithmetic of the others.",
+        .explanation =
+            "float32 takes 4 bytes a number. float64 takes 8 and doubles nearly everything; it is there "
+            "to judge the arithmetic of the others.",
         .applies = "float64 on device.kind reference and plan only"},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",
-        .explanation = "eager keeps what TensorFlow's tape keeps: every operation's inputs and outputs that its "
-            "gradient may ask for, until the gradients are taken. graph knows the whole step: it keeps only what "
-            "the backward pass truly needs, releases after the last use, and works in place where that is legal."},
+        .explanation =
+            "eager keeps what TensorFlow's tape keeps: every operation's inputs and outputs that its "
+            "gradient may ask for, until the gradients are taken. graph knows the whole step: it keeps "
+            "only what the backward pass truly needs, releases after the last use, and works in place "
+            "where that is legal."},
     ROW(EXECUTION_LAYOUT, CHOICE, "nhwc", "")
         .choices = {"nhwc", "auto"},
         .line = "memory layout of activations",
-        .explanation = "nhwc keeps every activation in plain row-major order. auto may keep a run of them in the "
-            "library's own blocked layout where that is faster; the reorders are instructions and the padding "
-            "is shown.",
+        .explanation =
+            "nhwc keeps every activation in plain row-major order. auto may keep a run of them in the "
+            "library's own blocked layout where that is faster; the reorders are instructions and the "
+            "padding is shown.",
         .applies = "auto chooses blocked layouts on device.kind cpu only"},
     ROW(OPTIMIZER_KIND, CHOICE, "adam", "")
         .choices = {"sgd", "momentum", "adam"},
         .line = "how weights follow the gradients",
-        .explanation = "sgd keeps nothing between steps, momentum one number for each weight, adam two: with "
-            "float32 that is 0, 4 and 8 bytes a parameter, held all the time."},
+        .explanation =
+            "sgd keeps nothing between steps, momentum one number for each weight, adam two: with float32 "
+            "that is 0, 4 and 8 bytes a parameter, held all the time."},
     ROW(OPTIMIZER_LEARNING_RATE, REAL, "0.001", "")
         .min = 0, .max = 1000, .hot = true,
         .line = "size of a step along the gradient",
-        .explanation = "Costs no memory and may change between any two steps. 0 computes everything and changes "
-            "no weight."},
+        .explanation =
+            "Costs no memory and may change between any two steps. 0 computes everything and changes no "
+            "weight."},
     ROW(OPTIMIZER_MOMENTUM, REAL, "0.9", "")
         .min = 0, .max = 0.999999,
         .line = "share of the last update that goes into the next",
-        .explanation = "Keras' rule: v = momentum v - learning_rate g; w = w + v.",
+        .explanation =
+            "Keras' rule: v = momentum v - learning_rate g; w = w + v.",
         .applies = "with optimizer.kind momentum"},
     ROW(WORKSPACE_LIMIT, BYTES, "", "B")
         .min = 0, .max = BYTES_MAX,
         .line = "most scratch memory that one operation may take",
-        .explanation = "A faster kernel often wants more scratch. Kernels and layouts whose workspace and "
-            "reorders need more than this are not chosen; an operation that has no smaller kernel is refused by "
+        .explanation =
+            "A faster kernel often wants more scratch. Kernels and layouts whose workspace and reorders "
+            "need more than this are not chosen; an operation that has no smaller kernel is refused by "
             "name. none leaves the choice to speed alone."},
     ROW(THREADS_COUNT, INT, "0", "threads")
         .min = 0, .max = 256,
         .line = "threads that compute; 0: one for each core",
-        .explanation = "Workspaces and the last digits of results depend on it: two runs agree bit for bit only "
-            "with the same number.",
+        .explanation =
+            "Workspaces and the last digits of results depend on it: two runs agree bit for bit only with "
+            "the same number.",
         .applies = "on device.kind cpu"},
     ROW(PIPELINE_SOURCE, CHOICE, "auto", "")
         .choices = {"auto", "generated", "cifar10", "mnist"},
         .line = "where the samples come from",
-        .explanation = "auto looks at what pipeline.path holds, and generates a learnable image set when there "
-            "is no path. cifar10 is the binary form, a folder of data_batch_*.bin or cifar-10-binary.tar.gz as it "
-            "was downloaded. mnist is a folder of IDX files, plain or .gz."},
+        .explanation =
+            "auto looks at what pipeline.path holds, and generates a learnable image set when there is no "
+            "path. cifar10 is the binary form, a folder of data_batch_*.bin or cifar-10-binary.tar.gz as "
+            "it was downloaded. mnist is a folder of IDX files, plain or .gz."},
     ROW(PIPELINE_PATH, TEXT, "", "")
         .line = "folder or archive with the samples",
-        .explanation = "In a preset a relative path counts from the folder of that preset, after --set from the "
+        .explanation =
+            "In a preset a relative path counts from the folder of that preset, after --set from the "
             "current folder. Archives are read in place: nothing is unpacked.",
         .applies = "with pipeline.source auto, cifar10 and mnist"},
     ROW(PIPELINE_SHUFFLE, INT, "10000", "samples")
         .min = 0, .max = 16777216,
         .line = "samples in the shuffle buffer; 0: file order",
-        .explanation = "Each sample is drawn at random from this many that wait in host memory. The order depends "
-            "on train.seed and the epoch only."},
+        .explanation =
+            "Each sample is drawn at random from this many that wait in host memory. The order depends on "
+            "train.seed and the epoch only."},
     ROW(PIPELINE_PREFETCH, INT, "2", "batches")
         .min = 0, .max = 64,
         .line = "batches made ready ahead of the step; 0: made when asked for",
-        .explanation = "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits "
-            "in host memory, not on the device."},
+        .explanation =
+            "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits in "
+            "host memory, not on the device."},
     ROW(TRAIN_STEPS, INT, "0", "steps")
         .min = 0, .max = 1e12, .hot = true,
         .line = "training steps to do; 0: until stopped, or one epoch without a workbench",
-        .explanation = "Counts updates from the beginning of the training, so a resumed run stops at the same "
-            "step. With 0 the workbench trains until it is stopped, and `headroom run` trains one epoch."},
+        .explanation =
+            "Counts updates from the beginning of the training, so a resumed run stops at the same step. "
+            "With 0 the workbench trains until it is stopped, and `headroom run` trains one epoch."},
     ROW(TRAIN_SEED, INT, "1", "")
         .min = 0, .max = EXACT_INT_MAX,
         .line = "seed of initial weights, order of samples and generated images",
-        .explanation = "The same seed, knobs and number of threads give the same weights bit for bit."},
+        .explanation =
+            "The same seed, knobs and number of threads give the same weights bit for bit."},
     ROW(TRAIN_SAVE, TEXT, "", "")
         .hot = true,
         .line = "file to save weights, optimizer state and position to",
-        .explanation = "A safetensors file, written whole or not at all, at the end, when interrupted, and every "
+        .explanation =
+            "A safetensors file, written whole or not at all, at the end, when interrupted, and every "
             "train.save_every steps. \"\" saves nothing. Relative paths count from the current folder."},
     ROW(TRAIN_SAVE_EVERY, INT, "0", "steps")
         .min = 0, .max = 1e12, .hot = true,
         .line = "steps between two saves; 0: only at the end and when interrupted",
-        .explanation = "A failed step goes back to the last save, so this is also the most that can be lost.",
+        .explanation =
+            "A failed step goes back to the last save, so this is also the most that can be lost.",
         .applies = "with train.save"},
     ROW(TRAIN_RESUME, TEXT, "", "")
         .line = "saved file to go on from",
-        .explanation = "Weights, optimizer state, step, random counters and the place in the data are restored: "
-            "the run goes on as if it had never stopped. \"\" begins anew."},
+        .explanation =
+            "Weights, optimizer state, step, random counters and the place in the data are restored: the "
+            "run goes on as if it had never stopped. \"\" begins anew."},
 };
 // clang-format on
 
@@ -190,8 +218,8 @@ static const char *key_with_leaf(const char *leaf)
     return NULL;
 }
 
-// The key that was meant: one that is near as a whole, one whose last word was typed ("growth"), or one whose last
-// word is near.
+// The key that was meant: one that is near as a whole, one whose last word was typed ("growth"), or one whose
+// last word is near.
 static const char *suggest(const char *key)
 {
     const char *keys[HR_KNOB_COUNT], *leaves[HR_KNOB_COUNT];

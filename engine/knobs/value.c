@@ -24,7 +24,7 @@ static bool is_number(const hr_knob_row *row)
     return row->type == HR_KNOB_INT || row->type == HR_KNOB_REAL || row->type == HR_KNOB_BYTES;
 }
 
-// ---- ranges and choices in words ------------------------------------------------------------------------------
+// ---- ranges and choices in words --------------------------------------------------------------------------
 
 enum { RANGE_TEXT_MAX = 160 };
 
@@ -101,7 +101,7 @@ static hr_status refuse(const hr_knob_row *row, const char *typed, hr_err *err)
     return status;
 }
 
-// ---- reading --------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------------
 
 static bool is_one_line(const char *typed)
 {
@@ -208,7 +208,7 @@ hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err)
     return hr_knobs_set(knobs, row->id, equals + 1, err);
 }
 
-// ---- asking ---------------------------------------------------------------------------------------------------
+// ---- asking -----------------------------------------------------------------------------------------------
 
 // The fewest digits that read back as the same number.
 static void write_real(double value, char out[HR_KNOB_TEXT_MAX])

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From libyaml's events to a tree with marks. The text is checked first (UTF-8, control characters), so that
-// libyaml sees nothing it would misplace; then events are taken one by one under our limits. A syntax error ends
-// the file; what is merely not allowed (anchors, tags, a key that stands twice) is reported and reading goes on.
+// From libyaml's events to a tree with marks, taken one by one under our limits. A syntax error ends the file;
+// what is merely not allowed (anchors, tags, a key that stands twice) is reported and reading goes on.
 #include "knobs/yaml.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -13,113 +11,7 @@
 #include "base/text.h"
 #include "knobs/yaml_file.h"
 
-// ---- the text -------------------------------------------------------------------------------------------------
-
-static bool is_allowed(uint32_t code)
-{
-    bool line = code == '\t' || code == '\n' || code == '\r' || code == 0x85;
-    return line || (code >= 0x20 && code < 0x7F) || (code >= 0xA0 && code != 0xFFFE && code != 0xFFFF);
-}
-
-// Reports the first byte that is no UTF-8 or no text, with its true line and column.
-static bool check_text(yaml_file *file)
-{
-    uint32_t line = 1, column = 1;
-    for (size_t at = 0; at < file->bytes;) {
-        uint32_t code = 0;
-        size_t length = yaml_utf8(file->data + at, file->bytes - at, &code);
-        if (length == 0) {
-            yaml_problem(file, line, column, "byte 0x%02X at offset %zu is not UTF-8: save the file as UTF-8",
-                         (unsigned)(unsigned char)file->data[at], at);
-            return false;
-        }
-        if (!is_allowed(code)) {
-            yaml_problem(file, line, column, "control character U+%04X at offset %zu is not allowed",
-                         (unsigned)code, at);
-            return false;
-        }
-        size_t line_break = yaml_line_break(file->data + at, file->bytes - at);
-        line += line_break > 0;
-        column = line_break > 0 ? 1 : column + 1;
-        at += line_break > 0 ? line_break : length;
-    }
-    return true;
-}
-
-// ---- syntax errors in words -----------------------------------------------------------------------------------
-
-// libyaml's words, and ours. `at_context` points to where the unfinished thing began.
-static const struct {
-    const char *problem;
-    const char *context; // NULL: any
-    bool at_context;
-    const char *sentence;
-} syntax_rows[] = {
-    {"mapping values are not allowed in this context", NULL, false,
-     "no 'key: value' can stand here: check the indentation of this line and of the one above"},
-    {"did not find expected key", NULL, false,
-     "this line does not line up with the keys above it: check its indentation"},
-    {"did not find expected '-' indicator", NULL, false,
-     "this line does not line up with the '-' above it: check its indentation"},
-    {"block sequence entries are not allowed in this context", NULL, false,
-     "no '- item' can stand here: begin it on a line of its own"},
-    {"could not find expected ':'", NULL, true, "this key has no ':' behind it"},
-    {"found unexpected end of stream", "while scanning a quoted scalar", true, "this quote is never closed"},
-    {"found unexpected document indicator", "while scanning a quoted scalar", true,
-     "this quote is never closed"},
-    {"did not find expected ',' or ']'", NULL, true,
-     "this '[' is not closed: needed ',' or ']' behind each item"},
-    {"did not find expected ',' or '}'", NULL, true,
-     "this '{' is not closed: needed ',' or '}' behind each value"},
-    {"did not find expected <document start>", NULL, false,
-     "nothing can follow the end of the first mapping: check the indentation"},
-    {"found character that cannot start any token", NULL, false,
-     "no value can start with this character: quote the text"},
-};
-
-// Column (1-based) of a tab within the indentation of a line; 0 when there is none.
-static uint32_t tab_in_indentation(const yaml_file *file, size_t line)
-{
-    const char *at = file->data, *end = file->data + file->bytes;
-    for (size_t now = 0; now < line && at < end;) {
-        size_t length = yaml_line_break(at, (size_t)(end - at));
-        now += length > 0;
-        at += length > 0 ? length : 1;
-    }
-    const char *start = at;
-    while (at < end && *at == ' ') {
-        at++;
-    }
-    return at < end && *at == '\t' ? (uint32_t)(at - start) + 1 : 0;
-}
-
-static void report_syntax(yaml_file *file, const yaml_parser_t *parser)
-{
-    yaml_mark_t mark = parser->problem_mark;
-    const char *sentence = NULL;
-    uint32_t tab = tab_in_indentation(file, mark.line);
-    if (tab > 0) {
-        yaml_problem(file, (uint32_t)mark.line + 1, tab, "a tab cannot indent: use spaces");
-        return;
-    }
-    for (size_t i = 0; i < sizeof syntax_rows / sizeof *syntax_rows; i++) {
-        bool here = parser->problem != NULL && strcmp(parser->problem, syntax_rows[i].problem) == 0;
-        const char *context = syntax_rows[i].context;
-        if (here && (context == NULL || (parser->context != NULL && strcmp(parser->context, context) == 0))) {
-            sentence = syntax_rows[i].sentence;
-            mark = syntax_rows[i].at_context && parser->context != NULL ? parser->context_mark : mark;
-            break;
-        }
-    }
-    yaml_problem(file, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1, "%s%s%s",
-                 sentence != NULL          ? sentence
-                 : parser->problem == NULL ? "cannot be read"
-                                           : parser->problem,
-                 sentence == NULL && parser->context != NULL ? " " : "",
-                 sentence == NULL && parser->context != NULL ? parser->context : "");
-}
-
-// ---- the tree -------------------------------------------------------------------------------------------------
+// ---- the tree ---------------------------------------------------------------------------------------------
 
 typedef struct level {
     yaml_node *node, *last; // the open collection and its last child
@@ -360,7 +252,7 @@ static hr_status read_events(yaml_file *file, yaml_parser_t *parser, hr_err *err
             if (parser->error == YAML_MEMORY_ERROR) {
                 return HR_FAIL(err, NOMEM, "%s: no memory to read its %zu bytes", file->name, file->bytes);
             }
-            report_syntax(file, parser);
+            yaml_report_syntax(file, parser);
             file->broken = true;
             return HR_OK;
         }
@@ -371,7 +263,7 @@ static hr_status read_events(yaml_file *file, yaml_parser_t *parser, hr_err *err
     return HR_OK;
 }
 
-// ---- the file -------------------------------------------------------------------------------------------------
+// ---- the file ---------------------------------------------------------------------------------------------
 
 static hr_status parse(yaml_file *file, hr_err *err)
 {
@@ -379,7 +271,7 @@ static hr_status parse(yaml_file *file, hr_err *err)
     size_t skip = file->bytes >= 3 && memcmp(file->data, byte_order_mark, 3) == 0 ? 3 : 0;
     memmove(file->data, file->data + skip, file->bytes - skip + 1);
     file->bytes -= skip;
-    if (!check_text(file)) {
+    if (!yaml_check_text(file)) {
         return HR_OK;
     }
     yaml_parser_t parser;

@@ -32,4 +32,13 @@ size_t yaml_utf8(const char *from, size_t bytes, uint32_t *code);
 // Length of the line break at from[0..bytes) as libyaml counts them (CR LF, CR, LF, NEL, LS, PS); 0: none.
 size_t yaml_line_break(const char *from, size_t bytes);
 
+// The line `line` (1-based) without its end; empty beyond the last.
+const char *yaml_line(const yaml_file *file, uint32_t line, size_t *bytes);
+
+// Reports the first byte that is no UTF-8 or no text, with its true line and column; false when there is one.
+bool yaml_check_text(yaml_file *file);
+// Reports the parser's error in words that help.
+struct yaml_parser_s;
+void yaml_report_syntax(yaml_file *file, const struct yaml_parser_s *parser);
+
 #endif

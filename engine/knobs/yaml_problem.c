@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems of a YAML file: kept in the order of their place, printed with the source line and a caret. What comes
-// out may go to a terminal, so no control character of the file or of a scalar gets through.
+// Problems of a YAML file: kept in the order of their place, printed with the source line and a caret. What
+// comes out may go to a terminal, so no control character of the file or of a scalar gets through.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ size_t yaml_line_break(const char *from, size_t bytes)
     return 0;
 }
 
-// ---- keeping --------------------------------------------------------------------------------------------------
+// ---- keeping ----------------------------------------------------------------------------------------------
 
 // Characters [skip, skip + count) of a line, with '?' for what a terminal must not see.
 static void append_printable(text *out, const char *from, size_t bytes, size_t skip, size_t count)
@@ -122,9 +122,9 @@ size_t yaml_problem_count(const yaml_file *file)
     return file->trouble_count;
 }
 
-// ---- showing --------------------------------------------------------------------------------------------------
+// ---- showing ----------------------------------------------------------------------------------------------
 
-static const char *find_line(const yaml_file *file, uint32_t line, size_t *bytes)
+const char *yaml_line(const yaml_file *file, uint32_t line, size_t *bytes)
 {
     const char *at = file->data, *end = file->data + file->bytes;
     for (uint32_t now = 1; now < line && at < end;) {
@@ -144,7 +144,7 @@ static const char *find_line(const yaml_file *file, uint32_t line, size_t *bytes
 static void append_source(const yaml_file *file, const yaml_trouble *trouble, text *out)
 {
     size_t bytes;
-    const char *line = find_line(file, trouble->line, &bytes);
+    const char *line = yaml_line(file, trouble->line, &bytes);
     size_t caret = trouble->column - 1;
     size_t skip = caret < WINDOW_CHARACTERS ? 0 : caret - WINDOW_BEFORE_CARET;
     if (bytes == 0) {
