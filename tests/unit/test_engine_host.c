@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine on its own thread: commands go in, events come out in order, errors and reports are copies, stopping
+// always ends. Run under the thread sanitizer too.
+#include <check.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/engine.h"
+
+static const char preset_text[] = "device: {kind: reference, vram: 4MiB}\n"
+                                  "batch: {size: 4}\n"
+                                  "pipeline: {shuffle: 16}\n"
+                                  "model:\n"
+                                  "  name: tiny\n"
+                                  "  input: {shape: [32, 32, 3]}\n"
+                                  "  classes: 10\n"
+                                  "  loss: softmax_cross_entropy\n"
+                                  "  layers:\n"
+                                  "    - {kind: max_pool, size: 8}\n"
+                                  "    - {kind: flatten}\n"
+                                  "    - {kind: dense, units: 10}\n";
+
+static hr_preset *preset;
+
+static void open_preset(void)
+{
+    char path[] = "/tmp/headroom-host-XXXXXX.yaml";
+    hr_err err = {0};
+    int fd = mkstemps(path, 5);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, preset_text, strlen(preset_text)), (ssize_t)strlen(preset_text));
+    close(fd);
+    ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    unlink(path);
+}
+
+static void close_preset(void)
+{
+    hr_preset_close(preset);
+}
+
+static hr_engine_host *start(void)
+{
+    hr_err err = {0};
+    hr_engine_host *h = NULL;
+    ck_assert_msg(hr_engine_host_start(preset, hr_preset_knobs(preset), &h, &err) == HR_OK, "%s",
+                  err.sentence);
+    return h;
+}
+
+static void send_command(hr_engine_host *h, hr_command_kind kind, uint64_t count, hr_knob_id knob,
+                         const char *text)
+{
+    hr_command c = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count, .knob = knob};
+    (void)snprintf(c.text, sizeof c.text, "%s", text);
+    ck_assert(hr_engine_host_send(h, &c));
+}
+
+typedef struct seen {
+    uint64_t steps, next_seq, lost;
+    hr_engine_state state;
+} seen;
+
+// Reads events until `stop` says so, with a generous limit so that a lost wake-up fails instead of hanging.
+static void read_until(hr_engine_host *h, seen *s, bool (*stop)(const seen *s))
+{
+    hr_event events[256];
+    for (int turns = 0; turns < 20000 && !stop(s); turns++) {
+        struct pollfd fd = {.fd = hr_engine_host_event_fd(h), .events = POLLIN};
+        uint64_t lost = 0;
+        uint64_t count = 0;
+        if (poll(&fd, 1, 1000) == 1) {
+            (void)!read(fd.fd, &count, sizeof count);
+        }
+        size_t n = hr_engine_host_events(h, events, 256, &lost);
+        s->lost += lost;
+        for (size_t k = 0; k < n; k++) {
+            ck_assert_uint_ge(events[k].seq, s->next_seq);
+            ck_assert(lost > 0 || k > 0 || events[k].seq == s->next_seq);
+            s->next_seq = events[k].seq + 1;
+            s->steps += events[k].kind == HR_EVENT_STEP;
+            if (events[k].kind == HR_EVENT_STATE) {
+                s->state = (hr_engine_state)events[k].u.note.count;
+            }
+        }
+    }
+    ck_assert(stop(s));
+}
+
+static bool is_idle_after_five(const seen *s)
+{
+    return s->state == HR_ENGINE_IDLE && (s->steps >= 5 || s->lost > 0);
+}
+
+static bool is_oom(const seen *s)
+{
+    return s->state == HR_ENGINE_OOM;
+}
+
+static bool is_running(const seen *s)
+{
+    return s->state == HR_ENGINE_RUNNING && s->steps > 0;
+}
+
+START_TEST(commands_run_and_events_arrive_in_order)
+{
+    seen s = {.state = HR_ENGINE_PAUSED};
+    hr_report report;
+    uint64_t version = 0;
+    hr_engine_host *h = start();
+    send_command(h, HR_COMMAND_RUN, 5, 0, "");
+    read_until(h, &s, is_idle_after_five);
+    for (int k = 0; k < 1000 && !hr_engine_host_report(h, &version, &report); k++) {
+        usleep(1000);
+    }
+    ck_assert_uint_gt(version, 0);
+    ck_assert_uint_gt(report.memory.limit_bytes, 0);
+    hr_report_deinit(&report);
+    hr_engine_host_stop(h);
+}
+END_TEST
+
+START_TEST(out_of_memory_is_a_state_that_a_knob_leaves)
+{
+    seen s = {.state = HR_ENGINE_IDLE};
+    hr_err err = {0};
+    uint64_t version = 0;
+    hr_engine_host *h = start();
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "100000");
+    send_command(h, HR_COMMAND_RUN, 0, 0, "");
+    read_until(h, &s, is_oom);
+    for (int k = 0; k < 1000 && !hr_engine_host_error(h, &version, &err); k++) {
+        usleep(1000);
+    }
+    ck_assert_int_eq(err.status, HR_OOM);
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "4");
+    read_until(h, &s, is_running);
+    hr_engine_host_stop(h);
+}
+END_TEST
+
+START_TEST(a_refused_command_is_reported)
+{
+    hr_err err = {0};
+    uint64_t version = 0;
+    hr_engine_host *h = start();
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "many");
+    for (int k = 0; k < 1000 && !hr_engine_host_error(h, &version, &err); k++) {
+        usleep(1000);
+    }
+    ck_assert_int_eq(err.status, HR_KNOB);
+    hr_engine_host_stop(h);
+}
+END_TEST
+
+START_TEST(stopping_ends_a_running_engine_at_once)
+{
+    for (int k = 0; k < 20; k++) {
+        hr_engine_host *h = start();
+        send_command(h, HR_COMMAND_RUN, 0, 0, "");
+        usleep((useconds_t)(k * 500));
+        hr_engine_host_stop(h);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine_host");
+    TCase *cases = tcase_create("engine_host");
+    tcase_add_checked_fixture(cases, open_preset, close_preset);
+    tcase_add_test(cases, commands_run_and_events_arrive_in_order);
+    tcase_add_test(cases, out_of_memory_is_a_state_that_a_knob_leaves);
+    tcase_add_test(cases, a_refused_command_is_reported);
+    tcase_add_test(cases, stopping_ends_a_running_engine_at_once);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
