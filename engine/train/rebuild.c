@@ -21,17 +21,19 @@ static hr_status open_pipeline(hr_engine *e, hr_err *err)
     return pipeline_seek(e->data, e->position, err);
 }
 
-static build_request request_of(const hr_engine *e)
+// The request without partial batches, whose sizes are known once the pipeline is open.
+static build_request full_batches(const hr_engine *e)
 {
-    build_request r = {.model = e->model, .knobs = &e->knobs, .plan_only = e->plan_only};
+    return (build_request){.model = e->model, .knobs = &e->knobs, .plan_only = e->plan_only};
+}
+
+static void add_partial_batches(const hr_engine *e, build_request *r)
+{
     uint64_t batch = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
-    if (e->data != NULL) {
-        const pipeline_info *info = pipeline_get_info(e->data);
-        bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep");
-        r.partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
-        r.eval_partial_samples = (uint32_t)(info->eval_samples % batch);
-    }
-    return r;
+    const pipeline_info *info = pipeline_get_info(e->data);
+    bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep");
+    r->partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
+    r->eval_partial_samples = (uint32_t)(info->eval_samples % batch);
 }
 
 static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
@@ -145,23 +147,44 @@ static hr_status replace_build(hr_engine *e, build *fresh, hr_err *err)
     return status;
 }
 
+// A build that would fit; it has no memory yet.
+static hr_status prepare_fitting(hr_engine *e, const build_request *request, build **out, hr_err *err)
+{
+    HR_TRY(build_prepare(request, out, err));
+    hr_status status = dry_run(e, *out, err);
+    if (status != HR_OK) {
+        build_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+// What cannot fit is refused before the pipeline takes host memory for batches of that size.
+static hr_status prepare_with_data(hr_engine *e, build **fresh, hr_err *err)
+{
+    build_request request = full_batches(e);
+    HR_TRY(prepare_fitting(e, &request, fresh, err));
+    if (!(*fresh)->arithmetic) {
+        return HR_OK;
+    }
+    hr_status status = e->needs_pipeline ? open_pipeline(e, err) : HR_OK;
+    if (status == HR_OK) {
+        e->needs_pipeline = false;
+        add_partial_batches(e, &request);
+    }
+    if (status == HR_OK && request.partial_samples == 0 && request.eval_partial_samples == 0) {
+        return HR_OK;
+    }
+    build_destroy(*fresh);
+    *fresh = NULL;
+    return status == HR_OK ? prepare_fitting(e, &request, fresh, err) : status;
+}
+
 hr_status engine_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
-    const device_ops *device = NULL;
     HR_TRY(resume_if_asked(e, err));
-    HR_TRY(device_find(hr_knob_text(&e->knobs, HR_KNOB_DEVICE_KIND), &device, err));
-    if (e->needs_pipeline && !e->plan_only && !device->simulated) {
-        HR_TRY(open_pipeline(e, err));
-        e->needs_pipeline = false;
-    }
-    build_request request = request_of(e);
-    HR_TRY(build_prepare(&request, &fresh, err));
-    hr_status status = dry_run(e, fresh, err);
-    if (status != HR_OK) {
-        build_destroy(fresh);
-        return status;
-    }
+    HR_TRY(prepare_with_data(e, &fresh, err));
     HR_TRY(replace_build(e, fresh, err));
     begin_counter_epoch(e);
     e->needs_build = false;
