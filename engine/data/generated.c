@@ -2,6 +2,7 @@
 // The generated image set: one of ten figures at a random place, size and colour on a random ground, under
 // noise. Record i is drawn when it is asked for, in CIFAR-10's binary form, from Philox(i) and with integers
 // only: the same bytes on every machine, in any order, on any thread, and nothing is held.
+#include <endian.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,12 @@ enum {
     GENERATED_SEED = 10,       // of the data set itself; train.seed only orders it
     SUBPIXELS = 8,             // coordinates are in eighths of a pixel
     WORDS_PER_DRAW = 4,        // of one Philox call
+    NOISE_PER_DRAW = 16,       // a byte each
     GENERATED_MAX_SIDE = 4096, // keeps the square of a coordinate within an int
     GENERATED_MAX_VALUES = 1 << 28,
 };
 
-// Whether the figure of radius r around the origin covers the point (x, y).
+// Whether the figure of radius r around the origin covers the point (x, y); |x| and |y| are at most about r.
 typedef bool figure(int x, int y, int r);
 
 static int larger(int a, int b)
@@ -121,34 +123,44 @@ static void draw_mask(draws *d, figure *covers, uint32_t height, uint32_t width,
     int r = larger(draw_between(d, side * 2 / 7, side * 3 / 7), 1);
     int centre_x = draw_between(d, smaller(r, w / 2), larger(w - r, w / 2));
     int centre_y = draw_between(d, smaller(r, h / 2), larger(h - r, h / 2));
-    for (int y = 0; y < (int)height; y++) {
-        for (int x = 0; x < (int)width; x++) {
-            *mask++ = covers(x * SUBPIXELS - centre_x, y * SUBPIXELS - centre_y, r);
+    int left = larger(centre_x - r, 0) / SUBPIXELS,
+        right = smaller((centre_x + r) / SUBPIXELS + 1, (int)width);
+    int top = larger(centre_y - r, 0) / SUBPIXELS,
+        bottom = smaller((centre_y + r) / SUBPIXELS + 1, (int)height);
+    memset(mask, 0, (size_t)height * width);
+    for (int y = top; y < bottom; y++) {
+        for (int x = left; x < right; x++) {
+            mask[(size_t)y * width + (size_t)x] =
+                covers(x * SUBPIXELS - centre_x, y * SUBPIXELS - centre_y, r);
         }
     }
 }
 
-// Colours one plane: the ground, the figure 32 to 144 levels from it, and 32 levels of noise either way.
-static void draw_plane(draws *d, const uint8_t *mask, size_t pixels, bool dark_ground, uint8_t *plane)
+// Colours one plane: the ground, the figure 32 to 144 levels from it, and 32 levels of noise either way. `noise` has
+// room for the pixels in whole draws.
+static void draw_plane(draws *d, const uint8_t *mask, size_t pixels, bool dark_ground, uint8_t *noise,
+                       uint8_t *plane)
 {
     int ground = dark_ground ? draw_between(d, 16, 96) : draw_between(d, 160, 240);
     int contrast = draw_between(d, 32, 144) * (dark_ground ? 1 : -1);
-    for (size_t p = 0; p < pixels; p += WORDS_PER_DRAW * sizeof(uint32_t)) {
+    for (size_t p = 0; p < pixels; p += NOISE_PER_DRAW) {
         uint32_t words[WORDS_PER_DRAW];
-        uint8_t noise[sizeof words];
         philox(d->key, d->block++, d->record, words);
-        memcpy(noise, words, sizeof words);
-        size_t count = pixels - p < sizeof noise ? pixels - p : sizeof noise;
-        for (size_t i = 0; i < count; i++) {
-            int level = ground + contrast * mask[p + i] + noise[i] / 4 - 32;
-            plane[p + i] = (uint8_t)smaller(larger(level, 0), 255);
+        for (size_t i = 0; i < WORDS_PER_DRAW; i++) {
+            words[i] = htole32(words[i]);
         }
+        memcpy(noise + p, words, sizeof words);
+    }
+    for (size_t p = 0; p < pixels; p++) {
+        int16_t level = (int16_t)(ground + contrast * mask[p] + noise[p] / 4 - 32);
+        level = level < 0 ? 0 : level;
+        plane[p] = (uint8_t)(level > 255 ? 255 : level);
     }
 }
 
-// Writes record `index` of `set` to bytes[0..1 + values), using mask[0..height × width).
+// Writes record `index` of `set` to bytes[0..1 + values); mask and noise are as draw_plane wants them.
 static void draw_record(const pipeline_info *info, data_set set, uint32_t index, uint8_t *bytes,
-                        uint8_t *mask)
+                        uint8_t *mask, uint8_t *noise)
 {
     draws d = {
         .key = philox_key_of(GENERATED_SEED, "generated"),
@@ -160,7 +172,7 @@ static void draw_record(const pipeline_info *info, data_set set, uint32_t index,
     draw_mask(&d, figures[bytes[0]], info->height, info->width, mask);
     bool dark_ground = draw(&d) % 2 == 0;
     for (uint32_t c = 0; c < info->channels; c++) {
-        draw_plane(&d, mask, pixels, dark_ground, bytes + 1 + c * pixels);
+        draw_plane(&d, mask, pixels, dark_ground, noise, bytes + 1 + c * pixels);
     }
 }
 
@@ -168,7 +180,9 @@ static hr_status generated_read(const data_source *s, data_set set, uint32_t ind
                                 data_record *out, hr_err *err)
 {
     uint32_t record_bytes = 1 + data_source_values(s);
-    draw_record(&s->info, set, index, scratch, scratch + record_bytes);
+    uint8_t *mask = scratch + record_bytes;
+    uint8_t *noise = mask + (size_t)s->info.height * s->info.width;
+    draw_record(&s->info, set, index, scratch, mask, noise);
     return record_read(scratch, s->info.classes, s->info.label, (uint64_t)index * record_bytes, out, err);
 }
 
@@ -229,7 +243,7 @@ hr_status source_generated_open(const data_shape *model, data_source **out, hr_e
                  .classes = shape.classes < FIGURE_COUNT ? shape.classes : FIGURE_COUNT,
                  .train_samples = GENERATED_TRAIN_SAMPLES,
                  .eval_samples = GENERATED_EVAL_SAMPLES},
-        .scratch_bytes = (uint32_t)(1 + pixels * shape.channels + pixels),
+        .scratch_bytes = (uint32_t)(1 + pixels * shape.channels + 2 * pixels + NOISE_PER_DRAW),
     };
     *out = s;
     return HR_OK;

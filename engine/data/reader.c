@@ -31,8 +31,8 @@ struct reader {
     uint64_t most_bytes, passed_bytes; // passed: the members so far, by what they say
     uint64_t offset;                   // within the member
     char path[READER_NAME_MAX];
-    char leaf[LEAF_MAX];                   // of the member; longer names are nobody's we look for
-    char name[READER_NAME_MAX + LEAF_MAX]; // "path: leaf", for sentences
+    char leaf[LEAF_MAX];                       // of the member; longer names are nobody's we look for
+    char name[READER_NAME_MAX + LEAF_MAX + 2]; // "path: leaf", for sentences
 };
 
 static hr_status reader_complain(const reader *r, hr_err *err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the pictures of a batch and writes them as the model wants them: channel planes of bytes become
 // interleaved floats in [0, 1], in one pass.
-#include "headroom/units.h"
+#include <inttypes.h>
 
 #include "base/host_mem.h"
 #include "data/stages.h"
@@ -76,8 +76,8 @@ static hr_status batch_take_room(batch_stage *s, hr_err *err)
         hr_free(s->own_labels);
         s->own_images = NULL;
         s->own_labels = NULL;
-        return HR_FAIL(err, NOMEM, "a batch of %u samples: needed %llu bytes, had less", s->batch,
-                       (unsigned long long)bytes);
+        return HR_FAIL(err, NOMEM, "a batch of %u samples: needed %" PRIu64 " bytes, had less", s->batch,
+                       bytes);
     }
     s->images = s->own_images;
     s->labels = s->own_labels;

@@ -6,11 +6,10 @@
 //
 // The thread lives between start and stop; seek and close stop it, so that what is before this stage is only ever
 // touched by one thread.
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-
-#include "headroom/units.h"
 
 #include "base/host_mem.h"
 #include "data/stages.h"
@@ -191,8 +190,8 @@ static hr_status prefetch_take_buffers(prefetch_stage *s, uint32_t batch, uint64
         b->labels = hr_calloc(batch, sizeof *b->labels);
         if (b->images == NULL || b->labels == NULL) {
             hr_status status =
-                HR_FAIL(err, NOMEM, "prefetch of %u batches: needed %u buffers of %llu bytes, had %u",
-                        s->batches, s->batches + 1, (unsigned long long)image_bytes, i);
+                HR_FAIL(err, NOMEM, "prefetch of %u batches: needed %u buffers of %" PRIu64 " bytes, had %u",
+                        s->batches, s->batches + 1, image_bytes, i);
             hr_err_try(err, "-s pipeline.prefetch=1, or a smaller batch.size");
             return status;
         }

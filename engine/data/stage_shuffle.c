@@ -2,6 +2,8 @@
 // A bounded shuffle with tf.data's semantics (tensorflow/core/kernels/data/shuffle_dataset_op.cc): the buffer is
 // filled before the first output, each output is drawn from all that is in it, and its place is filled with the
 // next input while there is one. An input can come at most `samples` places early and any number late.
+#include <inttypes.h>
+
 #include "base/host_mem.h"
 #include "base/philox.h"
 #include "data/stages.h"
@@ -95,8 +97,8 @@ hr_status stage_shuffle_open(data_stage *before, uint32_t samples, uint64_t seed
     s->waiting = hr_calloc(samples, sizeof *s->waiting);
     if (s->waiting == NULL) {
         hr_free(s);
-        hr_status status = HR_FAIL(err, NOMEM, "shuffle buffer of %u samples: needed %llu bytes, had less",
-                                   samples, (unsigned long long)bytes);
+        hr_status status = HR_FAIL(
+            err, NOMEM, "shuffle buffer of %u samples: needed %" PRIu64 " bytes, had less", samples, bytes);
         hr_err_try(err, "-s pipeline.shuffle=1000");
         return status;
     }
