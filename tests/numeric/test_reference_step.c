@@ -46,6 +46,7 @@ int main(void)
 {
     Suite *suite = suite_create("reference_step");
     TCase *all = tcase_create("PyTorch in float64");
+    tcase_set_timeout(all, 120); // seconds; a ResNet-18 step takes ten without optimisation
     tcase_add_loop_test(all, a_step_is_pytorchs, 0, (int)(sizeof steps / sizeof steps[0]));
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan device: estimated workspaces, simulated time, numbers for memory, and no arithmetic.
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#include "headroom/event.h"
+#include "headroom/units.h"
+
+#include "device/device.h"
+
+static const hr_card card = {.name = "test-card",
+                             .memory_bytes_per_second = 1e9,
+                             .float32_flops = 1e12,
+                             .float64_flops = 1e11,
+                             .link_bytes_per_second = 1e8,
+                             .launch_seconds = 1e-6,
+                             .granularity_bytes = 64 * 1024};
+
+static void *open_plan(const hr_card *dress)
+{
+    void *context = NULL;
+    const device_options options = {.card = dress};
+    ck_assert_int_eq(device_plan.open(&options, &context, NULL), HR_OK);
+    return context;
+}
+
+static uint64_t workspace(hr_op op, int64_t kernel, int64_t depth, int64_t channels, uint64_t limit_bytes)
+{
+    void *context = open_plan(&card);
+    const op_operand image = {.shape = shape_of(4, (const int64_t[]){2, 8, 8, channels})};
+    const op_operand weights = {.shape = shape_of(4, (const int64_t[]){kernel, kernel, depth, channels})};
+    op_query q = {.op = (uint32_t)op, .in_count = 2, .out_count = 1};
+    q.attr.groups = (int32_t)(channels / depth);
+    q.in[0] = q.in[1] = q.out[0] = image;
+    *(op == HR_OP_CONV2D_BWD_WEIGHTS ? &q.out[0] : &q.in[1]) = weights;
+    hr_target target;
+    target_answer answer;
+    device_plan.target(context, &target);
+    ck_assert_int_eq(target.ask(target.context, &q, limit_bytes, &answer, NULL), HR_OK);
+    ck_assert_uint_eq(answer.reorder_count, 0);
+    device_plan.close(context);
+    return answer.workspace_bytes;
+}
+
+START_TEST(convolution_workspaces_are_those_measured_on_a_card)
+{
+    ck_assert_uint_eq(workspace(HR_OP_CONV2D, 3, 64, 64, UINT64_MAX), 131);
+    ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_DATA, 3, 64, 64, UINT64_MAX), 131);
+    ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_WEIGHTS, 3, 64, 64, UINT64_MAX), 295107);
+}
+END_TEST
+
+START_TEST(pointwise_and_depthwise_kernels_need_none)
+{
+    ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_WEIGHTS, 1, 64, 64, UINT64_MAX), 0);
+    ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_WEIGHTS, 3, 1, 64, UINT64_MAX), 0);
+    ck_assert_uint_eq(workspace(HR_OP_DENSE, 3, 64, 64, UINT64_MAX), 0);
+}
+END_TEST
+
+START_TEST(a_limit_turns_the_split_product_off)
+{
+    ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_WEIGHTS, 3, 64, 64, 295106), 0);
+    ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_WEIGHTS, 3, 64, 64, 295107), 295107);
+}
+END_TEST
+
+// Nanoseconds of one instruction over a tensor of `dtype` on the given card.
+static uint64_t duration(const hr_card *dress, hr_dtype dtype, hr_lane lane, uint64_t flops,
+                         uint64_t bytes_moved)
+{
+    void *context = open_plan(dress), *kernels = NULL;
+    const tensor t = {.name = "t", .shape = shape_of(1, (const int64_t[]){1}), .dtype = dtype};
+    const instr i = {.op = HR_OP_RELU,
+                     .in_count = 1,
+                     .out_count = 1,
+                     .lane = (uint8_t)lane,
+                     .flops = flops,
+                     .bytes_moved = bytes_moved};
+    const program p = {.tensors = &t, .instrs = &i, .tensor_count = 1, .instr_count = 1, .batch = 1};
+    ck_assert_int_eq(device_plan.load(context, &p, &kernels, NULL), HR_OK);
+    const uint64_t ns = device_plan.duration_ns(context, kernels, 0);
+    device_plan.unload(context, kernels);
+    device_plan.close(context);
+    return ns;
+}
+
+START_TEST(time_is_the_higher_roof_and_a_launch)
+{
+    ck_assert_uint_eq(duration(&card, HR_F32, HR_LANE_COMPUTE, 5000000, 1000), 1000 + 5000);
+    ck_assert_uint_eq(duration(&card, HR_F32, HR_LANE_COMPUTE, 5000000, 7000), 1000 + 7000);
+    ck_assert_uint_eq(duration(&card, HR_F64, HR_LANE_COMPUTE, 5000000, 7000), 1000 + 50000);
+    ck_assert_uint_eq(duration(&card, HR_F32, HR_LANE_H2D, 0, 100), 1000 + 1000);
+}
+END_TEST
+
+START_TEST(without_a_card_there_is_no_time)
+{
+    ck_assert_uint_eq(duration(NULL, HR_F32, HR_LANE_COMPUTE, 5000000, 7000), 0);
+}
+END_TEST
+
+START_TEST(memory_is_numbers_with_the_cards_granularity)
+{
+    const hr_card *dresses[] = {&card, NULL};
+    const uint64_t granularities[] = {64 * HR_KIB, 2 * HR_MIB};
+    for (int k = 0; k < 2; k++) {
+        void *context = open_plan(dresses[k]);
+        backing memory = {0};
+        ck_assert_int_eq(device_plan.memory(context, UINT64_C(1) << 45, false, &memory, NULL), HR_OK);
+        ck_assert_uint_eq(memory.granularity_bytes, granularities[k]);
+        ck_assert_uint_ge(memory.take(memory.context, 1 << 20), UINT64_C(1) << 40);
+        backing_close(&memory);
+        device_plan.close(context);
+    }
+}
+END_TEST
+
+START_TEST(nothing_is_computed)
+{
+    void *context = open_plan(&card), *kernels = NULL;
+    const tensor t = {.name = "loss", .shape = shape_of(1, (const int64_t[]){1})};
+    const instr read = {.op = HR_OP_READ, .in_count = 1};
+    const program p = {.tensors = &t, .instrs = &read, .tensor_count = 1, .instr_count = 1, .batch = 1};
+    step_io io = {.loss = 1.0, .correct = 1};
+    char weights[8] = "untouch";
+    ck_assert_int_eq(device_plan.load(context, &p, &kernels, NULL), HR_OK);
+    ck_assert_int_eq(device_plan.run(context, kernels, 0, NULL, &io, NULL), HR_OK);
+    ck_assert_double_nan(io.loss);
+    ck_assert_int_eq(io.correct, 0);
+    ck_assert_int_eq(device_plan.copy_in(context, UINT64_C(1) << 40, weights, sizeof weights, NULL), HR_OK);
+    ck_assert_int_eq(device_plan.copy_out(context, UINT64_C(1) << 40, weights, sizeof weights, NULL), HR_OK);
+    ck_assert_mem_eq(weights, "\0\0\0\0\0\0\0", sizeof weights);
+    device_plan.unload(context, kernels);
+    device_plan.close(context);
+}
+END_TEST
+
+START_TEST(it_says_which_card_answers)
+{
+    char text[16];
+    void *context = open_plan(&card);
+    device_plan.isa(context, text, sizeof text);
+    ck_assert_str_eq(text, "test-card");
+    device_plan.close(context);
+    ck_assert(device_plan.simulated);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plan_device");
+    TCase *all = tcase_create("promises");
+    tcase_add_test(all, convolution_workspaces_are_those_measured_on_a_card);
+    tcase_add_test(all, pointwise_and_depthwise_kernels_need_none);
+    tcase_add_test(all, a_limit_turns_the_split_product_off);
+    tcase_add_test(all, time_is_the_higher_roof_and_a_launch);
+    tcase_add_test(all, without_a_card_there_is_no_time);
+    tcase_add_test(all, memory_is_numbers_with_the_cards_granularity);
+    tcase_add_test(all, nothing_is_computed);
+    tcase_add_test(all, it_says_which_card_answers);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
