@@ -26,7 +26,11 @@ typedef enum hr_category {
 
 // X(NAME, "name")
 #define HR_PHASE_MAP(X)                                                                                      \
-    X(BUILD, "build") X(INPUT, "input") X(FORWARD, "forward") X(BACKWARD, "backward") X(UPDATE, "update")
+    X(BUILD, "build")                                                                                        \
+    X(INPUT, "input")                                                                                        \
+    X(FORWARD, "forward")                                                                                    \
+    X(BACKWARD, "backward")                                                                                  \
+    X(UPDATE, "update")
 
 typedef enum hr_phase {
 #define X(name, text) HR_PHASE_##name,

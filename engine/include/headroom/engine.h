@@ -26,7 +26,11 @@
 
 // X(ID, "name")
 #define HR_ENGINE_STATE_MAP(X)                                                                               \
-    X(IDLE, "idle") X(RUNNING, "running") X(PAUSED, "paused") X(OOM, "out of memory") X(FAILED, "failed")
+    X(IDLE, "idle")                                                                                          \
+    X(RUNNING, "running")                                                                                    \
+    X(PAUSED, "paused")                                                                                      \
+    X(OOM, "out of memory")                                                                                  \
+    X(FAILED, "failed")
 
 typedef enum hr_engine_state {
 #define X(id, text) HR_ENGINE_##id,
@@ -61,8 +65,8 @@ typedef struct hr_engine hr_engine;
 
 typedef struct hr_engine_options {
     bool plan_only; // no arithmetic, no data, no pages: the device's own plan (DESIGN "the plan is the run")
-    hr_event_sink sink;      // may be NULL
-    void *sink_context;      // borrowed until destroy
+    hr_event_sink sink; // may be NULL
+    void *sink_context; // borrowed until destroy
 } hr_engine_options;
 
 // Copies what it needs of the preset. Nothing is built until the first advance in RUNNING.

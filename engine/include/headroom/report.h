@@ -55,8 +55,11 @@ typedef struct hr_report_memory {
 // X(ID, "name")
 #define HR_OOM_CAUSE_MAP(X)                                                                                  \
     X(NONE, "none")                                                                                          \
-    X(CAPACITY, "capacity") X(FRAGMENTATION, "fragmentation") X(ROUNDING, "rounding") X(OUTSIDE, "outside")  \
-        X(LIMIT, "limit")
+    X(CAPACITY, "capacity")                                                                                  \
+    X(FRAGMENTATION, "fragmentation")                                                                        \
+    X(ROUNDING, "rounding")                                                                                  \
+    X(OUTSIDE, "outside")                                                                                    \
+    X(LIMIT, "limit")
 
 typedef enum hr_oom_cause {
 #define X(id, text) HR_OOM_##id,
