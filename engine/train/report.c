@@ -196,7 +196,8 @@ static void fill_train(const hr_engine *e, hr_report *r)
 {
     r->train.steps = e->steps;
     r->train.updates = e->updates;
-    r->train.examples_per_second = e->busy_ns > 0 ? (double)e->samples / ((double)e->busy_ns * 1e-9) : (double)NAN;
+    r->train.examples_per_second =
+        e->busy_ns > 0 ? (double)e->samples / ((double)e->busy_ns * 1e-9) : (double)NAN;
     r->train.loss_first = e->loss_first;
     r->train.loss_last = e->loss;
     r->train.eval_accuracy = e->eval.accuracy;
