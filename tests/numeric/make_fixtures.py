@@ -79,7 +79,20 @@ def initial(seed, name, shape, rule, fan_in, fan_out):
 
 # ---- a model file as PyTorch sees it --------------------------------------------------------------------------
 # Parameters live in headroom's layouts ([kh, kw, C/groups, F], [I, O]) as the leaves of autograd, and images are
-# NHWC: every gradient comes out in the engine's own order.
+# NHWC between layers: every gradient comes out in the engine's own order. Inside a layer PyTorch gets its default
+# contiguous NCHW, whose float32 is the nearer one (its channels-last batch norm is three times as far off).
+
+
+def nchw(x):
+    return x.permute(0, 3, 1, 2).contiguous()
+
+
+def nhwc(x):
+    return x.permute(0, 2, 3, 1)
+
+
+def oihw(w):
+    return w.permute(3, 2, 0, 1).contiguous()
 
 
 class Net:
@@ -104,8 +117,7 @@ class Net:
         return self.param(layer["name"] + "/bias", (count,), "zeros") if layer.get("bias", True) else None
 
     def conv(self, x, w, bias, stride, padding, groups):
-        y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), bias, stride, padding, 1, groups)
-        return y.permute(0, 2, 3, 1)
+        return nhwc(F.conv2d(nchw(x), oihw(w), bias, stride, padding, 1, groups))
 
     def conv2d(self, layer, x):
         groups = layer.get("groups", 1)
@@ -135,15 +147,12 @@ class Net:
         beta = self.param(name + "/beta", channels, "zeros")
         mean = self.state.setdefault(name + "/moving_mean", torch.zeros(channels, dtype=self.dtype))
         variance = self.state.setdefault(name + "/moving_variance", torch.ones(channels, dtype=self.dtype))
-        y = F.batch_norm(
-            x.permute(0, 3, 1, 2), mean, variance, gamma, beta, True, layer["momentum"], float(layer["epsilon"])
-        )
-        return y.permute(0, 2, 3, 1)
+        momentum, epsilon = layer["momentum"], float(layer["epsilon"])
+        return nhwc(F.batch_norm(nchw(x), mean, variance, gamma, beta, True, momentum, epsilon))
 
     def max_pool(self, layer, x):
         size = layer["size"]
-        y = F.max_pool2d(x.permute(0, 3, 1, 2), size, layer.get("stride", size), layer.get("padding", 0))
-        return y.permute(0, 2, 3, 1)
+        return nhwc(F.max_pool2d(nchw(x), size, layer.get("stride", size), layer.get("padding", 0)))
 
     def forward(self, images):
         values, last = {}, images
@@ -273,10 +282,9 @@ def window(kernel, stride, top, left, bottom, right, groups=1):
 def conv_case(name, x, filters, bias, attr):
     def forward(image, w, *b):
         padding = (attr["pad_left"], attr["pad_right"], attr["pad_top"], attr["pad_bottom"])
-        padded = F.pad(image.permute(0, 3, 1, 2), padding)
+        padded = F.pad(nchw(image), padding)
         stride = (attr["stride_h"], attr["stride_w"])
-        y = F.conv2d(padded, w.permute(3, 2, 0, 1), *(b or (None,)), stride, 0, 1, attr["groups"])
-        return [y.permute(0, 2, 3, 1)]
+        return [nhwc(F.conv2d(padded, oihw(w), *(b or (None,)), stride, 0, 1, attr["groups"]))]
 
     weights = (attr["kernel_h"], attr["kernel_w"], x[3] // attr["groups"], filters)
     return op_fixture(name, "conv2d", attr, [x, weights] + ([(filters,)] if bias else []), forward)
@@ -285,9 +293,9 @@ def conv_case(name, x, filters, bias, attr):
 def pool_case(name, x, attr):
     def forward(image):
         padding = (attr["pad_left"], attr["pad_right"], attr["pad_top"], attr["pad_bottom"])
-        padded = F.pad(image.permute(0, 3, 1, 2), padding, value=-math.inf)
+        padded = F.pad(nchw(image), padding, value=-math.inf)
         kernel, stride = (attr["kernel_h"], attr["kernel_w"]), (attr["stride_h"], attr["stride_w"])
-        return [F.max_pool2d(padded, kernel, stride).permute(0, 2, 3, 1)]
+        return [nhwc(F.max_pool2d(padded, kernel, stride))]
 
     return op_fixture(name, "max_pool", attr, [x], forward)
 

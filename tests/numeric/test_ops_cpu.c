@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation of the cpu device against the judge, on the same float32 numbers: random shapes with odd sizes,
+// groups, strides and one-sided padding, every batch from one up, fused activations where the device fuses them,
+// one and two threads. Forward, backward and update operations alike.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numeric/op_cases.h"
+
+enum { SEEDS = 24, SMALL = 5, LARGE = 18 };
+
+// ‖cpu − reference‖ / ‖reference‖ that is allowed per output. Float32 has 6e-8 of rounding: comparisons and single
+// additions are exact, sums over K terms wander by its square root, and the data gradient of batch normalisation
+// is a difference of sums.
+static const struct {
+    hr_op op;
+    double distance;
+} allowed[] = {
+    {HR_OP_CONV2D, 1e-6},
+    {HR_OP_CONV2D_BWD_DATA, 1e-6},
+    {HR_OP_CONV2D_BWD_WEIGHTS, 1e-6},
+    {HR_OP_DENSE, 1e-6},
+    {HR_OP_DENSE_BWD_DATA, 1e-6},
+    {HR_OP_DENSE_BWD_WEIGHTS, 1e-6},
+    {HR_OP_BATCH_NORM, 2e-6},
+    {HR_OP_BATCH_NORM_EVAL, 1e-6},
+    {HR_OP_BATCH_NORM_BWD, 5e-6},
+    {HR_OP_RELU, 0},
+    {HR_OP_RELU_BWD, 0},
+    {HR_OP_MAX_POOL, 0},
+    {HR_OP_MAX_POOL_BWD, 1e-7},
+    {HR_OP_MAX_POOL_BWD_INDEX, 1e-7},
+    {HR_OP_GLOBAL_AVG_POOL, 1e-6},
+    {HR_OP_GLOBAL_AVG_POOL_BWD, 1e-7},
+    {HR_OP_ADD, 0},
+    {HR_OP_SOFTMAX_XENT, 1e-6},
+    {HR_OP_SOFTMAX_XENT_BWD, 1e-6},
+    {HR_OP_ACCURACY, 0},
+    {HR_OP_SGD, 1e-7},
+    {HR_OP_MOMENTUM, 1e-7},
+    {HR_OP_ADAM, 1e-6},
+};
+
+static double allowed_for(hr_op op)
+{
+    for (size_t k = 0; k < sizeof allowed / sizeof allowed[0]; k++) {
+        if (allowed[k].op == op) {
+            return allowed[k].distance;
+        }
+    }
+    ck_abort_msg("%s has no row", op_name(op));
+}
+
+static const hr_op operations[] = {
+    HR_OP_CONV2D,       HR_OP_DENSE,    HR_OP_BATCH_NORM, HR_OP_BATCH_NORM_EVAL,
+    HR_OP_RELU,         HR_OP_MAX_POOL, HR_OP_ADD,        HR_OP_GLOBAL_AVG_POOL,
+    HR_OP_SOFTMAX_XENT, HR_OP_ACCURACY, HR_OP_SGD,        HR_OP_MOMENTUM,
+    HR_OP_ADAM};
+
+typedef struct bench {
+    op_device cpu, judge;
+    uint64_t seed;
+} bench;
+
+static void compare(const op_trial *t, const char *side, uint32_t k, const double *ours, const double *judged,
+                    uint64_t count, uint64_t seed)
+{
+    const double distance = op_distance(ours, judged, count);
+    ck_assert_msg(distance <= allowed_for((hr_op)t->query.op), "%s, seed %u: %s %u is %g from the judge's",
+                  op_name((hr_op)t->query.op), (unsigned)seed, side, k, distance);
+}
+
+// Runs `t` on both devices; `t` then holds the judge's values.
+static void run_both(const bench *b, op_trial *t)
+{
+    step_io io = {.learning_rate = 0.01, .update = 3};
+    op_trial ours = op_trial_copy(t, HR_F32);
+    op_trial_run(&ours, b->cpu, &io);
+    op_trial_run(t, b->judge, &io);
+    for (uint32_t k = 0; k < t->query.in_count; k++) {
+        compare(t, "input", k, ours.in[k], t->in[k], op_trial_in_count(t, k), b->seed);
+    }
+    for (uint32_t k = 0; k < t->query.out_count; k++) {
+        compare(t, "output", k, ours.out[k], t->out[k], op_trial_out_count(t, k), b->seed);
+    }
+    op_trial_deinit(&ours);
+}
+
+static void run_backward(const bench *b, const op_trial *forward)
+{
+    const op_row *row = op_row_of((hr_op)forward->query.op);
+    const uint64_t count = op_trial_out_count(forward, 0);
+    double *dy = calloc(count, sizeof *dy);
+    ck_assert_ptr_nonnull(dy);
+    uint64_t state = b->seed;
+    op_fill(dy, count, &state, -1.0, 1.0);
+    for (uint32_t g = 0; g < row->grad_count; g++) {
+        if (row->grad[g].when_outputs == 0 || row->grad[g].when_outputs == forward->query.out_count) {
+            op_trial backward = op_trial_backward(forward, g, dy);
+            run_both(b, &backward);
+            op_trial_deinit(&backward);
+        }
+    }
+    free(dy);
+}
+
+// Puts an activation behind every other trial of an operation that can carry one.
+static void fuse(const bench *b, op_trial *t)
+{
+    hr_target target;
+    b->cpu.ops->target(b->cpu.context, &target);
+    if (b->seed % 2 == 1 && target.fuses(target.context, (hr_op)t->query.op, HR_ACT_RELU)) {
+        t->query.attr.act = HR_ACT_RELU;
+    }
+}
+
+START_TEST(cpu_agrees_with_the_judge)
+{
+    const hr_op op = operations[(uint32_t)_i / SEEDS];
+    const uint64_t seed = (uint64_t)_i % SEEDS;
+    const bench b = {.cpu = op_device_open(&device_cpu, 1 + (uint32_t)(seed / 2) % 2),
+                     .judge = op_device_open(&device_reference, 1),
+                     .seed = seed};
+    op_trial made = op_case(op, seed, seed % 3 == 0 ? LARGE : SMALL);
+    op_trial t = op_trial_copy(&made, HR_F32);
+    fuse(&b, &t);
+    run_both(&b, &t);
+    if (t.query.attr.act == HR_ACT_NONE) {
+        run_backward(&b, &t);
+    }
+    op_trial_deinit(&made);
+    op_trial_deinit(&t);
+    op_device device[] = {b.cpu, b.judge};
+    op_device_close(&device[0]);
+    op_device_close(&device[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ops_cpu");
+    TCase *all = tcase_create("against the judge");
+    tcase_set_timeout(all, 60);
+    tcase_add_loop_test(all, cpu_agrees_with_the_judge, 0,
+                        (int)(sizeof operations / sizeof operations[0]) * SEEDS);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
