@@ -27,12 +27,13 @@ static hr_status compile_programs(build *b, const build_request *r, hr_err *err)
     uint32_t batch = (uint32_t)hr_knob_int(r->knobs, HR_KNOB_BATCH_SIZE);
     const uint32_t samples[BUILD_PROGRAMS] = {
         [BUILD_TRAIN] = batch,
+        [BUILD_TRAIN_REST] = r->rest_samples,
         [BUILD_TRAIN_PARTIAL] = r->partial_samples,
         [BUILD_EVAL] = batch,
         [BUILD_EVAL_PARTIAL] = r->eval_partial_samples,
     };
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
-        program_mode mode = k == BUILD_TRAIN || k == BUILD_TRAIN_PARTIAL ? PROGRAM_TRAIN : PROGRAM_EVALUATE;
+        program_mode mode = k < BUILD_EVAL ? PROGRAM_TRAIN : PROGRAM_EVALUATE;
         if (samples[k] != 0) {
             HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], &b->target, &b->programs[k], err));
         }

@@ -19,7 +19,8 @@
 
 typedef enum build_program {
     BUILD_TRAIN,
-    BUILD_TRAIN_PARTIAL,
+    BUILD_TRAIN_REST,    // last batch of the epoch under way, which may have begun with another batch.size
+    BUILD_TRAIN_PARTIAL, // last batch of every later epoch
     BUILD_EVAL,
     BUILD_EVAL_PARTIAL,
     BUILD_PROGRAMS
@@ -44,7 +45,8 @@ typedef struct build_request {
     const hr_model *model;
     const hr_knobs *knobs;
     bool plan_only;
-    uint32_t partial_samples;      // of the last training batch; 0: none
+    uint32_t rest_samples;         // of the last batch of the epoch under way; 0: none
+    uint32_t partial_samples;      // of the last batch of later epochs; 0: none
     uint32_t eval_partial_samples; // of the last evaluation batch; 0: none
 } build_request;
 

@@ -65,6 +65,7 @@ HR_MUST_CHECK hr_status engine_rebuild(hr_engine *e, hr_err *err);
 
 // step.c
 HR_MUST_CHECK hr_status engine_train_step(hr_engine *e, hr_err *err);
+void engine_begin_evaluation(hr_engine *e);
 HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
 
 // save.c

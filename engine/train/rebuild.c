@@ -32,7 +32,9 @@ static void add_partial_batches(const hr_engine *e, build_request *r)
     uint64_t batch = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
     const pipeline_info *info = pipeline_get_info(e->data);
     bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep");
+    uint64_t left = info->train_samples - pipeline_position(e->data).samples;
     r->partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
+    r->rest_samples = keeps && left % batch != r->partial_samples ? (uint32_t)(left % batch) : 0;
     r->eval_partial_samples = (uint32_t)(info->eval_samples % batch);
 }
 
@@ -107,7 +109,7 @@ static void begin_counter_epoch(hr_engine *e)
 {
     e->samples = e->busy_ns = e->duration_count = 0;
     e->peak_pool_bytes = 0;
-    e->eval.running = e->eval.ever = false;
+    e->eval.ever = false;
     e->eval.peak_in_use_bytes = 0;
     e->sha_steps = UINT64_MAX;
 }
@@ -172,7 +174,9 @@ static hr_status prepare_with_data(hr_engine *e, build **fresh, hr_err *err)
         e->needs_pipeline = false;
         add_partial_batches(e, &request);
     }
-    if (status == HR_OK && request.partial_samples == 0 && request.eval_partial_samples == 0) {
+    bool whole =
+        request.rest_samples == 0 && request.partial_samples == 0 && request.eval_partial_samples == 0;
+    if (status == HR_OK && whole) {
         return HR_OK;
     }
     build_destroy(*fresh);
@@ -188,5 +192,9 @@ hr_status engine_rebuild(hr_engine *e, hr_err *err)
     HR_TRY(replace_build(e, fresh, err));
     begin_counter_epoch(e);
     e->needs_build = false;
-    return HR_OK;
+    if (!e->eval.running) {
+        return HR_OK;
+    }
+    engine_begin_evaluation(e); // the one that the rebuild broke off, from its first sample
+    return pipeline_seek(e->data, pipeline_position(e->data), err);
 }

@@ -27,14 +27,19 @@ static void emit_stages(hr_engine *e)
     }
 }
 
+void engine_begin_evaluation(hr_engine *e)
+{
+    e->eval.running = true;
+    e->eval.loss_sum = 0;
+    e->eval.correct = e->eval.samples = 0;
+    e->eval.before = *executor_ledger(e->build->x);
+}
+
 static void end_epoch(hr_engine *e)
 {
     trace_note(&e->bus, HR_EVENT_EPOCH, pipeline_position(e->data).epoch, "");
     if (pipeline_get_info(e->data)->eval_samples > 0) {
-        e->eval.running = true;
-        e->eval.loss_sum = 0;
-        e->eval.correct = e->eval.samples = 0;
-        e->eval.before = *executor_ledger(e->build->x);
+        engine_begin_evaluation(e);
     }
 }
 
@@ -98,14 +103,13 @@ static hr_status save_when_due(hr_engine *e, hr_err *err)
     return every > 0 && path[0] != '\0' && e->steps % every == 0 ? engine_save(e, path, err) : HR_OK;
 }
 
-static hr_status program_for(const hr_engine *e, uint32_t count, build_program full, build_program partial,
+// The slot of the program among [first, last] for a batch of `count` samples.
+static hr_status program_for(const hr_engine *e, uint32_t count, build_program first, build_program last,
                              uint32_t *slot, hr_err *err)
 {
-    const program *const *p = (const program *const *)e->build->programs;
-    for (int k = 0; k < 2; k++) {
-        build_program which = k == 0 ? full : partial;
-        if (p[which] != NULL && p[which]->batch == count) {
-            *slot = e->build->slots[which];
+    for (build_program k = first; k <= last; k++) {
+        if (e->build->programs[k] != NULL && e->build->programs[k]->batch == count) {
+            *slot = e->build->slots[k];
             return HR_OK;
         }
     }

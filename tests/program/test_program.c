@@ -124,7 +124,7 @@ START_TEST(every_program_passes_the_checker)
         const char *pairs[] = {modes[k % 2], optimizers[k / 2 % 3], "batch.size=8", NULL};
         hr_err err = {0};
         program *p = compile(models[k / 6 % 2], pairs, k / 36 % 2 == 0 ? PROGRAM_TRAIN : PROGRAM_EVALUATE,
-                             8 - k % 3, &targets[k / 12 % 3]);
+                             8u - (uint32_t)(k % 3), &targets[k / 12 % 3]);
         ck_assert_msg(program_check(p, &err) == HR_OK, "%d: %s", k, err.sentence);
         program_destroy(p);
     }

@@ -227,6 +227,26 @@ START_TEST(what_does_not_fit_changes_nothing_and_training_goes_on)
 }
 END_TEST
 
+// With `keep` the last batch of the epoch depends on where the batch size was changed.
+START_TEST(a_batch_size_changed_within_an_epoch_trains_every_sample)
+{
+    static const char *const sizes[] = {"777", "1000", "333"};
+    hr_engine *e = create((const char *[]){"batch.remainder=keep", "batch.size=512", "device.vram=256MiB",
+                                           "pipeline.shuffle=0", NULL},
+                          NULL);
+    for (int k = 0; k < 3; k++) {
+        run_steps(e, 5);
+        ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, sizes[k]), HR_OK);
+    }
+    run_steps(e, 40);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    hr_report r = report_of(e);
+    ck_assert(isfinite(r.train.eval_accuracy));
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 START_TEST(a_refused_knob_changes_nothing)
 {
     hr_engine *e = create((const char *[]){NULL}, NULL);
@@ -418,6 +438,7 @@ int main(void)
     tcase_add_test(cases, a_rebuild_keeps_weights_and_slots);
     tcase_add_test(cases, after_a_rebuild_the_plan_is_the_run_again);
     tcase_add_test(cases, what_does_not_fit_changes_nothing_and_training_goes_on);
+    tcase_add_test(cases, a_batch_size_changed_within_an_epoch_trains_every_sample);
     tcase_add_test(cases, a_refused_knob_changes_nothing);
     tcase_add_loop_test(cases, a_save_resumes_bit_identically, 1, 9);
     tcase_add_test(cases, broken_saves_are_refused_with_a_sentence);
