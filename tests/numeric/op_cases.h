@@ -6,7 +6,9 @@
 
 #include "numeric/op_harness.h"
 
-// A float64 trial of `op` with spatial sizes up to `size` and channels up to 2·size, ready to run.
+// A float64 trial of `op` with spatial sizes up to `size` and some channels up to 2·size, ready to run.
 op_trial op_case(hr_op op, uint64_t seed, int64_t size);
+// The same over images of 16 or 32 channels (of a blocked layout).
+op_trial op_case_in_blocks(hr_op op, uint64_t seed, int64_t size);
 
 #endif

@@ -117,6 +117,7 @@ void op_trial_infer_out(op_trial *t, uint32_t count)
 
 static op_operand as_real(op_operand operand, hr_dtype real)
 {
+    operand.layout = HR_LAYOUT_PLAIN;
     if (operand.dtype == HR_F32 || operand.dtype == HR_F64) {
         operand.dtype = real;
     }
@@ -181,9 +182,11 @@ static uint32_t add_tensor(one_op *p, const op_operand *operand, uint64_t bytes,
     return id;
 }
 
-static uint32_t add_plain(one_op *p, const op_operand *operand)
+static uint32_t add_operand(one_op *p, const op_operand *operand)
 {
-    return add_tensor(p, operand, elements(operand) * dtype_bytes((hr_dtype)operand->dtype), HR_LAYOUT_PLAIN);
+    uint64_t bytes = 0, padding_bytes = 0;
+    REQUIRE(operand_bytes(operand, &bytes, &padding_bytes), "an operand overflows");
+    return add_tensor(p, operand, bytes, (hr_layout)operand->layout);
 }
 
 static instr *add_instr(one_op *p, hr_op op)
@@ -211,8 +214,8 @@ static uint32_t updated_input(hr_op op, uint32_t k)
     return !is_update ? OP_MAX_IN : k == 0 ? 0 : k + 1;
 }
 
-// The instruction over plain operands: ids of inputs, then of outputs that are not inputs.
-static instr plain_instr(one_op *p, const op_trial *t)
+// The instruction over its own operands: ids of inputs, then of outputs that are not inputs.
+static instr first_instr(one_op *p, const op_trial *t)
 {
     instr i = {.id = 100,
                .op = (hr_op)t->query.op,
@@ -221,11 +224,11 @@ static instr plain_instr(one_op *p, const op_trial *t)
                .layer = HR_NO_ID,
                .workspace = HR_NO_ID};
     for (uint32_t k = 0; k < t->query.in_count; k++) {
-        i.in[i.in_count++] = add_plain(p, &t->query.in[k]);
+        i.in[i.in_count++] = add_operand(p, &t->query.in[k]);
     }
     for (uint32_t k = 0; k < t->query.out_count; k++) {
         const uint32_t input = updated_input(i.op, k);
-        i.out[i.out_count++] = input < OP_MAX_IN ? i.in[input] : add_plain(p, &t->query.out[k]);
+        i.out[i.out_count++] = input < OP_MAX_IN ? i.in[input] : add_operand(p, &t->query.out[k]);
     }
     return i;
 }
@@ -253,7 +256,7 @@ static void lower(one_op *p, instr i, op_device device, const op_query *q)
     if (answer.workspace_bytes > 0) {
         const op_operand bytes = {.shape = shape_of(1, (const int64_t[]){(int64_t)answer.workspace_bytes}),
                                   .dtype = HR_U8};
-        lowered.workspace = add_plain(p, &bytes);
+        lowered.workspace = add_operand(p, &bytes);
     }
     *add_instr(p, i.op) = lowered;
     for (uint32_t k = 0; k < answer.reorder_count; k++) {
@@ -264,21 +267,37 @@ static void lower(one_op *p, instr i, op_device device, const op_query *q)
     }
 }
 
-static void put(void *memory, hr_dtype dtype, const double *values, uint64_t count)
+// Where element i of a plain tensor lies in storage: blocked is [N, C/16, H, W, 16].
+static uint64_t place(const op_operand *t, uint64_t i)
 {
+    if (t->layout != HR_LAYOUT_BLOCKED) {
+        return i;
+    }
+    const uint64_t channels = (uint64_t)t->shape.dim[3],
+                   pixels = (uint64_t)(t->shape.dim[1] * t->shape.dim[2]);
+    const uint64_t blocks = (channels + OP_BLOCK_CHANNELS - 1) / OP_BLOCK_CHANNELS;
+    const uint64_t c = i % channels, pixel = i / channels % pixels, n = i / channels / pixels;
+    return ((n * blocks + c / OP_BLOCK_CHANNELS) * pixels + pixel) * OP_BLOCK_CHANNELS +
+           c % OP_BLOCK_CHANNELS;
+}
+
+static void put(void *memory, const op_operand *t, const double *values)
+{
+    const uint64_t count = elements(t);
     for (uint64_t i = 0; i < count; i++) {
-        switch (dtype) {
+        const uint64_t at = place(t, i);
+        switch ((hr_dtype)t->dtype) {
         case HR_F32:
-            ((float *)memory)[i] = (float)values[i];
+            ((float *)memory)[at] = (float)values[i];
             break;
         case HR_F64:
-            ((double *)memory)[i] = values[i];
+            ((double *)memory)[at] = values[i];
             break;
         case HR_I32:
-            ((int32_t *)memory)[i] = (int32_t)values[i];
+            ((int32_t *)memory)[at] = (int32_t)values[i];
             break;
         case HR_U8:
-            ((uint8_t *)memory)[i] = (uint8_t)values[i];
+            ((uint8_t *)memory)[at] = (uint8_t)values[i];
             break;
         case HR_DTYPE_COUNT:
             ck_abort_msg("no such type");
@@ -286,21 +305,23 @@ static void put(void *memory, hr_dtype dtype, const double *values, uint64_t cou
     }
 }
 
-static void get(const void *memory, hr_dtype dtype, double *values, uint64_t count)
+static void get(const void *memory, const op_operand *t, double *values)
 {
+    const uint64_t count = elements(t);
     for (uint64_t i = 0; i < count; i++) {
-        switch (dtype) {
+        const uint64_t at = place(t, i);
+        switch ((hr_dtype)t->dtype) {
         case HR_F32:
-            values[i] = (double)((const float *)memory)[i];
+            values[i] = (double)((const float *)memory)[at];
             break;
         case HR_F64:
-            values[i] = ((const double *)memory)[i];
+            values[i] = ((const double *)memory)[at];
             break;
         case HR_I32:
-            values[i] = ((const int32_t *)memory)[i];
+            values[i] = ((const int32_t *)memory)[at];
             break;
         case HR_U8:
-            values[i] = ((const uint8_t *)memory)[i];
+            values[i] = ((const uint8_t *)memory)[at];
             break;
         case HR_DTYPE_COUNT:
             ck_abort_msg("no such type");
@@ -337,18 +358,18 @@ void op_trial_run(op_trial *t, op_device device, step_io *io)
 {
     one_op p = {0};
     step_io nothing = {0};
-    const instr i = plain_instr(&p, t);
+    const instr i = first_instr(&p, t);
     p.program.batch = t->query.in_count > 0 ? (uint32_t)t->query.in[0].shape.dim[0] : 1;
     for (uint32_t k = 0; k < i.in_count; k++) {
-        put(p.address[i.in[k]], (hr_dtype)t->query.in[k].dtype, t->in[k], op_trial_in_count(t, k));
+        put(p.address[i.in[k]], &t->query.in[k], t->in[k]);
     }
     lower(&p, i, device, &t->query);
     execute(&p, device, io != NULL ? io : &nothing);
     for (uint32_t k = 0; k < i.in_count; k++) {
-        get(p.address[i.in[k]], (hr_dtype)t->query.in[k].dtype, t->in[k], op_trial_in_count(t, k));
+        get(p.address[i.in[k]], &t->query.in[k], t->in[k]);
     }
     for (uint32_t k = 0; k < i.out_count; k++) {
-        get(p.address[i.out[k]], (hr_dtype)t->query.out[k].dtype, t->out[k], op_trial_out_count(t, k));
+        get(p.address[i.out[k]], &t->query.out[k], t->out[k]);
     }
     for (uint32_t id = 0; id < p.program.tensor_count; id++) {
         free(p.address[id]);

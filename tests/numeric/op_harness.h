@@ -4,7 +4,8 @@
 // A trial holds an operation, its attributes and the values of its operands. Running it builds a program of that
 // one instruction, lowered as program/passes/lower.c does (reorders and workspace as the device's target asks),
 // converts the values to the operands' types, and reads inputs and outputs back (inputs, because optimizers and
-// batch normalisation update some in place). Around every operand stands a guard that must survive, and outputs
+// batch normalisation update some in place). An operand whose layout is set to HR_LAYOUT_BLOCKED is stored so; its
+// values here stay in plain order. Around every operand stands a guard that must survive, and outputs
 // are poisoned with NaN bytes before the run, so an element that is not written is seen.
 //
 // Everything here fails the running Check test instead of returning errors.
@@ -37,7 +38,7 @@ void op_trial_add_in(op_trial *t, hr_dtype dtype, const int64_t dims[OP_MAX_RANK
 void op_trial_add_out(op_trial *t, hr_dtype dtype, const int64_t dims[OP_MAX_RANK]);
 // Appends `count` outputs with the shapes that the operation's row infers from the inputs.
 void op_trial_infer_out(op_trial *t, uint32_t count);
-// The same with every float operand as `real` (HR_F32, HR_F64) and the values copied.
+// The same with plain layouts, every float operand as `real` (HR_F32, HR_F64), and the values copied.
 op_trial op_trial_copy(const op_trial *t, hr_dtype real);
 
 uint64_t op_trial_in_count(const op_trial *t, uint32_t k);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation of the cpu device against the judge, on the same float32 numbers: random shapes with odd sizes,
 // groups, strides and one-sided padding, every batch from one up, fused activations where the device fuses them,
-// one and two threads. Forward, backward and update operations alike.
+// plain and blocked images, one and two threads. Forward, backward and update operations alike.
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +61,7 @@ static const hr_op operations[] = {
 typedef struct bench {
     op_device cpu, judge;
     uint64_t seed;
+    bool in_blocks;
 } bench;
 
 static void compare(const op_trial *t, const char *side, uint32_t k, const double *ours, const double *judged,
@@ -71,11 +72,45 @@ static void compare(const op_trial *t, const char *side, uint32_t k, const doubl
                   op_name((hr_op)t->query.op), (unsigned)seed, side, k, distance);
 }
 
+static bool is_weights(const op_query *q, bool is_out, uint32_t k)
+{
+    return is_out ? q->op == HR_OP_CONV2D_BWD_WEIGHTS && k == 0
+                  : (q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA) && k == 1;
+}
+
+static void block_image(op_operand *t)
+{
+    if (t->shape.rank == 4 && t->shape.dim[3] % OP_BLOCK_CHANNELS == 0) {
+        t->layout = HR_LAYOUT_BLOCKED;
+    }
+}
+
+// Images in the blocked layout, where the device prefers them there.
+static void block_images(const bench *b, op_query *q)
+{
+    hr_target target;
+    b->cpu.ops->target(b->cpu.context, &target);
+    if (!b->in_blocks || target.prefers_blocked == NULL || !target.prefers_blocked(target.context, q)) {
+        return;
+    }
+    for (uint32_t k = 0; k < q->in_count; k++) {
+        if (!is_weights(q, false, k)) {
+            block_image(&q->in[k]);
+        }
+    }
+    for (uint32_t k = 0; k < q->out_count; k++) {
+        if (!is_weights(q, true, k)) {
+            block_image(&q->out[k]);
+        }
+    }
+}
+
 // Runs `t` on both devices; `t` then holds the judge's values.
 static void run_both(const bench *b, op_trial *t)
 {
     step_io io = {.learning_rate = 0.01, .update = 3};
     op_trial ours = op_trial_copy(t, HR_F32);
+    block_images(b, &ours.query);
     op_trial_run(&ours, b->cpu, &io);
     op_trial_run(t, b->judge, &io);
     for (uint32_t k = 0; k < t->query.in_count; k++) {
@@ -115,14 +150,14 @@ static void fuse(const bench *b, op_trial *t)
     }
 }
 
-START_TEST(cpu_agrees_with_the_judge)
+static void check_operation(hr_op op, uint64_t seed, bool in_blocks)
 {
-    const hr_op op = operations[(uint32_t)_i / SEEDS];
-    const uint64_t seed = (uint64_t)_i % SEEDS;
-    const bench b = {.cpu = op_device_open(&device_cpu, 1 + (uint32_t)(seed / 2) % 2),
-                     .judge = op_device_open(&device_reference, 1),
-                     .seed = seed};
-    op_trial made = op_case(op, seed, seed % 3 == 0 ? LARGE : SMALL);
+    bench b = {.cpu = op_device_open(&device_cpu, 1 + (uint32_t)(seed / 2) % 2),
+               .judge = op_device_open(&device_reference, 1),
+               .seed = seed,
+               .in_blocks = in_blocks};
+    const int64_t size = seed % 3 == 0 ? LARGE : SMALL;
+    op_trial made = in_blocks ? op_case_in_blocks(op, seed, SMALL) : op_case(op, seed, size);
     op_trial t = op_trial_copy(&made, HR_F32);
     fuse(&b, &t);
     run_both(&b, &t);
@@ -131,9 +166,19 @@ START_TEST(cpu_agrees_with_the_judge)
     }
     op_trial_deinit(&made);
     op_trial_deinit(&t);
-    op_device device[] = {b.cpu, b.judge};
-    op_device_close(&device[0]);
-    op_device_close(&device[1]);
+    op_device_close(&b.cpu);
+    op_device_close(&b.judge);
+}
+
+START_TEST(cpu_agrees_with_the_judge)
+{
+    check_operation(operations[(uint32_t)_i / SEEDS], (uint64_t)_i % SEEDS, false);
+}
+END_TEST
+
+START_TEST(cpu_agrees_with_the_judge_in_blocks)
+{
+    check_operation(operations[(uint32_t)_i / SEEDS], (uint64_t)_i % SEEDS, true);
 }
 END_TEST
 
@@ -142,8 +187,9 @@ int main(void)
     Suite *suite = suite_create("ops_cpu");
     TCase *all = tcase_create("against the judge");
     tcase_set_timeout(all, 60);
-    tcase_add_loop_test(all, cpu_agrees_with_the_judge, 0,
-                        (int)(sizeof operations / sizeof operations[0]) * SEEDS);
+    const int count = (int)(sizeof operations / sizeof operations[0]) * SEEDS;
+    tcase_add_loop_test(all, cpu_agrees_with_the_judge, 0, count);
+    tcase_add_loop_test(all, cpu_agrees_with_the_judge_in_blocks, 0, count);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
