@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cpu device: float32 on the threads of this machine, through oneDNN and kernels of our own.
+#include "cpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/hash.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "gemm.h"
+#include "workers.h"
+
+enum { HOST_SHARE_PCT = 80, PAGE_BYTES = 4096, THREADS_MAX = 1024 };
+
+// ---- open and close -----------------------------------------------------------------------------------------------
+
+static uint64_t target_key(const cpu_device *device)
+{
+    const char *isa = onednn_isa(), *tiles = gemm_isa();
+    uint64_t key = hash64(isa, strlen(isa), onednn_version());
+    key = hash64(tiles, strlen(tiles), key);
+    return hash64_mix(key, device->threads);
+}
+
+static void cpu_close(void *context)
+{
+    cpu_device *device = context;
+    onednn_close(device->library);
+    workers_restore(device->former_mode);
+    hr_free(device);
+}
+
+static hr_status cpu_open(const device_options *options, void **context, hr_err *err)
+{
+    *context = NULL;
+    if (options->threads > THREADS_MAX) {
+        return HR_FAIL(err, DEVICE, "the cpu device runs at most %d threads, threads.count is %u",
+                       THREADS_MAX, options->threads);
+    }
+    cpu_device *device = hr_calloc(1, sizeof *device);
+    if (device == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the cpu device");
+    }
+    device->threads = options->threads == 0 ? workers_available() : options->threads;
+    device->former_mode = workers_settle(device->threads);
+    const hr_status status = onednn_open(&device->library, err);
+    if (status != HR_OK) {
+        cpu_close(device);
+        return status;
+    }
+    device->key = target_key(device);
+    *context = device;
+    return HR_OK;
+}
+
+static void cpu_target(void *context, hr_target *out)
+{
+    cpu_fill_target(context, out);
+}
+
+static void cpu_isa(void *context, char *name, uint32_t size)
+{
+    (void)context;
+    (void)text_copy(name, size, onednn_isa());
+}
+
+// ---- memory -------------------------------------------------------------------------------------------------------
+
+// What the system could still give without pushing anything out; UINT64_MAX when it does not say.
+static uint64_t available_host_bytes(void)
+{
+    uint64_t available = UINT64_MAX;
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (file == NULL) {
+        return available;
+    }
+    char line[128];
+    while (fgets(line, sizeof line, file) != NULL) {
+        uint64_t kib = 0;
+        if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1) {
+            available = kib * HR_KIB;
+            break;
+        }
+    }
+    (void)fclose(file);
+    return available;
+}
+
+static hr_status cpu_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
+{
+    (void)context;
+    if (numbers) {
+        return backing_numbers_open(capacity_bytes, PAGE_BYTES, out, err);
+    }
+    const uint64_t available = available_host_bytes(), most = available / 100 * HOST_SHARE_PCT;
+    if (available != UINT64_MAX && capacity_bytes > most) {
+        char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+        return HR_FAIL(err, HOST_LIMIT,
+                       "the virtual card needs %s, %d %% of this machine's available memory is %s",
+                       hr_bytes_human(capacity_bytes, needed), HOST_SHARE_PCT, hr_bytes_human(most, had));
+    }
+    return backing_pages_open(capacity_bytes, out, err);
+}
+
+static hr_status cpu_copy_in(void *context, uint64_t address, const void *host, uint64_t bytes, hr_err *err)
+{
+    (void)context, (void)err;
+    memcpy((void *)(uintptr_t)address, host, bytes);
+    return HR_OK;
+}
+
+static hr_status cpu_copy_out(void *context, uint64_t address, void *host, uint64_t bytes, hr_err *err)
+{
+    (void)context, (void)err;
+    memcpy(host, (const void *)(uintptr_t)address, bytes);
+    return HR_OK;
+}
+
+// ---- programs -----------------------------------------------------------------------------------------------------
+
+typedef struct prepared {
+    const cpu_impl *impl; // NULL: nothing runs
+    void *state;
+    op_query query;
+} prepared;
+
+typedef struct loaded_program {
+    const program *source; // borrowed until unload
+    prepared *instrs;
+} loaded_program;
+
+static void cpu_unload(void *context, void *kernels)
+{
+    (void)context;
+    loaded_program *loaded = kernels;
+    if (loaded == NULL) {
+        return;
+    }
+    for (uint32_t n = 0; loaded->instrs != NULL && n < loaded->source->instr_count; n++) {
+        const prepared *k = &loaded->instrs[n];
+        if (k->state != NULL) {
+            k->impl->release(k->state);
+        }
+    }
+    hr_free(loaded->instrs);
+    hr_free(loaded);
+}
+
+static hr_status prepare_one(const cpu_device *device, const program *p, const instr *i, prepared *k,
+                             hr_err *err)
+{
+    if (i->op == HR_OP_ALLOC || i->op == HR_OP_FREE || op_row_of(i->op)->view) {
+        return HR_OK;
+    }
+    program_query(p, i, &k->query);
+    HR_TRY(cpu_pick(device, &k->query, &k->impl, err));
+    if (k->impl->prepare == NULL) {
+        return HR_OK;
+    }
+    return k->impl->prepare(device, p, i, &k->query, &k->state, err);
+}
+
+static hr_status prepare_all(const cpu_device *device, loaded_program *loaded, hr_err *err)
+{
+    const program *p = loaded->source;
+    loaded->instrs = hr_calloc(p->instr_count, sizeof *loaded->instrs);
+    if (loaded->instrs == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the kernels of %u instructions", p->instr_count);
+    }
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        HR_TRY(prepare_one(device, p, &p->instrs[n], &loaded->instrs[n], err));
+    }
+    return HR_OK;
+}
+
+static hr_status cpu_load(void *context, const program *p, void **kernels, hr_err *err)
+{
+    *kernels = NULL;
+    const cpu_device *device = context;
+    loaded_program *loaded = hr_calloc(1, sizeof *loaded);
+    if (loaded == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a program's kernels");
+    }
+    loaded->source = p;
+    // The team belongs to the thread that runs; it may not be the one that opened the device.
+    (void)workers_settle(device->threads);
+    const hr_status status = prepare_all(device, loaded, err);
+    if (status != HR_OK) {
+        cpu_unload(context, loaded);
+        return status;
+    }
+    *kernels = loaded;
+    return HR_OK;
+}
+
+static hr_status cpu_run_instr(void *context, void *kernels, uint32_t at, void *const *address, step_io *io,
+                               hr_err *err)
+{
+    const loaded_program *loaded = kernels;
+    const prepared *k = &loaded->instrs[at];
+    const instr *i = &loaded->source->instrs[at];
+    if (k->impl == NULL) {
+        return HR_OK;
+    }
+    cpu_run r = {.device = context, .query = &k->query, .state = k->state, .io = io};
+    for (uint32_t n = 0; n < i->in_count; n++) {
+        r.in[n] = address[i->in[n]];
+    }
+    for (uint32_t n = 0; n < i->out_count; n++) {
+        r.out[n] = address[i->out[n]];
+    }
+    r.workspace = i->workspace == HR_NO_ID ? NULL : address[i->workspace];
+    if (k->impl->call != NULL) {
+        return k->impl->call(&r, err);
+    }
+    k->impl->run(&r);
+    return HR_OK;
+}
+
+const device_ops device_cpu = {
+    .name = "cpu",
+    .line = "this machine's cores through oneDNN, float32, under a capped virtual card",
+    .open = cpu_open,
+    .close = cpu_close,
+    .target = cpu_target,
+    .isa = cpu_isa,
+    .memory = cpu_memory,
+    .load = cpu_load,
+    .unload = cpu_unload,
+    .run = cpu_run_instr,
+    .copy_in = cpu_copy_in,
+    .copy_out = cpu_copy_out,
+};

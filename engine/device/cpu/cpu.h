@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the cpu device: what an implementation of an operation is, and what it sees when it runs.
+//
+// Each operation has one or more implementations, in the order of the table in impls.c; the first that fits a
+// query is taken, by the target that answers for it and by load alike, so that plan and run agree.
+#ifndef DEVICE_CPU_CPU_H
+#define DEVICE_CPU_CPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/event.h"
+
+#include "device/device.h"
+#include "onednn.h"
+
+typedef struct cpu_device {
+    uint32_t threads;
+    uint32_t former_mode; // of the opening thread, see workers_settle
+    onednn *library;
+    uint64_t key; // of the target
+} cpu_device;
+
+// One instruction at run time.
+typedef struct cpu_run {
+    const cpu_device *device;
+    const op_query *query;
+    void *state; // what prepare made
+    void *in[OP_MAX_IN], *out[OP_MAX_OUT];
+    void *workspace;
+    step_io *io;
+} cpu_run;
+
+typedef struct cpu_impl {
+    const char *name;
+    bool (*fits)(const cpu_device *device, const op_query *q);          // NULL: always
+    uint64_t (*workspace)(const cpu_device *device, const op_query *q); // bytes; NULL: none
+    // For implementations of a library, instead of `workspace`.
+    hr_status (*ask)(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
+                     hr_err *err);
+    // What must be made before the first run; `limit` as for ask. NULL: nothing.
+    hr_status (*prepare)(const cpu_device *device, const program *p, const instr *i, const op_query *q,
+                         void **state, hr_err *err);
+    void (*release)(void *state);
+    void (*run)(const cpu_run *r);
+    hr_status (*call)(const cpu_run *r, hr_err *err); // instead of `run`, where a library may refuse
+} cpu_impl;
+
+// The implementation for a query. DEVICE error with the reason when there is none.
+HR_MUST_CHECK hr_status cpu_pick(const cpu_device *device, const op_query *q, const cpu_impl **out,
+                                 hr_err *err);
+
+void cpu_fill_target(cpu_device *device, hr_target *out);
+
+// Bytes over which load may choose as ask did: the workspace and the library's copies that the instruction has.
+uint64_t cpu_temporary_bytes(const program *p, const instr *i);
+
+// ---- helpers over operands --------------------------------------------------------------------------------------
+
+// An image [N,H,W,C] as rows of contiguous channels. BLOCKED images are N*C/16 images of 16 channels.
+typedef struct cpu_image {
+    int64_t images, height, width, channels;
+    int64_t blocks; // images per sample: channel blocks, 1 when plain
+} cpu_image;
+
+cpu_image cpu_image_of(const op_operand *operand);
+int64_t cpu_floats_of(const op_operand *operand); // elements stored, padding included
+int64_t cpu_elements_of(const op_operand *operand);
+
+// The implementations, one variable per row of the table in impls.c.
+extern const cpu_impl cpu_input, cpu_read, cpu_reorder_image, cpu_reorder_library;
+extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
+extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
+extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
+extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
+extern const cpu_impl cpu_onednn_conv;
+extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
+extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;
+extern const cpu_impl cpu_global_avg_pool, cpu_global_avg_pool_bwd;
+extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_accuracy;
+extern const cpu_impl cpu_sgd, cpu_momentum, cpu_adam;
+
+#endif

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolution (one filter per channel), bound by memory: every pass reads its images once, row by row.
+//
+// Two ways to fill registers. With channels in multiples of 16 a register holds 16 channels of one pixel. With few
+// channels (a colour image) and a stride of 1 it holds neighbouring pixels: a row of the image is one long vector,
+// in which tap (kh, kw) of output float j reads input float j + kw * C, and weights are repeated along the row.
+#include <string.h>
+
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+enum { TAPS_MAX = 49 };
+
+typedef struct job {
+    cpu_image x, y;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
+    int64_t channels; // of a whole pixel, all blocks
+    const float *x_data, *w, *bias, *dy;
+    float *out;
+    float *room; // workspace, per worker `room_floats`
+    int64_t room_floats;
+    bool relu;
+} job;
+
+static int64_t taps_of(const op_query *q)
+{
+    return (int64_t)q->attr.kernel_h * q->attr.kernel_w;
+}
+
+static job job_of(const cpu_run *r, const op_operand *x, const op_operand *y)
+{
+    const op_attr *a = &r->query->attr;
+    return (job){.x = cpu_image_of(x),
+                 .y = cpu_image_of(y),
+                 .kernel_h = a->kernel_h,
+                 .kernel_w = a->kernel_w,
+                 .stride_h = a->stride_h,
+                 .stride_w = a->stride_w,
+                 .pad_top = a->pad_top,
+                 .pad_left = a->pad_left,
+                 .channels = x->shape.dim[3],
+                 .room = r->workspace};
+}
+
+CPU_INLINE int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+CPU_INLINE int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t round_up_16(int64_t floats)
+{
+    return (floats + CPU_LANES - 1) / CPU_LANES * CPU_LANES;
+}
+
+// First channel of an image's block within the weights.
+CPU_INLINE int64_t first_channel(const job *j, int64_t image)
+{
+    return image % j->x.blocks * CPU_LANES;
+}
+
+CPU_INLINE const float *pixel(const float *data, const cpu_image *v, int64_t image, int64_t h, int64_t w)
+{
+    return data + ((image * v->height + h) * v->width + w) * v->channels;
+}
+
+// ---- 16 channels at a time ----------------------------------------------------------------------------------------
+
+CPU_INLINE void store(const job *j, float *to, f32x16 value, int64_t channel)
+{
+    typedef int32_t i32x16 __attribute__((vector_size(64)));
+    if (j->bias != NULL) {
+        value += F32X16(j->bias + channel);
+    }
+    if (j->relu) {
+        value = (f32x16)((i32x16)value & ~(value < 0.0f));
+    }
+    F32X16W(to) = value;
+}
+
+CPU_HOT static void wide_forward_rows(const job *j, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++) {
+        const int64_t image = row / j->y.height, oh = row % j->y.height, base = first_channel(j, image);
+        const int64_t h = oh * j->stride_h - j->pad_top;
+        const int64_t kh0 = max_of(0, -h), kh1 = min_of(j->kernel_h, j->x.height - h);
+        for (int64_t ow = 0; ow < j->y.width; ow++) {
+            const int64_t w = ow * j->stride_w - j->pad_left;
+            const int64_t kw0 = max_of(0, -w), kw1 = min_of(j->kernel_w, j->x.width - w);
+            float *to = j->out + (row * j->y.width + ow) * j->y.channels;
+            for (int64_t c = 0; c < j->y.channels; c += CPU_LANES) {
+                f32x16 sum = {0};
+                for (int64_t kh = kh0; kh < kh1; kh++) {
+                    const float *x = pixel(j->x_data, &j->x, image, h + kh, w) + c;
+                    const float *weights = j->w + kh * j->kernel_w * j->channels + base + c;
+                    for (int64_t kw = kw0; kw < kw1; kw++) {
+                        sum += F32X16(x + kw * j->x.channels) * F32X16(weights + kw * j->channels);
+                    }
+                }
+                store(j, to + c, sum, base + c);
+            }
+        }
+    }
+}
+
+CPU_INLINE void wide_bwd_data_pixel(const job *j, int64_t image, int64_t h, int64_t w, int64_t base,
+                                    float *to)
+{
+    for (int64_t c = 0; c < j->x.channels; c += CPU_LANES) {
+        f32x16 sum = {0};
+        for (int64_t kh = 0; kh < j->kernel_h; kh++) {
+            const int64_t oh = (h + j->pad_top - kh) / j->stride_h;
+            if (h + j->pad_top < kh || oh >= j->y.height || oh * j->stride_h != h + j->pad_top - kh) {
+                continue;
+            }
+            for (int64_t kw = 0; kw < j->kernel_w; kw++) {
+                const int64_t ow = (w + j->pad_left - kw) / j->stride_w;
+                if (w + j->pad_left >= kw && ow < j->y.width && ow * j->stride_w == w + j->pad_left - kw) {
+                    sum += F32X16(pixel(j->dy, &j->y, image, oh, ow) + c) *
+                           F32X16(j->w + (kh * j->kernel_w + kw) * j->channels + base + c);
+                }
+            }
+        }
+        F32X16W(to + c) = sum;
+    }
+}
+
+// Stride 1: taps [kh0, kh1) x [kw0, kw1) without a test inside.
+CPU_INLINE void wide_bwd_data_pixel_dense(const job *j, int64_t image, int64_t h, int64_t w, int64_t base,
+                                          float *to)
+{
+    const int64_t top = h + j->pad_top, left = w + j->pad_left;
+    const int64_t kh0 = max_of(0, top - j->y.height + 1), kh1 = min_of(j->kernel_h, top + 1);
+    const int64_t kw0 = max_of(0, left - j->y.width + 1), kw1 = min_of(j->kernel_w, left + 1);
+    for (int64_t c = 0; c < j->x.channels; c += CPU_LANES) {
+        f32x16 sum = {0};
+        for (int64_t kh = kh0; kh < kh1; kh++) {
+            const float *dy = pixel(j->dy, &j->y, image, top - kh, left) + c;
+            const float *weights = j->w + kh * j->kernel_w * j->channels + base + c;
+            for (int64_t kw = kw0; kw < kw1; kw++) {
+                sum += F32X16(dy - kw * j->y.channels) * F32X16(weights + kw * j->channels);
+            }
+        }
+        F32X16W(to + c) = sum;
+    }
+}
+
+CPU_HOT static void wide_bwd_data_rows(const job *j, int64_t begin, int64_t end)
+{
+    const bool dense = j->stride_h == 1 && j->stride_w == 1;
+    for (int64_t row = begin; row < end; row++) {
+        const int64_t image = row / j->x.height, h = row % j->x.height, base = first_channel(j, image);
+        for (int64_t w = 0; w < j->x.width; w++) {
+            float *to = j->out + (row * j->x.width + w) * j->x.channels;
+            if (dense) {
+                wide_bwd_data_pixel_dense(j, image, h, w, base, to);
+            } else {
+                wide_bwd_data_pixel(j, image, h, w, base, to);
+            }
+        }
+    }
+}
+
+// dw of 16 channels over one image, added to total[tap][channels].
+CPU_INLINE void wide_bwd_weights_image(const job *j, int64_t image, int64_t c, float *total,
+                                       const int64_t kernel_h, const int64_t kernel_w)
+{
+    f32x16 sum[TAPS_MAX];
+    for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
+        sum[t] = (f32x16){0};
+    }
+    for (int64_t oh = 0; oh < j->y.height; oh++) {
+        for (int64_t ow = 0; ow < j->y.width; ow++) {
+            const f32x16 dy = F32X16(pixel(j->dy, &j->y, image, oh, ow) + c);
+            const int64_t h = oh * j->stride_h - j->pad_top, w = ow * j->stride_w - j->pad_left;
+            const float *x = j->x_data + ((image * j->x.height + h) * j->x.width + w) * j->x.channels + c;
+            const bool inside = h >= 0 && w >= 0 && h + kernel_h <= j->x.height && w + kernel_w <= j->x.width;
+            for (int64_t kh = 0; kh < kernel_h; kh++) {
+                for (int64_t kw = 0; kw < kernel_w; kw++) {
+                    if (inside ||
+                        (h + kh >= 0 && h + kh < j->x.height && w + kw >= 0 && w + kw < j->x.width)) {
+                        sum[kh * kernel_w + kw] += dy * F32X16(x + (kh * j->x.width + kw) * j->x.channels);
+                    }
+                }
+            }
+        }
+    }
+    for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
+        F32X16W(total + t * j->channels) += sum[t];
+    }
+}
+
+CPU_HOT static void wide_bwd_weights_images(const job *j, float *total, int64_t begin, int64_t end)
+{
+    for (int64_t image = begin; image < end; image++) {
+        for (int64_t c = 0; c < j->x.channels; c += CPU_LANES) {
+            float *to = total + first_channel(j, image) + c;
+            if (j->kernel_h == 3 && j->kernel_w == 3) {
+                wide_bwd_weights_image(j, image, c, to, 3, 3);
+            } else {
+                wide_bwd_weights_image(j, image, c, to, j->kernel_h, j->kernel_w);
+            }
+        }
+    }
+}
+
+// ---- few channels: a row is one vector ----------------------------------------------------------------------------
+
+// A padded row of the image, or the row itself when nothing pads it.
+static const float *narrow_row(const job *j, int64_t image, int64_t h, float *padded)
+{
+    const float *row = pixel(j->x_data, &j->x, image, h, 0);
+    const int64_t width = j->y.width + j->kernel_w - 1, c = j->x.channels;
+    if (j->pad_left == 0 && width <= j->x.width) {
+        return row;
+    }
+    const int64_t copied = min_of(j->x.width, width - j->pad_left);
+    memset(padded, 0, (size_t)(width * c) * sizeof *padded);
+    memcpy(padded + j->pad_left * c, row, (size_t)(copied * c) * sizeof *padded);
+    return padded;
+}
+
+// Weights repeated along a row: tile[tap][y.width * C].
+static void narrow_tile(const job *j, float *tile)
+{
+    const int64_t c = j->x.channels, floats = j->y.width * c;
+    for (int64_t t = 0; t < j->kernel_h * j->kernel_w; t++) {
+        for (int64_t i = 0; i < floats; i++) {
+            tile[t * floats + i] = j->w[t * c + i % c];
+        }
+    }
+}
+
+// to[0..floats) = or += the taps of one kernel row. The last vector overlaps the one before it; so it must not add.
+CPU_HOT static void narrow_forward_row(float *restrict to, const float *const *restrict rows,
+                                       const float *tile, const job *j, int64_t kh0, int64_t kh1)
+{
+    const int64_t c = j->x.channels, floats = j->y.width * c;
+    for (int64_t i = 0; i < floats; i += CPU_LANES) {
+        const int64_t at = min_of(i, floats - CPU_LANES);
+        f32x16 sum = {0};
+        for (int64_t kh = kh0; kh < kh1; kh++) {
+            const float *x = rows[kh] + at, *weights = tile + kh * j->kernel_w * floats + at;
+            for (int64_t kw = 0; kw < j->kernel_w; kw++) {
+                sum += F32X16(x + kw * c) * F32X16(weights + kw * floats);
+            }
+        }
+        F32X16W(to + at) = sum;
+    }
+}
+
+// Bias and activation of a finished row, where few channels repeat too fast for a register.
+static void narrow_finish_row(const job *j, float *to)
+{
+    const int64_t c = j->x.channels, floats = j->y.width * c;
+    for (int64_t i = 0; i < floats && (j->bias != NULL || j->relu); i++) {
+        const float value = to[i] + (j->bias != NULL ? j->bias[i % c] : 0.0f);
+        to[i] = j->relu && value < 0.0f ? 0.0f : value;
+    }
+}
+
+static int64_t narrow_row_floats(const job *j)
+{
+    return round_up_16((j->y.width + j->kernel_w - 1) * j->x.channels);
+}
+
+// Room of a worker: a padded row per kernel row, then for the forward pass the tile, for the backward one the sums.
+static int64_t narrow_room(const job *j)
+{
+    return j->kernel_h * narrow_row_floats(j) +
+           round_up_16(j->kernel_h * j->kernel_w * j->y.width * j->x.channels);
+}
+
+static void narrow_rows_of(const job *j, int64_t image, int64_t oh, int64_t *kh0, int64_t *kh1,
+                           const float *rows[TAPS_MAX], float *room)
+{
+    const int64_t h = oh * j->stride_h - j->pad_top;
+    *kh0 = max_of(0, -h);
+    *kh1 = min_of(j->kernel_h, j->x.height - h);
+    for (int64_t kh = *kh0; kh < *kh1; kh++) {
+        rows[kh] = narrow_row(j, image, h + kh, room + kh * narrow_row_floats(j));
+    }
+}
+
+static void narrow_forward_rows(const job *j, int64_t begin, int64_t end, float *room)
+{
+    float *tile = room + j->kernel_h * narrow_row_floats(j);
+    const float *rows[TAPS_MAX];
+    narrow_tile(j, tile);
+    for (int64_t row = begin; row < end; row++) {
+        int64_t kh0 = 0, kh1 = 0;
+        narrow_rows_of(j, row / j->y.height, row % j->y.height, &kh0, &kh1, rows, room);
+        float *to = j->out + row * j->y.width * j->y.channels;
+        narrow_forward_row(to, rows, tile, j, kh0, kh1);
+        narrow_finish_row(j, to);
+    }
+}
+
+// sums[tap][y.width * C] += x · dy, float by float.
+CPU_HOT static void narrow_bwd_weights_row(float *restrict sums, const float *const *restrict rows,
+                                           const float *restrict dy, const job *j, int64_t kh0, int64_t kh1)
+{
+    const int64_t c = j->x.channels, floats = j->y.width * c;
+    for (int64_t kh = kh0; kh < kh1; kh++) {
+        for (int64_t kw = 0; kw < j->kernel_w; kw++) {
+            const float *restrict x = rows[kh] + kw * c;
+            float *restrict sum = sums + (kh * j->kernel_w + kw) * floats;
+            for (int64_t i = 0; i < floats; i++) {
+                sum[i] += x[i] * dy[i];
+            }
+        }
+    }
+}
+
+// Folds the sums along the row into total[tap][C] and empties them.
+static void narrow_fold(const job *j, float *sums, float *total)
+{
+    const int64_t c = j->x.channels, floats = j->y.width * c;
+    for (int64_t t = 0; t < j->kernel_h * j->kernel_w; t++) {
+        for (int64_t i = 0; i < floats; i++) {
+            total[t * c + i % c] += sums[t * floats + i];
+        }
+    }
+    memset(sums, 0, (size_t)(j->kernel_h * j->kernel_w * floats) * sizeof *sums);
+}
+
+enum { FOLD_IMAGES = 8 }; // short sums keep their digits
+
+static void narrow_bwd_weights_images(const job *j, float *total, int64_t begin, int64_t end, float *room)
+{
+    float *sums = room + j->kernel_h * narrow_row_floats(j);
+    const float *rows[TAPS_MAX];
+    memset(sums, 0, (size_t)(j->kernel_h * j->kernel_w * j->y.width * j->x.channels) * sizeof *sums);
+    for (int64_t image = begin; image < end; image++) {
+        for (int64_t oh = 0; oh < j->y.height; oh++) {
+            int64_t kh0 = 0, kh1 = 0;
+            narrow_rows_of(j, image, oh, &kh0, &kh1, rows, room);
+            narrow_bwd_weights_row(sums, rows, pixel(j->dy, &j->y, image, oh, 0), j, kh0, kh1);
+        }
+        if ((image - begin + 1) % FOLD_IMAGES == 0 || image + 1 == end) {
+            narrow_fold(j, sums, total);
+        }
+    }
+}
+
+// ---- which way, and running ---------------------------------------------------------------------------------------
+
+static bool is_wide(const op_operand *x)
+{
+    return x->shape.dim[3] % CPU_LANES == 0;
+}
+
+static bool is_depthwise(const op_query *q, const op_operand *x, const op_operand *y)
+{
+    return q->attr.groups == x->shape.dim[3] && q->attr.groups == y->shape.dim[3] && q->attr.groups > 1 &&
+           taps_of(q) <= TAPS_MAX && x->layout == y->layout && x->layout != HR_LAYOUT_LIBRARY;
+}
+
+static bool suits_narrow(const op_query *q, const op_operand *x, const op_operand *y)
+{
+    return x->layout == HR_LAYOUT_PLAIN && q->attr.stride_w == 1 &&
+           y->shape.dim[2] * y->shape.dim[3] >= CPU_LANES;
+}
+
+static bool forward_fits(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    return q->in[1].layout == HR_LAYOUT_PLAIN && is_depthwise(q, &q->in[0], &q->out[0]) &&
+           (is_wide(&q->in[0]) || suits_narrow(q, &q->in[0], &q->out[0]));
+}
+
+static bool bwd_data_fits(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    return q->in[1].layout == HR_LAYOUT_PLAIN && is_depthwise(q, &q->out[0], &q->in[0]) &&
+           is_wide(&q->out[0]);
+}
+
+static bool bwd_weights_fits(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    return q->out_count == 1 && q->out[0].layout == HR_LAYOUT_PLAIN &&
+           is_depthwise(q, &q->in[0], &q->in[1]) &&
+           (is_wide(&q->in[0]) || suits_narrow(q, &q->in[0], &q->in[1]));
+}
+
+static void forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    if (j->channels % CPU_LANES == 0) {
+        wide_forward_rows(j, begin, end);
+    } else {
+        narrow_forward_rows(j, begin, end, j->room + (int64_t)worker * j->room_floats);
+    }
+}
+
+static void run_forward(const cpu_run *r)
+{
+    job j = job_of(r, &r->query->in[0], &r->query->out[0]);
+    j.x_data = r->in[0];
+    j.w = r->in[1];
+    j.bias = r->query->in_count > 2 ? r->in[2] : NULL;
+    j.relu = r->query->attr.act == HR_ACT_RELU;
+    j.out = r->out[0];
+    j.room_floats = narrow_room(&j);
+    cpu_for(r->device->threads, j.y.images * j.y.height, 1, forward_body, &j);
+}
+
+static void bwd_data_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    wide_bwd_data_rows(argument, begin, end);
+}
+
+static void run_bwd_data(const cpu_run *r)
+{
+    job j = job_of(r, &r->query->out[0], &r->query->in[0]);
+    j.dy = r->in[0];
+    j.w = r->in[1];
+    j.out = r->out[0];
+    cpu_for(r->device->threads, j.x.images * j.x.height, 1, bwd_data_body, &j);
+}
+
+// Every worker sums into its own copy of dw, which lies first in its room.
+static int64_t weight_floats(const job *j)
+{
+    return round_up_16(j->kernel_h * j->kernel_w * j->channels);
+}
+
+static void bwd_weights_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    float *total = j->room + (int64_t)worker * j->room_floats;
+    memset(total, 0, (size_t)weight_floats(j) * sizeof *total);
+    if (j->channels % CPU_LANES == 0) {
+        wide_bwd_weights_images(j, total, begin, end);
+    } else {
+        narrow_bwd_weights_images(j, total, begin, end, total + weight_floats(j));
+    }
+}
+
+static int64_t bwd_weights_room(const job *j)
+{
+    return weight_floats(j) + (j->channels % CPU_LANES == 0 ? 0 : narrow_room(j));
+}
+
+static void run_bwd_weights(const cpu_run *r)
+{
+    job j = job_of(r, &r->query->in[0], &r->query->in[1]);
+    j.x_data = r->in[0];
+    j.dy = r->in[1];
+    j.room_floats = bwd_weights_room(&j);
+    cpu_for(r->device->threads, j.x.images, j.x.blocks, bwd_weights_body, &j);
+    float *dw = r->out[0];
+    const uint32_t ranges = cpu_for_ranges(r->device->threads, j.x.images, j.x.blocks);
+    for (int64_t i = 0; i < j.kernel_h * j.kernel_w * j.channels; i++) {
+        float sum = j.room[i];
+        for (uint32_t w = 1; w < ranges; w++) {
+            sum += j.room[(int64_t)w * j.room_floats + i];
+        }
+        dw[i] = sum;
+    }
+}
+
+static job job_of_query(const op_query *q, const op_operand *x, const op_operand *y)
+{
+    const cpu_run r = {.query = q};
+    return job_of(&r, x, y);
+}
+
+static uint64_t forward_workspace(const cpu_device *device, const op_query *q)
+{
+    const job j = job_of_query(q, &q->in[0], &q->out[0]);
+    return is_wide(&q->in[0]) ? 0 : (uint64_t)narrow_room(&j) * device->threads * sizeof(float);
+}
+
+static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *q)
+{
+    const job j = job_of_query(q, &q->in[0], &q->in[1]);
+    return (uint64_t)bwd_weights_room(&j) * device->threads * sizeof(float);
+}
+
+const cpu_impl cpu_depthwise = {
+    .name = "rows", .fits = forward_fits, .workspace = forward_workspace, .run = run_forward};
+const cpu_impl cpu_depthwise_bwd_data = {.name = "rows", .fits = bwd_data_fits, .run = run_bwd_data};
+const cpu_impl cpu_depthwise_bwd_weights = {
+    .name = "rows", .fits = bwd_weights_fits, .workspace = bwd_weights_workspace, .run = run_bwd_weights};

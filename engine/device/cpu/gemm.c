@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gemm.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "gemm_tiles.h"
+#include "simd.h"
+#include "workers.h"
+
+enum {
+    DEPTH_MAX = 256,      // k of one pass: a panel of B stays in the nearest caches
+    PANELS_MAX = 8,       // panels of B that are copied at once: long runs of a row are read at full speed
+    BLOCK_FLOATS = 65536, // of A in one pass over B: half of a usual second-level cache
+    BAND_COLUMNS = 512,
+    SPLIT_DEPTH_MIN = 512,
+    SERIAL_FLOPS = 1 << 19, // below this the second thread costs more than it brings
+    LINE_FLOATS = 16
+};
+
+// How one product is cut. Derived from the sizes alone, so that scratch and sums are the same in every call.
+typedef struct plan {
+    const gemm_tiles *tiles;
+    int64_t columns;  // of a full tile
+    int64_t depth;    // k per pass
+    int64_t a_rows;   // m per block
+    int64_t b_panels; // panels per block
+    bool pack_a, pack_b;
+    bool split_depth; // threads share k instead of m or n; their sums are added afterwards
+    bool split_rows;
+    uint32_t threads;
+    int64_t a_floats, b_floats, sum_floats; // scratch per thread
+} plan;
+
+typedef struct job {
+    const gemm *g;
+    const plan *p;
+    const float *a, *b, *bias;
+    float *c, *scratch;
+} job;
+
+static int64_t round_up(int64_t value, int64_t multiple)
+{
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t threads_of(const gemm *g)
+{
+    return 2 * g->m * g->n * g->k < SERIAL_FLOPS ? 1 : g->threads;
+}
+
+// A row of A far from the next one (a power of two above all) falls on few cache sets; copying pays as soon as
+// each element is used often enough.
+static bool packs_a(const gemm *g)
+{
+    int64_t stride = g->a_transposed ? g->m : g->k;
+    return g->n >= 256 || (g->n >= 48 && stride % 512 == 0);
+}
+
+static bool packs_b(const gemm *g, const plan *p)
+{
+    return g->b_transposed || (g->m > 2 * p->tiles->rows && g->n > 4 * p->columns);
+}
+
+static plan plan_of(const gemm *g)
+{
+    plan p = {.tiles = gemm_tiles_here(), .threads = threads_of(g)};
+    p.columns = (int64_t)p.tiles->vectors * p.tiles->lanes;
+    p.split_depth =
+        p.threads > 1 && g->k >= SPLIT_DEPTH_MIN * (int64_t)p.threads && g->k >= 4 * g->m && g->k >= 4 * g->n;
+    p.split_rows = g->m >= g->n;
+    int64_t own_depth = p.split_depth ? (g->k + p.threads - 1) / p.threads : g->k;
+    int64_t passes = (own_depth + DEPTH_MAX - 1) / DEPTH_MAX;
+    p.depth = (own_depth + passes - 1) / passes;
+    p.pack_a = packs_a(g);
+    p.pack_b = packs_b(g, &p);
+    p.a_rows = min_of(g->m, round_up(BLOCK_FLOATS / p.depth, p.tiles->rows));
+    p.a_floats = p.pack_a ? round_up(p.a_rows, p.tiles->rows) * p.depth : 0;
+    // One panel at least: the last columns of B are always copied, padded with zeros.
+    p.b_panels = p.pack_b ? min_of((g->n + p.columns - 1) / p.columns, PANELS_MAX) : 1;
+    p.b_floats = p.b_panels * p.columns * p.depth;
+    p.sum_floats = p.split_depth ? round_up(g->m * g->n, LINE_FLOATS) : 0;
+    p.a_floats = round_up(p.a_floats, LINE_FLOATS);
+    p.b_floats = round_up(p.b_floats, LINE_FLOATS);
+    return p;
+}
+
+uint64_t gemm_scratch_bytes(const gemm *g)
+{
+    plan p = plan_of(g);
+    return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats) * p.threads * sizeof(float);
+}
+
+typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int i32x4 __attribute__((vector_size(16)));
+
+CPU_INLINE void transpose_4x4(float *to, int64_t to_row, const float *from, int64_t from_row)
+{
+    f32x4 r0 = *(const f32x4 *)from, r1 = *(const f32x4 *)(from + from_row);
+    f32x4 r2 = *(const f32x4 *)(from + 2 * from_row), r3 = *(const f32x4 *)(from + 3 * from_row);
+    f32x4 a = __builtin_shuffle(r0, r1, (i32x4){0, 4, 1, 5}),
+          b = __builtin_shuffle(r2, r3, (i32x4){0, 4, 1, 5});
+    f32x4 c = __builtin_shuffle(r0, r1, (i32x4){2, 6, 3, 7}),
+          d = __builtin_shuffle(r2, r3, (i32x4){2, 6, 3, 7});
+    *(f32x4 *)to = __builtin_shuffle(a, b, (i32x4){0, 1, 4, 5});
+    *(f32x4 *)(to + to_row) = __builtin_shuffle(a, b, (i32x4){2, 3, 6, 7});
+    *(f32x4 *)(to + 2 * to_row) = __builtin_shuffle(c, d, (i32x4){0, 1, 4, 5});
+    *(f32x4 *)(to + 3 * to_row) = __builtin_shuffle(c, d, (i32x4){2, 3, 6, 7});
+}
+
+// to[c * to_row + r] = from[r * from_row + c]
+CPU_HOT static void transpose(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
+                              int64_t columns)
+{
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+        int64_t c = 0;
+        for (; c + 4 <= columns; c += 4) {
+            transpose_4x4(to + c * to_row + r, to_row, from + r * from_row + c, from_row);
+        }
+        for (; c < columns; c++) {
+            for (int64_t i = r; i < r + 4; i++) {
+                to[c * to_row + i] = from[i * from_row + c];
+            }
+        }
+    }
+    for (; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            to[c * to_row + r] = from[r * from_row + c];
+        }
+    }
+}
+
+// to[r * to_row + c] = from[r * from_row + c], zeros from `columns` to `width`.
+CPU_HOT static void copy_padded(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
+                                int64_t columns, int64_t width)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            to[r * to_row + c] = from[r * from_row + c];
+        }
+        for (int64_t c = columns; c < width; c++) {
+            to[r * to_row + c] = 0.0f;
+        }
+    }
+}
+
+// Whole panels of `width` columns: to[panel][r][c]. Row by row over all panels, so that memory is read in long runs.
+CPU_HOT static void copy_panels(float *restrict to, int64_t width, const float *restrict from,
+                                int64_t from_row, int64_t rows, int64_t panels)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t panel = 0; panel < panels; panel++) {
+            const float *source = from + r * from_row + panel * width;
+            float *target = to + (panel * rows + r) * width;
+            for (int64_t c = 0; c < width; c += 8) {
+                __builtin_memcpy(target + c, source + c, 8 * sizeof(float));
+            }
+        }
+    }
+}
+
+// Rows [m, m + rows) and depth [k, k + depth) of A as panels of tile rows: [row / tile][k][row % tile].
+static void pack_a(const gemm *g, const plan *p, const float *a, int64_t m, int64_t rows, int64_t k,
+                   int64_t depth, float *to)
+{
+    int64_t tile = p->tiles->rows;
+    for (int64_t r = 0; r < rows; r += tile, to += tile * depth) {
+        int64_t count = min_of(tile, rows - r);
+        if (g->a_transposed) {
+            copy_padded(to, tile, a + k * g->m + m + r, g->m, depth, count, count);
+        } else {
+            transpose(to, tile, a + (m + r) * g->k + k, g->k, count, depth);
+        }
+    }
+}
+
+// Columns [n, n_end) and depth [k, k + depth) of B as panels [panel][k][full tile], zeros behind the last column.
+static void pack_b(const gemm *g, const plan *p, const float *b, int64_t n, int64_t n_end, int64_t k,
+                   int64_t depth, float *to)
+{
+    int64_t panel_floats = depth * p->columns;
+    for (int64_t c = n; c < n_end && g->b_transposed; c += p->columns, to += panel_floats) {
+        int64_t columns = min_of(p->columns, n_end - c);
+        if (columns < p->columns) {
+            memset(to, 0, (size_t)panel_floats * sizeof *to);
+        }
+        transpose(to, p->columns, b + c * g->k + k, g->k, columns, depth);
+    }
+    if (!g->b_transposed) {
+        int64_t whole = (n_end - n) / p->columns, rest = n + whole * p->columns;
+        copy_panels(to, p->columns, b + k * g->n + n, g->n, depth, whole);
+        copy_padded(to + whole * panel_floats, p->columns, b + k * g->n + rest, g->n, depth, n_end - rest,
+                    rest < n_end ? p->columns : 0);
+    }
+}
+
+// A tile that is narrower than whole registers goes through a small square, so that nothing is written beside C.
+static void run_ragged_tile(const gemm_tiles *tiles, const gemm_tile *t, int64_t rows, int64_t columns)
+{
+    float square[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS], bias[GEMM_MAX_COLUMNS] = {0};
+    gemm_tile inner = *t;
+    int64_t vectors = (columns + tiles->lanes - 1) / tiles->lanes;
+    inner.c = square;
+    inner.c_row = GEMM_MAX_COLUMNS;
+    for (int64_t r = 0; t->add && r < rows; r++) {
+        memset(square + r * GEMM_MAX_COLUMNS, 0, sizeof(float) * GEMM_MAX_COLUMNS);
+        memcpy(square + r * GEMM_MAX_COLUMNS, t->c + r * t->c_row, sizeof(float) * (size_t)columns);
+    }
+    if (t->bias != NULL) {
+        memcpy(bias, t->bias, sizeof(float) * (size_t)columns);
+        inner.bias = bias;
+    }
+    tiles->run[rows][vectors](&inner);
+    for (int64_t r = 0; r < rows; r++) {
+        memcpy(t->c + r * t->c_row, square + r * GEMM_MAX_COLUMNS, sizeof(float) * (size_t)columns);
+    }
+}
+
+typedef struct block {
+    int64_t m, m_end, n, n_end, k, k_end;
+} block;
+
+// One panel of B against every tile row of a block of A. `t` carries b, flags and c's row already.
+static void run_panel(const job *j, const gemm_tile *base, const block *w, int64_t n, int64_t columns,
+                      const float *packed_a, float *c)
+{
+    const gemm *g = j->g;
+    const gemm_tiles *tiles = j->p->tiles;
+    gemm_tile t = *base;
+    bool ragged = columns % tiles->lanes != 0;
+    int64_t vectors = columns / tiles->lanes;
+    for (int64_t m = w->m; m < w->m_end; m += tiles->rows) {
+        int64_t rows = min_of(tiles->rows, w->m_end - m);
+        if (packed_a != NULL) {
+            t.a = packed_a + (m - w->m) * t.depth;
+            t.a_row = 1;
+            t.a_step = tiles->rows;
+        } else {
+            t.a_row = g->a_transposed ? 1 : g->k;
+            t.a_step = g->a_transposed ? g->m : 1;
+            t.a = j->a + m * t.a_row + w->k * t.a_step;
+        }
+        t.c = c + m * t.c_row + n;
+        if (ragged) {
+            run_ragged_tile(tiles, &t, rows, columns);
+        } else {
+            tiles->run[rows][vectors](&t);
+        }
+    }
+}
+
+// A run of panels of B, [n, n_end), against a block of A.
+static void run_panels(const job *j, const block *w, bool first, bool epilogue, int64_t n_end, float *c,
+                       float *scratch)
+{
+    const gemm *g = j->g;
+    const plan *p = j->p;
+    int64_t depth = w->k_end - w->k;
+    float *room_b = scratch + p->a_floats;
+    bool pack = p->pack_b || (n_end - w->n) % p->tiles->lanes != 0;
+    if (pack) {
+        pack_b(g, p, j->b, w->n, n_end, w->k, depth, room_b);
+    }
+    for (int64_t n = w->n; n < n_end; n += p->columns) {
+        gemm_tile t = {.depth = depth, .c_row = g->n, .add = !first, .relu = epilogue && g->relu};
+        t.bias = epilogue && j->bias != NULL ? j->bias + n : NULL;
+        t.b = pack ? room_b + (n - w->n) * depth : j->b + w->k * g->n + n;
+        t.b_step = pack ? p->columns : g->n;
+        run_panel(j, &t, w, n, min_of(p->columns, n_end - n), p->pack_a ? scratch : NULL, c);
+    }
+}
+
+// The block `w` of C, whole in k or not, into `c` (row length n). A band of columns is finished over all of k before
+// the next one, so that its sums stay in the caches.
+static void run_block(const job *j, const block *w, bool epilogue, float *c, float *scratch)
+{
+    const plan *p = j->p;
+    int64_t width = p->b_panels * p->columns;
+    for (int64_t band = w->n; band < w->n_end; band += BAND_COLUMNS) {
+        int64_t band_end = min_of(band + BAND_COLUMNS, w->n_end);
+        for (int64_t k = w->k; k < w->k_end; k += p->depth) {
+            int64_t k_end = min_of(k + p->depth, w->k_end);
+            for (int64_t m = w->m; m < w->m_end; m += p->a_rows) {
+                block part = {m, min_of(m + p->a_rows, w->m_end), band, band_end, k, k_end};
+                if (p->pack_a) {
+                    pack_a(j->g, p, j->a, m, part.m_end - m, k, k_end - k, scratch);
+                }
+                for (; part.n < band_end; part.n += width) {
+                    run_panels(j, &part, k == w->k, epilogue && k_end == w->k_end,
+                               min_of(part.n + width, band_end), c, scratch);
+                }
+            }
+        }
+    }
+}
+
+static float *scratch_of(const job *j, uint32_t worker)
+{
+    const plan *p = j->p;
+    return j->scratch + (p->a_floats + p->b_floats) * (int64_t)worker;
+}
+
+static void run_range(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const gemm *g = j->g;
+    block w = {0, g->m, 0, g->n, 0, g->k};
+    if (j->p->split_rows) {
+        w.m = begin;
+        w.m_end = end;
+    } else {
+        w.n = begin;
+        w.n_end = end;
+    }
+    run_block(j, &w, true, j->c, scratch_of(j, worker));
+}
+
+// Partial sums of threads lie behind the packing room of all of them.
+static float *sums_of(const job *j, uint32_t worker)
+{
+    const plan *p = j->p;
+    return j->scratch + (p->a_floats + p->b_floats) * (int64_t)p->threads + p->sum_floats * (int64_t)worker;
+}
+
+static void run_depth(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    block w = {0, j->g->m, 0, j->g->n, begin, end};
+    run_block(j, &w, false, sums_of(j, worker), scratch_of(j, worker));
+}
+
+CPU_HOT static void add_to(float *to, const float *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] += from[i];
+    }
+}
+
+static void finish_depth(const job *j, uint32_t ranges)
+{
+    const gemm *g = j->g;
+    float *sum = sums_of(j, 0);
+    for (uint32_t r = 1; r < ranges; r++) {
+        add_to(sum, sums_of(j, r), g->m * g->n);
+    }
+    for (int64_t i = 0; i < g->m; i++) {
+        for (int64_t n = 0; n < g->n; n++) {
+            float value = sum[i * g->n + n] + (j->bias != NULL ? j->bias[n] : 0.0f);
+            j->c[i * g->n + n] = g->relu && value < 0.0f ? 0.0f : value;
+        }
+    }
+}
+
+void gemm_run(const gemm *g, const float *a, const float *b, const float *bias, float *c, float *scratch)
+{
+    plan p = plan_of(g);
+    job j = {g, &p, a, b, bias, c, scratch};
+    if (p.split_depth) {
+        cpu_for(p.threads, g->k, p.tiles->rows, run_depth, &j);
+        finish_depth(&j, cpu_for_ranges(p.threads, g->k, p.tiles->rows));
+    } else if (p.split_rows) {
+        cpu_for(p.threads, g->m, p.tiles->rows, run_range, &j);
+    } else {
+        cpu_for(p.threads, g->n, p.columns, run_range, &j);
+    }
+}
+
+const char *gemm_isa(void)
+{
+    return gemm_tiles_here()->name;
+}

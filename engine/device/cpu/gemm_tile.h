@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner tile of the matrix product for one instruction set. Included once per set by gemm_tiles.c, with
+//   T(name)    name of this variant          T_TARGET  function attribute
+//   T_LANES    floats per register           T_ROWS    rows of C in a full tile
+//   T_VECTORS  registers per row of C in a full tile
+// A full tile keeps T_ROWS * T_VECTORS sums in registers.
+
+typedef float T(vector) __attribute__((vector_size(4 * T_LANES), aligned(4), may_alias));
+typedef int32_t T(mask) __attribute__((vector_size(4 * T_LANES)));
+
+CPU_INLINE T_TARGET void T(tile)(const gemm_tile *t, const int rows, const int vectors)
+{
+    T(vector) sum[T_ROWS][T_VECTORS];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            sum[i][v] = (T(vector)){0};
+            __builtin_prefetch(t->c + i * t->c_row + v * T_LANES, 1);
+        }
+    }
+    const float *a = t->a, *b = t->b;
+    const int64_t a_row = t->a_row, a_step = t->a_step, b_step = t->b_step;
+    for (int64_t k = 0; k < t->depth; k++) {
+        T(vector) right[T_VECTORS];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            right[v] = *(const T(vector) *)(b + v * T_LANES);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            float left = a[i * a_row];
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) {
+                sum[i][v] += left * right[v];
+            }
+        }
+        a += a_step;
+        b += b_step;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            float *c = t->c + i * t->c_row + v * T_LANES;
+            T(vector) value = sum[i][v];
+            if (t->add) {
+                value += *(const T(vector) *)c;
+            }
+            if (t->bias != NULL) {
+                value += *(const T(vector) *)(t->bias + v * T_LANES);
+            }
+            if (t->relu) {
+                value = (T(vector))((T(mask))value & ~(value < 0.0f)); // not-a-number stays
+            }
+            *(T(vector) *)c = value;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table: which implementations an operation has, best first.
+#include <string.h>
+
+#include "cpu.h"
+
+enum { MAX_IMPLS = 3 };
+
+static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
+    [HR_OP_INPUT] = {&cpu_input},
+    [HR_OP_READ] = {&cpu_read},
+    [HR_OP_REORDER] = {&cpu_reorder_image, &cpu_reorder_library},
+    [HR_OP_CONV2D] = {&cpu_depthwise, &cpu_pointwise, &cpu_onednn_conv},
+    [HR_OP_CONV2D_BWD_DATA] = {&cpu_depthwise_bwd_data, &cpu_pointwise_bwd_data, &cpu_onednn_conv},
+    [HR_OP_CONV2D_BWD_WEIGHTS] = {&cpu_depthwise_bwd_weights, &cpu_pointwise_bwd_weights, &cpu_onednn_conv},
+    [HR_OP_DENSE] = {&cpu_dense},
+    [HR_OP_DENSE_BWD_DATA] = {&cpu_dense_bwd_data},
+    [HR_OP_DENSE_BWD_WEIGHTS] = {&cpu_dense_bwd_weights},
+    [HR_OP_BATCH_NORM] = {&cpu_batch_norm},
+    [HR_OP_BATCH_NORM_EVAL] = {&cpu_batch_norm_eval},
+    [HR_OP_BATCH_NORM_BWD] = {&cpu_batch_norm_bwd},
+    [HR_OP_RELU] = {&cpu_relu},
+    [HR_OP_RELU_BWD] = {&cpu_relu_bwd},
+    [HR_OP_MAX_POOL] = {&cpu_max_pool},
+    [HR_OP_MAX_POOL_BWD] = {&cpu_max_pool_bwd},
+    [HR_OP_MAX_POOL_BWD_INDEX] = {&cpu_max_pool_bwd_index},
+    [HR_OP_GLOBAL_AVG_POOL] = {&cpu_global_avg_pool},
+    [HR_OP_GLOBAL_AVG_POOL_BWD] = {&cpu_global_avg_pool_bwd},
+    [HR_OP_ADD] = {&cpu_add},
+    [HR_OP_SOFTMAX_XENT] = {&cpu_softmax_xent},
+    [HR_OP_SOFTMAX_XENT_BWD] = {&cpu_softmax_xent_bwd},
+    [HR_OP_ACCURACY] = {&cpu_accuracy},
+    [HR_OP_SGD] = {&cpu_sgd},
+    [HR_OP_MOMENTUM] = {&cpu_momentum},
+    [HR_OP_ADAM] = {&cpu_adam},
+};
+
+static bool is_convolution(uint32_t op)
+{
+    return op == HR_OP_CONV2D || op == HR_OP_CONV2D_BWD_DATA || op == HR_OP_CONV2D_BWD_WEIGHTS;
+}
+
+static hr_status check_types(const op_query *q, hr_err *err)
+{
+    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
+        const op_operand *t = k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
+        if (t->dtype == HR_F64) {
+            hr_err_try(err, "-s device.kind=reference");
+            return HR_FAIL(err, DEVICE, "%s: the cpu device computes in float32, the tensor is %s",
+                           op_name((hr_op)q->op), dtype_name((hr_dtype)t->dtype));
+        }
+    }
+    return HR_OK;
+}
+
+// All images of an operation lie alike; only convolutions (whose implementations look for themselves) and reorders
+// may mix layouts.
+static hr_status check_layouts(const op_query *q, hr_err *err)
+{
+    bool plain = false, blocked = false;
+    if (is_convolution(q->op) || q->op == HR_OP_REORDER) {
+        return HR_OK;
+    }
+    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
+        const op_operand *t = k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
+        plain |= t->shape.rank == 4 && t->layout == HR_LAYOUT_PLAIN;
+        blocked |= t->layout == HR_LAYOUT_BLOCKED;
+        if (t->layout == HR_LAYOUT_LIBRARY || (t->layout == HR_LAYOUT_BLOCKED && t->shape.rank != 4)) {
+            return HR_FAIL(err, DEVICE, "%s has no kernel for a %s operand", op_name((hr_op)q->op),
+                           layout_name((hr_layout)t->layout));
+        }
+    }
+    if (plain && blocked) {
+        return HR_FAIL(err, DEVICE, "%s needs all its images in one layout, had plain and blocked ones",
+                       op_name((hr_op)q->op));
+    }
+    return HR_OK;
+}
+
+hr_status cpu_pick(const cpu_device *device, const op_query *q, const cpu_impl **out, hr_err *err)
+{
+    *out = NULL;
+    HR_TRY(check_types(q, err));
+    HR_TRY(check_layouts(q, err));
+    for (uint32_t k = 0; k < MAX_IMPLS && table[q->op][k] != NULL; k++) {
+        const cpu_impl *impl = table[q->op][k];
+        if (impl->fits == NULL || impl->fits(device, q)) {
+            *out = impl;
+            return HR_OK;
+        }
+    }
+    return HR_FAIL(err, DEVICE, "the cpu device has no kernel for %s", op_name((hr_op)q->op));
+}
+
+cpu_image cpu_image_of(const op_operand *operand)
+{
+    const int64_t *d = operand->shape.dim;
+    if (operand->layout != HR_LAYOUT_BLOCKED) {
+        return (cpu_image){d[0], d[1], d[2], d[3], 1};
+    }
+    int64_t blocks = (d[3] + OP_BLOCK_CHANNELS - 1) / OP_BLOCK_CHANNELS;
+    return (cpu_image){d[0] * blocks, d[1], d[2], OP_BLOCK_CHANNELS, blocks};
+}
+
+int64_t cpu_floats_of(const op_operand *operand)
+{
+    uint64_t bytes = 0, padding_bytes = 0;
+    (void)operand_bytes(operand, &bytes, &padding_bytes);
+    return (int64_t)(bytes / dtype_bytes((hr_dtype)operand->dtype));
+}
+
+int64_t cpu_elements_of(const op_operand *operand)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&operand->shape, &elements);
+    return (int64_t)elements;
+}

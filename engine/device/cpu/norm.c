@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation over rows of channels. Statistics in one pass over memory: the mean and squared deviations of
+// a chunk of rows that fits the nearest cache, joined in double (Chan, Golub, LeVeque: "Updating Formulae and a
+// Pairwise Algorithm for Computing Sample Variances", 1979).
+#include <math.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+enum { CHUNK_FLOATS = 4096, GRAIN_FLOATS = 16384 };
+
+// A tensor as pieces of rows: plain, one piece of all rows and all channels; blocked, one piece per image and
+// block of 16 channels.
+typedef struct rows_view {
+    int64_t pieces, rows, channels; // of one piece
+    int64_t all_channels, blocks;
+    int64_t total_rows; // per channel
+} rows_view;
+
+// The per-channel arrays of this operation in its workspace. Sums are one set per worker.
+typedef struct channel_sums {
+    double *count, *mean, *square; // forward: square = sum of squared deviations
+} channel_sums;
+
+typedef struct job {
+    rows_view v;
+    const float *x, *dy;
+    float *y;
+    const float *mean;      // backward: [C]
+    const float *a, *b, *c; // result = a * first + b * second + c, per channel
+    double *sums;
+    bool relu;
+} job;
+
+static rows_view view_of(const op_operand *t)
+{
+    const int64_t channels = t->shape.dim[t->shape.rank - 1];
+    const int64_t rows = cpu_elements_of(t) / channels;
+    if (t->layout != HR_LAYOUT_BLOCKED) {
+        return (rows_view){1, rows, channels, channels, 1, rows};
+    }
+    const cpu_image image = cpu_image_of(t);
+    return (rows_view){image.images,   image.height * image.width,
+                       image.channels, image.blocks * image.channels,
+                       image.blocks,   rows};
+}
+
+// Work is cut into items: rows of the one piece, or pieces.
+static int64_t items_of(const rows_view *v)
+{
+    return v->pieces == 1 ? v->rows : v->pieces;
+}
+
+static int64_t grain_of(const rows_view *v)
+{
+    const int64_t floats = v->pieces == 1 ? v->channels : v->rows * v->channels;
+    return floats >= GRAIN_FLOATS ? 1 : (GRAIN_FLOATS + floats - 1) / floats;
+}
+
+static uint64_t workspace_bytes(const cpu_device *device, const op_query *q)
+{
+    const rows_view v = view_of(&q->in[0]);
+    return (uint64_t)v.all_channels * (device->threads * 3 * sizeof(double) + 4 * sizeof(float));
+}
+
+static channel_sums sums_of(const job *j, uint32_t worker)
+{
+    const int64_t channels = j->v.all_channels;
+    double *base = j->sums + (int64_t)worker * 3 * channels;
+    return (channel_sums){base, base + channels, base + 2 * channels};
+}
+
+// ---- statistics ---------------------------------------------------------------------------------------------------
+
+// Joins `rows` rows with this mean and these squared deviations into channel c of s.
+CPU_INLINE void join(const channel_sums *s, int64_t c, double rows, double mean, double square)
+{
+    const double count = s->count[c] + rows, apart = mean - s->mean[c];
+    s->square[c] += square + apart * apart * s->count[c] * rows / count;
+    s->mean[c] += apart * rows / count;
+    s->count[c] = count;
+}
+
+CPU_INLINE void chunk_moments_16(const float *x, int64_t row_floats, int64_t rows, int64_t c,
+                                 const channel_sums *s)
+{
+    f32x16 sum = {0}, square = {0};
+    for (int64_t r = 0; r < rows; r++) {
+        sum += F32X16(x + r * row_floats);
+    }
+    const f32x16 mean = sum / (float)rows;
+    for (int64_t r = 0; r < rows; r++) {
+        const f32x16 apart = F32X16(x + r * row_floats) - mean;
+        square += apart * apart;
+    }
+    for (int lane = 0; lane < CPU_LANES; lane++) {
+        join(s, c + lane, (double)rows, (double)mean[lane], (double)square[lane]);
+    }
+}
+
+CPU_INLINE void chunk_moments_1(const float *x, int64_t row_floats, int64_t rows, int64_t c,
+                                const channel_sums *s)
+{
+    float sum = 0.0f, square = 0.0f;
+    for (int64_t r = 0; r < rows; r++) {
+        sum += x[r * row_floats];
+    }
+    const float mean = sum / (float)rows;
+    for (int64_t r = 0; r < rows; r++) {
+        const float apart = x[r * row_floats] - mean;
+        square += apart * apart;
+    }
+    join(s, c, (double)rows, (double)mean, (double)square);
+}
+
+CPU_HOT static void chunk_moments(const float *x, int64_t row_floats, int64_t rows, int64_t channels,
+                                  int64_t first, const channel_sums *s)
+{
+    int64_t c = 0;
+    for (; c + CPU_LANES <= channels; c += CPU_LANES) {
+        chunk_moments_16(x + c, row_floats, rows, first + c, s);
+    }
+    for (; c < channels; c++) {
+        chunk_moments_1(x + c, row_floats, rows, first + c, s);
+    }
+}
+
+// dbeta and dgamma before its 1/std: sums of dy and of dy * (x - mean).
+CPU_INLINE void chunk_gradients_16(const job *j, int64_t at, int64_t rows, int64_t c, const channel_sums *s)
+{
+    const f32x16 mean = F32X16(j->mean + c);
+    f32x16 sum = {0}, projected = {0};
+    for (int64_t r = 0; r < rows; r++, at += j->v.channels) {
+        const f32x16 dy = F32X16(j->dy + at);
+        sum += dy;
+        projected += dy * (F32X16(j->x + at) - mean);
+    }
+    for (int lane = 0; lane < CPU_LANES; lane++) {
+        s->mean[c + lane] += (double)sum[lane];
+        s->square[c + lane] += (double)projected[lane];
+    }
+}
+
+CPU_INLINE void chunk_gradients_1(const job *j, int64_t at, int64_t rows, int64_t c, const channel_sums *s)
+{
+    float sum = 0.0f, projected = 0.0f;
+    for (int64_t r = 0; r < rows; r++, at += j->v.channels) {
+        sum += j->dy[at];
+        projected += j->dy[at] * (j->x[at] - j->mean[c]);
+    }
+    s->mean[c] += (double)sum;
+    s->square[c] += (double)projected;
+}
+
+CPU_HOT static void chunk_gradients(const job *j, int64_t at, int64_t rows, int64_t first,
+                                    const channel_sums *s)
+{
+    int64_t c = 0;
+    for (; c + CPU_LANES <= j->v.channels; c += CPU_LANES) {
+        chunk_gradients_16(j, at + c, rows, first + c, s);
+    }
+    for (; c < j->v.channels; c++) {
+        chunk_gradients_1(j, at + c, rows, first + c, s);
+    }
+}
+
+// Rows [begin, end) of the piece that starts at float `base` and holds channels from `first`.
+static void piece_sums(const job *j, int64_t base, int64_t first, int64_t begin, int64_t end,
+                       const channel_sums *s)
+{
+    const int64_t width = j->v.channels;
+    const int64_t chunk = width >= CHUNK_FLOATS ? 1 : CHUNK_FLOATS / width;
+    for (int64_t r = begin; r < end; r += chunk) {
+        const int64_t rows = end - r < chunk ? end - r : chunk, at = base + r * width;
+        if (j->dy == NULL) {
+            chunk_moments(j->x + at, width, rows, width, first, s);
+        } else {
+            chunk_gradients(j, at, rows, first, s);
+        }
+    }
+}
+
+static void sums_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const channel_sums s = sums_of(j, worker);
+    memset(s.count, 0, (size_t)j->v.all_channels * 3 * sizeof *s.count);
+    if (j->v.pieces == 1) {
+        piece_sums(j, 0, 0, begin, end, &s);
+        return;
+    }
+    for (int64_t p = begin; p < end; p++) {
+        piece_sums(j, p * j->v.rows * j->v.channels, p % j->v.blocks * j->v.channels, 0, j->v.rows, &s);
+    }
+}
+
+// Fills the sums of worker 0 with those of all, in the order of the workers.
+static channel_sums gather(const cpu_run *r, const job *j)
+{
+    const int64_t items = items_of(&j->v), grain = grain_of(&j->v);
+    cpu_for(r->device->threads, items, grain, sums_body, j);
+    const channel_sums all = sums_of(j, 0);
+    for (uint32_t w = 1; w < cpu_for_ranges(r->device->threads, items, grain); w++) {
+        const channel_sums s = sums_of(j, w);
+        for (int64_t c = 0; c < j->v.all_channels; c++) {
+            if (j->dy == NULL && s.count[c] > 0.0) {
+                join(&all, c, s.count[c], s.mean[c], s.square[c]);
+            } else if (j->dy != NULL) {
+                all.mean[c] += s.mean[c];
+                all.square[c] += s.square[c];
+            }
+        }
+    }
+    return all;
+}
+
+// ---- y = a * x + b, dx = a * dy + b * x + c -----------------------------------------------------------------------
+
+CPU_HOT static void scale_rows(const job *j, int64_t at, int64_t rows, int64_t first)
+{
+    const int64_t width = j->v.channels;
+    const float *restrict a = j->a + first, *restrict b = j->b + first;
+    for (int64_t r = 0; r < rows; r++, at += width) {
+        const float *restrict x = j->x + at;
+        float *restrict y = j->y + at;
+        for (int64_t c = 0; c < width; c++) {
+            y[c] = a[c] * x[c] + b[c];
+        }
+    }
+}
+
+CPU_HOT static void scale_rows_relu(const job *j, int64_t at, int64_t rows, int64_t first)
+{
+    const int64_t width = j->v.channels;
+    const float *restrict a = j->a + first, *restrict b = j->b + first;
+    for (int64_t r = 0; r < rows; r++, at += width) {
+        const float *restrict x = j->x + at;
+        float *restrict y = j->y + at;
+        for (int64_t c = 0; c < width; c++) {
+            const float value = a[c] * x[c] + b[c];
+            y[c] = value < 0.0f ? 0.0f : value;
+        }
+    }
+}
+
+// dx may lie over dy.
+CPU_HOT static void gradient_rows(const job *j, int64_t at, int64_t rows, int64_t first)
+{
+    const int64_t width = j->v.channels;
+    const float *a = j->a + first, *b = j->b + first, *constant = j->c + first;
+    for (int64_t r = 0; r < rows; r++, at += width) {
+        const float *x = j->x + at, *dy = j->dy + at;
+        float *y = j->y + at;
+#pragma GCC ivdep
+        for (int64_t c = 0; c < width; c++) {
+            y[c] = a[c] * dy[c] + (b[c] * x[c] + constant[c]);
+        }
+    }
+}
+
+static void rows_of_piece(const job *j, int64_t at, int64_t rows, int64_t first)
+{
+    if (j->dy != NULL) {
+        gradient_rows(j, at, rows, first);
+    } else if (j->relu) {
+        scale_rows_relu(j, at, rows, first);
+    } else {
+        scale_rows(j, at, rows, first);
+    }
+}
+
+static void rows_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    if (j->v.pieces == 1) {
+        rows_of_piece(j, begin * j->v.channels, end - begin, 0);
+        return;
+    }
+    for (int64_t p = begin; p < end; p++) {
+        rows_of_piece(j, p * j->v.rows * j->v.channels, j->v.rows, p % j->v.blocks * j->v.channels);
+    }
+}
+
+static void apply(const cpu_run *r, const job *j)
+{
+    cpu_for(r->device->threads, items_of(&j->v), grain_of(&j->v), rows_body, j);
+}
+
+// The four float arrays behind the sums: a, b, c and a copy of the mean padded to whole blocks.
+static float *coefficients(const cpu_run *r, const job *j, int which)
+{
+    double *behind = j->sums + (int64_t)r->device->threads * 3 * j->v.all_channels;
+    return (float *)behind + which * j->v.all_channels;
+}
+
+// Channels the tensor really has; those beyond are padding and get zeros, so that padding stays zero.
+static int64_t real_channels(const op_operand *t)
+{
+    return t->shape.dim[t->shape.rank - 1];
+}
+
+// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta as one scale and one shift per channel.
+static void normalise(const cpu_run *r, job *j, const float *mean, const float *variance)
+{
+    const float *gamma = r->in[1], *beta = r->in[2];
+    const int64_t channels = real_channels(&r->query->in[0]);
+    float *a = coefficients(r, j, 0), *b = coefficients(r, j, 1);
+    memset(a, 0, (size_t)j->v.all_channels * 2 * sizeof *a);
+    for (int64_t c = 0; c < channels; c++) {
+        const double scale = (double)gamma[c] / sqrt((double)variance[c] + r->query->attr.epsilon);
+        a[c] = (float)scale;
+        b[c] = (float)((double)beta[c] - (double)mean[c] * scale);
+    }
+    j->a = a;
+    j->b = b;
+    apply(r, j);
+}
+
+static void run_batch_norm(const cpu_run *r)
+{
+    job j = {.v = view_of(&r->query->in[0]),
+             .x = r->in[0],
+             .y = r->out[0],
+             .sums = r->workspace,
+             .relu = r->query->attr.act == HR_ACT_RELU};
+    const channel_sums all = gather(r, &j);
+    float *running_mean = r->in[3], *running_variance = r->in[4], *mean = r->out[1], *variance = r->out[2];
+    const double m = r->query->attr.momentum, rows = (double)j.v.total_rows;
+    // One row has no unbiased variance; TensorFlow divides by one there.
+    const double unbiased = rows > 1.0 ? rows - 1.0 : 1.0;
+    for (int64_t c = 0; c < real_channels(&r->query->in[0]); c++) {
+        mean[c] = (float)all.mean[c];
+        variance[c] = (float)(all.square[c] / rows);
+        running_mean[c] = (float)((1.0 - m) * (double)running_mean[c] + m * all.mean[c]);
+        running_variance[c] = (float)((1.0 - m) * (double)running_variance[c] + m * all.square[c] / unbiased);
+    }
+    normalise(r, &j, mean, variance);
+}
+
+static void run_batch_norm_eval(const cpu_run *r)
+{
+    job j = {.v = view_of(&r->query->in[0]),
+             .x = r->in[0],
+             .y = r->out[0],
+             .sums = r->workspace,
+             .relu = r->query->attr.act == HR_ACT_RELU};
+    normalise(r, &j, r->in[3], r->in[4]);
+}
+
+// With xhat = (x - mean) * inverse: dbeta = sum dy, dgamma = sum dy * xhat,
+// dx = gamma * inverse * (dy - dbeta / R - xhat * dgamma / R), linear in dy and x per channel.
+static void run_batch_norm_bwd(const cpu_run *r)
+{
+    job j = {
+        .v = view_of(&r->query->in[0]), .x = r->in[0], .dy = r->in[1], .y = r->out[0], .sums = r->workspace};
+    const float *gamma = r->in[2], *mean = r->in[3], *variance = r->in[4];
+    float *dgamma = r->out[1], *dbeta = r->out[2];
+    float *a = coefficients(r, &j, 0), *b = coefficients(r, &j, 1), *constant = coefficients(r, &j, 2);
+    float *padded_mean = coefficients(r, &j, 3);
+    const int64_t channels = real_channels(&r->query->in[0]);
+    const double rows = (double)j.v.total_rows;
+    memset(a, 0, (size_t)j.v.all_channels * 4 * sizeof *a);
+    memcpy(padded_mean, mean, (size_t)channels * sizeof *mean);
+    j.mean = padded_mean;
+    const channel_sums all = gather(r, &j);
+    for (int64_t c = 0; c < channels; c++) {
+        const double inverse = 1.0 / sqrt((double)variance[c] + r->query->attr.epsilon);
+        const double scale = (double)gamma[c] * inverse, projected = all.square[c] * inverse;
+        dbeta[c] = (float)all.mean[c];
+        dgamma[c] = (float)projected;
+        const double slope = -scale * inverse * projected / rows;
+        a[c] = (float)scale;
+        b[c] = (float)slope;
+        constant[c] = (float)(-scale * all.mean[c] / rows - slope * (double)mean[c]);
+    }
+    j.a = a;
+    j.b = b;
+    j.c = constant;
+    apply(r, &j);
+}
+
+const cpu_impl cpu_batch_norm = {.name = "loops", .workspace = workspace_bytes, .run = run_batch_norm};
+const cpu_impl cpu_batch_norm_eval = {
+    .name = "loops", .workspace = workspace_bytes, .run = run_batch_norm_eval};
+const cpu_impl cpu_batch_norm_bwd = {
+    .name = "loops", .workspace = workspace_bytes, .run = run_batch_norm_bwd};

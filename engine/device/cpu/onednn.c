@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: Apache-2.0
+// Written for oneDNN 2.x (operation descriptors, value memory descriptors).
+#include "onednn.h"
+
+#include <inttypes.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+#include "base/text.h"
+
+_Static_assert(DNNL_VERSION_MAJOR == 2, "onednn.c is written for oneDNN 2.x");
+
+// Winograd trades memory for speed; beyond this much scratch per operation the direct kernel is taken.
+enum { WINOGRAD_SCRATCH_MAX_BYTES = 64 << 20, NAME_MAX_BYTES = 40, MAX_RANK = 5 };
+
+struct onednn {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+};
+
+struct onednn_conv {
+    const onednn *library;
+    conv_shape shape;
+    dnnl_primitive_desc_t desc;
+    dnnl_memory_desc_t plain[CONV_OPERANDS]; // as our tensors lie
+    uint64_t library_bytes[CONV_OPERANDS];   // 0: plain
+    uint64_t scratch_bytes;
+    char name[NAME_MAX_BYTES];
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[CONV_OPERANDS], scratch;
+};
+
+struct onednn_reorder {
+    const onednn *library;
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t from, to;
+};
+
+static hr_status library_failed(hr_err *err, const char *call, dnnl_status_t status)
+{
+    if (status == dnnl_out_of_memory) {
+        return HR_FAIL(err, NOMEM, "oneDNN needed host memory for %s and had none", call);
+    }
+    return HR_FAIL(err, DEVICE, "oneDNN %d.%d.%d refused %s with status %d", DNNL_VERSION_MAJOR,
+                   DNNL_VERSION_MINOR, DNNL_VERSION_PATCH, call, (int)status);
+}
+
+#define TRY_LIBRARY(err, call)                                                                               \
+    do {                                                                                                     \
+        dnnl_status_t library_status_ = (call);                                                              \
+        if (library_status_ != dnnl_success) {                                                               \
+            return library_failed(err, #call, library_status_);                                              \
+        }                                                                                                    \
+    } while (0)
+
+hr_status onednn_open(onednn **out, hr_err *err)
+{
+    *out = NULL;
+    onednn *library = hr_calloc(1, sizeof *library);
+    if (library == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the oneDNN engine");
+    }
+    dnnl_status_t status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
+    if (status == dnnl_success) {
+        status = dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags);
+    }
+    if (status != dnnl_success) {
+        onednn_close(library);
+        return library_failed(err, "a CPU engine", status);
+    }
+    *out = library;
+    return HR_OK;
+}
+
+void onednn_close(onednn *library)
+{
+    if (library == NULL) {
+        return;
+    }
+    if (library->stream != NULL) {
+        dnnl_stream_destroy(library->stream);
+    }
+    if (library->engine != NULL) {
+        dnnl_engine_destroy(library->engine);
+    }
+    hr_free(library);
+}
+
+uint64_t onednn_version(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    return ((uint64_t)v->major << 32) | ((uint64_t)v->minor << 16) | (uint64_t)v->patch;
+}
+
+const char *onednn_isa(void)
+{
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = {
+        {dnnl_cpu_isa_sse41, "sse41"},
+        {dnnl_cpu_isa_avx, "avx"},
+        {dnnl_cpu_isa_avx2, "avx2"},
+        {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+        {dnnl_cpu_isa_avx512_mic, "avx512_mic"},
+        {dnnl_cpu_isa_avx512_mic_4ops, "avx512_mic_4ops"},
+        {dnnl_cpu_isa_avx512_core, "avx512_core"},
+        {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+        {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+        {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+    };
+    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        if (names[k].isa == isa) {
+            return names[k].name;
+        }
+    }
+    return "generic";
+}
+
+bool onednn_blocks_16(void)
+{
+    return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)dnnl_cpu_isa_avx512_core) ==
+           (unsigned)dnnl_cpu_isa_avx512_core;
+}
+
+// ---- choosing a convolution ---------------------------------------------------------------------------------------
+
+// The three descriptors of one convolution, as oneDNN wants to be asked.
+typedef struct request {
+    dnnl_memory_desc_t x, weights, bias, y;
+} request;
+
+static bool is_grouped(const conv_shape *s)
+{
+    return s->groups > 1;
+}
+
+// Fewer channels than a block: oneDNN writes a blocked result from planes of channels, not from pixels.
+static bool wants_planes(const conv_shape *s)
+{
+    return !s->x_blocked && s->y_blocked;
+}
+
+static dnnl_status_t describe_image(dnnl_memory_desc_t *md, int64_t n, int64_t c, int64_t h, int64_t w,
+                                    dnnl_format_tag_t tag)
+{
+    const dnnl_dims_t dims = {n, c, h, w};
+    return dnnl_memory_desc_init_by_tag(md, 4, dims, dnnl_f32, tag);
+}
+
+// Our weights lie [kh, kw, C/groups, F]; oneDNN's logical order is [groups,] F/groups, C/groups, kh, kw.
+static dnnl_status_t describe_weights(dnnl_memory_desc_t *md, const conv_shape *s, bool any)
+{
+    const int64_t g = s->groups, c = s->c / g, f = s->f / g;
+    const dnnl_dims_t dims = {g, f, c, s->kernel_h, s->kernel_w};
+    const dnnl_dims_t strides = {f, 1, s->f, s->kernel_w * c * s->f, c * s->f};
+    const int skip = is_grouped(s) ? 0 : 1, rank = MAX_RANK - skip;
+    if (any) {
+        return dnnl_memory_desc_init_by_tag(md, rank, dims + skip, dnnl_f32, dnnl_format_tag_any);
+    }
+    return dnnl_memory_desc_init_by_strides(md, rank, dims + skip, dnnl_f32, strides + skip);
+}
+
+static dnnl_status_t describe_plain(dnnl_memory_desc_t plain[CONV_OPERANDS], const conv_shape *s)
+{
+    const dnnl_format_tag_t x_tag = s->x_blocked ? dnnl_nChw16c : dnnl_nhwc;
+    const dnnl_format_tag_t y_tag = s->y_blocked ? dnnl_nChw16c : dnnl_nhwc;
+    const dnnl_dims_t filters = {s->f};
+    dnnl_status_t status = describe_image(&plain[CONV_X], s->n, s->c, s->h, s->w, x_tag);
+    status = status != dnnl_success ? status : describe_weights(&plain[CONV_WEIGHTS], s, false);
+    status = status != dnnl_success
+                 ? status
+                 : dnnl_memory_desc_init_by_tag(&plain[CONV_BIAS], 1, filters, dnnl_f32, dnnl_x);
+    return status != dnnl_success ? status : describe_image(&plain[CONV_Y], s->n, s->f, s->oh, s->ow, y_tag);
+}
+
+static dnnl_status_t fill_request(request *r, const onednn_conv *c)
+{
+    const conv_shape *s = &c->shape;
+    r->x = c->plain[CONV_X];
+    r->y = c->plain[CONV_Y];
+    r->bias = s->bias ? c->plain[CONV_BIAS] : (dnnl_memory_desc_t){0};
+    if (wants_planes(s)) {
+        dnnl_status_t status = describe_image(&r->x, s->n, s->c, s->h, s->w, dnnl_nchw);
+        if (status != dnnl_success) {
+            return status;
+        }
+    }
+    return describe_weights(&r->weights, s, true);
+}
+
+static dnnl_status_t make_attributes(const conv_shape *s, dnnl_primitive_attr_t *out)
+{
+    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    if (status != dnnl_success) {
+        return status;
+    }
+    status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    dnnl_post_ops_t after = NULL;
+    if (status == dnnl_success && s->relu) {
+        status = dnnl_post_ops_create(&after);
+        if (status == dnnl_success) {
+            dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+            status = dnnl_primitive_attr_set_post_ops(*out, after); // copies
+            dnnl_post_ops_destroy(after);
+        }
+    }
+    return status;
+}
+
+static dnnl_status_t describe_conv(dnnl_convolution_desc_t *d, const conv_shape *s, conv_kind kind,
+                                   const request *r, dnnl_alg_kind_t algorithm)
+{
+    const dnnl_dims_t strides = {s->stride_h, s->stride_w};
+    const dnnl_dims_t before = {s->pad_top, s->pad_left}, behind = {s->pad_bottom, s->pad_right};
+    const dnnl_memory_desc_t *bias = s->bias ? &r->bias : NULL;
+    switch (kind) {
+    case CONV_FORWARD:
+        return dnnl_convolution_forward_desc_init(d, dnnl_forward_training, algorithm, &r->x, &r->weights,
+                                                  bias, &r->y, strides, before, behind);
+    case CONV_BWD_DATA:
+        return dnnl_convolution_backward_data_desc_init(d, algorithm, &r->x, &r->weights, &r->y, strides,
+                                                        before, behind);
+    case CONV_BWD_WEIGHTS:
+        return dnnl_convolution_backward_weights_desc_init(d, algorithm, &r->x, &r->weights, bias, &r->y,
+                                                           strides, before, behind);
+    }
+    return dnnl_invalid_arguments;
+}
+
+static bool is_acceptable(const char *name)
+{
+    return strstr(name, "ref") == NULL && strstr(name, "gemm") == NULL;
+}
+
+static const dnnl_memory_desc_t *wanted(const onednn_conv *c, conv_operand operand)
+{
+    static const dnnl_query_t forward[CONV_OPERANDS] = {dnnl_query_src_md, dnnl_query_weights_md,
+                                                        dnnl_query_weights_md, dnnl_query_dst_md};
+    static const dnnl_query_t bwd_data[CONV_OPERANDS] = {dnnl_query_diff_src_md, dnnl_query_weights_md,
+                                                         dnnl_query_weights_md, dnnl_query_diff_dst_md};
+    static const dnnl_query_t bwd_weights[CONV_OPERANDS] = {
+        dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md};
+    const dnnl_query_t *table = c->shape.kind == CONV_FORWARD    ? forward
+                                : c->shape.kind == CONV_BWD_DATA ? bwd_data
+                                                                 : bwd_weights;
+    return dnnl_primitive_desc_query_md(c->desc, table[operand], operand == CONV_BIAS ? 1 : 0);
+}
+
+// Fills what people and planners want to know of c->desc.
+static void read_choice(onednn_conv *c)
+{
+    const char *name = "";
+    dnnl_primitive_desc_query(c->desc, dnnl_query_impl_info_str, 0, &name);
+    (void)text_copy(c->name, sizeof c->name, name);
+    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(c->desc, dnnl_query_scratchpad_md, 0);
+    c->scratch_bytes = scratch == NULL ? 0 : dnnl_memory_desc_get_size(scratch);
+    for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
+        const dnnl_memory_desc_t *md = wanted(c, k);
+        bool differs = (k == CONV_X || k == CONV_WEIGHTS) && !dnnl_memory_desc_equal(md, &c->plain[k]);
+        c->library_bytes[k] = differs ? dnnl_memory_desc_get_size(md) : 0;
+    }
+}
+
+static uint64_t temporary_bytes(const onednn_conv *c)
+{
+    return c->scratch_bytes + c->library_bytes[CONV_X] + c->library_bytes[CONV_WEIGHTS];
+}
+
+// Walks the implementations of one algorithm; true when c->desc holds an acceptable one within the limit.
+// *least is the smallest that was turned away for its size.
+static bool choose_among(onednn_conv *c, dnnl_primitive_desc_iterator_t it, uint64_t limit_bytes,
+                         uint64_t *least)
+{
+    do {
+        c->desc = dnnl_primitive_desc_iterator_fetch(it);
+        if (c->desc == NULL) {
+            return false;
+        }
+        read_choice(c);
+        bool good = is_acceptable(c->name);
+        if (good && temporary_bytes(c) <= limit_bytes) {
+            return true;
+        }
+        if (good && temporary_bytes(c) < *least) {
+            *least = temporary_bytes(c);
+        }
+        dnnl_primitive_desc_destroy(c->desc);
+        c->desc = NULL;
+    } while (dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+    return false;
+}
+
+static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t algorithm,
+                             uint64_t limit_bytes, uint64_t *least)
+{
+    dnnl_convolution_desc_t forward, backward;
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_primitive_desc_iterator_t it = NULL;
+    const bool is_forward = c->shape.kind == CONV_FORWARD;
+    bool chosen = false;
+    if (describe_conv(&forward, &c->shape, CONV_FORWARD, r, algorithm) == dnnl_success &&
+        describe_conv(&backward, &c->shape, c->shape.kind, r, algorithm) == dnnl_success &&
+        make_attributes(&c->shape, &attributes) == dnnl_success &&
+        (is_forward ||
+         dnnl_primitive_desc_create(&hint, &forward, attributes, c->library->engine, NULL) == dnnl_success) &&
+        dnnl_primitive_desc_iterator_create(&it, is_forward ? &forward : &backward, attributes,
+                                            c->library->engine, hint) == dnnl_success) {
+        chosen = choose_among(c, it, limit_bytes, least);
+    }
+    if (it != NULL) {
+        dnnl_primitive_desc_iterator_destroy(it);
+    }
+    if (hint != NULL) {
+        dnnl_primitive_desc_destroy(hint);
+    }
+    if (attributes != NULL) {
+        dnnl_primitive_attr_destroy(attributes);
+    }
+    return chosen;
+}
+
+// Winograd exists for blocked images and 3x3 kernels of stride 1 (Lavin, Gray: "Fast Algorithms for Convolutional
+// Neural Networks", 2016). Asked for by name: oneDNN's own heuristic leaves out most weight gradients.
+static bool suits_winograd(const conv_shape *s)
+{
+    return s->x_blocked && s->y_blocked && s->groups == 1 && s->kernel_h == 3 && s->kernel_w == 3 &&
+           s->stride_h == 1 && s->stride_w == 1;
+}
+
+static hr_status choose(onednn_conv *c, uint64_t limit_bytes, hr_err *err)
+{
+    request r;
+    uint64_t least = UINT64_MAX;
+    TRY_LIBRARY(err, describe_plain(c->plain, &c->shape));
+    TRY_LIBRARY(err, fill_request(&r, c));
+    const uint64_t winograd_limit =
+        limit_bytes < WINOGRAD_SCRATCH_MAX_BYTES ? limit_bytes : WINOGRAD_SCRATCH_MAX_BYTES;
+    if ((suits_winograd(&c->shape) &&
+         choose_algorithm(c, &r, dnnl_convolution_winograd, winograd_limit, &least)) ||
+        choose_algorithm(c, &r, dnnl_convolution_direct, limit_bytes, &least)) {
+        return HR_OK;
+    }
+    if (least != UINT64_MAX) {
+        char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+        hr_err_try(err, "-s workspace.limit=%s", hr_bytes_exact(least, needed));
+        return HR_FAIL(err, DEVICE, "a convolution needs %s of workspace, workspace.limit is %s",
+                       hr_bytes_human(least, needed), hr_bytes_human(limit_bytes, had));
+    }
+    return HR_FAIL(err, DEVICE,
+                   "oneDNN has no compiled kernel for a %" PRId64 "x%" PRId64 " convolution of %" PRId64
+                   " into %" PRId64 " channels on %s",
+                   c->shape.kernel_h, c->shape.kernel_w, c->shape.c, c->shape.f, onednn_isa());
+}
+
+hr_status onednn_conv_choose(onednn *library, const conv_shape *shape, uint64_t limit_bytes,
+                             onednn_conv **out, hr_err *err)
+{
+    *out = NULL;
+    onednn_conv *c = hr_calloc(1, sizeof *c);
+    if (c == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a convolution");
+    }
+    c->library = library;
+    c->shape = *shape;
+    hr_status status = choose(c, limit_bytes, err);
+    if (status != HR_OK) {
+        onednn_conv_destroy(c);
+        return status;
+    }
+    *out = c;
+    return HR_OK;
+}
+
+static void destroy_memory(dnnl_memory_t memory)
+{
+    if (memory != NULL) {
+        dnnl_memory_destroy(memory);
+    }
+}
+
+void onednn_conv_destroy(onednn_conv *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
+        destroy_memory(c->memory[k]);
+    }
+    destroy_memory(c->scratch);
+    if (c->primitive != NULL) {
+        dnnl_primitive_destroy(c->primitive);
+    }
+    if (c->desc != NULL) {
+        dnnl_primitive_desc_destroy(c->desc);
+    }
+    hr_free(c);
+}
+
+uint64_t onednn_conv_scratch_bytes(const onednn_conv *c)
+{
+    return c->scratch_bytes;
+}
+
+const char *onednn_conv_name(const onednn_conv *c)
+{
+    return c->name;
+}
+
+uint64_t onednn_conv_library_bytes(const onednn_conv *c, conv_operand operand)
+{
+    return c->library_bytes[operand];
+}
+
+// ---- running ------------------------------------------------------------------------------------------------------
+
+hr_status onednn_conv_prepare(onednn_conv *c, hr_err *err)
+{
+    dnnl_engine_t engine = c->library->engine;
+    TRY_LIBRARY(err, dnnl_primitive_create(&c->primitive, c->desc));
+    for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
+        if (k != CONV_BIAS || (c->shape.bias && c->shape.kind != CONV_BWD_DATA)) {
+            TRY_LIBRARY(err, dnnl_memory_create(&c->memory[k], wanted(c, k), engine, DNNL_MEMORY_NONE));
+        }
+    }
+    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(c->desc, dnnl_query_scratchpad_md, 0);
+    TRY_LIBRARY(err, dnnl_memory_create(&c->scratch, scratch, engine, DNNL_MEMORY_NONE));
+    return HR_OK;
+}
+
+static const int *arguments_of(conv_kind kind)
+{
+    static const int forward[CONV_OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
+    static const int bwd_data[CONV_OPERANDS] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
+                                                DNNL_ARG_DIFF_DST};
+    static const int bwd_weights[CONV_OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+                                                   DNNL_ARG_DIFF_DST};
+    return kind == CONV_FORWARD ? forward : kind == CONV_BWD_DATA ? bwd_data : bwd_weights;
+}
+
+hr_status onednn_conv_run(onednn_conv *c, void *const operand[CONV_OPERANDS], void *scratch, hr_err *err)
+{
+    dnnl_exec_arg_t arguments[CONV_OPERANDS + 1];
+    const int *names = arguments_of(c->shape.kind);
+    int count = 0;
+    for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
+        if (c->memory[k] != NULL) {
+            TRY_LIBRARY(err, dnnl_memory_set_data_handle(c->memory[k], operand[k]));
+            arguments[count++] = (dnnl_exec_arg_t){names[k], c->memory[k]};
+        }
+    }
+    TRY_LIBRARY(err, dnnl_memory_set_data_handle(c->scratch, scratch));
+    arguments[count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, c->scratch};
+    TRY_LIBRARY(err, dnnl_primitive_execute(c->primitive, c->library->stream, count, arguments));
+    return HR_OK;
+}
+
+// ---- reorders -----------------------------------------------------------------------------------------------------
+
+static hr_status make_reorder(onednn_reorder *r, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
+                              hr_err *err)
+{
+    dnnl_engine_t engine = r->library->engine;
+    dnnl_primitive_attr_t attributes = NULL;
+    TRY_LIBRARY(err, dnnl_primitive_attr_create(&attributes));
+    dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&r->desc, from, engine, to, engine, attributes);
+    dnnl_primitive_attr_destroy(attributes);
+    TRY_LIBRARY(err, status);
+    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(r->desc, dnnl_query_scratchpad_md, 0);
+    if (scratch != NULL && dnnl_memory_desc_get_size(scratch) > 0) {
+        return HR_FAIL(err, DEVICE, "oneDNN's %s reorder needs %zu bytes of scratch, a reorder has none",
+                       onednn_reorder_name(r), dnnl_memory_desc_get_size(scratch));
+    }
+    TRY_LIBRARY(err, dnnl_primitive_create(&r->primitive, r->desc));
+    TRY_LIBRARY(err, dnnl_memory_create(&r->from, from, engine, DNNL_MEMORY_NONE));
+    TRY_LIBRARY(err, dnnl_memory_create(&r->to, to, engine, DNNL_MEMORY_NONE));
+    return HR_OK;
+}
+
+hr_status onednn_reorder_create(onednn *library, const onednn_conv *peer, conv_operand operand,
+                                bool to_library, onednn_reorder **out, hr_err *err)
+{
+    *out = NULL;
+    onednn_reorder *r = hr_calloc(1, sizeof *r);
+    if (r == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a reorder");
+    }
+    r->library = library;
+    const dnnl_memory_desc_t *plain = &peer->plain[operand], *blocked = wanted(peer, operand);
+    hr_status status = make_reorder(r, to_library ? plain : blocked, to_library ? blocked : plain, err);
+    if (status != HR_OK) {
+        onednn_reorder_destroy(r);
+        return status;
+    }
+    *out = r;
+    return HR_OK;
+}
+
+void onednn_reorder_destroy(onednn_reorder *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    destroy_memory(r->from);
+    destroy_memory(r->to);
+    if (r->primitive != NULL) {
+        dnnl_primitive_destroy(r->primitive);
+    }
+    if (r->desc != NULL) {
+        dnnl_primitive_desc_destroy(r->desc);
+    }
+    hr_free(r);
+}
+
+hr_status onednn_reorder_run(onednn_reorder *r, void *from, void *to, hr_err *err)
+{
+    TRY_LIBRARY(err, dnnl_memory_set_data_handle(r->from, from));
+    TRY_LIBRARY(err, dnnl_memory_set_data_handle(r->to, to));
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, r->from}, {DNNL_ARG_TO, r->to}};
+    TRY_LIBRARY(err, dnnl_primitive_execute(r->primitive, r->library->stream, 2, arguments));
+    return HR_OK;
+}
+
+const char *onednn_reorder_name(const onednn_reorder *r)
+{
+    const char *name = "";
+    dnnl_primitive_desc_query(r->desc, dnnl_query_impl_info_str, 0, &name);
+    return name;
+}

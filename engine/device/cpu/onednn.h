@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN behind one thin file: onednn.c is the only one that sees its headers, and knows its version.
+// What this device takes from it: convolutions, and the reorders of their weights.
+//
+// Memory is the caller's throughout: scratch is user-managed, operands are bound at each run. Implementations
+// whose name contains `ref` or `gemm` are refused: they are slow or allocate behind the scratch.
+#ifndef DEVICE_CPU_ONEDNN_H
+#define DEVICE_CPU_ONEDNN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+typedef struct onednn onednn; // engine and stream
+
+HR_MUST_CHECK hr_status onednn_open(onednn **out, hr_err *err);
+void onednn_close(onednn *library);
+uint64_t onednn_version(void); // as one number that differs between releases
+const char *onednn_isa(void);  // "avx512_core_bf16"
+bool onednn_blocks_16(void);   // does nChw16c (and Winograd) run well on this machine?
+
+typedef enum conv_kind { CONV_FORWARD, CONV_BWD_DATA, CONV_BWD_WEIGHTS } conv_kind;
+
+// `x` is the operand [n,h,w,c] or its gradient, `y` [n,oh,ow,f] or its gradient.
+typedef struct conv_shape {
+    conv_kind kind;
+    int64_t n, h, w, c, oh, ow, f;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, groups;
+    bool x_blocked, y_blocked; // nChw16c, else nhwc
+    bool bias, relu;
+} conv_shape;
+
+typedef enum conv_operand { CONV_X, CONV_WEIGHTS, CONV_BIAS, CONV_Y, CONV_OPERANDS } conv_operand;
+
+typedef struct onednn_conv onednn_conv;
+
+// Chooses the first acceptable implementation whose scratch and library copies take at most `limit_bytes`.
+// DEVICE error with the reason otherwise. Creates descriptions only, no kernel.
+HR_MUST_CHECK hr_status onednn_conv_choose(onednn *library, const conv_shape *shape, uint64_t limit_bytes,
+                                           onednn_conv **out, hr_err *err);
+void onednn_conv_destroy(onednn_conv *c); // NULL is fine
+uint64_t onednn_conv_scratch_bytes(const onednn_conv *c);
+const char *onednn_conv_name(const onednn_conv *c);
+// Bytes of an operand in the layout that the implementation wants; 0 when that is the plain one.
+uint64_t onednn_conv_library_bytes(const onednn_conv *c, conv_operand operand);
+
+// Makes the kernel ready to run.
+HR_MUST_CHECK hr_status onednn_conv_prepare(onednn_conv *c, hr_err *err);
+HR_MUST_CHECK hr_status onednn_conv_run(onednn_conv *c, void *const operand[CONV_OPERANDS], void *scratch,
+                                        hr_err *err);
+
+typedef struct onednn_reorder onednn_reorder;
+
+// Between an operand's plain layout and the library's, ready to run. Needs no scratch.
+HR_MUST_CHECK hr_status onednn_reorder_create(onednn *library, const onednn_conv *peer, conv_operand operand,
+                                              bool to_library, onednn_reorder **out, hr_err *err);
+void onednn_reorder_destroy(onednn_reorder *r); // NULL is fine
+HR_MUST_CHECK hr_status onednn_reorder_run(onednn_reorder *r, void *from, void *to, hr_err *err);
+const char *onednn_reorder_name(const onednn_reorder *r);
+
+#endif

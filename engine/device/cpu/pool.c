@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling. Padding never wins a maximum and never takes a gradient. Both backward passes add the same numbers in
+// the same order, so that they agree bit for bit.
+#include <string.h>
+
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+typedef struct window_job {
+    cpu_image x, y;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
+    const float *x_data, *y_data, *dy; // as the pass needs them
+    const uint8_t *index_in;
+    float *out;
+    uint8_t *index_out;
+} window_job;
+
+static window_job job_of(const op_query *q, const op_operand *x, const op_operand *y)
+{
+    const op_attr *a = &q->attr;
+    return (window_job){.x = cpu_image_of(x),
+                        .y = cpu_image_of(y),
+                        .kernel_h = a->kernel_h,
+                        .kernel_w = a->kernel_w,
+                        .stride_h = a->stride_h,
+                        .stride_w = a->stride_w,
+                        .pad_top = a->pad_top,
+                        .pad_left = a->pad_left};
+}
+
+// The part of a window that lies inside the image: places [top, bottom) x [left, right) of the kernel.
+typedef struct window {
+    int64_t top, bottom, left, right;
+    int64_t origin; // pixel of place (0, 0) in the whole tensor; may lie in the padding
+} window;
+
+static window window_at(const window_job *j, int64_t image, int64_t oh, int64_t ow)
+{
+    const int64_t h = oh * j->stride_h - j->pad_top, w = ow * j->stride_w - j->pad_left;
+    window v = {h < 0 ? -h : 0, j->x.height - h, w < 0 ? -w : 0, j->x.width - w, 0};
+    v.bottom = v.bottom < j->kernel_h ? v.bottom : j->kernel_h;
+    v.right = v.right < j->kernel_w ? v.right : j->kernel_w;
+    v.origin = (image * j->x.height + h) * j->x.width + w;
+    return v;
+}
+
+CPU_INLINE int64_t offset_of(const window_job *j, const window *v, int64_t kh, int64_t kw)
+{
+    return (v->origin + kh * j->x.width + kw) * j->x.channels;
+}
+
+// ---- forward ------------------------------------------------------------------------------------------------------
+
+CPU_INLINE void keep_larger(float *restrict y, const float *restrict x, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        y[c] = x[c] > y[c] ? x[c] : y[c];
+    }
+}
+
+CPU_INLINE void keep_larger_indexed(float *restrict y, uint8_t *restrict index, const float *restrict x,
+                                    uint8_t place, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        index[c] = x[c] > y[c] ? place : index[c];
+        y[c] = x[c] > y[c] ? x[c] : y[c];
+    }
+}
+
+CPU_INLINE void pool_window(const window_job *j, const window *v, float *y, uint8_t *index, int64_t channels)
+{
+    const uint8_t first = (uint8_t)(v->top * j->kernel_w + v->left);
+    memcpy(y, j->x_data + offset_of(j, v, v->top, v->left), (size_t)channels * sizeof *y);
+    if (index != NULL) {
+        memset(index, first, (size_t)channels);
+    }
+    for (int64_t kh = v->top; kh < v->bottom; kh++) {
+        for (int64_t kw = v->left; kw < v->right; kw++) {
+            const float *x = j->x_data + offset_of(j, v, kh, kw);
+            if (index != NULL) {
+                keep_larger_indexed(y, index, x, (uint8_t)(kh * j->kernel_w + kw), channels);
+            } else {
+                keep_larger(y, x, channels);
+            }
+        }
+    }
+}
+
+// Rows [begin, end) of the output, over all images.
+CPU_HOT static void pool_rows(const window_job *j, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++) {
+        for (int64_t ow = 0; ow < j->y.width; ow++) {
+            const window v = window_at(j, row / j->y.height, row % j->y.height, ow);
+            const int64_t at = (row * j->y.width + ow) * j->y.channels;
+            pool_window(j, &v, j->out + at, j->index_out == NULL ? NULL : j->index_out + at, j->y.channels);
+        }
+    }
+}
+
+static void pool_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    pool_rows(argument, begin, end);
+}
+
+static void run_max_pool(const cpu_run *r)
+{
+    const op_query *q = r->query;
+    window_job j = job_of(q, &q->in[0], &q->out[0]);
+    j.x_data = r->in[0];
+    j.out = r->out[0];
+    j.index_out = q->out_count > 1 ? r->out[1] : NULL;
+    cpu_for(r->device->threads, j.y.images * j.y.height, 1, pool_body, &j);
+}
+
+// ---- backward -----------------------------------------------------------------------------------------------------
+
+typedef int32_t i32x16 __attribute__((vector_size(64)));
+typedef uint8_t u8x16 __attribute__((vector_size(16), aligned(1), may_alias));
+
+// dx += dy where this place of the window is the first that equals y. `open` are the lanes still looking.
+CPU_INLINE void route_lane(const window_job *j, const window *v, int64_t at, int64_t c)
+{
+    for (int64_t kh = v->top; kh < v->bottom; kh++) {
+        for (int64_t kw = v->left; kw < v->right; kw++) {
+            const int64_t to = offset_of(j, v, kh, kw) + c;
+            if (j->x_data[to] == j->y_data[at + c]) {
+                j->out[to] += j->dy[at + c];
+                return;
+            }
+        }
+    }
+}
+
+CPU_INLINE void route_lanes(const window_job *j, const window *v, int64_t at, int64_t c)
+{
+    const f32x16 y = F32X16(j->y_data + at + c), dy = F32X16(j->dy + at + c);
+    i32x16 open = ~(i32x16){0};
+    for (int64_t kh = v->top; kh < v->bottom; kh++) {
+        for (int64_t kw = v->left; kw < v->right; kw++) {
+            const int64_t to = offset_of(j, v, kh, kw) + c;
+            const i32x16 here = (F32X16(j->x_data + to) == y) & open;
+            open &= ~here;
+            F32X16W(j->out + to) += (f32x16)((i32x16)dy & here);
+        }
+    }
+}
+
+CPU_INLINE void route_indexed_lane(const window_job *j, const window *v, int64_t at, int64_t c)
+{
+    const int64_t place = j->index_in[at + c];
+    j->out[offset_of(j, v, place / j->kernel_w, place % j->kernel_w) + c] += j->dy[at + c];
+}
+
+CPU_INLINE void route_indexed_lanes(const window_job *j, const window *v, int64_t at, int64_t c)
+{
+    const f32x16 dy = F32X16(j->dy + at + c);
+    const i32x16 index = __builtin_convertvector(*(const u8x16 *)(j->index_in + at + c), i32x16);
+    for (int64_t kh = v->top; kh < v->bottom; kh++) {
+        for (int64_t kw = v->left; kw < v->right; kw++) {
+            const i32x16 here = index == (int32_t)(kh * j->kernel_w + kw);
+            F32X16W(j->out + offset_of(j, v, kh, kw) + c) += (f32x16)((i32x16)dy & here);
+        }
+    }
+}
+
+CPU_INLINE void route_window(const window_job *j, const window *v, int64_t at)
+{
+    int64_t c = 0;
+    for (; c + CPU_LANES <= j->y.channels; c += CPU_LANES) {
+        if (j->index_in != NULL) {
+            route_indexed_lanes(j, v, at, c);
+        } else {
+            route_lanes(j, v, at, c);
+        }
+    }
+    for (; c < j->y.channels; c++) {
+        if (j->index_in != NULL) {
+            route_indexed_lane(j, v, at, c);
+        } else {
+            route_lane(j, v, at, c);
+        }
+    }
+}
+
+// Whole images: windows may overlap, an image stays in the near caches.
+CPU_HOT static void route_images(const window_job *j, int64_t begin, int64_t end)
+{
+    const int64_t image_floats = j->x.height * j->x.width * j->x.channels;
+    for (int64_t image = begin; image < end; image++) {
+        memset(j->out + image * image_floats, 0, (size_t)image_floats * sizeof *j->out);
+        for (int64_t oh = 0; oh < j->y.height; oh++) {
+            for (int64_t ow = 0; ow < j->y.width; ow++) {
+                const window v = window_at(j, image, oh, ow);
+                route_window(j, &v, ((image * j->y.height + oh) * j->y.width + ow) * j->y.channels);
+            }
+        }
+    }
+}
+
+static void route_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    route_images(argument, begin, end);
+}
+
+static void run_max_pool_bwd(const cpu_run *r)
+{
+    const op_query *q = r->query;
+    window_job j = job_of(q, &q->in[0], &q->in[1]);
+    j.x_data = r->in[0];
+    j.y_data = r->in[1];
+    j.dy = r->in[2];
+    j.out = r->out[0];
+    cpu_for(r->device->threads, j.x.images, 1, route_body, &j);
+}
+
+static void run_max_pool_bwd_index(const cpu_run *r)
+{
+    const op_query *q = r->query;
+    window_job j = job_of(q, &q->out[0], &q->in[0]);
+    j.index_in = r->in[0];
+    j.dy = r->in[1];
+    j.out = r->out[0];
+    cpu_for(r->device->threads, j.x.images, 1, route_body, &j);
+}
+
+// ---- global average -----------------------------------------------------------------------------------------------
+
+typedef struct average_job {
+    cpu_image x;
+    const float *from;
+    float *to;
+    float share; // 1 / pixels
+} average_job;
+
+// Offset of an image's first channel within [N,C]: blocked images follow one another by channel block.
+CPU_HOT static void average_images(const average_job *j, int64_t begin, int64_t end)
+{
+    const int64_t pixels = j->x.height * j->x.width, channels = j->x.channels;
+    for (int64_t image = begin; image < end; image++) {
+        const float *restrict x = j->from + image * pixels * channels;
+        float *restrict y = j->to + image * channels;
+        memset(y, 0, (size_t)channels * sizeof *y);
+        for (int64_t p = 0; p < pixels; p++) {
+            for (int64_t c = 0; c < channels; c++) {
+                y[c] += x[p * channels + c];
+            }
+        }
+        for (int64_t c = 0; c < channels; c++) {
+            y[c] *= j->share;
+        }
+    }
+}
+
+CPU_HOT static void spread_images(const average_job *j, int64_t begin, int64_t end)
+{
+    const int64_t pixels = j->x.height * j->x.width, channels = j->x.channels;
+    for (int64_t image = begin; image < end; image++) {
+        const float *restrict dy = j->from + image * channels;
+        float *restrict dx = j->to + image * pixels * channels;
+        for (int64_t p = 0; p < pixels; p++) {
+            for (int64_t c = 0; c < channels; c++) {
+                dx[p * channels + c] = dy[c] * j->share;
+            }
+        }
+    }
+}
+
+static void average_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    average_images(argument, begin, end);
+}
+
+static void spread_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    spread_images(argument, begin, end);
+}
+
+static void run_average(const cpu_run *r, const op_operand *image, cpu_body body)
+{
+    average_job j = {.x = cpu_image_of(image), .from = r->in[0], .to = r->out[0]};
+    j.share = 1.0f / (float)(j.x.height * j.x.width);
+    cpu_for(r->device->threads, j.x.images, 1, body, &j);
+}
+
+static void run_global_avg_pool(const cpu_run *r)
+{
+    run_average(r, &r->query->in[0], average_body);
+}
+
+static void run_global_avg_pool_bwd(const cpu_run *r)
+{
+    run_average(r, &r->query->out[0], spread_body);
+}
+
+// A blocked image and its row of [N,C] correspond one to one only when the last block is full.
+static bool has_whole_blocks(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    const op_operand *image = q->in[0].shape.rank == 4 ? &q->in[0] : &q->out[0];
+    return image->layout != HR_LAYOUT_BLOCKED || image->shape.dim[3] % OP_BLOCK_CHANNELS == 0;
+}
+
+const cpu_impl cpu_max_pool = {.name = "loops", .run = run_max_pool};
+const cpu_impl cpu_max_pool_bwd = {.name = "loops", .run = run_max_pool_bwd};
+const cpu_impl cpu_max_pool_bwd_index = {.name = "loops", .run = run_max_pool_bwd_index};
+const cpu_impl cpu_global_avg_pool = {.name = "loops", .fits = has_whole_blocks, .run = run_global_avg_pool};
+const cpu_impl cpu_global_avg_pool_bwd = {
+    .name = "loops", .fits = has_whole_blocks, .run = run_global_avg_pool_bwd};
