@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/app.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/card.h"
+
+enum { EVENT_BATCH = 256, EVENTS_PER_DRAIN = 64 * EVENT_BATCH };
+
+// ---- life -----------------------------------------------------------------------------------------------------
+
+app *app_create(const hr_preset *preset, const hr_knobs *knobs)
+{
+    app *a = calloc(1, sizeof *a);
+    if (a == NULL) {
+        return NULL;
+    }
+    a->preset = preset;
+    a->knobs = a->applied = *knobs;
+    a->zoom = 2;
+    a->focus = PANE_KNOBS;
+    a->glyphs = glyphs_make(GLYPHS_ASCII);
+    model_init(&a->live);
+    return a;
+}
+
+static void stop_engine(app *a)
+{
+    whatif_forget(a->whatif);
+    hr_engine_host_stop(a->host);
+    a->host = NULL;
+    hr_report_deinit(&a->report);
+    a->has_report = false;
+    a->report_version = a->error_version = 0;
+    memset(&a->answers, 0, sizeof a->answers);
+}
+
+static void free_presets(preset_list *list)
+{
+    for (int i = 0; i < PRESET_FOLDERS; i++) {
+        hr_preset_list_free(list->entries[i]);
+        list->entries[i] = NULL;
+        list->count[i] = 0;
+    }
+}
+
+void app_destroy(app *a)
+{
+    if (a == NULL) {
+        return;
+    }
+    stop_engine(a);
+    whatif_stop(a->whatif);
+    free_presets(&a->presets);
+    hr_preset_close(a->owned);
+    free(a);
+}
+
+void app_ask_whatif(app *a)
+{
+    whatif_question question = {++a->question, a->preset, a->knobs, app_knob(a), a->live.limit_bytes};
+    whatif_ask(a->whatif, &question);
+}
+
+// The limit that the knobs ask for, until the engine's report says it.
+static void guess_limit(app *a)
+{
+    hr_card card;
+    const char *name = hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD);
+    bool has_card = name[0] != '\0' && hr_card_load(name, &card, NULL) == HR_OK;
+    uint64_t limit_bytes;
+    if (hr_device_limit_bytes(&a->knobs, has_card ? &card : NULL, &limit_bytes, NULL) == HR_OK) {
+        a->live.limit_bytes = limit_bytes;
+    }
+}
+
+void app_start_engine(app *a)
+{
+    hr_err err;
+    sigset_t all, before;
+    guess_limit(a);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); // signals belong to the thread that owns the screen
+    hr_status status = hr_engine_host_start(a->preset, &a->knobs, &a->host, &err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (status != HR_OK) {
+        a->host = NULL;
+        a->live.state = HR_ENGINE_FAILED;
+        app_say_error(a, &err);
+        return;
+    }
+    app_send(a, HR_COMMAND_RUN, (hr_knob_id)0, "");
+    app_ask_whatif(a);
+}
+
+// ---- what engine and planner say ------------------------------------------------------------------------------
+
+static void follow_knob(app *a, const hr_event *e)
+{
+    char text[sizeof e->u.note.text + 1] = "";
+    memcpy(text, e->u.note.text, sizeof e->u.note.text);
+    if (e->u.note.count < HR_KNOB_COUNT) {
+        hr_status status = hr_knobs_set(&a->applied, (hr_knob_id)e->u.note.count, text, NULL);
+        (void)status; // a text that was cut: the panel shows what was turned
+    }
+}
+
+// Doctor comes by itself with an out-of-memory, and goes when the training does.
+static void follow_state(app *a)
+{
+    bool oom = a->live.state == HR_ENGINE_OOM;
+    if (oom && !a->has_seen_oom) {
+        a->doctor_came_itself = !a->doctor;
+        a->doctor = true;
+    } else if (model_is_training(&a->live) && a->doctor_came_itself) {
+        a->doctor = a->doctor_came_itself = false;
+    }
+    a->has_seen_oom = oom;
+    if (a->focus >= PANE_FOCUS_COUNT || (a->focus == PANE_DOCTOR && !a->doctor)) {
+        a->focus = PANE_KNOBS;
+    }
+}
+
+static bool drain_events(app *a, bool *more)
+{
+    hr_event events[EVENT_BATCH];
+    uint64_t wakes, lost;
+    size_t taken = 0, count;
+    (void)!read(hr_engine_host_event_fd(a->host), &wakes, sizeof wakes);
+    do {
+        count = hr_engine_host_events(a->host, events, EVENT_BATCH, &lost);
+        if (lost > 0) {
+            model_lost(&a->live, lost);
+        }
+        for (size_t i = 0; i < count; i++) {
+            model_feed(&a->live, &events[i]);
+            if (events[i].kind == HR_EVENT_KNOB) {
+                follow_knob(a, &events[i]);
+            }
+        }
+        taken += count;
+    } while (count == EVENT_BATCH && taken < EVENTS_PER_DRAIN);
+    *more = count == EVENT_BATCH;
+    follow_state(a);
+    return taken > 0;
+}
+
+static bool take_report(app *a)
+{
+    hr_report report;
+    if (a->is_frozen || !hr_engine_host_report(a->host, &a->report_version, &report)) {
+        return false;
+    }
+    hr_report_deinit(&a->report);
+    a->report = report;
+    a->has_report = true;
+    a->live.limit_bytes = report.memory.limit_bytes;
+    return true;
+}
+
+static bool take_error(app *a)
+{
+    hr_err err;
+    if (!hr_engine_host_error(a->host, &a->error_version, &err)) {
+        return false;
+    }
+    if (err.status == HR_KNOB || err.status == HR_CONSTRAINT) {
+        a->knobs = a->applied; // the engine refused the turn
+    }
+    if (err.status != HR_OOM) { // that one is Doctor's
+        app_say_error(a, &err);
+    }
+    return true;
+}
+
+bool app_drain(app *a, bool *more)
+{
+    *more = false;
+    bool changed = false;
+    if (a->host != NULL) {
+        changed = drain_events(a, more);
+        changed = take_report(a) || changed;
+        changed = take_error(a) || changed;
+    }
+    return whatif_take(a->whatif, &a->answers) || changed;
+}
+
+// ---- pending work ---------------------------------------------------------------------------------------------
+
+static void switch_preset(app *a)
+{
+    hr_preset *opened;
+    char *problems = NULL;
+    hr_err err;
+    if (hr_preset_open(a->pending_preset, false, &opened, &problems, &err) != HR_OK) {
+        hr_preset_problems_free(problems);
+        app_say_error(a, &err);
+        return;
+    }
+    hr_preset_problems_free(problems);
+    stop_engine(a);
+    hr_preset_close(a->owned);
+    a->preset = a->owned = opened;
+    a->knobs = a->applied = *hr_preset_knobs(opened);
+    model_init(&a->live);
+    memset(&a->turned, 0, sizeof a->turned);
+    a->baseline.pinned = a->is_frozen = a->doctor = a->doctor_came_itself = a->has_seen_oom = false;
+    a->message.kind = MESSAGE_NONE;
+    a->focus = PANE_KNOBS;
+    app_start_engine(a);
+}
+
+void app_work(app *a)
+{
+    pending work = a->pending;
+    a->pending = PENDING_NONE;
+    if (work == PENDING_PRESET) {
+        switch_preset(a);
+    } else if (work == PENDING_QUIT) {
+        stop_engine(a);
+        a->quits = true;
+    }
+}
+
+// ---- what the screen asks -------------------------------------------------------------------------------------
+
+void app_say(app *a, message_kind kind, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(a->message.text, sizeof a->message.text, format, args);
+    va_end(args);
+    a->message.kind = kind;
+}
+
+void app_say_error(app *a, const hr_err *err)
+{
+    const char *attempt = err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status);
+    app_say(a, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, attempt);
+    model_log(&a->live, LOG_BAD, "%s failed: %s", hr_status_what(err->status), err->sentence);
+}
+
+const model *app_model(const app *a)
+{
+    return a->is_frozen ? &a->frozen : &a->live;
+}
+
+hr_knob_id app_knob(const app *a)
+{
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    return panel[a->knob < count ? a->knob : 0];
+}
+
+layout_wish app_wish(const app *a)
+{
+    size_t count;
+    turn_panel(&count);
+    return (layout_wish){a->doctor, a->expanded, a->focus, (int)count};
+}
+
+layout app_layout(const app *a)
+{
+    layout_wish wish = app_wish(a);
+    return layout_make(a->rows, a->columns, &wish);
+}
+
+byte_unit app_unit(const app *a)
+{
+    const model *m = app_model(a);
+    return byte_unit_for(m->limit_bytes > 0 ? m->limit_bytes : m->peak_bytes);
+}
+
+static const struct {
+    const char *label, *term;
+} counters[] = {
+#define X(id, label, term) [COUNTER_##id] = {label, term},
+    COUNTER_MAP(X)
+#undef X
+};
+
+const char *app_counter_label(counter_id id)
+{
+    return counters[id].label;
+}
+
+const char *app_counter_term(counter_id id)
+{
+    return counters[id].term;
+}
+
+static double host_bytes(const model *m)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < m->stage_count; i++) {
+        sum += (double)m->stage[i].host_bytes;
+    }
+    return m->stage_count == 0 ? UNKNOWN : sum;
+}
+
+static double known(uint64_t bytes)
+{
+    return bytes == HR_NONE ? UNKNOWN : (double)bytes;
+}
+
+double app_counter(const app *a, counter_id id)
+{
+    const model *m = app_model(a);
+    const hr_report_memory *report = a->has_report ? &a->report.memory : NULL;
+    if (!m->any) {
+        return UNKNOWN;
+    }
+    switch (id) {
+    case COUNTER_PEAK:
+        return (double)m->epoch_peak_bytes;
+    case COUNTER_EVER:
+        return (double)m->peak_bytes;
+    case COUNTER_WINDOW:
+        return a->zoom == 0 ? (double)m->step_peak_bytes
+                            : (double)history_peak_bytes(&m->history, a->zoom - 1, app_graph_columns(a));
+    case COUNTER_IN_USE:
+        return (double)m->heap.in_use_bytes;
+    case COUNTER_POOL:
+        return (double)m->heap.pool_bytes;
+    case COUNTER_REQUESTED:
+        return m->attributed ? (double)m->heap.requested_bytes : UNKNOWN;
+    case COUNTER_WASTE:
+        return m->attributed ? (double)m->heap.in_use_bytes - (double)m->heap.requested_bytes : UNKNOWN;
+    case COUNTER_LARGEST_FREE:
+        return report == NULL ? UNKNOWN : known(report->largest_free_bytes);
+    case COUNTER_FRAGMENTATION:
+        return report == NULL ? UNKNOWN : report->fragmentation;
+    case COUNTER_STATIC:
+        return report == NULL ? UNKNOWN : known(report->static_bytes);
+    case COUNTER_SAVED:
+        return report == NULL ? UNKNOWN : known(report->saved_for_backward_bytes);
+    case COUNTER_HOST:
+        return host_bytes(m);
+    case COUNTER_COUNT:
+        break;
+    }
+    return UNKNOWN;
+}
+
+const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side)
+{
+    const whatif_cell *cell = &a->answers.cell[id][side];
+    return a->answers.question == a->question && cell->known ? cell : NULL;
+}
+
+const hr_preset_entry *app_preset_entry(const app *a, size_t index)
+{
+    for (int i = 0; i < PRESET_FOLDERS; i++) {
+        if (index < a->presets.count[i]) {
+            return &a->presets.entries[i][index];
+        }
+        index -= a->presets.count[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the workbench. One thread owns it; the engine is reached through hr_engine_host_* alone. What is
+// drawn is a function of this struct, and what a key does is a change of it.
+#ifndef TUI_APP_H
+#define TUI_APP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/engine.h"
+
+#include "app/tui/format.h"
+#include "app/tui/glyphs.h"
+#include "app/tui/layout.h"
+#include "app/tui/model.h"
+#include "app/tui/prompt.h"
+#include "app/tui/requests.h"
+#include "app/tui/theme.h"
+#include "app/tui/tui.h"
+#include "app/tui/turn.h"
+#include "app/tui/whatif.h"
+
+typedef enum overlay {
+    OVERLAY_NONE,
+    OVERLAY_HELP,
+    OVERLAY_PRESETS,
+    OVERLAY_QUIT,    // "leave?"
+    OVERLAY_COMMAND, // ":" line
+    OVERLAY_EDIT,    // value of the selected knob
+} overlay;
+
+typedef enum message_kind { MESSAGE_NONE, MESSAGE_NOTE, MESSAGE_ERROR } message_kind;
+
+typedef struct message {
+    message_kind kind; // a note goes with the next key, an error stays until Esc
+    char text[2 * HR_ERR_TEXT_MAX];
+} message;
+
+// What memory counters show; the same rows are pinned by a baseline and explained by help.
+// X(ID, "label", "term")
+#define COUNTER_MAP(X)                                                                                       \
+    X(PEAK, "peak", "peak_in_use_bytes")                                                                     \
+    X(WINDOW, "peak on screen", "peak")                                                                      \
+    X(EVER, "peak since start", "peak")                                                                      \
+    X(IN_USE, "in_use", "in_use_bytes")                                                                      \
+    X(POOL, "pool", "pool_bytes")                                                                            \
+    X(REQUESTED, "requested", "requested_bytes")                                                             \
+    X(WASTE, "waste", "waste_bytes")                                                                         \
+    X(LARGEST_FREE, "largest_free", "largest_free_bytes")                                                    \
+    X(FRAGMENTATION, "fragmentation", "fragmentation")                                                       \
+    X(STATIC, "static", "static_bytes")                                                                      \
+    X(SAVED, "saved_for_backward", "saved_for_backward_bytes")                                               \
+    X(HOST, "host", "host_bytes")
+
+typedef enum counter_id {
+#define X(id, label, term) COUNTER_##id,
+    COUNTER_MAP(X)
+#undef X
+        COUNTER_COUNT
+} counter_id;
+
+typedef struct baseline {
+    bool pinned;
+    double counter[COUNTER_COUNT]; // bytes, or a fraction
+    double step_seconds, loss_per_second;
+} baseline;
+
+enum { PRESET_FOLDERS = 3 };
+
+typedef struct preset_list {
+    hr_preset_entry *entries[PRESET_FOLDERS]; // owned
+    size_t count[PRESET_FOLDERS];
+    size_t selected, top;
+} preset_list;
+
+typedef enum pending { PENDING_NONE, PENDING_PRESET, PENDING_QUIT } pending;
+
+typedef struct app {
+    // engine
+    const hr_preset *preset;
+    hr_preset *owned; // `preset`, when it was opened here
+    hr_engine_host *host;
+    hr_knobs knobs;   // as turned
+    hr_knobs applied; // as the engine last said
+    hr_report report;
+    bool has_report;
+    uint64_t report_version, error_version;
+    model live, frozen;
+    bool is_frozen;
+    // knobs
+    turn_log turned;
+    baseline baseline;
+    whatif *whatif;
+    whatif_answers answers;
+    uint64_t question;
+    // view
+    int rows, columns;
+    theme theme;
+    glyphs glyphs;
+    glyph_set richest_glyphs;
+    bool doctor, doctor_came_itself, expanded, has_seen_oom;
+    pane_id focus;
+    unsigned zoom; // 0: the last step; k: history level k − 1
+    size_t knob, counter;
+    size_t table_top, log_back, doctor_top, help_top; // rows scrolled
+    overlay overlay;
+    preset_list presets;
+    prompt prompt;
+    message message;
+    pending pending; // work that waits until a frame has said so
+    char pending_preset[HR_KNOB_TEXT_MAX];
+    bool interrupted, redraws, quits;
+    int click_y, click_x;
+    uint64_t started_ns, now_ns; // monotonic, set by the loop
+} app;
+
+// ---- app.c ----------------------------------------------------------------------------------------------------
+
+// NULL when host memory is short. Borrows the preset. No engine yet: the first frame does not wait for one.
+app *app_create(const hr_preset *preset, const hr_knobs *knobs);
+void app_destroy(app *a); // stops the engine
+void app_start_engine(app *a);
+// Asks what the neighbours of the present knobs would do; the selected knob's first.
+void app_ask_whatif(app *a);
+// Takes what engine and planner have said. True when anything changed; *more when some of it is still waiting.
+bool app_drain(app *a, bool *more);
+// Does the pending work; may wait for the end of a step.
+void app_work(app *a);
+void app_say(app *a, message_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void app_say_error(app *a, const hr_err *err);
+const model *app_model(const app *a); // what is shown: live or frozen
+hr_knob_id app_knob(const app *a);    // the selected one
+layout_wish app_wish(const app *a);
+layout app_layout(const app *a);
+byte_unit app_unit(const app *a);
+// A counter's value in bytes (or a fraction); NaN when unknown.
+double app_counter(const app *a, counter_id id);
+const char *app_counter_term(counter_id id);
+const char *app_counter_label(counter_id id);
+const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side); // NULL: no answer yet
+const hr_preset_entry *app_preset_entry(const app *a, size_t index);  // NULL beyond the last
+// Columns that the memory graph has now, for the peak "on screen".
+uint32_t app_graph_columns(const app *a);
+
+// ---- act.c ----------------------------------------------------------------------------------------------------
+
+void app_key(app *a, int key);
+void app_request(app *a, request r);
+// NULL when the request can be done now; otherwise the reason, as a sentence.
+const char *app_why_not(const app *a, request r);
+bool app_turn(app *a, hr_knob_id id, const char *text);
+bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text);
+
+// ---- command.c ------------------------------------------------------------------------------------------------
+
+void app_command(app *a, const char *line);
+void app_complete(app *a); // the word before the cursor
+
+// ---- say.c ----------------------------------------------------------------------------------------------------
+
+// The focused pane in a sentence.
+void app_say_pane(app *a);
+
+// ---- screens/draw.c -------------------------------------------------------------------------------------------
+
+void app_draw(app *a);
+// The request under a click on the footer; REQUEST_NONE elsewhere.
+request footer_request_at(const app *a, int x);
+
+#endif

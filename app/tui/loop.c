@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/loop.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/tui/terminal.h"
+
+enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_COUNT };
+
+static const uint64_t frame_ns = 250000000; // between two frames that only events asked for
+static const uint64_t drain_ns = 15000000;  // between two looks at the events: they come by the thousand
+static const unsigned silent_wakes_max = 100;
+
+typedef struct loop {
+    app *app;
+    bool key_came, data_came, more;
+    uint64_t frame_at_ns, drain_at_ns; // when the next may be
+    unsigned silent_wakes;             // wakes by a terminal that had no key: it is gone
+} loop;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static void draw(loop *l)
+{
+    app *a = l->app;
+    if (a->redraws) {
+        terminal_redraw();
+        a->redraws = false;
+    }
+    a->now_ns = now_ns();
+    app_draw(a);
+    l->key_came = l->data_came = false;
+    l->frame_at_ns = a->now_ns + frame_ns;
+}
+
+// Nanoseconds until something is due; negative: nothing is.
+static int64_t wait_ns(const loop *l)
+{
+    uint64_t now = now_ns();
+    uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
+    if (l->more) {
+        due = now;
+    } else if (l->drain_at_ns > now && l->drain_at_ns < due) {
+        due = l->drain_at_ns;
+    }
+    return due == UINT64_MAX ? -1 : due > now ? (int64_t)(due - now) : 0;
+}
+
+static void take_keys(loop *l, short ready)
+{
+    bool any = false;
+    for (terminal_event e = terminal_key(); e.key != INPUT_NONE; e = terminal_key()) {
+        l->app->click_y = e.y;
+        l->app->click_x = e.x;
+        app_key(l->app, e.key);
+        any = l->key_came = true;
+    }
+    l->silent_wakes = ready != 0 && !any ? l->silent_wakes + 1 : 0;
+    if (ready & (POLLHUP | POLLERR | POLLNVAL) || l->silent_wakes > silent_wakes_max) {
+        l->app->quits = true;
+    }
+}
+
+static void take_signal(loop *l)
+{
+    switch (terminal_signal()) {
+    case 0:
+        break;
+    case SIGINT:
+        app_key(l->app, INPUT_CTRL_C);
+        l->key_came = true;
+        break;
+    default: // SIGTERM, SIGHUP
+        l->app->quits = true;
+    }
+}
+
+static void wait_and_take(loop *l)
+{
+    app *a = l->app;
+    bool drains_later = l->drain_at_ns > now_ns();
+    struct pollfd fds[FD_COUNT] = {
+        [FD_TERMINAL] = {.fd = STDIN_FILENO, .events = POLLIN},
+        [FD_SIGNAL] = {.fd = terminal_signal_fd(), .events = POLLIN},
+        [FD_EVENTS] = {.fd = a->host == NULL || drains_later ? -1 : hr_engine_host_event_fd(a->host),
+                       .events = POLLIN},
+        [FD_WHATIF] = {.fd = whatif_fd(a->whatif), .events = POLLIN},
+    };
+    int64_t wait = wait_ns(l);
+    struct timespec timeout = {wait / 1000000000, wait % 1000000000};
+    int ready = ppoll(fds, FD_COUNT, wait < 0 ? NULL : &timeout, terminal_poll_mask());
+    if (ready > 0 && fds[FD_SIGNAL].revents != 0) {
+        take_signal(l);
+    }
+    take_keys(l, ready > 0 ? fds[FD_TERMINAL].revents : 0);
+    if (l->more || (ready > 0 && (fds[FD_EVENTS].revents | fds[FD_WHATIF].revents) != 0)) {
+        l->data_came = app_drain(a, &l->more) || l->data_came;
+        l->drain_at_ns = now_ns() + drain_ns;
+    }
+}
+
+void loop_run(app *a)
+{
+    loop l = {.app = a};
+    a->started_ns = now_ns();
+    draw(&l);
+    a->whatif = whatif_start();
+    app_start_engine(a);
+    while (!a->quits) {
+        wait_and_take(&l);
+        bool due = l.data_came && now_ns() >= l.frame_at_ns;
+        if (l.key_came || due || a->pending != PENDING_NONE) {
+            draw(&l);
+        }
+        if (a->pending != PENDING_NONE) {
+            app_work(a);
+            l.key_came = true;
+        }
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUI_LOOP_H
+#define TUI_LOOP_H
+
+#include "app/tui/app.h"
+
+// Draws the first frame, starts the engine, and answers keys and events until the app wants to quit. At most four
+// frames a second come from events; a key is answered with a frame at once; without either nothing runs and nothing
+// is written.
+void loop_run(app *a);
+
+#endif

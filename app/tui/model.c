@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/engine.h"
+#include "headroom/knobs.h"
+#include "headroom/units.h"
+
+#include "app/tui/format.h"
+
+void model_init(model *m)
+{
+    memset(m, 0, sizeof *m);
+    m->attributed = true;
+    m->loss = m->accuracy = m->eval_loss = m->eval_accuracy = UNKNOWN;
+    profile_clear(&m->step_now);
+    profile_clear(&m->step_last);
+}
+
+void model_log(model *m, log_kind kind, const char *format, ...)
+{
+    log_line *line = &m->log[m->log_count++ % LOG_LENGTH];
+    line->time_ns = m->any ? m->time_ns - m->first_ns : 0;
+    line->kind = kind;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line->text, sizeof line->text, format, args);
+    va_end(args);
+}
+
+bool model_is_training(const model *m)
+{
+    return m->state == HR_ENGINE_RUNNING;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------
+
+static void forget_bands(model *m)
+{
+    memset(m->heap.band_bytes, 0, sizeof m->heap.band_bytes);
+    m->heap.requested_bytes = 0;
+    m->attributed = true;
+}
+
+// After a gap the total is still exact: what the known bands do not explain is shown as unknown.
+static void settle_unknown(model *m)
+{
+    uint64_t known = 0;
+    for (unsigned i = 0; i < HR_CATEGORY_COUNT; i++) {
+        known += m->heap.band_bytes[i];
+    }
+    if (known > m->heap.in_use_bytes) {
+        memset(m->heap.band_bytes, 0, sizeof m->heap.band_bytes);
+        known = 0;
+    }
+    m->heap.band_bytes[BAND_UNKNOWN] = m->heap.in_use_bytes - known;
+    m->attributed = m->attributed && m->heap.band_bytes[BAND_UNKNOWN] == 0;
+}
+
+static void take(uint64_t *from, uint64_t bytes)
+{
+    *from -= bytes < *from ? bytes : *from;
+}
+
+static void raise_peaks(model *m, uint64_t in_use_bytes)
+{
+    m->epoch_peak_bytes = in_use_bytes > m->epoch_peak_bytes ? in_use_bytes : m->epoch_peak_bytes;
+    m->peak_bytes = in_use_bytes > m->peak_bytes ? in_use_bytes : m->peak_bytes;
+}
+
+static void on_memory(model *m, const hr_event *e)
+{
+    const hr_event_memory *memory = &e->u.memory;
+    unsigned band = e->category < HR_CATEGORY_COUNT ? e->category : BAND_UNKNOWN;
+    m->heap.in_use_bytes = memory->in_use_bytes;
+    m->heap.pool_bytes = memory->pool_bytes;
+    if (e->kind == HR_EVENT_ALLOC) {
+        if (memory->in_use_bytes == memory->allocated_bytes) {
+            forget_bands(m); // the first allocation of an empty heap: all is known again
+        }
+        m->heap.band_bytes[band] += memory->allocated_bytes;
+        m->heap.requested_bytes += memory->requested_bytes;
+    } else if (e->kind == HR_EVENT_FREE && memory->in_use_bytes == 0) {
+        forget_bands(m);
+    } else if (e->kind == HR_EVENT_FREE) {
+        take(&m->heap.band_bytes[band], memory->allocated_bytes);
+        take(&m->heap.requested_bytes, memory->requested_bytes);
+    }
+    settle_unknown(m);
+    raise_peaks(m, memory->in_use_bytes);
+    history_add(&m->history, m->time_ns, &m->heap, 0);
+    profile_add(&m->step_now, &m->heap, e->phase);
+}
+
+// The first sentence of an out-of-memory; the whole verdict comes with the report.
+static void on_oom(model *m, const hr_event *e)
+{
+    char asked[HR_BYTES_TEXT_MAX], largest[HR_BYTES_TEXT_MAX];
+    m->oom_count++;
+    m->oom_requested_bytes = e->u.memory.requested_bytes;
+    m->oom_largest_free_bytes = e->u.memory.largest_free_bytes;
+    m->oom_category = e->category;
+    history_add(&m->history, m->time_ns, &m->heap, MARK_OOM);
+    model_log(m, LOG_BAD, "out of memory: asked %s for %s, largest free piece %s",
+              hr_bytes_human(m->oom_requested_bytes, asked), hr_category_name((hr_category)e->category),
+              hr_bytes_human(m->oom_largest_free_bytes, largest));
+}
+
+void model_lost(model *m, uint64_t events)
+{
+    m->lost_events += events;
+    m->attributed = false;
+}
+
+// ---- training -------------------------------------------------------------------------------------------------
+
+static void note_peak(model *m, const hr_event_step *step)
+{
+    char now[HR_BYTES_TEXT_MAX], more[HR_BYTES_TEXT_MAX];
+    uint64_t known = m->step_peak_bytes;
+    m->step_floor_bytes = step->floor_in_use_bytes;
+    m->step_peak_bytes = step->peak_in_use_bytes;
+    raise_peaks(m, step->peak_in_use_bytes); // what was lost on the way here was seen by the engine
+    if (known == step->peak_in_use_bytes) {
+        return;
+    }
+    hr_bytes_human(step->peak_in_use_bytes, now);
+    if (known == 0) {
+        model_log(m, LOG_NOTE, "a step peaks at %s", now);
+    } else {
+        bool grew = step->peak_in_use_bytes > known;
+        hr_bytes_human(grew ? step->peak_in_use_bytes - known : known - step->peak_in_use_bytes, more);
+        model_log(m, LOG_NOTE, "a step now peaks at %s (%s%s)", now, grew ? "+" : "-", more);
+    }
+}
+
+// Every step ends with the same heap: where it does, the categories of the last clean boundary hold again.
+static void settle_boundary(model *m)
+{
+    if (m->attributed) {
+        m->boundary = m->heap;
+    } else if (m->boundary.in_use_bytes == m->heap.in_use_bytes && m->boundary.in_use_bytes > 0) {
+        uint64_t pool_bytes = m->heap.pool_bytes;
+        m->heap = m->boundary;
+        m->heap.pool_bytes = pool_bytes;
+        m->attributed = true;
+    }
+}
+
+static void on_step(model *m, const hr_event *e)
+{
+    const hr_event_step *step = &e->u.step;
+    m->steps = e->step;
+    m->loss = step->loss;
+    m->accuracy = step->accuracy;
+    settle_boundary(m);
+    note_peak(m, step);
+    m->recent[m->recent_count++ % RECENT_LENGTH] =
+        (recent_step){(double)step->duration_ns * 1e-9, step->loss, step->samples};
+    if (!isnan(step->loss)) {
+        series_add(&m->losses, step->loss);
+    }
+    m->step_last = m->step_now;
+    profile_clear(&m->step_now);
+}
+
+static void on_eval(model *m, const hr_event_step *step)
+{
+    char loss[FORMAT_MAX], accuracy[FORMAT_MAX];
+    m->eval_loss = step->loss;
+    m->eval_accuracy = step->accuracy;
+    model_log(m, LOG_GOOD, "held-out: accuracy %s, loss %s", format_percent(step->accuracy, accuracy),
+              format_loss(step->loss, loss));
+    profile_clear(&m->step_now); // evaluation is a program of its own
+}
+
+static void on_epoch(model *m, const hr_event_step *step)
+{
+    char loss[FORMAT_MAX], accuracy[FORMAT_MAX];
+    m->epoch = step->count;
+    if (isnan(step->accuracy)) {
+        model_log(m, LOG_NOTE, "epoch %" PRIu32 " done, loss %s", step->count, format_loss(step->loss, loss));
+    } else {
+        model_log(m, LOG_NOTE, "epoch %" PRIu32 " done, loss %s, accuracy %s", step->count,
+                  format_loss(step->loss, loss), format_percent(step->accuracy, accuracy));
+    }
+}
+
+static void on_stage(model *m, const hr_event_stage *stage)
+{
+    for (uint32_t i = 0; i < STAGES_MAX; i++) {
+        if (i == m->stage_count) {
+            m->stage_count++;
+        } else if (strncmp(m->stage[i].name, stage->name, sizeof stage->name) != 0) {
+            continue;
+        }
+        m->stage[i] = *stage;
+        m->stage[i].name[sizeof stage->name - 1] = '\0';
+        return;
+    }
+}
+
+// ---- notes ----------------------------------------------------------------------------------------------------
+
+static void on_state(model *m, uint64_t state, const char *why)
+{
+    m->state = state < HR_ENGINE_STATE_COUNT ? (uint32_t)state : HR_ENGINE_FAILED;
+    snprintf(m->state_text, sizeof m->state_text, "%s", why);
+    const char *name = hr_engine_state_name((hr_engine_state)m->state);
+    log_kind kind = m->state >= HR_ENGINE_OOM ? LOG_BAD : LOG_NOTE;
+    model_log(m, kind, why[0] == '\0' ? "%s" : "%s: %s", name, why);
+}
+
+static void on_note(model *m, const hr_event *e)
+{
+    char words[sizeof e->u.note.text + 1] = "";
+    memcpy(words, e->u.note.text, sizeof e->u.note.text);
+    size_t knob_count;
+    const hr_knob_row *rows = hr_knob_rows(&knob_count);
+    uint64_t count = e->u.note.count;
+    switch (e->kind) {
+    case HR_EVENT_BUILD:
+        m->recent_count = 0;
+        m->epoch_peak_bytes = m->heap.in_use_bytes;
+        profile_clear(&m->step_now);
+        history_add(&m->history, m->time_ns, &m->heap, MARK_BUILD);
+        model_log(m, LOG_NOTE, "built: %s", words);
+        break;
+    case HR_EVENT_STATE:
+        on_state(m, count, words);
+        break;
+    case HR_EVENT_KNOB:
+        history_add(&m->history, m->time_ns, &m->heap, MARK_KNOB);
+        model_log(m, LOG_NOTE, "%s is now %s", count < knob_count ? rows[count].key : "?", words);
+        break;
+    case HR_EVENT_SAVED:
+        model_log(m, LOG_GOOD, "saved %s", words);
+        break;
+    default:
+        model_log(m, LOG_NOTE, "%s", words);
+    }
+}
+
+void model_feed(model *m, const hr_event *e)
+{
+    if (e->version != HR_EVENT_VERSION) {
+        return;
+    }
+    if (!m->any) {
+        m->any = true;
+        m->first_ns = m->time_ns = e->time_ns;
+    }
+    m->time_ns = e->time_ns > m->time_ns ? e->time_ns : m->time_ns;
+    switch ((hr_event_kind)e->kind) {
+    case HR_EVENT_ALLOC:
+    case HR_EVENT_FREE:
+    case HR_EVENT_GROW:
+    case HR_EVENT_SHRINK:
+        on_memory(m, e);
+        break;
+    case HR_EVENT_OOM:
+        on_oom(m, e);
+        break;
+    case HR_EVENT_STEP:
+        on_step(m, e);
+        break;
+    case HR_EVENT_EVAL:
+        on_eval(m, &e->u.step);
+        break;
+    case HR_EVENT_EPOCH:
+        on_epoch(m, &e->u.step);
+        break;
+    case HR_EVENT_PIPELINE:
+        on_stage(m, &e->u.stage);
+        break;
+    case HR_EVENT_BUILD:
+    case HR_EVENT_STATE:
+    case HR_EVENT_KNOB:
+    case HR_EVENT_SAVED:
+    case HR_EVENT_LOG:
+        on_note(m, e);
+        break;
+    case HR_EVENT_NONE:
+    case HR_EVENT_INSTRUCTION:
+    case HR_EVENT_COUNT:
+        break;
+    }
+}
+
+// ---- means over the recent steps ------------------------------------------------------------------------------
+
+typedef struct recent_sum {
+    double steps, seconds, samples;
+    double x, y, xx, xy; // least squares: x training seconds, y loss
+} recent_sum;
+
+static recent_sum sum_recent(const model *m)
+{
+    recent_sum sum = {0};
+    uint32_t held = m->recent_count < RECENT_LENGTH ? m->recent_count : RECENT_LENGTH;
+    for (uint32_t i = m->recent_count - held; i != m->recent_count; i++) {
+        const recent_step *step = &m->recent[i % RECENT_LENGTH];
+        sum.steps += 1;
+        sum.seconds += step->seconds;
+        sum.samples += (double)step->samples;
+        sum.x += sum.seconds;
+        sum.y += step->loss;
+        sum.xx += sum.seconds * sum.seconds;
+        sum.xy += sum.seconds * step->loss;
+    }
+    return sum;
+}
+
+double model_step_seconds(const model *m)
+{
+    recent_sum sum = sum_recent(m);
+    return sum.steps > 0 ? sum.seconds / sum.steps : UNKNOWN;
+}
+
+double model_steps_per_second(const model *m)
+{
+    recent_sum sum = sum_recent(m);
+    return sum.seconds > 0 ? sum.steps / sum.seconds : UNKNOWN;
+}
+
+double model_examples_per_second(const model *m)
+{
+    recent_sum sum = sum_recent(m);
+    return sum.seconds > 0 ? sum.samples / sum.seconds : UNKNOWN;
+}
+
+double model_loss_per_second(const model *m)
+{
+    recent_sum sum = sum_recent(m);
+    double spread = sum.steps * sum.xx - sum.x * sum.x;
+    return sum.steps >= 8 && spread > 0 ? (sum.steps * sum.xy - sum.x * sum.y) / spread : UNKNOWN;
+}

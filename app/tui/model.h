@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the screen shows of the engine: built from the event stream alone, drawn whole each frame. A plain value,
+// so that freezing the view is a copy. Records are not trusted: every index is checked, every text is cut.
+#ifndef TUI_MODEL_H
+#define TUI_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/event.h"
+#include "headroom/report.h"
+
+#include "app/tui/history.h"
+
+enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 160, RECENT_LENGTH = 128, STAGES_MAX = 8 };
+
+typedef enum log_kind { LOG_NOTE, LOG_GOOD, LOG_WARN, LOG_BAD } log_kind;
+
+typedef struct log_line {
+    uint64_t time_ns; // since the first event
+    log_kind kind;
+    char text[LOG_TEXT_MAX];
+} log_line;
+
+typedef struct recent_step {
+    double seconds, loss;
+    uint64_t samples;
+} recent_step;
+
+typedef struct model {
+    uint64_t first_ns, time_ns; // of the first and newest event
+    bool any;
+    uint32_t state; // hr_engine_state
+    char state_text[HR_EVENT_TEXT_MAX];
+    // memory
+    heap_now heap;
+    heap_now boundary; // at the last step boundary with every category known
+    bool attributed;   // band_bytes are exact
+    uint64_t limit_bytes;
+    uint64_t peak_bytes;                        // since the start
+    uint64_t epoch_peak_bytes;                  // since the last build
+    uint64_t step_peak_bytes, step_floor_bytes; // of the last step
+    uint64_t lost_events;
+    history history;
+    profile step_now, step_last;
+    // training
+    uint64_t steps, epoch;
+    double loss, accuracy; // of the last step
+    double eval_loss, eval_accuracy;
+    recent_step recent[RECENT_LENGTH];
+    uint32_t
+        recent_count; // since the last knob or state change; the newest is (recent_count − 1) % RECENT_LENGTH
+    series losses;
+    hr_event_stage stage[STAGES_MAX];
+    uint32_t stage_count;
+    // last out-of-memory event
+    uint64_t oom_count, oom_requested_bytes, oom_largest_free_bytes;
+    uint8_t oom_category;
+    // log
+    uint64_t log_count; // lines ever; line i is log[i % LOG_LENGTH]
+    log_line log[LOG_LENGTH];
+} model;
+
+void model_init(model *m);
+void model_feed(model *m, const hr_event *event);
+void model_lost(model *m, uint64_t events);
+void model_log(model *m, log_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+bool model_is_training(const model *m);
+// Means over the recent steps; NaN before the first.
+double model_step_seconds(const model *m);
+double model_steps_per_second(const model *m);
+double model_examples_per_second(const model *m);
+// Slope of the loss against training time, by least squares over the recent steps: negative while it learns.
+double model_loss_per_second(const model *m);
+
+#endif

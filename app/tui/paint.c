@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/paint.h"
+
+#include <ncurses.h>
+#include <stdarg.h>
+#include <string.h>
+#include <wchar.h>
+
+// ---- colour pairs, made when first needed ---------------------------------------------------------------------
+
+enum { PAIR_CACHE = 256 };
+
+// Pairs belong to the terminal, and there is one.
+static struct {
+    int16_t foreground, background;
+} pairs[PAIR_CACHE];
+static int pair_count;
+
+static int pair_of(style s)
+{
+    if (s.foreground == COLOR_DEFAULT && s.background == COLOR_DEFAULT) {
+        return 0;
+    }
+    for (int i = 0; i < pair_count; i++) {
+        if (pairs[i].foreground == s.foreground && pairs[i].background == s.background) {
+            return i + 1;
+        }
+    }
+    if (pair_count == PAIR_CACHE || pair_count + 1 >= COLOR_PAIRS ||
+        init_extended_pair(pair_count + 1, s.foreground, s.background) == ERR) {
+        return 0;
+    }
+    pairs[pair_count].foreground = s.foreground;
+    pairs[pair_count].background = s.background;
+    return ++pair_count;
+}
+
+static attr_t attributes_of(style s)
+{
+    return (s.attributes & STYLE_BOLD ? WA_BOLD : WA_NORMAL) |
+           (s.attributes & STYLE_DIM ? WA_DIM : WA_NORMAL) |
+           (s.attributes & STYLE_REVERSE ? WA_REVERSE : WA_NORMAL) |
+           (s.attributes & STYLE_UNDERLINE ? WA_UNDERLINE : WA_NORMAL);
+}
+
+// ---- canvas ---------------------------------------------------------------------------------------------------
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+canvas canvas_sub(const canvas *c, int y, int x, int h, int w)
+{
+    canvas sub = *c;
+    int top = smaller(larger(y, 0), c->area.h), left = smaller(larger(x, 0), c->area.w);
+    sub.area.y += top;
+    sub.area.x += left;
+    sub.area.h = larger(0, smaller(y + h, c->area.h) - top);
+    sub.area.w = larger(0, smaller(x + w, c->area.w) - left);
+    return sub;
+}
+
+canvas canvas_of(const canvas *screen, rect area)
+{
+    return canvas_sub(screen, area.y, area.x, area.h, area.w);
+}
+
+void paint_begin(void)
+{
+    werase(stdscr);
+}
+
+void paint_end(void)
+{
+    wnoutrefresh(stdscr);
+    doupdate();
+}
+
+void paint_size(int *rows, int *columns)
+{
+    getmaxyx(stdscr, *rows, *columns);
+}
+
+// ---- text -----------------------------------------------------------------------------------------------------
+
+void paint_cell(const canvas *c, int y, int x, style s, wchar_t glyph)
+{
+    if (y < 0 || x < 0 || y >= c->area.h || x + glyphs_columns(glyph) > c->area.w) {
+        return;
+    }
+    wchar_t text[2] = {glyph, L'\0'};
+    int pair = pair_of(s);
+    cchar_t cell;
+    if (setcchar(&cell, text, attributes_of(s), (short)pair, &pair) == OK) {
+        mvwadd_wch(stdscr, c->area.y + y, c->area.x + x, &cell);
+    }
+}
+
+void paint_blank(const canvas *c, int y, int x, int width, style s)
+{
+    for (int i = 0; i < width; i++) {
+        paint_cell(c, y, x + i, s, L' ');
+    }
+}
+
+static int paint_styled(const canvas *c, int y, int x, int width, style s, const char *text)
+{
+    int room = smaller(width, c->area.w - x), used = 0;
+    bool cut = glyphs_width(c->glyphs, text) > room;
+    while (*text != '\0' && used < room) {
+        wchar_t glyph = glyphs_fold(c->glyphs, utf8_next(&text));
+        int columns = glyphs_columns(glyph);
+        if (cut && used + columns > room - 1) {
+            paint_cell(c, y, x + used, s, glyphs_fold(c->glyphs, L'…'));
+            return used + 1;
+        }
+        paint_cell(c, y, x + used, s, wcwidth(glyph) > 0 || glyph == L' ' ? glyph : L'?');
+        used += columns;
+    }
+    return used;
+}
+
+int paint_text(const canvas *c, int y, int x, int width, role r, const char *text)
+{
+    return paint_styled(c, y, x, width, theme_role(c->theme, r), text);
+}
+
+int paint_format(const canvas *c, int y, int x, int width, role r, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return paint_text(c, y, x, width, r, text);
+}
+
+void paint_right(const canvas *c, int y, int x, int width, role r, const char *text)
+{
+    int columns = smaller(glyphs_width(c->glyphs, text), width);
+    paint_text(c, y, x + width - columns, columns, r, text);
+}
+
+void paint_rule(const canvas *c, bool focused, const char *title, const char *right)
+{
+    role r = focused ? ROLE_FOCUS : ROLE_RULE;
+    style s = theme_role(c->theme, r);
+    for (int x = 0; x < c->area.w; x++) {
+        paint_cell(c, 0, x, s, c->glyphs->rule);
+    }
+    int used = 2 + paint_format(c, 0, 2, c->area.w - 4, r, focused ? "[%s]" : " %s ", title);
+    int columns = glyphs_width(c->glyphs, right);
+    if (columns == 0) {
+        return;
+    }
+    int width = smaller(columns + 2, c->area.w - used - 2);
+    if (width > 4) {
+        paint_format(c, 0, c->area.w - width - 1, width, focused ? ROLE_FOCUS : ROLE_TEXT, " %s ", right);
+    }
+}
+
+// ---- wrapping -------------------------------------------------------------------------------------------------
+
+// Bytes of `text` that go into one row of `width` columns.
+static size_t row_bytes(const glyphs *g, const char *text, int width)
+{
+    const char *at = text, *end = NULL;
+    int used = 0;
+    while (*at != '\0' && *at != '\n') {
+        const char *next = at;
+        used += glyphs_columns(glyphs_fold(g, utf8_next(&next)));
+        if (used > width) {
+            return (size_t)((end != NULL ? end : at > text ? at : next) - text);
+        }
+        end = *at == ' ' ? at : end;
+        at = next;
+    }
+    return (size_t)(at - text);
+}
+
+bool wrap_row(const glyphs *g, const char *text, int width, int row, size_t *start, size_t *length)
+{
+    *start = *length = 0;
+    for (int i = 0; text[*start] != '\0'; i++) {
+        *length = row_bytes(g, text + *start, width > 0 ? width : 1);
+        if (i == row) {
+            return true;
+        }
+        *start += *length;
+        *start += text[*start] == ' ' || text[*start] == '\n' ? 1 : 0;
+    }
+    return false;
+}
+
+int paint_wrapped(const canvas *c, int y, role r, const char *text)
+{
+    size_t start, length;
+    int rows = 0;
+    while (y + rows < c->area.h && wrap_row(c->glyphs, text, c->area.w, rows, &start, &length)) {
+        paint_format(c, y + rows, 0, c->area.w, r, "%.*s", (int)length, text + start);
+        rows++;
+    }
+    return rows;
+}
+
+// ---- reading back ---------------------------------------------------------------------------------------------
+
+bool paint_dump(FILE *out)
+{
+    int rows, columns;
+    paint_size(&rows, &columns);
+    for (int y = 0; y < rows; y++) {
+        int blanks = 0;
+        for (int x = 0; x < columns; x++) {
+            cchar_t cell;
+            wchar_t text[CCHARW_MAX + 1] = L"";
+            attr_t attributes;
+            short pair;
+            int wide_pair;
+            mvwin_wch(stdscr, y, x, &cell);
+            getcchar(&cell, text, &attributes, &pair, &wide_pair);
+            if (text[0] == L' ' || text[0] == L'\0') {
+                blanks++;
+                continue;
+            }
+            fprintf(out, "%*s", blanks, "");
+            blanks = 0;
+            fprintf(out, "%lc", (wint_t)text[0]);
+            x += glyphs_columns(text[0]) - 1;
+        }
+        fputc('\n', out);
+    }
+    return ferror(out) == 0;
+}

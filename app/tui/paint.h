@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drawing on the screen: every call is relative to a canvas and clipped to it. Only this file and terminal.c know
+// curses.
+#ifndef TUI_PAINT_H
+#define TUI_PAINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "app/tui/glyphs.h"
+#include "app/tui/layout.h"
+#include "app/tui/theme.h"
+
+typedef struct canvas {
+    const theme *theme;
+    const glyphs *glyphs;
+    rect area; // on the screen
+} canvas;
+
+canvas canvas_sub(const canvas *c, int y, int x, int h, int w);
+canvas canvas_of(const canvas *screen, rect area);
+
+void paint_begin(void); // an empty screen
+void paint_end(void);   // one doupdate
+
+void paint_cell(const canvas *c, int y, int x, style s, wchar_t glyph);
+// Fills a row from x on with blanks of that style.
+void paint_blank(const canvas *c, int y, int x, int width, style s);
+// Writes at most `width` columns, ending in "…" where the text was longer. Returns the columns written.
+int paint_text(const canvas *c, int y, int x, int width, role r, const char *text);
+int paint_format(const canvas *c, int y, int x, int width, role r, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+// The same, ending at column x + width.
+void paint_right(const canvas *c, int y, int x, int width, role r, const char *text);
+// The title line of a pane: "─ vram ──────────── 45.12 of 64.00 MiB ─".
+void paint_rule(const canvas *c, bool focused, const char *title, const char *right);
+// Wraps at blanks over at most c->area.h − y rows. Returns the rows used.
+int paint_wrapped(const canvas *c, int y, role r, const char *text);
+// The text that `paint_wrapped` would put into row `row` of `width` columns: bytes [start, start + length).
+// False beyond the last row.
+bool wrap_row(const glyphs *g, const char *text, int width, int row, size_t *start, size_t *length);
+
+// What stands on the screen, as text: trailing blanks are cut.
+bool paint_dump(FILE *out);
+void paint_size(int *rows, int *columns);
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line that is being typed: text, cursor, what was typed before.
+#ifndef TUI_PROMPT_H
+#define TUI_PROMPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PROMPT_MAX = 512, PROMPT_PAST = 16 };
+
+typedef struct prompt {
+    char text[PROMPT_MAX]; // UTF-8, NUL-terminated
+    size_t length, cursor; // bytes; the cursor stands before a character
+    char past[PROMPT_PAST][PROMPT_MAX];
+    size_t past_count; // lines ever remembered
+    size_t past_back;  // how far back the shown line is; 0: a new one
+} prompt;
+
+void prompt_begin(prompt *p, const char *text);
+// Takes a key (enum input, or a character). False when the key means nothing to a line.
+bool prompt_key(prompt *p, int key);
+void prompt_remember(prompt *p);
+// Replaces the word before the cursor.
+void prompt_complete(prompt *p, size_t word_start, const char *word);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// "." — the focused pane in a sentence, for those who do not see the picture.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/app.h"
+
+static void say_memory(app *a)
+{
+    const model *m = app_model(a);
+    char in_use[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
+    unsigned largest = 0;
+    for (unsigned i = 1; i < HR_CATEGORY_COUNT; i++) {
+        largest = m->heap.band_bytes[i] > m->heap.band_bytes[largest] ? i : largest;
+    }
+    hr_bytes_human(m->heap.in_use_bytes, in_use);
+    hr_bytes_human(m->epoch_peak_bytes, peak);
+    hr_bytes_human(m->limit_bytes, limit);
+    format_percent((double)m->epoch_peak_bytes / (double)m->limit_bytes, share);
+    app_say(a, MESSAGE_NOTE,
+            "Memory in use is %s and has peaked at %s of %s, which is %s; the largest part now is %s.",
+            in_use, peak, limit, share, hr_category_name((hr_category)largest));
+}
+
+static void say_knob(app *a)
+{
+    size_t count;
+    char text[HR_KNOB_TEXT_MAX], less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
+    hr_knob_id id = app_knob(a);
+    const hr_knob_row *row = &hr_knob_rows(&count)[id];
+    bool has_less = turn_neighbour(&a->knobs, id, TURN_LESS, a->live.limit_bytes, less);
+    bool has_more = turn_neighbour(&a->knobs, id, TURN_MORE, a->live.limit_bytes, more);
+    app_say(a, MESSAGE_NOTE, "Knob %s, %s, is %s; left of it is %s, right of it %s.", row->key, row->line,
+            hr_knob_format(&a->knobs, id, text), has_less ? less : "nothing", has_more ? more : "nothing");
+}
+
+static void say_loss(app *a)
+{
+    const model *m = app_model(a);
+    char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX];
+    double slope = model_loss_per_second(m);
+    app_say(a, MESSAGE_NOTE, "After %" PRIu64 " steps the loss is %s and %s, at %s; held-out accuracy is %s.",
+            m->steps, format_loss(m->loss, loss),
+            isnan(slope) ? "its slope is not known yet"
+            : slope < 0  ? "falling"
+                         : "not falling",
+            format_rate(model_steps_per_second(m), "it/s", rate),
+            isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy));
+}
+
+static void say_table(app *a)
+{
+    char bytes[HR_BYTES_TEXT_MAX];
+    const hr_report_memory *memory = &a->report.memory;
+    if (!a->has_report || memory->at_peak.tensor_count == 0) {
+        app_say(a, MESSAGE_NOTE, "No step has been planned or run yet, so there is no peak to take apart.");
+        return;
+    }
+    const hr_report_tensor *first = &memory->at_peak.tensors[0];
+    app_say(a, MESSAGE_NOTE, "At the peak, in %s at %s, %zu tensors are alive; the largest is %s with %s.",
+            hr_phase_name(memory->at_peak.phase), memory->at_peak.name, memory->at_peak.tensor_count,
+            first->name, hr_bytes_human(first->bytes, bytes));
+}
+
+static void say_log(app *a)
+{
+    const model *m = app_model(a);
+    app_say(a, MESSAGE_NOTE, "%" PRIu64 " lines; the last: %s", m->log_count,
+            m->log_count == 0 ? "none" : m->log[(m->log_count - 1) % LOG_LENGTH].text);
+}
+
+static void say_doctor(app *a)
+{
+    if (a->has_report && a->report.oom.cause != HR_OOM_NONE) {
+        app_say(a, MESSAGE_NOTE, "Out of memory by %s: %s", hr_oom_cause_name(a->report.oom.cause),
+                a->report.oom.sentence);
+    } else {
+        app_say(a, MESSAGE_NOTE, "Nothing has run out of memory.");
+    }
+}
+
+static void say_counter(app *a)
+{
+    char text[FORMAT_MAX];
+    byte_unit unit = app_unit(a);
+    double value = app_counter(a, (counter_id)a->counter);
+    const char *label = app_counter_label((counter_id)a->counter);
+    if (a->counter == COUNTER_FRAGMENTATION || isnan(value)) {
+        app_say(a, MESSAGE_NOTE, "%s is %s.", label,
+                isnan(value) ? "not known yet" : format_percent(value, text));
+    } else {
+        app_say(a, MESSAGE_NOTE, "%s is %s %s.", label, format_bytes((uint64_t)value, unit, text), unit.name);
+    }
+}
+
+void app_say_pane(app *a)
+{
+    static void (*const says[PANE_FOCUS_COUNT])(app *) = {
+        [PANE_KNOBS] = say_knob,  [PANE_COUNTERS] = say_counter, [PANE_VRAM] = say_memory,
+        [PANE_STEP] = say_memory, [PANE_LOSS] = say_loss,        [PANE_PEAK] = say_table,
+        [PANE_LOG] = say_log,     [PANE_DOCTOR] = say_doctor,
+    };
+    says[a->focus](a);
+    model_log(&a->live, LOG_NOTE, "%s", a->message.text);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why it ran out of memory: cause, sentence, numbers, what to turn, and which turns are planned to fit.
+#include <stdio.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/screens/screens.h"
+
+enum { BAR_WIDTH = 24, NAME_WIDTH = 14, BYTES_WIDTH = 9 };
+
+static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
+{
+    const struct {
+        const char *label;
+        uint64_t bytes;
+    } numbers[] = {
+        {"asked", oom->requested_bytes}, {"free", oom->free_bytes}, {"largest_free", oom->largest_free_bytes},
+        {"in_use", oom->in_use_bytes},   {"pool", oom->pool_bytes}, {"limit", oom->limit_bytes}};
+    char text[FORMAT_MAX];
+    int x = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (x + 22 > c->area.w) {
+            x = 0;
+            y++;
+        }
+        paint_text(c, y, x, 12, ROLE_DIM, numbers[i].label);
+        paint_right(c, y, x + 12, BYTES_WIDTH, ROLE_TEXT, format_bytes(numbers[i].bytes, unit, text));
+        x += 24;
+    }
+    return y + 1;
+}
+
+static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
+{
+    uint64_t largest = 1;
+    char text[FORMAT_MAX];
+    for (unsigned i = 0; i < HR_CATEGORY_COUNT; i++) {
+        largest = oom->by_category[i] > largest ? oom->by_category[i] : largest;
+    }
+    for (int i = BAND_COUNT - 1; i >= 0; i--) {
+        unsigned band = graph_stack[i];
+        if (band >= HR_CATEGORY_COUNT || oom->by_category[band] == 0) {
+            continue;
+        }
+        uint64_t bytes = oom->by_category[band];
+        int eighths = (int)((double)bytes / (double)largest * BAR_WIDTH * 8);
+        paint_cell(c, y, 0, theme_letter(c->theme, band), (wchar_t)hr_category_letter((hr_category)band));
+        paint_text(c, y, 2, NAME_WIDTH, ROLE_DIM, hr_category_name((hr_category)band));
+        paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT, format_bytes(bytes, unit, text));
+        // Bars lie on their side: only whole cells, and the last one by its letter's colour.
+        for (int x = 0; x < (eighths + 7) / 8; x++) {
+            paint_cell(c, y, 4 + NAME_WIDTH + BYTES_WIDTH + x, theme_band(c->theme, band),
+                       c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO ? L'='
+                                                                                 : glyphs_bar(c->glyphs, 8));
+        }
+        y++;
+    }
+    return y;
+}
+
+// Turns of a single knob whose plan fits, as the planner found them.
+static int draw_turns(const canvas *c, int y, const app *a, byte_unit unit)
+{
+    size_t count, rows;
+    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_row *row = hr_knob_rows(&rows);
+    char text[FORMAT_MAX], now[HR_KNOB_TEXT_MAX];
+    int first = y;
+    for (size_t i = 0; i < 2 * count; i++) {
+        hr_knob_id id = panel[i / 2];
+        const whatif_cell *cell = app_whatif(a, id, i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE);
+        if (cell == NULL || cell->refused || !cell->plan.fits) {
+            continue;
+        }
+        if (y == first) {
+            paint_text(c, y++, 0, c->area.w, ROLE_DIM, "one turn that is planned to fit:");
+        }
+        paint_format(c, y++, 2, c->area.w - 2, ROLE_GOOD, "%s %s → %s, peak %s %s p", row[id].key,
+                     hr_knob_format(&a->knobs, id, now), cell->plan.value,
+                     format_bytes(cell->plan.peak_in_use_bytes, unit, text), unit.name);
+    }
+    return y;
+}
+
+static void draw_verdict(const canvas *c, const app *a)
+{
+    const hr_report_oom *oom = &a->report.oom;
+    byte_unit unit = app_unit(a);
+    int y = 1;
+    int x = paint_text(c, y, 0, c->area.w, ROLE_BAD, "OUT OF MEMORY");
+    paint_format(c, y++, x + 2, c->area.w - x - 2, ROLE_TEXT, "cause: %s", hr_oom_cause_name(oom->cause));
+    y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
+    if (oom->attempt[0] != '\0') {
+        char attempt[sizeof oom->attempt + 8];
+        snprintf(attempt, sizeof attempt, "try: %s", oom->attempt);
+        y += paint_wrapped(c, y, ROLE_GOOD, attempt);
+    }
+    int air = c->area.h >= 18 ? 1 : 0;
+    y = draw_numbers(c, y + air, oom, unit);
+    y = draw_categories(c, y + air, oom, unit);
+    draw_turns(c, y + air, a, unit);
+}
+
+void widget_doctor(const canvas *c, const app *a)
+{
+    const model *m = app_model(a);
+    bool out = a->has_report && a->report.oom.cause != HR_OOM_NONE;
+    paint_rule(c, a->focus == PANE_DOCTOR, pane_title(PANE_DOCTOR), "Doctor");
+    if (out && (m->state == HR_ENGINE_OOM || m->oom_count > 0)) {
+        draw_verdict(c, a);
+        return;
+    }
+    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], text[256];
+    uint64_t free_bytes = m->limit_bytes > m->epoch_peak_bytes ? m->limit_bytes - m->epoch_peak_bytes : 0;
+    snprintf(text, sizeof text, "Nothing has run out of memory. At its peak a step leaves %s of %s.",
+             hr_bytes_human(free_bytes, left), hr_bytes_human(m->limit_bytes, limit));
+    paint_wrapped(c, 1, ROLE_TEXT, text);
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/engine.h"
+
+#include "app/tui/screens/screens.h"
+
+enum { MESSAGE_ROWS_MAX = 4 };
+
+static const uint64_t first_minutes_ns = UINT64_C(300) * 1000000000;
+
+// ---- title ----------------------------------------------------------------------------------------------------
+
+static bool is_edited(const app *a)
+{
+    const hr_knobs *preset = hr_preset_knobs(a->preset);
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    for (size_t i = 0; i < count; i++) {
+        char now[HR_KNOB_TEXT_MAX], then[HR_KNOB_TEXT_MAX];
+        if (strcmp(hr_knob_format(&a->knobs, panel[i], now), hr_knob_format(preset, panel[i], then)) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void state_text(const app *a, char *text, size_t size)
+{
+    const model *m = app_model(a);
+    int64_t all = hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
+    const char *state = hr_engine_state_name((hr_engine_state)m->state);
+    if (all > 0) {
+        snprintf(text, size, "%s %" PRIu64 "/%" PRId64, state, m->steps, all);
+    } else {
+        snprintf(text, size, "%s, step %" PRIu64, state, m->steps);
+    }
+}
+
+static void draw_left(const canvas *c, const app *a)
+{
+    const model *m = app_model(a);
+    char left[48] = "";
+    if (m->limit_bytes > 0 && m->epoch_peak_bytes > 0) {
+        double share = 1 - (double)m->epoch_peak_bytes / (double)m->limit_bytes;
+        snprintf(left, sizeof left, "%.1f%% left", 100 * share);
+    }
+    if (a->is_frozen) {
+        paint_right(c, 0, 0, c->area.w - 1, ROLE_SELECT, " FROZEN ");
+    } else {
+        paint_right(c, 0, 0, c->area.w - 1, ROLE_BAR, left);
+    }
+}
+
+void frame_title(const canvas *c, const app *a)
+{
+    const model *m = app_model(a);
+    char state[64], rate[FORMAT_MAX];
+    int end = c->area.w - 13, x = 1;
+    x += paint_text(c, 0, x, end - x, ROLE_FOCUS, "headroom");
+    x += 2;
+    x += paint_format(c, 0, x, end - x, ROLE_BAR, "%s%s", hr_preset_name(a->preset), is_edited(a) ? "*" : "");
+    if (a->has_report && c->area.w >= 72) {
+        bool card = a->report.device.card[0] != '\0';
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s%s%s", a->report.device.kind,
+                          card ? " as " : "", a->report.device.card) +
+             2;
+    }
+    if (a->has_report && c->area.w >= 110) {
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, %" PRIu32 " threads, data %s",
+                          a->report.device.isa, a->report.device.threads, a->report.train.data) +
+             2;
+    }
+    state_text(a, state, sizeof state);
+    role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;
+    x += paint_text(c, 0, x + 2, end - x - 2, r, state) + 2;
+    if (m->steps > 0) {
+        paint_text(c, 0, x + 2, end - x - 2, ROLE_BAR, format_rate(model_steps_per_second(m), "it/s", rate));
+    }
+    draw_left(c, a);
+}
+
+// ---- strip ----------------------------------------------------------------------------------------------------
+
+// DESIGN: the first five minutes. The number is the next batch size, said only when it is known not to fit.
+static void draw_tip(const canvas *c, const app *a)
+{
+    char tip[2 * HR_KNOB_TEXT_MAX], next[HR_KNOB_TEXT_MAX], try_it[HR_KNOB_TEXT_MAX + 32] = "";
+    const whatif_cell *cell = app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
+    if (cell != NULL && !cell->refused && !cell->plan.fits &&
+        turn_neighbour(&a->knobs, HR_KNOB_BATCH_SIZE, TURN_MORE, 0, next)) {
+        snprintf(try_it, sizeof try_it, "%s will not fit: try it · ", next);
+    }
+    snprintf(tip, sizeof tip, "b pin · ←→ turn batch size · %s? keys · p presets · q quit", try_it);
+    paint_text(c, 0, 0, c->area.w, ROLE_TEXT, tip);
+}
+
+static void draw_log_line(const canvas *c, const app *a)
+{
+    const model *m = app_model(a);
+    char clock[FORMAT_MAX];
+    if (m->log_count > 0) {
+        const log_line *line = &m->log[(m->log_count - 1) % LOG_LENGTH];
+        paint_format(c, 0, 0, c->area.w, line->kind == LOG_BAD ? ROLE_BAD : ROLE_DIM, "%s %s",
+                     format_clock(line->time_ns, clock), line->text);
+    }
+}
+
+// A message longer than its row takes rows of the screen above it.
+static void draw_message(const canvas *screen, rect strip, const app *a)
+{
+    const char *text = a->message.text;
+    size_t start, length;
+    int rows = 0;
+    while (rows < MESSAGE_ROWS_MAX && rows <= strip.y &&
+           wrap_row(screen->glyphs, text, strip.w, rows, &start, &length)) {
+        rows++;
+    }
+    canvas c = canvas_sub(screen, strip.y + 1 - rows, strip.x, rows, strip.w);
+    for (int y = 0; y < rows; y++) {
+        paint_blank(&c, y, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
+    }
+    paint_wrapped(&c, 0, a->message.kind == MESSAGE_ERROR ? ROLE_BAD : ROLE_WARN, text);
+}
+
+void frame_strip(const canvas *screen, rect strip, const app *a)
+{
+    canvas c = canvas_of(screen, strip);
+    if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT) {
+        widget_prompt(&c, a);
+    } else if (a->overlay == OVERLAY_QUIT) {
+        paint_text(&c, 0, 0, strip.w, ROLE_WARN,
+                   "it is training: y leaves after this step, any other key stays");
+    } else if (a->message.kind != MESSAGE_NONE) {
+        draw_message(screen, strip, a);
+    } else if (a->now_ns - a->started_ns < first_minutes_ns && !a->doctor) {
+        draw_tip(&c, a);
+    } else {
+        draw_log_line(&c, a);
+    }
+}
+
+// ---- footer ---------------------------------------------------------------------------------------------------
+
+static const request footer[] = {
+    REQUEST_HELP,     REQUEST_RUN,    REQUEST_FREEZE,  REQUEST_UNDO,    REQUEST_REDO,   REQUEST_PIN,
+    REQUEST_BENCH,    REQUEST_DOCTOR, REQUEST_NEXT,    REQUEST_PRESETS, REQUEST_EXPAND, REQUEST_ZOOM_IN,
+    REQUEST_ZOOM_OUT, REQUEST_SAY,    REQUEST_COMMAND, REQUEST_QUIT,
+};
+
+static const char *footer_name(const app *a, request r, const request_row *row)
+{
+    if (r == REQUEST_RUN && model_is_training(&a->live)) {
+        return "pause";
+    }
+    return r == REQUEST_FREEZE && a->is_frozen ? "go on" : row->name;
+}
+
+// Lays the live requests out from the left, quit last and always; draws them (c), or finds the one at column `at`.
+static request lay_out(const canvas *c, const app *a, int at)
+{
+    size_t count;
+    const request_row *rows = request_rows(&count);
+    int quit_width = 7, x = 0;
+    for (size_t i = 0; i < sizeof footer / sizeof *footer; i++) {
+        request r = footer[i];
+        const char *name = footer_name(a, r, &rows[r]);
+        int width = glyphs_width(&a->glyphs, rows[r].shown) + 1 + glyphs_width(&a->glyphs, name);
+        bool fits = x + width + (r == REQUEST_QUIT ? 0 : quit_width + 1) <= a->columns;
+        if (app_why_not(a, r) != NULL || (!fits && r != REQUEST_QUIT)) {
+            continue;
+        }
+        if (c != NULL) {
+            int used = paint_text(c, 0, x, c->area.w - x, ROLE_KEY, rows[r].shown);
+            paint_text(c, 0, x + used + 1, c->area.w - x - used - 1, ROLE_DIM, name);
+        } else if (at >= x && at < x + width) {
+            return r;
+        }
+        x += width + 2;
+    }
+    return REQUEST_NONE;
+}
+
+void frame_footer(const canvas *c, const app *a)
+{
+    lay_out(c, a, -1);
+}
+
+request footer_request_at(const app *a, int x)
+{
+    return lay_out(NULL, a, x);
+}

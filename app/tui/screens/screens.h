@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUI_SCREENS_H
+#define TUI_SCREENS_H
+
+#include "app/tui/widgets/widgets.h"
+
+void screen_bench(const canvas *screen, const app *a, const layout *l); // and Doctor: the panes of the layout
+void screen_meter(const canvas *screen, const app *a, const layout *l);
+void screen_line(const canvas *screen, const app *a);
+void screen_help(const canvas *body, const app *a);
+void screen_presets(const canvas *body, const app *a);
+void widget_doctor(const canvas *c, const app *a);
+
+// Title, strip (message, prompt, tip or log) and footer: the lines around every screen.
+void frame_title(const canvas *c, const app *a);
+void frame_strip(const canvas *screen, rect strip, const app *a);
+void frame_footer(const canvas *c, const app *a);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/tui.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/tui/app.h"
+#include "app/tui/loop.h"
+#include "app/tui/terminal.h"
+
+static int fail(const hr_err *err)
+{
+    char text[3 * HR_ERR_TEXT_MAX];
+    hr_err_format(err, text, sizeof text);
+    fputs(text, stderr);
+    return hr_status_exit_code(err->status);
+}
+
+static bool wants_no_color(const tui_options *options)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return options->no_color || (no_color != NULL && no_color[0] != '\0');
+}
+
+int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *options)
+{
+    hr_err err = {0};
+    theme looks;
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); // numbers are read and written with a point
+    if (!theme_make(&looks, options->theme, 0, false)) {
+        hr_status status = HR_FAIL(&err, USAGE, "no theme is called '%s'", options->theme);
+        hr_err_try(&err, "--theme auto, dark, light or mono");
+        (void)status;
+        return fail(&err);
+    }
+    app *a = app_create(preset, knobs);
+    if (a == NULL) {
+        (void)HR_FAIL(&err, NOMEM, "the workbench needed %zu bytes", sizeof *a);
+        return fail(&err);
+    }
+    if (terminal_open(options->mouse, &err) != HR_OK) {
+        app_destroy(a);
+        return fail(&err);
+    }
+    theme_make(&a->theme, options->theme, terminal_colors(), wants_no_color(options));
+    a->richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
+    a->glyphs = glyphs_make(a->richest_glyphs);
+    loop_run(a);
+    terminal_close();
+    app_destroy(a);
+    return 0;
+}

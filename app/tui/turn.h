@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turning knobs: which ones the panel shows, what lies left and right of a value, and the way back.
+#ifndef TUI_TURN_H
+#define TUI_TURN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/knobs.h"
+
+enum { TURN_LESS = -1, TURN_MORE = 1, TURN_UNDO_MAX = 64 };
+
+// The knobs of the panel, in its order: those that take effect while it trains and have more than one value.
+const hr_knob_id *turn_panel(size_t *count);
+
+// The value next to the present one, as it would be typed: the next choice, doubled or halved counts, an eighth
+// more or less of a size, the 1-2-5 row of a real number. `when_unset_bytes` is where a size that is not set
+// starts from. False at the end of the range and for text.
+bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
+                    char text[HR_KNOB_TEXT_MAX]);
+
+// Sets one knob on a copy and checks the whole. On failure *knobs is as it was.
+HR_MUST_CHECK hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);
+
+typedef struct turn_step {
+    hr_knob_id id;
+    hr_knob_value before, after;
+} turn_step;
+
+// What was turned, oldest first; steps from `done` on are undone and can be redone.
+typedef struct turn_log {
+    size_t count, done;
+    turn_step step[TURN_UNDO_MAX];
+} turn_log;
+
+void turn_log_add(turn_log *log, hr_knob_id id, const hr_knob_value *before, const hr_knob_value *after);
+const turn_step *turn_log_undo(turn_log *log); // NULL: nothing to undo
+const turn_step *turn_log_redo(turn_log *log);
+
+#endif

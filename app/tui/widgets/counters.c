@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counters of the memory, one unit for all, and what changed since the pinned baseline.
+#include <math.h>
+#include <stdio.h>
+
+#include "app/tui/widgets/widgets.h"
+
+enum { DELTA_WIDTH = 9 };
+
+static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
+{
+    char text[FORMAT_MAX];
+    byte_unit unit = app_unit(a);
+    double value = app_counter(a, id), change = value - a->baseline.counter[id];
+    bool selected = a->focus == PANE_COUNTERS && a->counter == (size_t)id;
+    int width = c->area.w - (a->baseline.pinned ? DELTA_WIDTH : 0);
+    role r = selected ? ROLE_SELECT : ROLE_TEXT;
+    if (selected) {
+        paint_blank(c, y, 0, width, theme_role(c->theme, r));
+    }
+    paint_text(c, y, 1, width - 1, selected ? ROLE_SELECT : ROLE_DIM, app_counter_label(id));
+    if (id == COUNTER_FRAGMENTATION || isnan(value)) {
+        paint_right(c, y, 0, width, r, isnan(value) ? "—" : format_percent(value, text));
+    } else {
+        paint_right(c, y, 0, width, r, format_bytes((uint64_t)value, unit, text));
+    }
+    if (!a->baseline.pinned) {
+        return;
+    }
+    if (id == COUNTER_FRAGMENTATION) {
+        format_delta(100 * change, "%", text);
+    } else {
+        format_delta_bytes(change, unit, text);
+    }
+    paint_right(c, y, width, DELTA_WIDTH, ROLE_BASELINE, text);
+}
+
+void widget_counters(const canvas *c, const app *a)
+{
+    char right[64];
+    bool planned = a->has_report && a->report.device.simulated;
+    snprintf(right, sizeof right, "%s %s%s", app_unit(a).name, planned ? "planned" : "measured",
+             a->baseline.pinned ? "  Δ pin" : "");
+    paint_rule(c, a->focus == PANE_COUNTERS, pane_title(PANE_COUNTERS), right);
+    int rows = c->area.h - 1;
+    int top = (int)a->counter >= rows ? (int)a->counter - rows + 1 : 0;
+    for (int y = 0; y < rows && top + y < COUNTER_COUNT; y++) {
+        draw_counter(c, 1 + y, a, (counter_id)(top + y));
+    }
+}

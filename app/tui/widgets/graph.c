@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory by category, stacked, with the capacity line: one column per moment.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/tui/widgets/widgets.h"
+
+enum {
+    AXIS_WIDTH = 7,
+    LEGEND_SHORT = 9,
+    LEGEND_LONG = 22,
+    LEGEND_LONG_MIN = 64, // columns of a pane that has room for names
+    COLUMNS_MAX = 512,
+};
+
+const unsigned char graph_stack[BAND_COUNT] = {
+    HR_CATEGORY_WEIGHTS,      HR_CATEGORY_STATE,    HR_CATEGORY_OPTIMIZER, HR_CATEGORY_CASTS,
+    HR_CATEGORY_ACCUMULATORS, HR_CATEGORY_INPUT,    HR_CATEGORY_GRADIENTS, HR_CATEGORY_ACTIVATIONS,
+    HR_CATEGORY_TEMPORARIES,  HR_CATEGORY_RETAINED, HR_CATEGORY_OUTSIDE,   BAND_UNKNOWN,
+};
+
+// ---- scale ----------------------------------------------------------------------------------------------------
+
+graph_scale graph_scale_for(const app *a, uint64_t peak_bytes)
+{
+    const model *m = app_model(a);
+    graph_scale scale = {.limit_bytes = m->limit_bytes};
+    if (a->baseline.pinned && !isnan(a->baseline.counter[COUNTER_PEAK])) {
+        scale.pinned_bytes = (uint64_t)a->baseline.counter[COUNTER_PEAK];
+    }
+    uint64_t highest = peak_bytes > scale.pinned_bytes ? peak_bytes : scale.pinned_bytes;
+    if (m->limit_bytes > 0 && highest >= m->limit_bytes / 4) {
+        scale.top_bytes = (double)m->limit_bytes * 1.04;
+    } else {
+        scale.top_bytes = highest > 0 ? (double)highest * 1.25 : (double)m->limit_bytes * 1.04;
+        scale.limit_bytes = highest > 0 ? 0 : m->limit_bytes;
+    }
+    scale.top_bytes = scale.top_bytes > 0 ? scale.top_bytes : 1;
+    return scale;
+}
+
+// ---- one cell -------------------------------------------------------------------------------------------------
+
+// What of each band lies within one cell, in eighths.
+typedef struct cell_share {
+    int total;             // filled eighths from below
+    int lower_eighths;     // of the lowest band
+    unsigned lower, upper; // lowest band, and the largest of those above it
+    unsigned largest;
+} cell_share;
+
+static cell_share share_of(const graph_column *column, const graph_scale *scale, int rows, int row)
+{
+    cell_share share = {.lower = BAND_UNKNOWN, .upper = BAND_UNKNOWN, .largest = BAND_UNKNOWN};
+    int below = row * 8, edge = 0, upper_eighths = 0, largest_eighths = 0;
+    double sum = 0;
+    for (int i = 0; i < BAND_COUNT; i++) {
+        unsigned band = graph_stack[i];
+        sum += (double)column->band_bytes[band];
+        int next = (int)lround(fmin(sum / scale->top_bytes, 1) * rows * 8);
+        int low = edge > below ? edge : below, high = next < below + 8 ? next : below + 8;
+        int eighths = high - low;
+        edge = next;
+        if (eighths <= 0) {
+            continue;
+        }
+        if (share.total == 0) {
+            share.lower = band;
+            share.lower_eighths = eighths;
+        } else if (eighths > upper_eighths) {
+            share.upper = band;
+            upper_eighths = eighths;
+        }
+        if (eighths > largest_eighths) {
+            share.largest = band;
+            largest_eighths = eighths;
+        }
+        share.total += eighths;
+    }
+    return share;
+}
+
+static char band_letter(unsigned band)
+{
+    return band < HR_CATEGORY_COUNT ? hr_category_letter((hr_category)band) : '?';
+}
+
+// Two colours in one cell where the terminal has them; otherwise the larger band has the cell.
+static void draw_share(const canvas *c, int y, int x, const cell_share *share)
+{
+    bool letters = c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO;
+    style s = theme_band(c->theme, share->largest);
+    if (share->total == 0) {
+        return;
+    }
+    if (letters) {
+        if (share->total >= 4) {
+            paint_cell(c, y, x, s, (wchar_t)band_letter(share->largest));
+        }
+    } else if (share->total < 8 || c->theme->tier < TIER_256 || c->glyphs->area_braille) {
+        paint_cell(c, y, x, s, glyphs_bar(c->glyphs, share->total));
+    } else if (share->lower_eighths == 8) {
+        paint_cell(c, y, x, s, glyphs_bar(c->glyphs, 8));
+    } else {
+        s = theme_band(c->theme, share->lower);
+        s.background = theme_band(c->theme, share->upper).foreground;
+        paint_cell(c, y, x, s, glyphs_bar(c->glyphs, share->lower_eighths));
+    }
+}
+
+static int row_of(const graph_scale *scale, double bytes, int rows)
+{
+    int row = (int)(bytes / scale->top_bytes * rows);
+    return row < 0 ? 0 : row >= rows ? rows - 1 : row;
+}
+
+static void draw_column(const canvas *c, int x, const graph_scale *scale, const graph_column *column)
+{
+    int rows = c->area.h;
+    int pool = row_of(scale, (double)column->pool_bytes, rows);
+    int filled = 0;
+    for (int row = 0; row < rows && column->band_bytes != NULL; row++) {
+        cell_share share = share_of(column, scale, rows, row);
+        draw_share(c, rows - 1 - row, x, &share);
+        filled = share.total > 0 ? row + 1 : filled;
+    }
+    if (column->band_bytes != NULL && pool >= filled && (double)column->pool_bytes <= scale->top_bytes) {
+        paint_cell(c, rows - 1 - pool, x, theme_role(c->theme, ROLE_POOL), c->glyphs->pool);
+    }
+}
+
+// A horizontal line through the cells that are still empty.
+static void draw_level(const canvas *c, const graph_scale *scale, uint64_t bytes, role r,
+                       const graph_column *columns, int count)
+{
+    int rows = c->area.h;
+    int row = row_of(scale, (double)bytes, rows);
+    if (bytes == 0 || (double)bytes > scale->top_bytes) {
+        return;
+    }
+    for (int x = 0; x < c->area.w; x++) {
+        const graph_column *column = x < count ? &columns[x] : NULL;
+        bool known = column != NULL && column->band_bytes != NULL;
+        cell_share share = known ? share_of(column, scale, rows, row) : (cell_share){0};
+        if (share.total < 4) {
+            paint_cell(c, rows - 1 - row, x, theme_role(c->theme, r), c->glyphs->dashed);
+        }
+    }
+}
+
+void graph_draw(const canvas *c, const graph_scale *scale, const graph_column *columns, int count)
+{
+    for (int x = 0; x < count; x++) {
+        draw_column(c, x, scale, &columns[x]);
+    }
+    draw_level(c, scale, scale->pinned_bytes, ROLE_BASELINE, columns, count);
+    draw_level(c, scale, scale->limit_bytes, ROLE_LIMIT, columns, count);
+}
+
+// ---- axis and legend ------------------------------------------------------------------------------------------
+
+int graph_plot_width(int width)
+{
+    int plot = width - AXIS_WIDTH - (width >= LEGEND_LONG_MIN ? LEGEND_LONG : LEGEND_SHORT);
+    return plot < 0 ? 0 : plot > COLUMNS_MAX ? COLUMNS_MAX : plot;
+}
+
+uint32_t app_graph_columns(const app *a)
+{
+    int width = graph_plot_width(app_layout(a).pane[PANE_VRAM].w);
+    return width > 0 ? (uint32_t)width : 1;
+}
+
+static void draw_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
+{
+    int rows = c->area.h, used = -1;
+    double full = scale->limit_bytes > 0 ? (double)scale->limit_bytes : scale->top_bytes;
+    for (int quarter = 4; quarter >= 0; quarter -= rows < 8 ? 2 : 1) {
+        char text[FORMAT_MAX];
+        int y = rows - 1 - row_of(scale, full * quarter / 4, rows);
+        if (y == used) {
+            continue;
+        }
+        used = y;
+        role r = quarter == 4 && scale->limit_bytes > 0 ? ROLE_LIMIT : ROLE_DIM;
+        paint_right(c, y, 0, AXIS_WIDTH - 1, r, format_bytes((uint64_t)(full * quarter / 4), unit, text));
+    }
+    if (scale->pinned_bytes > 0) {
+        int y = rows - 1 - row_of(scale, (double)scale->pinned_bytes, rows);
+        char text[FORMAT_MAX];
+        paint_blank(c, y, 0, AXIS_WIDTH - 1, theme_role(c->theme, ROLE_TEXT));
+        paint_right(c, y, 0, AXIS_WIDTH - 1, ROLE_BASELINE, format_bytes(scale->pinned_bytes, unit, text));
+    }
+}
+
+// Letter, name and bytes of each band that has any, in the order of the stack from above.
+static void draw_legend(const canvas *c, const uint64_t *band_bytes, byte_unit unit)
+{
+    bool names = c->area.w >= LEGEND_LONG - 1;
+    int y = 0;
+    for (int i = BAND_COUNT - 1; i >= 0 && y < c->area.h; i--) {
+        unsigned band = graph_stack[i];
+        if (band_bytes == NULL || band_bytes[band] == 0) {
+            continue;
+        }
+        char text[FORMAT_MAX];
+        const char *name = band < HR_CATEGORY_COUNT ? hr_category_name((hr_category)band) : "unknown";
+        paint_cell(c, y, 0, theme_letter(c->theme, band), (wchar_t)band_letter(band));
+        if (names) {
+            paint_text(c, y, 2, 12, ROLE_DIM, name);
+        }
+        paint_right(c, y, names ? 14 : 1, c->area.w - (names ? 14 : 1), ROLE_TEXT,
+                    format_bytes(band_bytes[band], unit, text));
+        y++;
+    }
+}
+
+static void draw_marks(const canvas *c, const graph_column *columns, int count)
+{
+    for (int x = 0; x < count; x++) {
+        if (columns[x].marks & MARK_OOM) {
+            paint_cell(c, 0, x, theme_role(c->theme, ROLE_BAD), L'!');
+        } else if (columns[x].marks & MARK_KNOB) {
+            paint_cell(c, 0, x, theme_role(c->theme, ROLE_WARN), glyphs_fold(c->glyphs, L'▲'));
+        }
+    }
+}
+
+// ---- the two panes --------------------------------------------------------------------------------------------
+
+typedef struct graph_parts {
+    canvas axis, plot, legend, below;
+} graph_parts;
+
+static graph_parts parts_of(const canvas *c)
+{
+    int plot = graph_plot_width(c->area.w), rows = c->area.h - 2;
+    return (graph_parts){
+        .axis = canvas_sub(c, 1, 0, rows, AXIS_WIDTH),
+        .plot = canvas_sub(c, 1, AXIS_WIDTH, rows, plot),
+        .legend = canvas_sub(c, 1, AXIS_WIDTH + plot + 1, rows, c->area.w - AXIS_WIDTH - plot - 1),
+        .below = canvas_sub(c, c->area.h - 1, AXIS_WIDTH, 1, plot),
+    };
+}
+
+static void draw_steps_phases(const canvas *c, const profile *p)
+{
+    int last = -1;
+    for (int x = 0; x < c->area.w; x++) {
+        const profile_point *point = profile_column(p, (uint32_t)x, (uint32_t)c->area.w);
+        if (point != NULL && point->phase != last) {
+            last = point->phase;
+            paint_blank(c, 0, x, c->area.w - x, theme_role(c->theme, ROLE_DIM));
+            paint_format(c, 0, x, c->area.w - x, ROLE_DIM, "%lc%s", (wint_t)c->glyphs->separator,
+                         hr_phase_name((hr_phase)point->phase));
+        }
+    }
+}
+
+static void draw_step(const canvas *c, const app *a)
+{
+    const model *m = app_model(a);
+    const profile *p = &m->step_last;
+    graph_parts parts = parts_of(c);
+    graph_column columns[COLUMNS_MAX];
+    int count = p->count > 0 ? parts.plot.area.w : 0;
+    for (int x = 0; x < count; x++) {
+        const profile_point *point = profile_column(p, (uint32_t)x, (uint32_t)count);
+        columns[x] = (graph_column){.band_bytes = point->band_bytes, .pool_bytes = m->heap.pool_bytes};
+    }
+    graph_scale scale = graph_scale_for(a, m->step_peak_bytes);
+    draw_axis(&parts.axis, &scale, app_unit(a));
+    graph_draw(&parts.plot, &scale, columns, count);
+    draw_steps_phases(&parts.below, p);
+    const profile_point *highest = profile_column(p, 0, 1);
+    draw_legend(&parts.legend, highest == NULL ? NULL : highest->band_bytes, app_unit(a));
+}
+
+void widget_step(const canvas *c, const app *a)
+{
+    char text[64], peak[FORMAT_MAX];
+    const model *m = app_model(a);
+    format_bytes(m->step_peak_bytes, app_unit(a), peak);
+    snprintf(text, sizeof text, "last step · peak %s %s", m->steps > 0 ? peak : "—", app_unit(a).name);
+    paint_rule(c, a->focus == PANE_STEP, pane_title(PANE_STEP), text);
+    draw_step(c, a);
+}
+
+static void draw_time(const canvas *c, const app *a)
+{
+    const model *m = app_model(a);
+    graph_parts parts = parts_of(c);
+    graph_column columns[COLUMNS_MAX];
+    char ago[FORMAT_MAX];
+    int count = parts.plot.area.w;
+    unsigned level = a->zoom - 1;
+    for (int x = 0; x < count; x++) {
+        const history_bucket *bucket = history_at(&m->history, level, (uint32_t)(count - 1 - x));
+        columns[x] = (graph_column){0};
+        if (bucket != NULL) {
+            columns[x] =
+                (graph_column){bucket->band_bytes, bucket->min_bytes, bucket->pool_bytes, bucket->marks};
+        }
+    }
+    graph_scale scale = graph_scale_for(a, history_peak_bytes(&m->history, level, (uint32_t)count));
+    draw_axis(&parts.axis, &scale, app_unit(a));
+    graph_draw(&parts.plot, &scale, columns, count);
+    format_window((double)count * (double)history_width_ns(level) * 1e-9, ago);
+    paint_format(&parts.below, 0, 0, count, ROLE_DIM, "%s ago", ago);
+    paint_right(&parts.below, 0, 0, count, ROLE_DIM, "now");
+    draw_marks(&parts.below, columns, count);
+    draw_legend(&parts.legend, m->any ? m->heap.band_bytes : NULL, app_unit(a));
+}
+
+void widget_vram(const canvas *c, const app *a)
+{
+    const model *m = app_model(a);
+    char text[160], in_use[FORMAT_MAX], peak[FORMAT_MAX], limit[FORMAT_MAX];
+    byte_unit unit = app_unit(a);
+    format_bytes(m->any ? m->heap.in_use_bytes : HR_NONE, unit, in_use);
+    format_bytes(m->any ? m->epoch_peak_bytes : HR_NONE, unit, peak);
+    format_bytes(m->limit_bytes > 0 ? m->limit_bytes : HR_NONE, unit, limit);
+    snprintf(text, sizeof text, "now %s · peak %s of %s %s", in_use, peak, limit, unit.name);
+    paint_rule(c, a->focus == PANE_VRAM, pane_title(PANE_VRAM), text);
+    if (a->zoom == 0) {
+        draw_step(c, a);
+    } else {
+        draw_time(c, a);
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The knob panel: keys and values, and what the neighbours of each value would do to the peak before it is touched.
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/widgets/widgets.h"
+
+enum {
+    HELP_ROWS = 4,
+    PLANS_MIN = 44, // columns from which every row shows its neighbours' peaks
+    PLAN_WIDTH = 7,
+    MARK_WIDTH = 2,
+};
+
+static const hr_knob_row *row_of(hr_knob_id id)
+{
+    size_t count;
+    return &hr_knob_rows(&count)[id];
+}
+
+static bool is_pending(const app *a, hr_knob_id id)
+{
+    char wanted[HR_KNOB_TEXT_MAX], applied[HR_KNOB_TEXT_MAX];
+    return strcmp(hr_knob_format(&a->knobs, id, wanted), hr_knob_format(&a->applied, id, applied)) != 0;
+}
+
+// A key that is too long for its column loses its group, then its end.
+static void draw_key(const canvas *c, int y, int x, int width, role r, const char *key)
+{
+    const char *dot = strchr(key, '.');
+    if (glyphs_width(c->glyphs, key) <= width || dot == NULL) {
+        paint_text(c, y, x, width, r, key);
+    } else {
+        paint_format(c, y, x, width, r, "…%s", dot);
+    }
+}
+
+static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id, int side)
+{
+    char text[FORMAT_MAX];
+    const whatif_cell *cell = app_whatif(a, id, side);
+    if (cell == NULL || cell->refused) {
+        paint_right(c, y, x, PLAN_WIDTH, ROLE_DIM, cell == NULL ? "·" : "");
+    } else if (cell->plan.fits) {
+        paint_right(c, y, x, PLAN_WIDTH, ROLE_DIM,
+                    format_bytes(cell->plan.peak_in_use_bytes, app_unit(a), text));
+    } else {
+        paint_right(c, y, x, PLAN_WIDTH, ROLE_BAD, "OOM");
+    }
+}
+
+static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool selected)
+{
+    char value[HR_KNOB_TEXT_MAX], shown[HR_KNOB_TEXT_MAX + 16];
+    bool plans = c->area.w >= PLANS_MIN;
+    int width = c->area.w - (plans ? 2 * PLAN_WIDTH : 0);
+    role r = selected ? ROLE_SELECT : ROLE_TEXT;
+    hr_knob_format(&a->knobs, id, value);
+    snprintf(shown, sizeof shown, selected ? "◂ %s ▸" : "%s", value[0] == '\0' ? "none" : value);
+    int value_width = glyphs_width(c->glyphs, shown);
+    int key_width = width - MARK_WIDTH - value_width - 1;
+    if (selected) {
+        paint_blank(c, y, 0, width, theme_role(c->theme, r));
+    }
+    paint_text(c, y, 0, 1, selected ? ROLE_SELECT : ROLE_WARN, is_pending(a, id) ? "*" : "");
+    draw_key(c, y, MARK_WIDTH - 1, key_width < 8 ? 8 : key_width, r, row_of(id)->key);
+    paint_right(c, y, key_width < 8 ? MARK_WIDTH + 8 : 0, key_width < 8 ? width - MARK_WIDTH - 8 : width, r,
+                shown);
+    if (plans) {
+        draw_plan(c, y, width, a, id, WHATIF_LESS);
+        draw_plan(c, y, width + PLAN_WIDTH, a, id, WHATIF_MORE);
+    }
+}
+
+// "▸ 256 needs 88.10, misses 24.10 MiB p"
+static void draw_neighbour(const canvas *c, int y, const app *a, int side)
+{
+    char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX];
+    hr_knob_id id = app_knob(a);
+    byte_unit unit = app_unit(a);
+    const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
+    if (!turn_neighbour(&a->knobs, id, side == WHATIF_LESS ? TURN_LESS : TURN_MORE, a->live.limit_bytes,
+                        value)) {
+        return;
+    }
+    const whatif_cell *cell = app_whatif(a, id, side);
+    if (cell == NULL) {
+        paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s", arrow, value);
+    } else if (cell->refused) {
+        paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s is refused here", arrow, value);
+    } else if (cell->plan.fits) {
+        format_bytes(cell->plan.peak_in_use_bytes, unit, text);
+        paint_format(c, y, 0, c->area.w, ROLE_TEXT, "%s %s peak %s %s p", arrow, value, text, unit.name);
+    } else {
+        format_bytes(cell->plan.missing_bytes, unit, text);
+        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s OOM by %s %s p", arrow, value, text, unit.name);
+    }
+}
+
+static void draw_help(const canvas *c, const app *a)
+{
+    canvas words = canvas_sub(c, 0, 0, c->area.h - 2, c->area.w);
+    paint_wrapped(&words, 0, ROLE_DIM, row_of(app_knob(a))->line);
+    draw_neighbour(c, c->area.h - 2, a, WHATIF_LESS);
+    draw_neighbour(c, c->area.h - 1, a, WHATIF_MORE);
+}
+
+void widget_knobs(const canvas *c, const app *a)
+{
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    int help = c->area.h >= HELP_ROWS + 4 ? HELP_ROWS : 0;
+    int rows = c->area.h - 1 - help;
+    size_t top = a->knob >= (size_t)rows && rows > 0 ? a->knob - (size_t)rows + 1 : 0;
+    char right[48];
+    snprintf(right, sizeof right, c->area.w >= PLANS_MIN ? "peak %s  ◂ p    ▸ p" : "", app_unit(a).name);
+    paint_rule(c, a->focus == PANE_KNOBS, pane_title(PANE_KNOBS), right);
+    for (int y = 0; y < rows && top + (size_t)y < count; y++) {
+        draw_knob(c, 1 + y, a, panel[top + (size_t)y], top + (size_t)y == a->knob);
+    }
+    if (help > 0) {
+        canvas below = canvas_sub(c, c->area.h - help, 0, help, c->area.w);
+        draw_help(&below, a);
+    }
+}

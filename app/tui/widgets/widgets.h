@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The panes of the screen: each draws one rectangle from the state, and changes nothing.
+#ifndef TUI_WIDGETS_H
+#define TUI_WIDGETS_H
+
+#include "app/tui/app.h"
+#include "app/tui/paint.h"
+
+typedef void (*widget)(const canvas *c, const app *a);
+
+void widget_knobs(const canvas *c, const app *a);
+void widget_counters(const canvas *c, const app *a);
+void widget_vram(const canvas *c, const app *a);
+void widget_step(const canvas *c, const app *a);
+void widget_loss(const canvas *c, const app *a);
+void widget_peak(const canvas *c, const app *a);
+void widget_log(const canvas *c, const app *a);
+void widget_prompt(const canvas *c, const app *a);
+
+// ---- the stacked graph ----------------------------------------------------------------------------------------
+
+typedef struct graph_column {
+    const uint64_t *band_bytes; // BAND_COUNT of them; NULL: nothing known
+    uint64_t floor_bytes, pool_bytes;
+    uint8_t marks; // MARK_*
+} graph_column;
+
+typedef struct graph_scale {
+    double top_bytes;      // value of the upper edge
+    uint64_t limit_bytes;  // capacity line; 0: none, or beyond the top
+    uint64_t pinned_bytes; // baseline's peak; 0: none
+} graph_scale;
+
+// Bands from below: what stays first, what comes and goes above it.
+extern const unsigned char graph_stack[BAND_COUNT];
+
+graph_scale graph_scale_for(const app *a, uint64_t peak_bytes);
+void graph_draw(const canvas *c, const graph_scale *scale, const graph_column *columns, int count);
+// Columns for the bands when the pane has `width`: the rest is for axis and legend.
+int graph_plot_width(int width);
+
+// ---- a line ---------------------------------------------------------------------------------------------------
+
+void plot_draw(const canvas *c, const series *s);
+
+#endif
