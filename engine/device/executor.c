@@ -152,6 +152,14 @@ static const resident *next_resident(const executor *x, const char *name, uint32
     return r;
 }
 
+// Every tensor that shares the owner's storage has its address.
+static void set_address(bound *b, uint32_t owner, uint64_t address)
+{
+    for (uint32_t k = b->first_share[owner + 1]; k < b->first_share[owner + 2]; k++) {
+        b->address[b->shares[k]] = (void *)(uintptr_t)address;
+    }
+}
+
 static hr_status bind_persistent(const executor *x, bound *b, hr_err *err)
 {
     uint32_t hint = 0;
@@ -162,7 +170,7 @@ static hr_status bind_persistent(const executor *x, bound *b, hr_err *err)
             return HR_FAIL(err, CHECK, "persistent tensor %s needs %" PRIu64 " B, the build has %" PRIu64,
                            t->name, t->bytes, r == NULL ? 0 : r->bytes);
         }
-        b->address[k] = (void *)(uintptr_t)r->address;
+        set_address(b, k, r->address);
     }
     return HR_OK;
 }
@@ -214,14 +222,6 @@ hr_status executor_attach(executor *x, const program *p, uint32_t *slot, hr_err 
     *place = b;
     *slot = x->programs.count - 1;
     return HR_OK;
-}
-
-// Every tensor that shares the owner's storage has its address.
-static void set_address(bound *b, uint32_t owner, uint64_t address)
-{
-    for (uint32_t k = b->first_share[owner + 1]; k < b->first_share[owner + 2]; k++) {
-        b->address[b->shares[k]] = (void *)(uintptr_t)address;
-    }
 }
 
 static void watch_extremes(executor *x)

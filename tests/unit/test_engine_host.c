@@ -19,7 +19,6 @@ static const char preset_text[] = "device: {kind: reference, vram: 4MiB}\n"
                                   "  classes: 10\n"
                                   "  loss: softmax_cross_entropy\n"
                                   "  layers:\n"
-                                  "    - {kind: max_pool, size: 8}\n"
                                   "    - {kind: flatten}\n"
                                   "    - {kind: dense, units: 10}\n";
 
