@@ -1,16 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row per command of the program; help, completion and dispatch are generated from the table in main.c.
+// One row per command of the program, one row per option: help, completion, parsing and dispatch are generated
+// from the two tables. The commands' rows stand in main.c.
 #ifndef APP_COMMAND_H
 #define APP_COMMAND_H
 
+#include <stdint.h>
+
+// X(ID, letter, "name", "VALUE", "line"): letter 0: no short form; VALUE NULL: a switch.
+#define APP_OPTION_MAP(X)                                                                                    \
+    X(SET, 's', "set", "KEY=VALUE", "turn a knob; may be given again (see `headroom knobs`)")                \
+    X(STEPS, 0, "steps", "N", "training steps, counted from the beginning of the training")                  \
+    X(JSON, 0, "json", NULL, "the result as JSON on stdout")                                                 \
+    X(TRACE, 0, "trace", "FILE.csv", "write every allocation and release to a file")                         \
+    X(PLAIN, 0, "plain", NULL, "progress in whole sentences")                                                \
+    X(LISTING, 0, "listing", NULL, "print the step program, every allocation an instruction")                \
+    X(AT_PEAK, 0, "at-peak", NULL, "print every tensor that is alive at the peak")                           \
+    X(REPEAT, 0, "repeat", "N", "time N plans of one step, the i-th at batch.size + i mod 16")               \
+    X(SCHEMA, 0, "schema", NULL, "a JSON schema for presets")                                                \
+    X(MARKDOWN, 0, "markdown", NULL, "a table for a document")                                               \
+    X(ORIGIN, 0, "origin", NULL, "say where each value comes from")                                          \
+    X(TRUST, 0, "trust", NULL, "let the preset name files outside its own folder")                           \
+    X(THEME, 0, "theme", "NAME", "colours of the workbench: auto, dark, light, mono")                        \
+    X(ASCII, 0, "ascii", NULL, "draw with ASCII only")                                                       \
+    X(NO_COLOR, 0, "no-color", NULL, "draw without colours, as NO_COLOR does")                               \
+    X(NO_MOUSE, 0, "no-mouse", NULL, "leave the mouse to the terminal")
+
+typedef enum app_option_id {
+#define X(id, letter, name, value, line) APP_##id,
+    APP_OPTION_MAP(X)
+#undef X
+        APP_OPTION_COUNT
+} app_option_id;
+
+typedef struct app_option {
+    char letter;
+    const char *name;  // "set", without dashes
+    const char *value; // "KEY=VALUE"; NULL: a switch
+    const char *line;
+} app_option;
+
+// What a command's bare words are, for completion.
+typedef enum app_word {
+    APP_NO_WORD,
+    APP_PRESET_WORD,
+    APP_FILE_WORD,
+    APP_TERM_WORD,
+    APP_KNOB_WORD,
+    APP_OWN_WORD
+} app_word;
+
 typedef struct app_command {
-    const char *name;      // "plan"
-    const char *arguments; // "PRESET [-s key=value]… [--json]"
+    const char *name;      // "plan"; "" is the workbench, started without a command
+    const char *arguments; // "PRESET", before the options; "": none
     const char *line;      // one line of help
-    const char *options;   // whole help: one option a line; NULL: none
+    uint32_t options;      // set of APP_OPTION(id)
+    app_word word;
+    const char *words;                 // APP_OWN_WORD: "check show init"; NULL elsewhere
     int (*run)(int argc, char **argv); // argv[0] is the command's name; returns the exit code
 } app_command;
 
+#define APP_OPTION(id) (UINT32_C(1) << APP_##id)
+_Static_assert(APP_OPTION_COUNT <= 32, "options fit the set");
+
 const app_command *app_commands(unsigned *count);
+const app_command *app_command_find(const char *name); // NULL when there is none
+const app_option *app_option_row(app_option_id id);
 
 #endif

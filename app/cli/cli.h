@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that print and end. Each takes its name and arguments and returns the program's exit code.
+#ifndef APP_CLI_CLI_H
+#define APP_CLI_CLI_H
+
+int cli_workbench(int argc, char **argv); // argv[0] is "": started without a command
+int cli_run(int argc, char **argv);
+int cli_plan(int argc, char **argv);
+int cli_presets(int argc, char **argv);
+int cli_cards(int argc, char **argv);
+int cli_devices(int argc, char **argv);
+int cli_knobs(int argc, char **argv);
+int cli_terms(int argc, char **argv);
+int cli_config(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+int cli_completion(int argc, char **argv);
+
+#endif

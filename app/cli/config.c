@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// config: check a preset, show it with every value resolved, or print one to begin with.
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/engine.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/emit.h"
+#include "app/cli/knobs.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+
+// Everything that can be wrong with a preset before its first step: the file, its model, its combination of knobs.
+static hr_status check(const cli_args *args, const char *name, hr_err *err)
+{
+    cli_subject subject;
+    hr_engine *engine = NULL;
+    HR_TRY(cli_open(args, name, &subject, err));
+    hr_engine_options options = {.plan_only = true};
+    hr_status status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, err);
+    hr_engine_destroy(engine);
+    cli_close(&subject);
+    if (status == HR_OK) {
+        printf("%s: nothing is wrong with it\n", name);
+    }
+    return status;
+}
+
+// ---- show -----------------------------------------------------------------------------------------------------
+
+// The value as YAML: a text in double quotes, everything else as it would be typed.
+static void yaml_value(const hr_knobs *knobs, const hr_knob_row *row, char *text, size_t size)
+{
+    char value[HR_KNOB_TEXT_MAX];
+    size_t length = 0;
+    (void)hr_knob_format(knobs, row->id, value);
+    if (row->type != HR_KNOB_TEXT) {
+        (void)snprintf(text, size, "%s", value);
+        return;
+    }
+    text[length++] = '"';
+    for (const char *c = value; *c != '\0' && length + 6 < size; c++) {
+        bool special = *c == '"' || *c == '\\';
+        bool control = (unsigned char)*c < ' ';
+        length += (size_t)snprintf(text + length, size - length,
+                                   control   ? "\\x%02x"
+                                   : special ? "\\%c"
+                                             : "%c",
+                                   (unsigned char)*c);
+    }
+    text[length++] = '"';
+    text[length] = '\0';
+}
+
+// Where a value that was not taken from the table comes from.
+static void origin_of(const cli_subject *s, const hr_knob_row *row, bool turned, char *text, size_t size)
+{
+    const hr_origin *o = hr_preset_origin(s->preset, row->id);
+    if (turned) {
+        (void)snprintf(text, size, "--set");
+    } else if (o->file[0] == '\0') {
+        (void)snprintf(text, size, "default");
+    } else {
+        (void)snprintf(text, size, "%s:%u:%u", o->file, o->line, o->column);
+    }
+}
+
+static bool was_turned(const cli_args *args, const hr_knob_row *row)
+{
+    size_t length = strlen(row->key);
+    for (unsigned k = 0; k < args->set_count; k++) {
+        if (strncmp(args->sets[k], row->key, length) == 0 && args->sets[k][length] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void show_yaml(const cli_args *args, const cli_subject *s)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    printf("model: %s\n", args->words[1]);
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        char value[4 * HR_KNOB_TEXT_MAX];
+        char origin[2 * HR_KNOB_TEXT_MAX];
+        char group[KNOB_GROUP_MAX];
+        if (knob_begins_group(&rows[k])) {
+            knob_group(&rows[k], group);
+            printf("\n%s:\n", group);
+        }
+        yaml_value(&s->knobs, &rows[k], value, sizeof value);
+        if (cli_given(args, APP_ORIGIN)) {
+            origin_of(s, &rows[k], was_turned(args, &rows[k]), origin, sizeof origin);
+            printf("  %s: %-*s # %s\n", knob_leaf(&rows[k]), (int)(26 - strlen(knob_leaf(&rows[k]))), value,
+                   origin);
+        } else {
+            printf("  %s: %s\n", knob_leaf(&rows[k]), value);
+        }
+    }
+}
+
+static void show_json(const cli_args *args, const cli_subject *s)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    emitter e = {.out = stdout};
+    emit_object(&e, NULL);
+    emit_text(&e, "preset", hr_preset_name(s->preset));
+    emit_object(&e, "knobs");
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        char value[HR_KNOB_TEXT_MAX];
+        char origin[2 * HR_KNOB_TEXT_MAX];
+        emit_row(&e, rows[k].key);
+        emit_text(&e, "value", hr_knob_format(&s->knobs, rows[k].id, value));
+        origin_of(s, &rows[k], was_turned(args, &rows[k]), origin, sizeof origin);
+        emit_text(&e, "origin", origin);
+        emit_end_object(&e);
+    }
+    emit_end_object(&e);
+    emit_end_object(&e);
+}
+
+static hr_status show(const cli_args *args, const char *name, hr_err *err)
+{
+    cli_subject subject;
+    HR_TRY(cli_open(args, name, &subject, err));
+    if (cli_given(args, APP_JSON)) {
+        show_json(args, &subject);
+    } else {
+        show_yaml(args, &subject);
+    }
+    cli_close(&subject);
+    return HR_OK;
+}
+
+// ---- init -----------------------------------------------------------------------------------------------------
+
+static const char opening[] = "# A preset: a model, and the knobs that decide what a training step takes.\n"
+                              "#   headroom config check FILE.yaml    is it right?\n"
+                              "#   headroom plan FILE.yaml            what would it take?\n"
+                              "#   headroom FILE.yaml                 watch it train\n"
+                              "# Every knob stands here with its default; take away what you do not change.\n"
+                              "title: My network\n"
+                              "model:\n"
+                              "  input: {shape: [32, 32, 3]} # height, width, channels of one sample\n"
+                              "  classes: 10\n"
+                              "  loss: softmax_cross_entropy\n"
+                              "  layers:\n"
+                              "    - {name: conv, kind: conv2d, filters: 32, kernel: 3, activation: relu}\n"
+                              "    - {name: pool, kind: max_pool, size: 2}\n"
+                              "    - {name: flatten, kind: flatten}\n"
+                              "    - {name: classify, kind: dense, units: 10}\n";
+
+// Without a card the limit has to be said: the one knob that cannot stay at its default.
+static const char init_vram[] = "256MiB";
+
+static void print_init_row(const hr_knobs *knobs, const hr_knob_row *row)
+{
+    char value[4 * HR_KNOB_TEXT_MAX];
+    char range[KNOB_RANGE_MAX];
+    yaml_value(knobs, row, value, sizeof value);
+    printf("  # %s (%s)\n", row->line, knob_range(row, range));
+    printf("  %s: %s\n", knob_leaf(row), row->id == HR_KNOB_DEVICE_VRAM ? init_vram : value);
+}
+
+static void init(void)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    fputs(opening, stdout);
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        char group[KNOB_GROUP_MAX];
+        if (knob_begins_group(&rows[k])) {
+            knob_group(&rows[k], group);
+            printf("\n%s:\n", group);
+        }
+        print_init_row(&knobs, &rows[k]);
+    }
+}
+
+// ---- which one ------------------------------------------------------------------------------------------------
+
+static hr_status refuse(const char *word, hr_err *err)
+{
+    hr_status status = HR_FAIL(err, USAGE, "config needs check, show or init, had '%.64s'", word);
+    hr_err_try(err, "headroom config -h");
+    return status;
+}
+
+static hr_status configure(const cli_args *args, hr_err *err)
+{
+    const char *word = args->words[0] != NULL ? args->words[0] : "";
+    if (strcmp(word, "init") == 0) {
+        init();
+        return HR_OK;
+    }
+    if (strcmp(word, "check") != 0 && strcmp(word, "show") != 0) {
+        return refuse(word, err);
+    }
+    if (args->words[1] == NULL) {
+        hr_status status = HR_FAIL(err, USAGE, "config %s needs a PRESET, had none", word);
+        hr_err_try(err, "headroom config %s demo", word);
+        return status;
+    }
+    return word[0] == 'c' ? check(args, args->words[1], err) : show(args, args->words[1], err);
+}
+
+int cli_config(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 2, &args, &err);
+    if (next == CLI_DONE) {
+        return 0;
+    }
+    hr_status status = next == CLI_GO_ON ? configure(&args, &err) : HR_USAGE;
+    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor: what headroom finds here, so that a person (or the one who helps) sees what is missing.
+#include <langinfo.h>
+#include <limits.h>
+#include <locale.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "headroom/card.h"
+#include "headroom/devices.h"
+#include "headroom/preset.h"
+#include "headroom/units.h"
+
+#include "app/cli/build_info.h"
+#include "app/cli/cli.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+#include "app/cli/state.h"
+
+static void row(const char *label, const char *value)
+{
+    printf("  %-12s ", label);
+    say_paragraph(value, 15);
+}
+
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value == NULL ? "not set" : value[0] == '\0' ? "empty" : value;
+}
+
+// ---- terminal -------------------------------------------------------------------------------------------------
+
+static void look_at_terminal(void)
+{
+    struct winsize size = {0};
+    char text[64];
+    const char *locale = setlocale(LC_CTYPE, "");
+    puts("\nterminal");
+    row("TERM", environment("TERM"));
+    row("COLORTERM", environment("COLORTERM"));
+    row("NO_COLOR", environment("NO_COLOR"));
+    row("locale", locale != NULL ? locale : "the one in LANG or LC_ALL is not installed: C");
+    row("characters", nl_langinfo(CODESET));
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        (void)snprintf(text, sizeof text, "%u x %u%s", size.ws_col, size.ws_row,
+                       size.ws_col < 40 || size.ws_row < 10 ? ": the workbench needs 40 x 10" : "");
+        row("size", text);
+    } else {
+        row("size", "stdout is no terminal");
+    }
+    row("braille", "⣀⣤⣶⣿⣿⣶⣤⣀  eight columns, rising and falling");
+    row("blocks", "▁▂▃▄▅▆▇█  eight columns, rising");
+    row("ASCII", "..::||##  what --ascii draws with");
+}
+
+// ---- machine --------------------------------------------------------------------------------------------------
+
+// A value of /proc/meminfo in bytes; 0 when it is not there.
+static uint64_t memory_info(const char *key)
+{
+    char line[128];
+    uint64_t bytes = 0;
+    size_t length = strlen(key);
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file != NULL && bytes == 0 && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, key, length) == 0 && line[length] == ':') {
+            bytes = strtoull(line + length + 1, NULL, 10) * HR_KIB;
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return bytes;
+}
+
+static void look_at_machine(void)
+{
+    cpu_set_t cores;
+    char text[96];
+    char total[HR_BYTES_TEXT_MAX];
+    char available[HR_BYTES_TEXT_MAX];
+    puts("\nmachine");
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
+        (void)snprintf(text, sizeof text, "%d for this process", CPU_COUNT(&cores));
+        row("cores", text);
+    }
+    (void)snprintf(text, sizeof text, "%s, %s available", hr_bytes_human(memory_info("MemTotal"), total),
+                   hr_bytes_human(memory_info("MemAvailable"), available));
+    row("memory", text);
+    row("waiting", environment("OMP_WAIT_POLICY"));
+}
+
+static void look_at_devices(void)
+{
+    hr_device_info devices[HR_DEVICES_MAX];
+    size_t count = hr_devices(devices);
+    puts("\ndevices");
+    for (size_t k = 0; k < count; k++) {
+        const hr_device_info *d = &devices[k];
+        row(d->name, !d->available ? d->reason.sentence : d->isa[0] != '\0' ? d->isa : "works");
+    }
+    row("cuda", "not in this build");
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------
+
+static void look_at_presets(const char *label, const char *folder)
+{
+    hr_preset_entry *entries = NULL;
+    size_t count = 0;
+    hr_err err;
+    char text[64];
+    if (hr_preset_list(folder, &entries, &count, &err) != HR_OK) {
+        row(label, err.sentence);
+        return;
+    }
+    (void)snprintf(text, sizeof text, "%zu found%s", count,
+                   count == 0 ? ": set HEADROOM_DATA to the folder above" : "");
+    row(label, text);
+    hr_preset_list_free(entries);
+}
+
+static void look_at_folder(const char *label, const char *variable, const char *home_default)
+{
+    char folder[PATH_MAX];
+    row(label,
+        state_xdg_folder(variable, home_default, folder, sizeof folder) ? folder : "no HOME: not used");
+}
+
+static void look_at_files(void)
+{
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    puts("\nfiles");
+    if (length > 0) {
+        program[length] = '\0';
+        row("program", program);
+    }
+    look_at_folder("own presets", "XDG_DATA_HOME", ".local/share");
+    look_at_folder("state", "XDG_STATE_HOME", ".local/state");
+    row("HEADROOM_DATA", environment("HEADROOM_DATA"));
+    look_at_presets("presets", NULL);
+    look_at_presets("cards", "cards");
+}
+
+int cli_doctor(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 0, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, false);
+    }
+    build_info_print();
+    look_at_terminal();
+    look_at_machine();
+    look_at_devices();
+    look_at_files();
+    return 0;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// knobs: the table for people; knobs_forms.c has it for programs.
+#include "app/cli/knobs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+
+enum { LINE_COLUMN = 42 };
+
+// ---- one row --------------------------------------------------------------------------------------------------
+
+void knob_group(const hr_knob_row *row, char group[KNOB_GROUP_MAX])
+{
+    (void)snprintf(group, KNOB_GROUP_MAX, "%.*s", (int)strcspn(row->key, "."), row->key);
+}
+
+const char *knob_leaf(const hr_knob_row *row)
+{
+    return strchr(row->key, '.') + 1;
+}
+
+bool knob_begins_group(const hr_knob_row *row)
+{
+    size_t length = strcspn(row->key, ".") + 1;
+    return row->id == 0 || strncmp(hr_knob_rows(NULL)[row->id - 1].key, row->key, length) != 0;
+}
+
+static void choices_of(const hr_knob_row *row, char range[KNOB_RANGE_MAX])
+{
+    size_t length = 0;
+    for (int k = 0; row->choices[k] != NULL && length < KNOB_RANGE_MAX; k++) {
+        length += (size_t)snprintf(range + length, KNOB_RANGE_MAX - length, "%s%s", k > 0 ? ", " : "",
+                                   row->choices[k]);
+    }
+}
+
+const char *knob_range(const hr_knob_row *row, char range[KNOB_RANGE_MAX])
+{
+    char least[HR_BYTES_TEXT_MAX];
+    char most[HR_BYTES_TEXT_MAX];
+    const char *blank = row->unit[0] == '\0' ? "" : " ";
+    switch (row->type) {
+    case HR_KNOB_CHOICE:
+        choices_of(row, range);
+        break;
+    case HR_KNOB_BYTES:
+        (void)snprintf(range, KNOB_RANGE_MAX, "%s to %s", hr_bytes_exact((uint64_t)row->min, least),
+                       hr_bytes_exact((uint64_t)row->max, most));
+        break;
+    case HR_KNOB_INT:
+        (void)snprintf(range, KNOB_RANGE_MAX, "%.0f to %.0f%s%s", row->min, row->max, blank, row->unit);
+        break;
+    case HR_KNOB_REAL:
+        (void)snprintf(range, KNOB_RANGE_MAX, "%g to %g%s%s", row->min, row->max, blank, row->unit);
+        break;
+    case HR_KNOB_TEXT:
+        (void)snprintf(range, KNOB_RANGE_MAX, "a text");
+        break;
+    }
+    return range;
+}
+
+const char *knob_default(const hr_knob_row *row)
+{
+    return row->preset_default[0] != '\0' ? row->preset_default : "none";
+}
+
+// ---- for people -----------------------------------------------------------------------------------------------
+
+static void print_all(void)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        if (knob_begins_group(&rows[k]) && k > 0) {
+            putchar('\n');
+        }
+        printf("%-28s %-12s ", rows[k].key, knob_default(&rows[k]));
+        say_paragraph(rows[k].line, LINE_COLUMN);
+    }
+    puts("\nkey, default, meaning. `headroom knobs KEY` explains one; -s KEY=VALUE turns it.");
+}
+
+static void print_one(const hr_knob_row *row)
+{
+    char range[KNOB_RANGE_MAX];
+    printf("%s\n  ", row->key);
+    say_paragraph(row->line, 2);
+    fputs("\n  ", stdout);
+    say_paragraph(row->explanation, 2);
+    printf("\n  %-10s ", "values");
+    say_paragraph(knob_range(row, range), 13);
+    printf("  %-10s %s\n", "default", knob_default(row));
+    if (row->applies != NULL) {
+        printf("  %-10s ", "applies");
+        say_paragraph(row->applies, 13);
+    }
+    printf("  %-10s %s\n", "changes", row->hot ? "between two steps" : "between two steps, with a rebuild");
+}
+
+static hr_status explain(const char *key, hr_err *err)
+{
+    const char *near = NULL;
+    const hr_knob_row *row = hr_knob_find(key, &near);
+    if (row != NULL) {
+        print_one(row);
+        return HR_OK;
+    }
+    hr_status status =
+        HR_FAIL(err, KNOB, "there is no knob '%.64s'%s%s%s", key, near == NULL ? "" : " — did you mean '",
+                near == NULL ? "" : near, near == NULL ? "" : "'?");
+    hr_err_try(err, "headroom knobs%s%s", near == NULL ? "" : " ", near == NULL ? "" : near);
+    return status;
+}
+
+int cli_knobs(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    hr_status status = HR_OK;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next == CLI_DONE) {
+        return 0;
+    }
+    if (next == CLI_WRONG) {
+        status = err.status;
+    } else if (args.words[0] != NULL) {
+        status = explain(args.words[0], &err);
+    } else if (cli_given(&args, APP_SCHEMA)) {
+        knobs_print_schema();
+    } else if (cli_given(&args, APP_MARKDOWN)) {
+        knobs_print_markdown();
+    } else if (cli_given(&args, APP_JSON)) {
+        knobs_print_json();
+    } else {
+        print_all();
+    }
+    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+}

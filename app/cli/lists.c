@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// presets, cards, devices: what can be named.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "headroom/card.h"
+#include "headroom/devices.h"
+#include "headroom/preset.h"
+#include "headroom/units.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/emit.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+
+// Reads the command line of a command that takes no words. *exit_code is what to return when there is no going on.
+static bool begin(int argc, char **argv, cli_args *args, int *exit_code)
+{
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 0, args, &err);
+    *exit_code = next == CLI_WRONG ? say_error(&err, cli_given(args, APP_JSON)) : 0;
+    return next == CLI_GO_ON;
+}
+
+// ---- presets --------------------------------------------------------------------------------------------------
+
+static void print_presets(const hr_preset_entry *entries, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        printf("%-24s ", entries[k].name);
+        say_paragraph(entries[k].title, 25);
+    }
+}
+
+static void print_presets_json(const hr_preset_entry *entries, size_t count)
+{
+    emitter e = {.out = stdout};
+    emit_array(&e, NULL);
+    for (size_t k = 0; k < count; k++) {
+        emit_row(&e, NULL);
+        emit_text(&e, "name", entries[k].name);
+        emit_text(&e, "title", entries[k].title);
+        emit_text(&e, "folder", entries[k].folder);
+        emit_end_object(&e);
+    }
+    emit_end_array(&e);
+}
+
+int cli_presets(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    int exit_code = 0;
+    hr_preset_entry *entries = NULL;
+    size_t count = 0;
+    if (!begin(argc, argv, &args, &exit_code)) {
+        return exit_code;
+    }
+    if (hr_preset_list(NULL, &entries, &count, &err) != HR_OK) {
+        return say_error(&err, cli_given(&args, APP_JSON));
+    }
+    if (cli_given(&args, APP_JSON)) {
+        print_presets_json(entries, count);
+    } else {
+        print_presets(entries, count);
+    }
+    hr_preset_list_free(entries);
+    return 0;
+}
+
+// ---- cards ----------------------------------------------------------------------------------------------------
+
+// What the allocator may take of the whole card.
+static uint64_t default_limit(const hr_card *card)
+{
+    hr_knobs knobs;
+    uint64_t limit_bytes = 0;
+    hr_knobs_init(&knobs);
+    return hr_device_limit_bytes(&knobs, card, &limit_bytes, NULL) == HR_OK ? limit_bytes : 0;
+}
+
+static void print_card(const hr_card *card)
+{
+    char vram[HR_BYTES_TEXT_MAX];
+    char limit[HR_BYTES_TEXT_MAX];
+    printf("%-16s %10s %10s  %" PRIu32 ".%" PRIu32 "  %6.0f %8.1f  %s\n", card->name,
+           hr_bytes_human(card->vram_bytes, vram), hr_bytes_human(default_limit(card), limit),
+           card->compute_major, card->compute_minor, card->memory_bytes_per_second * 1e-9,
+           card->float32_flops * 1e-12, card->title);
+}
+
+static void print_card_json(emitter *e, const hr_card *card)
+{
+    char capability[16];
+    (void)snprintf(capability, sizeof capability, "%" PRIu32 ".%" PRIu32, card->compute_major,
+                   card->compute_minor);
+    emit_row(e, NULL);
+    emit_text(e, "name", card->name);
+    emit_text(e, "title", card->title);
+    emit_count(e, "vram_bytes", card->vram_bytes);
+    emit_count(e, "context_bytes", card->context_bytes);
+    emit_count(e, "limit_bytes", default_limit(card));
+    emit_count(e, "granularity_bytes", card->granularity_bytes);
+    emit_text(e, "compute_capability", capability);
+    emit_real(e, "memory_bytes_per_second", card->memory_bytes_per_second, EMIT_EXACT);
+    emit_real(e, "link_bytes_per_second", card->link_bytes_per_second, EMIT_EXACT);
+    emit_real(e, "float32_flops", card->float32_flops, EMIT_EXACT);
+    emit_end_object(e);
+}
+
+static hr_status print_cards(const hr_preset_entry *entries, size_t count, bool is_json, hr_err *err)
+{
+    emitter e = {.out = stdout};
+    if (is_json) {
+        emit_array(&e, NULL);
+    } else {
+        puts("name                   vram      limit   cc    GB/s  TFLOP/s  title");
+    }
+    for (size_t k = 0; k < count; k++) {
+        hr_card card;
+        HR_TRY(hr_card_load(entries[k].name, &card, err));
+        if (is_json) {
+            print_card_json(&e, &card);
+        } else {
+            print_card(&card);
+        }
+    }
+    if (is_json) {
+        emit_end_array(&e);
+    } else {
+        puts("\nlimit: what TensorFlow's allocator would take of it; cc: compute capability; TFLOP/s in "
+             "float32");
+    }
+    return HR_OK;
+}
+
+int cli_cards(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    int exit_code = 0;
+    hr_preset_entry *entries = NULL;
+    size_t count = 0;
+    if (!begin(argc, argv, &args, &exit_code)) {
+        return exit_code;
+    }
+    hr_status status = hr_preset_list("cards", &entries, &count, &err);
+    if (status == HR_OK) {
+        status = print_cards(entries, count, cli_given(&args, APP_JSON), &err);
+    }
+    hr_preset_list_free(entries);
+    return status == HR_OK ? 0 : say_error(&err, false);
+}
+
+// ---- devices --------------------------------------------------------------------------------------------------
+
+static void print_device_json(emitter *e, const hr_device_info *d)
+{
+    emit_row(e, NULL);
+    emit_text(e, "name", d->name);
+    emit_text(e, "line", d->line);
+    emit_bool(e, "simulated", d->simulated);
+    emit_bool(e, "available", d->available);
+    emit_text(e, "isa", d->available && d->isa[0] != '\0' ? d->isa : NULL);
+    emit_text(e, "reason", d->available ? NULL : d->reason.sentence);
+    emit_end_object(e);
+}
+
+static void print_device(const hr_device_info *d)
+{
+    printf("%-12s ", d->name);
+    say_paragraph(d->line, 13);
+    if (!d->available) {
+        printf("%13snot available: ", "");
+        say_paragraph(d->reason.sentence, 28);
+    } else if (d->isa[0] != '\0') {
+        printf("%13scomputes with %s\n", "", d->isa);
+    }
+}
+
+int cli_devices(int argc, char **argv)
+{
+    cli_args args;
+    int exit_code = 0;
+    hr_device_info devices[HR_DEVICES_MAX];
+    emitter e = {.out = stdout};
+    if (!begin(argc, argv, &args, &exit_code)) {
+        return exit_code;
+    }
+    size_t count = hr_devices(devices);
+    bool is_json = cli_given(&args, APP_JSON);
+    if (is_json) {
+        emit_array(&e, NULL);
+    }
+    for (size_t k = 0; k < count; k++) {
+        if (is_json) {
+            print_device_json(&e, &devices[k]);
+        } else {
+            print_device(&devices[k]);
+        }
+    }
+    if (is_json) {
+        emit_end_array(&e);
+    }
+    return 0;
+}

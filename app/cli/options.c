@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/words.h"
+
+#include "app/cli/say.h"
+
+static const app_option rows[] = {
+#define X(id, letter, name, value, line) [APP_##id] = {letter, name, value, line},
+    APP_OPTION_MAP(X)
+#undef X
+};
+
+const app_option *app_option_row(app_option_id id)
+{
+    return &rows[id];
+}
+
+static const char *name_of(const app_command *command)
+{
+    return command->name[0] == '\0' ? "headroom" : command->name;
+}
+
+// ---- help -----------------------------------------------------------------------------------------------------
+
+static void print_option(app_option_id id)
+{
+    const app_option *o = &rows[id];
+    char words[48];
+    char letter[8] = "    ";
+    if (o->letter != 0) {
+        (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    }
+    (void)snprintf(words, sizeof words, "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
+                   o->value != NULL ? o->value : "");
+    printf("  %-22s ", words);
+    say_paragraph(o->line, 25);
+}
+
+static void print_usage(const app_command *c)
+{
+    bool unnamed = c->name[0] == '\0';
+    printf("headroom%s%s%s%s%s\n", unnamed ? "" : " ", c->name, c->arguments[0] != '\0' ? " " : "",
+           c->arguments, c->options != 0 ? " [options]" : "");
+}
+
+static void print_options(const app_command *c)
+{
+    for (int id = 0; id < APP_OPTION_COUNT; id++) {
+        if ((c->options >> id & 1U) != 0) {
+            print_option((app_option_id)id);
+        }
+    }
+}
+
+static void help_of(const app_command *c, bool whole)
+{
+    fputs("usage: ", stdout);
+    print_usage(c);
+    fputs("  ", stdout);
+    say_paragraph(c->line, 2);
+    if (whole || c->options != 0) {
+        print_options(c);
+    }
+}
+
+static void help_of_all(bool whole)
+{
+    unsigned count = 0;
+    const app_command *commands = app_commands(&count);
+    puts("headroom: see, predict and turn the memory of neural-network training\n");
+    for (unsigned k = 0; k < count; k++) {
+        if (whole) {
+            help_of(&commands[k], true);
+            putchar('\n');
+        } else {
+            char words[64];
+            (void)snprintf(words, sizeof words, "%s%s%s", commands[k].name,
+                           commands[k].name[0] != '\0' ? " " : "", commands[k].arguments);
+            printf("  headroom %-28s ", words);
+            say_paragraph(commands[k].line, 40);
+        }
+    }
+    puts(whole ? "PRESET is a name from `headroom presets`, or a path with '/' or .yaml.\n"
+                 "Exit codes: 0 ok; 1 a check failed or memory ran out; 2 usage or configuration;\n"
+                 "3 Lua; 4 device or dependency; 5 a file cannot be read or written; 130 interrupted."
+               : "\n`headroom COMMAND -h` for one command, `headroom --help` for everything.");
+}
+
+void cli_help(const app_command *command, bool whole)
+{
+    if (command == NULL) {
+        help_of_all(whole);
+    } else {
+        help_of(command, whole);
+    }
+}
+
+// ---- one word after the other ---------------------------------------------------------------------------------
+
+typedef struct reader {
+    int argc, next;
+    char **argv;
+    cli_args *args;
+} reader;
+
+static bool takes(const app_command *c, int id)
+{
+    return (c->options >> id & 1U) != 0;
+}
+
+static int option_named(const app_command *c, const char *name, size_t length)
+{
+    for (int id = 0; id < APP_OPTION_COUNT; id++) {
+        if (takes(c, id) && strlen(rows[id].name) == length && memcmp(rows[id].name, name, length) == 0) {
+            return id;
+        }
+    }
+    return APP_OPTION_COUNT;
+}
+
+static hr_status refuse_option(const app_command *c, const char *word, hr_err *err)
+{
+    const char *names[APP_OPTION_COUNT + 1];
+    size_t count = 0;
+    char typed[64];
+    for (int id = 0; id < APP_OPTION_COUNT; id++) {
+        if (takes(c, id)) {
+            names[count++] = rows[id].name;
+        }
+    }
+    names[count++] = "help";
+    (void)snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word + strspn(word, "-"), "="),
+                   word + strspn(word, "-"));
+    const char *near = hr_word_nearest(typed, names, count);
+    hr_status status =
+        HR_FAIL(err, USAGE, "%s has no option '%.64s'%s%s%s", name_of(c), word,
+                near == NULL ? "" : " — did you mean --", near == NULL ? "" : near, near == NULL ? "" : "?");
+    hr_err_try(err, "headroom%s%s -h", c->name[0] == '\0' ? "" : " ", c->name);
+    return status;
+}
+
+static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
+{
+    args->given |= UINT32_C(1) << id;
+    args->value[id] = value;
+    if (id != APP_SET) {
+        return HR_OK;
+    }
+    if (args->set_count == CLI_SETS_MAX) {
+        return HR_FAIL(err, USAGE, "--set: at most %d knobs can be turned, had more", CLI_SETS_MAX);
+    }
+    args->sets[args->set_count++] = value;
+    return HR_OK;
+}
+
+// `attached`: the value that stood in the same word; NULL: none.
+static hr_status take_option(reader *r, int id, const char *attached, hr_err *err)
+{
+    const app_option *o = &rows[id];
+    if (o->value == NULL) {
+        return attached == NULL ? keep(r->args, id, NULL, err)
+                                : HR_FAIL(err, USAGE, "--%s takes no value, had '%.64s'", o->name, attached);
+    }
+    if (attached == NULL && r->next < r->argc) {
+        attached = r->argv[r->next++];
+    }
+    if (attached == NULL) {
+        hr_status status = HR_FAIL(err, USAGE, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        hr_err_try(err, "headroom%s%s -h", r->args->command->name[0] == '\0' ? "" : " ",
+                   r->args->command->name);
+        return status;
+    }
+    return keep(r->args, id, attached, err);
+}
+
+static hr_status take_long(reader *r, const char *word, hr_err *err)
+{
+    size_t length = strcspn(word + 2, "=");
+    int id = option_named(r->args->command, word + 2, length);
+    if (id == APP_OPTION_COUNT) {
+        return refuse_option(r->args->command, word, err);
+    }
+    return take_option(r, id, word[2 + length] == '=' ? word + 3 + length : NULL, err);
+}
+
+static hr_status take_short(reader *r, const char *word, hr_err *err)
+{
+    for (int id = 0; id < APP_OPTION_COUNT; id++) {
+        if (takes(r->args->command, id) && rows[id].letter == word[1]) {
+            return take_option(r, id, word[2] != '\0' ? word + 2 : NULL, err);
+        }
+    }
+    return refuse_option(r->args->command, word, err);
+}
+
+static hr_status take_word(reader *r, const char *word, unsigned max_words, hr_err *err)
+{
+    cli_args *args = r->args;
+    if (args->word_count == max_words) {
+        hr_status status =
+            max_words == 0
+                ? HR_FAIL(err, USAGE, "%s takes no argument, had '%.64s'", name_of(args->command), word)
+                : HR_FAIL(err, USAGE, "%s takes at most %u argument%s, had '%.64s' too",
+                          name_of(args->command), max_words, max_words == 1 ? "" : "s", word);
+        hr_err_try(err, "headroom%s%s -h", args->command->name[0] == '\0' ? "" : " ", args->command->name);
+        return status;
+    }
+    args->words[args->word_count++] = word;
+    return HR_OK;
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+}
+
+cli_next cli_parse(int argc, char **argv, unsigned max_words, cli_args *args, hr_err *err)
+{
+    bool only_words = false;
+    reader r = {.argc = argc, .next = 1, .argv = argv, .args = args};
+    *args = (cli_args){.command = app_command_find(argv[0])};
+    while (r.next < argc) {
+        const char *word = argv[r.next++];
+        hr_status status = HR_OK;
+        if (!only_words && asks_for_help(word)) {
+            cli_help(args->command, word[1] == '-');
+            return CLI_DONE;
+        }
+        if (!only_words && strcmp(word, "--") == 0) {
+            only_words = true;
+        } else if (only_words || word[0] != '-' || word[1] == '\0') {
+            status = take_word(&r, word, max_words, err);
+        } else {
+            status = word[1] == '-' ? take_long(&r, word, err) : take_short(&r, word, err);
+        }
+        if (status != HR_OK) {
+            return CLI_WRONG;
+        }
+    }
+    return CLI_GO_ON;
+}
+
+bool cli_given(const cli_args *args, app_option_id id)
+{
+    return (args->given >> id & 1U) != 0;
+}
+
+hr_status cli_count(const cli_args *args, app_option_id id, uint64_t otherwise, uint64_t *count, hr_err *err)
+{
+    const char *text = args->value[id];
+    char *end = NULL;
+    if (text == NULL) {
+        *count = otherwise;
+        return HR_OK;
+    }
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < 1) {
+        return HR_FAIL(err, USAGE, "--%s needs a whole number of at least 1, had '%.64s'", rows[id].name,
+                       text);
+    }
+    *count = (uint64_t)number;
+    return HR_OK;
+}
+
+// ---- the preset -----------------------------------------------------------------------------------------------
+
+static hr_status turn_knobs(const cli_args *args, hr_knobs *knobs, hr_err *err)
+{
+    for (unsigned k = 0; k < args->set_count; k++) {
+        HR_TRY(hr_knobs_set_pair(knobs, args->sets[k], err));
+    }
+    return HR_OK;
+}
+
+hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_err *err)
+{
+    char *problems = NULL;
+    *out = (cli_subject){0};
+    if (name == NULL) {
+        hr_status status = HR_FAIL(err, USAGE, "%s needs a PRESET, had none", name_of(args->command));
+        hr_err_try(err, "headroom %s demo", args->command->name);
+        return status;
+    }
+    hr_status status = hr_preset_open(name, cli_given(args, APP_TRUST), &out->preset, &problems, err);
+    if (problems != NULL) {
+        (void)fputs(problems, stderr);
+        hr_preset_problems_free(problems);
+    }
+    if (status != HR_OK) {
+        return status;
+    }
+    out->knobs = *hr_preset_knobs(out->preset);
+    status = turn_knobs(args, &out->knobs, err);
+    if (status != HR_OK) {
+        cli_close(out);
+    }
+    return status;
+}
+
+void cli_close(cli_subject *subject)
+{
+    hr_preset_close(subject->preset);
+    subject->preset = NULL;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan: what a run would take, from the same program on the same allocator, with no arithmetic.
+#include <stdio.h>
+
+#include "headroom/engine.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/options.h"
+#include "app/cli/report.h"
+#include "app/cli/say.h"
+
+enum { PLAN_STEPS = 2 };
+
+// Plays the steps. Not fitting is a result: the engine's state says so.
+static hr_status play(hr_engine *engine, uint64_t steps, hr_err *err)
+{
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps};
+    HR_TRY(hr_engine_command(engine, &run, err));
+    for (bool idle = false; !idle;) {
+        hr_engine_advance(engine, &idle);
+    }
+    if (hr_engine_get_state(engine) == HR_ENGINE_FAILED) {
+        *err = *hr_engine_error(engine);
+        return err->status;
+    }
+    return HR_OK;
+}
+
+static hr_status print_plan(const cli_args *args, hr_engine *engine, uint64_t repeat, hr_err *err)
+{
+    hr_report report;
+    HR_TRY(hr_engine_report(engine, &report, err));
+    hr_status status = repeat == 0 ? HR_OK : hr_engine_plan_repeat(engine, (uint32_t)repeat, &report, err);
+    if (status == HR_OK && cli_given(args, APP_JSON)) {
+        report_print_json(&report, stdout);
+    } else if (status == HR_OK) {
+        report_style style = {.all_peak = cli_given(args, APP_AT_PEAK), .knobs = hr_engine_knobs(engine)};
+        report_print_text(&report, &style);
+    }
+    hr_report_deinit(&report);
+    return status;
+}
+
+static hr_status plan_on(const cli_args *args, const cli_subject *subject, hr_engine *engine, hr_err *err)
+{
+    uint64_t steps = PLAN_STEPS;
+    uint64_t repeat = 0;
+    (void)subject;
+    HR_TRY(cli_count(args, APP_STEPS, PLAN_STEPS, &steps, err));
+    HR_TRY(cli_count(args, APP_REPEAT, 0, &repeat, err));
+    if (repeat > UINT32_MAX) {
+        return HR_FAIL(err, USAGE, "--repeat needs at most %u plans", UINT32_MAX);
+    }
+    HR_TRY(play(engine, steps, err));
+    if (cli_given(args, APP_LISTING)) {
+        HR_TRY(hr_engine_listing(engine, stdout, err));
+    } else {
+        HR_TRY(print_plan(args, engine, repeat, err));
+    }
+    if (hr_engine_get_state(engine) == HR_ENGINE_OOM) {
+        *err = *hr_engine_error(engine);
+        return err->status;
+    }
+    return HR_OK;
+}
+
+int cli_plan(int argc, char **argv)
+{
+    cli_args args;
+    cli_subject subject;
+    hr_engine *engine = NULL;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    hr_status status = cli_open(&args, args.words[0], &subject, &err);
+    if (status == HR_OK) {
+        hr_engine_options options = {.plan_only = true};
+        status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, &err);
+    }
+    if (status == HR_OK) {
+        status = plan_on(&args, &subject, engine, &err);
+    }
+    hr_engine_destroy(engine);
+    cli_close(&subject);
+    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON) && status != HR_OOM);
+}

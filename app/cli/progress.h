@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says while it runs, on stderr: one line rewritten in place on a terminal, a line each second
+// elsewhere, or whole sentences. One thread.
+#ifndef APP_CLI_PROGRESS_H
+#define APP_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/event.h"
+
+typedef struct progress {
+    bool sentences;        // --plain
+    bool terminal;         // stderr is one
+    uint64_t target_steps; // 0: unknown
+    uint64_t limit_bytes;  // 0: unknown
+    hr_event_step last;    // the latest step's
+    uint64_t steps;
+    uint64_t samples, busy_ns; // since the last line
+    uint64_t shown_ns;         // when the last line was written; 0: never
+    unsigned columns;          // of the line on the terminal
+} progress;
+
+void progress_begin(progress *p, bool sentences, uint64_t target_steps);
+void progress_event(void *p, const hr_event *event); // an hr_event_sink
+// Ends the line on the terminal, so that something else can be written.
+void progress_end(progress *p);
+
+#endif

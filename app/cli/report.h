@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report as "headroom.report/1" (DESIGN "Commands, files, numbers") and as text for people.
+#ifndef APP_CLI_REPORT_H
+#define APP_CLI_REPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "headroom/knobs.h"
+#include "headroom/report.h"
+
+void report_print_json(const hr_report *r, FILE *out);
+
+// How the bytes of a report came about; the letter behind each number.
+typedef enum report_source {
+    REPORT_MEASURED = 'm',
+    REPORT_PLANNED = 'p',
+    REPORT_SIMULATED = 's',
+    REPORT_ESTIMATED = 'e'
+} report_source;
+
+typedef struct report_style {
+    bool ran;      // a run, not a plan
+    bool all_peak; // every tensor at the peak instead of the largest
+    const hr_knobs *knobs;
+} report_style;
+
+void report_print_text(const hr_report *r, const report_style *style);
+
+#endif

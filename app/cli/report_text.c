@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report for people. Every number that could have come about in more than one way has its letter: m measured,
+// p planned, s simulated, e estimated.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "headroom/category.h"
+#include "headroom/units.h"
+
+#include "app/cli/report.h"
+#include "app/cli/say.h"
+
+enum { TOP_TENSORS = 8 };
+
+static bool was_built(const hr_report *r)
+{
+    return r->step.instructions > 0;
+}
+
+// Workspaces of the plan device are estimates, and so is every sum with one of them in it.
+static char letter_of_category(const hr_report *r, const report_style *style, hr_category category)
+{
+    bool simulated = strcmp(r->device.kind, "plan") == 0;
+    if (category == HR_CATEGORY_TEMPORARIES && simulated) {
+        return REPORT_ESTIMATED;
+    }
+    return style->ran && !simulated ? REPORT_MEASURED : REPORT_PLANNED;
+}
+
+static char letter_of_sum(const hr_report *r, const report_style *style)
+{
+    bool has_workspace = r->memory.at_peak.by_category[HR_CATEGORY_TEMPORARIES] > 0;
+    return letter_of_category(r, style, has_workspace ? HR_CATEGORY_TEMPORARIES : HR_CATEGORY_WEIGHTS);
+}
+
+static void bytes_row(const char *label, uint64_t bytes, char letter, const char *note)
+{
+    char human[HR_BYTES_TEXT_MAX];
+    printf("  %-20s %12s %c%s%s\n", label, hr_bytes_human(bytes, human), letter, note[0] != '\0' ? "  " : "",
+           note);
+}
+
+// ---- what it is about -----------------------------------------------------------------------------------------
+
+static void print_flops(uint64_t flops)
+{
+    static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+    double value = (double)flops;
+    size_t unit = 0;
+    while (value >= 1000 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1000;
+        unit++;
+    }
+    printf("%.3g %s", value, units[unit]);
+}
+
+static void print_subject(const hr_report *r, const report_style *style)
+{
+    const hr_knobs *k = style->knobs;
+    char parameters[SAY_COUNT_TEXT_MAX];
+    char trained[SAY_COUNT_TEXT_MAX];
+    char limit[HR_BYTES_TEXT_MAX];
+    printf("%s: batch %" PRId64 ", %s, %s, %s\n", r->preset, hr_knob_int(k, HR_KNOB_BATCH_SIZE),
+           hr_knob_text(k, HR_KNOB_PRECISION_POLICY), hr_knob_text(k, HR_KNOB_EXECUTION_MODE),
+           hr_knob_text(k, HR_KNOB_OPTIMIZER_KIND));
+    printf("  device               %s", r->device.kind);
+    printf("%s%s%s", r->device.isa[0] != '\0' ? ", " : "", r->device.isa,
+           r->device.card[0] != '\0' ? ", " : "");
+    printf("%s, limit %s\n", r->device.card,
+           hr_bytes_human(was_built(r) ? r->memory.limit_bytes : r->oom.limit_bytes, limit));
+    printf("  parameters           %s, %s of them trained\n", say_count(r->model.parameters, parameters),
+           say_count(r->model.trainable_parameters, trained));
+    if (was_built(r)) {
+        printf("  step                 %" PRIu32 " instructions, ", r->step.instructions);
+        print_flops(r->step.flops);
+        putchar('\n');
+    }
+}
+
+static void print_time(const hr_report *r)
+{
+    double s = r->step.seconds;
+    char letter = r->step.measured ? REPORT_MEASURED : REPORT_SIMULATED;
+    if (isnan(s)) {
+        return;
+    }
+    if (s >= 1) {
+        printf("  step time            %.3g s %c\n", s, letter);
+    } else if (s >= 1e-3) {
+        printf("  step time            %.3g ms %c\n", s * 1e3, letter);
+    } else {
+        printf("  step time            %.3g us %c\n", s * 1e6, letter);
+    }
+}
+
+// ---- training -------------------------------------------------------------------------------------------------
+
+static void print_training(const hr_report *r)
+{
+    char steps[SAY_COUNT_TEXT_MAX];
+    printf("\ntraining%s%s%s\n", r->train.data[0] != '\0' ? " on " : "", r->train.data,
+           r->train.data[0] != '\0' ? " data" : "");
+    printf("  steps                %s\n", say_count(r->train.steps, steps));
+    if (!isnan(r->train.loss_first)) {
+        printf("  loss                 %.9g at first, %.9g at last\n", r->train.loss_first,
+               r->train.loss_last);
+    }
+    if (!isnan(r->train.eval_accuracy)) {
+        printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
+    }
+    if (!isnan(r->train.examples_per_second)) {
+        printf("  examples/s           %.1f %c\n", r->train.examples_per_second,
+               r->step.measured ? REPORT_MEASURED : REPORT_SIMULATED);
+    }
+    print_time(r);
+    if (r->train.weights_sha256[0] != '\0') {
+        printf("  weights_sha256       %s\n", r->train.weights_sha256);
+    }
+}
+
+static void print_plans(const hr_report *r)
+{
+    if (!isnan(r->plan.seconds_median)) {
+        printf("\nplans of one step\n  median               %.3f ms m\n  longest              %.3f ms m\n"
+               "  distinct peaks       %" PRIu64 "\n",
+               r->plan.seconds_median * 1e3, r->plan.seconds_max * 1e3, r->plan.distinct_peaks);
+    }
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------
+
+static void print_categories(const hr_report *r, const report_style *style,
+                             const uint64_t by_category[HR_CATEGORY_COUNT])
+{
+    for (int k = 0; k < HR_CATEGORY_COUNT; k++) {
+        char label[24];
+        hr_category category = (hr_category)k;
+        (void)snprintf(label, sizeof label, "%c %s", hr_category_letter(category),
+                       hr_category_name(category));
+        if (by_category[k] > 0) {
+            bytes_row(label, by_category[k], letter_of_category(r, style, category), "");
+        }
+    }
+}
+
+static void print_bill(const hr_report *r, const report_style *style)
+{
+    const hr_report_memory *m = &r->memory;
+    char sum = letter_of_sum(r, style);
+    char own = letter_of_category(r, style, HR_CATEGORY_WEIGHTS);
+    puts("\nmemory at the peak");
+    print_categories(r, style, m->at_peak.by_category);
+    bytes_row("requested", m->peak_requested_bytes, sum, "");
+    bytes_row("waste", m->waste_bytes, sum, "rounding inside chunks");
+    bytes_row("peak in use", m->peak_in_use_bytes, sum, "");
+    bytes_row("peak pool", m->peak_pool_bytes, sum, "taken from the device");
+    bytes_row("largest free", m->largest_free_bytes, sum, "");
+    printf("  %-20s %12.4f %c\n", "fragmentation", m->fragmentation, sum);
+    puts("\nmemory of a step");
+    bytes_row("static", m->static_bytes, own, "weights, gradients, optimizer, casts, state");
+    bytes_row("saved for backward", m->saved_for_backward_bytes, own, "");
+    if (m->library_saved_bytes > 0) {
+        bytes_row("saved by libraries", m->library_saved_bytes, own, "");
+    }
+    bytes_row("host to device", r->h2d_bytes_per_step, own, "");
+    if (r->evaluation.peak_in_use_bytes != HR_NONE) {
+        bytes_row("evaluation peak", r->evaluation.peak_in_use_bytes, own, "a program of its own");
+    }
+    if (r->host.stage_count > 0) {
+        bytes_row("host pipeline peak", r->host.peak_bytes, REPORT_MEASURED, "");
+    }
+}
+
+static void print_tensors(const hr_report *r, const report_style *style)
+{
+    const hr_report_memory *m = &r->memory;
+    size_t count = m->at_peak.tensor_count;
+    size_t shown = style->all_peak || count < TOP_TENSORS ? count : TOP_TENSORS;
+    printf("\npeak at %s, %s", m->at_peak.name, hr_phase_name(m->at_peak.phase));
+    if (m->at_peak.phase != HR_PHASE_BUILD) {
+        printf(", instruction %" PRIu32, m->at_peak.instruction);
+    }
+    printf("; %s%zu of %zu tensors\n", shown < count ? "the largest " : "", shown, count);
+    for (size_t k = 0; k < shown; k++) {
+        const hr_report_tensor *t = &m->at_peak.tensors[k];
+        char human[HR_BYTES_TEXT_MAX];
+        printf("  %c %12s  %-8s %-18s %s\n", hr_category_letter(t->category), hr_bytes_human(t->bytes, human),
+               t->dtype, t->shape, t->name);
+    }
+}
+
+static void print_verdict(const hr_report *r)
+{
+    const hr_report_memory *m = &r->memory;
+    uint64_t left_bytes = m->limit_bytes - m->peak_in_use_bytes;
+    char left[HR_BYTES_TEXT_MAX];
+    char limit[HR_BYTES_TEXT_MAX];
+    printf("\nfits: %s of %s are left at the peak (%.1f %%)\n", hr_bytes_human(left_bytes, left),
+           hr_bytes_human(m->limit_bytes, limit), 100 * (double)left_bytes / (double)m->limit_bytes);
+}
+
+static void print_oom(const hr_report *r, const report_style *style)
+{
+    const hr_report_oom *o = &r->oom;
+    char own = letter_of_category(r, &(report_style){.knobs = style->knobs}, HR_CATEGORY_WEIGHTS);
+    puts("\nmemory when it ran out");
+    print_categories(r, style, o->by_category);
+    bytes_row("in use", o->in_use_bytes, own, "");
+    bytes_row("pool", o->pool_bytes, own, "");
+    bytes_row("limit", o->limit_bytes, own, "");
+    bytes_row("free", o->free_bytes, own, "");
+    bytes_row("largest free", o->largest_free_bytes, own, "");
+    bytes_row("requested", o->requested_bytes, own, o->tensor);
+    printf("  at %s\n\ndoes not fit: ", o->instruction_name);
+    say_paragraph(o->sentence, 14);
+    printf("  try: %s\n", o->attempt);
+}
+
+void report_print_text(const hr_report *r, const report_style *style)
+{
+    print_subject(r, style);
+    if (style->ran) {
+        print_training(r);
+    } else {
+        print_time(r);
+    }
+    print_plans(r);
+    if (was_built(r)) {
+        print_bill(r, style);
+        print_tensors(r, style);
+    }
+    if (r->oom.cause != HR_OOM_NONE) {
+        print_oom(r, style);
+    } else if (was_built(r)) {
+        print_verdict(r);
+    }
+    puts("\nm measured, p planned, s simulated, e estimated");
+}

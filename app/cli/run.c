@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// run: trains on this thread, says on stderr how it goes, and reports at the end, however it ends.
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "headroom/engine.h"
+#include "headroom/trace.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/options.h"
+#include "app/cli/progress.h"
+#include "app/cli/report.h"
+#include "app/cli/say.h"
+
+enum { RUN_STEPS = 400 }; // when nobody says how many
+
+// ---- Ctrl-C ---------------------------------------------------------------------------------------------------
+
+static volatile sig_atomic_t interrupted;
+
+// The first signal lets the step finish; the second ends the program at once.
+static void on_signal(int number)
+{
+    (void)number;
+    if (interrupted) {
+        _exit(hr_status_exit_code(HR_INTERRUPTED));
+    }
+    interrupted = 1;
+}
+
+static void watch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+// ---- training -------------------------------------------------------------------------------------------------
+
+static hr_status send(hr_engine *engine, hr_command_kind kind, uint64_t count, hr_err *err)
+{
+    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
+    return hr_engine_command(engine, &command, err);
+}
+
+// Without a number of steps of its own, a run does RUN_STEPS of them; a resumed one that many more.
+static hr_status start(hr_engine *engine, progress *p, bool *idle, hr_err *err)
+{
+    uint64_t wanted = (uint64_t)hr_knob_int(hr_engine_knobs(engine), HR_KNOB_TRAIN_STEPS);
+    HR_TRY(send(engine, HR_COMMAND_RUN, wanted > 0 ? 0 : RUN_STEPS, err));
+    hr_engine_advance(engine, idle);
+    if (wanted == 0 && hr_engine_steps(engine) > 0) {
+        HR_TRY(send(engine, HR_COMMAND_RUN, RUN_STEPS, err));
+    }
+    p->target_steps = wanted > 0 ? wanted : hr_engine_steps(engine) + RUN_STEPS;
+    return HR_OK;
+}
+
+// Trains until all steps are done, a signal comes, or something fails. INTERRUPTED is not an error of the run.
+static hr_status train(hr_engine *engine, progress *p, hr_err *err)
+{
+    bool idle = false;
+    HR_TRY(start(engine, p, &idle, err));
+    while (!idle && !interrupted) {
+        hr_engine_advance(engine, &idle);
+    }
+    progress_end(p);
+    hr_engine_state state = hr_engine_get_state(engine);
+    if (state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED) {
+        *err = *hr_engine_error(engine);
+        return err->status;
+    }
+    if (!idle) {
+        HR_TRY(send(engine, HR_COMMAND_STOP, 0, err));
+        const char *save = hr_knob_text(hr_engine_knobs(engine), HR_KNOB_TRAIN_SAVE);
+        hr_status status =
+            HR_FAIL(err, INTERRUPTED, "stopped by a signal after step %llu%s%s",
+                    (unsigned long long)hr_engine_steps(engine),
+                    save[0] != '\0' ? ", saved to " : ", nothing was saved: train.save is not set", save);
+        if (save[0] != '\0') {
+            hr_err_try(err, "-s train.resume=%.400s", save);
+        } else {
+            hr_err_try(err, "-s train.save=FILE.safetensors");
+        }
+        return status;
+    }
+    return HR_OK;
+}
+
+static hr_status print_report(const cli_args *args, hr_engine *engine, hr_err *err)
+{
+    hr_report report;
+    HR_TRY(hr_engine_report(engine, &report, err));
+    if (cli_given(args, APP_JSON)) {
+        report_print_json(&report, stdout);
+    } else {
+        report_style style = {.ran = true, .knobs = hr_engine_knobs(engine)};
+        report_print_text(&report, &style);
+    }
+    hr_report_deinit(&report);
+    return HR_OK;
+}
+
+// The report comes out whenever there is something to report: done, interrupted or out of memory. *reported tells.
+static hr_status train_and_report(const cli_args *args, hr_engine *engine, progress *p, bool *reported,
+                                  hr_err *err)
+{
+    hr_trace *trace = NULL;
+    if (cli_given(args, APP_TRACE)) {
+        HR_TRY(hr_trace_open(engine, args->value[APP_TRACE], &trace, err));
+    }
+    hr_status status = train(engine, p, err);
+    hr_status closed = hr_trace_close(trace, status == HR_OK ? err : NULL);
+    status = status == HR_OK ? closed : status;
+    if (status == HR_OK || status == HR_OOM || status == HR_INTERRUPTED) {
+        hr_status printed = print_report(args, engine, status == HR_OK ? err : NULL);
+        *reported = printed == HR_OK;
+        status = status == HR_OK ? printed : status;
+    }
+    return status;
+}
+
+static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *reported, hr_err *err)
+{
+    hr_engine *engine = NULL;
+    progress p;
+    hr_engine_options options = {.sink = progress_event, .sink_context = &p};
+    if (cli_given(args, APP_STEPS)) {
+        uint64_t steps = 0;
+        HR_TRY(cli_count(args, APP_STEPS, 0, &steps, err));
+        HR_TRY(hr_knobs_set(&subject->knobs, HR_KNOB_TRAIN_STEPS, args->value[APP_STEPS], err));
+    }
+    progress_begin(&p, cli_given(args, APP_PLAIN), 0);
+    HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &engine, err));
+    watch_signals();
+    hr_status status = train_and_report(args, engine, &p, reported, err);
+    hr_engine_destroy(engine);
+    return status;
+}
+
+int cli_run(int argc, char **argv)
+{
+    cli_args args;
+    cli_subject subject;
+    hr_err err;
+    bool reported = false;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    hr_status status = cli_open(&args, args.words[0], &subject, &err);
+    if (status == HR_OK) {
+        status = run_subject(&args, &subject, &reported, &err);
+    }
+    cli_close(&subject);
+    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON) && !reported);
+}

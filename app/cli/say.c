@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/say.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/report.h"
+
+#include "app/cli/emit.h"
+
+enum { LINE_COLUMNS = 80 };
+
+int say_error(const hr_err *err, bool is_json)
+{
+    char lines[2 * HR_ERR_TEXT_MAX + 64];
+    (void)fflush(stdout);
+    (void)hr_err_format(err, lines, sizeof lines);
+    (void)fputs(lines, stderr);
+    if (is_json) {
+        emitter e = {.out = stdout};
+        emit_object(&e, NULL);
+        emit_text(&e, "schema", "headroom.error/1");
+        emit_text(&e, "error", hr_status_what(err->status));
+        emit_text(&e, "sentence", err->sentence);
+        emit_text(&e, "try", err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status));
+        emit_count(&e, "exit_code", (uint64_t)hr_status_exit_code(err->status));
+        emit_end_object(&e);
+    }
+    return hr_status_exit_code(err->status);
+}
+
+int say_done(int exit_code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0) {
+        return exit_code;
+    }
+    if (errno == EPIPE) {
+        return exit_code;
+    }
+    hr_err err;
+    (void)HR_FAIL(&err, WRITE, "standard output: %s", strerror(errno));
+    return say_error(&err, false);
+}
+
+const char *say_count(uint64_t count, char text[SAY_COUNT_TEXT_MAX])
+{
+    char digits[24];
+    char *to = text;
+    if (count == HR_NONE) {
+        return strcpy(text, "-");
+    }
+    int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    for (int k = 0; k < length; k++) {
+        if (k > 0 && (length - k) % 3 == 0) {
+            *to++ = ',';
+        }
+        *to++ = digits[k];
+    }
+    *to = '\0';
+    return text;
+}
+
+// Columns of a UTF-8 word: its bytes without the continuation bytes.
+static unsigned columns_of(const char *word, size_t bytes)
+{
+    unsigned columns = 0;
+    for (size_t k = 0; k < bytes; k++) {
+        columns += ((unsigned char)word[k] & 0xC0) != 0x80;
+    }
+    return columns;
+}
+
+void say_paragraph(const char *words, unsigned indent)
+{
+    unsigned column = indent;
+    for (const char *word = words; *word != '\0';) {
+        size_t bytes = strcspn(word, " ");
+        unsigned columns = columns_of(word, bytes);
+        if (column > indent && column + 1 + columns > LINE_COLUMNS) {
+            printf("\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            putchar(' ');
+            column++;
+        }
+        (void)fwrite(word, 1, bytes, stdout);
+        column += columns;
+        word += bytes;
+        word += strspn(word, " ");
+    }
+    putchar('\n');
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command says in the same way: errors, numbers, and the end of its output.
+#ifndef APP_CLI_SAY_H
+#define APP_CLI_SAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+enum { SAY_COUNT_TEXT_MAX = 32 };
+
+// Prints the two lines of `err` on stderr, and, with `json`, headroom.error/1 on stdout. Returns the exit code.
+int say_error(const hr_err *err, bool json);
+
+// Flushes stdout. A reader that closed its end early is no error; a full disk is: then the exit code is 5.
+int say_done(int exit_code);
+
+// "695,493"; HR_NONE is "-". Returns text.
+const char *say_count(uint64_t count, char text[SAY_COUNT_TEXT_MAX]);
+
+// Prints `words` from column `indent` on, broken at blanks so that no line is longer than 80 columns. The cursor
+// stands at `indent` already.
+void say_paragraph(const char *words, unsigned indent);
+
+#endif

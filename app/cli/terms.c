@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// terms: what every word on a screen, in a column or in JSON means.
+#include "headroom/terms.h"
+
+#include <stdio.h>
+
+#include "headroom/words.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/emit.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+
+enum { NAME_COLUMN = 27, TERMS_MAX = 512 };
+
+static void print_json(emitter *e, const hr_term *t)
+{
+    emit_row(e, NULL);
+    emit_text(e, "name", t->name);
+    emit_text(e, "line", t->line);
+    emit_text(e, "formula", t->formula);
+    emit_text(e, "unit", t->unit);
+    emit_text(e, "tensorflow", t->tensorflow);
+    emit_text(e, "pytorch", t->pytorch);
+    emit_text(e, "nvidia_smi", t->nvidia_smi);
+    emit_text(e, "lesson", t->lesson);
+    emit_end_object(e);
+}
+
+static void print_field(const char *label, const char *value)
+{
+    if (value != NULL && value[0] != '\0') {
+        printf("  %-12s ", label);
+        say_paragraph(value, 15);
+    }
+}
+
+static void print_one(const hr_term *t)
+{
+    printf("%s\n  ", t->name);
+    say_paragraph(t->line, 2);
+    print_field("formula", t->formula);
+    print_field("unit", t->unit);
+    print_field("TensorFlow", t->tensorflow);
+    print_field("PyTorch", t->pytorch);
+    print_field("nvidia-smi", t->nvidia_smi);
+    print_field("lesson", t->lesson);
+}
+
+static void print_all(bool is_json)
+{
+    size_t count = 0;
+    const hr_term *terms = hr_terms(&count);
+    emitter e = {.out = stdout};
+    if (is_json) {
+        emit_array(&e, NULL);
+    }
+    for (size_t k = 0; k < count; k++) {
+        if (is_json) {
+            print_json(&e, &terms[k]);
+        } else {
+            printf("%-26s ", terms[k].name);
+            say_paragraph(terms[k].line, NAME_COLUMN);
+        }
+    }
+    if (is_json) {
+        emit_end_array(&e);
+    }
+}
+
+static hr_status refuse(const char *word, hr_err *err)
+{
+    const char *names[TERMS_MAX];
+    size_t count = 0;
+    const hr_term *terms = hr_terms(&count);
+    count = count < TERMS_MAX ? count : TERMS_MAX;
+    for (size_t k = 0; k < count; k++) {
+        names[k] = terms[k].name;
+    }
+    const char *near = hr_word_nearest(word, names, count);
+    hr_status status =
+        HR_FAIL(err, USAGE, "there is no term '%.64s'%s%s%s", word, near == NULL ? "" : " — did you mean '",
+                near == NULL ? "" : near, near == NULL ? "" : "'?");
+    hr_err_try(err, "headroom terms%s%s", near == NULL ? "" : " ", near == NULL ? "" : near);
+    return status;
+}
+
+static hr_status print_terms(const cli_args *args, hr_err *err)
+{
+    const char *word = args->words[0];
+    const hr_term *term = word == NULL ? NULL : hr_term_find(word);
+    if (word != NULL && term == NULL) {
+        return refuse(word, err);
+    }
+    if (term == NULL) {
+        print_all(cli_given(args, APP_JSON));
+    } else if (cli_given(args, APP_JSON)) {
+        emitter e = {.out = stdout};
+        print_json(&e, term);
+    } else {
+        print_one(term);
+    }
+    return HR_OK;
+}
+
+int cli_terms(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next == CLI_DONE) {
+        return 0;
+    }
+    hr_status status = next == CLI_GO_ON ? print_terms(&args, &err) : HR_USAGE;
+    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+}

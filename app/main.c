@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// headroom: the command table, and the way into it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/preset.h"
+#include "headroom/status.h"
+#include "headroom/words.h"
+
+#include "app/cli/build_info.h"
+#include "app/cli/cli.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+#include "app/command.h"
+
+enum { PROGRAM_PATH_MAX = 4096 };
+
+#define OF_A_PRESET (APP_OPTION(SET) | APP_OPTION(TRUST))
+
+// clang-format off
+static const app_command commands[] = {
+    {"", "[PRESET]", "the workbench, on the last preset or the demo",
+     OF_A_PRESET | APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE),
+     APP_PRESET_WORD, NULL, cli_workbench},
+    {"run", "PRESET", "train, and report what it took",
+     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(PLAIN),
+     APP_PRESET_WORD, NULL, cli_run},
+    {"plan", "PRESET", "say what a run would take, to the byte, without training",
+     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(AT_PEAK) |
+         APP_OPTION(REPEAT),
+     APP_PRESET_WORD, NULL, cli_plan},
+    {"presets", "", "list the presets that can be named", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_presets},
+    {"cards", "", "list the cards whose memory a device can take on", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_cards},
+    {"devices", "", "list what can run a step here", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_devices},
+    {"knobs", "[KEY]", "list every setting, or explain one",
+     APP_OPTION(JSON) | APP_OPTION(SCHEMA) | APP_OPTION(MARKDOWN), APP_KNOB_WORD, NULL, cli_knobs},
+    {"terms", "[NAME]", "say what a word on the screen means, and what others call it", APP_OPTION(JSON),
+     APP_TERM_WORD, NULL, cli_terms},
+    {"config", "check|show|init [PRESET]", "check a preset, show it resolved, or print one to begin with",
+     OF_A_PRESET | APP_OPTION(ORIGIN) | APP_OPTION(JSON), APP_OWN_WORD, "check show init", cli_config},
+    {"doctor", "", "say what headroom finds here: terminal, devices, memory, files", 0, APP_NO_WORD, NULL, cli_doctor},
+    {"completion", "bash|zsh|fish", "print a completion script for a shell", 0, APP_OWN_WORD, "bash zsh fish",
+     cli_completion},
+};
+// clang-format on
+
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+const app_command *app_commands(unsigned *count)
+{
+    *count = COMMAND_COUNT;
+    return commands;
+}
+
+const app_command *app_command_find(const char *name)
+{
+    for (unsigned k = 0; k < COMMAND_COUNT; k++) {
+        if (strcmp(commands[k].name, name) == 0) {
+            return &commands[k];
+        }
+    }
+    return NULL;
+}
+
+// OpenMP reads its environment before main, and its default keeps every core spinning between two operations: the
+// program starts once more with passive waiting. A value of the user's own stays.
+static void wait_passively(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY") == NULL && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) {
+        (void)execv("/proc/self/exe", argv); // when it fails, everything works as before, with hot cores
+    }
+}
+
+static void find_presets(void)
+{
+    char path[PROGRAM_PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length > 0) {
+        path[length] = '\0';
+        *strrchr(path, '/') = '\0';
+        hr_preset_search_beside(path);
+    }
+}
+
+// A word that is no command may be a preset for the workbench.
+static bool names_preset(const char *word)
+{
+    size_t length = strlen(word);
+    size_t count = 0;
+    bool found = strchr(word, '/') != NULL || (length > 5 && strcmp(word + length - 5, ".yaml") == 0);
+    hr_preset_entry *entries = NULL;
+    if (found || hr_preset_list(NULL, &entries, &count, NULL) != HR_OK) {
+        return found;
+    }
+    for (size_t k = 0; k < count && !found; k++) {
+        found = strcmp(entries[k].name, word) == 0;
+    }
+    hr_preset_list_free(entries);
+    return found;
+}
+
+static int refuse(const char *word)
+{
+    const char *names[COMMAND_COUNT];
+    hr_err err;
+    for (unsigned k = 0; k < COMMAND_COUNT; k++) {
+        names[k] = commands[k].name;
+    }
+    const char *near = hr_word_nearest(word, names + 1, COMMAND_COUNT - 1);
+    (void)HR_FAIL(&err, USAGE, "there is no command or preset '%.64s'%s%s%s", word,
+                  near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
+                  near == NULL ? "" : "'?");
+    if (near != NULL) {
+        hr_err_try(&err, "headroom %s -h", near);
+    }
+    return say_error(&err, false);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    static char unnamed[] = "";
+    const char *word = argc > 1 ? argv[1] : "";
+    const app_command *command = word[0] == '\0' ? NULL : app_command_find(word);
+    if (command != NULL) {
+        return command->run(argc - 1, argv + 1);
+    }
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "help") == 0) {
+        cli_help(NULL, strcmp(word, "--help") == 0);
+        return 0;
+    }
+    if (strcmp(word, "--version") == 0) {
+        build_info_print();
+        return 0;
+    }
+    if (argc > 1 && word[0] != '-' && !names_preset(word)) {
+        return refuse(word);
+    }
+    argv[0] = unnamed;
+    return cli_workbench(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    wait_passively(argv);
+    find_presets();
+    return say_done(dispatch(argc, argv));
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "headroom/devices.h"
+
+#include "device/device.h"
+
+static void look_at(const device_ops *device, hr_device_info *out)
+{
+    void *context = NULL;
+    device_options options = {0};
+    *out = (hr_device_info){.name = device->name, .line = device->line, .simulated = device->simulated};
+    out->available = device->open(&options, &context, &out->reason) == HR_OK;
+    if (out->available) {
+        device->isa(context, out->isa, sizeof out->isa);
+        device->close(context);
+    }
+}
+
+size_t hr_devices(hr_device_info out[HR_DEVICES_MAX])
+{
+    uint32_t count = 0;
+    const device_ops *const *rows = device_rows(&count);
+    count = count < HR_DEVICES_MAX ? count : HR_DEVICES_MAX;
+    for (uint32_t k = 0; k < count; k++) {
+        look_at(rows[k], &out[k]);
+    }
+    return count;
+}
