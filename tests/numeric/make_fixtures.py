@@ -79,26 +79,29 @@ def initial(seed, name, shape, rule, fan_in, fan_out):
 
 # ---- a model file as PyTorch sees it --------------------------------------------------------------------------
 # Parameters live in headroom's layouts ([kh, kw, C/groups, F], [I, O]) as the leaves of autograd, and images are
-# NHWC between layers: every gradient comes out in the engine's own order. Inside a layer PyTorch gets its default
-# contiguous NCHW, whose float32 is the nearer one (its channels-last batch norm is three times as far off).
+# NHWC between layers: every gradient comes out in the engine's own order. Inside a layer PyTorch gets one of its two
+# memory formats. Its float32 differs between them: channels-last runs the kernels that our NHWC runs, contiguous
+# others that come nearer.
+
+FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
-def nchw(x):
-    return x.permute(0, 3, 1, 2).contiguous()
+def nchw(x, memory_format=torch.contiguous_format):
+    return x.permute(0, 3, 1, 2).contiguous(memory_format=memory_format)
 
 
 def nhwc(x):
     return x.permute(0, 2, 3, 1)
 
 
-def oihw(w):
-    return w.permute(3, 2, 0, 1).contiguous()
+def oihw(w, memory_format=torch.contiguous_format):
+    return w.permute(3, 2, 0, 1).contiguous(memory_format=memory_format)
 
 
 class Net:
-    def __init__(self, name, seed, dtype):
+    def __init__(self, name, seed, dtype, memory_format):
         self.model = yaml.safe_load((MODELS / f"{name}.yaml").read_text())["model"]
-        self.seed, self.dtype = seed, dtype
+        self.seed, self.dtype, self.format = seed, dtype, memory_format
         self.params, self.state = {}, {}
 
     def param(self, name, shape, rule, fan_in=0, fan_out=0):
@@ -117,7 +120,7 @@ class Net:
         return self.param(layer["name"] + "/bias", (count,), "zeros") if layer.get("bias", True) else None
 
     def conv(self, x, w, bias, stride, padding, groups):
-        return nhwc(F.conv2d(nchw(x), oihw(w), bias, stride, padding, 1, groups))
+        return nhwc(F.conv2d(nchw(x, self.format), oihw(w, self.format), bias, stride, padding, 1, groups))
 
     def conv2d(self, layer, x):
         groups = layer.get("groups", 1)
@@ -148,11 +151,11 @@ class Net:
         mean = self.state.setdefault(name + "/moving_mean", torch.zeros(channels, dtype=self.dtype))
         variance = self.state.setdefault(name + "/moving_variance", torch.ones(channels, dtype=self.dtype))
         momentum, epsilon = layer["momentum"], float(layer["epsilon"])
-        return nhwc(F.batch_norm(nchw(x), mean, variance, gamma, beta, True, momentum, epsilon))
+        return nhwc(F.batch_norm(nchw(x, self.format), mean, variance, gamma, beta, True, momentum, epsilon))
 
     def max_pool(self, layer, x):
         size = layer["size"]
-        return nhwc(F.max_pool2d(nchw(x), size, layer.get("stride", size), layer.get("padding", 0)))
+        return nhwc(F.max_pool2d(nchw(x, self.format), size, layer.get("stride", size), layer.get("padding", 0)))
 
     def forward(self, images):
         values, last = {}, images
@@ -193,9 +196,9 @@ def updated(optimizer, w, g):
     return w - rate * math.sqrt(1 - 0.999) / (1 - 0.9) * m / (v.sqrt() + 1e-7)
 
 
-def step(name, seed, batch, optimizer, dtype):
+def step(name, seed, batch, optimizer, dtype, memory_format):
     """{tensor name: values} of one training step; the running statistics under their own names."""
-    net = Net(name, seed, dtype)
+    net = Net(name, seed, dtype, FORMATS[memory_format])
     images, labels = batch_of(net.model, seed, batch)
     logits = net.forward(torch.tensor(images, dtype=dtype))
     loss = F.cross_entropy(logits, torch.tensor(labels))
@@ -219,8 +222,8 @@ def distance(a, b):
 
 
 def step_fixture(name, seed, batch, optimizer, gradients_only):
-    exact = step(name, seed, batch, optimizer, torch.float64)
-    single = step(name, seed, batch, optimizer, torch.float32)
+    exact = step(name, seed, batch, optimizer, torch.float64, "contiguous")
+    single = {f: step(name, seed, batch, optimizer, torch.float32, f) for f in FORMATS}
     tensors = {}
     for key, values in exact.items():
         if gradients_only and not (key.endswith(":grad") or key in ("logits", "loss")):
@@ -229,7 +232,7 @@ def step_fixture(name, seed, batch, optimizer, gradients_only):
             "elements": values.size,
             "norm": float(np.linalg.norm(values)),
             "entries": [float(v) for v in entries(values)],
-            "float32_distance": distance(entries(single[key]), entries(values)),
+            "float32_distance": {f: distance(entries(single[f][key]), entries(values)) for f in FORMATS},
         }
     return {
         "schema": "headroom.fixture/1",
