@@ -62,6 +62,15 @@ static conv_shape shape_of_query(const op_query *q)
                         .relu = q->op == HR_OP_CONV2D && a->act == HR_ACT_RELU};
 }
 
+static bool has_kernel(const cpu_device *device, const op_query *q)
+{
+    const conv_shape shape = shape_of_query(q);
+    onednn_conv *conv = NULL;
+    const bool found = onednn_conv_choose(device->library, &shape, UINT64_MAX, &conv, NULL) == HR_OK;
+    onednn_conv_destroy(conv);
+    return found;
+}
+
 static hr_status ask_conv(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
                           hr_err *err)
 {
@@ -194,8 +203,12 @@ static hr_status run_reorder(const cpu_run *r, hr_err *err)
     return onednn_reorder_run(r->state, r->in[0], r->out[0], err);
 }
 
-const cpu_impl cpu_onednn_conv = {
-    .name = "onednn", .ask = ask_conv, .prepare = prepare_conv, .release = release_conv, .call = run_conv};
+const cpu_impl cpu_onednn_conv = {.name = "onednn",
+                                  .fits = has_kernel,
+                                  .ask = ask_conv,
+                                  .prepare = prepare_conv,
+                                  .release = release_conv,
+                                  .call = run_conv};
 const cpu_impl cpu_reorder_library = {.name = "onednn",
                                       .fits = serves_instruction,
                                       .prepare = prepare_reorder,

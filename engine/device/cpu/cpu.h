@@ -67,6 +67,11 @@ cpu_image cpu_image_of(const op_operand *operand);
 int64_t cpu_floats_of(const op_operand *operand); // elements stored, padding included
 int64_t cpu_elements_of(const op_operand *operand);
 
+// sum[f] = sums of the columns of y[rows, f], which bias gradients are.
+uint64_t cpu_column_sum_bytes(const cpu_device *device, int64_t f); // of scratch
+void cpu_column_sum(const cpu_device *device, const float *y, int64_t rows, int64_t f, float *sum,
+                    float *scratch);
+
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_input, cpu_read, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
@@ -74,6 +79,7 @@ extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
 extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
 extern const cpu_impl cpu_onednn_conv;
+extern const cpu_impl cpu_direct, cpu_direct_bwd_data, cpu_direct_bwd_weights;
 extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
 extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;
 extern const cpu_impl cpu_global_avg_pool, cpu_global_avg_pool_bwd;

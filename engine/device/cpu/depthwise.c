@@ -166,17 +166,18 @@ CPU_HOT static void wide_bwd_data_rows(const job *j, int64_t begin, int64_t end)
     }
 }
 
-// dw of 16 channels over one image, added to total[tap][channels].
+// dw of 16 channels over one image, added to total[tap][channels]; behind the last tap, db.
 CPU_INLINE void wide_bwd_weights_image(const job *j, int64_t image, int64_t c, float *total,
                                        const int64_t kernel_h, const int64_t kernel_w)
 {
-    f32x16 sum[TAPS_MAX];
+    f32x16 sum[TAPS_MAX], all = {0};
     for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
         sum[t] = (f32x16){0};
     }
     for (int64_t oh = 0; oh < j->y.height; oh++) {
         for (int64_t ow = 0; ow < j->y.width; ow++) {
             const f32x16 dy = F32X16(pixel(j->dy, &j->y, image, oh, ow) + c);
+            all += dy;
             const int64_t h = oh * j->stride_h - j->pad_top, w = ow * j->stride_w - j->pad_left;
             const float *x = j->x_data + ((image * j->x.height + h) * j->x.width + w) * j->x.channels + c;
             const bool inside = h >= 0 && w >= 0 && h + kernel_h <= j->x.height && w + kernel_w <= j->x.width;
@@ -193,6 +194,7 @@ CPU_INLINE void wide_bwd_weights_image(const job *j, int64_t image, int64_t c, f
     for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
         F32X16W(total + t * j->channels) += sum[t];
     }
+    F32X16W(total + kernel_h * kernel_w * j->channels) += all;
 }
 
 CPU_HOT static void wide_bwd_weights_images(const job *j, float *total, int64_t begin, int64_t end)
@@ -273,7 +275,7 @@ static int64_t narrow_row_floats(const job *j)
 static int64_t narrow_room(const job *j)
 {
     return j->kernel_h * narrow_row_floats(j) +
-           round_up_16(j->kernel_h * j->kernel_w * j->y.width * j->x.channels);
+           round_up_16((j->kernel_h * j->kernel_w + 1) * j->y.width * j->x.channels);
 }
 
 static void narrow_rows_of(const job *j, int64_t image, int64_t oh, int64_t *kh0, int64_t *kh1,
@@ -301,7 +303,7 @@ static void narrow_forward_rows(const job *j, int64_t begin, int64_t end, float 
     }
 }
 
-// sums[tap][y.width * C] += x · dy, float by float.
+// sums[tap][y.width * C] += x · dy, float by float; behind the last tap, dy.
 CPU_HOT static void narrow_bwd_weights_row(float *restrict sums, const float *const *restrict rows,
                                            const float *restrict dy, const job *j, int64_t kh0, int64_t kh1)
 {
@@ -315,18 +317,22 @@ CPU_HOT static void narrow_bwd_weights_row(float *restrict sums, const float *co
             }
         }
     }
+    float *restrict all = sums + j->kernel_h * j->kernel_w * floats;
+    for (int64_t i = 0; i < floats; i++) {
+        all[i] += dy[i];
+    }
 }
 
 // Folds the sums along the row into total[tap][C] and empties them.
 static void narrow_fold(const job *j, float *sums, float *total)
 {
     const int64_t c = j->x.channels, floats = j->y.width * c;
-    for (int64_t t = 0; t < j->kernel_h * j->kernel_w; t++) {
+    for (int64_t t = 0; t <= j->kernel_h * j->kernel_w; t++) {
         for (int64_t i = 0; i < floats; i++) {
             total[t * c + i % c] += sums[t * floats + i];
         }
     }
-    memset(sums, 0, (size_t)(j->kernel_h * j->kernel_w * floats) * sizeof *sums);
+    memset(sums, 0, (size_t)((j->kernel_h * j->kernel_w + 1) * floats) * sizeof *sums);
 }
 
 enum { FOLD_IMAGES = 8 }; // short sums keep their digits
@@ -335,7 +341,7 @@ static void narrow_bwd_weights_images(const job *j, float *total, int64_t begin,
 {
     float *sums = room + j->kernel_h * narrow_row_floats(j);
     const float *rows[TAPS_MAX];
-    memset(sums, 0, (size_t)(j->kernel_h * j->kernel_w * j->y.width * j->x.channels) * sizeof *sums);
+    memset(sums, 0, (size_t)((j->kernel_h * j->kernel_w + 1) * j->y.width * j->x.channels) * sizeof *sums);
     for (int64_t image = begin; image < end; image++) {
         for (int64_t oh = 0; oh < j->y.height; oh++) {
             int64_t kh0 = 0, kh1 = 0;
@@ -384,8 +390,7 @@ static bool bwd_data_fits(const cpu_device *device, const op_query *q)
 static bool bwd_weights_fits(const cpu_device *device, const op_query *q)
 {
     (void)device;
-    return q->out_count == 1 && q->out[0].layout == HR_LAYOUT_PLAIN &&
-           is_depthwise(q, &q->in[0], &q->in[1]) &&
+    return q->out[0].layout == HR_LAYOUT_PLAIN && is_depthwise(q, &q->in[0], &q->in[1]) &&
            (is_wide(&q->in[0]) || suits_narrow(q, &q->in[0], &q->in[1]));
 }
 
@@ -426,10 +431,10 @@ static void run_bwd_data(const cpu_run *r)
     cpu_for(r->device->threads, j.x.images * j.x.height, 1, bwd_data_body, &j);
 }
 
-// Every worker sums into its own copy of dw, which lies first in its room.
+// Every worker sums into its own copy of dw and db, which lie first in its room.
 static int64_t weight_floats(const job *j)
 {
-    return round_up_16(j->kernel_h * j->kernel_w * j->channels);
+    return round_up_16((j->kernel_h * j->kernel_w + 1) * j->channels);
 }
 
 static void bwd_weights_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -449,6 +454,18 @@ static int64_t bwd_weights_room(const job *j)
     return weight_floats(j) + (j->channels % CPU_LANES == 0 ? 0 : narrow_room(j));
 }
 
+// Adds the workers' sums, in their order.
+static void gather(const job *j, float *to, int64_t first, int64_t count, uint32_t ranges)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float sum = j->room[first + i];
+        for (uint32_t w = 1; w < ranges; w++) {
+            sum += j->room[(int64_t)w * j->room_floats + first + i];
+        }
+        to[i] = sum;
+    }
+}
+
 static void run_bwd_weights(const cpu_run *r)
 {
     job j = job_of(r, &r->query->in[0], &r->query->in[1]);
@@ -456,14 +473,11 @@ static void run_bwd_weights(const cpu_run *r)
     j.dy = r->in[1];
     j.room_floats = bwd_weights_room(&j);
     cpu_for(r->device->threads, j.x.images, j.x.blocks, bwd_weights_body, &j);
-    float *dw = r->out[0];
     const uint32_t ranges = cpu_for_ranges(r->device->threads, j.x.images, j.x.blocks);
-    for (int64_t i = 0; i < j.kernel_h * j.kernel_w * j.channels; i++) {
-        float sum = j.room[i];
-        for (uint32_t w = 1; w < ranges; w++) {
-            sum += j.room[(int64_t)w * j.room_floats + i];
-        }
-        dw[i] = sum;
+    const int64_t weights = j.kernel_h * j.kernel_w * j.channels;
+    gather(&j, r->out[0], 0, weights, ranges);
+    if (r->query->out_count > 1) {
+        gather(&j, r->out[1], weights, j.channels, ranges);
     }
 }
 

@@ -23,18 +23,19 @@
 T_ROWS_1_TO_4(1)
 T_ROWS_5_TO_8(1)
 T_ROWS_1_TO_4(2)
-    T_ROWS_5_TO_8(2) static const gemm_tiles avx512_tiles = {"avx512",
-                                                             T_ROWS,
-                                                             T_VECTORS,
-                                                             T_LANES,
-                                                             {[1] = {NULL, avx512_1x1, avx512_1x2},
-                                                              [2] = {NULL, avx512_2x1, avx512_2x2},
-                                                              [3] = {NULL, avx512_3x1, avx512_3x2},
-                                                              [4] = {NULL, avx512_4x1, avx512_4x2},
-                                                              [5] = {NULL, avx512_5x1, avx512_5x2},
-                                                              [6] = {NULL, avx512_6x1, avx512_6x2},
-                                                              [7] = {NULL, avx512_7x1, avx512_7x2},
-                                                              [8] = {NULL, avx512_8x1, avx512_8x2}}};
+T_ROWS_5_TO_8(2)
+static const gemm_tiles avx512_tiles = {"avx512",
+                                        T_ROWS,
+                                        T_VECTORS,
+                                        T_LANES,
+                                        {[1] = {NULL, avx512_1x1, avx512_1x2},
+                                         [2] = {NULL, avx512_2x1, avx512_2x2},
+                                         [3] = {NULL, avx512_3x1, avx512_3x2},
+                                         [4] = {NULL, avx512_4x1, avx512_4x2},
+                                         [5] = {NULL, avx512_5x1, avx512_5x2},
+                                         [6] = {NULL, avx512_6x1, avx512_6x2},
+                                         [7] = {NULL, avx512_7x1, avx512_7x2},
+                                         [8] = {NULL, avx512_8x1, avx512_8x2}}};
 #undef T
 #undef T_TARGET
 #undef T_LANES

@@ -4,15 +4,17 @@
 
 #include "cpu.h"
 
-enum { MAX_IMPLS = 3 };
+enum { MAX_IMPLS = 4 };
 
 static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_INPUT] = {&cpu_input},
     [HR_OP_READ] = {&cpu_read},
     [HR_OP_REORDER] = {&cpu_reorder_image, &cpu_reorder_library},
-    [HR_OP_CONV2D] = {&cpu_depthwise, &cpu_pointwise, &cpu_onednn_conv},
-    [HR_OP_CONV2D_BWD_DATA] = {&cpu_depthwise_bwd_data, &cpu_pointwise_bwd_data, &cpu_onednn_conv},
-    [HR_OP_CONV2D_BWD_WEIGHTS] = {&cpu_depthwise_bwd_weights, &cpu_pointwise_bwd_weights, &cpu_onednn_conv},
+    [HR_OP_CONV2D] = {&cpu_depthwise, &cpu_pointwise, &cpu_onednn_conv, &cpu_direct},
+    [HR_OP_CONV2D_BWD_DATA] = {&cpu_depthwise_bwd_data, &cpu_pointwise_bwd_data, &cpu_onednn_conv,
+                               &cpu_direct_bwd_data},
+    [HR_OP_CONV2D_BWD_WEIGHTS] = {&cpu_depthwise_bwd_weights, &cpu_pointwise_bwd_weights, &cpu_onednn_conv,
+                                  &cpu_direct_bwd_weights},
     [HR_OP_DENSE] = {&cpu_dense},
     [HR_OP_DENSE_BWD_DATA] = {&cpu_dense_bwd_data},
     [HR_OP_DENSE_BWD_WEIGHTS] = {&cpu_dense_bwd_weights},

@@ -75,7 +75,7 @@ typedef struct sum_job {
     uint32_t threads;
 } sum_job;
 
-static uint64_t column_sum_bytes(const cpu_device *device, int64_t f)
+uint64_t cpu_column_sum_bytes(const cpu_device *device, int64_t f)
 {
     const uint64_t bytes = (uint64_t)f * 2 * device->threads * sizeof(float);
     return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
@@ -115,8 +115,8 @@ static void sum_body(const void *argument, int64_t begin, int64_t end, uint32_t 
              begin, end);
 }
 
-static void column_sum(const cpu_device *device, const float *y, int64_t rows, int64_t f, float *sum,
-                       float *scratch)
+void cpu_column_sum(const cpu_device *device, const float *y, int64_t rows, int64_t f, float *sum,
+                    float *scratch)
 {
     const sum_job j = {y, f, scratch, device->threads};
     cpu_for(device->threads, rows, sum_grain(f), sum_body, &j);
@@ -132,7 +132,7 @@ static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *
 {
     const gemm g = bwd_weights_gemm(device, q);
     const uint64_t product_bytes = gemm_scratch_bytes(&g);
-    const uint64_t sum_bytes = q->out_count > 1 ? column_sum_bytes(device, g.n) : 0;
+    const uint64_t sum_bytes = q->out_count > 1 ? cpu_column_sum_bytes(device, g.n) : 0;
     return product_bytes > sum_bytes ? product_bytes : sum_bytes;
 }
 
@@ -141,7 +141,7 @@ static void run_bwd_weights(const cpu_run *r)
     const gemm g = bwd_weights_gemm(r->device, r->query);
     gemm_run(&g, r->in[0], r->in[1], NULL, r->out[0], r->workspace);
     if (r->query->out_count > 1) {
-        column_sum(r->device, r->in[1], g.k, g.n, r->out[1], r->workspace);
+        cpu_column_sum(r->device, r->in[1], g.k, g.n, r->out[1], r->workspace);
     }
 }
 

@@ -50,6 +50,10 @@ static bool suits_blocked_conv(const op_query *q)
     const op_operand *x = backward ? &q->out[0] : &q->in[0];
     const op_operand *y = q->op == HR_OP_CONV2D_BWD_WEIGHTS ? &q->in[1] : backward ? &q->in[0] : &q->out[0];
     const bool first = !backward && x->shape.dim[3] < OP_BLOCK_CHANNELS && q->attr.groups == 1;
+    const bool depthwise = q->attr.groups == x->shape.dim[3] && q->attr.groups == y->shape.dim[3];
+    if (q->attr.groups != 1 && !depthwise) {
+        return false;
+    }
     return has_whole_blocks(y) && (has_whole_blocks(x) || first);
 }
 
