@@ -29,3 +29,19 @@ const char *program_instr_name(const program *p, const instr *i, char *text, siz
     (void)snprintf(text, size, "%s/%s%s", layer, op_name(i->op), relu ? "+relu" : "");
     return text;
 }
+
+uint64_t program_peak_bytes(const program *p)
+{
+    uint64_t live = 0;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        live += p->tensors[k].bytes;
+    }
+    uint64_t peak = live;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        live += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;
+        live -= i->op == HR_OP_FREE ? p->tensors[i->in[0]].bytes : 0;
+        peak = live > peak ? live : peak;
+    }
+    return peak;
+}

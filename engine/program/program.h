@@ -72,6 +72,9 @@ typedef struct program {
 void program_query(const program *p, const instr *i, op_query *out);
 // "conv1/conv2d_bwd_weights": layer and operation. Returns text.
 const char *program_instr_name(const program *p, const instr *i, char *text, size_t size);
+// The largest sum of requested bytes alive at once, persistent tensors included: what the step needs from an
+// allocator that neither rounds nor fragments.
+uint64_t program_peak_bytes(const program *p);
 // Prints the listing that people read.
 void program_print(const program *p, FILE *out);
 

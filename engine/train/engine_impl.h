@@ -73,6 +73,10 @@ HR_MUST_CHECK hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
 // Fills e->carried, counters and position from a save.
 HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);
 
+// remedy.c: after an out-of-memory, the smallest change of knobs that a dry run says would fit, as a command line
+// ("-s execution.mode=graph"); "" when none of those it knows does. Nothing else is touched.
+void engine_find_remedy(const hr_engine *e, char *attempt, size_t size);
+
 // report.c
 void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts);
 

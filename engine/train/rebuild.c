@@ -47,8 +47,11 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
         return HR_OK;
     }
     engine_describe_oom(e, played.oom_program, &played.oom);
+    engine_find_remedy(e, e->oom.attempt, sizeof e->oom.attempt);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
-    hr_err_try(err, "%s", e->oom.attempt);
+    if (e->oom.attempt[0] != '\0') {
+        hr_err_try(err, "%s", e->oom.attempt);
+    }
     return HR_OOM;
 }
 

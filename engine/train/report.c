@@ -250,7 +250,7 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
         (void)program_instr_name(p, &p->instrs[facts->instr], o->instruction_name,
                                  sizeof o->instruction_name);
     }
-    diagnose_oom(&e->knobs, facts->stats.in_use_bytes - facts->stats.requested_bytes, o);
+    diagnose_oom(program_peak_bytes(p), facts->stats.in_use_bytes - facts->stats.requested_bytes, o);
 }
 
 hr_status hr_engine_listing(hr_engine *e, FILE *out, hr_err *err)
