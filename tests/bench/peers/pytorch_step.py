@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One training step of a bench model in PyTorch, timed: the peer of `headroom run`.
+"""Training steps of a bench model in PyTorch, timed: the peer of `headroom run`.
 
-usage: pytorch_step.py MODEL BATCH OPTIMIZER LAYOUT THREADS STEPS
-Prints one JSON line: median seconds a step, peak resident bytes, losses. Input is a fixed uint8-derived float
-batch already in memory, so that only the step is timed. LAYOUT is nchw or nhwc (channels_last).
+usage: pytorch_step.py MODEL BATCH OPTIMIZER LAYOUT THREADS
+LAYOUT is nchw or nhwc (channels_last). Reads lines from stdin and answers each with one JSON line:
+  N         N steps after two that are not timed: median seconds a step, losses
+  product   the rate of a large matrix product
+At the end of stdin: one last line with what the process is and the memory it took.
+
+In PyTorch's favour: fused optimizers, in-place ReLU, gradients set to None, denormals as zero, a process that stays
+warm between runs, and a batch of floats that is already in memory (headroom's steps include its input pipeline).
 """
 import json
 import os
+import re
 import resource
 import sys
 import time
@@ -16,6 +22,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+WARM_UP_STEPS = 2
 
 
 class SeparableCnn(nn.Module):
@@ -61,7 +69,8 @@ class Block(nn.Module):
 
     def forward(self, x):
         y = self.b2(self.c2(F.relu(self.b1(self.c1(x)), inplace=True)))
-        return F.relu(y + (x if self.side is None else self.side(x)), inplace=True)
+        y += x if self.side is None else self.side(x)
+        return F.relu(y, inplace=True)
 
 
 class ResNet18(nn.Module):
@@ -87,31 +96,79 @@ MODELS = {"cifar10_separable_cnn": SeparableCnn, "mlp": Mlp, "resnet18_cifar": R
 def optimizer_of(kind, model):
     if kind == "adam":
         return torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-7, fused=True)
-    return torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9 if kind == "momentum" else 0.0)
+    return torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9 if kind == "momentum" else 0.0, fused=True)
+
+
+class Training:
+    def __init__(self, name, batch, kind, layout):
+        self.model = MODELS[name]()
+        self.x = torch.randint(0, 256, (batch, 3, 32, 32)).float() / 255
+        if layout == "nhwc":
+            self.model = self.model.to(memory_format=torch.channels_last)
+            self.x = self.x.to(memory_format=torch.channels_last)
+        self.y = torch.randint(0, 10, (batch,))
+        self.optimizer = optimizer_of(kind, self.model)
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(self.model(self.x), self.y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+    def run(self, steps):
+        seconds, losses = [], []
+        for _ in range(WARM_UP_STEPS + steps):
+            begin = time.perf_counter()
+            losses.append(self.step())
+            seconds.append(time.perf_counter() - begin)
+        return {"step_seconds": sorted(seconds[WARM_UP_STEPS:])[steps // 2], "loss_first": losses[0],
+                "loss_last": losses[-1]}
+
+
+def product_flops_per_second():
+    best = 0.0
+    for n in (1024, 2048, 3072):
+        a, b = torch.rand(n, n), torch.rand(n, n)
+        for _ in range(5):
+            begin = time.perf_counter()
+            torch.mm(a, b)
+            best = max(best, 2.0 * n**3 / (time.perf_counter() - begin))
+    return {"product_flops_per_second": best}
+
+
+def cuda_bytes():
+    """Resident bytes of the CUDA libraries that the usual build maps even where there is no card: their files, and
+    the anonymous pages that directly follow each. A build without CUDA would not have them."""
+    total, end, ours = 0, None, False
+    for line in open("/proc/self/smaps"):
+        head = re.match(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \d+\s*(.*)", line)
+        if head:
+            follows = head[1] == end and head[3] == ""
+            ours = (ours and follows) or bool(re.search(r"/nvidia/|/cuda/|lib(torch|c10)_cuda", head[3]))
+            end = head[2]
+        elif line.startswith("Rss:") and ours:
+            total += int(line.split()[1]) * 1024
+    return total
+
+
+def about(training):
+    return {"peer": "pytorch " + torch.__version__, "python": sys.version.split()[0],
+            "threads": torch.get_num_threads(), "parameters": sum(p.numel() for p in training.model.parameters()),
+            "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "cuda_bytes": cuda_bytes()}
 
 
 def main():
-    name, batch, kind, layout, threads, steps = sys.argv[1], int(sys.argv[2]), *sys.argv[3:5], *map(int, sys.argv[5:7])
-    torch.set_num_threads(threads)
+    name, batch, kind, layout, threads = sys.argv[1:6]
+    torch.set_flush_denormal(True)
+    torch.set_num_threads(int(threads))
     torch.manual_seed(0)
-    model = MODELS[name]()
-    x = torch.randint(0, 256, (batch, 3, 32, 32)).float() / 255
-    if layout == "nhwc":
-        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    y = torch.randint(0, 10, (batch,))
-    optimizer = optimizer_of(kind, model)
-    seconds, losses = [], []
-    for _ in range(steps + 2):
-        begin = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        seconds.append(time.perf_counter() - begin)
-    print(json.dumps({"peer": "pytorch " + torch.__version__, "seconds_median": sorted(seconds[2:])[steps // 2],
-                      "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-                      "loss_first": losses[0], "loss_last": losses[-1]}))
+    training = Training(name, int(batch), kind, layout)
+    for line in sys.stdin:
+        answer = product_flops_per_second() if line.strip() == "product" else training.run(int(line))
+        print(json.dumps(answer), flush=True)
+    print(json.dumps(about(training)), flush=True)
 
 
 if __name__ == "__main__":
