@@ -55,7 +55,7 @@ static double median_seconds(const hr_engine *e)
     uint64_t sorted[ENGINE_DURATIONS];
     uint64_t count = e->duration_count < ENGINE_DURATIONS ? e->duration_count : ENGINE_DURATIONS;
     if (count == 0) {
-        return NAN;
+        return (double)NAN;
     }
     memcpy(sorted, e->durations_ns, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_number);
@@ -207,8 +207,8 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
 {
     hr_report r = {.evaluation.peak_in_use_bytes = HR_NONE,
                    .driver = {.process_bytes = HR_NONE, .others_bytes = HR_NONE},
-                   .plan = {.seconds_median = NAN, .seconds_max = NAN},
-                   .step = {.seconds = NAN},
+                   .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
+                   .step = {.seconds = (double)NAN},
                    .oom = e->oom};
     (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
     fill_device(e, &r);

@@ -69,7 +69,7 @@ static void finish_step(hr_engine *e, uint32_t samples, uint64_t duration_ns, ui
     note_duration(e, duration_ns);
     emit_step(e, HR_EVENT_STEP,
               &(hr_event_step){.loss = e->loss,
-                               .accuracy = NAN,
+                               .accuracy = (double)NAN,
                                .duration_ns = duration_ns,
                                .wait_ns = wait_ns,
                                .samples = samples,

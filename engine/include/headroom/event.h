@@ -8,7 +8,10 @@
 
 #include "headroom/category.h"
 
-enum { HR_EVENT_VERSION = 1, HR_EVENT_TEXT_MAX = 64, HR_NO_ID = UINT32_MAX };
+enum { HR_EVENT_VERSION = 1, HR_EVENT_TEXT_MAX = 64 };
+
+// "None" where an id stands: of a tensor, an instruction, a layer, a parameter.
+#define HR_NO_ID UINT32_MAX
 
 // X(NAME, "name in traces", what it carries)
 #define HR_EVENT_MAP(X)                                                                                      \
