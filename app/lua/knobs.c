@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// hr.knobs.<group>.<key>: read and turn knobs. The knob table of the engine is the only list of names.
+#include "headroom/knobs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "headroom/units.h"
+#include "headroom/words.h"
+
+#include "app/lua/script.h"
+
+enum { GROUP_MAX = 32 };
+
+static const char knobs_type[] = "hr.knobs";
+static const char group_type[] = "hr.knobs.group"; // a userdata that holds the group's name
+
+// Knobs that name files, and what the engine does with them.
+static const struct {
+    hr_knob_id id;
+    bool writes;
+} path_knobs[] = {
+    {HR_KNOB_PIPELINE_PATH, false},
+    {HR_KNOB_TRAIN_RESUME, false},
+    {HR_KNOB_TRAIN_SAVE, true},
+};
+
+enum { PATH_KNOBS = sizeof path_knobs / sizeof *path_knobs };
+
+// ---- names ----------------------------------------------------------------------------------------------------------
+
+static bool is_group(const char *name)
+{
+    size_t length = strlen(name);
+    for (int k = 0; k < HR_KNOB_COUNT; k++) {
+        const char *key = hr_knob_rows(NULL)[k].key;
+        if (strncmp(key, name, length) == 0 && key[length] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int raise_unknown_group(lua_State *L, const char *name)
+{
+    char groups[HR_KNOB_COUNT][GROUP_MAX];
+    const char *words[HR_KNOB_COUNT];
+    for (int k = 0; k < HR_KNOB_COUNT; k++) {
+        const char *key = hr_knob_rows(NULL)[k].key;
+        (void)snprintf(groups[k], GROUP_MAX, "%.*s", (int)strcspn(key, "."), key);
+        words[k] = groups[k];
+    }
+    const char *near = hr_word_nearest(name, words, HR_KNOB_COUNT);
+    hr_err err = {0};
+    (void)HR_FAIL(&err, KNOB, "unknown group of knobs '%.64s'%s%s%s", name,
+                  near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
+                  near == NULL ? "" : "'?");
+    return script_raise(L, &err);
+}
+
+static const hr_knob_row *find_row(lua_State *L, const char *key)
+{
+    const char *near = NULL;
+    const hr_knob_row *row = hr_knob_find(key, &near);
+    if (row == NULL) {
+        hr_err err = {0};
+        (void)HR_FAIL(&err, KNOB, "unknown knob '%.96s'%s%s%s", key, near == NULL ? "" : " — did you mean '",
+                      near == NULL ? "" : near, near == NULL ? "" : "'?");
+        (void)script_raise(L, &err);
+    }
+    return row;
+}
+
+static const hr_knob_row *find_in_group(lua_State *L, const char *group, const char *key)
+{
+    char whole[GROUP_MAX + 96];
+    (void)snprintf(whole, sizeof whole, "%s.%.90s", group, key);
+    return find_row(L, whole);
+}
+
+// ---- values ---------------------------------------------------------------------------------------------------------
+
+static bool is_switch(const hr_knob_row *row)
+{
+    return row->type == HR_KNOB_CHOICE && strcmp(row->choices[0], "off") == 0 &&
+           strcmp(row->choices[1], "on") == 0;
+}
+
+static void number_text(lua_State *L, int index, char text[HR_KNOB_TEXT_MAX])
+{
+    int whole = 0;
+    lua_Integer integer = lua_tointegerx(L, index, &whole);
+    if (whole) {
+        (void)snprintf(text, HR_KNOB_TEXT_MAX, "%lld", (long long)integer);
+    } else {
+        (void)snprintf(text, HR_KNOB_TEXT_MAX, "%.17g", lua_tonumber(L, index));
+    }
+}
+
+// The value at `index` as a person would type it.
+static void value_text(lua_State *L, int index, const hr_knob_row *row, char text[HR_KNOB_TEXT_MAX])
+{
+    int64_t bytes = 0;
+    size_t length = 0;
+    const char *string = "";
+    if (script_is_bytes(L, index, &bytes)) {
+        (void)snprintf(text, HR_KNOB_TEXT_MAX, "%lldB", (long long)bytes);
+        return;
+    }
+    switch (lua_type(L, index)) {
+    case LUA_TNIL:
+        break;
+    case LUA_TBOOLEAN:
+        string = lua_toboolean(L, index) ? "on" : "off";
+        break;
+    case LUA_TNUMBER:
+        number_text(L, index, text);
+        return;
+    case LUA_TSTRING:
+        string = lua_tolstring(L, index, &length);
+        break;
+    default:
+        (void)luaL_error(L, "%s takes a number, a text or a boolean, had a %s", row->key,
+                         luaL_typename(L, index));
+        return;
+    }
+    if (length >= HR_KNOB_TEXT_MAX || strlen(string) < length) {
+        (void)luaL_error(L, "%s takes a text of at most %d characters without zeros", row->key,
+                         HR_KNOB_TEXT_MAX - 1);
+    }
+    (void)snprintf(text, HR_KNOB_TEXT_MAX, "%s", string);
+}
+
+static void push_value(lua_State *L, const hr_knobs *knobs, const hr_knob_row *row)
+{
+    if (is_switch(row)) {
+        lua_pushboolean(L, hr_knob_is(knobs, row->id, "on"));
+        return;
+    }
+    bool number = row->type == HR_KNOB_INT || row->type == HR_KNOB_REAL || row->type == HR_KNOB_BYTES;
+    if (number && !hr_knob_is_set(knobs, row->id) && row->preset_default[0] == '\0') {
+        lua_pushnil(L);
+        return;
+    }
+    switch (row->type) {
+    case HR_KNOB_INT:
+        lua_pushinteger(L, hr_knob_int(knobs, row->id));
+        break;
+    case HR_KNOB_REAL:
+        lua_pushnumber(L, hr_knob_real(knobs, row->id));
+        break;
+    case HR_KNOB_BYTES:
+        script_push_bytes(L, (int64_t)hr_knob_bytes(knobs, row->id, 0));
+        break;
+    case HR_KNOB_CHOICE:
+    case HR_KNOB_TEXT:
+        lua_pushstring(L, hr_knob_text(knobs, row->id));
+        break;
+    }
+}
+
+// ---- files that knobs name ------------------------------------------------------------------------------------------
+
+// Replaces a path in `text` by the one that the engine may use.
+static hr_status confine(const script *s, hr_knob_id id, char text[HR_KNOB_TEXT_MAX], hr_err *err)
+{
+    char path[SCRIPT_PATH_MAX];
+    for (int k = 0; k < PATH_KNOBS; k++) {
+        if (path_knobs[k].id != id || text[0] == '\0') {
+            continue;
+        }
+        HR_TRY(path_knobs[k].writes ? script_writable_path(s, text, path, err)
+                                    : script_readable_path(s, text, path, err));
+        if (strlen(path) >= HR_KNOB_TEXT_MAX) {
+            return HR_FAIL(err, KNOB, "%s: needed a path of at most %d characters",
+                           hr_knob_rows(NULL)[id].key, HR_KNOB_TEXT_MAX - 1);
+        }
+        (void)snprintf(text, HR_KNOB_TEXT_MAX, "%.255s", path);
+    }
+    return HR_OK;
+}
+
+hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err)
+{
+    for (int k = 0; k < PATH_KNOBS; k++) {
+        char text[HR_KNOB_TEXT_MAX];
+        (void)snprintf(text, sizeof text, "%s", hr_knob_text(knobs, path_knobs[k].id));
+        if (text[0] == '\0') {
+            continue;
+        }
+        if (path_knobs[k].writes) {
+            HR_TRY(confine(s, path_knobs[k].id, text, err));
+            HR_TRY(hr_knobs_set(knobs, path_knobs[k].id, text, err));
+        } else {
+            HR_TRY(script_check_below(s, text, err));
+        }
+    }
+    return HR_OK;
+}
+
+// ---- turning --------------------------------------------------------------------------------------------------------
+
+static const hr_knobs *current_knobs(lua_State *L)
+{
+    const script *s = script_of(L);
+    if (s->preset == NULL) {
+        hr_err err = {0};
+        (void)HR_FAIL(&err, LUA, "there are no knobs before a preset");
+        hr_err_try(&err, "hr.preset \"demo\" above this line");
+        (void)script_raise(L, &err);
+    }
+    return s->engine != NULL ? hr_engine_knobs(s->engine) : &s->knobs;
+}
+
+static hr_status set_text(script *s, hr_knobs *knobs, const hr_knob_row *row, char text[HR_KNOB_TEXT_MAX],
+                          hr_err *err)
+{
+    HR_TRY(confine(s, row->id, text, err));
+    if (knobs != &s->knobs || s->engine == NULL) {
+        return hr_knobs_set(knobs, row->id, text, err);
+    }
+    hr_command command = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = row->id};
+    memcpy(command.text, text, sizeof command.text);
+    HR_TRY(hr_engine_command(s->engine, &command, err));
+    return hr_knobs_set(knobs, row->id, text, err);
+}
+
+// Sets the knob from the value on top of the stack; in the recipe's own knobs also those of the engine that runs.
+static void turn(lua_State *L, hr_knobs *knobs, const hr_knob_row *row)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    hr_err err = {0};
+    value_text(L, lua_gettop(L), row, text);
+    if (set_text(script_of(L), knobs, row, text, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+}
+
+// Sets every knob of the group from the table on top of the stack.
+static void turn_group(lua_State *L, hr_knobs *knobs, const char *group)
+{
+    if (!lua_istable(L, -1)) {
+        (void)luaL_error(L, "'%s' is a group of knobs: needed a table such as {key = value}, had a %s", group,
+                         luaL_typename(L, -1));
+    }
+    lua_pushnil(L);
+    while (lua_next(L, -2) != 0) {
+        if (lua_type(L, -2) != LUA_TSTRING) {
+            (void)luaL_error(L, "'%s' is a group of knobs: its keys are names, had a %s", group,
+                             luaL_typename(L, -2));
+        }
+        turn(L, knobs, find_in_group(L, group, lua_tostring(L, -2)));
+        lua_pop(L, 1);
+    }
+}
+
+// Sets what `key` names, a knob with its dot or a group, from the value on top of the stack.
+static void turn_named(lua_State *L, hr_knobs *knobs, const char *key)
+{
+    if (strchr(key, '.') != NULL) {
+        turn(L, knobs, find_row(L, key));
+    } else if (is_group(key)) {
+        turn_group(L, knobs, key);
+    } else {
+        (void)raise_unknown_group(L, key);
+    }
+}
+
+static bool is_among(const char *word, const char *const *words)
+{
+    while (*words != NULL && strcmp(word, *words) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+void script_apply_overrides(lua_State *L, int index, const char *const *skip, hr_knobs *knobs)
+{
+    lua_pushvalue(L, index);
+    lua_pushnil(L);
+    while (lua_next(L, -2) != 0) {
+        if (lua_type(L, -2) != LUA_TSTRING) {
+            (void)luaL_error(L, "options have names, such as {steps = 10}, had a %s", luaL_typename(L, -2));
+        }
+        if (!is_among(lua_tostring(L, -2), skip)) {
+            turn_named(L, knobs, lua_tostring(L, -2));
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+// ---- hr.knobs -------------------------------------------------------------------------------------------------------
+
+static int get_knob(lua_State *L)
+{
+    const char *group = luaL_checkudata(L, 1, group_type);
+    const hr_knob_row *row = find_in_group(L, group, luaL_checkstring(L, 2));
+    push_value(L, current_knobs(L), row);
+    return 1;
+}
+
+static int set_knob(lua_State *L)
+{
+    const char *group = luaL_checkudata(L, 1, group_type);
+    const hr_knob_row *row = find_in_group(L, group, luaL_checkstring(L, 2));
+    (void)current_knobs(L);
+    lua_settop(L, 3);
+    turn(L, &script_of(L)->knobs, row);
+    return 0;
+}
+
+static int get_group(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 2);
+    if (strchr(name, '.') != NULL) {
+        push_value(L, current_knobs(L), find_row(L, name));
+        return 1;
+    }
+    if (!is_group(name)) {
+        return raise_unknown_group(L, name);
+    }
+    char *kept = lua_newuserdatauv(L, GROUP_MAX, 0);
+    (void)snprintf(kept, GROUP_MAX, "%s", name);
+    luaL_setmetatable(L, group_type);
+    return 1;
+}
+
+static int set_group(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 2);
+    (void)current_knobs(L);
+    lua_settop(L, 3);
+    turn_named(L, &script_of(L)->knobs, name);
+    return 0;
+}
+
+static int group_to_text(lua_State *L)
+{
+    const char *group = luaL_testudata(L, 1, group_type);
+    lua_pushfstring(L, "hr.knobs%s%s", group == NULL ? "" : ".", group == NULL ? "" : group);
+    return 1;
+}
+
+static void open_type(lua_State *L, const char *type, lua_CFunction get, lua_CFunction set)
+{
+    const luaL_Reg methods[] = {
+        {"__index", get}, {"__newindex", set}, {"__tostring", group_to_text}, {NULL, NULL}};
+    (void)luaL_newmetatable(L, type);
+    luaL_setfuncs(L, methods, 0);
+    lua_pushstring(L, type);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
+}
+
+void script_open_knobs(lua_State *L)
+{
+    open_type(L, knobs_type, get_group, set_group);
+    open_type(L, group_type, get_knob, set_knob);
+}
+
+int script_push_knobs(lua_State *L)
+{
+    (void)lua_newuserdatauv(L, 0, 0);
+    luaL_setmetatable(L, knobs_type);
+    return 1;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// hr.plan and hr.run: a recipe's calls of the engine.
+#include <string.h>
+
+#include "app/lua/script.h"
+
+enum { PLAN_STEPS = 3 }; // with every slot allocated at build a heap repeats at the second step boundary
+
+static const char *const plan_options[] = {"steps", NULL};
+static const char *const run_options[] = {"steps", "until_oom", NULL};
+
+// ---- options --------------------------------------------------------------------------------------------------------
+
+// The steps of the table at 1; `otherwise` when it names none.
+static uint64_t steps_option(lua_State *L, uint64_t otherwise)
+{
+    if (lua_getfield(L, 1, "steps") == LUA_TNIL) {
+        lua_pop(L, 1);
+        return otherwise;
+    }
+    int whole = 0;
+    lua_Integer steps = lua_tointegerx(L, -1, &whole);
+    if (!whole || steps < 1) {
+        (void)luaL_error(L, "steps needs a whole number from 1, had %s", luaL_tolstring(L, -1, NULL));
+    }
+    lua_pop(L, 1);
+    return (uint64_t)steps;
+}
+
+static void read_options(lua_State *L, const char *const *names, hr_knobs *knobs)
+{
+    script *s = script_of(L);
+    hr_err err = {0};
+    if (lua_isnone(L, 1)) {
+        lua_newtable(L);
+    }
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    if (s->preset == NULL) {
+        (void)HR_FAIL(&err, LUA, "there is no model before a preset");
+        hr_err_try(&err, "hr.preset \"demo\" above this line");
+        (void)script_raise(L, &err);
+    }
+    *knobs = s->engine != NULL ? *hr_engine_knobs(s->engine) : s->knobs;
+    script_apply_overrides(L, 1, names, knobs);
+}
+
+static void create_engine(lua_State *L, const hr_knobs *knobs, const hr_engine_options *options,
+                          hr_engine **out)
+{
+    hr_err err = {0};
+    hr_engine_destroy(*out);
+    *out = NULL;
+    if (hr_engine_create(script_of(L)->preset, knobs, options, out, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+}
+
+static void command(lua_State *L, hr_engine *engine, hr_command_kind kind, uint64_t count)
+{
+    hr_err err = {0};
+    hr_command c = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
+    if (hr_engine_command(engine, &c, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+}
+
+static void take_report(lua_State *L, hr_engine *engine)
+{
+    script *s = script_of(L);
+    hr_err err = {0};
+    hr_report_deinit(&s->report);
+    if (hr_engine_report(engine, &s->report, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+}
+
+// ---- hr.plan --------------------------------------------------------------------------------------------------------
+
+int script_plan(lua_State *L)
+{
+    script *s = script_of(L);
+    hr_knobs knobs;
+    bool idle = false;
+    hr_engine_options options = {.plan_only = true};
+    read_options(L, plan_options, &knobs);
+    create_engine(L, &knobs, &options, &s->planner);
+    command(L, s->planner, HR_COMMAND_RUN, steps_option(L, PLAN_STEPS));
+    while (!idle) {
+        hr_engine_advance(s->planner, &idle);
+        script_restart_clock(s);
+        script_check_stop(L);
+    }
+    if (hr_engine_get_state(s->planner) == HR_ENGINE_FAILED) {
+        return script_raise(L, hr_engine_error(s->planner));
+    }
+    take_report(L, s->planner);
+    script_push_report(L, &s->report);
+    return 1;
+}
+
+// ---- hr.run ---------------------------------------------------------------------------------------------------------
+
+int script_end_run(lua_State *L)
+{
+    script *s = script_of(L);
+    if (s->engine == NULL) {
+        return luaL_error(L, "hr.stop ends a run from within its callbacks, and nothing runs");
+    }
+    s->wants_stop = true;
+    return 0;
+}
+
+// Out of memory: true when a callback turned a knob so that the run can go on. Raises unless `may_end`.
+static bool survives_oom(lua_State *L, bool may_end)
+{
+    script *s = script_of(L);
+    take_report(L, s->engine);
+    if (script_deliver_oom(L, &s->report.oom)) {
+        if (hr_engine_get_state(s->engine) == HR_ENGINE_RUNNING) {
+            return true;
+        }
+        (void)luaL_error(
+            L, "an oom callback returned true but turned no knob: it would run out of memory again");
+    }
+    if (!may_end) {
+        (void)script_raise(L, hr_engine_error(s->engine));
+    }
+    return false;
+}
+
+// Everything between two advances: callbacks, stops, an out-of-memory. Whether the run goes on.
+static bool goes_on(lua_State *L, bool idle, bool until_oom)
+{
+    script *s = script_of(L);
+    script_restart_clock(s);
+    script_deliver_events(L, idle);
+    hr_engine_state state = hr_engine_get_state(s->engine);
+    if (state == HR_ENGINE_OOM) {
+        return survives_oom(L, until_oom);
+    }
+    if (state == HR_ENGINE_FAILED) {
+        (void)script_raise(L, hr_engine_error(s->engine));
+    }
+    if (s->wants_stop || script_is_interrupted(s)) {
+        command(L, s->engine, HR_COMMAND_STOP, 0);
+        script_check_stop(L);
+        return false;
+    }
+    return hr_engine_get_state(s->engine) == HR_ENGINE_RUNNING;
+}
+
+// Stack: options. Drives the engine to the end of the run and pushes the result.
+static int drive(lua_State *L)
+{
+    script *s = script_of(L);
+    (void)lua_getfield(L, 1, "until_oom");
+    bool until_oom = lua_toboolean(L, -1);
+    bool idle = false;
+    lua_settop(L, 1);
+    do {
+        hr_engine_advance(s->engine, &idle);
+    } while (goes_on(L, idle, until_oom));
+    take_report(L, s->engine);
+    script_restart_clock(s);
+    script_push_report(L, &s->report);
+    return 1;
+}
+
+static uint64_t steps_to_run(lua_State *L, const hr_knobs *knobs)
+{
+    (void)lua_getfield(L, 1, "until_oom");
+    bool endless = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    uint64_t steps = steps_option(L, (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_STEPS));
+    if (steps == 0 && !endless) {
+        hr_err err = {0};
+        (void)HR_FAIL(&err, LUA, "hr.run needs a number of steps, and train.steps is 0");
+        hr_err_try(&err, "hr.run{steps = 100}");
+        (void)script_raise(L, &err);
+    }
+    return steps;
+}
+
+int script_run(lua_State *L)
+{
+    script *s = script_of(L);
+    hr_knobs knobs;
+    hr_engine_options options = {.sink = script_collect_event, .sink_context = s};
+    if (s->engine != NULL) {
+        return luaL_error(L, "hr.run within a callback of hr.run: one run at a time");
+    }
+    read_options(L, run_options, &knobs);
+    uint64_t steps = steps_to_run(L, &knobs);
+    s->event_count = 0;
+    s->wants_stop = s->epoch_ended = false;
+    create_engine(L, &knobs, &options, &s->engine);
+    lua_pushcfunction(L, script_take_trace);
+    lua_pushcfunction(L, drive);
+    lua_pushvalue(L, 1);
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps};
+    hr_err err = {0};
+    hr_status started = hr_engine_command(s->engine, &run, &err);
+    int status = started == HR_OK ? lua_pcall(L, 1, 1, 2) : LUA_OK;
+    hr_engine_destroy(s->engine);
+    s->engine = NULL;
+    if (started != HR_OK) {
+        return script_raise(L, &err);
+    }
+    return status == LUA_OK ? 1 : lua_error(L);
+}

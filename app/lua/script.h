@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// One recipe in its sandbox: a Lua state, the engine it drives, and what its errors will say.
+//
+//     recipe.lua ──▶ lua_State ──hr.*──▶ script ──hr_command──▶ hr_engine
+//                        ▲                  │                       │
+//                        └── callbacks ◀── queue ◀──hr_event sink───┘        (between two hr_engine_advance)
+//
+// Lua leaves C functions by longjmp when something fails. So whatever must be given back (engine, report, preset)
+// belongs to the script and is freed by the next user of its place or by script_close, never by the function that
+// made it. One thread.
+#ifndef APP_LUA_SCRIPT_H
+#define APP_LUA_SCRIPT_H
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "headroom/engine.h"
+
+enum {
+    SCRIPT_TEXT_MAX = 1024,
+    SCRIPT_PATH_MAX = 1024,
+    SCRIPT_FRAMES_MAX = 8,  // of a traceback
+    SCRIPT_EVENTS_MAX = 16, // between two advances of the engine
+    SCRIPT_SOURCE_BYTES_MAX = 1 << 20,
+};
+
+typedef struct script_limits {
+    uint64_t memory_bytes; // of everything Lua allocates
+    uint64_t lua_ns;       // processor time of Lua between two calls of the engine
+} script_limits;
+
+extern const script_limits script_default_limits; // 256 MiB, 10 s
+
+// Why the hook ends the script, whatever pcall says. It never goes back to SCRIPT_GOES_ON.
+typedef enum script_stop { SCRIPT_GOES_ON, SCRIPT_TIME_IS_UP, SCRIPT_INTERRUPTED } script_stop;
+
+// A chunk that was read from a file: the lines that errors show come from here and from nowhere else.
+typedef struct script_source {
+    struct script_source *next;
+    char name[SCRIPT_PATH_MAX]; // as it was opened; Lua's chunk name is '@' and this
+    char *text;
+    size_t length;
+} script_source;
+
+// Where an error came from, taken while the stack still stood.
+typedef struct script_trace {
+    char source[SCRIPT_PATH_MAX]; // of the innermost Lua function, without '@'; "" when there is none
+    int line;
+    char frames[SCRIPT_FRAMES_MAX][160];
+    unsigned frame_count;
+} script_trace;
+
+typedef struct script {
+    lua_State *L;
+    script_limits limits;
+    FILE *out, *notes; // borrowed
+    const volatile sig_atomic_t *interrupted;
+
+    size_t lua_bytes;        // held by Lua now
+    bool refused_memory;     // Lua asked for more than it may have;
+    script_trace refused_at; // there
+    uint64_t lua_began_ns;   // processor time at the end of the last call of the engine
+    script_stop stop;
+    char stop_text[SCRIPT_TEXT_MAX];  // the sentence with its line
+    bool check_failed;                // an hr.expect, caught by pcall or not, and
+    char check_text[SCRIPT_TEXT_MAX]; // what it said
+
+    hr_err raised;                     // the last error that came from the engine, and
+    char raised_text[SCRIPT_TEXT_MAX]; // the Lua message it became
+    script_trace trace;                // of the error under way, and
+    const void *trace_of;              // the error object it belongs to
+
+    char folder[SCRIPT_PATH_MAX]; // of the recipe; "." for the current one
+    script_source *sources;       // the recipe itself is the last
+    unsigned source_count;
+    int argc; // borrowed
+    char **argv;
+
+    hr_preset *preset;  // NULL before hr.preset
+    hr_knobs knobs;     // the recipe's; while a run goes on, the engine's are the ones seen
+    hr_engine *engine;  // of the run under way, NULL otherwise
+    hr_engine *planner; // of the last hr.plan
+    bool wants_stop;    // hr.stop
+    hr_event events[SCRIPT_EVENTS_MAX];
+    unsigned event_count;
+    bool epoch_ended; // and what comes after it is not known yet
+    hr_event epoch;
+    hr_report report; // being turned into a table
+} script;
+
+static inline script *script_of(lua_State *L)
+{
+    return *(script **)lua_getextraspace(L);
+}
+
+// ---- lua_script.c: a whole recipe -----------------------------------------------------------------------------
+
+typedef struct script_options {
+    script_limits limits;
+    FILE *out, *notes;                        // print; hr.note and errors
+    const volatile sig_atomic_t *interrupted; // ends the recipe once it is not 0; may be NULL
+} script_options;
+
+// As lua_script_run.
+int script_main(const char *file, int argc, char **argv, const script_options *options);
+
+// ---- script.c: life, limits -------------------------------------------------------------------------------------
+
+// Borrows argv, out, notes and interrupted until script_close, which a failure needs too.
+HR_MUST_CHECK hr_status script_open(script *s, const script_limits *limits, hr_err *err);
+void script_close(script *s);
+// Compiles and runs `source` (of files.c) with the traceback taken. A Lua status.
+int script_run_source(script *s, const script_source *source);
+bool script_is_interrupted(const script *s);
+// A call of the engine has ended: Lua's time starts anew.
+void script_restart_clock(script *s);
+// Raises the stop when there is one; looks at the clock too. For C loops that Lua's hook cannot see.
+void script_check_stop(lua_State *L);
+
+// ---- trace.c, blame.c: errors -----------------------------------------------------------------------------------
+
+// The innermost Lua function into *trace. Allocates nothing and may be called wherever Lua asks for memory.
+void script_trace_line(lua_State *L, script_trace *trace);
+// With its callers.
+void script_trace_stack(lua_State *L, script_trace *trace);
+// Message handler of lua_pcall: takes the trace, leaves the error object as it is.
+int script_take_trace(lua_State *L);
+// Pushes "recipe.lua:12: " for the innermost Lua function, or "".
+void script_push_where(lua_State *L);
+// Raises an engine's error at the recipe's line; remembers its status and its `try:` line.
+int script_raise(lua_State *L, const hr_err *err);
+// The whole message for a failed script_run_source (its error object lies on top of the stack), with source lines,
+// `try:` and the traceback. Returns the exit code.
+int script_report_error(script *s, int lua_status, FILE *to);
+
+// ---- files.c: what a recipe may open ----------------------------------------------------------------------------
+
+// Reads a chunk and keeps it in s->sources. READ errors.
+HR_MUST_CHECK hr_status script_read_source(script *s, const char *path, const script_source **out,
+                                           hr_err *err);
+const script_source *script_find_source(const script *s, const char *name);
+// Pushes the compiled chunk, or an error. A Lua status.
+int script_load_source(lua_State *L, const script_source *source);
+// Whether the person typed this word behind the recipe's name.
+bool script_was_typed(const script *s, const char *word);
+// Turns a path as the recipe says it into one that it may read: below its own folder, or word for word an
+// argument that the person typed.
+HR_MUST_CHECK hr_status script_readable_path(const script *s, const char *path, char out[SCRIPT_PATH_MAX],
+                                             hr_err *err);
+// The same for writing: below ./headroom-out, which is made.
+HR_MUST_CHECK hr_status script_writable_path(const script *s, const char *path, char out[SCRIPT_PATH_MAX],
+                                             hr_err *err);
+// Whether a path that the engine would use as it is lies below the recipe's folder or was typed.
+HR_MUST_CHECK hr_status script_check_below(const script *s, const char *path, hr_err *err);
+int script_require(lua_State *L);
+
+// ---- sandbox.c, match.c: the environment ------------------------------------------------------------------------
+
+void script_open_sandbox(lua_State *L);
+// string.find, match, gmatch and gsub whose work is counted, into the table on top of the stack.
+void script_open_match(lua_State *L);
+// Writes text without control characters other than newline and tab.
+void script_print_text(FILE *to, const char *text, size_t length);
+
+// ---- the hr table -----------------------------------------------------------------------------------------------
+
+// bytes.c: hr.bytes values
+void script_open_bytes(lua_State *L);
+void script_push_bytes(lua_State *L, int64_t bytes);
+bool script_is_bytes(lua_State *L, int index, int64_t *bytes); // an hr.bytes value
+int script_bytes(lua_State *L);
+
+// knobs.c
+void script_open_knobs(lua_State *L);
+int script_push_knobs(lua_State *L); // pushes hr.knobs
+// Turns the knobs that the table at `index` names, as `batch = {size = 64}` or `["batch.size"] = 64`; keys in
+// `skip` (NULL-terminated) are not knobs. Raises.
+void script_apply_overrides(lua_State *L, int index, const char *const *skip, hr_knobs *knobs);
+// Lets the path knobs of a preset from below the recipe's folder through the rules of files.c.
+HR_MUST_CHECK hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err);
+
+// result.c
+void script_push_report(lua_State *L, const hr_report *report);
+void script_push_oom(lua_State *L, const hr_report_oom *oom);
+
+// run.c
+int script_plan(lua_State *L);
+int script_run(lua_State *L);
+int script_on(lua_State *L);
+int script_end_run(lua_State *L); // hr.stop
+
+// callbacks.c
+void script_collect_event(void *context, const hr_event *event); // an hr_event_sink
+// Calls what hr.on registered for the events collected since.
+void script_deliver_events(lua_State *L, bool last); // last: the run ends here
+// Out of memory: whether a callback turned a knob and said to go on.
+bool script_deliver_oom(lua_State *L, const hr_report_oom *oom);
+
+#endif

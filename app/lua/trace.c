@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where in the recipe something happens: the Lua functions on the stack, without the C functions between them.
+#include <string.h>
+
+#include "app/lua/script.h"
+
+static void set_place(script_trace *trace, const lua_Debug *ar)
+{
+    const char *name = ar->source[0] == '@' ? ar->source + 1 : ar->short_src;
+    (void)snprintf(trace->source, sizeof trace->source, "%s", name);
+    trace->line = ar->currentline;
+}
+
+void script_trace_line(lua_State *L, script_trace *trace)
+{
+    lua_Debug ar;
+    *trace = (script_trace){0};
+    for (int level = 0; lua_getstack(L, level, &ar); level++) {
+        (void)lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline > 0) {
+            set_place(trace, &ar);
+            return;
+        }
+    }
+}
+
+void script_trace_stack(lua_State *L, script_trace *trace)
+{
+    lua_Debug ar;
+    script_trace_line(L, trace);
+    for (int level = 0; trace->frame_count < SCRIPT_FRAMES_MAX && lua_getstack(L, level, &ar); level++) {
+        (void)lua_getinfo(L, "Sln", &ar);
+        if (ar.currentline <= 0) {
+            continue;
+        }
+        char *frame = trace->frames[trace->frame_count++];
+        if (strcmp(ar.what, "main") == 0) {
+            (void)snprintf(frame, sizeof trace->frames[0], "%s:%d: in the main chunk", ar.short_src,
+                           ar.currentline);
+        } else {
+            (void)snprintf(frame, sizeof trace->frames[0], "%s:%d: in function %.60s", ar.short_src,
+                           ar.currentline, ar.name != NULL ? ar.name : "without a name");
+        }
+    }
+}
+
+int script_take_trace(lua_State *L)
+{
+    script *s = script_of(L);
+    const void *error = lua_topointer(L, 1);
+    if (s->stop == SCRIPT_GOES_ON && (error == NULL || error != s->trace_of)) {
+        script_trace_stack(L, &s->trace);
+        s->trace_of = error;
+    }
+    return 1;
+}
+
+void script_push_where(lua_State *L)
+{
+    lua_Debug ar;
+    for (int level = 0; lua_getstack(L, level, &ar); level++) {
+        (void)lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline > 0) {
+            lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+            return;
+        }
+    }
+    lua_pushliteral(L, "");
+}
+
+int script_raise(lua_State *L, const hr_err *err)
+{
+    script *s = script_of(L);
+    s->raised = *err;
+    script_push_where(L);
+    lua_pushstring(L, s->raised.sentence);
+    lua_concat(L, 2);
+    (void)snprintf(s->raised_text, sizeof s->raised_text, "%s", lua_tostring(L, -1));
+    return lua_error(L);
+}
