@@ -64,8 +64,7 @@ static void say_turned(app *a, hr_knob_id id, const whatif_cell *plan)
         hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
         app_say(a, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
     } else {
-        hr_bytes_human(plan->plan.missing_bytes, bytes);
-        app_say(a, MESSAGE_NOTE, "%s=%s will not fit: planned to miss %s", key, text, bytes);
+        app_say(a, MESSAGE_NOTE, "%s=%s is planned not to fit: 4 is the Doctor, z turns it back", key, text);
     }
 }
 

@@ -62,7 +62,7 @@ static void place_left(layout *l, rect side, const layout_wish *wish)
 static void place_doctor(layout *l, rect side)
 {
     l->pane[PANE_VRAM] = cut_top(&side, side.h >= 30 ? side.h / 3 : 0);
-    l->pane[PANE_LOG] = cut_bottom(&side, clamp(side.h / 6, 3, 8));
+    l->pane[PANE_LOG] = cut_bottom(&side, side.h >= 26 ? clamp(side.h / 6, 4, 8) : 0);
     l->pane[PANE_DOCTOR] = side;
 }
 

@@ -12,11 +12,16 @@ enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_COUNT };
 static const uint64_t frame_ns = 250000000; // between two frames that only events asked for
 static const uint64_t drain_ns = 15000000;  // between two looks at the events: they come by the thousand
 static const unsigned silent_wakes_max = 100;
+// Reports and errors have no wake of their own and come a little after their events: two more looks, then rest.
+static const uint64_t settle_ns[] = {30000000, 400000000};
+enum { SETTLE_LOOKS = sizeof settle_ns / sizeof *settle_ns };
 
 typedef struct loop {
     app *app;
     bool key_came, data_came, more;
     uint64_t frame_at_ns, drain_at_ns; // when the next may be
+    unsigned looks;                    // since the last event
+    uint64_t look_at_ns;               // while looks < SETTLE_LOOKS
     unsigned silent_wakes;             // wakes by a terminal that had no key: it is gone
 } loop;
 
@@ -45,6 +50,7 @@ static int64_t wait_ns(const loop *l)
 {
     uint64_t now = now_ns();
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
+    due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     if (l->more) {
         due = now;
     } else if (l->drain_at_ns > now && l->drain_at_ns < due) {
@@ -82,6 +88,19 @@ static void take_signal(loop *l)
     }
 }
 
+static void take_data(loop *l, bool events)
+{
+    uint64_t now = now_ns();
+    bool looks = l->looks < SETTLE_LOOKS && now >= l->look_at_ns;
+    if (!events && !looks) {
+        return;
+    }
+    l->data_came = app_drain(l->app, &l->more) || l->data_came;
+    l->looks = events ? 0 : l->looks + 1;
+    l->look_at_ns = now + (l->looks < SETTLE_LOOKS ? settle_ns[l->looks] : 0);
+    l->drain_at_ns = now + drain_ns;
+}
+
 static void wait_and_take(loop *l)
 {
     app *a = l->app;
@@ -100,15 +119,13 @@ static void wait_and_take(loop *l)
         take_signal(l);
     }
     take_keys(l, ready > 0 ? fds[FD_TERMINAL].revents : 0);
-    if (l->more || (ready > 0 && (fds[FD_EVENTS].revents | fds[FD_WHATIF].revents) != 0)) {
-        l->data_came = app_drain(a, &l->more) || l->data_came;
-        l->drain_at_ns = now_ns() + drain_ns;
-    }
+    bool wakes = ready > 0 && (fds[FD_EVENTS].revents | fds[FD_WHATIF].revents) != 0;
+    take_data(l, wakes || l->more);
 }
 
 void loop_run(app *a)
 {
-    loop l = {.app = a};
+    loop l = {.app = a, .looks = SETTLE_LOOKS};
     a->started_ns = now_ns();
     draw(&l);
     a->whatif = whatif_start();

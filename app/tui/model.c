@@ -179,18 +179,6 @@ static void on_eval(model *m, const hr_event_step *step)
     profile_clear(&m->step_now); // evaluation is a program of its own
 }
 
-static void on_epoch(model *m, const hr_event_step *step)
-{
-    char loss[FORMAT_MAX], accuracy[FORMAT_MAX];
-    m->epoch = step->count;
-    if (isnan(step->accuracy)) {
-        model_log(m, LOG_NOTE, "epoch %" PRIu32 " done, loss %s", step->count, format_loss(step->loss, loss));
-    } else {
-        model_log(m, LOG_NOTE, "epoch %" PRIu32 " done, loss %s, accuracy %s", step->count,
-                  format_loss(step->loss, loss), format_percent(step->accuracy, accuracy));
-    }
-}
-
 static void on_stage(model *m, const hr_event_stage *stage)
 {
     for (uint32_t i = 0; i < STAGES_MAX; i++) {
@@ -218,7 +206,7 @@ static void on_state(model *m, uint64_t state, const char *why)
 
 static void on_note(model *m, const hr_event *e)
 {
-    char words[sizeof e->u.note.text + 1] = "";
+    char words[sizeof e->u.note.text + 1] = "", loss[FORMAT_MAX];
     memcpy(words, e->u.note.text, sizeof e->u.note.text);
     size_t knob_count;
     const hr_knob_row *rows = hr_knob_rows(&knob_count);
@@ -237,6 +225,10 @@ static void on_note(model *m, const hr_event *e)
     case HR_EVENT_KNOB:
         history_add(&m->history, m->time_ns, &m->heap, MARK_KNOB);
         model_log(m, LOG_NOTE, "%s is now %s", count < knob_count ? rows[count].key : "?", words);
+        break;
+    case HR_EVENT_EPOCH:
+        m->epoch = count;
+        model_log(m, LOG_NOTE, "epoch %" PRIu64 " ended, loss %s", count, format_loss(m->loss, loss));
         break;
     case HR_EVENT_SAVED:
         model_log(m, LOG_GOOD, "saved %s", words);
@@ -272,12 +264,10 @@ void model_feed(model *m, const hr_event *e)
     case HR_EVENT_EVAL:
         on_eval(m, &e->u.step);
         break;
-    case HR_EVENT_EPOCH:
-        on_epoch(m, &e->u.step);
-        break;
     case HR_EVENT_PIPELINE:
         on_stage(m, &e->u.stage);
         break;
+    case HR_EVENT_EPOCH:
     case HR_EVENT_BUILD:
     case HR_EVENT_STATE:
     case HR_EVENT_KNOB:

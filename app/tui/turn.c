@@ -26,11 +26,15 @@ const hr_knob_id *turn_panel(size_t *count)
 {
     static hr_knob_id panel[sizeof wanted / sizeof *wanted];
     static size_t panel_count;
-    for (size_t i = 0; panel_count == 0 && i < sizeof wanted / sizeof *wanted; i++) {
-        const hr_knob_row *row = row_of(wanted[i]);
-        if (row->type != HR_KNOB_CHOICE || row->choices[1] != NULL) {
-            panel[panel_count++] = wanted[i];
+    if (panel_count == 0) {
+        size_t found = 0;
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+            const hr_knob_row *row = row_of(wanted[i]);
+            if (row->type != HR_KNOB_CHOICE || row->choices[1] != NULL) {
+                panel[found++] = wanted[i];
+            }
         }
+        panel_count = found;
     }
     *count = panel_count;
     return panel;

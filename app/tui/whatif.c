@@ -22,6 +22,16 @@ struct whatif {
     int fd;
 };
 
+void whatif_plan_present(const whatif_question *question, whatif_cell *cell)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    memset(cell, 0, sizeof *cell);
+    cell->known = true;
+    hr_knob_format(&question->knobs, HR_KNOB_BATCH_SIZE, text);
+    cell->refused = hr_whatif_plan(question->preset, &question->knobs, HR_KNOB_BATCH_SIZE, text, &cell->plan,
+                                   NULL) != HR_OK;
+}
+
 void whatif_plan_cell(const whatif_question *question, hr_knob_id id, int side, whatif_cell *cell)
 {
     char text[HR_KNOB_TEXT_MAX];
@@ -37,33 +47,43 @@ void whatif_plan_cell(const whatif_question *question, hr_knob_id id, int side, 
     cell->refused = hr_whatif_plan(question->preset, &question->knobs, id, text, &cell->plan, NULL) != HR_OK;
 }
 
-// Plans one cell without the lock and stores it when the question is still the same; false when it is not.
-static bool plan_and_store(whatif *w, const whatif_question *question, uint64_t generation, hr_knob_id id,
-                           int side)
+// Stores one answer when the question is still the same; false when it is not.
+static bool store(whatif *w, const whatif_question *question, uint64_t generation, whatif_cell *to,
+                  const whatif_cell *cell)
 {
-    whatif_cell cell;
-    whatif_plan_cell(question, id, side, &cell);
     pthread_mutex_lock(&w->lock);
     bool same = !w->stops && w->generation == generation;
     if (same) {
         w->answers.question = question->number;
-        w->answers.cell[id][side] = cell;
+        *to = *cell;
     }
     pthread_mutex_unlock(&w->lock);
     uint64_t one = 1;
     return same && write(w->fd, &one, sizeof one) == (ssize_t)sizeof one;
 }
 
+static bool answer_knob(whatif *w, const whatif_question *question, uint64_t generation, hr_knob_id id)
+{
+    static const int sides[] = {WHATIF_MORE, WHATIF_LESS};
+    bool goes_on = true;
+    for (int i = 0; goes_on && i < WHATIF_SIDES; i++) {
+        whatif_cell cell;
+        whatif_plan_cell(question, id, sides[i], &cell);
+        goes_on = store(w, question, generation, &w->answers.cell[id][sides[i]], &cell);
+    }
+    return goes_on;
+}
+
 static void answer(whatif *w, const whatif_question *question, uint64_t generation)
 {
     size_t count;
     const hr_knob_id *panel = turn_panel(&count);
-    bool goes_on = true;
-    for (size_t i = 0; goes_on && i < 2 * (count + 1); i++) {
-        hr_knob_id id = i < 2 ? question->first : panel[i / 2 - 1];
-        if (i < 2 || id != question->first) {
-            goes_on = plan_and_store(w, question, generation, id, i % 2 == 0 ? WHATIF_MORE : WHATIF_LESS);
-        }
+    whatif_cell present;
+    whatif_plan_present(question, &present);
+    bool goes_on = store(w, question, generation, &w->answers.present, &present) &&
+                   answer_knob(w, question, generation, question->first);
+    for (size_t i = 0; goes_on && i < count; i++) {
+        goes_on = panel[i] == question->first || answer_knob(w, question, generation, panel[i]);
     }
 }
 

@@ -18,7 +18,8 @@ typedef struct whatif_cell {
 } whatif_cell;
 
 typedef struct whatif_answers {
-    uint64_t question; // number of the question these belong to
+    uint64_t question;   // number of the question these belong to
+    whatif_cell present; // of the knobs as they are
     whatif_cell cell[HR_KNOB_COUNT][WHATIF_SIDES];
 } whatif_answers;
 
@@ -30,7 +31,8 @@ typedef struct whatif_question {
     uint64_t when_unset_bytes; // the limit, where device.vram is not set
 } whatif_question;
 
-// Plans one cell on the caller's thread.
+// Plan on the caller's thread: the knobs as they are, and one neighbour.
+void whatif_plan_present(const whatif_question *question, whatif_cell *cell);
 void whatif_plan_cell(const whatif_question *question, hr_knob_id id, int side, whatif_cell *cell);
 
 typedef struct whatif whatif;

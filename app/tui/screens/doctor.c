@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why it ran out of memory: cause, sentence, numbers, what to turn, and which turns are planned to fit.
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
@@ -8,7 +9,7 @@
 
 enum { BAR_WIDTH = 24, NAME_WIDTH = 14, BYTES_WIDTH = 9 };
 
-static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
+static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom)
 {
     const struct {
         const char *label;
@@ -16,7 +17,7 @@ static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom, byte_u
     } numbers[] = {
         {"asked", oom->requested_bytes}, {"free", oom->free_bytes}, {"largest_free", oom->largest_free_bytes},
         {"in_use", oom->in_use_bytes},   {"pool", oom->pool_bytes}, {"limit", oom->limit_bytes}};
-    char text[FORMAT_MAX];
+    char text[HR_BYTES_TEXT_MAX];
     int x = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (x + 22 > c->area.w) {
@@ -24,7 +25,7 @@ static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom, byte_u
             y++;
         }
         paint_text(c, y, x, 12, ROLE_DIM, numbers[i].label);
-        paint_right(c, y, x + 12, BYTES_WIDTH, ROLE_TEXT, format_bytes(numbers[i].bytes, unit, text));
+        paint_right(c, y, x + 12, 10, ROLE_TEXT, hr_bytes_human(numbers[i].bytes, text));
         x += 24;
     }
     return y + 1;
@@ -92,11 +93,12 @@ static void draw_verdict(const canvas *c, const app *a)
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
     if (oom->attempt[0] != '\0') {
         char attempt[sizeof oom->attempt + 8];
-        snprintf(attempt, sizeof attempt, "try: %s", oom->attempt);
+        bool option = strncmp(oom->attempt, "-s ", 3) == 0; // as typed in a shell; here the panel is at hand
+        snprintf(attempt, sizeof attempt, "try: %s", oom->attempt + (option ? 3 : 0));
         y += paint_wrapped(c, y, ROLE_GOOD, attempt);
     }
     int air = c->area.h >= 18 ? 1 : 0;
-    y = draw_numbers(c, y + air, oom, unit);
+    y = draw_numbers(c, y + air, oom);
     y = draw_categories(c, y + air, oom, unit);
     draw_turns(c, y + air, a, unit);
 }

@@ -94,7 +94,14 @@ static void draw_tip(const canvas *c, const app *a)
         turn_neighbour(&a->knobs, HR_KNOB_BATCH_SIZE, TURN_MORE, 0, next)) {
         snprintf(try_it, sizeof try_it, "%s will not fit: try it · ", next);
     }
-    snprintf(tip, sizeof tip, "b pin · ←→ turn batch size · %s? keys · p presets · q quit", try_it);
+    static const char *const presets[] = {"p presets · ",
+                                          ""}; // the footer says it too, where this is too long
+    for (int i = 0; i < 2; i++) {
+        snprintf(tip, sizeof tip, "b pin · ←→ turn batch size · %s? keys · %sq quit", try_it, presets[i]);
+        if (glyphs_width(c->glyphs, tip) <= c->area.w) {
+            break;
+        }
+    }
     paint_text(c, 0, 0, c->area.w, ROLE_TEXT, tip);
 }
 

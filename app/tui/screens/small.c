@@ -26,6 +26,9 @@ void screen_line(const canvas *screen, const app *a)
 {
     char text[96];
     vram_text(a, text, sizeof text);
+    if (a->overlay == OVERLAY_QUIT) {
+        snprintf(text, sizeof text, "leave? y/n");
+    }
     paint_text(screen, 0, 0, screen->area.w, ROLE_TEXT, text);
 }
 

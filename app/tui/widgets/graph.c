@@ -310,7 +310,7 @@ static void draw_time(const canvas *c, const app *a)
     paint_format(&parts.below, 0, 0, count, ROLE_DIM, "%s ago", ago);
     paint_right(&parts.below, 0, 0, count, ROLE_DIM, "now");
     draw_marks(&parts.below, columns, count);
-    draw_legend(&parts.legend, m->any ? m->heap.band_bytes : NULL, app_unit(a));
+    draw_legend(&parts.legend, count > 0 ? columns[count - 1].band_bytes : NULL, app_unit(a));
 }
 
 void widget_vram(const canvas *c, const app *a)

@@ -33,21 +33,23 @@ static void draw_key(const canvas *c, int y, int x, int width, role r, const cha
     if (glyphs_width(c->glyphs, key) <= width || dot == NULL) {
         paint_text(c, y, x, width, r, key);
     } else {
-        paint_format(c, y, x, width, r, "…%s", dot);
+        paint_format(c, y, x, width, r, "…%s", dot + 1);
     }
 }
 
+// How much the peak would change; "OOM" where the step would not fit.
 static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id, int side)
 {
     char text[FORMAT_MAX];
-    const whatif_cell *cell = app_whatif(a, id, side);
-    if (cell == NULL || cell->refused) {
+    const whatif_cell *cell = app_whatif(a, id, side), *present = &a->answers.present;
+    if (cell == NULL || cell->refused || present->refused) {
         paint_right(c, y, x, PLAN_WIDTH, ROLE_DIM, cell == NULL ? "·" : "");
-    } else if (cell->plan.fits) {
-        paint_right(c, y, x, PLAN_WIDTH, ROLE_DIM,
-                    format_bytes(cell->plan.peak_in_use_bytes, app_unit(a), text));
-    } else {
+    } else if (!cell->plan.fits) {
         paint_right(c, y, x, PLAN_WIDTH, ROLE_BAD, "OOM");
+    } else {
+        double change = (double)cell->plan.peak_in_use_bytes - (double)present->plan.peak_in_use_bytes;
+        format_delta_bytes(change, app_unit(a), text);
+        paint_right(c, y, x, PLAN_WIDTH, change < 0 ? ROLE_GOOD : change > 0 ? ROLE_TEXT : ROLE_DIM, text);
     }
 }
 
@@ -74,7 +76,7 @@ static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool 
     }
 }
 
-// "▸ 256 needs 88.10, misses 24.10 MiB p"
+// "◂ 64 peak 34.47 MiB p", "▸ 256 does not fit p"
 static void draw_neighbour(const canvas *c, int y, const app *a, int side)
 {
     char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX];
@@ -94,8 +96,7 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         format_bytes(cell->plan.peak_in_use_bytes, unit, text);
         paint_format(c, y, 0, c->area.w, ROLE_TEXT, "%s %s peak %s %s p", arrow, value, text, unit.name);
     } else {
-        format_bytes(cell->plan.missing_bytes, unit, text);
-        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s OOM by %s %s p", arrow, value, text, unit.name);
+        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s does not fit p", arrow, value);
     }
 }
 
@@ -115,7 +116,7 @@ void widget_knobs(const canvas *c, const app *a)
     int rows = c->area.h - 1 - help;
     size_t top = a->knob >= (size_t)rows && rows > 0 ? a->knob - (size_t)rows + 1 : 0;
     char right[48];
-    snprintf(right, sizeof right, c->area.w >= PLANS_MIN ? "peak %s  ◂ p    ▸ p" : "", app_unit(a).name);
+    snprintf(right, sizeof right, c->area.w >= PLANS_MIN ? "Δ peak %s p   ◂      ▸" : "", app_unit(a).name);
     paint_rule(c, a->focus == PANE_KNOBS, pane_title(PANE_KNOBS), right);
     for (int y = 0; y < rows && top + (size_t)y < count; y++) {
         draw_knob(c, 1 + y, a, panel[top + (size_t)y], top + (size_t)y == a->knob);

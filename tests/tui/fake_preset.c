@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// hr_preset_* and hr_card_* of the scripted engine: three presets that need no files, and no card.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/card.h"
+
+#include "tests/tui/fake_engine.h"
+
+struct hr_preset {
+    const char *name, *title, *folder, *batch, *vram;
+    hr_knobs knobs;
+};
+
+static struct hr_preset presets[] = {
+    {.name = "demo",
+     .title = "The separable CNN learns generated images in 64 MiB",
+     .folder = "",
+     .batch = "128",
+     .vram = "64MiB"},
+    {.name = "cifar10_separable_cnn",
+     .title = "A small separable CNN for 32×32 images",
+     .folder = "models",
+     .batch = "64",
+     .vram = "1GiB"},
+    {.name = "wide",
+     .title = "A batch that does not fit",
+     .folder = "articles",
+     .batch = "256",
+     .vram = "64MiB"},
+};
+
+enum { PRESETS = sizeof presets / sizeof *presets };
+
+static hr_preset *ready(struct hr_preset *p)
+{
+    char pair[64];
+    hr_knobs_init(&p->knobs);
+    snprintf(pair, sizeof pair, "batch.size=%s", p->batch);
+    if (hr_knobs_set_pair(&p->knobs, pair, NULL) != HR_OK) {
+        abort();
+    }
+    snprintf(pair, sizeof pair, "device.vram=%s", p->vram);
+    if (hr_knobs_set_pair(&p->knobs, pair, NULL) != HR_OK) {
+        abort();
+    }
+    return p;
+}
+
+const hr_preset *fake_preset(void)
+{
+    return ready(&presets[0]);
+}
+
+hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **problems, hr_err *err)
+{
+    (void)trust;
+    if (problems != NULL) {
+        *problems = NULL;
+    }
+    for (size_t i = 0; i < PRESETS; i++) {
+        if (strcmp(presets[i].name, name) == 0) {
+            *out = ready(&presets[i]);
+            return HR_OK;
+        }
+    }
+    return HR_FAIL(err, PRESET, "no preset is called '%s'", name);
+}
+
+void hr_preset_problems_free(char *problems)
+{
+    free(problems);
+}
+
+void hr_preset_close(hr_preset *preset)
+{
+    (void)preset;
+}
+
+const char *hr_preset_name(const hr_preset *preset)
+{
+    return preset->name;
+}
+
+const hr_knobs *hr_preset_knobs(const hr_preset *preset)
+{
+    return &preset->knobs;
+}
+
+hr_status hr_preset_list(const char *folder, hr_preset_entry **entries, size_t *count, hr_err *err)
+{
+    *count = 0;
+    *entries = calloc(PRESETS, sizeof **entries);
+    if (*entries == NULL) {
+        return HR_FAIL(err, NOMEM, "no memory for %d presets", PRESETS);
+    }
+    for (size_t i = 0; i < PRESETS; i++) {
+        if (strcmp(presets[i].folder, folder) == 0) {
+            hr_preset_entry *entry = &(*entries)[(*count)++];
+            snprintf(entry->name, sizeof entry->name, "%s", presets[i].name);
+            snprintf(entry->title, sizeof entry->title, "%s", presets[i].title);
+            snprintf(entry->folder, sizeof entry->folder, "%s", folder);
+        }
+    }
+    return HR_OK;
+}
+
+void hr_preset_list_free(hr_preset_entry *entries)
+{
+    free(entries);
+}
+
+hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
+{
+    (void)card;
+    return HR_FAIL(err, PRESET, "no card is called '%s'", name);
+}
+
+hr_status hr_device_limit_bytes(const hr_knobs *knobs, const hr_card *card, uint64_t *limit_bytes,
+                                hr_err *err)
+{
+    (void)card;
+    (void)err;
+    *limit_bytes = hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, UINT64_C(1) << 30);
+    return HR_OK;
+}

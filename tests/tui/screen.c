@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/tui/screen.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/tui/paint.h"
+#include "app/tui/terminal.h"
+#include "tests/tui/fake_engine.h"
+
+static FILE *nowhere;
+
+app *screen_open(const screen_look *look)
+{
+    if (setlocale(LC_ALL, "C.UTF-8") == NULL) {
+        fprintf(stderr, "these tests need the locale C.UTF-8\n");
+        abort();
+    }
+    nowhere = fopen("/dev/null", "r+");
+    fake_engine_set_manual(true);
+    const hr_preset *preset = fake_preset();
+    app *a = app_create(preset, hr_preset_knobs(preset));
+    if (nowhere == NULL || a == NULL ||
+        !terminal_open_on(look->type == NULL ? "xterm-256color" : look->type, nowhere, nowhere, look->rows,
+                          look->columns)) {
+        abort();
+    }
+    theme_make(&a->theme, "dark", terminal_colors(), look->no_color);
+    a->richest_glyphs = GLYPHS_FULL;
+    a->glyphs = glyphs_make(look->glyphs);
+    a->rows = look->rows;
+    a->columns = look->columns;
+    app_start_engine(a);
+    return a;
+}
+
+void screen_close(app *a)
+{
+    app_destroy(a);
+    terminal_close_on();
+    fclose(nowhere);
+}
+
+// The planner's thread, without the thread.
+static void answer_whatif(app *a)
+{
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    whatif_question question = {a->question, a->preset, a->knobs, app_knob(a), a->live.limit_bytes};
+    a->answers.question = a->question;
+    whatif_plan_present(&question, &a->answers.present);
+    for (size_t i = 0; i < count; i++) {
+        whatif_plan_cell(&question, panel[i], WHATIF_LESS, &a->answers.cell[panel[i]][WHATIF_LESS]);
+        whatif_plan_cell(&question, panel[i], WHATIF_MORE, &a->answers.cell[panel[i]][WHATIF_MORE]);
+    }
+}
+
+void screen_advance(app *a, unsigned pieces)
+{
+    bool more;
+    for (unsigned i = 0; i < pieces; i++) {
+        fake_engine_advance(a->host, 1);
+        app_drain(a, &more);
+    }
+    answer_whatif(a);
+}
+
+char *screen_text(app *a)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL) {
+        abort();
+    }
+    app_draw(a);
+    paint_dump(out);
+    fclose(out);
+    return text;
+}
+
+void screen_keys(app *a, const char *keys)
+{
+    for (; *keys != '\0'; keys++) {
+        app_key(a, (unsigned char)*keys);
+    }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys and commands as a person gives them, and as nobody would.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/units.h"
+
+#include "tests/tui/fake_engine.h"
+#include "tests/tui/screen.h"
+#include "tests/tui/suite.h"
+
+static app *bench(void)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 10);
+    return a;
+}
+
+START_TEST(arrows_turn_the_batch_and_z_turns_it_back)
+{
+    app *a = bench();
+    app_key(a, INPUT_LEFT);
+    app_key(a, INPUT_LEFT);
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 32);
+    screen_keys(a, "zz");
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 128);
+    screen_keys(a, "Z");
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 64);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(enter_edits_the_exact_value)
+{
+    app *a = bench();
+    app_key(a, INPUT_ENTER);
+    app_key(a, 21); // ^U
+    screen_keys(a, "100\n");
+    screen_advance(a, 2);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 100);
+    app_key(a, INPUT_ENTER);
+    screen_keys(a, "x\n");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 100);
+    screen_keys(a, "j"); // a key without a job leaves the error to be read
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    app_key(a, INPUT_ESCAPE);
+    ck_assert_int_eq(a->message.kind, MESSAGE_NONE);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(run_pauses_and_goes_on)
+{
+    app *a = bench();
+    screen_keys(a, "r");
+    screen_advance(a, 5);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_PAUSED);
+    uint64_t steps = a->live.steps;
+    screen_advance(a, 5);
+    ck_assert_uint_eq(a->live.steps, steps);
+    screen_keys(a, "r");
+    screen_advance(a, 5);
+    ck_assert_uint_eq(a->live.steps, steps + 5);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(leaving_asks_while_it_trains_and_not_otherwise)
+{
+    app *a = bench();
+    screen_keys(a, "q");
+    ck_assert_int_eq(a->overlay, OVERLAY_QUIT);
+    screen_keys(a, "n");
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    screen_keys(a, "qy");
+    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    app_work(a);
+    ck_assert(a->quits);
+    screen_close(a);
+    a = bench();
+    screen_keys(a, "r");
+    screen_advance(a, 1);
+    screen_keys(a, "q");
+    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    screen_close(a);
+    a = bench();
+    app_key(a, INPUT_CTRL_C);
+    ck_assert_int_eq(a->pending, PENDING_NONE);
+    app_key(a, INPUT_CTRL_C);
+    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_preset_is_chosen_and_runs)
+{
+    app *a = bench();
+    screen_keys(a, "p");
+    app_key(a, INPUT_DOWN);
+    app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->pending, PENDING_PRESET);
+    app_work(a);
+    screen_advance(a, 3);
+    ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 64);
+    ck_assert_uint_eq(a->live.steps, 2);
+    screen_keys(a, ":preset nothing\n");
+    app_work(a);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(commands_do_what_keys_do)
+{
+    app *a = bench();
+    screen_keys(a, ":set batch.size 16\n");
+    screen_keys(a, ":optimizer.kind=sgd\n");
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 16);
+    ck_assert_str_eq(hr_knob_text(&a->applied, HR_KNOB_OPTIMIZER_KIND), "sgd");
+    screen_keys(a, ":freeze\n");
+    ck_assert(a->is_frozen);
+    screen_keys(a, ":nonsense\n");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(tab_completes_commands_knobs_and_choices)
+{
+    app *a = bench();
+    screen_keys(a, ":save-d\t");
+    ck_assert_str_eq(a->prompt.text, "save-display ");
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":set execution.m\t");
+    ck_assert_str_eq(a->prompt.text, "set execution.mode ");
+    screen_keys(a, "g\t");
+    ck_assert_str_eq(a->prompt.text, "set execution.mode graph");
+    app_key(a, INPUT_ESCAPE);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_screen_is_saved_once_and_never_over_another_file)
+{
+    app *a = bench();
+    char path[] = "/tmp/headroom-screen-XXXXXX", line[64];
+    close(mkstemp(path));
+    snprintf(line, sizeof line, ":save-display %s\n", path);
+    screen_keys(a, line);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    unlink(path);
+    screen_keys(a, line);
+    FILE *file = fopen(path, "r");
+    char first[128];
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(first, sizeof first, file));
+    ck_assert_ptr_nonnull(strstr(first, "headroom"));
+    fclose(file);
+    unlink(path);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_line_takes_any_character_and_any_length)
+{
+    prompt p = {0};
+    prompt_begin(&p, "");
+    for (int i = 0; i < 2000; i++) {
+        prompt_key(&p, i % 3 == 0 ? 0x20ac : i % 3 == 1 ? 0x1f600 : 'x');
+    }
+    ck_assert_uint_lt(p.length, PROMPT_MAX);
+    for (int i = 0; i < 2000; i++) {
+        prompt_key(&p, INPUT_LEFT);
+    }
+    ck_assert_uint_eq(p.cursor, 0);
+    while (p.length > 0) {
+        size_t before = p.length;
+        prompt_key(&p, INPUT_DELETE);
+        ck_assert_uint_lt(p.length, before);
+    }
+}
+END_TEST
+
+static int random_key(void)
+{
+    size_t count;
+    const request_row *rows = request_rows(&count);
+    int dice = rand() % 100;
+    if (dice < 70) {
+        return rows[(size_t)rand() % count].key;
+    }
+    return dice < 90 ? ' ' + rand() % 95 : dice < 95 ? INPUT_BEYOND_UNICODE + rand() % 20 : rand() % 0x3000;
+}
+
+static void random_run(unsigned seed, const screen_look *look)
+{
+    app *a = screen_open(look);
+    srand(seed);
+    for (int i = 0; i < 1500; i++) {
+        int key = random_key();
+        a->click_y = rand() % look->rows;
+        a->click_x = rand() % look->columns;
+        app_key(a, key);
+        if (a->pending == PENDING_QUIT) {
+            a->pending = PENDING_NONE; // stays to take more
+        } else {
+            app_work(a);
+        }
+        if (a->host != NULL && i % 7 == 0) {
+            bool more;
+            fake_engine_advance(a->host, (unsigned)rand() % 3);
+            app_drain(a, &more);
+        }
+        app_draw(a);
+    }
+    screen_close(a);
+}
+
+START_TEST(random_keys_find_nothing)
+{
+    static const screen_look looks[] = {
+        {.rows = 24, .columns = 80},  {.rows = 50, .columns = 160},
+        {.rows = 10, .columns = 40},  {.rows = 16, .columns = 60},
+        {.rows = 1, .columns = 1},    {.rows = 3, .columns = 200},
+        {.rows = 100, .columns = 12}, {.rows = 24, .columns = 80, .no_color = true}};
+    char folder[] = "/tmp/headroom-keys-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0); // ":save-display" may find a name
+    for (unsigned i = 0; i < sizeof looks / sizeof *looks; i++) {
+        random_run(i + 1, &looks[i]);
+    }
+}
+END_TEST
+
+SUITE_MAIN("tui keys", arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
+           run_pauses_and_goes_on, leaving_asks_while_it_trains_and_not_otherwise,
+           a_preset_is_chosen_and_runs, commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
+           the_screen_is_saved_once_and_never_over_another_file, a_line_takes_any_character_and_any_length,
+           random_keys_find_nothing)

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/engine.h"
+
+#include "app/tui/model.h"
+#include "tests/tui/fake_engine.h"
+#include "tests/tui/suite.h"
+
+static model *make(void)
+{
+    model *m = malloc(sizeof *m);
+    model_init(m);
+    return m;
+}
+
+static hr_engine_host *start(void)
+{
+    hr_engine_host *host;
+    fake_engine_set_manual(true);
+    ck_assert_int_eq(hr_engine_host_start(fake_preset(), hr_preset_knobs(fake_preset()), &host, NULL), HR_OK);
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN};
+    ck_assert(hr_engine_host_send(host, &run));
+    return host;
+}
+
+// Feeds what waits, leaving out `skip` events from `from` on (as if the ring had lost them).
+static void feed(model *m, hr_engine_host *host, size_t from, size_t skip)
+{
+    hr_event event;
+    uint64_t lost;
+    for (size_t i = 0; hr_engine_host_events(host, &event, 1, &lost) == 1; i++) {
+        if (i >= from && i < from + skip) {
+            continue;
+        }
+        if (skip > 0 && i == from + skip) {
+            model_lost(m, skip);
+        }
+        model_feed(m, &event);
+    }
+}
+
+static uint64_t sum_of_bands(const model *m)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < BAND_COUNT; i++) {
+        sum += m->heap.band_bytes[i];
+    }
+    return sum;
+}
+
+START_TEST(bands_add_up_to_what_is_in_use)
+{
+    model *m = make();
+    hr_engine_host *host = start();
+    hr_event event;
+    uint64_t lost;
+    fake_engine_advance(host, 5);
+    while (hr_engine_host_events(host, &event, 1, &lost) == 1) {
+        model_feed(m, &event);
+        ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
+    }
+    ck_assert(m->attributed);
+    ck_assert_uint_eq(m->steps, 4);
+    ck_assert_uint_eq(m->step_peak_bytes, m->epoch_peak_bytes);
+    hr_engine_host_stop(host);
+    free(m);
+}
+END_TEST
+
+START_TEST(lost_events_leave_the_total_right_and_the_bands_known_again_within_two_steps)
+{
+    for (size_t from = 40; from < 120; from += 7) {
+        model *m = make();
+        hr_engine_host *host = start();
+        fake_engine_advance(host, 3);
+        feed(m, host, SIZE_MAX, 0);
+        fake_engine_advance(host, 4);
+        feed(m, host, from, 13);
+        ck_assert_uint_eq(m->lost_events, 13);
+        ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
+        ck_assert(m->attributed);
+        ck_assert_uint_eq(m->heap.band_bytes[BAND_UNKNOWN], 0);
+        hr_engine_host_stop(host);
+        free(m);
+    }
+}
+END_TEST
+
+START_TEST(records_of_strangers_do_no_harm)
+{
+    model *m = make();
+    srand(7);
+    for (int i = 0; i < 200000; i++) {
+        hr_event event;
+        unsigned char *bytes = (unsigned char *)&event;
+        for (size_t j = 0; j < sizeof event; j++) {
+            bytes[j] = (unsigned char)(rand() >> 7);
+        }
+        event.version = i % 16 == 0 ? event.version : HR_EVENT_VERSION;
+        event.kind = (uint8_t)(event.kind % (HR_EVENT_COUNT + 2));
+        model_feed(m, &event);
+        ck_assert_uint_lt(m->state, HR_ENGINE_STATE_COUNT);
+        ck_assert_uint_le(m->stage_count, STAGES_MAX);
+    }
+    free(m);
+}
+END_TEST
+
+static hr_event step_event(uint32_t step, double loss)
+{
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = step};
+    e.u.step =
+        (hr_event_step){.loss = loss, .accuracy = (double)NAN, .duration_ns = 50000000, .samples = 128};
+    return e;
+}
+
+START_TEST(rates_are_means_of_the_recent_steps_and_unknown_before_the_first)
+{
+    model *m = make();
+    ck_assert(isnan(model_steps_per_second(m)));
+    ck_assert(isnan(model_loss_per_second(m)));
+    for (uint32_t i = 1; i <= 300; i++) {
+        hr_event e = step_event(i, 3 - 0.001 * i);
+        model_feed(m, &e);
+    }
+    ck_assert_double_eq_tol(model_steps_per_second(m), 20, 1e-9);
+    ck_assert_double_eq_tol(model_examples_per_second(m), 2560, 1e-6);
+    ck_assert_double_eq_tol(model_loss_per_second(m), -0.02, 1e-9);
+    free(m);
+}
+END_TEST
+
+START_TEST(a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)
+{
+    model *m = make();
+    hr_engine_host *host = start();
+    fake_engine_advance(host, 3);
+    hr_command turn = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_BATCH_SIZE};
+    strcpy(turn.text, "32");
+    ck_assert(hr_engine_host_send(host, &turn));
+    fake_engine_advance(host, 3);
+    feed(m, host, SIZE_MAX, 0);
+    ck_assert_uint_lt(m->epoch_peak_bytes, m->peak_bytes);
+    ck_assert_uint_eq(m->epoch_peak_bytes, m->step_peak_bytes);
+    hr_engine_host_stop(host);
+    free(m);
+}
+END_TEST
+
+SUITE_MAIN("tui model", bands_add_up_to_what_is_in_use,
+           lost_events_leave_the_total_right_and_the_bands_known_again_within_two_steps,
+           records_of_strangers_do_no_harm, rates_are_means_of_the_recent_steps_and_unknown_before_the_first,
+           a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Golden screens: tests/tui/golden/NAME.txt is what a frame shows, character for character. After a wanted change,
+// HEADROOM_GOLDEN=write makes them anew; read the difference before committing it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tui/screen.h"
+#include "tests/tui/suite.h"
+
+static void compare(const char *name, app *a)
+{
+    char path[128];
+    char *text = screen_text(a);
+    const char *mode = getenv("HEADROOM_GOLDEN");
+    bool writes = mode != NULL && strcmp(mode, "write") == 0;
+    snprintf(path, sizeof path, "tests/tui/golden/%s.txt", name);
+    FILE *file = fopen(path, writes ? "w" : "r");
+    ck_assert_msg(file != NULL, "%s is missing: HEADROOM_GOLDEN=write makes it", path);
+    if (writes) {
+        fputs(text, file);
+    } else {
+        char *golden = calloc(1, 1 << 20);
+        size_t length = fread(golden, 1, (1 << 20) - 1, file);
+        ck_assert_msg(length == strlen(text) && memcmp(golden, text, length) == 0, "%s:\n%s\nis now\n%s",
+                      path, golden, text);
+        free(golden);
+    }
+    fclose(file);
+    free(text);
+}
+
+static const struct {
+    const char *name;
+    screen_look look;
+} benches[] = {
+    {"bench-80x24", {.rows = 24, .columns = 80}},
+    {"bench-120x36", {.rows = 36, .columns = 120}},
+    {"bench-160x50", {.rows = 50, .columns = 160}},
+    {"bench-60x16", {.rows = 16, .columns = 60}},
+    {"bench-40x10", {.rows = 10, .columns = 40}},
+    {"bench-20x4", {.rows = 4, .columns = 20}},
+    {"bench-ascii", {.rows = 24, .columns = 80, .glyphs = GLYPHS_ASCII}},
+    {"bench-braille", {.rows = 24, .columns = 80, .glyphs = GLYPHS_BRAILLE}},
+    {"bench-mono", {.rows = 24, .columns = 80, .no_color = true}},
+    {"bench-vt100", {.type = "vt100", .rows = 24, .columns = 80, .glyphs = GLYPHS_ASCII}},
+    {"bench-8-colors", {.type = "xterm", .rows = 24, .columns = 80}},
+};
+
+START_TEST(the_bench_after_a_hundred_steps_looks_as_agreed)
+{
+    for (size_t i = 0; i < sizeof benches / sizeof *benches; i++) {
+        app *a = screen_open(&benches[i].look);
+        screen_advance(a, 120);
+        compare(benches[i].name, a);
+        screen_close(a);
+    }
+}
+END_TEST
+
+START_TEST(the_first_frame_needs_no_engine)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    compare("first-frame", a);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_away)
+{
+    static const screen_look looks[] = {{.rows = 24, .columns = 80}, {.rows = 50, .columns = 160}};
+    static const char *const names[] = {"doctor-80x24", "doctor-160x50"};
+    for (int i = 0; i < 2; i++) {
+        app *a = screen_open(&looks[i]);
+        screen_advance(a, 50);
+        app_key(a, INPUT_RIGHT);
+        screen_advance(a, 3);
+        ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
+        ck_assert(a->doctor);
+        compare(names[i], a);
+        screen_keys(a, "z");
+        screen_advance(a, 10);
+        ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+        ck_assert(!a->doctor);
+        ck_assert_uint_gt(a->live.steps, 55);
+        screen_close(a);
+    }
+}
+END_TEST
+
+START_TEST(a_pinned_baseline_shows_what_changed)
+{
+    app *a = screen_open(&(screen_look){.rows = 36, .columns = 120});
+    screen_advance(a, 50);
+    screen_keys(a, "b");
+    app_key(a, INPUT_LEFT);
+    screen_advance(a, 30);
+    compare("baseline-120x36", a);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(overlays_and_messages_look_as_agreed)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 20);
+    screen_keys(a, "?");
+    compare("help-knob", a);
+    screen_keys(a, "?\t?");
+    compare("help-counter", a);
+    screen_keys(a, "?p");
+    compare("presets", a);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ".");
+    compare("sentence", a);
+    screen_keys(a, ":set batch.sise 3\n");
+    compare("error", a);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, "q");
+    compare("leave", a);
+    screen_keys(a, "n: set opt");
+    app_key(a, INPUT_TAB);
+    compare("prompt", a);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, "-e");
+    compare("expanded-memory", a);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_last_step_is_the_finest_zoom)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 20);
+    screen_keys(a, "++");
+    compare("one-step", a);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_frozen_view_stands_still_while_the_training_goes_on)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 20);
+    screen_keys(a, " ");
+    char *before = screen_text(a);
+    screen_advance(a, 50);
+    char *after = screen_text(a);
+    ck_assert_str_eq(before, after);
+    ck_assert_uint_eq(a->live.steps, 69);
+    screen_keys(a, " ");
+    char *later = screen_text(a);
+    ck_assert_str_ne(before, later);
+    free(before);
+    free(after);
+    free(later);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_same_state_draws_the_same_frame)
+{
+    app *a = screen_open(&(screen_look){.rows = 50, .columns = 160});
+    screen_advance(a, 77);
+    char *first = screen_text(a), *second = screen_text(a);
+    ck_assert_str_eq(first, second);
+    free(first);
+    free(second);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui screens", the_bench_after_a_hundred_steps_looks_as_agreed, the_first_frame_needs_no_engine,
+           a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_away,
+           a_pinned_baseline_shows_what_changed, overlays_and_messages_look_as_agreed,
+           the_last_step_is_the_finest_zoom, a_frozen_view_stands_still_while_the_training_goes_on,
+           the_same_state_draws_the_same_frame)

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/turn.h"
+#include "tests/tui/suite.h"
+
+static hr_knobs knobs_with(const char *pair)
+{
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=64MiB", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
+    return knobs;
+}
+
+START_TEST(neighbours_are_what_a_hand_would_type)
+{
+    static const struct {
+        const char *pair;
+        hr_knob_id id;
+        const char *less, *more; // "": none
+    } rows[] = {
+        {"batch.size=128", HR_KNOB_BATCH_SIZE, "64", "256"},
+        {"batch.size=1", HR_KNOB_BATCH_SIZE, "", "2"},
+        {"batch.size=1048576", HR_KNOB_BATCH_SIZE, "524288", ""},
+        {"threads.count=2", HR_KNOB_THREADS_COUNT, "1", "3"},
+        {"threads.count=0", HR_KNOB_THREADS_COUNT, "", "1"},
+        {"pipeline.prefetch=2", HR_KNOB_PIPELINE_PREFETCH, "1", "3"},
+        {"optimizer.kind=momentum", HR_KNOB_OPTIMIZER_KIND, "sgd", "adam"},
+        {"optimizer.kind=adam", HR_KNOB_OPTIMIZER_KIND, "momentum", ""},
+        {"execution.mode=eager", HR_KNOB_EXECUTION_MODE, "", "graph"},
+        {"device.vram=64MiB", HR_KNOB_DEVICE_VRAM, "60MiB", "72MiB"},
+        {"device.vram=4GiB", HR_KNOB_DEVICE_VRAM, "3840MiB", "4608MiB"},
+        {"device.vram=1MiB", HR_KNOB_DEVICE_VRAM, "", "2MiB"},
+        {"optimizer.learning_rate=0.001", HR_KNOB_OPTIMIZER_LEARNING_RATE, "0.0005", "0.002"},
+        {"optimizer.learning_rate=0.002", HR_KNOB_OPTIMIZER_LEARNING_RATE, "0.001", "0.005"},
+        {"optimizer.learning_rate=0.003", HR_KNOB_OPTIMIZER_LEARNING_RATE, "0.002", "0.005"},
+        {"optimizer.learning_rate=0", HR_KNOB_OPTIMIZER_LEARNING_RATE, "", "1e-05"},
+        {"optimizer.learning_rate=1000", HR_KNOB_OPTIMIZER_LEARNING_RATE, "500", ""},
+        {"optimizer.momentum=0.9", HR_KNOB_OPTIMIZER_MOMENTUM, "0.85", "0.95"},
+        {"train.save=x", HR_KNOB_TRAIN_SAVE, "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
+        hr_knobs knobs = knobs_with(rows[i].pair);
+        bool has_less = turn_neighbour(&knobs, rows[i].id, TURN_LESS, 0, less);
+        bool has_more = turn_neighbour(&knobs, rows[i].id, TURN_MORE, 0, more);
+        ck_assert_msg(strcmp(has_less ? less : "", rows[i].less) == 0, "%s: left is %s", rows[i].pair, less);
+        ck_assert_msg(strcmp(has_more ? more : "", rows[i].more) == 0, "%s: right is %s", rows[i].pair, more);
+    }
+}
+END_TEST
+
+START_TEST(a_size_that_is_not_set_starts_from_the_limit)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    ck_assert(!turn_neighbour(&knobs, HR_KNOB_DEVICE_VRAM, TURN_LESS, 0, text));
+    ck_assert(turn_neighbour(&knobs, HR_KNOB_DEVICE_VRAM, TURN_LESS, 8 * HR_GIB, text));
+    ck_assert_str_eq(text, "7680MiB");
+}
+END_TEST
+
+START_TEST(every_neighbour_of_the_panel_can_be_set_however_far_it_is_turned)
+{
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    ck_assert_uint_ge(count, 9);
+    for (size_t i = 0; i < count; i++) {
+        for (int direction = TURN_LESS; direction <= TURN_MORE; direction += 2) {
+            hr_knobs knobs = knobs_with("batch.size=128");
+            char text[HR_KNOB_TEXT_MAX];
+            for (int turns = 0; turns < 400; turns++) {
+                if (!turn_neighbour(&knobs, panel[i], direction, HR_GIB, text)) {
+                    break;
+                }
+                ck_assert_int_eq(hr_knobs_set(&knobs, panel[i], text, NULL), HR_OK);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(an_illegal_combination_changes_nothing)
+{
+    hr_knobs knobs = knobs_with("batch.size=128"), before = knobs;
+    hr_err err;
+    ck_assert_int_ne(turn_set(&knobs, HR_KNOB_ALLOCATOR_FRACTION, "0.5", &err), HR_OK);
+    ck_assert_int_ne(turn_set(&knobs, HR_KNOB_BATCH_SIZE, "many", &err), HR_OK);
+    ck_assert_mem_eq(&knobs, &before, sizeof knobs);
+}
+END_TEST
+
+START_TEST(undo_and_redo_walk_the_same_way)
+{
+    turn_log log = {0};
+    hr_knob_value value[101] = {0};
+    for (int i = 0; i <= 100; i++) {
+        value[i].set = true;
+        value[i].u.integer = i;
+    }
+    for (int i = 0; i < 100; i++) {
+        turn_log_add(&log, HR_KNOB_BATCH_SIZE, &value[i], &value[i + 1]);
+    }
+    for (int i = 99; i >= 100 - TURN_UNDO_MAX; i--) {
+        ck_assert_int_eq(turn_log_undo(&log)->before.u.integer, i);
+    }
+    ck_assert_ptr_null(turn_log_undo(&log));
+    for (int i = 100 - TURN_UNDO_MAX; i < 100; i++) {
+        ck_assert_int_eq(turn_log_redo(&log)->after.u.integer, i + 1);
+    }
+    ck_assert_ptr_null(turn_log_redo(&log));
+    turn_log_undo(&log);
+    turn_log_add(&log, HR_KNOB_BATCH_SIZE, &value[0], &value[1]); // a new turn forgets what was undone
+    ck_assert_ptr_null(turn_log_redo(&log));
+}
+END_TEST
+
+SUITE_MAIN("tui turn", neighbours_are_what_a_hand_would_type, a_size_that_is_not_set_starts_from_the_limit,
+           every_neighbour_of_the_panel_can_be_set_however_far_it_is_turned,
+           an_illegal_combination_changes_nothing, undo_and_redo_walk_the_same_way)
