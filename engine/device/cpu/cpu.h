@@ -67,11 +67,6 @@ cpu_image cpu_image_of(const op_operand *operand);
 int64_t cpu_floats_of(const op_operand *operand); // elements stored, padding included
 int64_t cpu_elements_of(const op_operand *operand);
 
-// sum[f] = sums of the columns of y[rows, f], which bias gradients are.
-uint64_t cpu_column_sum_bytes(const cpu_device *device, int64_t f); // of scratch
-void cpu_column_sum(const cpu_device *device, const float *y, int64_t rows, int64_t f, float *sum,
-                    float *scratch);
-
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_input, cpu_read, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;

@@ -5,6 +5,7 @@
 
 #include "cpu.h"
 #include "simd.h"
+#include "sums.h"
 #include "workers.h"
 
 typedef struct job {
@@ -209,14 +210,14 @@ static void run_bwd_weights(const cpu_run *r)
     j.out = r->out[0];
     cpu_for(r->device->threads, j.kernel_h * j.kernel_w * j.group_c, 1, bwd_weights_body, &j);
     if (r->query->out_count > 1) {
-        cpu_column_sum(r->device, r->in[1], j.y.images * j.y.height * j.y.width, j.y.channels, r->out[1],
-                       r->workspace);
+        sums_columns(r->device->threads, r->in[1], j.y.images * j.y.height * j.y.width, j.y.channels,
+                     r->out[1], r->workspace);
     }
 }
 
 static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *q)
 {
-    return q->out_count > 1 ? cpu_column_sum_bytes(device, q->in[1].shape.dim[3]) : 0;
+    return q->out_count > 1 ? sums_scratch_bytes(device->threads, q->in[1].shape.dim[3]) : 0;
 }
 
 static bool is_plain(const cpu_device *device, const op_query *q)

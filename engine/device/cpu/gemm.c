@@ -6,6 +6,7 @@
 
 #include "gemm_tiles.h"
 #include "simd.h"
+#include "sums.h"
 #include "workers.h"
 
 enum {
@@ -29,14 +30,15 @@ typedef struct plan {
     bool split_depth; // threads share k instead of m or n; their sums are added afterwards
     bool split_rows;
     uint32_t threads;
-    int64_t a_floats, b_floats, sum_floats; // scratch per thread
+    int64_t a_floats, b_floats;       // scratch per thread: packed blocks,
+    int64_t sum_floats, b_sum_floats; // and with split_depth its part of C and of the sums of B
 } plan;
 
 typedef struct job {
     const gemm *g;
     const plan *p;
-    const float *a, *b, *bias;
-    float *c, *scratch;
+    const gemm_operands *o;
+    float *scratch;
 } job;
 
 static int64_t round_up(int64_t value, int64_t multiple)
@@ -85,6 +87,7 @@ static plan plan_of(const gemm *g)
     p.b_panels = p.pack_b ? min_of((g->n + p.columns - 1) / p.columns, PANELS_MAX) : 1;
     p.b_floats = p.b_panels * p.columns * p.depth;
     p.sum_floats = p.split_depth ? round_up(g->m * g->n, LINE_FLOATS) : 0;
+    p.b_sum_floats = p.split_depth && g->sum_b ? round_up(g->n, LINE_FLOATS) : 0;
     p.a_floats = round_up(p.a_floats, LINE_FLOATS);
     p.b_floats = round_up(p.b_floats, LINE_FLOATS);
     return p;
@@ -93,7 +96,7 @@ static plan plan_of(const gemm *g)
 uint64_t gemm_scratch_bytes(const gemm *g)
 {
     plan p = plan_of(g);
-    return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats) * p.threads * sizeof(float);
+    return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats + p.b_sum_floats) * p.threads * sizeof(float);
 }
 
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -244,7 +247,7 @@ static void run_panel(const job *j, const gemm_tile *base, const block *w, int64
         } else {
             t.a_row = g->a_transposed ? 1 : g->k;
             t.a_step = g->a_transposed ? g->m : 1;
-            t.a = j->a + m * t.a_row + w->k * t.a_step;
+            t.a = j->o->a + m * t.a_row + w->k * t.a_step;
         }
         t.c = c + m * t.c_row + n;
         if (ragged) {
@@ -265,12 +268,12 @@ static void run_panels(const job *j, const block *w, bool first, bool epilogue, 
     float *room_b = scratch + p->a_floats;
     bool pack = p->pack_b || (n_end - w->n) % p->tiles->lanes != 0;
     if (pack) {
-        pack_b(g, p, j->b, w->n, n_end, w->k, depth, room_b);
+        pack_b(g, p, j->o->b, w->n, n_end, w->k, depth, room_b);
     }
     for (int64_t n = w->n; n < n_end; n += p->columns) {
         gemm_tile t = {.depth = depth, .c_row = g->n, .add = !first, .relu = epilogue && g->relu};
-        t.bias = epilogue && j->bias != NULL ? j->bias + n : NULL;
-        t.b = pack ? room_b + (n - w->n) * depth : j->b + w->k * g->n + n;
+        t.bias = epilogue && j->o->bias != NULL ? j->o->bias + n : NULL;
+        t.b = pack ? room_b + (n - w->n) * depth : j->o->b + w->k * g->n + n;
         t.b_step = pack ? p->columns : g->n;
         run_panel(j, &t, w, n, min_of(p->columns, n_end - n), p->pack_a ? scratch : NULL, c);
     }
@@ -278,8 +281,9 @@ static void run_panels(const job *j, const block *w, bool first, bool epilogue, 
 
 // The block `w` of C, whole in k or not, into `c` (row length n). A band of columns is finished over all of k before
 // the next one, so that its sums stay in the caches.
-static void run_block(const job *j, const block *w, bool epilogue, float *c, float *scratch)
+static void run_block(const job *j, const block *w, bool epilogue, float *c, float *b_sums, float *scratch)
 {
+    const gemm *g = j->g;
     const plan *p = j->p;
     int64_t width = p->b_panels * p->columns;
     for (int64_t band = w->n; band < w->n_end; band += BAND_COLUMNS) {
@@ -289,12 +293,15 @@ static void run_block(const job *j, const block *w, bool epilogue, float *c, flo
             for (int64_t m = w->m; m < w->m_end; m += p->a_rows) {
                 block part = {m, min_of(m + p->a_rows, w->m_end), band, band_end, k, k_end};
                 if (p->pack_a) {
-                    pack_a(j->g, p, j->a, m, part.m_end - m, k, k_end - k, scratch);
+                    pack_a(g, p, j->o->a, m, part.m_end - m, k, k_end - k, scratch);
                 }
                 for (; part.n < band_end; part.n += width) {
                     run_panels(j, &part, k == w->k, epilogue && k_end == w->k_end,
                                min_of(part.n + width, band_end), c, scratch);
                 }
+            }
+            if (b_sums != NULL) { // while these rows of B are near
+                sums_add_rows(b_sums + band, j->o->b + k * g->n + band, g->n, k_end - k, band_end - band);
             }
         }
     }
@@ -306,33 +313,44 @@ static float *scratch_of(const job *j, uint32_t worker)
     return j->scratch + (p->a_floats + p->b_floats) * (int64_t)worker;
 }
 
+// With rows split, every worker sees all of B; the first one sums it.
 static void run_range(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
     const gemm *g = j->g;
     block w = {0, g->m, 0, g->n, 0, g->k};
+    float *b_sums = g->sum_b ? j->o->b_sums : NULL;
     if (j->p->split_rows) {
         w.m = begin;
         w.m_end = end;
+        b_sums = worker == 0 ? b_sums : NULL;
     } else {
         w.n = begin;
         w.n_end = end;
     }
-    run_block(j, &w, true, j->c, scratch_of(j, worker));
+    if (b_sums != NULL) {
+        memset(b_sums + w.n, 0, (size_t)(w.n_end - w.n) * sizeof *b_sums);
+    }
+    run_block(j, &w, true, j->o->c, b_sums, scratch_of(j, worker));
 }
 
-// Partial sums of threads lie behind the packing room of all of them.
-static float *sums_of(const job *j, uint32_t worker)
+// What threads that share k hand over lies behind the packing room of all of them: a part of C, a part of B's sums.
+static float *part_of(const job *j, uint32_t worker)
 {
     const plan *p = j->p;
-    return j->scratch + (p->a_floats + p->b_floats) * (int64_t)p->threads + p->sum_floats * (int64_t)worker;
+    return j->scratch + (p->a_floats + p->b_floats) * (int64_t)p->threads +
+           (p->sum_floats + p->b_sum_floats) * (int64_t)worker;
 }
 
 static void run_depth(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
     block w = {0, j->g->m, 0, j->g->n, begin, end};
-    run_block(j, &w, false, sums_of(j, worker), scratch_of(j, worker));
+    float *c = part_of(j, worker), *b_sums = j->g->sum_b ? c + j->p->sum_floats : NULL;
+    if (b_sums != NULL) {
+        memset(b_sums, 0, (size_t)j->g->n * sizeof *b_sums);
+    }
+    run_block(j, &w, false, c, b_sums, scratch_of(j, worker));
 }
 
 CPU_HOT static void add_to(float *to, const float *from, int64_t count)
@@ -345,22 +363,25 @@ CPU_HOT static void add_to(float *to, const float *from, int64_t count)
 static void finish_depth(const job *j, uint32_t ranges)
 {
     const gemm *g = j->g;
-    float *sum = sums_of(j, 0);
+    float *sum = part_of(j, 0);
     for (uint32_t r = 1; r < ranges; r++) {
-        add_to(sum, sums_of(j, r), g->m * g->n);
+        add_to(sum, part_of(j, r), j->p->sum_floats + j->p->b_sum_floats);
     }
     for (int64_t i = 0; i < g->m; i++) {
         for (int64_t n = 0; n < g->n; n++) {
-            float value = sum[i * g->n + n] + (j->bias != NULL ? j->bias[n] : 0.0f);
-            j->c[i * g->n + n] = g->relu && value < 0.0f ? 0.0f : value;
+            float value = sum[i * g->n + n] + (j->o->bias != NULL ? j->o->bias[n] : 0.0f);
+            j->o->c[i * g->n + n] = g->relu && value < 0.0f ? 0.0f : value;
         }
+    }
+    if (g->sum_b) {
+        memcpy(j->o->b_sums, sum + j->p->sum_floats, (size_t)g->n * sizeof *sum);
     }
 }
 
-void gemm_run(const gemm *g, const float *a, const float *b, const float *bias, float *c, float *scratch)
+void gemm_run(const gemm *g, const gemm_operands *o, float *scratch)
 {
-    plan p = plan_of(g);
-    job j = {g, &p, a, b, bias, c, scratch};
+    const plan p = plan_of(g);
+    const job j = {g, &p, o, scratch};
     if (p.split_depth) {
         cpu_for(p.threads, g->k, p.tiles->rows, run_depth, &j);
         finish_depth(&j, cpu_for_ranges(p.threads, g->k, p.tiles->rows));

@@ -17,12 +17,21 @@ typedef struct gemm {
     bool a_transposed; // A is stored [k, m]
     bool b_transposed; // B is stored [n, k]
     bool relu;
+    bool sum_b; // the columns of a plain B are summed on the way
     uint32_t threads;
 } gemm;
 
+// Plain row-major matrices, 4-byte aligned.
+typedef struct gemm_operands {
+    const float *a, *b;
+    const float *bias; // NULL: none
+    float *c;
+    float *b_sums; // [n], with sum_b
+} gemm_operands;
+
 uint64_t gemm_scratch_bytes(const gemm *g);
-// `bias` may be NULL. Matrices are 4-byte aligned, scratch 64.
-void gemm_run(const gemm *g, const float *a, const float *b, const float *bias, float *c, float *scratch);
+// Scratch is 64-byte aligned.
+void gemm_run(const gemm *g, const gemm_operands *o, float *scratch);
 
 // The name of the compiled variant that runs here: "avx512", "avx2", "plain".
 const char *gemm_isa(void);

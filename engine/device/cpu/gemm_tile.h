@@ -8,16 +8,22 @@
 typedef float T(vector) __attribute__((vector_size(4 * T_LANES), aligned(4), may_alias));
 typedef int32_t T(mask) __attribute__((vector_size(4 * T_LANES)));
 
+#ifndef T_EACH
+#define T_EACH                                                                                               \
+    _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++)                                                  \
+        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+#endif
+
 CPU_INLINE T_TARGET void T(tile)(const gemm_tile *t, const int rows, const int vectors)
 {
     T(vector) sum[T_ROWS][T_VECTORS];
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
-            sum[i][v] = (T(vector)){0};
-            __builtin_prefetch(t->c + i * t->c_row + v * T_LANES, 1);
-        }
+    T_EACH
+    {
+        sum[i][v] = (T(vector)){0};
+    }
+    T_EACH
+    { // C arrives while the products run, even if only to be written over
+        __builtin_prefetch(t->c + i * t->c_row + v * T_LANES, 1);
     }
     const float *a = t->a, *b = t->b;
     const int64_t a_row = t->a_row, a_step = t->a_step, b_step = t->b_step;
@@ -38,22 +44,28 @@ CPU_INLINE T_TARGET void T(tile)(const gemm_tile *t, const int rows, const int v
         a += a_step;
         b += b_step;
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
-            float *c = t->c + i * t->c_row + v * T_LANES;
-            T(vector) value = sum[i][v];
-            if (t->add) {
-                value += *(const T(vector) *)c;
-            }
-            if (t->bias != NULL) {
-                value += *(const T(vector) *)(t->bias + v * T_LANES);
-            }
-            if (t->relu) {
-                value = (T(vector))((T(mask))value & ~(value < 0.0f)); // not-a-number stays
-            }
-            *(T(vector) *)c = value;
+    float *const c = t->c;
+    const int64_t c_row = t->c_row;
+    if (t->add) {
+        T_EACH
+        {
+            sum[i][v] += *(const T(vector) *)(c + i * c_row + v * T_LANES);
         }
+    }
+    if (t->bias != NULL) {
+        T_EACH
+        {
+            sum[i][v] += *(const T(vector) *)(t->bias + v * T_LANES);
+        }
+    }
+    if (t->relu) { // not-a-number stays
+        T_EACH
+        {
+            sum[i][v] = (T(vector))((T(mask))sum[i][v] & ~(sum[i][v] < 0.0f));
+        }
+    }
+    T_EACH
+    {
+        *(T(vector) *)(c + i * c_row + v * T_LANES) = sum[i][v];
     }
 }

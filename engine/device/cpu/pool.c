@@ -35,7 +35,7 @@ typedef struct window {
     int64_t origin; // pixel of place (0, 0) in the whole tensor; may lie in the padding
 } window;
 
-static window window_at(const window_job *j, int64_t image, int64_t oh, int64_t ow)
+CPU_INLINE window window_at(const window_job *j, int64_t image, int64_t oh, int64_t ow)
 {
     const int64_t h = oh * j->stride_h - j->pad_top, w = ow * j->stride_w - j->pad_left;
     window v = {h < 0 ? -h : 0, j->x.height - h, w < 0 ? -w : 0, j->x.width - w, 0};
@@ -52,49 +52,64 @@ CPU_INLINE int64_t offset_of(const window_job *j, const window *v, int64_t kh, i
 
 // ---- forward ------------------------------------------------------------------------------------------------------
 
-CPU_INLINE void keep_larger(float *restrict y, const float *restrict x, int64_t channels)
-{
-    for (int64_t c = 0; c < channels; c++) {
-        y[c] = x[c] > y[c] ? x[c] : y[c];
-    }
-}
+typedef int32_t i32x16 __attribute__((vector_size(64)));
+typedef uint8_t u8x16 __attribute__((vector_size(16), aligned(1), may_alias));
 
-CPU_INLINE void keep_larger_indexed(float *restrict y, uint8_t *restrict index, const float *restrict x,
-                                    uint8_t place, int64_t channels)
+CPU_INLINE void pool_lane(const window_job *j, const window *v, int64_t at, int64_t c)
 {
-    for (int64_t c = 0; c < channels; c++) {
-        index[c] = x[c] > y[c] ? place : index[c];
-        y[c] = x[c] > y[c] ? x[c] : y[c];
-    }
-}
-
-CPU_INLINE void pool_window(const window_job *j, const window *v, float *y, uint8_t *index, int64_t channels)
-{
-    const uint8_t first = (uint8_t)(v->top * j->kernel_w + v->left);
-    memcpy(y, j->x_data + offset_of(j, v, v->top, v->left), (size_t)channels * sizeof *y);
-    if (index != NULL) {
-        memset(index, first, (size_t)channels);
-    }
+    int64_t best = v->top * j->kernel_w + v->left;
+    float y = j->x_data[offset_of(j, v, v->top, v->left) + c];
     for (int64_t kh = v->top; kh < v->bottom; kh++) {
         for (int64_t kw = v->left; kw < v->right; kw++) {
-            const float *x = j->x_data + offset_of(j, v, kh, kw);
-            if (index != NULL) {
-                keep_larger_indexed(y, index, x, (uint8_t)(kh * j->kernel_w + kw), channels);
-            } else {
-                keep_larger(y, x, channels);
-            }
+            const float x = j->x_data[offset_of(j, v, kh, kw) + c];
+            best = x > y ? kh * j->kernel_w + kw : best;
+            y = x > y ? x : y;
         }
+    }
+    j->out[at + c] = y;
+    if (j->index_out != NULL) {
+        j->index_out[at + c] = (uint8_t)best;
     }
 }
 
-// Rows [begin, end) of the output, over all images.
-CPU_HOT static void pool_rows(const window_job *j, int64_t begin, int64_t end)
+CPU_INLINE void pool_lanes(const window_job *j, const window *v, int64_t at, int64_t c)
 {
+    i32x16 best = (i32x16){0} + (int32_t)(v->top * j->kernel_w + v->left);
+    i32x16 y = (i32x16)F32X16(j->x_data + offset_of(j, v, v->top, v->left) + c);
+    for (int64_t kh = v->top; kh < v->bottom; kh++) {
+        for (int64_t kw = v->left; kw < v->right; kw++) {
+            const f32x16 x = F32X16(j->x_data + offset_of(j, v, kh, kw) + c);
+            const i32x16 larger = x > (f32x16)y;
+            y = ((i32x16)x & larger) | (y & ~larger);
+            best = (((i32x16){0} + (int32_t)(kh * j->kernel_w + kw)) & larger) | (best & ~larger);
+        }
+    }
+    F32X16W(j->out + at + c) = (f32x16)y;
+    if (j->index_out != NULL) {
+        *(u8x16 *)(j->index_out + at + c) = __builtin_convertvector(best, u8x16);
+    }
+}
+
+CPU_INLINE void pool_window(const window_job *j, const window *v, int64_t at)
+{
+    int64_t c = 0;
+    for (; c + CPU_LANES <= j->y.channels; c += CPU_LANES) {
+        pool_lanes(j, v, at, c);
+    }
+    for (; c < j->y.channels; c++) {
+        pool_lane(j, v, at, c);
+    }
+}
+
+// Rows [begin, end) of the output, over all images. The copy of the job cannot be changed by what is stored.
+CPU_HOT static void pool_rows(const window_job *shared, int64_t begin, int64_t end)
+{
+    const window_job j = *shared;
     for (int64_t row = begin; row < end; row++) {
-        for (int64_t ow = 0; ow < j->y.width; ow++) {
-            const window v = window_at(j, row / j->y.height, row % j->y.height, ow);
-            const int64_t at = (row * j->y.width + ow) * j->y.channels;
-            pool_window(j, &v, j->out + at, j->index_out == NULL ? NULL : j->index_out + at, j->y.channels);
+        const int64_t image = row / j.y.height, oh = row % j.y.height;
+        for (int64_t ow = 0; ow < j.y.width; ow++) {
+            const window v = window_at(&j, image, oh, ow);
+            pool_window(&j, &v, (row * j.y.width + ow) * j.y.channels);
         }
     }
 }
@@ -117,84 +132,113 @@ static void run_max_pool(const cpu_run *r)
 
 // ---- backward -----------------------------------------------------------------------------------------------------
 
-typedef int32_t i32x16 __attribute__((vector_size(64)));
-typedef uint8_t u8x16 __attribute__((vector_size(16), aligned(1), may_alias));
+// How a window hands its dy on. ADD: dx += dy, where windows may overlap. SET: dx = dy or 0, where they tile.
+typedef enum route { ROUTE_ADD, ROUTE_SET } route;
 
-// dx += dy where this place of the window is the first that equals y. `open` are the lanes still looking.
-CPU_INLINE void route_lane(const window_job *j, const window *v, int64_t at, int64_t c)
+CPU_INLINE void route_lane(const window_job *j, const window *v, int64_t at, int64_t c, const route how)
 {
+    bool open = true;
     for (int64_t kh = v->top; kh < v->bottom; kh++) {
         for (int64_t kw = v->left; kw < v->right; kw++) {
             const int64_t to = offset_of(j, v, kh, kw) + c;
-            if (j->x_data[to] == j->y_data[at + c]) {
-                j->out[to] += j->dy[at + c];
-                return;
+            const bool here = j->index_in != NULL ? j->index_in[at + c] == kh * j->kernel_w + kw
+                                                  : open && j->x_data[to] == j->y_data[at + c];
+            const float share = here ? j->dy[at + c] : 0.0f;
+            j->out[to] = how == ROUTE_SET ? share : j->out[to] + share;
+            open = open && !here;
+        }
+    }
+}
+
+CPU_INLINE void route_lanes(const window_job *j, const window *v, int64_t at, int64_t c, const bool indexed,
+                            const route how)
+{
+    const i32x16 dy = (i32x16)F32X16(j->dy + at + c);
+    i32x16 open = ~(i32x16){0}, index = {0};
+    f32x16 y = {0};
+    if (indexed) {
+        index = __builtin_convertvector(*(const u8x16 *)(j->index_in + at + c), i32x16);
+    } else {
+        y = F32X16(j->y_data + at + c);
+    }
+    for (int64_t kh = v->top; kh < v->bottom; kh++) {
+        for (int64_t kw = v->left; kw < v->right; kw++) {
+            const int64_t to = offset_of(j, v, kh, kw) + c;
+            i32x16 here;
+            if (indexed) {
+                here = index == (int32_t)(kh * j->kernel_w + kw);
+            } else { // the first place that equals the maximum
+                here = (F32X16(j->x_data + to) == y) & open;
+                open &= ~here;
             }
+            f32x16 share = (f32x16)(dy & here);
+            if (how == ROUTE_ADD) {
+                share += F32X16(j->out + to);
+            }
+            F32X16W(j->out + to) = share;
         }
     }
 }
 
-CPU_INLINE void route_lanes(const window_job *j, const window *v, int64_t at, int64_t c)
-{
-    const f32x16 y = F32X16(j->y_data + at + c), dy = F32X16(j->dy + at + c);
-    i32x16 open = ~(i32x16){0};
-    for (int64_t kh = v->top; kh < v->bottom; kh++) {
-        for (int64_t kw = v->left; kw < v->right; kw++) {
-            const int64_t to = offset_of(j, v, kh, kw) + c;
-            const i32x16 here = (F32X16(j->x_data + to) == y) & open;
-            open &= ~here;
-            F32X16W(j->out + to) += (f32x16)((i32x16)dy & here);
-        }
-    }
-}
-
-CPU_INLINE void route_indexed_lane(const window_job *j, const window *v, int64_t at, int64_t c)
-{
-    const int64_t place = j->index_in[at + c];
-    j->out[offset_of(j, v, place / j->kernel_w, place % j->kernel_w) + c] += j->dy[at + c];
-}
-
-CPU_INLINE void route_indexed_lanes(const window_job *j, const window *v, int64_t at, int64_t c)
-{
-    const f32x16 dy = F32X16(j->dy + at + c);
-    const i32x16 index = __builtin_convertvector(*(const u8x16 *)(j->index_in + at + c), i32x16);
-    for (int64_t kh = v->top; kh < v->bottom; kh++) {
-        for (int64_t kw = v->left; kw < v->right; kw++) {
-            const i32x16 here = index == (int32_t)(kh * j->kernel_w + kw);
-            F32X16W(j->out + offset_of(j, v, kh, kw) + c) += (f32x16)((i32x16)dy & here);
-        }
-    }
-}
-
-CPU_INLINE void route_window(const window_job *j, const window *v, int64_t at)
+CPU_INLINE void route_window(const window_job *j, const window *v, int64_t at, const bool indexed,
+                             const route how)
 {
     int64_t c = 0;
     for (; c + CPU_LANES <= j->y.channels; c += CPU_LANES) {
-        if (j->index_in != NULL) {
-            route_indexed_lanes(j, v, at, c);
-        } else {
-            route_lanes(j, v, at, c);
-        }
+        route_lanes(j, v, at, c, indexed, how);
     }
     for (; c < j->y.channels; c++) {
-        if (j->index_in != NULL) {
-            route_indexed_lane(j, v, at, c);
-        } else {
-            route_lane(j, v, at, c);
+        route_lane(j, v, at, c, how);
+    }
+}
+
+// Windows side by side: every input is in one of them, but for what is left at the far edges.
+static bool tiles(const window_job *j)
+{
+    return j->stride_h == j->kernel_h && j->stride_w == j->kernel_w && j->pad_top == 0 && j->pad_left == 0 &&
+           j->y.height * j->kernel_h <= j->x.height && j->y.width * j->kernel_w <= j->x.width;
+}
+
+static void clear_edges(const window_job *j, float *image)
+{
+    const int64_t row = j->x.width * j->x.channels, covered = j->y.width * j->kernel_w * j->x.channels;
+    const int64_t rows = j->y.height * j->kernel_h;
+    for (int64_t h = 0; h < rows && covered < row; h++) {
+        memset(image + h * row + covered, 0, (size_t)(row - covered) * sizeof *image);
+    }
+    memset(image + rows * row, 0, (size_t)((j->x.height - rows) * row) * sizeof *image);
+}
+
+CPU_INLINE void route_image(const window_job *j, int64_t image, const bool indexed, const route how)
+{
+    for (int64_t oh = 0; oh < j->y.height; oh++) {
+        for (int64_t ow = 0; ow < j->y.width; ow++) {
+            const window v = window_at(j, image, oh, ow);
+            route_window(j, &v, ((image * j->y.height + oh) * j->y.width + ow) * j->y.channels, indexed, how);
         }
     }
 }
 
-// Whole images: windows may overlap, an image stays in the near caches.
-CPU_HOT static void route_images(const window_job *j, int64_t begin, int64_t end)
+// Whole images: windows may overlap, and an image stays in the near caches.
+CPU_HOT static void route_images(const window_job *shared, int64_t begin, int64_t end, bool set)
 {
-    const int64_t image_floats = j->x.height * j->x.width * j->x.channels;
+    const window_job j = *shared;
+    const int64_t image_floats = j.x.height * j.x.width * j.x.channels;
     for (int64_t image = begin; image < end; image++) {
-        memset(j->out + image * image_floats, 0, (size_t)image_floats * sizeof *j->out);
-        for (int64_t oh = 0; oh < j->y.height; oh++) {
-            for (int64_t ow = 0; ow < j->y.width; ow++) {
-                const window v = window_at(j, image, oh, ow);
-                route_window(j, &v, ((image * j->y.height + oh) * j->y.width + ow) * j->y.channels);
+        float *dx = j.out + image * image_floats;
+        if (set) {
+            clear_edges(&j, dx);
+            if (j.index_in != NULL) {
+                route_image(&j, image, true, ROUTE_SET);
+            } else {
+                route_image(&j, image, false, ROUTE_SET);
+            }
+        } else {
+            memset(dx, 0, (size_t)image_floats * sizeof *dx);
+            if (j.index_in != NULL) {
+                route_image(&j, image, true, ROUTE_ADD);
+            } else {
+                route_image(&j, image, false, ROUTE_ADD);
             }
         }
     }
@@ -203,7 +247,7 @@ CPU_HOT static void route_images(const window_job *j, int64_t begin, int64_t end
 static void route_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    route_images(argument, begin, end);
+    route_images(argument, begin, end, tiles(argument));
 }
 
 static void run_max_pool_bwd(const cpu_run *r)

@@ -8,8 +8,6 @@
 #include "simd.h"
 #include "workers.h"
 
-enum { SUM_CHUNK_ROWS = 64, SUM_GRAIN_FLOATS = 32768, LINE_BYTES = 64 };
-
 // y[rows, f] = x[rows, c] · w[c, f]
 typedef struct product {
     int64_t rows, c, f;
@@ -39,7 +37,12 @@ static gemm bwd_data_gemm(const cpu_device *device, const op_query *q)
 static gemm bwd_weights_gemm(const cpu_device *device, const op_query *q)
 {
     const product p = product_of(&q->in[0], &q->in[1]);
-    return (gemm){.m = p.c, .n = p.f, .k = p.rows, .a_transposed = true, .threads = device->threads};
+    return (gemm){.m = p.c,
+                  .n = p.f,
+                  .k = p.rows,
+                  .a_transposed = true,
+                  .sum_b = q->out_count > 1,
+                  .threads = device->threads};
 }
 
 static uint64_t forward_workspace(const cpu_device *device, const op_query *q)
@@ -51,98 +54,112 @@ static uint64_t forward_workspace(const cpu_device *device, const op_query *q)
 static void run_forward(const cpu_run *r)
 {
     const gemm g = forward_gemm(r->device, r->query);
-    gemm_run(&g, r->in[0], r->in[1], r->query->in_count > 2 ? r->in[2] : NULL, r->out[0], r->workspace);
+    const gemm_operands o = {r->in[0], r->in[1], r->query->in_count > 2 ? r->in[2] : NULL, r->out[0], NULL};
+    gemm_run(&g, &o, r->workspace);
+}
+
+// ---- data gradient of few channels --------------------------------------------------------------------------------
+// Up to four channels fill no register, but four lanes hold one pixel's dx: w is turned to [f][4] once, then each
+// dy is spread over the lanes. Four pixels at a time, so that sums need not wait for one another.
+
+typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+enum { FEW_CHANNELS = 4, PIXELS_AT_ONCE = 4, FEW_GRAIN_PIXELS = 512 };
+
+typedef struct few_job {
+    const float *dy;
+    const f32x4 *w; // [f]
+    float *dx;
+    int64_t c, f;
+} few_job;
+
+CPU_INLINE void store_few(float *dx, const float *lanes, int64_t c)
+{
+    for (int64_t k = 0; k < c; k++) {
+        dx[k] = lanes[k];
+    }
+}
+
+CPU_INLINE void few_pixels(const few_job *j, int64_t p, const int count)
+{
+    f32x4 sum[PIXELS_AT_ONCE] = {{0}};
+    for (int64_t k = 0; k < j->f; k++) {
+        const f32x4 w = j->w[k];
+        for (int i = 0; i < count; i++) {
+            sum[i] += w * j->dy[(p + i) * j->f + k];
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        store_few(j->dx + (p + i) * j->c, (const float *)&sum[i], j->c);
+    }
+}
+
+CPU_HOT static void few_range(const few_job *j, int64_t begin, int64_t end)
+{
+    int64_t p = begin;
+    for (; p + PIXELS_AT_ONCE <= end; p += PIXELS_AT_ONCE) {
+        few_pixels(j, p, PIXELS_AT_ONCE);
+    }
+    for (; p < end; p++) {
+        few_pixels(j, p, 1);
+    }
+}
+
+static void few_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    few_range(argument, begin, end);
+}
+
+static void run_few(const cpu_run *r, const gemm *g)
+{
+    float *turned = r->workspace;
+    const float *w = r->in[1];
+    memset(turned, 0, (size_t)g->k * FEW_CHANNELS * sizeof *turned);
+    for (int64_t c = 0; c < g->n; c++) {
+        for (int64_t f = 0; f < g->k; f++) {
+            turned[f * FEW_CHANNELS + c] = w[c * g->k + f];
+        }
+    }
+    const few_job j = {r->in[0], (const f32x4 *)turned, r->out[0], g->n, g->k};
+    cpu_for(r->device->threads, g->m, FEW_GRAIN_PIXELS, few_body, &j);
+}
+
+static bool is_few(const gemm *g)
+{
+    return g->n <= FEW_CHANNELS && g->m >= FEW_GRAIN_PIXELS;
 }
 
 static uint64_t bwd_data_workspace(const cpu_device *device, const op_query *q)
 {
     const gemm g = bwd_data_gemm(device, q);
-    return gemm_scratch_bytes(&g);
+    return is_few(&g) ? (uint64_t)g.k * FEW_CHANNELS * sizeof(float) : gemm_scratch_bytes(&g);
 }
 
 static void run_bwd_data(const cpu_run *r)
 {
     const gemm g = bwd_data_gemm(r->device, r->query);
-    gemm_run(&g, r->in[0], r->in[1], NULL, r->out[0], r->workspace);
-}
-
-// ---- bias gradient: sums of columns -------------------------------------------------------------------------------
-
-typedef struct sum_job {
-    const float *y;
-    int64_t f;
-    float *partial; // [worker][f], then one chunk's sums [worker][f]
-    uint32_t threads;
-} sum_job;
-
-uint64_t cpu_column_sum_bytes(const cpu_device *device, int64_t f)
-{
-    const uint64_t bytes = (uint64_t)f * 2 * device->threads * sizeof(float);
-    return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-}
-
-static int64_t sum_grain(int64_t f)
-{
-    return f >= SUM_GRAIN_FLOATS ? 1 : SUM_GRAIN_FLOATS / f;
-}
-
-CPU_INLINE void add_row(float *restrict sum, const float *restrict row, int64_t f)
-{
-    for (int64_t c = 0; c < f; c++) {
-        sum[c] += row[c];
+    if (is_few(&g)) {
+        run_few(r, &g);
+    } else {
+        const gemm_operands o = {r->in[0], r->in[1], NULL, r->out[0], NULL};
+        gemm_run(&g, &o, r->workspace);
     }
 }
 
-// Sums of chunks, then the sum of those: long columns lose no digits.
-CPU_HOT static void sum_rows(const sum_job *j, float *restrict total, float *restrict chunk, int64_t begin,
-                             int64_t end)
-{
-    memset(total, 0, (size_t)j->f * sizeof *total);
-    for (int64_t first = begin; first < end; first += SUM_CHUNK_ROWS) {
-        const int64_t last = first + SUM_CHUNK_ROWS < end ? first + SUM_CHUNK_ROWS : end;
-        memset(chunk, 0, (size_t)j->f * sizeof *chunk);
-        for (int64_t r = first; r < last; r++) {
-            add_row(chunk, j->y + r * j->f, j->f);
-        }
-        add_row(total, chunk, j->f);
-    }
-}
-
-static void sum_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
-{
-    const sum_job *j = argument;
-    sum_rows(j, j->partial + (int64_t)worker * j->f, j->partial + (int64_t)(j->threads + worker) * j->f,
-             begin, end);
-}
-
-void cpu_column_sum(const cpu_device *device, const float *y, int64_t rows, int64_t f, float *sum,
-                    float *scratch)
-{
-    const sum_job j = {y, f, scratch, device->threads};
-    cpu_for(device->threads, rows, sum_grain(f), sum_body, &j);
-    memcpy(sum, scratch, (size_t)f * sizeof *sum);
-    for (uint32_t w = 1; w < cpu_for_ranges(device->threads, rows, sum_grain(f)); w++) {
-        for (int64_t c = 0; c < f; c++) {
-            sum[c] += scratch[(int64_t)w * f + c];
-        }
-    }
-}
+// ---- weight gradient ----------------------------------------------------------------------------------------------
 
 static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *q)
 {
     const gemm g = bwd_weights_gemm(device, q);
-    const uint64_t product_bytes = gemm_scratch_bytes(&g);
-    const uint64_t sum_bytes = q->out_count > 1 ? cpu_column_sum_bytes(device, g.n) : 0;
-    return product_bytes > sum_bytes ? product_bytes : sum_bytes;
+    return gemm_scratch_bytes(&g);
 }
 
 static void run_bwd_weights(const cpu_run *r)
 {
     const gemm g = bwd_weights_gemm(r->device, r->query);
-    gemm_run(&g, r->in[0], r->in[1], NULL, r->out[0], r->workspace);
-    if (r->query->out_count > 1) {
-        cpu_column_sum(r->device, r->in[1], g.k, g.n, r->out[1], r->workspace);
-    }
+    const gemm_operands o = {r->in[0], r->in[1], NULL, r->out[0], g.sum_b ? r->out[1] : NULL};
+    gemm_run(&g, &o, r->workspace);
 }
 
 // ---- which convolutions are products ------------------------------------------------------------------------------
