@@ -12,6 +12,8 @@
 
 enum { TAPS_MAX = 49 };
 
+typedef int32_t i32x16 __attribute__((vector_size(64)));
+
 typedef struct job {
     cpu_image x, y;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
@@ -73,7 +75,6 @@ CPU_INLINE const float *pixel(const float *data, const cpu_image *v, int64_t ima
 
 CPU_INLINE void store(const job *j, float *to, f32x16 value, int64_t channel)
 {
-    typedef int32_t i32x16 __attribute__((vector_size(64)));
     if (j->bias != NULL) {
         value += F32X16(j->bias + channel);
     }
@@ -247,10 +248,10 @@ CPU_INLINE void places_inside(int64_t o, int64_t stride, int64_t pad, int64_t ke
     *last = min_of(kernel, size - begin);
 }
 
-// sum[tap] += dy * x over the outputs of one row; *all += dy.
-CPU_INLINE void wide_bwd_weights_row(const job *j, int64_t image, int64_t oh, int64_t c, f32x16 *sum,
-                                     f32x16 *all)
+// sums[tap] += dy * x over the outputs of one row, then dy, for 16 channels; rows of `sums` are `channels` apart.
+CPU_INLINE void wide_bwd_weights_row(const job *j, int64_t image, int64_t oh, int64_t c, float *sums)
 {
+    const int64_t taps = j->kernel_h * j->kernel_w;
     int64_t kh0 = 0, kh1 = 0, kw0 = 0, kw1 = 0;
     places_inside(oh, j->stride_h, j->pad_top, j->kernel_h, j->x.height, &kh0, &kh1);
     for (int64_t ow = 0; ow < j->y.width; ow++) {
@@ -258,94 +259,136 @@ CPU_INLINE void wide_bwd_weights_row(const job *j, int64_t image, int64_t oh, in
         const f32x16 dy = F32X16(pixel(j->dy, &j->y, image, oh, ow) + c);
         const float *x =
             pixel(j->x_data, &j->x, image, oh * j->stride_h - j->pad_top, ow * j->stride_w - j->pad_left) + c;
-        *all += dy;
+        F32X16W(sums + taps * j->channels) += dy;
         for (int64_t kh = kh0; kh < kh1; kh++) {
             for (int64_t kw = kw0; kw < kw1; kw++) {
-                sum[kh * j->kernel_w + kw] += dy * F32X16(x + (kh * j->x.width + kw) * j->x.channels);
+                F32X16W(sums + (kh * j->kernel_w + kw) * j->channels) +=
+                    dy * F32X16(x + (kh * j->x.width + kw) * j->x.channels);
             }
         }
     }
 }
 
 // The same for a 3x3 kernel that lies inside throughout: the sums stay in registers.
-CPU_INLINE void wide_bwd_weights_row_3x3(const job *j, const float *x, const float *dy, f32x16 *sum,
-                                         f32x16 *all)
+CPU_INLINE void wide_bwd_weights_row_3x3(const job *j, const float *x, const float *dy, float *sums)
 {
     const int64_t step = j->x.channels, row = j->x.width * step;
-    f32x16 s[9], total = *all;
-#pragma GCC unroll 9
-    for (int t = 0; t < 9; t++) {
-        s[t] = sum[t];
+    f32x16 sum[10];
+#pragma GCC unroll 10
+    for (int t = 0; t < 10; t++) {
+        sum[t] = F32X16(sums + t * j->channels);
     }
     for (int64_t ow = 0; ow < j->y.width; ow++) {
         const f32x16 here = F32X16(dy + ow * step);
-        total += here;
 #pragma GCC unroll 9
         for (int t = 0; t < 9; t++) {
-            s[t] += here * F32X16(x + ow * step + t / 3 * row + t % 3 * step);
+            sum[t] += here * F32X16(x + ow * step + t / 3 * row + t % 3 * step);
         }
+        sum[9] += here;
     }
-#pragma GCC unroll 9
-    for (int t = 0; t < 9; t++) {
-        sum[t] = s[t];
+#pragma GCC unroll 10
+    for (int t = 0; t < 10; t++) {
+        F32X16W(sums + t * j->channels) = sum[t];
     }
-    *all = total;
 }
 
-// dw of 16 channels over one image, added to total[tap][channels]; behind the last tap, db.
-CPU_INLINE void wide_bwd_weights_image(const job *j, int64_t image, int64_t c, float *total)
+// dw of one image, and db behind the last tap, into sums[tap][channels].
+CPU_INLINE void wide_bwd_weights_image(const job *j, int64_t image, float *sums)
 {
-    const int64_t taps = j->kernel_h * j->kernel_w;
-    f32x16 sum[TAPS_MAX], all = {0};
-    for (int64_t t = 0; t < taps; t++) {
-        sum[t] = (f32x16){0};
-    }
     const bool inside = is_3x3(j) && j->pad_left == 0 && j->y.width + 2 <= j->x.width;
     for (int64_t oh = 0; oh < j->y.height; oh++) {
         const int64_t h = oh - j->pad_top;
-        if (inside && h >= 0 && h + 3 <= j->x.height) {
-            wide_bwd_weights_row_3x3(j, pixel(j->x_data, &j->x, image, h, 0) + c,
-                                     pixel(j->dy, &j->y, image, oh, 0) + c, sum, &all);
-        } else {
-            wide_bwd_weights_row(j, image, oh, c, sum, &all);
+        const bool whole = inside && h >= 0 && h + 3 <= j->x.height;
+        for (int64_t c = 0; c < j->x.channels; c += CPU_LANES) {
+            if (whole) {
+                wide_bwd_weights_row_3x3(j, pixel(j->x_data, &j->x, image, h, 0) + c,
+                                         pixel(j->dy, &j->y, image, oh, 0) + c, sums + c);
+            } else {
+                wide_bwd_weights_row(j, image, oh, c, sums + c);
+            }
         }
     }
-    for (int64_t t = 0; t < taps; t++) {
-        F32X16W(total + t * j->channels) += sum[t];
-    }
-    F32X16W(total + taps * j->channels) += all;
 }
 
-CPU_HOT static void wide_bwd_weights_images(const job *shared, float *total, int64_t begin, int64_t end)
+// Sums of single images, then the sum of those: short sums keep their digits.
+CPU_HOT static void wide_bwd_weights_images(const job *shared, float *restrict total, int64_t begin,
+                                            int64_t end, float *restrict sums)
 {
     const job j = *shared;
+    const int64_t rows = j.kernel_h * j.kernel_w + 1;
     for (int64_t image = begin; image < end; image++) {
-        for (int64_t c = 0; c < j.x.channels; c += CPU_LANES) {
-            wide_bwd_weights_image(&j, image, c, total + first_channel(&j, image) + c);
+        const int64_t base = first_channel(&j, image);
+        for (int64_t t = 0; t < rows; t++) {
+            memset(sums + t * j.channels + base, 0, (size_t)j.x.channels * sizeof *sums);
+        }
+        wide_bwd_weights_image(&j, image, sums + base);
+        for (int64_t t = 0; t < rows; t++) {
+            for (int64_t c = base; c < base + j.x.channels; c++) {
+                total[t * j.channels + c] += sums[t * j.channels + c];
+            }
         }
     }
 }
 
 // ---- few channels: a row is one vector ----------------------------------------------------------------------------
+// A strip is sixteen neighbouring floats of every output row. It is followed down the image, so that what belongs to
+// its lanes (nine weights, or nine sums) stays in registers. The last strip of a row overlaps the one before it.
 
-// A padded row of the image, or the row itself when nothing pads it.
-static const float *narrow_row(const job *j, int64_t image, int64_t h, float *padded)
+// An image with its padding around it: rows of `row` floats.
+typedef struct narrow_image {
+    const float *x;
+    int64_t row;
+} narrow_image;
+
+static int64_t padded_rows(const job *j)
 {
-    const float *row = pixel(j->x_data, &j->x, image, h, 0);
-    const int64_t width = j->y.width + j->kernel_w - 1, c = j->x.channels;
-    if (j->pad_left == 0 && width <= j->x.width) {
-        return row;
-    }
-    const int64_t copied = min_of(j->x.width, width - j->pad_left);
-    memset(padded, 0, (size_t)(width * c) * sizeof *padded);
-    memcpy(padded + j->pad_left * c, row, (size_t)(copied * c) * sizeof *padded);
-    return padded;
+    return (j->y.height - 1) * j->stride_h + j->kernel_h;
 }
 
-// Weights repeated along a row: tile[tap][y.width * C].
+static int64_t padded_row_floats(const job *j)
+{
+    return (j->y.width + j->kernel_w - 1) * j->x.channels;
+}
+
+static int64_t strip_floats(const job *j)
+{
+    return j->y.width * j->x.channels;
+}
+
+// Room of a worker: the padded image; per tap a row of weights or sums, and one for db.
+static int64_t narrow_room(const job *j)
+{
+    return round_up_16(padded_rows(j) * padded_row_floats(j)) +
+           round_up_16((j->kernel_h * j->kernel_w + 1) * strip_floats(j));
+}
+
+static float *narrow_tile_of(const job *j, float *room)
+{
+    return room + round_up_16(padded_rows(j) * padded_row_floats(j));
+}
+
+// The image itself where nothing pads it.
+static narrow_image narrow_image_of(const job *j, int64_t image, float *room)
+{
+    const int64_t c = j->x.channels, row = padded_row_floats(j), own_row = j->x.width * c;
+    const float *x = pixel(j->x_data, &j->x, image, 0, 0);
+    if (j->pad_top == 0 && j->pad_left == 0 && padded_rows(j) <= j->x.height && row <= own_row) {
+        return (narrow_image){x, own_row};
+    }
+    const int64_t rows = min_of(j->x.height, padded_rows(j) - j->pad_top);
+    const int64_t floats = min_of(own_row, row - j->pad_left * c);
+    memset(room, 0, (size_t)(padded_rows(j) * row) * sizeof *room);
+    for (int64_t h = 0; h < rows; h++) {
+        memcpy(room + (h + j->pad_top) * row + j->pad_left * c, x + h * own_row,
+               (size_t)floats * sizeof *room);
+    }
+    return (narrow_image){room, row};
+}
+
+// Weights repeated along a row: tile[tap][strip floats].
 static void narrow_tile(const job *j, float *tile)
 {
-    const int64_t c = j->x.channels, floats = j->y.width * c;
+    const int64_t c = j->x.channels, floats = strip_floats(j);
     for (int64_t t = 0; t < j->kernel_h * j->kernel_w; t++) {
         for (int64_t i = 0; i < floats; i++) {
             tile[t * floats + i] = j->w[t * c + i % c];
@@ -353,116 +396,132 @@ static void narrow_tile(const job *j, float *tile)
     }
 }
 
-// to[0..floats) = or += the taps of one kernel row. The last vector overlaps the one before it; so it must not add.
-CPU_HOT static void narrow_forward_row(float *restrict to, const float *const *restrict rows,
-                                       const float *tile, const job *j, int64_t kh0, int64_t kh1)
+CPU_INLINE void narrow_forward_strip(const job *j, narrow_image v, const float *tile, float *to,
+                                     const int64_t kernel_h, const int64_t kernel_w)
 {
-    const int64_t c = j->x.channels, floats = j->y.width * c;
-    for (int64_t i = 0; i < floats; i += CPU_LANES) {
-        const int64_t at = min_of(i, floats - CPU_LANES);
+    const int64_t c = j->x.channels, floats = strip_floats(j);
+    f32x16 w[TAPS_MAX];
+#pragma GCC unroll 9
+    for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
+        w[t] = F32X16(tile + t * floats);
+    }
+    for (int64_t oh = 0; oh < j->y.height; oh++) {
+        const float *x = v.x + oh * j->stride_h * v.row;
         f32x16 sum = {0};
-        for (int64_t kh = kh0; kh < kh1; kh++) {
-            const float *x = rows[kh] + at, *weights = tile + kh * j->kernel_w * floats + at;
-            for (int64_t kw = 0; kw < j->kernel_w; kw++) {
-                sum += F32X16(x + kw * c) * F32X16(weights + kw * floats);
-            }
+#pragma GCC unroll 9
+        for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
+            sum += F32X16(x + t / kernel_w * v.row + t % kernel_w * c) * w[t];
         }
-        F32X16W(to + at) = sum;
+        F32X16W(to + oh * floats) = sum;
     }
 }
 
-// Bias and activation of a finished row, where few channels repeat too fast for a register.
-static void narrow_finish_row(const job *j, float *to)
+CPU_HOT static void narrow_forward_image(const job *shared, narrow_image v, const float *tile, float *to)
 {
-    const int64_t c = j->x.channels, floats = j->y.width * c;
+    const job j = *shared;
+    const int64_t floats = strip_floats(&j);
+    for (int64_t i = 0; i < floats; i += CPU_LANES) {
+        const int64_t at = min_of(i, floats - CPU_LANES);
+        const narrow_image here = {v.x + at, v.row};
+        if (j.kernel_h == 3 && j.kernel_w == 3) {
+            narrow_forward_strip(&j, here, tile + at, to + at, 3, 3);
+        } else {
+            narrow_forward_strip(&j, here, tile + at, to + at, j.kernel_h, j.kernel_w);
+        }
+    }
+}
+
+// Bias and activation behind it, where few channels repeat too fast for a register.
+static void narrow_finish_image(const job *j, float *to)
+{
+    const int64_t c = j->x.channels, floats = strip_floats(j) * j->y.height;
     for (int64_t i = 0; i < floats && (j->bias != NULL || j->relu); i++) {
         const float value = to[i] + (j->bias != NULL ? j->bias[i % c] : 0.0f);
         to[i] = j->relu && value < 0.0f ? 0.0f : value;
     }
 }
 
-static int64_t narrow_row_floats(const job *j)
+static void narrow_forward_images(const job *j, int64_t begin, int64_t end, float *room)
 {
-    return round_up_16((j->y.width + j->kernel_w - 1) * j->x.channels);
-}
-
-// Room of a worker: a padded row per kernel row, then for the forward pass the tile, for the backward one the sums.
-static int64_t narrow_room(const job *j)
-{
-    return j->kernel_h * narrow_row_floats(j) +
-           round_up_16((j->kernel_h * j->kernel_w + 1) * j->y.width * j->x.channels);
-}
-
-static void narrow_rows_of(const job *j, int64_t image, int64_t oh, int64_t *kh0, int64_t *kh1,
-                           const float *rows[TAPS_MAX], float *room)
-{
-    const int64_t h = oh * j->stride_h - j->pad_top;
-    *kh0 = max_of(0, -h);
-    *kh1 = min_of(j->kernel_h, j->x.height - h);
-    for (int64_t kh = *kh0; kh < *kh1; kh++) {
-        rows[kh] = narrow_row(j, image, h + kh, room + kh * narrow_row_floats(j));
-    }
-}
-
-static void narrow_forward_rows(const job *j, int64_t begin, int64_t end, float *room)
-{
-    float *tile = room + j->kernel_h * narrow_row_floats(j);
-    const float *rows[TAPS_MAX];
+    float *tile = narrow_tile_of(j, room);
     narrow_tile(j, tile);
-    for (int64_t row = begin; row < end; row++) {
-        int64_t kh0 = 0, kh1 = 0;
-        narrow_rows_of(j, row / j->y.height, row % j->y.height, &kh0, &kh1, rows, room);
-        float *to = j->out + row * j->y.width * j->y.channels;
-        narrow_forward_row(to, rows, tile, j, kh0, kh1);
-        narrow_finish_row(j, to);
+    for (int64_t image = begin; image < end; image++) {
+        float *to = j->out + image * j->y.height * strip_floats(j);
+        narrow_forward_image(j, narrow_image_of(j, image, room), tile, to);
+        narrow_finish_image(j, to);
     }
 }
 
-// sums[tap][y.width * C] += x · dy, float by float; behind the last tap, dy.
-CPU_HOT static void narrow_bwd_weights_row(float *restrict sums, const float *const *restrict rows,
-                                           const float *restrict dy, const job *j, int64_t kh0, int64_t kh1)
+// sums[tap][strip floats] += x · dy down the strip; behind the last tap, dy. Lanes below `first` were in the strip
+// before.
+CPU_INLINE void narrow_bwd_weights_strip(const job *j, narrow_image v, const float *dy, float *sums,
+                                         int32_t first, const int64_t kernel_h, const int64_t kernel_w)
 {
-    const int64_t c = j->x.channels, floats = j->y.width * c;
-    for (int64_t kh = kh0; kh < kh1; kh++) {
-        for (int64_t kw = 0; kw < j->kernel_w; kw++) {
-            const float *restrict x = rows[kh] + kw * c;
-            float *restrict sum = sums + (kh * j->kernel_w + kw) * floats;
-            for (int64_t i = 0; i < floats; i++) {
-                sum[i] += x[i] * dy[i];
-            }
+    const i32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const i32x16 fresh = lane >= first;
+    const int64_t c = j->x.channels, floats = strip_floats(j);
+    f32x16 sum[TAPS_MAX], all = {0};
+#pragma GCC unroll 9
+    for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
+        sum[t] = (f32x16){0};
+    }
+    for (int64_t oh = 0; oh < j->y.height; oh++) {
+        const f32x16 here = (f32x16)((i32x16)F32X16(dy + oh * floats) & fresh);
+        const float *x = v.x + oh * j->stride_h * v.row;
+        all += here;
+#pragma GCC unroll 9
+        for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
+            sum[t] += here * F32X16(x + t / kernel_w * v.row + t % kernel_w * c);
         }
     }
-    float *restrict all = sums + j->kernel_h * j->kernel_w * floats;
-    for (int64_t i = 0; i < floats; i++) {
-        all[i] += dy[i];
+#pragma GCC unroll 9
+    for (int64_t t = 0; t < kernel_h * kernel_w; t++) {
+        F32X16W(sums + t * floats) += sum[t];
     }
+    F32X16W(sums + kernel_h * kernel_w * floats) += all;
+}
+
+CPU_HOT static void narrow_bwd_weights_image(const job *shared, narrow_image v, const float *dy, float *sums)
+{
+    const job j = *shared;
+    const int64_t floats = strip_floats(&j);
+    for (int64_t i = 0; i < floats; i += CPU_LANES) {
+        const int64_t at = min_of(i, floats - CPU_LANES);
+        const narrow_image here = {v.x + at, v.row};
+        const int32_t first = (int32_t)(i - at);
+        if (j.kernel_h == 3 && j.kernel_w == 3) {
+            narrow_bwd_weights_strip(&j, here, dy + at, sums + at, first, 3, 3);
+        } else {
+            narrow_bwd_weights_strip(&j, here, dy + at, sums + at, first, j.kernel_h, j.kernel_w);
+        }
+    }
+}
+
+static void narrow_clear(const job *j, float *sums)
+{
+    memset(sums, 0, (size_t)((j->kernel_h * j->kernel_w + 1) * strip_floats(j)) * sizeof *sums);
 }
 
 // Folds the sums along the row into total[tap][C] and empties them.
 static void narrow_fold(const job *j, float *sums, float *total)
 {
-    const int64_t c = j->x.channels, floats = j->y.width * c;
+    const int64_t c = j->x.channels, floats = strip_floats(j);
     for (int64_t t = 0; t <= j->kernel_h * j->kernel_w; t++) {
         for (int64_t i = 0; i < floats; i++) {
             total[t * c + i % c] += sums[t * floats + i];
         }
     }
-    memset(sums, 0, (size_t)((j->kernel_h * j->kernel_w + 1) * floats) * sizeof *sums);
+    narrow_clear(j, sums);
 }
 
 enum { FOLD_IMAGES = 8 }; // short sums keep their digits
 
 static void narrow_bwd_weights_images(const job *j, float *total, int64_t begin, int64_t end, float *room)
 {
-    float *sums = room + j->kernel_h * narrow_row_floats(j);
-    const float *rows[TAPS_MAX];
-    memset(sums, 0, (size_t)((j->kernel_h * j->kernel_w + 1) * j->y.width * j->x.channels) * sizeof *sums);
+    float *sums = narrow_tile_of(j, room);
+    narrow_clear(j, sums);
     for (int64_t image = begin; image < end; image++) {
-        for (int64_t oh = 0; oh < j->y.height; oh++) {
-            int64_t kh0 = 0, kh1 = 0;
-            narrow_rows_of(j, image, oh, &kh0, &kh1, rows, room);
-            narrow_bwd_weights_row(sums, rows, pixel(j->dy, &j->y, image, oh, 0), j, kh0, kh1);
-        }
+        narrow_bwd_weights_image(j, narrow_image_of(j, image, room), pixel(j->dy, &j->y, image, 0, 0), sums);
         if ((image - begin + 1) % FOLD_IMAGES == 0 || image + 1 == end) {
             narrow_fold(j, sums, total);
         }
@@ -509,14 +568,16 @@ static bool bwd_weights_fits(const cpu_device *device, const op_query *q)
            (is_wide(&q->in[0]) || suits_narrow(q, &q->in[0], &q->in[1]));
 }
 
-static void forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+static void wide_forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    wide_forward_rows(argument, begin, end);
+}
+
+static void narrow_forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    if (j->channels % CPU_LANES == 0) {
-        wide_forward_rows(j, begin, end);
-    } else {
-        narrow_forward_rows(j, begin, end, j->room + (int64_t)worker * j->room_floats);
-    }
+    narrow_forward_images(j, begin, end, j->room + (int64_t)worker * j->room_floats);
 }
 
 static void run_forward(const cpu_run *r)
@@ -528,7 +589,11 @@ static void run_forward(const cpu_run *r)
     j.relu = r->query->attr.act == HR_ACT_RELU;
     j.out = r->out[0];
     j.room_floats = narrow_room(&j);
-    cpu_for(r->device->threads, j.y.images * j.y.height, 1, forward_body, &j);
+    if (is_wide(&r->query->in[0])) {
+        cpu_for(r->device->threads, j.y.images * j.y.height, 1, wide_forward_body, &j);
+    } else {
+        cpu_for(r->device->threads, j.y.images, 1, narrow_forward_body, &j);
+    }
 }
 
 static void bwd_data_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -558,7 +623,7 @@ static void bwd_weights_body(const void *argument, int64_t begin, int64_t end, u
     float *total = j->room + (int64_t)worker * j->room_floats;
     memset(total, 0, (size_t)weight_floats(j) * sizeof *total);
     if (j->channels % CPU_LANES == 0) {
-        wide_bwd_weights_images(j, total, begin, end);
+        wide_bwd_weights_images(j, total, begin, end, total + weight_floats(j));
     } else {
         narrow_bwd_weights_images(j, total, begin, end, total + weight_floats(j));
     }
@@ -566,7 +631,7 @@ static void bwd_weights_body(const void *argument, int64_t begin, int64_t end, u
 
 static int64_t bwd_weights_room(const job *j)
 {
-    return weight_floats(j) + (j->channels % CPU_LANES == 0 ? 0 : narrow_room(j));
+    return weight_floats(j) + (j->channels % CPU_LANES == 0 ? weight_floats(j) : narrow_room(j));
 }
 
 // Adds the workers' sums, in their order.
