@@ -4,6 +4,7 @@
 #ifndef APP_COMMAND_H
 #define APP_COMMAND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // X(ID, letter, "name", "VALUE", "line"): letter 0: no short form; VALUE NULL: a switch.
@@ -64,6 +65,7 @@ _Static_assert(APP_OPTION_COUNT <= 32, "options fit the set");
 
 const app_command *app_commands(unsigned *count);
 const app_command *app_command_find(const char *name); // NULL when there is none
+bool app_command_takes(const app_command *command, app_option_id id);
 const app_option *app_option_row(app_option_id id);
 
 #endif

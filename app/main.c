@@ -38,10 +38,10 @@ static const app_command commands[] = {
      APP_OPTION(JSON) | APP_OPTION(SCHEMA) | APP_OPTION(MARKDOWN), APP_KNOB_WORD, NULL, cli_knobs},
     {"terms", "[NAME]", "say what a word on the screen means, and what others call it", APP_OPTION(JSON),
      APP_TERM_WORD, NULL, cli_terms},
-    {"config", "check|show|init [PRESET]", "check a preset, show it resolved, or print one to begin with",
+    {"config", "ACTION [PRESET]", "check a preset, show it resolved, or init: print one to begin with",
      OF_A_PRESET | APP_OPTION(ORIGIN) | APP_OPTION(JSON), APP_OWN_WORD, "check show init", cli_config},
     {"doctor", "", "say what headroom finds here: terminal, devices, memory, files", 0, APP_NO_WORD, NULL, cli_doctor},
-    {"completion", "bash|zsh|fish", "print a completion script for a shell", 0, APP_OWN_WORD, "bash zsh fish",
+    {"completion", "SHELL", "print a completion script for bash, zsh or fish", 0, APP_OWN_WORD, "bash zsh fish",
      cli_completion},
 };
 // clang-format on

@@ -13,11 +13,6 @@
 
 static const char ask_presets[] = "headroom presets 2>/dev/null | cut -d' ' -f1";
 
-static bool takes(const app_command *c, int id)
-{
-    return (c->options >> id & 1U) != 0;
-}
-
 static void print_command_names(void)
 {
     unsigned count = 0;
@@ -30,7 +25,7 @@ static void print_command_names(void)
 static void print_option_words(const app_command *c)
 {
     for (int id = 0; id < APP_OPTION_COUNT; id++) {
-        if (takes(c, id)) {
+        if (app_command_takes(c, (app_option_id)id)) {
             printf("--%s ", app_option_row((app_option_id)id)->name);
         }
     }
@@ -169,7 +164,7 @@ static void zsh_case(const app_command *c)
 {
     printf("    %s) _arguments", c->name[0] != '\0' ? c->name : "*");
     for (int id = 0; id < APP_OPTION_COUNT; id++) {
-        if (takes(c, id)) {
+        if (app_command_takes(c, (app_option_id)id)) {
             zsh_option(app_option_row((app_option_id)id));
         }
     }
@@ -241,7 +236,7 @@ static void fish_command(const app_command *c)
 {
     for (int id = 0; id < APP_OPTION_COUNT; id++) {
         const app_option *o = app_option_row((app_option_id)id);
-        if (!takes(c, id)) {
+        if (!app_command_takes(c, (app_option_id)id)) {
             continue;
         }
         fish_condition(c);

@@ -21,6 +21,11 @@ const app_option *app_option_row(app_option_id id)
     return &rows[id];
 }
 
+bool app_command_takes(const app_command *command, app_option_id id)
+{
+    return (command->options >> id & 1U) != 0;
+}
+
 static const char *name_of(const app_command *command)
 {
     return command->name[0] == '\0' ? "headroom" : command->name;
@@ -52,7 +57,7 @@ static void print_usage(const app_command *c)
 static void print_options(const app_command *c)
 {
     for (int id = 0; id < APP_OPTION_COUNT; id++) {
-        if ((c->options >> id & 1U) != 0) {
+        if (app_command_takes(c, (app_option_id)id)) {
             print_option((app_option_id)id);
         }
     }
@@ -82,8 +87,8 @@ static void help_of_all(bool whole)
             char words[64];
             (void)snprintf(words, sizeof words, "%s%s%s", commands[k].name,
                            commands[k].name[0] != '\0' ? " " : "", commands[k].arguments);
-            printf("  headroom %-28s ", words);
-            say_paragraph(commands[k].line, 40);
+            printf("  headroom %-22s ", words);
+            say_paragraph(commands[k].line, 34);
         }
     }
     puts(whole ? "PRESET is a name from `headroom presets`, or a path with '/' or .yaml.\n"
@@ -109,19 +114,22 @@ typedef struct reader {
     cli_args *args;
 } reader;
 
-static bool takes(const app_command *c, int id)
-{
-    return (c->options >> id & 1U) != 0;
-}
-
 static int option_named(const app_command *c, const char *name, size_t length)
 {
     for (int id = 0; id < APP_OPTION_COUNT; id++) {
-        if (takes(c, id) && strlen(rows[id].name) == length && memcmp(rows[id].name, name, length) == 0) {
+        if (app_command_takes(c, (app_option_id)id) && strlen(rows[id].name) == length &&
+            memcmp(rows[id].name, name, length) == 0) {
             return id;
         }
     }
     return APP_OPTION_COUNT;
+}
+
+// Sends the one who erred to the help of the command, and returns the status.
+static hr_status advise(const app_command *c, hr_err *err)
+{
+    hr_err_try(err, "headroom%s%s -h", c->name[0] == '\0' ? "" : " ", c->name);
+    return err->status;
 }
 
 static hr_status refuse_option(const app_command *c, const char *word, hr_err *err)
@@ -130,7 +138,7 @@ static hr_status refuse_option(const app_command *c, const char *word, hr_err *e
     size_t count = 0;
     char typed[64];
     for (int id = 0; id < APP_OPTION_COUNT; id++) {
-        if (takes(c, id)) {
+        if (app_command_takes(c, (app_option_id)id)) {
             names[count++] = rows[id].name;
         }
     }
@@ -138,11 +146,10 @@ static hr_status refuse_option(const app_command *c, const char *word, hr_err *e
     (void)snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word + strspn(word, "-"), "="),
                    word + strspn(word, "-"));
     const char *near = hr_word_nearest(typed, names, count);
-    hr_status status =
-        HR_FAIL(err, USAGE, "%s has no option '%.64s'%s%s%s", name_of(c), word,
-                near == NULL ? "" : " — did you mean --", near == NULL ? "" : near, near == NULL ? "" : "?");
-    hr_err_try(err, "headroom%s%s -h", c->name[0] == '\0' ? "" : " ", c->name);
-    return status;
+    (void)HR_FAIL(err, USAGE, "%s has no option '%.64s'%s%s%s", name_of(c), word,
+                  near == NULL ? "" : " — did you mean --", near == NULL ? "" : near,
+                  near == NULL ? "" : "?");
+    return advise(c, err);
 }
 
 static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
@@ -163,20 +170,16 @@ static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
 static hr_status take_option(reader *r, int id, const char *attached, hr_err *err)
 {
     const app_option *o = &rows[id];
-    if (o->value == NULL) {
-        return attached == NULL ? keep(r->args, id, NULL, err)
-                                : HR_FAIL(err, USAGE, "--%s takes no value, had '%.64s'", o->name, attached);
+    if (o->value == NULL && attached != NULL) {
+        (void)HR_FAIL(err, USAGE, "--%s takes no value, had '%.64s'", o->name, attached);
+        return advise(r->args->command, err);
     }
-    if (attached == NULL && r->next < r->argc) {
-        attached = r->argv[r->next++];
+    if (o->value != NULL && attached == NULL && r->next == r->argc) {
+        (void)HR_FAIL(err, USAGE, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        return advise(r->args->command, err);
     }
-    if (attached == NULL) {
-        hr_status status = HR_FAIL(err, USAGE, "--%s needs a value: --%s %s", o->name, o->name, o->value);
-        hr_err_try(err, "headroom%s%s -h", r->args->command->name[0] == '\0' ? "" : " ",
-                   r->args->command->name);
-        return status;
-    }
-    return keep(r->args, id, attached, err);
+    bool apart = o->value != NULL && attached == NULL;
+    return keep(r->args, id, apart ? r->argv[r->next++] : attached, err);
 }
 
 static hr_status take_long(reader *r, const char *word, hr_err *err)
@@ -192,7 +195,7 @@ static hr_status take_long(reader *r, const char *word, hr_err *err)
 static hr_status take_short(reader *r, const char *word, hr_err *err)
 {
     for (int id = 0; id < APP_OPTION_COUNT; id++) {
-        if (takes(r->args->command, id) && rows[id].letter == word[1]) {
+        if (app_command_takes(r->args->command, (app_option_id)id) && rows[id].letter == word[1]) {
             return take_option(r, id, word[2] != '\0' ? word + 2 : NULL, err);
         }
     }
@@ -202,17 +205,18 @@ static hr_status take_short(reader *r, const char *word, hr_err *err)
 static hr_status take_word(reader *r, const char *word, unsigned max_words, hr_err *err)
 {
     cli_args *args = r->args;
-    if (args->word_count == max_words) {
-        hr_status status =
-            max_words == 0
-                ? HR_FAIL(err, USAGE, "%s takes no argument, had '%.64s'", name_of(args->command), word)
-                : HR_FAIL(err, USAGE, "%s takes at most %u argument%s, had '%.64s' too",
-                          name_of(args->command), max_words, max_words == 1 ? "" : "s", word);
-        hr_err_try(err, "headroom%s%s -h", args->command->name[0] == '\0' ? "" : " ", args->command->name);
-        return status;
+    const char *name = name_of(args->command);
+    if (args->word_count < max_words) {
+        args->words[args->word_count++] = word;
+        return HR_OK;
     }
-    args->words[args->word_count++] = word;
-    return HR_OK;
+    if (max_words == 0) {
+        (void)HR_FAIL(err, USAGE, "%s takes no argument, had '%.64s'", name, word);
+    } else {
+        (void)HR_FAIL(err, USAGE, "%s takes at most %u argument%s, had '%.64s' too", name, max_words,
+                      max_words == 1 ? "" : "s", word);
+    }
+    return advise(args->command, err);
 }
 
 static bool asks_for_help(const char *word)
@@ -220,11 +224,22 @@ static bool asks_for_help(const char *word)
     return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
 }
 
+// An error in any word of a command line with --json is said in JSON, wherever that stands.
+static void look_for_json(const reader *r)
+{
+    for (int k = 1; k < r->argc; k++) {
+        if (app_command_takes(r->args->command, APP_JSON) && strcmp(r->argv[k], "--json") == 0) {
+            r->args->given |= APP_OPTION(JSON);
+        }
+    }
+}
+
 cli_next cli_parse(int argc, char **argv, unsigned max_words, cli_args *args, hr_err *err)
 {
     bool only_words = false;
     reader r = {.argc = argc, .next = 1, .argv = argv, .args = args};
     *args = (cli_args){.command = app_command_find(argv[0])};
+    look_for_json(&r);
     while (r.next < argc) {
         const char *word = argv[r.next++];
         hr_status status = HR_OK;
@@ -262,8 +277,10 @@ hr_status cli_count(const cli_args *args, app_option_id id, uint64_t otherwise, 
     errno = 0;
     long long number = strtoll(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < 1) {
-        return HR_FAIL(err, USAGE, "--%s needs a whole number of at least 1, had '%.64s'", rows[id].name,
-                       text);
+        hr_status status =
+            HR_FAIL(err, USAGE, "--%s needs a whole number of at least 1, had '%.64s'", rows[id].name, text);
+        hr_err_try(err, "--%s 1", rows[id].name);
+        return status;
     }
     *count = (uint64_t)number;
     return HR_OK;

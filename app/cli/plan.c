@@ -9,7 +9,7 @@
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 
-enum { PLAN_STEPS = 2 };
+enum { PLAN_STEPS = 2, PLAN_MAX_REPEAT = 10 * 1000 * 1000 };
 
 // Plays the steps. Not fitting is a result: the engine's state says so.
 static hr_status play(hr_engine *engine, uint64_t steps, hr_err *err)
@@ -41,23 +41,37 @@ static hr_status print_plan(const cli_args *args, hr_engine *engine, uint64_t re
     return status;
 }
 
-static hr_status plan_on(const cli_args *args, const cli_subject *subject, hr_engine *engine, hr_err *err)
+// The listing is a document of its own.
+static hr_status check_options(const cli_args *args, hr_err *err)
+{
+    uint32_t others = APP_OPTION(JSON) | APP_OPTION(AT_PEAK) | APP_OPTION(REPEAT);
+    if (cli_given(args, APP_LISTING) && (args->given & others) != 0) {
+        hr_status status =
+            HR_FAIL(err, USAGE, "--listing stands alone, had --json, --at-peak or --repeat beside it");
+        hr_err_try(err, "headroom plan %s --listing", args->words[0] != NULL ? args->words[0] : "demo");
+        return status;
+    }
+    return HR_OK;
+}
+
+static hr_status plan_on(const cli_args *args, hr_engine *engine, hr_err *err)
 {
     uint64_t steps = PLAN_STEPS;
     uint64_t repeat = 0;
-    (void)subject;
     HR_TRY(cli_count(args, APP_STEPS, PLAN_STEPS, &steps, err));
     HR_TRY(cli_count(args, APP_REPEAT, 0, &repeat, err));
-    if (repeat > UINT32_MAX) {
-        return HR_FAIL(err, USAGE, "--repeat needs at most %u plans", UINT32_MAX);
+    if (repeat > PLAN_MAX_REPEAT) {
+        return HR_FAIL(err, USAGE, "--repeat needs at most %d plans, had %llu", PLAN_MAX_REPEAT,
+                       (unsigned long long)repeat);
     }
     HR_TRY(play(engine, steps, err));
-    if (cli_given(args, APP_LISTING)) {
+    bool fits = hr_engine_get_state(engine) != HR_ENGINE_OOM;
+    if (!cli_given(args, APP_LISTING)) {
+        HR_TRY(print_plan(args, engine, fits ? repeat : 0, err));
+    } else if (fits) {
         HR_TRY(hr_engine_listing(engine, stdout, err));
-    } else {
-        HR_TRY(print_plan(args, engine, repeat, err));
     }
-    if (hr_engine_get_state(engine) == HR_ENGINE_OOM) {
+    if (!fits) {
         *err = *hr_engine_error(engine);
         return err->status;
     }
@@ -74,13 +88,17 @@ int cli_plan(int argc, char **argv)
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
     }
-    hr_status status = cli_open(&args, args.words[0], &subject, &err);
+    hr_status status = check_options(&args, &err);
+    subject.preset = NULL;
+    if (status == HR_OK) {
+        status = cli_open(&args, args.words[0], &subject, &err);
+    }
     if (status == HR_OK) {
         hr_engine_options options = {.plan_only = true};
         status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, &err);
     }
     if (status == HR_OK) {
-        status = plan_on(&args, &subject, engine, &err);
+        status = plan_on(&args, engine, &err);
     }
     hr_engine_destroy(engine);
     cli_close(&subject);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts the built program and catches what it says. Its home is an empty folder, so that nothing of the person who
+// runs the tests changes a result.
+#ifndef TESTS_CLI_PROGRAM_H
+#define TESTS_CLI_PROGRAM_H
+
+#include <jansson.h>
+
+typedef struct outcome {
+    int exit_code; // 128 + signal when one ended it
+    char *out;     // stdout, NUL-terminated; owned
+    char *err;     // stderr
+} outcome;
+
+enum { PROGRAM_MAX_WORDS = 24 };
+
+// Runs `headroom` with blank-separated words ("plan demo --json"). Asserts that it could be started.
+outcome program_run(const char *words);
+// As program_run; sends `signal_number` once stderr has something in it.
+outcome program_interrupt(const char *words, int signal_number);
+void outcome_deinit(outcome *o);
+
+// Asserts the exit code, showing what the program said when it is another.
+void assert_exit(const outcome *o, const char *words, int exit_code);
+// stdout as one JSON document; asserts that it is one. The caller decrefs.
+json_t *assert_json(const outcome *o, const char *words);
+
+// The folder that is the program's HOME, made when first asked for; files of a test may go there.
+const char *program_home(void);
+void program_remove_home(void);
+
+#endif

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of the command line: exit codes, sentences for every kind of bad input, plain text into pipes, one JSON
+// document behind --json, and completion scripts that a shell accepts.
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "program.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+// ---- what is wrong is said ------------------------------------------------------------------------------------
+
+static const struct {
+    const char *words;
+    int exit_code;
+    const char *said; // on stderr
+    const char *tried;
+} wrong[] = {
+    {"pln", 2, "command line failed: there is no command or preset 'pln' — did you mean 'plan'?",
+     "headroom plan -h"},
+    {"nothing_like_it", 2, "there is no command or preset 'nothing_like_it'", "headroom --help"},
+    {"plan", 2, "plan needs a PRESET, had none", "headroom plan demo"},
+    {"run", 2, "run needs a PRESET, had none", "headroom run demo"},
+    {"plan demo extra", 2, "plan takes at most 1 argument, had 'extra' too", "headroom plan -h"},
+    {"devices extra", 2, "devices takes no argument, had 'extra'", "headroom devices -h"},
+    {"plan demo --jsn", 2, "plan has no option '--jsn' — did you mean --json?", "headroom plan -h"},
+    {"plan demo -x", 2, "plan has no option '-x'", "headroom plan -h"},
+    {"presets --steps 3", 2, "presets has no option '--steps'", "headroom presets -h"},
+    {"plan demo --json=yes", 2, "--json takes no value, had 'yes'", "headroom plan -h"},
+    {"plan demo -s", 2, "--set needs a value: --set KEY=VALUE", "headroom plan -h"},
+    {"plan demo --steps", 2, "--steps needs a value: --steps N", "headroom plan -h"},
+    {"plan demo --steps 0", 2, "--steps needs a whole number of at least 1, had '0'", "--steps 1"},
+    {"plan demo --steps 1e3", 2, "--steps needs a whole number of at least 1, had '1e3'", "--steps 1"},
+    {"plan demo --steps -4", 2, "--steps needs a whole number of at least 1, had '-4'", "--steps 1"},
+    {"plan demo --steps 99999999999999999999", 2, "--steps needs a whole number", "--steps 1"},
+    {"run demo --steps x", 2, "--steps needs a whole number of at least 1, had 'x'", "--steps 1"},
+    {"plan demo --listing --json", 2, "--listing stands alone", "headroom plan demo --listing"},
+    {"plan demo --repeat 0", 2, "--repeat needs a whole number of at least 1, had '0'", "--repeat 1"},
+    {"plan demo -s batch.szie=3", 2, "knob failed: no knob is called 'batch.szie'", "batch.size"},
+    {"plan demo -s batch.size=0", 2, "needs a whole number from 1 to 1048576", "batch.size"},
+    {"plan demo -s batch.size", 2, "knob failed: batch.size: needs a value behind '='", "-s batch.size="},
+    {"plan demo -s optimizer.kind=adm", 2, "knob failed", "adam"},
+    {"plan demo -s precision.policy=float64", 2, "combination of knobs failed", "-s "},
+    {"plan dmo", 2, "preset failed: no preset is called 'dmo'", "headroom plan demo"},
+    {"plan ./missing.yaml", 5, "reading failed: ./missing.yaml", ""},
+    {"run demo -s pipeline.path=/nowhere --steps 1", 5, "/nowhere", ""},
+    {"run demo --steps 1 --trace /nowhere/trace.csv", 5, "/nowhere/trace.csv", ""},
+    {"run demo --steps 1 -s train.save=/nowhere/save", 5, "/nowhere/save", ""},
+    {"run demo --steps 1 -s train.resume=/nowhere/save", 5, "/nowhere/save", ""},
+    {"plan demo -s device.card=rtx9999", 2, "no card is called 'rtx9999'", "headroom cards"},
+    {"plan demo -s batch.size=512", 1, "device memory failed:", "-s "},
+    {"run demo -s batch.size=512 --steps 1", 1, "device memory failed:", "-s "},
+    {"terms fragmentatoin", 2, "there is no term 'fragmentatoin' — did you mean 'fragmentation'?",
+     "headroom terms fragmentation"},
+    {"knobs batch.szie", 2, "there is no knob 'batch.szie' — did you mean 'batch.size'?",
+     "headroom knobs batch.size"},
+    {"config", 2, "config needs check, show or init", "headroom config -h"},
+    {"config chekc demo", 2, "config needs check, show or init, had 'chekc'", "headroom config -h"},
+    {"config check", 2, "config check needs a PRESET, had none", "headroom config check demo"},
+    {"completion", 2, "completion needs bash, zsh or fish, had nothing", "headroom completion bash"},
+    {"completion tcsh", 2, "completion needs bash, zsh or fish, had tcsh", "headroom completion bash"},
+};
+
+START_TEST(bad_input_has_its_sentence_and_its_exit_code)
+{
+    outcome o = program_run(wrong[_i].words);
+    assert_exit(&o, wrong[_i].words, wrong[_i].exit_code);
+    const char *line = strstr(o.err, "headroom: ");
+    ck_assert_msg(line != NULL && strstr(o.err, wrong[_i].said) != NULL, "headroom %s: %s", wrong[_i].words,
+                  o.err);
+    const char *attempt = strstr(line, "\n  try: ");
+    ck_assert_msg(attempt != NULL && strstr(attempt, wrong[_i].tried) != NULL, "headroom %s: %s",
+                  wrong[_i].words, o.err);
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(an_error_is_json_too_when_json_is_asked_for)
+{
+    static const char *const words[] = {"plan dmo --json", "plan demo --jsn --json", "run --json",
+                                        "run demo --json -s pipeline.path=/nowhere",
+                                        "terms nosuchthing --json"};
+    for (size_t k = 0; k < COUNT(words); k++) {
+        outcome o = program_run(words[k]);
+        json_t *document = assert_json(&o, words[k]);
+        ck_assert_str_eq(json_string_value(json_object_get(document, "schema")), "headroom.error/1");
+        ck_assert_int_eq(json_integer_value(json_object_get(document, "exit_code")), o.exit_code);
+        ck_assert_ptr_nonnull(strstr(o.err, json_string_value(json_object_get(document, "sentence"))));
+        ck_assert_ptr_nonnull(strstr(o.err, json_string_value(json_object_get(document, "try"))));
+        ck_assert_ptr_nonnull(strstr(o.err, json_string_value(json_object_get(document, "error"))));
+        json_decref(document);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+START_TEST(every_problem_of_a_preset_is_shown_in_one_go)
+{
+    char path[128], words[192];
+    snprintf(path, sizeof path, "%s/bad.yaml", program_home());
+    FILE *file = fopen(path, "w");
+    fputs("extends: demo\nbatch: {sze: 3}\noptimizer: {kind: adm}\n", file);
+    fclose(file);
+    snprintf(words, sizeof words, "config check %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 2);
+    ck_assert_ptr_nonnull(strstr(o.err, "bad.yaml:2:"));
+    ck_assert_ptr_nonnull(strstr(o.err, "bad.yaml:3:"));
+    ck_assert_ptr_nonnull(strstr(o.err, "did you mean 'size'?"));
+    ck_assert_ptr_nonnull(strstr(o.err, "headroom: preset failed: "));
+    outcome_deinit(&o);
+}
+END_TEST
+
+// ---- what is right works --------------------------------------------------------------------------------------
+
+static const struct {
+    const char *words;
+    const char *printed; // on stdout
+} right[] = {
+    {"-h", "headroom run PRESET"},
+    {"--help", "-s, --set KEY=VALUE"},
+    {"help", "headroom plan PRESET"},
+    {"--version", "headroom 0.1.0\n"},
+    {"run -h", "--trace FILE.csv"},
+    {"plan demo --help", "--at-peak"},
+    {"config -h", "headroom config ACTION [PRESET]"},
+    {"presets", "demo  "},
+    {"cards", "rtx3070-8g"},
+    {"devices", "reference"},
+    {"knobs", "optimizer.learning_rate"},
+    {"knobs batch.size", "1 to 1048576 samples"},
+    {"knobs --markdown", "| `batch.size` | 32 |"},
+    {"terms", "peak_in_use_bytes"},
+    {"terms waste", "in_use − requested"},
+    {"doctor", "cores"},
+    {"config check demo", "demo: nothing is wrong with it"},
+    {"config show demo", "  size: 128"},
+    {"config show demo --origin", "presets/demo.yaml:"},
+    {"config show demo -s batch.size=3 --origin", "# --set"},
+    {"config init", "learning_rate: 0.001"},
+    {"completion bash", "complete -F _headroom headroom"},
+    {"completion zsh", "#compdef headroom"},
+    {"completion fish", "complete -c headroom"},
+    {"plan demo", "fits: "},
+    {"plan demo --listing", "; training step, batch 128"},
+    {"plan demo --at-peak", "separable_conv2d/depthwise_weights"},
+    {"plan demo --repeat 16", "distinct peaks       16"},
+    {"plan demo -s device.kind=plan -s device.card=rtx3070-8g -s device.vram=64MiB", "us s\n"},
+    {"plan -sbatch.size=64 demo --set=execution.mode=graph", "batch 64, float32, graph"},
+    {"plan -- demo", "fits: "},
+};
+
+START_TEST(a_good_command_prints_plain_text_and_ends_with_0)
+{
+    outcome o = program_run(right[_i].words);
+    assert_exit(&o, right[_i].words, 0);
+    ck_assert_msg(strstr(o.out, right[_i].printed) != NULL, "headroom %s:\n%s", right[_i].words, o.out);
+    ck_assert_msg(strchr(o.out, '\x1b') == NULL && strchr(o.out, '\r') == NULL, "headroom %s",
+                  right[_i].words);
+    ck_assert_msg(o.err[0] == '\0', "headroom %s: %s", right[_i].words, o.err);
+    outcome_deinit(&o);
+}
+END_TEST
+
+static const char *const json_commands[] = {
+    "presets --json",      "cards --json",
+    "devices --json",      "knobs --json",
+    "knobs --schema",      "terms --json",
+    "terms in_use --json", "config show demo --json",
+    "plan demo --json",    "plan demo -s batch.size=512 --json",
+};
+
+START_TEST(json_is_one_document_and_nothing_else)
+{
+    outcome o = program_run(json_commands[_i]);
+    json_decref(assert_json(&o, json_commands[_i]));
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(without_a_terminal_the_workbench_is_a_short_help)
+{
+    static const char *const words[] = {"", "demo", "-s batch.size=3"};
+    for (size_t k = 0; k < COUNT(words); k++) {
+        outcome o = program_run(words[k]);
+        assert_exit(&o, words[k], 2);
+        ck_assert_ptr_nonnull(strstr(o.out, "headroom run PRESET"));
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+// A preset that headroom printed itself is one that it reads.
+static void assert_reads_back(const char *words)
+{
+    char path[128], check[192];
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    snprintf(path, sizeof path, "%s/printed.yaml", program_home());
+    FILE *file = fopen(path, "w");
+    fputs(o.out, file);
+    fclose(file);
+    outcome_deinit(&o);
+    snprintf(check, sizeof check, "config check %s", path);
+    o = program_run(check);
+    assert_exit(&o, check, 0);
+    outcome_deinit(&o);
+}
+
+START_TEST(printed_presets_are_presets)
+{
+    assert_reads_back("config init");
+    assert_reads_back("config show demo");
+    assert_reads_back("config show resnet18_cifar --origin -s optimizer.kind=sgd");
+}
+END_TEST
+
+START_TEST(completion_is_accepted_by_the_shells)
+{
+    static const char *const shells[] = {"bash", "zsh", "fish"};
+    for (size_t k = 0; k < COUNT(shells); k++) {
+        char command[256];
+        snprintf(command, sizeof command,
+                 "command -v %s >/dev/null || exit 0; %s completion %s | %s -n /dev/stdin", shells[k],
+                 HEADROOM_PROGRAM, shells[k], shells[k]);
+        ck_assert_msg(system(command) == 0, "%s", shells[k]);
+    }
+}
+END_TEST
+
+START_TEST(bash_completes_commands_options_knobs_and_presets)
+{
+    static const struct {
+        const char *typed, *completed;
+    } rows[] = {{"headroom pla", "plan"},       {"headroom plan --li", "--listing"},
+                {"headroom plan dem", "demo"},  {"headroom plan demo -s batch.si", "batch.size="},
+                {"headroom config sh", "show"}, {"headroom completion f", "fish"}};
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        char command[1024];
+        const char *last = strrchr(rows[k].typed, ' ') + 1;
+        snprintf(
+            command, sizeof command,
+            "bash -c 'set -e; PATH=%.*s:$PATH; source <(headroom completion bash); compopt() { :; }; "
+            "COMP_LINE=\"%s\"; COMP_POINT=${#COMP_LINE}; read -ra COMP_WORDS <<<\"$COMP_LINE\"; "
+            "COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _headroom || true; printf \"%%s\\n\" \"${COMPREPLY[@]}\" | "
+            "grep -qxF -e \"%s\"'",
+            (int)(strrchr(HEADROOM_PROGRAM, '/') - HEADROOM_PROGRAM), HEADROOM_PROGRAM, rows[k].typed,
+            rows[k].completed);
+        ck_assert_msg(system(command) == 0, "%s (%s)", rows[k].typed, last);
+    }
+}
+END_TEST
+
+// ---- run ------------------------------------------------------------------------------------------------------
+
+START_TEST(a_run_reports_on_stdout_and_goes_on_about_itself_on_stderr)
+{
+    static const char words[] = "run demo -s device.kind=reference -s batch.size=2 --steps 2";
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "training on generated data"));
+    ck_assert_ptr_nonnull(strstr(o.out, "memory at the peak"));
+    ck_assert_ptr_nonnull(strstr(o.err, "step 2 of 2  loss "));
+    ck_assert_ptr_null(strchr(o.err, '\r'));
+    ck_assert_ptr_null(strchr(o.err, '\x1b'));
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(plain_progress_is_whole_sentences)
+{
+    static const char words[] = "run demo -s device.kind=reference -s batch.size=2 --steps 2 --plain";
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.err, "Step 1 of 2: the loss is "));
+    ck_assert_ptr_nonnull(strstr(o.err, "Step 2 of 2: the loss is "));
+    for (const char *line = o.err; *line != '\0'; line = strchr(line, '\n') + 1) {
+        ck_assert(strchr(line, '\n')[-1] == '.');
+    }
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(a_signal_finishes_the_step_saves_and_reports)
+{
+    char words[256];
+    snprintf(words, sizeof words,
+             "run demo -s device.kind=reference -s batch.size=2 --plain --steps 100000 --json -s "
+             "train.save=%s/w.safetensors",
+             program_home());
+    outcome o = program_interrupt(words, _i == 0 ? SIGINT : SIGTERM);
+    assert_exit(&o, words, 130);
+    json_t *report = assert_json(&o, words);
+    json_int_t steps = json_integer_value(json_object_get(json_object_get(report, "train"), "steps"));
+    ck_assert_int_ge(steps, 1);
+    ck_assert_int_lt(steps, 100000);
+    ck_assert_ptr_nonnull(strstr(o.err, "headroom: interrupted failed: stopped by a signal after step "));
+    ck_assert_ptr_nonnull(strstr(o.err, "  try: -s train.resume="));
+    json_decref(report);
+    outcome_deinit(&o);
+
+    snprintf(words, sizeof words,
+             "run demo -s device.kind=reference -s batch.size=2 --steps %d --json -s "
+             "train.resume=%s/w.safetensors",
+             (int)steps + 1, program_home());
+    o = program_run(words);
+    assert_exit(&o, words, 0);
+    report = assert_json(&o, words);
+    ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(report, "train"), "steps")),
+                     steps + 1);
+    json_decref(report);
+    outcome_deinit(&o);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("commands");
+    tcase_add_checked_fixture(tests, NULL, program_remove_home);
+    tcase_add_loop_test(tests, bad_input_has_its_sentence_and_its_exit_code, 0, (int)COUNT(wrong));
+    tcase_add_test(tests, an_error_is_json_too_when_json_is_asked_for);
+    tcase_add_test(tests, every_problem_of_a_preset_is_shown_in_one_go);
+    tcase_add_loop_test(tests, a_good_command_prints_plain_text_and_ends_with_0, 0, (int)COUNT(right));
+    tcase_add_loop_test(tests, json_is_one_document_and_nothing_else, 0, (int)COUNT(json_commands));
+    tcase_add_test(tests, without_a_terminal_the_workbench_is_a_short_help);
+    tcase_add_test(tests, printed_presets_are_presets);
+    tcase_add_test(tests, completion_is_accepted_by_the_shells);
+    tcase_add_test(tests, bash_completes_commands_options_knobs_and_presets);
+    tcase_add_test(tests, a_run_reports_on_stdout_and_goes_on_about_itself_on_stderr);
+    tcase_add_test(tests, plain_progress_is_whole_sentences);
+    tcase_add_loop_test(tests, a_signal_finishes_the_step_saves_and_reports, 0, 2);
+    Suite *suite = suite_create("commands");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reported peak is the one that a program of another language finds in the run's trace.
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { NO_PYTHON = 77 };
+
+// What peak_from_trace.py finds in `path`; NULL where there is no Python.
+static json_t *recompute(const char *path)
+{
+    char command[256], line[512] = "";
+    if (system("command -v python3 >/dev/null") != 0) {
+        return NULL;
+    }
+    snprintf(command, sizeof command, "python3 tests/cli/peak_from_trace.py %s", path);
+    FILE *pipe = popen(command, "r");
+    ck_assert_ptr_nonnull(pipe);
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, pipe));
+    ck_assert_int_eq(pclose(pipe), 0);
+    json_t *found = json_loads(line, 0, NULL);
+    ck_assert_msg(found != NULL, "%s", line);
+    return found;
+}
+
+static const char *const runs[] = {
+    "demo --steps 3 -s device.kind=reference -s batch.size=2",
+    "demo --steps 3 -s device.kind=reference -s batch.size=2 -s execution.mode=graph -s allocator.growth=on",
+    "demo --steps 3 -s device.kind=plan",
+#if HEADROOM_HAVE_ONEDNN
+    "demo --steps 3",
+    "demo --steps 3 -s allocator.growth=on -s batch.size=48",
+    "mlp --steps 3 -s batch.size=16 -s execution.mode=graph",
+    // 78 steps are an epoch of the generated set: an evaluation falls between two steps.
+    "cifar10_separable_cnn --steps 80",
+#endif
+};
+
+START_TEST(the_peak_of_a_trace_is_the_reported_one)
+{
+    char path[128], words[384];
+    snprintf(path, sizeof path, "%s/trace.csv", program_home());
+    snprintf(words, sizeof words, "run %s --json --trace %s", runs[_i], path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    json_t *report = assert_json(&o, words);
+    json_t *found = recompute(path);
+    const json_t *memory = json_object_get(report, "memory");
+    static const char *const counters[] = {"peak_in_use_bytes", "peak_requested_bytes", "peak_pool_bytes"};
+    for (size_t k = 0; found != NULL && k < COUNT(counters); k++) {
+        ck_assert_msg(json_equal(json_object_get(found, counters[k]), json_object_get(memory, counters[k])),
+                      "%s: %s", words, counters[k]);
+    }
+    json_decref(found);
+    json_decref(report);
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(rows_name_their_tensors)
+{
+    char path[128], words[256], line[256];
+    unsigned rows = 0;
+    snprintf(path, sizeof path, "%s/trace.csv", program_home());
+    snprintf(words, sizeof words, "run demo -s device.kind=reference -s batch.size=2 --steps 1 --trace %s",
+             path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
+    ck_assert_str_eq(line, "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,stream\n");
+    while (fgets(line, sizeof line, file) != NULL) {
+        bool about_memory = strstr(line, ",alloc,") != NULL || strstr(line, ",free,") != NULL;
+        ck_assert_msg(!about_memory || (strstr(line, ",,") == NULL && strchr(line, '#') == NULL), "%s", line);
+        rows += about_memory ? 1 : 0;
+    }
+    fclose(file);
+    ck_assert_uint_gt(rows, 50);
+}
+END_TEST
+
+int main(void)
+{
+    if (system("command -v python3 >/dev/null") != 0) {
+        puts("skipped: no python3 to recompute the peak with");
+        return NO_PYTHON;
+    }
+    TCase *tests = tcase_create("trace");
+    tcase_add_checked_fixture(tests, NULL, program_remove_home);
+    tcase_add_loop_test(tests, the_peak_of_a_trace_is_the_reported_one, 0, (int)COUNT(runs));
+    tcase_add_test(tests, rows_name_their_tensors);
+    Suite *suite = suite_create("trace");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
