@@ -14,6 +14,7 @@ struct pipeline {
     data_stage *train; // the last stage of the chain
     data_stage *eval;
     uint32_t batch;
+    batch_remainder remainder;
     data_position position; // of what the caller has taken
     bool broken;            // an item failed: the chain is sought back to `position` before the next one
     bool eval_broken;       // the same of the held-out set, which then begins anew
@@ -48,7 +49,7 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
         status = stage_shuffle_open(p->train, (uint32_t)shuffle, seed, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
-    status = stage_batch_open(p->train, p->source, DATA_TRAIN, p->batch, remainder_of(knobs), &stage, err);
+    status = stage_batch_open(p->train, p->source, DATA_TRAIN, p->batch, p->remainder, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
     if (prefetch > 0) {
         status =
@@ -67,10 +68,10 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
     return chain(&p->eval, status, stage);
 }
 
-static hr_status check_epoch(const pipeline *p, const hr_knobs *knobs, hr_err *err)
+static hr_status check_epoch(const pipeline *p, hr_err *err)
 {
     const pipeline_info *info = &p->source->info;
-    if (remainder_of(knobs) != BATCH_DROP || info->train_samples >= p->batch) {
+    if (p->remainder != BATCH_DROP || info->train_samples >= p->batch) {
         return HR_OK;
     }
     hr_status status = HR_FAIL(err, DATA, "%s: needed %u samples for a batch, had %" PRIu64, info->label,
@@ -82,7 +83,7 @@ static hr_status check_epoch(const pipeline *p, const hr_knobs *knobs, hr_err *e
 static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_shape *model, hr_err *err)
 {
     HR_TRY(data_source_open(knobs, model, &p->source, err));
-    HR_TRY(check_epoch(p, knobs, err));
+    HR_TRY(check_epoch(p, err));
     HR_TRY(open_train_chain(p, knobs, err));
     return open_eval_chain(p, err);
 }
@@ -96,6 +97,7 @@ hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width, 
         return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", sizeof *p);
     }
     p->batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
+    p->remainder = remainder_of(knobs);
     hr_status status = open_all(p, knobs, &(data_shape){height, width, channels, classes}, err);
     if (status != HR_OK) {
         pipeline_close(p);
@@ -171,6 +173,12 @@ hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_item *out, hr_err
 data_position pipeline_position(const pipeline *p)
 {
     return p->position;
+}
+
+bool pipeline_epoch_is_over(const pipeline *p)
+{
+    uint64_t left = p->source->info.train_samples - p->position.samples;
+    return left == 0 || (left < p->batch && p->remainder == BATCH_DROP);
 }
 
 hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err)

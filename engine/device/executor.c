@@ -64,6 +64,15 @@ static void bound_deinit(const executor *x, bound *b)
     hr_free(b->first_share);
 }
 
+static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
+{
+    if (x->bus != NULL) {
+        x->bus->instr = instr_index;
+        x->bus->phase = (uint8_t)phase;
+        x->bus->category = (uint8_t)category;
+    }
+}
+
 void executor_destroy(executor *x)
 {
     if (x == NULL) {
@@ -73,20 +82,12 @@ void executor_destroy(executor *x)
         bound_deinit(x, &x->programs.data[k]);
     }
     for (uint32_t k = x->residents.count; k-- > 0;) {
+        announce(x, HR_NO_ID, HR_PHASE_BUILD, x->residents.data[k].category);
         allocator_free(x->heap, x->residents.data[k].address);
     }
     vec_deinit(&x->programs);
     vec_deinit(&x->residents);
     hr_free(x);
-}
-
-static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
-{
-    if (x->bus != NULL) {
-        x->bus->instr = instr_index;
-        x->bus->phase = (uint8_t)phase;
-        x->bus->category = (uint8_t)category;
-    }
 }
 
 // One tensor's bytes, with everything that is told about it: event, ledger, and the full record when it fails.

@@ -84,6 +84,7 @@ static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
         e->needs_build = true;
         e->needs_pipeline = e->needs_pipeline || concerns_pipeline(id);
     }
+    e->resumed = e->resumed && id != HR_KNOB_TRAIN_RESUME;
     if (id == HR_KNOB_TRAIN_STEPS) {
         int64_t steps = hr_knob_int(&e->knobs, id);
         e->target_steps = steps > 0 ? (uint64_t)steps : UINT64_MAX;
@@ -111,7 +112,7 @@ static void run(hr_engine *e, uint64_t count)
 static hr_status save_if_wanted(hr_engine *e, hr_err *err)
 {
     const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_SAVE);
-    return path[0] != '\0' && e->build != NULL && e->build->arithmetic ? engine_save(e, path, err) : HR_OK;
+    return path[0] != '\0' && engine_has_weights(e) ? engine_save(e, path, err) : HR_OK;
 }
 
 static hr_status stop(hr_engine *e, hr_err *err)
@@ -143,6 +144,13 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
     return HR_FAIL(err, STATE, "there is no command number %u", c->kind);
 }
 
+// The evaluation that ends an epoch belongs to the epoch's last step.
+static bool is_done(const hr_engine *e)
+{
+    bool owes_evaluation = e->build->arithmetic && pipeline_epoch_is_over(e->data);
+    return e->steps >= e->target_steps && !owes_evaluation;
+}
+
 static hr_status work(hr_engine *e, hr_err *err)
 {
     if (e->needs_build) {
@@ -151,7 +159,7 @@ static hr_status work(hr_engine *e, hr_err *err)
     if (e->eval.running) {
         return engine_evaluate_batch(e, err);
     }
-    if (e->steps >= e->target_steps) {
+    if (is_done(e)) {
         engine_set_state(e, HR_ENGINE_IDLE, "all steps are done");
         return save_if_wanted(e, err);
     }

@@ -37,7 +37,9 @@ struct hr_engine {
     bool needs_pipeline; // a knob of the pipeline changed
     bool resumed;        // train.resume was read
     bool lost_step;      // a step failed half way: contents of device memory are not to be trusted
+    bool restored;       // `carried` is what training goes on from, not what the build holds
     store carried;       // weights on their way from one build to the next
+    char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
     data_position position; // where training data goes on after a rebuild or resume
 
@@ -69,6 +71,8 @@ void engine_begin_evaluation(hr_engine *e);
 HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
 
 // save.c
+// Whether the build holds weights that training goes on from.
+bool engine_has_weights(const hr_engine *e);
 HR_MUST_CHECK hr_status engine_save(hr_engine *e, const char *path, hr_err *err);
 // Fills e->carried, counters and position from a save.
 HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);

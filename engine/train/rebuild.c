@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "train/engine_impl.h"
 
 static hr_status open_pipeline(hr_engine *e, hr_err *err)
@@ -55,58 +56,75 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
     return HR_OOM;
 }
 
-// The weights of the build that goes, unless a step broke off in it.
+// The weights of the build that goes, unless what it holds is not what training goes on from.
 static hr_status carry_weights(hr_engine *e, hr_err *err)
 {
-    if (e->build == NULL || !e->build->arithmetic) {
+    if (!engine_has_weights(e)) {
         return HR_OK;
     }
     store taken = {{0}};
-    hr_status status = e->lost_step ? HR_OK : store_take(&taken, e->build, err);
+    hr_status status = store_take(&taken, e->build, err);
     if (status != HR_OK) {
         store_deinit(&taken);
         return status;
     }
-    if (!e->lost_step) {
-        store_deinit(&e->carried);
-        e->carried = taken;
-    }
+    store_deinit(&e->carried);
+    e->carried = taken;
     return HR_OK;
 }
 
-// After a step that broke off: the last save, or the beginning. The log says how many steps were lost.
-static hr_status return_to_last_save(hr_engine *e, hr_err *err)
+// ---- where training goes on from --------------------------------------------------------------------------------
+
+// e->carried, the counters and e->position are of a save, or of the beginning: the pipeline follows.
+static hr_status follow_restored(hr_engine *e, hr_err *err)
 {
-    uint64_t steps = e->steps;
-    const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_SAVE);
-    hr_status status = path[0] != '\0' ? engine_load(e, path, NULL) : HR_SAVE;
-    if (status != HR_OK) {
-        store_deinit(&e->carried);
-        e->steps = e->updates = 0;
-        e->position = (data_position){0, 0};
-    }
+    e->restored = true;
     e->lost_step = false;
-    char line[96];
-    (void)snprintf(line, sizeof line, "%llu steps lost; training goes on at step %llu",
-                   (unsigned long long)(steps - e->steps), (unsigned long long)e->steps);
-    trace_note(&e->bus, HR_EVENT_LOG, 0, line);
+    e->eval.running = false;
+    e->bus.step = (uint32_t)e->steps;
     return e->data == NULL ? HR_OK : pipeline_seek(e->data, e->position, err);
 }
 
-static hr_status resume_if_asked(hr_engine *e, hr_err *err)
+static hr_status resume(hr_engine *e, const char *path, hr_err *err)
 {
-    const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_RESUME);
-    if (e->resumed || path[0] == '\0' || e->plan_only) {
-        return HR_OK;
-    }
-    HR_TRY(engine_load(e, path, err));
-    e->resumed = true;
     int64_t wanted = hr_knob_int(&e->knobs, HR_KNOB_TRAIN_STEPS);
+    HR_TRY(engine_load(e, path, err));
+    HR_TRY(follow_restored(e, err));
+    (void)text_copy(e->last_save, sizeof e->last_save, path);
+    e->resumed = true;
     if (wanted > 0) {
         e->target_steps = (uint64_t)wanted;
     }
     return HR_OK;
 }
+
+// After a step that broke off: the last save of this training, or its beginning. The log says how many steps were
+// lost.
+static hr_status return_to_last_save(hr_engine *e, hr_err *err)
+{
+    uint64_t steps = e->steps;
+    if (e->last_save[0] == '\0' || engine_load(e, e->last_save, NULL) != HR_OK) {
+        store_deinit(&e->carried);
+        e->steps = e->updates = 0;
+        e->position = (data_position){0, 0};
+    }
+    char line[96];
+    (void)snprintf(line, sizeof line, "%llu steps lost; training goes on at step %llu",
+                   (unsigned long long)(steps - e->steps), (unsigned long long)e->steps);
+    trace_note(&e->bus, HR_EVENT_LOG, 0, line);
+    return follow_restored(e, err);
+}
+
+static hr_status restore(hr_engine *e, hr_err *err)
+{
+    const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_RESUME);
+    if (!e->resumed && path[0] != '\0' && !e->plan_only) {
+        return resume(e, path, err);
+    }
+    return e->lost_step ? return_to_last_save(e, err) : HR_OK;
+}
+
+// ---- the build --------------------------------------------------------------------------------------------------
 
 static void begin_counter_epoch(hr_engine *e)
 {
@@ -120,13 +138,11 @@ static void begin_counter_epoch(hr_engine *e)
 static hr_status fill_build(hr_engine *e, hr_err *err)
 {
     HR_TRY(build_allocate(e->build, &e->knobs, &e->bus, err));
-    if (e->lost_step) {
-        HR_TRY(return_to_last_save(e, err));
-    }
     if (e->build->arithmetic) {
         uint64_t seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED);
         HR_TRY(store_fill(&e->carried, e->build, e->model, seed, err));
         store_deinit(&e->carried);
+        e->restored = false;
     }
     return HR_OK;
 }
@@ -190,11 +206,12 @@ static hr_status prepare_with_data(hr_engine *e, build **fresh, hr_err *err)
 hr_status engine_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
-    HR_TRY(resume_if_asked(e, err));
+    HR_TRY(restore(e, err));
     HR_TRY(prepare_with_data(e, &fresh, err));
     HR_TRY(replace_build(e, fresh, err));
     begin_counter_epoch(e);
     e->needs_build = false;
+    e->eval.running = e->eval.running && e->build->arithmetic;
     if (!e->eval.running) {
         return HR_OK;
     }

@@ -142,7 +142,8 @@ static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
     const ledger *l = executor_ledger(e->build->x);
     hr_report_memory *m = &r->memory;
     m->limit_bytes = e->build->limit_bytes;
-    m->peak_pool_bytes = e->peak_pool_bytes;
+    m->peak_pool_bytes = // of a build that has made no step yet: its own
+        l->peak.pool_bytes > e->peak_pool_bytes ? l->peak.pool_bytes : e->peak_pool_bytes;
     m->peak_in_use_bytes = l->peak.in_use_bytes;
     m->peak_requested_bytes = l->peak_requested_bytes;
     m->waste_bytes = l->peak.in_use_bytes - l->peak.requested_bytes;
@@ -175,7 +176,7 @@ static void fill_host(const hr_engine *e, hr_report *r)
 // The hash of the weights is computed once per step it is asked for.
 static hr_status fill_weights_hash(hr_engine *e, hr_report *r, hr_err *err)
 {
-    if (!e->build->arithmetic) {
+    if (!engine_has_weights(e)) {
         return HR_OK;
     }
     if (e->sha_steps != e->steps) {
@@ -256,7 +257,7 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
 hr_status hr_engine_listing(hr_engine *e, FILE *out, hr_err *err)
 {
     if (e->build == NULL) {
-        return HR_FAIL(err, STATE, "there is no program yet: nothing was built");
+        HR_TRY(engine_rebuild(e, err));
     }
     program_print(e->build->programs[BUILD_TRAIN], out);
     return HR_OK;

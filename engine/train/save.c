@@ -143,16 +143,25 @@ static hr_status write_store(hr_engine *e, const char *path, store *s, hr_err *e
     return status;
 }
 
+bool engine_has_weights(const hr_engine *e)
+{
+    return e->build != NULL && e->build->arithmetic && !e->lost_step && !e->restored;
+}
+
 hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
 {
     store s = {{0}};
-    if (e->build == NULL || !e->build->arithmetic) {
-        return HR_FAIL(err, STATE, "there are no trained weights to save yet");
+    if (!engine_has_weights(e)) {
+        (void)HR_FAIL(err, STATE, "%s: needed weights to save, had %s", path,
+                      e->lost_step ? "those of a step that broke off" : "none yet");
+        hr_err_try(err, "train a step, then save again");
+        return HR_STATE;
     }
     HR_TRY(check_replaceable(path, err));
     hr_status status = write_store(e, path, &s, err);
     store_deinit(&s);
     if (status == HR_OK) {
+        (void)text_copy(e->last_save, sizeof e->last_save, path);
         trace_note(&e->bus, HR_EVENT_SAVED, e->steps, path);
     }
     return status;

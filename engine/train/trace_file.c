@@ -13,32 +13,36 @@ struct hr_trace {
 };
 
 // A program for a partial batch differs from the full one in sizes, and in numbering where its kernels want other
-// workspaces: the bytes tell which of the two is running.
-static const char *name_in(const build *b, const build_program *pair, uint32_t id, uint64_t bytes)
+// workspaces: the bytes tell which of [first, last] is running.
+static const char *name_in(const build *b, build_program first, build_program last, const hr_event_memory *m)
 {
     const char *name = NULL;
-    for (int k = 0; k < 2; k++) {
-        const program *p = b->programs[pair[k]];
-        if (p == NULL || id >= p->tensor_count) {
+    for (build_program k = first; k <= last; k++) {
+        const program *p = b->programs[k];
+        if (p == NULL || m->tensor >= p->tensor_count) {
             continue;
         }
-        if (p->tensors[id].bytes == bytes) {
-            return p->tensors[id].name;
+        if (p->tensors[m->tensor].bytes == m->requested_bytes) {
+            return p->tensors[m->tensor].name;
         }
-        name = name == NULL ? p->tensors[id].name : name;
+        name = name == NULL ? p->tensors[m->tensor].name : name;
     }
     return name;
 }
 
+// Persistent tensors (instr HR_NO_ID) are numbered as in the training program, also while an evaluation runs.
 static const char *name_tensor(void *context, uint32_t id)
 {
-    static const build_program train[] = {BUILD_TRAIN, BUILD_TRAIN_PARTIAL};
-    static const build_program evaluate[] = {BUILD_EVAL, BUILD_EVAL_PARTIAL};
+    (void)id; // as in the event
     const hr_trace *t = context;
     const hr_engine *e = t->engine;
-    return e->build == NULL ? NULL
-                            : name_in(e->build, e->eval.running ? evaluate : train, id,
-                                      t->event->u.memory.requested_bytes);
+    const hr_event_memory *m = &t->event->u.memory;
+    if (e->build == NULL) {
+        return NULL;
+    }
+    return e->eval.running && t->event->instr != HR_NO_ID
+               ? name_in(e->build, BUILD_EVAL, BUILD_EVAL_PARTIAL, m)
+               : name_in(e->build, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, m);
 }
 
 static void write_event(void *context, const hr_event *event)

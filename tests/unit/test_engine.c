@@ -12,98 +12,7 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
-
-static const char preset_text[] =
-    "device: {kind: reference, vram: 8MiB}\n"
-    "batch: {size: 8}\n"
-    "pipeline: {shuffle: 64}\n"
-    "model:\n"
-    "  name: small\n"
-    "  input: {shape: [32, 32, 3]}\n"
-    "  classes: 10\n"
-    "  loss: softmax_cross_entropy\n"
-    "  layers:\n"
-    "    - {kind: separable_conv2d, filters: 4, kernel: 3, stride: 2, activation: relu}\n"
-    "    - {kind: max_pool, size: 3}\n"
-    "    - {kind: batch_norm, activation: relu}\n"
-    "    - {kind: flatten}\n"
-    "    - {kind: dense, units: 10}\n";
-
-static char folder[] = "/tmp/headroom-engine-XXXXXX";
-static hr_preset *preset;
-
-static void open_preset(void)
-{
-    char path[128];
-    hr_err err = {0};
-    strcpy(folder + sizeof folder - 7, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    (void)snprintf(path, sizeof path, "%s/small.yaml", folder);
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_ge(fputs(preset_text, f), 0);
-    ck_assert_int_eq(fclose(f), 0);
-    ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
-}
-
-static void close_preset(void)
-{
-    char command[160];
-    hr_preset_close(preset);
-    (void)snprintf(command, sizeof command, "rm -r %s", folder);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static const char *file_in(const char *name, char path[128])
-{
-    (void)snprintf(path, 128, "%s/%s", folder, name);
-    return path;
-}
-
-static hr_engine *create(const char *const *pairs, const hr_engine_options *options)
-{
-    hr_err err = {0};
-    hr_engine *e = NULL;
-    hr_knobs knobs = *hr_preset_knobs(preset);
-    for (; *pairs != NULL; pairs++) {
-        ck_assert_msg(hr_knobs_set_pair(&knobs, *pairs, &err) == HR_OK, "%s", err.sentence);
-    }
-    ck_assert_msg(hr_engine_create(preset, &knobs, options, &e, &err) == HR_OK, "%s", err.sentence);
-    return e;
-}
-
-static void run_steps(hr_engine *e, uint64_t count)
-{
-    bool idle = false;
-    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = count};
-    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
-    while (!idle) {
-        hr_engine_advance(e, &idle);
-    }
-}
-
-static hr_status turn(hr_engine *e, hr_knob_id id, const char *value)
-{
-    hr_command knob = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = id};
-    (void)snprintf(knob.text, sizeof knob.text, "%s", value);
-    return hr_engine_command(e, &knob, NULL);
-}
-
-static hr_report report_of(hr_engine *e)
-{
-    hr_err err = {0};
-    hr_report r;
-    ck_assert_msg(hr_engine_report(e, &r, &err) == HR_OK, "%s", err.sentence);
-    return r;
-}
-
-static void weights_of(hr_engine *e, char sha[HR_SHA256_TEXT_MAX])
-{
-    hr_report r = report_of(e);
-    memcpy(sha, r.train.weights_sha256, HR_SHA256_TEXT_MAX);
-    ck_assert_uint_eq(strlen(sha), 64);
-    hr_report_deinit(&r);
-}
+#include "unit/small_engine.h"
 
 static void assert_same_memory(const hr_report_memory *a, const hr_report_memory *b)
 {
@@ -236,12 +145,12 @@ END_TEST
 // With `keep` the last batch of the epoch depends on where the batch size was changed.
 START_TEST(a_batch_size_changed_within_an_epoch_trains_every_sample)
 {
-    static const char *const sizes[] = {"777", "1000", "333"};
-    hr_engine *e = create((const char *[]){"batch.remainder=keep", "batch.size=512", "device.vram=256MiB",
-                                           "pipeline.shuffle=0", NULL},
-                          NULL);
+    static const char *const sizes[] = {"17", "20", "9"};
+    char data[160];
+    hr_engine *e =
+        create((const char *[]){write_pictures(200, 13, data), "batch.remainder=keep", NULL}, NULL);
     for (int k = 0; k < 3; k++) {
-        run_steps(e, 5);
+        run_steps(e, 4);
         ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, sizes[k]), HR_OK);
     }
     run_steps(e, 40);

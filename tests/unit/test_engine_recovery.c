@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// What training goes on from after a step that broke off, after a save was read in the middle of a run, and after a
+// knob that leaves nothing to compute: the last save of this training, never what a broken step left behind.
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/host_mem.h"
+#include "unit/small_engine.h"
+
+static void command_file(hr_engine *e, hr_command_kind kind, const char *path, hr_status expected)
+{
+    hr_command c = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind};
+    (void)snprintf(c.text, sizeof c.text, "%s", path);
+    ck_assert_int_eq(hr_engine_command(e, &c, NULL), expected);
+}
+
+static void begin(hr_engine *e, uint64_t count)
+{
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = count};
+    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
+}
+
+// Goes on until step `step` is done, and no further: nothing ends, nothing is saved.
+static void run_to(hr_engine *e, uint64_t step)
+{
+    for (bool idle = false; hr_engine_steps(e) != step && !idle;) {
+        hr_engine_advance(e, &idle);
+    }
+    ck_assert_uint_eq(hr_engine_steps(e), step);
+}
+
+// Breaks a step off: the heap of a fresh build has no room for the chunks of its first step.
+static void break_a_step(hr_engine *e)
+{
+    bool idle = false;
+    bool grows = hr_knob_is(hr_engine_knobs(e), HR_KNOB_ALLOCATOR_GROWTH, "on");
+    ck_assert_int_eq(turn(e, HR_KNOB_ALLOCATOR_GROWTH, grows ? "off" : "on"), HR_OK);
+    begin(e, 5);
+    hr_engine_advance(e, &idle); // the build
+    ck_assert(!idle);
+    (void)hr_host_mem_fail_at(1);
+    hr_engine_advance(e, &idle);
+    (void)hr_host_mem_fail_at(0);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->sentence, "allocator")); // within the step
+}
+
+static void weights_after(uint64_t steps, char sha[HR_SHA256_TEXT_MAX])
+{
+    hr_engine *e = create((const char *[]){NULL}, NULL);
+    run_steps(e, steps);
+    weights_of(e, sha);
+    hr_engine_destroy(e);
+}
+
+START_TEST(a_broken_step_returns_to_the_last_save)
+{
+    char path[128];
+    char save[160];
+    char whole[HR_SHA256_TEXT_MAX];
+    char sha[HR_SHA256_TEXT_MAX];
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("a.safetensors", path));
+    weights_after(6, whole);
+    hr_engine *e = create((const char *[]){save, NULL}, NULL);
+    run_steps(e, 4); // saves at the end
+    begin(e, 2);
+    run_to(e, 5);
+    break_a_step(e);
+    run_steps(e, 1); // to step 6, from step 4 again
+    ck_assert_uint_eq(hr_engine_steps(e), 6);
+    weights_of(e, sha);
+    ck_assert_str_eq(sha, whole);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(a_file_of_an_earlier_training_is_no_save_of_this_one)
+{
+    char path[128];
+    char save[160];
+    char whole[HR_SHA256_TEXT_MAX];
+    char sha[HR_SHA256_TEXT_MAX];
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("old.safetensors", path));
+    weights_after(3, whole);
+    hr_engine *e = create((const char *[]){save, NULL}, NULL);
+    run_steps(e, 9);
+    hr_engine_destroy(e);
+    e = create((const char *[]){save, NULL}, NULL);
+    break_a_step(e);
+    run_steps(e, 3);
+    ck_assert_uint_eq(hr_engine_steps(e), 3);
+    weights_of(e, sha);
+    ck_assert_str_eq(sha, whole);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(what_a_broken_step_left_is_neither_saved_nor_reported)
+{
+    char path[128];
+    char other[128];
+    char save[160];
+    char kept[HR_SHA256_TEXT_MAX];
+    char sha[HR_SHA256_TEXT_MAX];
+    char resume[160];
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("a.safetensors", path));
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", path);
+    hr_engine *e = create((const char *[]){save, NULL}, NULL);
+    run_steps(e, 2);
+    weights_of(e, kept);
+    break_a_step(e);
+    hr_report r = report_of(e);
+    ck_assert_str_eq(r.train.weights_sha256, "");
+    hr_report_deinit(&r);
+    command_file(e, HR_COMMAND_SAVE, file_in("b.safetensors", other), HR_STATE);
+    ck_assert_int_ne(access(other, F_OK), 0);
+    command_file(e, HR_COMMAND_STOP, "", HR_OK); // as quitting does: the good save stays
+    hr_engine_destroy(e);
+    e = create((const char *[]){resume, "train.steps=2", NULL}, NULL);
+    run_steps(e, 0);
+    ck_assert_uint_eq(hr_engine_steps(e), 2);
+    weights_of(e, sha);
+    ck_assert_str_eq(sha, kept);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// With `keep` and a batch size that changed, the last batch of the epoch is another one after the return.
+START_TEST(a_return_to_a_save_finds_the_batches_of_its_position)
+{
+    char path[128];
+    char save[160];
+    char data[160];
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("a.safetensors", path));
+    hr_engine *e =
+        create((const char *[]){save, write_pictures(100, 7, data), "batch.remainder=keep", NULL}, NULL);
+    run_steps(e, 5); // 40 pictures
+    ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "7"), HR_OK);
+    begin(e, 100);
+    run_to(e, 7); // 54 pictures: 1 of 9 would be left after 5 steps, and 6 of 9 are from 40 on
+    ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "9"), HR_OK);
+    break_a_step(e);
+    run_steps(e, 12);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    ck_assert_uint_eq(hr_engine_steps(e), 7 + 12);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(a_save_can_be_resumed_in_the_middle_of_a_run)
+{
+    char path[128];
+    char whole[HR_SHA256_TEXT_MAX];
+    char sha[HR_SHA256_TEXT_MAX];
+    hr_engine *e = create((const char *[]){NULL}, NULL);
+    run_steps(e, 3);
+    command_file(e, HR_COMMAND_SAVE, file_in("a.safetensors", path), HR_OK);
+    run_steps(e, 4);
+    weights_of(e, whole);
+    for (int k = 0; k < 2; k++) {
+        run_steps(e, 2);
+        ck_assert_int_eq(turn(e, HR_KNOB_TRAIN_RESUME, path), HR_OK);
+        begin(e, 0);
+        run_to(e, 7);
+        command_file(e, HR_COMMAND_STOP, "", HR_OK);
+        weights_of(e, sha);
+        ck_assert_str_eq(sha, whole);
+    }
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// An evaluation under way ends where nothing is computed any more, whatever became of the data meanwhile.
+START_TEST(an_evaluation_does_not_outlive_the_arithmetic)
+{
+    char data[160];
+    bool idle = false;
+    hr_engine *e = create((const char *[]){write_pictures(24, 50, data), NULL}, NULL);
+    begin(e, 40);
+    run_to(e, 3);
+    hr_engine_advance(e, &idle); // the epoch ends
+    hr_engine_advance(e, &idle); // one evaluation batch
+    ck_assert_int_eq(turn(e, HR_KNOB_PIPELINE_PATH, "/nowhere/at/all"), HR_OK);
+    hr_engine_advance(e, &idle);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    ck_assert_int_eq(turn(e, HR_KNOB_DEVICE_KIND, "plan"), HR_OK);
+    run_steps(e, 2);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    ck_assert_uint_eq(hr_engine_steps(e), 5);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(the_last_step_of_an_epoch_is_followed_by_its_evaluation)
+{
+    char data[160];
+    hr_engine *e = create((const char *[]){write_pictures(27, 9, data), NULL}, NULL);
+    run_steps(e, 2);
+    hr_report r = report_of(e);
+    ck_assert(isnan(r.train.eval_accuracy));
+    hr_report_deinit(&r);
+    run_steps(e, 1); // the 3 pictures that are left fill no batch
+    ck_assert_uint_eq(hr_engine_steps(e), 3);
+    r = report_of(e);
+    ck_assert(isfinite(r.train.eval_accuracy));
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(a_listing_builds_the_program_it_needs)
+{
+    hr_engine *e = create((const char *[]){NULL}, NULL);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_eq(hr_engine_listing(e, out, NULL), HR_OK);
+    ck_assert_int_eq(fclose(out), 0);
+    ck_assert_ptr_nonnull(strstr(text, "separable_conv2d"));
+    free(text);
+    hr_report r = report_of(e);
+    ck_assert_uint_ge(r.memory.peak_pool_bytes, r.memory.peak_in_use_bytes);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// ---- events across rebuilds -----------------------------------------------------------------------------------
+
+typedef struct story {
+    int64_t live[HR_CATEGORY_COUNT]; // allocated bytes
+    uint32_t wanted_step, wrong_steps;
+    bool watches_steps;
+} story;
+
+static void follow(void *context, const hr_event *event)
+{
+    story *s = context;
+    if (event->kind == HR_EVENT_ALLOC || event->kind == HR_EVENT_FREE) {
+        int64_t bytes = (int64_t)event->u.memory.allocated_bytes;
+        s->live[event->category] += event->kind == HR_EVENT_ALLOC ? bytes : -bytes;
+        ck_assert_int_ge(s->live[event->category], 0);
+        s->wrong_steps += s->watches_steps && event->step < s->wanted_step;
+    }
+}
+
+START_TEST(events_of_a_build_that_goes_balance_in_every_category)
+{
+    story s = {{0}, 0, 0, false};
+    hr_engine *e = create((const char *[]){NULL}, &(hr_engine_options){.sink = follow, .sink_context = &s});
+    run_steps(e, 2);
+    ck_assert_int_gt(s.live[HR_CATEGORY_OPTIMIZER], 0);
+    ck_assert_int_eq(turn(e, HR_KNOB_OPTIMIZER_KIND, "sgd"), HR_OK);
+    run_steps(e, 2);
+    ck_assert_int_eq(s.live[HR_CATEGORY_OPTIMIZER], 0);
+    hr_engine_destroy(e);
+    for (int k = 0; k < HR_CATEGORY_COUNT; k++) {
+        ck_assert_int_eq(s.live[k], 0);
+    }
+}
+END_TEST
+
+START_TEST(events_after_a_resume_carry_the_steps_of_the_save)
+{
+    char path[128];
+    char resume[160];
+    hr_engine *e = create((const char *[]){NULL}, NULL);
+    run_steps(e, 5);
+    command_file(e, HR_COMMAND_SAVE, file_in("a.safetensors", path), HR_OK);
+    hr_engine_destroy(e);
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", path);
+    story s = {{0}, 5, 0, true};
+    e = create((const char *[]){resume, "train.steps=6", NULL},
+               &(hr_engine_options){.sink = follow, .sink_context = &s});
+    run_steps(e, 0);
+    ck_assert_uint_eq(hr_engine_steps(e), 6);
+    ck_assert_uint_eq(s.wrong_steps, 0);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine_recovery");
+    TCase *cases = tcase_create("engine_recovery");
+    tcase_add_checked_fixture(cases, open_preset, close_preset);
+    tcase_add_test(cases, a_broken_step_returns_to_the_last_save);
+    tcase_add_test(cases, a_file_of_an_earlier_training_is_no_save_of_this_one);
+    tcase_add_test(cases, what_a_broken_step_left_is_neither_saved_nor_reported);
+    tcase_add_test(cases, a_return_to_a_save_finds_the_batches_of_its_position);
+    tcase_add_test(cases, a_save_can_be_resumed_in_the_middle_of_a_run);
+    tcase_add_test(cases, an_evaluation_does_not_outlive_the_arithmetic);
+    tcase_add_test(cases, the_last_step_of_an_epoch_is_followed_by_its_evaluation);
+    tcase_add_test(cases, a_listing_builds_the_program_it_needs);
+    tcase_add_test(cases, events_of_a_build_that_goes_balance_in_every_category);
+    tcase_add_test(cases, events_after_a_resume_carry_the_steps_of_the_save);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
