@@ -38,19 +38,24 @@ struct hr_engine_host {
     uint64_t error_version;
 
     uint64_t last_report_ns; // engine's thread
-    hr_engine_state last_state;
-    bool reported_any;
+    bool state_changed;      // engine's thread: since the last report, and at the beginning
 };
 
-static void on_event(void *context, const hr_event *event)
+static void signal_events(hr_engine_host *h)
 {
-    hr_engine_host *h = context;
-    trace_ring_put(h->ring, event);
     if (!atomic_exchange(&h->signalled, true)) {
         uint64_t one = 1;
         ssize_t written = write(h->event_fd, &one, sizeof one);
         (void)written; // the counter is far from full
     }
+}
+
+static void on_event(void *context, const hr_event *event)
+{
+    hr_engine_host *h = context;
+    trace_ring_put(h->ring, event);
+    h->state_changed = h->state_changed || event->kind == HR_EVENT_STATE;
+    signal_events(h);
 }
 
 static void publish_error(hr_engine_host *h, const hr_err *err)
@@ -74,20 +79,20 @@ static void publish_report(hr_engine_host *h)
     pthread_mutex_unlock(&h->lock);
 }
 
+// A knob may lead from one out-of-memory straight to the next: what counts is that the state moved.
 static void publish(hr_engine_host *h)
 {
     hr_engine_state state = hr_engine_get_state(h->engine);
     uint64_t now_ns = clock_now_ns();
-    bool changed = state != h->last_state || !h->reported_any;
+    bool changed = h->state_changed;
     if (changed && (state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED)) {
         publish_error(h, hr_engine_error(h->engine));
     }
     if (changed || (state == HR_ENGINE_RUNNING && now_ns - h->last_report_ns >= HOST_REPORT_NS)) {
         publish_report(h);
         h->last_report_ns = now_ns;
-        h->reported_any = true;
+        h->state_changed = false;
     }
-    h->last_state = state;
 }
 
 // Takes the next command; waits for one when `wait`. False when there is none.
@@ -111,7 +116,7 @@ static bool take_command(hr_engine_host *h, bool wait, hr_command *out)
 static void pace_simulation(hr_engine_host *h)
 {
     struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += HOST_SIMULATED_STEP_NS;
     if (until.tv_nsec >= 1000000000) {
         until.tv_sec++;
@@ -161,6 +166,16 @@ static void free_host(hr_engine_host *h)
     hr_free(h);
 }
 
+// Waits by the monotonic clock: setting the wall clock must not stop a simulation.
+static void init_wake(pthread_cond_t *wake)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 static hr_status start_host(hr_engine_host *h, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
     hr_engine_options options = {.sink = on_event, .sink_context = h};
@@ -185,8 +200,9 @@ hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs, h
         return HR_FAIL(err, NOMEM, "no host memory for the engine's thread");
     }
     h->event_fd = -1;
+    h->state_changed = true;
     pthread_mutex_init(&h->lock, NULL);
-    pthread_cond_init(&h->wake, NULL);
+    init_wake(&h->wake);
     hr_status status = start_host(h, preset, knobs, err);
     if (status != HR_OK) {
         free_host(h);
@@ -223,8 +239,12 @@ void hr_engine_host_stop(hr_engine_host *h)
 
 size_t hr_engine_host_events(hr_engine_host *h, hr_event *out, size_t max, uint64_t *lost)
 {
-    atomic_store(&h->signalled, false);
-    return trace_ring_take(h->ring, out, max, lost);
+    (void)atomic_exchange(&h->signalled, false); // takes over what was put before the signal
+    size_t count = trace_ring_take(h->ring, out, max, lost);
+    if (count == max) {
+        signal_events(h); // there may be more
+    }
+    return count;
 }
 
 int hr_engine_host_event_fd(const hr_engine_host *h)

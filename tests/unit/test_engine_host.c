@@ -141,6 +141,64 @@ START_TEST(out_of_memory_is_a_state_that_a_knob_leaves)
 }
 END_TEST
 
+static void wait_for_error(hr_engine_host *h, uint64_t *version, hr_err *err)
+{
+    bool newer = false;
+    for (int k = 0; k < 5000 && !newer; k++) {
+        newer = hr_engine_host_error(h, version, err);
+        usleep(1000);
+    }
+    ck_assert(newer);
+}
+
+// Nothing between the two: the state is "out of memory" before and after, and yet there is news.
+START_TEST(a_second_out_of_memory_is_told_like_the_first)
+{
+    hr_err first = {0};
+    hr_err second = {0};
+    uint64_t version = 0;
+    hr_engine_host *h = start();
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "100000");
+    send_command(h, HR_COMMAND_RUN, 0, 0, "");
+    wait_for_error(h, &version, &first);
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "50000");
+    wait_for_error(h, &version, &second);
+    ck_assert_int_eq(second.status, HR_OOM);
+    ck_assert_str_ne(first.sentence, second.sentence);
+    hr_report report = {.oom = {.requested_bytes = 0}};
+    uint64_t report_version = 0;
+    for (int k = 0; k < 5000 && strcmp(report.oom.sentence, second.sentence) != 0; k++) {
+        hr_report_deinit(&report);
+        (void)hr_engine_host_report(h, &report_version, &report);
+        usleep(1000);
+    }
+    ck_assert_str_eq(report.oom.sentence, second.sentence);
+    hr_report_deinit(&report);
+    hr_engine_host_stop(h);
+}
+END_TEST
+
+// A reader with room for one event at a time is woken for every one of them.
+START_TEST(the_descriptor_is_readable_while_events_wait)
+{
+    hr_engine_host *h = start();
+    hr_engine_state state = HR_ENGINE_PAUSED;
+    send_command(h, HR_COMMAND_RUN, 1, 0, "");
+    while (state != HR_ENGINE_IDLE) {
+        hr_event event;
+        uint64_t count;
+        uint64_t lost;
+        struct pollfd fd = {.fd = hr_engine_host_event_fd(h), .events = POLLIN};
+        ck_assert_int_eq(poll(&fd, 1, 5000), 1);
+        (void)!read(fd.fd, &count, sizeof count);
+        if (hr_engine_host_events(h, &event, 1, &lost) == 1 && event.kind == HR_EVENT_STATE) {
+            state = (hr_engine_state)event.u.note.count;
+        }
+    }
+    hr_engine_host_stop(h);
+}
+END_TEST
+
 START_TEST(a_refused_command_is_reported)
 {
     hr_err err = {0};
@@ -173,6 +231,8 @@ int main(void)
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_test(cases, commands_run_and_events_arrive_in_order);
     tcase_add_test(cases, out_of_memory_is_a_state_that_a_knob_leaves);
+    tcase_add_test(cases, a_second_out_of_memory_is_told_like_the_first);
+    tcase_add_test(cases, the_descriptor_is_readable_while_events_wait);
     tcase_add_test(cases, a_refused_command_is_reported);
     tcase_add_test(cases, stopping_ends_a_running_engine_at_once);
     suite_add_tcase(suite, cases);
