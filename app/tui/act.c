@@ -463,6 +463,7 @@ static void finish_line(app *a)
 
 static void key_in_line(app *a, int key)
 {
+    a->candidates[0] = '\0';
     if (key == INPUT_ENTER) {
         finish_line(a);
     } else if (key == INPUT_ESCAPE || key == INPUT_CTRL_C ||

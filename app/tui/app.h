@@ -41,14 +41,14 @@ typedef struct message {
 // X(ID, "label", "term")
 #define COUNTER_MAP(X)                                                                                       \
     X(PEAK, "peak", "peak_in_use_bytes")                                                                     \
-    X(WINDOW, "peak on screen", "peak")                                                                      \
-    X(EVER, "peak since start", "peak")                                                                      \
     X(IN_USE, "in_use", "in_use_bytes")                                                                      \
     X(POOL, "pool", "pool_bytes")                                                                            \
     X(REQUESTED, "requested", "requested_bytes")                                                             \
     X(WASTE, "waste", "waste_bytes")                                                                         \
     X(LARGEST_FREE, "largest_free", "largest_free_bytes")                                                    \
     X(FRAGMENTATION, "fragmentation", "fragmentation")                                                       \
+    X(EVER, "peak since start", "peak")                                                                      \
+    X(WINDOW, "peak on screen", "peak")                                                                      \
     X(STATIC, "static", "static_bytes")                                                                      \
     X(SAVED, "saved_for_backward", "saved_for_backward_bytes")                                               \
     X(HOST, "host", "host_bytes")
@@ -107,6 +107,8 @@ typedef struct app {
     overlay overlay;
     preset_list presets;
     prompt prompt;
+    char candidates[256]; // what Tab found, shown above the line
+    layout_class shown;   // by the last frame
     message message;
     pending pending; // work that waits until a frame has said so
     char pending_preset[HR_KNOB_TEXT_MAX];

@@ -119,6 +119,7 @@ typedef struct completion {
     const char *word;
     size_t length, found;
     char best[HR_KNOB_TEXT_MAX];
+    char all[256]; // the candidates, as far as they fit
 } completion;
 
 static void offer(completion *c, const char *candidate)
@@ -126,6 +127,8 @@ static void offer(completion *c, const char *candidate)
     if (strncmp(candidate, c->word, c->length) != 0) {
         return;
     }
+    size_t listed = strlen(c->all);
+    snprintf(c->all + listed, sizeof c->all - listed, "%s ", candidate);
     if (c->found++ == 0) {
         snprintf(c->best, sizeof c->best, "%s", candidate);
         return;
@@ -171,7 +174,9 @@ static void offer_choices(completion *c, const char *key, size_t length)
 void app_complete(app *a)
 {
     char line[PROMPT_MAX];
-    snprintf(line, sizeof line, "%.*s", (int)a->prompt.cursor, a->prompt.text);
+    size_t blanks = strspn(a->prompt.text, " ");
+    blanks = blanks < a->prompt.cursor ? blanks : a->prompt.cursor;
+    snprintf(line, sizeof line, "%.*s", (int)(a->prompt.cursor - blanks), a->prompt.text + blanks);
     const char *space = strrchr(line, ' ');
     size_t start = space == NULL ? 0 : (size_t)(space - line) + 1;
     completion c = {.word = line + start, .length = strlen(line + start)};
@@ -192,6 +197,7 @@ void app_complete(app *a)
         strncat(c.best, " ", sizeof c.best - strlen(c.best) - 1);
     }
     if (c.found > 0) {
-        prompt_complete(&a->prompt, start, c.best);
+        prompt_complete(&a->prompt, blanks + start, c.best);
     }
+    snprintf(a->candidates, sizeof a->candidates, "%s", c.found > 1 ? c.all : "");
 }

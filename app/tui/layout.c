@@ -4,6 +4,7 @@
 enum {
     HELP_ROWS = 4,         // of the selected knob, below the list
     COUNTER_ROWS = 9,      // title and eight counters
+    COUNTER_ROWS_ALL = 13, // beyond these the knobs take the rows, for their help
     SIDE_BY_SIDE_MIN = 76, // columns that step and loss need beside each other
 };
 
@@ -55,6 +56,7 @@ static rect cut_left(rect *from, int columns)
 static void place_left(layout *l, rect side, const layout_wish *wish)
 {
     int knobs = clamp(wish->knob_count + 1 + HELP_ROWS, 6, side.h - COUNTER_ROWS);
+    knobs = clamp(knobs, side.h - COUNTER_ROWS_ALL, side.h);
     l->pane[PANE_KNOBS] = cut_top(&side, knobs);
     l->pane[PANE_COUNTERS] = side;
 }
@@ -107,7 +109,7 @@ layout layout_make(int rows, int columns, const layout_wish *wish)
     l.pane[PANE_STRIP] = cut_bottom(&body, 1);
     if (rows < 16 || columns < 60) {
         l.kind = LAYOUT_METER;
-        l.pane[PANE_METER] = cut_top(&body, clamp(body.h - 1, 2, 4));
+        l.pane[PANE_METER] = cut_top(&body, clamp(body.h - 1, 2, 3));
         l.pane[PANE_KNOBS] = body;
         return l;
     }

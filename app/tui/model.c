@@ -201,6 +201,9 @@ static void on_state(model *m, uint64_t state, const char *why)
     snprintf(m->state_text, sizeof m->state_text, "%s", why);
     const char *name = hr_engine_state_name((hr_engine_state)m->state);
     log_kind kind = m->state >= HR_ENGINE_OOM ? LOG_BAD : LOG_NOTE;
+    if (m->state == HR_ENGINE_OOM) {
+        history_add(&m->history, m->time_ns, &m->heap, MARK_OOM); // a dry run may say no more than this
+    }
     model_log(m, kind, why[0] == '\0' ? "%s" : "%s: %s", name, why);
 }
 

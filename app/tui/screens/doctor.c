@@ -89,7 +89,10 @@ static void draw_verdict(const canvas *c, const app *a)
     byte_unit unit = app_unit(a);
     int y = 1;
     int x = paint_text(c, y, 0, c->area.w, ROLE_BAD, "OUT OF MEMORY");
-    paint_format(c, y++, x + 2, c->area.w - x - 2, ROLE_TEXT, "cause: %s", hr_oom_cause_name(oom->cause));
+    const char *cause = hr_oom_cause_name(oom->cause);
+    bool says_cause = strncmp(oom->sentence, cause, strlen(cause)) == 0;
+    paint_format(c, y++, x + 2, c->area.w - x - 2, ROLE_TEXT, "%s%s",
+                 says_cause ? "" : "cause: ", says_cause ? "" : cause);
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
     if (oom->attempt[0] != '\0') {
         char attempt[sizeof oom->attempt + 8];

@@ -10,14 +10,24 @@ static rect body_of(const app *a, const layout *l)
     return (rect){top, 0, a->rows - top - below, a->columns};
 }
 
+// A new size may have no place for the focused pane; where one pane is shown alone it is the memory.
+static layout settle_focus(app *a)
+{
+    layout l = app_layout(a);
+    bool lost = l.kind == LAYOUT_BENCH && !a->expanded && l.pane[a->focus].h == 0;
+    if (l.kind == LAYOUT_SINGLE && a->shown != LAYOUT_SINGLE) {
+        a->focus = PANE_VRAM;
+    } else if (lost || (l.kind == LAYOUT_BENCH && a->shown == LAYOUT_SINGLE)) {
+        a->focus = PANE_KNOBS;
+    }
+    a->shown = l.kind;
+    return app_layout(a);
+}
+
 void app_draw(app *a)
 {
     paint_size(&a->rows, &a->columns);
-    layout l = app_layout(a);
-    if (l.kind == LAYOUT_BENCH && !a->expanded && l.pane[a->focus].h == 0) {
-        a->focus = PANE_KNOBS; // this size has no such pane
-        l = app_layout(a);
-    }
+    layout l = settle_focus(a);
     canvas screen = {&a->theme, &a->glyphs, {0, 0, a->rows, a->columns}};
     canvas body = canvas_of(&screen, body_of(a, &l));
     paint_begin();

@@ -44,7 +44,7 @@ static void draw_left(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
     char left[48] = "";
-    if (m->limit_bytes > 0 && m->epoch_peak_bytes > 0) {
+    if (m->limit_bytes > 0 && m->epoch_peak_bytes > 0 && m->state < HR_ENGINE_OOM) {
         double share = 1 - (double)m->epoch_peak_bytes / (double)m->limit_bytes;
         snprintf(left, sizeof left, "%.1f%% left", 100 * share);
     }
@@ -77,7 +77,7 @@ void frame_title(const canvas *c, const app *a)
     state_text(a, state, sizeof state);
     role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;
     x += paint_text(c, 0, x + 2, end - x - 2, r, state) + 2;
-    if (m->steps > 0) {
+    if (!isnan(model_steps_per_second(m))) {
         paint_text(c, 0, x + 2, end - x - 2, ROLE_BAR, format_rate(model_steps_per_second(m), "it/s", rate));
     }
     draw_left(c, a);
@@ -94,10 +94,16 @@ static void draw_tip(const canvas *c, const app *a)
         turn_neighbour(&a->knobs, HR_KNOB_BATCH_SIZE, TURN_MORE, 0, next)) {
         snprintf(try_it, sizeof try_it, "%s will not fit: try it · ", next);
     }
-    static const char *const presets[] = {"p presets · ",
-                                          ""}; // the footer says it too, where this is too long
-    for (int i = 0; i < 2; i++) {
-        snprintf(tip, sizeof tip, "b pin · ←→ turn batch size · %s? keys · %sq quit", try_it, presets[i]);
+    // What goes first where the line is too long stands in the footer too.
+    const struct {
+        const char *pin, *try_it, *presets, *quit;
+    } forms[] = {{"b pin · ", try_it, "p presets", " · q quit"},
+                 {"b pin · ", try_it, "", " · q quit"},
+                 {"", try_it, "", ""},
+                 {"", "", "", ""}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        snprintf(tip, sizeof tip, "%s←→ turn batch size · %s? keys%s%s%s", forms[i].pin, forms[i].try_it,
+                 forms[i].presets[0] == '\0' ? "" : " · ", forms[i].presets, forms[i].quit);
         if (glyphs_width(c->glyphs, tip) <= c->area.w) {
             break;
         }
@@ -137,6 +143,11 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
 {
     canvas c = canvas_of(screen, strip);
     if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT) {
+        if (a->candidates[0] != '\0' && strip.y > 0) {
+            canvas above = canvas_sub(screen, strip.y - 1, strip.x, 1, strip.w);
+            paint_blank(&above, 0, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
+            paint_text(&above, 0, 0, strip.w, ROLE_DIM, a->candidates);
+        }
         widget_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
         paint_text(&c, 0, 0, strip.w, ROLE_WARN,

@@ -1,52 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // Screens too small for panes: the meter, and below that one line.
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/engine.h"
 
 #include "app/tui/screens/screens.h"
 
-// "VRAM 3.61/4.00 GiB (90%)": the peak of the present step against the limit.
-static void vram_text(const app *a, char *text, size_t size)
+// "VRAM 3.61/4.00 GiB (90%)": the peak of the present step against the limit, shorter where there is less room.
+static void vram_text(const app *a, int width, char text[96])
 {
     const model *m = app_model(a);
     char peak[FORMAT_MAX], limit[FORMAT_MAX];
     byte_unit unit = app_unit(a);
     if (!m->any || m->limit_bytes == 0) {
-        snprintf(text, size, "VRAM —");
+        snprintf(text, 96, "VRAM —");
         return;
     }
     unit.decimals = 2;
-    snprintf(text, size, "VRAM %s/%s %s (%.0f%%)", format_bytes(m->epoch_peak_bytes, unit, peak),
-             format_bytes(m->limit_bytes, unit, limit), unit.name,
-             100 * (double)m->epoch_peak_bytes / (double)m->limit_bytes);
+    format_bytes(m->epoch_peak_bytes, unit, peak);
+    format_bytes(m->limit_bytes, unit, limit);
+    int percent = (int)(100 * (double)m->epoch_peak_bytes / (double)m->limit_bytes);
+    int length = snprintf(text, 96, "VRAM %s/%s %s (%d%%)", peak, limit, unit.name, percent);
+    if (length > width) {
+        length = snprintf(text, 96, "%s/%s %s %d%%", peak, limit, unit.name, percent);
+    }
+    if (length > width) {
+        snprintf(text, 96, "%d%%", percent);
+    }
 }
 
 void screen_line(const canvas *screen, const app *a)
 {
     char text[96];
-    vram_text(a, text, sizeof text);
     if (a->overlay == OVERLAY_QUIT) {
         snprintf(text, sizeof text, "leave? y/n");
+    } else if (app_model(a)->state >= HR_ENGINE_OOM) {
+        snprintf(text, sizeof text, "%s", hr_engine_state_name((hr_engine_state)app_model(a)->state));
+    } else {
+        vram_text(a, screen->area.w, text);
     }
     paint_text(screen, 0, 0, screen->area.w, ROLE_TEXT, text);
 }
 
+// The stack on its side, at the newest peak.
 static void draw_bar(const canvas *c, int y, const app *a)
 {
     const model *m = app_model(a);
+    const history_bucket *bucket = history_at(&m->history, 1, 0);
+    bool letters = c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO;
     double filled = 0;
     int x = 0;
-    for (int i = 0; i < BAND_COUNT && m->limit_bytes > 0; i++) {
+    for (int i = 0; i < BAND_COUNT && bucket != NULL && m->limit_bytes > 0; i++) {
         unsigned band = graph_stack[i];
-        filled += (double)m->heap.band_bytes[band] / (double)m->limit_bytes * c->area.w;
-        bool letters = c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO;
-        char letter = band < HR_CATEGORY_COUNT ? hr_category_letter((hr_category)band) : '?';
+        filled += (double)bucket->band_bytes[band] / (double)m->limit_bytes * c->area.w;
+        wchar_t letter = band < HR_CATEGORY_COUNT ? (wchar_t)hr_category_letter((hr_category)band) : L'?';
         for (int first = x; x < (int)(filled + 0.5) && x < c->area.w; x++) {
-            bool shows_letter = letters || x == first;
-            paint_cell(c, y, x,
-                       shows_letter && !letters ? theme_letter(c->theme, band) : theme_band(c->theme, band),
-                       shows_letter ? (wchar_t)letter : glyphs_bar(c->glyphs, 8));
+            bool stamped = !letters && x == first;
+            style s = stamped ? theme_letter(c->theme, band) : theme_band(c->theme, band);
+            paint_cell(c, y, x, s, letters || stamped ? letter : glyphs_bar(c->glyphs, 8));
         }
     }
     for (; x < c->area.w; x++) {
@@ -60,9 +72,9 @@ void screen_meter(const canvas *screen, const app *a, const layout *l)
     canvas c = canvas_of(screen, l->pane[PANE_METER]);
     canvas knobs = canvas_of(screen, l->pane[PANE_KNOBS]);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX];
-    vram_text(a, text, sizeof text);
-    int used = paint_text(&c, 0, 0, c.area.w, ROLE_BAR, text);
     const char *state = hr_engine_state_name((hr_engine_state)m->state);
+    vram_text(a, c.area.w - (int)strlen(state) - 1, text);
+    int used = paint_text(&c, 0, 0, c.area.w, ROLE_BAR, text);
     paint_right(&c, 0, used + 1, c.area.w - used - 1, m->state >= HR_ENGINE_OOM ? ROLE_BAD : ROLE_DIM, state);
     draw_bar(&c, 1, a);
     paint_format(&c, 2, 0, c.area.w, ROLE_DIM, "step %llu · loss %s · %s", (unsigned long long)m->steps,

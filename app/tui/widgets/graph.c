@@ -186,8 +186,8 @@ static void draw_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
         role r = quarter == 4 && scale->limit_bytes > 0 ? ROLE_LIMIT : ROLE_DIM;
         paint_right(c, y, 0, AXIS_WIDTH - 1, r, format_bytes((uint64_t)(full * quarter / 4), unit, text));
     }
-    if (scale->pinned_bytes > 0) {
-        int y = rows - 1 - row_of(scale, (double)scale->pinned_bytes, rows);
+    int y = rows - 1 - row_of(scale, (double)scale->pinned_bytes, rows);
+    if (scale->pinned_bytes > 0 && (scale->limit_bytes == 0 || y != rows - 1 - row_of(scale, full, rows))) {
         char text[FORMAT_MAX];
         paint_blank(c, y, 0, AXIS_WIDTH - 1, theme_role(c->theme, ROLE_TEXT));
         paint_right(c, y, 0, AXIS_WIDTH - 1, ROLE_BASELINE, format_bytes(scale->pinned_bytes, unit, text));
@@ -216,14 +216,26 @@ static void draw_legend(const canvas *c, const uint64_t *band_bytes, byte_unit u
     }
 }
 
-static void draw_marks(const canvas *c, const graph_column *columns, int count)
+static wchar_t mark_glyph(uint8_t marks)
 {
+    return marks & MARK_OOM ? L'!' : marks & MARK_KNOB ? L'▲' : L'\0';
+}
+
+// The row below the time graph: how long ago it begins, and where a knob was turned or memory ran out.
+static void draw_below(const canvas *c, const graph_column *columns, int count, const char *ago)
+{
+    bool now_is_free = true;
+    paint_format(c, 0, 0, count, ROLE_DIM, "%s ago", ago);
     for (int x = 0; x < count; x++) {
-        if (columns[x].marks & MARK_OOM) {
-            paint_cell(c, 0, x, theme_role(c->theme, ROLE_BAD), L'!');
-        } else if (columns[x].marks & MARK_KNOB) {
-            paint_cell(c, 0, x, theme_role(c->theme, ROLE_WARN), glyphs_fold(c->glyphs, L'▲'));
+        wchar_t glyph = mark_glyph(columns[x].marks);
+        if (glyph != L'\0') {
+            role r = glyph == L'!' ? ROLE_BAD : ROLE_WARN;
+            paint_cell(c, 0, x, theme_role(c->theme, r), glyphs_fold(c->glyphs, glyph));
+            now_is_free = now_is_free && x < count - 4;
         }
+    }
+    if (now_is_free) {
+        paint_right(c, 0, 0, count, ROLE_DIM, "now");
     }
 }
 
@@ -307,9 +319,7 @@ static void draw_time(const canvas *c, const app *a)
     draw_axis(&parts.axis, &scale, app_unit(a));
     graph_draw(&parts.plot, &scale, columns, count);
     format_window((double)count * (double)history_width_ns(level) * 1e-9, ago);
-    paint_format(&parts.below, 0, 0, count, ROLE_DIM, "%s ago", ago);
-    paint_right(&parts.below, 0, 0, count, ROLE_DIM, "now");
-    draw_marks(&parts.below, columns, count);
+    draw_below(&parts.below, columns, count, ago);
     draw_legend(&parts.legend, count > 0 ? columns[count - 1].band_bytes : NULL, app_unit(a));
 }
 

@@ -100,19 +100,33 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
     }
 }
 
+// One line of help and both neighbours; with more room the whole explanation.
 static void draw_help(const canvas *c, const app *a)
 {
-    canvas words = canvas_sub(c, 0, 0, c->area.h - 2, c->area.w);
-    paint_wrapped(&words, 0, ROLE_DIM, row_of(app_knob(a))->line);
-    draw_neighbour(c, c->area.h - 2, a, WHATIF_LESS);
-    draw_neighbour(c, c->area.h - 1, a, WHATIF_MORE);
+    const hr_knob_row *row = row_of(app_knob(a));
+    bool whole = c->area.h > HELP_ROWS + 2;
+    canvas words = canvas_sub(c, 0, 0, whole ? c->area.h : c->area.h - 2, c->area.w - 1);
+    int y = whole ? 1 : 0;
+    y += paint_wrapped(&words, y, whole ? ROLE_TEXT : ROLE_DIM, row->line);
+    y = whole ? y : c->area.h - 2;
+    draw_neighbour(c, y, a, WHATIF_LESS);
+    draw_neighbour(c, y + 1, a, WHATIF_MORE);
+    if (whole) {
+        y += 2 + paint_wrapped(&words, y + 2, ROLE_DIM, row->explanation);
+    }
+    if (whole && row->applies != NULL) {
+        char applies[256];
+        snprintf(applies, sizeof applies, "Applies %s.", row->applies);
+        paint_wrapped(&words, y, ROLE_DIM, applies);
+    }
 }
 
 void widget_knobs(const canvas *c, const app *a)
 {
     size_t count;
     const hr_knob_id *panel = turn_panel(&count);
-    int help = c->area.h >= HELP_ROWS + 4 ? HELP_ROWS : 0;
+    int room = c->area.h - 1 - (int)count; // below the whole list
+    int help = room > HELP_ROWS ? room : c->area.h >= HELP_ROWS + 4 ? HELP_ROWS : 0;
     int rows = c->area.h - 1 - help;
     size_t top = a->knob >= (size_t)rows && rows > 0 ? a->knob - (size_t)rows + 1 : 0;
     char right[48];
