@@ -9,21 +9,32 @@
 
 #include "app/tui/app.h"
 
-enum { PAGE_ROWS = 8 };
+enum { PAGE_ROWS = 8, HELP_ROWS_MAX = REQUEST_COUNT + 16 };
 
 // ---- knobs ----------------------------------------------------------------------------------------------------
 
-bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text)
+static bool send(app *a, const hr_command *command)
 {
-    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .knob = (uint32_t)knob};
-    snprintf(command.text, sizeof command.text, "%s", text);
-    if (a->host == NULL || !hr_engine_host_send(a->host, &command)) {
-        app_say(a, MESSAGE_ERROR,
+    if (a->host == NULL || !hr_engine_host_send(a->host, command)) {
+        app_say(a, MESSAGE_ERROR, "%s",
                 a->host == NULL ? "no engine runs: p chooses a preset"
                                 : "the engine is busy and took no command: try again");
         return false;
     }
     return true;
+}
+
+bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text)
+{
+    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .knob = (uint32_t)knob};
+    snprintf(command.text, sizeof command.text, "%s", text);
+    return send(a, &command);
+}
+
+bool app_send_plain(app *a, hr_command_kind kind, uint64_t count)
+{
+    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
+    return send(a, &command);
 }
 
 // Hands knob `id` of a->knobs to the engine; one that could not start is started anew.
@@ -112,10 +123,13 @@ static void run_or_pause(app *a)
     if (a->host == NULL) {
         app_start_engine(a);
     } else if (model_is_training(&a->live)) {
-        app_send(a, HR_COMMAND_PAUSE, (hr_knob_id)0, "");
+        app_send_plain(a, HR_COMMAND_PAUSE, 0);
         app_say(a, MESSAGE_NOTE, "training pauses after this step; r goes on");
     } else {
-        app_send(a, HR_COMMAND_RUN, (hr_knob_id)0, "");
+        // Once all steps are done, "run" means as many again.
+        uint64_t all = (uint64_t)hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
+        bool done = a->live.state == HR_ENGINE_IDLE && all > 0 && a->live.steps >= all;
+        app_send_plain(a, HR_COMMAND_RUN, done ? all : 0);
     }
 }
 
@@ -153,7 +167,7 @@ static void interrupt(app *a)
 {
     if (model_is_training(&a->live) && !a->interrupted) {
         a->interrupted = true;
-        app_send(a, HR_COMMAND_PAUSE, (hr_knob_id)0, "");
+        app_send_plain(a, HR_COMMAND_PAUSE, 0);
         app_say(a, MESSAGE_NOTE, "training pauses after this step; ^C again leaves");
         return;
     }
@@ -211,7 +225,7 @@ static void select_row(app *a, int by)
     size_t knobs, old = a->knob;
     turn_panel(&knobs);
     if (a->overlay == OVERLAY_HELP) {
-        a->help_top = moved(a->help_top, by, 1000);
+        a->help_top = moved(a->help_top, by, HELP_ROWS_MAX);
     } else if (a->overlay == OVERLAY_PRESETS) {
         size_t count = 0;
         while (app_preset_entry(a, count) != NULL) {
@@ -225,8 +239,6 @@ static void select_row(app *a, int by)
     } else if (a->focus == PANE_LOG) {
         const model *m = app_model(a);
         a->log_back = moved(a->log_back, -by, m->log_count < LOG_LENGTH ? (size_t)m->log_count : LOG_LENGTH);
-    } else if (a->focus == PANE_DOCTOR) {
-        a->doctor_top = moved(a->doctor_top, by, 100);
     } else {
         a->knob = moved(a->knob, by, knobs);
         if (a->knob != old) {
@@ -476,6 +488,18 @@ static void key_in_line(app *a, int key)
     }
 }
 
+static void click_knob(app *a, rect pane)
+{
+    int rows, help, row = a->click_y - pane.y - 1;
+    size_t top, count;
+    turn_panel(&count);
+    app_knob_list(a, pane.h, &rows, &help, &top);
+    if (row >= 0 && row < rows && top + (size_t)row < count) {
+        a->knob = top + (size_t)row;
+        app_ask_whatif(a);
+    }
+}
+
 static void click(app *a)
 {
     layout l = app_layout(a);
@@ -492,6 +516,9 @@ static void click(app *a)
             app_request(a, footer);
         } else if (pane < PANE_FOCUS_COUNT) {
             a->focus = (pane_id)pane;
+        }
+        if (pane == PANE_KNOBS) {
+            click_knob(a, r);
         }
         return;
     }

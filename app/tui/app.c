@@ -96,7 +96,7 @@ void app_start_engine(app *a)
         app_say_error(a, &err);
         return;
     }
-    app_send(a, HR_COMMAND_RUN, (hr_knob_id)0, "");
+    app_send_plain(a, HR_COMMAND_RUN, 0);
     app_ask_whatif(a);
 }
 
@@ -257,6 +257,17 @@ hr_knob_id app_knob(const app *a)
     size_t count;
     const hr_knob_id *panel = turn_panel(&count);
     return panel[a->knob < count ? a->knob : 0];
+}
+
+void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top)
+{
+    enum { HELP_MIN = 4, LIST_MIN = 3 };
+    size_t count;
+    turn_panel(&count);
+    int room = height - 1 - (int)count; // below the whole list
+    *help = room > HELP_MIN ? room : height >= 1 + LIST_MIN + HELP_MIN ? HELP_MIN : 0;
+    *rows = height - 1 - *help;
+    *top = *rows > 0 && a->knob >= (size_t)*rows ? a->knob - (size_t)*rows + 1 : 0;
 }
 
 layout_wish app_wish(const app *a)

@@ -103,7 +103,7 @@ typedef struct app {
     pane_id focus;
     unsigned zoom; // 0: the last step; k: history level k − 1
     size_t knob, counter;
-    size_t table_top, log_back, doctor_top, help_top; // rows scrolled
+    size_t table_top, log_back, help_top; // rows scrolled
     overlay overlay;
     preset_list presets;
     prompt prompt;
@@ -133,6 +133,8 @@ void app_say(app *a, message_kind kind, const char *format, ...) __attribute__((
 void app_say_error(app *a, const hr_err *err);
 const model *app_model(const app *a); // what is shown: live or frozen
 hr_knob_id app_knob(const app *a);    // the selected one
+// Rows of the knob list in a pane of `height`, help rows below it, and the first knob shown.
+void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top);
 layout_wish app_wish(const app *a);
 layout app_layout(const app *a);
 byte_unit app_unit(const app *a);
@@ -152,7 +154,8 @@ void app_request(app *a, request r);
 // NULL when the request can be done now; otherwise the reason, as a sentence.
 const char *app_why_not(const app *a, request r);
 bool app_turn(app *a, hr_knob_id id, const char *text);
-bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text);
+bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text); // KNOB, SAVE
+bool app_send_plain(app *a, hr_command_kind kind, uint64_t count);              // RUN, PAUSE
 
 // ---- command.c ------------------------------------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ bool prompt_key(prompt *p, int key)
 void prompt_remember(prompt *p)
 {
     if (p->length > 0) {
-        snprintf(p->past[p->past_count++ % PROMPT_PAST], PROMPT_MAX, "%s", p->text);
+        memcpy(p->past[p->past_count++ % PROMPT_PAST], p->text, sizeof p->text);
     }
 }
 

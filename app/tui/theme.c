@@ -38,8 +38,8 @@ typedef struct band_row {
 // Neighbours in the stack differ in lightness as well as in hue.
 static const band_row bands[BAND_COUNT] = {
     [HR_CATEGORY_WEIGHTS] = {39, 25, 4},       [HR_CATEGORY_CASTS] = {153, 60, 7},
-    [HR_CATEGORY_GRADIENTS] = {221, 94, 3},    [HR_CATEGORY_OPTIMIZER] = {208, 130, 1},
-    [HR_CATEGORY_ACCUMULATORS] = {187, 58, 7}, [HR_CATEGORY_ACTIVATIONS] = {77, 28, 2},
+    [HR_CATEGORY_GRADIENTS] = {221, 58, 3},    [HR_CATEGORY_OPTIMIZER] = {208, 130, 1},
+    [HR_CATEGORY_ACCUMULATORS] = {187, 89, 7}, [HR_CATEGORY_ACTIVATIONS] = {77, 28, 2},
     [HR_CATEGORY_TEMPORARIES] = {213, 126, 5}, [HR_CATEGORY_INPUT] = {87, 23, 6},
     [HR_CATEGORY_STATE] = {141, 55, 5},        [HR_CATEGORY_RETAINED] = {203, 124, 1},
     [HR_CATEGORY_OUTSIDE] = {250, 240, 7},     [BAND_UNKNOWN] = {245, 242, 7},

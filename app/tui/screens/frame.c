@@ -70,8 +70,8 @@ void frame_title(const canvas *c, const app *a)
              2;
     }
     if (a->has_report && c->area.w >= 110) {
-        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, %" PRIu32 " threads, data %s",
-                          a->report.device.isa, a->report.device.threads, a->report.train.data) +
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->report.device.isa,
+                          a->report.train.data) +
              2;
     }
     state_text(a, state, sizeof state);

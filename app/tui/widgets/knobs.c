@@ -125,10 +125,9 @@ void widget_knobs(const canvas *c, const app *a)
 {
     size_t count;
     const hr_knob_id *panel = turn_panel(&count);
-    int room = c->area.h - 1 - (int)count; // below the whole list
-    int help = room > HELP_ROWS ? room : c->area.h >= HELP_ROWS + 4 ? HELP_ROWS : 0;
-    int rows = c->area.h - 1 - help;
-    size_t top = a->knob >= (size_t)rows && rows > 0 ? a->knob - (size_t)rows + 1 : 0;
+    int rows, help;
+    size_t top;
+    app_knob_list(a, c->area.h, &rows, &help, &top);
     char right[48];
     snprintf(right, sizeof right, c->area.w >= PLANS_MIN ? "Δ peak %s p   ◂      ▸" : "", app_unit(a).name);
     paint_rule(c, a->focus == PANE_KNOBS, pane_title(PANE_KNOBS), right);
