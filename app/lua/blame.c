@@ -65,7 +65,10 @@ static bool read_place(const char *text, const script_source *source, int *line,
     size_t length = strlen(source->name);
     const char *cut =
         length < LUA_IDSIZE ? source->name : source->name + length - (LUA_IDSIZE - sizeof "...");
-    (void)snprintf(shown, sizeof shown, "%s%.59s", length < LUA_IDSIZE ? "" : "...", cut);
+    const char *dots = length < LUA_IDSIZE ? "" : "...";
+    if ((size_t)snprintf(shown, sizeof shown, "%s%s", dots, cut) >= sizeof shown) {
+        return false;
+    }
     length = strlen(shown);
     if (strncmp(text, shown, length) != 0 || text[length] != ':') {
         return false;
@@ -80,17 +83,17 @@ static bool read_place(const char *text, const script_source *source, int *line,
     return true;
 }
 
+// Every coroutine.wrap on the way puts another place in front: the last one is where it happened.
 static void find_place(const script *s, const script_trace *trace, verdict *v)
 {
     v->sentence = v->text;
-    for (const script_source *f = s->sources; f != NULL; f = f->next) {
-        if (read_place(v->text, f, &v->line, &v->sentence)) {
-            v->source = f;
-            return;
-        }
-    }
     v->source = script_find_source(s, trace->source);
     v->line = trace->line;
+    for (const script_source *f = s->sources; f != NULL;) {
+        bool found = read_place(v->sentence, f, &v->line, &v->sentence);
+        v->source = found ? f : v->source;
+        f = found ? s->sources : f->next;
+    }
 }
 
 // ---- what to try --------------------------------------------------------------------------------------------------
@@ -233,7 +236,7 @@ static void print_lines(FILE *to, const verdict *v)
 
 static void print_verdict(const verdict *v, const script_trace *trace, FILE *to)
 {
-    fprintf(to, "headroom: %s failed: ", hr_status_what(v->status));
+    fprintf(to, "headroom: %s%s: ", hr_status_what(v->status), v->status == HR_INTERRUPTED ? "" : " failed");
     if (v->source != NULL) {
         fprintf(to, "%s:%d: ", v->source->name, v->line);
     }
@@ -272,10 +275,12 @@ int script_report_error(script *s, int lua_status, FILE *to)
 {
     verdict v = {0};
     script_trace trace = s->trace;
-    if (s->stop != SCRIPT_GOES_ON) {
-        (void)snprintf(v.text, sizeof v.text, "%s", s->stop_text);
-    } else {
+    if (s->stop == SCRIPT_GOES_ON) {
         copy_error_text(s, v.text);
+    }
+    if (s->stop != SCRIPT_GOES_ON) { // before, or within a __tostring
+        (void)snprintf(v.text, sizeof v.text, "%s", s->stop_text);
+        trace = s->trace;
     }
     if (lua_status == LUA_ERRMEM || strcmp(v.text, "not enough memory") == 0) { // the text is Lua's own
         trace = s->refused_at;

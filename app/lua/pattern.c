@@ -90,6 +90,9 @@ static bool class_has(int class_letter, int c)
     case 'x':
         has = isxdigit(c);
         break;
+    case 'z': // from before patterns could hold zeros
+        has = c == 0;
+        break;
     default:
         return class_letter == c;
     }

@@ -274,6 +274,15 @@ static void set_lists(lua_State *L, const hr_report *r)
     lua_pop(L, 1);
 }
 
+// The limit is known even when nothing could be built under it.
+static void set_limit(lua_State *L, uint64_t limit_bytes)
+{
+    (void)lua_getfield(L, -1, "memory");
+    push_field(L, BYTES, &limit_bytes);
+    lua_setfield(L, -2, "limit_bytes");
+    lua_pop(L, 1);
+}
+
 void script_push_report(lua_State *L, const hr_report *r)
 {
     bool built = r->step.instructions > 0;
@@ -293,6 +302,7 @@ void script_push_report(lua_State *L, const hr_report *r)
     lua_pushboolean(L, r->oom.cause == HR_OOM_NONE);
     lua_setfield(L, -2, "fits");
     if (r->oom.cause != HR_OOM_NONE) {
+        set_limit(L, r->oom.limit_bytes);
         script_push_oom(L, &r->oom);
         lua_setfield(L, -2, "oom");
     }

@@ -104,10 +104,10 @@ static int raise_from_coroutine(lua_State *L, lua_State *co, int status)
 {
     raise_again_if_stopped(L);
     if (status != LUA_OK && status != LUA_YIELD) {
-        (void)lua_resetthread(co); // runs its __close, which may leave another error
+        status = lua_resetthread(co); // runs its __close, which may leave another error
     }
     lua_xmove(co, L, 1);
-    if (lua_type(L, -1) == LUA_TSTRING) {
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
         luaL_where(L, 1);
         lua_insert(L, -2);
         lua_concat(L, 2);
@@ -209,7 +209,10 @@ static int print(lua_State *L)
 
 static int safe_rep(lua_State *L)
 {
-    if (luaL_len(L, 1) == 0 && (lua_isnoneornil(L, 3) || luaL_len(L, 3) == 0)) {
+    size_t length = 0, between = 0;
+    (void)luaL_checklstring(L, 1, &length);
+    (void)luaL_optlstring(L, 3, "", &between);
+    if (length == 0 && between == 0) {
         lua_pushliteral(L, "");
         return 1;
     }

@@ -85,7 +85,7 @@ static void begin_stop(lua_State *L, script *s, script_stop why)
     lua_sethook(s->L, on_instructions, LUA_MASKLINE | LUA_MASKCOUNT, 1);
     script_trace_stack(L, &s->trace);
     if (why == SCRIPT_INTERRUPTED) {
-        (void)snprintf(s->stop_text, sizeof s->stop_text, "the recipe was interrupted");
+        (void)snprintf(s->stop_text, sizeof s->stop_text, "by Ctrl-C");
     } else {
         (void)snprintf(s->stop_text, sizeof s->stop_text,
                        "needed more than %g s of Lua between two calls of the engine",

@@ -24,7 +24,8 @@
 enum {
     SCRIPT_TEXT_MAX = 1024,
     SCRIPT_PATH_MAX = 1024,
-    SCRIPT_FRAMES_MAX = 8,  // of a traceback
+    SCRIPT_FRAMES_MAX = 8, // of a traceback
+    SCRIPT_FRAME_MAX = 160,
     SCRIPT_EVENTS_MAX = 16, // between two advances of the engine
     SCRIPT_SOURCE_BYTES_MAX = 1 << 20,
 };
@@ -51,7 +52,7 @@ typedef struct script_source {
 typedef struct script_trace {
     char source[SCRIPT_PATH_MAX]; // of the innermost Lua function, without '@'; "" when there is none
     int line;
-    char frames[SCRIPT_FRAMES_MAX][160];
+    char frames[SCRIPT_FRAMES_MAX][SCRIPT_FRAME_MAX];
     unsigned frame_count;
 } script_trace;
 

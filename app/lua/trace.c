@@ -4,6 +4,8 @@
 
 #include "app/lua/script.h"
 
+enum { LEVELS_MAX = 64 };
+
 static void set_place(script_trace *trace, const lua_Debug *ar)
 {
     const char *name = ar->source[0] == '@' ? ar->source + 1 : ar->short_src;
@@ -24,22 +26,27 @@ void script_trace_line(lua_State *L, script_trace *trace)
     }
 }
 
+static void describe_frame(const lua_Debug *ar, char frame[SCRIPT_FRAME_MAX])
+{
+    if (strcmp(ar->what, "main") == 0) {
+        (void)snprintf(frame, SCRIPT_FRAME_MAX, "%s:%d: in the main chunk", ar->short_src, ar->currentline);
+    } else {
+        (void)snprintf(frame, SCRIPT_FRAME_MAX, "%s:%d: in function %.60s", ar->short_src, ar->currentline,
+                       ar->name != NULL ? ar->name : "without a name");
+    }
+}
+
+// A function that calls itself from one line stands there once.
 void script_trace_stack(lua_State *L, script_trace *trace)
 {
     lua_Debug ar;
     script_trace_line(L, trace);
-    for (int level = 0; trace->frame_count < SCRIPT_FRAMES_MAX && lua_getstack(L, level, &ar); level++) {
+    for (int level = 0; level < LEVELS_MAX && lua_getstack(L, level, &ar); level++) {
         (void)lua_getinfo(L, "Sln", &ar);
-        if (ar.currentline <= 0) {
-            continue;
-        }
-        char *frame = trace->frames[trace->frame_count++];
-        if (strcmp(ar.what, "main") == 0) {
-            (void)snprintf(frame, sizeof trace->frames[0], "%s:%d: in the main chunk", ar.short_src,
-                           ar.currentline);
-        } else {
-            (void)snprintf(frame, sizeof trace->frames[0], "%s:%d: in function %.60s", ar.short_src,
-                           ar.currentline, ar.name != NULL ? ar.name : "without a name");
+        unsigned k = trace->frame_count;
+        if (ar.currentline > 0 && k < SCRIPT_FRAMES_MAX) {
+            describe_frame(&ar, trace->frames[k]);
+            trace->frame_count += k == 0 || strcmp(trace->frames[k], trace->frames[k - 1]) != 0;
         }
     }
 }
