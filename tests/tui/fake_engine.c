@@ -126,7 +126,7 @@ static void put_note(hr_engine_host *h, hr_event_kind kind, uint64_t count, cons
 {
     hr_event e = {.kind = (uint8_t)kind, .instr = HR_NO_ID};
     e.u.note.count = count;
-    snprintf(e.u.note.text, sizeof e.u.note.text, "%s", text);
+    snprintf(e.u.note.text, sizeof e.u.note.text, "%.*s", (int)sizeof e.u.note.text - 1, text);
     put(h, e);
 }
 

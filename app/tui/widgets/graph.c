@@ -303,13 +303,12 @@ static void draw_time(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
     graph_parts parts = parts_of(c);
-    graph_column columns[COLUMNS_MAX];
+    graph_column columns[COLUMNS_MAX] = {0};
     char ago[FORMAT_MAX];
     int count = parts.plot.area.w;
     unsigned level = a->zoom - 1;
     for (int x = 0; x < count; x++) {
         const history_bucket *bucket = history_at(&m->history, level, (uint32_t)(count - 1 - x));
-        columns[x] = (graph_column){0};
         if (bucket != NULL) {
             columns[x] =
                 (graph_column){bucket->band_bytes, bucket->min_bytes, bucket->pool_bytes, bucket->marks};
