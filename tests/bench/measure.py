@@ -101,19 +101,29 @@ def load():
 
 
 def commit():
-    return first_line(["git", "describe", "--always", "--dirty", "--abbrev=12"])
+    """The commit that was measured; with "-dirty" when files differ from it, other than these results."""
+    name = first_line(["git", "rev-parse", "--short=12", "HEAD"])
+    differs = ["git", "diff", "--quiet", "HEAD", "--", ".", ":!tests/bench/results"]
+    if name and subprocess.run(differs, cwd=TOP, check=False).returncode != 0:
+        name += "-dirty"
+    return name
 
 
-def result_of(name, measurement, **options):
-    """Runs a measurement; the result as it is written to a file."""
+def result_of(name, measurement, options):
+    """Runs a measurement; the result as it is written to a file. Of the options each takes what concerns it: rounds,
+    quick (short runs), set (knobs for every run of headroom), compiled."""
     began = datetime.datetime.now(datetime.timezone.utc)
     head = {"schema": "headroom.bench/1", "name": name, "date": began.strftime("%Y-%m-%dT%H:%MZ"),
             "commit": commit(), "machine": machine(), "versions": versions(), "load_before": load()}
-    body = measurement(**options)
+    body = measurement(options)
     head["load_after"] = load()
     head["seconds"] = round((datetime.datetime.now(datetime.timezone.utc) - began).total_seconds(), 1)
     head["versions"].update(body.pop("versions", {}))
     return {**head, **body}
+
+
+def knob_words(knobs):
+    return [word for knob in knobs for word in ("-s", knob)]
 
 
 def wanted(value, bound, at_least):

@@ -2,17 +2,17 @@
 """The two short measurements: a plan of ResNet-18, and the allocator by itself."""
 import re
 
-from measure import ROUNDS, bench_program, figures, headroom_program, json_of, output_of, wanted
+from measure import ROUNDS, bench_program, figures, headroom_program, json_of, knob_words, output_of, wanted
 
 PLAN_SECONDS_WANTED = 1e-3  # at most
 PAIR_NS_WANTED = 130        # at most, for 1 KiB with one live block: the fastest C++ allocators of its kind
 
 
-def measure_plan(rounds=ROUNDS, quick=False, more=()):
-    knobs = [word for knob in more for word in ("-s", knob)]
-    argv = [headroom_program(), "plan", "resnet18_cifar", *knobs, "--repeat", "16" if quick else "1000", "--json"]
-    reports = [json_of(argv)[0] for _ in range(rounds)]
-    return {"rounds": rounds, "preset": "resnet18_cifar", "plans_per_run": 16 if quick else 1000,
+def measure_plan(options):
+    plans = 16 if options.quick else 1000
+    argv = [headroom_program(), "plan", "resnet18_cifar", *knob_words(options.set), "--repeat", str(plans), "--json"]
+    reports = [json_of(argv)[0] for _ in range(options.rounds)]
+    return {"rounds": options.rounds, "preset": "resnet18_cifar", "plans_per_run": plans,
             "instructions": reports[0]["step"]["instructions"], "distinct_peaks": reports[0]["plan"]["distinct_peaks"],
             **figures([report["plan"]["seconds_median"] for report in reports], "plan_seconds"),
             "plan_seconds_of_the_slowest_plan": max(report["plan"]["seconds_max"] for report in reports),
@@ -26,8 +26,8 @@ def plan_table(result):
         result["plan_seconds_of_the_slowest_plan"] * 1e3)]
 
 
-def measure_allocator(rounds=ROUNDS, quick=False, more=()):
-    del rounds, quick, more  # bench_bfc takes its own medians of 11 and has no knobs
+def measure_allocator(_):
+    """bench_bfc takes medians of 11 itself and has no knobs."""
     text, _ = output_of([bench_program("bfc")])
     rows = re.findall(r"^(.+?) +([\d.]+) ns a pair +\(fastest ([\d.]+)\)", text, re.MULTILINE)
     return {"rounds": ROUNDS, "pair_ns_wanted": PAIR_NS_WANTED,

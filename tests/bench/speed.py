@@ -14,8 +14,8 @@ import os
 import re
 import subprocess
 
-from measure import (MIB, ROUNDS, TOP, Unavailable, bench_program, environment, figures, headroom_program, json_of,
-                     output_of, wanted)
+from measure import (MIB, TOP, Unavailable, bench_program, environment, figures, headroom_program, json_of, knob_words,
+                     load, output_of, wanted)
 
 THREADS = 2
 RESIDENT_WANTED = 0.65  # of PyTorch's, at most
@@ -42,7 +42,7 @@ class Headroom:
         self.name = "headroom " + ", ".join(k.partition("=")[2] for k in knobs)
         every = knobs + ["batch.size=%d" % case["batch"], "optimizer.kind=" + case["optimizer"],
                          "threads.count=%d" % THREADS] + more
-        self.options = [case["preset"]] + [word for knob in every for word in ("-s", knob)]
+        self.options = [case["preset"], *knob_words(every)]
         self.seconds, self.resident_bytes, self.report = [], [], None
 
     def run(self, steps):
@@ -132,14 +132,16 @@ def run_rounds(subjects, rounds, steps):
             subject.run(steps)
 
 
-def measure_case(case, python, ceiling, rounds, steps, more):
+def measure_case(case, python, ceiling, options):
     ceiling.measure()
-    ours = [Headroom(case, knobs, more) for knobs, _ in case["speedups"]]
-    peers = [Pytorch(python, case, layout) for layout in case["layouts"]]
+    steps = 2 if options.quick else case["steps"]
+    ours = [Headroom(case, knobs, options.set) for knobs, _ in case["speedups"]]
+    peers = [Pytorch(python, case, layout + suffix) for layout in case["layouts"]
+             for suffix in (("", "+compile") if options.compiled else ("",))]
     try:
         ceiling.note_product("pytorch mm", peers[0].answer("product")["product_flops_per_second"])
         run_rounds([subject for pair in zip(ours, peers) for subject in pair] + ours[len(peers):] +
-                   peers[len(ours):], rounds, steps)
+                   peers[len(ours):], options.rounds, steps)
         for subject in ours + peers:
             subject.finish()
     finally:
@@ -148,7 +150,7 @@ def measure_case(case, python, ceiling, rounds, steps, more):
             peer.process.wait()
     leanest = min((o.report for o in ours), key=lambda report: report["memory"]["saved_for_backward_bytes"])
     return {"name": case["name"], "preset": case["preset"], "batch": case["batch"], "optimizer": case["optimizer"],
-            "steps_per_run": steps, "flops": leanest["step"]["flops"],
+            "load": load(), "steps_per_run": steps, "flops": leanest["step"]["flops"],
             "least_traffic_bytes": least_traffic_bytes(leanest, case["optimizer"]),
             "subjects": [subject.result() for subject in ours + peers],
             "speedups_wanted": [bound for _, bound in case["speedups"]]}
@@ -179,19 +181,18 @@ def compare(case, ceiling):
         subject["resident_ratio_wanted"] = RESIDENT_WANTED
 
 
-def measure(rounds=ROUNDS, quick=False, more=()):
+def measure(options):
     python = subprocess.run([os.path.join(TOP, "tests/bench/peers/setup")], stdout=subprocess.PIPE, text=True,
                             check=False)
     if python.returncode != 0:
         raise Unavailable("no PyTorch to compare with; try: tests/bench/peers/setup")
     ceiling = Ceiling()
-    cases = [measure_case(case, python.stdout.strip(), ceiling, rounds, 2 if quick else case["steps"], list(more))
-             for case in CASES]
+    cases = [measure_case(case, python.stdout.strip(), ceiling, options) for case in CASES]
     ceiling.measure()
     for case in cases:
         compare(case, ceiling.result())
     peer = next(s["peer"] for s in cases[0]["subjects"] if "peer" in s)
-    return {"versions": {"peer": peer, "onednn": ceiling.onednn}, "threads": THREADS, "rounds": rounds,
+    return {"versions": {"peer": peer, "onednn": ceiling.onednn}, "threads": THREADS, "rounds": options.rounds,
             "omp_wait_policy": "passive", "ceiling": ceiling.result(), "cases": cases}
 
 

@@ -16,7 +16,7 @@ import tempfile
 import termios
 import time
 
-from measure import ROUNDS, TOP, Unavailable, environment, figures, headroom_program, median, wanted
+from measure import TOP, Unavailable, environment, figures, headroom_program, knob_words, median, wanted
 
 FRAME_GAP_SECONDS = 0.025
 START_SECONDS = 5.0
@@ -153,8 +153,8 @@ def key_latencies(terminal):
     return figures(seconds, "key_seconds")
 
 
-def measure_headroom(size, home, rounds, seconds, more):
-    argv = [headroom_program(), "presets/demo.yaml", *[word for knob in more for word in ("-s", knob)]]
+def measure_headroom(size, home, rounds, seconds, knobs):
+    argv = [headroom_program(), "presets/demo.yaml", *knob_words(knobs)]
     result = {"rows": size[0], "columns": size[1], **first_frames(argv, size, home, rounds)}
     terminal = Terminal(argv, *size, home)
     try:
@@ -181,10 +181,10 @@ def measure_peer(name, size, home, rounds, seconds):
     return result
 
 
-def measure(rounds=ROUNDS, quick=False, more=()):
-    seconds = 2.0 if quick else 10.0
+def measure(options):
+    rounds, seconds = options.rounds, 2.0 if options.quick else 10.0
     with tempfile.TemporaryDirectory() as home:
-        screens = [measure_headroom(size, home, rounds, seconds, more) for size in SIZES]
+        screens = [measure_headroom(size, home, rounds, seconds, options.set) for size in SIZES]
         peers = [measure_peer(name, size, home, rounds, seconds) for name in PEERS if shutil.which(name)
                  for size in SIZES]
     return {"rounds": rounds, "wanted": WANTED, "screens": screens, "peers": peers,

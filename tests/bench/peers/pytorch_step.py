@@ -2,7 +2,8 @@
 """Training steps of a bench model in PyTorch, timed: the peer of `headroom run`.
 
 usage: pytorch_step.py MODEL BATCH OPTIMIZER LAYOUT THREADS
-LAYOUT is nchw or nhwc (channels_last). Reads lines from stdin and answers each with one JSON line:
+LAYOUT is nchw or nhwc (channels_last); with "+compile" behind it, torch.compile makes one program of the model, which
+takes a C++ compiler and a minute. Reads lines from stdin and answers each with one JSON line:
   N         N steps after two that are not timed: median seconds a step, losses
   product   the rate of a large matrix product
 At the end of stdin: one last line with what the process is and the memory it took.
@@ -103,11 +104,15 @@ class Training:
     def __init__(self, name, batch, kind, layout):
         self.model = MODELS[name]()
         self.x = torch.randint(0, 256, (batch, 3, 32, 32)).float() / 255
+        layout, _, compiled = layout.partition("+")
         if layout == "nhwc":
             self.model = self.model.to(memory_format=torch.channels_last)
             self.x = self.x.to(memory_format=torch.channels_last)
+        self.parameters = sum(p.numel() for p in self.model.parameters())
         self.y = torch.randint(0, 10, (batch,))
         self.optimizer = optimizer_of(kind, self.model)
+        if compiled:
+            self.model = torch.compile(self.model)
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
@@ -154,7 +159,7 @@ def cuda_bytes():
 
 def about(training):
     return {"peer": "pytorch " + torch.__version__, "python": sys.version.split()[0],
-            "threads": torch.get_num_threads(), "parameters": sum(p.numel() for p in training.model.parameters()),
+            "threads": torch.get_num_threads(), "parameters": training.parameters,
             "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "cuda_bytes": cuda_bytes()}
 
