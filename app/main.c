@@ -31,6 +31,7 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(AT_PEAK) |
          APP_OPTION(REPEAT),
      APP_PRESET_WORD, NULL, cli_plan},
+    {"script", "FILE.lua [ARGUMENTS]", "run a recipe in Lua", 0, APP_FILE_WORD, NULL, cli_script},
     {"presets", "", "list the presets that can be named", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_presets},
     {"cards", "", "list the cards whose memory a device can take on", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_cards},
     {"devices", "", "list what can run a step here", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_devices},

@@ -54,6 +54,8 @@ static const struct {
     {"plan demo -s device.card=rtx9999", 2, "no card is called 'rtx9999'", "headroom cards"},
     {"plan demo -s batch.size=512", 1, "device memory failed:", "-s "},
     {"run demo -s batch.size=512 --steps 1", 1, "device memory failed:", "-s "},
+    {"script", 2, "script needs a FILE.lua, had none", "headroom script"},
+    {"script /nowhere.lua", 5, "/nowhere.lua", ""},
     {"terms fragmentatoin", 2, "there is no term 'fragmentatoin' — did you mean 'fragmentation'?",
      "headroom terms fragmentation"},
     {"knobs batch.szie", 2, "there is no knob 'batch.szie' — did you mean 'batch.size'?",
