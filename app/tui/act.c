@@ -94,7 +94,7 @@ static void turn_selected(app *a, int direction)
     }
 }
 
-static void step_back(app *a, bool forward)
+static void step_back(app *a, int forward)
 {
     const turn_step *step = forward ? turn_log_redo(&a->turned) : turn_log_undo(&a->turned);
     size_t count;
@@ -118,8 +118,9 @@ static void edit_selected(app *a)
 
 // ---- training -------------------------------------------------------------------------------------------------
 
-static void run_or_pause(app *a)
+static void run_or_pause(app *a, int unused)
 {
+    (void)unused;
     if (a->host == NULL) {
         app_start_engine(a);
     } else if (model_is_training(&a->live)) {
@@ -133,8 +134,9 @@ static void run_or_pause(app *a)
     }
 }
 
-static void freeze(app *a)
+static void freeze(app *a, int unused)
 {
+    (void)unused;
     a->is_frozen = !a->is_frozen;
     if (a->is_frozen) {
         a->frozen = a->live;
@@ -153,8 +155,9 @@ static void pin(app *a)
     app_say(a, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
 }
 
-static void ask_to_quit(app *a)
+static void ask_to_quit(app *a, int unused)
 {
+    (void)unused;
     if (model_is_training(&a->live) && a->overlay != OVERLAY_QUIT) {
         a->overlay = OVERLAY_QUIT;
         return;
@@ -163,8 +166,9 @@ static void ask_to_quit(app *a)
     a->pending = PENDING_QUIT;
 }
 
-static void interrupt(app *a)
+static void interrupt(app *a, int unused)
 {
+    (void)unused;
     if (model_is_training(&a->live) && !a->interrupted) {
         a->interrupted = true;
         app_send_plain(a, HR_COMMAND_PAUSE, 0);
@@ -176,8 +180,9 @@ static void interrupt(app *a)
 
 // ---- view -----------------------------------------------------------------------------------------------------
 
-static void open_presets(app *a)
+static void open_presets(app *a, int unused)
 {
+    (void)unused;
     static const char *const folders[PRESET_FOLDERS] = {"", "models", "articles"};
     hr_err err;
     for (int i = 0; i < PRESET_FOLDERS; i++) {
@@ -202,6 +207,16 @@ static void choose_preset(app *a)
         snprintf(a->pending_preset, sizeof a->pending_preset, "%s", entry->name);
         a->pending = PENDING_PRESET;
         app_say(a, MESSAGE_NOTE, "opening %s", entry->name);
+    }
+}
+
+static void edit_or_choose(app *a, int unused)
+{
+    (void)unused;
+    if (a->overlay == OVERLAY_PRESETS) {
+        choose_preset(a);
+    } else {
+        edit_selected(a);
     }
 }
 
@@ -257,8 +272,9 @@ static void zoom(app *a, int direction)
     }
 }
 
-static void go_back(app *a)
+static void go_back(app *a, int unused)
 {
+    (void)unused;
     if (a->overlay != OVERLAY_NONE) {
         a->overlay = OVERLAY_NONE;
     } else if (a->message.kind != MESSAGE_NONE) {
@@ -271,7 +287,7 @@ static void go_back(app *a)
     }
 }
 
-static void show_screen(app *a, bool doctor)
+static void show_screen(app *a, int doctor)
 {
     layout l = app_layout(a);
     a->doctor = doctor;
@@ -286,8 +302,9 @@ static void show_screen(app *a, bool doctor)
     }
 }
 
-static void next_glyphs(app *a)
+static void next_glyphs(app *a, int unused)
 {
+    (void)unused;
     int next = ((int)a->glyphs.set + 1) % GLYPHS_COUNT;
     // A locale that shows ASCII only, or one where blocks are two columns wide, offers less.
     if (a->richest_glyphs == GLYPHS_ASCII) {
@@ -345,102 +362,80 @@ static bool overlay_takes(const app *a, request r)
     return true;
 }
 
-static void do_request(app *a, request r)
+static void set_baseline(app *a, int pinned)
 {
-    switch (r) {
-    case REQUEST_LEFT:
-        turn_selected(a, TURN_LESS);
-        break;
-    case REQUEST_RIGHT:
-        turn_selected(a, TURN_MORE);
-        break;
-    case REQUEST_ENTER:
-        if (a->overlay == OVERLAY_PRESETS) {
-            choose_preset(a);
-        } else {
-            edit_selected(a);
-        }
-        break;
-    case REQUEST_RUN:
-        run_or_pause(a);
-        break;
-    case REQUEST_FREEZE:
-        freeze(a);
-        break;
-    case REQUEST_UNDO:
-    case REQUEST_REDO:
-        step_back(a, r == REQUEST_REDO);
-        break;
-    case REQUEST_PIN:
+    if (pinned) {
         pin(a);
-        break;
-    case REQUEST_UNPIN:
-        a->baseline.pinned = false;
-        break;
-    case REQUEST_PRESETS:
-        open_presets(a);
-        break;
-    case REQUEST_BENCH:
-    case REQUEST_DOCTOR:
-        show_screen(a, r == REQUEST_DOCTOR);
-        break;
-    case REQUEST_NEXT:
-        focus_next(a, 1);
-        break;
-    case REQUEST_PREVIOUS:
-        focus_next(a, -1);
-        break;
-    case REQUEST_UP:
-        select_row(a, -1);
-        break;
-    case REQUEST_DOWN:
-        select_row(a, 1);
-        break;
-    case REQUEST_PAGE_UP:
-        select_row(a, -PAGE_ROWS);
-        break;
-    case REQUEST_PAGE_DOWN:
-        select_row(a, PAGE_ROWS);
-        break;
-    case REQUEST_EXPAND:
-        a->expanded = !a->expanded;
-        break;
-    case REQUEST_ZOOM_IN:
-        zoom(a, -1);
-        break;
-    case REQUEST_ZOOM_OUT:
-        zoom(a, 1);
-        break;
-    case REQUEST_SAY:
-        app_say_pane(a);
-        break;
-    case REQUEST_HELP:
-        a->overlay = a->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
-        a->help_top = 0;
-        break;
-    case REQUEST_COMMAND:
-        prompt_begin(&a->prompt, "");
-        a->overlay = OVERLAY_COMMAND;
-        break;
-    case REQUEST_GLYPHS:
-        next_glyphs(a);
-        break;
-    case REQUEST_REDRAW:
-        a->redraws = true;
-        break;
-    case REQUEST_BACK:
-        go_back(a);
-        break;
-    case REQUEST_INTERRUPT:
-        interrupt(a);
-        break;
-    case REQUEST_QUIT:
-        ask_to_quit(a);
-        break;
-    case REQUEST_NONE:
-        break;
     }
+    a->baseline.pinned = pinned != 0;
 }
+
+static void toggle_expanded(app *a, int unused)
+{
+    (void)unused;
+    a->expanded = !a->expanded;
+}
+
+static void toggle_help(app *a, int unused)
+{
+    (void)unused;
+    a->overlay = a->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
+    a->help_top = 0;
+}
+
+static void begin_command(app *a, int unused)
+{
+    (void)unused;
+    prompt_begin(&a->prompt, "");
+    a->overlay = OVERLAY_COMMAND;
+}
+
+static void ask_redraw(app *a, int unused)
+{
+    (void)unused;
+    a->redraws = true;
+}
+
+static void say_pane(app *a, int unused)
+{
+    (void)unused;
+    app_say_pane(a);
+}
+
+static const struct {
+    void (*run)(app *a, int argument);
+    int argument;
+} acts[REQUEST_COUNT] = {
+    [REQUEST_LEFT] = {turn_selected, TURN_LESS},
+    [REQUEST_RIGHT] = {turn_selected, TURN_MORE},
+    [REQUEST_ENTER] = {edit_or_choose, 0},
+    [REQUEST_RUN] = {run_or_pause, 0},
+    [REQUEST_FREEZE] = {freeze, 0},
+    [REQUEST_UNDO] = {step_back, false},
+    [REQUEST_REDO] = {step_back, true},
+    [REQUEST_PIN] = {set_baseline, true},
+    [REQUEST_UNPIN] = {set_baseline, false},
+    [REQUEST_PRESETS] = {open_presets, 0},
+    [REQUEST_BENCH] = {show_screen, false},
+    [REQUEST_DOCTOR] = {show_screen, true},
+    [REQUEST_NEXT] = {focus_next, 1},
+    [REQUEST_PREVIOUS] = {focus_next, -1},
+    [REQUEST_UP] = {select_row, -1},
+    [REQUEST_DOWN] = {select_row, 1},
+    [REQUEST_PAGE_UP] = {select_row, -PAGE_ROWS},
+    [REQUEST_PAGE_DOWN] = {select_row, PAGE_ROWS},
+    [REQUEST_EXPAND] = {toggle_expanded, 0},
+    [REQUEST_ZOOM_IN] = {zoom, -1},
+    [REQUEST_ZOOM_OUT] = {zoom, 1},
+    [REQUEST_SAY] = {say_pane, 0},
+    [REQUEST_HELP] = {toggle_help, 0},
+    [REQUEST_COMMAND] = {begin_command, 0},
+    [REQUEST_GLYPHS] = {next_glyphs, 0},
+    [REQUEST_REDRAW] = {ask_redraw, 0},
+    [REQUEST_BACK] = {go_back, 0},
+    [REQUEST_INTERRUPT] = {interrupt, 0},
+    [REQUEST_QUIT] = {ask_to_quit, 0},
+};
 
 void app_request(app *a, request r)
 {
@@ -451,96 +446,7 @@ void app_request(app *a, request r)
     a->interrupted = a->interrupted && r == REQUEST_INTERRUPT;
     if (why_not != NULL) {
         app_say(a, MESSAGE_NOTE, "%s", why_not);
-    } else if (overlay_takes(a, r)) {
-        do_request(a, r);
-    }
-}
-
-// ---- keys -----------------------------------------------------------------------------------------------------
-
-static void finish_line(app *a)
-{
-    overlay was = a->overlay;
-    a->overlay = OVERLAY_NONE;
-    a->message.kind = MESSAGE_NONE;
-    if (was == OVERLAY_EDIT) {
-        if (app_turn(a, app_knob(a), a->prompt.text)) {
-            say_turned(a, app_knob(a), NULL);
-        }
-        return;
-    }
-    prompt_remember(&a->prompt);
-    app_command(a, a->prompt.text);
-}
-
-static void key_in_line(app *a, int key)
-{
-    a->candidates[0] = '\0';
-    if (key == INPUT_ENTER) {
-        finish_line(a);
-    } else if (key == INPUT_ESCAPE || key == INPUT_CTRL_C ||
-               (key == INPUT_BACKSPACE && a->prompt.length == 0)) {
-        a->overlay = OVERLAY_NONE;
-    } else if (key == INPUT_TAB) {
-        app_complete(a);
-    } else {
-        prompt_key(&a->prompt, key);
-    }
-}
-
-static void click_knob(app *a, rect pane)
-{
-    int rows, help, row = a->click_y - pane.y - 1;
-    size_t top, count;
-    turn_panel(&count);
-    app_knob_list(a, pane.h, &rows, &help, &top);
-    if (row >= 0 && row < rows && top + (size_t)row < count) {
-        a->knob = top + (size_t)row;
-        app_ask_whatif(a);
-    }
-}
-
-static void click(app *a)
-{
-    layout l = app_layout(a);
-    if (a->overlay != OVERLAY_NONE) {
-        return;
-    }
-    for (int pane = 0; pane < PANE_COUNT; pane++) {
-        rect r = l.pane[pane];
-        if (a->click_y < r.y || a->click_y >= r.y + r.h || a->click_x < r.x || a->click_x >= r.x + r.w) {
-            continue;
-        }
-        request footer = pane == PANE_FOOTER ? footer_request_at(a, a->click_x) : REQUEST_NONE;
-        if (footer != REQUEST_NONE) {
-            app_request(a, footer);
-        } else if (pane < PANE_FOCUS_COUNT) {
-            a->focus = (pane_id)pane;
-        }
-        if (pane == PANE_KNOBS) {
-            click_knob(a, r);
-        }
-        return;
-    }
-}
-
-void app_key(app *a, int key)
-{
-    if (key == INPUT_RESIZED) {
-        return; // the size is read before every frame
-    }
-    if (key == INPUT_CLICK) {
-        click(a);
-    } else if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT) {
-        key_in_line(a, key);
-    } else if (a->overlay == OVERLAY_QUIT && (key == 'y' || key == 'q' || key == INPUT_ENTER)) {
-        ask_to_quit(a);
-    } else if (a->overlay == OVERLAY_QUIT) {
-        a->overlay = OVERLAY_NONE;
-    } else {
-        request r = request_of_key(key);
-        if (r != REQUEST_NONE) {
-            app_request(a, r);
-        }
+    } else if (r != REQUEST_NONE && overlay_takes(a, r)) {
+        acts[r].run(a, acts[r].argument);
     }
 }

@@ -205,7 +205,7 @@ static void random_run(unsigned seed, const screen_look *look)
 {
     app *a = screen_open(look);
     srand(seed);
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 700; i++) {
         int key = random_key();
         a->click_y = rand() % look->rows;
         a->click_x = rand() % look->columns;

@@ -12,7 +12,8 @@ static bool meet(rect a, rect b)
 
 static bool inside(rect r, int rows, int columns)
 {
-    return r.h == 0 || (r.h > 0 && r.w > 0 && r.y >= 0 && r.x >= 0 && r.y + r.h <= rows && r.x + r.w <= columns);
+    return r.h == 0 ||
+           (r.h > 0 && r.w > 0 && r.y >= 0 && r.x >= 0 && r.y + r.h <= rows && r.x + r.w <= columns);
 }
 
 // Plain conditions: an assertion each would take minutes over the sweep.

@@ -93,7 +93,7 @@ START_TEST(records_of_strangers_do_no_harm)
 {
     model *m = make();
     srand(7);
-    for (int i = 0; i < 200000; i++) {
+    for (int i = 0; i < 50000; i++) {
         hr_event event;
         unsigned char *bytes = (unsigned char *)&event;
         for (size_t j = 0; j < sizeof event; j++) {
