@@ -13,6 +13,7 @@ enum {
     DEPTH_MAX = 256,      // k of one pass: a panel of B stays in the nearest caches
     PANELS_MAX = 8,       // panels of B that are copied at once: long runs of a row are read at full speed
     BLOCK_FLOATS = 65536, // of A in one pass over B: half of a usual second-level cache
+    A_PANELS = 4,         // the same for panels of A
     BAND_COLUMNS = 512,
     SPLIT_DEPTH_MIN = 512,
     SERIAL_FLOPS = 1 << 19, // below this the second thread costs more than it brings
@@ -99,35 +100,52 @@ uint64_t gemm_scratch_bytes(const gemm *g)
     return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats + p.b_sum_floats) * p.threads * sizeof(float);
 }
 
-typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int i32x4 __attribute__((vector_size(16)));
+typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t i32x8 __attribute__((vector_size(32)));
 
-CPU_INLINE void transpose_4x4(float *to, int64_t to_row, const float *from, int64_t from_row)
+#define LOAD8(p)         (*(const f32x8 *)(p))
+#define STORE8(p, v)     (*(f32x8 *)(p) = (v))
+#define PICK8(a, b, ...) __builtin_shuffle(a, b, (i32x8){__VA_ARGS__})
+
+// Eight rows of eight: pairs of elements, pairs of pairs, then halves.
+CPU_INLINE void transpose_8x8(float *to, int64_t to_row, const float *from, int64_t from_row)
 {
-    f32x4 r0 = *(const f32x4 *)from, r1 = *(const f32x4 *)(from + from_row);
-    f32x4 r2 = *(const f32x4 *)(from + 2 * from_row), r3 = *(const f32x4 *)(from + 3 * from_row);
-    f32x4 a = __builtin_shuffle(r0, r1, (i32x4){0, 4, 1, 5}),
-          b = __builtin_shuffle(r2, r3, (i32x4){0, 4, 1, 5});
-    f32x4 c = __builtin_shuffle(r0, r1, (i32x4){2, 6, 3, 7}),
-          d = __builtin_shuffle(r2, r3, (i32x4){2, 6, 3, 7});
-    *(f32x4 *)to = __builtin_shuffle(a, b, (i32x4){0, 1, 4, 5});
-    *(f32x4 *)(to + to_row) = __builtin_shuffle(a, b, (i32x4){2, 3, 6, 7});
-    *(f32x4 *)(to + 2 * to_row) = __builtin_shuffle(c, d, (i32x4){0, 1, 4, 5});
-    *(f32x4 *)(to + 3 * to_row) = __builtin_shuffle(c, d, (i32x4){2, 3, 6, 7});
+    f32x8 row[8], pair[8], four[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        row[i] = LOAD8(from + i * from_row);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        pair[i] = PICK8(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        pair[i + 1] = PICK8(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        four[i] = PICK8(pair[i], pair[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        four[i + 1] = PICK8(pair[i], pair[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        four[i + 2] = PICK8(pair[i + 1], pair[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+        four[i + 3] = PICK8(pair[i + 1], pair[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        STORE8(to + i * to_row, PICK8(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11));
+        STORE8(to + (i + 4) * to_row, PICK8(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15));
+    }
 }
 
 // to[c * to_row + r] = from[r * from_row + c]
-CPU_HOT static void transpose(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
-                              int64_t columns)
+CPU_HOT static void transpose(float *restrict to, int64_t to_row, const float *restrict from,
+                              int64_t from_row, int64_t rows, int64_t columns)
 {
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
+    for (; r + 8 <= rows; r += 8) {
         int64_t c = 0;
-        for (; c + 4 <= columns; c += 4) {
-            transpose_4x4(to + c * to_row + r, to_row, from + r * from_row + c, from_row);
+        for (; c + 8 <= columns; c += 8) {
+            transpose_8x8(to + c * to_row + r, to_row, from + r * from_row + c, from_row);
         }
         for (; c < columns; c++) {
-            for (int64_t i = r; i < r + 4; i++) {
+            for (int64_t i = r; i < r + 8; i++) {
                 to[c * to_row + i] = from[i * from_row + c];
             }
         }
@@ -153,17 +171,28 @@ CPU_HOT static void copy_padded(float *to, int64_t to_row, const float *from, in
     }
 }
 
+// One row of a panel; the widths of full tiles are told apart so that they become plain moves.
+CPU_INLINE void copy_row(float *restrict to, const float *restrict from, int64_t width)
+{
+    if (width == 32) {
+        F32X16W(to) = F32X16(from);
+        F32X16W(to + 16) = F32X16(from + 16);
+    } else if (width == 8) {
+        STORE8(to, LOAD8(from));
+    } else {
+        for (int64_t c = 0; c < width; c++) {
+            to[c] = from[c];
+        }
+    }
+}
+
 // Whole panels of `width` columns: to[panel][r][c]. Row by row over all panels, so that memory is read in long runs.
 CPU_HOT static void copy_panels(float *restrict to, int64_t width, const float *restrict from,
                                 int64_t from_row, int64_t rows, int64_t panels)
 {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t panel = 0; panel < panels; panel++) {
-            const float *source = from + r * from_row + panel * width;
-            float *target = to + (panel * rows + r) * width;
-            for (int64_t c = 0; c < width; c += 8) {
-                __builtin_memcpy(target + c, source + c, 8 * sizeof(float));
-            }
+            copy_row(to + (panel * rows + r) * width, from + r * from_row + panel * width, width);
         }
     }
 }
@@ -172,9 +201,15 @@ CPU_HOT static void copy_panels(float *restrict to, int64_t width, const float *
 static void pack_a(const gemm *g, const plan *p, const float *a, int64_t m, int64_t rows, int64_t k,
                    int64_t depth, float *to)
 {
-    int64_t tile = p->tiles->rows;
-    for (int64_t r = 0; r < rows; r += tile, to += tile * depth) {
-        int64_t count = min_of(tile, rows - r);
+    const int64_t tile = p->tiles->rows;
+    int64_t r = 0;
+    if (g->a_transposed) {
+        for (int64_t width = tile * A_PANELS; r + width <= rows; r += width, to += width * depth) {
+            copy_panels(to, tile, a + k * g->m + m + r, g->m, depth, A_PANELS);
+        }
+    }
+    for (; r < rows; r += tile, to += tile * depth) {
+        const int64_t count = min_of(tile, rows - r);
         if (g->a_transposed) {
             copy_padded(to, tile, a + k * g->m + m + r, g->m, depth, count, count);
         } else {
@@ -229,27 +264,66 @@ typedef struct block {
     int64_t m, m_end, n, n_end, k, k_end;
 } block;
 
-// One panel of B against every tile row of a block of A. `t` carries b, flags and c's row already.
-static void run_panel(const job *j, const gemm_tile *base, const block *w, int64_t n, int64_t columns,
-                      const float *packed_a, float *c)
+// Lines of B that the next block will copy, asked for while the products of this one run.
+typedef struct prefetch {
+    const float *row;
+    int64_t row_floats, lines, line, left; // lines of a row, the next one, all that are left
+    int64_t per_tile;
+} prefetch;
+
+// One block of A against a run of panels of B.
+typedef struct pass {
+    block at;         // n to n_end are the panels
+    bool first, last; // of the passes over k
+    float *c;         // row length n
+    float *room_a, *room_b;
+    prefetch ahead;
+} pass;
+
+// `tiles` is how many tiles will share the work.
+static prefetch prefetch_of(const job *j, int64_t n, int64_t n_end, int64_t k, int64_t k_end, int64_t tiles)
+{
+    const gemm *g = j->g;
+    const int64_t columns = n_end - n, depth = k_end - k;
+    prefetch f = {.row = j->o->b + k * g->n + n, .row_floats = g->n, .lines = round_up(columns, LINE_FLOATS)};
+    int64_t rows = depth;
+    if (g->b_transposed) {
+        f = (prefetch){
+            .row = j->o->b + n * g->k + k, .row_floats = g->k, .lines = round_up(depth, LINE_FLOATS)};
+        rows = columns;
+    }
+    f.lines /= LINE_FLOATS;
+    f.left = f.lines * rows;
+    f.per_tile = (f.left + tiles - 1) / tiles;
+    return f;
+}
+
+CPU_INLINE void prefetch_some(prefetch *f)
+{
+    for (int64_t count = min_of(f->per_tile, f->left); count > 0; count--) {
+        __builtin_prefetch(f->row + f->line * LINE_FLOATS, 0, 2);
+        f->left--;
+        if (++f->line == f->lines) {
+            f->line = 0;
+            f->row += f->row_floats;
+        }
+    }
+}
+
+// One panel of B against every tile row of a block of A. `t` carries b and the flags already.
+static void run_panel(const job *j, pass *s, gemm_tile t, int64_t n, int64_t columns)
 {
     const gemm *g = j->g;
     const gemm_tiles *tiles = j->p->tiles;
-    gemm_tile t = *base;
-    bool ragged = columns % tiles->lanes != 0;
-    int64_t vectors = columns / tiles->lanes;
-    for (int64_t m = w->m; m < w->m_end; m += tiles->rows) {
-        int64_t rows = min_of(tiles->rows, w->m_end - m);
-        if (packed_a != NULL) {
-            t.a = packed_a + (m - w->m) * t.depth;
-            t.a_row = 1;
-            t.a_step = tiles->rows;
-        } else {
-            t.a_row = g->a_transposed ? 1 : g->k;
-            t.a_step = g->a_transposed ? g->m : 1;
-            t.a = j->o->a + m * t.a_row + w->k * t.a_step;
-        }
-        t.c = c + m * t.c_row + n;
+    const bool ragged = columns % tiles->lanes != 0;
+    const int64_t vectors = columns / tiles->lanes;
+    t.a_row = j->p->pack_a || g->a_transposed ? 1 : g->k;
+    t.a_step = j->p->pack_a ? tiles->rows : g->a_transposed ? g->m : 1;
+    for (int64_t m = s->at.m; m < s->at.m_end; m += tiles->rows) {
+        const int64_t rows = min_of(tiles->rows, s->at.m_end - m);
+        t.a = j->p->pack_a ? s->room_a + (m - s->at.m) * t.depth : j->o->a + m * t.a_row + s->at.k * t.a_step;
+        t.c = s->c + m * t.c_row + n;
+        prefetch_some(&s->ahead);
         if (ragged) {
             run_ragged_tile(tiles, &t, rows, columns);
         } else {
@@ -258,50 +332,71 @@ static void run_panel(const job *j, const gemm_tile *base, const block *w, int64
     }
 }
 
-// A run of panels of B, [n, n_end), against a block of A.
-static void run_panels(const job *j, const block *w, bool first, bool epilogue, int64_t n_end, float *c,
-                       float *scratch)
+static void run_pass(const job *j, pass *s)
 {
     const gemm *g = j->g;
     const plan *p = j->p;
-    int64_t depth = w->k_end - w->k;
-    float *room_b = scratch + p->a_floats;
-    bool pack = p->pack_b || (n_end - w->n) % p->tiles->lanes != 0;
+    const block *w = &s->at;
+    const int64_t depth = w->k_end - w->k;
+    const bool pack = p->pack_b || (w->n_end - w->n) % p->tiles->lanes != 0;
     if (pack) {
-        pack_b(g, p, j->o->b, w->n, n_end, w->k, depth, room_b);
+        pack_b(g, p, j->o->b, w->n, w->n_end, w->k, depth, s->room_b);
     }
-    for (int64_t n = w->n; n < n_end; n += p->columns) {
-        gemm_tile t = {.depth = depth, .c_row = g->n, .add = !first, .relu = epilogue && g->relu};
-        t.bias = epilogue && j->o->bias != NULL ? j->o->bias + n : NULL;
-        t.b = pack ? room_b + (n - w->n) * depth : j->o->b + w->k * g->n + n;
+    for (int64_t n = w->n; n < w->n_end; n += p->columns) {
+        gemm_tile t = {.depth = depth, .c_row = g->n, .add = !s->first, .relu = s->last && g->relu};
+        t.bias = s->last && j->o->bias != NULL ? j->o->bias + n : NULL;
+        t.b = pack ? s->room_b + (n - w->n) * depth : j->o->b + w->k * g->n + n;
         t.b_step = pack ? p->columns : g->n;
-        run_panel(j, &t, w, n, min_of(p->columns, n_end - n), p->pack_a ? scratch : NULL, c);
+        run_panel(j, s, t, n, min_of(p->columns, w->n_end - n));
+    }
+}
+
+// The panels [n, n_end) at depth [k, k_end), over all rows of w. What follows them in `band` is fetched ahead.
+static void run_rows(const job *j, pass *s, const block *w, const block *band)
+{
+    const plan *p = j->p;
+    const int64_t width = p->b_panels * p->columns;
+    for (int64_t m = w->m; m < w->m_end; m += p->a_rows) {
+        s->at.m = m;
+        s->at.m_end = min_of(m + p->a_rows, w->m_end);
+        if (p->pack_a) {
+            pack_a(j->g, p, j->o->a, m, s->at.m_end - m, s->at.k, s->at.k_end - s->at.k, s->room_a);
+        }
+        for (int64_t n = band->n; n < band->n_end; n += width) {
+            s->at.n = n;
+            s->at.n_end = min_of(n + width, band->n_end);
+            const int64_t tiles = p->b_panels * ((s->at.m_end - m + p->tiles->rows - 1) / p->tiles->rows);
+            s->ahead = (prefetch){0};
+            if (p->pack_b && s->at.n_end < band->n_end) {
+                s->ahead = prefetch_of(j, s->at.n_end, min_of(s->at.n_end + width, band->n_end), s->at.k,
+                                       s->at.k_end, tiles);
+            } else if (p->pack_b && s->at.m_end == w->m_end && s->at.k_end < w->k_end) {
+                s->ahead = prefetch_of(j, band->n, min_of(band->n + width, band->n_end), s->at.k_end,
+                                       min_of(s->at.k_end + p->depth, w->k_end), tiles);
+            }
+            run_pass(j, s);
+        }
     }
 }
 
 // The block `w` of C, whole in k or not, into `c` (row length n). A band of columns is finished over all of k before
-// the next one, so that its sums stay in the caches.
+// the next one, so that its sums stay in the caches. `epilogue`: bias and activation belong to the last pass.
 static void run_block(const job *j, const block *w, bool epilogue, float *c, float *b_sums, float *scratch)
 {
     const gemm *g = j->g;
     const plan *p = j->p;
-    int64_t width = p->b_panels * p->columns;
-    for (int64_t band = w->n; band < w->n_end; band += BAND_COLUMNS) {
-        int64_t band_end = min_of(band + BAND_COLUMNS, w->n_end);
+    pass s = {.c = c, .room_a = scratch, .room_b = scratch + p->a_floats};
+    const int64_t width = w->k_end - w->k > p->depth ? BAND_COLUMNS : w->n_end - w->n;
+    for (int64_t n = w->n; n < w->n_end; n += width) {
+        const block band = {w->m, w->m_end, n, min_of(n + width, w->n_end), w->k, w->k_end};
         for (int64_t k = w->k; k < w->k_end; k += p->depth) {
-            int64_t k_end = min_of(k + p->depth, w->k_end);
-            for (int64_t m = w->m; m < w->m_end; m += p->a_rows) {
-                block part = {m, min_of(m + p->a_rows, w->m_end), band, band_end, k, k_end};
-                if (p->pack_a) {
-                    pack_a(g, p, j->o->a, m, part.m_end - m, k, k_end - k, scratch);
-                }
-                for (; part.n < band_end; part.n += width) {
-                    run_panels(j, &part, k == w->k, epilogue && k_end == w->k_end,
-                               min_of(part.n + width, band_end), c, scratch);
-                }
-            }
+            s.at.k = k;
+            s.at.k_end = min_of(k + p->depth, w->k_end);
+            s.first = k == w->k;
+            s.last = epilogue && s.at.k_end == w->k_end;
+            run_rows(j, &s, w, &band);
             if (b_sums != NULL) { // while these rows of B are near
-                sums_add_rows(b_sums + band, j->o->b + k * g->n + band, g->n, k_end - k, band_end - band);
+                sums_add_rows(b_sums + n, j->o->b + k * g->n + n, g->n, s.at.k_end - k, band.n_end - n);
             }
         }
     }
