@@ -80,8 +80,8 @@ static const hr_knob_row rows[] = {
         .line = "what becomes of the last samples of an epoch that fill no batch",
         .explanation =
             "drop leaves them out, so that every step has the same shapes. keep trains them as a smaller "
-            "batch, a program of its own, weighted by its own count. pad fills the batch up with empty "
-            "samples that count nothing in the loss."},
+            "batch, a program of its own, weighted by its own count. pad fills the batch up with the samples "
+            "that the epoch began with, which are trained once more: every sample is seen, in one shape."},
     ROW(PRECISION_POLICY, CHOICE, "float32", "")
         .choices = {"float32", "float64"},
         .line = "number type of weights, activations and gradients",

@@ -11,21 +11,24 @@
 
 #include "headroom/engine.h"
 
-static const char preset_text[] =
-    "device: {kind: reference, vram: 8MiB}\n"
-    "batch: {size: 8}\n"
-    "pipeline: {shuffle: 64}\n"
-    "model:\n"
-    "  name: small\n"
-    "  input: {shape: [32, 32, 3]}\n"
-    "  classes: 10\n"
-    "  loss: softmax_cross_entropy\n"
-    "  layers:\n"
-    "    - {kind: separable_conv2d, filters: 4, kernel: 3, stride: 2, activation: relu}\n"
-    "    - {kind: max_pool, size: 3}\n"
-    "    - {kind: batch_norm, activation: relu}\n"
-    "    - {kind: flatten}\n"
-    "    - {kind: dense, units: 10}\n";
+#ifndef SMALL_ENGINE_LAYERS
+#define SMALL_ENGINE_LAYERS                                                                                  \
+    "    - {kind: separable_conv2d, filters: 4, kernel: 3, stride: 2, activation: relu}\n"                   \
+    "    - {kind: max_pool, size: 3}\n"                                                                      \
+    "    - {kind: batch_norm, activation: relu}\n"                                                           \
+    "    - {kind: flatten}\n"                                                                                \
+    "    - {kind: dense, units: 10}\n"
+#endif
+
+static const char preset_text[] = "device: {kind: reference, vram: 8MiB}\n"
+                                  "batch: {size: 8}\n"
+                                  "pipeline: {shuffle: 64}\n"
+                                  "model:\n"
+                                  "  name: small\n"
+                                  "  input: {shape: [32, 32, 3]}\n"
+                                  "  classes: 10\n"
+                                  "  loss: softmax_cross_entropy\n"
+                                  "  layers:\n" SMALL_ENGINE_LAYERS;
 
 static char folder[] = "/tmp/headroom-engine-XXXXXX";
 static hr_preset *preset;

@@ -256,7 +256,7 @@ END_TEST
 
 START_TEST(eight_presets_may_stand_behind_each_other_and_not_nine)
 {
-    char leaf[16], words[64];
+    char leaf[24], words[64];
     write_preset("p1.yaml", "model: {name: m}\n");
     for (int i = 2; i <= 9; i++) {
         snprintf(leaf, sizeof leaf, "p%d.yaml", i);
@@ -282,7 +282,7 @@ END_TEST
 // Every file names two others: a reader without a limit would open 2^8 of them.
 START_TEST(a_fan_of_presets_ends_at_sixteen_files)
 {
-    char leaf[16], words[64];
+    char leaf[24], words[64];
     write_preset("p1.yaml", "model: {name: m}\n");
     for (int i = 2; i <= 8; i++) {
         snprintf(leaf, sizeof leaf, "p%d.yaml", i);

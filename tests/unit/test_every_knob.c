@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every knob does something: in a situation where it applies, two of its values are told apart by what a run
+// reports. Turned between two steps, a hot one needs no rebuild and every other one gets it.
+#include <check.h>
+#include <stdlib.h>
+
+#include "headroom/preset.h"
+
+#include "base/text.h"
+
+// With a convolution whose kernels want scratch and whose images can be blocked.
+#define SMALL_ENGINE_LAYERS                                                                                  \
+    "    - {kind: conv2d, filters: 16, kernel: 3, stride: 4, activation: relu}\n"                            \
+    "    - {kind: conv2d, filters: 16, kernel: 3, padding: same}\n"                                          \
+    "    - {kind: batch_norm, activation: relu}\n"                                                           \
+    "    - {kind: global_avg_pool}\n"                                                                        \
+    "    - {kind: dense, units: 10}\n"
+#include "unit/small_engine.h"
+
+enum { PAIRS_MAX = 6, STEPS = 5 };
+
+typedef struct turning {
+    hr_knob_id id;
+    const char *pairs[PAIRS_MAX]; // where it applies
+    const char *before, *after;   // NULL: told apart elsewhere, or the table has one choice only
+} turning;
+
+#define CARD "device.card=rtx3070-8g", "device.vram=none", "device.kind=plan"
+
+static char pictures[160]; // "pipeline.path=…": 27 to train, 9 held out
+static char save_path[128], old_save[128];
+
+// clang-format off
+static const turning turnings[] = {
+    {HR_KNOB_DEVICE_KIND, {NULL}, "reference", "plan"},
+    {HR_KNOB_DEVICE_CARD, {CARD}, "rtx3070-8g", "rtx4090-24g"},
+    {HR_KNOB_DEVICE_VRAM, {NULL}, "8MiB", "16MiB"},
+    {HR_KNOB_ALLOCATOR_KIND, {NULL}, NULL, NULL},
+    {HR_KNOB_ALLOCATOR_GROWTH, {NULL}, "off", "on"},
+    {HR_KNOB_ALLOCATOR_FRACTION, {CARD}, "none", "0.5"},
+    {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, {NULL}, NULL, NULL}, // tests/memory/test_bfc.c: needs two free regions
+    {HR_KNOB_BATCH_SIZE, {NULL}, "8", "9"},
+    {HR_KNOB_BATCH_REMAINDER, {NULL}, "drop", "keep"},
+    {HR_KNOB_BATCH_REMAINDER, {NULL}, "pad", "keep"},
+    {HR_KNOB_PRECISION_POLICY, {NULL}, "float32", "float64"},
+    {HR_KNOB_EXECUTION_MODE, {NULL}, "eager", "graph"},
+    {HR_KNOB_EXECUTION_LAYOUT, {"device.kind=cpu"}, "nhwc", "auto"},
+    {HR_KNOB_OPTIMIZER_KIND, {NULL}, "adam", "sgd"},
+    {HR_KNOB_OPTIMIZER_LEARNING_RATE, {NULL}, "0.001", "0.002"},
+    {HR_KNOB_OPTIMIZER_MOMENTUM, {"optimizer.kind=momentum"}, "0.9", "0.5"},
+    {HR_KNOB_WORKSPACE_LIMIT, {"device.kind=plan"}, "none", "0B"},
+    {HR_KNOB_THREADS_COUNT, {"device.kind=cpu"}, "1", "2"},
+    {HR_KNOB_PIPELINE_SOURCE, {NULL}, "cifar10", "generated"},
+    {HR_KNOB_PIPELINE_PATH, {NULL}, "FOLDER", ""},
+    {HR_KNOB_PIPELINE_SHUFFLE, {NULL}, "0", "64"},
+    {HR_KNOB_PIPELINE_PREFETCH, {NULL}, "0", "2"},
+    {HR_KNOB_TRAIN_STEPS, {NULL}, "3", "4"},
+    {HR_KNOB_TRAIN_SEED, {NULL}, "1", "2"},
+    {HR_KNOB_TRAIN_SAVE, {NULL}, "", "SAVE"},
+    {HR_KNOB_TRAIN_SAVE_EVERY, {"train.save=SAVE"}, "0", "2"},
+    {HR_KNOB_TRAIN_RESUME, {NULL}, "", "OLD"},
+};
+// clang-format on
+enum { TURNINGS = sizeof turnings / sizeof *turnings };
+
+static const char *value_of(const char *word)
+{
+    return strcmp(word, "FOLDER") == 0 ? folder
+           : strcmp(word, "SAVE") == 0 ? save_path
+           : strcmp(word, "OLD") == 0  ? old_save
+                                       : word;
+}
+
+static void set(hr_knobs *knobs, const char *key, const char *value)
+{
+    char pair[HR_KNOB_TEXT_MAX + 64];
+    hr_err err = {0};
+    (void)snprintf(pair, sizeof pair, "%s=%s", key, value_of(value));
+    ck_assert_msg(hr_knobs_set_pair(knobs, pair, &err) == HR_OK, "%s", err.sentence);
+}
+
+typedef struct counts {
+    uint64_t builds, saves;
+} counts;
+
+static void count(void *context, const hr_event *event)
+{
+    counts *c = context;
+    c->builds += event->kind == HR_EVENT_BUILD;
+    c->saves += event->kind == HR_EVENT_SAVED;
+}
+
+static hr_engine *create_for(const turning *t, const char *value, counts *c)
+{
+    hr_err err = {0};
+    hr_engine *e = NULL;
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pictures, &err), HR_OK);
+    for (int k = 0; k < PAIRS_MAX && t->pairs[k] != NULL; k++) {
+        char key[64];
+        const char *equals = strchr(t->pairs[k], '=');
+        (void)snprintf(key, sizeof key, "%.*s", (int)(equals - t->pairs[k]), t->pairs[k]);
+        set(&knobs, key, equals + 1);
+    }
+    set(&knobs, hr_knob_rows(NULL)[t->id].key, value);
+    hr_engine_options options = {.sink = count, .sink_context = c};
+    ck_assert_msg(hr_engine_create(preset, &knobs, &options, &e, &err) == HR_OK, "%s", err.sentence);
+    return e;
+}
+
+// What a run has to say, but for times, and the listing without which a layout cannot be told.
+static void observe(hr_engine *e, const counts *c, text *out)
+{
+    char *listing = NULL;
+    size_t bytes = 0;
+    hr_report r = report_of(e);
+    text_append(out, "%s %s %u %d|%s|", r.device.kind, r.device.card, r.device.threads,
+                (int)hr_engine_get_state(e), r.train.data);
+    text_append(out, "%llu %llu %llu %llu|", (unsigned long long)r.memory.limit_bytes,
+                (unsigned long long)r.memory.peak_pool_bytes, (unsigned long long)r.memory.peak_in_use_bytes,
+                (unsigned long long)r.memory.static_bytes);
+    text_append(out, "%llu %.9g %s|%zu %llu|", (unsigned long long)r.train.steps, r.train.loss_last,
+                r.train.weights_sha256, r.host.stage_count, (unsigned long long)r.host.peak_bytes);
+    text_append(out, "%llu|", (unsigned long long)c->saves);
+    hr_report_deinit(&r);
+    if (hr_engine_get_state(e) == HR_ENGINE_IDLE) {
+        FILE *f = open_memstream(&listing, &bytes);
+        ck_assert_ptr_nonnull(f);
+        ck_assert_int_eq(hr_engine_listing(e, f, NULL), HR_OK);
+        ck_assert_int_eq(fclose(f), 0);
+        text_append(out, "%s", listing);
+        free(listing);
+    }
+    ck_assert(!out->failed);
+}
+
+static void run_for(hr_engine *e)
+{
+    run_steps(e, hr_knob_int(hr_engine_knobs(e), HR_KNOB_TRAIN_STEPS) > 0 ? 0 : STEPS);
+}
+
+static bool is_absent(const turning *t)
+{
+    bool needs_cpu = t->pairs[0] != NULL && strcmp(t->pairs[0], "device.kind=cpu") == 0;
+    return t->before == NULL || (needs_cpu && HEADROOM_HAVE_ONEDNN == 0);
+}
+
+static void write_old_save(void)
+{
+    hr_engine *e = create((const char *[]){NULL}, NULL);
+    run_steps(e, 3);
+    hr_command save = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_SAVE};
+    (void)snprintf(save.text, sizeof save.text, "%s", file_in("old.safetensors", old_save));
+    ck_assert_int_eq(hr_engine_command(e, &save, NULL), HR_OK);
+    hr_engine_destroy(e);
+}
+
+static void open_all(void)
+{
+    hr_preset_search_beside(".");
+    open_preset();
+    (void)write_pictures(27, 9, pictures);
+    (void)file_in("new.safetensors", save_path);
+    write_old_save();
+}
+
+START_TEST(two_values_are_told_apart)
+{
+    const turning *t = &turnings[_i];
+    const char *values[] = {t->before, t->after};
+    text seen[2] = {{0}};
+    for (int k = 0; k < 2 && !is_absent(t); k++) {
+        counts c = {0, 0};
+        hr_engine *e = create_for(t, values[k], &c);
+        run_for(e);
+        ck_assert_msg(hr_engine_get_state(e) != HR_ENGINE_FAILED, "%s", hr_engine_error(e)->sentence);
+        observe(e, &c, &seen[k]);
+        hr_engine_destroy(e);
+    }
+    ck_assert_msg(is_absent(t) || strcmp(seen[0].data, seen[1].data) != 0,
+                  "%s: %s and %s give the same: %.200s", hr_knob_rows(NULL)[t->id].key, t->before, t->after,
+                  seen[0].data);
+    text_deinit(&seen[0]);
+    text_deinit(&seen[1]);
+}
+END_TEST
+
+START_TEST(a_turn_rebuilds_unless_the_knob_is_hot)
+{
+    const turning *t = &turnings[_i];
+    if (is_absent(t)) {
+        return;
+    }
+    counts c = {0, 0};
+    const hr_knob_row *row = &hr_knob_rows(NULL)[t->id];
+    hr_engine *e = create_for(t, t->before, &c);
+    run_steps(e, 2);
+    uint64_t builds = c.builds;
+    ck_assert_int_eq(turn(e, t->id, value_of(t->after)), HR_OK);
+    run_steps(e, 1);
+    if (hr_engine_get_state(e) == HR_ENGINE_IDLE) {
+        ck_assert_msg(c.builds - builds == (row->hot ? 0 : 1), "%s", row->key);
+    } else {
+        ck_assert(!row->hot); // a rebuild that found that it would not fit
+    }
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(every_knob_is_in_the_table)
+{
+    bool seen[HR_KNOB_COUNT] = {false};
+    for (size_t k = 0; k < TURNINGS; k++) {
+        seen[turnings[k].id] = true;
+    }
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        ck_assert_msg(seen[id], "%s is turned by no test", hr_knob_rows(NULL)[id].key);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("every_knob");
+    TCase *cases = tcase_create("every_knob");
+    tcase_add_checked_fixture(cases, open_all, close_preset);
+    tcase_add_loop_test(cases, two_values_are_told_apart, 0, TURNINGS);
+    tcase_add_loop_test(cases, a_turn_rebuilds_unless_the_knob_is_hot, 0, TURNINGS);
+    tcase_add_test(cases, every_knob_is_in_the_table);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
