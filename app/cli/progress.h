@@ -13,7 +13,6 @@ typedef struct progress {
     bool sentences;        // --plain
     bool terminal;         // stderr is one
     uint64_t target_steps; // 0: unknown
-    uint64_t limit_bytes;  // 0: unknown
     hr_event_step last;    // the latest step's
     uint64_t steps;
     uint64_t samples, busy_ns; // since the last line

@@ -58,6 +58,22 @@ static hr_status start(hr_engine *engine, progress *p, bool *idle, hr_err *err)
     return HR_OK;
 }
 
+// After a signal: saves when train.save is set, and says how to go on.
+static hr_status stop(hr_engine *engine, hr_err *err)
+{
+    const char *save = hr_knob_text(hr_engine_knobs(engine), HR_KNOB_TRAIN_SAVE);
+    HR_TRY(send(engine, HR_COMMAND_STOP, 0, err));
+    unsigned long long steps = (unsigned long long)hr_engine_steps(engine);
+    if (save[0] != '\0') {
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, saved to %s", steps, save);
+        hr_err_try(err, "-s train.resume=%.400s", save);
+    } else {
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: train.save is not set", steps);
+        hr_err_try(err, "-s train.save=FILE.safetensors");
+    }
+    return err->status;
+}
+
 // Trains until all steps are done, a signal comes, or something fails. INTERRUPTED is not an error of the run.
 static hr_status train(hr_engine *engine, progress *p, hr_err *err)
 {
@@ -72,21 +88,7 @@ static hr_status train(hr_engine *engine, progress *p, hr_err *err)
         *err = *hr_engine_error(engine);
         return err->status;
     }
-    if (!idle) {
-        HR_TRY(send(engine, HR_COMMAND_STOP, 0, err));
-        const char *save = hr_knob_text(hr_engine_knobs(engine), HR_KNOB_TRAIN_SAVE);
-        hr_status status =
-            HR_FAIL(err, INTERRUPTED, "stopped by a signal after step %llu%s%s",
-                    (unsigned long long)hr_engine_steps(engine),
-                    save[0] != '\0' ? ", saved to " : ", nothing was saved: train.save is not set", save);
-        if (save[0] != '\0') {
-            hr_err_try(err, "-s train.resume=%.400s", save);
-        } else {
-            hr_err_try(err, "-s train.save=FILE.safetensors");
-        }
-        return status;
-    }
-    return HR_OK;
+    return idle ? HR_OK : stop(engine, err);
 }
 
 static hr_status print_report(const cli_args *args, hr_engine *engine, hr_err *err)
@@ -140,6 +142,17 @@ static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *r
     return status;
 }
 
+// An interruption is no failure, and is not worded as one.
+static int say_end(hr_status status, const hr_err *err, bool is_json)
+{
+    if (status != HR_INTERRUPTED) {
+        return status == HR_OK ? 0 : say_error(err, is_json);
+    }
+    (void)fflush(stdout);
+    fprintf(stderr, "headroom: interrupted %s.\n  try: %s\n", err->sentence, err->attempt);
+    return hr_status_exit_code(status);
+}
+
 int cli_run(int argc, char **argv)
 {
     cli_args args;
@@ -155,5 +168,5 @@ int cli_run(int argc, char **argv)
         status = run_subject(&args, &subject, &reported, &err);
     }
     cli_close(&subject);
-    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON) && !reported);
+    return say_end(status, &err, cli_given(&args, APP_JSON) && !reported);
 }
