@@ -123,12 +123,15 @@ hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t 
     *data = NULL;
     *bytes = 0;
     int fd = open_file(path, O_RDONLY);
-    if (fd < 0) {
-        return HR_FAIL(err, READ, "%s: cannot be opened: %s", path, strerror(errno));
-    }
     text content = {0};
-    hr_status status = read_open_file(fd, path, limit_bytes, &content, err);
-    close(fd);
+    hr_status status = fd < 0 ? HR_FAIL(err, READ, "%s: cannot be opened: %s", path, strerror(errno))
+                              : read_open_file(fd, path, limit_bytes, &content, err);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (status == HR_READ) {
+        hr_err_try(err, "ls -l '%s'", path);
+    }
     if (status != HR_OK) {
         text_deinit(&content);
         return status;

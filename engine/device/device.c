@@ -27,7 +27,8 @@ hr_status device_find(const char *kind, const device_ops **out, hr_err *err)
         }
     }
     *out = NULL;
-    (void)HR_FAIL(err, DEPENDENCY, "this build has no device '%s'", kind);
-    hr_err_try(err, "apt install libdnnl-dev and build again, or -s device.kind=plan");
+    (void)HR_FAIL(err, DEPENDENCY, "needed device '%s', this build has plan and reference%s", kind,
+                  HEADROOM_HAVE_ONEDNN ? " and cpu" : "");
+    hr_err_try(err, "-s device.kind=plan, or for cpu: apt install libdnnl-dev, and build again");
     return HR_DEPENDENCY;
 }

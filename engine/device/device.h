@@ -56,7 +56,7 @@ typedef struct device_ops {
 
 // Rows of every device that was built in. "cpu" is missing when oneDNN was not found at configure time.
 const device_ops *const *device_rows(uint32_t *count);
-// DEVICE error lists what there is.
+// DEPENDENCY error lists what there is.
 HR_MUST_CHECK hr_status device_find(const char *kind, const device_ops **out, hr_err *err);
 
 extern const device_ops device_plan;

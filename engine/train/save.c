@@ -3,6 +3,8 @@
 // its metadata. Written whole or not at all; a run resumed from it goes on bit-identically.
 //
 //   u64 LE header bytes | JSON header, padded with blanks to 8 | tensors, little-endian, in canonical order
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,7 +19,10 @@
 
 static const char save_schema[] = "headroom.save/1";
 
-enum { SAVE_HEADER_LIMIT_BYTES = 100000000, SAVE_SNIFF_BYTES = 512 };
+// A header of thousands of tensors has less, and what a parser makes of so much is bounded too.
+enum { SAVE_HEADER_LIMIT_BYTES = 4 << 20, SAVE_SNIFF_BYTES = 512 };
+// Bytes of a save for each parameter of the model: a float64 with two float64 optimizer slots.
+enum { SAVE_PARAMETER_BYTES = 3 * 8 };
 
 static const struct {
     const char *name;
@@ -65,7 +70,10 @@ static json_t *make_entry(const stored_tensor *t, uint64_t begin)
 {
     json_t *shape = json_array();
     for (uint32_t k = 0; shape != NULL && k < t->shape.rank; k++) {
-        (void)json_array_append_new(shape, json_integer(t->shape.dim[k]));
+        if (json_array_append_new(shape, json_integer(t->shape.dim[k])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
     }
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_word(t->dtype), "shape", shape, "data_offsets",
                      (json_int_t)begin, (json_int_t)(begin + t->bytes));
@@ -113,20 +121,24 @@ static hr_status write_file(const char *path, const text *header, const store *s
     return file_writer_commit(w, err);
 }
 
-// A file that stands there already must be a save of ours.
+// A file that stands there already must be a save of ours. Opening does not wait: it may be a pipe.
 static hr_status check_replaceable(const char *path, hr_err *err)
 {
-    char start[SAVE_SNIFF_BYTES] = {0};
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) {
+    char start[SAVE_SNIFF_BYTES];
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
         return HR_OK;
     }
-    size_t bytes = fread(start, 1, sizeof start, f);
-    (void)fclose(f);
-    if (memmem(start, bytes, save_schema, strlen(save_schema)) != NULL) {
+    ssize_t bytes = fd < 0 ? -1 : read(fd, start, sizeof start);
+    const char *why = bytes < 0 ? strerror(errno) : "something else";
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (bytes > 0 && memmem(start, (size_t)bytes, save_schema, strlen(save_schema)) != NULL) {
         return HR_OK;
     }
-    (void)HR_FAIL(err, WRITE, "%s exists and is no save of headroom: it stays as it is", path);
+    (void)HR_FAIL(err, WRITE, "%s: needed a save of headroom or no file, had: %s; it stays as it is", path,
+                  why);
     hr_err_try(err, "-s train.save=ANOTHER.safetensors");
     return HR_WRITE;
 }
@@ -249,8 +261,8 @@ static hr_status read_tensor(const save_file *f, const char *name, const json_t 
     return HR_OK;
 }
 
-// Every weight and running statistic of the model must be there in its shape; slots may be missing (another
-// optimizer), other tensors are refused.
+// Every weight and running statistic of the model must be there in its shape. Slots may be missing (another
+// optimizer); tensors that the program has no use for are passed over.
 static hr_status check_against_model(const save_file *f, const store *s, const hr_model *m, hr_err *err)
 {
     for (uint32_t k = 0; k < m->param_count; k++) {
@@ -329,7 +341,9 @@ hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
     char *data = NULL;
     size_t bytes = 0;
     uint64_t header_bytes = 0;
-    HR_TRY(file_read(path, UINT64_MAX, &data, &bytes, err));
+    uint64_t limit_bytes =
+        sizeof header_bytes + SAVE_HEADER_LIMIT_BYTES + e->model->parameters * SAVE_PARAMETER_BYTES;
+    HR_TRY(file_read(path, limit_bytes, &data, &bytes, err));
     if (bytes >= sizeof header_bytes) {
         memcpy(&header_bytes, data, sizeof header_bytes);
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headroom/engine.h"
@@ -246,6 +247,21 @@ START_TEST(broken_saves_are_refused_with_a_sentence)
 }
 END_TEST
 
+// A stranger's file of any size costs no more memory than a save of this model could.
+START_TEST(a_huge_save_is_refused_before_it_is_read)
+{
+    char path[128];
+    static const char empty_header[8] = {2, 0, 0, 0, 0, 0, 0, 0};
+    write_bytes(file_in("huge.safetensors", path), empty_header, sizeof empty_header);
+    ck_assert_int_eq(truncate(path, INT64_C(1) << 40), 0);
+    assert_resume_refused(path, "at most");
+    static const char long_header[8] = {0, 0, 0, 5, 0, 0, 0, 0};
+    write_bytes(path, long_header, sizeof long_header);
+    ck_assert_int_eq(truncate(path, 1 << 20), 0);
+    assert_resume_refused(path, "header");
+}
+END_TEST
+
 START_TEST(a_save_replaces_only_a_save)
 {
     char path[128];
@@ -258,7 +274,12 @@ START_TEST(a_save_replaces_only_a_save)
     hr_command save = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_SAVE};
     (void)snprintf(save.text, sizeof save.text, "%s", path);
     ck_assert_int_eq(hr_engine_command(e, &save, &err), HR_WRITE);
-    ck_assert_ptr_nonnull(strstr(err.sentence, "no save of headroom"));
+    ck_assert_ptr_nonnull(strstr(err.sentence, "needed a save of headroom"));
+    (void)snprintf(save.text, sizeof save.text, "%s", file_in("pipe", path));
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(hr_engine_command(e, &save, &err), HR_WRITE); // and does not wait for its other end
+    (void)snprintf(save.text, sizeof save.text, "%s", folder);
+    ck_assert_int_eq(hr_engine_command(e, &save, &err), HR_WRITE);
     hr_engine_destroy(e);
 }
 END_TEST
@@ -357,6 +378,7 @@ int main(void)
     tcase_add_test(cases, a_refused_knob_changes_nothing);
     tcase_add_loop_test(cases, a_save_resumes_bit_identically, 1, 9);
     tcase_add_test(cases, broken_saves_are_refused_with_a_sentence);
+    tcase_add_test(cases, a_huge_save_is_refused_before_it_is_read);
     tcase_add_test(cases, a_save_replaces_only_a_save);
     tcase_add_test(cases, the_event_stream_tells_the_whole_story);
     tcase_add_test(cases, what_if_touches_nothing_and_agrees_with_a_run);
