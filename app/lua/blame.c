@@ -111,7 +111,7 @@ static const struct {
     {"(global 'collectgarbage')", "leave it out: Lua collects by itself within its memory limit"},
     {"of memory for Lua", "keep fewer values at once: numbers instead of whole results"},
     {"of Lua between two calls", "end the loop earlier, or call hr.plan or hr.run within it"},
-    {"interrupted", "start it again; hr.knobs.train.save keeps the weights of a run that ends early"},
+    {"by Ctrl-C", "start it again; hr.knobs.train.save keeps the weights of a run that ends early"},
     {"attempt to compare", "hr.bytes(…) around sizes, and `or 0` behind fields that may be nil"},
 };
 

@@ -103,6 +103,7 @@ static void value_text(lua_State *L, int index, const hr_knob_row *row, char tex
     int64_t bytes = 0;
     size_t length = 0;
     const char *string = "";
+    text[0] = '\0';
     if (script_is_bytes(L, index, &bytes)) {
         (void)snprintf(text, HR_KNOB_TEXT_MAX, "%lldB", (long long)bytes);
         return;
@@ -180,20 +181,24 @@ static hr_status confine(const script *s, hr_knob_id id, char text[HR_KNOB_TEXT_
     return HR_OK;
 }
 
+static hr_status confine_knob(const script *s, hr_knobs *knobs, hr_knob_id id, bool writes, hr_err *err)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    (void)snprintf(text, sizeof text, "%s", hr_knob_text(knobs, id));
+    if (text[0] == '\0') {
+        return HR_OK;
+    }
+    if (!writes) {
+        return script_check_below(s, text, err);
+    }
+    HR_TRY(confine(s, id, text, err));
+    return hr_knobs_set(knobs, id, text, err);
+}
+
 hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err)
 {
     for (int k = 0; k < PATH_KNOBS; k++) {
-        char text[HR_KNOB_TEXT_MAX];
-        (void)snprintf(text, sizeof text, "%s", hr_knob_text(knobs, path_knobs[k].id));
-        if (text[0] == '\0') {
-            continue;
-        }
-        if (path_knobs[k].writes) {
-            HR_TRY(confine(s, path_knobs[k].id, text, err));
-            HR_TRY(hr_knobs_set(knobs, path_knobs[k].id, text, err));
-        } else {
-            HR_TRY(script_check_below(s, text, err));
-        }
+        HR_TRY(confine_knob(s, knobs, path_knobs[k].id, path_knobs[k].writes, err));
     }
     return HR_OK;
 }

@@ -67,7 +67,7 @@ typedef struct script {
     script_trace refused_at; // there
     uint64_t lua_began_ns;   // processor time at the end of the last call of the engine
     script_stop stop;
-    char stop_text[SCRIPT_TEXT_MAX];  // the sentence with its line
+    char stop_text[SCRIPT_TEXT_MAX];  // the sentence; its place is in trace
     bool check_failed;                // an hr.expect, caught by pcall or not, and
     char check_text[SCRIPT_TEXT_MAX]; // what it said
 
