@@ -49,7 +49,7 @@ static bool background_is_light(void)
 {
     const char *value = getenv("COLORFGBG"); // "0;15": foreground;background
     const char *last = value == NULL ? NULL : strrchr(value, ';');
-    int background = last == NULL ? 0 : atoi(last + 1);
+    long background = last == NULL ? 0 : strtol(last + 1, NULL, 10);
     return background == 7 || background >= 9;
 }
 

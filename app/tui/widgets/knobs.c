@@ -128,8 +128,10 @@ void widget_knobs(const canvas *c, const app *a)
     int rows, help;
     size_t top;
     app_knob_list(a, c->area.h, &rows, &help, &top);
-    char right[48];
-    snprintf(right, sizeof right, c->area.w >= PLANS_MIN ? "Δ peak %s p   ◂      ▸" : "", app_unit(a).name);
+    char right[48] = "";
+    if (c->area.w >= PLANS_MIN) {
+        snprintf(right, sizeof right, "Δ peak %s p   ◂      ▸", app_unit(a).name);
+    }
     paint_rule(c, a->focus == PANE_KNOBS, pane_title(PANE_KNOBS), right);
     for (int y = 0; y < rows && top + (size_t)y < count; y++) {
         draw_knob(c, 1 + y, a, panel[top + (size_t)y], top + (size_t)y == a->knob);

@@ -18,7 +18,7 @@ typedef struct plot_range {
 
 static plot_range range_of(const series *s)
 {
-    plot_range range = {INFINITY, -INFINITY};
+    plot_range range = {(double)INFINITY, -(double)INFINITY};
     for (uint32_t i = 0; i < s->count; i++) {
         range.low = fmin(range.low, s->mean[i]);
         range.high = fmax(range.high, s->mean[i]);

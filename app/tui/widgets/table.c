@@ -20,17 +20,20 @@ static table_columns columns_of(int width)
     return t;
 }
 
-static void draw_row(const canvas *c, int y, role r, table_columns t, const char *name, const char *bytes,
-                     const char *dtype, const char *shape)
+typedef struct table_row {
+    const char *name, *bytes, *dtype, *shape;
+} table_row;
+
+static void draw_row(const canvas *c, int y, role r, table_columns t, table_row row)
 {
     int x = 2;
-    paint_text(c, y, x, t.name, r, name);
+    paint_text(c, y, x, t.name, r, row.name);
     x += t.name;
-    paint_right(c, y, x, t.bytes, r, bytes);
+    paint_right(c, y, x, t.bytes, r, row.bytes);
     x += t.bytes + 1;
-    paint_text(c, y, x, t.dtype == 0 ? 0 : t.dtype - 1, r, dtype);
+    paint_text(c, y, x, t.dtype == 0 ? 0 : t.dtype - 1, r, row.dtype);
     x += t.dtype;
-    paint_text(c, y, x, t.shape == 0 ? 0 : t.shape - 1, r, shape);
+    paint_text(c, y, x, t.shape == 0 ? 0 : t.shape - 1, r, row.shape);
 }
 
 void widget_peak(const canvas *c, const app *a)
@@ -44,14 +47,14 @@ void widget_peak(const canvas *c, const app *a)
     table_columns t = columns_of(c->area.w);
     int y = 1;
     if (c->area.h >= HEADED_MIN && count > 0) {
-        draw_row(c, y++, ROLE_DIM, t, "tensor", unit.name, "dtype", "shape");
+        draw_row(c, y++, ROLE_DIM, t, (table_row){"tensor", unit.name, "dtype", "shape"});
     }
     size_t top = a->table_top < count ? a->table_top : 0;
     for (size_t i = top; i < count && y < c->area.h; i++, y++) {
         const hr_report_tensor *tensor = &memory->at_peak.tensors[i];
         paint_cell(c, y, 0, theme_letter(c->theme, tensor->category),
                    (wchar_t)hr_category_letter(tensor->category));
-        draw_row(c, y, ROLE_TEXT, t, tensor->name, format_bytes(tensor->bytes, unit, text), tensor->dtype,
-                 tensor->shape);
+        format_bytes(tensor->bytes, unit, text);
+        draw_row(c, y, ROLE_TEXT, t, (table_row){tensor->name, text, tensor->dtype, tensor->shape});
     }
 }
