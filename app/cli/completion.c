@@ -168,6 +168,10 @@ static void zsh_case(const app_command *c)
             zsh_option(app_option_row((app_option_id)id));
         }
     }
+    if (c->word == APP_PRESET_WORD) {
+        fputs(" '*:preset:_headroom_presets' ;;\n", stdout);
+        return;
+    }
     fputs(" '*:word:{ local -a w; w=(", stdout);
     print_words(c);
     fputs("); compadd -a w; _files }' ;;\n", stdout);
@@ -182,8 +186,10 @@ static void print_zsh(void)
           "_headroom_settings() { local -a s; s=(",
           stdout);
     print_settings();
-    fputs("); compadd -S '' -a s }\n"
-          "_headroom() {\n"
+    printf("); compadd -S '' -a s }\n"
+           "_headroom_presets() { local -a w; w=($(%s)); compadd -a w; _files }\n",
+           ask_presets);
+    fputs("_headroom() {\n"
           "  local -a commands\n"
           "  commands=(\n",
           stdout);
@@ -192,17 +198,16 @@ static void print_zsh(void)
         zsh_text(commands[k].line);
         fputs("'\n", stdout);
     }
-    printf("  )\n"
-           "  if (( CURRENT == 2 )); then\n"
-           "    _describe command commands\n"
-           "    local -a presets; presets=($(%s)); compadd -a presets\n"
-           "    _files\n"
-           "    return\n"
-           "  fi\n"
-           "  local command=$words[2]\n"
-           "  shift words; (( CURRENT-- ))\n"
-           "  case $command in\n",
-           ask_presets);
+    fputs("  )\n"
+          "  if (( CURRENT == 2 )); then\n"
+          "    _describe command commands\n"
+          "    _headroom_presets\n"
+          "    return\n"
+          "  fi\n"
+          "  local command=$words[2]\n"
+          "  shift words; (( CURRENT-- ))\n"
+          "  case $command in\n",
+          stdout);
     for (unsigned k = 1; k < count; k++) {
         zsh_case(&commands[k]);
     }

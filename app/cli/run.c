@@ -114,14 +114,12 @@ static hr_status train_and_report(const cli_args *args, hr_engine *engine, progr
         HR_TRY(hr_trace_open(engine, args->value[APP_TRACE], &trace, err));
     }
     hr_status status = train(engine, p, err);
+    bool has_report = status == HR_OK || status == HR_OOM || status == HR_INTERRUPTED;
     hr_status closed = hr_trace_close(trace, status == HR_OK ? err : NULL);
     status = status == HR_OK ? closed : status;
-    if (status == HR_OK || status == HR_OOM || status == HR_INTERRUPTED) {
-        hr_status printed = print_report(args, engine, status == HR_OK ? err : NULL);
-        *reported = printed == HR_OK;
-        status = status == HR_OK ? printed : status;
-    }
-    return status;
+    hr_status printed = has_report ? print_report(args, engine, status == HR_OK ? err : NULL) : HR_OK;
+    *reported = has_report && printed == HR_OK;
+    return status == HR_OK ? printed : status;
 }
 
 static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *reported, hr_err *err)
