@@ -22,7 +22,7 @@ static hr_status open_device(build *b, const hr_knobs *knobs, hr_err *err)
     return HR_OK;
 }
 
-static hr_status compile_programs(build *b, const build_request *r, hr_err *err)
+hr_status build_compile(build *b, const build_request *r, hr_err *err)
 {
     uint32_t batch = (uint32_t)hr_knob_int(r->knobs, HR_KNOB_BATCH_SIZE);
     const uint32_t samples[BUILD_PROGRAMS] = {
@@ -34,7 +34,7 @@ static hr_status compile_programs(build *b, const build_request *r, hr_err *err)
     };
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
         program_mode mode = k < BUILD_EVAL ? PROGRAM_TRAIN : PROGRAM_EVALUATE;
-        if (samples[k] != 0) {
+        if (samples[k] != 0 && b->programs[k] == NULL) {
             HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], &b->target, &b->programs[k], err));
         }
     }
@@ -51,7 +51,7 @@ hr_status build_prepare(const build_request *request, build **out, hr_err *err)
     hr_status status = open_device(b, request->knobs, err);
     if (status == HR_OK) {
         b->arithmetic = !request->plan_only && !b->device->simulated;
-        status = compile_programs(b, request, err);
+        status = build_compile(b, request, err);
     }
     if (status != HR_OK) {
         build_destroy(b);

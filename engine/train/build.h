@@ -52,6 +52,8 @@ typedef struct build_request {
 
 // Opens the device and compiles the programs. Takes no device memory.
 HR_MUST_CHECK hr_status build_prepare(const build_request *request, build **out, hr_err *err);
+// Compiles what the request names and the build lacks.
+HR_MUST_CHECK hr_status build_compile(build *b, const build_request *request, hr_err *err);
 // Would it fit? Not fitting is a result.
 HR_MUST_CHECK hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err);
 // Takes the memory, allocates the persistent tensors and makes the kernels. Their contents are undefined.

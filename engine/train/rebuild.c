@@ -39,6 +39,22 @@ static void add_partial_batches(const hr_engine *e, build_request *r)
     r->eval_partial_samples = (uint32_t)(info->eval_samples % batch);
 }
 
+// The stream tells of an out-of-memory that a dry run found as of any other. The tensor is of a program that never
+// became the current one: it has no number there.
+static void tell_oom(hr_engine *e, const play_result *played)
+{
+    const executor_oom *oom = &played->oom;
+    hr_event event = {.kind = HR_EVENT_OOM,
+                      .u.memory = {.requested_bytes = oom->requested_bytes,
+                                   .in_use_bytes = oom->stats.in_use_bytes,
+                                   .pool_bytes = oom->stats.pool_bytes,
+                                   .largest_free_bytes = oom->stats.largest_free_bytes,
+                                   .tensor = HR_NO_ID}};
+    e->bus.category = (uint8_t)played->oom_program->tensors[oom->tensor].category;
+    e->bus.instr = oom->instr;
+    trace_emit(&e->bus, &event);
+}
+
 static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
 {
     play_result played;
@@ -47,6 +63,7 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
         e->oom = (hr_report_oom){0};
         return HR_OK;
     }
+    tell_oom(e, &played);
     engine_describe_oom(e, played.oom_program, &played.oom);
     engine_find_remedy(e, e->oom.attempt, sizeof e->oom.attempt);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
@@ -168,46 +185,41 @@ static hr_status replace_build(hr_engine *e, build *fresh, hr_err *err)
     return status;
 }
 
-// A build that would fit; it has no memory yet.
-static hr_status prepare_fitting(hr_engine *e, const build_request *request, build **out, hr_err *err)
+// What cannot fit is refused before the pipeline takes host memory for batches of that size; the programs of partial
+// batches follow when it is known how many samples there are.
+static hr_status add_data(hr_engine *e, build *fresh, build_request *request, hr_err *err)
 {
-    HR_TRY(build_prepare(request, out, err));
-    hr_status status = dry_run(e, *out, err);
-    if (status != HR_OK) {
-        build_destroy(*out);
-        *out = NULL;
+    HR_TRY(dry_run(e, fresh, err));
+    if (!fresh->arithmetic) {
+        return HR_OK;
     }
-    return status;
+    if (e->needs_pipeline) {
+        HR_TRY(open_pipeline(e, err));
+        e->needs_pipeline = false;
+    }
+    add_partial_batches(e, request);
+    HR_TRY(build_compile(fresh, request, err));
+    return dry_run(e, fresh, err);
 }
 
-// What cannot fit is refused before the pipeline takes host memory for batches of that size.
-static hr_status prepare_with_data(hr_engine *e, build **fresh, hr_err *err)
+// A build that would fit, with every program it needs; it has no memory yet.
+static hr_status prepare(hr_engine *e, build **fresh, hr_err *err)
 {
     build_request request = full_batches(e);
-    HR_TRY(prepare_fitting(e, &request, fresh, err));
-    if (!(*fresh)->arithmetic) {
-        return HR_OK;
+    HR_TRY(build_prepare(&request, fresh, err));
+    hr_status status = add_data(e, *fresh, &request, err);
+    if (status != HR_OK) {
+        build_destroy(*fresh);
+        *fresh = NULL;
     }
-    hr_status status = e->needs_pipeline ? open_pipeline(e, err) : HR_OK;
-    if (status == HR_OK) {
-        e->needs_pipeline = false;
-        add_partial_batches(e, &request);
-    }
-    bool whole =
-        request.rest_samples == 0 && request.partial_samples == 0 && request.eval_partial_samples == 0;
-    if (status == HR_OK && whole) {
-        return HR_OK;
-    }
-    build_destroy(*fresh);
-    *fresh = NULL;
-    return status == HR_OK ? prepare_fitting(e, &request, fresh, err) : status;
+    return status;
 }
 
 hr_status engine_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
     HR_TRY(restore(e, err));
-    HR_TRY(prepare_with_data(e, &fresh, err));
+    HR_TRY(prepare(e, &fresh, err));
     HR_TRY(replace_build(e, fresh, err));
     begin_counter_epoch(e);
     e->needs_build = false;

@@ -231,6 +231,7 @@ END_TEST
 
 typedef struct story {
     int64_t live[HR_CATEGORY_COUNT]; // allocated bytes
+    hr_event oom;                    // the last one
     uint32_t wanted_step, wrong_steps;
     bool watches_steps;
 } story;
@@ -243,12 +244,31 @@ static void follow(void *context, const hr_event *event)
         s->live[event->category] += event->kind == HR_EVENT_ALLOC ? bytes : -bytes;
         ck_assert_int_ge(s->live[event->category], 0);
         s->wrong_steps += s->watches_steps && event->step < s->wanted_step;
+    } else if (event->kind == HR_EVENT_OOM) {
+        s->oom = *event;
     }
 }
 
+START_TEST(what_will_not_fit_is_told_in_the_stream)
+{
+    story s = {.wanted_step = 0};
+    hr_engine *e = create((const char *[]){NULL}, &(hr_engine_options){.sink = follow, .sink_context = &s});
+    run_steps(e, 2);
+    ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "4096"), HR_OK);
+    run_steps(e, 1);
+    hr_report r = report_of(e);
+    ck_assert_int_eq(s.oom.kind, HR_EVENT_OOM);
+    ck_assert_uint_eq(s.oom.u.memory.requested_bytes, r.oom.requested_bytes);
+    ck_assert_uint_eq(s.oom.u.memory.in_use_bytes, r.oom.in_use_bytes);
+    ck_assert_int_eq(s.oom.category, HR_CATEGORY_INPUT);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 START_TEST(events_of_a_build_that_goes_balance_in_every_category)
 {
-    story s = {{0}, 0, 0, false};
+    story s = {.wanted_step = 0};
     hr_engine *e = create((const char *[]){NULL}, &(hr_engine_options){.sink = follow, .sink_context = &s});
     run_steps(e, 2);
     ck_assert_int_gt(s.live[HR_CATEGORY_OPTIMIZER], 0);
@@ -271,7 +291,7 @@ START_TEST(events_after_a_resume_carry_the_steps_of_the_save)
     command_file(e, HR_COMMAND_SAVE, file_in("a.safetensors", path), HR_OK);
     hr_engine_destroy(e);
     (void)snprintf(resume, sizeof resume, "train.resume=%s", path);
-    story s = {{0}, 5, 0, true};
+    story s = {.wanted_step = 5, .watches_steps = true};
     e = create((const char *[]){resume, "train.steps=6", NULL},
                &(hr_engine_options){.sink = follow, .sink_context = &s});
     run_steps(e, 0);
@@ -294,6 +314,7 @@ int main(void)
     tcase_add_test(cases, an_evaluation_does_not_outlive_the_arithmetic);
     tcase_add_test(cases, the_last_step_of_an_epoch_is_followed_by_its_evaluation);
     tcase_add_test(cases, a_listing_builds_the_program_it_needs);
+    tcase_add_test(cases, what_will_not_fit_is_told_in_the_stream);
     tcase_add_test(cases, events_of_a_build_that_goes_balance_in_every_category);
     tcase_add_test(cases, events_after_a_resume_carry_the_steps_of_the_save);
     suite_add_tcase(suite, cases);
