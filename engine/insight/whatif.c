@@ -71,6 +71,18 @@ static hr_status keep_device(const hr_knobs *knobs, kept_device **out, hr_err *e
     return HR_OK;
 }
 
+// What is missing for a step that does not fit: to the largest sum it asks for, and at least to the request that
+// failed.
+static uint64_t missing_bytes(const executor_oom *oom, uint64_t limit_bytes, uint64_t step_bytes)
+{
+    uint64_t free_bytes = limit_bytes - oom->stats.in_use_bytes;
+    uint64_t at_once = oom->requested_bytes > free_bytes
+                           ? oom->requested_bytes - free_bytes
+                           : oom->requested_bytes - oom->stats.largest_free_bytes;
+    uint64_t in_all = step_bytes > limit_bytes ? step_bytes - limit_bytes : 0;
+    return at_once > in_all ? at_once : in_all;
+}
+
 static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_knobs *knobs, hr_whatif *out,
                          hr_err *err)
 {
@@ -84,18 +96,12 @@ static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_k
                            &target, &p, err));
     hr_status status = play_programs(d->ops, d->context, knobs, limit_bytes, (const program *const[]){p}, 1,
                                      PLAY_STEPS, &played, err);
+    uint64_t step_bytes = program_peak_bytes(p);
     program_destroy(p);
     HR_TRY(status);
     out->fits = played.fits;
-    if (played.fits) {
-        out->peak_in_use_bytes = played.peak.in_use_bytes;
-        return HR_OK;
-    }
-    uint64_t free_bytes = limit_bytes - played.oom.stats.in_use_bytes;
-    uint64_t needed = played.oom.requested_bytes;
-    out->missing_bytes =
-        needed > free_bytes ? needed - free_bytes : needed - played.oom.stats.largest_free_bytes;
-    out->peak_in_use_bytes = limit_bytes + out->missing_bytes;
+    out->missing_bytes = played.fits ? 0 : missing_bytes(&played.oom, limit_bytes, step_bytes);
+    out->peak_in_use_bytes = played.fits ? played.peak.in_use_bytes : limit_bytes + out->missing_bytes;
     return HR_OK;
 }
 

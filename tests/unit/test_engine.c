@@ -342,6 +342,10 @@ START_TEST(what_if_touches_nothing_and_agrees_with_a_run)
     ck_assert_int_eq(hr_whatif_plan(preset, &knobs, HR_KNOB_BATCH_SIZE, "100000", &w, &err), HR_OK);
     ck_assert(!w.fits);
     ck_assert_uint_gt(w.missing_bytes, 0);
+    uint64_t whole = w.peak_in_use_bytes; // of the whole step, not only up to the request that failed
+    ck_assert_int_eq(hr_whatif_plan(preset, &knobs, HR_KNOB_BATCH_SIZE, "50000", &w, &err), HR_OK);
+    ck_assert_uint_lt(w.peak_in_use_bytes, whole * 51 / 100);
+    ck_assert_uint_gt(w.peak_in_use_bytes, whole * 49 / 100);
 }
 END_TEST
 

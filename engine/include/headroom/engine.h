@@ -102,7 +102,7 @@ typedef struct hr_whatif {
     char value[32];
     bool fits;
     uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
-    uint64_t missing_bytes;
+    uint64_t missing_bytes;     // what the step asks for at its peak beyond the limit, or in one piece
 } hr_whatif;
 // Plans knob := value on a copy of `knobs`. Thread-safe with respect to every engine.
 HR_MUST_CHECK hr_status hr_whatif_plan(const hr_preset *preset, const hr_knobs *knobs, hr_knob_id id,
