@@ -27,7 +27,7 @@ static const role_row roles[ROLE_COUNT] = {
     [ROLE_LIMIT] = {210, 124, 1, 0, STYLE_BOLD},
     [ROLE_POOL] = {246, 241, COLOR_DEFAULT, 0, STYLE_DIM},
     [ROLE_BASELINE] = {229, 58, 3, 0, STYLE_UNDERLINE},
-    [ROLE_LINE] = {117, 25, 4, 0, 0},
+    [ROLE_LINE] = {117, 25, 6, 0, 0},
 };
 
 typedef struct band_row {

@@ -39,8 +39,12 @@ void widget_counters(const canvas *c, const app *a)
 {
     char right[64];
     bool planned = a->has_report && a->report.device.simulated;
-    snprintf(right, sizeof right, "%s %s%s", app_unit(a).name, planned ? "planned" : "measured",
-             a->baseline.pinned ? "  Δ pin" : "");
+    const char *source = planned ? "planned" : "measured";
+    if (a->baseline.pinned) {
+        snprintf(right, sizeof right, "%s %s  Δ pin", app_unit(a).name, c->area.w < 40 ? "" : source);
+    } else {
+        snprintf(right, sizeof right, "%s %s", app_unit(a).name, source);
+    }
     paint_rule(c, a->focus == PANE_COUNTERS, pane_title(PANE_COUNTERS), right);
     int rows = c->area.h - 1;
     int top = (int)a->counter >= rows ? (int)a->counter - rows + 1 : 0;

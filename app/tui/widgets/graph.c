@@ -98,7 +98,7 @@ static void draw_share(const canvas *c, int y, int x, const cell_share *share)
         if (share->total >= 4) {
             paint_cell(c, y, x, s, (wchar_t)band_letter(share->largest));
         }
-    } else if (share->total < 8 || c->theme->tier < TIER_256 || c->glyphs->area_braille) {
+    } else if (share->total < 8 || c->glyphs->area_braille) {
         paint_cell(c, y, x, s, glyphs_bar(c->glyphs, share->total));
     } else if (share->lower_eighths == 8) {
         paint_cell(c, y, x, s, glyphs_bar(c->glyphs, 8));
