@@ -332,6 +332,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("commands");
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, program_remove_home);
     tcase_add_loop_test(tests, bad_input_has_its_sentence_and_its_exit_code, 0, (int)COUNT(wrong));
     tcase_add_test(tests, an_error_is_json_too_when_json_is_asked_for);

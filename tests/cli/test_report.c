@@ -324,6 +324,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("report");
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, program_remove_home);
     tcase_add_loop_test(tests, plan_and_run_share_one_shape, 0, (int)COUNT(reports));
     tcase_add_loop_test(tests, every_field_is_a_term, 0, (int)COUNT(reports));

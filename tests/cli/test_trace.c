@@ -93,6 +93,7 @@ int main(void)
         return NO_PYTHON;
     }
     TCase *tests = tcase_create("trace");
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, program_remove_home);
     tcase_add_loop_test(tests, the_peak_of_a_trace_is_the_reported_one, 0, (int)COUNT(runs));
     tcase_add_test(tests, rows_name_their_tensors);
