@@ -357,9 +357,10 @@ static hr_status choose(onednn_conv *c, uint64_t limit_bytes, hr_err *err)
     }
     if (least != UINT64_MAX) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+        (void)HR_FAIL(err, DEVICE, "a convolution needs %s of workspace, workspace.limit is %s",
+                      hr_bytes_human(least, needed), hr_bytes_human(limit_bytes, had));
         hr_err_try(err, "-s workspace.limit=%s", hr_bytes_exact(least, needed));
-        return HR_FAIL(err, DEVICE, "a convolution needs %s of workspace, workspace.limit is %s",
-                       hr_bytes_human(least, needed), hr_bytes_human(limit_bytes, had));
+        return HR_DEVICE;
     }
     return HR_FAIL(err, DEVICE,
                    "oneDNN has no compiled kernel for a %" PRId64 "x%" PRId64 " convolution of %" PRId64

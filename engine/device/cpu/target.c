@@ -24,9 +24,10 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     out->workspace_bytes = impl->workspace == NULL ? 0 : impl->workspace(device, q);
     if (out->workspace_bytes > workspace_limit) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+        (void)HR_FAIL(err, DEVICE, "%s needs %s of workspace, workspace.limit is %s", op_name((hr_op)q->op),
+                      hr_bytes_human(out->workspace_bytes, needed), hr_bytes_human(workspace_limit, had));
         hr_err_try(err, "-s workspace.limit=%s", hr_bytes_exact(out->workspace_bytes, needed));
-        return HR_FAIL(err, DEVICE, "%s needs %s of workspace, workspace.limit is %s", op_name((hr_op)q->op),
-                       hr_bytes_human(out->workspace_bytes, needed), hr_bytes_human(workspace_limit, had));
+        return HR_DEVICE;
     }
     return HR_OK;
 }
