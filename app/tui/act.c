@@ -75,7 +75,9 @@ static void say_turned(app *a, hr_knob_id id, const whatif_cell *plan)
         hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
         app_say(a, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
     } else {
-        app_say(a, MESSAGE_NOTE, "%s=%s is planned not to fit: 4 is the Doctor, z turns it back", key, text);
+        hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
+        app_say(a, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s; z turns it back", key, text,
+                bytes);
     }
 }
 

@@ -22,8 +22,11 @@ static void compare(const char *name, app *a)
     } else {
         char *golden = calloc(1, 1 << 20);
         size_t length = fread(golden, 1, (1 << 20) - 1, file);
-        ck_assert_msg(length == strlen(text) && memcmp(golden, text, length) == 0, "%s:\n%s\nis now\n%s",
-                      path, golden, text);
+        bool same = length == strlen(text) && memcmp(golden, text, length) == 0;
+        if (!same) { // longer than a message of Check may be
+            fprintf(stderr, "%s was\n%s\nand is now\n%s\n", path, golden, text);
+        }
+        ck_assert_msg(same, "%s is not what the screen shows", path);
         free(golden);
     }
     fclose(file);

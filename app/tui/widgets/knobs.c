@@ -76,7 +76,7 @@ static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool 
     }
 }
 
-// "◂ 64 peak 34.47 MiB p", "▸ 256 does not fit p"
+// "◂ 64 peak 34.47 MiB p", "▸ 256 needs 102.5 MiB p" where that is too much
 static void draw_neighbour(const canvas *c, int y, const app *a, int side)
 {
     char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX];
@@ -96,7 +96,8 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         format_bytes(cell->plan.peak_in_use_bytes, unit, text);
         paint_format(c, y, 0, c->area.w, ROLE_TEXT, "%s %s peak %s %s p", arrow, value, text, unit.name);
     } else {
-        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s does not fit p", arrow, value);
+        format_bytes(cell->plan.peak_in_use_bytes, unit, text);
+        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s needs %s %s p", arrow, value, text, unit.name);
     }
 }
 
