@@ -18,20 +18,27 @@ from measure import (MIB, TOP, Unavailable, bench_program, environment, figures,
                      load, output_of, wanted)
 
 THREADS = 2
+KEPT = "+kept"
+# As it is installed, PyTorch on a CPU gives most of its memory back to the system in every step and faults it in
+# again. These settings of glibc let it keep what it has: a peer for whoever knows of them, beside the usual one.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000",
+               "MALLOC_TOP_PAD_": "268435456"}
 RESIDENT_WANTED = 0.65  # of PyTorch's, at most
 
-# steps: of one run. speedups: knobs of a headroom subject and how many times PyTorch's speed it should reach.
+# steps: of one run. layouts: of the peer, the "+kept" one with KEEP_MEMORY. speedups: knobs of a headroom subject
+# and how many times the speed of PyTorch, as it is installed, it should reach.
 CASES = [
     {"name": "separable CNN, batch 128, Adam", "preset": "cifar10_separable_cnn", "batch": 128, "optimizer": "adam",
-     "steps": 40, "layouts": ["nchw", "nhwc"],
+     "steps": 40, "layouts": ["nchw", "nhwc", "nhwc" + KEPT],
      "speedups": [(["execution.mode=eager"], 3.0), (["execution.mode=graph"], 3.0)]},
     {"name": "separable CNN, batch 16, Adam", "preset": "cifar10_separable_cnn", "batch": 16, "optimizer": "adam",
-     "steps": 100, "layouts": ["nchw", "nhwc"],
+     "steps": 100, "layouts": ["nchw", "nhwc", "nhwc" + KEPT],
      "speedups": [(["execution.mode=eager"], 5.0), (["execution.mode=graph"], 5.0)]},
-    {"name": "MLP, batch 128, Adam", "preset": "mlp", "batch": 128, "optimizer": "adam", "steps": 16,
-     "layouts": ["nchw"], "speedups": [(["execution.mode=eager"], 1.3), (["execution.mode=graph"], 1.3)]},
+    {"name": "MLP, batch 128, Adam", "preset": "mlp", "batch": 128, "optimizer": "adam",
+     "steps": 16, "layouts": ["nchw", "nchw" + KEPT],
+     "speedups": [(["execution.mode=eager"], 1.3), (["execution.mode=graph"], 1.3)]},
     {"name": "ResNet-18, batch 32, momentum", "preset": "resnet18_cifar", "batch": 32, "optimizer": "momentum",
-     "steps": 4, "layouts": ["nchw", "nhwc"],
+     "steps": 4, "layouts": ["nchw", "nhwc", "nhwc" + KEPT],
      "speedups": [(["execution.mode=graph", "execution.layout=auto"], 1.4),
                   (["execution.mode=graph", "execution.layout=nhwc"], 1.0)]},
 ]
@@ -67,9 +74,10 @@ class Pytorch:
     def __init__(self, python, case, layout):
         self.name = "pytorch " + layout
         argv = [python, "tests/bench/peers/pytorch_step.py", case["preset"], str(case["batch"]), case["optimizer"],
-                layout, str(THREADS)]
+                layout.replace(KEPT, ""), str(THREADS)]
+        settings = environment(**(KEEP_MEMORY if KEPT in layout else {}))
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, env=environment(), cwd=TOP, text=True)
+                                        stderr=subprocess.DEVNULL, env=settings, cwd=TOP, text=True)
         self.seconds = []
 
     def answer(self, question):
@@ -165,8 +173,9 @@ def compare(case, ceiling):
     for subject in case["subjects"]:
         subject["floor_frac"] = case["floor_seconds"] / subject["step_seconds"]
     ours = [s for s in case["subjects"] if "peer" not in s]
-    best = min((s for s in case["subjects"] if "peer" in s), key=lambda s: s["step_seconds"])
-    case["best_peer"] = best["name"]
+    peers = sorted((s for s in case["subjects"] if "peer" in s), key=lambda s: s["step_seconds"])
+    best = next(s for s in peers if KEPT not in s["name"])
+    case["best_peer"], case["best_peer_of_all"] = best["name"], peers[0]["name"]
     if any(s["parameters"] != best["parameters"] for s in ours):
         raise Unavailable("%s: the peer trains another model (%d parameters)" % (case["name"], best["parameters"]))
     for subject, bound in zip(ours, case.pop("speedups_wanted")):
@@ -174,6 +183,7 @@ def compare(case, ceiling):
         subject["speedup_rounds"] = [round(b / s, 3) for s, b in
                                      zip(subject["step_seconds_all"], best["step_seconds_all"])]
         subject["speedup_wanted"] = bound
+        subject["speedup_over_all"] = peers[0]["step_seconds"] / subject["step_seconds"]
         subject["resident_ratio"] = subject["peak_resident_bytes"] / best["peak_resident_bytes"]
         # The strict one: against a PyTorch that was built without CUDA.
         subject["resident_ratio_strict"] = subject["peak_resident_bytes"] / (best["peak_resident_bytes"] -
@@ -201,9 +211,10 @@ def subject_line(s):
                                                      s["peak_resident_bytes"] / MIB)
     if "peer" in s:
         return line + "   (%.0f MiB without CUDA's libraries)" % ((s["peak_resident_bytes"] - s["cuda_bytes"]) / MIB)
-    return line + "   %.2fx (want %.1fx: %s)  memory %.2fx, strict %.2fx (want %.2fx: %s)  scratch %.1f MiB" % (
-        s["speedup"], s["speedup_wanted"], wanted(s["speedup"], s["speedup_wanted"], True), s["resident_ratio"],
-        s["resident_ratio_strict"], s["resident_ratio_wanted"],
+    line += "   %.2fx (want %.1fx: %s; of all %.2fx)" % (
+        s["speedup"], s["speedup_wanted"], wanted(s["speedup"], s["speedup_wanted"], True), s["speedup_over_all"])
+    return line + "  memory %.2fx, strict %.2fx (want %.2fx: %s)  scratch %.1f MiB" % (
+        s["resident_ratio"], s["resident_ratio_strict"], s["resident_ratio_wanted"],
         wanted(s["resident_ratio_strict"], s["resident_ratio_wanted"], False), s["scratch_bytes"] / MIB)
 
 
@@ -213,7 +224,8 @@ def table(result):
         ceiling["product_flops_per_second"] / 1e9, ceiling["copy_bytes_per_second"] / 1e9, result["rounds"],
         result["threads"])]
     for case in result["cases"]:
-        lines.append("%s: floor %.2f ms by %s; step, share of the ceiling, peak of resident memory, against %s" % (
-            case["name"], case["floor_seconds"] * 1e3, case["floor_by"], case["best_peer"]))
+        lines.append("%s: floor %.2f ms by %s; step, share of the ceiling, peak of resident memory; against %s, and "
+                     "the fastest of all, %s" % (case["name"], case["floor_seconds"] * 1e3, case["floor_by"],
+                                                 case["best_peer"], case["best_peer_of_all"]))
         lines += [subject_line(subject) for subject in case["subjects"]]
     return lines
