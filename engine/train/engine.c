@@ -40,6 +40,9 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
         (void)trace_attach(&e->bus, options->sink, options->sink_context);
     }
     hr_status status = hr_knobs_validate(knobs, err);
+    if (status == HR_OK && !e->plan_only) {
+        status = engine_check_save_path(hr_knob_text(knobs, HR_KNOB_TRAIN_SAVE), err);
+    }
     if (status == HR_OK) {
         status = model_create(preset, &e->model, NULL, err);
     }
@@ -79,6 +82,9 @@ static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
     hr_knob_id id = (hr_knob_id)c->knob;
     HR_TRY(hr_knobs_set(&changed, id, c->text, err));
     HR_TRY(hr_knobs_validate(&changed, err));
+    if (id == HR_KNOB_TRAIN_SAVE && !e->plan_only) {
+        HR_TRY(engine_check_save_path(c->text, err));
+    }
     e->knobs = changed;
     if (!hr_knob_rows(NULL)[id].hot) {
         e->needs_build = true;
@@ -101,7 +107,7 @@ static void run(hr_engine *e, uint64_t count)
 {
     int64_t wanted = hr_knob_int(&e->knobs, HR_KNOB_TRAIN_STEPS);
     if (count > 0) {
-        e->target_steps = e->steps + count;
+        e->target_steps = count < UINT64_MAX - e->steps ? e->steps + count : UINT64_MAX;
     } else {
         e->target_steps = wanted > 0 ? (uint64_t)wanted : UINT64_MAX;
     }

@@ -74,6 +74,8 @@ HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
 // Whether the build holds weights that training goes on from.
 bool engine_has_weights(const hr_engine *e);
 HR_MUST_CHECK hr_status engine_save(hr_engine *e, const char *path, hr_err *err);
+// Whether a save could be written to `path` ("": none is wanted), so that it is not found out at the end. WRITE error.
+HR_MUST_CHECK hr_status engine_check_save_path(const char *path, hr_err *err);
 // Fills e->carried, counters and position from a save.
 HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);
 

@@ -143,6 +143,21 @@ static hr_status check_replaceable(const char *path, hr_err *err)
     return HR_WRITE;
 }
 
+hr_status engine_check_save_path(const char *path, hr_err *err)
+{
+    file_writer *w = NULL;
+    if (path[0] == '\0') {
+        return HR_OK;
+    }
+    HR_TRY(check_replaceable(path, err));
+    hr_status status = file_writer_open(path, &w, err);
+    file_writer_abandon(w);
+    if (status == HR_WRITE) {
+        hr_err_try(err, "-s train.save=ANOTHER.safetensors");
+    }
+    return status;
+}
+
 static hr_status write_store(hr_engine *e, const char *path, store *s, hr_err *err)
 {
     text header = {0};

@@ -53,6 +53,29 @@ START_TEST(the_plan_is_the_run)
 }
 END_TEST
 
+// Evaluations and partial batches between the steps leave no trace in what is said about the steps.
+START_TEST(the_plan_is_the_run_over_epochs)
+{
+    static const char *const modes[] = {"execution.mode=eager", "execution.mode=graph"};
+    static const char *const growths[] = {"allocator.growth=off", "allocator.growth=on"};
+    char data[160];
+    const char *pairs[] = {modes[_i % 2], growths[_i / 2], write_pictures(27, 44, data),
+                           "batch.remainder=keep", NULL};
+    hr_engine *plan = create(pairs, &(hr_engine_options){.plan_only = true});
+    hr_engine *run = create(pairs, NULL);
+    run_steps(plan, 9);
+    run_steps(run, 9); // 4 to an epoch
+    hr_report planned = report_of(plan);
+    hr_report ran = report_of(run);
+    ck_assert(isfinite(ran.train.eval_accuracy));
+    assert_same_memory(&planned.memory, &ran.memory);
+    hr_report_deinit(&planned);
+    hr_report_deinit(&ran);
+    hr_engine_destroy(plan);
+    hr_engine_destroy(run);
+}
+END_TEST
+
 START_TEST(one_seed_gives_the_same_weights_and_another_others)
 {
     char a[HR_SHA256_TEXT_MAX];
@@ -374,6 +397,7 @@ int main(void)
     TCase *cases = tcase_create("engine");
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_loop_test(cases, the_plan_is_the_run, 0, 12);
+    tcase_add_loop_test(cases, the_plan_is_the_run_over_epochs, 0, 4);
     tcase_add_test(cases, one_seed_gives_the_same_weights_and_another_others);
     tcase_add_test(cases, a_rebuild_keeps_weights_and_slots);
     tcase_add_test(cases, after_a_rebuild_the_plan_is_the_run_again);

@@ -171,6 +171,24 @@ START_TEST(a_save_can_be_resumed_in_the_middle_of_a_run)
 }
 END_TEST
 
+START_TEST(a_save_that_cannot_be_written_is_refused_before_the_first_step)
+{
+    char path[128];
+    hr_err err = {0};
+    hr_engine *e = NULL;
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_TRAIN_SAVE, "/nowhere/a.safetensors", &err), HR_OK);
+    ck_assert_int_eq(hr_engine_create(preset, &knobs, NULL, &e, &err), HR_WRITE);
+    ck_assert_ptr_null(e);
+    e = create((const char *[]){NULL}, NULL);
+    ck_assert_int_eq(turn(e, HR_KNOB_TRAIN_SAVE, "/nowhere/a.safetensors"), HR_WRITE);
+    ck_assert_str_eq(hr_knob_text(hr_engine_knobs(e), HR_KNOB_TRAIN_SAVE), "");
+    ck_assert_int_eq(turn(e, HR_KNOB_TRAIN_SAVE, file_in("a.safetensors", path)), HR_OK);
+    ck_assert_int_ne(access(path, F_OK), 0); // asking leaves no file behind
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // An evaluation under way ends where nothing is computed any more, whatever became of the data meanwhile.
 START_TEST(an_evaluation_does_not_outlive_the_arithmetic)
 {
@@ -311,6 +329,7 @@ int main(void)
     tcase_add_test(cases, what_a_broken_step_left_is_neither_saved_nor_reported);
     tcase_add_test(cases, a_return_to_a_save_finds_the_batches_of_its_position);
     tcase_add_test(cases, a_save_can_be_resumed_in_the_middle_of_a_run);
+    tcase_add_test(cases, a_save_that_cannot_be_written_is_refused_before_the_first_step);
     tcase_add_test(cases, an_evaluation_does_not_outlive_the_arithmetic);
     tcase_add_test(cases, the_last_step_of_an_epoch_is_followed_by_its_evaluation);
     tcase_add_test(cases, a_listing_builds_the_program_it_needs);

@@ -69,12 +69,13 @@ typedef struct hr_engine_options {
     void *sink_context; // borrowed until destroy
 } hr_engine_options;
 
-// Copies what it needs of the preset. Nothing is built until the first advance in RUNNING.
+// Copies what it needs of the preset. Nothing is built until the first advance in RUNNING. WRITE error when train.save
+// could not be written.
 HR_MUST_CHECK hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs,
                                          const hr_engine_options *options, hr_engine **out, hr_err *err);
 void hr_engine_destroy(hr_engine *engine);
 
-// Takes one command. KNOB errors leave everything as it was.
+// Takes one command. A refused one leaves everything as it was.
 HR_MUST_CHECK hr_status hr_engine_command(hr_engine *engine, const hr_command *command, hr_err *err);
 
 // Does one bounded piece of work. *idle is true when nothing is left to do until a command comes. An
