@@ -49,7 +49,7 @@ static hr_status idx_check_plain(idx *f, uint32_t dimensions, hr_err *err)
 {
     uint8_t scratch[IDX_MOST_HEADER_BYTES];
     const uint8_t *header;
-    uint64_t size_bytes;
+    uint64_t size_bytes = 0;
     HR_TRY(blob_at(&f->file, 0, 4 + 4 * dimensions, scratch, &header, err));
     HR_TRY(idx_parse(f->file.name, header, dimensions, f, &size_bytes, err));
     if (f->file.size_bytes != size_bytes) {
@@ -64,7 +64,7 @@ static hr_status idx_unpack(reader *r, const char *path, uint32_t dimensions, ui
 {
     uint8_t header[IDX_MOST_HEADER_BYTES];
     const char *leaf;
-    uint64_t size_bytes, unknown;
+    uint64_t size_bytes = 0, unknown = 0;
     HR_TRY(reader_next(r, &leaf, &unknown, err));
     if (leaf == NULL) {
         return idx_wrong_size(path, 4 + 4 * dimensions, 0, err);
