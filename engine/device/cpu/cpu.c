@@ -30,6 +30,7 @@ static void cpu_close(void *context)
 {
     cpu_device *device = context;
     onednn_close(device->library);
+    workers_destroy(device->workers);
     workers_restore(device->former_mode);
     hr_free(device);
 }
@@ -46,8 +47,12 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
         return HR_FAIL(err, NOMEM, "no host memory for the cpu device");
     }
     device->threads = options->threads == 0 ? workers_available() : options->threads;
-    device->former_mode = workers_settle(device->threads);
-    const hr_status status = onednn_open(&device->library, err);
+    device->former_mode = workers_flush_denormals();
+    hr_status status = workers_create(device->threads, &device->workers, err);
+    if (status == HR_OK) {
+        onednn_settle_threads(device->threads);
+        status = onednn_open(&device->library, err);
+    }
     if (status != HR_OK) {
         cpu_close(device);
         return status;
@@ -186,8 +191,9 @@ static hr_status cpu_load(void *context, const program *p, void **kernels, hr_er
         return HR_FAIL(err, NOMEM, "no host memory for a program's kernels");
     }
     loaded->source = p;
-    // The team belongs to the thread that runs; it may not be the one that opened the device.
-    (void)workers_settle(device->threads);
+    // Mode and team belong to the thread that runs; it may not be the one that opened the device.
+    (void)workers_flush_denormals();
+    onednn_settle_threads(device->threads);
     const hr_status status = prepare_all(device, loaded, err);
     if (status != HR_OK) {
         cpu_unload(context, loaded);

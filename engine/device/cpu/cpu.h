@@ -13,10 +13,12 @@
 
 #include "device/device.h"
 #include "onednn.h"
+#include "workers.h"
 
 typedef struct cpu_device {
     uint32_t threads;
-    uint32_t former_mode; // of the opening thread, see workers_settle
+    uint32_t former_mode; // of the opening thread, see workers_flush_denormals
+    workers *workers;
     onednn *library;
     uint64_t key; // of the target
 } cpu_device;

@@ -590,9 +590,9 @@ static void run_forward(const cpu_run *r)
     j.out = r->out[0];
     j.room_floats = narrow_room(&j);
     if (is_wide(&r->query->in[0])) {
-        cpu_for(r->device->threads, j.y.images * j.y.height, 1, wide_forward_body, &j);
+        cpu_for(r->device->workers, j.y.images * j.y.height, 1, wide_forward_body, &j);
     } else {
-        cpu_for(r->device->threads, j.y.images, 1, narrow_forward_body, &j);
+        cpu_for(r->device->workers, j.y.images, 1, narrow_forward_body, &j);
     }
 }
 
@@ -608,7 +608,7 @@ static void run_bwd_data(const cpu_run *r)
     j.dy = r->in[0];
     j.w = r->in[1];
     j.out = r->out[0];
-    cpu_for(r->device->threads, j.x.images * j.x.height, 1, bwd_data_body, &j);
+    cpu_for(r->device->workers, j.x.images * j.x.height, 1, bwd_data_body, &j);
 }
 
 // Every worker sums into its own copy of dw and db, which lie first in its room.
@@ -652,8 +652,8 @@ static void run_bwd_weights(const cpu_run *r)
     j.x_data = r->in[0];
     j.dy = r->in[1];
     j.room_floats = bwd_weights_room(&j);
-    cpu_for(r->device->threads, j.x.images, j.x.blocks, bwd_weights_body, &j);
-    const uint32_t ranges = cpu_for_ranges(r->device->threads, j.x.images, j.x.blocks);
+    cpu_for(r->device->workers, j.x.images, j.x.blocks, bwd_weights_body, &j);
+    const uint32_t ranges = cpu_for_ranges(r->device->workers, j.x.images, j.x.blocks);
     const int64_t weights = j.kernel_h * j.kernel_w * j.channels;
     gather(&j, r->out[0], 0, weights, ranges);
     if (r->query->out_count > 1) {

@@ -190,7 +190,7 @@ static void run_forward(const cpu_run *r)
     j.bias = r->query->in_count > 2 ? r->in[2] : NULL;
     j.out = r->out[0];
     j.relu = r->query->attr.act == HR_ACT_RELU;
-    cpu_for(r->device->threads, j.y.images * j.y.height * j.y.width, 1, forward_body, &j);
+    cpu_for(r->device->workers, j.y.images * j.y.height * j.y.width, 1, forward_body, &j);
 }
 
 static void run_bwd_data(const cpu_run *r)
@@ -199,7 +199,7 @@ static void run_bwd_data(const cpu_run *r)
     j.dy = r->in[0];
     j.w = r->in[1];
     j.out = r->out[0];
-    cpu_for(r->device->threads, j.x.images * j.x.height * j.x.width, 1, bwd_data_body, &j);
+    cpu_for(r->device->workers, j.x.images * j.x.height * j.x.width, 1, bwd_data_body, &j);
 }
 
 static void run_bwd_weights(const cpu_run *r)
@@ -208,16 +208,16 @@ static void run_bwd_weights(const cpu_run *r)
     j.x_data = r->in[0];
     j.dy = r->in[1];
     j.out = r->out[0];
-    cpu_for(r->device->threads, j.kernel_h * j.kernel_w * j.group_c, 1, bwd_weights_body, &j);
+    cpu_for(r->device->workers, j.kernel_h * j.kernel_w * j.group_c, 1, bwd_weights_body, &j);
     if (r->query->out_count > 1) {
-        sums_columns(r->device->threads, r->in[1], j.y.images * j.y.height * j.y.width, j.y.channels,
+        sums_columns(r->device->workers, r->in[1], j.y.images * j.y.height * j.y.width, j.y.channels,
                      r->out[1], r->workspace);
     }
 }
 
 static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *q)
 {
-    return q->out_count > 1 ? sums_scratch_bytes(device->threads, q->in[1].shape.dim[3]) : 0;
+    return q->out_count > 1 ? sums_scratch_bytes(device->workers, q->in[1].shape.dim[3]) : 0;
 }
 
 static bool is_plain(const cpu_device *device, const op_query *q)

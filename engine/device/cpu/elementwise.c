@@ -71,7 +71,7 @@ static void run(const cpu_run *r, cpu_body body)
 {
     job j = {r->in[0], r->query->in_count > 1 ? r->in[1] : NULL, r->out[0],
              r->query->attr.act == HR_ACT_RELU};
-    cpu_for(r->device->threads, cpu_floats_of(&r->query->out[0]), GRAIN, body, &j);
+    cpu_for(r->device->workers, cpu_floats_of(&r->query->out[0]), GRAIN, body, &j);
 }
 
 static void run_relu(const cpu_run *r)

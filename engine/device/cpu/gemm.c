@@ -7,7 +7,6 @@
 #include "gemm_tiles.h"
 #include "simd.h"
 #include "sums.h"
-#include "workers.h"
 
 enum {
     DEPTH_MAX = 256,      // k of one pass: a panel of B stays in the nearest caches
@@ -54,7 +53,7 @@ static int64_t min_of(int64_t a, int64_t b)
 
 static uint32_t threads_of(const gemm *g)
 {
-    return 2 * g->m * g->n * g->k < SERIAL_FLOPS ? 1 : g->threads;
+    return 2 * g->m * g->n * g->k < SERIAL_FLOPS ? 1 : workers_count(g->workers);
 }
 
 // A row of A far from the next one (a power of two above all) falls on few cache sets; copying pays as soon as
@@ -477,13 +476,15 @@ void gemm_run(const gemm *g, const gemm_operands *o, float *scratch)
 {
     const plan p = plan_of(g);
     const job j = {g, &p, o, scratch};
-    if (p.split_depth) {
-        cpu_for(p.threads, g->k, p.tiles->rows, run_depth, &j);
-        finish_depth(&j, cpu_for_ranges(p.threads, g->k, p.tiles->rows));
+    if (p.threads == 1) {
+        run_range(&j, 0, p.split_rows ? g->m : g->n, 0);
+    } else if (p.split_depth) {
+        cpu_for(g->workers, g->k, p.tiles->rows, run_depth, &j);
+        finish_depth(&j, cpu_for_ranges(g->workers, g->k, p.tiles->rows));
     } else if (p.split_rows) {
-        cpu_for(p.threads, g->m, p.tiles->rows, run_range, &j);
+        cpu_for(g->workers, g->m, p.tiles->rows, run_range, &j);
     } else {
-        cpu_for(p.threads, g->n, p.columns, run_range, &j);
+        cpu_for(g->workers, g->n, p.columns, run_range, &j);
     }
 }
 

@@ -12,13 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "workers.h"
+
 typedef struct gemm {
     int64_t m, n, k;
     bool a_transposed; // A is stored [k, m]
     bool b_transposed; // B is stored [n, k]
     bool relu;
     bool sum_b; // the columns of a plain B are summed on the way
-    uint32_t threads;
+    workers *workers;
 } gemm;
 
 // Plain row-major matrices, 4-byte aligned.

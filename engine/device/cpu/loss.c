@@ -74,9 +74,9 @@ static void run_softmax(const cpu_run *r)
              .probs = r->out[0],
              .partial = r->workspace,
              .classes = classes};
-    cpu_for(r->device->threads, samples, grain, softmax_body, &j);
+    cpu_for(r->device->workers, samples, grain, softmax_body, &j);
     double total = 0.0;
-    for (uint32_t k = 0; k < cpu_for_ranges(r->device->threads, samples, grain); k++) {
+    for (uint32_t k = 0; k < cpu_for_ranges(r->device->workers, samples, grain); k++) {
         total += j.partial[k];
     }
     *(float *)r->out[1] = (float)(total / (double)samples);
@@ -110,7 +110,7 @@ static void run_softmax_bwd(const cpu_run *r)
              .probs = r->out[0],
              .classes = classes,
              .share = 1.0f / (float)samples};
-    cpu_for(r->device->threads, samples, row_grain(classes), softmax_bwd_body, &j);
+    cpu_for(r->device->workers, samples, row_grain(classes), softmax_bwd_body, &j);
 }
 
 static void run_accuracy(const cpu_run *r)

@@ -25,7 +25,7 @@ static void run_input(const cpu_run *r)
     const op_operand *t = &r->query->out[0];
     const void *from = r->query->attr.slot == 1 ? (const void *)r->io->labels : (const void *)r->io->images;
     copy_job j = {from, r->out[0]};
-    cpu_for(r->device->threads, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
+    cpu_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
             COPY_GRAIN_BYTES, copy_body, &j);
 }
 
@@ -97,7 +97,7 @@ static void run_reorder_image(const cpu_run *r)
         memcpy(j.to, j.from, (size_t)(cpu_floats_of(from) * j.element_bytes));
         return;
     }
-    cpu_for(r->device->threads, d[0] * j.rows, ROW_GRAIN, image_body, &j);
+    cpu_for(r->device->workers, d[0] * j.rows, ROW_GRAIN, image_body, &j);
 }
 
 const cpu_impl cpu_input = {.name = "copy", .run = run_input};

@@ -3,6 +3,7 @@
 #include "onednn.h"
 
 #include <inttypes.h>
+#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "workers.h"
 
 _Static_assert(DNNL_VERSION_MAJOR == 2, "onednn.c is written for oneDNN 2.x");
 
@@ -56,6 +58,14 @@ static hr_status library_failed(hr_err *err, const char *call, dnnl_status_t sta
             return library_failed(err, #call, library_status_);                                              \
         }                                                                                                    \
     } while (0)
+
+void onednn_settle_threads(uint32_t threads)
+{
+    omp_set_dynamic(0);
+    omp_set_num_threads((int)threads);
+#pragma omp parallel num_threads((int)threads)
+    (void)workers_flush_denormals();
+}
 
 hr_status onednn_open(onednn **out, hr_err *err)
 {

@@ -14,6 +14,9 @@
 
 typedef struct onednn onednn; // engine and stream
 
+// Settles the team of OpenMP threads that oneDNN uses on behalf of the calling thread: how many, and denormal
+// numbers treated as zero. Answers of onednn_conv_choose are for this number.
+void onednn_settle_threads(uint32_t threads);
 HR_MUST_CHECK hr_status onednn_open(onednn **out, hr_err *err);
 void onednn_close(onednn *library);
 uint64_t onednn_version(void); // as one number that differs between releases

@@ -127,7 +127,7 @@ static void run_max_pool(const cpu_run *r)
     j.x_data = r->in[0];
     j.out = r->out[0];
     j.index_out = q->out_count > 1 ? r->out[1] : NULL;
-    cpu_for(r->device->threads, j.y.images * j.y.height, 1, pool_body, &j);
+    cpu_for(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
 }
 
 // ---- backward -----------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ static void run_max_pool_bwd(const cpu_run *r)
     j.y_data = r->in[1];
     j.dy = r->in[2];
     j.out = r->out[0];
-    cpu_for(r->device->threads, j.x.images, 1, route_body, &j);
+    cpu_for(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
 static void run_max_pool_bwd_index(const cpu_run *r)
@@ -268,7 +268,7 @@ static void run_max_pool_bwd_index(const cpu_run *r)
     j.index_in = r->in[0];
     j.dy = r->in[1];
     j.out = r->out[0];
-    cpu_for(r->device->threads, j.x.images, 1, route_body, &j);
+    cpu_for(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
 // ---- global average -----------------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ static void run_average(const cpu_run *r, const op_operand *image, cpu_body body
 {
     average_job j = {.x = cpu_image_of(image), .from = r->in[0], .to = r->out[0]};
     j.share = 1.0f / (float)(j.x.height * j.x.width);
-    cpu_for(r->device->threads, j.x.images, 1, body, &j);
+    cpu_for(r->device->workers, j.x.images, 1, body, &j);
 }
 
 static void run_global_avg_pool(const cpu_run *r)

@@ -23,14 +23,14 @@ static gemm forward_gemm(const cpu_device *device, const op_query *q)
 {
     const product p = product_of(&q->in[0], &q->out[0]);
     return (gemm){
-        .m = p.rows, .n = p.f, .k = p.c, .relu = q->attr.act == HR_ACT_RELU, .threads = device->threads};
+        .m = p.rows, .n = p.f, .k = p.c, .relu = q->attr.act == HR_ACT_RELU, .workers = device->workers};
 }
 
 // dx[rows, c] = dy[rows, f] · w[c, f]ᵀ
 static gemm bwd_data_gemm(const cpu_device *device, const op_query *q)
 {
     const product p = product_of(&q->out[0], &q->in[0]);
-    return (gemm){.m = p.rows, .n = p.c, .k = p.f, .b_transposed = true, .threads = device->threads};
+    return (gemm){.m = p.rows, .n = p.c, .k = p.f, .b_transposed = true, .workers = device->workers};
 }
 
 // dw[c, f] = x[rows, c]ᵀ · dy[rows, f]
@@ -42,7 +42,7 @@ static gemm bwd_weights_gemm(const cpu_device *device, const op_query *q)
                   .k = p.rows,
                   .a_transposed = true,
                   .sum_b = q->out_count > 1,
-                  .threads = device->threads};
+                  .workers = device->workers};
 }
 
 static uint64_t forward_workspace(const cpu_device *device, const op_query *q)
@@ -122,7 +122,7 @@ static void run_few(const cpu_run *r, const gemm *g)
         }
     }
     const few_job j = {r->in[0], (const f32x4 *)turned, r->out[0], g->n, g->k};
-    cpu_for(r->device->threads, g->m, FEW_GRAIN_PIXELS, few_body, &j);
+    cpu_for(r->device->workers, g->m, FEW_GRAIN_PIXELS, few_body, &j);
 }
 
 static bool is_few(const gemm *g)

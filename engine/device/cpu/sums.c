@@ -19,9 +19,9 @@ static int64_t padded(int64_t f)
     return (f + CPU_LANES - 1) / CPU_LANES * CPU_LANES;
 }
 
-uint64_t sums_scratch_bytes(uint32_t threads, int64_t f)
+uint64_t sums_scratch_bytes(const workers *w, int64_t f)
 {
-    return (uint64_t)padded(f) * threads * sizeof(float);
+    return (uint64_t)padded(f) * workers_count(w) * sizeof(float);
 }
 
 static int64_t grain_of(int64_t f)
@@ -76,14 +76,14 @@ static void sum_body(const void *argument, int64_t begin, int64_t end, uint32_t 
     sums_add_rows(total, j->y + begin * j->f, j->f, end - begin, j->f);
 }
 
-void sums_columns(uint32_t threads, const float *y, int64_t rows, int64_t f, float *sum, float *scratch)
+void sums_columns(workers *w, const float *y, int64_t rows, int64_t f, float *sum, float *scratch)
 {
     const job j = {y, f, scratch};
-    cpu_for(threads, rows, grain_of(f), sum_body, &j);
+    cpu_for(w, rows, grain_of(f), sum_body, &j);
     memcpy(sum, scratch, (size_t)f * sizeof *sum);
-    for (uint32_t w = 1; w < cpu_for_ranges(threads, rows, grain_of(f)); w++) {
+    for (uint32_t part = 1; part < cpu_for_ranges(w, rows, grain_of(f)); part++) {
         for (int64_t c = 0; c < f; c++) {
-            sum[c] += scratch[(int64_t)w * padded(f) + c];
+            sum[c] += scratch[(int64_t)part * padded(f) + c];
         }
     }
 }

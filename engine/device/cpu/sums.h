@@ -5,12 +5,14 @@
 
 #include <stdint.h>
 
+#include "workers.h"
+
 // total[0..columns) += the columns of `rows` rows that lie `row_floats` apart. Sums of 64 rows are added to the
 // total, so that long columns lose no digits.
 void sums_add_rows(float *total, const float *y, int64_t row_floats, int64_t rows, int64_t columns);
 
 // sum[f] = the columns of y[rows, f], with the threads' parts in `scratch`.
-uint64_t sums_scratch_bytes(uint32_t threads, int64_t f);
-void sums_columns(uint32_t threads, const float *y, int64_t rows, int64_t f, float *sum, float *scratch);
+uint64_t sums_scratch_bytes(const workers *w, int64_t f);
+void sums_columns(workers *w, const float *y, int64_t rows, int64_t f, float *sum, float *scratch);
 
 #endif

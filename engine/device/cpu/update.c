@@ -69,7 +69,7 @@ static void adam_body(const void *argument, int64_t begin, int64_t end, uint32_t
 
 static void run(const cpu_run *r, const job *j, cpu_body body)
 {
-    cpu_for(r->device->threads, cpu_elements_of(&r->query->in[0]), GRAIN, body, j);
+    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]), GRAIN, body, j);
 }
 
 static void run_sgd(const cpu_run *r)

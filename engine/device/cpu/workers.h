@@ -1,24 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of the cpu device: one OpenMP team, shared with oneDNN. This is the only file with a pragma omp.
+// The threads of our own kernels. (oneDNN brings its own: OpenMP's team, see onednn_settle_threads. The two never
+// work at the same time.)
+//
+// A step of a small network is some thirty short kernels, so handing out work must cost about a microsecond and not
+// the forty of a sleeping thread: a worker that has nothing to do polls for a moment, giving its core to whoever
+// wants it at every turn, and then sleeps. Two networks side by side do not slow each other down by waiting.
 #ifndef DEVICE_CPU_WORKERS_H
 #define DEVICE_CPU_WORKERS_H
 
 #include <stdint.h>
 
+#include "headroom/status.h"
+
+typedef struct workers workers;
+
 // The items [begin, end) of worker `worker`.
 typedef void (*cpu_body)(const void *argument, int64_t begin, int64_t end, uint32_t worker);
 
-// Splits [0, items) into at most `threads` contiguous ranges of at least `grain` items and runs them side by
-// side; one range runs on the caller. Where the cuts lie depends on the numbers alone, so that sums over ranges
-// are the same in every run at one thread count. Every range starts at a multiple of `grain`.
-void cpu_for(uint32_t threads, int64_t items, int64_t grain, cpu_body body, const void *argument);
-// How many ranges cpu_for makes of it, 1 at least.
-uint32_t cpu_for_ranges(uint32_t threads, int64_t items, int64_t grain);
+// `threads` of them, the caller of cpu_for included. Denormal numbers are zero on all but the caller.
+HR_MUST_CHECK hr_status workers_create(uint32_t threads, workers **out, hr_err *err);
+void workers_destroy(workers *w); // NULL is fine
+uint32_t workers_count(const workers *w);
 
-// Settles the calling thread and its team: `threads` of them, denormal numbers treated as zero (they make
-// kernels ten times slower and oneDNN's own code asks for it). Returns the caller's former mode.
-uint32_t workers_settle(uint32_t threads);
-void workers_restore(uint32_t mode); // the calling thread only
-uint32_t workers_available(void);    // cores this process may run on
+// Splits [0, items) into at most as many contiguous ranges as there are workers, each starting at a multiple of
+// `grain`, and runs them side by side; the first one on the caller. Where the cuts lie depends on the numbers alone,
+// so that sums over ranges are the same in every run at one thread count. One caller at a time.
+void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument);
+// How many ranges cpu_for makes of it, 1 at least.
+uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain);
+
+// Treats denormal numbers as zero on the calling thread, which makes kernels that meet them ten times faster.
+// Returns the former mode for workers_restore.
+uint32_t workers_flush_denormals(void);
+void workers_restore(uint32_t mode);
+uint32_t workers_available(void); // cores this process may run on
 
 #endif
