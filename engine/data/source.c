@@ -74,7 +74,7 @@ static hr_status check_model(const data_source *s, const data_shape *model, hr_e
 
 hr_status data_source_open(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
 {
-    data_source *s = NULL;
+    data_source *s;
     *out = NULL;
     HR_TRY(open_kind(knobs, model, &s, err));
     hr_status status = check_model(s, model, err);

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "headroom/trace.h"
+
 #include "base/host_mem.h"
 #include "unit/small_engine.h"
 
@@ -319,6 +321,67 @@ START_TEST(events_after_a_resume_carry_the_steps_of_the_save)
 }
 END_TEST
 
+// ---- names in trace files ---------------------------------------------------------------------------------------
+
+typedef struct held {
+    unsigned long long address;
+    char name[HR_NAME_MAX];
+} held;
+
+// Every row that frees an address names the tensor that the row which took it named. Returns how many there were.
+static int check_names(const char *path)
+{
+    held live[256] = {{0, ""}};
+    char line[512];
+    int frees = 0;
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        char event[16], name[HR_NAME_MAX] = "";
+        unsigned long long address;
+        if (sscanf(line, "%*[^,],%*[^,],%15[^,],%llu,%*[^,],%*[^,],%95[^,]", event, &address, name) != 3) {
+            continue;
+        }
+        bool takes = strcmp(event, "alloc") == 0;
+        int k = 0;
+        while (k < 255 && live[k].address != (takes ? 0 : address)) {
+            k++;
+        }
+        if (takes) {
+            live[k].address = address;
+            memcpy(live[k].name, name, sizeof name);
+        } else if (strcmp(event, "free") == 0) {
+            ck_assert_msg(strcmp(live[k].name, name) == 0, "took %s, freed %s", live[k].name, name);
+            live[k].address = 0;
+            frees++;
+        }
+    }
+    ck_assert_int_eq(fclose(f), 0);
+    return frees;
+}
+
+START_TEST(a_tensor_is_freed_under_the_name_it_was_taken_under)
+{
+    char data[160];
+    char path[128];
+    bool idle = false;
+    hr_trace *trace = NULL;
+    hr_engine *e = create((const char *[]){write_pictures(40, 21, data), "batch.remainder=keep", NULL}, NULL);
+    ck_assert_int_eq(hr_trace_open(e, file_in("a.csv", path), &trace, NULL), HR_OK);
+    run_steps(e, 1);
+    ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "9"), HR_OK); // 32 are left: a rest of 5, then one of 4
+    begin(e, 100);
+    run_to(e, 5);
+    hr_engine_advance(e, &idle); // the epoch ends
+    hr_engine_advance(e, &idle); // one evaluation batch
+    ck_assert_int_eq(turn(e, HR_KNOB_OPTIMIZER_KIND, "sgd"), HR_OK);
+    run_to(e, 12);
+    ck_assert_int_eq(hr_trace_close(trace, NULL), HR_OK);
+    ck_assert_int_gt(check_names(path), 300);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("engine_recovery");
@@ -336,6 +399,7 @@ int main(void)
     tcase_add_test(cases, what_will_not_fit_is_told_in_the_stream);
     tcase_add_test(cases, events_of_a_build_that_goes_balance_in_every_category);
     tcase_add_test(cases, events_after_a_resume_carry_the_steps_of_the_save);
+    tcase_add_test(cases, a_tensor_is_freed_under_the_name_it_was_taken_under);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
