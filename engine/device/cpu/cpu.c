@@ -67,6 +67,11 @@ static void cpu_target(void *context, hr_target *out)
     cpu_fill_target(context, out);
 }
 
+static uint32_t cpu_threads(void *context)
+{
+    return ((const cpu_device *)context)->threads;
+}
+
 static void cpu_isa(void *context, char *name, uint32_t size)
 {
     (void)context;
@@ -234,6 +239,7 @@ const device_ops device_cpu = {
     .close = cpu_close,
     .target = cpu_target,
     .isa = cpu_isa,
+    .threads = cpu_threads,
     .memory = cpu_memory,
     .load = cpu_load,
     .unload = cpu_unload,

@@ -100,11 +100,10 @@ uint64_t gemm_scratch_bytes(const gemm *g)
 }
 
 typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t i32x8 __attribute__((vector_size(32)));
 
 #define LOAD8(p)         (*(const f32x8 *)(p))
 #define STORE8(p, v)     (*(f32x8 *)(p) = (v))
-#define PICK8(a, b, ...) __builtin_shuffle(a, b, (i32x8){__VA_ARGS__})
+#define PICK8(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 
 // Eight rows of eight: pairs of elements, pairs of pairs, then halves.
 CPU_INLINE void transpose_8x8(float *to, int64_t to_row, const float *from, int64_t from_row)

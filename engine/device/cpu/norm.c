@@ -83,20 +83,47 @@ CPU_INLINE void join(const channel_sums *s, int64_t c, double rows, double mean,
     s->count[c] = count;
 }
 
-CPU_INLINE void chunk_moments_16(const float *x, int64_t row_floats, int64_t rows, int64_t c,
-                                 const channel_sums *s)
+// The same for neighbouring channels that have seen the same rows so far.
+CPU_INLINE void join_lanes(const channel_sums *s, int64_t c, double rows, const f32x16 *mean,
+                           const f32x16 *square)
 {
-    f32x16 sum = {0}, square = {0};
-    for (int64_t r = 0; r < rows; r++) {
-        sum += F32X16(x + r * row_floats);
-    }
-    const f32x16 mean = sum / (float)rows;
-    for (int64_t r = 0; r < rows; r++) {
-        const f32x16 apart = F32X16(x + r * row_floats) - mean;
-        square += apart * apart;
-    }
+    const double before = s->count[c], after = before + rows;
+    const double share = rows / after, weight = before * share;
+    double *restrict all_mean = s->mean + c, *restrict all_square = s->square + c,
+                     *restrict count = s->count + c;
     for (int lane = 0; lane < CPU_LANES; lane++) {
-        join(s, c + lane, (double)rows, (double)mean[lane], (double)square[lane]);
+        const double apart = (double)(*mean)[lane] - all_mean[lane];
+        all_square[lane] += (double)(*square)[lane] + apart * apart * weight;
+        all_mean[lane] += apart * share;
+        count[lane] = after;
+    }
+}
+
+enum { GROUP = 4 }; // registers of channels that are summed side by side, so that no sum waits for itself
+
+CPU_INLINE void chunk_moments_wide(const float *x, int64_t row_floats, int64_t rows, int64_t c,
+                                   const channel_sums *s, const int vectors)
+{
+    f32x16 sum[GROUP] = {{0}}, square[GROUP] = {{0}};
+    for (int64_t r = 0; r < rows; r++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            sum[v] += F32X16(x + r * row_floats + v * CPU_LANES);
+        }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        sum[v] /= (float)rows;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            const f32x16 apart = F32X16(x + r * row_floats + v * CPU_LANES) - sum[v];
+            square[v] += apart * apart;
+        }
+    }
+    for (int v = 0; v < vectors; v++) {
+        join_lanes(s, c + v * CPU_LANES, (double)rows, &sum[v], &square[v]);
     }
 }
 
@@ -119,8 +146,11 @@ CPU_HOT static void chunk_moments(const float *x, int64_t row_floats, int64_t ro
                                   int64_t first, const channel_sums *s)
 {
     int64_t c = 0;
+    for (; c + GROUP * CPU_LANES <= channels; c += GROUP * CPU_LANES) {
+        chunk_moments_wide(x + c, row_floats, rows, first + c, s, GROUP);
+    }
     for (; c + CPU_LANES <= channels; c += CPU_LANES) {
-        chunk_moments_16(x + c, row_floats, rows, first + c, s);
+        chunk_moments_wide(x + c, row_floats, rows, first + c, s, 1);
     }
     for (; c < channels; c++) {
         chunk_moments_1(x + c, row_floats, rows, first + c, s);
@@ -128,18 +158,23 @@ CPU_HOT static void chunk_moments(const float *x, int64_t row_floats, int64_t ro
 }
 
 // dbeta and dgamma before its 1/std: sums of dy and of dy * (x - mean).
-CPU_INLINE void chunk_gradients_16(const job *j, int64_t at, int64_t rows, int64_t c, const channel_sums *s)
+CPU_INLINE void chunk_gradients_wide(const job *j, int64_t at, int64_t rows, int64_t c, const channel_sums *s,
+                                     const int vectors)
 {
-    const f32x16 mean = F32X16(j->mean + c);
-    f32x16 sum = {0}, projected = {0};
+    f32x16 sum[GROUP] = {{0}}, projected[GROUP] = {{0}};
     for (int64_t r = 0; r < rows; r++, at += j->v.channels) {
-        const f32x16 dy = F32X16(j->dy + at);
-        sum += dy;
-        projected += dy * (F32X16(j->x + at) - mean);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            const f32x16 dy = F32X16(j->dy + at + v * CPU_LANES);
+            sum[v] += dy;
+            projected[v] += dy * (F32X16(j->x + at + v * CPU_LANES) - F32X16(j->mean + c + v * CPU_LANES));
+        }
     }
-    for (int lane = 0; lane < CPU_LANES; lane++) {
-        s->mean[c + lane] += (double)sum[lane];
-        s->square[c + lane] += (double)projected[lane];
+    for (int v = 0; v < vectors; v++) {
+        for (int lane = 0; lane < CPU_LANES; lane++) {
+            s->mean[c + v * CPU_LANES + lane] += (double)sum[v][lane];
+            s->square[c + v * CPU_LANES + lane] += (double)projected[v][lane];
+        }
     }
 }
 
@@ -158,8 +193,11 @@ CPU_HOT static void chunk_gradients(const job *j, int64_t at, int64_t rows, int6
                                     const channel_sums *s)
 {
     int64_t c = 0;
+    for (; c + GROUP * CPU_LANES <= j->v.channels; c += GROUP * CPU_LANES) {
+        chunk_gradients_wide(j, at + c, rows, first + c, s, GROUP);
+    }
     for (; c + CPU_LANES <= j->v.channels; c += CPU_LANES) {
-        chunk_gradients_16(j, at + c, rows, first + c, s);
+        chunk_gradients_wide(j, at + c, rows, first + c, s, 1);
     }
     for (; c < j->v.channels; c++) {
         chunk_gradients_1(j, at + c, rows, first + c, s);
@@ -245,17 +283,21 @@ CPU_HOT static void scale_rows_relu(const job *j, int64_t at, int64_t rows, int6
     }
 }
 
-// dx may lie over dy.
+// dx may lie over dy, which no compiler can turn into vectors by itself.
 CPU_HOT static void gradient_rows(const job *j, int64_t at, int64_t rows, int64_t first)
 {
     const int64_t width = j->v.channels;
     const float *a = j->a + first, *b = j->b + first, *constant = j->c + first;
     for (int64_t r = 0; r < rows; r++, at += width) {
         const float *x = j->x + at, *dy = j->dy + at;
-        float *y = j->y + at;
-#pragma GCC ivdep
-        for (int64_t c = 0; c < width; c++) {
-            y[c] = a[c] * dy[c] + (b[c] * x[c] + constant[c]);
+        float *dx = j->y + at;
+        int64_t c = 0;
+        for (; c + CPU_LANES <= width; c += CPU_LANES) {
+            F32X16W(dx + c) =
+                F32X16(a + c) * F32X16(dy + c) + (F32X16(b + c) * F32X16(x + c) + F32X16(constant + c));
+        }
+        for (; c < width; c++) {
+            dx[c] = a[c] * dy[c] + (b[c] * x[c] + constant[c]);
         }
     }
 }
