@@ -38,6 +38,7 @@ typedef struct device_ops {
     void (*close)(void *context);
     void (*target)(void *context, hr_target *out); // borrowed until close
     void (*isa)(void *context, char *text, uint32_t size);
+    uint32_t (*threads)(void *context); // that kernels run on; optional: NULL means one
     // Opens the memory of this device. With `numbers` the same granularity and alignment without memory behind.
     hr_status (*memory)(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err);
     // Makes every kernel of the program ready; nothing is created while running. DEVICE error names the

@@ -164,10 +164,10 @@ static const hr_knob_row rows[] = {
             "host memory, not on the device."},
     ROW(TRAIN_STEPS, INT, "0", "steps")
         .min = 0, .max = 1e12, .hot = true,
-        .line = "training steps to do; 0: until stopped, or one epoch without a workbench",
+        .line = "training steps to do; 0: until stopped, or 400 without a workbench",
         .explanation =
             "Counts updates from the beginning of the training, so a resumed run stops at the same step. "
-            "With 0 the workbench trains until it is stopped, and `headroom run` trains one epoch."},
+            "With 0 the workbench trains until it is stopped, and `headroom run` does 400 steps."},
     ROW(TRAIN_SEED, INT, "1", "")
         .min = 0, .max = EXACT_INT_MAX,
         .line = "seed of initial weights, order of samples and generated images",

@@ -13,10 +13,11 @@ static void fill_device(const hr_engine *e, hr_report *r)
 {
     (void)text_copy(r->device.kind, sizeof r->device.kind, hr_knob_text(&e->knobs, HR_KNOB_DEVICE_KIND));
     (void)text_copy(r->device.card, sizeof r->device.card, hr_knob_text(&e->knobs, HR_KNOB_DEVICE_CARD));
-    r->device.threads = (uint32_t)hr_knob_int(&e->knobs, HR_KNOB_THREADS_COUNT);
     if (e->build != NULL) {
         r->device.simulated = e->build->device->simulated;
         e->build->device->isa(e->build->context, r->device.isa, sizeof r->device.isa);
+        r->device.threads =
+            e->build->device->threads != NULL ? e->build->device->threads(e->build->context) : 1;
     }
 }
 
@@ -65,7 +66,7 @@ static double median_seconds(const hr_engine *e)
 static void fill_step(const hr_engine *e, hr_report *r)
 {
     const program *p = e->build->programs[BUILD_TRAIN];
-    bool timed = e->build->arithmetic || e->build->device->simulated;
+    bool timed = e->build->arithmetic || (e->build->device->simulated && e->build->has_card);
     r->step.instructions = p->instr_count;
     r->step.flops = p->flops;
     r->step.seconds = timed ? median_seconds(e) : (double)NAN;
