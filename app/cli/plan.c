@@ -68,7 +68,7 @@ static hr_status plan_on(const cli_args *args, hr_engine *engine, hr_err *err)
     bool fits = hr_engine_get_state(engine) != HR_ENGINE_OOM;
     if (!cli_given(args, APP_LISTING)) {
         HR_TRY(print_plan(args, engine, fits ? repeat : 0, err));
-    } else if (fits) {
+    } else {
         HR_TRY(hr_engine_listing(engine, stdout, err));
     }
     if (!fits) {

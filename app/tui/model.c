@@ -279,7 +279,6 @@ void model_feed(model *m, const hr_event *e)
         on_note(m, e);
         break;
     case HR_EVENT_NONE:
-    case HR_EVENT_INSTRUCTION:
     case HR_EVENT_COUNT:
         break;
     }

@@ -41,6 +41,9 @@ typedef struct device_ops {
     uint32_t (*threads)(void *context); // that kernels run on; optional: NULL means one
     // Opens the memory of this device. With `numbers` the same granularity and alignment without memory behind.
     hr_status (*memory)(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err);
+    // optional: HOST_LIMIT error when memory that a plan says will be used, at its peak, is not to be had. The
+    // limit of a virtual card may be larger than this machine: only what is used counts.
+    hr_status (*admit)(void *context, uint64_t peak_bytes, hr_err *err);
     // Makes every kernel of the program ready; nothing is created while running. DEVICE error names the
     // instruction that has no kernel. The program is borrowed until unload.
     hr_status (*load)(void *context, const program *p, void **kernels, hr_err *err);

@@ -61,7 +61,8 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
     HR_TRY(build_dry_run(b, &e->knobs, &played, err));
     if (played.fits) {
         e->oom = (hr_report_oom){0};
-        return HR_OK;
+        bool admitted_by_device = b->arithmetic && b->device->admit != NULL;
+        return admitted_by_device ? b->device->admit(b->context, played.peak.in_use_bytes, err) : HR_OK;
     }
     tell_oom(e, &played);
     engine_describe_oom(e, played.oom_program, &played.oom);

@@ -255,11 +255,13 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     diagnose_oom(program_peak_bytes(p), facts->stats.in_use_bytes - facts->stats.requested_bytes, o);
 }
 
+// Compiled for the purpose: what does not fit can be read too.
 hr_status hr_engine_listing(hr_engine *e, FILE *out, hr_err *err)
 {
-    if (e->build == NULL) {
-        HR_TRY(engine_rebuild(e, err));
-    }
-    program_print(e->build->programs[BUILD_TRAIN], out);
+    build *b = NULL;
+    build_request request = {.model = e->model, .knobs = &e->knobs, .plan_only = true};
+    HR_TRY(build_prepare(&request, &b, err));
+    program_print(b->programs[BUILD_TRAIN], out);
+    build_destroy(b);
     return HR_OK;
 }

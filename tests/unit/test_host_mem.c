@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Promises of base/host_mem.h, base/log.h and base/clock.h.
+// Promises of base/host_mem.h and base/clock.h.
 #include <check.h>
 #include <pthread.h>
 #include <stdalign.h>
@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/host_mem.h"
-#include "base/log.h"
 
 START_TEST(memory_comes_zeroed_and_is_counted)
 {
@@ -150,27 +149,6 @@ START_TEST(counts_hold_across_threads)
 }
 END_TEST
 
-static void keep_line(void *context, const char *line)
-{
-    strcpy(context, line);
-}
-
-START_TEST(log_lines_reach_the_handler_and_nobody_else)
-{
-    char kept[2048] = "";
-    log_line("dropped");
-    log_set_handler(keep_line, kept);
-    log_line("region %d", 3);
-    ck_assert_str_eq(kept, "region 3");
-    log_line("%01500d", 7);
-    ck_assert_uint_lt(strlen(kept), 1500);
-    log_set_handler(NULL, NULL);
-    kept[0] = '\0';
-    log_line("dropped");
-    ck_assert_str_eq(kept, "");
-}
-END_TEST
-
 START_TEST(clock_never_runs_backwards)
 {
     uint64_t last = clock_now_ns();
@@ -192,7 +170,6 @@ int main(void)
     tcase_add_test(tests, arena_gives_aligned_zeroed_separate_pieces);
     tcase_add_test(tests, arena_survives_a_failed_block);
     tcase_add_test(tests, counts_hold_across_threads);
-    tcase_add_test(tests, log_lines_reach_the_handler_and_nobody_else);
     tcase_add_test(tests, clock_never_runs_backwards);
     Suite *suite = suite_create("host_mem");
     suite_add_tcase(suite, tests);

@@ -106,14 +106,20 @@ static hr_status cpu_memory(void *context, uint64_t capacity_bytes, bool numbers
     if (numbers) {
         return backing_numbers_open(capacity_bytes, PAGE_BYTES, out, err);
     }
+    return backing_pages_open(capacity_bytes, out, err);
+}
+
+static hr_status cpu_admit(void *context, uint64_t peak_bytes, hr_err *err)
+{
+    (void)context;
     const uint64_t available = available_host_bytes(), most = available / 100 * HOST_SHARE_PCT;
-    if (available != UINT64_MAX && capacity_bytes > most) {
+    if (available != UINT64_MAX && peak_bytes > most) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
         return HR_FAIL(err, HOST_LIMIT,
-                       "the virtual card needs %s, %d %% of this machine's available memory is %s",
-                       hr_bytes_human(capacity_bytes, needed), HOST_SHARE_PCT, hr_bytes_human(most, had));
+                       "the step needs %s at its peak, %d %% of this machine's available memory is %s",
+                       hr_bytes_human(peak_bytes, needed), HOST_SHARE_PCT, hr_bytes_human(most, had));
     }
-    return backing_pages_open(capacity_bytes, out, err);
+    return HR_OK;
 }
 
 static hr_status cpu_copy_in(void *context, uint64_t address, const void *host, uint64_t bytes, hr_err *err)
@@ -241,6 +247,7 @@ const device_ops device_cpu = {
     .isa = cpu_isa,
     .threads = cpu_threads,
     .memory = cpu_memory,
+    .admit = cpu_admit,
     .load = cpu_load,
     .unload = cpu_unload,
     .run = cpu_run_instr,

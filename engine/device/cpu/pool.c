@@ -52,7 +52,6 @@ CPU_INLINE int64_t offset_of(const window_job *j, const window *v, int64_t kh, i
 
 // ---- forward ------------------------------------------------------------------------------------------------------
 
-typedef int32_t i32x16 __attribute__((vector_size(64)));
 typedef uint8_t u8x16 __attribute__((vector_size(16), aligned(1), may_alias));
 
 CPU_INLINE void pool_lane(const window_job *j, const window *v, int64_t at, int64_t c)

@@ -7,6 +7,8 @@
 #ifndef DEVICE_CPU_SIMD_H
 #define DEVICE_CPU_SIMD_H
 
+#include <stdint.h>
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&     \
     !defined(__SANITIZE_THREAD__)
 #define CPU_HAS_CLONES 1
@@ -22,7 +24,7 @@ enum { CPU_LANES = 16 };
 
 // Sixteen floats; narrower machines get it as several registers. Unaligned on purpose.
 typedef float f32x16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef double f64x8 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int32_t i32x16 __attribute__((vector_size(64))); // what comparisons of them give
 
 // Macros, not functions: a vector passed by value would be an ABI of its own on every instruction set.
 #define F32X16(p)  (*(const f32x16 *)(p))

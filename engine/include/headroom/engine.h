@@ -92,7 +92,7 @@ double hr_engine_loss(const hr_engine *engine);
 // The whole report of the current counter epoch; the caller deinits it. Works in every state.
 HR_MUST_CHECK hr_status hr_engine_report(hr_engine *engine, hr_report *report, hr_err *err);
 
-// The listing of the current training program (builds it when needed).
+// The listing of the training program under the present knobs, whether it fits or not.
 HR_MUST_CHECK hr_status hr_engine_listing(hr_engine *engine, FILE *out, hr_err *err);
 // Every distinct peak of `repeat` one-step plans at batch.size + i mod 16; fills report->plan.
 HR_MUST_CHECK hr_status hr_engine_plan_repeat(hr_engine *engine, uint32_t repeat, hr_report *report,

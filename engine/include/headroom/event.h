@@ -16,21 +16,20 @@ enum { HR_EVENT_VERSION = 1, HR_EVENT_TEXT_MAX = 64 };
 // X(NAME, "name in traces", what it carries)
 #define HR_EVENT_MAP(X)                                                                                      \
     X(NONE, "none")                                                                                          \
-    X(ALLOC, "alloc")             /* memory */                                                               \
-    X(FREE, "free")               /* memory */                                                               \
-    X(GROW, "grow")               /* memory: a region came from the backing */                               \
-    X(SHRINK, "shrink")           /* memory: a region went back */                                           \
-    X(OOM, "oom")                 /* memory: requested_bytes were not to be had; the heap as it was then */  \
-    X(INSTRUCTION, "instruction") /* instr begins; only with an instruction sink attached */                 \
-    X(BUILD, "build")             /* note: a new counter epoch; count = instructions */                      \
-    X(STEP, "step")               /* step: a training step ended */                                          \
-    X(EVAL, "eval")               /* step: an evaluation ended; loss and accuracy */                         \
-    X(EPOCH, "epoch")             /* note: an epoch of data ended; count = how many so far */                \
-    X(STATE, "state")             /* note: count = hr_engine_state; text = why */                            \
-    X(KNOB, "knob")               /* note: count = hr_knob_id; text = new value */                           \
-    X(SAVED, "saved")             /* note: a save was written; count = step; text = file */                  \
-    X(PIPELINE, "pipeline")       /* stage: one per stage at step end */                                     \
-    X(LOG, "log")                 /* note: text */
+    X(ALLOC, "alloc")       /* memory */                                                                     \
+    X(FREE, "free")         /* memory */                                                                     \
+    X(GROW, "grow")         /* memory: a region came from the backing */                                     \
+    X(SHRINK, "shrink")     /* memory: a region went back */                                                 \
+    X(OOM, "oom")           /* memory: requested_bytes were not to be had; the heap as it was then */        \
+    X(BUILD, "build")       /* note: a new counter epoch; count = instructions */                            \
+    X(STEP, "step")         /* step: a training step ended */                                                \
+    X(EVAL, "eval")         /* step: an evaluation ended; loss and accuracy */                               \
+    X(EPOCH, "epoch")       /* note: an epoch of data ended; count = how many so far */                      \
+    X(STATE, "state")       /* note: count = hr_engine_state; text = why */                                  \
+    X(KNOB, "knob")         /* note: count = hr_knob_id; text = new value */                                 \
+    X(SAVED, "saved")       /* note: a save was written; count = step; text = file */                        \
+    X(PIPELINE, "pipeline") /* stage: one per stage at step end */                                           \
+    X(LOG, "log")           /* note: text */
 
 typedef enum hr_event_kind {
 #define X(name, text) HR_EVENT_##name,
