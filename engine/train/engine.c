@@ -73,6 +73,23 @@ static bool concerns_pipeline(hr_knob_id id)
     return strncmp(key, "pipeline.", 9) == 0 || strncmp(key, "batch.", 6) == 0 || id == HR_KNOB_TRAIN_SEED;
 }
 
+// A card that does not exist and a limit that no card has are refused where the knob is turned.
+static hr_status check_limit(const hr_knobs *knobs, hr_err *err)
+{
+    hr_card card;
+    uint64_t limit_bytes = 0;
+    const char *name = hr_knob_text(knobs, HR_KNOB_DEVICE_CARD);
+    if (name[0] != '\0') {
+        HR_TRY(hr_card_load(name, &card, err));
+    }
+    return hr_device_limit_bytes(knobs, name[0] != '\0' ? &card : NULL, &limit_bytes, err);
+}
+
+static bool concerns_limit(hr_knob_id id)
+{
+    return id == HR_KNOB_DEVICE_CARD || id == HR_KNOB_DEVICE_VRAM || id == HR_KNOB_ALLOCATOR_FRACTION;
+}
+
 static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
 {
     if (c->knob >= HR_KNOB_COUNT) {
@@ -82,6 +99,9 @@ static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
     hr_knob_id id = (hr_knob_id)c->knob;
     HR_TRY(hr_knobs_set(&changed, id, c->text, err));
     HR_TRY(hr_knobs_validate(&changed, err));
+    if (concerns_limit(id)) {
+        HR_TRY(check_limit(&changed, err));
+    }
     if (id == HR_KNOB_TRAIN_SAVE && !e->plan_only) {
         HR_TRY(engine_check_save_path(c->text, err));
     }

@@ -191,6 +191,8 @@ START_TEST(a_refused_knob_changes_nothing)
     hr_engine *e = create((const char *[]){NULL}, NULL);
     ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "none"), HR_KNOB);
     ck_assert_int_eq(turn(e, HR_KNOB_COUNT, "1"), HR_KNOB);
+    ck_assert_int_ne(turn(e, HR_KNOB_DEVICE_CARD, "no-such-card"), HR_OK);
+    ck_assert_str_eq(hr_knob_text(hr_engine_knobs(e), HR_KNOB_DEVICE_CARD), "");
     ck_assert_int_eq(hr_knob_int(hr_engine_knobs(e), HR_KNOB_BATCH_SIZE), 8);
     hr_engine_destroy(e);
 }
