@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "gemm_pack.h"
 #include "gemm_tiles.h"
 #include "simd.h"
 #include "sums.h"
@@ -12,7 +13,6 @@ enum {
     DEPTH_MAX = 256,      // k of one pass: a panel of B stays in the nearest caches
     PANELS_MAX = 8,       // panels of B that are copied at once: long runs of a row are read at full speed
     BLOCK_FLOATS = 65536, // of A in one pass over B: half of a usual second-level cache
-    A_PANELS = 4,         // the same for panels of A
     BAND_COLUMNS = 512,
     SPLIT_DEPTH_MIN = 512,
     SERIAL_FLOPS = 1 << 19, // below this the second thread costs more than it brings
@@ -97,143 +97,6 @@ uint64_t gemm_scratch_bytes(const gemm *g)
 {
     plan p = plan_of(g);
     return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats + p.b_sum_floats) * p.threads * sizeof(float);
-}
-
-typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
-
-#define LOAD8(p)         (*(const f32x8 *)(p))
-#define STORE8(p, v)     (*(f32x8 *)(p) = (v))
-#define PICK8(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-
-// Eight rows of eight: pairs of elements, pairs of pairs, then halves.
-CPU_INLINE void transpose_8x8(float *to, int64_t to_row, const float *from, int64_t from_row)
-{
-    f32x8 row[8], pair[8], four[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
-        row[i] = LOAD8(from + i * from_row);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 8; i += 2) {
-        pair[i] = PICK8(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        pair[i + 1] = PICK8(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-#pragma GCC unroll 2
-    for (int i = 0; i < 8; i += 4) {
-        four[i] = PICK8(pair[i], pair[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-        four[i + 1] = PICK8(pair[i], pair[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-        four[i + 2] = PICK8(pair[i + 1], pair[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
-        four[i + 3] = PICK8(pair[i + 1], pair[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        STORE8(to + i * to_row, PICK8(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11));
-        STORE8(to + (i + 4) * to_row, PICK8(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15));
-    }
-}
-
-// to[c * to_row + r] = from[r * from_row + c]
-CPU_HOT static void transpose(float *restrict to, int64_t to_row, const float *restrict from,
-                              int64_t from_row, int64_t rows, int64_t columns)
-{
-    int64_t r = 0;
-    for (; r + 8 <= rows; r += 8) {
-        int64_t c = 0;
-        for (; c + 8 <= columns; c += 8) {
-            transpose_8x8(to + c * to_row + r, to_row, from + r * from_row + c, from_row);
-        }
-        for (; c < columns; c++) {
-            for (int64_t i = r; i < r + 8; i++) {
-                to[c * to_row + i] = from[i * from_row + c];
-            }
-        }
-    }
-    for (; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c++) {
-            to[c * to_row + r] = from[r * from_row + c];
-        }
-    }
-}
-
-// to[r * to_row + c] = from[r * from_row + c], zeros from `columns` to `width`.
-CPU_HOT static void copy_padded(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
-                                int64_t columns, int64_t width)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c++) {
-            to[r * to_row + c] = from[r * from_row + c];
-        }
-        for (int64_t c = columns; c < width; c++) {
-            to[r * to_row + c] = 0.0f;
-        }
-    }
-}
-
-// One row of a panel; the widths of full tiles are told apart so that they become plain moves.
-CPU_INLINE void copy_row(float *restrict to, const float *restrict from, int64_t width)
-{
-    if (width == 32) {
-        F32X16W(to) = F32X16(from);
-        F32X16W(to + 16) = F32X16(from + 16);
-    } else if (width == 8) {
-        STORE8(to, LOAD8(from));
-    } else {
-        for (int64_t c = 0; c < width; c++) {
-            to[c] = from[c];
-        }
-    }
-}
-
-// Whole panels of `width` columns: to[panel][r][c]. Row by row over all panels, so that memory is read in long runs.
-CPU_HOT static void copy_panels(float *restrict to, int64_t width, const float *restrict from,
-                                int64_t from_row, int64_t rows, int64_t panels)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t panel = 0; panel < panels; panel++) {
-            copy_row(to + (panel * rows + r) * width, from + r * from_row + panel * width, width);
-        }
-    }
-}
-
-// Rows [m, m + rows) and depth [k, k + depth) of A as panels of tile rows: [row / tile][k][row % tile].
-static void pack_a(const gemm *g, const plan *p, const float *a, int64_t m, int64_t rows, int64_t k,
-                   int64_t depth, float *to)
-{
-    const int64_t tile = p->tiles->rows;
-    int64_t r = 0;
-    if (g->a_transposed) {
-        for (int64_t width = tile * A_PANELS; r + width <= rows; r += width, to += width * depth) {
-            copy_panels(to, tile, a + k * g->m + m + r, g->m, depth, A_PANELS);
-        }
-    }
-    for (; r < rows; r += tile, to += tile * depth) {
-        const int64_t count = min_of(tile, rows - r);
-        if (g->a_transposed) {
-            copy_padded(to, tile, a + k * g->m + m + r, g->m, depth, count, count);
-        } else {
-            transpose(to, tile, a + (m + r) * g->k + k, g->k, count, depth);
-        }
-    }
-}
-
-// Columns [n, n_end) and depth [k, k + depth) of B as panels [panel][k][full tile], zeros behind the last column.
-static void pack_b(const gemm *g, const plan *p, const float *b, int64_t n, int64_t n_end, int64_t k,
-                   int64_t depth, float *to)
-{
-    int64_t panel_floats = depth * p->columns;
-    for (int64_t c = n; c < n_end && g->b_transposed; c += p->columns, to += panel_floats) {
-        int64_t columns = min_of(p->columns, n_end - c);
-        if (columns < p->columns) {
-            memset(to, 0, (size_t)panel_floats * sizeof *to);
-        }
-        transpose(to, p->columns, b + c * g->k + k, g->k, columns, depth);
-    }
-    if (!g->b_transposed) {
-        int64_t whole = (n_end - n) / p->columns, rest = n + whole * p->columns;
-        copy_panels(to, p->columns, b + k * g->n + n, g->n, depth, whole);
-        copy_padded(to + whole * panel_floats, p->columns, b + k * g->n + rest, g->n, depth, n_end - rest,
-                    rest < n_end ? p->columns : 0);
-    }
 }
 
 // A tile that is narrower than whole registers goes through a small square, so that nothing is written beside C.
@@ -338,7 +201,7 @@ static void run_pass(const job *j, pass *s)
     const int64_t depth = w->k_end - w->k;
     const bool pack = p->pack_b || (w->n_end - w->n) % p->tiles->lanes != 0;
     if (pack) {
-        pack_b(g, p, j->o->b, w->n, w->n_end, w->k, depth, s->room_b);
+        gemm_pack_b(g, p->columns, j->o->b, w->n, w->n_end, w->k, depth, s->room_b);
     }
     for (int64_t n = w->n; n < w->n_end; n += p->columns) {
         gemm_tile t = {.depth = depth, .c_row = g->n, .add = !s->first, .relu = s->last && g->relu};
@@ -358,7 +221,8 @@ static void run_rows(const job *j, pass *s, const block *w, const block *band)
         s->at.m = m;
         s->at.m_end = min_of(m + p->a_rows, w->m_end);
         if (p->pack_a) {
-            pack_a(j->g, p, j->o->a, m, s->at.m_end - m, s->at.k, s->at.k_end - s->at.k, s->room_a);
+            gemm_pack_a(j->g, p->tiles->rows, j->o->a, m, s->at.m_end - m, s->at.k, s->at.k_end - s->at.k,
+                        s->room_a);
         }
         for (int64_t n = band->n; n < band->n_end; n += width) {
             s->at.n = n;
