@@ -10,11 +10,12 @@
 #include "sums.h"
 
 enum {
-    DEPTH_MAX = 256,      // k of one pass: a panel of B stays in the nearest caches
-    PANELS_MAX = 8,       // panels of B that are copied at once: long runs of a row are read at full speed
-    BLOCK_FLOATS = 65536, // of A in one pass over B: half of a usual second-level cache
-    BAND_COLUMNS = 512,
-    SPLIT_DEPTH_MIN = 512,
+    DEPTH_MAX = 256,        // k of one pass: a panel of B stays in the nearest caches
+    PANELS_MAX = 8,         // panels of B that are copied at once: long runs of a row are read at full speed
+    BLOCK_FLOATS = 65536,   // of A in one pass over B: half of a usual second-level cache
+    BAND_COLUMNS = 512,     // of C, finished over all of k before the next ones
+    FETCH_ROWS_MIN = 64,    // of A
+    SPLIT_DEPTH_MIN = 512,  // k of one thread
     SERIAL_FLOPS = 1 << 19, // below this the second thread costs more than it brings
     LINE_FLOATS = 16
 };
@@ -212,7 +213,27 @@ static void run_pass(const job *j, pass *s)
     }
 }
 
-// The panels [n, n_end) at depth [k, k_end), over all rows of w. What follows them in `band` is fetched ahead.
+// The panels behind those at `at`: the next ones of the band, or the first ones of the next pass over k. Nothing
+// where the copies would not be made, or too few products run meanwhile to hide the wait.
+static prefetch what_follows(const job *j, const block *at, const block *w, const block *band)
+{
+    const plan *p = j->p;
+    const int64_t width = p->b_panels * p->columns, rows = at->m_end - at->m;
+    const int64_t tiles = p->b_panels * ((rows + p->tiles->rows - 1) / p->tiles->rows);
+    if (!p->pack_b || rows < FETCH_ROWS_MIN) {
+        return (prefetch){0};
+    }
+    if (at->n_end < band->n_end) {
+        return prefetch_of(j, at->n_end, min_of(at->n_end + width, band->n_end), at->k, at->k_end, tiles);
+    }
+    if (at->m_end == w->m_end && at->k_end < w->k_end) {
+        return prefetch_of(j, band->n, min_of(band->n + width, band->n_end), at->k_end,
+                           min_of(at->k_end + p->depth, w->k_end), tiles);
+    }
+    return (prefetch){0};
+}
+
+// The columns of `band` at depth [s->at.k, s->at.k_end), over all rows of w.
 static void run_rows(const job *j, pass *s, const block *w, const block *band)
 {
     const plan *p = j->p;
@@ -227,15 +248,7 @@ static void run_rows(const job *j, pass *s, const block *w, const block *band)
         for (int64_t n = band->n; n < band->n_end; n += width) {
             s->at.n = n;
             s->at.n_end = min_of(n + width, band->n_end);
-            const int64_t tiles = p->b_panels * ((s->at.m_end - m + p->tiles->rows - 1) / p->tiles->rows);
-            s->ahead = (prefetch){0};
-            if (p->pack_b && s->at.n_end < band->n_end) {
-                s->ahead = prefetch_of(j, s->at.n_end, min_of(s->at.n_end + width, band->n_end), s->at.k,
-                                       s->at.k_end, tiles);
-            } else if (p->pack_b && s->at.m_end == w->m_end && s->at.k_end < w->k_end) {
-                s->ahead = prefetch_of(j, band->n, min_of(band->n + width, band->n_end), s->at.k_end,
-                                       min_of(s->at.k_end + p->depth, w->k_end), tiles);
-            }
+            s->ahead = what_follows(j, &s->at, w, band);
             run_pass(j, s);
         }
     }

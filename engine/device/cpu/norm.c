@@ -59,10 +59,28 @@ static int64_t grain_of(const rows_view *v)
     return floats >= GRAIN_FLOATS ? 1 : (GRAIN_FLOATS + floats - 1) / floats;
 }
 
+// Workspace: per channel the coefficients a and b (and c and a copy of the mean, where sums follow), then the sums of
+// every worker.
 static uint64_t workspace_bytes(const cpu_device *device, const op_query *q)
 {
     const rows_view v = view_of(&q->in[0]);
     return (uint64_t)v.all_channels * (device->threads * 3 * sizeof(double) + 4 * sizeof(float));
+}
+
+static uint64_t eval_workspace_bytes(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    return (uint64_t)view_of(&q->in[0]).all_channels * 2 * sizeof(float);
+}
+
+static float *coefficients(const cpu_run *r, const rows_view *v, int which)
+{
+    return (float *)r->workspace + which * v->all_channels;
+}
+
+static double *sums_behind(const cpu_run *r, const rows_view *v)
+{
+    return (double *)r->workspace + 2 * v->all_channels; // behind four arrays of float
 }
 
 static channel_sums sums_of(const job *j, uint32_t worker)
@@ -331,13 +349,6 @@ static void apply(const cpu_run *r, const job *j)
     cpu_for(r->device->workers, items_of(&j->v), grain_of(&j->v), rows_body, j);
 }
 
-// The four float arrays behind the sums: a, b, c and a copy of the mean padded to whole blocks.
-static float *coefficients(const cpu_run *r, const job *j, int which)
-{
-    double *behind = j->sums + (int64_t)r->device->threads * 3 * j->v.all_channels;
-    return (float *)behind + which * j->v.all_channels;
-}
-
 // Channels the tensor really has; those beyond are padding and get zeros, so that padding stays zero.
 static int64_t real_channels(const op_operand *t)
 {
@@ -349,7 +360,7 @@ static void normalise(const cpu_run *r, job *j, const float *mean, const float *
 {
     const float *gamma = r->in[1], *beta = r->in[2];
     const int64_t channels = real_channels(&r->query->in[0]);
-    float *a = coefficients(r, j, 0), *b = coefficients(r, j, 1);
+    float *a = coefficients(r, &j->v, 0), *b = coefficients(r, &j->v, 1);
     memset(a, 0, (size_t)j->v.all_channels * 2 * sizeof *a);
     for (int64_t c = 0; c < channels; c++) {
         const double scale = (double)gamma[c] / sqrt((double)variance[c] + r->query->attr.epsilon);
@@ -366,8 +377,8 @@ static void run_batch_norm(const cpu_run *r)
     job j = {.v = view_of(&r->query->in[0]),
              .x = r->in[0],
              .y = r->out[0],
-             .sums = r->workspace,
              .relu = r->query->attr.act == HR_ACT_RELU};
+    j.sums = sums_behind(r, &j.v);
     const channel_sums all = gather(r, &j);
     float *running_mean = r->in[3], *running_variance = r->in[4], *mean = r->out[1], *variance = r->out[2];
     const double m = r->query->attr.momentum, rows = (double)j.v.total_rows;
@@ -387,7 +398,6 @@ static void run_batch_norm_eval(const cpu_run *r)
     job j = {.v = view_of(&r->query->in[0]),
              .x = r->in[0],
              .y = r->out[0],
-             .sums = r->workspace,
              .relu = r->query->attr.act == HR_ACT_RELU};
     normalise(r, &j, r->in[3], r->in[4]);
 }
@@ -396,12 +406,12 @@ static void run_batch_norm_eval(const cpu_run *r)
 // dx = gamma * inverse * (dy - dbeta / R - xhat * dgamma / R), linear in dy and x per channel.
 static void run_batch_norm_bwd(const cpu_run *r)
 {
-    job j = {
-        .v = view_of(&r->query->in[0]), .x = r->in[0], .dy = r->in[1], .y = r->out[0], .sums = r->workspace};
+    job j = {.v = view_of(&r->query->in[0]), .x = r->in[0], .dy = r->in[1], .y = r->out[0]};
+    j.sums = sums_behind(r, &j.v);
     const float *gamma = r->in[2], *mean = r->in[3], *variance = r->in[4];
     float *dgamma = r->out[1], *dbeta = r->out[2];
-    float *a = coefficients(r, &j, 0), *b = coefficients(r, &j, 1), *constant = coefficients(r, &j, 2);
-    float *padded_mean = coefficients(r, &j, 3);
+    float *a = coefficients(r, &j.v, 0), *b = coefficients(r, &j.v, 1), *constant = coefficients(r, &j.v, 2);
+    float *padded_mean = coefficients(r, &j.v, 3);
     const int64_t channels = real_channels(&r->query->in[0]);
     const double rows = (double)j.v.total_rows;
     memset(a, 0, (size_t)j.v.all_channels * 4 * sizeof *a);
@@ -426,6 +436,6 @@ static void run_batch_norm_bwd(const cpu_run *r)
 
 const cpu_impl cpu_batch_norm = {.name = "loops", .workspace = workspace_bytes, .run = run_batch_norm};
 const cpu_impl cpu_batch_norm_eval = {
-    .name = "loops", .workspace = workspace_bytes, .run = run_batch_norm_eval};
+    .name = "loops", .workspace = eval_workspace_bytes, .run = run_batch_norm_eval};
 const cpu_impl cpu_batch_norm_bwd = {
     .name = "loops", .workspace = workspace_bytes, .run = run_batch_norm_bwd};
