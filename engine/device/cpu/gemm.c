@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gemm_pack.h"
+#include "gemm_thin.h"
 #include "gemm_tiles.h"
 #include "simd.h"
 #include "sums.h"
@@ -96,6 +97,9 @@ static plan plan_of(const gemm *g)
 
 uint64_t gemm_scratch_bytes(const gemm *g)
 {
+    if (gemm_is_thin(g)) {
+        return gemm_thin_scratch_bytes(g);
+    }
     plan p = plan_of(g);
     return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats + p.b_sum_floats) * p.threads * sizeof(float);
 }
@@ -350,6 +354,10 @@ static void finish_depth(const job *j, uint32_t ranges)
 
 void gemm_run(const gemm *g, const gemm_operands *o, float *scratch)
 {
+    if (gemm_is_thin(g)) {
+        gemm_thin_run(g, o, scratch);
+        return;
+    }
     const plan p = plan_of(g);
     const job j = {g, &p, o, scratch};
     if (p.threads == 1) {

@@ -45,9 +45,8 @@ CPU_INLINE void transpose_8x8(float *to, int64_t to_row, const float *from, int6
     }
 }
 
-// to[c * to_row + r] = from[r * from_row + c]
-CPU_HOT static void transpose(float *restrict to, int64_t to_row, const float *restrict from,
-                              int64_t from_row, int64_t rows, int64_t columns)
+CPU_HOT void gemm_transpose(float *restrict to, int64_t to_row, const float *restrict from, int64_t from_row,
+                            int64_t rows, int64_t columns)
 {
     int64_t r = 0;
     for (; r + 8 <= rows; r += 8) {
@@ -122,7 +121,7 @@ void gemm_pack_a(const gemm *g, int64_t tile, const float *a, int64_t m, int64_t
         if (g->a_transposed) {
             copy_padded(to, tile, a + k * g->m + m + r, g->m, depth, count, count);
         } else {
-            transpose(to, tile, a + (m + r) * g->k + k, g->k, count, depth);
+            gemm_transpose(to, tile, a + (m + r) * g->k + k, g->k, count, depth);
         }
     }
 }
@@ -136,7 +135,7 @@ void gemm_pack_b(const gemm *g, int64_t width, const float *b, int64_t n, int64_
         if (columns < width) {
             memset(to, 0, (size_t)panel_floats * sizeof *to);
         }
-        transpose(to, width, b + c * g->k + k, g->k, columns, depth);
+        gemm_transpose(to, width, b + c * g->k + k, g->k, columns, depth);
     }
     if (!g->b_transposed) {
         int64_t whole = (n_end - n) / width, rest = n + whole * width;

@@ -14,4 +14,8 @@ void gemm_pack_a(const gemm *g, int64_t tile, const float *a, int64_t m, int64_t
 void gemm_pack_b(const gemm *g, int64_t width, const float *b, int64_t n, int64_t n_end, int64_t k,
                  int64_t depth, float *to);
 
+// to[c * to_row + r] = from[r * from_row + c]
+void gemm_transpose(float *restrict to, int64_t to_row, const float *restrict from, int64_t from_row,
+                    int64_t rows, int64_t columns);
+
 #endif
