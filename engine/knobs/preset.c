@@ -134,6 +134,13 @@ static hr_status check_card(const visit *here, const hr_knob_row *row, const yam
     return HR_OK;
 }
 
+// A preset of a stranger must not choose where on this machine something is written, or whose save is read.
+static bool needs_trust(const hr_knob_row *row, const yaml_node *node)
+{
+    return (row->id == HR_KNOB_TRAIN_SAVE || row->id == HR_KNOB_TRAIN_RESUME) &&
+           search_leaves_folder(node->text);
+}
+
 static hr_status take_value(loader *l, const visit *here, const hr_knob_row *row, const yaml_node *node)
 {
     char path[SEARCH_PATH_MAX];
@@ -145,6 +152,11 @@ static hr_status take_value(loader *l, const visit *here, const hr_knob_row *row
                               : NULL;
     if (problem != NULL) {
         yaml_problem(here->file, node->line, node->column, "%s: %s", row->key, problem);
+        return HR_OK;
+    }
+    if (needs_trust(row, node) && !l->trust) {
+        yaml_problem(here->file, node->line, node->column, "%s '%s' leaves this folder: needs --trust",
+                     row->key, node->text);
         return HR_OK;
     }
     if (hr_knobs_set(&l->preset->knobs, row->id, value_text(here, row, node, path), &reason) != HR_OK) {

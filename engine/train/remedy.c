@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "train/engine_impl.h"
+
+#define REMEDY_VRAM_BYTES (4096 * HR_GIB)
 
 typedef struct candidate {
     const char *pairs[2]; // "key=value"; NULL where there is none
@@ -66,6 +70,22 @@ static bool try_batches(const hr_engine *e, char *attempt, size_t size)
     return false;
 }
 
+// The last resort: a larger card.
+static bool try_vram(const hr_engine *e, char *attempt, size_t size)
+{
+    for (uint64_t bytes = e->oom.limit_bytes * 2; bytes != 0 && bytes <= REMEDY_VRAM_BYTES; bytes *= 2) {
+        hr_knobs knobs = e->knobs;
+        char exact[HR_BYTES_TEXT_MAX];
+        char pair[64];
+        (void)snprintf(pair, sizeof pair, "device.vram=%s", hr_bytes_exact(bytes, exact));
+        if (hr_knobs_set_pair(&knobs, pair, NULL) == HR_OK && would_fit(e, &knobs)) {
+            (void)snprintf(attempt, size, "-s %s", pair);
+            return true;
+        }
+    }
+    return false;
+}
+
 void engine_find_remedy(const hr_engine *e, char *attempt, size_t size)
 {
     attempt[0] = '\0';
@@ -74,5 +94,5 @@ void engine_find_remedy(const hr_engine *e, char *attempt, size_t size)
             return;
         }
     }
-    (void)try_batches(e, attempt, size);
+    (void)(try_batches(e, attempt, size) || try_vram(e, attempt, size));
 }

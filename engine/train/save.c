@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "train/engine_impl.h"
@@ -43,6 +44,17 @@ static bool put_number(json_t *metadata, const char *key, uint64_t number)
     return json_object_set_new(metadata, key, json_string(digits)) == 0;
 }
 
+// Of the tensors' names and bytes, in any order; 63 bits, so that it is a count like the others.
+static uint64_t checksum_of(const store *s)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < s->tensors.count; k++) {
+        const stored_tensor *t = &s->tensors.data[k];
+        sum += hash64(t->data, t->bytes, hash64(t->name, strlen(t->name), 0));
+    }
+    return sum >> 1;
+}
+
 static json_t *make_metadata(const hr_engine *e, const store *s)
 {
     data_position position = e->data != NULL ? pipeline_position(e->data) : e->position;
@@ -51,7 +63,8 @@ static json_t *make_metadata(const hr_engine *e, const store *s)
               json_object_set_new(m, "model", json_string(e->model->name)) == 0 &&
               put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
               put_number(m, "epoch", position.epoch) && put_number(m, "epoch_samples", position.samples) &&
-              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED));
+              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
+              put_number(m, "checksum", checksum_of(s));
     for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
         const stored_tensor *t = &s->tensors.data[k];
         char key[160];
@@ -318,6 +331,17 @@ static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
     return HR_OK;
 }
 
+static hr_status check_contents(const save_file *f, const store *s, hr_err *err)
+{
+    uint64_t written = 0;
+    HR_TRY(get_number(f, "checksum", &written, err));
+    uint64_t found = checksum_of(s);
+    return found == written
+               ? HR_OK
+               : HR_FAIL(err, SAVE, "%s is damaged: its tensors need checksum %" PRIu64 ", had %" PRIu64,
+                         f->path, written, found);
+}
+
 static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
 {
     store s = {{0}};
@@ -338,6 +362,9 @@ static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
     }
     if (status == HR_OK) {
         status = check_against_model(f, &s, e->model, err);
+    }
+    if (status == HR_OK) {
+        status = check_contents(f, &s, err);
     }
     if (status == HR_OK) {
         status = read_counters(e, f, err);

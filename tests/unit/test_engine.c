@@ -262,6 +262,10 @@ START_TEST(broken_saves_are_refused_with_a_sentence)
         write_bytes(broken, data, cut);
         assert_resume_refused(broken, broken);
     }
+    data[bytes - 1000] ^= 1;
+    write_bytes(broken, data, bytes);
+    assert_resume_refused(broken, "damaged");
+    data[bytes - 1000] ^= 1;
     char *digit = memmem(data, bytes, "[3,3,1,3]", 9);
     ck_assert_ptr_nonnull(digit);
     digit[5] = '2';

@@ -215,6 +215,10 @@ static const struct {
     {"extends: models/../../other\n",
      "bad.yaml:1:10: 'models/../../other' leaves the folder of this file: needs --trust"},
     {"model: /etc/passwd\n", "bad.yaml:1:8: '/etc/passwd' leaves the folder of this file: needs --trust"},
+    {"train: {save: ../x.safetensors}\n",
+     "bad.yaml:1:15: train.save '../x.safetensors' leaves this folder: needs --trust"},
+    {"train: {resume: /x.safetensors}\n",
+     "bad.yaml:1:17: train.resume '/x.safetensors' leaves this folder: needs --trust"},
     {"extends: bad\n", "bad.yaml:1:10: 'extends: bad' leads back to this preset itself"},
     {"model: without\n", "bad.yaml:1:8: preset 'without' has no model"},
 };
