@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trace files: the engine's events, with the names that the programs of the moment give their tensors.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "headroom/trace.h"
 
 #include "base/host_mem.h"
 #include "trace/csv.h"
 #include "train/engine_impl.h"
+
+// How a trace begins, as trace/csv.c writes it.
+static const char trace_start[] =
+    "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,stream\n";
 
 struct hr_trace {
     hr_engine *engine;
@@ -52,9 +61,32 @@ static void write_event(void *context, const hr_event *event)
     trace_csv_sink(t->csv, event);
 }
 
+// A file that stands there already must be a trace of ours. Opening does not wait: it may be a pipe.
+static hr_status check_replaceable(const char *path, hr_err *err)
+{
+    char start[sizeof trace_start - 1];
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        return HR_OK;
+    }
+    ssize_t bytes = fd < 0 ? -1 : read(fd, start, sizeof start);
+    const char *why = bytes < 0 ? strerror(errno) : "something else";
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (bytes == (ssize_t)sizeof start && memcmp(start, trace_start, sizeof start) == 0) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, WRITE, "%s: needed a trace of headroom or no file, had: %s; it stays as it is", path,
+                  why);
+    hr_err_try(err, "--trace ANOTHER.csv");
+    return HR_WRITE;
+}
+
 hr_status hr_trace_open(hr_engine *engine, const char *path, hr_trace **out, hr_err *err)
 {
     *out = NULL;
+    HR_TRY(check_replaceable(path, err));
     hr_trace *t = hr_calloc(1, sizeof *t);
     if (t == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the trace %s", path);

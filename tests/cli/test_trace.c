@@ -86,6 +86,34 @@ START_TEST(rows_name_their_tensors)
 }
 END_TEST
 
+START_TEST(a_trace_takes_the_place_of_a_trace_and_of_nothing_else)
+{
+    static const char kept[] = "time_ns,step,event\nsomebody's table\n";
+    char path[128], words[256], found[sizeof kept] = "";
+    snprintf(path, sizeof path, "%s/kept.csv", program_home());
+    snprintf(words, sizeof words, "run demo -s device.kind=plan --steps 1 --trace %s", path);
+    FILE *file = fopen(path, "w");
+    fputs(kept, file);
+    fclose(file);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 5);
+    ck_assert_ptr_nonnull(
+        strstr(o.err, "kept.csv: needed a trace of headroom or no file, had: something else"));
+    ck_assert_ptr_nonnull(strstr(o.err, "\n  try: --trace "));
+    outcome_deinit(&o);
+    file = fopen(path, "r");
+    ck_assert_uint_eq(fread(found, 1, sizeof found, file), sizeof kept - 1);
+    ck_assert_mem_eq(found, kept, sizeof kept - 1);
+    fclose(file);
+    ck_assert_int_eq(remove(path), 0);
+    for (int k = 0; k < 2; k++) {
+        o = program_run(words);
+        assert_exit(&o, words, 0);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 int main(void)
 {
     if (system("command -v python3 >/dev/null") != 0) {
@@ -97,6 +125,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, program_remove_home);
     tcase_add_loop_test(tests, the_peak_of_a_trace_is_the_reported_one, 0, (int)COUNT(runs));
     tcase_add_test(tests, rows_name_their_tensors);
+    tcase_add_test(tests, a_trace_takes_the_place_of_a_trace_and_of_nothing_else);
     Suite *suite = suite_create("trace");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
