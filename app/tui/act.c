@@ -114,7 +114,7 @@ static void edit_selected(app *a)
 {
     char text[HR_KNOB_TEXT_MAX];
     hr_knob_id id = app_knob(a);
-    prompt_begin(&a->prompt, hr_knob_format(&a->knobs, id, text));
+    prompt_begin_selected(&a->prompt, hr_knob_format(&a->knobs, id, text));
     a->overlay = OVERLAY_EDIT;
 }
 
@@ -339,6 +339,10 @@ const char *app_why_not(const app *a, request r)
         return a->zoom == HISTORY_LEVELS ? "this is the longest view" : NULL;
     case REQUEST_EXPAND:
         return l.kind == LAYOUT_BENCH ? NULL : "this window already shows one pane alone";
+    case REQUEST_ENTER:
+        return a->overlay == OVERLAY_PRESETS || a->focus == PANE_KNOBS || l.kind < LAYOUT_SINGLE
+                   ? NULL
+                   : "Enter edits a knob: Tab goes to [knobs]";
     case REQUEST_BENCH:
         return a->doctor ? NULL : "this is the Bench";
     case REQUEST_DOCTOR:

@@ -20,8 +20,7 @@ static void key_in_line(app *a, int key)
     a->candidates[0] = '\0';
     if (key == INPUT_ENTER) {
         finish_line(a);
-    } else if (key == INPUT_ESCAPE || key == INPUT_CTRL_C ||
-               (key == INPUT_BACKSPACE && a->prompt.length == 0)) {
+    } else if (key == INPUT_ESCAPE || key == INPUT_CTRL_C) {
         a->overlay = OVERLAY_NONE;
     } else if (key == INPUT_TAB) {
         app_complete(a);

@@ -13,6 +13,13 @@ void prompt_begin(prompt *p, const char *text)
     snprintf(p->text, sizeof p->text, "%s", text);
     p->length = p->cursor = strlen(p->text);
     p->past_back = 0;
+    p->selected = false;
+}
+
+void prompt_begin_selected(prompt *p, const char *text)
+{
+    prompt_begin(p, text);
+    p->selected = p->length > 0;
 }
 
 static void erase(prompt *p, size_t from, size_t to)
@@ -88,8 +95,23 @@ static void recall(prompt *p, bool older)
     p->past_back = back;
 }
 
+static bool is_character(int key)
+{
+    return key >= ' ' && key < INPUT_BEYOND_UNICODE && key != INPUT_BACKSPACE;
+}
+
+static void settle_selection(prompt *p, int key)
+{
+    bool replaced = key == INPUT_BACKSPACE || key == CTRL_H || key == INPUT_DELETE || is_character(key);
+    if (p->selected && replaced) {
+        erase(p, 0, p->length);
+    }
+    p->selected = false;
+}
+
 bool prompt_key(prompt *p, int key)
 {
+    settle_selection(p, key);
     switch (key) {
     case INPUT_LEFT:
         p->cursor = before(p, p->cursor);
@@ -113,7 +135,7 @@ bool prompt_key(prompt *p, int key)
         erase(p, p->cursor, after(p, p->cursor));
         return true;
     case CTRL_U:
-        erase(p, 0, p->cursor);
+        erase(p, 0, p->length);
         return true;
     case CTRL_K:
         erase(p, p->cursor, p->length);
@@ -126,7 +148,7 @@ bool prompt_key(prompt *p, int key)
         recall(p, key == INPUT_UP);
         return true;
     default:
-        return key >= ' ' && key < INPUT_BEYOND_UNICODE && insert_character(p, (unsigned)key);
+        return is_character(key) && insert_character(p, (unsigned)key);
     }
 }
 
@@ -139,6 +161,7 @@ void prompt_remember(prompt *p)
 
 void prompt_complete(prompt *p, size_t word_start, const char *word)
 {
+    p->selected = false;
     erase(p, word_start, p->cursor);
     insert(p, word, strlen(word));
 }

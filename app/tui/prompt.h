@@ -11,12 +11,14 @@ enum { PROMPT_MAX = 512, PROMPT_PAST = 16 };
 typedef struct prompt {
     char text[PROMPT_MAX]; // UTF-8, NUL-terminated
     size_t length, cursor; // bytes; the cursor stands before a character
+    bool selected;         // the first character typed takes the place of the whole text
     char past[PROMPT_PAST][PROMPT_MAX];
     size_t past_count; // lines ever remembered
     size_t past_back;  // how far back the shown line is; 0: a new one
 } prompt;
 
 void prompt_begin(prompt *p, const char *text);
+void prompt_begin_selected(prompt *p, const char *text);
 // Takes a key (enum input, or a character). False when the key means nothing to a line.
 bool prompt_key(prompt *p, int key);
 void prompt_remember(prompt *p);

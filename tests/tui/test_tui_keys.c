@@ -55,6 +55,44 @@ START_TEST(enter_edits_the_exact_value)
 }
 END_TEST
 
+START_TEST(enter_edits_only_where_the_knobs_have_the_focus)
+{
+    app *a = bench();
+    for (int i = 0; i < 3; i++) {
+        app_key(a, INPUT_TAB);
+        ck_assert_int_ne(a->focus, PANE_KNOBS);
+        app_key(a, INPUT_ENTER);
+        ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+        ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_is_typed_takes_the_place_of_the_value)
+{
+    app *a = bench();
+    app_key(a, INPUT_ENTER);
+    ck_assert_str_eq(a->prompt.text, "128");
+    screen_keys(a, "64");
+    ck_assert_str_eq(a->prompt.text, "64");
+    app_key(a, INPUT_LEFT);
+    app_key(a, 21); // ^U clears on both sides of the cursor
+    ck_assert_str_eq(a->prompt.text, "");
+    app_key(a, INPUT_BACKSPACE);
+    ck_assert_int_eq(a->overlay, OVERLAY_EDIT);
+    app_key(a, INPUT_ESCAPE);
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    app_key(a, INPUT_ENTER);
+    app_key(a, INPUT_END); // keeps the value to be changed
+    screen_keys(a, "0");
+    ck_assert_str_eq(a->prompt.text, "1280");
+    app_key(a, INPUT_ESCAPE);
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(run_pauses_and_goes_on)
 {
     app *a = bench();
@@ -242,6 +280,7 @@ START_TEST(random_keys_find_nothing)
 END_TEST
 
 SUITE_MAIN("tui keys", arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
+           enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,
            run_pauses_and_goes_on, leaving_asks_while_it_trains_and_not_otherwise,
            a_preset_is_chosen_and_runs, commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
            the_screen_is_saved_once_and_never_over_another_file, a_line_takes_any_character_and_any_length,

@@ -204,6 +204,10 @@ static request lay_out(const canvas *c, const app *a, int at)
 
 void frame_footer(const canvas *c, const app *a)
 {
+    if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT) {
+        paint_text(c, 0, 0, c->area.w, ROLE_DIM, "Enter accept · Esc cancel · Ctrl-U clear");
+        return;
+    }
     lay_out(c, a, -1);
 }
 

@@ -22,7 +22,7 @@ void widget_prompt(const canvas *c, const app *a)
         utf8_next(&next);
         start = (size_t)(next - before);
     }
-    x += paint_text(c, 0, x, room, ROLE_TEXT, before + start);
+    x += paint_text(c, 0, x, room, p->selected ? ROLE_SELECT : ROLE_TEXT, before + start);
     const char *rest = p->text + p->cursor;
     const char *next = rest;
     wchar_t under = *rest == '\0' ? L' ' : glyphs_fold(c->glyphs, utf8_next(&next));
