@@ -12,7 +12,7 @@
 
 #include "app/cli/say.h"
 
-enum { SENTENCES_PER_RUN = 10, SENTENCE_STEPS = 50, LINE_MAX_COLUMNS = 160 };
+enum { SENTENCES_PER_RUN = 10, SENTENCE_STEPS = 50, LINE_MAX_COLUMNS = 160, LOSS_TEXT_MAX = 40 };
 static const uint64_t terminal_pause_ns = 100 * UINT64_C(1000000);
 static const uint64_t log_pause_ns = 1000 * UINT64_C(1000000);
 
@@ -53,13 +53,22 @@ static int print_steps(const progress *p, const char *word, char *text, size_t s
     return snprintf(text, size, "%s %s of %s", word, steps, say_count(p->target_steps, target));
 }
 
+// "nan" without the sign that some of them have.
+static const char *loss_text(double loss, char text[LOSS_TEXT_MAX])
+{
+    (void)snprintf(text, LOSS_TEXT_MAX, "%.6f", isnan(loss) ? (double)NAN : loss);
+    return text;
+}
+
 static void show_line(progress *p)
 {
     char line[LINE_MAX_COLUMNS];
+    char loss[LOSS_TEXT_MAX];
     char peak[HR_BYTES_TEXT_MAX];
     int length = print_steps(p, "step", line, sizeof line);
-    if (!isnan(p->last.loss)) {
-        length += snprintf(line + length, sizeof line - (size_t)length, "  loss %.6f", p->last.loss);
+    if (p->has_loss) {
+        length +=
+            snprintf(line + length, sizeof line - (size_t)length, "  loss %s", loss_text(p->last.loss, loss));
     }
     (void)snprintf(line + length, sizeof line - (size_t)length, "  %.0f examples/s  peak %s",
                    examples_per_second(p), hr_bytes_human(p->last.peak_in_use_bytes, peak));
@@ -77,12 +86,13 @@ static void show_line(progress *p)
 static void say_step(progress *p)
 {
     char steps[80];
+    char loss[LOSS_TEXT_MAX];
     char rate[SAY_COUNT_TEXT_MAX];
     char peak[HR_BYTES_TEXT_MAX];
     (void)print_steps(p, "Step", steps, sizeof steps);
     fprintf(stderr, "%s: ", steps);
-    if (!isnan(p->last.loss)) {
-        fprintf(stderr, "the loss is %.6f, ", p->last.loss);
+    if (p->has_loss) {
+        fprintf(stderr, "the loss is %s, ", loss_text(p->last.loss, loss));
     }
     fprintf(stderr, "%s examples pass in a second, and the step took at most %s.\n",
             say_count((uint64_t)llround(examples_per_second(p)), rate),

@@ -10,11 +10,12 @@
 #include "headroom/event.h"
 
 typedef struct progress {
-    bool sentences;        // --plain
-    bool terminal;         // stderr is one
-    uint64_t target_steps; // 0: unknown
-    hr_event_step last;    // the latest step's
-    uint64_t steps;
+    bool sentences;            // --plain
+    bool has_loss;             // steps compute one: a NaN is a loss too
+    bool terminal;             // stderr is one
+    uint64_t target_steps;     // 0: unknown
+    hr_event_step last;        // the latest step's
+    uint64_t steps;            // 0: none was done yet
     uint64_t samples, busy_ns; // since the last line
     uint64_t shown_ns;         // when the last line was written; 0: never
     unsigned columns;          // of the line on the terminal

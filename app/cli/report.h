@@ -20,8 +20,10 @@ typedef enum report_source {
 } report_source;
 
 typedef struct report_style {
-    bool ran;      // a run, not a plan
-    bool all_peak; // every tensor at the peak instead of the largest
+    bool ran;         // a run, not a plan
+    bool no_steps;    // of a run: none was done
+    bool interrupted; // of a run: by a signal
+    bool all_peak;    // every tensor at the peak instead of the largest
     const hr_knobs *knobs;
 } report_style;
 

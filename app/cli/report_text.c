@@ -55,6 +55,11 @@ static void print_flops(uint64_t flops)
     printf("%.3g %s", value, units[unit]);
 }
 
+static uint64_t limit_of(const hr_report *r)
+{
+    return was_built(r) || r->oom.cause == HR_OOM_NONE ? r->memory.limit_bytes : r->oom.limit_bytes;
+}
+
 static void print_subject(const hr_report *r, const report_style *style)
 {
     const hr_knobs *k = style->knobs;
@@ -67,8 +72,7 @@ static void print_subject(const hr_report *r, const report_style *style)
     printf("  device               %s", r->device.kind);
     printf("%s%s%s", r->device.isa[0] != '\0' ? ", " : "", r->device.isa,
            r->device.card[0] != '\0' ? ", " : "");
-    printf("%s, limit %s\n", r->device.card,
-           hr_bytes_human(was_built(r) ? r->memory.limit_bytes : r->oom.limit_bytes, limit));
+    printf("%s, limit %s\n", r->device.card, hr_bytes_human(limit_of(r), limit));
     printf("  parameters           %s, %s of them trained\n", say_count(r->model.parameters, parameters),
            say_count(r->model.trainable_parameters, trained));
     if (was_built(r)) {
@@ -96,15 +100,37 @@ static void print_time(const hr_report *r)
 
 // ---- training -------------------------------------------------------------------------------------------------
 
-static void print_training(const hr_report *r)
+// A loss as the progress of the run prints it: no sign in front of "nan".
+static void print_loss(double loss)
+{
+    if (isnan(loss)) {
+        fputs("nan", stdout);
+    } else {
+        printf("%.9g", loss);
+    }
+}
+
+static void print_losses(const hr_report *r, const report_style *style)
+{
+    char slower[SAY_TRY_TEXT_MAX];
+    fputs("  loss                 ", stdout);
+    print_loss(r->train.loss_first);
+    fputs(" at first, ", stdout);
+    print_loss(r->train.loss_last);
+    puts(" at last");
+    if (!isfinite(r->train.loss_last)) {
+        printf("  the loss is no longer a number\n    try: %s\n", say_slower(style->knobs, slower));
+    }
+}
+
+static void print_training(const hr_report *r, const report_style *style)
 {
     char steps[SAY_COUNT_TEXT_MAX];
     printf("\ntraining%s%s%s\n", r->train.data[0] != '\0' ? " on " : "", r->train.data,
            r->train.data[0] != '\0' ? " data" : "");
     printf("  steps                %s\n", say_count(r->train.steps, steps));
-    if (!isnan(r->train.loss_first)) {
-        printf("  loss                 %.9g at first, %.9g at last\n", r->train.loss_first,
-               r->train.loss_last);
+    if (r->step.measured && was_built(r)) {
+        print_losses(r, style);
     }
     if (!isnan(r->train.eval_accuracy)) {
         printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
@@ -117,6 +143,14 @@ static void print_training(const hr_report *r)
     if (r->train.weights_sha256[0] != '\0') {
         printf("  weights_sha256       %s\n", r->train.weights_sha256);
     }
+}
+
+static void print_no_steps(const hr_report *r, const report_style *style)
+{
+    char steps[SAY_COUNT_TEXT_MAX];
+    printf(style->interrupted ? "\ninterrupted at step %s, before the next one was done\n"
+                              : "\nalready at step %s: nothing to train\n",
+           say_count(r->train.steps, steps));
 }
 
 static void print_plans(const hr_report *r)
@@ -220,8 +254,12 @@ static void print_oom(const hr_report *r, const report_style *style)
 void report_print_text(const hr_report *r, const report_style *style)
 {
     print_subject(r, style);
+    if (style->no_steps) {
+        print_no_steps(r, style);
+        return;
+    }
     if (style->ran) {
-        print_training(r);
+        print_training(r, style);
     } else {
         print_time(r);
     }

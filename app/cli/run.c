@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: trains on this thread, says on stderr how it goes, and reports at the end, however it ends.
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -91,14 +92,34 @@ static hr_status train(hr_engine *engine, progress *p, hr_err *err)
     return idle ? HR_OK : stop(engine, err);
 }
 
-static hr_status print_report(const cli_args *args, hr_engine *engine, hr_err *err)
+// On stderr too: whoever reads only how the run went must not take it for a good one.
+static void say_lost_loss(const hr_report *r, const hr_knobs *knobs)
+{
+    char slower[SAY_TRY_TEXT_MAX];
+    if (r->step.measured && !isfinite(r->train.loss_last)) {
+        fprintf(stderr, "headroom: the loss is no longer a number.\n  try: %s\n", say_slower(knobs, slower));
+    }
+}
+
+// What was built but never ran has measured nothing: its counters are left out, as if it had not been built.
+static hr_status print_report(const cli_args *args, hr_engine *engine, const progress *p, hr_err *err)
 {
     hr_report report;
     HR_TRY(hr_engine_report(engine, &report, err));
+    bool no_steps = p->steps == 0 && report.oom.cause == HR_OOM_NONE;
+    if (no_steps) {
+        report.step.instructions = 0;
+    } else {
+        say_lost_loss(&report, hr_engine_knobs(engine));
+    }
     if (cli_given(args, APP_JSON)) {
         report_print_json(&report, stdout);
     } else {
-        report_style style = {.ran = true, .knobs = hr_engine_knobs(engine)};
+        report_style style = {.ran = true,
+                              .why_no_steps = !no_steps     ? NULL
+                                              : interrupted ? "interrupted"
+                                                            : "nothing to train",
+                              .knobs = hr_engine_knobs(engine)};
         report_print_text(&report, &style);
     }
     hr_report_deinit(&report);
@@ -117,7 +138,7 @@ static hr_status train_and_report(const cli_args *args, hr_engine *engine, progr
     bool has_report = status == HR_OK || status == HR_OOM || status == HR_INTERRUPTED;
     hr_status closed = hr_trace_close(trace, status == HR_OK ? err : NULL);
     status = status == HR_OK ? closed : status;
-    hr_status printed = has_report ? print_report(args, engine, status == HR_OK ? err : NULL) : HR_OK;
+    hr_status printed = has_report ? print_report(args, engine, p, status == HR_OK ? err : NULL) : HR_OK;
     *reported = has_report && printed == HR_OK;
     return status == HR_OK ? printed : status;
 }
@@ -133,6 +154,7 @@ static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *r
         HR_TRY(hr_knobs_set(&subject->knobs, HR_KNOB_TRAIN_STEPS, args->value[APP_STEPS], err));
     }
     progress_begin(&p, cli_given(args, APP_PLAIN), 0);
+    p.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
     HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &engine, err));
     watch_signals();
     hr_status status = train_and_report(args, engine, &p, reported, err);

@@ -63,6 +63,13 @@ const char *say_count(uint64_t count, char text[SAY_COUNT_TEXT_MAX])
     return text;
 }
 
+const char *say_slower(const hr_knobs *knobs, char text[SAY_TRY_TEXT_MAX])
+{
+    (void)snprintf(text, SAY_TRY_TEXT_MAX, "-s optimizer.learning_rate=%g",
+                   hr_knob_real(knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE) / 10);
+    return text;
+}
+
 // Columns of a UTF-8 word: its bytes without the continuation bytes.
 static unsigned columns_of(const char *word, size_t bytes)
 {

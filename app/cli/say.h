@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "headroom/knobs.h"
 #include "headroom/status.h"
 
 enum { SAY_COUNT_TEXT_MAX = 32 };
@@ -18,6 +19,11 @@ int say_done(int exit_code);
 
 // "695,493"; HR_NONE is "-". Returns text.
 const char *say_count(uint64_t count, char text[SAY_COUNT_TEXT_MAX]);
+
+enum { SAY_TRY_TEXT_MAX = 64 };
+
+// What brings back a loss that is no number: "-s optimizer.learning_rate=0.0001", a tenth of the present one.
+const char *say_slower(const hr_knobs *knobs, char text[SAY_TRY_TEXT_MAX]);
 
 // Prints `words` from column `indent` on, broken at blanks so that no line is longer than 80 columns. The cursor
 // stands at `indent` already.

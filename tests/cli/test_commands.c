@@ -329,6 +329,51 @@ START_TEST(a_signal_finishes_the_step_saves_and_reports)
 }
 END_TEST
 
+#define SMALL "-s device.kind=reference -s batch.size=2"
+
+START_TEST(a_run_with_nothing_left_to_do_measures_nothing)
+{
+    char words[256];
+    snprintf(words, sizeof words, "run demo " SMALL " --steps 2 -s train.save=%s/done.safetensors",
+             program_home());
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+
+    snprintf(words, sizeof words, "run demo " SMALL " --steps 1 -s train.resume=%s/done.safetensors",
+             program_home());
+    o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "already at step 2: nothing to train\n"));
+    ck_assert_ptr_null(strstr(o.out, "memory"));
+    outcome_deinit(&o);
+
+    strcat(words, " --json");
+    o = program_run(words);
+    assert_exit(&o, words, 0);
+    json_t *report = assert_json(&o, words);
+    const json_t *memory = json_object_get(report, "memory");
+    ck_assert(json_is_null(json_object_get(memory, "peak_in_use_bytes")));
+    ck_assert(json_is_null(json_object_get(memory, "at_peak")));
+    ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(report, "train"), "steps")), 2);
+    json_decref(report);
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(a_loss_that_is_no_number_is_said)
+{
+    static const char words[] = "run demo " SMALL " --steps 20 -s optimizer.learning_rate=1000";
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_msg(strstr(o.err, "step 20 of 20  loss nan  ") != NULL, "%s", o.err);
+    ck_assert_ptr_nonnull(strstr(o.err, "headroom: the loss is no longer a number.\n"
+                                        "  try: -s optimizer.learning_rate=100\n"));
+    ck_assert_ptr_nonnull(strstr(o.out, "at first, nan at last\n  the loss is no longer a number\n"));
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("commands");
@@ -346,6 +391,8 @@ int main(void)
     tcase_add_test(tests, bash_completes_commands_options_knobs_and_presets);
     tcase_add_test(tests, a_run_reports_on_stdout_and_goes_on_about_itself_on_stderr);
     tcase_add_test(tests, plain_progress_is_whole_sentences);
+    tcase_add_test(tests, a_run_with_nothing_left_to_do_measures_nothing);
+    tcase_add_test(tests, a_loss_that_is_no_number_is_said);
     tcase_add_loop_test(tests, a_signal_finishes_the_step_saves_and_reports, 0, 2);
     Suite *suite = suite_create("commands");
     suite_add_tcase(suite, tests);
