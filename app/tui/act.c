@@ -201,14 +201,29 @@ static void open_presets(app *a, int unused)
     a->overlay = OVERLAY_PRESETS;
 }
 
+void app_switch_preset(app *a)
+{
+    a->overlay = OVERLAY_NONE;
+    a->pending = PENDING_PRESET;
+    app_say(a, MESSAGE_NOTE, "opening %s", a->pending_preset);
+}
+
+void app_open_preset(app *a, const char *name)
+{
+    snprintf(a->pending_preset, sizeof a->pending_preset, "%s", name);
+    if (model_is_training(&a->live) || a->live.steps > 0) {
+        a->overlay = OVERLAY_SWITCH;
+    } else {
+        app_switch_preset(a);
+    }
+}
+
 static void choose_preset(app *a)
 {
     const hr_preset_entry *entry = app_preset_entry(a, a->presets.selected);
     a->overlay = OVERLAY_NONE;
     if (entry != NULL) {
-        snprintf(a->pending_preset, sizeof a->pending_preset, "%s", entry->name);
-        a->pending = PENDING_PRESET;
-        app_say(a, MESSAGE_NOTE, "opening %s", entry->name);
+        app_open_preset(a, entry->name);
     }
 }
 

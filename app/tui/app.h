@@ -26,6 +26,7 @@ typedef enum overlay {
     OVERLAY_HELP,
     OVERLAY_PRESETS,
     OVERLAY_QUIT,    // "leave?"
+    OVERLAY_SWITCH,  // "open pending_preset and end this training?"
     OVERLAY_COMMAND, // ":" line
     OVERLAY_EDIT,    // value of the selected knob
 } overlay;
@@ -153,6 +154,9 @@ void app_key(app *a, int key);
 void app_request(app *a, request r);
 // NULL when the request can be done now; otherwise the reason, as a sentence.
 const char *app_why_not(const app *a, request r);
+// Opens a preset by name, or a file; asks first when that would end a training that has begun.
+void app_open_preset(app *a, const char *name);
+void app_switch_preset(app *a); // pending_preset; it has been asked
 bool app_turn(app *a, hr_knob_id id, const char *text);
 bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text); // KNOB, SAVE
 bool app_send_plain(app *a, hr_command_kind kind, uint64_t count);              // RUN, PAUSE

@@ -67,9 +67,7 @@ static void run_preset(app *a, const char *argument)
         app_request(a, REQUEST_PRESETS);
         return;
     }
-    snprintf(a->pending_preset, sizeof a->pending_preset, "%s", argument);
-    a->pending = PENDING_PRESET;
-    app_say(a, MESSAGE_NOTE, "opening %s", argument);
+    app_open_preset(a, argument);
 }
 
 static void run_q(app *a, const char *argument)

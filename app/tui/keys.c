@@ -76,7 +76,9 @@ void app_key(app *a, int key)
         key_in_line(a, key);
     } else if (a->overlay == OVERLAY_QUIT && (key == 'y' || key == 'q' || key == INPUT_ENTER)) {
         app_request(a, REQUEST_QUIT); // it has been asked
-    } else if (a->overlay == OVERLAY_QUIT) {
+    } else if (a->overlay == OVERLAY_SWITCH && key == 'y') {
+        app_switch_preset(a);
+    } else if (a->overlay == OVERLAY_QUIT || a->overlay == OVERLAY_SWITCH) {
         a->overlay = OVERLAY_NONE;
     } else {
         request r = request_of_key(key);

@@ -142,13 +142,20 @@ START_TEST(a_preset_is_chosen_and_runs)
     screen_keys(a, "p");
     app_key(a, INPUT_DOWN);
     app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->overlay, OVERLAY_SWITCH); // ten steps would be lost
+    app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    ck_assert_int_eq(a->pending, PENDING_NONE);
+    screen_keys(a, "p");
+    app_key(a, INPUT_DOWN);
+    screen_keys(a, "\ny");
     ck_assert_int_eq(a->pending, PENDING_PRESET);
     app_work(a);
     screen_advance(a, 3);
     ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
     ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 64);
     ck_assert_uint_eq(a->live.steps, 2);
-    screen_keys(a, ":preset nothing\n");
+    screen_keys(a, ":preset nothing\ny");
     app_work(a);
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
     ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");

@@ -152,6 +152,10 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
     } else if (a->overlay == OVERLAY_QUIT) {
         paint_text(&c, 0, 0, strip.w, ROLE_WARN,
                    "it is training: y leaves after this step, any other key stays");
+    } else if (a->overlay == OVERLAY_SWITCH) {
+        paint_format(&c, 0, 0, strip.w, ROLE_WARN,
+                     "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
+                     app_model(a)->steps, a->pending_preset);
     } else if (a->message.kind != MESSAGE_NONE) {
         draw_message(screen, strip, a);
     } else if (a->now_ns - a->started_ns < first_minutes_ns && !a->doctor) {

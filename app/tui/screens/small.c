@@ -35,6 +35,8 @@ void screen_line(const canvas *screen, const app *a)
     char text[96];
     if (a->overlay == OVERLAY_QUIT) {
         snprintf(text, sizeof text, "leave? y/n");
+    } else if (a->overlay == OVERLAY_SWITCH) {
+        snprintf(text, sizeof text, "end and open %.64s? y/n", a->pending_preset);
     } else if (app_model(a)->state >= HR_ENGINE_OOM) {
         snprintf(text, sizeof text, "%s", hr_engine_state_name((hr_engine_state)app_model(a)->state));
     } else {
