@@ -116,9 +116,8 @@ static hr_status print_report(const cli_args *args, hr_engine *engine, const pro
         report_print_json(&report, stdout);
     } else {
         report_style style = {.ran = true,
-                              .why_no_steps = !no_steps     ? NULL
-                                              : interrupted ? "interrupted"
-                                                            : "nothing to train",
+                              .no_steps = no_steps,
+                              .interrupted = interrupted != 0,
                               .knobs = hr_engine_knobs(engine)};
         report_print_text(&report, &style);
     }
