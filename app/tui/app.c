@@ -286,7 +286,7 @@ layout app_layout(const app *a)
 byte_unit app_unit(const app *a)
 {
     const model *m = app_model(a);
-    return byte_unit_for(m->limit_bytes > 0 ? m->limit_bytes : m->peak_bytes);
+    return byte_unit_for(m->peak_bytes > 0 ? m->peak_bytes : m->limit_bytes);
 }
 
 static const struct {

@@ -18,7 +18,10 @@ byte_unit byte_unit_for(uint64_t largest_bytes)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     byte_unit unit = {names[0], 1, 0};
-    for (size_t i = 1; i < sizeof names / sizeof *names && (double)largest_bytes >= unit.bytes * 1024; i++) {
+    for (size_t i = 1; i < sizeof names / sizeof *names; i++) {
+        if ((double)largest_bytes < unit.bytes * 1024 * (i > 2 ? 4 : 1)) {
+            break;
+        }
         unit.name = names[i];
         unit.bytes *= 1024;
         unit.decimals = 2;

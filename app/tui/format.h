@@ -17,6 +17,7 @@ typedef struct byte_unit {
     int decimals;
 } byte_unit;
 
+// At least three digits of `largest_bytes`; GiB and beyond only from four on, so that a small change shows.
 byte_unit byte_unit_for(uint64_t largest_bytes);
 
 // All return `text`. HR_NONE and NaN are "—".

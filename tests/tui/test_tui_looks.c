@@ -109,6 +109,9 @@ START_TEST(numbers_keep_their_width_and_say_when_unknown)
     ck_assert_str_eq(format_delta_bytes(-1.5 * (double)HR_MIB, unit, text), "-1.50");
     ck_assert_str_eq(format_delta_bytes(100, unit, text), "±0");
     ck_assert_str_eq(byte_unit_for(141 * HR_GIB).name, "GiB");
+    ck_assert_str_eq(byte_unit_for(4 * HR_GIB).name, "GiB");
+    ck_assert_str_eq(byte_unit_for(4 * HR_GIB - 1).name, "MiB");
+    ck_assert_str_eq(byte_unit_for(HR_MIB).name, "MiB");
     ck_assert_str_eq(format_bytes(141 * HR_GIB, byte_unit_for(141 * HR_GIB), text), "141.0");
     ck_assert_str_eq(format_seconds(0.0821, text), "82.1 ms");
     ck_assert_str_eq(format_seconds(UNKNOWN, text), "—");

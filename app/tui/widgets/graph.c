@@ -172,6 +172,15 @@ uint32_t app_graph_columns(const app *a)
     return width > 0 ? (uint32_t)width : 1;
 }
 
+// With as many decimals as the axis has room for: the limit may be much larger than the peak that chose the unit.
+static const char *axis_bytes(double bytes, byte_unit unit, char text[FORMAT_MAX])
+{
+    while (strlen(format_bytes((uint64_t)bytes, unit, text)) > AXIS_WIDTH - 1 && unit.decimals > 0) {
+        unit.decimals--;
+    }
+    return text;
+}
+
 static void draw_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
 {
     int rows = c->area.h, used = -1;
@@ -184,13 +193,14 @@ static void draw_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
         }
         used = y;
         role r = quarter == 4 && scale->limit_bytes > 0 ? ROLE_LIMIT : ROLE_DIM;
-        paint_right(c, y, 0, AXIS_WIDTH - 1, r, format_bytes((uint64_t)(full * quarter / 4), unit, text));
+        paint_right(c, y, 0, AXIS_WIDTH - 1, r, axis_bytes(full * quarter / 4, unit, text));
     }
     int y = rows - 1 - row_of(scale, (double)scale->pinned_bytes, rows);
     if (scale->pinned_bytes > 0 && (scale->limit_bytes == 0 || y != rows - 1 - row_of(scale, full, rows))) {
         char text[FORMAT_MAX];
         paint_blank(c, y, 0, AXIS_WIDTH - 1, theme_role(c->theme, ROLE_TEXT));
-        paint_right(c, y, 0, AXIS_WIDTH - 1, ROLE_BASELINE, format_bytes(scale->pinned_bytes, unit, text));
+        paint_right(c, y, 0, AXIS_WIDTH - 1, ROLE_BASELINE,
+                    axis_bytes((double)scale->pinned_bytes, unit, text));
     }
 }
 
