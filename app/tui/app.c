@@ -174,7 +174,9 @@ static bool take_error(app *a)
     if (err.status == HR_KNOB || err.status == HR_CONSTRAINT) {
         a->knobs = a->applied; // the engine refused the turn
     }
-    if (err.status != HR_OOM) { // that one is Doctor's
+    if (err.status == HR_OOM) { // that one is Doctor's
+        model_log_once(&a->live, LOG_BAD, err.sentence);
+    } else {
         app_say_error(a, &err);
     }
     return true;
@@ -244,7 +246,7 @@ void app_say_error(app *a, const hr_err *err)
 {
     const char *attempt = err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status);
     app_say(a, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, attempt);
-    model_log(&a->live, LOG_BAD, "%s failed: %s", hr_status_what(err->status), err->sentence);
+    model_log_once(&a->live, LOG_BAD, err->sentence);
 }
 
 const model *app_model(const app *a)

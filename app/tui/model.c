@@ -33,6 +33,24 @@ void model_log(model *m, log_kind kind, const char *format, ...)
     va_end(args);
 }
 
+void model_log_once(model *m, log_kind kind, const char *text)
+{
+    enum { RECENT_LINES = 3 };
+    uint64_t held = m->log_count < RECENT_LINES ? m->log_count : RECENT_LINES;
+    for (uint64_t back = 1; back <= held; back++) {
+        log_line *line = &m->log[(m->log_count - back) % LOG_LENGTH];
+        size_t shown = strlen(line->text), said = strlen(text);
+        if (said <= shown && strncmp(line->text, text, said) == 0) {
+            return;
+        }
+        if (shown > 0 && strncmp(line->text, text, shown) == 0) {
+            snprintf(line->text, sizeof line->text, "%s", text);
+            return;
+        }
+    }
+    model_log(m, kind, "%s", text);
+}
+
 bool model_is_training(const model *m)
 {
     return m->state == HR_ENGINE_RUNNING;
@@ -200,11 +218,14 @@ static void on_state(model *m, uint64_t state, const char *why)
     m->state = state < HR_ENGINE_STATE_COUNT ? (uint32_t)state : HR_ENGINE_FAILED;
     snprintf(m->state_text, sizeof m->state_text, "%s", why);
     const char *name = hr_engine_state_name((hr_engine_state)m->state);
-    log_kind kind = m->state >= HR_ENGINE_OOM ? LOG_BAD : LOG_NOTE;
     if (m->state == HR_ENGINE_OOM) {
         history_add(&m->history, m->time_ns, &m->heap, MARK_OOM); // a dry run may say no more than this
     }
-    model_log(m, kind, why[0] == '\0' ? "%s" : "%s: %s", name, why);
+    if (m->state >= HR_ENGINE_OOM) {
+        model_log_once(m, LOG_BAD, why[0] == '\0' ? name : why);
+    } else {
+        model_log(m, LOG_NOTE, why[0] == '\0' ? "%s" : "%s: %s", name, why);
+    }
 }
 
 static void on_note(model *m, const hr_event *e)
@@ -220,7 +241,7 @@ static void on_note(model *m, const hr_event *e)
         m->epoch_peak_bytes = m->heap.in_use_bytes;
         profile_clear(&m->step_now);
         history_add(&m->history, m->time_ns, &m->heap, MARK_BUILD);
-        model_log(m, LOG_NOTE, "built: %s", words);
+        model_log(m, LOG_NOTE, strcmp(words, "built") == 0 ? "%s" : "built: %s", words);
         break;
     case HR_EVENT_STATE:
         on_state(m, count, words);
@@ -237,7 +258,7 @@ static void on_note(model *m, const hr_event *e)
         model_log(m, LOG_GOOD, "saved %s", words);
         break;
     default:
-        model_log(m, LOG_NOTE, "%s", words);
+        model_log_once(m, LOG_NOTE, words);
     }
 }
 
@@ -316,6 +337,9 @@ double model_step_seconds(const model *m)
 
 double model_steps_per_second(const model *m)
 {
+    if (!model_is_training(m)) {
+        return UNKNOWN;
+    }
     recent_sum sum = sum_recent(m);
     return sum.seconds > 0 ? sum.steps / sum.seconds : UNKNOWN;
 }

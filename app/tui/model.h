@@ -13,7 +13,7 @@
 
 #include "app/tui/history.h"
 
-enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 160, RECENT_LENGTH = 128, STAGES_MAX = 8 };
+enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 512, RECENT_LENGTH = 128, STAGES_MAX = 8 };
 
 typedef enum log_kind { LOG_NOTE, LOG_GOOD, LOG_WARN, LOG_BAD } log_kind;
 
@@ -66,11 +66,13 @@ void model_init(model *m);
 void model_feed(model *m, const hr_event *event);
 void model_lost(model *m, uint64_t events);
 void model_log(model *m, log_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// Logs a message that also comes cut, as an event's text is: of the two only the whole one stays.
+void model_log_once(model *m, log_kind kind, const char *text);
 
 bool model_is_training(const model *m);
 // Means over the recent steps; NaN before the first.
 double model_step_seconds(const model *m);
-double model_steps_per_second(const model *m);
+double model_steps_per_second(const model *m); // NaN also while it does not train
 double model_examples_per_second(const model *m);
 // Slope of the loss against training time, by least squares over the recent steps: negative while it learns.
 double model_loss_per_second(const model *m);

@@ -120,6 +120,7 @@ static hr_event step_event(uint32_t step, double loss)
 START_TEST(rates_are_means_of_the_recent_steps_and_unknown_before_the_first)
 {
     model *m = make();
+    m->state = HR_ENGINE_RUNNING;
     ck_assert(isnan(model_steps_per_second(m)));
     ck_assert(isnan(model_loss_per_second(m)));
     for (uint32_t i = 1; i <= 300; i++) {
@@ -129,6 +130,31 @@ START_TEST(rates_are_means_of_the_recent_steps_and_unknown_before_the_first)
     ck_assert_double_eq_tol(model_steps_per_second(m), 20, 1e-9);
     ck_assert_double_eq_tol(model_examples_per_second(m), 2560, 1e-6);
     ck_assert_double_eq_tol(model_loss_per_second(m), -0.02, 1e-9);
+    m->state = HR_ENGINE_PAUSED; // no step is made, so none per second
+    ck_assert(isnan(model_steps_per_second(m)));
+    free(m);
+}
+END_TEST
+
+START_TEST(a_message_is_logged_once_and_whole)
+{
+    model *m = make();
+    const char *sentence = "conv2d:out asked for 10.56 MiB, but 1.18 MiB of 64.00 MiB are free: not enough";
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STATE};
+    e.u.note.count = HR_ENGINE_OOM;
+    memcpy(e.u.note.text, sentence, sizeof e.u.note.text - 1); // an event cuts
+    model_feed(m, &e);
+    e.kind = HR_EVENT_LOG;
+    model_feed(m, &e);
+    ck_assert_uint_eq(m->log_count, 1);
+    model_log_once(m, LOG_BAD, sentence);
+    ck_assert_uint_eq(m->log_count, 1);
+    ck_assert_str_eq(m->log[0].text, sentence);
+    model_feed(m, &e); // the cut one may also come last
+    ck_assert_uint_eq(m->log_count, 1);
+    ck_assert_str_eq(m->log[0].text, sentence);
+    model_log_once(m, LOG_BAD, "another");
+    ck_assert_uint_eq(m->log_count, 2);
     free(m);
 }
 END_TEST
@@ -153,4 +179,4 @@ END_TEST
 SUITE_MAIN("tui model", bands_add_up_to_what_is_in_use,
            lost_events_leave_the_total_right_and_the_bands_known_again_within_two_steps,
            records_of_strangers_do_no_harm, rates_are_means_of_the_recent_steps_and_unknown_before_the_first,
-           a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)
+           a_message_is_logged_once_and_whole, a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)

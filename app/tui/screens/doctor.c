@@ -33,7 +33,7 @@ static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom)
 
 static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
 {
-    uint64_t largest = 1;
+    uint64_t largest = 1, sum_bytes = 0;
     char text[FORMAT_MAX];
     for (unsigned i = 0; i < HR_CATEGORY_COUNT; i++) {
         largest = oom->by_category[i] > largest ? oom->by_category[i] : largest;
@@ -54,9 +54,14 @@ static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byt
                        c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO ? L'='
                                                                                  : glyphs_bar(c->glyphs, 8));
         }
+        sum_bytes += bytes;
         y++;
     }
-    return y;
+    // Rounding up to the allocator's grain, so that the rows add up to in_use.
+    uint64_t waste_bytes = oom->in_use_bytes > sum_bytes ? oom->in_use_bytes - sum_bytes : 0;
+    paint_text(c, y, 2, NAME_WIDTH, ROLE_DIM, "waste");
+    paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT, format_bytes(waste_bytes, unit, text));
+    return y + 1;
 }
 
 // Turns of a single knob whose plan fits, as the planner found them.

@@ -11,10 +11,42 @@ static role role_of(log_kind kind)
     return roles[kind];
 }
 
+// The line `back` before the newest.
+static const log_line *log_at(const model *m, uint64_t back)
+{
+    return &m->log[(m->log_count - 1 - back) % LOG_LENGTH];
+}
+
+// A long line goes on below its beginning, right of the time.
+static canvas text_of(const canvas *c, int y, const char *clock)
+{
+    int x = glyphs_width(c->glyphs, clock) + 1;
+    return canvas_sub(c, y, x, c->area.h - y, c->area.w - x);
+}
+
+static int rows_of(const canvas *c, const log_line *line)
+{
+    char clock[FORMAT_MAX];
+    size_t start, length;
+    int rows = 0, width = text_of(c, 1, format_clock(line->time_ns, clock)).area.w;
+    while (wrap_row(c->glyphs, line->text, width, rows, &start, &length)) {
+        rows++;
+    }
+    return rows;
+}
+
+static int draw_line(const canvas *c, int y, const log_line *line)
+{
+    char clock[FORMAT_MAX];
+    paint_text(c, y, 0, 8, ROLE_DIM, format_clock(line->time_ns, clock));
+    canvas text = text_of(c, y, clock);
+    return paint_wrapped(&text, 0, role_of(line->kind), line->text);
+}
+
 void widget_log(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
-    char right[64] = "", clock[FORMAT_MAX];
+    char right[64] = "";
     if (m->lost_events > 0) {
         snprintf(right, sizeof right, "%" PRIu64 " events lost", m->lost_events);
     }
@@ -22,11 +54,14 @@ void widget_log(const canvas *c, const app *a)
     uint64_t held = m->log_count < LOG_LENGTH ? m->log_count : LOG_LENGTH;
     uint64_t rows = (uint64_t)(c->area.h > 1 ? c->area.h - 1 : 0);
     uint64_t back = a->log_back + rows <= held ? a->log_back : held > rows ? held - rows : 0;
-    uint64_t shown = held - back < rows ? held - back : rows;
-    for (uint64_t i = 0; i < shown; i++) {
-        const log_line *line = &m->log[(m->log_count - back - shown + i) % LOG_LENGTH];
-        int y = 1 + (int)i;
-        int used = paint_text(c, y, 0, 8, ROLE_DIM, format_clock(line->time_ns, clock));
-        paint_text(c, y, used + 1, c->area.w - used - 1, role_of(line->kind), line->text);
+    uint64_t shown = 0;
+    for (uint64_t used = 0; shown < held - back; shown++) {
+        used += (uint64_t)rows_of(c, log_at(m, back + shown));
+        if (used > rows && shown > 0) {
+            break;
+        }
+    }
+    for (int y = 1; shown > 0; shown--) {
+        y += draw_line(c, y, log_at(m, back + shown - 1));
     }
 }
