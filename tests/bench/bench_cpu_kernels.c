@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a training step on the cpu device spends its time: every instruction of a preset's program, its
-// milliseconds (median and best of the steps) and its best against the least it could take, the larger of its FLOPs over the
-// machine's largest product rate and its bytes over the largest copy rate. Asserts nothing.
+// milliseconds (median and best of the steps) and its best against the least it could take, the larger of its
+// FLOPs over the machine's largest product rate and its bytes over the largest copy rate. Asserts nothing.
 //
 // usage: bench_cpu_kernels PRESET STEPS GFLOPS GBYTES [key=value]...
 //        GFLOPS, GBYTES: what bench_ceiling prints

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cpu device promises beside its numbers: nothing is allocated while it runs, the same bits from the same
-// threads, workspace limits are kept, denormal numbers are zero on every worker, memory that the machine does not
-// have is refused, and a load that fails leaves nothing behind.
+// What the cpu device promises beside its numbers: nothing is allocated while it runs, the same bits from the
+// same threads, workspace limits are kept, denormal numbers are zero on every worker, memory that the machine
+// does not have is refused, and a load that fails leaves nothing behind.
 #include <check.h>
 #include <errno.h>
 #include <math.h>
@@ -31,7 +31,7 @@
         }                                                                                                    \
     } while (0)
 
-// ---- every byte that anybody takes --------------------------------------------------------------------------------
+// ---- every byte that anybody takes ------------------------------------------------------------------------
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WATCHES_MALLOC 0
@@ -80,7 +80,7 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
 }
 #endif
 
-// ---- a preset's training program on the cpu device ----------------------------------------------------------------
+// ---- a preset's training program on the cpu device --------------------------------------------------------
 
 enum { ALLOWED_BYTES = 4096, STEPS = 3, MAX_PERSISTENT_BYTES = 64 << 20 };
 
@@ -276,7 +276,7 @@ START_TEST(same_threads_give_the_same_bits)
 }
 END_TEST
 
-// ---- the target ---------------------------------------------------------------------------------------------------
+// ---- the target -------------------------------------------------------------------------------------------
 
 // A 3x3 convolution of 16 channels over blocked images: Winograd and direct kernels exist.
 static op_query blocked_convolution(void)
@@ -375,7 +375,7 @@ START_TEST(float64_is_sent_to_the_judge)
 }
 END_TEST
 
-// ---- numbers ------------------------------------------------------------------------------------------------------
+// ---- numbers ----------------------------------------------------------------------------------------------
 
 START_TEST(denormal_numbers_are_zero_on_every_worker)
 {
@@ -419,7 +419,7 @@ START_TEST(not_a_number_is_not_hidden_by_an_activation)
 }
 END_TEST
 
-// ---- memory -------------------------------------------------------------------------------------------------------
+// ---- memory -----------------------------------------------------------------------------------------------
 
 START_TEST(memory_that_the_machine_does_not_have_is_refused)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product of the cpu device against sums in double, over sizes on both sides of every cut that it makes
-// (tiles, panels, passes over k, blocks of rows, bands, threads that share k), and the threads it runs on.
+// The matrix product of the cpu device against sums in double, over sizes on both sides of every cut that it
+// makes (tiles, panels, passes over k, blocks of rows, bands, threads that share k), and the threads it runs
+// on.
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -166,7 +167,7 @@ START_TEST(products_of_layers)
 }
 END_TEST
 
-// ---- threads ------------------------------------------------------------------------------------------------------
+// ---- threads ----------------------------------------------------------------------------------------------
 
 enum { ITEMS = 1000, TURNS = 2000 };
 

@@ -5,7 +5,8 @@
 #include "base/text.h"
 #include "cpu.h"
 
-// Where the operands of a convolution's instruction stand: index of an input, OUTPUT | index of an output, or NONE.
+// Where the operands of a convolution's instruction stand: index of an input, OUTPUT | index of an output, or
+// NONE.
 typedef struct conv_places {
     uint8_t place[CONV_OPERANDS];
 } conv_places;
@@ -143,7 +144,7 @@ static hr_status run_conv(const cpu_run *r, hr_err *err)
     return onednn_conv_run(r->state, operand, r->workspace, err);
 }
 
-// ---- reorders -----------------------------------------------------------------------------------------------------
+// ---- reorders ---------------------------------------------------------------------------------------------
 
 static bool serves_instruction(const cpu_device *device, const op_query *q)
 {

@@ -16,7 +16,7 @@
 
 enum { HOST_SHARE_PCT = 80, PAGE_BYTES = 4096, THREADS_MAX = 1024 };
 
-// ---- open and close -----------------------------------------------------------------------------------------------
+// ---- open and close ---------------------------------------------------------------------------------------
 
 static uint64_t target_key(const cpu_device *device)
 {
@@ -78,7 +78,7 @@ static void cpu_isa(void *context, char *name, uint32_t size)
     (void)text_copy(name, size, onednn_isa());
 }
 
-// ---- memory -------------------------------------------------------------------------------------------------------
+// ---- memory -----------------------------------------------------------------------------------------------
 
 // What the system could still give without pushing anything out; UINT64_MAX when it does not say.
 static uint64_t available_host_bytes(void)
@@ -136,7 +136,7 @@ static hr_status cpu_copy_out(void *context, uint64_t address, void *host, uint6
     return HR_OK;
 }
 
-// ---- programs -----------------------------------------------------------------------------------------------------
+// ---- programs ---------------------------------------------------------------------------------------------
 
 typedef struct prepared {
     const cpu_impl *impl; // NULL: nothing runs

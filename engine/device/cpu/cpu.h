@@ -54,10 +54,11 @@ HR_MUST_CHECK hr_status cpu_pick(const cpu_device *device, const op_query *q, co
 
 void cpu_fill_target(cpu_device *device, hr_target *out);
 
-// Bytes over which load may choose as ask did: the workspace and the library's copies that the instruction has.
+// Bytes over which load may choose as ask did: the workspace and the library's copies that the instruction
+// has.
 uint64_t cpu_temporary_bytes(const program *p, const instr *i);
 
-// ---- helpers over operands --------------------------------------------------------------------------------------
+// ---- helpers over operands --------------------------------------------------------------------------------
 
 // An image [N,H,W,C] as rows of contiguous channels. BLOCKED images are N*C/16 images of 16 channels.
 typedef struct cpu_image {

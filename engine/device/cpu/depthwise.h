@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private to depthwise*.c: convolution with one filter per channel, bound by memory.
 //
-// Two ways to fill registers. Wide: channels in multiples of 16, a register holds 16 channels of one pixel. Narrow:
-// few channels (a colour image) and a stride of 1, a register holds neighbouring pixels of a row.
+// Two ways to fill registers. Wide: channels in multiples of 16, a register holds 16 channels of one pixel.
+// Narrow: few channels (a colour image) and a stride of 1, a register holds neighbouring pixels of a row.
 #ifndef DEVICE_CPU_DEPTHWISE_H
 #define DEVICE_CPU_DEPTHWISE_H
 
@@ -49,7 +49,8 @@ CPU_INLINE const float *pixel(const float *data, const cpu_image *v, int64_t ima
 // Rows [begin, end) of y, of dx, over all images.
 void depthwise_wide_forward(const depthwise *shared, int64_t begin, int64_t end);
 void depthwise_wide_bwd_data(const depthwise *shared, int64_t begin, int64_t end);
-// Adds dw of the images, and db behind the last tap, to total[tap][channels]; `sums` is room of the same size.
+// Adds dw of the images, and db behind the last tap, to total[tap][channels]; `sums` is room of the same
+// size.
 void depthwise_wide_bwd_weights(const depthwise *shared, float *restrict total, int64_t begin, int64_t end,
                                 float *restrict sums);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution of few channels: a row of the image is one long vector, in which tap (kh, kw) of output float j
-// reads input float j + kw * C, and weights are repeated along the row.
+// Depthwise convolution of few channels: a row of the image is one long vector, in which tap (kh, kw) of
+// output float j reads input float j + kw * C, and weights are repeated along the row.
 //
-// A strip is sixteen neighbouring floats of every output row. It is followed down the image, so that what belongs to
-// its lanes (nine weights, or nine sums) stays in registers. The last strip of a row overlaps the one before it.
+// A strip is sixteen neighbouring floats of every output row. It is followed down the image, so that what
+// belongs to its lanes (nine weights, or nine sums) stays in registers. The last strip of a row overlaps the
+// one before it.
 #include <string.h>
 
 #include "depthwise.h"
@@ -127,8 +128,8 @@ void depthwise_narrow_forward(const depthwise *j, int64_t begin, int64_t end, fl
     }
 }
 
-// sums[tap][strip floats] += x · dy down the strip; behind the last tap, dy. Lanes below `first` were in the strip
-// before.
+// sums[tap][strip floats] += x · dy down the strip; behind the last tap, dy. Lanes below `first` were in the
+// strip before.
 CPU_INLINE void narrow_bwd_weights_strip(const depthwise *j, narrow_image v, const float *dy, float *sums,
                                          int32_t first, const int64_t kernel_h, const int64_t kernel_w)
 {

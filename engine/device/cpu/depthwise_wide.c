@@ -136,8 +136,9 @@ CPU_INLINE void wide_bwd_data_pixel_dense(const depthwise *j, int64_t image, int
     }
 }
 
-// The gradient of a 3x3 convolution of stride 1 is one over dy with the kernel turned round: tap t is weight 8 - t,
-// which a negative distance between taps says. Inputs [first, last) of row h see three whole columns of dy.
+// The gradient of a 3x3 convolution of stride 1 is one over dy with the kernel turned round: tap t is weight
+// 8 - t, which a negative distance between taps says. Inputs [first, last) of row h see three whole columns
+// of dy.
 CPU_INLINE int64_t wide_bwd_data_3x3(const depthwise *j, int64_t image, int64_t h, int64_t base,
                                      int64_t first, int64_t last)
 {
@@ -185,7 +186,8 @@ CPU_INLINE void places_inside(int64_t o, int64_t stride, int64_t pad, int64_t ke
     *last = min_of(kernel, size - begin);
 }
 
-// sums[tap] += dy * x over the outputs of one row, then dy, for 16 channels; rows of `sums` are `channels` apart.
+// sums[tap] += dy * x over the outputs of one row, then dy, for 16 channels; rows of `sums` are `channels`
+// apart.
 CPU_INLINE void wide_bwd_weights_row(const depthwise *j, int64_t image, int64_t oh, int64_t c, float *sums)
 {
     const int64_t taps = j->kernel_h * j->kernel_w;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of plain images in any geometry, straight from its definition: for what oneDNN has no compiled kernel
-// (odd groups, channel multipliers). Needs no scratch; every output is summed by one worker, in one order.
+// Convolution of plain images in any geometry, straight from its definition: for what oneDNN has no compiled
+// kernel (odd groups, channel multipliers). Needs no scratch; every output is summed by one worker, in one
+// order.
 #include <string.h>
 
 #include "cpu.h"

@@ -58,8 +58,8 @@ static uint32_t threads_of(const gemm *g)
     return 2 * g->m * g->n * g->k < SERIAL_FLOPS ? 1 : workers_count(g->workers);
 }
 
-// A row of A far from the next one (a power of two above all) falls on few cache sets; copying pays as soon as
-// each element is used often enough.
+// A row of A far from the next one (a power of two above all) falls on few cache sets; copying pays as soon
+// as each element is used often enough.
 static bool packs_a(const gemm *g)
 {
     int64_t stride = g->a_transposed ? g->m : g->k;
@@ -104,7 +104,8 @@ uint64_t gemm_scratch_bytes(const gemm *g)
     return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats + p.b_sum_floats) * p.threads * sizeof(float);
 }
 
-// A tile that is narrower than whole registers goes through a small square, so that nothing is written beside C.
+// A tile that is narrower than whole registers goes through a small square, so that nothing is written beside
+// C.
 static void run_ragged_tile(const gemm_tiles *tiles, const gemm_tile *t, int64_t rows, int64_t columns)
 {
     float square[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS], bias[GEMM_MAX_COLUMNS] = {0};
@@ -217,8 +218,8 @@ static void run_pass(const job *j, pass *s)
     }
 }
 
-// The panels behind those at `at`: the next ones of the band, or the first ones of the next pass over k. Nothing
-// where the copies would not be made, or too few products run meanwhile to hide the wait.
+// The panels behind those at `at`: the next ones of the band, or the first ones of the next pass over k.
+// Nothing where the copies would not be made, or too few products run meanwhile to hide the wait.
 static prefetch what_follows(const job *j, const block *at, const block *w, const block *band)
 {
     const plan *p = j->p;
@@ -258,8 +259,9 @@ static void run_rows(const job *j, pass *s, const block *w, const block *band)
     }
 }
 
-// The block `w` of C, whole in k or not, into `c` (row length n). A band of columns is finished over all of k before
-// the next one, so that its sums stay in the caches. `epilogue`: bias and activation belong to the last pass.
+// The block `w` of C, whole in k or not, into `c` (row length n). A band of columns is finished over all of k
+// before the next one, so that its sums stay in the caches. `epilogue`: bias and activation belong to the
+// last pass.
 static void run_block(const job *j, const block *w, bool epilogue, float *c, float *b_sums, float *scratch)
 {
     const gemm *g = j->g;
@@ -308,7 +310,8 @@ static void run_range(const void *argument, int64_t begin, int64_t end, uint32_t
     run_block(j, &w, true, j->o->c, b_sums, scratch_of(j, worker));
 }
 
-// What threads that share k hand over lies behind the packing room of all of them: a part of C, a part of B's sums.
+// What threads that share k hand over lies behind the packing room of all of them: a part of C, a part of B's
+// sums.
 static float *part_of(const job *j, uint32_t worker)
 {
     const plan *p = j->p;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix product of plain row-major matrices, C[m,n] = op(A)[m,k] · op(B)[k,n] (+ bias[n]) (then relu).
 //
-// Own code rather than oneDNN's: its matmul wants the weights copied into a buffer of its own on every call and
-// exists as a compiled kernel for AVX-512 only (elsewhere it falls back to a `gemm` that allocates). Structure as
-// in Goto, van de Geijn: "Anatomy of High-Performance Matrix Multiplication", TOMS 34(3), 2008.
+// Own code rather than oneDNN's: its matmul wants the weights copied into a buffer of its own on every call
+// and exists as a compiled kernel for AVX-512 only (elsewhere it falls back to a `gemm` that allocates).
+// Structure as in Goto, van de Geijn: "Anatomy of High-Performance Matrix Multiplication", TOMS 34(3), 2008.
 //
 // Sums over k have one order for given sizes and threads. Scratch comes from the caller.
 #ifndef DEVICE_CPU_GEMM_H

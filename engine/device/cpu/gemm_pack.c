@@ -96,7 +96,8 @@ CPU_INLINE void copy_row(float *restrict to, const float *restrict from, int64_t
     }
 }
 
-// Whole panels of `width` columns: to[panel][r][c]. Row by row over all panels, so that memory is read in long runs.
+// Whole panels of `width` columns: to[panel][r][c]. Row by row over all panels, so that memory is read in
+// long runs.
 CPU_HOT static void copy_panels(float *restrict to, int64_t width, const float *restrict from,
                                 int64_t from_row, int64_t rows, int64_t panels)
 {

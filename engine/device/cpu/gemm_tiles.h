@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// One tile of C: rows x (vectors * lanes). Element (i, k) of A lies at a[i * a_row + k * a_step], row k of B at
-// b + k * b_step.
+// One tile of C: rows x (vectors * lanes). Element (i, k) of A lies at a[i * a_row + k * a_step], row k of B
+// at b + k * b_step.
 typedef struct gemm_tile {
     int64_t depth; // how many k
     const float *a;

@@ -56,8 +56,8 @@ static hr_status check_types(const op_query *q, hr_err *err)
     return HR_OK;
 }
 
-// All images of an operation lie alike; only convolutions (whose implementations look for themselves) and reorders
-// may mix layouts.
+// All images of an operation lie alike; only convolutions (whose implementations look for themselves) and
+// reorders may mix layouts.
 static hr_status check_layouts(const op_query *q, hr_err *err)
 {
     bool plain = false, blocked = false;

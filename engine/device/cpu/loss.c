@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax cross-entropy and accuracy over [N,K] logits. Sums run in double, per range in order, then over ranges.
+// Softmax cross-entropy and accuracy over [N,K] logits. Sums run in double, per range in order, then over
+// ranges.
 #include <math.h>
 
 #include "cpu.h"
@@ -32,7 +33,8 @@ static int64_t arg_max(const float *row, int64_t classes)
     return best;
 }
 
-// The loss of one sample, log sum exp(z - max) - (z_label - max): never the logarithm of a rounded probability.
+// The loss of one sample, log sum exp(z - max) - (z_label - max): never the logarithm of a rounded
+// probability.
 static double softmax_row(const float *z, float *p, int64_t classes, int32_t label)
 {
     const float largest = z[arg_max(z, classes)];

@@ -38,7 +38,7 @@ static void run_read(const cpu_run *r)
     }
 }
 
-// ---- images between layouts ---------------------------------------------------------------------------------------
+// ---- images between layouts -------------------------------------------------------------------------------
 
 typedef struct image_job {
     const char *from;

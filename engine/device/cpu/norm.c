@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation over rows of channels. Statistics in one pass over memory: the mean and squared deviations of
-// a chunk of rows that fits the nearest cache, joined in double (Chan, Golub, LeVeque: "Updating Formulae and a
-// Pairwise Algorithm for Computing Sample Variances", 1979).
+// Batch normalisation over rows of channels. Statistics in one pass over memory: the mean and squared
+// deviations of a chunk of rows that fits the nearest cache, joined in double (Chan, Golub, LeVeque:
+// "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979).
 #include <math.h>
 #include <string.h>
 
@@ -59,8 +59,8 @@ static int64_t grain_of(const rows_view *v)
     return floats >= GRAIN_FLOATS ? 1 : (GRAIN_FLOATS + floats - 1) / floats;
 }
 
-// Workspace: per channel the coefficients a and b (and c and a copy of the mean, where sums follow), then the sums of
-// every worker.
+// Workspace: per channel the coefficients a and b (and c and a copy of the mean, where sums follow), then the
+// sums of every worker.
 static uint64_t workspace_bytes(const cpu_device *device, const op_query *q)
 {
     const rows_view v = view_of(&q->in[0]);
@@ -90,7 +90,7 @@ static channel_sums sums_of(const job *j, uint32_t worker)
     return (channel_sums){base, base + channels, base + 2 * channels};
 }
 
-// ---- statistics ---------------------------------------------------------------------------------------------------
+// ---- statistics -------------------------------------------------------------------------------------------
 
 // Joins `rows` rows with this mean and these squared deviations into channel c of s.
 CPU_INLINE void join(const channel_sums *s, int64_t c, double rows, double mean, double square)
@@ -272,7 +272,7 @@ static channel_sums gather(const cpu_run *r, const job *j)
     return all;
 }
 
-// ---- y = a * x + b, dx = a * dy + b * x + c -----------------------------------------------------------------------
+// ---- y = a * x + b, dx = a * dy + b * x + c ---------------------------------------------------------------
 
 CPU_HOT static void scale_rows(const job *j, int64_t at, int64_t rows, int64_t first)
 {

@@ -138,7 +138,7 @@ bool onednn_blocks_16(void)
            (unsigned)dnnl_cpu_isa_avx512_core;
 }
 
-// ---- choosing a convolution ---------------------------------------------------------------------------------------
+// ---- choosing a convolution -------------------------------------------------------------------------------
 
 // The three descriptors of one convolution, as oneDNN wants to be asked.
 typedef struct request {
@@ -248,8 +248,8 @@ static bool is_acceptable(const char *name)
     return strstr(name, "ref") == NULL && strstr(name, "gemm") == NULL;
 }
 
-// Batched products of tiles (`brg`) sum all input channels in one chain: as fast as the direct kernel, with two to
-// four times its rounding error (measured on 64 to 512 channels). Taken only where there is no other.
+// Batched products of tiles (`brg`) sum all input channels in one chain: as fast as the direct kernel, with
+// two to four times its rounding error (measured on 64 to 512 channels). Taken only where there is no other.
 static bool sums_in_one_chain(const char *name)
 {
     return strstr(name, "brg") != NULL;
@@ -343,8 +343,9 @@ static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t a
     return chosen;
 }
 
-// Winograd exists for blocked images and 3x3 kernels of stride 1 (Lavin, Gray: "Fast Algorithms for Convolutional
-// Neural Networks", 2016). Asked for by name: oneDNN's own heuristic leaves out most weight gradients.
+// Winograd exists for blocked images and 3x3 kernels of stride 1 (Lavin, Gray: "Fast Algorithms for
+// Convolutional Neural Networks", 2016). Asked for by name: oneDNN's own heuristic leaves out most weight
+// gradients.
 static bool suits_winograd(const conv_shape *s)
 {
     return s->x_blocked && s->y_blocked && s->groups == 1 && s->kernel_h == 3 && s->kernel_w == 3 &&
@@ -437,7 +438,7 @@ uint64_t onednn_conv_library_bytes(const onednn_conv *c, conv_operand operand)
     return c->library_bytes[operand];
 }
 
-// ---- running ------------------------------------------------------------------------------------------------------
+// ---- running ----------------------------------------------------------------------------------------------
 
 hr_status onednn_conv_prepare(onednn_conv *c, hr_err *err)
 {
@@ -480,7 +481,7 @@ hr_status onednn_conv_run(onednn_conv *c, void *const operand[CONV_OPERANDS], vo
     return HR_OK;
 }
 
-// ---- reorders -----------------------------------------------------------------------------------------------------
+// ---- reorders ---------------------------------------------------------------------------------------------
 
 static hr_status make_reorder(onednn_reorder *r, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
                               hr_err *err)

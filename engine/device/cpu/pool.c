@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling. Padding never wins a maximum and never takes a gradient. Both backward passes add the same numbers in
-// the same order, so that they agree bit for bit.
+// Pooling. Padding never wins a maximum and never takes a gradient. Both backward passes add the same numbers
+// in the same order, so that they agree bit for bit.
 #include <string.h>
 
 #include "cpu.h"
@@ -50,7 +50,7 @@ CPU_INLINE int64_t offset_of(const window_job *j, const window *v, int64_t kh, i
     return (v->origin + kh * j->x.width + kw) * j->x.channels;
 }
 
-// ---- forward ------------------------------------------------------------------------------------------------------
+// ---- forward ----------------------------------------------------------------------------------------------
 
 typedef uint8_t u8x16 __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -129,7 +129,7 @@ static void run_max_pool(const cpu_run *r)
     cpu_for(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
 }
 
-// ---- backward -----------------------------------------------------------------------------------------------------
+// ---- backward ---------------------------------------------------------------------------------------------
 
 // How a window hands its dy on. ADD: dx += dy, where windows may overlap. SET: dx = dy or 0, where they tile.
 typedef enum route { ROUTE_ADD, ROUTE_SET } route;
@@ -270,7 +270,7 @@ static void run_max_pool_bwd_index(const cpu_run *r)
     cpu_for(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
-// ---- global average -----------------------------------------------------------------------------------------------
+// ---- global average ---------------------------------------------------------------------------------------
 
 typedef struct average_job {
     cpu_image x;

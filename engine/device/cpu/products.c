@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is one matrix product: dense layers, and 1x1 convolutions of stride 1 over plain images, [N*H*W,C] x [C,F].
-// Nothing is reordered: weights, gradients and images are used where they lie.
+// What is one matrix product: dense layers, and 1x1 convolutions of stride 1 over plain images, [N*H*W,C] x
+// [C,F]. Nothing is reordered: weights, gradients and images are used where they lie.
 #include <string.h>
 
 #include "cpu.h"
@@ -58,9 +58,9 @@ static void run_forward(const cpu_run *r)
     gemm_run(&g, &o, r->workspace);
 }
 
-// ---- data gradient of few channels --------------------------------------------------------------------------------
-// Up to four channels fill no register, but four lanes hold one pixel's dx: w is turned to [f][4] once, then each
-// dy is spread over the lanes. Four pixels at a time, so that sums need not wait for one another.
+// ---- data gradient of few channels ------------------------------------------------------------------------
+// Up to four channels fill no register, but four lanes hold one pixel's dx: w is turned to [f][4] once, then
+// each dy is spread over the lanes. Four pixels at a time, so that sums need not wait for one another.
 
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -147,7 +147,7 @@ static void run_bwd_data(const cpu_run *r)
     }
 }
 
-// ---- weight gradient ----------------------------------------------------------------------------------------------
+// ---- weight gradient --------------------------------------------------------------------------------------
 
 static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *q)
 {
@@ -162,7 +162,7 @@ static void run_bwd_weights(const cpu_run *r)
     gemm_run(&g, &o, r->workspace);
 }
 
-// ---- which convolutions are products ------------------------------------------------------------------------------
+// ---- which convolutions are products ----------------------------------------------------------------------
 
 static bool is_plain(const op_operand *t)
 {

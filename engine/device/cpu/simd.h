@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernels of this folder are compiled: plain C, once per instruction set, chosen when the program starts.
+// How the kernels of this folder are compiled: plain C, once per instruction set, chosen when the program
+// starts.
 //
 // CPU_HOT goes on a function that holds one hot loop over a range. cpu_for (workers.h) hands ranges
 // to it. Sanitizers get the one

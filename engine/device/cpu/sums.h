@@ -7,8 +7,8 @@
 
 #include "workers.h"
 
-// total[0..columns) += the columns of `rows` rows that lie `row_floats` apart. Sums of 64 rows are added to the
-// total, so that long columns lose no digits.
+// total[0..columns) += the columns of `rows` rows that lie `row_floats` apart. Sums of 64 rows are added to
+// the total, so that long columns lose no digits.
 void sums_add_rows(float *total, const float *y, int64_t row_floats, int64_t rows, int64_t columns);
 
 // sum[f] = the columns of y[rows, f], with the threads' parts in `scratch`.

@@ -41,7 +41,7 @@ struct workers {
     } seat[];
 };
 
-// ---- waiting ------------------------------------------------------------------------------------------------------
+// ---- waiting ----------------------------------------------------------------------------------------------
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t while_it_is)
 {
@@ -75,7 +75,7 @@ static bool poll_for_change(_Atomic uint32_t *word, uint32_t old)
     return false;
 }
 
-// ---- working ------------------------------------------------------------------------------------------------------
+// ---- working ----------------------------------------------------------------------------------------------
 
 static int64_t blocks_of(int64_t items, int64_t grain)
 {
@@ -169,7 +169,7 @@ void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void
     await_workers(w);
 }
 
-// ---- threads ------------------------------------------------------------------------------------------------------
+// ---- threads ----------------------------------------------------------------------------------------------
 
 // Signals are for the threads that the program knows of.
 static int start_seat(struct seat *seat)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of our own kernels. (oneDNN brings its own: OpenMP's team, see onednn_settle_threads. The two never
-// work at the same time.)
+// The threads of our own kernels. (oneDNN brings its own: OpenMP's team, see onednn_settle_threads. The two
+// never work at the same time.)
 //
-// A step of a small network is some thirty short kernels, so handing out work must cost about a microsecond and not
-// the forty of a sleeping thread: a worker that has nothing to do polls for a moment, giving its core to whoever
-// wants it at every turn, and then sleeps. Two networks side by side do not slow each other down by waiting.
+// A step of a small network is some thirty short kernels, so handing out work must cost about a microsecond
+// and not the forty of a sleeping thread: a worker that has nothing to do polls for a moment, giving its core
+// to whoever wants it at every turn, and then sleeps. Two networks side by side do not slow each other down
+// by waiting.
 #ifndef DEVICE_CPU_WORKERS_H
 #define DEVICE_CPU_WORKERS_H
 
@@ -22,9 +23,10 @@ HR_MUST_CHECK hr_status workers_create(uint32_t threads, workers **out, hr_err *
 void workers_destroy(workers *w); // NULL is fine
 uint32_t workers_count(const workers *w);
 
-// Splits [0, items) into at most as many contiguous ranges as there are workers, each starting at a multiple of
-// `grain`, and runs them side by side; the first one on the caller. Where the cuts lie depends on the numbers alone,
-// so that sums over ranges are the same in every run at one thread count. One caller at a time.
+// Splits [0, items) into at most as many contiguous ranges as there are workers, each starting at a multiple
+// of `grain`, and runs them side by side; the first one on the caller. Where the cuts lie depends on the
+// numbers alone, so that sums over ranges are the same in every run at one thread count. One caller at a
+// time.
 void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument);
 // How many ranges cpu_for makes of it, 1 at least.
 uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain);
