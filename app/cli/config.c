@@ -163,8 +163,13 @@ static void print_init_row(const hr_knobs *knobs, const hr_knob_row *row)
     printf("  %s: %s\n", knob_leaf(row), row->id == HR_KNOB_DEVICE_VRAM ? init_vram : value);
 }
 
-static void init(void)
+static hr_status init(const cli_args *args, hr_err *err)
 {
+    if (args->words[1] != NULL) {
+        hr_status status = HR_FAIL(err, USAGE, "config init takes no PRESET, had '%.64s'", args->words[1]);
+        hr_err_try(err, "headroom config show %.64s", args->words[1]);
+        return status;
+    }
     const hr_knob_row *rows = hr_knob_rows(NULL);
     hr_knobs knobs;
     hr_knobs_init(&knobs);
@@ -177,6 +182,7 @@ static void init(void)
         }
         print_init_row(&knobs, &rows[k]);
     }
+    return HR_OK;
 }
 
 // ---- which one ------------------------------------------------------------------------------------------------
@@ -192,8 +198,7 @@ static hr_status configure(const cli_args *args, hr_err *err)
 {
     const char *word = args->words[0] != NULL ? args->words[0] : "";
     if (strcmp(word, "init") == 0) {
-        init();
-        return HR_OK;
+        return init(args, err);
     }
     if (strcmp(word, "check") != 0 && strcmp(word, "show") != 0) {
         return refuse(word, err);

@@ -296,6 +296,23 @@ static hr_status turn_knobs(const cli_args *args, hr_knobs *knobs, hr_err *err)
     return HR_OK;
 }
 
+// Every problem once: *err then only says where they are. In JSON, which has one sentence, it stays the first of them.
+static void show_problems(const cli_args *args, const char *name, const char *problems, hr_err *err)
+{
+    bool is_check = args->words[1] == name; // "config check NAME"
+    const char *verb = is_check ? "config check" : args->command->name;
+    bool needs_trust = strstr(problems, "--trust") != NULL && !cli_given(args, APP_TRUST);
+    (void)fputs(problems, stderr);
+    if (!cli_given(args, APP_JSON)) {
+        (void)hr_err_set(err, err->status, err->file, err->line, "%.200s: see the lines above", name);
+    }
+    if (needs_trust) {
+        hr_err_try(err, "headroom %s%s%.400s --trust", verb, verb[0] != '\0' ? " " : "", name);
+    } else {
+        hr_err_try(err, "edit the line shown; headroom knobs lists every setting");
+    }
+}
+
 hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_err *err)
 {
     char *problems = NULL;
@@ -307,7 +324,7 @@ hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_
     }
     hr_status status = hr_preset_open(name, cli_given(args, APP_TRUST), &out->preset, &problems, err);
     if (problems != NULL) {
-        (void)fputs(problems, stderr);
+        show_problems(args, name, problems, err);
         hr_preset_problems_free(problems);
     }
     if (status != HR_OK) {

@@ -70,8 +70,12 @@ static void show_line(progress *p)
         length +=
             snprintf(line + length, sizeof line - (size_t)length, "  loss %s", loss_text(p->last.loss, loss));
     }
-    (void)snprintf(line + length, sizeof line - (size_t)length, "  %.0f examples/s  peak %s",
-                   examples_per_second(p), hr_bytes_human(p->last.peak_in_use_bytes, peak));
+    if (p->busy_ns > 0) {
+        length += snprintf(line + length, sizeof line - (size_t)length, "  %.0f examples/s",
+                           examples_per_second(p));
+    }
+    (void)snprintf(line + length, sizeof line - (size_t)length, "  peak %s",
+                   hr_bytes_human(p->last.peak_in_use_bytes, peak));
     if (p->terminal) {
         unsigned columns = (unsigned)strlen(line);
         fprintf(stderr, "\r%s%*s", line, columns < p->columns ? (int)(p->columns - columns) : 0, "");
@@ -94,9 +98,11 @@ static void say_step(progress *p)
     if (p->has_loss) {
         fprintf(stderr, "the loss is %s, ", loss_text(p->last.loss, loss));
     }
-    fprintf(stderr, "%s examples pass in a second, and the step took at most %s.\n",
-            say_count((uint64_t)llround(examples_per_second(p)), rate),
-            hr_bytes_human(p->last.peak_in_use_bytes, peak));
+    if (p->busy_ns > 0) {
+        fprintf(stderr, "%s examples pass in a second, and ",
+                say_count((uint64_t)llround(examples_per_second(p)), rate));
+    }
+    fprintf(stderr, "the step took at most %s.\n", hr_bytes_human(p->last.peak_in_use_bytes, peak));
     begin_interval(p);
 }
 
@@ -145,8 +151,16 @@ static void on_eval(progress *p, const hr_event *event)
     }
 }
 
+// The last step's save may also be the one that ends the run.
 static void on_saved(progress *p, const hr_event *event)
 {
+    if (p->has_saved && p->saved_step == event->u.note.count &&
+        strcmp(p->saved_to, event->u.note.text) == 0) {
+        return;
+    }
+    p->has_saved = true;
+    p->saved_step = event->u.note.count;
+    (void)snprintf(p->saved_to, sizeof p->saved_to, "%s", event->u.note.text);
     progress_end(p);
     fprintf(stderr, p->sentences ? "Saved to %s after step %" PRIu64 ".\n" : "saved %s  step %" PRIu64 "\n",
             event->u.note.text, event->u.note.count);

@@ -18,7 +18,10 @@ typedef struct progress {
     uint64_t steps;            // 0: none was done yet
     uint64_t samples, busy_ns; // since the last line
     uint64_t shown_ns;         // when the last line was written; 0: never
-    unsigned columns;          // of the line on the terminal
+    bool has_saved;
+    uint64_t saved_step; // of the last save that was said, with its file
+    char saved_to[HR_EVENT_TEXT_MAX];
+    unsigned columns; // of the line on the terminal
 } progress;
 
 void progress_begin(progress *p, bool sentences, uint64_t target_steps);

@@ -60,19 +60,28 @@ static uint64_t limit_of(const hr_report *r)
     return was_built(r) || r->oom.cause == HR_OOM_NONE ? r->memory.limit_bytes : r->oom.limit_bytes;
 }
 
+// A simulated device calls itself by its card; the card is named once. Its own limit gives way to device.vram.
+static void print_device(const hr_report *r, const hr_knobs *knobs)
+{
+    char limit[HR_BYTES_TEXT_MAX];
+    bool has_card = r->device.card[0] != '\0';
+    bool has_isa = r->device.isa[0] != '\0' && strcmp(r->device.isa, r->device.card) != 0;
+    bool overruled = has_card && hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, HR_NONE) != HR_NONE;
+    printf("  device               %s", r->device.kind);
+    printf("%s%s", has_isa ? ", " : "", has_isa ? r->device.isa : "");
+    printf("%s%s", has_card ? ", " : "", r->device.card);
+    printf(", limit %s%s\n", hr_bytes_human(limit_of(r), limit), overruled ? " (device.vram)" : "");
+}
+
 static void print_subject(const hr_report *r, const report_style *style)
 {
     const hr_knobs *k = style->knobs;
     char parameters[SAY_COUNT_TEXT_MAX];
     char trained[SAY_COUNT_TEXT_MAX];
-    char limit[HR_BYTES_TEXT_MAX];
     printf("%s: batch %" PRId64 ", %s, %s, %s\n", r->preset, hr_knob_int(k, HR_KNOB_BATCH_SIZE),
            hr_knob_text(k, HR_KNOB_PRECISION_POLICY), hr_knob_text(k, HR_KNOB_EXECUTION_MODE),
            hr_knob_text(k, HR_KNOB_OPTIMIZER_KIND));
-    printf("  device               %s", r->device.kind);
-    printf("%s%s%s", r->device.isa[0] != '\0' ? ", " : "", r->device.isa,
-           r->device.card[0] != '\0' ? ", " : "");
-    printf("%s, limit %s\n", r->device.card, hr_bytes_human(limit_of(r), limit));
+    print_device(r, k);
     printf("  parameters           %s, %s of them trained\n", say_count(r->model.parameters, parameters),
            say_count(r->model.trainable_parameters, trained));
     if (was_built(r)) {
@@ -86,7 +95,7 @@ static void print_time(const hr_report *r)
 {
     double s = r->step.seconds;
     char letter = r->step.measured ? REPORT_MEASURED : REPORT_SIMULATED;
-    if (isnan(s)) {
+    if (isnan(s) || s <= 0) {
         return;
     }
     if (s >= 1) {
@@ -126,8 +135,12 @@ static void print_losses(const hr_report *r, const report_style *style)
 static void print_training(const hr_report *r, const report_style *style)
 {
     char steps[SAY_COUNT_TEXT_MAX];
-    printf("\ntraining%s%s%s\n", r->train.data[0] != '\0' ? " on " : "", r->train.data,
-           r->train.data[0] != '\0' ? " data" : "");
+    if (r->device.simulated) {
+        puts("\nplayed on the plan device: no arithmetic, nothing trained");
+    } else {
+        printf("\ntraining%s%s%s\n", r->train.data[0] != '\0' ? " on " : "", r->train.data,
+               r->train.data[0] != '\0' ? " data" : "");
+    }
     printf("  steps                %s\n", say_count(r->train.steps, steps));
     if (r->step.measured && was_built(r)) {
         print_losses(r, style);
@@ -135,7 +148,7 @@ static void print_training(const hr_report *r, const report_style *style)
     if (!isnan(r->train.eval_accuracy)) {
         printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
     }
-    if (!isnan(r->train.examples_per_second)) {
+    if (!isnan(r->train.examples_per_second) && r->train.examples_per_second > 0) {
         printf("  examples/s           %.1f %c\n", r->train.examples_per_second,
                r->step.measured ? REPORT_MEASURED : REPORT_SIMULATED);
     }
@@ -234,12 +247,22 @@ static void print_verdict(const hr_report *r)
            hr_bytes_human(m->limit_bytes, limit), 100 * (double)left_bytes / (double)m->limit_bytes);
 }
 
+static uint64_t waste_when_out(const hr_report_oom *o)
+{
+    uint64_t requested = 0;
+    for (int k = 0; k < HR_CATEGORY_COUNT; k++) {
+        requested += o->by_category[k];
+    }
+    return o->in_use_bytes - requested;
+}
+
 static void print_oom(const hr_report *r, const report_style *style)
 {
     const hr_report_oom *o = &r->oom;
     char own = letter_of_category(r, &(report_style){.knobs = style->knobs}, HR_CATEGORY_WEIGHTS);
     puts("\nmemory when it ran out");
     print_categories(r, style, o->by_category);
+    bytes_row("waste", waste_when_out(o), own, "rounding inside chunks");
     bytes_row("in use", o->in_use_bytes, own, "");
     bytes_row("pool", o->pool_bytes, own, "");
     bytes_row("limit", o->limit_bytes, own, "");
@@ -248,7 +271,9 @@ static void print_oom(const hr_report *r, const report_style *style)
     bytes_row("requested", o->requested_bytes, own, o->tensor);
     printf("  at %s\n\ndoes not fit: ", o->instruction_name);
     say_paragraph(o->sentence, 14);
-    printf("  try: %s\n", o->attempt);
+    if (o->attempt[0] != '\0') {
+        printf("  try: %s\n", o->attempt);
+    }
 }
 
 void report_print_text(const hr_report *r, const report_style *style)

@@ -60,12 +60,16 @@ static hr_status start(hr_engine *engine, progress *p, bool *idle, hr_err *err)
 }
 
 // After a signal: saves when train.save is set, and says how to go on.
-static hr_status stop(hr_engine *engine, hr_err *err)
+static hr_status stop(hr_engine *engine, const progress *p, hr_err *err)
 {
     const char *save = hr_knob_text(hr_engine_knobs(engine), HR_KNOB_TRAIN_SAVE);
     HR_TRY(send(engine, HR_COMMAND_STOP, 0, err));
     unsigned long long steps = (unsigned long long)hr_engine_steps(engine);
-    if (save[0] != '\0') {
+    bool saved = p->has_saved && p->saved_step == steps;
+    if (save[0] != '\0' && !saved) {
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: there are no weights yet", steps);
+        hr_err_try(err, "let it train a step first");
+    } else if (saved) {
         (void)HR_FAIL(err, INTERRUPTED, "after step %llu, saved to %s", steps, save);
         hr_err_try(err, "-s train.resume=%.400s", save);
     } else {
@@ -89,7 +93,7 @@ static hr_status train(hr_engine *engine, progress *p, hr_err *err)
         *err = *hr_engine_error(engine);
         return err->status;
     }
-    return idle ? HR_OK : stop(engine, err);
+    return idle ? HR_OK : stop(engine, p, err);
 }
 
 // On stderr too: whoever reads only how the run went must not take it for a good one.

@@ -34,6 +34,19 @@ static int open_workbench(const cli_args *args, const cli_subject *subject)
     return tui_run(subject->preset, &subject->knobs, &options);
 }
 
+// Whoever named a preset knows the program; everybody else is helped to a first command.
+static int need_terminal(const char *preset)
+{
+    hr_err err;
+    if (preset == NULL) {
+        cli_help(NULL, false);
+        return hr_status_exit_code(HR_USAGE);
+    }
+    (void)HR_FAIL(&err, USAGE, "the workbench needs a terminal, had a pipe or a file");
+    hr_err_try(&err, "headroom run %.400s", preset);
+    return say_error(&err, false);
+}
+
 int cli_workbench(int argc, char **argv)
 {
     cli_args args;
@@ -44,8 +57,7 @@ int cli_workbench(int argc, char **argv)
         return next == CLI_DONE ? 0 : say_error(&err, false);
     }
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        cli_help(NULL, false);
-        return hr_status_exit_code(HR_USAGE);
+        return need_terminal(args.words[0]);
     }
     hr_status status = args.words[0] != NULL ? cli_open(&args, args.words[0], &subject, &err)
                                              : open_last(&args, &subject, &err);

@@ -64,6 +64,8 @@ static const struct {
     {"config", 2, "config needs check, show or init", "headroom config -h"},
     {"config chekc demo", 2, "config needs check, show or init, had 'chekc'", "headroom config -h"},
     {"config check", 2, "config check needs a PRESET, had none", "headroom config check demo"},
+    {"config init demo", 2, "config init takes no PRESET, had 'demo'", "headroom config show demo"},
+    {"demo", 2, "the workbench needs a terminal", "headroom run demo"},
     {"completion", 2, "completion needs bash, zsh or fish, had nothing", "headroom completion bash"},
     {"completion tcsh", 2, "completion needs bash, zsh or fish, had tcsh", "headroom completion bash"},
 };
@@ -113,9 +115,34 @@ START_TEST(every_problem_of_a_preset_is_shown_in_one_go)
     assert_exit(&o, words, 2);
     ck_assert_ptr_nonnull(strstr(o.err, "bad.yaml:2:"));
     ck_assert_ptr_nonnull(strstr(o.err, "bad.yaml:3:"));
-    ck_assert_ptr_nonnull(strstr(o.err, "did you mean 'size'?"));
-    ck_assert_ptr_nonnull(strstr(o.err, "headroom: preset failed: "));
+    const char *first = strstr(o.err, "did you mean 'size'?");
+    ck_assert(first != NULL && strstr(first + 1, "did you mean 'size'?") == NULL);
+    ck_assert_ptr_nonnull(strstr(o.err, "bad.yaml: see the lines above.\n  try: edit the line shown; "));
     outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(a_preset_that_must_be_trusted_says_how)
+{
+    char path[128], words[192];
+    snprintf(path, sizeof path, "%s/far.yaml", program_home());
+    FILE *file = fopen(path, "w");
+    fputs("extends: demo\ntrain: {save: ../far.safetensors}\n", file);
+    fclose(file);
+    static const char *const verbs[] = {"config check", "plan"};
+    for (size_t k = 0; k < COUNT(verbs); k++) {
+        char attempt[256];
+        snprintf(words, sizeof words, "%s %s", verbs[k], path);
+        snprintf(attempt, sizeof attempt, "  try: headroom %s --trust\n", words);
+        outcome o = program_run(words);
+        assert_exit(&o, words, 2);
+        ck_assert_msg(strstr(o.err, attempt) != NULL, "%s", o.err);
+        outcome_deinit(&o);
+        strcat(words, " --trust");
+        o = program_run(words);
+        assert_exit(&o, words, 0);
+        outcome_deinit(&o);
+    }
 }
 END_TEST
 
@@ -196,7 +223,7 @@ END_TEST
 
 START_TEST(without_a_terminal_the_workbench_is_a_short_help)
 {
-    static const char *const words[] = {"", "demo", "-s batch.size=3"};
+    static const char *const words[] = {"", "-s batch.size=3"};
     for (size_t k = 0; k < COUNT(words); k++) {
         outcome o = program_run(words[k]);
         assert_exit(&o, words[k], 2);
@@ -311,6 +338,7 @@ START_TEST(a_signal_finishes_the_step_saves_and_reports)
     ck_assert_int_ge(steps, 1);
     ck_assert_int_lt(steps, 100000);
     ck_assert_ptr_nonnull(strstr(o.err, "headroom: interrupted after step "));
+    ck_assert_ptr_nonnull(strstr(o.err, ", saved to "));
     ck_assert_ptr_nonnull(strstr(o.err, "  try: -s train.resume="));
     json_decref(report);
     outcome_deinit(&o);
@@ -374,6 +402,77 @@ START_TEST(a_loss_that_is_no_number_is_said)
 }
 END_TEST
 
+START_TEST(the_same_save_is_said_once)
+{
+    char words[256];
+    snprintf(words, sizeof words,
+             "run demo " SMALL " --steps 2 -s train.save_every=1 -s train.save=%s/once.safetensors",
+             program_home());
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.err, "  step 1\n"));
+    const char *last = strstr(o.err, "  step 2\n");
+    ck_assert_msg(last != NULL && strstr(last + 1, "  step 2\n") == NULL, "%s", o.err);
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(steps_of_the_plan_device_are_played_not_trained)
+{
+    static const char words[] = "run demo -s device.kind=plan --steps 2";
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "played on the plan device: no arithmetic, nothing trained"));
+    ck_assert(strstr(o.out, "training") == NULL && strstr(o.out, "examples/s") == NULL);
+    ck_assert(strstr(o.err, "examples/s") == NULL && strstr(o.err, "loss") == NULL);
+    outcome_deinit(&o);
+}
+END_TEST
+
+// The bytes of a row of the text report, in the unit it is printed in.
+static double row_bytes(const char *table, const char *label)
+{
+    static const char units[] = "BKMGT";
+    double bytes = 0;
+    char unit = 'B';
+    const char *row = strstr(table, label);
+    if (row != NULL) {
+        ck_assert_int_eq(sscanf(row + strlen(label), "%lf %c", &bytes, &unit), 2);
+    }
+    for (const char *u = strchr(units, unit); u != units; u--) {
+        bytes *= 1024;
+    }
+    return bytes;
+}
+
+START_TEST(rows_of_an_oom_add_up)
+{
+    static const char *const labels[] = {"W weights ",     "G gradients ", "O optimizer ",
+                                         "A activations ", "I input ",     "  waste "};
+    static const char words[] = "plan demo -s batch.size=512";
+    double sum = 0;
+    outcome o = program_run(words);
+    assert_exit(&o, words, 1);
+    const char *table = strstr(o.out, "memory when it ran out");
+    ck_assert(table != NULL && strstr(table, "  waste ") != NULL);
+    for (size_t k = 0; k < COUNT(labels); k++) {
+        sum += row_bytes(table, labels[k]);
+    }
+    ck_assert_double_eq_tol(sum, row_bytes(table, "  in use "), 64 * 1024); // of the printed digits
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(the_limit_says_what_set_it)
+{
+    static const char words[] = "plan demo -s device.kind=plan -s device.card=rtx3070-8g -s device.vram=1GiB";
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, " plan, rtx3070-8g, limit 1.00 GiB (device.vram)\n"));
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("commands");
@@ -382,6 +481,7 @@ int main(void)
     tcase_add_loop_test(tests, bad_input_has_its_sentence_and_its_exit_code, 0, (int)COUNT(wrong));
     tcase_add_test(tests, an_error_is_json_too_when_json_is_asked_for);
     tcase_add_test(tests, every_problem_of_a_preset_is_shown_in_one_go);
+    tcase_add_test(tests, a_preset_that_must_be_trusted_says_how);
     tcase_add_loop_test(tests, a_good_command_prints_plain_text_and_ends_with_0, 0, (int)COUNT(right));
     tcase_add_loop_test(tests, json_is_one_document_and_nothing_else, 0, (int)COUNT(json_commands));
     tcase_add_test(tests, a_full_disk_is_an_error_and_a_closed_pipe_is_not);
@@ -393,6 +493,10 @@ int main(void)
     tcase_add_test(tests, plain_progress_is_whole_sentences);
     tcase_add_test(tests, a_run_with_nothing_left_to_do_measures_nothing);
     tcase_add_test(tests, a_loss_that_is_no_number_is_said);
+    tcase_add_test(tests, the_same_save_is_said_once);
+    tcase_add_test(tests, steps_of_the_plan_device_are_played_not_trained);
+    tcase_add_test(tests, rows_of_an_oom_add_up);
+    tcase_add_test(tests, the_limit_says_what_set_it);
     tcase_add_loop_test(tests, a_signal_finishes_the_step_saves_and_reports, 0, 2);
     Suite *suite = suite_create("commands");
     suite_add_tcase(suite, tests);
