@@ -22,7 +22,7 @@ static const struct {
     char ascii;
     bool ambiguous;
 } folds[] = {
-    {L'─', '-', true},  {L'│', '|', true},  {L'┄', '-', true},  {L'·', '.', true},  {L'…', '.', true},
+    {L'─', '-', true},  {L'│', '|', true},  {L'┄', '-', true},  {L'·', '.', true},  {L'…', '~', true},
     {L'—', '-', true},  {L'±', '~', true},  {L'×', 'x', true},  {L'Δ', 'd', true},  {L'→', '>', true},
     {L'←', '<', true},  {L'↑', '^', true},  {L'↓', 'v', true},  {L'▲', '^', true},  {L'●', '*', true},
     {L'◂', '<', false}, {L'▸', '>', false}, {L'✓', 'v', false}, {L'┈', '.', false}, {L'▏', '|', false},

@@ -141,6 +141,27 @@ int paint_format(const canvas *c, int y, int x, int width, role r, const char *f
     return paint_text(c, y, x, width, r, text);
 }
 
+// Skips characters until what is left takes at most `width` columns.
+static const char *tail_of(const glyphs *g, const char *text, int width)
+{
+    while (glyphs_width(g, text) > width) {
+        utf8_next(&text);
+    }
+    return text;
+}
+
+int paint_middle(const canvas *c, int y, int x, int width, role r, const char *text)
+{
+    int room = smaller(width, c->area.w - x);
+    if (glyphs_width(c->glyphs, text) <= room) {
+        return paint_text(c, y, x, width, r, text);
+    }
+    const char *tail = tail_of(c->glyphs, text, larger(0, room / 2));
+    int columns = glyphs_width(c->glyphs, tail);
+    int used = paint_text(c, y, x, room - columns, r, text); // ends with the mark
+    return used + paint_text(c, y, x + used, columns, r, tail);
+}
+
 void paint_right(const canvas *c, int y, int x, int width, role r, const char *text)
 {
     int columns = smaller(glyphs_width(c->glyphs, text), width);

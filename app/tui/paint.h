@@ -31,7 +31,9 @@ void paint_blank(const canvas *c, int y, int x, int width, style s);
 int paint_text(const canvas *c, int y, int x, int width, role r, const char *text);
 int paint_format(const canvas *c, int y, int x, int width, role r, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-// The same, ending at column x + width.
+// Cuts in the middle, where names differ at their ends.
+int paint_middle(const canvas *c, int y, int x, int width, role r, const char *text);
+// As paint_text, ending at column x + width.
 void paint_right(const canvas *c, int y, int x, int width, role r, const char *text);
 // The title line of a pane: "─ vram ──────────── 45.12 of 64.00 MiB ─".
 void paint_rule(const canvas *c, bool focused, const char *title, const char *right);

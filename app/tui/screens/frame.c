@@ -167,10 +167,11 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
 
 // ---- footer ---------------------------------------------------------------------------------------------------
 
+// What comes first stays where the line is short.
 static const request footer[] = {
-    REQUEST_HELP,     REQUEST_RUN,    REQUEST_FREEZE,  REQUEST_UNDO,    REQUEST_REDO,   REQUEST_PIN,
-    REQUEST_BENCH,    REQUEST_DOCTOR, REQUEST_NEXT,    REQUEST_PRESETS, REQUEST_EXPAND, REQUEST_ZOOM_IN,
-    REQUEST_ZOOM_OUT, REQUEST_SAY,    REQUEST_COMMAND, REQUEST_QUIT,
+    REQUEST_HELP,     REQUEST_RUN,     REQUEST_UNDO,    REQUEST_NEXT, REQUEST_EXPAND, REQUEST_BENCH,
+    REQUEST_DOCTOR,   REQUEST_PRESETS, REQUEST_FREEZE,  REQUEST_PIN,  REQUEST_REDO,   REQUEST_ZOOM_IN,
+    REQUEST_ZOOM_OUT, REQUEST_SAY,     REQUEST_COMMAND, REQUEST_QUIT,
 };
 
 static const char *footer_name(const app *a, request r, const request_row *row)
@@ -192,7 +193,8 @@ static request lay_out(const canvas *c, const app *a, int at)
         const char *name = footer_name(a, r, &rows[r]);
         int width = glyphs_width(&a->glyphs, rows[r].shown) + 1 + glyphs_width(&a->glyphs, name);
         bool fits = x + width + (r == REQUEST_QUIT ? 0 : quit_width + 1) <= a->columns;
-        if (app_why_not(a, r) != NULL || (!fits && r != REQUEST_QUIT)) {
+        bool yields = r == REQUEST_PRESETS && a->is_frozen; // to the way out of the frozen view
+        if (app_why_not(a, r) != NULL || yields || (!fits && r != REQUEST_QUIT)) {
             continue;
         }
         if (c != NULL) {

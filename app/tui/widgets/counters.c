@@ -18,12 +18,14 @@ static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
     if (selected) {
         paint_blank(c, y, 0, width, theme_role(c->theme, r));
     }
-    paint_text(c, y, 1, width - 1, selected ? ROLE_SELECT : ROLE_DIM, app_counter_label(id));
     if (id == COUNTER_FRAGMENTATION || isnan(value)) {
-        paint_right(c, y, 0, width, r, isnan(value) ? "—" : format_percent(value, text));
+        format_percent(value, text);
     } else {
-        paint_right(c, y, 0, width, r, format_bytes((uint64_t)value, unit, text));
+        format_bytes((uint64_t)value, unit, text);
     }
+    int room = width - 2 - glyphs_width(c->glyphs, text); // one blank before, one after
+    paint_text(c, y, 1, room, selected ? ROLE_SELECT : ROLE_DIM, app_counter_label(id));
+    paint_right(c, y, 0, width, r, text);
     if (!a->baseline.pinned) {
         return;
     }

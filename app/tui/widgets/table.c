@@ -27,7 +27,7 @@ typedef struct table_row {
 static void draw_row(const canvas *c, int y, role r, table_columns t, table_row row)
 {
     int x = 2;
-    paint_text(c, y, x, t.name, r, row.name);
+    paint_middle(c, y, x, t.name, r, row.name);
     x += t.name;
     paint_right(c, y, x, t.bytes, r, row.bytes);
     x += t.bytes + 1;
