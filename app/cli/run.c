@@ -67,8 +67,9 @@ static hr_status stop(hr_engine *engine, const progress *p, hr_err *err)
     unsigned long long steps = (unsigned long long)hr_engine_steps(engine);
     bool saved = p->has_saved && p->saved_step == steps;
     if (save[0] != '\0' && !saved) {
-        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: there are no weights yet", steps);
-        hr_err_try(err, "let it train a step first");
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: %s", steps,
+                      p->has_loss ? "there are no weights yet" : "the plan device has no weights");
+        hr_err_try(err, p->has_loss ? "let it train a step first" : "-s device.kind=reference");
     } else if (saved) {
         (void)HR_FAIL(err, INTERRUPTED, "after step %llu, saved to %s", steps, save);
         hr_err_try(err, "-s train.resume=%.400s", save);

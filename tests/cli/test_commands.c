@@ -402,6 +402,19 @@ START_TEST(a_loss_that_is_no_number_is_said)
 }
 END_TEST
 
+START_TEST(an_interruption_claims_no_save_that_was_not_written)
+{
+    char words[256];
+    snprintf(words, sizeof words,
+             "run demo -s device.kind=plan --plain --steps 100000000 -s train.save=%s/none.safetensors",
+             program_home());
+    outcome o = program_interrupt(words, SIGINT);
+    assert_exit(&o, words, 130);
+    ck_assert_msg(strstr(o.err, ", nothing saved: the plan device has no weights.") != NULL, "%s", o.err);
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(the_same_save_is_said_once)
 {
     char words[256];
@@ -493,6 +506,7 @@ int main(void)
     tcase_add_test(tests, plain_progress_is_whole_sentences);
     tcase_add_test(tests, a_run_with_nothing_left_to_do_measures_nothing);
     tcase_add_test(tests, a_loss_that_is_no_number_is_said);
+    tcase_add_test(tests, an_interruption_claims_no_save_that_was_not_written);
     tcase_add_test(tests, the_same_save_is_said_once);
     tcase_add_test(tests, steps_of_the_plan_device_are_played_not_trained);
     tcase_add_test(tests, rows_of_an_oom_add_up);
