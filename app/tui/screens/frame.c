@@ -160,7 +160,7 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
         draw_message(screen, strip, a);
     } else if (a->now_ns - a->started_ns < first_minutes_ns && !a->doctor) {
         draw_tip(&c, a);
-    } else {
+    } else if (app_layout(a).pane[PANE_LOG].h == 0) {
         draw_log_line(&c, a);
     }
 }
