@@ -94,8 +94,14 @@ static hr_status find_out(const exactness_case *c, const hr_preset *preset, bool
     X(peak_in_use_bytes)                                                                                     \
     X(peak_requested_bytes)                                                                                  \
     X(waste_bytes)                                                                                           \
-    X(saved_for_backward_bytes) X(library_saved_bytes) X(static_bytes) X(largest_free_bytes) X(heap_hash)    \
-        X(at_peak.instruction) X(at_peak.phase) X(at_peak.tensor_count)
+    X(saved_for_backward_bytes)                                                                              \
+    X(library_saved_bytes)                                                                                   \
+    X(static_bytes)                                                                                          \
+    X(largest_free_bytes)                                                                                    \
+    X(heap_hash)                                                                                             \
+    X(at_peak.instruction)                                                                                   \
+    X(at_peak.phase)                                                                                         \
+    X(at_peak.tensor_count)
 
 static bool same_tensor(const hr_report_tensor *a, const hr_report_tensor *b)
 {
