@@ -11,8 +11,6 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 
-static const char header[] = "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,stream\n";
-
 struct trace_csv {
     file_writer *writer;
     trace_tensor_name name;
@@ -37,7 +35,7 @@ hr_status trace_csv_open(const char *path, trace_tensor_name name, void *context
         hr_free(csv);
         return status;
     }
-    csv->status = file_writer_add(csv->writer, header, sizeof header - 1, &csv->err);
+    csv->status = file_writer_add(csv->writer, TRACE_CSV_HEADER, sizeof TRACE_CSV_HEADER - 1, &csv->err);
     *out = csv;
     return HR_OK;
 }

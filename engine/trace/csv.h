@@ -8,6 +8,9 @@
 
 typedef struct trace_csv trace_csv;
 
+// The first line of every such file, newline included.
+#define TRACE_CSV_HEADER "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,stream\n"
+
 // Name of a tensor id of the current program, for the tensor column; NULL when unknown.
 typedef const char *(*trace_tensor_name)(void *context, uint32_t tensor);
 

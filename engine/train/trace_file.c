@@ -11,10 +11,6 @@
 #include "trace/csv.h"
 #include "train/engine_impl.h"
 
-// How a trace begins, as trace/csv.c writes it.
-static const char trace_start[] =
-    "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,stream\n";
-
 struct hr_trace {
     hr_engine *engine;
     trace_csv *csv;
@@ -64,7 +60,7 @@ static void write_event(void *context, const hr_event *event)
 // A file that stands there already must be a trace of ours. Opening does not wait: it may be a pipe.
 static hr_status check_replaceable(const char *path, hr_err *err)
 {
-    char start[sizeof trace_start - 1];
+    char start[sizeof TRACE_CSV_HEADER - 1];
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) {
         return HR_OK;
@@ -74,7 +70,7 @@ static hr_status check_replaceable(const char *path, hr_err *err)
     if (fd >= 0) {
         (void)close(fd);
     }
-    if (bytes == (ssize_t)sizeof start && memcmp(start, trace_start, sizeof start) == 0) {
+    if (bytes == (ssize_t)sizeof start && memcmp(start, TRACE_CSV_HEADER, sizeof start) == 0) {
         return HR_OK;
     }
     (void)HR_FAIL(err, WRITE, "%s: needed a trace of headroom or no file, had: %s; it stays as it is", path,
