@@ -80,12 +80,26 @@ static hr_status check_epoch(const pipeline *p, hr_err *err)
     return status;
 }
 
-static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_shape *model, hr_err *err)
+// The chains over a source that is open.
+static hr_status open_chains(pipeline *p, const hr_knobs *knobs, hr_err *err)
 {
-    HR_TRY(data_source_open(knobs, model, &p->source, err));
+    p->batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
+    p->remainder = remainder_of(knobs);
     HR_TRY(check_epoch(p, err));
     HR_TRY(open_train_chain(p, knobs, err));
     return open_eval_chain(p, err);
+}
+
+static void close_chains(pipeline *p)
+{
+    data_stage_close(p->train);
+    data_stage_close(p->eval);
+}
+
+static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_shape *model, hr_err *err)
+{
+    HR_TRY(data_source_open(knobs, model, &p->source, err));
+    return open_chains(p, knobs, err);
 }
 
 hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width, uint32_t channels,
@@ -96,8 +110,6 @@ hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width, 
     if (p == NULL) {
         return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", sizeof *p);
     }
-    p->batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
-    p->remainder = remainder_of(knobs);
     hr_status status = open_all(p, knobs, &(data_shape){height, width, channels, classes}, err);
     if (status != HR_OK) {
         pipeline_close(p);
@@ -107,11 +119,23 @@ hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width, 
     return HR_OK;
 }
 
+hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, hr_err *err)
+{
+    pipeline fresh = {.source = p->source};
+    hr_status status = open_chains(&fresh, knobs, err);
+    if (status != HR_OK) {
+        close_chains(&fresh);
+        return status;
+    }
+    close_chains(p);
+    *p = fresh;
+    return HR_OK;
+}
+
 void pipeline_close(pipeline *p)
 {
     if (p != NULL) {
-        data_stage_close(p->train);
-        data_stage_close(p->eval);
+        close_chains(p);
         data_source_close(p->source);
         hr_free(p);
     }

@@ -25,6 +25,9 @@ typedef struct pipeline_info {
 // and offset, or both shapes when the images are not the model's.
 HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width,
                                       uint32_t channels, uint32_t classes, pipeline **out, hr_err *err);
+// Chains the stages anew, as `knobs` have them now, over the data set that is open; the next batch is the first of
+// epoch 0 (seek). On failure the pipeline is as it was. The data set itself is that of pipeline_open.
+HR_MUST_CHECK hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, hr_err *err);
 void pipeline_close(pipeline *p);
 const pipeline_info *pipeline_get_info(const pipeline *p);
 

@@ -41,6 +41,7 @@ struct hr_engine {
     store carried;       // weights on their way from one build to the next
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
+    hr_knobs data_knobs;    // with which `data` was opened
     data_position position; // where training data goes on after a rebuild or resume
 
     uint64_t steps, target_steps; // training steps done, to do

@@ -64,6 +64,7 @@ static void publish_error(hr_engine_host *h, const hr_err *err)
     h->error = *err;
     h->error_version++;
     pthread_mutex_unlock(&h->lock);
+    signal_events(h);
 }
 
 static void publish_report(hr_engine_host *h)
@@ -77,6 +78,7 @@ static void publish_report(hr_engine_host *h)
     h->report = fresh;
     h->report_version++;
     pthread_mutex_unlock(&h->lock);
+    signal_events(h);
 }
 
 // A knob may lead from one out-of-memory straight to the next: what counts is that the state moved.

@@ -9,16 +9,30 @@
 #include "base/text.h"
 #include "train/engine_impl.h"
 
-static hr_status open_pipeline(hr_engine *e, hr_err *err)
+static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
+{
+    return strcmp(hr_knob_text(a, HR_KNOB_PIPELINE_SOURCE), hr_knob_text(b, HR_KNOB_PIPELINE_SOURCE)) == 0 &&
+           strcmp(hr_knob_text(a, HR_KNOB_PIPELINE_PATH), hr_knob_text(b, HR_KNOB_PIPELINE_PATH)) == 0;
+}
+
+static hr_status open_data(hr_engine *e, hr_err *err)
 {
     const model_value *input = &e->model->values[e->model->input];
+    pipeline_close(e->data);
+    e->data = NULL;
+    e->data_knobs = e->knobs;
+    return pipeline_open(&e->knobs, (uint32_t)input->shape.dim[1], (uint32_t)input->shape.dim[2],
+                         (uint32_t)input->shape.dim[3], e->model->classes, &e->data, err);
+}
+
+// A data set that stays the same stays open: an archive is not decompressed again for another batch size.
+static hr_status open_pipeline(hr_engine *e, hr_err *err)
+{
     if (e->data != NULL) {
         e->position = pipeline_position(e->data);
-        pipeline_close(e->data);
-        e->data = NULL;
     }
-    HR_TRY(pipeline_open(&e->knobs, (uint32_t)input->shape.dim[1], (uint32_t)input->shape.dim[2],
-                         (uint32_t)input->shape.dim[3], e->model->classes, &e->data, err));
+    bool stays = e->data != NULL && names_same_data(&e->data_knobs, &e->knobs);
+    HR_TRY(stays ? pipeline_rechain(e->data, &e->knobs, err) : open_data(e, err));
     return pipeline_seek(e->data, e->position, err);
 }
 

@@ -320,6 +320,49 @@ START_TEST(going_on_from_a_position_gives_the_same_bytes)
 }
 END_TEST
 
+// Chained anew with other settings over the data set that is open, it is the pipeline of those settings.
+START_TEST(a_chain_made_anew_gives_what_a_fresh_one_gives)
+{
+    setting c = random_setting((uint32_t)_i), d = random_setting((uint32_t)_i + 1000);
+    pipeline *p = open_pipeline(c), *q = open_pipeline(d);
+    for (uint32_t i = 0; i < pick((uint32_t)_i, 8, 20); i++) {
+        (void)next_item(p);
+    }
+    hr_knobs knobs = knobs_of(d);
+    data_position position = pipeline_position(p);
+    ck_assert_int_eq(pipeline_rechain(p, &knobs, NULL), HR_OK);
+    ck_assert_int_eq(pipeline_seek(p, position, NULL), HR_OK);
+    ck_assert_int_eq(pipeline_seek(q, position, NULL), HR_OK);
+    for (int i = 0; i < 20; i++) {
+        data_item a = next_item(p), b = next_item(q);
+        ck_assert_uint_eq(hash_of(&a), hash_of(&b));
+    }
+    pipeline_close(p);
+    pipeline_close(q);
+}
+END_TEST
+
+START_TEST(a_chain_that_cannot_be_made_anew_stays)
+{
+    setting c = {.shuffle = 10, .batch = 4, .prefetch = 0, .remainder = "pad"};
+    hr_knobs knobs = knobs_of((setting){.shuffle = 5, .batch = 3, .prefetch = 2, .remainder = "keep"});
+    pipeline *p = open_pipeline(c), *q = open_pipeline(c);
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) {
+        hr_host_mem_fail_at(nth);
+        hr_status status = pipeline_rechain(p, &knobs, NULL);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        ck_assert_int_eq(status, failed ? HR_NOMEM : HR_OK);
+        if (failed) {
+            data_item a = next_item(p), b = next_item(q);
+            ck_assert_uint_eq(hash_of(&a), hash_of(&b));
+        }
+    }
+    pipeline_close(p);
+    pipeline_close(q);
+}
+END_TEST
+
 START_TEST(the_position_is_of_what_was_taken_not_of_what_was_made)
 {
     pipeline *p = open_pipeline((setting){.batch = 5, .prefetch = 4, .remainder = "keep"});
@@ -553,6 +596,8 @@ int main(void)
     tcase_add_test(c, without_a_buffer_samples_come_in_file_order);
     tcase_add_test(c, a_full_buffer_has_no_favourites);
     tcase_add_loop_test(c, going_on_from_a_position_gives_the_same_bytes, 0, 40);
+    tcase_add_loop_test(c, a_chain_made_anew_gives_what_a_fresh_one_gives, 0, 20);
+    tcase_add_test(c, a_chain_that_cannot_be_made_anew_stays);
     tcase_add_test(c, the_position_is_of_what_was_taken_not_of_what_was_made);
     tcase_add_test(c, a_position_beyond_the_set_is_refused);
     tcase_add_test(c, held_out_samples_come_in_file_order_and_again);

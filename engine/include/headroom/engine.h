@@ -122,7 +122,7 @@ bool hr_engine_host_send(hr_engine_host *host, const hr_command *command);
 // Takes up to `max` events in order. The ring never blocks the engine: *lost says how many were overwritten
 // since the last call; absolute counters in every event let a reader recover.
 size_t hr_engine_host_events(hr_engine_host *host, hr_event *out, size_t max, uint64_t *lost);
-// Readable when events wait. Read it (8 bytes) before hr_engine_host_events.
+// Readable when events wait, or a newer report or error. Read it (8 bytes) before hr_engine_host_events.
 int hr_engine_host_event_fd(const hr_engine_host *host);
 // A copy of the newest report (made by the engine between steps, at most 4 a second); false when none is newer
 // than *version. The caller deinits it.
