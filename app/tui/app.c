@@ -31,15 +31,21 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     return a;
 }
 
-static void stop_engine(app *a)
+hr_status app_stop_engine(app *a, hr_err *err)
 {
-    whatif_forget(a->whatif);
-    hr_engine_host_stop(a->host);
-    a->host = NULL;
-    hr_report_deinit(&a->report);
-    a->has_report = false;
-    a->report_version = a->error_version = 0;
-    memset(&a->answers, 0, sizeof a->answers);
+    if (a->host != NULL) {
+        whatif_forget(a->whatif);
+        a->end_status = hr_engine_host_stop(a->host, &a->end_error);
+        a->host = NULL;
+        hr_report_deinit(&a->report);
+        a->has_report = false;
+        a->report_version = a->error_version = 0;
+        memset(&a->answers, 0, sizeof a->answers);
+    }
+    if (a->end_status != HR_OK && err != NULL) {
+        *err = a->end_error;
+    }
+    return a->end_status;
 }
 
 static void free_presets(preset_list *list)
@@ -56,7 +62,7 @@ void app_destroy(app *a)
     if (a == NULL) {
         return;
     }
-    stop_engine(a);
+    (void)app_stop_engine(a, NULL);
     whatif_stop(a->whatif);
     free_presets(&a->presets);
     hr_preset_close(a->owned);
@@ -207,7 +213,8 @@ static void switch_preset(app *a)
         return;
     }
     hr_preset_problems_free(problems);
-    stop_engine(a);
+    hr_err unsaved = {0};
+    hr_status status = app_stop_engine(a, &unsaved);
     hr_preset_close(a->owned);
     a->preset = a->owned = opened;
     a->knobs = a->applied = *hr_preset_knobs(opened);
@@ -217,6 +224,10 @@ static void switch_preset(app *a)
     a->message.kind = MESSAGE_NONE;
     a->focus = PANE_KNOBS;
     app_start_engine(a);
+    if (status != HR_OK) {
+        a->end_status = HR_OK;
+        app_say(a, MESSAGE_ERROR, "the training that ended was not saved: %s", unsaved.sentence);
+    }
 }
 
 void app_work(app *a)
@@ -226,7 +237,7 @@ void app_work(app *a)
     if (work == PENDING_PRESET) {
         switch_preset(a);
     } else if (work == PENDING_QUIT) {
-        stop_engine(a);
+        (void)app_stop_engine(a, NULL);
         a->quits = true;
     }
 }

@@ -82,6 +82,8 @@ typedef struct app {
     const hr_preset *preset;
     hr_preset *owned; // `preset`, when it was opened here
     hr_engine_host *host;
+    hr_status end_status; // of the save that ended the last training
+    hr_err end_error;
     hr_knobs knobs;   // as turned
     hr_knobs applied; // as the engine last said
     hr_report report;
@@ -122,6 +124,9 @@ typedef struct app {
 
 // NULL when host memory is short. Borrows the preset. No engine yet: the first frame does not wait for one.
 app *app_create(const hr_preset *preset, const hr_knobs *knobs);
+// Ends the training, and with it the engine. The status is that of its save, also when asked again: HR_OK when there
+// was none to make.
+hr_status app_stop_engine(app *a, hr_err *err);
 void app_destroy(app *a); // stops the engine
 void app_start_engine(app *a);
 // Asks what the neighbours of the present knobs would do; the selected knob's first.

@@ -49,6 +49,7 @@ int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *o
     a->glyphs = glyphs_make(a->richest_glyphs);
     loop_run(a);
     terminal_close();
+    hr_status status = app_stop_engine(a, &err);
     app_destroy(a);
-    return 0;
+    return status == HR_OK ? 0 : fail(&err);
 }

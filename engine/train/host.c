@@ -39,6 +39,8 @@ struct hr_engine_host {
 
     uint64_t last_report_ns; // engine's thread
     bool state_changed;      // engine's thread: since the last report, and at the beginning
+    hr_status quit_status;   // of the QUIT command; read once the thread has ended
+    hr_err quit_error;
 };
 
 static void signal_events(hr_engine_host *h)
@@ -138,11 +140,14 @@ static void *run_host(void *context)
     for (;;) {
         hr_command command;
         while (take_command(h, idle, &command)) {
-            hr_err err;
-            if (hr_engine_command(h->engine, &command, &err) != HR_OK) {
+            hr_err err = {0};
+            hr_status status = hr_engine_command(h->engine, &command, &err);
+            if (status != HR_OK) {
                 publish_error(h, &err);
             }
             if (command.kind == HR_COMMAND_QUIT) {
+                h->quit_status = status;
+                h->quit_error = err;
                 return NULL;
             }
             idle = false;
@@ -226,17 +231,22 @@ bool hr_engine_host_send(hr_engine_host *h, const hr_command *command)
     return room;
 }
 
-void hr_engine_host_stop(hr_engine_host *h)
+hr_status hr_engine_host_stop(hr_engine_host *h, hr_err *err)
 {
     if (h == NULL) {
-        return;
+        return HR_OK;
     }
     hr_command quit = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_QUIT};
     while (!hr_engine_host_send(h, &quit)) {
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     (void)pthread_join(h->thread, NULL);
+    hr_status status = h->quit_status;
+    if (status != HR_OK && err != NULL) {
+        *err = h->quit_error;
+    }
     free_host(h);
+    return status;
 }
 
 size_t hr_engine_host_events(hr_engine_host *h, hr_event *out, size_t max, uint64_t *lost)

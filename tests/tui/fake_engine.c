@@ -594,10 +594,11 @@ hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs, h
     return HR_OK;
 }
 
-void hr_engine_host_stop(hr_engine_host *host)
+hr_status hr_engine_host_stop(hr_engine_host *host, hr_err *err)
 {
+    (void)err;
     if (host == NULL) {
-        return;
+        return HR_OK;
     }
     pthread_mutex_lock(&host->lock);
     host->quits = true;
@@ -609,6 +610,7 @@ void hr_engine_host_stop(hr_engine_host *host)
     close(host->fd);
     hr_report_deinit(&host->report);
     hr_free(host);
+    return HR_OK;
 }
 
 bool hr_engine_host_send(hr_engine_host *host, const hr_command *command)

@@ -65,7 +65,7 @@ START_TEST(bands_add_up_to_what_is_in_use)
     ck_assert(m->attributed);
     ck_assert_uint_eq(m->steps, 4);
     ck_assert_uint_eq(m->step_peak_bytes, m->epoch_peak_bytes);
-    hr_engine_host_stop(host);
+    ck_assert_int_eq(hr_engine_host_stop(host, NULL), HR_OK);
     free(m);
 }
 END_TEST
@@ -83,7 +83,7 @@ START_TEST(lost_events_leave_the_total_right_and_the_bands_known_again_within_tw
         ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
         ck_assert(m->attributed);
         ck_assert_uint_eq(m->heap.band_bytes[BAND_UNKNOWN], 0);
-        hr_engine_host_stop(host);
+        ck_assert_int_eq(hr_engine_host_stop(host, NULL), HR_OK);
         free(m);
     }
 }
@@ -171,7 +171,7 @@ START_TEST(a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)
     feed(m, host, SIZE_MAX, 0);
     ck_assert_uint_lt(m->epoch_peak_bytes, m->peak_bytes);
     ck_assert_uint_eq(m->epoch_peak_bytes, m->step_peak_bytes);
-    hr_engine_host_stop(host);
+    ck_assert_int_eq(hr_engine_host_stop(host, NULL), HR_OK);
     free(m);
 }
 END_TEST

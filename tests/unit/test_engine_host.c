@@ -10,6 +10,8 @@
 
 #include "headroom/engine.h"
 
+#include "base/file.h"
+
 static const char preset_text[] = "device: {kind: reference, vram: 4MiB}\n"
                                   "batch: {size: 4}\n"
                                   "pipeline: {shuffle: 16}\n"
@@ -118,7 +120,7 @@ START_TEST(commands_run_and_events_arrive_in_order)
     ck_assert_uint_gt(version, 0);
     ck_assert_uint_gt(report.memory.limit_bytes, 0);
     hr_report_deinit(&report);
-    hr_engine_host_stop(h);
+    ck_assert_int_eq(hr_engine_host_stop(h, NULL), HR_OK);
 }
 END_TEST
 
@@ -137,7 +139,7 @@ START_TEST(out_of_memory_is_a_state_that_a_knob_leaves)
     ck_assert_int_eq(err.status, HR_OOM);
     send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "4");
     read_until(h, &s, is_running);
-    hr_engine_host_stop(h);
+    ck_assert_int_eq(hr_engine_host_stop(h, NULL), HR_OK);
 }
 END_TEST
 
@@ -174,7 +176,7 @@ START_TEST(a_second_out_of_memory_is_told_like_the_first)
     }
     ck_assert_str_eq(report.oom.sentence, second.sentence);
     hr_report_deinit(&report);
-    hr_engine_host_stop(h);
+    ck_assert_int_eq(hr_engine_host_stop(h, NULL), HR_OK);
 }
 END_TEST
 
@@ -195,7 +197,7 @@ START_TEST(the_descriptor_is_readable_while_events_wait)
             state = (hr_engine_state)event.u.note.count;
         }
     }
-    hr_engine_host_stop(h);
+    ck_assert_int_eq(hr_engine_host_stop(h, NULL), HR_OK);
 }
 END_TEST
 
@@ -209,7 +211,27 @@ START_TEST(a_refused_command_is_reported)
         usleep(1000);
     }
     ck_assert_int_eq(err.status, HR_KNOB);
-    hr_engine_host_stop(h);
+    ck_assert_int_eq(hr_engine_host_stop(h, NULL), HR_OK);
+}
+END_TEST
+
+START_TEST(a_save_that_fails_at_the_end_is_told)
+{
+    seen s = {.state = HR_ENGINE_IDLE};
+    hr_err err = {0};
+    char folder[] = "/tmp/headroom-quit-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/end.safetensors", folder);
+    hr_engine_host *h = start();
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_TRAIN_SAVE, path);
+    send_command(h, HR_COMMAND_RUN, 0, 0, "");
+    read_until(h, &s, is_running);
+    (void)file_fail_at(1);
+    ck_assert_int_ne(hr_engine_host_stop(h, &err), HR_OK);
+    (void)file_fail_at(0);
+    ck_assert_ptr_nonnull(strstr(err.sentence, path));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
 }
 END_TEST
 
@@ -219,7 +241,7 @@ START_TEST(stopping_ends_a_running_engine_at_once)
         hr_engine_host *h = start();
         send_command(h, HR_COMMAND_RUN, 0, 0, "");
         usleep((useconds_t)(k * 500));
-        hr_engine_host_stop(h);
+        ck_assert_int_eq(hr_engine_host_stop(h, NULL), HR_OK);
     }
 }
 END_TEST
@@ -234,6 +256,7 @@ int main(void)
     tcase_add_test(cases, a_second_out_of_memory_is_told_like_the_first);
     tcase_add_test(cases, the_descriptor_is_readable_while_events_wait);
     tcase_add_test(cases, a_refused_command_is_reported);
+    tcase_add_test(cases, a_save_that_fails_at_the_end_is_told);
     tcase_add_test(cases, stopping_ends_a_running_engine_at_once);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

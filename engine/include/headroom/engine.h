@@ -115,8 +115,9 @@ typedef struct hr_engine_host hr_engine_host;
 
 HR_MUST_CHECK hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs,
                                              hr_engine_host **out, hr_err *err);
-// Sends QUIT, waits for the thread, frees. NULL is fine.
-void hr_engine_host_stop(hr_engine_host *host);
+// Sends QUIT, waits for the thread, frees. NULL is fine. The status is that of the save that ended the training
+// (HR_OK when train.save is not set): everything is freed in any case.
+hr_status hr_engine_host_stop(hr_engine_host *host, hr_err *err);
 // Queues a command; false when the queue (64) is full.
 bool hr_engine_host_send(hr_engine_host *host, const hr_command *command);
 // Takes up to `max` events in order. The ring never blocks the engine: *lost says how many were overwritten
