@@ -243,9 +243,3 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
     stage_facts(p->eval, "evaluate", &out[count]);
     return count + 1;
 }
-
-uint64_t pipeline_steps_per_epoch(uint64_t train_samples, uint32_t batch, const char *remainder)
-{
-    bool partial = train_samples % batch != 0 && strcmp(remainder, "drop") != 0;
-    return train_samples / batch + (partial ? 1 : 0);
-}

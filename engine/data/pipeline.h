@@ -57,8 +57,4 @@ typedef struct pipeline_stage_info {
 // Fills out[0..PIPELINE_MAX_STAGES); returns how many there are. Thread-safe.
 uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out);
 
-// Steps of one epoch under batch.size and batch.remainder, and whether the last one is partial, without opening
-// files when `train_samples` is known.
-uint64_t pipeline_steps_per_epoch(uint64_t train_samples, uint32_t batch, const char *remainder);
-
 #endif

@@ -114,11 +114,22 @@ static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, 
     return HR_OK;
 }
 
+// The loss is where the chain begins: it needs no gradient of its own.
+static bool writes_loss(const draft *d, const instr *forward)
+{
+    for (uint32_t k = 0; k < forward->out_count; k++) {
+        if (forward->out[k] == d->value_tensor[d->model->loss]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static hr_status differentiate(draft *d, const instr *forward, const bool *needs, hr_err *err)
 {
     const op_row *row = op_row_of(forward->op);
-    bool is_loss = forward->op == HR_OP_SOFTMAX_XENT;
-    if (!is_loss && (forward->out_count == 0 || d->gradient[forward->out[0]] == HR_NO_ID)) {
+    bool reached = forward->out_count > 0 && d->gradient[forward->out[0]] != HR_NO_ID;
+    if (!reached && !writes_loss(d, forward)) {
         return HR_OK;
     }
     for (uint32_t k = 0; row->passes_gradient && k < forward->in_count; k++) {
