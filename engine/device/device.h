@@ -20,14 +20,34 @@ typedef struct device_options {
 } device_options;
 
 // What changes from step to step, and what a step gives back. Host memory, borrowed for the call.
+enum { STEP_MAX_SLOTS = 4 };
+
 typedef struct step_io {
-    const float *images;   // host batch, [samples, ...] plain; INPUT slot 0 copies (and widens for float64)
-    const int32_t *labels; // [samples]; INPUT slot 1
+    // Host batch: slot k of the model, [samples, ...] plain; float32, int32 or uint8 as the model says. INPUT
+    // copies it (and widens or narrows floats to the slot's type).
+    const void *slot[STEP_MAX_SLOTS];
+    uint64_t seed;         // of everything random
+    uint64_t first_sample; // global index of the batch's first sample: what dropout masks are drawn for
     double learning_rate;
-    uint64_t update; // 1-based number of this update (Adam's t)
-    double loss;     // out: READ slot 0
-    int64_t correct; // out: READ slot 1
+    uint64_t update;    // 1-based number of this update (Adam's t)
+    double loss_weight; // of this batch in `loss`; 0 stands for 1
+    // The next batch of an accumulated step: called before every round of REPEAT but the first; fills slot,
+    // first_sample and loss_weight. NULL: the same batch again (plans).
+    hr_status (*next_round)(void *context, struct step_io *io, hr_err *err);
+    void *context;
+    double loss;      // out: READ_LOSS adds loss_weight * weight * loss; the caller begins with 0
+    int64_t correct;  // out: READ_CORRECT adds
+    bool nonfinite;   // out: READ_FINITE: a gradient was not finite and the update did not happen
+    float loss_scale; // out: READ_FINITE: the scale after this step
+    const float
+        *health; // out: READ_HEALTH: [params, 3] flushed, overflowing, elements; valid until the next step
 } step_io;
+
+// What READ_LOSS multiplies a loss with.
+static inline double step_io_weight(const step_io *io, const op_attr *attr)
+{
+    return (io->loss_weight == 0 ? 1.0 : io->loss_weight) * (attr->scale == 0 ? 1.0 : attr->scale);
+}
 
 typedef struct device_ops {
     const char *name; // "cpu"

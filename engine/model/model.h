@@ -5,7 +5,7 @@
 // every `batched` value by N. Parameters are in canonical order: layer by layer, as the layer declares them.
 //
 // Names are unique: "conv1/weights", "conv1/out" for a layer's result, "conv1/conv" for what stands before its
-// activation; input, labels, probs and loss belong to no layer (HR_NO_ID). An activation is a RELU node of its own:
+// activation; inputs, labels, probs and losses belong to no layer (HR_NO_ID). An activation is a RELU node of its own:
 // op_attr.act is always HR_ACT_NONE here. A model is immutable and may be read by any thread.
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
@@ -65,13 +65,31 @@ typedef struct model_layer {
     uint64_t parameters;
 } model_layer;
 
+// What the host brings with every batch: slot k is INPUT's attr.slot k. The model's inputs come first, then labels.
+typedef struct model_slot {
+    uint32_t value; // float32, int32 (ids) or uint8 (masks); batched
+    bool is_label;
+    uint32_t classes; // ids and masks are 0 … classes - 1; 0 for float32
+} model_slot;
+
+typedef struct model_loss {
+    uint32_t value;      // [1]
+    uint32_t prediction; // what the loss judges: logits, or the values themselves
+    uint32_t labels;     // value of a slot
+    double weight;
+    bool classifies; // accuracy has a meaning
+} model_loss;
+
+enum { MODEL_MAX_SLOTS = 4, MODEL_MAX_LOSSES = 4 };
+
 typedef struct hr_model {
     const char *name;
-    uint32_t input, labels, logits, probs, loss; // values; input and labels are batched
-    uint32_t classes;
+    model_slot slots[MODEL_MAX_SLOTS];
+    model_loss losses[MODEL_MAX_LOSSES];
+    uint32_t slot_count, loss_count; // at least one input, one label and one loss
     const model_param *params;
     const model_value *values;
-    const model_node *nodes; // forward, in program order; the last one is the loss
+    const model_node *nodes; // forward, in program order; the losses stand last
     const model_layer *layers;
     uint32_t param_count, value_count, node_count, layer_count;
     uint64_t parameters, trainable_parameters;

@@ -82,7 +82,8 @@ static void add_input(model_builder *b, const yaml_node *at, const hr_shape *sid
     memcpy(&operand.shape.dim[1], sides->dim, sides->rank * sizeof sides->dim[0]);
     b->node = at;
     b->broken = false;
-    b->model.input = builder_value(b, &(node_out){"input", true}, &operand);
+    b->model.slots[0].value = builder_value(b, &(node_out){"input", true}, &operand);
+    b->model.slot_count = 1;
 }
 
 static void read_input(model_builder *b, const yaml_node *root)
@@ -117,7 +118,7 @@ static void read_classes(model_builder *b, const yaml_node *root)
     if (node) {
         attr_read(b, &classes_row, node, &value);
     }
-    b->model.classes = (uint32_t)value.integer;
+    b->model.slots[1].classes = (uint32_t)value.integer;
 }
 
 static void read_name(model_builder *b, const yaml_node *root, const char *default_name)
@@ -134,24 +135,31 @@ static void add_loss(model_builder *b)
 {
     const uint32_t last = b->layers.count - 1;
     const hr_shape logits = b->values.data[b->layers.data[last].output].shape;
-    b->model.logits = b->layers.data[last].output;
-    if (logits.rank != 2 || logits.dim[1] != (int64_t)b->model.classes) {
+    model_slot *labels_slot = &b->model.slots[1];
+    model_loss *loss = &b->model.losses[0];
+    if (logits.rank != 2 || logits.dim[1] != (int64_t)labels_slot->classes) {
         char had[SHAPE_TEXT_MAX];
         b->layer = last;
         builder_problem(b, "gives %s, but as the last layer it must give %u, one for each class",
-                        sample_shape_text(&logits, had), b->model.classes);
+                        sample_shape_text(&logits, had), labels_slot->classes);
         return;
     }
     b->layer = HR_NO_ID;
     const op_operand labels = {.shape = shape_of(1, (const int64_t[]){1}), .dtype = HR_I32};
     const node_out out[] = {{"probs", true}, {"loss", false}};
-    b->model.labels = builder_value(b, &(node_out){"labels", true}, &labels);
+    labels_slot->value = builder_value(b, &(node_out){"labels", true}, &labels);
+    labels_slot->is_label = true;
+    b->model.slot_count = 2;
+    *loss = (model_loss){.prediction = b->layers.data[last].output,
+                         .labels = labels_slot->value,
+                         .weight = 1,
+                         .classifies = true};
     const model_node node = {.op = HR_OP_SOFTMAX_XENT,
                              .in_count = 2,
                              .out_count = 2,
-                             .in = {ref_value(b->model.logits), ref_value(b->model.labels)}};
-    b->model.probs = builder_node(b, &node, out);
-    b->model.loss = b->model.probs + 1;
+                             .in = {ref_value(loss->prediction), ref_value(loss->labels)}};
+    loss->value = builder_node(b, &node, out) + 1;
+    b->model.loss_count = 1;
 }
 
 static void read_head(model_builder *b, const yaml_node *root, const char *default_name)
@@ -170,7 +178,7 @@ static void read_head(model_builder *b, const yaml_node *root, const char *defau
 void model_read(model_builder *b, const yaml_node *root, const char *default_name)
 {
     b->layer = HR_NO_ID;
-    b->model.input = HR_NO_ID;
+    b->model.slots[0].value = HR_NO_ID;
     if (root->kind != YAML_MAPPING) {
         builder_problem_at(b, root->line, root->column,
                            "the model must be a mapping with input, classes and layers");

@@ -111,13 +111,13 @@ static uint32_t use_layer(reader *r, uint32_t layer)
 
 static uint32_t use_previous(reader *r)
 {
-    return r->b->layer == 0 ? use_value(r, r->b->model.input) : use_layer(r, r->b->layer - 1);
+    return r->b->layer == 0 ? use_value(r, r->b->model.slots[0].value) : use_layer(r, r->b->layer - 1);
 }
 
 static uint32_t use_named(reader *r, const yaml_node *node)
 {
     if (model_is_name(node) && strcmp(node->text, input_word) == 0) {
-        return use_value(r, r->b->model.input);
+        return use_value(r, r->b->model.slots[0].value);
     }
     const uint32_t layer = model_is_name(node) ? name_table_find(&r->names, node->text) : HR_NO_ID;
     if (layer == HR_NO_ID || layer == r->b->layer) {

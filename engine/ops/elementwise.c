@@ -46,6 +46,6 @@ const op_row op_row_ADD = {
     .max_out = 1,
     .shape = add_shape,
     .in_place = 0,
-    .passes_gradient = true,
+    .passes_gradient = 0x3,
     .keep_in = 0x3,
 };

@@ -59,15 +59,15 @@ typedef enum hr_op {
         HR_OP_COUNT
 } hr_op;
 
-typedef enum hr_dtype { HR_F32, HR_F64, HR_I32, HR_U8, HR_DTYPE_COUNT } hr_dtype;
+typedef enum hr_dtype { HR_F32, HR_F64, HR_F16, HR_BF16, HR_I32, HR_U8, HR_DTYPE_COUNT } hr_dtype;
 
 // PLAIN is row-major in the order of the shape. BLOCKED is the library's nChw16c over a logical NHWC shape
 // (channels padded to 16). LIBRARY is opaque: only bytes are known here.
 typedef enum hr_layout { HR_LAYOUT_PLAIN, HR_LAYOUT_BLOCKED, HR_LAYOUT_LIBRARY } hr_layout;
 
-typedef enum hr_act { HR_ACT_NONE, HR_ACT_RELU } hr_act;
+typedef enum hr_act { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_RELU6, HR_ACT_GELU, HR_ACT_COUNT } hr_act;
 
-enum { OP_MAX_RANK = 5, OP_MAX_IN = 6, OP_MAX_OUT = 3, OP_MAX_GRADS = 3, OP_BLOCK_CHANNELS = 16 };
+enum { OP_MAX_RANK = 5, OP_MAX_IN = 7, OP_MAX_OUT = 4, OP_MAX_GRADS = 6, OP_BLOCK_CHANNELS = 16 };
 
 typedef struct hr_shape {
     uint32_t rank;
@@ -79,15 +79,31 @@ typedef struct hr_shape {
 typedef struct op_attr {
     int32_t kernel_h, kernel_w, stride_h, stride_w;
     int32_t pad_top, pad_left, pad_bottom, pad_right;
-    int32_t groups;        // convolution; 1 = dense
-    int32_t act;           // hr_act fused behind the operation
-    int32_t slot;          // INPUT, READ
-    uint32_t peer;         // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
-    uint32_t peer_operand; // REORDER: operand of the peer; 0x80 | k for output k
-    uint32_t reserved;
-    double epsilon, momentum; // BATCH_NORM, MOMENTUM
-    double beta1, beta2;      // ADAM
+    int32_t groups;           // convolution; 1 = dense
+    int32_t act;              // hr_act fused behind the operation
+    int32_t slot;             // INPUT: the model's slot; READ: read_slot; RECORD, WAIT: the event
+    uint32_t peer;            // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
+    uint32_t peer_operand;    // REORDER: operand of the peer; 0x80 | k for output k
+    int32_t axis, offset;     // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it
+    int32_t count;            // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; else 0
+    int32_t heads;            // ATTENTION…
+    int32_t flags;            // OP_FLAG_…
+    uint64_t salt;            // DROPOUT: of the layer's name
+    double epsilon, momentum; // normalisations, MOMENTUM, EMA
+    double beta1, beta2;      // ADAM and its kin
+    double scale;             // a factor; 0 stands for 1. Losses: their weight
+    double rate;              // DROPOUT, ATTENTION: share that is dropped; update rules: weight decay
 } op_attr;
+
+enum {
+    OP_FLAG_CAUSAL = 1,    // SOFTMAX, ATTENTION: position i sees 0..i only
+    OP_FLAG_TRANSPOSE = 2, // DENSE: weights are stored [O, I]; MATMUL: b is
+    OP_FLAG_TANH = 4,      // GELU: the tanh form
+    OP_FLAG_MEAN = 8,      // REDUCE: divide by the number of elements
+};
+
+// What READ brings to the host.
+typedef enum read_slot { READ_LOSS, READ_CORRECT, READ_FINITE, READ_HEALTH } read_slot;
 
 typedef struct op_operand {
     hr_shape shape;
@@ -117,6 +133,8 @@ typedef struct op_grad {
     uint8_t operand_count, result_count;
     op_grad_operand operand[OP_MAX_IN];
     uint8_t result[OP_MAX_OUT]; // forward input whose gradient this output is
+    // Optional: *attr, a copy of the forward instruction's, becomes that of the backward one.
+    void (*attr)(const op_query *forward, op_attr *attr);
 } op_grad;
 
 typedef struct op_row {
@@ -129,7 +147,7 @@ typedef struct op_row {
     uint64_t (*flops)(const op_query *q); // NULL: one per output element
     int8_t in_place;                      // output 0 may take the storage of this input; -1 none
     bool view;                            // output 0 is the storage of input 0
-    bool passes_gradient;                 // the gradient of every input is the gradient of output 0 itself
+    uint8_t passes_gradient;              // bit k: the gradient of input k is the gradient of output 0 itself
     uint8_t keep_in, keep_out; // bit k: the eager tape keeps input / output k (reference tensorflow.md D3)
     uint8_t grad_count;
     op_grad grad[OP_MAX_GRADS];

@@ -17,12 +17,12 @@ static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
 
 static hr_status open_data(hr_engine *e, hr_err *err)
 {
-    const model_value *input = &e->model->values[e->model->input];
+    const model_value *input = &e->model->values[e->model->slots[0].value];
     pipeline_close(e->data);
     e->data = NULL;
     e->data_knobs = e->knobs;
     return pipeline_open(&e->knobs, (uint32_t)input->shape.dim[1], (uint32_t)input->shape.dim[2],
-                         (uint32_t)input->shape.dim[3], e->model->classes, &e->data, err);
+                         (uint32_t)input->shape.dim[3], e->model->slots[1].classes, &e->data, err);
 }
 
 // A data set that stays the same stays open: an archive is not decompressed again for another batch size.

@@ -131,8 +131,8 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
         return HR_OK;
     }
     HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &slot, err));
-    step_io io = {.images = item.images,
-                  .labels = item.labels,
+    step_io io = {.slot = {item.images, item.labels},
+                  .seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
                   .learning_rate = hr_knob_real(&e->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE),
                   .update = e->updates + 1};
     hr_status status = executor_step(e->build->x, slot, &io, err);
@@ -173,7 +173,7 @@ hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
         return HR_OK;
     }
     HR_TRY(program_for(e, item.count, BUILD_EVAL, BUILD_EVAL_PARTIAL, &slot, err));
-    step_io io = {.images = item.images, .labels = item.labels};
+    step_io io = {.slot = {item.images, item.labels}};
     HR_TRY(executor_step(e->build->x, slot, &io, err));
     uint64_t peak = executor_step_peak_bytes(e->build->x);
     e->eval.loss_sum += io.loss * item.count;

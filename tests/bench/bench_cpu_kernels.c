@@ -161,7 +161,7 @@ int main(int argc, char **argv)
     watch.ns = calloc((size_t)s.p->instr_count * MAX_STEPS, sizeof *watch.ns);
     uint64_t total_ns[MAX_STEPS] = {0};
     uint64_t pixels = 0;
-    (void)shape_elements(&s.model->values[s.model->input].shape, &pixels);
+    (void)shape_elements(&s.model->values[s.model->slots[0].value].shape, &pixels);
     float *images = calloc(pixels * s.p->batch, sizeof *images);
     int32_t *labels = calloc(s.p->batch, sizeof *labels);
     if (watch.ns == NULL || images == NULL || labels == NULL) {
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     }
     for (uint32_t n = 0; n < WARM_STEPS + steps; n++) {
         hr_err err = {0};
-        step_io io = {.images = images, .labels = labels, .learning_rate = 1e-4, .update = n + 1};
+        step_io io = {.slot = {images, labels}, .learning_rate = 1e-4, .update = n + 1};
         watch.step = n < WARM_STEPS ? 0 : n - WARM_STEPS;
         const uint64_t begin = now_ns();
         must(executor_step(s.x, s.slot, &io, &err), &err);

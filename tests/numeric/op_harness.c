@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "headroom/event.h"
+#include "base/half.h"
 
 enum {
     GUARD_BYTES = 64,
@@ -299,6 +300,12 @@ static void put(void *memory, const op_operand *t, const double *values)
         case HR_U8:
             ((uint8_t *)memory)[at] = (uint8_t)values[i];
             break;
+        case HR_F16:
+            ((uint16_t *)memory)[at] = f16_of_float((float)values[i]);
+            break;
+        case HR_BF16:
+            ((uint16_t *)memory)[at] = bf16_of_float((float)values[i]);
+            break;
         case HR_DTYPE_COUNT:
             ck_abort_msg("no such type");
         }
@@ -322,6 +329,12 @@ static void get(const void *memory, const op_operand *t, double *values)
             break;
         case HR_U8:
             values[i] = ((const uint8_t *)memory)[at];
+            break;
+        case HR_F16:
+            values[i] = (double)float_of_f16(((const uint16_t *)memory)[at]);
+            break;
+        case HR_BF16:
+            values[i] = (double)float_of_bf16(((const uint16_t *)memory)[at]);
             break;
         case HR_DTYPE_COUNT:
             ck_abort_msg("no such type");

@@ -221,7 +221,7 @@ static bool is_state_of_training(const tensor *t)
 static void run(const setup *s, uint64_t seed, const json_t *fixture, step_result *out)
 {
     const uint32_t batch = s->p->batch;
-    const hr_shape *sample = &s->model->values[s->model->input].shape;
+    const hr_shape *sample = &s->model->values[s->model->slots[0].value].shape;
     uint64_t pixels = 0;
     ck_assert(shape_elements(sample, &pixels));
     float *images = calloc(pixels * batch, sizeof *images);
@@ -229,11 +229,10 @@ static void run(const setup *s, uint64_t seed, const json_t *fixture, step_resul
     ck_assert(images != NULL && labels != NULL);
     fixture_uniform(seed, "test/images", images, pixels * batch);
     for (uint32_t n = 0; n < batch; n++) {
-        labels[n] = (int32_t)((3 * n + seed) % s->model->classes);
+        labels[n] = (int32_t)((3 * n + seed) % s->model->slots[1].classes);
     }
     const json_t *optimizer = json_object_get(fixture, "optimizer");
-    step_io io = {.images = images,
-                  .labels = labels,
+    step_io io = {.slot = {images, labels},
                   .update = 1,
                   .learning_rate = json_real_value(json_object_get(optimizer, "learning_rate"))};
     REQUIRE_OK(executor_step(s->x, s->slot, &io, err));

@@ -160,7 +160,7 @@ static void rig_initialise(const rig *r)
 static void rig_batch(rig *r)
 {
     uint64_t pixels = 0, state = 1;
-    ck_assert(shape_elements(&r->model->values[r->model->input].shape, &pixels));
+    ck_assert(shape_elements(&r->model->values[r->model->slots[0].value].shape, &pixels));
     r->images = calloc(pixels * r->p->batch, sizeof *r->images);
     r->labels = calloc(r->p->batch, sizeof *r->labels);
     ck_assert(r->images != NULL && r->labels != NULL);
@@ -168,7 +168,7 @@ static void rig_batch(rig *r)
         r->images[i] = (float)op_random(&state, -1.0, 1.0);
     }
     for (uint32_t n = 0; n < r->p->batch; n++) {
-        r->labels[n] = (int32_t)(n % r->model->classes);
+        r->labels[n] = (int32_t)(n % r->model->slots[1].classes);
     }
 }
 
@@ -191,7 +191,7 @@ static double rig_steps(const rig *r)
 {
     double loss = 0.0;
     for (uint64_t n = 1; n <= STEPS; n++) {
-        step_io io = {.images = r->images, .labels = r->labels, .learning_rate = 0.01, .update = n};
+        step_io io = {.slot = {r->images, r->labels}, .learning_rate = 0.01, .update = n};
         REQUIRE_OK(executor_step(r->x, r->slot, &io, err));
         loss = io.loss;
     }

@@ -230,7 +230,7 @@ START_TEST(input_widens_images_and_read_brings_scalars_back)
     op_device device = reference();
     const float images[] = {0.25f, 0.5f, 0.75f, 1.0f};
     const int32_t labels[] = {3, 1};
-    step_io io = {.images = images, .labels = labels};
+    step_io io = {.slot = {images, labels}};
     op_trial x = op_trial_make(HR_OP_INPUT, (op_attr){.slot = 0});
     op_trial y = op_trial_make(HR_OP_INPUT, (op_attr){.slot = 1});
     op_trial loss = op_trial_make(HR_OP_READ, (op_attr){.slot = 0});

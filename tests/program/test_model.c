@@ -110,7 +110,9 @@ static void assert_params(const hr_model *m)
 static void assert_nodes(const hr_model *m)
 {
     bool *made = calloc(m->value_count, sizeof *made);
-    made[m->input] = made[m->labels] = true;
+    for (uint32_t k = 0; k < m->slot_count; k++) {
+        made[m->slots[k].value] = true;
+    }
     for (uint32_t i = 0; i < m->node_count; i++) {
         const model_node *n = &m->nodes[i];
         const op_row *row = op_row_of(n->op);
@@ -144,9 +146,10 @@ static void assert_consistent(const hr_model *m)
     assert_params(m);
     assert_nodes(m);
     ck_assert_int_eq(m->nodes[m->node_count - 1].op, HR_OP_SOFTMAX_XENT);
-    ck_assert_uint_eq(m->logits, m->layers[m->layer_count - 1].output);
-    ck_assert_int_eq(m->values[m->labels].dtype, HR_I32);
-    ck_assert_int_eq(m->values[m->logits].shape.dim[1], (int64_t)m->classes);
+    const model_loss *loss = &m->losses[0];
+    ck_assert_uint_eq(loss->prediction, m->layers[m->layer_count - 1].output);
+    ck_assert_int_eq(m->values[loss->labels].dtype, HR_I32);
+    ck_assert_int_eq(m->values[loss->prediction].shape.dim[1], (int64_t)m->slots[1].classes);
 }
 
 // ---- the shipped models ---------------------------------------------------------------------------------------
@@ -311,7 +314,7 @@ START_TEST(residual_block_joins_named_layers)
     assert_consistent(m);
     const model_node *join = &m->nodes[2];
     ck_assert_int_eq(join->op, HR_OP_ADD);
-    ck_assert_uint_eq(join->in[0].index, m->input);
+    ck_assert_uint_eq(join->in[0].index, m->slots[0].value);
     ck_assert_str_eq(m->values[join->in[1].index].name, "b/out");
     ck_assert_uint_eq(layer_parameters(m, "b"), 9 * 3 + 3);
     ck_assert_uint_eq(layer_parameters(m, "last"), 30);

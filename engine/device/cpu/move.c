@@ -23,18 +23,17 @@ static void copy_body(const void *argument, int64_t begin, int64_t end, uint32_t
 static void run_input(const cpu_run *r)
 {
     const op_operand *t = &r->query->out[0];
-    const void *from = r->query->attr.slot == 1 ? (const void *)r->io->labels : (const void *)r->io->images;
-    copy_job j = {from, r->out[0]};
+    copy_job j = {r->io->slot[r->query->attr.slot], r->out[0]};
     cpu_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
             COPY_GRAIN_BYTES, copy_body, &j);
 }
 
 static void run_read(const cpu_run *r)
 {
-    if (r->query->attr.slot == 1) {
-        r->io->correct = *(const int32_t *)r->in[0];
+    if (r->query->attr.slot == READ_CORRECT) {
+        r->io->correct += *(const int32_t *)r->in[0];
     } else {
-        r->io->loss = (double)*(const float *)r->in[0];
+        r->io->loss += step_io_weight(r->io, &r->query->attr) * (double)*(const float *)r->in[0];
     }
 }
 

@@ -8,22 +8,24 @@
 void reference_input(const reference_call *call)
 {
     const uint64_t count = call->out_count[0];
-    if (call->query->attr.slot == 1) {
-        memcpy(call->out[0], call->io->labels, count * sizeof *call->io->labels);
+    const hr_dtype dtype = (hr_dtype)call->query->out[0].dtype;
+    const void *from = call->io->slot[call->query->attr.slot];
+    if (dtype == HR_I32 || dtype == HR_U8) {
+        memcpy(call->out[0], from, count * dtype_bytes(dtype));
         return;
     }
     double *x = call->out[0];
     for (uint64_t i = 0; i < count; i++) {
-        x[i] = (double)call->io->images[i];
+        x[i] = (double)((const float *)from)[i];
     }
 }
 
 void reference_read(const reference_call *call)
 {
-    if (call->query->attr.slot == 1) {
-        call->io->correct = *(const int32_t *)call->in[0];
+    if (call->query->attr.slot == READ_CORRECT) {
+        call->io->correct += *(const int32_t *)call->in[0];
     } else {
-        call->io->loss = *(const double *)call->in[0];
+        call->io->loss += step_io_weight(call->io, &call->query->attr) * *(const double *)call->in[0];
     }
 }
 

@@ -96,6 +96,11 @@ static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, 
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
     i->attr = forward->attr;
+    if (rule->attr != NULL) {
+        op_query q;
+        draft_query(d, forward, &q);
+        rule->attr(&q, &i->attr);
+    }
     for (uint32_t k = 0; k < rule->operand_count; k++) {
         instr_in(i, operand_of(d, forward, rule->operand[k]));
     }
@@ -114,12 +119,15 @@ static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, 
     return HR_OK;
 }
 
-// The loss is where the chain begins: it needs no gradient of its own.
+// A loss is where a chain begins: it needs no gradient of its own.
 static bool writes_loss(const draft *d, const instr *forward)
 {
-    for (uint32_t k = 0; k < forward->out_count; k++) {
-        if (forward->out[k] == d->value_tensor[d->model->loss]) {
-            return true;
+    for (uint32_t k = 0; k < d->model->loss_count; k++) {
+        uint32_t loss = d->value_tensor[d->model->losses[k].value];
+        for (uint32_t o = 0; o < forward->out_count; o++) {
+            if (forward->out[o] == loss) {
+                return true;
+            }
         }
     }
     return false;
@@ -132,8 +140,8 @@ static hr_status differentiate(draft *d, const instr *forward, const bool *needs
     if (!reached && !writes_loss(d, forward)) {
         return HR_OK;
     }
-    for (uint32_t k = 0; row->passes_gradient && k < forward->in_count; k++) {
-        if (needs[forward->in[k]]) {
+    for (uint32_t k = 0; k < forward->in_count; k++) {
+        if ((row->passes_gradient >> k & 1) != 0 && needs[forward->in[k]]) {
             HR_TRY(contribute(d, forward->in[k], d->gradient[forward->out[0]], err));
         }
     }

@@ -77,8 +77,9 @@ static hr_status add_persistent(draft *d, hr_err *err)
     if (d->mode == PROGRAM_TRAIN) {
         HR_TRY(add_slots(d, err));
     }
-    HR_TRY(add_input_slot(d, d->model->input, err));
-    HR_TRY(add_input_slot(d, d->model->labels, err));
+    for (uint32_t k = 0; k < d->model->slot_count; k++) {
+        HR_TRY(add_input_slot(d, d->model->slots[k].value, err));
+    }
     d->persistent_count = d->tensors.count;
     for (uint32_t k = 0; k < d->persistent_count; k++) {
         d->tensors.data[k].persistent = true;
@@ -159,7 +160,7 @@ static hr_status add_node(draft *d, const model_node *node, hr_err *err)
     return HR_OK;
 }
 
-static hr_status add_accuracy(draft *d, hr_err *err)
+static hr_status add_accuracy(draft *d, const model_loss *loss, hr_err *err)
 {
     op_operand o = {.shape = shape_of(1, (const int64_t[]){1}), .dtype = HR_I32, .layout = HR_LAYOUT_PLAIN};
     uint32_t id = 0;
@@ -168,15 +169,15 @@ static hr_status add_accuracy(draft *d, hr_err *err)
     if (i == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
-    instr_in(i, d->value_tensor[d->model->logits]);
-    instr_in(i, d->value_tensor[d->model->labels]);
+    instr_in(i, d->value_tensor[loss->prediction]);
+    instr_in(i, d->value_tensor[loss->labels]);
     instr_out(i, id);
     instr *read = draft_instr(d, &d->instrs, HR_OP_READ, HR_PHASE_FORWARD, HR_NO_ID);
     if (read == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
     read->lane = HR_LANE_D2H;
-    read->attr.slot = 1;
+    read->attr.slot = READ_CORRECT;
     instr_in(read, id);
     return HR_OK;
 }
@@ -186,10 +187,12 @@ hr_status pass_build(draft *d, hr_err *err)
     const hr_model *m = d->model;
     memset(d->value_tensor, 0xff, m->value_count * sizeof *d->value_tensor);
     HR_TRY(add_persistent(d, err));
-    HR_TRY(add_input_copy(d, m->input, 0, err));
-    HR_TRY(add_input_copy(d, m->labels, 1, err));
+    for (uint32_t k = 0; k < m->slot_count; k++) {
+        HR_TRY(add_input_copy(d, m->slots[k].value, (int32_t)k, err));
+    }
     for (uint32_t k = 0; k < m->node_count; k++) {
         HR_TRY(add_node(d, &m->nodes[k], err));
     }
-    return d->mode == PROGRAM_EVALUATE ? add_accuracy(d, err) : HR_OK;
+    bool counts = d->mode == PROGRAM_EVALUATE && m->losses[0].classifies;
+    return counts ? add_accuracy(d, &m->losses[0], err) : HR_OK;
 }

@@ -64,8 +64,10 @@ static void hold_as_eager(const draft *d, lifetimes *l)
             hold(d, l, k, update);
         }
     }
-    hold(d, l, d->value_tensor[d->model->logits], d->instrs.count - 1);
-    hold(d, l, d->value_tensor[d->model->loss], d->instrs.count - 1);
+    for (uint32_t k = 0; k < d->model->loss_count; k++) {
+        hold(d, l, d->value_tensor[d->model->losses[k].prediction], d->instrs.count - 1);
+        hold(d, l, d->value_tensor[d->model->losses[k].value], d->instrs.count - 1);
+    }
 }
 
 // Output 0 takes over the storage of an input that nobody needs after this instruction.

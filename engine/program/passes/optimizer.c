@@ -33,7 +33,7 @@ static hr_status add_update(draft *d, hr_op op, uint32_t variable, uint32_t firs
     return HR_OK;
 }
 
-static hr_status add_loss_read(draft *d, hr_err *err)
+static hr_status add_loss_read(draft *d, const model_loss *loss, hr_err *err)
 {
     instr *i = draft_instr(d, &d->instrs, HR_OP_READ,
                            d->mode == PROGRAM_TRAIN ? HR_PHASE_UPDATE : HR_PHASE_FORWARD, HR_NO_ID);
@@ -41,8 +41,9 @@ static hr_status add_loss_read(draft *d, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
     i->lane = HR_LANE_D2H;
-    i->attr.slot = 0;
-    instr_in(i, d->value_tensor[d->model->loss]);
+    i->attr.slot = READ_LOSS;
+    i->attr.scale = loss->weight;
+    instr_in(i, d->value_tensor[loss->value]);
     return HR_OK;
 }
 
@@ -69,5 +70,8 @@ hr_status pass_optimizer(draft *d, hr_err *err)
         }
         slot += op_row_of(op)->max_out - 1u;
     }
-    return add_loss_read(d, err);
+    for (uint32_t k = 0; k < d->model->loss_count; k++) {
+        HR_TRY(add_loss_read(d, &d->model->losses[k], err));
+    }
+    return HR_OK;
 }

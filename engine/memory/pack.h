@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// From lifetimes to offsets: where in one block every buffer of a step lies, decided before the step runs.
+//
+//   offset
+//   ▲ ┌────────┐
+//   │ │   c    │┌───────┐       two buffers may share addresses only when no instant sees both alive
+//   │ ├────────┴┤   d   │
+//   │ │    a    ├───────┤       height: the end of the highest buffer
+//   │ └─────────┘───b───┘
+//   └──────────────────────▶ instants of the program; a lifetime is [birth, death)
+//
+// Plain numbers in, plain numbers out: nothing here knows a tensor, a program or an allocator. Deterministic, and
+// any thread may call it. Offsets, and the room that a buffer takes, are whole multiples of the alignment.
+#ifndef MEMORY_PACK_H
+#define MEMORY_PACK_H
+
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+typedef struct pack_buffer {
+    uint32_t birth, death; // half-open, birth < death
+    uint64_t bytes;        // 0 takes no room and lies at 0
+} pack_buffer;
+
+// offsets[k] is where buffers[k] lies, for all `count`; *height_bytes is what the block must hold. Never more than
+// the sum of all rooms, never less than pack_lower_bound. `alignment_bytes` is a power of two. CHECK error for a
+// lifetime that ends before it began or for rooms beyond 63 bits, NOMEM when host memory is short.
+//
+// First fit by size: the largest buffer first, of equals the longer-lived, then the earlier one; each at the lowest
+// offset that is free during its whole life (Pisarchyk and Lee, "Efficient memory management for deep neural net
+// inference", 2020, "greedy by size"). About O(n log² n) for the lifetimes of programs.
+HR_MUST_CHECK hr_status pack_offsets(const pack_buffer *buffers, uint32_t count, uint64_t alignment_bytes,
+                                     uint64_t *offsets, uint64_t *height_bytes, hr_err *err);
+
+// The largest sum of rooms alive at one instant: no packing is lower. Errors as above.
+HR_MUST_CHECK hr_status pack_lower_bound(const pack_buffer *buffers, uint32_t count, uint64_t alignment_bytes,
+                                         uint64_t *bytes, hr_err *err);
+
+// Independent checker of a packing, from whatever source: every offset aligned, nothing beyond the height and
+// something that reaches it, no two buffers on one byte at one instant. CHECK error names the first offence, in the
+// order of buffers and then of instants; NOMEM when host memory is short. O(n log n) and the moves of a sorted array.
+HR_MUST_CHECK hr_status pack_check(const pack_buffer *buffers, uint32_t count, uint64_t alignment_bytes,
+                                   const uint64_t *offsets, uint64_t height_bytes, hr_err *err);
+
+#endif
