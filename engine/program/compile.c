@@ -127,9 +127,11 @@ static hr_status finish(draft *d, program **out, hr_err *err)
 static hr_status start(draft *d, hr_err *err)
 {
     d->param_tensor = hr_calloc(d->model->param_count + 1u, sizeof *d->param_tensor);
+    d->first_slot = hr_calloc(d->model->param_count + 1u, sizeof *d->first_slot);
     d->value_tensor = hr_calloc(d->model->value_count, sizeof *d->value_tensor);
     d->layer_names = arena_take(&d->names, d->model->layer_count, sizeof *d->layer_names);
-    if (d->param_tensor == NULL || d->value_tensor == NULL || d->layer_names == NULL) {
+    if (d->param_tensor == NULL || d->first_slot == NULL || d->value_tensor == NULL ||
+        d->layer_names == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a program of %u operations", d->model->node_count);
     }
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
@@ -165,6 +167,7 @@ hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_
     vec_deinit(&d.instrs);
     arena_deinit(&d.names);
     hr_free(d.param_tensor);
+    hr_free(d.first_slot);
     hr_free(d.value_tensor);
     hr_free(d.gradient);
     return status;

@@ -32,6 +32,7 @@ typedef struct draft {
     uint32_t next_instr_id;
     uint32_t persistent_count;
     uint32_t *param_tensor; // [model->param_count]
+    uint32_t *first_slot;   // [model->param_count] of a trainable one: its first optimizer slot
     uint32_t *value_tensor; // [model->value_count], HR_NO_ID until the value exists
     uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
 } draft;

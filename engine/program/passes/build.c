@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "program/draft.h"
+#include "program/optimizer_rules.h"
 
 static op_operand with_real_type(const draft *d, const hr_shape *shape, hr_dtype dtype)
 {
@@ -29,30 +30,27 @@ static hr_status add_params(draft *d, hr_category category, hr_err *err)
     return HR_OK;
 }
 
-static unsigned optimizer_slots(const draft *d, const char *const **names)
+static hr_status add_slots_of(draft *d, uint32_t k, hr_err *err)
 {
-    static const char *const momentum[] = {"momentum"};
-    static const char *const adam[] = {"m", "v"};
-    if (hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_KIND, "adam")) {
-        *names = adam;
-        return 2;
+    const model_param *param = &d->model->params[k];
+    const op_operand variable = tensor_operand(&d->tensors.data[d->param_tensor[k]]);
+    const optimizer_rule *rule = optimizer_rule_for(d->knobs, &param->shape);
+    d->first_slot[k] = d->tensors.count;
+    for (const optimizer_slot *slot = rule->slot; slot->name != NULL; slot++) {
+        const char *name = arena_print(&d->names, "%s:%s", param->name, slot->name);
+        const op_operand o = optimizer_slot_operand(slot, &variable);
+        uint32_t id = 0;
+        HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_OPTIMIZER, param->layer, &id, err));
+        d->tensors.data[id].param = k;
     }
-    *names = momentum;
-    return hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_KIND, "momentum") ? 1 : 0;
+    return HR_OK;
 }
 
 static hr_status add_slots(draft *d, hr_err *err)
 {
-    const char *const *names = NULL;
-    unsigned count = optimizer_slots(d, &names);
     for (uint32_t k = 0; k < d->model->param_count; k++) {
-        const model_param *param = &d->model->params[k];
-        for (unsigned s = 0; param->trainable && s < count; s++) {
-            op_operand o = with_real_type(d, &param->shape, HR_F32);
-            uint32_t id = 0;
-            HR_TRY(draft_tensor(d, arena_print(&d->names, "%s:%s", param->name, names[s]), &o,
-                                HR_CATEGORY_OPTIMIZER, param->layer, &id, err));
-            d->tensors.data[id].param = k;
+        if (d->model->params[k].trainable) {
+            HR_TRY(add_slots_of(d, k, err));
         }
     }
     return HR_OK;

@@ -1,34 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass 5, optimizer: one update per trainable variable in canonical order, then the loss is read.
-#include <string.h>
-
 #include "program/draft.h"
+#include "program/optimizer_rules.h"
 
-static hr_op update_op(const draft *d)
+// w ← its gradient, with the slots of its rule, which are updated like w itself.
+static hr_status add_update(draft *d, uint32_t param, hr_err *err)
 {
-    if (hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_KIND, "adam")) {
-        return HR_OP_ADAM;
-    }
-    return hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_KIND, "momentum") ? HR_OP_MOMENTUM : HR_OP_SGD;
-}
-
-static hr_status add_update(draft *d, hr_op op, uint32_t variable, uint32_t first_slot, hr_err *err)
-{
-    instr *i = draft_instr(d, &d->instrs, op, HR_PHASE_UPDATE, d->tensors.data[variable].layer);
+    const uint32_t variable = d->param_tensor[param];
+    const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[param].shape);
+    instr *i = draft_instr(d, &d->instrs, rule->op, HR_PHASE_UPDATE, d->tensors.data[variable].layer);
     if (i == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
-    i->attr.momentum = op == HR_OP_MOMENTUM ? hr_knob_real(d->knobs, HR_KNOB_OPTIMIZER_MOMENTUM) : 0;
-    i->attr.beta1 = 0.9;
-    i->attr.beta2 = 0.999;
-    i->attr.epsilon = 1e-7;
+    i->attr = optimizer_attr(rule, d->knobs);
     instr_in(i, variable);
     instr_in(i, d->gradient[variable]);
     instr_out(i, variable);
-    unsigned slots = op_row_of(op)->max_out - 1u;
-    for (unsigned s = 0; s < slots; s++) {
-        instr_in(i, first_slot + s);
-        instr_out(i, first_slot + s);
+    for (unsigned s = 0; s < optimizer_slot_count(rule); s++) {
+        instr_in(i, d->first_slot[param] + s);
+        instr_out(i, d->first_slot[param] + s);
     }
     return HR_OK;
 }
@@ -47,28 +37,12 @@ static hr_status add_loss_read(draft *d, const model_loss *loss, hr_err *err)
     return HR_OK;
 }
 
-static uint32_t first_slot_tensor(const draft *d)
-{
-    uint32_t k = 0;
-    while (k < d->persistent_count && d->tensors.data[k].category != HR_CATEGORY_OPTIMIZER) {
-        k++;
-    }
-    return k;
-}
-
 hr_status pass_optimizer(draft *d, hr_err *err)
 {
-    hr_op op = update_op(d);
-    uint32_t slot = first_slot_tensor(d);
     for (uint32_t k = 0; d->mode == PROGRAM_TRAIN && k < d->model->param_count; k++) {
-        uint32_t variable = d->param_tensor[k];
-        if (!d->model->params[k].trainable) {
-            continue;
+        if (d->model->params[k].trainable && d->gradient[d->param_tensor[k]] != HR_NO_ID) {
+            HR_TRY(add_update(d, k, err));
         }
-        if (d->gradient[variable] != HR_NO_ID) {
-            HR_TRY(add_update(d, op, variable, slot, err));
-        }
-        slot += op_row_of(op)->max_out - 1u;
     }
     for (uint32_t k = 0; k < d->model->loss_count; k++) {
         HR_TRY(add_loss_read(d, &d->model->losses[k], err));
