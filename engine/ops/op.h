@@ -47,6 +47,19 @@
       "softmax_cross_entropy") /* logits[N,K], labels[N] → probs[N,K], loss[1] (mean over N) */              \
     X(SOFTMAX_XENT_BWD, "softmax_cross_entropy_bwd") /* probs, labels → dlogits = (p − onehot)/N */        \
     X(ACCURACY, "accuracy") /* logits, labels → correct[1] i32: arg max (first of ties) equals label */      \
+    X(MATMUL, "matmul")     /* a[...,M,K], b[...,K,N] → y[...,M,N] = attr.scale * a·b; TRANSPOSE: b[...,N,K] */ \
+    X(MATMUL_BWD_A, "matmul_bwd_a") /* dy, b → da */                                                         \
+    X(MATMUL_BWD_B, "matmul_bwd_b") /* a, dy → db */                                                         \
+    X(SOFTMAX, "softmax")           /* x → y over the last dimension; CAUSAL: x[...,Lq,Lk] */                \
+    X(SOFTMAX_BWD, "softmax_bwd")   /* y, dy → dx */                                                         \
+    X(ATTENTION_SCORES, "attention_scores") /* q[N,Lq,D], k[N,Lk,D] → s[N,heads,Lq,Lk] = q·kᵀ/sqrt(D/heads) */ \
+    X(ATTENTION_SCORES_BWD_Q, "attention_scores_bwd_q") /* ds, k → dq */                                     \
+    X(ATTENTION_SCORES_BWD_K, "attention_scores_bwd_k") /* q, ds → dk */                                     \
+    X(ATTENTION_VALUES, "attention_values") /* p[N,heads,Lq,Lk], v[N,Lk,D] → y[N,Lq,D] */                    \
+    X(ATTENTION_VALUES_BWD_P, "attention_values_bwd_p") /* dy, v → dp */                                     \
+    X(ATTENTION_VALUES_BWD_V, "attention_values_bwd_v") /* p, dy → dv */                                     \
+    X(ATTENTION, "attention") /* q, k, v → y, lse[N,heads,Lq]; attr.heads, CAUSAL; never holds Lq x Lk */    \
+    X(ATTENTION_BWD, "attention_bwd") /* q, k, v, y, dy, lse → dq, dk, dv */                                 \
     X(SGD, "sgd")           /* =w, g: w −= lr*g */                                                           \
     X(MOMENTUM, "momentum") /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                                  \
     X(ADAM, "adam")         /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
