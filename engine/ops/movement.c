@@ -8,8 +8,6 @@ static uint64_t no_flops(const op_query *q)
     return 0;
 }
 
-const op_row op_row_ALLOC = {.name = "alloc", .max_out = 1, .min_out = 1, .flops = no_flops, .in_place = -1};
-const op_row op_row_FREE = {.name = "free", .min_in = 1, .max_in = 1, .flops = no_flops, .in_place = -1};
 const op_row op_row_INPUT = {.name = "input", .min_out = 1, .max_out = 1, .flops = no_flops, .in_place = -1};
 const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 1, .flops = no_flops, .in_place = -1};
 const op_row op_row_REORDER = {.name = "reorder",

@@ -25,6 +25,11 @@ const char *op_name(hr_op op)
     return op_rows[op]->name;
 }
 
+bool op_needs_kernel(hr_op op)
+{
+    return !op_rows[op]->view && !op_rows[op]->control;
+}
+
 static const struct {
     const char *name;
     uint64_t bytes;
@@ -139,7 +144,7 @@ uint64_t op_flops(const op_query *q)
 
 uint64_t op_bytes_moved(const op_query *q)
 {
-    if (op_rows[q->op]->view || q->op == HR_OP_ALLOC || q->op == HR_OP_FREE) {
+    if (!op_needs_kernel((hr_op)q->op)) {
         return 0;
     }
     uint64_t sum = 0;

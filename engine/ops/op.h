@@ -20,6 +20,9 @@
 #define HR_OP_MAP(X)                                                                                           \
     X(ALLOC, "alloc")     /* → t: takes t's bytes from the allocator */                                      \
     X(FREE, "free")       /* t → : gives them back */                                                        \
+    X(REPEAT, "repeat")   /* → : what stands up to END runs attr.count times, each round on its batch */     \
+    X(END, "end")         /* → : the end of REPEAT; what was allocated since then is freed before it */      \
+    X(RETAIN, "retain")   /* t → : the executor keeps t's bytes until the build goes: a leak on purpose */   \
     X(INPUT, "input")     /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                    \
     X(READ, "read")       /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                \
     X(REORDER, "reorder") /* t → t': another layout of the same values (attr.peer) */                        \
@@ -160,6 +163,7 @@ typedef struct op_row {
     uint64_t (*flops)(const op_query *q); // NULL: one per output element
     int8_t in_place;                      // output 0 may take the storage of this input; -1 none
     bool view;                            // output 0 is the storage of input 0
+    bool control;                         // the executor does it: no device sees it, it costs nothing
     uint8_t passes_gradient;              // bit k: the gradient of input k is the gradient of output 0 itself
     uint8_t keep_in, keep_out; // bit k: the eager tape keeps input / output k (reference tensorflow.md D3)
     uint8_t grad_count;
@@ -168,6 +172,7 @@ typedef struct op_row {
 
 const op_row *op_row_of(hr_op op); // never NULL
 const char *op_name(hr_op op);
+bool op_needs_kernel(hr_op op); // neither control nor a view
 
 uint64_t dtype_bytes(hr_dtype dtype);
 const char *dtype_name(hr_dtype dtype); // "float32"

@@ -126,7 +126,7 @@ static void print(const setup *s, uint32_t steps, double gflops, double gbytes, 
                  "GB/s");
     for (uint32_t n = 0; n < s->p->instr_count; n++) {
         const instr *i = &s->p->instrs[n];
-        if (i->op == HR_OP_ALLOC || i->op == HR_OP_FREE || op_row_of(i->op)->view) {
+        if (!op_needs_kernel(i->op)) {
             continue;
         }
         char name[128];

@@ -169,7 +169,7 @@ static void cpu_unload(void *context, void *kernels)
 static hr_status prepare_one(const cpu_device *device, const program *p, const instr *i, prepared *k,
                              hr_err *err)
 {
-    if (i->op == HR_OP_ALLOC || i->op == HR_OP_FREE || op_row_of(i->op)->view) {
+    if (!op_needs_kernel(i->op)) {
         return HR_OK;
     }
     program_query(p, i, &k->query);

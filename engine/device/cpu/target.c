@@ -13,7 +13,7 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     const cpu_device *device = context;
     const cpu_impl *impl = NULL;
     *out = (target_answer){0};
-    if (q->op == HR_OP_ALLOC || q->op == HR_OP_FREE || op_row_of((hr_op)q->op)->view) {
+    if (!op_needs_kernel((hr_op)q->op)) {
         return HR_OK;
     }
     HR_TRY(cpu_pick(device, q, &impl, err));

@@ -41,11 +41,6 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_ADAM] = {reference_adam, UPDATES(0) | UPDATES(2) | UPDATES(3)},
 };
 
-static bool needs_no_kernel(hr_op op)
-{
-    return op == HR_OP_ALLOC || op == HR_OP_FREE || op_row_of(op)->view;
-}
-
 // ---- target ---------------------------------------------------------------------------------------------------
 
 static hr_status require_plain(const op_query *q, const op_operand *operand, hr_err *err)
@@ -59,7 +54,7 @@ static hr_status require_plain(const op_query *q, const op_operand *operand, hr_
 
 static hr_status require_supported(const op_query *q, hr_err *err)
 {
-    if (rows[q->op].kernel == NULL && !needs_no_kernel((hr_op)q->op)) {
+    if (rows[q->op].kernel == NULL && op_needs_kernel((hr_op)q->op)) {
         return HR_FAIL(err, DEVICE, "the reference device has no kernel for %s", op_name((hr_op)q->op));
     }
     for (uint32_t k = 0; k < q->in_count; k++) {
@@ -142,7 +137,7 @@ static hr_status load_queries(loaded_program *loaded, uint64_t *scratch_elements
         op_query *q = &loaded->query[i];
         program_query(p, &p->instrs[i], q);
         HR_TRY(require_supported(q, err));
-        if (needs_no_kernel(p->instrs[i].op)) {
+        if (!op_needs_kernel(p->instrs[i].op)) {
             continue;
         }
         const uint64_t wide = widened_elements(q->in, q->in_count) + widened_elements(q->out, q->out_count);
