@@ -1,29 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses and what is measured beside them.
+// Losses and what is measured beside them. Rows are all dimensions but the last; a loss is their mean, in float32
+// at least, and so are the probabilities that its gradient is made of.
 #include "ops/rows.h"
 
-static hr_status check_logits(const op_operand *in, hr_err *err)
+static hr_status check_labels(const op_operand *in, hr_err *err)
 {
     const hr_shape *logits = &in[0].shape;
     const hr_shape *labels = &in[1].shape;
-    if (logits->rank != 2) {
-        return HR_FAIL(err, MODEL, "the loss needs logits [N,classes], had %u dimensions", logits->rank);
+    hr_shape rows = *logits;
+    if (logits->rank < 2) {
+        return HR_FAIL(err, MODEL, "the loss needs logits [N,...,classes], had %u dimensions", logits->rank);
     }
-    if (labels->rank != 1 || labels->dim[0] != logits->dim[0]) {
-        return HR_FAIL(err, MODEL, "the loss over %lld samples needs as many labels, had %lld",
-                       (long long)logits->dim[0], (long long)labels->dim[0]);
+    rows.dim[--rows.rank] = 0;
+    if (!shape_equal(&rows, labels)) {
+        char had[64];
+        char needed[64];
+        return HR_FAIL(err, MODEL, "the loss over logits of %s rows needs as many labels, had %s",
+                       shape_text(&rows, needed, sizeof needed), shape_text(labels, had, sizeof had));
+    }
+    if (in[1].dtype != HR_I32 && in[1].dtype != HR_U8) {
+        return HR_FAIL(err, MODEL, "labels are integers, had %s", dtype_name((hr_dtype)in[1].dtype));
     }
     return HR_OK;
+}
+
+static hr_status check_pair(const char *loss, uint32_t least_rank, const op_operand *in, hr_err *err)
+{
+    char left[64];
+    char right[64];
+    if (in[0].shape.rank < least_rank || !shape_equal(&in[0].shape, &in[1].shape)) {
+        return HR_FAIL(err, MODEL, "%s needs two equal shapes of %u dimensions at least, had %s and %s", loss,
+                       least_rank, shape_text(&in[0].shape, left, sizeof left),
+                       shape_text(&in[1].shape, right, sizeof right));
+    }
+    return HR_OK;
+}
+
+static op_operand loss_of(const op_operand *values)
+{
+    op_operand loss = {.dtype = op_wide_dtype(values->dtype), .layout = HR_LAYOUT_PLAIN};
+    loss.shape = shape_of(1, (const int64_t[]){1});
+    return loss;
+}
+
+static op_operand probs_of(const op_operand *logits)
+{
+    op_operand probs = *logits;
+    probs.dtype = op_wide_dtype(logits->dtype);
+    return probs;
 }
 
 static hr_status softmax_xent_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                                     size_t out_count, hr_err *err)
 {
     (void)a, (void)in_count, (void)out_count;
-    HR_TRY(check_logits(in, err));
-    out[0] = in[0];
-    out[1] = in[0];
-    out[1].shape = shape_of(1, (const int64_t[]){1});
+    HR_TRY(check_labels(in, err));
+    out[0] = probs_of(&in[0]);
+    out[1] = loss_of(&in[0]);
+    return HR_OK;
+}
+
+static hr_status mse_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
+                           size_t out_count, hr_err *err)
+{
+    (void)a, (void)in_count, (void)out_count;
+    HR_TRY(check_pair("a mean squared error", 1, in, err));
+    out[0] = loss_of(&in[0]);
+    return HR_OK;
+}
+
+static hr_status kl_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
+                          size_t out_count, hr_err *err)
+{
+    (void)in_count, (void)out_count;
+    HR_TRY(check_pair("a divergence of logits", 2, in, err));
+    if (!(a->epsilon > 0.0)) {
+        return HR_FAIL(err, MODEL, "the temperature of a divergence is above 0, had %g", a->epsilon);
+    }
+    out[0] = probs_of(&in[0]);
+    out[1] = loss_of(&in[0]);
     return HR_OK;
 }
 
@@ -31,9 +86,9 @@ static hr_status accuracy_shape(const op_attr *a, const op_operand *in, size_t i
                                 size_t out_count, hr_err *err)
 {
     (void)a, (void)in_count, (void)out_count;
-    HR_TRY(check_logits(in, err));
-    out[0] = in[1];
-    out[0].shape = shape_of(1, (const int64_t[]){1});
+    HR_TRY(check_labels(in, err));
+    out[0] = loss_of(&in[0]);
+    out[0].dtype = HR_I32;
     return HR_OK;
 }
 
@@ -43,11 +98,28 @@ static uint64_t softmax_xent_flops(const op_query *q)
     return 5 * op_in_elements(q, 0);
 }
 
+// Two softmaxes, and a product of logarithms.
+static uint64_t kl_flops(const op_query *q)
+{
+    return 13 * op_in_elements(q, 0);
+}
+
+static uint64_t kl_bwd_flops(const op_query *q)
+{
+    return 7 * op_in_elements(q, 0);
+}
+
+static uint64_t mse_flops(const op_query *q)
+{
+    return 3 * op_in_elements(q, 0);
+}
+
 static uint64_t per_logit_flops(const op_query *q)
 {
     return op_in_elements(q, 0);
 }
 
+// Probabilities may take the logits' storage: a row's maximum and its label's logit are read before it is written.
 const op_row op_row_SOFTMAX_XENT = {
     .name = "softmax_cross_entropy",
     .min_in = 2,
@@ -56,7 +128,7 @@ const op_row op_row_SOFTMAX_XENT = {
     .max_out = 2,
     .shape = softmax_xent_shape,
     .flops = softmax_xent_flops,
-    .in_place = -1,
+    .in_place = 0,
     .keep_in = 0x1,
     .keep_out = 0x1,
     .grad_count = 1,
@@ -68,7 +140,61 @@ const op_row op_row_SOFTMAX_XENT = {
 };
 
 const op_row op_row_SOFTMAX_XENT_BWD = {
-    .name = "softmax_cross_entropy_bwd", .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .in_place = 0};
+    .name = "softmax_cross_entropy_bwd", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = 0};
+
+const op_row op_row_MSE = {
+    .name = "mse",
+    .min_in = 2,
+    .max_in = 2,
+    .min_out = 1,
+    .max_out = 1,
+    .shape = mse_shape,
+    .flops = mse_flops,
+    .in_place = -1,
+    .keep_in = 0x3,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_MSE_BWD,
+              .operand_count = 2,
+              .operand = {{OP_SRC_IN, 0}, {OP_SRC_IN, 1}},
+              .result_count = 1,
+              .result = {0}}},
+};
+
+const op_row op_row_MSE_BWD = {.name = "mse_bwd",
+                               .min_in = 2,
+                               .max_in = 3,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .flops = mse_flops,
+                               .in_place = 0};
+
+// Backward makes the teacher's probabilities once more instead of keeping them. The teacher gets no gradient.
+const op_row op_row_KL = {
+    .name = "kl_divergence",
+    .min_in = 2,
+    .max_in = 2,
+    .min_out = 2,
+    .max_out = 2,
+    .shape = kl_shape,
+    .flops = kl_flops,
+    .in_place = 0,
+    .keep_in = 0x2,
+    .keep_out = 0x1,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_KL_BWD,
+              .operand_count = 2,
+              .operand = {{OP_SRC_OUT, 0}, {OP_SRC_IN, 1}},
+              .result_count = 1,
+              .result = {0}}},
+};
+
+const op_row op_row_KL_BWD = {.name = "kl_divergence_bwd",
+                              .min_in = 2,
+                              .max_in = 3,
+                              .min_out = 1,
+                              .max_out = 1,
+                              .flops = kl_bwd_flops,
+                              .in_place = 0};
 
 const op_row op_row_ACCURACY = {
     .name = "accuracy",

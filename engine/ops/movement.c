@@ -2,20 +2,15 @@
 // Operations that move or reinterpret bytes and compute nothing.
 #include "ops/rows.h"
 
-static uint64_t no_flops(const op_query *q)
-{
-    (void)q;
-    return 0;
-}
-
-const op_row op_row_INPUT = {.name = "input", .min_out = 1, .max_out = 1, .flops = no_flops, .in_place = -1};
-const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 1, .flops = no_flops, .in_place = -1};
+const op_row op_row_INPUT = {
+    .name = "input", .min_out = 1, .max_out = 1, .flops = op_no_flops, .in_place = -1};
+const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 1, .flops = op_no_flops, .in_place = -1};
 const op_row op_row_REORDER = {.name = "reorder",
                                .min_in = 1,
                                .max_in = 1,
                                .min_out = 1,
                                .max_out = 1,
-                               .flops = no_flops,
+                               .flops = op_no_flops,
                                .in_place = -1};
 
 // The target shape is an attribute of the layer, so the model fills it in; the gradient is a reshape back.
@@ -25,7 +20,7 @@ const op_row op_row_RESHAPE = {
     .max_in = 1,
     .min_out = 1,
     .max_out = 1,
-    .flops = no_flops,
+    .flops = op_no_flops,
     .in_place = -1,
     .view = true,
     .grad_count = 1,

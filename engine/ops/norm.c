@@ -84,6 +84,18 @@ const op_row op_row_BATCH_NORM_EVAL = {
     .in_place = 0,
 };
 
+// What a recomputation runs instead of BATCH_NORM, whose running statistics would move twice.
+const op_row op_row_BATCH_NORM_APPLY = {
+    .name = "batch_norm_apply",
+    .min_in = 5,
+    .max_in = 5,
+    .min_out = 1,
+    .max_out = 1,
+    .shape = batch_norm_eval_shape,
+    .flops = batch_norm_eval_flops,
+    .in_place = 0,
+};
+
 // dx may take dy's storage: each element of dy is read before its dx is written, after both sums are known.
 const op_row op_row_BATCH_NORM_BWD = {
     .name = "batch_norm_bwd",

@@ -133,6 +133,17 @@ uint64_t op_in_elements(const op_query *q, unsigned k)
     return elements;
 }
 
+uint64_t op_no_flops(const op_query *q)
+{
+    (void)q;
+    return 0;
+}
+
+uint32_t op_wide_dtype(uint32_t dtype)
+{
+    return dtype == HR_F64 ? HR_F64 : HR_F32;
+}
+
 uint64_t op_flops(const op_query *q)
 {
     const op_row *row = op_rows[q->op];

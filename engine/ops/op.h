@@ -30,6 +30,10 @@
     X(CONV2D, "conv2d")   /* x[N,H,W,C], w, [b[F]] → y[N,H',W',F]; attr.act */                               \
     X(CONV2D_BWD_DATA, "conv2d_bwd_data")       /* dy, w → dx */                                             \
     X(CONV2D_BWD_WEIGHTS, "conv2d_bwd_weights") /* x, dy → dw, [db] */                                       \
+    X(CONV2D_TRANSPOSE, "conv2d_transpose") /* x[N,H,W,C], w[kh,kw,F,C], [b[F]] → y[N,H',W',F]; H' =       \
+                                     (H−1)*stride + kh − pads; a pad behind may be negative, above −stride */ \
+    X(CONV2D_TRANSPOSE_BWD_DATA, "conv2d_transpose_bwd_data")       /* dy, w → dx */                         \
+    X(CONV2D_TRANSPOSE_BWD_WEIGHTS, "conv2d_transpose_bwd_weights") /* x, dy → dw, [db] */                   \
     X(DENSE, "dense")                           /* x[N,I], w[I,O], [b[O]] → y[N,O]; attr.act */              \
     X(DENSE_BWD_DATA, "dense_bwd_data")         /* dy, w → dx */                                             \
     X(DENSE_BWD_WEIGHTS, "dense_bwd_weights")   /* x, dy → dw, [db] */                                       \
@@ -37,19 +41,46 @@
                                      saved variance is the biased one; running = (1-m)*running + m*batch,    \
                                      with the unbiased variance, m = attr.momentum; attr.epsilon, attr.act */ \
     X(BATCH_NORM_EVAL, "batch_norm_eval") /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */        \
+    X(BATCH_NORM_APPLY, "batch_norm_apply") /* x, gamma, beta, saved mean, saved var → y: the bits of      \
+                                     BATCH_NORM's y, and no running statistic moves; attr.act */ \
     X(BATCH_NORM_BWD, "batch_norm_bwd")   /* x, dy, gamma, saved mean, saved var → dx, dgamma, dbeta */      \
     X(RELU, "relu")                       /* x → y */                                                        \
     X(RELU_BWD, "relu_bwd")               /* y, dy → dx: dy where y > 0 */                                   \
     X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */   \
     X(MAX_POOL_BWD, "max_pool_bwd") /* x, y, dy → dx: dy to the first place in the window that equals y */   \
     X(MAX_POOL_BWD_INDEX, "max_pool_bwd_index")   /* index, dy → dx */                                       \
+    X(AVG_POOL, "avg_pool")                       /* x → y: mean of the places inside the image */           \
+    X(AVG_POOL_BWD, "avg_pool_bwd")               /* dy → dx */                                              \
     X(GLOBAL_AVG_POOL, "global_avg_pool")         /* x[N,H,W,C] → y[N,C] */                                  \
     X(GLOBAL_AVG_POOL_BWD, "global_avg_pool_bwd") /* dy → dx */                                              \
     X(ADD, "add")                                 /* a, b → y; attr.act */                                   \
-    X(SOFTMAX_XENT,                                                                                            \
-      "softmax_cross_entropy") /* logits[N,K], labels[N] → probs[N,K], loss[1] (mean over N) */              \
-    X(SOFTMAX_XENT_BWD, "softmax_cross_entropy_bwd") /* probs, labels → dlogits = (p − onehot)/N */        \
-    X(ACCURACY, "accuracy") /* logits, labels → correct[1] i32: arg max (first of ties) equals label */      \
+    X(RELU6, "relu6")                             /* x → y = min(max(x, 0), 6) */                            \
+    X(RELU6_BWD, "relu6_bwd")                     /* y, dy → dx: dy where 0 < y < 6 */                       \
+    X(MULTIPLY, "multiply")                       /* a, b → y */                                             \
+    X(MULTIPLY_BWD, "multiply_bwd")               /* a, b, dy → da, db */                                    \
+    X(SCALE, "scale")                             /* x, [factor[1]] → y = x*attr.scale*factor */             \
+    X(ZEROS, "zeros")                             /* → y */                                                  \
+    X(CONCAT, "concat")                           /* 2..6 inputs → y, one after another on attr.axis */      \
+    X(SLICE, "slice")           /* x → y: attr.count places of attr.axis from attr.offset (0: the rest) */   \
+    X(SLICE_BWD, "slice_bwd")   /* dy → dx, zeros elsewhere */                                               \
+    X(STACK, "stack")           /* x → y: attr.count copies of x along a new axis attr.axis */               \
+    X(REDUCE, "reduce")         /* x → y: sum (flag MEAN: mean) over attr.count axes from attr.axis */       \
+    X(REDUCE_BWD, "reduce_bwd") /* dy → dx: every element back to those it came from */                      \
+    X(ZERO_PAD, "zero_pad")     /* x[N,H,W,C] → y, zeros around the image: attr.pad_* */                     \
+    X(ZERO_PAD_BWD, "zero_pad_bwd")          /* dy → dx */                                                   \
+    X(UPSAMPLE, "upsample")                  /* x[N,H,W,C] → y: every pixel kernel_h x kernel_w times */     \
+    X(UPSAMPLE_BWD, "upsample_bwd")          /* dy → dx */                                                   \
+    X(SOFTMAX_XENT, "softmax_cross_entropy") /* logits[...,K], labels[...] i32 or u8 → probs, loss[1]: the \
+                                     mean over all R rows; attr.scale = its weight in the step */ \
+    X(SOFTMAX_XENT_BWD,                                                                                        \
+      "softmax_cross_entropy_bwd") /* probs, labels, [scale[1]] → dlogits = weight*scale*(p − onehot)/R */ \
+    X(MSE, "mse")                  /* prediction, target → loss[1]: the mean over elements; attr.scale */    \
+    X(MSE_BWD, "mse_bwd")          /* prediction, target, [scale[1]] → dprediction */                        \
+    X(KL, "kl_divergence") /* student[...,K], teacher[...,K] → probs of student/T, loss[1] = T² * mean  \
+                                     over rows of KL(softmax(teacher/T) || probs); T = attr.epsilon */   \
+    X(KL_BWD, "kl_divergence_bwd") /* probs, teacher, [scale[1]] → dstudent */                               \
+    X(ACCURACY, "accuracy") /* logits[...,K], labels[...] → correct[1] i32: rows whose arg max (first of   \
+                                     ties) is the label */ \
     X(MATMUL, "matmul")     /* a[...,M,K], b[...,K,N] → y[...,M,N] = attr.scale * a·b; TRANSPOSE: b[...,N,K] */ \
     X(MATMUL_BWD_A, "matmul_bwd_a") /* dy, b → da */                                                         \
     X(MATMUL_BWD_B, "matmul_bwd_b") /* a, dy → db */                                                         \
@@ -101,7 +132,7 @@ typedef struct op_attr {
     uint32_t peer;            // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
     uint32_t peer_operand;    // REORDER: operand of the peer; 0x80 | k for output k
     int32_t axis, offset;     // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it
-    int32_t count;            // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; else 0
+    int32_t count;            // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
     int32_t heads;            // ATTENTION…
     int32_t flags;            // OP_FLAG_…
     uint64_t salt;            // DROPOUT: of the layer's name
@@ -116,6 +147,7 @@ enum {
     OP_FLAG_TRANSPOSE = 2, // DENSE: weights are stored [O, I]; MATMUL: b is
     OP_FLAG_TANH = 4,      // GELU: the tanh form
     OP_FLAG_MEAN = 8,      // REDUCE: divide by the number of elements
+    OP_FLAG_PADDING = 16,  // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
 };
 
 // What READ brings to the host.

@@ -16,6 +16,11 @@ hr_status op_shape_like_first(const op_attr *attr, const op_operand *in, size_t 
 // out = (in + pads − kernel) / stride + 1 for one image side; 0 when the kernel does not fit.
 int64_t op_window_count(int64_t in, int32_t kernel, int32_t stride, int32_t pad_before, int32_t pad_after);
 
+// Of operations that only move bytes.
+uint64_t op_no_flops(const op_query *q);
+// Type of what is summed over many elements (losses, probabilities): float64 for float64, else float32.
+uint32_t op_wide_dtype(uint32_t dtype);
+
 uint64_t op_out_elements(const op_query *q, unsigned k);
 uint64_t op_in_elements(const op_query *q, unsigned k);
 
