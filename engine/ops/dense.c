@@ -1,44 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense: y = x·w + b over the last dimension.
+// Dense: y = x·w + b over the last dimension; with OP_FLAG_TRANSPOSE y = x·wᵀ + b, so that the table of an
+// embedding serves as the weights of the classifier behind it.
 #include "ops/rows.h"
+
+static bool is_transposed(const op_attr *a)
+{
+    return (a->flags & OP_FLAG_TRANSPOSE) != 0;
+}
 
 static hr_status dense_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                              size_t out_count, hr_err *err)
 {
-    (void)a, (void)out_count;
+    (void)out_count;
     const hr_shape *x = &in[0].shape;
     const hr_shape *w = &in[1].shape;
-    if (x->rank != 2) {
-        return HR_FAIL(err, MODEL,
-                       "a dense layer needs [N,features], had %u dimensions: put a flatten before it",
+    if (x->rank < 2 || x->rank > 4) {
+        return HR_FAIL(err, MODEL, "a dense layer needs [N,features] or up to two dimensions more, had %u",
                        x->rank);
     }
-    if (w->rank != 2 || w->dim[0] != x->dim[1]) {
+    const int rows = is_transposed(a) ? 1 : 0;
+    const int64_t features = x->dim[x->rank - 1], units = w->dim[1 - rows];
+    if (w->rank != 2 || w->dim[rows] != features) {
         return HR_FAIL(err, MODEL, "a dense layer over %lld features needs as many weight rows, had %lld",
-                       (long long)x->dim[1], (long long)w->dim[0]);
+                       (long long)features, (long long)w->dim[rows]);
     }
-    if (in_count > 2 && (in[2].shape.rank != 1 || in[2].shape.dim[0] != w->dim[1])) {
-        return HR_FAIL(err, MODEL, "the bias needs %lld elements, had %lld", (long long)w->dim[1],
+    if (in_count > 2 && (in[2].shape.rank != 1 || in[2].shape.dim[0] != units)) {
+        return HR_FAIL(err, MODEL, "the bias needs %lld elements, had %lld", (long long)units,
                        (long long)in[2].shape.dim[0]);
     }
     out[0] = in[0];
-    out[0].shape = shape_of(2, (const int64_t[]){x->dim[0], w->dim[1]});
+    out[0].shape.dim[x->rank - 1] = units;
     return HR_OK;
+}
+
+// Two FLOPs per multiply-add; `features` has the elements of x, `units` those of y.
+static uint64_t product_flops(const op_operand *features, const op_operand *units)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&features->shape, &elements);
+    return 2 * elements * (uint64_t)units->shape.dim[units->shape.rank - 1];
 }
 
 static uint64_t dense_flops(const op_query *q)
 {
-    return 2 * op_in_elements(q, 0) * (uint64_t)q->in[1].shape.dim[1];
+    return product_flops(&q->in[0], &q->out[0]);
 }
 
 static uint64_t dense_bwd_data_flops(const op_query *q)
 {
-    return 2 * op_out_elements(q, 0) * (uint64_t)q->in[1].shape.dim[1];
+    return product_flops(&q->out[0], &q->in[0]);
 }
 
 static uint64_t dense_bwd_weights_flops(const op_query *q)
 {
-    return 2 * op_in_elements(q, 0) * (uint64_t)q->in[1].shape.dim[1];
+    return product_flops(&q->in[0], &q->in[1]);
 }
 
 const op_row op_row_DENSE = {

@@ -158,6 +158,9 @@ uint64_t op_bytes_moved(const op_query *q)
     if (!op_needs_kernel((hr_op)q->op)) {
         return 0;
     }
+    if (op_rows[q->op]->bytes != NULL) {
+        return op_rows[q->op]->bytes(q);
+    }
     uint64_t sum = 0;
     uint64_t bytes = 0;
     uint64_t padding = 0;

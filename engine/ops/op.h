@@ -3,7 +3,8 @@
 // in-place rule. The rows are data; autodiff, liveness, devices and listing read them. A new operation is a row
 // here (in its family's file), a shape function, and a kernel in each device.
 //
-// Letters: N batch, H W image, C channels in, F channels out, I O features in and out, K classes.
+// Letters: N batch, H W image, C channels in, F channels out, I O features in and out, K classes, V entries of a
+// table, D features of an entry; ... are one to three dimensions, N first.
 // Images are NHWC, convolution weights HWIO [kh, kw, C/groups, F] (depthwise: groups = C, [kh, kw, 1, C*mult]),
 // dense weights [I, O].
 #ifndef OPS_OP_H
@@ -34,18 +35,18 @@
                                      (H−1)*stride + kh − pads; a pad behind may be negative, above −stride */ \
     X(CONV2D_TRANSPOSE_BWD_DATA, "conv2d_transpose_bwd_data")       /* dy, w → dx */                         \
     X(CONV2D_TRANSPOSE_BWD_WEIGHTS, "conv2d_transpose_bwd_weights") /* x, dy → dw, [db] */                   \
-    X(DENSE, "dense")                           /* x[N,I], w[I,O], [b[O]] → y[N,O]; attr.act */              \
-    X(DENSE_BWD_DATA, "dense_bwd_data")         /* dy, w → dx */                                             \
-    X(DENSE_BWD_WEIGHTS, "dense_bwd_weights")   /* x, dy → dw, [db] */                                       \
+    X(DENSE, "dense") /* x[...,I], w[I,O], [b[O]] → y[...,O]; attr.act; flag TRANSPOSE: w[O,I] */            \
+    X(DENSE_BWD_DATA, "dense_bwd_data")       /* dy, w → dx */                                               \
+    X(DENSE_BWD_WEIGHTS, "dense_bwd_weights") /* x, dy → dw, [db] */                                         \
     X(BATCH_NORM, "batch_norm") /* x, gamma, beta, =mean, =var → y, saved mean[C], saved var[C]; the       \
                                      saved variance is the biased one; running = (1-m)*running + m*batch,    \
                                      with the unbiased variance, m = attr.momentum; attr.epsilon, attr.act */ \
-    X(BATCH_NORM_EVAL, "batch_norm_eval") /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */        \
+    X(BATCH_NORM_EVAL, "batch_norm_eval")   /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */      \
     X(BATCH_NORM_APPLY, "batch_norm_apply") /* x, gamma, beta, saved mean, saved var → y: the bits of      \
                                      BATCH_NORM's y, and no running statistic moves; attr.act */ \
-    X(BATCH_NORM_BWD, "batch_norm_bwd")   /* x, dy, gamma, saved mean, saved var → dx, dgamma, dbeta */      \
-    X(RELU, "relu")                       /* x → y */                                                        \
-    X(RELU_BWD, "relu_bwd")               /* y, dy → dx: dy where y > 0 */                                   \
+    X(BATCH_NORM_BWD, "batch_norm_bwd")     /* x, dy, gamma, saved mean, saved var → dx, dgamma, dbeta */    \
+    X(RELU, "relu")                         /* x → y */                                                      \
+    X(RELU_BWD, "relu_bwd")                 /* y, dy → dx: dy where y > 0 */                                 \
     X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */   \
     X(MAX_POOL_BWD, "max_pool_bwd") /* x, y, dy → dx: dy to the first place in the window that equals y */   \
     X(MAX_POOL_BWD_INDEX, "max_pool_bwd_index")   /* index, dy → dx */                                       \
@@ -81,23 +82,43 @@
     X(KL_BWD, "kl_divergence_bwd") /* probs, teacher, [scale[1]] → dstudent */                               \
     X(ACCURACY, "accuracy") /* logits[...,K], labels[...] → correct[1] i32: rows whose arg max (first of   \
                                      ties) is the label */ \
-    X(MATMUL, "matmul")     /* a[...,M,K], b[...,K,N] → y[...,M,N] = attr.scale * a·b; TRANSPOSE: b[...,N,K] */ \
+    X(MATMUL, "matmul") /* a[...,M,K], b[...,K,N] → y[...,M,N] = attr.scale * a·b; TRANSPOSE: b[...,N,K] */ \
     X(MATMUL_BWD_A, "matmul_bwd_a") /* dy, b → da */                                                         \
     X(MATMUL_BWD_B, "matmul_bwd_b") /* a, dy → db */                                                         \
     X(SOFTMAX, "softmax")           /* x → y over the last dimension; CAUSAL: x[...,Lq,Lk] */                \
     X(SOFTMAX_BWD, "softmax_bwd")   /* y, dy → dx */                                                         \
-    X(ATTENTION_SCORES, "attention_scores") /* q[N,Lq,D], k[N,Lk,D] → s[N,heads,Lq,Lk] = q·kᵀ/sqrt(D/heads) */ \
+    X(ATTENTION_SCORES,                                                                                        \
+      "attention_scores") /* q[N,Lq,D], k[N,Lk,D] → s[N,heads,Lq,Lk] = q·kᵀ/sqrt(D/heads) */              \
     X(ATTENTION_SCORES_BWD_Q, "attention_scores_bwd_q") /* ds, k → dq */                                     \
     X(ATTENTION_SCORES_BWD_K, "attention_scores_bwd_k") /* q, ds → dk */                                     \
-    X(ATTENTION_VALUES, "attention_values") /* p[N,heads,Lq,Lk], v[N,Lk,D] → y[N,Lq,D] */                    \
+    X(ATTENTION_VALUES, "attention_values")             /* p[N,heads,Lq,Lk], v[N,Lk,D] → y[N,Lq,D] */        \
     X(ATTENTION_VALUES_BWD_P, "attention_values_bwd_p") /* dy, v → dp */                                     \
     X(ATTENTION_VALUES_BWD_V, "attention_values_bwd_v") /* p, dy → dv */                                     \
     X(ATTENTION, "attention") /* q, k, v → y, lse[N,heads,Lq]; attr.heads, CAUSAL; never holds Lq x Lk */    \
     X(ATTENTION_BWD, "attention_bwd") /* q, k, v, y, dy, lse → dq, dk, dv */                                 \
-    X(SGD, "sgd")           /* =w, g: w −= lr*g */                                                           \
-    X(MOMENTUM, "momentum") /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                                  \
-    X(ADAM, "adam")         /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
-                                     m += (g−m)(1−b1); v += (g²−v)(1−b2); w −= lr_t*m/(sqrt(v)+eps) */
+    X(SGD, "sgd")                     /* =w, g: w −= lr*g */                                                 \
+    X(MOMENTUM, "momentum")           /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                        \
+    X(ADAM, "adam") /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
+                                     m += (g−m)(1−b1); v += (g²−v)(1−b2); w −= lr_t*m/(sqrt(v)+eps) */           \
+    X(LAYER_NORM, "layer_norm") /* x[...,C], gamma[C], beta[C] → y, mean[...], rstd[...]; attr.epsilon */    \
+    X(LAYER_NORM_BWD, "layer_norm_bwd") /* x, dy, gamma, mean, rstd → dx, dgamma, dbeta */                   \
+    X(RMS_NORM, "rms_norm")             /* x[...,C], gamma[C] → y, rstd[...]; attr.epsilon */                \
+    X(RMS_NORM_BWD, "rms_norm_bwd")     /* x, dy, gamma, rstd → dx, dgamma */                                \
+    X(GELU, "gelu")                     /* x → y; x*Phi(x), flag TANH: its tanh form */                      \
+    X(GELU_BWD, "gelu_bwd")             /* x, dy → dx */                                                     \
+    X(SILU, "silu")                     /* x → y = x*sigmoid(x) */                                           \
+    X(SILU_BWD, "silu_bwd")             /* x, dy → dx */                                                     \
+    X(TANH, "tanh")                     /* x → y */                                                          \
+    X(TANH_BWD, "tanh_bwd")             /* y, dy → dx */                                                     \
+    X(SIGMOID, "sigmoid")               /* x → y */                                                          \
+    X(SIGMOID_BWD, "sigmoid_bwd")       /* y, dy → dx */                                                     \
+    X(EMBEDDING, "embedding")           /* ids[...] i32, table[V,D] → y[...,D] */                            \
+    X(EMBEDDING_BWD, "embedding_bwd")   /* ids, dy → dtable[V,D] */                                          \
+    X(ADD_BROADCAST, "add_broadcast")   /* a[...], b[last dimensions of a] → y */                            \
+    X(BROADCAST, "broadcast")           /* b[...] → y[N,...]: b for every sample */                          \
+    X(DROPOUT, "dropout")               /* x → y, [mask u8]; attr.rate, attr.salt; see ops/dropout.h */      \
+    X(DROPOUT_BWD, "dropout_bwd")       /* dy → dx, the mask drawn again */                                  \
+    X(DROPOUT_BWD_MASK, "dropout_bwd_mask") /* mask, dy → dx */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -126,16 +147,16 @@ typedef struct hr_shape {
 typedef struct op_attr {
     int32_t kernel_h, kernel_w, stride_h, stride_w;
     int32_t pad_top, pad_left, pad_bottom, pad_right;
-    int32_t groups;           // convolution; 1 = dense
-    int32_t act;              // hr_act fused behind the operation
-    int32_t slot;             // INPUT: the model's slot; READ: read_slot; RECORD, WAIT: the event
-    uint32_t peer;            // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
-    uint32_t peer_operand;    // REORDER: operand of the peer; 0x80 | k for output k
-    int32_t axis, offset;     // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it
-    int32_t count;            // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
-    int32_t heads;            // ATTENTION…
-    int32_t flags;            // OP_FLAG_…
-    uint64_t salt;            // DROPOUT: of the layer's name
+    int32_t groups;        // convolution; 1 = dense
+    int32_t act;           // hr_act fused behind the operation
+    int32_t slot;          // INPUT: the model's slot; READ: read_slot; RECORD, WAIT: the event
+    uint32_t peer;         // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
+    uint32_t peer_operand; // REORDER: operand of the peer; 0x80 | k for output k
+    int32_t axis, offset;  // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it
+    int32_t count; // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
+    int32_t heads; // ATTENTION…
+    int32_t flags; // OP_FLAG_…
+    uint64_t salt; // DROPOUT: of the layer's name
     double epsilon, momentum; // normalisations, MOMENTUM, EMA
     double beta1, beta2;      // ADAM and its kin
     double scale;             // a factor; 0 stands for 1. Losses: their weight
@@ -147,7 +168,7 @@ enum {
     OP_FLAG_TRANSPOSE = 2, // DENSE: weights are stored [O, I]; MATMUL: b is
     OP_FLAG_TANH = 4,      // GELU: the tanh form
     OP_FLAG_MEAN = 8,      // REDUCE: divide by the number of elements
-    OP_FLAG_PADDING = 16,  // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
+    OP_FLAG_PADDING = 16, // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
 };
 
 // What READ brings to the host.
@@ -193,11 +214,13 @@ typedef struct op_row {
     hr_status (*shape)(const op_attr *attr, const op_operand *in, size_t in_count, op_operand *out,
                        size_t out_count, hr_err *err);
     uint64_t (*flops)(const op_query *q); // NULL: one per output element
+    uint64_t (*bytes)(const op_query *q); // moved; NULL: every operand once
     int8_t in_place;                      // output 0 may take the storage of this input; -1 none
     bool view;                            // output 0 is the storage of input 0
     bool control;                         // the executor does it: no device sees it, it costs nothing
     uint8_t passes_gradient;              // bit k: the gradient of input k is the gradient of output 0 itself
     uint8_t keep_in, keep_out; // bit k: the eager tape keeps input / output k (reference tensorflow.md D3)
+    uint8_t state_out; // bit k: output k is what backward needs to know (statistics, a mask), no activation
     uint8_t grad_count;
     op_grad grad[OP_MAX_GRADS];
 } op_row;
@@ -220,6 +243,6 @@ bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes
 const char *shape_text(const hr_shape *shape, char *text, size_t size);
 
 uint64_t op_flops(const op_query *q);
-uint64_t op_bytes_moved(const op_query *q); // operands read and written once
+uint64_t op_bytes_moved(const op_query *q);
 
 #endif

@@ -99,7 +99,7 @@ static hr_status add_input_copy(draft *d, uint32_t value, int32_t slot, hr_err *
 
 static hr_category value_category(hr_op op, uint32_t output)
 {
-    return op == HR_OP_BATCH_NORM && output > 0 ? HR_CATEGORY_STATE : HR_CATEGORY_ACTIVATIONS;
+    return (op_row_of(op)->state_out >> output & 1) != 0 ? HR_CATEGORY_STATE : HR_CATEGORY_ACTIVATIONS;
 }
 
 static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32_t *id, hr_err *err)
@@ -114,13 +114,22 @@ static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32
     return HR_OK;
 }
 
-// In graph mode backward reads one byte per output instead of x and y.
-static hr_status add_pool_index(draft *d, uint32_t y, uint32_t *id, hr_err *err)
+// The second output of one byte per element that an execution mode adds for backward. In graph mode a pooling's
+// index stands for x and y; in eager mode a dropout's mask is kept, which a graph draws again.
+static const char *extra_output(const draft *d, hr_op op)
+{
+    if (d->mode != PROGRAM_TRAIN) {
+        return NULL;
+    }
+    return op == HR_OP_MAX_POOL && !d->eager ? "index" : op == HR_OP_DROPOUT && d->eager ? "mask" : NULL;
+}
+
+static hr_status add_extra_output(draft *d, hr_op op, uint32_t y, uint32_t *id, hr_err *err)
 {
     op_operand o = tensor_operand(&d->tensors.data[y]);
     o.dtype = HR_U8;
-    const char *name = arena_print(&d->names, "%s:index", d->tensors.data[y].name);
-    return draft_tensor(d, name, &o, HR_CATEGORY_ACTIVATIONS, d->tensors.data[y].layer, id, err);
+    const char *name = arena_print(&d->names, "%s:%s", d->tensors.data[y].name, extra_output(d, op));
+    return draft_tensor(d, name, &o, value_category(op, 1), d->tensors.data[y].layer, id, err);
 }
 
 static hr_op evaluated_op(const draft *d, hr_op op)
@@ -128,16 +137,29 @@ static hr_op evaluated_op(const draft *d, hr_op op)
     return d->mode == PROGRAM_EVALUATE && op == HR_OP_BATCH_NORM ? HR_OP_BATCH_NORM_EVAL : op;
 }
 
+// Who reads the result of a layer that does nothing here reads what went in.
+static bool left_out(const draft *d, const model_node *node)
+{
+    if (d->mode != PROGRAM_EVALUATE || node->op != HR_OP_DROPOUT) {
+        return false;
+    }
+    d->value_tensor[node->out[0]] = d->value_tensor[node->in[0].index];
+    return true;
+}
+
 static hr_status add_node(draft *d, const model_node *node, hr_err *err)
 {
+    if (left_out(d, node)) {
+        return HR_OK;
+    }
     hr_op op = evaluated_op(d, node->op);
     uint32_t outputs = node->out_count < op_row_of(op)->max_out ? node->out_count : op_row_of(op)->max_out;
     uint32_t out[OP_MAX_OUT];
     for (uint32_t k = 0; k < outputs; k++) {
         HR_TRY(add_output(d, node, k, &out[k], err));
     }
-    if (op == HR_OP_MAX_POOL && d->mode == PROGRAM_TRAIN && !d->eager) {
-        HR_TRY(add_pool_index(d, out[0], &out[outputs], err));
+    if (extra_output(d, op) != NULL) {
+        HR_TRY(add_extra_output(d, op, out[0], &out[outputs], err));
         outputs++;
     }
     instr *i = draft_instr(d, &d->instrs, op, HR_PHASE_FORWARD, node->layer);

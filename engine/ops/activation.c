@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Smooth activations. Those whose derivative follows from the result keep the result, the others what they read;
+// a gradient may take the storage of the one it came from.
+#include "ops/rows.h"
+
+// An exponential counts as one operation, as in the softmax.
+static uint64_t three(const op_query *q)
+{
+    return 3 * op_out_elements(q, 0);
+}
+
+static uint64_t four(const op_query *q)
+{
+    return 4 * op_out_elements(q, 0);
+}
+
+static uint64_t eight(const op_query *q)
+{
+    return 8 * op_out_elements(q, 0);
+}
+
+static uint64_t twelve(const op_query *q)
+{
+    return 12 * op_out_elements(q, 0);
+}
+
+#define ROW(id, text, cost, in_bit, out_bit, kept)                                                           \
+    const op_row op_row_##id = {.name = text,                                                                \
+                                .min_in = 1,                                                                 \
+                                .max_in = 1,                                                                 \
+                                .min_out = 1,                                                                \
+                                .max_out = 1,                                                                \
+                                .shape = op_shape_like_first,                                                \
+                                .flops = cost,                                                               \
+                                .in_place = 0,                                                               \
+                                .keep_in = in_bit,                                                           \
+                                .keep_out = out_bit,                                                         \
+                                .grad_count = 1,                                                             \
+                                .grad = {{.op = HR_OP_##id##_BWD,                                            \
+                                          .operand_count = 2,                                                \
+                                          .operand = {{kept, 0}, {OP_SRC_GRAD, 0}},                          \
+                                          .result_count = 1,                                                 \
+                                          .result = {0}}}};
+
+#define BWD_ROW(id, text, cost)                                                                              \
+    const op_row op_row_##id = {                                                                             \
+        .name = text, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .flops = cost, .in_place = 1};
+
+ROW(GELU, "gelu", eight, 0x1, 0, OP_SRC_IN)
+ROW(SILU, "silu", four, 0x1, 0, OP_SRC_IN)
+ROW(TANH, "tanh", four, 0, 0x1, OP_SRC_OUT)
+ROW(SIGMOID, "sigmoid", three, 0, 0x1, OP_SRC_OUT)
+BWD_ROW(GELU_BWD, "gelu_bwd", twelve)
+BWD_ROW(SILU_BWD, "silu_bwd", eight)
+BWD_ROW(TANH_BWD, "tanh_bwd", three)
+BWD_ROW(SIGMOID_BWD, "sigmoid_bwd", three)
