@@ -4,7 +4,7 @@
 
 const op_row op_row_INPUT = {
     .name = "input", .min_out = 1, .max_out = 1, .flops = op_no_flops, .in_place = -1};
-const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 1, .flops = op_no_flops, .in_place = -1};
+const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 2, .flops = op_no_flops, .in_place = -1};
 const op_row op_row_REORDER = {.name = "reorder",
                                .min_in = 1,
                                .max_in = 1,

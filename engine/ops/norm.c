@@ -65,6 +65,8 @@ const op_row op_row_BATCH_NORM = {
     .in_place = -1,
     .keep_in = 0x3,
     .keep_out = 0x6,
+    .wide_in = 0x1e,
+    .wide_out = 0x6,
     .state_out = 0x6,
     .grad_count = 1,
     .grad = {{.op = HR_OP_BATCH_NORM_BWD,

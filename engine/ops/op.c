@@ -52,6 +52,11 @@ const char *dtype_name(hr_dtype dtype)
     return dtype_rows[dtype].name;
 }
 
+bool dtype_is_real(hr_dtype dtype)
+{
+    return dtype == HR_F32 || dtype == HR_F64 || dtype == HR_F16 || dtype == HR_BF16;
+}
+
 const char *layout_name(hr_layout layout)
 {
     static const char *const names[] = {

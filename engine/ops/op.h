@@ -96,6 +96,13 @@
     X(ATTENTION_VALUES_BWD_V, "attention_values_bwd_v") /* p, dy → dv */                                     \
     X(ATTENTION, "attention") /* q, k, v → y, lse[N,heads,Lq]; attr.heads, CAUSAL; never holds Lq x Lk */    \
     X(ATTENTION_BWD, "attention_bwd") /* q, k, v, y, dy, lse → dq, dk, dv */                                 \
+    X(CAST, "cast")         /* x → y: another real type; to the nearest, ties to even, too large to infinity */ \
+    X(FINITE, "finite") /* g, [=finite[1] i32, =health[rows,3]] → finite &= every g is; health row attr.slot = \
+                             flushed (0 < |g| < 6e-8), overflowing (> 65504 or not finite), elements; without      \
+                             the optional operands both begin here */                                              \
+    X(UNSCALE, "unscale")   /* =g, [scale[1]]: g /= attr.scale*scale */                                      \
+    X(SCALE_UPDATE, "scale_update") /* =scale[1], =clean[1] i32, finite: Keras' loss scale; attr.count = clean   \
+                             steps after which it doubles, attr.epsilon = floor (0: none) */                       \
     X(SGD, "sgd")                     /* =w, g: w −= lr*g */                                                 \
     X(MOMENTUM, "momentum")           /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                        \
     X(ADAM, "adam") /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
@@ -220,6 +227,9 @@ typedef struct op_row {
     bool control;                         // the executor does it: no device sees it, it costs nothing
     uint8_t passes_gradient;              // bit k: the gradient of input k is the gradient of output 0 itself
     uint8_t keep_in, keep_out; // bit k: the eager tape keeps input / output k (reference tensorflow.md D3)
+    // Bit k: input / output k is float32 (float64 under that policy) whatever the activations are: losses, statistics,
+    // what normalises. passes/precision.c puts a cast where a value has another type.
+    uint8_t wide_in, wide_out;
     uint8_t state_out; // bit k: output k is what backward needs to know (statistics, a mask), no activation
     uint8_t grad_count;
     op_grad grad[OP_MAX_GRADS];
@@ -231,6 +241,7 @@ bool op_needs_kernel(hr_op op); // neither control nor a view
 
 uint64_t dtype_bytes(hr_dtype dtype);
 const char *dtype_name(hr_dtype dtype); // "float32"
+bool dtype_is_real(hr_dtype dtype);         // any float type
 const char *layout_name(hr_layout layout);
 
 hr_shape shape_of(uint32_t rank, const int64_t *dim);
