@@ -16,6 +16,15 @@ enum { EVENT_BATCH = 256, EVENTS_PER_DRAIN = 64 * EVENT_BATCH };
 
 // ---- life -----------------------------------------------------------------------------------------------------
 
+// Without a planner the workbench works all the same: no neighbour is judged.
+static void open_planner(app *a)
+{
+    hr_planner_close(a->planner);
+    if (hr_planner_open(a->preset, &a->planner, NULL) != HR_OK) {
+        a->planner = NULL;
+    }
+}
+
 app *app_create(const hr_preset *preset, const hr_knobs *knobs)
 {
     app *a = calloc(1, sizeof *a);
@@ -28,6 +37,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     a->focus = PANE_KNOBS;
     a->glyphs = glyphs_make(GLYPHS_ASCII);
     model_init(&a->live);
+    open_planner(a);
     return a;
 }
 
@@ -64,6 +74,7 @@ void app_destroy(app *a)
     }
     (void)app_stop_engine(a, NULL);
     whatif_stop(a->whatif);
+    hr_planner_close(a->planner);
     free_presets(&a->presets);
     hr_preset_close(a->owned);
     free(a);
@@ -71,7 +82,7 @@ void app_destroy(app *a)
 
 void app_ask_whatif(app *a)
 {
-    whatif_question question = {++a->question, a->preset, a->knobs, app_knob(a), a->live.limit_bytes};
+    whatif_question question = {++a->question, a->planner, a->knobs, app_knob(a), a->live.limit_bytes};
     whatif_ask(a->whatif, &question);
 }
 
@@ -217,6 +228,7 @@ static void switch_preset(app *a)
     hr_status status = app_stop_engine(a, &unsaved);
     hr_preset_close(a->owned);
     a->preset = a->owned = opened;
+    open_planner(a);
     a->knobs = a->applied = *hr_preset_knobs(opened);
     model_init(&a->live);
     memset(&a->turned, 0, sizeof a->turned);

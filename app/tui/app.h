@@ -80,7 +80,8 @@ typedef enum pending { PENDING_NONE, PENDING_PRESET, PENDING_QUIT } pending;
 typedef struct app {
     // engine
     const hr_preset *preset;
-    hr_preset *owned; // `preset`, when it was opened here
+    hr_planner *planner; // of the preset's model; NULL: no what-if
+    hr_preset *owned;    // `preset`, when it was opened here
     hr_engine_host *host;
     hr_status end_status; // of the save that ended the last training
     hr_err end_error;

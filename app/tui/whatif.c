@@ -24,12 +24,10 @@ struct whatif {
 
 void whatif_plan_present(const whatif_question *question, whatif_cell *cell)
 {
-    char text[HR_KNOB_TEXT_MAX];
     memset(cell, 0, sizeof *cell);
     cell->known = true;
-    hr_knob_format(&question->knobs, HR_KNOB_BATCH_SIZE, text);
-    cell->refused = hr_whatif_plan(question->preset, &question->knobs, HR_KNOB_BATCH_SIZE, text, &cell->plan,
-                                   NULL) != HR_OK;
+    cell->refused = question->planner == NULL ||
+                    hr_planner_plan(question->planner, &question->knobs, &cell->plan, NULL) != HR_OK;
 }
 
 void whatif_plan_cell(const whatif_question *question, hr_knob_id id, int side, whatif_cell *cell)
@@ -44,7 +42,9 @@ void whatif_plan_cell(const whatif_question *question, hr_knob_id id, int side, 
         cell->refused = true;
         return;
     }
-    cell->refused = hr_whatif_plan(question->preset, &question->knobs, id, text, &cell->plan, NULL) != HR_OK;
+    snprintf(cell->value, sizeof cell->value, "%.*s", (int)sizeof cell->value - 1, text);
+    cell->refused =
+        question->planner == NULL || hr_planner_plan(question->planner, &turned, &cell->plan, NULL) != HR_OK;
 }
 
 // Stores one answer when the question is still the same; false when it is not.

@@ -12,8 +12,9 @@
 enum { WHATIF_LESS, WHATIF_MORE, WHATIF_SIDES };
 
 typedef struct whatif_cell {
-    bool known;   // `plan` holds an answer for the knobs that were asked about
-    bool refused; // the combination is not legal, or the plan failed otherwise
+    bool known;     // `plan` holds an answer for the knobs that were asked about
+    bool refused;   // the combination is not legal, or the plan failed otherwise
+    char value[32]; // that was planned
     hr_whatif plan;
 } whatif_cell;
 
@@ -25,7 +26,7 @@ typedef struct whatif_answers {
 
 typedef struct whatif_question {
     uint64_t number;
-    const hr_preset *preset;
+    const hr_planner *planner; // NULL: nothing can be said
     hr_knobs knobs;
     hr_knob_id first;          // the selected knob is planned first
     uint64_t when_unset_bytes; // the limit, where device.vram is not set
@@ -41,9 +42,9 @@ typedef struct whatif whatif;
 whatif *whatif_start(void);
 // Waits for the plan that is being made. NULL is fine.
 void whatif_stop(whatif *w);
-// Replaces the question; the preset must live until the next question, or whatif_stop.
+// Replaces the question; the planner must live until the next question, or whatif_stop.
 void whatif_ask(whatif *w, const whatif_question *question);
-// Waits until no plan touches a preset any more.
+// Waits until no plan touches a planner any more.
 void whatif_forget(whatif *w);
 int whatif_fd(const whatif *w); // readable when answers wait; −1 for NULL
 // Copies the answers so far; false when there are no new ones.

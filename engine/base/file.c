@@ -326,3 +326,19 @@ bool file_xdg(const char *variable, const char *home_default, const char *leaf, 
     }
     return true;
 }
+
+bool file_make_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    if (!text_copy(folder, sizeof folder, path)) {
+        return false;
+    }
+    for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) {
+            return false;
+        }
+        *slash = '/';
+    }
+    return true;
+}

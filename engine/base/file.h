@@ -28,6 +28,9 @@ void file_writer_abandon(file_writer *w); // NULL is fine
 // Nothing is created.
 bool file_xdg(const char *variable, const char *home_default, const char *leaf, char *path, size_t size);
 
+// Makes the folders above `path` that are missing, for this user alone. False when one cannot be made.
+bool file_make_folder_of(const char *path);
+
 uint64_t file_fail_at(uint64_t nth); // as hr_host_mem_fail_at, over open, read, write, fsync, rename
 
 #endif

@@ -18,6 +18,8 @@ void sha256_text(sha256 *s, char text[65]); // finishes; lower-case hex
 
 // Order-dependent 64-bit hash of bytes; chain by passing the previous result as seed.
 uint64_t hash64(const void *data, size_t bytes, uint64_t seed);
+// The same with two independent results in one pass: a key whose equality stands for equality of the bytes.
+void hash128(const void *data, size_t bytes, uint64_t key[2]);
 // One splitmix64 step over a ^ b, for hashing integers.
 uint64_t hash64_mix(uint64_t a, uint64_t b);
 

@@ -125,10 +125,13 @@ char *arena_print(arena *a, const char *format, ...)
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    // Most texts fit into what the head has left: they are printed where they will stay.
+    size_t room = a->head == NULL ? 0 : a->head->capacity - a->head->used;
+    char *place = room == 0 ? NULL : (char *)a->head->data + a->head->used;
+    int length = vsnprintf(place, room, format, arguments);
     va_end(arguments);
     char *text = length < 0 ? NULL : arena_take(a, (size_t)length + 1, 1);
-    if (text != NULL) {
+    if (text != NULL && text != place) {
         vsnprintf(text, (size_t)length + 1, format, again);
     }
     va_end(again);

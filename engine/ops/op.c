@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "base/hash.h"
 #include "ops/rows.h"
 
 static const op_row *const op_rows[HR_OP_COUNT] = {
@@ -147,6 +148,12 @@ uint64_t op_no_flops(const op_query *q)
 uint32_t op_wide_dtype(uint32_t dtype)
 {
     return dtype == HR_F64 ? HR_F64 : HR_F32;
+}
+
+void op_query_hash(const op_query *q, uint64_t key[2])
+{
+    hash128(q, offsetof(op_query, in) + q->in_count * sizeof q->in[0], key);
+    hash128(q->out, q->out_count * sizeof q->out[0], key);
 }
 
 uint64_t op_flops(const op_query *q)

@@ -253,6 +253,9 @@ bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes
 // "128x30x30x32". Returns text.
 const char *shape_text(const hr_shape *shape, char *text, size_t size);
 
+// Mixes everything that cost, support and workspace of q depend on into key.
+void op_query_hash(const op_query *q, uint64_t key[2]);
+
 uint64_t op_flops(const op_query *q);
 uint64_t op_bytes_moved(const op_query *q);
 

@@ -1,28 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memo of target answers: an open-addressing table keyed by a 128-bit hash of target, query and limit.
+// The memo of target answers: an open-addressing table keyed by a 128-bit hash of target, query and limit. Answers of
+// targets that are slow to ask are kept in a file between two starts.
 #include "program/target.h"
 
 #include <pthread.h>
+#include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
 
 typedef struct memo_entry {
     uint64_t key[2]; // both 0: empty
     target_answer answer;
+    bool kept; // goes into the file
 } memo_entry;
 
-enum { MEMO_FIRST_CAPACITY = 1024 };
+enum { MEMO_FIRST_CAPACITY = 1024, MEMO_FILE_LIMIT_BYTES = 64 << 20 };
 
-static pthread_mutex_t memo_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t memo_lock = PTHREAD_RWLOCK_INITIALIZER;
 static memo_entry *memo;
 static uint64_t memo_capacity, memo_count;
+static uint64_t memo_unsaved; // kept answers that no file has
+
+static bool is_empty(const memo_entry *e)
+{
+    return e->key[0] == 0 && e->key[1] == 0;
+}
 
 static memo_entry *memo_place(memo_entry *table, uint64_t capacity, const uint64_t key[2])
 {
     uint64_t at = key[0] & (capacity - 1);
-    while ((table[at].key[0] != 0 || table[at].key[1] != 0) &&
-           (table[at].key[0] != key[0] || table[at].key[1] != key[1])) {
+    while (!is_empty(&table[at]) && (table[at].key[0] != key[0] || table[at].key[1] != key[1])) {
         at = (at + 1) & (capacity - 1);
     }
     return &table[at];
@@ -36,7 +45,7 @@ static bool memo_grow(void)
         return false;
     }
     for (uint64_t k = 0; k < memo_capacity; k++) {
-        if (memo[k].key[0] != 0 || memo[k].key[1] != 0) {
+        if (!is_empty(&memo[k])) {
             *memo_place(table, capacity, memo[k].key) = memo[k];
         }
     }
@@ -48,48 +57,145 @@ static bool memo_grow(void)
 
 static bool memo_find(const uint64_t key[2], target_answer *out)
 {
-    pthread_mutex_lock(&memo_lock);
+    pthread_rwlock_rdlock(&memo_lock);
     const memo_entry *e = memo_capacity == 0 ? NULL : memo_place(memo, memo_capacity, key);
-    bool found = e != NULL && (e->key[0] != 0 || e->key[1] != 0);
+    bool found = e != NULL && !is_empty(e);
     if (found) {
         *out = e->answer;
     }
-    pthread_mutex_unlock(&memo_lock);
+    pthread_rwlock_unlock(&memo_lock);
     return found;
 }
 
-// A full table only costs time: the answer is asked again.
-static void memo_remember(const uint64_t key[2], const target_answer *answer)
+// A full table only costs time: the answer is asked again. The lock is held for writing.
+static void memo_add(const memo_entry *entry)
 {
-    pthread_mutex_lock(&memo_lock);
     if (memo_count * 2 < memo_capacity || memo_grow()) {
-        memo_entry *e = memo_place(memo, memo_capacity, key);
-        memo_count += e->key[0] == 0 && e->key[1] == 0;
-        *e = (memo_entry){.key = {key[0], key[1]}, .answer = *answer};
+        memo_entry *e = memo_place(memo, memo_capacity, entry->key);
+        memo_count += is_empty(e);
+        *e = *entry;
     }
-    pthread_mutex_unlock(&memo_lock);
 }
 
 hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit, target_answer *out,
                      hr_err *err)
 {
-    uint64_t key[2];
-    key[0] = hash64_mix(hash64(q, sizeof *q, target->key), workspace_limit);
-    key[1] = hash64_mix(hash64(q, sizeof *q, ~target->key), workspace_limit) | 1;
-    if (memo_find(key, out)) {
+    memo_entry entry = {.key = {hash64_mix(target->key, workspace_limit), target->key},
+                        .kept = target->slow_to_ask};
+    op_query_hash(q, entry.key);
+    entry.key[1] |= 1;
+    if (memo_find(entry.key, out)) {
         return HR_OK;
     }
-    *out = (target_answer){0};
+    memset(out, 0, sizeof *out);
     HR_TRY(target->ask(target->context, q, workspace_limit, out, err));
-    memo_remember(key, out);
+    entry.answer = *out;
+    pthread_rwlock_wrlock(&memo_lock);
+    memo_add(&entry);
+    memo_unsaved += entry.kept;
+    pthread_rwlock_unlock(&memo_lock);
     return HR_OK;
 }
 
 void target_forget(void)
 {
-    pthread_mutex_lock(&memo_lock);
+    pthread_rwlock_wrlock(&memo_lock);
     hr_free(memo);
     memo = NULL;
-    memo_capacity = memo_count = 0;
-    pthread_mutex_unlock(&memo_lock);
+    memo_capacity = memo_count = memo_unsaved = 0;
+    pthread_rwlock_unlock(&memo_lock);
+}
+
+// ---- the file -------------------------------------------------------------------------------------------------
+//
+// head, then `count` records. It is a cache: whatever is wrong with it, it is as if it were not there.
+
+typedef struct memo_head {
+    char magic[16];
+    uint64_t record_bytes, count;
+    uint64_t hash; // of the records
+} memo_head;
+
+typedef struct memo_record {
+    uint64_t key[2];
+    target_answer answer;
+} memo_record;
+
+static const char magic[16] = "headroom.memo/1";
+
+static const memo_record *records_of(const char *data, size_t bytes, memo_head *head)
+{
+    if (bytes < sizeof *head) {
+        return NULL;
+    }
+    memcpy(head, data, sizeof *head);
+    size_t left = bytes - sizeof *head;
+    bool whole = memcmp(head->magic, magic, sizeof magic) == 0 && head->record_bytes == sizeof(memo_record) &&
+                 head->count == left / sizeof(memo_record) && left % sizeof(memo_record) == 0 &&
+                 hash64(data + sizeof *head, left, 0) == head->hash;
+    return whole ? (const memo_record *)(const void *)(data + sizeof *head) : NULL;
+}
+
+void target_memo_load(const char *path)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    memo_head head;
+    if (file_read(path, MEMO_FILE_LIMIT_BYTES, &data, &bytes, NULL) != HR_OK) {
+        return;
+    }
+    const memo_record *records = records_of(data, bytes, &head);
+    pthread_rwlock_wrlock(&memo_lock);
+    for (uint64_t k = 0; records != NULL && k < head.count; k++) {
+        memo_record r;
+        memcpy(&r, &records[k], sizeof r);
+        memo_add(&(memo_entry){.key = {r.key[0], r.key[1]}, .answer = r.answer, .kept = true});
+    }
+    pthread_rwlock_unlock(&memo_lock);
+    hr_free(data);
+}
+
+static hr_status write_records(file_writer *w, const memo_record *records, uint64_t count, hr_err *err)
+{
+    memo_head head = {.record_bytes = sizeof *records, .count = count};
+    memcpy(head.magic, magic, sizeof magic);
+    head.hash = hash64(records, count * sizeof *records, 0);
+    HR_TRY(file_writer_add(w, &head, sizeof head, err));
+    return file_writer_add(w, records, count * sizeof *records, err);
+}
+
+// What is worth keeping, in the order of the table; NULL when there is nothing new or no memory for it.
+static memo_record *take_unsaved(uint64_t *count)
+{
+    memo_record *records = NULL;
+    *count = 0;
+    pthread_rwlock_wrlock(&memo_lock);
+    records = memo_unsaved > 0 ? hr_calloc(memo_count, sizeof *records) : NULL;
+    for (uint64_t k = 0; records != NULL && k < memo_capacity; k++) {
+        if (!is_empty(&memo[k]) && memo[k].kept) {
+            memcpy(records[*count].key, memo[k].key, sizeof memo[k].key);
+            records[(*count)++].answer = memo[k].answer;
+        }
+    }
+    memo_unsaved = 0;
+    pthread_rwlock_unlock(&memo_lock);
+    return records;
+}
+
+bool target_memo_save(const char *path)
+{
+    uint64_t count = 0;
+    memo_record *records = take_unsaved(&count);
+    file_writer *w = NULL;
+    bool written = false;
+    if (records != NULL && file_make_folder_of(path) && file_writer_open(path, &w, NULL) == HR_OK) {
+        written = write_records(w, records, count, NULL) == HR_OK;
+        if (written) {
+            written = file_writer_commit(w, NULL) == HR_OK;
+        } else {
+            file_writer_abandon(w);
+        }
+    }
+    hr_free(records);
+    return written;
 }

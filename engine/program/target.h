@@ -28,6 +28,7 @@ typedef struct target_answer {
 typedef struct hr_target {
     const char *name; // "cpu", "plan", "reference"
     uint64_t key;     // hash of device, library version, ISA and threads: part of every memo key
+    bool slow_to_ask; // answers are worth keeping between two starts
     void *context;    // passed back; borrowed
     // Does the device run this operation on these types and layouts, and with what temporaries? DEVICE error with
     // the reason when it does not. `workspace_limit` bounds workspace and reorder bytes of one operation.
@@ -40,9 +41,13 @@ typedef struct hr_target {
     bool (*prefers_blocked)(void *context, const op_query *plain);
 } hr_target;
 
-// target->ask through a process-wide memo (thread-safe).
+// target->ask through a process-wide memo (thread-safe as far as `ask` is).
 HR_MUST_CHECK hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit,
                                    target_answer *out, hr_err *err);
 void target_forget(void); // empties the memo (tests, calibration)
+// Reads answers that an earlier process kept; writes those of slow targets when there are new ones. A cache: what
+// cannot be read or written is not missed. True when a file was written. Thread-safe.
+void target_memo_load(const char *path);
+bool target_memo_save(const char *path);
 
 #endif

@@ -667,17 +667,32 @@ bool hr_engine_host_error(hr_engine_host *host, uint64_t *version, hr_err *err)
     return newer;
 }
 
-hr_status hr_whatif_plan(const hr_preset *preset, const hr_knobs *knobs, hr_knob_id id, const char *text,
-                         hr_whatif *out, hr_err *err)
+struct hr_planner {
+    char nothing;
+};
+
+hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err)
 {
-    (void)preset;
+    static hr_planner planner;
+    (void)preset, (void)err;
+    *out = &planner;
+    return HR_OK;
+}
+
+void hr_planner_close(hr_planner *planner)
+{
+    (void)planner;
+}
+
+hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
+{
+    (void)planner;
     hr_engine_host *h = hr_calloc(1, sizeof *h);
     if (h == NULL) {
         return HR_FAIL(err, NOMEM, "no memory for the scripted engine");
     }
     h->knobs = *knobs;
     h->dry = true;
-    hr_status status = hr_knobs_set(&h->knobs, id, text, err);
     set_limit(h);
     uint64_t limit = h->limit;
     h->limit = UINT64_MAX / 2; // to see how much would be missing
@@ -685,7 +700,6 @@ hr_status hr_whatif_plan(const hr_preset *preset, const hr_knobs *knobs, hr_knob
     run_program(h);
     *out = (hr_whatif){.fits = h->peak <= limit, .peak_in_use_bytes = h->peak};
     out->missing_bytes = out->fits ? 0 : h->peak - limit;
-    snprintf(out->value, sizeof out->value, "%s", text);
     hr_free(h);
-    return status;
+    return HR_OK;
 }

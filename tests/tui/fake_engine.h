@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scripted engine in place of hr_engine_host_*, hr_whatif_plan and hr_preset_*: the separable CNN of the demo with
+// A scripted engine in place of hr_engine_host_*, hr_planner_plan and hr_preset_*: the separable CNN of the demo with
 // made-up but plausible tensors, the same to the byte on every run. The workbench cannot tell the difference.
 #ifndef TESTS_TUI_FAKE_ENGINE_H
 #define TESTS_TUI_FAKE_ENGINE_H

@@ -47,7 +47,7 @@ static void answer_whatif(app *a)
 {
     size_t count;
     const hr_knob_id *panel = turn_panel(&count);
-    whatif_question question = {a->question, a->preset, a->knobs, app_knob(a), a->live.limit_bytes};
+    whatif_question question = {a->question, a->planner, a->knobs, app_knob(a), a->live.limit_bytes};
     a->answers.question = a->question;
     whatif_plan_present(&question, &a->answers.present);
     for (size_t i = 0; i < count; i++) {

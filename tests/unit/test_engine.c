@@ -151,9 +151,12 @@ START_TEST(what_does_not_fit_changes_nothing_and_training_goes_on)
     ck_assert_int_eq(strncmp(r.oom.attempt, "-s batch.size=", 14), 0);
     hr_knobs remedied = *hr_engine_knobs(e);
     hr_whatif w;
-    ck_assert_int_eq(hr_whatif_plan(preset, &remedied, HR_KNOB_BATCH_SIZE, r.oom.attempt + 14, &w, NULL),
+    hr_planner *planner = NULL;
+    ck_assert_int_eq(hr_planner_open(preset, &planner, NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_turn(planner, &remedied, HR_KNOB_BATCH_SIZE, r.oom.attempt + 14, &w, NULL),
                      HR_OK);
     ck_assert(w.fits);
+    hr_planner_close(planner);
     hr_report_deinit(&r);
     weights_of(e, after);
     ck_assert_str_eq(before, after);
@@ -359,7 +362,9 @@ START_TEST(what_if_touches_nothing_and_agrees_with_a_run)
     hr_whatif w;
     hr_err err = {0};
     hr_knobs knobs = *hr_preset_knobs(preset);
-    ck_assert_msg(hr_whatif_plan(preset, &knobs, HR_KNOB_BATCH_SIZE, "16", &w, &err) == HR_OK, "%s",
+    hr_planner *planner = NULL;
+    ck_assert_int_eq(hr_planner_open(preset, &planner, NULL), HR_OK);
+    ck_assert_msg(hr_planner_turn(planner, &knobs, HR_KNOB_BATCH_SIZE, "16", &w, &err) == HR_OK, "%s",
                   err.sentence);
     ck_assert(w.fits);
     hr_engine *e = create((const char *[]){"batch.size=16", NULL}, NULL);
@@ -368,13 +373,14 @@ START_TEST(what_if_touches_nothing_and_agrees_with_a_run)
     ck_assert_uint_eq(w.peak_in_use_bytes, r.memory.peak_in_use_bytes);
     hr_report_deinit(&r);
     hr_engine_destroy(e);
-    ck_assert_int_eq(hr_whatif_plan(preset, &knobs, HR_KNOB_BATCH_SIZE, "100000", &w, &err), HR_OK);
+    ck_assert_int_eq(hr_planner_turn(planner, &knobs, HR_KNOB_BATCH_SIZE, "100000", &w, &err), HR_OK);
     ck_assert(!w.fits);
     ck_assert_uint_gt(w.missing_bytes, 0);
     uint64_t whole = w.peak_in_use_bytes; // of the whole step, not only up to the request that failed
-    ck_assert_int_eq(hr_whatif_plan(preset, &knobs, HR_KNOB_BATCH_SIZE, "50000", &w, &err), HR_OK);
+    ck_assert_int_eq(hr_planner_turn(planner, &knobs, HR_KNOB_BATCH_SIZE, "50000", &w, &err), HR_OK);
     ck_assert_uint_lt(w.peak_in_use_bytes, whole * 51 / 100);
     ck_assert_uint_gt(w.peak_in_use_bytes, whole * 49 / 100);
+    hr_planner_close(planner);
 }
 END_TEST
 

@@ -82,7 +82,7 @@ static int draw_turns(const canvas *c, int y, const app *a, byte_unit unit)
             paint_text(c, y++, 0, c->area.w, ROLE_DIM, "one turn that is planned to fit:");
         }
         paint_format(c, y++, 2, c->area.w - 2, ROLE_GOOD, "%s %s → %s, peak %s %s p", row[id].key,
-                     hr_knob_format(&a->knobs, id, now), cell->plan.value,
+                     hr_knob_format(&a->knobs, id, now), cell->value,
                      format_bytes(cell->plan.peak_in_use_bytes, unit, text), unit.name);
     }
     return y;

@@ -59,10 +59,19 @@ static hr_status library_failed(hr_err *err, const char *call, dnnl_status_t sta
         }                                                                                                    \
     } while (0)
 
+void onednn_ask_for_threads(uint32_t threads)
+{
+    static _Thread_local uint32_t asked;
+    if (asked != threads) {
+        omp_set_dynamic(0);
+        omp_set_num_threads((int)threads);
+        asked = threads;
+    }
+}
+
 void onednn_settle_threads(uint32_t threads)
 {
-    omp_set_dynamic(0);
-    omp_set_num_threads((int)threads);
+    onednn_ask_for_threads(threads);
 #pragma omp parallel num_threads((int)threads)
     (void)workers_flush_denormals();
 }

@@ -17,6 +17,8 @@ typedef struct onednn onednn; // engine and stream
 // Settles the team of OpenMP threads that oneDNN uses on behalf of the calling thread: how many, and denormal
 // numbers treated as zero. Answers of onednn_conv_choose are for this number.
 void onednn_settle_threads(uint32_t threads);
+// The number alone: enough for asking, on any thread.
+void onednn_ask_for_threads(uint32_t threads);
 HR_MUST_CHECK hr_status onednn_open(onednn **out, hr_err *err);
 void onednn_close(onednn *library);
 uint64_t onednn_version(void); // as one number that differs between releases

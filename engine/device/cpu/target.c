@@ -18,6 +18,7 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     }
     HR_TRY(cpu_pick(device, q, &impl, err));
     if (impl->ask != NULL) {
+        onednn_ask_for_threads(device->threads);
         return impl->ask(device, q, workspace_limit, out, err);
     }
     (void)text_copy(out->impl, sizeof out->impl, impl->name);
@@ -94,6 +95,7 @@ void cpu_fill_target(cpu_device *device, hr_target *out)
 {
     *out = (hr_target){.name = device_cpu.name,
                        .key = device->key,
+                       .slow_to_ask = true,
                        .context = device,
                        .ask = ask,
                        .fuses = fuses,

@@ -98,16 +98,25 @@ HR_MUST_CHECK hr_status hr_engine_listing(hr_engine *engine, FILE *out, hr_err *
 HR_MUST_CHECK hr_status hr_engine_plan_repeat(hr_engine *engine, uint32_t repeat, hr_report *report,
                                               hr_err *err);
 
-// What other values of one knob would do: a dry plan of each, nothing else touched.
+// What-if: knobs in, answer out, nothing else touched.
 typedef struct hr_whatif {
-    char value[32];
     bool fits;
+    uint64_t limit_bytes;
+    uint64_t static_bytes, saved_for_backward_bytes;
     uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
     uint64_t missing_bytes;     // what the step asks for at its peak beyond the limit, or in one piece
 } hr_whatif;
-// Plans knob := value on a copy of `knobs`. Thread-safe with respect to every engine.
-HR_MUST_CHECK hr_status hr_whatif_plan(const hr_preset *preset, const hr_knobs *knobs, hr_knob_id id,
-                                       const char *text, hr_whatif *out, hr_err *err);
+typedef struct hr_planner hr_planner;
+// Reads the preset's model; the planner does not need the preset any longer. Its plans may be made by several threads
+// at once, beside every engine. What the cpu device's library says of its workspaces is kept on disk from one planner
+// to the next ($XDG_CACHE_HOME/headroom).
+HR_MUST_CHECK hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err);
+void hr_planner_close(hr_planner *planner); // NULL is fine
+HR_MUST_CHECK hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out,
+                                        hr_err *err);
+// The same with one knob at another value.
+HR_MUST_CHECK hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id,
+                                        const char *value, hr_whatif *out, hr_err *err);
 
 // ---- the engine on a thread of its own ------------------------------------------------------------------------
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// What-if: knobs in, report out, nothing else touched. A planner reads its model once; every plan compiles a program
+// and plays it on an allocator over pure numbers, all of it private to the call.
+#include <pthread.h>
+#include <string.h>
+
+#include "headroom/card.h"
+#include "headroom/engine.h"
+
+#include "base/file.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "insight/play.h"
+#include "model/model.h"
+#include "program/compile.h"
+
+struct hr_planner {
+    hr_model *model;
+};
+
+// ---- devices --------------------------------------------------------------------------------------------------
+//
+// Opened once per (kind, card, threads) and kept for the life of the process. Targets and memories of numbers may be
+// used by several threads at once.
+
+typedef struct kept_device {
+    struct kept_device *next;
+    char kind[16], card_name[48];
+    uint32_t threads;
+    const device_ops *ops;
+    void *context;
+    hr_card card;
+    bool has_card;
+} kept_device;
+
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static kept_device *devices;
+
+static kept_device *find_kept(const hr_knobs *knobs)
+{
+    kept_device *d = devices;
+    while (d != NULL && (strcmp(d->kind, hr_knob_text(knobs, HR_KNOB_DEVICE_KIND)) != 0 ||
+                         strcmp(d->card_name, hr_knob_text(knobs, HR_KNOB_DEVICE_CARD)) != 0 ||
+                         d->threads != (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT))) {
+        d = d->next;
+    }
+    return d;
+}
+
+static hr_status open_device(const hr_knobs *knobs, kept_device *d, hr_err *err)
+{
+    d->threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT);
+    (void)text_copy(d->kind, sizeof d->kind, hr_knob_text(knobs, HR_KNOB_DEVICE_KIND));
+    (void)text_copy(d->card_name, sizeof d->card_name, hr_knob_text(knobs, HR_KNOB_DEVICE_CARD));
+    d->has_card = d->card_name[0] != '\0';
+    if (d->has_card) {
+        HR_TRY(hr_card_load(d->card_name, &d->card, err));
+    }
+    HR_TRY(device_find(d->kind, &d->ops, err));
+    device_options options = {.card = d->has_card ? &d->card : NULL, .threads = d->threads};
+    return d->ops->open(&options, &d->context, err);
+}
+
+static hr_status add_device(const hr_knobs *knobs, kept_device **out, hr_err *err)
+{
+    kept_device *d = hr_calloc(1, sizeof *d);
+    if (d == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to open device %s",
+                       hr_knob_text(knobs, HR_KNOB_DEVICE_KIND));
+    }
+    hr_status status = open_device(knobs, d, err);
+    if (status != HR_OK) {
+        hr_free(d);
+        return status;
+    }
+    d->next = devices;
+    devices = d;
+    *out = d;
+    return HR_OK;
+}
+
+static hr_status kept_device_for(const hr_knobs *knobs, const kept_device **out, hr_err *err)
+{
+    pthread_mutex_lock(&devices_lock);
+    kept_device *d = find_kept(knobs);
+    hr_status status = d == NULL ? add_device(knobs, &d, err) : HR_OK;
+    pthread_mutex_unlock(&devices_lock);
+    *out = d;
+    return status;
+}
+
+// ---- plans ----------------------------------------------------------------------------------------------------
+
+// What is missing for a step that does not fit: to the largest sum it asks for, and at least to the request that
+// failed.
+static uint64_t missing_bytes(const executor_oom *oom, uint64_t limit_bytes, uint64_t step_bytes)
+{
+    uint64_t free_bytes = limit_bytes - oom->stats.in_use_bytes;
+    uint64_t at_once = oom->requested_bytes > free_bytes
+                           ? oom->requested_bytes - free_bytes
+                           : oom->requested_bytes - oom->stats.largest_free_bytes;
+    uint64_t in_all = step_bytes > limit_bytes ? step_bytes - limit_bytes : 0;
+    return at_once > in_all ? at_once : in_all;
+}
+
+static void fill(hr_whatif *out, const program *p, const play_result *played, uint64_t limit_bytes)
+{
+    out->fits = played->fits;
+    out->limit_bytes = limit_bytes;
+    out->missing_bytes = played->fits ? 0 : missing_bytes(&played->oom, limit_bytes, program_peak_bytes(p));
+    out->peak_in_use_bytes = played->fits ? played->peak.in_use_bytes : limit_bytes + out->missing_bytes;
+    out->static_bytes = p->static_bytes;
+    out->saved_for_backward_bytes = p->saved_for_backward_bytes;
+}
+
+static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_knobs *knobs, hr_whatif *out,
+                         hr_err *err)
+{
+    uint64_t limit_bytes = 0;
+    hr_target target;
+    program *p = NULL;
+    play_result played;
+    HR_TRY(hr_device_limit_bytes(knobs, d->has_card ? &d->card : NULL, &limit_bytes, err));
+    d->ops->target(d->context, &target);
+    HR_TRY(program_compile(model, knobs, PROGRAM_TRAIN, (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
+                           &target, &p, err));
+    hr_status status = play_programs(d->ops, d->context, knobs, limit_bytes, (const program *const[]){p}, 1,
+                                     PLAY_STEPS, &played, err);
+    if (status == HR_OK) {
+        fill(out, p, &played, limit_bytes);
+    }
+    program_destroy(p);
+    return status;
+}
+
+hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
+{
+    const kept_device *d = NULL;
+    *out = (hr_whatif){0};
+    HR_TRY(hr_knobs_validate(knobs, err));
+    HR_TRY(kept_device_for(knobs, &d, err));
+    return plan_on(d, planner->model, knobs, out, err);
+}
+
+hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id, const char *value,
+                          hr_whatif *out, hr_err *err)
+{
+    hr_knobs changed = *knobs;
+    *out = (hr_whatif){0};
+    HR_TRY(hr_knobs_set(&changed, id, value, err));
+    return hr_planner_plan(planner, &changed, out, err);
+}
+
+// ---- planners -------------------------------------------------------------------------------------------------
+
+static bool answers_path(char *path, size_t size)
+{
+    return file_xdg("XDG_CACHE_HOME", ".cache", "workspaces", path, size);
+}
+
+static void load_answers(void)
+{
+    char path[4096];
+    if (answers_path(path, sizeof path)) {
+        target_memo_load(path);
+    }
+}
+
+hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err)
+{
+    static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+    hr_planner *planner = hr_calloc(1, sizeof *planner);
+    *out = NULL;
+    if (planner == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a planner");
+    }
+    hr_status status = model_create(preset, &planner->model, NULL, err);
+    if (status != HR_OK) {
+        hr_free(planner);
+        return status;
+    }
+    (void)pthread_once(&loaded, load_answers);
+    *out = planner;
+    return HR_OK;
+}
+
+void hr_planner_close(hr_planner *planner)
+{
+    char path[4096];
+    if (planner == NULL) {
+        return;
+    }
+    if (answers_path(path, sizeof path)) {
+        (void)target_memo_save(path);
+    }
+    model_destroy(planner->model);
+    hr_free(planner);
+}
