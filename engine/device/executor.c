@@ -25,6 +25,11 @@ typedef struct bound {
     uint32_t *first_share;
 } bound;
 
+// Bytes that a RETAIN handed over: nobody frees them before the build goes.
+typedef struct kept {
+    uint64_t address;
+} kept;
+
 struct executor {
     const device_ops *device;
     void *device_context;
@@ -32,6 +37,8 @@ struct executor {
     trace_bus *bus;
     VEC(resident) residents;
     VEC(bound) programs;
+    VEC(kept) retained;
+    uint32_t round_begin, rounds_left; // of the REPEAT under way
     ledger ledger;
     executor_oom oom;
     uint64_t floor_bytes, peak_bytes, simulated_ns;
@@ -81,12 +88,17 @@ void executor_destroy(executor *x)
     for (uint32_t k = 0; k < x->programs.count; k++) {
         bound_deinit(x, &x->programs.data[k]);
     }
+    for (uint32_t k = x->retained.count; k-- > 0;) {
+        announce(x, HR_NO_ID, HR_PHASE_BUILD, HR_CATEGORY_RETAINED);
+        allocator_free(x->heap, x->retained.data[k].address);
+    }
     for (uint32_t k = x->residents.count; k-- > 0;) {
         announce(x, HR_NO_ID, HR_PHASE_BUILD, x->residents.data[k].category);
         allocator_free(x->heap, x->residents.data[k].address);
     }
     vec_deinit(&x->programs);
     vec_deinit(&x->residents);
+    vec_deinit(&x->retained);
     hr_free(x);
 }
 
@@ -249,10 +261,35 @@ static hr_status run_memory(executor *x, bound *b, uint32_t n, hr_err *err)
     return HR_OK;
 }
 
+// The tensor's bytes stay where they are; the next step allocates it anew.
+static hr_status retain(executor *x, bound *b, uint32_t n, hr_err *err)
+{
+    uint32_t owner = b->owner[b->p->instrs[n].in[0]];
+    kept *place = vec_push(&x->retained);
+    if (place == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to remember that %s is retained",
+                       b->p->tensors[owner].name);
+    }
+    place->address = (uint64_t)(uintptr_t)b->address[owner];
+    set_address(b, owner, 0);
+    return HR_OK;
+}
+
+// Back to the beginning of the loop while there are rounds left, with the next round's batch.
+static hr_status end_round(executor *x, uint32_t *n, step_io *io, hr_err *err)
+{
+    if (x->rounds_left == 0) {
+        return HR_OK;
+    }
+    x->rounds_left--;
+    *n = x->round_begin;
+    return io->next_round == NULL ? HR_OK : io->next_round(io->context, io, err);
+}
+
 static hr_status run_compute(executor *x, bound *b, uint32_t n, step_io *io, hr_err *err)
 {
     const instr *i = &b->p->instrs[n];
-    if (x->device == NULL || op_row_of(i->op)->view) {
+    if (x->device == NULL || !op_needs_kernel(i->op)) {
         return HR_OK;
     }
     if (x->device->simulated) {
@@ -277,15 +314,31 @@ static void abandon(executor *x, bound *b, uint32_t n)
     }
 }
 
+// Runs instruction *n; *n is the one to go on behind.
+static hr_status run_one(executor *x, bound *b, uint32_t *n, step_io *io, hr_err *err)
+{
+    const instr *i = &b->p->instrs[*n];
+    if (i->op == HR_OP_ALLOC || i->op == HR_OP_FREE) {
+        return run_memory(x, b, *n, err);
+    }
+    if (i->op == HR_OP_RETAIN) {
+        return retain(x, b, *n, err);
+    }
+    if (i->op == HR_OP_REPEAT) {
+        x->round_begin = *n;
+        x->rounds_left = (uint32_t)i->attr.count - 1;
+        return HR_OK;
+    }
+    return i->op == HR_OP_END ? end_round(x, n, io, err) : run_compute(x, b, *n, io, err);
+}
+
 hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
 {
     bound *b = &x->programs.data[slot];
     x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
     x->simulated_ns = 0;
     for (uint32_t n = 0; n < b->p->instr_count; n++) {
-        hr_op op = b->p->instrs[n].op;
-        hr_status status =
-            op == HR_OP_ALLOC || op == HR_OP_FREE ? run_memory(x, b, n, err) : run_compute(x, b, n, io, err);
+        hr_status status = run_one(x, b, &n, io, err);
         if (status != HR_OK) {
             abandon(x, b, n);
             return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Independent checker of a compiled program: it simulates the list with one bit per tensor and trusts no pass.
 #include <stdbool.h>
+#include <string.h>
 
 #include "headroom/event.h"
 
@@ -11,6 +12,8 @@ typedef struct checker {
     const program *p;
     bool *live;    // owners that are allocated now
     bool *written; // tensors that hold a value
+    bool *before;  // owners that were allocated when the loop began
+    bool looping;  // between REPEAT and END
 } checker;
 
 static hr_status owner_of(const program *p, uint32_t id, uint32_t *owner, hr_err *err)
@@ -106,18 +109,71 @@ static hr_status check_compute(checker *c, uint32_t n, const instr *i, hr_err *e
     return check_overlap(c, n, i, err);
 }
 
+// What is retained is there and has a value; then it belongs to nobody in the program.
+static hr_status check_retain(checker *c, uint32_t n, const instr *i, hr_err *err)
+{
+    uint32_t owner = 0;
+    HR_TRY(check_compute(c, n, i, err));
+    HR_TRY(owner_of(c->p, i->in[0], &owner, err));
+    if (c->p->tensors[owner].category != HR_CATEGORY_RETAINED) {
+        return HR_FAIL(err, CHECK, "instruction %u retains %s, whose category is %s", n,
+                       c->p->tensors[owner].name, hr_category_name(c->p->tensors[owner].category));
+    }
+    return check_free(c, n, owner, err);
+}
+
+static hr_status check_repeat(checker *c, uint32_t n, const instr *i, hr_err *err)
+{
+    if (c->looping || i->attr.count < 1) {
+        return HR_FAIL(err, CHECK, "instruction %u repeats %d times %s", n, i->attr.count,
+                       c->looping ? "inside a loop" : "");
+    }
+    c->looping = true;
+    memcpy(c->before, c->live, c->p->tensor_count * sizeof *c->live);
+    return HR_OK;
+}
+
+// Every round begins with what the first began with, or the second would allocate or free twice.
+static hr_status check_end(checker *c, uint32_t n, hr_err *err)
+{
+    if (!c->looping) {
+        return HR_FAIL(err, CHECK, "instruction %u ends a loop that did not begin", n);
+    }
+    c->looping = false;
+    for (uint32_t k = 0; k < c->p->tensor_count; k++) {
+        if (c->live[k] != c->before[k]) {
+            return HR_FAIL(err, CHECK, "%s is %s inside the loop that ends at instruction %u",
+                           c->p->tensors[k].name, c->live[k] ? "not freed" : "freed but not allocated", n);
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status check_one(checker *c, uint32_t n, const instr *i, hr_err *err)
+{
+    if (i->op == HR_OP_ALLOC) {
+        return check_alloc(c, n, i->out[0], err);
+    }
+    if (i->op == HR_OP_FREE) {
+        return check_free(c, n, i->in[0], err);
+    }
+    if (i->op == HR_OP_RETAIN) {
+        return check_retain(c, n, i, err);
+    }
+    if (i->op == HR_OP_REPEAT) {
+        return check_repeat(c, n, i, err);
+    }
+    return i->op == HR_OP_END ? check_end(c, n, err) : check_compute(c, n, i, err);
+}
+
 static hr_status check_all(checker *c, hr_err *err)
 {
     const program *p = c->p;
     for (uint32_t n = 0; n < p->instr_count; n++) {
-        const instr *i = &p->instrs[n];
-        if (i->op == HR_OP_ALLOC) {
-            HR_TRY(check_alloc(c, n, i->out[0], err));
-        } else if (i->op == HR_OP_FREE) {
-            HR_TRY(check_free(c, n, i->in[0], err));
-        } else {
-            HR_TRY(check_compute(c, n, i, err));
-        }
+        HR_TRY(check_one(c, n, &p->instrs[n], err));
+    }
+    if (c->looping) {
+        return HR_FAIL(err, CHECK, "a loop does not end");
     }
     for (uint32_t k = 0; k < p->tensor_count; k++) {
         if (c->live[k]) {
@@ -132,15 +188,18 @@ static hr_status check_all(checker *c, hr_err *err)
 
 hr_status program_check(const program *p, hr_err *err)
 {
-    checker c = {p, hr_calloc(p->tensor_count, sizeof *c.live),
-                 hr_calloc(p->tensor_count, sizeof *c.written)};
+    checker c = {.p = p,
+                 .live = hr_calloc(p->tensor_count, sizeof *c.live),
+                 .written = hr_calloc(p->tensor_count, sizeof *c.written),
+                 .before = hr_calloc(p->tensor_count, sizeof *c.before)};
     hr_status status = HR_OK;
-    if (c.live == NULL || c.written == NULL) {
+    if (c.live == NULL || c.written == NULL || c.before == NULL) {
         status = HR_FAIL(err, NOMEM, "no host memory to check %u tensors", p->tensor_count);
     } else {
         status = check_all(&c, err);
     }
     hr_free(c.live);
     hr_free(c.written);
+    hr_free(c.before);
     return status;
 }

@@ -76,14 +76,16 @@ static hr_status saved_bytes(const draft *d, uint64_t *sum, hr_err *err)
 
 static void count_costs(draft *d, program *p)
 {
+    uint64_t rounds = 1;
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         instr *i = &d->instrs.data[n];
         op_query q;
         draft_query(d, i, &q);
         i->flops = op_flops(&q);
         i->bytes_moved = op_bytes_moved(&q);
-        p->flops += i->flops;
-        p->h2d_bytes += i->lane == HR_LANE_H2D ? i->bytes_moved : 0;
+        rounds = i->op == HR_OP_REPEAT ? (uint64_t)i->attr.count : i->op == HR_OP_END ? 1 : rounds;
+        p->flops += rounds * i->flops;
+        p->h2d_bytes += i->lane == HR_LANE_H2D ? rounds * i->bytes_moved : 0;
     }
 }
 

@@ -10,6 +10,8 @@
 
 #include "program/program.h"
 
+enum { LOOP_INDENT = 2 };
+
 static void print_tensor(const program *p, uint32_t id, FILE *out)
 {
     const tensor *t = &p->tensors[id];
@@ -43,7 +45,7 @@ static void print_memory_instr(const program *p, const instr *i, FILE *out)
 {
     uint32_t id = i->op == HR_OP_ALLOC ? i->out[0] : i->in[0];
     const tensor *t = &p->tensors[id];
-    fprintf(out, "  %-5s %c %12" PRIu64 " B  ", op_name(i->op), hr_category_letter(t->category), t->bytes);
+    fprintf(out, "  %-6s %c %12" PRIu64 " B  ", op_name(i->op), hr_category_letter(t->category), t->bytes);
     print_tensor(p, id, out);
     fputc('\n', out);
 }
@@ -66,6 +68,24 @@ static void print_compute_instr(const program *p, const instr *i, FILE *out)
     fputc('\n', out);
 }
 
+static bool is_memory(hr_op op)
+{
+    return op == HR_OP_ALLOC || op == HR_OP_FREE || op == HR_OP_RETAIN;
+}
+
+void program_print_instr(const program *p, const instr *i, FILE *out)
+{
+    if (i->op == HR_OP_REPEAT) {
+        fprintf(out, "repeat %d\n", i->attr.count);
+    } else if (i->op == HR_OP_END) {
+        fputs("end\n", out);
+    } else if (is_memory(i->op)) {
+        print_memory_instr(p, i, out);
+    } else {
+        print_compute_instr(p, i, out);
+    }
+}
+
 void program_print(const program *p, FILE *out)
 {
     fprintf(out, "; %s step, batch %u: %u instructions, %" PRIu64 " FLOPs, %" PRIu64 " B host to device\n",
@@ -73,16 +93,15 @@ void program_print(const program *p, FILE *out)
             p->h2d_bytes);
     print_persistent(p, out);
     uint64_t live = 0;
+    int indent = 0;
     for (uint32_t n = 0; n < p->instr_count; n++) {
         const instr *i = &p->instrs[n];
-        live += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;
-        live -= i->op == HR_OP_FREE ? p->tensors[i->in[0]].bytes : 0;
         char bytes[HR_BYTES_TEXT_MAX];
-        fprintf(out, "%5u  %-8s  %10s  ", n, hr_phase_name((hr_phase)i->phase), hr_bytes_human(live, bytes));
-        if (i->op == HR_OP_ALLOC || i->op == HR_OP_FREE) {
-            print_memory_instr(p, i, out);
-        } else {
-            print_compute_instr(p, i, out);
-        }
+        live = program_live_after(p, i, live);
+        indent -= i->op == HR_OP_END ? LOOP_INDENT : 0;
+        fprintf(out, "%5u  %-8s  %10s  %*s", n, hr_phase_name((hr_phase)i->phase),
+                hr_bytes_human(live, bytes), indent, "");
+        indent += i->op == HR_OP_REPEAT ? LOOP_INDENT : 0;
+        program_print_instr(p, i, out);
     }
 }

@@ -30,6 +30,13 @@ const char *program_instr_name(const program *p, const instr *i, char *text, siz
     return text;
 }
 
+uint64_t program_live_after(const program *p, const instr *i, uint64_t live_bytes)
+{
+    live_bytes += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;
+    return live_bytes - (i->op == HR_OP_FREE ? p->tensors[i->in[0]].bytes : 0);
+}
+
+// A round leaves behind only what it retains, so the last one stands on all that the others left.
 uint64_t program_peak_bytes(const program *p)
 {
     uint64_t live = 0;
@@ -37,11 +44,22 @@ uint64_t program_peak_bytes(const program *p)
         live += p->tensors[k].bytes;
     }
     uint64_t peak = live;
+    uint64_t round_begin = live;
+    uint64_t round_peak = live;
+    uint64_t other_rounds = 0;
     for (uint32_t n = 0; n < p->instr_count; n++) {
         const instr *i = &p->instrs[n];
-        live += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;
-        live -= i->op == HR_OP_FREE ? p->tensors[i->in[0]].bytes : 0;
-        peak = live > peak ? live : peak;
+        live = program_live_after(p, i, live);
+        round_peak = live > round_peak ? live : round_peak;
+        if (i->op == HR_OP_REPEAT) {
+            other_rounds = (uint64_t)i->attr.count - 1;
+            round_begin = round_peak = live;
+        } else if (i->op == HR_OP_END) {
+            uint64_t left_behind = other_rounds * (live - round_begin);
+            round_peak += left_behind;
+            live += left_behind;
+        }
+        peak = round_peak > peak ? round_peak : peak;
     }
     return peak;
 }

@@ -4,6 +4,7 @@
 //
 //   persistent tensors (weights, state, optimizer slots, input slots) are allocated once at build, in the order
 //   of their ids; every other tensor lives from its `alloc` to its `free` inside the list.
+//   What stands between `repeat` and `end` runs several times (batch.accumulate); what it allocates it also frees.
 //   Tensors that share storage (views, in-place results) name the owner in `storage`; only owners are allocated.
 //
 // A program is immutable once compiled and may be read by any thread.
@@ -72,11 +73,14 @@ typedef struct program {
 void program_query(const program *p, const instr *i, op_query *out);
 // "conv1/conv2d_bwd_weights": layer and operation. Returns text.
 const char *program_instr_name(const program *p, const instr *i, char *text, size_t size);
+// Requested bytes that are alive once i has been executed, when live_bytes were before it.
+uint64_t program_live_after(const program *p, const instr *i, uint64_t live_bytes);
 // The largest sum of requested bytes alive at once, persistent tensors included: what the step needs from an
 // allocator that neither rounds nor fragments.
 uint64_t program_peak_bytes(const program *p);
 // Prints the listing that people read.
 void program_print(const program *p, FILE *out);
+void program_print_instr(const program *p, const instr *i, FILE *out); // one line of it, without its number
 
 // Independent checker: every use lies between alloc and free (or is persistent), nothing is freed twice, nothing
 // leaks over the step, storage chains end in owners, operand counts fit the rows, outputs that share storage with
