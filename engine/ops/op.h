@@ -103,6 +103,20 @@
     X(UNSCALE, "unscale")   /* =g, [scale[1]]: g /= attr.scale*scale */                                      \
     X(SCALE_UPDATE, "scale_update") /* =scale[1], =clean[1] i32, finite: Keras' loss scale; attr.count = clean   \
                              steps after which it doubles, attr.epsilon = floor (0: none) */                       \
+    X(RMSPROP, "rmsprop") /* =w, g, =v: Keras: v = b1*v + (1−b1)g²; w −= lr*g/sqrt(v + eps). Every update: \
+                                     w −= lr*attr.rate*w first; may end in finite[1] i32, 0: nothing changes */ \
+    X(LION, "lion") /* =w, g, =m: w −= lr*sign(b1*m + (1−b1)g); m = b2*m + (1−b2)g */                      \
+    X(ADAFACTOR, "adafactor") /* matrix =w, g, =r[rows], =c[columns]; vector =w, g, =v: Keras' formulas,   \
+                                     the last two dimensions are the matrix */                               \
+    X(ADAFACTOR_KERAS, "adafactor_keras") /* =w, g, =r, =c, =v: the same, and v in full as Keras holds it */ \
+    X(ADAM8BIT, "adam8bit")     /* =w, g, =m u8, =v u8, =scales f32[2, blocks of 256]: see base/code8.h */  \
+    X(SQUARE_SUM, "square_sum") /* g, =sum[1]: sum += Σg² */                                               \
+    X(CLIP, "clip")             /* g, sum[1] → g*min(1, eps/(sqrt(sum) + 1e-6)), eps the largest norm */   \
+    X(EMA, "ema")               /* =e, w: e = m*e + (1−m)w, e = w at the first update */                    \
+    X(ACCUMULATE, "accumulate") /* =sum, g: sum += g */                                                      \
+    X(LSTM, "lstm") /* g[N,T,4H] = x·Wx + b, wh[H,4H] → h[N,T,H], c[N,T,H], a[N,T,4H]: gates i, f, c, o as \
+                                     Keras, a the gates behind their activation; the first state is zero */  \
+    X(LSTM_BWD, "lstm_bwd") /* wh, h, c, a, dh → dg, dwh */                                                  \
     X(SGD, "sgd")                     /* =w, g: w −= lr*g */                                                 \
     X(MOMENTUM, "momentum")           /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                        \
     X(ADAM, "adam") /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
@@ -222,7 +236,7 @@ typedef struct op_row {
                        size_t out_count, hr_err *err);
     uint64_t (*flops)(const op_query *q); // NULL: one per output element
     uint64_t (*bytes)(const op_query *q); // moved; NULL: every operand once
-    int8_t in_place;                      // output 0 may take the storage of this input; -1 none
+    int8_t in_place;                      // result in_place_out may lie on this input; -1 none
     bool view;                            // output 0 is the storage of input 0
     bool control;                         // the executor does it: no device sees it, it costs nothing
     uint8_t passes_gradient;              // bit k: the gradient of input k is the gradient of output 0 itself
@@ -231,6 +245,8 @@ typedef struct op_row {
     // what normalises. passes/precision.c puts a cast where a value has another type.
     uint8_t wide_in, wide_out;
     uint8_t state_out; // bit k: output k is what backward needs to know (statistics, a mask), no activation
+    uint8_t updates;      // bit k: input k is updated: the outputs are these inputs, in their order
+    uint8_t in_place_out; // which output in_place speaks of
     uint8_t grad_count;
     op_grad grad[OP_MAX_GRADS];
 } op_row;

@@ -1,30 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates: the variable and its slots are outputs and inputs at once (the same tensors).
+// Updates: variables, slots and sums are outputs and inputs at once (the same tensors, named in `updates`). What an
+// update costs is counted per element of its first operand.
 #include "ops/rows.h"
 
-static uint64_t sgd_flops(const op_query *q)
-{
-    return 2 * op_in_elements(q, 0);
-}
+#define PER_ELEMENT(name, count)                                                                             \
+    static uint64_t name(const op_query *q)                                                                  \
+    {                                                                                                        \
+        return (count)*op_in_elements(q, 0);                                                                 \
+    }
 
-static uint64_t momentum_flops(const op_query *q)
-{
-    return 4 * op_in_elements(q, 0);
-}
+PER_ELEMENT(sgd_flops, 4)
+PER_ELEMENT(momentum_flops, 6)
+PER_ELEMENT(rmsprop_flops, 10)
+PER_ELEMENT(adam_flops, 14)
+PER_ELEMENT(lion_flops, 9)
+PER_ELEMENT(adafactor_flops, 16)
+PER_ELEMENT(adam8bit_flops, 24)
+PER_ELEMENT(two_flops, 2)
+PER_ELEMENT(three_flops, 3)
 
-static uint64_t adam_flops(const op_query *q)
-{
-    return 12 * op_in_elements(q, 0);
-}
+// `slots` tensors behind variable and gradient are updated with the variable; `finite` may stand behind them.
+#define UPDATE(text, slots, mask, cost)                                                                      \
+    {                                                                                                        \
+        .name = (text), .min_in = 2 + (slots), .max_in = 3 + (slots), .min_out = 1 + (slots),                \
+        .max_out = 1 + (slots), .flops = (cost), .in_place = -1, .updates = (mask),                          \
+    }
 
-const op_row op_row_SGD = {
-    .name = "sgd", .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .flops = sgd_flops, .in_place = 0};
-const op_row op_row_MOMENTUM = {.name = "momentum",
-                                .min_in = 3,
-                                .max_in = 3,
-                                .min_out = 2,
-                                .max_out = 2,
-                                .flops = momentum_flops,
-                                .in_place = 0};
-const op_row op_row_ADAM = {
-    .name = "adam", .min_in = 4, .max_in = 4, .min_out = 3, .max_out = 3, .flops = adam_flops, .in_place = 0};
+const op_row op_row_SGD = UPDATE("sgd", 0, 0x1, sgd_flops);
+const op_row op_row_MOMENTUM = UPDATE("momentum", 1, 0x5, momentum_flops);
+const op_row op_row_RMSPROP = UPDATE("rmsprop", 1, 0x5, rmsprop_flops);
+const op_row op_row_ADAM = UPDATE("adam", 2, 0xd, adam_flops);
+const op_row op_row_LION = UPDATE("lion", 1, 0x5, lion_flops);
+const op_row op_row_ADAM8BIT = UPDATE("adam8bit", 3, 0x1d, adam8bit_flops);
+
+// Three results are the variable and its two factors; two are the variable and its v.
+const op_row op_row_ADAFACTOR = {.name = "adafactor",
+                                 .min_in = 3,
+                                 .max_in = 5,
+                                 .min_out = 2,
+                                 .max_out = 3,
+                                 .flops = adafactor_flops,
+                                 .in_place = -1,
+                                 .updates = 0xd};
+const op_row op_row_ADAFACTOR_KERAS = UPDATE("adafactor_keras", 3, 0x1d, adafactor_flops);
+
+const op_row op_row_SQUARE_SUM = {.name = "square_sum",
+                                  .min_in = 2,
+                                  .max_in = 2,
+                                  .min_out = 1,
+                                  .max_out = 1,
+                                  .flops = two_flops,
+                                  .in_place = -1,
+                                  .updates = 0x2};
+const op_row op_row_CLIP = {.name = "clip",
+                            .min_in = 2,
+                            .max_in = 2,
+                            .min_out = 1,
+                            .max_out = 1,
+                            .shape = op_shape_like_first,
+                            .in_place = 0};
+const op_row op_row_EMA = {.name = "ema",
+                           .min_in = 2,
+                           .max_in = 3,
+                           .min_out = 1,
+                           .max_out = 1,
+                           .flops = three_flops,
+                           .in_place = -1,
+                           .updates = 0x1};
+const op_row op_row_ACCUMULATE = {.name = "accumulate",
+                                  .min_in = 2,
+                                  .max_in = 2,
+                                  .min_out = 1,
+                                  .max_out = 1,
+                                  .in_place = -1,
+                                  .updates = 0x1};

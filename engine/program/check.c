@@ -73,8 +73,8 @@ static hr_status check_overlap(const checker *c, uint32_t n, const instr *i, hr_
         for (uint32_t k = 0; k < i->in_count; k++) {
             uint32_t in = 0;
             HR_TRY(owner_of(c->p, i->in[k], &in, err));
-            bool update = i->in[k] == i->out[o] && row->in_place == 0;
-            bool allowed = update || row->view || (o == 0 && row->in_place == (int)k);
+            bool update = i->in[k] == i->out[o] && ((row->updates >> k & 1) != 0 || row->in_place == 0);
+            bool allowed = update || row->view || (o == row->in_place_out && row->in_place == (int)k);
             if (in == out && !allowed) {
                 return HR_FAIL(err, CHECK, "instruction %u writes %s over its operand %s", n,
                                c->p->tensors[i->out[o]].name, c->p->tensors[i->in[k]].name);

@@ -70,23 +70,24 @@ static void hold_as_eager(const draft *d, lifetimes *l)
     }
 }
 
-// Output 0 takes over the storage of an input that nobody needs after this instruction.
+// A result takes over the storage of an input that nobody needs after this instruction.
 static void share_storage(draft *d, lifetimes *l)
 {
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
         int8_t k = op_row_of(i->op)->in_place;
-        if (k < 0 || i->out_count == 0 || d->tensors.data[i->out[0]].storage != i->out[0] ||
-            d->tensors.data[i->out[0]].persistent) {
+        uint32_t result = i->out_count == 0 ? HR_NO_ID : i->out[op_row_of(i->op)->in_place_out];
+        if (k < 0 || result == HR_NO_ID || d->tensors.data[result].storage != result ||
+            d->tensors.data[result].persistent) {
             continue;
         }
         uint32_t owner = draft_owner(d, i->in[k]);
         const tensor *from = &d->tensors.data[owner];
-        tensor *to = &d->tensors.data[i->out[0]];
+        tensor *to = &d->tensors.data[result];
         if (!from->persistent && l->release[owner] == n && from->bytes == to->bytes &&
             from->layout == to->layout) {
             to->storage = owner;
-            l->release[owner] = l->release[i->out[0]];
+            l->release[owner] = l->release[result];
         }
     }
 }
