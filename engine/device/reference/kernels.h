@@ -56,6 +56,26 @@ void reference_sgd(const reference_call *call);
 void reference_momentum(const reference_call *call);
 void reference_adam(const reference_call *call);
 
+void reference_layer_norm(const reference_call *call);
+void reference_layer_norm_bwd(const reference_call *call);
+void reference_rms_norm(const reference_call *call);
+void reference_rms_norm_bwd(const reference_call *call);
+void reference_gelu(const reference_call *call);
+void reference_gelu_bwd(const reference_call *call);
+void reference_silu(const reference_call *call);
+void reference_silu_bwd(const reference_call *call);
+void reference_tanh(const reference_call *call);
+void reference_tanh_bwd(const reference_call *call);
+void reference_sigmoid(const reference_call *call);
+void reference_sigmoid_bwd(const reference_call *call);
+void reference_embedding(const reference_call *call);
+void reference_embedding_bwd(const reference_call *call);
+void reference_add_broadcast(const reference_call *call);
+void reference_broadcast(const reference_call *call);
+void reference_dropout(const reference_call *call);
+void reference_dropout_bwd(const reference_call *call);
+void reference_dropout_bwd_mask(const reference_call *call);
+
 // attr.act over output 0, for the operations that may carry one.
 void reference_act(const reference_call *call);
 

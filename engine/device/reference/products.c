@@ -4,7 +4,7 @@
 //     y[n,oh,ow,f] = Σ x[n, oh·stride + kh − pad, ow·stride + kw − pad, c] · w[kh,kw,c,f],
 //
 // and forward, data gradient and weight gradient walk the same products in the same order; only the side that
-// collects differs. A dense layer is a 1×1 convolution over one row of N pixels.
+// collects differs. A dense layer is a 1×1 convolution over one row of pixels, one for each row of x.
 #include <string.h>
 
 #include "kernels.h"
@@ -125,15 +125,16 @@ static products convolution(const reference_call *call, const hr_shape *x, const
     };
 }
 
-static products dense(int64_t samples, int64_t features_in, int64_t features_out)
+// The rows of x and y as pixels, over weights [in, out].
+static products pixels(int64_t rows, int64_t features_in, int64_t features_out)
 {
     return (products){
         .n = 1,
         .h = 1,
-        .width = samples,
+        .width = rows,
         .c = features_in,
         .oh = 1,
-        .ow = samples,
+        .ow = rows,
         .f = features_out,
         .kh = 1,
         .kw = 1,
@@ -160,6 +161,14 @@ static void forward(const reference_call *call, products p)
     reference_act(call);
 }
 
+static void add_rows(const double *rows, int64_t count, double *sum, int64_t columns)
+{
+    memset(sum, 0, (size_t)columns * sizeof *sum);
+    for (int64_t row = 0; row < count; row++) {
+        add_scaled(1.0, rows + row * columns, sum, columns);
+    }
+}
+
 static void backward_data(const reference_call *call, products p)
 {
     p.to = COLLECT_X;
@@ -181,11 +190,7 @@ static void backward_weights(const reference_call *call, products p)
     if (call->query->out_count < 2) {
         return;
     }
-    double *bias_gradient = call->out[1];
-    memset(bias_gradient, 0, (size_t)p.f * sizeof *bias_gradient);
-    for (int64_t row = 0; row < p.n * p.oh * p.ow; row++) {
-        add_scaled(1.0, p.y + row * p.f, bias_gradient, p.f);
-    }
+    add_rows(p.y, p.n * p.oh * p.ow, call->out[1], p.f);
 }
 
 void reference_conv2d(const reference_call *call)
@@ -206,20 +211,64 @@ void reference_conv2d_bwd_weights(const reference_call *call)
     backward_weights(call, convolution(call, &q->in[0].shape, &q->out[0].shape, &q->in[1].shape));
 }
 
+// Weights [out, in] are those of a layer from y to x: its data gradient is this one's result and the other way
+// round.
+static bool is_transposed(const reference_call *call)
+{
+    return (call->query->attr.flags & OP_FLAG_TRANSPOSE) != 0;
+}
+
+static products dense(const op_operand *x, const op_operand *w)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&x->shape, &elements);
+    const int64_t rows = (int64_t)elements / x->shape.dim[x->shape.rank - 1];
+    return pixels(rows, w->shape.dim[0], w->shape.dim[1]);
+}
+
 void reference_dense(const reference_call *call)
 {
-    const hr_shape *y = &call->query->out[0].shape;
-    forward(call, dense(y->dim[0], call->query->in[1].shape.dim[0], y->dim[1]));
+    const products p = dense(&call->query->in[0], &call->query->in[1]);
+    if (!is_transposed(call)) {
+        forward(call, p);
+        return;
+    }
+    backward_data(call, p);
+    for (int64_t row = 0; call->query->in_count > 2 && row < p.width; row++) {
+        add_scaled(1.0, call->in[2], (double *)call->out[0] + row * p.c, p.c);
+    }
+    reference_act(call);
 }
 
 void reference_dense_bwd_data(const reference_call *call)
 {
-    const hr_shape *dy = &call->query->in[0].shape;
-    backward_data(call, dense(dy->dim[0], call->query->in[1].shape.dim[0], dy->dim[1]));
+    products p = dense(&call->query->in[0], &call->query->in[1]);
+    if (!is_transposed(call)) {
+        backward_data(call, p);
+        return;
+    }
+    p.to = COLLECT_Y;
+    p.x = call->in[0];
+    p.w = call->in[1];
+    p.y = call->out[0];
+    memset(p.y, 0, call->out_count[0] * sizeof *p.y);
+    walk(&p);
 }
 
 void reference_dense_bwd_weights(const reference_call *call)
 {
-    const hr_shape *dy = &call->query->in[1].shape;
-    backward_weights(call, dense(dy->dim[0], call->query->out[0].shape.dim[0], dy->dim[1]));
+    products p = dense(&call->query->in[0], &call->query->out[0]);
+    if (!is_transposed(call)) {
+        backward_weights(call, p);
+        return;
+    }
+    p.to = COLLECT_W;
+    p.x = call->in[1];
+    p.y = call->in[0];
+    p.w = call->out[0];
+    memset(p.w, 0, call->out_count[0] * sizeof *p.w);
+    walk(&p);
+    if (call->query->out_count > 1) {
+        add_rows(p.x, p.width, call->out[1], p.c);
+    }
 }

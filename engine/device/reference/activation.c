@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Smooth activations and their gradients (GELU: Hendrycks, Gimpel 2016, the exact form and the one by tanh).
+#include <math.h>
+
+#include "kernels.h"
+
+typedef double (*unary)(double v);
+typedef double (*binary)(double v, double dy);
+
+static void map(const reference_call *call, unary f)
+{
+    const double *x = call->in[0];
+    double *y = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        y[i] = f(x[i]);
+    }
+}
+
+static void map_gradient(const reference_call *call, binary f)
+{
+    const double *v = call->in[0], *dy = call->in[1];
+    double *dx = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        dx[i] = f(v[i], dy[i]);
+    }
+}
+
+static bool by_tanh(const reference_call *call)
+{
+    return (call->query->attr.flags & OP_FLAG_TANH) != 0;
+}
+
+static const double root_half = 0.70710678118654752440;       // sqrt(1/2)
+static const double root_2_over_pi = 0.79788456080286535588;  // sqrt(2/pi)
+static const double density_at_zero = 0.39894228040143267794; // 1/sqrt(2 pi)
+static const double cubic = 0.044715;
+
+static double gelu(double x)
+{
+    return 0.5 * x * erfc(-x * root_half);
+}
+
+static double gelu_gradient(double x, double dy)
+{
+    return dy * (0.5 * erfc(-x * root_half) + x * density_at_zero * exp(-0.5 * x * x));
+}
+
+static double gelu_tanh(double x)
+{
+    return 0.5 * x * (1.0 + tanh(root_2_over_pi * (x + cubic * x * x * x)));
+}
+
+static double gelu_tanh_gradient(double x, double dy)
+{
+    const double t = tanh(root_2_over_pi * (x + cubic * x * x * x));
+    const double inner = root_2_over_pi * (1.0 + 3.0 * cubic * x * x);
+    return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner);
+}
+
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+static double sigmoid_gradient(double y, double dy)
+{
+    return dy * y * (1.0 - y);
+}
+
+static double silu(double x)
+{
+    return x * sigmoid(x);
+}
+
+static double silu_gradient(double x, double dy)
+{
+    const double s = sigmoid(x);
+    return dy * s * (1.0 + x * (1.0 - s));
+}
+
+static double tanh_gradient(double y, double dy)
+{
+    return dy * (1.0 - y * y);
+}
+
+void reference_gelu(const reference_call *call)
+{
+    map(call, by_tanh(call) ? gelu_tanh : gelu);
+}
+
+void reference_gelu_bwd(const reference_call *call)
+{
+    map_gradient(call, by_tanh(call) ? gelu_tanh_gradient : gelu_gradient);
+}
+
+void reference_silu(const reference_call *call)
+{
+    map(call, silu);
+}
+
+void reference_silu_bwd(const reference_call *call)
+{
+    map_gradient(call, silu_gradient);
+}
+
+void reference_tanh(const reference_call *call)
+{
+    map(call, tanh);
+}
+
+void reference_tanh_bwd(const reference_call *call)
+{
+    map_gradient(call, tanh_gradient);
+}
+
+void reference_sigmoid(const reference_call *call)
+{
+    map(call, sigmoid);
+}
+
+void reference_sigmoid_bwd(const reference_call *call)
+{
+    map_gradient(call, sigmoid_gradient);
+}
