@@ -396,6 +396,9 @@ op_trial op_trial_backward(const op_trial *forward, uint32_t g, const double *dy
     const op_query *q = &forward->query;
     const op_grad *rule = &op_row_of((hr_op)q->op)->grad[g];
     op_trial t = op_trial_make(rule->op, q->attr);
+    if (rule->attr != NULL) {
+        rule->attr(q, &t.query.attr);
+    }
     for (uint32_t k = 0; k < rule->operand_count; k++) {
         const op_grad_operand from = rule->operand[k];
         const bool is_in = from.source == OP_SRC_IN;

@@ -14,9 +14,11 @@ enum { SEEDS = 24, SIZE = 3 };
 static const double step = 1e-5;
 static const double tolerance = 1e-6;
 
-static const hr_op operations[] = {HR_OP_CONV2D, HR_OP_DENSE,       HR_OP_BATCH_NORM,
-                                   HR_OP_RELU,   HR_OP_MAX_POOL,    HR_OP_GLOBAL_AVG_POOL,
-                                   HR_OP_ADD,    HR_OP_SOFTMAX_XENT};
+static const hr_op operations[] = {
+    HR_OP_CONV2D, HR_OP_DENSE,        HR_OP_BATCH_NORM, HR_OP_RELU,     HR_OP_MAX_POOL, HR_OP_GLOBAL_AVG_POOL,
+    HR_OP_ADD,    HR_OP_SOFTMAX_XENT, HR_OP_LAYER_NORM, HR_OP_RMS_NORM, HR_OP_GELU,     HR_OP_SILU,
+    HR_OP_TANH,   HR_OP_SIGMOID,      HR_OP_EMBEDDING,  HR_OP_DROPOUT,
+};
 
 // The output that stands for the result: the loss itself where there is one.
 static uint32_t result_of(const op_trial *t)
@@ -95,13 +97,14 @@ static uint32_t check_gradients(op_trial *t, op_device device, const double *dy)
     return checked;
 }
 
-// Inputs that a loss depends on: all but running statistics and labels.
+// Inputs that a loss depends on: all but running statistics, labels and numbers of entries.
 static uint32_t differentiable(const op_query *q)
 {
-    if (q->op == HR_OP_BATCH_NORM) {
-        return 0x7;
+    uint32_t inputs = 0;
+    for (uint32_t k = 0; k < q->in_count; k++) {
+        inputs |= q->in[k].dtype == HR_F64 ? 1u << k : 0;
     }
-    return q->op == HR_OP_SOFTMAX_XENT ? 0x1 : (1u << q->in_count) - 1;
+    return q->op == HR_OP_BATCH_NORM ? 0x7 : inputs;
 }
 
 START_TEST(gradient_is_the_central_difference)

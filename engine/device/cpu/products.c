@@ -6,9 +6,10 @@
 #include "cpu.h"
 #include "gemm.h"
 #include "simd.h"
+#include "sums.h"
 #include "workers.h"
 
-// y[rows, f] = x[rows, c] · w[c, f]
+// y[rows, f] = x[rows, c] · w[c, f]; rows are all dimensions but the last
 typedef struct product {
     int64_t rows, c, f;
 } product;
@@ -19,29 +20,41 @@ static product product_of(const op_operand *x, const op_operand *y)
     return (product){cpu_elements_of(x) / c, c, f};
 }
 
+// A dense layer's weights may lie [f, c].
+static bool is_turned(const op_query *q)
+{
+    return (q->attr.flags & OP_FLAG_TRANSPOSE) != 0;
+}
+
 static gemm forward_gemm(const cpu_device *device, const op_query *q)
 {
     const product p = product_of(&q->in[0], &q->out[0]);
-    return (gemm){
-        .m = p.rows, .n = p.f, .k = p.c, .relu = q->attr.act == HR_ACT_RELU, .workers = device->workers};
+    return (gemm){.m = p.rows,
+                  .n = p.f,
+                  .k = p.c,
+                  .b_transposed = is_turned(q),
+                  .relu = q->attr.act == HR_ACT_RELU,
+                  .workers = device->workers};
 }
 
 // dx[rows, c] = dy[rows, f] · w[c, f]ᵀ
 static gemm bwd_data_gemm(const cpu_device *device, const op_query *q)
 {
     const product p = product_of(&q->out[0], &q->in[0]);
-    return (gemm){.m = p.rows, .n = p.c, .k = p.f, .b_transposed = true, .workers = device->workers};
+    return (gemm){.m = p.rows, .n = p.c, .k = p.f, .b_transposed = !is_turned(q), .workers = device->workers};
 }
 
-// dw[c, f] = x[rows, c]ᵀ · dy[rows, f]
+// dw[c, f] = x[rows, c]ᵀ · dy[rows, f], or turned dw[f, c] = dy[rows, f]ᵀ · x[rows, c], where the sums of dy are not
+// those of the right side.
 static gemm bwd_weights_gemm(const cpu_device *device, const op_query *q)
 {
     const product p = product_of(&q->in[0], &q->in[1]);
-    return (gemm){.m = p.c,
-                  .n = p.f,
+    const bool turned = is_turned(q);
+    return (gemm){.m = turned ? p.f : p.c,
+                  .n = turned ? p.c : p.f,
                   .k = p.rows,
                   .a_transposed = true,
-                  .sum_b = q->out_count > 1,
+                  .sum_b = q->out_count > 1 && !turned,
                   .workers = device->workers};
 }
 
@@ -127,7 +140,7 @@ static void run_few(const cpu_run *r, const gemm *g)
 
 static bool is_few(const gemm *g)
 {
-    return g->n <= FEW_CHANNELS && g->m >= FEW_GRAIN_PIXELS;
+    return g->n <= FEW_CHANNELS && g->m >= FEW_GRAIN_PIXELS && g->b_transposed;
 }
 
 static uint64_t bwd_data_workspace(const cpu_device *device, const op_query *q)
@@ -149,17 +162,29 @@ static void run_bwd_data(const cpu_run *r)
 
 // ---- weight gradient --------------------------------------------------------------------------------------
 
+static bool sums_apart(const op_query *q)
+{
+    return q->out_count > 1 && is_turned(q);
+}
+
 static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *q)
 {
     const gemm g = bwd_weights_gemm(device, q);
-    return gemm_scratch_bytes(&g);
+    const uint64_t product_bytes = gemm_scratch_bytes(&g);
+    const uint64_t sum_bytes = sums_apart(q) ? sums_scratch_bytes(device->workers, g.m) : 0;
+    return product_bytes > sum_bytes ? product_bytes : sum_bytes;
 }
 
 static void run_bwd_weights(const cpu_run *r)
 {
     const gemm g = bwd_weights_gemm(r->device, r->query);
-    const gemm_operands o = {r->in[0], r->in[1], NULL, r->out[0], g.sum_b ? r->out[1] : NULL};
+    const bool turned = is_turned(r->query);
+    const gemm_operands o = {r->in[turned ? 1 : 0], r->in[turned ? 0 : 1], NULL, r->out[0],
+                             g.sum_b ? r->out[1] : NULL};
     gemm_run(&g, &o, r->workspace);
+    if (sums_apart(r->query)) {
+        sums_columns(g.workers, r->in[1], g.k, g.m, r->out[1], r->workspace);
+    }
 }
 
 // ---- which convolutions are products ----------------------------------------------------------------------

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cases of op_cases are drawn with: one file per family of operations, one row per operation in op_cases.c.
+#ifndef TESTS_OP_DRAW_H
+#define TESTS_OP_DRAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "numeric/op_harness.h"
+
+typedef struct op_draw {
+    uint64_t state;
+    int64_t size;   // of what is small; channels go up to twice that
+    bool in_blocks; // channels of whole blocks
+} op_draw;
+
+// A trial of `op`, ready to run.
+typedef op_trial (*op_draw_case)(hr_op op, op_draw *d);
+
+#define DIMS(...) ((const int64_t[OP_MAX_RANK]){__VA_ARGS__})
+
+int64_t op_draw_int(op_draw *d, int64_t low, int64_t high); // both inclusive
+int64_t op_draw_channels(op_draw *d, int64_t largest);      // at least one
+// Sides of an image [N,H,W,C], or, with `rank`, of x[...,C]; returns dims.
+const int64_t *op_draw_image(op_draw *d, int64_t dims[OP_MAX_RANK]);
+const int64_t *op_draw_rows(op_draw *d, uint32_t rank, int64_t features, int64_t dims[OP_MAX_RANK]);
+// Appends a float64 input with values in [low, high).
+void op_draw_in(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK], double low, double high);
+// Appends int32 numbers in [low, high], both inclusive.
+void op_draw_numbers(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK], int64_t low, int64_t high);
+
+op_trial op_case_norm_of_rows(hr_op op, op_draw *d);
+op_trial op_case_activation(hr_op op, op_draw *d);
+op_trial op_case_embedding(hr_op op, op_draw *d);
+op_trial op_case_repetition(hr_op op, op_draw *d);
+op_trial op_case_dropout(hr_op op, op_draw *d);
+
+#endif
