@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/vec.h"
+#include "device/packing.h"
 
 // A persistent tensor, allocated once and shared by every attached program.
 typedef struct resident {
@@ -18,6 +19,7 @@ typedef struct resident {
 // One attached program.
 typedef struct bound {
     const program *p;
+    uint32_t step; // of the allocator's plan; HR_NO_ID when it has none
     void *kernels;
     void **address;   // [tensor_count] of every tensor, views and in-place results resolved
     uint32_t *owner;  // [tensor_count]
@@ -37,6 +39,8 @@ struct executor {
     trace_bus *bus;
     VEC(resident) residents;
     VEC(bound) programs;
+    const program **planned; // [planned_count] as they were planned
+    uint32_t planned_count;
     VEC(kept) retained;
     uint32_t round_begin, rounds_left; // of the REPEAT under way
     ledger ledger;
@@ -96,6 +100,7 @@ void executor_destroy(executor *x)
         announce(x, HR_NO_ID, HR_PHASE_BUILD, x->residents.data[k].category);
         allocator_free(x->heap, x->residents.data[k].address);
     }
+    hr_free(x->planned);
     vec_deinit(&x->programs);
     vec_deinit(&x->residents);
     vec_deinit(&x->retained);
@@ -126,6 +131,47 @@ static void release(executor *x, const tensor *t, uint32_t instr_index, hr_phase
     announce(x, instr_index, phase, t->category);
     ledger_free(&x->ledger, t->category, t->bytes);
     allocator_free(x->heap, address);
+}
+
+hr_status executor_plan(executor *x, const program *const *programs, uint32_t count, hr_err *err)
+{
+    uint64_t needed_bytes = 0;
+    if (!allocator_plans(x->heap)) {
+        return HR_OK;
+    }
+    x->planned = hr_calloc(count, sizeof *x->planned);
+    if (x->planned == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to plan %u programs", count);
+    }
+    memcpy(x->planned, programs, count * sizeof *x->planned);
+    x->planned_count = count;
+    announce(x, HR_NO_ID, HR_PHASE_BUILD, HR_CATEGORY_WEIGHTS);
+    hr_status status = packing_announce(x->heap, programs, count, &needed_bytes, err);
+    if (status == HR_OOM) {
+        x->oom = (executor_oom){.happened = true,
+                                .block = true,
+                                .instr = HR_NO_ID,
+                                .requested_bytes = needed_bytes,
+                                .stats = allocator_get_stats(x->heap)};
+    }
+    return status;
+}
+
+// Which step of the plan a program is.
+static hr_status find_planned(const executor *x, const program *p, uint32_t *step, hr_err *err)
+{
+    *step = HR_NO_ID;
+    if (!allocator_plans(x->heap)) {
+        return HR_OK;
+    }
+    for (uint32_t k = 0; k < x->planned_count; k++) {
+        if (x->planned[k] == p) {
+            *step = k;
+            return HR_OK;
+        }
+    }
+    return HR_FAIL(err, CHECK, "a program for %u samples is not among the %u that were planned", p->batch,
+                   x->planned_count);
 }
 
 hr_status executor_build(executor *x, const program *p, hr_err *err)
@@ -211,6 +257,7 @@ static void group_by_owner(bound *b)
 static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
 {
     b->p = p;
+    HR_TRY(find_planned(x, p, &b->step, err));
     b->address = hr_calloc(p->tensor_count, sizeof *b->address);
     b->owner = hr_calloc(p->tensor_count, sizeof *b->owner);
     b->shares = hr_calloc(p->tensor_count, sizeof *b->shares);
@@ -335,6 +382,9 @@ static hr_status run_one(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
 hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
 {
     bound *b = &x->programs.data[slot];
+    if (b->step != HR_NO_ID) {
+        HR_TRY(allocator_follow(x->heap, b->step, err));
+    }
     x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
     x->simulated_ns = 0;
     for (uint32_t n = 0; n < b->p->instr_count; n++) {

@@ -18,6 +18,8 @@ typedef struct executor executor;
 // Where it stopped when memory ran out.
 typedef struct executor_oom {
     bool happened;
+    bool
+        block; // the one block of an allocator that plans was refused: requested_bytes are its, tensor is the first
     uint32_t tensor, instr; // ids in the program at hand; instr HR_NO_ID while building
     uint64_t requested_bytes;
     allocator_stats stats;
@@ -29,10 +31,14 @@ HR_MUST_CHECK hr_status executor_create(const device_ops *device, void *device_c
                                         trace_bus *bus, executor **out, hr_err *err);
 void executor_destroy(executor *x); // frees the persistent tensors
 
+// Before executor_build, with all programs that will be attached (NULL entries are skipped): an allocator that plans
+// learns what they ask for, others are not asked. OOM when it would not fit.
+HR_MUST_CHECK hr_status executor_plan(executor *x, const program *const *programs, uint32_t count,
+                                      hr_err *err);
 // Allocates the persistent tensors of `p` in canonical order. Programs attached later share them by name.
 HR_MUST_CHECK hr_status executor_build(executor *x, const program *p, hr_err *err);
 // Makes kernels (when there is a device) and binds p's persistent tensors to the built ones by name. CHECK error
-// when one is missing or of another size. *slot names the program from now on.
+// when one is missing or of another size, or when the allocator plans and p was not planned. *slot names the program from now on.
 HR_MUST_CHECK hr_status executor_attach(executor *x, const program *p, uint32_t *slot, hr_err *err);
 // Runs (or plays) one step. On any failure every tensor of the step has been freed again.
 HR_MUST_CHECK hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err);

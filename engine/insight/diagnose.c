@@ -69,3 +69,15 @@ void diagnose_oom(uint64_t needed_bytes, uint64_t waste_bytes, hr_report_oom *oo
         say_capacity(needed_bytes, oom);
     }
 }
+
+void diagnose_block(uint64_t needed_bytes, hr_report_oom *oom)
+{
+    char needed[HR_BYTES_TEXT_MAX];
+    char block[HR_BYTES_TEXT_MAX];
+    char limit[HR_BYTES_TEXT_MAX];
+    oom->cause = needed_bytes > oom->limit_bytes ? HR_OOM_CAPACITY : HR_OOM_FRAGMENTATION;
+    (void)snprintf(oom->sentence, sizeof oom->sentence,
+                   "%s: the step needs %s at its peak, laid out in one block %s; the limit is %s",
+                   hr_oom_cause_name(oom->cause), hr_bytes_human(needed_bytes, needed),
+                   hr_bytes_human(oom->requested_bytes, block), hr_bytes_human(oom->limit_bytes, limit));
+}

@@ -13,4 +13,7 @@
 //   rounding       it would fit, but for what rounding and unsplit chunks waste
 void diagnose_oom(uint64_t needed_bytes, uint64_t waste_bytes, hr_report_oom *oom);
 
+// The same for an allocator that plans: what was refused is the one block of the whole step.
+void diagnose_block(uint64_t needed_bytes, hr_report_oom *oom);
+
 #endif

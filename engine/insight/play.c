@@ -15,6 +15,7 @@ static hr_status play_steps(executor *x, const program *const *programs, uint32_
                             play_result *out, hr_err *err)
 {
     step_io io = {0};
+    HR_TRY(executor_plan(x, programs, count, err));
     HR_TRY(executor_build(x, programs[0], err));
     executor_reset_peak(x);
     for (uint32_t k = 0; k < count; k++) {

@@ -6,6 +6,7 @@
 #include "headroom/units.h"
 
 #include "memory/bfc.h"
+#include "memory/static.h"
 
 #define LIMIT_MAX_BYTES (UINT64_C(1) << 60) // sums of sizes below it cannot wrap
 
@@ -17,6 +18,7 @@ static const struct {
     allocator_maker create;
 } kinds[] = {
     {"bfc", bfc_create},
+    {"static", static_create},
 };
 
 hr_status allocator_create(const allocator_config *config, backing *source, trace_bus *bus, allocator **out,
@@ -79,15 +81,15 @@ hr_status allocator_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_
     if (bytes == 0) {
         return HR_OK;
     }
-    hr_status status = a->ops->alloc(a, bytes, tensor, address);
-    if (status == HR_OK) {
-        return HR_OK;
-    }
+    hr_status status = a->ops->alloc(a, bytes, tensor, address, err);
     if (status == HR_OOM) {
         return refuse(a, bytes, tensor, err);
     }
-    return HR_FAIL(err, NOMEM, "%s allocator: needed host memory to book one more chunk, had none",
-                   a->ops->name);
+    if (status == HR_NOMEM) {
+        return HR_FAIL(err, NOMEM, "%s allocator: needed host memory to book one more chunk, had none",
+                       a->ops->name);
+    }
+    return status;
 }
 
 void allocator_free(allocator *a, uint64_t address)
@@ -102,4 +104,24 @@ allocator_stats allocator_get_stats(const allocator *a)
     allocator_stats stats;
     a->ops->stats(a, &stats);
     return stats;
+}
+
+bool allocator_plans(const allocator *a)
+{
+    return a->ops->plan != NULL;
+}
+
+hr_status allocator_plan_ahead(allocator *a, const allocator_plan *plan, uint64_t *needed_bytes, hr_err *err)
+{
+    *needed_bytes = 0;
+    if (!allocator_plans(a)) {
+        return HR_OK;
+    }
+    hr_status status = a->ops->plan(a, plan, needed_bytes, err);
+    return status == HR_OOM ? refuse(a, *needed_bytes, HR_NO_ID, err) : status;
+}
+
+hr_status allocator_follow(allocator *a, uint32_t step, hr_err *err)
+{
+    return a->ops->follow == NULL ? HR_OK : a->ops->follow(a, step, err);
 }

@@ -278,8 +278,9 @@ static hr_status find(bfc *b, uint64_t rounded_bytes, uint32_t *id)
     return status;
 }
 
-static hr_status bfc_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address)
+static hr_status bfc_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address, hr_err *err)
 {
+    (void)err; // the caller knows as much
     bfc *b = bfc_of(a);
     if (bytes > b->limit_bytes) {
         return HR_OOM;

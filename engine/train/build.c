@@ -74,6 +74,7 @@ hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err
     HR_TRY(b->device->memory(b->context, b->limit_bytes, !b->arithmetic, &b->source, err));
     HR_TRY(allocator_create(&config, &b->source, bus, &b->heap, err));
     HR_TRY(executor_create(has_kernels ? b->device : NULL, b->context, b->heap, bus, &b->x, err));
+    HR_TRY(executor_plan(b->x, (const program *const *)b->programs, BUILD_PROGRAMS, err));
     HR_TRY(executor_build(b->x, b->programs[BUILD_TRAIN], err));
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
         if (b->programs[k] != NULL) {

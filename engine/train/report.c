@@ -246,11 +246,16 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     uint64_t ungrown = facts->stats.limit_bytes - facts->stats.pool_bytes;
     o->largest_free_bytes = ungrown > o->largest_free_bytes ? ungrown : o->largest_free_bytes;
     memcpy(o->by_category, facts->by_category, sizeof o->by_category);
-    (void)text_copy(o->tensor, sizeof o->tensor, p->tensors[facts->tensor].name);
+    (void)text_copy(o->tensor, sizeof o->tensor,
+                    facts->block ? "the whole step" : p->tensors[facts->tensor].name);
     (void)text_copy(o->instruction_name, sizeof o->instruction_name, "build");
     if (facts->instr != HR_NO_ID) {
         (void)program_instr_name(p, &p->instrs[facts->instr], o->instruction_name,
                                  sizeof o->instruction_name);
+    }
+    if (facts->block) {
+        diagnose_block(program_peak_bytes(p), o);
+        return;
     }
     diagnose_oom(program_peak_bytes(p), facts->stats.in_use_bytes - facts->stats.requested_bytes, o);
 }
