@@ -33,6 +33,9 @@ op_trial op_case_norm_of_rows(hr_op op, op_draw *d);
 op_trial op_case_activation(hr_op op, op_draw *d);
 op_trial op_case_embedding(hr_op op, op_draw *d);
 op_trial op_case_repetition(hr_op op, op_draw *d);
+op_trial op_case_matmul(hr_op op, op_draw *d);
+op_trial op_case_softmax(hr_op op, op_draw *d);
+op_trial op_case_attention(hr_op op, op_draw *d);
 op_trial op_case_dropout(hr_op op, op_draw *d);
 
 #endif

@@ -52,6 +52,20 @@ void reference_softmax_xent(const reference_call *call);
 void reference_softmax_xent_bwd(const reference_call *call);
 void reference_accuracy(const reference_call *call);
 
+void reference_matmul(const reference_call *call);
+void reference_matmul_bwd_a(const reference_call *call);
+void reference_matmul_bwd_b(const reference_call *call);
+void reference_softmax(const reference_call *call);
+void reference_softmax_bwd(const reference_call *call);
+void reference_attention_scores(const reference_call *call);
+void reference_attention_scores_bwd_q(const reference_call *call);
+void reference_attention_scores_bwd_k(const reference_call *call);
+void reference_attention_values(const reference_call *call);
+void reference_attention_values_bwd_p(const reference_call *call);
+void reference_attention_values_bwd_v(const reference_call *call);
+void reference_attention(const reference_call *call);
+void reference_attention_bwd(const reference_call *call);
+
 void reference_sgd(const reference_call *call);
 void reference_momentum(const reference_call *call);
 void reference_adam(const reference_call *call);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, and attention row by row: every score is computed where it is needed, none is kept.
+#include <math.h>
+#include <string.h>
+
+#include "kernels.h"
+
+static bool is_causal(const op_query *q)
+{
+    return (q->attr.flags & OP_FLAG_CAUSAL) != 0;
+}
+
+// Columns that row i of [...,rows,columns] sees.
+static int64_t seen(const op_query *q, int64_t i, int64_t columns)
+{
+    return is_causal(q) && i + 1 < columns ? i + 1 : columns;
+}
+
+typedef struct rows {
+    int64_t count, per_matrix, columns;
+} rows;
+
+static rows rows_of(const hr_shape *s, uint64_t elements)
+{
+    const int64_t columns = s->dim[s->rank - 1];
+    return (rows){(int64_t)elements / columns, s->rank > 1 ? s->dim[s->rank - 2] : 1, columns};
+}
+
+static void softmax_row(const double *x, double *y, int64_t visible, int64_t columns)
+{
+    double largest = x[0], sum = 0.0;
+    for (int64_t k = 1; k < visible; k++) {
+        largest = x[k] > largest ? x[k] : largest;
+    }
+    for (int64_t k = 0; k < visible; k++) {
+        y[k] = exp(x[k] - largest);
+        sum += y[k];
+    }
+    for (int64_t k = 0; k < columns; k++) {
+        y[k] = k < visible ? y[k] / sum : 0.0;
+    }
+}
+
+void reference_softmax(const reference_call *call)
+{
+    const rows r = rows_of(&call->query->in[0].shape, call->in_count[0]);
+    for (int64_t i = 0; i < r.count; i++) {
+        softmax_row((const double *)call->in[0] + i * r.columns, (double *)call->out[0] + i * r.columns,
+                    seen(call->query, i % r.per_matrix, r.columns), r.columns);
+    }
+}
+
+void reference_softmax_bwd(const reference_call *call)
+{
+    const rows r = rows_of(&call->query->in[0].shape, call->in_count[0]);
+    for (int64_t i = 0; i < r.count; i++) {
+        const double *y = (const double *)call->in[0] + i * r.columns;
+        const double *dy = (const double *)call->in[1] + i * r.columns;
+        double *dx = (double *)call->out[0] + i * r.columns, sum = 0.0;
+        for (int64_t k = 0; k < r.columns; k++) {
+            sum += y[k] * dy[k];
+        }
+        for (int64_t k = 0; k < r.columns; k++) {
+            dx[k] = y[k] * (dy[k] - sum);
+        }
+    }
+}
+
+// ---- streaming attention ----------------------------------------------------------------------------------
+
+typedef struct sizes {
+    int64_t samples, heads, queries, keys, width, features; // features: of one head
+    double scale;
+} sizes;
+
+static sizes sizes_of(const op_query *q)
+{
+    const int64_t *d = q->in[0].shape.dim;
+    const int64_t features = d[2] / q->attr.heads;
+    return (sizes){
+        d[0], q->attr.heads, d[1], q->in[1].shape.dim[1], d[2], features, 1.0 / sqrt((double)features)};
+}
+
+// Where row i of head h of sample n begins in [N,length,D].
+static int64_t place(const sizes *s, int64_t length, int64_t n, int64_t h, int64_t i)
+{
+    return (n * length + i) * s->width + h * s->features;
+}
+
+static double dot(const double *a, const double *b, int64_t count)
+{
+    double sum = 0.0;
+    for (int64_t k = 0; k < count; k++) {
+        sum += a[k] * b[k];
+    }
+    return sum;
+}
+
+static void add_scaled(double scale, const double *from, double *to, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++) {
+        to[k] += scale * from[k];
+    }
+}
+
+// One query: y and log Σ exp of its scores over the first `visible` keys.
+static double attend(const sizes *s, const double *q, const double *k, const double *v, int64_t visible,
+                     double *y)
+{
+    double largest = -INFINITY, sum = 0.0;
+    for (int64_t j = 0; j < visible; j++) {
+        const double score = s->scale * dot(q, k + j * s->width, s->features);
+        largest = score > largest ? score : largest;
+    }
+    memset(y, 0, (size_t)s->features * sizeof *y);
+    for (int64_t j = 0; j < visible; j++) {
+        const double weight = exp(s->scale * dot(q, k + j * s->width, s->features) - largest);
+        sum += weight;
+        add_scaled(weight, v + j * s->width, y, s->features);
+    }
+    for (int64_t d = 0; d < s->features; d++) {
+        y[d] /= sum;
+    }
+    return largest + log(sum);
+}
+
+void reference_attention(const reference_call *call)
+{
+    const sizes s = sizes_of(call->query);
+    double *lse = call->out[1];
+    for (int64_t row = 0; row < s.samples * s.heads * s.queries; row++) {
+        const int64_t i = row % s.queries, h = row / s.queries % s.heads, n = row / s.queries / s.heads;
+        const int64_t at = place(&s, s.queries, n, h, i), first = place(&s, s.keys, n, h, 0);
+        lse[row] = attend(&s, (const double *)call->in[0] + at, (const double *)call->in[1] + first,
+                          (const double *)call->in[2] + first, seen(call->query, i, s.keys),
+                          (double *)call->out[0] + at);
+    }
+}
+
+// What query i of one head gives to dq, dk and dv. `at` is its place, `first` that of key 0.
+static void attend_bwd(const reference_call *call, const sizes *s, int64_t at, int64_t first, int64_t visible,
+                       double lse)
+{
+    const double *q = (const double *)call->in[0] + at, *k = (const double *)call->in[1] + first;
+    const double *v = (const double *)call->in[2] + first, *y = (const double *)call->in[3] + at;
+    const double *dy = (const double *)call->in[4] + at;
+    double *dq = (double *)call->out[0] + at, *dk = (double *)call->out[1] + first;
+    double *dv = (double *)call->out[2] + first;
+    const double mean = dot(dy, y, s->features); // Σ over keys of weight * dweight
+    for (int64_t j = 0; j < visible; j++) {
+        const int64_t key = j * s->width;
+        const double weight = exp(s->scale * dot(q, k + key, s->features) - lse);
+        const double ds = s->scale * weight * (dot(dy, v + key, s->features) - mean);
+        add_scaled(weight, dy, dv + key, s->features);
+        add_scaled(ds, q, dk + key, s->features);
+        add_scaled(ds, k + key, dq, s->features);
+    }
+}
+
+void reference_attention_bwd(const reference_call *call)
+{
+    const sizes s = sizes_of(call->query);
+    const double *lse = call->in[5];
+    for (uint32_t k = 0; k < 3; k++) {
+        memset(call->out[k], 0, call->out_count[k] * sizeof(double));
+    }
+    for (int64_t row = 0; row < s.samples * s.heads * s.queries; row++) {
+        const int64_t i = row % s.queries, h = row / s.queries % s.heads, n = row / s.queries / s.heads;
+        attend_bwd(call, &s, place(&s, s.queries, n, h, i), place(&s, s.keys, n, h, 0),
+                   seen(call->query, i, s.keys), lse[row]);
+    }
+}
