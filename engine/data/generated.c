@@ -2,22 +2,20 @@
 // The generated image set: one of ten figures at a random place, size and colour on a random ground, under
 // noise. Record i is drawn when it is asked for, in CIFAR-10's binary form, from Philox(i) and with integers
 // only: the same bytes on every machine, in any order, on any thread, and nothing is held.
+#include "data/generated.h"
+
 #include <endian.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/host_mem.h"
-#include "base/philox.h"
-#include "data/record.h"
+#include "data/draws.h"
 #include "data/source.h"
 
 enum {
-    GENERATED_TRAIN_SAMPLES = 10000,
-    GENERATED_EVAL_SAMPLES = 2000,
     GENERATED_SEED = 10,       // of the data set itself; train.seed only orders it
     SUBPIXELS = 8,             // coordinates are in eighths of a pixel
-    WORDS_PER_DRAW = 4,        // of one Philox call
     NOISE_PER_DRAW = 16,       // a byte each
     GENERATED_MAX_SIDE = 4096, // keeps the square of a coordinate within an int
     GENERATED_MAX_VALUES = 1 << 28,
@@ -91,29 +89,7 @@ static bool chequers(int x, int y, int r)
 static figure *const figures[] = {disc, ring, square, frame, triangle, plus, cross, rows, columns, chequers};
 
 enum { FIGURE_COUNT = sizeof figures / sizeof figures[0] };
-
-// The random words of one record, in order.
-typedef struct draws {
-    philox_key key;
-    uint64_t record, block;
-    uint32_t word[WORDS_PER_DRAW], used;
-} draws;
-
-static uint32_t draw(draws *d)
-{
-    if (d->used == WORDS_PER_DRAW) {
-        philox(d->key, d->block++, d->record, d->word);
-        d->used = 0;
-    }
-    return d->word[d->used++];
-}
-
-// Uniform in [low, high].
-static int draw_between(draws *d, int low, int high)
-{
-    uint64_t span = (uint64_t)(high - low) + 1;
-    return low + (int)(draw(d) * span >> 32);
-}
+_Static_assert((int)FIGURE_COUNT == (int)GENERATED_FIGURES, "the header counts them");
 
 // mask[height × width] becomes 1 where the figure is.
 static void draw_mask(draws *d, figure *covers, uint32_t height, uint32_t width, uint8_t *mask)
@@ -158,32 +134,36 @@ static void draw_plane(draws *d, const uint8_t *mask, size_t pixels, bool dark_g
     }
 }
 
-// Writes record `index` of `set` to bytes[0..1 + values); mask and noise are as draw_plane wants them.
-static void draw_record(const pipeline_info *info, data_set set, uint32_t index, uint8_t *bytes,
-                        uint8_t *mask, uint8_t *noise)
+uint64_t generated_scratch_bytes(const data_shape *shape)
 {
-    draws d = {
-        .key = philox_key_of(GENERATED_SEED, "generated"),
-        .record = (uint64_t)set << 32 | index,
-        .used = WORDS_PER_DRAW,
-    };
-    size_t pixels = (size_t)info->height * info->width;
-    bytes[0] = (uint8_t)draw_between(&d, 0, (int)info->classes - 1);
-    draw_mask(&d, figures[bytes[0]], info->height, info->width, mask);
-    bool dark_ground = draw(&d) % 2 == 0;
-    for (uint32_t c = 0; c < info->channels; c++) {
-        draw_plane(&d, mask, pixels, dark_ground, noise, bytes + 1 + c * pixels);
+    uint64_t pixels = (uint64_t)shape->height * shape->width;
+    return pixels * (2 + (uint64_t)shape->channels) + NOISE_PER_DRAW;
+}
+
+void generated_figure(draws *d, uint32_t kind, const data_shape *shape, uint8_t *scratch, uint8_t **planes)
+{
+    size_t pixels = (size_t)shape->height * shape->width;
+    uint8_t *noise = scratch + pixels, *first = noise + pixels + NOISE_PER_DRAW;
+    draw_mask(d, figures[kind % FIGURE_COUNT], shape->height, shape->width, scratch);
+    bool dark_ground = draw(d) % 2 == 0;
+    for (uint32_t c = 0; c < shape->channels; c++) {
+        draw_plane(d, scratch, pixels, dark_ground, noise, first + c * pixels);
     }
+    *planes = first;
 }
 
 static hr_status generated_read(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
                                 data_record *out, hr_err *err)
 {
-    uint32_t record_bytes = 1 + data_source_values(s);
-    uint8_t *mask = scratch + record_bytes;
-    uint8_t *noise = mask + (size_t)s->info.height * s->info.width;
-    draw_record(&s->info, set, index, scratch, mask, noise);
-    return record_read(scratch, s->info.classes, s->info.label, (uint64_t)index * record_bytes, out, err);
+    (void)err;
+    const pipeline_info *info = &s->info;
+    const data_shape shape = {info->height, info->width, info->channels, info->classes};
+    draws d = draws_of(philox_key_of(GENERATED_SEED, "generated"), (uint64_t)set << 32 | index);
+    uint8_t *planes = NULL;
+    out->label = draw_between(&d, 0, (int)info->classes - 1);
+    generated_figure(&d, (uint32_t)out->label, &shape, scratch, &planes);
+    out->planes = planes;
+    return HR_OK;
 }
 
 static void generated_close(data_source *s)
@@ -211,6 +191,22 @@ static void unflatten(data_shape *shape)
     *shape = (data_shape){1, values, 1, shape->classes};
 }
 
+hr_status generated_check(const data_shape *shape, hr_err *err)
+{
+    uint64_t pixels = (uint64_t)shape->height * shape->width;
+    if (pixels > 0 && shape->channels > 0 && shape->classes > 0 && shape->height <= GENERATED_MAX_SIDE &&
+        shape->width <= GENERATED_MAX_SIDE && pixels * shape->channels <= GENERATED_MAX_VALUES) {
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(err, DATA,
+                               "generated images: needed 1 to %u pixels a side and at most %u values, had "
+                               "%ux%ux%u of %u classes",
+                               GENERATED_MAX_SIDE, GENERATED_MAX_VALUES, shape->height, shape->width,
+                               shape->channels, shape->classes);
+    hr_err_try(err, "a preset whose input is 32x32x3: headroom run demo");
+    return status;
+}
+
 hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err)
 {
     *out = NULL;
@@ -218,18 +214,7 @@ hr_status source_generated_open(const data_shape *model, data_source **out, hr_e
     if (shape.height == 1 && shape.width == 1) {
         unflatten(&shape);
     }
-    uint64_t pixels = (uint64_t)shape.height * shape.width;
-    if (pixels == 0 || shape.channels == 0 || shape.classes == 0 || shape.height > GENERATED_MAX_SIDE ||
-        shape.width > GENERATED_MAX_SIDE || pixels * shape.channels > GENERATED_MAX_VALUES) {
-        hr_status status =
-            HR_FAIL(err, DATA,
-                    "generated images: needed 1 to %u pixels a side and at most %u values, had "
-                    "%ux%ux%u of %u classes",
-                    GENERATED_MAX_SIDE, GENERATED_MAX_VALUES, shape.height, shape.width, shape.channels,
-                    shape.classes);
-        hr_err_try(err, "a preset whose input is 32x32x3: headroom run demo");
-        return status;
-    }
+    HR_TRY(generated_check(&shape, err));
     data_source *s = hr_calloc(1, sizeof *s);
     if (s == NULL) {
         return HR_FAIL(err, NOMEM, "generated images: needed %zu bytes, had less", sizeof *s);
@@ -243,7 +228,7 @@ hr_status source_generated_open(const data_shape *model, data_source **out, hr_e
                  .classes = shape.classes < FIGURE_COUNT ? shape.classes : FIGURE_COUNT,
                  .train_samples = GENERATED_TRAIN_SAMPLES,
                  .eval_samples = GENERATED_EVAL_SAMPLES},
-        .scratch_bytes = (uint32_t)(1 + pixels * shape.channels + 2 * pixels + NOISE_PER_DRAW),
+        .scratch_bytes = (uint32_t)generated_scratch_bytes(&shape),
     };
     *out = s;
     return HR_OK;

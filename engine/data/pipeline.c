@@ -52,8 +52,7 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
     status = stage_batch_open(p->train, p->source, DATA_TRAIN, p->batch, p->remainder, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
     if (prefetch > 0) {
-        status =
-            stage_prefetch_open(p->train, prefetch, p->batch, data_source_values(p->source), &stage, err);
+        status = stage_prefetch_open(p->train, prefetch, p->batch, &p->source->form, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
     return HR_OK;
@@ -96,21 +95,20 @@ static void close_chains(pipeline *p)
     data_stage_close(p->eval);
 }
 
-static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_shape *model, hr_err *err)
+static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_form *model, hr_err *err)
 {
     HR_TRY(data_source_open(knobs, model, &p->source, err));
     return open_chains(p, knobs, err);
 }
 
-hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width, uint32_t channels,
-                        uint32_t classes, pipeline **out, hr_err *err)
+hr_status pipeline_open(const hr_knobs *knobs, const data_form *model, pipeline **out, hr_err *err)
 {
     *out = NULL;
     pipeline *p = hr_calloc(1, sizeof *p);
     if (p == NULL) {
         return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", sizeof *p);
     }
-    hr_status status = open_all(p, knobs, &(data_shape){height, width, channels, classes}, err);
+    hr_status status = open_all(p, knobs, model, err);
     if (status != HR_OK) {
         pipeline_close(p);
         return status;
@@ -171,6 +169,7 @@ hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *
         return HR_OK;
     }
     uint64_t left = p->source->info.train_samples - p->position.samples;
+    out->first_sample = p->position.epoch * p->source->info.train_samples + p->position.samples;
     p->position.samples +=
         out->count < left ? out->count : left; // the rest of a padded batch was there before
     return HR_OK;

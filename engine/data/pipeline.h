@@ -15,16 +15,16 @@ typedef struct pipeline pipeline;
 
 typedef struct pipeline_info {
     char label[64]; // "generated", "CIFAR-10 (cifar-10-binary.tar.gz)": shown wherever results are shown
-    uint32_t height, width, channels, classes;
+    uint32_t height, width, channels, classes; // of pictures; 0 for other data
     uint64_t train_samples, eval_samples;
 } pipeline_info;
 
 // Opens the source that pipeline.source and pipeline.path name ("auto" with no path: generated) and the chain
 // with pipeline.shuffle, batch.size, batch.remainder, pipeline.prefetch and train.seed. The producer thread runs
-// from here on when prefetch > 0. A model that takes its pixels flat has height = width = 1. DATA errors name file
-// and offset, or both shapes when the images are not the model's.
-HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, uint32_t height, uint32_t width,
-                                      uint32_t channels, uint32_t classes, pipeline **out, hr_err *err);
+// from here on when prefetch > 0. `model` says what a sample must be. DATA errors name file and offset, or what was
+// needed and had when the data set is none for this model.
+HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, const data_form *model, pipeline **out,
+                                      hr_err *err);
 // Chains the stages anew, as `knobs` have them now, over the data set that is open; the next batch is the first of
 // epoch 0 (seek). On failure the pipeline is as it was. The data set itself is that of pipeline_open.
 HR_MUST_CHECK hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, hr_err *err);

@@ -13,3 +13,29 @@ hr_status record_read(const uint8_t *bytes, uint32_t classes, const char *name, 
     *out = (data_record){.planes = bytes + 1, .label = bytes[0]};
     return HR_OK;
 }
+
+// to[p × channels + c] = planes[c × pixels + p] / 255; `channels` is a constant where this is inlined.
+static inline void interleave(const uint8_t *restrict planes, uint32_t pixels, uint32_t channels,
+                              float *restrict to)
+{
+    for (uint32_t p = 0; p < pixels; p++) {
+        for (uint32_t c = 0; c < channels; c++) {
+            to[(size_t)p * channels + c] = (float)planes[(size_t)c * pixels + p] / 255.0f;
+        }
+    }
+}
+
+void record_write_image(const pipeline_info *info, const uint8_t *planes, float *to)
+{
+    uint32_t pixels = info->height * info->width;
+    switch (info->channels) {
+    case 1:
+        interleave(planes, pixels, 1, to);
+        break;
+    case 3:
+        interleave(planes, pixels, 3, to);
+        break;
+    default:
+        interleave(planes, pixels, info->channels, to);
+    }
+}

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/record.h"
+
 uint32_t data_source_values(const data_source *s)
 {
     return s->info.height * s->info.width * s->info.channels;
@@ -27,7 +29,19 @@ void data_source_label(char label[64], const char *kind, const char *path)
     }
 }
 
-static hr_status open_kind(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
+bool data_form_is_picture(const data_form *model, data_shape *shape)
+{
+    const data_slot *x = &model->slot[0], *label = &model->slot[1];
+    if (model->count != 2 || x->type != DATA_FLOAT || (x->rank != 1 && x->rank != 3) ||
+        label->type != DATA_IDS || label->rank != 0) {
+        return false;
+    }
+    *shape = x->rank == 3 ? (data_shape){x->dim[0], x->dim[1], x->dim[2], label->classes}
+                          : (data_shape){1, 1, x->dim[0], label->classes};
+    return true;
+}
+
+static hr_status open_pictures(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
 {
     const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
     bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
@@ -72,17 +86,42 @@ static hr_status check_model(const data_source *s, const data_shape *model, hr_e
     return HR_OK;
 }
 
-hr_status data_source_open(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
+static hr_status open_checked_pictures(const hr_knobs *knobs, const data_shape *model, data_source **out,
+                                       hr_err *err)
 {
     data_source *s;
-    *out = NULL;
-    HR_TRY(open_kind(knobs, model, &s, err));
+    HR_TRY(open_pictures(knobs, model, &s, err));
     hr_status status = check_model(s, model, err);
     if (status != HR_OK) {
         data_source_close(s);
         return status;
     }
     *out = s;
+    return HR_OK;
+}
+
+static hr_status open_other(const hr_knobs *knobs, const data_form *model, data_source **out, hr_err *err)
+{
+    const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
+    bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
+    if (hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "generated") || (any && path[0] == '\0')) {
+        return source_invented_open(model, out, err);
+    }
+    char text[64];
+    hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s has pictures with one class each: needed %s",
+                               hr_knob_text(knobs, HR_KNOB_PIPELINE_SOURCE),
+                               data_slot_text(&model->slot[0], text, sizeof text));
+    hr_err_try(err, "-s pipeline.source=generated");
+    return status;
+}
+
+hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_source **out, hr_err *err)
+{
+    data_shape shape;
+    *out = NULL;
+    HR_TRY(data_form_is_picture(model, &shape) ? open_checked_pictures(knobs, &shape, out, err)
+                                               : open_other(knobs, model, out, err));
+    (*out)->form = *model;
     return HR_OK;
 }
 
@@ -97,4 +136,17 @@ hr_status data_source_read(const data_source *s, data_set set, uint32_t index, u
                            data_record *out, hr_err *err)
 {
     return s->ops->read(s, set, index, scratch, out, err);
+}
+
+hr_status data_source_write(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
+                            const data_room *to, hr_err *err)
+{
+    if (s->ops->write != NULL) {
+        return s->ops->write(s, set, index, scratch, to, err);
+    }
+    data_record record;
+    HR_TRY(s->ops->read(s, set, index, scratch, &record, err));
+    record_write_image(&s->info, record.planes, to->slot[0]);
+    *(int32_t *)to->slot[1] = record.label;
+    return HR_OK;
 }

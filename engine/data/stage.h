@@ -15,12 +15,14 @@
 
 #include "headroom/status.h"
 
+#include "data/slot.h"
+
 // One sample or one batch of samples on its way. The stage that gave it owns the bytes until the next call.
 typedef struct data_item {
-    const float *images;   // after batch: [count, H, W, C] in [0, 1], NHWC
-    const int32_t *labels; // [count]
+    data_room room;        // after batch: [count, …] of every slot
     uint32_t sample;       // before batch: the sample's number in its set
     uint32_t count;        // samples
+    uint64_t first_sample; // of the pipeline's items: samples given out before this one, over all epochs
     bool end;              // the epoch is over; nothing else is set
 } data_item;
 
@@ -40,8 +42,7 @@ typedef struct data_stage_ops {
     hr_status (*seek)(data_stage *s, data_position p, hr_err *err);
     void (*close)(data_stage *s); // frees this stage only; see data_stage_close
     // optional: NULL means the stage has no such thing
-    void (*write_to)(data_stage *s, float *images,
-                     int32_t *labels); // the next item's bytes go there: borrowed
+    void (*write_to)(data_stage *s, const data_room *room); // the next item's bytes go there: borrowed
     void (*queue)(const data_stage *s, uint32_t *length, uint32_t *capacity); // thread-safe
 } data_stage_ops;
 

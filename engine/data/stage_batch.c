@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the pictures of a batch and writes them as the model wants them: channel planes of bytes become
-// interleaved floats in [0, 1], in one pass.
+// Writes the samples of a batch side by side into the slots of the model.
 #include <inttypes.h>
 
 #include "base/host_mem.h"
@@ -14,86 +13,46 @@ typedef struct batch_stage {
     uint32_t batch;
     bool drained; // the epoch gave its last sample
     uint8_t *scratch;
-    float *images; // where items go: own or lent
-    int32_t *labels;
-    float *own_images; // NULL until wanted
-    int32_t *own_labels;
-    uint32_t *first; // BATCH_PAD: the samples the epoch began with, at most `batch`
+    bool has_room;
+    data_room room, own; // where items go: own or lent; own is taken when wanted
+    uint32_t *first;     // BATCH_PAD: the samples the epoch began with, at most `batch`
     uint32_t first_count;
 } batch_stage;
 
-// to[p × channels + c] = planes[c × pixels + p] / 255; `channels` is a constant where this is inlined.
-static inline void interleave(const uint8_t *restrict planes, uint32_t pixels, uint32_t channels,
-                              float *restrict to)
-{
-    for (uint32_t p = 0; p < pixels; p++) {
-        for (uint32_t c = 0; c < channels; c++) {
-            to[(size_t)p * channels + c] = (float)planes[(size_t)c * pixels + p] / 255.0f;
-        }
-    }
-}
-
-static void write_image(const pipeline_info *info, const uint8_t *planes, float *to)
-{
-    uint32_t pixels = info->height * info->width;
-    switch (info->channels) {
-    case 1:
-        interleave(planes, pixels, 1, to);
-        break;
-    case 3:
-        interleave(planes, pixels, 3, to);
-        break;
-    default:
-        interleave(planes, pixels, info->channels, to);
-    }
-}
-
 static hr_status batch_write(batch_stage *s, uint32_t sample, uint32_t place, hr_err *err)
 {
-    data_record record;
-    HR_TRY(data_source_read(s->source, s->set, sample, s->scratch, &record, err));
-    write_image(&s->source->info, record.planes, s->images + (size_t)place * data_source_values(s->source));
-    s->labels[place] = record.label;
-    return HR_OK;
+    const data_room at = data_room_at(&s->source->form, &s->room, place);
+    return data_source_write(s->source, s->set, sample, s->scratch, &at, err);
 }
 
-static uint64_t batch_image_bytes(const batch_stage *s)
+static uint64_t batch_bytes(const batch_stage *s)
 {
-    return (uint64_t)s->batch * data_source_values(s->source) * sizeof(float);
+    return s->batch * data_form_bytes(&s->source->form);
 }
 
 // Takes a buffer of its own unless a place to write to was lent.
 static hr_status batch_take_room(batch_stage *s, hr_err *err)
 {
-    if (s->images != NULL) {
+    if (s->has_room) {
         return HR_OK;
     }
-    uint64_t bytes = batch_image_bytes(s);
-    s->own_images = hr_calloc(bytes, 1);
-    s->own_labels = hr_calloc(s->batch, sizeof *s->own_labels);
-    if (s->own_images == NULL || s->own_labels == NULL) {
-        hr_free(s->own_images);
-        hr_free(s->own_labels);
-        s->own_images = NULL;
-        s->own_labels = NULL;
+    if (!data_room_take(&s->source->form, s->batch, &s->own)) {
         return HR_FAIL(err, NOMEM, "a batch of %u samples: needed %" PRIu64 " bytes, had less", s->batch,
-                       bytes);
+                       batch_bytes(s));
     }
-    s->images = s->own_images;
-    s->labels = s->own_labels;
-    data_stage_hold(&s->base, bytes + s->batch * sizeof *s->own_labels);
+    s->room = s->own;
+    s->has_room = true;
+    data_stage_hold(&s->base, batch_bytes(s));
     return HR_OK;
 }
 
 static void batch_give_back_room(batch_stage *s)
 {
-    if (s->own_images != NULL) {
-        hr_free(s->own_images);
-        hr_free(s->own_labels);
-        s->own_images = s->images = NULL;
-        s->own_labels = s->labels = NULL;
-        data_stage_release(&s->base, batch_image_bytes(s) + s->batch * sizeof *s->own_labels);
+    if (s->own.slot[0] != NULL) {
+        data_room_give_back(&s->own);
+        data_stage_release(&s->base, batch_bytes(s));
     }
+    s->has_room = false;
 }
 
 // One sample's number from the stage before; false in *any at the end of the epoch.
@@ -138,7 +97,7 @@ static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
     for (uint32_t i = 0; count < s->batch && s->remainder == BATCH_PAD; i++) {
         HR_TRY(batch_write(s, s->first[i % s->first_count], count++, err));
     }
-    *out = (data_item){.images = s->images, .labels = s->labels, .count = count};
+    *out = (data_item){.room = s->room, .count = count};
     return HR_OK;
 }
 
@@ -160,12 +119,12 @@ static hr_status batch_seek(data_stage *stage, data_position p, hr_err *err)
     return HR_OK;
 }
 
-static void batch_write_to(data_stage *stage, float *images, int32_t *labels)
+static void batch_write_to(data_stage *stage, const data_room *room)
 {
     batch_stage *s = (batch_stage *)stage;
     batch_give_back_room(s);
-    s->images = images;
-    s->labels = labels;
+    s->room = *room;
+    s->has_room = true;
 }
 
 static void batch_close(data_stage *stage)

@@ -15,8 +15,7 @@
 #include "data/stages.h"
 
 typedef struct prefetch_buffer {
-    float *images;
-    int32_t *labels;
+    data_room room;
     data_item item;
 } prefetch_buffer;
 
@@ -65,7 +64,7 @@ static void *prefetch_run(void *context)
         if (room == NULL) {
             break;
         }
-        before->ops->write_to(before, room->images, room->labels);
+        before->ops->write_to(before, &room->room);
         status = before->ops->next(before, &room->item, &failure);
         pthread_mutex_lock(&s->lock);
         if (status == HR_OK) {
@@ -165,8 +164,7 @@ static void prefetch_close(data_stage *stage)
     prefetch_stage *s = (prefetch_stage *)stage;
     prefetch_stop(s);
     for (uint32_t i = 0; i <= s->batches; i++) {
-        hr_free(s->buffers[i].images);
-        hr_free(s->buffers[i].labels);
+        data_room_give_back(&s->buffers[i].room);
     }
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
@@ -181,26 +179,23 @@ static const data_stage_ops prefetch_ops = {
     .queue = prefetch_queue,
 };
 
-static hr_status prefetch_take_buffers(prefetch_stage *s, uint32_t batch, uint64_t values, hr_err *err)
+static hr_status prefetch_take_buffers(prefetch_stage *s, uint32_t batch, const data_form *form, hr_err *err)
 {
-    uint64_t image_bytes = (uint64_t)batch * values * sizeof(float);
+    uint64_t bytes = batch * data_form_bytes(form);
     for (uint32_t i = 0; i <= s->batches; i++) {
-        prefetch_buffer *b = &s->buffers[i];
-        b->images = hr_calloc(image_bytes, 1);
-        b->labels = hr_calloc(batch, sizeof *b->labels);
-        if (b->images == NULL || b->labels == NULL) {
+        if (!data_room_take(form, batch, &s->buffers[i].room)) {
             hr_status status =
                 HR_FAIL(err, NOMEM, "prefetch of %u batches: needed %u buffers of %" PRIu64 " bytes, had %u",
-                        s->batches, s->batches + 1, image_bytes, i);
+                        s->batches, s->batches + 1, bytes, i);
             hr_err_try(err, "-s pipeline.prefetch=1, or a smaller batch.size");
             return status;
         }
-        data_stage_hold(&s->base, image_bytes + batch * sizeof *b->labels);
+        data_stage_hold(&s->base, bytes);
     }
     return HR_OK;
 }
 
-hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch, uint64_t values,
+hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch, const data_form *form,
                               data_stage **out, hr_err *err)
 {
     *out = NULL;
@@ -213,7 +208,7 @@ hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t bat
     s->batches = batches;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    hr_status status = prefetch_take_buffers(s, batch, values, err);
+    hr_status status = prefetch_take_buffers(s, batch, form, err);
     if (status == HR_OK) {
         status = prefetch_start(s, err);
     }

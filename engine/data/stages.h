@@ -23,18 +23,18 @@ typedef enum batch_remainder {
     BATCH_PAD,  // given, filled up with the samples the epoch began with, again and again if need be
 } batch_remainder;
 
-// Reads `batch` samples of `set` and writes them as NHWC floats in [0, 1]. Its buffer (batch × image) is taken
-// with the first item that is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
+// Writes `batch` samples of `set` into the slots of the source's form. Its buffers are taken with the first item that
+// is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
 HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
                                          uint32_t batch, batch_remainder remainder, data_stage **out,
                                          hr_err *err);
 // Another batch size from the next item on; only for BATCH_KEEP and without write_to.
 void stage_batch_resize(data_stage *s, uint32_t batch);
 
-// A thread of its own keeps up to `batches` batches of `batch` images of `values` floats ready, in batches + 1
-// buffers: one may be with the consumer. `before` must have write_to and is the thread's from here on. An error
+// A thread of its own keeps up to `batches` batches of `batch` samples ready, in batches + 1 buffers: one may be with
+// the consumer. `before` must have write_to and is the thread's from here on. An error
 // on the thread is given to the consumer after the batches that were ready. HOST_LIMIT when no thread can start.
 HR_MUST_CHECK hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch,
-                                            uint64_t values, data_stage **out, hr_err *err);
+                                            const data_form *form, data_stage **out, hr_err *err);
 
 #endif

@@ -15,14 +15,31 @@ static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
            strcmp(hr_knob_text(a, HR_KNOB_PIPELINE_PATH), hr_knob_text(b, HR_KNOB_PIPELINE_PATH)) == 0;
 }
 
+static data_slot slot_of(const hr_model *model, const model_slot *slot)
+{
+    const model_value *value = &model->values[slot->value];
+    data_slot s = {.type = value->dtype == HR_I32  ? DATA_IDS
+                           : value->dtype == HR_U8 ? DATA_MASK
+                                                   : DATA_FLOAT,
+                   .is_label = slot->is_label,
+                   .classes = slot->classes,
+                   .rank = value->shape.rank - 1};
+    for (uint32_t k = 0; k < s.rank; k++) {
+        s.dim[k] = (uint32_t)value->shape.dim[k + 1];
+    }
+    return s;
+}
+
 static hr_status open_data(hr_engine *e, hr_err *err)
 {
-    const model_value *input = &e->model->values[e->model->slots[0].value];
+    data_form form = {.count = e->model->slot_count};
+    for (uint32_t k = 0; k < form.count; k++) {
+        form.slot[k] = slot_of(e->model, &e->model->slots[k]);
+    }
     pipeline_close(e->data);
     e->data = NULL;
     e->data_knobs = e->knobs;
-    return pipeline_open(&e->knobs, (uint32_t)input->shape.dim[1], (uint32_t)input->shape.dim[2],
-                         (uint32_t)input->shape.dim[3], e->model->slots[1].classes, &e->data, err);
+    return pipeline_open(&e->knobs, &form, &e->data, err);
 }
 
 // A data set that stays the same stays open: an archive is not decompressed again for another batch size.

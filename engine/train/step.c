@@ -116,6 +116,15 @@ static hr_status program_for(const hr_engine *e, uint32_t count, build_program f
     return HR_FAIL(err, STATE, "no program for a batch of %u samples was compiled", count);
 }
 
+// The item's samples become the step's batch.
+static void set_batch(step_io *io, const data_item *item)
+{
+    for (uint32_t k = 0; k < STEP_MAX_SLOTS; k++) {
+        io->slot[k] = item->room.slot[k];
+    }
+    io->first_sample = item->first_sample;
+}
+
 hr_status engine_train_step(hr_engine *e, hr_err *err)
 {
     if (!e->build->arithmetic) {
@@ -131,10 +140,10 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
         return HR_OK;
     }
     HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &slot, err));
-    step_io io = {.slot = {item.images, item.labels},
-                  .seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
+    step_io io = {.seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
                   .learning_rate = hr_knob_real(&e->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE),
                   .update = e->updates + 1};
+    set_batch(&io, &item);
     hr_status status = executor_step(e->build->x, slot, &io, err);
     if (status != HR_OK) {
         e->lost_step = true;
@@ -173,7 +182,8 @@ hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
         return HR_OK;
     }
     HR_TRY(program_for(e, item.count, BUILD_EVAL, BUILD_EVAL_PARTIAL, &slot, err));
-    step_io io = {.slot = {item.images, item.labels}};
+    step_io io = {0};
+    set_batch(&io, &item);
     HR_TRY(executor_step(e->build->x, slot, &io, err));
     uint64_t peak = executor_step_peak_bytes(e->build->x);
     e->eval.loss_sum += io.loss * item.count;

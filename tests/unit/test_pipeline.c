@@ -11,6 +11,20 @@
 
 enum { TRAIN = 53, EVAL = 9, IMAGE = 32 * 32 * 3 };
 
+static const data_form cifar_form = {.count = 2,
+                                     .slot = {{.type = DATA_FLOAT, .rank = 3, .dim = {32, 32, 3}},
+                                              {.type = DATA_IDS, .is_label = true, .classes = 10}}};
+
+static const float *images_of(const data_item *item)
+{
+    return item->room.slot[0];
+}
+
+static const int32_t *labels_of(const data_item *item)
+{
+    return item->room.slot[1];
+}
+
 static data_folder folder;
 
 static void make_folder(void)
@@ -51,7 +65,7 @@ static pipeline *open_pipeline(setting c)
     hr_knobs knobs = knobs_of(c);
     hr_err err = {0};
     pipeline *p = NULL;
-    ck_assert_msg(pipeline_open(&knobs, 32, 32, 3, 10, &p, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(pipeline_open(&knobs, &cifar_form, &p, &err) == HR_OK, "%s", err.sentence);
     return p;
 }
 
@@ -67,7 +81,7 @@ static data_item next_item(pipeline *p)
 // Which of the folder's samples stands at `place` of a batch, by its first two red pixels.
 static uint32_t sample_at(const data_item *item, uint32_t place)
 {
-    const float *image = item->images + (size_t)place * IMAGE;
+    const float *image = images_of(item) + (size_t)place * IMAGE;
     return (uint32_t)(image[0] * 255.0f + 0.5f) + ((uint32_t)(image[3] * 255.0f + 0.5f) << 8);
 }
 
@@ -76,8 +90,8 @@ static uint64_t hash_of(const data_item *item)
     if (item->end) {
         return 1;
     }
-    uint64_t hash = hash64(item->images, (size_t)item->count * IMAGE * sizeof(float), item->count);
-    return hash64(item->labels, item->count * sizeof *item->labels, hash);
+    uint64_t hash = hash64(images_of(item), (size_t)item->count * IMAGE * sizeof(float), item->count);
+    return hash64(labels_of(item), item->count * sizeof *labels_of(item), hash);
 }
 
 // A random but reproducible number in [0, n).
@@ -134,11 +148,11 @@ START_TEST(images_are_interleaved_and_between_zero_and_one)
     for (uint32_t i = 0; i < item.count; i++) {
         uint8_t record[CIFAR_RECORD];
         cifar_record(i, record);
-        ck_assert_int_eq(item.labels[i], record[0]);
+        ck_assert_int_eq(labels_of(&item)[i], record[0]);
         for (uint32_t k = 0; k < IMAGE; k++) {
             uint32_t channel = k % 3, pixel = k / 3;
             float wanted = (float)record[1 + channel * 1024 + pixel] / 255.0f;
-            ck_assert(item.images[i * IMAGE + k] == wanted);
+            ck_assert(images_of(&item)[i * IMAGE + k] == wanted);
         }
     }
     pipeline_close(p);
@@ -195,7 +209,7 @@ START_TEST(a_batch_larger_than_the_set)
 
     hr_knobs knobs = knobs_of((setting){.batch = 128, .remainder = "drop"});
     hr_err err = {0};
-    ck_assert_int_eq(pipeline_open(&knobs, 32, 32, 3, 10, &p, &err), HR_DATA);
+    ck_assert_int_eq(pipeline_open(&knobs, &cifar_form, &p, &err), HR_DATA);
     ck_assert_ptr_null(p);
     ck_assert_ptr_nonnull(strstr(err.sentence, ": needed 128 samples for a batch, had 53"));
     ck_assert_str_eq(err.attempt, "-s batch.remainder=keep, or -s batch.size=53");
@@ -481,7 +495,7 @@ START_TEST(every_allocation_may_fail_once)
         data_item item;
         uint64_t wait_ns;
         hr_host_mem_fail_at(nth);
-        hr_status status = pipeline_open(&knobs, 32, 32, 3, 10, &p, NULL);
+        hr_status status = pipeline_open(&knobs, &cifar_form, &p, NULL);
         if (status == HR_OK) {
             status = pipeline_next(p, &item, &wait_ns, NULL);
         }

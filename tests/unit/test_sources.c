@@ -11,22 +11,35 @@
 static const data_shape cifar_model = {32, 32, 3, 10};
 static const data_shape mnist_model = {28, 28, 1, 10};
 
+static data_form form_of(const data_shape *model)
+{
+    return (data_form){
+        .count = 2,
+        .slot = {{.type = DATA_FLOAT,
+                  .rank = model->height == 1 && model->width == 1 ? 1 : 3,
+                  .dim = {model->height == 1 && model->width == 1 ? model->channels : model->height,
+                          model->width, model->channels}},
+                 {.type = DATA_IDS, .is_label = true, .classes = model->classes}}};
+}
+
 static data_source *open_source(const char *source, const char *path, const data_shape *model)
 {
     hr_knobs knobs = data_knobs(source, path);
+    const data_form form = form_of(model);
     hr_err err = {0};
     data_source *s = NULL;
-    ck_assert_msg(data_source_open(&knobs, model, &s, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(data_source_open(&knobs, &form, &s, &err) == HR_OK, "%s", err.sentence);
     return s;
 }
 
 static hr_err refused(const char *source, const char *path, const data_shape *model)
 {
     hr_knobs knobs = data_knobs(source, path);
+    const data_form form = form_of(model);
     hr_err err = {0};
     data_source *s = NULL;
     int64_t live = hr_host_mem_live();
-    ck_assert_int_ne(data_source_open(&knobs, model, &s, &err), HR_OK);
+    ck_assert_int_ne(data_source_open(&knobs, &form, &s, &err), HR_OK);
     ck_assert_ptr_null(s);
     ck_assert_int_eq(hr_host_mem_live(), live);
     return err;
@@ -65,7 +78,9 @@ START_TEST(generated_pictures_are_the_same_bytes_on_every_machine)
     for (uint32_t i = 0; i < 200; i++) {
         data_record record;
         ck_assert_int_eq(data_source_read(s, (data_set)(i % 2), i * 7, scratch, &record, NULL), HR_OK);
-        sha256_add(&hash, scratch, CIFAR_RECORD);
+        const uint8_t label = (uint8_t)record.label;
+        sha256_add(&hash, &label, 1);
+        sha256_add(&hash, record.planes, CIFAR_RECORD - 1);
     }
     char text[65];
     sha256_text(&hash, text);
@@ -147,7 +162,8 @@ START_TEST(generated_pictures_written_to_files_are_a_cifar_set)
     for (uint32_t i = 0; i < 20; i++) {
         data_record record;
         ck_assert_int_eq(data_source_read(generated, DATA_TRAIN, i, scratch, &record, NULL), HR_OK);
-        memcpy(bytes + i * CIFAR_RECORD, scratch, CIFAR_RECORD);
+        bytes[i * CIFAR_RECORD] = (uint8_t)record.label;
+        memcpy(bytes + i * CIFAR_RECORD + 1, record.planes, CIFAR_RECORD - 1);
     }
     data_write(&f, "data_batch_1.bin", bytes, 20 * CIFAR_RECORD);
     data_write(&f, "test_batch.bin", bytes, 5 * CIFAR_RECORD);
@@ -439,11 +455,12 @@ START_TEST(an_archive_with_a_flipped_byte_never_crashes)
     cifar_pack_set(data_folder_file(&f, leaf[_i], path), (pack)_i, 6, 2);
     uint8_t *bytes = data_read(path, &count);
     hr_knobs knobs = data_knobs("cifar10", path);
+    const data_form form = form_of(&cifar_model);
     for (size_t at = 0; at < count; at += 1 + count / 211) {
         data_source *s = NULL;
         bytes[at] ^= 0x55;
         data_write(&f, leaf[_i], bytes, count);
-        hr_status status = data_source_open(&knobs, &cifar_model, &s, NULL);
+        hr_status status = data_source_open(&knobs, &form, &s, NULL);
         ck_assert(status == HR_OK || status == HR_DATA);
         data_source_close(s);
         bytes[at] ^= 0x55;
@@ -606,12 +623,13 @@ START_TEST(every_allocation_may_fail_once)
         cifar_pack_set(data_folder_file(&f, "a.tar.gz", path), PACK_TAR_GZIP, 10, 2);
     }
     hr_knobs knobs = data_knobs(source[_i], path);
+    const data_form form = form_of(model[_i]);
     int64_t live = hr_host_mem_live();
     hr_status status = HR_NOMEM;
     for (uint64_t nth = 1; status != HR_OK; nth++) {
         data_source *s = NULL;
         hr_host_mem_fail_at(nth);
-        status = data_source_open(&knobs, model[_i], &s, NULL);
+        status = data_source_open(&knobs, &form, &s, NULL);
         uint64_t seen = hr_host_mem_fail_at(0);
         ck_assert_int_eq(status, nth <= seen ? HR_NOMEM : HR_OK);
         data_source_close(s);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model wants of a sample: one slot for each of its inputs and labels. Samples are written straight into the
+// slots of a batch, each slot [samples, dim…] plain.
+#ifndef DATA_SLOT_H
+#define DATA_SLOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DATA_MAX_SLOTS = 4, DATA_MAX_RANK = 4 };
+
+typedef enum data_type {
+    DATA_FLOAT, // float32; images are HWC in [0, 1]
+    DATA_IDS,   // int32, 0 … classes - 1
+    DATA_MASK,  // uint8, 0 … classes - 1
+} data_type;
+
+typedef struct data_slot {
+    data_type type;
+    bool is_label;
+    uint32_t classes; // of IDS and MASK
+    uint32_t rank;    // 0: one number
+    uint32_t dim[DATA_MAX_RANK];
+} data_slot;
+
+// Inputs first, then labels; at least one of each.
+typedef struct data_form {
+    data_slot slot[DATA_MAX_SLOTS];
+    uint32_t count;
+} data_form;
+
+uint64_t data_slot_values(const data_slot *slot); // of a sample
+uint64_t data_slot_bytes(const data_slot *slot);  // of a sample
+uint64_t data_form_bytes(const data_form *form);  // of a sample, all slots
+// The first label.
+const data_slot *data_form_label(const data_form *form);
+// "32x32x3 floats", "64 ids below 256". Returns text.
+const char *data_slot_text(const data_slot *slot, char *text, uint32_t size);
+
+// The room of a batch: one buffer a slot.
+typedef struct data_room {
+    void *slot[DATA_MAX_SLOTS]; // NULL beyond the form's slots
+} data_room;
+
+// False when memory is short: nothing is held then.
+bool data_room_take(const data_form *form, uint32_t samples, data_room *room);
+void data_room_give_back(data_room *room);
+// Where sample `place` of a batch begins in each slot.
+data_room data_room_at(const data_form *form, const data_room *room, uint32_t place);
+
+#endif
