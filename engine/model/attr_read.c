@@ -18,6 +18,7 @@ attr_value attr_default(const attr_row *row)
     case ATTR_TYPE_REAL:
         return (attr_value){.real = row->fallback};
     case ATTR_TYPE_PADDING:
+    case ATTR_TYPE_EDGES:
     case ATTR_TYPE_SHAPE:
         break;
     }
@@ -102,6 +103,28 @@ static void read_padding(model_builder *b, const attr_row *row, const yaml_node 
     out->padding = (attr_padding){.same = same, .amount = (int32_t)amount};
 }
 
+static void read_edges(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
+{
+    int64_t side[4];
+    uint32_t count = 0;
+    const bool list = node->kind == YAML_SEQUENCE && (node->count == 2 || node->count == 4);
+    bool good = list || node->kind == YAML_SCALAR;
+    for (const yaml_node *one = list ? node->child : node; good && count < (list ? node->count : 1);
+         one = one->next) {
+        good = int_of(row, one, &side[count++]);
+    }
+    if (!good) {
+        refuse(b, row, node, "N, [height, width] or [top, bottom, left, right] with whole numbers");
+        return;
+    }
+    const bool four = count == 4;
+    const int64_t width = count == 2 ? side[1] : side[0];
+    out->edges = (attr_edges){.top = (int32_t)side[0],
+                              .bottom = (int32_t)side[four ? 1 : 0],
+                              .left = (int32_t)(four ? side[2] : width),
+                              .right = (int32_t)(four ? side[3] : width)};
+}
+
 static void read_shape(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
 {
     hr_shape shape = {0};
@@ -120,7 +143,8 @@ void attr_read(model_builder *b, const attr_row *row, const yaml_node *node, att
 {
     static void (*const readers[])(model_builder *, const attr_row *, const yaml_node *, attr_value *) = {
         [ATTR_TYPE_INT] = read_int,       [ATTR_TYPE_PAIR] = read_pair,       [ATTR_TYPE_REAL] = read_real,
-        [ATTR_TYPE_CHOICE] = read_choice, [ATTR_TYPE_PADDING] = read_padding, [ATTR_TYPE_SHAPE] = read_shape,
+        [ATTR_TYPE_CHOICE] = read_choice, [ATTR_TYPE_PADDING] = read_padding, [ATTR_TYPE_EDGES] = read_edges,
+        [ATTR_TYPE_SHAPE] = read_shape,
     };
     readers[row->type](b, row, node, out);
 }

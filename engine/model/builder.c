@@ -110,10 +110,35 @@ static void count_param(model_builder *b, const model_param *param)
     b->model.trainable_parameters += param->trainable ? elements : 0;
 }
 
+static uint32_t shared_param(model_builder *b, const char *suffix, const model_param *param)
+{
+    const model_layer *owner = &b->layers.data[b->shared.layer];
+    char had[SHAPE_TEXT_MAX], needed[SHAPE_TEXT_MAX];
+    for (uint32_t k = b->shared.first; k < b->shared.end; k++) {
+        const model_param *theirs = &b->params.data[k];
+        if (strcmp(strrchr(theirs->name, '/') + 1, suffix) != 0) {
+            continue;
+        }
+        if (shape_equal(&theirs->shape, &param->shape)) {
+            return k;
+        }
+        builder_problem(b, "cannot share '%s': needed %s, had %s", theirs->name,
+                        shape_text(&param->shape, needed, sizeof needed),
+                        shape_text(&theirs->shape, had, sizeof had));
+        return HR_NO_ID;
+    }
+    builder_problem(b, "cannot share '%s' of layer '%s' (%s), which has none%s", suffix, owner->name,
+                    owner->kind, strcmp(suffix, "bias") == 0 ? ": write bias: false" : "");
+    return HR_NO_ID;
+}
+
 uint32_t builder_param(model_builder *b, const char *suffix, const model_param *param)
 {
     if (b->broken || !size_is_sane(b, suffix, &param->shape)) {
         return HR_NO_ID;
+    }
+    if (b->shared.layer != HR_NO_ID) {
+        return shared_param(b, suffix, param);
     }
     const char *name = full_name(b, suffix);
     model_param *added = name ? vec_push(&b->params) : NULL;

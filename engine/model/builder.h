@@ -16,10 +16,16 @@
 enum {
     MODEL_NAME_MAX = 64,      // characters of a layer's name
     MODEL_MAX_PROBLEMS = 100, // then reading stops
+    MODEL_MAX_LAYERS = 32768, // a short file of repeats may not ask for more
 };
 // Elements of one parameter, and of one value per sample. Far above what any card holds, and far enough below
 // 2^64 that a batch of it still fits into 64 bits.
 #define MODEL_MAX_ELEMENTS (UINT64_C(1) << 40)
+
+// The parameters of a layer, and which layer declared them.
+typedef struct param_span {
+    uint32_t layer, first, end;
+} param_span;
 
 typedef struct model_builder {
     hr_model model; // first: the finished model is this very object (model_destroy)
@@ -31,6 +37,7 @@ typedef struct model_builder {
     yaml_file *file;       // while building
     const yaml_node *node; // of the layer in hand; NULL outside layers
     uint32_t layer;        // in hand; HR_NO_ID outside layers
+    param_span shared;     // what the layer in hand takes its parameters from; layer HR_NO_ID: it has its own
     uint32_t problems;     // reported so far
     bool broken;           // the layer in hand has a problem
     bool nomem;            // host memory ran short: nothing of the model is valid
@@ -53,7 +60,7 @@ void builder_nomem(model_builder *b);
 
 // All of these return HR_NO_ID once the layer in hand is broken or memory is short.
 //
-// `param` is complete but for name and layer.
+// `param` is complete but for name and layer. Of a layer that shares, the other layer's parameter of this suffix.
 uint32_t builder_param(model_builder *b, const char *suffix, const model_param *param);
 uint32_t builder_value(model_builder *b, const node_out *out, const op_operand *operand);
 // `node` is complete but for layer and outputs, whose shapes are inferred; out[0..node->out_count) names them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of layers: one row per kind with the attributes a person may write and the function that expands it
-// into operations. The reader is generic over these rows; a new kind is a row and an expand function.
+// into operations. The reader is generic over these rows; a new kind is a name in LAYER_KIND_MAP and its row, with
+// the expand function, in its family's file (layers_*.c).
 #ifndef MODEL_LAYER_KIND_H
 #define MODEL_LAYER_KIND_H
 
@@ -10,12 +11,59 @@
 
 #include "model/builder.h"
 
+// X(name), in the order people are shown them.
+#define LAYER_KIND_MAP(X)                                                                                    \
+    X(dense)                                                                                                 \
+    X(conv2d)                                                                                                \
+    X(depthwise_conv2d)                                                                                      \
+    X(separable_conv2d)                                                                                      \
+    X(conv2d_transpose)                                                                                      \
+    X(upsample)                                                                                              \
+    X(zero_pad)                                                                                              \
+    X(max_pool)                                                                                              \
+    X(avg_pool)                                                                                              \
+    X(global_avg_pool)                                                                                       \
+    X(layer_norm)                                                                                            \
+    X(rms_norm)                                                                                              \
+    X(batch_norm)                                                                                            \
+    X(relu)                                                                                                  \
+    X(relu6)                                                                                                 \
+    X(gelu)                                                                                                  \
+    X(silu)                                                                                                  \
+    X(tanh)                                                                                                  \
+    X(sigmoid)                                                                                               \
+    X(softmax)                                                                                               \
+    X(dropout)                                                                                               \
+    X(matmul)                                                                                                \
+    X(add)                                                                                                   \
+    X(multiply)                                                                                              \
+    X(scale)                                                                                                 \
+    X(concat)                                                                                                \
+    X(slice)                                                                                                 \
+    X(stack)                                                                                                 \
+    X(reduce)                                                                                                \
+    X(embedding)                                                                                             \
+    X(position_embedding)                                                                                    \
+    X(class_token)                                                                                           \
+    X(attention)                                                                                             \
+    X(lstm)                                                                                                  \
+    X(flatten)                                                                                               \
+    X(reshape)
+
+typedef enum layer_kind_id {
+#define X(name) LAYER_##name,
+    LAYER_KIND_MAP(X)
+#undef X
+        LAYER_KIND_COUNT
+} layer_kind_id;
+
 typedef enum attr_type {
     ATTR_TYPE_INT,
     ATTR_TYPE_PAIR, // N or [height, width]
     ATTR_TYPE_REAL,
     ATTR_TYPE_CHOICE,  // one of the row's words, stored as its index
     ATTR_TYPE_PADDING, // same, valid or N
+    ATTR_TYPE_EDGES,   // N, [height, width] or [top, bottom, left, right]
     ATTR_TYPE_SHAPE,   // [a, b, …], per sample
 } attr_type;
 
@@ -28,15 +76,33 @@ typedef enum attr_id {
     ATTR_STRIDE,
     ATTR_POOL_STRIDE, // written `stride` too; 0: as size
     ATTR_PADDING,
+    ATTR_EDGES, // written `padding` too
     ATTR_GROUPS,
     ATTR_MULTIPLIER,
     ATTR_BIAS,
-    ATTR_ACTIVATION, // hr_act
-    ATTR_INIT,       // index into LAYER_INITS
+    ATTR_ACTIVATION, // layer_act
+    ATTR_INIT,       // layer_init
+    ATTR_TABLE_INIT, // written `init` too: of embeddings
+    ATTR_INIT_SCALE, // standard deviation of normal, limit of uniform; 0: the kind's own
     ATTR_EPSILON,
     ATTR_MOMENTUM,
     ATTR_SHAPE,
-    ATTR_COUNT
+    ATTR_COUNT_PADDING,
+    ATTR_TRANSPOSE,
+    ATTR_VOCABULARY,
+    ATTR_HEADS,
+    ATTR_FORM, // 0 streaming, 1 materialised
+    ATTR_CAUSAL,
+    ATTR_DROPOUT, // rate inside a layer
+    ATTR_RATE,
+    ATTR_APPROXIMATE,
+    ATTR_AXIS, // Keras: 0 is the batch, negative from the end
+    ATTR_FROM,
+    ATTR_COUNT,
+    ATTR_COPIES, // written `count` too
+    ATTR_FACTOR,
+    ATTR_OF, // reduce: 0 sum, 1 mean
+    ATTR_ID_COUNT
 } attr_id;
 
 typedef struct attr_pair {
@@ -48,48 +114,57 @@ typedef struct attr_padding {
     int32_t amount; // otherwise: on each of the four sides
 } attr_padding;
 
+typedef struct attr_edges {
+    int32_t top, bottom, left, right;
+} attr_edges;
+
 typedef union attr_value {
     int64_t integer; // INT, CHOICE
     double real;
     attr_pair pair;
     attr_padding padding;
+    attr_edges edges;
     hr_shape shape; // without the batch
 } attr_value;
 
-enum { ATTR_MAX_CHOICES = 4 };
+enum { ATTR_MAX_CHOICES = 10 };
 
 typedef struct attr_row {
     const char *name;
     attr_type type;
     bool required;
-    double min, max; // INT, PAIR, REAL, PADDING amount, SHAPE dimensions; inclusive
+    double min, max; // INT, PAIR, REAL, PADDING amount, EDGES, SHAPE dimensions; inclusive
     double fallback; // when not written: the number, both of a pair, a choice's index; padding: valid
     const char *choices[ATTR_MAX_CHOICES + 1];
 } attr_row;
 
-enum { LAYER_MAX_INPUTS = 2, LAYER_MAX_ATTRS = 8 };
+enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 10 };
 
 // One layer as it was written, defaults filled in.
 typedef struct layer_spec {
     uint32_t input[LAYER_MAX_INPUTS]; // values
-    attr_value value[ATTR_COUNT];     // those of the kind's list
+    uint32_t input_count;
+    attr_value value[ATTR_ID_COUNT]; // those of the kind's list
 } layer_spec;
 
-typedef enum layer_needs { LAYER_NEEDS_ANY, LAYER_NEEDS_IMAGE, LAYER_NEEDS_FEATURES } layer_needs;
+typedef enum layer_needs {
+    LAYER_NEEDS_ANY,      // real numbers of any shape
+    LAYER_NEEDS_IMAGE,    // [height, width, channels]
+    LAYER_NEEDS_SEQUENCE, // [places, features]
+    LAYER_NEEDS_IDS       // int32
+} layer_needs;
 
 typedef struct layer_kind {
     const char *name;
-    uint32_t inputs; // 1: `input`, the layer before it by default; 2: `inputs` must be written
+    uint32_t min_inputs, max_inputs; // one may be written `input: NAME`, and is the layer above by default
     layer_needs needs;
     uint8_t attrs[LAYER_MAX_ATTRS + 1]; // attr_id, ended by ATTR_NONE
     // Returns the layer's output "NAME/out", HR_NO_ID when the layer is broken.
     uint32_t (*expand)(model_builder *b, const layer_spec *spec);
 } layer_kind;
 
-enum { LAYER_KIND_COUNT = 11 };
-
-const layer_kind *layer_kind_at(size_t index);     // 0 … LAYER_KIND_COUNT - 1
-const layer_kind *layer_kind_of(const char *name); // NULL when there is none
+const layer_kind *layer_kind_at(layer_kind_id id);
+layer_kind_id layer_kind_find(const char *name); // LAYER_KIND_COUNT when there is none
 const attr_row *attr_row_of(attr_id id);
 
 #endif

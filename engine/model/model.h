@@ -5,8 +5,9 @@
 // every `batched` value by N. Parameters are in canonical order: layer by layer, as the layer declares them.
 //
 // Names are unique: "conv1/weights", "conv1/out" for a layer's result, "conv1/conv" for what stands before its
-// activation; inputs, labels, probs and losses belong to no layer (HR_NO_ID). An activation is a RELU node of its own:
-// op_attr.act is always HR_ACT_NONE here. A model is immutable and may be read by any thread.
+// activation; inputs, labels, probs and losses belong to no layer (HR_NO_ID). An activation is a node of its own:
+// op_attr.act is always HR_ACT_NONE here. A parameter that several layers share stands once, with the layer that
+// declared it. A model is immutable and may be read by any thread.
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -23,7 +24,11 @@ typedef enum model_init {
     MODEL_INIT_ZEROS,
     MODEL_INIT_ONES,
     MODEL_INIT_GLOROT_UNIFORM,
-    MODEL_INIT_HE_UNIFORM
+    MODEL_INIT_HE_UNIFORM,
+    MODEL_INIT_NORMAL,           // of deviation init_scale
+    MODEL_INIT_TRUNCATED_NORMAL, // the same within two deviations
+    MODEL_INIT_UNIFORM,          // from -init_scale to init_scale
+    MODEL_INIT_FORGET_BIAS       // ones in the second quarter, zeros elsewhere
 } model_init;
 
 typedef struct model_param {
@@ -32,8 +37,9 @@ typedef struct model_param {
     hr_category category; // WEIGHTS, or STATE (running statistics)
     bool trainable;
     model_init init;
+    double init_scale;
     uint64_t fan_in, fan_out;
-    uint32_t layer;
+    uint32_t layer; // that owns it; layers that share it come later
 } model_param;
 
 typedef struct model_value {
@@ -61,8 +67,8 @@ typedef struct model_node {
 typedef struct model_layer {
     const char *name;
     const char *kind;
-    uint32_t output; // value
-    uint64_t parameters;
+    uint32_t output;     // value
+    uint64_t parameters; // its own: those it shares count where they were declared
 } model_layer;
 
 // What the host brings with every batch: slot k is INPUT's attr.slot k. The model's inputs come first, then labels.

@@ -1,39 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of a model, one after the other: name, inputs, attributes, expansion. A layer can name only layers
 // above it, so that a model has no cycles and one pass over the list is enough.
+//
+//   - {name: conv1, kind: conv2d, filters: 32, kernel: 3}
+//   - {kind: relu}                                  the layer above is its input
+//   - {kind: add, inputs: [conv1, previous]}
+//   - {name: head, kind: dense, units: 10, share: other}   takes the other layer's parameters: one tensor, one gradient
+//   - repeat: 12                                    rounds 0 … 11; `before` is the layer above the round
+//     index: i
+//     layers:
+//       - {name: "h{i}", kind: dense, units: 64}
+//       - {kind: add, inputs: [before, "h{i}"]}
 #include <string.h>
 
 #include "headroom/event.h"
 
 #include "model/attr_read.h"
-#include "model/names.h"
-#include "model/read.h"
+#include "model/reader.h"
 #include "model/words.h"
-
-typedef struct layer_note {
-    uint32_t line, column; // where the layer stands
-    bool used;             // some later layer reads it
-} layer_note;
-
-typedef struct reader {
-    model_builder *b;
-    name_table names;                   // of the layers so far
-    VEC(layer_note) notes;              // one for each layer
-    uint32_t unnamed[LAYER_KIND_COUNT]; // per kind, for Keras-style names
-    bool unresolved;                    // some input names no layer: which layers feed nothing cannot be told
-} reader;
-
-static const char input_word[] = "input"; // the model's input, where a layer's name is expected
 
 // ---- names ----------------------------------------------------------------------------------------------------
 
 // "dense", then "dense_1", "dense_2" …, passing over names that a person gave.
-static const char *next_name(reader *r, const layer_kind *kind)
+static const char *next_name(model_reader *r, layer_kind_id id)
 {
-    uint32_t *count = &r->unnamed[kind - layer_kind_at(0)];
+    const char *kind = layer_kind_at(id)->name;
+    uint32_t *count = &r->unnamed[id];
     for (;;) {
-        const char *name = *count == 0 ? arena_print(&r->b->names, "%s", kind->name)
-                                       : arena_print(&r->b->names, "%s_%u", kind->name, *count);
+        const char *name = *count == 0 ? arena_print(&r->b->names, "%s", kind)
+                                       : arena_print(&r->b->names, "%s_%u", kind, *count);
         if (!name) {
             builder_nomem(r->b);
             return NULL;
@@ -46,13 +41,13 @@ static const char *next_name(reader *r, const layer_kind *kind)
 }
 
 // What the layer is called, right or wrong: a layer without a good name is known by its number.
-static const char *name_layer(reader *r, const yaml_node *name, const layer_kind *kind)
+static const char *name_layer(model_reader *r, const yaml_node *written, const char *word, layer_kind_id id)
 {
-    if (name && model_is_name(name)) {
-        return model_keep_name(r->b, name->text);
+    if (model_is_name(word)) {
+        return model_keep_name(r->b, word);
     }
-    if (!name && kind) {
-        return next_name(r, kind);
+    if (!written && id != LAYER_KIND_COUNT) {
+        return next_name(r, id);
     }
     const char *number = arena_print(&r->b->names, "#%u", r->b->layers.count + 1);
     if (!number) {
@@ -61,18 +56,28 @@ static const char *name_layer(reader *r, const yaml_node *name, const layer_kind
     return number;
 }
 
-static void register_name(reader *r, const yaml_node *written)
+static bool is_reserved(const char *name)
+{
+    return strcmp(name, "input") == 0 || strcmp(name, "before") == 0 || strcmp(name, "previous") == 0;
+}
+
+static void register_name(model_reader *r, const yaml_node *written, const char *word)
 {
     model_builder *b = r->b;
     const char *name = b->layers.data[b->layer].name;
     const yaml_node *at = written ? written : b->node;
-    if (written && !model_is_name(written)) {
+    const uint32_t other = name_table_find(&r->names, name);
+    if (written && !model_is_name(word)) {
         builder_problem_at(b, at->line, at->column, MODEL_NAME_RULE);
-    } else if (strcmp(name, input_word) == 0) {
-        builder_problem_at(b, at->line, at->column, "'input' is the model's own input: choose another name");
-    } else if (name_table_find(&r->names, name) != HR_NO_ID) {
-        builder_problem_at(b, at->line, at->column, "the layer at line %u has this name already",
-                           r->notes.data[name_table_find(&r->names, name)].line);
+    } else if (is_reserved(name)) {
+        builder_problem_at(b, at->line, at->column, "'%s' has a meaning of its own: choose another name",
+                           name);
+    } else if (other != HR_NO_ID && other & NAME_IS_SLOT) {
+        builder_problem_at(b, at->line, at->column, "an input of the model has this name already");
+    } else if (other != HR_NO_ID) {
+        builder_problem_at(b, at->line, at->column, "the layer at line %u has this name already%s",
+                           r->notes.data[other].line,
+                           r->round ? ": in a repeat, names need its index, as in \"conv{i}\"" : "");
     } else if (!name_table_add(&r->names, name, b->layer)) {
         builder_nomem(b);
     }
@@ -80,154 +85,89 @@ static void register_name(reader *r, const yaml_node *written)
 
 // ---- inputs ---------------------------------------------------------------------------------------------------
 
-// Suggests among the layers just above: far enough for a slip of the keys, and no search through them all.
-static void report_unknown_input(reader *r, const yaml_node *node)
+static void say_inputs(model_reader *r, const layer_kind *kind, const yaml_node *at)
 {
-    enum { LOOK_BACK = 32 };
-    const char *words[LOOK_BACK + 1] = {input_word};
-    size_t count = 1;
-    for (uint32_t i = r->b->layer; i > 0 && count <= LOOK_BACK; i--) {
-        words[count++] = r->b->layers.data[i - 1].name;
+    if (kind->min_inputs == kind->max_inputs) {
+        builder_problem_at(r->b, at->line, at->column, "needs %s inputs: write inputs: [NAME, NAME]",
+                           kind->min_inputs == 2 ? "two" : "more");
+    } else {
+        builder_problem_at(r->b, at->line, at->column, "needs %u to %u inputs: write inputs: [NAME, NAME]",
+                           kind->min_inputs, kind->max_inputs);
     }
-    char had[HAD_MAX], near[WORDS_MAX];
-    builder_problem_at(r->b, node->line, node->column, "no layer above it is called %s%s",
-                       had_node(node, had),
-                       did_you_mean(model_is_name(node) ? node->text : NULL, words, count, near));
     r->unresolved = true;
 }
 
-// A value as an input; a broken one breaks its readers without another word.
-static uint32_t use_value(reader *r, uint32_t value)
+static void read_list_of_inputs(model_reader *r, const layer_kind *kind, const yaml_node *inputs,
+                                layer_spec *spec)
 {
-    r->b->broken = r->b->broken || value == HR_NO_ID;
-    return value;
-}
-
-static uint32_t use_layer(reader *r, uint32_t layer)
-{
-    r->notes.data[layer].used = true;
-    return use_value(r, r->b->layers.data[layer].output);
-}
-
-static uint32_t use_previous(reader *r)
-{
-    return r->b->layer == 0 ? use_value(r, r->b->model.slots[0].value) : use_layer(r, r->b->layer - 1);
-}
-
-static uint32_t use_named(reader *r, const yaml_node *node)
-{
-    if (model_is_name(node) && strcmp(node->text, input_word) == 0) {
-        return use_value(r, r->b->model.slots[0].value);
-    }
-    const uint32_t layer = model_is_name(node) ? name_table_find(&r->names, node->text) : HR_NO_ID;
-    if (layer == HR_NO_ID || layer == r->b->layer) {
-        report_unknown_input(r, node);
-        return HR_NO_ID;
-    }
-    return use_layer(r, layer);
-}
-
-static void read_one_input(reader *r, const yaml_node *node, layer_spec *spec)
-{
-    const yaml_node *plural = yaml_find(node, "inputs");
-    const yaml_node *input = yaml_find(node, input_word);
-    if (plural) {
-        builder_problem_at(r->b, plural->key_line, plural->key_column, "takes one input: write input: NAME");
-        r->unresolved = true;
+    if (inputs->kind != YAML_SEQUENCE || inputs->count < kind->min_inputs ||
+        inputs->count > kind->max_inputs) {
+        say_inputs(r, kind, inputs);
         return;
     }
-    spec->input[0] = input ? use_named(r, input) : use_previous(r);
+    for (const yaml_node *one = inputs->child; one; one = one->next) {
+        spec->input[spec->input_count++] = reader_use(r, one);
+    }
 }
 
-static void read_two_inputs(reader *r, const yaml_node *node, layer_spec *spec)
+static void read_layer_inputs(model_reader *r, const layer_kind *kind, const yaml_node *node,
+                              layer_spec *spec)
 {
     const yaml_node *inputs = yaml_find(node, "inputs");
-    if (!inputs || inputs->kind != YAML_SEQUENCE || inputs->count != LAYER_MAX_INPUTS ||
-        yaml_find(node, input_word)) {
-        const yaml_node *at = inputs ? inputs : node;
-        builder_problem_at(r->b, at->line, at->column, "needs two inputs: write inputs: [NAME, NAME]");
+    const yaml_node *input = yaml_find(node, "input");
+    if (inputs && kind->max_inputs == 1) {
+        builder_problem_at(r->b, inputs->key_line, inputs->key_column, "takes one input: write input: NAME");
         r->unresolved = true;
-        return;
+    } else if (inputs && !input) {
+        read_list_of_inputs(r, kind, inputs, spec);
+    } else if (kind->min_inputs > 1 || (inputs && input)) {
+        say_inputs(r, kind, inputs ? inputs : node);
+    } else {
+        spec->input[spec->input_count++] = input ? reader_use(r, input) : reader_use_previous(r);
     }
-    spec->input[0] = use_named(r, inputs->child);
-    spec->input[1] = use_named(r, inputs->child->next);
 }
 
-static void check_input_shape(model_builder *b, const layer_kind *kind, const layer_spec *spec)
+// A layer of no known kind still uses what it names, so that the layers above it are not blamed.
+static void mark_inputs(model_reader *r, const yaml_node *node)
 {
-    if (b->broken) {
-        return;
+    const yaml_node *input = node->kind == YAML_MAPPING ? yaml_find(node, "input") : NULL;
+    const yaml_node *inputs = node->kind == YAML_MAPPING ? yaml_find(node, "inputs") : NULL;
+    if (input) {
+        (void)reader_use(r, input);
+    } else if (!inputs) {
+        (void)reader_use_previous(r);
     }
+    for (const yaml_node *one = inputs ? inputs->child : NULL; one && r->b->problems < MODEL_MAX_PROBLEMS;
+         one = one->next) {
+        (void)reader_use(r, one);
+    }
+}
+
+static void check_input(model_builder *b, const layer_kind *kind, const model_value *value)
+{
     char had[SHAPE_TEXT_MAX];
-    const hr_shape *shape = &b->values.data[spec->input[0]].shape;
-    if (kind->needs == LAYER_NEEDS_IMAGE && shape->rank != 4) {
+    const hr_shape *shape = &value->shape;
+    if (kind->needs == LAYER_NEEDS_IDS && value->dtype != HR_I32) {
+        builder_problem(b, "needs ids: an input of the model with type: int32");
+    } else if (kind->needs != LAYER_NEEDS_IDS && value->dtype != HR_F32) {
+        builder_problem(b, "needs real numbers, and '%s' are ids: put an embedding layer between them",
+                        value->name);
+    } else if (kind->needs == LAYER_NEEDS_IMAGE && shape->rank != 4) {
         builder_problem(b, "needs an image [height, width, channels], had %s: put a reshape layer before it",
                         sample_shape_text(shape, had));
-    } else if (kind->needs == LAYER_NEEDS_FEATURES && shape->rank != 2) {
-        builder_problem(b, "needs plain features, had %s: put a flatten layer before it",
+    } else if (kind->needs == LAYER_NEEDS_SEQUENCE && shape->rank != 3) {
+        builder_problem(b, "needs a sequence [places, features], had %s: put a reshape layer before it",
                         sample_shape_text(shape, had));
     }
 }
 
-// ---- attributes -----------------------------------------------------------------------------------------------
-
-static bool is_common_key(const char *key)
-{
-    return strcmp(key, "name") == 0 || strcmp(key, "kind") == 0 || strcmp(key, input_word) == 0 ||
-           strcmp(key, "inputs") == 0;
-}
-
-static attr_id find_attr(const layer_kind *kind, const char *key)
-{
-    const uint8_t *id = kind->attrs;
-    while (*id != ATTR_NONE && strcmp(attr_row_of(*id)->name, key) != 0) {
-        id++;
-    }
-    return *id;
-}
-
-static void report_unknown_attr(model_builder *b, const layer_kind *kind, const yaml_node *node)
-{
-    const char *words[LAYER_MAX_ATTRS + 3] = {"name", "kind", kind->inputs == 1 ? input_word : "inputs"};
-    size_t count = 3;
-    for (const uint8_t *id = kind->attrs; *id != ATTR_NONE; id++) {
-        words[count++] = attr_row_of(*id)->name;
-    }
-    char had[HAD_MAX], near[WORDS_MAX];
-    builder_problem_at(b, node->key_line, node->key_column, "has no attribute %s%s", had_word(node->key, had),
-                       did_you_mean(node->key, words, count, near));
-}
-
-static void read_attrs(model_builder *b, const layer_kind *kind, const yaml_node *node, layer_spec *spec)
-{
-    uint32_t written = 0; // bit per attr_id
-    for (const uint8_t *id = kind->attrs; *id != ATTR_NONE; id++) {
-        spec->value[*id] = attr_default(attr_row_of(*id));
-    }
-    for (const yaml_node *child = node->child; child; child = child->next) {
-        const attr_id id = is_common_key(child->key) ? ATTR_NONE : find_attr(kind, child->key);
-        if (id != ATTR_NONE) {
-            attr_read(b, attr_row_of(id), child, &spec->value[id]);
-            written |= UINT32_C(1) << id;
-        } else if (!is_common_key(child->key) && b->problems < MODEL_MAX_PROBLEMS) {
-            report_unknown_attr(b, kind, child);
-        }
-    }
-    for (const uint8_t *id = kind->attrs; *id != ATTR_NONE; id++) {
-        const attr_row *row = attr_row_of(*id);
-        if (row->required && !(written & UINT32_C(1) << *id) && !is_misspelt(node, row->name)) {
-            builder_problem(b, "needs %s", row->name);
-        }
-    }
-}
-
-// ---- layers ---------------------------------------------------------------------------------------------------
+// ---- one layer ------------------------------------------------------------------------------------------------
 
 static void report_bad_kind(model_builder *b, const yaml_node *kind)
 {
     const char *words[LAYER_KIND_COUNT];
-    for (size_t i = 0; i < LAYER_KIND_COUNT; i++) {
-        words[i] = layer_kind_at(i)->name;
+    for (layer_kind_id id = 0; id < LAYER_KIND_COUNT; id++) {
+        words[id] = layer_kind_at(id)->name;
     }
     const yaml_node *at = kind ? kind : b->node;
     char list[WORDS_MAX], near[WORDS_MAX];
@@ -237,7 +177,7 @@ static void report_bad_kind(model_builder *b, const yaml_node *kind)
 }
 
 // Appends the layer, so that everything said from here on can name it. False when memory is short.
-static bool begin_layer(reader *r, const yaml_node *node, const char *name, const char *kind)
+static bool begin_layer(model_reader *r, const yaml_node *node, const char *name, const char *kind)
 {
     model_builder *b = r->b;
     model_layer *layer = name ? vec_push(&b->layers) : NULL;
@@ -247,99 +187,156 @@ static bool begin_layer(reader *r, const yaml_node *node, const char *name, cons
         return false;
     }
     *layer = (model_layer){.name = name, .kind = kind, .output = HR_NO_ID};
-    *note = (layer_note){.line = node->line, .column = node->column};
     b->layer = b->layers.count - 1;
+    *note = (layer_note){.line = node->line,
+                         .column = node->column,
+                         .params = {.layer = b->layer, .first = b->params.count, .end = b->params.count}};
+    b->shared.layer = HR_NO_ID;
     return true;
 }
 
-// A layer of no known kind still uses what it names, so that the layers above it are not blamed.
-static void mark_inputs(reader *r, const yaml_node *node)
+static void read_share(model_reader *r, const yaml_node *share)
 {
-    const yaml_node *input = node->kind == YAML_MAPPING ? yaml_find(node, input_word) : NULL;
-    const yaml_node *inputs = node->kind == YAML_MAPPING ? yaml_find(node, "inputs") : NULL;
-    if (input) {
-        (void)use_named(r, input);
-    } else if (!inputs) {
-        (void)use_previous(r);
+    const uint32_t layer = reader_layer(r, share);
+    if (layer == HR_NO_ID) {
+        return;
     }
-    for (const yaml_node *one = inputs ? inputs->child : NULL; one && r->b->problems < MODEL_MAX_PROBLEMS;
-         one = one->next) {
-        (void)use_named(r, one);
-    }
+    const bool good = r->b->layers.data[layer].output != HR_NO_ID;
+    r->b->broken = r->b->broken || !good;
+    r->b->shared = r->notes.data[layer].params;
 }
 
-static void read_known_layer(reader *r, const layer_kind *kind, const yaml_node *node)
+static void read_known_layer(model_reader *r, layer_kind_id id, const yaml_node *node)
 {
     model_builder *b = r->b;
-    layer_spec spec = {.input = {HR_NO_ID, HR_NO_ID}};
-    (kind->inputs == 1 ? read_one_input : read_two_inputs)(r, node, &spec);
-    check_input_shape(b, kind, &spec);
-    read_attrs(b, kind, node, &spec);
+    const layer_kind *kind = layer_kind_at(id);
+    layer_spec spec = {.input_count = 0};
+    read_layer_inputs(r, kind, node, &spec);
+    for (uint32_t k = 0; k < spec.input_count && !b->broken; k++) {
+        check_input(b, kind, &b->values.data[spec.input[k]]);
+    }
+    if (yaml_find(node, "share")) {
+        read_share(r, yaml_find(node, "share"));
+    }
+    read_attrs(r, id, node, &spec);
     if (!b->broken) {
         const uint32_t output = kind->expand(b, &spec);
         b->layers.data[b->layer].output = b->broken ? HR_NO_ID : output;
     }
+    layer_note *note = &r->notes.data[b->layer];
+    note->params.end = b->params.count;
+    if (b->shared.layer != HR_NO_ID) {
+        note->params = b->shared;
+    }
 }
 
-static void read_layer(reader *r, const yaml_node *node)
+static void read_layer(model_reader *r, const yaml_node *node)
 {
     model_builder *b = r->b;
     b->node = node;
     b->broken = false;
     const bool mapping = node->kind == YAML_MAPPING;
     const yaml_node *kind_node = mapping ? yaml_find(node, "kind") : NULL;
-    const yaml_node *name = mapping ? yaml_find(node, "name") : NULL;
-    const bool word = kind_node && model_is_name(kind_node);
-    const layer_kind *kind = word ? layer_kind_of(kind_node->text) : NULL;
+    const yaml_node *written = mapping ? yaml_find(node, "name") : NULL;
+    const bool kind_is_word = kind_node && kind_node->kind == YAML_SCALAR && model_is_name(kind_node->text);
+    const layer_kind_id id = kind_is_word ? layer_kind_find(kind_node->text) : LAYER_KIND_COUNT;
     // Of a kind that is not ours the file's own word serves: such a model does not outlive the file.
-    const char *kind_word = kind ? kind->name : word ? kind_node->text : "no kind";
-
-    if (!begin_layer(r, node, name_layer(r, name, kind), kind_word)) {
+    const char *kind_word = id != LAYER_KIND_COUNT ? layer_kind_at(id)->name
+                            : kind_is_word         ? kind_node->text
+                                                   : "no kind";
+    char out[READER_WORD_MAX];
+    const char *word = written ? reader_word(r, written, out) : NULL;
+    if (!begin_layer(r, node, name_layer(r, written, word, id), kind_word)) {
         return;
     }
-    register_name(r, name);
+    register_name(r, written, word);
     if (!mapping) {
         builder_problem(b, "a layer is a mapping such as {kind: dense, units: 10}");
         mark_inputs(r, node);
-    } else if (!kind) {
+    } else if (id == LAYER_KIND_COUNT) {
         report_bad_kind(b, kind_node);
         mark_inputs(r, node);
     } else {
-        read_known_layer(r, kind, node);
+        read_known_layer(r, id, node);
     }
 }
 
-static void report_unused(reader *r)
+// ---- lists and repeats ----------------------------------------------------------------------------------------
+
+static void read_list(model_reader *r, const yaml_node *layers);
+
+static const attr_row repeat_row = {
+    .name = "repeat", .type = ATTR_TYPE_INT, .min = 1, .max = MODEL_MAX_LAYERS};
+
+// What stands in a repeat is read round by round. After a round with a problem the others would only say it again.
+static void read_rounds(model_reader *r, const yaml_node *layers, const char *index, int64_t rounds)
+{
+    repeat_round round = {.outer = r->round, .index = index};
+    const uint32_t problems = r->b->problems;
+    r->round = &round;
+    for (; round.number < rounds && r->b->problems == problems && !r->b->nomem; round.number++) {
+        round.first_layer = r->b->layers.count;
+        read_list(r, layers);
+    }
+    r->cut = r->cut || round.number < rounds;
+    r->round = round.outer;
+}
+
+static void read_repeat(model_reader *r, const yaml_node *node)
+{
+    static const char *const words[] = {"repeat", "index", "layers"};
+    model_builder *b = r->b;
+    const uint32_t problems = b->problems;
+    attr_value rounds = {0};
+    const yaml_node *index = yaml_find(node, "index");
+    const yaml_node *layers = yaml_find(node, "layers");
+    b->layer = HR_NO_ID;
+    b->node = node;
+    reader_refuse_other_keys(b, node, "a repeat", words, sizeof words / sizeof *words);
+    attr_read(b, &repeat_row, yaml_find(node, "repeat"), &rounds);
+    if (index && (index->kind != YAML_SCALAR || !model_is_name(index->text) || strpbrk(index->text, "-."))) {
+        builder_problem_at(b, index->line, index->column,
+                           "the index of a repeat needs a plain name such as i");
+    }
+    if (!layers || layers->kind != YAML_SEQUENCE || layers->count == 0) {
+        const yaml_node *at = layers ? layers : node;
+        builder_problem_at(b, at->line, at->column, "a repeat needs layers: a list of at least one layer");
+    }
+    if (b->problems == problems) {
+        read_rounds(r, layers, index ? index->text : NULL, rounds.integer);
+    } else {
+        r->cut = r->unresolved = true;
+    }
+}
+
+static bool may_go_on(model_reader *r, const yaml_node *node)
 {
     model_builder *b = r->b;
-    for (uint32_t i = 0; i + 1 < b->layers.count && b->problems < MODEL_MAX_PROBLEMS; i++) {
-        if (!r->notes.data[i].used) {
-            b->layer = i;
-            builder_problem_at(b, r->notes.data[i].line, r->notes.data[i].column,
-                               "feeds nothing: no layer below it takes it as input");
+    if (b->layers.count == MODEL_MAX_LAYERS && b->problems == 0) {
+        b->layer = HR_NO_ID;
+        builder_problem_at(b, node->line, node->column,
+                           "the model has more than %d layers, repeats written out", MODEL_MAX_LAYERS);
+    }
+    return !b->nomem && b->layers.count < MODEL_MAX_LAYERS && b->problems < MODEL_MAX_PROBLEMS;
+}
+
+static void read_list(model_reader *r, const yaml_node *layers)
+{
+    for (const yaml_node *node = layers->child; node; node = node->next) {
+        if (!may_go_on(r, node)) {
+            r->unresolved = r->cut = true;
+            return;
+        }
+        if (node->kind == YAML_MAPPING && yaml_find(node, "repeat")) {
+            read_repeat(r, node);
+        } else {
+            read_layer(r, node);
         }
     }
 }
 
-static void read_all(reader *r, const yaml_node *layers)
+void read_layers(model_reader *r)
 {
-    model_builder *b = r->b;
-    for (const yaml_node *node = layers->child; node && !b->nomem; node = node->next) {
-        if (b->problems >= MODEL_MAX_PROBLEMS) {
-            r->unresolved = true;
-            break;
-        }
-        read_layer(r, node);
-    }
-    if (!b->nomem && !r->unresolved) {
-        report_unused(r);
-    }
-}
-
-void model_read_layers(model_builder *b, const yaml_node *layers)
-{
-    reader r = {.b = b};
-    read_all(&r, layers);
-    name_table_deinit(&r.names);
-    vec_deinit(&r.notes);
+    read_list(r, r->layers);
+    r->b->layer = HR_NO_ID;
 }

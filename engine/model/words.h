@@ -8,7 +8,7 @@
 
 #include "knobs/yaml.h"
 
-enum { WORDS_MAX = 256, HAD_MAX = 48 };
+enum { WORDS_MAX = 512, HAD_MAX = 48 };
 
 // "'conv2'", cut when it is long. Returns out.
 const char *had_word(const char *word, char out[HAD_MAX]);

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers over images [height, width, channels]: convolutions, pooling, padding, upsampling.
+#include "model/layer_expand.h"
+
+// TensorFlow's "same": ceil(size / stride) outputs, and the odd pixel of padding behind.
+static void pad_same(int64_t size, int32_t kernel, int32_t stride, int32_t *before, int32_t *behind)
+{
+    const int64_t outputs = (size + stride - 1) / stride;
+    const int64_t missing = (outputs - 1) * stride + kernel - size;
+    const int32_t total = missing > 0 ? (int32_t)missing : 0; // < kernel
+    *before = total / 2;
+    *behind = total - *before;
+}
+
+static op_attr window_of(const hr_shape *image, attr_pair kernel, attr_pair stride, attr_padding padding)
+{
+    op_attr a = {.kernel_h = kernel.h, .kernel_w = kernel.w, .stride_h = stride.h, .stride_w = stride.w};
+    if (padding.same) {
+        pad_same(image->dim[1], kernel.h, stride.h, &a.pad_top, &a.pad_bottom);
+        pad_same(image->dim[2], kernel.w, stride.w, &a.pad_left, &a.pad_right);
+    } else {
+        a.pad_top = a.pad_left = a.pad_bottom = a.pad_right = padding.amount;
+    }
+    return a;
+}
+
+// The layer's own window with kernel, stride and padding as written.
+static op_attr kernel_window(const layer_spec *s, const hr_shape *image)
+{
+    return window_of(image, s->value[ATTR_KERNEL].pair, s->value[ATTR_STRIDE].pair,
+                     s->value[ATTR_PADDING].padding);
+}
+
+// ---- convolutions ---------------------------------------------------------------------------------------------
+
+// Kernel of a convolution in groups, [kh, kw, channels / groups, filters].
+static uint32_t add_kernel(model_builder *b, const layer_spec *s, const char *suffix, attr_pair kernel,
+                           int64_t depth, int64_t filters)
+{
+    const int64_t area = (int64_t)kernel.h * kernel.w;
+    const hr_shape shape = shape_of(4, (const int64_t[]){kernel.h, kernel.w, depth, filters});
+    return expand_weights(b, s, suffix, &shape, (uint64_t)(area * depth), (uint64_t)(area * filters));
+}
+
+// Kernel of a depthwise convolution, [kh, kw, 1, channels * multiplier]. Keras takes the fans from its own shape
+// [kh, kw, channels, multiplier], and so do we: the numbers are what people compare with.
+static uint32_t add_depthwise_kernel(model_builder *b, const layer_spec *s, const char *suffix,
+                                     int64_t channels)
+{
+    const attr_pair kernel = s->value[ATTR_KERNEL].pair;
+    const int64_t multiplier = spec_integer(s, ATTR_MULTIPLIER);
+    const int64_t area = (int64_t)kernel.h * kernel.w;
+    const hr_shape shape = shape_of(4, (const int64_t[]){kernel.h, kernel.w, 1, channels * multiplier});
+    return expand_weights(b, s, suffix, &shape, (uint64_t)(area * channels), (uint64_t)(area * multiplier));
+}
+
+static uint32_t expand_conv2d(model_builder *b, const layer_spec *s)
+{
+    const hr_shape image = spec_shape(b, s, 0);
+    const int64_t channels = image.dim[3];
+    const int64_t filters = spec_integer(s, ATTR_FILTERS);
+    const int64_t groups = spec_integer(s, ATTR_GROUPS);
+    if (channels % groups != 0 || filters % groups != 0) {
+        builder_problem(b, "needs groups that divide %lld channels and %lld filters, had %lld",
+                        (long long)channels, (long long)filters, (long long)groups);
+        return HR_NO_ID;
+    }
+    op_attr attr = kernel_window(s, &image);
+    attr.groups = (int32_t)groups;
+    const uint32_t w = add_kernel(b, s, "weights", s->value[ATTR_KERNEL].pair, channels / groups, filters);
+    const uint32_t bias = expand_bias(b, s, filters);
+    const model_node node = expand_weighted(HR_OP_CONV2D, &attr, s->input[0], w, bias);
+    return expand_activate(b, s, expand_node(b, &node, expand_result_name(s, "conv")));
+}
+
+const layer_kind layer_kind_conv2d = {"conv2d",
+                                      1,
+                                      1,
+                                      LAYER_NEEDS_IMAGE,
+                                      {ATTR_FILTERS, ATTR_KERNEL, ATTR_STRIDE, ATTR_PADDING, ATTR_GROUPS,
+                                       ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT, ATTR_INIT_SCALE},
+                                      expand_conv2d};
+
+static uint32_t expand_depthwise_conv2d(model_builder *b, const layer_spec *s)
+{
+    const hr_shape image = spec_shape(b, s, 0);
+    op_attr attr = kernel_window(s, &image);
+    attr.groups = (int32_t)image.dim[3];
+    const uint32_t w = add_depthwise_kernel(b, s, "weights", image.dim[3]);
+    const uint32_t bias = expand_bias(b, s, image.dim[3] * spec_integer(s, ATTR_MULTIPLIER));
+    const model_node node = expand_weighted(HR_OP_CONV2D, &attr, s->input[0], w, bias);
+    return expand_activate(b, s, expand_node(b, &node, expand_result_name(s, "conv")));
+}
+
+const layer_kind layer_kind_depthwise_conv2d = {"depthwise_conv2d",
+                                                1,
+                                                1,
+                                                LAYER_NEEDS_IMAGE,
+                                                {ATTR_KERNEL, ATTR_STRIDE, ATTR_PADDING, ATTR_MULTIPLIER,
+                                                 ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT, ATTR_INIT_SCALE},
+                                                expand_depthwise_conv2d};
+
+// As in Keras: no bias in the depthwise part, a 1x1 convolution behind it.
+static uint32_t expand_separable_conv2d(model_builder *b, const layer_spec *s)
+{
+    const hr_shape image = spec_shape(b, s, 0);
+    const int64_t depth = image.dim[3] * spec_integer(s, ATTR_MULTIPLIER);
+    const int64_t filters = spec_integer(s, ATTR_FILTERS);
+    op_attr attr = kernel_window(s, &image);
+    attr.groups = (int32_t)image.dim[3];
+    const attr_pair one = {1, 1};
+    op_attr pointwise = window_of(&image, one, one, (attr_padding){0});
+    pointwise.groups = 1;
+
+    const uint32_t dw = add_depthwise_kernel(b, s, "depthwise_weights", image.dim[3]);
+    const uint32_t pw = add_kernel(b, s, "pointwise_weights", one, depth, filters);
+    const uint32_t bias = expand_bias(b, s, filters);
+    const model_node first = expand_weighted(HR_OP_CONV2D, &attr, s->input[0], dw, HR_NO_ID);
+    const uint32_t middle = expand_node(b, &first, "depthwise");
+    const model_node second = expand_weighted(HR_OP_CONV2D, &pointwise, middle, pw, bias);
+    return expand_activate(b, s, expand_node(b, &second, expand_result_name(s, "pointwise")));
+}
+
+const layer_kind layer_kind_separable_conv2d = {"separable_conv2d",
+                                                1,
+                                                1,
+                                                LAYER_NEEDS_IMAGE,
+                                                {ATTR_FILTERS, ATTR_KERNEL, ATTR_STRIDE, ATTR_PADDING,
+                                                 ATTR_MULTIPLIER, ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT,
+                                                 ATTR_INIT_SCALE},
+                                                expand_separable_conv2d};
+
+// One side of a transposed convolution: "same" makes size * stride outputs, as in Keras; behind the image that can
+// mean a negative padding, which are zeros of the result that no window reaches.
+static void pad_transposed(int32_t kernel, int32_t stride, const attr_padding *padding, int32_t *before,
+                           int32_t *behind)
+{
+    const int32_t total = kernel - stride;
+    *before = !padding->same ? padding->amount : total > 0 ? total / 2 : 0;
+    *behind = !padding->same ? padding->amount : total - *before;
+}
+
+static uint32_t expand_conv2d_transpose(model_builder *b, const layer_spec *s)
+{
+    const int64_t channels = spec_shape(b, s, 0).dim[3];
+    const int64_t filters = spec_integer(s, ATTR_FILTERS);
+    const attr_pair kernel = s->value[ATTR_KERNEL].pair;
+    const attr_pair stride = s->value[ATTR_STRIDE].pair;
+    const int64_t area = (int64_t)kernel.h * kernel.w;
+    op_attr attr = {.kernel_h = kernel.h, .kernel_w = kernel.w, .stride_h = stride.h, .stride_w = stride.w};
+    attr.groups = 1;
+    pad_transposed(kernel.h, stride.h, &s->value[ATTR_PADDING].padding, &attr.pad_top, &attr.pad_bottom);
+    pad_transposed(kernel.w, stride.w, &s->value[ATTR_PADDING].padding, &attr.pad_left, &attr.pad_right);
+    const hr_shape shape = shape_of(4, (const int64_t[]){kernel.h, kernel.w, filters, channels});
+    const uint32_t w =
+        expand_weights(b, s, "weights", &shape, (uint64_t)(area * channels), (uint64_t)(area * filters));
+    const uint32_t bias = expand_bias(b, s, filters);
+    const model_node node = expand_weighted(HR_OP_CONV2D_TRANSPOSE, &attr, s->input[0], w, bias);
+    return expand_activate(b, s, expand_node(b, &node, expand_result_name(s, "conv")));
+}
+
+const layer_kind layer_kind_conv2d_transpose = {"conv2d_transpose",
+                                                1,
+                                                1,
+                                                LAYER_NEEDS_IMAGE,
+                                                {ATTR_FILTERS, ATTR_KERNEL, ATTR_STRIDE, ATTR_PADDING,
+                                                 ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT, ATTR_INIT_SCALE},
+                                                expand_conv2d_transpose};
+
+// ---- pooling --------------------------------------------------------------------------------------------------
+
+static uint32_t expand_pool(model_builder *b, const layer_spec *s, hr_op op, int32_t flags)
+{
+    const hr_shape image = spec_shape(b, s, 0);
+    const attr_pair size = s->value[ATTR_SIZE].pair;
+    attr_pair stride = s->value[ATTR_POOL_STRIDE].pair;
+    const attr_padding padding = s->value[ATTR_PADDING].padding;
+    if (stride.h == 0) {
+        stride = size;
+    }
+    if (padding.amount >= size.h || padding.amount >= size.w) {
+        builder_problem(b, "needs padding below its size %dx%d, had %d: such a window would see no pixel",
+                        size.h, size.w, padding.amount);
+        return HR_NO_ID;
+    }
+    model_node node = {.op = op,
+                       .attr = window_of(&image, size, stride, padding),
+                       .in_count = 1,
+                       .in = {ref_value(s->input[0])}};
+    node.attr.flags = flags;
+    return expand_node(b, &node, "out");
+}
+
+static uint32_t expand_max_pool(model_builder *b, const layer_spec *s)
+{
+    return expand_pool(b, s, HR_OP_MAX_POOL, 0);
+}
+
+const layer_kind layer_kind_max_pool = {
+    "max_pool", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_SIZE, ATTR_POOL_STRIDE, ATTR_PADDING}, expand_max_pool};
+
+static uint32_t expand_avg_pool(model_builder *b, const layer_spec *s)
+{
+    return expand_pool(b, s, HR_OP_AVG_POOL, spec_integer(s, ATTR_COUNT_PADDING) ? OP_FLAG_PADDING : 0);
+}
+
+const layer_kind layer_kind_avg_pool = {
+    "avg_pool",     1, 1, LAYER_NEEDS_IMAGE, {ATTR_SIZE, ATTR_POOL_STRIDE, ATTR_PADDING, ATTR_COUNT_PADDING},
+    expand_avg_pool};
+
+static uint32_t expand_global_avg_pool(model_builder *b, const layer_spec *s)
+{
+    const model_node node = {.op = HR_OP_GLOBAL_AVG_POOL, .in_count = 1, .in = {ref_value(s->input[0])}};
+    return expand_node(b, &node, "out");
+}
+
+const layer_kind layer_kind_global_avg_pool = {"global_avg_pool", 1,           1,
+                                               LAYER_NEEDS_IMAGE, {ATTR_NONE}, expand_global_avg_pool};
+
+// ---- padding and upsampling -----------------------------------------------------------------------------------
+
+static uint32_t expand_zero_pad(model_builder *b, const layer_spec *s)
+{
+    const attr_edges edges = s->value[ATTR_EDGES].edges;
+    const model_node node = {.op = HR_OP_ZERO_PAD,
+                             .attr = {.pad_top = edges.top,
+                                      .pad_bottom = edges.bottom,
+                                      .pad_left = edges.left,
+                                      .pad_right = edges.right},
+                             .in_count = 1,
+                             .in = {ref_value(s->input[0])}};
+    return expand_node(b, &node, "out");
+}
+
+const layer_kind layer_kind_zero_pad = {"zero_pad", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_EDGES}, expand_zero_pad};
+
+static uint32_t expand_upsample(model_builder *b, const layer_spec *s)
+{
+    const attr_pair size = s->value[ATTR_SIZE].pair;
+    const model_node node = {.op = HR_OP_UPSAMPLE,
+                             .attr = {.kernel_h = size.h, .kernel_w = size.w},
+                             .in_count = 1,
+                             .in = {ref_value(s->input[0])}};
+    return expand_node(b, &node, "out");
+}
+
+const layer_kind layer_kind_upsample = {"upsample", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_SIZE}, expand_upsample};

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers that work element by element.
+#include "model/layer_expand.h"
+
+static uint32_t expand_one(model_builder *b, const layer_spec *s, layer_act act)
+{
+    return expand_activation(b, act, s->input[0], "out");
+}
+
+static uint32_t expand_relu(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_RELU);
+}
+
+static uint32_t expand_relu6(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_RELU6);
+}
+
+static uint32_t expand_gelu(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, spec_integer(s, ATTR_APPROXIMATE) ? LAYER_ACT_GELU_TANH : LAYER_ACT_GELU);
+}
+
+static uint32_t expand_silu(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_SILU);
+}
+
+static uint32_t expand_tanh(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_TANH);
+}
+
+static uint32_t expand_sigmoid(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_SIGMOID);
+}
+
+const layer_kind layer_kind_gelu = {"gelu", 1, 1, LAYER_NEEDS_ANY, {ATTR_APPROXIMATE}, expand_gelu};
+const layer_kind layer_kind_silu = {"silu", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_silu};
+const layer_kind layer_kind_tanh = {"tanh", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_tanh};
+const layer_kind layer_kind_sigmoid = {"sigmoid", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_sigmoid};
+const layer_kind layer_kind_relu = {"relu", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_relu};
+const layer_kind layer_kind_relu6 = {"relu6", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_relu6};
+
+static uint32_t expand_dropout_layer(model_builder *b, const layer_spec *s)
+{
+    return expand_dropout(b, s->value[ATTR_RATE].real, s->input[0], "out");
+}
+
+const layer_kind layer_kind_dropout = {"dropout", 1, 1, LAYER_NEEDS_ANY, {ATTR_RATE}, expand_dropout_layer};
+
+// ---- two inputs -----------------------------------------------------------------------------------------------
+
+static uint32_t expand_pair(model_builder *b, const layer_spec *s, hr_op op, const char *inner)
+{
+    const hr_shape left = spec_shape(b, s, 0);
+    const hr_shape right = spec_shape(b, s, 1);
+    if (!shape_equal(&left, &right)) {
+        char a[SHAPE_TEXT_MAX], c[SHAPE_TEXT_MAX];
+        builder_problem(b, "needs two inputs of one shape, had %s and %s", sample_shape_text(&left, a),
+                        sample_shape_text(&right, c));
+        return HR_NO_ID;
+    }
+    const model_node node = {.op = op, .in_count = 2, .in = {ref_value(s->input[0]), ref_value(s->input[1])}};
+    return expand_activate(b, s, expand_node(b, &node, expand_result_name(s, inner)));
+}
+
+static uint32_t expand_add(model_builder *b, const layer_spec *s)
+{
+    return expand_pair(b, s, HR_OP_ADD, "add");
+}
+
+static uint32_t expand_multiply(model_builder *b, const layer_spec *s)
+{
+    return expand_pair(b, s, HR_OP_MULTIPLY, "multiply");
+}
+
+const layer_kind layer_kind_add = {"add", 2, 2, LAYER_NEEDS_ANY, {ATTR_ACTIVATION}, expand_add};
+const layer_kind layer_kind_multiply = {"multiply",     2, 2, LAYER_NEEDS_ANY, {ATTR_ACTIVATION},
+                                        expand_multiply};
+
+// ---- scale ----------------------------------------------------------------------------------------------------
+
+static uint32_t expand_scale(model_builder *b, const layer_spec *s)
+{
+    const double factor = s->value[ATTR_FACTOR].real;
+    if (factor == 0) {
+        builder_problem(b, "needs a factor that leaves something, had 0");
+        return HR_NO_ID;
+    }
+    const model_node node = {
+        .op = HR_OP_SCALE, .attr = {.scale = factor}, .in_count = 1, .in = {ref_value(s->input[0])}};
+    return expand_node(b, &node, "out");
+}
+
+const layer_kind layer_kind_scale = {"scale", 1, 1, LAYER_NEEDS_ANY, {ATTR_FACTOR}, expand_scale};
