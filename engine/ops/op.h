@@ -221,7 +221,7 @@ typedef struct op_grad {
     hr_op op;
     uint8_t when_outputs; // only when the forward instruction has this many outputs; 0: always
     uint8_t operand_count, result_count;
-    op_grad_operand operand[OP_MAX_IN];
+    op_grad_operand operand[OP_MAX_IN]; // an optional input that is not there is left out
     uint8_t result[OP_MAX_OUT]; // forward input whose gradient this output is
     // Optional: *attr, a copy of the forward instruction's, becomes that of the backward one.
     void (*attr)(const op_query *forward, op_attr *attr);

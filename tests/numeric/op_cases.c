@@ -51,8 +51,7 @@ void op_draw_numbers(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK], i
     }
 }
 
-// A window that meets an image of h by w at least once, padded by less than itself.
-static op_attr random_window(uint64_t *state, int64_t h, int64_t w, int64_t largest)
+op_attr op_draw_window(uint64_t *state, int64_t h, int64_t w, int64_t largest)
 {
     op_attr a = {.kernel_h = (int32_t)op_random_int(state, 1, largest),
                  .kernel_w = (int32_t)op_random_int(state, 1, largest),
@@ -82,7 +81,7 @@ static op_trial convolution(hr_op op, op_draw *d)
     uint64_t *state = &d->state;
     const int64_t size = d->size;
     const int64_t h = op_random_int(state, 3, size + 2), w = op_random_int(state, 3, size + 2);
-    op_attr a = random_window(state, h, w, 3);
+    op_attr a = op_draw_window(state, h, w, 3);
     int64_t channels = op_draw_channels(d, size), filters = op_draw_channels(d, size);
     switch (op_random_int(state, 0, 2)) {
     case 0: // every channel to every filter
@@ -148,7 +147,7 @@ static op_trial max_pool(hr_op op, op_draw *d)
     uint64_t *state = &d->state;
     const int64_t size = d->size;
     const int64_t h = op_random_int(state, 2, size + 3), w = op_random_int(state, 2, size + 3);
-    op_trial t = op_trial_make(op, random_window(state, h, w, 3));
+    op_trial t = op_trial_make(op, op_draw_window(state, h, w, 3));
     op_trial_add_in(&t, HR_F64, DIMS(op_random_int(state, 1, 3), h, w, op_draw_channels(d, 2 * size)));
     op_fill_apart(t.in[0], op_trial_in_count(&t, 0), state);
     op_trial_infer_out(&t, (uint32_t)op_random_int(state, 1, 2));
@@ -165,18 +164,6 @@ static op_trial pointwise(hr_op op, op_draw *d)
         op_draw_in(d, &t, dims, -1.0, 1.0);
     }
     op_trial_infer_out(&t, 1);
-    return t;
-}
-
-static op_trial classifier(hr_op op, op_draw *d)
-{
-    uint64_t *state = &d->state;
-    const int64_t size = d->size;
-    const int64_t samples = op_random_int(state, 1, 2 * size), classes = op_random_int(state, 2, 4 * size);
-    op_trial t = op_trial_make(op, (op_attr){0});
-    op_draw_in(d, &t, DIMS(samples, classes), -3.0, 3.0);
-    op_draw_numbers(d, &t, DIMS(samples), 0, classes - 1);
-    op_trial_infer_out(&t, op == HR_OP_SOFTMAX_XENT ? 2 : 1);
     return t;
 }
 
@@ -204,13 +191,28 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_MAX_POOL] = max_pool,
     [HR_OP_GLOBAL_AVG_POOL] = pointwise,
     [HR_OP_ADD] = pointwise,
-    [HR_OP_SOFTMAX_XENT] = classifier,
-    [HR_OP_ACCURACY] = classifier,
     [HR_OP_MATMUL] = op_case_matmul,
     [HR_OP_SOFTMAX] = op_case_softmax,
     [HR_OP_ATTENTION_SCORES] = op_case_attention,
     [HR_OP_ATTENTION_VALUES] = op_case_attention,
     [HR_OP_ATTENTION] = op_case_attention,
+    [HR_OP_BATCH_NORM_APPLY] = batch_norm,
+    [HR_OP_SOFTMAX_XENT] = op_case_loss,
+    [HR_OP_ACCURACY] = op_case_loss,
+    [HR_OP_MSE] = op_case_loss,
+    [HR_OP_KL] = op_case_loss,
+    [HR_OP_CONCAT] = op_case_concat,
+    [HR_OP_SLICE] = op_case_slice,
+    [HR_OP_STACK] = op_case_stack,
+    [HR_OP_REDUCE] = op_case_reduce,
+    [HR_OP_ZEROS] = op_case_zeros,
+    [HR_OP_ZERO_PAD] = op_case_resized,
+    [HR_OP_UPSAMPLE] = op_case_resized,
+    [HR_OP_AVG_POOL] = op_case_avg_pool,
+    [HR_OP_CONV2D_TRANSPOSE] = op_case_transposed,
+    [HR_OP_RELU6] = op_case_relu6,
+    [HR_OP_MULTIPLY] = op_case_product,
+    [HR_OP_SCALE] = op_case_product,
     [HR_OP_SGD] = update,
     [HR_OP_MOMENTUM] = update,
     [HR_OP_ADAM] = update,

@@ -28,6 +28,20 @@ const int64_t *op_draw_rows(op_draw *d, uint32_t rank, int64_t features, int64_t
 void op_draw_in(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK], double low, double high);
 // Appends int32 numbers in [low, high], both inclusive.
 void op_draw_numbers(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK], int64_t low, int64_t high);
+// A window that meets an image of h by w at least once, padded by less than itself.
+op_attr op_draw_window(uint64_t *state, int64_t h, int64_t w, int64_t largest);
+
+op_trial op_case_concat(hr_op op, op_draw *d);
+op_trial op_case_slice(hr_op op, op_draw *d);
+op_trial op_case_stack(hr_op op, op_draw *d);
+op_trial op_case_reduce(hr_op op, op_draw *d);
+op_trial op_case_zeros(hr_op op, op_draw *d);
+op_trial op_case_resized(hr_op op, op_draw *d);
+op_trial op_case_avg_pool(hr_op op, op_draw *d);
+op_trial op_case_transposed(hr_op op, op_draw *d);
+op_trial op_case_relu6(hr_op op, op_draw *d);
+op_trial op_case_product(hr_op op, op_draw *d);
+op_trial op_case_loss(hr_op op, op_draw *d);
 
 op_trial op_case_norm_of_rows(hr_op op, op_draw *d);
 op_trial op_case_activation(hr_op op, op_draw *d);

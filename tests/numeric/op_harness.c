@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "headroom/event.h"
+
 #include "base/half.h"
 
 enum {
@@ -391,6 +392,13 @@ void op_trial_run(op_trial *t, op_device device, step_io *io)
 
 // ---- gradients ------------------------------------------------------------------------------------------------
 
+bool op_trial_has_gradient(const op_trial *forward, uint32_t g)
+{
+    const op_grad *rule = &op_row_of((hr_op)forward->query.op)->grad[g];
+    return (rule->when_outputs == 0 || rule->when_outputs == forward->query.out_count) &&
+           rule->result[0] < forward->query.in_count;
+}
+
 op_trial op_trial_backward(const op_trial *forward, uint32_t g, const double *dy)
 {
     const op_query *q = &forward->query;
@@ -402,11 +410,15 @@ op_trial op_trial_backward(const op_trial *forward, uint32_t g, const double *dy
     for (uint32_t k = 0; k < rule->operand_count; k++) {
         const op_grad_operand from = rule->operand[k];
         const bool is_in = from.source == OP_SRC_IN;
+        if (is_in && from.index >= q->in_count) {
+            continue; // optional
+        }
         const double *values = is_in                       ? forward->in[from.index]
                                : from.source == OP_SRC_OUT ? forward->out[from.index]
                                                            : dy;
         add_in(&t, is_in ? q->in[from.index] : q->out[from.index]);
-        memcpy(t.in[k], values, op_trial_in_count(&t, k) * sizeof *values);
+        const uint32_t last = t.query.in_count - 1u;
+        memcpy(t.in[last], values, op_trial_in_count(&t, last) * sizeof *values);
     }
     for (uint32_t k = 0; k < rule->result_count && rule->result[k] < q->in_count; k++) {
         add_out(&t, q->in[rule->result[k]]);

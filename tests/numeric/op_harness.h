@@ -12,6 +12,7 @@
 #ifndef TESTS_OP_HARNESS_H
 #define TESTS_OP_HARNESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "device/device.h"
@@ -47,6 +48,8 @@ uint64_t op_trial_out_count(const op_trial *t, uint32_t k);
 // `io` may be NULL.
 void op_trial_run(op_trial *t, op_device device, step_io *io);
 
+// Does gradient row `g` of the operation apply to this forward trial?
+bool op_trial_has_gradient(const op_trial *forward, uint32_t g);
 // The backward trial of gradient row `g` of a forward trial that has run: operands from the forward trial, and
 // `dy` as the gradient of output 0. As many results as the forward operation has inputs for.
 op_trial op_trial_backward(const op_trial *forward, uint32_t g, const double *dy);

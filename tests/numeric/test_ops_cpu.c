@@ -131,7 +131,7 @@ static void run_backward(const bench *b, const op_trial *forward)
     uint64_t state = b->seed;
     op_fill(dy, count, &state, -1.0, 1.0);
     for (uint32_t g = 0; g < row->grad_count; g++) {
-        if (row->grad[g].when_outputs == 0 || row->grad[g].when_outputs == forward->query.out_count) {
+        if (op_trial_has_gradient(forward, g)) {
             op_trial backward = op_trial_backward(forward, g, dy);
             run_both(b, &backward);
             op_trial_deinit(&backward);

@@ -102,7 +102,7 @@ static void compare_gradients(const char *name, const json_t *stored, const op_t
     ck_assert_ptr_nonnull(dy);
     fill(name, GRADIENT, dy, op_trial_out_count(t, 0));
     for (uint32_t g = 0; g < row->grad_count; g++) {
-        if (row->grad[g].when_outputs != 0 && row->grad[g].when_outputs != t->query.out_count) {
+        if (!op_trial_has_gradient(t, g)) {
             continue;
         }
         op_trial backward = op_trial_backward(t, g, dy);

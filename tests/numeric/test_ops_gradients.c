@@ -15,16 +15,52 @@ static const double step = 1e-5;
 static const double tolerance = 1e-6;
 
 static const hr_op operations[] = {
-    HR_OP_MATMUL, HR_OP_SOFTMAX,      HR_OP_ATTENTION_SCORES, HR_OP_ATTENTION_VALUES, HR_OP_ATTENTION,
-    HR_OP_CONV2D, HR_OP_DENSE,        HR_OP_BATCH_NORM, HR_OP_RELU,     HR_OP_MAX_POOL, HR_OP_GLOBAL_AVG_POOL,
-    HR_OP_ADD,    HR_OP_SOFTMAX_XENT, HR_OP_LAYER_NORM, HR_OP_RMS_NORM, HR_OP_GELU,     HR_OP_SILU,
-    HR_OP_TANH,   HR_OP_SIGMOID,      HR_OP_EMBEDDING,  HR_OP_DROPOUT,
+    HR_OP_MATMUL,
+    HR_OP_SOFTMAX,
+    HR_OP_ATTENTION_SCORES,
+    HR_OP_ATTENTION_VALUES,
+    HR_OP_ATTENTION,
+    HR_OP_CONV2D,
+    HR_OP_DENSE,
+    HR_OP_BATCH_NORM,
+    HR_OP_RELU,
+    HR_OP_MAX_POOL,
+    HR_OP_GLOBAL_AVG_POOL,
+    HR_OP_ADD,
+    HR_OP_SOFTMAX_XENT,
+    HR_OP_LAYER_NORM,
+    HR_OP_RMS_NORM,
+    HR_OP_GELU,
+    HR_OP_SILU,
+    HR_OP_TANH,
+    HR_OP_SIGMOID,
+    HR_OP_EMBEDDING,
+    HR_OP_DROPOUT,
+    HR_OP_CONCAT,
+    HR_OP_SLICE,
+    HR_OP_STACK,
+    HR_OP_REDUCE,
+    HR_OP_ZERO_PAD,
+    HR_OP_UPSAMPLE,
+    HR_OP_AVG_POOL,
+    HR_OP_RELU6,
+    HR_OP_MULTIPLY,
+    HR_OP_SCALE,
+    HR_OP_CONV2D_TRANSPOSE,
+    HR_OP_MSE,
+    HR_OP_KL,
 };
+
+// Losses start the chain: their gradient takes no dy, and holds their weight.
+static bool is_loss(uint32_t op)
+{
+    return op == HR_OP_SOFTMAX_XENT || op == HR_OP_MSE || op == HR_OP_KL;
+}
 
 // The output that stands for the result: the loss itself where there is one.
 static uint32_t result_of(const op_trial *t)
 {
-    return t->query.op == HR_OP_SOFTMAX_XENT ? 1 : 0;
+    return is_loss(t->query.op) ? t->query.out_count - 1u : 0;
 }
 
 // Σ dy·result at the trial's inputs.
@@ -77,7 +113,7 @@ static uint32_t check_gradients(op_trial *t, op_device device, const double *dy)
     uint32_t checked = 0;
     for (uint32_t g = 0; g < row->grad_count; g++) {
         const op_grad *rule = &row->grad[g];
-        if (rule->when_outputs != 0 && rule->when_outputs != t->query.out_count) {
+        if (!op_trial_has_gradient(t, g)) {
             continue;
         }
         op_trial backward = op_trial_backward(&forward, g, dy);
@@ -105,7 +141,8 @@ static uint32_t differentiable(const op_query *q)
     for (uint32_t k = 0; k < q->in_count; k++) {
         inputs |= q->in[k].dtype == HR_F64 ? 1u << k : 0;
     }
-    return q->op == HR_OP_BATCH_NORM ? 0x7 : inputs;
+    const bool first_only = is_loss(q->op) || q->op == HR_OP_SCALE; // targets and factors have none
+    return q->op == HR_OP_BATCH_NORM ? 0x7 : first_only ? 0x1 : inputs;
 }
 
 START_TEST(gradient_is_the_central_difference)
@@ -118,8 +155,8 @@ START_TEST(gradient_is_the_central_difference)
     double *dy = calloc(count, sizeof *dy);
     ck_assert_ptr_nonnull(dy);
     uint64_t state = seed;
-    if (op == HR_OP_SOFTMAX_XENT) {
-        dy[0] = 1.0; // its gradient row starts at the loss
+    if (is_loss(op)) {
+        dy[0] = t.query.attr.scale == 0.0 ? 1.0 : t.query.attr.scale;
     } else {
         op_fill_nonzero(dy, count, &state);
     }

@@ -31,6 +31,9 @@ void reference_read(const reference_call *call);
 void reference_conv2d(const reference_call *call);
 void reference_conv2d_bwd_data(const reference_call *call);
 void reference_conv2d_bwd_weights(const reference_call *call);
+void reference_conv2d_transpose(const reference_call *call);
+void reference_conv2d_transpose_bwd_data(const reference_call *call);
+void reference_conv2d_transpose_bwd_weights(const reference_call *call);
 void reference_dense(const reference_call *call);
 void reference_dense_bwd_data(const reference_call *call);
 void reference_dense_bwd_weights(const reference_call *call);
@@ -42,14 +45,38 @@ void reference_batch_norm_bwd(const reference_call *call);
 void reference_max_pool(const reference_call *call);
 void reference_max_pool_bwd(const reference_call *call);
 void reference_max_pool_bwd_index(const reference_call *call);
+void reference_avg_pool(const reference_call *call);
+void reference_avg_pool_bwd(const reference_call *call);
 void reference_global_avg_pool(const reference_call *call);
 void reference_global_avg_pool_bwd(const reference_call *call);
 
 void reference_relu(const reference_call *call);
 void reference_relu_bwd(const reference_call *call);
 void reference_add(const reference_call *call);
+void reference_relu6(const reference_call *call);
+void reference_relu6_bwd(const reference_call *call);
+void reference_multiply(const reference_call *call);
+void reference_multiply_bwd(const reference_call *call);
+void reference_scale(const reference_call *call);
+
+void reference_concat(const reference_call *call);
+void reference_slice(const reference_call *call);
+void reference_slice_bwd(const reference_call *call);
+void reference_stack(const reference_call *call);
+void reference_reduce(const reference_call *call);
+void reference_reduce_bwd(const reference_call *call);
+void reference_zeros(const reference_call *call);
+void reference_zero_pad(const reference_call *call);
+void reference_zero_pad_bwd(const reference_call *call);
+void reference_upsample(const reference_call *call);
+void reference_upsample_bwd(const reference_call *call);
+
 void reference_softmax_xent(const reference_call *call);
 void reference_softmax_xent_bwd(const reference_call *call);
+void reference_mse(const reference_call *call);
+void reference_mse_bwd(const reference_call *call);
+void reference_kl(const reference_call *call);
+void reference_kl_bwd(const reference_call *call);
 void reference_accuracy(const reference_call *call);
 
 void reference_matmul(const reference_call *call);

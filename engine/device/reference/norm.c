@@ -33,6 +33,12 @@ static void normalise_channel(const reference_call *call, uint64_t rows, uint64_
     }
 }
 
+// A statistic as the next instruction will read it, so that BATCH_NORM_APPLY gives the same bits.
+static double as_stored(const op_operand *operand, double value)
+{
+    return operand->dtype == HR_F32 ? (double)(float)value : value;
+}
+
 void reference_batch_norm(const reference_call *call)
 {
     double *running_mean = call->in[3], *running_variance = call->in[4];
@@ -44,9 +50,9 @@ void reference_batch_norm(const reference_call *call)
     for (uint64_t c = 0; c < channels; c++) {
         double mean = 0.0, variance = 0.0;
         channel_moments(call->in[0], rows, channels, c, &mean, &variance);
-        normalise_channel(call, rows, channels, c, mean, variance);
-        saved_mean[c] = mean;
-        saved_variance[c] = variance;
+        saved_mean[c] = as_stored(&call->query->out[1], mean);
+        saved_variance[c] = as_stored(&call->query->out[2], variance);
+        normalise_channel(call, rows, channels, c, saved_mean[c], saved_variance[c]);
         running_mean[c] = (1.0 - m) * running_mean[c] + m * mean;
         running_variance[c] = (1.0 - m) * running_variance[c] + m * variance * unbias;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input and read-back, activations, addition, loss and optimizers.
+// Input and read-back, activations, sums and products element by element, and optimizers.
 #include <math.h>
 #include <string.h>
 
@@ -34,33 +34,54 @@ static double positive(double v)
     return v > 0.0 ? v : 0.0;
 }
 
+// The largest value that an activation lets through.
+static double ceiling_of(int32_t act)
+{
+    return act == HR_ACT_RELU6 ? 6.0 : HUGE_VAL;
+}
+
+static void rectify(const double *x, double *y, uint64_t count, double ceiling)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        y[i] = positive(x[i] > ceiling ? ceiling : x[i]);
+    }
+}
+
 void reference_act(const reference_call *call)
 {
-    if (call->query->attr.act != HR_ACT_RELU) {
-        return;
-    }
-    double *y = call->out[0];
-    for (uint64_t i = 0; i < call->out_count[0]; i++) {
-        y[i] = positive(y[i]);
+    const int32_t act = call->query->attr.act;
+    if (act == HR_ACT_RELU || act == HR_ACT_RELU6) {
+        rectify(call->out[0], call->out[0], call->out_count[0], ceiling_of(act));
     }
 }
 
 void reference_relu(const reference_call *call)
 {
-    const double *x = call->in[0];
-    double *y = call->out[0];
+    rectify(call->in[0], call->out[0], call->out_count[0], HUGE_VAL);
+}
+
+void reference_relu6(const reference_call *call)
+{
+    rectify(call->in[0], call->out[0], call->out_count[0], ceiling_of(HR_ACT_RELU6));
+}
+
+static void pass_between(const reference_call *call, double ceiling)
+{
+    const double *y = call->in[0], *dy = call->in[1];
+    double *dx = call->out[0];
     for (uint64_t i = 0; i < call->out_count[0]; i++) {
-        y[i] = positive(x[i]);
+        dx[i] = y[i] > 0.0 && y[i] < ceiling ? dy[i] : 0.0;
     }
 }
 
 void reference_relu_bwd(const reference_call *call)
 {
-    const double *y = call->in[0], *dy = call->in[1];
-    double *dx = call->out[0];
-    for (uint64_t i = 0; i < call->out_count[0]; i++) {
-        dx[i] = y[i] > 0.0 ? dy[i] : 0.0;
-    }
+    pass_between(call, HUGE_VAL);
+}
+
+void reference_relu6_bwd(const reference_call *call)
+{
+    pass_between(call, ceiling_of(HR_ACT_RELU6));
 }
 
 void reference_add(const reference_call *call)
@@ -73,64 +94,35 @@ void reference_add(const reference_call *call)
     reference_act(call);
 }
 
-static uint64_t arg_max(const double *values, uint64_t count)
+void reference_multiply(const reference_call *call)
 {
-    uint64_t best = 0;
-    for (uint64_t k = 1; k < count; k++) {
-        if (values[k] > values[best]) {
-            best = k;
-        }
-    }
-    return best;
-}
-
-// loss = mean of log Σ exp(z − max) − (z_label − max): never the logarithm of a rounded probability.
-void reference_softmax_xent(const reference_call *call)
-{
-    const uint64_t samples = (uint64_t)call->query->out[0].shape.dim[0];
-    const uint64_t classes = (uint64_t)call->query->out[0].shape.dim[1];
-    const int32_t *labels = call->in[1];
-    double *loss = call->out[1], total = 0.0;
-    for (uint64_t n = 0; n < samples; n++) {
-        const double *z = (const double *)call->in[0] + n * classes;
-        double *p = (double *)call->out[0] + n * classes;
-        const double largest = z[arg_max(z, classes)], chosen = z[labels[n]];
-        double sum = 0.0;
-        for (uint64_t k = 0; k < classes; k++) {
-            p[k] = exp(z[k] - largest);
-            sum += p[k];
-        }
-        for (uint64_t k = 0; k < classes; k++) {
-            p[k] /= sum;
-        }
-        total += log(sum) - (chosen - largest);
-    }
-    *loss = total / (double)samples;
-}
-
-void reference_softmax_xent_bwd(const reference_call *call)
-{
-    const uint64_t samples = (uint64_t)call->query->out[0].shape.dim[0];
-    const uint64_t classes = (uint64_t)call->query->out[0].shape.dim[1];
-    const double *p = call->in[0];
-    const int32_t *labels = call->in[1];
-    double *dz = call->out[0];
-    for (uint64_t i = 0; i < samples * classes; i++) {
-        const double target = i % classes == (uint64_t)labels[i / classes] ? 1.0 : 0.0;
-        dz[i] = (p[i] - target) / (double)samples;
+    const double *a = call->in[0], *b = call->in[1];
+    double *y = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        y[i] = a[i] * b[i];
     }
 }
 
-void reference_accuracy(const reference_call *call)
+void reference_multiply_bwd(const reference_call *call)
 {
-    const uint64_t samples = (uint64_t)call->query->in[0].shape.dim[0];
-    const uint64_t classes = (uint64_t)call->query->in[0].shape.dim[1];
-    const double *z = call->in[0];
-    const int32_t *labels = call->in[1];
-    int32_t *correct = call->out[0];
-    *correct = 0;
-    for (uint64_t n = 0; n < samples; n++) {
-        *correct += arg_max(z + n * classes, classes) == (uint64_t)labels[n];
+    const double *a = call->in[0], *b = call->in[1], *dy = call->in[2];
+    double *da = call->out[0], *db = call->out[1];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        const double g = dy[i];
+        da[i] = g * b[i];
+        db[i] = g * a[i];
+    }
+}
+
+void reference_scale(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const double factor =
+        (q->attr.scale == 0.0 ? 1.0 : q->attr.scale) * (q->in_count > 1 ? *(const double *)call->in[1] : 1.0);
+    const double *x = call->in[0];
+    double *y = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        y[i] = factor * x[i];
     }
 }
 

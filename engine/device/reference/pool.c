@@ -110,6 +110,50 @@ void reference_max_pool_bwd_index(const reference_call *call)
     }
 }
 
+// What the sum over a window is divided by.
+static double window_divisor(const window *w, const op_attr *a)
+{
+    int64_t inside = 0;
+    for (int64_t place = 0; place < window_places(w); place++) {
+        inside += window_at(w, place) != OUTSIDE;
+    }
+    return (double)((a->flags & OP_FLAG_PADDING) != 0 ? window_places(w) : inside);
+}
+
+void reference_avg_pool(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const double *x = call->in[0];
+    double *y = call->out[0];
+    for (int64_t out = 0; out < (int64_t)call->out_count[0]; out++) {
+        const window w = window_of(&q->attr, &q->in[0].shape, &q->out[0].shape, out);
+        y[out] = 0.0;
+        for (int64_t place = 0; place < window_places(&w); place++) {
+            const int64_t at = window_at(&w, place);
+            y[out] += at != OUTSIDE ? x[at] : 0.0;
+        }
+        y[out] /= window_divisor(&w, &q->attr);
+    }
+}
+
+void reference_avg_pool_bwd(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const double *dy = call->in[0];
+    double *dx = call->out[0];
+    memset(dx, 0, call->out_count[0] * sizeof *dx);
+    for (int64_t out = 0; out < (int64_t)call->in_count[0]; out++) {
+        const window w = window_of(&q->attr, &q->out[0].shape, &q->in[0].shape, out);
+        const double share = dy[out] / window_divisor(&w, &q->attr);
+        for (int64_t place = 0; place < window_places(&w); place++) {
+            const int64_t at = window_at(&w, place);
+            if (at != OUTSIDE) {
+                dx[at] += share;
+            }
+        }
+    }
+}
+
 void reference_global_avg_pool(const reference_call *call)
 {
     const hr_shape *shape = &call->query->in[0].shape;

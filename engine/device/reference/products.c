@@ -211,6 +211,40 @@ void reference_conv2d_bwd_weights(const reference_call *call)
     backward_weights(call, convolution(call, &q->in[0].shape, &q->out[0].shape, &q->in[1].shape));
 }
 
+// A transposed convolution is the data gradient of one: its result is that convolution's x, its operand the y.
+void reference_conv2d_transpose(const reference_call *call)
+{
+    const op_query *q = call->query;
+    backward_data(call, convolution(call, &q->out[0].shape, &q->in[1].shape, &q->in[0].shape));
+    const double *bias = q->in_count > 2 ? call->in[2] : NULL;
+    const int64_t filters = q->out[0].shape.dim[3];
+    double *y = call->out[0];
+    for (int64_t i = 0; bias != NULL && i < (int64_t)call->out_count[0]; i++) {
+        y[i] += bias[i % filters];
+    }
+}
+
+void reference_conv2d_transpose_bwd_data(const reference_call *call)
+{
+    const op_query *q = call->query;
+    forward(call, convolution(call, &q->in[0].shape, &q->in[1].shape, &q->out[0].shape));
+}
+
+void reference_conv2d_transpose_bwd_weights(const reference_call *call)
+{
+    const op_query *q = call->query;
+    products p = convolution(call, &q->in[1].shape, &q->out[0].shape, &q->in[0].shape);
+    p.to = COLLECT_W;
+    p.x = call->in[1];
+    p.y = call->in[0];
+    p.w = call->out[0];
+    memset(p.w, 0, call->out_count[0] * sizeof *p.w);
+    walk(&p);
+    if (q->out_count > 1) {
+        add_rows(p.x, p.n * p.h * p.width, call->out[1], p.c);
+    }
+}
+
 // Weights [out, in] are those of a layer from y to x: its data gradient is this one's result and the other way
 // round.
 static bool is_transposed(const reference_call *call)

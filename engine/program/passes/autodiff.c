@@ -102,7 +102,9 @@ static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, 
         rule->attr(&q, &i->attr);
     }
     for (uint32_t k = 0; k < rule->operand_count; k++) {
-        instr_in(i, operand_of(d, forward, rule->operand[k]));
+        if (rule->operand[k].source != OP_SRC_IN || rule->operand[k].index < forward->in_count) {
+            instr_in(i, operand_of(d, forward, rule->operand[k]));
+        }
     }
     for (uint32_t k = 0; k < out_count; k++) {
         instr_out(i, out[k]);
