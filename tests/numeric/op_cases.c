@@ -167,21 +167,6 @@ static op_trial pointwise(hr_op op, op_draw *d)
     return t;
 }
 
-static op_trial update(hr_op op, op_draw *d)
-{
-    const uint32_t slots = op == HR_OP_SGD ? 0 : op == HR_OP_MOMENTUM ? 1 : 2;
-    int64_t dims[OP_MAX_RANK];
-    op_trial t = op_trial_make(op, (op_attr){.momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7});
-    op_draw_image(d, dims);
-    for (uint32_t k = 0; k < 2 + slots; k++) {
-        op_draw_in(d, &t, dims, k == 3 ? 0.0 : -1.0, 1.0); // the second moment is not negative
-    }
-    for (uint32_t k = 0; k < 1 + slots; k++) {
-        op_trial_add_out(&t, HR_F64, dims);
-    }
-    return t;
-}
-
 static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_CONV2D] = convolution,
     [HR_OP_DENSE] = dense,
@@ -213,9 +198,19 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_RELU6] = op_case_relu6,
     [HR_OP_MULTIPLY] = op_case_product,
     [HR_OP_SCALE] = op_case_product,
-    [HR_OP_SGD] = update,
-    [HR_OP_MOMENTUM] = update,
-    [HR_OP_ADAM] = update,
+    [HR_OP_SGD] = op_case_update,
+    [HR_OP_MOMENTUM] = op_case_update,
+    [HR_OP_RMSPROP] = op_case_update,
+    [HR_OP_ADAM] = op_case_update,
+    [HR_OP_LION] = op_case_update,
+    [HR_OP_ADAFACTOR] = op_case_adafactor,
+    [HR_OP_ADAFACTOR_KERAS] = op_case_adafactor,
+    [HR_OP_ADAM8BIT] = op_case_adam8bit,
+    [HR_OP_SQUARE_SUM] = op_case_around_update,
+    [HR_OP_CLIP] = op_case_around_update,
+    [HR_OP_EMA] = op_case_around_update,
+    [HR_OP_ACCUMULATE] = op_case_around_update,
+    [HR_OP_LSTM] = op_case_lstm,
     [HR_OP_LAYER_NORM] = op_case_norm_of_rows,
     [HR_OP_RMS_NORM] = op_case_norm_of_rows,
     [HR_OP_GELU] = op_case_activation,

@@ -51,5 +51,10 @@ op_trial op_case_matmul(hr_op op, op_draw *d);
 op_trial op_case_softmax(hr_op op, op_draw *d);
 op_trial op_case_attention(hr_op op, op_draw *d);
 op_trial op_case_dropout(hr_op op, op_draw *d);
+op_trial op_case_update(hr_op op, op_draw *d);
+op_trial op_case_adafactor(hr_op op, op_draw *d);
+op_trial op_case_adam8bit(hr_op op, op_draw *d);
+op_trial op_case_around_update(hr_op op, op_draw *d);
+op_trial op_case_lstm(hr_op op, op_draw *d);
 
 #endif

@@ -209,11 +209,14 @@ static void add_reorder(one_op *p, const instr *main_instr, uint8_t operand, uin
     r->out[r->out_count++] = to;
 }
 
-// Input that output k of an optimizer is: w, then its slots behind the gradient.
+// Input that output k is, OP_MAX_IN when it is none.
 static uint32_t updated_input(hr_op op, uint32_t k)
 {
-    const bool is_update = op == HR_OP_SGD || op == HR_OP_MOMENTUM || op == HR_OP_ADAM;
-    return !is_update ? OP_MAX_IN : k == 0 ? 0 : k + 1;
+    uint32_t input = 0;
+    while (input < OP_MAX_IN && ((op_row_of(op)->updates >> input & 1) == 0 || k-- > 0)) {
+        input++;
+    }
+    return input;
 }
 
 // The instruction over its own operands: ids of inputs, then of outputs that are not inputs.

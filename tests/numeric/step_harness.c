@@ -87,7 +87,7 @@ static void look(const spy *s, const instr *i, void *const *address)
     if (i->op == HR_OP_SOFTMAX_XENT) {
         add_floats(s->out, "logits", &t[i->in[0]], address[i->in[0]]);
     }
-    if (i->op == HR_OP_SGD || i->op == HR_OP_MOMENTUM || i->op == HR_OP_ADAM) {
+    if (i->phase == HR_PHASE_UPDATE && i->in_count > 1 && t[i->in[0]].category == HR_CATEGORY_WEIGHTS) {
         (void)snprintf(name, sizeof name, "%s:grad", t[i->in[0]].name);
         add_floats(s->out, name, &t[i->in[1]], address[i->in[1]]);
     }

@@ -39,7 +39,16 @@ static const struct {
     {HR_OP_ACCURACY, 0},
     {HR_OP_SGD, 1e-7},
     {HR_OP_MOMENTUM, 1e-7},
+    {HR_OP_RMSPROP, 1e-6},
     {HR_OP_ADAM, 1e-6},
+    {HR_OP_LION, 1e-7},
+    {HR_OP_ADAFACTOR, 1e-6},
+    {HR_OP_ADAFACTOR_KERAS, 1e-6},
+    {HR_OP_ADAM8BIT, 1e-2}, // where a ratio lies between two codes, rounding chooses
+    {HR_OP_SQUARE_SUM, 1e-6},
+    {HR_OP_CLIP, 1e-6},
+    {HR_OP_EMA, 1e-6},
+    {HR_OP_ACCUMULATE, 1e-7},
 };
 
 static double allowed_for(hr_op op)
@@ -52,11 +61,28 @@ static double allowed_for(hr_op op)
     ck_abort_msg("%s has no row", op_name(op));
 }
 
-static const hr_op operations[] = {
-    HR_OP_CONV2D,       HR_OP_DENSE,    HR_OP_BATCH_NORM, HR_OP_BATCH_NORM_EVAL,
-    HR_OP_RELU,         HR_OP_MAX_POOL, HR_OP_ADD,        HR_OP_GLOBAL_AVG_POOL,
-    HR_OP_SOFTMAX_XENT, HR_OP_ACCURACY, HR_OP_SGD,        HR_OP_MOMENTUM,
-    HR_OP_ADAM};
+static const hr_op operations[] = {HR_OP_CONV2D,
+                                   HR_OP_DENSE,
+                                   HR_OP_BATCH_NORM,
+                                   HR_OP_BATCH_NORM_EVAL,
+                                   HR_OP_RELU,
+                                   HR_OP_MAX_POOL,
+                                   HR_OP_ADD,
+                                   HR_OP_GLOBAL_AVG_POOL,
+                                   HR_OP_SOFTMAX_XENT,
+                                   HR_OP_ACCURACY,
+                                   HR_OP_SGD,
+                                   HR_OP_MOMENTUM,
+                                   HR_OP_ADAM,
+                                   HR_OP_RMSPROP,
+                                   HR_OP_LION,
+                                   HR_OP_ADAFACTOR,
+                                   HR_OP_ADAFACTOR_KERAS,
+                                   HR_OP_ADAM8BIT,
+                                   HR_OP_SQUARE_SUM,
+                                   HR_OP_CLIP,
+                                   HR_OP_EMA,
+                                   HR_OP_ACCUMULATE};
 
 typedef struct bench {
     op_device cpu, judge;

@@ -34,7 +34,16 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_ACCURACY] = {&cpu_accuracy},
     [HR_OP_SGD] = {&cpu_sgd},
     [HR_OP_MOMENTUM] = {&cpu_momentum},
+    [HR_OP_RMSPROP] = {&cpu_rmsprop},
     [HR_OP_ADAM] = {&cpu_adam},
+    [HR_OP_LION] = {&cpu_lion},
+    [HR_OP_ADAFACTOR] = {&cpu_adafactor},
+    [HR_OP_ADAFACTOR_KERAS] = {&cpu_adafactor},
+    [HR_OP_ADAM8BIT] = {&cpu_adam8bit},
+    [HR_OP_SQUARE_SUM] = {&cpu_square_sum},
+    [HR_OP_CLIP] = {&cpu_clip},
+    [HR_OP_EMA] = {&cpu_ema},
+    [HR_OP_ACCUMULATE] = {&cpu_accumulate},
 };
 
 static bool is_convolution(uint32_t op)

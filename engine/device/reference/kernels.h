@@ -96,6 +96,17 @@ void reference_attention_bwd(const reference_call *call);
 void reference_sgd(const reference_call *call);
 void reference_momentum(const reference_call *call);
 void reference_adam(const reference_call *call);
+void reference_rmsprop(const reference_call *call);
+void reference_lion(const reference_call *call);
+void reference_adafactor(const reference_call *call); // ADAFACTOR_KERAS too
+void reference_adam8bit(const reference_call *call);
+void reference_square_sum(const reference_call *call);
+void reference_clip(const reference_call *call);
+void reference_ema(const reference_call *call);
+void reference_accumulate(const reference_call *call);
+
+void reference_lstm(const reference_call *call);
+void reference_lstm_bwd(const reference_call *call);
 
 void reference_layer_norm(const reference_call *call);
 void reference_layer_norm_bwd(const reference_call *call);

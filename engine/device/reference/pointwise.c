@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input and read-back, activations, sums and products element by element, and optimizers.
+// Input and read-back, activations, sums and products element by element.
 #include <math.h>
 #include <string.h>
 
@@ -123,38 +123,5 @@ void reference_scale(const reference_call *call)
     double *y = call->out[0];
     for (uint64_t i = 0; i < call->out_count[0]; i++) {
         y[i] = factor * x[i];
-    }
-}
-
-void reference_sgd(const reference_call *call)
-{
-    double *w = call->in[0];
-    const double *g = call->in[1];
-    for (uint64_t i = 0; i < call->in_count[0]; i++) {
-        w[i] -= call->io->learning_rate * g[i];
-    }
-}
-
-void reference_momentum(const reference_call *call)
-{
-    double *w = call->in[0], *v = call->in[2];
-    const double *g = call->in[1];
-    for (uint64_t i = 0; i < call->in_count[0]; i++) {
-        v[i] = call->query->attr.momentum * v[i] - call->io->learning_rate * g[i];
-        w[i] += v[i];
-    }
-}
-
-void reference_adam(const reference_call *call)
-{
-    const op_attr *a = &call->query->attr;
-    double *w = call->in[0], *m = call->in[2], *v = call->in[3];
-    const double *g = call->in[1];
-    const double t = (double)call->io->update;
-    const double rate = call->io->learning_rate * sqrt(1.0 - pow(a->beta2, t)) / (1.0 - pow(a->beta1, t));
-    for (uint64_t i = 0; i < call->in_count[0]; i++) {
-        m[i] += (g[i] - m[i]) * (1.0 - a->beta1);
-        v[i] += (g[i] * g[i] - v[i]) * (1.0 - a->beta2);
-        w[i] -= rate * m[i] / (sqrt(v[i]) + a->epsilon);
     }
 }

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adafactor: Shazeer, Stern 2018 (arXiv 1804.04235) with Keras' constants. A matrix is read three times: for the means
+// of its squared gradient, for the size of the whole update, and to update it; the second moment is made anew from the
+// two factors each time unless it is held (ADAFACTOR_KERAS).
+#include <math.h>
+#include <string.h>
+
+#include "simd.h"
+#include "update.h"
+#include "workers.h"
+
+enum { GRAIN_FLOATS = 16384, CHUNK_ROWS = 64, LINE_DOUBLES = 8 };
+
+static const double clip_threshold = 1.0;
+
+// One matrix of the variable, or a vector: then r, c are NULL and v holds the second moment itself.
+typedef struct job {
+    float *w;
+    const float *g;
+    float *r, *c, *v; // v NULL: not held
+    int64_t rows, columns;
+    float keep, epsilon;
+    float kept, rate; // of the weight, of the update
+    float r_mean;
+    float *column_sums; // [worker][2][padded columns]
+    double *partial;    // [worker][LINE_DOUBLES]
+} job;
+
+static int64_t padded(int64_t columns)
+{
+    return (columns + CPU_LANES - 1) / CPU_LANES * CPU_LANES;
+}
+
+static int64_t row_grain(const job *j)
+{
+    return j->columns >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / j->columns;
+}
+
+CPU_INLINE float lanes_sum(const f32x16 *lanes)
+{
+    float sum = 0.0f;
+    for (int k = 0; k < CPU_LANES; k++) {
+        sum += (*lanes)[k];
+    }
+    return sum;
+}
+
+// ---- the factors ------------------------------------------------------------------------------------------
+
+// g² + epsilon of one row: its sum, and added to the columns' sums.
+CPU_INLINE float square_row(const float *g, int64_t columns, float epsilon, float *column_sum)
+{
+    f32x16 lanes = {0};
+    float tail = 0.0f;
+    int64_t c = 0;
+    for (; c + CPU_LANES <= columns; c += CPU_LANES) {
+        const f32x16 x = F32X16(g + c), square = x * x + epsilon;
+        lanes += square;
+        F32X16W(column_sum + c) += square;
+    }
+    for (; c < columns; c++) {
+        const float square = g[c] * g[c] + epsilon;
+        tail += square;
+        column_sum[c] += square;
+    }
+    return lanes_sum(&lanes) + tail;
+}
+
+// The columns' sums of CHUNK_ROWS rows at a time are added to the total, so that no sum is long.
+CPU_HOT static void factor_range(const job *j, float *total, int64_t begin, int64_t end)
+{
+    float *chunk = total + padded(j->columns);
+    memset(total, 0, (size_t)j->columns * sizeof *total);
+    for (int64_t first = begin; first < end; first += CHUNK_ROWS) {
+        memset(chunk, 0, (size_t)j->columns * sizeof *chunk);
+        for (int64_t i = first; i < end && i < first + CHUNK_ROWS; i++) {
+            const float sum = square_row(j->g + i * j->columns, j->columns, j->epsilon, chunk);
+            j->r[i] = j->keep * j->r[i] + (1.0f - j->keep) * (sum / (float)j->columns);
+        }
+        for (int64_t c = 0; c < j->columns; c++) {
+            total[c] += chunk[c];
+        }
+    }
+}
+
+static void factor_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    factor_range(j, j->column_sums + (int64_t)worker * 2 * padded(j->columns), begin, end);
+}
+
+static void update_factors(workers *w, job *j)
+{
+    cpu_for(w, j->rows, row_grain(j), factor_body, j);
+    const uint32_t parts = cpu_for_ranges(w, j->rows, row_grain(j));
+    for (int64_t c = 0; c < j->columns; c++) {
+        float sum = 0.0f;
+        for (uint32_t part = 0; part < parts; part++) {
+            sum += j->column_sums[(int64_t)part * 2 * padded(j->columns) + c];
+        }
+        j->c[c] = j->keep * j->c[c] + (1.0f - j->keep) * (sum / (float)j->rows);
+    }
+}
+
+static float mean_of(const float *values, int64_t count)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += (double)values[i];
+    }
+    return (float)(sum / (double)count);
+}
+
+// ---- the update -------------------------------------------------------------------------------------------
+
+// Σ g²/v of one row, v = scale * c.
+CPU_INLINE float measure_row(const float *g, const float *c, float scale, float *v, int64_t columns)
+{
+    f32x16 lanes = {0};
+    float tail = 0.0f;
+    int64_t k = 0;
+    for (; k + CPU_LANES <= columns; k += CPU_LANES) {
+        const f32x16 x = F32X16(g + k), moment = F32X16(c + k) * scale;
+        lanes += x * x / moment;
+        if (v != NULL) {
+            F32X16W(v + k) = moment;
+        }
+    }
+    for (; k < columns; k++) {
+        const float moment = c[k] * scale;
+        tail += g[k] * g[k] / moment;
+        if (v != NULL) {
+            v[k] = moment;
+        }
+    }
+    return lanes_sum(&lanes) + tail;
+}
+
+CPU_HOT static double measure_range(const job *j, int64_t begin, int64_t end)
+{
+    double total = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+        total += (double)measure_row(j->g + i * j->columns, j->c, j->r[i] / j->r_mean,
+                                     j->v == NULL ? NULL : j->v + i * j->columns, j->columns);
+    }
+    return total;
+}
+
+static void measure_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    j->partial[worker * LINE_DOUBLES] = measure_range(j, begin, end);
+}
+
+CPU_HOT static void apply_range(const job *j, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const float *restrict g = j->g + i * j->columns, *restrict c = j->c;
+        const float scale = j->r[i] / j->r_mean, kept = j->kept, rate = j->rate;
+        float *restrict w = j->w + i * j->columns;
+        for (int64_t k = 0; k < j->columns; k++) {
+            w[k] = kept * w[k] - rate * g[k] / sqrtf(scale * c[k]);
+        }
+    }
+}
+
+static void apply_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    apply_range(argument, begin, end);
+}
+
+// ---- vectors ----------------------------------------------------------------------------------------------
+
+CPU_HOT static double measure_vector_range(const job *j, int64_t begin, int64_t end)
+{
+    const float *restrict g = j->g;
+    float *restrict v = j->v;
+    double total = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+        const float square = g[i] * g[i];
+        v[i] = j->keep * v[i] + (1.0f - j->keep) * (square + j->epsilon);
+        total += (double)(square / v[i]);
+    }
+    return total;
+}
+
+static void measure_vector_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    j->partial[worker * LINE_DOUBLES] = measure_vector_range(j, begin, end);
+}
+
+CPU_HOT static void apply_vector_range(const job *j, int64_t begin, int64_t end)
+{
+    const float *restrict g = j->g, *restrict v = j->v;
+    float *restrict w = j->w;
+    for (int64_t i = begin; i < end; i++) {
+        w[i] = j->kept * w[i] - j->rate * g[i] / sqrtf(v[i]);
+    }
+}
+
+static void apply_vector_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    apply_vector_range(argument, begin, end);
+}
+
+// ---- running ----------------------------------------------------------------------------------------------
+
+static bool is_vector(const op_query *q)
+{
+    return q->out_count == 2;
+}
+
+static double sum_parts(const job *j, uint32_t parts)
+{
+    double sum = 0.0;
+    for (uint32_t part = 0; part < parts; part++) {
+        sum += j->partial[part * LINE_DOUBLES];
+    }
+    return sum;
+}
+
+static job job_of(const cpu_run *r)
+{
+    const op_query *q = r->query;
+    const hr_shape *s = &q->in[0].shape;
+    const double keep = 1.0 - pow((double)r->io->update, q->attr.beta2);
+    job j = {.w = r->in[0],
+             .g = r->in[1],
+             .rows = s->rank < 2 ? 1 : s->dim[s->rank - 2],
+             .columns = s->dim[s->rank - 1],
+             .keep = (float)keep,
+             .epsilon = (float)q->attr.epsilon,
+             .kept = update_kept(r),
+             .partial = r->workspace};
+    j.column_sums = (float *)(j.partial + (int64_t)workers_count(r->device->workers) * LINE_DOUBLES);
+    j.r = is_vector(q) ? NULL : r->in[2];
+    j.c = is_vector(q) ? NULL : r->in[3];
+    j.v = is_vector(q) ? r->in[2] : q->out_count == 4 ? r->in[4] : NULL;
+    return j;
+}
+
+// Matrix k of the variable.
+static job matrix_of(const job *all, int64_t k)
+{
+    job j = *all;
+    j.w += k * j.rows * j.columns;
+    j.g += k * j.rows * j.columns;
+    j.v = j.v == NULL ? NULL : j.v + k * j.rows * j.columns;
+    j.r += k * j.rows;
+    j.c += k * j.columns;
+    return j;
+}
+
+// The learning rate relative to the size of the decayed weights, before clipping.
+static double plain_rate(const cpu_run *r, const job *j)
+{
+    const int64_t count = cpu_elements_of(&r->query->in[0]);
+    const double squares = update_squares(r->device->workers, j->w, count, j->partial);
+    const double size = fabs((double)j->kept) * sqrt(squares / (double)count);
+    return fmin(r->io->learning_rate, 1.0 / sqrt((double)r->io->update)) * fmax(r->query->attr.beta1, size);
+}
+
+static float clipped(double rate, double squares, int64_t count)
+{
+    return (float)(rate / fmax(1.0, sqrt(squares / (double)count) / clip_threshold));
+}
+
+static void run_vector(const cpu_run *r, job *j)
+{
+    workers *w = r->device->workers;
+    const int64_t count = cpu_elements_of(&r->query->in[0]);
+    const double rate = plain_rate(r, j);
+    cpu_for(w, count, UPDATE_GRAIN, measure_vector_body, j);
+    j->rate = clipped(rate, sum_parts(j, cpu_for_ranges(w, count, UPDATE_GRAIN)), count);
+    cpu_for(w, count, UPDATE_GRAIN, apply_vector_body, j);
+}
+
+static void run_matrices(const cpu_run *r, const job *all)
+{
+    workers *w = r->device->workers;
+    const int64_t count = cpu_elements_of(&r->query->in[0]), matrices = count / (all->rows * all->columns);
+    const double rate = plain_rate(r, all);
+    double squares = 0.0;
+    for (int64_t k = 0; k < matrices; k++) {
+        job j = matrix_of(all, k);
+        update_factors(w, &j);
+        j.r_mean = mean_of(j.r, j.rows);
+        cpu_for(w, j.rows, row_grain(&j), measure_body, &j);
+        squares += sum_parts(&j, cpu_for_ranges(w, j.rows, row_grain(&j)));
+    }
+    for (int64_t k = 0; k < matrices; k++) {
+        job j = matrix_of(all, k);
+        j.r_mean = mean_of(j.r, j.rows);
+        j.rate = clipped(rate, squares, count);
+        cpu_for(w, j.rows, row_grain(&j), apply_body, &j);
+    }
+}
+
+static uint64_t workspace(const cpu_device *device, const op_query *q)
+{
+    const uint64_t threads = workers_count(device->workers);
+    const int64_t columns = q->in[0].shape.dim[q->in[0].shape.rank - 1];
+    const uint64_t sums = is_vector(q) ? 0 : 2 * (uint64_t)padded(columns) * sizeof(float);
+    return threads * (LINE_DOUBLES * sizeof(double) + sums);
+}
+
+static void run(const cpu_run *r)
+{
+    job j = job_of(r);
+    if (update_is_skipped(r)) {
+        return;
+    }
+    if (is_vector(r->query)) {
+        run_vector(r, &j);
+    } else {
+        run_matrices(r, &j);
+    }
+}
+
+const cpu_impl cpu_adafactor = {.name = "rows", .workspace = workspace, .run = run};

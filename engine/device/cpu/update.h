@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the updates of variables share. Private to the cpu device.
+#ifndef DEVICE_CPU_UPDATE_H
+#define DEVICE_CPU_UPDATE_H
+
+#include "cpu.h"
+
+enum { UPDATE_GRAIN = 16384 };
+
+// The last operand says that the gradients of this step were not finite: nothing may change.
+bool update_is_skipped(const cpu_run *r);
+// What decoupled weight decay leaves of a weight.
+float update_kept(const cpu_run *r);
+// Adam's learning rate, both corrections in it.
+float update_adam_rate(const cpu_run *r);
+
+// Σ x², in an order that depends on the numbers of elements and threads alone. Scratch is 64-byte aligned.
+uint64_t update_squares_scratch_bytes(const workers *w);
+double update_squares(workers *w, const float *x, int64_t count, double *scratch);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of updates: with and without weight decay, with and without the operand that may forbid the update.
+#include "numeric/op_draw.h"
+
+static void add_updated(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK], double low, double high)
+{
+    op_draw_in(d, t, dims, low, high);
+    op_trial_add_out(t, HR_F64, dims);
+}
+
+// One in four updates is forbidden, one in four is allowed by name.
+static void add_finite(op_draw *d, op_trial *t)
+{
+    const int64_t what = op_draw_int(d, 0, 3);
+    if (what < 2) {
+        op_draw_numbers(d, t, DIMS(1), what, what);
+    }
+}
+
+op_trial op_case_update(hr_op op, op_draw *d)
+{
+    const uint32_t slots = op_row_of(op)->min_in - 2u;
+    const bool rms = op == HR_OP_RMSPROP, lion = op == HR_OP_LION;
+    int64_t dims[OP_MAX_RANK];
+    op_trial t = op_trial_make(op, (op_attr){.momentum = 0.9,
+                                             .beta1 = 0.9,
+                                             .beta2 = lion ? 0.99 : 0.999,
+                                             .epsilon = 1e-7,
+                                             .rate = op_draw_int(d, 0, 1) == 1 ? 0.04 : 0.0});
+    op_draw_image(d, dims);
+    add_updated(d, &t, dims, -1.0, 1.0);
+    op_draw_in(d, &t, dims, -1.0, 1.0);
+    for (uint32_t k = 0; k < slots; k++) {
+        add_updated(d, &t, dims, k == 1 || rms ? 0.0 : -1.0, 1.0); // a second moment is not negative
+    }
+    add_finite(d, &t);
+    return t;
+}
+
+// Vectors, matrices and filters, which are many matrices; some of many columns, some of many rows.
+op_trial op_case_adafactor(hr_op op, op_draw *d)
+{
+    const bool keras = op == HR_OP_ADAFACTOR_KERAS;
+    const uint32_t rank = (uint32_t)op_draw_int(d, keras ? 2 : 1, 4);
+    int64_t dims[OP_MAX_RANK] = {0}, rows[OP_MAX_RANK] = {0}, columns[OP_MAX_RANK] = {0};
+    op_trial t = op_trial_make(op, (op_attr){.beta1 = 1e-3,
+                                             .beta2 = -0.8,
+                                             .epsilon = 1e-30,
+                                             .rate = op_draw_int(d, 0, 1) == 1 ? 0.04 : 0.0});
+    for (uint32_t k = 0; k < rank; k++) {
+        dims[k] = op_draw_int(d, 1, k + 2 < rank ? 3 : 8 * d->size);
+        rows[k] = k + 1 < rank ? dims[k] : 0;
+        columns[k] = k + 2 < rank ? dims[k] : 0;
+    }
+    columns[rank < 2 ? 0 : rank - 2] = dims[rank - 1];
+    add_updated(d, &t, dims, -1.0, 1.0);
+    op_draw_in(d, &t, dims, -1.0, 1.0);
+    if (rank > 1) {
+        add_updated(d, &t, rows, 0.01, 1.0);
+        add_updated(d, &t, columns, 0.01, 1.0);
+    }
+    if (rank < 2 || keras) {
+        add_updated(d, &t, dims, 0.01, 1.0);
+    }
+    add_finite(d, &t);
+    return t;
+}
+
+static void add_codes(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK])
+{
+    const uint32_t k = t->query.in_count;
+    op_trial_add_in(t, HR_U8, dims);
+    op_trial_add_out(t, HR_U8, dims);
+    for (uint64_t i = 0; i < op_trial_in_count(t, k); i++) {
+        t->in[k][i] = (double)op_draw_int(d, 0, 255);
+    }
+}
+
+op_trial op_case_adam8bit(hr_op op, op_draw *d)
+{
+    enum { BLOCK = 256 };
+    const int64_t rows = op_draw_int(d, 1, 4 * d->size), columns = op_draw_int(d, 1, 16 * d->size);
+    const int64_t *scales = DIMS(2, (rows * columns + BLOCK - 1) / BLOCK);
+    op_trial t = op_trial_make(op, (op_attr){.beta1 = 0.9,
+                                             .beta2 = 0.999,
+                                             .epsilon = 1e-7,
+                                             .rate = op_draw_int(d, 0, 1) == 1 ? 0.04 : 0.0});
+    add_updated(d, &t, DIMS(rows, columns), -1.0, 1.0);
+    op_draw_in(d, &t, DIMS(rows, columns), -1.0, 1.0);
+    add_codes(d, &t, DIMS(rows, columns));
+    add_codes(d, &t, DIMS(rows, columns));
+    op_trial_add_in(&t, HR_F32, scales);
+    op_trial_add_out(&t, HR_F32, scales);
+    for (uint64_t i = 0; i < op_trial_in_count(&t, 4); i++) {
+        t.in[4][i] = (double)(float)op_random(&d->state, 0.5, 1.0);
+    }
+    add_finite(d, &t);
+    return t;
+}
+
+op_trial op_case_around_update(hr_op op, op_draw *d)
+{
+    const int64_t count = op_draw_int(d, 1, 4000 * d->size);
+    op_trial t = op_trial_make(op, (op_attr){.momentum = 0.99, .epsilon = 1.0});
+    if (op == HR_OP_SQUARE_SUM) {
+        op_draw_in(d, &t, DIMS(count), -1.0, 1.0);
+        add_updated(d, &t, DIMS(1), 0.0, 1.0);
+    } else if (op == HR_OP_CLIP) {
+        op_draw_in(d, &t, DIMS(count), -1.0, 1.0);
+        op_draw_in(d, &t, DIMS(1), 0.5, 9.0); // below and above the largest norm
+        op_trial_add_out(&t, HR_F64, DIMS(count));
+    } else {
+        add_updated(d, &t, DIMS(count), -1.0, 1.0);
+        op_draw_in(d, &t, DIMS(count), -1.0, 1.0);
+    }
+    if (op == HR_OP_EMA) {
+        add_finite(d, &t);
+    }
+    return t;
+}
+
+op_trial op_case_lstm(hr_op op, op_draw *d)
+{
+    const int64_t units = op_draw_int(d, 1, 2 * d->size);
+    op_trial t = op_trial_make(op, (op_attr){0});
+    op_draw_in(d, &t, DIMS(op_draw_int(d, 1, d->size), op_draw_int(d, 1, d->size), 4 * units), -2.0, 2.0);
+    op_draw_in(d, &t, DIMS(units, 4 * units), -1.0, 1.0);
+    op_trial_infer_out(&t, 3);
+    return t;
+}
