@@ -28,6 +28,21 @@ static bool fraction_of_nothing(const hr_knobs *knobs)
     return fraction(knobs) && !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
 }
 
+static bool is_static(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "static");
+}
+
+static bool static_eager(const hr_knobs *knobs)
+{
+    return is_static(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "graph");
+}
+
+static bool static_growth(const hr_knobs *knobs)
+{
+    return is_static(knobs) && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
+}
+
 static bool saves_to_nowhere(const hr_knobs *knobs)
 {
     return hr_knob_int(knobs, HR_KNOB_TRAIN_SAVE_EVERY) > 0 && !hr_knob_is_set(knobs, HR_KNOB_TRAIN_SAVE);
@@ -50,6 +65,11 @@ static const hr_constraint constraints[] = {
      HR_KNOB_ALLOCATOR_FRACTION, "-s allocator.fraction=none"},
     {fraction_of_nothing, "allocator.fraction is a share of a card's memory: needed device.card, had none",
      HR_KNOB_DEVICE_CARD, "-s device.card=rtx3070-8g"},
+    {static_eager,
+     "allocator.kind=static plans a step whose whole graph is known: needed execution.mode graph, had eager",
+     HR_KNOB_EXECUTION_MODE, "-s execution.mode=graph"},
+    {static_growth, "allocator.kind=static takes its one block at once: needed allocator.growth off, had on",
+     HR_KNOB_ALLOCATOR_GROWTH, "-s allocator.growth=off"},
     {no_limit, "nothing says how much memory the device has: needed device.card or device.vram, had neither",
      HR_KNOB_DEVICE_VRAM, "-s device.vram=64MiB"},
     {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,

@@ -43,11 +43,13 @@ static const hr_knob_row rows[] = {
             "Without it the card and TensorFlow's formula decide. With a card it must not exceed the "
             "card."},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
-        .choices = {"bfc"},
+        .choices = {"bfc", "static"},
         .line = "how device memory is handed out",
         .explanation =
             "bfc is TensorFlow's best-fit with coalescing, decision for decision: requests rounded to 256 "
-            "bytes, 21 bins, chunks split and joined inside regions."},
+            "bytes, 21 bins, chunks split and joined inside regions. static knows the whole step: every "
+            "tensor's place in one block is decided before the run, largest tensors first, and the pool "
+            "is exactly as high as that. It wants execution.mode graph."},
     ROW(ALLOCATOR_GROWTH, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "take memory in growing regions instead of all at once",
@@ -68,7 +70,7 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Before a request fails, regions with nothing in use go back to the driver and a larger one "
             "is taken in their place (TF_ENABLE_GPU_GARBAGE_COLLECTION).",
-        .applies = "with allocator.growth on: without it there is one region only"},
+        .applies = "with allocator.kind bfc and allocator.growth on: otherwise there is one region only"},
     ROW(BATCH_SIZE, INT, "32", "samples")
         .min = 1, .max = 1048576,
         .line = "samples in memory at once",

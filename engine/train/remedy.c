@@ -16,6 +16,7 @@ typedef struct candidate {
 } candidate;
 
 static const candidate candidates[] = {
+    {{"allocator.kind=bfc", NULL}},
     {{"allocator.growth=off", NULL}},
     {{"execution.mode=graph", NULL}},
     {{"execution.mode=graph", "allocator.growth=off"}},

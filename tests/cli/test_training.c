@@ -35,6 +35,8 @@ END_TEST
 static const char *const runs[] = {
     "run demo --steps 12 --json -s threads.count=2 -s train.seed=3",
     "run demo --steps 12 --json -s threads.count=2 -s train.seed=3 -s execution.mode=graph",
+    "run demo --steps 12 --json -s threads.count=2 -s train.seed=3 -s execution.mode=graph -s "
+    "allocator.kind=static",
     "run resnet18_cifar --steps 2 --json -s batch.size=4 -s threads.count=2 -s execution.layout=auto",
 };
 
@@ -49,15 +51,17 @@ START_TEST(one_seed_and_thread_count_give_the_same_weights)
 }
 END_TEST
 
-START_TEST(eager_and_graph_give_the_same_weights_and_another_seed_others)
+START_TEST(eager_graph_and_static_give_the_same_weights_and_another_seed_others)
 {
-    json_t *eager = report_of(runs[0]), *graph = report_of(runs[1]);
+    json_t *eager = report_of(runs[0]), *graph = report_of(runs[1]), *packed = report_of(runs[2]);
     json_t *other = report_of("run demo --steps 12 --json -s threads.count=2 -s train.seed=4");
     const char *sha256 = json_string_value(trained(eager, "weights_sha256"));
     ck_assert_str_eq(sha256, json_string_value(trained(graph, "weights_sha256")));
+    ck_assert_str_eq(sha256, json_string_value(trained(packed, "weights_sha256")));
     ck_assert_str_ne(sha256, json_string_value(trained(other, "weights_sha256")));
     json_decref(eager);
     json_decref(graph);
+    json_decref(packed);
     json_decref(other);
 }
 END_TEST
@@ -71,7 +75,7 @@ int main(void)
     tcase_add_test(cases, the_demo_passes_ninety_percent_of_the_held_out_samples);
     tcase_add_loop_test(cases, one_seed_and_thread_count_give_the_same_weights, 0,
                         (int)(sizeof runs / sizeof *runs));
-    tcase_add_test(cases, eager_and_graph_give_the_same_weights_and_another_seed_others);
+    tcase_add_test(cases, eager_graph_and_static_give_the_same_weights_and_another_seed_others);
 #endif
     tcase_add_checked_fixture(cases, NULL, program_remove_home);
     suite_add_tcase(suite, cases);

@@ -170,6 +170,37 @@ START_TEST(what_does_not_fit_changes_nothing_and_training_goes_on)
 END_TEST
 
 // With `keep` the last batch of the epoch depends on where the batch size was changed.
+START_TEST(a_static_block_that_does_not_fit_says_the_peak_and_the_block)
+{
+    hr_whatif w;
+    hr_planner *planner = NULL;
+    const char *const pairs[] = {"execution.mode=graph", "allocator.kind=static", NULL};
+    hr_engine *e = create(pairs, NULL);
+    run_steps(e, 1);
+    hr_report fits = report_of(e);
+    uint64_t block = fits.memory.peak_pool_bytes;
+    ck_assert_uint_lt(block, fits.memory.limit_bytes);
+    char vram[32];
+    (void)snprintf(vram, sizeof vram, "%lluB", (unsigned long long)(block - 256));
+    ck_assert_int_eq(hr_planner_open(preset, &planner, NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_turn(planner, hr_engine_knobs(e), HR_KNOB_DEVICE_VRAM, vram, &w, NULL),
+                     HR_OK);
+    ck_assert(!w.fits);
+    ck_assert_uint_eq(w.missing_bytes, 256);
+    hr_planner_close(planner);
+    ck_assert_int_eq(turn(e, HR_KNOB_DEVICE_VRAM, vram), HR_OK);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+    hr_report r = report_of(e);
+    ck_assert_uint_eq(r.oom.requested_bytes, block);
+    ck_assert_str_eq(r.oom.tensor, "the whole step");
+    ck_assert_ptr_nonnull(strstr(r.oom.sentence, "laid out in one block"));
+    hr_report_deinit(&r);
+    hr_report_deinit(&fits);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 START_TEST(a_batch_size_changed_within_an_epoch_trains_every_sample)
 {
     static const char *const sizes[] = {"17", "20", "9"};
@@ -414,6 +445,7 @@ int main(void)
     tcase_add_test(cases, a_rebuild_keeps_weights_and_slots);
     tcase_add_test(cases, after_a_rebuild_the_plan_is_the_run_again);
     tcase_add_test(cases, what_does_not_fit_changes_nothing_and_training_goes_on);
+    tcase_add_test(cases, a_static_block_that_does_not_fit_says_the_peak_and_the_block);
     tcase_add_test(cases, a_batch_size_changed_within_an_epoch_trains_every_sample);
     tcase_add_test(cases, a_refused_knob_changes_nothing);
     tcase_add_loop_test(cases, a_save_resumes_bit_identically, 1, 9);
