@@ -10,6 +10,9 @@ static hr_oom_cause cause_of(const hr_report_oom *oom, uint64_t needed_bytes)
     if (needed_bytes > oom->limit_bytes) {
         return HR_OOM_CAPACITY;
     }
+    if (oom->by_category[HR_CATEGORY_RETAINED] > 0) {
+        return HR_OOM_LEAK;
+    }
     return oom->free_bytes >= oom->requested_bytes ? HR_OOM_FRAGMENTATION : HR_OOM_ROUNDING;
 }
 
@@ -58,11 +61,25 @@ static void say_rounding(hr_report_oom *oom, uint64_t waste_bytes)
                    hr_bytes_human(waste_bytes, waste));
 }
 
+static void say_leak(uint64_t needed_bytes, hr_report_oom *oom)
+{
+    char needed[HR_BYTES_TEXT_MAX];
+    char limit[HR_BYTES_TEXT_MAX];
+    char retained[HR_BYTES_TEXT_MAX];
+    (void)snprintf(oom->sentence, sizeof oom->sentence,
+                   "leak: one step needs %s and would fit into %s, but %s are retained by the steps so far "
+                   "and never freed; there was no room for %s",
+                   hr_bytes_human(needed_bytes, needed), hr_bytes_human(oom->limit_bytes, limit),
+                   hr_bytes_human(oom->by_category[HR_CATEGORY_RETAINED], retained), oom->tensor);
+}
+
 void diagnose_oom(uint64_t needed_bytes, uint64_t waste_bytes, hr_report_oom *oom)
 {
     oom->cause = cause_of(oom, needed_bytes);
     if (oom->cause == HR_OOM_FRAGMENTATION) {
         say_fragmentation(oom);
+    } else if (oom->cause == HR_OOM_LEAK) {
+        say_leak(needed_bytes, oom);
     } else if (oom->cause == HR_OOM_ROUNDING) {
         say_rounding(oom, waste_bytes);
     } else {

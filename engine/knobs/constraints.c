@@ -55,6 +55,21 @@ static bool files_from_nowhere(const hr_knobs *knobs)
     return wants_files && !hr_knob_is_set(knobs, HR_KNOB_PIPELINE_PATH);
 }
 
+static bool graph(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "graph");
+}
+
+static bool persistent_tape_in_a_graph(const hr_knobs *knobs)
+{
+    return graph(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "persistent");
+}
+
+static bool variables_in_a_graph(const hr_knobs *knobs)
+{
+    return graph(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "variables");
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -76,6 +91,14 @@ static const hr_constraint constraints[] = {
      "-s train.save=weights.safetensors"},
     {files_from_nowhere, "pipeline.source cifar10 and mnist need their files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
+    {persistent_tape_in_a_graph,
+     "execution.tape=persistent keeps what eager execution records, and a graph has no tape: needed "
+     "execution.mode=eager, had graph",
+     HR_KNOB_EXECUTION_TAPE, "-s execution.tape=once"},
+    {variables_in_a_graph,
+     "execution.retain=variables makes a layer in every step, which a graph allows in its first only: needed "
+     "execution.mode=eager, had graph",
+     HR_KNOB_EXECUTION_RETAIN, "-s execution.retain=none"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

@@ -107,6 +107,39 @@ static const hr_knob_row rows[] = {
             "library's own blocked layout where that is faster; the reorders are instructions and the "
             "padding is shown.",
         .applies = "auto chooses blocked layouts on device.kind cpu only"},
+    ROW(EXECUTION_FUSE, CHOICE, "on", "")
+        .choices = OFF_ON,
+        .line = "compute an activation inside the operation before it",
+        .explanation =
+            "on lets a convolution, dense layer, normalisation or addition apply the activation behind it "
+            "while the result is still in registers: the tensor between the two is never allocated, and "
+            "nothing is written and read again. off keeps them apart, one instruction each.",
+        .applies = "on device.kind cpu and plan: reference computes every operation by itself"},
+    ROW(EXECUTION_INPLACE, CHOICE, "on", "")
+        .choices = OFF_ON,
+        .line = "let a result take the bytes of an operand that is needed no more",
+        .explanation =
+            "on writes a result over an operand of the same size when nobody reads that operand again and "
+            "the operation allows it: additions, activations and their gradients. off gives every result "
+            "bytes of its own, as an eager program does while its variables still name the operands. The "
+            "weights are the same bit for bit."},
+    ROW(EXECUTION_TAPE, CHOICE, "once", "")
+        .choices = {"none", "once", "persistent"},
+        .line = "what is recorded for the gradients, and how long it is kept",
+        .explanation =
+            "once is TensorFlow's GradientTape: what it keeps is released when the gradients have been "
+            "taken. persistent keeps it until the step ends, as a persistent tape does that nobody deletes. "
+            "none records nothing: steps compute losses only, no weight moves and no update is counted, "
+            "while the optimizer's state stays where it is.",
+        .applies = "persistent with execution.mode eager: a graph has no tape"},
+    ROW(EXECUTION_RETAIN, CHOICE, "none", "")
+        .choices = {"none", "losses", "predictions", "variables"},
+        .line = "a leak on purpose: what every step leaves behind",
+        .explanation =
+            "losses and predictions are put into a list that is never emptied; variables makes a fresh "
+            "layer like the model's last one in every step, with its optimizer state, and keeps it. What is "
+            "retained is given back by the next rebuild only, so in-use memory grows by the same bytes with "
+            "every step until none is left. The weights do not change by it."},
     ROW(OPTIMIZER_KIND, CHOICE, "adam", "")
         .choices = {"sgd", "momentum", "adam"},
         .line = "how weights follow the gradients",

@@ -15,15 +15,16 @@ static hr_status skip(draft *d, hr_err *err)
     return HR_OK;
 }
 
-// The one order of passes. An evaluation has nothing to differentiate.
+// The one order of passes. An evaluation, or a step without a tape, has nothing to differentiate.
 static const struct {
-    pass train, evaluate;
+    pass recorded, unrecorded;
 } passes[] = {
     {pass_build, pass_build},
     {pass_autodiff, skip},
     {pass_mask, skip},
     {pass_keep, skip},
     {pass_optimizer, pass_optimizer},
+    {pass_retain, pass_retain},
     {pass_fuse, pass_fuse},
     {pass_layout, pass_layout},
     {pass_lower, pass_lower},
@@ -33,7 +34,7 @@ static const struct {
 static hr_status run_passes(draft *d, hr_err *err)
 {
     for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
-        HR_TRY(d->mode == PROGRAM_TRAIN ? passes[k].train(d, err) : passes[k].evaluate(d, err));
+        HR_TRY(d->recorded ? passes[k].recorded(d, err) : passes[k].unrecorded(d, err));
     }
     return HR_OK;
 }
@@ -46,11 +47,17 @@ static uint64_t static_bytes(const draft *d)
         if (t->category != HR_CATEGORY_INPUT) {
             (void)hr_add_bytes(sum, t->bytes, &sum);
         }
-        if (t->category == HR_CATEGORY_WEIGHTS && d->mode == PROGRAM_TRAIN) {
+        if (t->category == HR_CATEGORY_WEIGHTS && d->recorded) {
             (void)hr_add_bytes(sum, t->bytes, &sum); // its gradient
         }
     }
     return sum;
+}
+
+// Predictions that are retained are activations until then.
+static bool is_activation(const tensor *t)
+{
+    return t->category == HR_CATEGORY_ACTIVATIONS || t->category == HR_CATEGORY_RETAINED;
 }
 
 // Each storage once; weights, labels and statistics are not counted (DESIGN §4).
@@ -65,7 +72,7 @@ static hr_status saved_bytes(const draft *d, uint64_t *sum, hr_err *err)
         const tensor *t = &d->tensors.data[k];
         uint32_t owner = draft_owner(d, k);
         bool image = t->category == HR_CATEGORY_INPUT && t->dtype == d->real;
-        if (t->saved && !counted[owner] && (t->category == HR_CATEGORY_ACTIVATIONS || image)) {
+        if (t->saved && !counted[owner] && (is_activation(t) || image)) {
             counted[owner] = true;
             (void)hr_add_bytes(*sum, d->tensors.data[owner].bytes, sum);
         }
@@ -154,6 +161,7 @@ hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_
         .target = target,
         .mode = mode,
         .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
+        .recorded = mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
         .batch = batch,
         .real = hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") ? HR_F64 : HR_F32,
     };

@@ -23,6 +23,7 @@ typedef struct draft {
     const hr_target *target;
     program_mode mode;
     bool eager;
+    bool recorded; // gradients are taken: training with a tape
     uint32_t batch;
     hr_dtype real; // type of weights and activations under precision.policy
     arena names;
@@ -61,6 +62,7 @@ hr_status pass_autodiff(draft *d, hr_err *err);
 hr_status pass_mask(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
 hr_status pass_optimizer(draft *d, hr_err *err);
+hr_status pass_retain(draft *d, hr_err *err);
 hr_status pass_fuse(draft *d, hr_err *err);
 hr_status pass_layout(draft *d, hr_err *err);
 hr_status pass_lower(draft *d, hr_err *err);

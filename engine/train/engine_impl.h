@@ -86,5 +86,7 @@ void engine_find_remedy(const hr_engine *e, char *attempt, size_t size);
 
 // report.c
 void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts);
+// Describes it, finds what to try, and makes the error of it. Returns HR_OOM.
+hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, hr_err *err);
 
 #endif

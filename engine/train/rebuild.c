@@ -96,13 +96,7 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
         return admitted_by_device ? b->device->admit(b->context, played.peak.in_use_bytes, err) : HR_OK;
     }
     tell_oom(e, &played);
-    engine_describe_oom(e, played.oom_program, &played.oom);
-    engine_find_remedy(e, e->oom.attempt, sizeof e->oom.attempt);
-    (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
-    if (e->oom.attempt[0] != '\0') {
-        hr_err_try(err, "%s", e->oom.attempt);
-    }
-    return HR_OOM;
+    return engine_oom(e, played.oom_program, &played.oom, err);
 }
 
 // The weights of the build that goes, unless what it holds is not what training goes on from.

@@ -22,6 +22,8 @@ static const candidate candidates[] = {
     {{"execution.mode=graph", "allocator.growth=off"}},
 };
 
+static const candidate stop_the_leak = {{"execution.retain=none", NULL}};
+
 // Applies the pairs that change something; false when none does.
 static bool apply(const candidate *c, hr_knobs *knobs)
 {
@@ -90,6 +92,10 @@ static bool try_vram(const hr_engine *e, char *attempt, size_t size)
 void engine_find_remedy(const hr_engine *e, char *attempt, size_t size)
 {
     attempt[0] = '\0';
+    if (e->oom.cause == HR_OOM_LEAK) {
+        (void)try_candidate(e, &stop_the_leak, attempt, size); // any other change only runs out later
+        return;
+    }
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates; k++) {
         if (try_candidate(e, &candidates[k], attempt, size)) {
             return;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of the current counter epoch.
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,11 +95,29 @@ static void describe_tensor(const tensor *t, hr_report_tensor *to)
     to->bytes = t->bytes;
 }
 
+// What earlier steps left behind is no tensor of this one: a row of its own, so that the table adds up.
+static void add_retained(hr_report_memory *m)
+{
+    uint64_t earlier = m->at_peak.by_category[HR_CATEGORY_RETAINED];
+    for (size_t k = 0; k < m->at_peak.tensor_count; k++) {
+        const hr_report_tensor *t = &m->at_peak.tensors[k];
+        earlier -= t->category == HR_CATEGORY_RETAINED ? t->bytes : 0;
+    }
+    if (earlier == 0) {
+        return;
+    }
+    hr_report_tensor *row = &m->at_peak.tensors[m->at_peak.tensor_count++];
+    *row = (hr_report_tensor){.category = HR_CATEGORY_RETAINED, .bytes = earlier};
+    (void)text_copy(row->name, sizeof row->name, "retained by earlier steps");
+    (void)text_copy(row->dtype, sizeof row->dtype, dtype_name(HR_U8));
+    (void)snprintf(row->shape, sizeof row->shape, "%" PRIu64, earlier);
+}
+
 // The tensors alive once instruction `until` has been executed (HR_NO_ID: only the persistent ones).
 static hr_status fill_live_tensors(const program *p, uint32_t until, hr_report_memory *m, hr_err *err)
 {
     bool *live = hr_calloc(p->tensor_count, sizeof *live);
-    m->at_peak.tensors = hr_calloc(p->tensor_count, sizeof *m->at_peak.tensors);
+    m->at_peak.tensors = hr_calloc(p->tensor_count + 1u, sizeof *m->at_peak.tensors);
     if (live == NULL || m->at_peak.tensors == NULL) {
         hr_free(live);
         return HR_FAIL(err, NOMEM, "no host memory for the table of %u tensors", p->tensor_count);
@@ -115,6 +135,7 @@ static hr_status fill_live_tensors(const program *p, uint32_t until, hr_report_m
             describe_tensor(&p->tensors[k], &m->at_peak.tensors[m->at_peak.tensor_count++]);
         }
     }
+    add_retained(m);
     qsort(m->at_peak.tensors, m->at_peak.tensor_count, sizeof *m->at_peak.tensors, by_bytes);
     hr_free(live);
     return HR_OK;
@@ -258,6 +279,17 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
         return;
     }
     diagnose_oom(program_peak_bytes(p), facts->stats.in_use_bytes - facts->stats.requested_bytes, o);
+}
+
+hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, hr_err *err)
+{
+    engine_describe_oom(e, p, facts);
+    engine_find_remedy(e, e->oom.attempt, sizeof e->oom.attempt);
+    (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
+    if (e->oom.attempt[0] != '\0') {
+        hr_err_try(err, "%s", e->oom.attempt);
+    }
+    return HR_OOM;
 }
 
 // Compiled for the purpose: what does not fit can be read too.

@@ -57,12 +57,18 @@ static void note_loss(hr_engine *e, double loss)
     }
 }
 
+// Without a tape a step makes no update.
+static bool makes_updates(const hr_engine *e)
+{
+    return !hr_knob_is(&e->knobs, HR_KNOB_EXECUTION_TAPE, "none");
+}
+
 // Everything that counts a finished step, and its event.
 static void finish_step(hr_engine *e, uint32_t samples, uint64_t duration_ns, uint64_t wait_ns)
 {
     allocator_stats stats = allocator_get_stats(e->build->heap);
     e->steps++;
-    e->updates++;
+    e->updates += makes_updates(e);
     e->samples += samples;
     e->peak_pool_bytes =
         stats.peak_pool_bytes > e->peak_pool_bytes ? stats.peak_pool_bytes : e->peak_pool_bytes;
@@ -82,15 +88,25 @@ static void skip_repetition(hr_engine *e)
 {
     uint64_t hash = e->build->heap->ops->hash(e->build->heap);
     if (e->plan_only && e->duration_count > 1 && hash == e->heap_hash && e->target_steps != UINT64_MAX) {
-        e->steps = e->updates = e->target_steps;
+        e->updates += makes_updates(e) ? e->target_steps - e->steps : 0;
+        e->steps = e->target_steps;
     }
     e->heap_hash = hash;
+}
+
+// A step that runs out of memory although the dry run fitted (a leak) is described like one that never fitted.
+static hr_status run_step(hr_engine *e, build_program which, step_io *io, hr_err *err)
+{
+    hr_status status = executor_step(e->build->x, e->build->slots[which], io, err);
+    e->lost_step = e->lost_step || (status != HR_OK && e->build->arithmetic);
+    return status == HR_OOM ? engine_oom(e, e->build->programs[which], executor_last_oom(e->build->x), err)
+                            : status;
 }
 
 static hr_status play_step(hr_engine *e, hr_err *err)
 {
     step_io io = {0};
-    HR_TRY(executor_step(e->build->x, e->build->slots[BUILD_TRAIN], &io, err));
+    HR_TRY(run_step(e, BUILD_TRAIN, &io, err));
     finish_step(e, e->build->programs[BUILD_TRAIN]->batch, executor_simulated_ns(e->build->x), 0);
     skip_repetition(e);
     return HR_OK;
@@ -103,13 +119,13 @@ static hr_status save_when_due(hr_engine *e, hr_err *err)
     return every > 0 && path[0] != '\0' && e->steps % every == 0 ? engine_save(e, path, err) : HR_OK;
 }
 
-// The slot of the program among [first, last] for a batch of `count` samples.
+// The program among [first, last] for a batch of `count` samples.
 static hr_status program_for(const hr_engine *e, uint32_t count, build_program first, build_program last,
-                             uint32_t *slot, hr_err *err)
+                             build_program *which, hr_err *err)
 {
     for (build_program k = first; k <= last; k++) {
         if (e->build->programs[k] != NULL && e->build->programs[k]->batch == count) {
-            *slot = e->build->slots[k];
+            *which = k;
             return HR_OK;
         }
     }
@@ -133,22 +149,18 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     uint64_t begin_ns = clock_now_ns();
     data_item item;
     uint64_t wait_ns = 0;
-    uint32_t slot = 0;
+    build_program which = BUILD_TRAIN;
     HR_TRY(pipeline_next(e->data, &item, &wait_ns, err));
     if (item.end) {
         end_epoch(e);
         return HR_OK;
     }
-    HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &slot, err));
+    HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &which, err));
     step_io io = {.seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
                   .learning_rate = hr_knob_real(&e->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE),
                   .update = e->updates + 1};
     set_batch(&io, &item);
-    hr_status status = executor_step(e->build->x, slot, &io, err);
-    if (status != HR_OK) {
-        e->lost_step = true;
-        return status;
-    }
+    HR_TRY(run_step(e, which, &io, err));
     note_loss(e, io.loss);
     finish_step(e, item.count, clock_now_ns() - begin_ns, wait_ns);
     emit_stages(e);
@@ -174,17 +186,17 @@ static void end_evaluation(hr_engine *e)
 hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
 {
     data_item item;
-    uint32_t slot = 0;
+    build_program which = BUILD_EVAL;
     uint32_t batch = (uint32_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
     HR_TRY(pipeline_next_eval(e->data, batch, &item, err));
     if (item.end) {
         end_evaluation(e);
         return HR_OK;
     }
-    HR_TRY(program_for(e, item.count, BUILD_EVAL, BUILD_EVAL_PARTIAL, &slot, err));
+    HR_TRY(program_for(e, item.count, BUILD_EVAL, BUILD_EVAL_PARTIAL, &which, err));
     step_io io = {0};
     set_batch(&io, &item);
-    HR_TRY(executor_step(e->build->x, slot, &io, err));
+    HR_TRY(executor_step(e->build->x, e->build->slots[which], &io, err));
     uint64_t peak = executor_step_peak_bytes(e->build->x);
     e->eval.loss_sum += io.loss * item.count;
     e->eval.correct += (uint64_t)io.correct;

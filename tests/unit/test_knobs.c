@@ -207,6 +207,8 @@ static const char *const breakers[][4] = {
     {"batch.size=8"},
     {"device.vram=64MiB", "train.save_every=10"},
     {"device.vram=64MiB", "pipeline.source=cifar10"},
+    {"device.vram=64MiB", "execution.mode=graph", "execution.tape=persistent"},
+    {"device.vram=64MiB", "execution.mode=graph", "execution.retain=variables"},
 };
 
 START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)

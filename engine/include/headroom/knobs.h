@@ -24,6 +24,10 @@
     X(PRECISION_POLICY, "precision.policy")                                                                  \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
     X(EXECUTION_LAYOUT, "execution.layout")                                                                  \
+    X(EXECUTION_FUSE, "execution.fuse")                                                                      \
+    X(EXECUTION_INPLACE, "execution.inplace")                                                                \
+    X(EXECUTION_TAPE, "execution.tape")                                                                      \
+    X(EXECUTION_RETAIN, "execution.retain")                                                                  \
     X(OPTIMIZER_KIND, "optimizer.kind")                                                                      \
     X(OPTIMIZER_LEARNING_RATE, "optimizer.learning_rate")                                                    \
     X(OPTIMIZER_MOMENTUM, "optimizer.momentum")                                                              \

@@ -59,7 +59,8 @@ typedef struct hr_report_memory {
     X(FRAGMENTATION, "fragmentation")                                                                        \
     X(ROUNDING, "rounding")                                                                                  \
     X(OUTSIDE, "outside")                                                                                    \
-    X(LIMIT, "limit")
+    X(LIMIT, "limit")                                                                                        \
+    X(LEAK, "leak")
 
 typedef enum hr_oom_cause {
 #define X(id, text) HR_OOM_##id,

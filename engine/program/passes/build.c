@@ -118,7 +118,7 @@ static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32
 // index stands for x and y; in eager mode a dropout's mask is kept, which a graph draws again.
 static const char *extra_output(const draft *d, hr_op op)
 {
-    if (d->mode != PROGRAM_TRAIN) {
+    if (!d->recorded) {
         return NULL;
     }
     return op == HR_OP_MAX_POOL && !d->eager ? "index" : op == HR_OP_DROPOUT && d->eager ? "mask" : NULL;

@@ -40,6 +40,9 @@ static bool can_fuse(const draft *d, const uses *u, const instr *relu, uint32_t 
 hr_status pass_fuse(draft *d, hr_err *err)
 {
     uses u = {NULL, NULL};
+    if (hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off")) {
+        return HR_OK;
+    }
     if (!count_uses(d, &u)) {
         hr_free(u.writer);
         hr_free(u.readers);

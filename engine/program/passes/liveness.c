@@ -5,15 +5,33 @@
 //
 // graph: a tensor lives until its last use.
 // eager: TensorFlow's semantics (reference tensorflow.md D3): what the tape keeps lives until the last gradient
-// has been taken, logits and loss until the step ends, the gradient list until the last update.
+// has been taken (execution.tape persistent: until the step ends), logits and loss until the step ends, the gradient
+// list until the last update. Inside a loop, the step is the round.
 #include <string.h>
 
 #include "program/draft.h"
 
 typedef struct lifetimes {
-    uint32_t *release; // [tensors] for owners: index of the last instruction it lives for
-    bool *born;        // [tensors]
+    uint32_t *release;             // [tensors] for owners: index of the last instruction it lives for
+    uint32_t *birth;               // [tensors] for owners: index of the first instruction that writes it
+    bool *born;                    // [tensors]
+    uint32_t loop_begin, loop_end; // REPEAT and END; equal: there is no loop
 } lifetimes;
+
+static void first_writes(const draft *d, lifetimes *l)
+{
+    for (uint32_t n = d->instrs.count; n-- > 0;) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->out_count; k++) {
+            l->birth[draft_owner(d, i->out[k])] = n;
+        }
+        if (i->workspace != HR_NO_ID) {
+            l->birth[i->workspace] = n;
+        }
+        l->loop_begin = i->op == HR_OP_REPEAT ? n : l->loop_begin;
+        l->loop_end = i->op == HR_OP_END ? n : l->loop_end;
+    }
+}
 
 static void last_uses(const draft *d, lifetimes *l)
 {
@@ -48,13 +66,25 @@ static uint32_t last_of_phase(const draft *d, hr_phase phase)
     return last;
 }
 
+// Where the list of gradients is let go: behind the last instruction that reads one of them.
+static uint32_t last_gradient_use(const draft *d)
+{
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            last = d->tensors.data[i->in[k]].category == HR_CATEGORY_GRADIENTS ? n : last;
+        }
+    }
+    return last;
+}
+
 static void hold_as_eager(const draft *d, lifetimes *l)
 {
-    uint32_t tape = last_of_phase(d, HR_PHASE_BACKWARD);
-    uint32_t update = last_of_phase(d, HR_PHASE_UPDATE);
-    while (update > 0 && d->instrs.data[update].op == HR_OP_READ) {
-        update--;
-    }
+    uint32_t step_end = d->instrs.count - 1;
+    bool persistent = hr_knob_is(d->knobs, HR_KNOB_EXECUTION_TAPE, "persistent");
+    uint32_t tape = persistent ? step_end : last_of_phase(d, HR_PHASE_BACKWARD);
+    uint32_t update = last_gradient_use(d);
     for (uint32_t k = 0; k < d->tensors.count; k++) {
         const tensor *t = &d->tensors.data[k];
         if (t->saved) {
@@ -65,14 +95,30 @@ static void hold_as_eager(const draft *d, lifetimes *l)
         }
     }
     for (uint32_t k = 0; k < d->model->loss_count; k++) {
-        hold(d, l, d->value_tensor[d->model->losses[k].prediction], d->instrs.count - 1);
-        hold(d, l, d->value_tensor[d->model->losses[k].value], d->instrs.count - 1);
+        hold(d, l, d->value_tensor[d->model->losses[k].prediction], step_end);
+        hold(d, l, d->value_tensor[d->model->losses[k].value], step_end);
+    }
+}
+
+// What is born in a round dies in it; what a round reads of before lives until the last one is over.
+static void settle_loop(const draft *d, lifetimes *l)
+{
+    for (uint32_t k = d->persistent_count; l->loop_begin < l->loop_end && k < d->tensors.count; k++) {
+        bool inside = l->birth[k] > l->loop_begin && l->birth[k] < l->loop_end;
+        if (inside && l->release[k] >= l->loop_end) {
+            l->release[k] = l->loop_end - 1;
+        } else if (!inside && l->release[k] > l->loop_begin && l->release[k] < l->loop_end) {
+            l->release[k] = l->loop_end;
+        }
     }
 }
 
 // A result takes over the storage of an input that nobody needs after this instruction.
 static void share_storage(draft *d, lifetimes *l)
 {
+    if (hr_knob_is(d->knobs, HR_KNOB_EXECUTION_INPLACE, "off")) {
+        return;
+    }
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
         int8_t k = op_row_of(i->op)->in_place;
@@ -85,7 +131,7 @@ static void share_storage(draft *d, lifetimes *l)
         const tensor *from = &d->tensors.data[owner];
         tensor *to = &d->tensors.data[result];
         if (!from->persistent && l->release[owner] == n && from->bytes == to->bytes &&
-            from->layout == to->layout) {
+            from->layout == to->layout && to->category != HR_CATEGORY_RETAINED) {
             to->storage = owner;
             l->release[owner] = l->release[result];
         }
@@ -150,7 +196,8 @@ static hr_status emit_all(draft *d, lifetimes *l, const uint32_t *first, const u
         }
         *placed = i;
         for (uint32_t k = first[n + 1]; k < first[n + 2] && status == HR_OK; k++) {
-            if (l->born[order[k]] || order[k] == i.workspace) {
+            bool freed = d->tensors.data[order[k]].category != HR_CATEGORY_RETAINED;
+            if (freed && (l->born[order[k]] || order[k] == i.workspace)) {
                 status = emit(d, &list, HR_OP_FREE, &i, order[k], err);
             }
         }
@@ -162,23 +209,27 @@ static hr_status emit_all(draft *d, lifetimes *l, const uint32_t *first, const u
 
 hr_status pass_liveness(draft *d, hr_err *err)
 {
-    lifetimes l = {hr_calloc(d->tensors.count, sizeof *l.release),
-                   hr_calloc(d->tensors.count, sizeof *l.born)};
+    lifetimes l = {.release = hr_calloc(d->tensors.count, sizeof *l.release),
+                   .birth = hr_calloc(d->tensors.count, sizeof *l.birth),
+                   .born = hr_calloc(d->tensors.count, sizeof *l.born)};
     uint32_t *first = hr_calloc(d->instrs.count + 2u, sizeof *first);
     uint32_t *order = hr_calloc(d->tensors.count, sizeof *order);
     hr_status status = HR_OK;
-    if (l.release == NULL || l.born == NULL || first == NULL || order == NULL) {
+    if (l.release == NULL || l.birth == NULL || l.born == NULL || first == NULL || order == NULL) {
         status = HR_FAIL(err, NOMEM, "no host memory for the lifetimes of %u tensors", d->tensors.count);
     } else {
+        first_writes(d, &l);
         last_uses(d, &l);
         if (d->eager && d->mode == PROGRAM_TRAIN) {
             hold_as_eager(d, &l);
         }
+        settle_loop(d, &l);
         share_storage(d, &l);
         order_by_release(d, &l, first, order);
         status = emit_all(d, &l, first, order, err);
     }
     hr_free(l.release);
+    hr_free(l.birth);
     hr_free(l.born);
     hr_free(first);
     hr_free(order);

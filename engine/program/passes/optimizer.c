@@ -39,7 +39,7 @@ static hr_status add_loss_read(draft *d, const model_loss *loss, hr_err *err)
 
 hr_status pass_optimizer(draft *d, hr_err *err)
 {
-    for (uint32_t k = 0; d->mode == PROGRAM_TRAIN && k < d->model->param_count; k++) {
+    for (uint32_t k = 0; d->recorded && k < d->model->param_count; k++) {
         if (d->model->params[k].trainable && d->gradient[d->param_tensor[k]] != HR_NO_ID) {
             HR_TRY(add_update(d, k, err));
         }
