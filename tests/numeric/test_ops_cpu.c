@@ -37,6 +37,25 @@ static const struct {
     {HR_OP_SOFTMAX_XENT, 1e-6},
     {HR_OP_SOFTMAX_XENT_BWD, 1e-6},
     {HR_OP_ACCURACY, 0},
+    {HR_OP_LAYER_NORM, 1e-6},
+    {HR_OP_LAYER_NORM_BWD, 2e-6},
+    {HR_OP_RMS_NORM, 1e-6},
+    {HR_OP_RMS_NORM_BWD, 2e-6},
+    {HR_OP_GELU, 5e-7},
+    {HR_OP_GELU_BWD, 1e-6},
+    {HR_OP_SILU, 5e-7},
+    {HR_OP_SILU_BWD, 5e-7},
+    {HR_OP_TANH, 5e-7},
+    {HR_OP_TANH_BWD, 5e-7},
+    {HR_OP_SIGMOID, 5e-7},
+    {HR_OP_SIGMOID_BWD, 5e-7},
+    {HR_OP_EMBEDDING, 0},
+    {HR_OP_EMBEDDING_BWD, 1e-6},
+    {HR_OP_ADD_BROADCAST, 0},
+    {HR_OP_BROADCAST, 0},
+    {HR_OP_DROPOUT, 1e-7},
+    {HR_OP_DROPOUT_BWD, 1e-7},
+    {HR_OP_DROPOUT_BWD_MASK, 1e-7},
     {HR_OP_SGD, 1e-7},
     {HR_OP_MOMENTUM, 1e-7},
     {HR_OP_RMSPROP, 1e-6},
@@ -134,7 +153,7 @@ static void block_images(const bench *b, op_query *q)
 // Runs `t` on both devices; `t` then holds the judge's values.
 static void run_both(const bench *b, op_trial *t)
 {
-    step_io io = {.learning_rate = 0.01, .update = 3};
+    step_io io = {.learning_rate = 0.01, .update = 3, .seed = b->seed, .first_sample = 1 + (b->seed << 30)};
     op_trial ours = op_trial_copy(t, HR_F32);
     block_images(b, &ours.query);
     op_trial_run(&ours, b->cpu, &io);

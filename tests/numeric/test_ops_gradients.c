@@ -36,6 +36,8 @@ static const hr_op operations[] = {
     HR_OP_SIGMOID,
     HR_OP_EMBEDDING,
     HR_OP_DROPOUT,
+    HR_OP_ADD_BROADCAST,
+    HR_OP_BROADCAST,
     HR_OP_CONCAT,
     HR_OP_SLICE,
     HR_OP_STACK,

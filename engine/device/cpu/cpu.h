@@ -84,5 +84,10 @@ extern const cpu_impl cpu_global_avg_pool, cpu_global_avg_pool_bwd;
 extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_accuracy;
 extern const cpu_impl cpu_sgd, cpu_momentum, cpu_rmsprop, cpu_adam, cpu_lion, cpu_adafactor, cpu_adam8bit;
 extern const cpu_impl cpu_square_sum, cpu_clip, cpu_ema, cpu_accumulate;
+extern const cpu_impl cpu_layer_norm, cpu_layer_norm_bwd, cpu_rms_norm, cpu_rms_norm_bwd;
+extern const cpu_impl cpu_gelu, cpu_gelu_tanh, cpu_gelu_bwd, cpu_gelu_tanh_bwd, cpu_silu, cpu_silu_bwd;
+extern const cpu_impl cpu_tanh, cpu_tanh_bwd, cpu_sigmoid, cpu_sigmoid_bwd;
+extern const cpu_impl cpu_embedding, cpu_embedding_bwd, cpu_add_broadcast, cpu_broadcast;
+extern const cpu_impl cpu_dropout, cpu_dropout_bwd, cpu_dropout_bwd_mask;
 
 #endif

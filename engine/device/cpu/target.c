@@ -73,13 +73,25 @@ static bool suits_blocked_images(const op_query *q)
 // Operations that are not convolutions run equally fast either way and follow their neighbours.
 static bool prefers_blocked(void *context, const op_query *plain)
 {
-    static const bool follows[HR_OP_COUNT] = {
-        [HR_OP_BATCH_NORM] = true,         [HR_OP_BATCH_NORM_EVAL] = true,
-        [HR_OP_BATCH_NORM_BWD] = true,     [HR_OP_RELU] = true,
-        [HR_OP_RELU_BWD] = true,           [HR_OP_ADD] = true,
-        [HR_OP_MAX_POOL] = true,           [HR_OP_MAX_POOL_BWD] = true,
-        [HR_OP_MAX_POOL_BWD_INDEX] = true, [HR_OP_GLOBAL_AVG_POOL] = true,
-        [HR_OP_GLOBAL_AVG_POOL_BWD] = true};
+    static const bool follows[HR_OP_COUNT] = {[HR_OP_BATCH_NORM] = true,
+                                              [HR_OP_BATCH_NORM_EVAL] = true,
+                                              [HR_OP_BATCH_NORM_BWD] = true,
+                                              [HR_OP_RELU] = true,
+                                              [HR_OP_RELU_BWD] = true,
+                                              [HR_OP_ADD] = true,
+                                              [HR_OP_MAX_POOL] = true,
+                                              [HR_OP_MAX_POOL_BWD] = true,
+                                              [HR_OP_MAX_POOL_BWD_INDEX] = true,
+                                              [HR_OP_GLOBAL_AVG_POOL] = true,
+                                              [HR_OP_GLOBAL_AVG_POOL_BWD] = true,
+                                              [HR_OP_GELU] = true,
+                                              [HR_OP_GELU_BWD] = true,
+                                              [HR_OP_SILU] = true,
+                                              [HR_OP_SILU_BWD] = true,
+                                              [HR_OP_TANH] = true,
+                                              [HR_OP_TANH_BWD] = true,
+                                              [HR_OP_SIGMOID] = true,
+                                              [HR_OP_SIGMOID_BWD] = true};
     (void)context;
     if (!onednn_blocks_16()) {
         return false;

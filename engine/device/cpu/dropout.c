@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropout: the words of ops/dropout.h, 256 Philox calls at a time, and what they decide about 1024 elements. A
+// result may lie over its operand.
+#include "ops/dropout.h"
+
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+enum { CALLS = 256, PIECE = CALLS * 4, GRAIN_PIECES = 8, GRAIN = 16384 };
+
+typedef struct job {
+    const float *x;
+    float *y;
+    uint8_t *mask; // NULL: not asked for; DROPOUT_BWD_MASK: read
+    uint64_t first_sample;
+    int64_t per_sample, pieces; // elements, and pieces of PIECE elements of a sample
+    dropout_draw draw;
+} job;
+
+typedef struct words {
+    uint32_t word[4][CALLS];
+} words;
+
+typedef uint32_t u32x16 __attribute__((vector_size(64), aligned(4), may_alias));
+
+// ---- drawing ----------------------------------------------------------------------------------------------
+
+// One round of Philox4x32 (base/philox.c) on x0..x3 with the round's key.
+#define ROUND(round)                                                                                         \
+    do {                                                                                                     \
+        const uint64_t p0 = (uint64_t)UINT32_C(0xD2511F53) * x0;                                             \
+        const uint64_t p1 = (uint64_t)UINT32_C(0xCD9E8D57) * x2;                                             \
+        x0 = (uint32_t)(p1 >> 32) ^ x1 ^ (k0 + (round)*UINT32_C(0x9E3779B9));                                \
+        x1 = (uint32_t)p1;                                                                                   \
+        x2 = (uint32_t)(p0 >> 32) ^ x3 ^ (k1 + (round)*UINT32_C(0xBB67AE85));                                \
+        x3 = (uint32_t)p0;                                                                                   \
+    } while (0)
+
+// `first` is a multiple of CALLS, so that only the low word of the counter runs.
+CPU_HOT static void draw_words(const dropout_draw *d, uint64_t first, uint64_t sample, words *out)
+{
+    const uint32_t k0 = d->key.word[0], k1 = d->key.word[1];
+    const uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32);
+    const uint32_t sample_low = (uint32_t)sample, sample_high = (uint32_t)(sample >> 32);
+    for (uint32_t c = 0; c < CALLS; c++) {
+        uint32_t x0 = low + c, x1 = high, x2 = sample_low, x3 = sample_high;
+        ROUND(0);
+        ROUND(1);
+        ROUND(2);
+        ROUND(3);
+        ROUND(4);
+        ROUND(5);
+        ROUND(6);
+        ROUND(7);
+        ROUND(8);
+        ROUND(9);
+        out->word[0][c] = x0;
+        out->word[1][c] = x1;
+        out->word[2][c] = x2;
+        out->word[3][c] = x3;
+    }
+}
+
+// ---- deciding ---------------------------------------------------------------------------------------------
+
+// The words of elements [16 * line, 16 * line + 16) of a piece.
+CPU_INLINE const uint32_t *line_of(const words *w, int64_t line)
+{
+    return w->word[line % 4] + line / 4 * DROPOUT_LANES;
+}
+
+CPU_HOT static void apply(const words *w, const dropout_draw *d, const float *x, float *y, uint8_t *mask,
+                          int64_t count)
+{
+    const uint32_t threshold = d->threshold;
+    const float scale = (float)d->scale;
+    for (int64_t i = 0; i < count; i += DROPOUT_LANES) {
+        const uint32_t *word = line_of(w, i / DROPOUT_LANES);
+        const int64_t lanes = count - i < DROPOUT_LANES ? count - i : DROPOUT_LANES;
+        for (int64_t k = 0; lanes < DROPOUT_LANES && k < lanes; k++) {
+            y[i + k] = word[k] >= threshold ? x[i + k] * scale : 0.0f;
+        }
+        if (lanes == DROPOUT_LANES) {
+            const u32x16 kept = (u32x16)(*(const u32x16 *)word >= threshold);
+            F32X16W(y + i) = (f32x16)((u32x16)(F32X16(x + i) * scale) & kept);
+        }
+        for (int64_t k = 0; mask != NULL && k < lanes; k++) {
+            mask[i + k] = word[k] >= threshold;
+        }
+    }
+}
+
+static void draw_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    words w;
+    (void)worker;
+    for (int64_t piece = begin; piece < end; piece++) {
+        const int64_t sample = piece / j->pieces, first = piece % j->pieces * PIECE;
+        const int64_t left = j->per_sample - first, at = sample * j->per_sample + first;
+        draw_words(&j->draw, (uint64_t)(first / 4), j->first_sample + (uint64_t)sample, &w);
+        apply(&w, &j->draw, j->x + at, j->y + at, j->mask == NULL ? NULL : j->mask + at,
+              left < PIECE ? left : PIECE);
+    }
+}
+
+static void run_draw(const cpu_run *r, uint8_t *mask)
+{
+    const int64_t samples = r->query->out[0].shape.dim[0];
+    const int64_t per_sample = cpu_elements_of(&r->query->out[0]) / samples;
+    const job j = {.x = r->in[0],
+                   .y = r->out[0],
+                   .mask = mask,
+                   .first_sample = r->io->first_sample,
+                   .per_sample = per_sample,
+                   .pieces = (per_sample + PIECE - 1) / PIECE,
+                   .draw = dropout_begin(&r->query->attr, r->io->seed, r->io->update)};
+    cpu_for(r->device->workers, samples * j.pieces, GRAIN_PIECES, draw_body, &j);
+}
+
+static void run_dropout(const cpu_run *r)
+{
+    run_draw(r, r->query->out_count > 1 ? r->out[1] : NULL);
+}
+
+static void run_dropout_bwd(const cpu_run *r)
+{
+    run_draw(r, NULL);
+}
+
+// ---- a kept mask ------------------------------------------------------------------------------------------
+
+CPU_HOT static void masked_range(float *dx, const float *dy, const uint8_t *mask, float scale, int64_t begin,
+                                 int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        dx[i] = dy[i] * (mask[i] != 0 ? scale : 0.0f);
+    }
+}
+
+static void masked_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    masked_range(j->y, j->x, j->mask, (float)j->draw.scale, begin, end);
+}
+
+static void run_dropout_bwd_mask(const cpu_run *r)
+{
+    const job j = {.mask = r->in[0],
+                   .x = r->in[1],
+                   .y = r->out[0],
+                   .draw = {.scale = 1.0 / (1.0 - r->query->attr.rate)}};
+    cpu_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, masked_body, &j);
+}
+
+const cpu_impl cpu_dropout = {.name = "philox", .run = run_dropout};
+const cpu_impl cpu_dropout_bwd = {.name = "philox", .run = run_dropout_bwd};
+const cpu_impl cpu_dropout_bwd_mask = {.name = "loops", .run = run_dropout_bwd_mask};

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows out of a table and back into it, and what is repeated over leading dimensions.
+#include <string.h>
+
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+enum { GRAIN_FLOATS = 16384 };
+
+typedef struct job {
+    const int32_t *ids;
+    const float *from, *add;
+    float *to;
+    int64_t rows, entries, features;
+} job;
+
+static int64_t grain_of(int64_t features)
+{
+    return features >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / features;
+}
+
+// ---- embedding --------------------------------------------------------------------------------------------
+
+static bool is_entry(const job *j, int64_t row)
+{
+    return j->ids[row] >= 0 && j->ids[row] < j->entries;
+}
+
+static void look_up_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const size_t bytes = (size_t)j->features * sizeof(float);
+    (void)worker;
+    for (int64_t r = begin; r < end; r++) {
+        float *to = j->to + r * j->features;
+        if (is_entry(j, r)) {
+            memcpy(to, j->from + j->ids[r] * j->features, bytes);
+        } else {
+            memset(to, 0, bytes);
+        }
+    }
+}
+
+static void run_embedding(const cpu_run *r)
+{
+    const int64_t *table = r->query->in[1].shape.dim;
+    const job j = {
+        .ids = r->in[0], .from = r->in[1], .to = r->out[0], .entries = table[0], .features = table[1]};
+    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]), grain_of(j.features), look_up_body, &j);
+}
+
+static void clear_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    memset(j->to + begin, 0, (size_t)(end - begin) * sizeof *j->to);
+}
+
+CPU_HOT static void add_row(float *to, const float *from, int64_t count)
+{
+    int64_t c = 0;
+    for (; c + CPU_LANES <= count; c += CPU_LANES) {
+        F32X16W(to + c) += F32X16(from + c);
+    }
+    for (; c < count; c++) {
+        to[c] += from[c];
+    }
+}
+
+// Every thread adds all rows, in order, to columns of its own: the sum of an entry has one order whatever the
+// number of threads, and no entry that is looked up often holds up one of them.
+static void scatter_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    for (int64_t r = 0; r < j->rows; r++) {
+        if (is_entry(j, r)) {
+            add_row(j->to + j->ids[r] * j->features + begin, j->from + r * j->features + begin, end - begin);
+        }
+    }
+}
+
+static void run_embedding_bwd(const cpu_run *r)
+{
+    const int64_t *table = r->query->out[0].shape.dim;
+    const job j = {.ids = r->in[0],
+                   .from = r->in[1],
+                   .to = r->out[0],
+                   .rows = cpu_elements_of(&r->query->in[0]),
+                   .entries = table[0],
+                   .features = table[1]};
+    cpu_for(r->device->workers, j.entries * j.features, GRAIN_FLOATS, clear_body, &j);
+    cpu_for(r->device->workers, j.features, CPU_LANES, scatter_body, &j);
+}
+
+// ---- repetition -------------------------------------------------------------------------------------------
+
+CPU_HOT static void add_range(float *to, const float *a, const float *b, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + CPU_LANES <= count; i += CPU_LANES) {
+        F32X16W(to + i) = F32X16(a + i) + F32X16(b + i);
+    }
+    for (; i < count; i++) {
+        to[i] = a[i] + b[i];
+    }
+}
+
+// Stretches of [begin, end) over which the repeated values run on: `features` is their number here.
+static void repeat_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    for (int64_t i = begin; i < end;) {
+        const int64_t at = i % j->features, left = j->features - at;
+        const int64_t count = left < end - i ? left : end - i;
+        if (j->from != NULL) {
+            add_range(j->to + i, j->from + i, j->add + at, count);
+        } else {
+            memcpy(j->to + i, j->add + at, (size_t)count * sizeof *j->to);
+        }
+        i += count;
+    }
+}
+
+static void run_repeat(const cpu_run *r, const job *j)
+{
+    cpu_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN_FLOATS, repeat_body, j);
+}
+
+static void run_add_broadcast(const cpu_run *r)
+{
+    const job j = {
+        .from = r->in[0], .add = r->in[1], .to = r->out[0], .features = cpu_elements_of(&r->query->in[1])};
+    run_repeat(r, &j);
+}
+
+static void run_broadcast(const cpu_run *r)
+{
+    const job j = {.add = r->in[0], .to = r->out[0], .features = cpu_elements_of(&r->query->in[0])};
+    run_repeat(r, &j);
+}
+
+const cpu_impl cpu_embedding = {.name = "rows", .run = run_embedding};
+const cpu_impl cpu_embedding_bwd = {.name = "columns", .run = run_embedding_bwd};
+const cpu_impl cpu_add_broadcast = {.name = "loops", .run = run_add_broadcast};
+const cpu_impl cpu_broadcast = {.name = "loops", .run = run_broadcast};
