@@ -82,6 +82,7 @@ extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
 extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;
 extern const cpu_impl cpu_global_avg_pool, cpu_global_avg_pool_bwd;
 extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_accuracy;
+extern const cpu_impl cpu_matmul, cpu_softmax, cpu_softmax_bwd, cpu_attention, cpu_attention_bwd;
 extern const cpu_impl cpu_sgd, cpu_momentum, cpu_rmsprop, cpu_adam, cpu_lion, cpu_adafactor, cpu_adam8bit;
 extern const cpu_impl cpu_square_sum, cpu_clip, cpu_ema, cpu_accumulate;
 extern const cpu_impl cpu_layer_norm, cpu_layer_norm_bwd, cpu_rms_norm, cpu_rms_norm_bwd;

@@ -55,15 +55,14 @@ static int64_t min_of(int64_t a, int64_t b)
 
 static uint32_t threads_of(const gemm *g)
 {
-    return 2 * g->m * g->n * g->k < SERIAL_FLOPS ? 1 : workers_count(g->workers);
+    return g->workers == NULL || 2 * g->m * g->n * g->k < SERIAL_FLOPS ? 1 : workers_count(g->workers);
 }
 
 // A row of A far from the next one (a power of two above all) falls on few cache sets; copying pays as soon
 // as each element is used often enough.
 static bool packs_a(const gemm *g)
 {
-    int64_t stride = g->a_transposed ? g->m : g->k;
-    return g->n >= 256 || (g->n >= 48 && stride % 512 == 0);
+    return g->n >= 256 || (g->n >= 48 && g->a_row % 512 == 0);
 }
 
 static bool packs_b(const gemm *g, const plan *p)
@@ -95,36 +94,14 @@ static plan plan_of(const gemm *g)
     return p;
 }
 
-uint64_t gemm_scratch_bytes(const gemm *g)
+uint64_t gemm_scratch_bytes(const gemm *packed)
 {
+    const gemm full = gemm_with_rows(packed), *g = &full;
     if (gemm_is_thin(g)) {
         return gemm_thin_scratch_bytes(g);
     }
     plan p = plan_of(g);
     return (uint64_t)(p.a_floats + p.b_floats + p.sum_floats + p.b_sum_floats) * p.threads * sizeof(float);
-}
-
-// A tile that is narrower than whole registers goes through a small square, so that nothing is written beside
-// C.
-static void run_ragged_tile(const gemm_tiles *tiles, const gemm_tile *t, int64_t rows, int64_t columns)
-{
-    float square[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS], bias[GEMM_MAX_COLUMNS] = {0};
-    gemm_tile inner = *t;
-    int64_t vectors = (columns + tiles->lanes - 1) / tiles->lanes;
-    inner.c = square;
-    inner.c_row = GEMM_MAX_COLUMNS;
-    for (int64_t r = 0; t->add && r < rows; r++) {
-        memset(square + r * GEMM_MAX_COLUMNS, 0, sizeof(float) * GEMM_MAX_COLUMNS);
-        memcpy(square + r * GEMM_MAX_COLUMNS, t->c + r * t->c_row, sizeof(float) * (size_t)columns);
-    }
-    if (t->bias != NULL) {
-        memcpy(bias, t->bias, sizeof(float) * (size_t)columns);
-        inner.bias = bias;
-    }
-    tiles->run[rows][vectors](&inner);
-    for (int64_t r = 0; r < rows; r++) {
-        memcpy(t->c + r * t->c_row, square + r * GEMM_MAX_COLUMNS, sizeof(float) * (size_t)columns);
-    }
 }
 
 typedef struct block {
@@ -142,7 +119,8 @@ typedef struct prefetch {
 typedef struct pass {
     block at;         // n to n_end are the panels
     bool first, last; // of the passes over k
-    float *c;         // row length n
+    float *c;
+    int64_t c_row;
     float *room_a, *room_b;
     prefetch ahead;
 } pass;
@@ -152,11 +130,12 @@ static prefetch prefetch_of(const job *j, int64_t n, int64_t n_end, int64_t k, i
 {
     const gemm *g = j->g;
     const int64_t columns = n_end - n, depth = k_end - k;
-    prefetch f = {.row = j->o->b + k * g->n + n, .row_floats = g->n, .lines = round_up(columns, LINE_FLOATS)};
+    prefetch f = {
+        .row = j->o->b + k * g->b_row + n, .row_floats = g->b_row, .lines = round_up(columns, LINE_FLOATS)};
     int64_t rows = depth;
     if (g->b_transposed) {
         f = (prefetch){
-            .row = j->o->b + n * g->k + k, .row_floats = g->k, .lines = round_up(depth, LINE_FLOATS)};
+            .row = j->o->b + n * g->b_row + k, .row_floats = g->b_row, .lines = round_up(depth, LINE_FLOATS)};
         rows = columns;
     }
     f.lines /= LINE_FLOATS;
@@ -182,20 +161,14 @@ static void run_panel(const job *j, pass *s, gemm_tile t, int64_t n, int64_t col
 {
     const gemm *g = j->g;
     const gemm_tiles *tiles = j->p->tiles;
-    const bool ragged = columns % tiles->lanes != 0;
-    const int64_t vectors = columns / tiles->lanes;
-    t.a_row = j->p->pack_a || g->a_transposed ? 1 : g->k;
-    t.a_step = j->p->pack_a ? tiles->rows : g->a_transposed ? g->m : 1;
+    t.a_row = j->p->pack_a || g->a_transposed ? 1 : g->a_row;
+    t.a_step = j->p->pack_a ? tiles->rows : g->a_transposed ? g->a_row : 1;
     for (int64_t m = s->at.m; m < s->at.m_end; m += tiles->rows) {
         const int64_t rows = min_of(tiles->rows, s->at.m_end - m);
         t.a = j->p->pack_a ? s->room_a + (m - s->at.m) * t.depth : j->o->a + m * t.a_row + s->at.k * t.a_step;
         t.c = s->c + m * t.c_row + n;
         prefetch_some(&s->ahead);
-        if (ragged) {
-            run_ragged_tile(tiles, &t, rows, columns);
-        } else {
-            tiles->run[rows][vectors](&t);
-        }
+        gemm_tile_run(tiles, &t, rows, columns);
     }
 }
 
@@ -210,10 +183,11 @@ static void run_pass(const job *j, pass *s)
         gemm_pack_b(g, p->columns, j->o->b, w->n, w->n_end, w->k, depth, s->room_b);
     }
     for (int64_t n = w->n; n < w->n_end; n += p->columns) {
-        gemm_tile t = {.depth = depth, .c_row = g->n, .add = !s->first, .relu = s->last && g->relu};
+        gemm_tile t = {.depth = depth, .c_row = s->c_row, .add = !s->first, .relu = s->last && g->relu};
+        t.scale = s->last ? g->scale : 0.0f;
         t.bias = s->last && j->o->bias != NULL ? j->o->bias + n : NULL;
-        t.b = pack ? s->room_b + (n - w->n) * depth : j->o->b + w->k * g->n + n;
-        t.b_step = pack ? p->columns : g->n;
+        t.b = pack ? s->room_b + (n - w->n) * depth : j->o->b + w->k * g->b_row + n;
+        t.b_step = pack ? p->columns : g->b_row;
         run_panel(j, s, t, n, min_of(p->columns, w->n_end - n));
     }
 }
@@ -259,14 +233,15 @@ static void run_rows(const job *j, pass *s, const block *w, const block *band)
     }
 }
 
-// The block `w` of C, whole in k or not, into `c` (row length n). A band of columns is finished over all of k
-// before the next one, so that its sums stay in the caches. `epilogue`: bias and activation belong to the
-// last pass.
+// The block `w` of C, whole in k or not, into `c`. A band of columns is finished over all of k
+// before the next one, so that its sums stay in the caches. `epilogue`: scale, bias and activation belong
+// to the last pass and C is the real one; else it is a part with rows of n.
 static void run_block(const job *j, const block *w, bool epilogue, float *c, float *b_sums, float *scratch)
 {
     const gemm *g = j->g;
     const plan *p = j->p;
-    pass s = {.c = c, .room_a = scratch, .room_b = scratch + p->a_floats};
+    pass s = {
+        .c = c, .c_row = epilogue ? g->c_row : g->n, .room_a = scratch, .room_b = scratch + p->a_floats};
     const int64_t width = w->k_end - w->k > p->depth ? BAND_COLUMNS : w->n_end - w->n;
     for (int64_t n = w->n; n < w->n_end; n += width) {
         const block band = {w->m, w->m_end, n, min_of(n + width, w->n_end), w->k, w->k_end};
@@ -277,7 +252,8 @@ static void run_block(const job *j, const block *w, bool epilogue, float *c, flo
             s.last = epilogue && s.at.k_end == w->k_end;
             run_rows(j, &s, w, &band);
             if (b_sums != NULL) { // while these rows of B are near
-                sums_add_rows(b_sums + n, j->o->b + k * g->n + n, g->n, s.at.k_end - k, band.n_end - n);
+                sums_add_rows(b_sums + n, j->o->b + k * g->b_row + n, g->b_row, s.at.k_end - k,
+                              band.n_end - n);
             }
         }
     }
@@ -340,14 +316,15 @@ CPU_HOT static void add_to(float *to, const float *from, int64_t count)
 static void finish_depth(const job *j, uint32_t ranges)
 {
     const gemm *g = j->g;
+    const float scale = g->scale == 0.0f ? 1.0f : g->scale;
     float *sum = part_of(j, 0);
     for (uint32_t r = 1; r < ranges; r++) {
         add_to(sum, part_of(j, r), j->p->sum_floats + j->p->b_sum_floats);
     }
     for (int64_t i = 0; i < g->m; i++) {
         for (int64_t n = 0; n < g->n; n++) {
-            float value = sum[i * g->n + n] + (j->o->bias != NULL ? j->o->bias[n] : 0.0f);
-            j->o->c[i * g->n + n] = g->relu && value < 0.0f ? 0.0f : value;
+            float value = scale * sum[i * g->n + n] + (j->o->bias != NULL ? j->o->bias[n] : 0.0f);
+            j->o->c[i * g->c_row + n] = g->relu && value < 0.0f ? 0.0f : value;
         }
     }
     if (g->sum_b) {
@@ -355,8 +332,9 @@ static void finish_depth(const job *j, uint32_t ranges)
     }
 }
 
-void gemm_run(const gemm *g, const gemm_operands *o, float *scratch)
+void gemm_run(const gemm *packed, const gemm_operands *o, float *scratch)
 {
+    const gemm full = gemm_with_rows(packed), *g = &full;
     if (gemm_is_thin(g)) {
         gemm_thin_run(g, o, scratch);
         return;

@@ -108,21 +108,30 @@ CPU_HOT static void copy_panels(float *restrict to, int64_t width, const float *
     }
 }
 
+gemm gemm_with_rows(const gemm *g)
+{
+    gemm full = *g;
+    full.a_row = g->a_row != 0 ? g->a_row : g->a_transposed ? g->m : g->k;
+    full.b_row = g->b_row != 0 ? g->b_row : g->b_transposed ? g->k : g->n;
+    full.c_row = g->c_row != 0 ? g->c_row : g->n;
+    return full;
+}
+
 void gemm_pack_a(const gemm *g, int64_t tile, const float *a, int64_t m, int64_t rows, int64_t k,
                  int64_t depth, float *to)
 {
     int64_t r = 0;
     if (g->a_transposed) {
         for (const int64_t run = tile * A_PANELS; r + run <= rows; r += run, to += run * depth) {
-            copy_panels(to, tile, a + k * g->m + m + r, g->m, depth, A_PANELS);
+            copy_panels(to, tile, a + k * g->a_row + m + r, g->a_row, depth, A_PANELS);
         }
     }
     for (; r < rows; r += tile, to += tile * depth) {
         const int64_t count = min_of(tile, rows - r);
         if (g->a_transposed) {
-            copy_padded(to, tile, a + k * g->m + m + r, g->m, depth, count, count);
+            copy_padded(to, tile, a + k * g->a_row + m + r, g->a_row, depth, count, count);
         } else {
-            gemm_transpose(to, tile, a + (m + r) * g->k + k, g->k, count, depth);
+            gemm_transpose(to, tile, a + (m + r) * g->a_row + k, g->a_row, count, depth);
         }
     }
 }
@@ -136,12 +145,12 @@ void gemm_pack_b(const gemm *g, int64_t width, const float *b, int64_t n, int64_
         if (columns < width) {
             memset(to, 0, (size_t)panel_floats * sizeof *to);
         }
-        gemm_transpose(to, width, b + c * g->k + k, g->k, columns, depth);
+        gemm_transpose(to, width, b + c * g->b_row + k, g->b_row, columns, depth);
     }
     if (!g->b_transposed) {
         int64_t whole = (n_end - n) / width, rest = n + whole * width;
-        copy_panels(to, width, b + k * g->n + n, g->n, depth, whole);
-        copy_padded(to + whole * panel_floats, width, b + k * g->n + rest, g->n, depth, n_end - rest,
+        copy_panels(to, width, b + k * g->b_row + n, g->b_row, depth, whole);
+        copy_padded(to + whole * panel_floats, width, b + k * g->b_row + rest, g->b_row, depth, n_end - rest,
                     rest < n_end ? width : 0);
     }
 }

@@ -7,6 +7,9 @@
 
 #include "gemm.h"
 
+// g with the rows that were left 0 filled in: everything below wants it so.
+gemm gemm_with_rows(const gemm *g);
+
 // Rows [m, m + rows) and depth [k, k + depth) of A as panels of `tile` rows: [row / tile][k][row % tile].
 void gemm_pack_a(const gemm *g, int64_t tile, const float *a, int64_t m, int64_t rows, int64_t k,
                  int64_t depth, float *to);

@@ -38,9 +38,9 @@ uint64_t gemm_thin_scratch_bytes(const gemm *g)
 static void put(const job *j, const float *tile, int64_t n, int64_t count)
 {
     const gemm *g = j->g;
-    gemm_transpose(j->o->c + n, g->n, tile, GEMM_MAX_COLUMNS, count, g->m);
+    gemm_transpose(j->o->c + n, g->c_row, tile, GEMM_MAX_COLUMNS, count, g->m);
     for (int64_t i = 0; i < g->m && (j->o->bias != NULL || g->relu); i++) {
-        float *c = j->o->c + i * g->n + n;
+        float *c = j->o->c + i * g->c_row + n;
         for (int64_t r = 0; r < count; r++) {
             const float value = c[r] + (j->o->bias != NULL ? j->o->bias[n + r] : 0.0f);
             c[r] = g->relu && value < 0.0f ? 0.0f : value;
@@ -58,14 +58,15 @@ static void run_columns(const void *argument, int64_t begin, int64_t end, uint32
         const int64_t rows = end - n < j->tiles->rows ? end - n : j->tiles->rows;
         for (int64_t k = 0; k < g->k; k += DEPTH_MAX) {
             const gemm_tile t = {.depth = g->k - k < DEPTH_MAX ? g->k - k : DEPTH_MAX,
-                                 .a = j->o->b + n * g->k + k,
-                                 .a_row = g->k,
+                                 .a = j->o->b + n * g->b_row + k,
+                                 .a_row = g->b_row,
                                  .a_step = 1,
                                  .b = j->a_turned + k * j->width,
                                  .b_step = j->width,
                                  .c = tile,
                                  .c_row = GEMM_MAX_COLUMNS,
-                                 .add = k > 0};
+                                 .add = k > 0,
+                                 .scale = k + DEPTH_MAX < g->k ? 0.0f : g->scale};
             j->tiles->run[rows][j->width / j->tiles->lanes](&t);
         }
         put(j, tile, n, rows);
@@ -77,6 +78,10 @@ void gemm_thin_run(const gemm *g, const gemm_operands *o, float *scratch)
     const gemm_tiles *tiles = gemm_tiles_here();
     const job j = {g, o, tiles, width_of(g, tiles), scratch};
     memset(scratch, 0, gemm_thin_scratch_bytes(g));
-    gemm_transpose(scratch, j.width, o->a, g->k, g->m, g->k);
-    cpu_for(g->workers, g->n, N_GRAIN, run_columns, &j);
+    gemm_transpose(scratch, j.width, o->a, g->a_row, g->m, g->k);
+    if (g->workers == NULL) {
+        run_columns(&j, 0, g->n, 0);
+    } else {
+        cpu_for(g->workers, g->n, N_GRAIN, run_columns, &j);
+    }
 }

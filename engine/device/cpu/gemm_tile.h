@@ -52,6 +52,13 @@ CPU_INLINE T_TARGET void T(tile)(const gemm_tile *t, const int rows, const int v
             sum[i][v] += *(const T(vector) *)(c + i * c_row + v * T_LANES);
         }
     }
+    if (t->scale != 0.0f) {
+        const float scale = t->scale;
+        T_EACH
+        {
+            sum[i][v] *= scale;
+        }
+    }
     if (t->bias != NULL) {
         T_EACH
         {

@@ -2,6 +2,7 @@
 #include "gemm_tiles.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "simd.h"
 
@@ -94,4 +95,36 @@ const gemm_tiles *gemm_tiles_here(void)
     }
 #endif
     return &plain_tiles;
+}
+
+// A tile that is narrower than whole registers goes through a small square, so that nothing is written beside
+// C.
+static void run_ragged_tile(const gemm_tiles *tiles, const gemm_tile *t, int64_t rows, int64_t columns)
+{
+    float square[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS], bias[GEMM_MAX_COLUMNS] = {0};
+    gemm_tile inner = *t;
+    int64_t vectors = (columns + tiles->lanes - 1) / tiles->lanes;
+    inner.c = square;
+    inner.c_row = GEMM_MAX_COLUMNS;
+    for (int64_t r = 0; t->add && r < rows; r++) {
+        memset(square + r * GEMM_MAX_COLUMNS, 0, sizeof(float) * GEMM_MAX_COLUMNS);
+        memcpy(square + r * GEMM_MAX_COLUMNS, t->c + r * t->c_row, sizeof(float) * (size_t)columns);
+    }
+    if (t->bias != NULL) {
+        memcpy(bias, t->bias, sizeof(float) * (size_t)columns);
+        inner.bias = bias;
+    }
+    tiles->run[rows][vectors](&inner);
+    for (int64_t r = 0; r < rows; r++) {
+        memcpy(t->c + r * t->c_row, square + r * GEMM_MAX_COLUMNS, sizeof(float) * (size_t)columns);
+    }
+}
+
+void gemm_tile_run(const gemm_tiles *tiles, const gemm_tile *t, int64_t rows, int64_t columns)
+{
+    if (columns % tiles->lanes != 0) {
+        run_ragged_tile(tiles, t, rows, columns);
+    } else {
+        tiles->run[rows][columns / tiles->lanes](t);
+    }
 }

@@ -18,6 +18,7 @@ typedef struct gemm_tile {
     int64_t c_row;
     const float *bias; // of these columns, NULL: none
     bool add;          // to what C holds
+    float scale;       // of the whole sum; 0: none
     bool relu;
 } gemm_tile;
 
@@ -30,5 +31,9 @@ typedef struct gemm_tiles {
 } gemm_tiles;
 
 const gemm_tiles *gemm_tiles_here(void);
+
+// One tile of rows x columns at most as large as a full one. Columns that are no whole registers are written as
+// exactly so many; B (and bias up to its end) is read in whole registers.
+void gemm_tile_run(const gemm_tiles *tiles, const gemm_tile *t, int64_t rows, int64_t columns);
 
 #endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of products: matmul, and the scores and values of attention. Heads that lie side by side are read and
+// written where they lie.
+#include <math.h>
+
+#include "cpu.h"
+#include "gemm.h"
+
+// How an operation is a batch: y = left · right, from inputs that may change places.
+typedef struct setup {
+    gemm_batch batch;
+    uint8_t left, right; // inputs
+} setup;
+
+// ---- matmul -----------------------------------------------------------------------------------------------
+
+static int64_t last(const op_operand *t, uint32_t from_end)
+{
+    return t->shape.dim[t->shape.rank - 1 - from_end];
+}
+
+static gemm_steps step_over(const op_operand *t)
+{
+    return (gemm_steps){last(t, 1) * last(t, 0), 0};
+}
+
+static bool is_turned(const op_query *q)
+{
+    return (q->attr.flags & OP_FLAG_TRANSPOSE) != 0;
+}
+
+// Output 0 = left · right; `a_turned` and `b_turned` say how they are stored.
+static setup matrices(const cpu_device *device, const op_query *q, uint8_t left, bool a_turned, bool b_turned)
+{
+    const op_operand *a = &q->in[left], *b = &q->in[1 - left], *c = &q->out[0];
+    const int64_t items = cpu_elements_of(c) / (last(c, 0) * last(c, 1));
+    return (setup){.batch = {.each = {.m = last(c, 1),
+                                      .n = last(c, 0),
+                                      .k = a_turned ? last(a, 1) : last(a, 0),
+                                      .a_transposed = a_turned,
+                                      .b_transposed = b_turned,
+                                      .scale = (float)q->attr.scale,
+                                      .workers = device->workers},
+                             .outer = items,
+                             .inner = 1,
+                             .a = step_over(a),
+                             .b = step_over(b),
+                             .c = step_over(c)},
+                   .left = left,
+                   .right = 1 - left};
+}
+
+// ---- attention, materialised ------------------------------------------------------------------------------
+
+// A sequence [N,L,D] is N x heads matrices [L,D/heads] with rows of D; scores [N,heads,Lq,Lk] lie close.
+static gemm_steps head_steps(const op_operand *t, int32_t heads, int64_t *row)
+{
+    *row = last(t, 0);
+    if (t->shape.rank == 4) {
+        return (gemm_steps){t->shape.dim[1] * last(t, 1) * last(t, 0), last(t, 1) * last(t, 0)};
+    }
+    return (gemm_steps){last(t, 1) * last(t, 0), last(t, 0) / heads};
+}
+
+static int64_t columns_of(const op_operand *t, int32_t heads)
+{
+    return t->shape.rank == 4 ? last(t, 0) : last(t, 0) / heads;
+}
+
+static setup heads_of(const cpu_device *device, const op_query *q, uint8_t left, bool a_turned, bool b_turned)
+{
+    const int32_t heads = q->attr.heads;
+    const op_operand *a = &q->in[left], *b = &q->in[1 - left], *c = &q->out[0];
+    setup s = {.batch = {.each = {.m = last(c, 1),
+                                  .n = columns_of(c, heads),
+                                  .k = a_turned ? last(a, 1) : columns_of(a, heads),
+                                  .a_transposed = a_turned,
+                                  .b_transposed = b_turned,
+                                  .workers = device->workers},
+                         .outer = c->shape.dim[0],
+                         .inner = heads},
+               .left = left,
+               .right = 1 - left};
+    s.batch.a = head_steps(a, heads, &s.batch.each.a_row);
+    s.batch.b = head_steps(b, heads, &s.batch.each.b_row);
+    s.batch.c = head_steps(c, heads, &s.batch.each.c_row);
+    return s;
+}
+
+static float score_scale(const op_operand *sequence, int32_t heads)
+{
+    return (float)(1.0 / sqrt((double)(last(sequence, 0) / heads)));
+}
+
+static setup scaled(setup s, const op_query *q)
+{
+    s.batch.each.scale = score_scale(q->in[0].shape.rank == 3 ? &q->in[0] : &q->in[1], q->attr.heads);
+    return s;
+}
+
+// ---- which is which ---------------------------------------------------------------------------------------
+
+static setup setup_of(const cpu_device *d, const op_query *q)
+{
+    switch ((int)q->op) {
+    case HR_OP_MATMUL:
+        return matrices(d, q, 0, false, is_turned(q));
+    case HR_OP_MATMUL_BWD_A: // da = dy·bᵀ
+        return matrices(d, q, 0, false, !is_turned(q));
+    case HR_OP_MATMUL_BWD_B: // db = aᵀ·dy; stored turned it is dyᵀ·a
+        return matrices(d, q, is_turned(q) ? 1 : 0, true, false);
+    case HR_OP_ATTENTION_SCORES: // s = q·kᵀ
+        return scaled(heads_of(d, q, 0, false, true), q);
+    case HR_OP_ATTENTION_SCORES_BWD_Q: // dq = ds·k
+        return scaled(heads_of(d, q, 0, false, false), q);
+    case HR_OP_ATTENTION_SCORES_BWD_K: // dk = dsᵀ·q
+        return scaled(heads_of(d, q, 1, true, false), q);
+    case HR_OP_ATTENTION_VALUES_BWD_P: // dp = dy·vᵀ
+        return heads_of(d, q, 0, false, true);
+    case HR_OP_ATTENTION_VALUES_BWD_V: // dv = pᵀ·dy
+        return heads_of(d, q, 0, true, false);
+    default: // y = p·v
+        return heads_of(d, q, 0, false, false);
+    }
+}
+
+static uint64_t workspace(const cpu_device *device, const op_query *q)
+{
+    const setup s = setup_of(device, q);
+    return gemm_batch_scratch_bytes(&s.batch);
+}
+
+static void run(const cpu_run *r)
+{
+    const setup s = setup_of(r->device, r->query);
+    gemm_batch_run(&s.batch, r->in[s.left], r->in[s.right], r->out[0], r->workspace);
+}
+
+const cpu_impl cpu_matmul = {.name = "tiles", .workspace = workspace, .run = run};
