@@ -2,6 +2,8 @@
 // Combinations of knobs that are refused up front, each with its reason and the knob to turn.
 #include "headroom/knobs.h"
 
+#include "knobs/checkpoint.h"
+
 static bool float64_on_cpu(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") &&
@@ -70,6 +72,12 @@ static bool variables_in_a_graph(const hr_knobs *knobs)
     return graph(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "variables");
 }
 
+static bool unknown_checkpoint(const hr_knobs *knobs)
+{
+    checkpoint_strategy strategy;
+    return checkpoint_strategy_of(knobs, &strategy, NULL) != HR_OK;
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -89,6 +97,9 @@ static const hr_constraint constraints[] = {
      HR_KNOB_DEVICE_VRAM, "-s device.vram=64MiB"},
     {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,
      "-s train.save=weights.safetensors"},
+    {unknown_checkpoint,
+     "checkpoint.strategy must be none, every:K, sqrt, blocks, selective or list:LAYER,LAYER",
+     HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=sqrt"},
     {files_from_nowhere, "pipeline.source cifar10 and mnist need their files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {persistent_tape_in_a_graph,

@@ -91,6 +91,14 @@ static const hr_knob_row rows[] = {
             "float32 takes 4 bytes a number. float64 takes 8 and doubles nearly everything; it is there "
             "to judge the arithmetic of the others.",
         .applies = "float64 on device.kind reference and plan only"},
+    ROW(CHECKPOINT_STRATEGY, TEXT, "none", "")
+        .line = "which results are dropped in forward and computed again for backward",
+        .explanation =
+            "none keeps what backward needs. every:K cuts the layers into segments of K, sqrt into as many "
+            "segments as each has layers: only what crosses a cut is kept, the rest is computed again, segment "
+            "by segment, for at most one more forward pass. blocks cuts behind every residual block. selective "
+            "computes normalisations, activations, dropout and attention scores again: little work for much "
+            "memory. list:A,B cuts behind the layers A and B. Weights come out bit for bit the same."},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",

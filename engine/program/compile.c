@@ -22,6 +22,7 @@ static const struct {
     {pass_build, pass_build},
     {pass_autodiff, skip},
     {pass_mask, skip},
+    {pass_checkpoint, skip},
     {pass_keep, skip},
     {pass_optimizer, pass_optimizer},
     {pass_retain, pass_retain},

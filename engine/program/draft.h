@@ -60,6 +60,7 @@ uint32_t draft_owner(const draft *d, uint32_t tensor_id);
 hr_status pass_build(draft *d, hr_err *err);
 hr_status pass_autodiff(draft *d, hr_err *err);
 hr_status pass_mask(draft *d, hr_err *err);
+hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
 hr_status pass_optimizer(draft *d, hr_err *err);
 hr_status pass_retain(draft *d, hr_err *err);

@@ -35,7 +35,9 @@ typedef struct tensor {
     uint32_t param;   // index into the model's params for weights, gradients, slots; HR_NO_ID
     uint8_t device;
     bool persistent;
-    bool saved; // kept from forward to backward
+    bool saved;          // kept from forward to backward
+    bool dropped;        // made again for backward: no tape keeps it
+    uint32_t held_until; // eager: id of the instruction whose end a segment's tape lives to see; 0: none
 } tensor;
 
 typedef struct instr {
@@ -46,6 +48,7 @@ typedef struct instr {
     uint8_t in_count, out_count;
     uint8_t phase, lane; // hr_phase, hr_lane
     uint8_t device;
+    bool again;         // a recomputation
     uint32_t layer;     // HR_NO_ID
     uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
     uint64_t flops, bytes_moved;

@@ -43,6 +43,7 @@ static const turning turnings[] = {
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "drop", "keep"},
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "pad", "keep"},
     {HR_KNOB_PRECISION_POLICY, {NULL}, "float32", "float64"},
+    {HR_KNOB_CHECKPOINT_STRATEGY, {NULL}, "none", "every:2"},
     {HR_KNOB_EXECUTION_MODE, {NULL}, "eager", "graph"},
     {HR_KNOB_EXECUTION_LAYOUT, {"device.kind=cpu"}, "nhwc", "auto"},
     {HR_KNOB_EXECUTION_FUSE, {"device.kind=plan"}, "on", "off"},

@@ -206,6 +206,7 @@ static const char *const breakers[][4] = {
     {"allocator.kind=static", "execution.mode=graph", "allocator.growth=on", "device.vram=64MiB"},
     {"batch.size=8"},
     {"device.vram=64MiB", "train.save_every=10"},
+    {"device.vram=64MiB", "checkpoint.strategy=every"},
     {"device.vram=64MiB", "pipeline.source=cifar10"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.tape=persistent"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.retain=variables"},

@@ -22,6 +22,7 @@
     X(BATCH_SIZE, "batch.size")                                                                              \
     X(BATCH_REMAINDER, "batch.remainder")                                                                    \
     X(PRECISION_POLICY, "precision.policy")                                                                  \
+    X(CHECKPOINT_STRATEGY, "checkpoint.strategy")                                                            \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
     X(EXECUTION_LAYOUT, "execution.layout")                                                                  \
     X(EXECUTION_FUSE, "execution.fuse")                                                                      \

@@ -9,10 +9,12 @@ static void keep_on_tape(draft *d, const instr *i)
 {
     const op_row *row = op_row_of(i->op);
     for (uint32_t k = 0; k < i->in_count; k++) {
-        d->tensors.data[i->in[k]].saved |= (row->keep_in >> k & 1) != 0;
+        tensor *t = &d->tensors.data[i->in[k]];
+        t->saved |= (row->keep_in >> k & 1) != 0 && !t->dropped;
     }
     for (uint32_t k = 0; k < i->out_count; k++) {
-        d->tensors.data[i->out[k]].saved |= (row->keep_out >> k & 1) != 0;
+        tensor *t = &d->tensors.data[i->out[k]];
+        t->saved |= (row->keep_out >> k & 1) != 0 && !t->dropped;
     }
 }
 

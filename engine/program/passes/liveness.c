@@ -79,6 +79,25 @@ static uint32_t last_gradient_use(const draft *d)
     return last;
 }
 
+// What a segment's own tape holds, until the segment's gradients have been taken.
+static hr_status hold_segment_tapes(const draft *d, lifetimes *l, hr_err *err)
+{
+    uint32_t *index = hr_calloc(d->next_instr_id, sizeof *index); // by id
+    if (index == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the places of %u instructions", d->next_instr_id);
+    }
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        index[d->instrs.data[n].id] = n;
+    }
+    for (uint32_t k = d->persistent_count; k < d->tensors.count; k++) {
+        if (d->tensors.data[k].held_until != 0 && l->release[draft_owner(d, k)] != 0) {
+            hold(d, l, k, index[d->tensors.data[k].held_until]);
+        }
+    }
+    hr_free(index);
+    return HR_OK;
+}
+
 static void hold_as_eager(const draft *d, lifetimes *l)
 {
     uint32_t step_end = d->instrs.count - 1;
@@ -222,11 +241,14 @@ hr_status pass_liveness(draft *d, hr_err *err)
         last_uses(d, &l);
         if (d->eager && d->mode == PROGRAM_TRAIN) {
             hold_as_eager(d, &l);
+            status = hold_segment_tapes(d, &l, err);
         }
-        settle_loop(d, &l);
-        share_storage(d, &l);
-        order_by_release(d, &l, first, order);
-        status = emit_all(d, &l, first, order, err);
+        if (status == HR_OK) {
+            settle_loop(d, &l);
+            share_storage(d, &l);
+            order_by_release(d, &l, first, order);
+            status = emit_all(d, &l, first, order, err);
+        }
     }
     hr_free(l.release);
     hr_free(l.birth);

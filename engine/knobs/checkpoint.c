@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "knobs/checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *word;
+    checkpoint_kind kind;
+} words[] = {
+    {"none", CHECKPOINT_NONE},
+    {"sqrt", CHECKPOINT_SQRT},
+    {"blocks", CHECKPOINT_BLOCKS},
+    {"selective", CHECKPOINT_SELECTIVE},
+};
+
+// "every:4" → 4; 0 when that is not what it says.
+static uint32_t layers_of(const char *text)
+{
+    static const char prefix[] = "every:";
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0) {
+        return 0;
+    }
+    char *end = NULL;
+    const long layers = strtol(text + sizeof prefix - 1, &end, 10);
+    return *end == '\0' && layers > 0 && layers <= INT32_MAX ? (uint32_t)layers : 0;
+}
+
+hr_status checkpoint_strategy_of(const hr_knobs *knobs, checkpoint_strategy *out, hr_err *err)
+{
+    static const char list[] = "list:";
+    const char *text = hr_knob_text(knobs, HR_KNOB_CHECKPOINT_STRATEGY);
+    *out = (checkpoint_strategy){CHECKPOINT_NONE, 0, NULL};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        if (strcmp(text, words[k].word) == 0) {
+            out->kind = words[k].kind;
+            return HR_OK;
+        }
+    }
+    if (strncmp(text, list, sizeof list - 1) == 0 && text[sizeof list - 1] != '\0') {
+        *out = (checkpoint_strategy){CHECKPOINT_LIST, 0, text + sizeof list - 1};
+        return HR_OK;
+    }
+    const uint32_t layers = layers_of(text);
+    if (layers > 0) {
+        *out = (checkpoint_strategy){CHECKPOINT_EVERY, layers, NULL};
+        return HR_OK;
+    }
+    hr_status status =
+        HR_FAIL(err, KNOB,
+                "checkpoint.strategy must be none, every:K, sqrt, blocks, selective or list:A,B, "
+                "had '%s'",
+                text);
+    hr_err_try(err, "-s checkpoint.strategy=sqrt");
+    return status;
+}

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass, checkpoint: results of the forward phase that backward reads are dropped, and computed again right before
+// their first reader in backward from what was kept:
+//
+//   forward    conv1 → a, relu → b, conv2 → c …            a and b die after their last forward reader
+//   backward   conv1 again → a', relu again → b',           b' is read in b's place
+//              conv2_bwd_weights(b', dc) …
+//
+// A strategy only says which tensors are dropped. Layers lie in segments: what crosses from one segment into another
+// is kept, what stays inside is dropped; the last segment is kept whole, since backward begins there. `selective`
+// drops what is cheap to make again from what its own layers keep.
+//
+// The same instructions run on the same bytes: the weights are the same bit for bit. Batch normalisation is applied
+// again with the statistics of its first time, which are kept: running statistics move once.
+#include "knobs/checkpoint.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "program/draft.h"
+
+typedef struct plan {
+    uint32_t forward_count; // instructions before the first of backward
+    uint32_t *writer;       // [tensors] index of the forward instruction that writes it, HR_NO_ID
+    uint32_t *segment;      // [layers] 1, 2, …
+    uint32_t *again;        // [tensors] its second self, HR_NO_ID
+    uint32_t *stack;        // [instructions] what is still to be followed
+    bool *wanted;           // [instructions] of forward: to run again now
+} plan;
+
+static void plan_deinit(plan *p)
+{
+    hr_free(p->writer);
+    hr_free(p->segment);
+    hr_free(p->again);
+    hr_free(p->stack);
+    hr_free(p->wanted);
+}
+
+static hr_status plan_init(const draft *d, plan *p, hr_err *err)
+{
+    *p = (plan){.writer = hr_calloc(d->tensors.count, sizeof *p->writer),
+                .segment = hr_calloc(d->model->layer_count + 1u, sizeof *p->segment),
+                .again = hr_calloc(d->tensors.count, sizeof *p->again),
+                .stack = hr_calloc(d->instrs.count + 1u, sizeof *p->stack),
+                .wanted = hr_calloc(d->instrs.count + 1u, sizeof *p->wanted)};
+    if (p->writer == NULL || p->segment == NULL || p->again == NULL || p->stack == NULL ||
+        p->wanted == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to plan the recomputation of %u instructions",
+                       d->instrs.count);
+    }
+    memset(p->writer, 0xff, d->tensors.count * sizeof *p->writer);
+    memset(p->again, 0xff, d->tensors.count * sizeof *p->again);
+    while (p->forward_count < d->instrs.count &&
+           d->instrs.data[p->forward_count].phase != HR_PHASE_BACKWARD) {
+        const instr *i = &d->instrs.data[p->forward_count];
+        for (uint32_t k = 0; k < i->out_count; k++) {
+            p->writer[i->out[k]] = p->forward_count;
+        }
+        p->forward_count++;
+    }
+    return HR_OK;
+}
+
+static uint32_t layer_of_tensor(const draft *d, const plan *p, uint32_t id)
+{
+    return p->writer[id] == HR_NO_ID ? HR_NO_ID : d->instrs.data[p->writer[id]].layer;
+}
+
+// ---- segments -------------------------------------------------------------------------------------------------
+
+static void cut_every(const draft *d, plan *p, uint32_t layers)
+{
+    for (uint32_t l = 0; l < d->model->layer_count; l++) {
+        p->segment[l] = l / layers + 1;
+    }
+}
+
+// cut[l]: a segment ends behind layer l.
+static void cut_behind(const draft *d, plan *p, const bool *cut)
+{
+    uint32_t segment = 1;
+    for (uint32_t l = 0; l < d->model->layer_count; l++) {
+        p->segment[l] = segment;
+        segment += cut[l];
+    }
+}
+
+static bool is_merge(const draft *d, const plan *p, const instr *i)
+{
+    uint32_t activations = 0;
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        activations +=
+            p->writer[i->in[k]] != HR_NO_ID && d->tensors.data[i->in[k]].category == HR_CATEGORY_ACTIVATIONS;
+    }
+    return activations > 1;
+}
+
+// open[l]: how many storages are written in layers up to l and read behind l. `last` is [tensors], zeroed.
+static void count_crossings(const draft *d, const plan *p, uint32_t *last, int32_t *open)
+{
+    for (uint32_t n = 0; n < p->forward_count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->in_count && i->layer != HR_NO_ID; k++) {
+            uint32_t *reader = &last[draft_owner(d, i->in[k])];
+            *reader = i->layer > *reader ? i->layer : *reader;
+        }
+    }
+    for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
+        const uint32_t from = layer_of_tensor(d, p, t);
+        if (from != HR_NO_ID && d->tensors.data[t].storage == t && last[t] > from) {
+            open[from]++;
+            open[last[t]]--;
+        }
+    }
+    for (uint32_t l = 1; l < d->model->layer_count; l++) {
+        open[l] += open[l - 1];
+    }
+}
+
+// A block ends behind a layer that merges branches and whose result alone goes on.
+static hr_status cut_blocks(const draft *d, plan *p, hr_err *err)
+{
+    uint32_t *last = hr_calloc(d->tensors.count, sizeof *last);
+    int32_t *open = hr_calloc(d->model->layer_count + 1u, sizeof *open);
+    bool *cut = hr_calloc(d->model->layer_count + 1u, sizeof *cut);
+    hr_status status = HR_OK;
+    if (last == NULL || open == NULL || cut == NULL) {
+        status = HR_FAIL(err, NOMEM, "no host memory for the blocks of %u layers", d->model->layer_count);
+    } else {
+        bool any = false;
+        count_crossings(d, p, last, open);
+        for (uint32_t n = 0; n < p->forward_count; n++) {
+            const instr *i = &d->instrs.data[n];
+            if (i->layer != HR_NO_ID && open[i->layer] == 1 && is_merge(d, p, i)) {
+                cut[i->layer] = any = true;
+            }
+        }
+        if (any) {
+            cut_behind(d, p, cut);
+        } else {
+            cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->layer_count)));
+        }
+    }
+    hr_free(last);
+    hr_free(open);
+    hr_free(cut);
+    return status;
+}
+
+static hr_status cut_named(const draft *d, const char *name, size_t length, bool *cut, hr_err *err)
+{
+    for (uint32_t l = 0; l < d->model->layer_count; l++) {
+        const char *layer = d->model->layers[l].name;
+        if (strlen(layer) == length && memcmp(layer, name, length) == 0) {
+            cut[l] = true;
+            return HR_OK;
+        }
+    }
+    hr_status status =
+        HR_FAIL(err, KNOB, "checkpoint.strategy=list names a layer '%.*s' that the model does not have",
+                (int)length, name);
+    hr_err_try(err,
+               "headroom plan PRESET --listing shows the layers; -s checkpoint.strategy=sqrt needs none");
+    return status;
+}
+
+static hr_status cut_list(const draft *d, plan *p, const char *names, hr_err *err)
+{
+    bool *cut = hr_calloc(d->model->layer_count + 1u, sizeof *cut);
+    hr_status status = cut == NULL ? HR_FAIL(err, NOMEM, "no host memory for the segments of %u layers",
+                                             d->model->layer_count)
+                                   : HR_OK;
+    while (status == HR_OK && *names != '\0') {
+        const size_t length = strcspn(names, ",");
+        status = cut_named(d, names, length, cut, err);
+        names += length + (names[length] == ',');
+    }
+    if (status == HR_OK) {
+        cut_behind(d, p, cut);
+    }
+    hr_free(cut);
+    return status;
+}
+
+static hr_status cut_segments(const draft *d, plan *p, const checkpoint_strategy *s, hr_err *err)
+{
+    switch (s->kind) {
+    case CHECKPOINT_NONE:
+        return HR_OK;
+    case CHECKPOINT_EVERY:
+        cut_every(d, p, s->layers);
+        return HR_OK;
+    case CHECKPOINT_SQRT:
+        cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->layer_count)));
+        return HR_OK;
+    case CHECKPOINT_SELECTIVE:
+        cut_every(d, p, 1);
+        return HR_OK;
+    case CHECKPOINT_BLOCKS:
+        return cut_blocks(d, p, err);
+    case CHECKPOINT_LIST:
+        return cut_list(d, p, s->names, err);
+    }
+    return HR_OK;
+}
+
+// ---- what is dropped ------------------------------------------------------------------------------------------
+
+static bool may_drop(const draft *d, const plan *p, uint32_t id)
+{
+    const uint32_t writer = p->writer[id];
+    if (writer == HR_NO_ID || d->tensors.data[id].persistent) {
+        return false;
+    }
+    const instr *i = &d->instrs.data[writer];
+    const bool statistics = i->op == HR_OP_BATCH_NORM && id != i->out[0];
+    return i->phase == HR_PHASE_FORWARD && i->layer != HR_NO_ID && !statistics;
+}
+
+// A storage that some later segment reads is kept, and with it every tensor that lies in it.
+static hr_status drop_inside_segments(draft *d, const plan *p, hr_err *err)
+{
+    bool *crosses = hr_calloc(d->tensors.count, sizeof *crosses);
+    if (crosses == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the segments of %u tensors", d->tensors.count);
+    }
+    for (uint32_t n = 0; n < p->forward_count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            const uint32_t from = layer_of_tensor(d, p, i->in[k]);
+            crosses[draft_owner(d, i->in[k])] |=
+                from == HR_NO_ID || i->layer == HR_NO_ID || p->segment[from] != p->segment[i->layer];
+        }
+    }
+    const uint32_t last = p->segment[d->model->layer_count - 1];
+    for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
+        const uint32_t layer = layer_of_tensor(d, p, t);
+        d->tensors.data[t].dropped =
+            may_drop(d, p, t) && p->segment[layer] != last && !crosses[draft_owner(d, t)];
+    }
+    hr_free(crosses);
+    return HR_OK;
+}
+
+// Cheap against what it reads: one pass over memory, or a product that is small beside its result.
+static bool is_cheap(hr_op op)
+{
+    static const bool cheap[HR_OP_COUNT] = {
+        [HR_OP_BATCH_NORM] = true, [HR_OP_LAYER_NORM] = true, [HR_OP_RMS_NORM] = true,
+        [HR_OP_RELU] = true,       [HR_OP_RELU6] = true,      [HR_OP_GELU] = true,
+        [HR_OP_SILU] = true,       [HR_OP_TANH] = true,       [HR_OP_SIGMOID] = true,
+        [HR_OP_DROPOUT] = true,    [HR_OP_SOFTMAX] = true,    [HR_OP_ATTENTION_SCORES] = true,
+        [HR_OP_CAST] = true,       [HR_OP_RESHAPE] = true};
+    return cheap[op];
+}
+
+// What follows a merge is kept in its place: to make it again would take the sum, which nothing else needs.
+static void drop_what_is_cheap(draft *d, const plan *p)
+{
+    for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
+        if (!may_drop(d, p, t)) {
+            continue;
+        }
+        const instr *i = &d->instrs.data[p->writer[t]];
+        const uint32_t source = i->in_count > 0 ? p->writer[i->in[0]] : HR_NO_ID;
+        const bool behind_merge =
+            source != HR_NO_ID && i->in_count == 1 && is_merge(d, p, &d->instrs.data[source]);
+        d->tensors.data[t].dropped = is_cheap(i->op) && !behind_merge;
+    }
+}
+
+// ---- running again --------------------------------------------------------------------------------------------
+
+// Marks the forward instructions that must run again so that `id` exists again; returns the first of them.
+static uint32_t want(const draft *d, plan *p, uint32_t id)
+{
+    uint32_t depth = 0;
+    uint32_t first = p->writer[id];
+    p->stack[depth++] = first;
+    p->wanted[first] = true;
+    while (depth > 0) {
+        const uint32_t n = p->stack[--depth];
+        const instr *i = &d->instrs.data[n];
+        first = n < first ? n : first;
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            const uint32_t t = i->in[k];
+            if (d->tensors.data[t].dropped && p->again[t] == HR_NO_ID && !p->wanted[p->writer[t]]) {
+                p->wanted[p->writer[t]] = true;
+                p->stack[depth++] = p->writer[t];
+            }
+        }
+    }
+    return first;
+}
+
+static hr_status second_self(draft *d, plan *p, uint32_t id, uint32_t *out, hr_err *err)
+{
+    const tensor first = d->tensors.data[id];
+    const op_operand o = tensor_operand(&first);
+    const char *name = arena_print(&d->names, "%s:again", first.name);
+    HR_TRY(draft_tensor(d, name, &o, first.category, first.layer, out, err));
+    if (first.storage != id) {
+        const uint32_t source = first.storage;
+        const bool moved = d->tensors.data[source].dropped && p->again[source] != HR_NO_ID;
+        d->tensors.data[*out].storage = moved ? p->again[source] : source;
+    }
+    p->again[id] = *out;
+    return HR_OK;
+}
+
+// Batch normalisation is not measured again: y from x and the statistics that were kept.
+static void apply_statistics(instr *i, const instr *first)
+{
+    i->op = HR_OP_BATCH_NORM_APPLY;
+    i->in[3] = first->out[1];
+    i->in[4] = first->out[2];
+    i->out_count = 1;
+}
+
+static hr_status run_again(draft *d, plan *p, uint32_t n, instr_list *list, hr_err *err)
+{
+    const instr first = d->instrs.data[n];
+    instr *i = draft_instr(d, list, first.op, HR_PHASE_BACKWARD, first.layer);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    const uint32_t id = i->id;
+    *i = first;
+    i->id = id;
+    i->phase = HR_PHASE_BACKWARD;
+    i->again = true;
+    if (first.op == HR_OP_BATCH_NORM) {
+        apply_statistics(i, &first);
+    }
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        if (d->tensors.data[i->in[k]].dropped) {
+            i->in[k] = p->again[i->in[k]];
+        }
+    }
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        HR_TRY(second_self(d, p, first.out[k], &i->out[k], err));
+    }
+    return HR_OK;
+}
+
+// Makes `id` again, and before it everything that it takes.
+static hr_status make_again(draft *d, plan *p, uint32_t id, instr_list *list, hr_err *err)
+{
+    for (uint32_t n = want(d, p, id); n <= p->writer[id]; n++) {
+        if (p->wanted[n]) {
+            p->wanted[n] = false;
+            HR_TRY(run_again(d, p, n, list, err));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status place(draft *d, plan *p, instr i, bool forward, instr_list *list, hr_err *err)
+{
+    for (uint32_t k = 0; k < i.in_count; k++) {
+        const uint32_t t = i.in[k];
+        if (forward || !d->tensors.data[t].dropped) {
+            continue;
+        }
+        if (p->again[t] == HR_NO_ID) {
+            HR_TRY(make_again(d, p, t, list, err));
+        }
+        i.in[k] = p->again[t];
+    }
+    instr *placed = vec_push(list);
+    if (placed == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    *placed = i;
+    return HR_OK;
+}
+
+static hr_status rebuild(draft *d, plan *p, hr_err *err)
+{
+    instr_list list = {NULL, 0, 0};
+    hr_status status = HR_OK;
+    for (uint32_t n = 0; n < d->instrs.count && status == HR_OK; n++) {
+        status = place(d, p, d->instrs.data[n], n < p->forward_count, &list, err);
+    }
+    vec_deinit(&d->instrs);
+    d->instrs = list;
+    return status;
+}
+
+// ---- the tape of a segment (eager) ----------------------------------------------------------------------------
+//
+// What runs again is recorded on a tape of its own, which goes when the segment's gradients have been taken.
+
+static uint32_t segment_of(const plan *p, const instr *i)
+{
+    return i->layer == HR_NO_ID ? 0 : p->segment[i->layer];
+}
+
+static void hold_until(draft *d, const uint32_t *tensors, uint32_t count, uint8_t kept, uint32_t last)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        tensor *t = &d->tensors.data[tensors[k]];
+        if ((kept >> k & 1) != 0 && !t->persistent) {
+            t->held_until = last;
+        }
+    }
+}
+
+static hr_status hold_tapes(draft *d, const plan *p, hr_err *err)
+{
+    uint32_t *last = hr_calloc(d->model->layer_count + 2u, sizeof *last); // by segment: instruction id
+    if (last == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the tapes of %u layers", d->model->layer_count);
+    }
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        if (i->phase == HR_PHASE_BACKWARD && !i->again) {
+            last[segment_of(p, i)] = i->id;
+        }
+    }
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        if (i->again) {
+            const op_row *row = op_row_of(i->op);
+            hold_until(d, i->in, i->in_count, row->keep_in, last[segment_of(p, i)]);
+            hold_until(d, i->out, i->out_count, row->keep_out, last[segment_of(p, i)]);
+        }
+    }
+    hr_free(last);
+    return HR_OK;
+}
+
+static hr_status drop_and_make_again(draft *d, plan *p, const checkpoint_strategy *s, hr_err *err)
+{
+    HR_TRY(plan_init(d, p, err));
+    HR_TRY(cut_segments(d, p, s, err));
+    if (s->kind == CHECKPOINT_SELECTIVE) {
+        drop_what_is_cheap(d, p);
+    } else {
+        HR_TRY(drop_inside_segments(d, p, err));
+    }
+    HR_TRY(rebuild(d, p, err));
+    return d->eager ? hold_tapes(d, p, err) : HR_OK;
+}
+
+hr_status pass_checkpoint(draft *d, hr_err *err)
+{
+    checkpoint_strategy s;
+    HR_TRY(checkpoint_strategy_of(d->knobs, &s, err));
+    if (s.kind == CHECKPOINT_NONE) {
+        return HR_OK;
+    }
+    plan p = {0};
+    const hr_status status = drop_and_make_again(d, &p, &s, err);
+    plan_deinit(&p);
+    return status;
+}
