@@ -36,6 +36,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_TABLE_INIT] = {.name = "init", .type = ATTR_TYPE_CHOICE, .fallback = 7, .choices = {INITS}},
     [ATTR_INIT_SCALE] =
         {.name = "init_scale", .type = ATTR_TYPE_REAL, .min = 0, .max = 1000, .fallback = 0.05},
+    [ATTR_OUTPUT_SCALE] = {.name = "output_init_scale", .type = ATTR_TYPE_REAL, .min = 0, .max = 1000},
     [ATTR_EPSILON] = {.name = "epsilon", .type = ATTR_TYPE_REAL, .min = 1e-12, .max = 1, .fallback = 1e-3},
     [ATTR_MOMENTUM] = {.name = "momentum", .type = ATTR_TYPE_REAL, .min = 0, .max = 1, .fallback = 0.01},
     [ATTR_SHAPE] = {.name = "shape", .type = ATTR_TYPE_SHAPE, .required = true, .min = 1, .max = INT32_MAX},

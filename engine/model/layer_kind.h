@@ -80,10 +80,11 @@ typedef enum attr_id {
     ATTR_GROUPS,
     ATTR_MULTIPLIER,
     ATTR_BIAS,
-    ATTR_ACTIVATION, // layer_act
-    ATTR_INIT,       // layer_init
-    ATTR_TABLE_INIT, // written `init` too: of embeddings
-    ATTR_INIT_SCALE, // standard deviation of normal, limit of uniform; 0: the kind's own
+    ATTR_ACTIVATION,   // layer_act
+    ATTR_INIT,         // layer_init
+    ATTR_TABLE_INIT,   // written `init` too: of embeddings
+    ATTR_INIT_SCALE,   // standard deviation of normal, limit of uniform; 0: the kind's own
+    ATTR_OUTPUT_SCALE, // init_scale of an attention's output; 0: the same
     ATTR_EPSILON,
     ATTR_MOMENTUM,
     ATTR_SHAPE,

@@ -168,16 +168,20 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
                             project(b, s, source, width, "key", "key"),
                             project(b, s, source, width, "value", "value")};
     const uint32_t mixed = (streams ? attend_streaming : attend_materialised)(b, s, qkv);
-    return project(b, s, mixed, width, "output", "out");
+    layer_spec output = *s;
+    if (s->value[ATTR_OUTPUT_SCALE].real > 0) {
+        output.value[ATTR_INIT_SCALE] = s->value[ATTR_OUTPUT_SCALE];
+    }
+    return project(b, &output, mixed, width, "output", "out");
 }
 
-const layer_kind layer_kind_attention = {
-    "attention",
-    1,
-    2,
-    LAYER_NEEDS_SEQUENCE,
-    {ATTR_HEADS, ATTR_FORM, ATTR_CAUSAL, ATTR_DROPOUT, ATTR_BIAS, ATTR_INIT, ATTR_INIT_SCALE},
-    expand_attention};
+const layer_kind layer_kind_attention = {"attention",
+                                         1,
+                                         2,
+                                         LAYER_NEEDS_SEQUENCE,
+                                         {ATTR_HEADS, ATTR_FORM, ATTR_CAUSAL, ATTR_DROPOUT, ATTR_BIAS,
+                                          ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
+                                         expand_attention};
 
 // ---- recurrence -----------------------------------------------------------------------------------------------
 
