@@ -13,7 +13,7 @@ static const char *const optimizers[EXACTNESS_OPTIMIZERS] = {"sgd", "momentum", 
 
 exactness_case exactness_case_number(unsigned number)
 {
-    exactness_case c;
+    exactness_case c = {.is_static = false};
     c.optimizer = number % EXACTNESS_OPTIMIZERS;
     number /= EXACTNESS_OPTIMIZERS;
     c.growth = number % EXACTNESS_GROWTHS;
@@ -25,10 +25,15 @@ exactness_case exactness_case_number(unsigned number)
     return c;
 }
 
+bool exactness_can_be_static(const exactness_case *c)
+{
+    return strcmp(modes[c->mode], "graph") == 0 && strcmp(growths[c->growth], "off") == 0;
+}
+
 const char *exactness_name(const exactness_case *c, char *text, size_t size)
 {
-    snprintf(text, size, "%s batch %s %s growth=%s %s", models[c->model], batches[c->batch], modes[c->mode],
-             growths[c->growth], optimizers[c->optimizer]);
+    snprintf(text, size, "%s batch %s %s growth=%s %s%s", models[c->model], batches[c->batch], modes[c->mode],
+             growths[c->growth], optimizers[c->optimizer], c->is_static ? " static" : "");
     return text;
 }
 
@@ -40,6 +45,7 @@ static hr_status turn_knobs(const exactness_case *c, hr_knobs *knobs, hr_err *er
     HR_TRY(hr_knobs_set(knobs, HR_KNOB_BATCH_SIZE, batches[c->batch], err));
     HR_TRY(hr_knobs_set(knobs, HR_KNOB_EXECUTION_MODE, modes[c->mode], err));
     HR_TRY(hr_knobs_set(knobs, HR_KNOB_ALLOCATOR_GROWTH, growths[c->growth], err));
+    HR_TRY(hr_knobs_set(knobs, HR_KNOB_ALLOCATOR_KIND, c->is_static ? "static" : "bfc", err));
     return hr_knobs_set(knobs, HR_KNOB_OPTIMIZER_KIND, optimizers[c->optimizer], err);
 }
 

@@ -12,6 +12,7 @@
 // One configuration: indices into the axes.
 typedef struct exactness_case {
     unsigned model, batch, mode, growth, optimizer;
+    bool is_static; // allocator.kind; only with graph and growth=off
 } exactness_case;
 
 enum {
@@ -25,8 +26,10 @@ enum {
     EXACTNESS_STEPS = 3,
 };
 
-exactness_case exactness_case_number(unsigned number); // 0..EXACTNESS_CASES-1; models slowest, then batches
-// "resnet18_cifar batch 48 eager growth=off adam". Returns text.
+// 0..EXACTNESS_CASES-1, all of them with bfc; models slowest, then batches
+exactness_case exactness_case_number(unsigned number);
+bool exactness_can_be_static(const exactness_case *c);
+// "resnet18_cifar batch 48 eager growth=off adam", with " static" behind it. Returns text.
 const char *exactness_name(const exactness_case *c, char *text, size_t size);
 // True when the promise holds; otherwise `why` says which field broke it. *peak_bytes is the peak of the run.
 bool exactness_holds(const exactness_case *c, uint64_t *peak_bytes, char *why, size_t size);
