@@ -299,6 +299,8 @@ void model_feed(model *m, const hr_event *e)
     case HR_EVENT_LOG:
         on_note(m, e);
         break;
+    case HR_EVENT_SCALE: // told by the log as well
+    case HR_EVENT_HEALTH:
     case HR_EVENT_NONE:
     case HR_EVENT_COUNT:
         break;

@@ -42,8 +42,9 @@ static inline float float_of_f16(uint16_t half)
     if (magnitude >= 0x7c00u) {
         return float_of_bits(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
     }
-    // The float with the same digits is 2^112 times too small, subnormals included.
-    float value = float_of_bits(magnitude << 13) * 0x1p112f;
+    // Subnormals are multiples of 2^-24, taken as whole numbers: a denormal float may be treated as zero.
+    float value = magnitude < 0x400u ? (float)(int32_t)magnitude * 0x1p-24f
+                                     : float_of_bits((magnitude << 13) + 0x38000000u);
     return float_of_bits(sign | bits_of_float(value));
 }
 

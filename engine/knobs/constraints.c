@@ -3,11 +3,26 @@
 #include "headroom/knobs.h"
 
 #include "knobs/checkpoint.h"
+#include "knobs/loss_scale.h"
 
 static bool float64_on_cpu(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") &&
            hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cpu");
+}
+
+static bool strange_loss_scale(const hr_knobs *knobs)
+{
+    loss_scale_choice scale;
+    return !loss_scale_of(knobs, &scale);
+}
+
+static bool dynamic_without_float16(const hr_knobs *knobs)
+{
+    loss_scale_choice scale;
+    return loss_scale_of(knobs, &scale) && scale.dynamic &&
+           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "mixed_float16") &&
+           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float16");
 }
 
 static bool no_limit(const hr_knobs *knobs)
@@ -82,6 +97,14 @@ static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
      HR_KNOB_DEVICE_KIND, "-s device.kind=reference"},
+    {strange_loss_scale,
+     "precision.loss_scale is dynamic, none or a factor from 1 to 1e30, had something else",
+     HR_KNOB_PRECISION_LOSS_SCALE, "-s precision.loss_scale=none"},
+    {dynamic_without_float16,
+     "precision.loss_scale=dynamic needs precision.policy mixed_float16 or float16: the other types have "
+     "float32's "
+     "range and overflow no sooner",
+     HR_KNOB_PRECISION_LOSS_SCALE, "-s precision.loss_scale=none"},
     {fraction_and_limit,
      "allocator.fraction is a share of the card, but device.vram already says the limit: needed one, had "
      "both",

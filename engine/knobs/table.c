@@ -85,12 +85,37 @@ static const hr_knob_row rows[] = {
             "batch, a program of its own, weighted by its own count. pad fills the batch up with the samples "
             "that the epoch began with, which are trained once more: every sample is seen, in one shape."},
     ROW(PRECISION_POLICY, CHOICE, "float32", "")
-        .choices = {"float32", "float64"},
+        .choices = {"float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64"},
         .line = "number type of weights, activations and gradients",
         .explanation =
-            "float32 takes 4 bytes a number. float64 takes 8 and doubles nearly everything; it is there "
-            "to judge the arithmetic of the others.",
+            "float32 takes 4 bytes a number. mixed_float16 and mixed_bfloat16 (Keras' names) compute and keep "
+            "activations in 2 bytes, while weights, their gradients and optimizer state stay float32 and every weight "
+            "is cast to a copy of 2 bytes: less memory for large batches, more for small ones. float16 and bfloat16 "
+            "make everything 2 bytes but losses and statistics; small updates are then lost to rounding. float64 "
+            "takes 8 bytes; it is there to judge the arithmetic of the others. The cpu computes in bfloat16 where the "
+            "processor can; what it cannot do in 2 bytes it does in float32 between casts that the listing shows.",
         .applies = "float64 on device.kind reference and plan only"},
+    ROW(PRECISION_LOSS_SCALE, TEXT, "", "")
+        .line = "factor that keeps float16 gradients in range: dynamic, none, a number",
+        .explanation =
+            "float16 cannot hold a gradient below 6e-8. The loss is multiplied by the scale and every gradient divided "
+            "by it before the update. dynamic is Keras' LossScaleOptimizer: it begins at 32768, doubles after 2000 "
+            "finite steps in a row, and halves at a step whose gradients overflow, which is left out. A number stays. "
+            "\"\" is Keras' choice: dynamic with mixed_float16, none otherwise."},
+    ROW(PRECISION_LOSS_SCALE_FLOOR, CHOICE, "none", "")
+        .choices = {"none", "one"},
+        .line = "smallest dynamic loss scale",
+        .explanation =
+            "Keras 3 halves without end: a model that always overflows drives the scale to 0. one is the older "
+            "tf.mixed_precision rule: never below 1, and doubled only while the result is finite.",
+        .applies = "with a dynamic precision.loss_scale"},
+    ROW(PRECISION_HEALTH, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "count gradients that float16 would flush to zero or overflow",
+        .explanation =
+            "Each step tells, layer by layer, the share of gradients below 6e-8 and above 65504: whether float16 could "
+            "hold them, and with which loss scale. Costs one more pass over the gradients; a dynamic loss scale makes "
+            "it anyway."},
     ROW(CHECKPOINT_STRATEGY, TEXT, "none", "")
         .line = "which results are dropped in forward and computed again for backward",
         .explanation =

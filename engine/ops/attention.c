@@ -247,6 +247,7 @@ const op_row op_row_ATTENTION = {
     .shape = attention_shape,
     .flops = attention_flops,
     .in_place = -1,
+    .wide_out = 0x2,
     .keep_in = 0x7,
     .keep_out = 0x3,
     .grad_count = 1,

@@ -153,6 +153,8 @@ const op_row op_row_MSE = {
     .shape = mse_shape,
     .flops = mse_flops,
     .in_place = -1,
+    .wide_in = 0x3,
+    .wide_out = 0x1,
     .keep_in = 0x3,
     .grad_count = 1,
     .grad = {{.op = HR_OP_MSE_BWD,
@@ -180,6 +182,8 @@ const op_row op_row_KL = {
     .shape = kl_shape,
     .flops = kl_flops,
     .in_place = 0,
+    .wide_in = 0x3,
+    .wide_out = 0x3,
     .keep_in = 0x2,
     .keep_out = 0x1,
     .grad_count = 1,
@@ -207,4 +211,5 @@ const op_row op_row_ACCURACY = {
     .shape = accuracy_shape,
     .flops = per_logit_flops,
     .in_place = -1,
+    .wide_in = 0x1,
 };

@@ -85,6 +85,7 @@ const op_row op_row_BATCH_NORM_EVAL = {
     .shape = batch_norm_eval_shape,
     .flops = batch_norm_eval_flops,
     .in_place = 0,
+    .wide_in = 0x1e,
 };
 
 // What a recomputation runs instead of BATCH_NORM, whose running statistics would move twice.
@@ -97,6 +98,7 @@ const op_row op_row_BATCH_NORM_APPLY = {
     .shape = batch_norm_eval_shape,
     .flops = batch_norm_eval_flops,
     .in_place = 0,
+    .wide_in = 0x1e,
 };
 
 // dx may take dy's storage: each element of dy is read before its dx is written, after both sums are known.

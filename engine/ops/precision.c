@@ -45,7 +45,8 @@ const op_row op_row_FINITE = {.name = "finite",
                               .min_out = 2,
                               .max_out = 2,
                               .flops = finite_flops,
-                              .in_place = -1};
+                              .in_place = -1,
+                              .updates = 0x6};
 
 const op_row op_row_UNSCALE = {.name = "unscale",
                                .min_in = 1,
@@ -53,7 +54,13 @@ const op_row op_row_UNSCALE = {.name = "unscale",
                                .min_out = 1,
                                .max_out = 1,
                                .flops = unscale_flops,
-                               .in_place = 0};
+                               .in_place = -1,
+                               .updates = 0x1};
 
-const op_row op_row_SCALE_UPDATE = {
-    .name = "scale_update", .min_in = 3, .max_in = 3, .min_out = 2, .max_out = 2, .in_place = 0};
+const op_row op_row_SCALE_UPDATE = {.name = "scale_update",
+                                    .min_in = 3,
+                                    .max_in = 3,
+                                    .min_out = 2,
+                                    .max_out = 2,
+                                    .in_place = -1,
+                                    .updates = 0x3};

@@ -20,11 +20,15 @@ static const struct {
     pass recorded, unrecorded;
 } passes[] = {
     {pass_build, pass_build},
+    {pass_precision, pass_precision},
     {pass_autodiff, skip},
+    {pass_scale_loss, skip},
     {pass_mask, skip},
     {pass_checkpoint, skip},
     {pass_keep, skip},
+    {pass_unscale, skip},
     {pass_optimizer, pass_optimizer},
+    {pass_rescale, skip},
     {pass_retain, pass_retain},
     {pass_fuse, pass_fuse},
     {pass_layout, pass_layout},
@@ -52,6 +56,11 @@ static uint64_t static_bytes(const draft *d)
             (void)hr_add_bytes(sum, t->bytes, &sum); // its gradient
         }
     }
+    for (uint32_t k = d->persistent_count; k < d->tensors.count; k++) {
+        if (d->tensors.data[k].category == HR_CATEGORY_CASTS) {
+            (void)hr_add_bytes(sum, d->tensors.data[k].bytes, &sum);
+        }
+    }
     return sum;
 }
 
@@ -72,7 +81,7 @@ static hr_status saved_bytes(const draft *d, uint64_t *sum, hr_err *err)
     for (uint32_t k = 0; k < d->tensors.count; k++) {
         const tensor *t = &d->tensors.data[k];
         uint32_t owner = draft_owner(d, k);
-        bool image = t->category == HR_CATEGORY_INPUT && t->dtype == d->real;
+        bool image = t->category == HR_CATEGORY_INPUT && dtype_is_real(t->dtype);
         if (t->saved && !counted[owner] && (is_activation(t) || image)) {
             counted[owner] = true;
             (void)hr_add_bytes(*sum, d->tensors.data[owner].bytes, sum);
@@ -164,9 +173,9 @@ hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_
         .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
         .recorded = mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
         .batch = batch,
-        .real = hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") ? HR_F64 : HR_F32,
     };
     *out = NULL;
+    precision_types(knobs, &d.real, &d.compute);
     hr_status status = start(&d, err);
     if (status == HR_OK) {
         status = run_passes(&d, err);

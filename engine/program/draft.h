@@ -17,6 +17,13 @@
 
 typedef VEC(instr) instr_list;
 
+// Loss scaling and what it needs; ids of tensors, HR_NO_ID where there is none.
+typedef struct draft_scaling {
+    bool dynamic;
+    double fixed;                          // 1: none
+    uint32_t scale, clean, health, finite; // finite: the verdict that updates ask before they happen
+} draft_scaling;
+
 typedef struct draft {
     const hr_model *model;
     const hr_knobs *knobs;
@@ -26,6 +33,8 @@ typedef struct draft {
     bool recorded; // gradients are taken: training with a tape
     uint32_t batch;
     hr_dtype real; // type of weights and activations under precision.policy
+    hr_dtype compute; // what operations compute and activations are; `real` is the type of the variables
+    draft_scaling scaling;
     arena names;
     const char **layer_names; // in the arena
     VEC(tensor) tensors;
@@ -56,9 +65,19 @@ op_operand tensor_operand(const tensor *t);
 void draft_query(const draft *d, const instr *i, op_query *q);
 // Follows the storage chain to its owner.
 uint32_t draft_owner(const draft *d, uint32_t tensor_id);
+// The types that precision.policy stands for: of variables, and of what is computed with them.
+void precision_types(const hr_knobs *knobs, hr_dtype *variables, hr_dtype *compute);
+// watched[tensor]: a gradient flows from it to a variable, so that the tape records what reads it.
+void draft_mark_watched(const draft *d, bool *watched);
 
 hr_status pass_build(draft *d, hr_err *err);
+hr_status pass_precision(draft *d, hr_err *err);
+// Appends the persistent tensors of loss scaling and gradient health. Called by build.
+HR_MUST_CHECK hr_status draft_add_scaling(draft *d, hr_err *err);
 hr_status pass_autodiff(draft *d, hr_err *err);
+hr_status pass_scale_loss(draft *d, hr_err *err);
+hr_status pass_unscale(draft *d, hr_err *err);
+hr_status pass_rescale(draft *d, hr_err *err);
 hr_status pass_mask(draft *d, hr_err *err);
 hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);

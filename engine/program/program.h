@@ -38,6 +38,7 @@ typedef struct tensor {
     bool saved;          // kept from forward to backward
     bool dropped;        // made again for backward: no tape keeps it
     uint32_t held_until; // eager: id of the instruction whose end a segment's tape lives to see; 0: none
+    float initial; // persistent tensors that are no parameter: every element at build
 } tensor;
 
 typedef struct instr {

@@ -46,6 +46,8 @@ struct hr_engine {
 
     uint64_t steps, target_steps; // training steps done, to do
     uint64_t updates;
+    uint64_t skipped; // steps of this counter epoch whose gradients were not finite
+    float loss_scale; // after the last step; 0 before the first
     uint64_t samples; // since the counter epoch began
     double loss, loss_first;
     uint64_t durations_ns[ENGINE_DURATIONS]; // ring of the latest steps
@@ -70,6 +72,9 @@ HR_MUST_CHECK hr_status engine_rebuild(hr_engine *e, hr_err *err);
 HR_MUST_CHECK hr_status engine_train_step(hr_engine *e, hr_err *err);
 void engine_begin_evaluation(hr_engine *e);
 HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
+
+// health.c: after a step, what loss scaling did and which layers float16 would not hold, as events.
+void engine_tell_scaling(hr_engine *e, const step_io *io);
 
 // save.c
 // Whether the build holds weights that training goes on from.

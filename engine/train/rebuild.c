@@ -173,6 +173,8 @@ static void begin_counter_epoch(hr_engine *e)
 {
     e->samples = e->busy_ns = e->duration_count = 0;
     e->peak_pool_bytes = 0;
+    e->skipped = 0;
+    e->loss_scale = 0;
     e->eval.ever = false;
     e->eval.peak_in_use_bytes = 0;
     e->sha_steps = UINT64_MAX;

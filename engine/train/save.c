@@ -28,11 +28,16 @@ enum { SAVE_PARAMETER_BYTES = 3 * 8 };
 static const struct {
     const char *name;
     hr_dtype dtype;
-} save_types[] = {{"F32", HR_F32}, {"F64", HR_F64}};
+} save_types[] = {{"F32", HR_F32},   {"F64", HR_F64}, {"F16", HR_F16},
+                  {"BF16", HR_BF16}, {"I32", HR_I32}, {"U8", HR_U8}};
 
 static const char *type_word(hr_dtype dtype)
 {
-    return dtype == HR_F64 ? "F64" : "F32";
+    size_t k = 0;
+    while (save_types[k].dtype != dtype) {
+        k++;
+    }
+    return save_types[k].name;
 }
 
 static const char category_key[] = "category:"; // metadata key prefix: which slot or state a tensor is

@@ -64,11 +64,12 @@ static bool makes_updates(const hr_engine *e)
 }
 
 // Everything that counts a finished step, and its event.
-static void finish_step(hr_engine *e, uint32_t samples, uint64_t duration_ns, uint64_t wait_ns)
+static void finish_step(hr_engine *e, const step_io *io, uint32_t samples, uint64_t duration_ns,
+                        uint64_t wait_ns)
 {
     allocator_stats stats = allocator_get_stats(e->build->heap);
     e->steps++;
-    e->updates += makes_updates(e);
+    e->updates += makes_updates(e) && !io->nonfinite;
     e->samples += samples;
     e->peak_pool_bytes =
         stats.peak_pool_bytes > e->peak_pool_bytes ? stats.peak_pool_bytes : e->peak_pool_bytes;
@@ -107,7 +108,7 @@ static hr_status play_step(hr_engine *e, hr_err *err)
 {
     step_io io = {0};
     HR_TRY(run_step(e, BUILD_TRAIN, &io, err));
-    finish_step(e, e->build->programs[BUILD_TRAIN]->batch, executor_simulated_ns(e->build->x), 0);
+    finish_step(e, &io, e->build->programs[BUILD_TRAIN]->batch, executor_simulated_ns(e->build->x), 0);
     skip_repetition(e);
     return HR_OK;
 }
@@ -162,7 +163,8 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     set_batch(&io, &item);
     HR_TRY(run_step(e, which, &io, err));
     note_loss(e, io.loss);
-    finish_step(e, item.count, clock_now_ns() - begin_ns, wait_ns);
+    finish_step(e, &io, item.count, clock_now_ns() - begin_ns, wait_ns);
+    engine_tell_scaling(e, &io);
     emit_stages(e);
     e->heap_hash = e->build->heap->ops->hash(e->build->heap);
     return save_when_due(e, err);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
 
@@ -76,19 +77,59 @@ hr_status store_take(store *s, const build *b, hr_err *err)
     return HR_OK;
 }
 
+static double value_at(const void *from, hr_dtype type, uint64_t k)
+{
+    switch (type) {
+    case HR_F64:
+        return ((const double *)from)[k];
+    case HR_F16:
+        return (double)float_of_f16(((const uint16_t *)from)[k]);
+    case HR_BF16:
+        return (double)float_of_bf16(((const uint16_t *)from)[k]);
+    case HR_I32:
+        return ((const int32_t *)from)[k];
+    case HR_U8:
+        return ((const uint8_t *)from)[k];
+    case HR_F32:
+    case HR_DTYPE_COUNT:
+        break;
+    }
+    return (double)((const float *)from)[k];
+}
+
+static void put_at(void *to, hr_dtype type, uint64_t k, double value)
+{
+    switch (type) {
+    case HR_F64:
+        ((double *)to)[k] = value;
+        return;
+    case HR_F16:
+        ((uint16_t *)to)[k] = f16_of_float((float)value);
+        return;
+    case HR_BF16:
+        ((uint16_t *)to)[k] = bf16_of_float((float)value);
+        return;
+    case HR_I32:
+        ((int32_t *)to)[k] = (int32_t)value;
+        return;
+    case HR_U8:
+        ((uint8_t *)to)[k] = (uint8_t)value;
+        return;
+    case HR_F32:
+    case HR_DTYPE_COUNT:
+        break;
+    }
+    ((float *)to)[k] = (float)value;
+}
+
 static void convert(void *to, hr_dtype to_type, const void *from, hr_dtype from_type, uint64_t elements)
 {
     for (uint64_t k = 0; k < elements; k++) {
-        double value = from_type == HR_F64 ? ((const double *)from)[k] : (double)((const float *)from)[k];
-        if (to_type == HR_F64) {
-            ((double *)to)[k] = value;
-        } else {
-            ((float *)to)[k] = (float)value;
-        }
+        put_at(to, to_type, k, value_at(from, from_type, k));
     }
 }
 
-// The initial values of tensor t, as float32; zero for slots.
+// The initial values of tensor t, as float32: a parameter's own, else what its tensor says.
 static hr_status initial_values(const hr_model *model, const tensor *t, uint64_t seed, uint64_t elements,
                                 float **out, hr_err *err)
 {
@@ -96,8 +137,12 @@ static hr_status initial_values(const hr_model *model, const tensor *t, uint64_t
     if (*out == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the initial values of %s", t->name);
     }
-    if (t->category != HR_CATEGORY_OPTIMIZER) {
+    if (t->category != HR_CATEGORY_OPTIMIZER && t->param != HR_NO_ID) {
         model_init_param(model, t->param, seed, *out);
+        return HR_OK;
+    }
+    for (uint64_t k = 0; k < elements; k++) {
+        (*out)[k] = t->initial;
     }
     return HR_OK;
 }

@@ -43,6 +43,12 @@ static const turning turnings[] = {
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "drop", "keep"},
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "pad", "keep"},
     {HR_KNOB_PRECISION_POLICY, {NULL}, "float32", "float64"},
+    {HR_KNOB_PRECISION_POLICY, {NULL}, "mixed_float16", "float16"},
+    {HR_KNOB_PRECISION_POLICY, {NULL}, "mixed_bfloat16", "bfloat16"},
+    {HR_KNOB_PRECISION_LOSS_SCALE, {"precision.policy=mixed_float16"}, "", "none"},
+    {HR_KNOB_PRECISION_LOSS_SCALE, {NULL}, "none", "3"},
+    {HR_KNOB_PRECISION_LOSS_SCALE_FLOOR, {NULL}, NULL, NULL}, // tests/program/test_precision.c: needs a scale of 1
+    {HR_KNOB_PRECISION_HEALTH, {NULL}, "off", "on"},
     {HR_KNOB_CHECKPOINT_STRATEGY, {NULL}, "none", "every:2"},
     {HR_KNOB_EXECUTION_MODE, {NULL}, "eager", "graph"},
     {HR_KNOB_EXECUTION_LAYOUT, {"device.kind=cpu"}, "nhwc", "auto"},

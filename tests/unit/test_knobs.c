@@ -200,6 +200,8 @@ END_TEST
 // For each row of the list, in its order, a set of knobs that breaks it and no row before it.
 static const char *const breakers[][4] = {
     {"precision.policy=float64", "device.vram=64MiB"},
+    {"precision.loss_scale=lots", "device.vram=64MiB"},
+    {"precision.loss_scale=dynamic", "device.vram=64MiB"},
     {"allocator.fraction=0.5", "device.vram=64MiB", "device.card=rtx3070-8g"},
     {"allocator.fraction=0.5"},
     {"allocator.kind=static", "device.vram=64MiB"},

@@ -212,6 +212,7 @@ const cpu_impl cpu_onednn_conv = {.name = "onednn",
                                   .release = release_conv,
                                   .call = run_conv};
 const cpu_impl cpu_reorder_library = {.name = "onednn",
+                                      .types = CPU_ANY_TYPE,
                                       .fits = serves_instruction,
                                       .prepare = prepare_reorder,
                                       .release = release_reorder,

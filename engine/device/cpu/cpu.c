@@ -48,6 +48,7 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
     }
     device->threads = options->threads == 0 ? workers_available() : options->threads;
     device->former_mode = workers_flush_denormals();
+    device->bf16 = strstr(onednn_isa(), "bf16") != NULL || strstr(onednn_isa(), "amx") != NULL;
     hr_status status = workers_create(device->threads, &device->workers, err);
     if (status == HR_OK) {
         onednn_settle_threads(device->threads);

@@ -21,6 +21,7 @@ typedef struct cpu_device {
     workers *workers;
     onednn *library;
     uint64_t key; // of the target
+    bool bf16;    // the processor multiplies bfloat16
 } cpu_device;
 
 // One instruction at run time.
@@ -33,8 +34,12 @@ typedef struct cpu_run {
     step_io *io;
 } cpu_run;
 
+// Types of the real operands that an implementation takes; statistics beside bfloat16 images are float32.
+typedef enum cpu_types { CPU_FLOAT32, CPU_BF16, CPU_ANY_TYPE } cpu_types;
+
 typedef struct cpu_impl {
     const char *name;
+    cpu_types types;
     bool (*fits)(const cpu_device *device, const op_query *q);          // NULL: always
     uint64_t (*workspace)(const cpu_device *device, const op_query *q); // bytes; NULL: none
     // For implementations of a library, instead of `workspace`.
@@ -51,6 +56,8 @@ typedef struct cpu_impl {
 // The implementation for a query. DEVICE error with the reason when there is none.
 HR_MUST_CHECK hr_status cpu_pick(const cpu_device *device, const op_query *q, const cpu_impl **out,
                                  hr_err *err);
+
+bool cpu_has_half(const op_query *q);
 
 void cpu_fill_target(cpu_device *device, hr_target *out);
 
@@ -71,6 +78,7 @@ int64_t cpu_floats_of(const op_operand *operand); // elements stored, padding in
 int64_t cpu_elements_of(const op_operand *operand);
 
 // The implementations, one variable per row of the table in impls.c.
+extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
 extern const cpu_impl cpu_input, cpu_read, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;

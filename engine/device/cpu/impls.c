@@ -4,7 +4,7 @@
 
 #include "cpu.h"
 
-enum { MAX_IMPLS = 4 };
+enum { MAX_IMPLS = 6 };
 
 static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_INPUT] = {&cpu_input},
@@ -45,6 +45,10 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_ATTENTION_VALUES_BWD_V] = {&cpu_matmul},
     [HR_OP_ATTENTION] = {&cpu_attention},
     [HR_OP_ATTENTION_BWD] = {&cpu_attention_bwd},
+    [HR_OP_CAST] = {&cpu_cast},
+    [HR_OP_FINITE] = {&cpu_finite},
+    [HR_OP_UNSCALE] = {&cpu_unscale},
+    [HR_OP_SCALE_UPDATE] = {&cpu_scale_update},
     [HR_OP_SGD] = {&cpu_sgd},
     [HR_OP_MOMENTUM] = {&cpu_momentum},
     [HR_OP_RMSPROP] = {&cpu_rmsprop},
@@ -121,6 +125,30 @@ static hr_status check_layouts(const op_query *q, hr_err *err)
     return HR_OK;
 }
 
+static bool has_type(const op_query *q, hr_dtype dtype)
+{
+    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
+        if ((k < q->in_count ? &q->in[k] : &q->out[k - q->in_count])->dtype == dtype) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cpu_has_half(const op_query *q)
+{
+    return has_type(q, HR_F16) || has_type(q, HR_BF16);
+}
+
+static bool takes_types(const cpu_device *device, const cpu_impl *impl, const op_query *q)
+{
+    if (impl->types == CPU_ANY_TYPE) {
+        return true;
+    }
+    const bool half = cpu_has_half(q);
+    return impl->types == CPU_BF16 ? half && device->bf16 && !has_type(q, HR_F16) : !half;
+}
+
 hr_status cpu_pick(const cpu_device *device, const op_query *q, const cpu_impl **out, hr_err *err)
 {
     *out = NULL;
@@ -128,7 +156,7 @@ hr_status cpu_pick(const cpu_device *device, const op_query *q, const cpu_impl *
     HR_TRY(check_layouts(q, err));
     for (uint32_t k = 0; k < MAX_IMPLS && table[q->op][k] != NULL; k++) {
         const cpu_impl *impl = table[q->op][k];
-        if (impl->fits == NULL || impl->fits(device, q)) {
+        if (takes_types(device, impl, q) && (impl->fits == NULL || impl->fits(device, q))) {
             *out = impl;
             return HR_OK;
         }

@@ -112,6 +112,8 @@ static void run_softmax_bwd(const cpu_run *r)
              .probs = r->out[0],
              .classes = classes,
              .share = 1.0f / (float)samples};
+    j.share *= r->query->attr.scale == 0 ? 1.0f : (float)r->query->attr.scale;
+    j.share *= r->query->in_count > 2 ? *(const float *)r->in[2] : 1.0f; // loss scale
     cpu_for(r->device->workers, samples, row_grain(classes), softmax_bwd_body, &j);
 }
 

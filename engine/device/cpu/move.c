@@ -2,6 +2,7 @@
 // What only moves bytes: host batches in, scalars out, images between NHWC and nChw16c.
 #include <string.h>
 
+#include "cast.h"
 #include "cpu.h"
 #include "simd.h"
 #include "workers.h"
@@ -23,6 +24,11 @@ static void copy_body(const void *argument, int64_t begin, int64_t end, uint32_t
 static void run_input(const cpu_run *r)
 {
     const op_operand *t = &r->query->out[0];
+    if (t->dtype == HR_F16 || t->dtype == HR_BF16) { // the host's batch is float32
+        cast_run(r->device->workers, r->io->slot[r->query->attr.slot], HR_F32, r->out[0], (hr_dtype)t->dtype,
+                 cpu_elements_of(t));
+        return;
+    }
     copy_job j = {r->io->slot[r->query->attr.slot], r->out[0]};
     cpu_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
             COPY_GRAIN_BYTES, copy_body, &j);
@@ -32,6 +38,11 @@ static void run_read(const cpu_run *r)
 {
     if (r->query->attr.slot == READ_CORRECT) {
         r->io->correct += *(const int32_t *)r->in[0];
+    } else if (r->query->attr.slot == READ_FINITE) {
+        r->io->nonfinite = *(const int32_t *)r->in[0] == 0;
+        r->io->loss_scale = *(const float *)r->in[1];
+    } else if (r->query->attr.slot == READ_HEALTH) {
+        r->io->health = r->in[0];
     } else {
         r->io->loss += step_io_weight(r->io, &r->query->attr) * (double)*(const float *)r->in[0];
     }
@@ -99,6 +110,6 @@ static void run_reorder_image(const cpu_run *r)
     cpu_for(r->device->workers, d[0] * j.rows, ROW_GRAIN, image_body, &j);
 }
 
-const cpu_impl cpu_input = {.name = "copy", .run = run_input};
+const cpu_impl cpu_input = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_input};
 const cpu_impl cpu_read = {.name = "copy", .run = run_read};
 const cpu_impl cpu_reorder_image = {.name = "blocks", .fits = is_between_images, .run = run_reorder_image};

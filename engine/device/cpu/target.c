@@ -16,6 +16,10 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     if (!op_needs_kernel((hr_op)q->op)) {
         return HR_OK;
     }
+    if (cpu_has_half(q) && cpu_pick(device, q, &impl, NULL) == HR_DEVICE) {
+        out->widen = true;
+        return HR_OK;
+    }
     HR_TRY(cpu_pick(device, q, &impl, err));
     if (impl->ask != NULL) {
         onednn_ask_for_threads(device->threads);
@@ -93,7 +97,7 @@ static bool prefers_blocked(void *context, const op_query *plain)
                                               [HR_OP_SIGMOID] = true,
                                               [HR_OP_SIGMOID_BWD] = true};
     (void)context;
-    if (!onednn_blocks_16()) {
+    if (!onednn_blocks_16() || cpu_has_half(plain)) {
         return false;
     }
     if (plain->op == HR_OP_CONV2D || plain->op == HR_OP_CONV2D_BWD_DATA ||

@@ -99,6 +99,10 @@ static void plan_target(void *context, hr_target *out)
 
 static double peak_flops(const hr_card *card, hr_dtype dtype)
 {
+    const double half = dtype == HR_F16 ? card->float16_flops : card->bfloat16_flops;
+    if (dtype == HR_F16 || dtype == HR_BF16) {
+        return half > 0.0 ? half : card->float32_flops; // not native: computed in float32
+    }
     return dtype == HR_F64 ? card->float64_flops : card->float32_flops;
 }
 
@@ -107,7 +111,7 @@ static hr_dtype computed_in(const program *p, const instr *i)
 {
     for (uint32_t k = 0; k < i->in_count; k++) {
         const hr_dtype dtype = p->tensors[i->in[k]].dtype;
-        if (dtype == HR_F32 || dtype == HR_F64) {
+        if (dtype_is_real(dtype)) {
             return dtype;
         }
     }

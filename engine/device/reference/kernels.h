@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The judge's kernels: plain loops, one per operation, all arithmetic in double.
 //
-// A kernel sees every float operand as double, whatever the tensor's type: the device widens float32 before the
+// A kernel sees every float operand as double, whatever the tensor's type: the device widens narrower types before the
 // call and rounds after it. Integer operands (labels, indices, counts) are seen as they are stored.
 #ifndef DEVICE_REFERENCE_KERNELS_H
 #define DEVICE_REFERENCE_KERNELS_H
@@ -92,6 +92,12 @@ void reference_attention_values_bwd_p(const reference_call *call);
 void reference_attention_values_bwd_v(const reference_call *call);
 void reference_attention(const reference_call *call);
 void reference_attention_bwd(const reference_call *call);
+
+void reference_cast(const reference_call *call);
+void reference_finite(const reference_call *call);
+void reference_unscale(const reference_call *call);
+void reference_scale_update(const reference_call *call);
+void reference_read_finite(const reference_call *call);
 
 void reference_sgd(const reference_call *call);
 void reference_momentum(const reference_call *call);

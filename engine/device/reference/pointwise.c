@@ -24,7 +24,9 @@ void reference_read(const reference_call *call)
 {
     if (call->query->attr.slot == READ_CORRECT) {
         call->io->correct += *(const int32_t *)call->in[0];
-    } else {
+    } else if (call->query->attr.slot == READ_FINITE) {
+        reference_read_finite(call);
+    } else if (call->query->attr.slot == READ_LOSS) {
         call->io->loss += step_io_weight(call->io, &call->query->attr) * *(const double *)call->in[0];
     }
 }

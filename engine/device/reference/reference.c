@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference device: plain C, one thread, double arithmetic, plain layouts, no workspace: the judge of every
-// other device. Tensors are float64 or float32. float64 tensors are used where they lie; float32 operands are
-// widened into host scratch before a kernel and rounded back after it, so that the result of each operation is
-// the correctly rounded double result. The scratch is taken once per program, in load.
+// other device. float64 tensors are used where they lie; float32 and two-byte operands are widened into host scratch
+// before a kernel and rounded back after it, so that the result of each operation is the correctly rounded double
+// result (two-byte types: rounded to float32 first). The scratch is taken once per program, in load.
 #include <string.h>
 
+#include "base/half.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "kernels.h"
@@ -75,6 +76,10 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_ATTENTION_VALUES_BWD_V] = {reference_attention_values_bwd_v, 0},
     [HR_OP_ATTENTION] = {reference_attention, 0},
     [HR_OP_ATTENTION_BWD] = {reference_attention_bwd, 0},
+    [HR_OP_CAST] = {reference_cast, 0},
+    [HR_OP_FINITE] = {reference_finite, 0},
+    [HR_OP_UNSCALE] = {reference_unscale, UPDATES(0)},
+    [HR_OP_SCALE_UPDATE] = {reference_scale_update, UPDATES(0)},
     [HR_OP_SGD] = {reference_sgd, UPDATES(0)},
     [HR_OP_MOMENTUM] = {reference_momentum, UPDATES(0) | UPDATES(2)},
     [HR_OP_RMSPROP] = {reference_rmsprop, UPDATES(0) | UPDATES(2)},
@@ -176,11 +181,16 @@ static uint64_t elements(const op_operand *operand)
     return count;
 }
 
+static bool is_widened(const op_operand *operand)
+{
+    return operand->dtype == HR_F32 || operand->dtype == HR_F16 || operand->dtype == HR_BF16;
+}
+
 static uint64_t widened_elements(const op_operand *operands, uint32_t count)
 {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < count; k++) {
-        sum += operands[k].dtype == HR_F32 ? elements(&operands[k]) : 0;
+        sum += is_widened(&operands[k]) ? elements(&operands[k]) : 0;
     }
     return sum;
 }
@@ -229,7 +239,7 @@ static hr_status load_into(loaded_program *loaded, hr_err *err)
     }
     loaded->scratch = hr_calloc(scratch_elements, sizeof *loaded->scratch);
     if (loaded->scratch == NULL) {
-        return HR_FAIL(err, NOMEM, "the reference device widens float32 and needs %llu bytes of scratch",
+        return HR_FAIL(err, NOMEM, "the reference device widens its operands and needs %llu bytes of scratch",
                        (unsigned long long)(scratch_elements * sizeof *loaded->scratch));
     }
     return HR_OK;
@@ -254,17 +264,25 @@ static hr_status reference_load(void *context, const program *p, void **kernels,
 
 // ---- running --------------------------------------------------------------------------------------------------
 
-static void widen(const float *from, double *to, uint64_t count)
+static void widen(const void *from, uint32_t dtype, double *to, uint64_t count)
 {
+    const uint16_t *half = from;
     for (uint64_t i = 0; i < count; i++) {
-        to[i] = (double)from[i];
+        to[i] = (double)(dtype == HR_F32   ? ((const float *)from)[i]
+                         : dtype == HR_F16 ? float_of_f16(half[i])
+                                           : float_of_bf16(half[i]));
     }
 }
 
-static void round_to_float(const double *from, float *to, uint64_t count)
+static void round_back(const double *from, uint32_t dtype, void *to, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        to[i] = (float)from[i];
+        const float value = (float)from[i];
+        if (dtype == HR_F32) {
+            ((float *)to)[i] = value;
+        } else {
+            ((uint16_t *)to)[i] = dtype == HR_F16 ? f16_of_float(value) : bf16_of_float(value);
+        }
     }
 }
 
@@ -286,8 +304,8 @@ static void bind(const loaded_program *loaded, const instr *i, void *const *addr
     for (uint32_t k = 0; k < q->in_count; k++) {
         call->in_count[k] = elements(&q->in[k]);
         call->in[k] = address[i->in[k]];
-        if (q->in[k].dtype == HR_F32) {
-            widen(address[i->in[k]], scratch, call->in_count[k]);
+        if (is_widened(&q->in[k])) {
+            widen(address[i->in[k]], q->in[k].dtype, scratch, call->in_count[k]);
             call->in[k] = scratch;
             scratch += call->in_count[k];
         }
@@ -296,7 +314,7 @@ static void bind(const loaded_program *loaded, const instr *i, void *const *addr
         const uint32_t twin = same_tensor(i, k);
         call->out_count[k] = elements(&q->out[k]);
         call->out[k] = twin < q->in_count ? call->in[twin] : address[i->out[k]];
-        if (q->out[k].dtype == HR_F32 && twin == q->in_count) {
+        if (is_widened(&q->out[k]) && twin == q->in_count) {
             call->out[k] = scratch;
             scratch += call->out_count[k];
         }
@@ -306,13 +324,13 @@ static void bind(const loaded_program *loaded, const instr *i, void *const *addr
 static void store(const instr *i, uint8_t updates, void *const *address, const reference_call *call)
 {
     for (uint32_t k = 0; k < call->query->in_count; k++) {
-        if (call->query->in[k].dtype == HR_F32 && (updates & UPDATES(k)) != 0) {
-            round_to_float(call->in[k], address[i->in[k]], call->in_count[k]);
+        if (is_widened(&call->query->in[k]) && (updates & UPDATES(k)) != 0) {
+            round_back(call->in[k], call->query->in[k].dtype, address[i->in[k]], call->in_count[k]);
         }
     }
     for (uint32_t k = 0; k < call->query->out_count; k++) {
-        if (call->query->out[k].dtype == HR_F32) {
-            round_to_float(call->out[k], address[i->out[k]], call->out_count[k]);
+        if (is_widened(&call->query->out[k])) {
+            round_back(call->out[k], call->query->out[k].dtype, address[i->out[k]], call->out_count[k]);
         }
     }
 }
@@ -328,6 +346,9 @@ static hr_status reference_run(void *context, void *kernels, uint32_t instr_inde
     bind(loaded, i, address, &call);
     row->kernel(&call);
     store(i, row->updates, address, &call);
+    if (i->op == HR_OP_READ && i->attr.slot == READ_HEALTH) {
+        io->health = address[i->in[0]]; // as it lies, not widened
+    }
     return HR_OK;
 }
 

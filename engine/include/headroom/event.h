@@ -28,6 +28,8 @@ enum { HR_EVENT_VERSION = 1, HR_EVENT_TEXT_MAX = 64 };
     X(STATE, "state")       /* note: count = hr_engine_state; text = why */                                  \
     X(KNOB, "knob")         /* note: count = hr_knob_id; text = new value */                                 \
     X(SAVED, "saved")       /* note: a save was written; count = step; text = file */                        \
+    X(SCALE, "scale")       /* scale: a step under dynamic loss scaling changed or skipped something */      \
+    X(HEALTH, "health")     /* health: one per layer whose gradients float16 would not hold */               \
     X(PIPELINE, "pipeline") /* stage: one per stage at step end */                                           \
     X(LOG, "log")           /* note: text */
 
@@ -68,6 +70,21 @@ typedef struct hr_event_stage {
     char name[32];
 } hr_event_stage;
 
+typedef struct hr_event_scale {
+    double scale;      // loss scale after the step
+    uint64_t skipped;  // steps so far whose gradients were not finite: nothing was updated
+    uint32_t happened; // 1: this step's update happened
+    uint32_t reserved;
+} hr_event_scale;
+
+// Shares of a layer's gradients, as they reach the update (scaled).
+typedef struct hr_event_health {
+    float flushed;     // below 6e-8 and not zero: float16 has no such number
+    float overflowing; // above 65504 or not finite
+    uint64_t elements;
+    char layer[32];
+} hr_event_health;
+
 typedef struct hr_event {
     uint16_t version;
     uint8_t kind;     // hr_event_kind
@@ -83,6 +100,8 @@ typedef struct hr_event {
         hr_event_memory memory;
         hr_event_step step;
         hr_event_stage stage;
+        hr_event_scale scale;
+        hr_event_health health;
         struct {
             uint64_t count;
             char text[HR_EVENT_TEXT_MAX - 8];

@@ -22,6 +22,9 @@
     X(BATCH_SIZE, "batch.size")                                                                              \
     X(BATCH_REMAINDER, "batch.remainder")                                                                    \
     X(PRECISION_POLICY, "precision.policy")                                                                  \
+    X(PRECISION_LOSS_SCALE, "precision.loss_scale")                                                          \
+    X(PRECISION_LOSS_SCALE_FLOOR, "precision.loss_scale_floor")                                              \
+    X(PRECISION_HEALTH, "precision.health")                                                                  \
     X(CHECKPOINT_STRATEGY, "checkpoint.strategy")                                                            \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
     X(EXECUTION_LAYOUT, "execution.layout")                                                                  \

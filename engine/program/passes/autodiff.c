@@ -6,7 +6,7 @@
 
 #include "program/draft.h"
 
-static void mark_needing_gradient(const draft *d, bool *needs)
+void draft_mark_watched(const draft *d, bool *needs)
 {
     for (uint32_t k = 0; k < d->model->param_count; k++) {
         needs[d->param_tensor[k]] = d->model->params[k].trainable;
@@ -30,8 +30,11 @@ static hr_status gradient_tensor(draft *d, uint32_t primal, uint32_t *id, hr_err
     bool of_weights = p->category == HR_CATEGORY_WEIGHTS;
     uint32_t param = p->param;
     const char *name = arena_print(&d->names, "%s:grad", p->name);
-    HR_TRY(draft_tensor(d, name, &o, of_weights ? HR_CATEGORY_GRADIENTS : HR_CATEGORY_ACTIVATIONS, p->layer,
-                        id, err));
+    // The gradient of a cast lives until it is cast back.
+    const hr_category category = of_weights                         ? HR_CATEGORY_GRADIENTS
+                                 : p->category == HR_CATEGORY_CASTS ? HR_CATEGORY_TEMPORARIES
+                                                                    : HR_CATEGORY_ACTIVATIONS;
+    HR_TRY(draft_tensor(d, name, &o, category, p->layer, id, err));
     d->tensors.data[*id].param = of_weights ? param : HR_NO_ID;
     return HR_OK;
 }
@@ -166,7 +169,7 @@ hr_status pass_autodiff(draft *d, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory for the gradients of %u tensors", forward_tensors);
     }
     memset(d->gradient, 0xff, forward_tensors * sizeof *d->gradient);
-    mark_needing_gradient(d, needs);
+    draft_mark_watched(d, needs);
     hr_status status = HR_OK;
     for (uint32_t n = forward_count; n-- > 0 && status == HR_OK;) {
         instr forward = d->instrs.data[n];

@@ -73,6 +73,7 @@ static hr_status add_persistent(draft *d, hr_err *err)
     HR_TRY(add_params(d, HR_CATEGORY_WEIGHTS, err));
     HR_TRY(add_params(d, HR_CATEGORY_STATE, err));
     if (d->mode == PROGRAM_TRAIN) {
+        HR_TRY(draft_add_scaling(d, err));
         HR_TRY(add_slots(d, err));
     }
     for (uint32_t k = 0; k < d->model->slot_count; k++) {

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass 4, keep: forward tensors that live on for backward are marked `saved`.
 //
-// eager: by the tape's rules, row by row, whether backward will read them or not (reference tensorflow.md D3).
+// eager: by the tape's rules, row by row, whether backward will read them or not (reference tensorflow.md D3); the tape
+// records only operations that a variable flows into.
 // graph: what backward instructions really read.
 #include "program/draft.h"
 
-static void keep_on_tape(draft *d, const instr *i)
+static void keep_on_tape(draft *d, const instr *i, const bool *watched)
 {
     const op_row *row = op_row_of(i->op);
+    bool recorded = false;
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        recorded = recorded || watched[i->in[k]];
+    }
+    if (!recorded) {
+        return;
+    }
     for (uint32_t k = 0; k < i->in_count; k++) {
         tensor *t = &d->tensors.data[i->in[k]];
         t->saved |= (row->keep_in >> k & 1) != 0 && !t->dropped;
@@ -21,13 +29,17 @@ static void keep_on_tape(draft *d, const instr *i)
 hr_status pass_keep(draft *d, hr_err *err)
 {
     bool *forward = hr_calloc(d->tensors.count, sizeof *forward);
-    if (forward == NULL) {
+    bool *watched = hr_calloc(d->tensors.count, sizeof *watched);
+    if (forward == NULL || watched == NULL) {
+        hr_free(forward);
+        hr_free(watched);
         return HR_FAIL(err, NOMEM, "no host memory for %u tensors", d->tensors.count);
     }
+    draft_mark_watched(d, watched);
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
         if (i->phase == HR_PHASE_FORWARD && d->eager) {
-            keep_on_tape(d, i);
+            keep_on_tape(d, i, watched);
         }
         for (uint32_t k = 0; k < i->out_count; k++) {
             forward[i->out[k]] |= i->phase == HR_PHASE_INPUT || i->phase == HR_PHASE_FORWARD;
@@ -37,5 +49,6 @@ hr_status pass_keep(draft *d, hr_err *err)
         }
     }
     hr_free(forward);
+    hr_free(watched);
     return HR_OK;
 }

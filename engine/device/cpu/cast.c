@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cast.h"
+
+#include <string.h>
+
+#include "base/half.h"
+#include "cpu.h"
+#include "simd.h"
+
+enum { GRAIN = 16384, PIECE = 1024 };
+
+CPU_HOT static void widen_bf16(float *restrict to, const uint16_t *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = float_of_bf16(from[i]);
+    }
+}
+
+CPU_HOT static void widen_f16(float *restrict to, const uint16_t *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = float_of_f16(from[i]);
+    }
+}
+
+CPU_HOT static void narrow_bf16(uint16_t *restrict to, const float *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = bf16_of_float(from[i]);
+    }
+}
+
+CPU_HOT static void narrow_f16(uint16_t *restrict to, const float *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = f16_of_float(from[i]);
+    }
+}
+
+void cast_widen_bf16(float *to, const uint16_t *from, int64_t count)
+{
+    widen_bf16(to, from, count);
+}
+
+void cast_narrow_bf16(uint16_t *to, const float *from, int64_t count)
+{
+    narrow_bf16(to, from, count);
+}
+
+typedef struct job {
+    const char *from;
+    char *to;
+    hr_dtype from_type, to_type;
+} job;
+
+static void widen(float *to, const job *j, int64_t at, int64_t count)
+{
+    const uint16_t *half = (const uint16_t *)(const void *)j->from + at;
+    if (j->from_type == HR_F16) {
+        widen_f16(to, half, count);
+    } else {
+        widen_bf16(to, half, count);
+    }
+}
+
+static void narrow(const job *j, const float *from, int64_t at, int64_t count)
+{
+    uint16_t *half = (uint16_t *)(void *)j->to + at;
+    if (j->to_type == HR_F16) {
+        narrow_f16(half, from, count);
+    } else {
+        narrow_bf16(half, from, count);
+    }
+}
+
+static void cast_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    float piece[PIECE];
+    (void)worker;
+    if (j->from_type == j->to_type) {
+        const int64_t bytes = (int64_t)dtype_bytes(j->to_type);
+        memcpy(j->to + begin * bytes, j->from + begin * bytes, (size_t)((end - begin) * bytes));
+    } else if (j->to_type == HR_F32) {
+        widen((float *)(void *)j->to + begin, j, begin, end - begin);
+    } else if (j->from_type == HR_F32) {
+        narrow(j, (const float *)(const void *)j->from + begin, begin, end - begin);
+    } else {
+        for (int64_t i = begin; i < end; i += PIECE) {
+            const int64_t count = end - i < PIECE ? end - i : PIECE;
+            widen(piece, j, i, count);
+            narrow(j, piece, i, count);
+        }
+    }
+}
+
+void cast_run(workers *w, const void *from, hr_dtype from_type, void *to, hr_dtype to_type, int64_t count)
+{
+    const job j = {from, to, from_type, to_type};
+    cpu_for(w, count, GRAIN, cast_body, &j);
+}
+
+static void run_cast(const cpu_run *r)
+{
+    const op_operand *from = &r->query->in[0], *to = &r->query->out[0];
+    cast_run(r->device->workers, r->in[0], (hr_dtype)from->dtype, r->out[0], (hr_dtype)to->dtype,
+             cpu_floats_of(to));
+}
+
+const cpu_impl cpu_cast = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_cast};

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between real types, on the workers and by the chunk. Rounding is that of base/half.h in every variant.
+#ifndef DEVICE_CPU_CAST_H
+#define DEVICE_CPU_CAST_H
+
+#include <stdint.h>
+
+#include "ops/op.h"
+#include "workers.h"
+
+// Between any two of float32, float16, bfloat16; equal types are copied.
+void cast_run(workers *w, const void *from, hr_dtype from_type, void *to, hr_dtype to_type, int64_t count);
+
+// A chunk, on the calling thread.
+void cast_widen_bf16(float *to, const uint16_t *from, int64_t count);
+void cast_narrow_bf16(uint16_t *to, const float *from, int64_t count);
+
+#endif

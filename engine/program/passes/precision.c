@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass precision, between build and autodiff: operations compute in the policy's compute type. What an operation reads in another type is cast
+// by an instruction of its own, once for all its readers: variables (category CASTS), float inputs, and values that
+// must be float32, as logits before a loss. Results take the type they are computed in.
+//
+//   policy            variables, gradients, slots   activations    losses and statistics
+//   float32, float64  as named                      as named       as named
+//   mixed_…           float32                       half           float32
+//   float16, bfloat16 half                          half           float32
+//
+// Which operands are float32 whatever the policy says is data: wide_in and wide_out of the operation's row.
+#include "program/draft.h"
+
+typedef struct policy_types {
+    const char *policy;
+    hr_dtype variables, compute;
+} policy_types;
+
+static const policy_types policies[] = {
+    {"float32", HR_F32, HR_F32},         {"float64", HR_F64, HR_F64}, {"mixed_float16", HR_F32, HR_F16},
+    {"mixed_bfloat16", HR_F32, HR_BF16}, {"float16", HR_F16, HR_F16}, {"bfloat16", HR_BF16, HR_BF16},
+};
+
+void precision_types(const hr_knobs *knobs, hr_dtype *variables, hr_dtype *compute)
+{
+    *variables = *compute = HR_F32;
+    for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+        if (hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, policies[k].policy)) {
+            *variables = policies[k].variables;
+            *compute = policies[k].compute;
+        }
+    }
+}
+
+// The casts that exist already: of each tensor one to the compute type, one to float32; HR_NO_ID: none.
+typedef struct cast_table {
+    uint32_t *to_compute, *to_wide; // [tensors before the pass]
+} cast_table;
+
+static bool is_half(hr_dtype dtype)
+{
+    return dtype == HR_F16 || dtype == HR_BF16;
+}
+
+// Running statistics are float32 in every policy.
+static hr_status widen_state(draft *d, hr_err *err)
+{
+    for (uint32_t k = 0; k < d->persistent_count; k++) {
+        tensor *t = &d->tensors.data[k];
+        if (t->category == HR_CATEGORY_STATE && is_half(t->dtype)) {
+            t->dtype = HR_F32;
+            HR_TRY(draft_measure(t, err));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status add_cast(draft *d, instr_list *list, const instr *reader, uint32_t from, hr_dtype to,
+                          uint32_t *id, hr_err *err)
+{
+    const tensor *t = &d->tensors.data[from];
+    op_operand o = tensor_operand(t);
+    const hr_category category =
+        t->category == HR_CATEGORY_WEIGHTS ? HR_CATEGORY_CASTS : HR_CATEGORY_ACTIVATIONS;
+    const uint32_t layer = t->layer == HR_NO_ID ? reader->layer : t->layer;
+    o.dtype = (uint32_t)to;
+    HR_TRY(draft_tensor(d, arena_print(&d->names, "%s:%s", t->name, dtype_name(to)), &o, category, layer, id,
+                        err));
+    instr *i = draft_instr(d, list, HR_OP_CAST, HR_PHASE_FORWARD, layer);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    instr_in(i, from);
+    instr_out(i, *id);
+    return HR_OK;
+}
+
+static hr_status cast_inputs(draft *d, instr_list *list, instr *i, const cast_table *casts, hr_err *err)
+{
+    const op_row *row = op_row_of(i->op);
+    for (uint32_t k = 0; k < i->in_count && !row->view; k++) {
+        const bool wide = (row->wide_in >> k & 1) != 0;
+        const hr_dtype wanted = wide ? HR_F32 : d->compute;
+        const uint32_t from = i->in[k];
+        if (!dtype_is_real(d->tensors.data[from].dtype) || d->tensors.data[from].dtype == wanted) {
+            continue;
+        }
+        uint32_t *made = wide ? &casts->to_wide[from] : &casts->to_compute[from];
+        if (*made == HR_NO_ID) {
+            HR_TRY(add_cast(d, list, i, from, wanted, made, err));
+        }
+        i->in[k] = *made;
+    }
+    return HR_OK;
+}
+
+static hr_status type_outputs(draft *d, const instr *i, hr_err *err)
+{
+    const op_row *row = op_row_of(i->op);
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        tensor *t = &d->tensors.data[i->out[k]];
+        if (t->persistent || !dtype_is_real(t->dtype)) {
+            continue;
+        }
+        t->dtype = row->view                       ? d->tensors.data[i->in[0]].dtype
+                   : (row->wide_out >> k & 1) != 0 ? HR_F32
+                                                   : d->compute;
+        HR_TRY(draft_measure(t, err));
+    }
+    return HR_OK;
+}
+
+static hr_status cast_program(draft *d, const cast_table *casts, instr_list *list, hr_err *err)
+{
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        instr i = d->instrs.data[n];
+        if (i.phase == HR_PHASE_FORWARD && i.lane == HR_LANE_COMPUTE) {
+            HR_TRY(cast_inputs(d, list, &i, casts, err));
+            HR_TRY(type_outputs(d, &i, err));
+        }
+        instr *placed = vec_push(list);
+        if (placed == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+        }
+        *placed = i;
+    }
+    return HR_OK;
+}
+
+hr_status pass_precision(draft *d, hr_err *err)
+{
+    if (!is_half(d->compute)) {
+        return HR_OK;
+    }
+    const uint32_t count = d->tensors.count;
+    cast_table casts = {hr_calloc(count, sizeof(uint32_t)), hr_calloc(count, sizeof(uint32_t))};
+    instr_list list = {NULL, 0, 0};
+    hr_status status = casts.to_compute != NULL && casts.to_wide != NULL
+                           ? widen_state(d, err)
+                           : HR_FAIL(err, NOMEM, "no host memory for the casts of %u tensors", count);
+    for (uint32_t k = 0; status == HR_OK && k < count; k++) {
+        casts.to_compute[k] = casts.to_wide[k] = HR_NO_ID;
+    }
+    if (status == HR_OK) {
+        status = cast_program(d, &casts, &list, err);
+    }
+    if (status == HR_OK) {
+        vec_deinit(&d->instrs);
+        d->instrs = list;
+    } else {
+        vec_deinit(&list);
+    }
+    hr_free(casts.to_compute);
+    hr_free(casts.to_wide);
+    return status;
+}
