@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product of the cpu device against sums in double, over sizes on both sides of every cut that it
-// makes (tiles, panels, passes over k, blocks of rows, bands, threads that share k), and the threads it runs
-// on.
+// The matrix product of the cpu device, alone and in batches, against sums in double, over sizes on both sides
+// of every cut that it makes (tiles, panels, passes over k, blocks of rows, bands, threads that share k), and the
+// threads it runs on.
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -52,6 +52,7 @@ static float *random_floats(int64_t count, uint64_t *state)
 // One product with all its operands.
 typedef struct trial {
     gemm g;
+    int64_t a_row, b_row, c_row; // as stored, also where g leaves them 0
     float *a, *b, *bias, *c, *b_sums, *scratch;
 } trial;
 
@@ -60,10 +61,11 @@ static double element(const trial *t, int64_t i, int64_t n, double *magnitude)
     double sum = t->bias != NULL ? (double)t->bias[n] : 0.0;
     *magnitude = fabs(sum);
     for (int64_t k = 0; k < t->g.k; k++) {
-        const float a = t->g.a_transposed ? t->a[k * t->g.m + i] : t->a[i * t->g.k + k];
-        const float b = t->g.b_transposed ? t->b[n * t->g.k + k] : t->b[k * t->g.n + n];
-        sum += (double)a * (double)b;
-        *magnitude += fabs((double)a * (double)b);
+        const float a = t->g.a_transposed ? t->a[k * t->a_row + i] : t->a[i * t->a_row + k];
+        const float b = t->g.b_transposed ? t->b[n * t->b_row + k] : t->b[k * t->b_row + n];
+        const double product = (double)a * (double)b * (t->g.scale == 0 ? 1.0 : (double)t->g.scale);
+        sum += product;
+        *magnitude += fabs(product);
     }
     return t->g.relu && sum < 0.0 ? 0.0 : sum;
 }
@@ -71,7 +73,7 @@ static double element(const trial *t, int64_t i, int64_t n, double *magnitude)
 static void check_element(const trial *t, int64_t i, int64_t n)
 {
     double magnitude = 0.0;
-    const double expected = element(t, i, n, &magnitude), got = (double)t->c[i * t->g.n + n];
+    const double expected = element(t, i, n, &magnitude), got = (double)t->c[i * t->c_row + n];
     ck_assert_msg(fabs(got - expected) <= 1e-6 * magnitude + 1e-30,
                   "%lldx%lldx%lld%s%s: element %lld,%lld is %.9g, not %.9g", (long long)t->g.m,
                   (long long)t->g.n, (long long)t->g.k, t->g.a_transposed ? " Aᵀ" : "",
@@ -83,18 +85,39 @@ static void check_sums(const trial *t)
     for (int64_t n = 0; t->g.sum_b && n < t->g.n; n++) {
         double sum = 0.0;
         for (int64_t k = 0; k < t->g.k; k++) {
-            sum += (double)t->b[k * t->g.n + n];
+            sum += (double)t->b[k * t->b_row + n];
         }
         ck_assert_double_le(fabs((double)t->b_sums[n] - sum), 1e-6 * (double)t->g.k);
     }
 }
 
+// What lies between the rows of C is not touched.
+static void check_gaps(const trial *t)
+{
+    for (int64_t i = 0; i + 1 < t->g.m; i++) {
+        for (int64_t n = t->g.n; n < t->c_row; n++) {
+            ck_assert(isnan(t->c[i * t->c_row + n]));
+        }
+    }
+}
+
+static void set_rows(trial *t)
+{
+    const gemm *g = &t->g;
+    t->a_row = g->a_row != 0 ? g->a_row : g->a_transposed ? g->m : g->k;
+    t->b_row = g->b_row != 0 ? g->b_row : g->b_transposed ? g->k : g->n;
+    t->c_row = g->c_row != 0 ? g->c_row : g->n;
+}
+
 static void run(trial *t, uint64_t *state)
 {
     const int64_t m = t->g.m, n = t->g.n, k = t->g.k;
-    const uint64_t scratch_bytes = gemm_scratch_bytes(&t->g), c_bytes = (uint64_t)(m * n) * sizeof(float);
-    t->a = random_floats(m * k, state);
-    t->b = random_floats(k * n, state);
+    set_rows(t);
+    const int64_t last_row = (m - 1) * t->c_row;
+    const uint64_t scratch_bytes = gemm_scratch_bytes(&t->g),
+                   c_bytes = (uint64_t)(last_row + n) * sizeof(float);
+    t->a = random_floats((t->g.a_transposed ? k : m) * t->a_row, state);
+    t->b = random_floats((t->g.b_transposed ? n : k) * t->b_row, state);
     t->c = guarded(c_bytes);
     t->b_sums = t->g.sum_b ? guarded((uint64_t)n * sizeof(float)) : NULL;
     t->scratch = guarded(scratch_bytes);
@@ -108,6 +131,7 @@ static void run(trial *t, uint64_t *state)
     check_element(t, 0, 0);
     check_element(t, m - 1, n - 1);
     check_sums(t);
+    check_gaps(t);
     free(t->a);
     free(t->b);
     free(t->bias);
@@ -137,6 +161,72 @@ START_TEST(a_product_is_the_sum_of_products)
     t.g.sum_b = !t.g.b_transposed && op_random_int(&state, 0, 1) == 1;
     t.bias = op_random_int(&state, 0, 1) == 1 ? random_floats(t.g.n, &state) : NULL;
     run(&t, &state);
+    workers_destroy(w);
+}
+END_TEST
+
+// Matrices that lie within wider ones, with a factor, on one worker or several.
+START_TEST(a_product_of_parts_is_the_sum_of_products)
+{
+    uint64_t state = (uint64_t)_i;
+    workers *w = threads_of(1 + (uint32_t)_i % 3);
+    trial t = {.g = {.m = random_size(&state, 300),
+                     .n = random_size(&state, 300),
+                     .k = random_size(&state, 1100),
+                     .a_transposed = op_random_int(&state, 0, 1) == 1,
+                     .b_transposed = op_random_int(&state, 0, 1) == 1,
+                     .scale = (float)op_random(&state, -2.0, 2.0),
+                     .workers = _i % 4 == 0 ? NULL : w}};
+    t.g.a_row = (t.g.a_transposed ? t.g.m : t.g.k) + op_random_int(&state, 0, 40);
+    t.g.b_row = (t.g.b_transposed ? t.g.k : t.g.n) + op_random_int(&state, 0, 40);
+    t.g.c_row = t.g.n + op_random_int(&state, 0, 40);
+    t.bias = op_random_int(&state, 0, 1) == 1 ? random_floats(t.g.n, &state) : NULL;
+    run(&t, &state);
+    workers_destroy(w);
+}
+END_TEST
+
+static int64_t batch_place(const gemm_batch *b, gemm_steps steps, int64_t item)
+{
+    return item / b->inner * steps.outer + item % b->inner * steps.inner;
+}
+
+// A batch gives the bits that its products give one by one: heads side by side against matrices that lie close.
+START_TEST(a_batch_is_its_products)
+{
+    uint64_t state = (uint64_t)_i;
+    workers *w = threads_of(1 + (uint32_t)_i % 3);
+    const int64_t m = random_size(&state, 90), n = random_size(&state, 90), k = random_size(&state, 90);
+    gemm_batch b = {.outer = op_random_int(&state, 1, 3), .inner = op_random_int(&state, 1, 4)};
+    b.each = (gemm){.m = m, .n = n, .k = k, .b_transposed = _i % 2 == 1, .scale = 0.5f, .workers = w};
+    b.each.a_row = b.inner * k;
+    b.each.c_row = b.inner * n;
+    b.a = (gemm_steps){m * b.each.a_row, k};
+    b.b = (gemm_steps){b.inner * k * n, k * n};
+    b.c = (gemm_steps){m * b.each.c_row, n};
+    const int64_t items = b.outer * b.inner;
+    const uint64_t c_bytes = (uint64_t)(items * m * n) * sizeof(float), room = gemm_batch_scratch_bytes(&b);
+    float *left = random_floats(items * m * k, &state), *right = random_floats(items * k * n, &state);
+    float *c = guarded(c_bytes), *expected = guarded(c_bytes), *scratch = guarded(room);
+    gemm_batch_run(&b, left, right, c, scratch);
+    check_guard(scratch, room);
+    check_guard(c, c_bytes);
+    free(scratch);
+    gemm one = b.each;
+    one.workers = items >= workers_count(w) ? NULL : w;
+    scratch = guarded(gemm_scratch_bytes(&one));
+    for (int64_t i = 0; i < items; i++) {
+        const gemm_operands o = {.a = left + batch_place(&b, b.a, i),
+                                 .b = right + batch_place(&b, b.b, i),
+                                 .c = expected + batch_place(&b, b.c, i)};
+        gemm_run(&one, &o, scratch);
+    }
+    ck_assert(memcmp(c, expected, c_bytes) == 0);
+    free(left);
+    free(right);
+    free(c);
+    free(expected);
+    free(scratch);
     workers_destroy(w);
 }
 END_TEST
@@ -236,6 +326,8 @@ int main(void)
     TCase *all = tcase_create("products and threads");
     tcase_set_timeout(all, 60);
     tcase_add_loop_test(all, a_product_is_the_sum_of_products, 0, SEEDS);
+    tcase_add_loop_test(all, a_product_of_parts_is_the_sum_of_products, 0, SEEDS);
+    tcase_add_loop_test(all, a_batch_is_its_products, 0, SEEDS / 2);
     tcase_add_loop_test(all, products_of_layers, 0, (int)(sizeof layers / sizeof layers[0]));
     tcase_add_loop_test(all, every_item_is_done_once_in_the_same_cuts, 0, 4);
     tcase_add_test(all, long_columns_lose_no_digits);

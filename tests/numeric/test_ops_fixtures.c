@@ -42,6 +42,9 @@ static op_attr attr_of(const json_t *attr)
         .groups = attr_integer(attr, "groups"),
         .epsilon = json_real_value(json_object_get(attr, "epsilon")),
         .momentum = json_real_value(json_object_get(attr, "momentum")),
+        .heads = attr_integer(attr, "heads"),
+        .flags = attr_integer(attr, "flags"),
+        .scale = json_number_value(json_object_get(attr, "scale")),
     };
 }
 
@@ -72,7 +75,7 @@ static op_trial trial_of(const json_t *c, const char *name)
         op_trial_add_in(&t, HR_F64, dims);
         fill(name, k, t.in[k], op_trial_in_count(&t, k));
     }
-    op_trial_infer_out(&t, op == HR_OP_BATCH_NORM ? 3 : 1);
+    op_trial_infer_out(&t, op_row_of(op)->min_out);
     return t;
 }
 
@@ -117,9 +120,11 @@ static void compare_gradients(const char *name, const json_t *stored, const op_t
     free(dy);
 }
 
+static const char *const files[] = {"ops.json", "ops_attention.json"};
+
 START_TEST(values_and_gradients_are_pytorchs)
 {
-    json_t *root = fixture_open("ops.json");
+    json_t *root = fixture_open(files[_i]);
     op_device device = op_device_open(&device_reference, 1);
     const json_t *cases = json_object_get(root, "cases");
     ck_assert_uint_gt(json_array_size(cases), 0);
@@ -141,7 +146,7 @@ int main(void)
 {
     Suite *suite = suite_create("ops_fixtures");
     TCase *all = tcase_create("PyTorch");
-    tcase_add_test(all, values_and_gradients_are_pytorchs);
+    tcase_add_loop_test(all, values_and_gradients_are_pytorchs, 0, (int)(sizeof files / sizeof files[0]));
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
