@@ -34,11 +34,11 @@ static int64_t padded(int64_t features)
 CPU_INLINE double sum_of_lanes(const f32x16 *even, const f32x16 *odd)
 {
     const f32x16 both = *even + *odd;
-    double sum = 0.0;
+    double part[4] = {0}; // sums that need not wait for one another
     for (int k = 0; k < CPU_LANES; k++) {
-        sum += (double)both[k];
+        part[k % 4] += (double)both[k];
     }
-    return sum;
+    return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
 // ---- forward ----------------------------------------------------------------------------------------------
