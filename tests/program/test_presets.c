@@ -146,8 +146,12 @@ START_TEST(every_preset_names_its_memory_and_compiles)
     ck_assert_msg(hr_knob_text(knobs, HR_KNOB_DEVICE_CARD)[0] != '\0' ||
                       hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, 0) > 0,
                   "%s names neither device.card nor device.vram", path);
-    compile_and_check(&o, path, "eager");
-    compile_and_check(&o, path, "graph");
+    if (strncmp(path, "presets/models/", 15) == 0) {
+        compile_and_check(&o, path, "eager");
+        compile_and_check(&o, path, "graph");
+    } else { // an article's situation is one of the two
+        compile_and_check(&o, path, hr_knob_text(knobs, HR_KNOB_EXECUTION_MODE));
+    }
     close_preset(&o);
 }
 END_TEST

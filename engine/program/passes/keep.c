@@ -26,6 +26,28 @@ static void keep_on_tape(draft *d, const instr *i, const bool *watched)
     }
 }
 
+static bool is_model_input(const draft *d, uint32_t tensor_id)
+{
+    for (uint32_t k = 0; k < d->model->slot_count && !d->model->slots[k].is_label; k++) {
+        if (d->value_tensor[d->model->slots[k].value] == tensor_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// In eager mode x lives until the next step whatever the tape records, and is counted among what is saved; where a
+// cast alone reads it, the tape's copy is the cast's result.
+static void keep_inputs(draft *d)
+{
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; i->phase == HR_PHASE_FORWARD && i->op != HR_OP_CAST && k < i->in_count; k++) {
+            d->tensors.data[i->in[k]].saved |= is_model_input(d, i->in[k]);
+        }
+    }
+}
+
 hr_status pass_keep(draft *d, hr_err *err)
 {
     bool *forward = hr_calloc(d->tensors.count, sizeof *forward);
@@ -47,6 +69,9 @@ hr_status pass_keep(draft *d, hr_err *err)
         for (uint32_t k = 0; i->phase == HR_PHASE_BACKWARD && !d->eager && k < i->in_count; k++) {
             d->tensors.data[i->in[k]].saved |= forward[i->in[k]];
         }
+    }
+    if (d->eager) {
+        keep_inputs(d);
     }
     hr_free(forward);
     hr_free(watched);
