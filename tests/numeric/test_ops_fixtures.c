@@ -2,6 +2,7 @@
 // The values of operations on the judge against PyTorch in float64: what the gradient test cannot see, because
 // it would accept any function with the right derivative.
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,18 @@ static void fill(const char *name, uint64_t index, double *values, uint64_t coun
     free(uniform);
 }
 
+// Input k is made of whole numbers below numbers[k], where that is not 0.
+static void add_in(op_trial *t, const json_t *c, uint32_t k, const char *name,
+                   const int64_t dims[OP_MAX_RANK])
+{
+    const json_int_t below = json_integer_value(json_array_get(json_object_get(c, "numbers"), k));
+    op_trial_add_in(t, below > 0 ? HR_I32 : HR_F64, dims);
+    fill(name, k, t->in[k], op_trial_in_count(t, k));
+    for (uint64_t i = 0; below > 0 && i < op_trial_in_count(t, k); i++) {
+        t->in[k][i] = floor((t->in[k][i] + 1.0) / 2.0 * (double)below);
+    }
+}
+
 static op_trial trial_of(const json_t *c, const char *name)
 {
     const hr_op op = op_named(json_string_value(json_object_get(c, "op")));
@@ -72,8 +85,7 @@ static op_trial trial_of(const json_t *c, const char *name)
         for (size_t d = 0; d < json_array_size(json_array_get(shapes, k)); d++) {
             dims[d] = json_integer_value(json_array_get(json_array_get(shapes, k), d));
         }
-        op_trial_add_in(&t, HR_F64, dims);
-        fill(name, k, t.in[k], op_trial_in_count(&t, k));
+        add_in(&t, c, k, name, dims);
     }
     op_trial_infer_out(&t, op_row_of(op)->min_out);
     return t;
@@ -120,7 +132,7 @@ static void compare_gradients(const char *name, const json_t *stored, const op_t
     free(dy);
 }
 
-static const char *const files[] = {"ops.json", "ops_attention.json"};
+static const char *const files[] = {"ops.json", "ops_attention.json", "ops_sequence.json"};
 
 START_TEST(values_and_gradients_are_pytorchs)
 {
