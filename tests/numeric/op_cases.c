@@ -232,6 +232,11 @@ static op_trial trial_of(hr_op op, uint64_t seed, int64_t size, bool in_blocks)
     return cases[op](op, &d);
 }
 
+bool op_has_cases(hr_op op)
+{
+    return cases[op] != NULL;
+}
+
 op_trial op_case(hr_op op, uint64_t seed, int64_t size)
 {
     return trial_of(op, seed, size, false);

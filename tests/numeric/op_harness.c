@@ -371,11 +371,25 @@ static void execute(one_op *p, op_device device, step_io *io)
     check_guards(p);
 }
 
-void op_trial_run(op_trial *t, op_device device, step_io *io)
+// Output 0 takes the place of the input that the row names.
+static void share(one_op *p, const instr *i)
+{
+    const uint32_t from = i->in[op_row_of(i->op)->in_place], to = i->out[0];
+    REQUIRE(p->guarded_bytes[from] == p->guarded_bytes[to], "what shares storage has one size");
+    if (from != to) {
+        free(p->address[to]);
+        p->address[to] = p->address[from];
+    }
+}
+
+static void run_trial(op_trial *t, op_device device, step_io *io, bool in_place)
 {
     one_op p = {0};
     step_io nothing = {0};
     const instr i = first_instr(&p, t);
+    if (in_place) {
+        share(&p, &i);
+    }
     p.program.batch = t->query.in_count > 0 ? (uint32_t)t->query.in[0].shape.dim[0] : 1;
     for (uint32_t k = 0; k < i.in_count; k++) {
         put(p.address[i.in[k]], &t->query.in[k], t->in[k]);
@@ -389,8 +403,29 @@ void op_trial_run(op_trial *t, op_device device, step_io *io)
         get(p.address[i.out[k]], &t->query.out[k], t->out[k]);
     }
     for (uint32_t id = 0; id < p.program.tensor_count; id++) {
-        free(p.address[id]);
+        if (!in_place || id == i.in[op_row_of(i.op)->in_place] ||
+            p.address[id] != p.address[i.in[op_row_of(i.op)->in_place]]) {
+            free(p.address[id]);
+        }
     }
+}
+
+void op_trial_run(op_trial *t, op_device device, step_io *io)
+{
+    run_trial(t, device, io, false);
+}
+
+bool op_trial_may_share(const op_trial *t)
+{
+    const op_query *q = &t->query;
+    const int8_t k = op_row_of((hr_op)q->op)->in_place;
+    return k >= 0 && k < q->in_count && q->in[k].dtype == q->out[0].dtype &&
+           op_trial_in_count(t, (uint32_t)k) == op_trial_out_count(t, 0);
+}
+
+void op_trial_run_in_place(op_trial *t, op_device device, step_io *io)
+{
+    run_trial(t, device, io, true);
 }
 
 // ---- gradients ------------------------------------------------------------------------------------------------

@@ -47,6 +47,10 @@ uint64_t op_trial_out_count(const op_trial *t, uint32_t k);
 
 // `io` may be NULL.
 void op_trial_run(op_trial *t, op_device device, step_io *io);
+// The same with output 0 in the place of the input that the operation's row names (its values are gone then), as
+// programs do it where that input is not needed any more. May it, with these operands?
+bool op_trial_may_share(const op_trial *t);
+void op_trial_run_in_place(op_trial *t, op_device device, step_io *io);
 
 // Does gradient row `g` of the operation apply to this forward trial?
 bool op_trial_has_gradient(const op_trial *forward, uint32_t g);
