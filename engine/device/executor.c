@@ -14,6 +14,8 @@ typedef struct resident {
     const char *name; // of the program it was built from, borrowed
     hr_category category;
     uint64_t bytes, address;
+    bool on_host;
+    void *host; // owned; NULL in a plan
 } resident;
 
 // One attached program.
@@ -25,6 +27,7 @@ typedef struct bound {
     uint32_t *owner;  // [tensor_count]
     uint32_t *shares; // tensors grouped by owner
     uint32_t *first_share;
+    uint8_t *host; // of the program's tensors on the host
 } bound;
 
 // Bytes that a RETAIN handed over: nobody frees them before the build goes.
@@ -73,6 +76,7 @@ static void bound_deinit(const executor *x, bound *b)
     hr_free(b->owner);
     hr_free(b->shares);
     hr_free(b->first_share);
+    hr_free(b->host);
 }
 
 static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
@@ -97,8 +101,12 @@ void executor_destroy(executor *x)
         allocator_free(x->heap, x->retained.data[k].address);
     }
     for (uint32_t k = x->residents.count; k-- > 0;) {
-        announce(x, HR_NO_ID, HR_PHASE_BUILD, x->residents.data[k].category);
-        allocator_free(x->heap, x->residents.data[k].address);
+        const resident *r = &x->residents.data[k];
+        if (!r->on_host) {
+            announce(x, HR_NO_ID, HR_PHASE_BUILD, r->category);
+            allocator_free(x->heap, r->address);
+        }
+        hr_free(r->host);
     }
     hr_free(x->planned);
     vec_deinit(&x->programs);
@@ -174,6 +182,25 @@ static hr_status find_planned(const executor *x, const program *p, uint32_t *ste
                    x->planned_count);
 }
 
+// A plan's host tensors are numbers without memory, as its device's are.
+static bool has_memory(const executor *x)
+{
+    return x->device != NULL && !x->device->simulated;
+}
+
+static hr_status take_host(const executor *x, resident *r, hr_err *err)
+{
+    if (!has_memory(x)) {
+        return HR_OK;
+    }
+    r->host = hr_calloc(r->bytes, 1);
+    r->address = (uint64_t)(uintptr_t)r->host;
+    return r->host != NULL
+               ? HR_OK
+               : HR_FAIL(err, NOMEM, "no host memory for %s, which is offloaded: needed %" PRIu64 " B",
+                         r->name, r->bytes);
+}
+
 hr_status executor_build(executor *x, const program *p, hr_err *err)
 {
     for (uint32_t k = 0; k < p->persistent_count; k++) {
@@ -182,8 +209,9 @@ hr_status executor_build(executor *x, const program *p, hr_err *err)
         if (r == NULL) {
             return HR_FAIL(err, NOMEM, "no host memory for %u persistent tensors", p->persistent_count);
         }
-        *r = (resident){.name = t->name, .category = t->category, .bytes = t->bytes};
-        HR_TRY(take(x, t, k, HR_NO_ID, HR_PHASE_BUILD, &r->address, err));
+        *r = (resident){
+            .name = t->name, .category = t->category, .bytes = t->bytes, .on_host = tensor_on_host(t)};
+        HR_TRY(r->on_host ? take_host(x, r, err) : take(x, t, k, HR_NO_ID, HR_PHASE_BUILD, &r->address, err));
     }
     return HR_OK;
 }
@@ -254,6 +282,27 @@ static void group_by_owner(bound *b)
     }
 }
 
+// Places of the step's tensors on the host, side by side.
+static hr_status bind_host(const executor *x, bound *b, hr_err *err)
+{
+    const uint64_t bytes = program_host_bytes(b->p);
+    uint64_t at = 0;
+    if (bytes == 0 || !has_memory(x)) {
+        return HR_OK;
+    }
+    b->host = hr_calloc(bytes, 1);
+    if (b->host == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for what is offloaded: needed %" PRIu64 " B", bytes);
+    }
+    for (uint32_t k = b->p->persistent_count; k < b->p->tensor_count; k++) {
+        if (tensor_on_host(&b->p->tensors[k])) {
+            set_address(b, k, (uint64_t)(uintptr_t)(b->host + at));
+            at += program_host_room(&b->p->tensors[k]);
+        }
+    }
+    return HR_OK;
+}
+
 static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
 {
     b->p = p;
@@ -267,6 +316,7 @@ static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
     }
     group_by_owner(b);
     HR_TRY(bind_persistent(x, b, err));
+    HR_TRY(bind_host(x, b, err));
     return x->device == NULL ? HR_OK : x->device->load(x->device_context, p, &b->kernels, err);
 }
 
@@ -354,7 +404,7 @@ static void abandon(executor *x, bound *b, uint32_t n)
 {
     for (uint32_t k = b->p->persistent_count; k < b->p->tensor_count; k++) {
         const tensor *t = &b->p->tensors[k];
-        if (t->storage == k && b->address[k] != NULL) {
+        if (t->storage == k && b->address[k] != NULL && !tensor_on_host(t)) {
             release(x, t, n, HR_PHASE_BUILD, (uint64_t)(uintptr_t)b->address[k]);
             set_address(b, k, 0);
         }

@@ -93,6 +93,12 @@ static bool unknown_checkpoint(const hr_knobs *knobs)
     return checkpoint_strategy_of(knobs, &strategy, NULL) != HR_OK;
 }
 
+static bool offloaded_from_an_unusual_tape(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on") &&
+           !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "once");
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -123,6 +129,11 @@ static const hr_constraint constraints[] = {
     {unknown_checkpoint,
      "checkpoint.strategy must be none, every:K, sqrt, blocks, selective or list:LAYER,LAYER",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=sqrt"},
+    {offloaded_from_an_unusual_tape,
+     "offload.activations takes what the tape keeps until the gradients are taken: needed "
+     "execution.tape=once, "
+     "had none or persistent",
+     HR_KNOB_EXECUTION_TAPE, "-s execution.tape=once"},
     {files_from_nowhere, "pipeline.source cifar10 and mnist need their files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {persistent_tape_in_a_graph,

@@ -124,6 +124,27 @@ static const hr_knob_row rows[] = {
             "by segment, for at most one more forward pass. blocks cuts behind every residual block. selective "
             "computes normalisations, activations, dropout and attention scores again: little work for much "
             "memory. list:A,B cuts behind the layers A and B. Weights come out bit for bit the same."},
+    ROW(OFFLOAD_ACTIVATIONS, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "what backward waits for is put into host memory and fetched again",
+        .explanation =
+            "Saved activations are copied to the host behind their last use in forward and come back before "
+            "their first use in backward: memory for bytes over the link, in both directions, every step. "
+            "What is small, or needed again at once, stays."},
+    ROW(OFFLOAD_OPTIMIZER, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "optimizer state lives in host memory and comes for its update only",
+        .explanation =
+            "The slots of every variable are fetched before its update and go back behind it. The device "
+            "holds those of a few variables at a time; the link carries all of them both ways, every "
+            "update."},
+    ROW(OFFLOAD_PREFETCH, INT, "4", "instructions")
+        .min = 0, .max = 1000,
+        .line = "instructions between a copy and the one that needs it done",
+        .explanation =
+            "A copy runs beside the arithmetic. More instructions between hide it better, and keep more of "
+            "what is on its way in memory.",
+        .applies = "with offload.activations or offload.optimizer on"},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",

@@ -13,6 +13,26 @@ const op_row op_row_REORDER = {.name = "reorder",
                                .flops = op_no_flops,
                                .in_place = -1};
 
+const op_row op_row_OFFLOAD = {.name = "offload",
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .flops = op_no_flops,
+                               .in_place = -1,
+                               .crosses_link = true};
+const op_row op_row_FETCH = {.name = "fetch",
+                             .min_in = 1,
+                             .max_in = 1,
+                             .min_out = 1,
+                             .max_out = 1,
+                             .flops = op_no_flops,
+                             .in_place = -1,
+                             .crosses_link = true};
+const op_row op_row_RECORD = {.name = "record", .flops = op_no_flops, .in_place = -1, .orders = true};
+const op_row op_row_WAIT = {
+    .name = "wait", .max_in = 1, .flops = op_no_flops, .in_place = -1, .orders = true};
+
 // The target shape is an attribute of the layer, so the model fills it in; the gradient is a reshape back.
 const op_row op_row_RESHAPE = {
     .name = "reshape",

@@ -35,12 +35,8 @@ static const struct {
     const char *name;
     uint64_t bytes;
 } dtype_rows[HR_DTYPE_COUNT] = {
-    [HR_F32] = {"float32", 4},
-    [HR_F64] = {"float64", 8},
-    [HR_F16] = {"float16", 2},
-    [HR_BF16] = {"bfloat16", 2},
-    [HR_I32] = {"int32", 4},
-    [HR_U8] = {"uint8", 1},
+    [HR_F32] = {"float32", 4},   [HR_F64] = {"float64", 8}, [HR_F16] = {"float16", 2},
+    [HR_BF16] = {"bfloat16", 2}, [HR_I32] = {"int32", 4},   [HR_U8] = {"uint8", 1},
 };
 
 uint64_t dtype_bytes(hr_dtype dtype)
@@ -176,7 +172,10 @@ uint64_t op_bytes_moved(const op_query *q)
     uint64_t sum = 0;
     uint64_t bytes = 0;
     uint64_t padding = 0;
-    for (unsigned k = 0; k < q->in_count; k++) {
+    if (op_rows[q->op]->orders) {
+        return 0;
+    }
+    for (unsigned k = 0; k < q->in_count && !op_rows[q->op]->crosses_link; k++) {
         (void)operand_bytes(&q->in[k], &bytes, &padding);
         (void)hr_add_bytes(sum, bytes, &sum);
     }

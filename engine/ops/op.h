@@ -18,127 +18,133 @@
 
 // X(ID, "name in listings")
 //                      operands: inputs → outputs ([] optional; = updated in place, same tensor on both sides)
-#define HR_OP_MAP(X)                                                                                           \
-    X(ALLOC, "alloc")     /* → t: takes t's bytes from the allocator */                                      \
-    X(FREE, "free")       /* t → : gives them back */                                                        \
-    X(REPEAT, "repeat")   /* → : what stands up to END runs attr.count times, each round on its batch */     \
-    X(END, "end")         /* → : the end of REPEAT; what was allocated since then is freed before it */      \
-    X(RETAIN, "retain")   /* t → : the executor keeps t's bytes until the build goes: a leak on purpose */   \
-    X(INPUT, "input")     /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                    \
-    X(READ, "read")       /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                \
-    X(REORDER, "reorder") /* t → t': another layout of the same values (attr.peer) */                        \
-    X(RESHAPE, "reshape") /* x → y: a view, no bytes move */                                                 \
-    X(CONV2D, "conv2d")   /* x[N,H,W,C], w, [b[F]] → y[N,H',W',F]; attr.act */                               \
-    X(CONV2D_BWD_DATA, "conv2d_bwd_data")       /* dy, w → dx */                                             \
-    X(CONV2D_BWD_WEIGHTS, "conv2d_bwd_weights") /* x, dy → dw, [db] */                                       \
+#define HR_OP_MAP(X)                                                                                              \
+    X(ALLOC, "alloc")     /* → t: takes t's bytes from the allocator */                                         \
+    X(FREE, "free")       /* t → : gives them back */                                                           \
+    X(REPEAT, "repeat")   /* → : what stands up to END runs attr.count times, each round on its batch */        \
+    X(END, "end")         /* → : the end of REPEAT; what was allocated since then is freed before it */         \
+    X(RETAIN, "retain")   /* t → : the executor keeps t's bytes until the build goes: a leak on purpose */      \
+    X(INPUT, "input")     /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                       \
+    X(READ, "read")       /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                   \
+    X(REORDER, "reorder") /* t → t': another layout of the same values (attr.peer) */                           \
+    X(OFFLOAD, "offload") /* t → t in host memory; lane d2h */                                                  \
+    X(FETCH, "fetch")     /* t in host memory → t; lane h2d */                                                  \
+    X(RECORD, "record")   /* → : event attr.slot happens when its lane has come here */                         \
+    X(WAIT, "wait")       /* [t] → : its lane goes on after event attr.slot; t lives until then */              \
+    X(RESHAPE, "reshape") /* x → y: a view, no bytes move */                                                    \
+    X(CONV2D, "conv2d")   /* x[N,H,W,C], w, [b[F]] → y[N,H',W',F]; attr.act */                                  \
+    X(CONV2D_BWD_DATA, "conv2d_bwd_data")       /* dy, w → dx */                                                \
+    X(CONV2D_BWD_WEIGHTS, "conv2d_bwd_weights") /* x, dy → dw, [db] */                                          \
     X(CONV2D_TRANSPOSE, "conv2d_transpose") /* x[N,H,W,C], w[kh,kw,F,C], [b[F]] → y[N,H',W',F]; H' =       \
-                                     (H−1)*stride + kh − pads; a pad behind may be negative, above −stride */ \
-    X(CONV2D_TRANSPOSE_BWD_DATA, "conv2d_transpose_bwd_data")       /* dy, w → dx */                         \
-    X(CONV2D_TRANSPOSE_BWD_WEIGHTS, "conv2d_transpose_bwd_weights") /* x, dy → dw, [db] */                   \
-    X(DENSE, "dense") /* x[...,I], w[I,O], [b[O]] → y[...,O]; attr.act; flag TRANSPOSE: w[O,I] */            \
-    X(DENSE_BWD_DATA, "dense_bwd_data")       /* dy, w → dx */                                               \
-    X(DENSE_BWD_WEIGHTS, "dense_bwd_weights") /* x, dy → dw, [db] */                                         \
+                                     (H−1)*stride + kh − pads; a pad behind may be negative, above −stride */    \
+    X(CONV2D_TRANSPOSE_BWD_DATA, "conv2d_transpose_bwd_data")       /* dy, w → dx */                            \
+    X(CONV2D_TRANSPOSE_BWD_WEIGHTS, "conv2d_transpose_bwd_weights") /* x, dy → dw, [db] */                      \
+    X(DENSE, "dense") /* x[...,I], w[I,O], [b[O]] → y[...,O]; attr.act; flag TRANSPOSE: w[O,I] */               \
+    X(DENSE_BWD_DATA, "dense_bwd_data")       /* dy, w → dx */                                                  \
+    X(DENSE_BWD_WEIGHTS, "dense_bwd_weights") /* x, dy → dw, [db] */                                            \
     X(BATCH_NORM, "batch_norm") /* x, gamma, beta, =mean, =var → y, saved mean[C], saved var[C]; the       \
                                      saved variance is the biased one; running = (1-m)*running + m*batch,    \
-                                     with the unbiased variance, m = attr.momentum; attr.epsilon, attr.act */ \
-    X(BATCH_NORM_EVAL, "batch_norm_eval")   /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */      \
+                                     with the unbiased variance, m = attr.momentum; attr.epsilon, attr.act */    \
+    X(BATCH_NORM_EVAL, "batch_norm_eval")   /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */         \
     X(BATCH_NORM_APPLY, "batch_norm_apply") /* x, gamma, beta, saved mean, saved var → y: the bits of      \
-                                     BATCH_NORM's y, and no running statistic moves; attr.act */ \
-    X(BATCH_NORM_BWD, "batch_norm_bwd")     /* x, dy, gamma, saved mean, saved var → dx, dgamma, dbeta */    \
-    X(RELU, "relu")                         /* x → y */                                                      \
-    X(RELU_BWD, "relu_bwd")                 /* y, dy → dx: dy where y > 0 */                                 \
-    X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */   \
-    X(MAX_POOL_BWD, "max_pool_bwd") /* x, y, dy → dx: dy to the first place in the window that equals y */   \
-    X(MAX_POOL_BWD_INDEX, "max_pool_bwd_index")   /* index, dy → dx */                                       \
-    X(AVG_POOL, "avg_pool")                       /* x → y: mean of the places inside the image */           \
-    X(AVG_POOL_BWD, "avg_pool_bwd")               /* dy → dx */                                              \
-    X(GLOBAL_AVG_POOL, "global_avg_pool")         /* x[N,H,W,C] → y[N,C] */                                  \
-    X(GLOBAL_AVG_POOL_BWD, "global_avg_pool_bwd") /* dy → dx */                                              \
-    X(ADD, "add")                                 /* a, b → y; attr.act */                                   \
-    X(RELU6, "relu6")                             /* x → y = min(max(x, 0), 6) */                            \
-    X(RELU6_BWD, "relu6_bwd")                     /* y, dy → dx: dy where 0 < y < 6 */                       \
-    X(MULTIPLY, "multiply")                       /* a, b → y */                                             \
-    X(MULTIPLY_BWD, "multiply_bwd")               /* a, b, dy → da, db */                                    \
-    X(SCALE, "scale")                             /* x, [factor[1]] → y = x*attr.scale*factor */             \
-    X(ZEROS, "zeros")                             /* → y */                                                  \
-    X(CONCAT, "concat")                           /* 2..6 inputs → y, one after another on attr.axis */      \
-    X(SLICE, "slice")           /* x → y: attr.count places of attr.axis from attr.offset (0: the rest) */   \
-    X(SLICE_BWD, "slice_bwd")   /* dy → dx, zeros elsewhere */                                               \
-    X(STACK, "stack")           /* x → y: attr.count copies of x along a new axis attr.axis */               \
-    X(REDUCE, "reduce")         /* x → y: sum (flag MEAN: mean) over attr.count axes from attr.axis */       \
-    X(REDUCE_BWD, "reduce_bwd") /* dy → dx: every element back to those it came from */                      \
-    X(ZERO_PAD, "zero_pad")     /* x[N,H,W,C] → y, zeros around the image: attr.pad_* */                     \
-    X(ZERO_PAD_BWD, "zero_pad_bwd")          /* dy → dx */                                                   \
-    X(UPSAMPLE, "upsample")                  /* x[N,H,W,C] → y: every pixel kernel_h x kernel_w times */     \
-    X(UPSAMPLE_BWD, "upsample_bwd")          /* dy → dx */                                                   \
+                                     BATCH_NORM's y, and no running statistic moves; attr.act */    \
+    X(BATCH_NORM_BWD, "batch_norm_bwd")     /* x, dy, gamma, saved mean, saved var → dx, dgamma, dbeta */       \
+    X(RELU, "relu")                         /* x → y */                                                         \
+    X(RELU_BWD, "relu_bwd")                 /* y, dy → dx: dy where y > 0 */                                    \
+    X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */      \
+    X(MAX_POOL_BWD, "max_pool_bwd") /* x, y, dy → dx: dy to the first place in the window that equals y */      \
+    X(MAX_POOL_BWD_INDEX, "max_pool_bwd_index")   /* index, dy → dx */                                          \
+    X(AVG_POOL, "avg_pool")                       /* x → y: mean of the places inside the image */              \
+    X(AVG_POOL_BWD, "avg_pool_bwd")               /* dy → dx */                                                 \
+    X(GLOBAL_AVG_POOL, "global_avg_pool")         /* x[N,H,W,C] → y[N,C] */                                     \
+    X(GLOBAL_AVG_POOL_BWD, "global_avg_pool_bwd") /* dy → dx */                                                 \
+    X(ADD, "add")                                 /* a, b → y; attr.act */                                      \
+    X(RELU6, "relu6")                             /* x → y = min(max(x, 0), 6) */                               \
+    X(RELU6_BWD, "relu6_bwd")                     /* y, dy → dx: dy where 0 < y < 6 */                          \
+    X(MULTIPLY, "multiply")                       /* a, b → y */                                                \
+    X(MULTIPLY_BWD, "multiply_bwd")               /* a, b, dy → da, db */                                       \
+    X(SCALE, "scale")                             /* x, [factor[1]] → y = x*attr.scale*factor */                \
+    X(ZEROS, "zeros")                             /* → y */                                                     \
+    X(CONCAT, "concat")                           /* 2..6 inputs → y, one after another on attr.axis */         \
+    X(SLICE, "slice")           /* x → y: attr.count places of attr.axis from attr.offset (0: the rest) */      \
+    X(SLICE_BWD, "slice_bwd")   /* dy → dx, zeros elsewhere */                                                  \
+    X(STACK, "stack")           /* x → y: attr.count copies of x along a new axis attr.axis */                  \
+    X(REDUCE, "reduce")         /* x → y: sum (flag MEAN: mean) over attr.count axes from attr.axis */          \
+    X(REDUCE_BWD, "reduce_bwd") /* dy → dx: every element back to those it came from */                         \
+    X(ZERO_PAD, "zero_pad")     /* x[N,H,W,C] → y, zeros around the image: attr.pad_* */                        \
+    X(ZERO_PAD_BWD, "zero_pad_bwd")          /* dy → dx */                                                      \
+    X(UPSAMPLE, "upsample")                  /* x[N,H,W,C] → y: every pixel kernel_h x kernel_w times */        \
+    X(UPSAMPLE_BWD, "upsample_bwd")          /* dy → dx */                                                      \
     X(SOFTMAX_XENT, "softmax_cross_entropy") /* logits[...,K], labels[...] i32 or u8 → probs, loss[1]: the \
-                                     mean over all R rows; attr.scale = its weight in the step */ \
-    X(SOFTMAX_XENT_BWD,                                                                                        \
-      "softmax_cross_entropy_bwd") /* probs, labels, [scale[1]] → dlogits = weight*scale*(p − onehot)/R */ \
-    X(MSE, "mse")                  /* prediction, target → loss[1]: the mean over elements; attr.scale */    \
-    X(MSE_BWD, "mse_bwd")          /* prediction, target, [scale[1]] → dprediction */                        \
+                                     mean over all R rows; attr.scale = its weight in the step */    \
+    X(SOFTMAX_XENT_BWD,                                                                                           \
+      "softmax_cross_entropy_bwd") /* probs, labels, [scale[1]] → dlogits = weight*scale*(p − onehot)/R */    \
+    X(MSE, "mse")                  /* prediction, target → loss[1]: the mean over elements; attr.scale */       \
+    X(MSE_BWD, "mse_bwd")          /* prediction, target, [scale[1]] → dprediction */                           \
     X(KL, "kl_divergence") /* student[...,K], teacher[...,K] → probs of student/T, loss[1] = T² * mean  \
-                                     over rows of KL(softmax(teacher/T) || probs); T = attr.epsilon */   \
-    X(KL_BWD, "kl_divergence_bwd") /* probs, teacher, [scale[1]] → dstudent */                               \
+                                     over rows of KL(softmax(teacher/T) || probs); T = attr.epsilon */      \
+    X(KL_BWD, "kl_divergence_bwd") /* probs, teacher, [scale[1]] → dstudent */                                  \
     X(ACCURACY, "accuracy") /* logits[...,K], labels[...] → correct[1] i32: rows whose arg max (first of   \
-                                     ties) is the label */ \
-    X(MATMUL, "matmul") /* a[...,M,K], b[...,K,N] → y[...,M,N] = attr.scale * a·b; TRANSPOSE: b[...,N,K] */ \
-    X(MATMUL_BWD_A, "matmul_bwd_a") /* dy, b → da */                                                         \
-    X(MATMUL_BWD_B, "matmul_bwd_b") /* a, dy → db */                                                         \
-    X(SOFTMAX, "softmax")           /* x → y over the last dimension; CAUSAL: x[...,Lq,Lk] */                \
-    X(SOFTMAX_BWD, "softmax_bwd")   /* y, dy → dx */                                                         \
-    X(ATTENTION_SCORES,                                                                                        \
-      "attention_scores") /* q[N,Lq,D], k[N,Lk,D] → s[N,heads,Lq,Lk] = q·kᵀ/sqrt(D/heads) */              \
-    X(ATTENTION_SCORES_BWD_Q, "attention_scores_bwd_q") /* ds, k → dq */                                     \
-    X(ATTENTION_SCORES_BWD_K, "attention_scores_bwd_k") /* q, ds → dk */                                     \
-    X(ATTENTION_VALUES, "attention_values")             /* p[N,heads,Lq,Lk], v[N,Lk,D] → y[N,Lq,D] */        \
-    X(ATTENTION_VALUES_BWD_P, "attention_values_bwd_p") /* dy, v → dp */                                     \
-    X(ATTENTION_VALUES_BWD_V, "attention_values_bwd_v") /* p, dy → dv */                                     \
-    X(ATTENTION, "attention") /* q, k, v → y, lse[N,heads,Lq]; attr.heads, CAUSAL; never holds Lq x Lk */    \
-    X(ATTENTION_BWD, "attention_bwd") /* q, k, v, y, dy, lse → dq, dk, dv */                                 \
-    X(CAST, "cast")         /* x → y: another real type; to the nearest, ties to even, too large to infinity */ \
-    X(FINITE, "finite") /* g, [=finite[1] i32, =health[rows,3]] → finite &= every g is; health row attr.slot = \
+                                     ties) is the label */    \
+    X(MATMUL, "matmul") /* a[...,M,K], b[...,K,N] → y[...,M,N] = attr.scale * a·b; TRANSPOSE: b[...,N,K] */    \
+    X(MATMUL_BWD_A, "matmul_bwd_a") /* dy, b → da */                                                            \
+    X(MATMUL_BWD_B, "matmul_bwd_b") /* a, dy → db */                                                            \
+    X(SOFTMAX, "softmax")           /* x → y over the last dimension; CAUSAL: x[...,Lq,Lk] */                   \
+    X(SOFTMAX_BWD, "softmax_bwd")   /* y, dy → dx */                                                            \
+    X(ATTENTION_SCORES,                                                                                           \
+      "attention_scores") /* q[N,Lq,D], k[N,Lk,D] → s[N,heads,Lq,Lk] = q·kᵀ/sqrt(D/heads) */                 \
+    X(ATTENTION_SCORES_BWD_Q, "attention_scores_bwd_q") /* ds, k → dq */                                        \
+    X(ATTENTION_SCORES_BWD_K, "attention_scores_bwd_k") /* q, ds → dk */                                        \
+    X(ATTENTION_VALUES, "attention_values")             /* p[N,heads,Lq,Lk], v[N,Lk,D] → y[N,Lq,D] */           \
+    X(ATTENTION_VALUES_BWD_P, "attention_values_bwd_p") /* dy, v → dp */                                        \
+    X(ATTENTION_VALUES_BWD_V, "attention_values_bwd_v") /* p, dy → dv */                                        \
+    X(ATTENTION, "attention") /* q, k, v → y, lse[N,heads,Lq]; attr.heads, CAUSAL; never holds Lq x Lk */       \
+    X(ATTENTION_BWD, "attention_bwd") /* q, k, v, y, dy, lse → dq, dk, dv */                                    \
+    X(CAST, "cast") /* x → y: another real type; to the nearest, ties to even, too large to infinity */         \
+    X(FINITE,                                                                                                     \
+      "finite") /* g, [=finite[1] i32, =health[rows,3]] → finite &= every g is; health row attr.slot = \
                              flushed (0 < |g| < 6e-8), overflowing (> 65504 or not finite), elements; without      \
-                             the optional operands both begin here */                                              \
-    X(UNSCALE, "unscale")   /* =g, [scale[1]]: g /= attr.scale*scale */                                      \
-    X(SCALE_UPDATE, "scale_update") /* =scale[1], =clean[1] i32, finite: Keras' loss scale; attr.count = clean   \
-                             steps after which it doubles, attr.epsilon = floor (0: none) */                       \
+                             the optional operands both begin here */        \
+    X(UNSCALE, "unscale") /* =g, [scale[1]]: g /= attr.scale*scale */                                             \
+    X(SCALE_UPDATE,                                                                                               \
+      "scale_update") /* =scale[1], =clean[1] i32, finite: Keras' loss scale; attr.count = clean   \
+                             steps after which it doubles, attr.epsilon = floor (0: none) */              \
     X(RMSPROP, "rmsprop") /* =w, g, =v: Keras: v = b1*v + (1−b1)g²; w −= lr*g/sqrt(v + eps). Every update: \
                                      w −= lr*attr.rate*w first; may end in finite[1] i32, 0: nothing changes */ \
-    X(LION, "lion") /* =w, g, =m: w −= lr*sign(b1*m + (1−b1)g); m = b2*m + (1−b2)g */                      \
+    X(LION, "lion")       /* =w, g, =m: w −= lr*sign(b1*m + (1−b1)g); m = b2*m + (1−b2)g */                 \
     X(ADAFACTOR, "adafactor") /* matrix =w, g, =r[rows], =c[columns]; vector =w, g, =v: Keras' formulas,   \
-                                     the last two dimensions are the matrix */                               \
-    X(ADAFACTOR_KERAS, "adafactor_keras") /* =w, g, =r, =c, =v: the same, and v in full as Keras holds it */ \
-    X(ADAM8BIT, "adam8bit")     /* =w, g, =m u8, =v u8, =scales f32[2, blocks of 256]: see base/code8.h */  \
-    X(SQUARE_SUM, "square_sum") /* g, =sum[1]: sum += Σg² */                                               \
-    X(CLIP, "clip")             /* g, sum[1] → g*min(1, eps/(sqrt(sum) + 1e-6)), eps the largest norm */   \
-    X(EMA, "ema")               /* =e, w: e = m*e + (1−m)w, e = w at the first update */                    \
-    X(ACCUMULATE, "accumulate") /* =sum, g: sum += g */                                                      \
+                                     the last two dimensions are the matrix */      \
+    X(ADAFACTOR_KERAS, "adafactor_keras") /* =w, g, =r, =c, =v: the same, and v in full as Keras holds it */      \
+    X(ADAM8BIT, "adam8bit")     /* =w, g, =m u8, =v u8, =scales f32[2, blocks of 256]: see base/code8.h */        \
+    X(SQUARE_SUM, "square_sum") /* g, =sum[1]: sum += Σg² */                                                    \
+    X(CLIP, "clip")             /* g, sum[1] → g*min(1, eps/(sqrt(sum) + 1e-6)), eps the largest norm */        \
+    X(EMA, "ema")               /* =e, w: e = m*e + (1−m)w, e = w at the first update */                        \
+    X(ACCUMULATE, "accumulate") /* =sum, g: sum += g */                                                           \
     X(LSTM, "lstm") /* g[N,T,4H] = x·Wx + b, wh[H,4H] → h[N,T,H], c[N,T,H], a[N,T,4H]: gates i, f, c, o as \
-                                     Keras, a the gates behind their activation; the first state is zero */  \
-    X(LSTM_BWD, "lstm_bwd") /* wh, h, c, a, dh → dg, dwh */                                                  \
-    X(SGD, "sgd")                     /* =w, g: w −= lr*g */                                                 \
-    X(MOMENTUM, "momentum")           /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                        \
-    X(ADAM, "adam") /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
-                                     m += (g−m)(1−b1); v += (g²−v)(1−b2); w −= lr_t*m/(sqrt(v)+eps) */           \
-    X(LAYER_NORM, "layer_norm") /* x[...,C], gamma[C], beta[C] → y, mean[...], rstd[...]; attr.epsilon */    \
-    X(LAYER_NORM_BWD, "layer_norm_bwd") /* x, dy, gamma, mean, rstd → dx, dgamma, dbeta */                   \
-    X(RMS_NORM, "rms_norm")             /* x[...,C], gamma[C] → y, rstd[...]; attr.epsilon */                \
-    X(RMS_NORM_BWD, "rms_norm_bwd")     /* x, dy, gamma, rstd → dx, dgamma */                                \
-    X(GELU, "gelu")                     /* x → y; x*Phi(x), flag TANH: its tanh form */                      \
-    X(GELU_BWD, "gelu_bwd")             /* x, dy → dx */                                                     \
-    X(SILU, "silu")                     /* x → y = x*sigmoid(x) */                                           \
-    X(SILU_BWD, "silu_bwd")             /* x, dy → dx */                                                     \
-    X(TANH, "tanh")                     /* x → y */                                                          \
-    X(TANH_BWD, "tanh_bwd")             /* y, dy → dx */                                                     \
-    X(SIGMOID, "sigmoid")               /* x → y */                                                          \
-    X(SIGMOID_BWD, "sigmoid_bwd")       /* y, dy → dx */                                                     \
-    X(EMBEDDING, "embedding")           /* ids[...] i32, table[V,D] → y[...,D] */                            \
-    X(EMBEDDING_BWD, "embedding_bwd")   /* ids, dy → dtable[V,D] */                                          \
-    X(ADD_BROADCAST, "add_broadcast")   /* a[...], b[last dimensions of a] → y */                            \
-    X(BROADCAST, "broadcast")           /* b[...] → y[N,...]: b for every sample */                          \
-    X(DROPOUT, "dropout")               /* x → y, [mask u8]; attr.rate, attr.salt; see ops/dropout.h */      \
-    X(DROPOUT_BWD, "dropout_bwd")       /* dy → dx, the mask drawn again */                                  \
+                                     Keras, a the gates behind their activation; the first state is zero */   \
+    X(LSTM_BWD, "lstm_bwd") /* wh, h, c, a, dh → dg, dwh */                                                     \
+    X(SGD, "sgd")           /* =w, g: w −= lr*g */                                                              \
+    X(MOMENTUM, "momentum") /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                                     \
+    X(ADAM, "adam")         /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
+                                     m += (g−m)(1−b1); v += (g²−v)(1−b2); w −= lr_t*m/(sqrt(v)+eps) */      \
+    X(LAYER_NORM, "layer_norm") /* x[...,C], gamma[C], beta[C] → y, mean[...], rstd[...]; attr.epsilon */       \
+    X(LAYER_NORM_BWD, "layer_norm_bwd") /* x, dy, gamma, mean, rstd → dx, dgamma, dbeta */                      \
+    X(RMS_NORM, "rms_norm")             /* x[...,C], gamma[C] → y, rstd[...]; attr.epsilon */                   \
+    X(RMS_NORM_BWD, "rms_norm_bwd")     /* x, dy, gamma, rstd → dx, dgamma */                                   \
+    X(GELU, "gelu")                     /* x → y; x*Phi(x), flag TANH: its tanh form */                         \
+    X(GELU_BWD, "gelu_bwd")             /* x, dy → dx */                                                        \
+    X(SILU, "silu")                     /* x → y = x*sigmoid(x) */                                              \
+    X(SILU_BWD, "silu_bwd")             /* x, dy → dx */                                                        \
+    X(TANH, "tanh")                     /* x → y */                                                             \
+    X(TANH_BWD, "tanh_bwd")             /* y, dy → dx */                                                        \
+    X(SIGMOID, "sigmoid")               /* x → y */                                                             \
+    X(SIGMOID_BWD, "sigmoid_bwd")       /* y, dy → dx */                                                        \
+    X(EMBEDDING, "embedding")           /* ids[...] i32, table[V,D] → y[...,D] */                               \
+    X(EMBEDDING_BWD, "embedding_bwd")   /* ids, dy → dtable[V,D] */                                             \
+    X(ADD_BROADCAST, "add_broadcast")   /* a[...], b[last dimensions of a] → y */                               \
+    X(BROADCAST, "broadcast")           /* b[...] → y[N,...]: b for every sample */                             \
+    X(DROPOUT, "dropout")               /* x → y, [mask u8]; attr.rate, attr.salt; see ops/dropout.h */         \
+    X(DROPOUT_BWD, "dropout_bwd")       /* dy → dx, the mask drawn again */                                     \
     X(DROPOUT_BWD_MASK, "dropout_bwd_mask") /* mask, dy → dx */
 
 typedef enum hr_op {
@@ -222,7 +228,7 @@ typedef struct op_grad {
     uint8_t when_outputs; // only when the forward instruction has this many outputs; 0: always
     uint8_t operand_count, result_count;
     op_grad_operand operand[OP_MAX_IN]; // an optional input that is not there is left out
-    uint8_t result[OP_MAX_OUT]; // forward input whose gradient this output is
+    uint8_t result[OP_MAX_OUT];         // forward input whose gradient this output is
     // Optional: *attr, a copy of the forward instruction's, becomes that of the backward one.
     void (*attr)(const op_query *forward, op_attr *attr);
 } op_grad;
@@ -239,13 +245,15 @@ typedef struct op_row {
     int8_t in_place;                      // result in_place_out may lie on this input; -1 none
     bool view;                            // output 0 is the storage of input 0
     bool control;                         // the executor does it: no device sees it, it costs nothing
+    bool crosses_link;                    // a copy between host and device: its bytes count once
+    bool orders;                          // moves nothing: it says which lane waits for which
     uint8_t passes_gradient;              // bit k: the gradient of input k is the gradient of output 0 itself
     uint8_t keep_in, keep_out; // bit k: the eager tape keeps input / output k (reference tensorflow.md D3)
     // Bit k: input / output k is float32 (float64 under that policy) whatever the activations are: losses, statistics,
     // what normalises. passes/precision.c puts a cast where a value has another type.
     uint8_t wide_in, wide_out;
     uint8_t state_out; // bit k: output k is what backward needs to know (statistics, a mask), no activation
-    uint8_t updates;      // bit k: input k is updated: the outputs are these inputs, in their order
+    uint8_t updates;   // bit k: input k is updated: the outputs are these inputs, in their order
     uint8_t in_place_out; // which output in_place speaks of
     uint8_t grad_count;
     op_grad grad[OP_MAX_GRADS];
@@ -257,7 +265,7 @@ bool op_needs_kernel(hr_op op); // neither control nor a view
 
 uint64_t dtype_bytes(hr_dtype dtype);
 const char *dtype_name(hr_dtype dtype); // "float32"
-bool dtype_is_real(hr_dtype dtype);         // any float type
+bool dtype_is_real(hr_dtype dtype);     // any float type
 const char *layout_name(hr_layout layout);
 
 hr_shape shape_of(uint32_t rank, const int64_t *dim);

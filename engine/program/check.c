@@ -34,7 +34,7 @@ static hr_status owner_of(const program *p, uint32_t id, uint32_t *owner, hr_err
 static hr_status check_alloc(checker *c, uint32_t n, uint32_t id, hr_err *err)
 {
     const tensor *t = &c->p->tensors[id];
-    if (t->persistent || t->storage != id || c->live[id]) {
+    if (t->persistent || tensor_on_host(t) || t->storage != id || c->live[id]) {
         return HR_FAIL(err, CHECK, "instruction %u allocates %s, which is %s", n, t->name,
                        t->persistent ? "persistent" : "already allocated or shares storage");
     }
@@ -56,7 +56,8 @@ static hr_status check_alive(const checker *c, uint32_t n, uint32_t id, hr_err *
 {
     uint32_t owner = 0;
     HR_TRY(owner_of(c->p, id, &owner, err));
-    if (!c->p->tensors[owner].persistent && !c->live[owner]) {
+    const tensor *t = &c->p->tensors[owner];
+    if (!t->persistent && !tensor_on_host(t) && !c->live[owner]) {
         return HR_FAIL(err, CHECK, "instruction %u uses %s, which has no storage then", n,
                        c->p->tensors[id].name);
     }

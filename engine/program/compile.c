@@ -16,6 +16,7 @@ static hr_status skip(draft *d, hr_err *err)
 }
 
 // The one order of passes. An evaluation, or a step without a tape, has nothing to differentiate.
+// clang-format off
 static const struct {
     pass recorded, unrecorded;
 } passes[] = {
@@ -33,8 +34,10 @@ static const struct {
     {pass_fuse, pass_fuse},
     {pass_layout, pass_layout},
     {pass_lower, pass_lower},
+    {pass_offload, skip},
     {pass_liveness, pass_liveness},
 };
+// clang-format on
 
 static hr_status run_passes(draft *d, hr_err *err)
 {
@@ -49,7 +52,7 @@ static uint64_t static_bytes(const draft *d)
     uint64_t sum = 0;
     for (uint32_t k = 0; k < d->persistent_count; k++) {
         const tensor *t = &d->tensors.data[k];
-        if (t->category != HR_CATEGORY_INPUT) {
+        if (t->category != HR_CATEGORY_INPUT && !tensor_on_host(t)) {
             (void)hr_add_bytes(sum, t->bytes, &sum);
         }
         if (t->category == HR_CATEGORY_WEIGHTS && d->recorded) {

@@ -86,6 +86,7 @@ hr_status pass_retain(draft *d, hr_err *err);
 hr_status pass_fuse(draft *d, hr_err *err);
 hr_status pass_layout(draft *d, hr_err *err);
 hr_status pass_lower(draft *d, hr_err *err);
+hr_status pass_offload(draft *d, hr_err *err);
 hr_status pass_liveness(draft *d, hr_err *err);
 
 #endif

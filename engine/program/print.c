@@ -32,7 +32,7 @@ static void print_persistent(const program *p, FILE *out)
     for (uint32_t k = 0; k < p->persistent_count; k++) {
         const tensor *t = &p->tensors[k];
         char bytes[HR_BYTES_TEXT_MAX];
-        sum += t->bytes;
+        sum += tensor_on_host(t) ? 0 : t->bytes;
         fprintf(out, "; %c %10s  ", hr_category_letter(t->category), hr_bytes_human(t->bytes, bytes));
         print_tensor(p, k, out);
         fputc('\n', out);
@@ -68,6 +68,17 @@ static void print_compute_instr(const program *p, const instr *i, FILE *out)
     fputc('\n', out);
 }
 
+static void print_order(const program *p, const instr *i, FILE *out)
+{
+    static const char *const lanes[] = {
+        [HR_LANE_COMPUTE] = "compute", [HR_LANE_H2D] = "h2d", [HR_LANE_D2H] = "d2h"};
+    fprintf(out, "  %s %s %d", lanes[i->lane], i->op == HR_OP_RECORD ? "records" : "waits for", i->attr.slot);
+    if (i->in_count > 0) {
+        fprintf(out, "  (%s)", p->tensors[i->in[0]].name);
+    }
+    fputc('\n', out);
+}
+
 static bool is_memory(hr_op op)
 {
     return op == HR_OP_ALLOC || op == HR_OP_FREE || op == HR_OP_RETAIN;
@@ -79,6 +90,8 @@ void program_print_instr(const program *p, const instr *i, FILE *out)
         fprintf(out, "repeat %d\n", i->attr.count);
     } else if (i->op == HR_OP_END) {
         fputs("end\n", out);
+    } else if (op_row_of(i->op)->orders) {
+        print_order(p, i, out);
     } else if (is_memory(i->op)) {
         print_memory_instr(p, i, out);
     } else {

@@ -41,7 +41,7 @@ uint64_t program_peak_bytes(const program *p)
 {
     uint64_t live = 0;
     for (uint32_t k = 0; k < p->persistent_count; k++) {
-        live += p->tensors[k].bytes;
+        live += tensor_on_host(&p->tensors[k]) ? 0 : p->tensors[k].bytes;
     }
     uint64_t peak = live;
     uint64_t round_begin = live;
@@ -62,4 +62,20 @@ uint64_t program_peak_bytes(const program *p)
         peak = round_peak > peak ? round_peak : peak;
     }
     return peak;
+}
+
+enum { HOST_ALIGNMENT_BYTES = 64 };
+
+uint64_t program_host_room(const tensor *t)
+{
+    return (t->bytes + HOST_ALIGNMENT_BYTES - 1) / HOST_ALIGNMENT_BYTES * HOST_ALIGNMENT_BYTES;
+}
+
+uint64_t program_host_bytes(const program *p)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = p->persistent_count; k < p->tensor_count; k++) {
+        sum += tensor_on_host(&p->tensors[k]) ? program_host_room(&p->tensors[k]) : 0;
+    }
+    return sum;
 }

@@ -20,6 +20,9 @@
 
 #include "ops/op.h"
 
+// tensor.device of what lies in host memory, outside every allocator.
+enum { HR_DEVICE_HOST = 0xff };
+
 typedef enum hr_lane { HR_LANE_COMPUTE, HR_LANE_H2D, HR_LANE_D2H } hr_lane;
 
 typedef struct tensor {
@@ -40,6 +43,11 @@ typedef struct tensor {
     uint32_t held_until; // eager: id of the instruction whose end a segment's tape lives to see; 0: none
     float initial; // persistent tensors that are no parameter: every element at build
 } tensor;
+
+static inline bool tensor_on_host(const tensor *t)
+{
+    return t->device == HR_DEVICE_HOST;
+}
 
 typedef struct instr {
     uint32_t id; // stable while passes insert and remove
@@ -82,6 +90,9 @@ uint64_t program_live_after(const program *p, const instr *i, uint64_t live_byte
 // The largest sum of requested bytes alive at once, persistent tensors included: what the step needs from an
 // allocator that neither rounds nor fragments.
 uint64_t program_peak_bytes(const program *p);
+// Host memory for one tensor of a step (rounded so that all of them are aligned), and for all of a step's.
+uint64_t program_host_room(const tensor *t);
+uint64_t program_host_bytes(const program *p);
 // Prints the listing that people read.
 void program_print(const program *p, FILE *out);
 void program_print_instr(const program *p, const instr *i, FILE *out); // one line of it, without its number

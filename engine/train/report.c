@@ -131,7 +131,7 @@ static hr_status fill_live_tensors(const program *p, uint32_t until, hr_report_m
         }
     }
     for (uint32_t k = 0; k < p->tensor_count; k++) {
-        if (live[k] || p->tensors[k].persistent) {
+        if (live[k] || (p->tensors[k].persistent && !tensor_on_host(&p->tensors[k]))) {
             describe_tensor(&p->tensors[k], &m->at_peak.tensors[m->at_peak.tensor_count++]);
         }
     }
@@ -180,17 +180,36 @@ static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
     return fill_live_tensors(p, l->peak.instr, m, err);
 }
 
+static void add_host_stage(hr_report *r, const char *name, uint64_t bytes)
+{
+    const size_t k = r->host.stage_count++;
+    (void)text_copy(r->host.stages[k].name, sizeof r->host.stages[k].name, name);
+    r->host.stages[k].peak_bytes = bytes;
+    r->host.peak_bytes += bytes;
+}
+
+static uint64_t offloaded_bytes(const program *p)
+{
+    uint64_t sum = program_host_bytes(p);
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        sum += tensor_on_host(&p->tensors[k]) ? p->tensors[k].bytes : 0;
+    }
+    return sum;
+}
+
 static void fill_host(const hr_engine *e, hr_report *r)
 {
+    const uint64_t offloaded = e->build == NULL ? 0 : offloaded_bytes(e->build->programs[BUILD_TRAIN]);
+    if (offloaded > 0) {
+        add_host_stage(r, "offload", offloaded);
+    }
     if (e->data == NULL) {
         return;
     }
     pipeline_stage_info info[PIPELINE_MAX_STAGES];
-    r->host.stage_count = pipeline_stages(e->data, info);
-    for (size_t k = 0; k < r->host.stage_count; k++) {
-        (void)text_copy(r->host.stages[k].name, sizeof r->host.stages[k].name, info[k].name);
-        r->host.stages[k].peak_bytes = info[k].peak_host_bytes;
-        r->host.peak_bytes += info[k].peak_host_bytes;
+    const uint32_t stages = pipeline_stages(e->data, info);
+    for (uint32_t k = 0; k < stages; k++) {
+        add_host_stage(r, info[k].name, info[k].peak_host_bytes);
     }
     (void)text_copy(r->train.data, sizeof r->train.data, pipeline_get_info(e->data)->label);
 }

@@ -50,6 +50,9 @@ static const turning turnings[] = {
     {HR_KNOB_PRECISION_LOSS_SCALE_FLOOR, {NULL}, NULL, NULL}, // tests/program/test_precision.c: needs a scale of 1
     {HR_KNOB_PRECISION_HEALTH, {NULL}, "off", "on"},
     {HR_KNOB_CHECKPOINT_STRATEGY, {NULL}, "none", "every:2"},
+    {HR_KNOB_OFFLOAD_ACTIVATIONS, {"offload.prefetch=0"}, "off", "on"},
+    {HR_KNOB_OFFLOAD_OPTIMIZER, {NULL}, "off", "on"},
+    {HR_KNOB_OFFLOAD_PREFETCH, {"offload.optimizer=on"}, "0", "2"},
     {HR_KNOB_EXECUTION_MODE, {NULL}, "eager", "graph"},
     {HR_KNOB_EXECUTION_LAYOUT, {"device.kind=cpu"}, "nhwc", "auto"},
     {HR_KNOB_EXECUTION_FUSE, {"device.kind=plan"}, "on", "off"},

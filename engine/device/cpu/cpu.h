@@ -79,7 +79,7 @@ int64_t cpu_elements_of(const op_operand *operand);
 
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
-extern const cpu_impl cpu_input, cpu_read, cpu_reorder_image, cpu_reorder_library;
+extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;

@@ -34,6 +34,21 @@ static void run_input(const cpu_run *r)
             COPY_GRAIN_BYTES, copy_body, &j);
 }
 
+// Between host and device, which here are one memory.
+static void run_crossing(const cpu_run *r)
+{
+    const op_operand *t = &r->query->in[0];
+    copy_job j = {r->in[0], r->out[0]};
+    cpu_for(r->device->workers, cpu_floats_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype), COPY_GRAIN_BYTES,
+            copy_body, &j);
+}
+
+// One lane runs everything in order.
+static void run_order(const cpu_run *r)
+{
+    (void)r;
+}
+
 static void run_read(const cpu_run *r)
 {
     if (r->query->attr.slot == READ_CORRECT) {
@@ -111,5 +126,7 @@ static void run_reorder_image(const cpu_run *r)
 }
 
 const cpu_impl cpu_input = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_input};
+const cpu_impl cpu_crossing = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_crossing};
+const cpu_impl cpu_order = {.name = "in order", .types = CPU_ANY_TYPE, .run = run_order};
 const cpu_impl cpu_read = {.name = "copy", .run = run_read};
 const cpu_impl cpu_reorder_image = {.name = "blocks", .fits = is_between_images, .run = run_reorder_image};

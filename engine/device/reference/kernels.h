@@ -27,6 +27,8 @@ typedef struct reference_row {
 
 void reference_input(const reference_call *call);
 void reference_read(const reference_call *call);
+void reference_cross(const reference_call *call);
+void reference_order(const reference_call *call);
 
 void reference_conv2d(const reference_call *call);
 void reference_conv2d_bwd_data(const reference_call *call);

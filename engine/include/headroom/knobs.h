@@ -26,6 +26,9 @@
     X(PRECISION_LOSS_SCALE_FLOOR, "precision.loss_scale_floor")                                              \
     X(PRECISION_HEALTH, "precision.health")                                                                  \
     X(CHECKPOINT_STRATEGY, "checkpoint.strategy")                                                            \
+    X(OFFLOAD_ACTIVATIONS, "offload.activations")                                                            \
+    X(OFFLOAD_OPTIMIZER, "offload.optimizer")                                                                \
+    X(OFFLOAD_PREFETCH, "offload.prefetch")                                                                  \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
     X(EXECUTION_LAYOUT, "execution.layout")                                                                  \
     X(EXECUTION_FUSE, "execution.fuse")                                                                      \

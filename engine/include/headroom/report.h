@@ -116,7 +116,7 @@ typedef struct hr_report {
         struct {
             char name[32];
             uint64_t peak_bytes;
-        } stages[8];
+        } stages[9]; // those of the pipeline, and what is offloaded
         size_t stage_count;
     } host;
     struct {

@@ -35,6 +35,7 @@ static hr_status add_slots_of(draft *d, uint32_t k, hr_err *err)
     const model_param *param = &d->model->params[k];
     const op_operand variable = tensor_operand(&d->tensors.data[d->param_tensor[k]]);
     const optimizer_rule *rule = optimizer_rule_for(d->knobs, &param->shape);
+    const bool on_host = hr_knob_is(d->knobs, HR_KNOB_OFFLOAD_OPTIMIZER, "on");
     d->first_slot[k] = d->tensors.count;
     for (const optimizer_slot *slot = rule->slot; slot->name != NULL; slot++) {
         const char *name = arena_print(&d->names, "%s:%s", param->name, slot->name);
@@ -42,6 +43,7 @@ static hr_status add_slots_of(draft *d, uint32_t k, hr_err *err)
         uint32_t id = 0;
         HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_OPTIMIZER, param->layer, &id, err));
         d->tensors.data[id].param = k;
+        d->tensors.data[id].device = on_host ? HR_DEVICE_HOST : 0;
     }
     return HR_OK;
 }

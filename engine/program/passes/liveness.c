@@ -175,7 +175,8 @@ static hr_status emit_births(draft *d, lifetimes *l, instr_list *list, const ins
 {
     for (uint32_t k = 0; k < i->out_count; k++) {
         uint32_t owner = draft_owner(d, i->out[k]);
-        if (!d->tensors.data[owner].persistent && !l->born[owner]) {
+        const tensor *t = &d->tensors.data[owner];
+        if (!t->persistent && !tensor_on_host(t) && !l->born[owner]) {
             l->born[owner] = true;
             HR_TRY(emit(d, list, HR_OP_ALLOC, i, owner, err));
         }
