@@ -58,6 +58,7 @@ static void print_step(emitter *e, const hr_report *r)
     bool timed = r->step.seconds == r->step.seconds;
     emit_object(e, "step");
     emit_count(e, "instructions", if_built(r, r->step.instructions));
+    emit_count(e, "effective_batch", if_built(r, r->step.effective_batch));
     emit_count(e, "flops", if_built(r, r->step.flops));
     emit_real(e, "seconds", r->step.seconds, EMIT_EXACT);
     emit_text(e, "seconds_source", !timed ? NULL : r->step.measured ? "measured" : "simulated");

@@ -78,9 +78,14 @@ static void print_subject(const hr_report *r, const report_style *style)
     const hr_knobs *k = style->knobs;
     char parameters[SAY_COUNT_TEXT_MAX];
     char trained[SAY_COUNT_TEXT_MAX];
-    printf("%s: batch %" PRId64 ", %s, %s, %s\n", r->preset, hr_knob_int(k, HR_KNOB_BATCH_SIZE),
-           hr_knob_text(k, HR_KNOB_PRECISION_POLICY), hr_knob_text(k, HR_KNOB_EXECUTION_MODE),
-           hr_knob_text(k, HR_KNOB_OPTIMIZER_KIND));
+    int64_t batch = hr_knob_int(k, HR_KNOB_BATCH_SIZE);
+    int64_t rounds = hr_knob_int(k, HR_KNOB_BATCH_ACCUMULATE);
+    printf("%s: batch %" PRId64, r->preset, batch);
+    if (rounds > 1) {
+        printf(" x %" PRId64 " = %" PRId64, rounds, batch * rounds);
+    }
+    printf(", %s, %s, %s\n", hr_knob_text(k, HR_KNOB_PRECISION_POLICY),
+           hr_knob_text(k, HR_KNOB_EXECUTION_MODE), hr_knob_text(k, HR_KNOB_OPTIMIZER_KIND));
     print_device(r, k);
     printf("  parameters           %s, %s of them trained\n", say_count(r->model.parameters, parameters),
            say_count(r->model.trainable_parameters, trained));

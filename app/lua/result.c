@@ -50,6 +50,7 @@ static const field model_fields[] = {
 };
 static const field step_fields[] = {
     IN(hr_report, step.instructions, "instructions", COUNT32),
+    IN(hr_report, step.effective_batch, "effective_batch", COUNT),
     IN(hr_report, step.flops, "flops", COUNT),
     IN(hr_report, step.seconds, "seconds", REAL),
     END,

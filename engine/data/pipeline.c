@@ -13,8 +13,7 @@ struct pipeline {
     data_source *source;
     data_stage *train; // the last stage of the chain
     data_stage *eval;
-    uint32_t batch;
-    batch_remainder remainder;
+    batch_form form;
     data_position position; // of what the caller has taken
     bool broken;            // an item failed: the chain is sought back to `position` before the next one
     bool eval_broken;       // the same of the held-out set, which then begins anew
@@ -49,10 +48,10 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
         status = stage_shuffle_open(p->train, (uint32_t)shuffle, seed, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
-    status = stage_batch_open(p->train, p->source, DATA_TRAIN, p->batch, p->remainder, &stage, err);
+    status = stage_batch_open(p->train, p->source, DATA_TRAIN, &p->form, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
     if (prefetch > 0) {
-        status = stage_prefetch_open(p->train, prefetch, p->batch, &p->source->form, &stage, err);
+        status = stage_prefetch_open(p->train, prefetch, p->form.batch, &p->source->form, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
     return HR_OK;
@@ -63,18 +62,32 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
     data_stage *stage;
     hr_status status = stage_source_open(p->source, DATA_EVAL, &stage, err);
     HR_TRY(chain(&p->eval, status, stage));
-    status = stage_batch_open(p->eval, p->source, DATA_EVAL, 1, BATCH_KEEP, &stage, err);
+    const batch_form form = {.batch = 1, .rounds = 1, .remainder = BATCH_KEEP};
+    status = stage_batch_open(p->eval, p->source, DATA_EVAL, &form, &stage, err);
     return chain(&p->eval, status, stage);
+}
+
+// Samples that one update takes.
+static uint64_t update_samples(const pipeline *p)
+{
+    return (uint64_t)p->form.batch * p->form.rounds;
 }
 
 static hr_status check_epoch(const pipeline *p, hr_err *err)
 {
     const pipeline_info *info = &p->source->info;
-    if (p->remainder != BATCH_DROP || info->train_samples >= p->batch) {
+    if (p->form.remainder != BATCH_DROP || info->train_samples >= update_samples(p)) {
         return HR_OK;
     }
+    if (p->form.rounds > 1) {
+        hr_status status =
+            HR_FAIL(err, DATA, "%s: needed %" PRIu64 " samples for %u batches of %u, had %" PRIu64,
+                    info->label, update_samples(p), p->form.rounds, p->form.batch, info->train_samples);
+        hr_err_try(err, "-s batch.remainder=pad, or -s batch.accumulate=1");
+        return status;
+    }
     hr_status status = HR_FAIL(err, DATA, "%s: needed %u samples for a batch, had %" PRIu64, info->label,
-                               p->batch, info->train_samples);
+                               p->form.batch, info->train_samples);
     hr_err_try(err, "-s batch.remainder=keep, or -s batch.size=%" PRIu64, info->train_samples);
     return status;
 }
@@ -82,8 +95,9 @@ static hr_status check_epoch(const pipeline *p, hr_err *err)
 // The chains over a source that is open.
 static hr_status open_chains(pipeline *p, const hr_knobs *knobs, hr_err *err)
 {
-    p->batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
-    p->remainder = remainder_of(knobs);
+    p->form = (batch_form){.batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
+                           .rounds = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE),
+                           .remainder = remainder_of(knobs)};
     HR_TRY(check_epoch(p, err));
     HR_TRY(open_train_chain(p, knobs, err));
     return open_eval_chain(p, err);
@@ -201,7 +215,7 @@ data_position pipeline_position(const pipeline *p)
 bool pipeline_epoch_is_over(const pipeline *p)
 {
     uint64_t left = p->source->info.train_samples - p->position.samples;
-    return left == 0 || (left < p->batch && p->remainder == BATCH_DROP);
+    return left == 0 || (left < update_samples(p) && p->form.remainder == BATCH_DROP);
 }
 
 hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err)

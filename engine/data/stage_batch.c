@@ -11,12 +11,16 @@ typedef struct batch_stage {
     data_set set;
     batch_remainder remainder;
     uint32_t batch;
-    bool drained; // the epoch gave its last sample
+    uint64_t update;    // samples of one update: the remainder concerns whole updates
+    uint64_t in_update; // of the update under way, given out
+    uint64_t pulled;    // of the epoch, from the stage before
+    bool drained;       // the epoch gave its last sample
     uint8_t *scratch;
     bool has_room;
     data_room room, own; // where items go: own or lent; own is taken when wanted
-    uint32_t *first;     // BATCH_PAD: the samples the epoch began with, at most `batch`
-    uint32_t first_count;
+    uint32_t *first;     // BATCH_PAD: the samples the epoch began with, at most `update`
+    uint64_t first_count;
+    uint64_t pads; // samples that were filled up in this epoch
 } batch_stage;
 
 static hr_status batch_write(batch_stage *s, uint32_t sample, uint32_t place, hr_err *err)
@@ -63,7 +67,8 @@ static hr_status batch_pull(batch_stage *s, uint32_t *sample, bool *any, hr_err 
     s->drained = item.end;
     *any = !item.end;
     *sample = item.sample;
-    if (*any && s->first != NULL && s->first_count < s->batch) {
+    s->pulled += *any;
+    if (*any && s->first != NULL && s->first_count < s->update) {
         s->first[s->first_count++] = item.sample;
     }
     return HR_OK;
@@ -72,7 +77,24 @@ static hr_status batch_pull(batch_stage *s, uint32_t *sample, bool *any, hr_err 
 static void batch_begin(batch_stage *s)
 {
     s->drained = false;
-    s->first_count = 0;
+    s->first_count = s->pads = s->in_update = s->pulled = 0;
+}
+
+// Whether the samples that are left make no whole update: they are passed over.
+static bool batch_drops_rest(const batch_stage *s)
+{
+    const pipeline_info *info = &s->source->info;
+    uint64_t samples = s->set == DATA_TRAIN ? info->train_samples : info->eval_samples;
+    return s->remainder == BATCH_DROP && s->in_update == 0 && samples - s->pulled < s->update;
+}
+
+static hr_status batch_pass_over_rest(batch_stage *s, hr_err *err)
+{
+    uint32_t sample;
+    for (bool any = true; any;) {
+        HR_TRY(batch_pull(s, &sample, &any, err));
+    }
+    return HR_OK;
 }
 
 static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
@@ -81,6 +103,9 @@ static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
     uint32_t count = 0;
     *out = (data_item){0};
     HR_TRY(batch_take_room(s, err));
+    if (batch_drops_rest(s)) {
+        HR_TRY(batch_pass_over_rest(s, err));
+    }
     while (count < s->batch && !s->drained) {
         uint32_t sample;
         bool any;
@@ -89,14 +114,16 @@ static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
             HR_TRY(batch_write(s, sample, count++, err));
         }
     }
-    if (count == 0 || (count < s->batch && s->remainder == BATCH_DROP)) {
+    bool padded = s->remainder == BATCH_PAD && (count > 0 || s->in_update > 0);
+    if (count == 0 && !padded) {
         batch_begin(s);
         out->end = true;
         return HR_OK;
     }
-    for (uint32_t i = 0; count < s->batch && s->remainder == BATCH_PAD; i++) {
-        HR_TRY(batch_write(s, s->first[i % s->first_count], count++, err));
+    while (padded && count < s->batch) {
+        HR_TRY(batch_write(s, s->first[s->pads++ % s->first_count], count++, err));
     }
+    s->in_update = (s->in_update + count) % s->update;
     *out = (data_item){.room = s->room, .count = count};
     return HR_OK;
 }
@@ -107,6 +134,7 @@ static hr_status batch_seek(data_stage *stage, data_position p, hr_err *err)
     data_stage *before = stage->before;
     batch_begin(s);
     if (s->first == NULL) {
+        s->pulled = p.samples;
         return before->ops->seek(before, p, err);
     }
     // Padding needs the samples that the epoch began with: go through its order from there.
@@ -144,9 +172,11 @@ static const data_stage_ops batch_ops = {
     .write_to = batch_write_to,
 };
 
-hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set, uint32_t batch,
-                           batch_remainder remainder, data_stage **out, hr_err *err)
+hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
+                           const batch_form *form, data_stage **out, hr_err *err)
 {
+    const uint64_t update = (uint64_t)form->batch * form->rounds;
+    const bool pads = form->remainder == BATCH_PAD;
     *out = NULL;
     batch_stage *s = hr_calloc(1, sizeof *s);
     if (s == NULL) {
@@ -155,16 +185,17 @@ hr_status stage_batch_open(data_stage *before, const data_source *source, data_s
     *s = (batch_stage){.base = {.ops = &batch_ops},
                        .source = source,
                        .set = set,
-                       .batch = batch,
-                       .remainder = remainder,
+                       .batch = form->batch,
+                       .update = update,
+                       .remainder = form->remainder,
                        .scratch = hr_calloc(source->scratch_bytes, 1),
-                       .first = remainder == BATCH_PAD ? hr_calloc(batch, sizeof *s->first) : NULL};
-    if (s->scratch == NULL || (remainder == BATCH_PAD && s->first == NULL)) {
+                       .first = pads ? hr_calloc(update, sizeof *s->first) : NULL};
+    if (s->scratch == NULL || (pads && s->first == NULL)) {
         batch_close(&s->base);
         return HR_FAIL(err, NOMEM, "batch stage: needed %u bytes, had less", source->scratch_bytes);
     }
     s->base.before = before;
-    data_stage_hold(&s->base, source->scratch_bytes + (s->first != NULL ? batch * sizeof *s->first : 0));
+    data_stage_hold(&s->base, source->scratch_bytes + (s->first != NULL ? update * sizeof *s->first : 0));
     *out = &s->base;
     return HR_OK;
 }
@@ -175,5 +206,6 @@ void stage_batch_resize(data_stage *stage, uint32_t batch)
     if (batch != s->batch) {
         batch_give_back_room(s);
         s->batch = batch;
+        s->update = batch;
     }
 }

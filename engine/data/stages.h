@@ -23,11 +23,17 @@ typedef enum batch_remainder {
     BATCH_PAD,  // given, filled up with the samples the epoch began with, again and again if need be
 } batch_remainder;
 
-// Writes `batch` samples of `set` into the slots of the source's form. Its buffers are taken with the first item that
+// What batches are like. `rounds` of them make one update, and the remainder concerns whole updates: what fills none
+// is dropped, or filled up to one, together.
+typedef struct batch_form {
+    uint32_t batch, rounds;
+    batch_remainder remainder;
+} batch_form;
+
+// Writes form->batch samples of `set` into the slots of the source's form. Its buffers are taken with the first item that
 // is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
 HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
-                                         uint32_t batch, batch_remainder remainder, data_stage **out,
-                                         hr_err *err);
+                                         const batch_form *form, data_stage **out, hr_err *err);
 // Another batch size from the next item on; only for BATCH_KEEP and without write_to.
 void stage_batch_resize(data_stage *s, uint32_t batch);
 

@@ -99,6 +99,42 @@ static bool offloaded_from_an_unusual_tape(const hr_knobs *knobs)
            !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "once");
 }
 
+static bool accumulates(const hr_knobs *knobs)
+{
+    return hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE) > 1;
+}
+
+static bool accumulates_nothing(const hr_knobs *knobs)
+{
+    return accumulates(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none");
+}
+
+static bool accumulates_part_batches(const hr_knobs *knobs)
+{
+    return accumulates(knobs) && hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "keep");
+}
+
+static bool fused_backward(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "on");
+}
+
+static bool fused_accumulation(const hr_knobs *knobs)
+{
+    return fused_backward(knobs) && accumulates(knobs);
+}
+
+static bool fused_skipping(const hr_knobs *knobs)
+{
+    loss_scale_choice scale;
+    return fused_backward(knobs) && loss_scale_of(knobs, &scale) && scale.dynamic;
+}
+
+static bool fused_nothing(const hr_knobs *knobs)
+{
+    return fused_backward(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none");
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -144,6 +180,27 @@ static const hr_constraint constraints[] = {
      "execution.retain=variables makes a layer in every step, which a graph allows in its first only: needed "
      "execution.mode=eager, had graph",
      HR_KNOB_EXECUTION_RETAIN, "-s execution.retain=none"},
+    {accumulates_nothing,
+     "batch.accumulate adds gradients up, and execution.tape=none takes none: needed once or persistent, had "
+     "none",
+     HR_KNOB_EXECUTION_TAPE, "-s execution.tape=once"},
+    {accumulates_part_batches,
+     "batch.accumulate adds up full batches only: needed batch.remainder drop or pad, had keep",
+     HR_KNOB_BATCH_REMAINDER, "-s batch.remainder=drop"},
+    {fused_accumulation,
+     "optimizer.fused_backward updates with the first gradient there is: needed batch.accumulate=1, which "
+     "has no "
+     "sum to wait for, had more",
+     HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
+    {fused_skipping,
+     "optimizer.fused_backward updates before all gradients are known, and a dynamic loss scale skips the "
+     "whole "
+     "update when one of them is not finite: needed precision.loss_scale none or a number, had dynamic",
+     HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
+    {fused_nothing,
+     "optimizer.fused_backward updates behind gradients, and execution.tape=none takes none: needed once or "
+     "persistent, had none",
+     HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

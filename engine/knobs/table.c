@@ -77,6 +77,17 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Activations and input grow with it in proportion; weights, gradients and optimizer state do "
             "not. It is the first knob to turn when a step does not fit."},
+    ROW(BATCH_ACCUMULATE, INT, "1", "batches")
+        .min = 1, .max = 65536,
+        .line = "batches whose gradients are added up before one update",
+        .explanation =
+            "With N the step runs N batches of batch.size one after the other and updates once, with the "
+            "mean of their gradients: as one batch of N x batch.size would, batch normalisation aside, which "
+            "sees one batch at a time. Activations stay those of one batch; one sum for each weight is added, "
+            "4 bytes a parameter. Steps, updates and schedules count updates, the loss is the mean over the "
+            "N batches. All N are full: what an epoch leaves over for no whole update is dropped or padded "
+            "as batch.remainder says.",
+        .applies = "with execution.tape once or persistent"},
     ROW(BATCH_REMAINDER, CHOICE, "drop", "")
         .choices = {"drop", "keep", "pad"},
         .line = "what becomes of the last samples of an epoch that fill no batch",
@@ -212,6 +223,15 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Keras' rule: v = momentum v - learning_rate g; w = w + v.",
         .applies = "with optimizer.kind momentum"},
+    ROW(OPTIMIZER_FUSED_BACKWARD, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "update a weight as soon as its gradient is there, and free the gradient",
+        .explanation =
+            "off takes all gradients first and then updates: 4 bytes a parameter are held together. on "
+            "updates each variable behind the last instruction of the backward pass that needs it, and frees "
+            "its gradient at once. The weights are the same bit for bit. What must see all gradients before "
+            "the first update cannot be combined with it.",
+        .applies = "with execution.tape once or persistent"},
     ROW(WORKSPACE_LIMIT, BYTES, "", "B")
         .min = 0, .max = BYTES_MAX,
         .line = "most scratch memory that one operation may take",

@@ -27,9 +27,12 @@ static const struct {
     {pass_mask, skip},
     {pass_checkpoint, skip},
     {pass_keep, skip},
+    {pass_read, pass_read},
+    {pass_accumulate, skip},
     {pass_unscale, skip},
-    {pass_optimizer, pass_optimizer},
+    {pass_optimizer, skip},
     {pass_rescale, skip},
+    {pass_fused_backward, skip},
     {pass_retain, pass_retain},
     {pass_fuse, pass_fuse},
     {pass_layout, pass_layout},
@@ -47,15 +50,17 @@ static hr_status run_passes(draft *d, hr_err *err)
     return HR_OK;
 }
 
+// With fused_backward gradients come and go like activations.
 static uint64_t static_bytes(const draft *d)
 {
     uint64_t sum = 0;
+    bool holds_gradients = d->recorded && hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off");
     for (uint32_t k = 0; k < d->persistent_count; k++) {
         const tensor *t = &d->tensors.data[k];
         if (t->category != HR_CATEGORY_INPUT && !tensor_on_host(t)) {
             (void)hr_add_bytes(sum, t->bytes, &sum);
         }
-        if (t->category == HR_CATEGORY_WEIGHTS && d->recorded) {
+        if (t->category == HR_CATEGORY_WEIGHTS && holds_gradients) {
             (void)hr_add_bytes(sum, t->bytes, &sum); // its gradient
         }
     }
@@ -127,6 +132,7 @@ static hr_status finish(draft *d, program **out, hr_err *err)
     }
     o->p.mode = d->mode;
     o->p.batch = d->batch;
+    o->p.rounds = d->recorded ? (uint32_t)hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) : 1;
     o->p.static_bytes = static_bytes(d);
     count_costs(d, &o->p);
     o->p.tensors = d->tensors.data;
@@ -150,10 +156,11 @@ static hr_status start(draft *d, hr_err *err)
 {
     d->param_tensor = hr_calloc(d->model->param_count + 1u, sizeof *d->param_tensor);
     d->first_slot = hr_calloc(d->model->param_count + 1u, sizeof *d->first_slot);
+    d->accumulator = hr_calloc(d->model->param_count + 1u, sizeof *d->accumulator);
     d->value_tensor = hr_calloc(d->model->value_count, sizeof *d->value_tensor);
     d->layer_names = arena_take(&d->names, d->model->layer_count, sizeof *d->layer_names);
-    if (d->param_tensor == NULL || d->first_slot == NULL || d->value_tensor == NULL ||
-        d->layer_names == NULL) {
+    if (d->param_tensor == NULL || d->first_slot == NULL || d->accumulator == NULL ||
+        d->value_tensor == NULL || d->layer_names == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a program of %u operations", d->model->node_count);
     }
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
@@ -191,6 +198,7 @@ hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_
     arena_deinit(&d.names);
     hr_free(d.param_tensor);
     hr_free(d.first_slot);
+    hr_free(d.accumulator);
     hr_free(d.value_tensor);
     hr_free(d.gradient);
     return status;

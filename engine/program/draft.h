@@ -43,6 +43,7 @@ typedef struct draft {
     uint32_t persistent_count;
     uint32_t *param_tensor; // [model->param_count]
     uint32_t *first_slot;   // [model->param_count] of a trainable one: its first optimizer slot
+    uint32_t *accumulator;  // [model->param_count] of a trainable one under batch.accumulate: its sum
     uint32_t *value_tensor; // [model->value_count], HR_NO_ID until the value exists
     uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
 } draft;
@@ -81,7 +82,10 @@ hr_status pass_rescale(draft *d, hr_err *err);
 hr_status pass_mask(draft *d, hr_err *err);
 hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
+hr_status pass_read(draft *d, hr_err *err);
+hr_status pass_accumulate(draft *d, hr_err *err);
 hr_status pass_optimizer(draft *d, hr_err *err);
+hr_status pass_fused_backward(draft *d, hr_err *err);
 hr_status pass_retain(draft *d, hr_err *err);
 hr_status pass_fuse(draft *d, hr_err *err);
 hr_status pass_layout(draft *d, hr_err *err);

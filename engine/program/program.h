@@ -67,7 +67,8 @@ typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE } program_mode;
 
 typedef struct program {
     program_mode mode;
-    uint32_t batch; // samples of this program's step
+    uint32_t batch;  // samples of this program's batch
+    uint32_t rounds; // batches of one step (batch.accumulate)
     const tensor *tensors;
     const instr *instrs;
     uint32_t tensor_count, instr_count;

@@ -70,6 +70,7 @@ static void fill_step(const hr_engine *e, hr_report *r)
     const program *p = e->build->programs[BUILD_TRAIN];
     bool timed = e->build->arithmetic || (e->build->device->simulated && e->build->has_card);
     r->step.instructions = p->instr_count;
+    r->step.effective_batch = (uint64_t)p->batch * p->rounds;
     r->step.flops = p->flops;
     r->step.seconds = timed ? median_seconds(e) : (double)NAN;
     r->step.measured = e->build->arithmetic;

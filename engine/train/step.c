@@ -64,7 +64,7 @@ static bool makes_updates(const hr_engine *e)
 }
 
 // Everything that counts a finished step, and its event.
-static void finish_step(hr_engine *e, const step_io *io, uint32_t samples, uint64_t duration_ns,
+static void finish_step(hr_engine *e, const step_io *io, uint64_t samples, uint64_t duration_ns,
                         uint64_t wait_ns)
 {
     allocator_stats stats = allocator_get_stats(e->build->heap);
@@ -108,7 +108,8 @@ static hr_status play_step(hr_engine *e, hr_err *err)
 {
     step_io io = {0};
     HR_TRY(run_step(e, BUILD_TRAIN, &io, err));
-    finish_step(e, &io, e->build->programs[BUILD_TRAIN]->batch, executor_simulated_ns(e->build->x), 0);
+    const program *p = e->build->programs[BUILD_TRAIN];
+    finish_step(e, &io, (uint64_t)p->batch * p->rounds, executor_simulated_ns(e->build->x), 0);
     skip_repetition(e);
     return HR_OK;
 }
@@ -142,6 +143,29 @@ static void set_batch(step_io *io, const data_item *item)
     io->first_sample = item->first_sample;
 }
 
+// Where the rounds of an accumulated step get their batches.
+typedef struct round_feed {
+    hr_engine *e;
+    uint64_t samples; // of the rounds so far
+    uint64_t wait_ns;
+} round_feed;
+
+static hr_status next_round(void *context, step_io *io, hr_err *err)
+{
+    round_feed *feed = context;
+    data_item item;
+    uint64_t wait_ns = 0;
+    HR_TRY(pipeline_next(feed->e->data, &item, &wait_ns, err));
+    if (item.end) {
+        return HR_FAIL(err, STATE, "the epoch ended inside an update, after %llu samples of it",
+                       (unsigned long long)feed->samples);
+    }
+    feed->samples += item.count;
+    feed->wait_ns += wait_ns;
+    set_batch(io, &item);
+    return HR_OK;
+}
+
 hr_status engine_train_step(hr_engine *e, hr_err *err)
 {
     if (!e->build->arithmetic) {
@@ -149,9 +173,9 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     }
     uint64_t begin_ns = clock_now_ns();
     data_item item;
-    uint64_t wait_ns = 0;
+    round_feed feed = {.e = e};
     build_program which = BUILD_TRAIN;
-    HR_TRY(pipeline_next(e->data, &item, &wait_ns, err));
+    HR_TRY(pipeline_next(e->data, &item, &feed.wait_ns, err));
     if (item.end) {
         end_epoch(e);
         return HR_OK;
@@ -159,11 +183,15 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &which, err));
     step_io io = {.seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
                   .learning_rate = hr_knob_real(&e->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE),
-                  .update = e->updates + 1};
+                  .update = e->updates + 1,
+                  .loss_weight = 1.0 / e->build->programs[which]->rounds,
+                  .next_round = next_round,
+                  .context = &feed};
+    feed.samples = item.count;
     set_batch(&io, &item);
     HR_TRY(run_step(e, which, &io, err));
     note_loss(e, io.loss);
-    finish_step(e, &io, item.count, clock_now_ns() - begin_ns, wait_ns);
+    finish_step(e, &io, feed.samples, clock_now_ns() - begin_ns, feed.wait_ns);
     engine_tell_scaling(e, &io);
     emit_stages(e);
     e->heap_hash = e->build->heap->ops->hash(e->build->heap);

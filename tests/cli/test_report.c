@@ -63,6 +63,7 @@ static const struct {
     {"model.trainable_parameters", "i"},
     {"model.layers", "a"},
     {"step.instructions", "in"},
+    {"step.effective_batch", "in"},
     {"step.flops", "in"},
     {"step.seconds", "rn"},
     {"step.seconds_source", "sn"},

@@ -40,6 +40,7 @@ static const turning turnings[] = {
     {HR_KNOB_ALLOCATOR_FRACTION, {CARD}, "none", "0.5"},
     {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, {NULL}, NULL, NULL}, // tests/memory/test_bfc.c: needs two free regions
     {HR_KNOB_BATCH_SIZE, {NULL}, "8", "9"},
+    {HR_KNOB_BATCH_ACCUMULATE, {NULL}, "1", "2"},
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "drop", "keep"},
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "pad", "keep"},
     {HR_KNOB_PRECISION_POLICY, {NULL}, "float32", "float64"},
@@ -65,6 +66,7 @@ static const turning turnings[] = {
     {HR_KNOB_OPTIMIZER_KIND, {NULL}, "adam", "sgd"},
     {HR_KNOB_OPTIMIZER_LEARNING_RATE, {NULL}, "0.001", "0.002"},
     {HR_KNOB_OPTIMIZER_MOMENTUM, {"optimizer.kind=momentum"}, "0.9", "0.5"},
+    {HR_KNOB_OPTIMIZER_FUSED_BACKWARD, {NULL}, "off", "on"},
     {HR_KNOB_WORKSPACE_LIMIT, {"device.kind=plan"}, "none", "0B"},
     {HR_KNOB_THREADS_COUNT, {"device.kind=cpu"}, "1", "2"},
     {HR_KNOB_PIPELINE_SOURCE, {NULL}, "cifar10", "generated"},

@@ -213,6 +213,11 @@ static const char *const breakers[][4] = {
     {"device.vram=64MiB", "pipeline.source=cifar10"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.tape=persistent"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.retain=variables"},
+    {"device.vram=64MiB", "batch.accumulate=2", "execution.tape=none"},
+    {"device.vram=64MiB", "batch.accumulate=2", "batch.remainder=keep"},
+    {"device.vram=64MiB", "batch.accumulate=2", "optimizer.fused_backward=on"},
+    {"device.vram=64MiB", "precision.policy=mixed_float16", "optimizer.fused_backward=on"},
+    {"device.vram=64MiB", "execution.tape=none", "optimizer.fused_backward=on"},
 };
 
 START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)

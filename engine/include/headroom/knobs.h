@@ -20,6 +20,7 @@
     X(ALLOCATOR_FRACTION, "allocator.fraction")                                                              \
     X(ALLOCATOR_GARBAGE_COLLECTION, "allocator.garbage_collection")                                          \
     X(BATCH_SIZE, "batch.size")                                                                              \
+    X(BATCH_ACCUMULATE, "batch.accumulate")                                                                  \
     X(BATCH_REMAINDER, "batch.remainder")                                                                    \
     X(PRECISION_POLICY, "precision.policy")                                                                  \
     X(PRECISION_LOSS_SCALE, "precision.loss_scale")                                                          \
@@ -38,6 +39,7 @@
     X(OPTIMIZER_KIND, "optimizer.kind")                                                                      \
     X(OPTIMIZER_LEARNING_RATE, "optimizer.learning_rate")                                                    \
     X(OPTIMIZER_MOMENTUM, "optimizer.momentum")                                                              \
+    X(OPTIMIZER_FUSED_BACKWARD, "optimizer.fused_backward")                                                  \
     X(WORKSPACE_LIMIT, "workspace.limit")                                                                    \
     X(THREADS_COUNT, "threads.count")                                                                        \
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \

@@ -99,6 +99,7 @@ typedef struct hr_report {
     } model;
     struct {
         uint32_t instructions;
+        uint64_t effective_batch; // samples of one update: batch.size times batch.accumulate
         uint64_t flops;
         double seconds; // median of the training steps
         bool measured;

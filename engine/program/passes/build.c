@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass 1, build: the model's parameters, slots and forward operations become tensors and instructions.
 //
-// Persistent tensors come first, in canonical order: weights, state, optimizer slots, input slots. Evaluation has
+// Persistent tensors come first, in canonical order: weights, state, optimizer slots, sums of gradients,
+// input slots. Evaluation has
 // no optimizer slots and uses running statistics.
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,24 @@ static hr_status add_slots(draft *d, hr_err *err)
     return HR_OK;
 }
 
+// Sums of gradients, where one step adds several up.
+static hr_status add_accumulators(draft *d, hr_err *err)
+{
+    bool sums = d->recorded && hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) > 1;
+    for (uint32_t k = 0; sums && k < d->model->param_count; k++) {
+        const model_param *param = &d->model->params[k];
+        if (!param->trainable) {
+            continue;
+        }
+        const op_operand variable = tensor_operand(&d->tensors.data[d->param_tensor[k]]);
+        const char *name = arena_print(&d->names, "%s:sum", param->name);
+        HR_TRY(draft_tensor(d, name, &variable, HR_CATEGORY_ACCUMULATORS, param->layer, &d->accumulator[k],
+                            err));
+        d->tensors.data[d->accumulator[k]].param = k;
+    }
+    return HR_OK;
+}
+
 // A slot has the bytes of a full batch.size whatever the batch of this program is.
 static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
 {
@@ -77,6 +96,7 @@ static hr_status add_persistent(draft *d, hr_err *err)
     if (d->mode == PROGRAM_TRAIN) {
         HR_TRY(draft_add_scaling(d, err));
         HR_TRY(add_slots(d, err));
+        HR_TRY(add_accumulators(d, err));
     }
     for (uint32_t k = 0; k < d->model->slot_count; k++) {
         HR_TRY(add_input_slot(d, d->model->slots[k].value, err));

@@ -103,13 +103,14 @@ static void hold_as_eager(const draft *d, lifetimes *l)
     uint32_t step_end = d->instrs.count - 1;
     bool persistent = hr_knob_is(d->knobs, HR_KNOB_EXECUTION_TAPE, "persistent");
     uint32_t tape = persistent ? step_end : last_of_phase(d, HR_PHASE_BACKWARD);
+    bool listed = hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off");
     uint32_t update = last_gradient_use(d);
     for (uint32_t k = 0; k < d->tensors.count; k++) {
         const tensor *t = &d->tensors.data[k];
         if (t->saved) {
             hold(d, l, k, tape);
         }
-        if (t->category == HR_CATEGORY_GRADIENTS && l->release[k] > 0) {
+        if (listed && t->category == HR_CATEGORY_GRADIENTS && l->release[k] > 0) {
             hold(d, l, k, update);
         }
     }

@@ -111,9 +111,10 @@ static hr_status add_unscale(draft *d, uint32_t gradient, hr_err *err)
     return HR_OK;
 }
 
+// From the last variable to the first, as backward completes their gradients: an update may follow each at once.
 hr_status pass_unscale(draft *d, hr_err *err)
 {
-    for (uint32_t k = 0; k < d->model->param_count; k++) {
+    for (uint32_t k = d->model->param_count; k-- > 0;) {
         const uint32_t gradient = d->model->params[k].trainable ? d->gradient[d->param_tensor[k]] : HR_NO_ID;
         if (gradient == HR_NO_ID) {
             continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 5, optimizer: one update per trainable variable in canonical order, then the loss is read.
+// Pass 5, optimizer: one update per trainable variable in canonical order.
 #include "program/draft.h"
 #include "program/optimizer_rules.h"
 
@@ -26,29 +26,12 @@ static hr_status add_update(draft *d, uint32_t param, hr_err *err)
     return HR_OK;
 }
 
-static hr_status add_loss_read(draft *d, const model_loss *loss, hr_err *err)
-{
-    instr *i = draft_instr(d, &d->instrs, HR_OP_READ,
-                           d->mode == PROGRAM_TRAIN ? HR_PHASE_UPDATE : HR_PHASE_FORWARD, HR_NO_ID);
-    if (i == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
-    }
-    i->lane = HR_LANE_D2H;
-    i->attr.slot = READ_LOSS;
-    i->attr.scale = loss->weight;
-    instr_in(i, d->value_tensor[loss->value]);
-    return HR_OK;
-}
-
 hr_status pass_optimizer(draft *d, hr_err *err)
 {
-    for (uint32_t k = 0; d->recorded && k < d->model->param_count; k++) {
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
         if (d->model->params[k].trainable && d->gradient[d->param_tensor[k]] != HR_NO_ID) {
             HR_TRY(add_update(d, k, err));
         }
-    }
-    for (uint32_t k = 0; k < d->model->loss_count; k++) {
-        HR_TRY(add_loss_read(d, &d->model->losses[k], err));
     }
     return HR_OK;
 }
