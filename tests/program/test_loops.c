@@ -238,6 +238,74 @@ START_TEST(the_checker_notices_a_loop_that_does_not_balance)
 }
 END_TEST
 
+// ---- together with the other passes -----------------------------------------------------------------------------
+
+static const char *const columns[][4] = {
+    {"execution.mode=eager", "execution.mode=graph"},
+    {"batch.accumulate=1", "batch.accumulate=3"},
+    {"optimizer.fused_backward=off", "optimizer.fused_backward=on"},
+    {"execution.tape=once", "execution.tape=none", "execution.tape=persistent"},
+    {"execution.retain=none", "execution.retain=losses", "execution.retain=predictions",
+     "execution.retain=variables"},
+    {"execution.inplace=on", "execution.inplace=off"},
+    {"checkpoint.strategy=none", "checkpoint.strategy=sqrt", "checkpoint.strategy=selective"},
+    {"offload.activations=off", "offload.activations=on"},
+    {"offload.optimizer=off", "offload.optimizer=on"},
+    {"precision.policy=float32", "precision.policy=mixed_float16", "precision.policy=bfloat16"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns, COMBINATIONS = 2000 };
+
+static hr_status compile_combination(const hr_model *model, const hr_knobs *knobs, hr_err *err)
+{
+    hr_target target;
+    void *context = NULL;
+    program *p = NULL;
+    const device_options options = {.card = NULL};
+    HR_TRY(device_plan.open(&options, &context, err));
+    device_plan.target(context, &target);
+    hr_status status = program_compile(model, knobs, PROGRAM_TRAIN, 8, &target, &p, err);
+    if (status == HR_OK) {
+        status = program_check(p, err);
+        program_destroy(p);
+    }
+    device_plan.close(context);
+    return status;
+}
+
+START_TEST(every_legal_combination_of_passes_passes_the_checker)
+{
+    hr_model *model = model_from_text(cnn);
+    uint32_t state = 99;
+    unsigned legal = 0;
+    for (int n = 0; n < COMBINATIONS; n++) {
+        hr_knobs knobs;
+        hr_err err = {0};
+        char tried[512] = "";
+        hr_knobs_init(&knobs);
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.kind=plan", &err), HR_OK);
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=64MiB", &err), HR_OK);
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, "batch.size=8", &err), HR_OK);
+        for (int c = 0; c < COLUMNS; c++) {
+            uint32_t choices = 0;
+            while (choices < 4 && columns[c][choices] != NULL) {
+                choices++;
+            }
+            state = state * 1664525u + 1013904223u;
+            const char *pair = columns[c][(state >> 16) % choices];
+            ck_assert_msg(hr_knobs_set_pair(&knobs, pair, &err) == HR_OK, "%s", err.sentence);
+            (void)snprintf(tried + strlen(tried), sizeof tried - strlen(tried), " %s", pair);
+        }
+        if (hr_knobs_validate(&knobs, NULL) != HR_OK) {
+            continue;
+        }
+        legal++;
+        ck_assert_msg(compile_combination(model, &knobs, &err) == HR_OK, "%s:%s", err.sentence, tried);
+    }
+    ck_assert_uint_gt(legal, 150);
+    model_destroy(model);
+}
+END_TEST
+
 // ---- numbers ----------------------------------------------------------------------------------------------------
 
 static float images[BATCH * PIXELS];
@@ -462,6 +530,7 @@ int main(void)
     tcase_add_loop_test(cases, fused_backward_holds_the_gradients_of_one_layer, 0, 2);
     tcase_add_loop_test(cases, an_update_stands_behind_all_that_read_its_variable, 0, 2);
     tcase_add_loop_test(cases, the_checker_notices_a_loop_that_does_not_balance, 0, 2);
+    tcase_add_test(cases, every_legal_combination_of_passes_passes_the_checker);
     tcase_add_loop_test(cases, rounds_update_as_the_large_batch_does, 0, 6);
     tcase_add_loop_test(cases, float32_sums_are_the_large_batchs_gradient_to_one_millionth, 0, 6);
     tcase_add_loop_test(cases, fused_backward_changes_no_bit, 0, 6);

@@ -107,6 +107,23 @@ START_TEST(a_plan_of_it_is_the_run)
 }
 END_TEST
 
+START_TEST(every_round_of_a_leak_leaves_its_loss)
+{
+    const char *const pairs[] = {"batch.accumulate=3", "execution.retain=losses", NULL};
+    hr_engine_options plan = {.plan_only = true};
+    uint64_t peak[2];
+    for (int k = 0; k < 2; k++) {
+        hr_engine *e = create(pairs, &plan);
+        run_steps(e, k == 0 ? 3 : 10);
+        hr_report r = report_of(e);
+        peak[k] = r.memory.peak_requested_bytes;
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+    }
+    ck_assert_uint_eq(peak[1] - peak[0], 7 * 3 * sizeof(float));
+}
+END_TEST
+
 START_TEST(a_resumed_run_goes_on_behind_its_last_update)
 {
     char path[128];
@@ -150,6 +167,7 @@ int main(void)
     tcase_add_checked_fixture(cases, open_all, close_preset);
     tcase_add_loop_test(cases, three_batches_of_four_train_as_one_of_twelve, 0, 4);
     tcase_add_test(cases, a_plan_of_it_is_the_run);
+    tcase_add_test(cases, every_round_of_a_leak_leaves_its_loss);
     tcase_add_test(cases, a_resumed_run_goes_on_behind_its_last_update);
     tcase_add_test(cases, an_epoch_without_a_whole_update_is_refused);
     suite_add_tcase(suite, cases);

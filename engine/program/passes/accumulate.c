@@ -36,7 +36,7 @@ static hr_status add_zeros(draft *d, instr_list *list, hr_err *err)
         if (!has_gradient(d, k)) {
             continue;
         }
-        instr *i = draft_instr(d, list, HR_OP_ZEROS, HR_PHASE_UPDATE, layer_of(d, k));
+        instr *i = draft_instr(d, list, HR_OP_ZEROS, HR_PHASE_INPUT, layer_of(d, k));
         if (i == NULL) {
             return no_memory(err);
         }

@@ -7,7 +7,26 @@
 //                         model's last layer that has any
 //
 // What is retained has its category from birth, storage of its own, and no `free`.
+#include <string.h>
+
 #include "program/draft.h"
+
+// A round of batch.accumulate leaves its own values behind: the last instruction goes to the end of the loop, if there
+// is one.
+static void move_into_loop(draft *d)
+{
+    uint32_t last = d->instrs.count - 1;
+    uint32_t end = 0;
+    while (end < last && d->instrs.data[end].op != HR_OP_END) {
+        end++;
+    }
+    if (d->instrs.data[last].op != HR_OP_RETAIN) {
+        return; // a persistent value needs none
+    }
+    const instr moved = d->instrs.data[last];
+    memmove(&d->instrs.data[end + 1], &d->instrs.data[end], (last - end) * sizeof moved);
+    d->instrs.data[end] = moved;
+}
 
 static hr_status retain(draft *d, uint32_t id, hr_err *err)
 {
@@ -71,6 +90,7 @@ hr_status pass_retain(draft *d, hr_err *err)
     for (uint32_t k = 0; (losses || predictions) && k < d->model->loss_count; k++) {
         const model_loss *loss = &d->model->losses[k];
         HR_TRY(retain(d, d->value_tensor[losses ? loss->value : loss->prediction], err));
+        move_into_loop(d);
     }
     return hr_knob_is(d->knobs, HR_KNOB_EXECUTION_RETAIN, "variables") ? retain_variables(d, err) : HR_OK;
 }
