@@ -32,7 +32,7 @@ static void read_name(model_builder *b, const yaml_node *root, const char *defau
 static const yaml_node *find_layers(model_builder *b, const yaml_node *root)
 {
     const yaml_node *layers = yaml_find(root, "layers");
-    if (!layers && !is_misspelt(root, "layers")) {
+    if (!layers && !(b->problems > 0 && is_misspelt(root, "layers"))) {
         builder_problem_at(b, root->line, root->column, "%s", layers_form);
     }
     if (layers && (layers->kind != YAML_SEQUENCE || layers->count == 0)) {

@@ -72,7 +72,7 @@ void read_attrs(model_reader *r, layer_kind_id id, const yaml_node *node, layer_
     const uint64_t written = defaults->written | take_attrs(r->b, kind, node, spec->value);
     for (const uint8_t *k = kind->attrs; *k != ATTR_NONE; k++) {
         const attr_row *row = attr_row_of(*k);
-        if (row->required && !(written >> *k & 1) && !is_misspelt(node, row->name)) {
+        if (row->required && !(written >> *k & 1) && !(r->b->broken && is_misspelt(node, row->name))) {
             builder_problem(r->b, "needs %s", row->name);
         }
     }

@@ -59,40 +59,58 @@ static const char *input_name(model_reader *r, const yaml_node *input, bool seve
     }
     if (name_table_find(&r->names, node->text) != HR_NO_ID) {
         builder_problem_at(b, node->line, node->column, "two inputs are called '%s'", node->text);
+        r->slot_used[b->model.slot_count] = true; // nobody can name it: no second complaint
     }
     return node->text;
+}
+
+// Ids need to know how many there are.
+static uint32_t read_classes(model_builder *b, const yaml_node *input, hr_dtype dtype)
+{
+    const yaml_node *node = yaml_find(input, "classes");
+    attr_value classes = {0};
+    if (node) {
+        attr_read(b, &classes_row, node, &classes);
+    } else if (dtype == HR_I32) {
+        builder_problem_at(b, input->line, input->column,
+                           "an input of ids needs classes: how many there are");
+    }
+    return dtype == HR_I32 ? (uint32_t)classes.integer : 0;
+}
+
+static hr_shape read_shape(model_builder *b, const yaml_node *input)
+{
+    const yaml_node *node = yaml_find(input, "shape");
+    attr_value shape = {.shape = {.rank = 0}};
+    if (node && node->kind == YAML_SEQUENCE && node->count > 0) {
+        attr_read(b, &shape_row, node, &shape);
+    } else if (node || !(b->problems > 0 && is_misspelt(input, "shape"))) {
+        const yaml_node *at = node ? node : input;
+        builder_problem_at(b, at->line, at->column, "%s", input_form);
+    }
+    return shape.shape;
 }
 
 static void read_one_input(model_reader *r, const yaml_node *input, bool several)
 {
     static const char *const words[] = {"name", "type", "shape", "classes"};
     model_builder *b = r->b;
-    attr_value shape = {.shape = {.rank = 0}}, classes = {0}, type = {0};
-    const yaml_node *shape_node = yaml_find(input, "shape");
+    const uint32_t slot = b->model.slot_count;
+    attr_value type = {0};
     reader_refuse_other_keys(b, input, "input", words, sizeof words / sizeof *words);
-    const char *name = input_name(r, input, several);
-    if (shape_node && shape_node->kind == YAML_SEQUENCE && shape_node->count > 0) {
-        attr_read(b, &shape_row, shape_node, &shape);
-    } else if (shape_node || !is_misspelt(input, "shape")) {
-        const yaml_node *at = shape_node ? shape_node : input;
-        builder_problem_at(b, at->line, at->column, "%s", input_form);
-    }
+    const char *name = model_keep_name(b, input_name(r, input, several));
     if (yaml_find(input, "type")) {
         attr_read(b, &type_row, yaml_find(input, "type"), &type);
     }
-    if (yaml_find(input, "classes")) {
-        attr_read(b, &classes_row, yaml_find(input, "classes"), &classes);
-    } else if (type.integer == 1) {
-        builder_problem_at(b, input->line, input->column,
-                           "an input of ids needs classes: how many there are");
+    const hr_dtype dtype = type.integer == 1 ? HR_I32 : HR_F32;
+    const hr_shape shape = read_shape(b, input);
+    if (shape.rank > 0 && name) {
+        add_slot(r, yaml_find(input, "shape"), name, &shape, dtype);
     }
-    if (shape.shape.rank > 0) {
-        add_slot(r, shape_node, name, &shape.shape, type.integer == 1 ? HR_I32 : HR_F32);
-    }
-    b->model.slots[b->model.slot_count].classes = type.integer == 1 ? (uint32_t)classes.integer : 0;
-    const char *kept = model_keep_name(b, name);
-    if (kept && name_table_find(&r->names, kept) == HR_NO_ID &&
-        !name_table_add(&r->names, kept, NAME_IS_SLOT | b->model.slot_count)) {
+    b->model.slots[slot].classes = read_classes(b, input, dtype);
+    r->slot_node[slot] = input;
+    if (name && name_table_find(&r->names, name) == HR_NO_ID &&
+        !name_table_add(&r->names, name, NAME_IS_SLOT | slot)) {
         builder_nomem(b);
     }
     b->model.slot_count++;
@@ -131,7 +149,7 @@ void read_inputs(model_reader *r, const yaml_node *root)
         read_list(r, inputs);
     } else if (input && input->kind == YAML_MAPPING) {
         read_one_input(r, input, false);
-    } else if (input || !is_misspelt(root, "input")) {
+    } else if (input || !(b->problems > 0 && is_misspelt(root, "input"))) {
         const yaml_node *at = input ? input : root;
         builder_problem_at(b, at->line, at->column, "%s", input_form);
     }

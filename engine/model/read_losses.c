@@ -171,7 +171,8 @@ static void read_short(model_reader *r, const yaml_node *root, losses_spec *out)
     label_spec *label = &out->labels[0];
     if (take(b, root, "classes", &classes_row, &classes)) {
         label->classes = (uint32_t)classes.integer;
-    } else if (kind.integer == LOSS_CROSS_ENTROPY && label->classes == 0 && !is_misspelt(root, "classes")) {
+    } else if (kind.integer == LOSS_CROSS_ENTROPY && label->classes == 0 &&
+               !(b->problems > 0 && is_misspelt(root, "classes"))) {
         builder_problem_at(b, root->line, root->column, "the model needs classes: N");
     }
     out->losses[out->loss_count++] =
@@ -327,7 +328,8 @@ static void report_unused(model_reader *r)
     model_builder *b = r->b;
     for (uint32_t k = 0; k < b->model.slot_count; k++) {
         if (!r->slot_used[k] && b->model.slots[k].value != HR_NO_ID) {
-            builder_problem_at(b, 1, 1, "input '%s' feeds nothing: no layer takes it",
+            builder_problem_at(b, r->slot_node[k]->line, r->slot_node[k]->column,
+                               "input '%s' feeds nothing: no layer takes it",
                                b->values.data[b->model.slots[k].value].name);
         }
     }
@@ -341,6 +343,7 @@ static void report_unused(model_reader *r)
 // The layers that the losses judge, marked as used.
 static void find_predictions(model_reader *r, const losses_spec *s, uint32_t layer[MODEL_MAX_LOSSES])
 {
+    r->unresolved = r->unresolved || s->loss_count == 0;
     for (uint32_t k = 0; k < s->loss_count; k++) {
         const yaml_node *prediction = s->losses[k].prediction;
         r->b->node = s->losses[k].node;

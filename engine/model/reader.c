@@ -134,14 +134,16 @@ static void report_unknown(model_reader *r, const yaml_node *node, const char *w
     const char *words[LOOK_BACK + MODEL_MAX_SLOTS];
     char had[HAD_MAX], near[WORDS_MAX];
     size_t count = 0;
+    const bool in_layer = b->layer != HR_NO_ID;
     for (uint32_t k = 0; k < b->model.slot_count; k++) {
         const uint32_t value = b->model.slots[k].value;
         words[count++] = value == HR_NO_ID ? "input" : b->values.data[value].name;
     }
-    for (uint32_t i = b->layer; i > 0 && count < LOOK_BACK + MODEL_MAX_SLOTS; i--) {
+    for (uint32_t i = in_layer ? b->layer : b->layers.count; i > 0 && count < LOOK_BACK + MODEL_MAX_SLOTS;
+         i--) {
         words[count++] = b->layers.data[i - 1].name;
     }
-    const yaml_node *below = node->kind == YAML_SCALAR ? find_named(r->layers, node->text) : NULL;
+    const yaml_node *below = in_layer && node->kind == YAML_SCALAR ? find_named(r->layers, node->text) : NULL;
     if (below && below == b->node) {
         builder_problem_at(b, node->line, node->column, "no layer above it is called %s: it is that itself",
                            had_word(word, had));
@@ -152,8 +154,8 @@ static void report_unknown(model_reader *r, const yaml_node *node, const char *w
             "stands above it",
             had_word(word, had), below->line);
     } else {
-        builder_problem_at(b, node->line, node->column, "no layer above it is called %s%s",
-                           word ? had_word(word, had) : had_node(node, had),
+        builder_problem_at(b, node->line, node->column, "no layer%s is called %s%s",
+                           in_layer ? " above it" : "", word ? had_word(word, had) : had_node(node, had),
                            did_you_mean(model_is_name(word) ? word : NULL, words, count, near));
     }
 }

@@ -40,7 +40,8 @@ typedef struct model_reader {
     layer_defaults *defaults; // [LAYER_KIND_COUNT]
     const yaml_node *layers;  // the whole list
     const repeat_round *round;
-    uint32_t unnamed[LAYER_KIND_COUNT]; // per kind, for Keras-style names
+    uint32_t unnamed[LAYER_KIND_COUNT];          // per kind, for Keras-style names
+    const yaml_node *slot_node[MODEL_MAX_SLOTS]; // of the inputs
     bool slot_used[MODEL_MAX_SLOTS];
     bool unresolved; // some input names no layer: which layers feed nothing cannot be told
     bool cut;        // layers were left out after a problem: a name that is missing is no further problem

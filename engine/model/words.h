@@ -18,7 +18,8 @@ const char *had_node(const yaml_node *node, char out[HAD_MAX]);
 const char *word_list(const char *const *words, size_t count, char out[WORDS_MAX]);
 // " — did you mean 'conv2d'?", or "" when none of the words is near. `word` may be NULL. Returns out.
 const char *did_you_mean(const char *word, const char *const *words, size_t count, char out[WORDS_MAX]);
-// Does the mapping have a key for which did_you_mean would offer `key`? Then that `key` is missing need not be said.
+// Does the mapping have a key for which did_you_mean would offer `key`? Then that `key` is missing need not be said,
+// provided that the other key was refused.
 bool is_misspelt(const yaml_node *mapping, const char *key);
 
 #endif

@@ -10,147 +10,11 @@
 #include "base/host_mem.h"
 #include "base/philox.h"
 #include "base/text.h"
-#include "program/model_from_text.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "program/model_checks.h"
 
 // Layers begin on line 5.
 #define HEAD "model:\n  input: {shape: [8, 8, 3]}\n  classes: 10\n  layers:\n"
 #define TAIL "    - {name: flat, kind: flatten}\n    - {name: last, kind: dense, units: 10}\n"
-
-static uint64_t layer_parameters(const hr_model *m, const char *name)
-{
-    for (uint32_t i = 0; i < m->layer_count; i++) {
-        if (strcmp(m->layers[i].name, name) == 0) {
-            return m->layers[i].parameters;
-        }
-    }
-    ck_abort_msg("no layer '%s'", name);
-}
-
-static const model_value *value_of(const hr_model *m, const char *name)
-{
-    for (uint32_t i = 0; i < m->value_count; i++) {
-        if (strcmp(m->values[i].name, name) == 0) {
-            return &m->values[i];
-        }
-    }
-    ck_abort_msg("no value '%s'", name);
-}
-
-static const model_param *param_of(const hr_model *m, const char *name)
-{
-    for (uint32_t i = 0; i < m->param_count; i++) {
-        if (strcmp(m->params[i].name, name) == 0) {
-            return &m->params[i];
-        }
-    }
-    ck_abort_msg("no parameter '%s'", name);
-}
-
-static void assert_shape(const hr_shape *shape, const char *expected)
-{
-    char shown[128];
-    ck_assert_str_eq(shape_text(shape, shown, sizeof shown), expected);
-}
-
-static void assert_value(const hr_model *m, const char *name, const char *expected)
-{
-    assert_shape(&value_of(m, name)->shape, expected);
-}
-
-// ---- consistency: what every model promises -------------------------------------------------------------------
-
-static void assert_unique(const char *const *names, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < i; k++) {
-            ck_assert_str_ne(names[i], names[k]);
-        }
-    }
-}
-
-static void assert_names_unique(const hr_model *m)
-{
-    const char **names = calloc(m->value_count + m->param_count, sizeof *names);
-    for (uint32_t i = 0; i < m->value_count; i++) {
-        names[i] = m->values[i].name;
-    }
-    for (uint32_t i = 0; i < m->param_count; i++) {
-        names[m->value_count + i] = m->params[i].name;
-    }
-    assert_unique(names, m->value_count + m->param_count);
-    free(names);
-}
-
-static void assert_params(const hr_model *m)
-{
-    uint64_t total = 0, trainable = 0, by_layer = 0;
-    for (uint32_t i = 0; i < m->param_count; i++) {
-        const model_param *p = &m->params[i];
-        uint64_t elements;
-        ck_assert(shape_elements(&p->shape, &elements));
-        ck_assert_uint_lt(p->layer, m->layer_count);
-        ck_assert(i == 0 || p->layer >= m->params[i - 1].layer);
-        ck_assert_int_eq(p->trainable, p->category == HR_CATEGORY_WEIGHTS);
-        ck_assert(p->trainable || p->category == HR_CATEGORY_STATE);
-        total += elements;
-        trainable += p->trainable ? elements : 0;
-    }
-    for (uint32_t i = 0; i < m->layer_count; i++) {
-        by_layer += m->layers[i].parameters;
-        ck_assert_uint_lt(m->layers[i].output, m->value_count);
-    }
-    ck_assert_uint_eq(m->parameters, total);
-    ck_assert_uint_eq(by_layer, total);
-    ck_assert_uint_eq(m->trainable_parameters, trainable);
-}
-
-// Every input was made before; every value is made once; shapes are what the operation's row says.
-static void assert_nodes(const hr_model *m)
-{
-    bool *made = calloc(m->value_count, sizeof *made);
-    for (uint32_t k = 0; k < m->slot_count; k++) {
-        made[m->slots[k].value] = true;
-    }
-    for (uint32_t i = 0; i < m->node_count; i++) {
-        const model_node *n = &m->nodes[i];
-        const op_row *row = op_row_of(n->op);
-        ck_assert_uint_ge(n->in_count, row->min_in);
-        ck_assert_uint_le(n->in_count, row->max_in);
-        ck_assert_uint_ge(n->out_count, row->min_out);
-        ck_assert_uint_le(n->out_count, row->max_out);
-        ck_assert_int_eq(n->attr.act, HR_ACT_NONE);
-        for (uint32_t k = 0; k < n->in_count; k++) {
-            ck_assert_uint_lt(n->in[k].index, n->in[k].is_param ? m->param_count : m->value_count);
-            ck_assert(n->in[k].is_param || made[n->in[k].index]);
-        }
-        for (uint32_t k = 0; k < n->out_count; k++) {
-            ck_assert_uint_lt(n->out[k], m->value_count);
-            ck_assert(!made[n->out[k]]);
-            made[n->out[k]] = true;
-        }
-    }
-    for (uint32_t i = 0; i < m->value_count; i++) {
-        uint64_t elements;
-        ck_assert(made[i]);
-        ck_assert(shape_elements(&m->values[i].shape, &elements));
-        ck_assert(!m->values[i].batched || m->values[i].shape.dim[0] == 1);
-    }
-    free(made);
-}
-
-static void assert_consistent(const hr_model *m)
-{
-    assert_names_unique(m);
-    assert_params(m);
-    assert_nodes(m);
-    ck_assert_int_eq(m->nodes[m->node_count - 1].op, HR_OP_SOFTMAX_XENT);
-    const model_loss *loss = &m->losses[0];
-    ck_assert_uint_eq(loss->prediction, m->layers[m->layer_count - 1].output);
-    ck_assert_int_eq(m->values[loss->labels].dtype, HR_I32);
-    ck_assert_int_eq(m->values[loss->prediction].shape.dim[1], (int64_t)m->slots[1].classes);
-}
 
 // ---- the shipped models ---------------------------------------------------------------------------------------
 
@@ -358,13 +222,6 @@ END_TEST
 
 // ---- bad models -----------------------------------------------------------------------------------------------
 
-typedef struct bad_model {
-    const char *preset;
-    unsigned line;        // of the first problem
-    unsigned problems;    // in all
-    const char *parts[3]; // of the first problem's sentence
-} bad_model;
-
 #define ONE(layer) HEAD "    - " layer "\n" TAIL
 
 static const bad_model bad_models[] = {
@@ -479,39 +336,9 @@ static const bad_model bad_models[] = {
      {"needs filters"}},
 };
 
-// Problems begin with the file's name.
-static unsigned count_problems(const char *problems)
-{
-    unsigned count = 0;
-    for (const char *at = problems; (at = strstr(at, ".yaml:")) != NULL; at++) {
-        count++;
-    }
-    return count;
-}
-
 START_TEST(bad_models_are_refused_with_line_and_sentence)
 {
-    const bad_model *bad = &bad_models[_i];
-    hr_preset *preset = preset_from_text(bad->preset);
-    hr_model *model = NULL;
-    char *problems = NULL;
-    hr_err err = {0};
-    ck_assert_int_eq(model_create(preset, &model, &problems, &err), HR_MODEL);
-    ck_assert_ptr_null(model);
-    ck_assert_ptr_nonnull(problems);
-    char place[32];
-    snprintf(place, sizeof place, ".yaml:%u:", bad->line);
-    const char *first = strstr(problems, ".yaml:");
-    ck_assert_msg(first && strncmp(first, place, strlen(place)) == 0, "not at line %u:\n%s", bad->line,
-                  problems);
-    for (size_t k = 0; k < COUNT(bad->parts) && bad->parts[k]; k++) {
-        ck_assert_msg(strstr(err.sentence, bad->parts[k]), "no \"%s\" in \"%s\"", bad->parts[k],
-                      err.sentence);
-    }
-    ck_assert_msg(count_problems(problems) == bad->problems, "%u problems expected:\n%s", bad->problems,
-                  problems);
-    hr_preset_problems_free(problems);
-    hr_preset_close(preset);
+    assert_refused(&bad_models[_i]);
 }
 END_TEST
 
@@ -534,32 +361,6 @@ START_TEST(reading_stops_after_a_hundred_problems)
 END_TEST
 
 // ---- faults ---------------------------------------------------------------------------------------------------
-
-static void fail_every_allocation(const char *preset_text, hr_status without_fault)
-{
-    hr_status status = HR_NOMEM;
-    for (uint64_t nth = 1; nth < 100000; nth++) {
-        hr_preset *preset = preset_from_text(preset_text);
-        hr_model *model = NULL;
-        char *problems = NULL;
-        const int64_t live = hr_host_mem_live();
-        hr_host_mem_fail_at(nth);
-        status = model_create(preset, &model, &problems, NULL);
-        const uint64_t seen = hr_host_mem_fail_at(0);
-        ck_assert(status == without_fault || status == HR_NOMEM);
-        ck_assert_int_eq(status == HR_OK, model != NULL);
-        model_destroy(model);
-        hr_preset_problems_free(problems);
-        if (without_fault == HR_OK) {
-            ck_assert_int_eq(hr_host_mem_live(), live);
-        }
-        hr_preset_close(preset);
-        if (seen < nth) {
-            break;
-        }
-    }
-    ck_assert_int_eq(status, without_fault);
-}
 
 START_TEST(every_allocation_failing_once_loses_nothing)
 {

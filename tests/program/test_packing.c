@@ -207,7 +207,8 @@ START_TEST(every_failed_host_allocation_is_said_and_leaves_nothing)
         hr_status status = packing_announce(heap, programs, 2, &needed_bytes, &err);
         failed_once = hr_host_mem_fail_at(0) >= nth;
         ck_assert((status == HR_OK) == !failed_once);
-        ck_assert(status == HR_OK || status == HR_NOMEM || status == HR_OOM); // OOM: of the backing's own books
+        ck_assert(status == HR_OK || status == HR_NOMEM ||
+                  status == HR_OOM); // OOM: of the backing's own books
         close_heap();
         ck_assert_int_eq(hr_host_mem_live(), live);
     }

@@ -9,10 +9,8 @@
 #include "headroom/knobs.h"
 #include "headroom/preset.h"
 
-#include "model/model.h"
 #include "program/compile.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "program/model_checks.h"
 
 typedef struct opened {
     hr_preset *preset;
@@ -27,6 +25,7 @@ static opened open_preset(const char *path)
     ck_assert_msg(hr_preset_open(path, false, &o.preset, &problems, &err) == HR_OK, "%s", err.sentence);
     ck_assert_msg(model_create(o.preset, &o.model, &problems, &err) == HR_OK, "%s",
                   problems ? problems : err.sentence);
+    assert_consistent(o.model);
     return o;
 }
 

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person may say in a model: repeats, references, shared parameters, defaults, several inputs and losses,
+// every kind of layer; and what is said when it is wrong.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "model/layer_kind.h"
+#include "program/model_checks.h"
+
+static const model_layer *layer_of(const hr_model *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->layer_count; i++) {
+        if (strcmp(m->layers[i].name, name) == 0) {
+            return &m->layers[i];
+        }
+    }
+    ck_abort_msg("no layer '%s'", name);
+}
+
+// The n-th node of the layer.
+static const model_node *node_of(const hr_model *m, const char *layer, uint32_t nth)
+{
+    for (uint32_t i = 0; i < m->node_count; i++) {
+        const uint32_t owner = m->nodes[i].layer;
+        if (owner != HR_NO_ID && strcmp(m->layers[owner].name, layer) == 0 && nth-- == 0) {
+            return &m->nodes[i];
+        }
+    }
+    ck_abort_msg("layer '%s' has fewer nodes", layer);
+}
+
+static const char *input_name(const hr_model *m, const char *layer, uint32_t input)
+{
+    return m->values[node_of(m, layer, 0)->in[input].index].name;
+}
+
+// ---- repeats --------------------------------------------------------------------------------------------------
+
+#define FEATURES(classes) "model:\n  input: {shape: [6]}\n  classes: " classes "\n  layers:\n"
+
+START_TEST(rounds_are_numbered_and_know_what_stood_before)
+{
+    hr_model *m = model_from_text(FEATURES("6") // line 5 on
+                                  "    - {name: first, kind: dense, units: 6}\n"
+                                  "    - repeat: 3\n"
+                                  "      index: i\n"
+                                  "      layers:\n"
+                                  "        - {name: \"d{i}\", kind: dense, units: 6}\n"
+                                  "        - {name: \"r{i+1}\", kind: relu}\n"
+                                  "        - {name: \"a{i}\", kind: add, inputs: [before, previous]}\n"
+                                  "    - {name: last, kind: add, inputs: [a2, \"d0\"]}\n");
+    assert_consistent(m);
+    ck_assert_uint_eq(m->layer_count, 11);
+    ck_assert_str_eq(input_name(m, "d0", 0), "first/out");
+    ck_assert_str_eq(input_name(m, "a0", 0), "first/out");
+    ck_assert_str_eq(input_name(m, "a0", 1), "r1/out");
+    ck_assert_str_eq(input_name(m, "d2", 0), "a1/out");
+    ck_assert_str_eq(input_name(m, "a2", 0), "a1/out");
+    ck_assert_str_eq(input_name(m, "last", 1), "d0/out");
+    model_destroy(m);
+}
+END_TEST
+
+START_TEST(nested_rounds_use_the_nearest_index)
+{
+    hr_model *m =
+        model_from_text(FEATURES("6") "    - repeat: 2\n"
+                                      "      index: s\n"
+                                      "      layers:\n"
+                                      "        - repeat: 2\n"
+                                      "          index: i\n"
+                                      "          layers:\n"
+                                      "            - {name: \"s{s}_d{i}\", kind: dense, units: 6}\n"
+                                      "            - {kind: relu}\n"
+                                      "        - {name: \"s{s}\", kind: add, inputs: [before, previous]}\n");
+    assert_consistent(m);
+    ck_assert_uint_eq(m->layer_count, 10);
+    ck_assert_str_eq(input_name(m, "s0", 0), "input");
+    ck_assert_str_eq(input_name(m, "s0", 1), "relu_1/out");
+    ck_assert_str_eq(input_name(m, "s1", 0), "s0/out");
+    ck_assert_str_eq(input_name(m, "s1_d1", 0), "relu_2/out");
+    model_destroy(m);
+}
+END_TEST
+
+START_TEST(as_many_rounds_as_a_model_may_have_layers_are_read)
+{
+    hr_model *m =
+        model_from_text(FEATURES("6") "    - repeat: 32768\n      layers:\n        - {kind: relu}\n");
+    ck_assert_uint_eq(m->layer_count, 32768);
+    ck_assert_str_eq(m->layers[32767].name, "relu_32767");
+    model_destroy(m);
+}
+END_TEST
+
+// ---- shared parameters ----------------------------------------------------------------------------------------
+
+START_TEST(shared_parameters_stand_once)
+{
+    hr_model *m =
+        model_from_text(FEATURES("6") "    - {name: a, kind: dense, units: 6}\n"
+                                      "    - repeat: 4\n"
+                                      "      index: i\n"
+                                      "      layers:\n"
+                                      "        - {name: \"b{i}\", kind: dense, units: 6, share: a}\n"
+                                      "    - {name: c, kind: dense, units: 6, share: b2}\n");
+    assert_consistent(m);
+    ck_assert_uint_eq(m->param_count, 2);
+    ck_assert_uint_eq(m->parameters, 42);
+    ck_assert_uint_eq(layer_of(m, "a")->parameters, 42);
+    ck_assert_uint_eq(layer_of(m, "c")->parameters, 0);
+    for (uint32_t k = 1; k < 3; k++) {
+        ck_assert(node_of(m, "c", 0)->in[k].is_param);
+        ck_assert_uint_eq(node_of(m, "c", 0)->in[k].index, node_of(m, "a", 0)->in[k].index);
+    }
+    model_destroy(m);
+}
+END_TEST
+
+#define IDS "model:\n  input: {type: int32, classes: 9, shape: [5]}\n  classes: 9\n  layers:\n"
+
+START_TEST(an_embedding_serves_as_the_output_layer)
+{
+    hr_model *m = model_from_text(IDS "    - {name: table, kind: embedding, units: 4}\n"
+                                      "    - {name: out, kind: dense, units: 9, bias: false, transpose: true,"
+                                      " share: table}\n");
+    assert_consistent(m);
+    ck_assert_uint_eq(m->parameters, 36);
+    assert_shape(&param_of(m, "table/weights")->shape, "9x4");
+    ck_assert_int_eq(node_of(m, "out", 0)->attr.flags, OP_FLAG_TRANSPOSE);
+    assert_value(m, "out/out", "1x5x9");
+    assert_value(m, "labels", "1x5");
+    ck_assert_int_eq(m->values[m->slots[0].value].dtype, HR_I32);
+    ck_assert_uint_eq(m->slots[0].classes, 9);
+    model_destroy(m);
+}
+END_TEST
+
+// ---- defaults -------------------------------------------------------------------------------------------------
+
+START_TEST(defaults_hold_until_a_layer_says_otherwise)
+{
+    hr_model *m = model_from_text("model:\n  input: {shape: [8, 8, 3]}\n  classes: 2\n"
+                                  "  defaults:\n"
+                                  "    conv2d: {filters: 2, kernel: 3, bias: false, padding: 1}\n"
+                                  "    batch_norm: {epsilon: 0.5}\n"
+                                  "  layers:\n"
+                                  "    - {name: a, kind: conv2d}\n"
+                                  "    - {name: b, kind: conv2d, kernel: 1, bias: true, padding: valid}\n"
+                                  "    - {name: n, kind: batch_norm}\n");
+    assert_consistent(m);
+    assert_shape(&param_of(m, "a/weights")->shape, "3x3x3x2");
+    assert_shape(&param_of(m, "b/weights")->shape, "1x1x2x2");
+    ck_assert_uint_eq(node_of(m, "a", 0)->in_count, 2);
+    ck_assert_uint_eq(node_of(m, "b", 0)->in_count, 3);
+    ck_assert_int_eq(node_of(m, "b", 0)->attr.pad_top, 0);
+    ck_assert_double_eq(node_of(m, "n", 0)->attr.epsilon, 0.5);
+    model_destroy(m);
+}
+END_TEST
+
+// ---- inputs and losses ----------------------------------------------------------------------------------------
+
+START_TEST(several_inputs_labels_and_losses_are_told_apart)
+{
+    hr_model *m =
+        model_from_text("model:\n"
+                        "  inputs:\n"
+                        "    - {name: words, type: int32, classes: 7, shape: [4]}\n"
+                        "    - {name: picture, shape: [4, 6]}\n"
+                        "  labels:\n"
+                        "    - {name: teacher, type: float32, shape: [4, 3]}\n"
+                        "    - {name: mask, type: uint8, classes: 3}\n"
+                        "  losses:\n"
+                        "    - {kind: softmax_cross_entropy, prediction: head, labels: mask}\n"
+                        "    - {kind: kl, prediction: head, labels: teacher, temperature: 3, weight: 0.25}\n"
+                        "  layers:\n"
+                        "    - {name: e, kind: embedding, units: 6, input: words}\n"
+                        "    - {name: both, kind: concat, inputs: [e, picture]}\n"
+                        "    - {name: head, kind: dense, units: 3}\n");
+    assert_consistent(m);
+    static const char *const slots[] = {"words", "picture", "teacher", "mask"};
+    static const hr_dtype types[] = {HR_I32, HR_F32, HR_F32, HR_U8};
+    static const uint32_t classes[] = {7, 0, 0, 3};
+    ck_assert_uint_eq(m->slot_count, 4);
+    for (uint32_t k = 0; k < 4; k++) {
+        ck_assert_str_eq(m->values[m->slots[k].value].name, slots[k]);
+        ck_assert_int_eq(m->values[m->slots[k].value].dtype, types[k]);
+        ck_assert_uint_eq(m->slots[k].classes, classes[k]);
+        ck_assert_int_eq(m->slots[k].is_label, k >= 2);
+    }
+    ck_assert_uint_eq(m->loss_count, 2);
+    const model_node *kl = &m->nodes[m->node_count - 1];
+    ck_assert_int_eq(kl->op, HR_OP_KL);
+    ck_assert_double_eq(kl->attr.epsilon, 3);
+    ck_assert_double_eq(kl->attr.scale, 0.25);
+    ck_assert_double_eq(m->losses[1].weight, 0.25);
+    ck_assert_double_eq(m->nodes[m->node_count - 2].attr.scale, 0);
+    assert_value(m, "loss_1", "1");
+    model_destroy(m);
+}
+END_TEST
+
+START_TEST(a_prediction_need_not_be_the_last_layer)
+{
+    hr_model *m = model_from_text("model:\n"
+                                  "  input: {shape: [6]}\n"
+                                  "  labels: {type: float32}\n"
+                                  "  losses:\n"
+                                  "    - {kind: mean_squared_error, prediction: code}\n"
+                                  "    - {kind: mean_squared_error, weight: 2}\n"
+                                  "  layers:\n"
+                                  "    - {name: code, kind: dense, units: 6, activation: tanh}\n"
+                                  "    - {name: again, kind: dense, units: 6}\n");
+    assert_consistent(m);
+    ck_assert_uint_eq(m->losses[0].prediction, layer_of(m, "code")->output);
+    ck_assert_uint_eq(m->losses[1].prediction, layer_of(m, "again")->output);
+    ck_assert_uint_eq(m->losses[0].labels, m->losses[1].labels);
+    ck_assert_uint_eq(m->slot_count, 2);
+    model_destroy(m);
+}
+END_TEST
+
+// ---- kinds ----------------------------------------------------------------------------------------------------
+
+static const char every_kind[] =
+    "model:\n"
+    "  inputs:\n"
+    "    - {name: image, shape: [9, 9, 4]}\n"
+    "    - {name: ids, type: int32, classes: 11, shape: [6]}\n"
+    "  labels:\n"
+    "    - {name: picture}\n"
+    "    - {name: words, type: int32, classes: 11}\n"
+    "  losses:\n"
+    "    - {kind: mean_squared_error, prediction: back, labels: picture}\n"
+    "    - {kind: softmax_cross_entropy, prediction: words_out, labels: words}\n"
+    "  layers:\n"
+    "    - {name: pad, kind: zero_pad, padding: [0, 1, 0, 1], input: image}\n"
+    "    - {name: conv, kind: conv2d, filters: 8, kernel: 3, padding: same, groups: 2, activation: silu}\n"
+    "    - {kind: batch_norm, activation: relu6}\n"
+    "    - {kind: depthwise_conv2d, kernel: 3, padding: 1, multiplier: 2, bias: false}\n"
+    "    - {name: pooled, kind: max_pool, size: 2}\n"
+    "    - {name: mean, kind: avg_pool, size: 2, input: conv, count_padding: true}\n"
+    "    - {name: thin, kind: separable_conv2d, filters: 8, kernel: 3, padding: same, input: pooled}\n"
+    "    - {kind: multiply, inputs: [thin, mean], activation: sigmoid}\n"
+    "    - {kind: upsample, size: 2}\n"
+    "    - {name: wide, kind: conv2d_transpose, filters: 3, kernel: 3, stride: 2, padding: same}\n"
+    "    - {name: cut, kind: slice, axis: 1, from: 2, count: 5}\n"
+    "    - {kind: layer_norm}\n"
+    "    - {kind: rms_norm}\n"
+    "    - {kind: relu}\n"
+    "    - {kind: relu6}\n"
+    "    - {kind: silu}\n"
+    "    - {kind: gelu}\n"
+    "    - {kind: gelu, approximate: true}\n"
+    "    - {kind: tanh}\n"
+    "    - {kind: sigmoid}\n"
+    "    - {kind: scale, factor: -0.5}\n"
+    "    - {kind: stack, axis: 1, count: 3}\n"
+    "    - {kind: reduce, axis: 1, of: mean}\n"
+    "    - {name: image_features, kind: global_avg_pool}\n"
+    "    - {kind: dense, units: 24}\n"
+    "    - {name: memory, kind: reshape, shape: [6, 4]}\n"
+    "    - {kind: embedding, units: 4, vocabulary: 20, input: ids, init: normal, init_scale: 0.02}\n"
+    "    - {kind: position_embedding}\n"
+    "    - {name: self, kind: attention, heads: 2, causal: true}\n"
+    "    - {name: cross, kind: attention, heads: 2, form: materialised, dropout: 0.1, inputs: [self, "
+    "memory]}\n"
+    "    - {name: drop, kind: dropout, rate: 0.25}\n"
+    "    - {name: memories, kind: lstm, units: 4}\n"
+    "    - {name: products, kind: matmul, transpose: true, inputs: [memories, cross]}\n"
+    "    - {name: shares, kind: softmax, causal: true}\n"
+    "    - {name: mixed, kind: matmul, inputs: [shares, memories]}\n"
+    "    - {name: joined, kind: concat, axis: 1, inputs: [mixed, memories]}\n"
+    "    - {name: token, kind: class_token}\n"
+    "    - {name: words_out, kind: dense, units: 11}\n"
+    "    - {name: flat, kind: flatten, input: memories}\n"
+    "    - {name: back_features, kind: dense, units: 24}\n"
+    "    - {name: back, kind: add, inputs: [previous, flat]}\n";
+
+START_TEST(every_kind_of_layer_expands)
+{
+    hr_model *m = model_from_text(every_kind);
+    assert_consistent(m);
+    for (layer_kind_id id = 0; id < LAYER_KIND_COUNT; id++) {
+        bool used = false;
+        for (uint32_t k = 0; k < m->layer_count && !used; k++) {
+            used = strcmp(m->layers[k].kind, layer_kind_at(id)->name) == 0;
+        }
+        ck_assert_msg(used, "no layer is a %s", layer_kind_at(id)->name);
+    }
+    assert_value(m, "pad/out", "1x10x10x4");
+    assert_value(m, "wide/out", "1x20x20x3");
+    assert_value(m, "cut/out", "1x5x20x3");
+    assert_value(m, "self/lse", "1x2x6");
+    assert_value(m, "cross/probabilities", "1x2x6x6");
+    assert_value(m, "joined/out", "1x12x4");
+    assert_value(m, "token/out", "1x13x4");
+    assert_value(m, "words", "1x13");
+    model_destroy(m);
+}
+END_TEST
+
+START_TEST(parameters_of_attention_and_lstm_are_those_of_keras)
+{
+    hr_model *m = model_from_text(every_kind);
+    ck_assert_uint_eq(layer_of(m, "self")->parameters, 4 * (4 * 4 + 4));
+    ck_assert_uint_eq(layer_of(m, "memories")->parameters, 4 * 16 + 4 * 16 + 16);
+    ck_assert_int_eq(param_of(m, "memories/bias")->init, MODEL_INIT_FORGET_BIAS);
+    static const char *const names[] = {"self/query_weights",  "self/query_bias",    "self/key_weights",
+                                        "self/key_bias",       "self/value_weights", "self/value_bias",
+                                        "self/output_weights", "self/output_bias"};
+    uint32_t first = 0;
+    while (strcmp(m->params[first].name, names[0]) != 0) {
+        first++;
+    }
+    for (uint32_t k = 0; k < COUNT(names); k++) {
+        ck_assert_str_eq(m->params[first + k].name, names[k]);
+    }
+    model_destroy(m);
+}
+END_TEST
+
+START_TEST(dropout_is_known_by_its_layer_and_vanishes_at_rate_zero)
+{
+    hr_model *m = model_from_text(FEATURES("6") "    - {name: one, kind: dropout, rate: 0.5}\n"
+                                                "    - {name: none, kind: dropout, rate: 0}\n"
+                                                "    - {name: two, kind: dropout, rate: 0.5}\n");
+    assert_consistent(m);
+    ck_assert_uint_eq(node_of(m, "one", 0)->attr.salt, hash64("one", 3, 0));
+    ck_assert_uint_eq(node_of(m, "two", 0)->attr.salt, hash64("two", 3, 0));
+    ck_assert_uint_eq(layer_of(m, "none")->output, layer_of(m, "one")->output);
+    ck_assert_uint_eq(m->node_count, 3);
+    model_destroy(m);
+}
+END_TEST
+
+// ---- bad models -----------------------------------------------------------------------------------------------
+
+#define OUT "    - {name: out, kind: dense, units: 6}\n"
+#define REPEAT(count, layer)                                                                                 \
+    FEATURES("6") "    - repeat: " count "\n      index: i\n      layers:\n        - " layer "\n" OUT
+#define TWO(layer)   FEATURES("6") "    - {name: a, kind: dense, units: 6}\n    - " layer "\n" OUT
+#define LOSSES(text) "model:\n  input: {shape: [6]}\n" text "  layers:\n" OUT
+
+static const bad_model bad_models[] = {
+    // repeats
+    {REPEAT("0", "{kind: relu}"), 5, 1, {"repeat", "1 to 32768", "'0'"}},
+    {REPEAT("100000", "{kind: relu}"), 5, 1, {"1 to 32768", "'100000'"}},
+    {REPEAT("3", "{name: x, kind: relu}"), 8, 1, {"layer 'x' (relu)", "line 8", "its index"}},
+    {REPEAT("3", "{name: \"x{j}\", kind: relu}"), 8, 2, {"'x{j}'", "index of a repeat", "{i-1}"}},
+    {REPEAT("3", "{kind: relu, input: \"d{i}\"}"), 8, 1, {"no layer above it is called 'd0'"}},
+    {REPEAT("3", "{name: \"d{i}\", kind: relu, input: \"d{i-1}\"}"), 8, 1, {"called 'd-1'"}},
+    {REPEAT("3", "{kind: dense}"), 8, 1, {"layer 'dense' (dense)", "needs units"}},
+    {FEATURES("6") "    - repeat: 2\n      layers: []\n" OUT, 6, 1, {"at least one layer"}},
+    {FEATURES("6") "    - {repeat: 2}\n" OUT, 5, 1, {"a repeat needs layers"}},
+    {FEATURES("6") "    - {repeat: 2, indx: i, layers: [{kind: relu}]}\n" OUT,
+     5,
+     1,
+     {"a repeat has no key 'indx'", "did you mean 'index'?"}},
+    {FEATURES("6") "    - {repeat: 2, index: [i], layers: [{kind: relu}]}\n" OUT, 5, 1, {"a plain name"}},
+    {FEATURES("6") "    - repeat: 30000\n      layers:\n        - repeat: 30000\n          layers:\n"
+                   "            - {kind: relu}\n" OUT,
+     9,
+     1,
+     {"more than 32768 layers", "written out"}},
+    // references
+    {TWO("{name: b, kind: add, inputs: [a, out]}"),
+     6,
+     1,
+     {"no layer above it is called 'out'", "line 7", "only read what stands above"}},
+    {TWO("{name: b, kind: relu, input: b}"), 6, 1, {"called 'b'", "itself"}},
+    {TWO("{name: before, kind: relu}"), 6, 1, {"'before' has a meaning of its own"}},
+    {TWO("{name: b, kind: relu, input: before}"), 6, 1, {"no layer above it is called 'before'"}},
+    {TWO("{name: b, kind: add, inputs: [a]}"), 6, 1, {"needs two inputs"}},
+    {TWO("{name: b, kind: concat, inputs: [a]}"), 6, 1, {"needs 2 to 6 inputs"}},
+    // sharing
+    {TWO("{name: b, kind: dense, units: 6, share: c}"), 6, 1, {"called 'c'"}},
+    {TWO("{name: b, kind: dense, units: 5, share: a}"), 6, 1, {"'a/weights'", "needed 6x5", "had 6x6"}},
+    {TWO("{name: b, kind: layer_norm, share: a}"), 6, 1, {"'gamma' of layer 'a' (dense)", "has none"}},
+    {IDS "    - {name: t, kind: embedding, units: 4}\n"
+         "    - {name: out, kind: dense, units: 9, transpose: true, share: t}\n",
+     6,
+     1,
+     {"'bias' of layer 't' (embedding)", "bias: false"}},
+    // shapes and types
+    {IDS "    - {name: out, kind: dense, units: 9}\n", 5, 1, {"'input' are ids", "embedding"}},
+    {TWO("{kind: embedding, units: 3}"), 6, 1, {"needs ids", "type: int32"}},
+    {IDS "    - {kind: embedding, units: 3, vocabulary: 8}\n    - {kind: dense, units: 9}\n",
+     5,
+     1,
+     {"9 ids", "had 8"}},
+    {TWO("{kind: attention, heads: 2}"), 6, 1, {"needs a sequence", "had 6"}},
+    {IDS
+     "    - {kind: embedding, units: 4}\n    - {kind: attention, heads: 3}\n    - {kind: dense, units: 9}\n",
+     6,
+     1,
+     {"heads that divide its 4 features", "had 3"}},
+    {IDS "    - {kind: embedding, units: 4}\n    - {kind: attention, heads: 2, dropout: 0.1}\n"
+         "    - {kind: dense, units: 9}\n",
+     6,
+     1,
+     {"form: materialised"}},
+    {TWO("{kind: slice, axis: 1, from: 4, count: 3}"), 6, 1, {"6 places", "had 3 from place 4"}},
+    {TWO("{kind: slice, axis: 0}"), 6, 1, {"axis from 1 to 1", "0 is the batch"}},
+    {TWO("{kind: slice, axis: -2}"), 6, 1, {"axis from 1 to 1", "had -2"}},
+    {TWO("{kind: reduce}"), 6, 1, {"at least two dimensions"}},
+    {TWO("{kind: scale, factor: 0}"), 6, 1, {"factor", "had 0"}},
+    {TWO("{kind: dropout, rate: 1}"), 6, 1, {"rate", "0.999", "'1'"}},
+    {TWO("{kind: zero_pad, padding: [1, 2, 3]}"), 6, 2, {"needs an image"}},
+    {TWO("{kind: stack, count: 16777216}\n    - {kind: stack, count: 16777216}"), 7, 1, {"largest tensor"}},
+    {FEATURES(
+         "6") "    - {name: a, kind: dense, units: 5}\n    - {kind: concat, axis: 1, inputs: [a, input]}\n"
+              "    - {kind: add, inputs: [previous, a]}\n" OUT,
+     7,
+     1,
+     {"one shape", "11", "5"}},
+    // inputs
+    {"model:\n  inputs: []\n  classes: 6\n  layers:\n" OUT, 2, 1, {"inputs must be a list"}},
+    {"model:\n  inputs:\n    - {name: a, shape: [6]}\n    - {name: a, shape: [6]}\n  classes: 6\n  "
+     "layers:\n" OUT,
+     4,
+     1,
+     {"two inputs are called 'a'"}},
+    {"model:\n  inputs:\n    - {name: a, shape: [6]}\n    - {name: b, shape: [6]}\n  classes: 6\n  "
+     "layers:\n" OUT,
+     4,
+     1,
+     {"input 'b' feeds nothing"}},
+    {"model:\n  inputs:\n    - {name: loss, shape: [6]}\n  classes: 6\n  layers:\n" OUT, 3, 1, {"'loss'"}},
+    {"model:\n  inputs:\n    - {name: out, shape: [6]}\n  classes: 6\n  layers:\n" OUT,
+     6,
+     1,
+     {"an input of the model has this name"}},
+    {"model:\n  input: {type: int32, shape: [6]}\n  classes: 6\n  layers:\n" OUT,
+     2,
+     2,
+     {"ids needs classes"}},
+    {"model:\n  input: {shape: [6]}\n  inputs: [{shape: [6]}]\n  classes: 6\n  layers:\n" OUT,
+     3,
+     1,
+     {"beside input"}},
+    // labels and losses
+    {LOSSES("  losses: []\n"), 3, 1, {"losses must be a list of 1 to 4"}},
+    {LOSSES("  loss: kl\n  losses: [{kind: kl}]\n"), 3, 1, {"beside losses"}},
+    {LOSSES("  losses: [{kind: kl, prediction: ouut}]\n"), 3, 1, {"'ouut'", "did you mean 'out'?"}},
+    {LOSSES("  losses: [{kind: kl, labels: label}]\n"), 3, 1, {"did you mean 'labels'?"}},
+    {LOSSES("  losses: [{kind: kl, labels: x}]\n"), 3, 1, {"no label is called 'x'"}},
+    {LOSSES("  losses: [{kind: kl, weight: 0}]\n"), 3, 1, {"weight", "'0'"}},
+    {LOSSES("  losses: [{kind: kl, weight: nan}]\n"), 3, 1, {"weight", "'nan'"}},
+    {LOSSES("  losses: [{weight: 1}]\n"), 3, 1, {"a loss needs a kind"}},
+    {LOSSES("  losses: [{kind: softmax_cross_entropy}]\n"), 3, 1, {"label 'labels' needs classes"}},
+    {LOSSES("  losses: [{kind: mean_squared_error, temperature: 2}]\n"), 3, 1, {"temperature", "kl"}},
+    {LOSSES("  loss: kl\n  labels: {type: int32}\n"), 4, 1, {"needs type float32", "int32"}},
+    {LOSSES("  classes: 6\n  labels: {type: float32}\n"), 4, 1, {"needs type int32 or uint8"}},
+    {LOSSES("  loss: kl\n  labels: {shape: [7]}\n"), 4, 1, {"must have the shape 6", "had 7"}},
+    {LOSSES("  labels: [{name: a}, {name: b}]\n  losses: [{kind: kl, labels: b}]\n"),
+     3,
+     1,
+     {"label 'a' is compared with nothing"}},
+    {LOSSES("  labels: [{name: a}, {name: a}]\n  losses: [{kind: kl}]\n"), 3, 1, {"a name of its own"}},
+    {"model:\n  input: {shape: [6]}\n  labels: {type: int32}\n  classes: 6\n", 2, 1, {"needs layers"}},
+    {TWO("{kind: reshape, share: a}"), 6, 1, {"needs shape"}},
+    // defaults
+    {LOSSES("  classes: 6\n  defaults: {dens: {bias: false}}\n"), 4, 1, {"'dens'", "did you mean 'dense'?"}},
+    {LOSSES("  classes: 6\n  defaults: {dense: {bais: false}}\n"), 4, 1, {"'bais'", "did you mean 'bias'?"}},
+    {LOSSES("  classes: 6\n  defaults: {dense: false}\n"), 4, 1, {"a mapping of attributes"}},
+};
+
+START_TEST(bad_models_are_refused_with_line_and_sentence)
+{
+    assert_refused(&bad_models[_i]);
+}
+END_TEST
+
+START_TEST(a_hundred_thousand_layers_are_refused)
+{
+    text t = {0};
+    text_append(&t, FEATURES("6"));
+    for (int k = 0; k < 4; k++) {
+        text_append(&t, "    - {repeat: 25000, layers: [{kind: relu}]}\n");
+    }
+    const bad_model bad = {t.data, 6, 1, {"more than 32768 layers"}};
+    assert_refused(&bad);
+    text_deinit(&t);
+}
+END_TEST
+
+START_TEST(every_allocation_failing_once_loses_nothing)
+{
+    const int64_t live = hr_host_mem_live();
+    fail_every_allocation(every_kind, HR_OK);
+    fail_every_allocation(REPEAT("3", "{kind: relu, input: \"d{i}\"}"), HR_MODEL);
+    ck_assert_int_eq(hr_host_mem_live(), live);
+}
+END_TEST
+
+// Cut anywhere, a good preset is refused, by the reader of presets or of models, or still is a whole model.
+START_TEST(every_truncation_is_refused_or_consistent)
+{
+    char *preset_text = strdup(every_kind);
+    for (size_t length = strlen(preset_text); length > 0; length -= length > 3 ? 3 : length) {
+        preset_text[length] = '\0';
+        hr_preset *preset = try_preset_from_text(preset_text, NULL);
+        hr_model *model = NULL;
+        if (preset != NULL && model_create(preset, &model, NULL, NULL) == HR_OK) {
+            assert_consistent(model);
+        }
+        model_destroy(model);
+        hr_preset_close(preset);
+    }
+    free(preset_text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model language");
+    TCase *said = tcase_create("said");
+    tcase_add_test(said, rounds_are_numbered_and_know_what_stood_before);
+    tcase_add_test(said, nested_rounds_use_the_nearest_index);
+    tcase_add_test(said, as_many_rounds_as_a_model_may_have_layers_are_read);
+    tcase_add_test(said, shared_parameters_stand_once);
+    tcase_add_test(said, an_embedding_serves_as_the_output_layer);
+    tcase_add_test(said, defaults_hold_until_a_layer_says_otherwise);
+    tcase_add_test(said, several_inputs_labels_and_losses_are_told_apart);
+    tcase_add_test(said, a_prediction_need_not_be_the_last_layer);
+    tcase_add_test(said, every_kind_of_layer_expands);
+    tcase_add_test(said, parameters_of_attention_and_lstm_are_those_of_keras);
+    tcase_add_test(said, dropout_is_known_by_its_layer_and_vanishes_at_rate_zero);
+    TCase *bad = tcase_create("bad");
+    tcase_add_loop_test(bad, bad_models_are_refused_with_line_and_sentence, 0, COUNT(bad_models));
+    tcase_add_test(bad, a_hundred_thousand_layers_are_refused);
+    TCase *faults = tcase_create("faults");
+    tcase_add_test(faults, every_allocation_failing_once_loses_nothing);
+    tcase_add_test(faults, every_truncation_is_refused_or_consistent);
+    suite_add_tcase(suite, said);
+    suite_add_tcase(suite, bad);
+    suite_add_tcase(suite, faults);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
