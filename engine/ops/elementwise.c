@@ -138,6 +138,7 @@ const op_row op_row_SCALE = {
     .max_out = 1,
     .shape = scale_shape,
     .in_place = 0,
+    .wide_in = 0x2,
     .grad_count = 1,
     .grad = {{.op = HR_OP_SCALE,
               .operand_count = 2,

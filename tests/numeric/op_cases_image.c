@@ -200,9 +200,9 @@ op_trial op_case_product(hr_op op, op_draw *d)
 // Rows of logits of any rank; *classes is the last dimension, which the shape of the labels lacks.
 static void any_logits(op_draw *d, int64_t dims[OP_MAX_RANK], int64_t rows[OP_MAX_RANK])
 {
-    const int64_t rank = 2;
+    const int64_t rank = op_draw_int(d, 2, 4);
     for (int64_t k = 0; k < OP_MAX_RANK; k++) {
-        dims[k] = k < rank ? op_draw_int(d, 1, 2 * d->size) : 0;
+        dims[k] = k < rank ? op_draw_int(d, 1, d->size > 4 && rank > 2 ? 4 : 2 * d->size) : 0;
         rows[k] = k < rank - 1 ? dims[k] : 0;
     }
     dims[rank - 1] = op_draw_int(d, 2, 4 * d->size);
@@ -223,11 +223,11 @@ op_trial op_case_loss(hr_op op, op_draw *d)
     int64_t dims[OP_MAX_RANK], rows[OP_MAX_RANK];
     any_logits(d, dims, rows);
     op_trial t = op_trial_make(op, (op_attr){.epsilon = op_random(&d->state, 0.5, 4.0)});
-    const bool weighs = op != HR_OP_SOFTMAX_XENT && op_draw_int(d, 0, 1) == 1;
+    const bool weighs = op_draw_int(d, 0, 1) == 1;
     t.query.attr.scale = weighs ? op_random(&d->state, 0.1, 2.0) : 0.0;
     op_draw_in(d, &t, dims, -3.0, 3.0);
     if (op == HR_OP_SOFTMAX_XENT || op == HR_OP_ACCURACY) {
-        const hr_dtype dtype = HR_I32;
+        const hr_dtype dtype = op_draw_int(d, 0, 1) == 1 ? HR_I32 : HR_U8;
         add_labels(d, &t, dtype, rows, dims[rank_of(rows)]);
     } else {
         op_draw_in(d, &t, dims, -3.0, 3.0);

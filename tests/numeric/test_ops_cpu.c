@@ -37,6 +37,29 @@ static const struct {
     {HR_OP_SOFTMAX_XENT, 1e-6},
     {HR_OP_SOFTMAX_XENT_BWD, 1e-6},
     {HR_OP_ACCURACY, 0},
+    {HR_OP_BATCH_NORM_APPLY, 1e-6},
+    {HR_OP_MSE, 1e-6},
+    {HR_OP_MSE_BWD, 2e-7},
+    {HR_OP_KL, 2e-6},
+    {HR_OP_KL_BWD, 1e-6},
+    {HR_OP_RELU6, 0},
+    {HR_OP_RELU6_BWD, 0},
+    {HR_OP_MULTIPLY, 0},
+    {HR_OP_MULTIPLY_BWD, 0},
+    {HR_OP_SCALE, 1e-7},
+    {HR_OP_ZEROS, 0},
+    {HR_OP_CONCAT, 0},
+    {HR_OP_SLICE, 0},
+    {HR_OP_SLICE_BWD, 0},
+    {HR_OP_STACK, 0},
+    {HR_OP_REDUCE, 1e-6},
+    {HR_OP_REDUCE_BWD, 1e-7},
+    {HR_OP_ZERO_PAD, 0},
+    {HR_OP_ZERO_PAD_BWD, 0},
+    {HR_OP_UPSAMPLE, 0},
+    {HR_OP_UPSAMPLE_BWD, 1e-7},
+    {HR_OP_AVG_POOL, 2e-7},
+    {HR_OP_AVG_POOL_BWD, 2e-7},
     {HR_OP_LAYER_NORM, 1e-6},
     {HR_OP_LAYER_NORM_BWD, 2e-6},
     {HR_OP_RMS_NORM, 1e-6},
@@ -129,6 +152,20 @@ static const hr_op operations[] = {
     HR_OP_CLIP,
     HR_OP_EMA,
     HR_OP_ACCUMULATE,
+    HR_OP_BATCH_NORM_APPLY,
+    HR_OP_MSE,
+    HR_OP_KL,
+    HR_OP_RELU6,
+    HR_OP_MULTIPLY,
+    HR_OP_SCALE,
+    HR_OP_ZEROS,
+    HR_OP_CONCAT,
+    HR_OP_SLICE,
+    HR_OP_STACK,
+    HR_OP_REDUCE,
+    HR_OP_ZERO_PAD,
+    HR_OP_UPSAMPLE,
+    HR_OP_AVG_POOL,
 };
 
 typedef struct bench {
@@ -195,6 +232,17 @@ static void run_both(const bench *b, op_trial *t)
     op_trial_deinit(&ours);
 }
 
+// Gradients of losses take the scale of a loss that is scaled.
+static void add_loss_scale(op_trial *backward, uint64_t seed)
+{
+    const bool takes = backward->query.op == HR_OP_SOFTMAX_XENT_BWD || backward->query.op == HR_OP_MSE_BWD ||
+                       backward->query.op == HR_OP_KL_BWD;
+    if (takes && seed % 2 == 1) {
+        op_trial_add_in(backward, HR_F32, (const int64_t[OP_MAX_RANK]){1});
+        backward->in[2][0] = 1024.0;
+    }
+}
+
 static void run_backward(const bench *b, const op_trial *forward)
 {
     const op_row *row = op_row_of((hr_op)forward->query.op);
@@ -206,6 +254,7 @@ static void run_backward(const bench *b, const op_trial *forward)
     for (uint32_t g = 0; g < row->grad_count; g++) {
         if (op_trial_has_gradient(forward, g)) {
             op_trial backward = op_trial_backward(forward, g, dy);
+            add_loss_scale(&backward, b->seed);
             run_both(b, &backward);
             op_trial_deinit(&backward);
         }
@@ -218,8 +267,9 @@ static void fuse(const bench *b, op_trial *t)
 {
     hr_target target;
     b->cpu.ops->target(b->cpu.context, &target);
-    if (b->seed % 2 == 1 && target.fuses(target.context, (hr_op)t->query.op, HR_ACT_RELU)) {
-        t->query.attr.act = HR_ACT_RELU;
+    const hr_act act = b->seed % 4 == 1 ? HR_ACT_RELU6 : HR_ACT_RELU;
+    if (b->seed % 2 == 1 && target.fuses(target.context, (hr_op)t->query.op, act)) {
+        t->query.attr.act = (int32_t)act;
     }
 }
 

@@ -60,7 +60,8 @@ static conv_shape shape_of_query(const op_query *q)
                         .x_blocked = x->layout == HR_LAYOUT_BLOCKED,
                         .y_blocked = y->layout == HR_LAYOUT_BLOCKED,
                         .bias = at.place[CONV_BIAS] != NONE,
-                        .relu = q->op == HR_OP_CONV2D && a->act == HR_ACT_RELU};
+                        .relu = q->op == HR_OP_CONV2D && a->act != HR_ACT_NONE,
+                        .ceiling = cpu_ceiling(a->act)};
 }
 
 // Short memory is no reason to take another kernel: who asks for this one will be told.

@@ -77,10 +77,20 @@ cpu_image cpu_image_of(const op_operand *operand);
 int64_t cpu_floats_of(const op_operand *operand); // elements stored, padding included
 int64_t cpu_elements_of(const op_operand *operand);
 
+// ---- activations behind an operation: value < 0 ? 0 : value, then at most the ceiling -----------------------
+
+float cpu_ceiling(int32_t act); // 6 for RELU6, else infinite
+// In place over a result whose kernel does not do it.
+void cpu_rectify(const cpu_device *device, float *y, int64_t count, float ceiling);
+
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
 extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
+extern const cpu_impl cpu_relu6, cpu_relu6_bwd, cpu_multiply, cpu_multiply_bwd, cpu_scale;
+extern const cpu_impl cpu_zeros, cpu_concat, cpu_slice, cpu_slice_bwd, cpu_stack, cpu_reduce, cpu_reduce_bwd;
+extern const cpu_impl cpu_zero_pad, cpu_zero_pad_bwd, cpu_upsample, cpu_upsample_bwd;
+extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
 extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
@@ -89,6 +99,7 @@ extern const cpu_impl cpu_direct, cpu_direct_bwd_data, cpu_direct_bwd_weights;
 extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
 extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;
 extern const cpu_impl cpu_global_avg_pool, cpu_global_avg_pool_bwd;
+extern const cpu_impl cpu_mse, cpu_mse_bwd, cpu_kl, cpu_kl_bwd;
 extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_accuracy;
 extern const cpu_impl cpu_matmul, cpu_softmax, cpu_softmax_bwd, cpu_attention, cpu_attention_bwd;
 extern const cpu_impl cpu_sgd, cpu_momentum, cpu_rmsprop, cpu_adam, cpu_lion, cpu_adafactor, cpu_adam8bit;

@@ -81,7 +81,8 @@ static void run_forward(const cpu_run *r)
     j.x_data = r->in[0];
     j.w = r->in[1];
     j.bias = r->query->in_count > 2 ? r->in[2] : NULL;
-    j.relu = r->query->attr.act == HR_ACT_RELU;
+    j.relu = r->query->attr.act != HR_ACT_NONE;
+    j.ceiling = cpu_ceiling(r->query->attr.act);
     j.out = r->out[0];
     j.room_floats = depthwise_narrow_room(&j);
     if (is_wide(&r->query->in[0])) {

@@ -24,6 +24,7 @@ typedef struct depthwise {
     float *room; // workspace, per worker `room_floats`
     int64_t room_floats;
     bool relu;
+    float ceiling; // of relu
 } depthwise;
 
 CPU_INLINE int64_t max_of(int64_t a, int64_t b)

@@ -113,7 +113,8 @@ static void narrow_finish_image(const depthwise *j, float *to)
     const int64_t c = j->x.channels, floats = strip_floats(j) * j->y.height;
     for (int64_t i = 0; i < floats && (j->bias != NULL || j->relu); i++) {
         const float value = to[i] + (j->bias != NULL ? j->bias[i % c] : 0.0f);
-        to[i] = j->relu && value < 0.0f ? 0.0f : value;
+        const float positive = j->relu && value < 0.0f ? 0.0f : value;
+        to[i] = j->relu && positive > j->ceiling ? j->ceiling : positive;
     }
 }
 

@@ -16,7 +16,10 @@ CPU_INLINE void store(const depthwise *j, float *to, f32x16 value, int64_t chann
         value += F32X16(j->bias + channel);
     }
     if (j->relu) {
+        const f32x16 ceiling = (f32x16){0} + j->ceiling;
+        const i32x16 above = value > ceiling;
         value = (f32x16)((i32x16)value & ~(value < 0.0f));
+        value = (f32x16)(((i32x16)value & ~above) | ((i32x16)ceiling & above));
     }
     F32X16W(to) = value;
 }

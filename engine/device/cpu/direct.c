@@ -16,6 +16,7 @@ typedef struct job {
     const float *x_data, *w, *bias, *dy;
     float *out;
     bool relu;
+    float ceiling; // of relu
 } job;
 
 static job job_of(const op_query *q, const op_operand *x, const op_operand *y)
@@ -92,7 +93,8 @@ CPU_HOT static void forward_rows(const job *j, int64_t begin, int64_t end)
             }
         }
         for (int64_t f = 0; j->relu && f < channels; f++) {
-            y[f] = y[f] < 0.0f ? 0.0f : y[f];
+            const float value = y[f] < 0.0f ? 0.0f : y[f];
+            y[f] = value > j->ceiling ? j->ceiling : value;
         }
     }
 }
@@ -190,7 +192,8 @@ static void run_forward(const cpu_run *r)
     j.w = r->in[1];
     j.bias = r->query->in_count > 2 ? r->in[2] : NULL;
     j.out = r->out[0];
-    j.relu = r->query->attr.act == HR_ACT_RELU;
+    j.relu = r->query->attr.act != HR_ACT_NONE;
+    j.ceiling = cpu_ceiling(r->query->attr.act);
     cpu_for(r->device->workers, j.y.images * j.y.height * j.y.width, 1, forward_body, &j);
 }
 

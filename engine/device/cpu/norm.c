@@ -32,6 +32,7 @@ typedef struct job {
     const float *a, *b, *c; // result = a * first + b * second + c, per channel
     double *sums;
     bool relu;
+    float ceiling;
 } job;
 
 static rows_view view_of(const op_operand *t)
@@ -295,8 +296,8 @@ CPU_HOT static void scale_rows_relu(const job *j, int64_t at, int64_t rows, int6
         const float *restrict x = j->x + at;
         float *restrict y = j->y + at;
         for (int64_t c = 0; c < width; c++) {
-            const float value = a[c] * x[c] + b[c];
-            y[c] = value < 0.0f ? 0.0f : value;
+            const float value = a[c] * x[c] + b[c], positive = value < 0.0f ? 0.0f : value;
+            y[c] = positive > j->ceiling ? j->ceiling : positive;
         }
     }
 }
@@ -377,7 +378,8 @@ static void run_batch_norm(const cpu_run *r)
     job j = {.v = view_of(&r->query->in[0]),
              .x = r->in[0],
              .y = r->out[0],
-             .relu = r->query->attr.act == HR_ACT_RELU};
+             .relu = r->query->attr.act != HR_ACT_NONE,
+             .ceiling = cpu_ceiling(r->query->attr.act)};
     j.sums = sums_behind(r, &j.v);
     const channel_sums all = gather(r, &j);
     float *running_mean = r->in[3], *running_variance = r->in[4], *mean = r->out[1], *variance = r->out[2];
@@ -393,12 +395,14 @@ static void run_batch_norm(const cpu_run *r)
     normalise(r, &j, mean, variance);
 }
 
+// Also of batch_norm_apply: the statistics are those that batch_norm normalised with.
 static void run_batch_norm_eval(const cpu_run *r)
 {
     job j = {.v = view_of(&r->query->in[0]),
              .x = r->in[0],
              .y = r->out[0],
-             .relu = r->query->attr.act == HR_ACT_RELU};
+             .relu = r->query->attr.act != HR_ACT_NONE,
+             .ceiling = cpu_ceiling(r->query->attr.act)};
     normalise(r, &j, r->in[3], r->in[4]);
 }
 

@@ -3,6 +3,7 @@
 #include "onednn.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <string.h>
@@ -224,7 +225,11 @@ static dnnl_status_t make_attributes(const conv_shape *s, dnnl_primitive_attr_t 
     if (status == dnnl_success && s->relu) {
         status = dnnl_post_ops_create(&after);
         if (status == dnnl_success) {
-            dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+            if (isinf(s->ceiling)) {
+                dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+            } else {
+                dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_clip, 0.0f, s->ceiling);
+            }
             status = dnnl_primitive_attr_set_post_ops(*out, after); // copies
             dnnl_post_ops_destroy(after);
         }

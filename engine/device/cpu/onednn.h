@@ -34,6 +34,7 @@ typedef struct conv_shape {
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, groups;
     bool x_blocked, y_blocked; // nChw16c, else nhwc
     bool bias, relu;
+    float ceiling; // of relu; may be infinite
 } conv_shape;
 
 typedef enum conv_operand { CONV_X, CONV_WEIGHTS, CONV_BIAS, CONV_Y, CONV_OPERANDS } conv_operand;

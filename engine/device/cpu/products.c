@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is one matrix product: dense layers, and 1x1 convolutions of stride 1 over plain images, [N*H*W,C] x
 // [C,F]. Nothing is reordered: weights, gradients and images are used where they lie.
+#include <math.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -33,7 +34,7 @@ static gemm forward_gemm(const cpu_device *device, const op_query *q)
                   .n = p.f,
                   .k = p.c,
                   .b_transposed = is_turned(q),
-                  .relu = q->attr.act == HR_ACT_RELU,
+                  .relu = q->attr.act != HR_ACT_NONE,
                   .workers = device->workers};
 }
 
@@ -69,6 +70,10 @@ static void run_forward(const cpu_run *r)
     const gemm g = forward_gemm(r->device, r->query);
     const gemm_operands o = {r->in[0], r->in[1], r->query->in_count > 2 ? r->in[2] : NULL, r->out[0], NULL};
     gemm_run(&g, &o, r->workspace);
+    const float ceiling = cpu_ceiling(r->query->attr.act);
+    if (g.relu && !isinf(ceiling)) {
+        cpu_rectify(r->device, r->out[0], g.m * g.n, ceiling);
+    }
 }
 
 // ---- data gradient of few channels ------------------------------------------------------------------------

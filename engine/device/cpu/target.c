@@ -40,8 +40,10 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
 static bool fuses(void *context, hr_op op, hr_act act)
 {
     (void)context;
-    return act == HR_ACT_RELU && (op == HR_OP_CONV2D || op == HR_OP_DENSE || op == HR_OP_ADD ||
-                                  op == HR_OP_BATCH_NORM || op == HR_OP_BATCH_NORM_EVAL);
+    static const bool rectifies[HR_OP_COUNT] = {
+        [HR_OP_CONV2D] = true,     [HR_OP_DENSE] = true,           [HR_OP_ADD] = true,
+        [HR_OP_BATCH_NORM] = true, [HR_OP_BATCH_NORM_EVAL] = true, [HR_OP_BATCH_NORM_APPLY] = true};
+    return (act == HR_ACT_RELU || act == HR_ACT_RELU6) && rectifies[op];
 }
 
 static bool has_whole_blocks(const op_operand *image)
@@ -74,6 +76,13 @@ static bool suits_blocked_images(const op_query *q)
     return true;
 }
 
+// Channels are joined and cut in whole blocks.
+static bool cuts_blocks(const op_query *q)
+{
+    return (q->op == HR_OP_CONCAT || q->op == HR_OP_SLICE || q->op == HR_OP_SLICE_BWD) &&
+           q->in[0].shape.rank == 4 && q->attr.axis == 3 && q->attr.offset % OP_BLOCK_CHANNELS == 0;
+}
+
 // Operations that are not convolutions run equally fast either way and follow their neighbours.
 static bool prefers_blocked(void *context, const op_query *plain)
 {
@@ -95,7 +104,19 @@ static bool prefers_blocked(void *context, const op_query *plain)
                                               [HR_OP_TANH] = true,
                                               [HR_OP_TANH_BWD] = true,
                                               [HR_OP_SIGMOID] = true,
-                                              [HR_OP_SIGMOID_BWD] = true};
+                                              [HR_OP_SIGMOID_BWD] = true,
+                                              [HR_OP_BATCH_NORM_APPLY] = true,
+                                              [HR_OP_RELU6] = true,
+                                              [HR_OP_RELU6_BWD] = true,
+                                              [HR_OP_MULTIPLY] = true,
+                                              [HR_OP_MULTIPLY_BWD] = true,
+                                              [HR_OP_SCALE] = true,
+                                              [HR_OP_ZERO_PAD] = true,
+                                              [HR_OP_ZERO_PAD_BWD] = true,
+                                              [HR_OP_UPSAMPLE] = true,
+                                              [HR_OP_UPSAMPLE_BWD] = true,
+                                              [HR_OP_AVG_POOL] = true,
+                                              [HR_OP_AVG_POOL_BWD] = true};
     (void)context;
     if (!onednn_blocks_16() || cpu_has_half(plain)) {
         return false;
@@ -104,7 +125,7 @@ static bool prefers_blocked(void *context, const op_query *plain)
         plain->op == HR_OP_CONV2D_BWD_WEIGHTS) {
         return suits_blocked_conv(plain);
     }
-    return follows[plain->op] && suits_blocked_images(plain);
+    return (follows[plain->op] || cuts_blocks(plain)) && suits_blocked_images(plain);
 }
 
 void cpu_fill_target(cpu_device *device, hr_target *out)

@@ -81,8 +81,10 @@ static hr_status target_answers(void *context, const op_query *q, uint64_t works
 static bool target_fuses(void *context, hr_op op, hr_act act)
 {
     (void)context;
-    return act == HR_ACT_RELU && (op == HR_OP_CONV2D || op == HR_OP_DENSE || op == HR_OP_BATCH_NORM ||
-                                  op == HR_OP_BATCH_NORM_EVAL || op == HR_OP_ADD);
+    static const bool rectifies[HR_OP_COUNT] = {
+        [HR_OP_CONV2D] = true,     [HR_OP_DENSE] = true,           [HR_OP_ADD] = true,
+        [HR_OP_BATCH_NORM] = true, [HR_OP_BATCH_NORM_EVAL] = true, [HR_OP_BATCH_NORM_APPLY] = true};
+    return (act == HR_ACT_RELU || act == HR_ACT_RELU6) && rectifies[op];
 }
 
 static void plan_target(void *context, hr_target *out)

@@ -79,23 +79,22 @@ void reference_relu6(const reference_call *call)
     rectify(call->in[0], call->out[0], call->out_count[0], ceiling_of(HR_ACT_RELU6));
 }
 
-static void pass_between(const reference_call *call, double ceiling)
+void reference_relu_bwd(const reference_call *call)
 {
     const double *y = call->in[0], *dy = call->in[1];
     double *dx = call->out[0];
     for (uint64_t i = 0; i < call->out_count[0]; i++) {
-        dx[i] = y[i] > 0.0 && y[i] < ceiling ? dy[i] : 0.0;
+        dx[i] = y[i] > 0.0 ? dy[i] : 0.0;
     }
-}
-
-void reference_relu_bwd(const reference_call *call)
-{
-    pass_between(call, HUGE_VAL);
 }
 
 void reference_relu6_bwd(const reference_call *call)
 {
-    pass_between(call, ceiling_of(HR_ACT_RELU6));
+    const double *y = call->in[0], *dy = call->in[1];
+    double *dx = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        dx[i] = y[i] > 0.0 && y[i] < 6.0 ? dy[i] : 0.0;
+    }
 }
 
 void reference_add(const reference_call *call)

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over neighbouring axes of a plain tensor, seen as [outer, middle, inner]. Sums of a long middle run in float
+// over chunks that are added in double; where few sums are made of many rows, the rows are shared out among the workers.
+#include <string.h>
+
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+enum { CHUNK = 256, GRAIN_FLOATS = 16384, STRIP = 512, SPLITS_AT = 8 };
+
+typedef struct job {
+    int64_t outer, middle, inner;
+    const float *from;
+    float *to;
+    double *partial; // [worker][inner]
+    float share;
+} job;
+
+static job job_of(const op_query *q, const op_operand *x)
+{
+    job j = {.outer = 1, .middle = 1, .inner = 1, .share = 1.0f};
+    const int32_t axis = q->attr.axis, behind = axis + q->attr.count;
+    for (int32_t k = 0; k < (int32_t)x->shape.rank; k++) {
+        int64_t *part = k < axis ? &j.outer : k < behind ? &j.middle : &j.inner;
+        *part *= x->shape.dim[k];
+    }
+    if ((q->attr.flags & OP_FLAG_MEAN) != 0) {
+        j.share = (float)(1.0 / (double)j.middle);
+    }
+    return j;
+}
+
+static int64_t grain_of(int64_t floats)
+{
+    return floats >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / floats;
+}
+
+// sum[0..width) += rows of `width` floats that lie `apart` floats apart.
+CPU_INLINE void add_columns(double *restrict sum, const float *restrict x, int64_t rows, int64_t apart,
+                            int64_t width)
+{
+    float part[STRIP];
+    for (int64_t first = 0; first < rows; first += CHUNK) {
+        const int64_t count = rows - first < CHUNK ? rows - first : CHUNK;
+        memset(part, 0, (size_t)width * sizeof *part);
+        for (int64_t r = 0; r < count; r++) {
+            const float *row = x + (first + r) * apart;
+            for (int64_t c = 0; c < width; c++) {
+                part[c] += row[c];
+            }
+        }
+        for (int64_t c = 0; c < width; c++) {
+            sum[c] += (double)part[c];
+        }
+    }
+}
+
+// The sum of one contiguous row.
+CPU_INLINE double row_sum(const float *x, int64_t count)
+{
+    double total = 0.0;
+    for (int64_t first = 0; first < count; first += CHUNK * CPU_LANES) {
+        const int64_t end = count - first < CHUNK * CPU_LANES ? count : first + CHUNK * CPU_LANES;
+        f32x16 even = {0}, odd = {0};
+        int64_t k = first;
+        for (; k + 2 * CPU_LANES <= end; k += 2 * CPU_LANES) {
+            even += F32X16(x + k);
+            odd += F32X16(x + k + CPU_LANES);
+        }
+        even += odd;
+        for (int lane = 0; lane < CPU_LANES; lane++) {
+            total += (double)even[lane];
+        }
+        for (; k < end; k++) {
+            total += (double)x[k];
+        }
+    }
+    return total;
+}
+
+// Strips of columns in one [middle, inner].
+static int64_t strips_of(const job *j)
+{
+    return (j->inner + STRIP - 1) / STRIP;
+}
+
+CPU_HOT static void reduce_strips(const job *j, int64_t begin, int64_t end)
+{
+    double sum[STRIP];
+    const int64_t strips = strips_of(j);
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t outer = item / strips, first = item % strips * STRIP;
+        const int64_t width = j->inner - first < STRIP ? j->inner - first : STRIP;
+        const float *x = j->from + outer * j->middle * j->inner + first;
+        if (j->inner == 1) {
+            j->to[outer] = (float)(row_sum(x, j->middle) * (double)j->share);
+            continue;
+        }
+        memset(sum, 0, (size_t)width * sizeof *sum);
+        add_columns(sum, x, j->middle, j->inner, width);
+        for (int64_t c = 0; c < width; c++) {
+            j->to[outer * j->inner + first + c] = (float)(sum[c] * (double)j->share);
+        }
+    }
+}
+
+static void reduce_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    reduce_strips(argument, begin, end);
+}
+
+// ---- few sums of many rows --------------------------------------------------------------------------------
+
+static bool splits_rows(const job *j)
+{
+    return j->outer * strips_of(j) < SPLITS_AT && j->middle * j->inner >= 2 * GRAIN_FLOATS;
+}
+
+CPU_HOT static void add_range(const job *j, double *sum, int64_t begin, int64_t end)
+{
+    if (j->inner == 1) {
+        sum[0] += row_sum(j->from + begin, end - begin);
+        return;
+    }
+    for (int64_t first = 0; first < j->inner; first += STRIP) {
+        const int64_t width = j->inner - first < STRIP ? j->inner - first : STRIP;
+        add_columns(sum + first, j->from + begin * j->inner + first, end - begin, j->inner, width);
+    }
+}
+
+static void split_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    double *sum = j->partial + (int64_t)worker * j->inner;
+    memset(sum, 0, (size_t)j->inner * sizeof *sum);
+    add_range(j, sum, begin, end);
+}
+
+static void reduce_split(const cpu_run *r, job j)
+{
+    workers *w = r->device->workers;
+    const int64_t grain = grain_of(j.inner);
+    for (int64_t o = 0; o < j.outer; o++) {
+        cpu_for(w, j.middle, grain, split_body, &j);
+        for (uint32_t part = 1; part < cpu_for_ranges(w, j.middle, grain); part++) {
+            for (int64_t c = 0; c < j.inner; c++) {
+                j.partial[c] += j.partial[(int64_t)part * j.inner + c];
+            }
+        }
+        for (int64_t c = 0; c < j.inner; c++) {
+            j.to[c] = (float)(j.partial[c] * (double)j.share);
+        }
+        j.from += j.middle * j.inner;
+        j.to += j.inner;
+    }
+}
+
+static uint64_t reduce_workspace(const cpu_device *device, const op_query *q)
+{
+    const job j = job_of(q, &q->in[0]);
+    return splits_rows(&j) ? device->threads * (uint64_t)j.inner * sizeof(double) : 0;
+}
+
+static void run_reduce(const cpu_run *r)
+{
+    job j = job_of(r->query, &r->query->in[0]);
+    j.from = r->in[0];
+    j.to = r->out[0];
+    j.partial = r->workspace;
+    if (splits_rows(&j)) {
+        reduce_split(r, j);
+    } else {
+        const int64_t width = j.inner < STRIP ? j.inner : STRIP;
+        cpu_for(r->device->workers, j.outer * strips_of(&j), grain_of(j.middle * width), reduce_body, &j);
+    }
+}
+
+// ---- backward ---------------------------------------------------------------------------------------------
+
+// Rows of dx: [outer, middle] of `inner` floats each.
+CPU_HOT static void spread_rows(const job *j, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++) {
+        const float *restrict from = j->from + row / j->middle * j->inner;
+        float *restrict to = j->to + row * j->inner;
+        for (int64_t c = 0; c < j->inner; c++) {
+            to[c] = from[c] * j->share;
+        }
+    }
+}
+
+CPU_HOT static void spread_scalars(const job *j, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end;) {
+        const int64_t outer = i / j->middle, next = (outer + 1) * j->middle, stop = next < end ? next : end;
+        const float value = j->from[outer] * j->share;
+        for (; i < stop; i++) {
+            j->to[i] = value;
+        }
+    }
+}
+
+static void spread_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    if (j->inner == 1) {
+        spread_scalars(j, begin, end);
+    } else {
+        spread_rows(j, begin, end);
+    }
+}
+
+static void run_reduce_bwd(const cpu_run *r)
+{
+    job j = job_of(r->query, &r->query->out[0]);
+    j.from = r->in[0];
+    j.to = r->out[0];
+    cpu_for(r->device->workers, j.outer * j.middle, grain_of(j.inner), spread_body, &j);
+}
+
+const cpu_impl cpu_reduce = {.name = "loops", .workspace = reduce_workspace, .run = run_reduce};
+const cpu_impl cpu_reduce_bwd = {.name = "loops", .run = run_reduce_bwd};
