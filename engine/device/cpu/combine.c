@@ -213,10 +213,13 @@ static void run_zero_pad_bwd(const cpu_run *r)
     run_padding(r, &r->query->out[0], &r->query->in[0], &r->query->out[0], cut_body);
 }
 
-const cpu_impl cpu_concat = {.name = "copy", .fits = cuts_whole_blocks, .run = run_concat};
-const cpu_impl cpu_slice = {.name = "copy", .fits = cuts_whole_blocks, .run = run_slice};
-const cpu_impl cpu_slice_bwd = {.name = "copy", .fits = cuts_whole_blocks, .run = run_slice_bwd};
-const cpu_impl cpu_stack = {.name = "copy", .fits = is_plain, .run = run_stack};
-const cpu_impl cpu_zeros = {.name = "copy", .run = run_zeros};
+const cpu_impl cpu_concat = {
+    .name = "copy", .types = CPU_ANY_TYPE, .fits = cuts_whole_blocks, .run = run_concat};
+const cpu_impl cpu_slice = {
+    .name = "copy", .types = CPU_ANY_TYPE, .fits = cuts_whole_blocks, .run = run_slice};
+const cpu_impl cpu_slice_bwd = {
+    .name = "copy", .types = CPU_ANY_TYPE, .fits = cuts_whole_blocks, .run = run_slice_bwd};
+const cpu_impl cpu_stack = {.name = "copy", .types = CPU_ANY_TYPE, .fits = is_plain, .run = run_stack};
+const cpu_impl cpu_zeros = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_zeros};
 const cpu_impl cpu_zero_pad = {.name = "copy", .run = run_zero_pad};
 const cpu_impl cpu_zero_pad_bwd = {.name = "copy", .run = run_zero_pad_bwd};
