@@ -135,6 +135,18 @@ static bool fused_nothing(const hr_knobs *knobs)
     return fused_backward(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none");
 }
 
+static bool fused_clipping(const hr_knobs *knobs)
+{
+    return fused_backward(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_CLIP_NORM);
+}
+
+static bool schedule_without_end(const hr_knobs *knobs)
+{
+    return !hr_knob_is(knobs, HR_KNOB_OPTIMIZER_SCHEDULE, "none") &&
+           hr_knob_int(knobs, HR_KNOB_OPTIMIZER_SCHEDULE_UPDATES) == 0 &&
+           hr_knob_int(knobs, HR_KNOB_TRAIN_STEPS) == 0;
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -201,6 +213,13 @@ static const hr_constraint constraints[] = {
      "optimizer.fused_backward updates behind gradients, and execution.tape=none takes none: needed once or "
      "persistent, had none",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
+    {fused_clipping,
+     "optimizer.fused_backward updates before all gradients are known, and optimizer.clip_norm needs the norm of "
+     "all of them: needed none, had a number",
+     HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
+    {schedule_without_end,
+     "optimizer.schedule needs its length in optimizer.schedule_updates or train.steps, had neither",
+     HR_KNOB_OPTIMIZER_SCHEDULE_UPDATES, "-s optimizer.schedule_updates=1000"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

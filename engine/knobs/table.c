@@ -206,11 +206,14 @@ static const hr_knob_row rows[] = {
             "retained is given back by the next rebuild only, so in-use memory grows by the same bytes with "
             "every step until none is left. The weights do not change by it."},
     ROW(OPTIMIZER_KIND, CHOICE, "adam", "")
-        .choices = {"sgd", "momentum", "adam"},
+        .choices = {"sgd", "momentum", "rmsprop", "adam", "adamw", "adafactor", "adafactor_keras", "lion",
+                    "adam8bit"},
         .line = "how weights follow the gradients",
         .explanation =
-            "sgd keeps nothing between steps, momentum one number for each weight, adam two: with float32 "
-            "that is 0, 4 and 8 bytes a parameter, held all the time."},
+            "What it keeps for each float32 weight, all the time: sgd nothing; momentum, rmsprop and lion 4 "
+            "bytes; adam and adamw 8; adam8bit 2 and a fraction (tensors below 4096 elements 8); adafactor "
+            "a number for each row and column of a matrix, 4 bytes for each weight of a vector; "
+            "adafactor_keras what Keras holds, which is 4 bytes for every weight beside the factors."},
     ROW(OPTIMIZER_LEARNING_RATE, REAL, "0.001", "")
         .min = 0, .max = 1000, .hot = true,
         .line = "size of a step along the gradient",
@@ -232,6 +235,52 @@ static const hr_knob_row rows[] = {
             "its gradient at once. The weights are the same bit for bit. What must see all gradients before "
             "the first update cannot be combined with it.",
         .applies = "with execution.tape once or persistent"},
+    ROW(OPTIMIZER_WEIGHT_DECAY, REAL, "", "")
+        .min = 0, .max = 1,
+        .line = "share of every weight that an update takes away, times the learning rate",
+        .explanation =
+            "Decoupled from the gradient, as in AdamW: w = w - learning_rate weight_decay w, before the "
+            "update. none is the optimizer's own: 0.004 with adamw, as in Keras, and 0 with the others. It "
+            "costs no memory."},
+    ROW(OPTIMIZER_CLIP_NORM, REAL, "", "")
+        .min = 1e-9, .max = 1e9,
+        .line = "largest norm of all gradients together; larger ones are scaled down to it",
+        .explanation =
+            "Keras' global_clipnorm. All gradients must be there before the first weight moves. graph scales "
+            "them in place; eager makes a second list, as TensorFlow does."},
+    ROW(OPTIMIZER_EMA, REAL, "", "")
+        .min = 0, .max = 0.999999,
+        .line = "keep an average of every weight: the share of it that an update leaves",
+        .explanation =
+            "average = ema average + (1 - ema) w behind every update: 4 bytes for each float32 weight. "
+            "Evaluation uses the averages, and a save holds them as NAME:ema. none keeps no average."},
+    ROW(OPTIMIZER_SCHEDULE, CHOICE, "none", "")
+        .choices = {"none", "cosine", "linear", "step"},
+        .hot = true,
+        .line = "how the learning rate falls from update to update",
+        .explanation =
+            "cosine and linear go from optimizer.learning_rate to schedule_factor times it over "
+            "schedule_updates and stay there; step multiplies it with schedule_factor every "
+            "schedule_updates. It costs no memory."},
+    ROW(OPTIMIZER_SCHEDULE_UPDATES, INT, "0", "updates")
+        .min = 0, .max = 1e12, .hot = true,
+        .line = "updates that the schedule takes, or between two of its steps",
+        .explanation =
+            "Counted behind the warm-up. 0 is the rest of train.steps. Where the schedule has ended, the "
+            "learning rate stays as it is.",
+        .applies = "with optimizer.schedule cosine, linear and step"},
+    ROW(OPTIMIZER_SCHEDULE_FACTOR, REAL, "", "")
+        .min = 0, .max = 1, .hot = true,
+        .line = "share of the learning rate at the end of the schedule, or left by each step",
+        .explanation =
+            "none is 0 with cosine and linear, which then end in a standstill, and 0.1 with step, which takes "
+            "nine tenths away each time.",
+        .applies = "with optimizer.schedule cosine, linear and step"},
+    ROW(OPTIMIZER_WARMUP, INT, "0", "updates")
+        .min = 0, .max = 1e9, .hot = true,
+        .line = "first updates, over which the learning rate rises from zero",
+        .explanation =
+            "Update k of n has k/n of the learning rate; the schedule begins behind them."},
     ROW(WORKSPACE_LIMIT, BYTES, "", "B")
         .min = 0, .max = BYTES_MAX,
         .line = "most scratch memory that one operation may take",

@@ -45,7 +45,7 @@ const op_row op_row_ADAFACTOR = {.name = "adafactor",
 const op_row op_row_ADAFACTOR_KERAS = UPDATE("adafactor_keras", 3, 0x1d, adafactor_flops);
 
 const op_row op_row_SQUARE_SUM = {.name = "square_sum",
-                                  .min_in = 2,
+                                  .min_in = 1,
                                   .max_in = 2,
                                   .min_out = 1,
                                   .max_out = 1,

@@ -30,6 +30,7 @@ static const struct {
     {pass_read, pass_read},
     {pass_accumulate, skip},
     {pass_unscale, skip},
+    {pass_clip, skip},
     {pass_optimizer, skip},
     {pass_rescale, skip},
     {pass_fused_backward, skip},

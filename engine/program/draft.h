@@ -84,6 +84,7 @@ hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
 hr_status pass_read(draft *d, hr_err *err);
 hr_status pass_accumulate(draft *d, hr_err *err);
+hr_status pass_clip(draft *d, hr_err *err);
 hr_status pass_optimizer(draft *d, hr_err *err);
 hr_status pass_fused_backward(draft *d, hr_err *err);
 hr_status pass_retain(draft *d, hr_err *err);

@@ -11,11 +11,18 @@
 
 #include "ops/op.h"
 
+// The average of a variable, its last slot under optimizer.ema.
+#define OPTIMIZER_EMA_SLOT "ema"
+
 enum { OPTIMIZER_MAX_SLOTS = 3 };
 
 // What a slot is, beside a variable of a given shape and type.
 typedef enum slot_form {
-    SLOT_LIKE, // shape and type of the variable
+    SLOT_LIKE,    // shape and type of the variable
+    SLOT_ROWS,    // one for each row of its last two dimensions
+    SLOT_COLUMNS, // one for each column
+    SLOT_CODES,   // one byte for each element
+    SLOT_SCALES,  // two float32 for each block of CODE8_BLOCK elements
 } slot_form;
 
 typedef struct optimizer_slot {
@@ -28,7 +35,7 @@ typedef struct optimizer_rule {
     hr_op op;
     optimizer_slot slot[OPTIMIZER_MAX_SLOTS + 1]; // operands behind variable and gradient, in this order
     bool takes_momentum;                          // optimizer.momentum
-    double beta1, beta2, epsilon;
+    double beta1, beta2, epsilon, weight_decay;
     bool (*suits)(const hr_shape *variable); // NULL: every variable
     const struct optimizer_rule *otherwise;  // for those that it does not suit
 } optimizer_rule;
@@ -39,5 +46,7 @@ unsigned optimizer_slot_count(const optimizer_rule *rule);
 op_operand optimizer_slot_operand(const optimizer_slot *slot, const op_operand *variable);
 // The attributes of an update instruction.
 op_attr optimizer_attr(const optimizer_rule *rule, const hr_knobs *knobs);
+// Whether an average of every variable is held (optimizer.ema).
+bool optimizer_averages(const hr_knobs *knobs);
 
 #endif

@@ -22,14 +22,16 @@ static const char save_schema[] = "headroom.save/1";
 
 // A header of thousands of tensors has less, and what a parser makes of so much is bounded too.
 enum { SAVE_HEADER_LIMIT_BYTES = 4 << 20, SAVE_SNIFF_BYTES = 512 };
-// Bytes of a save for each parameter of the model: a float64 with two float64 optimizer slots.
-enum { SAVE_PARAMETER_BYTES = 3 * 8 };
+// Bytes of a save for each parameter of the model: a float64 with two float64 optimizer slots and an average.
+enum { SAVE_PARAMETER_BYTES = 4 * 8 };
 
 static const struct {
     const char *name;
     hr_dtype dtype;
 } save_types[] = {{"F32", HR_F32},   {"F64", HR_F64}, {"F16", HR_F16},
                   {"BF16", HR_BF16}, {"I32", HR_I32}, {"U8", HR_U8}};
+
+_Static_assert(sizeof save_types / sizeof *save_types == HR_DTYPE_COUNT, "one word for each type");
 
 static const char *type_word(hr_dtype dtype)
 {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "train/engine_impl.h"
+#include "train/schedule.h"
 
 static void emit_step(hr_engine *e, hr_event_kind kind, const hr_event_step *body)
 {
@@ -182,7 +183,7 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     }
     HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &which, err));
     step_io io = {.seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
-                  .learning_rate = hr_knob_real(&e->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE),
+                  .learning_rate = schedule_learning_rate(&e->knobs, e->updates + 1),
                   .update = e->updates + 1,
                   .loss_weight = 1.0 / e->build->programs[which]->rounds,
                   .next_round = next_round,

@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "program/optimizer_rules.h"
 
 void store_deinit(store *s)
 {
@@ -77,104 +78,160 @@ hr_status store_take(store *s, const build *b, hr_err *err)
     return HR_OK;
 }
 
-static double value_at(const void *from, hr_dtype type, uint64_t k)
+// ---- types ----------------------------------------------------------------------------------------------------
+
+static double read_f32(const void *from, uint64_t k)
 {
-    switch (type) {
-    case HR_F64:
-        return ((const double *)from)[k];
-    case HR_F16:
-        return (double)float_of_f16(((const uint16_t *)from)[k]);
-    case HR_BF16:
-        return (double)float_of_bf16(((const uint16_t *)from)[k]);
-    case HR_I32:
-        return ((const int32_t *)from)[k];
-    case HR_U8:
-        return ((const uint8_t *)from)[k];
-    case HR_F32:
-    case HR_DTYPE_COUNT:
-        break;
-    }
     return (double)((const float *)from)[k];
 }
 
-static void put_at(void *to, hr_dtype type, uint64_t k, double value)
+static double read_f64(const void *from, uint64_t k)
 {
-    switch (type) {
-    case HR_F64:
-        ((double *)to)[k] = value;
-        return;
-    case HR_F16:
-        ((uint16_t *)to)[k] = f16_of_float((float)value);
-        return;
-    case HR_BF16:
-        ((uint16_t *)to)[k] = bf16_of_float((float)value);
-        return;
-    case HR_I32:
-        ((int32_t *)to)[k] = (int32_t)value;
-        return;
-    case HR_U8:
-        ((uint8_t *)to)[k] = (uint8_t)value;
-        return;
-    case HR_F32:
-    case HR_DTYPE_COUNT:
-        break;
-    }
+    return ((const double *)from)[k];
+}
+
+static double read_f16(const void *from, uint64_t k)
+{
+    return (double)float_of_f16(((const uint16_t *)from)[k]);
+}
+
+static double read_bf16(const void *from, uint64_t k)
+{
+    return (double)float_of_bf16(((const uint16_t *)from)[k]);
+}
+
+static void write_f32(void *to, uint64_t k, double value)
+{
     ((float *)to)[k] = (float)value;
+}
+
+static void write_f64(void *to, uint64_t k, double value)
+{
+    ((double *)to)[k] = value;
+}
+
+static void write_f16(void *to, uint64_t k, double value)
+{
+    ((uint16_t *)to)[k] = f16_of_float((float)value);
+}
+
+static void write_bf16(void *to, uint64_t k, double value)
+{
+    ((uint16_t *)to)[k] = bf16_of_float((float)value);
+}
+
+static double read_i32(const void *from, uint64_t k)
+{
+    return (double)((const int32_t *)from)[k];
+}
+
+static double read_u8(const void *from, uint64_t k)
+{
+    return (double)((const uint8_t *)from)[k];
+}
+
+static void write_i32(void *to, uint64_t k, double value)
+{
+    ((int32_t *)to)[k] = (int32_t)value;
+}
+
+static void write_u8(void *to, uint64_t k, double value)
+{
+    ((uint8_t *)to)[k] = (uint8_t)value;
+}
+
+// How numbers of a type are read and written. Integers are codes and counts: no real goes on as one.
+static const struct {
+    double (*read)(const void *from, uint64_t k);
+    void (*write)(void *to, uint64_t k, double value);
+    bool real;
+} types[HR_DTYPE_COUNT] = {
+    [HR_F32] = {read_f32, write_f32, true},  [HR_F64] = {read_f64, write_f64, true},
+    [HR_F16] = {read_f16, write_f16, true},  [HR_BF16] = {read_bf16, write_bf16, true},
+    [HR_I32] = {read_i32, write_i32, false}, [HR_U8] = {read_u8, write_u8, false},
+};
+
+static bool converts(hr_dtype to, hr_dtype from)
+{
+    return to == from || (types[to].real && types[from].real);
 }
 
 static void convert(void *to, hr_dtype to_type, const void *from, hr_dtype from_type, uint64_t elements)
 {
     for (uint64_t k = 0; k < elements; k++) {
-        put_at(to, to_type, k, value_at(from, from_type, k));
+        types[to_type].write(to, k, types[from_type].read(from, k));
     }
 }
 
-// The initial values of tensor t, as float32: a parameter's own, else what its tensor says.
-static hr_status initial_values(const hr_model *model, const tensor *t, uint64_t seed, uint64_t elements,
-                                float **out, hr_err *err)
+// ---- filling --------------------------------------------------------------------------------------------------
+
+static bool is_average(const tensor *t)
 {
-    *out = hr_calloc(elements, sizeof **out);
-    if (*out == NULL) {
+    static const char suffix[] = ":" OPTIMIZER_EMA_SLOT;
+    const size_t length = strlen(t->name);
+    return t->category == HR_CATEGORY_OPTIMIZER && length >= sizeof suffix &&
+           strcmp(t->name + length - (sizeof suffix - 1), suffix) == 0;
+}
+
+static const stored_tensor *find_usable(const store *s, const char *name, const tensor *t)
+{
+    const stored_tensor *kept = store_find(s, name);
+    bool usable = kept != NULL && shape_equal(&kept->shape, &t->shape) && converts(t->dtype, kept->dtype);
+    return usable ? kept : NULL;
+}
+
+// What tensor t goes on from: itself, or, for an average that nobody has held so far, its variable. NULL: nothing.
+static const stored_tensor *source_of(const store *s, const hr_model *model, const tensor *t)
+{
+    const stored_tensor *kept = find_usable(s, t->name, t);
+    return kept == NULL && is_average(t) ? find_usable(s, model->params[t->param].name, t) : kept;
+}
+
+// The initial values of tensor t: a parameter's own, of which an average is one; else what its tensor says.
+static hr_status initial_values(const hr_model *model, const tensor *t, uint64_t seed, void *out, hr_err *err)
+{
+    const bool seeded = t->param != HR_NO_ID && (t->category != HR_CATEGORY_OPTIMIZER || is_average(t));
+    uint64_t elements = 0;
+    (void)shape_elements(&t->shape, &elements);
+    float *initial = hr_calloc(elements, sizeof *initial);
+    if (initial == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the initial values of %s", t->name);
     }
-    if (t->category != HR_CATEGORY_OPTIMIZER && t->param != HR_NO_ID) {
-        model_init_param(model, t->param, seed, *out);
-        return HR_OK;
+    if (seeded) {
+        model_init_param(model, t->param, seed, initial);
     }
-    for (uint64_t k = 0; k < elements; k++) {
-        (*out)[k] = t->initial;
+    for (uint64_t k = 0; !seeded && k < elements; k++) {
+        initial[k] = t->initial;
     }
+    convert(out, t->dtype, initial, HR_F32, elements);
+    hr_free(initial);
     return HR_OK;
 }
 
 static hr_status fill_one(const store *s, build *b, const hr_model *model, uint64_t seed, const tensor *t,
                           hr_err *err)
 {
-    const stored_tensor *kept = store_find(s, t->name);
-    bool usable = kept != NULL && shape_equal(&kept->shape, &t->shape);
+    const stored_tensor *kept = source_of(s, model, t);
+    uint64_t address = executor_address(b->x, t->name);
     uint64_t elements = 0;
     (void)shape_elements(&t->shape, &elements);
-    float *initial = NULL;
-    if (!usable) {
-        HR_TRY(initial_values(model, t, seed, elements, &initial, err));
+    if (kept != NULL && kept->dtype == t->dtype) {
+        return b->device->copy_in(b->context, address, kept->data, t->bytes, err);
     }
-    const void *from = usable ? kept->data : initial;
-    hr_dtype from_type = usable ? kept->dtype : HR_F32;
-    uint64_t address = executor_address(b->x, t->name);
+    void *values = hr_calloc(t->bytes, 1);
+    if (values == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the values of %s", t->name);
+    }
     hr_status status = HR_OK;
-    if (from_type == t->dtype) {
-        status = b->device->copy_in(b->context, address, from, t->bytes, err);
+    if (kept != NULL) {
+        convert(values, t->dtype, kept->data, kept->dtype, elements);
     } else {
-        void *converted = hr_calloc(t->bytes, 1);
-        if (converted == NULL) {
-            status = HR_FAIL(err, NOMEM, "no host memory to convert %s", t->name);
-        } else {
-            convert(converted, t->dtype, from, from_type, elements);
-            status = b->device->copy_in(b->context, address, converted, t->bytes, err);
-        }
-        hr_free(converted);
+        status = initial_values(model, t, seed, values, err);
     }
-    hr_free(initial);
+    if (status == HR_OK) {
+        status = b->device->copy_in(b->context, address, values, t->bytes, err);
+    }
+    hr_free(values);
     return status;
 }
 

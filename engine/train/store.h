@@ -34,7 +34,7 @@ stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_d
 // Copies weights, state and optimizer slots out of a build, in canonical order.
 HR_MUST_CHECK hr_status store_take(store *s, const build *b, hr_err *err);
 // Fills the build's persistent tensors: from the store where name and shape agree (types are converted), else
-// with the seeded initial values; optimizer slots that the store lacks are zero.
+// with the seeded initial values; optimizer slots that the store lacks are zero, averages the variables themselves.
 HR_MUST_CHECK hr_status store_fill(const store *s, build *b, const hr_model *model, uint64_t seed,
                                    hr_err *err);
 // SHA-256 over the weights in canonical order, as they lie in memory.

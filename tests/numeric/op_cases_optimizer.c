@@ -104,7 +104,10 @@ op_trial op_case_around_update(hr_op op, op_draw *d)
     op_trial t = op_trial_make(op, (op_attr){.momentum = 0.99, .epsilon = 1.0});
     if (op == HR_OP_SQUARE_SUM) {
         op_draw_in(d, &t, DIMS(count), -1.0, 1.0);
-        add_updated(d, &t, DIMS(1), 0.0, 1.0);
+        if (op_draw_int(d, 0, 1) == 1) {
+            op_draw_in(d, &t, DIMS(1), 0.0, 1.0);
+        }
+        op_trial_add_out(&t, HR_F64, DIMS(1));
     } else if (op == HR_OP_CLIP) {
         op_draw_in(d, &t, DIMS(count), -1.0, 1.0);
         op_draw_in(d, &t, DIMS(1), 0.5, 9.0); // below and above the largest norm

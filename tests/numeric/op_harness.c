@@ -233,7 +233,7 @@ static instr first_instr(one_op *p, const op_trial *t)
     }
     for (uint32_t k = 0; k < t->query.out_count; k++) {
         const uint32_t input = updated_input(i.op, k);
-        i.out[i.out_count++] = input < OP_MAX_IN ? i.in[input] : add_operand(p, &t->query.out[k]);
+        i.out[i.out_count++] = input < i.in_count ? i.in[input] : add_operand(p, &t->query.out[k]);
     }
     return i;
 }

@@ -234,7 +234,8 @@ static void allocate_weights(hr_engine_host *h)
              named(name, layers[i].name, "/weights"));
     }
     for (size_t i = 0; i < LAYERS; i++) {
-        bool adam = hr_knob_is(&h->knobs, HR_KNOB_OPTIMIZER_KIND, "adam");
+        bool adam = hr_knob_is(&h->knobs, HR_KNOB_OPTIMIZER_KIND, "adam") ||
+                    hr_knob_is(&h->knobs, HR_KNOB_OPTIMIZER_KIND, "adamw");
         if (!hr_knob_is(&h->knobs, HR_KNOB_OPTIMIZER_KIND, "sgd")) {
             take(h, HR_CATEGORY_OPTIMIZER, layers[i].weights_bytes, "slots",
                  named(name, layers[i].name, "/m"));

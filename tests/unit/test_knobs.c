@@ -218,6 +218,8 @@ static const char *const breakers[][4] = {
     {"device.vram=64MiB", "batch.accumulate=2", "optimizer.fused_backward=on"},
     {"device.vram=64MiB", "precision.policy=mixed_float16", "optimizer.fused_backward=on"},
     {"device.vram=64MiB", "execution.tape=none", "optimizer.fused_backward=on"},
+    {"device.vram=64MiB", "optimizer.clip_norm=1", "optimizer.fused_backward=on"},
+    {"device.vram=64MiB", "optimizer.schedule=cosine"},
 };
 
 START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)

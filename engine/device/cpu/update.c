@@ -287,9 +287,9 @@ static uint64_t squares_workspace(const cpu_device *device, const op_query *q)
 
 static void run_square_sum(const cpu_run *r)
 {
-    float *sum = r->in[1];
-    *sum +=
-        (float)update_squares(r->device->workers, r->in[0], cpu_elements_of(&r->query->in[0]), r->workspace);
+    const int64_t count = cpu_elements_of(&r->query->in[0]);
+    const float before = r->query->in_count > 1 ? *(const float *)r->in[1] : 0.0f;
+    *(float *)r->out[0] = before + (float)update_squares(r->device->workers, r->in[0], count, r->workspace);
 }
 
 const cpu_impl cpu_sgd = {.name = "fused", .run = run_sgd};

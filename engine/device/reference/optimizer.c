@@ -281,7 +281,8 @@ void reference_adafactor(const reference_call *call)
 void reference_square_sum(const reference_call *call)
 {
     const double *g = call->in[0];
-    double *sum = call->in[1];
+    double *sum = call->out[0];
+    *sum = call->query->in_count > 1 ? *sum : 0.0;
     for (uint64_t i = 0; i < call->in_count[0]; i++) {
         *sum += g[i] * g[i];
     }

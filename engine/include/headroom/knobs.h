@@ -40,6 +40,13 @@
     X(OPTIMIZER_LEARNING_RATE, "optimizer.learning_rate")                                                    \
     X(OPTIMIZER_MOMENTUM, "optimizer.momentum")                                                              \
     X(OPTIMIZER_FUSED_BACKWARD, "optimizer.fused_backward")                                                  \
+    X(OPTIMIZER_WEIGHT_DECAY, "optimizer.weight_decay")                                                      \
+    X(OPTIMIZER_CLIP_NORM, "optimizer.clip_norm")                                                            \
+    X(OPTIMIZER_EMA, "optimizer.ema")                                                                        \
+    X(OPTIMIZER_SCHEDULE, "optimizer.schedule")                                                              \
+    X(OPTIMIZER_SCHEDULE_UPDATES, "optimizer.schedule_updates")                                              \
+    X(OPTIMIZER_SCHEDULE_FACTOR, "optimizer.schedule_factor")                                                \
+    X(OPTIMIZER_WARMUP, "optimizer.warmup")                                                                  \
     X(WORKSPACE_LIMIT, "workspace.limit")                                                                    \
     X(THREADS_COUNT, "threads.count")                                                                        \
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
@@ -67,7 +74,7 @@ typedef enum hr_knob_type {
     HR_KNOB_TEXT,
 } hr_knob_type;
 
-enum { HR_KNOB_TEXT_MAX = 256, HR_KNOB_CHOICES_MAX = 8 };
+enum { HR_KNOB_TEXT_MAX = 256, HR_KNOB_CHOICES_MAX = 12 };
 
 // Flat on purpose: a set of knobs is copied, stored for undo, and sent in a command.
 typedef struct hr_knob_value {

@@ -16,6 +16,14 @@ static op_operand with_real_type(const draft *d, const hr_shape *shape, hr_dtype
         .shape = *shape, .dtype = dtype == HR_F32 ? d->real : dtype, .layout = HR_LAYOUT_PLAIN};
 }
 
+// Evaluation looks at the average of a variable where one is held.
+static const char *param_name(draft *d, const model_param *param)
+{
+    const bool averaged = d->mode == PROGRAM_EVALUATE && param->trainable && optimizer_averages(d->knobs);
+    return averaged ? arena_print(&d->names, "%s:%s", param->name, OPTIMIZER_EMA_SLOT)
+                    : draft_name(d, param->name);
+}
+
 static hr_status add_params(draft *d, hr_category category, hr_err *err)
 {
     for (uint32_t k = 0; k < d->model->param_count; k++) {
@@ -24,29 +32,36 @@ static hr_status add_params(draft *d, hr_category category, hr_err *err)
             continue;
         }
         op_operand o = with_real_type(d, &param->shape, HR_F32);
-        HR_TRY(draft_tensor(d, draft_name(d, param->name), &o, category, param->layer, &d->param_tensor[k],
-                            err));
+        HR_TRY(draft_tensor(d, param_name(d, param), &o, category, param->layer, &d->param_tensor[k], err));
         d->tensors.data[d->param_tensor[k]].param = k;
     }
     return HR_OK;
 }
 
-static hr_status add_slots_of(draft *d, uint32_t k, hr_err *err)
+static hr_status add_slot(draft *d, uint32_t k, const optimizer_slot *slot, bool on_host, hr_err *err)
 {
     const model_param *param = &d->model->params[k];
     const op_operand variable = tensor_operand(&d->tensors.data[d->param_tensor[k]]);
-    const optimizer_rule *rule = optimizer_rule_for(d->knobs, &param->shape);
+    const op_operand o = optimizer_slot_operand(slot, &variable);
+    const char *name = arena_print(&d->names, "%s:%s", param->name, slot->name);
+    uint32_t id = 0;
+    HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_OPTIMIZER, param->layer, &id, err));
+    d->tensors.data[id].param = k;
+    d->tensors.data[id].device = on_host ? HR_DEVICE_HOST : 0;
+    return HR_OK;
+}
+
+// Averages stay on the device: evaluation reads them like weights.
+static hr_status add_slots_of(draft *d, uint32_t k, hr_err *err)
+{
+    static const optimizer_slot average = {OPTIMIZER_EMA_SLOT, SLOT_LIKE};
+    const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[k].shape);
     const bool on_host = hr_knob_is(d->knobs, HR_KNOB_OFFLOAD_OPTIMIZER, "on");
     d->first_slot[k] = d->tensors.count;
     for (const optimizer_slot *slot = rule->slot; slot->name != NULL; slot++) {
-        const char *name = arena_print(&d->names, "%s:%s", param->name, slot->name);
-        const op_operand o = optimizer_slot_operand(slot, &variable);
-        uint32_t id = 0;
-        HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_OPTIMIZER, param->layer, &id, err));
-        d->tensors.data[id].param = k;
-        d->tensors.data[id].device = on_host ? HR_DEVICE_HOST : 0;
+        HR_TRY(add_slot(d, k, slot, on_host, err));
     }
-    return HR_OK;
+    return optimizer_averages(d->knobs) ? add_slot(d, k, &average, false, err) : HR_OK;
 }
 
 static hr_status add_slots(draft *d, hr_err *err)
