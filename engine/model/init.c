@@ -69,8 +69,9 @@ static double polynomial(const double *c, int count, double x)
 }
 
 // M. J. Wichura: "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37 (1988),
-// PPND16: about 1 part in 10^16. Numerator and denominator for the middle, the flanks and the far tails.
-static const double as241[3][2][8] = {
+// PPND16: about 1 part in 10^16. Numerator and denominator for the middle and for the flanks; its far tails begin
+// below any p here, which is at least 2^-33.
+static const double as241[2][2][8] = {
     {{3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
       4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3},
      {1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
@@ -81,12 +82,6 @@ static const double as241[3][2][8] = {
      {1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
       1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
       1.05075007164441684324e-9}},
-    {{6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
-      2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5,
-      2.01033439929228813265e-7},
-     {1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-      7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
-      2.04426310338993978564e-15}},
 };
 
 static double ratio(int row, double x)
@@ -101,7 +96,7 @@ static double normal_quantile(double p)
         return q * ratio(0, 0.180625 - q * q);
     }
     const double r = sqrt(-log_of(q < 0 ? p : 1 - p));
-    const double tail = r <= 5 ? ratio(1, r - 1.6) : ratio(2, r - 5);
+    const double tail = ratio(1, r - 1.6);
     return q < 0 ? -tail : tail;
 }
 
