@@ -25,6 +25,7 @@ static const struct {
     {pass_autodiff, skip},
     {pass_scale_loss, skip},
     {pass_mask, skip},
+    {pass_dedup, pass_dedup},
     {pass_checkpoint, skip},
     {pass_keep, skip},
     {pass_read, pass_read},

@@ -81,6 +81,7 @@ hr_status pass_unscale(draft *d, hr_err *err);
 hr_status pass_rescale(draft *d, hr_err *err);
 hr_status pass_mask(draft *d, hr_err *err);
 hr_status pass_checkpoint(draft *d, hr_err *err);
+hr_status pass_dedup(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
 hr_status pass_read(draft *d, hr_err *err);
 hr_status pass_accumulate(draft *d, hr_err *err);

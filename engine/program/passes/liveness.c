@@ -133,6 +133,24 @@ static void settle_loop(const draft *d, lifetimes *l)
     }
 }
 
+// Both operands of x + x: writing over one would write over the other.
+static bool reads_twice(const draft *d, const instr *i, uint32_t owner)
+{
+    unsigned count = 0;
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        count += draft_owner(d, i->in[k]) == owner;
+    }
+    return count > 1;
+}
+
+static bool may_overwrite(const draft *d, const lifetimes *l, uint32_t n, uint32_t owner, const tensor *to)
+{
+    const tensor *from = &d->tensors.data[owner];
+    return !from->persistent && l->release[owner] == n && from->bytes == to->bytes &&
+           from->layout == to->layout && to->category != HR_CATEGORY_RETAINED &&
+           !reads_twice(d, &d->instrs.data[n], owner);
+}
+
 // A result takes over the storage of an input that nobody needs after this instruction.
 static void share_storage(draft *d, lifetimes *l)
 {
@@ -148,11 +166,8 @@ static void share_storage(draft *d, lifetimes *l)
             continue;
         }
         uint32_t owner = draft_owner(d, i->in[k]);
-        const tensor *from = &d->tensors.data[owner];
-        tensor *to = &d->tensors.data[result];
-        if (!from->persistent && l->release[owner] == n && from->bytes == to->bytes &&
-            from->layout == to->layout && to->category != HR_CATEGORY_RETAINED) {
-            to->storage = owner;
+        if (may_overwrite(d, l, n, owner, &d->tensors.data[result])) {
+            d->tensors.data[result].storage = owner;
             l->release[owner] = l->release[result];
         }
     }
