@@ -11,7 +11,7 @@
 // Between any two of float32, float16, bfloat16; equal types are copied.
 void cast_run(workers *w, const void *from, hr_dtype from_type, void *to, hr_dtype to_type, int64_t count);
 
-// A chunk, on the calling thread.
+// A chunk, on the calling thread. `to` and `from` do not overlap.
 void cast_widen_bf16(float *to, const uint16_t *from, int64_t count);
 void cast_narrow_bf16(uint16_t *to, const float *from, int64_t count);
 

@@ -59,6 +59,7 @@ static conv_shape shape_of_query(const op_query *q)
                         .groups = a->groups,
                         .x_blocked = x->layout == HR_LAYOUT_BLOCKED,
                         .y_blocked = y->layout == HR_LAYOUT_BLOCKED,
+                        .bf16 = x->dtype == HR_BF16,
                         .bias = at.place[CONV_BIAS] != NONE,
                         .relu = q->op == HR_OP_CONV2D && a->act != HR_ACT_NONE,
                         .ceiling = cpu_ceiling(a->act)};
@@ -212,6 +213,13 @@ const cpu_impl cpu_onednn_conv = {.name = "onednn",
                                   .prepare = prepare_conv,
                                   .release = release_conv,
                                   .call = run_conv};
+const cpu_impl cpu_onednn_conv_bf16 = {.name = "onednn",
+                                       .types = CPU_BF16,
+                                       .fits = has_kernel,
+                                       .ask = ask_conv,
+                                       .prepare = prepare_conv,
+                                       .release = release_conv,
+                                       .call = run_conv};
 const cpu_impl cpu_reorder_library = {.name = "onednn",
                                       .types = CPU_ANY_TYPE,
                                       .fits = serves_instruction,

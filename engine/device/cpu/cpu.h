@@ -83,6 +83,11 @@ float cpu_ceiling(int32_t act); // 6 for RELU6, else infinite
 // In place over a result whose kernel does not do it.
 void cpu_rectify(const cpu_device *device, float *y, int64_t count, float ceiling);
 
+// sum[f] = the columns of a bfloat16 matrix y[rows, f], summed in float32 and rounded once.
+uint64_t cpu_bf16_sums_bytes(const cpu_device *device, int64_t f);
+void cpu_bf16_sums(const cpu_device *device, const uint16_t *y, int64_t rows, int64_t f, uint16_t *sum,
+                   float *scratch);
+
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
 extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_image, cpu_reorder_library;
@@ -94,7 +99,10 @@ extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
 extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
-extern const cpu_impl cpu_onednn_conv;
+extern const cpu_impl cpu_onednn_conv, cpu_onednn_conv_bf16, cpu_product_bf16;
+extern const cpu_impl cpu_max_pool_bf16, cpu_max_pool_bwd_bf16, cpu_global_avg_pool_bf16;
+extern const cpu_impl cpu_batch_norm_bf16, cpu_batch_norm_eval_bf16, cpu_batch_norm_bwd_bf16;
+extern const cpu_impl cpu_relu_bf16, cpu_relu_bwd_bf16, cpu_add_bf16;
 extern const cpu_impl cpu_direct, cpu_direct_bwd_data, cpu_direct_bwd_weights;
 extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
 extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;

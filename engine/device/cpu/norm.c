@@ -2,9 +2,12 @@
 // Batch normalisation over rows of channels. Statistics in one pass over memory: the mean and squared
 // deviations of a chunk of rows that fits the nearest cache, joined in double (Chan, Golub, LeVeque:
 // "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979).
+//
+// bfloat16 images are widened and narrowed a chunk at a time in that cache; statistics and coefficients are float32.
 #include <math.h>
 #include <string.h>
 
+#include "cast.h"
 #include "cpu.h"
 #include "simd.h"
 #include "workers.h"
@@ -33,6 +36,8 @@ typedef struct job {
     double *sums;
     bool relu;
     float ceiling;
+    bool bf16;   // x, dy and y are
+    float *room; // then: three chunks per worker
 } job;
 
 static rows_view view_of(const op_operand *t)
@@ -60,18 +65,34 @@ static int64_t grain_of(const rows_view *v)
     return floats >= GRAIN_FLOATS ? 1 : (GRAIN_FLOATS + floats - 1) / floats;
 }
 
+static int64_t chunk_rows(const rows_view *v)
+{
+    return v->channels >= CHUNK_FLOATS ? 1 : CHUNK_FLOATS / v->channels;
+}
+
+static int64_t chunk_floats(const rows_view *v)
+{
+    return chunk_rows(v) * v->channels;
+}
+
+static uint64_t room_bytes(const cpu_device *device, const op_query *q, const rows_view *v)
+{
+    return q->in[0].dtype == HR_BF16 ? (uint64_t)chunk_floats(v) * 3 * device->threads * sizeof(float) : 0;
+}
+
 // Workspace: per channel the coefficients a and b (and c and a copy of the mean, where sums follow), then the
-// sums of every worker.
+// sums of every worker, and room for chunks behind them.
 static uint64_t workspace_bytes(const cpu_device *device, const op_query *q)
 {
     const rows_view v = view_of(&q->in[0]);
-    return (uint64_t)v.all_channels * (device->threads * 3 * sizeof(double) + 4 * sizeof(float));
+    return (uint64_t)v.all_channels * (device->threads * 3 * sizeof(double) + 4 * sizeof(float)) +
+           room_bytes(device, q, &v);
 }
 
 static uint64_t eval_workspace_bytes(const cpu_device *device, const op_query *q)
 {
-    (void)device;
-    return (uint64_t)view_of(&q->in[0]).all_channels * 2 * sizeof(float);
+    const rows_view v = view_of(&q->in[0]);
+    return (uint64_t)v.all_channels * 2 * sizeof(float) + room_bytes(device, q, &v);
 }
 
 static float *coefficients(const cpu_run *r, const rows_view *v, int which)
@@ -223,18 +244,34 @@ CPU_HOT static void chunk_gradients(const job *j, int64_t at, int64_t rows, int6
     }
 }
 
+// What lies at `at` as float32, in the room of this worker; its result goes to the third chunk there.
+static job widen_chunk(const job *j, int64_t at, int64_t floats, uint32_t worker)
+{
+    float *room = j->room + (int64_t)worker * 3 * chunk_floats(&j->v);
+    job w = *j;
+    cast_widen_bf16(room, (const uint16_t *)(const void *)j->x + at, floats);
+    w.x = room;
+    if (j->dy != NULL) {
+        cast_widen_bf16(room + chunk_floats(&j->v), (const uint16_t *)(const void *)j->dy + at, floats);
+        w.dy = room + chunk_floats(&j->v);
+    }
+    w.y = room + 2 * chunk_floats(&j->v);
+    return w;
+}
+
 // Rows [begin, end) of the piece that starts at float `base` and holds channels from `first`.
 static void piece_sums(const job *j, int64_t base, int64_t first, int64_t begin, int64_t end,
-                       const channel_sums *s)
+                       const channel_sums *s, uint32_t worker)
 {
-    const int64_t width = j->v.channels;
-    const int64_t chunk = width >= CHUNK_FLOATS ? 1 : CHUNK_FLOATS / width;
+    const int64_t width = j->v.channels, chunk = chunk_rows(&j->v);
     for (int64_t r = begin; r < end; r += chunk) {
         const int64_t rows = end - r < chunk ? end - r : chunk, at = base + r * width;
+        const job here = j->bf16 ? widen_chunk(j, at, rows * width, worker) : *j;
+        const int64_t from = j->bf16 ? 0 : at;
         if (j->dy == NULL) {
-            chunk_moments(j->x + at, width, rows, width, first, s);
+            chunk_moments(here.x + from, width, rows, width, first, s);
         } else {
-            chunk_gradients(j, at, rows, first, s);
+            chunk_gradients(&here, from, rows, first, s);
         }
     }
 }
@@ -245,11 +282,12 @@ static void sums_body(const void *argument, int64_t begin, int64_t end, uint32_t
     const channel_sums s = sums_of(j, worker);
     memset(s.count, 0, (size_t)j->v.all_channels * 3 * sizeof *s.count);
     if (j->v.pieces == 1) {
-        piece_sums(j, 0, 0, begin, end, &s);
+        piece_sums(j, 0, 0, begin, end, &s, worker);
         return;
     }
     for (int64_t p = begin; p < end; p++) {
-        piece_sums(j, p * j->v.rows * j->v.channels, p % j->v.blocks * j->v.channels, 0, j->v.rows, &s);
+        piece_sums(j, p * j->v.rows * j->v.channels, p % j->v.blocks * j->v.channels, 0, j->v.rows, &s,
+                   worker);
     }
 }
 
@@ -332,10 +370,25 @@ static void rows_of_piece(const job *j, int64_t at, int64_t rows, int64_t first)
     }
 }
 
+// bfloat16 images are plain: one piece.
+static void rows_bf16(const job *j, int64_t begin, int64_t end, uint32_t worker)
+{
+    const int64_t width = j->v.channels, chunk = chunk_rows(&j->v);
+    for (int64_t r = begin; r < end; r += chunk) {
+        const int64_t rows = end - r < chunk ? end - r : chunk;
+        const job w = widen_chunk(j, r * width, rows * width, worker);
+        rows_of_piece(&w, 0, rows, 0);
+        cast_narrow_bf16((uint16_t *)(void *)j->y + r * width, w.y, rows * width);
+    }
+}
+
 static void rows_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    (void)worker;
+    if (j->bf16) {
+        rows_bf16(j, begin, end, worker);
+        return;
+    }
     if (j->v.pieces == 1) {
         rows_of_piece(j, begin * j->v.channels, end - begin, 0);
         return;
@@ -373,6 +426,12 @@ static void normalise(const cpu_run *r, job *j, const float *mean, const float *
     apply(r, j);
 }
 
+static void set_room(const cpu_run *r, job *j, void *behind)
+{
+    j->bf16 = r->query->in[0].dtype == HR_BF16;
+    j->room = behind;
+}
+
 static void run_batch_norm(const cpu_run *r)
 {
     job j = {.v = view_of(&r->query->in[0]),
@@ -381,6 +440,7 @@ static void run_batch_norm(const cpu_run *r)
              .relu = r->query->attr.act != HR_ACT_NONE,
              .ceiling = cpu_ceiling(r->query->attr.act)};
     j.sums = sums_behind(r, &j.v);
+    set_room(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
     const channel_sums all = gather(r, &j);
     float *running_mean = r->in[3], *running_variance = r->in[4], *mean = r->out[1], *variance = r->out[2];
     const double m = r->query->attr.momentum, rows = (double)j.v.total_rows;
@@ -403,6 +463,7 @@ static void run_batch_norm_eval(const cpu_run *r)
              .y = r->out[0],
              .relu = r->query->attr.act != HR_ACT_NONE,
              .ceiling = cpu_ceiling(r->query->attr.act)};
+    set_room(r, &j, coefficients(r, &j.v, 2));
     normalise(r, &j, r->in[3], r->in[4]);
 }
 
@@ -412,6 +473,7 @@ static void run_batch_norm_bwd(const cpu_run *r)
 {
     job j = {.v = view_of(&r->query->in[0]), .x = r->in[0], .dy = r->in[1], .y = r->out[0]};
     j.sums = sums_behind(r, &j.v);
+    set_room(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
     const float *gamma = r->in[2], *mean = r->in[3], *variance = r->in[4];
     float *dgamma = r->out[1], *dbeta = r->out[2];
     float *a = coefficients(r, &j.v, 0), *b = coefficients(r, &j.v, 1), *constant = coefficients(r, &j.v, 2);
@@ -443,3 +505,9 @@ const cpu_impl cpu_batch_norm_eval = {
     .name = "loops", .workspace = eval_workspace_bytes, .run = run_batch_norm_eval};
 const cpu_impl cpu_batch_norm_bwd = {
     .name = "loops", .workspace = workspace_bytes, .run = run_batch_norm_bwd};
+const cpu_impl cpu_batch_norm_bf16 = {
+    .name = "loops", .types = CPU_BF16, .workspace = workspace_bytes, .run = run_batch_norm};
+const cpu_impl cpu_batch_norm_eval_bf16 = {
+    .name = "loops", .types = CPU_BF16, .workspace = eval_workspace_bytes, .run = run_batch_norm_eval};
+const cpu_impl cpu_batch_norm_bwd_bf16 = {
+    .name = "loops", .types = CPU_BF16, .workspace = workspace_bytes, .run = run_batch_norm_bwd};

@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Written for oneDNN 2.x (operation descriptors, value memory descriptors).
-#include "onednn.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "onednn_impl.h"
 #include "workers.h"
-
-_Static_assert(DNNL_VERSION_MAJOR == 2, "onednn.c is written for oneDNN 2.x");
 
 // Winograd trades memory for speed; beyond this much scratch per operation the direct kernel is taken.
 enum { WINOGRAD_SCRATCH_MAX_BYTES = 64 << 20, NAME_MAX_BYTES = 40, MAX_RANK = 5 };
-
-struct onednn {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-};
 
 struct onednn_conv {
     const onednn *library;
@@ -43,7 +34,7 @@ struct onednn_reorder {
     dnnl_memory_t from, to;
 };
 
-static hr_status library_failed(hr_err *err, const char *call, dnnl_status_t status)
+hr_status onednn_failed(hr_err *err, const char *call, dnnl_status_t status)
 {
     if (status == dnnl_out_of_memory) {
         return HR_FAIL(err, NOMEM, "oneDNN needed host memory for %s and had none", call);
@@ -51,14 +42,6 @@ static hr_status library_failed(hr_err *err, const char *call, dnnl_status_t sta
     return HR_FAIL(err, DEVICE, "oneDNN %d.%d.%d refused %s with status %d", DNNL_VERSION_MAJOR,
                    DNNL_VERSION_MINOR, DNNL_VERSION_PATCH, call, (int)status);
 }
-
-#define TRY_LIBRARY(err, call)                                                                               \
-    do {                                                                                                     \
-        dnnl_status_t library_status_ = (call);                                                              \
-        if (library_status_ != dnnl_success) {                                                               \
-            return library_failed(err, #call, library_status_);                                              \
-        }                                                                                                    \
-    } while (0)
 
 void onednn_ask_for_threads(uint32_t threads)
 {
@@ -90,7 +73,7 @@ hr_status onednn_open(onednn **out, hr_err *err)
     }
     if (status != dnnl_success) {
         onednn_close(library);
-        return library_failed(err, "a CPU engine", status);
+        return onednn_failed(err, "a CPU engine", status);
     }
     *out = library;
     return HR_OK;
@@ -166,11 +149,16 @@ static bool wants_planes(const conv_shape *s)
     return !s->x_blocked && s->y_blocked;
 }
 
-static dnnl_status_t describe_image(dnnl_memory_desc_t *md, int64_t n, int64_t c, int64_t h, int64_t w,
-                                    dnnl_format_tag_t tag)
+static dnnl_data_type_t type_of(const conv_shape *s)
+{
+    return s->bf16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static dnnl_status_t describe_image(dnnl_memory_desc_t *md, dnnl_data_type_t type, int64_t n, int64_t c,
+                                    int64_t h, int64_t w, dnnl_format_tag_t tag)
 {
     const dnnl_dims_t dims = {n, c, h, w};
-    return dnnl_memory_desc_init_by_tag(md, 4, dims, dnnl_f32, tag);
+    return dnnl_memory_desc_init_by_tag(md, 4, dims, type, tag);
 }
 
 // Our weights lie [kh, kw, C/groups, F]; oneDNN's logical order is [groups,] F/groups, C/groups, kh, kw.
@@ -181,9 +169,9 @@ static dnnl_status_t describe_weights(dnnl_memory_desc_t *md, const conv_shape *
     const dnnl_dims_t strides = {f, 1, s->f, s->kernel_w * c * s->f, c * s->f};
     const int skip = is_grouped(s) ? 0 : 1, rank = MAX_RANK - skip;
     if (any) {
-        return dnnl_memory_desc_init_by_tag(md, rank, dims + skip, dnnl_f32, dnnl_format_tag_any);
+        return dnnl_memory_desc_init_by_tag(md, rank, dims + skip, type_of(s), dnnl_format_tag_any);
     }
-    return dnnl_memory_desc_init_by_strides(md, rank, dims + skip, dnnl_f32, strides + skip);
+    return dnnl_memory_desc_init_by_strides(md, rank, dims + skip, type_of(s), strides + skip);
 }
 
 static dnnl_status_t describe_plain(dnnl_memory_desc_t plain[CONV_OPERANDS], const conv_shape *s)
@@ -191,12 +179,14 @@ static dnnl_status_t describe_plain(dnnl_memory_desc_t plain[CONV_OPERANDS], con
     const dnnl_format_tag_t x_tag = s->x_blocked ? dnnl_nChw16c : dnnl_nhwc;
     const dnnl_format_tag_t y_tag = s->y_blocked ? dnnl_nChw16c : dnnl_nhwc;
     const dnnl_dims_t filters = {s->f};
-    dnnl_status_t status = describe_image(&plain[CONV_X], s->n, s->c, s->h, s->w, x_tag);
+    dnnl_status_t status = describe_image(&plain[CONV_X], type_of(s), s->n, s->c, s->h, s->w, x_tag);
     status = status != dnnl_success ? status : describe_weights(&plain[CONV_WEIGHTS], s, false);
     status = status != dnnl_success
                  ? status
-                 : dnnl_memory_desc_init_by_tag(&plain[CONV_BIAS], 1, filters, dnnl_f32, dnnl_x);
-    return status != dnnl_success ? status : describe_image(&plain[CONV_Y], s->n, s->f, s->oh, s->ow, y_tag);
+                 : dnnl_memory_desc_init_by_tag(&plain[CONV_BIAS], 1, filters, type_of(s), dnnl_x);
+    return status != dnnl_success
+               ? status
+               : describe_image(&plain[CONV_Y], type_of(s), s->n, s->f, s->oh, s->ow, y_tag);
 }
 
 static dnnl_status_t fill_request(request *r, const onednn_conv *c)
@@ -206,7 +196,7 @@ static dnnl_status_t fill_request(request *r, const onednn_conv *c)
     r->y = c->plain[CONV_Y];
     r->bias = s->bias ? c->plain[CONV_BIAS] : (dnnl_memory_desc_t){0};
     if (wants_planes(s)) {
-        dnnl_status_t status = describe_image(&r->x, s->n, s->c, s->h, s->w, dnnl_nchw);
+        dnnl_status_t status = describe_image(&r->x, type_of(s), s->n, s->c, s->h, s->w, dnnl_nchw);
         if (status != dnnl_success) {
             return status;
         }
@@ -257,7 +247,7 @@ static dnnl_status_t describe_conv(dnnl_convolution_desc_t *d, const conv_shape 
     return dnnl_invalid_arguments;
 }
 
-static bool is_acceptable(const char *name)
+bool onednn_is_acceptable(const char *name)
 {
     return strstr(name, "ref") == NULL && strstr(name, "gemm") == NULL;
 }
@@ -314,7 +304,9 @@ static bool choose_among(onednn_conv *c, dnnl_primitive_desc_iterator_t it, bool
             return false;
         }
         read_choice(c);
-        bool good = is_acceptable(c->name) && sums_in_one_chain(c->name) == one_chain;
+        // Beside the rounding of bfloat16 that of a long chain is nothing.
+        bool good =
+            onednn_is_acceptable(c->name) && (c->shape.bf16 || sums_in_one_chain(c->name) == one_chain);
         if (good && temporary_bytes(c) <= limit_bytes) {
             return true;
         }
@@ -362,8 +354,8 @@ static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t a
 // gradients.
 static bool suits_winograd(const conv_shape *s)
 {
-    return s->x_blocked && s->y_blocked && s->groups == 1 && s->kernel_h == 3 && s->kernel_w == 3 &&
-           s->stride_h == 1 && s->stride_w == 1;
+    return !s->bf16 && s->x_blocked && s->y_blocked && s->groups == 1 && s->kernel_h == 3 &&
+           s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1;
 }
 
 static hr_status choose(onednn_conv *c, uint64_t limit_bytes, hr_err *err)

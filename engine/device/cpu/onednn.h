@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind one thin file: onednn.c is the only one that sees its headers, and knows its version.
-// What this device takes from it: convolutions, and the reorders of their weights.
+// oneDNN behind two thin files: onednn.c and onednn_product.c are the only ones that see its headers, and know its
+// version. What this device takes from it: convolutions with the reorders of their weights, and bfloat16 products.
 //
 // Memory is the caller's throughout: scratch is user-managed, operands are bound at each run. Implementations
 // whose name contains `ref` or `gemm` are refused: they are slow or allocate behind the scratch.
@@ -35,6 +35,7 @@ typedef struct conv_shape {
     bool x_blocked, y_blocked; // nChw16c, else nhwc
     bool bias, relu;
     float ceiling; // of relu; may be infinite
+    bool bf16;     // every operand, else float32
 } conv_shape;
 
 typedef enum conv_operand { CONV_X, CONV_WEIGHTS, CONV_BIAS, CONV_Y, CONV_OPERANDS } conv_operand;
@@ -64,5 +65,26 @@ HR_MUST_CHECK hr_status onednn_reorder_create(onednn *library, const onednn_conv
 void onednn_reorder_destroy(onednn_reorder *r); // NULL is fine
 HR_MUST_CHECK hr_status onednn_reorder_run(onednn_reorder *r, void *from, void *to, hr_err *err);
 const char *onednn_reorder_name(const onednn_reorder *r);
+
+// C[m,n] = A[m,k] · B[k,n] in bfloat16, summed in float32. Matrices are row-major where they lie.
+typedef struct product_shape {
+    int64_t m, n, k;
+    bool a_transposed, b_transposed; // A is stored [k, m], B [n, k]
+    bool bias, relu;                 // bias[n] bfloat16
+    float ceiling;                   // of relu; may be infinite
+} product_shape;
+
+typedef struct onednn_product onednn_product;
+
+// As onednn_conv_choose; nothing is copied but in scratch.
+HR_MUST_CHECK hr_status onednn_product_choose(onednn *library, const product_shape *shape,
+                                              uint64_t limit_bytes, onednn_product **out, hr_err *err);
+void onednn_product_destroy(onednn_product *p); // NULL is fine
+uint64_t onednn_product_scratch_bytes(const onednn_product *p);
+const char *onednn_product_name(const onednn_product *p);
+HR_MUST_CHECK hr_status onednn_product_prepare(onednn_product *p, hr_err *err);
+// `bias` NULL without one.
+HR_MUST_CHECK hr_status onednn_product_run(onednn_product *p, void *a, void *b, void *bias, void *c,
+                                           void *scratch, hr_err *err);
 
 #endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// bfloat16 element by element: read, computed in float32, rounded once. What only passes values on moves their bits.
+#include "base/half.h"
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+enum { GRAIN = 16384, SIGN = 0x8000, INFINITE = 0x7f80 };
+
+typedef struct job {
+    const uint16_t *a, *b;
+    uint16_t *y;
+    bool relu;
+    float ceiling;
+} job;
+
+// Below zero: the sign is set and it is not a not-a-number, which stays.
+CPU_HOT static void relu_range(uint16_t *y, const uint16_t *x, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const uint16_t bits = x[i];
+        y[i] = bits >= SIGN && bits <= (SIGN | INFINITE) ? 0 : bits;
+    }
+}
+
+// Above zero as a number: bits from 1 to infinity.
+CPU_HOT static void relu_bwd_range(uint16_t *dx, const uint16_t *y, const uint16_t *dy, int64_t begin,
+                                   int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        dx[i] = (uint16_t)(y[i] - 1u) < INFINITE ? dy[i] : 0;
+    }
+}
+
+CPU_HOT static void add_range(uint16_t *y, const uint16_t *a, const uint16_t *b, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        y[i] = bf16_of_float(float_of_bf16(a[i]) + float_of_bf16(b[i]));
+    }
+}
+
+CPU_HOT static void add_relu_range(uint16_t *y, const uint16_t *a, const uint16_t *b, float ceiling,
+                                   int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const float sum = float_of_bf16(a[i]) + float_of_bf16(b[i]);
+        y[i] = bf16_of_float(sum < 0.0f ? 0.0f : sum > ceiling ? ceiling : sum);
+    }
+}
+
+static void relu_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    relu_range(j->y, j->a, begin, end);
+}
+
+static void relu_bwd_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    relu_bwd_range(j->y, j->a, j->b, begin, end);
+}
+
+static void add_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    if (j->relu) {
+        add_relu_range(j->y, j->a, j->b, j->ceiling, begin, end);
+    } else {
+        add_range(j->y, j->a, j->b, begin, end);
+    }
+}
+
+static void run(const cpu_run *r, cpu_body body)
+{
+    const job j = {r->in[0], r->query->in_count > 1 ? r->in[1] : NULL, r->out[0],
+                   r->query->attr.act != HR_ACT_NONE, cpu_ceiling(r->query->attr.act)};
+    cpu_for(r->device->workers, cpu_floats_of(&r->query->out[0]), GRAIN, body, &j);
+}
+
+static void run_relu(const cpu_run *r)
+{
+    run(r, relu_body);
+}
+
+static void run_relu_bwd(const cpu_run *r)
+{
+    run(r, relu_bwd_body);
+}
+
+static void run_add(const cpu_run *r)
+{
+    run(r, add_body);
+}
+
+const cpu_impl cpu_relu_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_relu};
+const cpu_impl cpu_relu_bwd_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_relu_bwd};
+const cpu_impl cpu_add_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_add};
