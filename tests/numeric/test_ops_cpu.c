@@ -140,6 +140,8 @@ static const hr_op operations[] = {
     HR_OP_SIGMOID,
     HR_OP_EMBEDDING,
     HR_OP_DROPOUT,
+    HR_OP_ADD_BROADCAST,
+    HR_OP_BROADCAST,
     HR_OP_SGD,
     HR_OP_MOMENTUM,
     HR_OP_ADAM,

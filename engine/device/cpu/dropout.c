@@ -105,28 +105,19 @@ static void draw_body(const void *argument, int64_t begin, int64_t end, uint32_t
     }
 }
 
-static void run_draw(const cpu_run *r, uint8_t *mask)
+// Forward and backward: of a gradient there is one output, and no mask is asked for.
+static void run_draw(const cpu_run *r)
 {
     const int64_t samples = r->query->out[0].shape.dim[0];
     const int64_t per_sample = cpu_elements_of(&r->query->out[0]) / samples;
     const job j = {.x = r->in[0],
                    .y = r->out[0],
-                   .mask = mask,
+                   .mask = r->query->out_count > 1 ? r->out[1] : NULL,
                    .first_sample = r->io->first_sample,
                    .per_sample = per_sample,
                    .pieces = (per_sample + PIECE - 1) / PIECE,
                    .draw = dropout_begin(&r->query->attr, r->io->seed, r->io->update)};
     cpu_for(r->device->workers, samples * j.pieces, GRAIN_PIECES, draw_body, &j);
-}
-
-static void run_dropout(const cpu_run *r)
-{
-    run_draw(r, r->query->out_count > 1 ? r->out[1] : NULL);
-}
-
-static void run_dropout_bwd(const cpu_run *r)
-{
-    run_draw(r, NULL);
 }
 
 // ---- a kept mask ------------------------------------------------------------------------------------------
@@ -155,6 +146,6 @@ static void run_dropout_bwd_mask(const cpu_run *r)
     cpu_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, masked_body, &j);
 }
 
-const cpu_impl cpu_dropout = {.name = "philox", .run = run_dropout};
-const cpu_impl cpu_dropout_bwd = {.name = "philox", .run = run_dropout_bwd};
+const cpu_impl cpu_dropout = {.name = "philox", .run = run_draw};
+const cpu_impl cpu_dropout_bwd = {.name = "philox", .run = run_draw};
 const cpu_impl cpu_dropout_bwd_mask = {.name = "loops", .run = run_dropout_bwd_mask};

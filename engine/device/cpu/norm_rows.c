@@ -165,11 +165,13 @@ typedef struct row_sums {
     float g, projected; // the means
 } row_sums;
 
-CPU_INLINE row_sums row_gather(const job *j, int64_t r, float mean, float rstd, float *dgamma, float *dbeta,
+// `sums`: over rows, gamma's and beta's.
+CPU_INLINE row_sums row_gather(const job *j, int64_t r, float mean, float rstd, float *sums,
                                const bool centred)
 {
     const int64_t n = j->features;
     const float *x = j->x + r * n, *dy = j->dy + r * n;
+    float *dgamma = sums, *dbeta = sums + padded(n);
     f32x16 sum = {0}, projected = {0};
     const f32x16 none = {0};
     int64_t c = 0;
@@ -195,13 +197,13 @@ CPU_INLINE row_sums row_gather(const job *j, int64_t r, float mean, float rstd, 
     return (row_sums){centred ? (float)(whole / (double)n) : 0.0f, (float)(along / (double)n)};
 }
 
-CPU_INLINE void row_backward(const job *j, int64_t r, float *dgamma, float *dbeta, const bool centred)
+CPU_INLINE void row_backward(const job *j, int64_t r, float *sums, const bool centred)
 {
     const int64_t n = j->features;
     const float *x = j->x + r * n, *dy = j->dy + r * n;
     const float mean = centred ? j->mean[r] : 0.0f, rstd = j->rstd[r];
     float *dx = j->y + r * n;
-    const row_sums s = row_gather(j, r, mean, rstd, dgamma, dbeta, centred);
+    const row_sums s = row_gather(j, r, mean, rstd, sums, centred);
     const float along = s.projected * rstd;
     int64_t c = 0;
     for (; c + CPU_LANES <= n; c += CPU_LANES) {
@@ -228,7 +230,7 @@ CPU_INLINE void rows_backward(const job *j, int64_t begin, int64_t end, uint32_t
     float *chunk = j->partial + (int64_t)worker * 4 * width, *total = chunk + 2 * width;
     memset(chunk, 0, (size_t)(4 * width) * sizeof *chunk);
     for (int64_t r = begin; r < end; r++) {
-        row_backward(j, r, chunk, chunk + width, centred);
+        row_backward(j, r, chunk, centred);
         if ((r - begin) % CHUNK_ROWS == CHUNK_ROWS - 1 || r == end - 1) {
             settle(chunk, total, 2 * width);
         }

@@ -29,20 +29,25 @@ void reference_layer_norm(const reference_call *call)
     }
 }
 
+typedef struct norm_row {
+    const double *x, *dy, *gamma;
+    double mean, rstd;
+    double *dx;
+} norm_row;
+
 // One row of either gradient, with x̂ = (x − mean)·rstd and g = dy·γ: dx = rstd·(g − mean(g) − x̂·mean(g·x̂)), where the
 // root mean square form has no mean(g).
-static void norm_row_bwd(const double *x, const double *dy, const double *gamma, double mean, double rstd,
-                         bool centred, uint64_t features, double *dx)
+static void norm_row_bwd(const norm_row *r, uint64_t features, bool centred)
 {
     double sum = 0.0, projected = 0.0;
     for (uint64_t c = 0; c < features; c++) {
-        sum += dy[c] * gamma[c];
-        projected += dy[c] * gamma[c] * (x[c] - mean) * rstd;
+        sum += r->dy[c] * r->gamma[c];
+        projected += r->dy[c] * r->gamma[c] * (r->x[c] - r->mean) * r->rstd;
     }
     sum = centred ? sum / (double)features : 0.0;
     projected /= (double)features;
     for (uint64_t c = 0; c < features; c++) {
-        dx[c] = rstd * (dy[c] * gamma[c] - sum - (x[c] - mean) * rstd * projected);
+        r->dx[c] = r->rstd * (r->dy[c] * r->gamma[c] - sum - (r->x[c] - r->mean) * r->rstd * projected);
     }
 }
 
@@ -60,7 +65,7 @@ void reference_layer_norm_bwd(const reference_call *call)
             dgamma[c] += dy[at + c] * (x[at + c] - mean[r]) * rstd[r];
             dbeta[c] += dy[at + c];
         }
-        norm_row_bwd(x + at, dy + at, gamma, mean[r], rstd[r], true, features, dx + at);
+        norm_row_bwd(&(norm_row){x + at, dy + at, gamma, mean[r], rstd[r], dx + at}, features, true);
     }
 }
 
@@ -92,7 +97,7 @@ void reference_rms_norm_bwd(const reference_call *call)
         for (uint64_t c = 0; c < features; c++) {
             dgamma[c] += dy[at + c] * x[at + c] * rstd[r];
         }
-        norm_row_bwd(x + at, dy + at, gamma, 0.0, rstd[r], false, features, dx + at);
+        norm_row_bwd(&(norm_row){x + at, dy + at, gamma, 0.0, rstd[r], dx + at}, features, false);
     }
 }
 
