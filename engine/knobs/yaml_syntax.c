@@ -62,7 +62,7 @@ static const struct {
     {"did not find expected ',' or ']'", NULL, true,
      "this '[' is not closed: needed ',' or ']' behind each item"},
     {"did not find expected ',' or '}'", NULL, true,
-     "this '{' is not closed: needed ',' or '}' behind each value"},
+     "this '{' is not closed: needed ',' or '}' behind each value, and quotes around text with braces in it"},
     {"did not find expected <document start>", NULL, false,
      "nothing can follow the end of the first mapping: check the indentation"},
     {"found character that cannot start any token", NULL, false,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include <stdio.h>
+
 #include "base/host_mem.h"
 #include "knobs/preset_model.h"
 #include "model/read.h"
@@ -15,7 +17,12 @@ static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_e
     if (yaml_status(file, &first) != HR_PRESET) {
         return HR_FAIL(err, NOMEM, "%s: no memory to say what is wrong with the model", yaml_name(file));
     }
-    const hr_status status = HR_FAIL(err, MODEL, "%s", first.sentence);
+    const size_t count = yaml_problem_count(file);
+    char more[64] = "";
+    if (count > 1) {
+        (void)snprintf(more, sizeof more, " (the first of %zu problems)", count);
+    }
+    const hr_status status = HR_FAIL(err, MODEL, "%s%s", first.sentence, more);
     hr_err_try(err, "%s", first.attempt);
     return status;
 }

@@ -113,8 +113,8 @@ static const struct {
                             "indentation\n    b: 2\n    ^\n"},
     {"a: [1, 2\nb: 3\n",
      "t.yaml:1:4: this '[' is not closed: needed ',' or ']' behind each item\n  a: [1, 2\n     ^\n"},
-    {"a: {b: 2\nc: 3\n",
-     "t.yaml:1:4: this '{' is not closed: needed ',' or '}' behind each value\n  a: {b: 2\n     ^\n"},
+    {"a: {b: 2\nc: 3\n", "t.yaml:1:4: this '{' is not closed: needed ',' or '}' behind each value, and "
+                         "quotes around text with braces in it\n  a: {b: 2\n     ^\n"},
     {"a: 'b\nc: 3\n", "t.yaml:1:4: this quote is never closed\n  a: 'b\n     ^\n"},
     {"a: 1\nb\n", "t.yaml:2:1: this key has no ':' behind it\n  b\n  ^\n"},
     {"a: @b\n", "t.yaml:1:4: no value can start with this character: quote the text\n  a: @b\n     ^\n"},
