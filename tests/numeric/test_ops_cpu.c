@@ -91,7 +91,7 @@ static const struct {
     {HR_OP_ATTENTION_VALUES_BWD_P, 1e-6},
     {HR_OP_ATTENTION_VALUES_BWD_V, 1e-6},
     {HR_OP_ATTENTION, 1e-6},
-    {HR_OP_ATTENTION_BWD, 2e-6},
+    {HR_OP_ATTENTION_BWD, 1e-5}, // dp less its mean, which are nearly equal where one weight is nearly 1
     {HR_OP_SGD, 1e-7},
     {HR_OP_MOMENTUM, 1e-7},
     {HR_OP_RMSPROP, 1e-6},

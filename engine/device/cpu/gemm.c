@@ -62,7 +62,7 @@ static uint32_t threads_of(const gemm *g)
 // as each element is used often enough.
 static bool packs_a(const gemm *g)
 {
-    return g->n >= 256 || (g->n >= 48 && g->a_row % 512 == 0);
+    return g->n >= 256 || (g->n >= 48 && g->a_row % (g->a_transposed ? 512 : 256) == 0);
 }
 
 static bool packs_b(const gemm *g, const plan *p)

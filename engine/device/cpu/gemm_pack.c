@@ -5,7 +5,7 @@
 
 #include "simd.h"
 
-enum { A_PANELS = 4 }; // panels of A that are copied at once: long runs of a row are read at full speed
+enum { A_PANELS = 8 }; // panels of A that are copied at once: long runs of a row are read at full speed
 
 static int64_t min_of(int64_t a, int64_t b)
 {
