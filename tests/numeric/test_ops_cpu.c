@@ -104,6 +104,8 @@ static const struct {
     {HR_OP_CLIP, 1e-6},
     {HR_OP_EMA, 1e-6},
     {HR_OP_ACCUMULATE, 1e-7},
+    {HR_OP_LSTM, 1e-6},
+    {HR_OP_LSTM_BWD, 2e-6},
 };
 
 static double allowed_for(hr_op op)
@@ -117,6 +119,7 @@ static double allowed_for(hr_op op)
 }
 
 static const hr_op operations[] = {
+    HR_OP_LSTM,
     HR_OP_CONV2D,
     HR_OP_DENSE,
     HR_OP_BATCH_NORM,
