@@ -28,7 +28,7 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(PLAIN),
      APP_PRESET_WORD, NULL, cli_run},
     {"plan", "PRESET", "say what a run would take, to the byte, without training",
-     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(AT_PEAK) |
+     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
          APP_OPTION(REPEAT),
      APP_PRESET_WORD, NULL, cli_plan},
     {"script", "FILE.lua [ARGUMENTS]", "run a recipe in Lua", 0, APP_FILE_WORD, NULL, cli_script},

@@ -51,7 +51,19 @@ static hr_status check_options(const cli_args *args, hr_err *err)
         hr_err_try(err, "headroom plan %s --listing", args->words[0] != NULL ? args->words[0] : "demo");
         return status;
     }
+    if (cli_given(args, APP_DIFF) && !cli_given(args, APP_LISTING)) {
+        hr_status status = HR_FAIL(err, USAGE, "--diff is about the listing, had it without --listing");
+        hr_err_try(err, "headroom plan %s --listing --diff %s",
+                   args->words[0] != NULL ? args->words[0] : "demo", args->value[APP_DIFF]);
+        return status;
+    }
     return HR_OK;
+}
+
+static hr_status print_listing(const cli_args *args, hr_engine *engine, hr_err *err)
+{
+    return cli_given(args, APP_DIFF) ? hr_engine_listing_diff(engine, args->value[APP_DIFF], stdout, err)
+                                     : hr_engine_listing(engine, stdout, err);
 }
 
 static hr_status plan_on(const cli_args *args, hr_engine *engine, hr_err *err)
@@ -69,7 +81,7 @@ static hr_status plan_on(const cli_args *args, hr_engine *engine, hr_err *err)
     if (!cli_given(args, APP_LISTING)) {
         HR_TRY(print_plan(args, engine, fits ? repeat : 0, err));
     } else {
-        HR_TRY(hr_engine_listing(engine, stdout, err));
+        HR_TRY(print_listing(args, engine, err));
     }
     if (!fits) {
         *err = *hr_engine_error(engine);

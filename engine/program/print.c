@@ -26,16 +26,22 @@ static void print_tensor(const program *p, uint32_t id, FILE *out)
     }
 }
 
+void program_print_persistent(const program *p, uint32_t id, FILE *out)
+{
+    const tensor *t = &p->tensors[id];
+    char bytes[HR_BYTES_TEXT_MAX];
+    fprintf(out, "%c %10s  ", hr_category_letter(t->category), hr_bytes_human(t->bytes, bytes));
+    print_tensor(p, id, out);
+    fputc('\n', out);
+}
+
 static void print_persistent(const program *p, FILE *out)
 {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < p->persistent_count; k++) {
-        const tensor *t = &p->tensors[k];
-        char bytes[HR_BYTES_TEXT_MAX];
-        sum += tensor_on_host(t) ? 0 : t->bytes;
-        fprintf(out, "; %c %10s  ", hr_category_letter(t->category), hr_bytes_human(t->bytes, bytes));
-        print_tensor(p, k, out);
-        fputc('\n', out);
+        sum += tensor_on_host(&p->tensors[k]) ? 0 : p->tensors[k].bytes;
+        fputs("; ", out);
+        program_print_persistent(p, k, out);
     }
     char bytes[HR_BYTES_TEXT_MAX];
     fprintf(out, "; persistent: %u tensors, %s\n", p->persistent_count, hr_bytes_human(sum, bytes));

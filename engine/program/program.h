@@ -41,7 +41,7 @@ typedef struct tensor {
     bool saved;          // kept from forward to backward
     bool dropped;        // made again for backward: no tape keeps it
     uint32_t held_until; // eager: id of the instruction whose end a segment's tape lives to see; 0: none
-    float initial; // persistent tensors that are no parameter: every element at build
+    float initial;       // persistent tensors that are no parameter: every element at build
 } tensor;
 
 static inline bool tensor_on_host(const tensor *t)
@@ -96,7 +96,12 @@ uint64_t program_host_room(const tensor *t);
 uint64_t program_host_bytes(const program *p);
 // Prints the listing that people read.
 void program_print(const program *p, FILE *out);
-void program_print_instr(const program *p, const instr *i, FILE *out); // one line of it, without its number
+void program_print_instr(const program *p, const instr *i, FILE *out);   // one line of it, without its number
+void program_print_persistent(const program *p, uint32_t id, FILE *out); // one line of its head
+// Prints the lines of the listing that are in one program only, in the order of the list: '-' those of `before`, '+'
+// those of `after`. NOMEM error, then nothing was printed.
+HR_MUST_CHECK hr_status program_print_diff(const program *before, const program *after, FILE *out,
+                                           hr_err *err);
 
 // Independent checker: every use lies between alloc and free (or is persistent), nothing is freed twice, nothing
 // leaks over the step, storage chains end in owners, operand counts fit the rows, outputs that share storage with

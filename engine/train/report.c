@@ -313,12 +313,36 @@ hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, 
 }
 
 // Compiled for the purpose: what does not fit can be read too.
+static hr_status compile_listed(const hr_engine *e, const hr_knobs *knobs, build **out, hr_err *err)
+{
+    build_request request = {.model = e->model, .knobs = knobs, .plan_only = true};
+    return build_prepare(&request, out, err);
+}
+
 hr_status hr_engine_listing(hr_engine *e, FILE *out, hr_err *err)
 {
     build *b = NULL;
-    build_request request = {.model = e->model, .knobs = &e->knobs, .plan_only = true};
-    HR_TRY(build_prepare(&request, &b, err));
+    HR_TRY(compile_listed(e, &e->knobs, &b, err));
     program_print(b->programs[BUILD_TRAIN], out);
     build_destroy(b);
     return HR_OK;
+}
+
+hr_status hr_engine_listing_diff(hr_engine *e, const char *pair, FILE *out, hr_err *err)
+{
+    build *before = NULL;
+    build *after = NULL;
+    hr_knobs changed = e->knobs;
+    HR_TRY(hr_knobs_set_pair(&changed, pair, err));
+    HR_TRY(hr_knobs_validate(&changed, err));
+    hr_status status = compile_listed(e, &e->knobs, &before, err);
+    if (status == HR_OK) {
+        status = compile_listed(e, &changed, &after, err);
+    }
+    if (status == HR_OK) {
+        status = program_print_diff(before->programs[BUILD_TRAIN], after->programs[BUILD_TRAIN], out, err);
+    }
+    build_destroy(before);
+    build_destroy(after);
+    return status;
 }

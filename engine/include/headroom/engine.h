@@ -94,6 +94,9 @@ HR_MUST_CHECK hr_status hr_engine_report(hr_engine *engine, hr_report *report, h
 
 // The listing of the training program under the present knobs, whether it fits or not.
 HR_MUST_CHECK hr_status hr_engine_listing(hr_engine *engine, FILE *out, hr_err *err);
+// What turning `pair` ("key=value") would change in it: the lines that go ('-') and come ('+'), in listing order. The
+// engine stays as it is. KNOB and CONSTRAINT errors as for the command.
+HR_MUST_CHECK hr_status hr_engine_listing_diff(hr_engine *engine, const char *pair, FILE *out, hr_err *err);
 // Every distinct peak of `repeat` one-step plans at batch.size + i mod 16; fills report->plan.
 HR_MUST_CHECK hr_status hr_engine_plan_repeat(hr_engine *engine, uint32_t repeat, hr_report *report,
                                               hr_err *err);
