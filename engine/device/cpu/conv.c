@@ -19,7 +19,12 @@ static conv_places places_of(const op_query *q)
     case HR_OP_CONV2D:
         return (conv_places){{0, 1, q->in_count > 2 ? 2 : NONE, OUTPUT}};
     case HR_OP_CONV2D_BWD_DATA:
+    case HR_OP_CONV2D_TRANSPOSE: // its bias is not the library's, see conv_transpose.c
         return (conv_places){{OUTPUT, 1, NONE, 0}};
+    case HR_OP_CONV2D_TRANSPOSE_BWD_DATA:
+        return (conv_places){{0, 1, NONE, OUTPUT}};
+    case HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS: // the two images exchanged
+        return (conv_places){{1, OUTPUT, NONE, 0}};
     default:
         return (conv_places){{0, OUTPUT, q->out_count > 1 ? OUTPUT | 1 : NONE, 1}};
     }
@@ -32,7 +37,16 @@ static const op_operand *operand_at(const op_query *q, uint8_t place)
 
 static conv_kind kind_of(uint32_t op)
 {
-    return op == HR_OP_CONV2D ? CONV_FORWARD : op == HR_OP_CONV2D_BWD_DATA ? CONV_BWD_DATA : CONV_BWD_WEIGHTS;
+    switch (op) {
+    case HR_OP_CONV2D:
+    case HR_OP_CONV2D_TRANSPOSE_BWD_DATA:
+        return CONV_FORWARD;
+    case HR_OP_CONV2D_BWD_DATA:
+    case HR_OP_CONV2D_TRANSPOSE:
+        return CONV_BWD_DATA;
+    default:
+        return CONV_BWD_WEIGHTS;
+    }
 }
 
 static conv_shape shape_of_query(const op_query *q)
@@ -56,7 +70,7 @@ static conv_shape shape_of_query(const op_query *q)
                         .pad_left = a->pad_left,
                         .pad_bottom = a->pad_bottom,
                         .pad_right = a->pad_right,
-                        .groups = a->groups,
+                        .groups = a->groups < 1 ? 1 : a->groups,
                         .x_blocked = x->layout == HR_LAYOUT_BLOCKED,
                         .y_blocked = y->layout == HR_LAYOUT_BLOCKED,
                         .bf16 = x->dtype == HR_BF16,

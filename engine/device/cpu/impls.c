@@ -20,6 +20,9 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
                                &cpu_direct_bwd_data, &cpu_product_bf16, &cpu_onednn_conv_bf16},
     [HR_OP_CONV2D_BWD_WEIGHTS] = {&cpu_depthwise_bwd_weights, &cpu_pointwise_bwd_weights, &cpu_onednn_conv,
                                   &cpu_direct_bwd_weights, &cpu_product_bf16, &cpu_onednn_conv_bf16},
+    [HR_OP_CONV2D_TRANSPOSE] = {&cpu_transpose_product, &cpu_transpose_onednn, &cpu_transpose_direct},
+    [HR_OP_CONV2D_TRANSPOSE_BWD_DATA] = {&cpu_transpose_onednn, &cpu_transpose_direct},
+    [HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS] = {&cpu_transpose_onednn, &cpu_transpose_direct},
     [HR_OP_DENSE] = {&cpu_dense, &cpu_product_bf16},
     [HR_OP_DENSE_BWD_DATA] = {&cpu_dense_bwd_data, &cpu_product_bf16},
     [HR_OP_DENSE_BWD_WEIGHTS] = {&cpu_dense_bwd_weights, &cpu_product_bf16},
@@ -114,7 +117,9 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
 
 static bool is_convolution(uint32_t op)
 {
-    return op == HR_OP_CONV2D || op == HR_OP_CONV2D_BWD_DATA || op == HR_OP_CONV2D_BWD_WEIGHTS;
+    return op == HR_OP_CONV2D || op == HR_OP_CONV2D_BWD_DATA || op == HR_OP_CONV2D_BWD_WEIGHTS ||
+           op == HR_OP_CONV2D_TRANSPOSE || op == HR_OP_CONV2D_TRANSPOSE_BWD_DATA ||
+           op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
 }
 
 static hr_status check_types(const op_query *q, hr_err *err)
