@@ -222,6 +222,12 @@ static const struct {
      {"batch.size=5", "execution.mode=graph", "threads.count=1"}},
     {"presets/models/resnet18_cifar.yaml", {"batch.size=2", "execution.layout=nhwc", "threads.count=2"}},
     {"presets/models/resnet18_cifar.yaml", {"batch.size=2", "execution.layout=auto", "threads.count=2"}},
+    {"presets/models/cifar10_separable_cnn.yaml",
+     {"batch.size=16", "precision.policy=mixed_bfloat16", "threads.count=2"}},
+    {"presets/models/cifar10_separable_cnn.yaml",
+     {"batch.size=5", "precision.policy=mixed_float16", "precision.loss_scale=1024", "threads.count=2"}},
+    {"presets/models/resnet18_cifar.yaml",
+     {"batch.size=2", "precision.policy=mixed_bfloat16", "execution.mode=graph", "threads.count=1"}},
 };
 
 enum { RUNS = sizeof runs / sizeof runs[0] };
