@@ -132,7 +132,8 @@ static void compare_gradients(const char *name, const json_t *stored, const op_t
     free(dy);
 }
 
-static const char *const files[] = {"ops.json", "ops_attention.json", "ops_sequence.json"};
+static const char *const files[] = {"ops.json", "ops_attention.json", "ops_sequence.json",
+                                    "ops_recurrent.json"};
 
 START_TEST(values_and_gradients_are_pytorchs)
 {
