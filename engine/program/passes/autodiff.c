@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 2, autodiff: backward instructions from the gradient rules of the operation rows, in reverse order.
+// Pass autodiff: backward instructions from the gradient rules of the operation rows, in reverse order.
 //
 // Gradients that reach a tensor on several ways are added in the order they are met.
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 1, build: the model's parameters, slots and forward operations become tensors and instructions.
+// Pass build: the model's parameters, slots and forward operations become tensors and instructions.
 //
 // Persistent tensors come first, in canonical order: weights, state, optimizer slots, sums of gradients,
 // input slots. Evaluation has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 6, fuse: an activation that is the only reader of an operation's result moves into that operation, where
+// Pass fuse: an activation that is the only reader of an operation's result moves into that operation, where
 // the target can do it while the result is still in registers. The intermediate tensor is never born.
 #include "program/draft.h"
 

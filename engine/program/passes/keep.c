@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 4, keep: forward tensors that live on for backward are marked `saved`.
+// Pass keep: forward tensors that live on for backward are marked `saved`.
 //
 // eager: by the tape's rules, row by row, whether backward will read them or not (reference tensorflow.md D3); the tape
 // records only operations that a variable flows into.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 7, layout: with execution.layout auto, images stay in the library's blocked layout from one operation to
+// Pass layout: with execution.layout auto, images stay in the library's blocked layout from one operation to
 // the next wherever every operation that touches them gains by it. What a person sees is NHWC all the same.
 //
 // An image is blocked only if all its users agree; operations that work element by element need one layout for

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 9, liveness: every tensor that is not persistent gets an `alloc` before its first writer and a `free`
+// Pass liveness: every tensor that is not persistent gets an `alloc` before its first writer and a `free`
 // behind the last instruction it must live for; results take the storage of an input that dies there, where the
 // operation allows it.
 //

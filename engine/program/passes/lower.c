@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 8, lower: the target says for each operation what scratch it needs and which operands it wants in the
+// Pass lower: the target says for each operation what scratch it needs and which operands it wants in the
 // library's own layout; scratch and reordered copies become temporaries, reorders become instructions.
 // Where the target has no kernel in a two-byte type, the operation runs in float32 between casts, with temporaries.
 // This is the last pass that adds tensors.

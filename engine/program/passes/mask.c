@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 3, mask (graph only): the gradient of a ReLU in front of a max pooling is taken on the pooled side.
+// Pass mask (graph only): the gradient of a ReLU in front of a max pooling is taken on the pooled side.
 //
 //   max_pool_bwd_index, relu_bwd(y)   becomes   relu_bwd(pooled y), max_pool_bwd_index
 //

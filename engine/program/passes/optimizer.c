@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass 5, optimizer: one update per trainable variable in canonical order, its average behind it.
+// Pass optimizer: one update per trainable variable in canonical order, its average behind it.
 #include "program/draft.h"
 #include "program/optimizer_rules.h"
 
