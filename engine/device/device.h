@@ -52,7 +52,7 @@ static inline double step_io_weight(const step_io *io, const op_attr *attr)
 typedef struct device_ops {
     const char *name; // "cpu"
     const char *line; // one line for `headroom devices`
-    bool simulated;   // no arithmetic: time comes from the card's roofline
+    bool simulated;   // no arithmetic: the executor's clock is duration_ns
     // DEPENDENCY error when the library or the card is missing: sentence says what to install.
     hr_status (*open)(const device_options *options, void **context, hr_err *err);
     void (*close)(void *context);
@@ -71,8 +71,10 @@ typedef struct device_ops {
     // Runs one instruction. address[id] is where tensor id lies; never called for ALLOC, FREE and views.
     hr_status (*run)(void *context, void *kernels, uint32_t instr, void *const *address, step_io *io,
                      hr_err *err);
-    // simulated devices only: nanoseconds instruction `instr` takes. NULL elsewhere.
-    uint64_t (*duration_ns)(void *context, void *kernels, uint32_t instr);
+    // optional, both: does the device know how long instructions take (its card, or a calibration of this machine,
+    // says so), and how long instruction i of p takes; 0 when it does not know, and for what costs nothing. See device/cost.h. Thread-safe.
+    bool (*tells_time)(void *context);
+    uint64_t (*duration_ns)(void *context, const program *p, const instr *i);
     // Plain copies between host and device memory, for weights, saves and rebuilds.
     hr_status (*copy_in)(void *context, uint64_t address, const void *host, uint64_t bytes, hr_err *err);
     hr_status (*copy_out)(void *context, uint64_t address, void *host, uint64_t bytes, hr_err *err);

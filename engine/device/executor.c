@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/vec.h"
+#include "device/cost.h"
 #include "device/packing.h"
 
 // A persistent tensor, allocated once and shared by every attached program.
@@ -27,7 +28,8 @@ typedef struct bound {
     uint32_t *owner;  // [tensor_count]
     uint32_t *shares; // tensors grouped by owner
     uint32_t *first_share;
-    uint8_t *host; // of the program's tensors on the host
+    uint8_t *host;  // of the program's tensors on the host
+    timeline lanes; // on simulated devices
 } bound;
 
 // Bytes that a RETAIN handed over: nobody frees them before the build goes.
@@ -49,6 +51,7 @@ struct executor {
     ledger ledger;
     executor_oom oom;
     uint64_t floor_bytes, peak_bytes, simulated_ns;
+    uint64_t step_begin_ns; // of the bus, on simulated devices
 };
 
 hr_status executor_create(const device_ops *device, void *device_context, allocator *heap, trace_bus *bus,
@@ -77,6 +80,7 @@ static void bound_deinit(const executor *x, bound *b)
     hr_free(b->shares);
     hr_free(b->first_share);
     hr_free(b->host);
+    timeline_deinit(&b->lanes);
 }
 
 static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
@@ -317,6 +321,7 @@ static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
     group_by_owner(b);
     HR_TRY(bind_persistent(x, b, err));
     HR_TRY(bind_host(x, b, err));
+    HR_TRY(timeline_init(&b->lanes, p, err));
     return x->device == NULL ? HR_OK : x->device->load(x->device_context, p, &b->kernels, err);
 }
 
@@ -383,18 +388,36 @@ static hr_status end_round(executor *x, uint32_t *n, step_io *io, hr_err *err)
     return io->next_round == NULL ? HR_OK : io->next_round(io->context, io, err);
 }
 
+// Memory is taken and given back at the pace of the compute lane.
+static void advance_clock(executor *x, bound *b, const instr *i)
+{
+    if (!x->device->simulated) {
+        return;
+    }
+    timeline_add(&b->lanes, i, x->device->duration_ns(x->device_context, b->p, i));
+    if (x->bus != NULL) {
+        x->bus->now_ns = x->step_begin_ns + b->lanes.lane_ns[HR_LANE_COMPUTE];
+    }
+}
+
+// The step is over when its last lane is.
+static void end_clock(executor *x, const bound *b)
+{
+    x->simulated_ns = timeline_end_ns(&b->lanes);
+    if (x->bus != NULL && x->bus->simulated) {
+        x->bus->now_ns = x->step_begin_ns + x->simulated_ns;
+    }
+}
+
 static hr_status run_compute(executor *x, bound *b, uint32_t n, step_io *io, hr_err *err)
 {
     const instr *i = &b->p->instrs[n];
-    if (x->device == NULL || !op_needs_kernel(i->op)) {
+    if (x->device == NULL) {
         return HR_OK;
     }
-    if (x->device->simulated) {
-        uint64_t ns = x->device->duration_ns(x->device_context, b->kernels, n);
-        x->simulated_ns += ns;
-        if (x->bus != NULL) {
-            x->bus->now_ns += ns;
-        }
+    advance_clock(x, b, i);
+    if (!op_needs_kernel(i->op)) {
+        return HR_OK;
     }
     return x->device->run(x->device_context, b->kernels, n, b->address, io, err);
 }
@@ -436,7 +459,8 @@ hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
         HR_TRY(allocator_follow(x->heap, b->step, err));
     }
     x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
-    x->simulated_ns = 0;
+    x->step_begin_ns = x->bus == NULL ? 0 : x->bus->now_ns;
+    timeline_begin(&b->lanes);
     for (uint32_t n = 0; n < b->p->instr_count; n++) {
         hr_status status = run_one(x, b, &n, io, err);
         if (status != HR_OK) {
@@ -444,6 +468,7 @@ hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
             return status;
         }
     }
+    end_clock(x, b);
     return HR_OK;
 }
 

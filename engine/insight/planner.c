@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "device/cost.h"
 #include "insight/play.h"
 #include "model/model.h"
 #include "program/compile.h"
@@ -128,6 +129,7 @@ static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_k
                                      PLAY_STEPS, &played, err);
     if (status == HR_OK) {
         fill(out, p, &played, limit_bytes);
+        status = cost_step_seconds(d->ops, d->context, p, &out->step_seconds, err);
     }
     program_destroy(p);
     return status;

@@ -37,6 +37,9 @@ static const card_field fields[] = {
     {"float16_flops", FIELD_REAL, offsetof(hr_card, float16_flops), true},
     {"bfloat16_flops", FIELD_REAL, offsetof(hr_card, bfloat16_flops), true},
     {"float64_flops", FIELD_REAL, offsetof(hr_card, float64_flops), true},
+    {"vector_float16_flops", FIELD_REAL, offsetof(hr_card, vector_float16_flops), true},
+    {"vector_bfloat16_flops", FIELD_REAL, offsetof(hr_card, vector_bfloat16_flops), true},
+    {"vector_float64_flops", FIELD_REAL, offsetof(hr_card, vector_float64_flops), true},
 };
 // clang-format on
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };

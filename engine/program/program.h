@@ -23,7 +23,7 @@
 // tensor.device of what lies in host memory, outside every allocator.
 enum { HR_DEVICE_HOST = 0xff };
 
-typedef enum hr_lane { HR_LANE_COMPUTE, HR_LANE_H2D, HR_LANE_D2H } hr_lane;
+typedef enum hr_lane { HR_LANE_COMPUTE, HR_LANE_H2D, HR_LANE_D2H, HR_LANE_COUNT } hr_lane;
 
 typedef struct tensor {
     const char *name; // "conv1/weights:grad"; lives as long as the program

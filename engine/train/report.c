@@ -8,6 +8,7 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "device/cost.h"
 #include "insight/diagnose.h"
 #include "train/engine_impl.h"
 
@@ -65,16 +66,21 @@ static double median_seconds(const hr_engine *e)
     return (double)sorted[count / 2] * 1e-9;
 }
 
-static void fill_step(const hr_engine *e, hr_report *r)
+// Measured where there is arithmetic; otherwise what the device's cost model says.
+static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
 {
-    const program *p = e->build->programs[BUILD_TRAIN];
-    bool timed = e->build->arithmetic || (e->build->device->simulated && e->build->has_card);
+    const build *b = e->build;
+    const program *p = b->programs[BUILD_TRAIN];
     r->step.instructions = p->instr_count;
     r->step.effective_batch = (uint64_t)p->batch * p->rounds;
     r->step.flops = p->flops;
-    r->step.seconds = timed ? median_seconds(e) : (double)NAN;
-    r->step.measured = e->build->arithmetic;
+    r->step.measured = b->arithmetic;
     r->h2d_bytes_per_step = p->h2d_bytes;
+    if (b->arithmetic) {
+        r->step.seconds = median_seconds(e);
+        return HR_OK;
+    }
+    return cost_step_seconds(b->device, b->context, p, &r->step.seconds, err);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -259,9 +265,9 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     fill_train(e, &r);
     hr_status status = fill_model(e, &r, err);
     if (status == HR_OK && e->build != NULL) {
-        fill_step(e, &r);
         r.evaluation.peak_in_use_bytes = e->eval.ever ? e->eval.peak_in_use_bytes : HR_NONE;
-        status = fill_memory(e, &r, err);
+        status = fill_step(e, &r, err);
+        status = status == HR_OK ? fill_memory(e, &r, err) : status;
         if (status == HR_OK && e->state != HR_ENGINE_RUNNING) {
             status = fill_weights_hash(e, &r, err);
         }

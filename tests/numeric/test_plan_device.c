@@ -67,37 +67,81 @@ START_TEST(a_limit_turns_the_split_product_off)
 END_TEST
 
 // Nanoseconds of one instruction over a tensor of `dtype` on the given card.
-static uint64_t duration(const hr_card *dress, hr_dtype dtype, hr_lane lane, uint64_t flops,
+static uint64_t duration(const hr_card *dress, hr_op op, hr_dtype dtype, hr_lane lane, uint64_t flops,
                          uint64_t bytes_moved)
 {
-    void *context = open_plan(dress), *kernels = NULL;
+    void *context = open_plan(dress);
     const tensor t = {.name = "t", .shape = shape_of(1, (const int64_t[]){1}), .dtype = dtype};
-    const instr i = {.op = HR_OP_RELU,
+    const instr i = {.op = op,
                      .in_count = 1,
                      .out_count = 1,
                      .lane = (uint8_t)lane,
                      .flops = flops,
                      .bytes_moved = bytes_moved};
     const program p = {.tensors = &t, .instrs = &i, .tensor_count = 1, .instr_count = 1, .batch = 1};
-    ck_assert_int_eq(device_plan.load(context, &p, &kernels, NULL), HR_OK);
-    const uint64_t ns = device_plan.duration_ns(context, kernels, 0);
-    device_plan.unload(context, kernels);
+    ck_assert_int_eq(device_plan.tells_time(context), dress != NULL);
+    const uint64_t ns = device_plan.duration_ns(context, &p, &i);
     device_plan.close(context);
     return ns;
 }
 
 START_TEST(time_is_the_higher_roof_and_a_launch)
 {
-    ck_assert_uint_eq(duration(&card, HR_F32, HR_LANE_COMPUTE, 5000000, 1000), 1000 + 5000);
-    ck_assert_uint_eq(duration(&card, HR_F32, HR_LANE_COMPUTE, 5000000, 7000), 1000 + 7000);
-    ck_assert_uint_eq(duration(&card, HR_F64, HR_LANE_COMPUTE, 5000000, 7000), 1000 + 50000);
-    ck_assert_uint_eq(duration(&card, HR_F32, HR_LANE_H2D, 0, 100), 1000 + 1000);
+    ck_assert_uint_eq(duration(&card, HR_OP_RELU, HR_F32, HR_LANE_COMPUTE, 5000000, 1000), 1000 + 5000);
+    ck_assert_uint_eq(duration(&card, HR_OP_RELU, HR_F32, HR_LANE_COMPUTE, 5000000, 7000), 1000 + 7000);
+    ck_assert_uint_eq(duration(&card, HR_OP_RELU, HR_F64, HR_LANE_COMPUTE, 5000000, 7000), 1000 + 50000);
+    ck_assert_uint_eq(duration(&card, HR_OP_INPUT, HR_F32, HR_LANE_H2D, 0, 100), 1000 + 1000);
+}
+END_TEST
+
+START_TEST(products_run_at_the_rate_of_their_type)
+{
+    const hr_card tensor_cores = {.memory_bytes_per_second = 1e12,
+                                  .float32_flops = 1e12,
+                                  .float16_flops = 16e12,
+                                  .bfloat16_flops = 8e12,
+                                  .float64_flops = 2e12,
+                                  .vector_float16_flops = 4e12,
+                                  .vector_float64_flops = 0.5e12};
+    const hr_dtype types[] = {HR_F32, HR_F16, HR_BF16, HR_F64};
+    const uint64_t product_ns[] = {16000, 1000, 2000, 8000};
+    const uint64_t other_ns[] = {16000, 4000, 16000, 32000}; // bfloat16: at the rate of float32
+    for (int k = 0; k < 4; k++) {
+        ck_assert_uint_eq(duration(&tensor_cores, HR_OP_CONV2D, types[k], HR_LANE_COMPUTE, 16000000, 1000000),
+                          product_ns[k]);
+        ck_assert_uint_eq(duration(&tensor_cores, HR_OP_GELU, types[k], HR_LANE_COMPUTE, 16000000, 1000000),
+                          other_ns[k]);
+    }
+}
+END_TEST
+
+START_TEST(more_work_never_takes_less)
+{
+    uint64_t last_flops = 0, last_bytes = 0;
+    for (uint64_t amount = 1; amount < UINT64_C(1) << 50; amount = amount * 3 + 1) {
+        const uint64_t by_flops = duration(&card, HR_OP_DENSE, HR_F16, HR_LANE_COMPUTE, amount, 4096);
+        const uint64_t by_bytes = duration(&card, HR_OP_DENSE, HR_F16, HR_LANE_COMPUTE, 4096, amount);
+        ck_assert_uint_ge(by_flops, last_flops);
+        ck_assert_uint_ge(by_bytes, last_bytes);
+        last_flops = by_flops;
+        last_bytes = by_bytes;
+    }
+    ck_assert_uint_gt(last_bytes, 1000000); // and in the end it does take more
+}
+END_TEST
+
+START_TEST(what_the_executor_does_itself_costs_nothing)
+{
+    const hr_op ops[] = {HR_OP_ALLOC, HR_OP_FREE, HR_OP_REPEAT, HR_OP_END, HR_OP_RETAIN, HR_OP_RESHAPE};
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        ck_assert_uint_eq(duration(&card, ops[k], HR_F32, HR_LANE_COMPUTE, 100, 100), 0);
+    }
 }
 END_TEST
 
 START_TEST(without_a_card_there_is_no_time)
 {
-    ck_assert_uint_eq(duration(NULL, HR_F32, HR_LANE_COMPUTE, 5000000, 7000), 0);
+    ck_assert_uint_eq(duration(NULL, HR_OP_RELU, HR_F32, HR_LANE_COMPUTE, 5000000, 7000), 0);
 }
 END_TEST
 
@@ -156,6 +200,9 @@ int main(void)
     tcase_add_test(all, pointwise_and_depthwise_kernels_need_none);
     tcase_add_test(all, a_limit_turns_the_split_product_off);
     tcase_add_test(all, time_is_the_higher_roof_and_a_launch);
+    tcase_add_test(all, products_run_at_the_rate_of_their_type);
+    tcase_add_test(all, more_work_never_takes_less);
+    tcase_add_test(all, what_the_executor_does_itself_costs_nothing);
     tcase_add_test(all, without_a_card_there_is_no_time);
     tcase_add_test(all, memory_is_numbers_with_the_cards_granularity);
     tcase_add_test(all, nothing_is_computed);

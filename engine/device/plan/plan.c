@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan device: the card file alone, no arithmetic, no memory. Addresses are pure numbers with the card's
 // granularity, workspaces are *estimated* by one formula (estimate_workspace), and time is *simulated* from the
-// card's roofline. The answers are the same on every machine.
+// card's roofline (roofline.h). The answers are the same on every machine.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "device/device.h"
+#include "roofline.h"
 
 // Without a card: what a CUDA driver hands out, and no times.
 enum { UNDRESSED_GRANULARITY_BYTES = 2 * 1024 * 1024 };
@@ -99,47 +100,15 @@ static void plan_target(void *context, hr_target *out)
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-static double peak_flops(const hr_card *card, hr_dtype dtype)
+static bool plan_tells_time(void *context)
 {
-    const double half = dtype == HR_F16 ? card->float16_flops : card->bfloat16_flops;
-    if (dtype == HR_F16 || dtype == HR_BF16) {
-        return half > 0.0 ? half : card->float32_flops; // not native: computed in float32
-    }
-    return dtype == HR_F64 ? card->float64_flops : card->float32_flops;
+    return ((const plan_context *)context)->dressed;
 }
 
-// The type an instruction computes in: that of its first operand which is not an integer.
-static hr_dtype computed_in(const program *p, const instr *i)
-{
-    for (uint32_t k = 0; k < i->in_count; k++) {
-        const hr_dtype dtype = p->tensors[i->in[k]].dtype;
-        if (dtype_is_real(dtype)) {
-            return dtype;
-        }
-    }
-    return HR_F32;
-}
-
-static double ratio(double amount, double per_second)
-{
-    return per_second > 0.0 ? amount / per_second : 0.0;
-}
-
-static double instr_seconds(const hr_card *card, const program *p, const instr *i)
-{
-    if (i->lane != HR_LANE_COMPUTE) {
-        return card->launch_seconds + ratio((double)i->bytes_moved, card->link_bytes_per_second);
-    }
-    const double arithmetic = ratio((double)i->flops, peak_flops(card, computed_in(p, i)));
-    const double memory = ratio((double)i->bytes_moved, card->memory_bytes_per_second);
-    return card->launch_seconds + fmax(arithmetic, memory);
-}
-
-static uint64_t plan_duration_ns(void *context, void *kernels, uint32_t instr_index)
+static uint64_t plan_duration_ns(void *context, const program *p, const instr *i)
 {
     const plan_context *plan = context;
-    const program *p = ((const plan_program *)kernels)->source;
-    return (uint64_t)llround(instr_seconds(&plan->card, p, &p->instrs[instr_index]) * 1e9);
+    return plan->dressed ? roofline_ns(&plan->card, p, i) : 0;
 }
 
 // ---- device ---------------------------------------------------------------------------------------------------
@@ -232,6 +201,7 @@ const device_ops device_plan = {
     .load = plan_load,
     .unload = plan_unload,
     .run = plan_run,
+    .tells_time = plan_tells_time,
     .duration_ns = plan_duration_ns,
     .copy_in = plan_copy_in,
     .copy_out = plan_copy_out,

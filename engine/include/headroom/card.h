@@ -16,8 +16,10 @@ typedef struct hr_card {
     uint64_t context_bytes;
     uint32_t compute_major, compute_minor;
     double memory_bytes_per_second;
-    double float32_flops, tf32_flops, float16_flops, bfloat16_flops,
-        float64_flops;            // per second; 0: not native
+    // Per second, dense; 0: not native. Products run on tensor cores where the card has them (tf32, float16, bfloat16
+    // and float64 are theirs), everything else on its ordinary units: float32 and the vector_ rates.
+    double float32_flops, tf32_flops, float16_flops, bfloat16_flops, float64_flops;
+    double vector_float16_flops, vector_bfloat16_flops, vector_float64_flops;
     double link_bytes_per_second; // host to device, one way
     double launch_seconds;        // of one kernel
     uint64_t granularity_bytes;   // of memory taken from the driver

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+
+// ---- families -------------------------------------------------------------------------------------------------
+
+static const char *const names[] = {
+#define X(id, text) [COST_##id] = text,
+    COST_FAMILY_MAP(X)
+#undef X
+};
+
+const char *cost_family_name(cost_family family)
+{
+    return names[family];
+}
+
+// What is not named computes element by element.
+static const uint8_t family_of[HR_OP_COUNT] = {
+    [HR_OP_DENSE] = COST_PRODUCT,
+    [HR_OP_DENSE_BWD_DATA] = COST_PRODUCT,
+    [HR_OP_DENSE_BWD_WEIGHTS] = COST_PRODUCT,
+    [HR_OP_MATMUL] = COST_PRODUCT,
+    [HR_OP_MATMUL_BWD_A] = COST_PRODUCT,
+    [HR_OP_MATMUL_BWD_B] = COST_PRODUCT,
+    [HR_OP_ATTENTION_SCORES] = COST_PRODUCT,
+    [HR_OP_ATTENTION_SCORES_BWD_Q] = COST_PRODUCT,
+    [HR_OP_ATTENTION_SCORES_BWD_K] = COST_PRODUCT,
+    [HR_OP_ATTENTION_VALUES] = COST_PRODUCT,
+    [HR_OP_ATTENTION_VALUES_BWD_P] = COST_PRODUCT,
+    [HR_OP_ATTENTION_VALUES_BWD_V] = COST_PRODUCT,
+    [HR_OP_LSTM] = COST_PRODUCT,
+    [HR_OP_LSTM_BWD] = COST_PRODUCT,
+    [HR_OP_CONV2D] = COST_CONV,
+    [HR_OP_CONV2D_BWD_DATA] = COST_CONV_DATA,
+    [HR_OP_CONV2D_BWD_WEIGHTS] = COST_CONV_WEIGHTS,
+    [HR_OP_CONV2D_TRANSPOSE] = COST_CONV_DATA,
+    [HR_OP_CONV2D_TRANSPOSE_BWD_DATA] = COST_CONV,
+    [HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS] = COST_CONV_WEIGHTS,
+    [HR_OP_ATTENTION] = COST_ATTENTION,
+    [HR_OP_ATTENTION_BWD] = COST_ATTENTION,
+    [HR_OP_BATCH_NORM] = COST_NORM,
+    [HR_OP_BATCH_NORM_EVAL] = COST_NORM,
+    [HR_OP_BATCH_NORM_APPLY] = COST_NORM,
+    [HR_OP_BATCH_NORM_BWD] = COST_NORM,
+    [HR_OP_LAYER_NORM] = COST_NORM,
+    [HR_OP_LAYER_NORM_BWD] = COST_NORM,
+    [HR_OP_RMS_NORM] = COST_NORM,
+    [HR_OP_RMS_NORM_BWD] = COST_NORM,
+    [HR_OP_MAX_POOL] = COST_REDUCTION,
+    [HR_OP_MAX_POOL_BWD] = COST_REDUCTION,
+    [HR_OP_MAX_POOL_BWD_INDEX] = COST_REDUCTION,
+    [HR_OP_AVG_POOL] = COST_REDUCTION,
+    [HR_OP_AVG_POOL_BWD] = COST_REDUCTION,
+    [HR_OP_GLOBAL_AVG_POOL] = COST_REDUCTION,
+    [HR_OP_GLOBAL_AVG_POOL_BWD] = COST_REDUCTION,
+    [HR_OP_REDUCE] = COST_REDUCTION,
+    [HR_OP_REDUCE_BWD] = COST_REDUCTION,
+    [HR_OP_SOFTMAX] = COST_REDUCTION,
+    [HR_OP_SOFTMAX_BWD] = COST_REDUCTION,
+    [HR_OP_SOFTMAX_XENT] = COST_REDUCTION,
+    [HR_OP_SOFTMAX_XENT_BWD] = COST_REDUCTION,
+    [HR_OP_MSE] = COST_REDUCTION,
+    [HR_OP_MSE_BWD] = COST_REDUCTION,
+    [HR_OP_KL] = COST_REDUCTION,
+    [HR_OP_KL_BWD] = COST_REDUCTION,
+    [HR_OP_ACCURACY] = COST_REDUCTION,
+    [HR_OP_FINITE] = COST_REDUCTION,
+    [HR_OP_SQUARE_SUM] = COST_REDUCTION,
+    [HR_OP_EMBEDDING] = COST_EMBEDDING,
+    [HR_OP_EMBEDDING_BWD] = COST_EMBEDDING,
+    [HR_OP_SGD] = COST_UPDATE,
+    [HR_OP_MOMENTUM] = COST_UPDATE,
+    [HR_OP_RMSPROP] = COST_UPDATE,
+    [HR_OP_ADAM] = COST_UPDATE,
+    [HR_OP_LION] = COST_UPDATE,
+    [HR_OP_ADAFACTOR] = COST_UPDATE,
+    [HR_OP_ADAFACTOR_KERAS] = COST_UPDATE,
+    [HR_OP_ADAM8BIT] = COST_UPDATE,
+    [HR_OP_EMA] = COST_UPDATE,
+    [HR_OP_INPUT] = COST_COPY,
+    [HR_OP_OFFLOAD] = COST_COPY,
+    [HR_OP_FETCH] = COST_COPY,
+    [HR_OP_READ] = COST_COPY,
+    [HR_OP_REORDER] = COST_COPY,
+    [HR_OP_CAST] = COST_COPY,
+    [HR_OP_ZEROS] = COST_COPY,
+    [HR_OP_CONCAT] = COST_COPY,
+    [HR_OP_SLICE] = COST_COPY,
+    [HR_OP_SLICE_BWD] = COST_COPY,
+    [HR_OP_STACK] = COST_COPY,
+    [HR_OP_ZERO_PAD] = COST_COPY,
+    [HR_OP_ZERO_PAD_BWD] = COST_COPY,
+    [HR_OP_UPSAMPLE] = COST_COPY,
+    [HR_OP_UPSAMPLE_BWD] = COST_COPY,
+    [HR_OP_BROADCAST] = COST_COPY,
+};
+
+cost_family cost_family_of(const instr *i)
+{
+    const cost_family family = (cost_family)family_of[i->op];
+    if (!op_needs_kernel(i->op) || op_row_of(i->op)->orders) {
+        return COST_NOTHING;
+    }
+    if (family == COST_NOTHING) {
+        return COST_ELEMENTWISE;
+    }
+    const bool grouped = i->attr.groups > 1 && family >= COST_CONV && family <= COST_CONV_WEIGHTS;
+    return grouped ? COST_DEPTHWISE : family;
+}
+
+hr_dtype cost_type_of(const program *p, const instr *i)
+{
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        const hr_dtype dtype = p->tensors[i->in[k]].dtype;
+        if (dtype_is_real(dtype)) {
+            return dtype;
+        }
+    }
+    return HR_F32;
+}
+
+bool cost_is_product(cost_family family)
+{
+    return family == COST_PRODUCT || family == COST_ATTENTION ||
+           (family >= COST_CONV && family <= COST_CONV_WEIGHTS);
+}
+
+// ---- lanes ----------------------------------------------------------------------------------------------------
+
+hr_status timeline_init(timeline *t, const program *p, hr_err *err)
+{
+    *t = (timeline){0};
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if (i->op == HR_OP_RECORD && (uint32_t)i->attr.slot >= t->event_count) {
+            t->event_count = (uint32_t)i->attr.slot + 1;
+        }
+    }
+    if (t->event_count == 0) {
+        return HR_OK;
+    }
+    t->event_ns = hr_calloc(t->event_count, sizeof *t->event_ns);
+    return t->event_ns != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for %u events", t->event_count);
+}
+
+void timeline_deinit(timeline *t)
+{
+    hr_free(t->event_ns);
+    *t = (timeline){0};
+}
+
+void timeline_begin(timeline *t)
+{
+    memset(t->lane_ns, 0, sizeof t->lane_ns);
+    for (uint32_t k = 0; k < t->event_count; k++) {
+        t->event_ns[k] = 0;
+    }
+}
+
+static void raise_to(uint64_t *ns, uint64_t least_ns)
+{
+    *ns = *ns < least_ns ? least_ns : *ns;
+}
+
+void timeline_add(timeline *t, const instr *i, uint64_t duration_ns)
+{
+    uint64_t *lane = &t->lane_ns[i->lane], *compute = &t->lane_ns[HR_LANE_COMPUTE];
+    const uint32_t event = (uint32_t)i->attr.slot;
+    if (i->op == HR_OP_RECORD) {
+        t->event_ns[event] = *lane;
+    } else if (i->op == HR_OP_WAIT) {
+        raise_to(lane, event < t->event_count ? t->event_ns[event] : 0);
+    } else if (i->op == HR_OP_INPUT || i->op == HR_OP_READ) {
+        raise_to(lane, *compute);
+        *lane += duration_ns;
+        raise_to(compute, *lane);
+    } else {
+        *lane += duration_ns;
+    }
+}
+
+uint64_t timeline_end_ns(const timeline *t)
+{
+    uint64_t end_ns = 0;
+    for (int k = 0; k < HR_LANE_COUNT; k++) {
+        raise_to(&end_ns, t->lane_ns[k]);
+    }
+    return end_ns;
+}
+
+// ---- a whole step ---------------------------------------------------------------------------------------------
+
+typedef struct player {
+    const device_ops *device;
+    void *context;
+    const program *p;
+    timeline now, before; // `before`: at the beginning of the round
+} player;
+
+static void play_range(player *y, uint32_t begin, uint32_t end)
+{
+    for (uint32_t n = begin; n < end; n++) {
+        const instr *i = &y->p->instrs[n];
+        timeline_add(&y->now, i, y->device->duration_ns(y->context, y->p, i));
+    }
+}
+
+static void remember(player *y)
+{
+    memcpy(y->before.lane_ns, y->now.lane_ns, sizeof y->now.lane_ns);
+    for (uint32_t k = 0; k < y->now.event_count; k++) {
+        y->before.event_ns[k] = y->now.event_ns[k];
+    }
+}
+
+// Did everything that moved since `remember` move as far as the compute lane? Then every further round is the same
+// again. What stood still is not of this loop; what it held up, it held up in an earlier round.
+static bool moved_alike(const player *y)
+{
+    const uint64_t by_ns = y->now.lane_ns[HR_LANE_COMPUTE] - y->before.lane_ns[HR_LANE_COMPUTE];
+    bool alike = true;
+    for (int k = 0; k < HR_LANE_COUNT; k++) {
+        const uint64_t moved_ns = y->now.lane_ns[k] - y->before.lane_ns[k];
+        alike = alike && (moved_ns == by_ns || moved_ns == 0);
+    }
+    for (uint32_t k = 0; k < y->now.event_count; k++) {
+        const uint64_t moved_ns = y->now.event_ns[k] - y->before.event_ns[k];
+        alike = alike && (moved_ns == by_ns || moved_ns == 0);
+    }
+    return alike;
+}
+
+// `rounds` more like the last.
+static void skip(player *y, uint64_t rounds)
+{
+    for (int k = 0; k < HR_LANE_COUNT; k++) {
+        y->now.lane_ns[k] += rounds * (y->now.lane_ns[k] - y->before.lane_ns[k]);
+    }
+    for (uint32_t k = 0; k < y->now.event_count; k++) {
+        y->now.event_ns[k] += rounds * (y->now.event_ns[k] - y->before.event_ns[k]);
+    }
+}
+
+static void play_rounds(player *y, uint32_t begin, uint32_t end, uint32_t rounds)
+{
+    for (uint32_t round = 0; round < rounds; round++) {
+        remember(y);
+        play_range(y, begin, end);
+        if (round > 0 && moved_alike(y)) {
+            skip(y, rounds - 1 - round);
+            return;
+        }
+    }
+}
+
+static uint32_t end_of_loop(const program *p, uint32_t n)
+{
+    while (n < p->instr_count && p->instrs[n].op != HR_OP_END) {
+        n++;
+    }
+    return n;
+}
+
+static void play_step(player *y)
+{
+    uint32_t from = 0;
+    for (uint32_t n = 0; n < y->p->instr_count; n++) {
+        if (y->p->instrs[n].op == HR_OP_REPEAT) {
+            const uint32_t end = end_of_loop(y->p, n);
+            play_range(y, from, n);
+            play_rounds(y, n, end, (uint32_t)y->p->instrs[n].attr.count);
+            from = n = end;
+        }
+    }
+    play_range(y, from, y->p->instr_count);
+}
+
+hr_status cost_step_seconds(const device_ops *device, void *context, const program *p, double *seconds,
+                            hr_err *err)
+{
+    player y = {.device = device, .context = context, .p = p};
+    *seconds = (double)NAN;
+    if (device->tells_time == NULL || !device->tells_time(context)) {
+        return HR_OK;
+    }
+    hr_status status = timeline_init(&y.now, p, err);
+    if (status == HR_OK) {
+        status = timeline_init(&y.before, p, err);
+    }
+    if (status == HR_OK) {
+        play_step(&y);
+        *seconds = (double)timeline_end_ns(&y.now) * 1e-9;
+    }
+    timeline_deinit(&y.now);
+    timeline_deinit(&y.before);
+    return status;
+}

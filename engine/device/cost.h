@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long instructions take. A device that can tell has one function for it (device_ops.duration_ns); here stands
+// what they share: the families of operations that run at like rates, and the lanes of a step.
+//
+//   compute  ──conv─▶ record 0 ──conv──▶──conv──▶ wait 2 ──conv_bwd──▶
+//   d2h               wait 0 ──offload──▶ record 1
+//   h2d                         ──fetch──▶ record 2
+//
+// A lane works off its instructions in their order, beside the other lanes. WAIT moves its lane to where RECORD saw
+// the other one. INPUT and READ hold the compute lane up: the step does not go on without them. The step ends with
+// its last lane.
+#ifndef DEVICE_COST_H
+#define DEVICE_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+#include "program/program.h"
+
+// X(ID, "name")
+#define COST_FAMILY_MAP(X)                                                                                   \
+    X(NOTHING, "nothing")                                                                                    \
+    X(PRODUCT, "product")                                                                                    \
+    X(CONV, "conv forward")                                                                                  \
+    X(CONV_DATA, "conv bwd data")                                                                            \
+    X(CONV_WEIGHTS, "conv bwd weights")                                                                      \
+    X(DEPTHWISE, "depthwise")                                                                                \
+    X(ATTENTION, "attention")                                                                                \
+    X(NORM, "normalisation")                                                                                 \
+    X(ELEMENTWISE, "element-wise")                                                                           \
+    X(REDUCTION, "reduction")                                                                                \
+    X(EMBEDDING, "embedding")                                                                                \
+    X(UPDATE, "update")                                                                                      \
+    X(COPY, "copy")
+
+typedef enum cost_family {
+#define X(id, text) COST_##id,
+    COST_FAMILY_MAP(X)
+#undef X
+        COST_FAMILY_COUNT
+} cost_family;
+
+const char *cost_family_name(cost_family family);
+// NOTHING: views, events, and what the executor does itself.
+cost_family cost_family_of(const instr *i);
+// The type it computes in: that of its first operand which is not an integer.
+hr_dtype cost_type_of(const program *p, const instr *i);
+// Is it made of products, so that a card runs it on its tensor cores?
+bool cost_is_product(cost_family family);
+
+// The lanes of a step under way, in nanoseconds since it began.
+typedef struct timeline {
+    uint64_t lane_ns[HR_LANE_COUNT];
+    uint64_t *event_ns; // [event_count] when RECORD saw its lane; 0 before
+    uint32_t event_count;
+} timeline;
+
+// NOMEM only.
+HR_MUST_CHECK hr_status timeline_init(timeline *t, const program *p, hr_err *err);
+void timeline_deinit(timeline *t);
+void timeline_begin(timeline *t); // of another step
+void timeline_add(timeline *t, const instr *i, uint64_t duration_ns);
+uint64_t timeline_end_ns(const timeline *t); // of the lane that ends last
+
+// One step of p, rounds of REPEAT included: what the executor's clock would show. NaN when the device cannot tell.
+// Takes microseconds: rounds are played until they repeat themselves. NOMEM only.
+HR_MUST_CHECK hr_status cost_step_seconds(const device_ops *device, void *context, const program *p,
+                                          double *seconds, hr_err *err);
+
+#endif

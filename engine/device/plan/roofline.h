@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a card takes for an instruction: a launch, and then its arithmetic or its memory traffic, whichever is
+// longer (S. Williams, A. Waterman, D. Patterson: "Roofline", CACM 52(4), 2009), at the rates of the card file. What
+// is published is the best a card can do: a real step takes longer, and never less.
+#ifndef DEVICE_PLAN_ROOFLINE_H
+#define DEVICE_PLAN_ROOFLINE_H
+
+#include <stdint.h>
+
+#include "headroom/card.h"
+
+#include "program/program.h"
+
+// Copies on the lanes h2d and d2h go at the speed of the link. 0 for what the executor does itself.
+uint64_t roofline_ns(const hr_card *card, const program *p, const instr *i);
+
+#endif
