@@ -51,10 +51,7 @@ static const hr_op operations[] = {
     HR_OP_CONV2D_TRANSPOSE,
     HR_OP_MSE,
     HR_OP_KL,
-    HR_OP_MATMUL, HR_OP_SOFTMAX,      HR_OP_ATTENTION_SCORES, HR_OP_ATTENTION_VALUES, HR_OP_ATTENTION,
-    HR_OP_CONV2D, HR_OP_DENSE,        HR_OP_BATCH_NORM, HR_OP_RELU,     HR_OP_MAX_POOL, HR_OP_GLOBAL_AVG_POOL,
-    HR_OP_ADD,    HR_OP_SOFTMAX_XENT, HR_OP_LAYER_NORM, HR_OP_RMS_NORM, HR_OP_GELU,     HR_OP_SILU,
-    HR_OP_TANH,   HR_OP_SIGMOID,      HR_OP_EMBEDDING,  HR_OP_DROPOUT,  HR_OP_LSTM,
+    HR_OP_LSTM,
 };
 
 // Losses start the chain: their gradient takes no dy, and holds their weight.
