@@ -18,8 +18,17 @@ enum {
     HOST_QUEUE = 64,
     HOST_RING_EVENTS = 8192,
     HOST_REPORT_NS = 250 * 1000 * 1000,
-    HOST_SIMULATED_STEP_NS = 20 * 1000 * 1000, // a simulated step takes no time of its own
+    HOST_STEP_MIN_NS = 20 * 1000 * 1000, // of a simulated step, however fast the card
+    HOST_AHEAD_NS = 4 * 1000 * 1000,     // what simulated time may be ahead of the clock
 };
+
+// A simulated step takes no time of its own: people watch it at the pace of the card. Every event waits until it is
+// due; a command ends the waiting for the rest of the step. Engine's thread.
+typedef struct pace {
+    uint64_t clock_ns, simulated_ns; // where the two met: the beginning of the step
+    uint64_t last_ns;                // simulated time of the last event
+    bool simulating, hurried;        // simulating: the build at hand has no clock of its own
+} pace;
 
 struct hr_engine_host {
     hr_engine *engine;
@@ -37,6 +46,7 @@ struct hr_engine_host {
     hr_err error;
     uint64_t error_version;
 
+    pace pace;
     uint64_t last_report_ns; // engine's thread
     bool state_changed;      // engine's thread: since the last report, and at the beginning
     hr_status quit_status;   // of the QUIT command; read once the thread has ended
@@ -52,10 +62,65 @@ static void signal_events(hr_engine_host *h)
     }
 }
 
+// False when a command came first.
+static bool wait_until(hr_engine_host *h, uint64_t due_ns)
+{
+    const uint64_t second_ns = 1000000000;
+    const struct timespec until = {.tv_sec = (time_t)(due_ns / second_ns),
+                                   .tv_nsec = (long)(due_ns % second_ns)};
+    int status = 0;
+    pthread_mutex_lock(&h->lock);
+    while (h->queue_count == 0 && status == 0) {
+        status = pthread_cond_timedwait(&h->wake, &h->lock, &until);
+    }
+    bool quiet = h->queue_count == 0;
+    pthread_mutex_unlock(&h->lock);
+    return quiet;
+}
+
+static void begin_pace(hr_engine_host *h, uint64_t simulated_ns)
+{
+    h->pace.clock_ns = clock_now_ns();
+    h->pace.simulated_ns = h->pace.last_ns = simulated_ns;
+    h->pace.hurried = false;
+}
+
+// Waits until an event of this simulated time is due. Returns when that is by the clock.
+static uint64_t keep_pace(hr_engine_host *h, uint64_t simulated_ns)
+{
+    pace *p = &h->pace;
+    p->last_ns = simulated_ns;
+    if (p->hurried || simulated_ns < p->simulated_ns) {
+        return clock_now_ns();
+    }
+    uint64_t due_ns = p->clock_ns + (simulated_ns - p->simulated_ns);
+    if (due_ns > clock_now_ns() + HOST_AHEAD_NS && !wait_until(h, due_ns)) {
+        p->hurried = true;
+        return clock_now_ns();
+    }
+    return due_ns;
+}
+
+static void end_pace(hr_engine_host *h)
+{
+    if (h->pace.simulating && !h->pace.hurried) {
+        (void)wait_until(h, h->pace.clock_ns + HOST_STEP_MIN_NS);
+    }
+}
+
+// What readers get has the clock's time, whatever the device: they may see one after the other.
 static void on_event(void *context, const hr_event *event)
 {
     hr_engine_host *h = context;
-    trace_ring_put(h->ring, event);
+    hr_event timed = *event;
+    if (event->kind == HR_EVENT_BUILD) {
+        h->pace.simulating = hr_knob_is(hr_engine_knobs(h->engine), HR_KNOB_DEVICE_KIND, "plan");
+        begin_pace(h, event->time_ns);
+    }
+    if (h->pace.simulating) {
+        timed.time_ns = keep_pace(h, event->time_ns);
+    }
+    trace_ring_put(h->ring, &timed);
     h->state_changed = h->state_changed || event->kind == HR_EVENT_STATE;
     signal_events(h);
 }
@@ -116,23 +181,6 @@ static bool take_command(hr_engine_host *h, bool wait, hr_command *out)
     return any;
 }
 
-// A plan runs as fast as the processor can; people watch it at a pace they can follow. A command ends the wait.
-static void pace_simulation(hr_engine_host *h)
-{
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += HOST_SIMULATED_STEP_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_mutex_lock(&h->lock);
-    if (h->queue_count == 0) {
-        (void)pthread_cond_timedwait(&h->wake, &h->lock, &until);
-    }
-    pthread_mutex_unlock(&h->lock);
-}
-
 static void *run_host(void *context)
 {
     hr_engine_host *h = context;
@@ -152,10 +200,11 @@ static void *run_host(void *context)
             }
             idle = false;
         }
+        begin_pace(h, h->pace.last_ns);
         hr_engine_advance(h->engine, &idle);
         publish(h);
-        if (!idle && hr_knob_is(hr_engine_knobs(h->engine), HR_KNOB_DEVICE_KIND, "plan")) {
-            pace_simulation(h);
+        if (!idle) {
+            end_pace(h);
         }
     }
 }
