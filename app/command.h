@@ -22,6 +22,8 @@
     X(MARKDOWN, 0, "markdown", NULL, "a table for a document")                                               \
     X(ORIGIN, 0, "origin", NULL, "say where each value comes from")                                          \
     X(TRUST, 0, "trust", NULL, "let the preset name files outside its own folder")                           \
+    X(CALIBRATE, 0, "calibrate", NULL, "measure what this machine takes, so that plans for it say seconds")  \
+    X(SECONDS, 0, "seconds", "S", "take about so long, and as little as can be where that is not enough")    \
     X(THEME, 0, "theme", "NAME", "colours of the workbench: auto, dark, light, mono")                        \
     X(ASCII, 0, "ascii", NULL, "draw with ASCII only")                                                       \
     X(NO_COLOR, 0, "no-color", NULL, "draw without colours, as NO_COLOR does")                               \

@@ -41,7 +41,8 @@ static const app_command commands[] = {
      APP_TERM_WORD, NULL, cli_terms},
     {"config", "ACTION [PRESET]", "check a preset, show it resolved, or init: print one to begin with",
      OF_A_PRESET | APP_OPTION(ORIGIN) | APP_OPTION(JSON), APP_OWN_WORD, "check show init", cli_config},
-    {"doctor", "", "say what headroom finds here: terminal, devices, memory, files", 0, APP_NO_WORD, NULL, cli_doctor},
+    {"doctor", "", "say what headroom finds here: terminal, devices, memory, files",
+     APP_OPTION(CALIBRATE) | APP_OPTION(SECONDS) | APP_OPTION(SET) | APP_OPTION(JSON), APP_NO_WORD, NULL, cli_doctor},
     {"completion", "SHELL", "print a completion script for bash, zsh or fish", 0, APP_OWN_WORD, "bash zsh fish",
      cli_completion},
 };

@@ -16,6 +16,7 @@
 #include "headroom/units.h"
 
 #include "app/cli/build_info.h"
+#include "app/cli/calibrate.h"
 #include "app/cli/cli.h"
 #include "app/cli/options.h"
 #include "app/cli/say.h"
@@ -149,13 +150,35 @@ static void look_at_files(void)
     look_at_presets("cards", "cards");
 }
 
+// Both say what a calibration measures, and nothing else.
+static hr_status check_options(const cli_args *args, hr_err *err)
+{
+    static const app_option_id only[] = {APP_SET, APP_SECONDS, APP_JSON};
+    const char *given = NULL;
+    for (size_t k = 0; k < sizeof only / sizeof *only; k++) {
+        given = cli_given(args, only[k]) ? app_option_row(only[k])->name : given;
+    }
+    if (cli_given(args, APP_CALIBRATE) || given == NULL) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, USAGE, "--%s belongs to doctor --calibrate", given);
+    hr_err_try(err, "headroom doctor --calibrate");
+    return HR_USAGE;
+}
+
 int cli_doctor(int argc, char **argv)
 {
     cli_args args;
     hr_err err;
     cli_next next = cli_parse(argc, argv, 0, &args, &err);
     if (next != CLI_GO_ON) {
-        return next == CLI_DONE ? 0 : say_error(&err, false);
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    if (check_options(&args, &err) != HR_OK) {
+        return say_error(&err, cli_given(&args, APP_JSON));
+    }
+    if (cli_given(&args, APP_CALIBRATE)) {
+        return calibrate(&args);
     }
     build_info_print();
     look_at_terminal();

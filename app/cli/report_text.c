@@ -96,10 +96,19 @@ static void print_subject(const hr_report *r, const report_style *style)
     }
 }
 
+// A card's roofline is simulated; what a machine took for other programs makes an estimate.
+static char letter_of_time(const hr_report *r)
+{
+    return r->step.measured ? REPORT_MEASURED : r->device.simulated ? REPORT_SIMULATED : REPORT_ESTIMATED;
+}
+
 static void print_time(const hr_report *r)
 {
     double s = r->step.seconds;
-    char letter = r->step.measured ? REPORT_MEASURED : REPORT_SIMULATED;
+    char letter = letter_of_time(r);
+    if (isnan(s) && !r->step.measured && was_built(r) && strcmp(r->device.kind, "cpu") == 0) {
+        puts("  step time            unknown: headroom doctor --calibrate measures this machine once");
+    }
     if (isnan(s) || s <= 0) {
         return;
     }
@@ -154,8 +163,7 @@ static void print_training(const hr_report *r, const report_style *style)
         printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
     }
     if (!isnan(r->train.examples_per_second) && r->train.examples_per_second > 0) {
-        printf("  examples/s           %.1f %c\n", r->train.examples_per_second,
-               r->step.measured ? REPORT_MEASURED : REPORT_SIMULATED);
+        printf("  examples/s           %.1f %c\n", r->train.examples_per_second, letter_of_time(r));
     }
     print_time(r);
     if (r->train.weights_sha256[0] != '\0') {

@@ -292,6 +292,21 @@ static hr_status open_file(loader *l, visit *here, const yaml_node *at)
     return HR_OK;
 }
 
+// What the open file of `here` says.
+static hr_status take_file(loader *l, visit *here, extent wanted)
+{
+    const yaml_node *root = here->file == NULL ? NULL : yaml_root(here->file);
+    if (root == NULL || root->kind != YAML_MAPPING) {
+        if (here->file != NULL && yaml_problem_count(here->file) == 0) {
+            yaml_problem(here->file, 1, 1, "a preset begins with keys, such as 'model:' or 'extends:'");
+        }
+        return HR_OK;
+    }
+    HR_TRY(take_extends(l, here, root, wanted));
+    HR_TRY(take_model(l, here, root));
+    return wanted == WHOLE ? take_knobs(l, here, root) : HR_OK;
+}
+
 static hr_status load(loader *l, const char *path, const visit *parent, const yaml_node *at, extent wanted)
 {
     visit here = {.parent = parent, .path = path, .depth = parent == NULL ? 1 : parent->depth + 1};
@@ -304,16 +319,20 @@ static hr_status load(loader *l, const char *path, const visit *parent, const ya
         return HR_OK;
     }
     HR_TRY(open_file(l, &here, at));
-    const yaml_node *root = here.file == NULL ? NULL : yaml_root(here.file);
-    if (root == NULL || root->kind != YAML_MAPPING) {
-        if (here.file != NULL && yaml_problem_count(here.file) == 0) {
-            yaml_problem(here.file, 1, 1, "a preset begins with keys, such as 'model:' or 'extends:'");
-        }
-        return HR_OK;
+    return take_file(l, &here, wanted);
+}
+
+static hr_status load_text(loader *l, const char *name, const char *words)
+{
+    visit here = {.path = name, .depth = 1};
+    HR_TRY(yaml_open_text(name, words, strlen(words), &here.file, l->err));
+    yaml_file **kept = vec_push(&l->preset->files);
+    if (kept == NULL) {
+        yaml_close(here.file);
+        return HR_FAIL(l->err, NOMEM, "%s: no memory to keep it", name);
     }
-    HR_TRY(take_extends(l, &here, root, wanted));
-    HR_TRY(take_model(l, &here, root));
-    return wanted == WHOLE ? take_knobs(l, &here, root) : HR_OK;
+    *kept = here.file;
+    return take_file(l, &here, WHOLE);
 }
 
 // ---- the preset -------------------------------------------------------------------------------------------
@@ -390,6 +409,29 @@ static void set_name(hr_preset *preset, const char *path)
     snprintf(preset->name, sizeof preset->name, "%.*s", length, leaf);
 }
 
+// Reads from `path`, or `words` where that is not NULL.
+static hr_status open_preset(loader *l, const char *path, const char *words, char **problems, hr_preset **out)
+{
+    hr_preset *preset = hr_calloc(1, sizeof *preset);
+    if (preset == NULL) {
+        return HR_FAIL(l->err, NOMEM, "%s: no memory for the preset", path);
+    }
+    l->preset = preset;
+    hr_knobs_init(&preset->knobs);
+    set_name(preset, path);
+    hr_status status = words != NULL ? load_text(l, path, words) : load(l, path, NULL, NULL, WHOLE);
+    if (status == HR_OK && preset->model == NULL && problem_count(preset) == 0) {
+        yaml_problem(preset->files.data[0], 1, 1, "no model: needed 'model:' or 'extends:', had neither");
+    }
+    status = status == HR_OK ? collect(preset, problems, l->err) : status;
+    if (status != HR_OK) {
+        hr_preset_close(preset);
+        return status;
+    }
+    *out = preset;
+    return HR_OK;
+}
+
 hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **problems, hr_err *err)
 {
     char path[SEARCH_PATH_MAX];
@@ -398,23 +440,13 @@ hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **p
         *problems = NULL;
     }
     HR_TRY(find_preset(name, path, err));
-    hr_preset *preset = hr_calloc(1, sizeof *preset);
-    if (preset == NULL) {
-        return HR_FAIL(err, NOMEM, "%s: no memory for the preset", name);
-    }
-    hr_knobs_init(&preset->knobs);
-    set_name(preset, path);
-    hr_status status = load(&(loader){preset, trust, err}, path, NULL, NULL, WHOLE);
-    if (status == HR_OK && preset->model == NULL && problem_count(preset) == 0) {
-        yaml_problem(preset->files.data[0], 1, 1, "no model: needed 'model:' or 'extends:', had neither");
-    }
-    status = status == HR_OK ? collect(preset, problems, err) : status;
-    if (status != HR_OK) {
-        hr_preset_close(preset);
-        return status;
-    }
-    *out = preset;
-    return HR_OK;
+    return open_preset(&(loader){.trust = trust, .err = err}, path, NULL, problems, out);
+}
+
+hr_status preset_open_text(const char *name, const char *words, hr_preset **out, hr_err *err)
+{
+    *out = NULL;
+    return open_preset(&(loader){.err = err}, name, words, NULL, out);
 }
 
 void hr_preset_problems_free(char *problems)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model part of an open preset, for the model reader.
+// The model part of an open preset, for the model reader; and presets that the program brings itself.
 #ifndef KNOBS_PRESET_MODEL_H
 #define KNOBS_PRESET_MODEL_H
 
@@ -10,5 +10,8 @@
 // The mapping with inputs, labels, loss and layers, after `model: NAME` and `extends:` were followed; *file is
 // the file it stands in (problems of the model are reported there). Never NULL for an open preset.
 const yaml_node *preset_model(const hr_preset *preset, yaml_file **file);
+
+// A preset out of `words` instead of a file; `name` is what problems call it. Otherwise as hr_preset_open.
+HR_MUST_CHECK hr_status preset_open_text(const char *name, const char *words, hr_preset **out, hr_err *err);
 
 #endif

@@ -200,6 +200,13 @@ START_TEST(every_field_of_the_files_is_a_term)
         "sentence",
         "try",
         "exit_code",
+        // headroom.calibration/1, what-if
+        "families",
+        "kept",
+        "start_seconds",
+        "flops_per_second",
+        "bytes_per_second",
+        "step_seconds",
         // pack, replay, traces
         "height_bytes",
         "lower_bound_bytes",

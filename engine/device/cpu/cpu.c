@@ -14,7 +14,7 @@
 #include "gemm.h"
 #include "workers.h"
 
-enum { HOST_SHARE_PCT = 80, PAGE_BYTES = 4096, THREADS_MAX = 1024 };
+enum { HOST_SHARE_PCT = 80, PAGE_BYTES = 4096, THREADS_MAX = 1024, PATH_BYTES = 4096 };
 
 // ---- open and close ---------------------------------------------------------------------------------------
 
@@ -59,6 +59,8 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
         return status;
     }
     device->key = target_key(device);
+    char path[PATH_BYTES];
+    device->calibrated = rates_path(path, sizeof path) && rates_load(path, device->key, &device->rates);
     *context = device;
     return HR_OK;
 }
@@ -71,6 +73,17 @@ static void cpu_target(void *context, hr_target *out)
 static uint32_t cpu_threads(void *context)
 {
     return ((const cpu_device *)context)->threads;
+}
+
+static bool cpu_tells_time(void *context)
+{
+    return ((const cpu_device *)context)->calibrated;
+}
+
+static uint64_t cpu_duration_ns(void *context, const program *p, const instr *i)
+{
+    const cpu_device *device = context;
+    return device->calibrated ? rates_ns(&device->rates, p, i) : 0;
 }
 
 static void cpu_isa(void *context, char *name, uint32_t size)
@@ -252,6 +265,8 @@ const device_ops device_cpu = {
     .load = cpu_load,
     .unload = cpu_unload,
     .run = cpu_run_instr,
+    .tells_time = cpu_tells_time,
+    .duration_ns = cpu_duration_ns,
     .copy_in = cpu_copy_in,
     .copy_out = cpu_copy_out,
 };

@@ -12,6 +12,7 @@
 #include "headroom/event.h"
 
 #include "device/device.h"
+#include "device/rates.h"
 #include "onednn.h"
 #include "workers.h"
 
@@ -22,6 +23,8 @@ typedef struct cpu_device {
     onednn *library;
     uint64_t key; // of the target
     bool bf16;    // the processor multiplies bfloat16
+    bool calibrated;
+    cost_rates rates; // of this machine, when it was calibrated under this key
 } cpu_device;
 
 // One instruction at run time.

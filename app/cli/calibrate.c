@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor --calibrate: what this machine takes, as a table or as JSON.
+#include "app/cli/calibrate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "headroom/calibration.h"
+#include "headroom/units.h"
+
+#include "app/cli/emit.h"
+#include "app/cli/say.h"
+
+static void print_rate(double per_second, const char *unit)
+{
+    if (isnan(per_second)) {
+        printf("  %9s %-7s", "-", "");
+    } else {
+        printf("  %9.3g %-7s", per_second * 1e-9, unit);
+    }
+}
+
+static void print_table(const hr_calibration *c)
+{
+    printf("cpu, %s, %" PRIu32 " thread%s: measured in %.1f s\n\n", c->isa, c->threads,
+           c->threads == 1 ? "" : "s", c->seconds);
+    printf("  %-18s %-9s %12s  %-17s  %-17s %s\n", "family", "type", "to start", "arithmetic", "memory",
+           "measured on");
+    for (size_t k = 0; k < c->row_count; k++) {
+        const hr_calibration_row *r = &c->rows[k];
+        printf("  %-18s %-9s %9.2f us", r->family, r->type, r->start_seconds * 1e6);
+        print_rate(r->flops_per_second, "GFLOP/s");
+        print_rate(r->bytes_per_second, "GB/s");
+        printf("  %" PRIu64 " instruction%s\n", r->instructions, r->instructions == 1 ? "" : "s");
+    }
+    puts("\n  an instruction takes what it costs to start, and its arithmetic, and its memory; - costs "
+         "nothing");
+    if (c->kept) {
+        printf("  kept in %s: plans for the cpu device now say how long a step takes\n", c->path);
+    } else {
+        printf("  not kept: %s%s\n", c->path[0] == '\0' ? "neither XDG_CACHE_HOME nor HOME is set" : c->path,
+               c->path[0] == '\0' ? "" : " cannot be written");
+    }
+}
+
+static void print_json(const hr_calibration *c)
+{
+    emitter e = {.out = stdout};
+    emit_object(&e, NULL);
+    emit_text(&e, "schema", "headroom.calibration/1");
+    emit_text(&e, "isa", c->isa);
+    emit_count(&e, "threads", c->threads);
+    emit_real(&e, "seconds", c->seconds, EMIT_EXACT);
+    emit_text(&e, "kept", c->kept ? c->path : NULL);
+    emit_array(&e, "families");
+    for (size_t k = 0; k < c->row_count; k++) {
+        const hr_calibration_row *r = &c->rows[k];
+        emit_row(&e, NULL);
+        emit_text(&e, "name", r->family);
+        emit_text(&e, "dtype", r->type);
+        emit_count(&e, "instructions", r->instructions);
+        emit_real(&e, "start_seconds", r->start_seconds, EMIT_EXACT);
+        emit_real(&e, "flops_per_second", r->flops_per_second, EMIT_EXACT);
+        emit_real(&e, "bytes_per_second", r->bytes_per_second, EMIT_EXACT);
+        emit_end_object(&e);
+    }
+    emit_end_array(&e);
+    emit_end_object(&e);
+}
+
+int calibrate(const cli_args *args)
+{
+    const bool json = cli_given(args, APP_JSON);
+    hr_knobs knobs;
+    hr_calibration c;
+    hr_err err;
+    uint64_t seconds = 0;
+    hr_status status = cli_count(args, APP_SECONDS, (uint64_t)HR_CALIBRATION_SECONDS, &seconds, &err);
+    hr_knobs_init(&knobs);
+    for (unsigned k = 0; k < args->set_count && status == HR_OK; k++) {
+        status = hr_knobs_set_pair(&knobs, args->sets[k], &err);
+    }
+    if (status == HR_OK) {
+        (void)fprintf(stderr, "measuring for about %" PRIu64 " s, best on an idle machine\n", seconds);
+        status = hr_calibrate(&knobs, (double)seconds, &c, &err);
+    }
+    if (status != HR_OK) {
+        return say_error(&err, json);
+    }
+    if (json) {
+        print_json(&c);
+    } else {
+        print_table(&c);
+    }
+    return 0;
+}

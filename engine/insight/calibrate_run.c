@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/calibrate_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/clock.h"
+#include "base/host_mem.h"
+#include "device/executor.h"
+#include "insight/play.h"
+#include "knobs/preset_model.h"
+#include "model/model.h"
+#include "program/compile.h"
+
+enum { WARM_STEPS = 2, STEPS_HURRIED = 3, STEPS_MIN = 5, STEPS_MAX = 31 };
+#define PROGRAM_NS   UINT64_C(700000000) // after that no further step begins
+#define MEMORY_BYTES (UINT64_C(4) << 30) // address space; what a program touches is far less
+
+// A device between the executor and the real one: it takes the time of every instruction.
+typedef struct stopwatch {
+    const device_ops *device;
+    void *context;
+    uint64_t *ns; // [instr][STEPS_MAX]
+    uint32_t step;
+} stopwatch;
+
+static hr_status watch_load(void *context, const program *p, void **kernels, hr_err *err)
+{
+    const stopwatch *w = context;
+    return w->device->load(w->context, p, kernels, err);
+}
+
+static void watch_unload(void *context, void *kernels)
+{
+    const stopwatch *w = context;
+    w->device->unload(w->context, kernels);
+}
+
+static hr_status watch_run(void *context, void *kernels, uint32_t at, void *const *address, step_io *io,
+                           hr_err *err)
+{
+    const stopwatch *w = context;
+    const uint64_t begin_ns = clock_now_ns();
+    const hr_status status = w->device->run(w->context, kernels, at, address, io, err);
+    w->ns[(size_t)at * STEPS_MAX + w->step] = clock_now_ns() - begin_ns;
+    return status;
+}
+
+static const device_ops watched = {
+    .name = "watched", .load = watch_load, .unload = watch_unload, .run = watch_run};
+
+typedef struct bench {
+    stopwatch watch;
+    hr_knobs knobs;
+    hr_model *model;
+    program *p;
+    backing memory;
+    allocator *heap;
+    executor *x;
+    void *slot[MODEL_MAX_SLOTS]; // host batch
+    uint32_t program_slot;
+} bench;
+
+// ---- building -------------------------------------------------------------------------------------------------
+
+static hr_status turn(bench *b, const calibration_program *what, const char *policy, hr_err *err)
+{
+    char batch[16];
+    (void)snprintf(batch, sizeof batch, "%u", what->batch);
+    HR_TRY(hr_knobs_set(&b->knobs, HR_KNOB_BATCH_SIZE, batch, err));
+    HR_TRY(hr_knobs_set(&b->knobs, HR_KNOB_PRECISION_POLICY, policy, err));
+    HR_TRY(hr_knobs_set(&b->knobs, HR_KNOB_OPTIMIZER_KIND, what->optimizer, err));
+    return hr_knobs_set(&b->knobs, HR_KNOB_EXECUTION_MODE, "graph", err);
+}
+
+static hr_status compile(bench *b, const calibration_program *what, hr_err *err)
+{
+    hr_preset *preset = NULL;
+    hr_target target;
+    HR_TRY(preset_open_text(what->name, what->preset, &preset, err));
+    hr_status status = model_create(preset, &b->model, NULL, err);
+    hr_preset_close(preset);
+    HR_TRY(status);
+    b->watch.device->target(b->watch.context, &target);
+    return program_compile(b->model, &b->knobs, PROGRAM_TRAIN, what->batch, &target, &b->p, err);
+}
+
+// Weights as training begins with them; the rest at what a program says, or zero.
+static hr_status fill(bench *b, const tensor *t, hr_err *err)
+{
+    float *values = hr_calloc(t->bytes, 1);
+    if (values == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the values of %s", t->name);
+    }
+    const bool is_param = t->category == HR_CATEGORY_WEIGHTS || t->category == HR_CATEGORY_STATE;
+    if (t->dtype == HR_F32 && t->param != HR_NO_ID && is_param) {
+        model_init_param(b->model, t->param, 1, values);
+    } else if (t->dtype == HR_F32 && t->param == HR_NO_ID) {
+        for (uint64_t k = 0; k < t->bytes / sizeof *values; k++) {
+            values[k] = t->initial;
+        }
+    }
+    hr_status status =
+        b->watch.device->copy_in(b->watch.context, executor_address(b->x, t->name), values, t->bytes, err);
+    hr_free(values);
+    return status;
+}
+
+static hr_status allocate(bench *b, hr_err *err)
+{
+    const allocator_config config = {.kind = "bfc", .limit_bytes = MEMORY_BYTES, .growth = true};
+    HR_TRY(b->watch.device->memory(b->watch.context, MEMORY_BYTES, false, &b->memory, err));
+    HR_TRY(allocator_create(&config, &b->memory, NULL, &b->heap, err));
+    HR_TRY(executor_create(&watched, &b->watch, b->heap, NULL, &b->x, err));
+    HR_TRY(executor_build(b->x, b->p, err));
+    for (uint32_t k = 0; k < b->p->persistent_count; k++) {
+        HR_TRY(fill(b, &b->p->tensors[k], err));
+    }
+    return executor_attach(b->x, b->p, &b->program_slot, err);
+}
+
+// A batch that no kernel has an easy time with: no two neighbours are alike.
+static hr_status invent_batch(bench *b, hr_err *err)
+{
+    for (uint32_t k = 0; k < b->model->slot_count; k++) {
+        const model_value *value = &b->model->values[b->model->slots[k].value];
+        const uint32_t classes = b->model->slots[k].classes > 0 ? b->model->slots[k].classes : 1;
+        uint64_t count = 0, bytes = 0;
+        (void)shape_elements(&value->shape, &count);
+        if (!hr_mul_bytes(count, b->p->batch, &count) || !hr_mul_bytes(count, sizeof(float), &bytes)) {
+            return HR_FAIL(err, MODEL, "%s: the batch has more bytes than can be counted", value->name);
+        }
+        b->slot[k] = hr_calloc(bytes, 1);
+        if (b->slot[k] == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for a batch of %u samples", b->p->batch);
+        }
+        for (uint64_t i = 0; i < count; i++) {
+            const uint32_t draw = (uint32_t)i * UINT32_C(2654435761) >> 8;
+            if (value->dtype == HR_I32) {
+                ((int32_t *)b->slot[k])[i] = (int32_t)(draw % classes);
+            } else if (value->dtype == HR_U8) {
+                ((uint8_t *)b->slot[k])[i] = (uint8_t)(draw % classes);
+            } else {
+                ((float *)b->slot[k])[i] = (float)draw * 0x1p-24f;
+            }
+        }
+    }
+    return HR_OK;
+}
+
+// ---- measuring ------------------------------------------------------------------------------------------------
+
+static hr_status run_steps(bench *b, bool hurry, hr_err *err)
+{
+    uint64_t begin_ns = clock_now_ns();
+    for (uint32_t n = 0; n < WARM_STEPS + STEPS_MAX; n++) {
+        step_io io = {.learning_rate = 1e-4, .update = n + 1, .seed = 1};
+        for (uint32_t k = 0; k < b->model->slot_count; k++) {
+            io.slot[k] = b->slot[k];
+        }
+        b->watch.step = n < WARM_STEPS ? 0 : n - WARM_STEPS;
+        HR_TRY(executor_step(b->x, b->program_slot, &io, err));
+        begin_ns = n + 1 == WARM_STEPS ? clock_now_ns() : begin_ns;
+        const uint32_t done = n < WARM_STEPS ? 0 : b->watch.step + 1;
+        const bool long_enough = done >= STEPS_MIN && clock_now_ns() - begin_ns > PROGRAM_NS;
+        if (long_enough || (hurry && done >= STEPS_HURRIED)) {
+            break;
+        }
+    }
+    return HR_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static hr_status take_medians(bench *b, calibration_samples *samples, hr_err *err)
+{
+    const uint32_t steps = b->watch.step + 1;
+    for (uint32_t n = 0; n < b->p->instr_count; n++) {
+        const instr *i = &b->p->instrs[n];
+        uint64_t *ns = &b->watch.ns[(size_t)n * STEPS_MAX];
+        const cost_family family = cost_family_of(i);
+        if (family == COST_NOTHING) {
+            continue;
+        }
+        rate_sample *s = vec_push(samples);
+        if (s == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for %u measurements", samples->count);
+        }
+        qsort(ns, steps, sizeof *ns, ascending);
+        *s = (rate_sample){.seconds = (double)(ns[steps / 2] > 0 ? ns[steps / 2] : 1) * 1e-9,
+                           .flops = (double)i->flops,
+                           .bytes = (double)i->bytes_moved,
+                           .family = family,
+                           .width = rates_width_of(b->p, i)};
+    }
+    return HR_OK;
+}
+
+static hr_status run(bench *b, bool hurry, calibration_samples *samples, hr_err *err)
+{
+    b->watch.ns = hr_calloc((size_t)b->p->instr_count * STEPS_MAX, sizeof *b->watch.ns);
+    if (b->watch.ns == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the times of %u instructions", b->p->instr_count);
+    }
+    HR_TRY(allocate(b, err));
+    HR_TRY(invent_batch(b, err));
+    HR_TRY(run_steps(b, hurry, err));
+    return take_medians(b, samples, err);
+}
+
+static void deinit(bench *b)
+{
+    executor_destroy(b->x);
+    allocator_destroy(b->heap);
+    if (b->memory.close != NULL) {
+        backing_close(&b->memory);
+    }
+    program_destroy(b->p);
+    model_destroy(b->model);
+    hr_free(b->watch.ns);
+    for (uint32_t k = 0; k < MODEL_MAX_SLOTS; k++) {
+        hr_free(b->slot[k]);
+    }
+}
+
+hr_status calibration_run(const device_ops *device, void *context, const calibration_program *what,
+                          const char *policy, const hr_knobs *knobs, bool hurry, calibration_samples *samples,
+                          hr_err *err)
+{
+    bench b = {.watch = {.device = device, .context = context}, .knobs = *knobs};
+    hr_status status = turn(&b, what, policy, err);
+    status = status == HR_OK ? compile(&b, what, err) : status;
+    status = status == HR_OK ? run(&b, hurry, samples, err) : status;
+    deinit(&b);
+    return status;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor --calibrate: what it prints, and what plans for the cpu device know from then on.
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/program.h"
+
+static json_t *json_of(const char *words, int exit_code)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    json_t *document = assert_json(&o, words);
+    outcome_deinit(&o);
+    return document;
+}
+
+static double step_seconds(const char *words)
+{
+    json_t *report = json_of(words, 0);
+    const json_t *step = json_object_get(report, "step");
+    const json_t *seconds = json_object_get(step, "seconds"),
+                 *source = json_object_get(step, "seconds_source");
+    const double value = json_is_null(seconds) ? -1 : json_real_value(seconds);
+    ck_assert_msg(json_is_null(seconds) == json_is_null(source), "%s", words);
+    ck_assert(json_is_null(source) || strcmp(json_string_value(source), "simulated") == 0);
+    json_decref(report);
+    return value;
+}
+
+static void assert_says(const char *words, const char *sentence, bool says)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_msg((strstr(o.out, sentence) != NULL) == says, "%s: %s", words, o.out);
+    outcome_deinit(&o);
+}
+
+// Every family with its numbers; each of those that only the cpu device can have measured.
+static void assert_document(const json_t *c)
+{
+    const json_t *families = json_object_get(c, "families");
+    bool has_product = false;
+    ck_assert_str_eq(json_string_value(json_object_get(c, "schema")), "headroom.calibration/1");
+    ck_assert_str_ne(json_string_value(json_object_get(c, "isa")), "");
+    ck_assert_int_eq(json_integer_value(json_object_get(c, "threads")), 1);
+    ck_assert(json_real_value(json_object_get(c, "seconds")) > 0);
+    ck_assert_uint_gt(json_array_size(families), 10);
+    for (size_t k = 0; k < json_array_size(families); k++) {
+        static const char *const rates[] = {"flops_per_second", "bytes_per_second"};
+        const json_t *row = json_array_get(families, k);
+        const char *name = json_string_value(json_object_get(row, "name"));
+        const char *dtype = json_string_value(json_object_get(row, "dtype"));
+        ck_assert_uint_eq(json_object_size(row), 6);
+        ck_assert(strcmp(dtype, "float32") == 0 || strcmp(dtype, "bfloat16") == 0);
+        ck_assert_int_gt(json_integer_value(json_object_get(row, "instructions")), 0);
+        ck_assert(json_number_value(json_object_get(row, "start_seconds")) >= 0);
+        for (int r = 0; r < 2; r++) {
+            const json_t *rate = json_object_get(row, rates[r]);
+            ck_assert_msg(json_is_null(rate) || json_number_value(rate) > 0, "%s %s", name, rates[r]);
+        }
+        has_product = has_product || strcmp(name, "product") == 0;
+    }
+    ck_assert(has_product);
+}
+
+static const char calibrate[] = "doctor --calibrate --json --seconds 1 -s threads.count=1";
+static const char plan[] = "plan cifar10_separable_cnn_tiny --json -s device.kind=cpu -s threads.count=1";
+
+// Without oneDNN there is no cpu device, and the program says so.
+static bool is_missing(const char *words)
+{
+    outcome o = program_run(words);
+    const bool missing = o.exit_code == 4;
+    outcome_deinit(&o);
+    return missing;
+}
+
+START_TEST(a_calibrated_machine_knows_how_long_a_step_takes)
+{
+    char file[256];
+    if (is_missing(plan)) {
+        ck_assert(is_missing(calibrate));
+        return;
+    }
+    ck_assert_double_eq(step_seconds(plan), -1);
+    assert_says("plan cifar10_separable_cnn_tiny -s threads.count=1", "headroom doctor --calibrate", true);
+    json_t *c = json_of(calibrate, 0);
+    assert_document(c);
+    (void)snprintf(file, sizeof file, "%s", json_string_value(json_object_get(c, "kept")));
+    json_decref(c);
+    ck_assert_ptr_nonnull(strstr(file, program_home()));
+    ck_assert_double_gt(step_seconds(plan), 0);
+    assert_says("plan cifar10_separable_cnn_tiny -s threads.count=1", "headroom doctor --calibrate", false);
+    // Another number of threads was not measured, and a file that is no longer whole is not believed.
+    ck_assert_double_eq(
+        step_seconds("plan cifar10_separable_cnn_tiny --json -s device.kind=cpu -s threads.count=3"), -1);
+    FILE *f = fopen(file, "ab");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs("more", f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_double_eq(step_seconds(plan), -1);
+}
+END_TEST
+
+START_TEST(what_belongs_to_a_calibration_is_refused_without_one)
+{
+    static const char *const words[] = {"doctor --json", "doctor -s threads.count=1", "doctor --seconds 3",
+                                        "doctor --calibrate --seconds 0",
+                                        "doctor --calibrate -s threads.count=-1"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        outcome o = program_run(words[k]);
+        assert_exit(&o, words[k], 2);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("calibrate");
+    TCase *all = tcase_create("promises");
+    tcase_add_test(all, a_calibrated_machine_knows_how_long_a_step_takes);
+    tcase_add_test(all, what_belongs_to_a_calibration_is_refused_without_one);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    program_remove_home();
+    return failed != 0;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a machine was measured to do: the rates are found again, they never say that more takes less, and their file
+// is taken whole or not at all.
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/host_mem.h"
+#include "device/rates.h"
+#include "insight/rate_fit.h"
+#include "memory/heap.h"
+
+static char folder[64], path[96];
+
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/headroom-rates-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/cache/calibration", folder);
+}
+
+static void remove_folder(void)
+{
+    char command[160];
+    (void)snprintf(command, sizeof command, "rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static double draw(uint64_t *state, double most)
+{
+    return (double)(next_random(state) >> 11) * 0x1p-53 * most;
+}
+
+static cost_rates draw_rates(uint64_t seed)
+{
+    cost_rates r;
+    memset(&r, 0, sizeof r);
+    for (int f = 0; f < COST_FAMILY_COUNT; f++) {
+        for (int w = 0; w < RATE_WIDTHS; w++) {
+            r.of[f][w] = (cost_rate){draw(&seed, 1e-3), draw(&seed, 1e-9), draw(&seed, 1e-9), seed % 100};
+        }
+    }
+    return r;
+}
+
+static bool holds(uint64_t key, uint64_t seed)
+{
+    cost_rates found, expected = draw_rates(seed);
+    return rates_load(path, key, &found) && memcmp(&found, &expected, sizeof found) == 0;
+}
+
+// ---- the file -------------------------------------------------------------------------------------------------
+
+START_TEST(what_is_kept_is_found_under_its_key)
+{
+    for (uint64_t key = 1; key <= 5; key++) {
+        const cost_rates r = draw_rates(key);
+        ck_assert(rates_save(path, key, &r));
+    }
+    const cost_rates other = draw_rates(77);
+    ck_assert(rates_save(path, 3, &other)); // measured again
+    for (uint64_t key = 1; key <= 5; key++) {
+        ck_assert(holds(key, key == 3 ? 77 : key));
+    }
+    cost_rates found;
+    ck_assert(!rates_load(path, 6, &found));
+}
+END_TEST
+
+static char *whole_file(size_t *bytes)
+{
+    char *data = NULL;
+    ck_assert_int_eq(file_read(path, 1 << 20, &data, bytes, NULL), HR_OK);
+    return data;
+}
+
+static void write_file(const char *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(data, 1, bytes, f), bytes);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(a_damaged_file_is_as_if_it_were_not_there)
+{
+    size_t bytes = 0;
+    uint64_t seed = 9;
+    cost_rates found, r = draw_rates(1);
+    ck_assert(rates_save(path, 1, &r));
+    char *data = whole_file(&bytes);
+    for (int trial = 0; trial < 200; trial++) {
+        const size_t at = next_random(&seed) % bytes;
+        const char bit = (char)(1 << next_random(&seed) % 8);
+        data[at] = (char)(data[at] ^ bit);
+        write_file(data, bytes);
+        ck_assert_msg(!rates_load(path, 1, &found), "byte %zu", at);
+        data[at] = (char)(data[at] ^ bit);
+        write_file(data, next_random(&seed) % bytes);
+        ck_assert(!rates_load(path, 1, &found));
+    }
+    ck_assert(rates_save(path, 1, &r)); // over what is damaged
+    ck_assert(holds(1, 1));
+    hr_free(data);
+}
+END_TEST
+
+START_TEST(numbers_that_no_machine_has_are_refused)
+{
+    const double wrong[] = {-1e-9, (double)NAN, (double)INFINITY, 1e9};
+    for (int k = 0; k < 4; k++) {
+        cost_rates found, r = draw_rates(1);
+        r.of[COST_PRODUCT][RATE_FLOAT32].seconds_per_flop = wrong[k];
+        ck_assert(rates_save(path, 1, &r));
+        ck_assert(!rates_load(path, 1, &found));
+    }
+}
+END_TEST
+
+START_TEST(a_file_operation_that_fails_leaves_the_old_file)
+{
+    const cost_rates first = draw_rates(1), second = draw_rates(2);
+    bool saved = false;
+    ck_assert(rates_save(path, 1, &first));
+    for (uint64_t nth = 1; !saved; nth++) {
+        (void)file_fail_at(nth);
+        saved = rates_save(path, 1, &second);
+        (void)file_fail_at(0);
+        ck_assert(holds(1, 1) || holds(1, 2));
+        ck_assert(!saved || holds(1, 2));
+        ck_assert_uint_lt(nth, 100);
+    }
+}
+END_TEST
+
+START_TEST(a_request_for_host_memory_that_fails_leaves_the_old_file)
+{
+    const cost_rates first = draw_rates(1), second = draw_rates(2);
+    const int64_t live = hr_host_mem_live();
+    bool saved = false;
+    ck_assert(rates_save(path, 1, &first));
+    for (uint64_t nth = 1; !saved; nth++) {
+        (void)hr_host_mem_fail_at(nth);
+        saved = rates_save(path, 1, &second);
+        (void)hr_host_mem_fail_at(0);
+        ck_assert(holds(1, 1) || holds(1, 2));
+        ck_assert_uint_lt(nth, 100);
+    }
+    ck_assert_int_eq(hr_host_mem_live(), live);
+}
+END_TEST
+
+// ---- the rates ------------------------------------------------------------------------------------------------
+
+static uint64_t ns_of(const cost_rates *r, hr_op op, hr_dtype dtype, uint64_t flops, uint64_t bytes)
+{
+    const tensor t = {.name = "t", .dtype = dtype};
+    const instr i = {.op = op, .in_count = 1, .flops = flops, .bytes_moved = bytes};
+    const program p = {.tensors = &t, .instrs = &i, .tensor_count = 1, .instr_count = 1};
+    return rates_ns(r, &p, &i);
+}
+
+START_TEST(more_work_never_takes_less)
+{
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        const cost_rates r = draw_rates(seed);
+        for (int op = 0; op < HR_OP_COUNT; op++) {
+            uint64_t last = 0;
+            for (uint64_t amount = 1; amount < UINT64_C(1) << 40; amount *= 16) {
+                const uint64_t ns = ns_of(&r, (hr_op)op, seed % 2 ? HR_F32 : HR_BF16, amount, 1000);
+                const uint64_t by_bytes = ns_of(&r, (hr_op)op, seed % 2 ? HR_F32 : HR_BF16, amount, amount);
+                ck_assert_uint_ge(ns, last);
+                ck_assert_uint_ge(by_bytes, ns < 1 || amount < 1000 ? 0 : ns);
+                last = ns;
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(what_was_not_measured_counts_as_what_is_nearest)
+{
+    cost_rates r;
+    memset(&r, 0, sizeof r);
+    r.of[COST_ELEMENTWISE][RATE_FLOAT32] = (cost_rate){.start_seconds = 1e-6, .instructions = 1};
+    r.of[COST_PRODUCT][RATE_FLOAT32] = (cost_rate){.start_seconds = 5e-6, .instructions = 1};
+    ck_assert_uint_eq(ns_of(&r, HR_OP_DENSE, HR_F32, 1, 1), 5000);
+    ck_assert_uint_eq(ns_of(&r, HR_OP_DENSE, HR_BF16, 1, 1), 5000);
+    ck_assert_uint_eq(ns_of(&r, HR_OP_CONV2D, HR_F32, 1, 1), 1000);
+    ck_assert_uint_eq(ns_of(&r, HR_OP_GELU, HR_F16, 1, 1), 1000);
+    ck_assert_uint_eq(ns_of(&r, HR_OP_ALLOC, HR_F32, 1, 1), 0);
+    ck_assert_uint_eq(ns_of(&r, HR_OP_RESHAPE, HR_F32, 1, 1), 0);
+    ck_assert_uint_eq(ns_of(&r, HR_OP_RECORD, HR_F32, 1, 1), 0);
+}
+END_TEST
+
+enum { SAMPLES = 60 };
+
+static void draw_samples(rate_sample *samples, const cost_rate *truth, uint64_t *seed, double noise)
+{
+    for (int k = 0; k < SAMPLES; k++) {
+        const double flops = exp(draw(seed, 20)), bytes = exp(draw(seed, 16));
+        const double exact =
+            truth->start_seconds + flops * truth->seconds_per_flop + bytes * truth->seconds_per_byte;
+        samples[k] = (rate_sample){.seconds = exact * (1 + draw(seed, 2 * noise) - noise),
+                                   .flops = flops,
+                                   .bytes = bytes,
+                                   .family = k % 2 ? COST_NORM : COST_COPY};
+    }
+}
+
+START_TEST(rates_that_explain_the_samples_are_found_again)
+{
+    static const cost_rate truths[] = {
+        {1e-6, 1e-11, 1e-10, 0}, {0, 1e-11, 0, 0}, {2e-6, 0, 3e-10, 0}, {5e-6, 0, 0, 0}, {0, 0, 1e-10, 0}};
+    for (size_t k = 0; k < sizeof truths / sizeof *truths; k++) {
+        rate_sample samples[SAMPLES];
+        uint64_t seed = k + 1;
+        draw_samples(samples, &truths[k], &seed, 0);
+        const cost_rate found = rate_fit(samples, SAMPLES, COST_NORM, RATE_FLOAT32);
+        ck_assert_uint_eq(found.instructions, SAMPLES / 2);
+        ck_assert_double_eq_tol(found.start_seconds, truths[k].start_seconds, 1e-12);
+        ck_assert_double_eq_tol(found.seconds_per_flop, truths[k].seconds_per_flop, 1e-17);
+        ck_assert_double_eq_tol(found.seconds_per_byte, truths[k].seconds_per_byte, 1e-16);
+    }
+}
+END_TEST
+
+START_TEST(the_sum_of_noisy_samples_is_kept_and_nothing_is_negative)
+{
+    for (uint64_t trial = 1; trial <= 200; trial++) {
+        rate_sample samples[SAMPLES];
+        uint64_t seed = trial;
+        const cost_rate truth = {draw(&seed, 1e-5), draw(&seed, 1e-11), draw(&seed, 1e-10), 0};
+        draw_samples(samples, &truth, &seed, 0.5);
+        const cost_rate found = rate_fit(samples, SAMPLES, COST_COPY, RATE_FLOAT32);
+        double sum = 0, predicted = 0;
+        ck_assert(found.start_seconds >= 0 && found.seconds_per_flop >= 0 && found.seconds_per_byte >= 0);
+        for (int k = 0; k < SAMPLES; k++) {
+            if (samples[k].family == COST_COPY) {
+                sum += samples[k].seconds;
+                predicted += found.start_seconds + samples[k].flops * found.seconds_per_flop +
+                             samples[k].bytes * found.seconds_per_byte;
+            }
+        }
+        ck_assert_double_eq_tol(predicted / sum, 1, 1e-3);
+    }
+}
+END_TEST
+
+START_TEST(no_samples_are_no_rate)
+{
+    const rate_sample other = {.seconds = 1, .family = COST_NORM};
+    const cost_rate none = rate_fit(&other, 1, COST_NORM, RATE_HALF);
+    ck_assert_uint_eq(none.instructions, 0);
+    ck_assert_double_eq(none.start_seconds + none.seconds_per_flop + none.seconds_per_byte, 0);
+    const cost_rate one = rate_fit(&other, 1, COST_NORM, RATE_FLOAT32);
+    ck_assert_double_eq_tol(one.start_seconds, 1, 1e-9);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("rates");
+    TCase *all = tcase_create("promises");
+    tcase_add_checked_fixture(all, make_folder, remove_folder);
+    tcase_add_test(all, what_is_kept_is_found_under_its_key);
+    tcase_add_test(all, a_damaged_file_is_as_if_it_were_not_there);
+    tcase_add_test(all, numbers_that_no_machine_has_are_refused);
+    tcase_add_test(all, a_file_operation_that_fails_leaves_the_old_file);
+    tcase_add_test(all, a_request_for_host_memory_that_fails_leaves_the_old_file);
+    tcase_add_test(all, more_work_never_takes_less);
+    tcase_add_test(all, what_was_not_measured_counts_as_what_is_nearest);
+    tcase_add_test(all, rates_that_explain_the_samples_are_found_again);
+    tcase_add_test(all, the_sum_of_noisy_samples_is_kept_and_nothing_is_negative);
+    tcase_add_test(all, no_samples_are_no_rate);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
