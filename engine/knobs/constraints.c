@@ -147,6 +147,12 @@ static bool schedule_without_end(const hr_knobs *knobs)
            hr_knob_int(knobs, HR_KNOB_TRAIN_STEPS) == 0;
 }
 
+static bool retained_in_a_packed_block(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "static") &&
+           !hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none");
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -182,6 +188,10 @@ static const hr_constraint constraints[] = {
      "execution.tape=once, "
      "had none or persistent",
      HR_KNOB_EXECUTION_TAPE, "-s execution.tape=once"},
+    {retained_in_a_packed_block,
+     "execution.retain never frees, and allocator.kind=static packs a step that repeats: needed "
+     "execution.retain=none, had another",
+     HR_KNOB_EXECUTION_RETAIN, "-s execution.retain=none"},
     {files_from_nowhere, "pipeline.source cifar10 and mnist need their files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {persistent_tape_in_a_graph,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan is the run, to the byte: every configuration of the small models, and of ResNet-18 as many as time allows
-// (every pair of mode, growth and optimizer at batch 16; tests/soak has them all). Under a sanitizer only batch 1.
+// The plan is the run, to the byte: over a covering array of the knobs and every tiny model. What may not go together
+// is refused with its reason. Under a sanitizer every eighth configuration.
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,86 +9,73 @@
 
 #include "headroom/preset.h"
 
-#include "plan_equals_run.h"
+#include "covering.h"
+#include "exactness.h"
 
-enum { RESNET = 2, BATCHES = HEADROOM_SANITIZED ? 1 : EXACTNESS_BATCHES };
+enum { EVERY = HEADROOM_SANITIZED ? 8 : 1 };
 
-// ResNet-18: {batch, mode, growth, optimizer, static}
-static const exactness_case expensive[] = {
-    {RESNET, 0, 0, 0, 2, false},
-    {RESNET, 0, 1, 1, 1, false},
-    // All pairs of mode, growth and optimizer.
-    {RESNET, 1, 0, 0, 0, false},
-    {RESNET, 1, 1, 1, 0, false},
-    {RESNET, 1, 0, 1, 1, false},
-    {RESNET, 1, 1, 0, 1, false},
-    {RESNET, 1, 0, 0, 2, false},
-    {RESNET, 1, 1, 1, 2, false},
-    {RESNET, 2, 0, 1, 2, false},
-    {RESNET, 2, 1, 0, 1, false},
-    {RESNET, 3, 0, 1, 1, false},
-    {RESNET, 0, 1, 1, 2, true},
-    {RESNET, 1, 1, 1, 2, true},
-};
-
-static exactness_case covered[2 * EXACTNESS_CASES];
-static int covered_count;
-
-static void choose(void)
-{
-    for (unsigned number = 0; number < EXACTNESS_CASES; number++) {
-        exactness_case c = exactness_case_number(number);
-        if (c.model != RESNET && c.batch < BATCHES) {
-            covered[covered_count++] = c;
-            if (exactness_can_be_static(&c)) {
-                c.is_static = true;
-                covered[covered_count++] = c;
-            }
-        }
-    }
-    for (size_t k = 0; k < sizeof expensive / sizeof *expensive; k++) {
-        if (expensive[k].batch < BATCHES) {
-            covered[covered_count++] = expensive[k];
-        }
-    }
-}
+static covering covered;
 
 START_TEST(the_plan_is_the_run)
 {
-    char name[96], why[256] = "";
+    const configuration *c = &covered.list[_i * EVERY];
+    const axis *axes = NULL;
+    char text[512], why[512] = "";
     uint64_t peak_bytes = 0;
-    ck_assert_msg(exactness_holds(&covered[_i], &peak_bytes, why, sizeof why), "%s: %s",
-                  exactness_name(&covered[_i], name, sizeof name), why);
+    hr_preset *preset = NULL;
+    hr_err err = {0};
+    (void)covering_axes(&axes);
+    hr_status status = hr_preset_open(axes[0].values[c->value[0]], false, &preset, NULL, &err);
+    ck_assert_msg(status == HR_OK, "%s", err.sentence);
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_KIND, "cpu", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_CARD, "", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_VRAM, "4GiB", NULL), HR_OK);
+    configuration_apply(c, &knobs);
+    ck_assert_msg(exactness_holds(preset, &knobs, &peak_bytes, why, sizeof why), "%s: %s",
+                  configuration_text(c, text, sizeof text), why);
     ck_assert_uint_gt(peak_bytes, 0);
+    hr_preset_close(preset);
 }
 END_TEST
 
-static void print_coverage(void)
+static unsigned refused;
+
+static void assert_refused(const configuration *pair, const hr_knobs *knobs)
 {
-    char name[96];
-    int small = 0;
-    while (small < covered_count && covered[small].model != RESNET) {
-        small++;
-    }
-    printf("covered: %d configurations of cifar10_separable_cnn and mlp, and\n", small);
-    for (int k = small; k < covered_count; k++) {
-        printf("  %s\n", exactness_name(&covered[k], name, sizeof name));
-    }
+    char text[512];
+    hr_err err = {0};
+    ck_assert_msg(hr_knobs_validate(knobs, &err) == HR_CONSTRAINT, "%s is not refused",
+                  configuration_text(pair, text, sizeof text));
+    ck_assert_msg(err.sentence[0] != '\0' && strncmp(err.attempt, "-s ", 3) == 0, "%s has no advice",
+                  configuration_text(pair, text, sizeof text));
+    refused++;
 }
+
+START_TEST(what_may_not_go_together_is_refused_with_its_reason)
+{
+    covering_visit_illegal(assert_refused);
+    ck_assert_uint_gt(refused, 0);
+}
+END_TEST
 
 int main(void)
 {
     hr_preset_search_beside(".");
-    choose();
+    covered = covering_make(1);
+    printf("%zu configurations cover %zu pairs, %zu pairs are not legal\n", covered.count,
+           covered.pairs - covered.illegal_pairs, covered.illegal_pairs);
+    fflush(stdout);
     TCase *tests = tcase_create("plan equals run");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, the_plan_is_the_run, 0, covered_count);
+    tcase_add_loop_test(tests, the_plan_is_the_run, 0, (int)((covered.count + EVERY - 1) / EVERY));
+    tcase_add_test(tests, what_may_not_go_together_is_refused_with_its_reason);
     Suite *suite = suite_create("plan equals run");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    print_coverage();
+    covering_deinit(&covered);
     return failed != 0;
 }

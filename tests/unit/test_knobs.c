@@ -210,6 +210,7 @@ static const char *const breakers[][4] = {
     {"device.vram=64MiB", "train.save_every=10"},
     {"device.vram=64MiB", "checkpoint.strategy=every"},
     {"device.vram=64MiB", "offload.activations=on", "execution.tape=none"},
+    {"device.vram=64MiB", "allocator.kind=static", "execution.mode=graph", "execution.retain=losses"},
     {"device.vram=64MiB", "pipeline.source=cifar10"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.tape=persistent"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.retain=variables"},

@@ -1,53 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan_equals_run.h"
+#include "exactness.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const models[EXACTNESS_MODELS] = {"cifar10_separable_cnn", "mlp", "resnet18_cifar"};
-static const char *const batches[EXACTNESS_BATCHES] = {"1", "16", "48", "128"};
-static const char *const modes[EXACTNESS_MODES] = {"eager", "graph"};
-static const char *const growths[EXACTNESS_GROWTHS] = {"on", "off"};
-static const char *const optimizers[EXACTNESS_OPTIMIZERS] = {"sgd", "momentum", "adam"};
-
-exactness_case exactness_case_number(unsigned number)
-{
-    exactness_case c = {.is_static = false};
-    c.optimizer = number % EXACTNESS_OPTIMIZERS;
-    number /= EXACTNESS_OPTIMIZERS;
-    c.growth = number % EXACTNESS_GROWTHS;
-    number /= EXACTNESS_GROWTHS;
-    c.mode = number % EXACTNESS_MODES;
-    number /= EXACTNESS_MODES;
-    c.batch = number % EXACTNESS_BATCHES;
-    c.model = number / EXACTNESS_BATCHES;
-    return c;
-}
-
-bool exactness_can_be_static(const exactness_case *c)
-{
-    return strcmp(modes[c->mode], "graph") == 0 && strcmp(growths[c->growth], "off") == 0;
-}
-
-const char *exactness_name(const exactness_case *c, char *text, size_t size)
-{
-    snprintf(text, size, "%s batch %s %s growth=%s %s%s", models[c->model], batches[c->batch], modes[c->mode],
-             growths[c->growth], optimizers[c->optimizer], c->is_static ? " static" : "");
-    return text;
-}
-
-// ---- one engine -----------------------------------------------------------------------------------------------
-
-static hr_status turn_knobs(const exactness_case *c, hr_knobs *knobs, hr_err *err)
-{
-    HR_TRY(hr_knobs_set(knobs, HR_KNOB_DEVICE_VRAM, "6GiB", err));
-    HR_TRY(hr_knobs_set(knobs, HR_KNOB_BATCH_SIZE, batches[c->batch], err));
-    HR_TRY(hr_knobs_set(knobs, HR_KNOB_EXECUTION_MODE, modes[c->mode], err));
-    HR_TRY(hr_knobs_set(knobs, HR_KNOB_ALLOCATOR_GROWTH, growths[c->growth], err));
-    HR_TRY(hr_knobs_set(knobs, HR_KNOB_ALLOCATOR_KIND, c->is_static ? "static" : "bfc", err));
-    return hr_knobs_set(knobs, HR_KNOB_OPTIMIZER_KIND, optimizers[c->optimizer], err);
-}
 
 // What one engine had to say after each step, the last one in full.
 typedef struct findings {
@@ -79,14 +35,12 @@ static hr_status watch_steps(hr_engine *engine, findings *out, hr_err *err)
     return err->status != HR_OK ? err->status : HR_STATE;
 }
 
-static hr_status find_out(const exactness_case *c, const hr_preset *preset, bool plan_only, findings *out,
+static hr_status find_out(const hr_preset *preset, const hr_knobs *knobs, bool plan_only, findings *out,
                           hr_err *err)
 {
-    hr_knobs knobs = *hr_preset_knobs(preset);
     hr_engine *engine = NULL;
     hr_engine_options options = {.plan_only = plan_only};
-    HR_TRY(turn_knobs(c, &knobs, err));
-    HR_TRY(hr_engine_create(preset, &knobs, &options, &engine, err));
+    HR_TRY(hr_engine_create(preset, knobs, &options, &engine, err));
     hr_status status = watch_steps(engine, out, err);
     hr_engine_destroy(engine);
     return status;
@@ -155,10 +109,11 @@ static bool same_memory(const hr_report_memory *a, const hr_report_memory *b, ch
     return same_peak(a, b, why, size);
 }
 
-static bool heap_repeats(const findings *plan, const findings *run, char *why, size_t size)
+// `repeats`: the heap after every step is that after the first. A leak on purpose is another heap every time.
+static bool same_heaps(const findings *plan, const findings *run, bool repeats, char *why, size_t size)
 {
     for (int k = 0; k < EXACTNESS_STEPS; k++) {
-        if (run->hashes[k] != run->hashes[0] || plan->hashes[k] != run->hashes[k]) {
+        if ((repeats && run->hashes[k] != run->hashes[0]) || plan->hashes[k] != run->hashes[k]) {
             snprintf(why, size,
                      "heap hash after step %d: plan %016" PRIx64 ", run %016" PRIx64 ", first %016" PRIx64,
                      k + 1, plan->hashes[k], run->hashes[k], run->hashes[0]);
@@ -168,27 +123,24 @@ static bool heap_repeats(const findings *plan, const findings *run, char *why, s
     return true;
 }
 
-bool exactness_holds(const exactness_case *c, uint64_t *peak_bytes, char *why, size_t size)
+bool exactness_holds(const hr_preset *preset, const hr_knobs *knobs, uint64_t *peak_bytes, char *why,
+                     size_t size)
 {
-    hr_preset *preset = NULL;
+    const bool leaks = !hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none");
     findings plan = {0};
     findings run = {0};
     hr_err err = {0};
-    hr_status status = hr_preset_open(models[c->model], false, &preset, NULL, &err);
+    hr_status status = find_out(preset, knobs, true, &plan, &err);
     if (status == HR_OK) {
-        status = find_out(c, preset, true, &plan, &err);
-    }
-    if (status == HR_OK) {
-        status = find_out(c, preset, false, &run, &err);
+        status = find_out(preset, knobs, false, &run, &err);
     }
     if (status != HR_OK) {
         snprintf(why, size, "%s", err.sentence);
     }
     bool holds = status == HR_OK && same_memory(&plan.report.memory, &run.report.memory, why, size) &&
-                 heap_repeats(&plan, &run, why, size);
+                 same_heaps(&plan, &run, !leaks, why, size);
     *peak_bytes = run.report.memory.peak_in_use_bytes;
     hr_report_deinit(&plan.report);
     hr_report_deinit(&run.report);
-    hr_preset_close(preset);
     return holds;
 }

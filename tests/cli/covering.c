@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "covering.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CANDIDATES = 8, MEND_ROUNDS = 12 };
+
+static const axis axes[] = {
+    {"model",
+     {"mlp_tiny", "cifar10_separable_cnn_tiny", "resnet18_cifar_tiny", "resnet18_tiny", "resnet50_tiny",
+      "resnet50_keras_tiny", "mobilenet_v2_tiny", "mobilenet_v2_keras_tiny", "vgg16_tiny", "unet_tiny",
+      "gpt2_124m_tiny", "gpt2_355m_tiny", "gpt2_1558m_tiny", "bert_base_tiny", "vit_b16_tiny",
+      "lstm_lm_medium_tiny"}},
+    {"batch.size", {"4", "1", "7"}},
+    {"batch.accumulate", {"1", "3"}},
+    {"precision.policy", {"float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"}},
+    {"precision.loss_scale", {"dynamic", "none", "128"}},
+    {"checkpoint.strategy", {"none", "every:2", "sqrt", "blocks", "selective"}},
+    {"execution.mode", {"eager", "graph"}},
+    {"execution.fuse", {"on", "off"}},
+    {"execution.inplace", {"on", "off"}},
+    {"execution.layout", {"nhwc", "auto"}},
+    {"execution.tape", {"once", "persistent", "none"}},
+    {"execution.retain", {"none", "losses", "predictions", "variables"}},
+    {"offload.activations", {"off", "on"}},
+    {"offload.optimizer", {"off", "on"}},
+    {"offload.prefetch", {"4", "0"}},
+    {"optimizer.kind",
+     {"adam", "sgd", "momentum", "rmsprop", "adamw", "adafactor", "adafactor_keras", "lion", "adam8bit"}},
+    {"optimizer.clip_norm", {"none", "1"}},
+    {"optimizer.ema", {"none", "0.99"}},
+    {"optimizer.weight_decay", {"none", "0.01"}},
+    {"optimizer.fused_backward", {"off", "on"}},
+    {"allocator.kind", {"bfc", "static"}},
+    {"allocator.growth", {"off", "on"}},
+    {"workspace.limit", {"none", "4MiB"}},
+    {"threads.count", {"1", "2"}},
+};
+
+enum { AXES = sizeof axes / sizeof *axes };
+_Static_assert((int)AXES <= (int)COVERING_MAX_AXES, "a configuration has room for every axis");
+
+size_t covering_axes(const axis **out)
+{
+    *out = axes;
+    return AXES;
+}
+
+static size_t value_count(size_t a)
+{
+    size_t count = 0;
+    while (axes[a].values[count] != NULL) {
+        count++;
+    }
+    return count;
+}
+
+static hr_knob_id knob_of(size_t a)
+{
+    const hr_knob_row *row = hr_knob_find(axes[a].key, NULL);
+    if (row == NULL) {
+        fprintf(stderr, "covering: no knob is called %s\n", axes[a].key);
+        exit(2);
+    }
+    return row->id;
+}
+
+static void turn(hr_knobs *knobs, hr_knob_id id, const char *value)
+{
+    hr_err err = {0};
+    if (hr_knobs_set(knobs, id, value, &err) != HR_OK) {
+        fprintf(stderr, "covering: %s\n", err.sentence);
+        exit(2);
+    }
+}
+
+void configuration_apply(const configuration *c, hr_knobs *knobs)
+{
+    for (size_t a = 1; a < AXES; a++) {
+        turn(knobs, knob_of(a), axes[a].values[c->value[a]]);
+    }
+}
+
+const char *configuration_text(const configuration *c, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s", axes[0].values[c->value[0]]);
+    for (size_t a = 1; a < AXES && used < size; a++) {
+        if (c->value[a] != 0) {
+            used += (size_t)snprintf(text + used, size - used, " %s=%s", axes[a].key,
+                                     axes[a].values[c->value[a]]);
+        }
+    }
+    return text;
+}
+
+// ---- what may go together -------------------------------------------------------------------------------------
+
+// Knobs as they are when nothing is turned, on a device with a limit.
+static hr_knobs base_knobs(void)
+{
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    turn(&knobs, HR_KNOB_DEVICE_VRAM, "4GiB");
+    return knobs;
+}
+
+// The axis and value that "-s key=value" names; false when there is none.
+static bool find_advice(const char *attempt, size_t *at, uint8_t *value)
+{
+    for (size_t a = 1; a < AXES; a++) {
+        const size_t length = strlen(axes[a].key);
+        if (strncmp(attempt, "-s ", 3) != 0 || strncmp(attempt + 3, axes[a].key, length) != 0 ||
+            attempt[3 + length] != '=') {
+            continue;
+        }
+        for (uint8_t v = 0; axes[a].values[v] != NULL; v++) {
+            if (strcmp(axes[a].values[v], attempt + 4 + length) == 0) {
+                *at = a;
+                *value = v;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// Does the knob at this value break no rule, or at least another one than before?
+static bool helps(const configuration *c, size_t a, uint8_t value, const char *broken)
+{
+    configuration tried = *c;
+    hr_knobs knobs = base_knobs();
+    hr_err err = {0};
+    tried.value[a] = value;
+    configuration_apply(&tried, &knobs);
+    return hr_knobs_validate(&knobs, &err) == HR_OK || strcmp(err.sentence, broken) != 0;
+}
+
+// Turns one axis that is not fixed: as the advice says, else any that helps.
+static bool mend_once(configuration *c, uint64_t fixed, const hr_err *refusal)
+{
+    size_t a = 0;
+    uint8_t value = 0;
+    if (find_advice(refusal->attempt, &a, &value) && (fixed >> a & 1) == 0 && c->value[a] != value) {
+        c->value[a] = value;
+        return true;
+    }
+    for (a = 1; a < AXES; a++) {
+        for (value = 0; (fixed >> a & 1) == 0 && axes[a].values[value] != NULL; value++) {
+            if (value != c->value[a] && helps(c, a, value, refusal->sentence)) {
+                c->value[a] = value;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool configuration_mend(configuration *c, uint64_t fixed)
+{
+    for (int round = 0; round < MEND_ROUNDS; round++) {
+        hr_knobs knobs = base_knobs();
+        hr_err err = {0};
+        configuration_apply(c, &knobs);
+        if (hr_knobs_validate(&knobs, &err) == HR_OK) {
+            return true;
+        }
+        if (!mend_once(c, fixed, &err)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+// ---- pairs ----------------------------------------------------------------------------------------------------
+
+typedef enum pair_state { PAIR_OPEN, PAIR_COVERED, PAIR_ILLEGAL } pair_state;
+
+typedef struct pairs {
+    uint8_t state[COVERING_MAX_AXES][COVERING_MAX_VALUES][COVERING_MAX_AXES]
+                 [COVERING_MAX_VALUES]; // first axis < second
+    uint64_t random;
+} pairs;
+
+// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+static uint64_t random_below(uint64_t *state, uint64_t n)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return (z ^ z >> 31) % n;
+}
+
+static size_t count_open(const pairs *p, const configuration *c)
+{
+    size_t open = 0;
+    for (size_t a = 0; a < AXES; a++) {
+        for (size_t b = a + 1; b < AXES; b++) {
+            open += p->state[a][c->value[a]][b][c->value[b]] == PAIR_OPEN;
+        }
+    }
+    return open;
+}
+
+static void cover(pairs *p, const configuration *c)
+{
+    for (size_t a = 0; a < AXES; a++) {
+        for (size_t b = a + 1; b < AXES; b++) {
+            p->state[a][c->value[a]][b][c->value[b]] = PAIR_COVERED;
+        }
+    }
+}
+
+// The best of some random configurations that have value i of axis a and value j of axis b.
+static bool candidate(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, configuration *best)
+{
+    const uint64_t fixed = UINT64_C(1) << a | UINT64_C(1) << b;
+    size_t most = 0;
+    for (int n = 0; n < CANDIDATES; n++) {
+        configuration c = {{0}};
+        for (size_t k = 0; k < AXES && n > 0; k++) {
+            c.value[k] = (uint8_t)random_below(&p->random, value_count(k));
+        }
+        c.value[a] = i;
+        c.value[b] = j;
+        const size_t open = configuration_mend(&c, fixed) ? count_open(p, &c) : 0;
+        if (open > most) {
+            most = open;
+            *best = c;
+        }
+    }
+    return most > 0;
+}
+
+static configuration *append(covering *out)
+{
+    out->list = realloc(out->list, (out->count + 1) * sizeof *out->list);
+    if (out->list == NULL) {
+        exit(2);
+    }
+    return &out->list[out->count++];
+}
+
+static void visit_pairs(pairs *p, void (*visit)(pairs *, size_t, uint8_t, size_t, uint8_t, void *),
+                        void *context)
+{
+    for (size_t a = 0; a < AXES; a++) {
+        for (uint8_t i = 0; axes[a].values[i] != NULL; i++) {
+            for (size_t b = a + 1; b < AXES; b++) {
+                for (uint8_t j = 0; axes[b].values[j] != NULL; j++) {
+                    visit(p, a, i, b, j, context);
+                }
+            }
+        }
+    }
+}
+
+static void cover_pair(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, void *context)
+{
+    covering *out = context;
+    configuration c;
+    out->pairs++;
+    if (p->state[a][i][b][j] == PAIR_OPEN) {
+        if (candidate(p, a, i, b, j, &c)) {
+            cover(p, &c);
+            *append(out) = c;
+        } else {
+            p->state[a][i][b][j] = PAIR_ILLEGAL;
+        }
+    }
+    out->illegal_pairs += p->state[a][i][b][j] == PAIR_ILLEGAL;
+}
+
+covering covering_make(uint64_t seed)
+{
+    covering out = {NULL, 0, 0, 0};
+    pairs *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        exit(2);
+    }
+    p->random = seed;
+    visit_pairs(p, cover_pair, &out);
+    free(p);
+    return out;
+}
+
+void covering_deinit(covering *c)
+{
+    free(c->list);
+    *c = (covering){NULL, 0, 0, 0};
+}
+
+static void visit_illegal(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, void *context)
+{
+    void (**visit)(const configuration *, const hr_knobs *) = context;
+    configuration c = {{0}};
+    if (a == 0 || candidate(p, a, i, b, j, &c)) {
+        return;
+    }
+    c = (configuration){{0}};
+    c.value[a] = i;
+    c.value[b] = j;
+    hr_knobs knobs = base_knobs();
+    configuration_apply(&c, &knobs);
+    (*visit)(&c, &knobs);
+}
+
+void covering_visit_illegal(void (*visit)(const configuration *pair, const hr_knobs *knobs))
+{
+    pairs *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        exit(2);
+    }
+    visit_pairs(p, visit_illegal, &visit);
+    free(p);
+}

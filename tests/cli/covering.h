@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations for tests: a table of axes (the model, and one knob each), and a covering array over them: every two
+// values of two axes that may go together do so in some configuration.
+//
+// What may not go together is refused by the constraints between the knobs; a configuration is mended by following
+// their advice. Made greedily from random candidates, as in Cohen, Dalal, Fredman, Patton: "The AETG system", IEEE
+// TSE 23(7), 1997. The same seed gives the same list.
+#ifndef TESTS_CLI_COVERING_H
+#define TESTS_CLI_COVERING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/knobs.h"
+
+enum { COVERING_MAX_AXES = 40, COVERING_MAX_VALUES = 20 };
+
+typedef struct configuration {
+    uint8_t value[COVERING_MAX_AXES]; // index into the axis' values
+} configuration;
+
+typedef struct axis {
+    const char *key; // "model", or a knob
+    const char *values[COVERING_MAX_VALUES + 1];
+} axis;
+
+size_t covering_axes(const axis **axes); // axes[0] is the model
+// Turns the knobs of `c` on top of *knobs.
+void configuration_apply(const configuration *c, hr_knobs *knobs);
+// "resnet50_tiny batch.size=5 …", values that are the axis' first left out. Returns text.
+const char *configuration_text(const configuration *c, char *text, size_t size);
+// Follows the constraints' advice, axis by axis but those of `fixed` (bit per axis), until nothing is refused; false
+// when the advice would turn a fixed axis or no axis at all.
+bool configuration_mend(configuration *c, uint64_t fixed);
+
+typedef struct covering {
+    configuration *list;
+    size_t count;
+    size_t pairs, illegal_pairs;
+} covering;
+
+// Fails the program when memory is short.
+covering covering_make(uint64_t seed);
+void covering_deinit(covering *c);
+// Calls `visit` with every pair of values that no configuration can have, and the knobs that have just these two
+// turned.
+void covering_visit_illegal(void (*visit)(const configuration *pair, const hr_knobs *knobs));
+
+#endif
