@@ -27,6 +27,7 @@ enum {
 typedef struct pace {
     uint64_t clock_ns, simulated_ns; // where the two met: the beginning of the step
     uint64_t last_ns;                // simulated time of the last event
+    uint64_t told_ns;                // time that the last event was told with: no later one has less
     bool simulating, hurried;        // simulating: the build at hand has no clock of its own
 } pace;
 
@@ -120,6 +121,8 @@ static void on_event(void *context, const hr_event *event)
     if (h->pace.simulating) {
         timed.time_ns = keep_pace(h, event->time_ns);
     }
+    timed.time_ns = timed.time_ns > h->pace.told_ns ? timed.time_ns : h->pace.told_ns;
+    h->pace.told_ns = timed.time_ns;
     trace_ring_put(h->ring, &timed);
     h->state_changed = h->state_changed || event->kind == HR_EVENT_STATE;
     signal_events(h);

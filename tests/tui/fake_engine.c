@@ -700,6 +700,7 @@ hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_w
     allocate_weights(h);
     run_program(h);
     *out = (hr_whatif){.fits = h->peak <= limit, .peak_in_use_bytes = h->peak};
+    out->step_seconds = 40e-3 / 128 * (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
     out->missing_bytes = out->fits ? 0 : h->peak - limit;
     hr_free(h);
     return HR_OK;

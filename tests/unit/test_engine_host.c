@@ -61,7 +61,9 @@ static void send_command(hr_engine_host *h, hr_command_kind kind, uint64_t count
 }
 
 typedef struct seen {
-    uint64_t steps, next_seq, lost;
+    uint64_t steps, next_seq, lost, time_ns;
+    uint64_t step_ns; // when the last step ended
+    bool too_early;   // a simulated step was over before its time
     hr_engine_state state;
 } seen;
 
@@ -82,7 +84,14 @@ static void read_until(hr_engine_host *h, seen *s, bool (*stop)(const seen *s))
             ck_assert_uint_ge(events[k].seq, s->next_seq);
             ck_assert(lost > 0 || k > 0 || events[k].seq == s->next_seq);
             s->next_seq = events[k].seq + 1;
-            s->steps += events[k].kind == HR_EVENT_STEP;
+            ck_assert_uint_ge(events[k].time_ns, s->time_ns);
+            s->time_ns = events[k].time_ns;
+            if (events[k].kind == HR_EVENT_STEP) {
+                const uint64_t took_ns = events[k].time_ns - s->step_ns;
+                s->too_early = s->too_early || (s->steps > 0 && took_ns < events[k].u.step.duration_ns);
+                s->step_ns = events[k].time_ns;
+                s->steps++;
+            }
             if (events[k].kind == HR_EVENT_STATE) {
                 s->state = (hr_engine_state)events[k].u.note.count;
             }
@@ -105,6 +114,31 @@ static bool is_running(const seen *s)
 {
     return s->state == HR_ENGINE_RUNNING && s->steps > 0;
 }
+
+static bool is_idle_after_nine(const seen *s)
+{
+    return s->state == HR_ENGINE_IDLE && (s->steps >= 9 || s->lost > 0);
+}
+
+// The simulated clock begins at 0 wherever the machine's is; readers see one axis.
+START_TEST(a_card_takes_its_time_on_the_axis_of_the_device_before_it)
+{
+    seen s = {.state = HR_ENGINE_PAUSED};
+    hr_preset_search_beside(".");
+    hr_engine_host *h = start();
+    send_command(h, HR_COMMAND_RUN, 5, 0, "");
+    read_until(h, &s, is_idle_after_five);
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_DEVICE_CARD, "rtx3070-8g");
+    send_command(h, HR_COMMAND_KNOB, 0, HR_KNOB_DEVICE_KIND, "plan");
+    s.state = HR_ENGINE_PAUSED;
+    s.step_ns = s.time_ns;
+    s.too_early = false;
+    send_command(h, HR_COMMAND_RUN, 4, 0, "");
+    read_until(h, &s, is_idle_after_nine);
+    ck_assert(!s.too_early);
+    ck_assert_int_eq(hr_engine_host_stop(h, NULL), HR_OK);
+}
+END_TEST
 
 START_TEST(commands_run_and_events_arrive_in_order)
 {
@@ -252,6 +286,7 @@ int main(void)
     TCase *cases = tcase_create("engine_host");
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_test(cases, commands_run_and_events_arrive_in_order);
+    tcase_add_test(cases, a_card_takes_its_time_on_the_axis_of_the_device_before_it);
     tcase_add_test(cases, out_of_memory_is_a_state_that_a_knob_leaves);
     tcase_add_test(cases, a_second_out_of_memory_is_told_like_the_first);
     tcase_add_test(cases, the_descriptor_is_readable_while_events_wait);

@@ -70,9 +70,12 @@ void frame_title(const canvas *c, const app *a)
              2;
     }
     if (a->has_report && c->area.w >= 110) {
-        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->report.device.isa,
-                          a->report.train.data) +
-             2;
+        // A simulated device has no instruction set but its card, which was just named, and reads no data.
+        if (!a->report.device.simulated) {
+            x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->report.device.isa,
+                              a->report.train.data) +
+                 2;
+        }
     }
     state_text(a, state, sizeof state);
     role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;

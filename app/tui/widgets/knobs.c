@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The knob panel: keys and values, and what the neighbours of each value would do to the peak before it is touched.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,10 +77,25 @@ static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool 
     }
 }
 
-// "◂ 64 peak 34.47 MiB p", "▸ 256 needs 102.5 MiB p" where that is too much
+// ", 12.4 ms s" behind what a neighbour would take, where it is known and there is room.
+static void add_seconds(const canvas *c, const app *a, const hr_whatif *plan, char *line, size_t size)
+{
+    char seconds[FORMAT_MAX], more[FORMAT_MAX + 8];
+    if (isnan(plan->step_seconds)) {
+        return;
+    }
+    bool simulated = hr_knob_is(&a->knobs, HR_KNOB_DEVICE_KIND, "plan");
+    snprintf(more, sizeof more, ", %s %s", format_seconds(plan->step_seconds, seconds),
+             simulated ? "s" : "e");
+    if (glyphs_width(c->glyphs, line) + glyphs_width(c->glyphs, more) <= c->area.w - 1) {
+        snprintf(line + strlen(line), size - strlen(line), "%s", more);
+    }
+}
+
+// "◂ 64 peak 34.47 MiB p, 12.4 ms s", "▸ 256 needs 102.5 MiB p" where that is too much
 static void draw_neighbour(const canvas *c, int y, const app *a, int side)
 {
-    char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX];
+    char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX], line[HR_KNOB_TEXT_MAX + 3 * FORMAT_MAX];
     hr_knob_id id = app_knob(a);
     byte_unit unit = app_unit(a);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
@@ -94,7 +110,9 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s is refused here", arrow, value);
     } else if (cell->plan.fits) {
         format_bytes(cell->plan.peak_in_use_bytes, unit, text);
-        paint_format(c, y, 0, c->area.w, ROLE_TEXT, "%s %s peak %s %s p", arrow, value, text, unit.name);
+        snprintf(line, sizeof line, "%s %s peak %s %s p", arrow, value, text, unit.name);
+        add_seconds(c, a, &cell->plan, line, sizeof line);
+        paint_text(c, y, 0, c->area.w, ROLE_TEXT, line);
     } else {
         format_bytes(cell->plan.peak_in_use_bytes, unit, text);
         paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s needs %s %s p", arrow, value, text, unit.name);
