@@ -321,8 +321,13 @@ static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
     group_by_owner(b);
     HR_TRY(bind_persistent(x, b, err));
     HR_TRY(bind_host(x, b, err));
-    HR_TRY(timeline_init(&b->lanes, p, err));
-    return x->device == NULL ? HR_OK : x->device->load(x->device_context, p, &b->kernels, err);
+    if (x->device == NULL) {
+        return HR_OK;
+    }
+    if (x->device->simulated) {
+        HR_TRY(timeline_init(&b->lanes, p, err));
+    }
+    return x->device->load(x->device_context, p, &b->kernels, err);
 }
 
 hr_status executor_attach(executor *x, const program *p, uint32_t *slot, hr_err *err)
