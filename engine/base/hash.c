@@ -147,24 +147,27 @@ uint64_t hash64(const void *data, size_t bytes, uint64_t seed)
     return hash64_mix(hash, 0);
 }
 
-// Two chains that do not wait for one another: as fast as one.
+// Four chains that do not wait for one another: for each key, one over the even words and one over the odd ones.
 void hash128(const void *data, size_t bytes, uint64_t key[2])
 {
     const unsigned char *from = data;
     uint64_t a = hash64_mix(key[0], bytes), b = hash64_mix(key[1], ~(uint64_t)bytes);
-    uint64_t word;
+    uint64_t a_odd = b ^ MIX_1, b_odd = a ^ MIX_2;
+    uint64_t word[2];
     size_t left = bytes;
     for (; left >= sizeof word; left -= sizeof word, from += sizeof word) {
-        memcpy(&word, from, sizeof word);
-        a = hash64_round(a, word);
-        b = hash64_round(b, word ^ GOLDEN);
+        memcpy(word, from, sizeof word);
+        a = hash64_round(a, word[0]);
+        b = hash64_round(b, word[0] ^ GOLDEN);
+        a_odd = hash64_round(a_odd, word[1]);
+        b_odd = hash64_round(b_odd, word[1] ^ GOLDEN);
     }
     if (left > 0) {
-        word = 0;
-        memcpy(&word, from, left);
-        a = hash64_round(a, word);
-        b = hash64_round(b, word ^ GOLDEN);
+        word[0] = word[1] = 0;
+        memcpy(word, from, left);
+        a = hash64_round(hash64_round(a, word[0]), word[1]);
+        b = hash64_round(hash64_round(b, word[0] ^ GOLDEN), word[1] ^ GOLDEN);
     }
-    key[0] = hash64_mix(a, 0);
-    key[1] = hash64_mix(b, 1);
+    key[0] = hash64_mix(a, a_odd);
+    key[1] = hash64_mix(b ^ GOLDEN, b_odd);
 }

@@ -18,6 +18,18 @@ const char *draft_name(draft *d, const char *name)
     return copy;
 }
 
+const char *draft_suffixed(draft *d, const char *name, const char *suffix)
+{
+    const size_t length = strlen(name), bytes = strlen(suffix) + 1;
+    char *text = arena_take(&d->names, length + 1 + bytes, 1);
+    if (text != NULL) {
+        memcpy(text, name, length);
+        text[length] = ':';
+        memcpy(text + length + 1, suffix, bytes);
+    }
+    return text;
+}
+
 hr_status draft_measure(tensor *t, hr_err *err)
 {
     op_operand o = tensor_operand(t);

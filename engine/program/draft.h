@@ -50,6 +50,8 @@ typedef struct draft {
 
 // A copy of `name` that lives as long as the program; NULL when memory is short.
 const char *draft_name(draft *d, const char *name);
+// "name:suffix" in the same way.
+const char *draft_suffixed(draft *d, const char *name, const char *suffix);
 // Appends a tensor that owns its bytes; `like` gives shape, type and layout. *id is its id. MODEL error when its
 // bytes overflow.
 HR_MUST_CHECK hr_status draft_tensor(draft *d, const char *name, const op_operand *like, hr_category category,

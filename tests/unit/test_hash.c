@@ -140,10 +140,56 @@ START_TEST(unaligned_data_hash_the_same)
 }
 END_TEST
 
+// Every bit of every byte counts, in both halves, and so does the length.
+START_TEST(a_key_tells_bytes_apart)
+{
+    enum { MOST = 75 };
+    unsigned char bytes[MOST];
+    for (size_t k = 0; k < MOST; k++) {
+        bytes[k] = (unsigned char)(k * 37);
+    }
+    for (size_t length = 1; length <= MOST; length++) {
+        uint64_t key[2] = {1, 2}, shorter[2] = {1, 2}, seeded[2] = {2, 2};
+        hash128(bytes, length, key);
+        hash128(bytes, length - 1, shorter);
+        hash128(bytes, length, seeded);
+        ck_assert(key[0] != shorter[0] && key[1] != shorter[1] && key[0] != seeded[0]);
+        for (size_t bit = 0; bit < 8 * length; bit++) {
+            uint64_t other[2] = {1, 2};
+            bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+            hash128(bytes, length, other);
+            bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+            ck_assert(key[0] != other[0] && key[1] != other[1]);
+        }
+    }
+}
+END_TEST
+
+// Two words change places: what a sum of hashes would not see.
+START_TEST(a_key_knows_the_order)
+{
+    uint64_t words[6] = {3, 1, 4, 1, 5, 9}, key[2] = {0, 0};
+    hash128(words, sizeof words, key);
+    for (int i = 0; i < 6; i++) {
+        for (int j = i + 1; j < 6; j++) {
+            uint64_t swapped[6], other[2] = {0, 0};
+            memcpy(swapped, words, sizeof words);
+            swapped[i] = words[j];
+            swapped[j] = words[i];
+            hash128(swapped, sizeof swapped, other);
+            ck_assert((key[0] == other[0]) == (words[i] == words[j]));
+            ck_assert((key[1] == other[1]) == (words[i] == words[j]));
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("hash");
     tcase_add_test(tests, known_answers);
+    tcase_add_test(tests, a_key_tells_bytes_apart);
+    tcase_add_test(tests, a_key_knows_the_order);
     tcase_add_test(tests, million_letters_in_uneven_pieces);
     tcase_add_test(tests, pieces_do_not_matter);
     tcase_add_test(tests, one_bit_changes_half_of_the_hash);

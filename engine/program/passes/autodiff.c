@@ -29,7 +29,7 @@ static hr_status gradient_tensor(draft *d, uint32_t primal, uint32_t *id, hr_err
     op_operand o = tensor_operand(p);
     bool of_weights = p->category == HR_CATEGORY_WEIGHTS;
     uint32_t param = p->param;
-    const char *name = arena_print(&d->names, "%s:grad", p->name);
+    const char *name = draft_suffixed(d, p->name, "grad");
     // The gradient of a cast lives until it is cast back.
     const hr_category category = of_weights                         ? HR_CATEGORY_GRADIENTS
                                  : p->category == HR_CATEGORY_CASTS ? HR_CATEGORY_TEMPORARIES

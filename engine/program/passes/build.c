@@ -20,8 +20,7 @@ static op_operand with_real_type(const draft *d, const hr_shape *shape, hr_dtype
 static const char *param_name(draft *d, const model_param *param)
 {
     const bool averaged = d->mode == PROGRAM_EVALUATE && param->trainable && optimizer_averages(d->knobs);
-    return averaged ? arena_print(&d->names, "%s:%s", param->name, OPTIMIZER_EMA_SLOT)
-                    : draft_name(d, param->name);
+    return averaged ? draft_suffixed(d, param->name, OPTIMIZER_EMA_SLOT) : draft_name(d, param->name);
 }
 
 static hr_status add_params(draft *d, hr_category category, hr_err *err)
@@ -43,7 +42,7 @@ static hr_status add_slot(draft *d, uint32_t k, const optimizer_slot *slot, bool
     const model_param *param = &d->model->params[k];
     const op_operand variable = tensor_operand(&d->tensors.data[d->param_tensor[k]]);
     const op_operand o = optimizer_slot_operand(slot, &variable);
-    const char *name = arena_print(&d->names, "%s:%s", param->name, slot->name);
+    const char *name = draft_suffixed(d, param->name, slot->name);
     uint32_t id = 0;
     HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_OPTIMIZER, param->layer, &id, err));
     d->tensors.data[id].param = k;
@@ -84,7 +83,7 @@ static hr_status add_accumulators(draft *d, hr_err *err)
             continue;
         }
         const op_operand variable = tensor_operand(&d->tensors.data[d->param_tensor[k]]);
-        const char *name = arena_print(&d->names, "%s:sum", param->name);
+        const char *name = draft_suffixed(d, param->name, "sum");
         HR_TRY(draft_tensor(d, name, &variable, HR_CATEGORY_ACCUMULATORS, param->layer, &d->accumulator[k],
                             err));
         d->tensors.data[d->accumulator[k]].param = k;
@@ -166,7 +165,7 @@ static hr_status add_extra_output(draft *d, hr_op op, uint32_t y, uint32_t *id, 
 {
     op_operand o = tensor_operand(&d->tensors.data[y]);
     o.dtype = HR_U8;
-    const char *name = arena_print(&d->names, "%s:%s", d->tensors.data[y].name, extra_output(d, op));
+    const char *name = draft_suffixed(d, d->tensors.data[y].name, extra_output(d, op));
     return draft_tensor(d, name, &o, value_category(op, 1), d->tensors.data[y].layer, id, err);
 }
 

@@ -298,7 +298,7 @@ static hr_status second_self(draft *d, plan *p, uint32_t id, uint32_t *out, hr_e
 {
     const tensor first = d->tensors.data[id];
     const op_operand o = tensor_operand(&first);
-    const char *name = arena_print(&d->names, "%s:again", first.name);
+    const char *name = draft_suffixed(d, first.name, "again");
     HR_TRY(draft_tensor(d, name, &o, first.category, first.layer, out, err));
     if (first.storage != id) {
         const uint32_t source = first.storage;

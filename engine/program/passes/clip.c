@@ -46,7 +46,7 @@ static hr_status add_clip(draft *d, uint32_t param, uint32_t sum, hr_err *err)
 {
     const uint32_t variable = d->param_tensor[param], gradient = d->gradient[variable];
     const op_operand like = tensor_operand(&d->tensors.data[gradient]);
-    const char *name = arena_print(&d->names, "%s:clipped", d->model->params[param].name);
+    const char *name = draft_suffixed(d, d->model->params[param].name, "clipped");
     uint32_t clipped = 0;
     HR_TRY(draft_tensor(d, name, &like, HR_CATEGORY_GRADIENTS, d->model->params[param].layer, &clipped, err));
     d->tensors.data[clipped].param = param;

@@ -37,7 +37,7 @@ static hr_status swap(draft *d, uint32_t n, const instr *pool, hr_err *err)
     instr mask = d->instrs.data[n + 1];
     const tensor *pooled_gradient = &d->tensors.data[pool_bwd.in[1]];
     op_operand o = tensor_operand(pooled_gradient);
-    const char *name = arena_print(&d->names, "%s:masked", pooled_gradient->name);
+    const char *name = draft_suffixed(d, pooled_gradient->name, "masked");
     uint32_t masked = 0;
     uint32_t pooled = pool->out[0];
     HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_ACTIVATIONS, pool_bwd.layer, &masked, err));

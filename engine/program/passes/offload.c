@@ -91,8 +91,7 @@ static hr_status like(draft *d, uint32_t id, const char *suffix, bool on_host, u
 {
     const tensor t = d->tensors.data[id];
     const op_operand operand = tensor_operand(&t);
-    HR_TRY(draft_tensor(d, arena_print(&d->names, "%s:%s", t.name, suffix), &operand, t.category, t.layer,
-                        out, err));
+    HR_TRY(draft_tensor(d, draft_suffixed(d, t.name, suffix), &operand, t.category, t.layer, out, err));
     tensor *copy = &d->tensors.data[*out];
     copy->bytes = t.bytes;
     copy->padding_bytes = t.padding_bytes;

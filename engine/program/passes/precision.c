@@ -64,8 +64,7 @@ static hr_status add_cast(draft *d, instr_list *list, const instr *reader, uint3
         t->category == HR_CATEGORY_WEIGHTS ? HR_CATEGORY_CASTS : HR_CATEGORY_ACTIVATIONS;
     const uint32_t layer = t->layer == HR_NO_ID ? reader->layer : t->layer;
     o.dtype = (uint32_t)to;
-    HR_TRY(draft_tensor(d, arena_print(&d->names, "%s:%s", t->name, dtype_name(to)), &o, category, layer, id,
-                        err));
+    HR_TRY(draft_tensor(d, draft_suffixed(d, t->name, dtype_name(to)), &o, category, layer, id, err));
     instr *i = draft_instr(d, list, HR_OP_CAST, HR_PHASE_FORWARD, layer);
     if (i == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
