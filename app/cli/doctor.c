@@ -104,7 +104,12 @@ static void look_at_devices(void)
     puts("\ndevices");
     for (size_t k = 0; k < count; k++) {
         const hr_device_info *d = &devices[k];
-        row(d->name, !d->available ? d->reason.sentence : d->isa[0] != '\0' ? d->isa : "works");
+        char text[128];
+        (void)snprintf(text, sizeof text, "%s%s", d->isa[0] != '\0' ? d->isa : "works",
+                       d->calibrated                 ? ", calibrated: plans say seconds"
+                       : strcmp(d->name, "cpu") == 0 ? ", not calibrated: headroom doctor --calibrate"
+                                                     : "");
+        row(d->name, d->available ? text : d->reason.sentence);
     }
     row("cuda", "not in this build");
 }

@@ -11,6 +11,7 @@ static void look_at(const device_ops *device, hr_device_info *out)
     out->available = device->open(&options, &context, &out->reason) == HR_OK;
     if (out->available) {
         device->isa(context, out->isa, sizeof out->isa);
+        out->calibrated = device->tells_time != NULL && device->tells_time(context);
         device->close(context);
     }
 }

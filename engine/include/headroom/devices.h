@@ -15,6 +15,7 @@ typedef struct hr_device_info {
     const char *line; // one line of what it is; static storage
     bool simulated;   // times come from the card
     bool available;   // it opened; otherwise `reason` says why not
+    bool calibrated;  // it knows how long instructions take here (headroom/calibration.h)
     char isa[64];     // what computes: instruction set and library; "" when nothing does
     hr_err reason;
 } hr_device_info;
