@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "headroom.report/1": one shape for plan and run, null where it does not apply.
 #include <inttypes.h>
+#include <string.h>
 
 #include "headroom/category.h"
 
@@ -175,6 +176,33 @@ static void print_plan(emitter *e, const hr_report *r)
     emit_end_object(e);
 }
 
+// "a.b=1 c.d=2" as a list.
+static void print_pairs(emitter *e, const char *pairs)
+{
+    emit_array(e, "knobs");
+    while (*pairs != '\0') {
+        char pair[sizeof((hr_report_fix *)NULL)->knobs];
+        size_t length = strcspn(pairs, " ");
+        (void)snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
+        pairs += length + (pairs[length] == ' ');
+        emit_text(e, NULL, pair);
+    }
+    emit_end_array(e);
+}
+
+static void print_fixes(emitter *e, const hr_report_oom *o)
+{
+    emit_array(e, "fixes");
+    for (uint32_t k = 0; k < o->fix_count; k++) {
+        emit_row(e, NULL);
+        print_pairs(e, o->fixes[k].knobs);
+        emit_count(e, "peak_bytes", o->fixes[k].peak_bytes);
+        emit_real(e, "seconds", o->fixes[k].seconds, EMIT_EXACT);
+        emit_end_object(e);
+    }
+    emit_end_array(e);
+}
+
 static void print_oom(emitter *e, const hr_report *r)
 {
     const hr_report_oom *o = &r->oom;
@@ -193,8 +221,7 @@ static void print_oom(emitter *e, const hr_report *r)
     print_by_category(e, o->by_category);
     emit_text(e, "sentence", o->sentence);
     emit_text(e, "try", o->attempt);
-    emit_array(e, "fixes");
-    emit_end_array(e);
+    print_fixes(e, o);
     emit_end_object(e);
 }
 

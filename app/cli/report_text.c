@@ -11,7 +11,7 @@
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 
-enum { TOP_TENSORS = 8 };
+enum { TOP_TENSORS = 8, SECONDS_TEXT_MAX = 24 };
 
 static bool was_built(const hr_report *r)
 {
@@ -102,23 +102,26 @@ static char letter_of_time(const hr_report *r)
     return r->step.measured ? REPORT_MEASURED : r->device.simulated ? REPORT_SIMULATED : REPORT_ESTIMATED;
 }
 
+// "0.213 s", "12.4 ms": as a step takes it.
+static const char *say_seconds(double s, char text[SECONDS_TEXT_MAX])
+{
+    double unit = s >= 1 ? 1 : s >= 1e-3 ? 1e3 : 1e6;
+    (void)snprintf(text, SECONDS_TEXT_MAX, "%.3g %s", s * unit, s >= 1 ? "s" : s >= 1e-3 ? "ms" : "us");
+    return text;
+}
+
 static void print_time(const hr_report *r)
 {
     double s = r->step.seconds;
     char letter = letter_of_time(r);
+    char seconds[SECONDS_TEXT_MAX];
     if (isnan(s) && !r->step.measured && was_built(r) && strcmp(r->device.kind, "cpu") == 0) {
         puts("  step time            unknown: headroom doctor --calibrate measures this machine once");
     }
     if (isnan(s) || s <= 0) {
         return;
     }
-    if (s >= 1) {
-        printf("  step time            %.3g s %c\n", s, letter);
-    } else if (s >= 1e-3) {
-        printf("  step time            %.3g ms %c\n", s * 1e3, letter);
-    } else {
-        printf("  step time            %.3g us %c\n", s * 1e6, letter);
-    }
+    printf("  step time            %s %c\n", say_seconds(s, seconds), letter);
 }
 
 // ---- training -------------------------------------------------------------------------------------------------
@@ -269,6 +272,34 @@ static uint64_t waste_when_out(const hr_report_oom *o)
     return o->in_use_bytes - requested;
 }
 
+// "a.b=1 c.d=2" as options that can be copied.
+static void print_options(const char *pairs)
+{
+    while (*pairs != '\0') {
+        size_t length = strcspn(pairs, " ");
+        printf("-s %.*s ", (int)length, pairs);
+        pairs += length + (pairs[length] == ' ');
+    }
+}
+
+// Every change that a dry run found to fit; what it would take is a comment to the shell.
+static void print_fixes(const hr_report *r)
+{
+    char letter = strcmp(r->device.kind, "plan") == 0 ? REPORT_SIMULATED : REPORT_ESTIMATED;
+    for (uint32_t k = 0; k < r->oom.fix_count; k++) {
+        const hr_report_fix *fix = &r->oom.fixes[k];
+        char peak[HR_BYTES_TEXT_MAX];
+        char seconds[SECONDS_TEXT_MAX];
+        fputs(k == 0 ? "  try: " : "   or: ", stdout);
+        print_options(fix->knobs);
+        printf("# peak %s p", hr_bytes_human(fix->peak_bytes, peak));
+        if (isfinite(fix->seconds)) {
+            printf(", a step %s %c", say_seconds(fix->seconds, seconds), letter);
+        }
+        putchar('\n');
+    }
+}
+
 static void print_oom(const hr_report *r, const report_style *style)
 {
     const hr_report_oom *o = &r->oom;
@@ -284,9 +315,7 @@ static void print_oom(const hr_report *r, const report_style *style)
     bytes_row("requested", o->requested_bytes, own, o->tensor);
     printf("  at %s\n\ndoes not fit: ", o->instruction_name);
     say_paragraph(o->sentence, 14);
-    if (o->attempt[0] != '\0') {
-        printf("  try: %s\n", o->attempt);
-    }
+    print_fixes(r);
 }
 
 void report_print_text(const hr_report *r, const report_style *style)

@@ -115,20 +115,42 @@ static const struct {
     {"attempt to compare", "hr.bytes(…) around sizes, and `or 0` behind fields that may be nil"},
 };
 
-// "-s batch.size=64" as the recipe would say it.
-static void speak_lua(const char *attempt, char out[SCRIPT_TEXT_MAX])
+// Appends "hr.knobs.batch.size = 64" for the pair "batch.size=64" of `length` bytes; returns the bytes it took.
+static size_t speak_pair(const char *pair, size_t length, char *out, size_t size)
 {
-    const char *equals = strchr(attempt, '=');
-    if (strncmp(attempt, "-s ", 3) != 0 || equals == NULL || strchr(equals, ' ') != NULL) {
-        (void)snprintf(out, SCRIPT_TEXT_MAX, "%s", attempt);
-        return;
-    }
-    const char *value = equals + 1;
+    char value[64];
     char *end = NULL;
+    size_t key = strcspn(pair, "=");
+    if (key + 1 >= length) {
+        return 0;
+    }
+    (void)snprintf(value, sizeof value, "%.*s", (int)(length - key - 1), pair + key + 1);
     (void)strtod(value, &end);
     const char *quote = end != value && *end == '\0' ? "" : "\"";
-    (void)snprintf(out, SCRIPT_TEXT_MAX, "hr.knobs.%.*s = %s%s%s", (int)(equals - attempt - 3), attempt + 3,
-                   quote, value, quote);
+    int said = snprintf(out, size, "hr.knobs.%.*s = %s%s%s", (int)key, pair, quote, value, quote);
+    return said < 0 ? 0 : (size_t)said;
+}
+
+// "-s batch.size=64 -s batch.accumulate=2, or -s execution.mode=graph" as the recipe would say it.
+static void speak_lua(const char *attempt, char out[SCRIPT_TEXT_MAX])
+{
+    size_t length = 0;
+    const char *at = attempt;
+    while (length + 1 < SCRIPT_TEXT_MAX && strncmp(at, "-s ", 3) == 0) {
+        size_t pair = strcspn(at + 3, " ,");
+        length += speak_pair(at + 3, pair, out + length, SCRIPT_TEXT_MAX - length);
+        at += 3 + pair;
+        const char *between = strncmp(at, ", or -s ", 8) == 0 ? ", or "
+                              : strncmp(at, " -s ", 4) == 0   ? "; "
+                                                              : "";
+        if (length < SCRIPT_TEXT_MAX) {
+            length += (size_t)snprintf(out + length, SCRIPT_TEXT_MAX - length, "%s", between);
+        }
+        at += between[0] == ',' ? 5 : between[0] == ';' ? 1 : 0;
+    }
+    if (*at != '\0' || length == 0) { // more than pairs: as it stands
+        (void)snprintf(out, SCRIPT_TEXT_MAX, "%s", attempt);
+    }
 }
 
 static void find_attempt(const script *s, verdict *v)

@@ -3,6 +3,7 @@
 // stands `fits`: whether it did not run out of memory.
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "headroom/category.h"
 #include "headroom/report.h"
@@ -117,6 +118,11 @@ static const field oom_fields[] = {
     IN(hr_report_oom, limit_bytes, "limit_bytes", BYTES),
     IN(hr_report_oom, sentence, "sentence", TEXT),
     IN(hr_report_oom, attempt, "try", TEXT),
+    END,
+};
+static const field fix_fields[] = {
+    IN(hr_report_fix, peak_bytes, "peak_bytes", BYTES),
+    IN(hr_report_fix, seconds, "seconds", REAL),
     END,
 };
 
@@ -235,6 +241,31 @@ static void set_at_peak(lua_State *L, const hr_report_memory *m)
     lua_setfield(L, -2, "at_peak");
 }
 
+// "a.b=1 c.d=2" as a list, field `knobs` of the table on top of the stack.
+static void set_pairs(lua_State *L, const char *pairs)
+{
+    lua_newtable(L);
+    for (lua_Integer k = 1; *pairs != '\0'; k++) {
+        size_t length = strcspn(pairs, " ");
+        (void)lua_pushlstring(L, pairs, length);
+        lua_rawseti(L, -2, k);
+        pairs += length + (pairs[length] == ' ');
+    }
+    lua_setfield(L, -2, "knobs");
+}
+
+static void set_fixes(lua_State *L, const hr_report_oom *oom)
+{
+    lua_createtable(L, (int)oom->fix_count, 0);
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        lua_newtable(L);
+        set_pairs(L, oom->fixes[k].knobs);
+        set_fields(L, fix_fields, &oom->fixes[k]);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+    lua_setfield(L, -2, "fixes");
+}
+
 void script_push_oom(lua_State *L, const hr_report_oom *oom)
 {
     lua_newtable(L);
@@ -242,6 +273,7 @@ void script_push_oom(lua_State *L, const hr_report_oom *oom)
     set_by_category(L, oom->by_category);
     lua_pushstring(L, hr_oom_cause_name(oom->cause));
     lua_setfield(L, -2, "cause");
+    set_fixes(L, oom);
 }
 
 // What only a built program can say: the memory's peak, its hash, and where the seconds come from.

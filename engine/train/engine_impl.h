@@ -85,9 +85,12 @@ HR_MUST_CHECK hr_status engine_check_save_path(const char *path, hr_err *err);
 // Fills e->carried, counters and position from a save.
 HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);
 
-// remedy.c: after an out-of-memory, the smallest change of knobs that a dry run says would fit, as a command line
-// ("-s execution.mode=graph"); "" when none of those it knows does. Nothing else is touched.
-void engine_find_remedy(const hr_engine *e, char *attempt, size_t size);
+// remedy.c: after an out-of-memory, the changes of knobs that a dry run says would fit, those that change least first:
+// fills `fixes`, and `attempt` with the first as a command line ("-s execution.mode=graph"); none and "" when nothing it
+// knows does. Nothing else is touched.
+void engine_find_remedy(const hr_engine *e, hr_report_oom *oom);
+// All of them as what to try.
+void engine_say_remedies(const hr_report_oom *oom, hr_err *err);
 
 // report.c
 void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts);

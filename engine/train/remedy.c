@@ -7,36 +7,89 @@
 
 #include "headroom/units.h"
 
+#include "base/text.h"
+#include "device/cost.h"
 #include "train/engine_impl.h"
 
 #define REMEDY_VRAM_BYTES (4096 * HR_GIB)
 
-typedef struct candidate {
-    const char *pairs[2]; // "key=value"; NULL where there is none
-} candidate;
+enum { REMEDY_PAIRS = 3 };
 
-static const candidate candidates[] = {
-    {{"allocator.kind=bfc", NULL}},
-    {{"allocator.growth=off", NULL}},
-    {{"execution.mode=graph", NULL}},
-    {{"execution.mode=graph", "allocator.growth=off"}},
+// What a candidate turns. Of two that turn the same, the first that fits is named.
+enum {
+    ALLOCATOR = 1 << 0,
+    TAPE = 1 << 1,
+    UPDATE = 1 << 2,
+    MODE = 1 << 3,
+    RECOMPUTE = 1 << 4,
+    OFFLOAD = 1 << 5,
+    BATCH = 1 << 6,
+    PRECISION = 1 << 7,
 };
 
-static const candidate stop_the_leak = {{"execution.retain=none", NULL}};
+typedef struct candidate {
+    uint32_t turns;
+    const char *pairs[REMEDY_PAIRS]; // "key=value"; NULL where there is none
+} candidate;
 
-// Applies the pairs that change something; false when none does.
-static bool apply(const candidate *c, hr_knobs *knobs)
+// The weights stay the same bit for bit; the step takes as long at first, and more and more further down.
+static const candidate same_bits[] = {
+    {ALLOCATOR, {"allocator.kind=bfc"}},
+    {ALLOCATOR, {"allocator.growth=off"}},
+    {TAPE, {"execution.tape=once"}},
+    {UPDATE, {"optimizer.fused_backward=on"}},
+    {MODE, {"execution.mode=graph"}},
+    {MODE | ALLOCATOR, {"execution.mode=graph", "allocator.growth=off"}},
+    {MODE | ALLOCATOR, {"execution.mode=graph", "allocator.growth=off", "allocator.kind=static"}},
+    {MODE | TAPE, {"execution.tape=once", "execution.mode=graph"}},
+    {MODE | UPDATE, {"execution.mode=graph", "optimizer.fused_backward=on"}},
+    {RECOMPUTE, {"checkpoint.strategy=selective"}},
+    {RECOMPUTE | MODE, {"checkpoint.strategy=selective", "execution.mode=graph"}},
+    {OFFLOAD, {"offload.optimizer=on"}},
+    {RECOMPUTE, {"checkpoint.strategy=blocks"}},
+    {RECOMPUTE, {"checkpoint.strategy=sqrt"}},
+    {OFFLOAD, {"offload.activations=on"}},
+    {RECOMPUTE | MODE, {"checkpoint.strategy=blocks", "execution.mode=graph"}},
+    {RECOMPUTE | MODE, {"checkpoint.strategy=sqrt", "execution.mode=graph"}},
+    {OFFLOAD | MODE, {"offload.activations=on", "execution.mode=graph"}},
+    {RECOMPUTE | MODE | UPDATE,
+     {"checkpoint.strategy=sqrt", "execution.mode=graph", "optimizer.fused_backward=on"}},
+    {RECOMPUTE | MODE | OFFLOAD,
+     {"checkpoint.strategy=sqrt", "execution.mode=graph", "offload.optimizer=on"}},
+};
+
+static const candidate half_as_wide = {PRECISION, {"precision.policy=mixed_bfloat16"}};
+static const candidate stop_the_leak = {0, {"execution.retain=none"}};
+
+typedef struct search {
+    const hr_engine *e;
+    hr_report_oom *oom; // to be given its fixes
+    uint32_t turned;    // by the fixes so far
+} search;
+
+// ---- one dry run ------------------------------------------------------------------------------------------------
+
+// The knobs turned so, and in `fix` the pairs that change something; false when none does, or it is refused.
+static bool apply(const candidate *c, hr_knobs *knobs, hr_report_fix *fix)
 {
-    hr_knobs before = *knobs;
-    for (size_t k = 0; k < 2 && c->pairs[k] != NULL; k++) {
+    const size_t size = sizeof fix->knobs;
+    size_t length = 0;
+    fix->knobs[0] = '\0';
+    for (size_t k = 0; k < REMEDY_PAIRS && c->pairs[k] != NULL; k++) {
+        const hr_knobs before = *knobs;
         if (hr_knobs_set_pair(knobs, c->pairs[k], NULL) != HR_OK) {
             return false;
         }
+        if (memcmp(&before, knobs, sizeof before) != 0) {
+            length += (size_t)snprintf(fix->knobs + length, size - length, "%s%s", length > 0 ? " " : "",
+                                       c->pairs[k]);
+        }
     }
-    return memcmp(&before, knobs, sizeof before) != 0 && hr_knobs_validate(knobs, NULL) == HR_OK;
+    return length > 0 && length < size && hr_knobs_validate(knobs, NULL) == HR_OK;
 }
 
-static bool would_fit(const hr_engine *e, const hr_knobs *knobs)
+// What cannot be told is left out of a report; a dry run that fails is no fix.
+static bool would_fit(const hr_engine *e, const hr_knobs *knobs, hr_report_fix *fix)
 {
     build_request request = {.model = e->model, .knobs = knobs, .plan_only = true};
     play_result played = {0};
@@ -44,62 +97,145 @@ static bool would_fit(const hr_engine *e, const hr_knobs *knobs)
     if (build_prepare(&request, &b, NULL) != HR_OK) {
         return false;
     }
-    hr_status status = build_dry_run(b, knobs, &played, NULL);
+    bool fits =
+        build_dry_run(b, knobs, &played, NULL) == HR_OK && played.fits &&
+        cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
+    fix->peak_bytes = played.peak.in_use_bytes;
     build_destroy(b);
-    return status == HR_OK && played.fits;
+    return fits;
 }
 
-static bool try_candidate(const hr_engine *e, const candidate *c, char *attempt, size_t size)
+static bool is_full(const search *s)
 {
-    hr_knobs knobs = e->knobs;
-    if (!apply(c, &knobs) || !would_fit(e, &knobs)) {
+    return s->oom->fix_count == HR_FIXES_MAX;
+}
+
+static bool try_candidate(search *s, const candidate *c)
+{
+    hr_knobs knobs = s->e->knobs;
+    hr_report_fix fix = {.seconds = 0};
+    if (is_full(s) || (c->turns & s->turned) != 0 || !apply(c, &knobs, &fix) ||
+        !would_fit(s->e, &knobs, &fix)) {
         return false;
     }
-    (void)snprintf(attempt, size, c->pairs[1] == NULL ? "-s %s" : "-s %s -s %s", c->pairs[0], c->pairs[1]);
+    s->turned |= c->turns;
+    s->oom->fixes[s->oom->fix_count++] = fix;
     return true;
 }
 
-static bool try_batches(const hr_engine *e, char *attempt, size_t size)
+// ---- smaller batches, larger cards ------------------------------------------------------------------------------
+
+static int64_t divisor_from(int64_t batch, int64_t least)
 {
-    for (int64_t batch = hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE) / 2; batch > 0; batch /= 2) {
-        hr_knobs knobs = e->knobs;
+    int64_t d = least;
+    while (d <= batch && batch % d != 0) {
+        d++;
+    }
+    return d;
+}
+
+// Parts of the batch, each about half the one before, one after the other: the update keeps its samples.
+static bool try_accumulation(search *s)
+{
+    int64_t batch = hr_knob_int(&s->e->knobs, HR_KNOB_BATCH_SIZE);
+    int64_t rounds = hr_knob_int(&s->e->knobs, HR_KNOB_BATCH_ACCUMULATE);
+    bool found = false;
+    for (int64_t d = divisor_from(batch, 2); d <= batch && !found; d = divisor_from(batch, 2 * d)) {
+        char size[40];
+        char count[40];
+        (void)snprintf(size, sizeof size, "batch.size=%" PRId64, batch / d);
+        (void)snprintf(count, sizeof count, "batch.accumulate=%" PRId64, rounds * d);
+        found = try_candidate(s, &(candidate){BATCH, {size, count}});
+    }
+    return found;
+}
+
+static bool try_batches(search *s)
+{
+    bool found = false;
+    for (int64_t batch = hr_knob_int(&s->e->knobs, HR_KNOB_BATCH_SIZE) / 2; batch > 0 && !found; batch /= 2) {
         char pair[40];
         (void)snprintf(pair, sizeof pair, "batch.size=%" PRId64, batch);
-        if (hr_knobs_set_pair(&knobs, pair, NULL) == HR_OK && would_fit(e, &knobs)) {
-            (void)snprintf(attempt, size, "-s %s", pair);
-            return true;
-        }
+        found = try_candidate(s, &(candidate){BATCH, {pair}});
     }
-    return false;
+    return found;
 }
 
 // The last resort: a larger card.
-static bool try_vram(const hr_engine *e, char *attempt, size_t size)
+static bool try_vram(search *s)
 {
-    for (uint64_t bytes = e->oom.limit_bytes * 2; bytes != 0 && bytes <= REMEDY_VRAM_BYTES; bytes *= 2) {
-        hr_knobs knobs = e->knobs;
+    bool found = false;
+    for (uint64_t bytes = s->oom->limit_bytes * 2; bytes != 0 && bytes <= REMEDY_VRAM_BYTES && !found;
+         bytes *= 2) {
         char exact[HR_BYTES_TEXT_MAX];
         char pair[64];
         (void)snprintf(pair, sizeof pair, "device.vram=%s", hr_bytes_exact(bytes, exact));
-        if (hr_knobs_set_pair(&knobs, pair, NULL) == HR_OK && would_fit(e, &knobs)) {
-            (void)snprintf(attempt, size, "-s %s", pair);
-            return true;
-        }
+        found = try_candidate(s, &(candidate){0, {pair}});
     }
-    return false;
+    return found;
 }
 
-void engine_find_remedy(const hr_engine *e, char *attempt, size_t size)
+// ---- the whole search -------------------------------------------------------------------------------------------
+
+static void search_all(search *s)
 {
-    attempt[0] = '\0';
-    if (e->oom.cause == HR_OOM_LEAK) {
-        (void)try_candidate(e, &stop_the_leak, attempt, size); // any other change only runs out later
-        return;
+    const hr_knobs *knobs = &s->e->knobs;
+    // Recording nothing is what was asked for: a tape that records would be another experiment.
+    s->turned = hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none") ? TAPE : 0;
+    for (size_t k = 0; k < sizeof same_bits / sizeof *same_bits && !is_full(s); k++) {
+        (void)try_candidate(s, &same_bits[k]);
     }
-    for (size_t k = 0; k < sizeof candidates / sizeof *candidates; k++) {
-        if (try_candidate(e, &candidates[k], attempt, size)) {
-            return;
-        }
+    if (!is_full(s) && !try_accumulation(s) && s->oom->fix_count == 0) {
+        (void)try_batches(s);
     }
-    (void)(try_batches(e, attempt, size) || try_vram(e, attempt, size));
+    if (hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float32")) {
+        (void)try_candidate(s, &half_as_wide);
+    }
+    if (s->oom->fix_count == 0) {
+        (void)try_vram(s);
+    }
+}
+
+// "execution.mode=graph allocator.growth=off" as the options of a command.
+static void say_options(const hr_report_fix *fix, char *out, size_t size)
+{
+    char pairs[sizeof fix->knobs];
+    char *rest = NULL;
+    size_t length = 0;
+    (void)text_copy(pairs, sizeof pairs, fix->knobs);
+    out[0] = '\0';
+    for (char *pair = strtok_r(pairs, " ", &rest); pair != NULL && length < size;
+         pair = strtok_r(NULL, " ", &rest)) {
+        length += (size_t)snprintf(out + length, size - length, "%s-s %s", length > 0 ? " " : "", pair);
+    }
+}
+
+void engine_find_remedy(const hr_engine *e, hr_report_oom *oom)
+{
+    search s = {.e = e, .oom = oom};
+    oom->fix_count = 0;
+    oom->attempt[0] = '\0';
+    if (oom->cause == HR_OOM_LEAK) {
+        (void)try_candidate(&s, &stop_the_leak); // any other change only runs out later
+    } else {
+        search_all(&s);
+    }
+    if (oom->fix_count > 0) {
+        say_options(&oom->fixes[0], oom->attempt, sizeof oom->attempt);
+    }
+}
+
+void engine_say_remedies(const hr_report_oom *oom, hr_err *err)
+{
+    char words[HR_ERR_TEXT_MAX];
+    size_t length = 0;
+    for (uint32_t k = 0; k < oom->fix_count && length < sizeof words; k++) {
+        char options[sizeof oom->attempt];
+        say_options(&oom->fixes[k], options, sizeof options);
+        length +=
+            (size_t)snprintf(words + length, sizeof words - length, "%s%s", k > 0 ? ", or " : "", options);
+    }
+    if (length > 0) {
+        hr_err_try(err, "%s", words);
+    }
 }

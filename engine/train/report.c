@@ -310,11 +310,9 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
 hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, hr_err *err)
 {
     engine_describe_oom(e, p, facts);
-    engine_find_remedy(e, e->oom.attempt, sizeof e->oom.attempt);
+    engine_find_remedy(e, &e->oom);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
-    if (e->oom.attempt[0] != '\0') {
-        hr_err_try(err, "%s", e->oom.attempt);
-    }
+    engine_say_remedies(&e->oom, err);
     return HR_OOM;
 }
 

@@ -174,6 +174,37 @@ START_TEST(plan_and_run_share_one_shape)
 }
 END_TEST
 
+// Each fix is the knobs of a plan that fits with the peak it names.
+START_TEST(every_fix_is_a_plan_that_fits)
+{
+    static const char *const cases[] = {"demo -s batch.size=1024", "gpt2_124m -s device.vram=3GiB",
+                                        "resnet50 -s batch.size=1024 -s device.card=rtx4090-24g"};
+    char words[512];
+    snprintf(words, sizeof words, "plan %s --json", cases[_i]);
+    json_t *out = report_of(words, 1);
+    const json_t *fixes = at(out, "oom.fixes");
+    size_t count = json_array_size(fixes);
+    ck_assert_uint_ge(count, 1);
+    for (size_t k = 0; k < count; k++) {
+        const json_t *fix = json_array_get(fixes, k);
+        const json_t *knobs = json_object_get(fix, "knobs");
+        snprintf(words, sizeof words, "plan %s --json", cases[_i]);
+        ck_assert_uint_ge(json_array_size(knobs), 1);
+        for (size_t n = 0; n < json_array_size(knobs); n++) {
+            const char *pair = json_string_value(json_array_get(knobs, n));
+            strcat(strcat(words, " -s "), pair);
+            ck_assert(k > 0 || strstr(json_string_value(at(out, "oom.try")), pair) != NULL);
+        }
+        json_t *report = report_of(words, 0);
+        ck_assert_int_eq(number(report, "memory.peak_in_use_bytes"), number(fix, "peak_bytes"));
+        const json_t *seconds = at(report, "step.seconds");
+        ck_assert(json_equal((json_t *)(size_t)seconds, json_object_get(fix, "seconds")));
+        json_decref(report);
+    }
+    json_decref(out);
+}
+END_TEST
+
 // ---- words ----------------------------------------------------------------------------------------------------
 
 static void assert_terms(const json_t *value)
@@ -328,6 +359,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, program_remove_home);
     tcase_add_loop_test(tests, plan_and_run_share_one_shape, 0, (int)COUNT(reports));
+    tcase_add_loop_test(tests, every_fix_is_a_plan_that_fits, 0, 3);
     tcase_add_loop_test(tests, every_field_is_a_term, 0, (int)COUNT(reports));
     tcase_add_test(tests, every_field_of_an_error_is_a_term);
     tcase_add_test(tests, the_separable_cnn_has_the_parameters_of_the_article);

@@ -377,8 +377,13 @@ static void report_oom(const hr_engine_host *h, hr_report_oom *oom)
              "%s asked for %s, but %s of %s are free: all of it together is not enough.", oom->tensor,
              hr_bytes_human(oom->requested_bytes, asked), hr_bytes_human(oom->free_bytes, free_text),
              hr_bytes_human(oom->limit_bytes, limit));
-    snprintf(oom->attempt, sizeof oom->attempt, "batch.size=%lld",
-             (long long)hr_knob_int(&h->knobs, HR_KNOB_BATCH_SIZE) / 2);
+    const long long half = (long long)hr_knob_int(&h->knobs, HR_KNOB_BATCH_SIZE) / 2;
+    oom->fix_count = 2;
+    oom->fixes[0] = (hr_report_fix){.peak_bytes = oom->limit_bytes / 8 * 5, .seconds = 0.0124};
+    oom->fixes[1] = (hr_report_fix){.peak_bytes = oom->limit_bytes / 2, .seconds = (double)NAN};
+    snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "execution.mode=graph");
+    snprintf(oom->fixes[1].knobs, sizeof oom->fixes[1].knobs, "batch.size=%lld batch.accumulate=2", half);
+    snprintf(oom->attempt, sizeof oom->attempt, "-s execution.mode=graph");
 }
 
 static void publish_report(hr_engine_host *h)

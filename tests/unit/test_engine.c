@@ -148,15 +148,8 @@ START_TEST(what_does_not_fit_changes_nothing_and_training_goes_on)
     ck_assert_int_eq(r.oom.cause, HR_OOM_CAPACITY);
     ck_assert_uint_gt(r.oom.requested_bytes, r.oom.free_bytes);
     ck_assert_ptr_nonnull(strstr(r.oom.sentence, "capacity"));
-    ck_assert_int_eq(strncmp(r.oom.attempt, "-s batch.size=", 14), 0);
-    hr_knobs remedied = *hr_engine_knobs(e);
-    hr_whatif w;
-    hr_planner *planner = NULL;
-    ck_assert_int_eq(hr_planner_open(preset, &planner, NULL), HR_OK);
-    ck_assert_int_eq(hr_planner_turn(planner, &remedied, HR_KNOB_BATCH_SIZE, r.oom.attempt + 14, &w, NULL),
-                     HR_OK);
-    ck_assert(w.fits);
-    hr_planner_close(planner);
+    ck_assert_int_eq(strncmp(r.oom.attempt, "-s batch.size=", 14), 0); // what fits: see test_remedy.c
+    ck_assert_ptr_nonnull(strstr(r.oom.attempt, " -s batch.accumulate="));
     hr_report_deinit(&r);
     weights_of(e, after);
     ck_assert_str_eq(before, after);

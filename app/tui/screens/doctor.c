@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why it ran out of memory: cause, sentence, numbers, what to turn, and which turns are planned to fit.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,6 +89,26 @@ static int draw_turns(const canvas *c, int y, const app *a, byte_unit unit)
     return y;
 }
 
+// What dry runs found to fit, without the shell's "-s": here the panel and `:` are at hand.
+static int draw_fixes(const canvas *c, int y, const app *a, byte_unit unit)
+{
+    const hr_report_oom *oom = &a->report.oom;
+    bool simulated = strcmp(a->report.device.kind, "plan") == 0;
+    for (uint32_t i = 0; i < oom->fix_count && i < HR_FIXES_MAX; i++) {
+        const hr_report_fix *fix = &oom->fixes[i];
+        char line[sizeof fix->knobs + 4 * FORMAT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
+        int length = snprintf(line, sizeof line, "%s %.*s, peak %s %s p",
+                              i == 0 ? "try:" : " or:", (int)sizeof fix->knobs - 1, fix->knobs,
+                              format_bytes(fix->peak_bytes, unit, peak), unit.name);
+        if (isfinite(fix->seconds)) {
+            snprintf(line + length, sizeof line - (size_t)length, ", %s %s",
+                     format_seconds(fix->seconds, seconds), simulated ? "s" : "e");
+        }
+        y += paint_wrapped(c, y, ROLE_GOOD, line);
+    }
+    return y;
+}
+
 static void draw_verdict(const canvas *c, const app *a)
 {
     const hr_report_oom *oom = &a->report.oom;
@@ -99,12 +120,7 @@ static void draw_verdict(const canvas *c, const app *a)
     paint_format(c, y++, x + 2, c->area.w - x - 2, ROLE_TEXT, "%s%s",
                  says_cause ? "" : "cause: ", says_cause ? "" : cause);
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
-    if (oom->attempt[0] != '\0') {
-        char attempt[sizeof oom->attempt + 8];
-        bool option = strncmp(oom->attempt, "-s ", 3) == 0; // as typed in a shell; here the panel is at hand
-        snprintf(attempt, sizeof attempt, "try: %s", oom->attempt + (option ? 3 : 0));
-        y += paint_wrapped(c, y, ROLE_GOOD, attempt);
-    }
+    y = draw_fixes(c, y, a, unit);
     int air = c->area.h >= 18 ? 1 : 0;
     y = draw_numbers(c, y + air, oom);
     y = draw_categories(c, y + air, oom, unit);

@@ -71,6 +71,15 @@ typedef enum hr_oom_cause {
 
 const char *hr_oom_cause_name(hr_oom_cause cause);
 
+// A change of knobs under which a dry run says that the step fits.
+typedef struct hr_report_fix {
+    char knobs[128];     // "execution.mode=graph allocator.growth=off": pairs, one space between two
+    uint64_t peak_bytes; // in use
+    double seconds;      // of a step, from the cost model; NaN when the device cannot tell
+} hr_report_fix;
+
+enum { HR_FIXES_MAX = 3 };
+
 typedef struct hr_report_oom {
     hr_oom_cause cause; // HR_OOM_NONE: there was none
     char tensor[HR_NAME_MAX];
@@ -81,8 +90,10 @@ typedef struct hr_report_oom {
     uint64_t largest_free_bytes; // the largest piece of it in one piece
     uint64_t in_use_bytes, pool_bytes, limit_bytes;
     uint64_t by_category[HR_CATEGORY_COUNT];
-    char sentence[256]; // the verdict in words, with the numbers
-    char attempt[256];  // the knob to turn
+    char sentence[256];                // the verdict in words, with the numbers
+    char attempt[256];                 // the knobs to turn, as a command's options: the first fix
+    hr_report_fix fixes[HR_FIXES_MAX]; // what changes least in results and time first
+    uint32_t fix_count;
 } hr_report_oom;
 
 typedef struct hr_report {

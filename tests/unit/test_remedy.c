@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is named after an out-of-memory fits: judged by the planner, by the engine that goes on with it, and by what
+// it promises to leave as it was.
+#include <inttypes.h>
+#include <math.h>
+
+#define SMALL_ENGINE_LAYERS                                                                                  \
+    "    - {kind: conv2d, filters: 8, kernel: 3, activation: relu}\n"                                        \
+    "    - {kind: conv2d, filters: 8, kernel: 3, stride: 2, activation: relu}\n"                             \
+    "    - {kind: conv2d, filters: 8, kernel: 3, activation: relu}\n"                                        \
+    "    - {kind: flatten}\n"                                                                                \
+    "    - {kind: dense, units: 10}\n"
+#include "unit/small_engine.h"
+
+// Applies every pair of a fix to `knobs`; in keys[] what it turns.
+static size_t apply(const hr_report_fix *fix, hr_knobs *knobs, char keys[][64])
+{
+    char pairs[sizeof fix->knobs];
+    char *rest = NULL;
+    hr_err err = {0};
+    size_t count = 0;
+    (void)strcpy(pairs, fix->knobs);
+    for (char *pair = strtok_r(pairs, " ", &rest); pair != NULL; pair = strtok_r(NULL, " ", &rest)) {
+        ck_assert_msg(hr_knobs_set_pair(knobs, pair, &err) == HR_OK, "%s: %s", pair, err.sentence);
+        (void)snprintf(keys[count++], 64, "%.*s", (int)strcspn(pair, "="), pair);
+    }
+    ck_assert_uint_ge(count, 1);
+    ck_assert_msg(hr_knobs_validate(knobs, &err) == HR_OK, "%s: %s", fix->knobs, err.sentence);
+    return count;
+}
+
+static int64_t effective(const hr_knobs *knobs)
+{
+    return hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE);
+}
+
+// The options of the first fix, and all fixes in the error.
+static void same_words(const hr_engine *e, const hr_report_oom *oom)
+{
+    char options[256] = "";
+    for (const char *c = oom->fixes[0].knobs; *c != '\0'; c++) {
+        bool begins = c == oom->fixes[0].knobs || c[-1] == ' ';
+        size_t length = strlen(options);
+        (void)snprintf(options + length, sizeof options - length, "%s%c", begins ? "-s " : "", *c);
+    }
+    ck_assert_str_eq(oom->attempt, options);
+    ck_assert_int_eq(strncmp(hr_engine_error(e)->attempt, options, strlen(options)), 0);
+    for (uint32_t k = 1; k < oom->fix_count; k++) {
+        char pair[sizeof oom->fixes[k].knobs];
+        (void)snprintf(pair, sizeof pair, "%.*s", (int)strcspn(oom->fixes[k].knobs, " "),
+                       oom->fixes[k].knobs);
+        ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->attempt, ", or -s "));
+        ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->attempt, pair));
+    }
+}
+
+static hr_whatif planned(const hr_knobs *knobs)
+{
+    hr_planner *planner = NULL;
+    hr_whatif w;
+    hr_err err = {0};
+    ck_assert_int_eq(hr_planner_open(preset, &planner, NULL), HR_OK);
+    ck_assert_msg(hr_planner_plan(planner, knobs, &w, &err) == HR_OK, "%s", err.sentence);
+    hr_planner_close(planner);
+    return w;
+}
+
+static void judge(const hr_engine *e, const hr_report_oom *oom)
+{
+    char keys[HR_FIXES_MAX][4][64];
+    size_t counts[HR_FIXES_MAX];
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        hr_knobs knobs = *hr_engine_knobs(e);
+        const int64_t before = effective(&knobs);
+        counts[k] = apply(&oom->fixes[k], &knobs, keys[k]);
+        hr_whatif w = planned(&knobs);
+        ck_assert_msg(w.fits, "%s does not fit", oom->fixes[k].knobs);
+        ck_assert_uint_eq(w.peak_in_use_bytes, oom->fixes[k].peak_bytes);
+        ck_assert(w.step_seconds == oom->fixes[k].seconds ||
+                  (isnan(w.step_seconds) && isnan(oom->fixes[k].seconds)));
+        ck_assert_msg(effective(&knobs) == before || (k == 0 && oom->fix_count <= 2), "%s",
+                      oom->fixes[k].knobs);
+        for (uint32_t j = 0; j < k; j++) {
+            for (size_t n = 0; n < counts[k] * counts[j]; n++) {
+                ck_assert_str_ne(keys[k][n / counts[j]], keys[j][n % counts[j]]);
+            }
+        }
+    }
+}
+
+// Limits from hardly too little down to nothing at all, on three devices' minds.
+START_TEST(what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob)
+{
+    static const char *const bases[][3] = {
+        {"device.kind=reference", "optimizer.kind=adam", "batch.size=8"},
+        {"device.kind=plan", "execution.mode=graph", "batch.size=30"},
+        {"device.kind=reference", "allocator.growth=on", "batch.size=17"},
+        {"device.kind=plan", "execution.tape=persistent", "optimizer.clip_norm=1"},
+        {"device.kind=reference", "batch.accumulate=3", "execution.mode=graph"},
+    };
+    const char *const *base = bases[_i];
+    hr_engine_options options = {.plan_only = true};
+    hr_engine *e = create((const char *[]){base[0], base[1], base[2], "device.vram=1GiB", NULL}, &options);
+    run_steps(e, 2);
+    hr_report r = report_of(e);
+    const uint64_t peak = r.memory.peak_in_use_bytes;
+    unsigned named = 0;
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+    for (uint64_t percent = 95; percent > 0; percent = percent > 30 ? percent - 13 : percent / 2) {
+        char vram[64];
+        (void)snprintf(vram, sizeof vram, "device.vram=%" PRIu64 "B", peak / 100 * percent);
+        e = create((const char *[]){base[0], base[1], base[2], vram, NULL}, &options);
+        run_steps(e, 1);
+        r = report_of(e);
+        if (hr_engine_get_state(e) == HR_ENGINE_IDLE) { // a pool that grows may do with less
+            ck_assert_str_eq(base[1], "allocator.growth=on");
+            hr_report_deinit(&r);
+            hr_engine_destroy(e);
+            continue;
+        }
+        ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+        ck_assert_uint_ge(r.oom.fix_count, 1); // a larger card always helps
+        ck_assert_uint_le(r.oom.fix_count, HR_FIXES_MAX);
+        named += r.oom.fix_count;
+        same_words(e, &r.oom);
+        judge(e, &r.oom);
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+    }
+    ck_assert_uint_ge(named, 8);
+}
+END_TEST
+
+// A fix that keeps the batch together keeps the weights, bit for bit; one that takes it apart keeps the update.
+START_TEST(training_goes_on_with_what_was_named)
+{
+    hr_engine *whole = create((const char *[]){NULL}, NULL);
+    run_steps(whole, 3);
+    char wanted[HR_SHA256_TEXT_MAX];
+    weights_of(whole, wanted);
+    hr_report r = report_of(whole);
+    char vram[64];
+    (void)snprintf(vram, sizeof vram, "device.vram=%" PRIu64 "B", r.memory.peak_in_use_bytes / 100 * 95);
+    hr_report_deinit(&r);
+    hr_engine_destroy(whole);
+    hr_engine *e = create((const char *[]){vram, NULL}, NULL);
+    run_steps(e, 3);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+    r = report_of(e);
+    ck_assert_uint_ge(r.oom.fix_count, 2);
+    unsigned kept = 0;
+    for (uint32_t k = 0; k < r.oom.fix_count; k++) {
+        char keys[4][64];
+        hr_knobs knobs = *hr_engine_knobs(e);
+        (void)apply(&r.oom.fixes[k], &knobs, keys);
+        hr_engine *fixed = NULL;
+        ck_assert_int_eq(hr_engine_create(preset, &knobs, NULL, &fixed, NULL), HR_OK);
+        run_steps(fixed, 3);
+        ck_assert_msg(hr_engine_get_state(fixed) == HR_ENGINE_IDLE, "%s", r.oom.fixes[k].knobs);
+        hr_report ran = report_of(fixed);
+        ck_assert_uint_eq(ran.memory.peak_in_use_bytes, r.oom.fixes[k].peak_bytes);
+        ck_assert_uint_eq(ran.train.updates, 3);
+        if (strncmp(keys[0], "batch.", 6) != 0 && strncmp(keys[0], "precision.", 10) != 0) {
+            ck_assert_str_eq(ran.train.weights_sha256, wanted);
+            kept++;
+        }
+        hr_report_deinit(&ran);
+        hr_engine_destroy(fixed);
+    }
+    ck_assert_uint_ge(kept, 1);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("remedy");
+    TCase *cases = tcase_create("remedy");
+    tcase_add_checked_fixture(cases, open_preset, close_preset);
+    tcase_add_loop_test(cases, what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob, 0, 5);
+    tcase_add_test(cases, training_goes_on_with_what_was_named);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
