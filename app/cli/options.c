@@ -302,6 +302,9 @@ static void show_problems(const cli_args *args, const char *name, const char *pr
     bool is_check = args->words[1] == name; // "config check NAME"
     const char *verb = is_check ? "config check" : args->command->name;
     bool needs_trust = strstr(problems, "--trust") != NULL && !cli_given(args, APP_TRUST);
+    const char *edit = err->status == HR_MODEL
+                           ? "edit the lines shown; headroom config init prints a model to begin with"
+                           : "edit the line shown; headroom knobs lists every setting";
     (void)fputs(problems, stderr);
     if (!cli_given(args, APP_JSON)) {
         (void)hr_err_set(err, err->status, err->file, err->line, "%.200s: see the lines above", name);
@@ -309,29 +312,38 @@ static void show_problems(const cli_args *args, const char *name, const char *pr
     if (needs_trust) {
         hr_err_try(err, "headroom %s%s%.400s --trust", verb, verb[0] != '\0' ? " " : "", name);
     } else {
-        hr_err_try(err, "edit the line shown; headroom knobs lists every setting");
+        hr_err_try(err, "%s", edit);
     }
+}
+
+// What is wrong with the file, then what is wrong with the model in it.
+static hr_status open_preset(const cli_args *args, const char *name, hr_preset **out, hr_err *err)
+{
+    char *problems = NULL;
+    hr_status status = hr_preset_open(name, cli_given(args, APP_TRUST), out, &problems, err);
+    if (status == HR_OK) {
+        status = hr_preset_check_model(*out, &problems, err);
+    }
+    if (problems != NULL) {
+        show_problems(args, name, problems, err);
+        hr_preset_problems_free(problems);
+    }
+    return status;
 }
 
 hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_err *err)
 {
-    char *problems = NULL;
     *out = (cli_subject){0};
     if (name == NULL) {
         hr_status status = HR_FAIL(err, USAGE, "%s needs a PRESET, had none", name_of(args->command));
         hr_err_try(err, "headroom %s demo", args->command->name);
         return status;
     }
-    hr_status status = hr_preset_open(name, cli_given(args, APP_TRUST), &out->preset, &problems, err);
-    if (problems != NULL) {
-        show_problems(args, name, problems, err);
-        hr_preset_problems_free(problems);
+    hr_status status = open_preset(args, name, &out->preset, err);
+    if (status == HR_OK) {
+        out->knobs = *hr_preset_knobs(out->preset);
+        status = turn_knobs(args, &out->knobs, err);
     }
-    if (status != HR_OK) {
-        return status;
-    }
-    out->knobs = *hr_preset_knobs(out->preset);
-    status = turn_knobs(args, &out->knobs, err);
     if (status != HR_OK) {
         cli_close(out);
     }

@@ -68,6 +68,14 @@ hr_status model_create(const hr_preset *preset, hr_model **out, char **problems,
     return HR_OK;
 }
 
+hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err *err)
+{
+    hr_model *m = NULL;
+    HR_TRY(model_create(preset, &m, problems, err));
+    model_destroy(m);
+    return HR_OK;
+}
+
 void model_destroy(hr_model *model)
 {
     if (!model) {

@@ -125,6 +125,45 @@ START_TEST(every_problem_of_a_preset_is_shown_in_one_go)
 }
 END_TEST
 
+START_TEST(every_problem_of_a_model_is_shown_in_one_go)
+{
+    static const char *const verbs[] = {"config check", "plan", "run"};
+    char path[128], words[192];
+    snprintf(path, sizeof path, "%s/bad_model.yaml", program_home());
+    FILE *file = fopen(path, "w");
+    fputs("device: {vram: 64MiB}\n"
+          "model:\n"
+          "  input: {shape: [32, 32, 3]}\n"
+          "  classes: 10\n"
+          "  loss: softmax_cross_entropy\n"
+          "  layers:\n"
+          "    - {kind: conv2dd, filters: 8, kernel: 3}\n"
+          "    - {kind: flatten, unitz: 3}\n"
+          "    - {kind: dense, units: -4}\n",
+          file);
+    fclose(file);
+    for (size_t k = 0; k < COUNT(verbs); k++) {
+        snprintf(words, sizeof words, "%s %s", verbs[k], path);
+        outcome o = program_run(words);
+        assert_exit(&o, words, 2);
+        const char *at = o.err;
+        for (int line = 7; line <= 9; line++) {
+            char place[64];
+            snprintf(place, sizeof place, "bad_model.yaml:%d:", line);
+            at = strstr(at, place);
+            ck_assert_msg(at != NULL, "%s: %s", place, o.err);
+            const char *caret = strstr(at, "^\n");
+            const char *source = strstr(at, "\n      - {kind: ");
+            ck_assert(source != NULL && caret != NULL && source < caret);
+            at = caret;
+        }
+        ck_assert_ptr_nonnull(strstr(at, "headroom: model failed: "));
+        ck_assert_ptr_nonnull(strstr(at, "bad_model.yaml: see the lines above.\n  try: "));
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 START_TEST(a_preset_that_must_be_trusted_says_how)
 {
     char path[128], words[192];
@@ -496,6 +535,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, program_remove_home);
     tcase_add_loop_test(tests, bad_input_has_its_sentence_and_its_exit_code, 0, (int)COUNT(wrong));
+    tcase_add_test(tests, every_problem_of_a_model_is_shown_in_one_go);
     tcase_add_test(tests, an_error_is_json_too_when_json_is_asked_for);
     tcase_add_test(tests, every_problem_of_a_preset_is_shown_in_one_go);
     tcase_add_test(tests, a_preset_that_must_be_trusted_says_how);

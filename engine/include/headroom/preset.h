@@ -25,6 +25,8 @@ typedef struct hr_origin {
 // hr_preset_problems_free), and the first of them in *err.
 HR_MUST_CHECK hr_status hr_preset_open(const char *preset, bool trust, hr_preset **out, char **problems,
                                        hr_err *err);
+// Whether its model is right too: MODEL error with *problems and *err as above.
+HR_MUST_CHECK hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err *err);
 void hr_preset_problems_free(char *problems);
 void hr_preset_close(hr_preset *preset);
 
