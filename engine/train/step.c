@@ -76,7 +76,7 @@ static void finish_step(hr_engine *e, const step_io *io, uint64_t samples, uint6
         stats.peak_pool_bytes > e->peak_pool_bytes ? stats.peak_pool_bytes : e->peak_pool_bytes;
     note_duration(e, duration_ns);
     emit_step(e, HR_EVENT_STEP,
-              &(hr_event_step){.loss = e->loss,
+              &(hr_event_step){.loss = e->build->arithmetic ? e->loss : (double)NAN,
                                .accuracy = (double)NAN,
                                .duration_ns = duration_ns,
                                .wait_ns = wait_ns,
