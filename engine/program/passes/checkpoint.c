@@ -8,7 +8,7 @@
 //
 // A strategy only says which tensors are dropped. Layers lie in segments: what crosses from one segment into another
 // is kept, what stays inside is dropped; the last segment is kept whole, since backward begins there. `selective`
-// drops what is cheap to make again from what its own layers keep.
+// drops what is cheap to make again from what is kept anyway.
 //
 // The same instructions run on the same bytes: the weights are the same bit for bit. Batch normalisation is applied
 // again with the statistics of its first time, which are kept: running statistics move once.
@@ -250,24 +250,53 @@ static bool is_cheap(hr_op op)
         [HR_OP_BATCH_NORM] = true, [HR_OP_LAYER_NORM] = true, [HR_OP_RMS_NORM] = true,
         [HR_OP_RELU] = true,       [HR_OP_RELU6] = true,      [HR_OP_GELU] = true,
         [HR_OP_SILU] = true,       [HR_OP_TANH] = true,       [HR_OP_SIGMOID] = true,
-        [HR_OP_DROPOUT] = true,    [HR_OP_SOFTMAX] = true,    [HR_OP_ATTENTION_SCORES] = true,
-        [HR_OP_CAST] = true,       [HR_OP_RESHAPE] = true};
+        [HR_OP_ADD] = true,        [HR_OP_DROPOUT] = true,    [HR_OP_SOFTMAX] = true,
+        [HR_OP_CAST] = true,       [HR_OP_RESHAPE] = true,    [HR_OP_ATTENTION_SCORES] = true};
     return cheap[op];
 }
 
-// What follows a merge is kept in its place: to make it again would take the sum, which nothing else needs.
-static void drop_what_is_cheap(draft *d, const plan *p)
+static void mark_backward_reads(const draft *d, const plan *p, bool *needed)
 {
-    for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
-        if (!may_drop(d, p, t)) {
-            continue;
+    for (uint32_t n = p->forward_count; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            needed[i->in[k]] = true;
         }
-        const instr *i = &d->instrs.data[p->writer[t]];
-        const uint32_t source = i->in_count > 0 ? p->writer[i->in[0]] : HR_NO_ID;
-        const bool behind_merge =
-            source != HR_NO_ID && i->in_count == 1 && is_merge(d, p, &d->instrs.data[source]);
-        d->tensors.data[t].dropped = is_cheap(i->op) && !behind_merge;
     }
+}
+
+// Are all inputs there in backward: kept for their own sake, or made again themselves?
+static bool can_be_made(const draft *d, const instr *i, const bool *there)
+{
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        if (!d->tensors.data[i->in[k]].persistent && !there[i->in[k]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// What is cheap is dropped where nothing has to be kept in its stead: a normalised convolution, because the
+// normalisation keeps the convolution's result; a residual sum of such; but not a sum of dense results, which nobody
+// else keeps.
+static hr_status drop_what_is_cheap(draft *d, const plan *p, hr_err *err)
+{
+    bool *there = hr_calloc(d->tensors.count, sizeof *there); // needed in backward; then: there in backward
+    if (there == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to choose among %u tensors", d->tensors.count);
+    }
+    mark_backward_reads(d, p, there);
+    for (uint32_t n = 0; n < p->forward_count; n++) {
+        const instr *i = &d->instrs.data[n];
+        const bool again = is_cheap(i->op) && can_be_made(d, i, there);
+        for (uint32_t k = 0; k < i->out_count; k++) {
+            tensor *t = &d->tensors.data[i->out[k]];
+            t->dropped = again && may_drop(d, p, i->out[k]);
+            there[i->out[k]] |= again || i->phase == HR_PHASE_INPUT;
+        }
+    }
+    hr_free(there);
+    return HR_OK;
 }
 
 // ---- running again --------------------------------------------------------------------------------------------
@@ -436,7 +465,7 @@ static hr_status drop_and_make_again(draft *d, plan *p, const checkpoint_strateg
     HR_TRY(plan_init(d, p, err));
     HR_TRY(cut_segments(d, p, s, err));
     if (s->kind == CHECKPOINT_SELECTIVE) {
-        drop_what_is_cheap(d, p);
+        HR_TRY(drop_what_is_cheap(d, p, err));
     } else {
         HR_TRY(drop_inside_segments(d, p, err));
     }
