@@ -47,6 +47,24 @@ void cast_narrow_bf16(uint16_t *to, const float *from, int64_t count)
     narrow_bf16(to, from, count);
 }
 
+void cast_widen(float *to, const void *from, hr_dtype from_type, int64_t count)
+{
+    if (from_type == HR_F16) {
+        widen_f16(to, from, count);
+    } else {
+        widen_bf16(to, from, count);
+    }
+}
+
+void cast_narrow(void *to, hr_dtype to_type, const float *from, int64_t count)
+{
+    if (to_type == HR_F16) {
+        narrow_f16(to, from, count);
+    } else {
+        narrow_bf16(to, from, count);
+    }
+}
+
 typedef struct job {
     const char *from;
     char *to;
@@ -55,22 +73,12 @@ typedef struct job {
 
 static void widen(float *to, const job *j, int64_t at, int64_t count)
 {
-    const uint16_t *half = (const uint16_t *)(const void *)j->from + at;
-    if (j->from_type == HR_F16) {
-        widen_f16(to, half, count);
-    } else {
-        widen_bf16(to, half, count);
-    }
+    cast_widen(to, (const uint16_t *)(const void *)j->from + at, j->from_type, count);
 }
 
 static void narrow(const job *j, const float *from, int64_t at, int64_t count)
 {
-    uint16_t *half = (uint16_t *)(void *)j->to + at;
-    if (j->to_type == HR_F16) {
-        narrow_f16(half, from, count);
-    } else {
-        narrow_bf16(half, from, count);
-    }
+    cast_narrow((uint16_t *)(void *)j->to + at, j->to_type, from, count);
 }
 
 static void cast_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)

@@ -37,8 +37,9 @@ typedef struct cpu_run {
     step_io *io;
 } cpu_run;
 
-// Types of the real operands that an implementation takes; statistics beside bfloat16 images are float32.
-typedef enum cpu_types { CPU_FLOAT32, CPU_BF16, CPU_ANY_TYPE } cpu_types;
+// Types of the real operands that an implementation takes; statistics beside two-byte ones are float32. CPU_BF16 is for
+// processors that multiply it, CPU_HALF takes float16 and bfloat16 on any.
+typedef enum cpu_types { CPU_FLOAT32, CPU_BF16, CPU_HALF, CPU_ANY_TYPE } cpu_types;
 
 typedef struct cpu_impl {
     const char *name;
@@ -92,6 +93,7 @@ void cpu_bf16_sums(const cpu_device *device, const uint16_t *y, int64_t rows, in
                    float *scratch);
 
 // The implementations, one variable per row of the table in impls.c.
+extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half;
 extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
 extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;

@@ -3,6 +3,7 @@
 // result may lie over its operand.
 #include "ops/dropout.h"
 
+#include "cast.h"
 #include "cpu.h"
 #include "simd.h"
 #include "workers.h"
@@ -10,8 +11,9 @@
 enum { CALLS = 256, PIECE = CALLS * 4, GRAIN_PIECES = 8, GRAIN = 16384 };
 
 typedef struct job {
-    const float *x;
-    float *y;
+    const void *x;
+    void *y;
+    hr_dtype type; // of both
     uint8_t *mask; // NULL: not asked for; DROPOUT_BWD_MASK: read
     uint64_t first_sample;
     int64_t per_sample, pieces; // elements, and pieces of PIECE elements of a sample
@@ -91,6 +93,20 @@ CPU_HOT static void apply(const words *w, const dropout_draw *d, const float *x,
     }
 }
 
+// Elements [at, at + count) of x become those of y.
+static void drop_piece(const job *j, const words *w, int64_t at, int64_t count)
+{
+    uint8_t *mask = j->mask == NULL ? NULL : j->mask + at;
+    if (j->type == HR_F32) {
+        apply(w, &j->draw, (const float *)j->x + at, (float *)j->y + at, mask, count);
+        return;
+    }
+    float room[PIECE];
+    cast_widen(room, (const uint16_t *)j->x + at, j->type, count);
+    apply(w, &j->draw, room, room, mask, count);
+    cast_narrow((uint16_t *)j->y + at, j->type, room, count);
+}
+
 static void draw_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
@@ -100,8 +116,7 @@ static void draw_body(const void *argument, int64_t begin, int64_t end, uint32_t
         const int64_t sample = piece / j->pieces, first = piece % j->pieces * PIECE;
         const int64_t left = j->per_sample - first, at = sample * j->per_sample + first;
         draw_words(&j->draw, (uint64_t)(first / 4), j->first_sample + (uint64_t)sample, &w);
-        apply(&w, &j->draw, j->x + at, j->y + at, j->mask == NULL ? NULL : j->mask + at,
-              left < PIECE ? left : PIECE);
+        drop_piece(j, &w, at, left < PIECE ? left : PIECE);
     }
 }
 
@@ -112,6 +127,7 @@ static void run_draw(const cpu_run *r)
     const int64_t per_sample = cpu_elements_of(&r->query->out[0]) / samples;
     const job j = {.x = r->in[0],
                    .y = r->out[0],
+                   .type = (hr_dtype)r->query->out[0].dtype,
                    .mask = r->query->out_count > 1 ? r->out[1] : NULL,
                    .first_sample = r->io->first_sample,
                    .per_sample = per_sample,
@@ -146,6 +162,6 @@ static void run_dropout_bwd_mask(const cpu_run *r)
     cpu_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, masked_body, &j);
 }
 
-const cpu_impl cpu_dropout = {.name = "philox", .run = run_draw};
-const cpu_impl cpu_dropout_bwd = {.name = "philox", .run = run_draw};
+const cpu_impl cpu_dropout = {.name = "philox", .types = CPU_ANY_TYPE, .run = run_draw};
+const cpu_impl cpu_dropout_bwd = {.name = "philox", .types = CPU_ANY_TYPE, .run = run_draw};
 const cpu_impl cpu_dropout_bwd_mask = {.name = "loops", .run = run_dropout_bwd_mask};

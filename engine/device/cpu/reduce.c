@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over neighbouring axes of a plain tensor, seen as [outer, middle, inner]. Sums of a long middle run in float
 // over chunks that are added in double; where few sums are made of many rows, the rows are shared out among the workers.
+// Two-byte operands are widened a stretch of a row at a time.
 #include <string.h>
 
+#include "cast.h"
 #include "cpu.h"
 #include "simd.h"
 #include "workers.h"
@@ -11,15 +13,40 @@ enum { CHUNK = 256, GRAIN_FLOATS = 16384, STRIP = 512, SPLITS_AT = 8 };
 
 typedef struct job {
     int64_t outer, middle, inner;
-    const float *from;
-    float *to;
+    const char *from;
+    char *to;
+    hr_dtype from_type, to_type;
     double *partial; // [worker][inner]
     float share;
 } job;
 
+// Floats [at, at + count) of what is read: where they lie, else widened into `room`.
+CPU_INLINE const float *floats_at(const job *j, int64_t at, int64_t count, float *room)
+{
+    if (j->from_type == HR_F32) {
+        return (const float *)(const void *)j->from + at;
+    }
+    cast_widen(room, (const uint16_t *)(const void *)j->from + at, j->from_type, count);
+    return room;
+}
+
+CPU_INLINE void put_floats(const job *j, int64_t at, const float *values, int64_t count)
+{
+    if (j->to_type == HR_F32) {
+        memcpy((float *)(void *)j->to + at, values, (size_t)count * sizeof *values);
+    } else {
+        cast_narrow((uint16_t *)(void *)j->to + at, j->to_type, values, count);
+    }
+}
+
 static job job_of(const op_query *q, const op_operand *x)
 {
-    job j = {.outer = 1, .middle = 1, .inner = 1, .share = 1.0f};
+    job j = {.outer = 1,
+             .middle = 1,
+             .inner = 1,
+             .share = 1.0f,
+             .from_type = (hr_dtype)q->in[0].dtype,
+             .to_type = (hr_dtype)q->out[0].dtype};
     const int32_t axis = q->attr.axis, behind = axis + q->attr.count;
     for (int32_t k = 0; k < (int32_t)x->shape.rank; k++) {
         int64_t *part = k < axis ? &j.outer : k < behind ? &j.middle : &j.inner;
@@ -36,16 +63,15 @@ static int64_t grain_of(int64_t floats)
     return floats >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / floats;
 }
 
-// sum[0..width) += rows of `width` floats that lie `apart` floats apart.
-CPU_INLINE void add_columns(double *restrict sum, const float *restrict x, int64_t rows, int64_t apart,
-                            int64_t width)
+// sum[0..width) += `rows` rows of `width` floats, the first at `at`, that lie `inner` apart.
+CPU_INLINE void add_columns(const job *j, double *restrict sum, int64_t at, int64_t rows, int64_t width)
 {
-    float part[STRIP];
+    float part[STRIP], room[STRIP];
     for (int64_t first = 0; first < rows; first += CHUNK) {
         const int64_t count = rows - first < CHUNK ? rows - first : CHUNK;
         memset(part, 0, (size_t)width * sizeof *part);
         for (int64_t r = 0; r < count; r++) {
-            const float *row = x + (first + r) * apart;
+            const float *restrict row = floats_at(j, at + (first + r) * j->inner, width, room);
             for (int64_t c = 0; c < width; c++) {
                 part[c] += row[c];
             }
@@ -56,14 +82,16 @@ CPU_INLINE void add_columns(double *restrict sum, const float *restrict x, int64
     }
 }
 
-// The sum of one contiguous row.
-CPU_INLINE double row_sum(const float *x, int64_t count)
+// The sum of `count` neighbours.
+CPU_INLINE double row_sum(const job *j, int64_t at, int64_t count)
 {
+    float room[CHUNK * CPU_LANES];
     double total = 0.0;
     for (int64_t first = 0; first < count; first += CHUNK * CPU_LANES) {
-        const int64_t end = count - first < CHUNK * CPU_LANES ? count : first + CHUNK * CPU_LANES;
+        const int64_t end = count - first < CHUNK * CPU_LANES ? count - first : CHUNK * CPU_LANES;
+        const float *x = floats_at(j, at + first, end, room);
         f32x16 even = {0}, odd = {0};
-        int64_t k = first;
+        int64_t k = 0;
         for (; k + 2 * CPU_LANES <= end; k += 2 * CPU_LANES) {
             even += F32X16(x + k);
             odd += F32X16(x + k + CPU_LANES);
@@ -79,6 +107,19 @@ CPU_INLINE double row_sum(const float *x, int64_t count)
     return total;
 }
 
+// Sums times the share, as they are stored.
+CPU_INLINE void put_sums(const job *j, int64_t at, const double *sum, int64_t count)
+{
+    float values[STRIP];
+    for (int64_t first = 0; first < count; first += STRIP) {
+        const int64_t width = count - first < STRIP ? count - first : STRIP;
+        for (int64_t c = 0; c < width; c++) {
+            values[c] = (float)(sum[first + c] * (double)j->share);
+        }
+        put_floats(j, at + first, values, width);
+    }
+}
+
 // Strips of columns in one [middle, inner].
 static int64_t strips_of(const job *j)
 {
@@ -92,16 +133,13 @@ CPU_HOT static void reduce_strips(const job *j, int64_t begin, int64_t end)
     for (int64_t item = begin; item < end; item++) {
         const int64_t outer = item / strips, first = item % strips * STRIP;
         const int64_t width = j->inner - first < STRIP ? j->inner - first : STRIP;
-        const float *x = j->from + outer * j->middle * j->inner + first;
         if (j->inner == 1) {
-            j->to[outer] = (float)(row_sum(x, j->middle) * (double)j->share);
-            continue;
+            sum[0] = row_sum(j, outer * j->middle, j->middle);
+        } else {
+            memset(sum, 0, (size_t)width * sizeof *sum);
+            add_columns(j, sum, outer * j->middle * j->inner + first, j->middle, width);
         }
-        memset(sum, 0, (size_t)width * sizeof *sum);
-        add_columns(sum, x, j->middle, j->inner, width);
-        for (int64_t c = 0; c < width; c++) {
-            j->to[outer * j->inner + first + c] = (float)(sum[c] * (double)j->share);
-        }
+        put_sums(j, outer * j->inner + first, sum, width);
     }
 }
 
@@ -121,12 +159,12 @@ static bool splits_rows(const job *j)
 CPU_HOT static void add_range(const job *j, double *sum, int64_t begin, int64_t end)
 {
     if (j->inner == 1) {
-        sum[0] += row_sum(j->from + begin, end - begin);
+        sum[0] += row_sum(j, begin, end - begin);
         return;
     }
     for (int64_t first = 0; first < j->inner; first += STRIP) {
         const int64_t width = j->inner - first < STRIP ? j->inner - first : STRIP;
-        add_columns(sum + first, j->from + begin * j->inner + first, end - begin, j->inner, width);
+        add_columns(j, sum + first, begin * j->inner + first, end - begin, width);
     }
 }
 
@@ -149,11 +187,9 @@ static void reduce_split(const cpu_run *r, job j)
                 j.partial[c] += j.partial[(int64_t)part * j.inner + c];
             }
         }
-        for (int64_t c = 0; c < j.inner; c++) {
-            j.to[c] = (float)(j.partial[c] * (double)j.share);
-        }
-        j.from += j.middle * j.inner;
-        j.to += j.inner;
+        put_sums(&j, 0, j.partial, j.inner);
+        j.from += j.middle * j.inner * (int64_t)dtype_bytes(j.from_type);
+        j.to += j.inner * (int64_t)dtype_bytes(j.to_type);
     }
 }
 
@@ -182,23 +218,32 @@ static void run_reduce(const cpu_run *r)
 // Rows of dx: [outer, middle] of `inner` floats each.
 CPU_HOT static void spread_rows(const job *j, int64_t begin, int64_t end)
 {
+    float room[STRIP], values[STRIP];
     for (int64_t row = begin; row < end; row++) {
-        const float *restrict from = j->from + row / j->middle * j->inner;
-        float *restrict to = j->to + row * j->inner;
-        for (int64_t c = 0; c < j->inner; c++) {
-            to[c] = from[c] * j->share;
+        for (int64_t first = 0; first < j->inner; first += STRIP) {
+            const int64_t width = j->inner - first < STRIP ? j->inner - first : STRIP;
+            const float *restrict from = floats_at(j, row / j->middle * j->inner + first, width, room);
+            for (int64_t c = 0; c < width; c++) {
+                values[c] = from[c] * j->share;
+            }
+            put_floats(j, row * j->inner + first, values, width);
         }
     }
 }
 
 CPU_HOT static void spread_scalars(const job *j, int64_t begin, int64_t end)
 {
+    float room[1], values[STRIP];
     for (int64_t i = begin; i < end;) {
         const int64_t outer = i / j->middle, next = (outer + 1) * j->middle, stop = next < end ? next : end;
-        const float value = j->from[outer] * j->share;
-        for (; i < stop; i++) {
-            j->to[i] = value;
+        const float value = *floats_at(j, outer, 1, room) * j->share;
+        for (int64_t c = 0; c < STRIP && c < stop - i; c++) {
+            values[c] = value;
         }
+        for (; i < stop; i += STRIP) {
+            put_floats(j, i, values, stop - i < STRIP ? stop - i : STRIP);
+        }
+        i = stop;
     }
 }
 
@@ -221,5 +266,6 @@ static void run_reduce_bwd(const cpu_run *r)
     cpu_for(r->device->workers, j.outer * j.middle, grain_of(j.inner), spread_body, &j);
 }
 
-const cpu_impl cpu_reduce = {.name = "loops", .workspace = reduce_workspace, .run = run_reduce};
-const cpu_impl cpu_reduce_bwd = {.name = "loops", .run = run_reduce_bwd};
+const cpu_impl cpu_reduce = {
+    .name = "loops", .types = CPU_ANY_TYPE, .workspace = reduce_workspace, .run = run_reduce};
+const cpu_impl cpu_reduce_bwd = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_reduce_bwd};

@@ -14,6 +14,7 @@ typedef struct job {
     const float *x, *dy; // backward: x is y
     float *out;
     int64_t rows, columns; // of one matrix
+    int64_t first;         // number of its first row: of a part of a matrix, attr.offset
     bool causal;
 } job;
 
@@ -111,7 +112,7 @@ CPU_HOT static void softmax_bwd_row(float *dx, const float *y, const float *dy, 
 
 static int64_t seen(const job *j, int64_t row)
 {
-    const int64_t i = row % j->rows;
+    const int64_t i = j->first + row % j->rows;
     return j->causal && i + 1 < j->columns ? i + 1 : j->columns;
 }
 
@@ -140,6 +141,7 @@ static void run_rows(const cpu_run *r)
                    .out = r->out[0],
                    .rows = x->shape.rank > 1 ? x->shape.dim[x->shape.rank - 2] : 1,
                    .columns = columns,
+                   .first = r->query->attr.offset,
                    .causal = (r->query->attr.flags & OP_FLAG_CAUSAL) != 0};
     cpu_for(r->device->workers, cpu_elements_of(x) / columns, grain < 1 ? 1 : grain, softmax_body, &j);
 }

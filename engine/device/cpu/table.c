@@ -12,6 +12,9 @@ typedef struct job {
     const int32_t *ids;
     const float *from, *add;
     float *to;
+    const char *from_row; // EMBEDDING, of any type
+    char *to_row;
+    int64_t row_bytes;
     int64_t rows, entries, features;
 } job;
 
@@ -30,24 +33,33 @@ static bool is_entry(const job *j, int64_t row)
 static void look_up_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    const size_t bytes = (size_t)j->features * sizeof(float);
     (void)worker;
     for (int64_t r = begin; r < end; r++) {
-        float *to = j->to + r * j->features;
+        char *to = j->to_row + r * j->row_bytes;
         if (is_entry(j, r)) {
-            memcpy(to, j->from + j->ids[r] * j->features, bytes);
+            memcpy(to, j->from_row + j->ids[r] * j->row_bytes, (size_t)j->row_bytes);
         } else {
-            memset(to, 0, bytes);
+            memset(to, 0, (size_t)j->row_bytes);
         }
     }
 }
 
 static void run_embedding(const cpu_run *r)
 {
-    const int64_t *table = r->query->in[1].shape.dim;
-    const job j = {
-        .ids = r->in[0], .from = r->in[1], .to = r->out[0], .entries = table[0], .features = table[1]};
-    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]), grain_of(j.features), look_up_body, &j);
+    const op_operand *table = &r->query->in[1];
+    const int64_t features = table->shape.dim[1];
+    const job j = {.ids = r->in[0],
+                   .from_row = r->in[1],
+                   .to_row = r->out[0],
+                   .row_bytes = features * (int64_t)dtype_bytes((hr_dtype)table->dtype),
+                   .entries = table->shape.dim[0]};
+    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]), grain_of(features), look_up_body, &j);
+}
+
+static bool has_one_type(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    return q->in[1].dtype == q->out[0].dtype;
 }
 
 static void clear_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -142,7 +154,8 @@ static void run_broadcast(const cpu_run *r)
     run_repeat(r, &j);
 }
 
-const cpu_impl cpu_embedding = {.name = "rows", .run = run_embedding};
+const cpu_impl cpu_embedding = {
+    .name = "rows", .types = CPU_ANY_TYPE, .fits = has_one_type, .run = run_embedding};
 const cpu_impl cpu_embedding_bwd = {.name = "columns", .run = run_embedding_bwd};
 const cpu_impl cpu_add_broadcast = {.name = "loops", .run = run_add_broadcast};
 const cpu_impl cpu_broadcast = {.name = "loops", .run = run_broadcast};

@@ -88,7 +88,8 @@ uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain)
     if (blocks < 1) {
         return 1;
     }
-    return blocks < (int64_t)w->count ? (uint32_t)blocks : w->count;
+    const uint32_t count = workers_count(w);
+    return blocks < (int64_t)count ? (uint32_t)blocks : count;
 }
 
 static void run_range(const work *k, uint32_t worker)
@@ -219,7 +220,7 @@ void workers_destroy(workers *w)
 
 uint32_t workers_count(const workers *w)
 {
-    return w->count;
+    return w == NULL ? 1 : w->count;
 }
 
 #if defined(__SSE__)

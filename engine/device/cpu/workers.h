@@ -26,7 +26,7 @@ uint32_t workers_count(const workers *w);
 // Splits [0, items) into at most as many contiguous ranges as there are workers, each starting at a multiple
 // of `grain`, and runs them side by side; the first one on the caller. Where the cuts lie depends on the
 // numbers alone, so that sums over ranges are the same in every run at one thread count. One caller at a
-// time.
+// time. Without workers (NULL) there is one range, on any thread.
 void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument);
 // How many ranges cpu_for makes of it, 1 at least.
 uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain);
