@@ -287,9 +287,7 @@ hr_knob_id app_knob(const app *a)
 void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top)
 {
     enum { HELP_MIN = 4, LIST_MIN = 3 };
-    size_t count;
-    turn_panel(&count);
-    int room = height - 1 - (int)count; // below the whole list
+    int room = height - 1 - TURN_FRONT; // below those that decide most
     *help = room > HELP_MIN ? room : height >= 1 + LIST_MIN + HELP_MIN ? HELP_MIN : 0;
     *rows = height - 1 - *help;
     *top = *rows > 0 && a->knob >= (size_t)*rows ? a->knob - (size_t)*rows + 1 : 0;
@@ -297,9 +295,7 @@ void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top)
 
 layout_wish app_wish(const app *a)
 {
-    size_t count;
-    turn_panel(&count);
-    return (layout_wish){a->doctor, a->expanded, a->focus, (int)count};
+    return (layout_wish){a->doctor, a->expanded, a->focus, TURN_FRONT};
 }
 
 layout app_layout(const app *a)
@@ -332,13 +328,21 @@ const char *app_counter_term(counter_id id)
     return counters[id].term;
 }
 
-static double host_bytes(const model *m)
+// What the pipeline says it holds now, and what the step program keeps offloaded.
+static double host_bytes(const app *a)
 {
+    const model *m = app_model(a);
     double sum = 0;
+    bool known = m->stage_count > 0;
     for (uint32_t i = 0; i < m->stage_count; i++) {
         sum += (double)m->stage[i].host_bytes;
     }
-    return m->stage_count == 0 ? UNKNOWN : sum;
+    for (size_t i = 0; a->has_report && i < a->report.host.stage_count; i++) {
+        bool offloaded = strcmp(a->report.host.stages[i].name, "offload") == 0;
+        sum += offloaded ? (double)a->report.host.stages[i].peak_bytes : 0;
+        known = known || offloaded;
+    }
+    return known ? sum : UNKNOWN;
 }
 
 static double known(uint64_t bytes)
@@ -378,7 +382,7 @@ double app_counter(const app *a, counter_id id)
     case COUNTER_SAVED:
         return report == NULL ? UNKNOWN : known(report->saved_for_backward_bytes);
     case COUNTER_HOST:
-        return host_bytes(m);
+        return host_bytes(a);
     case COUNTER_COUNT:
         break;
     }

@@ -183,8 +183,24 @@ static void on_step(model *m, const hr_event *e)
     if (!isnan(step->loss)) {
         series_add(&m->losses, step->loss);
     }
+    m->worst = (hr_event_health){.layer = ""}; // its layers are told behind the step
     m->step_last = m->step_now;
     profile_clear(&m->step_now);
+}
+
+static void on_scale(model *m, const hr_event_scale *scale)
+{
+    m->loss_scale = scale->scale;
+    m->skipped = scale->skipped;
+}
+
+static void on_health(model *m, const hr_event_health *health)
+{
+    float share = health->flushed + health->overflowing;
+    if (m->worst.layer[0] == '\0' || share > m->worst.flushed + m->worst.overflowing) {
+        m->worst = *health;
+        m->worst.layer[sizeof health->layer - 1] = '\0';
+    }
 }
 
 static void on_eval(model *m, const hr_event_step *step)
@@ -238,6 +254,9 @@ static void on_note(model *m, const hr_event *e)
     switch (e->kind) {
     case HR_EVENT_BUILD:
         m->recent_count = 0;
+        m->loss_scale = 0;
+        m->skipped = 0;
+        m->worst = (hr_event_health){.layer = ""};
         m->epoch_peak_bytes = m->heap.in_use_bytes;
         profile_clear(&m->step_now);
         history_add(&m->history, m->time_ns, &m->heap, MARK_BUILD);
@@ -299,8 +318,12 @@ void model_feed(model *m, const hr_event *e)
     case HR_EVENT_LOG:
         on_note(m, e);
         break;
-    case HR_EVENT_SCALE: // told by the log as well
+    case HR_EVENT_SCALE:
+        on_scale(m, &e->u.scale);
+        break;
     case HR_EVENT_HEALTH:
+        on_health(m, &e->u.health);
+        break;
     case HR_EVENT_NONE:
     case HR_EVENT_COUNT:
         break;

@@ -48,6 +48,9 @@ typedef struct model {
     uint64_t steps, epoch;
     double loss, accuracy; // of the last step
     double eval_loss, eval_accuracy;
+    double loss_scale;     // of the last build's steps; 0: none is used
+    uint64_t skipped;      // steps of the last build whose gradients were not finite
+    hr_event_health worst; // of the last step's layers, the one that float16 would hold worst; no layer: ""
     recent_step recent[RECENT_LENGTH];
     uint32_t
         recent_count; // since the last knob or state change; the newest is (recent_count − 1) % RECENT_LENGTH

@@ -37,18 +37,37 @@ static void say_knob(app *a)
             hr_knob_format(&a->knobs, id, text), has_less ? less : "nothing", has_more ? more : "nothing");
 }
 
+static void say_scaling(const model *m, char *text, size_t size)
+{
+    char flushed[FORMAT_MAX], overflowing[FORMAT_MAX];
+    int length = 0;
+    text[0] = '\0';
+    if (m->loss_scale > 0) {
+        length = snprintf(text, size, " The loss scale is %g, %" PRIu64 " steps were skipped.", m->loss_scale,
+                          m->skipped);
+    }
+    if (m->worst.layer[0] != '\0') {
+        snprintf(text + length, size - (size_t)length,
+                 " In %s float16 would flush %s of the gradients and overflow in %s.", m->worst.layer,
+                 format_percent((double)m->worst.flushed, flushed),
+                 format_percent((double)m->worst.overflowing, overflowing));
+    }
+}
+
 static void say_loss(app *a)
 {
     const model *m = app_model(a);
-    char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX];
+    char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX], scaling[160];
     double slope = model_loss_per_second(m);
-    app_say(a, MESSAGE_NOTE, "After %" PRIu64 " steps the loss is %s and %s, at %s; held-out accuracy is %s.",
-            m->steps, format_loss(m->loss, loss),
+    say_scaling(m, scaling, sizeof scaling);
+    app_say(a, MESSAGE_NOTE,
+            "After %" PRIu64 " steps the loss is %s and %s, at %s; held-out accuracy is %s.%s", m->steps,
+            format_loss(m->loss, loss),
             isnan(slope) ? "its slope is not known yet"
             : slope < 0  ? "falling"
                          : "not falling",
             format_rate(model_steps_per_second(m), "it/s", rate),
-            isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy));
+            isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy), scaling);
 }
 
 static void say_table(app *a)

@@ -3,17 +3,31 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "headroom/preset.h"
 #include "headroom/units.h"
 
-static const hr_knob_id wanted[] = {
-    HR_KNOB_BATCH_SIZE,         HR_KNOB_OPTIMIZER_KIND,    HR_KNOB_EXECUTION_MODE,
-    HR_KNOB_DEVICE_VRAM,        HR_KNOB_ALLOCATOR_GROWTH,  HR_KNOB_OPTIMIZER_LEARNING_RATE,
-    HR_KNOB_THREADS_COUNT,      HR_KNOB_EXECUTION_LAYOUT,  HR_KNOB_WORKSPACE_LIMIT,
-    HR_KNOB_OPTIMIZER_MOMENTUM, HR_KNOB_BATCH_REMAINDER,   HR_KNOB_PRECISION_POLICY,
-    HR_KNOB_ALLOCATOR_KIND,     HR_KNOB_PIPELINE_PREFETCH, HR_KNOB_PIPELINE_SHUFFLE,
+// What decides most about memory and time; all others follow in the table's order, group by group.
+static const hr_knob_id front[TURN_FRONT] = {
+    HR_KNOB_BATCH_SIZE,
+    HR_KNOB_BATCH_ACCUMULATE,
+    HR_KNOB_OPTIMIZER_KIND,
+    HR_KNOB_EXECUTION_MODE,
+    HR_KNOB_PRECISION_POLICY,
+    HR_KNOB_CHECKPOINT_STRATEGY,
+    HR_KNOB_DEVICE_VRAM,
+    HR_KNOB_DEVICE_CARD,
+    HR_KNOB_ALLOCATOR_KIND,
+    HR_KNOB_ALLOCATOR_GROWTH,
+    HR_KNOB_OFFLOAD_ACTIVATIONS,
+    HR_KNOB_OFFLOAD_OPTIMIZER,
+    HR_KNOB_OPTIMIZER_FUSED_BACKWARD,
+    HR_KNOB_OPTIMIZER_LEARNING_RATE,
+    HR_KNOB_THREADS_COUNT,
 };
 
 static const hr_knob_row *row_of(hr_knob_id id)
@@ -22,17 +36,34 @@ static const hr_knob_row *row_of(hr_knob_id id)
     return &hr_knob_rows(&count)[id];
 }
 
+static bool stands_in_front(hr_knob_id id)
+{
+    size_t i = 0;
+    while (i < TURN_FRONT && front[i] != id) {
+        i++;
+    }
+    return i < TURN_FRONT;
+}
+
+static bool has_values(hr_knob_id id)
+{
+    const hr_knob_row *row = row_of(id);
+    return row->type != HR_KNOB_CHOICE || row->choices[1] != NULL;
+}
+
 const hr_knob_id *turn_panel(size_t *count)
 {
-    static hr_knob_id panel[sizeof wanted / sizeof *wanted];
+    static hr_knob_id panel[HR_KNOB_COUNT];
     static size_t panel_count;
     if (panel_count == 0) {
         size_t found = 0;
-        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-            const hr_knob_row *row = row_of(wanted[i]);
-            if (row->type != HR_KNOB_CHOICE || row->choices[1] != NULL) {
-                panel[found++] = wanted[i];
-            }
+        for (size_t i = 0; i < TURN_FRONT; i++) {
+            panel[found] = front[i];
+            found += has_values(front[i]);
+        }
+        for (int id = 0; id < HR_KNOB_COUNT; id++) {
+            panel[found] = (hr_knob_id)id; // overwritten by the next when it does not count
+            found += !stands_in_front((hr_knob_id)id) && has_values((hr_knob_id)id);
         }
         panel_count = found;
     }
@@ -129,11 +160,100 @@ static bool next_bytes(const hr_knob_row *row, uint64_t now, int direction, char
     return true;
 }
 
+// ---- knobs whose values are words, or numbers that no rule would find
+
+enum { LADDER_MAX = 8, CARDS_MAX = 32 };
+
+static const struct {
+    hr_knob_id id;
+    const char *words[LADDER_MAX];
+} ladders[] = {
+    {HR_KNOB_CHECKPOINT_STRATEGY, {"none", "selective", "blocks", "sqrt"}},
+    {HR_KNOB_PRECISION_LOSS_SCALE, {"none", "dynamic", "1024", "32768"}},
+    {HR_KNOB_ALLOCATOR_FRACTION, {"none", "0.5", "0.6", "0.7", "0.8", "0.9", "1"}},
+    {HR_KNOB_OPTIMIZER_CLIP_NORM, {"none", "0.1", "0.5", "1", "5"}},
+    {HR_KNOB_OPTIMIZER_EMA, {"none", "0.9", "0.99", "0.999", "0.9999"}},
+    {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, {"none", "0", "0.0001", "0.001", "0.01", "0.1"}},
+    {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, {"none", "0", "0.01", "0.1", "0.5"}},
+};
+
+// The names of the cards, read once: by the planner's thread and the screen's.
+static size_t card_names(const char *names[CARDS_MAX])
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char kept[CARDS_MAX][sizeof((hr_preset_entry *)NULL)->name];
+    static size_t count;
+    static bool read;
+    pthread_mutex_lock(&lock);
+    hr_preset_entry *entries = NULL;
+    size_t found = 0;
+    if (!read && hr_preset_list("cards", &entries, &found, NULL) == HR_OK) {
+        for (size_t i = 0; i < found && count < CARDS_MAX; i++) {
+            memcpy(kept[count++], entries[i].name, sizeof kept[0]);
+        }
+        hr_preset_list_free(entries);
+    }
+    read = true;
+    pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = kept[i];
+    }
+    return count;
+}
+
+static size_t ladder_of(hr_knob_id id, const char *words[CARDS_MAX])
+{
+    size_t count = 0;
+    if (id == HR_KNOB_DEVICE_CARD) {
+        return card_names(words);
+    }
+    for (size_t i = 0; i < sizeof ladders / sizeof *ladders; i++) {
+        for (size_t k = 0; ladders[i].id == id && k < LADDER_MAX && ladders[i].words[k] != NULL; k++) {
+            words[count++] = ladders[i].words[k];
+        }
+    }
+    return count;
+}
+
+static bool to_number(const char *word, double *number)
+{
+    char *end = NULL;
+    *number = strtod(word, &end);
+    return end != word && *end == '\0';
+}
+
+// The step beside `now`. A number between two steps has both beside it; any other word lies before the first.
+static bool next_step(const char *const *words, size_t count, const char *now, int direction, char *text)
+{
+    int at = -1, below = -1;
+    double value, step;
+    bool is_number = to_number(now, &value);
+    for (size_t k = 0; k < count; k++) {
+        if (strcmp(words[k], now) == 0 || (is_number && to_number(words[k], &step) && step == value)) {
+            at = (int)k;
+        } else if (is_number && (!to_number(words[k], &step) || step < value)) {
+            below = (int)k;
+        }
+    }
+    int next = at >= 0 ? at + direction : direction > 0 ? below + 1 : below;
+    if (next < 0 || next >= (int)count) {
+        return false;
+    }
+    snprintf(text, HR_KNOB_TEXT_MAX, "%s", words[next]);
+    return true;
+}
+
 bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
                     char text[HR_KNOB_TEXT_MAX])
 {
     const hr_knob_row *row = row_of(id);
+    const char *words[CARDS_MAX];
+    char now[HR_KNOB_TEXT_MAX];
+    size_t count = ladder_of(id, words);
     text[0] = '\0';
+    if (count > 0) {
+        return next_step(words, count, hr_knob_format(knobs, id, now), direction, text);
+    }
     switch (row->type) {
     case HR_KNOB_CHOICE:
         return next_choice(row, hr_knob_text(knobs, id), direction, text);

@@ -9,14 +9,14 @@
 
 #include "headroom/knobs.h"
 
-enum { TURN_LESS = -1, TURN_MORE = 1, TURN_UNDO_MAX = 64 };
+enum { TURN_LESS = -1, TURN_MORE = 1, TURN_UNDO_MAX = 64, TURN_FRONT = 15 };
 
-// The knobs of the panel, in its order: those that take effect while it trains and have more than one value.
+// The knobs of the panel, in its order: all that have more than one value, the TURN_FRONT that decide most first.
 const hr_knob_id *turn_panel(size_t *count);
 
 // The value next to the present one, as it would be typed: the next choice, doubled or halved counts, an eighth
-// more or less of a size, the 1-2-5 row of a real number. `when_unset_bytes` is where a size that is not set
-// starts from. False at the end of the range and for text.
+// more or less of a size, the 1-2-5 row of a real number, the usual words and numbers of others. `when_unset_bytes` is where a size that is not set
+// starts from. False at the end of the range and for file names.
 bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
                     char text[HR_KNOB_TEXT_MAX]);
 

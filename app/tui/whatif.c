@@ -62,13 +62,17 @@ static bool store(whatif *w, const whatif_question *question, uint64_t generatio
     return same && write(w->fd, &one, sizeof one) == (ssize_t)sizeof one;
 }
 
-static bool answer_knob(whatif *w, const whatif_question *question, uint64_t generation, hr_knob_id id)
+// A knob that changes between two steps needs no other build: the plan stays the present one.
+static bool answer_knob(whatif *w, const whatif_question *question, uint64_t generation, hr_knob_id id,
+                        const whatif_cell *present)
 {
     static const int sides[] = {WHATIF_MORE, WHATIF_LESS};
-    bool goes_on = true;
+    bool goes_on = true, same_plan = hr_knob_rows(NULL)[id].hot;
     for (int i = 0; goes_on && i < WHATIF_SIDES; i++) {
-        whatif_cell cell;
-        whatif_plan_cell(question, id, sides[i], &cell);
+        whatif_cell cell = *present;
+        if (!same_plan) {
+            whatif_plan_cell(question, id, sides[i], &cell);
+        }
         goes_on = store(w, question, generation, &w->answers.cell[id][sides[i]], &cell);
     }
     return goes_on;
@@ -81,9 +85,9 @@ static void answer(whatif *w, const whatif_question *question, uint64_t generati
     whatif_cell present;
     whatif_plan_present(question, &present);
     bool goes_on = store(w, question, generation, &w->answers.present, &present) &&
-                   answer_knob(w, question, generation, question->first);
+                   answer_knob(w, question, generation, question->first, &present);
     for (size_t i = 0; goes_on && i < count; i++) {
-        goes_on = panel[i] == question->first || answer_knob(w, question, generation, panel[i]);
+        goes_on = panel[i] == question->first || answer_knob(w, question, generation, panel[i], &present);
     }
 }
 

@@ -176,7 +176,34 @@ START_TEST(a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)
 }
 END_TEST
 
-SUITE_MAIN("tui model", bands_add_up_to_what_is_in_use,
+START_TEST(loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build_forgets_them)
+{
+    static const float flushed[] = {0.1F, 0.4F, 0.2F};
+    model *m = make();
+    hr_event scale = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_SCALE, .u.scale = {16384, 3, 0, 0}};
+    hr_event step = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = 1, .u.step = {.loss = 1}};
+    hr_event build = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_BUILD};
+    model_feed(m, &step);
+    model_feed(m, &scale);
+    for (size_t k = 0; k < 3; k++) {
+        hr_event health = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_HEALTH};
+        health.u.health.flushed = flushed[k];
+        memset(health.u.health.layer, 'a' + (int)k, sizeof health.u.health.layer); // no end: a stranger's
+        model_feed(m, &health);
+    }
+    ck_assert(m->loss_scale == 16384 && m->skipped == 3);
+    ck_assert_uint_eq(strlen(m->worst.layer), sizeof m->worst.layer - 1);
+    ck_assert_int_eq(m->worst.layer[0], 'b');
+    model_feed(m, &step);
+    ck_assert_str_eq(m->worst.layer, "");
+    model_feed(m, &build);
+    ck_assert(m->loss_scale == 0 && m->skipped == 0);
+    free(m);
+}
+END_TEST
+
+SUITE_MAIN("tui model", loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build_forgets_them,
+           bands_add_up_to_what_is_in_use,
            lost_events_leave_the_total_right_and_the_bands_known_again_within_two_steps,
            records_of_strangers_do_no_harm, rates_are_means_of_the_recent_steps_and_unknown_before_the_first,
            a_message_is_logged_once_and_whole, a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)

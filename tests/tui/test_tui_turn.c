@@ -41,6 +41,15 @@ START_TEST(neighbours_are_what_a_hand_would_type)
         {"optimizer.learning_rate=1000", HR_KNOB_OPTIMIZER_LEARNING_RATE, "500", ""},
         {"optimizer.momentum=0.9", HR_KNOB_OPTIMIZER_MOMENTUM, "0.85", "0.95"},
         {"train.save=x", HR_KNOB_TRAIN_SAVE, "", ""},
+        {"checkpoint.strategy=none", HR_KNOB_CHECKPOINT_STRATEGY, "", "selective"},
+        {"checkpoint.strategy=sqrt", HR_KNOB_CHECKPOINT_STRATEGY, "blocks", ""},
+        {"checkpoint.strategy=every:3", HR_KNOB_CHECKPOINT_STRATEGY, "", "none"},
+        {"optimizer.clip_norm=none", HR_KNOB_OPTIMIZER_CLIP_NORM, "", "0.1"},
+        {"optimizer.clip_norm=0.5", HR_KNOB_OPTIMIZER_CLIP_NORM, "0.1", "1"},
+        {"optimizer.clip_norm=2", HR_KNOB_OPTIMIZER_CLIP_NORM, "1", "5"},
+        {"optimizer.clip_norm=7", HR_KNOB_OPTIMIZER_CLIP_NORM, "5", ""},
+        {"optimizer.ema=0.99", HR_KNOB_OPTIMIZER_EMA, "0.9", "0.999"},
+        {"precision.loss_scale=dynamic", HR_KNOB_PRECISION_LOSS_SCALE, "none", "1024"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
@@ -84,6 +93,28 @@ START_TEST(every_neighbour_of_the_panel_can_be_set_however_far_it_is_turned)
 }
 END_TEST
 
+START_TEST(every_knob_of_more_than_one_value_is_in_the_panel_once)
+{
+    size_t count, all;
+    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_row *rows = hr_knob_rows(&all);
+    size_t wanted = 0;
+    for (size_t id = 0; id < all; id++) {
+        size_t found = 0;
+        for (size_t i = 0; i < count; i++) {
+            found += (size_t)panel[i] == id;
+        }
+        bool turns = rows[id].type != HR_KNOB_CHOICE || rows[id].choices[1] != NULL;
+        ck_assert_msg(found == turns, "%s is in the panel %zu times", rows[id].key, found);
+        wanted += turns;
+    }
+    ck_assert_uint_eq(count, wanted);
+    for (size_t i = TURN_FRONT + 1; i < count; i++) {
+        ck_assert_int_lt(panel[i - 1], panel[i]);
+    }
+}
+END_TEST
+
 START_TEST(an_illegal_combination_changes_nothing)
 {
     hr_knobs knobs = knobs_with("batch.size=128"), before = knobs;
@@ -121,4 +152,5 @@ END_TEST
 
 SUITE_MAIN("tui turn", neighbours_are_what_a_hand_would_type, a_size_that_is_not_set_starts_from_the_limit,
            every_neighbour_of_the_panel_can_be_set_however_far_it_is_turned,
-           an_illegal_combination_changes_nothing, undo_and_redo_walk_the_same_way)
+           every_knob_of_more_than_one_value_is_in_the_panel_once, an_illegal_combination_changes_nothing,
+           undo_and_redo_walk_the_same_way)

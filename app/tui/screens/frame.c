@@ -55,6 +55,23 @@ static void draw_left(const canvas *c, const app *a)
     }
 }
 
+// The policy where it is not the usual one; then what computes, and on which data.
+static int draw_surroundings(const canvas *c, const app *a, int x, int end)
+{
+    const char *policy = hr_knob_text(&a->applied, HR_KNOB_PRECISION_POLICY);
+    bool usual = strcmp(policy, "float32") == 0;
+    if (c->area.w >= 100 && !usual) {
+        x += paint_text(c, 0, x + 2, end - x - 2, ROLE_DIM, policy) + 2;
+    }
+    // A simulated device has no instruction set but its card, which was just named, and reads no data.
+    if (a->has_report && c->area.w >= (usual ? 110 : 130) && !a->report.device.simulated) {
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->report.device.isa,
+                          a->report.train.data) +
+             2;
+    }
+    return x;
+}
+
 void frame_title(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
@@ -69,14 +86,7 @@ void frame_title(const canvas *c, const app *a)
                           card ? " as " : "", a->report.device.card) +
              2;
     }
-    if (a->has_report && c->area.w >= 110) {
-        // A simulated device has no instruction set but its card, which was just named, and reads no data.
-        if (!a->report.device.simulated) {
-            x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->report.device.isa,
-                              a->report.train.data) +
-                 2;
-        }
-    }
+    x = draw_surroundings(c, a, x, end);
     state_text(a, state, sizeof state);
     role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;
     x += paint_text(c, 0, x + 2, end - x - 2, r, state) + 2;

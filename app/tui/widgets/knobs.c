@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The knob panel: keys and values, and what the neighbours of each value would do to the peak before it is touched.
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,14 +55,28 @@ static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id
     }
 }
 
+// "64 ×4 = 256" where gradients of several batches are added up: the samples of one update stand beside the batch.
+static void say_value(const app *a, hr_knob_id id, char *text, size_t size)
+{
+    char value[HR_KNOB_TEXT_MAX];
+    int64_t batch = hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE);
+    int64_t rounds = hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE);
+    hr_knob_format(&a->knobs, id, value);
+    if (id == HR_KNOB_BATCH_SIZE && rounds > 1) {
+        snprintf(text, size, "%" PRId64 " ×%" PRId64 " = %" PRId64, batch, rounds, batch * rounds);
+    } else {
+        snprintf(text, size, "%s", value[0] == '\0' ? "none" : value);
+    }
+}
+
 static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool selected)
 {
     char value[HR_KNOB_TEXT_MAX], shown[HR_KNOB_TEXT_MAX + 16];
     bool plans = c->area.w >= PLANS_MIN;
     int width = c->area.w - (plans ? 2 * PLAN_WIDTH : 0);
     role r = selected ? ROLE_SELECT : ROLE_TEXT;
-    hr_knob_format(&a->knobs, id, value);
-    snprintf(shown, sizeof shown, selected ? "◂ %s ▸" : "%s", value[0] == '\0' ? "none" : value);
+    say_value(a, id, value, sizeof value);
+    snprintf(shown, sizeof shown, selected ? "◂ %s ▸" : "%s", value);
     int value_width = glyphs_width(c->glyphs, shown);
     int key_width = width - MARK_WIDTH - value_width - 1;
     if (selected) {
@@ -147,11 +162,12 @@ void widget_knobs(const canvas *c, const app *a)
     int rows, help;
     size_t top;
     app_knob_list(a, c->area.h, &rows, &help, &top);
-    char right[48] = "";
+    char right[48] = "", title[32];
+    snprintf(title, sizeof title, "%s %zu/%zu", pane_title(PANE_KNOBS), a->knob + 1, count);
     if (c->area.w >= PLANS_MIN) {
         snprintf(right, sizeof right, "Δ peak %s p   ◂      ▸", app_unit(a).name);
     }
-    paint_rule(c, a->focus == PANE_KNOBS, pane_title(PANE_KNOBS), right);
+    paint_rule(c, a->focus == PANE_KNOBS, title, right);
     for (int y = 0; y < rows && top + (size_t)y < count; y++) {
         draw_knob(c, 1 + y, a, panel[top + (size_t)y], top + (size_t)y == a->knob);
     }

@@ -130,6 +130,27 @@ static const char *source_letter(const app *a)
     return a->has_report && a->report.device.simulated ? "s" : "m";
 }
 
+// Under loss scaling, what it is, and what it cost; where float16 would flush or overflow, the worst layer's share.
+static int draw_scaling(const canvas *c, int y, const model *m)
+{
+    char value[2 * FORMAT_MAX], text[FORMAT_MAX];
+    if (m->loss_scale > 0) {
+        snprintf(value, sizeof value, "%g", m->loss_scale);
+        y = draw_number(c, y, "loss scale", value, "");
+    }
+    if (m->skipped > 0) {
+        snprintf(value, sizeof value, "%" PRIu64, m->skipped);
+        y = draw_number(c, y, "skipped", value, "");
+    }
+    if (m->worst.layer[0] != '\0') {
+        bool overflows = m->worst.overflowing > 0;
+        y = draw_number(c, y, overflows ? "overflowing" : "flushed",
+                        format_percent((double)(overflows ? m->worst.overflowing : m->worst.flushed), text),
+                        "");
+    }
+    return y;
+}
+
 // The most wanted first: a small pane has room for two or three.
 static void draw_numbers(const canvas *c, const app *a)
 {
@@ -141,6 +162,7 @@ static void draw_numbers(const canvas *c, const app *a)
     int y = 0;
     snprintf(value, sizeof value, "%s %s", format_seconds(seconds, text), source_letter(a));
     y = draw_number(c, y, "step", value, pinned ? format_delta(slower * 1e3, " ms", delta) : "");
+    y = draw_scaling(c, y, m);
     y = draw_number(c, y, "eval_accuracy", format_percent(m->eval_accuracy, text), "");
     snprintf(value, sizeof value, "%s/s", isnan(slope) ? "—" : format_delta(slope, "", text));
     y = draw_number(c, y, "loss rate", value,
