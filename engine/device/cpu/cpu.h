@@ -93,7 +93,7 @@ void cpu_bf16_sums(const cpu_device *device, const uint16_t *y, int64_t rows, in
                    float *scratch);
 
 // The implementations, one variable per row of the table in impls.c.
-extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half;
+extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half, cpu_matmul_bf16;
 extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
 extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;

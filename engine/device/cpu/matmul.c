@@ -3,6 +3,7 @@
 // written where they lie.
 #include <math.h>
 
+#include "base/text.h"
 #include "cpu.h"
 #include "gemm.h"
 
@@ -137,3 +138,78 @@ static void run(const cpu_run *r)
 }
 
 const cpu_impl cpu_matmul = {.name = "tiles", .workspace = workspace, .run = run};
+
+// ---- bfloat16 -------------------------------------------------------------------------------------------------
+
+static product_shape product_of(const cpu_device *device, const op_query *q)
+{
+    const gemm_batch batch = setup_of(device, q).batch;
+    const gemm *g = &batch.each;
+    return (product_shape){.m = g->m,
+                           .n = g->n,
+                           .k = g->k,
+                           .a_transposed = g->a_transposed,
+                           .b_transposed = g->b_transposed,
+                           .scale = g->scale,
+                           .outer = batch.outer,
+                           .inner = batch.inner,
+                           .a = {batch.a.outer, batch.a.inner, g->a_row},
+                           .b = {batch.b.outer, batch.b.inner, g->b_row},
+                           .c = {batch.c.outer, batch.c.inner, g->c_row}};
+}
+
+static bool fits_bf16(const cpu_device *device, const op_query *q)
+{
+    const product_shape shape = product_of(device, q);
+    onednn_product *product = NULL;
+    const bool found =
+        onednn_product_choose(device->library, &shape, UINT64_MAX, &product, NULL) != HR_DEVICE;
+    onednn_product_destroy(product);
+    return found;
+}
+
+static hr_status ask_bf16(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
+                          hr_err *err)
+{
+    const product_shape shape = product_of(device, q);
+    onednn_product *product = NULL;
+    HR_TRY(onednn_product_choose(device->library, &shape, limit, &product, err));
+    out->workspace_bytes = onednn_product_scratch_bytes(product);
+    (void)text_copy(out->impl, sizeof out->impl, onednn_product_name(product));
+    onednn_product_destroy(product);
+    return HR_OK;
+}
+
+static hr_status prepare_bf16(const cpu_device *device, const program *p, const instr *i, const op_query *q,
+                              void **state, hr_err *err)
+{
+    const product_shape shape = product_of(device, q);
+    onednn_product *product = NULL;
+    HR_TRY(onednn_product_choose(device->library, &shape, cpu_temporary_bytes(p, i), &product, err));
+    const hr_status status = onednn_product_prepare(product, err);
+    if (status != HR_OK) {
+        onednn_product_destroy(product);
+        return status;
+    }
+    *state = product;
+    return HR_OK;
+}
+
+static void release_bf16(void *state)
+{
+    onednn_product_destroy(state);
+}
+
+static hr_status run_bf16(const cpu_run *r, hr_err *err)
+{
+    const setup s = setup_of(r->device, r->query);
+    return onednn_product_run(r->state, r->in[s.left], r->in[s.right], NULL, r->out[0], r->workspace, err);
+}
+
+const cpu_impl cpu_matmul_bf16 = {.name = "onednn",
+                                  .types = CPU_BF16,
+                                  .fits = fits_bf16,
+                                  .ask = ask_bf16,
+                                  .prepare = prepare_bf16,
+                                  .release = release_bf16,
+                                  .call = run_bf16};

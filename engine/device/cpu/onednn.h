@@ -66,12 +66,21 @@ void onednn_reorder_destroy(onednn_reorder *r); // NULL is fine
 HR_MUST_CHECK hr_status onednn_reorder_run(onednn_reorder *r, void *from, void *to, hr_err *err);
 const char *onednn_reorder_name(const onednn_reorder *r);
 
-// C[m,n] = A[m,k] · B[k,n] in bfloat16, summed in float32. Matrices are row-major where they lie.
+// Elements from one matrix of a batch to the next, and from one stored row to the next (0: they lie close).
+typedef struct product_steps {
+    int64_t outer, inner, row;
+} product_steps;
+
+// C[m,n] = scale * A[m,k] · B[k,n] in bfloat16, summed in float32. Matrices are row-major where they lie.
 typedef struct product_shape {
     int64_t m, n, k;
     bool a_transposed, b_transposed; // A is stored [k, m], B [n, k]
     bool bias, relu;                 // bias[n] bfloat16
+    bool wide;                       // C is float32
     float ceiling;                   // of relu; may be infinite
+    float scale;                     // 0 stands for 1
+    int64_t outer, inner;            // a batch of so many products, without bias; 0: one product
+    product_steps a, b, c;           // of a batch
 } product_shape;
 
 typedef struct onednn_product onednn_product;

@@ -23,21 +23,39 @@ struct onednn_product {
     char name[NAME_MAX_BYTES];
 };
 
-// A matrix of rows x columns, or of its transpose as it is stored.
-static dnnl_status_t describe(dnnl_memory_desc_t *md, int64_t rows, int64_t columns, bool transposed)
+typedef struct matrix {
+    int64_t rows, columns;
+    bool transposed; // stored as [columns, rows]
+    dnnl_data_type_t type;
+    product_steps steps;
+} matrix;
+
+static dnnl_status_t describe(const product_shape *s, dnnl_memory_desc_t *md, const matrix *m)
 {
-    const dnnl_dims_t dims = {rows, columns};
-    const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
-    return dnnl_memory_desc_init_by_strides(md, 2, dims, dnnl_bf16, strides);
+    const int64_t close = m->transposed ? m->rows : m->columns;
+    const int64_t row = m->steps.row == 0 ? close : m->steps.row;
+    const dnnl_dims_t dims = {s->outer, s->inner, m->rows, m->columns};
+    const int64_t inner = s->inner == 1 ? m->steps.outer : m->steps.inner; // of one: as if it were there
+    const dnnl_dims_t strides = {m->steps.outer, inner, m->transposed ? 1 : row, m->transposed ? row : 1};
+    const int skipped = s->outer == 0 ? 2 : 0; // one product is two-dimensional
+    return dnnl_memory_desc_init_by_strides(md, 4 - skipped, dims + skipped, m->type, strides + skipped);
 }
 
 static dnnl_status_t describe_all(onednn_product *p)
 {
     const product_shape *s = &p->shape;
-    dnnl_status_t status = describe(&p->desc[PART_A], s->m, s->k, s->a_transposed);
-    status = status != dnnl_success ? status : describe(&p->desc[PART_B], s->k, s->n, s->b_transposed);
-    status = status != dnnl_success ? status : describe(&p->desc[PART_BIAS], 1, s->n, false);
-    return status != dnnl_success ? status : describe(&p->desc[PART_C], s->m, s->n, false);
+    const dnnl_data_type_t to = s->wide ? dnnl_f32 : dnnl_bf16;
+    const matrix matrices[PARTS] = {[PART_A] = {s->m, s->k, s->a_transposed, dnnl_bf16, s->a},
+                                    [PART_B] = {s->k, s->n, s->b_transposed, dnnl_bf16, s->b},
+                                    [PART_BIAS] = {1, s->n, false, dnnl_bf16, {0}},
+                                    [PART_C] = {s->m, s->n, false, to, s->c}};
+    dnnl_status_t status = dnnl_success;
+    for (int k = 0; k < PARTS && status == dnnl_success; k++) {
+        if (k != PART_BIAS || s->bias) {
+            status = describe(s, &p->desc[k], &matrices[k]);
+        }
+    }
+    return status;
 }
 
 static dnnl_status_t make_attributes(const product_shape *s, dnnl_primitive_attr_t *out)
@@ -48,6 +66,9 @@ static dnnl_status_t make_attributes(const product_shape *s, dnnl_primitive_attr
         return status;
     }
     status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success && s->scale != 0.0f) {
+        status = dnnl_primitive_attr_set_output_scales(*out, 1, 0, &s->scale);
+    }
     if (status == dnnl_success && s->relu) {
         status = dnnl_post_ops_create(&after);
         if (status == dnnl_success) {
