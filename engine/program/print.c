@@ -16,7 +16,8 @@ static void print_tensor(const program *p, uint32_t id, FILE *out)
 {
     const tensor *t = &p->tensors[id];
     char shape[64];
-    fprintf(out, "%s[%s %s]", t->name, dtype_name(t->dtype), shape_text(&t->shape, shape, sizeof shape));
+    fprintf(out, "%s[%s %s%s]", t->name, dtype_name(t->dtype), shape_text(&t->shape, shape, sizeof shape),
+            t->layout == HR_LAYOUT_BLOCKED ? " blocked" : "");
     if (t->storage != id) {
         uint32_t owner = id;
         while (p->tensors[owner].storage != owner) {

@@ -77,24 +77,44 @@ static void memo_add(const memo_entry *entry)
     }
 }
 
+static memo_entry entry_of(const hr_target *target, const op_query *q, uint64_t question)
+{
+    memo_entry entry = {.key = {hash64_mix(target->key, question), target->key}, .kept = target->slow_to_ask};
+    op_query_hash(q, entry.key);
+    entry.key[1] |= 1;
+    return entry;
+}
+
+static void memo_keep(const memo_entry *entry)
+{
+    pthread_rwlock_wrlock(&memo_lock);
+    memo_add(entry);
+    memo_unsaved += entry->kept;
+    pthread_rwlock_unlock(&memo_lock);
+}
+
 hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit, target_answer *out,
                      hr_err *err)
 {
-    memo_entry entry = {.key = {hash64_mix(target->key, workspace_limit), target->key},
-                        .kept = target->slow_to_ask};
-    op_query_hash(q, entry.key);
-    entry.key[1] |= 1;
+    memo_entry entry = entry_of(target, q, workspace_limit);
     if (memo_find(entry.key, out)) {
         return HR_OK;
     }
     memset(out, 0, sizeof *out);
     HR_TRY(target->ask(target->context, q, workspace_limit, out, err));
     entry.answer = *out;
-    pthread_rwlock_wrlock(&memo_lock);
-    memo_add(&entry);
-    memo_unsaved += entry.kept;
-    pthread_rwlock_unlock(&memo_lock);
+    memo_keep(&entry);
     return HR_OK;
+}
+
+bool target_prefers_blocked(const hr_target *target, const op_query *q)
+{
+    memo_entry entry = entry_of(target, q, hash64("blocked", 7, 0));
+    if (!memo_find(entry.key, &entry.answer)) {
+        entry.answer.prefers_blocked = target->prefers_blocked(target->context, q);
+        memo_keep(&entry);
+    }
+    return entry.answer.prefers_blocked;
 }
 
 void target_forget(void)
@@ -121,7 +141,7 @@ typedef struct memo_record {
     target_answer answer;
 } memo_record;
 
-static const char magic[16] = "headroom.memo/1";
+static const char magic[16] = "headroom.memo/2";
 
 static const memo_record *records_of(const char *data, size_t bytes, memo_head *head)
 {

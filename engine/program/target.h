@@ -16,7 +16,7 @@ enum { TARGET_MAX_REORDERS = 3, TARGET_IMPL_MAX = 40 };
 typedef struct target_answer {
     uint64_t workspace_bytes; // scratch the kernel needs while it runs
     uint64_t saved_bytes;     // what the library itself carries to backward (0 on all targets so far)
-    bool widen;               // no kernel in these two-byte types: lower computes in float32 between visible casts
+    bool widen; // no kernel in these two-byte types: lower computes in float32 between visible casts
     uint8_t reorder_count;
     struct {
         uint8_t operand; // k: input k; 0x80 | k: output k. The kernel wants it in the library's own layout:
@@ -24,6 +24,7 @@ typedef struct target_answer {
             bytes; // lower puts a REORDER before (input) or behind (output) with a temporary of these bytes
     } reorder[TARGET_MAX_REORDERS];
     char impl[TARGET_IMPL_MAX]; // name of the chosen implementation, for people
+    bool prefers_blocked;       // of target_prefers_blocked only
 } target_answer;
 
 typedef struct hr_target {
@@ -37,14 +38,22 @@ typedef struct hr_target {
                      hr_err *err);
     // May `act` be fused behind `op`?
     bool (*fuses)(void *context, hr_op op, hr_act act);
-    // optional: true when this tensor-wise choice pays: run the operation with its image operands BLOCKED.
-    // NULL means plain layouts only.
-    bool (*prefers_blocked)(void *context, const op_query *plain);
+    // Optional, all three or none; NULL means plain layouts only. `q` is the operation as it would run, its images
+    // BLOCKED. Does the device run it so, at least as fast as on plain images or with a gain that is worth asking for?
+    // Never true for what it has no kernel for.
+    bool (*prefers_blocked)(void *context, const op_query *q);
+    // What is saved against plain images when `answer` is that for q; below 0 where it is slower, 0 where it makes no
+    // difference.
+    double (*blocked_gain_seconds)(void *context, const op_query *q, const target_answer *answer);
+    // A REORDER between the two that reads and writes `bytes` in all.
+    double (*reorder_seconds)(void *context, uint64_t bytes);
 } hr_target;
 
 // target->ask through a process-wide memo (thread-safe as far as `ask` is).
 HR_MUST_CHECK hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit,
                                    target_answer *out, hr_err *err);
+// target->prefers_blocked through the same memo.
+bool target_prefers_blocked(const hr_target *target, const op_query *q);
 void target_forget(void); // empties the memo (tests, calibration)
 // Reads answers that an earlier process kept; writes those of slow targets when there are new ones. A cache: what
 // cannot be read or written is not missed. True when a file was written. Thread-safe.

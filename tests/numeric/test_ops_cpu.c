@@ -208,19 +208,21 @@ static void block_image(op_operand *t)
 static void block_images(const bench *b, op_query *q)
 {
     hr_target target;
+    op_query in_blocks = *q;
     b->cpu.ops->target(b->cpu.context, &target);
-    if (!b->in_blocks || target.prefers_blocked == NULL || !target.prefers_blocked(target.context, q)) {
-        return;
-    }
     for (uint32_t k = 0; k < q->in_count; k++) {
         if (!is_weights(q, false, k)) {
-            block_image(&q->in[k]);
+            block_image(&in_blocks.in[k]);
         }
     }
     for (uint32_t k = 0; k < q->out_count; k++) {
         if (!is_weights(q, true, k)) {
-            block_image(&q->out[k]);
+            block_image(&in_blocks.out[k]);
         }
+    }
+    if (b->in_blocks && target.prefers_blocked != NULL &&
+        target.prefers_blocked(target.context, &in_blocks)) {
+        *q = in_blocks;
     }
 }
 

@@ -87,16 +87,35 @@ static bool fuses_all(void *context, hr_op op, hr_act act)
            op == HR_OP_ADD;
 }
 
-static bool blocks_all(void *context, const op_query *plain)
+static bool blocks_all(void *context, const op_query *q)
 {
-    (void)context, (void)plain;
+    (void)context, (void)q;
     return true;
+}
+
+static double gains_by_convolutions(void *context, const op_query *q, const target_answer *answer)
+{
+    (void)context, (void)answer;
+    return q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_BWD_WEIGHTS ? 1.0
+                                                                                                        : 0.0;
+}
+
+static double pays_by_bytes(void *context, uint64_t bytes)
+{
+    (void)context;
+    return (double)bytes * 1e-9;
 }
 
 static const hr_target targets[] = {
     {.name = "nothing", .key = 1, .ask = ask_nothing, .fuses = fuses_nothing},
     {.name = "fusing", .key = 2, .ask = ask_nothing, .fuses = fuses_all},
-    {.name = "much", .key = 3, .ask = ask_much, .fuses = fuses_all, .prefers_blocked = blocks_all},
+    {.name = "much",
+     .key = 3,
+     .ask = ask_much,
+     .fuses = fuses_all,
+     .prefers_blocked = blocks_all,
+     .blocked_gain_seconds = gains_by_convolutions,
+     .reorder_seconds = pays_by_bytes},
 };
 
 static program *compile(const char *model_text, const char *const *pairs, program_mode mode, uint32_t batch,

@@ -49,7 +49,7 @@ static conv_kind kind_of(uint32_t op)
     }
 }
 
-static conv_shape shape_of_query(const op_query *q)
+conv_shape cpu_conv_shape(const op_query *q)
 {
     const conv_places at = places_of(q);
     const op_operand *x = operand_at(q, at.place[CONV_X]), *y = operand_at(q, at.place[CONV_Y]);
@@ -82,7 +82,7 @@ static conv_shape shape_of_query(const op_query *q)
 // Short memory is no reason to take another kernel: who asks for this one will be told.
 static bool has_kernel(const cpu_device *device, const op_query *q)
 {
-    const conv_shape shape = shape_of_query(q);
+    const conv_shape shape = cpu_conv_shape(q);
     onednn_conv *conv = NULL;
     const bool found = onednn_conv_choose(device->library, &shape, UINT64_MAX, &conv, NULL) != HR_DEVICE;
     onednn_conv_destroy(conv);
@@ -92,7 +92,7 @@ static bool has_kernel(const cpu_device *device, const op_query *q)
 static hr_status ask_conv(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
                           hr_err *err)
 {
-    const conv_shape shape = shape_of_query(q);
+    const conv_shape shape = cpu_conv_shape(q);
     const conv_places at = places_of(q);
     onednn_conv *conv = NULL;
     HR_TRY(onednn_conv_choose(device->library, &shape, limit, &conv, err));
@@ -124,7 +124,7 @@ uint64_t cpu_temporary_bytes(const program *p, const instr *i)
 static hr_status choose_again(const cpu_device *device, const program *p, const instr *i, const op_query *q,
                               onednn_conv **out, hr_err *err)
 {
-    const conv_shape shape = shape_of_query(q);
+    const conv_shape shape = cpu_conv_shape(q);
     return onednn_conv_choose(device->library, &shape, cpu_temporary_bytes(p, i), out, err);
 }
 

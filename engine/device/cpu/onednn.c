@@ -13,7 +13,7 @@
 #include "workers.h"
 
 // Winograd trades memory for speed; beyond this much scratch per operation the direct kernel is taken.
-enum { WINOGRAD_SCRATCH_MAX_BYTES = 64 << 20, NAME_MAX_BYTES = 40, MAX_RANK = 5 };
+enum { WINOGRAD_SCRATCH_MAX_BYTES = 64 << 20, WINOGRAD_PIXELS_MIN = 512, NAME_MAX_BYTES = 40, MAX_RANK = 5 };
 
 struct onednn_conv {
     const onednn *library;
@@ -351,11 +351,12 @@ static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t a
 
 // Winograd exists for blocked images and 3x3 kernels of stride 1 (Lavin, Gray: "Fast Algorithms for
 // Convolutional Neural Networks", 2016). Asked for by name: oneDNN's own heuristic leaves out most weight
-// gradients.
+// gradients. Below 512 pixels in all, what is done to the weights costs more than the products save (512 channels:
+// 49 pixels take 2.4 times as long, 256 take 1.2 times, 784 and more half).
 static bool suits_winograd(const conv_shape *s)
 {
-    return !s->bf16 && s->x_blocked && s->y_blocked && s->groups == 1 && s->kernel_h == 3 &&
-           s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1;
+    return s->n * s->oh * s->ow >= WINOGRAD_PIXELS_MIN && !s->bf16 && s->x_blocked && s->y_blocked &&
+           s->groups == 1 && s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1;
 }
 
 static hr_status choose(onednn_conv *c, uint64_t limit_bytes, hr_err *err)

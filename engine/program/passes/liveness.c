@@ -148,6 +148,7 @@ static bool may_overwrite(const draft *d, const lifetimes *l, uint32_t n, uint32
     const tensor *from = &d->tensors.data[owner];
     return !from->persistent && l->release[owner] == n && from->bytes == to->bytes &&
            from->layout == to->layout && to->category != HR_CATEGORY_RETAINED &&
+           (from->category != HR_CATEGORY_TEMPORARIES || to->category == HR_CATEGORY_TEMPORARIES) &&
            !reads_twice(d, &d->instrs.data[n], owner);
 }
 
