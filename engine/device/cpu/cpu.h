@@ -64,6 +64,13 @@ HR_MUST_CHECK hr_status cpu_pick(const cpu_device *device, const op_query *q, co
 bool cpu_has_half(const op_query *q);
 
 void cpu_fill_target(cpu_device *device, hr_target *out);
+// See hr_target; context is the device.
+bool cpu_prefers_blocked(void *context, const op_query *q);
+double cpu_blocked_gain_seconds(void *context, const op_query *q, const target_answer *answer);
+double cpu_reorder_seconds(void *context, uint64_t bytes);
+
+// A convolution as oneDNN is asked for it.
+conv_shape cpu_conv_shape(const op_query *q);
 
 // Bytes over which load may choose as ask did: the workspace and the library's copies that the instruction
 // has.
