@@ -158,6 +158,8 @@ static void print_train(emitter *e, const hr_report *r)
     emit_object(e, "train");
     emit_count(e, "steps", r->train.steps);
     emit_count(e, "updates", r->train.updates);
+    emit_count(e, "skipped_steps", r->train.skipped_steps);
+    emit_real(e, "loss_scale", r->train.loss_scale, EMIT_EXACT);
     emit_real(e, "examples_per_second", r->train.examples_per_second, EMIT_EXACT);
     emit_real(e, "loss_first", r->train.loss_first, EMIT_LOSS);
     emit_real(e, "loss_last", r->train.loss_last, EMIT_LOSS);

@@ -73,6 +73,20 @@ static void print_device(const hr_report *r, const hr_knobs *knobs)
     printf(", limit %s%s\n", hr_bytes_human(limit_of(r), limit), overruled ? " (device.vram)" : "");
 }
 
+// Where memory is paid for with time: recomputation and offload.
+static void print_ways(const hr_knobs *k)
+{
+    bool activations = hr_knob_is(k, HR_KNOB_OFFLOAD_ACTIVATIONS, "on");
+    bool optimizer = hr_knob_is(k, HR_KNOB_OFFLOAD_OPTIMIZER, "on");
+    if (!hr_knob_is(k, HR_KNOB_CHECKPOINT_STRATEGY, "none")) {
+        printf(", recomputes (%s)", hr_knob_text(k, HR_KNOB_CHECKPOINT_STRATEGY));
+    }
+    if (activations || optimizer) {
+        printf(", offloads %s%s%s", activations ? "activations" : "", activations && optimizer ? " and " : "",
+               optimizer ? "optimizer" : "");
+    }
+}
+
 static void print_subject(const hr_report *r, const report_style *style)
 {
     const hr_knobs *k = style->knobs;
@@ -84,8 +98,10 @@ static void print_subject(const hr_report *r, const report_style *style)
     if (rounds > 1) {
         printf(" x %" PRId64 " = %" PRId64, rounds, batch * rounds);
     }
-    printf(", %s, %s, %s\n", hr_knob_text(k, HR_KNOB_PRECISION_POLICY),
-           hr_knob_text(k, HR_KNOB_EXECUTION_MODE), hr_knob_text(k, HR_KNOB_OPTIMIZER_KIND));
+    printf(", %s, %s, %s", hr_knob_text(k, HR_KNOB_PRECISION_POLICY), hr_knob_text(k, HR_KNOB_EXECUTION_MODE),
+           hr_knob_text(k, HR_KNOB_OPTIMIZER_KIND));
+    print_ways(k);
+    putchar('\n');
     print_device(r, k);
     printf("  parameters           %s, %s of them trained\n", say_count(r->model.parameters, parameters),
            say_count(r->model.trainable_parameters, trained));
@@ -149,6 +165,16 @@ static void print_losses(const hr_report *r, const report_style *style)
     }
 }
 
+// Under dynamic loss scaling a step whose gradients overflow updates nothing.
+static void print_scaling(const hr_report *r)
+{
+    char steps[SAY_COUNT_TEXT_MAX];
+    if (!isnan(r->train.loss_scale)) {
+        printf("  loss scale           %g, %s steps skipped\n", r->train.loss_scale,
+               say_count(r->train.skipped_steps, steps));
+    }
+}
+
 static void print_training(const hr_report *r, const report_style *style)
 {
     char steps[SAY_COUNT_TEXT_MAX];
@@ -161,6 +187,7 @@ static void print_training(const hr_report *r, const report_style *style)
     printf("  steps                %s\n", say_count(r->train.steps, steps));
     if (r->step.measured && was_built(r)) {
         print_losses(r, style);
+        print_scaling(r);
     }
     if (!isnan(r->train.eval_accuracy)) {
         printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
@@ -207,6 +234,24 @@ static void print_categories(const hr_report *r, const report_style *style,
     }
 }
 
+// What the step program keeps there is planned like the rest of it; what the pipeline held was measured.
+static void print_host(const hr_report *r, char own)
+{
+    uint64_t pipeline = 0;
+    size_t stages = 0;
+    for (size_t k = 0; k < r->host.stage_count; k++) {
+        if (strcmp(r->host.stages[k].name, "offload") == 0) {
+            bytes_row("offloaded to host", r->host.stages[k].peak_bytes, own, "");
+        } else {
+            pipeline += r->host.stages[k].peak_bytes;
+            stages++;
+        }
+    }
+    if (stages > 0) {
+        bytes_row("host pipeline peak", pipeline, REPORT_MEASURED, "");
+    }
+}
+
 static void print_bill(const hr_report *r, const report_style *style)
 {
     const hr_report_memory *m = &r->memory;
@@ -230,9 +275,7 @@ static void print_bill(const hr_report *r, const report_style *style)
     if (r->evaluation.peak_in_use_bytes != HR_NONE) {
         bytes_row("evaluation peak", r->evaluation.peak_in_use_bytes, own, "a program of its own");
     }
-    if (r->host.stage_count > 0) {
-        bytes_row("host pipeline peak", r->host.peak_bytes, REPORT_MEASURED, "");
-    }
+    print_host(r, own);
 }
 
 static void print_tensors(const hr_report *r, const report_style *style)

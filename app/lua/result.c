@@ -86,6 +86,8 @@ static const field host_fields[] = {IN(hr_report, host.peak_bytes, "peak_bytes",
 static const field train_fields[] = {
     IN(hr_report, train.steps, "steps", COUNT),
     IN(hr_report, train.updates, "updates", COUNT),
+    IN(hr_report, train.skipped_steps, "skipped_steps", COUNT),
+    IN(hr_report, train.loss_scale, "loss_scale", REAL),
     IN(hr_report, train.examples_per_second, "examples_per_second", REAL),
     IN(hr_report, train.loss_first, "loss_first", REAL),
     IN(hr_report, train.loss_last, "loss_last", REAL),

@@ -108,9 +108,12 @@ void program_print_instr(const program *p, const instr *i, FILE *out)
 
 void program_print(const program *p, FILE *out)
 {
-    fprintf(out, "; %s step, batch %u: %u instructions, %" PRIu64 " FLOPs, %" PRIu64 " B host to device\n",
-            p->mode == PROGRAM_TRAIN ? "training" : "evaluation", p->batch, p->instr_count, p->flops,
-            p->h2d_bytes);
+    fprintf(out, "; %s step, batch %u", p->mode == PROGRAM_TRAIN ? "training" : "evaluation", p->batch);
+    if (p->rounds > 1) {
+        fprintf(out, " x %u = %" PRIu64, p->rounds, (uint64_t)p->batch * p->rounds);
+    }
+    fprintf(out, ": %u instructions, %" PRIu64 " FLOPs, %" PRIu64 " B host to device\n", p->instr_count,
+            p->flops, p->h2d_bytes);
     print_persistent(p, out);
     uint64_t live = 0;
     int indent = 0;

@@ -245,6 +245,8 @@ static void fill_train(const hr_engine *e, hr_report *r)
 {
     r->train.steps = e->steps;
     r->train.updates = e->updates;
+    r->train.skipped_steps = e->loss_scale > 0 ? e->skipped : HR_NONE;
+    r->train.loss_scale = e->loss_scale > 0 ? (double)e->loss_scale : (double)NAN;
     r->train.examples_per_second =
         e->busy_ns > 0 ? (double)e->samples / ((double)e->busy_ns * 1e-9) : (double)NAN;
     r->train.loss_first = e->loss_first;

@@ -219,7 +219,12 @@ static const struct {
     {"completion zsh", "#compdef headroom"},
     {"completion fish", "complete -c headroom"},
     {"plan demo", "fits: "},
-    {"plan demo --listing", "; training step, batch 128"},
+    {"plan demo --listing", "; training step, batch 128: "},
+    {"plan demo --listing -s batch.accumulate=3", "; training step, batch 128 x 3 = 384: "},
+    {"plan demo -s batch.accumulate=3", "demo: batch 128 x 3 = 384, float32, eager, adam\n"},
+    {"plan gpt2_124m -s checkpoint.strategy=sqrt -s offload.optimizer=on",
+     ", recomputes (sqrt), offloads optimizer\n"},
+    {"plan gpt2_124m -s offload.optimizer=on", "  offloaded to host"},
     {"plan demo --listing --diff optimizer.fused_backward=on", "lines go, "},
     {"plan demo --at-peak", "separable_conv2d/depthwise_weights"},
     {"plan demo --repeat 16", "distinct peaks       16"},
@@ -349,6 +354,17 @@ START_TEST(a_run_reports_on_stdout_and_goes_on_about_itself_on_stderr)
     ck_assert_ptr_nonnull(strstr(o.err, "step 2 of 2  loss "));
     ck_assert_ptr_null(strchr(o.err, '\r'));
     ck_assert_ptr_null(strchr(o.err, '\x1b'));
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(a_run_under_loss_scaling_says_the_scale_and_what_it_skipped)
+{
+    static const char words[] =
+        "run demo -s device.kind=reference -s batch.size=2 -s precision.policy=mixed_float16 --steps 2";
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "  loss scale           32768, 0 steps skipped\n"));
     outcome_deinit(&o);
 }
 END_TEST
@@ -547,6 +563,7 @@ int main(void)
     tcase_add_test(tests, completion_is_accepted_by_the_shells);
     tcase_add_test(tests, bash_completes_commands_options_knobs_and_presets);
     tcase_add_test(tests, a_run_reports_on_stdout_and_goes_on_about_itself_on_stderr);
+    tcase_add_test(tests, a_run_under_loss_scaling_says_the_scale_and_what_it_skipped);
     tcase_add_test(tests, plain_progress_is_whole_sentences);
     tcase_add_test(tests, a_run_with_nothing_left_to_do_measures_nothing);
     tcase_add_test(tests, a_loss_that_is_no_number_is_said);

@@ -86,6 +86,8 @@ static const struct {
     {"host.peak_bytes", "in"},
     {"host.stages", "a"},
     {"train.steps", "i"},
+    {"train.skipped_steps", "in"},
+    {"train.loss_scale", "rn"},
     {"train.updates", "i"},
     {"train.examples_per_second", "rn"},
     {"train.loss_first", "rn"},

@@ -176,6 +176,8 @@ START_TEST(every_field_of_the_files_is_a_term)
         "train",
         "steps",
         "updates",
+        "skipped_steps",
+        "loss_scale",
         "examples_per_second",
         "loss_first",
         "loss_last",

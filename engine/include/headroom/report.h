@@ -133,6 +133,8 @@ typedef struct hr_report {
     } host;
     struct {
         uint64_t steps, updates;
+        uint64_t skipped_steps; // of this counter epoch, not finite; HR_NONE without a dynamic loss scale
+        double loss_scale;      // after the last step; NaN where none is used
         double examples_per_second, loss_first, loss_last, eval_accuracy;
         char weights_sha256[HR_SHA256_TEXT_MAX]; // "" when nothing was trained
         char data[64];                           // "generated", "cifar10", "mnist"
