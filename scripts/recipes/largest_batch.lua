@@ -86,6 +86,16 @@ if not can_double then
   print("no doubling: " .. why_not:gsub("^.-:%d+: ", ""))
 end
 
+-- A large batch takes seconds a step: stderr says how far it is, ten times in all.
+local tenths = 0
+local function tell_progress(s)
+  local now = s.step * 10 // steps
+  if s.step == 1 or now > tenths then
+    hr.note(("step %d of %d%s"):format(s.step, steps, s.loss and (", loss %.3f"):format(s.loss) or ""))
+  end
+  tenths = now
+end
+
 local doubled = false
 local peak = {[false] = hr.bytes(0), [true] = hr.bytes(0)} -- before and after the doubling
 
@@ -94,6 +104,7 @@ hr.on("step", function(s)
     peak[doubled] = s.peak_in_use_bytes
   end
   losses[#losses + 1] = s.loss
+  tell_progress(s)
   if can_double and not doubled and is_flat(s.step) then
     local loss = s.loss and ("the loss is flat at %.3f"):format(window(0)) or "no loss to wait for"
     print(("step %d: %s; batch %d under %s from here"):format(s.step, loss, 2 * batch, 2 * cap))

@@ -207,6 +207,36 @@ START_TEST(a_plan_that_does_not_fit_says_why)
 }
 END_TEST
 
+START_TEST(every_fix_is_a_list_of_pairs_that_fits)
+{
+    recipe_expect_fine(PLAN "local r = hr.plan{batch = {size = 256}}\n"
+                            "assert(#r.oom.fixes >= 1 and #r.oom.fixes <= 3)\n"
+                            "for _, fix in ipairs(r.oom.fixes) do\n"
+                            "  local knobs = {batch = {size = 256}}\n"
+                            "  for _, pair in ipairs(fix.knobs) do\n"
+                            "    local key, value = pair:match('^([%w_.]+)=(.+)$')\n"
+                            "    if key == 'batch.size' then knobs.batch = nil end\n"
+                            "    knobs[key] = value\n"
+                            "  end\n"
+                            "  local planned = hr.plan(knobs)\n"
+                            "  assert(planned.fits and planned.memory.peak_in_use_bytes == fix.peak_bytes)\n"
+                            "  assert(planned.step.seconds == fix.seconds)\n"
+                            "end\n");
+}
+END_TEST
+
+START_TEST(what_to_try_is_said_as_the_recipe_would_say_it)
+{
+    recipe_run r = recipe_run_text(PLAN "hr.run{steps = 2, batch = {size = 256}}", &test_limits);
+    const char *words = strstr(r.notes, "\n  try: hr.knobs.");
+    ck_assert_msg(words != NULL && strstr(words, " = \"") != NULL && strstr(words, "-s ") == NULL, "%s",
+                  r.notes);
+    ck_assert_ptr_nonnull(strstr(words, "; hr.knobs."));
+    ck_assert_ptr_nonnull(strstr(words, ", or hr.knobs.batch.size = 128; hr.knobs.batch.accumulate = 2\n"));
+    recipe_drop(&r);
+}
+END_TEST
+
 START_TEST(a_run_is_what_the_plan_said)
 {
     recipe_expect_fine(PLAN "for _, mode in ipairs{'eager', 'graph'} do\n"
@@ -387,6 +417,8 @@ int main(void)
     tcase_add_test(tc, nothing_can_be_asked_before_a_preset);
     tcase_add_test(tc, a_result_has_the_fields_of_the_report);
     tcase_add_test(tc, overrides_hold_for_one_call);
+    tcase_add_test(tc, what_to_try_is_said_as_the_recipe_would_say_it);
+    tcase_add_test(tc, every_fix_is_a_list_of_pairs_that_fits);
     tcase_add_test(tc, a_plan_that_does_not_fit_says_why);
     tcase_add_test(tc, a_run_is_what_the_plan_said);
     tcase_add_test(tc, out_of_memory_ends_a_run_as_asked);

@@ -4,9 +4,10 @@
 
 #include "lua/recipe_run.h"
 
-static recipe_run run_recipe(int argc, char **argv)
+static recipe_run run_recipe(const char *file, int argc, char **argv)
 {
-    recipe_run r = {.file = "scripts/recipes/largest_batch.lua"};
+    recipe_run r = {.file = ""};
+    (void)snprintf(r.file, sizeof r.file, "scripts/recipes/%s", file);
     hr_preset_search_beside(".");
     recipe_start(&r, argc, argv, &test_limits);
     return r;
@@ -14,10 +15,10 @@ static recipe_run run_recipe(int argc, char **argv)
 
 static void expect_story(int argc, char **argv, const char *story)
 {
-    recipe_run r = run_recipe(argc, argv);
+    recipe_run r = run_recipe("largest_batch.lua", argc, argv);
     ck_assert_msg(r.code == 0, "%s%s", r.out, r.notes);
     ck_assert_str_eq(r.out, story);
-    ck_assert_str_eq(r.notes, "");
+    ck_assert_ptr_nonnull(strstr(r.notes, "step 200 of 200\n"));
     free(r.out);
     free(r.notes);
 }
@@ -37,7 +38,7 @@ START_TEST(a_card_that_is_full_is_not_doubled)
 {
     char name[] = "cifar10_separable_cnn", device[] = "device.kind=plan", vram[] = "device.vram=";
     char card[] = "device.card=rtx3060-12g";
-    recipe_run r = run_recipe(4, (char *[]){name, device, vram, card});
+    recipe_run r = run_recipe("largest_batch.lua", 4, (char *[]){name, device, vram, card});
     ck_assert_msg(r.code == 0, "%s%s", r.out, r.notes);
     ck_assert_ptr_nonnull(strstr(r.out, "no doubling: device.vram: card rtx3060-12g has 12GiB"));
     free(r.out);
@@ -48,9 +49,54 @@ END_TEST
 START_TEST(a_cap_that_holds_nothing_fails_the_check)
 {
     char device[] = "device.kind=plan", vram[] = "device.vram=1MiB";
-    recipe_run r = run_recipe(2, (char *[]){device, vram});
+    recipe_run r = run_recipe("largest_batch.lua", 2, (char *[]){device, vram});
     ck_assert_int_eq(r.code, 1);
     ck_assert_ptr_nonnull(strstr(r.notes, "a batch of 8 fits 1.00 MiB"));
+    free(r.out);
+    free(r.notes);
+}
+END_TEST
+
+// The rows of a table of 13 ways: what each would take, planned once more.
+START_TEST(what_fits_says_of_every_way_whether_it_fits)
+{
+    static const struct {
+        const char *preset, *card;
+        int least, most; // rows that fit
+    } cases[] = {{"demo", "rtx3070-8g", 13, 13},
+                 {"resnet50", "rtx3070-8g", 1, 12},
+                 {"gpt2_1558m", "rtx3060-12g", 0, 2}};
+    char name[32], card[32];
+    (void)snprintf(name, sizeof name, "%s", cases[_i].preset);
+    (void)snprintf(card, sizeof card, "%s", cases[_i].card);
+    recipe_run r = run_recipe("what_fits.lua", 2, (char *[]){name, card});
+    ck_assert_msg(r.code == 0, "%s%s", r.out, r.notes);
+    ck_assert_str_eq(r.notes, "");
+    int yes = 0, no = 0, refused = 0;
+    for (const char *line = r.out; line != NULL && *line != '\0';) {
+        const char *end = strchr(line, '\n');
+        char text[256];
+        (void)snprintf(text, sizeof text, "%.*s", end == NULL ? 0 : (int)(end - line), line);
+        yes += strstr(text, "  yes, ") != NULL;
+        no += strstr(text, "  no: ") != NULL;
+        refused += strstr(text, "refused: ") != NULL;
+        line = end == NULL ? NULL : end + 1;
+    }
+    ck_assert_int_eq(yes + no, 13);
+    ck_assert_int_eq(refused, 0);
+    ck_assert_msg(yes >= cases[_i].least && yes <= cases[_i].most, "%s", r.out);
+    free(r.out);
+    free(r.notes);
+}
+END_TEST
+
+START_TEST(what_fits_on_no_such_card_is_an_error)
+{
+    char name[] = "demo", card[] = "rtx9999";
+    recipe_run r = run_recipe("what_fits.lua", 2, (char *[]){name, card});
+    ck_assert_int_eq(r.code, 3);
+    ck_assert_ptr_nonnull(strstr(r.notes, "no card is called 'rtx9999'"));
+    ck_assert_ptr_nonnull(strstr(r.notes, "what_fits.lua:"));
     free(r.out);
     free(r.notes);
 }
@@ -93,6 +139,8 @@ int main(void)
     tcase_add_test(tc, the_largest_batch_of_the_demo_is_found_and_doubled);
     tcase_add_test(tc, a_card_that_is_full_is_not_doubled);
     tcase_add_test(tc, a_cap_that_holds_nothing_fails_the_check);
+    tcase_add_loop_test(tc, what_fits_says_of_every_way_whether_it_fits, 0, 3);
+    tcase_add_test(tc, what_fits_on_no_such_card_is_an_error);
     tcase_add_test(tc, it_trains);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
