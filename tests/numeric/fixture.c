@@ -37,11 +37,15 @@ double fixture_entries_distance(const json_t *stored, const double *values, uint
 double fixture_distance(const json_t *stored, const double *values, uint64_t count)
 {
     const double norm = json_real_value(json_object_get(stored, "norm"));
+    const json_t *zero_below = json_object_get(stored, "zero_below");
     double squares = 0.0;
     for (uint64_t i = 0; i < count; i++) {
         squares += values[i] * values[i];
     }
     const double ours = sqrt(squares);
+    if (zero_below != NULL) {
+        return ours <= json_real_value(zero_below) ? 0.0 : (double)INFINITY;
+    }
     return fmax(op_distance(&ours, &norm, 1), fixture_entries_distance(stored, values, count));
 }
 

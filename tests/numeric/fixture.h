@@ -10,7 +10,8 @@
 json_t *fixture_open(const char *name);
 
 // How far values are from a fixture's {"norm", "entries"}: the larger of ‖a − b‖ / ‖b‖ over the stored entries
-// and the relative difference of the whole norms.
+// and the relative difference of the whole norms. For {"zero_below"}, a tensor that is zero but for rounding, 0 when the
+// norm is not larger, infinite otherwise.
 double fixture_distance(const json_t *stored, const double *values, uint64_t count);
 // The first of the two alone.
 double fixture_entries_distance(const json_t *stored, const double *values, uint64_t count);

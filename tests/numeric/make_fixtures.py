@@ -44,25 +44,37 @@ def hash64(data, seed):
     return mix(state, 0)
 
 
-def philox_uniform(seed, purpose, count):
-    """Philox4x32-10 keyed by (seed, purpose): count float32 numbers in [0, 1); engine/base/philox.c"""
-    key = hash64(purpose.encode(), seed)
-    blocks = (count + 3) // 4
-    counter = np.arange(blocks, dtype=np.uint64)
-    low = np.uint64(0xFFFFFFFF)
-    x = [counter & low, counter >> np.uint64(32), np.zeros_like(counter), np.zeros_like(counter)]
+def philox_key(seed, purpose):
+    return hash64(purpose.encode(), seed)
+
+
+def philox(key, low, high):
+    """Philox4x32-10 of arrays of counters: words as [..., 4]; engine/base/philox.c"""
+    low, high = np.broadcast_arrays(np.asarray(low, np.uint64), np.asarray(high, np.uint64))
+    mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    x = [low & mask, low >> shift, high & mask, high >> shift]
     k = [key & 0xFFFFFFFF, key >> 32]
     for _ in range(10):
         p0 = x[0] * np.uint64(0xD2511F53)
         p1 = x[2] * np.uint64(0xCD9E8D57)
         x = [
-            (p1 >> np.uint64(32)) ^ x[1] ^ np.uint64(k[0]),
-            p1 & low,
-            (p0 >> np.uint64(32)) ^ x[3] ^ np.uint64(k[1]),
-            p0 & low,
+            (p1 >> shift) ^ x[1] ^ np.uint64(k[0]),
+            p1 & mask,
+            (p0 >> shift) ^ x[3] ^ np.uint64(k[1]),
+            p0 & mask,
         ]
         k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    words = np.stack(x, axis=1).reshape(-1)[:count]
+    return np.stack(x, axis=-1)
+
+
+def philox_words(seed, purpose, count):
+    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
+    return philox(philox_key(seed, purpose), blocks, 0).reshape(-1)[:count]
+
+
+def philox_uniform(seed, purpose, count):
+    """count float32 numbers in [0, 1)"""
+    words = philox_words(seed, purpose, count)
     return (words >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)
 
 

@@ -84,7 +84,7 @@ static void look(const spy *s, const instr *i, void *const *address)
 {
     const tensor *t = s->p->tensors;
     char name[128];
-    if (i->op == HR_OP_SOFTMAX_XENT) {
+    if (i->op == HR_OP_SOFTMAX_XENT || i->op == HR_OP_MSE) {
         add_floats(s->out, "logits", &t[i->in[0]], address[i->in[0]]);
     }
     if (i->phase == HR_PHASE_UPDATE && i->in_count > 1 && t[i->in[0]].category == HR_CATEGORY_WEIGHTS) {
@@ -217,28 +217,55 @@ static bool is_state_of_training(const tensor *t)
     return t->category != HR_CATEGORY_INPUT;
 }
 
-// The batch that the script makes: pixels from the seed, labels from a count.
+// What the scripts put into a slot: floats from the seed, ids and masks from the same floats, one label a sample from
+// a count. The caller frees it.
+static void *slot_values(const setup *s, uint32_t k, uint64_t seed)
+{
+    const model_slot *slot = &s->model->slots[k];
+    const model_value *value = &s->model->values[slot->value];
+    const bool is_class = slot->is_label && slot->classes > 0 && value->shape.rank == 1;
+    uint64_t count = 0;
+    char purpose[32] = "test/images";
+    ck_assert(shape_elements(&value->shape, &count));
+    count *= s->p->batch;
+    float *shares = calloc(count, sizeof *shares);
+    int32_t *ids = calloc(count, sizeof *ids);
+    uint8_t *marks = calloc(count, sizeof *marks);
+    ck_assert(shares != NULL && ids != NULL && marks != NULL);
+    if (k > 0) {
+        (void)snprintf(purpose, sizeof purpose, "test/slot%u", k);
+    }
+    fixture_uniform(seed, purpose, shares, count);
+    for (uint64_t i = 0; i < count && slot->classes > 0; i++) {
+        const double share = (double)shares[i] * slot->classes;
+        ids[i] = is_class ? (int32_t)((3 * i + seed) % slot->classes) : (int32_t)share;
+        marks[i] = (uint8_t)ids[i];
+    }
+    void *const forms[] = {shares, ids, marks};
+    const int wanted = value->dtype == HR_I32 ? 1 : value->dtype == HR_U8 ? 2 : 0;
+    for (int form = 0; form < 3; form++) {
+        if (form != wanted) {
+            free(forms[form]);
+        }
+    }
+    return forms[wanted];
+}
+
 static void run(const setup *s, uint64_t seed, const json_t *fixture, step_result *out)
 {
-    const uint32_t batch = s->p->batch;
-    const hr_shape *sample = &s->model->values[s->model->slots[0].value].shape;
-    uint64_t pixels = 0;
-    ck_assert(shape_elements(sample, &pixels));
-    float *images = calloc(pixels * batch, sizeof *images);
-    int32_t *labels = calloc(batch, sizeof *labels);
-    ck_assert(images != NULL && labels != NULL);
-    fixture_uniform(seed, "test/images", images, pixels * batch);
-    for (uint32_t n = 0; n < batch; n++) {
-        labels[n] = (int32_t)((3 * n + seed) % s->model->slots[1].classes);
-    }
     const json_t *optimizer = json_object_get(fixture, "optimizer");
-    step_io io = {.slot = {images, labels},
+    step_io io = {.seed = seed,
                   .update = 1,
                   .learning_rate = json_real_value(json_object_get(optimizer, "learning_rate"))};
+    void *slots[STEP_MAX_SLOTS] = {NULL};
+    for (uint32_t k = 0; k < s->model->slot_count; k++) {
+        io.slot[k] = slots[k] = slot_values(s, k, seed);
+    }
     REQUIRE_OK(executor_step(s->x, s->slot, &io, err));
     add_value(out, "loss", 1)[0] = io.loss;
-    free(images);
-    free(labels);
+    for (uint32_t k = 0; k < s->model->slot_count; k++) {
+        free(slots[k]);
+    }
 }
 
 static void read_back(const setup *s, const tensor *t, step_result *out)

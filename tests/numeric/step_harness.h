@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One whole training step of a shipped model through compiler, allocator, executor and device, on the batch and the
 // initial weights of a seed that make_fixtures.py repeats, with everything that matters read back as doubles:
-// weights, statistics and slots under their own names, "NAME:grad" as the optimizer reads it, "logits", "loss".
+// weights, statistics and slots under their own names, "NAME:grad" as the optimizer reads it, "logits" (what the loss
+// judges), "loss".
 //
 // Everything here fails the running Check test instead of returning errors.
 #ifndef TESTS_STEP_HARNESS_H

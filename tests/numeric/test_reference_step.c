@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One whole training step on the reference device in float64 against PyTorch in float64: logits, loss, every
-// gradient, every updated weight and every running statistic to 1e-9 (‖a − b‖ / ‖b‖ per tensor).
+// gradient, every updated weight and every running statistic to 1e-9 (‖a − b‖ / ‖b‖ per tensor), dropout and all.
 #include <check.h>
 
 #include "numeric/fixture.h"
@@ -17,6 +17,19 @@ static const struct {
     {"separable_cnn.json", "execution.mode=graph"},
     {"separable_cnn.json", "execution.mode=eager"},
     {"mlp.json", "execution.mode=graph"},
+    {"step_gpt2_124m_tiny.json", "execution.mode=graph"},
+    {"step_gpt2_124m_tiny.json", "execution.mode=eager"},
+    {"step_bert_base_tiny.json", "execution.mode=graph"},
+    {"step_bert_base_tiny.json", "execution.mode=eager"},
+    {"step_lstm_lm_medium_tiny.json", "execution.mode=graph"},
+    {"step_lstm_lm_medium_tiny.json", "execution.mode=eager"},
+    {"step_vit_b16_tiny.json", "execution.mode=graph"},
+    {"step_vit_b16_tiny.json", "execution.mode=eager"},
+    {"step_unet_tiny.json", "execution.mode=graph"},
+    {"step_unet_tiny.json", "execution.mode=eager"},
+    {"step_mobilenet_v2_tiny.json", "execution.mode=graph"},
+    {"step_mobilenet_v2_tiny.json", "execution.mode=eager"},
+    {"step_resnet50_tiny.json", "execution.mode=graph"},
 };
 
 START_TEST(a_step_is_pytorchs)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any of the tiny model files as PyTorch sees it, for the scripts that make fixtures of whole steps and of training.
+
+Parameters have headroom's names and layouts and are the leaves of autograd; what happens between them is
+torch.nn.functional. Their values, and the masks of dropout, come from one of two places:
+
+  OurNumbers    the recipes of engine/model/init.c and engine/ops/dropout.h, repeated with numpy
+  PeerNumbers   PyTorch's own generator and torch.nn.init, from the same distributions
+"""
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from make_fixtures import MASK, Net, hash64, nhwc, nchw, oihw, philox, philox_key, philox_uniform, philox_words
+
+# ---- where numbers come from ----------------------------------------------------------------------------------
+
+
+def hash64_mix(a, b):
+    """engine/base/hash.c"""
+    z = ((a ^ b) + 0x9E3779B97F4A7C15) & MASK
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def scale_of(rule, fan_in, fan_out, written):
+    """Limit of the uniform rules, deviation of the normal ones; engine/model/layer_expand.c"""
+    return {
+        "glorot_uniform": lambda: math.sqrt(6 / (fan_in + fan_out)),
+        "he_uniform": lambda: math.sqrt(6 / fan_in),
+        "glorot_normal": lambda: math.sqrt(2 / (fan_in + fan_out)),
+        "he_normal": lambda: math.sqrt(2 / fan_in),
+        "he_normal_fan_out": lambda: math.sqrt(2 / fan_out),
+    }.get(rule, lambda: written)()
+
+
+class OurNumbers:
+    def __init__(self, seed):
+        self.seed = seed
+
+    def initial(self, name, shape, rule, scale):
+        count = math.prod(shape)
+        if "uniform" in rule:
+            uniform = philox_uniform(self.seed, "init/" + name, count)
+            return ((np.float32(2) * uniform - np.float32(1)) * np.float32(scale)).reshape(shape)
+        p = (philox_words(self.seed, "init/" + name, count).astype(np.float64) + 0.5) * 2.0**-32
+        if rule == "truncated_normal":
+            below = 0.022750131948179207
+            p = below + p * (1 - 2 * below)
+        quantile = torch.special.ndtri(torch.tensor(p)).numpy()
+        return (quantile * scale).astype(np.float32).reshape(shape)
+
+    def mask(self, layer, rate, shape, update, first_sample, seed=None):
+        """[samples, ...] of booleans"""
+        key = philox_key(self.seed if seed is None else seed, "dropout")
+        key = hash64_mix(hash64_mix(key, hash64(layer.encode(), 0)), update)
+        elements = math.prod(shape[1:])
+        calls = np.arange((elements + 63) // 64 * 16, dtype=np.uint64)
+        samples = first_sample + np.arange(shape[0], dtype=np.uint64)
+        words = philox(key, calls[None, :], samples[:, None])
+        words = words.reshape(shape[0], -1, 16, 4).swapaxes(2, 3).reshape(shape[0], -1)[:, :elements]
+        return torch.tensor((words >= np.uint64(int(rate * 2**32))).reshape(shape))
+
+
+class PeerNumbers:
+    def __init__(self, seed):
+        torch.manual_seed(seed)
+
+    def initial(self, name, shape, rule, scale):
+        values = torch.empty(shape)
+        if "uniform" in rule:
+            torch.nn.init.uniform_(values, -scale, scale)
+        elif rule == "truncated_normal":
+            torch.nn.init.trunc_normal_(values, 0, scale, -2 * scale, 2 * scale)
+        else:
+            torch.nn.init.normal_(values, 0, scale)
+        return values.numpy()
+
+    def mask(self, layer, rate, shape, update, first_sample):
+        return torch.rand(shape) >= rate
+
+
+# ---- layers ---------------------------------------------------------------------------------------------------
+
+ACTIVATIONS = {
+    "none": lambda x: x, "relu": F.relu, "relu6": F.relu6, "gelu": F.gelu, "tanh": torch.tanh,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "sigmoid": torch.sigmoid,
+}  # fmt: skip
+TABLE_KINDS = ("embedding", "position_embedding", "class_token")
+
+
+def expanded(layers, defaults, names=None, before=None):
+    """Repeats written out; every layer is (mapping, what `before` means there)."""
+    out, names = [], names or {}
+
+    def worded(value):
+        if isinstance(value, str):
+            return value.format(**names) if "{" in value else value
+        return [worded(v) for v in value] if isinstance(value, list) else value
+
+    for layer in layers:
+        if "repeat" in layer:
+            for k in range(layer["repeat"]):
+                above = out[-1][0]["name"] if out else before
+                out += expanded(layer["layers"], defaults, {**names, layer.get("index", "_"): k}, above)
+        else:
+            mapping = {key: worded(value) for key, value in layer.items()}
+            out.append(({**defaults.get(layer["kind"], {}), **mapping}, before))
+    return out
+
+
+class PeerNet(Net):
+    def __init__(self, name, numbers, dtype, memory_format=torch.contiguous_format):
+        super().__init__(name, 0, dtype, memory_format)
+        self.numbers = numbers
+        self.layers = expanded(self.model["layers"], self.model.get("defaults", {}))
+        self.update, self.first_sample, self.renamed = 1, 0, {}
+
+    def param(self, name, shape, rule, fan_in=0, fan_out=0, scale=0.05):
+        owner, suffix = name.split("/")
+        name = f"{self.renamed.get(owner, owner)}/{suffix}"
+        if name not in self.params:
+            if rule in ("zeros", "ones"):
+                values = np.full(shape, float(rule == "ones"), dtype=np.float32)
+            else:
+                values = self.numbers.initial(name, shape, rule, scale_of(rule, fan_in, fan_out, scale))
+            self.params[name] = torch.tensor(values, dtype=self.dtype).requires_grad_(True)
+        return self.params[name]
+
+    def weights(self, layer, suffix, shape, fan_in, fan_out, scale=None):
+        rule = layer.get("init", "uniform" if layer["kind"] in TABLE_KINDS else "glorot_uniform")
+        scale = layer.get("init_scale", 0.05) if scale is None else scale
+        return self.param(f"{layer['name']}/{suffix}", shape, rule, fan_in, fan_out, scale)
+
+    def kernel(self, layer, suffix, kernel, depth, filters, fan_in, fan_out):
+        area = kernel * kernel
+        return self.weights(layer, suffix, (kernel, kernel, depth, filters), area * fan_in, area * fan_out)
+
+    def depthwise_conv2d(self, layer, x):
+        channels = x.shape[3]
+        w = self.kernel(layer, "weights", layer["kernel"], 1, channels, channels, 1)
+        bias = self.bias(layer, channels)
+        return self.conv(x, w, bias, layer.get("stride", 1), layer.get("padding", 0), channels)
+
+    def conv2d_transpose(self, layer, x):
+        channels, filters, stride = x.shape[3], layer["filters"], layer.get("stride", 1)
+        w = self.kernel(layer, "weights", layer["kernel"], filters, channels, channels, filters)
+        bias = self.bias(layer, filters)
+        y = F.conv_transpose2d(nchw(x, self.format), oihw(w, self.format), bias, stride, layer.get("padding", 0))
+        return nhwc(y)
+
+    def dense(self, layer, x):
+        rows, units = x.shape[-1], layer["units"]
+        transposed = layer.get("transpose", False)
+        w = self.weights(layer, "weights", (units, rows) if transposed else (rows, units), rows, units)
+        y = x @ (w.T if transposed else w)
+        bias = self.bias(layer, units)
+        return y if bias is None else y + bias
+
+    def dropped(self, layer, rate, x):
+        if not rate:
+            return x
+        mask = self.numbers.mask(layer["name"], rate, tuple(x.shape), self.update, self.first_sample)
+        return x * mask * (1 / (1 - rate))
+
+    def dropout(self, layer, x):
+        return self.dropped(layer, layer["rate"], x)
+
+    def embedding(self, layer, ids):
+        entries = layer.get("vocabulary", self.classes[layer["from_input"]])
+        table = self.weights(layer, "weights", (entries, layer["units"]), entries, layer["units"])
+        return F.embedding(ids, table)
+
+    def position_embedding(self, layer, x):
+        return x + self.weights(layer, "weights", tuple(x.shape[1:]), *x.shape[1:])
+
+    def class_token(self, layer, x):
+        row = self.weights(layer, "weights", (1, x.shape[2]), 1, x.shape[2])
+        return torch.cat([row.expand(x.shape[0], 1, -1), x], dim=1)
+
+    def layer_norm(self, layer, x):
+        features = (x.shape[-1],)
+        gamma = self.param(layer["name"] + "/gamma", features, "ones")
+        beta = self.param(layer["name"] + "/beta", features, "zeros")
+        return F.layer_norm(x, features, gamma, beta, float(layer.get("epsilon", 1e-3)))
+
+    def project(self, layer, x, name, scale=None):
+        width = x.shape[-1]
+        w = self.weights(layer, name + "_weights", (width, width), width, width, scale)
+        y = x @ w
+        return y + self.param(f"{layer['name']}/{name}_bias", (width,), "zeros") if layer.get("bias", True) else y
+
+    def attention(self, layer, x):
+        samples, places, width = x.shape
+        heads = layer["heads"]
+        q, k, v = (
+            self.project(layer, x, name).reshape(samples, places, heads, -1).transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        scores = q @ k.transpose(2, 3) / math.sqrt(width // heads)
+        if layer.get("causal", False):
+            later = torch.ones(places, places, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -math.inf)
+        p = self.dropped(layer, layer.get("dropout", 0), torch.softmax(scores, dim=-1))
+        mixed = (p @ v).transpose(1, 2).reshape(samples, places, width)
+        return self.project(layer, mixed, "output", layer.get("output_init_scale"))
+
+    def lstm(self, layer, x):
+        """Gates in the order i, f, c, o, which is PyTorch's own; the forget gate's bias begins at one."""
+        samples, _, features = x.shape
+        units, name = layer["units"], layer["name"]
+        w = self.weights(layer, "weights", (features, 4 * units), features, 4 * units)
+        recurrent = self.weights(layer, "recurrent_weights", (units, 4 * units), units, 4 * units)
+        if name + "/bias" not in self.params:
+            bias = self.param(name + "/bias", (4 * units,), "zeros")
+            with torch.no_grad():
+                bias[units : 2 * units] = 1
+        bias = self.params[name + "/bias"]
+        zero = torch.zeros(1, samples, units, dtype=x.dtype)
+        flat = [w.T.contiguous(), recurrent.T.contiguous(), bias, torch.zeros_like(bias)]
+        return torch._VF.lstm(x, (zero, zero), flat, True, 1, 0.0, True, False, True)[0]
+
+    def slice(self, layer, x):
+        return x.narrow(layer["axis"], layer.get("from", 0), layer["count"])
+
+    def reshape(self, layer, x):
+        return x.reshape(x.shape[0], *layer["shape"])
+
+    def flatten(self, layer, x):
+        return x.flatten(1)
+
+    def global_avg_pool(self, layer, x):
+        return x.mean(dim=(1, 2))
+
+    def forward(self, inputs):
+        """`inputs`: one tensor for each of the model's inputs."""
+        written = self.model.get("inputs") or [self.model["input"]]
+        names = [entry.get("name", "input") for entry in written]
+        self.classes = {name: entry.get("classes", 0) for name, entry in zip(names, written)}
+        values, last = dict(zip(names, inputs)), names[0]
+        for layer, before in self.layers:
+            words = layer.get("inputs", [layer["input"]] if "input" in layer else ["previous"])
+            words = [{"previous": last, "before": before}.get(word, word) for word in words]
+            layer = {**layer, "from_input": words[0]}
+            if "share" in layer:
+                self.renamed[layer["name"]] = layer["share"]
+            given = [values[word] for word in words]
+            if layer["kind"] == "add":
+                y = given[0] + given[1]
+            elif layer["kind"] == "concat":
+                y = torch.cat(given, dim=layer.get("axis", -1))
+            else:
+                y = getattr(self, layer["kind"])(layer, given[0])
+            last = layer["name"]
+            values[last] = ACTIVATIONS[layer.get("activation", "none")](y)
+        return values[last]
+
+    def loss(self, prediction, labels):
+        """A mean over all rows, and over all numbers for squares."""
+        if self.model["loss"] == "mean_squared_error":
+            return F.mse_loss(prediction, labels)
+        return F.cross_entropy(prediction.reshape(-1, prediction.shape[-1]), labels.reshape(-1))
