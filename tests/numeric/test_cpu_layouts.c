@@ -267,21 +267,21 @@ static unsigned image_reorders(const program *p)
 }
 
 static const struct {
-    const char *preset, *mode;
+    const char *preset, *mode, *batch;
     bool reorders;
 } networks[] = {
-    {"presets/models/vgg16_tiny.yaml", "execution.mode=graph", true},
-    {"presets/models/vgg16_tiny.yaml", "execution.mode=eager", true},
-    {"presets/models/unet_tiny.yaml", "execution.mode=graph", true},
-    {"presets/models/unet_tiny.yaml", "execution.mode=eager", true},
-    {"presets/models/mobilenet_v2_tiny.yaml", "execution.mode=graph", false},
-    {"presets/models/resnet50_tiny.yaml", "execution.mode=graph", false},
+    {"presets/models/vgg16_tiny.yaml", "execution.mode=graph", "batch.size=4", true},
+    {"presets/models/vgg16_tiny.yaml", "execution.mode=eager", "batch.size=4", true},
+    {"presets/models/unet_tiny.yaml", "execution.mode=graph", "batch.size=16", true},
+    {"presets/models/unet_tiny.yaml", "execution.mode=eager", "batch.size=16", true},
+    {"presets/models/mobilenet_v2_tiny.yaml", "execution.mode=graph", "batch.size=4", false},
+    {"presets/models/resnet50_tiny.yaml", "execution.mode=graph", "batch.size=4", false},
 };
 
 START_TEST(gradients_do_not_depend_on_the_layout)
 {
     const char *pairs[] = {networks[_i].mode,
-                           "batch.size=4",
+                           networks[_i].batch,
                            "optimizer.kind=sgd",
                            "threads.count=2",
                            "precision.policy=float32",
