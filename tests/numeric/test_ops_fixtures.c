@@ -41,6 +41,9 @@ static op_attr attr_of(const json_t *attr)
         .pad_bottom = attr_integer(attr, "pad_bottom"),
         .pad_right = attr_integer(attr, "pad_right"),
         .groups = attr_integer(attr, "groups"),
+        .axis = attr_integer(attr, "axis"),
+        .offset = attr_integer(attr, "offset"),
+        .count = attr_integer(attr, "count"),
         .epsilon = json_real_value(json_object_get(attr, "epsilon")),
         .momentum = json_real_value(json_object_get(attr, "momentum")),
         .heads = attr_integer(attr, "heads"),
@@ -63,13 +66,17 @@ static void fill(const char *name, uint64_t index, double *values, uint64_t coun
     free(uniform);
 }
 
-// Input k is made of whole numbers below numbers[k], where that is not 0.
+// Input k is made of whole numbers below numbers[k], where that is not 0; of wider numbers where there is a spread.
 static void add_in(op_trial *t, const json_t *c, uint32_t k, const char *name,
                    const int64_t dims[OP_MAX_RANK])
 {
     const json_int_t below = json_integer_value(json_array_get(json_object_get(c, "numbers"), k));
     op_trial_add_in(t, below > 0 ? HR_I32 : HR_F64, dims);
     fill(name, k, t->in[k], op_trial_in_count(t, k));
+    const json_t *spread = json_object_get(c, "spread");
+    for (uint64_t i = 0; spread != NULL && i < op_trial_in_count(t, k); i++) {
+        t->in[k][i] *= json_real_value(spread);
+    }
     for (uint64_t i = 0; below > 0 && i < op_trial_in_count(t, k); i++) {
         t->in[k][i] = floor((t->in[k][i] + 1.0) / 2.0 * (double)below);
     }
@@ -133,7 +140,7 @@ static void compare_gradients(const char *name, const json_t *stored, const op_t
 }
 
 static const char *const files[] = {"ops.json", "ops_attention.json", "ops_sequence.json",
-                                    "ops_recurrent.json"};
+                                    "ops_recurrent.json", "ops_image.json"};
 
 START_TEST(values_and_gradients_are_pytorchs)
 {
