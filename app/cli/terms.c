@@ -3,6 +3,7 @@
 #include "headroom/terms.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/words.h"
 
@@ -11,7 +12,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 
-enum { NAME_COLUMN = 27, TERMS_MAX = 512 };
+enum { NAME_COLUMN = 27, TERMS_MAX = 512, OTHERS_MAX = 8, OTHERS_WORD_MIN = 4 };
 
 static void print_json(emitter *e, const hr_term *t)
 {
@@ -68,6 +69,43 @@ static void print_all(bool is_json)
     }
 }
 
+static bool is_called(const char *others_name, const char *word)
+{
+    return others_name != NULL && strcasestr(others_name, word) != NULL;
+}
+
+// Terms that others call by a name with `word` in it: "GradScaler" is a loss_scale. Returns how many; the first of them.
+static size_t find_others(const char *word, const hr_term *found[OTHERS_MAX])
+{
+    size_t count = 0, matches = 0;
+    const hr_term *terms = hr_terms(&count);
+    for (size_t k = 0; k < count && strlen(word) >= OTHERS_WORD_MIN && matches < OTHERS_MAX; k++) {
+        const hr_term *t = &terms[k];
+        if (is_called(t->tensorflow, word) || is_called(t->pytorch, word) || is_called(t->nvidia_smi, word)) {
+            found[matches++] = t;
+        }
+    }
+    return matches;
+}
+
+static void print_found(const hr_term *const *found, size_t count, bool is_json)
+{
+    emitter e = {.out = stdout};
+    if (is_json && count > 1) {
+        emit_array(&e, NULL);
+    }
+    for (size_t k = 0; k < count; k++) {
+        if (is_json) {
+            print_json(&e, found[k]);
+        } else {
+            print_one(found[k]);
+        }
+    }
+    if (is_json && count > 1) {
+        emit_end_array(&e);
+    }
+}
+
 static hr_status refuse(const char *word, hr_err *err)
 {
     const char *names[TERMS_MAX];
@@ -88,18 +126,17 @@ static hr_status refuse(const char *word, hr_err *err)
 static hr_status print_terms(const cli_args *args, hr_err *err)
 {
     const char *word = args->words[0];
-    const hr_term *term = word == NULL ? NULL : hr_term_find(word);
-    if (word != NULL && term == NULL) {
+    const hr_term *found[OTHERS_MAX] = {word == NULL ? NULL : hr_term_find(word)};
+    bool is_json = cli_given(args, APP_JSON);
+    if (word == NULL) {
+        print_all(is_json);
+        return HR_OK;
+    }
+    size_t count = found[0] != NULL ? 1 : find_others(word, found);
+    if (count == 0) {
         return refuse(word, err);
     }
-    if (term == NULL) {
-        print_all(cli_given(args, APP_JSON));
-    } else if (cli_given(args, APP_JSON)) {
-        emitter e = {.out = stdout};
-        print_json(&e, term);
-    } else {
-        print_one(term);
-    }
+    print_found(found, count, is_json);
     return HR_OK;
 }
 

@@ -208,6 +208,8 @@ static const struct {
     {"knobs batch.size", "1 to 1048576 samples"},
     {"knobs --markdown", "| `batch.size` | 32 |"},
     {"terms", "peak_in_use_bytes"},
+    {"terms GradScaler", "loss_scale\n"},
+    {"terms recompute_grad", "recomputation\n"},
     {"terms waste", "in_use − requested"},
     {"doctor", "cores"},
     {"config check demo", "demo: nothing is wrong with it"},
