@@ -88,7 +88,13 @@ static bool apply(const candidate *c, hr_knobs *knobs, hr_report_fix *fix)
     return length > 0 && length < size && hr_knobs_validate(knobs, NULL) == HR_OK;
 }
 
-// What cannot be told is left out of a report; a dry run that fails is no fix.
+// A device that computes may refuse what its card has room for: the host behind it has less.
+static bool is_admitted(const hr_engine *e, const build *b, uint64_t peak_bytes)
+{
+    bool computes = !e->plan_only && !b->device->simulated;
+    return !computes || b->device->admit == NULL || b->device->admit(b->context, peak_bytes, NULL) == HR_OK;
+}
+
 static bool would_fit(const hr_engine *e, const hr_knobs *knobs, hr_report_fix *fix)
 {
     build_request request = {.model = e->model, .knobs = knobs, .plan_only = true};
@@ -101,6 +107,7 @@ static bool would_fit(const hr_engine *e, const hr_knobs *knobs, hr_report_fix *
         build_dry_run(b, knobs, &played, NULL) == HR_OK && played.fits &&
         cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
     fix->peak_bytes = played.peak.in_use_bytes;
+    fits = fits && is_admitted(e, b, fix->peak_bytes);
     build_destroy(b);
     return fits;
 }
