@@ -25,8 +25,8 @@ def lstm_case(name, samples, steps, units):
     """nn.LSTM whose input weights are the identity: its input are the gates. PyTorch's order is i, f, g, o too."""
 
     def forward(gates, recurrent):
-        zero = torch.zeros(1, samples, units, dtype=torch.float64)
-        weights = [torch.eye(4 * units, dtype=torch.float64), recurrent.T.contiguous()]
+        zero = torch.zeros(1, samples, units, dtype=gates.dtype)
+        weights = [torch.eye(4 * units, dtype=gates.dtype), recurrent.T.contiguous()]
         y, _, _ = torch._VF.lstm(gates, (zero, zero), weights, False, 1, 0.0, True, False, True)
         return [y]
 

@@ -9,6 +9,7 @@
 #include "headroom/event.h"
 
 #include "base/half.h"
+#include "numeric/bf16_trial.h"
 #include "numeric/op_cases.h"
 #include "numeric/op_harness.h"
 
@@ -32,90 +33,22 @@ static void close_devices(void)
     op_device_close(&judge);
 }
 
-static void round_values(double *values, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        values[i] = (double)float_of_bf16(bf16_of_float((float)values[i]));
-    }
-}
-
-static bool is_real(const op_operand *operand)
-{
-    return dtype_is_real((hr_dtype)operand->dtype);
-}
-
-// Bit k: operand k is float32 whatever the activations are.
-typedef struct wide {
-    uint32_t in, out;
-} wide;
-
-// As passes/precision.c types them: a gradient has the type of what it is the gradient of.
-static wide wide_of_backward(const op_query *forward, const op_grad *rule)
-{
-    const op_row *row = op_row_of((hr_op)forward->op);
-    wide w = {0, 0};
-    uint32_t place = 0;
-    for (uint32_t k = 0; k < rule->operand_count; k++) {
-        const op_grad_operand from = rule->operand[k];
-        if (from.source != OP_SRC_IN || from.index < forward->in_count) {
-            const uint32_t mask = from.source == OP_SRC_IN ? row->wide_in : row->wide_out;
-            w.in |= (mask >> from.index & 1u) << place++;
-        }
-    }
-    for (uint32_t k = 0; k < rule->result_count; k++) {
-        w.out |= ((uint32_t)row->wide_in >> rule->result[k] & 1u) << k;
-    }
-    return w;
-}
-
-static wide wide_of(hr_op op)
-{
-    const op_row *row = op_row_of(op);
-    return (wide){op == HR_OP_CLIP ? 0x2 : row->wide_in, row->wide_out}; // the sum of squares is float32
-}
-
-static op_trial in_bf16(const op_trial *t, wide w)
-{
-    op_trial half = op_trial_copy(t, HR_BF16);
-    for (uint32_t k = 0; k < half.query.in_count; k++) {
-        if (is_real(&half.query.in[k]) && (w.in >> k & 1) != 0) {
-            half.query.in[k].dtype = HR_F32;
-        }
-    }
-    for (uint32_t k = 0; k < half.query.out_count; k++) {
-        if (is_real(&half.query.out[k]) && (w.out >> k & 1) != 0) {
-            half.query.out[k].dtype = HR_F32;
-        }
-    }
-    return half;
-}
-
-static bool is_native(const op_query *q)
-{
-    hr_target target;
-    target_answer answer;
-    hr_err err = {0};
-    cpu.ops->target(cpu.context, &target);
-    ck_assert_msg(target_ask(&target, q, UINT64_MAX, &answer, &err) == HR_OK, "%s", err.sentence);
-    return !answer.widen;
-}
-
 static void compare(const op_trial *t, const char *side, uint32_t k, const op_operand *operand,
                     const double *ours, const double *judged, uint64_t count, uint64_t seed)
 {
     const double distance = op_distance(ours, judged, count);
-    const double most = is_real(operand) ? FARTHEST : 0;
+    const double most = bf16_is_real(operand) ? FARTHEST : 0;
     ck_assert_msg(distance <= most, "%s, seed %u: %s %u is %g from the judge's", op_name((hr_op)t->query.op),
                   (unsigned)seed, side, k, distance);
 }
 
 // Where a result may take the place of an operand, it has the same bits there.
-static void check_in_place(const op_trial *rounded, wide w, const op_trial *done, step_io *io)
+static void check_in_place(const op_trial *rounded, bf16_wide w, const op_trial *done, step_io *io)
 {
     if (!op_trial_may_share(rounded)) {
         return;
     }
-    op_trial shared = in_bf16(rounded, w);
+    op_trial shared = bf16_trial(rounded, w);
     op_trial_run_in_place(&shared, cpu, io);
     for (uint32_t k = 0; k < shared.query.out_count; k++) {
         ck_assert_mem_eq(shared.out[k], done->out[k], op_trial_out_count(done, k) * sizeof *done->out[k]);
@@ -124,16 +57,12 @@ static void check_in_place(const op_trial *rounded, wide w, const op_trial *done
 }
 
 // Runs `t` on the judge and, where the cpu has a kernel, on both. True when it had one.
-static bool run_both(op_trial *t, wide w, uint64_t seed)
+static bool run_both(op_trial *t, bf16_wide w, uint64_t seed)
 {
     step_io io = {.learning_rate = 0.01, .update = 3, .seed = seed, .first_sample = 1 + (seed << 30)};
-    for (uint32_t k = 0; k < t->query.in_count; k++) {
-        if (is_real(&t->query.in[k]) && (w.in >> k & 1) == 0) {
-            round_values(t->in[k], op_trial_in_count(t, k));
-        }
-    }
-    op_trial half = in_bf16(t, w);
-    const bool native = is_native(&half.query);
+    bf16_round_inputs(t, w);
+    op_trial half = bf16_trial(t, w);
+    const bool native = bf16_is_native(cpu, &half.query);
     if (native) {
         op_trial_run(&half, cpu, &io);
         check_in_place(t, w, &half, &io);
@@ -160,7 +89,7 @@ static uint32_t run_backward(const op_trial *forward, uint64_t seed)
     for (uint32_t g = 0; g < row->grad_count; g++) {
         if (op_trial_has_gradient(forward, g)) {
             op_trial backward = op_trial_backward(forward, g, dy);
-            native += run_both(&backward, wide_of_backward(&forward->query, &row->grad[g]), seed);
+            native += run_both(&backward, bf16_wide_of_backward(&forward->query, &row->grad[g]), seed);
             op_trial_deinit(&backward);
         }
     }
@@ -220,7 +149,7 @@ START_TEST(bfloat16_agrees_with_the_judge)
     const uint64_t seeds = operations[_i].multiplies ? SEEDS / 2 : SEEDS; // each makes kernels of its own
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         op_trial t = op_case(op, seed, seed % 3 == 0 && !operations[_i].multiplies ? LARGE : SIZE);
-        forward_native += run_both(&t, wide_of(op), seed);
+        forward_native += run_both(&t, bf16_wide_of(op), seed);
         backward_native += run_backward(&t, seed);
         op_trial_deinit(&t);
     }

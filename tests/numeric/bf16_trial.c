@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "numeric/bf16_trial.h"
+
+#include <check.h>
+
+#include "base/half.h"
+
+void bf16_round(double *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        values[i] = (double)float_of_bf16(bf16_of_float((float)values[i]));
+    }
+}
+
+bool bf16_is_real(const op_operand *operand)
+{
+    return dtype_is_real((hr_dtype)operand->dtype);
+}
+
+bf16_wide bf16_wide_of_backward(const op_query *forward, const op_grad *rule)
+{
+    const op_row *row = op_row_of((hr_op)forward->op);
+    bf16_wide w = {0, 0};
+    uint32_t place = 0;
+    for (uint32_t k = 0; k < rule->operand_count; k++) {
+        const op_grad_operand from = rule->operand[k];
+        if (from.source != OP_SRC_IN || from.index < forward->in_count) {
+            const uint32_t mask = from.source == OP_SRC_IN ? row->wide_in : row->wide_out;
+            w.in |= (mask >> from.index & 1u) << place++;
+        }
+    }
+    for (uint32_t k = 0; k < rule->result_count; k++) {
+        w.out |= ((uint32_t)row->wide_in >> rule->result[k] & 1u) << k;
+    }
+    return w;
+}
+
+bf16_wide bf16_wide_of(hr_op op)
+{
+    const op_row *row = op_row_of(op);
+    return (bf16_wide){op == HR_OP_CLIP ? 0x2 : row->wide_in, row->wide_out}; // the sum of squares is float32
+}
+
+void bf16_round_inputs(op_trial *t, bf16_wide w)
+{
+    for (uint32_t k = 0; k < t->query.in_count; k++) {
+        if (bf16_is_real(&t->query.in[k]) && (w.in >> k & 1) == 0) {
+            bf16_round(t->in[k], op_trial_in_count(t, k));
+        }
+    }
+}
+
+op_trial bf16_trial(const op_trial *t, bf16_wide w)
+{
+    op_trial half = op_trial_copy(t, HR_BF16);
+    for (uint32_t k = 0; k < half.query.in_count; k++) {
+        if (bf16_is_real(&half.query.in[k]) && (w.in >> k & 1) != 0) {
+            half.query.in[k].dtype = HR_F32;
+        }
+    }
+    for (uint32_t k = 0; k < half.query.out_count; k++) {
+        if (bf16_is_real(&half.query.out[k]) && (w.out >> k & 1) != 0) {
+            half.query.out[k].dtype = HR_F32;
+        }
+    }
+    return half;
+}
+
+bool bf16_is_native(op_device device, const op_query *q)
+{
+    hr_target target;
+    target_answer answer;
+    hr_err err = {0};
+    device.ops->target(device.context, &target);
+    ck_assert_msg(target_ask(&target, q, UINT64_MAX, &answer, &err) == HR_OK, "%s", err.sentence);
+    return !answer.widen;
+}
