@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the passes are told: the same choice that load makes, without a kernel being made.
 #include <inttypes.h>
+#include <pthread.h>
 
 #include "headroom/units.h"
 
 #include "base/text.h"
 #include "cpu.h"
 
-static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
-                     hr_err *err)
+static hr_status answer(const cpu_device *device, const op_query *q, uint64_t workspace_limit,
+                        target_answer *out, hr_err *err)
 {
-    const cpu_device *device = context;
     const cpu_impl *impl = NULL;
     *out = (target_answer){0};
     if (!op_needs_kernel((hr_op)q->op)) {
@@ -22,7 +22,6 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     }
     HR_TRY(cpu_pick(device, q, &impl, err));
     if (impl->ask != NULL) {
-        onednn_ask_for_threads(device->threads);
         return impl->ask(device, q, workspace_limit, out, err);
     }
     (void)text_copy(out->impl, sizeof out->impl, impl->name);
@@ -35,6 +34,19 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
         return HR_DEVICE;
     }
     return HR_OK;
+}
+
+// Planners ask on threads of their own; the library is asked by one at a time, for the run's number of threads.
+static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
+                     hr_err *err)
+{
+    static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+    const cpu_device *device = context;
+    onednn_ask_for_threads(device->threads);
+    pthread_mutex_lock(&library);
+    const hr_status status = answer(device, q, workspace_limit, out, err);
+    pthread_mutex_unlock(&library);
+    return status;
 }
 
 static bool fuses(void *context, hr_op op, hr_act act)
