@@ -178,7 +178,8 @@ static bool take_report(app *a)
     hr_report_deinit(&a->report);
     a->report = report;
     a->has_report = true;
-    a->live.limit_bytes = report.memory.limit_bytes;
+    bool built = report.memory.limit_bytes > 0; // the first step may not have fitted
+    a->live.limit_bytes = built ? report.memory.limit_bytes : report.oom.limit_bytes;
     return true;
 }
 

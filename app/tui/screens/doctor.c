@@ -76,7 +76,8 @@ static int draw_turns(const canvas *c, int y, const app *a, byte_unit unit)
     for (size_t i = 0; i < 2 * count; i++) {
         hr_knob_id id = panel[i / 2];
         const whatif_cell *cell = app_whatif(a, id, i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE);
-        if (cell == NULL || cell->refused || !cell->plan.fits) {
+        bool trains = id != HR_KNOB_EXECUTION_TAPE; // a step that takes no gradients is no way out
+        if (cell == NULL || cell->refused || !cell->plan.fits || !trains) {
             continue;
         }
         if (y == first) {

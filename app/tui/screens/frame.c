@@ -64,7 +64,8 @@ static int draw_surroundings(const canvas *c, const app *a, int x, int end)
         x += paint_text(c, 0, x + 2, end - x - 2, ROLE_DIM, policy) + 2;
     }
     // A simulated device has no instruction set but its card, which was just named, and reads no data.
-    if (a->has_report && c->area.w >= (usual ? 110 : 130) && !a->report.device.simulated) {
+    bool known = a->has_report && !a->report.device.simulated && a->report.device.isa[0] != '\0';
+    if (known && c->area.w >= (usual ? 110 : 130)) {
         x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->report.device.isa,
                           a->report.train.data) +
              2;
