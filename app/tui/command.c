@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +30,52 @@ static void run_set(app *a, const char *argument)
         app_say(a, MESSAGE_ERROR, "no knob is called '%s'\ntry: Tab after :set", key);
     } else {
         app_turn(a, row->id, value);
+    }
+}
+
+// Turns the pairs of "a.b=1 c.d=2" one after the other, or none when they are refused together.
+static void turn_pairs(app *a, char *pairs)
+{
+    hr_knobs together = a->knobs;
+    hr_err err = {0};
+    char key[HR_KNOB_TEXT_MAX], *rest = NULL;
+    hr_knob_id id[HR_KNOB_COUNT];
+    const char *value[HR_KNOB_COUNT];
+    size_t count = 0;
+    for (char *pair = strtok_r(pairs, " ", &rest); pair != NULL && count < HR_KNOB_COUNT;
+         pair = strtok_r(NULL, " ", &rest), count++) {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(pair, "="), pair);
+        const hr_knob_row *row = hr_knob_find(key, NULL);
+        if (row == NULL || hr_knobs_set_pair(&together, pair, &err) != HR_OK) {
+            app_say_error(a, &err);
+            return;
+        }
+        id[count] = row->id;
+        value[count] = strchr(pair, '=') + 1;
+    }
+    if (hr_knobs_validate(&together, &err) != HR_OK) {
+        app_say_error(a, &err);
+        return;
+    }
+    for (size_t i = 0; i < count && app_turn(a, id[i], value[i]); i++) {
+    }
+}
+
+// "fix", "fix 2": what a dry run found to fit after the last out-of-memory.
+static void run_fix(app *a, const char *argument)
+{
+    const hr_report_oom *oom = &a->report.oom;
+    char pairs[sizeof oom->fixes[0].knobs], *end = NULL;
+    size_t fixes = a->has_report && oom->fix_count <= HR_FIXES_MAX ? oom->fix_count : 0;
+    unsigned long number = argument[0] == '\0' ? 1 : strtoul(argument, &end, 10);
+    if (fixes == 0) {
+        app_say(a, MESSAGE_ERROR, "nothing has run out of memory\ntry: :set batch.size 256");
+    } else if (number < 1 || number > fixes || (end != NULL && *end != '\0')) {
+        app_say(a, MESSAGE_ERROR, "fix needs a number from 1 to %zu, had '%.32s'\ntry: :fix 1", fixes,
+                argument);
+    } else {
+        snprintf(pairs, sizeof pairs, "%.*s", (int)sizeof pairs - 1, oom->fixes[number - 1].knobs);
+        turn_pairs(a, pairs);
     }
 }
 
@@ -77,11 +124,8 @@ static void run_q(app *a, const char *argument)
 }
 
 static const command_row commands[] = {
-    {"set", "KEY VALUE", run_set},
-    {"save-display", "FILE", run_save_display},
-    {"save", "[FILE]", run_save},
-    {"preset", "NAME", run_preset},
-    {"q", "", run_q},
+    {"set", "KEY VALUE", run_set}, {"fix", "[NUMBER]", run_fix},   {"save-display", "FILE", run_save_display},
+    {"save", "[FILE]", run_save},  {"preset", "NAME", run_preset}, {"q", "", run_q},
 };
 
 void app_command(app *a, const char *line)

@@ -136,6 +136,37 @@ START_TEST(leaving_asks_while_it_trains_and_not_otherwise)
 }
 END_TEST
 
+START_TEST(fix_turns_what_the_doctor_names_and_nothing_else)
+{
+    static const char *const wrong[] = {":fix 0\n", ":fix 3\n", ":fix two\n"};
+    app *a = bench();
+    hr_knobs before = a->knobs;
+    screen_keys(a, ":fix\n");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":set batch.size 256\n");
+    screen_advance(a, 5);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
+    ck_assert_uint_eq(a->report.oom.fix_count, 2);
+    before = a->knobs;
+    for (int k = 0; k < 3; k++) {
+        screen_keys(a, wrong[k]);
+        ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+        ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+        app_key(a, INPUT_ESCAPE);
+    }
+    screen_keys(a, ":fix 2\n");
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
+    screen_advance(a, 5);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    screen_keys(a, "zz");
+    ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_preset_is_chosen_and_runs)
 {
     app *a = bench();
@@ -289,6 +320,7 @@ END_TEST
 SUITE_MAIN("tui keys", arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
            enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,
            run_pauses_and_goes_on, leaving_asks_while_it_trains_and_not_otherwise,
-           a_preset_is_chosen_and_runs, commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
+           fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
+           commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
            the_screen_is_saved_once_and_never_over_another_file, a_line_takes_any_character_and_any_length,
            random_keys_find_nothing)

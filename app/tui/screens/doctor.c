@@ -90,7 +90,7 @@ static int draw_turns(const canvas *c, int y, const app *a, byte_unit unit)
     return y;
 }
 
-// What dry runs found to fit, without the shell's "-s": here the panel and `:` are at hand.
+// What dry runs found to fit, and the command that turns it.
 static int draw_fixes(const canvas *c, int y, const app *a, byte_unit unit)
 {
     const hr_report_oom *oom = &a->report.oom;
@@ -98,8 +98,8 @@ static int draw_fixes(const canvas *c, int y, const app *a, byte_unit unit)
     for (uint32_t i = 0; i < oom->fix_count && i < HR_FIXES_MAX; i++) {
         const hr_report_fix *fix = &oom->fixes[i];
         char line[sizeof fix->knobs + 4 * FORMAT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
-        int length = snprintf(line, sizeof line, "%s %.*s, peak %s %s p",
-                              i == 0 ? "try:" : " or:", (int)sizeof fix->knobs - 1, fix->knobs,
+        int length = snprintf(line, sizeof line, "%s :fix %u: %.*s, peak %s %s p", i == 0 ? "try" : " or",
+                              i + 1, (int)sizeof fix->knobs - 1, fix->knobs,
                               format_bytes(fix->peak_bytes, unit, peak), unit.name);
         if (isfinite(fix->seconds)) {
             snprintf(line + length, sizeof line - (size_t)length, ", %s %s",

@@ -86,7 +86,8 @@ static void make_text(help_text *h, const app *a)
     }
     add(h, " \n");
     add(h, "%s\n",
-        "After ':' stand the same by name, and set KEY VALUE, preset NAME, save FILE, save-display FILE.");
+        "After ':' stand the same by name, and set KEY VALUE, fix NUMBER, preset NAME, save FILE, "
+        "save-display FILE.");
 }
 
 // Lines of keys begin with a tab: key and meaning in two columns.
