@@ -1,37 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // LSTM. A step is one product, h(t-1) · Wh, and one pass over the gates; all samples' weights gradients are one product
 // at the end, over all steps.
+#include "lstm.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "cpu.h"
 #include "gemm.h"
 #include "simd.h"
 #include "smooth.h"
-#include "workers.h"
 
 enum { GRAIN_BLOCKS = 64 };
 
-typedef struct lstm {
-    int64_t samples, steps, units;
-} lstm;
+typedef lstm_step job;
 
-static lstm lstm_of(const op_operand *gates)
+lstm lstm_of(const op_operand *gates)
 {
     const int64_t *d = gates->shape.dim;
     return (lstm){d[0], d[1], d[2] / 4};
 }
-
-// One step of all samples. Rows of a sample's steps follow one another: row = sample * steps + step.
-typedef struct job {
-    lstm l;
-    int64_t step;
-    const float *g, *p; // gates of the inputs; h(t-1)·Wh [N, 4H], NULL at the first step
-    float *h, *c, *a;   // forward: written; backward: h is not looked at
-    const float *dy,
-        *dh;        // backward: gradient of h, and what the step behind carries [N, H], NULL at the last
-    float *dc, *dg; // backward: carried [N, H]; written
-} job;
 
 // `count` of sixteen floats; the others are zero.
 CPU_INLINE void load(f32x16 *x, const float *from, int64_t count)
@@ -64,7 +51,7 @@ typedef struct block {
 
 CPU_INLINE block block_of(const job *j, int64_t item)
 {
-    const int64_t blocks = (j->l.units + CPU_LANES - 1) / CPU_LANES;
+    const int64_t blocks = lstm_blocks(&j->l);
     block b = {.sample = item / blocks, .unit = item % blocks * CPU_LANES};
     b.row = b.sample * j->l.steps + j->step;
     b.count = j->l.units - b.unit < CPU_LANES ? j->l.units - b.unit : CPU_LANES;
@@ -92,9 +79,9 @@ CPU_INLINE void forward_block(const job *j, const block *b)
         store(j->a + b->row * 4 * H + k * H + b->unit, &gate[k], b->count);
     }
     f32x16 c = gate[0] * gate[2];
-    if (j->p != NULL) {
+    if (j->before != NULL) {
         f32x16 before;
-        load(&before, j->c + at - H, b->count);
+        load(&before, j->before + b->sample * j->before_row + b->unit, b->count);
         c += gate[1] * before;
     }
     store(j->c + at, &c, b->count);
@@ -123,8 +110,8 @@ CPU_INLINE void backward_block(const job *j, const block *b)
     load(&dh, j->dy + at, b->count);
     load(&squashed, j->c + at, b->count);
     tanh_lanes(&squashed);
-    if (j->step > 0) {
-        load(&before, j->c + at - H, b->count);
+    if (j->before != NULL) {
+        load(&before, j->before + b->sample * j->before_row + b->unit, b->count);
     }
     if (j->dh != NULL) {
         f32x16 more;
@@ -151,6 +138,21 @@ CPU_HOT static void backward_range(const job *j, int64_t begin, int64_t end)
     }
 }
 
+int64_t lstm_blocks(const lstm *l)
+{
+    return (l->units + CPU_LANES - 1) / CPU_LANES;
+}
+
+void lstm_forward_blocks(const lstm_step *j, int64_t begin, int64_t end)
+{
+    forward_range(j, begin, end);
+}
+
+void lstm_backward_blocks(const lstm_step *j, int64_t begin, int64_t end)
+{
+    backward_range(j, begin, end);
+}
+
 static void forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
@@ -165,8 +167,7 @@ static void backward_body(const void *argument, int64_t begin, int64_t end, uint
 
 static void run_step(const cpu_run *r, const job *j, cpu_body body)
 {
-    const int64_t blocks = (j->l.units + CPU_LANES - 1) / CPU_LANES;
-    cpu_for(r->device->workers, j->l.samples * blocks, GRAIN_BLOCKS, body, j);
+    cpu_for(r->device->workers, j->l.samples * lstm_blocks(&j->l), GRAIN_BLOCKS, body, j);
 }
 
 // ---- products ---------------------------------------------------------------------------------------------
@@ -221,12 +222,18 @@ static void run(const cpu_run *r)
     const lstm l = lstm_of(&r->query->in[0]);
     const gemm g = step_product(r->device, &l);
     float *product = r->workspace;
-    job j = {.l = l, .g = r->in[0], .h = r->out[0], .c = r->out[1], .a = r->out[2]};
+    job j = {.l = l,
+             .before_row = l.steps * l.units,
+             .g = r->in[0],
+             .h = r->out[0],
+             .c = r->out[1],
+             .a = r->out[2]};
     for (; j.step < l.steps; j.step++) {
         if (j.step > 0) {
             const gemm_operands o = {.a = j.h + (j.step - 1) * l.units, .b = r->in[1], .c = product};
             gemm_run(&g, &o, product + in_lines(l.samples * 4 * l.units));
             j.p = product;
+            j.before = j.c + (j.step - 1) * l.units;
         }
         run_step(r, &j, forward_body);
     }
@@ -269,12 +276,14 @@ static void run_bwd(const cpu_run *r)
     const gemm step = step_bwd_product(r->device, &l), weights = weights_product(r->device, &l);
     float *dh = r->workspace, *moved = dh + carried_floats(&l), *scratch = moved + moved_floats(&l);
     job j = {.l = l,
+             .before_row = l.steps * l.units,
              .c = r->in[2],
              .a = r->in[3],
              .dy = r->in[4],
              .dc = dh + in_lines(l.samples * l.units),
              .dg = r->out[0]};
     for (j.step = l.steps - 1; j.step >= 0; j.step--) {
+        j.before = j.step > 0 ? j.c + (j.step - 1) * l.units : NULL;
         run_step(r, &j, backward_body);
         if (j.step > 0) {
             const gemm_operands o = {.a = j.dg + j.step * 4 * l.units, .b = r->in[0], .c = dh};

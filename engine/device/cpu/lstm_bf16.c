@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// LSTM over bfloat16: products multiply it and sum in float32, a step's gates are widened, and what a step hands to
+// the next one beside h, c and its gradient, stays float32.
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "cast.h"
+#include "lstm.h"
+#include "workers.h"
+
+enum { LINE_FLOATS = 16 };
+
+typedef struct products {
+    onednn_product *step, *weights; // weights: backward only
+} products;
+
+static int64_t in_lines(int64_t floats)
+{
+    return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+}
+
+static bool is_forward(const op_query *q)
+{
+    return q->op == HR_OP_LSTM;
+}
+
+static lstm sizes_of(const op_query *q)
+{
+    return lstm_of(&q->in[is_forward(q) ? 0 : 3]);
+}
+
+// h(t-1)[N, H] · Wh[H, 4H], or dg(t)[N, 4H] · Whᵀ
+static product_shape step_shape(const op_query *q)
+{
+    const lstm l = sizes_of(q);
+    const bool forward = is_forward(q);
+    return (product_shape){.m = l.samples,
+                           .n = forward ? 4 * l.units : l.units,
+                           .k = forward ? l.units : 4 * l.units,
+                           .b_transposed = !forward,
+                           .wide = true};
+}
+
+// Of h of the steps before, [N*T, H]ᵀ, with dg [N*T, 4H].
+static product_shape weights_shape(const op_query *q)
+{
+    const lstm l = sizes_of(q);
+    return (product_shape){.m = l.units, .n = 4 * l.units, .k = l.samples * l.steps, .a_transposed = true};
+}
+
+// ---- rooms ------------------------------------------------------------------------------------------------
+
+// In the workspace, [N, ...] each.
+typedef struct room {
+    float *product;  // [4H] forward, dh [H] backward
+    float *gates;    // [4H]: activated, or their gradients, in place
+    float *h, *c;    // [H]; backward: dy and c
+    float *before;   // [H], backward: c(t-1)
+    float *dc;       // [H], backward
+    uint16_t *left;  // the next product's left side, close: h or dg
+    uint16_t *moved; // backward: h of all steps, moved by one
+    void *scratch;
+} room;
+
+static uint64_t bytes_without_scratch(const op_query *q)
+{
+    const lstm l = sizes_of(q);
+    const int64_t row = in_lines(l.samples * l.units), gates = in_lines(4 * l.samples * l.units);
+    int64_t floats = gates + 4 * row + 2 * gates;
+    floats += is_forward(q) ? 0 : in_lines((l.samples * l.steps * l.units + 1) / 2); // moved
+    return (uint64_t)floats * sizeof(float);
+}
+
+static room room_of(const cpu_run *r)
+{
+    const lstm l = sizes_of(r->query);
+    const int64_t row = in_lines(l.samples * l.units), gates = in_lines(4 * l.samples * l.units);
+    room s = {.product = r->workspace};
+    s.gates = s.product + gates;
+    s.h = s.gates + gates;
+    s.c = s.h + row;
+    s.before = s.c + row;
+    s.dc = s.before + row;
+    s.left = (uint16_t *)(void *)(s.dc + row);
+    s.moved = s.left + 2 * gates;
+    s.scratch = (char *)r->workspace + bytes_without_scratch(r->query);
+    return s;
+}
+
+// ---- one step ---------------------------------------------------------------------------------------------
+
+typedef struct job {
+    lstm_step step; // of one step in the rooms: rows are samples
+    lstm l;
+    int64_t t;
+    const room *room;
+    const uint16_t *g, *c_in, *a_in, *dy;
+    uint16_t *h, *c, *a; // written; backward: a is dg
+} job;
+
+static void widen_row(const job *j, float *to, const uint16_t *from, int64_t sample, int64_t t, int64_t width)
+{
+    cast_widen_bf16(to + sample * width, from + (sample * j->l.steps + t) * width, width);
+}
+
+static void narrow_row(const job *j, uint16_t *to, const float *from, int64_t sample, int64_t width)
+{
+    cast_narrow_bf16(to + (sample * j->l.steps + j->t) * width, from + sample * width, width);
+}
+
+static void forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const room *s = j->room;
+    const int64_t H = j->l.units, blocks = lstm_blocks(&j->l);
+    (void)worker;
+    for (int64_t n = begin; n < end; n++) {
+        widen_row(j, s->gates, j->g, n, j->t, 4 * H);
+        lstm_forward_blocks(&j->step, n * blocks, (n + 1) * blocks);
+        narrow_row(j, j->h, s->h, n, H);
+        narrow_row(j, j->c, s->c, n, H);
+        narrow_row(j, j->a, s->gates, n, 4 * H);
+        cast_narrow_bf16(s->left + n * H, s->h + n * H, H);
+    }
+}
+
+static void backward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const room *s = j->room;
+    const int64_t H = j->l.units, blocks = lstm_blocks(&j->l);
+    (void)worker;
+    for (int64_t n = begin; n < end; n++) {
+        widen_row(j, s->gates, j->a_in, n, j->t, 4 * H);
+        widen_row(j, s->c, j->c_in, n, j->t, H);
+        widen_row(j, s->h, j->dy, n, j->t, H);
+        if (j->t > 0) {
+            widen_row(j, s->before, j->c_in, n, j->t - 1, H);
+        }
+        lstm_backward_blocks(&j->step, n * blocks, (n + 1) * blocks);
+        narrow_row(j, j->a, s->gates, n, 4 * H);
+        cast_narrow_bf16(s->left + n * 4 * H, s->gates + n * 4 * H, 4 * H);
+    }
+}
+
+static lstm_step step_of(const room *s, const lstm *l)
+{
+    return (lstm_step){.l = {l->samples, 1, l->units},
+                       .before_row = l->units,
+                       .g = s->gates,
+                       .h = s->h,
+                       .c = s->c,
+                       .a = s->gates,
+                       .dy = s->h,
+                       .dc = s->dc,
+                       .dg = s->gates};
+}
+
+// ---- all steps --------------------------------------------------------------------------------------------
+
+static hr_status run_forward(const cpu_run *r, hr_err *err)
+{
+    const products *made = r->state;
+    const room s = room_of(r);
+    const lstm l = sizes_of(r->query);
+    job j = {.step = step_of(&s, &l),
+             .l = l,
+             .room = &s,
+             .g = r->in[0],
+             .h = r->out[0],
+             .c = r->out[1],
+             .a = r->out[2]};
+    for (; j.t < l.steps; j.t++) {
+        if (j.t > 0) {
+            HR_TRY(onednn_product_run(made->step, s.left, r->in[1], NULL, s.product, s.scratch, err));
+            j.step.p = s.product;
+            j.step.before = s.c;
+        }
+        cpu_for(r->device->workers, l.samples, 1, forward_body, &j);
+    }
+    return HR_OK;
+}
+
+static void move_by_one_step(const lstm *l, const uint16_t *h, uint16_t *moved)
+{
+    const size_t steps_bytes = (size_t)((l->steps - 1) * l->units) * sizeof *h;
+    for (int64_t n = 0; n < l->samples; n++) {
+        uint16_t *to = moved + n * l->steps * l->units;
+        memset(to, 0, (size_t)l->units * sizeof *to);
+        memcpy(to + l->units, h + n * l->steps * l->units, steps_bytes);
+    }
+}
+
+static hr_status run_backward(const cpu_run *r, hr_err *err)
+{
+    const products *made = r->state;
+    const room s = room_of(r);
+    const lstm l = sizes_of(r->query);
+    job j = {.step = step_of(&s, &l),
+             .l = l,
+             .room = &s,
+             .c_in = r->in[2],
+             .a_in = r->in[3],
+             .dy = r->in[4],
+             .a = r->out[0]};
+    for (j.t = l.steps - 1; j.t >= 0; j.t--) {
+        j.step.before = j.t > 0 ? s.before : NULL;
+        cpu_for(r->device->workers, l.samples, 1, backward_body, &j);
+        if (j.t > 0) {
+            HR_TRY(onednn_product_run(made->step, s.left, r->in[0], NULL, s.product, s.scratch, err));
+            j.step.dh = s.product;
+        }
+    }
+    move_by_one_step(&l, r->in[1], s.moved);
+    return onednn_product_run(made->weights, s.moved, r->out[0], NULL, r->out[1], s.scratch, err);
+}
+
+// ---- which products ---------------------------------------------------------------------------------------
+
+static void release(void *state)
+{
+    products *made = state;
+    onednn_product_destroy(made->step);
+    onednn_product_destroy(made->weights);
+    hr_free(made);
+}
+
+static hr_status choose(const cpu_device *device, const op_query *q, uint64_t limit, products *out,
+                        hr_err *err)
+{
+    const product_shape step = step_shape(q), weights = weights_shape(q);
+    const uint64_t own = bytes_without_scratch(q), left = limit > own ? limit - own : 0;
+    *out = (products){NULL, NULL};
+    HR_TRY(onednn_product_choose(device->library, &step, left, &out->step, err));
+    return is_forward(q) ? HR_OK : onednn_product_choose(device->library, &weights, left, &out->weights, err);
+}
+
+static void forget(products *made)
+{
+    onednn_product_destroy(made->step);
+    onednn_product_destroy(made->weights);
+}
+
+static bool fits(const cpu_device *device, const op_query *q)
+{
+    products made;
+    const bool found = choose(device, q, UINT64_MAX, &made, NULL) != HR_DEVICE;
+    forget(&made);
+    return found;
+}
+
+static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
+                     hr_err *err)
+{
+    products made;
+    const hr_status status = choose(device, q, limit, &made, err);
+    if (status == HR_OK) {
+        const uint64_t step = onednn_product_scratch_bytes(made.step);
+        const uint64_t weights = made.weights == NULL ? 0 : onednn_product_scratch_bytes(made.weights);
+        out->workspace_bytes = bytes_without_scratch(q) + (step > weights ? step : weights);
+        (void)text_copy(out->impl, sizeof out->impl, onednn_product_name(made.step));
+    }
+    forget(&made);
+    return status;
+}
+
+static hr_status prepare(const cpu_device *device, const program *p, const instr *i, const op_query *q,
+                         void **state, hr_err *err)
+{
+    products *made = hr_calloc(1, sizeof *made);
+    if (made == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the products of an lstm");
+    }
+    hr_status status = choose(device, q, cpu_temporary_bytes(p, i), made, err);
+    if (status == HR_OK) {
+        status = onednn_product_prepare(made->step, err);
+    }
+    if (status == HR_OK && made->weights != NULL) {
+        status = onednn_product_prepare(made->weights, err);
+    }
+    if (status != HR_OK) {
+        release(made);
+        return status;
+    }
+    *state = made;
+    return HR_OK;
+}
+
+const cpu_impl cpu_lstm_bf16 = {.name = "onednn",
+                                .types = CPU_BF16,
+                                .fits = fits,
+                                .ask = ask,
+                                .prepare = prepare,
+                                .release = release,
+                                .call = run_forward};
+const cpu_impl cpu_lstm_bwd_bf16 = {.name = "onednn",
+                                    .types = CPU_BF16,
+                                    .fits = fits,
+                                    .ask = ask,
+                                    .prepare = prepare,
+                                    .release = release,
+                                    .call = run_backward};
