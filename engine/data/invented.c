@@ -92,12 +92,14 @@ static void write_floats(const sample *s, const data_slot *slot, uint32_t k, flo
     }
 }
 
+// [height, width, …]: every value of a pixel is the pixel's.
 static void write_mask(const sample *s, const data_slot *slot, uint8_t *values)
 {
     const uint64_t count = data_slot_values(slot);
+    const uint64_t depth = count / ((uint64_t)s->figure.height * s->figure.width);
     const uint8_t here = (uint8_t)(slot->classes > 1 ? 1 + s->class % (slot->classes - 1) : 0);
     for (uint64_t i = 0; i < count; i++) {
-        values[i] = s->scratch[i] != 0 ? here : 0;
+        values[i] = s->scratch[i / depth] != 0 ? here : 0;
     }
 }
 
@@ -171,7 +173,16 @@ static void invented_close(data_source *s)
 
 static const data_source_ops invented_ops = {.write = invented_write, .close = invented_close};
 
-// The sides of the figure that pictures and masks show. DATA error when they do not agree.
+// Sides are everybody's, channels the pictures'; 0 where nobody has said yet.
+static bool shows(const data_slot *slot, const data_shape *figure)
+{
+    const bool same_sides =
+        slot->rank >= 2 &&
+        (figure->height == 0 || (figure->height == slot->dim[0] && figure->width == slot->dim[1]));
+    return same_sides && (!is_picture(slot) || figure->channels == 0 || figure->channels == slot->dim[2]);
+}
+
+// The figure that pictures and masks show. DATA error when they do not agree.
 static hr_status figure_of(const data_form *model, data_shape *figure, hr_err *err)
 {
     *figure = (data_shape){0};
@@ -180,19 +191,19 @@ static hr_status figure_of(const data_form *model, data_shape *figure, hr_err *e
         if (!is_picture(slot) && slot->type != DATA_MASK) {
             continue;
         }
-        const bool fits =
-            slot->rank >= 2 &&
-            (figure->height == 0 || (figure->height == slot->dim[0] && figure->width == slot->dim[1]));
-        const bool same_depth = slot->rank < 3 || figure->channels <= 1 || figure->channels == slot->dim[2];
-        if (!fits || !same_depth) {
+        if (!shows(slot, figure)) {
             char text[64];
             return HR_FAIL(err, DATA, "generated data: needed pictures and masks of one size, had %s",
                            data_slot_text(slot, text, sizeof text));
         }
-        const uint32_t depth = slot->rank >= 3 && is_picture(slot) ? slot->dim[2] : figure->channels;
-        *figure = (data_shape){slot->dim[0], slot->dim[1], depth == 0 ? 1 : depth, 1};
+        const uint32_t channels = is_picture(slot) ? slot->dim[2] : figure->channels;
+        *figure = (data_shape){slot->dim[0], slot->dim[1], channels, 1};
     }
-    return figure->height == 0 ? HR_OK : generated_check(figure, err);
+    if (figure->height == 0) {
+        return HR_OK;
+    }
+    figure->channels = figure->channels == 0 ? 1 : figure->channels;
+    return generated_check(figure, err);
 }
 
 // As many classes as figures, or as the label that names them has.

@@ -138,6 +138,26 @@ START_TEST(a_mask_lies_on_its_figure)
 }
 END_TEST
 
+// Without a picture, too: a mask of more than two dimensions has no other room to be drawn in.
+START_TEST(every_value_of_a_pixel_of_a_mask_is_the_pixels)
+{
+    enum { SAMPLES = 8, PIXELS = 9 * 7, DEPTH = 50 };
+    static const data_form deep = {
+        .count = 2,
+        .slot = {FLOATS(.rank = 1, .dim = {5}), MASK(3, .rank = 3, .dim = {9, 7, DEPTH}, .is_label = true)}};
+    data_source *s = open_form(&deep);
+    data_room room = read_samples(s, DATA_TRAIN, 0, SAMPLES);
+    const uint8_t *mask = room.slot[1];
+    for (uint32_t p = 0; p < SAMPLES * PIXELS; p++) {
+        for (uint32_t k = 1; k < DEPTH; k++) {
+            ck_assert_uint_eq(mask[p * DEPTH + k], mask[p * DEPTH]);
+        }
+    }
+    data_room_give_back(&room);
+    data_source_close(s);
+}
+END_TEST
+
 START_TEST(float_targets_say_the_class_and_nothing_else)
 {
     enum { SAMPLES = 200 };
@@ -176,12 +196,18 @@ START_TEST(what_cannot_be_drawn_is_refused)
     static const data_form unequal = {.count = 2,
                                       .slot = {FLOATS(.rank = 3, .dim = {24, 20, 3}),
                                                MASK(2, .rank = 2, .dim = {12, 20}, .is_label = true)}};
+    static const data_form grey_and_colour = {.count = 3,
+                                              .slot = {FLOATS(.rank = 3, .dim = {24, 20, 1}),
+                                                       FLOATS(.rank = 3, .dim = {24, 20, 3}),
+                                                       IDS(4, .rank = 0, .is_label = true)}};
     hr_knobs knobs = data_knobs("generated", "");
     hr_err err = {0};
     data_source *s = NULL;
     ck_assert_int_eq(data_source_open(&knobs, &unequal, &s, &err), HR_DATA);
     ck_assert_ptr_null(s);
     ck_assert_ptr_nonnull(strstr(err.sentence, "12x20 mask values below 2"));
+    ck_assert_int_eq(data_source_open(&knobs, &grey_and_colour, &s, &err), HR_DATA);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "24x20x3 floats"));
     knobs = data_knobs("mnist", "/nowhere");
     ck_assert_int_eq(data_source_open(&knobs, &forms[LANGUAGE], &s, &err), HR_DATA);
     ck_assert_ptr_nonnull(strstr(err.sentence, "40 ids below 50257"));
@@ -216,6 +242,7 @@ int main(void)
     tcase_add_loop_test(tests, samples_are_in_range_and_the_same_in_any_order, 0, FORMS);
     tcase_add_test(tests, labels_of_a_language_are_its_tokens_one_further_on);
     tcase_add_test(tests, a_mask_lies_on_its_figure);
+    tcase_add_test(tests, every_value_of_a_pixel_of_a_mask_is_the_pixels);
     tcase_add_test(tests, float_targets_say_the_class_and_nothing_else);
     tcase_add_test(tests, segments_are_halves);
     tcase_add_test(tests, what_cannot_be_drawn_is_refused);
