@@ -111,22 +111,41 @@ static hr_status add_unscale(draft *d, uint32_t gradient, hr_err *err)
     return HR_OK;
 }
 
-// From the last variable to the first, as backward completes their gradients: an update may follow each at once.
-hr_status pass_unscale(draft *d, hr_err *err)
+static uint32_t gradient_of(const draft *d, uint32_t param)
 {
+    return d->model->params[param].trainable ? d->gradient[d->param_tensor[param]] : HR_NO_ID;
+}
+
+// From the last variable to the first, as backward completes their gradients: an update may follow each at once.
+// Variables whose gradients are equal share one (pass dedup): it is divided once, when all have been counted.
+static hr_status add_checks(draft *d, uint32_t *variables, hr_err *err)
+{
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
+        if (gradient_of(d, k) != HR_NO_ID) {
+            variables[gradient_of(d, k)]++;
+        }
+    }
     for (uint32_t k = d->model->param_count; k-- > 0;) {
-        const uint32_t gradient = d->model->params[k].trainable ? d->gradient[d->param_tensor[k]] : HR_NO_ID;
+        const uint32_t gradient = gradient_of(d, k);
         if (gradient == HR_NO_ID) {
             continue;
         }
         if (d->scaling.health != HR_NO_ID) {
             HR_TRY(add_finite(d, k, gradient, err));
         }
-        if (d->scaling.dynamic || d->scaling.fixed != 1) {
+        if (--variables[gradient] == 0 && (d->scaling.dynamic || d->scaling.fixed != 1)) {
             HR_TRY(add_unscale(d, gradient, err));
         }
     }
     return HR_OK;
+}
+
+hr_status pass_unscale(draft *d, hr_err *err)
+{
+    uint32_t *variables = hr_calloc(d->tensors.count, sizeof *variables);
+    const hr_status status = variables == NULL ? no_memory(err) : add_checks(d, variables, err);
+    hr_free(variables);
+    return status;
 }
 
 static hr_status add_read(draft *d, read_slot slot, uint32_t first, uint32_t second, hr_err *err)
