@@ -113,7 +113,7 @@ static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, 
         instr_out(i, out[k]);
     }
     if (op_row_of(rule->op)->view) {
-        d->tensors.data[out[0]].storage = i->in[0];
+        d->tensors.data[out[0]].storage = draft_owner(d, i->in[0]);
     }
     for (uint32_t k = 0; k < out_count; k++) {
         uint32_t primal = forward->in[rule->result[k]];

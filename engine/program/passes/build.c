@@ -212,7 +212,7 @@ static hr_status add_node(draft *d, const model_node *node, hr_err *err)
         instr_out(i, out[k]);
     }
     if (op_row_of(op)->view) {
-        d->tensors.data[out[0]].storage = i->in[0];
+        d->tensors.data[out[0]].storage = draft_owner(d, i->in[0]);
     }
     return HR_OK;
 }

@@ -35,6 +35,7 @@ static bool is_pure(const draft *d, const instr *i)
 static uint64_t hash_of(const instr *i)
 {
     uint64_t hash = hash64_mix(i->op, (uint64_t)i->in_count << 8 | i->out_count);
+    hash = hash64_mix(hash, (uint64_t)(uint32_t)i->attr.offset << 32 | (uint32_t)i->attr.count); // of slices
     for (uint32_t k = 0; k < i->in_count; k++) {
         hash = hash64_mix(hash, i->in[k]);
     }

@@ -5,30 +5,32 @@
 //
 // The gradient behind the pooling is zero except where the index points, and there y is the pooled value: the same
 // bits, on a quarter of the elements for a 2x2 window, and y need not be kept for backward.
+#include <string.h>
+
 #include "program/draft.h"
 
-static const instr *writer_of(const draft *d, uint32_t id)
+// pool_of[index of a pooling]: the instruction that wrote it, HR_NO_ID for other tensors.
+static void find_pools(const draft *d, uint32_t *pool_of)
 {
+    memset(pool_of, 0xff, d->tensors.count * sizeof *pool_of);
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        for (uint32_t k = 0; k < i->out_count; k++) {
-            if (i->out[k] == id) {
-                return i;
-            }
+        if (i->op == HR_OP_MAX_POOL && i->out_count == 2) {
+            pool_of[i->out[1]] = n;
         }
     }
-    return NULL;
 }
 
 // Is `mask` the ReLU's gradient taken right behind the gradient of the pooling that read the ReLU's result?
-static const instr *pool_behind_relu(const draft *d, const instr *pool_bwd, const instr *mask)
+static const instr *pool_behind_relu(const draft *d, const uint32_t *pool_of, const instr *pool_bwd,
+                                     const instr *mask)
 {
     if (pool_bwd->op != HR_OP_MAX_POOL_BWD_INDEX || mask->op != HR_OP_RELU_BWD ||
         mask->in[1] != pool_bwd->out[0]) {
         return NULL;
     }
-    const instr *pool = writer_of(d, pool_bwd->in[0]);
-    return pool != NULL && pool->op == HR_OP_MAX_POOL && pool->in[0] == mask->in[0] ? pool : NULL;
+    const uint32_t n = pool_of[pool_bwd->in[0]];
+    return n != HR_NO_ID && d->instrs.data[n].in[0] == mask->in[0] ? &d->instrs.data[n] : NULL;
 }
 
 static hr_status swap(draft *d, uint32_t n, const instr *pool, hr_err *err)
@@ -51,13 +53,30 @@ static hr_status swap(draft *d, uint32_t n, const instr *pool, hr_err *err)
     return HR_OK;
 }
 
-hr_status pass_mask(draft *d, hr_err *err)
+static hr_status swap_all(draft *d, const uint32_t *pool_of, hr_err *err)
 {
-    for (uint32_t n = 0; !d->eager && n + 1 < d->instrs.count; n++) {
-        const instr *pool = pool_behind_relu(d, &d->instrs.data[n], &d->instrs.data[n + 1]);
+    for (uint32_t n = 0; n + 1 < d->instrs.count; n++) {
+        const instr *pool = pool_behind_relu(d, pool_of, &d->instrs.data[n], &d->instrs.data[n + 1]);
         if (pool != NULL) {
             HR_TRY(swap(d, n, pool, err));
         }
     }
     return HR_OK;
+}
+
+hr_status pass_mask(draft *d, hr_err *err)
+{
+    if (d->eager) {
+        return HR_OK;
+    }
+    uint32_t *pool_of = hr_calloc(d->tensors.count, sizeof *pool_of);
+    hr_status status = HR_OK;
+    if (pool_of == NULL) {
+        status = HR_FAIL(err, NOMEM, "no host memory for the poolings among %u tensors", d->tensors.count);
+    } else {
+        find_pools(d, pool_of);
+        status = swap_all(d, pool_of, err);
+    }
+    hr_free(pool_of);
+    return status;
 }

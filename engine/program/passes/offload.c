@@ -104,6 +104,8 @@ static hr_status like(draft *d, uint32_t id, const char *suffix, bool on_host, u
 
 typedef struct uses {
     uint32_t last_forward, first_backward; // indices; HR_NO_ID
+    uint32_t first_view,
+        next_view; // tensors that share the owner's storage, ascending; HR_NO_ID behind the last
 } uses;
 
 static void note_use(const draft *d, uses *u, uint32_t id, uint32_t n, bool forward)
@@ -134,6 +136,17 @@ static uint32_t find_uses(const draft *d, uses *u)
         }
     }
     return first_backward;
+}
+
+static void chain_views(const draft *d, uses *u)
+{
+    for (uint32_t k = d->tensors.count; k-- > d->persistent_count;) {
+        const uint32_t owner = draft_owner(d, k);
+        if (owner != k) {
+            u[k].next_view = u[owner].first_view;
+            u[owner].first_view = k;
+        }
+    }
 }
 
 // What a person still looks at after the step stays where it is.
@@ -181,17 +194,14 @@ static hr_status bring_back(offload *o, uint32_t host, uint32_t owner, const use
 }
 
 // Every view of `owner` becomes a view of `back` from backward on: replaced[id] is its new id.
-static hr_status replace(offload *o, uint32_t owner, uint32_t back, uint32_t at, uint32_t *replaced,
-                         uint32_t known, hr_err *err)
+static hr_status replace(offload *o, uint32_t owner, uint32_t back, const uses *u, uint32_t *replaced,
+                         hr_err *err)
 {
     draft *d = o->d;
-    for (uint32_t k = d->persistent_count; k < known; k++) {
-        if (k == owner || draft_owner(d, k) != owner) {
-            continue;
-        }
+    for (uint32_t k = u[owner].first_view; k != HR_NO_ID; k = u[k].next_view) {
         HR_TRY(like(d, k, "back", false, &replaced[k], err));
         d->tensors.data[replaced[k]].storage = back;
-        instr *view = insert(o, at, false, HR_OP_RESHAPE, HR_LANE_COMPUTE);
+        instr *view = insert(o, u[owner].first_backward, false, HR_OP_RESHAPE, HR_LANE_COMPUTE);
         if (view == NULL) {
             return out_of_memory(err);
         }
@@ -202,26 +212,25 @@ static hr_status replace(offload *o, uint32_t owner, uint32_t back, uint32_t at,
     return HR_OK;
 }
 
-static void forget_tape(draft *d, uint32_t owner, uint32_t known)
+static void forget_tape(tensor *t)
 {
-    for (uint32_t k = d->persistent_count; k < known; k++) {
-        if (draft_owner(d, k) == owner) {
-            d->tensors.data[k].saved = false;
-            d->tensors.data[k].held_until = 0;
-        }
-    }
+    t->saved = false;
+    t->held_until = 0;
 }
 
-static hr_status move_activation(offload *o, uint32_t owner, const uses *u, uint32_t *replaced,
-                                 uint32_t known, hr_err *err)
+static hr_status move_activation(offload *o, uint32_t owner, const uses *u, uint32_t *replaced, hr_err *err)
 {
+    draft *d = o->d;
     uint32_t host = 0, back = 0;
-    HR_TRY(send(o, owner, u, &host, err));
-    if (u->first_backward != HR_NO_ID) {
-        HR_TRY(bring_back(o, host, owner, u, &back, err));
-        HR_TRY(replace(o, owner, back, u->first_backward, replaced, known, err));
+    HR_TRY(send(o, owner, &u[owner], &host, err));
+    if (u[owner].first_backward != HR_NO_ID) {
+        HR_TRY(bring_back(o, host, owner, &u[owner], &back, err));
+        HR_TRY(replace(o, owner, back, u, replaced, err));
     }
-    forget_tape(o->d, owner, known);
+    forget_tape(&d->tensors.data[owner]);
+    for (uint32_t k = u[owner].first_view; k != HR_NO_ID; k = u[k].next_view) {
+        forget_tape(&d->tensors.data[k]);
+    }
     return HR_OK;
 }
 
@@ -250,9 +259,10 @@ static hr_status move_activations(offload *o, uses *u, uint32_t *replaced, bool 
     memset(replaced, 0xff, known * sizeof *replaced);
     mark_saved(d, saved);
     o->first_backward = find_uses(d, u);
+    chain_views(d, u);
     for (uint32_t k = d->persistent_count; k < known; k++) {
         if (saved[k] && is_worth_it(o, k, &u[k])) {
-            HR_TRY(move_activation(o, k, &u[k], replaced, known, err));
+            HR_TRY(move_activation(o, k, u, replaced, err));
         }
     }
     rewire_backward(d, replaced, known, o->first_backward);
