@@ -141,6 +141,7 @@ static const struct {
     {HR_OP_ATTENTION_SCORES, true},
     {HR_OP_ATTENTION_VALUES, true},
     {HR_OP_LSTM, true},
+    {HR_OP_CONV2D_TRANSPOSE, true},
 };
 
 START_TEST(bfloat16_agrees_with_the_judge)

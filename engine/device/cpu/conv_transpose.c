@@ -2,9 +2,11 @@
 // Transposed convolutions of plain images. Where kernels do not overlap (a kernel of the stride's size, as a U-Net
 // has them) the result is products alone: row h of x gives rows h·kh to h·kh + kh − 1 of y, one product each, written
 // where they lie. In general they are the convolution whose data gradient they are: the library's, or from the
-// definition. The bias and its gradient belong to the large image there, and are added here.
+// definition. The bias and its gradient belong to the large image there, and are added here. bfloat16 goes through the
+// library in every case.
 #include <string.h>
 
+#include "base/half.h"
 #include "cpu.h"
 #include "gemm.h"
 #include "simd.h"
@@ -16,8 +18,8 @@ enum { GRAIN_FLOATS = 16384 };
 // ---- bias -------------------------------------------------------------------------------------------------
 
 typedef struct bias_job {
-    float *y;
-    const float *bias;
+    void *y;
+    const void *bias;
     int64_t filters;
 } bias_job;
 
@@ -25,9 +27,20 @@ CPU_HOT static void add_bias(const bias_job *j, int64_t begin, int64_t end)
 {
     const float *restrict bias = j->bias;
     for (int64_t row = begin; row < end; row++) {
-        float *restrict y = j->y + row * j->filters;
+        float *restrict y = (float *)j->y + row * j->filters;
         for (int64_t f = 0; f < j->filters; f++) {
             y[f] += bias[f];
+        }
+    }
+}
+
+CPU_HOT static void add_bias_bf16(const bias_job *j, int64_t begin, int64_t end)
+{
+    const uint16_t *restrict bias = j->bias;
+    for (int64_t row = begin; row < end; row++) {
+        uint16_t *restrict y = (uint16_t *)j->y + row * j->filters;
+        for (int64_t f = 0; f < j->filters; f++) {
+            y[f] = bf16_of_float(float_of_bf16(y[f]) + float_of_bf16(bias[f]));
         }
     }
 }
@@ -38,26 +51,42 @@ static void bias_body(const void *argument, int64_t begin, int64_t end, uint32_t
     add_bias(argument, begin, end);
 }
 
+static void bias_body_bf16(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    add_bias_bf16(argument, begin, end);
+}
+
 // What the convolution leaves out: the bias behind it, or the bias' gradient.
 static void finish(const cpu_run *r)
 {
     const op_query *q = r->query;
+    const bool half = cpu_has_half(q);
     workers *w = r->device->workers;
     if (q->op == HR_OP_CONV2D_TRANSPOSE && q->in_count > 2) {
         const bias_job j = {r->out[0], r->in[2], q->out[0].shape.dim[3]};
         const int64_t grain = j.filters >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / j.filters;
-        cpu_for(w, cpu_elements_of(&q->out[0]) / j.filters, grain, bias_body, &j);
+        cpu_for(w, cpu_elements_of(&q->out[0]) / j.filters, grain, half ? bias_body_bf16 : bias_body, &j);
     }
     if (q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS && q->out_count > 1) {
-        const int64_t filters = q->in[1].shape.dim[3];
-        sums_columns(w, r->in[1], cpu_elements_of(&q->in[1]) / filters, filters, r->out[1], r->workspace);
+        const int64_t filters = q->in[1].shape.dim[3], rows = cpu_elements_of(&q->in[1]) / filters;
+        if (half) {
+            cpu_bf16_sums(r->device, r->in[1], rows, filters, r->out[1], r->workspace);
+        } else {
+            sums_columns(w, r->in[1], rows, filters, r->out[1], r->workspace);
+        }
     }
 }
 
 static uint64_t finish_bytes(const cpu_device *device, const op_query *q)
 {
     const bool sums = q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS && q->out_count > 1;
-    return sums ? sums_scratch_bytes(device->workers, q->in[1].shape.dim[3]) : 0;
+    const int64_t filters = q->in[1].shape.dim[3];
+    if (!sums) {
+        return 0;
+    }
+    return cpu_has_half(q) ? cpu_bf16_sums_bytes(device, filters)
+                           : sums_scratch_bytes(device->workers, filters);
 }
 
 static bool is_plain(const op_query *q)
@@ -178,5 +207,12 @@ const cpu_impl cpu_transpose_onednn = {.name = "onednn",
                                        .prepare = prepare_library,
                                        .release = release_library,
                                        .call = call_library};
+const cpu_impl cpu_transpose_onednn_bf16 = {.name = "onednn",
+                                            .types = CPU_BF16,
+                                            .fits = has_library_kernel,
+                                            .ask = ask_library,
+                                            .prepare = prepare_library,
+                                            .release = release_library,
+                                            .call = call_library};
 const cpu_impl cpu_transpose_direct = {
     .name = "loops", .fits = is_direct, .workspace = finish_bytes, .run = run_direct};

@@ -116,6 +116,7 @@ extern const cpu_impl cpu_max_pool_bf16, cpu_max_pool_bwd_bf16, cpu_global_avg_p
 extern const cpu_impl cpu_batch_norm_bf16, cpu_batch_norm_eval_bf16, cpu_batch_norm_bwd_bf16;
 extern const cpu_impl cpu_relu_bf16, cpu_relu_bwd_bf16, cpu_add_bf16;
 extern const cpu_impl cpu_transpose_product, cpu_transpose_onednn, cpu_transpose_direct;
+extern const cpu_impl cpu_transpose_onednn_bf16;
 extern const cpu_impl cpu_direct, cpu_direct_bwd_data, cpu_direct_bwd_weights;
 extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
 extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;
