@@ -230,17 +230,17 @@ static const resident *find_resident(const executor *x, const char *name)
     return NULL;
 }
 
-// Programs list their persistent tensors in one canonical order, so the next one is nearly always the next.
+// Programs list their persistent tensors in one canonical order, so the next one is the next or a few further on.
 static const resident *next_resident(const executor *x, const char *name, uint32_t *hint)
 {
-    if (*hint < x->residents.count && strcmp(x->residents.data[*hint].name, name) == 0) {
-        return &x->residents.data[(*hint)++];
+    for (uint32_t n = 0; n < x->residents.count; n++) {
+        const uint32_t k = (uint32_t)(((uint64_t)*hint + n) % x->residents.count);
+        if (strcmp(x->residents.data[k].name, name) == 0) {
+            *hint = k + 1;
+            return &x->residents.data[k];
+        }
     }
-    const resident *r = find_resident(x, name);
-    if (r != NULL) {
-        *hint = (uint32_t)(r - x->residents.data) + 1;
-    }
-    return r;
+    return NULL;
 }
 
 // Every tensor that shares the owner's storage has its address.
@@ -481,6 +481,11 @@ uint64_t executor_address(const executor *x, const char *persistent_name)
 {
     const resident *r = find_resident(x, persistent_name);
     return r == NULL ? 0 : r->address;
+}
+
+uint64_t executor_built_address(const executor *x, uint32_t id)
+{
+    return x->residents.data[id].address;
 }
 
 const ledger *executor_ledger(const executor *x)

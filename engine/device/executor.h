@@ -44,6 +44,8 @@ HR_MUST_CHECK hr_status executor_attach(executor *x, const program *p, uint32_t 
 HR_MUST_CHECK hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err);
 
 uint64_t executor_address(const executor *x, const char *persistent_name); // 0 when absent
+// Of a persistent tensor of the program that was built, by its id.
+uint64_t executor_built_address(const executor *x, uint32_t id);
 const ledger *executor_ledger(const executor *x);
 void executor_reset_peak(executor *x);
 // Puts the peaks of an earlier ledger back: what ran since then (an evaluation) does not count.

@@ -105,7 +105,7 @@ static hr_status carry_weights(hr_engine *e, hr_err *err)
     if (!engine_has_weights(e)) {
         return HR_OK;
     }
-    store taken = {{0}};
+    store taken = {0};
     hr_status status = store_take(&taken, e->build, err);
     if (status != HR_OK) {
         store_deinit(&taken);

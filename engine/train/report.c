@@ -228,7 +228,7 @@ static hr_status fill_weights_hash(hr_engine *e, hr_report *r, hr_err *err)
         return HR_OK;
     }
     if (e->sha_steps != e->steps) {
-        store taken = {{0}};
+        store taken = {0};
         hr_status status = store_take(&taken, e->build, err);
         if (status == HR_OK) {
             store_sha256(&taken, e->weights_sha256);

@@ -20,8 +20,9 @@
 
 static const char save_schema[] = "headroom.save/1";
 
-// A header of thousands of tensors has less, and what a parser makes of so much is bounded too.
-enum { SAVE_HEADER_LIMIT_BYTES = 4 << 20, SAVE_SNIFF_BYTES = 512 };
+// A header of thousands of tensors has less, one of more as much as its parameters with slots and average need; what
+// a parser makes of so much is bounded too.
+enum { SAVE_HEADER_BYTES = 4 << 20, SAVE_HEADER_PARAM_BYTES = 2048, SAVE_SNIFF_BYTES = 512 };
 // Bytes of a save for each parameter of the model: a float64 with two float64 optimizer slots and an average.
 enum { SAVE_PARAMETER_BYTES = 4 * 8 };
 
@@ -197,7 +198,7 @@ bool engine_has_weights(const hr_engine *e)
 
 hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
 {
-    store s = {{0}};
+    store s = {0};
     if (!engine_has_weights(e)) {
         (void)HR_FAIL(err, STATE, "%s: needed weights to save, had %s", path,
                       e->lost_step ? "those of a step that broke off" : "none yet");
@@ -351,7 +352,7 @@ static hr_status check_contents(const save_file *f, const store *s, hr_err *err)
 
 static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
 {
-    store s = {{0}};
+    store s = {0};
     const char *name = NULL;
     json_t *entry = NULL;
     hr_status status = HR_OK;
@@ -390,13 +391,15 @@ hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
     char *data = NULL;
     size_t bytes = 0;
     uint64_t header_bytes = 0;
-    uint64_t limit_bytes =
-        sizeof header_bytes + SAVE_HEADER_LIMIT_BYTES + e->model->parameters * SAVE_PARAMETER_BYTES;
+    const uint64_t most_header_bytes =
+        SAVE_HEADER_BYTES + (uint64_t)e->model->param_count * SAVE_HEADER_PARAM_BYTES;
+    const uint64_t limit_bytes =
+        sizeof header_bytes + most_header_bytes + e->model->parameters * SAVE_PARAMETER_BYTES;
     HR_TRY(file_read(path, limit_bytes, &data, &bytes, err));
     if (bytes >= sizeof header_bytes) {
         memcpy(&header_bytes, data, sizeof header_bytes);
     }
-    if (bytes < sizeof header_bytes || header_bytes > SAVE_HEADER_LIMIT_BYTES ||
+    if (bytes < sizeof header_bytes || header_bytes > most_header_bytes ||
         header_bytes > bytes - sizeof header_bytes) {
         hr_free(data);
         return HR_FAIL(err, SAVE, "%s: the header needs %" PRIu64 " B, the file has %zu", path, header_bytes,

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "headroom/event.h"
+
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
@@ -16,16 +18,13 @@ void store_deinit(store *s)
         hr_free(s->tensors.data[k].data);
     }
     vec_deinit(&s->tensors);
+    name_table_deinit(&s->places);
 }
 
 const stored_tensor *store_find(const store *s, const char *name)
 {
-    for (uint32_t k = 0; k < s->tensors.count; k++) {
-        if (strcmp(s->tensors.data[k].name, name) == 0) {
-            return &s->tensors.data[k];
-        }
-    }
-    return NULL;
+    const uint32_t place = name_table_find(&s->places, name);
+    return place == HR_NO_ID ? NULL : &s->tensors.data[place];
 }
 
 stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_dtype dtype,
@@ -44,6 +43,10 @@ stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_d
                           .bytes = bytes,
                           .data = hr_calloc(bytes, 1)};
     stored_tensor *place = made.name != NULL && made.data != NULL ? vec_push(&s->tensors) : NULL;
+    if (place != NULL && !name_table_add(&s->places, made.name, s->tensors.count - 1)) {
+        s->tensors.count--;
+        place = NULL;
+    }
     if (place == NULL) {
         hr_free(made.name);
         hr_free(made.data);
@@ -73,7 +76,7 @@ hr_status store_take(store *s, const build *b, hr_err *err)
                            t->bytes);
         }
         HR_TRY(
-            b->device->copy_out(b->context, executor_address(b->x, t->name), copy->data, copy->bytes, err));
+            b->device->copy_out(b->context, executor_built_address(b->x, k), copy->data, copy->bytes, err));
     }
     return HR_OK;
 }
@@ -208,11 +211,12 @@ static hr_status initial_values(const hr_model *model, const tensor *t, uint64_t
     return HR_OK;
 }
 
-static hr_status fill_one(const store *s, build *b, const hr_model *model, uint64_t seed, const tensor *t,
+static hr_status fill_one(const store *s, build *b, const hr_model *model, uint64_t seed, uint32_t id,
                           hr_err *err)
 {
+    const tensor *t = &b->programs[BUILD_TRAIN]->tensors[id];
     const stored_tensor *kept = source_of(s, model, t);
-    uint64_t address = executor_address(b->x, t->name);
+    const uint64_t address = executor_built_address(b->x, id);
     uint64_t elements = 0;
     (void)shape_elements(&t->shape, &elements);
     if (kept != NULL && kept->dtype == t->dtype) {
@@ -240,7 +244,7 @@ hr_status store_fill(const store *s, build *b, const hr_model *model, uint64_t s
     const program *p = b->programs[BUILD_TRAIN];
     for (uint32_t k = 0; k < p->persistent_count; k++) {
         if (is_kept(&p->tensors[k])) {
-            HR_TRY(fill_one(s, b, model, seed, &p->tensors[k], err));
+            HR_TRY(fill_one(s, b, model, seed, k, err));
         }
     }
     return HR_OK;

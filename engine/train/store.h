@@ -9,6 +9,7 @@
 #include "headroom/report.h"
 
 #include "base/vec.h"
+#include "model/names.h"
 #include "train/build.h"
 
 typedef struct stored_tensor {
@@ -23,11 +24,12 @@ typedef struct stored_tensor {
 // Zero-initialised is empty.
 typedef struct store {
     VEC(stored_tensor) tensors;
+    name_table places; // of the tensors, by their names
 } store;
 
 void store_deinit(store *s);
 const stored_tensor *store_find(const store *s, const char *name); // NULL when absent
-// Appends a tensor with room for its bytes; NULL when memory is short.
+// Appends a tensor of a new name with room for its bytes; NULL when memory is short.
 stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_dtype dtype,
                          hr_category category);
 
