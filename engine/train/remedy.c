@@ -168,7 +168,7 @@ static bool try_batches(search *s)
     return found;
 }
 
-// The last resort: a larger card.
+// A limit beyond the present one: of a card that has no name, or within the card.
 static bool try_vram(search *s)
 {
     bool found = false;
@@ -179,6 +179,44 @@ static bool try_vram(search *s)
         (void)snprintf(pair, sizeof pair, "device.vram=%s", hr_bytes_exact(bytes, exact));
         found = try_candidate(s, &(candidate){0, {pair}});
     }
+    return found;
+}
+
+// The smallest card with more than *bytes, which become its own; NULL when there is none.
+static const char *next_card(const hr_preset_entry *cards, size_t count, uint64_t *bytes)
+{
+    const char *name = NULL;
+    uint64_t least = UINT64_MAX;
+    for (size_t k = 0; k < count; k++) {
+        hr_card card;
+        bool larger = hr_card_load(cards[k].name, &card, NULL) == HR_OK && card.vram_bytes > *bytes;
+        if (larger && card.vram_bytes < least) {
+            least = card.vram_bytes;
+            name = cards[k].name;
+        }
+    }
+    *bytes = least;
+    return name;
+}
+
+// The last resort: the smallest of the larger cards that will do.
+static bool try_cards(search *s)
+{
+    hr_preset_entry *cards = NULL;
+    size_t count = 0;
+    uint64_t bytes = s->oom->limit_bytes;
+    bool found = false;
+    if (!hr_knob_is_set(&s->e->knobs, HR_KNOB_DEVICE_CARD) ||
+        hr_preset_list("cards", &cards, &count, NULL) != HR_OK) {
+        return false;
+    }
+    for (const char *name = next_card(cards, count, &bytes); name != NULL && !found;
+         name = next_card(cards, count, &bytes)) {
+        char pair[96];
+        (void)snprintf(pair, sizeof pair, "device.card=%s", name);
+        found = try_candidate(s, &(candidate){0, {pair}});
+    }
+    hr_preset_list_free(cards);
     return found;
 }
 
@@ -199,7 +237,7 @@ static void search_all(search *s)
         (void)try_candidate(s, &half_as_wide);
     }
     if (s->oom->fix_count == 0) {
-        (void)try_vram(s);
+        (void)(try_vram(s) || try_cards(s));
     }
 }
 
@@ -242,7 +280,5 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err)
         length +=
             (size_t)snprintf(words + length, sizeof words - length, "%s%s", k > 0 ? ", or " : "", options);
     }
-    if (length > 0) {
-        hr_err_try(err, "%s", words);
-    }
+    hr_err_try(err, "%s", length > 0 ? words : "headroom cards: nothing else that was tried makes it fit");
 }

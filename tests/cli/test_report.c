@@ -180,7 +180,8 @@ END_TEST
 START_TEST(every_fix_is_a_plan_that_fits)
 {
     static const char *const cases[] = {"demo -s batch.size=1024", "gpt2_124m -s device.vram=3GiB",
-                                        "resnet50 -s batch.size=1024 -s device.card=rtx4090-24g"};
+                                        "resnet50 -s batch.size=1024 -s device.card=rtx4090-24g",
+                                        "gpt2_1558m -s device.card=rtx3060-12g"};
     char words[512];
     snprintf(words, sizeof words, "plan %s --json", cases[_i]);
     json_t *out = report_of(words, 1);
@@ -361,7 +362,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, program_remove_home);
     tcase_add_loop_test(tests, plan_and_run_share_one_shape, 0, (int)COUNT(reports));
-    tcase_add_loop_test(tests, every_fix_is_a_plan_that_fits, 0, 3);
+    tcase_add_loop_test(tests, every_fix_is_a_plan_that_fits, 0, 4);
     tcase_add_loop_test(tests, every_field_is_a_term, 0, (int)COUNT(reports));
     tcase_add_test(tests, every_field_of_an_error_is_a_term);
     tcase_add_test(tests, the_separable_cnn_has_the_parameters_of_the_article);
