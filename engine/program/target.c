@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/build_id.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
@@ -128,10 +129,12 @@ void target_forget(void)
 
 // ---- the file -------------------------------------------------------------------------------------------------
 //
-// head, then `count` records. It is a cache: whatever is wrong with it, it is as if it were not there.
+// head, then `count` records. It is a cache: whatever is wrong with it, it is as if it were not there. It belongs to one
+// build: another one may have kernels that ask for other workspaces.
 
 typedef struct memo_head {
     char magic[16];
+    uint64_t build; // build_id_hash
     uint64_t record_bytes, count;
     uint64_t hash; // of the records
 } memo_head;
@@ -150,9 +153,9 @@ static const memo_record *records_of(const char *data, size_t bytes, memo_head *
     }
     memcpy(head, data, sizeof *head);
     size_t left = bytes - sizeof *head;
-    bool whole = memcmp(head->magic, magic, sizeof magic) == 0 && head->record_bytes == sizeof(memo_record) &&
-                 head->count == left / sizeof(memo_record) && left % sizeof(memo_record) == 0 &&
-                 hash64(data + sizeof *head, left, 0) == head->hash;
+    bool whole = memcmp(head->magic, magic, sizeof magic) == 0 && head->build == build_id_hash() &&
+                 head->record_bytes == sizeof(memo_record) && head->count == left / sizeof(memo_record) &&
+                 left % sizeof(memo_record) == 0 && hash64(data + sizeof *head, left, 0) == head->hash;
     return whole ? (const memo_record *)(const void *)(data + sizeof *head) : NULL;
 }
 
@@ -177,7 +180,7 @@ void target_memo_load(const char *path)
 
 static hr_status write_records(file_writer *w, const memo_record *records, uint64_t count, hr_err *err)
 {
-    memo_head head = {.record_bytes = sizeof *records, .count = count};
+    memo_head head = {.build = build_id_hash(), .record_bytes = sizeof *records, .count = count};
     memcpy(head.magic, magic, sizeof magic);
     head.hash = hash64(records, count * sizeof *records, 0);
     HR_TRY(file_writer_add(w, &head, sizeof head, err));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/build_id.h"
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "program/target.h"
@@ -143,6 +144,13 @@ START_TEST(a_damaged_file_is_as_if_it_were_not_there)
 }
 END_TEST
 
+START_TEST(the_program_knows_its_build)
+{
+    ck_assert_uint_ne(build_id_hash(), 0);
+    ck_assert_uint_eq(build_id_hash(), build_id_hash());
+}
+END_TEST
+
 START_TEST(no_file_can_be_written_and_nothing_is_lost)
 {
     ask_all(7);
@@ -165,6 +173,7 @@ int main(void)
     tcase_add_test(tests, threads_agree);
     tcase_add_test(tests, the_file_brings_the_answers_back);
     tcase_add_test(tests, a_damaged_file_is_as_if_it_were_not_there);
+    tcase_add_test(tests, the_program_knows_its_build);
     tcase_add_test(tests, no_file_can_be_written_and_nothing_is_lost);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
