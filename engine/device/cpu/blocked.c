@@ -103,8 +103,8 @@ static double share_saved(const conv_shape *s, const char *impl)
     static const double pointwise[] = {
         [CONV_FORWARD] = 0.06, [CONV_BWD_DATA] = 0.08, [CONV_BWD_WEIGHTS] = 0.08};
     static const double wide[] = {[CONV_FORWARD] = 0.02, [CONV_BWD_DATA] = 0.03, [CONV_BWD_WEIGHTS] = 0.08};
-    if (s->groups > 1) {
-        return 0.0; // the same kernel
+    if (s->groups > 1 || cpu_winograd_suits(s)) {
+        return 0.0; // the same kernel, and one that is as fast over plain images
     }
     if (strstr(impl, "wino") != NULL) {
         return 0.55;

@@ -71,6 +71,8 @@ double cpu_reorder_seconds(void *context, uint64_t bytes);
 
 // A convolution as oneDNN is asked for it.
 conv_shape cpu_conv_shape(const op_query *q);
+// Would `cpu_winograd` be taken for it over plain images?
+bool cpu_winograd_suits(const conv_shape *s);
 
 // Bytes over which load may choose as ask did: the workspace and the library's copies that the instruction
 // has.
@@ -111,7 +113,7 @@ extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
 extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
-extern const cpu_impl cpu_onednn_conv, cpu_onednn_conv_bf16, cpu_product_bf16;
+extern const cpu_impl cpu_winograd, cpu_onednn_conv, cpu_onednn_conv_bf16, cpu_product_bf16;
 extern const cpu_impl cpu_max_pool_bf16, cpu_max_pool_bwd_bf16, cpu_global_avg_pool_bf16;
 extern const cpu_impl cpu_batch_norm_bf16, cpu_batch_norm_eval_bf16, cpu_batch_norm_bwd_bf16;
 extern const cpu_impl cpu_relu_bf16, cpu_relu_bwd_bf16, cpu_add_bf16;

@@ -183,7 +183,8 @@ static void run_pass(const job *j, pass *s)
         gemm_pack_b(g, p->columns, j->o->b, w->n, w->n_end, w->k, depth, s->room_b);
     }
     for (int64_t n = w->n; n < w->n_end; n += p->columns) {
-        gemm_tile t = {.depth = depth, .c_row = s->c_row, .add = !s->first, .relu = s->last && g->relu};
+        gemm_tile t = {
+            .depth = depth, .c_row = s->c_row, .add = !s->first || g->add, .relu = s->last && g->relu};
         t.scale = s->last ? g->scale : 0.0f;
         t.bias = s->last && j->o->bias != NULL ? j->o->bias + n : NULL;
         t.b = pack ? s->room_b + (n - w->n) * depth : j->o->b + w->k * g->b_row + n;

@@ -21,6 +21,7 @@ typedef struct gemm {
     bool a_transposed;           // A is stored [k, m]
     bool b_transposed;           // B is stored [n, k]
     bool relu;
+    bool add;         // to what C holds; without workers only
     bool sum_b;       // the columns of a plain B are summed on the way
     workers *workers; // NULL: the caller alone
 } gemm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to gemm*.c: blocks of A and B copied into the order in which the tiles read them.
+// Private to gemm*.c and winograd*.c: blocks of A and B copied into the order in which the tiles read them.
 #ifndef DEVICE_CPU_GEMM_PACK_H
 #define DEVICE_CPU_GEMM_PACK_H
 
