@@ -199,12 +199,20 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     return save_when_due(e, err);
 }
 
+// The share of the labels that are met: a sample has one, or one for each of its places.
+static double accuracy_of(const hr_model *m, const evaluation *v)
+{
+    uint64_t labels = 0; // of a sample
+    (void)shape_elements(&m->values[m->losses[0].labels].shape, &labels);
+    return v->samples > 0 ? (double)v->correct / ((double)v->samples * (double)labels) : (double)NAN;
+}
+
 static void end_evaluation(hr_engine *e)
 {
     evaluation *v = &e->eval;
     v->running = false;
     v->ever = true;
-    v->accuracy = v->samples > 0 ? (double)v->correct / (double)v->samples : (double)NAN;
+    v->accuracy = accuracy_of(e->model, v);
     executor_restore_peak(e->build->x, &v->before);
     e->build->heap->ops->clear_peaks(e->build->heap);
     emit_step(e, HR_EVENT_EVAL,
