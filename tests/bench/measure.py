@@ -38,11 +38,20 @@ def headroom_program():
     return HEADROOM
 
 
-def output_of(argv):
+def peer_python():
+    python = subprocess.run([os.path.join(TOP, "tests/bench/peers/setup")], stdout=subprocess.PIPE, text=True,
+                            check=False)
+    if python.returncode != 0:
+        raise Unavailable("no PyTorch to compare with; try: tests/bench/peers/setup")
+    return python.stdout.strip()
+
+
+def output_of(argv, **variables):
     """stdout, and the peak of resident bytes. Linux counts the parent's pages at the fork towards that peak, so this
     driver must stay smaller than what it measures: it imports little."""
     with tempfile.TemporaryFile() as complaints:
-        child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=complaints, env=environment(), cwd=TOP)
+        child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=complaints, env=environment(**variables),
+                                 cwd=TOP)
         output = child.stdout.read()
         child.stdout.close()
         _, status, usage = os.wait4(child.pid, 0)
@@ -54,13 +63,17 @@ def output_of(argv):
     return output.decode(), usage.ru_maxrss * 1024
 
 
-def json_of(argv):
-    text, resident_bytes = output_of(argv)
+def json_of(argv, **variables):
+    text, resident_bytes = output_of(argv, **variables)
     return json.loads(text), resident_bytes
 
 
 def median(values):
     return statistics.median(values)
+
+
+def geometric_mean(values):
+    return statistics.geometric_mean(values)
 
 
 def figures(values, unit):

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps against PyTorch: the same model, batch and optimizer, two threads on both sides, passive waiting.
+"""Training steps against PyTorch: the same model, batch and optimizer, two threads on both sides, passive waiting; in
+float32, and in mixed_bfloat16 against autocast.
 
-Interleaved: in every round each subject runs once, in turn there and back, so that whatever else the machine does
-meets all alike. A headroom run is a process of its own and its steps include the input pipeline; a PyTorch process
-stays warm and its batch is in memory. Both report the median of their steps; the figure is the median of the rounds.
+PyTorch runs in its best layout: the fastest of a pilot. Interleaved: in every round each subject runs once, in turn
+there and back, so that whatever else the machine does meets all alike. A headroom run is a process of its own and its
+steps include the input pipeline; a PyTorch process stays warm and its batch is in memory. Both report the median of
+their steps; the figure is the median of the rounds.
 
 The ceiling, measured in the same run, is the rate of the fastest large matrix product of either side and of the
 fastest large copy. The floor of a step is the longer of its FLOPs at the one and its least traffic at the other; an
 algorithm that multiplies less (Winograd) or a working set that stays in the cache may go below it.
 """
+import functools
 import json
-import os
 import re
 import subprocess
 
-from measure import (MIB, TOP, Unavailable, bench_program, environment, figures, headroom_program, json_of, knob_words,
-                     load, output_of, wanted)
+from cases import CASES, knobs_of, preset_path
+from measure import (MIB, TOP, Unavailable, bench_program, environment, figures, geometric_mean, headroom_program,
+                     json_of, knob_words, load, output_of, peer_python, wanted)
 
 THREADS = 2
 KEPT = "+kept"
@@ -23,38 +26,23 @@ KEPT = "+kept"
 # again. These settings of glibc let it keep what it has: a peer for whoever knows of them, beside the usual one.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000",
                "MALLOC_TOP_PAD_": "268435456"}
-RESIDENT_WANTED = 0.65  # of PyTorch's, at most
-
-# steps: of one run. layouts: of the peer, the "+kept" one with KEEP_MEMORY. speedups: knobs of a headroom subject
-# and how many times the speed of PyTorch, as it is installed, it should reach.
-CASES = [
-    {"name": "separable CNN, batch 128, Adam", "preset": "cifar10_separable_cnn", "batch": 128, "optimizer": "adam",
-     "steps": 40, "layouts": ["nchw", "nhwc", "nhwc" + KEPT],
-     "speedups": [(["execution.mode=eager"], 3.0), (["execution.mode=graph"], 3.0)]},
-    {"name": "separable CNN, batch 16, Adam", "preset": "cifar10_separable_cnn", "batch": 16, "optimizer": "adam",
-     "steps": 100, "layouts": ["nchw", "nhwc", "nhwc" + KEPT],
-     "speedups": [(["execution.mode=eager"], 5.0), (["execution.mode=graph"], 5.0)]},
-    {"name": "MLP, batch 128, Adam", "preset": "mlp", "batch": 128, "optimizer": "adam",
-     "steps": 16, "layouts": ["nchw", "nchw" + KEPT],
-     "speedups": [(["execution.mode=eager"], 1.3), (["execution.mode=graph"], 1.3)]},
-    {"name": "ResNet-18, batch 32, momentum", "preset": "resnet18_cifar", "batch": 32, "optimizer": "momentum",
-     "steps": 4, "layouts": ["nchw", "nhwc", "nhwc" + KEPT],
-     "speedups": [(["execution.mode=graph", "execution.layout=auto"], 1.4),
-                  (["execution.mode=graph", "execution.layout=nhwc"], 1.0)]},
-]
+RESIDENT_WANTED = 0.65       # of PyTorch's, at most
+GEOMETRIC_MEAN_WANTED = 1.6  # at least, over the cases that count
+MINIMUM_WANTED = 1.0
+PILOT_STEPS = 2
+POLICY_OF = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
 class Headroom:
     def __init__(self, case, knobs, more):
         self.name = "headroom " + ", ".join(k.partition("=")[2] for k in knobs)
-        every = knobs + ["batch.size=%d" % case["batch"], "optimizer.kind=" + case["optimizer"],
-                         "threads.count=%d" % THREADS] + more
-        self.options = [case["preset"], *knob_words(every)]
+        self.options = [preset_path(case["preset"]), *knob_words(knobs_of(case, knobs + more, THREADS))]
         self.seconds, self.resident_bytes, self.report = [], [], None
 
     def run(self, steps):
-        self.report, resident_bytes = json_of([headroom_program(), "run", *self.options, "--steps", str(steps),
-                                               "--json"])
+        # The first step of a process is slow: an odd number's median is one of the others.
+        self.report, resident_bytes = json_of([headroom_program(), "run", *self.options, "--steps",
+                                               str(max(3, steps)), "--json"])
         self.seconds.append(self.report["step"]["seconds"])
         self.resident_bytes.append(resident_bytes)
 
@@ -67,14 +55,15 @@ class Headroom:
         return {"name": self.name, **figures(self.seconds, "step_seconds"),
                 "peak_resident_bytes": max(self.resident_bytes), "scratch_bytes": self.scratch_bytes,
                 "peak_in_use_bytes": self.report["memory"]["peak_in_use_bytes"],
+                **{key: self.report["train"][key] for key in ("loss_first", "loss_last")},
                 "parameters": self.report["model"]["trainable_parameters"], "isa": self.report["device"]["isa"]}
 
 
 class Pytorch:
-    def __init__(self, python, case, layout):
-        self.name = "pytorch " + layout
+    def __init__(self, python, case, layout, precision):
+        self.name, self.layout = "pytorch " + layout, layout
         argv = [python, "tests/bench/peers/pytorch_step.py", case["preset"], str(case["batch"]), case["optimizer"],
-                layout.replace(KEPT, ""), str(THREADS)]
+                layout.replace(KEPT, ""), precision, str(THREADS)]
         settings = environment(**(KEEP_MEMORY if KEPT in layout else {}))
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, env=settings, cwd=TOP, text=True)
@@ -95,7 +84,12 @@ class Pytorch:
         return json.loads(line)
 
     def run(self, steps):
-        self.seconds.append(self.answer(str(steps))["step_seconds"])
+        self.answered = self.answer(str(max(1, steps // 2)))
+        self.seconds.append(self.answered["step_seconds"])
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
 
     def finish(self):
         self.process.stdin.close()
@@ -104,19 +98,24 @@ class Pytorch:
 
     def result(self):
         about = {key: self.about[key] for key in ("peer", "parameters", "peak_resident_bytes", "cuda_bytes")}
-        return {"name": self.name, **figures(self.seconds, "step_seconds"), **about}
+        return {"name": self.name, **figures(self.seconds, "step_seconds"), **about,
+                **{key: self.answered[key] for key in ("loss_first", "loss_last")}}
 
 
 class Ceiling:
-    def __init__(self):
+    """In bfloat16 the product's rate is PyTorch's alone."""
+
+    def __init__(self, precision):
         self.product_by, self.copy_bytes_per_second, self.onednn = {}, 0.0, None
+        self.precision = precision
 
     def note_product(self, who, flops_per_second):
         self.product_by[who] = max(self.product_by.get(who, 0.0), flops_per_second)
 
     def measure(self):
         found, _ = json_of([bench_program("ceiling"), str(THREADS)])
-        self.note_product("onednn sgemm", found["product_flops_per_second"])
+        if self.precision == "float32":
+            self.note_product("onednn sgemm", found["product_flops_per_second"])
         self.copy_bytes_per_second = max(self.copy_bytes_per_second, found["copy_bytes_per_second"])
         self.onednn = found["onednn"]
 
@@ -125,12 +124,13 @@ class Ceiling:
                 "copy_bytes_per_second": self.copy_bytes_per_second}
 
 
-def least_traffic_bytes(report, optimizer):
+def least_traffic_bytes(report, optimizer, precision):
     """What a step cannot avoid to move when nothing stays in a cache: weights are read forward, backward and by the
     update, which writes them; gradients are written and read; optimizer slots are read and written; what backward
-    needs is written once and read once."""
-    slots = {"adam": 2, "momentum": 1, "sgd": 0}[optimizer]
-    return (4 * report["model"]["trainable_parameters"] * (4 + 2 + 2 * slots) +
+    needs is written once and read once. In bfloat16 forward and backward read copies of 2 bytes, written once."""
+    slots = {"adam": 2, "adamw": 2, "momentum": 1, "sgd": 0}[optimizer]
+    read_bytes = 2 * 4 if precision == "float32" else 2 * 2 + 2
+    return (report["model"]["trainable_parameters"] * (read_bytes + 4 * (2 + 2 + 2 * slots)) +
             2 * report["memory"]["saved_for_backward_bytes"])
 
 
@@ -140,28 +140,53 @@ def run_rounds(subjects, rounds, steps):
             subject.run(steps)
 
 
-def measure_case(case, python, ceiling, options):
+def fastest_of(python, case, precision, layouts):
+    """The layout of a pilot: each runs twice, in turn. Its process goes on; the others end."""
+    peers, best = [Pytorch(python, case, layout, precision) for layout in layouts], None
+    try:
+        for _ in range(2 if len(peers) > 1 else 0):
+            for peer in peers:
+                peer.run(PILOT_STEPS)
+        best = min(peers, key=lambda peer: min(peer.seconds, default=0))
+    finally:
+        for peer in peers:
+            if peer is not best:
+                peer.stop()
+    best.seconds = []
+    return best
+
+
+def peers_of(case, python, precision, options):
+    """The best layout as PyTorch is installed, the same with memory kept, and on demand compiled."""
+    peers = [fastest_of(python, case, precision, case["layouts"])]
+    if precision == "float32":
+        peers.append(Pytorch(python, case, peers[0].layout + KEPT, precision))
+    if options.compiled:
+        peers.append(Pytorch(python, case, peers[0].layout + "+compile", precision))
+    return peers
+
+
+def measure_case(case, precision, python, ceiling, options):
     ceiling.measure()
-    steps = 2 if options.quick else case["steps"]
-    ours = [Headroom(case, knobs, options.set) for knobs, _ in case["speedups"]]
-    peers = [Pytorch(python, case, layout + suffix) for layout in case["layouts"]
-             for suffix in (("", "+compile") if options.compiled else ("",))]
+    steps = 1 if options.quick else case["steps"]
+    policy = ["precision.policy=" + POLICY_OF[precision]]
+    ours = [Headroom(case, knobs, policy + options.set) for knobs, _ in case["ours"]]
+    peers = peers_of(case, python, precision, options)
     try:
         ceiling.note_product("pytorch mm", peers[0].answer("product")["product_flops_per_second"])
-        run_rounds([subject for pair in zip(ours, peers) for subject in pair] + ours[len(peers):] +
-                   peers[len(ours):], options.rounds, steps)
+        subjects = [subject for pair in zip(ours, peers) for subject in pair]
+        run_rounds(subjects + ours[len(peers):] + peers[len(ours):], options.rounds, steps)
         for subject in ours + peers:
             subject.finish()
     finally:
         for peer in peers:
-            peer.process.kill()
-            peer.process.wait()
+            peer.stop()
     leanest = min((o.report for o in ours), key=lambda report: report["memory"]["saved_for_backward_bytes"])
-    return {"name": case["name"], "preset": case["preset"], "batch": case["batch"], "optimizer": case["optimizer"],
+    return {**{key: case[key] for key in ("name", "preset", "batch", "optimizer", "counts")},
             "load": load(), "steps_per_run": steps, "flops": leanest["step"]["flops"],
-            "least_traffic_bytes": least_traffic_bytes(leanest, case["optimizer"]),
+            "least_traffic_bytes": least_traffic_bytes(leanest, case["optimizer"], precision),
             "subjects": [subject.result() for subject in ours + peers],
-            "speedups_wanted": [bound for _, bound in case["speedups"]]}
+            "speedups_wanted": [bound if precision == "float32" else MINIMUM_WANTED for _, bound in case["ours"]]}
 
 
 def compare(case, ceiling):
@@ -191,19 +216,35 @@ def compare(case, ceiling):
         subject["resident_ratio_wanted"] = RESIDENT_WANTED
 
 
-def measure(options):
-    python = subprocess.run([os.path.join(TOP, "tests/bench/peers/setup")], stdout=subprocess.PIPE, text=True,
-                            check=False)
-    if python.returncode != 0:
-        raise Unavailable("no PyTorch to compare with; try: tests/bench/peers/setup")
-    ceiling = Ceiling()
-    cases = [measure_case(case, python.stdout.strip(), ceiling, options) for case in CASES]
+def headline(cases):
+    """Over the cases that count: the geometric mean of the first subject's ratios, and the least of them."""
+    counted = {case["name"]: case["subjects"][0]["speedup"] for case in cases if case["counts"]}
+    return {"speedup_geometric_mean": geometric_mean(counted.values()),
+            "speedup_geometric_mean_wanted": GEOMETRIC_MEAN_WANTED,
+            "speedup_minimum": min(counted.values()), "speedup_minimum_of": min(counted, key=counted.get),
+            "speedup_minimum_wanted": MINIMUM_WANTED,
+            "speedup_over_all_geometric_mean": geometric_mean(c["subjects"][0]["speedup_over_all"] for c in cases
+                                                              if c["counts"])}
+
+
+def measure(options, precision):
+    python = peer_python()
+    ceiling = Ceiling(precision)
+    wanted_cases = [case for case in CASES if precision == "float32" or case["counts"]]
+    if precision != "float32":
+        wanted_cases = [{**case, "ours": [case["ours"][0]]} for case in wanted_cases]
+    cases = [measure_case(case, precision, python, ceiling, options) for case in wanted_cases]
     ceiling.measure()
     for case in cases:
         compare(case, ceiling.result())
     peer = next(s["peer"] for s in cases[0]["subjects"] if "peer" in s)
-    return {"versions": {"peer": peer, "onednn": ceiling.onednn}, "threads": THREADS, "rounds": options.rounds,
-            "omp_wait_policy": "passive", "ceiling": ceiling.result(), "cases": cases}
+    return {"versions": {"peer": peer, "onednn": ceiling.onednn}, "precision": POLICY_OF[precision],
+            "threads": THREADS, "rounds": options.rounds, "omp_wait_policy": "passive", **headline(cases),
+            "ceiling": ceiling.result(), "cases": cases}
+
+
+measure_float32 = functools.partial(measure, precision="float32")
+measure_bfloat16 = functools.partial(measure, precision="bfloat16")
 
 
 def subject_line(s):
@@ -228,4 +269,10 @@ def table(result):
                      "the fastest of all, %s" % (case["name"], case["floor_seconds"] * 1e3, case["floor_by"],
                                                  case["best_peer"], case["best_peer_of_all"]))
         lines += [subject_line(subject) for subject in case["subjects"]]
+    lines.append("%s: geometric mean %.2fx (want %.1fx: %s), least %.2fx, %s (want %.1fx: %s); of all %.2fx" % (
+        result["precision"], result["speedup_geometric_mean"], result["speedup_geometric_mean_wanted"],
+        wanted(result["speedup_geometric_mean"], result["speedup_geometric_mean_wanted"], True),
+        result["speedup_minimum"], result["speedup_minimum_of"], result["speedup_minimum_wanted"],
+        wanted(result["speedup_minimum"], result["speedup_minimum_wanted"], True),
+        result["speedup_over_all_geometric_mean"]))
     return lines
