@@ -2,6 +2,7 @@
 // Adafactor: Shazeer, Stern 2018 (arXiv 1804.04235) with Keras' constants. A matrix is read three times: for the means
 // of its squared gradient, for the size of the whole update, and to update it; the second moment is made anew from the
 // two factors each time unless it is held (ADAFACTOR_KERAS).
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -113,6 +114,10 @@ static float mean_of(const float *values, int64_t count)
 
 // ---- the update -------------------------------------------------------------------------------------------
 
+// v where neither row nor column has had a gradient is 1e-60, which float32 does not know: the update is 0 then, not
+// 0/0.
+#define LEAST_MOMENT FLT_MIN
+
 // Σ g²/v of one row, v = scale * c.
 CPU_INLINE float measure_row(const float *g, const float *c, float scale, float *v, int64_t columns)
 {
@@ -120,14 +125,14 @@ CPU_INLINE float measure_row(const float *g, const float *c, float scale, float 
     float tail = 0.0f;
     int64_t k = 0;
     for (; k + CPU_LANES <= columns; k += CPU_LANES) {
-        const f32x16 x = F32X16(g + k), moment = F32X16(c + k) * scale;
+        const f32x16 x = F32X16(g + k), moment = F32X16(c + k) * scale + LEAST_MOMENT;
         lanes += x * x / moment;
         if (v != NULL) {
             F32X16W(v + k) = moment;
         }
     }
     for (; k < columns; k++) {
-        const float moment = c[k] * scale;
+        const float moment = c[k] * scale + LEAST_MOMENT;
         tail += g[k] * g[k] / moment;
         if (v != NULL) {
             v[k] = moment;
@@ -159,7 +164,7 @@ CPU_HOT static void apply_range(const job *j, int64_t begin, int64_t end)
         const float scale = j->r[i] / j->r_mean, kept = j->kept, rate = j->rate;
         float *restrict w = j->w + i * j->columns;
         for (int64_t k = 0; k < j->columns; k++) {
-            w[k] = kept * w[k] - rate * g[k] / sqrtf(scale * c[k]);
+            w[k] = kept * w[k] - rate * g[k] / sqrtf(scale * c[k] + LEAST_MOMENT);
         }
     }
 }
