@@ -141,7 +141,12 @@ static void on_eval(progress *p, const hr_event *event)
     char samples[SAY_COUNT_TEXT_MAX];
     progress_end(p);
     (void)say_count(s->samples, samples);
-    if (p->sentences) {
+    if (isnan(s->accuracy)) { // a loss over values: nothing is right or wrong
+        fprintf(stderr,
+                p->sentences ? "Evaluation %" PRIu32 ": over %s held-out samples the loss is %.6f.\n"
+                             : "evaluation %" PRIu32 "  %s held-out samples  loss %.6f\n",
+                s->count + 1, samples, s->loss);
+    } else if (p->sentences) {
         fprintf(stderr,
                 "Evaluation %" PRIu32 ": %.2f %% of %s held-out samples are right, with a loss of %.6f.\n",
                 s->count + 1, s->accuracy * 100, samples, s->loss);

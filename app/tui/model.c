@@ -208,8 +208,12 @@ static void on_eval(model *m, const hr_event_step *step)
     char loss[FORMAT_MAX], accuracy[FORMAT_MAX];
     m->eval_loss = step->loss;
     m->eval_accuracy = step->accuracy;
-    model_log(m, LOG_GOOD, "held-out: accuracy %s, loss %s", format_percent(step->accuracy, accuracy),
-              format_loss(step->loss, loss));
+    if (isnan(step->accuracy)) {
+        model_log(m, LOG_GOOD, "held-out: loss %s", format_loss(step->loss, loss));
+    } else {
+        model_log(m, LOG_GOOD, "held-out: accuracy %s, loss %s", format_percent(step->accuracy, accuracy),
+                  format_loss(step->loss, loss));
+    }
     profile_clear(&m->step_now); // evaluation is a program of its own
 }
 

@@ -199,12 +199,14 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     return save_when_due(e, err);
 }
 
-// The share of the labels that are met: a sample has one, or one for each of its places.
+// The share of the labels that are met: a sample has one, or one for each of its places. NaN where the loss judges
+// values, which are not right or wrong.
 static double accuracy_of(const hr_model *m, const evaluation *v)
 {
     uint64_t labels = 0; // of a sample
     (void)shape_elements(&m->values[m->losses[0].labels].shape, &labels);
-    return v->samples > 0 ? (double)v->correct / ((double)v->samples * (double)labels) : (double)NAN;
+    const bool classifies = m->losses[0].classifies && v->samples > 0;
+    return classifies ? (double)v->correct / ((double)v->samples * (double)labels) : (double)NAN;
 }
 
 static void end_evaluation(hr_engine *e)
