@@ -224,7 +224,8 @@ static const hr_constraint constraints[] = {
      "persistent, had none",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
     {fused_clipping,
-     "optimizer.fused_backward updates before all gradients are known, and optimizer.clip_norm needs the norm of "
+     "optimizer.fused_backward updates before all gradients are known, and optimizer.clip_norm needs the "
+     "norm of "
      "all of them: needed none, had a number",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
     {schedule_without_end,

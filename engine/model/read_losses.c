@@ -233,6 +233,13 @@ static void check_label_type(model_reader *r, const label_spec *label, const los
     }
 }
 
+// A picture has one class unless the file says that its places have: a forgotten flatten is no segmentation.
+static bool forgot_to_flatten(const model_reader *r, const label_spec *label, const hr_shape *prediction)
+{
+    const model_value *input = &r->b->values.data[r->b->model.slots[0].value];
+    return label->node == NULL && input->dtype == HR_F32 && input->shape.rank == 4 && prediction->rank > 2;
+}
+
 // Do label and loss go with what the layer gives?
 static bool labels_fit(model_reader *r, const label_spec *label, const loss_spec *loss, uint32_t layer)
 {
@@ -247,6 +254,13 @@ static bool labels_fit(model_reader *r, const label_spec *label, const loss_spec
         (void)snprintf(sentence, sizeof sentence,
                        "gives %s, but under its loss it must give %u, one for each class",
                        sample_shape_text(&shape, had), label->classes);
+        blame_layer(r, layer, sentence);
+    } else if (loss->kind == LOSS_CROSS_ENTROPY && forgot_to_flatten(r, label, &shape)) {
+        (void)snprintf(
+            sentence, sizeof sentence,
+            "gives %s, classes for every place of the picture: put a flatten or global_avg_pool before "
+            "it, or say labels: {type: int32, classes: %u} if every place has a label",
+            sample_shape_text(&shape, had), label->classes);
         blame_layer(r, layer, sentence);
     }
     check_label_type(r, label, loss);

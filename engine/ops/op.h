@@ -116,7 +116,7 @@
                                      the last two dimensions are the matrix */      \
     X(ADAFACTOR_KERAS, "adafactor_keras") /* =w, g, =r, =c, =v: the same, and v in full as Keras holds it */      \
     X(ADAM8BIT, "adam8bit")     /* =w, g, =m u8, =v u8, =scales f32[2, blocks of 256]: see base/code8.h */        \
-    X(SQUARE_SUM, "square_sum") /* g, [=sum[1]]: sum += Σg², or begins with it */                                \
+    X(SQUARE_SUM, "square_sum") /* g, [=sum[1]]: sum += Σg², or begins with it */                               \
     X(CLIP, "clip")             /* g, sum[1] → g*min(1, eps/(sqrt(sum) + 1e-6)), eps the largest norm */        \
     X(EMA, "ema")               /* =e, w: e = m*e + (1−m)w, e = w at the first update */                        \
     X(ACCUMULATE, "accumulate") /* =sum, g: sum += g */                                                           \

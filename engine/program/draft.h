@@ -32,7 +32,7 @@ typedef struct draft {
     bool eager;
     bool recorded; // gradients are taken: training with a tape
     uint32_t batch;
-    hr_dtype real; // type of weights and activations under precision.policy
+    hr_dtype real;    // type of weights and activations under precision.policy
     hr_dtype compute; // what operations compute and activations are; `real` is the type of the variables
     draft_scaling scaling;
     arena names;

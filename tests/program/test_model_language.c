@@ -150,7 +150,8 @@ START_TEST(defaults_hold_until_a_layer_says_otherwise)
                                   "  layers:\n"
                                   "    - {name: a, kind: conv2d}\n"
                                   "    - {name: b, kind: conv2d, kernel: 1, bias: true, padding: valid}\n"
-                                  "    - {name: n, kind: batch_norm}\n");
+                                  "    - {name: n, kind: batch_norm}\n"
+                                  "    - {kind: global_avg_pool}\n");
     assert_consistent(m);
     assert_shape(&param_of(m, "a/weights")->shape, "3x3x3x2");
     assert_shape(&param_of(m, "b/weights")->shape, "1x1x2x2");
@@ -463,6 +464,10 @@ static const bad_model bad_models[] = {
      {"label 'a' is compared with nothing"}},
     {LOSSES("  labels: [{name: a}, {name: a}]\n  losses: [{kind: kl}]\n"), 3, 1, {"a name of its own"}},
     {"model:\n  input: {shape: [6]}\n  labels: {type: int32}\n  classes: 6\n", 2, 1, {"needs layers"}},
+    {"model:\n  input: {shape: [4, 4, 3]}\n  classes: 6\n  layers:\n    - {name: d, kind: dense, units: 6}\n",
+     5,
+     1,
+     {"'d'", "4x4x6", "flatten or global_avg_pool"}},
     {TWO("{kind: reshape, share: a}"), 6, 1, {"needs shape"}},
     // defaults
     {LOSSES("  classes: 6\n  defaults: {dens: {bias: false}}\n"), 4, 1, {"'dens'", "did you mean 'dense'?"}},
