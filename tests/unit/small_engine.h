@@ -20,15 +20,18 @@
     "    - {kind: dense, units: 10}\n"
 #endif
 
-static const char preset_text[] = "device: {kind: reference, vram: 8MiB}\n"
-                                  "batch: {size: 8}\n"
-                                  "pipeline: {shuffle: 64}\n"
-                                  "model:\n"
-                                  "  name: small\n"
-                                  "  input: {shape: [32, 32, 3]}\n"
-                                  "  classes: 10\n"
-                                  "  loss: softmax_cross_entropy\n"
-                                  "  layers:\n" SMALL_ENGINE_LAYERS;
+#ifndef SMALL_ENGINE_LABELS
+#define SMALL_ENGINE_LABELS "  classes: 10\n"
+#endif
+
+static const char preset_text[] =
+    "device: {kind: reference, vram: 8MiB}\n"
+    "batch: {size: 8}\n"
+    "pipeline: {shuffle: 64}\n"
+    "model:\n"
+    "  name: small\n"
+    "  input: {shape: [32, 32, 3]}\n" SMALL_ENGINE_LABELS "  loss: softmax_cross_entropy\n"
+    "  layers:\n" SMALL_ENGINE_LAYERS;
 
 static char folder[] = "/tmp/headroom-engine-XXXXXX";
 static hr_preset *preset;
