@@ -14,9 +14,12 @@
 #ifndef MEMORY_PACK_H
 #define MEMORY_PACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
+
+struct pack_result;
 
 typedef struct pack_buffer {
     uint32_t birth, death; // half-open, birth < death
@@ -36,6 +39,33 @@ HR_MUST_CHECK hr_status pack_offsets(const pack_buffer *buffers, uint32_t count,
 // The largest sum of rooms alive at one instant: no packing is lower. Errors as above.
 HR_MUST_CHECK hr_status pack_lower_bound(const pack_buffer *buffers, uint32_t count, uint64_t alignment_bytes,
                                          uint64_t *bytes, hr_err *err);
+
+// What a search is after, and when it ends.
+typedef struct pack_goal {
+    uint64_t capacity_bytes; // the first packing this low ends the search; 0: as low as possible
+    uint64_t seed;           // of everything that is drawn
+    uint64_t node_limit;     // ends the search after about so many placements; 0: none
+    // Asked now and then, at least once for some thousand placements, with what is known so far: true ends the
+    // search. NULL: never. Only this may look at a clock; what it says decides when the search ends, and nothing else.
+    bool (*stop)(void *context, const struct pack_result *so_far);
+    void *stop_context;
+} pack_goal;
+
+typedef struct pack_result {
+    uint64_t height_bytes;      // of the packing in hand
+    uint64_t lower_bound_bytes; // proven: no packing is lower. Above the capacity: nothing fits it
+    bool optimal;               // height_bytes == lower_bound_bytes
+    uint64_t nodes;             // placements made so far
+} pack_result;
+
+// Anytime: a first packing at once (never higher than that of pack_offsets), then better ones until one fits the
+// capacity, the height is proven to be the lowest, the capacity is proven to be too small, or the goal says that it is
+// enough. Always HR_OK with the best packing so far in `offsets`, whether it fits or not; heights only fall and bounds
+// only rise on the way. With the same buffers, goal and node limit the same packing on every machine, unless `stop`
+// ended it. Errors as of pack_offsets; `offsets` are then undefined and *result is zero.
+HR_MUST_CHECK hr_status pack_search(const pack_buffer *buffers, uint32_t count, uint64_t alignment_bytes,
+                                    const pack_goal *goal, uint64_t *offsets, pack_result *result,
+                                    hr_err *err);
 
 // Independent checker of a packing, from whatever source: every offset aligned, nothing beyond the height and
 // something that reaches it, no two buffers on one byte at one instant. CHECK error names the first offence, in the

@@ -237,6 +237,33 @@ START_TEST(twenty_thousand_buffers_of_a_step_come_close_to_the_bound)
 }
 END_TEST
 
+// What a search in hand says, judged.
+static pack_result searched(uint32_t count, const pack_goal *goal)
+{
+    pack_result result;
+    hr_err err;
+    if (pack_search(buffers, count, ALIGNMENT, goal, offsets, &result, &err) != HR_OK ||
+        pack_check(buffers, count, ALIGNMENT, offsets, result.height_bytes, &err) != HR_OK) {
+        ck_abort_msg("%s", err.sentence);
+    }
+    MUST(result.lower_bound_bytes >= bound(count) && result.lower_bound_bytes <= result.height_bytes);
+    MUST(result.optimal == (result.lower_bound_bytes == result.height_bytes));
+    return result;
+}
+
+START_TEST(a_search_is_never_higher_than_first_fit_by_size)
+{
+    uint64_t seed = 18;
+    for (int round = 0; round < 100; round++) {
+        uint32_t count = (uint32_t)random_between(&seed, 1, 60);
+        draw(&seed, count);
+        pack_goal goal = {.node_limit = count * random_between(&seed, 1, 10)};
+        uint64_t height = packed(count);
+        MUST(searched(count, &goal).height_bytes <= height);
+    }
+}
+END_TEST
+
 // ---- what is refused ------------------------------------------------------------------------------------------
 
 static void must_refuse(hr_status status, const hr_err *err, const char *sentence)
@@ -352,6 +379,7 @@ static Suite *pack_suite(void)
     tcase_add_test(cases, the_bound_is_the_largest_sum_alive);
     tcase_add_test(cases, stacks_and_equal_sizes_are_packed_without_loss);
     tcase_add_test(cases, twenty_thousand_buffers_of_a_step_come_close_to_the_bound);
+    tcase_add_test(cases, a_search_is_never_higher_than_first_fit_by_size);
     tcase_add_test(cases, impossible_lifetimes_and_sums_are_refused);
     tcase_add_test(cases, the_checker_names_the_first_offence);
     tcase_add_test(cases, the_checker_finds_one_buffer_moved_among_many);
