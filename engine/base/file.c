@@ -141,6 +141,32 @@ hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t 
     return HR_OK;
 }
 
+hr_status file_open(const char *path, int *fd, hr_err *err)
+{
+    struct stat status;
+    *fd = open_file(path, O_RDONLY);
+    if (*fd >= 0 && fstat(*fd, &status) == 0 && !S_ISDIR(status.st_mode)) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, READ, "%s: cannot be opened: %s", path, *fd < 0 ? strerror(errno) : "it is a folder");
+    hr_err_try(err, "ls -l '%s'", path);
+    file_close(*fd);
+    *fd = -1;
+    return HR_READ;
+}
+
+ptrdiff_t file_read_some(int fd, void *to, size_t bytes)
+{
+    return read_some(fd, to, bytes);
+}
+
+void file_close(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
 // ---- writing --------------------------------------------------------------------------------------------------
 
 struct file_writer {

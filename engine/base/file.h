@@ -15,6 +15,13 @@
 HR_MUST_CHECK hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes,
                                   hr_err *err);
 
+// Reading a file piece by piece, of any size (base/input.h buffers it).
+// A file's descriptor, or READ error when it is missing or a folder.
+HR_MUST_CHECK hr_status file_open(const char *path, int *fd, hr_err *err);
+// Up to `bytes` of what comes next; 0 at the end, negative with errno set when it cannot be read.
+ptrdiff_t file_read_some(int fd, void *to, size_t bytes);
+void file_close(int fd);
+
 typedef struct file_writer file_writer;
 // WRITE error when the folder cannot take a file, or `path` is a folder, a device or a pipe. A link is followed.
 HR_MUST_CHECK hr_status file_writer_open(const char *path, file_writer **out, hr_err *err);

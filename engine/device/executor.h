@@ -22,7 +22,7 @@ typedef struct executor_oom {
         block; // the one block of an allocator that plans was refused: requested_bytes are its, tensor is the first
     uint32_t tensor, instr; // ids in the program at hand; instr HR_NO_ID while building
     uint64_t requested_bytes;
-    allocator_stats stats;
+    heap_counters stats;
     uint64_t by_category[HR_CATEGORY_COUNT];
 } executor_oom;
 

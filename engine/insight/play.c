@@ -3,12 +3,10 @@
 
 allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes)
 {
-    return (allocator_config){
-        .kind = hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND),
-        .limit_bytes = limit_bytes,
-        .growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on"),
-        .garbage_collection = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on"),
-    };
+    allocator_config c = allocator_config_of(hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND), limit_bytes);
+    c.growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
+    c.garbage_collection = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on");
+    return c;
 }
 
 static hr_status play_steps(executor *x, const program *const *programs, uint32_t count, uint32_t steps,

@@ -15,7 +15,7 @@
 typedef struct play_result {
     bool fits;
     ledger_peak peak;      // of the training steps
-    allocator_stats stats; // at the end
+    heap_counters stats; // at the end
     executor_oom oom;      // when it does not fit; `oom_program` is where
     const program *oom_program;
 } play_result;

@@ -8,6 +8,7 @@
 #define MEMORY_ALLOCATOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
@@ -15,28 +16,18 @@
 #include "memory/backing.h"
 #include "memory/pack.h"
 #include "trace/bus.h"
+#include "trace/heap.h"
 
 typedef struct allocator allocator;
 
-typedef struct allocator_stats {
-    uint64_t requested_bytes, in_use_bytes, pool_bytes, limit_bytes;
-    uint64_t peak_in_use_bytes, peak_pool_bytes, peak_requested_bytes;
-    uint64_t largest_allocation_bytes;
-    uint64_t largest_free_bytes; // 0 when nothing is free in the pool
-    uint64_t allocations;        // served since creation or the last clear
-    double fragmentation;        // 1 − largest_free / (pool − in_use); 0 when nothing is free
-} allocator_stats;
-
-// One chunk of the heap, as the walk sees it.
-typedef struct heap_chunk {
-    uint64_t address, size_bytes, requested_bytes; // requested 0 when free
-    uint64_t region_address, region_bytes;
-    uint64_t allocation_id; // 1, 2, 3 …; 0 when free
-    uint32_t tensor;        // tag of the allocation, HR_NO_ID when free
-    bool in_use;
-} heap_chunk;
-
-typedef bool (*heap_visitor)(void *context, const heap_chunk *chunk); // false stops the walk
+// stream: whose work will use the memory; 0 is the one that computes. freed_before: only memory that was freed
+// before this stamp will do (bfc with timestamps); 0: any.
+typedef struct allocator_request {
+    uint64_t bytes; // > 0
+    uint64_t freed_before;
+    uint32_t tensor; // tag of the caller, HR_NO_ID: none
+    uint32_t stream;
+} allocator_request;
 
 // Requests that are known beforehand: tensors[k] will ask for buffers[k], each tensor for one at most.
 typedef struct allocator_requests {
@@ -53,36 +44,68 @@ typedef struct allocator_plan {
     uint32_t step_count;
 } allocator_plan;
 
+// The framework's own counters under its own names, in its order.
+typedef void (*allocator_say)(void *context, const char *name, uint64_t value);
+
 typedef struct allocator_ops {
     const char *name; // "bfc"
     // OOM when it cannot be served, NOMEM when the bookkeeping found no host memory, STATE or CHECK with a sentence
-    // when it is not what was planned; then nothing has changed except regions that were given back. bytes > 0.
-    hr_status (*alloc)(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address, hr_err *err);
+    // when it is not what was planned; then nothing has changed except regions that were given back.
+    // On OOM allocator.refusal has rounded_bytes and driver_bytes.
+    hr_status (*alloc)(allocator *a, const allocator_request *r, uint64_t *address, hr_err *err);
     void (*free)(allocator *a, uint64_t address);
-    void (*stats)(const allocator *a, allocator_stats *out);
-    void (*clear_peaks)(allocator *a);
+    uint64_t (*largest_free)(const allocator *a);                        // 0 when nothing is free
     void (*walk)(const allocator *a, heap_visitor visit, void *context); // by region, by address
     // Of every chunk's size and use in order, and of what decides the next region: heaps of equal hash answer
     // equal requests equally, whatever addresses the backing gave.
     uint64_t (*hash)(const allocator *a);
     void (*destroy)(allocator *a); // gives every region back; leaves the backing open
-    // NULL for allocators that plan nothing; both as below.
+    // What follows is NULL where there is no such thing.
     hr_status (*plan)(allocator *a, const allocator_plan *plan, uint64_t *needed_bytes, hr_err *err);
     hr_status (*follow)(allocator *a, uint32_t step, hr_err *err);
+    void (*statistics)(const allocator *a, allocator_say say, void *context);
+    uint64_t (*next_region)(const allocator *a); // bytes that it would ask the driver for next
+    size_t (*metadata)(const allocator *a);      // host bytes of the bookkeeping
 } allocator_ops;
 
+// What every allocator keeps; counted by the functions of memory/counting.h alone.
 struct allocator {
     const allocator_ops *ops;
-    backing *source; // borrowed until destroy
-    trace_bus *bus;  // borrowed; NULL: nobody listens
+    backing *source;         // borrowed until destroy
+    trace_bus *bus;          // borrowed; NULL: nobody listens
+    heap_counters counters;  // all but largest_free and fragmentation
+    uint64_t allocation_ids; // given out so far
+    heap_refusal refusal;    // the last request that could not be served
 };
 
+enum { CACHING_ROUNDUP_SIZES = 16 }; // 1 MiB, 2 MiB, … 64 GiB
+
+// PyTorch's configuration (PYTORCH_ALLOC_CONF), in its words.
+typedef struct caching_options {
+    uint64_t max_split_bytes;                          // max_split_size_mb; UINT64_MAX: no limit
+    uint64_t max_non_split_rounding_bytes;             // 20 MiB
+    uint64_t large_segment_bytes;                      // 20 MiB
+    double gc_threshold;                               // garbage_collection_threshold; 0: off
+    uint32_t roundup_divisions[CACHING_ROUNDUP_SIZES]; // roundup_power2_divisions; 0 and 1: multiples of 512
+    bool expandable_segments;
+    bool refuses_early; // throw_on_cudamalloc_oom: refused before the driver is asked
+} caching_options;
+
 typedef struct allocator_config {
-    const char *kind; // "bfc" or "static", the word of allocator.kind
+    const char *kind; // the word of allocator.kind
     uint64_t limit_bytes;
-    bool growth;             // regions double from 2 MiB; off: one region of the whole limit
-    bool garbage_collection; // wholly free regions go back before a request fails
+    uint64_t device_bytes;         // what the whole card has, for what is reckoned from it; 0: the limit
+    bool limit_is_fraction;        // the limit is a share of the card that was asked for, not the card's end
+    bool growth;                   // bfc: regions double from 2 MiB; off: one region of the whole limit
+    bool garbage_collection;       // bfc: wholly free regions go back before a request fails
+    bool timestamped;              // bfc: what is freed waits for its stamp (bfc.h)
+    double fragmentation_fraction; // bfc: of the limit, the rest that is always split off; 0: 128 MiB
+    caching_options caching;
+    uint64_t release_threshold_bytes; // async: what stays mapped when a step ends
 } allocator_config;
+
+// As each framework has it by default: bfc without growth, with garbage collection; caching with nothing set.
+allocator_config allocator_config_of(const char *kind, uint64_t limit_bytes);
 
 // The allocator that `kind` names, over `source`, never holding more than the limit.
 HR_MUST_CHECK hr_status allocator_create(const allocator_config *config, backing *source, trace_bus *bus,
@@ -92,6 +115,8 @@ void allocator_destroy(allocator *a); // NULL is fine
 // 0 bytes give *address = 0 and are not counted. OOM error with needed, free and largest hole otherwise; an
 // HR_EVENT_OOM has then been emitted.
 HR_MUST_CHECK hr_status allocator_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address,
+                                        hr_err *err);
+HR_MUST_CHECK hr_status allocator_serve(allocator *a, const allocator_request *r, uint64_t *address,
                                         hr_err *err);
 void allocator_free(allocator *a, uint64_t address); // 0 is fine
 
@@ -103,7 +128,9 @@ bool allocator_plans(const allocator *a);
 HR_MUST_CHECK hr_status allocator_plan_ahead(allocator *a, const allocator_plan *plan, uint64_t *needed_bytes,
                                              hr_err *err);
 HR_MUST_CHECK hr_status allocator_follow(allocator *a, uint32_t step, hr_err *err);
-allocator_stats allocator_get_stats(const allocator *a);
+heap_counters allocator_get_stats(const allocator *a);
+// Peaks and counts begin anew from the present state.
+void allocator_clear_peaks(allocator *a);
 
 // Independent checker over the walk: regions are tiled without gap or overlap, no two free neighbours in one
 // region, sums equal the counters. CHECK error names the first offence.

@@ -13,10 +13,18 @@ typedef struct backing {
     void *context;
     uint64_t granularity_bytes; // of what is taken from the driver
     uint64_t alignment_bytes;   // of every address it gives
+    uint64_t mapping_bytes;     // granule of map and unmap (2 MiB on NVIDIA cards); 0: cannot map
     bool coalesces;             // a new range may start at the end of an older one and be joined to it
     // A range of `bytes`; 0 when the backing refuses. Address 0 is never given out.
     uint64_t (*take)(void *context, uint64_t bytes);
     void (*give_back)(void *context, uint64_t address, uint64_t bytes);
+    // Addresses apart from memory, where the backing can map: all NULL where it cannot. A reservation holds nothing
+    // and counts for nothing; what is mapped into it counts as what is taken. Addresses and bytes are whole granules.
+    uint64_t (*reserve)(void *context, uint64_t bytes); // 0 when refused
+    void (*release)(void *context, uint64_t address,
+                    uint64_t bytes);                              // a whole reservation, with nothing mapped
+    bool (*map)(void *context, uint64_t address, uint64_t bytes); // false when refused; nothing has changed
+    void (*unmap)(void *context, uint64_t address, uint64_t bytes); // of what was mapped, in any pieces
     void (*close)(void *context);
 } backing;
 

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "memory/bins.h"
 #include "memory/chunks.h"
+#include "memory/counting.h"
 
 #define ROUNDING_BYTES     ((uint64_t)BIN_MIN_BYTES)
 #define FIRST_REGION_BYTES (2 * HR_MIB)
@@ -28,14 +29,8 @@ typedef struct bfc {
     chunks chunks;
     bins bins;
     VEC(region) regions; // by address
-    uint64_t limit_bytes;
     uint64_t next_region_bytes;
-    uint64_t allocation_ids; // given out so far
     bool garbage_collection;
-    uint64_t requested_bytes, in_use_bytes, pool_bytes;
-    uint64_t peak_requested_bytes, peak_in_use_bytes, peak_pool_bytes;
-    uint64_t largest_allocation_bytes;
-    uint64_t allocations; // since the last clear
 } bfc;
 
 static bfc *bfc_of(allocator *a)
@@ -58,11 +53,6 @@ static uint64_t round_down(uint64_t bytes)
     return bytes & ~(ROUNDING_BYTES - 1);
 }
 
-static uint64_t max_of(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static uint64_t min_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -71,24 +61,6 @@ static uint64_t min_of(uint64_t a, uint64_t b)
 static bool is_free(const chunk *c)
 {
     return c->allocation_id == 0;
-}
-
-static void emit(bfc *b, hr_event_kind kind, uint64_t address, uint64_t requested_bytes,
-                 uint64_t allocated_bytes, uint32_t tensor)
-{
-    if (b->base.bus == NULL) {
-        return;
-    }
-    hr_event event = {
-        .kind = (uint8_t)kind,
-        .u.memory = {.address = address,
-                     .requested_bytes = requested_bytes,
-                     .allocated_bytes = allocated_bytes,
-                     .in_use_bytes = b->in_use_bytes,
-                     .pool_bytes = b->pool_bytes,
-                     .tensor = tensor},
-    };
-    trace_emit(b->base.bus, &event);
 }
 
 // ---- chunks ---------------------------------------------------------------------------------------------------
@@ -103,6 +75,7 @@ static void split(bfc *b, uint32_t id, uint64_t bytes)
         .size_bytes = whole->size_bytes - bytes,
         .prev = id,
         .next = whole->next,
+        .since = whole->since,
     };
     if (whole->next != CHUNK_NONE) {
         b->chunks.records[whole->next].prev = rest_id;
@@ -117,6 +90,7 @@ static void join(bfc *b, uint32_t low_id, uint32_t high_id)
 {
     chunk *low = &b->chunks.records[low_id], *high = &b->chunks.records[high_id];
     low->size_bytes += high->size_bytes;
+    low->since = low->since > high->since ? low->since : high->since;
     low->next = high->next;
     if (high->next != CHUNK_NONE) {
         b->chunks.records[high->next].prev = low_id;
@@ -186,7 +160,7 @@ static uint32_t add_region(bfc *b, uint64_t address, uint64_t bytes, uint32_t ch
 // Grows the pool so that a chunk of `rounded_bytes` is free. OOM when limit or backing do not allow it.
 static hr_status extend(bfc *b, uint64_t rounded_bytes)
 {
-    uint64_t available_bytes = round_down(b->limit_bytes - b->pool_bytes);
+    uint64_t available_bytes = round_down(b->base.counters.limit_bytes - b->base.counters.pool_bytes);
     if (rounded_bytes > available_bytes) {
         return HR_OOM;
     }
@@ -204,7 +178,8 @@ static hr_status extend(bfc *b, uint64_t rounded_bytes)
         b->regions.count--;
         return HR_OOM;
     }
-    if (!raised && b->next_region_bytes < b->limit_bytes) { // at the limit, more would change nothing
+    if (!raised &&
+        b->next_region_bytes < b->base.counters.limit_bytes) { // at the limit, more would change nothing
         b->next_region_bytes *= 2;
     }
     uint32_t id = chunks_add(&b->chunks);
@@ -215,9 +190,7 @@ static hr_status extend(bfc *b, uint64_t rounded_bytes)
         b->chunks.records[before].next = id;
     }
     settle(b, id);
-    b->pool_bytes += bytes;
-    b->peak_pool_bytes = max_of(b->peak_pool_bytes, b->pool_bytes);
-    emit(b, HR_EVENT_GROW, address, 0, bytes, HR_NO_ID);
+    count_grown(&b->base, address, bytes);
     return HR_OK;
 }
 
@@ -233,8 +206,7 @@ static void give_back_region(bfc *b, const region *r)
     bins_remove(&b->bins, b->chunks.records, r->first);
     chunks_release(&b->chunks, r->first);
     b->base.source->give_back(b->base.source->context, r->address, r->bytes);
-    b->pool_bytes -= r->bytes;
-    emit(b, HR_EVENT_SHRINK, r->address, 0, r->bytes, HR_NO_ID);
+    count_shrunk(&b->base, r->address, r->bytes);
 }
 
 // Gives all wholly free regions back when that makes room for `rounded_bytes`; false when it would not.
@@ -244,7 +216,8 @@ static bool collect_regions(bfc *b, uint64_t rounded_bytes)
     for (uint32_t i = 0; i < b->regions.count; i++) {
         free_bytes += is_wholly_free(b, &b->regions.data[i]) ? b->regions.data[i].bytes : 0;
     }
-    if (free_bytes == 0 || rounded_bytes > b->limit_bytes - b->pool_bytes + free_bytes) {
+    if (free_bytes == 0 ||
+        rounded_bytes > b->base.counters.limit_bytes - b->base.counters.pool_bytes + free_bytes) {
         return false;
     }
     uint32_t kept = 0;
@@ -278,17 +251,17 @@ static hr_status find(bfc *b, uint64_t rounded_bytes, uint32_t *id)
     return status;
 }
 
-static hr_status bfc_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address, hr_err *err)
+static hr_status bfc_alloc(allocator *a, const allocator_request *r, uint64_t *address, hr_err *err)
 {
     (void)err; // the caller knows as much
     bfc *b = bfc_of(a);
-    if (bytes > b->limit_bytes) {
+    if (r->bytes > a->counters.limit_bytes) {
         return HR_OOM;
     }
     if (!chunks_reserve(&b->chunks, 2)) { // a new region's chunk, and the rest of a split
         return HR_NOMEM;
     }
-    uint64_t rounded_bytes = round_up(bytes);
+    uint64_t rounded_bytes = round_up(r->bytes);
     uint32_t id;
     HR_TRY(find(b, rounded_bytes, &id));
     bins_remove(&b->bins, b->chunks.records, id);
@@ -297,18 +270,13 @@ static hr_status bfc_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64
         split(b, id, rounded_bytes);
     }
     chunk *served = &b->chunks.records[id];
-    served->requested_bytes = bytes;
-    served->allocation_id = ++b->allocation_ids;
-    served->tensor = tensor;
+    served->requested_bytes = r->bytes;
+    chunk_number(served, ++a->allocation_ids);
+    chunk_assign(served, r->stream);
+    served->tensor = r->tensor;
     chunks_index(&b->chunks, id);
-    b->allocations++;
-    b->requested_bytes += bytes;
-    b->in_use_bytes += served->size_bytes;
-    b->peak_requested_bytes = max_of(b->peak_requested_bytes, b->requested_bytes);
-    b->peak_in_use_bytes = max_of(b->peak_in_use_bytes, b->in_use_bytes);
-    b->largest_allocation_bytes = max_of(b->largest_allocation_bytes, served->size_bytes);
     *address = served->address;
-    emit(b, HR_EVENT_ALLOC, served->address, bytes, served->size_bytes, tensor);
+    count_served(a, served->address, r->bytes, served->size_bytes, r->tensor, r->stream);
     return HR_OK;
 }
 
@@ -322,43 +290,22 @@ static void bfc_free(allocator *a, uint64_t address)
     }
     chunk *c = &b->chunks.records[id];
     uint64_t requested_bytes = c->requested_bytes, size_bytes = c->size_bytes;
-    uint32_t tensor = c->tensor;
-    b->requested_bytes -= requested_bytes;
-    b->in_use_bytes -= size_bytes;
-    c->requested_bytes = 0;
-    c->allocation_id = 0;
+    uint32_t tensor = c->tensor, stream = c->group;
+    c->since = a->allocation_ids;
+    chunk_number(c, 0);
     settle(b, id);
-    emit(b, HR_EVENT_FREE, address, requested_bytes, size_bytes, tensor);
+    count_freed(a, address, requested_bytes, size_bytes, tensor, stream);
 }
 
-static void bfc_stats(const allocator *a, allocator_stats *out)
+static uint64_t bfc_largest_free(const allocator *a)
 {
     const bfc *b = bfc_of_const(a);
-    uint64_t free_bytes = b->pool_bytes - b->in_use_bytes;
-    uint64_t largest_free_bytes = bins_largest_bytes(&b->bins, b->chunks.records);
-    *out = (allocator_stats){
-        .requested_bytes = b->requested_bytes,
-        .in_use_bytes = b->in_use_bytes,
-        .pool_bytes = b->pool_bytes,
-        .limit_bytes = b->limit_bytes,
-        .peak_in_use_bytes = b->peak_in_use_bytes,
-        .peak_pool_bytes = b->peak_pool_bytes,
-        .peak_requested_bytes = b->peak_requested_bytes,
-        .largest_allocation_bytes = b->largest_allocation_bytes,
-        .largest_free_bytes = largest_free_bytes,
-        .allocations = b->allocations,
-        .fragmentation = free_bytes == 0 ? 0.0 : 1.0 - (double)largest_free_bytes / (double)free_bytes,
-    };
+    return bins_largest_bytes(&b->bins, b->chunks.records);
 }
 
-static void bfc_clear_peaks(allocator *a)
+static uint64_t bfc_next_region(const allocator *a)
 {
-    bfc *b = bfc_of(a);
-    b->peak_requested_bytes = b->requested_bytes;
-    b->peak_in_use_bytes = b->in_use_bytes;
-    b->peak_pool_bytes = b->pool_bytes;
-    b->largest_allocation_bytes = 0;
-    b->allocations = 0;
+    return bfc_of_const(a)->next_region_bytes;
 }
 
 static void bfc_walk(const allocator *a, heap_visitor visit, void *context)
@@ -371,10 +318,13 @@ static void bfc_walk(const allocator *a, heap_visitor visit, void *context)
             heap_chunk seen = {
                 .address = c->address,
                 .size_bytes = c->size_bytes,
-                .requested_bytes = c->requested_bytes,
+                .requested_bytes = is_free(c) ? 0 : c->requested_bytes,
                 .region_address = r->address,
                 .region_bytes = r->bytes,
                 .allocation_id = c->allocation_id,
+                .since = is_free(c) ? c->since : c->allocation_id,
+                .handle = id,
+                .stream = is_free(c) ? 0 : c->group,
                 .tensor = is_free(c) ? HR_NO_ID : c->tensor,
                 .in_use = !is_free(c),
             };
@@ -390,7 +340,7 @@ static void bfc_walk(const allocator *a, heap_visitor visit, void *context)
 static uint64_t bfc_hash(const allocator *a)
 {
     const bfc *b = bfc_of_const(a);
-    uint64_t hash = hash64_mix(b->regions.count, min_of(b->next_region_bytes, b->limit_bytes));
+    uint64_t hash = hash64_mix(b->regions.count, min_of(b->next_region_bytes, b->base.counters.limit_bytes));
     for (uint32_t i = 0; i < b->regions.count; i++) {
         hash = hash64_mix(hash, b->regions.data[i].bytes);
         for (uint32_t id = b->regions.data[i].first; id != CHUNK_NONE; id = b->chunks.records[id].next) {
@@ -407,13 +357,11 @@ static void forget_region(bfc *b, const region *r)
     for (uint32_t id = r->first; id != CHUNK_NONE; id = b->chunks.records[id].next) {
         const chunk *c = &b->chunks.records[id];
         if (!is_free(c)) {
-            b->in_use_bytes -= c->size_bytes;
-            emit(b, HR_EVENT_FREE, c->address, c->requested_bytes, c->size_bytes, c->tensor);
+            count_freed(&b->base, c->address, c->requested_bytes, c->size_bytes, c->tensor, c->group);
         }
     }
     b->base.source->give_back(b->base.source->context, r->address, r->bytes);
-    b->pool_bytes -= r->bytes;
-    emit(b, HR_EVENT_SHRINK, r->address, 0, r->bytes, HR_NO_ID);
+    count_shrunk(&b->base, r->address, r->bytes);
 }
 
 static void bfc_destroy(allocator *a)
@@ -427,15 +375,22 @@ static void bfc_destroy(allocator *a)
     hr_free(b);
 }
 
+static size_t bfc_metadata(const allocator *a)
+{
+    const bfc *b = bfc_of_const(a);
+    return sizeof *b + chunks_metadata_bytes(&b->chunks) + b->regions.capacity * sizeof *b->regions.data;
+}
+
 static const allocator_ops ops = {
     .name = "bfc",
     .alloc = bfc_alloc,
     .free = bfc_free,
-    .stats = bfc_stats,
-    .clear_peaks = bfc_clear_peaks,
+    .largest_free = bfc_largest_free,
     .walk = bfc_walk,
     .hash = bfc_hash,
     .destroy = bfc_destroy,
+    .next_region = bfc_next_region,
+    .metadata = bfc_metadata,
 };
 
 hr_status bfc_create(const allocator_config *config, backing *source, trace_bus *bus, allocator **out,
@@ -453,17 +408,10 @@ hr_status bfc_create(const allocator_config *config, backing *source, trace_bus 
     }
     b->base = (allocator){.ops = &ops, .source = source, .bus = bus};
     bins_init(&b->bins);
-    b->limit_bytes = config->limit_bytes;
+    b->base.counters.limit_bytes = config->limit_bytes;
     b->next_region_bytes =
         round_up(config->growth ? min_of(config->limit_bytes, FIRST_REGION_BYTES) : config->limit_bytes);
     b->garbage_collection = config->garbage_collection;
     *out = &b->base;
     return HR_OK;
-}
-
-size_t bfc_metadata_bytes(const allocator *a)
-{
-    assert(a->ops == &ops);
-    const bfc *b = bfc_of_const(a);
-    return sizeof *b + chunks_metadata_bytes(&b->chunks) + b->regions.capacity * sizeof *b->regions.data;
 }

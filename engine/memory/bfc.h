@@ -18,13 +18,8 @@
 #ifndef MEMORY_BFC_H
 #define MEMORY_BFC_H
 
-#include <stddef.h>
-
 #include "memory/allocator.h"
 
 HR_MUST_CHECK hr_status bfc_create(const allocator_config *config, backing *source, trace_bus *bus,
                                    allocator **out, hr_err *err);
-// Host bytes of the bookkeeping.
-size_t bfc_metadata_bytes(const allocator *a);
-
 #endif

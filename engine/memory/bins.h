@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The free chunks, in bins by size: bin i holds sizes from 256 << i, the last one everything above. A bin is a treap
-// ordered by (size, address) whose nodes are the chunk records themselves, so the best fit is found in O(log n):
-// the smallest chunk that is large enough, the lowest address among equals.
-//
-// Treaps: Seidel and Aragon, "Randomized search trees", 1996; insertion by unzipping and removal by zipping as in
-// Tarjan, Levy and Timmel, "Zip trees", 2019. A node's priority is a mix of its index: no bits to store.
+// The free chunks, in bins by size: bin i holds sizes from 256 << i, the last one everything above. Each bin is a tree
+// (chunk_tree.h), so the best fit of all is the smallest chunk that is large enough, the lowest address among equals.
 #ifndef MEMORY_BINS_H
 #define MEMORY_BINS_H
 

@@ -14,9 +14,13 @@
 
 typedef struct chunk {
     uint64_t address, size_bytes;
-    uint64_t requested_bytes;
-    uint64_t allocation_id; // 0: free
-    uint32_t prev, next;    // neighbours by address in the same region; CHUNK_NONE at its ends
+    union {
+        uint64_t requested_bytes; // in use
+        uint64_t since;           // free: requests served when it became free; of merged ones the latest
+    };
+    uint64_t allocation_id : 40; // 0: free. Write it through chunk_number
+    uint64_t group : 24;         // the allocator's own: a region, a pool
+    uint32_t prev, next;         // neighbours by address in the same region; CHUNK_NONE at its ends
     union {
         struct {
             uint32_t left, right; // while free: smaller and larger chunks of its bin
@@ -26,6 +30,16 @@ typedef struct chunk {
         };
     };
 } chunk;
+
+static inline void chunk_number(chunk *c, uint64_t allocation_id)
+{
+    c->allocation_id = allocation_id & ((UINT64_C(1) << 40) - 1);
+}
+
+static inline void chunk_assign(chunk *c, uint32_t group)
+{
+    c->group = group & ((UINT32_C(1) << 24) - 1);
+}
 
 _Static_assert(sizeof(chunk) == 48, "metadata is at most 64 bytes a chunk");
 

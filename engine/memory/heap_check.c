@@ -112,7 +112,7 @@ static bool check_order(check *c, const char *name, uint64_t small_bytes, uint64
     return true;
 }
 
-static bool check_counters(check *c, const allocator_stats *s)
+static bool check_counters(check *c, const heap_counters *s)
 {
     uint64_t free_bytes = c->pool_bytes - c->in_use_bytes;
     double fragmentation = free_bytes == 0 ? 0.0 : 1.0 - (double)c->largest_free_bytes / (double)free_bytes;
@@ -140,7 +140,7 @@ hr_status allocator_check(const allocator *a, hr_err *err)
     check c = {.err = err, .status = HR_OK};
     a->ops->walk(a, visit, &c);
     if (c.status == HR_OK && check_region(&c, NULL)) {
-        allocator_stats stats = allocator_get_stats(a);
+        heap_counters stats = allocator_get_stats(a);
         (void)check_counters(&c, &stats);
     }
     return c.status;

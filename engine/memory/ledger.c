@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void take_peak(ledger *l, const allocator_stats *stats, uint32_t instr)
+static void take_peak(ledger *l, const heap_counters *stats, uint32_t instr)
 {
     l->peak = (ledger_peak){
         .in_use_bytes = stats->in_use_bytes,
@@ -31,7 +31,7 @@ void ledger_alloc(ledger *l, const allocator *a, hr_category category, uint64_t 
     if (l->requested_bytes > l->peak_requested_bytes) {
         l->peak_requested_bytes = l->requested_bytes;
     }
-    allocator_stats stats = allocator_get_stats(a);
+    heap_counters stats = allocator_get_stats(a);
     if (stats.in_use_bytes > l->peak.in_use_bytes) { // the first attainment stays
         take_peak(l, &stats, instr);
     }
@@ -46,7 +46,7 @@ void ledger_free(ledger *l, hr_category category, uint64_t requested_bytes)
 
 void ledger_reset_peak(ledger *l, const allocator *a)
 {
-    allocator_stats stats = allocator_get_stats(a);
+    heap_counters stats = allocator_get_stats(a);
     l->peak_requested_bytes = l->requested_bytes;
     take_peak(l, &stats, HR_NO_ID);
 }

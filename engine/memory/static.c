@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "memory/block.h"
+#include "memory/counting.h"
 
 #define ROUNDING_BYTES ((uint64_t)BIN_MIN_BYTES)
 
@@ -30,13 +31,8 @@ typedef struct static_heap {
     uint32_t followed; // HR_NO_ID: the resident requests
     bool planned;
     block block; // while pool_bytes > 0
-    uint64_t address, resident_bytes, limit_bytes;
-    uint64_t step_in_use_bytes; // of in_use_bytes
-    uint64_t allocation_ids;    // given out so far
-    uint64_t requested_bytes, in_use_bytes, pool_bytes;
-    uint64_t peak_requested_bytes, peak_in_use_bytes, peak_pool_bytes;
-    uint64_t largest_allocation_bytes;
-    uint64_t allocations; // since the last clear
+    uint64_t address, resident_bytes;
+    uint64_t step_in_use_bytes; // of what is in use
 } static_heap;
 
 static static_heap *heap_of(allocator *a)
@@ -58,24 +54,6 @@ static uint64_t max_of(uint64_t a, uint64_t b)
 static uint64_t round_up(uint64_t bytes)
 {
     return (bytes + ROUNDING_BYTES - 1) & ~(ROUNDING_BYTES - 1);
-}
-
-static void emit(static_heap *h, hr_event_kind kind, uint64_t address, uint64_t requested_bytes,
-                 uint64_t allocated_bytes, uint32_t tensor)
-{
-    if (h->base.bus == NULL) {
-        return;
-    }
-    hr_event event = {
-        .kind = (uint8_t)kind,
-        .u.memory = {.address = address,
-                     .requested_bytes = requested_bytes,
-                     .allocated_bytes = allocated_bytes,
-                     .in_use_bytes = h->in_use_bytes,
-                     .pool_bytes = h->pool_bytes,
-                     .tensor = tensor},
-    };
-    trace_emit(h->base.bus, &event);
 }
 
 // ---- planning -------------------------------------------------------------------------------------------------
@@ -158,7 +136,7 @@ static hr_status take_block(static_heap *h, const allocator_plan *plan, uint64_t
     if (bytes == 0) {
         return HR_OK;
     }
-    if (bytes > h->limit_bytes || (h->address = source->take(source->context, bytes)) == 0) {
+    if (bytes > h->base.counters.limit_bytes || (h->address = source->take(source->context, bytes)) == 0) {
         return HR_OOM;
     }
     for (uint32_t k = 0; k < plan->step_count; k++) {
@@ -169,8 +147,7 @@ static hr_status take_block(static_heap *h, const allocator_plan *plan, uint64_t
         return HR_FAIL(err, NOMEM, "static allocator: no host memory to book %u chunks",
                        plan->resident.count + most);
     }
-    h->pool_bytes = h->peak_pool_bytes = bytes;
-    emit(h, HR_EVENT_GROW, h->address, 0, bytes, HR_NO_ID);
+    count_grown(&h->base, h->address, bytes);
     return HR_OK;
 }
 
@@ -239,21 +216,17 @@ static hr_status find_place(const static_heap *h, uint64_t bytes, uint32_t tenso
     return HR_OK;
 }
 
-static void count_alloc(static_heap *h, const chunk *c)
+static bool is_of_step(const static_heap *h, uint64_t address)
 {
-    h->allocations++;
-    h->requested_bytes += c->requested_bytes;
-    h->in_use_bytes += c->size_bytes;
-    h->step_in_use_bytes += c->address - h->address < h->resident_bytes ? 0 : c->size_bytes;
-    h->peak_requested_bytes = max_of(h->peak_requested_bytes, h->requested_bytes);
-    h->peak_in_use_bytes = max_of(h->peak_in_use_bytes, h->in_use_bytes);
-    h->largest_allocation_bytes = max_of(h->largest_allocation_bytes, c->size_bytes);
+    return address - h->address >= h->resident_bytes;
 }
 
-static hr_status static_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uint64_t *address, hr_err *err)
+static hr_status static_alloc(allocator *a, const allocator_request *r, uint64_t *address, hr_err *err)
 {
     static_heap *h = heap_of(a);
     const place *p = NULL;
+    uint64_t bytes = r->bytes;
+    uint32_t tensor = r->tensor;
     HR_TRY(find_place(h, bytes, tensor, &p, err));
     if (!block_reserve(&h->block)) {
         return HR_NOMEM;
@@ -267,12 +240,13 @@ static hr_status static_alloc(allocator *a, uint64_t bytes, uint32_t tensor, uin
     }
     chunk *served = &h->block.chunks.records[id];
     served->requested_bytes = bytes;
-    served->allocation_id = ++h->allocation_ids;
+    chunk_number(served, ++a->allocation_ids);
+    chunk_assign(served, r->stream);
     served->tensor = tensor;
     chunks_index(&h->block.chunks, id);
-    count_alloc(h, served);
+    h->step_in_use_bytes += is_of_step(h, served->address) ? served->size_bytes : 0;
     *address = served->address;
-    emit(h, HR_EVENT_ALLOC, served->address, bytes, served->size_bytes, tensor);
+    count_served(a, served->address, bytes, served->size_bytes, tensor, r->stream);
     return HR_OK;
 }
 
@@ -285,59 +259,36 @@ static void static_free(allocator *a, uint64_t address)
         return;
     }
     chunk freed = h->block.chunks.records[id];
-    h->requested_bytes -= freed.requested_bytes;
-    h->in_use_bytes -= freed.size_bytes;
-    h->step_in_use_bytes -= address - h->address < h->resident_bytes ? 0 : freed.size_bytes;
+    h->step_in_use_bytes -= is_of_step(h, address) ? freed.size_bytes : 0;
+    h->block.chunks.records[id].since = a->allocation_ids;
     block_heal(&h->block, id);
-    emit(h, HR_EVENT_FREE, address, freed.requested_bytes, freed.size_bytes, freed.tensor);
+    count_freed(a, address, freed.requested_bytes, freed.size_bytes, freed.tensor, freed.group);
 }
 
 // ---- what is told ---------------------------------------------------------------------------------------------
 
-static void static_stats(const allocator *a, allocator_stats *out)
+static uint64_t static_largest_free(const allocator *a)
 {
     const static_heap *h = heap_of_const(a);
-    uint64_t free_bytes = h->pool_bytes - h->in_use_bytes;
-    uint64_t largest_free_bytes =
-        free_bytes == 0 ? 0 : bins_largest_bytes(&h->block.bins, h->block.chunks.records);
-    *out = (allocator_stats){
-        .requested_bytes = h->requested_bytes,
-        .in_use_bytes = h->in_use_bytes,
-        .pool_bytes = h->pool_bytes,
-        .limit_bytes = h->limit_bytes,
-        .peak_in_use_bytes = h->peak_in_use_bytes,
-        .peak_pool_bytes = h->peak_pool_bytes,
-        .peak_requested_bytes = h->peak_requested_bytes,
-        .largest_allocation_bytes = h->largest_allocation_bytes,
-        .largest_free_bytes = largest_free_bytes,
-        .allocations = h->allocations,
-        .fragmentation = free_bytes == 0 ? 0.0 : 1.0 - (double)largest_free_bytes / (double)free_bytes,
-    };
-}
-
-static void static_clear_peaks(allocator *a)
-{
-    static_heap *h = heap_of(a);
-    h->peak_requested_bytes = h->requested_bytes;
-    h->peak_in_use_bytes = h->in_use_bytes;
-    h->peak_pool_bytes = h->pool_bytes;
-    h->largest_allocation_bytes = 0;
-    h->allocations = 0;
+    return a->counters.pool_bytes == 0 ? 0 : bins_largest_bytes(&h->block.bins, h->block.chunks.records);
 }
 
 static void static_walk(const allocator *a, heap_visitor visit, void *context)
 {
     const static_heap *h = heap_of_const(a);
-    for (uint32_t id = h->pool_bytes == 0 ? CHUNK_NONE : 0; id != CHUNK_NONE;) {
+    for (uint32_t id = h->base.counters.pool_bytes == 0 ? CHUNK_NONE : 0; id != CHUNK_NONE;) {
         const chunk *c = &h->block.chunks.records[id];
         bool in_use = c->allocation_id != 0;
         heap_chunk seen = {
             .address = c->address,
             .size_bytes = c->size_bytes,
-            .requested_bytes = c->requested_bytes,
+            .requested_bytes = in_use ? c->requested_bytes : 0,
             .region_address = h->address,
-            .region_bytes = h->pool_bytes,
+            .region_bytes = h->base.counters.pool_bytes,
             .allocation_id = c->allocation_id,
+            .since = in_use ? c->allocation_id : c->since,
+            .handle = id,
+            .stream = in_use ? c->group : 0,
             .tensor = in_use ? c->tensor : HR_NO_ID,
             .in_use = in_use,
         };
@@ -358,7 +309,7 @@ static bool mix_chunk(void *context, const heap_chunk *c)
 // Of the places only those that are taken: which step is next is said anew before each.
 static uint64_t static_hash(const allocator *a)
 {
-    uint64_t hash = hash64_mix(heap_of_const(a)->planned, heap_of_const(a)->pool_bytes);
+    uint64_t hash = hash64_mix(heap_of_const(a)->planned, a->counters.pool_bytes);
     static_walk(a, mix_chunk, &hash);
     return hash;
 }
@@ -369,20 +320,18 @@ static void give_back(static_heap *h)
     for (uint32_t id = 0; id != CHUNK_NONE; id = h->block.chunks.records[id].next) {
         const chunk *c = &h->block.chunks.records[id];
         if (c->allocation_id != 0) {
-            h->in_use_bytes -= c->size_bytes;
-            emit(h, HR_EVENT_FREE, c->address, c->requested_bytes, c->size_bytes, c->tensor);
+            count_freed(&h->base, c->address, c->requested_bytes, c->size_bytes, c->tensor, c->group);
         }
     }
-    uint64_t bytes = h->pool_bytes;
+    uint64_t bytes = h->base.counters.pool_bytes;
     h->base.source->give_back(h->base.source->context, h->address, bytes);
-    h->pool_bytes = 0;
-    emit(h, HR_EVENT_SHRINK, h->address, 0, bytes, HR_NO_ID);
+    count_shrunk(&h->base, h->address, bytes);
 }
 
 static void static_destroy(allocator *a)
 {
     static_heap *h = heap_of(a);
-    if (h->pool_bytes > 0) {
+    if (h->base.counters.pool_bytes > 0) {
         give_back(h);
     }
     block_close(&h->block);
@@ -394,8 +343,7 @@ static const allocator_ops ops = {
     .name = "static",
     .alloc = static_alloc,
     .free = static_free,
-    .stats = static_stats,
-    .clear_peaks = static_clear_peaks,
+    .largest_free = static_largest_free,
     .walk = static_walk,
     .hash = static_hash,
     .destroy = static_destroy,
@@ -418,7 +366,7 @@ hr_status static_create(const allocator_config *config, backing *source, trace_b
         return HR_FAIL(err, NOMEM, "static: needed %zu bytes for its bookkeeping, had none", sizeof *h);
     }
     h->base = (allocator){.ops = &ops, .source = source, .bus = bus};
-    h->limit_bytes = config->limit_bytes;
+    h->base.counters.limit_bytes = config->limit_bytes;
     h->followed = HR_NO_ID;
     *out = &h->base;
     return HR_OK;

@@ -68,7 +68,7 @@ static bool makes_updates(const hr_engine *e)
 static void finish_step(hr_engine *e, const step_io *io, uint64_t samples, uint64_t duration_ns,
                         uint64_t wait_ns)
 {
-    allocator_stats stats = allocator_get_stats(e->build->heap);
+    heap_counters stats = allocator_get_stats(e->build->heap);
     e->steps++;
     e->updates += makes_updates(e) && !io->nonfinite;
     e->samples += samples;
@@ -216,7 +216,7 @@ static void end_evaluation(hr_engine *e)
     v->ever = true;
     v->accuracy = accuracy_of(e->model, v);
     executor_restore_peak(e->build->x, &v->before);
-    e->build->heap->ops->clear_peaks(e->build->heap);
+    allocator_clear_peaks(e->build->heap);
     emit_step(e, HR_EVENT_EVAL,
               &(hr_event_step){.loss = v->samples > 0 ? v->loss_sum / (double)v->samples : (double)NAN,
                                .accuracy = v->accuracy,

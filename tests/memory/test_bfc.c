@@ -11,7 +11,7 @@ enum { BLOCKS_MAX = 4096 };
 
 static uint64_t blocks[BLOCKS_MAX];
 
-static allocator_stats stats_of(const heap *h)
+static heap_counters stats_of(const heap *h)
 {
     return allocator_get_stats(h->allocator);
 }
@@ -126,7 +126,7 @@ START_TEST(no_duplicates)
         blocks[i] = heap_alloc(&h, i + 1);
     }
     heap_must_be_sound(&h); // tiling: all are distinct
-    allocator_stats s = stats_of(&h);
+    heap_counters s = stats_of(&h);
     ck_assert_uint_eq(s.allocations, 1023);
     ck_assert_uint_eq(s.in_use_bytes, 654336);
     ck_assert_uint_eq(s.peak_in_use_bytes, 654336);
@@ -177,7 +177,7 @@ START_TEST(exercise_coalescing)
     for (uint32_t i = 0; i < 4096; i++) {
         heap_free(&h, blocks[i]);
     }
-    allocator_stats s = stats_of(&h);
+    heap_counters s = stats_of(&h);
     ck_assert_uint_eq(s.allocations, 4097);
     ck_assert_uint_eq(s.in_use_bytes, 0);
     ck_assert_uint_eq(s.peak_in_use_bytes, sum_bytes);
@@ -297,7 +297,7 @@ START_TEST(oracle_4_pins_in_grown_regions_leave_no_room_for_12_mib)
 {
     heap grown = with_six_pins(true);
     ck_assert(heap_refuses(&grown, 12 * HR_MIB));
-    allocator_stats s = stats_of(&grown);
+    heap_counters s = stats_of(&grown);
     double free_mib = (double)(s.limit_bytes - s.in_use_bytes) / (double)HR_MIB;
     double largest_mib = (double)s.largest_free_bytes / (double)HR_MIB;
     ck_assert_double_eq_tol(free_mib, 31.9985, 5e-5);
@@ -537,7 +537,7 @@ START_TEST(counters_follow_and_clear)
     heap_free(&h, heap_alloc(&h, 1024));
     ck_assert_uint_eq(stats_of(&h).in_use_bytes, 2048);
     ck_assert_uint_eq(stats_of(&h).peak_in_use_bytes, 3072);
-    h.allocator->ops->clear_peaks(h.allocator);
+    allocator_clear_peaks(h.allocator);
     ck_assert_uint_eq(stats_of(&h).peak_in_use_bytes, 2048);
     ck_assert_uint_eq(stats_of(&h).allocations, 0);
     ck_assert_uint_eq(stats_of(&h).largest_allocation_bytes, 0);
@@ -642,7 +642,7 @@ START_TEST(metadata_stays_below_64_bytes_a_chunk_and_a_thousandth_of_the_pool)
         (void)heap_alloc(&h, 256);
         if (i % 997 == 0) {
             uint64_t allowed_bytes = 64 * (uint64_t)heap_look(&h).chunks + stats_of(&h).pool_bytes / 1000;
-            ck_assert_uint_le(bfc_metadata_bytes(h.allocator), allowed_bytes);
+            ck_assert_uint_le(h.allocator->ops->metadata(h.allocator), allowed_bytes);
             i += i / 8 / 997 * 997; // the checks thin out as the heap grows
         }
     }

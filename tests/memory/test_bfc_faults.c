@@ -15,7 +15,7 @@ static uint32_t play(heap *h, hr_status expected)
     uint64_t seed = 5;
     for (uint32_t i = 0; i < BLOCKS; i++) {
         uint64_t hash = h->allocator->ops->hash(h->allocator);
-        allocator_stats before = allocator_get_stats(h->allocator);
+        heap_counters before = allocator_get_stats(h->allocator);
         uint64_t bytes = i == BLOCKS - 1 ? 20 * HR_MIB : random_between(&seed, 1, 300 * HR_KIB);
         hr_status status = allocator_alloc(h->allocator, bytes, i, &blocks[i], NULL);
         if (status != HR_OK) {

@@ -116,7 +116,7 @@ static void free_of_both(pair *p, uint64_t *seed)
 
 static void compare_counters(const pair *p)
 {
-    allocator_stats s = allocator_get_stats(p->heap.allocator);
+    heap_counters s = allocator_get_stats(p->heap.allocator);
     uint64_t largest = 0;
     for (int i = 0; i < p->model.count; i++) {
         const naive_chunk *c = &p->model.chunk[i];

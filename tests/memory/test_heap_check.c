@@ -11,7 +11,6 @@ typedef struct puppet {
     allocator base;
     heap_chunk chunk[CHUNKS_MAX];
     int count;
-    allocator_stats stats;
 } puppet;
 
 static void puppet_walk(const allocator *a, heap_visitor visit, void *context)
@@ -21,12 +20,13 @@ static void puppet_walk(const allocator *a, heap_visitor visit, void *context)
     }
 }
 
-static void puppet_stats(const allocator *a, allocator_stats *out)
+static uint64_t puppet_largest_free(const allocator *a)
 {
-    *out = ((const puppet *)a)->stats;
+    return a->counters.largest_free_bytes;
 }
 
-static const allocator_ops puppet_ops = {.name = "puppet", .walk = puppet_walk, .stats = puppet_stats};
+static const allocator_ops puppet_ops = {
+    .name = "puppet", .walk = puppet_walk, .largest_free = puppet_largest_free};
 
 static heap_chunk used(uint64_t region, uint64_t region_bytes, uint64_t address, uint64_t bytes)
 {
@@ -57,15 +57,14 @@ static puppet sound(void)
     p.chunk[2] = used(1000, 1024, 1768, 256);
     p.chunk[3] = unused(4000, 512, 4000, 256);
     p.chunk[4] = used(4000, 512, 4256, 256);
-    p.stats = (allocator_stats){.requested_bytes = 765,
-                                .in_use_bytes = 768,
-                                .pool_bytes = 1536,
-                                .limit_bytes = 2048,
-                                .peak_in_use_bytes = 768,
-                                .peak_pool_bytes = 1536,
-                                .peak_requested_bytes = 765,
-                                .largest_free_bytes = 512,
-                                .fragmentation = 1.0 - 512.0 / 768.0};
+    p.base.counters = (heap_counters){.requested_bytes = 765,
+                                      .in_use_bytes = 768,
+                                      .pool_bytes = 1536,
+                                      .limit_bytes = 2048,
+                                      .peak_in_use_bytes = 768,
+                                      .peak_pool_bytes = 1536,
+                                      .peak_requested_bytes = 765,
+                                      .largest_free_bytes = 512};
     return p;
 }
 
@@ -145,25 +144,22 @@ START_TEST(counters_are_the_sums)
         size_t offset;
         const char *word;
     } fields[] = {
-        {offsetof(allocator_stats, requested_bytes), "requested"},
-        {offsetof(allocator_stats, in_use_bytes), "in use"},
-        {offsetof(allocator_stats, pool_bytes), "pool"},
-        {offsetof(allocator_stats, largest_free_bytes), "largest free"},
-        {offsetof(allocator_stats, peak_in_use_bytes), "peak"},
-        {offsetof(allocator_stats, peak_pool_bytes), "peak"},
-        {offsetof(allocator_stats, peak_requested_bytes), "peak"},
+        {offsetof(heap_counters, requested_bytes), "requested"},
+        {offsetof(heap_counters, in_use_bytes), "in use"},
+        {offsetof(heap_counters, pool_bytes), "pool"},
+        {offsetof(heap_counters, largest_free_bytes), "largest free"},
+        {offsetof(heap_counters, peak_in_use_bytes), "peak"},
+        {offsetof(heap_counters, peak_pool_bytes), "peak"},
+        {offsetof(heap_counters, peak_requested_bytes), "peak"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         puppet p = sound();
-        *(uint64_t *)(void *)((char *)&p.stats + fields[i].offset) -= 1;
+        *(uint64_t *)(void *)((char *)&p.base.counters + fields[i].offset) -= 1;
         must_offend(&p, fields[i].word);
     }
     puppet p = sound();
-    p.stats.limit_bytes = 1024;
+    p.base.counters.limit_bytes = 1024;
     must_offend(&p, "pool beyond limit");
-    p = sound();
-    p.stats.fragmentation = 0.5;
-    must_offend(&p, "fragmentation");
 }
 END_TEST
 

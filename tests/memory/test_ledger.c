@@ -122,7 +122,7 @@ START_TEST(the_ledger_agrees_with_the_heap_at_random)
         for (int j = 0; j < HR_CATEGORY_COUNT; j++) {
             MUST(sums[j] == l.by_category[j]);
         }
-        allocator_stats s = allocator_get_stats(h.allocator);
+        heap_counters s = allocator_get_stats(h.allocator);
         if (s.in_use_bytes > largest_in_use) {
             largest_in_use = s.in_use_bytes;
             largest_at = i;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/formats.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+const trace_format *const trace_formats[] = {
+    NULL,
+};
+
+static hr_status refuse(const input *in, hr_err *err)
+{
+    text known = {0};
+    for (const trace_format *const *f = trace_formats; *f != NULL; f++) {
+        text_append(&known, "%s%s", f == trace_formats ? "" : ", ", (*f)->line);
+    }
+    hr_status status = HR_FAIL(err, READ, "%s: needed one of %s; it looks like none of them", in->name,
+                               known.length > 0 ? known.data : "the known traces");
+    text_deinit(&known);
+    return status;
+}
+
+hr_status trace_read_input(input *in, trace *t, hr_err *err)
+{
+    *t = (trace){0};
+    size_t bytes = input_ahead(in, TRACE_SIGN_BYTES);
+    const trace_format *const *f = trace_formats;
+    while (*f != NULL && !(*f)->recognise(input_here(in), bytes)) {
+        f++;
+    }
+    HR_TRY(input_status(in, err));
+    if (*f == NULL) {
+        return refuse(in, err);
+    }
+    t->format = (*f)->name;
+    hr_status status = (*f)->read(in, t, err);
+    if (status == HR_OK) {
+        status = input_status(in, err);
+    }
+    if (status != HR_OK) {
+        trace_deinit(t);
+    }
+    return status;
+}
+
+hr_status trace_read(const char *path, trace *t, hr_err *err)
+{
+    input in;
+    *t = (trace){0};
+    HR_TRY(input_open(&in, path, err));
+    hr_status status = trace_read_input(&in, t, err);
+    input_close(&in);
+    return status;
+}
