@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of our own: situations in which people ran out of memory, made anew by compiling real models and writing down
+// what their steps allocate. Each stands for a complaint in the field and carries a claim that a test proves by
+// replaying it. Nothing is shipped as data; the same scenario is the same trace on every machine.
+#ifndef HEADROOM_SCENARIO_H
+#define HEADROOM_SCENARIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct hr_scenario {
+    const char *name;        // "alternating_shapes", as `headroom replay` takes it in a file's place
+    const char *complaint;   // "pytorch #31252"
+    const char *line;        // what happens, in one line
+    const char *explanation; // why, in a paragraph
+    const char *look_at;     // what to look at, and which allocator or knob helps
+    uint64_t limit_bytes;    // of the pool on which it shows
+} hr_scenario;
+
+const hr_scenario *hr_scenario_rows(size_t *count);
+// NULL when unknown; *suggestion (may be NULL) is then the nearest name or NULL.
+const hr_scenario *hr_scenario_find(const char *name, const char **suggestion);
+
+#endif
