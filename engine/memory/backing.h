@@ -22,20 +22,23 @@ typedef struct backing {
     // and counts for nothing; what is mapped into it counts as what is taken. Addresses and bytes are whole granules.
     uint64_t (*reserve)(void *context, uint64_t bytes); // 0 when refused
     void (*release)(void *context, uint64_t address,
-                    uint64_t bytes);                              // a whole reservation, with nothing mapped
-    bool (*map)(void *context, uint64_t address, uint64_t bytes); // false when refused; nothing has changed
+                    uint64_t bytes); // a whole reservation, with nothing mapped
+    // Of what is not mapped; false when refused, and nothing has changed.
+    bool (*map)(void *context, uint64_t address, uint64_t bytes);
     void (*unmap)(void *context, uint64_t address, uint64_t bytes); // of what was mapped, in any pieces
     void (*close)(void *context);
 } backing;
 
-// Both backings below place ranges by the same rule (address_space.h: lowest gap first, never coalescing), so that
-// equal requests get equal offsets. `capacity_bytes`, rounded up to the granularity, is what is held at once.
+// Both backings below place ranges and reservations by the same rule (address_space.h: lowest gap first, never
+// coalescing), so that equal requests get equal offsets. `capacity_bytes`, rounded up to the granularity, is what is
+// held at once. Both map in granules of 2 MiB (a larger granularity is the granule then), at whose multiples
+// reservations begin; all reservations together are at most 16 times the capacity, in whole granules.
 
 // Pure numbers, from 1 << 40 upwards.
 HR_MUST_CHECK hr_status backing_numbers_open(uint64_t capacity_bytes, uint64_t granularity_bytes,
                                              backing *out, hr_err *err);
-// Host pages: address space of a few times the capacity is reserved at once; a taken range is readable, writable and
-// zero, its pages are found at the first touch and given back to the kernel with the range. Ranges are 4 KiB
+// Host pages: address space of some 20 times the capacity is reserved at once; what is taken or mapped is readable,
+// writable and zero, its pages are found at the first touch and given back to the kernel with it. Ranges are 4 KiB
 // granular, addresses are real pointers. HOST_LIMIT error when the address space is not to be had.
 HR_MUST_CHECK hr_status backing_pages_open(uint64_t capacity_bytes, backing *out, hr_err *err);
 void backing_close(backing *b);

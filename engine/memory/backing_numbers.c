@@ -19,6 +19,26 @@ static void give_back(void *context, uint64_t address, uint64_t bytes)
     (void)address_space_give_back(context, address, bytes);
 }
 
+static uint64_t reserve(void *context, uint64_t bytes)
+{
+    return address_space_reserve(context, bytes);
+}
+
+static void release(void *context, uint64_t address, uint64_t bytes)
+{
+    (void)address_space_release(context, address, bytes);
+}
+
+static bool map(void *context, uint64_t address, uint64_t bytes)
+{
+    return address_space_map(context, address, bytes);
+}
+
+static void unmap(void *context, uint64_t address, uint64_t bytes)
+{
+    address_space_unmap(context, address, bytes);
+}
+
 static void close_numbers(void *context)
 {
     address_space_deinit(context);
@@ -49,8 +69,13 @@ hr_status backing_numbers_open(uint64_t capacity_bytes, uint64_t granularity_byt
         .context = s,
         .granularity_bytes = granularity_bytes,
         .alignment_bytes = granularity_bytes,
+        .mapping_bytes = s->mapping_bytes,
         .take = take,
         .give_back = give_back,
+        .reserve = reserve,
+        .release = release,
+        .map = map,
+        .unmap = unmap,
         .close = close_numbers,
     };
     return HR_OK;

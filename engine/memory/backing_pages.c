@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host pages: the cpu device's memory. The whole span is reserved without access; a taken range becomes readable
-// and writable (the kernel finds pages at the first touch), a returned one is mapped anew without access, which
-// gives pages and commit charge back.
+// Host pages: the cpu device's memory. All addresses are reserved without access; what is taken or mapped becomes
+// readable and writable (the kernel finds pages at the first touch), what is returned or unmapped is mapped anew
+// without access, which gives pages and commit charge back.
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include "memory/address_space.h"
 #include "memory/backing.h"
 
-enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 << 20 };
+enum { PAGE_BYTES = 4096 };
 
 typedef struct pages {
     address_space space;
@@ -25,11 +25,25 @@ static void *pointer_of(uint64_t address)
     return (void *)(uintptr_t)address;
 }
 
+static bool open_range(uint64_t address, uint64_t bytes)
+{
+    return mprotect(pointer_of(address), bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+static void shut_range(uint64_t address, uint64_t bytes)
+{
+    void *again = mmap(pointer_of(address), bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (again == MAP_FAILED) { // too many mappings: the pages can still go, the access stays
+        (void)madvise(pointer_of(address), bytes, MADV_DONTNEED);
+    }
+}
+
 static uint64_t take(void *context, uint64_t bytes)
 {
     pages *p = context;
     uint64_t address = address_space_take(&p->space, bytes);
-    if (address != 0 && mprotect(pointer_of(address), bytes, PROT_READ | PROT_WRITE) != 0) {
+    if (address != 0 && !open_range(address, bytes)) {
         (void)address_space_give_back(&p->space, address, bytes);
         return 0;
     }
@@ -40,11 +54,39 @@ static void give_back(void *context, uint64_t address, uint64_t bytes)
 {
     pages *p = context;
     address_range range = address_space_give_back(&p->space, address, bytes);
-    void *again = mmap(pointer_of(range.address), range.bytes, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (again == MAP_FAILED) { // too many mappings: the pages can still go, the access stays
-        (void)madvise(pointer_of(range.address), range.bytes, MADV_DONTNEED);
+    shut_range(range.address, range.bytes);
+}
+
+static uint64_t reserve(void *context, uint64_t bytes)
+{
+    pages *p = context;
+    return address_space_reserve(&p->space, bytes);
+}
+
+static void release(void *context, uint64_t address, uint64_t bytes)
+{
+    pages *p = context;
+    (void)address_space_release(&p->space, address, bytes);
+}
+
+static bool map(void *context, uint64_t address, uint64_t bytes)
+{
+    pages *p = context;
+    if (!address_space_map(&p->space, address, bytes)) {
+        return false;
     }
+    if (!open_range(address, bytes)) {
+        address_space_unmap(&p->space, address, bytes);
+        return false;
+    }
+    return true;
+}
+
+static void unmap(void *context, uint64_t address, uint64_t bytes)
+{
+    pages *p = context;
+    address_space_unmap(&p->space, address, bytes);
+    shut_range(address, bytes);
 }
 
 static void close_pages(void *context)
@@ -55,18 +97,18 @@ static void close_pages(void *context)
     hr_free(p);
 }
 
-// Reserves the span at a huge page's boundary.
-static hr_status reserve(pages *p, hr_err *err)
+// The addresses, at the boundary of a mapping granule.
+static hr_status find_addresses(pages *p, hr_err *err)
 {
-    p->mapping_bytes = p->space.span_bytes + HUGE_PAGE_BYTES;
+    const uint64_t granule_bytes = p->space.mapping_bytes;
+    p->mapping_bytes = address_space_bytes(&p->space) + granule_bytes;
     p->mapping = mmap(NULL, p->mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p->mapping == MAP_FAILED) {
         char text[HR_BYTES_TEXT_MAX];
         return HR_FAIL(err, HOST_LIMIT, "virtual card: needed %s of address space, the system gave none (%s)",
                        hr_bytes_human(p->mapping_bytes, text), strerror(errno));
     }
-    p->space.base =
-        ((uint64_t)(uintptr_t)p->mapping + HUGE_PAGE_BYTES - 1) & ~(uint64_t)(HUGE_PAGE_BYTES - 1);
+    p->space.base = ((uint64_t)(uintptr_t)p->mapping + granule_bytes - 1) & ~(granule_bytes - 1);
     return HR_OK;
 }
 
@@ -83,7 +125,7 @@ hr_status backing_pages_open(uint64_t capacity_bytes, backing *out, hr_err *err)
         status = HR_FAIL(err, HOST_LIMIT, "virtual card: needed at most 2 EiB, had %s",
                          hr_bytes_human(capacity_bytes, text));
     } else {
-        status = reserve(p, err);
+        status = find_addresses(p, err);
     }
     if (status != HR_OK) {
         hr_free(p);
@@ -93,8 +135,13 @@ hr_status backing_pages_open(uint64_t capacity_bytes, backing *out, hr_err *err)
         .context = p,
         .granularity_bytes = PAGE_BYTES,
         .alignment_bytes = PAGE_BYTES,
+        .mapping_bytes = p->space.mapping_bytes,
         .take = take,
         .give_back = give_back,
+        .reserve = reserve,
+        .release = release,
+        .map = map,
+        .unmap = unmap,
         .close = close_pages,
     };
     return HR_OK;
