@@ -6,6 +6,7 @@
 #include "headroom/units.h"
 
 #include "memory/bfc.h"
+#include "memory/direct.h"
 #include "memory/static.h"
 
 #define LIMIT_MAX_BYTES (UINT64_C(1) << 60) // sums of sizes below it cannot wrap
@@ -18,6 +19,7 @@ static const struct {
     allocator_maker create;
 } kinds[] = {
     {"bfc", bfc_create},
+    {"direct", direct_create},
     {"static", static_create},
 };
 
