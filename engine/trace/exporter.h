@@ -25,7 +25,7 @@ typedef struct trace_subject {
     const char *tensor; // "conv1/weights:grad"
     const char *op;     // the operation it is taken for, or freed behind: "conv1/conv2d_bwd_weights"
     const char *dtype;  // "float32"
-    const char *shape;  // "128,32,32,3"; "" for a scalar
+    const char *shape;  // "[128,32,32,3]"
 } trace_subject;
 
 // Who tells the events. Functions may be NULL: the files then lack what they would have said. Asked within a sink,
@@ -33,12 +33,18 @@ typedef struct trace_subject {
 // refused).
 typedef struct trace_teller {
     void (*describe)(void *context, const hr_event *event, trace_subject *out); // *out is zeroed before
-    bool (*counters)(void *context, uint8_t device, heap_counters *out);        // false: there is no heap
+    // The allocator's name, "bfc", and its counters; NULL: there is no heap.
+    const char *(*counters)(void *context, uint8_t device, heap_counters *out);
     // The caller's to deinit; no chunks where there is no heap. NOMEM.
     hr_status (*picture)(void *context, uint8_t device, heap_picture *out, hr_err *err);
     void *context;
     uint32_t device_count; // at least 1
 } trace_teller;
+
+static inline bool trace_is_memory(const hr_event *event)
+{
+    return event->kind >= HR_EVENT_ALLOC && event->kind <= HR_EVENT_OOM;
+}
 
 // One kind of file.
 typedef struct trace_writer {

@@ -1,100 +1,157 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trace files: the engine's events, with the names that the programs of the moment give their tensors.
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
+// Trace files: the engine's events, with what the programs of the moment say of their tensors.
+#include <stdio.h>
 
 #include "headroom/trace.h"
 
 #include "base/host_mem.h"
-#include "trace/csv.h"
+#include "memory/picture.h"
+#include "trace/exporter.h"
 #include "train/engine_impl.h"
+
+enum { OP_TEXT_MAX = 128, SHAPE_TEXT_MAX = 160 };
 
 struct hr_trace {
     hr_engine *engine;
-    trace_csv *csv;
-    const hr_event *event; // the one that is being written
+    exporter *out;
+    char op[OP_TEXT_MAX], shape[SHAPE_TEXT_MAX]; // of the event that is being written
 };
 
-// A program for a partial batch differs from the full one in sizes, and in numbering where its kernels want other
-// workspaces: the bytes tell which of [first, last] is running.
-static const char *name_in(const build *b, build_program first, build_program last, const hr_event_memory *m)
+// ---- which tensor, taken for what -----------------------------------------------------------------------------
+
+// Whether the event's instruction is the one of this program that takes or gives back its tensor.
+static bool is_of(const program *p, const hr_event *event)
 {
-    const char *name = NULL;
+    if (event->instr >= p->instr_count) {
+        return false;
+    }
+    const instr *i = &p->instrs[event->instr];
+    return (i->op == HR_OP_ALLOC && i->out[0] == event->u.memory.tensor) ||
+           (i->op == HR_OP_FREE && i->in[0] == event->u.memory.tensor);
+}
+
+// A program for a partial batch differs from the full one in sizes, and in numbering where its kernels want other
+// workspaces: the bytes tell which of [first, last] is running, or the instruction where two have equal ones.
+static const program *program_of(const build *b, build_program first, build_program last,
+                                 const hr_event *event)
+{
+    const hr_event_memory *m = &event->u.memory;
+    const program *found = NULL;
+    int best = 0;
     for (build_program k = first; k <= last; k++) {
         const program *p = b->programs[k];
         if (p == NULL || m->tensor >= p->tensor_count) {
             continue;
         }
-        if (p->tensors[m->tensor].bytes == m->requested_bytes) {
-            return p->tensors[m->tensor].name;
+        const int fits =
+            1 + (p->tensors[m->tensor].bytes == m->requested_bytes ? 2 : 0) + (is_of(p, event) ? 1 : 0);
+        if (fits > best) {
+            best = fits;
+            found = p;
         }
-        name = name == NULL ? p->tensors[m->tensor].name : name;
     }
-    return name;
+    return found;
+}
+
+static bool is_step(const instr *i)
+{
+    return i->op != HR_OP_ALLOC && i->op != HR_OP_FREE && i->op != HR_OP_RETAIN && i->op != HR_OP_REPEAT &&
+           i->op != HR_OP_END && !op_row_of(i->op)->orders;
+}
+
+// What memory is taken for stands behind the allocation, what it was given back after before the release.
+static const char *op_of(hr_trace *t, const program *p, const hr_event *event)
+{
+    const bool ahead = event->kind != HR_EVENT_FREE;
+    if (!is_of(p, event)) {
+        return NULL;
+    }
+    for (uint32_t n = event->instr; n < p->instr_count; n += ahead ? 1 : UINT32_MAX) {
+        if (is_step(&p->instrs[n])) {
+            return program_instr_name(p, &p->instrs[n], t->op, sizeof t->op);
+        }
+    }
+    return NULL;
+}
+
+static const char *shape_of_tensor(hr_trace *t, const tensor *x)
+{
+    size_t used = 0;
+    for (uint32_t k = 0; k < x->shape.rank && used < sizeof t->shape; k++) {
+        const int n = snprintf(t->shape + used, sizeof t->shape - used, "%s%lld", k == 0 ? "[" : ",",
+                               (long long)x->shape.dim[k]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (used + 2 <= sizeof t->shape) {
+        (void)snprintf(t->shape + used, sizeof t->shape - used, used == 0 ? "[]" : "]");
+    }
+    return t->shape;
 }
 
 // Persistent tensors (instr HR_NO_ID) are numbered as in the training program, also while an evaluation runs.
-static const char *name_tensor(void *context, uint32_t id)
-{
-    (void)id; // as in the event
-    const hr_trace *t = context;
-    const hr_engine *e = t->engine;
-    const hr_event_memory *m = &t->event->u.memory;
-    if (e->build == NULL) {
-        return NULL;
-    }
-    return e->eval.running && t->event->instr != HR_NO_ID
-               ? name_in(e->build, BUILD_EVAL, BUILD_EVAL_PARTIAL, m)
-               : name_in(e->build, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, m);
-}
-
-static void write_event(void *context, const hr_event *event)
+static void describe(void *context, const hr_event *event, trace_subject *out)
 {
     hr_trace *t = context;
-    t->event = event;
-    trace_csv_sink(t->csv, event);
+    const hr_engine *e = t->engine;
+    if (e->build == NULL) {
+        return;
+    }
+    const bool evaluates = e->eval.running && event->instr != HR_NO_ID;
+    const program *p = program_of(e->build, evaluates ? BUILD_EVAL : BUILD_TRAIN,
+                                  evaluates ? BUILD_EVAL_PARTIAL : BUILD_TRAIN_PARTIAL, event);
+    if (p == NULL) {
+        return;
+    }
+    const tensor *x = &p->tensors[event->u.memory.tensor];
+    out->tensor = x->name;
+    out->op = op_of(t, p, event);
+    out->dtype = dtype_name(x->dtype);
+    out->shape = shape_of_tensor(t, x);
 }
 
-// A file that stands there already must be a trace of ours. Opening does not wait: it may be a pipe.
-static hr_status check_replaceable(const char *path, hr_err *err)
+// ---- the heap -------------------------------------------------------------------------------------------------
+
+static const allocator *heap_of(const hr_trace *t, uint8_t device)
 {
-    char start[sizeof TRACE_CSV_HEADER - 1];
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
-        return HR_OK;
-    }
-    ssize_t bytes = fd < 0 ? -1 : read(fd, start, sizeof start);
-    const char *why = bytes < 0 ? strerror(errno) : "something else";
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    if (bytes == (ssize_t)sizeof start && memcmp(start, TRACE_CSV_HEADER, sizeof start) == 0) {
-        return HR_OK;
-    }
-    (void)HR_FAIL(err, WRITE, "%s: needed a trace of headroom or no file, had: %s; it stays as it is", path,
-                  why);
-    hr_err_try(err, "--trace ANOTHER.csv");
-    return HR_WRITE;
+    const build *b = t->engine->build;
+    return b == NULL || device != 0 ? NULL : b->heap;
 }
 
-hr_status hr_trace_open(hr_engine *engine, const char *path, hr_trace **out, hr_err *err)
+static const char *counters(void *context, uint8_t device, heap_counters *out)
+{
+    const allocator *heap = heap_of(context, device);
+    if (heap == NULL) {
+        return NULL;
+    }
+    *out = allocator_get_stats(heap);
+    return heap->ops->name;
+}
+
+static hr_status picture(void *context, uint8_t device, heap_picture *out, hr_err *err)
+{
+    const allocator *heap = heap_of(context, device);
+    *out = (heap_picture){0};
+    return heap == NULL ? HR_OK : heap_picture_of(heap, out, err);
+}
+
+// ---- opening and closing --------------------------------------------------------------------------------------
+
+hr_status hr_trace_open(hr_engine *engine, const char *file, hr_trace **out, hr_err *err)
 {
     *out = NULL;
-    HR_TRY(check_replaceable(path, err));
     hr_trace *t = hr_calloc(1, sizeof *t);
     if (t == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the trace %s", path);
+        return HR_FAIL(err, NOMEM, "no host memory for the trace %s", file);
     }
     t->engine = engine;
-    if (!trace_attach(&engine->bus, write_event, t)) {
-        hr_free(t);
-        return HR_FAIL(err, STATE, "needed a place for a trace, had %d readers of events", TRACE_MAX_SINKS);
+    const trace_teller teller = {
+        .describe = describe, .counters = counters, .picture = picture, .context = t, .device_count = 1};
+    hr_status status = exporter_open(file, &teller, &t->out, err);
+    if (status == HR_OK && !trace_attach(&engine->bus, exporter_sink, t->out)) {
+        exporter_abandon(t->out);
+        status = HR_FAIL(err, STATE, "needed a place for a trace, had %d readers of events", TRACE_MAX_SINKS);
     }
-    hr_status status = trace_csv_open(path, name_tensor, t, &t->csv, err);
     if (status != HR_OK) {
-        trace_detach(&engine->bus, write_event, t);
         hr_free(t);
         return status;
     }
@@ -107,8 +164,8 @@ hr_status hr_trace_close(hr_trace *trace, hr_err *err)
     if (trace == NULL) {
         return HR_OK;
     }
-    trace_detach(&trace->engine->bus, write_event, trace);
-    hr_status status = trace_csv_close(trace->csv, err);
+    trace_detach(&trace->engine->bus, exporter_sink, trace->out);
+    hr_status status = exporter_close(trace->out, err);
     hr_free(trace);
     return status;
 }

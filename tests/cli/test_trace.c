@@ -98,7 +98,7 @@ START_TEST(a_trace_takes_the_place_of_a_trace_and_of_nothing_else)
     outcome o = program_run(words);
     assert_exit(&o, words, 5);
     ck_assert_ptr_nonnull(
-        strstr(o.err, "kept.csv: needed a trace of headroom or no file, had: something else"));
+        strstr(o.err, "kept.csv: needed a csv file of headroom or no file, had: something else"));
     ck_assert_ptr_nonnull(strstr(o.err, "\n  try: --trace "));
     outcome_deinit(&o);
     file = fopen(path, "r");
@@ -114,6 +114,93 @@ START_TEST(a_trace_takes_the_place_of_a_trace_and_of_nothing_else)
 }
 END_TEST
 
+// Requested bytes that live at once, from rows of id,lower,upper,size.
+static long long highest_sum(FILE *file)
+{
+    enum { EVENTS_MAX = 4096 };
+    static long long change[EVENTS_MAX];
+    long long sum = 0, highest = 0;
+    char line[128];
+    memset(change, 0, sizeof change);
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
+    ck_assert_str_eq(line, "id,lower,upper,size\n");
+    while (fgets(line, sizeof line, file) != NULL) {
+        long long lower, upper, size;
+        ck_assert_int_eq(sscanf(line, "%*d,%lld,%lld,%lld", &lower, &upper, &size), 3);
+        ck_assert(0 <= lower && lower < upper && upper < EVENTS_MAX && size > 0);
+        change[lower] += size;
+        change[upper] -= size;
+    }
+    for (int k = 0; k < EVENTS_MAX; k++) {
+        sum += change[k];
+        highest = sum > highest ? sum : highest;
+    }
+    return highest;
+}
+
+START_TEST(the_lifetimes_of_a_run_add_up_to_its_peak)
+{
+    char path[128], words[256];
+    snprintf(path, sizeof path, "%s/lifetimes.csv", program_home());
+    snprintf(words, sizeof words, "run demo -s device.kind=plan --steps 3 --json --trace lifetimes:%s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    json_t *report = assert_json(&o, words);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    const json_t *memory = json_object_get(report, "memory");
+    ck_assert_int_eq(highest_sum(file), json_integer_value(json_object_get(memory, "peak_requested_bytes")));
+    fclose(file);
+    json_decref(report);
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(a_run_as_chrome_json_shows_its_steps_and_what_tensors_are)
+{
+    char path[128], words[256];
+    unsigned steps = 0, told = 0, unnamed = 0;
+    snprintf(path, sizeof path, "%s/run.json", program_home());
+    snprintf(words, sizeof words, "run demo -s device.kind=reference -s batch.size=2 --steps 3 --trace %s",
+             path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    ck_assert_msg(root != NULL, "line %d: %s", error.line, error.text);
+    size_t index;
+    const json_t *e;
+    json_array_foreach(json_object_get(root, "traceEvents"), index, e)
+    {
+        const char *phase = json_string_value(json_object_get(e, "ph"));
+        const char *name = json_string_value(json_object_get(e, "name"));
+        const json_t *args = json_object_get(e, "args");
+        steps += strcmp(phase, "X") == 0 && strncmp(name, "step ", 5) == 0 ? 1 : 0;
+        unnamed += name != NULL && name[0] == '#' ? 1 : 0;
+        if (strcmp(phase, "b") == 0 && json_object_get(args, "op") != NULL) {
+            ck_assert_ptr_nonnull(json_object_get(args, "dtype"));
+            ck_assert_int_eq(json_string_value(json_object_get(args, "shape"))[0], '[');
+            told++;
+        }
+    }
+    ck_assert_uint_eq(steps, 3);
+    ck_assert_uint_eq(unnamed, 0);
+    ck_assert_uint_gt(told, 60);
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(a_file_of_no_known_kind_is_refused_before_the_run)
+{
+    outcome o = program_run("run demo -s device.kind=plan --steps 1 --trace run.txt");
+    assert_exit(&o, "--trace run.txt", 2);
+    ck_assert_ptr_nonnull(strstr(o.err, "--trace run.txt: needed a file ending in .csv, "));
+    ck_assert_ptr_nonnull(strstr(o.err, "\n  try: --trace csv:run.txt\n"));
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     if (system("command -v python3 >/dev/null") != 0) {
@@ -126,6 +213,9 @@ int main(void)
     tcase_add_loop_test(tests, the_peak_of_a_trace_is_the_reported_one, 0, (int)COUNT(runs));
     tcase_add_test(tests, rows_name_their_tensors);
     tcase_add_test(tests, a_trace_takes_the_place_of_a_trace_and_of_nothing_else);
+    tcase_add_test(tests, the_lifetimes_of_a_run_add_up_to_its_peak);
+    tcase_add_test(tests, a_run_as_chrome_json_shows_its_steps_and_what_tensors_are);
+    tcase_add_test(tests, a_file_of_no_known_kind_is_refused_before_the_run);
     Suite *suite = suite_create("trace");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

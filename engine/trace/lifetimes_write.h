@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lifetimes as minimalloc reads them (google/minimalloc): id, lower, upper, size; half open. Time is the number of the
+// allocation or release, counted from 0; what still lives at the end does so until behind the last one. Sizes are
+// requested bytes, ids count allocations from 0, rows come in the order of their ends. Of device 0: one file is one
+// packing problem.
+#ifndef TRACE_LIFETIMES_WRITE_H
+#define TRACE_LIFETIMES_WRITE_H
+
+#include "trace/exporter.h"
+
+#define TRACE_LIFETIMES_HEADER "id,lower,upper,size\n"
+
+extern const trace_writer trace_writer_lifetimes;
+
+#endif
