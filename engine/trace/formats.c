@@ -4,8 +4,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "trace/lifetimes_csv.h"
+#include "trace/readers.h"
 
 const trace_format *const trace_formats[] = {
+    &trace_format_csv,
+    &trace_format_rmm,
+    &trace_format_lifetimes,
     NULL,
 };
 

@@ -42,6 +42,7 @@ typedef struct heap_chunk {
     uint64_t region_address, region_bytes;
     uint64_t allocation_id; // 1, 2, 3 … in the order of serving; 0 when free, or where a file does not say
     uint64_t since;         // requests served when it became what it is; 0 where a file does not say
+    uint64_t freed_at;      // bfc with timestamps, free and not yet safe for all: its stamp; else 0
     uint32_t tensor;        // tag of the allocation (in pictures from files: of `names`), HR_NO_ID when free
     uint32_t stream;
     uint32_t handle; // its number in the allocator's table, as TensorFlow's dump prints it; HR_NO_ID: none
