@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorFlow's own best-fit allocator, out of its CPU build, over numbers: what it answers to the streams of
+// tests/memory/requests.h, and how long a pair takes. Built and run by tests/bench/peers/tensorflow_bfc.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "xla/tsl/framework/bfc_allocator.h"
+
+#include "bfc_streams.h"
+
+namespace {
+
+// Addresses from 1 << 40 upwards, never the same twice.
+class Numbers : public tsl::SubAllocator {
+ public:
+  explicit Numbers(const bfc_stream& s) : SubAllocator({}, {}), stream_(s) {}
+  void* Alloc(size_t, size_t bytes, size_t* received) override {
+    if (held_ + bytes > stream_.backing_bytes) {
+      return nullptr;
+    }
+    uint64_t address = next_;
+    next_ += bytes;
+    held_ += bytes;
+    *received = bytes;
+    return reinterpret_cast<void*>(address);
+  }
+  void Free(void*, size_t bytes) override { held_ -= bytes; }
+  bool SupportsCoalescing() const override { return stream_.coalesces; }
+
+ private:
+  const bfc_stream& stream_;
+  uint64_t next_ = UINT64_C(1) << 40, held_ = 0;
+};
+
+std::unique_ptr<tsl::BFCAllocator> make(const bfc_stream& s) {
+  tsl::BFCAllocator::Options options;
+  options.allow_growth = s.growth;
+  options.allow_retry_on_failure = false;
+  options.garbage_collection = s.collects;
+  return std::make_unique<tsl::BFCAllocator>(std::make_unique<Numbers>(s), s.mix.limit_bytes, "peer", options);
+}
+
+uint64_t ask(void* context, uint64_t bytes, uint32_t) {
+  tsl::AllocationAttributes attributes(false, false, nullptr);
+  return reinterpret_cast<uint64_t>(
+      static_cast<tsl::BFCAllocator*>(context)->AllocateRaw(256, bytes, attributes));
+}
+
+void give(void* context, uint64_t address) {
+  static_cast<tsl::BFCAllocator*>(context)->DeallocateRaw(reinterpret_cast<void*>(address));
+}
+
+void answer(const bfc_stream& s) {
+  auto heap = make(s);
+  request_subject subject = {heap.get(), UINT64_C(1) << 40, ask, give};
+  request_answer a = requests_play(&s.mix, &subject);
+  auto stats = heap->GetStats();
+  std::printf("    {\"%s\", UINT64_C(0x%016llx), %u, %u, UINT64_C(%lld), UINT64_C(%lld)},\n", s.mix.name,
+              static_cast<unsigned long long>(a.hash), a.served, a.failed,
+              static_cast<long long>(stats->peak_bytes_in_use), static_cast<long long>(stats->largest_alloc_size));
+}
+
+double pair_ns(tsl::BFCAllocator* heap, int batch) {
+  constexpr int kPairs = 200000;
+  static void* live[1000];
+  tsl::AllocationAttributes attributes(false, false, nullptr);
+  auto begin = std::chrono::steady_clock::now();
+  for (int done = 0; done < kPairs; done += batch) {
+    for (int k = 0; k < batch; k++) live[k] = heap->AllocateRaw(256, 1024, attributes);
+    for (int k = 0; k < batch; k++) heap->DeallocateRaw(live[k]);
+  }
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kPairs;
+}
+
+void measure(int batch) {
+  bfc_stream s = {{"pair", 0, 0, 0, 1, REQUESTS_SMALL, 256u << 20}, false, false, false, 256u << 20};
+  auto heap = make(s);
+  for (int round = 0; round < 11; round++) {
+    std::printf("%d %.1f\n", batch, pair_ns(heap.get(), batch));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--time") == 0) {
+    for (int batch : {1, 100, 1000}) measure(batch);
+    return 0;
+  }
+  for (const bfc_stream& s : bfc_streams) answer(s);
+  return 0;
+}
