@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays: a trace that somebody recorded, played again on any allocator, over pure numbers.
+//
+//   file ─ hr_replay_open ─▶ hr_replay ─ hr_replay_run(knobs) ─▶ counters, failures, the heap where it first failed
+//
+// One hr_replay may be run any number of times, by one thread at a time. Runs are deterministic.
+#ifndef HEADROOM_REPLAY_H
+#define HEADROOM_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "headroom/knobs.h"
+#include "headroom/report.h"
+#include "headroom/status.h"
+
+// ---- the trace ------------------------------------------------------------------------------------------------
+
+typedef struct hr_replay hr_replay;
+
+typedef struct hr_replay_about {
+    const char *format;      // "pytorch_snapshot"
+    const char *format_line; // what that is, for people
+    uint64_t rows;           // of the file
+    uint64_t allocations, steps;
+    uint64_t events;     // that are played: allocations, frees, steps
+    uint64_t blocks;     // most that ever live at once
+    uint64_t lost_frees; // frees of what nobody allocated: left out
+    uint64_t refused;    // requests that failed when it was recorded
+    uint32_t device_count;
+    uint32_t device;               // the one that holds most at once: results are about it
+    uint64_t peak_requested_bytes; // of that device: no allocator can do with less
+    struct {                       // what the file says happened on that device; HR_NONE, NaN: nothing
+        uint64_t peak_pool_bytes, limit_bytes, in_use_bytes, largest_free_bytes;
+        double fragmentation;
+    } recorded;
+    bool is_heap; // the file shows one heap, not how it came about: a replay packs it anew
+} hr_replay_about;
+
+// READ error with the kinds of file there are when it is none of them.
+HR_MUST_CHECK hr_status hr_replay_open(const char *path, hr_replay **out, hr_err *err);
+void hr_replay_close(hr_replay *replay); // NULL is fine
+const hr_replay_about *hr_replay_get_about(const hr_replay *replay);
+
+// ---- a heap ---------------------------------------------------------------------------------------------------
+
+// Every chunk of an allocator at one instant.
+typedef struct hr_heap hr_heap;
+
+typedef struct hr_heap_cell {
+    double used, requested; // shares of the bytes that the cell stands for; requested ≤ used ≤ 1
+} hr_heap_cell;
+
+typedef struct hr_heap_hole {
+    uint64_t address, bytes;
+    // Names of the blocks that pin it, borrowed from the heap; "": one without a name; NULL: the region ends there.
+    const char *before, *after;
+    uint64_t before_bytes, after_bytes;
+} hr_heap_hole;
+
+void hr_heap_destroy(hr_heap *heap); // NULL is fine
+uint64_t hr_heap_pool_bytes(const hr_heap *heap);
+size_t hr_heap_chunk_count(const hr_heap *heap);
+// The pool as a line of cells, by address.
+void hr_heap_map(const hr_heap *heap, hr_heap_cell *cells, size_t count);
+// The largest free chunks, largest first, at most `max`. Returns how many.
+size_t hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max);
+
+// ---- a run ----------------------------------------------------------------------------------------------------
+
+typedef struct hr_replay_options {
+    // Asked now and then; true ends the run with INTERRUPTED. NULL: never.
+    bool (*stop)(void *context);
+    void *stop_context;
+    bool wants_peak_heap;
+} hr_replay_options;
+
+// Of one device. Peaks are the first attainment of the largest in_use; requested, waste, largest_free and
+// fragmentation are those of that instant.
+typedef struct hr_replay_memory {
+    uint64_t limit_bytes; // HR_NONE: as much as needed
+    uint64_t peak_pool_bytes, peak_in_use_bytes, peak_requested_bytes, waste_bytes, largest_free_bytes;
+    double fragmentation;
+    uint64_t peak_event;  // row of the trace; HR_NONE: nothing was served, or it stood before the trace began
+    uint64_t allocations; // served
+    uint64_t failures;
+} hr_replay_memory;
+
+typedef struct hr_replay_failure {
+    uint64_t event; // row of the trace, from 0; HR_NONE: before the first one (a plan that does not fit)
+    uint64_t step;  // steps that had ended
+    uint32_t device;
+    uint64_t requested_bytes;
+    uint64_t free_bytes;         // limit − in_use
+    uint64_t largest_free_bytes; // in one piece, in the pool
+    uint64_t in_use_bytes, pool_bytes, limit_bytes;
+    char name[HR_NAME_MAX]; // of the block; "" when it has none
+} hr_replay_failure;
+
+enum { HR_REPLAY_FAILURES_MAX = 16, HR_REPLAY_STATISTICS_MAX = 96 };
+
+typedef struct hr_replay_result {
+    char name[16];           // allocator.kind
+    hr_replay_memory memory; // of about.device
+    hr_replay_memory *devices;
+    uint32_t device_count;
+    hr_replay_failure failures[HR_REPLAY_FAILURES_MAX]; // the first ones, of all devices
+    uint32_t failure_count;
+    uint64_t failures_total;
+    uint64_t saved; // requests that failed when it was recorded and were served here
+    struct {
+        char name[48]; // as the framework calls it
+        uint64_t value;
+    } statistics[HR_REPLAY_STATISTICS_MAX];
+    uint32_t statistic_count;
+    hr_heap *failure_heap; // at the first failure; NULL: there was none
+    hr_heap *peak_heap;    // when it was wanted
+} hr_replay_result;
+
+// The knobs a replay begins with: defaults, and what a replay is not about out of the way.
+void hr_replay_knobs_init(hr_knobs *knobs);
+// Whether a replay listens to the knob at all: allocator.*, and of device.* what makes the limit.
+bool hr_replay_knob_applies(hr_knob_id id);
+// Whether an allocator of this kind does.
+bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind);
+
+// Plays the whole trace on the allocator of the knobs. A request that fails is noted, the replay goes on, and the free
+// of what was never served is ignored. A request that failed in the recording is asked for again and given back at
+// once. Streams matter where the allocator knows any; a block that waits for a stream is in use until that got there.
+// The limit is hr_device_limit_bytes; without device.vram and device.card there is none, and the pool becomes as large
+// as needed (bfc without growth: about the smallest single region that serves everything).
+// KNOB, CONSTRAINT, PRESET (card), NOMEM, INTERRUPTED errors; out of memory is a result. *out is empty on failure.
+HR_MUST_CHECK hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs,
+                                      const hr_replay_options *options, hr_replay_result *out, hr_err *err);
+void hr_replay_result_deinit(hr_replay_result *result);
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace on allocators over pure numbers, one for every device of the trace. Blocks of a trace are numbered
+// (trace/trace.h), so that between event and allocator stands one array:
+//
+//   alloc block 7 ─▶ allocator ─▶ address ─▶ addresses[7]        free block 7 ─▶ addresses[7] ─▶ allocator
+//
+// A request that fails leaves its address 0, and its free is ignored. One thread.
+#ifndef INSIGHT_REPLAY_H
+#define INSIGHT_REPLAY_H
+
+#include "headroom/card.h"
+#include "headroom/replay.h"
+
+#include "base/vec.h"
+#include "memory/allocator.h"
+#include "trace/trace.h"
+
+typedef struct replay_setup {
+    allocator_config config; // of every device's allocator
+    const hr_card *card; // whose granularity the memory has; NULL: 2 MiB, as the plan device without a card
+    trace_bus *bus;      // hears everything; NULL: nobody listens
+    bool (*stop)(void *context);
+    void *stop_context;
+    bool keeps_failure_heap;
+} replay_setup;
+
+// What one device has come to.
+typedef struct replay_device {
+    allocator *heap; // NULL: the trace has no event of this device
+    backing numbers;
+    bool hopeless; // everything was planned beforehand, and the plan does not fit
+    uint64_t failures, saved;
+    uint64_t reach_bytes; // from the first address that was given out to the end of the highest block
+    uint64_t first_address;
+    // At the first attainment of the largest in_use.
+    struct {
+        uint64_t in_use_bytes, requested_bytes, largest_free_bytes, pool_bytes;
+        uint32_t event;
+    } peak;
+} replay_device;
+
+typedef struct replay_failure {
+    uint32_t event, step; // event HR_NO_ID: before the first one
+    uint32_t device;
+    uint64_t requested_bytes;
+    heap_counters stats;
+} replay_failure;
+
+enum { REPLAY_FAILURES_MAX = HR_REPLAY_FAILURES_MAX };
+
+typedef struct replay_player {
+    const trace *t; // borrowed
+    replay_setup setup;
+    bool plans; // the allocator wants to hear of everything beforehand: tags are events then, else names
+    uint64_t *addresses;
+    replay_device devices[TRACE_DEVICES_MAX];
+    uint32_t at; // the next event
+    uint32_t steps;
+    replay_failure failures[REPLAY_FAILURES_MAX]; // the first ones
+    uint64_t failure_count;
+    heap_picture *failure_heap; // of the first one, when it is kept
+} replay_player;
+
+// KNOB and NOMEM errors. Needs replay_close in every case.
+HR_MUST_CHECK hr_status replay_start(replay_player *p, const trace *t, const replay_setup *setup,
+                                     hr_err *err);
+// Plays up to, without, event `end` (UINT32_MAX: all). NOMEM, INTERRUPTED.
+HR_MUST_CHECK hr_status replay_play(replay_player *p, uint32_t end, hr_err *err);
+void replay_close(replay_player *p);
+
+// The device's heap as it is, with the names of the trace. The caller's to deinit. NOMEM.
+HR_MUST_CHECK hr_status replay_picture(const replay_player *p, uint32_t device, heap_picture *out,
+                                       hr_err *err);
+// Name of the block that event asks for; NULL when it has none.
+const char *replay_name(const trace *t, uint32_t event);
+
+// ---- what the public door is made of --------------------------------------------------------------------------
+
+struct hr_heap {
+    heap_picture picture; // names of its own
+};
+
+// Takes over *t, which is empty then. NOMEM: *t is as it was.
+HR_MUST_CHECK hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err);
+// What can be said of a trace without an allocator. The texts are borrowed from the tables and the trace.
+void replay_describe(const trace *t, hr_replay_about *out);
+
+#endif

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public door of replays: files and knobs in, counters out.
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "insight/play.h"
+#include "insight/replay.h"
+#include "trace/formats.h"
+
+// Where nothing limits the pool: far beyond every card, and far below what sums and address spaces hold.
+#define NO_LIMIT_BYTES (UINT64_C(1) << 50)
+
+struct hr_replay {
+    trace trace;
+    hr_replay_about about;
+};
+
+// ---- traces ---------------------------------------------------------------------------------------------------
+
+hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err)
+{
+    hr_replay *r = hr_calloc(1, sizeof *r);
+    *out = r;
+    if (r == NULL) {
+        return HR_FAIL(err, NOMEM, "replay: needed host memory for a trace, had none");
+    }
+    r->trace = *t;
+    *t = (trace){0};
+    replay_describe(&r->trace, &r->about);
+    return HR_OK;
+}
+
+hr_status hr_replay_open(const char *path, hr_replay **out, hr_err *err)
+{
+    trace t;
+    *out = NULL;
+    HR_TRY(trace_read(path, &t, err));
+    hr_status status = replay_of_trace(&t, out, err);
+    trace_deinit(&t);
+    return status;
+}
+
+void hr_replay_close(hr_replay *replay)
+{
+    if (replay != NULL) {
+        trace_deinit(&replay->trace);
+        hr_free(replay);
+    }
+}
+
+const hr_replay_about *hr_replay_get_about(const hr_replay *replay)
+{
+    return &replay->about;
+}
+
+// ---- knobs ----------------------------------------------------------------------------------------------------
+
+static const char *const heard[] = {"device.card", "device.vram", "allocator."};
+
+// Who listens to a knob of the group `allocator` that not everybody listens to.
+static const struct {
+    const char *key, *kind;
+} concerns[] = {
+    {"allocator.growth", "bfc"},
+    {"allocator.garbage_collection", "bfc"},
+    {"allocator.timestamped", "bfc"},
+    {"allocator.gc_threshold", "caching"},
+    {"allocator.max_split", "caching"},
+    {"allocator.expandable_segments", "caching"},
+    {"allocator.roundup", "caching"},
+    {"allocator.conf", "caching"},
+    {"allocator.release_threshold", "async"},
+};
+
+bool hr_replay_knob_applies(hr_knob_id id)
+{
+    const char *key = hr_knob_rows(NULL)[id].key;
+    for (size_t k = 0; k < sizeof heard / sizeof *heard; k++) {
+        if (strncmp(key, heard[k], strlen(heard[k])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind)
+{
+    const char *key = hr_knob_rows(NULL)[id].key;
+    for (size_t k = 0; k < sizeof concerns / sizeof *concerns; k++) {
+        if (strcmp(concerns[k].key, key) == 0) {
+            return strncmp(allocator_kind, concerns[k].kind, strlen(concerns[k].kind)) == 0;
+        }
+    }
+    return hr_replay_knob_applies(id);
+}
+
+void hr_replay_knobs_init(hr_knobs *knobs)
+{
+    static const struct {
+        hr_knob_id id;
+        const char *value;
+    } aside[] = {{HR_KNOB_DEVICE_KIND, "plan"}, {HR_KNOB_EXECUTION_MODE, "graph"}};
+    hr_knobs_init(knobs);
+    for (size_t k = 0; k < sizeof aside / sizeof *aside; k++) {
+        if (hr_knobs_set(knobs, aside[k].id, aside[k].value, NULL) != HR_OK) {
+            assert(!"a choice of the knob table");
+        }
+    }
+}
+
+// A replay without a limit is what no other command does: the check is for one with some limit.
+static hr_status check_knobs(const hr_knobs *knobs, hr_err *err)
+{
+    hr_knobs checked = *knobs;
+    if (!hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) && !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD)) {
+        HR_TRY(hr_knobs_set(&checked, HR_KNOB_DEVICE_VRAM, "1GiB", err));
+    }
+    return hr_knobs_validate(&checked, err);
+}
+
+typedef struct memory_size {
+    bool is_limited, has_card;
+    hr_card card;
+    uint64_t limit_bytes;
+} memory_size;
+
+static hr_status find_limit(const hr_knobs *knobs, memory_size *out, hr_err *err)
+{
+    *out = (memory_size){.limit_bytes = NO_LIMIT_BYTES};
+    out->has_card = hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
+    out->is_limited = out->has_card || hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+    if (out->has_card) {
+        HR_TRY(hr_card_load(hr_knob_text(knobs, HR_KNOB_DEVICE_CARD), &out->card, err));
+    }
+    return out->is_limited
+               ? hr_device_limit_bytes(knobs, out->has_card ? &out->card : NULL, &out->limit_bytes, err)
+               : HR_OK;
+}
+
+// ---- results --------------------------------------------------------------------------------------------------
+
+static uint64_t row_of(const trace *t, uint32_t event)
+{
+    uint32_t row = event < t->events.count ? t->events.data[event].row : TRACE_BEFORE;
+    return row == TRACE_BEFORE ? HR_NONE : row;
+}
+
+static hr_replay_memory memory_of(const trace *t, const replay_device *d, uint64_t limit_bytes)
+{
+    hr_replay_memory m = {.limit_bytes = limit_bytes, .failures = d->failures, .peak_event = HR_NONE};
+    if (d->heap == NULL || d->hopeless) {
+        m.peak_pool_bytes = m.peak_in_use_bytes = m.peak_requested_bytes = HR_NONE;
+        m.waste_bytes = m.largest_free_bytes = HR_NONE;
+        m.fragmentation = (double)NAN;
+        return m;
+    }
+    uint64_t free_bytes = d->peak.pool_bytes - d->peak.in_use_bytes;
+    m.peak_pool_bytes = d->heap->counters.peak_pool_bytes;
+    m.peak_in_use_bytes = d->peak.in_use_bytes;
+    m.peak_requested_bytes = d->peak.requested_bytes;
+    m.waste_bytes = d->peak.in_use_bytes - d->peak.requested_bytes;
+    m.largest_free_bytes = d->peak.largest_free_bytes;
+    m.fragmentation = free_bytes == 0 ? 0 : 1 - (double)d->peak.largest_free_bytes / (double)free_bytes;
+    m.peak_event = row_of(t, d->peak.event);
+    m.allocations = d->heap->counters.allocations;
+    return m;
+}
+
+static uint64_t without(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static void take_failure(const trace *t, const replay_failure *f, hr_replay_failure *out)
+{
+    const char *name = replay_name(t, f->event);
+    *out = (hr_replay_failure){
+        .event = row_of(t, f->event),
+        .step = f->step,
+        .device = f->device,
+        .requested_bytes = f->requested_bytes,
+        .free_bytes = without(f->stats.limit_bytes, f->stats.in_use_bytes),
+        .largest_free_bytes = f->stats.largest_free_bytes,
+        .in_use_bytes = f->stats.in_use_bytes,
+        .pool_bytes = f->stats.pool_bytes,
+        .limit_bytes = f->stats.limit_bytes,
+    };
+    (void)text_copy(out->name, sizeof out->name, name == NULL ? "" : name);
+}
+
+static void take_statistic(void *context, const char *name, uint64_t value)
+{
+    hr_replay_result *out = context;
+    if (out->statistic_count < HR_REPLAY_STATISTICS_MAX) {
+        uint32_t k = out->statistic_count++;
+        (void)text_copy(out->statistics[k].name, sizeof out->statistics[k].name, name);
+        out->statistics[k].value = value;
+    }
+}
+
+static hr_status take_failure_heap(replay_player *p, hr_replay_result *out, hr_err *err)
+{
+    if (p->failure_heap == NULL) {
+        return HR_OK;
+    }
+    out->failure_heap = hr_calloc(1, sizeof *out->failure_heap);
+    if (out->failure_heap == NULL) {
+        return HR_FAIL(err, NOMEM, "replay: needed host memory for a heap, had none");
+    }
+    out->failure_heap->picture = *p->failure_heap;
+    *p->failure_heap = (heap_picture){0};
+    return HR_OK;
+}
+
+static hr_status take_result(const hr_replay *r, replay_player *p, uint64_t limit_bytes,
+                             hr_replay_result *out, hr_err *err)
+{
+    out->devices = hr_calloc(r->trace.device_count, sizeof *out->devices);
+    if (out->devices == NULL && r->trace.device_count > 0) {
+        return HR_FAIL(err, NOMEM, "replay: needed host memory for %u devices, had none",
+                       r->trace.device_count);
+    }
+    out->device_count = r->trace.device_count;
+    for (uint32_t k = 0; k < out->device_count; k++) {
+        out->devices[k] = memory_of(&r->trace, &p->devices[k], limit_bytes);
+        out->saved += p->devices[k].saved;
+    }
+    const replay_device *shown = &p->devices[r->about.device];
+    out->memory = memory_of(&r->trace, shown, limit_bytes);
+    out->failures_total = p->failure_count;
+    for (; out->failure_count < REPLAY_FAILURES_MAX && out->failure_count < p->failure_count;
+         out->failure_count++) {
+        take_failure(&r->trace, &p->failures[out->failure_count], &out->failures[out->failure_count]);
+    }
+    if (shown->heap != NULL && shown->heap->ops->statistics != NULL) {
+        shown->heap->ops->statistics(shown->heap, take_statistic, out);
+    }
+    return take_failure_heap(p, out, err);
+}
+
+void hr_replay_result_deinit(hr_replay_result *result)
+{
+    hr_free(result->devices);
+    hr_heap_destroy(result->failure_heap);
+    hr_heap_destroy(result->peak_heap);
+    *result = (hr_replay_result){0};
+}
+
+// ---- runs -----------------------------------------------------------------------------------------------------
+
+// Plays once more, up to the peak.
+static hr_status take_peak_heap(const hr_replay *r, const replay_setup *setup, uint32_t event,
+                                hr_replay_result *out, hr_err *err)
+{
+    replay_player p;
+    out->peak_heap = hr_calloc(1, sizeof *out->peak_heap);
+    if (out->peak_heap == NULL) {
+        return HR_FAIL(err, NOMEM, "replay: needed host memory for a heap, had none");
+    }
+    hr_status status = replay_start(&p, &r->trace, setup, err);
+    if (status == HR_OK) {
+        status = replay_play(&p, event + 1, err);
+    }
+    if (status == HR_OK) {
+        status = replay_picture(&p, r->about.device, &out->peak_heap->picture, err);
+    }
+    replay_close(&p);
+    return status;
+}
+
+static hr_status run_once(const hr_replay *r, const replay_setup *setup, uint64_t limit_bytes,
+                          bool wants_peak_heap, uint64_t *reach_bytes, hr_replay_result *out, hr_err *err)
+{
+    replay_player p;
+    uint32_t peak_event = HR_NO_ID;
+    hr_status status = replay_start(&p, &r->trace, setup, err);
+    if (status == HR_OK) {
+        status = replay_play(&p, UINT32_MAX, err);
+    }
+    if (status == HR_OK) {
+        status = take_result(r, &p, limit_bytes, out, err);
+        peak_event = p.devices[r->about.device].peak.event;
+    }
+    *reach_bytes = 0;
+    for (uint32_t k = 0; k < r->trace.device_count; k++) {
+        *reach_bytes = p.devices[k].reach_bytes > *reach_bytes ? p.devices[k].reach_bytes : *reach_bytes;
+    }
+    replay_close(&p);
+    if (status == HR_OK && wants_peak_heap && peak_event != HR_NO_ID) {
+        replay_setup again = *setup;
+        again.keeps_failure_heap = false;
+        status = take_peak_heap(r, &again, peak_event, out, err);
+    }
+    return status;
+}
+
+// One region of no limit would be a pool of no size. How far an endless region is used says about how large one has to
+// be; in one of that size the rest at its end fits requests that it was too large for before, so that it may turn out
+// a little too small: then a little more is tried.
+static hr_status run_in_one_region(const hr_replay *r, replay_setup *setup, bool wants_peak_heap,
+                                   hr_replay_result *out, hr_err *err)
+{
+    enum { TRIES_MAX = 64, FINER = 64 };
+    uint64_t reach_bytes = 0, limit_bytes = 0;
+    HR_TRY(run_once(r, setup, HR_NONE, false, &reach_bytes, out, err));
+    uint64_t endless_failures = out->failures_total;
+    limit_bytes = (reach_bytes + HR_KIB - 1) & ~(HR_KIB - 1);
+    for (int k = 0; k < TRIES_MAX && limit_bytes > 0; k++) {
+        hr_replay_result_deinit(out);
+        setup->config.limit_bytes = limit_bytes;
+        HR_TRY(run_once(r, setup, HR_NONE, wants_peak_heap, &reach_bytes, out, err));
+        if (out->failures_total <= endless_failures) {
+            break;
+        }
+        limit_bytes += (limit_bytes / FINER + HR_KIB) & ~(HR_KIB - 1);
+    }
+    return HR_OK;
+}
+
+hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs, const hr_replay_options *options,
+                        hr_replay_result *out, hr_err *err)
+{
+    static const hr_replay_options none = {0};
+    const hr_replay_options *o = options == NULL ? &none : options;
+    memory_size size;
+    uint64_t reach_bytes = 0;
+    *out = (hr_replay_result){0};
+    HR_TRY(check_knobs(knobs, err));
+    HR_TRY(find_limit(knobs, &size, err));
+    replay_setup setup = {
+        .config = play_allocator_config(knobs, size.limit_bytes),
+        .card = size.has_card ? &size.card : NULL,
+        .stop = o->stop,
+        .stop_context = o->stop_context,
+        .keeps_failure_heap = true,
+    };
+    bool endless_region =
+        !size.is_limited && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc") && !setup.config.growth;
+    hr_status status = endless_region ? run_in_one_region(replay, &setup, o->wants_peak_heap, out, err)
+                                      : run_once(replay, &setup, size.is_limited ? size.limit_bytes : HR_NONE,
+                                                 o->wants_peak_heap, &reach_bytes, out, err);
+    (void)text_copy(out->name, sizeof out->name, hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND));
+    if (status != HR_OK) {
+        hr_replay_result_deinit(out);
+    }
+    return status;
+}
