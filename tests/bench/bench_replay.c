@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events a second of a replay, over a million events shaped like training: resident weights and optimizer slots, then
+// steps of a forward pass that keeps activations between short-lived workspaces and a backward pass that gives them
+// back in reverse. Beside it the floor: the same allocator asked in a bare loop, and the same loop over the events with
+// no allocator at all. Prints medians of 11; asserts nothing.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/clock.h"
+#include "insight/play.h"
+#include "insight/replay.h"
+
+enum { ROUNDS = 11, EVENTS = 1000000, LAYERS = 96, RESIDENT = 3 * LAYERS };
+
+// ---- the trace ------------------------------------------------------------------------------------------------
+
+static trace_builder builder;
+static trace recorded;
+
+static void record(trace_kind kind, uint64_t address, uint64_t bytes)
+{
+    trace_event e = {.kind = (uint8_t)kind,
+                     .bytes = bytes,
+                     .name = HR_NO_ID,
+                     .row = recorded.events.count,
+                     .time_ns = recorded.events.count};
+    if (trace_add(&builder, e, address, NULL) != HR_OK) {
+        fputs("bench_replay: no host memory\n", stderr);
+        exit(1);
+    }
+}
+
+// Sizes of a residual network: few different ones, falling with the depth.
+static uint64_t activation_bytes(uint32_t layer)
+{
+    return (UINT64_C(3) << 20) >> (layer / 24) | (layer % 7 == 0 ? 4096 : 0);
+}
+
+static void record_step(void)
+{
+    uint64_t workspace = UINT64_C(1) << 40;
+    for (uint32_t k = 0; k < LAYERS; k++) {
+        record(TRACE_ALLOC, workspace, activation_bytes(k) / 2 + 512 * (k % 5));
+        record(TRACE_ALLOC, 1 + k, activation_bytes(k));
+        record(TRACE_FREE, workspace, 0);
+    }
+    for (uint32_t k = LAYERS; k-- > 0;) {
+        record(TRACE_ALLOC, workspace, activation_bytes(k) / 2 + 512 * (k % 5));
+        record(TRACE_ALLOC, 1000 + k, activation_bytes(k));
+        record(TRACE_FREE, workspace, 0);
+        record(TRACE_FREE, 1 + k, 0);
+        if (k + 1 < LAYERS) {
+            record(TRACE_FREE, 1001 + k, 0);
+        }
+    }
+    record(TRACE_FREE, 1000, 0);
+    record(TRACE_STEP, 0, 0);
+}
+
+static void record_training(void)
+{
+    trace_builder_init(&builder, &recorded);
+    for (uint32_t k = 0; k < RESIDENT; k++) {
+        record(TRACE_ALLOC, 100000 + k, UINT64_C(9216) << k % 9);
+    }
+    while (recorded.events.count < EVENTS) {
+        record_step();
+    }
+    trace_builder_deinit(&builder);
+}
+
+// ---- what is measured -----------------------------------------------------------------------------------------
+
+static uint64_t *addresses;
+
+// Nothing but the walk: what no replay can be faster than.
+static void walk(const allocator_config *config)
+{
+    (void)config;
+    for (uint32_t k = 0; k < recorded.events.count; k++) {
+        const trace_event *e = &recorded.events.data[k];
+        if (e->kind == TRACE_ALLOC) {
+            addresses[e->block] = e->bytes;
+        } else if (e->kind == TRACE_FREE) {
+            addresses[e->block] = 0;
+        }
+    }
+}
+
+static void must(hr_status status)
+{
+    if (status != HR_OK) {
+        fprintf(stderr, "bench_replay: %s\n", hr_status_name(status));
+        exit(1);
+    }
+}
+
+static void ask_in_a_loop(const allocator_config *config)
+{
+    backing source;
+    allocator *heap = NULL;
+    must(backing_numbers_open(config->limit_bytes, 2 * HR_MIB, &source, NULL));
+    must(allocator_create(config, &source, NULL, &heap, NULL));
+    for (uint32_t k = 0; k < recorded.events.count; k++) {
+        const trace_event *e = &recorded.events.data[k];
+        if (e->kind == TRACE_ALLOC) {
+            must(allocator_alloc(heap, e->bytes, HR_NO_ID, &addresses[e->block], NULL));
+        } else if (e->kind == TRACE_FREE) {
+            allocator_free(heap, addresses[e->block]);
+        }
+    }
+    allocator_destroy(heap);
+    backing_close(&source);
+}
+
+static void replay(const allocator_config *config)
+{
+    replay_player p;
+    replay_setup setup = {.config = *config};
+    must(replay_start(&p, &recorded, &setup, NULL));
+    must(replay_play(&p, UINT32_MAX, NULL));
+    replay_close(&p);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void measure(const char *kind, const char *name, void (*work)(const allocator_config *))
+{
+    double ns[ROUNDS];
+    allocator_config config = allocator_config_of(kind, 4 * HR_GIB);
+    config.growth = true;
+    for (int k = 0; k < ROUNDS; k++) {
+        uint64_t begin_ns = clock_now_ns();
+        work(&config);
+        ns[k] = (double)(clock_now_ns() - begin_ns) / (double)recorded.events.count;
+    }
+    qsort(ns, ROUNDS, sizeof ns[0], by_value);
+    printf("%-8s %-24s %7.2f ns an event, %6.1f M events/s   (fastest %.2f ns)\n", kind, name, ns[ROUNDS / 2],
+           1e3 / ns[ROUNDS / 2], ns[0]);
+}
+
+static bool exists(const char *kind)
+{
+    allocator_config config = allocator_config_of(kind, HR_GIB);
+    backing source;
+    allocator *heap = NULL;
+    must(backing_numbers_open(HR_GIB, 2 * HR_MIB, &source, NULL));
+    bool found = allocator_create(&config, &source, NULL, &heap, NULL) == HR_OK;
+    allocator_destroy(heap);
+    backing_close(&source);
+    return found;
+}
+
+int main(void)
+{
+    static const char *const kinds[] = {"bfc", "caching", "async", "direct"};
+    record_training();
+    addresses = calloc((size_t)recorded.block_count + 1, sizeof *addresses);
+    if (addresses == NULL) {
+        return 1;
+    }
+    printf("%u events, at most %u blocks alive\n", recorded.events.count, recorded.block_count);
+    measure("none", "the walk alone", walk);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (exists(kinds[k])) {
+            measure(kinds[k], "asked in a bare loop", ask_in_a_loop);
+            measure(kinds[k], "replay", replay);
+        }
+    }
+    if (exists("static")) {
+        measure("static", "replay, plan and all", replay);
+    }
+    free(addresses);
+    trace_deinit(&recorded);
+    return 0;
+}
