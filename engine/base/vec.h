@@ -18,6 +18,9 @@
     (vec_reserve_((void **)&(v)->data, &(v)->capacity, (v)->count + 1u, sizeof *(v)->data)                   \
          ? (vec_zero_(&(v)->data[(v)->count], sizeof *(v)->data), &(v)->data[(v)->count++])                  \
          : NULL)
+// Room for `more` further elements, so that pushing them cannot fail; false when memory is short.
+#define vec_reserve(v, more)                                                                                 \
+    vec_reserve_((void **)&(v)->data, &(v)->capacity, (v)->count + (more), sizeof *(v)->data)
 #define vec_deinit(v)                                                                                        \
     do {                                                                                                     \
         vec_free_((v)->data);                                                                                \

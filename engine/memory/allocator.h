@@ -75,6 +75,7 @@ struct allocator {
     trace_bus *bus;          // borrowed; NULL: nobody listens
     heap_counters counters;  // all but largest_free and fragmentation
     uint64_t allocation_ids; // given out so far
+    bool merges_late;        // free neighbours may stand side by side (bfc with timestamps)
     heap_refusal refusal;    // the last request that could not be served
 };
 
@@ -133,7 +134,7 @@ heap_counters allocator_get_stats(const allocator *a);
 void allocator_clear_peaks(allocator *a);
 
 // Independent checker over the walk: regions are tiled without gap or overlap, no two free neighbours in one
-// region, sums equal the counters. CHECK error names the first offence.
+// region (unless they are merged late), sums equal the counters. CHECK error names the first offence.
 HR_MUST_CHECK hr_status allocator_check(const allocator *a, hr_err *err);
 
 #endif

@@ -2,272 +2,58 @@
 #include "memory/bfc.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "headroom/units.h"
 
 #include "base/hash.h"
 #include "base/host_mem.h"
-#include "base/vec.h"
-#include "memory/bins.h"
-#include "memory/chunks.h"
+#include "memory/bfc_impl.h"
 #include "memory/counting.h"
 
-#define ROUNDING_BYTES     ((uint64_t)BIN_MIN_BYTES)
 #define FIRST_REGION_BYTES (2 * HR_MIB)
-#define SPARE_TO_SPLIT     (128 * HR_MIB) // a larger rest is split off even when it is less than the request
+#define SPARE_BYTES        (128 * HR_MIB)
+#define REQUEST_MAX        (UINT64_C(1) << 61) // beyond any limit; twice as much cannot wrap
 
-// Its first chunk is the same record for the region's whole life: a split keeps the low part in the record, a merge
-// the lower record.
-typedef struct region {
-    uint64_t address, bytes;
-    uint32_t first;
-} region;
-
-typedef struct bfc {
-    allocator base;
-    chunks chunks;
-    bins bins;
-    VEC(region) regions; // by address
-    uint64_t next_region_bytes;
-    bool garbage_collection;
-} bfc;
-
-static bfc *bfc_of(allocator *a)
+// The best fit among what the request may have.
+static uint32_t best_fit(const bfc *b, uint64_t rounded_bytes, uint64_t freed_before)
 {
-    return (bfc *)a;
-}
-
-static const bfc *bfc_of_const(const allocator *a)
-{
-    return (const bfc *)a;
-}
-
-static uint64_t round_up(uint64_t bytes)
-{
-    return (bytes + ROUNDING_BYTES - 1) & ~(ROUNDING_BYTES - 1);
-}
-
-static uint64_t round_down(uint64_t bytes)
-{
-    return bytes & ~(ROUNDING_BYTES - 1);
-}
-
-static uint64_t min_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static bool is_free(const chunk *c)
-{
-    return c->allocation_id == 0;
-}
-
-// ---- chunks ---------------------------------------------------------------------------------------------------
-
-// Cuts `id` to `bytes`; the rest becomes a free chunk behind it.
-static void split(bfc *b, uint32_t id, uint64_t bytes)
-{
-    uint32_t rest_id = chunks_add(&b->chunks);
-    chunk *whole = &b->chunks.records[id];
-    b->chunks.records[rest_id] = (chunk){
-        .address = whole->address + bytes,
-        .size_bytes = whole->size_bytes - bytes,
-        .prev = id,
-        .next = whole->next,
-        .since = whole->since,
-    };
-    if (whole->next != CHUNK_NONE) {
-        b->chunks.records[whole->next].prev = rest_id;
-    }
-    whole->next = rest_id;
-    whole->size_bytes = bytes;
-    bins_add(&b->bins, b->chunks.records, rest_id);
-}
-
-// Joins two neighbours, neither of them in a bin, into the lower record.
-static void join(bfc *b, uint32_t low_id, uint32_t high_id)
-{
-    chunk *low = &b->chunks.records[low_id], *high = &b->chunks.records[high_id];
-    low->size_bytes += high->size_bytes;
-    low->since = low->since > high->since ? low->since : high->since;
-    low->next = high->next;
-    if (high->next != CHUNK_NONE) {
-        b->chunks.records[high->next].prev = low_id;
-    }
-    chunks_release(&b->chunks, high_id);
-}
-
-// Puts a free chunk into its bin, joined with its free neighbours: the next one first, then the previous one.
-static void settle(bfc *b, uint32_t id)
-{
-    chunk *records = b->chunks.records;
-    uint32_t next = records[id].next, prev = records[id].prev;
-    if (next != CHUNK_NONE && is_free(&records[next])) {
-        bins_remove(&b->bins, records, next);
-        join(b, id, next);
-    }
-    if (prev != CHUNK_NONE && is_free(&records[prev])) {
-        bins_remove(&b->bins, records, prev);
-        join(b, prev, id);
-        id = prev;
-    }
-    bins_add(&b->bins, records, id);
-}
-
-// ---- regions --------------------------------------------------------------------------------------------------
-
-// Asks the backing for `bytes`, then for 0.9 of it and so on, but never for less than `least_bytes`. The product is
-// in single precision, as TensorFlow's; where rounding up undoes the shrinking, one step of 256 B is taken.
-static uint64_t take_backpedalling(bfc *b, uint64_t *bytes, uint64_t least_bytes)
-{
-    backing *source = b->base.source;
-    uint64_t address = source->take(source->context, *bytes);
-    while (address == 0) {
-        uint64_t fewer = round_up((uint64_t)((float)*bytes * 0.9f));
-        *bytes = fewer < *bytes ? fewer : *bytes - ROUNDING_BYTES;
-        if (*bytes < least_bytes) {
-            return 0;
-        }
-        address = source->take(source->context, *bytes);
-    }
-    return address;
-}
-
-// Enters the range into the regions, whose last element is room for one. The chunk that now ends right before the
-// range when it was joined to an older region, CHUNK_NONE when it is a region of its own.
-static uint32_t add_region(bfc *b, uint64_t address, uint64_t bytes, uint32_t chunk_id)
-{
-    region *regions = b->regions.data;
-    uint32_t others = b->regions.count - 1, at = 0;
-    while (at < others && regions[at].address < address) {
-        at++;
-    }
-    if (b->base.source->coalesces && at > 0 && regions[at - 1].address + regions[at - 1].bytes == address) {
-        regions[at - 1].bytes += bytes;
-        b->regions.count--;
-        uint32_t last = regions[at - 1].first;
-        while (b->chunks.records[last].next != CHUNK_NONE) {
-            last = b->chunks.records[last].next;
-        }
-        return last;
-    }
-    memmove(&regions[at + 1], &regions[at], (others - at) * sizeof *regions);
-    regions[at] = (region){.address = address, .bytes = bytes, .first = chunk_id};
-    return CHUNK_NONE;
-}
-
-// Grows the pool so that a chunk of `rounded_bytes` is free. OOM when limit or backing do not allow it.
-static hr_status extend(bfc *b, uint64_t rounded_bytes)
-{
-    uint64_t available_bytes = round_down(b->base.counters.limit_bytes - b->base.counters.pool_bytes);
-    if (rounded_bytes > available_bytes) {
-        return HR_OOM;
-    }
-    if (vec_push(&b->regions) == NULL) {
-        return HR_NOMEM;
-    }
-    bool raised = false;
-    while (rounded_bytes > b->next_region_bytes) {
-        b->next_region_bytes *= 2;
-        raised = true;
-    }
-    uint64_t bytes = min_of(b->next_region_bytes, available_bytes);
-    uint64_t address = take_backpedalling(b, &bytes, rounded_bytes);
-    if (address == 0) {
-        b->regions.count--;
-        return HR_OOM;
-    }
-    if (!raised &&
-        b->next_region_bytes < b->base.counters.limit_bytes) { // at the limit, more would change nothing
-        b->next_region_bytes *= 2;
-    }
-    uint32_t id = chunks_add(&b->chunks);
-    uint32_t before = add_region(b, address, bytes, id);
-    b->chunks.records[id] =
-        (chunk){.address = address, .size_bytes = bytes, .prev = before, .next = CHUNK_NONE};
-    if (before != CHUNK_NONE) {
-        b->chunks.records[before].next = id;
-    }
-    settle(b, id);
-    count_grown(&b->base, address, bytes);
-    return HR_OK;
-}
-
-// Free chunks are always merged, so a wholly free region is one free chunk.
-static bool is_wholly_free(const bfc *b, const region *r)
-{
-    const chunk *first = &b->chunks.records[r->first];
-    return is_free(first) && first->next == CHUNK_NONE;
-}
-
-static void give_back_region(bfc *b, const region *r)
-{
-    bins_remove(&b->bins, b->chunks.records, r->first);
-    chunks_release(&b->chunks, r->first);
-    b->base.source->give_back(b->base.source->context, r->address, r->bytes);
-    count_shrunk(&b->base, r->address, r->bytes);
-}
-
-// Gives all wholly free regions back when that makes room for `rounded_bytes`; false when it would not.
-static bool collect_regions(bfc *b, uint64_t rounded_bytes)
-{
-    uint64_t free_bytes = 0;
-    for (uint32_t i = 0; i < b->regions.count; i++) {
-        free_bytes += is_wholly_free(b, &b->regions.data[i]) ? b->regions.data[i].bytes : 0;
-    }
-    if (free_bytes == 0 ||
-        rounded_bytes > b->base.counters.limit_bytes - b->base.counters.pool_bytes + free_bytes) {
-        return false;
-    }
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < b->regions.count; i++) {
-        if (is_wholly_free(b, &b->regions.data[i])) {
-            give_back_region(b, &b->regions.data[i]);
-        } else {
-            b->regions.data[kept++] = b->regions.data[i];
+    uint32_t id = bins_best_fit(&b->bins, b->chunks.records, rounded_bytes);
+    if (freed_before > 0 && b->timestamped) {
+        while (id != CHUNK_NONE && b->chunks.records[id].since > freed_before) {
+            id = bins_after(&b->bins, b->chunks.records, id);
         }
     }
-    b->regions.count = kept;
-    return true;
+    return id;
 }
 
-// ---- the interface --------------------------------------------------------------------------------------------
-
-// A free chunk of at least `rounded_bytes`, growing the pool when there is none.
-static hr_status find(bfc *b, uint64_t rounded_bytes, uint32_t *id)
+// A free chunk of at least `rounded_bytes`; when there is none, the pool grows, then what waits is merged, then
+// regions go back.
+static hr_status find(bfc *b, uint64_t rounded_bytes, uint64_t freed_before, uint32_t *id)
 {
-    *id = bins_best_fit(&b->bins, b->chunks.records, rounded_bytes);
+    *id = best_fit(b, rounded_bytes, freed_before);
     if (*id != CHUNK_NONE) {
         return HR_OK;
     }
-    hr_status status = extend(b, rounded_bytes);
-    if (status == HR_OOM && b->garbage_collection && collect_regions(b, rounded_bytes)) {
-        status = extend(b, rounded_bytes);
+    hr_status status = bfc_extend(b, rounded_bytes);
+    if (status == HR_OOM && freed_before == 0 && bfc_merge_by_force(b, rounded_bytes)) {
+        status = HR_OK;
+    }
+    if (status == HR_OOM && b->garbage_collection && bfc_collect(b, rounded_bytes)) {
+        status = bfc_extend(b, rounded_bytes);
     }
     if (status == HR_OK) {
-        *id = bins_best_fit(&b->bins, b->chunks.records, rounded_bytes);
+        *id = best_fit(b, rounded_bytes, freed_before);
     }
     return status;
 }
 
-static hr_status bfc_alloc(allocator *a, const allocator_request *r, uint64_t *address, hr_err *err)
+// Makes `id` the request's, which is in no bin any longer, and gives back what is too much of it.
+static void serve(bfc *b, uint32_t id, const allocator_request *r, uint64_t rounded_bytes)
 {
-    (void)err; // the caller knows as much
-    bfc *b = bfc_of(a);
-    if (r->bytes > a->counters.limit_bytes) {
-        return HR_OOM;
-    }
-    if (!chunks_reserve(&b->chunks, 2)) { // a new region's chunk, and the rest of a split
-        return HR_NOMEM;
-    }
-    uint64_t rounded_bytes = round_up(r->bytes);
-    uint32_t id;
-    HR_TRY(find(b, rounded_bytes, &id));
-    bins_remove(&b->bins, b->chunks.records, id);
+    allocator *a = &b->base;
     uint64_t size_bytes = b->chunks.records[id].size_bytes;
-    if (size_bytes >= 2 * rounded_bytes || size_bytes - rounded_bytes >= SPARE_TO_SPLIT) {
-        split(b, id, rounded_bytes);
+    if (size_bytes >= 2 * rounded_bytes || size_bytes - rounded_bytes >= b->spare_bytes) {
+        bfc_split(b, id, rounded_bytes);
     }
     chunk *served = &b->chunks.records[id];
     served->requested_bytes = r->bytes;
@@ -275,8 +61,41 @@ static hr_status bfc_alloc(allocator *a, const allocator_request *r, uint64_t *a
     chunk_assign(served, r->stream);
     served->tensor = r->tensor;
     chunks_index(&b->chunks, id);
-    *address = served->address;
     count_served(a, served->address, r->bytes, served->size_bytes, r->tensor, r->stream);
+}
+
+static hr_status refuse(bfc *b, uint64_t rounded_bytes)
+{
+    b->base.refusal.rounded_bytes = rounded_bytes;
+    return HR_OOM;
+}
+
+static hr_status bfc_alloc(allocator *a, const allocator_request *r, uint64_t *address, hr_err *err)
+{
+    (void)err; // the caller knows as much
+    bfc *b = bfc_of(a);
+    a->refusal.driver_bytes = 0;
+    if (r->bytes > REQUEST_MAX) {
+        return refuse(b, r->bytes);
+    }
+    if (!chunks_reserve(&b->chunks, 2)) { // a new region's chunk, and the rest of a split
+        return HR_NOMEM;
+    }
+    if (b->timestamped) {
+        if (!bfc_reserve_waiting(b)) {
+            return HR_NOMEM;
+        }
+        bfc_merge_safe(b);
+    }
+    uint64_t rounded_bytes = bfc_round_up(r->bytes);
+    uint32_t id;
+    hr_status status = find(b, rounded_bytes, r->freed_before, &id);
+    if (status != HR_OK) {
+        return status == HR_OOM ? refuse(b, rounded_bytes) : status;
+    }
+    bins_remove(&b->bins, b->chunks.records, id);
+    serve(b, id, r, rounded_bytes);
+    *address = b->chunks.records[id].address;
     return HR_OK;
 }
 
@@ -291,9 +110,13 @@ static void bfc_free(allocator *a, uint64_t address)
     chunk *c = &b->chunks.records[id];
     uint64_t requested_bytes = c->requested_bytes, size_bytes = c->size_bytes;
     uint32_t tensor = c->tensor, stream = c->group;
-    c->since = a->allocation_ids;
     chunk_number(c, 0);
-    settle(b, id);
+    if (b->timestamped) {
+        bfc_let_wait(b, id);
+    } else {
+        c->since = a->allocation_ids;
+        bins_add(&b->bins, b->chunks.records, bfc_coalesce(b, id, false));
+    }
     count_freed(a, address, requested_bytes, size_bytes, tensor, stream);
 }
 
@@ -308,26 +131,35 @@ static uint64_t bfc_next_region(const allocator *a)
     return bfc_of_const(a)->next_region_bytes;
 }
 
+static heap_chunk seen_chunk(const bfc *b, const bfc_region *r, uint32_t id)
+{
+    const chunk *c = &b->chunks.records[id];
+    bool free = bfc_is_free(c);
+    return (heap_chunk){
+        .address = c->address,
+        .size_bytes = c->size_bytes,
+        .requested_bytes = free ? 0 : c->requested_bytes,
+        .region_address = r->address,
+        .region_bytes = r->bytes,
+        .allocation_id = c->allocation_id,
+        .since = !free            ? c->allocation_id
+                 : b->timestamped ? 0
+                                  : c->since,
+        .freed_at = free && b->timestamped ? c->since : 0,
+        .handle = id,
+        .stream = free ? 0 : c->group,
+        .tensor = free ? HR_NO_ID : c->tensor,
+        .in_use = !free,
+    };
+}
+
 static void bfc_walk(const allocator *a, heap_visitor visit, void *context)
 {
     const bfc *b = bfc_of_const(a);
     for (uint32_t i = 0; i < b->regions.count; i++) {
-        const region *r = &b->regions.data[i];
+        const bfc_region *r = &b->regions.data[i];
         for (uint32_t id = r->first; id != CHUNK_NONE; id = b->chunks.records[id].next) {
-            const chunk *c = &b->chunks.records[id];
-            heap_chunk seen = {
-                .address = c->address,
-                .size_bytes = c->size_bytes,
-                .requested_bytes = is_free(c) ? 0 : c->requested_bytes,
-                .region_address = r->address,
-                .region_bytes = r->bytes,
-                .allocation_id = c->allocation_id,
-                .since = is_free(c) ? c->since : c->allocation_id,
-                .handle = id,
-                .stream = is_free(c) ? 0 : c->group,
-                .tensor = is_free(c) ? HR_NO_ID : c->tensor,
-                .in_use = !is_free(c),
-            };
+            heap_chunk seen = seen_chunk(b, r, id);
             if (!visit(context, &seen)) {
                 return;
             }
@@ -335,28 +167,57 @@ static void bfc_walk(const allocator *a, heap_visitor visit, void *context)
     }
 }
 
+// Stamps are absolute, so a heap with timestamps is never twice the same.
+static uint64_t hash_of_stamps(const bfc *b, uint64_t hash)
+{
+    hash = hash64_mix(hash64_mix(hash, b->counter->last), b->safe_frontier);
+    for (uint32_t k = 0; k < b->waiting.count; k++) {
+        hash = hash64_mix(hash, b->waiting.data[k]);
+    }
+    return hash;
+}
+
 // Chunks tile a region and regions are in order, so sizes alone give every offset; a region's size parts it from the
 // next. The next region's size counts only up to the limit.
 static uint64_t bfc_hash(const allocator *a)
 {
     const bfc *b = bfc_of_const(a);
-    uint64_t hash = hash64_mix(b->regions.count, min_of(b->next_region_bytes, b->base.counters.limit_bytes));
+    uint64_t hash = hash64_mix(b->regions.count, bfc_min(b->next_region_bytes, b->base.counters.limit_bytes));
     for (uint32_t i = 0; i < b->regions.count; i++) {
         hash = hash64_mix(hash, b->regions.data[i].bytes);
         for (uint32_t id = b->regions.data[i].first; id != CHUNK_NONE; id = b->chunks.records[id].next) {
             const chunk *c = &b->chunks.records[id];
-            hash = hash64_mix(hash, c->size_bytes | (is_free(c) ? 0 : 1));
+            hash = hash64_mix(hash, c->size_bytes | (bfc_is_free(c) ? 0 : 1));
+            hash = b->timestamped && bfc_is_free(c) ? hash64_mix(hash, c->since) : hash;
         }
     }
-    return hash;
+    return b->timestamped ? hash_of_stamps(b, hash) : hash;
+}
+
+// AllocatorStats of TensorFlow (tsl/framework/allocator.h), in its order. This allocator reserves nothing for others,
+// and has no limit to what could be reserved: bytes_reservable_limit has no value there either.
+static void bfc_statistics(const allocator *a, allocator_say say, void *context)
+{
+    heap_counters c = allocator_get_stats(a);
+    say(context, "num_allocs", c.allocations);
+    say(context, "bytes_in_use", c.in_use_bytes);
+    say(context, "peak_bytes_in_use", c.peak_in_use_bytes);
+    say(context, "largest_alloc_size", c.largest_allocation_bytes);
+    say(context, "bytes_limit", c.limit_bytes);
+    say(context, "bytes_reserved", 0);
+    say(context, "peak_bytes_reserved", 0);
+    say(context, "largest_free_block_bytes", c.largest_free_bytes);
+    say(context, "pool_bytes", c.pool_bytes);
+    say(context, "peak_pool_bytes", c.peak_pool_bytes);
+    say(context, "peak_allocated_bytes", c.peak_in_use_bytes); // in use + reserved
 }
 
 // Says of what still lives that it is gone: whoever adds up the events ends at nothing.
-static void forget_region(bfc *b, const region *r)
+static void forget_region(bfc *b, const bfc_region *r)
 {
     for (uint32_t id = r->first; id != CHUNK_NONE; id = b->chunks.records[id].next) {
         const chunk *c = &b->chunks.records[id];
-        if (!is_free(c)) {
+        if (!bfc_is_free(c)) {
             count_freed(&b->base, c->address, c->requested_bytes, c->size_bytes, c->tensor, c->group);
         }
     }
@@ -371,6 +232,7 @@ static void bfc_destroy(allocator *a)
         forget_region(b, &b->regions.data[i]);
     }
     vec_deinit(&b->regions);
+    vec_deinit(&b->waiting);
     chunks_deinit(&b->chunks);
     hr_free(b);
 }
@@ -378,7 +240,8 @@ static void bfc_destroy(allocator *a)
 static size_t bfc_metadata(const allocator *a)
 {
     const bfc *b = bfc_of_const(a);
-    return sizeof *b + chunks_metadata_bytes(&b->chunks) + b->regions.capacity * sizeof *b->regions.data;
+    return sizeof *b + chunks_metadata_bytes(&b->chunks) + b->regions.capacity * sizeof *b->regions.data +
+           b->waiting.capacity * sizeof *b->waiting.data;
 }
 
 static const allocator_ops ops = {
@@ -389,29 +252,47 @@ static const allocator_ops ops = {
     .walk = bfc_walk,
     .hash = bfc_hash,
     .destroy = bfc_destroy,
+    .statistics = bfc_statistics,
     .next_region = bfc_next_region,
     .metadata = bfc_metadata,
 };
+
+// A rest of nothing is never split off, however small the fraction.
+static uint64_t spare_bytes(const allocator_config *config)
+{
+    if (!(config->fragmentation_fraction > 0)) {
+        return SPARE_BYTES;
+    }
+    uint64_t bytes = (uint64_t)(config->fragmentation_fraction * (double)config->limit_bytes);
+    return bytes > 0 ? bytes : 1;
+}
 
 hr_status bfc_create(const allocator_config *config, backing *source, trace_bus *bus, allocator **out,
                      hr_err *err)
 {
     *out = NULL;
-    if (source->alignment_bytes % ROUNDING_BYTES != 0) {
+    if (source->alignment_bytes % BFC_ROUNDING_BYTES != 0) {
         return HR_FAIL(err, DEVICE,
                        "bfc: needed ranges at multiples of %llu bytes, the device aligns to %llu",
-                       (unsigned long long)ROUNDING_BYTES, (unsigned long long)source->alignment_bytes);
+                       (unsigned long long)BFC_ROUNDING_BYTES, (unsigned long long)source->alignment_bytes);
+    }
+    if (!(config->fragmentation_fraction <= 1)) {
+        return HR_FAIL(err, KNOB, "bfc: needed a fragmentation fraction of at most 1, had %g",
+                       config->fragmentation_fraction);
     }
     bfc *b = hr_calloc(1, sizeof *b);
     if (b == NULL) {
         return HR_FAIL(err, NOMEM, "bfc: needed %zu bytes for its bookkeeping, had none", sizeof *b);
     }
-    b->base = (allocator){.ops = &ops, .source = source, .bus = bus};
+    b->base = (allocator){.ops = &ops, .source = source, .bus = bus, .merges_late = config->timestamped};
     bins_init(&b->bins);
     b->base.counters.limit_bytes = config->limit_bytes;
     b->next_region_bytes =
-        round_up(config->growth ? min_of(config->limit_bytes, FIRST_REGION_BYTES) : config->limit_bytes);
+        bfc_round_up(config->growth ? bfc_min(config->limit_bytes, FIRST_REGION_BYTES) : config->limit_bytes);
     b->garbage_collection = config->garbage_collection;
+    b->spare_bytes = spare_bytes(config);
+    b->timestamped = config->timestamped;
+    b->counter = &b->own_counter;
     *out = &b->base;
     return HR_OK;
 }

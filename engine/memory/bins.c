@@ -46,6 +46,16 @@ uint32_t bins_best_fit(const bins *b, const chunk *records, uint64_t bytes)
     return best;
 }
 
+uint32_t bins_after(const bins *b, const chunk *records, uint32_t id)
+{
+    unsigned bin = bins_of(records[id].size_bytes);
+    uint32_t after = chunk_tree_after(b->root[bin], records, id);
+    uint32_t above = b->occupied >> bin >> 1;
+    return after != CHUNK_NONE || above == 0
+               ? after
+               : chunk_tree_fit(b->root[bin + 1 + (unsigned)__builtin_ctz(above)], records, 0);
+}
+
 uint64_t bins_largest_bytes(const bins *b, const chunk *records)
 {
     return b->occupied == 0

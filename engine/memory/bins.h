@@ -20,7 +20,9 @@ unsigned bins_of(uint64_t bytes);
 void bins_add(bins *b, chunk *records, uint32_t id);
 void bins_remove(bins *b, chunk *records, uint32_t id);
 uint32_t bins_best_fit(const bins *b, const chunk *records,
-                       uint64_t bytes);                           // CHUNK_NONE when none is large enough
+                       uint64_t bytes); // CHUNK_NONE when none is large enough
+// The next one behind `id` by size and address, of whatever bin; CHUNK_NONE behind the last.
+uint32_t bins_after(const bins *b, const chunk *records, uint32_t id);
 uint64_t bins_largest_bytes(const bins *b, const chunk *records); // 0 when all bins are empty
 
 #endif

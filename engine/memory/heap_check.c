@@ -9,6 +9,7 @@
 typedef struct check {
     hr_err *err;
     hr_status status;
+    bool merges_late;
     bool any;
     heap_chunk last;
     uint64_t chunks;
@@ -33,7 +34,7 @@ static bool check_chunk(check *c, const heap_chunk *now)
         return OFFENCE(c, "chunk %" PRIu64 ": has a size of %" PRIu64 " bytes", c->chunks, now->size_bytes);
     }
     if (now->in_use != (now->allocation_id != 0) || now->requested_bytes > now->size_bytes ||
-        (now->requested_bytes == 0) == now->in_use) {
+        (now->requested_bytes == 0) == now->in_use || (now->in_use && now->freed_at != 0)) {
         return OFFENCE(
             c, "chunk %" PRIu64 ": %s, allocation %" PRIu64 ", %" PRIu64 " of %" PRIu64 " bytes asked",
             c->chunks, now->in_use ? "in use" : "free", now->allocation_id, now->requested_bytes,
@@ -55,7 +56,7 @@ static bool check_place(check *c, const heap_chunk *now)
         return OFFENCE(c, "chunk %" PRIu64 ": ends %" PRIu64 " bytes behind its region", c->chunks,
                        end_of(now) - now->region_address - now->region_bytes);
     }
-    if (goes_on && !c->last.in_use && !now->in_use) {
+    if (goes_on && !c->last.in_use && !now->in_use && !c->merges_late) {
         return OFFENCE(c, "chunk %" PRIu64 ": is free, as the one before it in its region", c->chunks);
     }
     return true;
@@ -137,7 +138,7 @@ static bool check_counters(check *c, const heap_counters *s)
 
 hr_status allocator_check(const allocator *a, hr_err *err)
 {
-    check c = {.err = err, .status = HR_OK};
+    check c = {.err = err, .status = HR_OK, .merges_late = a->merges_late};
     a->ops->walk(a, visit, &c);
     if (c.status == HR_OK && check_region(&c, NULL)) {
         heap_counters stats = allocator_get_stats(a);
