@@ -457,15 +457,8 @@ static hr_status run_one(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
     return i->op == HR_OP_END ? end_round(x, n, io, err) : run_compute(x, b, *n, io, err);
 }
 
-hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
+static hr_status run_all(executor *x, bound *b, step_io *io, hr_err *err)
 {
-    bound *b = &x->programs.data[slot];
-    if (b->step != HR_NO_ID) {
-        HR_TRY(allocator_follow(x->heap, b->step, err));
-    }
-    x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
-    x->step_begin_ns = x->bus == NULL ? 0 : x->bus->now_ns;
-    timeline_begin(&b->lanes);
     for (uint32_t n = 0; n < b->p->instr_count; n++) {
         hr_status status = run_one(x, b, &n, io, err);
         if (status != HR_OK) {
@@ -475,6 +468,20 @@ hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
     }
     end_clock(x, b);
     return HR_OK;
+}
+
+hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
+{
+    bound *b = &x->programs.data[slot];
+    if (b->step != HR_NO_ID) {
+        HR_TRY(allocator_follow(x->heap, b->step, err));
+    }
+    x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
+    x->step_begin_ns = x->bus == NULL ? 0 : x->bus->now_ns;
+    timeline_begin(&b->lanes);
+    hr_status status = run_all(x, b, io, err);
+    allocator_synchronise(x->heap);
+    return status;
 }
 
 uint64_t executor_address(const executor *x, const char *persistent_name)

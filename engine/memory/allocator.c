@@ -5,6 +5,7 @@
 
 #include "headroom/units.h"
 
+#include "memory/async.h"
 #include "memory/bfc.h"
 #include "memory/direct.h"
 #include "memory/static.h"
@@ -18,6 +19,7 @@ static const struct {
     const char *kind;
     allocator_maker create;
 } kinds[] = {
+    {"async", async_create},
     {"bfc", bfc_create},
     {"direct", direct_create},
     {"static", static_create},
@@ -146,6 +148,13 @@ void allocator_clear_peaks(allocator *a)
     c->peak_pool_bytes = c->pool_bytes;
     c->largest_allocation_bytes = 0;
     c->allocations = 0;
+}
+
+void allocator_synchronise(allocator *a)
+{
+    if (a->ops->synchronise != NULL) {
+        a->ops->synchronise(a);
+    }
 }
 
 bool allocator_plans(const allocator *a)

@@ -63,6 +63,7 @@ typedef struct allocator_ops {
     // What follows is NULL where there is no such thing.
     hr_status (*plan)(allocator *a, const allocator_plan *plan, uint64_t *needed_bytes, hr_err *err);
     hr_status (*follow)(allocator *a, uint32_t step, hr_err *err);
+    void (*synchronise)(allocator *a);
     void (*statistics)(const allocator *a, allocator_say say, void *context);
     uint64_t (*next_region)(const allocator *a); // bytes that it would ask the driver for next
     size_t (*metadata)(const allocator *a);      // host bytes of the bookkeeping
@@ -120,6 +121,9 @@ HR_MUST_CHECK hr_status allocator_alloc(allocator *a, uint64_t bytes, uint32_t t
 HR_MUST_CHECK hr_status allocator_serve(allocator *a, const allocator_request *r, uint64_t *address,
                                         hr_err *err);
 void allocator_free(allocator *a, uint64_t address); // 0 is fine
+// Every stream has done what it was asked: what was freed on any is free for all, and a pool may give memory back.
+// The executor says so at the end of every step. Nothing happens where no allocation depends on a stream.
+void allocator_synchronise(allocator *a);
 
 // An allocator that plans wants to hear once, before the first request, of everything that will be asked for; OOM
 // when it would not fit (an HR_EVENT_OOM has then been emitted), STATE the second time. *needed_bytes is the pool
