@@ -17,7 +17,7 @@ typedef struct hr_scenario {
     uint64_t limit_bytes;    // of the pool on which it shows
 } hr_scenario;
 
-const hr_scenario *hr_scenario_rows(size_t *count);
+const hr_scenario *hr_scenario_row(size_t index); // NULL behind the last
 // NULL when unknown; *suggestion (may be NULL) is then the nearest name or NULL.
 const hr_scenario *hr_scenario_find(const char *name, const char **suggestion);
 

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every scenario claims, proven by playing it on the allocators that it speaks of.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+#include "insight/scenario.h"
+#include "unit/scenario_play.h"
+
+// ---- allocators -----------------------------------------------------------------------------------------------
+
+typedef enum variant { BFC, GROWTH, GROWTH_ONLY, STATIC, DIRECT, ASYNC, ASYNC_TRIMS, VARIANTS } variant;
+
+static const char *const variant_names[VARIANTS] = {
+    "bfc",    "bfc with growth", "bfc with growth, without collection", "static",
+    "direct", "async",           "async with a threshold of 0"};
+
+static allocator_config config_of(variant v, uint64_t limit_bytes)
+{
+    static const char *const kinds[VARIANTS] = {"bfc", "bfc", "bfc", "static", "direct", "async", "async"};
+    allocator_config c = allocator_config_of(kinds[v], limit_bytes);
+    c.growth = v == GROWTH || v == GROWTH_ONLY;
+    c.garbage_collection = v != GROWTH_ONLY;
+    c.release_threshold_bytes = v == ASYNC_TRIMS ? 0 : limit_bytes;
+    return c;
+}
+
+static played play(const trace *t, variant v, uint64_t limit_bytes)
+{
+    const allocator_config config = config_of(v, limit_bytes);
+    return play_trace(t, &config);
+}
+
+static trace trace_of(const char *name)
+{
+    trace t;
+    hr_err err = {0};
+    const hr_scenario *s = hr_scenario_find(name, NULL);
+    ck_assert_ptr_nonnull(s);
+    ck_assert_msg(scenario_trace(s, &t, &err) == HR_OK, "%s: %s", name, err.sentence);
+    return t;
+}
+
+static uint64_t limit_of(const char *name)
+{
+    return hr_scenario_find(name, NULL)->limit_bytes;
+}
+
+static void find_presets(void)
+{
+    ck_assert_int_eq(setenv("HEADROOM_DATA", "presets", 1), 0);
+    ck_assert_int_eq(setenv("XDG_DATA_HOME", "/nowhere", 1), 0);
+}
+
+// ---- all of them ----------------------------------------------------------------------------------------------
+
+START_TEST(every_scenario_is_a_good_trace_with_names_and_the_same_each_time)
+{
+    for (size_t k = 0; hr_scenario_row(k) != NULL; k++) {
+        const hr_scenario *s = hr_scenario_row(k);
+        trace one = trace_of(s->name), two = trace_of(s->name);
+        hr_err err = {0};
+        uint32_t allocations = 0;
+        ck_assert_msg(trace_check(&one, &err) == HR_OK, "%s: %s", s->name, err.sentence);
+        for (uint32_t n = 0; n < one.events.count; n++) {
+            const trace_event *e = &one.events.data[n];
+            allocations += e->kind == TRACE_ALLOC ? 1 : 0;
+            if (e->kind == TRACE_ALLOC && e->name == HR_NO_ID) {
+                ck_abort_msg("%s: event %u has no name", s->name, n);
+            }
+        }
+        ck_assert_uint_gt(allocations, 50);
+        ck_assert_uint_eq(one.events.count, two.events.count);
+        ck_assert_mem_eq(one.events.data, two.events.data, one.events.count * sizeof(trace_event));
+        ck_assert_uint_eq(one.lost_frees + one.reused, 0);
+        ck_assert_uint_eq(one.device_count, 1);
+        trace_deinit(&one);
+        trace_deinit(&two);
+    }
+}
+END_TEST
+
+START_TEST(every_scenario_says_what_it_is)
+{
+    for (size_t k = 0; hr_scenario_row(k) != NULL; k++) {
+        const hr_scenario *s = hr_scenario_row(k);
+        ck_assert_ptr_eq(hr_scenario_find(s->name, NULL), s);
+        ck_assert_ptr_nonnull(strchr(s->complaint, '#'));
+        ck_assert_uint_le(strlen(s->line), 80);
+        ck_assert_uint_gt(strlen(s->explanation), strlen(s->line));
+        ck_assert_uint_gt(strlen(s->look_at), 20);
+        ck_assert_uint_gt(s->limit_bytes, 0);
+        for (size_t n = 0; n < k; n++) {
+            ck_assert_str_ne(s->name, hr_scenario_row(n)->name);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_name_that_is_nearly_right_is_suggested)
+{
+    const char *suggestion = NULL;
+    ck_assert_ptr_null(hr_scenario_find("growth_boundry", &suggestion));
+    ck_assert_str_eq(suggestion, "growth_boundary");
+    ck_assert_ptr_null(hr_scenario_find("", &suggestion));
+    ck_assert_ptr_null(suggestion);
+}
+END_TEST
+
+#define BIT(v) (1u << (v))
+
+// On the scenario's own limit: who serves everything, and who does not.
+static const struct {
+    const char *name;
+    unsigned serve, fail;
+} outcomes[] = {
+    {"growth_boundary", BIT(BFC) | BIT(STATIC) | BIT(ASYNC), BIT(GROWTH) | BIT(GROWTH_ONLY)},
+    {"region_collection", BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(ASYNC), BIT(GROWTH_ONLY)},
+    {"largest_hole", BIT(STATIC) | BIT(ASYNC), BIT(BFC) | BIT(GROWTH)},
+    {"two_copies", 0, BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(DIRECT) | BIT(ASYNC)},
+    {"retained_predictions", 0, BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(DIRECT) | BIT(ASYNC)},
+    {"pool_stays", BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(DIRECT) | BIT(ASYNC) | BIT(ASYNC_TRIMS), 0},
+    {"small_tensors", BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(ASYNC), BIT(DIRECT)},
+};
+
+START_TEST(on_its_limit_a_scenario_fails_and_fits_where_it_says)
+{
+    size_t rows = 0;
+    while (hr_scenario_row(rows) != NULL) {
+        rows++;
+    }
+    ck_assert_uint_eq(sizeof outcomes / sizeof *outcomes, rows);
+    for (size_t k = 0; k < rows; k++) {
+        trace t = trace_of(outcomes[k].name);
+        for (int v = 0; v < VARIANTS; v++) {
+            if (((outcomes[k].serve | outcomes[k].fail) & BIT(v)) == 0) {
+                continue;
+            }
+            const played r = play(&t, (variant)v, limit_of(outcomes[k].name));
+            ck_assert_msg((r.failures > 0) == ((outcomes[k].fail & BIT(v)) != 0), "%s on %s: %llu failures",
+                          outcomes[k].name, variant_names[v], (unsigned long long)r.failures);
+        }
+        trace_deinit(&t);
+    }
+}
+END_TEST
+
+// ---- one by one -----------------------------------------------------------------------------------------------
+
+static uint64_t free_bytes(const heap_counters *c)
+{
+    return c->limit_bytes - c->in_use_bytes;
+}
+
+START_TEST(a_region_boundary_splits_what_one_region_would_hold)
+{
+    trace t = trace_of("growth_boundary");
+    const played grown = play(&t, GROWTH, limit_of("growth_boundary"));
+    ck_assert_uint_eq(grown.failed_bytes / HR_MIB, 1570); // logits
+    ck_assert_uint_gt(free_bytes(&grown.at_failure), grown.failed_bytes);
+    ck_assert_uint_lt(grown.at_failure.largest_free_bytes, grown.failed_bytes);
+    ck_assert_uint_gt(grown.grows, 5);
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(collection_serves_what_nine_tenths_of_free_memory_could_not)
+{
+    trace t = trace_of("region_collection");
+    const uint64_t limit_bytes = limit_of("region_collection");
+    const played kept = play(&t, GROWTH_ONLY, limit_bytes), collected = play(&t, GROWTH, limit_bytes);
+    ck_assert_uint_eq(kept.failures, 3); // each time VGG-16 comes
+    ck_assert_uint_lt(kept.at_failure.in_use_bytes * 10, limit_bytes);
+    ck_assert_uint_eq(kept.shrinks, 0);
+    ck_assert_uint_ge(collected.shrinks, 3);
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(the_largest_hole_is_smaller_than_a_request_half_as_large_as_what_is_free)
+{
+    trace t = trace_of("largest_hole");
+    const played r = play(&t, BFC, limit_of("largest_hole"));
+    ck_assert_uint_eq(r.failed_bytes, 294 * HR_MIB);
+    ck_assert_uint_gt(free_bytes(&r.at_failure), r.failed_bytes * 19 / 10);
+    ck_assert_uint_lt(r.at_failure.largest_free_bytes, r.failed_bytes);
+    ck_assert_uint_lt(r.at_failure.in_use_bytes * 100, r.at_failure.limit_bytes * 70);
+    trace_deinit(&t);
+}
+END_TEST
+
+// Requested bytes that live at once: the highest before event `end`, and from there on.
+static void peaks(const trace *t, uint32_t end, uint64_t *before_bytes, uint64_t *behind_bytes)
+{
+    uint64_t *bytes = calloc(t->block_count + 1u, sizeof *bytes), live = 0;
+    *before_bytes = *behind_bytes = 0;
+    for (uint32_t k = 0; k < t->events.count; k++) {
+        const trace_event *e = &t->events.data[k];
+        uint64_t *peak = k < end ? before_bytes : behind_bytes;
+        if (e->kind == TRACE_ALLOC) {
+            live += bytes[e->block] = e->bytes;
+        } else if (e->kind == TRACE_FREE) {
+            live -= bytes[e->block];
+        }
+        *peak = live > *peak ? live : *peak;
+    }
+    free(bytes);
+}
+
+START_TEST(two_copies_of_one_variable_are_the_peak_and_no_step_is)
+{
+    trace t = trace_of("two_copies");
+    const uint64_t limit_bytes = limit_of("two_copies");
+    uint32_t build_end = 0;
+    uint64_t build_bytes, step_bytes;
+    for (uint32_t k = 0; k < t.events.count; k++) {
+        const trace_event *e = &t.events.data[k];
+        const char *name = intern_text(&t.names, e->name);
+        build_end = name != NULL && strstr(name, ":initial") != NULL ? k + 3 : build_end;
+    }
+    peaks(&t, build_end, &build_bytes, &step_bytes);
+    ck_assert_uint_gt(build_bytes, limit_bytes);
+    ck_assert_uint_lt(step_bytes, limit_bytes);
+    const played r = play(&t, BFC, limit_bytes);
+    ck_assert_uint_lt(r.first_failure, build_end);
+    ck_assert_uint_gt(r.failed_bytes * 2, limit_bytes);
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(what_is_retained_rises_by_the_same_bytes_every_step)
+{
+    trace t = trace_of("retained_predictions");
+    const uint64_t limit_bytes = limit_of("retained_predictions");
+    uint64_t *bytes = calloc(t.block_count + 1u, sizeof *bytes), live = 0, last = 0, rise = 0;
+    uint32_t steps = 0;
+    for (uint32_t k = 0; k < t.events.count; k++) {
+        const trace_event *e = &t.events.data[k];
+        if (e->kind == TRACE_ALLOC) {
+            live += bytes[e->block] = e->bytes;
+        } else if (e->kind == TRACE_FREE) {
+            live -= bytes[e->block];
+        } else if (e->kind == TRACE_STEP) {
+            ck_assert(steps < 2 || live - last == rise);
+            rise = live - last;
+            last = live;
+            steps++;
+        }
+    }
+    ck_assert_uint_eq(steps, 12);
+    ck_assert_uint_eq(rise, UINT64_C(1024) * 50257 * sizeof(float));
+    const played early = play(&t, BFC, limit_bytes), late = play(&t, BFC, limit_bytes + 2 * rise);
+    ck_assert_uint_gt(early.steps_before_failure, 2);
+    ck_assert_uint_ge(late.steps_before_failure, early.steps_before_failure + 1);
+    free(bytes);
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(a_pool_stays_where_it_is_kept_and_goes_where_it_is_not)
+{
+    trace t = trace_of("pool_stays");
+    const uint64_t limit_bytes = limit_of("pool_stays");
+    for (int v = 0; v < VARIANTS; v++) {
+        const played r = play(&t, (variant)v, limit_bytes);
+        const bool goes = v == DIRECT || v == ASYNC_TRIMS;
+        ck_assert_uint_eq(r.end.in_use_bytes, 0);
+        ck_assert_msg(goes ? r.end.pool_bytes == 0 : r.end.pool_bytes > 3 * HR_GIB, "%s", variant_names[v]);
+    }
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(ranges_of_their_own_make_small_tensors_large)
+{
+    trace t = trace_of("small_tensors");
+    const played cut = play(&t, GROWTH, 4 * HR_GIB), own = play(&t, DIRECT, 4 * HR_GIB);
+    ck_assert_uint_gt(own.end.peak_pool_bytes, 10 * cut.end.peak_pool_bytes);
+    ck_assert_uint_gt(own.waste_at_peak_bytes, 10 * own.end.peak_requested_bytes);
+    trace_deinit(&t);
+}
+END_TEST
+
+// ---- faults ---------------------------------------------------------------------------------------------------
+
+START_TEST(short_host_memory_makes_no_trace)
+{
+    const hr_scenario *s = hr_scenario_find("two_copies", NULL);
+    trace warm = trace_of(s->name); // tables that stay with the process
+    trace_deinit(&warm);
+    const int64_t live = hr_host_mem_live();
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth += 1 + nth / 8) {
+        trace t;
+        (void)hr_host_mem_fail_at(nth);
+        hr_status status = scenario_trace(s, &t, NULL);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        ck_assert(failed ? status == HR_NOMEM : status == HR_OK);
+        ck_assert(!failed || t.events.count == 0);
+        trace_deinit(&t);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+}
+END_TEST
+
+START_TEST(without_its_models_there_is_no_trace)
+{
+    trace t;
+    hr_err err = {0};
+    ck_assert_int_eq(setenv("HEADROOM_DATA", "/nowhere", 1), 0);
+    ck_assert_int_ne(scenario_trace(hr_scenario_row(0), &t, &err), HR_OK);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "gpt2_124m"));
+    ck_assert_uint_eq(t.events.count, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("scenarios");
+    TCase *cases = tcase_create("claims");
+    tcase_add_checked_fixture(cases, find_presets, NULL);
+    tcase_add_test(cases, every_scenario_is_a_good_trace_with_names_and_the_same_each_time);
+    tcase_add_test(cases, every_scenario_says_what_it_is);
+    tcase_add_test(cases, a_name_that_is_nearly_right_is_suggested);
+    tcase_add_test(cases, on_its_limit_a_scenario_fails_and_fits_where_it_says);
+    tcase_add_test(cases, a_region_boundary_splits_what_one_region_would_hold);
+    tcase_add_test(cases, collection_serves_what_nine_tenths_of_free_memory_could_not);
+    tcase_add_test(cases, the_largest_hole_is_smaller_than_a_request_half_as_large_as_what_is_free);
+    tcase_add_test(cases, two_copies_of_one_variable_are_the_peak_and_no_step_is);
+    tcase_add_test(cases, what_is_retained_rises_by_the_same_bytes_every_step);
+    tcase_add_test(cases, a_pool_stays_where_it_is_kept_and_goes_where_it_is_not);
+    tcase_add_test(cases, ranges_of_their_own_make_small_tensors_large);
+    tcase_add_test(cases, short_host_memory_makes_no_trace);
+    tcase_add_test(cases, without_its_models_there_is_no_trace);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
