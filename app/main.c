@@ -32,6 +32,13 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
          APP_OPTION(REPEAT),
      APP_PRESET_WORD, NULL, cli_plan},
+    {"replay", "TRACE", "play a recorded trace on allocators, side by side; exit code 1 when none serves all of it",
+     APP_OPTION(ALLOCATOR) | APP_OPTION(SET) | APP_OPTION(SWEEP) | APP_OPTION(JSON) | APP_OPTION(ASCII), APP_FILE_WORD,
+     NULL, cli_replay},
+    {"pack", "LIFETIMES.csv",
+     "lay buffers into one block by their lifetimes; exit code 1 when nothing was found that fits",
+     APP_OPTION(CAPACITY) | APP_OPTION(SECONDS) | APP_OPTION(SEED) | APP_OPTION(JSON) | APP_OPTION(ASCII), APP_FILE_WORD,
+     NULL, cli_pack},
     {"script", "FILE.lua [ARGUMENTS]", "run a recipe in Lua", 0, APP_FILE_WORD, NULL, cli_script},
     {"presets", "", "list the presets that can be named", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_presets},
     {"cards", "", "list the cards whose memory a device can take on", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_cards},

@@ -12,7 +12,7 @@
 
 #include "app/command.h"
 
-enum { CLI_SETS_MAX = 64, CLI_WORDS_MAX = 8 };
+enum { CLI_SETS_MAX = 64, CLI_SWEEPS_MAX = 8, CLI_SWEEP_TEXT_MAX = 512, CLI_WORDS_MAX = 8 };
 
 typedef struct cli_args {
     const app_command *command;
@@ -20,6 +20,8 @@ typedef struct cli_args {
     const char *value[APP_OPTION_COUNT]; // of options that have one; the last when repeated
     const char *sets[CLI_SETS_MAX];      // of every --set, in order
     unsigned set_count;
+    const char *sweeps[CLI_SWEEPS_MAX]; // of every --sweep, in order
+    unsigned sweep_count;
     const char *words[CLI_WORDS_MAX]; // what is not an option; NULL beyond word_count
     unsigned word_count;
 } cli_args;

@@ -270,7 +270,7 @@ static hr_status ask_again(replay_player *p, const trace_event *e, hr_err *err)
         return HR_OK;
     }
     HR_TRY(ask(p, e, &address, err));
-    p->devices[e->device].saved += address != 0;
+    p->devices[e->device].served += address != 0;
     allocator_free(p->devices[e->device].heap, address);
     return HR_OK;
 }

@@ -228,7 +228,7 @@ static hr_status take_result(const hr_replay *r, replay_player *p, uint64_t limi
     out->device_count = r->trace.device_count;
     for (uint32_t k = 0; k < out->device_count; k++) {
         out->devices[k] = memory_of(&r->trace, &p->devices[k], limit_bytes);
-        out->saved += p->devices[k].saved;
+        out->served += p->devices[k].served;
     }
     const replay_device *shown = &p->devices[r->about.device];
     out->memory = memory_of(&r->trace, shown, limit_bytes);

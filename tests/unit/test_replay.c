@@ -289,13 +289,13 @@ START_TEST(what_failed_when_it_was_recorded_is_asked_for_again)
     ck_assert_uint_eq(hr_replay_get_about(r)->peak_requested_bytes, 9 * HR_MIB);
     hr_knobs large = knobs_of((const char *const[]){"device.vram=16MiB", NULL});
     run(r, &large, &got);
-    ck_assert_uint_eq(got.saved, 1);
+    ck_assert_uint_eq(got.served, 1);
     ck_assert_uint_eq(got.failures_total, 0);
     ck_assert_uint_eq(got.memory.peak_in_use_bytes, 9 * HR_MIB);
     hr_replay_result_deinit(&got);
     hr_knobs small = knobs_of((const char *const[]){"device.vram=8MiB", NULL});
     run(r, &small, &got);
-    ck_assert_uint_eq(got.saved, 0);
+    ck_assert_uint_eq(got.served, 0);
     ck_assert_uint_eq(got.failures_total, 1);
     ck_assert_str_eq(got.failures[0].name, "lost");
     hr_replay_result_deinit(&got);

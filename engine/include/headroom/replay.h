@@ -109,7 +109,7 @@ typedef struct hr_replay_result {
     hr_replay_failure failures[HR_REPLAY_FAILURES_MAX]; // the first ones, of all devices
     uint32_t failure_count;
     uint64_t failures_total;
-    uint64_t saved; // requests that failed when it was recorded and were served here
+    uint64_t served; // requests that failed when it was recorded and were served here
     struct {
         char name[48]; // as the framework calls it
         uint64_t value;

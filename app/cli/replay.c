@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// replay: somebody's trace on allocators of choice, side by side.
+#include "app/cli/replay.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "app/cli/cli.h"
+#include "app/cli/say.h"
+
+enum { PAGE_COLUMNS = 80, PAGE_COLUMNS_MAX = 200 };
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static bool is_interrupted(void *context)
+{
+    (void)context;
+    return interrupted != 0;
+}
+
+static void watch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+// 80 in a pipe; in a terminal what it has, unless it has less.
+static unsigned page_columns(void)
+{
+    struct winsize size = {0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < PAGE_COLUMNS) {
+        return PAGE_COLUMNS;
+    }
+    return size.ws_col < PAGE_COLUMNS_MAX ? size.ws_col : PAGE_COLUMNS_MAX;
+}
+
+static bool draws_blocks(const cli_args *args)
+{
+    return !cli_given(args, APP_ASCII) && setlocale(LC_CTYPE, "") != NULL &&
+           strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+static hr_status run_columns(hr_replay *replay, replay_table *t, hr_err *err)
+{
+    hr_replay_options options = {.stop = is_interrupted};
+    for (unsigned k = 0; k < t->column_count; k++) {
+        HR_TRY(hr_replay_run(replay, &t->columns[k].knobs, &options, &t->columns[k].result, err));
+    }
+    return HR_OK;
+}
+
+// A comparison is no failure because one allocator runs out; when all do, nothing of it fits.
+static int exit_code_of(const replay_table *t)
+{
+    for (unsigned k = 0; k < t->column_count; k++) {
+        if (t->columns[k].result.failures_total == 0) {
+            return 0;
+        }
+    }
+    return hr_status_exit_code(HR_OOM);
+}
+
+static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
+{
+    hr_replay *replay = NULL;
+    HR_TRY(hr_replay_open(t->name, &replay, err));
+    t->about = hr_replay_get_about(replay);
+    hr_status status = run_columns(replay, t, err);
+    if (status == HR_OK && cli_given(args, APP_JSON)) {
+        replay_print_json(t);
+    } else if (status == HR_OK) {
+        replay_print_text(t, page_columns(), draws_blocks(args));
+    }
+    t->about = NULL;
+    hr_replay_close(replay);
+    return status;
+}
+
+int cli_replay(int argc, char **argv)
+{
+    static replay_table t;
+    cli_args args;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    hr_status status = HR_OK;
+    t.name = args.words[0];
+    if (t.name == NULL) {
+        status = HR_FAIL(&err, USAGE, "replay needs a TRACE, had none");
+        hr_err_try(&err, "headroom run demo --trace demo.csv && headroom replay demo.csv");
+    }
+    if (status == HR_OK) {
+        status = replay_make_columns(&args, &t, &err);
+    }
+    if (status == HR_OK) {
+        watch_signals();
+        status = compare(&args, &t, &err);
+    }
+    int exit_code = status == HR_OK ? exit_code_of(&t) : say_error(&err, cli_given(&args, APP_JSON));
+    replay_table_deinit(&t);
+    return exit_code;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// replay: one trace on many allocators, a column each.
+#ifndef APP_CLI_REPLAY_H
+#define APP_CLI_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "headroom/replay.h"
+
+#include "app/cli/options.h"
+
+enum { REPLAY_COLUMNS_MAX = 64, REPLAY_SWEEPS_MAX = 6, REPLAY_VALUES_MAX = 64 };
+
+// --sweep KEY=V1,V2 in pieces.
+typedef struct replay_sweep {
+    hr_knob_id id;
+    char text[CLI_SWEEP_TEXT_MAX]; // what the values point into
+    const char *values[REPLAY_VALUES_MAX];
+    unsigned count;
+} replay_sweep;
+
+typedef struct replay_column {
+    hr_knobs knobs;
+    const char *kind;                     // allocator.kind
+    const char *value[REPLAY_SWEEPS_MAX]; // of each sweep; NULL where it does not concern this allocator
+    hr_replay_result result;
+} replay_column;
+
+typedef struct replay_table {
+    const char *name; // of the trace, as it was typed
+    const hr_replay_about *about;
+    replay_sweep sweeps[REPLAY_SWEEPS_MAX];
+    unsigned sweep_count;
+    replay_column *columns;
+    unsigned column_count;
+} replay_table;
+
+// One column for every allocator that is named (all of them when none is) and every combination of the sweeps' values
+// that concern it. USAGE, KNOB, NOMEM.
+HR_MUST_CHECK hr_status replay_make_columns(const cli_args *args, replay_table *t, hr_err *err);
+void replay_table_deinit(replay_table *t);
+
+void replay_print_json(const replay_table *t);
+// `columns` wide; `glyphs`: block characters in heap maps, else ASCII.
+void replay_print_text(const replay_table *t, unsigned columns, bool glyphs);
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of `headroom replay`: what a run takes is what the replay of its trace takes, sweeps make the columns that
+// concern each allocator, failures are rows of the file, and bad input has its sentence.
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/terms.h"
+
+#include "program.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { PATH_TEXT_MAX = 128, WORDS_MAX = 512 };
+
+static char path[PATH_TEXT_MAX];
+
+static void write_file(const char *name, const char *text)
+{
+    snprintf(path, sizeof path, "%s/%s", program_home(), name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+// Six MiB that go, three that stay behind them, and six again: in pieces where the pool cannot be one piece.
+static const char rmm_log[] = "Thread,Time,Action,Pointer,Size,Stream\n"
+                              "1,10:00:00:000001,allocate,0x1000,6291456,0\n"
+                              "1,10:00:00:000002,allocate,0x2000,3145728,0\n"
+                              "1,10:00:00:000003,free,0x1000,6291456,0\n"
+                              "1,10:00:00:000004,allocate,0x3000,4194304,0\n"
+                              "1,10:00:00:000005,allocate,0x4000,33554432,0\n"
+                              "1,10:00:00:000006,free,0x4000,33554432,0\n";
+
+static json_t *replay_json(const char *options, int exit_code)
+{
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "replay %s --json %s", path, options);
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    ck_assert_msg(o.err[0] == '\0', "%s", o.err);
+    json_t *document = assert_json(&o, words);
+    ck_assert_str_eq(json_string_value(json_object_get(document, "schema")), "headroom.replay/1");
+    outcome_deinit(&o);
+    return document;
+}
+
+static const json_t *column(const json_t *document, size_t k)
+{
+    return json_array_get(json_object_get(document, "allocators"), k);
+}
+
+static json_int_t number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    ck_assert_msg(json_is_integer(value), "%s is no number", key);
+    return json_integer_value(value);
+}
+
+// ---- the plan is the replay -----------------------------------------------------------------------------------
+
+START_TEST(the_replay_of_a_run_takes_what_the_run_took)
+{
+    static const char *const settings[] = {"", "-s allocator.growth=on -s batch.size=64"};
+    static const char *const same[] = {"", "-s allocator.growth=on"};
+    static const char *const counters[] = {"peak_in_use_bytes", "peak_requested_bytes", "peak_pool_bytes",
+                                           "waste_bytes",       "largest_free_bytes",   "fragmentation"};
+    char words[WORDS_MAX];
+    snprintf(path, sizeof path, "%s/run.csv", program_home());
+    snprintf(words, sizeof words, "run demo --steps 3 --json -s device.kind=plan %s --trace %s", settings[_i],
+             path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    json_t *run = assert_json(&o, words);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "--allocator bfc -s device.vram=64MiB %s", same[_i]);
+    json_t *replay = replay_json(words, 0);
+    const json_t *taken = json_object_get(run, "memory");
+    const json_t *again = json_object_get(column(replay, 0), "memory");
+    for (size_t k = 0; k < COUNT(counters); k++) {
+        ck_assert_msg(json_equal(json_object_get(taken, counters[k]), json_object_get(again, counters[k])),
+                      "%s", counters[k]);
+    }
+    ck_assert_int_eq(number(json_object_get(replay, "trace"), "steps"), 3);
+    json_decref(run);
+    json_decref(replay);
+}
+END_TEST
+
+// ---- columns --------------------------------------------------------------------------------------------------
+
+START_TEST(sweeps_make_the_columns_that_concern_each_allocator)
+{
+    write_file("sweep.csv", rmm_log);
+    json_t *d = replay_json("--allocator bfc,static --sweep allocator.growth=on,off "
+                            "--sweep device.vram=64MiB,48MiB",
+                            0);
+    static const char *const kinds[] = {"bfc", "bfc", "bfc", "bfc", "static", "static"};
+    static const json_int_t limits[] = {64, 48, 64, 48, 64, 48};
+    ck_assert_uint_eq(json_array_size(json_object_get(d, "allocators")), COUNT(kinds));
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        ck_assert_str_eq(json_string_value(json_object_get(column(d, k), "name")), kinds[k]);
+        ck_assert_int_eq(number(json_object_get(column(d, k), "memory"), "limit_bytes"), limits[k] << 20);
+    }
+    const json_t *knobs = json_object_get(column(d, 0), "knobs");
+    ck_assert_str_eq(json_string_value(json_array_get(knobs, 0)), "device.vram=64MiB");
+    ck_assert_str_eq(json_string_value(json_array_get(knobs, 1)), "allocator.growth=on");
+    json_decref(d);
+}
+END_TEST
+
+START_TEST(without_a_name_every_allocator_has_a_column)
+{
+    write_file("all.csv", rmm_log);
+    json_t *d = replay_json("", 0);
+    ck_assert_uint_ge(json_array_size(json_object_get(d, "allocators")), 2);
+    for (size_t k = 0; k < json_array_size(json_object_get(d, "allocators")); k++) {
+        const json_t *memory = json_object_get(column(d, k), "memory");
+        ck_assert(json_is_null(json_object_get(memory, "limit_bytes")));
+        ck_assert_int_ge(number(memory, "peak_pool_bytes"), number(memory, "peak_in_use_bytes"));
+        ck_assert_int_ge(number(memory, "peak_in_use_bytes"), number(memory, "peak_requested_bytes"));
+        ck_assert_int_eq(number(column(d, k), "failures_total"), 0);
+    }
+    json_decref(d);
+}
+END_TEST
+
+START_TEST(failures_are_rows_of_the_file_and_the_replay_goes_on)
+{
+    write_file("fail.csv", rmm_log);
+    json_t *d = replay_json("--allocator bfc -s device.vram=12MiB", 1);
+    const json_t *failures = json_object_get(column(d, 0), "failures");
+    ck_assert_int_eq(number(column(d, 0), "failures_total"), 1);
+    ck_assert_uint_eq(json_array_size(failures), 1);
+    ck_assert_int_eq(number(json_array_get(failures, 0), "event"), 4);
+    ck_assert_int_eq(number(json_array_get(failures, 0), "requested_bytes"), 33554432);
+    ck_assert_int_eq(number(json_object_get(column(d, 0), "memory"), "allocations"), 3);
+    ck_assert_uint_ge(json_array_size(json_object_get(column(d, 0), "holes")), 1);
+    json_decref(d);
+    // A comparison in which one serves everything is a success.
+    d = replay_json("--allocator bfc --sweep device.vram=12MiB,64MiB", 0);
+    json_decref(d);
+}
+END_TEST
+
+static void must_be_terms(const json_t *value)
+{
+    const char *key;
+    const json_t *member;
+    size_t k;
+    json_array_foreach((json_t *)(uintptr_t)value, k, member)
+    {
+        must_be_terms(member);
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, key, member)
+    {
+        ck_assert_msg(hr_term_find(key) != NULL, "%s is no term", key);
+        if (strcmp(key, "statistics") != 0) { // those have the framework's own names
+            must_be_terms(member);
+        }
+    }
+}
+
+START_TEST(every_field_is_a_term)
+{
+    write_file("terms.csv", rmm_log);
+    json_t *d = replay_json("-s device.vram=12MiB", 1);
+    must_be_terms(d);
+    json_decref(d);
+}
+END_TEST
+
+// ---- for people -----------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *options;
+    int exit_code;
+    const char *printed[6];
+} pages[] = {
+    {"--allocator bfc -s device.vram=12MiB",
+     1,
+     {"  6 events: 4 allocations, at most 3 alive at once\n",
+      "  alive at the peak 39.00 MiB: no allocator can do with less\n",
+      "bfc ran out of memory at event 4\n  needed 32.00 MiB\n", "too little",
+      "none of them serves the whole trace"}},
+    {"--allocator bfc,static",
+     0,
+     {"bfc p", "static p", "limit ", "serves the whole trace: every one of them",
+      "static knows the whole trace beforehand"}},
+    {"--allocator static -s device.vram=12MiB",
+     1,
+     {"static: the plan does not fit\n  needed ", "had a limit of 12.00 MiB"}},
+    {"--sweep allocator.growth=on,off --sweep device.vram=12MiB,64MiB",
+     0,
+     {"growth ", "vram ", "of 6 serve the whole trace"}},
+};
+
+// Characters, not bytes.
+static void assert_narrow(const char *text)
+{
+    size_t columns = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        columns = *c == '\n' ? 0 : columns + (((unsigned char)*c & 0xC0) != 0x80);
+        ck_assert_msg(columns <= 80, "%s", text);
+    }
+}
+
+START_TEST(a_page_for_people_is_80_columns_wide)
+{
+    char words[WORDS_MAX];
+    write_file("page.csv", rmm_log);
+    snprintf(words, sizeof words, "replay %s %s", path, pages[_i].options);
+    outcome o = program_run(words);
+    assert_exit(&o, words, pages[_i].exit_code);
+    for (size_t k = 0; k < COUNT(pages[_i].printed) && pages[_i].printed[k] != NULL; k++) {
+        ck_assert_msg(strstr(o.out, pages[_i].printed[k]) != NULL, "%s\n%s", pages[_i].printed[k], o.out);
+    }
+    ck_assert_ptr_null(strchr(o.out, '\x1b'));
+    assert_narrow(o.out);
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(names_of_a_stranger_do_not_reach_the_terminal_raw)
+{
+    char words[WORDS_MAX];
+    write_file("names.csv", "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,stream\n"
+                            "0,0,alloc,4096,99999999,99999999,bad\x1b[2J\xc2\x9b name,0\n");
+    snprintf(words, sizeof words, "replay %s --allocator bfc -s device.vram=2MiB", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 1);
+    ck_assert_ptr_nonnull(strstr(o.out, "for bad?[2J?"));
+    ck_assert_ptr_null(strchr(o.out, '\x1b'));
+    outcome_deinit(&o);
+}
+END_TEST
+
+// ---- what is wrong is said ------------------------------------------------------------------------------------
+
+static const struct {
+    const char *options;
+    int exit_code;
+    const char *said;
+} wrong[] = {
+    {"--allocator bcf", 2, "allocator.kind: needs one of"},
+    {"--allocator bfc,", 2, "allocator.kind: needs one of"},
+    {"-s batch.size=3", 2, "batch.size changes nothing in a replay"},
+    {"--sweep device.kind=plan", 2, "device.kind changes nothing in a replay"},
+    {"--sweep allocator.grwoth=on", 2,
+     "there is no knob 'allocator.grwoth' — did you mean 'allocator.growth'?"},
+    {"--sweep allocator.growth", 2, "--sweep needs KEY=VALUE,VALUE"},
+    {"--sweep =on", 2, "--sweep needs KEY=VALUE,VALUE"},
+    {"--sweep allocator.kind=bfc", 2, "allocator.kind is swept by --allocator"},
+    {"--allocator static -s allocator.growth=on", 2, "none of these allocators listens to it"},
+    {"--allocator static --sweep allocator.growth=on,off", 2, "none of these allocators listens to it"},
+    {"--sweep device.vram=1x", 2, "device.vram"},
+    {"-s device.card=rtx9999", 2, "no card is called 'rtx9999'"},
+    {"extra", 2, "replay takes at most 1 argument, had 'extra' too"},
+    {"--sweep "
+     "device.vram=1MiB,2MiB,3MiB,4MiB,5MiB,6MiB,7MiB,8MiB,9MiB --sweep "
+     "allocator.fraction=0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8",
+     2, "at most 64 combinations"},
+};
+
+START_TEST(bad_options_have_their_sentence)
+{
+    char words[WORDS_MAX];
+    write_file("wrong.csv", rmm_log);
+    snprintf(words, sizeof words, "replay %s %s", path, wrong[_i].options);
+    outcome o = program_run(words);
+    assert_exit(&o, words, wrong[_i].exit_code);
+    ck_assert_msg(strstr(o.err, wrong[_i].said) != NULL, "headroom %s: %s", words, o.err);
+    ck_assert_msg(strstr(o.err, "\n  try: ") != NULL, "headroom %s: %s", words, o.err);
+    ck_assert_str_eq(o.out, "");
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(a_file_of_no_known_kind_is_told_what_there_is)
+{
+    char words[WORDS_MAX];
+    write_file("none.txt", "nothing of the kind\n");
+    snprintf(words, sizeof words, "replay %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 5);
+    ck_assert_ptr_nonnull(strstr(o.err, "RMM"));
+    ck_assert_ptr_nonnull(strstr(o.err, "minimalloc"));
+    outcome_deinit(&o);
+    o = program_run("replay /nowhere/at/all");
+    assert_exit(&o, "replay /nowhere/at/all", 5);
+    outcome_deinit(&o);
+    o = program_run("replay");
+    assert_exit(&o, "replay", 2);
+    ck_assert_ptr_nonnull(strstr(o.err, "replay needs a TRACE"));
+    outcome_deinit(&o);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("replay command");
+    tcase_add_loop_test(tests, the_replay_of_a_run_takes_what_the_run_took, 0, 2);
+    tcase_add_test(tests, sweeps_make_the_columns_that_concern_each_allocator);
+    tcase_add_test(tests, without_a_name_every_allocator_has_a_column);
+    tcase_add_test(tests, failures_are_rows_of_the_file_and_the_replay_goes_on);
+    tcase_add_test(tests, every_field_is_a_term);
+    tcase_add_loop_test(tests, a_page_for_people_is_80_columns_wide, 0, COUNT(pages));
+    tcase_add_test(tests, names_of_a_stranger_do_not_reach_the_terminal_raw);
+    tcase_add_loop_test(tests, bad_options_have_their_sentence, 0, COUNT(wrong));
+    tcase_add_test(tests, a_file_of_no_known_kind_is_told_what_there_is);
+    Suite *suite = suite_create("replay command");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    program_remove_home();
+    return failed != 0;
+}
