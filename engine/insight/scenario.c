@@ -271,12 +271,12 @@ static hr_status make(maker *m, hr_err *err)
     return status;
 }
 
-hr_status scenario_trace(const hr_scenario *scenario, trace *t, hr_err *err)
+hr_status recipe_trace(const recipe *r, trace *t, hr_err *err)
 {
     trace_builder builder;
     *t = (trace){.format = "scenario"};
     trace_builder_init(&builder, t);
-    maker m = {.r = scenario_recipe(scenario), .builder = &builder};
+    maker m = {.r = r, .builder = &builder};
     hr_status status = make(&m, err);
     trace_builder_deinit(&builder);
     t->rows = m.row;
@@ -284,4 +284,9 @@ hr_status scenario_trace(const hr_scenario *scenario, trace *t, hr_err *err)
         trace_deinit(t);
     }
     return status;
+}
+
+hr_status scenario_trace(const hr_scenario *scenario, trace *t, hr_err *err)
+{
+    return recipe_trace(scenario_recipe(scenario), t, err);
 }

@@ -10,6 +10,9 @@
 #include <stdint.h>
 
 #include "headroom/scenario.h"
+#include "headroom/status.h"
+
+#include "trace/trace.h"
 
 enum { RECIPE_PROGRAMS = 8, RECIPE_PHASES = 12, RECIPE_KNOBS = 6 };
 
@@ -43,5 +46,7 @@ typedef struct recipe {
 
 // Of a row of the table.
 const recipe *scenario_recipe(const hr_scenario *scenario);
+// The trace of any recipe (scenario.h says what a trace is).
+HR_MUST_CHECK hr_status recipe_trace(const recipe *r, trace *t, hr_err *err);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/host_mem.h"
 #include "insight/scenario.h"
+#include "insight/scenario_recipe.h"
 #include "unit/scenario_play.h"
 
 // ---- allocators -----------------------------------------------------------------------------------------------
@@ -155,6 +156,24 @@ static uint64_t free_bytes(const heap_counters *c)
     return c->limit_bytes - c->in_use_bytes;
 }
 
+// Requested bytes that live at once: the highest before event `end`, and from there on.
+static void peaks(const trace *t, uint32_t end, uint64_t *before_bytes, uint64_t *behind_bytes)
+{
+    uint64_t *bytes = calloc(t->block_count + 1u, sizeof *bytes), live = 0;
+    *before_bytes = *behind_bytes = 0;
+    for (uint32_t k = 0; k < t->events.count; k++) {
+        const trace_event *e = &t->events.data[k];
+        uint64_t *peak = k < end ? before_bytes : behind_bytes;
+        if (e->kind == TRACE_ALLOC) {
+            live += bytes[e->block] = e->bytes;
+        } else if (e->kind == TRACE_FREE) {
+            live -= bytes[e->block];
+        }
+        *peak = live > *peak ? live : *peak;
+    }
+    free(bytes);
+}
+
 START_TEST(a_region_boundary_splits_what_one_region_would_hold)
 {
     trace t = trace_of("growth_boundary");
@@ -192,23 +211,33 @@ START_TEST(the_largest_hole_is_smaller_than_a_request_half_as_large_as_what_is_f
 }
 END_TEST
 
-// Requested bytes that live at once: the highest before event `end`, and from there on.
-static void peaks(const trace *t, uint32_t end, uint64_t *before_bytes, uint64_t *behind_bytes)
+// What bfc needs beyond what lives at once, in percent.
+static uint64_t holes_percent(const recipe *r)
 {
-    uint64_t *bytes = calloc(t->block_count + 1u, sizeof *bytes), live = 0;
-    *before_bytes = *behind_bytes = 0;
-    for (uint32_t k = 0; k < t->events.count; k++) {
-        const trace_event *e = &t->events.data[k];
-        uint64_t *peak = k < end ? before_bytes : behind_bytes;
-        if (e->kind == TRACE_ALLOC) {
-            live += bytes[e->block] = e->bytes;
-        } else if (e->kind == TRACE_FREE) {
-            live -= bytes[e->block];
-        }
-        *peak = live > *peak ? live : *peak;
+    trace t;
+    uint64_t needed_bytes, nothing;
+    ck_assert_int_eq(recipe_trace(r, &t, NULL), HR_OK);
+    peaks(&t, t.events.count, &needed_bytes, &nothing);
+    uint64_t limit_bytes = needed_bytes;
+    while (play(&t, BFC, limit_bytes).failures > 0) {
+        limit_bytes += needed_bytes / 100;
     }
-    free(bytes);
+    trace_deinit(&t);
+    return (limit_bytes - needed_bytes) * 100 / needed_bytes;
 }
+
+START_TEST(it_is_recomputation_that_makes_the_holes)
+{
+    recipe r = *scenario_recipe(hr_scenario_find("largest_hole", NULL));
+    ck_assert_uint_gt(holes_percent(&r), 15);
+    for (int k = 0; k < RECIPE_KNOBS && r.programs[0].knobs[k] != NULL; k++) {
+        if (strncmp(r.programs[0].knobs[k], "checkpoint", 10) == 0) {
+            r.programs[0].knobs[k] = "checkpoint.strategy=none";
+        }
+    }
+    ck_assert_uint_lt(holes_percent(&r), 2);
+}
+END_TEST
 
 START_TEST(two_copies_of_one_variable_are_the_peak_and_no_step_is)
 {
@@ -329,6 +358,7 @@ int main(void)
     tcase_add_test(cases, a_region_boundary_splits_what_one_region_would_hold);
     tcase_add_test(cases, collection_serves_what_nine_tenths_of_free_memory_could_not);
     tcase_add_test(cases, the_largest_hole_is_smaller_than_a_request_half_as_large_as_what_is_free);
+    tcase_add_test(cases, it_is_recomputation_that_makes_the_holes);
     tcase_add_test(cases, two_copies_of_one_variable_are_the_peak_and_no_step_is);
     tcase_add_test(cases, what_is_retained_rises_by_the_same_bytes_every_step);
     tcase_add_test(cases, a_pool_stays_where_it_is_kept_and_goes_where_it_is_not);
