@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two short measurements: a plan of ResNet-18, and the allocator by itself."""
-import re
-
-from measure import ROUNDS, bench_program, figures, headroom_program, json_of, knob_words, output_of, wanted
+"""The short measurement: a plan of ResNet-18."""
+from measure import figures, headroom_program, json_of, knob_words, wanted
 
 PLAN_SECONDS_WANTED = 1e-3  # at most
-PAIR_NS_WANTED = 130        # at most, for 1 KiB with one live block: the fastest C++ allocators of its kind
 
 
 def measure_plan(options):
@@ -24,19 +21,3 @@ def plan_table(result):
         result["preset"], result["plan_seconds"] * 1e3, result["instructions"], result["plan_seconds_wanted"] * 1e3,
         wanted(result["plan_seconds"], result["plan_seconds_wanted"], False),
         result["plan_seconds_of_the_slowest_plan"] * 1e3)]
-
-
-def measure_allocator(_):
-    """bench_bfc takes medians of 11 itself and has no knobs."""
-    text, _ = output_of([bench_program("bfc")])
-    rows = re.findall(r"^(.+?) +([\d.]+) ns a pair +\(fastest ([\d.]+)\)", text, re.MULTILINE)
-    return {"rounds": ROUNDS, "pair_ns_wanted": PAIR_NS_WANTED,
-            "heaps": [{"name": name, "pair_ns": float(ns), "pair_ns_fastest": float(best)} for name, ns, best in rows]}
-
-
-def allocator_table(result):
-    lines = ["%-44s %6.1f ns for an allocation and its release" % (heap["name"], heap["pair_ns"])
-             for heap in result["heaps"]]
-    first = result["heaps"][0]["pair_ns"]
-    lines[0] += " (want %d: %s)" % (result["pair_ns_wanted"], wanted(first, result["pair_ns_wanted"], False))
-    return lines

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -16,12 +17,18 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 namespace {
 
+std::string first_message;  // of running out of memory
+uint64_t first_bytes;
+
 uint64_t ask(void*, uint64_t bytes, uint32_t stream) {
   try {
     return reinterpret_cast<uint64_t>(
         caching::get()->raw_alloc_with_stream(bytes, reinterpret_cast<cudaStream_t>(uint64_t{stream} * 16)));
   } catch (const c10::OutOfMemoryError& e) {
-    if (std::getenv("SHOW_OOM") != nullptr) std::fprintf(stderr, "%s\n", e.what_without_backtrace());
+    if (first_message.empty()) {
+      first_message = e.what_without_backtrace();
+      first_bytes = bytes;
+    }
     return 0;
   }
 }
@@ -33,11 +40,12 @@ void answer(const caching_stream& s) {
   request_subject subject = {nullptr, expandable ? UINT64_C(1) << 44 : UINT64_C(1) << 40, ask, give};
   request_answer a = requests_play(&s.mix, &subject);
   auto stats = caching::getDeviceStats(0);
-  std::printf("    {\"%s\", UINT64_C(0x%016llx), %u, %u, UINT64_C(%lld), UINT64_C(%lld), UINT64_C(%lld), %lld, %lld},\n",
+  std::printf("    {\"%s\", UINT64_C(0x%016llx), %u, %u, UINT64_C(%lld), UINT64_C(%lld), UINT64_C(%lld), %lld, %lld, UINT64_C(%llu), \"%s\"},\n",
               s.mix.name, static_cast<unsigned long long>(a.hash), a.served, a.failed,
               static_cast<long long>(stats.allocated_bytes[0].peak), static_cast<long long>(stats.reserved_bytes[0].peak),
               static_cast<long long>(stats.requested_bytes[0].peak), static_cast<long long>(stats.num_alloc_retries),
-              static_cast<long long>(stats.num_device_alloc));
+              static_cast<long long>(stats.num_device_alloc),
+              static_cast<unsigned long long>(first_bytes), first_message.c_str());
 }
 
 double pair_ns(int batch) {
@@ -52,6 +60,14 @@ double pair_ns(int batch) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kPairs;
 }
 
+double training_ns() {
+  static const request_mix training = {"training", 3, 200000, 3000, 1, REQUESTS_TRAINING, 0};
+  request_subject subject = {nullptr, 0, ask, give};
+  auto begin = std::chrono::steady_clock::now();
+  requests_play(&training, &subject);
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / training.operations;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -59,7 +75,8 @@ int main(int argc, char** argv) {
   size_t which = argc > 1 && !times ? std::strtoul(argv[1], nullptr, 10) : 0;
   if (which >= sizeof caching_streams / sizeof *caching_streams) return 1;
   const caching_stream& s = caching_streams[which];
-  setenv("FAKE_CUDA_BYTES", std::to_string(s.mix.limit_bytes).c_str(), 1);
+  uint64_t bytes = times ? UINT64_C(1) << 30 : s.mix.limit_bytes;
+  setenv("FAKE_CUDA_BYTES", std::to_string(bytes).c_str(), 1);
   setenv("PYTORCH_ALLOC_CONF", s.conf, 1);
   setenv("PYTORCH_CUDA_ALLOC_CONF", s.conf, 1);
   c10::cuda::detail::init_p2p_access_cache(1);
@@ -69,6 +86,7 @@ int main(int argc, char** argv) {
     for (int batch : {1, 100, 1000}) {
       for (int round = 0; round < 11; round++) std::printf("%d %.1f\n", batch, pair_ns(batch));
     }
+    for (int round = 0; round < 11; round++) std::printf("training %.1f\n", training_ns());
     return 0;
   }
   answer(s);

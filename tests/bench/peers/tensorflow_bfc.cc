@@ -74,6 +74,7 @@ double pair_ns(tsl::BFCAllocator* heap, int batch) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kPairs;
 }
 
+// The same cases as bench_allocators.c, eleven rounds each.
 void measure(int batch) {
   bfc_stream s = {{"pair", 0, 0, 0, 1, REQUESTS_SMALL, 256u << 20}, false, false, false, 256u << 20};
   auto heap = make(s);
@@ -82,11 +83,44 @@ void measure(int batch) {
   }
 }
 
+void measure_training() {
+  bfc_stream s = {{"training", 3, 200000, 3000, 1, REQUESTS_TRAINING, 1024u << 20}, false, false, false, 1024u << 20};
+  auto heap = make(s);
+  request_subject subject = {heap.get(), 0, ask, give};
+  for (int round = 0; round < 11; round++) {
+    auto begin = std::chrono::steady_clock::now();
+    requests_play(&s.mix, &subject);
+    std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    std::printf("training %.1f\n", took.count() / s.mix.operations);
+  }
+}
+
+// Runs out of memory in the heap that tests/memory/test_tensorflow_dump_peer.c makes too; the dump goes to the log.
+void dump() {
+  static const size_t sizes[] = {1, 300, 5000, 70000, 1 << 20, 3 << 20, 5000000, 256, 1500, 700};
+  bfc_stream s = {{"dump", 0, 0, 0, 1, REQUESTS_SMALL, 64u << 20}, true, true, false, 64u << 20};
+  tsl::BFCAllocator::Options options;
+  options.allow_growth = true;
+  options.garbage_collection = true;
+  tsl::BFCAllocator heap(std::make_unique<Numbers>(s), s.mix.limit_bytes, "GPU_0_bfc", options);
+  tsl::AllocationAttributes once(false, false, nullptr), patient(true, false, nullptr);
+  void* blocks[40];
+  for (size_t k = 0; k < 40; k++) blocks[k] = heap.AllocateRaw(256, sizes[k % 10] + k, once);
+  for (size_t k = 0; k < 40; k += 3) heap.DeallocateRaw(blocks[k]);
+  heap.AllocateRaw(256, 2500000, once);
+  heap.AllocateRaw(256, 60u << 20, patient);  // waits ten seconds, then dumps
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--time") == 0) {
     for (int batch : {1, 100, 1000}) measure(batch);
+    measure_training();
+    return 0;
+  }
+  if (argc > 1 && std::strcmp(argv[1], "--dump") == 0) {
+    dump();
     return 0;
   }
   for (const bfc_stream& s : bfc_streams) answer(s);
