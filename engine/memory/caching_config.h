@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// From PyTorch's configuration (base/torch_conf.h) to the options of the caching allocator.
+#ifndef MEMORY_CACHING_CONFIG_H
+#define MEMORY_CACHING_CONFIG_H
+
+#include "base/torch_conf.h"
+#include "memory/allocator.h"
+
+caching_options caching_options_of(const torch_conf *c);
+
+#endif
