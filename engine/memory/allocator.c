@@ -7,6 +7,7 @@
 
 #include "memory/async.h"
 #include "memory/bfc.h"
+#include "memory/caching.h"
 #include "memory/direct.h"
 #include "memory/static.h"
 
@@ -21,6 +22,7 @@ static const struct {
 } kinds[] = {
     {"async", async_create},
     {"bfc", bfc_create},
+    {"caching", caching_create},
     {"direct", direct_create},
     {"static", static_create},
 };

@@ -50,7 +50,8 @@ typedef void (*allocator_say)(void *context, const char *name, uint64_t value);
 typedef struct allocator_ops {
     const char *name; // "bfc"
     // OOM when it cannot be served, NOMEM when the bookkeeping found no host memory, STATE or CHECK with a sentence
-    // when it is not what was planned; then nothing has changed except regions that were given back.
+    // when it is not what was planned; then nothing has changed except regions that were given back (caching.h: or
+    // mapped).
     // On OOM allocator.refusal has rounded_bytes and driver_bytes.
     hr_status (*alloc)(allocator *a, const allocator_request *r, uint64_t *address, hr_err *err);
     void (*free)(allocator *a, uint64_t address);

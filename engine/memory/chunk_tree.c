@@ -86,13 +86,16 @@ uint32_t chunk_tree_after(uint32_t root, const chunk *records, uint32_t id)
     return after;
 }
 
-uint64_t chunk_tree_largest(uint32_t root, const chunk *records)
+uint32_t chunk_tree_last(uint32_t root, const chunk *records)
 {
-    if (root == CHUNK_NONE) {
-        return 0;
-    }
-    while (records[root].right != CHUNK_NONE) {
+    while (root != CHUNK_NONE && records[root].right != CHUNK_NONE) {
         root = records[root].right;
     }
-    return records[root].size_bytes;
+    return root;
+}
+
+uint64_t chunk_tree_largest(uint32_t root, const chunk *records)
+{
+    uint32_t last = chunk_tree_last(root, records);
+    return last == CHUNK_NONE ? 0 : records[last].size_bytes;
 }

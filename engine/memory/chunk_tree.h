@@ -17,6 +17,7 @@ void chunk_tree_remove(uint32_t *root, chunk *records, uint32_t id);
 uint32_t chunk_tree_fit(uint32_t root, const chunk *records, uint64_t bytes);
 // The next one in order behind `id`; CHUNK_NONE behind the last.
 uint32_t chunk_tree_after(uint32_t root, const chunk *records, uint32_t id);
+uint32_t chunk_tree_last(uint32_t root, const chunk *records);    // CHUNK_NONE when empty
 uint64_t chunk_tree_largest(uint32_t root, const chunk *records); // bytes; 0 when empty
 
 #endif

@@ -120,6 +120,15 @@ uint32_t chunks_unindex(chunks *c, uint64_t address)
     return id;
 }
 
+uint32_t chunks_find(const chunks *c, uint64_t address)
+{
+    uint32_t id = c->buckets == NULL ? CHUNK_NONE : c->buckets[bucket_of(c, address)];
+    while (id != CHUNK_NONE && c->records[id].address != address) {
+        id = c->records[id].chained;
+    }
+    return id;
+}
+
 size_t chunks_metadata_bytes(const chunks *c)
 {
     size_t buckets = c->buckets == NULL ? 0 : (size_t)1 << c->bucket_bits;

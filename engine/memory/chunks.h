@@ -66,7 +66,8 @@ void chunks_release(chunks *c, uint32_t id);
 
 // Finding an allocation by its address: expected O(1).
 void chunks_index(chunks *c, uint32_t id);
-uint32_t chunks_unindex(chunks *c, uint64_t address); // its chunk, CHUNK_NONE when there is none
+uint32_t chunks_unindex(chunks *c, uint64_t address);    // its chunk, CHUNK_NONE when there is none
+uint32_t chunks_find(const chunks *c, uint64_t address); // the same, and it stays indexed
 
 // Host bytes behind all of this.
 size_t chunks_metadata_bytes(const chunks *c);

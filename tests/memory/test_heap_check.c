@@ -163,6 +163,17 @@ START_TEST(counters_are_the_sums)
 }
 END_TEST
 
+START_TEST(an_expandable_pool_passes_its_limit_by_less_than_a_region)
+{
+    puppet p = sound();
+    p.chunk[3].region_kind = p.chunk[4].region_kind = HEAP_REGION_EXPANDABLE; // of 512 bytes
+    p.base.counters.limit_bytes = 1536 - 511;
+    ck_assert_int_eq(allocator_check(&p.base, NULL), HR_OK);
+    p.base.counters.limit_bytes = 1536 - 512;
+    must_offend(&p, "pool beyond limit");
+}
+END_TEST
+
 static Suite *check_suite(void)
 {
     Suite *suite = suite_create("heap checker");
@@ -173,6 +184,7 @@ static Suite *check_suite(void)
     tcase_add_test(offences, free_neighbours_are_found);
     tcase_add_test(offences, a_chunk_is_either_used_or_free);
     tcase_add_test(offences, counters_are_the_sums);
+    tcase_add_test(offences, an_expandable_pool_passes_its_limit_by_less_than_a_region);
     suite_add_tcase(suite, offences);
     return suite;
 }
