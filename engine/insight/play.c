@@ -6,6 +6,8 @@ allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_byt
     allocator_config c = allocator_config_of(hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND), limit_bytes);
     c.growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
     c.garbage_collection = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on");
+    c.release_threshold_bytes =
+        hr_knob_bytes(knobs, HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD, c.release_threshold_bytes);
     return c;
 }
 

@@ -55,9 +55,10 @@ static bool static_eager(const hr_knobs *knobs)
     return is_static(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "graph");
 }
 
-static bool static_growth(const hr_knobs *knobs)
+static bool growth_of_another(const hr_knobs *knobs)
 {
-    return is_static(knobs) && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
+    return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on") &&
+           !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc");
 }
 
 static bool saves_to_nowhere(const hr_knobs *knobs)
@@ -174,7 +175,9 @@ static const hr_constraint constraints[] = {
     {static_eager,
      "allocator.kind=static plans a step whose whole graph is known: needed execution.mode graph, had eager",
      HR_KNOB_EXECUTION_MODE, "-s execution.mode=graph"},
-    {static_growth, "allocator.kind=static takes its one block at once: needed allocator.growth off, had on",
+    {growth_of_another,
+     "allocator.growth takes regions that double, which bfc alone has: needed allocator.growth off or "
+     "allocator.kind bfc, had on and another",
      HR_KNOB_ALLOCATOR_GROWTH, "-s allocator.growth=off"},
     {no_limit, "nothing says how much memory the device has: needed device.card or device.vram, had neither",
      HR_KNOB_DEVICE_VRAM, "-s device.vram=64MiB"},

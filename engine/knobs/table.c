@@ -43,11 +43,14 @@ static const hr_knob_row rows[] = {
             "Without it the card and TensorFlow's formula decide. With a card it must not exceed the "
             "card."},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
-        .choices = {"bfc", "static"},
+        .choices = {"bfc", "async", "direct", "static"},
         .line = "how device memory is handed out",
         .explanation =
             "bfc is TensorFlow's best-fit with coalescing, decision for decision: requests rounded to 256 "
-            "bytes, 21 bins, chunks split and joined inside regions. static knows the whole step: every "
+            "bytes, 21 bins, chunks split and joined inside regions. async is a stream-ordered pool as "
+            "cudaMallocAsync's: pieces of 2 MiB are mapped as they are needed and unmapped after a step, so "
+            "that no region's end parts what is free. direct takes every tensor from the driver and gives it "
+            "back, in whole granules (2 MiB on a card). static knows the whole step: every "
             "tensor's place in one block is decided before the run, largest tensors first, and the pool "
             "is exactly as high as that. It wants execution.mode graph."},
     ROW(ALLOCATOR_GROWTH, CHOICE, "off", "")
@@ -56,7 +59,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "off takes the whole limit as one region at the first request, as TensorFlow does by default. "
             "on starts with 2 MiB and doubles (set_memory_growth): the pool becomes a staircase, what the "
-            "model needs stays the same, and regions that cannot be joined may fragment."},
+            "model needs stays the same, and regions that cannot be joined may fragment.",
+        .applies = "with allocator.kind bfc"},
     ROW(ALLOCATOR_FRACTION, REAL, "", "of the card")
         .min = 0, .max = 1,
         .line = "share of the card's whole memory that the allocator may take",
@@ -71,6 +75,15 @@ static const hr_knob_row rows[] = {
             "Before a request fails, regions with nothing in use go back to the driver and a larger one "
             "is taken in their place (TF_ENABLE_GPU_GARBAGE_COLLECTION).",
         .applies = "with allocator.kind bfc and allocator.growth on: otherwise there is one region only"},
+    ROW(ALLOCATOR_RELEASE_THRESHOLD, BYTES, "", "B")
+        .min = 0, .max = BYTES_MAX,
+        .line = "bytes that the pool keeps when a step ends; the rest is given back",
+        .explanation =
+            "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: when a step ends and more than this is mapped, pieces with nothing in "
+            "use are unmapped until no more is. 0B gives everything back, as a CUDA program that sets nothing; none "
+            "keeps it all, as TensorFlow and PyTorch do. What others on the card may have between two steps changes, "
+            "the peak hardly; mapping again takes time.",
+        .applies = "with allocator.kind async"},
     ROW(BATCH_SIZE, INT, "32", "samples")
         .min = 1, .max = 1048576,
         .line = "samples in memory at once",

@@ -33,8 +33,9 @@ static const axis axes[] = {
     {"optimizer.ema", {"none", "0.99"}},
     {"optimizer.weight_decay", {"none", "0.01"}},
     {"optimizer.fused_backward", {"off", "on"}},
-    {"allocator.kind", {"bfc", "static"}},
+    {"allocator.kind", {"bfc", "async", "direct", "static"}},
     {"allocator.growth", {"off", "on"}},
+    {"allocator.release_threshold", {"none", "0B"}},
     {"workspace.limit", {"none", "4MiB"}},
     {"threads.count", {"1", "2"}},
 };

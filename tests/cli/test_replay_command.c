@@ -194,7 +194,7 @@ static const struct {
     {"--allocator static -s device.vram=12MiB",
      1,
      {"static: the plan does not fit\n  needed ", "had a limit of 12.00 MiB"}},
-    {"--sweep allocator.growth=on,off --sweep device.vram=12MiB,64MiB",
+    {"--allocator bfc,static --sweep allocator.growth=on,off --sweep device.vram=12MiB,64MiB",
      0,
      {"growth ", "vram ", "of 6 serve the whole trace"}},
 };

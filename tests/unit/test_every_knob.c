@@ -36,9 +36,13 @@ static const turning turnings[] = {
     {HR_KNOB_DEVICE_CARD, {CARD}, "rtx3070-8g", "rtx4090-24g"},
     {HR_KNOB_DEVICE_VRAM, {NULL}, "8MiB", "16MiB"},
     {HR_KNOB_ALLOCATOR_KIND, {"execution.mode=graph"}, "bfc", "static"},
+    {HR_KNOB_ALLOCATOR_KIND, {NULL}, "async", "direct"},
     {HR_KNOB_ALLOCATOR_GROWTH, {NULL}, "off", "on"},
     {HR_KNOB_ALLOCATOR_FRACTION, {CARD}, "none", "0.5"},
     {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, {NULL}, NULL, NULL}, // tests/memory/test_bfc.c: needs two free regions
+    {HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD,
+     {"allocator.kind=async", "device.kind=plan", "pipeline.source=generated", "batch.size=256", "device.vram=1GiB"},
+     "none", "0B"},
     {HR_KNOB_BATCH_SIZE, {NULL}, "8", "9"},
     {HR_KNOB_BATCH_ACCUMULATE, {NULL}, "1", "2"},
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "drop", "keep"},
@@ -111,7 +115,7 @@ static void set(hr_knobs *knobs, const char *key, const char *value)
 }
 
 typedef struct counts {
-    uint64_t builds, saves;
+    uint64_t builds, saves, given_back;
 } counts;
 
 static void count(void *context, const hr_event *event)
@@ -119,6 +123,7 @@ static void count(void *context, const hr_event *event)
     counts *c = context;
     c->builds += event->kind == HR_EVENT_BUILD;
     c->saves += event->kind == HR_EVENT_SAVED;
+    c->given_back += event->kind == HR_EVENT_SHRINK;
 }
 
 static hr_engine *create_for(const turning *t, const char *value, counts *c)
@@ -152,7 +157,7 @@ static void observe(hr_engine *e, const counts *c, text *out)
                 (unsigned long long)r.memory.static_bytes);
     text_append(out, "%llu %.9g %s|%zu %llu|", (unsigned long long)r.train.steps, r.train.loss_last,
                 r.train.weights_sha256, r.host.stage_count, (unsigned long long)r.host.peak_bytes);
-    text_append(out, "%llu|", (unsigned long long)c->saves);
+    text_append(out, "%llu %llu|", (unsigned long long)c->saves, (unsigned long long)c->given_back);
     hr_report_deinit(&r);
     if (hr_engine_get_state(e) == HR_ENGINE_IDLE) {
         FILE *f = open_memstream(&listing, &bytes);
@@ -201,7 +206,7 @@ START_TEST(two_values_are_told_apart)
     const char *values[] = {t->before, t->after};
     text seen[2] = {{0}};
     for (int k = 0; k < 2 && !is_absent(t); k++) {
-        counts c = {0, 0};
+        counts c = {0};
         hr_engine *e = create_for(t, values[k], &c);
         run_for(e);
         ck_assert_msg(hr_engine_get_state(e) != HR_ENGINE_FAILED, "%s", hr_engine_error(e)->sentence);
@@ -222,7 +227,7 @@ START_TEST(a_turn_rebuilds_unless_the_knob_is_hot)
     if (is_absent(t)) {
         return;
     }
-    counts c = {0, 0};
+    counts c = {0};
     const hr_knob_row *row = &hr_knob_rows(NULL)[t->id];
     hr_engine *e = create_for(t, t->before, &c);
     run_steps(e, 2);

@@ -19,6 +19,7 @@
     X(ALLOCATOR_GROWTH, "allocator.growth")                                                                  \
     X(ALLOCATOR_FRACTION, "allocator.fraction")                                                              \
     X(ALLOCATOR_GARBAGE_COLLECTION, "allocator.garbage_collection")                                          \
+    X(ALLOCATOR_RELEASE_THRESHOLD, "allocator.release_threshold")                                            \
     X(BATCH_SIZE, "batch.size")                                                                              \
     X(BATCH_ACCUMULATE, "batch.accumulate")                                                                  \
     X(BATCH_REMAINDER, "batch.remainder")                                                                    \
