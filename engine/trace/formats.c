@@ -6,15 +6,17 @@
 #include "base/text.h"
 #include "trace/lifetimes_csv.h"
 #include "trace/readers.h"
+#include "trace/tensorflow_log.h"
 
 const trace_format *const trace_formats[] = {
     &trace_format_csv,
     &trace_format_rmm,
     &trace_format_lifetimes,
+    &trace_format_tensorflow, // every text: the last
     NULL,
 };
 
-static hr_status refuse(const input *in, hr_err *err)
+hr_status trace_refuse(const input *in, hr_err *err)
 {
     text known = {0};
     for (const trace_format *const *f = trace_formats; *f != NULL; f++) {
@@ -36,7 +38,7 @@ hr_status trace_read_input(input *in, trace *t, hr_err *err)
     }
     HR_TRY(input_status(in, err));
     if (*f == NULL) {
-        return refuse(in, err);
+        return trace_refuse(in, err);
     }
     t->format = (*f)->name;
     hr_status status = (*f)->read(in, t, err);

@@ -23,6 +23,9 @@ typedef struct trace_format {
 
 extern const trace_format *const trace_formats[]; // ends with NULL; the first that recognises a file reads it
 
+// READ error: the file is none of the traces that there are.
+hr_status trace_refuse(const input *in, hr_err *err);
+
 // Reads a whole file, streaming. READ error when no format recognises it, with the list of those there are. On
 // failure *t is empty. The result passes trace_check.
 HR_MUST_CHECK hr_status trace_read(const char *path, trace *t, hr_err *err);

@@ -70,6 +70,8 @@ typedef struct heap_picture {
     VEC(heap_chunk) chunks;     // by region, by address
     intern names;               // of tensors, where the picture comes from a file; else empty
     heap_refusal refusal;
+    uint32_t damaged_regions; // of a file that was cut: regions of which it does not show every chunk
+    uint64_t missing_bytes;   // of these, as far as the file says how large they were; not in the pool here
 } heap_picture;
 
 void heap_picture_deinit(heap_picture *p);

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dump line by line. A table of signs says which line means what; lines with none are somebody else's.
+#include "trace/tensorflow_log.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "base/text.h"
+#include "trace/tensorflow_log_dump.h"
+#include "trace/tensorflow_log_lines.h"
+
+enum { LOG_LINE_MAX = 64 << 10, STATS_LINES = 12 };
+
+typedef struct tensorflow_log {
+    input *in;
+    text plain; // the line without its colours
+    log_dump now, best;
+    log_request request; // the last one, until a dump takes it
+    uint32_t dumps;
+    uint32_t stats_lines; // that may still come
+    bool passing;         // over dumps behind the first whole one
+    uint64_t lines;
+} tensorflow_log;
+
+typedef hr_status (*line_reader)(tensorflow_log *r, log_span line, log_span behind, hr_err *err);
+
+static hr_status no_memory(const tensorflow_log *r, hr_err *err)
+{
+    return HR_FAIL(err, NOMEM, "%s:%" PRIu64 ": needed host memory for chunk %" PRIu32 ", had none",
+                   r->in->name, r->lines, r->now.picture.chunks.count);
+}
+
+static hr_status at_line(const tensorflow_log *r, bool done, hr_err *err)
+{
+    return done ? HR_OK : no_memory(r, err);
+}
+
+static void copy_span(char *to, size_t size, log_span from)
+{
+    size_t length = from.length < size ? from.length : size - 1;
+    if (length > 0) {
+        memcpy(to, from.text, length);
+    }
+    to[length] = '\0';
+}
+
+// ---- dumps ----------------------------------------------------------------------------------------------------
+
+// Keeps the present dump when it is better than the best so far.
+static void end_dump(tensorflow_log *r)
+{
+    const bool better = r->now.whole
+                            ? !r->best.whole
+                            : !r->best.whole && r->now.picture.chunks.count > r->best.picture.chunks.count;
+    if (better || (!r->best.begun && r->now.begun)) {
+        log_dump_deinit(&r->best);
+        r->best = r->now;
+        r->now = (log_dump){0};
+    }
+    log_dump_deinit(&r->now);
+    r->stats_lines = 0;
+}
+
+// A heading behind a heading, with nothing in between, is the same dump's: some logs have every line twice.
+static void begin_dump(tensorflow_log *r)
+{
+    if (r->now.begun && r->now.picture.chunks.count == 0 && r->now.regions.count == 0) {
+        return;
+    }
+    end_dump(r);
+    r->dumps++;
+    r->passing = r->best.whole;
+    if (r->passing) {
+        return;
+    }
+    r->now.begun = true;
+    r->now.request = r->request;
+    r->request = (log_request){0};
+    text_copy(r->now.picture.source, sizeof r->now.picture.source, r->now.request.allocator);
+}
+
+static void need_dump(tensorflow_log *r)
+{
+    if (!r->now.begun && !r->passing) {
+        begin_dump(r);
+    }
+}
+
+static hr_status on_dump(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)err;
+    begin_dump(r);
+    copy_span(r->now.picture.source, sizeof r->now.picture.source, log_before(log_trim(behind), " "));
+    return HR_OK;
+}
+
+// Before 2019 a dump had no heading but the smallest bin.
+static hr_status on_smallest_bin(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)behind;
+    (void)err;
+    if (r->now.picture.chunks.count > 0 || (!r->now.begun && !r->passing)) {
+        begin_dump(r);
+    }
+    return HR_OK;
+}
+
+// ---- the request ----------------------------------------------------------------------------------------------
+
+static void read_allocator(log_span line, log_request *request)
+{
+    const log_span name = log_behind(line, "Allocator (");
+    if (name.text != NULL && log_behind(name, ")").text != NULL) {
+        copy_span(request->allocator, sizeof request->allocator, log_before(name, ")"));
+    }
+}
+
+static void set_printed(log_request *request, uint64_t bytes, bool exact)
+{
+    request->any = true;
+    request->exact = exact;
+    request->printed_bytes = request->requested_bytes = bytes;
+}
+
+static hr_status on_request(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)err;
+    log_request request = {0};
+    uint64_t bytes;
+    bool exact;
+    if (!log_take_bytes(&behind, &bytes, &exact) ||
+        log_behind(behind, "this is not a failure").text != NULL) {
+        return HR_OK;
+    }
+    set_printed(&request, bytes, exact);
+    log_span rounded = log_behind(behind, "(rounded to ");
+    if (rounded.text != NULL && log_take_u64(&rounded, &request.rounded_bytes) && !exact) {
+        request.requested_bytes = request.rounded_bytes;
+    }
+    copy_span(request.op, sizeof request.op, log_trim(log_behind(behind, "requested by op ")));
+    read_allocator(line, &request);
+    if (log_behind(behind, "See logs for memory state").text == NULL) {
+        r->request = request;
+    } else if (r->now.begun && !r->now.request.any) { // before 2017 the request stood behind the dump
+        r->now.request = request;
+    }
+    return HR_OK;
+}
+
+// "Bin for 2.00GiB was 256.00MiB, Chunk State:" says the rounded request where nothing else does.
+static hr_status on_bin_for(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)err;
+    uint64_t bytes;
+    bool exact;
+    if (r->now.begun && !r->now.request.any && log_behind(behind, " was ").text != NULL &&
+        log_take_bytes(&behind, &bytes, &exact)) {
+        set_printed(&r->now.request, bytes, false);
+    }
+    return HR_OK;
+}
+
+// The operation's own complaint, behind the dump, says shape and type: so what was asked for is known to the byte.
+static hr_status on_tensor(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)behind;
+    (void)err;
+    log_request *request = &r->now.request;
+    uint64_t bytes;
+    if (!request->any || request->exact || !log_tensor_bytes(line, &bytes)) {
+        return HR_OK;
+    }
+    const uint64_t rounded = request->rounded_bytes;
+    const bool fits = rounded > 0 ? bytes <= rounded && rounded - bytes < LOG_ROUNDING_BYTES
+                                  : log_prints_as(bytes, request->printed_bytes);
+    if (fits) {
+        request->requested_bytes = bytes;
+        request->exact = true;
+    }
+    return HR_OK;
+}
+
+// ---- regions and chunks ---------------------------------------------------------------------------------------
+
+static hr_status on_region(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    uint64_t bytes;
+    need_dump(r);
+    return r->passing || !log_take_u64(&behind, &bytes) ? HR_OK
+                                                        : at_line(r, log_dump_region(&r->now, bytes), err);
+}
+
+static hr_status on_chunk(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)behind;
+    log_chunk said;
+    if (!log_chunk_of(line, &said)) {
+        return HR_OK;
+    }
+    need_dump(r);
+    return r->passing ? HR_OK : at_line(r, log_dump_chunk(&r->now, &said), err);
+}
+
+static hr_status on_sum(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)behind;
+    (void)err;
+    r->now.whole = r->now.picture.chunks.count > 0;
+    return HR_OK;
+}
+
+// ---- counters -------------------------------------------------------------------------------------------------
+
+static hr_status on_limit(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)err;
+    heap_picture *p = &r->now.picture;
+    uint64_t bytes;
+    if (log_take_u64(&behind, &bytes)) {
+        p->counters.limit_bytes = bytes;
+    }
+    log_span next = log_behind(line, "curr_region_allocation_bytes_: ");
+    if (next.text != NULL && log_take_u64(&next, &bytes)) {
+        p->next_region_bytes = bytes;
+    }
+    return HR_OK;
+}
+
+static hr_status on_growth(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)err;
+    uint64_t bytes;
+    bool exact;
+    if (log_take_bytes(&behind, &bytes, &exact)) {
+        r->now.picture.next_region_bytes = bytes;
+    }
+    return HR_OK;
+}
+
+static hr_status on_stats(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)behind;
+    (void)err;
+    r->stats_lines = r->now.begun ? STATS_LINES : 0;
+    return HR_OK;
+}
+
+// The lines below "Stats:". A limit that was said exactly is not replaced by one for people.
+static void read_stats(tensorflow_log *r, log_span line)
+{
+    heap_counters *c = &r->now.picture.counters;
+    const struct {
+        const char *sign;
+        uint64_t *counter;
+    } stats[] = {
+        {"Limit:", &c->limit_bytes},
+        {"MaxInUse:", &c->peak_in_use_bytes},
+        {"NumAllocs:", &c->allocations},
+        {"MaxAllocSize:", &c->largest_allocation_bytes},
+    };
+    for (size_t k = 0; k < sizeof stats / sizeof *stats; k++) {
+        log_span at = log_behind(line, stats[k].sign);
+        uint64_t value;
+        bool exact;
+        if (at.text != NULL && log_take_bytes(&at, &value, &exact) && (exact || *stats[k].counter == 0)) {
+            *stats[k].counter = value;
+        }
+    }
+}
+
+// ---- lines ----------------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *sign;
+    line_reader read;
+} signs[] = {
+    {" at ", on_chunk}, // by far the most
+    {"an out of memory trying to allocate ", on_request},
+    {"BFCAllocator dump for ", on_dump},
+    {"Bin (256): ", on_smallest_bin},
+    {"Bin for ", on_bin_for},
+    {"Next region of size ", on_region},
+    {"Sum Total of in-use chunks", on_sum},
+    {"memory_limit_: ", on_limit},
+    {"next region allocation target ", on_growth},
+    {"Stats:", on_stats},
+    {"OOM when allocating tensor", on_tensor},
+};
+
+// A line without escape sequences; in r->plain when it had some.
+static bool without_colours(tensorflow_log *r, log_span *line)
+{
+    if (memchr(line->text, '\x1b', line->length) == NULL) {
+        return true;
+    }
+    r->plain.length = 0;
+    text_append_bytes(&r->plain, "", 0);
+    for (size_t k = 0; k < line->length; k++) {
+        if (line->text[k] != '\x1b') {
+            text_append_bytes(&r->plain, &line->text[k], 1);
+            continue;
+        }
+        k += k + 1 < line->length && line->text[k + 1] == '[';
+        while (k + 1 < line->length && (unsigned char)line->text[k + 1] < '@') { // parameters
+            k++;
+        }
+        k++; // the letter that ends it
+    }
+    *line = (log_span){r->plain.data, r->plain.length};
+    return !r->plain.failed;
+}
+
+static hr_status read_line(tensorflow_log *r, log_span line, hr_err *err)
+{
+    if (r->stats_lines > 0) {
+        r->stats_lines--;
+        read_stats(r, line);
+    }
+    for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+        const log_span behind = log_behind(line, signs[k].sign);
+        if (behind.text != NULL) {
+            HR_TRY(signs[k].read(r, line, behind, err));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status read_lines(tensorflow_log *r, hr_err *err)
+{
+    log_span line;
+    while ((line.text = input_line(r->in, LOG_LINE_MAX, &line.length)) != NULL) {
+        r->lines++;
+        if (!without_colours(r, &line)) {
+            return no_memory(r, err);
+        }
+        HR_TRY(read_line(r, line, err));
+    }
+    HR_TRY(input_status(r->in, err));
+    end_dump(r);
+    return HR_OK;
+}
+
+static hr_status refuse(const tensorflow_log *r, hr_err *err)
+{
+    if (r->dumps == 0 && !r->request.any) {
+        return trace_refuse(r->in, err);
+    }
+    hr_status status =
+        HR_FAIL(err, READ,
+                "%s: needed TensorFlow's dump of the heap (lines as 'InUse at 7f12c0000000 of size 256 "
+                "next 1'), had %s without one in %" PRIu64 " lines",
+                r->in->name, r->dumps > 0 ? "its heading" : "the complaint", r->lines);
+    hr_err_try(err,
+               "TF_CPP_MIN_LOG_LEVEL=0 in the environment of the run, and all of what it writes to stderr");
+    return status;
+}
+
+static hr_status read_tensorflow_log(input *in, trace *t, hr_err *err)
+{
+    tensorflow_log r = {.in = in};
+    hr_status status = HR_OK;
+    if (input_ahead(in, 2) == 2 && memcmp(input_here(in), "\xFF\xFE", 2) == 0) {
+        status = HR_FAIL(err, READ, "%s: needed a log in UTF-8, is in UTF-16", in->name);
+        hr_err_try(err, "iconv -f UTF-16 -t UTF-8 '%s' > log.txt", in->name);
+    }
+    if (status == HR_OK) {
+        status = read_lines(&r, err);
+    }
+    t->dumps = r.dumps;
+    if (status == HR_OK) {
+        status =
+            r.best.picture.chunks.count == 0 ? refuse(&r, err) : log_dump_finish(&r.best, in->name, t, err);
+    }
+    log_dump_deinit(&r.now);
+    log_dump_deinit(&r.best);
+    text_deinit(&r.plain);
+    return status;
+}
+
+// A text: no NUL, and hardly a control character that a terminal would not expect.
+static bool recognise(const char *start, size_t bytes)
+{
+    size_t strange = 0;
+    for (size_t k = 0; k < bytes; k++) {
+        strange += (unsigned char)start[k] < ' ' && strchr("\t\n\r\b\f\x1b", start[k]) == NULL;
+        if (start[k] == '\0') {
+            return bytes > 2 && memcmp(start, "\xFF\xFE", 2) == 0;
+        }
+    }
+    return bytes > 0 && strange * 100 <= bytes;
+}
+
+const trace_format trace_format_tensorflow = {
+    .name = "tensorflow_log",
+    .line = "a log with TensorFlow's out-of-memory dump",
+    .recognise = recognise,
+    .read = read_tensorflow_log,
+};

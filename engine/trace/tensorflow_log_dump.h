@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One dump of a TensorFlow log while its lines come, and the trace that it becomes.
+#ifndef TRACE_TENSORFLOW_LOG_DUMP_H
+#define TRACE_TENSORFLOW_LOG_DUMP_H
+
+#include "trace/heap_tiles.h"
+#include "trace/tensorflow_log_lines.h"
+#include "trace/trace.h"
+
+enum { LOG_ROUNDING_BYTES = 256 };
+
+// A request that was not served.
+typedef struct log_request {
+    bool any;
+    bool exact;             // requested_bytes is what was asked for
+    uint64_t printed_bytes; // as the log has it for people
+    uint64_t requested_bytes, rounded_bytes;
+    char allocator[sizeof((heap_picture *)0)->source];
+    char op[128];
+} log_request;
+
+typedef struct log_dump {
+    heap_picture picture;
+    VEC(heap_said) regions;
+    log_request request;
+    bool begun;
+    bool whole; // all chunks were there
+} log_dump;
+
+void log_dump_deinit(log_dump *d);
+// A line "Next region of size", and a line of a chunk of the region before it. False when host memory is short.
+HR_MUST_CHECK bool log_dump_region(log_dump *d, uint64_t bytes);
+HR_MUST_CHECK bool log_dump_chunk(log_dump *d, const log_chunk *said);
+// Fills the trace; the picture is the trace's or gone. READ, NOMEM.
+HR_MUST_CHECK hr_status log_dump_finish(log_dump *d, const char *file, trace *t, hr_err *err);
+
+#endif
