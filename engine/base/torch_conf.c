@@ -2,6 +2,7 @@
 #include "base/torch_conf.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "headroom/units.h"
@@ -250,6 +251,37 @@ static hr_status read_pinned_reserve(scanner *s)
     return mb > 0 ? HR_OK : REFUSE(s, "%s: needed more than 0, had 0", s->key);
 }
 
+// Address space is no memory: a share of the card, or GiB with a G behind.
+static hr_status read_reserve(scanner *s)
+{
+    char number[TOKEN_MAX];
+    double value = 0;
+    (void)text_copy(number, sizeof number, s->token);
+    const size_t length = strlen(number);
+    if (length > 0 && (number[length - 1] == 'G' || number[length - 1] == 'g')) {
+        number[length - 1] = '\0';
+    }
+    if (!text_to_real(number, &value) || !(value > 0) || isinf(value)) {
+        return REFUSE(s, "%s: needed a share of the card such as 0.5, or a size such as 40G, had '%s'",
+                      s->key, s->token);
+    }
+    return step(s);
+}
+
+static hr_status read_reserves(scanner *s)
+{
+    HR_TRY(expect(s, "["));
+    while (!is_token(s, "]")) {
+        HR_TRY(step(s)); // the class
+        HR_TRY(expect(s, ":"));
+        HR_TRY(read_reserve(s));
+        if (!is_token(s, "]")) {
+            HR_TRY(expect(s, ","));
+        }
+    }
+    return step(s);
+}
+
 // ---- options --------------------------------------------------------------------------------------------------
 
 static hr_status read_value(scanner *s, torch_option option, torch_conf *c)
@@ -260,6 +292,10 @@ static hr_status read_value(scanner *s, torch_option option, torch_conf *c)
         return read_backend(s);
     case TORCH_EXPANDABLE_SEGMENTS:
         return read_bool(s, &c->expandable_segments);
+    case TORCH_EXPANDABLE_SEGMENTS_RESERVE:
+        return read_reserve(s);
+    case TORCH_EXPANDABLE_SEGMENTS_RESERVE_BY_CLASS:
+        return read_reserves(s);
     case TORCH_GARBAGE_COLLECTION_THRESHOLD:
         return read_share(s, false, &c->gc_threshold);
     case TORCH_LARGE_SEGMENT_SIZE:

@@ -13,6 +13,8 @@
 #define TORCH_OPTION_MAP(X)                                                                                  \
     X(BACKEND, "backend", 1)                                                                                 \
     X(EXPANDABLE_SEGMENTS, "expandable_segments", 1)                                                         \
+    X(EXPANDABLE_SEGMENTS_RESERVE, "expandable_segments_reserve", 0)                                         \
+    X(EXPANDABLE_SEGMENTS_RESERVE_BY_CLASS, "expandable_segments_reserve_by_class", 0)                       \
     X(GARBAGE_COLLECTION_THRESHOLD, "garbage_collection_threshold", 1)                                       \
     X(GRAPH_CAPTURE_RECORD_STREAM_REUSE, "graph_capture_record_stream_reuse", 0)                             \
     X(LARGE_SEGMENT_SIZE, "large_segment_size_mb", 1)                                                        \

@@ -106,10 +106,12 @@ END_TEST
 
 START_TEST(options_without_effect_are_checked_and_named)
 {
-    torch_conf c = parsed("release_lock_on_cudamalloc:True,max_split_size_mb:40,"
-                          "graph_capture_record_stream_reuse:False,pinned_use_cuda_host_register:True,"
-                          "pinned_num_register_threads:8,pinned_reserve_segment_size_mb:64,"
-                          "pinned_use_background_threads:True,pinned_free_catch_all:True");
+    torch_conf c =
+        parsed("release_lock_on_cudamalloc:True,max_split_size_mb:40,"
+               "graph_capture_record_stream_reuse:False,pinned_use_cuda_host_register:True,"
+               "pinned_num_register_threads:8,pinned_reserve_segment_size_mb:64,"
+               "pinned_use_background_threads:True,pinned_free_catch_all:True,"
+               "expandable_segments_reserve:0.5,expandable_segments_reserve_by_class:[a:40G,b:1.125]");
     static const char *const names[] = {"graph_capture_record_stream_reuse", "pinned_free_catch_all",
                                         "pinned_num_register_threads",       "pinned_reserve_segment_size_mb",
                                         "pinned_use_background_threads",     "pinned_use_cuda_host_register",
@@ -175,6 +177,13 @@ static const struct {
      "pinned_num_register_threads: needed a power of two, at most 128, had 3"},
     {"pinned_num_register_threads:256",
      "pinned_num_register_threads: needed a power of two, at most 128, had 256"},
+    {"expandable_segments_reserve:0",
+     "expandable_segments_reserve: needed a share of the card such as 0.5, or a size such as 40G, had '0'"},
+    {"expandable_segments_reserve_by_class:[a:40M]", "expandable_segments_reserve_by_class: needed a share "
+                                                     "of the card such as 0.5, or a size such as 40G, had "
+                                                     "'40M'"},
+    {"expandable_segments_reserve_by_class:[a:40G",
+     "expandable_segments_reserve_by_class: needed ',', had ''"},
     {"pinned_reserve_segment_size_mb:0", "pinned_reserve_segment_size_mb: needed more than 0, had 0"},
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decision for decision: every address that PyTorch's own allocator gave for 1.2 million requests (golden_caching.h,
-// made by tests/bench/peers/pytorch_caching from its own library), from ours.
+// made by tests/bench/peers/pytorch_caching from its own library), from ours; and its words when memory runs out.
 #include <string.h>
 
 #include "caching_streams.h"
 #include "golden_caching.h"
 #include "heap.h"
 #include "memory/caching_config.h"
+#include "memory/picture.h"
+#include "trace/torch_oom.h"
 
 // The driver of tests/bench/peers/fake_cuda.c: ranges from 1 << 40 and reservations from 1 << 44 upwards, never the
 // same twice, as much as the card has.
@@ -57,18 +59,48 @@ static bool map(void *context, uint64_t address, uint64_t bytes)
     return hold(context, bytes);
 }
 
+// ---- PyTorch's place ------------------------------------------------------------------------------------------
+
+typedef struct asked {
+    allocator *allocator;
+    const driver *driver;
+    const torch_conf *conf;
+    bool has_fraction;
+    uint64_t first_failure_bytes; // 0: none so far
+    text first_message;
+} asked;
+
+static void note_failure(asked *a, uint64_t bytes)
+{
+    heap_picture picture;
+    const torch_driver numbers = {
+        .total_bytes = a->driver->has_bytes,
+        .free_bytes = a->driver->has_bytes - a->driver->held_bytes,
+        .allowed_bytes = a->has_fraction ? a->allocator->counters.limit_bytes : 0,
+        .expandable_segments = a->conf->expandable_segments,
+    };
+    ck_assert_int_eq(heap_picture_of(a->allocator, &picture, NULL), HR_OK);
+    torch_oom_write(&picture, &numbers, &a->first_message);
+    a->first_failure_bytes = bytes;
+    heap_picture_deinit(&picture);
+}
+
 static uint64_t ask(void *context, uint64_t bytes, uint32_t stream)
 {
+    asked *a = context;
     uint64_t address = 0;
     allocator_request request = {.bytes = bytes, .tensor = HR_NO_ID, .stream = stream};
-    hr_status status = allocator_serve(context, &request, &address, NULL);
+    hr_status status = allocator_serve(a->allocator, &request, &address, NULL);
     MUST(status == HR_OK || status == HR_OOM);
+    if (status == HR_OOM && a->first_failure_bytes == 0) {
+        note_failure(a, bytes);
+    }
     return address;
 }
 
 static void give(void *context, uint64_t address)
 {
-    allocator_free(context, address);
+    allocator_free(((asked *)context)->allocator, address);
 }
 
 static allocator_config config_of(const caching_stream *s, const torch_conf *conf)
@@ -135,13 +167,17 @@ START_TEST(gives_pytorchs_addresses)
                       .unmap = give_back};
     allocator_config config = config_of(s, &conf);
     heap h = heap_over(&config, source, NULL);
-    request_subject subject = {h.allocator, UINT64_C(1) << (conf.expandable_segments ? 44 : 40), ask, give};
+    asked a = {.allocator = h.allocator, .driver = &d, .conf = &conf, .has_fraction = s->fraction < 1};
+    request_subject subject = {&a, UINT64_C(1) << (conf.expandable_segments ? 44 : 40), ask, give};
     request_answer answer = requests_play(&s->mix, &subject);
     ck_assert_str_eq(golden->name, s->mix.name);
     ck_assert_uint_eq(answer.served, golden->served);
     ck_assert_uint_eq(answer.failed, golden->failed);
     statistics_must_be(&h, golden);
     ck_assert_uint_eq(answer.hash, golden->hash);
+    ck_assert_uint_eq(a.first_failure_bytes, golden->first_failure_bytes);
+    ck_assert_str_eq(a.first_message.data == NULL ? "" : a.first_message.data, golden->first_message);
+    text_deinit(&a.first_message);
     heap_must_be_sound(&h);
     heap_close(&h);
     ck_assert_uint_eq(d.held_bytes, 0);
