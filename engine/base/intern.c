@@ -100,3 +100,9 @@ uint32_t intern_add(intern *n, const char *bytes, size_t count)
     }
     return number;
 }
+
+uint32_t intern_find(const intern *n, const char *bytes, size_t count)
+{
+    uint32_t bucket = n->bucket_count == 0 ? 0 : *bucket_of(n, bytes, strnlen(bytes, count));
+    return bucket == 0 ? INTERN_NONE : bucket - 1;
+}

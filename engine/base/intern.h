@@ -21,6 +21,8 @@ typedef struct intern {
 void intern_deinit(intern *n);
 // The text's number; INTERN_NONE when host memory is short or the texts would exceed 4 GiB. A NUL in `bytes` ends it.
 uint32_t intern_add(intern *n, const char *bytes, size_t count);
+// The same without adding: INTERN_NONE when it is not there.
+uint32_t intern_find(const intern *n, const char *bytes, size_t count);
 const char *intern_text(const intern *n, uint32_t number); // NULL when there is no such number
 uint32_t intern_count(const intern *n);
 
