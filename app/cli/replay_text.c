@@ -189,12 +189,26 @@ static void print_count(const char *words, uint64_t count)
     printf("%s %s", say_count(count, text), words);
 }
 
+// What a situation of our own stands for.
+static void print_scenario(const hr_scenario *s)
+{
+    fputs("  as in ", stdout);
+    say_paragraph(s->complaint, 2);
+    fputs("  ", stdout);
+    say_paragraph(s->explanation, 2);
+    fputs("  look at: ", stdout);
+    say_paragraph(s->look_at, 11);
+}
+
 static void print_subject(const replay_table *t)
 {
     const hr_replay_about *a = t->about;
     char peak[HR_BYTES_TEXT_MAX];
     printf("%s\n  ", t->name);
     say_paragraph(a->format_line, 2);
+    if (a->scenario != NULL) {
+        print_scenario(a->scenario);
+    }
     fputs("  ", stdout);
     print_count("events: ", a->events);
     print_count("allocations, at most ", a->allocations);

@@ -284,6 +284,17 @@ static void tell(const replay_player *p, const trace_event *e)
     bus->now_ns = e->time_ns;
 }
 
+// A step is over on every device.
+static void end_step(replay_player *p)
+{
+    p->steps++;
+    for (uint32_t k = 0; k < p->t->device_count; k++) {
+        if (p->devices[k].heap != NULL) {
+            allocator_synchronise(p->devices[k].heap);
+        }
+    }
+}
+
 static hr_status play_event(replay_player *p, const trace_event *e, hr_err *err)
 {
     switch ((trace_kind)e->kind) {
@@ -296,7 +307,7 @@ static hr_status play_event(replay_player *p, const trace_event *e, hr_err *err)
     case TRACE_REFUSED:
         return ask_again(p, e, err);
     case TRACE_STEP:
-        p->steps++;
+        end_step(p);
         return HR_OK;
     case TRACE_RETIRE: // its memory is not to be had before the stream has got there
     case TRACE_GROW:

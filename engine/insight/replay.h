@@ -28,9 +28,9 @@ typedef struct replay_setup {
 typedef struct replay_device {
     allocator *heap; // NULL: the trace has no event of this device
     backing numbers;
-    bool hopeless; // everything was planned beforehand, and the plan does not fit
+    bool hopeless;             // everything was planned beforehand, and the plan does not fit
     uint64_t failures, served; // served: of those that failed when it was recorded
-    uint64_t reach_bytes; // from the first address that was given out to the end of the highest block
+    uint64_t reach_bytes;      // from the first address that was given out to the end of the highest block
     uint64_t first_address;
     // At the first attainment of the largest in_use.
     struct {

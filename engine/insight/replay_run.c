@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "insight/play.h"
 #include "insight/replay.h"
+#include "insight/scenario.h"
 #include "trace/formats.h"
 
 // Where nothing limits the pool: far beyond every card, and far below what sums and address spaces hold.
@@ -35,13 +36,45 @@ hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err)
     return HR_OK;
 }
 
-hr_status hr_replay_open(const char *path, hr_replay **out, hr_err *err)
+// A word that no file has, and that is not written like a file's name, was meant as a scenario.
+static hr_status refuse_name(const char *name, const char *near, const hr_err *from_file, hr_err *err)
+{
+    if (from_file->status != HR_READ || strpbrk(name, "/.") != NULL) {
+        if (err != NULL) {
+            *err = *from_file;
+        }
+        return from_file->status;
+    }
+    hr_status status =
+        HR_FAIL(err, READ, "%.64s: there is no such file or scenario%s%s%s", name,
+                near == NULL ? "" : " — did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
+    hr_err_try(err, "headroom replay %s", near == NULL ? hr_scenario_row(0)->name : near);
+    return status;
+}
+
+static hr_status find_trace(const char *name, trace *t, const hr_scenario **scenario, hr_err *err)
+{
+    const char *near = NULL;
+    hr_err from_file = {0};
+    *scenario = hr_scenario_find(name, &near);
+    if (*scenario != NULL) {
+        return scenario_trace(*scenario, t, err);
+    }
+    return trace_read(name, t, &from_file) == HR_OK ? HR_OK : refuse_name(name, near, &from_file, err);
+}
+
+hr_status hr_replay_open(const char *name, hr_replay **out, hr_err *err)
 {
     trace t;
+    const hr_scenario *scenario = NULL;
     *out = NULL;
-    HR_TRY(trace_read(path, &t, err));
+    HR_TRY(find_trace(name, &t, &scenario, err));
     hr_status status = replay_of_trace(&t, out, err);
     trace_deinit(&t);
+    if (status == HR_OK && scenario != NULL) {
+        (*out)->about.scenario = scenario;
+        (*out)->about.format_line = scenario->line;
+    }
     return status;
 }
 
@@ -62,21 +95,6 @@ const hr_replay_about *hr_replay_get_about(const hr_replay *replay)
 
 static const char *const heard[] = {"device.card", "device.vram", "allocator."};
 
-// Who listens to a knob of the group `allocator` that not everybody listens to.
-static const struct {
-    const char *key, *kind;
-} concerns[] = {
-    {"allocator.growth", "bfc"},
-    {"allocator.garbage_collection", "bfc"},
-    {"allocator.timestamped", "bfc"},
-    {"allocator.gc_threshold", "caching"},
-    {"allocator.max_split", "caching"},
-    {"allocator.expandable_segments", "caching"},
-    {"allocator.roundup", "caching"},
-    {"allocator.conf", "caching"},
-    {"allocator.release_threshold", "async"},
-};
-
 bool hr_replay_knob_applies(hr_knob_id id)
 {
     const char *key = hr_knob_rows(NULL)[id].key;
@@ -88,15 +106,26 @@ bool hr_replay_knob_applies(hr_knob_id id)
     return false;
 }
 
+// The row says itself who listens: "with allocator.kind bfc and allocator.growth on", "with allocator.kind a, b or c".
 bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind)
 {
-    const char *key = hr_knob_rows(NULL)[id].key;
-    for (size_t k = 0; k < sizeof concerns / sizeof *concerns; k++) {
-        if (strcmp(concerns[k].key, key) == 0) {
-            return strncmp(allocator_kind, concerns[k].kind, strlen(concerns[k].kind)) == 0;
-        }
+    static const char who[] = "allocator.kind ";
+    const char *applies = hr_knob_rows(NULL)[id].applies;
+    const char *word = applies == NULL ? NULL : strstr(applies, who);
+    if (word == NULL) {
+        return hr_replay_knob_applies(id);
     }
-    return hr_replay_knob_applies(id);
+    for (word += sizeof who - 1;;) {
+        size_t length = strcspn(word, " ,:;.");
+        if (length == strlen(allocator_kind) && strncmp(word, allocator_kind, length) == 0) {
+            return true;
+        }
+        word += length;
+        if (strncmp(word, " or ", 4) != 0 && strncmp(word, ", ", 2) != 0) {
+            return false;
+        }
+        word += word[0] == ',' ? 2 : 4;
+    }
 }
 
 void hr_replay_knobs_init(hr_knobs *knobs)
@@ -129,17 +158,19 @@ typedef struct memory_size {
     uint64_t limit_bytes;
 } memory_size;
 
-static hr_status find_limit(const hr_knobs *knobs, memory_size *out, hr_err *err)
+// A scenario brings the pool on which it shows; knobs overrule it.
+static hr_status find_limit(const hr_knobs *knobs, const hr_scenario *scenario, memory_size *out, hr_err *err)
 {
-    *out = (memory_size){.limit_bytes = NO_LIMIT_BYTES};
+    bool has_own = scenario != NULL && scenario->limit_bytes > 0;
+    *out = (memory_size){.limit_bytes = has_own ? scenario->limit_bytes : NO_LIMIT_BYTES};
     out->has_card = hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
-    out->is_limited = out->has_card || hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+    bool is_set = out->has_card || hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+    out->is_limited = is_set || has_own;
     if (out->has_card) {
         HR_TRY(hr_card_load(hr_knob_text(knobs, HR_KNOB_DEVICE_CARD), &out->card, err));
     }
-    return out->is_limited
-               ? hr_device_limit_bytes(knobs, out->has_card ? &out->card : NULL, &out->limit_bytes, err)
-               : HR_OK;
+    return is_set ? hr_device_limit_bytes(knobs, out->has_card ? &out->card : NULL, &out->limit_bytes, err)
+                  : HR_OK;
 }
 
 // ---- results --------------------------------------------------------------------------------------------------
@@ -331,7 +362,7 @@ hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs, const hr_repla
     uint64_t reach_bytes = 0;
     *out = (hr_replay_result){0};
     HR_TRY(check_knobs(knobs, err));
-    HR_TRY(find_limit(knobs, &size, err));
+    HR_TRY(find_limit(knobs, replay->about.scenario, &size, err));
     replay_setup setup = {
         .config = play_allocator_config(knobs, size.limit_bytes),
         .card = size.has_card ? &size.card : NULL,

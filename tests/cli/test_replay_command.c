@@ -205,7 +205,7 @@ static void assert_narrow(const char *text)
     size_t columns = 0;
     for (const char *c = text; *c != '\0'; c++) {
         columns = *c == '\n' ? 0 : columns + (((unsigned char)*c & 0xC0) != 0x80);
-        ck_assert_msg(columns <= 80, "%s", text);
+        ck_assert_msg(columns <= 80, "%.3000s", text);
     }
 }
 
@@ -217,7 +217,8 @@ START_TEST(a_page_for_people_is_80_columns_wide)
     outcome o = program_run(words);
     assert_exit(&o, words, pages[_i].exit_code);
     for (size_t k = 0; k < COUNT(pages[_i].printed) && pages[_i].printed[k] != NULL; k++) {
-        ck_assert_msg(strstr(o.out, pages[_i].printed[k]) != NULL, "%s\n%s", pages[_i].printed[k], o.out);
+        ck_assert_msg(strstr(o.out, pages[_i].printed[k]) != NULL, "%s\n%.3000s", pages[_i].printed[k],
+                      o.out);
     }
     ck_assert_ptr_null(strchr(o.out, '\x1b'));
     assert_narrow(o.out);

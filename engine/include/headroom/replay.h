@@ -14,6 +14,7 @@
 
 #include "headroom/knobs.h"
 #include "headroom/report.h"
+#include "headroom/scenario.h"
 #include "headroom/status.h"
 
 // ---- the trace ------------------------------------------------------------------------------------------------
@@ -36,11 +37,13 @@ typedef struct hr_replay_about {
         uint64_t peak_pool_bytes, limit_bytes, in_use_bytes, largest_free_bytes;
         double fragmentation;
     } recorded;
-    bool is_heap; // the file shows one heap, not how it came about: a replay packs it anew
+    const hr_scenario *scenario; // NULL: it was a file
+    bool is_heap;                // the file shows one heap, not how it came about: a replay packs it anew
 } hr_replay_about;
 
-// READ error with the kinds of file there are when it is none of them.
-HR_MUST_CHECK hr_status hr_replay_open(const char *path, hr_replay **out, hr_err *err);
+// `name` is a scenario's (headroom/scenario.h), or a file's. READ error with the kinds of file there are when it is none
+// of them.
+HR_MUST_CHECK hr_status hr_replay_open(const char *name, hr_replay **out, hr_err *err);
 void hr_replay_close(hr_replay *replay); // NULL is fine
 const hr_replay_about *hr_replay_get_about(const hr_replay *replay);
 
@@ -129,8 +132,8 @@ bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind);
 // Plays the whole trace on the allocator of the knobs. A request that fails is noted, the replay goes on, and the free
 // of what was never served is ignored. A request that failed in the recording is asked for again and given back at
 // once. Streams matter where the allocator knows any; a block that waits for a stream is in use until that got there.
-// The limit is hr_device_limit_bytes; without device.vram and device.card there is none, and the pool becomes as large
-// as needed (bfc without growth: about the smallest single region that serves everything).
+// The limit is hr_device_limit_bytes; without device.vram and device.card that of the scenario. A file then has none: the
+// pool becomes as large as needed (bfc without growth: about the smallest single region that serves everything).
 // KNOB, CONSTRAINT, PRESET (card), NOMEM, INTERRUPTED errors; out of memory is a result. *out is empty on failure.
 HR_MUST_CHECK hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs,
                                       const hr_replay_options *options, hr_replay_result *out, hr_err *err);
