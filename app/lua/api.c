@@ -147,6 +147,12 @@ static const script_api_row rows[] = {
      "the model and the knobs to work with; a path counts from the recipe's folder",
      "hr.preset \"mlp\"",
      set_preset},
+    {"replay", "trace, {allocators = list of names, knob = value, …}", "table",
+     "plays a recorded trace, or a scenario by its name, on each of the allocators (all of them when none is named); the "
+     "names in the table are those of `headroom replay --json`",
+     "local r = hr.replay(\"growth_boundary\", {allocators = {\"bfc\"}, allocator = {growth = true}})\n"
+     "assert(r.allocators[1].failures_total > 0 and r.allocators[1].memory.peak_in_use_bytes < r.trace.peak_requested_bytes)",
+     script_replay},
     {"run", "{steps = N, until_oom = boolean, knob = value, …}", "result",
      "trains from new weights; out of memory is an error, with until_oom it is how the run may end",
      DEMO "local result = hr.run{steps = 5}\nassert(result.train.steps == 5)",

@@ -158,6 +158,8 @@ void script_close(script *s)
     hr_engine_destroy(s->engine);
     hr_engine_destroy(s->planner);
     hr_report_deinit(&s->report);
+    hr_replay_result_deinit(&s->replayed);
+    hr_replay_close(s->replay);
     hr_preset_close(s->preset);
     while (s->sources != NULL) {
         script_source *next = s->sources->next;

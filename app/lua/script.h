@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "headroom/engine.h"
+#include "headroom/replay.h"
 
 enum {
     SCRIPT_TEXT_MAX = 1024,
@@ -91,7 +92,9 @@ typedef struct script {
     unsigned event_count;
     bool epoch_ended; // and what comes after it is not known yet
     hr_event epoch;
-    hr_report report; // being turned into a table
+    hr_report report;          // being turned into a table
+    hr_replay *replay;         // of the last hr.replay, and
+    hr_replay_result replayed; // the run of it that is being turned into a table
 } script;
 
 static inline script *script_of(lua_State *L)
@@ -194,6 +197,9 @@ int script_plan(lua_State *L);
 int script_run(lua_State *L);
 int script_on(lua_State *L);
 int script_end_run(lua_State *L); // hr.stop
+
+// replay.c
+int script_replay(lua_State *L);
 
 // callbacks.c
 void script_collect_event(void *context, const hr_event *event); // an hr_event_sink

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// hr.replay: a trace on allocators of choice, as a table with the names of "headroom.replay/1".
+#include "headroom/replay.h"
+
+#include <string.h>
+
+#include "app/lua/fields.h"
+#include "app/lua/script.h"
+
+static const char *const replay_options[] = {"allocators", NULL};
+
+enum { HOLES_MAX = 8, KIND_MAX = 32 };
+
+// ---- tables ---------------------------------------------------------------------------------------------------------
+
+static const script_field about_fields[] = {
+    FIELD_IN(hr_replay_about, rows, "rows", FIELD_COUNT),
+    FIELD_IN(hr_replay_about, events, "events", FIELD_COUNT),
+    FIELD_IN(hr_replay_about, allocations, "allocations", FIELD_COUNT),
+    FIELD_IN(hr_replay_about, steps, "steps", FIELD_COUNT),
+    FIELD_IN(hr_replay_about, blocks, "blocks", FIELD_COUNT),
+    FIELD_IN(hr_replay_about, device_count, "devices", FIELD_COUNT32),
+    FIELD_IN(hr_replay_about, device, "device", FIELD_COUNT32),
+    FIELD_IN(hr_replay_about, lost_frees, "lost_frees", FIELD_COUNT),
+    FIELD_IN(hr_replay_about, refused, "refused", FIELD_COUNT),
+    FIELD_IN(hr_replay_about, peak_requested_bytes, "peak_requested_bytes", FIELD_BYTES),
+    FIELD_END,
+};
+static const script_field recorded_fields[] = {
+    FIELD_IN(hr_replay_about, recorded.peak_pool_bytes, "peak_pool_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_about, recorded.limit_bytes, "limit_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_about, recorded.in_use_bytes, "in_use_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_about, recorded.largest_free_bytes, "largest_free_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_about, recorded.fragmentation, "fragmentation", FIELD_REAL),
+    FIELD_END,
+};
+static const script_field memory_fields[] = {
+    FIELD_IN(hr_replay_memory, limit_bytes, "limit_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_memory, peak_pool_bytes, "peak_pool_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_memory, peak_in_use_bytes, "peak_in_use_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_memory, peak_requested_bytes, "peak_requested_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_memory, waste_bytes, "waste_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_memory, largest_free_bytes, "largest_free_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_memory, fragmentation, "fragmentation", FIELD_REAL),
+    FIELD_IN(hr_replay_memory, allocations, "allocations", FIELD_COUNT),
+    FIELD_END,
+};
+static const script_field failure_fields[] = {
+    FIELD_IN(hr_replay_failure, event, "event", FIELD_COUNT),
+    FIELD_IN(hr_replay_failure, step, "step", FIELD_COUNT),
+    FIELD_IN(hr_replay_failure, device, "device", FIELD_COUNT32),
+    FIELD_IN(hr_replay_failure, name, "name", FIELD_TEXT),
+    FIELD_IN(hr_replay_failure, requested_bytes, "requested_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_failure, free_bytes, "free_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_failure, largest_free_bytes, "largest_free_bytes", FIELD_BYTES),
+    FIELD_END,
+};
+static const script_field result_fields[] = {
+    FIELD_IN(hr_replay_result, name, "name", FIELD_TEXT),
+    FIELD_IN(hr_replay_result, failures_total, "failures_total", FIELD_COUNT),
+    FIELD_IN(hr_replay_result, served, "served", FIELD_COUNT),
+    FIELD_END,
+};
+
+static void push_trace(lua_State *L, const char *name, const hr_replay_about *about)
+{
+    lua_newtable(L);
+    script_set_fields(L, about_fields, about);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "file");
+    lua_pushstring(L, about->format);
+    lua_setfield(L, -2, "format");
+    lua_newtable(L);
+    script_set_fields(L, recorded_fields, about);
+    lua_setfield(L, -2, "recorded");
+}
+
+// Fields `memory` and, where there are several, `devices` of the table on top of the stack.
+static void set_memory(lua_State *L, const hr_replay_result *r)
+{
+    lua_newtable(L);
+    script_set_fields(L, memory_fields, &r->memory);
+    lua_newtable(L);
+    script_push_field(L, FIELD_COUNT, &r->memory.peak_event);
+    lua_setfield(L, -2, "event");
+    lua_setfield(L, -2, "at_peak");
+    lua_setfield(L, -2, "memory");
+    if (r->device_count > 1) {
+        script_set_list(L, "devices", memory_fields, r->devices, sizeof *r->devices, r->device_count);
+    }
+}
+
+static void set_name(lua_State *L, const char *key, const char *name)
+{
+    if (name != NULL) {
+        lua_pushstring(L, name);
+        lua_setfield(L, -2, key);
+    }
+}
+
+static void set_holes(lua_State *L, const hr_heap *heap)
+{
+    hr_heap_hole holes[HOLES_MAX];
+    size_t count = heap == NULL ? 0 : hr_heap_holes(heap, holes, HOLES_MAX);
+    lua_createtable(L, (int)count, 0);
+    for (size_t k = 0; k < count; k++) {
+        lua_newtable(L);
+        script_push_field(L, FIELD_COUNT, &holes[k].address);
+        lua_setfield(L, -2, "address");
+        script_push_field(L, FIELD_BYTES, &holes[k].bytes);
+        lua_setfield(L, -2, "bytes");
+        set_name(L, "before", holes[k].before);
+        set_name(L, "after", holes[k].after);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+    lua_setfield(L, -2, "holes");
+}
+
+static void set_statistics(lua_State *L, const hr_replay_result *r)
+{
+    lua_newtable(L);
+    for (uint32_t k = 0; k < r->statistic_count; k++) {
+        script_push_field(L, FIELD_COUNT, &r->statistics[k].value);
+        lua_setfield(L, -2, r->statistics[k].name);
+    }
+    lua_setfield(L, -2, "statistics");
+}
+
+static void push_result(lua_State *L, const hr_replay_result *r)
+{
+    lua_newtable(L);
+    script_set_fields(L, result_fields, r);
+    set_memory(L, r);
+    script_set_list(L, "failures", failure_fields, r->failures, sizeof *r->failures, r->failure_count);
+    set_holes(L, r->failure_heap);
+    set_statistics(L, r);
+}
+
+// ---- options --------------------------------------------------------------------------------------------------------
+
+// By a scenario's name, or by path from below the recipe's folder, unless the person typed the path.
+static void open_trace(lua_State *L, const char *name)
+{
+    script *s = script_of(L);
+    char path[SCRIPT_PATH_MAX];
+    hr_err err = {0};
+    bool is_scenario = hr_scenario_find(name, NULL) != NULL;
+    hr_replay_close(s->replay);
+    s->replay = NULL;
+    if ((!is_scenario && script_readable_path(s, name, path, &err) != HR_OK) ||
+        hr_replay_open(is_scenario ? name : path, &s->replay, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+    script_restart_clock(s);
+}
+
+// The options' knobs; one that no replay listens to is an error at the recipe's line.
+static void read_knobs(lua_State *L, hr_knobs *knobs)
+{
+    hr_knobs usual;
+    hr_replay_knobs_init(knobs);
+    hr_replay_knobs_init(&usual);
+    script_apply_overrides(L, 2, replay_options, knobs);
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        char value[HR_KNOB_TEXT_MAX], default_value[HR_KNOB_TEXT_MAX];
+        hr_knob_id knob = (hr_knob_id)id;
+        if (!hr_replay_knob_applies(knob) &&
+            strcmp(hr_knob_format(knobs, knob, value), hr_knob_format(&usual, knob, default_value)) != 0) {
+            (void)luaL_error(L, "%s changes nothing in a replay", hr_knob_rows(NULL)[id].key);
+        }
+    }
+}
+
+// The knobs of one allocator: of those that were turned, the ones that it listens to.
+static void knobs_for(lua_State *L, const hr_knobs *turned, const char *kind, hr_knobs *out)
+{
+    hr_err err = {0};
+    hr_replay_knobs_init(out);
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (hr_replay_knob_concerns((hr_knob_id)id, kind)) {
+            out->value[id] = turned->value[id];
+        }
+    }
+    if (hr_knobs_set(out, HR_KNOB_ALLOCATOR_KIND, kind, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+}
+
+static bool is_interrupted(void *context)
+{
+    return script_is_interrupted(context);
+}
+
+// Plays it, and adds the result as element k of the list on top of the stack.
+static void add_run(lua_State *L, const hr_knobs *knobs, lua_Integer k)
+{
+    script *s = script_of(L);
+    hr_err err = {0};
+    hr_replay_options options = {.stop = is_interrupted, .stop_context = s};
+    hr_replay_result_deinit(&s->replayed);
+    hr_status status = hr_replay_run(s->replay, knobs, &options, &s->replayed, &err);
+    script_restart_clock(s);
+    if (status == HR_INTERRUPTED) {
+        script_check_stop(L);
+    }
+    if (status != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+    push_result(L, &s->replayed);
+    lua_rawseti(L, -2, k);
+}
+
+// Stack: name, options. Pushes the list of results.
+static void run_named(lua_State *L, const hr_knobs *turned)
+{
+    lua_Integer count = luaL_len(L, 3);
+    lua_newtable(L);
+    for (lua_Integer k = 1; k <= count; k++) {
+        char kind[KIND_MAX];
+        hr_knobs knobs;
+        if (lua_geti(L, 3, k) != LUA_TSTRING) {
+            (void)luaL_error(L,
+                             "allocators is a list of names, such as {\"bfc\", \"static\"}, had a %s in it",
+                             luaL_typename(L, -1));
+        }
+        (void)snprintf(kind, sizeof kind, "%s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+        knobs_for(L, turned, kind, &knobs);
+        add_run(L, &knobs, k);
+    }
+}
+
+static void run_all(lua_State *L, const hr_knobs *turned)
+{
+    const hr_knob_row *row = &hr_knob_rows(NULL)[HR_KNOB_ALLOCATOR_KIND];
+    lua_newtable(L);
+    for (lua_Integer k = 1; row->choices[k - 1] != NULL; k++) {
+        hr_knobs knobs;
+        knobs_for(L, turned, row->choices[k - 1], &knobs);
+        add_run(L, &knobs, k);
+    }
+}
+
+int script_replay(lua_State *L)
+{
+    hr_knobs turned;
+    const char *name = luaL_checkstring(L, 1);
+    if (lua_isnoneornil(L, 2)) {
+        lua_settop(L, 1);
+        lua_newtable(L);
+    }
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    read_knobs(L, &turned);
+    if (lua_getfield(L, 2, "allocators") != LUA_TNIL) {
+        luaL_checktype(L, 3, LUA_TTABLE);
+    }
+    open_trace(L, name);
+    lua_newtable(L);
+    push_trace(L, name, hr_replay_get_about(script_of(L)->replay));
+    lua_setfield(L, -2, "trace");
+    if (lua_isnil(L, 3)) {
+        run_all(L, &turned);
+    } else {
+        run_named(L, &turned);
+    }
+    lua_setfield(L, -2, "allocators");
+    return 1;
+}
