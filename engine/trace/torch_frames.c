@@ -10,10 +10,10 @@
 
 enum { NAME_MAX_BYTES = 160 };
 
-static bool ends_with(const char *text, const char *end)
+static bool ends_with(const char *words, const char *end)
 {
-    size_t length = strlen(text), wanted = strlen(end);
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+    size_t length = strlen(words), wanted = strlen(end);
+    return length >= wanted && strcmp(words + length - wanted, end) == 0;
 }
 
 // Frames of C++ come first in a stack, then PyTorch's Python, then the line that a person wrote.
@@ -57,10 +57,10 @@ bool torch_frame_add(torch_parts *parts, uint32_t name, uint32_t file, int64_t l
     return true;
 }
 
-uint32_t torch_text_name(torch_parts *parts, const char *text)
+uint32_t torch_text_name(torch_parts *parts, const char *words)
 {
     char name[NAME_MAX_BYTES];
-    (void)text_copy(name, sizeof name, text);
+    (void)text_copy(name, sizeof name, words);
     for (char *c = name; *c != '\0'; c++) {
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; // a terminal may come to see it
     }
@@ -81,14 +81,14 @@ uint32_t torch_frame_name(torch_parts *parts, uint32_t frame)
         return f->in_trace;
     }
     const char *name = intern_text(&parts->texts, f->name), *file = intern_text(&parts->texts, f->file);
-    char text[2 * NAME_MAX_BYTES];
+    char words[2 * NAME_MAX_BYTES];
     if (f->rank == 2 || file == NULL) { // of C++ the function says it all
-        snprintf(text, sizeof text, "%s", name == NULL ? "?" : name);
+        snprintf(words, sizeof words, "%s", name == NULL ? "?" : name);
     } else {
-        snprintf(text, sizeof text, "%.*s:%" PRIu32 " %s", NAME_MAX_BYTES / 2, base_of(file), f->line,
+        snprintf(words, sizeof words, "%.*s:%" PRIu32 " %s", NAME_MAX_BYTES / 2, base_of(file), f->line,
                  name == NULL ? "?" : name);
     }
-    f->in_trace = torch_text_name(parts, text);
+    f->in_trace = torch_text_name(parts, words);
     return f->in_trace;
 }
 
@@ -96,9 +96,9 @@ hr_status torch_stream_number(torch_parts *parts, int64_t stream, uint16_t *numb
 {
     uint64_t slot = hash64_mix((uint64_t)stream, 0) % TORCH_RECENT;
     if (!parts->recent_streams[slot].known || parts->recent_streams[slot].stream != stream) {
-        char text[32];
-        int length = snprintf(text, sizeof text, "%" PRId64, stream);
-        uint32_t found = intern_add(&parts->streams, text, (size_t)length);
+        char words[32];
+        int length = snprintf(words, sizeof words, "%" PRId64, stream);
+        uint32_t found = intern_add(&parts->streams, words, (size_t)length);
         if (found == INTERN_NONE) {
             return HR_FAIL(err, NOMEM, "snapshot: needed host memory for a stream, had none");
         }
