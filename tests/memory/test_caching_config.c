@@ -112,10 +112,12 @@ START_TEST(options_without_effect_are_checked_and_named)
                "pinned_num_register_threads:8,pinned_reserve_segment_size_mb:64,"
                "pinned_use_background_threads:True,pinned_free_catch_all:True,"
                "expandable_segments_reserve:0.5,expandable_segments_reserve_by_class:[a:40G,b:1.125]");
-    static const char *const names[] = {"graph_capture_record_stream_reuse", "pinned_free_catch_all",
-                                        "pinned_num_register_threads",       "pinned_reserve_segment_size_mb",
-                                        "pinned_use_background_threads",     "pinned_use_cuda_host_register",
-                                        "release_lock_on_cudamalloc"};
+    static const char *const names[] = {
+        "expandable_segments_reserve",       "expandable_segments_reserve_by_class",
+        "graph_capture_record_stream_reuse", "pinned_free_catch_all",
+        "pinned_num_register_threads",       "pinned_reserve_segment_size_mb",
+        "pinned_use_background_threads",     "pinned_use_cuda_host_register",
+        "release_lock_on_cudamalloc"};
     int next = 0;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         ck_assert_pstr_eq(torch_conf_without_effect(&c, &next), names[k]);
