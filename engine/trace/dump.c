@@ -37,7 +37,7 @@ static void write_pytorch(const heap_picture *p, const dump_facts *facts, text *
     }
     uint64_t total_bytes = facts->device_bytes == 0 ? c->limit_bytes : facts->device_bytes;
     torch_oom_write(
-        p,
+        &asked,
         &(torch_driver){.device = facts->device,
                         .total_bytes = total_bytes,
                         .free_bytes = less(less(total_bytes, facts->outside_bytes), c->pool_bytes),
