@@ -31,7 +31,7 @@ static bool is_interrupted(void *context)
 
 static void watch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
@@ -53,9 +53,9 @@ static bool draws_blocks(const cli_args *args)
            strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-static hr_status run_columns(hr_replay *replay, replay_table *t, hr_err *err)
+static hr_status run_columns(hr_replay *replay, const char *trace_file, replay_table *t, hr_err *err)
 {
-    hr_replay_options options = {.stop = is_interrupted};
+    hr_replay_options options = {.stop = is_interrupted, .trace_file = trace_file};
     for (unsigned k = 0; k < t->column_count; k++) {
         HR_TRY(hr_replay_run(replay, &t->columns[k].knobs, &options, &t->columns[k].result, err));
     }
@@ -73,12 +73,23 @@ static int exit_code_of(const replay_table *t)
     return hr_status_exit_code(HR_OOM);
 }
 
+// One file is the trace of one replay.
+static hr_status check_trace(const cli_args *args, const replay_table *t, hr_err *err)
+{
+    if (!cli_given(args, APP_TRACE) || t->column_count == 1) {
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(err, USAGE, "--trace needs one allocator, had %u columns", t->column_count);
+    hr_err_try(err, "headroom replay %.200s --allocator bfc --trace %.200s", t->name, args->value[APP_TRACE]);
+    return status;
+}
+
 static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
 {
     hr_replay *replay = NULL;
     HR_TRY(hr_replay_open(t->name, &replay, err));
     t->about = hr_replay_get_about(replay);
-    hr_status status = run_columns(replay, t, err);
+    hr_status status = run_columns(replay, args->value[APP_TRACE], t, err);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         replay_print_json(t);
     } else if (status == HR_OK) {
@@ -106,6 +117,9 @@ int cli_replay(int argc, char **argv)
     }
     if (status == HR_OK) {
         status = replay_make_columns(&args, &t, &err);
+    }
+    if (status == HR_OK) {
+        status = check_trace(&args, &t, &err);
     }
     if (status == HR_OK) {
         watch_signals();

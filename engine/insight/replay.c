@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/replay.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/host_mem.h"
@@ -280,7 +281,7 @@ static void tell(const replay_player *p, const trace_event *e)
     trace_bus *bus = p->setup.bus;
     bus->step = p->steps;
     bus->device = e->device;
-    bus->simulated = true;
+    bus->instr = HR_NO_ID;
     bus->now_ns = e->time_ns;
 }
 
@@ -288,6 +289,10 @@ static void tell(const replay_player *p, const trace_event *e)
 static void end_step(replay_player *p)
 {
     p->steps++;
+    if (p->setup.bus != NULL) {
+        hr_event event = {.kind = HR_EVENT_STEP, .u.step = {.loss = (double)NAN, .accuracy = (double)NAN}};
+        trace_emit(p->setup.bus, &event);
+    }
     for (uint32_t k = 0; k < p->t->device_count; k++) {
         if (p->devices[k].heap != NULL) {
             allocator_synchronise(p->devices[k].heap);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "insight/play.h"
 #include "insight/replay.h"
+#include "insight/replay_export.h"
 #include "insight/scenario.h"
 #include "trace/formats.h"
 
@@ -304,77 +305,103 @@ static hr_status take_peak_heap(const hr_replay *r, const replay_setup *setup, u
     return status;
 }
 
-static hr_status run_once(const hr_replay *r, const replay_setup *setup, uint64_t limit_bytes,
-                          bool wants_peak_heap, uint64_t *reach_bytes, hr_replay_result *out, hr_err *err)
+typedef struct run {
+    const hr_replay *replay;
+    replay_setup setup;
+    hr_replay_options options;
+    uint64_t limit_bytes; // as it is reported
+    uint64_t reach_bytes; // of the last time
+} run;
+
+static uint64_t farthest_reach(const replay_player *p)
+{
+    uint64_t reach_bytes = 0;
+    for (uint32_t k = 0; k < p->t->device_count; k++) {
+        reach_bytes = p->devices[k].reach_bytes > reach_bytes ? p->devices[k].reach_bytes : reach_bytes;
+    }
+    return reach_bytes;
+}
+
+// Everything of the trace, and what came of it.
+static hr_status play_all(run *r, const char *trace_file, uint32_t *peak_event, hr_replay_result *out,
+                          hr_err *err)
 {
     replay_player p;
-    uint32_t peak_event = HR_NO_ID;
-    hr_status status = replay_start(&p, &r->trace, setup, err);
+    replay_export file;
+    const trace *t = &r->replay->trace;
+    replay_setup setup = r->setup;
+    HR_TRY(replay_export_open(&file, trace_file, &p, t->device_count, &setup, err));
+    hr_status status = replay_start(&p, t, &setup, err);
     if (status == HR_OK) {
         status = replay_play(&p, UINT32_MAX, err);
     }
     if (status == HR_OK) {
-        status = take_result(r, &p, limit_bytes, out, err);
-        peak_event = p.devices[r->about.device].peak.event;
+        status = take_result(r->replay, &p, r->limit_bytes, out, err);
     }
-    *reach_bytes = 0;
-    for (uint32_t k = 0; k < r->trace.device_count; k++) {
-        *reach_bytes = p.devices[k].reach_bytes > *reach_bytes ? p.devices[k].reach_bytes : *reach_bytes;
+    if (status == HR_OK) {
+        status = replay_export_close(&file, err);
     }
+    replay_export_abandon(&file);
+    *peak_event = p.devices[r->replay->about.device].peak.event;
+    r->reach_bytes = farthest_reach(&p);
     replay_close(&p);
-    if (status == HR_OK && wants_peak_heap && peak_event != HR_NO_ID) {
-        replay_setup again = *setup;
-        again.keeps_failure_heap = false;
-        status = take_peak_heap(r, &again, peak_event, out, err);
-    }
     return status;
+}
+
+static hr_status run_once(run *r, bool is_last, hr_replay_result *out, hr_err *err)
+{
+    uint32_t peak_event = HR_NO_ID;
+    HR_TRY(play_all(r, is_last ? r->options.trace_file : NULL, &peak_event, out, err));
+    if (is_last && r->options.wants_peak_heap && peak_event != HR_NO_ID) {
+        replay_setup again = r->setup;
+        again.keeps_failure_heap = false;
+        return take_peak_heap(r->replay, &again, peak_event, out, err);
+    }
+    return HR_OK;
 }
 
 // One region of no limit would be a pool of no size. How far an endless region is used says about how large one has to
 // be; in one of that size the rest at its end fits requests that it was too large for before, so that it may turn out
 // a little too small: then a little more is tried.
-static hr_status run_in_one_region(const hr_replay *r, replay_setup *setup, bool wants_peak_heap,
-                                   hr_replay_result *out, hr_err *err)
+static hr_status run_in_one_region(run *r, hr_replay_result *out, hr_err *err)
 {
     enum { TRIES_MAX = 64, FINER = 64 };
-    uint64_t reach_bytes = 0, limit_bytes = 0;
-    HR_TRY(run_once(r, setup, HR_NONE, false, &reach_bytes, out, err));
+    HR_TRY(run_once(r, false, out, err));
     uint64_t endless_failures = out->failures_total;
-    limit_bytes = (reach_bytes + HR_KIB - 1) & ~(HR_KIB - 1);
+    uint64_t limit_bytes = (r->reach_bytes + HR_KIB - 1) & ~(HR_KIB - 1);
     for (int k = 0; k < TRIES_MAX && limit_bytes > 0; k++) {
         hr_replay_result_deinit(out);
-        setup->config.limit_bytes = limit_bytes;
-        HR_TRY(run_once(r, setup, HR_NONE, wants_peak_heap, &reach_bytes, out, err));
+        r->setup.config.limit_bytes = limit_bytes;
+        HR_TRY(run_once(r, false, out, err));
         if (out->failures_total <= endless_failures) {
             break;
         }
         limit_bytes += (limit_bytes / FINER + HR_KIB) & ~(HR_KIB - 1);
     }
-    return HR_OK;
+    hr_replay_result_deinit(out);
+    return run_once(r, true, out, err);
 }
 
 hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs, const hr_replay_options *options,
                         hr_replay_result *out, hr_err *err)
 {
-    static const hr_replay_options none = {0};
-    const hr_replay_options *o = options == NULL ? &none : options;
     memory_size size;
-    uint64_t reach_bytes = 0;
     *out = (hr_replay_result){0};
     HR_TRY(check_knobs(knobs, err));
     HR_TRY(find_limit(knobs, replay->about.scenario, &size, err));
-    replay_setup setup = {
-        .config = play_allocator_config(knobs, size.limit_bytes),
-        .card = size.has_card ? &size.card : NULL,
-        .stop = o->stop,
-        .stop_context = o->stop_context,
-        .keeps_failure_heap = true,
+    run r = {
+        .replay = replay,
+        .options = options == NULL ? (hr_replay_options){0} : *options,
+        .limit_bytes = size.is_limited ? size.limit_bytes : HR_NONE,
+        .setup = {.config = play_allocator_config(knobs, size.limit_bytes),
+                  .card = size.has_card ? &size.card : NULL,
+                  .keeps_failure_heap = true},
     };
+    r.setup.stop = r.options.stop;
+    r.setup.stop_context = r.options.stop_context;
     bool endless_region =
-        !size.is_limited && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc") && !setup.config.growth;
-    hr_status status = endless_region ? run_in_one_region(replay, &setup, o->wants_peak_heap, out, err)
-                                      : run_once(replay, &setup, size.is_limited ? size.limit_bytes : HR_NONE,
-                                                 o->wants_peak_heap, &reach_bytes, out, err);
+        !size.is_limited && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc") && !r.setup.config.growth;
+    hr_status status = endless_region ? run_in_one_region(&r, out, err) : run_once(&r, true, out, err);
     (void)text_copy(out->name, sizeof out->name, hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND));
     if (status != HR_OK) {
         hr_replay_result_deinit(out);

@@ -91,6 +91,34 @@ START_TEST(the_replay_of_a_run_takes_what_the_run_took)
 }
 END_TEST
 
+START_TEST(what_a_replay_did_is_a_trace_too)
+{
+    static const char *const kinds[] = {"--allocator bfc -s device.vram=12MiB", "--allocator bfc",
+                                        "--allocator static", "--allocator direct -s device.vram=12MiB"};
+    char words[WORDS_MAX], trace[PATH_TEXT_MAX];
+    write_file("first.csv", rmm_log);
+    bool fits = strstr(kinds[_i], "vram") == NULL;
+    snprintf(trace, sizeof trace, "%s/second%d.csv", program_home(), _i);
+    snprintf(words, sizeof words, "%s --trace %s", kinds[_i], trace);
+    json_t *first = replay_json(words, fits ? 0 : 1);
+    snprintf(path, sizeof path, "%s", trace);
+    json_t *second = replay_json(kinds[_i], fits ? 0 : 1);
+    const json_t *recorded = json_object_get(json_object_get(second, "trace"), "recorded");
+    const json_t *memory = json_object_get(column(first, 0), "memory");
+    ck_assert_int_eq(number(recorded, "peak_pool_bytes"), number(memory, "peak_pool_bytes"));
+    ck_assert_int_eq(number(json_object_get(second, "trace"), "refused"),
+                     number(column(first, 0), "failures_total"));
+    static const char *const counters[] = {"peak_in_use_bytes", "peak_requested_bytes", "peak_pool_bytes",
+                                           "largest_free_bytes", "allocations"};
+    for (size_t k = 0; k < COUNT(counters); k++) {
+        ck_assert_int_eq(number(memory, counters[k]),
+                         number(json_object_get(column(second, 0), "memory"), counters[k]));
+    }
+    json_decref(first);
+    json_decref(second);
+}
+END_TEST
+
 // ---- columns --------------------------------------------------------------------------------------------------
 
 START_TEST(sweeps_make_the_columns_that_concern_each_allocator)
@@ -260,6 +288,9 @@ static const struct {
     {"--allocator static --sweep allocator.growth=on,off", 2, "none of these allocators listens to it"},
     {"--sweep device.vram=1x", 2, "device.vram"},
     {"-s device.card=rtx9999", 2, "no card is called 'rtx9999'"},
+    {"--trace x.csv", 2, "--trace needs one allocator, had "},
+    {"--allocator bfc --trace x", 2, "--trace x: needed a file ending in"},
+    {"--allocator bfc --trace /nowhere/x.csv", 5, "/nowhere/x.csv"},
     {"extra", 2, "replay takes at most 1 argument, had 'extra' too"},
     {"--sweep "
      "device.vram=1MiB,2MiB,3MiB,4MiB,5MiB,6MiB,7MiB,8MiB,9MiB --sweep "
@@ -305,6 +336,7 @@ int main(void)
 {
     TCase *tests = tcase_create("replay command");
     tcase_add_loop_test(tests, the_replay_of_a_run_takes_what_the_run_took, 0, 2);
+    tcase_add_loop_test(tests, what_a_replay_did_is_a_trace_too, 0, 4);
     tcase_add_test(tests, sweeps_make_the_columns_that_concern_each_allocator);
     tcase_add_test(tests, without_a_name_every_allocator_has_a_column);
     tcase_add_test(tests, failures_are_rows_of_the_file_and_the_replay_goes_on);

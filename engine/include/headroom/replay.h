@@ -78,6 +78,8 @@ typedef struct hr_replay_options {
     bool (*stop)(void *context);
     void *stop_context;
     bool wants_peak_heap;
+    // What the replay does, written to a file: "out.csv", "NAME:FILE" (headroom/trace.h). NULL: nowhere.
+    const char *trace_file;
 } hr_replay_options;
 
 // Of one device. Peaks are the first attainment of the largest in_use; requested, waste, largest_free and
