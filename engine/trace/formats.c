@@ -5,12 +5,14 @@
 
 #include "base/text.h"
 #include "trace/lifetimes_csv.h"
+#include "trace/memory_dump.h"
 #include "trace/readers.h"
 #include "trace/tensorflow_log.h"
 #include "trace/torch_snapshot.h"
 
 const trace_format *const trace_formats[] = {
     &trace_format_torch_snapshot,
+    &trace_format_memory_dump,
     &trace_format_csv,
     &trace_format_rmm,
     &trace_format_lifetimes,
