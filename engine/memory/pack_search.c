@@ -1,53 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-// First fit in every order that is known to be good at something; the best of them is the answer.
-#include <string.h>
+// First fit in every order that is known to be good at something, then dives of the exact search below one capacity
+// after the other: what it finds lowers the height, what it exhausts raises the bound.
+#include <stdlib.h>
 
 #include "base/host_mem.h"
+#include "memory/pack_exact.h"
 #include "memory/pack_items.h"
+
+enum { DIVE_NODES = 500, EXACT_ITEMS_MAX = 2048, STYLES = 8 };
 
 typedef struct search {
     const pack_goal *goal;
     pack_items items;
     uint64_t *offsets, *trial; // the best, and the one at work
+    uint64_t unit_bytes;       // of which every room is a multiple, and so every height worth looking at
     pack_result *result;
+    uint64_t nodes_before; // the dive at work
+    bool was_stopped;
 } search;
 
-static bool is_over(const search *s)
+static bool is_decided(const search *s)
 {
     const pack_result *r = s->result;
-    const pack_goal *g = s->goal;
-    bool decided = g->capacity_bytes == 0
-                       ? r->height_bytes == r->lower_bound_bytes
-                       : r->height_bytes <= g->capacity_bytes || r->lower_bound_bytes > g->capacity_bytes;
-    return decided || (g->node_limit > 0 && r->nodes >= g->node_limit) ||
-           (g->stop != NULL && g->stop(g->stop_context, r));
+    uint64_t capacity_bytes = s->goal->capacity_bytes;
+    return r->height_bytes == r->lower_bound_bytes ||
+           (capacity_bytes > 0 &&
+            (r->height_bytes <= capacity_bytes || r->lower_bound_bytes > capacity_bytes));
 }
 
-static bool try_order(search *s, pack_order order)
+static bool is_over(search *s)
+{
+    const pack_goal *g = s->goal;
+    s->was_stopped = s->was_stopped || (g->node_limit > 0 && s->result->nodes >= g->node_limit) ||
+                     (g->stop != NULL && g->stop(g->stop_context, s->result));
+    return s->was_stopped || is_decided(s);
+}
+
+// Keeps the packing at work when it is the first or the best.
+static void keep(search *s)
 {
     uint64_t height_bytes = 0;
-    pack_items_sort(&s->items, order);
-    if (!pack_first_fit(&s->items, s->trial, &height_bytes)) {
-        return false;
+    for (uint32_t k = 0; k < s->items.count; k++) {
+        const pack_item *i = &s->items.list[k];
+        uint64_t end = s->trial[i->id] + i->room_bytes;
+        height_bytes = end > height_bytes ? end : height_bytes;
     }
-    s->result->nodes += s->items.count;
-    if (order == 0 || height_bytes < s->result->height_bytes) {
-        s->result->height_bytes = height_bytes;
-        for (uint32_t k = 0; k < s->items.count; k++) {
-            uint32_t id = s->items.list[k].id;
-            s->offsets[id] = s->trial[id];
+    if (s->result->height_bytes != 0 && height_bytes >= s->result->height_bytes) {
+        return;
+    }
+    s->result->height_bytes = height_bytes;
+    for (uint32_t k = 0; k < s->items.count; k++) {
+        uint32_t id = s->items.list[k].id;
+        s->offsets[id] = s->trial[id];
+    }
+}
+
+// ---- orders ---------------------------------------------------------------------------------------------------
+
+static bool try_orders(search *s)
+{
+    for (pack_order order = 0; order < PACK_ORDERS && (order == 0 || !is_over(s)); order++) {
+        uint64_t height_bytes = 0;
+        pack_items_sort(&s->items, order);
+        if (!pack_first_fit(&s->items, s->trial, &height_bytes)) {
+            return false;
         }
+        s->result->nodes += s->items.count;
+        keep(s);
     }
     return true;
 }
 
-static hr_status search_orders(search *s, uint32_t count, hr_err *err)
+// ---- dives ----------------------------------------------------------------------------------------------------
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// 1 1 2 1 1 2 4 1 …: Luby, Sinclair, Zuckerman, "Optimal speedup of Las Vegas algorithms", 1993.
+static uint64_t luby(uint32_t round)
+{
+    uint64_t n = (uint64_t)round + 1, power = 1;
+    while (2 * power - 1 < n) {
+        power *= 2;
+    }
+    while (2 * power - 1 != n) {
+        n -= power - 1;
+        for (power = 1; 2 * power - 1 < n; power *= 2) {
+        }
+    }
+    return power;
+}
+
+// The lowest height that is still open, the highest that would do, and the middle of them take turns: tight ones are
+// often the easiest to find, loose ones the surest.
+static uint64_t capacity_of(const search *s, uint32_t round)
+{
+    const pack_result *r = s->result;
+    uint64_t low = r->lower_bound_bytes, high = r->height_bytes - s->unit_bytes;
+    if (s->goal->capacity_bytes > 0) {
+        high = s->goal->capacity_bytes / s->unit_bytes * s->unit_bytes;
+    }
+    uint64_t middle = low + (high - low) / 2 / s->unit_bytes * s->unit_bytes;
+    const uint64_t turns[] = {low, high, middle};
+    return turns[(round + round / STYLES) % 3];
+}
+
+static bool stop_dive(void *context, uint64_t nodes)
+{
+    search *s = context;
+    s->result->nodes = s->nodes_before + nodes;
+    return is_over(s);
+}
+
+static pack_verdict dive(search *s, pack_exact *e, uint32_t round)
+{
+    pack_dive d = {.capacity_bytes = capacity_of(s, round),
+                   .seed = s->goal->seed,
+                   .round = round,
+                   .node_limit = (DIVE_NODES + 2 * (uint64_t)s->items.count) * luby(round),
+                   .stop = stop_dive,
+                   .stop_context = s};
+    s->nodes_before = s->result->nodes;
+    if (s->goal->node_limit > 0 && s->goal->node_limit - s->nodes_before < d.node_limit) {
+        d.node_limit = s->goal->node_limit - s->nodes_before;
+    }
+    pack_verdict verdict = pack_exact_dive(e, &d);
+    s->result->nodes = s->nodes_before + d.nodes;
+    if (verdict == PACK_FOUND) {
+        pack_exact_read(e, s->trial);
+        keep(s);
+    } else if (verdict == PACK_EXHAUSTED) {
+        s->result->lower_bound_bytes = d.capacity_bytes + s->unit_bytes;
+    }
+    return verdict;
+}
+
+static bool try_dives(search *s)
+{
+    if (s->items.count > EXACT_ITEMS_MAX || is_over(s)) {
+        return true;
+    }
+    for (uint32_t k = 0; k < s->items.count; k++) {
+        s->unit_bytes = common_divisor(s->items.list[k].room_bytes, s->unit_bytes);
+    }
+    pack_exact *e = pack_exact_create(&s->items);
+    pack_verdict verdict = e == NULL ? PACK_NO_MEMORY : PACK_STOPPED;
+    for (uint32_t round = 0; verdict != PACK_NO_MEMORY && !is_over(s); round++) {
+        verdict = dive(s, e, round);
+    }
+    pack_exact_destroy(e);
+    return verdict != PACK_NO_MEMORY;
+}
+
+// ---- search ---------------------------------------------------------------------------------------------------
+
+static hr_status run(search *s, uint32_t count, hr_err *err)
 {
     s->trial = hr_calloc(count, sizeof *s->trial);
-    bool has_room = s->trial != NULL;
-    for (pack_order order = 0; has_room && order < PACK_ORDERS && (order == 0 || !is_over(s)); order++) {
-        has_room = try_order(s, order);
-    }
+    bool has_room = s->trial != NULL && try_orders(s) && try_dives(s);
     hr_free(s->trial);
     return has_room ? HR_OK : HR_FAIL(err, NOMEM, "no host memory to pack %u buffers", count);
 }
@@ -63,7 +180,7 @@ hr_status pack_search(const pack_buffer *buffers, uint32_t count, uint64_t align
     hr_status status = pack_items_init(&s.items, buffers, count, alignment_bytes, err);
     result->lower_bound_bytes = s.items.most_bytes;
     if (status == HR_OK && s.items.count > 0) {
-        status = search_orders(&s, count, err);
+        status = run(&s, count, err);
     }
     pack_items_deinit(&s.items);
     if (status != HR_OK) {
