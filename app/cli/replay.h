@@ -41,8 +41,20 @@ typedef struct replay_table {
 HR_MUST_CHECK hr_status replay_make_columns(const cli_args *args, replay_table *t, hr_err *err);
 void replay_table_deinit(replay_table *t);
 
-void replay_print_json(const replay_table *t);
-// `columns` wide; `glyphs`: block characters in heap maps, else ASCII.
-void replay_print_text(const replay_table *t, unsigned columns, bool glyphs);
+// How a page is printed.
+typedef struct replay_page {
+    unsigned columns;  // wide
+    bool glyphs;       // block characters in heap maps, else ASCII
+    const char *style; // heaps in a framework's words too; NULL: in ours alone
+} replay_page;
+
+// NOMEM; USAGE when there is no such style.
+HR_MUST_CHECK hr_status replay_print_json(const replay_table *t, hr_err *err);
+HR_MUST_CHECK hr_status replay_print_text(const replay_table *t, const replay_page *page, hr_err *err);
+// Where column `c`, which has failures, ran out of memory.
+HR_MUST_CHECK hr_status replay_print_failure(const replay_table *t, const replay_column *c,
+                                             const replay_page *page, hr_err *err);
+// The part of a sweep's key that is not its group.
+const char *replay_knob_label(const replay_sweep *s);
 
 #endif

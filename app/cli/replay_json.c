@@ -77,20 +77,38 @@ static void print_failures(emitter *e, const hr_replay_result *r)
 }
 
 // What pins the free memory at the first failure.
-static void print_holes(emitter *e, const hr_heap *heap)
+static void print_pin(emitter *e, const char *key, const hr_heap_pin *pin)
+{
+    if (pin->name == NULL) {
+        emit_null(e, key);
+        return;
+    }
+    emit_object(e, key);
+    emit_text(e, "name", pin->name[0] != '\0' ? pin->name : NULL);
+    emit_count(e, "bytes", pin->bytes);
+    emit_count(e, "joined_bytes", pin->joined_bytes);
+    emit_count(e, "age", pin->age);
+    emit_end_object(e);
+}
+
+static hr_status print_holes(emitter *e, const hr_heap *heap, hr_err *err)
 {
     hr_heap_hole holes[HOLES_MAX];
-    size_t count = heap == NULL ? 0 : hr_heap_holes(heap, holes, HOLES_MAX);
+    size_t count = 0;
+    if (heap != NULL) {
+        HR_TRY(hr_heap_holes(heap, holes, HOLES_MAX, &count, err));
+    }
     emit_array(e, "holes");
     for (size_t k = 0; k < count; k++) {
         emit_row(e, NULL);
         emit_count(e, "address", holes[k].address);
         emit_count(e, "bytes", holes[k].bytes);
-        emit_text(e, "before", holes[k].before);
-        emit_text(e, "after", holes[k].after);
+        print_pin(e, "before", &holes[k].before);
+        print_pin(e, "after", &holes[k].after);
         emit_end_object(e);
     }
     emit_end_array(e);
+    return HR_OK;
 }
 
 // Every knob that is not at its default, as "key=value".
@@ -112,7 +130,7 @@ static void print_knobs(emitter *e, const hr_knobs *knobs)
     emit_end_array(e);
 }
 
-static void print_column(emitter *e, const replay_table *t, const replay_column *c)
+static hr_status print_column(emitter *e, const replay_table *t, const replay_column *c, hr_err *err)
 {
     const hr_replay_result *r = &c->result;
     emit_object(e, NULL);
@@ -127,16 +145,17 @@ static void print_column(emitter *e, const replay_table *t, const replay_column 
         emit_end_array(e);
     }
     print_failures(e, r);
-    print_holes(e, r->failure_heap);
+    HR_TRY(print_holes(e, r->failure_heap, err));
     emit_object(e, "statistics");
     for (uint32_t k = 0; k < r->statistic_count; k++) {
         emit_count(e, r->statistics[k].name, r->statistics[k].value);
     }
     emit_end_object(e);
     emit_end_object(e);
+    return HR_OK;
 }
 
-void replay_print_json(const replay_table *t)
+hr_status replay_print_json(const replay_table *t, hr_err *err)
 {
     emitter e = {.out = stdout};
     emit_object(&e, NULL);
@@ -144,8 +163,9 @@ void replay_print_json(const replay_table *t)
     print_trace(&e, t);
     emit_array(&e, "allocators");
     for (unsigned k = 0; k < t->column_count; k++) {
-        print_column(&e, t, &t->columns[k]);
+        HR_TRY(print_column(&e, t, &t->columns[k], err));
     }
     emit_end_array(&e);
     emit_end_object(&e);
+    return HR_OK;
 }

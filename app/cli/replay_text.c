@@ -93,7 +93,7 @@ typedef struct layout {
     unsigned has_recorded; // 1: it is the first column
 } layout;
 
-static const char *knob_label(const replay_sweep *s)
+const char *replay_knob_label(const replay_sweep *s)
 {
     const char *key = hr_knob_rows(NULL)[s->id].key, *dot = strchr(key, '.');
     return dot == NULL ? key : dot + 1;
@@ -110,7 +110,7 @@ static layout lay_out(const replay_table *t, unsigned columns)
     l.has_recorded = t->about->recorded.peak_pool_bytes != HR_NONE;
     l.recorded = recorded_memory(t->about);
     for (unsigned s = 0; s < t->sweep_count; s++) {
-        l.label_columns = wider(l.label_columns, strlen(knob_label(&t->sweeps[s])) + 1);
+        l.label_columns = wider(l.label_columns, strlen(replay_knob_label(&t->sweeps[s])) + 1);
     }
     for (unsigned k = 0; k < t->column_count; k++) {
         l.cell_columns = wider(l.cell_columns, strlen(t->columns[k].kind) + sizeof planned + 1);
@@ -147,7 +147,7 @@ static void print_heads(const layout *l, unsigned first, unsigned end)
     }
     putchar('\n');
     for (unsigned s = 0; s < l->t->sweep_count; s++) {
-        printf("%-*s", (int)l->label_columns, knob_label(&l->t->sweeps[s]));
+        printf("%-*s", (int)l->label_columns, replay_knob_label(&l->t->sweeps[s]));
         for (unsigned k = first; k < end; k++) {
             const replay_column *c = column_at(l, k);
             print_cell(l, c == NULL || c->value[s] == NULL ? "-" : c->value[s]);
@@ -233,145 +233,6 @@ static void print_subject(const replay_table *t)
     }
 }
 
-// ---- where it ran out -----------------------------------------------------------------------------------------
-
-// A name from a stranger's file: at most so many characters, and none that a terminal obeys.
-static void print_name(const char *name)
-{
-    size_t length = strlen(name);
-    if (length > NAME_SHOWN) {
-        fputs("...", stdout);
-        name += length - (NAME_SHOWN - 3);
-        name += strspn(name,
-                       "\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\x90\x91\x92\x93\x94"
-                       "\x95\x96\x97\x98\x99\x9a\x9b\x9c\x9d\x9e\x9f\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9"
-                       "\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe"
-                       "\xbf");
-    }
-    for (; *name != '\0'; name++) {
-        unsigned char c = (unsigned char)*name;
-        putchar(c >= ' ' && c < 0x7F ? c : '?');
-    }
-}
-
-static void print_title(const replay_table *t, const replay_column *c)
-{
-    printf("\n%s", c->kind);
-    for (unsigned s = 0; s < t->sweep_count; s++) {
-        if (c->value[s] != NULL) {
-            printf(" %s=%s", knob_label(&t->sweeps[s]), c->value[s]);
-        }
-    }
-}
-
-static void print_moment(const hr_replay_failure *f, const hr_replay_about *a)
-{
-    char text[SAY_COUNT_TEXT_MAX];
-    if (f->event == HR_NONE) {
-        fputs(" at the beginning of the trace", stdout);
-    } else {
-        printf(" at event %s", say_count(f->event, text));
-    }
-    if (a->steps > 0) {
-        printf(", in step %s", say_count(f->step + 1, text));
-    }
-    if (a->device_count > 1) {
-        printf(", on device %" PRIu32, f->device);
-    }
-    putchar('\n');
-}
-
-static void print_need(const hr_replay_failure *f)
-{
-    char need[HR_BYTES_TEXT_MAX], free_text[HR_BYTES_TEXT_MAX], largest[HR_BYTES_TEXT_MAX];
-    char grow[HR_BYTES_TEXT_MAX], had[160];
-    uint64_t growth = f->limit_bytes > f->pool_bytes ? f->limit_bytes - f->pool_bytes : 0;
-    printf("  needed %s", hr_bytes_human(f->requested_bytes, need));
-    if (f->name[0] != '\0') {
-        fputs(" for ", stdout);
-        print_name(f->name);
-    }
-    (void)snprintf(had, sizeof had, "had %s free, largest piece %s, left to grow %s: %s",
-                   hr_bytes_human(f->free_bytes, free_text), hr_bytes_human(f->largest_free_bytes, largest),
-                   hr_bytes_human(growth, grow),
-                   f->requested_bytes > f->free_bytes ? "too little" : "enough, but in pieces");
-    fputs("\n  ", stdout);
-    say_paragraph(had, 2);
-}
-
-static const char *cell_glyph(const hr_heap_cell *c, bool glyphs)
-{
-    static const char *const blocks[] = {"·", "░", "▒", "▓", "█"};
-    static const char *const ascii[] = {".", ":", "+", "%", "#"};
-    int level = c->used < 0.001 ? 0 : c->used > 0.999 ? 4 : 1 + (int)(c->used * 3);
-    return glyphs ? blocks[level] : ascii[level];
-}
-
-static void print_map(const hr_heap *heap, unsigned columns, bool glyphs)
-{
-    hr_heap_cell cells[MAP_MAX];
-    char each[HR_BYTES_TEXT_MAX];
-    unsigned count = columns - 4 < MAP_MAX ? columns - 4 : MAP_MAX;
-    hr_heap_map(heap, cells, count);
-    fputs("  [", stdout);
-    for (unsigned k = 0; k < count; k++) {
-        fputs(cell_glyph(&cells[k], glyphs), stdout);
-    }
-    printf("]\n  the pool by address: %s free, %s in use, a character is %s\n", glyphs ? "·" : ".",
-           glyphs ? "█" : "#", hr_bytes_human(hr_heap_pool_bytes(heap) / count, each));
-}
-
-static void print_pin(const char *name, uint64_t bytes)
-{
-    char text[HR_BYTES_TEXT_MAX];
-    if (name == NULL) {
-        fputs("the end of its region", stdout);
-        return;
-    }
-    print_name(name[0] != '\0' ? name : "a block");
-    printf(" (%s)", hr_bytes_human(bytes, text));
-}
-
-static void print_holes(const hr_heap *heap)
-{
-    hr_heap_hole holes[HOLES_SHOWN];
-    size_t count = hr_heap_holes(heap, holes, HOLES_SHOWN);
-    for (size_t k = 0; k < count; k++) {
-        char bytes[HR_BYTES_TEXT_MAX];
-        printf("  hole of %10s, pinned by ", hr_bytes_human(holes[k].bytes, bytes));
-        print_pin(holes[k].before, holes[k].before_bytes);
-        fputs("\n                         and ", stdout);
-        print_pin(holes[k].after, holes[k].after_bytes);
-        putchar('\n');
-    }
-}
-
-static void print_unplanned(const hr_replay_failure *f)
-{
-    char need[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
-    printf(": the plan does not fit\n  needed %s in one block, had a limit of %s\n",
-           f->requested_bytes == HR_NONE ? "more than 8 EiB" : hr_bytes_human(f->requested_bytes, need),
-           hr_bytes_human(f->limit_bytes, limit));
-}
-
-static void print_failure(const replay_table *t, const replay_column *c, unsigned columns, bool glyphs)
-{
-    const hr_replay_result *r = &c->result;
-    const hr_replay_failure *f = &r->failures[0];
-    print_title(t, c);
-    if (r->memory.peak_in_use_bytes == HR_NONE && f->event == HR_NONE) {
-        print_unplanned(f);
-        return;
-    }
-    fputs(" ran out of memory", stdout);
-    print_moment(f, t->about);
-    print_need(f);
-    if (r->failure_heap != NULL && hr_heap_pool_bytes(r->failure_heap) > 0) {
-        print_map(r->failure_heap, columns, glyphs);
-        print_holes(r->failure_heap);
-    }
-}
-
 // ---- all of it ------------------------------------------------------------------------------------------------
 
 static bool has_static(const replay_table *t)
@@ -400,14 +261,14 @@ static void print_verdict(const replay_table *t)
     }
 }
 
-void replay_print_text(const replay_table *t, unsigned columns, bool glyphs)
+hr_status replay_print_text(const replay_table *t, const replay_page *page, hr_err *err)
 {
-    layout l = lay_out(t, columns);
+    layout l = lay_out(t, page->columns);
     print_subject(t);
     print_table(&l);
     for (unsigned k = 0; k < t->column_count; k++) {
         if (t->columns[k].result.failures_total > 0) {
-            print_failure(t, &t->columns[k], columns, glyphs);
+            HR_TRY(replay_print_failure(t, &t->columns[k], page, err));
         }
     }
     print_verdict(t);
@@ -415,4 +276,5 @@ void replay_print_text(const replay_table *t, unsigned columns, bool glyphs)
         puts("static knows the whole trace beforehand: what planning could save");
     }
     puts("peaks are those of what was served; p planned, m measured when it was recorded");
+    return HR_OK;
 }

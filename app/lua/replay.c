@@ -90,18 +90,35 @@ static void set_memory(lua_State *L, const hr_replay_result *r)
     }
 }
 
-static void set_name(lua_State *L, const char *key, const char *name)
+static const script_field pin_fields[] = {
+    FIELD_IN(hr_heap_pin, bytes, "bytes", FIELD_BYTES),
+    FIELD_IN(hr_heap_pin, joined_bytes, "joined_bytes", FIELD_BYTES),
+    FIELD_IN(hr_heap_pin, age, "age", FIELD_COUNT),
+    FIELD_END,
+};
+
+static void set_pin(lua_State *L, const char *key, const hr_heap_pin *pin)
 {
-    if (name != NULL) {
-        lua_pushstring(L, name);
-        lua_setfield(L, -2, key);
+    if (pin->name == NULL) {
+        return;
     }
+    lua_newtable(L);
+    script_set_fields(L, pin_fields, pin);
+    if (pin->name[0] != '\0') {
+        lua_pushstring(L, pin->name);
+        lua_setfield(L, -2, "name");
+    }
+    lua_setfield(L, -2, key);
 }
 
 static void set_holes(lua_State *L, const hr_heap *heap)
 {
     hr_heap_hole holes[HOLES_MAX];
-    size_t count = heap == NULL ? 0 : hr_heap_holes(heap, holes, HOLES_MAX);
+    size_t count = 0;
+    hr_err err = {0};
+    if (heap != NULL && hr_heap_holes(heap, holes, HOLES_MAX, &count, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
     lua_createtable(L, (int)count, 0);
     for (size_t k = 0; k < count; k++) {
         lua_newtable(L);
@@ -109,8 +126,8 @@ static void set_holes(lua_State *L, const hr_heap *heap)
         lua_setfield(L, -2, "address");
         script_push_field(L, FIELD_BYTES, &holes[k].bytes);
         lua_setfield(L, -2, "bytes");
-        set_name(L, "before", holes[k].before);
-        set_name(L, "after", holes[k].after);
+        set_pin(L, "before", &holes[k].before);
+        set_pin(L, "after", &holes[k].after);
         lua_rawseti(L, -2, (lua_Integer)k + 1);
     }
     lua_setfield(L, -2, "holes");

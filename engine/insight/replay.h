@@ -13,6 +13,7 @@
 
 #include "base/vec.h"
 #include "memory/allocator.h"
+#include "trace/dump.h"
 #include "trace/trace.h"
 
 typedef struct replay_setup {
@@ -78,6 +79,7 @@ const char *replay_name(const trace *t, uint32_t event);
 
 struct hr_heap {
     heap_picture picture; // names of its own
+    dump_facts facts;     // texts are the picture's
 };
 
 // Takes over *t, which is empty then. NOMEM: *t is as it was.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heaps for whoever shows them: a line of cells, the holes and what pins them.
-#include <stdlib.h>
-
 #include "base/host_mem.h"
+#include "base/text.h"
 #include "insight/replay.h"
+#include "trace/heap_holes.h"
 
 void hr_heap_destroy(hr_heap *heap)
 {
@@ -77,50 +77,88 @@ void hr_heap_map(const hr_heap *heap, hr_heap_cell *cells, size_t count)
 
 // ---- holes ----------------------------------------------------------------------------------------------------
 
-// The chunk of the same region next to `at`, NULL at its end.
-static const heap_chunk *neighbour(const heap_picture *p, uint32_t at, int step)
+static const char *name_of(const heap_picture *p, uint32_t chunk)
 {
-    uint32_t other = at + (uint32_t)step; // of 0, −1: beyond every index
-    if (other >= p->chunks.count ||
-        p->chunks.data[other].region_address != p->chunks.data[at].region_address) {
-        return NULL;
-    }
-    return &p->chunks.data[other];
+    const char *name = intern_text(&p->names, p->chunks.data[chunk].tensor);
+    return name == NULL ? "" : name;
 }
 
-static void pin(const heap_picture *p, const heap_chunk *c, const char **name, uint64_t *bytes)
+static hr_heap_pin show_pin(const heap_picture *p, const heap_pin *pin, uint64_t now)
 {
-    const char *known = c == NULL ? NULL : intern_text(&p->names, c->tensor);
-    *name = c == NULL ? NULL : known == NULL ? "" : known;
-    *bytes = c == NULL ? 0 : c->size_bytes;
+    if (pin->chunk == HR_NO_ID) {
+        return (hr_heap_pin){.joined_bytes = pin->joined_bytes, .age = HR_NONE};
+    }
+    const heap_chunk *c = &p->chunks.data[pin->chunk];
+    uint64_t age = heap_age(c, now);
+    return (hr_heap_pin){.name = name_of(p, pin->chunk),
+                         .bytes = c->size_bytes,
+                         .joined_bytes = pin->joined_bytes,
+                         .age = age == HEAP_NO_AGE ? HR_NONE : age};
 }
 
-// Inserts a hole where it belongs in the list of the largest; of equals the lower one comes first.
-static size_t insert(hr_heap_hole *holes, size_t count, size_t max, const hr_heap_hole *hole)
-{
-    size_t at = count < max ? count : max - 1;
-    if (count == max && holes[at].bytes >= hole->bytes) {
-        return count;
-    }
-    for (; at > 0 && holes[at - 1].bytes < hole->bytes; at--) {
-        holes[at] = holes[at - 1];
-    }
-    holes[at] = *hole;
-    return count < max ? count + 1 : max;
-}
-
-size_t hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max)
+hr_status hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max, size_t *count, hr_err *err)
 {
     const heap_picture *p = &heap->picture;
-    size_t count = 0;
-    for (uint32_t k = 0; k < p->chunks.count && max > 0; k++) {
-        const heap_chunk *c = &p->chunks.data[k];
-        hr_heap_hole hole = {.address = c->address, .bytes = c->size_bytes};
-        if (!c->in_use) {
-            pin(p, neighbour(p, k, -1), &hole.before, &hole.before_bytes);
-            pin(p, neighbour(p, k, 1), &hole.after, &hole.after_bytes);
-            count = insert(holes, count, max, &hole);
+    heap_holes found;
+    *count = 0;
+    HR_TRY(heap_holes_of(p, &found, err));
+    for (uint64_t now = heap_now(p); *count < max && *count < found.list.count; ++*count) {
+        const heap_hole *hole = &found.list.data[*count];
+        holes[*count] = (hr_heap_hole){.address = hole->address,
+                                       .bytes = hole->bytes,
+                                       .before = show_pin(p, &hole->below, now),
+                                       .after = show_pin(p, &hole->above, now)};
+    }
+    heap_holes_deinit(&found);
+    return HR_OK;
+}
+
+hr_heap_room hr_heap_find_room(const hr_heap *heap, uint64_t bytes)
+{
+    const heap_picture *p = &heap->picture;
+    heap_window w = heap_cheapest_window(p, bytes, NULL, NULL);
+    hr_heap_room room = {
+        .found = w.found, .bytes = w.bytes, .used_bytes = w.used_bytes, .blocks = w.used_chunks, .first = ""};
+    for (uint32_t k = 0; w.found && k < w.count; k++) {
+        if (p->chunks.data[w.first + k].in_use) {
+            room.first = name_of(p, w.first + k);
+            break;
         }
     }
-    return count;
+    return room;
+}
+
+// ---- in the frameworks' words ---------------------------------------------------------------------------------
+
+const char *hr_heap_style(size_t index)
+{
+    size_t count = 0;
+    while (dump_styles[count].name != NULL) {
+        count++;
+    }
+    return index < count ? dump_styles[index].name : NULL;
+}
+
+hr_status hr_heap_write(const hr_heap *heap, const char *style, FILE *out, hr_err *err)
+{
+    const dump_style *row = dump_style_find(style);
+    text words = {0};
+    if (row == NULL) {
+        for (const dump_style *s = dump_styles; s->name != NULL; s++) {
+            text_append(&words, "%s%s", s == dump_styles ? "" : ", ", s->name);
+        }
+        hr_status status = HR_FAIL(err, USAGE, "--style needs one of %s, had '%.64s'",
+                                   words.length > 0 ? words.data : "the frameworks", style);
+        hr_err_try(err, "--style %s", dump_styles[0].name);
+        text_deinit(&words);
+        return status;
+    }
+    row->write(&heap->picture, &heap->facts, &words);
+    hr_status status =
+        words.failed ? HR_FAIL(err, NOMEM, "replay: needed host memory to write a heap, had none") : HR_OK;
+    if (status == HR_OK && words.length > 0) {
+        (void)fwrite(words.data, 1, words.length, out);
+    }
+    text_deinit(&words);
+    return status;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of replays: files and knobs in, counters out.
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -92,56 +91,7 @@ const hr_replay_about *hr_replay_get_about(const hr_replay *replay)
     return &replay->about;
 }
 
-// ---- knobs ----------------------------------------------------------------------------------------------------
-
-static const char *const heard[] = {"device.card", "device.vram", "allocator."};
-
-bool hr_replay_knob_applies(hr_knob_id id)
-{
-    const char *key = hr_knob_rows(NULL)[id].key;
-    for (size_t k = 0; k < sizeof heard / sizeof *heard; k++) {
-        if (strncmp(key, heard[k], strlen(heard[k])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// The row says itself who listens: "with allocator.kind bfc and allocator.growth on", "with allocator.kind a, b or c".
-bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind)
-{
-    static const char who[] = "allocator.kind ";
-    const char *applies = hr_knob_rows(NULL)[id].applies;
-    const char *word = applies == NULL ? NULL : strstr(applies, who);
-    if (word == NULL) {
-        return hr_replay_knob_applies(id);
-    }
-    for (word += sizeof who - 1;;) {
-        size_t length = strcspn(word, " ,:;.");
-        if (length == strlen(allocator_kind) && strncmp(word, allocator_kind, length) == 0) {
-            return true;
-        }
-        word += length;
-        if (strncmp(word, " or ", 4) != 0 && strncmp(word, ", ", 2) != 0) {
-            return false;
-        }
-        word += word[0] == ',' ? 2 : 4;
-    }
-}
-
-void hr_replay_knobs_init(hr_knobs *knobs)
-{
-    static const struct {
-        hr_knob_id id;
-        const char *value;
-    } aside[] = {{HR_KNOB_DEVICE_KIND, "plan"}, {HR_KNOB_EXECUTION_MODE, "graph"}};
-    hr_knobs_init(knobs);
-    for (size_t k = 0; k < sizeof aside / sizeof *aside; k++) {
-        if (hr_knobs_set(knobs, aside[k].id, aside[k].value, NULL) != HR_OK) {
-            assert(!"a choice of the knob table");
-        }
-    }
-}
+// ---- the limit ------------------------------------------------------------------------------------------------
 
 // A replay without a limit is what no other command does: the check is for one with some limit.
 static hr_status check_knobs(const hr_knobs *knobs, hr_err *err)
@@ -235,6 +185,19 @@ static void take_statistic(void *context, const char *name, uint64_t value)
     }
 }
 
+// What a framework would say beside the heap.
+static dump_facts facts_of(const replay_player *p)
+{
+    const hr_card *card = p->setup.card;
+    return (dump_facts){
+        .device_bytes = card == NULL ? 0 : card->vram_bytes,
+        .outside_bytes = card == NULL ? 0 : card->context_bytes,
+        .limit_is_fraction = p->setup.config.limit_is_fraction,
+        .growth = p->setup.config.growth,
+        .expandable_segments = p->setup.config.caching.expandable_segments,
+    };
+}
+
 static hr_status take_failure_heap(replay_player *p, hr_replay_result *out, hr_err *err)
 {
     if (p->failure_heap == NULL) {
@@ -244,7 +207,11 @@ static hr_status take_failure_heap(replay_player *p, hr_replay_result *out, hr_e
     if (out->failure_heap == NULL) {
         return HR_FAIL(err, NOMEM, "replay: needed host memory for a heap, had none");
     }
-    out->failure_heap->picture = *p->failure_heap;
+    hr_heap *heap = out->failure_heap;
+    heap->picture = *p->failure_heap;
+    heap->facts = facts_of(p);
+    heap->facts.device = p->failures[0].device;
+    heap->facts.op = intern_text(&heap->picture.names, heap->picture.refusal.tensor);
     *p->failure_heap = (heap_picture){0};
     return HR_OK;
 }

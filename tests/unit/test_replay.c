@@ -466,6 +466,7 @@ START_TEST(a_heap_shows_its_holes_and_who_pins_them)
     hr_replay_result got;
     hr_heap_hole holes[4];
     hr_heap_cell cells[8];
+    size_t count = 0;
     begin(&rec);
     record(&rec, TRACE_ALLOC, 1, HR_MIB, "a", 0);
     record(&rec, TRACE_ALLOC, 2, 2 * HR_MIB, "b", 0);
@@ -479,14 +480,24 @@ START_TEST(a_heap_shows_its_holes_and_who_pins_them)
     ck_assert_ptr_nonnull(got.failure_heap);
     ck_assert_uint_eq(hr_heap_pool_bytes(got.failure_heap), 8 * HR_MIB);
     ck_assert_uint_eq(hr_heap_chunk_count(got.failure_heap), 4);
-    ck_assert_uint_eq(hr_heap_holes(got.failure_heap, holes, 4), 2);
+    ck_assert_int_eq(hr_heap_holes(got.failure_heap, holes, 4, &count, NULL), HR_OK);
+    ck_assert_uint_eq(count, 2);
     ck_assert_uint_eq(holes[0].bytes, 4 * HR_MIB);
-    ck_assert_str_eq(holes[0].before, "c");
-    ck_assert_ptr_null(holes[0].after);
+    ck_assert_str_eq(holes[0].before.name, "c");
+    ck_assert_uint_eq(holes[0].before.joined_bytes, 7 * HR_MIB); // with the hole in front of it
+    ck_assert_ptr_null(holes[0].after.name);
     ck_assert_uint_eq(holes[1].bytes, 2 * HR_MIB);
-    ck_assert_str_eq(holes[1].before, "a");
-    ck_assert_str_eq(holes[1].after, "c");
-    ck_assert_uint_eq(hr_heap_holes(got.failure_heap, holes, 1), 1);
+    ck_assert_str_eq(holes[1].before.name, "a");
+    ck_assert_uint_eq(holes[1].before.age, 2);
+    ck_assert_str_eq(holes[1].after.name, "c");
+    ck_assert_uint_eq(holes[1].after.bytes, HR_MIB);
+    hr_heap_room room = hr_heap_find_room(got.failure_heap, 5 * HR_MIB);
+    ck_assert(room.found);
+    ck_assert_uint_eq(room.blocks, 1);
+    ck_assert_uint_eq(room.used_bytes, HR_MIB);
+    ck_assert_str_eq(room.first, "c");
+    ck_assert_int_eq(hr_heap_holes(got.failure_heap, holes, 1, &count, NULL), HR_OK);
+    ck_assert_uint_eq(count, 1);
     ck_assert_uint_eq(holes[0].bytes, 4 * HR_MIB);
     hr_heap_map(got.failure_heap, cells, 8);
     static const double used[] = {1, 0, 0, 1, 0, 0, 0, 0};
@@ -497,7 +508,8 @@ START_TEST(a_heap_shows_its_holes_and_who_pins_them)
     hr_heap_map(got.failure_heap, cells, 1);
     ck_assert_double_eq_tol(cells[0].used, 0.25, 1e-9);
     ck_assert_ptr_nonnull(got.peak_heap);
-    ck_assert_uint_eq(hr_heap_holes(got.peak_heap, holes, 4), 1); // behind a, b, c
+    ck_assert_int_eq(hr_heap_holes(got.peak_heap, holes, 4, &count, NULL), HR_OK);
+    ck_assert_uint_eq(count, 1); // behind a, b, c
     hr_replay_result_deinit(&got);
     hr_replay_close(r);
 }

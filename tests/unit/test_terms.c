@@ -234,6 +234,8 @@ START_TEST(every_field_of_the_files_is_a_term)
         "allocators",
         "statistics",
         "holes",
+        "joined_bytes",
+        "age",
         "before",
         "after",
         "capacity_bytes",

@@ -56,20 +56,41 @@ typedef struct hr_heap_cell {
     double used, requested; // shares of the bytes that the cell stands for; requested ≤ used ≤ 1
 } hr_heap_cell;
 
+// A block at the side of a hole.
+typedef struct hr_heap_pin {
+    const char *name; // borrowed from the heap; "": it has none; NULL: the region ends there
+    uint64_t bytes;
+    uint64_t joined_bytes; // the hole that would be there without it
+    uint64_t age;          // requests served since it was; HR_NONE: not known
+} hr_heap_pin;
+
 typedef struct hr_heap_hole {
     uint64_t address, bytes;
-    // Names of the blocks that pin it, borrowed from the heap; "": one without a name; NULL: the region ends there.
-    const char *before, *after;
-    uint64_t before_bytes, after_bytes;
+    hr_heap_pin before, after;
 } hr_heap_hole;
+
+// The cheapest place for a request: neighbours that have room for it once those in use among them are gone.
+typedef struct hr_heap_room {
+    bool found;
+    uint64_t bytes, used_bytes; // of all of it, and of the blocks in it
+    uint64_t blocks;
+    const char *first; // name of the first block in it; "" when it has none
+} hr_heap_room;
 
 void hr_heap_destroy(hr_heap *heap); // NULL is fine
 uint64_t hr_heap_pool_bytes(const hr_heap *heap);
 size_t hr_heap_chunk_count(const hr_heap *heap);
 // The pool as a line of cells, by address.
 void hr_heap_map(const hr_heap *heap, hr_heap_cell *cells, size_t count);
-// The largest free chunks, largest first, at most `max`. Returns how many.
-size_t hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max);
+// The largest runs of free chunks, largest first, at most `max`. *count is how many. NOMEM.
+HR_MUST_CHECK hr_status hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max, size_t *count,
+                                      hr_err *err);
+hr_heap_room hr_heap_find_room(const hr_heap *heap, uint64_t bytes);
+
+// The heap as a framework writes it down: "tensorflow", "pytorch". NULL behind the last.
+const char *hr_heap_style(size_t index);
+// USAGE error with the styles there are; NOMEM.
+HR_MUST_CHECK hr_status hr_heap_write(const hr_heap *heap, const char *style, FILE *out, hr_err *err);
 
 // ---- a run ----------------------------------------------------------------------------------------------------
 

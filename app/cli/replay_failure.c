@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a replayed allocator ran out of memory, for people: what was needed, the heap as a line, the largest holes and
+// what pins them.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/cli/replay.h"
+#include "app/cli/say.h"
+
+enum { MAP_MAX = 200, HOLES_SHOWN = 4, NAME_SHOWN = 30 };
+
+// A name from a stranger's file: at most so many characters, and none that a terminal obeys.
+static void print_name(const char *name)
+{
+    size_t length = strlen(name);
+    if (length > NAME_SHOWN) {
+        fputs("...", stdout);
+        name += length - (NAME_SHOWN - 3);
+        name += strspn(name,
+                       "\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\x90\x91\x92\x93\x94"
+                       "\x95\x96\x97\x98\x99\x9a\x9b\x9c\x9d\x9e\x9f\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9"
+                       "\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe"
+                       "\xbf");
+    }
+    for (; *name != '\0'; name++) {
+        unsigned char c = (unsigned char)*name;
+        putchar(c >= ' ' && c < 0x7F ? c : '?');
+    }
+}
+
+static void print_title(const replay_table *t, const replay_column *c)
+{
+    printf("\n%s", c->kind);
+    for (unsigned s = 0; s < t->sweep_count; s++) {
+        if (c->value[s] != NULL) {
+            printf(" %s=%s", replay_knob_label(&t->sweeps[s]), c->value[s]);
+        }
+    }
+}
+
+static void print_moment(const hr_replay_failure *f, const hr_replay_about *a)
+{
+    char text[SAY_COUNT_TEXT_MAX];
+    if (f->event == HR_NONE) {
+        fputs(" at the beginning of the trace", stdout);
+    } else {
+        printf(" at event %s", say_count(f->event, text));
+    }
+    if (a->steps > 0) {
+        printf(", in step %s", say_count(f->step + 1, text));
+    }
+    if (a->device_count > 1) {
+        printf(", on device %" PRIu32, f->device);
+    }
+    putchar('\n');
+}
+
+static void print_need(const hr_replay_failure *f)
+{
+    char need[HR_BYTES_TEXT_MAX], free_text[HR_BYTES_TEXT_MAX], largest[HR_BYTES_TEXT_MAX];
+    char grow[HR_BYTES_TEXT_MAX], had[160];
+    uint64_t growth = f->limit_bytes > f->pool_bytes ? f->limit_bytes - f->pool_bytes : 0;
+    printf("  needed %s", hr_bytes_human(f->requested_bytes, need));
+    if (f->name[0] != '\0') {
+        fputs(" for ", stdout);
+        print_name(f->name);
+    }
+    (void)snprintf(had, sizeof had, "had %s free, largest piece %s, left to grow %s: %s",
+                   hr_bytes_human(f->free_bytes, free_text), hr_bytes_human(f->largest_free_bytes, largest),
+                   hr_bytes_human(growth, grow),
+                   f->requested_bytes > f->free_bytes ? "too little" : "enough, but in pieces");
+    fputs("\n  ", stdout);
+    say_paragraph(had, 2);
+}
+
+static const char *cell_glyph(const hr_heap_cell *c, bool glyphs)
+{
+    static const char *const blocks[] = {"·", "░", "▒", "▓", "█"};
+    static const char *const ascii[] = {".", ":", "+", "%", "#"};
+    int level = c->used < 0.001 ? 0 : c->used > 0.999 ? 4 : 1 + (int)(c->used * 3);
+    return glyphs ? blocks[level] : ascii[level];
+}
+
+static void print_map(const hr_heap *heap, unsigned columns, bool glyphs)
+{
+    hr_heap_cell cells[MAP_MAX];
+    char each[HR_BYTES_TEXT_MAX];
+    unsigned count = columns - 4 < MAP_MAX ? columns - 4 : MAP_MAX;
+    hr_heap_map(heap, cells, count);
+    fputs("  [", stdout);
+    for (unsigned k = 0; k < count; k++) {
+        fputs(cell_glyph(&cells[k], glyphs), stdout);
+    }
+    printf("]\n  the pool by address: %s free, %s in use, a character is %s\n", glyphs ? "·" : ".",
+           glyphs ? "█" : "#", hr_bytes_human(hr_heap_pool_bytes(heap) / count, each));
+}
+
+// "attention/scores (1.5 MiB, 40 requests old)\n"
+static void print_pin(const hr_heap_pin *pin)
+{
+    char text[HR_BYTES_TEXT_MAX], age[SAY_COUNT_TEXT_MAX];
+    if (pin->name == NULL) {
+        puts("the end of its region");
+        return;
+    }
+    print_name(pin->name[0] != '\0' ? pin->name : "a block");
+    printf(" (%s", hr_bytes_human(pin->bytes, text));
+    if (pin->age != HR_NONE) {
+        printf(", %s requests old", say_count(pin->age, age));
+    }
+    puts(")");
+}
+
+static hr_status print_holes(const hr_heap *heap, hr_err *err)
+{
+    hr_heap_hole holes[HOLES_SHOWN];
+    size_t count = 0;
+    HR_TRY(hr_heap_holes(heap, holes, HOLES_SHOWN, &count, err));
+    for (size_t k = 0; k < count; k++) {
+        char bytes[HR_BYTES_TEXT_MAX];
+        printf("  hole of %s\n    behind ", hr_bytes_human(holes[k].bytes, bytes));
+        print_pin(&holes[k].before);
+        fputs("    before ", stdout);
+        print_pin(&holes[k].after);
+    }
+    return HR_OK;
+}
+
+// What stands in the way where it stands least in the way.
+static void print_room(const hr_heap *heap, const hr_replay_failure *f)
+{
+    hr_heap_room room = hr_heap_find_room(heap, f->requested_bytes);
+    char used[HR_BYTES_TEXT_MAX], count[SAY_COUNT_TEXT_MAX];
+    if (!room.found || room.blocks == 0) {
+        return;
+    }
+    printf("  room without %s blocks (%s) from ", say_count(room.blocks, count),
+           hr_bytes_human(room.used_bytes, used));
+    print_name(room.first[0] != '\0' ? room.first : "a block");
+    puts(" on");
+}
+
+static void print_unplanned(const hr_replay_failure *f)
+{
+    char need[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    printf(": the plan does not fit\n  needed %s in one block, had a limit of %s\n",
+           f->requested_bytes == HR_NONE ? "more than 8 EiB" : hr_bytes_human(f->requested_bytes, need),
+           hr_bytes_human(f->limit_bytes, limit));
+}
+
+static hr_status print_heap(const hr_heap *heap, const hr_replay_failure *f, const replay_page *page,
+                            hr_err *err)
+{
+    if (hr_heap_pool_bytes(heap) > 0) {
+        print_map(heap, page->columns, page->glyphs);
+        HR_TRY(print_holes(heap, err));
+        print_room(heap, f);
+    }
+    if (page->style == NULL) {
+        return HR_OK;
+    }
+    printf("\nin the words of %s:\n", page->style);
+    return hr_heap_write(heap, page->style, stdout, err);
+}
+
+hr_status replay_print_failure(const replay_table *t, const replay_column *c, const replay_page *page,
+                               hr_err *err)
+{
+    const hr_replay_result *r = &c->result;
+    const hr_replay_failure *f = &r->failures[0];
+    print_title(t, c);
+    if (r->memory.peak_in_use_bytes == HR_NONE && f->event == HR_NONE) {
+        print_unplanned(f);
+        return HR_OK;
+    }
+    fputs(" ran out of memory", stdout);
+    print_moment(f, t->about);
+    print_need(f);
+    return r->failure_heap == NULL ? HR_OK : print_heap(r->failure_heap, f, page, err);
+}
