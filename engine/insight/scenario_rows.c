@@ -17,6 +17,101 @@ typedef struct scenario_row {
 #define MANY_STEPS 12
 
 static const scenario_row rows[] = {
+    {{.name = "pinned_holes",
+      .complaint = "pytorch #35901",
+      .line = "large blocks of a trial validation, pinned by the small state of the training",
+      .explanation =
+          "A validation of 512 images runs first and leaves blocks of up to 2.3 GiB in the cache. The "
+          "first update of the training makes Adam's moments, 27 MiB in small pieces, and finds room for "
+          "them in those blocks. From then on a large block is neither free nor can it go back: the next "
+          "validation is refused with 14 % of the card in use.",
+      .look_at =
+          "who pins the largest holes. allocator.max_split keeps large blocks whole, "
+          "allocator.expandable_segments has no blocks to pin, and state that is made before the first "
+          "large block does no harm",
+      .limit_bytes = 5 * HR_GIB},
+     {.programs = {{.preset = "mobilenet_v2", .knobs = {"batch.size=512"}, .batch = 32},
+                   {.preset = "mobilenet_v2", .knobs = {"batch.size=512"}, .evaluates = true}},
+      .phases =
+          {{RECIPE_LAZY, 0, 0, 0}, {RECIPE_STEPS, 1, 0, 1}, {RECIPE_STEPS, 0, 0, 2}, {RECIPE_STEPS, 1, 0, 1}},
+      .loop_from = 2,
+      .times = 2}},
+
+    {{.name = "alternating_shapes",
+      .complaint = "pytorch #31353",
+      .line = "batches of 20, 27, 31, 32: the blocks of smaller ones stay and fit no larger one",
+      .explanation =
+          "Every batch wants blocks a little larger than the last one left. The cache keeps both, so "
+          "that on a roomy card ResNet-50 takes 7.3 GiB for 3.9 GiB of tensors. Largest first, the same "
+          "batches take 4.1 GiB: the smaller ones are cut from blocks that are there already.",
+      .look_at = "pool beside in_use. Run the largest shape first, or set allocator.expandable_segments; bfc "
+                 "has one region and does not care",
+      .limit_bytes = 8 * HR_GIB},
+     {.programs = {{.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 20},
+                   {.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 27},
+                   {.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 31},
+                   {.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 32}},
+      .phases = {{RECIPE_BUILD, 0, 0, 0},
+                 {RECIPE_STEPS, 0, 0, 1},
+                 {RECIPE_STEPS, 1, 0, 1},
+                 {RECIPE_STEPS, 2, 0, 1},
+                 {RECIPE_STEPS, 3, 0, 1}},
+      .loop_from = 1,
+      .times = 3}},
+
+    {{.name = "near_full",
+      .complaint = "pytorch #193195",
+      .line = "the same batches on a card that just holds them: no failure, five flushes",
+      .explanation =
+          "The driver has nothing left when a larger shape comes. The allocator then gives its whole "
+          "cache back and asks again, which succeeds. Nobody sees an error, but five times in twelve steps "
+          "the device is waited for and the driver asked for hundreds of segments anew.",
+      .look_at = "num_alloc_retries, not failures. With 8 GiB, or with expandable segments, there are none",
+      .limit_bytes = 4210 * HR_MIB},
+     {.programs = {{.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 20},
+                   {.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 27},
+                   {.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 31},
+                   {.preset = "resnet50", .knobs = {"batch.size=32"}, .batch = 32}},
+      .phases = {{RECIPE_BUILD, 0, 0, 0},
+                 {RECIPE_STEPS, 0, 0, 1},
+                 {RECIPE_STEPS, 1, 0, 1},
+                 {RECIPE_STEPS, 2, 0, 1},
+                 {RECIPE_STEPS, 3, 0, 1}},
+      .loop_from = 1,
+      .times = 3}},
+
+    {{.name = "train_and_evaluate",
+      .complaint = "pytorch #31252",
+      .line = "training at batch 32, evaluation at 512: out of memory with half a card in use",
+      .explanation =
+          "Training wants many blocks, evaluation few that are sixteen times as large. What one phase "
+          "leaves in the cache is of no use to the other, and a segment of which a piece is in use "
+          "cannot go back. 1.5 GiB are refused with 2.4 of 5 GiB in use.",
+      .look_at =
+          "in_use at the failure. allocator.max_split or allocator.expandable_segments serve it, so does "
+          "a smaller batch for the evaluation",
+      .limit_bytes = 5 * HR_GIB},
+     {.programs = {{.preset = "resnet50", .knobs = {"batch.size=512"}, .batch = 32},
+                   {.preset = "resnet50", .knobs = {"batch.size=512"}, .evaluates = true}},
+      .phases = {{RECIPE_BUILD, 0, 0, 0}, {RECIPE_STEPS, 0, 0, 2}, {RECIPE_STEPS, 1, 0, 2}},
+      .loop_from = 1,
+      .times = 3}},
+
+    {{.name = "two_streams",
+      .complaint = "rmm #1245",
+      .line = "every other step on a second stream: memory freed on one is not the other's",
+      .explanation =
+          "A block that was freed on one stream may still be read by what that stream has not done yet, "
+          "so the cache gives it to the same stream only. Two streams that take turns hold two caches: "
+          "8.1 GiB instead of 4.1. On 5 GiB each turn gives the other's cache back.",
+      .look_at = "free bytes by stream, and num_alloc_retries. One stream; or allocator.kind=async, where a "
+                 "synchronisation makes what is free everybody's",
+      .limit_bytes = 5 * HR_GIB},
+     {.programs = {{.preset = "resnet50", .knobs = {"batch.size=32"}}},
+      .phases = {{RECIPE_BUILD, 0, 0, 0}, {RECIPE_STEPS, 0, 0, 1}, {RECIPE_STEPS, 0, 1, 1}},
+      .loop_from = 1,
+      .times = 3}},
+
     {{.name = "growth_boundary",
       .complaint = "tensorflow #6111",
       .line = "GPT-2 at batch 8 fits a pool that was taken at once, and not one that grew",
@@ -31,13 +126,13 @@ static const scenario_row rows[] = {
 
     {{.name = "region_collection",
       .complaint = "jax #788, tensorflow #26218",
-      .line = "a small training, and then a network of which one variable is half of the pool",
+      .line = "a small training, then a network of which one variable is half of the pool",
       .explanation =
           "The first network has grown the pool in regions of up to 290 MiB. All of them are free when "
           "VGG-16 comes for inference, and none is large enough for the 392 MiB of its first dense "
-          "layer: nine tenths of the pool are free, in pieces that belong to the driver's ranges. "
-          "Giving free regions back and asking again for one large one is what TensorFlow's garbage "
-          "collection does; the allocator of JAX has it turned off.",
+          "layer: nine tenths of the pool are free, in pieces that belong to the driver's ranges. Giving "
+          "free regions back and asking again for one large one is what TensorFlow's garbage collection "
+          "does; the allocator of JAX has it turned off.",
       .look_at = "allocator.garbage_collection=on serves it, and each time gives regions back to the driver, "
                  "which takes time; without growth there is one region and nothing to collect",
       .limit_bytes = 800 * HR_MIB},
@@ -55,14 +150,26 @@ static const scenario_row rows[] = {
       .complaint = "tensorflow #22586",
       .line = "out of memory with a third of the pool free: no hole is large enough",
       .explanation =
-          "MobileNetV2 with recomputation keeps a few activations and makes the others again, among "
-          "them those of 147 and 294 MiB. What is kept lies between what is made again, and a request "
-          "of 294 MiB fails with 563 MiB free. Without recomputation the same step has hardly a hole.",
+          "MobileNetV2 with recomputation keeps a few activations and makes the others again, among them "
+          "those of 147 and 294 MiB. What is kept lies between what is made again, and a request of 294 "
+          "MiB fails with 563 MiB free. Without recomputation the same step has hardly a hole.",
       .look_at = "largest_free beside free, and the chunks beside the largest holes; allocator.kind=static "
                  "packs the same step without holes, expandable segments move the boundaries",
       .limit_bytes = 1800 * HR_MIB},
      {.programs = {{.preset = "mobilenet_v2",
                     .knobs = {"batch.size=64", "checkpoint.strategy=sqrt", "execution.mode=graph"}}},
+      .phases = {{RECIPE_BUILD, 0, 0, 0}, {RECIPE_STEPS, 0, 0, 3}}}},
+
+    {{.name = "whole_chunks",
+      .complaint = "TensorFlow's split rule",
+      .line = "a chunk below twice the request goes out whole: a quarter of the pool is waste",
+      .explanation =
+          "bfc splits a free chunk when it has at least twice the bytes asked for, or 128 MiB to spare. "
+          "With growth its regions are powers of two, and the LSTM's 85 MiB get one of 128 whole.",
+      .look_at = "waste, which is in_use minus requested. Without growth there is one region and nothing to "
+                 "hand out whole",
+      .limit_bytes = 600 * HR_MIB},
+     {.programs = {{.preset = "lstm_lm_medium", .knobs = {"batch.size=64"}}},
       .phases = {{RECIPE_BUILD, 0, 0, 0}, {RECIPE_STEPS, 0, 0, 3}}}},
 
     {{.name = "two_copies",
@@ -72,8 +179,9 @@ static const scenario_row rows[] = {
           "Every weight is assigned from an initial value that lives until it is copied. The largest "
           "dense layer of VGG-16 has 392 MiB: for one moment of the build there are two of it, and no "
           "later step needs as much.",
-      .look_at = "the event of the peak: it lies before the first step. No allocator helps; initial values "
-                 "made in place do",
+      .look_at =
+          "the event of the peak: it lies before the first step. No allocator helps; initial values made "
+          "in place do",
       .limit_bytes = 700 * HR_MIB},
      {.programs = {{.preset = "vgg16", .knobs = {"batch.size=1"}, .evaluates = true}},
       .phases = {{RECIPE_ASSIGN, 0, 0, 0}, {RECIPE_STEPS, 0, 0, 3}}}},
@@ -95,8 +203,8 @@ static const scenario_row rows[] = {
       .complaint = "tensorflow #36465, jax #3077",
       .line = "the training is over, everything is freed, and the card is still full",
       .explanation =
-          "bfc and caching keep what they once had from the driver, for the next one who asks within "
-          "the process. Other processes see it as used.",
+          "bfc and caching keep what they once had from the driver, for the next one who asks within the "
+          "process. Other processes see it as used.",
       .look_at = "pool at the end, with in_use at 0: direct gives every range back, async what is above its "
                  "release threshold; the others at the end of the process",
       .limit_bytes = 6 * HR_GIB},
@@ -107,8 +215,8 @@ static const scenario_row rows[] = {
       .complaint = "xla #41761",
       .line = "MobileNetV2 at batch 1: hundreds of tensors far below the driver's 2 MiB",
       .explanation =
-          "A range from the driver is whole pieces of 2 MiB. Given one each, the tensors of 98 MiB "
-          "take 1.6 GiB. Every other allocator cuts pieces from ranges it already has.",
+          "A range from the driver is whole pieces of 2 MiB. Given one each, the tensors of 98 MiB take "
+          "1.6 GiB. Every other allocator cuts pieces from ranges it already has.",
       .look_at = "waste, and the peak of direct beside those of the others",
       .limit_bytes = 256 * HR_MIB},
      {.programs = {{.preset = "mobilenet_v2", .knobs = {"batch.size=1"}}},

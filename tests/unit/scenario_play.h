@@ -20,7 +20,14 @@ typedef struct played {
     uint64_t waste_at_peak_bytes, free_at_peak_bytes;
     uint64_t steps_before_failure;
     uint64_t shrinks, grows;
+    uint64_t retries; // caching: requests that were served only after its cache was given back
 } played;
+
+static inline void played_say(void *context, const char *name, uint64_t value)
+{
+    played *r = context;
+    r->retries = strcmp(name, "num_alloc_retries") == 0 ? value : r->retries;
+}
 
 static inline void played_listen(void *context, const hr_event *event)
 {
@@ -108,6 +115,9 @@ static inline played play_trace(const trace *t, const allocator_config *config)
         }
     }
     r.end = allocator_get_stats(heap);
+    if (heap->ops->statistics != NULL) {
+        heap->ops->statistics(heap, played_say, &r);
+    }
     for (uint32_t k = 0; k < t->block_count; k++) {
         allocator_free(heap, address[k]);
     }

@@ -13,19 +13,43 @@
 
 // ---- allocators -----------------------------------------------------------------------------------------------
 
-typedef enum variant { BFC, GROWTH, GROWTH_ONLY, STATIC, DIRECT, ASYNC, ASYNC_TRIMS, VARIANTS } variant;
+typedef enum variant {
+    BFC,
+    GROWTH,
+    GROWTH_ONLY,
+    STATIC,
+    DIRECT,
+    ASYNC,
+    ASYNC_TRIMS,
+    CACHING,
+    EXPANDABLE,
+    MAX_SPLIT,
+    VARIANTS
+} variant;
 
-static const char *const variant_names[VARIANTS] = {
-    "bfc",    "bfc with growth", "bfc with growth, without collection", "static",
-    "direct", "async",           "async with a threshold of 0"};
+static const struct {
+    const char *kind, *name;
+} variants[VARIANTS] = {
+    [BFC] = {"bfc", "bfc"},
+    [GROWTH] = {"bfc", "bfc with growth"},
+    [GROWTH_ONLY] = {"bfc", "bfc with growth, without collection"},
+    [STATIC] = {"static", "static"},
+    [DIRECT] = {"direct", "direct"},
+    [ASYNC] = {"async", "async"},
+    [ASYNC_TRIMS] = {"async", "async with a threshold of 0"},
+    [CACHING] = {"caching", "caching"},
+    [EXPANDABLE] = {"caching", "caching with expandable segments"},
+    [MAX_SPLIT] = {"caching", "caching with max_split 32 MiB"},
+};
 
 static allocator_config config_of(variant v, uint64_t limit_bytes)
 {
-    static const char *const kinds[VARIANTS] = {"bfc", "bfc", "bfc", "static", "direct", "async", "async"};
-    allocator_config c = allocator_config_of(kinds[v], limit_bytes);
+    allocator_config c = allocator_config_of(variants[v].kind, limit_bytes);
     c.growth = v == GROWTH || v == GROWTH_ONLY;
     c.garbage_collection = v != GROWTH_ONLY;
     c.release_threshold_bytes = v == ASYNC_TRIMS ? 0 : limit_bytes;
+    c.caching.expandable_segments = v == EXPANDABLE;
+    c.caching.max_split_bytes = v == MAX_SPLIT ? 32 * HR_MIB : UINT64_MAX;
     return c;
 }
 
@@ -89,7 +113,7 @@ START_TEST(every_scenario_says_what_it_is)
     for (size_t k = 0; hr_scenario_row(k) != NULL; k++) {
         const hr_scenario *s = hr_scenario_row(k);
         ck_assert_ptr_eq(hr_scenario_find(s->name, NULL), s);
-        ck_assert_ptr_nonnull(strchr(s->complaint, '#'));
+        ck_assert_uint_gt(strlen(s->complaint), 0);
         ck_assert_uint_le(strlen(s->line), 80);
         ck_assert_uint_gt(strlen(s->explanation), strlen(s->line));
         ck_assert_uint_gt(strlen(s->look_at), 20);
@@ -112,19 +136,29 @@ START_TEST(a_name_that_is_nearly_right_is_suggested)
 END_TEST
 
 #define BIT(v) (1u << (v))
+#define POOLS  (BIT(CACHING) | BIT(EXPANDABLE) | BIT(MAX_SPLIT))
+#define ASYNCS (BIT(ASYNC) | BIT(ASYNC_TRIMS))
+#define GROWN  (BIT(GROWTH) | BIT(GROWTH_ONLY))
 
 // On the scenario's own limit: who serves everything, and who does not.
 static const struct {
     const char *name;
     unsigned serve, fail;
 } outcomes[] = {
-    {"growth_boundary", BIT(BFC) | BIT(STATIC) | BIT(ASYNC), BIT(GROWTH) | BIT(GROWTH_ONLY)},
-    {"region_collection", BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(ASYNC), BIT(GROWTH_ONLY)},
-    {"largest_hole", BIT(STATIC) | BIT(ASYNC), BIT(BFC) | BIT(GROWTH)},
-    {"two_copies", 0, BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(DIRECT) | BIT(ASYNC)},
-    {"retained_predictions", 0, BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(DIRECT) | BIT(ASYNC)},
-    {"pool_stays", BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(DIRECT) | BIT(ASYNC) | BIT(ASYNC_TRIMS), 0},
-    {"small_tensors", BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | BIT(ASYNC), BIT(DIRECT)},
+    {"pinned_holes", BIT(EXPANDABLE) | BIT(MAX_SPLIT) | BIT(BFC) | BIT(STATIC) | ASYNCS, BIT(CACHING)},
+    {"alternating_shapes", BIT(BFC) | GROWN | BIT(STATIC) | BIT(DIRECT) | ASYNCS | POOLS, 0},
+    {"near_full", BIT(BFC) | BIT(STATIC) | ASYNCS | POOLS, BIT(DIRECT)},
+    {"train_and_evaluate", BIT(EXPANDABLE) | BIT(MAX_SPLIT) | BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | ASYNCS,
+     BIT(CACHING) | BIT(GROWTH_ONLY)},
+    {"two_streams", BIT(BFC) | BIT(STATIC) | ASYNCS | POOLS, 0},
+    {"growth_boundary", BIT(BFC) | BIT(STATIC) | ASYNCS | POOLS, GROWN},
+    {"region_collection", BIT(BFC) | BIT(GROWTH) | BIT(STATIC) | ASYNCS | POOLS, BIT(GROWTH_ONLY)},
+    {"largest_hole", BIT(STATIC) | ASYNCS | POOLS, BIT(BFC) | GROWN},
+    {"whole_chunks", BIT(BFC) | BIT(STATIC) | ASYNCS | POOLS, GROWN},
+    {"two_copies", 0, BIT(BFC) | GROWN | BIT(STATIC) | BIT(DIRECT) | ASYNCS | POOLS},
+    {"retained_predictions", 0, BIT(BFC) | GROWN | BIT(STATIC) | BIT(DIRECT) | ASYNCS | POOLS},
+    {"pool_stays", BIT(BFC) | GROWN | BIT(STATIC) | BIT(DIRECT) | ASYNCS | POOLS, 0},
+    {"small_tensors", BIT(BFC) | GROWN | BIT(STATIC) | ASYNCS | POOLS, BIT(DIRECT)},
 };
 
 START_TEST(on_its_limit_a_scenario_fails_and_fits_where_it_says)
@@ -142,7 +176,7 @@ START_TEST(on_its_limit_a_scenario_fails_and_fits_where_it_says)
             }
             const played r = play(&t, (variant)v, limit_of(outcomes[k].name));
             ck_assert_msg((r.failures > 0) == ((outcomes[k].fail & BIT(v)) != 0), "%s on %s: %llu failures",
-                          outcomes[k].name, variant_names[v], (unsigned long long)r.failures);
+                          outcomes[k].name, variants[v].name, (unsigned long long)r.failures);
         }
         trace_deinit(&t);
     }
@@ -150,11 +184,6 @@ START_TEST(on_its_limit_a_scenario_fails_and_fits_where_it_says)
 END_TEST
 
 // ---- one by one -----------------------------------------------------------------------------------------------
-
-static uint64_t free_bytes(const heap_counters *c)
-{
-    return c->limit_bytes - c->in_use_bytes;
-}
 
 // Requested bytes that live at once: the highest before event `end`, and from there on.
 static void peaks(const trace *t, uint32_t end, uint64_t *before_bytes, uint64_t *behind_bytes)
@@ -173,6 +202,111 @@ static void peaks(const trace *t, uint32_t end, uint64_t *before_bytes, uint64_t
     }
     free(bytes);
 }
+
+static uint64_t free_bytes(const heap_counters *c)
+{
+    return c->limit_bytes - c->in_use_bytes;
+}
+
+// How much of a recipe's pool an allocator takes where there is room.
+static uint64_t roomy_pool_bytes(const recipe *r, variant v)
+{
+    trace t;
+    ck_assert_int_eq(recipe_trace(r, &t, NULL), HR_OK);
+    const played found = play(&t, v, 64 * HR_GIB);
+    ck_assert_uint_eq(found.failures + found.retries, 0);
+    trace_deinit(&t);
+    return found.end.peak_pool_bytes;
+}
+
+static recipe recipe_of(const char *name)
+{
+    return *scenario_recipe(hr_scenario_find(name, NULL));
+}
+
+START_TEST(small_state_pins_large_blocks_unless_it_is_made_before_them)
+{
+    recipe r = recipe_of("pinned_holes");
+    const uint64_t limit_bytes = limit_of("pinned_holes");
+    trace late = trace_of("pinned_holes"), early;
+    const played pinned = play(&late, CACHING, limit_bytes);
+    ck_assert_uint_eq(pinned.failed_bytes, 2352 * HR_MIB);
+    ck_assert_uint_lt(pinned.at_failure.in_use_bytes * 100, limit_bytes * 15);
+    ck_assert_uint_lt(pinned.at_failure.largest_free_bytes, pinned.failed_bytes);
+    ck_assert_uint_gt(pinned.at_failure.pool_bytes - pinned.at_failure.in_use_bytes, pinned.failed_bytes);
+    r.phases[0].act = RECIPE_BUILD;
+    ck_assert_int_eq(recipe_trace(&r, &early, NULL), HR_OK);
+    ck_assert_uint_eq(play(&early, CACHING, limit_bytes).failures, 0);
+    trace_deinit(&early);
+    trace_deinit(&late);
+}
+END_TEST
+
+START_TEST(rising_shapes_take_a_second_pool_and_falling_ones_do_not)
+{
+    const recipe rising = recipe_of("alternating_shapes");
+    recipe falling = rising;
+    trace t = trace_of("alternating_shapes");
+    const uint64_t in_use_bytes = play(&t, CACHING, 64 * HR_GIB).end.peak_in_use_bytes;
+    for (uint8_t k = 1; k <= 4; k++) {
+        falling.phases[k].program = (uint8_t)(4 - k);
+    }
+    ck_assert_uint_gt(roomy_pool_bytes(&rising, CACHING), in_use_bytes * 18 / 10);
+    ck_assert_uint_lt(roomy_pool_bytes(&falling, CACHING), in_use_bytes * 11 / 10);
+    ck_assert_uint_lt(roomy_pool_bytes(&rising, EXPANDABLE), in_use_bytes * 105 / 100);
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(a_card_that_is_nearly_full_is_asked_again_and_again)
+{
+    trace t = trace_of("near_full");
+    const played tight = play(&t, CACHING, limit_of("near_full")), roomy = play(&t, CACHING, 8 * HR_GIB);
+    ck_assert_uint_eq(tight.failures, 0);
+    ck_assert_uint_eq(tight.retries, 5);
+    ck_assert_uint_gt(tight.grows, roomy.grows + 200);
+    ck_assert_uint_eq(roomy.retries, 0);
+    ck_assert_uint_eq(play(&t, EXPANDABLE, limit_of("near_full")).retries, 0);
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(evaluation_at_another_batch_runs_out_with_half_of_the_card_in_use)
+{
+    trace t = trace_of("train_and_evaluate");
+    const uint64_t limit_bytes = limit_of("train_and_evaluate");
+    const played r = play(&t, CACHING, limit_bytes);
+    ck_assert_uint_eq(r.failed_bytes, 1568 * HR_MIB);
+    ck_assert_uint_lt(r.at_failure.in_use_bytes * 100, limit_bytes * 60);
+    ck_assert_uint_gt(free_bytes(&r.at_failure), r.failed_bytes);
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(two_streams_hold_two_caches_and_flush_each_others)
+{
+    const recipe two = recipe_of("two_streams");
+    recipe one = two;
+    trace t = trace_of("two_streams");
+    one.phases[2].stream = 0;
+    ck_assert_uint_gt(roomy_pool_bytes(&two, CACHING), roomy_pool_bytes(&one, CACHING) * 18 / 10);
+    ck_assert_uint_eq(play(&t, CACHING, limit_of("two_streams")).retries, 5); // of five changes
+    ck_assert_uint_eq(play(&t, EXPANDABLE, limit_of("two_streams")).retries, 5);
+    ck_assert_uint_lt(roomy_pool_bytes(&two, ASYNC_TRIMS), roomy_pool_bytes(&one, CACHING));
+    trace_deinit(&t);
+}
+END_TEST
+
+START_TEST(chunks_that_are_handed_out_whole_waste_a_quarter_of_the_pool)
+{
+    trace t = trace_of("whole_chunks");
+    const played grown = play(&t, GROWTH, limit_of("whole_chunks")),
+                 once = play(&t, BFC, limit_of("whole_chunks"));
+    ck_assert_uint_gt(grown.waste_at_peak_bytes * 4, limit_of("whole_chunks"));
+    ck_assert_uint_lt(once.waste_at_peak_bytes, HR_MIB);
+    trace_deinit(&t);
+}
+END_TEST
 
 START_TEST(a_region_boundary_splits_what_one_region_would_hold)
 {
@@ -297,7 +431,7 @@ START_TEST(a_pool_stays_where_it_is_kept_and_goes_where_it_is_not)
         const played r = play(&t, (variant)v, limit_bytes);
         const bool goes = v == DIRECT || v == ASYNC_TRIMS;
         ck_assert_uint_eq(r.end.in_use_bytes, 0);
-        ck_assert_msg(goes ? r.end.pool_bytes == 0 : r.end.pool_bytes > 3 * HR_GIB, "%s", variant_names[v]);
+        ck_assert_msg(goes ? r.end.pool_bytes == 0 : r.end.pool_bytes > 3 * HR_GIB, "%s", variants[v].name);
     }
     trace_deinit(&t);
 }
@@ -340,7 +474,7 @@ START_TEST(without_its_models_there_is_no_trace)
     trace t;
     hr_err err = {0};
     ck_assert_int_eq(setenv("HEADROOM_DATA", "/nowhere", 1), 0);
-    ck_assert_int_ne(scenario_trace(hr_scenario_row(0), &t, &err), HR_OK);
+    ck_assert_int_ne(scenario_trace(hr_scenario_find("growth_boundary", NULL), &t, &err), HR_OK);
     ck_assert_ptr_nonnull(strstr(err.sentence, "gpt2_124m"));
     ck_assert_uint_eq(t.events.count, 0);
 }
@@ -355,6 +489,12 @@ int main(void)
     tcase_add_test(cases, every_scenario_says_what_it_is);
     tcase_add_test(cases, a_name_that_is_nearly_right_is_suggested);
     tcase_add_test(cases, on_its_limit_a_scenario_fails_and_fits_where_it_says);
+    tcase_add_test(cases, small_state_pins_large_blocks_unless_it_is_made_before_them);
+    tcase_add_test(cases, rising_shapes_take_a_second_pool_and_falling_ones_do_not);
+    tcase_add_test(cases, a_card_that_is_nearly_full_is_asked_again_and_again);
+    tcase_add_test(cases, evaluation_at_another_batch_runs_out_with_half_of_the_card_in_use);
+    tcase_add_test(cases, two_streams_hold_two_caches_and_flush_each_others);
+    tcase_add_test(cases, chunks_that_are_handed_out_whole_waste_a_quarter_of_the_pool);
     tcase_add_test(cases, a_region_boundary_splits_what_one_region_would_hold);
     tcase_add_test(cases, collection_serves_what_nine_tenths_of_free_memory_could_not);
     tcase_add_test(cases, the_largest_hole_is_smaller_than_a_request_half_as_large_as_what_is_free);
