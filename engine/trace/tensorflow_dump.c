@@ -30,7 +30,7 @@ typedef enum line_kind {
     LINE_KINDS
 } line_kind;
 
-// From logs of 2.2.0, 2.9 and 2.13 where these lines were seen; the others lie between their neighbours. No log of 2026
+// From logs of 2.2.0, 2.9 and 2.13, and from 2.21 itself (tests/bench/peers/tensorflow_bfc), where these lines were seen; the others lie between their neighbours. No log of 2026
 // was to be had: its numbers are those of 2.13.
 static const struct {
     const char *path;
@@ -50,6 +50,10 @@ static const struct {
                         {479, 1033, 1040, 1056, 1062, 1069, 1089, 1094, 1097, 1101, 1103, 1109, 491, 1780},
                         true,
                         8},
+    [TENSORFLOW_2_21] = {"external/local_xla/xla/tsl/framework/bfc_allocator.cc",
+                         {502, 1049, 1056, 1072, 1078, 1085, 1105, 1110, 1113, 1117, 1119, 1128, 513, 1828},
+                         true,
+                         8},
     [TENSORFLOW_2026] = {"external/xla/xla/tsl/framework/bfc_allocator.cc",
                          {485, 1039, 1046, 1062, 1068, 1075, 1095, 1100, 1103, 1107, 1109, 1114, 497, 1828},
                          true,
@@ -101,6 +105,7 @@ static void say_refused(const dump *d)
         return;
     case TENSORFLOW_2_4:
     case TENSORFLOW_2_13:
+    case TENSORFLOW_2_21:
     case TENSORFLOW_VERSIONS:
         text_append(d->out,
                     "requested by op %s\nIf the cause is memory fragmentation maybe the environment variable "
@@ -332,6 +337,14 @@ static void say_pool(const dump *d)
         say_pool_2026(d);
         return;
     }
+    if (d->o->version == TENSORFLOW_2_21) {
+        begin(d, 'I', LINE_POOL);
+        text_append(
+            d->out,
+            "Total size in pool: %s memory_limit_: %s available size: %s curr_region_allocation_bytes_: %s\n",
+            HR(c->pool_bytes), HR(c->limit_bytes), HR(unallocated_bytes(c)), HR(d->p->next_region_bytes));
+        return;
+    }
     begin(d, 'I', LINE_POOL);
     text_append(d->out,
                 "%s: %" PRIu64 " memory_limit_: %" PRIu64 " available bytes: %" PRIu64
@@ -340,11 +353,11 @@ static void say_pool(const dump *d)
                 c->pool_bytes, c->limit_bytes, unallocated_bytes(c), d->p->next_region_bytes);
 }
 
-// Nothing is reserved. Up to 2.19 the allocator does not fill the last line in for its own dump.
+// Nothing is reserved. Up to 2.21 the allocator does not fill the last line in for its own dump.
 static void say_stats(const dump *d)
 {
     const heap_counters *c = &d->p->counters;
-    const bool for_people = d->o->version == TENSORFLOW_2026;
+    const bool for_people = d->o->version == TENSORFLOW_2026 || d->o->version == TENSORFLOW_2_21;
     const struct {
         const char *name;
         uint64_t value;
@@ -357,7 +370,7 @@ static void say_stats(const dump *d)
         {"MaxAllocSize:", c->largest_allocation_bytes, true},
         {"Reserved:", 0, true},
         {"PeakReserved:", 0, true},
-        {"LargestFreeBlock:", for_people ? c->largest_free_bytes : 0, true},
+        {"LargestFreeBlock:", d->o->version == TENSORFLOW_2026 ? c->largest_free_bytes : 0, true},
     };
     begin(d, 'I', LINE_STATS);
     text_append(d->out, "Stats: \n");

@@ -22,6 +22,7 @@
     X(2_13, "2.12 to 2.19")                                                                                  \
     X(2_2, "2.0 to 2.2: no heading, `next` before `of size`, five statistics")                               \
     X(2_4, "2.4 to 2.11: total_region_allocated_bytes_")                                                     \
+    X(2_21, "2.20 and 2.21: sizes for people in pool and statistics")                                        \
     X(2026, "2026: ends, tags, sizes for people in the statistics")
 
 typedef enum tensorflow_version {
