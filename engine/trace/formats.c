@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "trace/hrt.h"
 #include "trace/lifetimes_csv.h"
 #include "trace/memory_dump.h"
 #include "trace/readers.h"
@@ -12,6 +13,7 @@
 
 const trace_format *const trace_formats[] = {
     &trace_format_torch_snapshot,
+    &trace_format_hrt,
     &trace_format_memory_dump,
     &trace_format_csv,
     &trace_format_rmm,
