@@ -223,11 +223,12 @@ static hr_status on_limit(tensorflow_log *r, log_span line, log_span behind, hr_
     (void)err;
     heap_picture *p = &r->now.picture;
     uint64_t bytes;
-    if (log_take_u64(&behind, &bytes)) {
+    bool exact; // up to 2.19
+    if (log_take_bytes(&behind, &bytes, &exact)) {
         p->counters.limit_bytes = bytes;
     }
     log_span next = log_behind(line, "curr_region_allocation_bytes_: ");
-    if (next.text != NULL && log_take_u64(&next, &bytes)) {
+    if (next.text != NULL && log_take_bytes(&next, &bytes, &exact)) {
         p->next_region_bytes = bytes;
     }
     return HR_OK;

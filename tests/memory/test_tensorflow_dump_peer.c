@@ -5,6 +5,7 @@
 #include "base/host_mem.h"
 #include "heap.h"
 #include "memory/picture.h"
+#include "trace/formats.h"
 #include "trace/tensorflow_dump.h"
 
 enum { BLOCKS = 40, GOLDEN_MAX_BYTES = 1 << 20 };
@@ -82,11 +83,52 @@ START_TEST(is_tensorflows_own_line_for_line)
 }
 END_TEST
 
+// All but the requested bytes of each chunk.
+START_TEST(is_read_back)
+{
+    uint64_t next = UINT64_C(1) << 40;
+    backing source = {.context = &next,
+                      .granularity_bytes = 256,
+                      .alignment_bytes = 256,
+                      .take = take,
+                      .give_back = give_back};
+    allocator_config config = allocator_config_of("bfc", 64 * HR_MIB);
+    config.growth = true;
+    heap h = heap_over(&config, source, NULL);
+    make_heap(&h);
+    heap_picture picture;
+    trace log;
+    ck_assert_int_eq(heap_picture_of(h.allocator, &picture, NULL), HR_OK);
+    ck_assert_int_eq(trace_read("tests/memory/golden_dump.txt", &log, NULL), HR_OK);
+    const heap_picture *read = log.heaps[0];
+    ck_assert_ptr_nonnull(read);
+    ck_assert_str_eq(read->source, "GPU_0_bfc");
+    ck_assert_uint_eq(read->chunks.count, picture.chunks.count);
+    for (uint32_t k = 0; k < read->chunks.count; k++) {
+        const heap_chunk *a = &picture.chunks.data[k], *b = &read->chunks.data[k];
+        ck_assert_uint_eq(a->address, b->address);
+        ck_assert_uint_eq(a->size_bytes, b->size_bytes);
+        ck_assert_uint_eq(a->region_bytes, b->region_bytes);
+        ck_assert_int_eq(a->in_use, b->in_use);
+    }
+    ck_assert_uint_eq(read->refusal.requested_bytes, 60 * HR_MIB);
+    ck_assert_uint_eq(read->counters.limit_bytes, 64 * HR_MIB);
+    ck_assert_uint_eq(read->counters.pool_bytes, picture.counters.pool_bytes);
+    ck_assert_uint_eq(read->counters.in_use_bytes, picture.counters.in_use_bytes);
+    ck_assert_uint_eq(read->counters.allocations, picture.counters.allocations);
+    ck_assert_uint_eq(read->next_region_bytes, picture.next_region_bytes);
+    trace_deinit(&log);
+    heap_picture_deinit(&picture);
+    heap_close(&h);
+}
+END_TEST
+
 static Suite *dump_suite(void)
 {
     Suite *suite = suite_create("dump against TensorFlow");
     TCase *dumps = tcase_create("dump");
     tcase_add_test(dumps, is_tensorflows_own_line_for_line);
+    tcase_add_test(dumps, is_read_back);
     suite_add_tcase(suite, dumps);
     return suite;
 }
