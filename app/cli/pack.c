@@ -51,7 +51,8 @@ typedef struct search {
     uint64_t capacity_bytes; // 0: none
     uint64_t seed;
     double end_seconds;
-    double seconds; // that it took
+    double seconds;   // that it took
+    bool ended_early; // before its time was up
     hr_packing_result result;
 } search;
 
@@ -135,9 +136,11 @@ static void print_picture(const search *s)
 static void print_verdict(const search *s)
 {
     char capacity[HR_BYTES_TEXT_MAX];
+    const char *more =
+        s->ended_early ? "; the search has nothing more to try" : "; more --seconds may find one";
     if (s->capacity_bytes == 0) {
-        puts(s->result.optimal ? "\nno packing is lower"
-                               : "\nthe best so far: more --seconds may find a lower one");
+        printf("\n%s%s\n", s->result.optimal ? "no packing is lower" : "there may be a lower one",
+               s->result.optimal ? "" : more);
         return;
     }
     (void)hr_bytes_human(s->capacity_bytes, capacity);
@@ -146,7 +149,7 @@ static void print_verdict(const search *s)
     } else if (s->result.lower_bound_bytes > s->capacity_bytes) {
         printf("\nnothing fits %s\n", capacity);
     } else {
-        printf("\nnone was found that fits %s: more --seconds may find one\n", capacity);
+        printf("\nnone was found that fits %s%s\n", capacity, more);
     }
 }
 
@@ -223,6 +226,7 @@ static hr_status search_on(search *s, double seconds, hr_err *err)
         .capacity_bytes = s->capacity_bytes, .seed = s->seed, .stop = is_over, .stop_context = s};
     HR_TRY(hr_packing_search(s->packing, &options, &s->result, err));
     s->seconds = now_seconds() - begin_seconds;
+    s->ended_early = interrupted == 0 && s->seconds < seconds;
     if (cli_given(s->args, APP_JSON)) {
         print_json(s);
     } else {

@@ -109,6 +109,7 @@ static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
     hr_replay *replay = NULL;
     HR_TRY(hr_replay_open(t->name, &replay, err));
     t->about = hr_replay_get_about(replay);
+    t->recorded = hr_replay_recorded_heap(replay);
     hr_status status = run_columns(replay, args->value[APP_TRACE], t, err);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         status = replay_print_json(t, err);
@@ -117,6 +118,7 @@ static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
         status = replay_print_text(t, &page, err);
     }
     t->about = NULL;
+    t->recorded = NULL;
     hr_replay_close(replay);
     return status;
 }

@@ -30,6 +30,7 @@ typedef struct replay_column {
 typedef struct replay_table {
     const char *name; // of the trace, as it was typed
     const hr_replay_about *about;
+    const hr_heap *recorded; // what the file shows; NULL: nothing
     replay_sweep sweeps[REPLAY_SWEEPS_MAX];
     unsigned sweep_count;
     replay_column *columns;
@@ -54,6 +55,8 @@ HR_MUST_CHECK hr_status replay_print_text(const replay_table *t, const replay_pa
 // Where column `c`, which has failures, ran out of memory.
 HR_MUST_CHECK hr_status replay_print_failure(const replay_table *t, const replay_column *c,
                                              const replay_page *page, hr_err *err);
+// The heap that the file shows, where it ran out of memory.
+HR_MUST_CHECK hr_status replay_print_recorded(const replay_table *t, const replay_page *page, hr_err *err);
 // The part of a sweep's key that is not its group.
 const char *replay_knob_label(const replay_sweep *s);
 

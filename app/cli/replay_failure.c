@@ -109,7 +109,7 @@ static void print_pin(const hr_heap_pin *pin)
     print_name(pin->name[0] != '\0' ? pin->name : "a block");
     printf(" (%s", hr_bytes_human(pin->bytes, text));
     if (pin->age != HR_NONE) {
-        printf(", %s requests old", say_count(pin->age, age));
+        printf(", %s request%s old", say_count(pin->age, age), pin->age == 1 ? "" : "s");
     }
     puts(")");
 }
@@ -130,17 +130,21 @@ static hr_status print_holes(const hr_heap *heap, hr_err *err)
 }
 
 // What stands in the way where it stands least in the way.
-static void print_room(const hr_heap *heap, const hr_replay_failure *f)
+static void print_room(const hr_heap *heap, uint64_t requested_bytes)
 {
-    hr_heap_room room = hr_heap_find_room(heap, f->requested_bytes);
+    hr_heap_room room = hr_heap_find_room(heap, requested_bytes);
     char used[HR_BYTES_TEXT_MAX], count[SAY_COUNT_TEXT_MAX];
     if (!room.found || room.blocks == 0) {
         return;
     }
-    printf("  room without %s blocks (%s) from ", say_count(room.blocks, count),
+    printf("  room without %s block%s (%s)", say_count(room.blocks, count), room.blocks == 1 ? "" : "s",
            hr_bytes_human(room.used_bytes, used));
-    print_name(room.first[0] != '\0' ? room.first : "a block");
-    puts(" on");
+    if (room.first[0] != '\0') {
+        fputs(" from ", stdout);
+        print_name(room.first);
+        fputs(" on", stdout);
+    }
+    putchar('\n');
 }
 
 static void print_unplanned(const hr_replay_failure *f)
@@ -151,19 +155,36 @@ static void print_unplanned(const hr_replay_failure *f)
            hr_bytes_human(f->limit_bytes, limit));
 }
 
-static hr_status print_heap(const hr_heap *heap, const hr_replay_failure *f, const replay_page *page,
+// `requested_bytes`: what would have fitted if it were not in pieces; 0: that is not what is wrong.
+static hr_status print_heap(const hr_heap *heap, uint64_t requested_bytes, const replay_page *page,
                             hr_err *err)
 {
-    if (hr_heap_pool_bytes(heap) > 0) {
-        print_map(heap, page->columns, page->glyphs);
-        HR_TRY(print_holes(heap, err));
-        print_room(heap, f);
-    }
-    if (page->style == NULL) {
+    if (hr_heap_pool_bytes(heap) == 0) {
         return HR_OK;
     }
-    printf("\nin the words of %s:\n", page->style);
-    return hr_heap_write(heap, page->style, stdout, err);
+    print_map(heap, page->columns, page->glyphs);
+    HR_TRY(print_holes(heap, err));
+    if (requested_bytes > 0) {
+        print_room(heap, requested_bytes);
+    }
+    return HR_OK;
+}
+
+hr_status replay_print_recorded(const replay_table *t, const replay_page *page, hr_err *err)
+{
+    const hr_replay_about *a = t->about;
+    if (!a->is_heap || t->recorded == NULL) {
+        return HR_OK;
+    }
+    uint64_t requested_bytes = hr_heap_refused_bytes(t->recorded);
+    char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX], largest[HR_BYTES_TEXT_MAX];
+    uint64_t free_bytes = hr_heap_pool_bytes(t->recorded) - a->recorded.in_use_bytes;
+    printf("\nrecorded heap: %s free in the pool, largest piece %s\n", hr_bytes_human(free_bytes, had),
+           hr_bytes_human(a->recorded.largest_free_bytes, largest));
+    if (requested_bytes > 0) {
+        printf("  ran out of memory, needed %s\n", hr_bytes_human(requested_bytes, needed));
+    }
+    return print_heap(t->recorded, requested_bytes <= free_bytes ? requested_bytes : 0, page, err);
 }
 
 hr_status replay_print_failure(const replay_table *t, const replay_column *c, const replay_page *page,
@@ -179,5 +200,14 @@ hr_status replay_print_failure(const replay_table *t, const replay_column *c, co
     fputs(" ran out of memory", stdout);
     print_moment(f, t->about);
     print_need(f);
-    return r->failure_heap == NULL ? HR_OK : print_heap(r->failure_heap, f, page, err);
+    if (r->failure_heap == NULL) {
+        return HR_OK;
+    }
+    HR_TRY(
+        print_heap(r->failure_heap, f->requested_bytes <= f->free_bytes ? f->requested_bytes : 0, page, err));
+    if (page->style == NULL) {
+        return HR_OK;
+    }
+    printf("\nin the words of %s:\n", page->style);
+    return hr_heap_write(r->failure_heap, page->style, stdout, err);
 }

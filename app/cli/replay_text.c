@@ -229,7 +229,13 @@ static void print_subject(const replay_table *t)
         print_count("frees of what was allocated before the trace began are left out\n", a->lost_frees);
     }
     if (a->is_heap) {
-        puts("  a heap, and not how it came about: its blocks are packed anew, without its holes");
+        fputs("  ", stdout);
+        say_paragraph("one heap, and not how it came about: its blocks are packed anew, without its holes",
+                      2);
+    }
+    if (a->damaged_regions > 0) {
+        fputs("  the file was cut: ", stdout);
+        print_count("regions of its heap are not shown whole\n", a->damaged_regions);
     }
 }
 
@@ -266,6 +272,7 @@ hr_status replay_print_text(const replay_table *t, const replay_page *page, hr_e
     layout l = lay_out(t, page->columns);
     print_subject(t);
     print_table(&l);
+    HR_TRY(replay_print_recorded(t, page, err));
     for (unsigned k = 0; k < t->column_count; k++) {
         if (t->columns[k].result.failures_total > 0) {
             HR_TRY(replay_print_failure(t, &t->columns[k], page, err));

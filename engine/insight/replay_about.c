@@ -13,7 +13,8 @@ typedef struct tally {
     uint64_t live_bytes, peak_bytes;
     uint64_t grown_bytes, shrunk_bytes;
     int64_t highest_growth; // of grown − shrunk
-    bool has_pool, has_life;
+    uint64_t lives;         // allocations and frees of the file's own rows
+    bool has_pool;
 } tally;
 
 static uint64_t sum_of(uint64_t a, uint64_t b)
@@ -45,7 +46,7 @@ static void count_pool(tally *t, const trace_event *e)
 static void count_event(tally *t, const trace_event *e, hr_replay_about *about)
 {
     bool is_life = e->kind == TRACE_ALLOC || e->kind == TRACE_FREE;
-    t->has_life |= is_life && e->row != TRACE_BEFORE;
+    t->lives += is_life && e->row != TRACE_BEFORE;
     about->events += is_life || e->kind == TRACE_REFUSED || e->kind == TRACE_STEP;
     switch ((trace_kind)e->kind) {
     case TRACE_ALLOC:
@@ -92,7 +93,10 @@ static void describe_recorded(const tally *t, const heap_picture *heap, hr_repla
     about->recorded.in_use_bytes = heap == NULL ? HR_NONE : heap->counters.in_use_bytes;
     about->recorded.largest_free_bytes = heap == NULL ? HR_NONE : heap->counters.largest_free_bytes;
     about->recorded.fragmentation = heap == NULL ? (double)NAN : heap->counters.fragmentation;
-    about->is_heap = heap != NULL && !t->has_life;
+    // Behind the heap stands at most the request that it refused.
+    about->is_heap = heap != NULL && t->lives <= heap->refusal.any;
+    about->refused += about->is_heap && heap->refusal.any;
+    about->damaged_regions = heap == NULL ? 0 : heap->damaged_regions;
 }
 
 static const char *line_of(const char *format)

@@ -23,6 +23,11 @@ size_t hr_heap_chunk_count(const hr_heap *heap)
     return heap->picture.chunks.count;
 }
 
+uint64_t hr_heap_refused_bytes(const hr_heap *heap)
+{
+    return heap->picture.refusal.any ? heap->picture.refusal.requested_bytes : 0;
+}
+
 // ---- the map --------------------------------------------------------------------------------------------------
 
 typedef struct map {

@@ -17,8 +17,9 @@
 #define NO_LIMIT_BYTES (UINT64_C(1) << 50)
 
 struct hr_replay {
-    trace trace;
+    trace trace; // without the heap of about.device
     hr_replay_about about;
+    hr_heap *recorded; // NULL: there is none
 };
 
 // ---- traces ---------------------------------------------------------------------------------------------------
@@ -30,9 +31,21 @@ hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err)
     if (r == NULL) {
         return HR_FAIL(err, NOMEM, "replay: needed host memory for a trace, had none");
     }
+    replay_describe(t, &r->about);
+    heap_picture **heap = &t->heaps[r->about.device];
+    if (*heap != NULL) {
+        r->recorded = hr_calloc(1, sizeof *r->recorded);
+        if (r->recorded == NULL) {
+            hr_free(r);
+            *out = NULL;
+            return HR_FAIL(err, NOMEM, "replay: needed host memory for a heap, had none");
+        }
+        r->recorded->picture = **heap;
+        hr_free(*heap);
+        *heap = NULL;
+    }
     r->trace = *t;
     *t = (trace){0};
-    replay_describe(&r->trace, &r->about);
     return HR_OK;
 }
 
@@ -82,8 +95,14 @@ void hr_replay_close(hr_replay *replay)
 {
     if (replay != NULL) {
         trace_deinit(&replay->trace);
+        hr_heap_destroy(replay->recorded);
         hr_free(replay);
     }
+}
+
+const hr_heap *hr_replay_recorded_heap(const hr_replay *replay)
+{
+    return replay->recorded;
 }
 
 const hr_replay_about *hr_replay_get_about(const hr_replay *replay)
@@ -109,11 +128,19 @@ typedef struct memory_size {
     uint64_t limit_bytes;
 } memory_size;
 
-// A scenario brings the pool on which it shows; knobs overrule it.
-static hr_status find_limit(const hr_knobs *knobs, const hr_scenario *scenario, memory_size *out, hr_err *err)
+// What a trace brings itself: a scenario the pool on which it shows, a heap the limit that it ran into.
+static uint64_t own_limit(const hr_replay_about *about)
 {
-    bool has_own = scenario != NULL && scenario->limit_bytes > 0;
-    *out = (memory_size){.limit_bytes = has_own ? scenario->limit_bytes : NO_LIMIT_BYTES};
+    if (about->scenario != NULL && about->scenario->limit_bytes > 0) {
+        return about->scenario->limit_bytes;
+    }
+    return about->is_heap ? about->recorded.limit_bytes : HR_NONE;
+}
+
+static hr_status find_limit(const hr_knobs *knobs, uint64_t own_bytes, memory_size *out, hr_err *err)
+{
+    bool has_own = own_bytes != HR_NONE;
+    *out = (memory_size){.limit_bytes = has_own ? own_bytes : NO_LIMIT_BYTES};
     out->has_card = hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
     bool is_set = out->has_card || hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
     out->is_limited = is_set || has_own;
@@ -355,7 +382,7 @@ hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs, const hr_repla
     memory_size size;
     *out = (hr_replay_result){0};
     HR_TRY(check_knobs(knobs, err));
-    HR_TRY(find_limit(knobs, replay->about.scenario, &size, err));
+    HR_TRY(find_limit(knobs, own_limit(&replay->about), &size, err));
     run r = {
         .replay = replay,
         .options = options == NULL ? (hr_replay_options){0} : *options,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "headroom/terms.h"
 
@@ -189,6 +190,38 @@ START_TEST(a_page_for_people_says_height_bound_and_gap)
 }
 END_TEST
 
+// Many buffers of all sizes: no search proves in half a second what is best. The answer is whole all the same.
+START_TEST(an_interrupted_search_gives_its_best)
+{
+    char command[WORDS_MAX];
+    uint64_t seed = 11;
+    json_error_t problem;
+    snprintf(path, sizeof path, "%s/many.csv", program_home());
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("id,lower,upper,size\n", file);
+    for (int k = 0; k < 1500; k++) {
+        uint64_t lower = draw(&seed, 0, 3000);
+        fprintf(file, "%d,%d,%d,%d\n", k, (int)lower, (int)(lower + draw(&seed, 1, 900)),
+                (int)draw(&seed, 1, 9999));
+    }
+    ck_assert_int_eq(fclose(file), 0);
+    snprintf(command, sizeof command,
+             "timeout --preserve-status -s INT 0.5 " HEADROOM_PROGRAM
+             " pack %s --seconds 60 --json >%s/best.json "
+             "2>/dev/null",
+             path, program_home());
+    int status = system(command);
+    snprintf(path, sizeof path, "%s/best.json", program_home());
+    json_t *d = json_load_file(path, 0, &problem);
+    ck_assert_msg(d != NULL, "%s", problem.text);
+    bool proven = json_is_true(json_object_get(d, "optimal"));
+    ck_assert_int_eq(WEXITSTATUS(status), proven ? 0 : 130);
+    ck_assert_uint_eq(json_array_size(json_object_get(d, "offsets")), 1500);
+    json_decref(d);
+}
+END_TEST
+
 static const struct {
     const char *words;
     int exit_code;
@@ -238,6 +271,7 @@ int main(void)
     tcase_add_test(tests, every_field_is_a_term);
     tcase_add_test(tests, any_trace_can_be_packed);
     tcase_add_test(tests, a_page_for_people_says_height_bound_and_gap);
+    tcase_add_test(tests, an_interrupted_search_gives_its_best);
     tcase_add_loop_test(tests, bad_input_has_its_sentence, 0, COUNT(wrong));
     tcase_add_test(tests, a_line_that_is_wrong_is_named);
     Suite *suite = suite_create("pack command");

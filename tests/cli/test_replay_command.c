@@ -254,6 +254,53 @@ START_TEST(a_page_for_people_is_80_columns_wide)
 }
 END_TEST
 
+// A log as TensorFlow 2 prints it: 2 KiB, of which two pieces of 256 B are used, one of them in the middle.
+static const char tensorflow_log[] = "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.0KiB "
+                                     "(rounded to 1024)requested by op conv1\n"
+                                     "BFCAllocator dump for GPU_0_bfc\n"
+                                     "Next region of size 2048\n"
+                                     "InUse at 7f0000000000 of size 256 next 1\n"
+                                     "Free  at 7f0000000100 of size 768 next 2\n"
+                                     "InUse at 7f0000000400 of size 256 next 3\n"
+                                     "Free  at 7f0000000500 of size 768 next 18446744073709551615\n"
+                                     "total_region_allocated_bytes_: 2048 memory_limit_: 2048 available "
+                                     "bytes: 0 curr_region_allocation_bytes_: 4096\n"
+                                     "Stats: \n"
+                                     "Limit:                            2048\n"
+                                     "InUse:                             512\n"
+                                     "MaxInUse:                          512\n"
+                                     "NumAllocs:                           9\n"
+                                     "MaxAllocSize:                      256\n";
+
+START_TEST(a_recorded_heap_is_shown_and_packed_anew_under_its_limit)
+{
+    static const char *const printed[] = {
+        "one heap, and not how it came about",
+        "recorded heap: 1.50 KiB free in the pool, largest piece 768 B\n",
+        "  ran out of memory, needed 1.00 KiB\n",
+        "  hole of 768 B\n    behind a block (256 B",
+        "  room without 1 block (256 B)",
+        "serves the whole trace: bfc\n",
+    };
+    char words[WORDS_MAX];
+    write_file("heap.log", tensorflow_log);
+    snprintf(words, sizeof words, "replay %s --allocator bfc", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    for (size_t k = 0; k < COUNT(printed); k++) {
+        ck_assert_msg(strstr(o.out, printed[k]) != NULL, "%s\n%.3000s", printed[k], o.out);
+    }
+    outcome_deinit(&o);
+    json_t *d = replay_json("--allocator bfc", 0);
+    const json_t *recorded = json_object_get(json_object_get(d, "trace"), "recorded");
+    ck_assert_int_eq(number(recorded, "limit_bytes"), 2048);
+    ck_assert_int_eq(number(recorded, "largest_free_bytes"), 768);
+    ck_assert_int_eq(number(json_object_get(d, "trace"), "refused"), 1);
+    ck_assert_int_eq(number(json_object_get(column(d, 0), "memory"), "limit_bytes"), 2048);
+    json_decref(d);
+}
+END_TEST
+
 START_TEST(names_of_a_stranger_do_not_reach_the_terminal_raw)
 {
     char words[WORDS_MAX];
@@ -342,6 +389,7 @@ int main(void)
     tcase_add_test(tests, failures_are_rows_of_the_file_and_the_replay_goes_on);
     tcase_add_test(tests, every_field_is_a_term);
     tcase_add_loop_test(tests, a_page_for_people_is_80_columns_wide, 0, COUNT(pages));
+    tcase_add_test(tests, a_recorded_heap_is_shown_and_packed_anew_under_its_limit);
     tcase_add_test(tests, names_of_a_stranger_do_not_reach_the_terminal_raw);
     tcase_add_loop_test(tests, bad_options_have_their_sentence, 0, COUNT(wrong));
     tcase_add_test(tests, a_file_of_no_known_kind_is_told_what_there_is);

@@ -38,6 +38,7 @@ typedef struct hr_replay_about {
         double fragmentation;
     } recorded;
     const hr_scenario *scenario; // NULL: it was a file
+    uint64_t damaged_regions;    // of the recorded heap: the file was cut
     bool is_heap;                // the file shows one heap, not how it came about: a replay packs it anew
 } hr_replay_about;
 
@@ -91,6 +92,11 @@ hr_heap_room hr_heap_find_room(const hr_heap *heap, uint64_t bytes);
 const char *hr_heap_style(size_t index);
 // USAGE error with the styles there are; NOMEM.
 HR_MUST_CHECK hr_status hr_heap_write(const hr_heap *heap, const char *style, FILE *out, hr_err *err);
+
+// The heap that the file shows of about.device, as it was at the end of the trace; NULL: it shows none. Borrowed.
+const hr_heap *hr_replay_recorded_heap(const hr_replay *replay);
+// The request that it could not serve; 0: there was none.
+uint64_t hr_heap_refused_bytes(const hr_heap *heap);
 
 // ---- a run ----------------------------------------------------------------------------------------------------
 
@@ -155,8 +161,9 @@ bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind);
 // Plays the whole trace on the allocator of the knobs. A request that fails is noted, the replay goes on, and the free
 // of what was never served is ignored. A request that failed in the recording is asked for again and given back at
 // once. Streams matter where the allocator knows any; a block that waits for a stream is in use until that got there.
-// The limit is hr_device_limit_bytes; without device.vram and device.card that of the scenario. A file then has none: the
-// pool becomes as large as needed (bfc without growth: about the smallest single region that serves everything).
+// The limit is hr_device_limit_bytes; without device.vram and device.card that of the scenario, or the one that a recorded
+// heap ran into. Other traces then have none: the pool becomes as large as needed (bfc without growth: about the
+// smallest single region that serves everything).
 // KNOB, CONSTRAINT, PRESET (card), NOMEM, INTERRUPTED errors; out of memory is a result. *out is empty on failure.
 HR_MUST_CHECK hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs,
                                       const hr_replay_options *options, hr_replay_result *out, hr_err *err);
