@@ -35,8 +35,7 @@ static const app_command commands[] = {
     {"replay", "TRACE", "play a recorded trace on allocators, side by side; exit code 1 when none serves all of it",
      APP_OPTION(ALLOCATOR) | APP_OPTION(SET) | APP_OPTION(SWEEP) | APP_OPTION(STYLE) | APP_OPTION(TRACE) |
          APP_OPTION(JSON) | APP_OPTION(ASCII),
-     APP_FILE_WORD,
-     NULL, cli_replay},
+     APP_TRACE_WORD, NULL, cli_replay},
     {"pack", "LIFETIMES.csv",
      "lay buffers into one block by their lifetimes; exit code 1 when nothing was found that fits",
      APP_OPTION(CAPACITY) | APP_OPTION(SECONDS) | APP_OPTION(SEED) | APP_OPTION(JSON) | APP_OPTION(ASCII), APP_FILE_WORD,

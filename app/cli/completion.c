@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "headroom/knobs.h"
+#include "headroom/scenario.h"
 #include "headroom/terms.h"
 
 #include "app/cli/cli.h"
@@ -66,6 +67,11 @@ static void print_words(const app_command *c)
         }
         break;
     }
+    case APP_TRACE_WORD:
+        for (const hr_scenario *s = hr_scenario_row(count); s != NULL; s = hr_scenario_row(++count)) {
+            printf("%s ", s->name);
+        }
+        break;
     case APP_OWN_WORD:
         fputs(c->words, stdout);
         break;

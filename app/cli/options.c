@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/scenario.h"
 #include "headroom/words.h"
 
 #include "app/cli/say.h"
@@ -63,6 +64,17 @@ static void print_options(const app_command *c)
     }
 }
 
+// What can stand in a trace's place.
+static void print_scenarios(void)
+{
+    size_t k = 0;
+    puts("  TRACE is a file, or one of these:");
+    for (const hr_scenario *s = hr_scenario_row(k); s != NULL; s = hr_scenario_row(++k)) {
+        printf("  %-22s ", s->name);
+        say_paragraph(s->line, 25);
+    }
+}
+
 static void help_of(const app_command *c, bool whole)
 {
     fputs("usage: ", stdout);
@@ -71,6 +83,9 @@ static void help_of(const app_command *c, bool whole)
     say_paragraph(c->line, 2);
     if (whole || c->options != 0) {
         print_options(c);
+    }
+    if (c->word == APP_TRACE_WORD) {
+        print_scenarios();
     }
 }
 

@@ -135,8 +135,9 @@ int cli_replay(int argc, char **argv)
     hr_status status = HR_OK;
     t.name = args.words[0];
     if (t.name == NULL) {
-        status = HR_FAIL(&err, USAGE, "replay needs a TRACE, had none");
-        hr_err_try(&err, "headroom run demo --trace demo.csv && headroom replay demo.csv");
+        status = HR_FAIL(&err, USAGE,
+                         "replay needs a TRACE, had none: a file, or a scenario of `headroom replay -h`");
+        hr_err_try(&err, "headroom replay %s", hr_scenario_row(0)->name);
     }
     if (status == HR_OK) {
         status = replay_make_columns(&args, &t, &err);

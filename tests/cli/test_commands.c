@@ -325,9 +325,13 @@ START_TEST(bash_completes_commands_options_knobs_and_presets)
 {
     static const struct {
         const char *typed, *completed;
-    } rows[] = {{"headroom pla", "plan"},       {"headroom plan --li", "--listing"},
-                {"headroom plan dem", "demo"},  {"headroom plan demo -s batch.si", "batch.size="},
-                {"headroom config sh", "show"}, {"headroom completion f", "fish"}};
+    } rows[] = {{"headroom pla", "plan"},
+                {"headroom plan --li", "--listing"},
+                {"headroom plan dem", "demo"},
+                {"headroom plan demo -s batch.si", "batch.size="},
+                {"headroom replay growth_b", "growth_boundary"},
+                {"headroom config sh", "show"},
+                {"headroom completion f", "fish"}};
     for (size_t k = 0; k < COUNT(rows); k++) {
         char command[1024];
         const char *last = strrchr(rows[k].typed, ' ') + 1;
