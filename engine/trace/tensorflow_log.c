@@ -218,19 +218,22 @@ static hr_status on_sum(tensorflow_log *r, log_span line, log_span behind, hr_er
 
 // ---- counters -------------------------------------------------------------------------------------------------
 
+// Exact bytes replace what was said for people, and not the other way round.
+static void set_bytes(log_span at, uint64_t *counter)
+{
+    uint64_t bytes;
+    bool exact;
+    if (at.text != NULL && log_take_bytes(&at, &bytes, &exact) && (exact || *counter == 0)) {
+        *counter = bytes;
+    }
+}
+
 static hr_status on_limit(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
 {
     (void)err;
     heap_picture *p = &r->now.picture;
-    uint64_t bytes;
-    bool exact; // up to 2.19
-    if (log_take_bytes(&behind, &bytes, &exact)) {
-        p->counters.limit_bytes = bytes;
-    }
-    log_span next = log_behind(line, "curr_region_allocation_bytes_: ");
-    if (next.text != NULL && log_take_bytes(&next, &bytes, &exact)) {
-        p->next_region_bytes = bytes;
-    }
+    set_bytes(behind, &p->counters.limit_bytes);
+    set_bytes(log_behind(line, "curr_region_allocation_bytes_: "), &p->next_region_bytes);
     return HR_OK;
 }
 
@@ -238,11 +241,7 @@ static hr_status on_growth(tensorflow_log *r, log_span line, log_span behind, hr
 {
     (void)line;
     (void)err;
-    uint64_t bytes;
-    bool exact;
-    if (log_take_bytes(&behind, &bytes, &exact)) {
-        r->now.picture.next_region_bytes = bytes;
-    }
+    set_bytes(behind, &r->now.picture.next_region_bytes);
     return HR_OK;
 }
 
@@ -255,7 +254,7 @@ static hr_status on_stats(tensorflow_log *r, log_span line, log_span behind, hr_
     return HR_OK;
 }
 
-// The lines below "Stats:". A limit that was said exactly is not replaced by one for people.
+// The lines below "Stats:".
 static void read_stats(tensorflow_log *r, log_span line)
 {
     heap_counters *c = &r->now.picture.counters;
@@ -269,12 +268,7 @@ static void read_stats(tensorflow_log *r, log_span line)
         {"MaxAllocSize:", &c->largest_allocation_bytes},
     };
     for (size_t k = 0; k < sizeof stats / sizeof *stats; k++) {
-        log_span at = log_behind(line, stats[k].sign);
-        uint64_t value;
-        bool exact;
-        if (at.text != NULL && log_take_bytes(&at, &value, &exact) && (exact || *stats[k].counter == 0)) {
-            *stats[k].counter = value;
-        }
+        set_bytes(log_behind(line, stats[k].sign), stats[k].counter);
     }
 }
 

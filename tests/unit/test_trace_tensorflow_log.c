@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorFlow's out-of-memory logs of five ages: written from a heap that is drawn, read back, cut and damaged.
+#include "base/file.h"
+#include "trace/tensorflow_dump.h"
 #include "trace/tensorflow_log.h"
+#include "trace/tensorflow_log_lines.h"
 #include "unit/tensorflow_log_sample.h"
 
 #define TENSOR_LINE                                                                                          \
@@ -154,6 +157,79 @@ START_TEST(what_terminals_and_people_do_to_logs_changes_nothing)
 }
 END_TEST
 
+// ---- the dumps of this program --------------------------------------------------------------------------------
+
+static void check_dump(const heap_picture *p, const tensorflow_dump_options *options)
+{
+    text log = {0};
+    tensorflow_dump(p, options, &log);
+    trace t = read_log(&log);
+    const heap_picture *read = t.heaps[0];
+    const bool human = options->version == TENSORFLOW_2_21 || options->version == TENSORFLOW_2026;
+    ck_assert_uint_eq(read->chunks.count, p->chunks.count);
+    for (uint32_t k = 0; k < p->chunks.count; k++) {
+        const heap_chunk *c = &p->chunks.data[k], *r = &read->chunks.data[k];
+        MUST(c->address == r->address && c->size_bytes == r->size_bytes && c->in_use == r->in_use);
+        MUST(c->region_address == r->region_address && c->region_bytes == r->region_bytes);
+        MUST(c->handle == r->handle && r->freed_at == (options->timestamped ? c->freed_at : 0));
+        MUST(!options->by_op ||
+             (c->since == r->since && (!c->in_use || names_are_equal(p, c->tensor, read, r->tensor))));
+    }
+    ck_assert_uint_eq(read->counters.in_use_bytes, p->counters.in_use_bytes);
+    ck_assert_uint_eq(read->counters.allocations, p->counters.allocations);
+    ck_assert(human || (read->counters.limit_bytes == p->counters.limit_bytes &&
+                        read->counters.peak_in_use_bytes == p->counters.peak_in_use_bytes &&
+                        read->next_region_bytes == p->next_region_bytes));
+    ck_assert(is_about(p->counters.limit_bytes, read->counters.limit_bytes));
+    ck_assert_uint_eq(read->refusal.rounded_bytes, p->refusal.rounded_bytes);
+    ck_assert_uint_eq(read->refusal.requested_bytes,
+                      options->shape != NULL ? p->refusal.requested_bytes : p->refusal.rounded_bytes);
+    trace_deinit(&t);
+    text_deinit(&log);
+}
+
+START_TEST(our_own_dumps_are_read_back)
+{
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        heap_picture p = sample_heap(seed);
+        for (uint32_t k = 0; k < p.chunks.count; k++) {
+            p.chunks.data[k].freed_at = p.chunks.data[k].in_use ? 0 : k;
+        }
+        for (int version = 0; version < TENSORFLOW_VERSIONS; version++) {
+            const tensorflow_version v = (tensorflow_version)version;
+            check_dump(&p, &(tensorflow_dump_options){.version = v});
+            check_dump(&p, &(tensorflow_dump_options){.version = v,
+                                                      .op = "model/dense/MatMul",
+                                                      .shape = "513,1047,1000",
+                                                      .type = "float",
+                                                      .kernel = "matmul_op.cc:7",
+                                                      .time = "2020-06-23 19:42:42.505584",
+                                                      .growth = true,
+                                                      .timestamped = true,
+                                                      .by_op = true});
+        }
+        heap_picture_deinit(&p);
+    }
+}
+END_TEST
+
+// What TensorFlow 2.21 itself wrote (tests/bench/peers/tensorflow_bfc.cc).
+START_TEST(tensorflows_own_dump_is_read)
+{
+    trace t;
+    hr_err err = {0};
+    ck_assert_msg(trace_read("tests/memory/golden_dump.txt", &t, &err) == HR_OK, "%s", err.sentence);
+    const heap_picture *p = t.heaps[0];
+    ck_assert_str_eq(p->source, "GPU_0_bfc");
+    ck_assert_uint_eq(p->damaged_regions, 0);
+    ck_assert_uint_eq(p->chunks.data[0].address, UINT64_C(1) << 40);
+    ck_assert_uint_eq(p->counters.limit_bytes, UINT64_C(64) << 20);
+    ck_assert_uint_eq(p->counters.allocations, 41);
+    ck_assert_uint_eq(p->refusal.rounded_bytes, UINT64_C(60) << 20);
+    trace_deinit(&t);
+}
+END_TEST
+
 START_TEST(the_first_whole_dump_is_taken)
 {
     heap_picture first = sample_heap(1), second = sample_heap(2);
@@ -302,8 +378,6 @@ END_TEST
 
 // ---- numbers for people ---------------------------------------------------------------------------------------
 
-#include "trace/tensorflow_log_lines.h"
-
 START_TEST(numbers_for_people_are_near_what_they_stand_for)
 {
     uint64_t state = 7;
@@ -379,6 +453,8 @@ int main(void)
     TCase *logs = tcase_create("logs");
     tcase_add_test(logs, every_age_and_prefix_is_read);
     tcase_add_test(logs, what_terminals_and_people_do_to_logs_changes_nothing);
+    tcase_add_test(logs, our_own_dumps_are_read_back);
+    tcase_add_test(logs, tensorflows_own_dump_is_read);
     tcase_add_test(logs, the_first_whole_dump_is_taken);
     tcase_add_test(logs, of_cut_dumps_the_fullest_is_taken);
     tcase_add_test(logs, regions_that_are_not_whole_are_said);
