@@ -2,6 +2,7 @@
 #include "device/executor.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -9,6 +10,7 @@
 #include "base/vec.h"
 #include "device/cost.h"
 #include "device/packing.h"
+#include "memory/picture.h"
 
 // A persistent tensor, allocated once and shared by every attached program.
 typedef struct resident {
@@ -119,6 +121,32 @@ void executor_destroy(executor *x)
     hr_free(x);
 }
 
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// What the heap had, and what of the step stood in the way: persistent and retained tensors could not go.
+static void look_around(executor *x)
+{
+    uint32_t count = 0;
+    uint64_t *stay = hr_calloc((size_t)x->residents.count + x->retained.count + 1, sizeof *stay);
+    x->oom.in_the_way = HR_NO_ID;
+    if (stay == NULL) {
+        return;
+    }
+    for (uint32_t k = 0; k < x->residents.count; k++) {
+        stay[count++] = x->residents.data[k].address;
+    }
+    for (uint32_t k = 0; k < x->retained.count; k++) {
+        stay[count++] = x->retained.data[k].address;
+    }
+    qsort(stay, count, sizeof *stay, by_address);
+    x->oom.room = heap_room_at(x->heap, stay, count, &x->oom.in_the_way);
+    hr_free(stay);
+}
+
 // One tensor's bytes, with everything that is told about it: event, ledger, and the full record when it fails.
 static hr_status take(executor *x, const tensor *t, uint32_t id, uint32_t instr_index, hr_phase phase,
                       uint64_t *address, hr_err *err)
@@ -135,6 +163,9 @@ static hr_status take(executor *x, const tensor *t, uint32_t id, uint32_t instr_
                             .requested_bytes = t->bytes,
                             .stats = allocator_get_stats(x->heap)};
     memcpy(x->oom.by_category, x->ledger.by_category, sizeof x->oom.by_category);
+    if (status == HR_OOM) {
+        look_around(x);
+    }
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "memory/ledger.h"
 #include "program/program.h"
 #include "trace/bus.h"
+#include "trace/heap_room.h"
 
 typedef struct executor executor;
 
@@ -24,6 +25,9 @@ typedef struct executor_oom {
     uint64_t requested_bytes;
     heap_counters stats;
     uint64_t by_category[HR_CATEGORY_COUNT];
+    heap_room room; // what the heap had; none for a block
+    uint32_t
+        in_the_way; // the largest tensor of the step among the neighbours that freeing for it would cost least
 } executor_oom;
 
 // `device` and its context may be NULL: a plan. All pointers are borrowed until destroy.

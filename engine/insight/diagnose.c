@@ -1,20 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/diagnose.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "headroom/units.h"
 
-static hr_oom_cause cause_of(const hr_report_oom *oom, uint64_t needed_bytes)
+// Bytes as people read them, in one expression.
+typedef struct words {
+    char text[HR_BYTES_TEXT_MAX];
+} words;
+
+static words human(uint64_t bytes)
 {
-    if (needed_bytes > oom->limit_bytes) {
-        return HR_OOM_CAPACITY;
-    }
-    if (oom->by_category[HR_CATEGORY_RETAINED] > 0) {
-        return HR_OOM_LEAK;
-    }
-    return oom->free_bytes >= oom->requested_bytes ? HR_OOM_FRAGMENTATION : HR_OOM_ROUNDING;
+    words w;
+    (void)hr_bytes_human(bytes, w.text);
+    return w;
 }
+
+// ---- causes of one heap ---------------------------------------------------------------------------------------
+
+// Of a request that would fit if everything free were one piece, or that would not.
+static hr_oom_cause cause_of_room(const heap_room *room)
+{
+    if (room->free_bytes < room->needed_bytes) {
+        return room->free_bytes + room->waste_bytes < room->needed_bytes ? HR_OOM_CAPACITY : HR_OOM_ROUNDING;
+    }
+    return room->elsewhere_bytes >= room->needed_bytes ? HR_OOM_OTHER_STREAM : HR_OOM_FRAGMENTATION;
+}
+
+// "; conv/out, 1.00 MiB, stands between 6.10 MiB"; "" where nothing could go, or so much that it is no news.
+static void say_window(const heap_window *w, const char *in_the_way, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (!w->found || w->used_chunks == 0 || w->used_bytes > w->bytes / 2) {
+        return;
+    }
+    if (w->used_chunks == 1) {
+        (void)snprintf(out, size, "; %s, %s, stands between %s",
+                       in_the_way == NULL ? "one chunk" : in_the_way, human(w->used_bytes).text,
+                       human(w->bytes - w->used_bytes).text);
+    } else {
+        (void)snprintf(out, size, "; at least %" PRIu32 " tensors, %s, stand between %s%s%s", w->used_chunks,
+                       human(w->used_bytes).text, human(w->bytes - w->used_bytes).text,
+                       in_the_way == NULL ? "" : ", the largest ", in_the_way == NULL ? "" : in_the_way);
+    }
+}
+
+typedef struct refused {
+    const char *tensor;
+    uint64_t requested_bytes, free_bytes, largest_bytes;
+} refused;
+
+static void say_fragmentation(const refused *r, const heap_room *room, const char *in_the_way, char *out,
+                              size_t size)
+{
+    char window[192] = "";
+    if (room->any) {
+        say_window(&room->window, in_the_way, window, sizeof window);
+    }
+    (void)snprintf(out, size,
+                   "fragmentation: %s are free, but the largest piece is %s and %s needs %s in one%s",
+                   human(r->free_bytes).text, human(r->largest_bytes).text, r->tensor,
+                   human(r->requested_bytes).text, window);
+}
+
+static void say_other_stream(const refused *r, const heap_room *room, char *out, size_t size)
+{
+    (void)snprintf(
+        out, size,
+        "other_stream: %s needs %s in one piece and has %s; a piece of %s that nothing uses belongs to "
+        "stream %" PRIu32 " or waits for it",
+        r->tensor, human(r->requested_bytes).text, human(r->largest_bytes).text,
+        human(room->elsewhere_bytes).text, room->elsewhere_stream);
+}
+
+static void say_rounding(const refused *r, uint64_t waste_bytes, char *out, size_t size)
+{
+    (void)snprintf(out, size,
+                   "rounding: %s needs %s and would fit, but %s inside handed-out chunks are waste",
+                   r->tensor, human(r->requested_bytes).text, human(waste_bytes).text);
+}
+
+// ---- a step's ------------------------------------------------------------------------------------------------
 
 static hr_category largest_category(const hr_report_oom *oom)
 {
@@ -27,74 +95,118 @@ static hr_category largest_category(const hr_report_oom *oom)
     return largest;
 }
 
-static void say_capacity(uint64_t needed_bytes, hr_report_oom *oom)
+// ", a limit of 58MiB would hold it", "" where none was found.
+static void say_limit(const step_needs *needs, char *out, size_t size)
 {
-    char needed[HR_BYTES_TEXT_MAX];
-    char limit[HR_BYTES_TEXT_MAX];
-    char held[HR_BYTES_TEXT_MAX];
-    hr_category largest = largest_category(oom);
-    (void)snprintf(
-        oom->sentence, sizeof oom->sentence,
-        "capacity: the step needs %s at its peak, the limit is %s; when %s was asked for, %s held %s",
-        hr_bytes_human(needed_bytes, needed), hr_bytes_human(oom->limit_bytes, limit), oom->tensor,
-        hr_category_name(largest), hr_bytes_human(oom->by_category[largest], held));
-}
-
-static void say_fragmentation(hr_report_oom *oom)
-{
-    char needed[HR_BYTES_TEXT_MAX];
-    char had[HR_BYTES_TEXT_MAX];
-    char hole[HR_BYTES_TEXT_MAX];
-    (void)snprintf(oom->sentence, sizeof oom->sentence,
-                   "fragmentation: %s are free, but the largest piece is %s and %s needs %s in one",
-                   hr_bytes_human(oom->free_bytes, had), hr_bytes_human(oom->largest_free_bytes, hole),
-                   oom->tensor, hr_bytes_human(oom->requested_bytes, needed));
-}
-
-static void say_rounding(hr_report_oom *oom, uint64_t waste_bytes)
-{
-    char needed[HR_BYTES_TEXT_MAX];
-    char waste[HR_BYTES_TEXT_MAX];
-    (void)snprintf(oom->sentence, sizeof oom->sentence,
-                   "rounding: %s needs %s and would fit, but %s inside handed-out chunks are waste",
-                   oom->tensor, hr_bytes_human(oom->requested_bytes, needed),
-                   hr_bytes_human(waste_bytes, waste));
-}
-
-static void say_leak(uint64_t needed_bytes, hr_report_oom *oom)
-{
-    char needed[HR_BYTES_TEXT_MAX];
-    char limit[HR_BYTES_TEXT_MAX];
-    char retained[HR_BYTES_TEXT_MAX];
-    (void)snprintf(oom->sentence, sizeof oom->sentence,
-                   "leak: one step needs %s and would fit into %s, but %s are retained by the steps so far "
-                   "and never freed; there was no room for %s",
-                   hr_bytes_human(needed_bytes, needed), hr_bytes_human(oom->limit_bytes, limit),
-                   hr_bytes_human(oom->by_category[HR_CATEGORY_RETAINED], retained), oom->tensor);
-}
-
-void diagnose_oom(uint64_t needed_bytes, uint64_t waste_bytes, hr_report_oom *oom)
-{
-    oom->cause = cause_of(oom, needed_bytes);
-    if (oom->cause == HR_OOM_FRAGMENTATION) {
-        say_fragmentation(oom);
-    } else if (oom->cause == HR_OOM_LEAK) {
-        say_leak(needed_bytes, oom);
-    } else if (oom->cause == HR_OOM_ROUNDING) {
-        say_rounding(oom, waste_bytes);
-    } else {
-        say_capacity(needed_bytes, oom);
+    char exact[HR_BYTES_TEXT_MAX];
+    out[0] = '\0';
+    if (needs->limit_bytes > 0) {
+        (void)snprintf(out, size, ", a limit of %s would hold it", hr_bytes_exact(needs->limit_bytes, exact));
     }
 }
 
-void diagnose_block(uint64_t needed_bytes, hr_report_oom *oom)
+static void say_capacity(const step_needs *needs, hr_report_oom *oom)
 {
-    char needed[HR_BYTES_TEXT_MAX];
-    char block[HR_BYTES_TEXT_MAX];
-    char limit[HR_BYTES_TEXT_MAX];
-    oom->cause = needed_bytes > oom->limit_bytes ? HR_OOM_CAPACITY : HR_OOM_FRAGMENTATION;
+    char enough[64];
+    hr_category largest = largest_category(oom);
+    say_limit(needs, enough, sizeof enough);
+    (void)snprintf(
+        oom->sentence, sizeof oom->sentence,
+        "capacity: the step asks for %s at its peak%s, the limit is %s; when %s was asked for, %s held %s",
+        human(needs->asked_bytes).text, enough, human(oom->limit_bytes).text, oom->tensor,
+        hr_category_name(largest), human(oom->by_category[largest]).text);
+}
+
+static void say_leak(const step_needs *needs, hr_report_oom *oom)
+{
+    (void)snprintf(
+        oom->sentence, sizeof oom->sentence,
+        "leak: one step asks for %s and would fit into %s, but %s are retained by the steps so far "
+        "and never freed; there was no room for %s",
+        human(needs->asked_bytes).text, human(oom->limit_bytes).text,
+        human(oom->by_category[HR_CATEGORY_RETAINED]).text, oom->tensor);
+}
+
+// The step is known: what it asks for in all decides first.
+static hr_oom_cause cause_of(const step_needs *needs, const heap_room *room, const hr_report_oom *oom)
+{
+    if (needs->asked_bytes > oom->limit_bytes) {
+        return HR_OOM_CAPACITY;
+    }
+    if (oom->by_category[HR_CATEGORY_RETAINED] > 0) {
+        return HR_OOM_LEAK;
+    }
+    if (oom->free_bytes < oom->requested_bytes) {
+        return HR_OOM_ROUNDING;
+    }
+    return room->any && cause_of_room(room) == HR_OOM_OTHER_STREAM ? HR_OOM_OTHER_STREAM
+                                                                   : HR_OOM_FRAGMENTATION;
+}
+
+void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in_the_way, hr_report_oom *oom)
+{
+    const refused r = {oom->tensor, oom->requested_bytes, oom->free_bytes, oom->largest_free_bytes};
+    oom->cause = cause_of(needs, room, oom);
+    if (oom->cause == HR_OOM_FRAGMENTATION) {
+        say_fragmentation(&r, room, in_the_way, oom->sentence, sizeof oom->sentence);
+    } else if (oom->cause == HR_OOM_OTHER_STREAM) {
+        say_other_stream(&r, room, oom->sentence, sizeof oom->sentence);
+    } else if (oom->cause == HR_OOM_LEAK) {
+        say_leak(needs, oom);
+    } else if (oom->cause == HR_OOM_ROUNDING) {
+        say_rounding(&r, needs->waste_bytes, oom->sentence, sizeof oom->sentence);
+    } else {
+        say_capacity(needs, oom);
+    }
+}
+
+void diagnose_block(const step_needs *needs, hr_report_oom *oom)
+{
+    oom->cause = needs->asked_bytes > oom->limit_bytes ? HR_OOM_CAPACITY : HR_OOM_FRAGMENTATION;
     (void)snprintf(oom->sentence, sizeof oom->sentence,
-                   "%s: the step needs %s at its peak, laid out in one block %s; the limit is %s",
-                   hr_oom_cause_name(oom->cause), hr_bytes_human(needed_bytes, needed),
-                   hr_bytes_human(oom->requested_bytes, block), hr_bytes_human(oom->limit_bytes, limit));
+                   "%s: the step asks for %s at its peak, laid out in one block %s; the limit is %s",
+                   hr_oom_cause_name(oom->cause), human(needs->asked_bytes).text,
+                   human(oom->requested_bytes).text, human(oom->limit_bytes).text);
+}
+
+// ---- a picture's ----------------------------------------------------------------------------------------------
+
+// The name of the largest chunk in use within the window.
+static const char *name_in_window(const heap_picture *p, const heap_window *w)
+{
+    uint32_t tensor = HR_NO_ID;
+    uint64_t largest_bytes = 0;
+    for (uint32_t k = 0; k < w->count; k++) {
+        const heap_chunk *c = &p->chunks.data[w->first + k];
+        if (c->in_use && c->size_bytes > largest_bytes) {
+            largest_bytes = c->size_bytes;
+            tensor = c->tensor;
+        }
+    }
+    return intern_text(&p->names, tensor);
+}
+
+hr_oom_cause diagnose_heap(const heap_picture *p, char *sentence, size_t size)
+{
+    heap_room room = heap_room_of(p, NULL, NULL);
+    const char *name = intern_text(&p->names, p->refusal.tensor);
+    const refused r = {name == NULL ? "the request" : name, p->refusal.requested_bytes, room.free_bytes,
+                       room.largest_bytes};
+    sentence[0] = '\0';
+    if (!room.any) {
+        return HR_OOM_NONE;
+    }
+    hr_oom_cause cause = cause_of_room(&room);
+    if (cause == HR_OOM_FRAGMENTATION) {
+        say_fragmentation(&r, &room, name_in_window(p, &room.window), sentence, size);
+    } else if (cause == HR_OOM_OTHER_STREAM) {
+        say_other_stream(&r, &room, sentence, size);
+    } else if (cause == HR_OOM_ROUNDING) {
+        say_rounding(&r, room.waste_bytes, sentence, size);
+    } else {
+        (void)snprintf(sentence, size, "capacity: %s needs %s, and %s of %s are free", r.tensor,
+                       human(r.requested_bytes).text, human(room.free_bytes).text,
+                       human(room.limit_bytes).text);
+    }
+    return cause;
 }

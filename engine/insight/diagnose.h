@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a request could not be served, from the numbers of the refusal alone.
+// Why a request could not be served, from the numbers of the refusal and what its heap had for it.
 #ifndef INSIGHT_DIAGNOSE_H
 #define INSIGHT_DIAGNOSE_H
 
 #include "headroom/report.h"
 
-// Reads the facts of `oom` (requested, free, largest free, in use, pool, limit, categories) and fills cause
-// and sentence. `needed_bytes` is what the whole step asks for at its own peak (program_peak_bytes),
-// `waste_bytes` what rounding and unsplit chunks held at the refusal.
-//   capacity       the step asks for more than the limit, whatever the allocator does
-//   fragmentation  it would fit, and at the refusal enough bytes were free, but not in one piece
+#include "trace/heap_room.h"
+
+//   capacity       more was asked for than the limit, whatever the allocator does
+//   leak           it would fit, but for what earlier steps retain
 //   rounding       it would fit, but for what rounding and unsplit chunks waste
-void diagnose_oom(uint64_t needed_bytes, uint64_t waste_bytes, hr_report_oom *oom);
+//   other_stream   it would fit into memory that nothing uses, but that is another stream's, or waits for it
+//   fragmentation  it would fit, and enough bytes were free, but not in one piece
+
+// What the step asks for, what would hold it, and what its allocator wasted.
+typedef struct step_needs {
+    uint64_t asked_bytes; // at its own peak, the sum of its requests (program_peak_bytes)
+    uint64_t limit_bytes; // the smallest limit that was tried and holds it with this allocator; 0: none was
+    uint64_t waste_bytes; // what rounding and unsplit chunks held at the refusal
+} step_needs;
+
+// Reads the facts of `oom` (requested, free, largest free, in use, pool, limit, categories) and fills cause and
+// sentence. `room` may be without `any`. `in_the_way` names a tensor that stands in its window; NULL: none.
+void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in_the_way, hr_report_oom *oom);
 
 // The same for an allocator that plans: what was refused is the one block of the whole step.
-void diagnose_block(uint64_t needed_bytes, hr_report_oom *oom);
+void diagnose_block(const step_needs *needs, hr_report_oom *oom);
+
+// The same of a picture alone, with its refusal: nobody knows the step. HR_OOM_NONE and "" without a refusal.
+hr_oom_cause diagnose_heap(const heap_picture *p, char *sentence, size_t size);
 
 #endif

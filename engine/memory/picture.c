@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/picture.h"
 
+#include <stdlib.h>
+
 #include "base/text.h"
 
 typedef struct painter {
@@ -33,4 +35,43 @@ hr_status heap_picture_of(const allocator *a, heap_picture *out, hr_err *err)
                        a->ops->name);
     }
     return HR_OK;
+}
+
+typedef struct stayers {
+    const uint64_t *addresses;
+    uint32_t count;
+} stayers;
+
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool may_go(void *context, const heap_chunk *c)
+{
+    const stayers *s = context;
+    return s->count == 0 ||
+           bsearch(&c->address, s->addresses, s->count, sizeof *s->addresses, by_address) == NULL;
+}
+
+heap_room heap_room_at(const allocator *a, const uint64_t *stay, uint32_t count, uint32_t *in_the_way)
+{
+    heap_picture p;
+    stayers s = {stay, count};
+    *in_the_way = HR_NO_ID;
+    if (heap_picture_of(a, &p, NULL) != HR_OK) {
+        return (heap_room){.any = false};
+    }
+    heap_room room = heap_room_of(&p, may_go, &s);
+    uint64_t largest_bytes = 0;
+    for (uint32_t k = 0; k < room.window.count; k++) {
+        const heap_chunk *c = &p.chunks.data[room.window.first + k];
+        if (c->in_use && c->size_bytes > largest_bytes) {
+            largest_bytes = c->size_bytes;
+            *in_the_way = c->tensor;
+        }
+    }
+    heap_picture_deinit(&p);
+    return room;
 }

@@ -4,9 +4,15 @@
 #define MEMORY_PICTURE_H
 
 #include "memory/allocator.h"
+#include "trace/heap_room.h"
 
 // The heap as it is: every chunk, the counters, the next region, and the last refusal. The caller's to deinit. NOMEM
 // when host memory is short: *out is empty then.
 HR_MUST_CHECK hr_status heap_picture_of(const allocator *a, heap_picture *out, hr_err *err);
+
+// What the heap had for the request that it refused last, where the `count` addresses of `stay`, in order, are of
+// allocations that could not be freed for it. *in_the_way is the tag of the largest one that could, HR_NO_ID where
+// there is none. Without `any` where host memory is short.
+heap_room heap_room_at(const allocator *a, const uint64_t *stay, uint32_t count, uint32_t *in_the_way);
 
 #endif

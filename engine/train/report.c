@@ -302,11 +302,14 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
         (void)program_instr_name(p, &p->instrs[facts->instr], o->instruction_name,
                                  sizeof o->instruction_name);
     }
+    step_needs needs = {.asked_bytes = program_peak_bytes(p),
+                        .waste_bytes = facts->stats.in_use_bytes - facts->stats.requested_bytes};
     if (facts->block) {
-        diagnose_block(program_peak_bytes(p), o);
+        diagnose_block(&needs, o);
         return;
     }
-    diagnose_oom(program_peak_bytes(p), facts->stats.in_use_bytes - facts->stats.requested_bytes, o);
+    bool named = facts->in_the_way != HR_NO_ID && facts->in_the_way < p->tensor_count;
+    diagnose_oom(&needs, &facts->room, named ? p->tensors[facts->in_the_way].name : NULL, o);
 }
 
 hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, hr_err *err)

@@ -253,7 +253,7 @@ END_TEST
 START_TEST(out_of_memory_ends_a_run_as_asked)
 {
     recipe_expect_failure(PLAN "hr.run{steps = 3, batch = {size = 256}}", 1,
-                          "recipe.lua:3: capacity: the step needs 102.5 MiB");
+                          "recipe.lua:3: capacity: the step asks for 102.5 MiB");
     recipe_expect_fine(PLAN "local r = hr.run{until_oom = true, batch = {size = 256}}\n"
                             "assert(not r.fits and r.oom.cause == 'capacity' and r.train.steps == 0)\n"
                             "hr.on('step', function(s) hr.knobs.batch.size = hr.knobs.batch.size + 8 end)\n"

@@ -58,6 +58,7 @@ typedef struct hr_report_memory {
     X(CAPACITY, "capacity")                                                                                  \
     X(FRAGMENTATION, "fragmentation")                                                                        \
     X(ROUNDING, "rounding")                                                                                  \
+    X(OTHER_STREAM, "other_stream")                                                                          \
     X(OUTSIDE, "outside")                                                                                    \
     X(LIMIT, "limit")                                                                                        \
     X(LEAK, "leak")
@@ -90,7 +91,7 @@ typedef struct hr_report_oom {
     uint64_t largest_free_bytes; // the largest piece of it in one piece
     uint64_t in_use_bytes, pool_bytes, limit_bytes;
     uint64_t by_category[HR_CATEGORY_COUNT];
-    char sentence[256];                // the verdict in words, with the numbers
+    char sentence[448];                // the verdict in words, with the numbers
     char attempt[256];                 // the knobs to turn, as a command's options: the first fix
     hr_report_fix fixes[HR_FIXES_MAX]; // what changes least in results and time first
     uint32_t fix_count;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a heap had for a request that it refused: how much was free, how much of it in one piece, what other streams
+// kept from it, and which neighbours stood in the way. Facts of one picture; causes and sentences are made of them
+// elsewhere (insight/diagnose.h).
+#ifndef TRACE_HEAP_ROOM_H
+#define TRACE_HEAP_ROOM_H
+
+#include "trace/heap_holes.h"
+
+typedef struct heap_room {
+    bool any;               // there is a request and a heap
+    uint64_t needed_bytes;  // the request as its allocator rounds it
+    uint64_t limit_bytes;   // the pool where the picture does not know the limit
+    uint64_t free_bytes;    // the limit less what is in use, pending memory counted as free
+    uint64_t waste_bytes;   // in use beyond what was asked for
+    uint64_t largest_bytes; // the largest piece that the request may use: a hole, or what was left to grow
+    uint64_t
+        elsewhere_bytes; // the largest piece that it may not, though nothing uses it: another stream's, or pending
+    uint32_t elsewhere_stream; // whose
+    heap_window window;        // the cheapest neighbours to free for it
+} heap_room;
+
+// Memory that a request on `stream` for `bytes` may have. PyTorch's blocks are of one stream and, up to 1 MiB or
+// beyond, of one pool; elsewhere what waits for a stream is that stream's.
+bool heap_may_use(const heap_chunk *c, uint64_t bytes, uint32_t stream);
+// Of the picture's refusal. `may_go` as in heap_cheapest_window: what could be freed for it at all.
+heap_room heap_room_of(const heap_picture *p, heap_chooser may_go, void *context);
+
+#endif

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causes of an out-of-memory, told from pictures of heaps and from what a step asks for: each cause once, with the
+// numbers of its sentence.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "insight/diagnose.h"
+
+typedef struct piece {
+    int64_t mib; // negative: free
+    const char *name;
+    uint32_t stream;
+} piece;
+
+// One region of whole MiB, and a refusal. `waste_mib` of what is in use was not asked for.
+static heap_picture picture_of(const piece *pieces, uint32_t count, uint64_t asked_mib, uint64_t waste_mib,
+                               uint64_t limit_mib, heap_region_kind kind)
+{
+    heap_picture p = {.source = "hand", .counters = {.limit_bytes = limit_mib * HR_MIB}};
+    uint64_t at = HR_GIB, bytes = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        bytes += (uint64_t)llabs(pieces[k].mib) * HR_MIB;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        heap_chunk *c = vec_push(&p.chunks);
+        ck_assert_ptr_nonnull(c);
+        bool in_use = pieces[k].mib > 0;
+        *c = (heap_chunk){.address = at,
+                          .size_bytes = (uint64_t)llabs(pieces[k].mib) * HR_MIB,
+                          .region_address = HR_GIB,
+                          .region_bytes = bytes,
+                          .allocation_id = in_use ? k + 1 : 0,
+                          .stream = pieces[k].stream,
+                          .region_kind = (uint8_t)kind,
+                          .tensor = HR_NO_ID,
+                          .in_use = in_use};
+        if (in_use) {
+            uint64_t waste_bytes =
+                waste_mib * HR_MIB < c->size_bytes ? waste_mib * HR_MIB : c->size_bytes - 1;
+            c->requested_bytes = c->size_bytes - waste_bytes;
+            waste_mib -= waste_bytes / HR_MIB;
+            c->tensor = intern_add(&p.names, pieces[k].name, strlen(pieces[k].name));
+        }
+        at += c->size_bytes;
+    }
+    heap_picture_count(&p);
+    p.refusal = (heap_refusal){.any = true,
+                               .requested_bytes = asked_mib * HR_MIB,
+                               .rounded_bytes = asked_mib * HR_MIB,
+                               .tensor = intern_add(&p.names, "late", 4)};
+    return p;
+}
+
+static const struct {
+    piece pieces[5];
+    uint64_t asked, waste, limit;
+    heap_region_kind kind;
+    hr_oom_cause cause;
+    const char *sentence;
+} heaps[] = {
+    {{{7, "a", 0}, {-3, "", 0}},
+     4,
+     0,
+     10,
+     HEAP_REGION_PLAIN,
+     HR_OOM_CAPACITY,
+     "capacity: late needs 4.00 MiB, and 3.00 MiB of 10.00 MiB are free"},
+    {{{7, "a", 0}, {-3, "", 0}},
+     4,
+     2,
+     10,
+     HEAP_REGION_PLAIN,
+     HR_OOM_ROUNDING,
+     "rounding: late needs 4.00 MiB and would fit, but 2.00 MiB inside handed-out chunks are waste"},
+    {{{-3, "", 0}, {1, "pin", 0}, {-3, "", 0}, {3, "big", 0}},
+     5,
+     0,
+     10,
+     HEAP_REGION_PLAIN,
+     HR_OOM_FRAGMENTATION,
+     "fragmentation: 6.00 MiB are free, but the largest piece is 3.00 MiB and late needs 5.00 MiB in one; "
+     "pin, "
+     "1.00 MiB, stands between 6.00 MiB"},
+    {{{-3, "", 0}, {1, "pin", 0}, {-1, "", 0}, {2, "big", 0}, {-3, "", 0}},
+     7,
+     0,
+     10,
+     HEAP_REGION_PLAIN,
+     HR_OOM_FRAGMENTATION,
+     "fragmentation: 7.00 MiB are free, but the largest piece is 3.00 MiB and late needs 7.00 MiB in one; at "
+     "least 2 "
+     "tensors, 3.00 MiB, stand between 4.00 MiB, the largest big"},
+    {{{-6, "", 2}, {1, "a", 2}, {-3, "", 0}},
+     5,
+     0,
+     10,
+     HEAP_REGION_LARGE,
+     HR_OOM_OTHER_STREAM,
+     "other_stream: late needs 5.00 MiB in one piece and has 3.00 MiB; a piece of 6.00 MiB that nothing uses "
+     "belongs "
+     "to stream 2 or waits for it"},
+};
+
+START_TEST(a_picture_tells_its_cause)
+{
+    uint32_t count = 0;
+    char sentence[256];
+    while (count < 5 && heaps[_i].pieces[count].mib != 0) {
+        count++;
+    }
+    heap_picture p = picture_of(heaps[_i].pieces, count, heaps[_i].asked, heaps[_i].waste, heaps[_i].limit,
+                                heaps[_i].kind);
+    ck_assert_int_eq(diagnose_heap(&p, sentence, sizeof sentence), heaps[_i].cause);
+    ck_assert_str_eq(sentence, heaps[_i].sentence);
+    p.refusal.any = false;
+    ck_assert_int_eq(diagnose_heap(&p, sentence, sizeof sentence), HR_OOM_NONE);
+    ck_assert_str_eq(sentence, "");
+    heap_picture_deinit(&p);
+}
+END_TEST
+
+// ---- steps ----------------------------------------------------------------------------------------------------
+
+static hr_report_oom refusal_of(uint64_t requested_mib, uint64_t free_mib, uint64_t largest_mib)
+{
+    hr_report_oom oom = {.tensor = "conv/out",
+                         .requested_bytes = requested_mib * HR_MIB,
+                         .free_bytes = free_mib * HR_MIB,
+                         .largest_free_bytes = largest_mib * HR_MIB,
+                         .limit_bytes = 64 * HR_MIB};
+    oom.by_category[HR_CATEGORY_ACTIVATIONS] = 40 * HR_MIB;
+    return oom;
+}
+
+START_TEST(a_step_that_asks_for_more_than_the_limit_is_capacity)
+{
+    hr_report_oom oom = refusal_of(5, 1, 1);
+    heap_room room = {.any = false};
+    diagnose_oom(&(step_needs){.asked_bytes = 70 * HR_MIB, .limit_bytes = 72 * HR_MIB}, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_CAPACITY);
+    ck_assert_str_eq(
+        oom.sentence,
+        "capacity: the step asks for 70.00 MiB at its peak, a limit of 72MiB would hold it, the limit "
+        "is 64.00 MiB; when conv/out was asked for, activations held 40.00 MiB");
+}
+END_TEST
+
+START_TEST(a_step_that_would_fit_is_told_by_its_heap)
+{
+    hr_report_oom oom = refusal_of(5, 6, 3);
+    heap_room room = {.any = true, .needed_bytes = 5 * HR_MIB, .free_bytes = 6 * HR_MIB};
+    const step_needs needs = {.asked_bytes = 60 * HR_MIB, .waste_bytes = HR_MIB};
+    room.window =
+        (heap_window){.found = true, .count = 3, .bytes = 5 * HR_MIB, .used_bytes = HR_MIB, .used_chunks = 1};
+    diagnose_oom(&needs, &room, "pool/out", &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_FRAGMENTATION);
+    ck_assert_ptr_nonnull(strstr(oom.sentence, "; pool/out, 1.00 MiB, stands between 4.00 MiB"));
+    room.elsewhere_bytes = 5 * HR_MIB;
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_OTHER_STREAM);
+    oom = refusal_of(5, 4, 4);
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_ROUNDING);
+    oom.by_category[HR_CATEGORY_RETAINED] = HR_MIB;
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_LEAK);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("diagnose");
+    TCase *cases = tcase_create("diagnose");
+    tcase_add_loop_test(cases, a_picture_tells_its_cause, 0, sizeof heaps / sizeof *heaps);
+    tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
+    tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
