@@ -5,7 +5,7 @@
 
 #include "headroom/replay.h"
 
-static const char *const heard[] = {"device.card", "device.vram", "allocator."};
+static const char *const heard[] = {"device.card", "device.vram", "device.logical", "allocator."};
 
 bool hr_replay_knob_applies(hr_knob_id id)
 {

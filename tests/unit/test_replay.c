@@ -133,6 +133,8 @@ static by_hand drive(const trace *t, const allocator_config *config)
             hand_over(&h, &on, e);
         } else if (e->kind == TRACE_FREE && h.addresses[e->block] != 0) {
             allocator_free(on.allocator, h.addresses[e->block]);
+        } else if (e->kind == TRACE_STEP) {
+            allocator_synchronise(on.allocator);
         }
     }
     h.end = allocator_get_stats(on.allocator);
@@ -149,36 +151,60 @@ static const char *const settings[][4] = {
 
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
-START_TEST(a_replay_is_the_allocator_driven_by_hand)
+static void must_equal(const hr_replay_result *got, const by_hand *want)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    ck_assert_uint_eq(got->memory.peak_in_use_bytes, want->in_use);
+    ck_assert_uint_eq(got->memory.peak_requested_bytes, want->requested);
+    ck_assert_uint_eq(got->memory.waste_bytes, want->in_use - want->requested);
+    ck_assert_uint_eq(got->memory.largest_free_bytes, want->largest_free);
+    ck_assert_double_eq_tol(got->memory.fragmentation, want->fragmentation, 1e-12);
+    ck_assert_uint_eq(got->memory.peak_pool_bytes, want->end.peak_pool_bytes);
+    ck_assert_uint_eq(got->memory.allocations, want->end.allocations);
+    ck_assert_uint_eq(got->failures_total, want->failures);
+    ck_assert_uint_eq(got->memory.failures, want->failures);
+    ck_assert_int_eq(got->failure_heap != NULL, want->failures > 0);
+    if (want->failures > 0) {
+        ck_assert_uint_eq(got->failures[0].event, want->first_failure);
+        ck_assert_uint_eq(got->failures[0].free_bytes, want->first_free);
+        ck_assert_uint_eq(got->failures[0].largest_free_bytes, want->first_largest);
+    }
+}
+
+static void compare_with_hand(const char *const *pairs)
+{
+    hr_knobs knobs = knobs_of(pairs);
+    allocator_config config = play_allocator_config(&knobs, hr_knob_bytes(&knobs, HR_KNOB_DEVICE_VRAM, 0));
+    for (uint64_t seed = 1; seed <= 10; seed++) {
         recorder rec;
         hr_replay_result got;
-        hr_knobs knobs = knobs_of(settings[_i]);
-        allocator_config config =
-            play_allocator_config(&knobs, hr_knob_bytes(&knobs, HR_KNOB_DEVICE_VRAM, 0));
         record_random(&rec, seed, 3000, 1);
         by_hand want = drive(&rec.t, &config);
         hr_replay *r = end(&rec);
         run(r, &knobs, &got);
         ck_assert_uint_eq(got.memory.limit_bytes, config.limit_bytes);
-        ck_assert_uint_eq(got.memory.peak_in_use_bytes, want.in_use);
-        ck_assert_uint_eq(got.memory.peak_requested_bytes, want.requested);
-        ck_assert_uint_eq(got.memory.waste_bytes, want.in_use - want.requested);
-        ck_assert_uint_eq(got.memory.largest_free_bytes, want.largest_free);
-        ck_assert_double_eq_tol(got.memory.fragmentation, want.fragmentation, 1e-12);
-        ck_assert_uint_eq(got.memory.peak_pool_bytes, want.end.peak_pool_bytes);
-        ck_assert_uint_eq(got.memory.allocations, want.end.allocations);
-        ck_assert_uint_eq(got.failures_total, want.failures);
-        ck_assert_uint_eq(got.memory.failures, want.failures);
-        if (want.failures > 0) {
-            ck_assert_uint_eq(got.failures[0].event, want.first_failure);
-            ck_assert_uint_eq(got.failures[0].free_bytes, want.first_free);
-            ck_assert_uint_eq(got.failures[0].largest_free_bytes, want.first_largest);
-        }
-        ck_assert_int_eq(got.failure_heap != NULL, want.failures > 0);
+        must_equal(&got, &want);
         hr_replay_result_deinit(&got);
         hr_replay_close(r);
+    }
+}
+
+START_TEST(a_replay_is_the_allocator_driven_by_hand)
+{
+    compare_with_hand(settings[_i]);
+}
+END_TEST
+
+// Every kind that there is; static alone wants to hear of everything beforehand.
+START_TEST(every_kind_of_allocator_replays_as_by_hand)
+{
+    const char *const *kinds = hr_knob_rows(NULL)[HR_KNOB_ALLOCATOR_KIND].choices;
+    static const char *const limits[] = {"device.vram=24MiB", "device.vram=256MiB"};
+    for (size_t k = 0; kinds[k] != NULL; k++) {
+        char kind[64];
+        snprintf(kind, sizeof kind, "allocator.kind=%s", kinds[k]);
+        if (strcmp(kinds[k], "static") != 0) {
+            compare_with_hand((const char *const[]){kind, limits[_i], NULL});
+        }
     }
 }
 END_TEST
@@ -532,6 +558,15 @@ START_TEST(knobs_that_cannot_go_together_are_refused)
     ck_assert(hr_replay_knob_concerns(HR_KNOB_ALLOCATOR_GROWTH, "bfc"));
     ck_assert(!hr_replay_knob_concerns(HR_KNOB_ALLOCATOR_GROWTH, "static"));
     ck_assert(hr_replay_knob_concerns(HR_KNOB_DEVICE_VRAM, "static"));
+    // What a knob's row says of whom it is for names allocators that there are.
+    const char *const *kinds = hr_knob_rows(NULL)[HR_KNOB_ALLOCATOR_KIND].choices;
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        bool someone = false;
+        for (size_t k = 0; kinds[k] != NULL; k++) {
+            someone |= hr_replay_knob_concerns((hr_knob_id)id, kinds[k]);
+        }
+        ck_assert_msg(someone == hr_replay_knob_applies((hr_knob_id)id), "%s", hr_knob_rows(NULL)[id].key);
+    }
 }
 END_TEST
 
@@ -598,6 +633,7 @@ int main(void)
 {
     TCase *tests = tcase_create("replay");
     tcase_add_loop_test(tests, a_replay_is_the_allocator_driven_by_hand, 0, SETTINGS);
+    tcase_add_loop_test(tests, every_kind_of_allocator_replays_as_by_hand, 0, 2);
     tcase_add_test(tests, small_limits_do_fail_in_these_traces);
     tcase_add_test(tests, every_run_of_a_replay_is_the_same);
     tcase_add_test(tests, a_replay_goes_on_after_a_failure);
