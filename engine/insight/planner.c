@@ -11,7 +11,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "device/cost.h"
-#include "insight/play.h"
+#include "insight/play_limit.h"
 #include "model/model.h"
 #include "program/compile.h"
 
@@ -92,9 +92,8 @@ static hr_status kept_device_for(const hr_knobs *knobs, const kept_device **out,
 
 // ---- plans ----------------------------------------------------------------------------------------------------
 
-// What is missing for a step that does not fit: to the largest sum it asks for, and at least to the request that
-// failed.
-static uint64_t missing_bytes(const executor_oom *oom, uint64_t limit_bytes, uint64_t step_bytes)
+// Where no limit would do: to the largest sum that a step asks for, and at least to the request that failed.
+static uint64_t least_missing_bytes(const executor_oom *oom, uint64_t limit_bytes, uint64_t step_bytes)
 {
     uint64_t free_bytes = limit_bytes - oom->stats.in_use_bytes;
     uint64_t at_once = oom->requested_bytes > free_bytes
@@ -104,14 +103,33 @@ static uint64_t missing_bytes(const executor_oom *oom, uint64_t limit_bytes, uin
     return at_once > in_all ? at_once : in_all;
 }
 
-static void fill(hr_whatif *out, const program *p, const play_result *played, uint64_t limit_bytes)
+// What the limit lacks for a step that does not fit: to the smallest that was tried and holds it.
+static hr_status find_missing(const play_case *c, const executor_oom *oom, uint64_t *missing_bytes,
+                              hr_err *err)
 {
+    uint64_t fits_bytes = oom->requested_bytes; // a block is as high as it is
+    if (!oom->block) {
+        HR_TRY(play_smallest_limit(c, &fits_bytes, err));
+    }
+    *missing_bytes = fits_bytes > c->failed_bytes
+                         ? fits_bytes - c->failed_bytes
+                         : least_missing_bytes(oom, c->failed_bytes, program_peak_bytes(c->programs[0]));
+    return HR_OK;
+}
+
+static hr_status fill(hr_whatif *out, const play_case *c, const play_result *played, hr_err *err)
+{
+    const program *p = c->programs[0];
     out->fits = played->fits;
-    out->limit_bytes = limit_bytes;
-    out->missing_bytes = played->fits ? 0 : missing_bytes(&played->oom, limit_bytes, program_peak_bytes(p));
-    out->peak_in_use_bytes = played->fits ? played->peak.in_use_bytes : limit_bytes + out->missing_bytes;
+    out->limit_bytes = c->failed_bytes;
+    out->missing_bytes = 0;
+    if (!played->fits) {
+        HR_TRY(find_missing(c, &played->oom, &out->missing_bytes, err));
+    }
+    out->peak_in_use_bytes = played->fits ? played->peak.in_use_bytes : out->limit_bytes + out->missing_bytes;
     out->static_bytes = p->static_bytes;
     out->saved_for_backward_bytes = p->saved_for_backward_bytes;
+    return HR_OK;
 }
 
 static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_knobs *knobs, hr_whatif *out,
@@ -125,10 +143,19 @@ static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_k
     d->ops->target(d->context, &target);
     HR_TRY(program_compile(model, knobs, PROGRAM_TRAIN, (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            &target, &p, err));
-    hr_status status = play_programs(d->ops, d->context, knobs, limit_bytes, (const program *const[]){p}, 1,
+    const play_case c = {.device = d->ops,
+                         .device_context = d->context,
+                         .knobs = knobs,
+                         .programs = (const program *const[]){p},
+                         .count = 1,
+                         .steps = PLAY_STEPS,
+                         .failed_bytes = limit_bytes};
+    hr_status status = play_programs(c.device, c.device_context, knobs, limit_bytes, c.programs, 1,
                                      PLAY_STEPS, &played, err);
     if (status == HR_OK) {
-        fill(out, p, &played, limit_bytes);
+        status = fill(out, &c, &played, err);
+    }
+    if (status == HR_OK) {
         status = cost_step_seconds(d->ops, d->context, p, &out->step_seconds, err);
     }
     program_destroy(p);

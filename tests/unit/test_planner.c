@@ -7,6 +7,7 @@
 
 #include "headroom/engine.h"
 #include "headroom/preset.h"
+#include "headroom/units.h"
 
 #include "base/host_mem.h"
 #include "program/target.h"
@@ -127,6 +128,44 @@ START_TEST(a_plan_leaves_nothing_behind)
 }
 END_TEST
 
+static bool fits_in(const hr_planner *planner, const hr_knobs *knobs, uint64_t bytes, hr_whatif *out)
+{
+    char text[HR_BYTES_TEXT_MAX];
+    hr_err err = {0};
+    ck_assert_msg(
+        hr_planner_turn(planner, knobs, HR_KNOB_DEVICE_VRAM, hr_bytes_exact(bytes, text), out, &err) == HR_OK,
+        "%s", err.sentence);
+    return out->fits;
+}
+
+// What a plan names as enough is enough, and not much more than that.
+START_TEST(what_is_missing_is_what_is_missing)
+{
+    static const char *const allocators[][3] = {
+        {"allocator.kind=bfc"},
+        {"allocator.kind=bfc", "allocator.growth=on"},
+        {"allocator.kind=async"},
+        {"allocator.kind=direct"},
+        {"allocator.kind=static", "execution.mode=graph"},
+    };
+    hr_knobs knobs;
+    hr_planner *planner = open_planner(presets[_i % 2], &knobs);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.kind=plan", NULL), HR_OK);
+    for (int k = 0; k < 3 && allocators[_i / 2][k] != NULL; k++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, allocators[_i / 2][k], NULL), HR_OK);
+    }
+    hr_whatif w, enough, less;
+    ck_assert(fits_in(planner, &knobs, UINT64_C(1) << 44, &w));
+    for (uint64_t percent = 90; percent > 25; percent -= 25) {
+        ck_assert(!fits_in(planner, &knobs, w.peak_in_use_bytes / 100 * percent, &less));
+        ck_assert_uint_eq(less.peak_in_use_bytes, less.limit_bytes + less.missing_bytes);
+        ck_assert(fits_in(planner, &knobs, less.peak_in_use_bytes, &enough));
+        ck_assert(!fits_in(planner, &knobs, less.peak_in_use_bytes / 100 * 98, &enough));
+    }
+    hr_planner_close(planner);
+}
+END_TEST
+
 int main(void)
 {
     char home[] = "/tmp/headroom-planner-XXXXXX";
@@ -139,6 +178,7 @@ int main(void)
     TCase *tests = tcase_create("planner");
     tcase_add_loop_test(tests, threads_say_what_one_thread_says, 0, CASES);
     tcase_add_test(tests, a_plan_leaves_nothing_behind);
+    tcase_add_loop_test(tests, what_is_missing_is_what_is_missing, 0, 10);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -107,7 +107,7 @@ typedef struct hr_whatif {
     uint64_t limit_bytes;
     uint64_t static_bytes, saved_for_backward_bytes;
     uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
-    uint64_t missing_bytes;     // what the step asks for at its peak beyond the limit, or in one piece
+    uint64_t missing_bytes;     // from the limit to the smallest that was tried and holds it with this allocator
     double step_seconds;        // simulated; NaN when the device cannot tell: no card, no calibration
 } hr_whatif;
 typedef struct hr_planner hr_planner;

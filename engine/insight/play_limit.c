@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/play_limit.h"
+
+#include "headroom/units.h"
+
+enum { PLENTY = 8, FINER = 256 };
+
+#define LEAST_UNIT_BYTES ((uint64_t)256)
+#define MOST_BYTES       (UINT64_C(1) << 60) // that an allocator may hold
+
+typedef struct search {
+    const play_case *c;
+    uint64_t unit_bytes;
+    uint64_t too_small, enough; // enough 0: not found yet
+    uint64_t in_use_bytes;      // at most, in the last play that fitted
+    int plays;
+} search;
+
+static uint64_t max_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t round_up(const search *s, uint64_t bytes)
+{
+    return (bytes + s->unit_bytes - 1) / s->unit_bytes * s->unit_bytes;
+}
+
+static hr_status try_limit(search *s, uint64_t bytes, hr_err *err)
+{
+    play_result played;
+    const play_case *c = s->c;
+    s->plays++;
+    HR_TRY(play_programs(c->device, c->device_context, c->knobs, bytes, c->programs, c->count, c->steps,
+                         &played, err));
+    if (played.fits) {
+        s->enough = bytes;
+        s->in_use_bytes = played.stats.peak_in_use_bytes;
+    } else {
+        s->too_small = bytes;
+    }
+    return HR_OK;
+}
+
+// Below what the largest program asks for at its peak no limit will do, and below the one that failed none is wanted.
+static void begin(search *s)
+{
+    uint64_t asked_bytes = 0;
+    for (uint32_t k = 0; k < s->c->count; k++) {
+        const program *p = s->c->programs[k];
+        asked_bytes = max_of(asked_bytes, p == NULL ? 0 : program_peak_bytes(p));
+    }
+    s->too_small = max_of(s->c->failed_bytes, asked_bytes == 0 ? 0 : asked_bytes - 1);
+    s->unit_bytes = LEAST_UNIT_BYTES;
+    while (s->unit_bytes < s->too_small / FINER) {
+        s->unit_bytes *= 2;
+    }
+}
+
+// From the peak of a play with plenty upwards, in steps that double, to a limit that will do.
+static hr_status close_in_from_below(search *s, hr_err *err)
+{
+    uint64_t guess = max_of(round_up(s, s->in_use_bytes), round_up(s, s->too_small + 1));
+    for (uint64_t step = s->unit_bytes; guess < s->enough && s->plays < PLAY_LIMIT_MOST; step *= 2) {
+        HR_TRY(try_limit(s, guess, err));
+        guess += step;
+    }
+    return HR_OK;
+}
+
+hr_status play_smallest_limit(const play_case *c, uint64_t *fits_bytes, hr_err *err)
+{
+    search s = {.c = c};
+    uint64_t plenty = 0;
+    *fits_bytes = 0;
+    begin(&s);
+    if (!hr_mul_bytes(s.too_small, PLENTY, &plenty) || plenty > MOST_BYTES - s.unit_bytes) {
+        return HR_OK;
+    }
+    HR_TRY(try_limit(&s, round_up(&s, max_of(plenty, s.unit_bytes)), err));
+    if (s.enough == 0) {
+        return HR_OK;
+    }
+    HR_TRY(close_in_from_below(&s, err));
+    while (s.plays < PLAY_LIMIT_MOST && s.enough - s.too_small > s.unit_bytes) {
+        uint64_t middle = round_up(&s, s.too_small + (s.enough - s.too_small) / 2);
+        if (middle >= s.enough) {
+            break;
+        }
+        HR_TRY(try_limit(&s, middle, err));
+    }
+    *fits_bytes = s.enough;
+    return HR_OK;
+}
