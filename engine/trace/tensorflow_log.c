@@ -7,7 +7,6 @@
 
 #include "headroom/units.h"
 
-#include "base/text.h"
 #include "trace/tensorflow_log_dump.h"
 #include "trace/tensorflow_log_lines.h"
 
@@ -19,8 +18,9 @@ typedef struct tensorflow_log {
     log_dump now, best;
     log_request request; // the last one, until a dump takes it
     uint32_t dumps;
-    uint32_t stats_lines; // that may still come
-    bool passing;         // over dumps behind the first whole one
+    uint32_t stats_lines;  // that may still come
+    bool begins_sign[256]; // by character
+    bool passing;          // over dumps behind the first whole one
     uint64_t lines;
 } tensorflow_log;
 
@@ -111,14 +111,6 @@ static hr_status on_smallest_bin(tensorflow_log *r, log_span line, log_span behi
 
 // ---- the request ----------------------------------------------------------------------------------------------
 
-static void read_allocator(log_span line, log_request *request)
-{
-    const log_span name = log_behind(line, "Allocator (");
-    if (name.text != NULL && log_behind(name, ")").text != NULL) {
-        copy_span(request->allocator, sizeof request->allocator, log_before(name, ")"));
-    }
-}
-
 static void set_printed(log_request *request, uint64_t bytes, bool exact)
 {
     request->any = true;
@@ -126,26 +118,44 @@ static void set_printed(log_request *request, uint64_t bytes, bool exact)
     request->printed_bytes = request->requested_bytes = bytes;
 }
 
-static hr_status on_request(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+// Behind "trying to allocate": "2.00GiB (rounded to 2147483648)requested by op Mul".
+static bool read_request(log_span at, log_request *request)
 {
-    (void)err;
-    log_request request = {0};
     uint64_t bytes;
     bool exact;
-    if (!log_take_bytes(&behind, &bytes, &exact) ||
-        log_behind(behind, "this is not a failure").text != NULL) {
-        return HR_OK;
+    *request = (log_request){0};
+    if (!log_take_bytes(&at, &bytes, &exact) || log_behind(at, "this is not a failure").text != NULL) {
+        return false;
     }
-    set_printed(&request, bytes, exact);
-    log_span rounded = log_behind(behind, "(rounded to ");
-    if (rounded.text != NULL && log_take_u64(&rounded, &request.rounded_bytes) && !exact) {
-        request.requested_bytes = request.rounded_bytes;
+    set_printed(request, bytes, exact);
+    log_span rounded = log_behind(at, "(rounded to ");
+    if (rounded.text != NULL && log_take_u64(&rounded, &request->rounded_bytes) && !exact) {
+        request->requested_bytes = request->rounded_bytes;
     }
-    copy_span(request.op, sizeof request.op, log_trim(log_behind(behind, "requested by op ")));
-    read_allocator(line, &request);
-    if (log_behind(behind, "See logs for memory state").text == NULL) {
+    copy_span(request->op, sizeof request->op, log_trim(log_behind(at, "requested by op ")));
+    return true;
+}
+
+static hr_status on_request(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)err;
+    log_request request;
+    const log_span at = log_behind(behind, ") ran out of memory trying to allocate ");
+    if (at.text != NULL && read_request(at, &request)) {
         r->request = request;
-    } else if (r->now.begun && !r->now.request.any) { // before 2017 the request stood behind the dump
+        copy_span(r->request.allocator, sizeof r->request.allocator, log_before(behind, ")"));
+    }
+    return HR_OK;
+}
+
+// Before 2017 the request stood behind the dump, without the allocator's name.
+static hr_status on_late_request(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)err;
+    log_request request;
+    if (r->now.begun && (!r->now.request.any || r->now.request.guessed) && read_request(behind, &request)) {
         r->now.request = request;
     }
     return HR_OK;
@@ -161,6 +171,7 @@ static hr_status on_bin_for(tensorflow_log *r, log_span line, log_span behind, h
     if (r->now.begun && !r->now.request.any && log_behind(behind, " was ").text != NULL &&
         log_take_bytes(&behind, &bytes, &exact)) {
         set_printed(&r->now.request, bytes, false);
+        r->now.request.guessed = true;
     }
     return HR_OK;
 }
@@ -274,44 +285,38 @@ static void read_stats(tensorflow_log *r, log_span line)
 
 // ---- lines ----------------------------------------------------------------------------------------------------
 
+// Signs begin with letters that are rare in other lines.
 static const struct {
     const char *sign;
     line_reader read;
 } signs[] = {
-    {" at ", on_chunk}, // by far the most
-    {"an out of memory trying to allocate ", on_request},
+    {"InUse", on_chunk},
+    {"Free", on_chunk},
+    {"Chunk", on_chunk},
+    {"Allocator (", on_request},
+    {"Ran out of memory trying to allocate ", on_late_request},
     {"BFCAllocator dump for ", on_dump},
     {"Bin (256): ", on_smallest_bin},
     {"Bin for ", on_bin_for},
     {"Next region of size ", on_region},
     {"Sum Total of in-use chunks", on_sum},
-    {"memory_limit_: ", on_limit},
-    {"next region allocation target ", on_growth},
+    {"_limit_: ", on_limit},
+    {"Allocator region growth hint: next region allocation target ", on_growth},
     {"Stats:", on_stats},
     {"OOM when allocating tensor", on_tensor},
 };
+enum { SIGNS = sizeof signs / sizeof *signs };
 
-// A line without escape sequences; in r->plain when it had some.
-static bool without_colours(tensorflow_log *r, log_span *line)
+// What the line says from here on.
+static hr_status read_here(tensorflow_log *r, log_span here, hr_err *err)
 {
-    if (memchr(line->text, '\x1b', line->length) == NULL) {
-        return true;
-    }
-    r->plain.length = 0;
-    text_append_bytes(&r->plain, "", 0);
-    for (size_t k = 0; k < line->length; k++) {
-        if (line->text[k] != '\x1b') {
-            text_append_bytes(&r->plain, &line->text[k], 1);
-            continue;
+    for (size_t k = 0; k < SIGNS; k++) {
+        const size_t length = strlen(signs[k].sign);
+        if (here.length >= length && memcmp(here.text, signs[k].sign, length) == 0) {
+            HR_TRY(signs[k].read(r, here, (log_span){here.text + length, here.length - length}, err));
         }
-        k += k + 1 < line->length && line->text[k + 1] == '[';
-        while (k + 1 < line->length && (unsigned char)line->text[k + 1] < '@') { // parameters
-            k++;
-        }
-        k++; // the letter that ends it
     }
-    *line = (log_span){r->plain.data, r->plain.length};
-    return !r->plain.failed;
+    return HR_OK;
 }
 
 static hr_status read_line(tensorflow_log *r, log_span line, hr_err *err)
@@ -320,10 +325,9 @@ static hr_status read_line(tensorflow_log *r, log_span line, hr_err *err)
         r->stats_lines--;
         read_stats(r, line);
     }
-    for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
-        const log_span behind = log_behind(line, signs[k].sign);
-        if (behind.text != NULL) {
-            HR_TRY(signs[k].read(r, line, behind, err));
+    for (size_t at = 0; at < line.length; at++) {
+        if (r->begins_sign[(unsigned char)line.text[at]]) {
+            HR_TRY(read_here(r, (log_span){line.text + at, line.length - at}, err));
         }
     }
     return HR_OK;
@@ -334,7 +338,7 @@ static hr_status read_lines(tensorflow_log *r, hr_err *err)
     log_span line;
     while ((line.text = input_line(r->in, LOG_LINE_MAX, &line.length)) != NULL) {
         r->lines++;
-        if (!without_colours(r, &line)) {
+        if (!log_without_colours(&line, &r->plain)) {
             return no_memory(r, err);
         }
         HR_TRY(read_line(r, line, err));
@@ -363,6 +367,9 @@ static hr_status read_tensorflow_log(input *in, trace *t, hr_err *err)
 {
     tensorflow_log r = {.in = in};
     hr_status status = HR_OK;
+    for (size_t k = 0; k < SIGNS; k++) {
+        r.begins_sign[(unsigned char)signs[k].sign[0]] = true;
+    }
     if (input_ahead(in, 2) == 2 && memcmp(input_here(in), "\xFF\xFE", 2) == 0) {
         status = HR_FAIL(err, READ, "%s: needed a log in UTF-8, is in UTF-16", in->name);
         hr_err_try(err, "iconv -f UTF-16 -t UTF-8 '%s' > log.txt", in->name);

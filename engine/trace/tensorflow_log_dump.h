@@ -12,6 +12,7 @@ enum { LOG_ROUNDING_BYTES = 256 };
 // A request that was not served.
 typedef struct log_request {
     bool any;
+    bool guessed;           // from the bin that it fell into
     bool exact;             // requested_bytes is what was asked for
     uint64_t printed_bytes; // as the log has it for people
     uint64_t requested_bytes, rounded_bytes;

@@ -57,6 +57,28 @@ static bool begins(log_span s, const char *word)
     return s.length >= length && memcmp(s.text, word, length) == 0;
 }
 
+bool log_without_colours(log_span *line, text *plain)
+{
+    if (memchr(line->text, '\x1b', line->length) == NULL) {
+        return true;
+    }
+    plain->length = 0;
+    text_append_bytes(plain, "", 0);
+    for (size_t k = 0; k < line->length; k++) {
+        if (line->text[k] != '\x1b') {
+            text_append_bytes(plain, &line->text[k], 1);
+            continue;
+        }
+        k += k + 1 < line->length && line->text[k + 1] == '[';
+        while (k + 1 < line->length && (unsigned char)line->text[k + 1] < '@') { // parameters
+            k++;
+        }
+        k++; // the letter that ends it
+    }
+    *line = (log_span){plain->data, plain->length};
+    return !plain->failed;
+}
+
 // ---- numbers --------------------------------------------------------------------------------------------------
 
 static unsigned digit_of(char c)
@@ -148,27 +170,26 @@ bool log_prints_as(uint64_t exact_bytes, uint64_t printed_bytes)
 
 // ---- chunks ---------------------------------------------------------------------------------------------------
 
-// The word "at" behind the state of a chunk, and the address behind it.
-static bool take_address(log_span line, const char *state, log_span *rest, uint64_t *address)
+// The state of a chunk, the word "at", and the address.
+static bool take_address(log_span at, const char *state, log_span *rest, uint64_t *address)
 {
-    const log_span behind = log_behind(line, state);
-    *rest = pass_blanks(behind.text == NULL ? (log_span){line.text, 0} : behind);
-    if (rest->length == behind.length || !begins(*rest, "at ")) {
+    const size_t length = strlen(state);
+    if (!begins(at, state) || at.length == length || !is_blank(at.text[length])) {
+        return false;
+    }
+    *rest = pass_blanks(pass(at, length));
+    if (!begins(*rest, "at ")) {
         return false;
     }
     *rest = pass(*rest, 2);
     return log_take_hex(rest, address);
 }
 
-static bool take_state(log_span line, log_span *rest, log_chunk *out)
+static bool take_state(log_span at, log_span *rest, log_chunk *out)
 {
-    out->in_use = true;
-    if (take_address(line, "InUse", rest, &out->address) ||
-        take_address(line, "Chunk", rest, &out->address)) {
-        return true;
-    }
-    out->in_use = false;
-    return take_address(line, "Free", rest, &out->address);
+    out->in_use = !begins(at, "Free");
+    return take_address(at, out->in_use ? "InUse" : "Free", rest, &out->address) ||
+           (out->in_use && take_address(at, "Chunk", rest, &out->address));
 }
 
 static void read_number(log_span rest, const char *sign, uint64_t *out)
@@ -202,11 +223,11 @@ static void cut_annotation(log_span *rest, log_chunk *out, log_span *behind)
     rest->length = (size_t)(inside.text - rest->text) - 2;
 }
 
-bool log_chunk_of(log_span line, log_chunk *out)
+bool log_chunk_of(log_span at, log_chunk *out)
 {
     log_span rest, behind;
     *out = (log_chunk){.next = UINT64_MAX};
-    if (!take_state(line, &rest, out)) {
+    if (!take_state(at, &rest, out)) {
         return false;
     }
     cut_annotation(&rest, out, &behind);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single lines of TensorFlow's logs. Every function takes a line without its end, not NUL-terminated, and finds what it
-// is for anywhere in it.
+// is for anywhere in it, if it does not say otherwise.
 #ifndef TRACE_TENSORFLOW_LOG_LINES_H
 #define TRACE_TENSORFLOW_LOG_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/text.h"
 
 typedef struct log_span {
     const char *text;
@@ -18,6 +20,8 @@ log_span log_behind(log_span line, const char *sign);
 // What precedes the sign; the whole span where the sign is not.
 log_span log_before(log_span line, const char *sign);
 log_span log_trim(log_span s);
+// The line without a terminal's escape sequences, in *plain when it had some. False when host memory is short.
+bool log_without_colours(log_span *line, text *plain);
 
 // The number that the span begins with, behind blanks: decimal, or hexadecimal with or without 0x. Passes over it.
 bool log_take_u64(log_span *s, uint64_t *out);
@@ -35,7 +39,7 @@ typedef struct log_chunk {
     bool in_use;
 } log_chunk;
 
-bool log_chunk_of(log_span line, log_chunk *out);
+bool log_chunk_of(log_span at, log_chunk *out); // that begins here
 
 // "OOM when allocating tensor with shape[32,30] and type float on …": its bytes. False when that is not in the line, or
 // of no known type.
