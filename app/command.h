@@ -16,7 +16,7 @@
     X(PLAIN, 0, "plain", NULL, "progress in whole sentences")                                                \
     X(LISTING, 0, "listing", NULL, "print the step program, every allocation an instruction")                \
     X(DIFF, 0, "diff", "KEY=VALUE", "with --listing: what turning that knob changes in it")                  \
-    X(AT_PEAK, 0, "at-peak", NULL, "print every tensor that is alive at the peak")                           \
+    X(AT_PEAK, 0, "at-peak", NULL, "print all that is alive at the peak, or the heap as it is then")         \
     X(REPEAT, 0, "repeat", "N", "time N plans of one step, the i-th at batch.size + i mod 16")               \
     X(SCHEMA, 0, "schema", NULL, "a JSON schema for presets")                                                \
     X(MARKDOWN, 0, "markdown", NULL, "a table for a document")                                               \

@@ -33,8 +33,8 @@ static const app_command commands[] = {
          APP_OPTION(REPEAT),
      APP_PRESET_WORD, NULL, cli_plan},
     {"replay", "TRACE", "play a recorded trace on allocators, side by side; exit code 1 when none serves all of it",
-     APP_OPTION(ALLOCATOR) | APP_OPTION(SET) | APP_OPTION(SWEEP) | APP_OPTION(STYLE) | APP_OPTION(TRACE) |
-         APP_OPTION(JSON) | APP_OPTION(ASCII),
+     APP_OPTION(ALLOCATOR) | APP_OPTION(SET) | APP_OPTION(SWEEP) | APP_OPTION(AT_PEAK) | APP_OPTION(STYLE) |
+         APP_OPTION(TRACE) | APP_OPTION(JSON) | APP_OPTION(ASCII),
      APP_TRACE_WORD, NULL, cli_replay},
     {"pack", "LIFETIMES.csv",
      "lay buffers into one block by their lifetimes; exit code 1 when nothing was found that fits",

@@ -55,9 +55,11 @@ static bool draws_blocks(const cli_args *args)
            strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-static hr_status run_columns(hr_replay *replay, const char *trace_file, replay_table *t, hr_err *err)
+static hr_status run_columns(hr_replay *replay, const cli_args *args, replay_table *t, hr_err *err)
 {
-    hr_replay_options options = {.stop = is_interrupted, .trace_file = trace_file};
+    hr_replay_options options = {.stop = is_interrupted,
+                                 .trace_file = args->value[APP_TRACE],
+                                 .wants_peak_heap = cli_given(args, APP_AT_PEAK)};
     for (unsigned k = 0; k < t->column_count; k++) {
         HR_TRY(hr_replay_run(replay, &t->columns[k].knobs, &options, &t->columns[k].result, err));
     }
@@ -110,7 +112,7 @@ static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
     HR_TRY(hr_replay_open(t->name, &replay, err));
     t->about = hr_replay_get_about(replay);
     t->recorded = hr_replay_recorded_heap(replay);
-    hr_status status = run_columns(replay, args->value[APP_TRACE], t, err);
+    hr_status status = run_columns(replay, args, t, err);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         status = replay_print_json(t, err);
     } else if (status == HR_OK) {

@@ -55,6 +55,9 @@ HR_MUST_CHECK hr_status replay_print_text(const replay_table *t, const replay_pa
 // Where column `c`, which has failures, ran out of memory.
 HR_MUST_CHECK hr_status replay_print_failure(const replay_table *t, const replay_column *c,
                                              const replay_page *page, hr_err *err);
+// The heap of column `c` at its peak, where it was wanted.
+HR_MUST_CHECK hr_status replay_print_peak(const replay_table *t, const replay_column *c,
+                                          const replay_page *page, hr_err *err);
 // The heap that the file shows, where it ran out of memory.
 HR_MUST_CHECK hr_status replay_print_recorded(const replay_table *t, const replay_page *page, hr_err *err);
 // The part of a sweep's key that is not its group.

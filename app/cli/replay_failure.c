@@ -170,6 +170,23 @@ static hr_status print_heap(const hr_heap *heap, uint64_t requested_bytes, const
     return HR_OK;
 }
 
+hr_status replay_print_peak(const replay_table *t, const replay_column *c, const replay_page *page,
+                            hr_err *err)
+{
+    const hr_heap *heap = c->result.peak_heap;
+    char text[SAY_COUNT_TEXT_MAX], chunks[SAY_COUNT_TEXT_MAX];
+    if (heap == NULL) {
+        return HR_OK;
+    }
+    print_title(t, c);
+    fputs(" at its peak", stdout);
+    if (c->result.memory.peak_event != HR_NONE) {
+        printf(", event %s", say_count(c->result.memory.peak_event, text));
+    }
+    printf(": %s chunks\n", say_count(hr_heap_chunk_count(heap), chunks));
+    return print_heap(heap, 0, page, err);
+}
+
 hr_status replay_print_recorded(const replay_table *t, const replay_page *page, hr_err *err)
 {
     const hr_replay_about *a = t->about;

@@ -274,6 +274,7 @@ hr_status replay_print_text(const replay_table *t, const replay_page *page, hr_e
     print_table(&l);
     HR_TRY(replay_print_recorded(t, page, err));
     for (unsigned k = 0; k < t->column_count; k++) {
+        HR_TRY(replay_print_peak(t, &t->columns[k], page, err));
         if (t->columns[k].result.failures_total > 0) {
             HR_TRY(replay_print_failure(t, &t->columns[k], page, err));
         }
