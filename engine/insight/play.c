@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/play.h"
 
+#include <string.h>
+
+#include "memory/picture.h"
+#include "trace/live_names.h"
+
 allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes)
 {
     allocator_config c = allocator_config_of(hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND), limit_bytes);
@@ -36,13 +41,15 @@ static hr_status play_steps(executor *x, const program *const *programs, uint32_
     return HR_OK;
 }
 
-static hr_status play_on(allocator *heap, const program *const *programs, uint32_t count, uint32_t steps,
-                         play_result *out, hr_err *err)
+static hr_status play_on(allocator *heap, trace_bus *bus, const program *const *programs, uint32_t count,
+                         uint32_t steps, play_result *out, hr_err *err)
 {
     executor *x = NULL;
-    HR_TRY(executor_create(NULL, NULL, heap, NULL, &x, err));
+    HR_TRY(executor_create(NULL, NULL, heap, bus, &x, err));
     out->oom_program = programs[0];
+    out->heap = heap;
     hr_status status = play_steps(x, programs, count, steps, out, err);
+    out->heap = NULL;
     out->stats = allocator_get_stats(heap);
     out->oom = *executor_last_oom(x);
     out->fits = status == HR_OK;
@@ -50,20 +57,90 @@ static hr_status play_on(allocator *heap, const program *const *programs, uint32
     return status == HR_OOM ? HR_OK : status;
 }
 
-hr_status play_programs(const device_ops *device, void *device_context, const hr_knobs *knobs,
-                        uint64_t limit_bytes, const program *const *programs, uint32_t count, uint32_t steps,
-                        play_result *out, hr_err *err)
+static hr_status play_told(const device_ops *device, void *device_context, const hr_knobs *knobs,
+                           uint64_t limit_bytes, trace_bus *bus, const program *const *programs,
+                           uint32_t count, uint32_t steps, play_result *out, hr_err *err)
 {
     backing numbers;
     allocator *heap = NULL;
     allocator_config config = play_allocator_config(knobs, limit_bytes);
     *out = (play_result){0};
     HR_TRY(device->memory(device_context, limit_bytes, true, &numbers, err));
-    hr_status status = allocator_create(&config, &numbers, NULL, &heap, err);
+    hr_status status = allocator_create(&config, &numbers, bus, &heap, err);
     if (status == HR_OK) {
-        status = play_on(heap, programs, count, steps, out, err);
+        status = play_on(heap, bus, programs, count, steps, out, err);
     }
     allocator_destroy(heap);
     backing_close(&numbers);
+    return status;
+}
+
+hr_status play_programs(const device_ops *device, void *device_context, const hr_knobs *knobs,
+                        uint64_t limit_bytes, const program *const *programs, uint32_t count, uint32_t steps,
+                        play_result *out, hr_err *err)
+{
+    return play_told(device, device_context, knobs, limit_bytes, NULL, programs, count, steps, out, err);
+}
+
+// ---- the heap of a refusal ------------------------------------------------------------------------------------
+
+typedef struct witness {
+    const program *build;
+    const play_result *played;
+    live_names names;
+    heap_picture *picture;
+    hr_status status;
+    hr_err err;
+} witness;
+
+// While a step is played its tensors are numbered as in its program, before that as in the one that was built.
+static const char *name_of(const witness *w, const hr_event *event)
+{
+    const program *p = event->instr == HR_NO_ID ? w->build : w->played->oom_program;
+    const uint32_t id = event->u.memory.tensor;
+    return p != NULL && id < p->tensor_count ? p->tensors[id].name : NULL;
+}
+
+static void watch(void *context, const hr_event *event)
+{
+    witness *w = context;
+    live_names_note(&w->names, event, name_of(w, event));
+    if (event->kind != HR_EVENT_OOM || w->played->heap == NULL || w->status != HR_OK) {
+        return;
+    }
+    heap_picture_deinit(w->picture);
+    w->status = heap_picture_of(w->played->heap, w->picture, &w->err);
+    if (w->status == HR_OK) {
+        w->status = live_names_give(&w->names, event->device, w->picture, &w->err);
+    }
+    const char *name = w->status == HR_OK ? name_of(w, event) : NULL;
+    if (name != NULL) {
+        w->picture->refusal.tensor = intern_add(&w->picture->names, name, strlen(name));
+    }
+}
+
+hr_status play_failure_heap(const device_ops *device, void *device_context, const hr_knobs *knobs,
+                            uint64_t limit_bytes, const program *const *programs, uint32_t count,
+                            uint32_t steps, heap_picture *out, hr_err *err)
+{
+    play_result played;
+    trace_bus bus;
+    *out = (heap_picture){0};
+    witness w = {.build = programs[0], .played = &played, .picture = out};
+    trace_bus_init(&bus);
+    bus.simulated = true;
+    (void)trace_attach(&bus, watch, &w);
+    hr_status status =
+        play_told(device, device_context, knobs, limit_bytes, &bus, programs, count, steps, &played, err);
+    if (status == HR_OK && w.status != HR_OK) {
+        status = w.status;
+        if (err != NULL) {
+            *err = w.err;
+        }
+    }
+    if (status != HR_OK) {
+        heap_picture_deinit(out);
+    }
+    live_names_deinit(&w.names);
     return status;
 }

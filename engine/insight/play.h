@@ -11,13 +11,15 @@
 
 #include "device/executor.h"
 #include "program/program.h"
+#include "trace/heap.h"
 
 typedef struct play_result {
     bool fits;
-    ledger_peak peak;      // of the training steps
+    ledger_peak peak;    // of the training steps
     heap_counters stats; // at the end
-    executor_oom oom;      // when it does not fit; `oom_program` is where
+    executor_oom oom;    // when it does not fit; `oom_program` is where
     const program *oom_program;
+    const allocator *heap; // while it plays; NULL afterwards
 } play_result;
 
 allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes);
@@ -28,6 +30,13 @@ allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_byt
 HR_MUST_CHECK hr_status play_programs(const device_ops *device, void *device_context, const hr_knobs *knobs,
                                       uint64_t limit_bytes, const program *const *programs, uint32_t count,
                                       uint32_t steps, play_result *out, hr_err *err);
+
+// The heap in which the same play does not fit, as it was when the request was refused, with the names of its tensors.
+// The caller's to deinit; without chunks when it fits. NOMEM.
+HR_MUST_CHECK hr_status play_failure_heap(const device_ops *device, void *device_context,
+                                          const hr_knobs *knobs, uint64_t limit_bytes,
+                                          const program *const *programs, uint32_t count, uint32_t steps,
+                                          heap_picture *out, hr_err *err);
 
 enum { PLAY_STEPS = 2 }; // with its slots allocated at build, a heap repeats from the second step on
 

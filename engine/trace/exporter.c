@@ -10,11 +10,19 @@
 #include "base/text.h"
 #include "trace/chrome.h"
 #include "trace/csv.h"
+#include "trace/hrt.h"
 #include "trace/lifetimes_write.h"
+#include "trace/memory_dump_export.h"
 #include "trace/memory_profile.h"
 
 const trace_writer *const trace_writers[] = {
-    &trace_writer_csv, &trace_writer_chrome, &trace_writer_lifetimes, &trace_writer_memory_profile, NULL,
+    &trace_writer_csv,
+    &trace_writer_hrt,
+    &trace_writer_chrome,
+    &trace_writer_lifetimes,
+    &trace_writer_memory_profile,
+    &trace_writer_memory_dump,
+    NULL,
 };
 
 enum { SIGN_BYTES = 4096, DEVICES_MAX = 256 }; // an event's device is one byte
@@ -125,6 +133,11 @@ void exporter_sink(void *context, const hr_event *event)
 {
     exporter *e = context;
     e->row->sink(e->writer, event);
+}
+
+bool exporter_wants_heaps(const exporter *e)
+{
+    return e->row->wants_heaps;
 }
 
 static hr_status take_pictures(const trace_teller *teller, heap_picture *heaps, hr_err *err)

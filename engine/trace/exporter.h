@@ -72,6 +72,8 @@ typedef struct exporter exporter;
 // `file` as above. WRITE error when something else than an older file of the same kind stands there: it stays as it is.
 HR_MUST_CHECK hr_status exporter_open(const char *file, const trace_teller *teller, exporter **out,
                                       hr_err *err);
+// Whether the teller's picture will be asked for.
+bool exporter_wants_heaps(const exporter *e);
 void exporter_sink(void *exporter, const hr_event *event); // a trace_sink
 // The file is there, or an error says why not. Frees in every case; NULL is fine.
 HR_MUST_CHECK hr_status exporter_close(exporter *e, hr_err *err);

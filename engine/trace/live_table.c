@@ -13,8 +13,8 @@ static uint32_t home_of(const live_table *t, const live_entry *e)
     return (uint32_t)hash64_mix(e->address, e->device) & (t->capacity - 1);
 }
 
-// The entry of that address, or the empty one where it belongs.
-static uint32_t find(const live_table *t, const live_entry *wanted)
+// The place of that address' entry, or the empty one where it belongs.
+static uint32_t place_of(const live_table *t, const live_entry *wanted)
 {
     uint32_t at = home_of(t, wanted);
     while (t->entries[at].address != 0 &&
@@ -33,7 +33,7 @@ static bool grow(live_table *t)
     }
     for (uint32_t k = 0; k < t->capacity; k++) {
         if (t->entries[k].address != 0) {
-            larger.entries[find(&larger, &t->entries[k])] = t->entries[k];
+            larger.entries[place_of(&larger, &t->entries[k])] = t->entries[k];
         }
     }
     hr_free(t->entries);
@@ -46,7 +46,7 @@ bool live_put(live_table *t, const live_entry *entry)
     if (2 * (t->count + 1) > t->capacity && !grow(t)) {
         return false;
     }
-    live_entry *place = &t->entries[find(t, entry)];
+    live_entry *place = &t->entries[place_of(t, entry)];
     t->count += place->address == 0 ? 1 : 0;
     *place = *entry;
     return true;
@@ -65,13 +65,20 @@ static void close_hole(live_table *t, uint32_t hole)
     t->entries[hole] = (live_entry){0};
 }
 
+const live_entry *live_find(const live_table *t, uint8_t device, uint64_t address)
+{
+    const live_entry wanted = {.address = address, .device = device};
+    const live_entry *found = t->count == 0 ? NULL : &t->entries[place_of(t, &wanted)];
+    return found == NULL || found->address == 0 ? NULL : found;
+}
+
 bool live_take(live_table *t, uint8_t device, uint64_t address, live_entry *out)
 {
     if (t->count == 0) {
         return false;
     }
     const live_entry wanted = {.address = address, .device = device};
-    const uint32_t at = find(t, &wanted);
+    const uint32_t at = place_of(t, &wanted);
     if (t->entries[at].address == 0) {
         return false;
     }

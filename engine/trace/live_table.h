@@ -24,6 +24,8 @@ typedef struct live_table {
 bool live_put(live_table *t, const live_entry *entry);
 // Takes the entry out; false when nothing lives there.
 bool live_take(live_table *t, uint8_t device, uint64_t address, live_entry *out);
+// NULL when nothing lives there. Until the next put or take.
+const live_entry *live_find(const live_table *t, uint8_t device, uint64_t address);
 void live_deinit(live_table *t);
 
 #endif

@@ -67,6 +67,12 @@ hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out,
                          BUILD_PROGRAMS, PLAY_STEPS, out, err);
 }
 
+hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_picture *out, hr_err *err)
+{
+    return play_failure_heap(b->device, b->context, knobs, b->limit_bytes,
+                             (const program *const *)b->programs, BUILD_PROGRAMS, PLAY_STEPS, out, err);
+}
+
 hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err *err)
 {
     allocator_config config = play_allocator_config(knobs, b->limit_bytes);

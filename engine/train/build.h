@@ -56,6 +56,9 @@ HR_MUST_CHECK hr_status build_prepare(const build_request *request, build **out,
 HR_MUST_CHECK hr_status build_compile(build *b, const build_request *request, hr_err *err);
 // Would it fit? Not fitting is a result.
 HR_MUST_CHECK hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err);
+// The heap in which the dry run does not fit, as it was when the request was refused.
+HR_MUST_CHECK hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_picture *out,
+                                           hr_err *err);
 // Takes the memory, allocates the persistent tensors and makes the kernels. Their contents are undefined.
 HR_MUST_CHECK hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err *err);
 void build_destroy(build *b); // NULL is fine

@@ -33,6 +33,7 @@ struct hr_engine {
     hr_report_oom oom; // of the OOM state
 
     build *build;        // NULL before the first and after a failed one
+    const build *refused; // whose dry run does not fit, while the stream is told of it
     bool needs_build;    // a knob that is not hot changed, or there was no build yet
     bool needs_pipeline; // a knob of the pipeline changed
     bool resumed;        // train.resume was read

@@ -72,7 +72,7 @@ static void add_partial_batches(const hr_engine *e, build_request *r)
 
 // The stream tells of an out-of-memory that a dry run found as of any other. The tensor is of a program that never
 // became the current one: it has no number there.
-static void tell_oom(hr_engine *e, const play_result *played)
+static void tell_oom(hr_engine *e, const build *b, const play_result *played)
 {
     const executor_oom *oom = &played->oom;
     hr_event event = {.kind = HR_EVENT_OOM,
@@ -83,7 +83,9 @@ static void tell_oom(hr_engine *e, const play_result *played)
                                    .tensor = HR_NO_ID}};
     e->bus.category = (uint8_t)played->oom_program->tensors[oom->tensor].category;
     e->bus.instr = oom->instr;
+    e->refused = b;
     trace_emit(&e->bus, &event);
+    e->refused = NULL;
 }
 
 static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
@@ -95,7 +97,7 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
         bool admitted_by_device = b->arithmetic && b->device->admit != NULL;
         return admitted_by_device ? b->device->admit(b->context, played.peak.in_use_bytes, err) : HR_OK;
     }
-    tell_oom(e, &played);
+    tell_oom(e, b, &played);
     return engine_oom(e, played.oom_program, &played.oom, err);
 }
 

@@ -7,6 +7,7 @@
 #include "base/host_mem.h"
 #include "memory/picture.h"
 #include "trace/exporter.h"
+#include "trace/live_names.h"
 #include "train/engine_impl.h"
 
 enum { OP_TEXT_MAX = 128, SHAPE_TEXT_MAX = 160 };
@@ -14,6 +15,7 @@ enum { OP_TEXT_MAX = 128, SHAPE_TEXT_MAX = 160 };
 struct hr_trace {
     hr_engine *engine;
     exporter *out;
+    live_names names;                            // of what lives, where heaps are asked for
     char op[OP_TEXT_MAX], shape[SHAPE_TEXT_MAX]; // of the event that is being written
 };
 
@@ -89,16 +91,20 @@ static const char *shape_of_tensor(hr_trace *t, const tensor *x)
 }
 
 // Persistent tensors (instr HR_NO_ID) are numbered as in the training program, also while an evaluation runs.
+static const program *program_at(const hr_engine *e, const hr_event *event)
+{
+    if (e->build == NULL) {
+        return NULL;
+    }
+    const bool evaluates = e->eval.running && event->instr != HR_NO_ID;
+    return program_of(e->build, evaluates ? BUILD_EVAL : BUILD_TRAIN,
+                      evaluates ? BUILD_EVAL_PARTIAL : BUILD_TRAIN_PARTIAL, event);
+}
+
 static void describe(void *context, const hr_event *event, trace_subject *out)
 {
     hr_trace *t = context;
-    const hr_engine *e = t->engine;
-    if (e->build == NULL) {
-        return;
-    }
-    const bool evaluates = e->eval.running && event->instr != HR_NO_ID;
-    const program *p = program_of(e->build, evaluates ? BUILD_EVAL : BUILD_TRAIN,
-                                  evaluates ? BUILD_EVAL_PARTIAL : BUILD_TRAIN_PARTIAL, event);
+    const program *p = program_at(t->engine, event);
     if (p == NULL) {
         return;
     }
@@ -127,11 +133,42 @@ static const char *counters(void *context, uint8_t device, heap_counters *out)
     return heap->ops->name;
 }
 
+// While a dry run is told that did not fit, the heap is the dry run's.
 static hr_status picture(void *context, uint8_t device, heap_picture *out, hr_err *err)
 {
-    const allocator *heap = heap_of(context, device);
+    const hr_trace *t = context;
+    const hr_engine *e = t->engine;
+    const allocator *heap = heap_of(t, device);
     *out = (heap_picture){0};
-    return heap == NULL ? HR_OK : heap_picture_of(heap, out, err);
+    if (e->refused != NULL) {
+        return build_failure_heap(e->refused, &e->knobs, out, err);
+    }
+    if (heap == NULL) {
+        return HR_OK;
+    }
+    HR_TRY(heap_picture_of(heap, out, err));
+    hr_status status = live_names_give(&t->names, device, out, err);
+    if (status != HR_OK) {
+        heap_picture_deinit(out);
+    }
+    return status;
+}
+
+static void remember(hr_trace *t, const hr_event *event)
+{
+    if (event->kind == HR_EVENT_ALLOC || event->kind == HR_EVENT_FREE) {
+        const program *p = program_at(t->engine, event);
+        live_names_note(&t->names, event, p == NULL ? NULL : p->tensors[event->u.memory.tensor].name);
+    }
+}
+
+static void write_event(void *context, const hr_event *event)
+{
+    hr_trace *t = context;
+    if (exporter_wants_heaps(t->out)) {
+        remember(t, event);
+    }
+    exporter_sink(t->out, event);
 }
 
 // ---- opening and closing --------------------------------------------------------------------------------------
@@ -147,7 +184,7 @@ hr_status hr_trace_open(hr_engine *engine, const char *file, hr_trace **out, hr_
     const trace_teller teller = {
         .describe = describe, .counters = counters, .picture = picture, .context = t, .device_count = 1};
     hr_status status = exporter_open(file, &teller, &t->out, err);
-    if (status == HR_OK && !trace_attach(&engine->bus, exporter_sink, t->out)) {
+    if (status == HR_OK && !trace_attach(&engine->bus, write_event, t)) {
         exporter_abandon(t->out);
         status = HR_FAIL(err, STATE, "needed a place for a trace, had %d readers of events", TRACE_MAX_SINKS);
     }
@@ -164,8 +201,9 @@ hr_status hr_trace_close(hr_trace *trace, hr_err *err)
     if (trace == NULL) {
         return HR_OK;
     }
-    trace_detach(&trace->engine->bus, exporter_sink, trace->out);
+    trace_detach(&trace->engine->bus, write_event, trace);
     hr_status status = exporter_close(trace->out, err);
+    live_names_deinit(&trace->names);
     hr_free(trace);
     return status;
 }

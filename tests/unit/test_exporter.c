@@ -17,7 +17,9 @@
 #include "memory/picture.h"
 #include "trace/chrome.h"
 #include "trace/exporter.h"
+#include "trace/formats.h"
 #include "trace/lifetimes_write.h"
+#include "trace/memory_dump_export.h"
 #include "trace/memory_profile.h"
 
 enum { POINTS_MAX = 400, FEW = 40, MANY = 3000, SLOTS = 64 };
@@ -335,6 +337,8 @@ START_TEST(the_suffix_or_the_name_says_which)
     } cases[] = {
         {"a.csv", "csv", "a.csv"},
         {"dir/a.json", "chrome", "dir/a.json"},
+        {"a.hrt", "hrt", "a.hrt"},
+        {"a.pb", "memory_dump", "a.pb"},
         {"lifetimes:out.csv", "lifetimes", "out.csv"},
         {"memory_profile:out.csv", "memory_profile", "out.csv"},
         {"csv:anything", "csv", "anything"},
@@ -608,6 +612,51 @@ START_TEST(a_memory_profile_row_has_the_fields_of_the_event)
 }
 END_TEST
 
+// ---- heaps ----------------------------------------------------------------------------------------------------
+
+START_TEST(a_memory_dump_shows_the_heap_of_the_first_refusal)
+{
+    char file[160], path[128];
+    stage s;
+    exporter *e = NULL;
+    uint64_t a, b;
+    trace t;
+    stage_open(&s);
+    const trace_teller teller = teller_of(&s);
+    ck_assert_int_eq(exporter_open(file_of(&trace_writer_memory_dump, file), &teller, &e, NULL), HR_OK);
+    ck_assert(exporter_wants_heaps(e));
+    ck_assert(trace_attach(&s.bus, exporter_sink, e));
+    ck_assert_int_eq(allocator_alloc(s.heap, 3 * HR_MIB, 0, &a, NULL), HR_OK);
+    ck_assert_int_eq(allocator_alloc(s.heap, 6 * HR_MIB, 1, &b, NULL), HR_OOM);
+    allocator_free(s.heap, a);
+    ck_assert_int_eq(allocator_alloc(s.heap, 9 * HR_MIB, 1, &b, NULL), HR_OOM); // not the first
+    ck_assert_int_eq(exporter_close(e, NULL), HR_OK);
+    trace_detach(&s.bus, exporter_sink, e);
+    snprintf(path, sizeof path, "%s/file", folder);
+    ck_assert_int_eq(trace_read(path, &t, NULL), HR_OK);
+    ck_assert_ptr_nonnull(t.heaps[0]);
+    ck_assert_uint_eq(t.heaps[0]->counters.requested_bytes, 3 * HR_MIB);
+    ck_assert_str_eq(t.heaps[0]->source, "bfc");
+    trace_deinit(&t);
+    stage_close(&s);
+}
+END_TEST
+
+START_TEST(a_dump_of_tensorflow_is_not_ours_to_replace)
+{
+    // allocator_name "GPU_0_bfc" and one empty BinSummary
+    static const char dump[] = "\n\x09GPU_0_bfc\x12\x02\x08\x01";
+    char path[128];
+    hr_err err = {0};
+    snprintf(path, sizeof path, "%s/file", folder);
+    FILE *f = fopen(path, "w");
+    ck_assert_uint_eq(fwrite(dump, 1, sizeof dump - 1, f), sizeof dump - 1);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(write_file(&trace_writer_memory_dump, FEW, false, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "it stays as it is"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("exporter");
@@ -625,6 +674,8 @@ int main(void)
     tcase_add_test(cases, names_that_are_no_text_are_still_json);
     tcase_add_test(cases, lifetimes_are_those_of_a_plain_notebook);
     tcase_add_test(cases, a_memory_profile_row_has_the_fields_of_the_event);
+    tcase_add_test(cases, a_memory_dump_shows_the_heap_of_the_first_refusal);
+    tcase_add_test(cases, a_dump_of_tensorflow_is_not_ours_to_replace);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
