@@ -14,9 +14,16 @@ void fields_deinit(fields *f)
 
 // ---- rows -----------------------------------------------------------------------------------------------------
 
+// Whoever is told of a mistake looks at the line first.
+static hr_status show_line(const fields *f, hr_status status, hr_err *err)
+{
+    hr_err_try(err, "sed -n %" PRIu64 "p '%s'", f->line, f->in->name);
+    return status;
+}
+
 static hr_status refuse_row(const fields *f, const char *wanted, hr_err *err)
 {
-    return HR_FAIL(err, READ, "%s:%" PRIu64 ": needed %s", f->in->name, f->line, wanted);
+    return show_line(f, HR_FAIL(err, READ, "%s:%" PRIu64 ": needed %s", f->in->name, f->line, wanted), err);
 }
 
 // A whole line with its end; NULL at the end of the file. *cut: it is longer than a row may be.
@@ -312,8 +319,10 @@ hr_status fields_heading(fields *f, const field_column *columns, uint32_t count,
     const char *missing = missing_column(columns, count, places);
     return missing == NULL
                ? HR_OK
-               : HR_FAIL(err, READ, "%s:%" PRIu64 ": needed a column '%s' in the heading, has none",
-                         f->in->name, f->line, missing);
+               : show_line(f,
+                           HR_FAIL(err, READ, "%s:%" PRIu64 ": needed a column '%s' in the heading, has none",
+                                   f->in->name, f->line, missing),
+                           err);
 }
 
 static bool has_column(const fields *f, const field_column *columns, uint32_t count, uint32_t column)
@@ -404,6 +413,7 @@ hr_status fields_refuse(const fields *f, field t, const char *wanted, hr_err *er
         shown[k] = t.text[k] >= ' ' && t.text[k] <= '~' ? t.text[k] : '?';
     }
     shown[k] = '\0';
-    return HR_FAIL(err, READ, "%s:%" PRIu64 ":%" PRIu32 ": needed %s, had '%s%s'", f->in->name, f->line,
-                   t.column, wanted, shown, k < t.length ? "..." : "");
+    hr_status status = HR_FAIL(err, READ, "%s:%" PRIu64 ":%" PRIu32 ": needed %s, had '%s%s'", f->in->name,
+                               f->line, t.column, wanted, shown, k < t.length ? "..." : "");
+    return show_line(f, status, err);
 }

@@ -30,6 +30,7 @@ hr_status trace_refuse(const input *in, hr_err *err)
     }
     hr_status status = HR_FAIL(err, READ, "%s: needed one of %s; it looks like none of them", in->name,
                                known.length > 0 ? known.data : "the known traces");
+    hr_err_try(err, "head -n 3 '%s'", in->name);
     text_deinit(&known);
     return status;
 }

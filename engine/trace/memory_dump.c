@@ -20,7 +20,9 @@ typedef struct memory_dump {
 
 static hr_status refuse(const memory_dump *r, const char *wanted, hr_err *err)
 {
-    return HR_FAIL(err, READ, "%s: needed %s at byte %" PRIu64, r->in->name, wanted, input_offset(r->in));
+    (void)HR_FAIL(err, READ, "%s: needed %s at byte %" PRIu64, r->in->name, wanted, input_offset(r->in));
+    hr_err_try(err, "TF_BFC_MEMORY_DUMP=/tmp/dump in the environment of the run, for another one");
+    return HR_READ;
 }
 
 // ---- fields of a message --------------------------------------------------------------------------------------
