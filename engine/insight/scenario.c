@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/card.h"
+
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -14,7 +16,9 @@
 #include "program/compile.h"
 #include "program/program.h"
 
-// Of device_plan without a card. What a block is called in the making is any number but 0.
+#define SCENARIO_CARD "a100-80g" // by whose published rates time goes
+
+// What a block is called in the making is any number but 0.
 typedef struct made_program {
     program *p;
     uint64_t *address; // [tensor_count] of what lives
@@ -24,7 +28,9 @@ typedef struct made_program {
 typedef struct maker {
     const recipe *r;
     trace_builder *builder;
-    void *device;
+    void *device; // without a card: whose memory the programs are compiled for
+    void *clock;  // with one: says how long instructions take
+    uint64_t now_ns;
     made_program programs[RECIPE_PROGRAMS];
     uint64_t next_address;
     VEC(uint64_t) built;
@@ -85,6 +91,7 @@ static hr_status add(maker *m, trace_kind kind, uint64_t bytes, const char *name
                      hr_err *err)
 {
     trace_event event = {.kind = (uint8_t)kind,
+                         .time_ns = m->now_ns,
                          .bytes = bytes,
                          .block = HR_NO_ID,
                          .name = HR_NO_ID,
@@ -186,7 +193,9 @@ static hr_status play_instr(maker *m, made_program *made, const instr *i, hr_err
     }
     if (i->op == HR_OP_RETAIN) {
         made->address[owner_of(p, i->in[0])] = 0; // lives on, and nobody knows it any more
+        return HR_OK;
     }
+    m->now_ns += i->lane == HR_LANE_COMPUTE ? device_plan.duration_ns(m->clock, p, i) : 0;
     return HR_OK;
 }
 
@@ -254,13 +263,22 @@ static hr_status play_recipe(maker *m, hr_err *err)
 
 // ---- the whole ------------------------------------------------------------------------------------------------
 
+static hr_status play_by_the_clock(maker *m, hr_err *err)
+{
+    hr_card card;
+    HR_TRY(hr_card_load(SCENARIO_CARD, &card, err));
+    HR_TRY(device_plan.open(&(device_options){.card = &card, .threads = 1}, &m->clock, err));
+    hr_status status = play_recipe(m, err);
+    device_plan.close(m->clock);
+    return status;
+}
+
 static hr_status make(maker *m, hr_err *err)
 {
-    const device_options options = {.threads = 1};
-    HR_TRY(device_plan.open(&options, &m->device, err));
+    HR_TRY(device_plan.open(&(device_options){.threads = 1}, &m->device, err));
     hr_status status = make_programs(m, err);
     if (status == HR_OK) {
-        status = play_recipe(m, err);
+        status = play_by_the_clock(m, err);
     }
     for (int k = 0; k < RECIPE_PROGRAMS; k++) {
         program_destroy(m->programs[k].p);

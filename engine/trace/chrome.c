@@ -20,6 +20,7 @@ typedef struct chrome_device {
     bool seen;
     bool in_phase;
     uint8_t phase;
+    uint64_t step_end_ns;                               // of the last step or evaluation
     uint64_t in_use_bytes, pool_bytes, requested_bytes; // as they were last told
 } chrome_device;
 
@@ -161,21 +162,34 @@ static void append_real(text *row, const char *name, double value)
     }
 }
 
-static void put_step(chrome_writer *w, const hr_event *event)
+static void append_count(text *row, const char *name, uint64_t value)
+{
+    if (value != 0) {
+        text_append(row, ",\"%s\":%" PRIu64, name, value);
+    }
+}
+
+// A replayed step does not say how long it took: it lasts from the end of the one before.
+static void put_step(chrome_writer *w, chrome_device *d, const hr_event *event)
 {
     const hr_event_step *s = &event->u.step;
     const bool trains = event->kind == HR_EVENT_STEP;
-    const uint64_t length_ns = s->duration_ns < event->time_ns ? s->duration_ns : event->time_ns;
-    text *row = begin_event(w, 'X', event->time_ns - length_ns, event->device, TID_STEPS);
+    const uint64_t now_ns = event->time_ns,
+                   since_ns = now_ns - (d->step_end_ns < now_ns ? d->step_end_ns : now_ns);
+    const uint64_t told_ns = s->duration_ns < now_ns ? s->duration_ns : now_ns;
+    const uint64_t length_ns = s->duration_ns == 0 ? since_ns : told_ns;
+    text *row = begin_event(w, 'X', now_ns - length_ns, event->device, TID_STEPS);
     text_append(row, "\"dur\":%" PRIu64 ".%03u,\"name\":\"%s %" PRIu32 "\",", length_ns / 1000,
                 (unsigned)(length_ns % 1000), trains ? "step" : "evaluation",
                 trains ? event->step : s->count);
-    text_append(row,
-                "\"args\":{\"samples\":%" PRIu64 ",\"peak_in_use_bytes\":%" PRIu64 ",\"wait_ns\":%" PRIu64,
-                s->samples, s->peak_in_use_bytes, s->wait_ns);
+    text_append(row, "\"args\":{\"number\":%" PRIu32, trains ? event->step : s->count);
+    append_count(row, "samples", s->samples);
+    append_count(row, "peak_in_use_bytes", s->peak_in_use_bytes);
+    append_count(row, "wait_ns", s->wait_ns);
     append_real(row, "loss", s->loss);
     append_real(row, "accuracy", s->accuracy);
     end_event(w);
+    d->step_end_ns = now_ns;
 }
 
 // ---- allocations ----------------------------------------------------------------------------------------------
@@ -259,7 +273,7 @@ static void chrome_sink(void *writer, const hr_event *event)
     w->last_ns = event->time_ns > w->last_ns ? event->time_ns : w->last_ns;
     follow_phase(w, d, event);
     if (ends_step) {
-        put_step(w, event);
+        put_step(w, d, event);
     } else {
         put_memory(w, d, event);
     }

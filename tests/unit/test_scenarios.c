@@ -98,6 +98,8 @@ START_TEST(every_scenario_is_a_good_trace_with_names_and_the_same_each_time)
             }
         }
         ck_assert_uint_gt(allocations, 50);
+        ck_assert(one.has_times);
+        ck_assert_uint_gt(one.events.data[one.events.count - 1].time_ns, UINT64_C(1000000));
         ck_assert_uint_eq(one.events.count, two.events.count);
         ck_assert_mem_eq(one.events.data, two.events.data, one.events.count * sizeof(trace_event));
         ck_assert_uint_eq(one.lost_frees + one.reused, 0);
