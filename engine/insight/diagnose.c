@@ -95,13 +95,17 @@ static hr_category largest_category(const hr_report_oom *oom)
     return largest;
 }
 
-// ", a limit of 58MiB would hold it", "" where none was found.
+// " (58.50 MiB would hold it)", exact to the byte; "" where none was found.
 static void say_limit(const step_needs *needs, char *out, size_t size)
 {
-    char exact[HR_BYTES_TEXT_MAX];
+    words exact = human(needs->limit_bytes);
+    uint64_t read_back = 0;
     out[0] = '\0';
+    if (!hr_bytes_parse(exact.text, &read_back) || read_back != needs->limit_bytes) {
+        (void)hr_bytes_exact(needs->limit_bytes, exact.text);
+    }
     if (needs->limit_bytes > 0) {
-        (void)snprintf(out, size, ", a limit of %s would hold it", hr_bytes_exact(needs->limit_bytes, exact));
+        (void)snprintf(out, size, " (%s would hold it)", exact.text);
     }
 }
 
@@ -112,8 +116,8 @@ static void say_capacity(const step_needs *needs, hr_report_oom *oom)
     say_limit(needs, enough, sizeof enough);
     (void)snprintf(
         oom->sentence, sizeof oom->sentence,
-        "capacity: the step asks for %s at its peak%s, the limit is %s; when %s was asked for, %s held %s",
-        human(needs->asked_bytes).text, enough, human(oom->limit_bytes).text, oom->tensor,
+        "capacity: the step asks for %s at its peak, the limit is %s%s; when %s was asked for, %s held %s",
+        human(needs->asked_bytes).text, human(oom->limit_bytes).text, enough, oom->tensor,
         hr_category_name(largest), human(oom->by_category[largest]).text);
 }
 

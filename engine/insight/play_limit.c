@@ -3,16 +3,16 @@
 
 #include "headroom/units.h"
 
-enum { PLENTY = 8, FINER = 256 };
+enum { FINER = 256 };
 
 #define LEAST_UNIT_BYTES ((uint64_t)256)
-#define MOST_BYTES       (UINT64_C(1) << 60) // that an allocator may hold
+#define PLENTY_BYTES     (UINT64_C(1) << 50)
 
 typedef struct search {
     const play_case *c;
     uint64_t unit_bytes;
-    uint64_t too_small, enough; // enough 0: not found yet
-    uint64_t in_use_bytes;      // at most, in the last play that fitted
+    uint64_t too_small, enough;        // enough 0: not found yet
+    uint64_t in_use_bytes, pool_bytes; // at most, with plenty
     int plays;
 } search;
 
@@ -30,14 +30,16 @@ static hr_status try_limit(search *s, uint64_t bytes, hr_err *err)
 {
     play_result played;
     const play_case *c = s->c;
-    s->plays++;
     HR_TRY(play_programs(c->device, c->device_context, c->knobs, bytes, c->programs, c->count, c->steps,
                          &played, err));
     if (played.fits) {
         s->enough = bytes;
-        s->in_use_bytes = played.stats.peak_in_use_bytes;
     } else {
         s->too_small = bytes;
+    }
+    if (s->plays++ == 0) {
+        s->in_use_bytes = played.stats.peak_in_use_bytes;
+        s->pool_bytes = played.stats.peak_pool_bytes;
     }
     return HR_OK;
 }
@@ -57,13 +59,25 @@ static void begin(search *s)
     }
 }
 
-// From the peak of a play with plenty upwards, in steps that double, to a limit that will do.
+static bool is_open(const search *s, uint64_t bytes)
+{
+    return bytes > s->too_small && bytes < s->enough && s->plays < PLAY_LIMIT_MOST;
+}
+
+// First what was in use with plenty, then what was taken for it; then upwards in steps that double.
 static hr_status close_in_from_below(search *s, hr_err *err)
 {
     uint64_t guess = max_of(round_up(s, s->in_use_bytes), round_up(s, s->too_small + 1));
-    for (uint64_t step = s->unit_bytes; guess < s->enough && s->plays < PLAY_LIMIT_MOST; step *= 2) {
+    uint64_t pool_bytes = round_up(s, s->pool_bytes);
+    if (is_open(s, guess)) {
         HR_TRY(try_limit(s, guess, err));
-        guess += step;
+    }
+    if (is_open(s, pool_bytes)) {
+        HR_TRY(try_limit(s, pool_bytes, err));
+    }
+    for (uint64_t step = s->unit_bytes; s->enough == PLENTY_BYTES && is_open(s, s->too_small + step);
+         step *= 2) {
+        HR_TRY(try_limit(s, round_up(s, s->too_small + step), err));
     }
     return HR_OK;
 }
@@ -71,24 +85,23 @@ static hr_status close_in_from_below(search *s, hr_err *err)
 hr_status play_smallest_limit(const play_case *c, uint64_t *fits_bytes, hr_err *err)
 {
     search s = {.c = c};
-    uint64_t plenty = 0;
     *fits_bytes = 0;
     begin(&s);
-    if (!hr_mul_bytes(s.too_small, PLENTY, &plenty) || plenty > MOST_BYTES - s.unit_bytes) {
+    if (s.too_small >= PLENTY_BYTES) {
         return HR_OK;
     }
-    HR_TRY(try_limit(&s, round_up(&s, max_of(plenty, s.unit_bytes)), err));
+    HR_TRY(try_limit(&s, PLENTY_BYTES, err));
     if (s.enough == 0) {
         return HR_OK;
     }
     HR_TRY(close_in_from_below(&s, err));
-    while (s.plays < PLAY_LIMIT_MOST && s.enough - s.too_small > s.unit_bytes) {
+    for (;;) {
         uint64_t middle = round_up(&s, s.too_small + (s.enough - s.too_small) / 2);
-        if (middle >= s.enough) {
+        if (!is_open(&s, middle)) {
             break;
         }
         HR_TRY(try_limit(&s, middle, err));
     }
-    *fits_bytes = s.enough;
+    *fits_bytes = s.enough == PLENTY_BYTES ? 0 : s.enough;
     return HR_OK;
 }

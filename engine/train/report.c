@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "device/cost.h"
 #include "insight/diagnose.h"
+#include "insight/play_limit.h"
 #include "train/engine_impl.h"
 
 static void fill_device(const hr_engine *e, hr_report *r)
@@ -282,6 +283,27 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     return HR_OK;
 }
 
+// The smallest limit that was tried and holds the full batches; 0: none was found.
+static uint64_t limit_that_would_do(const hr_engine *e, uint64_t failed_bytes)
+{
+    build_request request = {.model = e->model, .knobs = &e->knobs, .plan_only = true};
+    uint64_t fits_bytes = 0;
+    build *b = NULL;
+    if (build_prepare(&request, &b, NULL) != HR_OK) {
+        return 0;
+    }
+    const play_case c = {.device = b->device,
+                         .device_context = b->context,
+                         .knobs = &e->knobs,
+                         .programs = (const program *const *)b->programs,
+                         .count = BUILD_PROGRAMS,
+                         .steps = PLAY_STEPS,
+                         .failed_bytes = failed_bytes};
+    hr_status status = play_smallest_limit(&c, &fits_bytes, NULL);
+    build_destroy(b);
+    return status == HR_OK ? fits_bytes : 0;
+}
+
 void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts)
 {
     hr_report_oom *o = &e->oom;
@@ -307,6 +329,9 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     if (facts->block) {
         diagnose_block(&needs, o);
         return;
+    }
+    if (needs.asked_bytes > o->limit_bytes) {
+        needs.limit_bytes = limit_that_would_do(e, o->limit_bytes);
     }
     bool named = facts->in_the_way != HR_NO_ID && facts->in_the_way < p->tensor_count;
     diagnose_oom(&needs, &facts->room, named ? p->tensors[facts->in_the_way].name : NULL, o);

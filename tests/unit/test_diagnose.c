@@ -8,6 +8,7 @@
 #include "headroom/units.h"
 
 #include "insight/diagnose.h"
+#include "unit/small_engine.h"
 
 typedef struct piece {
     int64_t mib; // negative: free
@@ -143,8 +144,11 @@ START_TEST(a_step_that_asks_for_more_than_the_limit_is_capacity)
     ck_assert_int_eq(oom.cause, HR_OOM_CAPACITY);
     ck_assert_str_eq(
         oom.sentence,
-        "capacity: the step asks for 70.00 MiB at its peak, a limit of 72MiB would hold it, the limit "
-        "is 64.00 MiB; when conv/out was asked for, activations held 40.00 MiB");
+        "capacity: the step asks for 70.00 MiB at its peak, the limit is 64.00 MiB (72.00 MiB would hold "
+        "it); when conv/out was asked for, activations held 40.00 MiB");
+    diagnose_oom(&(step_needs){.asked_bytes = 70 * HR_MIB, .limit_bytes = 72 * HR_MIB + 1024}, &room, NULL,
+                 &oom);
+    ck_assert_ptr_nonnull(strstr(oom.sentence, " (73729KiB would hold it);"));
 }
 END_TEST
 
@@ -170,6 +174,35 @@ START_TEST(a_step_that_would_fit_is_told_by_its_heap)
 }
 END_TEST
 
+// The limit that the sentence names, as it stands there.
+static void limit_in(const hr_report_oom *oom, char pair[64])
+{
+    const char *at = strchr(oom->sentence, '('), *end = strstr(oom->sentence, " would hold it)");
+    ck_assert_msg(at != NULL && end != NULL, "%s", oom->sentence);
+    (void)snprintf(pair, 64, "device.vram=%.*s", (int)(end - at - 1), at + 1);
+}
+
+START_TEST(the_limit_that_is_named_holds_the_step)
+{
+    static const char *const kinds[] = {"allocator.kind=bfc", "allocator.kind=async",
+                                        "allocator.kind=direct"};
+    hr_engine_options options = {.plan_only = true};
+    char pair[64];
+    hr_engine *e = create((const char *[]){"device.vram=64KiB", kinds[_i], NULL}, &options);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+    hr_report r = report_of(e);
+    ck_assert_int_eq(r.oom.cause, HR_OOM_CAPACITY);
+    limit_in(&r.oom, pair);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+    e = create((const char *[]){pair, kinds[_i], NULL}, &options);
+    run_steps(e, 2);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_IDLE);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose");
@@ -178,6 +211,10 @@ int main(void)
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
     tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);
     suite_add_tcase(suite, cases);
+    TCase *engines = tcase_create("engines");
+    tcase_add_checked_fixture(engines, open_preset, close_preset);
+    tcase_add_loop_test(engines, the_limit_that_is_named_holds_the_step, 0, 3);
+    suite_add_tcase(suite, engines);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
