@@ -14,6 +14,7 @@
 #include "trace/lifetimes_write.h"
 #include "trace/memory_dump_export.h"
 #include "trace/memory_profile.h"
+#include "trace/torch_snapshot_write.h"
 
 const trace_writer *const trace_writers[] = {
     &trace_writer_csv,
@@ -22,6 +23,7 @@ const trace_writer *const trace_writers[] = {
     &trace_writer_lifetimes,
     &trace_writer_memory_profile,
     &trace_writer_memory_dump,
+    &trace_writer_torch_snapshot,
     NULL,
 };
 

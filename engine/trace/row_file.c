@@ -81,6 +81,16 @@ static size_t utf8_bytes(const unsigned char *c)
     return 0;
 }
 
+void row_append_utf8(text *row, const char *value)
+{
+    while (*value != '\0') {
+        size_t bytes = utf8_bytes((const unsigned char *)value);
+        bool fits = bytes > 0 || (unsigned char)*value < ' '; // a control character is one
+        text_append_bytes(row, fits ? value : "\xef\xbf\xbd", bytes > 0 ? bytes : fits ? 1 : 3);
+        value += bytes > 0 ? bytes : 1;
+    }
+}
+
 void row_append_json(text *row, const char *value)
 {
     text_append_bytes(row, "\"", 1);

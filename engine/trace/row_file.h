@@ -28,6 +28,8 @@ HR_MUST_CHECK hr_status row_file_close(row_file *f, bool give_up, hr_err *err);
 
 // RFC 4180: a field with a separator, a quote or a line end stands in quotes, with its quotes doubled.
 void row_append_csv(text *row, const char *field);
+// The bytes themselves; those that are no UTF-8 become U+FFFD.
+void row_append_utf8(text *row, const char *value);
 // A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD.
 void row_append_json(text *row, const char *value);
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events as a PyTorch memory snapshot, for PyTorch's viewer and for whatever reads its pickles.
+//
+//   alloc → alloc · free → free_requested, free_completed · grow, shrink → segment_alloc, segment_free · oom → oom
+//   the heaps at the end → segments
+//
+// An entry names its tensor, and the operation that it is taken for, in the one frame of its stack (name, filename).
+// The entries of device 0 go to the file as they come; those of other devices wait in host memory until the end.
+#ifndef TRACE_TORCH_SNAPSHOT_WRITE_H
+#define TRACE_TORCH_SNAPSHOT_WRITE_H
+
+#include "trace/exporter.h"
+
+extern const trace_writer trace_writer_torch_snapshot;
+
+#endif
