@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every scenario claims, proven by playing it on the allocators that it speaks of.
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/replay.h"
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
@@ -449,6 +451,40 @@ START_TEST(ranges_of_their_own_make_small_tensors_large)
 }
 END_TEST
 
+START_TEST(a_replay_comes_to_the_same_as_playing_by_hand)
+{
+    static const variant judged[] = {BFC, GROWTH, DIRECT, ASYNC};
+    for (size_t k = 0; hr_scenario_row(k) != NULL; k++) {
+        const hr_scenario *scenario = hr_scenario_row(k);
+        trace t = trace_of(scenario->name);
+        hr_replay *replay = NULL;
+        ck_assert_int_eq(hr_replay_open(scenario->name, &replay, NULL), HR_OK);
+        for (size_t n = 0; n < sizeof judged / sizeof *judged; n++) {
+            const variant v = judged[n];
+            const played by_hand = play(&t, v, scenario->limit_bytes);
+            hr_replay_result r;
+            hr_knobs knobs;
+            char limit[64];
+            hr_replay_knobs_init(&knobs);
+            snprintf(limit, sizeof limit, "device.vram=%lluMiB",
+                     (unsigned long long)(scenario->limit_bytes / HR_MIB));
+            ck_assert_int_eq(hr_knobs_set_pair(&knobs, limit, NULL), HR_OK);
+            ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_ALLOCATOR_KIND, variants[v].kind, NULL), HR_OK);
+            ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_ALLOCATOR_GROWTH, v == GROWTH ? "on" : "off", NULL),
+                             HR_OK);
+            ck_assert_int_eq(hr_replay_run(replay, &knobs, NULL, &r, NULL), HR_OK);
+            ck_assert_msg(r.failures_total == by_hand.failures &&
+                              r.memory.peak_in_use_bytes == by_hand.end.peak_in_use_bytes &&
+                              r.memory.peak_pool_bytes == by_hand.end.peak_pool_bytes,
+                          "%s on %s", scenario->name, variants[v].name);
+            hr_replay_result_deinit(&r);
+        }
+        hr_replay_close(replay);
+        trace_deinit(&t);
+    }
+}
+END_TEST
+
 // ---- faults ---------------------------------------------------------------------------------------------------
 
 START_TEST(short_host_memory_makes_no_trace)
@@ -505,6 +541,7 @@ int main(void)
     tcase_add_test(cases, what_is_retained_rises_by_the_same_bytes_every_step);
     tcase_add_test(cases, a_pool_stays_where_it_is_kept_and_goes_where_it_is_not);
     tcase_add_test(cases, ranges_of_their_own_make_small_tensors_large);
+    tcase_add_test(cases, a_replay_comes_to_the_same_as_playing_by_hand);
     tcase_add_test(cases, short_host_memory_makes_no_trace);
     tcase_add_test(cases, without_its_models_there_is_no_trace);
     suite_add_tcase(suite, cases);
