@@ -36,6 +36,7 @@ typedef struct candidate {
 static const candidate same_bits[] = {
     {ALLOCATOR, {"allocator.kind=bfc"}},
     {ALLOCATOR, {"allocator.growth=off"}},
+    {ALLOCATOR, {"allocator.kind=async", "allocator.growth=off"}},
     {TAPE, {"execution.tape=once"}},
     {UPDATE, {"optimizer.fused_backward=on"}},
     {MODE, {"execution.mode=graph"}},
@@ -117,11 +118,18 @@ static bool is_full(const search *s)
     return s->oom->fix_count == HR_FIXES_MAX;
 }
 
+// A step that asks for more than the limit fits into it with no allocator.
+static bool is_hopeless(const search *s, const candidate *c)
+{
+    return s->oom->cause == HR_OOM_CAPACITY && c->turns == ALLOCATOR &&
+           strncmp(c->pairs[0], "allocator.", strlen("allocator.")) == 0;
+}
+
 static bool try_candidate(search *s, const candidate *c)
 {
     hr_knobs knobs = s->e->knobs;
     hr_report_fix fix = {.seconds = 0};
-    if (is_full(s) || (c->turns & s->turned) != 0 || !apply(c, &knobs, &fix) ||
+    if (is_full(s) || (c->turns & s->turned) != 0 || is_hopeless(s, c) || !apply(c, &knobs, &fix) ||
         !would_fit(s->e, &knobs, &fix)) {
         return false;
     }
