@@ -12,13 +12,14 @@
 typedef struct hrt_subject {
     uint32_t tensor;
     uint32_t name; // in hrt_reader.names, or INTERN_NONE
+    hrt_known known;
 } hrt_subject;
 
 typedef struct hrt_reader {
     input *in;
     hrt_visitor visit;
     void *context;
-    VEC(hrt_subject) subjects;
+    VEC(hrt_subject) subjects; // the first is none
     intern names;
     hrt_last last;
     uint32_t frames;
@@ -27,8 +28,9 @@ typedef struct hrt_reader {
 
 static hr_status refuse(const hrt_reader *r, const char *wanted, hr_err *err)
 {
-    return HR_FAIL(err, READ, "%s: needed %s in the frame at byte %" PRIu64, r->in->name, wanted,
-                   r->frame_at);
+    (void)HR_FAIL(err, READ, "%s: needed %s in the frame at byte %" PRIu64, r->in->name, wanted, r->frame_at);
+    hr_err_try(err, "headroom run PRESET --trace '%s' to record it anew", r->in->name);
+    return HR_READ;
 }
 
 // ---- records --------------------------------------------------------------------------------------------------
@@ -74,32 +76,41 @@ static bool take_v16(byte_span *s, uint16_t *out)
     return taken && value <= UINT16_MAX;
 }
 
-static hr_status take_subject(hrt_reader *r, byte_span *s, hr_err *err)
+static hr_status add_subject(hrt_reader *r, uint32_t tensor, uint32_t name, hr_err *err)
 {
-    hrt_subject subject = {.name = INTERN_NONE};
-    uint64_t length;
-    if (!take_v32(s, &subject.tensor) || !varint_take(s, &length) ||
-        length > (uint64_t)(s->end - s->at) + 1) {
-        return refuse(r, "a whole name", err);
-    }
-    if (length > 0) {
-        subject.name = intern_add(&r->names, (const char *)s->at, (size_t)length - 1);
-        s->at += length - 1;
-    }
-    hrt_subject *added = length > 0 && subject.name == INTERN_NONE ? NULL : vec_push(&r->subjects);
+    hrt_subject *added = vec_push(&r->subjects);
     if (added == NULL) {
         return HR_FAIL(err, NOMEM, "%s: needed host memory for the names of tensors, had none", r->in->name);
     }
-    *added = subject;
+    *added = (hrt_subject){.tensor = tensor, .name = name};
     return HR_OK;
 }
 
-static bool take_context(byte_span *s, const hr_event *last, hr_event *e)
+static hr_status take_subject(hrt_reader *r, byte_span *s, hr_err *err)
+{
+    uint32_t tensor, name = INTERN_NONE;
+    uint64_t length;
+    if (!take_v32(s, &tensor) || !varint_take(s, &length) || length > (uint64_t)(s->end - s->at) + 1) {
+        return refuse(r, "a whole name", err);
+    }
+    if (length > 0) {
+        name = intern_add(&r->names, (const char *)s->at, (size_t)length - 1);
+        s->at += length - 1;
+        if (name == INTERN_NONE) {
+            return HR_FAIL(err, NOMEM, "%s: needed host memory for the names of tensors, had none",
+                           r->in->name);
+        }
+    }
+    return add_subject(r, tensor, name, err);
+}
+
+static bool take_context(byte_span *s, const hr_event *last, uint8_t category, hr_event *e)
 {
     uint8_t changed = 0;
     bool good = take_u8(s, &changed) && (changed & HRT_CHANGES) == 0;
-    const uint8_t kind = e->kind;
-    *e = (hr_event){.version = last->version, .kind = kind, .category = last->category, .phase = last->phase};
+    e->version = last->version;
+    e->category = category;
+    e->phase = last->phase;
     e->device = last->device;
     e->reserved = last->reserved;
     e->step = last->step;
@@ -116,23 +127,45 @@ static bool take_context(byte_span *s, const hr_event *last, hr_event *e)
     return good && take_z(s, last->time_ns, &e->time_ns);
 }
 
-static bool take_memory(hrt_reader *r, byte_span *s, hr_event *e, const char **name)
+static bool take_said(byte_span *s, unsigned said, unsigned bit, uint64_t against, uint64_t *out)
 {
-    const hrt_last *last = &r->last;
+    *out = against;
+    return (said & bit) == 0 || take_z(s, against, out);
+}
+
+static bool take_memory(byte_span *s, const hrt_last *last, const hrt_known *known, hr_event *e)
+{
     hr_event_memory *m = &e->u.memory;
-    uint64_t subject;
-    const bool good = take_z(s, last->memory.address, &m->address) && varint_take(s, &m->requested_bytes) &&
-                      take_z(s, m->requested_bytes, &m->allocated_bytes) &&
-                      take_z(s, hrt_in_use_after(last, e->kind, m->allocated_bytes), &m->in_use_bytes) &&
-                      take_z(s, hrt_pool_after(last, e->kind, m->allocated_bytes), &m->pool_bytes) &&
-                      varint_take(s, &m->largest_free_bytes) && varint_take(s, &subject) &&
-                      subject <= r->subjects.count && take_v32(s, &m->stream);
-    if (!good) {
-        return false;
+    uint8_t said;
+    m->stream = known->stream;
+    return take_u8(s, &said) && (said & HRT_SAID) == 0 &&
+           take_said(s, said, HRT_ADDRESS, known->address, &m->address) &&
+           take_said(s, said, HRT_REQUESTED, known->requested_bytes, &m->requested_bytes) &&
+           take_said(s, said, HRT_ALLOCATED, known->allocated_bytes, &m->allocated_bytes) &&
+           ((said & HRT_STREAM) == 0 || take_z32(s, known->stream, &m->stream)) &&
+           take_said(s, said, HRT_IN_USE, hrt_in_use_after(last, e->kind, m->allocated_bytes),
+                     &m->in_use_bytes) &&
+           take_said(s, said, HRT_POOL, hrt_pool_after(last, e->kind, m->allocated_bytes), &m->pool_bytes) &&
+           ((said & HRT_LARGEST_FREE) == 0 || varint_take(s, &m->largest_free_bytes));
+}
+
+static hr_status take_memory_event(hrt_reader *r, byte_span *s, hr_event *e, hr_err *err)
+{
+    uint64_t number;
+    if (!varint_take(s, &number) || number >= r->subjects.count) {
+        return refuse(r, "a name that was introduced", err);
     }
-    m->tensor = subject == 0 ? HR_NO_ID : r->subjects.data[subject - 1].tensor;
-    *name = subject == 0 ? NULL : intern_text(&r->names, r->subjects.data[subject - 1].name);
-    return true;
+    hrt_subject *subject = &r->subjects.data[number];
+    if (!take_context(s, &r->last.event, subject->known.category, e) ||
+        !take_memory(s, &r->last, &subject->known, e)) {
+        return refuse(r, "a whole event", err);
+    }
+    e->u.memory.tensor = subject->tensor;
+    subject->known = hrt_known_of(e);
+    r->last.in_use_bytes = e->u.memory.in_use_bytes;
+    r->last.pool_bytes = e->u.memory.pool_bytes;
+    r->last.event = *e;
+    return r->visit(r->context, e, intern_text(&r->names, subject->name), err);
 }
 
 static bool take_union(byte_span *s, hr_event *e)
@@ -149,25 +182,20 @@ static bool take_union(byte_span *s, hr_event *e)
 static hr_status take_record(hrt_reader *r, byte_span *s, hr_err *err)
 {
     hr_event e = {0};
-    const char *name = NULL;
     if (!take_u8(s, &e.kind)) {
         return refuse(r, "as many records as are announced", err);
     }
     if (e.kind == HRT_SUBJECT) {
         return take_subject(r, s, err);
     }
-    if (!take_context(s, &r->last.event, &e)) {
-        return refuse(r, "a whole event", err);
+    if (trace_is_memory(&e)) {
+        return take_memory_event(r, s, &e, err);
     }
-    const bool is_memory = trace_is_memory(&e);
-    if (is_memory ? !take_memory(r, s, &e, &name) : !take_union(s, &e)) {
+    if (!take_context(s, &r->last.event, r->last.event.category, &e) || !take_union(s, &e)) {
         return refuse(r, "a whole event", err);
-    }
-    if (is_memory) {
-        r->last.memory = e.u.memory;
     }
     r->last.event = e;
-    return r->visit(r->context, &e, name, err);
+    return r->visit(r->context, &e, NULL, err);
 }
 
 // ---- frames ---------------------------------------------------------------------------------------------------
@@ -206,7 +234,6 @@ static hr_status read_payload(hrt_reader *r, const uint8_t *payload, uint32_t by
                               hr_err *err)
 {
     byte_span s = {payload, payload + bytes};
-    r->last = (hrt_last){0};
     r->frames++;
     for (uint32_t k = 0; k < records; k++) {
         HR_TRY(take_record(r, &s, err));
@@ -242,6 +269,7 @@ static hr_status read_all(hrt_reader *r, hr_err *err)
 {
     bool more = true;
     HR_TRY(read_head(r, err));
+    HR_TRY(add_subject(r, HR_NO_ID, INTERN_NONE, err));
     while (more) {
         HR_TRY(read_frame(r, &more, err));
     }

@@ -34,12 +34,18 @@ uint32_t hrt_get_u32(const uint8_t *from)
     return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
 }
 
+hrt_known hrt_known_of(const hr_event *event)
+{
+    const hr_event_memory *m = &event->u.memory;
+    return (hrt_known){m->address, m->requested_bytes, m->allocated_bytes, m->stream, event->category};
+}
+
 uint64_t hrt_in_use_after(const hrt_last *last, uint8_t kind, uint64_t allocated_bytes)
 {
     const uint64_t change = kind == HR_EVENT_ALLOC  ? allocated_bytes
                             : kind == HR_EVENT_FREE ? 0 - allocated_bytes
                                                     : 0;
-    return last->memory.in_use_bytes + change;
+    return last->in_use_bytes + change;
 }
 
 uint64_t hrt_pool_after(const hrt_last *last, uint8_t kind, uint64_t allocated_bytes)
@@ -47,5 +53,5 @@ uint64_t hrt_pool_after(const hrt_last *last, uint8_t kind, uint64_t allocated_b
     const uint64_t change = kind == HR_EVENT_GROW     ? allocated_bytes
                             : kind == HR_EVENT_SHRINK ? 0 - allocated_bytes
                                                       : 0;
-    return last->memory.pool_bytes + change;
+    return last->pool_bytes + change;
 }

@@ -23,14 +23,34 @@ enum {
     HRT_CHANGES = 128
 };
 
+// What a memory event says of itself.
+enum {
+    HRT_ADDRESS = 1,
+    HRT_REQUESTED = 2,
+    HRT_ALLOCATED = 4,
+    HRT_STREAM = 8,
+    HRT_IN_USE = 16,
+    HRT_POOL = 32,
+    HRT_LARGEST_FREE = 64,
+    HRT_SAID = 128
+};
+
 extern const uint8_t hrt_magic[8];
 
-// What a record is coded against.
+// What a record is coded against, beside what is known of its subject.
 typedef struct hrt_last {
-    hr_event event;         // its context
-    hr_event_memory memory; // of the last memory event
+    hr_event event;
+    uint64_t in_use_bytes, pool_bytes; // of the last memory event
 } hrt_last;
 
+// Of a subject: from its last event. A step takes the same tensors as the one before it.
+typedef struct hrt_known {
+    uint64_t address, requested_bytes, allocated_bytes;
+    uint32_t stream;
+    uint8_t category;
+} hrt_known;
+
+hrt_known hrt_known_of(const hr_event *event);
 // Chain by passing the last result; the first is 0.
 uint32_t hrt_crc(uint32_t crc, const void *bytes, size_t count);
 void hrt_put_u32(uint8_t *to, uint32_t value);

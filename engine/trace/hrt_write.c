@@ -16,7 +16,8 @@ typedef struct hrt_writer {
     text payload;
     uint32_t records, frames;
     hrt_last last;
-    intern subjects; // "id in hex:name" by number
+    intern subjects;      // "id in hex:name"; number k is subject k + 1
+    VEC(hrt_known) known; // by subject, 0 for none
     text key;
 } hrt_writer;
 
@@ -73,7 +74,6 @@ static void end_frame(hrt_writer *w)
     }
     w->payload.length = 0;
     w->records = 0;
-    w->last = (hrt_last){0};
 }
 
 static bool is_own(const char *start, size_t bytes)
@@ -89,8 +89,11 @@ static hr_status hrt_open(const char *path, const trace_teller *teller, void **o
         return HR_FAIL(err, NOMEM, "%s: needed %zu bytes to write a trace, had none", path, sizeof *w);
     }
     w->teller = teller;
-    hr_status status = row_file_open(&w->file, path, err);
+    hr_status status = vec_push(&w->known) == NULL
+                           ? HR_FAIL(err, NOMEM, "%s: needed memory to write a trace, had none", path)
+                           : row_file_open(&w->file, path, err);
     if (status != HR_OK) {
+        vec_deinit(&w->known);
         hr_free(w);
         return status;
     }
@@ -136,23 +139,23 @@ static uint32_t subject_of(hrt_writer *w, const hr_event *event)
         put_bytes(&w->key, ":", 1);
         put_bytes(&w->key, subject.tensor, strnlen(subject.tensor, HRT_NAME_MAX));
     }
-    const uint32_t known = intern_count(&w->subjects);
     const uint32_t number =
         w->key.failed ? INTERN_NONE : intern_add(&w->subjects, w->key.data, w->key.length);
-    if (number == INTERN_NONE) {
-        fail(w);
+    const bool is_new = number != INTERN_NONE && number + 1 == w->known.count;
+    if (number == INTERN_NONE || number + 1 > w->known.count || (is_new && vec_push(&w->known) == NULL)) {
+        fail(w); // numbers run ahead once a push has failed
         return 0;
     }
-    if (number == known) {
+    if (is_new) {
         put_subject(w, tensor, subject.tensor);
     }
     return number + 1;
 }
 
-static uint8_t changes_of(const hr_event *e, const hr_event *last)
+static uint8_t changes_of(const hr_event *e, const hr_event *last, uint8_t category)
 {
     unsigned changed = 0;
-    changed |= e->category != last->category ? HRT_CATEGORY : 0;
+    changed |= e->category != category ? HRT_CATEGORY : 0;
     changed |= e->phase != last->phase ? HRT_PHASE : 0;
     changed |= e->device != last->device ? HRT_DEVICE : 0;
     changed |= e->step != last->step ? HRT_STEP : 0;
@@ -162,10 +165,10 @@ static uint8_t changes_of(const hr_event *e, const hr_event *last)
     return (uint8_t)changed;
 }
 
-static void put_context(text *to, const hr_event *e, const hr_event *last)
+// `category`: what is expected.
+static void put_context(text *to, const hr_event *e, const hr_event *last, uint8_t category)
 {
-    const uint8_t changed = changes_of(e, last);
-    put_u8(to, e->kind);
+    const uint8_t changed = changes_of(e, last, category);
     put_u8(to, changed);
     const struct {
         uint8_t bit, value;
@@ -191,17 +194,33 @@ static void put_context(text *to, const hr_event *e, const hr_event *last)
     put_z(to, e->time_ns, last->time_ns);
 }
 
-static void put_memory(text *to, const hrt_last *last, const hr_event *e, uint32_t subject)
+static void put_memory(text *to, const hrt_last *last, const hrt_known *known, const hr_event *e)
 {
     const hr_event_memory *m = &e->u.memory;
-    put_z(to, m->address, last->memory.address);
-    put_v(to, m->requested_bytes);
-    put_z(to, m->allocated_bytes, m->requested_bytes);
-    put_z(to, m->in_use_bytes, hrt_in_use_after(last, e->kind, m->allocated_bytes));
-    put_z(to, m->pool_bytes, hrt_pool_after(last, e->kind, m->allocated_bytes));
-    put_v(to, m->largest_free_bytes);
-    put_v(to, subject);
-    put_v(to, m->stream);
+    const struct {
+        uint64_t value, against;
+    } numbers[] = {
+        {m->address, known->address},
+        {m->requested_bytes, known->requested_bytes},
+        {m->allocated_bytes, known->allocated_bytes},
+        {m->stream, known->stream},
+        {m->in_use_bytes, hrt_in_use_after(last, e->kind, m->allocated_bytes)},
+        {m->pool_bytes, hrt_pool_after(last, e->kind, m->allocated_bytes)},
+    };
+    enum { NUMBERS = sizeof numbers / sizeof *numbers };
+    unsigned said = m->largest_free_bytes != 0 ? HRT_LARGEST_FREE : 0;
+    for (unsigned k = 0; k < NUMBERS; k++) {
+        said |= numbers[k].value != numbers[k].against ? 1u << k : 0;
+    }
+    put_u8(to, (uint8_t)said);
+    for (unsigned k = 0; k < NUMBERS; k++) {
+        if ((said & 1u << k) != 0) {
+            put_z(to, numbers[k].value, numbers[k].against);
+        }
+    }
+    if ((said & HRT_LARGEST_FREE) != 0) {
+        put_v(to, m->largest_free_bytes);
+    }
 }
 
 static void put_union(text *to, const hr_event *e)
@@ -215,19 +234,30 @@ static void put_union(text *to, const hr_event *e)
     put_bytes(to, bytes, length);
 }
 
+static void put_memory_event(hrt_writer *w, const hr_event *event)
+{
+    const uint32_t subject = subject_of(w, event);
+    hrt_known *known = &w->known.data[subject];
+    put_u8(&w->payload, event->kind);
+    put_v(&w->payload, subject);
+    put_context(&w->payload, event, &w->last.event, known->category);
+    put_memory(&w->payload, &w->last, known, event);
+    *known = hrt_known_of(event);
+    w->last.in_use_bytes = event->u.memory.in_use_bytes;
+    w->last.pool_bytes = event->u.memory.pool_bytes;
+}
+
 static void hrt_sink(void *writer, const hr_event *event)
 {
     hrt_writer *w = writer;
     if (event->kind == HR_EVENT_NONE) { // says nothing, and is the mark of a subject
         return;
     }
-    const bool is_memory = trace_is_memory(event);
-    const uint32_t subject = is_memory ? subject_of(w, event) : 0;
-    put_context(&w->payload, event, &w->last.event);
-    if (is_memory) {
-        put_memory(&w->payload, &w->last, event, subject);
-        w->last.memory = event->u.memory;
+    if (trace_is_memory(event)) {
+        put_memory_event(w, event);
     } else {
+        put_u8(&w->payload, event->kind);
+        put_context(&w->payload, event, &w->last.event, w->last.event.category);
         put_union(&w->payload, event);
     }
     w->last.event = *event;
@@ -245,6 +275,7 @@ static hr_status hrt_close(void *writer, const heap_picture *heaps, bool give_up
     put_frame(w, 0, w->frames);
     hr_status status = row_file_close(&w->file, give_up, err);
     intern_deinit(&w->subjects);
+    vec_deinit(&w->known);
     text_deinit(&w->payload);
     text_deinit(&w->key);
     hr_free(w);

@@ -218,8 +218,8 @@ START_TEST(a_run_takes_few_bytes)
     ck_assert_int_eq(write_events(&trace_writer_csv, csv_path, events, count), HR_OK);
     hr_free(read_file(hrt_path, &hrt));
     hr_free(read_file(csv_path, &csv));
-    ck_assert_uint_lt(hrt, csv * 2 / 5);
-    ck_assert_uint_lt(hrt, EVENTS * 20);
+    ck_assert_uint_lt(hrt, csv / 5);
+    ck_assert_uint_lt(hrt, EVENTS * 11);
 }
 END_TEST
 
