@@ -25,6 +25,8 @@ typedef enum pack_verdict {
     PACK_NO_MEMORY
 } pack_verdict;
 
+enum { PACK_STYLES = 4 };
+
 // One dive from the empty packing.
 typedef struct pack_dive {
     uint64_t capacity_bytes; // at least the largest load

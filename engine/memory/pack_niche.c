@@ -34,30 +34,21 @@ void pack_niches_deinit(pack_niches *n)
 static double worth_of(const pack_item *i, const pack_style *style)
 {
     double room = (double)i->room_bytes, length = i->length;
-    switch (style->tries) {
-    case PACK_LONG_FIRST:
-        return length + 1e-20 * room;
-    case PACK_LARGE_FIRST:
-        return room;
-    case PACK_AREA_FIRST:
-        return room * length;
-    case PACK_LONG_AREA_FIRST:
-        break;
-    }
-    return room * length * length;
+    return style->tries == PACK_LARGE_FIRST  ? room
+           : style->tries == PACK_AREA_FIRST ? room * length
+                                             : length + 1e-20 * room;
 }
 
 void pack_niches_choose_style(pack_niches *n, const pack_state *s, uint32_t round, uint64_t seed)
 {
-    static const pack_style styles[] = {
-        {PACK_AT_MOST_REST, PACK_LARGE_FIRST},     {PACK_AT_MOST_FAILURES, PACK_LONG_FIRST},
-        {PACK_AT_MOST_REST, PACK_LONG_AREA_FIRST}, {PACK_AT_LOWEST_FLOOR, PACK_LONG_FIRST},
-        {PACK_AT_MOST_FAILURES, PACK_AREA_FIRST},  {PACK_AT_LOWEST_FLOOR, PACK_LARGE_FIRST},
-        {PACK_AT_MOST_REST, PACK_AREA_FIRST},      {PACK_AT_MOST_FAILURES, PACK_LARGE_FIRST},
+    static const pack_style styles[PACK_STYLES] = {
+        {PACK_AT_MOST_REST, PACK_LARGE_FIRST},
+        {PACK_AT_MOST_REST, PACK_LONG_FIRST},
+        {PACK_AT_MOST_FAILURES, PACK_AREA_FIRST},
+        {PACK_AT_MOST_FAILURES, PACK_LONG_FIRST},
     };
-    enum { STYLES = sizeof styles / sizeof styles[0] };
-    const double noise = round < STYLES ? 0 : 0.3;
-    n->style = styles[round % STYLES];
+    const double noise = round < PACK_STYLES ? 0 : 0.2;
+    n->style = styles[round % PACK_STYLES];
     n->is_hasty = round == 0 && s->count > MANY_ITEMS;
     for (uint32_t k = 0; k < s->count; k++) {
         uint64_t bits = hash64_mix(hash64_mix(seed, round), k);
@@ -113,15 +104,8 @@ static void count_fits(pack_niches *n, const pack_state *s, uint32_t begin, uint
 // Less is asked first.
 static double rank_of(const pack_niches *n, const pack_section *at, uint32_t answers)
 {
-    switch (n->style.asks) {
-    case PACK_AT_MOST_REST:
-        return answers - (double)at->rest * 0x1p-64;
-    case PACK_AT_LOWEST_FLOOR:
-        return answers + (double)at->floor * 0x1p-64;
-    case PACK_AT_MOST_FAILURES:
-        break;
-    }
-    return answers / (at->failures + 1.0);
+    return n->style.asks == PACK_AT_MOST_REST ? answers - (double)at->rest * 0x1p-64
+                                              : answers / (at->failures + 1.0);
 }
 
 static bool choose_section(pack_niches *n, pack_state *s, uint32_t begin, uint32_t end, pack_question *q)

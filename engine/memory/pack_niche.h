@@ -3,12 +3,14 @@
 #ifndef MEMORY_PACK_NICHE_H
 #define MEMORY_PACK_NICHE_H
 
+#include "memory/pack_exact.h"
 #include "memory/pack_state.h"
 
-// Which of the sections with the fewest answers, and which of those answers first.
+// Which of the sections is asked: of those with the fewest answers the one with the largest rest, or that with the
+// fewest answers for each failure it saw. And which answer is tried first.
 typedef struct pack_style {
-    enum { PACK_AT_MOST_REST, PACK_AT_MOST_FAILURES, PACK_AT_LOWEST_FLOOR } asks;
-    enum { PACK_LONG_FIRST, PACK_LARGE_FIRST, PACK_AREA_FIRST, PACK_LONG_AREA_FIRST } tries;
+    enum { PACK_AT_MOST_REST, PACK_AT_MOST_FAILURES } asks;
+    enum { PACK_LONG_FIRST, PACK_LARGE_FIRST, PACK_AREA_FIRST } tries;
 } pack_style;
 
 typedef struct pack_niche {

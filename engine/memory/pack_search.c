@@ -7,7 +7,7 @@
 #include "memory/pack_exact.h"
 #include "memory/pack_items.h"
 
-enum { DIVE_NODES = 500, EXACT_ITEMS_MAX = 2048, STYLES = 8 };
+enum { DIVE_NODES = 300, EXACT_ITEMS_MAX = 2048 };
 
 typedef struct search {
     const pack_goal *goal;
@@ -98,8 +98,8 @@ static uint64_t luby(uint32_t round)
     return power;
 }
 
-// The lowest height that is still open, the highest that would do, and the middle of them take turns: tight ones are
-// often the easiest to find, loose ones the surest.
+// The lowest height that is still open takes turns with the highest that would do and with their middle, and meets
+// every style: tight ones are often the easiest to find, loose ones the surest.
 static uint64_t capacity_of(const search *s, uint32_t round)
 {
     const pack_result *r = s->result;
@@ -108,8 +108,8 @@ static uint64_t capacity_of(const search *s, uint32_t round)
         high = s->goal->capacity_bytes / s->unit_bytes * s->unit_bytes;
     }
     uint64_t middle = low + (high - low) / 2 / s->unit_bytes * s->unit_bytes;
-    const uint64_t turns[] = {low, high, middle};
-    return turns[(round + round / STYLES) % 3];
+    const uint64_t turns[] = {low, high, low, middle};
+    return turns[(round + round / PACK_STYLES) % 4];
 }
 
 static bool stop_dive(void *context, uint64_t nodes)
