@@ -22,7 +22,7 @@
 #include "trace/memory_dump_export.h"
 #include "trace/memory_profile.h"
 
-enum { POINTS_MAX = 400, FEW = 40, MANY = 3000, SLOTS = 64 };
+enum { POINTS_MAX = 400, FEW = 40, SOME = 800, MANY = 3000, SLOTS = 64 };
 
 static char folder[64];
 
@@ -218,7 +218,7 @@ START_TEST(a_failed_file_operation_leaves_no_file)
             hr_err err = {0};
             ck_assert_uint_lt(nth, POINTS_MAX);
             (void)file_fail_at(nth);
-            hr_status status = write_file(trace_writers[k], MANY, false, &err);
+            hr_status status = write_file(trace_writers[k], SOME, false, &err);
             failed = file_fail_at(0) >= nth;
             ck_assert_int_eq(status, failed ? HR_WRITE : HR_OK);
             ck_assert_msg(!failed || strlen(err.sentence) > 10, "%s: %s", trace_writers[k]->about.name,
@@ -277,26 +277,36 @@ START_TEST(what_is_given_up_leaves_no_file)
 }
 END_TEST
 
+static void put_file(const char *data, size_t bytes)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/file", folder);
+    FILE *f = fopen(path, "w");
+    ck_assert_uint_eq(fwrite(data, 1, bytes, f), bytes);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
 START_TEST(a_file_takes_the_place_of_its_own_kind_and_of_nothing_else)
 {
     for (unsigned old = 0; old < writer_count(); old++) {
+        size_t before, after;
+        ck_assert_int_eq(write_file(trace_writers[old], FEW, false, NULL), HR_OK);
+        char *kept = read_file(&before);
         for (unsigned k = 0; k < writer_count(); k++) {
-            size_t before, after;
             hr_err err = {0};
-            ck_assert_int_eq(write_file(trace_writers[old], FEW, false, NULL), HR_OK);
-            char *kept = read_file(&before);
-            hr_status status = write_file(trace_writers[k], MANY, false, &err);
+            put_file(kept, before);
+            hr_status status = write_file(trace_writers[k], SOME, false, &err);
             char *found = read_file(&after);
             const bool same = before == after && memcmp(kept, found, after) == 0;
             ck_assert_msg(status == (old == k ? HR_OK : HR_WRITE), "%s over %s", trace_writers[k]->about.name,
                           trace_writers[old]->about.name);
             ck_assert_int_eq(same, old != k);
             ck_assert(old == k || strstr(err.sentence, "it stays as it is") != NULL);
-            hr_free(kept);
             hr_free(found);
-            remove_folder();
-            make_folder();
         }
+        hr_free(kept);
+        remove_folder();
+        make_folder();
     }
 }
 END_TEST
@@ -316,9 +326,9 @@ START_TEST(equal_events_make_equal_files)
 {
     for (unsigned k = 0; k < writer_count(); k++) {
         size_t first, second;
-        ck_assert_int_eq(write_file(trace_writers[k], MANY, false, NULL), HR_OK);
+        ck_assert_int_eq(write_file(trace_writers[k], SOME, false, NULL), HR_OK);
         char *one = read_file(&first);
-        ck_assert_int_eq(write_file(trace_writers[k], MANY, false, NULL), HR_OK);
+        ck_assert_int_eq(write_file(trace_writers[k], SOME, false, NULL), HR_OK);
         char *two = read_file(&second);
         ck_assert_uint_eq(first, second);
         ck_assert_mem_eq(one, two, first);
@@ -662,12 +672,8 @@ START_TEST(a_dump_of_tensorflow_is_not_ours_to_replace)
 {
     // allocator_name "GPU_0_bfc" and one empty BinSummary
     static const char dump[] = "\n\x09GPU_0_bfc\x12\x02\x08\x01";
-    char path[128];
     hr_err err = {0};
-    snprintf(path, sizeof path, "%s/file", folder);
-    FILE *f = fopen(path, "w");
-    ck_assert_uint_eq(fwrite(dump, 1, sizeof dump - 1, f), sizeof dump - 1);
-    ck_assert_int_eq(fclose(f), 0);
+    put_file(dump, sizeof dump - 1);
     ck_assert_int_eq(write_file(&trace_writer_memory_dump, FEW, false, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "it stays as it is"));
 }
