@@ -290,6 +290,44 @@ START_TEST(regions_that_are_not_whole_are_said)
 }
 END_TEST
 
+static uint64_t number_behind(const char *line, const char *sign)
+{
+    const char *at = strstr(line, sign);
+    return at == NULL ? 0 : strtoull(at + strlen(sign), NULL, 10);
+}
+
+// Cut behind any line, a log shows the chunks that came before, and says what is missing of the regions it announced.
+START_TEST(a_log_that_ends_early_shows_what_came_before)
+{
+    heap_picture p = sample_heap((uint64_t)_i);
+    sample_log s = log_of((log_style){.age = LOG_2023, .prefix = PREFIX_TIME}, (uint64_t)_i);
+    uint64_t chunks = 0, announced = 0;
+    sample_dump(&s, &p);
+    for (char *line = s.out.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        const size_t length = (size_t)(end + 1 - s.out.data);
+        *end = '\0';
+        const bool is_region = strstr(line, "Next region") != NULL, is_chunk = strstr(line, " at 7b") != NULL;
+        announced += is_region ? number_behind(line, " of size ") : 0;
+        chunks += is_chunk;
+        *end = '\n';
+        trace t;
+        if (read_bytes(s.out.data, length, &t, NULL) == HR_OK) {
+            const heap_picture *read = t.heaps[0];
+            MUST(read->chunks.count == chunks && chunks > 0);
+            MUST(read->counters.pool_bytes + read->missing_bytes == announced);
+            MUST((read->missing_bytes > 0) == (read->damaged_regions > 0));
+            MUST(trace_check(&t, NULL) == HR_OK);
+        } else {
+            MUST(chunks == 0);
+        }
+        trace_deinit(&t);
+    }
+    ck_assert_uint_eq(chunks, p.chunks.count);
+    sample_deinit(&s);
+    heap_picture_deinit(&p);
+}
+END_TEST
+
 // Two free chunks that touch would have been one: where a log has no regions, a region ended between them.
 START_TEST(touching_regions_without_headings_are_told_apart)
 {
@@ -458,6 +496,7 @@ int main(void)
     tcase_add_test(logs, the_first_whole_dump_is_taken);
     tcase_add_test(logs, of_cut_dumps_the_fullest_is_taken);
     tcase_add_test(logs, regions_that_are_not_whole_are_said);
+    tcase_add_loop_test(logs, a_log_that_ends_early_shows_what_came_before, 0, 8);
     tcase_add_test(logs, touching_regions_without_headings_are_told_apart);
     tcase_add_test(logs, a_tensors_shape_says_the_request_to_the_byte);
     tcase_add_test(logs, stamps_and_odd_spellings_are_read);
