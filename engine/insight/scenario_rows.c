@@ -165,7 +165,7 @@ static const scenario_row rows[] = {
       .line = "a chunk below twice the request goes out whole: a quarter of the pool is waste",
       .explanation =
           "bfc splits a free chunk when it has at least twice the bytes asked for, or 128 MiB to spare. "
-          "With growth its regions are powers of two, and the LSTM's 85 MiB get one of 128 whole.",
+          "With growth its regions double, and the 85 MiB of the LSTM's logits get 128 and 171 MiB.",
       .look_at = "waste, which is in_use minus requested. Without growth there is one region and nothing to "
                  "hand out whole",
       .limit_bytes = 600 * HR_MIB},
