@@ -131,19 +131,26 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(const char *kind, const char *name, void (*work)(const allocator_config *))
-{
+typedef struct peer {
+    const char *kind, *name;
+    void (*work)(const allocator_config *);
     double ns[ROUNDS];
-    allocator_config config = allocator_config_of(kind, 4 * HR_GIB);
+} peer;
+
+static void measure(peer *p, int round)
+{
+    allocator_config config = allocator_config_of(p->kind, 4 * HR_GIB);
     config.growth = true;
-    for (int k = 0; k < ROUNDS; k++) {
-        uint64_t begin_ns = clock_now_ns();
-        work(&config);
-        ns[k] = (double)(clock_now_ns() - begin_ns) / (double)recorded.events.count;
-    }
-    qsort(ns, ROUNDS, sizeof ns[0], by_value);
-    printf("%-8s %-24s %7.2f ns an event, %6.1f M events/s   (fastest %.2f ns)\n", kind, name, ns[ROUNDS / 2],
-           1e3 / ns[ROUNDS / 2], ns[0]);
+    uint64_t begin_ns = clock_now_ns();
+    p->work(&config);
+    p->ns[round] = (double)(clock_now_ns() - begin_ns) / (double)recorded.events.count;
+}
+
+static void print(peer *p)
+{
+    qsort(p->ns, ROUNDS, sizeof p->ns[0], by_value);
+    printf("%-8s %-24s %7.2f ns an event, %6.1f M events/s   (fastest %.2f ns)\n", p->kind, p->name,
+           p->ns[ROUNDS / 2], 1e3 / p->ns[ROUNDS / 2], p->ns[0]);
 }
 
 static bool exists(const char *kind)
@@ -158,24 +165,41 @@ static bool exists(const char *kind)
     return found;
 }
 
-int main(void)
+enum { PEERS_MAX = 16 };
+
+static uint32_t find_peers(peer *peers)
 {
     static const char *const kinds[] = {"bfc", "caching", "async", "direct"};
+    uint32_t count = 0;
+    peers[count++] = (peer){.kind = "none", .name = "the walk alone", .work = walk};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (exists(kinds[k])) {
+            peers[count++] = (peer){.kind = kinds[k], .name = "asked in a bare loop", .work = ask_in_a_loop};
+            peers[count++] = (peer){.kind = kinds[k], .name = "replay", .work = replay};
+        }
+    }
+    peers[count++] = (peer){.kind = "static", .name = "replay, plan and all", .work = replay};
+    return count;
+}
+
+// Interleaved: whatever else the machine does falls on all of them.
+int main(void)
+{
+    static peer peers[PEERS_MAX];
     record_training();
     addresses = calloc((size_t)recorded.block_count + 1, sizeof *addresses);
     if (addresses == NULL) {
         return 1;
     }
+    uint32_t count = find_peers(peers);
     printf("%u events, at most %u blocks alive\n", recorded.events.count, recorded.block_count);
-    measure("none", "the walk alone", walk);
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        if (exists(kinds[k])) {
-            measure(kinds[k], "asked in a bare loop", ask_in_a_loop);
-            measure(kinds[k], "replay", replay);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t k = 0; k < count; k++) {
+            measure(&peers[k], round);
         }
     }
-    if (exists("static")) {
-        measure("static", "replay, plan and all", replay);
+    for (uint32_t k = 0; k < count; k++) {
+        print(&peers[k]);
     }
     free(addresses);
     trace_deinit(&recorded);
