@@ -11,7 +11,9 @@
 // Ours begins with a key that PyTorch's has not.
 static const char sign[] = "\x80\x02}(X\x08\x00\x00\x00headroom";
 
-enum { NS_PER_US = 1000, NO_STACK = UINT32_MAX };
+#define NO_STACK UINT32_MAX // an enumerator is an int
+
+enum { NS_PER_US = 1000 };
 
 typedef struct entry {
     const char *action;
