@@ -76,26 +76,19 @@ static hr_status hand_on(pickle *p, hr_err *err)
     return HR_OK;
 }
 
-static bool items_wait(const pickle *p)
+hr_status pickle_make_room(pickle *p, hr_err *err)
 {
-    return p->stack.count - p->floor >= PICKLE_HAND_ON + PICKLE_PARTS && p->floor > 0 &&
-           p->stack.data[p->floor - 1].kind == PICKLE_LIST;
-}
-
-hr_status pickle_push(pickle *p, pickle_value value, hr_err *err)
-{
-    if (items_wait(p)) {
-        HR_TRY(hand_on(p, err));
+    if (p->floor > 0 && p->stack.count - p->floor >= PICKLE_HAND_ON + PICKLE_PARTS &&
+        p->stack.data[p->floor - 1].kind == PICKLE_LIST) {
+        return hand_on(p, err);
     }
     if (p->stack.count == PICKLE_STACK_MAX) {
         return pickle_fail(p, err, "needed at most %d values at once, has more", PICKLE_STACK_MAX);
     }
-    pickle_value *pushed = vec_push(&p->stack);
-    if (pushed == NULL) {
-        return pickle_no_memory(p, err);
-    }
-    *pushed = value;
-    return HR_OK;
+    return vec_reserve_((void **)&p->stack.data, &p->stack.capacity, p->stack.count + 1,
+                        sizeof *p->stack.data)
+               ? HR_OK
+               : pickle_no_memory(p, err);
 }
 
 hr_status pickle_below(pickle *p, uint32_t depth, pickle_value **out, hr_err *err)

@@ -44,7 +44,16 @@ extern const pickle_opcode pickle_opcodes[256];
 hr_status pickle_refuse(const pickle *p, uint8_t byte, hr_err *err);
 hr_status pickle_no_memory(const pickle *p, hr_err *err);
 hr_status pickle_cut_short(const pickle *p, hr_err *err); // the input's error, or that it ended
-HR_MUST_CHECK hr_status pickle_push(pickle *p, pickle_value value, hr_err *err);
+// For one value more, where the stack is full or has many that wait for their list.
+HR_MUST_CHECK hr_status pickle_make_room(pickle *p, hr_err *err);
+HR_MUST_CHECK static inline hr_status pickle_push(pickle *p, pickle_value value, hr_err *err)
+{
+    if (p->stack.count == p->stack.capacity || p->stack.count - p->floor >= PICKLE_HAND_ON + PICKLE_PARTS) {
+        HR_TRY(pickle_make_room(p, err));
+    }
+    p->stack.data[p->stack.count++] = value;
+    return HR_OK;
+}
 // The value `depth` below the top, which has to be there since the last mark.
 HR_MUST_CHECK hr_status pickle_below(pickle *p, uint32_t depth, pickle_value **out, hr_err *err);
 // Takes the last mark away and says how many values stand behind it; they stay.
