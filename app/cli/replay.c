@@ -60,8 +60,15 @@ static hr_status run_columns(hr_replay *replay, const cli_args *args, replay_tab
     hr_replay_options options = {.stop = is_interrupted,
                                  .trace_file = args->value[APP_TRACE],
                                  .wants_peak_heap = cli_given(args, APP_AT_PEAK)};
-    for (unsigned k = 0; k < t->column_count; k++) {
-        HR_TRY(hr_replay_run(replay, &t->columns[k].knobs, &options, &t->columns[k].result, err));
+    for (unsigned k = 0; k < t->column_count;) {
+        replay_column *c = &t->columns[k];
+        hr_status status = hr_replay_run(replay, &c->knobs, &options, &c->result, err);
+        if (status == HR_DEPENDENCY && !t->chosen) {
+            memmove(c, c + 1, (--t->column_count - k) * sizeof *c);
+            continue;
+        }
+        HR_TRY(status);
+        k++;
     }
     return HR_OK;
 }

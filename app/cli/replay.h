@@ -35,6 +35,8 @@ typedef struct replay_table {
     unsigned sweep_count;
     replay_column *columns;
     unsigned column_count;
+    bool
+        chosen; // the allocators were named; otherwise they are all there are, and those that cannot play are left out
 } replay_table;
 
 // One column for every allocator that is named (all of them when none is) and every combination of the sweeps' values

@@ -232,6 +232,7 @@ hr_status replay_make_columns(const cli_args *args, replay_table *t, hr_err *err
         HR_TRY(parse_sweep(args->sweeps[n], &t->sweeps[t->sweep_count++], err));
     }
     HR_TRY(take_kinds(args, &k, err));
+    t->chosen = k.chosen;
     t->columns = calloc(REPLAY_COLUMNS_MAX, sizeof *t->columns);
     if (t->columns == NULL) {
         return HR_FAIL(err, NOMEM, "replay: no host memory for %d columns", REPLAY_COLUMNS_MAX);

@@ -208,8 +208,9 @@ static bool is_interrupted(void *context)
     return script_is_interrupted(context);
 }
 
-// Plays it, and adds the result as element k of the list on top of the stack.
-static void add_run(lua_State *L, const hr_knobs *knobs, lua_Integer k)
+// Plays it, and adds the result as element k of the list on top of the stack. False, and nothing added, when this
+// machine lacks what the allocator needs and `may_lack` it.
+static bool add_run(lua_State *L, const hr_knobs *knobs, lua_Integer k, bool may_lack)
 {
     script *s = script_of(L);
     hr_err err = {0};
@@ -220,11 +221,15 @@ static void add_run(lua_State *L, const hr_knobs *knobs, lua_Integer k)
     if (status == HR_INTERRUPTED) {
         script_check_stop(L);
     }
+    if (status == HR_DEPENDENCY && may_lack) {
+        return false;
+    }
     if (status != HR_OK) {
         (void)script_raise(L, &err);
     }
     push_result(L, &s->replayed);
     lua_rawseti(L, -2, k);
+    return true;
 }
 
 // Stack: name, options. Pushes the list of results.
@@ -243,7 +248,7 @@ static void run_named(lua_State *L, const hr_knobs *turned)
         (void)snprintf(kind, sizeof kind, "%s", lua_tostring(L, -1));
         lua_pop(L, 1);
         knobs_for(L, turned, kind, &knobs);
-        add_run(L, &knobs, k);
+        (void)add_run(L, &knobs, k, false);
     }
 }
 
@@ -251,10 +256,11 @@ static void run_all(lua_State *L, const hr_knobs *turned)
 {
     const hr_knob_row *row = &hr_knob_rows(NULL)[HR_KNOB_ALLOCATOR_KIND];
     lua_newtable(L);
-    for (lua_Integer k = 1; row->choices[k - 1] != NULL; k++) {
+    lua_Integer count = 0;
+    for (int k = 0; row->choices[k] != NULL; k++) {
         hr_knobs knobs;
-        knobs_for(L, turned, row->choices[k - 1], &knobs);
-        add_run(L, &knobs, k);
+        knobs_for(L, turned, row->choices[k], &knobs);
+        count += add_run(L, &knobs, count + 1, true);
     }
 }
 
