@@ -10,7 +10,12 @@
 #include "app/cli/replay.h"
 #include "app/cli/say.h"
 
-enum { MAP_MAX = 200, HOLES_SHOWN = 4, NAME_SHOWN = 30 };
+enum { SENTENCE_MAX = 512, MAP_MAX = 200, HOLES_SHOWN = 4, NAME_SHOWN = 30 };
+
+static bool is_plain(unsigned char c)
+{
+    return c >= ' ' && c < 0x7F;
+}
 
 // A name from a stranger's file: at most so many characters, and none that a terminal obeys.
 static void print_name(const char *name)
@@ -27,7 +32,7 @@ static void print_name(const char *name)
     }
     for (; *name != '\0'; name++) {
         unsigned char c = (unsigned char)*name;
-        putchar(c >= ' ' && c < 0x7F ? c : '?');
+        putchar(is_plain(c) ? c : '?');
     }
 }
 
@@ -58,22 +63,30 @@ static void print_moment(const hr_replay_failure *f, const hr_replay_about *a)
     putchar('\n');
 }
 
+// The cause in a sentence; without names that a terminal would obey.
+static void print_cause(const hr_heap *heap)
+{
+    char sentence[SENTENCE_MAX];
+    if (hr_heap_diagnose(heap, sentence, sizeof sentence) == HR_OOM_NONE) {
+        return;
+    }
+    for (char *c = sentence; *c != '\0'; c++) {
+        *c = is_plain((unsigned char)*c) ? *c : '?';
+    }
+    fputs("  ", stdout);
+    say_paragraph(sentence, 2);
+}
+
 static void print_need(const hr_replay_failure *f)
 {
     char need[HR_BYTES_TEXT_MAX], free_text[HR_BYTES_TEXT_MAX], largest[HR_BYTES_TEXT_MAX];
-    char grow[HR_BYTES_TEXT_MAX], had[160];
-    uint64_t growth = f->limit_bytes > f->pool_bytes ? f->limit_bytes - f->pool_bytes : 0;
     printf("  needed %s", hr_bytes_human(f->requested_bytes, need));
     if (f->name[0] != '\0') {
         fputs(" for ", stdout);
         print_name(f->name);
     }
-    (void)snprintf(had, sizeof had, "had %s free, largest piece %s, left to grow %s: %s",
-                   hr_bytes_human(f->free_bytes, free_text), hr_bytes_human(f->largest_free_bytes, largest),
-                   hr_bytes_human(growth, grow),
-                   f->requested_bytes > f->free_bytes ? "too little" : "enough, but in pieces");
-    fputs("\n  ", stdout);
-    say_paragraph(had, 2);
+    printf("\n  had %s free, largest piece %s\n", hr_bytes_human(f->free_bytes, free_text),
+           hr_bytes_human(f->largest_free_bytes, largest));
 }
 
 static const char *cell_glyph(const hr_heap_cell *c, bool glyphs)
@@ -129,24 +142,6 @@ static hr_status print_holes(const hr_heap *heap, hr_err *err)
     return HR_OK;
 }
 
-// What stands in the way where it stands least in the way.
-static void print_room(const hr_heap *heap, uint64_t requested_bytes)
-{
-    hr_heap_room room = hr_heap_find_room(heap, requested_bytes);
-    char used[HR_BYTES_TEXT_MAX], count[SAY_COUNT_TEXT_MAX];
-    if (!room.found || room.blocks == 0) {
-        return;
-    }
-    printf("  room without %s block%s (%s)", say_count(room.blocks, count), room.blocks == 1 ? "" : "s",
-           hr_bytes_human(room.used_bytes, used));
-    if (room.first[0] != '\0') {
-        fputs(" from ", stdout);
-        print_name(room.first);
-        fputs(" on", stdout);
-    }
-    putchar('\n');
-}
-
 static void print_unplanned(const hr_replay_failure *f)
 {
     char need[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
@@ -155,19 +150,13 @@ static void print_unplanned(const hr_replay_failure *f)
            hr_bytes_human(f->limit_bytes, limit));
 }
 
-// `requested_bytes`: what would have fitted if it were not in pieces; 0: that is not what is wrong.
-static hr_status print_heap(const hr_heap *heap, uint64_t requested_bytes, const replay_page *page,
-                            hr_err *err)
+static hr_status print_heap(const hr_heap *heap, const replay_page *page, hr_err *err)
 {
     if (hr_heap_pool_bytes(heap) == 0) {
         return HR_OK;
     }
     print_map(heap, page->columns, page->glyphs);
-    HR_TRY(print_holes(heap, err));
-    if (requested_bytes > 0) {
-        print_room(heap, requested_bytes);
-    }
-    return HR_OK;
+    return print_holes(heap, err);
 }
 
 hr_status replay_print_peak(const replay_table *t, const replay_column *c, const replay_page *page,
@@ -184,7 +173,7 @@ hr_status replay_print_peak(const replay_table *t, const replay_column *c, const
         printf(", event %s", say_count(c->result.memory.peak_event, text));
     }
     printf(": %s chunks\n", say_count(hr_heap_chunk_count(heap), chunks));
-    return print_heap(heap, 0, page, err);
+    return print_heap(heap, page, err);
 }
 
 hr_status replay_print_recorded(const replay_table *t, const replay_page *page, hr_err *err)
@@ -200,8 +189,9 @@ hr_status replay_print_recorded(const replay_table *t, const replay_page *page, 
            hr_bytes_human(a->recorded.largest_free_bytes, largest));
     if (requested_bytes > 0) {
         printf("  ran out of memory, needed %s\n", hr_bytes_human(requested_bytes, needed));
+        print_cause(t->recorded);
     }
-    return print_heap(t->recorded, requested_bytes <= free_bytes ? requested_bytes : 0, page, err);
+    return print_heap(t->recorded, page, err);
 }
 
 hr_status replay_print_failure(const replay_table *t, const replay_column *c, const replay_page *page,
@@ -220,8 +210,8 @@ hr_status replay_print_failure(const replay_table *t, const replay_column *c, co
     if (r->failure_heap == NULL) {
         return HR_OK;
     }
-    HR_TRY(
-        print_heap(r->failure_heap, f->requested_bytes <= f->free_bytes ? f->requested_bytes : 0, page, err));
+    print_cause(r->failure_heap);
+    HR_TRY(print_heap(r->failure_heap, page, err));
     if (page->style == NULL) {
         return HR_OK;
     }

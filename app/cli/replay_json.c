@@ -6,16 +6,27 @@
 #include "app/cli/emit.h"
 #include "app/cli/replay.h"
 
-enum { HOLES_MAX = 8 };
+enum { HOLES_MAX = 8, SENTENCE_MAX = 512 };
 
-static void print_recorded(emitter *e, const hr_replay_about *a)
+// Why the heap refused what it refused; null where nothing was, or where there is none.
+static void print_cause(emitter *e, const hr_heap *heap)
 {
-    emit_row(e, "recorded");
+    char sentence[SENTENCE_MAX] = "";
+    hr_oom_cause cause = heap == NULL ? HR_OOM_NONE : hr_heap_diagnose(heap, sentence, sizeof sentence);
+    emit_text(e, "cause", cause == HR_OOM_NONE ? NULL : hr_oom_cause_name(cause));
+    emit_text(e, "sentence", cause == HR_OOM_NONE ? NULL : sentence);
+}
+
+static void print_recorded(emitter *e, const replay_table *t)
+{
+    const hr_replay_about *a = t->about;
+    emit_object(e, "recorded");
     emit_count(e, "peak_pool_bytes", a->recorded.peak_pool_bytes);
     emit_count(e, "limit_bytes", a->recorded.limit_bytes);
     emit_count(e, "in_use_bytes", a->recorded.in_use_bytes);
     emit_count(e, "largest_free_bytes", a->recorded.largest_free_bytes);
     emit_real(e, "fragmentation", a->recorded.fragmentation, EMIT_EXACT);
+    print_cause(e, t->recorded);
     emit_end_object(e);
 }
 
@@ -35,7 +46,7 @@ static void print_trace(emitter *e, const replay_table *t)
     emit_count(e, "lost_frees", a->lost_frees);
     emit_count(e, "refused", a->refused);
     emit_count(e, "peak_requested_bytes", a->peak_requested_bytes);
-    print_recorded(e, a);
+    print_recorded(e, t);
     emit_end_object(e);
 }
 
@@ -145,6 +156,7 @@ static hr_status print_column(emitter *e, const replay_table *t, const replay_co
         emit_end_array(e);
     }
     print_failures(e, r);
+    print_cause(e, r->failure_heap);
     HR_TRY(print_holes(e, r->failure_heap, err));
     emit_object(e, "statistics");
     for (uint32_t k = 0; k < r->statistic_count; k++) {

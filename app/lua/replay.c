@@ -62,8 +62,22 @@ static const script_field result_fields[] = {
     FIELD_END,
 };
 
-static void push_trace(lua_State *L, const char *name, const hr_replay_about *about)
+// Why the heap refused what it refused, into the table on top of the stack.
+static void set_cause(lua_State *L, const hr_heap *heap)
 {
+    char sentence[SCRIPT_TEXT_MAX];
+    hr_oom_cause cause = heap == NULL ? HR_OOM_NONE : hr_heap_diagnose(heap, sentence, sizeof sentence);
+    if (cause != HR_OOM_NONE) {
+        lua_pushstring(L, hr_oom_cause_name(cause));
+        lua_setfield(L, -2, "cause");
+        lua_pushstring(L, sentence);
+        lua_setfield(L, -2, "sentence");
+    }
+}
+
+static void push_trace(lua_State *L, const char *name, const hr_replay *replay)
+{
+    const hr_replay_about *about = hr_replay_get_about(replay);
     lua_newtable(L);
     script_set_fields(L, about_fields, about);
     lua_pushstring(L, name);
@@ -72,6 +86,7 @@ static void push_trace(lua_State *L, const char *name, const hr_replay_about *ab
     lua_setfield(L, -2, "format");
     lua_newtable(L);
     script_set_fields(L, recorded_fields, about);
+    set_cause(L, hr_replay_recorded_heap(replay));
     lua_setfield(L, -2, "recorded");
 }
 
@@ -150,6 +165,7 @@ static void push_result(lua_State *L, const hr_replay_result *r)
     set_memory(L, r);
     script_set_list(L, "failures", failure_fields, r->failures, sizeof *r->failures, r->failure_count);
     set_holes(L, r->failure_heap);
+    set_cause(L, r->failure_heap);
     set_statistics(L, r);
 }
 
@@ -280,7 +296,7 @@ int script_replay(lua_State *L)
     }
     open_trace(L, name);
     lua_newtable(L);
-    push_trace(L, name, hr_replay_get_about(script_of(L)->replay));
+    push_trace(L, name, script_of(L)->replay);
     lua_setfield(L, -2, "trace");
     if (lua_isnil(L, 3)) {
         run_all(L, &turned);

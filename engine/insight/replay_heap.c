@@ -2,6 +2,7 @@
 // Heaps for whoever shows them: a line of cells, the holes and what pins them.
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "insight/diagnose.h"
 #include "insight/replay.h"
 #include "trace/heap_holes.h"
 
@@ -118,19 +119,9 @@ hr_status hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max, si
     return HR_OK;
 }
 
-hr_heap_room hr_heap_find_room(const hr_heap *heap, uint64_t bytes)
+hr_oom_cause hr_heap_diagnose(const hr_heap *heap, char *sentence, size_t size)
 {
-    const heap_picture *p = &heap->picture;
-    heap_window w = heap_cheapest_window(p, bytes, NULL, NULL);
-    hr_heap_room room = {
-        .found = w.found, .bytes = w.bytes, .used_bytes = w.used_bytes, .blocks = w.used_chunks, .first = ""};
-    for (uint32_t k = 0; w.found && k < w.count; k++) {
-        if (p->chunks.data[w.first + k].in_use) {
-            room.first = name_of(p, w.first + k);
-            break;
-        }
-    }
-    return room;
+    return diagnose_heap(&heap->picture, sentence, size);
 }
 
 // ---- in the frameworks' words ---------------------------------------------------------------------------------

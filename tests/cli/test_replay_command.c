@@ -168,6 +168,7 @@ START_TEST(failures_are_rows_of_the_file_and_the_replay_goes_on)
     ck_assert_int_eq(number(json_array_get(failures, 0), "requested_bytes"), 33554432);
     ck_assert_int_eq(number(json_object_get(column(d, 0), "memory"), "allocations"), 3);
     ck_assert_uint_ge(json_array_size(json_object_get(column(d, 0), "holes")), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(column(d, 0), "cause")), "capacity");
     json_decref(d);
     // A comparison in which one serves everything is a success.
     d = replay_json("--allocator bfc --sweep device.vram=12MiB,64MiB", 0);
@@ -213,7 +214,7 @@ static const struct {
      1,
      {"  6 events: 4 allocations, at most 3 alive at once\n",
       "  alive at the peak 39.00 MiB: no allocator can do with less\n",
-      "bfc ran out of memory at event 4\n  needed 32.00 MiB\n", "too little",
+      "bfc ran out of memory at event 4\n  needed 32.00 MiB\n", "  capacity: the request needs 32.00 MiB",
       "none of them serves the whole trace"}},
     {"--allocator bfc,static",
      0,
@@ -282,7 +283,7 @@ START_TEST(a_recorded_heap_is_shown_and_packed_anew_under_its_limit)
         "recorded heap: 1.50 KiB free in the pool, largest piece 768 B\n",
         "  ran out of memory, needed 1.00 KiB\n",
         "  hole of 768 B\n    behind a block (256 B",
-        "  room without 1 block (256 B)",
+        "  fragmentation: 1.50 KiB are free, but the largest piece is 768 B",
         "serves the whole trace: bfc\n",
     };
     char words[WORDS_MAX];
@@ -298,6 +299,8 @@ START_TEST(a_recorded_heap_is_shown_and_packed_anew_under_its_limit)
     const json_t *recorded = json_object_get(json_object_get(d, "trace"), "recorded");
     ck_assert_int_eq(number(recorded, "limit_bytes"), 2048);
     ck_assert_int_eq(number(recorded, "largest_free_bytes"), 768);
+    ck_assert_str_eq(json_string_value(json_object_get(recorded, "cause")), "fragmentation");
+    ck_assert(json_is_null(json_object_get(column(d, 0), "cause")));
     ck_assert_int_eq(number(json_object_get(d, "trace"), "refused"), 1);
     ck_assert_int_eq(number(json_object_get(column(d, 0), "memory"), "limit_bytes"), 2048);
     json_decref(d);

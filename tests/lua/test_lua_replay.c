@@ -38,6 +38,8 @@ START_TEST(a_replay_has_the_names_of_the_json)
         "and f.step == 0)\n"
         "assert(f.largest_free_bytes == hr.bytes('5MiB') and f.device == 0 and f.name == nil)\n"
         "assert(bfc.memory.allocations == 2 and bfc.memory.at_peak.event == 0)\n"
+        "assert(bfc.cause == 'capacity' and bfc.sentence:find('capacity: ') == 1 and t.recorded.cause == "
+        "nil)\n"
         "local hole = bfc.holes[1]\n"
         "assert(hole.bytes == hr.bytes('5MiB') and hole.after == nil and hole.before.name == nil)\n"
         "assert(hole.before.bytes == hr.bytes('3MiB') and hole.before.joined_bytes == hr.bytes('8MiB'))\n"

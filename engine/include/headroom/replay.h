@@ -70,14 +70,6 @@ typedef struct hr_heap_hole {
     hr_heap_pin before, after;
 } hr_heap_hole;
 
-// The cheapest place for a request: neighbours that have room for it once those in use among them are gone.
-typedef struct hr_heap_room {
-    bool found;
-    uint64_t bytes, used_bytes; // of all of it, and of the blocks in it
-    uint64_t blocks;
-    const char *first; // name of the first block in it; "" when it has none
-} hr_heap_room;
-
 void hr_heap_destroy(hr_heap *heap); // NULL is fine
 uint64_t hr_heap_pool_bytes(const hr_heap *heap);
 size_t hr_heap_chunk_count(const hr_heap *heap);
@@ -86,7 +78,9 @@ void hr_heap_map(const hr_heap *heap, hr_heap_cell *cells, size_t count);
 // The largest runs of free chunks, largest first, at most `max`. *count is how many. NOMEM.
 HR_MUST_CHECK hr_status hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max, size_t *count,
                                       hr_err *err);
-hr_heap_room hr_heap_find_room(const hr_heap *heap, uint64_t bytes);
+// Why the request that it refused found no room: the cause, and a sentence with the numbers. Names in it are as a file
+// has them. HR_OOM_NONE and "" when nothing was refused.
+hr_oom_cause hr_heap_diagnose(const hr_heap *heap, char *sentence, size_t size);
 
 // The heap as a framework writes it down: "tensorflow", "pytorch". NULL behind the last.
 const char *hr_heap_style(size_t index);
