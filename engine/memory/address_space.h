@@ -15,16 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/vec.h"
+#include "memory/range_tree.h"
 
 enum { ADDRESS_SPACE_SLACK = 4, ADDRESS_SPACE_RESERVABLE = 16 };
-
-typedef struct address_range {
-    uint64_t address, bytes; // whole granules
-    uint64_t mapped_bytes;   // of a reservation
-} address_range;
-
-typedef VEC(address_range) address_ranges; // by address
 
 typedef struct address_space {
     uint64_t base, span_bytes;
@@ -33,23 +26,24 @@ typedef struct address_space {
     uint64_t held_bytes;
     uint64_t granularity_bytes; // of what is taken
     uint64_t mapping_bytes;     // of what is reserved and mapped
-    address_ranges taken, reserved;
+    range_tree taken, reserved;
 } address_space;
 
-// Rounds the capacity up to whole granules (powers of two) and fills everything but `base`, which is to be a multiple
-// of the mapping granule. False when all addresses would not fit 63 bits.
+// Rounds the capacity up to whole granules (powers of two). False when all addresses would not fit 63 bits.
 bool address_space_init(address_space *s, uint64_t capacity_bytes, uint64_t granularity_bytes);
+// Where the addresses begin, a multiple of the mapping granule: before anything is taken.
+void address_space_place(address_space *s, uint64_t base);
 void address_space_deinit(address_space *s);
 uint64_t address_space_bytes(const address_space *s); // from base to the end of what can be reserved
 
-// The lowest gap that holds `bytes`; 0 when the capacity, the span or host memory is short. O(ranges).
+// The lowest gap that holds `bytes`; 0 when the capacity, the span or host memory is short. O(log ranges).
 uint64_t address_space_take(address_space *s, uint64_t bytes);
 // The range that was taken at `address`, with its granules; asserts that there is one of these bytes.
-address_range address_space_give_back(address_space *s, uint64_t address, uint64_t bytes);
+range_node address_space_give_back(address_space *s, uint64_t address, uint64_t bytes);
 
 // As take and give_back, without holding anything; asserts that nothing is mapped at the end.
 uint64_t address_space_reserve(address_space *s, uint64_t bytes);
-address_range address_space_release(address_space *s, uint64_t address, uint64_t bytes);
+range_node address_space_release(address_space *s, uint64_t address, uint64_t bytes);
 // Whole granules of one reservation (asserted). False when the capacity is short. The caller does not map twice.
 bool address_space_map(address_space *s, uint64_t address, uint64_t bytes);
 void address_space_unmap(address_space *s, uint64_t address, uint64_t bytes);

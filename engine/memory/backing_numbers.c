@@ -64,7 +64,7 @@ hr_status backing_numbers_open(uint64_t capacity_bytes, uint64_t granularity_byt
         return HR_FAIL(err, HOST_LIMIT, "planned memory: needed at most 2 EiB, had %s",
                        hr_bytes_human(capacity_bytes, text));
     }
-    s->base = FIRST_ADDRESS;
+    address_space_place(s, FIRST_ADDRESS);
     *out = (backing){
         .context = s,
         .granularity_bytes = granularity_bytes,

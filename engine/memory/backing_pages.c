@@ -53,7 +53,7 @@ static uint64_t take(void *context, uint64_t bytes)
 static void give_back(void *context, uint64_t address, uint64_t bytes)
 {
     pages *p = context;
-    address_range range = address_space_give_back(&p->space, address, bytes);
+    range_node range = address_space_give_back(&p->space, address, bytes);
     shut_range(range.address, range.bytes);
 }
 
@@ -108,7 +108,8 @@ static hr_status find_addresses(pages *p, hr_err *err)
         return HR_FAIL(err, HOST_LIMIT, "virtual card: needed %s of address space, the system gave none (%s)",
                        hr_bytes_human(p->mapping_bytes, text), strerror(errno));
     }
-    p->space.base = ((uint64_t)(uintptr_t)p->mapping + granule_bytes - 1) & ~(granule_bytes - 1);
+    address_space_place(&p->space,
+                        ((uint64_t)(uintptr_t)p->mapping + granule_bytes - 1) & ~(granule_bytes - 1));
     return HR_OK;
 }
 
