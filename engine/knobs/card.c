@@ -10,6 +10,7 @@
 #include "headroom/units.h"
 
 #include "base/text.h"
+#include "knobs/logical.h"
 #include "knobs/search.h"
 #include "knobs/yaml.h"
 
@@ -194,23 +195,32 @@ static uint64_t reserve_bytes(uint64_t available_bytes, uint32_t compute_major)
     return mib * HR_MIB;
 }
 
-hr_status hr_device_limit_bytes(const hr_knobs *knobs, const hr_card *card, uint64_t *limit_bytes,
-                                hr_err *err)
+static hr_status refuse_vram(const hr_card *card, uint64_t vram_bytes, hr_err *err)
 {
-    double fraction = hr_knob_real(knobs, HR_KNOB_ALLOCATOR_FRACTION);
-    *limit_bytes = 0;
+    char wanted[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+    hr_status status = HR_FAIL(err, CONSTRAINT, "device.vram: card %s has %s, wanted %s", card->name,
+                               hr_bytes_exact(card->vram_bytes, had), hr_bytes_exact(vram_bytes, wanted));
+    hr_err_try(err, "-s device.vram=%s", had);
+    return status;
+}
+
+static uint64_t share_of(const hr_card *card, double fraction)
+{
+    if (fraction > 0) {
+        return (uint64_t)((double)card->vram_bytes * fraction);
+    }
+    uint64_t available_bytes = card->vram_bytes - card->context_bytes;
+    uint64_t reserved_bytes = reserve_bytes(available_bytes, card->compute_major);
+    return reserved_bytes < available_bytes ? available_bytes - reserved_bytes : available_bytes;
+}
+
+// The limit of an undivided device, and what logical devices may take together.
+static hr_status whole_device(const hr_knobs *knobs, const hr_card *card, uint64_t *limit_bytes,
+                              uint64_t *room_bytes, hr_err *err)
+{
     if (hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM)) {
-        uint64_t vram_bytes = hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, 0);
-        if (card != NULL && vram_bytes > card->vram_bytes) {
-            char wanted[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
-            hr_status status =
-                HR_FAIL(err, CONSTRAINT, "device.vram: card %s has %s, wanted %s", card->name,
-                        hr_bytes_exact(card->vram_bytes, had), hr_bytes_exact(vram_bytes, wanted));
-            hr_err_try(err, "-s device.vram=%s", had);
-            return status;
-        }
-        *limit_bytes = vram_bytes;
-        return HR_OK;
+        *limit_bytes = *room_bytes = hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, 0);
+        return card != NULL && *limit_bytes > card->vram_bytes ? refuse_vram(card, *limit_bytes, err) : HR_OK;
     }
     if (card == NULL) {
         hr_status status =
@@ -218,12 +228,34 @@ hr_status hr_device_limit_bytes(const hr_knobs *knobs, const hr_card *card, uint
         hr_err_try(err, "-s device.vram=64MiB");
         return status;
     }
-    if (fraction > 0) {
-        *limit_bytes = (uint64_t)((double)card->vram_bytes * fraction);
-        return HR_OK;
+    *limit_bytes = share_of(card, hr_knob_real(knobs, HR_KNOB_ALLOCATOR_FRACTION));
+    *room_bytes = card->vram_bytes - card->context_bytes;
+    return HR_OK;
+}
+
+static hr_status refuse_division(const logical_devices *d, uint64_t room_bytes, hr_err *err)
+{
+    char wanted[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+    hr_status status =
+        HR_FAIL(err, CONSTRAINT, "device.logical: %" PRIu32 " logical devices need %s together, had %s",
+                d->count, hr_bytes_exact(d->bytes, wanted), hr_bytes_exact(room_bytes, had));
+    hr_err_try(err, "-s device.logical=none");
+    return status;
+}
+
+hr_status hr_device_limit_bytes(const hr_knobs *knobs, const hr_card *card, uint64_t *limit_bytes,
+                                hr_err *err)
+{
+    uint64_t room_bytes = 0, whole_bytes = 0;
+    logical_devices d;
+    *limit_bytes = 0;
+    HR_TRY(whole_device(knobs, card, &whole_bytes, &room_bytes, err));
+    if (logical_devices_of(knobs, &d) && d.count > 0) {
+        if (d.bytes > room_bytes) {
+            return refuse_division(&d, room_bytes, err);
+        }
+        whole_bytes = d.first_bytes;
     }
-    uint64_t available_bytes = card->vram_bytes - card->context_bytes;
-    uint64_t reserved_bytes = reserve_bytes(available_bytes, card->compute_major);
-    *limit_bytes = reserved_bytes < available_bytes ? available_bytes - reserved_bytes : available_bytes;
+    *limit_bytes = whole_bytes;
     return HR_OK;
 }

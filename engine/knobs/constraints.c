@@ -3,6 +3,7 @@
 #include "headroom/knobs.h"
 
 #include "knobs/checkpoint.h"
+#include "knobs/logical.h"
 #include "knobs/loss_scale.h"
 
 static bool float64_on_cpu(const hr_knobs *knobs)
@@ -154,6 +155,35 @@ static bool retained_in_a_packed_block(const hr_knobs *knobs)
            !hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none");
 }
 
+static bool divided(const hr_knobs *knobs, logical_devices *d)
+{
+    return logical_devices_of(knobs, d) && d->count > 0;
+}
+
+static bool strange_logical_devices(const hr_knobs *knobs)
+{
+    logical_devices d;
+    return !logical_devices_of(knobs, &d);
+}
+
+static bool divided_for_another(const hr_knobs *knobs)
+{
+    logical_devices d;
+    return divided(knobs, &d) && !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc");
+}
+
+static bool divided_and_growing(const hr_knobs *knobs)
+{
+    logical_devices d;
+    return divided(knobs, &d) && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
+}
+
+static bool divided_by_fraction(const hr_knobs *knobs)
+{
+    logical_devices d;
+    return divided(knobs, &d) && hr_knob_real(knobs, HR_KNOB_ALLOCATOR_FRACTION) > 0;
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -172,6 +202,21 @@ static const hr_constraint constraints[] = {
      HR_KNOB_ALLOCATOR_FRACTION, "-s allocator.fraction=none"},
     {fraction_of_nothing, "allocator.fraction is a share of a card's memory: needed device.card, had none",
      HR_KNOB_DEVICE_CARD, "-s device.card=rtx3070-8g"},
+    {strange_logical_devices,
+     "device.logical is none, or sizes of at least 256 B such as 2GiB,4GiB: had something else",
+     HR_KNOB_DEVICE_LOGICAL, "-s device.logical=none"},
+    {divided_for_another,
+     "device.logical divides the card as TensorFlow does: needed allocator.kind=bfc, had another",
+     HR_KNOB_DEVICE_LOGICAL, "-s device.logical=none"},
+    {divided_and_growing,
+     "device.logical gives every logical device its size at once, and TensorFlow refuses growth beside it: "
+     "needed "
+     "allocator.growth=off, had on",
+     HR_KNOB_ALLOCATOR_GROWTH, "-s allocator.growth=off"},
+    {divided_by_fraction,
+     "allocator.fraction is a share of the card, but device.logical already says the limit: needed one, had "
+     "both",
+     HR_KNOB_ALLOCATOR_FRACTION, "-s allocator.fraction=none"},
     {static_eager,
      "allocator.kind=static plans a step whose whole graph is known: needed execution.mode graph, had eager",
      HR_KNOB_EXECUTION_MODE, "-s execution.mode=graph"},

@@ -42,6 +42,14 @@ static const hr_knob_row rows[] = {
             "The same as memory_limit of a TensorFlow logical device: the pool never grows beyond it. "
             "Without it the card and TensorFlow's formula decide. With a card it must not exceed the "
             "card."},
+    ROW(DEVICE_LOGICAL, TEXT, "none", "")
+        .line = "sizes of logical devices that share the card; the step has the first",
+        .explanation =
+            "TensorFlow's logical devices, 2GiB,4GiB for instance: each has a best-fit allocator of its own, "
+            "GPU_0_bfc and so on, and what is free in one serves no other. The first size is the limit of the "
+            "step's allocator. Together they must not exceed device.vram or, without it, what the card has "
+            "beside its context. none: the card is one device.",
+        .applies = "with allocator.kind bfc, and allocator.growth off"},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
         .choices = {"bfc", "async", "direct", "static"},
         .line = "how device memory is handed out",

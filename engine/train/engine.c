@@ -87,7 +87,8 @@ static hr_status check_limit(const hr_knobs *knobs, hr_err *err)
 
 static bool concerns_limit(hr_knob_id id)
 {
-    return id == HR_KNOB_DEVICE_CARD || id == HR_KNOB_DEVICE_VRAM || id == HR_KNOB_ALLOCATOR_FRACTION;
+    return id == HR_KNOB_DEVICE_CARD || id == HR_KNOB_DEVICE_VRAM || id == HR_KNOB_DEVICE_LOGICAL ||
+           id == HR_KNOB_ALLOCATOR_FRACTION;
 }
 
 static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)

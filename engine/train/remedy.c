@@ -37,6 +37,7 @@ static const candidate same_bits[] = {
     {ALLOCATOR, {"allocator.kind=bfc"}},
     {ALLOCATOR, {"allocator.growth=off"}},
     {ALLOCATOR, {"allocator.kind=async", "allocator.growth=off"}},
+    {ALLOCATOR, {"device.logical=none"}},
     {TAPE, {"execution.tape=once"}},
     {UPDATE, {"optimizer.fused_backward=on"}},
     {MODE, {"execution.mode=graph"}},

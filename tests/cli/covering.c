@@ -38,6 +38,7 @@ static const axis axes[] = {
     {"allocator.release_threshold", {"none", "0B"}},
     {"workspace.limit", {"none", "4MiB"}},
     {"threads.count", {"1", "2"}},
+    {"device.logical", {"none", "3GiB,1GiB"}},
 };
 
 enum { AXES = sizeof axes / sizeof *axes };

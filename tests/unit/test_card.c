@@ -196,6 +196,55 @@ START_TEST(vram_is_the_limit_itself_and_fits_the_card)
 }
 END_TEST
 
+static void limit_must_be(uint64_t mib)
+{
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, mib * HR_MIB);
+}
+
+START_TEST(the_first_logical_device_is_the_limit_and_all_fit_the_card)
+{
+    card = (hr_card){.vram_bytes = 8192 * HR_MIB, .context_bytes = 192 * HR_MIB, .compute_major = 8};
+    set("device.logical=2GiB,4GiB");
+    limit_must_be(2048);
+    set("device.logical=8000MiB"); // as much as is available, beyond what the formula would leave
+    limit_must_be(8000);
+    set("device.logical=4GiB,4GiB");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_CONSTRAINT);
+    ck_assert_str_eq(err.sentence, "device.logical: 2 logical devices need 8GiB together, had 8000MiB");
+    ck_assert_str_eq(err.attempt, "-s device.logical=none");
+    ck_assert_uint_eq(limit_bytes, 0);
+    set("device.vram=1GiB");
+    set("device.logical=1GiB,256B");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_CONSTRAINT);
+    set("device.logical=512MiB,256MiB,256MiB");
+    limit_must_be(512);
+    set("device.logical=none");
+    limit_must_be(1024);
+}
+END_TEST
+
+START_TEST(logical_devices_are_sizes_with_commas_between)
+{
+    static const char *const wrong[] = {"1GiB,",
+                                        ",1GiB",
+                                        "1GiB;2GiB",
+                                        "255B",
+                                        "all",
+                                        "1GiB,,1GiB",
+                                        "16777215TiB,8EiB",
+                                        "1GiB,none",
+                                        "-1GiB,1GiB",
+                                        "1000000000000000000000000000000000000GiB"};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_LOGICAL, wrong[k], &err), HR_OK);
+        set("device.vram=64GiB");
+        ck_assert_msg(hr_knobs_validate(&knobs, &err) == HR_CONSTRAINT, "%s passes", wrong[k]);
+        ck_assert_str_eq(err.attempt, "-s device.logical=none");
+    }
+}
+END_TEST
+
 START_TEST(without_card_and_vram_there_is_no_limit)
 {
     ck_assert_int_eq(hr_device_limit_bytes(&knobs, NULL, &limit_bytes, &err), HR_CONSTRAINT);
@@ -230,6 +279,8 @@ int main(void)
     tcase_add_test(tc, the_context_is_not_available);
     tcase_add_test(tc, a_fraction_is_of_the_whole_card);
     tcase_add_test(tc, vram_is_the_limit_itself_and_fits_the_card);
+    tcase_add_test(tc, the_first_logical_device_is_the_limit_and_all_fit_the_card);
+    tcase_add_test(tc, logical_devices_are_sizes_with_commas_between);
     tcase_add_test(tc, without_card_and_vram_there_is_no_limit);
     tcase_add_loop_test(tc, every_allocation_may_fail, 0, 2);
     suite_add_tcase(suite, tc);

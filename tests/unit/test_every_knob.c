@@ -35,6 +35,7 @@ static const turning turnings[] = {
     {HR_KNOB_DEVICE_KIND, {NULL}, "reference", "plan"},
     {HR_KNOB_DEVICE_CARD, {CARD}, "rtx3070-8g", "rtx4090-24g"},
     {HR_KNOB_DEVICE_VRAM, {NULL}, "8MiB", "16MiB"},
+    {HR_KNOB_DEVICE_LOGICAL, {NULL}, "none", "5MiB,1MiB"},
     {HR_KNOB_ALLOCATOR_KIND, {"execution.mode=graph"}, "bfc", "static"},
     {HR_KNOB_ALLOCATOR_KIND, {NULL}, "async", "direct"},
     {HR_KNOB_ALLOCATOR_GROWTH, {NULL}, "off", "on"},

@@ -132,6 +132,22 @@ START_TEST(what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob)
 }
 END_TEST
 
+START_TEST(a_card_that_was_divided_too_small_is_put_together_again)
+{
+    hr_engine_options options = {.plan_only = true};
+    hr_engine *e = create((const char *[]){"device.vram=1GiB", "device.logical=300KiB,2MiB", NULL}, &options);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+    hr_report r = report_of(e);
+    ck_assert_uint_eq(r.oom.limit_bytes, 300 << 10);
+    ck_assert_str_eq(r.oom.fixes[0].knobs, "device.logical=none");
+    same_words(e, &r.oom);
+    judge(e, &r.oom);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // A fix that keeps the batch together keeps the weights, bit for bit; one that takes it apart keeps the update.
 START_TEST(training_goes_on_with_what_was_named)
 {
@@ -180,6 +196,7 @@ int main(void)
     TCase *cases = tcase_create("remedy");
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_loop_test(cases, what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob, 0, 5);
+    tcase_add_test(cases, a_card_that_was_divided_too_small_is_put_together_again);
     tcase_add_test(cases, training_goes_on_with_what_was_named);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -28,8 +28,9 @@ typedef struct hr_card {
 // The card that `device.card` names. READ/PRESET errors.
 HR_MUST_CHECK hr_status hr_card_load(const char *name, hr_card *card, hr_err *err);
 
-// The allocator's limit for these knobs: device.vram, else allocator.fraction of the card, else TensorFlow's
-// formula over the card (reference: `SingleVirtualDeviceMemoryLimit`). `card` may be NULL when vram is set.
+// The allocator's limit for these knobs: the first of device.logical, else device.vram, else allocator.fraction of the
+// card, else TensorFlow's formula over the card (reference: `SingleVirtualDeviceMemoryLimit`). `card` may be NULL when
+// vram is set. CONSTRAINT error when the card or device.vram has less.
 HR_MUST_CHECK hr_status hr_device_limit_bytes(const hr_knobs *knobs, const hr_card *card,
                                               uint64_t *limit_bytes, hr_err *err);
 

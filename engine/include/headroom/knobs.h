@@ -15,6 +15,7 @@
     X(DEVICE_KIND, "device.kind")                                                                            \
     X(DEVICE_CARD, "device.card")                                                                            \
     X(DEVICE_VRAM, "device.vram")                                                                            \
+    X(DEVICE_LOGICAL, "device.logical")                                                                      \
     X(ALLOCATOR_KIND, "allocator.kind")                                                                      \
     X(ALLOCATOR_GROWTH, "allocator.growth")                                                                  \
     X(ALLOCATOR_FRACTION, "allocator.fraction")                                                              \
