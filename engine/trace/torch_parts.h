@@ -19,7 +19,7 @@
 #define TORCH_BYTES_MAX (UINT64_C(1) << 50)
 #define TORCH_TIME_MAX  (UINT64_C(1) << 53)
 
-enum { TORCH_FRAMES_MAX = 1 << 20, TORCH_BLOCKS_MAX = 1 << 24, TORCH_RUNS_MAX = 256, TORCH_RECENT = 16 };
+enum { TORCH_FRAMES_MAX = 1 << 18, TORCH_BLOCKS_MAX = 1 << 24, TORCH_RUNS_MAX = 256, TORCH_RECENT = 16 };
 
 // One entry of a device's trace; as large as an event of ours, into which it turns where it lies.
 typedef struct torch_row {

@@ -8,14 +8,12 @@
 
 enum { FIRST_SPOTS = 1024 };
 
-// An address that the trace of the device spoke of.
-typedef struct spot {
-    uint64_t address;
-    bool known, lives;
-} spot;
+typedef enum spot_state { NOT_KNOWN, DEAD, LIVES } spot_state;
 
+// Addresses that the trace of a device spoke of: 9 bytes a place, because there may be one for every entry.
 typedef struct spots {
-    spot *table; // open addressing, at most half full
+    uint64_t *addresses; // open addressing, at most three quarters full
+    uint8_t *states;     // spot_state
     uint32_t capacity, count;
 } spots;
 
@@ -24,44 +22,61 @@ static hr_status no_memory(hr_err *err)
     return HR_FAIL(err, NOMEM, "snapshot: needed host memory for what lives in it, had none");
 }
 
-static spot *find(const spots *s, uint64_t address)
+static void clear(spots *s)
+{
+    hr_free(s->addresses);
+    hr_free(s->states);
+    *s = (spots){0};
+}
+
+// Where the address is, or belongs.
+static uint32_t find(const spots *s, uint64_t address)
 {
     uint32_t at = (uint32_t)hash64_mix(address, 0) & (s->capacity - 1);
-    while (s->table[at].known && s->table[at].address != address) {
+    while (s->states[at] != NOT_KNOWN && s->addresses[at] != address) {
         at = (at + 1) & (s->capacity - 1);
     }
-    return &s->table[at];
+    return at;
 }
 
 static bool grow(spots *s)
 {
     spots grown = {.capacity = s->capacity == 0 ? FIRST_SPOTS : s->capacity * 2, .count = s->count};
-    grown.table = grown.capacity == 0 ? NULL : hr_calloc(grown.capacity, sizeof *grown.table);
-    if (grown.table == NULL) {
+    if (grown.capacity == 0) {
+        return false;
+    }
+    grown.addresses = hr_realloc(NULL, grown.capacity, sizeof *grown.addresses);
+    grown.states = hr_calloc(grown.capacity, sizeof *grown.states);
+    if (grown.addresses == NULL || grown.states == NULL) {
+        clear(&grown);
         return false;
     }
     for (uint32_t k = 0; k < s->capacity; k++) {
-        if (s->table[k].known) {
-            *find(&grown, s->table[k].address) = s->table[k];
+        if (s->states[k] != NOT_KNOWN) {
+            uint32_t at = find(&grown, s->addresses[k]);
+            grown.addresses[at] = s->addresses[k];
+            grown.states[at] = s->states[k];
         }
     }
-    hr_free(s->table);
+    clear(s);
     *s = grown;
     return true;
 }
 
-// The spot of the address, *is_new when it was not known yet. NULL when host memory is short.
-static spot *touch(spots *s, uint64_t address, bool *is_new)
+// The state of the address, DEAD from now on where it was not known: *is_new. NULL when host memory is short.
+static uint8_t *touch(spots *s, uint64_t address, bool *is_new)
 {
-    if (2 * ((uint64_t)s->count + 1) > s->capacity && !grow(s)) {
+    if (4 * ((uint64_t)s->count + 1) > 3 * (uint64_t)s->capacity && !grow(s)) {
         return NULL;
     }
-    spot *found = find(s, address);
-    *is_new = !found->known;
-    s->count += *is_new;
-    found->address = address;
-    found->known = true;
-    return found;
+    uint32_t at = find(s, address);
+    *is_new = s->states[at] == NOT_KNOWN;
+    if (*is_new) {
+        s->addresses[at] = address;
+        s->states[at] = DEAD;
+        s->count++;
+    }
+    return &s->states[at];
 }
 
 static hr_status add(torch_past *past, const torch_earlier *e, hr_err *err)
@@ -80,12 +95,13 @@ static hr_status follow(spots *s, const torch_row *row, torch_past *past, hr_err
     if ((!begins && row->kind != TRACE_FREE && row->kind != TRACE_RETIRE) || row->bytes == 0) {
         return HR_OK;
     }
-    spot *here = touch(s, row->address, &is_new);
+    uint8_t *here = touch(s, row->address, &is_new);
     if (here == NULL) {
         return no_memory(err);
     }
-    past->reused += begins && here->lives;
-    here->lives = begins || (row->kind == TRACE_RETIRE && (is_new || here->lives));
+    past->reused += begins && *here == LIVES;
+    bool lives = begins || (row->kind == TRACE_RETIRE && (is_new || *here == LIVES));
+    *here = lives ? LIVES : DEAD;
     if (!is_new || begins) {
         return HR_OK;
     }
@@ -149,7 +165,7 @@ hr_status torch_find_past(torch_parts *parts, torch_past *past, hr_err *err)
         }
         spots s = {0};
         hr_status status = find_of_device(parts, device, run, &s, past, err);
-        hr_free(s.table);
+        clear(&s);
         HR_TRY(status);
     }
     if (past->blocks.count > 0) {
