@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/pack.h"
 
-#include "base/host_mem.h"
 #include "memory/pack_items.h"
 
-static void clear(uint64_t *offsets, uint32_t count)
-{
-    for (uint32_t k = 0; k < count; k++) {
-        offsets[k] = 0;
-    }
-}
+enum { OFFSETS_NODES = 1000 };
 
 hr_status pack_offsets(const pack_buffer *buffers, uint32_t count, uint64_t alignment_bytes,
                        uint64_t *offsets, uint64_t *height_bytes, hr_err *err)
 {
-    pack_items items;
-    *height_bytes = 0;
-    clear(offsets, count);
-    hr_status status = pack_items_init(&items, buffers, count, alignment_bytes, err);
-    if (status == HR_OK) {
-        pack_items_sort(&items, PACK_BY_SIZE);
-        if (!pack_first_fit(&items, offsets, height_bytes)) {
-            status = HR_FAIL(err, NOMEM, "no host memory to pack %u buffers", count);
-        }
-    }
-    pack_items_deinit(&items);
+    const pack_goal goal = {.node_limit = OFFSETS_NODES};
+    pack_result result;
+    hr_status status = pack_search(buffers, count, alignment_bytes, &goal, offsets, &result, err);
+    *height_bytes = result.height_bytes;
     return status;
 }
 

@@ -6,7 +6,7 @@
 #include "memory/pack_niche.h"
 #include "memory/pack_state.h"
 
-enum { POLL_NODES = 256, TABLE_BITS_FEW = 12, TABLE_BITS = 20, FEW_ITEMS = 32 };
+enum { POLL_NODES = 256, TABLE_BITS = 10, TABLE_BITS_MAX = 20 };
 
 // Sections [begin, end) that are to be completed, on their own.
 typedef struct part {
@@ -34,6 +34,7 @@ struct pack_exact {
     uint32_t todo;         // parts, linked; PACK_NONE: none
     uint64_t *failed;      // [1 << table_bits] hashes of what cannot be completed
     unsigned table_bits;
+    uint32_t failed_count; // entered since the table has this size
 };
 
 pack_exact *pack_exact_create(const pack_items *items)
@@ -42,7 +43,7 @@ pack_exact *pack_exact_create(const pack_items *items)
     if (e == NULL) {
         return NULL;
     }
-    e->table_bits = items->count <= FEW_ITEMS ? TABLE_BITS_FEW : TABLE_BITS;
+    e->table_bits = TABLE_BITS;
     e->failed = hr_calloc((size_t)1 << e->table_bits, sizeof *e->failed);
     if (!pack_state_init(&e->state, items) || !pack_niches_init(&e->niches, &e->state) || e->failed == NULL) {
         pack_exact_destroy(e);
@@ -108,9 +109,39 @@ static void add_parts(pack_exact *e, uint32_t begin, uint32_t end, uint32_t pare
 
 // ---- frames ---------------------------------------------------------------------------------------------------
 
-static uint64_t *slot_of(pack_exact *e, uint64_t key)
+static uint64_t *slot_of(const pack_exact *e, uint64_t key)
 {
     return &e->failed[key >> (64 - e->table_bits)];
+}
+
+// A later failure takes the slot of an earlier one.
+static void remember(pack_exact *e, uint64_t key)
+{
+    *slot_of(e, key) = key;
+    e->failed_count++;
+}
+
+// A table that is half full is exchanged for one of four times its size.
+static bool widen_table(pack_exact *e)
+{
+    uint32_t size = UINT32_C(1) << e->table_bits;
+    if (e->failed_count < size / 2 || e->table_bits == TABLE_BITS_MAX) {
+        return true;
+    }
+    uint64_t *old = e->failed, *wider = hr_calloc((size_t)size * 4, sizeof *wider);
+    if (wider == NULL) {
+        return false;
+    }
+    e->failed = wider;
+    e->table_bits += 2;
+    e->failed_count = 0;
+    for (uint32_t k = 0; k < size; k++) {
+        if (old[k] != 0) {
+            remember(e, old[k]);
+        }
+    }
+    hr_free(old);
+    return true;
 }
 
 static bool push_answer(pack_exact *e, uint32_t answer)
@@ -149,7 +180,7 @@ static bool open_frame(pack_exact *e, const part *p, bool *is_open)
         return true;
     }
     if (!pack_niches_ask(&e->niches, s, p->begin, p->end, &q)) {
-        *slot_of(e, key) = key;
+        remember(e, key);
         return true;
     }
     uint32_t answer = e->answers.count;
@@ -188,7 +219,7 @@ static bool advance(pack_exact *e, uint32_t at)
             return true;
         }
     }
-    *slot_of(e, f->key) = f->key;
+    remember(e, f->key);
     return false;
 }
 
@@ -206,7 +237,7 @@ static bool begin_dive(pack_exact *e, const pack_dive *d)
     e->todo = PACK_NONE;
     pack_state_reset(&e->state, d->capacity_bytes);
     pack_niches_choose_style(&e->niches, &e->state, d->round, d->seed);
-    if (!reserve_parts(e, e->state.section_count)) {
+    if (!reserve_parts(e, e->state.section_count) || !widen_table(e)) {
         return false;
     }
     add_parts(e, 0, e->state.section_count, PACK_NONE);
