@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "trace/row_file.h"
 #include "trace/torch_parts.h"
 
 enum { NAME_MAX_BYTES = 160 };
@@ -57,14 +58,25 @@ bool torch_frame_add(torch_parts *parts, uint32_t name, uint32_t file, int64_t l
     return true;
 }
 
+// A terminal may come to see it, and a JSON file: neither may find a control character or half a letter.
 uint32_t torch_text_name(torch_parts *parts, const char *words)
 {
-    char name[NAME_MAX_BYTES];
-    (void)text_copy(name, sizeof name, words);
-    for (char *c = name; *c != '\0'; c++) {
-        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; // a terminal may come to see it
+    char start[NAME_MAX_BYTES];
+    text name = {0};
+    (void)text_copy(start, sizeof start, words);
+    row_append_utf8(&name, start);
+    for (size_t k = 0; !name.failed && k < name.length; k++) {
+        unsigned char *c = (unsigned char *)&name.data[k];
+        if (*c < ' ' || *c == 0x7f) {
+            *c = '?';
+        } else if (*c == 0xc2 && c[1] < 0xa0) { // U+0080 to U+009F
+            c[0] = c[1] = '?';
+        }
     }
-    return intern_add(&parts->t->names, name, strlen(name));
+    const char *said = name.length == 0 ? "" : name.data;
+    uint32_t number = name.failed ? INTERN_NONE : intern_add(&parts->t->names, said, name.length);
+    text_deinit(&name);
+    return number;
 }
 
 static const char *base_of(const char *path)

@@ -478,6 +478,42 @@ START_TEST(what_is_not_known_is_passed_over)
 }
 END_TEST
 
+// A terminal may come to see them, and JSON.
+START_TEST(names_are_fit_to_print)
+{
+    static const struct {
+        const char *said, *name;
+    } names[] = {
+        {"plain", "plain"},
+        {"\x1b[31mred\x07", "?[31mred?"},
+        {"\xc2\x9b"
+         "31m",
+         "??31m"},
+        {"caf\xc3\xa9", "caf\xc3\xa9"},
+        {"half\xc3", "half\xef\xbf\xbd"},
+        {"\xff\xfe", "\xef\xbf\xbd\xef\xbf\xbd"},
+    };
+    for (size_t k = 0; k < COUNT(names); k++) {
+        text bytes = {0};
+        const size_t length = strlen(names[k].said);
+        pickle_out o = {.to = &bytes};
+        pickle_begin(&o);
+        const char *value = "{device_traces:[[{action:alloc,addr:1,size:1}]]}";
+        put_value(&o, &value);
+        bytes.length -= 4; // "ueeu", to put one key more into the entry
+        text_append_bytes(&bytes, "\x8c\ruser_metadata\x8c", 16);
+        text_append(&bytes, "%c%sueeu.", (int)length, names[k].said);
+        pickle_out_deinit(&o);
+        trace t;
+        hr_err err = {0};
+        ck_assert_msg(read_bytes(bytes.data, bytes.length, &t, &err) == HR_OK, "%s", err.sentence);
+        ck_assert_str_eq(name_at(&t, 0), names[k].name);
+        trace_deinit(&t);
+        text_deinit(&bytes);
+    }
+}
+END_TEST
+
 START_TEST(damage_and_short_memory_are_survived)
 {
     static const char *const names[] = {"plain_4", "ring_2", "legacy_4"};
@@ -637,6 +673,7 @@ int main(void)
     tcase_add_test(tests, a_history_is_found_whole_in_what_a_ring_has_kept);
     tcase_add_loop_test(tests, what_is_wrong_is_said, 0, COUNT(wrong));
     tcase_add_test(tests, what_is_not_known_is_passed_over);
+    tcase_add_test(tests, names_are_fit_to_print);
     tcase_add_loop_test(tests, damage_and_short_memory_are_survived, 0, 3);
     tcase_add_test(tests, what_we_write_is_read_again);
     Suite *suite = suite_create("torch_snapshot");
