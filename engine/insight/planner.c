@@ -95,10 +95,11 @@ static hr_status kept_device_for(const hr_knobs *knobs, const kept_device **out,
 // Where no limit would do: to the largest sum that a step asks for, and at least to the request that failed.
 static uint64_t least_missing_bytes(const executor_oom *oom, uint64_t limit_bytes, uint64_t step_bytes)
 {
-    uint64_t free_bytes = limit_bytes - oom->stats.in_use_bytes;
-    uint64_t at_once = oom->requested_bytes > free_bytes
-                           ? oom->requested_bytes - free_bytes
-                           : oom->requested_bytes - oom->stats.largest_free_bytes;
+    // An expandable pool may hold more than its limit, and a piece that is large enough may be another pool's.
+    const heap_counters *s = &oom->stats;
+    uint64_t free_bytes = s->in_use_bytes < limit_bytes ? limit_bytes - s->in_use_bytes : 0;
+    uint64_t piece_bytes = s->largest_free_bytes < oom->requested_bytes ? s->largest_free_bytes : 0;
+    uint64_t at_once = oom->requested_bytes - (oom->requested_bytes > free_bytes ? free_bytes : piece_bytes);
     uint64_t in_all = step_bytes > limit_bytes ? step_bytes - limit_bytes : 0;
     return at_once > in_all ? at_once : in_all;
 }

@@ -3,17 +3,35 @@
 
 #include <string.h>
 
+#include "headroom/units.h"
+
+#include "knobs/torch_settings.h"
+#include "memory/caching_config.h"
 #include "memory/picture.h"
 #include "trace/live_names.h"
 
 allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes)
 {
     allocator_config c = allocator_config_of(hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND), limit_bytes);
+    const torch_conf torch = torch_settings_of(knobs);
+    const double fraction = torch_settings_fraction(knobs);
     c.growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
     c.garbage_collection = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on");
     c.release_threshold_bytes =
         hr_knob_bytes(knobs, HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD, c.release_threshold_bytes);
+    c.caching = caching_options_of(&torch);
+    if (fraction > 0) { // cards have whole MiB
+        c.limit_is_fraction = true;
+        c.device_bytes = (uint64_t)((double)limit_bytes / fraction / (double)HR_MIB + 0.5) * HR_MIB;
+    }
     return c;
+}
+
+uint64_t play_backing_bytes(const allocator_config *config)
+{
+    bool passes = config->limit_is_fraction && config->caching.expandable_segments &&
+                  strcmp(config->kind, "caching") == 0;
+    return passes ? config->device_bytes : config->limit_bytes;
 }
 
 static hr_status play_steps(executor *x, const program *const *programs, uint32_t count, uint32_t steps,
@@ -65,7 +83,7 @@ static hr_status play_told(const device_ops *device, void *device_context, const
     allocator *heap = NULL;
     allocator_config config = play_allocator_config(knobs, limit_bytes);
     *out = (play_result){0};
-    HR_TRY(device->memory(device_context, limit_bytes, true, &numbers, err));
+    HR_TRY(device->memory(device_context, play_backing_bytes(&config), true, &numbers, err));
     hr_status status = allocator_create(&config, &numbers, bus, &heap, err);
     if (status == HR_OK) {
         status = play_on(heap, bus, programs, count, steps, out, err);

@@ -23,6 +23,9 @@ typedef struct play_result {
 } play_result;
 
 allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes);
+// What a backing must have for such an allocator: the limit, or the whole card where the limit is a share that
+// expandable segments may pass by a handle.
+uint64_t play_backing_bytes(const allocator_config *config);
 
 // Plays build and `steps` steps of programs[0], then one step of every further program (NULL entries are skipped).
 // Not fitting is a result; errors are host memory only. Thread-safe as far as `device` opens memory

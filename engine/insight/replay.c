@@ -6,6 +6,7 @@
 
 #include "base/host_mem.h"
 #include "device/device.h"
+#include "insight/play.h"
 #include "memory/picture.h"
 
 enum { EVENTS_BETWEEN_STOPS = 1 << 16 };
@@ -178,7 +179,7 @@ static hr_status open_numbers(const replay_setup *setup, backing *out, hr_err *e
     void *context = NULL;
     device_options options = {.card = setup->card};
     HR_TRY(device_plan.open(&options, &context, err));
-    hr_status status = device_plan.memory(context, setup->config.limit_bytes, true, out, err);
+    hr_status status = device_plan.memory(context, play_backing_bytes(&setup->config), true, out, err);
     device_plan.close(context);
     return status;
 }

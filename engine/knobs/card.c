@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "knobs/logical.h"
 #include "knobs/search.h"
+#include "knobs/torch_settings.h"
 #include "knobs/yaml.h"
 
 typedef enum field_kind { FIELD_TEXT, FIELD_BYTES, FIELD_REAL, FIELD_CAPABILITY } field_kind;
@@ -228,7 +229,7 @@ static hr_status whole_device(const hr_knobs *knobs, const hr_card *card, uint64
         hr_err_try(err, "-s device.vram=64MiB");
         return status;
     }
-    *limit_bytes = share_of(card, hr_knob_real(knobs, HR_KNOB_ALLOCATOR_FRACTION));
+    *limit_bytes = share_of(card, torch_settings_fraction(knobs));
     *room_bytes = card->vram_bytes - card->context_bytes;
     return HR_OK;
 }

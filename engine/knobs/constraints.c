@@ -5,6 +5,7 @@
 #include "knobs/checkpoint.h"
 #include "knobs/logical.h"
 #include "knobs/loss_scale.h"
+#include "knobs/torch_settings.h"
 
 static bool float64_on_cpu(const hr_knobs *knobs)
 {
@@ -60,6 +61,82 @@ static bool growth_of_another(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on") &&
            !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc");
+}
+
+// ---- PyTorch's rules, for what the knobs say (`of_knobs`) and for what is left: the string's own ---------------
+
+static bool is_caching(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching");
+}
+
+static bool said_twice(const hr_knobs *knobs)
+{
+    return is_caching(knobs) && torch_settings_differ(knobs);
+}
+
+static bool below_a_segment(const hr_knobs *knobs, hr_knob_id id)
+{
+    const torch_conf c = torch_settings_of(knobs);
+    return is_caching(knobs) && hr_knob_is_set(knobs, id) &&
+           hr_knob_bytes(knobs, id, 0) < c.large_segment_bytes;
+}
+
+static bool splits_segments(const hr_knobs *knobs)
+{
+    return below_a_segment(knobs, HR_KNOB_ALLOCATOR_MAX_SPLIT);
+}
+
+static bool rounds_below_segments(const hr_knobs *knobs)
+{
+    return below_a_segment(knobs, HR_KNOB_ALLOCATOR_MAX_NON_SPLIT_ROUNDING);
+}
+
+static bool rounds_what_is_split(const hr_knobs *knobs)
+{
+    return is_caching(knobs) && hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_MAX_NON_SPLIT_ROUNDING) &&
+           torch_settings_of(knobs).max_split_bytes == UINT64_MAX;
+}
+
+static bool collects(const hr_knobs *knobs)
+{
+    return is_caching(knobs) && hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_GC_THRESHOLD);
+}
+
+static bool collects_without_fraction(const hr_knobs *knobs)
+{
+    return collects(knobs) && torch_settings_fraction(knobs) == 0;
+}
+
+static bool collects_expandable(const hr_knobs *knobs)
+{
+    return collects(knobs) && torch_settings_of(knobs).expandable_segments;
+}
+
+static bool odd_handles(const hr_knobs *knobs)
+{
+    static const uint64_t granule_bytes = UINT64_C(2) << 20;
+    const torch_conf c = torch_settings_of(knobs);
+    return is_caching(knobs) && c.expandable_segments && c.large_segment_bytes % granule_bytes != 0;
+}
+
+static bool odd_handles_of_a_knob(const hr_knobs *knobs)
+{
+    return odd_handles(knobs) && hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_LARGE_SEGMENT);
+}
+
+// What the string breaks, alone or with the knobs beside it.
+static bool conf_breaks_a_rule(const hr_knobs *knobs)
+{
+    const torch_conf c = torch_settings_of(knobs);
+    const bool has_fraction = torch_settings_fraction(knobs) > 0;
+    const bool has_limit =
+        hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) || !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
+    return is_caching(knobs) && hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_CONF) &&
+           (c.max_split_bytes < c.large_segment_bytes ||
+            c.max_non_split_rounding_bytes < c.large_segment_bytes ||
+            (c.gc_threshold > 0 && (!has_fraction || c.expandable_segments)) || (has_fraction && has_limit) ||
+            odd_handles(knobs));
 }
 
 static bool saves_to_nowhere(const hr_knobs *knobs)
@@ -224,6 +301,44 @@ static const hr_constraint constraints[] = {
      "allocator.growth takes regions that double, which bfc alone has: needed allocator.growth off or "
      "allocator.kind bfc, had on and another",
      HR_KNOB_ALLOCATOR_GROWTH, "-s allocator.growth=off"},
+    {said_twice,
+     "allocator.conf says a setting otherwise than its knob: needed one of the two, or the same in both, had "
+     "two values",
+     HR_KNOB_ALLOCATOR_CONF, "-s allocator.conf="},
+    {splits_segments,
+     "allocator.max_split must be at least allocator.large_segment, as PyTorch has it: needed more or none, "
+     "had less",
+     HR_KNOB_ALLOCATOR_MAX_SPLIT, "-s allocator.max_split=none"},
+    {rounds_below_segments,
+     "allocator.max_non_split_rounding must be at least allocator.large_segment, as PyTorch has it: needed "
+     "more or "
+     "none, had less",
+     HR_KNOB_ALLOCATOR_MAX_NON_SPLIT_ROUNDING, "-s allocator.max_non_split_rounding=none"},
+    {rounds_what_is_split,
+     "allocator.max_non_split_rounding concerns blocks that are not split: needed allocator.max_split, had "
+     "none",
+     HR_KNOB_ALLOCATOR_MAX_NON_SPLIT_ROUNDING, "-s allocator.max_non_split_rounding=none"},
+    {collects_without_fraction,
+     "allocator.gc_threshold collects only below a limit that is a fraction of the card, as PyTorch does: "
+     "needed "
+     "allocator.fraction, had none",
+     HR_KNOB_ALLOCATOR_GC_THRESHOLD, "-s allocator.gc_threshold=none"},
+    {collects_expandable,
+     "allocator.gc_threshold gives whole segments back, and expandable ones are never collected: needed "
+     "allocator.expandable_segments off, had on",
+     HR_KNOB_ALLOCATOR_GC_THRESHOLD, "-s allocator.gc_threshold=none"},
+    {odd_handles_of_a_knob,
+     "allocator.large_segment is the size of a handle when segments are expandable: needed a multiple of 2 "
+     "MiB, had "
+     "another",
+     HR_KNOB_ALLOCATOR_LARGE_SEGMENT, "-s allocator.large_segment=20MiB"},
+    {conf_breaks_a_rule,
+     "allocator.conf breaks a rule together with the knobs beside it: max_split_size_mb and "
+     "max_non_split_rounding_mb are at least large_segment_size_mb, garbage_collection_threshold wants a "
+     "fraction and "
+     "ordinary segments, a fraction wants device.card and no device.vram, and expandable segments want a "
+     "large_segment_size_mb that is a multiple of 2",
+     HR_KNOB_ALLOCATOR_CONF, "-s allocator.conf="},
     {no_limit, "nothing says how much memory the device has: needed device.card or device.vram, had neither",
      HR_KNOB_DEVICE_VRAM, "-s device.vram=64MiB"},
     {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,

@@ -51,11 +51,13 @@ static const hr_knob_row rows[] = {
             "beside its context. none: the card is one device.",
         .applies = "with allocator.kind bfc, and allocator.growth off"},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
-        .choices = {"bfc", "async", "direct", "static"},
+        .choices = {"bfc", "caching", "async", "direct", "static"},
         .line = "how device memory is handed out",
         .explanation =
             "bfc is TensorFlow's best-fit with coalescing, decision for decision: requests rounded to 256 "
-            "bytes, 21 bins, chunks split and joined inside regions. async is a stream-ordered pool as "
+            "bytes, 21 bins, chunks split and joined inside regions. caching is PyTorch's, decision for decision: "
+            "blocks of 512 bytes and more in segments of 2 and 20 MiB that are kept when they are free, and given "
+            "back when the card is full; each stream has blocks of its own. async is a stream-ordered pool as "
             "cudaMallocAsync's: pieces of 2 MiB are mapped as they are needed and unmapped after a step, so "
             "that no region's end parts what is free. direct takes every tensor from the driver and gives it "
             "back, in whole granules (2 MiB on a card). static knows the whole step: every "
@@ -74,7 +76,8 @@ static const hr_knob_row rows[] = {
         .line = "share of the card's whole memory that the allocator may take",
         .explanation =
             "TensorFlow's per_process_gpu_memory_fraction: the limit is this share of the card's memory, "
-            "with nothing kept back for the system. 0 is the same as none: TensorFlow's formula.",
+            "with nothing kept back for the system; PyTorch's per_process_memory_fraction. 0 is the same as none: "
+            "TensorFlow's formula.",
         .applies = "with device.card and without device.vram"},
     ROW(ALLOCATOR_GARBAGE_COLLECTION, CHOICE, "on", "")
         .choices = OFF_ON,
@@ -92,6 +95,60 @@ static const hr_knob_row rows[] = {
             "keeps it all, as TensorFlow and PyTorch do. What others on the card may have between two steps changes, "
             "the peak hardly; mapping again takes time.",
         .applies = "with allocator.kind async"},
+    ROW(ALLOCATOR_MAX_SPLIT, BYTES, "", "B")
+        .min = 11534336, .max = BYTES_MAX,
+        .line = "blocks from this size on are never split, and kept for requests as large",
+        .explanation =
+            "max_split_size_mb: a large free block is then not eaten up by small tensors that outlive it, which "
+            "would keep it from ever being whole again. A request that is as large takes such a block only when "
+            "little is left over. none splits every block. At least allocator.large_segment.",
+        .applies = "with allocator.kind caching"},
+    ROW(ALLOCATOR_MAX_NON_SPLIT_ROUNDING, BYTES, "", "B")
+        .min = 11534336, .max = BYTES_MAX,
+        .line = "how much larger than asked for an unsplit block may be",
+        .explanation =
+            "max_non_split_rounding_mb: a request of allocator.max_split or more takes a free block only when it "
+            "is less than this larger than the request, because the rest is lost. none is the size of "
+            "allocator.large_segment, PyTorch's default.",
+        .applies = "with allocator.kind caching and allocator.max_split"},
+    ROW(ALLOCATOR_LARGE_SEGMENT, BYTES, "20MiB", "B")
+        .min = 10485761, .max = BYTES_MAX,
+        .line = "what the driver is asked for when a block of 1 to 10 MiB is wanted",
+        .explanation =
+            "large_segment_size_mb: tensors above 1 MiB and below 10 MiB share segments of this size; with "
+            "expandable segments it is the size of the handles that are mapped, and then a multiple of 2 MiB. "
+            "Smaller ones waste less of a card that is nearly full.",
+        .applies = "with allocator.kind caching"},
+    ROW(ALLOCATOR_GC_THRESHOLD, REAL, "", "of the limit")
+        .min = 0.000001, .max = 0.999999,
+        .line = "share of the limit above which long unused segments are given back",
+        .explanation =
+            "garbage_collection_threshold: before the driver is asked for more and while the pool is larger than "
+            "this share of its limit, whole free segments go back that have waited longer than the mean. PyTorch "
+            "collects only below a limit that is a fraction of the card.",
+        .applies = "with allocator.kind caching and allocator.fraction"},
+    ROW(ALLOCATOR_EXPANDABLE_SEGMENTS, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "segments that grow in place instead of a new one for each larger block",
+        .explanation =
+            "expandable_segments: addresses for more than the card are reserved once for each stream and pool, and "
+            "memory is mapped into them as it is needed, so that no segment's end parts what is free. What "
+            "fragments under off often fits under on.",
+        .applies = "with allocator.kind caching"},
+    ROW(ALLOCATOR_ROUNDUP, TEXT, "", "divisions")
+        .line = "steps between two powers of two that sizes are rounded up to",
+        .explanation =
+            "roundup_power2_divisions in PyTorch's words: 4 rounds 1100 KiB up to 1280 KiB, the next quarter between "
+            "1 and 2 MiB; [256:1,512:2,>:8] has divisions for sizes from 256 MiB, 512 MiB and beyond. Equal sizes are "
+            "reused more often and more is lost inside blocks. \"\" rounds to 512 bytes.",
+        .applies = "with allocator.kind caching"},
+    ROW(ALLOCATOR_CONF, TEXT, "", "")
+        .line = "PyTorch's own configuration, as in PYTORCH_ALLOC_CONF",
+        .explanation =
+            "key:value,key:[a:b] with every option that PyTorch knows. It means the same as the knobs beside it, and "
+            "may not say otherwise. Options of locks, pinned memory and address space are checked and change nothing "
+            "here; backend:cudaMallocAsync is allocator.kind async.",
+        .applies = "with allocator.kind caching"},
     ROW(BATCH_SIZE, INT, "32", "samples")
         .min = 1, .max = 1048576,
         .line = "samples in memory at once",

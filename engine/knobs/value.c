@@ -10,6 +10,7 @@
 #include "headroom/units.h"
 
 #include "base/text.h"
+#include "base/torch_conf.h"
 
 // "none" takes a number away again where the default is to have none.
 static const char none[] = "none";
@@ -171,6 +172,28 @@ void hr_knobs_init(hr_knobs *knobs)
     }
 }
 
+// Texts with a grammar of their own: the first thing that is wrong with one.
+static hr_status check_text(hr_knob_id id, const char *typed, hr_err *err)
+{
+    torch_conf conf;
+    uint32_t divisions[TORCH_DIVISIONS];
+    hr_err why = {0};
+    hr_status status = HR_OK;
+    const char *attempt = "";
+    if (id == HR_KNOB_ALLOCATOR_CONF) {
+        status = torch_conf_parse(typed, &conf, &why);
+        attempt = "expandable_segments:True";
+    } else if (id == HR_KNOB_ALLOCATOR_ROUNDUP) {
+        status = torch_conf_parse_divisions(typed, divisions, &why);
+        attempt = "4";
+    }
+    if (status != HR_OK) {
+        (void)HR_FAIL(err, KNOB, "%s: %s", row_of(id)->key, why.sentence);
+        hr_err_try(err, "-s %s=%s", row_of(id)->key, attempt);
+    }
+    return status;
+}
+
 hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *typed, hr_err *err)
 {
     const hr_knob_row *row = row_of(id);
@@ -178,6 +201,7 @@ hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *typed, hr_err
     if (!read_value(row, typed, &value)) {
         return refuse(row, typed, err);
     }
+    HR_TRY(check_text(id, typed, err));
     knobs->value[id] = value;
     return HR_OK;
 }

@@ -77,7 +77,7 @@ hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err
 {
     allocator_config config = play_allocator_config(knobs, b->limit_bytes);
     bool has_kernels = b->arithmetic || b->device->simulated;
-    HR_TRY(b->device->memory(b->context, b->limit_bytes, !b->arithmetic, &b->source, err));
+    HR_TRY(b->device->memory(b->context, play_backing_bytes(&config), !b->arithmetic, &b->source, err));
     HR_TRY(allocator_create(&config, &b->source, bus, &b->heap, err));
     HR_TRY(executor_create(has_kernels ? b->device : NULL, b->context, b->heap, bus, &b->x, err));
     HR_TRY(executor_plan(b->x, (const program *const *)b->programs, BUILD_PROGRAMS, err));

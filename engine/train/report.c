@@ -304,17 +304,23 @@ static uint64_t limit_that_would_do(const hr_engine *e, uint64_t failed_bytes)
     return status == HR_OK ? fits_bytes : 0;
 }
 
+// An expandable pool may hold more than its limit.
+static uint64_t left_of(uint64_t limit_bytes, uint64_t bytes)
+{
+    return bytes < limit_bytes ? limit_bytes - bytes : 0;
+}
+
 void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts)
 {
     hr_report_oom *o = &e->oom;
     *o = (hr_report_oom){.instruction = facts->instr,
                          .requested_bytes = facts->requested_bytes,
-                         .free_bytes = facts->stats.limit_bytes - facts->stats.in_use_bytes,
+                         .free_bytes = left_of(facts->stats.limit_bytes, facts->stats.in_use_bytes),
                          .largest_free_bytes = facts->stats.largest_free_bytes,
                          .in_use_bytes = facts->stats.in_use_bytes,
                          .pool_bytes = facts->stats.pool_bytes,
                          .limit_bytes = facts->stats.limit_bytes};
-    uint64_t ungrown = facts->stats.limit_bytes - facts->stats.pool_bytes;
+    uint64_t ungrown = left_of(facts->stats.limit_bytes, facts->stats.pool_bytes);
     o->largest_free_bytes = ungrown > o->largest_free_bytes ? ungrown : o->largest_free_bytes;
     memcpy(o->by_category, facts->by_category, sizeof o->by_category);
     (void)text_copy(o->tensor, sizeof o->tensor,

@@ -33,12 +33,16 @@ static const axis axes[] = {
     {"optimizer.ema", {"none", "0.99"}},
     {"optimizer.weight_decay", {"none", "0.01"}},
     {"optimizer.fused_backward", {"off", "on"}},
-    {"allocator.kind", {"bfc", "async", "direct", "static"}},
+    {"allocator.kind", {"bfc", "caching", "async", "direct", "static"}},
     {"allocator.growth", {"off", "on"}},
     {"allocator.release_threshold", {"none", "0B"}},
     {"workspace.limit", {"none", "4MiB"}},
     {"threads.count", {"1", "2"}},
     {"device.logical", {"none", "3GiB,1GiB"}},
+    {"allocator.expandable_segments", {"off", "on"}},
+    {"allocator.max_split", {"none", "20MiB"}},
+    {"allocator.roundup", {"", "4"}},
+    {"allocator.conf", {"", "large_segment_size_mb:12,max_non_split_rounding_mb:12"}},
 };
 
 enum { AXES = sizeof axes / sizeof *axes };

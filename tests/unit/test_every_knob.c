@@ -17,7 +17,7 @@
     "    - {kind: dense, units: 10}\n"
 #include "unit/small_engine.h"
 
-enum { PAIRS_MAX = 6, STEPS = 5 };
+enum { PAIRS_MAX = 8, STEPS = 5 };
 
 typedef struct turning {
     hr_knob_id id;
@@ -25,6 +25,7 @@ typedef struct turning {
     const char *before, *after;   // NULL: told apart elsewhere, or the table has one choice only
 } turning;
 
+#define CACHING "allocator.kind=caching", "device.kind=plan", "pipeline.source=generated"
 #define CARD "device.card=rtx3070-8g", "device.vram=none", "device.kind=plan"
 
 static char pictures[160]; // "pipeline.path=…": 27 to train, 9 held out
@@ -38,12 +39,20 @@ static const turning turnings[] = {
     {HR_KNOB_DEVICE_LOGICAL, {NULL}, "none", "5MiB,1MiB"},
     {HR_KNOB_ALLOCATOR_KIND, {"execution.mode=graph"}, "bfc", "static"},
     {HR_KNOB_ALLOCATOR_KIND, {NULL}, "async", "direct"},
+    {HR_KNOB_ALLOCATOR_KIND, {NULL}, "caching", "bfc"},
     {HR_KNOB_ALLOCATOR_GROWTH, {NULL}, "off", "on"},
     {HR_KNOB_ALLOCATOR_FRACTION, {CARD}, "none", "0.5"},
     {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, {NULL}, NULL, NULL}, // tests/memory/test_bfc.c: needs two free regions
     {HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD,
      {"allocator.kind=async", "device.kind=plan", "pipeline.source=generated", "batch.size=256", "device.vram=1GiB"},
      "none", "0B"},
+    {HR_KNOB_ALLOCATOR_MAX_SPLIT, {CACHING, "batch.size=2000", "device.vram=1GiB"}, "none", "20MiB"},
+    {HR_KNOB_ALLOCATOR_MAX_NON_SPLIT_ROUNDING, {NULL}, NULL, NULL}, // tests/memory/test_caching.c: needs odd sizes
+    {HR_KNOB_ALLOCATOR_LARGE_SEGMENT, {CACHING, "batch.size=512", "device.vram=1GiB"}, "20MiB", "12MiB"},
+    {HR_KNOB_ALLOCATOR_GC_THRESHOLD, {NULL}, NULL, NULL}, // tests/memory/test_caching.c: needs a pool that misses
+    {HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, {CACHING, "batch.size=2000", "device.vram=1GiB"}, "off", "on"},
+    {HR_KNOB_ALLOCATOR_ROUNDUP, {CACHING, "batch.size=500", "device.vram=1GiB"}, "", "2"},
+    {HR_KNOB_ALLOCATOR_CONF, {CACHING, "batch.size=500", "device.vram=1GiB"}, "", "roundup_power2_divisions:4"},
     {HR_KNOB_BATCH_SIZE, {NULL}, "8", "9"},
     {HR_KNOB_BATCH_ACCUMULATE, {NULL}, "1", "2"},
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "drop", "keep"},

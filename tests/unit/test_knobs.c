@@ -9,6 +9,8 @@
 
 #include "headroom/knobs.h"
 
+#include "knobs/torch_settings.h"
+
 static hr_knobs knobs;
 static hr_err err;
 
@@ -62,9 +64,11 @@ START_TEST(what_is_printed_reads_back)
     const hr_knob_row *row = row_of(_i);
     char bound[64];
     snprintf(bound, sizeof bound, row->type == HR_KNOB_REAL ? "%.17g" : "%.0f", row->max);
-    const char *other = row->type == HR_KNOB_TEXT     ? "a file"
-                        : row->type == HR_KNOB_CHOICE ? row->choices[0]
-                                                      : bound;
+    const char *other = row->id == HR_KNOB_ALLOCATOR_CONF      ? "max_split_size_mb:64"
+                        : row->id == HR_KNOB_ALLOCATOR_ROUNDUP ? "[1:2,>:4]"
+                        : row->type == HR_KNOB_TEXT            ? "a file"
+                        : row->type == HR_KNOB_CHOICE          ? row->choices[0]
+                                                               : bound;
     ck_assert_int_eq(hr_knobs_set(&knobs, row->id, other, &err), HR_OK);
     hr_knob_format(&knobs, row->id, before);
     ck_assert_int_eq(hr_knobs_set(&knobs, row->id, before, &err), HR_OK);
@@ -133,7 +137,19 @@ static const struct {
      "device.kind: needs one of cpu, plan, reference, had 'refrence' — did you mean 'reference'?"},
     {"device.kind=", "device.kind: needs one of cpu, plan, reference, had ''"},
     {"allocator.kind=asynchronous",
-     "allocator.kind: needs one of bfc, async, direct, static, had 'asynchronous'"},
+     "allocator.kind: needs one of bfc, caching, async, direct, static, had 'asynchronous'"},
+    {"allocator.max_split=none", NULL},
+    {"allocator.gc_threshold=0",
+     "allocator.gc_threshold: needs a number from 1e-06 to 0.999999 (of the limit), or none, had '0'"},
+    {"allocator.roundup=[256:1,>:8]", NULL},
+    {"allocator.roundup=3",
+     "allocator.roundup: roundup_power2_divisions: the number of divisions must be a power of two, had 3"},
+    {"allocator.conf=expandable_segments:True,max_split_size_mb:128", NULL},
+    {"allocator.conf=expandable_segments:true",
+     "allocator.conf: expandable_segments: needed True or False, spelt like that, had 'true'"},
+    {"allocator.conf=max_split_size:128",
+     "allocator.conf: PyTorch has no option 'max_split_size' — did you mean 'max_split_size_mb'?"},
+    {"allocator.conf=", NULL},
     {"allocator.release_threshold=0B", NULL},
     {"train.save=weights.safetensors", NULL},
     {"train.save=", NULL},
@@ -197,10 +213,66 @@ START_TEST(values_come_back_typed)
 }
 END_TEST
 
+static bool are_equal(const torch_conf *a, const torch_conf *b)
+{
+    return a->large_segment_bytes == b->large_segment_bytes && a->max_split_bytes == b->max_split_bytes &&
+           a->max_non_split_rounding_bytes == b->max_non_split_rounding_bytes &&
+           a->gc_threshold == b->gc_threshold && a->fraction == b->fraction &&
+           memcmp(a->divisions, b->divisions, sizeof a->divisions) == 0 &&
+           a->expandable_segments == b->expandable_segments && a->throws_early == b->throws_early;
+}
+
+START_TEST(the_string_and_the_knobs_mean_the_same)
+{
+    static const struct {
+        const char *beside, *knob, *conf;
+    } same[] = {
+        {NULL, "allocator.max_split=40MiB", "max_split_size_mb:40"},
+        {NULL, "allocator.large_segment=32MiB", "large_segment_size_mb:32"},
+        {NULL, "allocator.expandable_segments=on", "expandable_segments:True"},
+        {NULL, "allocator.roundup=[1:2,>:8]", "roundup_power2_divisions:[1:2,>:8]"},
+        {"allocator.max_split=64MiB", "allocator.max_non_split_rounding=40MiB",
+         "max_non_split_rounding_mb:40"},
+        {"allocator.fraction=0.5", "allocator.gc_threshold=0.8", "garbage_collection_threshold:0.8"},
+    };
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.card=rtx3070-8g", &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "allocator.kind=caching", &err), HR_OK);
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++) {
+        hr_knobs by_knob = knobs;
+        if (same[k].beside != NULL) {
+            ck_assert_int_eq(hr_knobs_set_pair(&by_knob, same[k].beside, &err), HR_OK);
+        }
+        hr_knobs by_string = by_knob;
+        torch_conf neither = torch_settings_of(&by_knob);
+        ck_assert_int_eq(hr_knobs_set_pair(&by_knob, same[k].knob, &err), HR_OK);
+        ck_assert_int_eq(hr_knobs_set(&by_string, HR_KNOB_ALLOCATOR_CONF, same[k].conf, &err), HR_OK);
+        torch_conf a = torch_settings_of(&by_knob), b = torch_settings_of(&by_string);
+        ck_assert(are_equal(&a, &b) && !are_equal(&a, &neither));
+        ck_assert_int_eq(hr_knobs_set(&by_knob, HR_KNOB_ALLOCATOR_CONF, same[k].conf, &err), HR_OK);
+        ck_assert_msg(hr_knobs_validate(&by_knob, &err) == HR_OK, "%s", err.sentence);
+    }
+}
+END_TEST
+
+START_TEST(a_fraction_may_stand_in_the_string)
+{
+    const char *const pairs_of[] = {"device.card=rtx3070-8g", "allocator.kind=caching",
+                                    "allocator.conf=per_process_memory_fraction:0.5"};
+    for (size_t k = 0; k < 3; k++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs_of[k], &err), HR_OK);
+    }
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_OK);
+    ck_assert_double_eq(torch_settings_fraction(&knobs), 0.5);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "allocator.kind=bfc", &err), HR_OK);
+    ck_assert_double_eq(torch_settings_fraction(&knobs), 0);
+}
+END_TEST
+
 // ---- constraints ----------------------------------------------------------------------------------------------
 
 // For each row of the list, in its order, a set of knobs that breaks it and no row before it.
-static const char *const breakers[][4] = {
+enum { BREAKERS_MAX = 6 };
+static const char *const breakers[][BREAKERS_MAX] = {
     {"precision.policy=float64", "device.vram=64MiB"},
     {"precision.loss_scale=lots", "device.vram=64MiB"},
     {"precision.loss_scale=dynamic", "device.vram=64MiB"},
@@ -212,6 +284,18 @@ static const char *const breakers[][4] = {
     {"device.logical=1GiB", "allocator.fraction=0.5", "device.card=rtx3070-8g"},
     {"allocator.kind=static", "device.vram=64MiB"},
     {"allocator.kind=async", "allocator.growth=on", "device.vram=64MiB"},
+    {"device.vram=64MiB", "allocator.kind=caching", "allocator.conf=max_split_size_mb:40",
+     "allocator.max_split=50MiB"},
+    {"device.vram=64MiB", "allocator.kind=caching", "allocator.max_split=16MiB"},
+    {"device.vram=64MiB", "allocator.kind=caching", "allocator.max_split=40MiB",
+     "allocator.max_non_split_rounding=16MiB"},
+    {"device.vram=64MiB", "allocator.kind=caching", "allocator.max_non_split_rounding=40MiB"},
+    {"device.vram=64MiB", "allocator.kind=caching", "allocator.gc_threshold=0.8"},
+    {"device.card=rtx3070-8g", "allocator.kind=caching", "allocator.fraction=0.5",
+     "allocator.gc_threshold=0.8", "allocator.expandable_segments=on"},
+    {"device.vram=64MiB", "allocator.kind=caching", "allocator.expandable_segments=on",
+     "allocator.large_segment=21MiB"},
+    {"device.vram=64MiB", "allocator.kind=caching", "allocator.conf=garbage_collection_threshold:0.8"},
     {"batch.size=8"},
     {"device.vram=64MiB", "train.save_every=10"},
     {"device.vram=64MiB", "checkpoint.strategy=every"},
@@ -234,7 +318,7 @@ START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)
     size_t count;
     const hr_constraint *rows = hr_constraints(&count);
     ck_assert_uint_eq(count, sizeof breakers / sizeof *breakers);
-    for (size_t k = 0; k < 4 && breakers[_i][k] != NULL; k++) {
+    for (size_t k = 0; k < BREAKERS_MAX && breakers[_i][k] != NULL; k++) {
         ck_assert_int_eq(hr_knobs_set_pair(&knobs, breakers[_i][k], &err), HR_OK);
     }
     ck_assert(rows[_i].broken(&knobs));
@@ -266,6 +350,8 @@ int main(void)
     tcase_add_test(tc, what_a_refusal_advises_is_accepted);
     tcase_add_test(tc, a_text_that_is_too_long_is_refused);
     tcase_add_test(tc, values_come_back_typed);
+    tcase_add_test(tc, the_string_and_the_knobs_mean_the_same);
+    tcase_add_test(tc, a_fraction_may_stand_in_the_string);
     tcase_add_loop_test(tc, every_constraint_can_be_broken_and_its_advice_mends_it, 0, breaker_count);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

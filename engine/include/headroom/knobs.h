@@ -21,6 +21,13 @@
     X(ALLOCATOR_FRACTION, "allocator.fraction")                                                              \
     X(ALLOCATOR_GARBAGE_COLLECTION, "allocator.garbage_collection")                                          \
     X(ALLOCATOR_RELEASE_THRESHOLD, "allocator.release_threshold")                                            \
+    X(ALLOCATOR_MAX_SPLIT, "allocator.max_split")                                                            \
+    X(ALLOCATOR_MAX_NON_SPLIT_ROUNDING, "allocator.max_non_split_rounding")                                  \
+    X(ALLOCATOR_LARGE_SEGMENT, "allocator.large_segment")                                                    \
+    X(ALLOCATOR_GC_THRESHOLD, "allocator.gc_threshold")                                                      \
+    X(ALLOCATOR_EXPANDABLE_SEGMENTS, "allocator.expandable_segments")                                        \
+    X(ALLOCATOR_ROUNDUP, "allocator.roundup")                                                                \
+    X(ALLOCATOR_CONF, "allocator.conf")                                                                      \
     X(BATCH_SIZE, "batch.size")                                                                              \
     X(BATCH_ACCUMULATE, "batch.accumulate")                                                                  \
     X(BATCH_REMAINDER, "batch.remainder")                                                                    \
