@@ -11,6 +11,7 @@
 #include "insight/replay.h"
 #include "insight/replay_export.h"
 #include "insight/scenario.h"
+#include "knobs/logical.h"
 #include "trace/formats.h"
 
 // Where nothing limits the pool: far beyond every card, and far below what sums and address spaces hold.
@@ -139,10 +140,12 @@ static uint64_t own_limit(const hr_replay_about *about)
 
 static hr_status find_limit(const hr_knobs *knobs, uint64_t own_bytes, memory_size *out, hr_err *err)
 {
+    logical_devices logical;
     bool has_own = own_bytes != HR_NONE;
     *out = (memory_size){.limit_bytes = has_own ? own_bytes : NO_LIMIT_BYTES};
     out->has_card = hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
-    bool is_set = out->has_card || hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+    bool is_set = out->has_card || hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) ||
+                  (logical_devices_of(knobs, &logical) && logical.count > 0); // parts of something
     out->is_limited = is_set || has_own;
     if (out->has_card) {
         HR_TRY(hr_card_load(hr_knob_text(knobs, HR_KNOB_DEVICE_CARD), &out->card, err));
