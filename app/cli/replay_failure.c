@@ -36,14 +36,18 @@ static void print_name(const char *name)
     }
 }
 
+// The column; a line of its own where sweeps make it long.
 static void print_title(const replay_table *t, const replay_column *c)
 {
+    bool swept = false;
     printf("\n%s", c->kind);
     for (unsigned s = 0; s < t->sweep_count; s++) {
         if (c->value[s] != NULL) {
             printf(" %s=%s", replay_knob_label(&t->sweeps[s]), c->value[s]);
+            swept = true;
         }
     }
+    fputs(swept ? "\n " : "", stdout);
 }
 
 static void print_moment(const hr_replay_failure *f, const hr_replay_about *a)
@@ -145,7 +149,7 @@ static hr_status print_holes(const hr_heap *heap, hr_err *err)
 static void print_unplanned(const hr_replay_failure *f)
 {
     char need[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
-    printf(": the plan does not fit\n  needed %s in one block, had a limit of %s\n",
+    printf(" has a plan that does not fit\n  needed %s in one block, had a limit of %s\n",
            f->requested_bytes == HR_NONE ? "more than 8 EiB" : hr_bytes_human(f->requested_bytes, need),
            hr_bytes_human(f->limit_bytes, limit));
 }

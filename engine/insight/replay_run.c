@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of replays: files and knobs in, counters out.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -208,6 +209,7 @@ static void take_failure(const trace *t, const replay_failure *f, hr_replay_fail
 static void take_statistic(void *context, const char *name, uint64_t value)
 {
     hr_replay_result *out = context;
+    assert(out->statistic_count < HR_REPLAY_STATISTICS_MAX && "PyTorch has 123");
     if (out->statistic_count < HR_REPLAY_STATISTICS_MAX) {
         uint32_t k = out->statistic_count++;
         (void)text_copy(out->statistics[k].name, sizeof out->statistics[k].name, name);

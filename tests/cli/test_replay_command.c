@@ -157,6 +157,21 @@ START_TEST(without_a_name_every_allocator_has_a_column)
 }
 END_TEST
 
+// Every one of its counters, under its names.
+START_TEST(pytorchs_statistics_are_whole)
+{
+    write_file("statistics.csv", rmm_log);
+    json_t *d = replay_json("--allocator caching", 0);
+    const json_t *statistics = json_object_get(column(d, 0), "statistics");
+    ck_assert_uint_gt(json_object_size(statistics), 100);
+    ck_assert_int_eq(number(statistics, "allocation.all.allocated"), 4);
+    ck_assert_int_eq(number(statistics, "reserved_bytes.all.peak"),
+                     number(json_object_get(column(d, 0), "memory"), "peak_pool_bytes"));
+    ck_assert_int_eq(number(statistics, "num_ooms"), 0);
+    json_decref(d);
+}
+END_TEST
+
 START_TEST(failures_are_rows_of_the_file_and_the_replay_goes_on)
 {
     write_file("fail.csv", rmm_log);
@@ -225,7 +240,7 @@ static const struct {
      {"bfc at its peak, event 4: ", "  hole of ", "    behind "}},
     {"--allocator static -s device.vram=12MiB",
      1,
-     {"static: the plan does not fit\n  needed ", "had a limit of 12.00 MiB"}},
+     {"static has a plan that does not fit\n  needed ", "had a limit of 12.00 MiB"}},
     {"--allocator bfc,static --sweep allocator.growth=on,off --sweep device.vram=12MiB,64MiB",
      0,
      {"growth ", "vram ", "of 6 serve the whole trace"}},
@@ -392,6 +407,7 @@ int main(void)
     tcase_add_loop_test(tests, what_a_replay_did_is_a_trace_too, 0, 4);
     tcase_add_test(tests, sweeps_make_the_columns_that_concern_each_allocator);
     tcase_add_test(tests, without_a_name_every_allocator_has_a_column);
+    tcase_add_test(tests, pytorchs_statistics_are_whole);
     tcase_add_test(tests, failures_are_rows_of_the_file_and_the_replay_goes_on);
     tcase_add_test(tests, every_field_is_a_term);
     tcase_add_loop_test(tests, a_page_for_people_is_80_columns_wide, 0, COUNT(pages));

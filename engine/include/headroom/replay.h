@@ -125,7 +125,7 @@ typedef struct hr_replay_failure {
     char name[HR_NAME_MAX]; // of the block; "" when it has none
 } hr_replay_failure;
 
-enum { HR_REPLAY_FAILURES_MAX = 16, HR_REPLAY_STATISTICS_MAX = 96 };
+enum { HR_REPLAY_FAILURES_MAX = 16, HR_REPLAY_STATISTICS_MAX = 160 };
 
 typedef struct hr_replay_result {
     char name[16];           // allocator.kind
