@@ -43,21 +43,22 @@ static uint64_t serve(caching *c, const caching_request *r, const allocator_requ
 {
     fit_to_size(c, r, block);
     chunk *b = &c->chunks.records[block];
+    const uint64_t address = b->address, size_bytes = b->size_bytes;
     b->requested_bytes = asked->bytes;
     chunk_number(b, ++c->base.allocation_ids);
     caching_set_state(b, CACHING_USED);
     b->tensor = asked->tensor;
     chunks_index(&c->chunks, block);
     caching_raise(&c->stats, CACHING_ALLOCATION, r->pool, 1);
-    caching_raise(&c->stats, CACHING_ALLOCATED_BYTES, r->pool, b->size_bytes);
+    caching_raise(&c->stats, CACHING_ALLOCATED_BYTES, r->pool, size_bytes);
     caching_raise(&c->stats, CACHING_ACTIVE, r->pool, 1);
-    caching_raise(&c->stats, CACHING_ACTIVE_BYTES, r->pool, b->size_bytes);
+    caching_raise(&c->stats, CACHING_ACTIVE_BYTES, r->pool, size_bytes);
     caching_raise(&c->stats, CACHING_REQUESTED_BYTES, r->pool, asked->bytes);
-    if (b->size_bytes >= c->options.max_split_bytes) {
+    if (size_bytes >= c->options.max_split_bytes) {
         caching_stat_raise(&c->stats.oversize_allocations, 1);
     }
-    count_served(&c->base, b->address, asked->bytes, b->size_bytes, asked->tensor, asked->stream);
-    return b->address;
+    count_served(&c->base, address, asked->bytes, size_bytes, asked->tensor, asked->stream);
+    return address;
 }
 
 static hr_status caching_alloc(allocator *a, const allocator_request *asked, uint64_t *address, hr_err *err)

@@ -34,14 +34,12 @@ static void say_families(const speaker *to, const caching_stats *s, caching_fami
         CACHING_FAMILY_MAP(X)
 #undef X
     };
-    static const struct {
-        const char *name;
-        unsigned scope;
-    } scopes[] = {{".all", CACHING_ALL}, {".large_pool", 1}, {".small_pool", 0}};
     for (int f = (int)first; f < (int)behind; f++) {
-        for (size_t k = 0; k < sizeof scopes / sizeof *scopes; k++) {
-            say_stat(to, names[f], scopes[k].name, &s->family[f][scopes[k].scope]);
-        }
+        const caching_stat *small = &s->family[f][0], *large = &s->family[f][1];
+        const caching_stat all = {small->current + large->current, s->peak[f], small->freed + large->freed};
+        say_stat(to, names[f], ".all", &all);
+        say_stat(to, names[f], ".large_pool", large);
+        say_stat(to, names[f], ".small_pool", small);
     }
 }
 

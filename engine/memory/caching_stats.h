@@ -30,10 +30,11 @@ typedef struct caching_stat {
     uint64_t current, peak, freed; // allocated = current + freed
 } caching_stat;
 
-enum { CACHING_ALL = 2, CACHING_SCOPES = 3 }; // a caching_pool, or all of them
+enum { CACHING_STAT_POOLS = 2 }; // one for each caching_pool
 
 typedef struct caching_stats {
-    caching_stat family[CACHING_FAMILIES][CACHING_SCOPES];
+    caching_stat family[CACHING_FAMILIES][CACHING_STAT_POOLS];
+    uint64_t peak[CACHING_FAMILIES]; // of both pools together
     caching_stat oversize_allocations, oversize_segments;
     uint64_t alloc_retries, device_allocs, device_frees, oom_rejections, ooms, synchronizations;
 } caching_stats;
@@ -52,14 +53,15 @@ static inline void caching_stat_lower(caching_stat *s, uint64_t amount)
 
 static inline void caching_raise(caching_stats *s, caching_family family, unsigned pool, uint64_t amount)
 {
-    caching_stat_raise(&s->family[family][pool], amount);
-    caching_stat_raise(&s->family[family][CACHING_ALL], amount);
+    caching_stat *of = s->family[family];
+    caching_stat_raise(&of[pool], amount);
+    const uint64_t both = of[0].current + of[1].current;
+    s->peak[family] = both > s->peak[family] ? both : s->peak[family];
 }
 
 static inline void caching_lower(caching_stats *s, caching_family family, unsigned pool, uint64_t amount)
 {
     caching_stat_lower(&s->family[family][pool], amount);
-    caching_stat_lower(&s->family[family][CACHING_ALL], amount);
 }
 
 // Says them in alphabetical order, as torch.cuda.memory_stats does: "active.all.allocated", … max_split_size is
