@@ -8,6 +8,7 @@
 #include "headroom/units.h"
 
 #include "trace/tensorflow_log_dump.h"
+#include "trace/tensorflow_log_join.h"
 #include "trace/tensorflow_log_lines.h"
 
 enum { LOG_LINE_MAX = 64 << 10, STATS_LINES = 12 };
@@ -22,6 +23,8 @@ typedef struct tensorflow_log {
     bool begins_sign[256]; // by character
     bool passing;          // over dumps behind the first whole one
     uint64_t lines;
+    size_t length; // of the present line
+    log_joiner joiner;
 } tensorflow_log;
 
 typedef hr_status (*line_reader)(tensorflow_log *r, log_span line, log_span behind, hr_err *err);
@@ -97,15 +100,30 @@ static hr_status on_dump(tensorflow_log *r, log_span line, log_span behind, hr_e
     return HR_OK;
 }
 
+// The line of a bin is long, and always whole, unless a terminal broke it: the longest of the 21 is as long as that is
+// wide. A request that was broken before that was known may have lost digits: its bin will say what it was.
+static void set_width(tensorflow_log *r, log_span bin)
+{
+    if (log_behind(bin, "in use in bin").text != NULL || r->length <= r->joiner.width) {
+        return;
+    }
+    r->joiner.width = r->length;
+    const size_t length = r->now.request.line_length;
+    if (length == r->joiner.width || length + 1 == r->joiner.width) {
+        r->now.request = (log_request){0};
+    }
+}
+
 // Before 2019 a dump had no heading but the smallest bin.
-static hr_status on_smallest_bin(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+static hr_status on_bin(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
 {
     (void)line;
-    (void)behind;
     (void)err;
-    if (r->now.picture.chunks.count > 0 || (!r->now.begun && !r->passing)) {
+    const bool is_smallest = behind.length >= 6 && memcmp(behind.text, "256): ", 6) == 0;
+    if (is_smallest && (r->now.picture.chunks.count > 0 || (!r->now.begun && !r->passing))) {
         begin_dump(r);
     }
+    set_width(r, behind);
     return HR_OK;
 }
 
@@ -144,6 +162,7 @@ static hr_status on_request(tensorflow_log *r, log_span line, log_span behind, h
     const log_span at = log_behind(behind, ") ran out of memory trying to allocate ");
     if (at.text != NULL && read_request(at, &request)) {
         r->request = request;
+        r->request.line_length = r->length;
         copy_span(r->request.allocator, sizeof r->request.allocator, log_before(behind, ")"));
     }
     return HR_OK;
@@ -296,7 +315,7 @@ static const struct {
     {"Allocator (", on_request},
     {"Ran out of memory trying to allocate ", on_late_request},
     {"BFCAllocator dump for ", on_dump},
-    {"Bin (256): ", on_smallest_bin},
+    {"Bin (", on_bin},
     {"Bin for ", on_bin_for},
     {"Next region of size ", on_region},
     {"Sum Total of in-use chunks", on_sum},
@@ -333,17 +352,37 @@ static hr_status read_line(tensorflow_log *r, log_span line, hr_err *err)
     return HR_OK;
 }
 
+static hr_status read_joined(tensorflow_log *r, hr_err *err)
+{
+    const log_span line = log_joined(&r->joiner);
+    return line.length == 0 ? HR_OK : read_line(r, line, err);
+}
+
+static hr_status read_next(tensorflow_log *r, log_span line, hr_err *err)
+{
+    r->lines++;
+    if (!log_without_colours(&line, &r->plain)) {
+        return no_memory(r, err);
+    }
+    if (log_begins_anew(&r->joiner, line)) {
+        HR_TRY(read_joined(r, err));
+    }
+    r->length = line.length;
+    const bool whole = log_join(&r->joiner, &line);
+    if (r->joiner.joined.failed) {
+        return no_memory(r, err);
+    }
+    return whole ? read_line(r, line, err) : HR_OK;
+}
+
 static hr_status read_lines(tensorflow_log *r, hr_err *err)
 {
     log_span line;
     while ((line.text = input_line(r->in, LOG_LINE_MAX, &line.length)) != NULL) {
-        r->lines++;
-        if (!log_without_colours(&line, &r->plain)) {
-            return no_memory(r, err);
-        }
-        HR_TRY(read_line(r, line, err));
+        HR_TRY(read_next(r, line, err));
     }
     HR_TRY(input_status(r->in, err));
+    HR_TRY(read_joined(r, err));
     end_dump(r);
     return HR_OK;
 }
@@ -385,6 +424,7 @@ static hr_status read_tensorflow_log(input *in, trace *t, hr_err *err)
     log_dump_deinit(&r.now);
     log_dump_deinit(&r.best);
     text_deinit(&r.plain);
+    log_joiner_deinit(&r.joiner);
     return status;
 }
 

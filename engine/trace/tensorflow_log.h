@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorFlow's (and JAX's: they share the allocator) out-of-memory logs: a whole log file or a pasted piece of one, of any
-// version since 2016, with any prefix, other lines in between, colours, and lines that are missing.
+// version since 2016, with any prefix, other lines in between, colours, lines that a terminal broke at its width, and
+// lines that are missing.
 //
 //   heap of device 0   what the first whole dump in the file shows, else the one with most chunks: source is the
 //                      allocator's name, handles from `next`, limit, peaks and counts from `Stats`, next_region_bytes; a

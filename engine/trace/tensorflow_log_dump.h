@@ -18,6 +18,7 @@ typedef struct log_request {
     uint64_t requested_bytes, rounded_bytes;
     char allocator[sizeof((heap_picture *)0)->source];
     char op[128];
+    size_t line_length; // of the line that said so
 } log_request;
 
 typedef struct log_dump {
