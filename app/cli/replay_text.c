@@ -68,7 +68,8 @@ _Static_assert((int)CELL_TEXT_MAX >= (int)SAY_COUNT_TEXT_MAX && (int)CELL_TEXT_M
                "numbers fit a cell");
 _Static_assert(sizeof(double) == sizeof(uint64_t), "a cell is read from eight bytes");
 
-// What the file says, in the shape of the other columns.
+// What the file says, in the shape of the other columns. The heap that it shows is that of its end, which is its peak
+// when it is all there is.
 static hr_replay_memory recorded_memory(const hr_replay_about *a)
 {
     return (hr_replay_memory){
@@ -77,8 +78,8 @@ static hr_replay_memory recorded_memory(const hr_replay_about *a)
         .peak_in_use_bytes = a->is_heap ? a->recorded.in_use_bytes : HR_NONE,
         .peak_requested_bytes = HR_NONE,
         .waste_bytes = HR_NONE,
-        .largest_free_bytes = a->recorded.largest_free_bytes,
-        .fragmentation = a->recorded.fragmentation,
+        .largest_free_bytes = a->is_heap ? a->recorded.largest_free_bytes : HR_NONE,
+        .fragmentation = a->is_heap ? a->recorded.fragmentation : (double)NAN,
         .allocations = a->allocations,
         .failures = a->refused,
     };

@@ -93,16 +93,25 @@ END_TEST
 
 START_TEST(what_a_replay_did_is_a_trace_too)
 {
-    static const char *const kinds[] = {"--allocator bfc -s device.vram=12MiB", "--allocator bfc",
-                                        "--allocator static", "--allocator direct -s device.vram=12MiB"};
+    static const struct {
+        const char *options, *suffix;
+    } rows[] = {
+        {"--allocator bfc -s device.vram=12MiB", "csv"},
+        {"--allocator bfc", "csv"},
+        {"--allocator static", "csv"},
+        {"--allocator direct -s device.vram=12MiB", "csv"},
+        {"--allocator caching", "pickle"},
+        {"--allocator async", "hrt"},
+    };
+    const char *options = rows[_i].options;
     char words[WORDS_MAX], trace[PATH_TEXT_MAX];
     write_file("first.csv", rmm_log);
-    bool fits = strstr(kinds[_i], "vram") == NULL;
-    snprintf(trace, sizeof trace, "%s/second%d.csv", program_home(), _i);
-    snprintf(words, sizeof words, "%s --trace %s", kinds[_i], trace);
+    bool fits = strstr(options, "vram") == NULL;
+    snprintf(trace, sizeof trace, "%s/second.%s", program_home(), rows[_i].suffix);
+    snprintf(words, sizeof words, "%s --trace %s", options, trace);
     json_t *first = replay_json(words, fits ? 0 : 1);
     snprintf(path, sizeof path, "%s", trace);
-    json_t *second = replay_json(kinds[_i], fits ? 0 : 1);
+    json_t *second = replay_json(options, fits ? 0 : 1);
     const json_t *recorded = json_object_get(json_object_get(second, "trace"), "recorded");
     const json_t *memory = json_object_get(column(first, 0), "memory");
     ck_assert_int_eq(number(recorded, "peak_pool_bytes"), number(memory, "peak_pool_bytes"));
@@ -404,7 +413,7 @@ int main(void)
 {
     TCase *tests = tcase_create("replay command");
     tcase_add_loop_test(tests, the_replay_of_a_run_takes_what_the_run_took, 0, 2);
-    tcase_add_loop_test(tests, what_a_replay_did_is_a_trace_too, 0, 4);
+    tcase_add_loop_test(tests, what_a_replay_did_is_a_trace_too, 0, 6);
     tcase_add_test(tests, sweeps_make_the_columns_that_concern_each_allocator);
     tcase_add_test(tests, without_a_name_every_allocator_has_a_column);
     tcase_add_test(tests, pytorchs_statistics_are_whole);
