@@ -195,6 +195,22 @@ START_TEST(lines_that_a_terminal_broke_are_put_together)
 }
 END_TEST
 
+// One line of a bin is enough, even where it lost its blank.
+START_TEST(one_broken_line_tells_the_width)
+{
+    trace t;
+    hr_err err = {0};
+    ck_assert_msg(trace_read("tests/fuzz/corpus/tensorflow_log/broken_lines.log", &t, &err) == HR_OK, "%s",
+                  err.sentence);
+    const heap_picture *p = t.heaps[0];
+    ck_assert_uint_eq(p->chunks.count, 2);
+    ck_assert_uint_eq(p->chunks.data[0].size_bytes, 1280000);
+    ck_assert_uint_eq(p->chunks.data[1].size_bytes, 768000);
+    ck_assert_uint_eq(p->damaged_regions, 0);
+    trace_deinit(&t);
+}
+END_TEST
+
 // ---- the dumps of this program --------------------------------------------------------------------------------
 
 static void check_dump(const heap_picture *p, const tensorflow_dump_options *options)
@@ -530,6 +546,7 @@ int main(void)
     tcase_add_test(logs, every_age_and_prefix_is_read);
     tcase_add_test(logs, what_terminals_and_people_do_to_logs_changes_nothing);
     tcase_add_test(logs, lines_that_a_terminal_broke_are_put_together);
+    tcase_add_test(logs, one_broken_line_tells_the_width);
     tcase_add_test(logs, our_own_dumps_are_read_back);
     tcase_add_test(logs, tensorflows_own_dump_is_read);
     tcase_add_test(logs, the_first_whole_dump_is_taken);
