@@ -26,7 +26,7 @@
     X(SECONDS, 0, "seconds", "S", "take about so long, and as little as can be where that is not enough")    \
     X(ALLOCATOR, 0, "allocator", "A,B,C", "the allocators to play it on; all of them when none is named")    \
     X(SWEEP, 0, "sweep", "KEY=V1,V2", "a column for each value of an allocator's knob; may be given again")  \
-    X(STYLE, 0, "style", "NAME", "the heap at the first failure as tensorflow or pytorch writes it down")    \
+    X(STYLE, 0, "style", "NAME", "at an out-of-memory, the heap as tensorflow or pytorch writes it down")    \
     X(CAPACITY, 0, "capacity", "SIZE", "enough when it fits that; without it as low as can be")              \
     X(SEED, 0, "seed", "N", "of what is drawn while searching")                                              \
     X(THEME, 0, "theme", "NAME", "colours of the workbench: auto, dark, light, mono")                        \

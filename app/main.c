@@ -26,11 +26,11 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE),
      APP_PRESET_WORD, NULL, cli_workbench},
     {"run", "PRESET", "train, and report what it took",
-     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(PLAIN),
+     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(STYLE) | APP_OPTION(PLAIN),
      APP_PRESET_WORD, NULL, cli_run},
     {"plan", "PRESET", "say what a run would take, to the byte, without training",
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
-         APP_OPTION(REPEAT),
+         APP_OPTION(REPEAT) | APP_OPTION(STYLE),
      APP_PRESET_WORD, NULL, cli_plan},
     {"replay", "TRACE", "play a recorded trace on allocators, side by side; exit code 1 when none serves all of it",
      APP_OPTION(ALLOCATOR) | APP_OPTION(SET) | APP_OPTION(SWEEP) | APP_OPTION(AT_PEAK) | APP_OPTION(STYLE) |

@@ -8,6 +8,7 @@
 #include "app/cli/options.h"
 #include "app/cli/report.h"
 #include "app/cli/say.h"
+#include "app/cli/style.h"
 
 enum { PLAN_STEPS = 2, PLAN_MAX_REPEAT = 10 * 1000 * 1000 };
 
@@ -29,6 +30,7 @@ static hr_status play(hr_engine *engine, uint64_t steps, hr_err *err)
 static hr_status print_plan(const cli_args *args, hr_engine *engine, uint64_t repeat, hr_err *err)
 {
     hr_report report;
+    const char *framework = NULL;
     HR_TRY(hr_engine_report(engine, &report, err));
     hr_status status = repeat == 0 ? HR_OK : hr_engine_plan_repeat(engine, (uint32_t)repeat, &report, err);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
@@ -38,16 +40,21 @@ static hr_status print_plan(const cli_args *args, hr_engine *engine, uint64_t re
         report_print_text(&report, &style);
     }
     hr_report_deinit(&report);
-    return status;
+    if (status == HR_OK) {
+        status = style_of(args, &framework, err);
+    }
+    return status == HR_OK ? style_write(engine, framework, err) : status;
 }
 
 // The listing is a document of its own.
 static hr_status check_options(const cli_args *args, hr_err *err)
 {
-    uint32_t others = APP_OPTION(JSON) | APP_OPTION(AT_PEAK) | APP_OPTION(REPEAT);
+    const uint32_t others = APP_OPTION(JSON) | APP_OPTION(AT_PEAK) | APP_OPTION(REPEAT) | APP_OPTION(STYLE);
+    const char *style = NULL;
+    HR_TRY(style_beside_report(args, &style, err));
     if (cli_given(args, APP_LISTING) && (args->given & others) != 0) {
-        hr_status status =
-            HR_FAIL(err, USAGE, "--listing stands alone, had --json, --at-peak or --repeat beside it");
+        hr_status status = HR_FAIL(
+            err, USAGE, "--listing stands alone, had --json, --at-peak, --repeat or --style beside it");
         hr_err_try(err, "headroom plan %s --listing", args->words[0] != NULL ? args->words[0] : "demo");
         return status;
     }
@@ -106,7 +113,7 @@ int cli_plan(int argc, char **argv)
         status = cli_open(&args, args.words[0], &subject, &err);
     }
     if (status == HR_OK) {
-        hr_engine_options options = {.plan_only = true};
+        hr_engine_options options = {.plan_only = true, .keeps_failure_heap = cli_given(&args, APP_STYLE)};
         status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, &err);
     }
     if (status == HR_OK) {

@@ -10,12 +10,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "headroom/words.h"
-
 #include "app/cli/cli.h"
 #include "app/cli/say.h"
+#include "app/cli/style.h"
 
-enum { STYLES_MAX = 8, PAGE_COLUMNS = 80, PAGE_COLUMNS_MAX = 200 };
+enum { PAGE_COLUMNS = 80, PAGE_COLUMNS_MAX = 200 };
 
 static volatile sig_atomic_t interrupted;
 
@@ -84,26 +83,10 @@ static int exit_code_of(const replay_table *t)
     return hr_status_exit_code(HR_OOM);
 }
 
-static hr_status check_style(const char *style, hr_err *err)
-{
-    const char *names[STYLES_MAX];
-    size_t count = 0;
-    while (count < STYLES_MAX && (names[count] = hr_heap_style(count)) != NULL) {
-        if (style == NULL || strcmp(names[count++], style) == 0) {
-            return HR_OK;
-        }
-    }
-    const char *near = hr_word_nearest(style, names, count);
-    hr_status status =
-        HR_FAIL(err, USAGE, "--style: there is no style '%.64s'%s%s%s", style,
-                near == NULL ? "" : " — did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
-    hr_err_try(err, "--style %s", near == NULL ? names[0] : near);
-    return status;
-}
-
 static hr_status check_options(const cli_args *args, const replay_table *t, hr_err *err)
 {
-    HR_TRY(check_style(args->value[APP_STYLE], err));
+    const char *style = NULL;
+    HR_TRY(style_of(args, &style, err));
     // One file is the trace of one replay.
     if (!cli_given(args, APP_TRACE) || t->column_count == 1) {
         return HR_OK;
@@ -123,7 +106,9 @@ static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         status = replay_print_json(t, err);
     } else if (status == HR_OK) {
-        replay_page page = {page_columns(), draws_blocks(args), args->value[APP_STYLE]};
+        const char *style = NULL;
+        HR_TRY(style_of(args, &style, err));
+        replay_page page = {page_columns(), draws_blocks(args), style};
         status = replay_print_text(t, &page, err);
     }
     t->about = NULL;

@@ -13,6 +13,7 @@
 #include "app/cli/progress.h"
 #include "app/cli/report.h"
 #include "app/cli/say.h"
+#include "app/cli/style.h"
 
 enum { RUN_STEPS = 400 }; // when nobody says how many
 
@@ -110,6 +111,7 @@ static void say_lost_loss(const hr_report *r, const hr_knobs *knobs)
 static hr_status print_report(const cli_args *args, hr_engine *engine, const progress *p, hr_err *err)
 {
     hr_report report;
+    const char *framework = NULL;
     HR_TRY(hr_engine_report(engine, &report, err));
     bool no_steps = p->steps == 0 && report.oom.cause == HR_OOM_NONE;
     if (no_steps) {
@@ -127,7 +129,8 @@ static hr_status print_report(const cli_args *args, hr_engine *engine, const pro
         report_print_text(&report, &style);
     }
     hr_report_deinit(&report);
-    return HR_OK;
+    HR_TRY(style_of(args, &framework, err));
+    return style_write(engine, framework, err);
 }
 
 // The report comes out whenever there is something to report: done, interrupted or out of memory. *reported tells.
@@ -151,7 +154,10 @@ static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *r
 {
     hr_engine *engine = NULL;
     progress p;
-    hr_engine_options options = {.sink = progress_event, .sink_context = &p};
+    const char *framework = NULL;
+    hr_engine_options options = {
+        .sink = progress_event, .sink_context = &p, .keeps_failure_heap = cli_given(args, APP_STYLE)};
+    HR_TRY(style_beside_report(args, &framework, err));
     if (cli_given(args, APP_STEPS)) {
         uint64_t steps = 0;
         HR_TRY(cli_count(args, APP_STEPS, 0, &steps, err));

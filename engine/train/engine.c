@@ -3,9 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "headroom/replay.h"
+
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "train/engine_impl.h"
+#include "train/failure_heap.h"
 
 void engine_set_state(hr_engine *e, hr_engine_state state, const char *why)
 {
@@ -36,6 +38,9 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
     e->loss = e->loss_first = e->eval.accuracy = (double)NAN;
     (void)text_copy(e->preset_name, sizeof e->preset_name, hr_preset_name(preset));
     trace_bus_init(&e->bus);
+    if (options != NULL && options->keeps_failure_heap) {
+        (void)trace_attach(&e->bus, failure_heap_sink, e);
+    }
     if (options != NULL && options->sink != NULL) {
         (void)trace_attach(&e->bus, options->sink, options->sink_context);
     }
@@ -62,6 +67,7 @@ void hr_engine_destroy(hr_engine *e)
     pipeline_close(e->data);
     build_destroy(e->build);
     store_deinit(&e->carried);
+    hr_heap_destroy(e->failure_heap);
     model_destroy(e->model);
     hr_free(e);
 }

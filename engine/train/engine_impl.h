@@ -29,17 +29,18 @@ struct hr_engine {
     bool plan_only;
     trace_bus bus;
     hr_engine_state state;
-    hr_err error;      // of OOM and FAILED
-    hr_report_oom oom; // of the OOM state
+    hr_err error;          // of OOM and FAILED
+    hr_report_oom oom;     // of the OOM state
+    hr_heap *failure_heap; // of the last out-of-memory, where it is kept and host memory was there
 
-    build *build;        // NULL before the first and after a failed one
+    build *build;         // NULL before the first and after a failed one
     const build *refused; // whose dry run does not fit, while the stream is told of it
-    bool needs_build;    // a knob that is not hot changed, or there was no build yet
-    bool needs_pipeline; // a knob of the pipeline changed
-    bool resumed;        // train.resume was read
-    bool lost_step;      // a step failed half way: contents of device memory are not to be trusted
-    bool restored;       // `carried` is what training goes on from, not what the build holds
-    store carried;       // weights on their way from one build to the next
+    bool needs_build;     // a knob that is not hot changed, or there was no build yet
+    bool needs_pipeline;  // a knob of the pipeline changed
+    bool resumed;         // train.resume was read
+    bool lost_step;       // a step failed half way: contents of device memory are not to be trusted
+    bool restored;        // `carried` is what training goes on from, not what the build holds
+    store carried;        // weights on their way from one build to the next
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
     hr_knobs data_knobs;    // with which `data` was opened

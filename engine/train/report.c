@@ -11,7 +11,7 @@
 #include "device/cost.h"
 #include "insight/diagnose.h"
 #include "insight/play_limit.h"
-#include "train/engine_impl.h"
+#include "train/failure_heap.h"
 
 static void fill_device(const hr_engine *e, hr_report *r)
 {
@@ -346,6 +346,7 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
 hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, hr_err *err)
 {
     engine_describe_oom(e, p, facts);
+    failure_heap_describe(e, p, facts);
     engine_find_remedy(e, &e->oom);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
     engine_say_remedies(&e->oom, err);

@@ -65,8 +65,9 @@ typedef struct hr_engine hr_engine;
 
 typedef struct hr_engine_options {
     bool plan_only; // no arithmetic, no data, no pages: the device's own plan (DESIGN "the plan is the run")
-    hr_event_sink sink; // may be NULL
-    void *sink_context; // borrowed until destroy
+    hr_event_sink sink;      // may be NULL
+    void *sink_context;      // borrowed until destroy
+    bool keeps_failure_heap; // every chunk of the heap at an out-of-memory: hr_engine_failure_heap
 } hr_engine_options;
 
 // Copies what it needs of the preset. Nothing is built until the first advance in RUNNING. WRITE error when train.save
@@ -85,6 +86,10 @@ void hr_engine_advance(hr_engine *engine, bool *idle);
 hr_engine_state hr_engine_get_state(const hr_engine *engine);
 const hr_err *hr_engine_error(const hr_engine *engine); // of OOM and FAILED; borrowed
 const hr_knobs *hr_engine_knobs(const hr_engine *engine);
+// The heap as it was when the request was refused that led to OOM, to be shown or written down (headroom/replay.h).
+// NULL in other states, without keeps_failure_heap, and when host memory was short. Borrowed until the next command.
+typedef struct hr_heap hr_heap;
+const hr_heap *hr_engine_failure_heap(const hr_engine *engine);
 uint64_t hr_engine_steps(const hr_engine *engine);
 // Losses of the last training step, NaN before the first.
 double hr_engine_loss(const hr_engine *engine);
@@ -107,8 +112,8 @@ typedef struct hr_whatif {
     uint64_t limit_bytes;
     uint64_t static_bytes, saved_for_backward_bytes;
     uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
-    uint64_t missing_bytes;     // from the limit to the smallest that was tried and holds it with this allocator
-    double step_seconds;        // simulated; NaN when the device cannot tell: no card, no calibration
+    uint64_t missing_bytes; // from the limit to the smallest that was tried and holds it with this allocator
+    double step_seconds;    // simulated; NaN when the device cannot tell: no card, no calibration
 } hr_whatif;
 typedef struct hr_planner hr_planner;
 // Reads the preset's model; the planner does not need the preset any longer. Its plans may be made by several threads

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/failure_heap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/card.h"
+
+#include "base/host_mem.h"
+#include "insight/replay.h"
+#include "memory/picture.h"
+
+// While a dry run is told that did not fit, the heap is the dry run's.
+static hr_status take_picture(hr_engine *e, heap_picture *out, hr_err *err)
+{
+    return e->refused != NULL ? build_failure_heap(e->refused, &e->knobs, out, err)
+                              : heap_picture_of(e->build->heap, out, err);
+}
+
+void failure_heap_sink(void *engine, const hr_event *event)
+{
+    hr_engine *e = engine;
+    if (event->kind != HR_EVENT_OOM || (e->refused == NULL && e->build == NULL)) {
+        return;
+    }
+    hr_heap_destroy(e->failure_heap);
+    e->failure_heap = hr_calloc(1, sizeof *e->failure_heap);
+    if (e->failure_heap != NULL && take_picture(e, &e->failure_heap->picture, NULL) != HR_OK) {
+        hr_heap_destroy(e->failure_heap);
+        e->failure_heap = NULL;
+    }
+}
+
+// TensorFlow's names of types.
+static const char *tensorflow_type(hr_dtype type)
+{
+    static const char *const names[HR_DTYPE_COUNT] = {
+        [HR_F32] = "float",     [HR_F64] = "double", [HR_F16] = "half",
+        [HR_BF16] = "bfloat16", [HR_I32] = "int32",  [HR_U8] = "uint8",
+    };
+    return names[type];
+}
+
+static uint32_t keep(hr_heap *heap, const char *words)
+{
+    return intern_add(&heap->picture.names, words, strlen(words));
+}
+
+// "128,30,30,32"
+static uint32_t keep_shape(hr_heap *heap, const tensor *t)
+{
+    char words[160] = "";
+    size_t used = 0;
+    for (uint32_t k = 0; k < t->shape.rank && used < sizeof words; k++) {
+        int length =
+            snprintf(words + used, sizeof words - used, "%s%" PRId64, k == 0 ? "" : ",", t->shape.dim[k]);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    return keep(heap, words);
+}
+
+// Memory is taken for the computation that follows.
+static uint32_t keep_op(hr_heap *heap, const program *p, uint32_t n)
+{
+    char name[HR_NAME_MAX] = "";
+    while (n < p->instr_count && (p->instrs[n].op == HR_OP_ALLOC || p->instrs[n].op == HR_OP_FREE)) {
+        n++;
+    }
+    return n < p->instr_count ? keep(heap, program_instr_name(p, &p->instrs[n], name, sizeof name))
+                              : INTERN_NONE;
+}
+
+static void describe_card(const hr_engine *e, dump_facts *facts)
+{
+    const allocator_config config = play_allocator_config(&e->knobs, 0);
+    const char *name = hr_knob_text(&e->knobs, HR_KNOB_DEVICE_CARD);
+    hr_card card;
+    if (name[0] != '\0' && hr_card_load(name, &card, NULL) == HR_OK) {
+        facts->device_bytes = card.vram_bytes;
+        facts->outside_bytes = card.context_bytes;
+    }
+    facts->limit_is_fraction = hr_knob_real(&e->knobs, HR_KNOB_ALLOCATOR_FRACTION) > 0;
+    facts->growth = config.growth;
+    facts->expandable_segments = config.caching.expandable_segments;
+}
+
+void failure_heap_describe(hr_engine *e, const program *p, const executor_oom *facts)
+{
+    hr_heap *heap = e->failure_heap;
+    if (heap == NULL) {
+        return;
+    }
+    uint32_t shape = facts->block ? INTERN_NONE : keep_shape(heap, &p->tensors[facts->tensor]);
+    uint32_t op = facts->instr == HR_NO_ID ? keep(heap, "build") : keep_op(heap, p, facts->instr);
+    heap->facts = (dump_facts){.op = intern_text(&heap->picture.names, op), // texts no longer move
+                               .shape = intern_text(&heap->picture.names, shape),
+                               .type = tensorflow_type(p->tensors[facts->tensor].dtype)};
+    describe_card(e, &heap->facts);
+}
+
+const hr_heap *hr_engine_failure_heap(const hr_engine *e)
+{
+    return e->state == HR_ENGINE_OOM ? e->failure_heap : NULL;
+}
