@@ -121,6 +121,16 @@ static void say_capacity(const step_needs *needs, hr_report_oom *oom)
         hr_category_name(largest), human(oom->by_category[largest]).text);
 }
 
+static void say_own_limit(const step_needs *needs, hr_report_oom *oom)
+{
+    char enough[64];
+    say_limit(needs, enough, sizeof enough);
+    (void)snprintf(oom->sentence, sizeof oom->sentence,
+                   "limit: the step asks for %s at its peak%s, %s leaves %s; without it there would be %s",
+                   human(needs->asked_bytes).text, enough, needs->limit_key, human(oom->limit_bytes).text,
+                   human(needs->without_bytes).text);
+}
+
 static void say_leak(const step_needs *needs, hr_report_oom *oom)
 {
     (void)snprintf(
@@ -135,7 +145,7 @@ static void say_leak(const step_needs *needs, hr_report_oom *oom)
 static hr_oom_cause cause_of(const step_needs *needs, const heap_room *room, const hr_report_oom *oom)
 {
     if (needs->asked_bytes > oom->limit_bytes) {
-        return HR_OOM_CAPACITY;
+        return needs->limit_key != NULL ? HR_OOM_LIMIT : HR_OOM_CAPACITY;
     }
     if (oom->by_category[HR_CATEGORY_RETAINED] > 0) {
         return HR_OOM_LEAK;
@@ -155,6 +165,8 @@ void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in
         say_fragmentation(&r, room, in_the_way, oom->sentence, sizeof oom->sentence);
     } else if (oom->cause == HR_OOM_OTHER_STREAM) {
         say_other_stream(&r, room, oom->sentence, sizeof oom->sentence);
+    } else if (oom->cause == HR_OOM_LIMIT) {
+        say_own_limit(needs, oom);
     } else if (oom->cause == HR_OOM_LEAK) {
         say_leak(needs, oom);
     } else if (oom->cause == HR_OOM_ROUNDING) {

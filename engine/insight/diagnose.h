@@ -8,6 +8,7 @@
 #include "trace/heap_room.h"
 
 //   capacity       more was asked for than the limit, whatever the allocator does
+//   limit          the same, and the card would have had room: a knob sets the limit
 //   leak           it would fit, but for what earlier steps retain
 //   rounding       it would fit, but for what rounding and unsplit chunks waste
 //   other_stream   it would fit into memory that nothing uses, but that is another stream's, or waits for it
@@ -15,9 +16,11 @@
 
 // What the step asks for, what would hold it, and what its allocator wasted.
 typedef struct step_needs {
-    uint64_t asked_bytes; // at its own peak, the sum of its requests (program_peak_bytes)
-    uint64_t limit_bytes; // the smallest limit that was tried and holds it with this allocator; 0: none was
-    uint64_t waste_bytes; // what rounding and unsplit chunks held at the refusal
+    uint64_t asked_bytes;   // at its own peak, the sum of its requests (program_peak_bytes)
+    uint64_t limit_bytes;   // the smallest limit that was tried and holds it with this allocator; 0: none was
+    uint64_t waste_bytes;   // what rounding and unsplit chunks held at the refusal
+    const char *limit_key;  // of the knob that keeps the limit below limit_bytes; NULL: none does
+    uint64_t without_bytes; // the limit without it
 } step_needs;
 
 // Reads the facts of `oom` (requested, free, largest free, in use, pool, limit, categories) and fills cause and

@@ -25,6 +25,7 @@ enum {
     OFFLOAD = 1 << 5,
     BATCH = 1 << 6,
     PRECISION = 1 << 7,
+    LIMIT = 1 << 8,
 };
 
 typedef struct candidate {
@@ -58,6 +59,13 @@ static const candidate same_bits[] = {
      {"checkpoint.strategy=sqrt", "execution.mode=graph", "optimizer.fused_backward=on"}},
     {RECOMPUTE | MODE | OFFLOAD,
      {"checkpoint.strategy=sqrt", "execution.mode=graph", "offload.optimizer=on"}},
+};
+
+// Where the limit is too low and a knob sets it.
+static const candidate lifts[] = {
+    {LIMIT | ALLOCATOR, {"device.logical=none"}},
+    {LIMIT | ALLOCATOR, {"allocator.fraction=none"}},
+    {LIMIT | ALLOCATOR, {"device.vram=none"}},
 };
 
 static const candidate half_as_wide = {PRECISION, {"precision.policy=mixed_bfloat16"}};
@@ -122,8 +130,8 @@ static bool is_full(const search *s)
 // A step that asks for more than the limit fits into it with no allocator.
 static bool is_hopeless(const search *s, const candidate *c)
 {
-    return s->oom->cause == HR_OOM_CAPACITY && c->turns == ALLOCATOR &&
-           strncmp(c->pairs[0], "allocator.", strlen("allocator.")) == 0;
+    bool too_much = s->oom->cause == HR_OOM_CAPACITY || s->oom->cause == HR_OOM_LIMIT;
+    return too_much && c->turns == ALLOCATOR && strncmp(c->pairs[0], "allocator.", strlen("allocator.")) == 0;
 }
 
 static bool try_candidate(search *s, const candidate *c)
@@ -236,6 +244,9 @@ static void search_all(search *s)
     const hr_knobs *knobs = &s->e->knobs;
     // Recording nothing is what was asked for: a tape that records would be another experiment.
     s->turned = hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none") ? TAPE : 0;
+    for (size_t k = 0; s->oom->cause == HR_OOM_LIMIT && k < sizeof lifts / sizeof *lifts; k++) {
+        (void)try_candidate(s, &lifts[k]);
+    }
     for (size_t k = 0; k < sizeof same_bits / sizeof *same_bits && !is_full(s); k++) {
         (void)try_candidate(s, &same_bits[k]);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/preset.h"
 #include "headroom/units.h"
 
 #include "insight/diagnose.h"
@@ -152,6 +153,21 @@ START_TEST(a_step_that_asks_for_more_than_the_limit_is_capacity)
 }
 END_TEST
 
+START_TEST(a_knob_that_sets_the_limit_is_named)
+{
+    hr_report_oom oom = refusal_of(5, 1, 1);
+    const step_needs needs = {.asked_bytes = 70 * HR_MIB,
+                              .limit_bytes = 72 * HR_MIB,
+                              .limit_key = "device.vram",
+                              .without_bytes = 6 * HR_GIB};
+    diagnose_oom(&needs, &(heap_room){.any = false}, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_LIMIT);
+    ck_assert_str_eq(oom.sentence,
+                     "limit: the step asks for 70.00 MiB at its peak (72.00 MiB would hold it), "
+                     "device.vram leaves 64.00 MiB; without it there would be 6.00 GiB");
+}
+END_TEST
+
 START_TEST(a_step_that_would_fit_is_told_by_its_heap)
 {
     hr_report_oom oom = refusal_of(5, 6, 3);
@@ -203,17 +219,45 @@ START_TEST(the_limit_that_is_named_holds_the_step)
 }
 END_TEST
 
+// On a card of 8 GiB, whose share of 64 KiB or so is too small for the network.
+START_TEST(what_lifts_an_own_limit_is_the_first_remedy)
+{
+    static const struct {
+        const char *set, *lifted;
+    } rows[] = {
+        {"device.vram=64KiB", "device.vram=none"},
+        {"allocator.fraction=0.00001", "allocator.fraction=none"},
+        {"device.logical=64KiB,1MiB", "device.logical=none"},
+    };
+    hr_engine_options options = {.plan_only = true};
+    hr_engine *e = create((const char *[]){"device.kind=plan", "device.card=rtx3070-8g", "device.vram=none",
+                                           rows[_i].set, NULL},
+                          &options);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+    hr_report r = report_of(e);
+    ck_assert_int_eq(r.oom.cause, HR_OOM_LIMIT);
+    ck_assert_uint_ge(r.oom.fix_count, 1);
+    ck_assert_str_eq(r.oom.fixes[0].knobs, rows[_i].lifted);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 int main(void)
 {
+    hr_preset_search_beside(".");
     Suite *suite = suite_create("diagnose");
     TCase *cases = tcase_create("diagnose");
     tcase_add_loop_test(cases, a_picture_tells_its_cause, 0, sizeof heaps / sizeof *heaps);
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
+    tcase_add_test(cases, a_knob_that_sets_the_limit_is_named);
     tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);
     suite_add_tcase(suite, cases);
     TCase *engines = tcase_create("engines");
     tcase_add_checked_fixture(engines, open_preset, close_preset);
     tcase_add_loop_test(engines, the_limit_that_is_named_holds_the_step, 0, 3);
+    tcase_add_loop_test(engines, what_lifts_an_own_limit_is_the_first_remedy, 0, 3);
     suite_add_tcase(suite, engines);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
