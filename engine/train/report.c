@@ -12,6 +12,7 @@
 #include "insight/diagnose.h"
 #include "insight/play_limit.h"
 #include "train/failure_heap.h"
+#include "train/own_limit.h"
 
 static void fill_device(const hr_engine *e, hr_report *r)
 {
@@ -338,6 +339,9 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     }
     if (needs.asked_bytes > o->limit_bytes) {
         needs.limit_bytes = limit_that_would_do(e, o->limit_bytes);
+        own_limit own = own_limit_of(&e->knobs, needs.limit_bytes);
+        needs.limit_key = own.key;
+        needs.without_bytes = own.without_bytes;
     }
     bool named = facts->in_the_way != HR_NO_ID && facts->in_the_way < p->tensor_count;
     diagnose_oom(&needs, &facts->room, named ? p->tensors[facts->in_the_way].name : NULL, o);
