@@ -82,6 +82,12 @@ struct hr_heap {
     dump_facts facts;     // texts are the picture's
 };
 
+struct hr_replay {
+    trace trace; // without the heap of about.device
+    hr_replay_about about;
+    hr_heap *recorded; // NULL: there is none
+};
+
 // Takes over *t, which is empty then. NOMEM: *t is as it was.
 HR_MUST_CHECK hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err);
 // What can be said of a trace without an allocator. The texts are borrowed from the tables and the trace.
