@@ -62,7 +62,8 @@ typedef struct pack_result {
 // at the lowest offset that is free during its whole life (Pisarchyk and Lee, "Efficient memory management for deep
 // neural net inference", 2020, "greedy by size"). Then first fit in other orders, then exact search from ever new
 // beginnings, until a packing fits the capacity, the height is proven to be the lowest, the capacity is proven to be
-// too small, or the goal says that it is enough. Of more than 2,048 buffers the orders are all that is tried.
+// too small, or the goal says that it is enough. Where the way back of the exact search would fill more than 192 MiB
+// (a step of some 5,000 buffers that live long), the orders are all that is tried.
 //
 // HR_OK with the best packing so far in `offsets`, whether it fits or not; heights only fall and bounds only rise on
 // the way. The same buffers, capacity, seed and node limit give the same packing on every machine, unless `stop` ended

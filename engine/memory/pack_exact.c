@@ -6,7 +6,7 @@
 #include "memory/pack_niche.h"
 #include "memory/pack_state.h"
 
-enum { POLL_NODES = 256, TABLE_BITS = 10, TABLE_BITS_MAX = 20 };
+enum { POLL_NODES = 256, POLL_WORK = 1 << 16, TABLE_BITS = 10, TABLE_BITS_MAX = 20 };
 
 // Sections [begin, end) that are to be completed, on their own.
 typedef struct part {
@@ -35,6 +35,9 @@ struct pack_exact {
     uint64_t *failed;      // [1 << table_bits] hashes of what cannot be completed
     unsigned table_bits;
     uint32_t failed_count; // entered since the table has this size
+    pack_dive *dive;       // at work
+    uint64_t next_poll;    // in its nodes
+    bool is_over;          // by its limit or its stop
 };
 
 pack_exact *pack_exact_create(const pack_items *items)
@@ -193,6 +196,20 @@ static bool open_frame(pack_exact *e, const part *p, bool *is_open)
     return *is_open = true;
 }
 
+// One more node, unless the dive is over. The larger the problem, the fewer nodes between two polls.
+static bool count_node(pack_exact *e)
+{
+    pack_dive *d = e->dive;
+    e->is_over = d->nodes >= d->node_limit;
+    if (!e->is_over && d->nodes >= e->next_poll) {
+        uint64_t nodes = POLL_WORK / e->state.count;
+        e->next_poll = d->nodes + (nodes < 1 ? 1 : nodes < POLL_NODES ? nodes : POLL_NODES);
+        e->is_over = d->stop != NULL && d->stop(d->stop_context, d->nodes);
+    }
+    d->nodes += !e->is_over;
+    return !e->is_over;
+}
+
 static bool take_answer(pack_exact *e, const frame *f, uint32_t answer)
 {
     pack_state *s = &e->state;
@@ -204,13 +221,17 @@ static bool take_answer(pack_exact *e, const frame *f, uint32_t answer)
            !pack_state_has_hole(s, f->section);
 }
 
-// Back to a frame, and on to its next answer that leads to no contradiction; false when there is none.
+// Back to a frame, and on to its next answer that leads to no contradiction. False when there is none, or when the
+// dive is over.
 static bool advance(pack_exact *e, uint32_t at)
 {
     frame *f = &e->frames.data[at];
     e->frames.count = at + 1;
     e->answers.count = f->answer_end;
     while (f->answer < f->answer_end) {
+        if (!count_node(e)) {
+            return false;
+        }
         pack_state_undo(&e->state, f->trail_count);
         e->todo = f->todo;
         e->parts.count = f->part_count;
@@ -225,14 +246,12 @@ static bool advance(pack_exact *e, uint32_t at)
 
 // ---- dive -----------------------------------------------------------------------------------------------------
 
-static bool is_over(pack_dive *d)
+static bool begin_dive(pack_exact *e, pack_dive *d)
 {
-    return d->nodes >= d->node_limit ||
-           (d->nodes % POLL_NODES == 0 && d->stop != NULL && d->stop(d->stop_context, d->nodes));
-}
-
-static bool begin_dive(pack_exact *e, const pack_dive *d)
-{
+    d->nodes = 0;
+    e->dive = d;
+    e->next_poll = 0;
+    e->is_over = false;
     e->frames.count = e->parts.count = e->answers.count = 0;
     e->todo = PACK_NONE;
     pack_state_reset(&e->state, d->capacity_bytes);
@@ -244,30 +263,30 @@ static bool begin_dive(pack_exact *e, const pack_dive *d)
     return true;
 }
 
-pack_verdict pack_exact_dive(pack_exact *e, pack_dive *d)
+// Puts the part at the head of the list to work, and goes on from it, or from the last frame that has another answer.
+static pack_verdict step(pack_exact *e)
 {
-    d->nodes = 0;
-    if (!begin_dive(e, d)) {
+    part p = e->parts.data[e->todo];
+    bool is_open = false;
+    e->todo = p.next;
+    if (!open_frame(e, &p, &is_open)) {
         return PACK_NO_MEMORY;
     }
-    while (e->todo != PACK_NONE) {
-        if (is_over(d)) {
+    uint32_t at = is_open ? e->frames.count - 1 : p.parent;
+    while (at != PACK_NONE && !advance(e, at)) {
+        if (e->is_over) {
             return PACK_STOPPED;
         }
-        part p = e->parts.data[e->todo];
-        bool is_open = false;
-        d->nodes++;
-        e->todo = p.next;
-        if (!open_frame(e, &p, &is_open)) {
-            return PACK_NO_MEMORY;
-        }
-        uint32_t at = is_open ? e->frames.count - 1 : p.parent;
-        while (at != PACK_NONE && !advance(e, at)) {
-            at = e->frames.data[at].parent;
-        }
-        if (at == PACK_NONE) {
-            return PACK_EXHAUSTED;
-        }
+        at = e->frames.data[at].parent;
     }
-    return PACK_FOUND;
+    return at == PACK_NONE ? PACK_EXHAUSTED : PACK_FOUND;
+}
+
+pack_verdict pack_exact_dive(pack_exact *e, pack_dive *d)
+{
+    pack_verdict verdict = begin_dive(e, d) ? PACK_FOUND : PACK_NO_MEMORY;
+    while (verdict == PACK_FOUND && e->todo != PACK_NONE) {
+        verdict = step(e);
+    }
+    return verdict;
 }

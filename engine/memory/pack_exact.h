@@ -35,7 +35,7 @@ typedef struct pack_dive {
     uint64_t node_limit;                         // of this dive
     bool (*stop)(void *context, uint64_t nodes); // asked now and then, with the nodes of this dive so far
     void *stop_context;
-    uint64_t nodes; // out
+    uint64_t nodes; // out: items placed and losses taken
 } pack_dive;
 
 // Takes what it needs of the items (at least one). NULL when host memory is short.

@@ -3,11 +3,16 @@
 // after the other: what it finds lowers the height, what it exhausts raises the bound.
 #include <stdlib.h>
 
+#include "headroom/units.h"
+
 #include "base/host_mem.h"
 #include "memory/pack_exact.h"
-#include "memory/pack_items.h"
+#include "memory/pack_state.h"
 
-enum { DIVE_NODES = 300, EXACT_ITEMS_MAX = 2048 };
+enum { DIVE_NODES = 300 };
+
+// 192 MiB of them.
+#define CHANGES_MAX (UINT64_C(192) * HR_MIB / sizeof(pack_change))
 
 typedef struct search {
     const pack_goal *goal;
@@ -142,17 +147,44 @@ static pack_verdict dive(search *s, pack_exact *e, uint32_t round)
     return verdict;
 }
 
+// How many changes the way to a packing takes: of each section in a life, and of each two items that meet.
+static bool count_changes(const pack_items *items, uint64_t *changes)
+{
+    uint32_t *born = hr_calloc((size_t)items->birth_count + 2, sizeof *born); // before the birth
+    if (born == NULL) {
+        return false;
+    }
+    for (uint32_t k = 0; k < items->count; k++) {
+        born[items->list[k].first + 1]++;
+    }
+    *changes = 0;
+    for (uint32_t t = 1; t <= items->birth_count; t++) {
+        *changes += (uint64_t)born[t] * born[t] / 2;
+        born[t] += born[t - 1];
+    }
+    for (uint32_t k = 0; k < items->count; k++) {
+        const pack_item *i = &items->list[k];
+        *changes += i->last - i->first + 1 + born[i->last + 1] - born[i->first + 1];
+    }
+    hr_free(born);
+    return true;
+}
+
 static bool try_dives(search *s)
 {
-    if (s->items.count > EXACT_ITEMS_MAX || is_over(s)) {
+    uint64_t changes = 0;
+    if (is_over(s)) {
         return true;
+    }
+    if (!count_changes(&s->items, &changes)) {
+        return false;
     }
     for (uint32_t k = 0; k < s->items.count; k++) {
         s->unit_bytes = common_divisor(s->items.list[k].room_bytes, s->unit_bytes);
     }
-    pack_exact *e = pack_exact_create(&s->items);
-    pack_verdict verdict = e == NULL ? PACK_NO_MEMORY : PACK_STOPPED;
-    for (uint32_t round = 0; verdict != PACK_NO_MEMORY && !is_over(s); round++) {
+    pack_exact *e = changes > CHANGES_MAX ? NULL : pack_exact_create(&s->items);
+    pack_verdict verdict = e == NULL && changes <= CHANGES_MAX ? PACK_NO_MEMORY : PACK_STOPPED;
+    for (uint32_t round = 0; e != NULL && verdict != PACK_NO_MEMORY && !is_over(s); round++) {
         verdict = dive(s, e, round);
     }
     pack_exact_destroy(e);

@@ -129,7 +129,7 @@ void pack_state_reset(pack_state *s, uint64_t capacity)
 bool pack_state_reserve(pack_state *s)
 {
     return vec_reserve_((void **)&s->trail.data, &s->trail.capacity,
-                        s->trail.count + 2 * s->section_count + s->count + 1, sizeof *s->trail.data);
+                        s->trail.count + 4 * s->section_count + s->count + 1, sizeof *s->trail.data);
 }
 
 // ---- steps ----------------------------------------------------------------------------------------------------
@@ -148,7 +148,12 @@ static bool blame(pack_state *s, uint32_t section)
 static void set_floor(pack_state *s, uint32_t section, uint64_t floor, uint64_t base)
 {
     pack_section *at = &s->sections[section];
-    note(s, (pack_change){PACK_FLOOR, section, at->floor, at->base});
+    if (at->floor == at->base) {
+        note(s, (pack_change){PACK_FLOOR_AND_BASE, section, at->floor});
+    } else {
+        note(s, (pack_change){PACK_BASE, section, at->base});
+        note(s, (pack_change){PACK_FLOOR, section, at->floor});
+    }
     at->floor = floor;
     at->base = base;
 }
@@ -160,7 +165,7 @@ static bool lift(pack_state *s, uint32_t first, uint32_t last, uint64_t low)
         if (s->is_placed[k] || s->items[k].last < first || s->low[k] >= low) {
             continue;
         }
-        note(s, (pack_change){PACK_LOW, k, s->low[k], 0});
+        note(s, (pack_change){PACK_LOW, k, s->low[k]});
         s->low[k] = low;
         if (s->items[k].room_bytes > s->capacity - low) {
             return blame(s, s->items[k].first);
@@ -180,7 +185,7 @@ bool pack_state_place(pack_state *s, uint32_t item)
         s->sections[t].crossing -= t < i->last;
     }
     s->is_placed[item] = true;
-    note(s, (pack_change){PACK_PLACED, item, 0, 0});
+    note(s, (pack_change){PACK_PLACED, item, 0});
     return lift(s, i->first, i->last, end);
 }
 
@@ -191,22 +196,28 @@ bool pack_state_raise(pack_state *s, uint32_t section, uint64_t floor)
     return floor <= s->capacity - at->rest ? lift(s, section, section, floor) : blame(s, section);
 }
 
+static void take_back(pack_state *s, uint32_t item)
+{
+    const pack_item *i = &s->items[item];
+    s->is_placed[item] = false;
+    for (uint32_t t = i->first; t <= i->last; t++) {
+        s->sections[t].rest += i->room_bytes;
+        s->sections[t].crossing += t < i->last;
+    }
+}
+
 void pack_state_undo(pack_state *s, uint32_t trail_count)
 {
     while (s->trail.count > trail_count) {
         const pack_change *c = &s->trail.data[--s->trail.count];
         if (c->what == PACK_LOW) {
             s->low[c->index] = c->bytes;
-        } else if (c->what == PACK_FLOOR) {
-            s->sections[c->index].floor = c->bytes;
-            s->sections[c->index].base = c->base_bytes;
+        } else if (c->what == PACK_PLACED) {
+            take_back(s, c->index);
         } else {
-            const pack_item *i = &s->items[c->index];
-            s->is_placed[c->index] = false;
-            for (uint32_t t = i->first; t <= i->last; t++) {
-                s->sections[t].rest += i->room_bytes;
-                s->sections[t].crossing += t < i->last;
-            }
+            pack_section *at = &s->sections[c->index];
+            at->floor = c->what == PACK_BASE ? at->floor : c->bytes;
+            at->base = c->what == PACK_FLOOR ? at->base : c->bytes;
         }
     }
 }

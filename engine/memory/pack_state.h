@@ -19,11 +19,11 @@
 #include "base/vec.h"
 #include "memory/pack_items.h"
 
-// What was before: of an item its low, of a section its floor and base, of a placement nothing.
+// What was before: the low of an item; of a section the floor, the base, or the floor that was also the base.
 typedef struct pack_change {
-    enum { PACK_LOW, PACK_FLOOR, PACK_PLACED } what;
+    enum { PACK_LOW, PACK_FLOOR, PACK_BASE, PACK_FLOOR_AND_BASE, PACK_PLACED } what;
     uint32_t index;
-    uint64_t bytes, base_bytes;
+    uint64_t bytes;
 } pack_change;
 
 typedef struct pack_section {
