@@ -26,7 +26,16 @@ static hr_oom_cause cause_of_room(const heap_room *room)
     if (room->free_bytes < room->needed_bytes) {
         return room->free_bytes + room->waste_bytes < room->needed_bytes ? HR_OOM_CAPACITY : HR_OOM_ROUNDING;
     }
-    return room->elsewhere_bytes >= room->needed_bytes ? HR_OOM_OTHER_STREAM : HR_OOM_FRAGMENTATION;
+    if (room->elsewhere_bytes >= room->needed_bytes) {
+        return HR_OOM_OTHER_STREAM;
+    }
+    return room->ungrown_bytes >= room->needed_bytes ? HR_OOM_ROUNDING : HR_OOM_FRAGMENTATION;
+}
+
+// There was room to grow, but not for what the allocator takes at once.
+static bool is_step_too_large(const heap_room *room)
+{
+    return room->any && room->free_bytes >= room->needed_bytes && room->ungrown_bytes >= room->needed_bytes;
 }
 
 // "; conv/out, 1.00 MiB, stands between 6.10 MiB"; "" where nothing could go, or so much that it is no news.
@@ -75,8 +84,26 @@ static void say_other_stream(const refused *r, const heap_room *room, char *out,
         human(room->elsewhere_bytes).text, room->elsewhere_stream);
 }
 
-static void say_rounding(const refused *r, uint64_t waste_bytes, char *out, size_t size)
+// PyTorch takes 20 MiB for a block of 2, and maps more than it says that it asked for.
+static void say_step(const refused *r, const heap_room *room, char *out, size_t size)
 {
+    words taken = human(room->driver_bytes);
+    (void)snprintf(
+        out, size,
+        "rounding: %s needs %s, the largest hole is %s, and of the %s left to take from the device %s at "
+        "once would be too much",
+        r->tensor, human(r->requested_bytes).text, human(room->hole_bytes).text,
+        human(room->ungrown_bytes).text,
+        room->driver_bytes > room->ungrown_bytes ? taken.text : "what it takes");
+}
+
+static void say_rounding(const refused *r, const heap_room *room, uint64_t waste_bytes, char *out,
+                         size_t size)
+{
+    if (is_step_too_large(room)) {
+        say_step(r, room, out, size);
+        return;
+    }
     (void)snprintf(out, size,
                    "rounding: %s needs %s and would fit, but %s inside handed-out chunks are waste",
                    r->tensor, human(r->requested_bytes).text, human(waste_bytes).text);
@@ -153,8 +180,8 @@ static hr_oom_cause cause_of(const step_needs *needs, const heap_room *room, con
     if (oom->free_bytes < oom->requested_bytes) {
         return HR_OOM_ROUNDING;
     }
-    return room->any && cause_of_room(room) == HR_OOM_OTHER_STREAM ? HR_OOM_OTHER_STREAM
-                                                                   : HR_OOM_FRAGMENTATION;
+    hr_oom_cause cause = room->any ? cause_of_room(room) : HR_OOM_FRAGMENTATION;
+    return cause == HR_OOM_CAPACITY ? HR_OOM_FRAGMENTATION : cause;
 }
 
 void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in_the_way, hr_report_oom *oom)
@@ -170,7 +197,7 @@ void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in
     } else if (oom->cause == HR_OOM_LEAK) {
         say_leak(needs, oom);
     } else if (oom->cause == HR_OOM_ROUNDING) {
-        say_rounding(&r, needs->waste_bytes, oom->sentence, sizeof oom->sentence);
+        say_rounding(&r, room, needs->waste_bytes, oom->sentence, sizeof oom->sentence);
     } else {
         say_capacity(needs, oom);
     }
@@ -218,7 +245,7 @@ hr_oom_cause diagnose_heap(const heap_picture *p, char *sentence, size_t size)
     } else if (cause == HR_OOM_OTHER_STREAM) {
         say_other_stream(&r, &room, sentence, size);
     } else if (cause == HR_OOM_ROUNDING) {
-        say_rounding(&r, room.waste_bytes, sentence, size);
+        say_rounding(&r, &room, room.waste_bytes, sentence, size);
     } else {
         (void)snprintf(sentence, size, "capacity: %s needs %s, and %s of %s are free", r.tensor,
                        human(r.requested_bytes).text, human(room.free_bytes).text,

@@ -10,7 +10,8 @@
 //   capacity       more was asked for than the limit, whatever the allocator does
 //   limit          the same, and the card would have had room: a knob sets the limit
 //   leak           it would fit, but for what earlier steps retain
-//   rounding       it would fit, but for what rounding and unsplit chunks waste
+//   rounding       it would fit, but for what rounding and unsplit chunks waste, or but for the size of the pieces
+//                  that the allocator takes from the device
 //   other_stream   it would fit into memory that nothing uses, but that is another stream's, or waits for it
 //   fragmentation  it would fit, and enough bytes were free, but not in one piece
 

@@ -92,6 +92,9 @@ heap_room heap_room_of(const heap_picture *p, heap_chooser may_go, void *context
     room.limit_bytes = c->limit_bytes > c->pool_bytes ? c->limit_bytes : c->pool_bytes;
     room.free_bytes = room.limit_bytes - (used_bytes < room.limit_bytes ? used_bytes : room.limit_bytes);
     room.waste_bytes = c->in_use_bytes > c->requested_bytes ? c->in_use_bytes - c->requested_bytes : 0;
+    room.hole_bytes = own.longest_bytes;
+    room.ungrown_bytes = ungrown_bytes;
+    room.driver_bytes = asked->driver_bytes;
     room.largest_bytes = own.longest_bytes > ungrown_bytes ? own.longest_bytes : ungrown_bytes;
     room.elsewhere_bytes = others.longest_bytes;
     room.elsewhere_stream = others.longest_stream;

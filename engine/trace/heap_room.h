@@ -13,7 +13,10 @@ typedef struct heap_room {
     uint64_t limit_bytes;   // the pool where the picture does not know the limit
     uint64_t free_bytes;    // the limit less what is in use, pending memory counted as free
     uint64_t waste_bytes;   // in use beyond what was asked for
-    uint64_t largest_bytes; // the largest piece that the request may use: a hole, or what was left to grow
+    uint64_t hole_bytes;    // the largest hole that the request may use
+    uint64_t ungrown_bytes; // left to take from the device below the limit
+    uint64_t driver_bytes;  // what the device was asked for in the end; 0: nothing, or nobody says
+    uint64_t largest_bytes; // the larger of hole and ungrown
     uint64_t
         elsewhere_bytes; // the largest piece that it may not, though nothing uses it: another stream's, or pending
     uint32_t elsewhere_stream; // whose

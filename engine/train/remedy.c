@@ -35,9 +35,11 @@ typedef struct candidate {
 
 // The weights stay the same bit for bit; the step takes as long at first, and more and more further down.
 static const candidate same_bits[] = {
+    {ALLOCATOR, {"allocator.expandable_segments=on"}},
     {ALLOCATOR, {"allocator.kind=bfc"}},
     {ALLOCATOR, {"allocator.growth=off"}},
     {ALLOCATOR, {"allocator.kind=async", "allocator.growth=off"}},
+    {ALLOCATOR, {"allocator.kind=caching", "allocator.growth=off"}},
     {ALLOCATOR, {"device.logical=none"}},
     {TAPE, {"execution.tape=once"}},
     {UPDATE, {"optimizer.fused_backward=on"}},

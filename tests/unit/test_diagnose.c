@@ -181,6 +181,17 @@ START_TEST(a_step_that_would_fit_is_told_by_its_heap)
     room.elsewhere_bytes = 5 * HR_MIB;
     diagnose_oom(&needs, &room, NULL, &oom);
     ck_assert_int_eq(oom.cause, HR_OOM_OTHER_STREAM);
+    room.elsewhere_bytes = 0;
+    room.ungrown_bytes = 6 * HR_MIB;
+    room.hole_bytes = 3 * HR_MIB;
+    room.driver_bytes = 20 * HR_MIB;
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_ROUNDING);
+    ck_assert_str_eq(
+        oom.sentence,
+        "rounding: conv/out needs 5.00 MiB, the largest hole is 3.00 MiB, and of the 6.00 MiB left to "
+        "take from the device 20.00 MiB at once would be too much");
+    room.ungrown_bytes = 0;
     oom = refusal_of(5, 4, 4);
     diagnose_oom(&needs, &room, NULL, &oom);
     ck_assert_int_eq(oom.cause, HR_OOM_ROUNDING);
