@@ -46,7 +46,8 @@ def check_opcodes(data):
         if opcode.name == "MARK":
             marks.append(0)
         elif opcode.name in ("APPENDS", "SETITEMS"):
-            must(marks.pop() <= 2000, "byte", position, "ends a batch of more than 1000 items")
+            limit = 1000 if opcode.name == "APPENDS" else 2000  # keys and values
+            must(marks.pop() <= limit, "byte", position, "ends a batch of more than 1000 items")
         elif marks and opcode.stack_after and not opcode.stack_before:
             marks[-1] += 1
 

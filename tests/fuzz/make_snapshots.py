@@ -9,7 +9,8 @@ import sys
 
 FRAMES = [{"name": "at::empty", "filename": "??", "line": 0},
           {"name": "linear", "filename": "/x/torch/nn/functional.py", "line": 114},
-          {"name": "forward", "filename": "/home/me/model.py", "line": 31}]
+          {"name": "forward", "filename": "/home/me/model.py", "line": 31},
+          {"name": "main", "filename": "/home/me/train.py", "line": 99}]
 OTHER = [FRAMES[0], {"name": "step", "filename": "/home/me/optim.py", "line": 7}]
 
 
