@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // First fit in every order that is known to be good at something, then dives of the exact search below one capacity
 // after the other: what it finds lowers the height, what it exhausts raises the bound.
-#include <stdlib.h>
-
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
@@ -11,7 +9,7 @@
 
 enum { DIVE_NODES = 300 };
 
-// 192 MiB of them.
+// 192 MiB of changes.
 #define CHANGES_MAX (UINT64_C(192) * HR_MIB / sizeof(pack_change))
 
 typedef struct search {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the packer reaches, and in how much processor time of its one thread:
 //
-//   bench_pack [-c CAPACITY] [-s SECONDS] [-r SEED] LIFETIMES.csv…   columns id,lower,upper,size, half-open
+//   bench_pack [-c CAPACITY] [-s SECONDS] [-r SEED] [-a ALIGNMENT] LIFETIMES.csv…
 //   bench_pack -g                                                    programs made up here
 //
-// With a capacity the search ends at the first packing that fits, without it at a proven optimum or after SECONDS.
+// Columns id,lower,upper,size; a lifetime is [lower, upper). With a capacity the search ends at the first packing that fits, without it at a proven optimum or after SECONDS.
 // Every packing goes through the checker. Asserts no time.
 #include <inttypes.h>
 #include <stdio.h>
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[at], "-a") == 0) {
             with.alignment_bytes = strtoull(value, NULL, 10);
         } else {
-            continue;
+            continue; // -g has no value
         }
         at++;
     }

@@ -7,7 +7,7 @@
 #include "heap.h"
 #include "memory/pack.h"
 
-enum { MOST = 400, INSTANTS = 7, FEW = 6 + INSTANTS };
+enum { MOST = 8000, INSTANTS = 7, INSTANTS_MOST = 30, FEW = 6 + INSTANTS };
 
 static pack_buffer buffers[MOST];
 static uint64_t offsets[MOST], others[MOST];
@@ -124,7 +124,7 @@ static uint32_t draw_full(uint64_t *seed, uint32_t count, uint32_t instants, uin
         buffers[k] = (pack_buffer){birth, (uint32_t)random_between(seed, birth + 2, instants),
                                    alignment * random_between(seed, 1, 9)};
     }
-    uint64_t most = bound(count, alignment), loads[MOST] = {0};
+    uint64_t most = bound(count, alignment), loads[INSTANTS_MOST] = {0};
     for (uint32_t k = 0; k < count; k++) {
         for (uint32_t t = buffers[k].birth; t < buffers[k].death; t++) {
             loads[t] += room_of(k, alignment);
@@ -289,7 +289,7 @@ static bool watches(void *context, const pack_result *so_far)
 // Equal loads, of many: the bound is out of reach, and hard to prove so.
 static uint32_t draw_hard(uint64_t seed)
 {
-    return draw_full(&seed, 40, 30, 1);
+    return draw_full(&seed, 40, INSTANTS_MOST, 1);
 }
 
 START_TEST(stopped_at_any_poll_it_hands_out_the_best_so_far)
@@ -365,6 +365,27 @@ START_TEST(parts_that_nothing_connects_and_buffers_of_nothing_are_no_trouble)
 }
 END_TEST
 
+// What forward leaves lives until its backward, so that nearly all meet.
+static void draw_step(uint64_t *seed, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        bool saved = k < count / 2 && k % 2 == 0;
+        buffers[k] = (pack_buffer){k, saved ? count - k : k + (uint32_t)random_between(seed, 1, 6),
+                                   random_between(seed, 1, 4 * HR_MIB)};
+    }
+}
+
+START_TEST(a_step_of_a_thousand_is_packed_at_its_bound_and_one_too_large_to_search_comes_back)
+{
+    uint64_t seed = 46;
+    draw_step(&seed, 1000);
+    MUST(searched(1000, 256, &(pack_goal){.node_limit = 50000}).optimal);
+    draw_step(&seed, MOST);
+    pack_result r = searched(MOST, 256, &(pack_goal){0}); // no limit at all
+    ck_assert_uint_lt(r.height_bytes - r.lower_bound_bytes, r.lower_bound_bytes / 500);
+}
+END_TEST
+
 START_TEST(every_failed_host_allocation_is_said_and_leaves_nothing)
 {
     uint32_t count = draw_hard(45);
@@ -407,6 +428,7 @@ static Suite *pack_search_suite(void)
     tcase_add_test(cases, more_nodes_never_give_a_higher_packing_nor_a_lower_bound);
     tcase_add_test(cases, the_same_goal_gives_the_same_packing);
     tcase_add_test(cases, parts_that_nothing_connects_and_buffers_of_nothing_are_no_trouble);
+    tcase_add_test(cases, a_step_of_a_thousand_is_packed_at_its_bound_and_one_too_large_to_search_comes_back);
     tcase_add_test(cases, every_failed_host_allocation_is_said_and_leaves_nothing);
     tcase_add_test(cases, what_pack_offsets_refuses_is_refused);
     suite_add_tcase(suite, cases);
