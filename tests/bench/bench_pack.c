@@ -4,8 +4,8 @@
 //   bench_pack [-c CAPACITY] [-s SECONDS] [-r SEED] [-a ALIGNMENT] LIFETIMES.csv…
 //   bench_pack -g                                                    programs made up here
 //
-// Columns id,lower,upper,size; a lifetime is [lower, upper). With a capacity the search ends at the first packing that fits, without it at a proven optimum or after SECONDS.
-// Every packing goes through the checker. Asserts no time.
+// Columns id,lower,upper,size; a lifetime is [lower, upper). With a capacity the search ends at the first packing that
+// fits, without it at a proven optimum or after SECONDS. Every packing goes through the checker. Asserts no time.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
