@@ -169,7 +169,8 @@ static inline void naive_sort_queue(naive_bfc *m, bool force)
             naive_push(&m->next_queue, m->queue.item[k]);
         }
     }
-    m->queue = m->next_queue;
+    m->queue.count = m->next_queue.count;
+    memcpy(m->queue.item, m->next_queue.item, (size_t)m->next_queue.count * sizeof m->queue.item[0]);
 }
 
 static inline bool naive_merge_waiting(naive_bfc *m, uint64_t rounded)
