@@ -91,7 +91,7 @@ typedef struct caching_options {
     double gc_threshold;                               // garbage_collection_threshold; 0: off
     uint32_t roundup_divisions[CACHING_ROUNDUP_SIZES]; // roundup_power2_divisions; 0 and 1: multiples of 512
     bool expandable_segments;
-    bool refuses_early; // throw_on_cudamalloc_oom: refused before the driver is asked
+    bool refuses_early; // throw_on_cudamalloc_oom: beyond the card refused at once, unless a fraction is set
 } caching_options;
 
 typedef struct allocator_config {

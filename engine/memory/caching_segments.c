@@ -55,10 +55,14 @@ void caching_drop_segment(caching *c, uint32_t at)
     c->segments.count--;
 }
 
+static uint64_t left_of(uint64_t end_bytes, uint64_t pool_bytes)
+{
+    return pool_bytes < end_bytes ? end_bytes - pool_bytes : 0;
+}
+
 bool caching_may_grow(const caching *c, uint64_t bytes)
 {
-    const heap_counters *h = &c->base.counters;
-    return h->pool_bytes <= h->limit_bytes && bytes <= h->limit_bytes - h->pool_bytes;
+    return bytes <= left_of(c->base.counters.limit_bytes, c->base.counters.pool_bytes);
 }
 
 static bool take_segment(caching *c, const caching_request *r, uint32_t *block)
@@ -249,7 +253,8 @@ hr_status caching_climb(caching *c, const caching_request *r, uint32_t *block)
     if (caching_collects(c)) {
         collect_garbage(c);
     }
-    if (c->options.refuses_early && c->limited && !caching_may_grow(c, r->segment_bytes)) {
+    if (c->options.refuses_early && !c->limited &&
+        r->segment_bytes > left_of(c->device_bytes, c->base.counters.pool_bytes)) {
         c->stats.oom_rejections++;
         return HR_OOM;
     }

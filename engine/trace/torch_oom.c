@@ -54,12 +54,26 @@ static uint64_t allocated_bytes(const heap_picture *p)
     return bytes;
 }
 
+// Refused before the driver was asked: below a fraction that is not done.
+static bool is_early(const heap_picture *p, const torch_driver *d)
+{
+    const uint64_t pool_bytes = p->counters.pool_bytes;
+    const uint64_t left_bytes = pool_bytes < d->total_bytes ? d->total_bytes - pool_bytes : 0;
+    return d->refuses_early && d->allowed_bytes == 0 && p->refusal.driver_bytes > left_bytes;
+}
+
 void torch_oom_write(const heap_picture *p, const torch_driver *d, text *out)
 {
     static const uint64_t exabyte = UINT64_C(1) << 60;
     const uint64_t allocated = allocated_bytes(p);
     if (p->refusal.requested_bytes >= exabyte) {
         text_append(out, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+        return;
+    }
+    if (is_early(p, d)) {
+        text_append(out, "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
+                         "per_process_memory_fraction limit. Requested size: ");
+        write_size(out, p->refusal.rounded_bytes);
         return;
     }
     text_append(out, "CUDA out of memory. Tried to allocate ");

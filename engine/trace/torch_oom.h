@@ -19,7 +19,8 @@ typedef struct torch_driver {
     const torch_process *processes; // in NVML's order
     uint32_t process_count;         // 0: NVML does not say
     uint64_t allowed_bytes;         // per_process_memory_fraction of the total; 0: no such limit
-    bool expandable_segments;       // the setting
+    bool expandable_segments;       // the settings
+    bool refuses_early;             // throw_on_cudamalloc_oom: has a message of its own
 } torch_driver;
 
 // One line, without an end of line. `p` is a heap that has refused a request; of its chunks, those that are used and

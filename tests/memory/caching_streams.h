@@ -36,6 +36,18 @@ static const caching_stream caching_streams[] = {
     {{"expandable, large", 36, 50000, 60, 1, REQUESTS_LARGE, 4096 CACHING_MIB}, 1, "expandable_segments:True"},
     {{"expandable, two streams", 37, 50000, 300, 2, REQUESTS_SPREAD, 2048 CACHING_MIB}, 1, "expandable_segments:True"},
     {{"expandable, fraction", 38, 50000, 300, 1, REQUESTS_SPREAD, 4096 CACHING_MIB}, 0.5, "expandable_segments:True"},
+    {{"refuses early", 39, 50000, 200, 1, REQUESTS_LARGE, 4096 CACHING_MIB}, 1, "throw_on_cudamalloc_oom:True"},
+    {{"refuses early, expandable", 44, 50000, 200, 1, REQUESTS_LARGE, 4096 CACHING_MIB}, 1,
+     "throw_on_cudamalloc_oom:True,expandable_segments:True"},
+    {{"a fraction refuses late", 45, 50000, 200, 1, REQUESTS_LARGE, 4096 CACHING_MIB}, 1,
+     "per_process_memory_fraction:0.5,throw_on_cudamalloc_oom:True"},
+    {{"expandable, max_split", 40, 50000, 200, 2, REQUESTS_LARGE, 4096 CACHING_MIB}, 1,
+     "expandable_segments:True,max_split_size_mb:64"},
+    {{"expandable, smaller handles", 41, 50000, 600, 2, REQUESTS_SPREAD, 2048 CACHING_MIB}, 1,
+     "expandable_segments:True,large_segment_size_mb:12,roundup_power2_divisions:[1:4,8:2,>:8]"},
+    {{"expandable, fraction, full", 42, 50000, 60, 2, REQUESTS_LARGE, 4096 CACHING_MIB}, 0.3, "expandable_segments:True"},
+    {{"smaller segments, four streams", 43, 50000, 300, 4, REQUESTS_SPREAD, 1024 CACHING_MIB}, 1,
+     "large_segment_size_mb:11,max_split_size_mb:11,max_non_split_rounding_mb:30"},
 };
 // clang-format on
 

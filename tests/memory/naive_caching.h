@@ -439,7 +439,7 @@ static inline int naive_ladder(naive_caching *m, uint64_t n, uint32_t stream, bo
     if (m->fraction && m->o.gc_threshold > 0) {
         naive_collect(m);
     }
-    if (m->fraction && m->o.refuses_early && m->pool + naive_segment(&m->o, n) > m->limit) {
+    if (!m->fraction && m->o.refuses_early && m->pool + naive_segment(&m->o, n) > m->device) {
         m->rejections++;
         return -1;
     }

@@ -33,6 +33,7 @@ static const situation situations[] = {
     {"collection", 200 * HR_MIB, HR_GIB, NO_LIMIT, 20, 0.4, 0, false, false, 3, 40 * HR_MIB, 12, false},
     {"collection, max_split", 400 * HR_MIB, HR_GIB, 20, 20, 0.6, 0, false, true, 1, 60 * HR_MIB, 16, false},
     {"roundup", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 4, false, false, 1, 30 * HR_MIB, 30, false},
+    {"refuses early", 150 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, true, 2, 30 * HR_MIB, 20, false},
     {"refused ranges", 300 * HR_MIB, 0, 30, 20, 0, 8, false, false, 2, 60 * HR_MIB, 20, true},
     {"expandable", HR_GIB, 0, NO_LIMIT, 20, 0, 0, true, false, 1, 64 * HR_MIB, 40, false},
     {"expandable, full", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, true, false, 1, 40 * HR_MIB, 30, false},

@@ -63,6 +63,7 @@ typedef struct asked {
     const caching_stream *stream;
     const driver *driver;
     allocator *allocator;
+    bool limit_is_fraction;
     uint64_t first_failure_bytes;
     text first_message;
 } asked;
@@ -72,7 +73,8 @@ static void keep_message(asked *a, uint64_t bytes)
     const caching_stream *s = a->stream;
     torch_driver d = {.total_bytes = s->mix.limit_bytes,
                       .free_bytes = s->mix.limit_bytes - a->driver->held_bytes,
-                      .allowed_bytes = s->fraction < 1 ? a->allocator->counters.limit_bytes : 0,
+                      .allowed_bytes = a->limit_is_fraction ? a->allocator->counters.limit_bytes : 0,
+                      .refuses_early = strstr(s->conf, "throw_on_cudamalloc_oom:True") != NULL,
                       .expandable_segments = strstr(s->conf, "expandable_segments:True") != NULL};
     heap_picture picture;
     MUST(heap_picture_of(a->allocator, &picture, NULL) == HR_OK);
@@ -101,15 +103,16 @@ static void give(void *context, uint64_t address)
 
 static allocator_config config_of(const caching_stream *s)
 {
-    allocator_config config =
-        allocator_config_of("caching", (uint64_t)(s->fraction * (double)s->mix.limit_bytes));
+    allocator_config config = allocator_config_of("caching", 0);
     hr_err err;
-    config.device_bytes = s->mix.limit_bytes;
-    config.limit_is_fraction = s->fraction < 1;
     torch_conf conf = torch_conf_default();
     if (s->conf[0] != '\0' && torch_conf_parse(s->conf, &conf, &err) != HR_OK) {
         ck_abort_msg("%s", err.sentence);
     }
+    const double fraction = conf.fraction < 1 ? conf.fraction : s->fraction;
+    config.limit_bytes = (uint64_t)(fraction * (double)s->mix.limit_bytes);
+    config.device_bytes = s->mix.limit_bytes;
+    config.limit_is_fraction = fraction < 1;
     config.caching = caching_options_of(&conf);
     return config;
 }
@@ -138,7 +141,8 @@ START_TEST(gives_pytorchs_addresses)
                       .unmap = give_back};
     allocator_config config = config_of(s);
     heap h = heap_over(&config, source, NULL);
-    asked about = {.stream = s, .driver = &d, .allocator = h.allocator};
+    asked about = {
+        .stream = s, .driver = &d, .allocator = h.allocator, .limit_is_fraction = config.limit_is_fraction};
     request_subject subject = {&about, config.caching.expandable_segments ? NEVER_MAPPED : UINT64_C(1) << 40,
                                ask, give};
     request_answer answer = requests_play(&s->mix, &subject);
