@@ -7,6 +7,7 @@ import subprocess
 from measure import ROUNDS, bench_program, median, output_of, wanted
 
 PAIR_NS_WANTED = 60 # at most, for 1 KiB with one live block, bfc and caching
+EVENTS_PER_SECOND_WANTED = 10e6 # at least, of a replay of a million events shaped like training
 PEERS = {"TensorFlow": "tensorflow_bfc", "PyTorch": "pytorch_caching"}
 PEER_CASES = {"1": "1 KiB, one live block", "100": "1 KiB, 100 live, then all freed",
               "1000": "1 KiB, 1000 live, then all freed", "training": "a request of the stream `training`"}
@@ -35,6 +36,12 @@ def measure_peer(name, program):
             for word, values in times.items()]
 
 
+def measure_replays():
+    text, _ = output_of([bench_program("replay")])
+    return [{"allocator": kind, "what": what, "ns_an_event": float(ns)} for kind, what, ns in re.findall(
+        r"^(\S+) +(.+?) +([\d.]+) ns an event", text, re.MULTILINE)]
+
+
 def measure(_):
     """bench_allocators takes medians of 11 itself and has no knobs."""
     rows = rows_of(output_of([bench_program("allocators")])[0])
@@ -44,7 +51,8 @@ def measure(_):
     mimalloc = [path for path in [os.environ.get("HEADROOM_MIMALLOC", "")] + MIMALLOC if os.path.exists(path)]
     if mimalloc:
         rows += measure_malloc("mimalloc", LD_PRELOAD=mimalloc[0])
-    return {"rounds": ROUNDS, "pair_ns_wanted": PAIR_NS_WANTED, "heaps": rows}
+    return {"rounds": ROUNDS, "pair_ns_wanted": PAIR_NS_WANTED, "heaps": rows,
+            "events_per_second_wanted": EVENTS_PER_SECOND_WANTED, "replays": measure_replays()}
 
 
 def table(result):
@@ -59,4 +67,6 @@ def table(result):
         if (name, cases[0]) in ns:
             lines.append("%s: %.1f ns a pair (want %d: %s)" % (name, ns[name, cases[0]], result["pair_ns_wanted"], wanted(
                 ns[name, cases[0]], result["pair_ns_wanted"], False)))
+    for row in result["replays"]:
+        lines.append("%-8s %-24s %6.1f million events a second" % (row["allocator"], row["what"], 1e3 / row["ns_an_event"]))
     return lines
