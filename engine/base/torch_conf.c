@@ -224,8 +224,11 @@ static hr_status read_divisions(scanner *s, uint32_t *divisions)
 static hr_status read_backend(scanner *s)
 {
     if (is_token(s, "cudaMallocAsync")) {
-        return REFUSE(s, "backend:cudaMallocAsync is another allocator, which has none of these options: "
-                         "needed backend:native here, or allocator.kind=async and no configuration");
+        hr_status status =
+            REFUSE(s, "backend:cudaMallocAsync is another allocator, which has none of these options: needed "
+                      "backend:native here, or allocator.kind=async and no configuration");
+        hr_err_try(s->err, "-s allocator.kind=async");
+        return status;
     }
     if (!is_token(s, "native")) {
         return REFUSE(s, "backend: needed native or cudaMallocAsync, had '%s'", s->token);

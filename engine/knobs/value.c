@@ -189,7 +189,11 @@ static hr_status check_text(hr_knob_id id, const char *typed, hr_err *err)
     }
     if (status != HR_OK) {
         (void)HR_FAIL(err, KNOB, "%s: %s", row_of(id)->key, why.sentence);
-        hr_err_try(err, "-s %s=%s", row_of(id)->key, attempt);
+        if (why.attempt[0] != '\0') {
+            hr_err_try(err, "%s", why.attempt);
+        } else {
+            hr_err_try(err, "-s %s=%s", row_of(id)->key, attempt);
+        }
     }
     return status;
 }

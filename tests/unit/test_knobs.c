@@ -175,9 +175,12 @@ END_TEST
 
 START_TEST(what_a_refusal_advises_is_accepted)
 {
-    static const char *const wrong[] = {"batch.size=x",  "device.kind=x",        "allocator.growth=true",
-                                        "device.vram=x", "allocator.fraction=x", "optimizer.momentum=x",
-                                        "batch.sise=64", "train.seed=-1",        "train.save=\n"};
+    static const char *const wrong[] = {"batch.size=x",          "device.kind=x",
+                                        "allocator.growth=true", "device.vram=x",
+                                        "allocator.fraction=x",  "optimizer.momentum=x",
+                                        "batch.sise=64",         "train.seed=-1",
+                                        "train.save=\n",         "allocator.conf=backend:cudaMallocAsync",
+                                        "allocator.conf=x",      "allocator.roundup=x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(hr_knobs_set_pair(&knobs, wrong[i], &err), HR_KNOB);
         ck_assert(strncmp(err.attempt, "-s ", 3) == 0);
