@@ -13,7 +13,7 @@ static const char sign[] = "\x80\x02}(X\x08\x00\x00\x00headroom";
 
 #define NO_STACK UINT32_MAX // an enumerator is an int
 
-enum { NS_PER_US = 1000 };
+enum { NS_PER_US = 1000, DEVICES = 256, GROWS_LOOKED_AT = 64 };
 
 typedef struct entry {
     const char *action;
@@ -33,9 +33,11 @@ typedef struct snapshot_writer {
     const trace_teller *teller;
     pickle_out out;
     intern names, stack_keys;
-    VEC(stack) stacks; // numbered as their keys
-    VEC(entry) later;  // of other devices than 0
-    uint64_t entries;  // in the list that is open
+    VEC(stack) stacks;      // numbered as their keys
+    VEC(entry) later;       // of other devices than 0
+    uint64_t entries;       // in the list that is open
+    uint8_t grows[DEVICES]; // looked at so far
+    bool maps[DEVICES];     // the heap grows by pieces that are mapped beside the others
 } snapshot_writer;
 
 static void run_short(snapshot_writer *w)
@@ -148,6 +150,54 @@ static uint64_t device_free(const snapshot_writer *w, const hr_event *event)
     return known && c.limit_bytes > c.pool_bytes ? c.limit_bytes - c.pool_bytes : 0;
 }
 
+static const heap_chunk *chunk_at(const heap_picture *p, uint64_t address)
+{
+    for (uint32_t k = 0; k < p->chunks.count; k++) {
+        const heap_chunk *c = &p->chunks.data[k];
+        if (address >= c->region_address && address - c->region_address < c->region_bytes) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+// Whether a heap grows within its regions: the region is then larger than what has just come. An allocator that does
+// so shows it early; others, which may grow at every request, are not asked for their heap each time.
+static bool grows_by_mapping(snapshot_writer *w, const hr_event *event)
+{
+    const uint8_t d = event->device;
+    heap_picture p = {0};
+    hr_err err;
+    if (w->maps[d] || w->grows[d] == GROWS_LOOKED_AT || w->teller->picture == NULL) {
+        return w->maps[d];
+    }
+    w->grows[d]++;
+    if (w->teller->picture(w->teller->context, d, &p, &err) != HR_OK) {
+        run_short(w);
+    }
+    const heap_chunk *c = chunk_at(&p, event->u.memory.address);
+    w->maps[d] = c != NULL && (c->region_kind == HEAP_REGION_EXPANDABLE ||
+                               c->region_bytes > event->u.memory.allocated_bytes);
+    heap_picture_deinit(&p);
+    return w->maps[d];
+}
+
+static const char *action_of(snapshot_writer *w, const hr_event *event)
+{
+    switch (event->kind) {
+    case HR_EVENT_ALLOC:
+        return "alloc";
+    case HR_EVENT_GROW:
+        return grows_by_mapping(w, event) ? "segment_map" : "segment_alloc";
+    case HR_EVENT_SHRINK:
+        return w->maps[event->device] ? "segment_unmap" : "segment_free";
+    case HR_EVENT_OOM:
+        return "oom";
+    default:
+        return "free_completed";
+    }
+}
+
 static void snapshot_sink(void *writer, const hr_event *event)
 {
     snapshot_writer *w = writer;
@@ -160,23 +210,17 @@ static void snapshot_sink(void *writer, const hr_event *event)
     if (!of_region && w->teller->describe != NULL) {
         w->teller->describe(w->teller->context, event, &s);
     }
-    entry e = {.address = m->address,
+    entry e = {.action = action_of(w, event),
+               .address = event->kind == HR_EVENT_OOM ? device_free(w, event) : m->address,
                .bytes = of_region ? m->allocated_bytes : m->requested_bytes,
                .time_us = event->time_ns / NS_PER_US,
                .stream = m->stream,
                .stack = stack_of(w, s.tensor, s.op),
                .device = event->device};
     if (event->kind == HR_EVENT_FREE) {
-        e.action = "free_requested";
-        tell(w, &e);
-        e.action = "free_completed";
-    } else if (event->kind == HR_EVENT_OOM) {
-        e.action = "oom";
-        e.address = device_free(w, event);
-    } else {
-        e.action = event->kind == HR_EVENT_ALLOC  ? "alloc"
-                   : event->kind == HR_EVENT_GROW ? "segment_alloc"
-                                                  : "segment_free";
+        entry requested = e;
+        requested.action = "free_requested";
+        tell(w, &requested);
     }
     tell(w, &e);
 }
@@ -256,7 +300,7 @@ static void put_segment(snapshot_writer *w, const heap_picture *p, const region 
     pickle_word(o, "segment_pool_id");
     pickle_pair(o, 0, 0);
     pickle_word(o, "is_expandable");
-    pickle_truth(o, r->first->region_kind == HEAP_REGION_EXPANDABLE);
+    pickle_truth(o, w->maps[device] || r->first->region_kind == HEAP_REGION_EXPANDABLE);
     pickle_word(o, "frames");
     put_stack(w, NO_STACK);
     pickle_word(o, "blocks");
@@ -309,16 +353,12 @@ static void put_segments(snapshot_writer *w, const heap_picture *heaps)
 
 static void put_settings(snapshot_writer *w, const heap_picture *heaps)
 {
-    bool expandable = false;
-    for (uint32_t k = 0; k < heaps[0].chunks.count; k++) {
-        expandable |= heaps[0].chunks.data[k].region_kind == HEAP_REGION_EXPANDABLE;
-    }
     pickle_word(&w->out, "allocator_settings");
     pickle_open(&w->out, '{');
     pickle_word(&w->out, "headroom_allocator");
     pickle_word(&w->out, heaps[0].source);
     pickle_word(&w->out, "expandable_segments");
-    pickle_truth(&w->out, expandable);
+    pickle_truth(&w->out, w->maps[0]);
     pickle_close(&w->out, '}');
 }
 

@@ -83,8 +83,31 @@ def live_blocks(segments):
             if block["state"] != "inactive"}
 
 
+def without(ranges, start, size):
+    """The mapped ranges {start: size} without a part of one of them, or None when no range has it."""
+    for low, total in ranges.items():
+        if low <= start and start + size <= low + total:
+            rest = {other: length for other, length in ranges.items() if other != low}
+            rest.update({low: start - low} if start > low else {})
+            rest.update({start + size: low + total - start - size} if start + size < low + total else {})
+            return rest
+    return None
+
+
+def joined(ranges):
+    """The same with neighbours as one."""
+    whole = {}
+    for start, size in sorted(ranges.items()):
+        last = max(whole, default=None)
+        if last is not None and last + whole[last] == start:
+            whole[last] += size
+        else:
+            whole[start] = size
+    return whole
+
+
 def check_trace(trace, segments):
-    """Returns bytes live at the start, at the peak and at the end, all of them requested bytes."""
+    """Returns what stood before the first event, and the requested bytes alive then, at the peak and at the end."""
     live = live_blocks(segments)
     mapped = {segment["address"]: segment["total_size"] for segment in segments}
     end = sum(live.values())
@@ -101,12 +124,16 @@ def check_trace(trace, segments):
             live[entry["addr"]] = size
         elif action == "free_requested":
             must(live.get(entry["addr"]) == size, entry, "does not live before its release")
-        elif action == "segment_alloc":
-            must(mapped.pop(entry["addr"], None) == size, entry, "is no segment behind it")
+        elif action in ("segment_alloc", "segment_map"):
+            must(action == "segment_map" or mapped.get(entry["addr"]) == size, entry, "is no segment behind it")
+            mapped = without(mapped, entry["addr"], size)
+            must(mapped is not None, entry, "is in no segment behind it")
             must(not any(entry["addr"] <= address < entry["addr"] + size for address in live), entry, "was in use")
-        elif action == "segment_free":
-            must(entry["addr"] not in mapped, entry, "is a segment behind its release")
-            mapped[entry["addr"]] = size
+        elif action in ("segment_free", "segment_unmap"):
+            must(not any(low < entry["addr"] + size and entry["addr"] < low + total for low, total in mapped.items()),
+                 entry, "is mapped behind its release")
+            mapped = joined({**mapped, entry["addr"]: size}) if action == "segment_unmap" else {
+                **mapped, entry["addr"]: size}
     start = peak = now = sum(live.values())
     for earlier, later in zip(trace, trace[1:]):
         must(earlier["time_us"] <= later["time_us"], later, "lies before the one ahead of it")
@@ -115,7 +142,7 @@ def check_trace(trace, segments):
         now -= entry["size"] if entry["action"] == "free_completed" else 0
         peak = max(peak, now)
     must(now == end, "requested bytes at the end are", now, "by events and", end, "by blocks")
-    return {"start_bytes": start, "peak_requested_bytes": peak, "end_bytes": end, "entries": len(trace)}
+    return {"start_segments": len(mapped), "start_bytes": start, "peak_requested_bytes": peak, "end_bytes": end, "entries": len(trace)}
 
 
 def main(path):

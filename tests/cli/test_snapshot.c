@@ -31,6 +31,10 @@ static const char *const runs[] = {
     "demo --steps 2 -s device.kind=plan -s allocator.growth=on -s execution.mode=graph",
     "demo --steps 2 -s device.kind=plan -s allocator.kind=static -s execution.mode=graph",
     "mlp --steps 40 -s device.kind=plan",
+    "demo --steps 2 -s device.kind=plan -s allocator.kind=async",
+    "demo --steps 2 -s device.kind=plan -s allocator.kind=direct -s device.vram=1GiB",
+    "demo --steps 2 -s device.kind=plan -s allocator.kind=caching -s batch.size=64",
+    "demo --steps 2 -s device.kind=plan -s allocator.kind=caching -s allocator.expandable_segments=on",
 };
 
 START_TEST(a_run_as_a_snapshot_is_one)
@@ -46,6 +50,7 @@ START_TEST(a_run_as_a_snapshot_is_one)
     ck_assert_msg(found != NULL, "%s", said);
     const json_t *device = json_array_get(json_object_get(found, "devices"), 0);
     ck_assert_int_eq(json_integer_value(json_object_get(device, "start_bytes")), 0);
+    ck_assert(json_equal(json_object_get(device, "start_segments"), json_object_get(device, "start_bytes")));
     ck_assert_int_gt(json_integer_value(json_object_get(device, "entries")), 100);
     const json_t *peak = json_object_get(json_object_get(report, "memory"), "peak_requested_bytes");
     ck_assert(json_equal(json_object_get(device, "peak_requested_bytes"), peak));
