@@ -56,7 +56,8 @@ class Heap:
                            "compile_context": "N/%s" % "A", "user_metadata": "", "pool_id": (0, 0), "frames": frames})
 
     def segment(self, total, kind):
-        segment = {"device": self.device, "address": self.top, "total_size": total, "allocated_size": 0, "active_size": 0,
+        segment = {"device": self.device, "address": self.top, "total_size": total, "allocated_size": 0,
+                   "active_size": 0,
                    "requested_size": 0, "stream": 0, "segment_type": kind, "segment_pool_id": (0, 0),
                    "is_expandable": False, "frames": [], "blocks": []}
         self.top += total + 2 * MIB

@@ -21,7 +21,8 @@ def measure(options):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "snapshot.pickle")
         # a process of its own: resident memory of a child counts its parent's pages at the fork
-        subprocess.run([sys.executable, os.path.join(TOP, "tests/bench/make_snapshot.py"), path, "--events", str(events)],
+        subprocess.run([sys.executable, os.path.join(TOP, "tests/bench/make_snapshot.py"), path, "--events",
+                        str(events)],
                        check=True)
         runs = []
         for _ in range(options.rounds):

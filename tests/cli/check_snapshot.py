@@ -142,7 +142,8 @@ def check_trace(trace, segments):
         now -= entry["size"] if entry["action"] == "free_completed" else 0
         peak = max(peak, now)
     must(now == end, "requested bytes at the end are", now, "by events and", end, "by blocks")
-    return {"start_segments": len(mapped), "start_bytes": start, "peak_requested_bytes": peak, "end_bytes": end, "entries": len(trace)}
+    return {"start_segments": len(mapped), "start_bytes": start, "peak_requested_bytes": peak, "end_bytes": end,
+            "entries": len(trace)}
 
 
 def main(path):

@@ -37,16 +37,19 @@ def plain():
     blocks = [block(0x1000, 512, "inactive"), block(0x1200, 1024, "active_allocated", 900, OTHER),
               block(0x1600, 2560, "inactive")]
     return {"segments": [segment(0x1000, blocks)], "device_traces": [trace],
-            "allocator_settings": {"max_split_size": -1, "garbage_collection_threshold": 0.5, "expandable_segments": True,
+            "allocator_settings": {"max_split_size": -1, "garbage_collection_threshold": 0.5,
+                                   "expandable_segments": True,
                                    "roundup_power2_divisions": {"1": 0, "2": 4}},
             "external_annotations": [{"name": "ProfilerStep#1", "stage": "START", "device": 0, "time_us": 11}]}
 
 
 def ring():
     """Two devices; blocks from before the first event on both."""
-    first = [entry("free_completed", 0x2000, 700, 5), entry("alloc", 0x2000, 800, 6), entry("free_requested", 0x2400, 9, 9)]
+    first = [entry("free_completed", 0x2000, 700, 5), entry("alloc", 0x2000, 800, 6),
+             entry("free_requested", 0x2400, 9, 9)]
     second = [entry("alloc", 0x2000, 10, 7), entry("segment_map", 0x9000, 2048, 8), entry("alloc", 0x2000, 20, 8)]
-    segments = [segment(0x2000, [block(0x2000, 1024, "active_allocated", 800), block(0x2400, 512, "active_pending_free", 9),
+    segments = [segment(0x2000, [block(0x2000, 1024, "active_allocated", 800),
+                                 block(0x2400, 512, "active_pending_free", 9),
                                  block(0x2600, 512, "active_allocated", 300, FRAMES)], kind="large", stream=0x7f00),
                 segment(0x2000, [block(0x2000, 2048, "active_allocated", 20)], device=1, expandable=True)]
     return {"device_traces": [first, second], "segments": segments}
@@ -55,7 +58,8 @@ def ring():
 def legacy():
     past = [{"addr": 0x1000, "real_size": 300, "frames": FRAMES}, {"addr": 0x1000, "real_size": 400, "frames": OTHER}]
     blocks = [{"size": 512, "state": "active_allocated", "history": past}, {"size": 1536, "state": "inactive"}]
-    return [{"device": 0, "address": 0x1000, "total_size": 2048, "stream": 0, "segment_type": "small", "blocks": blocks}]
+    return [{"device": 0, "address": 0x1000, "total_size": 2048, "stream": 0, "segment_type": "small",
+             "blocks": blocks}]
 
 
 def by_hand():
@@ -74,7 +78,8 @@ def by_hand():
 def main(folder):
     files = {"empty_traces": pickle.dumps({"segments": [], "device_traces": [[], []]}, 4), "by_hand": by_hand(),
              "global": b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x02ls\x85R.", "deep": b"\x80\x02" + b"](" * 90,
-             "set": pickle.dumps({"segments": {1}}, 4), "types": pickle.dumps([None, True, 1.5, 1 << 60, -3, b"x", (), (1,)], 4)}
+             "set": pickle.dumps({"segments": {1}}, 4),
+             "types": pickle.dumps([None, True, 1.5, 1 << 60, -3, b"x", (), (1,)], 4)}
     for name, made in (("plain", plain), ("ring", ring), ("legacy", legacy)):
         for protocol in (2, 4, 5):
             files["%s_%d" % (name, protocol)] = pickle.dumps(made(), protocol)
