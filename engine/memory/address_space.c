@@ -12,7 +12,8 @@ static uint64_t whole(uint64_t bytes, uint64_t granule_bytes)
     return (bytes + granule_bytes - 1) & ~(granule_bytes - 1);
 }
 
-bool address_space_init(address_space *s, uint64_t capacity_bytes, uint64_t granularity_bytes)
+bool address_space_init(address_space *s, uint64_t capacity_bytes, uint64_t granularity_bytes,
+                        uint64_t reservable)
 {
     assert(granularity_bytes != 0 && (granularity_bytes & (granularity_bytes - 1)) == 0);
     *s = (address_space){
@@ -26,8 +27,7 @@ bool address_space_init(address_space *s, uint64_t capacity_bytes, uint64_t gran
     s->capacity_bytes = whole(capacity_bytes, granularity_bytes);
     s->span_bytes = whole(s->capacity_bytes * ADDRESS_SPACE_SLACK, s->mapping_bytes);
     uint64_t left_bytes = (most_bytes - s->span_bytes) & ~(s->mapping_bytes - 1), wanted_bytes;
-    bool fits =
-        hr_mul_bytes(whole(capacity_bytes, s->mapping_bytes), ADDRESS_SPACE_RESERVABLE, &wanted_bytes);
+    bool fits = hr_mul_bytes(whole(capacity_bytes, s->mapping_bytes), reservable, &wanted_bytes);
     s->reservable_bytes = fits && wanted_bytes < left_bytes ? wanted_bytes : left_bytes;
     return true;
 }

@@ -8,7 +8,7 @@
 //
 // The span is ADDRESS_SPACE_SLACK times the capacity: a driver serves a range out of whatever memory is free, so a
 // range must not fail for want of one contiguous gap while the capacity still has room. Behind it lie addresses
-// without memory, up to ADDRESS_SPACE_RESERVABLE times the capacity. What is taken and what is mapped are held.
+// without memory, some times the capacity. What is taken and what is mapped are held.
 #ifndef MEMORY_ADDRESS_SPACE_H
 #define MEMORY_ADDRESS_SPACE_H
 
@@ -17,7 +17,7 @@
 
 #include "memory/range_tree.h"
 
-enum { ADDRESS_SPACE_SLACK = 4, ADDRESS_SPACE_RESERVABLE = 16 };
+enum { ADDRESS_SPACE_SLACK = 4 };
 
 typedef struct address_space {
     uint64_t base, span_bytes;
@@ -29,8 +29,10 @@ typedef struct address_space {
     range_tree taken, reserved;
 } address_space;
 
-// Rounds the capacity up to whole granules (powers of two). False when all addresses would not fit 63 bits.
-bool address_space_init(address_space *s, uint64_t capacity_bytes, uint64_t granularity_bytes);
+// Rounds the capacity up to whole granules (powers of two). `reservable` times the capacity can be reserved, or what 63
+// bits have left for it. False when what can be taken does not fit them.
+bool address_space_init(address_space *s, uint64_t capacity_bytes, uint64_t granularity_bytes,
+                        uint64_t reservable);
 // Where the addresses begin, a multiple of the mapping granule: before anything is taken.
 void address_space_place(address_space *s, uint64_t base);
 void address_space_deinit(address_space *s);

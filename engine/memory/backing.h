@@ -32,7 +32,9 @@ typedef struct backing {
 // Both backings below place ranges and reservations by the same rule (address_space.h: lowest gap first, never
 // coalescing), so that equal requests get equal offsets. `capacity_bytes`, rounded up to the granularity, is what is
 // held at once. Both map in granules of 2 MiB (a larger granularity is the granule then), at whose multiples
-// reservations begin; all reservations together are at most 16 times the capacity, in whole granules.
+// reservations begin. All reservations together are at most 16 times the capacity on pages, in whole granules. Numbers
+// have addresses for as many as are asked for, as a card's driver has: a trace may come from any number of streams, and
+// expandable segments reserve more than the card for each.
 
 // Pure numbers, from 1 << 40 upwards.
 HR_MUST_CHECK hr_status backing_numbers_open(uint64_t capacity_bytes, uint64_t granularity_bytes,

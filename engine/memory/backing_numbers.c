@@ -58,7 +58,7 @@ hr_status backing_numbers_open(uint64_t capacity_bytes, uint64_t granularity_byt
         return HR_FAIL(err, NOMEM, "planned memory: needed %zu bytes for its bookkeeping, had none",
                        sizeof *s);
     }
-    if (!address_space_init(s, capacity_bytes, granularity_bytes)) {
+    if (!address_space_init(s, capacity_bytes, granularity_bytes, UINT64_MAX)) {
         hr_free(s);
         char text[HR_BYTES_TEXT_MAX];
         return HR_FAIL(err, HOST_LIMIT, "planned memory: needed at most 2 EiB, had %s",

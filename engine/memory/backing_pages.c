@@ -12,7 +12,7 @@
 #include "memory/address_space.h"
 #include "memory/backing.h"
 
-enum { PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096, RESERVABLE = 16 }; // capacities: seven streams with expandable segments
 
 typedef struct pages {
     address_space space;
@@ -121,7 +121,7 @@ hr_status backing_pages_open(uint64_t capacity_bytes, backing *out, hr_err *err)
         return HR_FAIL(err, NOMEM, "virtual card: needed %zu bytes for its bookkeeping, had none", sizeof *p);
     }
     hr_status status = HR_OK;
-    if (!address_space_init(&p->space, capacity_bytes, PAGE_BYTES)) {
+    if (!address_space_init(&p->space, capacity_bytes, PAGE_BYTES, RESERVABLE)) {
         char text[HR_BYTES_TEXT_MAX];
         status = HR_FAIL(err, HOST_LIMIT, "virtual card: needed at most 2 EiB, had %s",
                          hr_bytes_human(capacity_bytes, text));

@@ -78,6 +78,25 @@ START_TEST(pools_and_streams_have_segments_of_their_own)
 }
 END_TEST
 
+// Two reservations of nine eighths each: addresses are no memory, and a trace may have any number of streams.
+START_TEST(twelve_streams_find_addresses)
+{
+    enum { STREAMS = 12 };
+    allocator_config config = expandable(HR_GIB);
+    heap h = open_heap(&config);
+    for (uint32_t stream = 0; stream < STREAMS; stream++) {
+        uint64_t address = 0;
+        allocator_request small = {.bytes = 512, .tensor = HR_NO_ID, .stream = stream};
+        allocator_request large = {.bytes = 20 * MIB, .tensor = HR_NO_ID, .stream = stream};
+        ck_assert_int_eq(allocator_serve(h.allocator, &small, &address, NULL), HR_OK);
+        ck_assert_int_eq(allocator_serve(h.allocator, &large, &address, NULL), HR_OK);
+    }
+    ck_assert_uint_eq(pool_of(&h), STREAMS * 22 * MIB);
+    heap_must_be_sound(&h);
+    heap_close(&h);
+}
+END_TEST
+
 // allocators.md §9.6: a block before unmapped space counts as large as it could become.
 START_TEST(a_block_that_can_grow_is_the_last_choice)
 {
@@ -199,6 +218,7 @@ static Suite *expandable_suite(void)
     TCase *segments = tcase_create("segments");
     tcase_add_test(segments, a_segment_grows_where_it_is);
     tcase_add_test(segments, pools_and_streams_have_segments_of_their_own);
+    tcase_add_test(segments, twelve_streams_find_addresses);
     tcase_add_test(segments, a_block_that_can_grow_is_the_last_choice);
     tcase_add_test(segments, a_fraction_can_be_passed_by_less_than_a_handle);
     tcase_add_test(segments, without_a_fraction_whole_handles_stay_below_the_limit);
