@@ -83,10 +83,9 @@ static int exit_code_of(const replay_table *t)
     return hr_status_exit_code(HR_OOM);
 }
 
-static hr_status check_options(const cli_args *args, const replay_table *t, hr_err *err)
+static hr_status check_options(const cli_args *args, const replay_table *t, const char **style, hr_err *err)
 {
-    const char *style = NULL;
-    HR_TRY(style_of(args, &style, err));
+    HR_TRY(style_beside_report(args, style, err));
     // One file is the trace of one replay.
     if (!cli_given(args, APP_TRACE) || t->column_count == 1) {
         return HR_OK;
@@ -96,7 +95,7 @@ static hr_status check_options(const cli_args *args, const replay_table *t, hr_e
     return status;
 }
 
-static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
+static hr_status compare(const cli_args *args, replay_table *t, const char *style, hr_err *err)
 {
     hr_replay *replay = NULL;
     HR_TRY(hr_replay_open(t->name, &replay, err));
@@ -106,8 +105,6 @@ static hr_status compare(const cli_args *args, replay_table *t, hr_err *err)
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         status = replay_print_json(t, err);
     } else if (status == HR_OK) {
-        const char *style = NULL;
-        HR_TRY(style_of(args, &style, err));
         replay_page page = {page_columns(), draws_blocks(args), style};
         status = replay_print_text(t, &page, err);
     }
@@ -127,6 +124,7 @@ int cli_replay(int argc, char **argv)
         return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
     }
     hr_status status = HR_OK;
+    const char *style = NULL;
     t.name = args.words[0];
     if (t.name == NULL) {
         status = HR_FAIL(&err, USAGE,
@@ -137,11 +135,11 @@ int cli_replay(int argc, char **argv)
         status = replay_make_columns(&args, &t, &err);
     }
     if (status == HR_OK) {
-        status = check_options(&args, &t, &err);
+        status = check_options(&args, &t, &style, &err);
     }
     if (status == HR_OK) {
         watch_signals();
-        status = compare(&args, &t, &err);
+        status = compare(&args, &t, style, &err);
     }
     int exit_code = status == HR_OK ? exit_code_of(&t) : say_error(&err, cli_given(&args, APP_JSON));
     replay_table_deinit(&t);

@@ -97,10 +97,17 @@ static void take_all_kinds(kinds *k)
 static hr_status take_kinds(const cli_args *args, kinds *k, hr_err *err)
 {
     static const char key[] = "allocator.kind=";
-    const char *named = args->value[APP_ALLOCATOR];
-    for (unsigned n = 0; n < args->set_count && named == NULL; n++) {
-        named = strncmp(args->sets[n], key, sizeof key - 1) == 0 ? args->sets[n] + sizeof key - 1 : named;
+    const char *listed = args->value[APP_ALLOCATOR], *set = NULL;
+    for (unsigned n = 0; n < args->set_count; n++) {
+        set = strncmp(args->sets[n], key, sizeof key - 1) == 0 ? args->sets[n] + sizeof key - 1 : set;
     }
+    if (listed != NULL && set != NULL) {
+        hr_status status =
+            HR_FAIL(err, USAGE, "--allocator and -s allocator.kind say the same: needed one, had both");
+        hr_err_try(err, "--allocator %.200s", listed);
+        return status;
+    }
+    const char *named = listed != NULL ? listed : set;
     k->names.id = HR_KNOB_ALLOCATOR_KIND;
     if (named == NULL) {
         take_all_kinds(k);

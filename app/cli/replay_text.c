@@ -10,14 +10,7 @@
 #include "app/cli/replay.h"
 #include "app/cli/say.h"
 
-enum {
-    CELL_TEXT_MAX = 48,
-    CELL_LEAST = 11,
-    LABEL_LEAST = 15,
-    MAP_MAX = 200,
-    HOLES_SHOWN = 4,
-    NAME_SHOWN = 40
-};
+enum { CELL_TEXT_MAX = 48, CELL_LEAST = 11, LABEL_LEAST = 15 };
 
 // How the numbers came about: those of an allocator are planned, those of the file were measured by somebody.
 static const char planned[] = "p", measured[] = "m";

@@ -361,6 +361,7 @@ static const struct {
     {"--sweep allocator.growth", 2, "--sweep needs KEY=VALUE,VALUE"},
     {"--sweep =on", 2, "--sweep needs KEY=VALUE,VALUE"},
     {"--sweep allocator.kind=bfc", 2, "allocator.kind is swept by --allocator"},
+    {"--allocator bfc -s allocator.kind=direct", 2, "say the same: needed one, had both"},
     {"--allocator static -s allocator.growth=on", 2, "none of these allocators listens to it"},
     {"--allocator static --sweep allocator.growth=on,off", 2, "none of these allocators listens to it"},
     {"--sweep device.vram=1x", 2, "device.vram"},

@@ -79,8 +79,15 @@ START_TEST(what_cannot_be_has_a_sentence)
         ck_assert_msg(strstr(o.err, cases[k].sentence) != NULL, "%s", o.err);
         outcome_deinit(&o);
     }
-    outcome o = started("plan demo --style pytorch --json", 2);
-    json_t *document = assert_json(&o, "--style beside --json");
+}
+END_TEST
+
+START_TEST(a_style_does_not_stand_beside_a_document)
+{
+    static const char *const commands[] = {"plan demo --style pytorch --json",
+                                           "replay growth_boundary --style pytorch --json"};
+    outcome o = started(commands[_i], 2);
+    json_t *document = assert_json(&o, commands[_i]);
     ck_assert_ptr_nonnull(
         strstr(json_string_value(json_object_get(document, "sentence")), "needed one, had both"));
     json_decref(document);
@@ -96,6 +103,7 @@ int main(void)
     tcase_add_test(cases, pytorch_says_it_in_a_sentence);
     tcase_add_test(cases, our_own_style_adds_nothing);
     tcase_add_test(cases, what_cannot_be_has_a_sentence);
+    tcase_add_loop_test(cases, a_style_does_not_stand_beside_a_document, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
