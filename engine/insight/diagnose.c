@@ -205,6 +205,11 @@ void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in
 
 void diagnose_block(const step_needs *needs, hr_report_oom *oom)
 {
+    if (needs->asked_bytes > oom->limit_bytes && needs->limit_key != NULL) {
+        oom->cause = HR_OOM_LIMIT;
+        say_own_limit(needs, oom);
+        return;
+    }
     oom->cause = needs->asked_bytes > oom->limit_bytes ? HR_OOM_CAPACITY : HR_OOM_FRAGMENTATION;
     (void)snprintf(oom->sentence, sizeof oom->sentence,
                    "%s: the step asks for %s at its peak, laid out in one block %s; the limit is %s",

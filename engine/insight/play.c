@@ -10,6 +10,14 @@
 #include "memory/picture.h"
 #include "trace/live_names.h"
 
+// The card that a fraction is of: cards have whole MiB, and none has more than 1 EiB.
+static uint64_t card_of_fraction(uint64_t limit_bytes, double fraction)
+{
+    const double most_mib = (double)(UINT64_C(1) << 40);
+    const double mib = (double)limit_bytes / fraction / (double)HR_MIB + 0.5;
+    return (uint64_t)(mib < most_mib ? mib : most_mib) * HR_MIB;
+}
+
 allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_bytes)
 {
     allocator_config c = allocator_config_of(hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND), limit_bytes);
@@ -20,9 +28,9 @@ allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_byt
     c.release_threshold_bytes =
         hr_knob_bytes(knobs, HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD, c.release_threshold_bytes);
     c.caching = caching_options_of(&torch);
-    if (fraction > 0) { // cards have whole MiB
+    if (fraction > 0) {
         c.limit_is_fraction = true;
-        c.device_bytes = (uint64_t)((double)limit_bytes / fraction / (double)HR_MIB + 0.5) * HR_MIB;
+        c.device_bytes = card_of_fraction(limit_bytes, fraction);
     }
     return c;
 }

@@ -80,7 +80,7 @@ static void describe_card(const hr_engine *e, dump_facts *facts)
         facts->device_bytes = card.vram_bytes;
         facts->outside_bytes = card.context_bytes;
     }
-    facts->limit_is_fraction = hr_knob_real(&e->knobs, HR_KNOB_ALLOCATOR_FRACTION) > 0;
+    facts->limit_is_fraction = config.limit_is_fraction;
     facts->growth = config.growth;
     facts->expandable_segments = config.caching.expandable_segments;
 }

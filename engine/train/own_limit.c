@@ -5,18 +5,24 @@
 
 own_limit own_limit_of(const hr_knobs *knobs, uint64_t needed_bytes)
 {
-    static const hr_knob_id setters[] = {HR_KNOB_DEVICE_LOGICAL, HR_KNOB_ALLOCATOR_FRACTION,
-                                         HR_KNOB_DEVICE_VRAM};
+    static const struct {
+        hr_knob_id id;
+        const char *nothing; // what takes it away again
+    } setters[] = {{HR_KNOB_DEVICE_LOGICAL, "none"},
+                   {HR_KNOB_ALLOCATOR_FRACTION, "none"},
+                   {HR_KNOB_ALLOCATOR_CONF, ""},
+                   {HR_KNOB_DEVICE_VRAM, "none"}};
     hr_card card;
     bool has_card = hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD) &&
                     hr_card_load(hr_knob_text(knobs, HR_KNOB_DEVICE_CARD), &card, NULL) == HR_OK;
     for (size_t k = 0; needed_bytes > 0 && k < sizeof setters / sizeof *setters; k++) {
         hr_knobs without = *knobs;
         uint64_t bytes = 0;
-        if (hr_knob_is_set(knobs, setters[k]) && hr_knobs_set(&without, setters[k], "none", NULL) == HR_OK &&
+        if (hr_knob_is_set(knobs, setters[k].id) &&
+            hr_knobs_set(&without, setters[k].id, setters[k].nothing, NULL) == HR_OK &&
             hr_device_limit_bytes(&without, has_card ? &card : NULL, &bytes, NULL) == HR_OK &&
             bytes >= needed_bytes) {
-            return (own_limit){hr_knob_rows(NULL)[setters[k]].key, bytes};
+            return (own_limit){hr_knob_rows(NULL)[setters[k].id].key, bytes};
         }
     }
     return (own_limit){.key = NULL};

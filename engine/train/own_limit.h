@@ -11,7 +11,7 @@ typedef struct own_limit {
 } own_limit;
 
 // The first knob without which the limit would be at least `needed_bytes`: device.logical, allocator.fraction,
-// device.vram. None where needed_bytes is 0.
+// allocator.conf, device.vram. None where needed_bytes is 0.
 own_limit own_limit_of(const hr_knobs *knobs, uint64_t needed_bytes);
 
 #endif

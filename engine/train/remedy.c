@@ -67,6 +67,7 @@ static const candidate same_bits[] = {
 static const candidate lifts[] = {
     {LIMIT | ALLOCATOR, {"device.logical=none"}},
     {LIMIT | ALLOCATOR, {"allocator.fraction=none"}},
+    {LIMIT | ALLOCATOR, {"allocator.conf="}},
     {LIMIT | ALLOCATOR, {"device.vram=none"}},
 };
 

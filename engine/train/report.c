@@ -311,6 +311,21 @@ static uint64_t left_of(uint64_t limit_bytes, uint64_t bytes)
     return bytes < limit_bytes ? limit_bytes - bytes : 0;
 }
 
+// A step that is laid out in one block needs that block; of another the smallest limit has to be found.
+static step_needs needs_of(const hr_engine *e, const program *p, const executor_oom *facts)
+{
+    const uint64_t limit_bytes = facts->stats.limit_bytes;
+    step_needs needs = {.asked_bytes = program_peak_bytes(p),
+                        .waste_bytes = facts->stats.in_use_bytes - facts->stats.requested_bytes};
+    if (needs.asked_bytes > limit_bytes) {
+        needs.limit_bytes = facts->block ? facts->requested_bytes : limit_that_would_do(e, limit_bytes);
+        const own_limit own = own_limit_of(&e->knobs, needs.limit_bytes);
+        needs.limit_key = own.key;
+        needs.without_bytes = own.without_bytes;
+    }
+    return needs;
+}
+
 void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts)
 {
     hr_report_oom *o = &e->oom;
@@ -331,17 +346,10 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
         (void)program_instr_name(p, &p->instrs[facts->instr], o->instruction_name,
                                  sizeof o->instruction_name);
     }
-    step_needs needs = {.asked_bytes = program_peak_bytes(p),
-                        .waste_bytes = facts->stats.in_use_bytes - facts->stats.requested_bytes};
+    const step_needs needs = needs_of(e, p, facts);
     if (facts->block) {
         diagnose_block(&needs, o);
         return;
-    }
-    if (needs.asked_bytes > o->limit_bytes) {
-        needs.limit_bytes = limit_that_would_do(e, o->limit_bytes);
-        own_limit own = own_limit_of(&e->knobs, needs.limit_bytes);
-        needs.limit_key = own.key;
-        needs.without_bytes = own.without_bytes;
     }
     bool named = facts->in_the_way != HR_NO_ID && facts->in_the_way < p->tensor_count;
     diagnose_oom(&needs, &facts->room, named ? p->tensors[facts->in_the_way].name : NULL, o);

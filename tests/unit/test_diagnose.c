@@ -235,14 +235,22 @@ START_TEST(what_lifts_an_own_limit_is_the_first_remedy)
 {
     static const struct {
         const char *set, *lifted;
+        const char *more[2]; // knobs, NULL where there is none
     } rows[] = {
-        {"device.vram=64KiB", "device.vram=none"},
-        {"allocator.fraction=0.00001", "allocator.fraction=none"},
-        {"device.logical=64KiB,1MiB", "device.logical=none"},
+        {"device.vram=64KiB", "device.vram=none", {NULL}},
+        {"allocator.fraction=0.00001", "allocator.fraction=none", {NULL}},
+        {"device.logical=64KiB,1MiB", "device.logical=none", {NULL}},
+        {"allocator.conf=per_process_memory_fraction:0.00001", "allocator.conf=", {"allocator.kind=caching"}},
+        {"allocator.fraction=0.00001",
+         "allocator.fraction=none",
+         {"allocator.kind=caching", "allocator.expandable_segments=on"}},
+        {"allocator.fraction=0.00001",
+         "allocator.fraction=none",
+         {"execution.mode=graph", "allocator.kind=static"}},
     };
     hr_engine_options options = {.plan_only = true};
     hr_engine *e = create((const char *[]){"device.kind=plan", "device.card=rtx3070-8g", "device.vram=none",
-                                           rows[_i].set, NULL},
+                                           rows[_i].set, rows[_i].more[0], rows[_i].more[1], NULL},
                           &options);
     run_steps(e, 1);
     ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
@@ -268,7 +276,7 @@ int main(void)
     TCase *engines = tcase_create("engines");
     tcase_add_checked_fixture(engines, open_preset, close_preset);
     tcase_add_loop_test(engines, the_limit_that_is_named_holds_the_step, 0, 3);
-    tcase_add_loop_test(engines, what_lifts_an_own_limit_is_the_first_remedy, 0, 3);
+    tcase_add_loop_test(engines, what_lifts_an_own_limit_is_the_first_remedy, 0, 6);
     suite_add_tcase(suite, engines);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

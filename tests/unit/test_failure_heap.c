@@ -145,6 +145,25 @@ START_TEST(the_card_is_what_pytorch_is_told_of)
 }
 END_TEST
 
+// A fraction is told of, whoever asked for it: the knob or PyTorch's own configuration.
+START_TEST(a_share_of_the_card_is_what_is_allowed)
+{
+    static const char *const settings[] = {"allocator.fraction=0.0001",
+                                           "allocator.conf=per_process_memory_fraction:0.0001"};
+    hr_engine_options options = {.plan_only = true, .keeps_failure_heap = true};
+    hr_preset_search_beside(".");
+    hr_engine *e = create((const char *[]){"device.kind=plan", "device.card=rtx3070-8g", "device.vram=none",
+                                           "allocator.kind=caching", "batch.size=64", settings[_i], NULL},
+                          &options);
+    run_steps(e, 1);
+    char *words = written(heap_that_ran_out(e), "pytorch");
+    ck_assert_msg(strstr(words, " is free. 838.86 KiB allowed; Of the allocated memory ") != NULL, "%s",
+                  words);
+    free(words);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 START_TEST(there_is_no_heap_where_none_ran_out_or_none_is_kept)
 {
     hr_engine_options keeps = {.plan_only = true, .keeps_failure_heap = true}, plain = {.plan_only = true};
@@ -178,6 +197,7 @@ int main(void)
     tcase_add_test(cases, a_step_that_runs_out_shows_its_heap);
     tcase_add_test(cases, a_block_that_was_planned_has_no_shape);
     tcase_add_test(cases, the_card_is_what_pytorch_is_told_of);
+    tcase_add_loop_test(cases, a_share_of_the_card_is_what_is_allowed, 0, 2);
     tcase_add_test(cases, there_is_no_heap_where_none_ran_out_or_none_is_kept);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
