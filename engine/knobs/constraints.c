@@ -63,7 +63,7 @@ static bool growth_of_another(const hr_knobs *knobs)
            !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc");
 }
 
-// ---- PyTorch's rules, for what the knobs say (`of_knobs`) and for what is left: the string's own ---------------
+// ---- PyTorch's rules: each for its knob, and all of them for the string --------------------------------------
 
 static bool is_caching(const hr_knobs *knobs)
 {
