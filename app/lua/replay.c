@@ -187,20 +187,45 @@ static void open_trace(lua_State *L, const char *name)
     script_restart_clock(s);
 }
 
+static bool is_turned(const hr_knobs *knobs, hr_knob_id id)
+{
+    char value[HR_KNOB_TEXT_MAX], default_value[HR_KNOB_TEXT_MAX];
+    hr_knobs usual;
+    hr_replay_knobs_init(&usual);
+    return strcmp(hr_knob_format(knobs, id, value), hr_knob_format(&usual, id, default_value)) != 0;
+}
+
+// Whether the options say allocator.kind, be it the default: then it is no matter what it was before.
+static bool says_kind(lua_State *L)
+{
+    static const char *const before[] = {"bfc", "static"};
+    const char *after[2];
+    hr_knobs knobs;
+    hr_err err = {0};
+    for (size_t k = 0; k < 2; k++) {
+        hr_replay_knobs_init(&knobs);
+        if (hr_knobs_set(&knobs, HR_KNOB_ALLOCATOR_KIND, before[k], &err) != HR_OK) {
+            (void)script_raise(L, &err);
+        }
+        script_apply_overrides(L, 2, replay_options, &knobs);
+        after[k] = hr_knob_text(&knobs, HR_KNOB_ALLOCATOR_KIND); // a word of the table
+    }
+    return strcmp(after[0], after[1]) == 0;
+}
+
 // The options' knobs; one that no replay listens to is an error at the recipe's line.
 static void read_knobs(lua_State *L, hr_knobs *knobs)
 {
-    hr_knobs usual;
     hr_replay_knobs_init(knobs);
-    hr_replay_knobs_init(&usual);
     script_apply_overrides(L, 2, replay_options, knobs);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        char value[HR_KNOB_TEXT_MAX], default_value[HR_KNOB_TEXT_MAX];
-        hr_knob_id knob = (hr_knob_id)id;
-        if (!hr_replay_knob_applies(knob) &&
-            strcmp(hr_knob_format(knobs, knob, value), hr_knob_format(&usual, knob, default_value)) != 0) {
+        if (!hr_replay_knob_applies((hr_knob_id)id) && is_turned(knobs, (hr_knob_id)id)) {
             (void)luaL_error(L, "%s changes nothing in a replay", hr_knob_rows(NULL)[id].key);
         }
+    }
+    if (says_kind(L)) {
+        (void)luaL_error(L,
+                         "a replay's allocators are named by allocators = {\"bfc\", …}, had allocator.kind");
     }
 }
 
@@ -248,22 +273,47 @@ static bool add_run(lua_State *L, const hr_knobs *knobs, lua_Integer k, bool may
     return true;
 }
 
-// Stack: name, options. Pushes the list of results.
+// The knobs of the k-th allocator that is named. Stack: name, options, names.
+static void knobs_at(lua_State *L, lua_Integer k, const hr_knobs *turned, hr_knobs *out)
+{
+    char kind[KIND_MAX];
+    if (lua_geti(L, 3, k) != LUA_TSTRING) {
+        (void)luaL_error(L, "allocators is a list of names, such as {\"bfc\", \"static\"}, had a %s in it",
+                         luaL_typename(L, -1));
+    }
+    (void)snprintf(kind, sizeof kind, "%s", lua_tostring(L, -1));
+    lua_pop(L, 1);
+    knobs_for(L, turned, kind, out);
+}
+
+// A knob that no allocator of those that are named listens to is an error at the recipe's line.
+static void check_heard(lua_State *L, const hr_knobs *turned)
+{
+    bool heard[HR_KNOB_COUNT] = {false};
+    const lua_Integer count = luaL_len(L, 3);
+    for (lua_Integer k = 1; k <= count; k++) {
+        hr_knobs knobs;
+        knobs_at(L, k, turned, &knobs);
+        for (int id = 0; id < HR_KNOB_COUNT; id++) {
+            heard[id] |=
+                hr_replay_knob_concerns((hr_knob_id)id, hr_knob_text(&knobs, HR_KNOB_ALLOCATOR_KIND));
+        }
+    }
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (!heard[id] && is_turned(turned, (hr_knob_id)id)) {
+            (void)luaL_error(L, "%s: none of these allocators listens to it", hr_knob_rows(NULL)[id].key);
+        }
+    }
+}
+
+// Stack: name, options, names. Pushes the list of results.
 static void run_named(lua_State *L, const hr_knobs *turned)
 {
-    lua_Integer count = luaL_len(L, 3);
+    const lua_Integer count = luaL_len(L, 3);
     lua_newtable(L);
     for (lua_Integer k = 1; k <= count; k++) {
-        char kind[KIND_MAX];
         hr_knobs knobs;
-        if (lua_geti(L, 3, k) != LUA_TSTRING) {
-            (void)luaL_error(L,
-                             "allocators is a list of names, such as {\"bfc\", \"static\"}, had a %s in it",
-                             luaL_typename(L, -1));
-        }
-        (void)snprintf(kind, sizeof kind, "%s", lua_tostring(L, -1));
-        lua_pop(L, 1);
-        knobs_for(L, turned, kind, &knobs);
+        knobs_at(L, k, turned, &knobs);
         (void)add_run(L, &knobs, k, false);
     }
 }
@@ -293,6 +343,7 @@ int script_replay(lua_State *L)
     read_knobs(L, &turned);
     if (lua_getfield(L, 2, "allocators") != LUA_TNIL) {
         luaL_checktype(L, 3, LUA_TTABLE);
+        check_heard(L, &turned);
     }
     open_trace(L, name);
     lua_newtable(L);
