@@ -174,12 +174,12 @@ static hr_status plan_device(replay_player *p, uint32_t device, hr_err *err)
 // ---- starting and ending --------------------------------------------------------------------------------------
 
 // The plan device's memory: the card's granules, and mapping where numbers can map.
-static hr_status open_numbers(const replay_setup *setup, backing *out, hr_err *err)
+static hr_status open_numbers(const hr_card *card, const allocator_config *config, backing *out, hr_err *err)
 {
     void *context = NULL;
-    device_options options = {.card = setup->card};
+    device_options options = {.card = card};
     HR_TRY(device_plan.open(&options, &context, err));
-    hr_status status = device_plan.memory(context, play_backing_bytes(&setup->config), true, out, err);
+    hr_status status = device_plan.memory(context, play_backing_bytes(config), true, out, err);
     device_plan.close(context);
     return status;
 }
@@ -187,8 +187,11 @@ static hr_status open_numbers(const replay_setup *setup, backing *out, hr_err *e
 static hr_status open_device(replay_player *p, uint32_t device, hr_err *err)
 {
     replay_device *d = &p->devices[device];
-    HR_TRY(open_numbers(&p->setup, &d->numbers, err));
-    hr_status status = allocator_create(&p->setup.config, &d->numbers, p->setup.bus, &d->heap, err);
+    const uint64_t own_bytes = p->setup.limit_bytes[device];
+    allocator_config config = p->setup.config;
+    config.limit_bytes = own_bytes != 0 ? own_bytes : config.limit_bytes;
+    HR_TRY(open_numbers(p->setup.card, &config, &d->numbers, err));
+    hr_status status = allocator_create(&config, &d->numbers, p->setup.bus, &d->heap, err);
     if (status != HR_OK) {
         backing_close(&d->numbers);
         return status;

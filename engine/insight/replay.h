@@ -17,7 +17,8 @@
 #include "trace/trace.h"
 
 typedef struct replay_setup {
-    allocator_config config; // of every device's allocator
+    allocator_config config;                 // of every device's allocator
+    uint64_t limit_bytes[TRACE_DEVICES_MAX]; // of one device instead of the config's; 0: the config's
     const hr_card *card; // whose granularity the memory has; NULL: 2 MiB, as the plan device without a card
     trace_bus *bus;      // hears everything; NULL: nobody listens
     bool (*stop)(void *context);

@@ -212,18 +212,9 @@ typedef struct run {
     const hr_replay *replay;
     replay_setup setup;
     hr_replay_options options;
-    uint64_t limit_bytes; // as it is reported
-    uint64_t reach_bytes; // of the last time
+    uint64_t limit_bytes;                    // as it is reported
+    uint64_t reach_bytes[TRACE_DEVICES_MAX]; // of the last time
 } run;
-
-static uint64_t farthest_reach(const replay_player *p)
-{
-    uint64_t reach_bytes = 0;
-    for (uint32_t k = 0; k < p->t->device_count; k++) {
-        reach_bytes = p->devices[k].reach_bytes > reach_bytes ? p->devices[k].reach_bytes : reach_bytes;
-    }
-    return reach_bytes;
-}
 
 // Everything of the trace, and what came of it.
 static hr_status play_all(run *r, const char *trace_file, uint32_t *peak_event, hr_replay_result *out,
@@ -246,7 +237,9 @@ static hr_status play_all(run *r, const char *trace_file, uint32_t *peak_event, 
     }
     replay_export_abandon(&file);
     *peak_event = p.devices[r->replay->about.device].peak.event;
-    r->reach_bytes = farthest_reach(&p);
+    for (uint32_t k = 0; k < t->device_count; k++) {
+        r->reach_bytes[k] = p.devices[k].reach_bytes;
+    }
     replay_close(&p);
     return status;
 }
@@ -269,17 +262,25 @@ static hr_status run_once(run *r, bool is_last, hr_replay_result *out, hr_err *e
 static hr_status run_in_one_region(run *r, hr_replay_result *out, hr_err *err)
 {
     enum { TRIES_MAX = 64, FINER = 64 };
+    uint64_t endless_failures[TRACE_DEVICES_MAX];
+    uint64_t *limits = r->setup.limit_bytes;
+    const uint32_t count = r->replay->trace.device_count;
     HR_TRY(run_once(r, false, out, err));
-    uint64_t endless_failures = out->failures_total;
-    uint64_t limit_bytes = (r->reach_bytes + HR_KIB - 1) & ~(HR_KIB - 1);
-    for (int k = 0; k < TRIES_MAX && limit_bytes > 0; k++) {
+    for (uint32_t k = 0; k < count; k++) {
+        endless_failures[k] = out->devices[k].failures;
+        limits[k] = (r->reach_bytes[k] + HR_KIB - 1) & ~(HR_KIB - 1);
+    }
+    bool settled = false;
+    for (int tries = 0; tries < TRIES_MAX && !settled; tries++) {
         hr_replay_result_deinit(out);
-        r->setup.config.limit_bytes = limit_bytes;
         HR_TRY(run_once(r, false, out, err));
-        if (out->failures_total <= endless_failures) {
-            break;
+        settled = true;
+        for (uint32_t k = 0; k < count; k++) {
+            if (out->devices[k].failures > endless_failures[k]) {
+                limits[k] += (limits[k] / FINER + HR_KIB) & ~(HR_KIB - 1);
+                settled = false;
+            }
         }
-        limit_bytes += (limit_bytes / FINER + HR_KIB) & ~(HR_KIB - 1);
     }
     hr_replay_result_deinit(out);
     return run_once(r, true, out, err);

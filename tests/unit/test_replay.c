@@ -455,6 +455,24 @@ START_TEST(every_device_has_an_allocator_of_its_own)
 }
 END_TEST
 
+// bfc without growth and without a limit: what one device needs says nothing of another's region.
+START_TEST(every_device_has_a_region_of_its_own_size)
+{
+    recorder rec;
+    hr_replay_result got;
+    begin(&rec);
+    record(&rec, TRACE_ALLOC, 4096, 12 * HR_MIB, NULL, 0);
+    record(&rec, TRACE_ALLOC, 4096, 3 * HR_MIB, NULL, 1);
+    hr_replay *r = end(&rec);
+    hr_knobs knobs = knobs_of((const char *const[]){"allocator.kind=bfc", NULL});
+    run(r, &knobs, &got);
+    ck_assert_uint_eq(got.devices[0].peak_pool_bytes, 12 * HR_MIB);
+    ck_assert_uint_eq(got.devices[1].peak_pool_bytes, 3 * HR_MIB);
+    hr_replay_result_deinit(&got);
+    hr_replay_close(r);
+}
+END_TEST
+
 START_TEST(the_recorded_pool_counts_what_stood_before)
 {
     recorder rec;
@@ -647,6 +665,7 @@ int main(void)
     tcase_add_loop_test(tests, without_a_limit_everything_is_served, 0, 2);
     tcase_add_test(tests, a_block_larger_than_anything_is_a_failure_not_an_overflow);
     tcase_add_test(tests, every_device_has_an_allocator_of_its_own);
+    tcase_add_test(tests, every_device_has_a_region_of_its_own_size);
     tcase_add_test(tests, the_recorded_pool_counts_what_stood_before);
     tcase_add_test(tests, a_heap_shows_its_holes_and_who_pins_them);
     tcase_add_test(tests, knobs_that_cannot_go_together_are_refused);
