@@ -86,6 +86,12 @@ static int exit_code_of(const replay_table *t)
 static hr_status check_options(const cli_args *args, const replay_table *t, const char **style, hr_err *err)
 {
     HR_TRY(style_beside_report(args, style, err));
+    if (cli_given(args, APP_AT_PEAK) && cli_given(args, APP_JSON)) {
+        hr_status status = HR_FAIL(
+            err, USAGE, "--at-peak draws a heap and --json writes one document: needed one, had both");
+        hr_err_try(err, "headroom replay %.200s --at-peak", t->name);
+        return status;
+    }
     // One file is the trace of one replay.
     if (!cli_given(args, APP_TRACE) || t->column_count == 1) {
         return HR_OK;

@@ -390,6 +390,19 @@ START_TEST(bad_options_have_their_sentence)
 }
 END_TEST
 
+START_TEST(a_drawn_heap_does_not_stand_beside_a_document)
+{
+    static const char words[] = "replay growth_boundary --allocator bfc --at-peak --json";
+    outcome o = program_run(words);
+    assert_exit(&o, words, 2);
+    json_t *document = assert_json(&o, words);
+    ck_assert_ptr_nonnull(
+        strstr(json_string_value(json_object_get(document, "sentence")), "needed one, had both"));
+    json_decref(document);
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(a_file_of_no_known_kind_is_told_what_there_is)
 {
     char words[WORDS_MAX];
@@ -424,6 +437,7 @@ int main(void)
     tcase_add_test(tests, a_recorded_heap_is_shown_and_packed_anew_under_its_limit);
     tcase_add_test(tests, names_of_a_stranger_do_not_reach_the_terminal_raw);
     tcase_add_loop_test(tests, bad_options_have_their_sentence, 0, COUNT(wrong));
+    tcase_add_test(tests, a_drawn_heap_does_not_stand_beside_a_document);
     tcase_add_test(tests, a_file_of_no_known_kind_is_told_what_there_is);
     Suite *suite = suite_create("replay command");
     suite_add_tcase(suite, tests);
