@@ -125,6 +125,13 @@ static hr_status read_share(scanner *s, bool with_ends, double *out)
     return step(s);
 }
 
+// PyTorch takes 0 and then fails at the first request; as a share of the card it would read as none asked for.
+static hr_status read_fraction(scanner *s, double *out)
+{
+    HR_TRY(read_share(s, true, out));
+    return *out > 0 ? HR_OK : REFUSE(s, "%s: 0 leaves no memory at all: needed more, or 1 for all", s->key);
+}
+
 static uint64_t bytes_of_mb(uint64_t mb)
 {
     return mb < UINT64_MAX / HR_MIB ? mb * HR_MIB : UINT64_MAX;
@@ -308,7 +315,7 @@ static hr_status read_value(scanner *s, torch_option option, torch_conf *c)
     case TORCH_MAX_SPLIT_SIZE:
         return read_mb(s, true, &c->max_split_bytes);
     case TORCH_PER_PROCESS_MEMORY_FRACTION:
-        return read_share(s, true, &c->fraction);
+        return read_fraction(s, &c->fraction);
     case TORCH_PINNED_NUM_REGISTER_THREADS:
         return read_pinned_threads(s);
     case TORCH_PINNED_RESERVE_SEGMENT_SIZE:

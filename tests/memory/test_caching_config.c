@@ -160,6 +160,8 @@ static const struct {
      "garbage_collection_threshold: needed a number between 0 and 1, both left out, had '1.0'"},
     {"garbage_collection_threshold:nan",
      "garbage_collection_threshold: needed a number between 0 and 1, both left out, had 'nan'"},
+    {"per_process_memory_fraction:0",
+     "per_process_memory_fraction: 0 leaves no memory at all: needed more, or 1 for all"},
     {"per_process_memory_fraction:1.5",
      "per_process_memory_fraction: needed a number from 0 to 1, had '1.5'"},
     {"roundup_power2_divisions:3",
