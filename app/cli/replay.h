@@ -43,6 +43,8 @@ typedef struct replay_table {
 // that concern it. USAGE, KNOB, NOMEM.
 HR_MUST_CHECK hr_status replay_make_columns(const cli_args *args, replay_table *t, hr_err *err);
 void replay_table_deinit(replay_table *t);
+// The part of a sweep's key that is not its group.
+const char *replay_knob_label(const replay_sweep *s);
 
 // How a page is printed.
 typedef struct replay_page {
@@ -62,7 +64,5 @@ HR_MUST_CHECK hr_status replay_print_peak(const replay_table *t, const replay_co
                                           const replay_page *page, hr_err *err);
 // The heap that the file shows, where it ran out of memory.
 HR_MUST_CHECK hr_status replay_print_recorded(const replay_table *t, const replay_page *page, hr_err *err);
-// The part of a sweep's key that is not its group.
-const char *replay_knob_label(const replay_sweep *s);
 
 #endif

@@ -256,3 +256,9 @@ void replay_table_deinit(replay_table *t)
     t->columns = NULL;
     t->column_count = 0;
 }
+
+const char *replay_knob_label(const replay_sweep *s)
+{
+    const char *key = hr_knob_rows(NULL)[s->id].key, *dot = strchr(key, '.');
+    return dot == NULL ? key : dot + 1;
+}

@@ -87,12 +87,6 @@ typedef struct layout {
     unsigned has_recorded; // 1: it is the first column
 } layout;
 
-const char *replay_knob_label(const replay_sweep *s)
-{
-    const char *key = hr_knob_rows(NULL)[s->id].key, *dot = strchr(key, '.');
-    return dot == NULL ? key : dot + 1;
-}
-
 static unsigned wider(unsigned columns, size_t words)
 {
     return words > columns ? (unsigned)words : columns;
