@@ -3,10 +3,7 @@
 #include "headroom/pack.h"
 
 #include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,26 +13,12 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
+#include "app/cli/interrupt.h"
 #include "app/cli/options.h"
+#include "app/cli/page.h"
 #include "app/cli/say.h"
 
 enum { USUAL_SECONDS = 10, PICTURE_COLUMNS = 64, PICTURE_ROWS = 12 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void watch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
 
 static double now_seconds(void)
 {
@@ -60,7 +43,7 @@ static bool is_over(void *context, const hr_packing_result *so_far)
 {
     const search *s = context;
     (void)so_far;
-    return interrupted != 0 || now_seconds() >= s->end_seconds;
+    return interrupt_seen() || now_seconds() >= s->end_seconds;
 }
 
 static bool fits(const search *s)
@@ -104,20 +87,11 @@ static void print_bytes(const char *label, uint64_t bytes, const char *note)
            note[0] != '\0' ? "  " : "", note);
 }
 
-static const char *glyph_of(double share, bool draws_blocks)
-{
-    static const char *const blocks[] = {" ", "░", "▒", "▓", "█"};
-    static const char *const ascii[] = {" ", ".", ":", "%", "#"};
-    int level = share <= 0.001 ? 0 : share >= 0.95 ? 4 : 1 + (int)(share * 3);
-    return draws_blocks ? blocks[level] : ascii[level];
-}
-
 // The block over time: what is not filled is what the packing wastes, or what nobody needs then.
 static void print_picture(const search *s)
 {
     static double cells[PICTURE_COLUMNS * PICTURE_ROWS];
-    bool draws_blocks = !cli_given(s->args, APP_ASCII) && setlocale(LC_CTYPE, "") != NULL &&
-                        strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    bool blocks = page_draws_blocks(s->args);
     char height[HR_BYTES_TEXT_MAX];
     hr_packing_draw(s->packing, s->result.height_bytes, PICTURE_COLUMNS, PICTURE_ROWS, cells);
     for (int row = 0; row < PICTURE_ROWS; row++) {
@@ -126,7 +100,7 @@ static void print_picture(const search *s)
                                                       : "";
         printf("%12s |", label);
         for (int column = 0; column < PICTURE_COLUMNS; column++) {
-            fputs(glyph_of(cells[row * PICTURE_COLUMNS + column], draws_blocks), stdout);
+            fputs(page_shade(cells[row * PICTURE_COLUMNS + column], blocks, " "), stdout);
         }
         puts("|");
     }
@@ -226,7 +200,7 @@ static hr_status search_on(search *s, double seconds, hr_err *err)
         .capacity_bytes = s->capacity_bytes, .seed = s->seed, .stop = is_over, .stop_context = s};
     HR_TRY(hr_packing_search(s->packing, &options, &s->result, err));
     s->seconds = now_seconds() - begin_seconds;
-    s->ended_early = interrupted == 0 && s->seconds < seconds;
+    s->ended_early = !interrupt_seen() && s->seconds < seconds;
     if (cli_given(s->args, APP_JSON)) {
         print_json(s);
     } else {
@@ -248,18 +222,18 @@ static hr_status pack(search *s, hr_err *err)
     HR_TRY(take_capacity(s->args, &s->capacity_bytes, err));
     HR_TRY(take_seed(s->args, &s->seed, err));
     HR_TRY(hr_packing_open(path, &s->packing, err));
-    watch_signals();
+    interrupt_watch();
     return search_on(s, seconds, err);
 }
 
 // Interrupted, the answer is the best so far, as it is when the time is up.
 static int exit_code_of(const search *s)
 {
-    if (interrupted != 0) {
+    if (interrupt_seen()) {
         (void)fflush(stdout);
         fputs("headroom: interrupted: this is the best so far.\n", stderr);
     }
-    return interrupted != 0 ? hr_status_exit_code(HR_INTERRUPTED)
+    return interrupt_seen() ? hr_status_exit_code(HR_INTERRUPTED)
            : fits(s)        ? 0
                             : hr_status_exit_code(HR_CHECK);
 }

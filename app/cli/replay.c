@@ -2,56 +2,19 @@
 // replay: somebody's trace on allocators of choice, side by side.
 #include "app/cli/replay.h"
 
-#include <langinfo.h>
-#include <locale.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "app/cli/cli.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/page.h"
 #include "app/cli/say.h"
 #include "app/cli/style.h"
-
-enum { PAGE_COLUMNS = 80, PAGE_COLUMNS_MAX = 200 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
 
 static bool is_interrupted(void *context)
 {
     (void)context;
-    return interrupted != 0;
-}
-
-static void watch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
-
-// 80 in a pipe; in a terminal what it has, unless it has less.
-static unsigned page_columns(void)
-{
-    struct winsize size = {0};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < PAGE_COLUMNS) {
-        return PAGE_COLUMNS;
-    }
-    return size.ws_col < PAGE_COLUMNS_MAX ? size.ws_col : PAGE_COLUMNS_MAX;
-}
-
-static bool draws_blocks(const cli_args *args)
-{
-    return !cli_given(args, APP_ASCII) && setlocale(LC_CTYPE, "") != NULL &&
-           strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    return interrupt_seen();
 }
 
 static hr_status run_columns(hr_replay *replay, const cli_args *args, replay_table *t, hr_err *err)
@@ -111,7 +74,7 @@ static hr_status compare(const cli_args *args, replay_table *t, const char *styl
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         status = replay_print_json(t, err);
     } else if (status == HR_OK) {
-        replay_page page = {page_columns(), draws_blocks(args), style};
+        replay_page page = {page_columns(), page_draws_blocks(args), style};
         status = replay_print_text(t, &page, err);
     }
     t->about = NULL;
@@ -144,7 +107,7 @@ int cli_replay(int argc, char **argv)
         status = check_options(&args, &t, &style, &err);
     }
     if (status == HR_OK) {
-        watch_signals();
+        interrupt_watch();
         status = compare(&args, &t, style, &err);
     }
     int exit_code = status == HR_OK ? exit_code_of(&t) : say_error(&err, cli_given(&args, APP_JSON));

@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "app/cli/page.h"
 #include "app/cli/replay.h"
 #include "app/cli/say.h"
 
@@ -93,14 +94,6 @@ static void print_need(const hr_replay_failure *f)
            hr_bytes_human(f->largest_free_bytes, largest));
 }
 
-static const char *cell_glyph(const hr_heap_cell *c, bool glyphs)
-{
-    static const char *const blocks[] = {"·", "░", "▒", "▓", "█"};
-    static const char *const ascii[] = {".", ":", "+", "%", "#"};
-    int level = c->used < 0.001 ? 0 : c->used > 0.999 ? 4 : 1 + (int)(c->used * 3);
-    return glyphs ? blocks[level] : ascii[level];
-}
-
 static void print_map(const hr_heap *heap, unsigned columns, bool glyphs)
 {
     hr_heap_cell cells[MAP_MAX];
@@ -109,7 +102,7 @@ static void print_map(const hr_heap *heap, unsigned columns, bool glyphs)
     hr_heap_map(heap, cells, count);
     fputs("  [", stdout);
     for (unsigned k = 0; k < count; k++) {
-        fputs(cell_glyph(&cells[k], glyphs), stdout);
+        fputs(page_shade(cells[k].used, glyphs, glyphs ? "·" : "."), stdout);
     }
     printf("]\n  the pool by address: %s free, %s in use, a character is %s\n", glyphs ? "·" : ".",
            glyphs ? "█" : "#", hr_bytes_human(hr_heap_pool_bytes(heap) / count, each));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: trains on this thread, says on stderr how it goes, and reports at the end, however it ends.
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include "headroom/trace.h"
 
 #include "app/cli/cli.h"
+#include "app/cli/interrupt.h"
 #include "app/cli/options.h"
 #include "app/cli/progress.h"
 #include "app/cli/report.h"
@@ -16,28 +16,6 @@
 #include "app/cli/style.h"
 
 enum { RUN_STEPS = 400 }; // when nobody says how many
-
-// ---- Ctrl-C ---------------------------------------------------------------------------------------------------
-
-static volatile sig_atomic_t interrupted;
-
-// The first signal lets the step finish; the second ends the program at once.
-static void on_signal(int number)
-{
-    (void)number;
-    if (interrupted) {
-        _exit(hr_status_exit_code(HR_INTERRUPTED));
-    }
-    interrupted = 1;
-}
-
-static void watch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
 
 // ---- training -------------------------------------------------------------------------------------------------
 
@@ -86,7 +64,7 @@ static hr_status train(hr_engine *engine, progress *p, hr_err *err)
 {
     bool idle = false;
     HR_TRY(start(engine, p, &idle, err));
-    while (!idle && !interrupted) {
+    while (!idle && !interrupt_seen()) {
         hr_engine_advance(engine, &idle);
     }
     progress_end(p);
@@ -124,7 +102,7 @@ static hr_status print_report(const cli_args *args, hr_engine *engine, const pro
     } else {
         report_style style = {.ran = true,
                               .no_steps = no_steps,
-                              .interrupted = interrupted != 0,
+                              .interrupted = interrupt_seen(),
                               .knobs = hr_engine_knobs(engine)};
         report_print_text(&report, &style);
     }
@@ -166,7 +144,7 @@ static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *r
     progress_begin(&p, cli_given(args, APP_PLAIN), 0);
     p.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
     HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &engine, err));
-    watch_signals();
+    interrupt_watch();
     hr_status status = train_and_report(args, engine, &p, reported, err);
     hr_engine_destroy(engine);
     return status;

@@ -36,13 +36,9 @@ void input_close(input *in)
     *in = (input){.fd = -1};
 }
 
-static bool fail(input *in, hr_status status, const char *why)
+static bool stop(input *in)
 {
     in->failed = in->ended = true;
-    (void)(status == HR_NOMEM
-               ? HR_FAIL(&in->err, NOMEM, "%s: needed %zu bytes to read it", in->name, in->capacity)
-               : HR_FAIL(&in->err, READ, "%s: cannot be read at byte %llu: %s", in->name,
-                         (unsigned long long)(in->passed + in->end), why));
     return false;
 }
 
@@ -62,7 +58,8 @@ static bool make_room(input *in, size_t bytes)
     }
     char *grown = hr_realloc(in->buffer, capacity, 1);
     if (grown == NULL) {
-        return fail(in, HR_NOMEM, NULL);
+        (void)HR_FAIL(&in->err, NOMEM, "%s: needed %zu bytes to read it", in->name, capacity);
+        return stop(in);
     }
     in->buffer = grown;
     in->window = grown;
@@ -74,7 +71,9 @@ static bool read_more(input *in)
 {
     ptrdiff_t got = file_read_some(in->fd, in->buffer + in->end, in->capacity - in->end);
     if (got < 0) {
-        return fail(in, HR_READ, strerror(errno));
+        (void)HR_FAIL(&in->err, READ, "%s: cannot be read at byte %llu: %s", in->name,
+                      (unsigned long long)(in->passed + in->end), strerror(errno));
+        return stop(in);
     }
     in->end += (size_t)got;
     in->ended = got == 0;

@@ -142,6 +142,10 @@ static void watch(void *context, const hr_event *event)
     const char *name = w->status == HR_OK ? name_of(w, event) : NULL;
     if (name != NULL) {
         w->picture->refusal.tensor = intern_add(&w->picture->names, name, strlen(name));
+        w->status =
+            w->picture->refusal.tensor != INTERN_NONE
+                ? HR_OK
+                : HR_FAIL(&w->err, NOMEM, "a heap's picture: needed host memory for a name, had none");
     }
 }
 

@@ -18,26 +18,10 @@ bool hr_replay_knob_applies(hr_knob_id id)
     return false;
 }
 
-// The row says itself who listens: "with allocator.kind bfc and allocator.growth on", "with allocator.kind a, b or c".
 bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind)
 {
-    static const char who[] = "allocator.kind ";
-    const char *applies = hr_knob_rows(NULL)[id].applies;
-    const char *word = applies == NULL ? NULL : strstr(applies, who);
-    if (word == NULL) {
-        return hr_replay_knob_applies(id);
-    }
-    for (word += sizeof who - 1;;) {
-        size_t length = strcspn(word, " ,:;.");
-        if (length == strlen(allocator_kind) && strncmp(word, allocator_kind, length) == 0) {
-            return true;
-        }
-        word += length;
-        if (strncmp(word, " or ", 4) != 0 && strncmp(word, ", ", 2) != 0) {
-            return false;
-        }
-        word += word[0] == ',' ? 2 : 4;
-    }
+    const char *only = hr_knob_rows(NULL)[id].allocator;
+    return hr_replay_knob_applies(id) && (only == NULL || strcmp(only, allocator_kind) == 0);
 }
 
 void hr_replay_knobs_init(hr_knobs *knobs)

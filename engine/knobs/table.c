@@ -49,6 +49,7 @@ static const hr_knob_row rows[] = {
             "GPU_0_bfc and so on, and what is free in one serves no other. The first size is the limit of the "
             "step's allocator. Together they must not exceed device.vram or, without it, what the card has "
             "beside its context. none: the card is one device.",
+        .allocator = "bfc",
         .applies = "with allocator.kind bfc, and allocator.growth off"},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
         .choices = {"bfc", "caching", "async", "direct", "static"},
@@ -70,6 +71,7 @@ static const hr_knob_row rows[] = {
             "off takes the whole limit as one region at the first request, as TensorFlow does by default. "
             "on starts with 2 MiB and doubles (set_memory_growth): the pool becomes a staircase, what the "
             "model needs stays the same, and regions that cannot be joined may fragment.",
+        .allocator = "bfc",
         .applies = "with allocator.kind bfc"},
     ROW(ALLOCATOR_FRACTION, REAL, "", "of the card")
         .min = 0, .max = 1,
@@ -85,6 +87,7 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Before a request fails, regions with nothing in use go back to the driver and a larger one "
             "is taken in their place (TF_ENABLE_GPU_GARBAGE_COLLECTION).",
+        .allocator = "bfc",
         .applies = "with allocator.kind bfc and allocator.growth on: otherwise there is one region only"},
     ROW(ALLOCATOR_RELEASE_THRESHOLD, BYTES, "", "B")
         .min = 0, .max = BYTES_MAX,
@@ -94,6 +97,7 @@ static const hr_knob_row rows[] = {
             "use are unmapped until no more is. 0B gives everything back, as a CUDA program that sets nothing; none "
             "keeps it all, as TensorFlow and PyTorch do. What others on the card may have between two steps changes, "
             "the peak hardly; mapping again takes time.",
+        .allocator = "async",
         .applies = "with allocator.kind async"},
     ROW(ALLOCATOR_MAX_SPLIT, BYTES, "", "B")
         .min = 11534336, .max = BYTES_MAX,
@@ -102,6 +106,7 @@ static const hr_knob_row rows[] = {
             "max_split_size_mb: a large free block is then not eaten up by small tensors that outlive it, which "
             "would keep it from ever being whole again. A request that is as large takes such a block only when "
             "little is left over. none splits every block. At least allocator.large_segment.",
+        .allocator = "caching",
         .applies = "with allocator.kind caching"},
     ROW(ALLOCATOR_MAX_NON_SPLIT_ROUNDING, BYTES, "", "B")
         .min = 11534336, .max = BYTES_MAX,
@@ -110,6 +115,7 @@ static const hr_knob_row rows[] = {
             "max_non_split_rounding_mb: a request of allocator.max_split or more takes a free block only when it "
             "is less than this larger than the request, because the rest is lost. none is the size of "
             "allocator.large_segment, PyTorch's default.",
+        .allocator = "caching",
         .applies = "with allocator.kind caching and allocator.max_split"},
     ROW(ALLOCATOR_LARGE_SEGMENT, BYTES, "20MiB", "B")
         .min = 10485761, .max = BYTES_MAX,
@@ -118,6 +124,7 @@ static const hr_knob_row rows[] = {
             "large_segment_size_mb: tensors above 1 MiB and below 10 MiB share segments of this size; with "
             "expandable segments it is the size of the handles that are mapped, and then a multiple of 2 MiB. "
             "Smaller ones waste less of a card that is nearly full.",
+        .allocator = "caching",
         .applies = "with allocator.kind caching"},
     ROW(ALLOCATOR_GC_THRESHOLD, REAL, "", "of the limit")
         .min = 0.000001, .max = 0.999999,
@@ -126,6 +133,7 @@ static const hr_knob_row rows[] = {
             "garbage_collection_threshold: before the driver is asked for more and while the pool is larger than "
             "this share of its limit, whole free segments go back that have waited longer than the mean. PyTorch "
             "collects only below a limit that is a fraction of the card.",
+        .allocator = "caching",
         .applies = "with allocator.kind caching and allocator.fraction"},
     ROW(ALLOCATOR_EXPANDABLE_SEGMENTS, CHOICE, "off", "")
         .choices = OFF_ON,
@@ -134,6 +142,7 @@ static const hr_knob_row rows[] = {
             "expandable_segments: addresses for more than the card are reserved once for each stream and pool, and "
             "memory is mapped into them as it is needed, so that no segment's end parts what is free. What "
             "fragments under off often fits under on.",
+        .allocator = "caching",
         .applies = "with allocator.kind caching"},
     ROW(ALLOCATOR_ROUNDUP, TEXT, "", "divisions")
         .line = "steps between two powers of two that sizes are rounded up to",
@@ -141,6 +150,7 @@ static const hr_knob_row rows[] = {
             "roundup_power2_divisions in PyTorch's words: 4 rounds 1100 KiB up to 1280 KiB, the next quarter between "
             "1 and 2 MiB; [256:1,512:2,>:8] has divisions for sizes from 256 MiB, 512 MiB and beyond. Equal sizes are "
             "reused more often and more is lost inside blocks. \"\" rounds to 512 bytes.",
+        .allocator = "caching",
         .applies = "with allocator.kind caching"},
     ROW(ALLOCATOR_CONF, TEXT, "", "")
         .line = "PyTorch's own configuration, as in PYTORCH_ALLOC_CONF",
@@ -148,6 +158,7 @@ static const hr_knob_row rows[] = {
             "key:value,key:[a:b] with every option that PyTorch knows. It means the same as the knobs beside it, and "
             "may not say otherwise. Options of locks, pinned memory and address space are checked and change nothing "
             "here; backend:cudaMallocAsync is allocator.kind async.",
+        .allocator = "caching",
         .applies = "with allocator.kind caching"},
     ROW(BATCH_SIZE, INT, "32", "samples")
         .min = 1, .max = 1048576,
