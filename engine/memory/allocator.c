@@ -20,11 +20,8 @@ static const struct {
     const char *kind;
     allocator_maker create;
 } kinds[] = {
-    {"async", async_create},
-    {"bfc", bfc_create},
-    {"caching", caching_create},
-    {"direct", direct_create},
-    {"static", static_create},
+    {"async", async_create},   {"bfc", bfc_create},       {"caching", caching_create},
+    {"direct", direct_create}, {"static", static_create},
 };
 
 allocator_config allocator_config_of(const char *kind, uint64_t limit_bytes)

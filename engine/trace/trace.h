@@ -61,7 +61,7 @@ typedef struct trace {
     uint64_t rows;         // of the file
     uint64_t lost_frees;   // of blocks that nobody allocated: left out
     uint64_t reused;       // allocations at a living address: the block there was freed first
-    uint32_t dumps;        // of heaps that the file begins to show, where it may show several: one of them is read
+    uint32_t dumps; // of heaps that the file begins to show, where it may show several: one of them is read
     bool has_times;
     heap_picture *heaps[TRACE_DEVICES_MAX]; // at the end of the trace; NULL: the file does not show it
 } trace;

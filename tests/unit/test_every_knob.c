@@ -26,7 +26,7 @@ typedef struct turning {
 } turning;
 
 #define CACHING "allocator.kind=caching", "device.kind=plan", "pipeline.source=generated"
-#define CARD "device.card=rtx3070-8g", "device.vram=none", "device.kind=plan"
+#define CARD    "device.card=rtx3070-8g", "device.vram=none", "device.kind=plan"
 
 static char pictures[160]; // "pipeline.path=…": 27 to train, 9 held out
 static char save_path[128], old_save[128];

@@ -2,12 +2,11 @@
 // A CUDA runtime that owns nothing but numbers, so that PyTorch's allocator can be asked what it would do. Built as
 // libcudart.so.13 by tests/bench/peers/pytorch_caching. cudaMalloc gives addresses from 1 << 40 upwards, never the same
 // twice; reservations lie from 1 << 44 upwards; FAKE_CUDA_BYTES is what the card has.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cuda.h>
-#include <cuda_runtime_api.h>
 
 enum { RANGES_MAX = 1 << 16 };
 
@@ -58,7 +57,8 @@ cudaError_t cudaFree(void *address)
     return address == NULL ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-GIVES(cudaMemGetInfo, (size_t * available, size_t *total), *available = has_bytes() - held_bytes; *total = has_bytes())
+GIVES(cudaMemGetInfo, (size_t * available, size_t *total), *available = has_bytes() - held_bytes;
+      *total = has_bytes())
 GIVES(cudaGetDevice, (int *device), *device = 0)
 GIVES(cudaSetDevice, (int device), (void)device)
 GIVES(cudaGetDeviceCount, (int *count), *count = 1)
@@ -91,7 +91,8 @@ const char *cudaGetErrorString(cudaError_t e)
 
 // ---- the driver's mapping -------------------------------------------------------------------------------------
 
-static CUresult reserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long f)
+static CUresult reserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                        unsigned long long f)
 {
     (void)alignment, (void)wanted, (void)f;
     *address = next_reservation;
@@ -137,13 +138,16 @@ static CUresult nothing(void)
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
-                                             unsigned long long flags, enum cudaDriverEntryPointQueryResult *result)
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *result)
 {
     static const struct {
         const char *name;
         void *function;
-    } functions[] = {{"cuMemAddressReserve", (void *)reserve}, {"cuMemCreate", (void *)create},
-                     {"cuMemRelease", (void *)release}, {"cuMemGetAllocationGranularity", (void *)granularity},
+    } functions[] = {{"cuMemAddressReserve", (void *)reserve},
+                     {"cuMemCreate", (void *)create},
+                     {"cuMemRelease", (void *)release},
+                     {"cuMemGetAllocationGranularity", (void *)granularity},
                      {"cuGetErrorString", (void *)error_string}};
     (void)version, (void)flags;
     *function = (void *)nothing;
