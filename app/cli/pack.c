@@ -121,7 +121,7 @@ static void print_verdict(const search *s)
     if (fits(s)) {
         printf("\nfits %s\n", capacity);
     } else if (s->result.lower_bound_bytes > s->capacity_bytes) {
-        printf("\nnothing fits %s\n", capacity);
+        printf("\nno packing fits %s\n", capacity);
     } else {
         printf("\nnone was found that fits %s%s\n", capacity, more);
     }
@@ -134,12 +134,15 @@ static void print_text(const search *s)
     double gap = r->lower_bound_bytes == 0
                      ? 0
                      : (double)(r->height_bytes - r->lower_bound_bytes) / (double)r->lower_bound_bytes;
-    printf("%s: %s buffers, %.3g s\n\n", s->args->words[0], say_count(hr_packing_count(s->packing), count),
+    printf("%s: %s buffers, %.3f s\n\n", s->args->words[0], say_count(hr_packing_count(s->packing), count),
            s->seconds);
     print_picture(s);
     putchar('\n');
     print_bytes("height", r->height_bytes, "");
     print_bytes("lower bound", r->lower_bound_bytes, "proven: no packing is lower");
+    if (r->alignment_bytes > 1) {
+        print_bytes("alignment", r->alignment_bytes, "offsets and rooms are multiples of it");
+    }
     printf("  %-12s %10.4f %%\n", "gap", 100 * gap);
     print_verdict(s);
 }

@@ -61,14 +61,13 @@ _Static_assert((int)CELL_TEXT_MAX >= (int)SAY_COUNT_TEXT_MAX && (int)CELL_TEXT_M
                "numbers fit a cell");
 _Static_assert(sizeof(double) == sizeof(uint64_t), "a cell is read from eight bytes");
 
-// What the file says, in the shape of the other columns. The heap that it shows is that of its end, which is its peak
-// when it is all there is.
+// What the file says, in the shape of the other columns; the largest free piece is that of the heap it shows.
 static hr_replay_memory recorded_memory(const hr_replay_about *a)
 {
     return (hr_replay_memory){
         .limit_bytes = a->recorded.limit_bytes,
         .peak_pool_bytes = a->recorded.peak_pool_bytes,
-        .peak_in_use_bytes = a->is_heap ? a->recorded.in_use_bytes : HR_NONE,
+        .peak_in_use_bytes = a->is_heap ? a->recorded.peak_in_use_bytes : HR_NONE,
         .peak_requested_bytes = HR_NONE,
         .waste_bytes = HR_NONE,
         .largest_free_bytes = a->is_heap ? a->recorded.largest_free_bytes : HR_NONE,

@@ -142,7 +142,10 @@ uint64_t hr_packing_offset(const hr_packing *packing, size_t buffer)
 
 static hr_packing_result public_result(const pack_result *r)
 {
-    return (hr_packing_result){r->height_bytes, r->lower_bound_bytes, r->optimal, r->nodes};
+    return (hr_packing_result){.height_bytes = r->height_bytes,
+                               .lower_bound_bytes = r->lower_bound_bytes,
+                               .optimal = r->optimal,
+                               .nodes = r->nodes};
 }
 
 static bool ask_to_stop(void *context, const pack_result *so_far)
@@ -170,6 +173,7 @@ hr_status hr_packing_search(hr_packing *packing, const hr_packing_options *optio
     HR_TRY(pack_check(packing->buffers, count, packing->alignment_bytes, packing->offsets, found.height_bytes,
                       err));
     *result = public_result(&found);
+    result->alignment_bytes = packing->alignment_bytes;
     return HR_OK;
 }
 

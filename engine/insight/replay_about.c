@@ -90,6 +90,7 @@ static void describe_recorded(const tally *t, const heap_picture *heap, hr_repla
     about->recorded.peak_pool_bytes = recorded_peak_pool(t, heap);
     about->recorded.limit_bytes =
         heap == NULL || heap->counters.limit_bytes == 0 ? HR_NONE : heap->counters.limit_bytes;
+    about->recorded.peak_in_use_bytes = heap == NULL ? HR_NONE : heap->counters.peak_in_use_bytes;
     about->recorded.in_use_bytes = heap == NULL ? HR_NONE : heap->counters.in_use_bytes;
     about->recorded.largest_free_bytes = heap == NULL ? HR_NONE : heap->counters.largest_free_bytes;
     about->recorded.fragmentation = heap == NULL ? (double)NAN : heap->counters.fragmentation;

@@ -205,12 +205,18 @@ static hr_status refuse_vram(const hr_card *card, uint64_t vram_bytes, hr_err *e
     return status;
 }
 
-static uint64_t share_of(const hr_card *card, double fraction)
+// TensorFlow takes its share of the whole card, whatever else lies on it, and without one keeps something back; PyTorch
+// keeps nothing back, and gets no more than there is.
+static uint64_t share_of(const hr_card *card, double fraction, bool keeps_back)
 {
-    if (fraction > 0) {
-        return (uint64_t)((double)card->vram_bytes * fraction);
-    }
     uint64_t available_bytes = card->vram_bytes - card->context_bytes;
+    uint64_t share_bytes = (uint64_t)((double)card->vram_bytes * fraction);
+    if (!keeps_back) {
+        return fraction > 0 && share_bytes < available_bytes ? share_bytes : available_bytes;
+    }
+    if (fraction > 0) {
+        return share_bytes;
+    }
     uint64_t reserved_bytes = reserve_bytes(available_bytes, card->compute_major);
     return reserved_bytes < available_bytes ? available_bytes - reserved_bytes : available_bytes;
 }
@@ -229,7 +235,8 @@ static hr_status whole_device(const hr_knobs *knobs, const hr_card *card, uint64
         hr_err_try(err, "-s device.vram=64MiB");
         return status;
     }
-    *limit_bytes = share_of(card, torch_settings_fraction(knobs));
+    *limit_bytes =
+        share_of(card, torch_settings_fraction(knobs), !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching"));
     *room_bytes = card->vram_bytes - card->context_bytes;
     return HR_OK;
 }

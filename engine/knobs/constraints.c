@@ -134,8 +134,7 @@ static bool conf_breaks_a_rule(const hr_knobs *knobs)
         hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) || !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
     return is_caching(knobs) && hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_CONF) &&
            (c.max_split_bytes < c.large_segment_bytes ||
-            c.max_non_split_rounding_bytes < c.large_segment_bytes ||
-            (c.gc_threshold > 0 && (!has_fraction || c.expandable_segments)) || (has_fraction && has_limit) ||
+            c.max_non_split_rounding_bytes < c.large_segment_bytes || (has_fraction && has_limit) ||
             odd_handles(knobs));
 }
 
@@ -334,9 +333,8 @@ static const hr_constraint constraints[] = {
      HR_KNOB_ALLOCATOR_LARGE_SEGMENT, "-s allocator.large_segment=20MiB"},
     {conf_breaks_a_rule,
      "allocator.conf breaks a rule together with the knobs beside it: max_split_size_mb and "
-     "max_non_split_rounding_mb are at least large_segment_size_mb, garbage_collection_threshold wants a "
-     "fraction and "
-     "ordinary segments, a fraction wants device.card and no device.vram, and expandable segments want a "
+     "max_non_split_rounding_mb are at least large_segment_size_mb, a fraction wants device.card and no "
+     "device.vram, and expandable segments want a "
      "large_segment_size_mb that is a multiple of 2",
      HR_KNOB_ALLOCATOR_CONF, "-s allocator.conf="},
     {no_limit, "nothing says how much memory the device has: needed device.card or device.vram, had neither",

@@ -33,7 +33,7 @@ static const hr_knob_row rows[] = {
         .line = "the card whose memory and speed the device takes on",
         .explanation =
             "A name from `headroom cards`. The card's memory less its context, less what TensorFlow "
-            "leaves to the system, is the limit of the allocator; its bandwidth and FLOP/s give the "
+            "leaves to the system (with allocator.kind caching nothing, as PyTorch), is the limit of the allocator; its bandwidth and FLOP/s give the "
             "simulated time of the plan device. \"\" is no card: then device.vram must say the limit."},
     ROW(DEVICE_VRAM, BYTES, "", "B")
         .min = 256, .max = BYTES_MAX,

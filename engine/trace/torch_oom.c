@@ -77,7 +77,7 @@ void torch_oom_write(const heap_picture *p, const torch_driver *d, text *out)
         return;
     }
     text_append(out, "CUDA out of memory. Tried to allocate ");
-    write_size(out, p->refusal.driver_bytes);
+    write_size(out, p->refusal.driver_bytes != 0 ? p->refusal.driver_bytes : p->refusal.requested_bytes);
     text_append(out, ". GPU %u has a total capacity of ", d->device);
     write_size(out, d->total_bytes);
     text_append(out, " of which ");

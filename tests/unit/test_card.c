@@ -183,6 +183,21 @@ START_TEST(a_fraction_is_of_the_whole_card)
 }
 END_TEST
 
+START_TEST(pytorch_keeps_nothing_back)
+{
+    card = (hr_card){.vram_bytes = 8192 * HR_MIB, .context_bytes = 400 * HR_MIB, .compute_major = 8};
+    set("allocator.kind=caching");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, (8192 - 400) * HR_MIB);
+    set("allocator.fraction=0.5");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, 4096 * HR_MIB);
+    set("allocator.fraction=1");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, (8192 - 400) * HR_MIB);
+}
+END_TEST
+
 START_TEST(vram_is_the_limit_itself_and_fits_the_card)
 {
     set("device.vram=64MiB");
@@ -278,6 +293,7 @@ int main(void)
     tcase_add_loop_test(tc, the_limit_is_tensorflows, 0, (int)(sizeof limits / sizeof *limits));
     tcase_add_test(tc, the_context_is_not_available);
     tcase_add_test(tc, a_fraction_is_of_the_whole_card);
+    tcase_add_test(tc, pytorch_keeps_nothing_back);
     tcase_add_test(tc, vram_is_the_limit_itself_and_fits_the_card);
     tcase_add_test(tc, the_first_logical_device_is_the_limit_and_all_fit_the_card);
     tcase_add_test(tc, logical_devices_are_sizes_with_commas_between);

@@ -29,6 +29,7 @@ typedef struct hr_packing_result {
     uint64_t lower_bound_bytes; // proven: none is lower
     bool optimal;               // they are equal
     uint64_t nodes;             // placements tried
+    uint64_t alignment_bytes;   // of every offset, and of the room that every buffer takes
 } hr_packing_result;
 
 typedef struct hr_packing_options {

@@ -34,7 +34,7 @@ typedef struct hr_replay_about {
     uint32_t device;               // the one that holds most at once: results are about it
     uint64_t peak_requested_bytes; // of that device: no allocator can do with less
     struct {                       // what the file says happened on that device; HR_NONE, NaN: nothing
-        uint64_t peak_pool_bytes, limit_bytes, in_use_bytes, largest_free_bytes;
+        uint64_t peak_pool_bytes, peak_in_use_bytes, limit_bytes, in_use_bytes, largest_free_bytes;
         double fragmentation;
     } recorded;
     const hr_scenario *scenario; // NULL: it was a file
