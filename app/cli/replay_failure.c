@@ -90,7 +90,7 @@ static void print_need(const hr_replay_failure *f)
         fputs(" for ", stdout);
         print_name(f->name);
     }
-    printf("\n  had %s free, largest piece %s\n", hr_bytes_human(f->free_bytes, free_text),
+    printf("\n  had %s free, the largest piece in the pool %s\n", hr_bytes_human(f->free_bytes, free_text),
            hr_bytes_human(f->largest_free_bytes, largest));
 }
 

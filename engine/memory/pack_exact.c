@@ -18,7 +18,7 @@ typedef struct part {
 // A part at work: the question asked, the answers left, and how to get back to before the answer.
 typedef struct frame {
     uint32_t begin, end, parent;
-    uint32_t todo, part_count; // of the parts, without this one
+    uint32_t waiting, part_count; // of the parts, without this one
     uint32_t trail_count;
     uint32_t answer, answer_end; // next one, behind the last one
     uint32_t section;
@@ -31,7 +31,7 @@ struct pack_exact {
     VEC(frame) frames;
     VEC(part) parts;
     VEC(uint32_t) answers; // items, PACK_NONE: a loss
-    uint32_t todo;         // parts, linked; PACK_NONE: none
+    uint32_t waiting;      // parts, linked; PACK_NONE: none
     uint64_t *failed;      // [1 << table_bits] hashes of what cannot be completed
     unsigned table_bits;
     uint32_t failed_count; // entered since the table has this size
@@ -105,8 +105,8 @@ static void add_parts(pack_exact *e, uint32_t begin, uint32_t end, uint32_t pare
         e->parts.data[at] = (part){from, t + 1, parent, PACK_NONE};
     }
     for (uint32_t k = first_new; k < e->parts.count; k++) {
-        e->parts.data[k].next = e->todo;
-        e->todo = k;
+        e->parts.data[k].next = e->waiting;
+        e->waiting = k;
     }
 }
 
@@ -191,8 +191,8 @@ static bool open_frame(pack_exact *e, const part *p, bool *is_open)
     if (f == NULL || !push_answers(e, &q)) {
         return false;
     }
-    *f = (frame){p->begin,       p->end, p->parent,        e->todo,   e->parts.count,
-                 s->trail.count, answer, e->answers.count, q.section, key};
+    *f = (frame){p->begin,       p->end, p->parent,        e->waiting, e->parts.count,
+                 s->trail.count, answer, e->answers.count, q.section,  key};
     return *is_open = true;
 }
 
@@ -233,7 +233,7 @@ static bool advance(pack_exact *e, uint32_t at)
             return false;
         }
         pack_state_undo(&e->state, f->trail_count);
-        e->todo = f->todo;
+        e->waiting = f->waiting;
         e->parts.count = f->part_count;
         if (take_answer(e, f, e->answers.data[f->answer++])) {
             add_parts(e, f->begin, f->end, at);
@@ -253,7 +253,7 @@ static bool begin_dive(pack_exact *e, pack_dive *d)
     e->next_poll = 0;
     e->is_over = false;
     e->frames.count = e->parts.count = e->answers.count = 0;
-    e->todo = PACK_NONE;
+    e->waiting = PACK_NONE;
     pack_state_reset(&e->state, d->capacity_bytes);
     pack_niches_choose_style(&e->niches, &e->state, d->round, d->seed);
     if (!reserve_parts(e, e->state.section_count) || !widen_table(e)) {
@@ -266,9 +266,9 @@ static bool begin_dive(pack_exact *e, pack_dive *d)
 // Puts the part at the head of the list to work, and goes on from it, or from the last frame that has another answer.
 static pack_verdict step(pack_exact *e)
 {
-    part p = e->parts.data[e->todo];
+    part p = e->parts.data[e->waiting];
     bool is_open = false;
-    e->todo = p.next;
+    e->waiting = p.next;
     if (!open_frame(e, &p, &is_open)) {
         return PACK_NO_MEMORY;
     }
@@ -285,7 +285,7 @@ static pack_verdict step(pack_exact *e)
 pack_verdict pack_exact_dive(pack_exact *e, pack_dive *d)
 {
     pack_verdict verdict = begin_dive(e, d) ? PACK_FOUND : PACK_NO_MEMORY;
-    while (verdict == PACK_FOUND && e->todo != PACK_NONE) {
+    while (verdict == PACK_FOUND && e->waiting != PACK_NONE) {
         verdict = step(e);
     }
     return verdict;
