@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner: questions in, answers out, in a process of its own at idle priority, so that neither a plan's time nor
+// its death is felt on the screen. A new question of a kind replaces the one of that kind that is being answered. A
+// planner that died is started again by the next question. All functions belong to one thread.
+#ifndef HEADROOM_PLANNING_H
+#define HEADROOM_PLANNING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/engine.h"
+#include "headroom/preset.h"
+#include "headroom/step_picture.h"
+
+typedef struct hr_planning hr_planning;
+
+// X(ID): what can be asked, most urgent first
+#define HR_QUESTION_MAP(X)                                                                                   \
+    X(TURNS)   /* what each of these turns of one knob would do to peak and step time */                     \
+    X(PICTURE) /* the whole step, under these knobs */                                                       \
+    X(DIFF)    /* the listing's lines that go and come with other knobs */                                   \
+    X(FIT)     /* plans of many combinations of the knobs that trade memory for time */
+
+typedef enum hr_question_kind {
+#define X(id) HR_QUESTION_##id,
+    HR_QUESTION_MAP(X)
+#undef X
+        HR_QUESTION_COUNT
+} hr_question_kind;
+
+// One knob at another value. `knob` HR_KNOB_COUNT: the knobs as they are.
+typedef struct hr_turn {
+    hr_knob_id knob;
+    char value[HR_KNOB_TEXT_MAX];
+} hr_turn;
+
+enum { HR_TURNS_MAX = 256 };
+
+typedef struct hr_fit_point {
+    char knobs
+        [192]; // pairs that differ from the knobs asked about, one space between two; "": those themselves
+    hr_whatif plan;
+} hr_fit_point;
+
+typedef struct hr_answer {
+    hr_question_kind kind;
+    uint64_t number;  // of the question
+    uint32_t index;   // TURNS: which turn; FIT: which point, from 0
+    bool last;        // nothing more comes for this question
+    hr_status status; // CONSTRAINT, KNOB…: refused, `sentence` says why; otherwise HR_OK
+    char sentence[HR_ERR_TEXT_MAX];
+    hr_whatif whatif;        // TURNS
+    hr_fit_point point;      // FIT
+    hr_step_picture picture; // PICTURE: the taker's to deinit
+    char *text; // DIFF: lines beginning with '-' or '+'; the taker's to free with hr_answer_deinit
+} hr_answer;
+
+// `in_process`: answers are made inside hr_planning_take, on the caller's thread, in order and always the same: for
+// scripts and tests. NOMEM, STATE errors.
+HR_MUST_CHECK hr_status hr_planning_start(bool in_process, hr_planning **out, hr_err *err);
+void hr_planning_stop(hr_planning *p); // ends the process at once; NULL is fine
+// Which model: forgets all questions. Copies the name (or path).
+void hr_planning_open(hr_planning *p, const char *preset, bool trusts);
+
+// All copy what they are given. Return the question's number, 1, 2, 3 …; 0 when it could not be asked.
+uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_turn *turns, size_t count);
+uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs);
+uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after);
+uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs);
+
+int hr_planning_fd(const hr_planning *p); // readable when answers wait; −1: in process, or NULL
+// The next answer, in order of a question's index; false: none waits. Answers to replaced questions never come.
+bool hr_planning_take(hr_planning *p, hr_answer *answer);
+void hr_answer_deinit(hr_answer *answer);
+// Whether a question is still being answered.
+bool hr_planning_is_busy(const hr_planning *p);
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training step as it is planned, whole: every instruction with the bytes that live after it, every tensor with
+// its birth and death, every layer with what it costs, every event of the allocator. Timeline, Program, Model and the
+// planned heap are views of this.
+#ifndef HEADROOM_STEP_PICTURE_H
+#define HEADROOM_STEP_PICTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/event.h"
+#include "headroom/report.h"
+
+typedef struct hr_picture_instr {
+    uint32_t name, line; // texts: "conv1/conv2d_bwd_weights"; the listing's line without its number
+    uint32_t layer;      // index of layers, HR_NO_ID
+    uint32_t tensor;     // alloc and free: index of tensors; else HR_NO_ID
+    uint8_t phase, lane; // hr_phase, hr_lane
+    bool is_alloc, is_free;
+    bool again;     // a recomputation
+    uint32_t event; // events before it
+    uint64_t flops, bytes_moved;
+    double seconds; // from the cost model; NaN when the device cannot tell
+    // After it, in the step's first round:
+    uint64_t in_use_bytes, pool_bytes, requested_bytes;
+    uint64_t by_category[HR_CATEGORY_COUNT]; // requested bytes
+} hr_picture_instr;
+
+typedef struct hr_picture_tensor {
+    uint32_t name, dtype, shape; // texts
+    uint8_t category;            // hr_category
+    bool persistent, saved;      // saved: kept from forward to backward
+    uint32_t layer;              // HR_NO_ID
+    uint32_t born, died;      // instruction of its alloc and free; HR_NO_ID: before, or not within the step
+    uint64_t bytes;           // requested
+    uint64_t allocated_bytes; // of its chunk; 0: it owns none (a view, a result in place, on the host)
+    uint64_t address;
+} hr_picture_tensor;
+
+typedef struct hr_picture_layer {
+    uint32_t name, kind, output_shape; // texts; the shape is per sample
+    uint64_t parameters, parameter_bytes;
+    uint64_t activation_bytes; // outputs of its forward instructions that own storage, this batch
+    uint64_t saved_bytes;      // of these and others, kept for backward
+    uint64_t flops;            // of one step, all phases
+    double seconds;            // of one step, all phases; NaN when the device cannot tell
+} hr_picture_layer;
+
+typedef struct hr_step_picture {
+    hr_picture_instr *instrs;
+    hr_picture_tensor *tensors; // index = the program's tensor id = hr_event_memory.tensor
+    hr_picture_layer *layers;
+    hr_event *events; // memory events of build and first step, in order, addresses as planned; cut at an OOM
+    size_t build_events; // how many of them belong to the build
+    size_t instr_count, tensor_count, layer_count, event_count;
+    char *texts; // NUL-terminated, one after the other; texts[0] is ""
+    size_t texts_bytes;
+    bool fits;
+    uint64_t limit_bytes, missing_bytes;
+    uint32_t peak_instr; // of the first attainment of the largest in_use; HR_NO_ID: while building
+    uint64_t peak_in_use_bytes;
+    uint32_t refused_instr; // where it does not fit; HR_NO_ID: it fits, or while building
+    double step_seconds;    // NaN when the device cannot tell
+    uint32_t rounds;        // batches of one step (batch.accumulate)
+} hr_step_picture;
+
+const char *hr_picture_text(const hr_step_picture *p, uint32_t text); // "" beyond the end
+// Frees everything and zeroes it. NULL is fine.
+void hr_step_picture_deinit(hr_step_picture *p);
+
+#endif
