@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A child process of ours: this program exec'd again (/proc/self/exe, or HEADROOM_PROGRAM) as `headroom @ROLE`, with
 // one end of a socket pair as descriptor 3 and nothing else of ours open. It has a process group of its own (the
-// terminal's signals are not for it), dies with its parent (PR_SET_PDEATHSIG, and the socket's end), is the first that
-// the kernel kills when host memory is short (oom_score_adj), and writes its stderr into a pipe whose last lines are
-// kept.
+// terminal's signals are not for it), dies with the thread that spawned it (PR_SET_PDEATHSIG, and the socket's end), is
+// the first that the kernel kills when host memory is short (oom_score_adj), and writes stdout and stderr into a pipe
+// whose last line is kept; what the pipe does not take is lost, so that nobody waits for its reader.
 #ifndef SESSION_SPAWN_H
 #define SESSION_SPAWN_H
 
@@ -12,19 +12,25 @@
 
 #include "headroom/status.h"
 
+enum { CHILD_LINE_MAX = 256 };
+
 typedef struct child {
     pid_t pid;
     int pidfd;  // readable when it has ended
-    int socket; // ours
-    int errors; // its stderr, non-blocking; −1: none
+    int socket; // ours; −1 once somebody else has taken it (and closes it)
+    int errors; // its stderr, non-blocking; −1: ended
+    char line[CHILD_LINE_MAX],
+        last_line[CHILD_LINE_MAX]; // the one that comes; the last that had anything in it
     bool reaped;
     int exit_code, signal; // once reaped: −1 and the signal, or the code and 0
 } child;
 
 // posix_spawn or vfork-like: safe with threads. STATE error with the reason.
 HR_MUST_CHECK hr_status child_spawn(const char *role, child *c, hr_err *err);
-bool child_reap(child *c); // true once it has ended; never waits
-void child_wait(child *c); // until it has
+bool child_reap(child *c);                   // true once it has ended; never waits
+void child_wait(child *c);                   // until it has
+void child_listen(child *c);                 // takes what stderr has; never waits
+const char *child_last_line(const child *c); // of its stderr, cut; ""
 void child_signal(const child *c, int number);
 void child_close(child *c); // kills what lives, reaps, closes
 

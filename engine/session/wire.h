@@ -29,7 +29,8 @@ void wire_destroy(wire *w); // NULL is fine
 
 // The next whole message. False: none is here yet, or the connection has ended (wire_is_closed).
 bool wire_read(wire *w, wire_message *message);
-// Sends or keeps it. `fd` −1: none; it may be closed after the call. False: the backlog is full, or it is closed.
+// Sends or keeps it. `fd` −1: none; it may be closed after the call. False: the backlog is full, or the other side takes
+// nothing any more (what it has said may still be read).
 bool wire_write(wire *w, uint32_t kind, const void *body, uint32_t bytes, int fd);
 // Sends what was kept, as far as the socket takes it.
 void wire_flush(wire *w);
@@ -42,15 +43,16 @@ bool wire_is_closed(const wire *w); // by the other side, by an error or by an o
 // Numbers are copied in the machine's own order; a text is its length and its bytes. Reading beyond the end, or a text
 // that does not fit, sets `bad` and gives zeros.
 typedef struct wire_out {
-    uint8_t *data; // malloc'd; the caller's to free
+    uint8_t *data; // the caller's: wire_out_deinit
     size_t bytes, room;
-    bool bad; // host memory was short
+    bool bad; // host memory was short, or it is longer than a message may be
 } wire_out;
 
 void wire_put(wire_out *o, const void *data, size_t bytes);
 void wire_put_u32(wire_out *o, uint32_t value);
 void wire_put_u64(wire_out *o, uint64_t value);
 void wire_put_text(wire_out *o, const char *text); // NULL is ""
+void wire_out_deinit(wire_out *o);                 // frees and empties it
 
 typedef struct wire_in {
     const uint8_t *data;
@@ -63,7 +65,7 @@ uint32_t wire_get_u32(wire_in *in);
 uint64_t wire_get_u64(wire_in *in);
 void wire_get_text(wire_in *in, char *text, size_t size);
 // Room for `count` records of `record_bytes` each that are yet to be read: checked against what is left before anything
-// is allocated. NULL sets `bad`; a count of 0 gives NULL and is no offence.
+// is allocated. NULL sets `bad`; a count of 0 gives NULL and is no offence. The caller's to hr_free.
 void *wire_get_array(wire_in *in, uint64_t count, size_t record_bytes);
 
 #endif

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+enum {
+    CHILD_SOCKET = 3, // what the child finds it as
+    FIRST_OWN_FD = 10 // ours lie above what the child's are moved to
+};
+
+extern char **environ;
+
+// ---- the parent's side ----------------------------------------------------------------------------------------
+
+typedef struct ends {
+    int socket[2], errors[2]; // ours, the child's
+} ends;
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        (void)close(*fd);
+        *fd = -1;
+    }
+}
+
+static void close_ends(ends *e)
+{
+    for (int k = 0; k < 2; k++) {
+        close_fd(&e->socket[k]);
+        close_fd(&e->errors[k]);
+    }
+}
+
+static bool lift(int *fd)
+{
+    if (*fd < FIRST_OWN_FD) {
+        int higher = fcntl(*fd, F_DUPFD_CLOEXEC, FIRST_OWN_FD);
+        close_fd(fd);
+        *fd = higher;
+    }
+    return *fd >= 0;
+}
+
+static hr_status make_ends(ends *e, hr_err *err)
+{
+    *e = (ends){{-1, -1}, {-1, -1}};
+    bool made = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->socket) == 0 &&
+                pipe2(e->errors, O_CLOEXEC | O_NONBLOCK) == 0;
+    for (int k = 0; made && k < 2; k++) {
+        made = lift(&e->socket[k]) && lift(&e->errors[k]);
+    }
+    if (!made) {
+        (void)HR_FAIL(err, STATE, "no socket to a process of its own was to be had: %s", strerror(errno));
+        close_ends(e);
+        return HR_STATE;
+    }
+    return HR_OK;
+}
+
+static const char *program_path(void)
+{
+    const char *named = getenv("HEADROOM_PROGRAM");
+    return named != NULL && named[0] != '\0' ? named : "/proc/self/exe";
+}
+
+static void set_actions(posix_spawn_file_actions_t *actions, const ends *e)
+{
+    (void)posix_spawn_file_actions_init(actions);
+    (void)posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    (void)posix_spawn_file_actions_adddup2(actions, e->errors[1], STDOUT_FILENO);
+    (void)posix_spawn_file_actions_adddup2(actions, e->errors[1], STDERR_FILENO);
+    (void)posix_spawn_file_actions_adddup2(actions, e->socket[1], CHILD_SOCKET);
+    (void)posix_spawn_file_actions_addclosefrom_np(actions, CHILD_SOCKET + 1);
+}
+
+// A process group of its own, every signal as a fresh program has it.
+static void set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t all, none;
+    (void)sigfillset(&all);
+    (void)sigemptyset(&none);
+    (void)posix_spawnattr_init(attributes);
+    (void)posix_spawnattr_setpgroup(attributes, 0);
+    (void)posix_spawnattr_setsigdefault(attributes, &all);
+    (void)posix_spawnattr_setsigmask(attributes, &none);
+    (void)posix_spawnattr_setflags(attributes,
+                                   POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+}
+
+static int start(const char *role, const ends *e, pid_t *pid)
+{
+    char program[] = "headroom", word[64];
+    char *argv[] = {program, word, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    (void)snprintf(word, sizeof word, "@%s", role);
+    set_actions(&actions, e);
+    set_attributes(&attributes);
+    int problem = posix_spawn(pid, program_path(), &actions, &attributes, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attributes);
+    return problem;
+}
+
+hr_status child_spawn(const char *role, child *c, hr_err *err)
+{
+    ends e;
+    *c = (child){.pid = -1, .pidfd = -1, .socket = -1, .errors = -1, .reaped = true};
+    HR_TRY(make_ends(&e, err));
+    int problem = start(role, &e, &c->pid);
+    if (problem != 0) {
+        close_ends(&e);
+        c->pid = -1;
+        return HR_FAIL(err, STATE, "%s could not be started as %s: %s", program_path(), role,
+                       strerror(problem));
+    }
+    close_fd(&e.socket[1]);
+    close_fd(&e.errors[1]);
+    c->socket = e.socket[0];
+    c->errors = e.errors[0];
+    c->reaped = false;
+    c->pidfd = pidfd_open(c->pid, 0);
+    if (c->pidfd < 0) {
+        (void)HR_FAIL(err, STATE, "no descriptor of the %s's process was to be had: %s", role,
+                      strerror(errno));
+        child_close(c);
+        return HR_STATE;
+    }
+    return HR_OK;
+}
+
+// The end of a child that nobody let us see (SIGCHLD is ignored) is an end without a code.
+static bool note_end(child *c, pid_t got, int status)
+{
+    if (got == 0 || (got < 0 && errno == EINTR)) {
+        return false;
+    }
+    bool seen = got > 0;
+    c->reaped = true;
+    c->exit_code = seen && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    c->signal = seen && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    child_listen(c);
+    return true;
+}
+
+bool child_reap(child *c)
+{
+    if (!c->reaped) {
+        int status = 0;
+        pid_t got = waitpid(c->pid, &status, WNOHANG);
+        return note_end(c, got, status);
+    }
+    return true;
+}
+
+void child_wait(child *c)
+{
+    while (!c->reaped) {
+        int status = 0;
+        pid_t got = waitpid(c->pid, &status, 0);
+        (void)note_end(c, got, status);
+    }
+}
+
+void child_signal(const child *c, int number)
+{
+    if (!c->reaped) {
+        (void)kill(c->pid, number);
+    }
+}
+
+void child_close(child *c)
+{
+    child_signal(c, SIGKILL);
+    child_wait(c);
+    close_fd(&c->socket);
+    close_fd(&c->errors);
+    close_fd(&c->pidfd);
+}
+
+// ---- what it writes -------------------------------------------------------------------------------------------
+
+static void end_line(child *c)
+{
+    if (c->line[0] != '\0') {
+        (void)text_copy(c->last_line, sizeof c->last_line, c->line);
+        c->line[0] = '\0';
+    }
+}
+
+static void add_character(child *c, char character)
+{
+    size_t length = strlen(c->line);
+    if (character == '\n' || character == '\r') {
+        end_line(c);
+    } else if (length + 1 < sizeof c->line) {
+        bool control = (unsigned char)character < ' ' || character == 127;
+        c->line[length] = control ? ' ' : character;
+        c->line[length + 1] = '\0';
+    }
+}
+
+void child_listen(child *c)
+{
+    char piece[1024];
+    ssize_t got = 0;
+    while (c->errors >= 0 &&
+           ((got = read(c->errors, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR))) {
+        for (ssize_t k = 0; k < got; k++) {
+            add_character(c, piece[k]);
+        }
+    }
+    if (c->errors >= 0 && got == 0) {
+        close_fd(&c->errors);
+    }
+    if (c->errors < 0 || c->reaped) {
+        end_line(c);
+    }
+}
+
+const char *child_last_line(const child *c)
+{
+    return c->last_line;
+}
+
+// ---- the child's side -----------------------------------------------------------------------------------------
+
+// A socket pair remembers who made it.
+static bool parent_made(int socket)
+{
+    struct ucred maker = {0};
+    socklen_t size = sizeof maker;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &maker, &size) == 0 && maker.pid == getppid();
+}
+
+static void die_first(void)
+{
+    int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (file >= 0) {
+        ssize_t written = write(file, "1000", 4);
+        (void)written; // where it may not be said, the kernel chooses as it likes
+        (void)close(file);
+    }
+}
+
+int child_begin(void)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!parent_made(CHILD_SOCKET)) { // it may have died before the line above
+        (void)prctl(PR_SET_PDEATHSIG, 0);
+        return -1;
+    }
+    (void)fcntl(CHILD_SOCKET, F_SETFD, FD_CLOEXEC);
+    die_first();
+    return CHILD_SOCKET;
+}
