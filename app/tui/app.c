@@ -36,6 +36,9 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     a->zoom = 2;
     a->focus = PANE_KNOBS;
     a->glyphs = glyphs_make(GLYPHS_ASCII);
+    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
+        table_view_init(&a->table[pane]);
+    }
     model_init(&a->live);
     open_planner(a);
     return a;
@@ -76,6 +79,9 @@ void app_destroy(app *a)
     whatif_stop(a->whatif);
     hr_planner_close(a->planner);
     free_presets(&a->presets);
+    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
+        table_view_deinit(&a->table[pane]);
+    }
     hr_preset_close(a->owned);
     free(a);
 }
@@ -134,15 +140,14 @@ static void follow_state(app *a)
 {
     bool oom = a->live.state == HR_ENGINE_OOM;
     if (oom && !a->has_seen_oom) {
-        a->doctor_came_itself = !a->doctor;
-        a->doctor = true;
+        bool comes_itself = a->screen != SCREEN_DOCTOR;
+        a->before_doctor = a->screen;
+        app_show_screen(a, SCREEN_DOCTOR);
+        a->doctor_came_itself = comes_itself;
     } else if (model_is_training(&a->live) && a->doctor_came_itself) {
-        a->doctor = a->doctor_came_itself = false;
+        app_show_screen(a, a->before_doctor);
     }
     a->has_seen_oom = oom;
-    if (a->focus >= PANE_FOCUS_COUNT || (a->focus == PANE_DOCTOR && !a->doctor)) {
-        a->focus = PANE_KNOBS;
-    }
 }
 
 static bool drain_events(app *a, bool *more)
@@ -233,9 +238,9 @@ static void switch_preset(app *a)
     a->knobs = a->applied = *hr_preset_knobs(opened);
     model_init(&a->live);
     memset(&a->turned, 0, sizeof a->turned);
-    a->baseline.pinned = a->is_frozen = a->doctor = a->doctor_came_itself = a->has_seen_oom = false;
+    a->baseline.pinned = a->is_frozen = a->has_seen_oom = false;
     a->message.kind = MESSAGE_NONE;
-    a->focus = PANE_KNOBS;
+    app_show_screen(a, SCREEN_BENCH);
     app_start_engine(a);
     if (status != HR_OK) {
         a->end_status = HR_OK;
@@ -296,7 +301,7 @@ void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top)
 
 layout_wish app_wish(const app *a)
 {
-    return (layout_wish){a->doctor, a->expanded, a->focus, TURN_FRONT};
+    return (layout_wish){a->screen, a->expanded, a->focus, TURN_FRONT};
 }
 
 layout app_layout(const app *a)
@@ -388,6 +393,11 @@ double app_counter(const app *a, counter_id id)
         break;
     }
     return UNKNOWN;
+}
+
+const hr_step_picture *app_picture(const app *a)
+{
+    return a->has_picture ? &a->picture : NULL;
 }
 
 const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side)

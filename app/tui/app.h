@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "headroom/engine.h"
+#include "headroom/step_picture.h"
 
 #include "app/tui/format.h"
 #include "app/tui/glyphs.h"
@@ -16,6 +17,7 @@
 #include "app/tui/model.h"
 #include "app/tui/prompt.h"
 #include "app/tui/requests.h"
+#include "app/tui/table_view.h"
 #include "app/tui/theme.h"
 #include "app/tui/tui.h"
 #include "app/tui/turn.h"
@@ -29,6 +31,8 @@ typedef enum overlay {
     OVERLAY_SWITCH,  // "open pending_preset and end this training?"
     OVERLAY_COMMAND, // ":" line
     OVERLAY_EDIT,    // value of the selected knob
+    OVERLAY_FILTER,  // of the focused table
+    OVERLAY_COLUMNS, // of the focused table
 } overlay;
 
 typedef enum message_kind { MESSAGE_NONE, MESSAGE_NOTE, MESSAGE_ERROR } message_kind;
@@ -77,7 +81,7 @@ typedef struct preset_list {
 
 typedef enum pending { PENDING_NONE, PENDING_PRESET, PENDING_QUIT } pending;
 
-typedef struct app {
+struct app {
     // engine
     const hr_preset *preset;
     hr_planner *planner; // of the preset's model; NULL: no what-if
@@ -98,16 +102,22 @@ typedef struct app {
     whatif *whatif;
     whatif_answers answers;
     uint64_t question;
+    hr_step_picture picture; // of a step under the knobs, as planned; owned
+    bool has_picture;
+    uint64_t picture_version;
     // view
     int rows, columns;
     theme theme;
     glyphs glyphs;
     glyph_set richest_glyphs;
-    bool doctor, doctor_came_itself, expanded, has_seen_oom;
+    screen_id screen, before_doctor; // before_doctor: where the training's end of memory found us
+    bool doctor_came_itself, expanded, has_seen_oom;
     pane_id focus;
-    unsigned zoom; // 0: the last step; k: history level k − 1
+    table_view table[PANE_FOCUS_COUNT]; // of panes that have one
+    size_t column;                      // of the columns being chosen
+    unsigned zoom;                      // 0: the last step; k: history level k − 1
     size_t knob, counter;
-    size_t table_top, log_back, help_top; // rows scrolled
+    size_t log_back, help_top; // rows scrolled
     overlay overlay;
     preset_list presets;
     prompt prompt;
@@ -119,7 +129,7 @@ typedef struct app {
     bool interrupted, redraws, quits;
     int click_y, click_x;
     uint64_t started_ns, now_ns; // monotonic, set by the loop
-} app;
+};
 
 // ---- app.c ----------------------------------------------------------------------------------------------------
 
@@ -149,17 +159,23 @@ byte_unit app_unit(const app *a);
 double app_counter(const app *a, counter_id id);
 const char *app_counter_term(counter_id id);
 const char *app_counter_label(counter_id id);
+// The step as it is planned under the knobs, or was under those before; NULL: none yet.
+const hr_step_picture *app_picture(const app *a);
 const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side); // NULL: no answer yet
 const hr_preset_entry *app_preset_entry(const app *a, size_t index);  // NULL beyond the last
 // Columns that the memory graph has now, for the peak "on screen".
 uint32_t app_graph_columns(const app *a);
 
-// ---- act.c ----------------------------------------------------------------------------------------------------
+// ---- keys.c, act.c ------------------------------------------------------------------------------------------
 
 void app_key(app *a, int key);
 void app_request(app *a, request r);
 // NULL when the request can be done now; otherwise the reason, as a sentence.
 const char *app_why_not(const app *a, request r);
+void app_show_screen(app *a, screen_id screen);
+
+// ---- act_training.c, act_knobs.c ----------------------------------------------------------------------------
+
 // Opens a preset by name, or a file; asks first when that would end a training that has begun.
 void app_open_preset(app *a, const char *name);
 void app_switch_preset(app *a); // pending_preset; it has been asked
@@ -172,15 +188,13 @@ bool app_send_plain(app *a, hr_command_kind kind, uint64_t count);              
 void app_command(app *a, const char *line);
 void app_complete(app *a); // the word before the cursor
 
-// ---- say.c ----------------------------------------------------------------------------------------------------
-
-// The focused pane in a sentence.
-void app_say_pane(app *a);
-
 // ---- screens/draw.c -------------------------------------------------------------------------------------------
 
 void app_draw(app *a);
 // The request under a click on the footer; REQUEST_NONE elsewhere.
 request footer_request_at(const app *a, int x);
+
+// The screen whose tab is under a click; SCREEN_COUNT elsewhere.
+screen_id tabs_screen_at(const app *a, int x);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a key goes: to the line that is being typed, to a question, or to the request it stands for.
-#include "app/tui/app.h"
+#include "app/tui/act.h"
+#include "app/tui/pane.h"
 
 static void finish_line(app *a)
 {
@@ -9,6 +10,10 @@ static void finish_line(app *a)
     a->message.kind = MESSAGE_NONE;
     if (was == OVERLAY_EDIT) {
         app_turn(a, app_knob(a), a->prompt.text);
+        return;
+    }
+    if (was == OVERLAY_FILTER) {
+        act_filter_typed(a);
         return;
     }
     prompt_remember(&a->prompt);
@@ -21,45 +26,63 @@ static void key_in_line(app *a, int key)
     if (key == INPUT_ENTER) {
         finish_line(a);
     } else if (key == INPUT_ESCAPE || key == INPUT_CTRL_C) {
+        if (a->overlay == OVERLAY_FILTER) {
+            prompt_begin(&a->prompt, "");
+            act_filter_typed(a);
+        }
         a->overlay = OVERLAY_NONE;
     } else if (key == INPUT_TAB) {
         app_complete(a);
     } else {
         prompt_key(&a->prompt, key);
     }
+    if (a->overlay == OVERLAY_FILTER) {
+        act_filter_typed(a);
+    }
 }
 
-static void click_knob(app *a, rect pane)
+enum { WHEEL_ROWS = 3 };
+
+static bool within(rect r, int y, int x)
 {
-    int rows, help, row = a->click_y - pane.y - 1;
-    size_t top, count;
-    turn_panel(&count);
-    app_knob_list(a, pane.h, &rows, &help, &top);
-    if (row >= 0 && row < rows && top + (size_t)row < count) {
-        a->knob = top + (size_t)row;
-        app_ask_whatif(a);
+    return y >= r.y && y < r.y + r.h && x >= r.x && x < r.x + r.w;
+}
+
+static void click_pane(app *a, pane_id pane, rect r)
+{
+    const pane_ops *ops = pane_ops_of(pane);
+    int y = a->click_y - r.y, x = a->click_x - r.x;
+    a->focus = pane;
+    if (ops->click != NULL) {
+        ops->click(a, y, x);
+    } else if (ops->table != NULL) {
+        table_click(&a->table[pane], ops->table, a, r.h, r.w, ops->table_y, y, x);
+    }
+}
+
+static void click_frame(app *a, pane_id pane)
+{
+    request footer = pane == PANE_FOOTER ? footer_request_at(a, a->click_x) : REQUEST_NONE;
+    screen_id screen = pane == PANE_TABS ? tabs_screen_at(a, a->click_x) : SCREEN_COUNT;
+    if (footer != REQUEST_NONE) {
+        app_request(a, footer);
+    } else if (screen != SCREEN_COUNT) {
+        app_request(a, request_of_screen(screen));
     }
 }
 
 static void click(app *a)
 {
     layout l = app_layout(a);
-    if (a->overlay != OVERLAY_NONE) {
-        return;
-    }
-    for (int pane = 0; pane < PANE_COUNT; pane++) {
+    for (int pane = 0; pane < PANE_COUNT && a->overlay == OVERLAY_NONE; pane++) {
         rect r = l.pane[pane];
-        if (a->click_y < r.y || a->click_y >= r.y + r.h || a->click_x < r.x || a->click_x >= r.x + r.w) {
+        if (!within(r, a->click_y, a->click_x)) {
             continue;
         }
-        request footer = pane == PANE_FOOTER ? footer_request_at(a, a->click_x) : REQUEST_NONE;
-        if (footer != REQUEST_NONE) {
-            app_request(a, footer);
-        } else if (pane < PANE_FOCUS_COUNT) {
-            a->focus = (pane_id)pane;
-        }
-        if (pane == PANE_KNOBS) {
-            click_knob(a, r);
+        if (pane < PANE_FOCUS_COUNT) {
+            click_pane(a, (pane_id)pane, r);
+        } else {
+            click_frame(a, (pane_id)pane);
         }
         return;
     }
@@ -72,7 +95,9 @@ void app_key(app *a, int key)
     }
     if (key == INPUT_CLICK) {
         click(a);
-    } else if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT) {
+    } else if (key == INPUT_WHEEL_UP || key == INPUT_WHEEL_DOWN) {
+        act_move_rows(a, key == INPUT_WHEEL_UP ? -WHEEL_ROWS : WHEEL_ROWS);
+    } else if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_FILTER) {
         key_in_line(a, key);
     } else if (a->overlay == OVERLAY_QUIT && (key == 'y' || key == 'q' || key == INPUT_ENTER)) {
         app_request(a, REQUEST_QUIT); // it has been asked

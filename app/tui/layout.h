@@ -2,7 +2,7 @@
 // Where everything goes: a pure function of the terminal's size and of what is shown. Panes never overlap, never
 // leave the screen; a pane that has no place has no rows.
 //
-//   bench     80×24 and up: knobs and memory left, graphs, table and log right
+//   full      80×24 and up: all panes of the screen
 //   single    60×16 and up: one pane, the others on a strip of tabs
 //   meter     30×6 and up: the memory as one bar, the knobs below
 //   line      anything: "VRAM 3.61/4.00 GiB (90%)"
@@ -15,6 +15,18 @@ typedef struct rect {
     int y, x, h, w;
 } rect;
 
+// X(ID, key, "key as shown", "name", "its job"), in the order of their keys. Every screen is a request too.
+#define SCREEN_MAP(X)                                                                                        \
+    X(BENCH, '1', "1", "bench", "the Bench: memory, loss and knobs")                                         \
+    X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")
+
+typedef enum screen_id {
+#define X(id, key, shown, name, line) SCREEN_##id,
+    SCREEN_MAP(X)
+#undef X
+        SCREEN_COUNT,
+} screen_id;
+
 // X(ID, "title"): titles are terms of the glossary.
 #define PANE_MAP(X)                                                                                          \
     X(KNOBS, "knobs")                                                                                        \
@@ -26,6 +38,7 @@ typedef struct rect {
     X(LOG, "log")                                                                                            \
     X(DOCTOR, "oom")                                                                                         \
     X(TITLE, "")                                                                                             \
+    X(KNOB_BAR, "")                                                                                          \
     X(TABS, "")                                                                                              \
     X(STRIP, "")                                                                                             \
     X(FOOTER, "")                                                                                            \
@@ -39,10 +52,10 @@ typedef enum pane_id {
     PANE_FOCUS_COUNT = PANE_TITLE, // the panes before can have the focus
 } pane_id;
 
-typedef enum layout_class { LAYOUT_LINE, LAYOUT_METER, LAYOUT_SINGLE, LAYOUT_BENCH } layout_class;
+typedef enum layout_class { LAYOUT_LINE, LAYOUT_METER, LAYOUT_SINGLE, LAYOUT_FULL } layout_class;
 
 typedef struct layout_wish {
-    bool doctor;    // the Doctor screen instead of the Bench
+    screen_id screen;
     bool expanded;  // the focused pane alone
     pane_id focus;  // < PANE_FOCUS_COUNT
     int knob_count; // rows the knob list would like
@@ -53,10 +66,33 @@ typedef struct layout {
     rect pane[PANE_COUNT];
 } layout;
 
+typedef struct screen_row {
+    const pane_id *panes; // in the order of Tab, PANE_COUNT at the end; the first has the focus when it opens
+    // Shares `body` (at least 80×19) out among its panes. The two most important ones have a place at every size.
+    void (*place)(layout *l, rect body, const layout_wish *wish);
+} screen_row;
+
+const screen_row *screen_row_of(screen_id screen);
+bool screen_has(screen_id screen, pane_id pane);
+
 layout layout_make(int rows, int columns, const layout_wish *wish);
 const char *pane_title(pane_id pane);
 // The pane after (or, with -1, before) `focus` in the order of the tabs that this screen can show at all.
 pane_id layout_next(const layout *l, const layout_wish *wish, int direction);
 bool layout_can_show(const layout *l, const layout_wish *wish, pane_id pane);
+
+// ---- for place functions --------------------------------------------------------------------------------------
+
+int layout_clamp(int value, int low, int high);
+// Cut rows or columns off *from and return them; beside a column cut off one column stays blank.
+rect cut_top(rect *from, int rows);
+rect cut_bottom(rect *from, int rows);
+rect cut_left(rect *from, int columns);
+
+// The screens' own (screens/NAME.c).
+// Knobs above, counters below: the left side of Bench and Doctor.
+void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
+void place_bench(layout *l, rect body, const layout_wish *wish);
+void place_doctor(layout *l, rect body, const layout_wish *wish);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "app/tui/layout.h"
+
 // Keys beyond Unicode; a plain character is its own code.
 enum input {
     INPUT_NONE = 0,
@@ -29,13 +31,19 @@ enum input {
     INPUT_DELETE,
     INPUT_RESIZED,
     INPUT_CLICK,
+    INPUT_WHEEL_UP,
+    INPUT_WHEEL_DOWN,
 };
 
 // X(ID, key, "key as shown", "name after ':'", "what it does")
 #define REQUEST_MAP(X)                                                                                       \
-    X(LEFT, INPUT_LEFT, "←", "less", "turn the selected knob down")                                          \
-    X(RIGHT, INPUT_RIGHT, "→", "more", "turn the selected knob up")                                          \
-    X(ENTER, INPUT_ENTER, "Enter", "edit", "type the selected knob's value; open the selected preset")       \
+    X(LEFT, INPUT_LEFT, "←", "left", "turn the selected knob down; in a picture, move its cursor")           \
+    X(RIGHT, INPUT_RIGHT, "→", "right", "turn the selected knob up; in a picture, move its cursor")          \
+    X(ENTER, INPUT_ENTER, "Enter", "edit", "type the selected knob's value; open or apply the selected row") \
+    X(LESS, '<', "<", "less", "turn the selected knob down, on every screen")                                \
+    X(MORE, '>', ">", "more", "turn the selected knob up, on every screen")                                  \
+    X(KNOB_ABOVE, '[', "[", "knob-above", "select the knob above, on every screen")                          \
+    X(KNOB_BELOW, ']', "]", "knob-below", "select the knob below, on every screen")                          \
     X(RUN, 'r', "r", "run", "run or pause the training")                                                     \
     X(FREEZE, ' ', "Space", "freeze", "freeze the view; the training goes on")                               \
     X(UNDO, 'z', "z", "undo", "undo the last turn of a knob")                                                \
@@ -43,17 +51,24 @@ enum input {
     X(PIN, 'b', "b", "pin", "pin a baseline: every number shows what changed since")                         \
     X(UNPIN, 'B', "B", "unpin", "forget the baseline")                                                       \
     X(PRESETS, 'p', "p", "presets", "choose another preset")                                                 \
-    X(BENCH, '1', "1", "bench", "the Bench: memory, loss and knobs")                                         \
-    X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
+    SCREEN_MAP(X)                                                                                            \
     X(NEXT, INPUT_TAB, "Tab", "next", "focus the next pane")                                                 \
     X(PREVIOUS, INPUT_BACK_TAB, "Shift-Tab", "previous", "focus the pane before")                            \
     X(UP, INPUT_UP, "↑", "up", "select the row above")                                                       \
     X(DOWN, INPUT_DOWN, "↓", "down", "select the row below")                                                 \
     X(PAGE_UP, INPUT_PAGE_UP, "PgUp", "page-up", "one page up")                                              \
     X(PAGE_DOWN, INPUT_PAGE_DOWN, "PgDn", "page-down", "one page down")                                      \
+    X(FIRST, INPUT_HOME, "Home", "first", "the first row")                                                   \
+    X(LAST, INPUT_END, "End", "last", "the last row")                                                        \
+    X(FILTER, '/', "/", "filter", "show the rows that match; !text: those that do not")                      \
+    X(SORT, 'o', "o", "sort", "sort by the next column")                                                     \
+    X(REVERSE, 'O', "O", "reverse", "sort the other way round")                                              \
+    X(COLUMNS, 'c', "c", "columns", "choose the columns of this table")                                      \
+    X(FOLLOW, 'f', "f", "follow", "stay on this row wherever it goes")                                       \
+    X(MARK, 't', "t", "mark", "mark this row, to compare it with another")                                   \
     X(EXPAND, 'e', "e", "expand", "the focused pane alone, and back")                                        \
-    X(ZOOM_IN, '+', "+", "zoom-in", "less time on the memory graph; below the finest, one step")             \
-    X(ZOOM_OUT, '-', "-", "zoom-out", "more time on the memory graph")                                       \
+    X(ZOOM_IN, '+', "+", "zoom-in", "less time on the graph; below the finest, one step")                    \
+    X(ZOOM_OUT, '-', "-", "zoom-out", "more time on the graph")                                              \
     X(SAY, '.', ".", "say", "say the focused pane in a sentence")                                            \
     X(HELP, '?', "?", "help", "keys, and what the selected number means")                                    \
     X(COMMAND, ':', ":", "command", "type a command")                                                        \
@@ -70,7 +85,13 @@ typedef enum request {
         REQUEST_NONE, // also their count
 } request;
 
-enum { REQUEST_COUNT = REQUEST_NONE };
+enum { REQUEST_COUNT = REQUEST_NONE, REQUEST_FIRST_SCREEN = REQUEST_BENCH };
+
+// The request that opens a screen.
+static inline request request_of_screen(screen_id screen)
+{
+    return (request)(REQUEST_FIRST_SCREEN + (int)screen);
+}
 
 typedef struct request_row {
     int key;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // "." — the focused pane in a sentence, for those who do not see the picture.
+#include "app/tui/say.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "headroom/units.h"
 
-#include "app/tui/app.h"
-
-static void say_memory(app *a)
+void say_memory(app *a)
 {
     const model *m = app_model(a);
     char in_use[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
@@ -25,7 +25,7 @@ static void say_memory(app *a)
             in_use, peak, limit, share, hr_category_name((hr_category)largest));
 }
 
-static void say_knob(app *a)
+void say_knob(app *a)
 {
     size_t count;
     char text[HR_KNOB_TEXT_MAX], less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
@@ -54,7 +54,7 @@ static void say_scaling(const model *m, char *text, size_t size)
     }
 }
 
-static void say_loss(app *a)
+void say_loss(app *a)
 {
     const model *m = app_model(a);
     char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX], scaling[160];
@@ -70,7 +70,7 @@ static void say_loss(app *a)
             isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy), scaling);
 }
 
-static void say_table(app *a)
+void say_table(app *a)
 {
     char bytes[HR_BYTES_TEXT_MAX];
     const hr_report_memory *memory = &a->report.memory;
@@ -84,14 +84,14 @@ static void say_table(app *a)
             first->name, hr_bytes_human(first->bytes, bytes));
 }
 
-static void say_log(app *a)
+void say_log(app *a)
 {
     const model *m = app_model(a);
     app_say(a, MESSAGE_NOTE, "%" PRIu64 " lines; the last: %s", m->log_count,
             m->log_count == 0 ? "none" : m->log[(m->log_count - 1) % LOG_LENGTH].text);
 }
 
-static void say_doctor(app *a)
+void say_doctor(app *a)
 {
     if (a->has_report && a->report.oom.cause != HR_OOM_NONE) {
         app_say(a, MESSAGE_NOTE, "Out of memory by %s: %s", hr_oom_cause_name(a->report.oom.cause),
@@ -101,7 +101,7 @@ static void say_doctor(app *a)
     }
 }
 
-static void say_counter(app *a)
+void say_counter(app *a)
 {
     char text[FORMAT_MAX];
     byte_unit unit = app_unit(a);
@@ -113,15 +113,4 @@ static void say_counter(app *a)
     } else {
         app_say(a, MESSAGE_NOTE, "%s is %s %s.", label, format_bytes((uint64_t)value, unit, text), unit.name);
     }
-}
-
-void app_say_pane(app *a)
-{
-    static void (*const says[PANE_FOCUS_COUNT])(app *) = {
-        [PANE_KNOBS] = say_knob,  [PANE_COUNTERS] = say_counter, [PANE_VRAM] = say_memory,
-        [PANE_STEP] = say_memory, [PANE_LOSS] = say_loss,        [PANE_PEAK] = say_table,
-        [PANE_LOG] = say_log,     [PANE_DOCTOR] = say_doctor,
-    };
-    says[a->focus](a);
-    model_log(&a->live, LOG_NOTE, "%s", a->message.text);
 }

@@ -36,14 +36,27 @@ static void check_layout(const layout *l, int rows, int columns)
     }
 }
 
+static void check_screen(screen_id screen, int rows, int columns)
+{
+    for (const pane_id *pane = screen_row_of(screen)->panes; *pane != PANE_COUNT; pane++) {
+        layout_wish wish = {screen, true, *pane, 15};
+        layout expanded = layout_make(rows, columns, &wish);
+        wish.expanded = false;
+        layout l = layout_make(rows, columns, &wish);
+        check_layout(&expanded, rows, columns);
+        check_layout(&l, rows, columns);
+        if (expanded.kind == LAYOUT_FULL && expanded.pane[*pane].h == 0) {
+            ck_abort_msg("%dx%d: pane %s is not expanded", columns, rows, pane_title(*pane));
+        }
+    }
+}
+
 START_TEST(every_size_has_panes_that_never_overlap_nor_leave_the_screen)
 {
     for (int rows = 1; rows <= ROWS; rows++) {
         for (int columns = 1; columns <= COLUMNS; columns++) {
-            for (int bits = 0; bits < 4; bits++) {
-                layout_wish wish = {bits & 1, bits & 2, (pane_id)((rows + columns) % PANE_FOCUS_COUNT), 15};
-                layout l = layout_make(rows, columns, &wish);
-                check_layout(&l, rows, columns);
+            for (int screen = 0; screen < SCREEN_COUNT; screen++) {
+                check_screen((screen_id)screen, rows, columns);
             }
         }
     }
@@ -56,7 +69,7 @@ START_TEST(eighty_by_twenty_four_shows_everything_of_the_bench)
     layout l = layout_make(24, 80, &wish);
     static const pane_id shown[] = {PANE_KNOBS, PANE_COUNTERS, PANE_VRAM,  PANE_LOSS,  PANE_PEAK,
                                     PANE_LOG,   PANE_TITLE,    PANE_STRIP, PANE_FOOTER};
-    ck_assert_int_eq(l.kind, LAYOUT_BENCH);
+    ck_assert_int_eq(l.kind, LAYOUT_FULL);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         ck_assert_msg(l.pane[shown[i]].h > 0, "pane %s is missing", pane_title(shown[i]));
     }
@@ -66,7 +79,7 @@ END_TEST
 
 START_TEST(the_doctor_leaves_the_knobs_at_hand)
 {
-    layout_wish wish = {.doctor = true, .focus = PANE_KNOBS, .knob_count = 15};
+    layout_wish wish = {.screen = SCREEN_DOCTOR, .focus = PANE_KNOBS, .knob_count = 15};
     layout l = layout_make(24, 80, &wish);
     ck_assert_int_gt(l.pane[PANE_DOCTOR].h, 15);
     ck_assert_int_gt(l.pane[PANE_KNOBS].h, 8);

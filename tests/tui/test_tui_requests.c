@@ -28,9 +28,10 @@ END_TEST
 static void fingerprint(app *a, char text[2048])
 {
     snprintf(text, 2048, "%d %d %d %d %d %d %d %zu %u %d %d %d %d %zu %d %d %s", a->is_frozen,
-             a->baseline.pinned, (int)a->overlay, a->doctor, (int)a->focus, a->expanded, (int)a->message.kind,
-             a->knob, a->zoom, (int)a->glyphs.set, a->redraws, (int)a->pending, a->interrupted,
-             a->turned.done, a->quits, (int)a->knobs.value[HR_KNOB_BATCH_SIZE].u.integer, a->message.text);
+             a->baseline.pinned, (int)a->overlay, (int)a->screen, (int)a->focus, a->expanded,
+             (int)a->message.kind, a->knob, a->zoom, (int)a->glyphs.set, a->redraws, (int)a->pending,
+             a->interrupted, a->turned.done, a->quits, (int)a->knobs.value[HR_KNOB_BATCH_SIZE].u.integer,
+             a->message.text);
 }
 
 START_TEST(every_request_that_is_live_does_something)

@@ -79,12 +79,12 @@ START_TEST(a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_a
         app_key(a, INPUT_RIGHT);
         screen_advance(a, 3);
         ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
-        ck_assert(a->doctor);
+        ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
         compare(names[i], a);
         screen_keys(a, "z");
         screen_advance(a, 10);
         ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
-        ck_assert(!a->doctor);
+        ck_assert_int_eq(a->screen, SCREEN_BENCH);
         ck_assert_uint_gt(a->live.steps, 55);
         screen_close(a);
     }

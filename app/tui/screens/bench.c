@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdio.h>
+// The Bench: knobs and memory left, graphs, table and log right.
+#include "app/tui/layout.h"
 
-#include "app/tui/screens/screens.h"
-
-static const widget widgets[PANE_FOCUS_COUNT] = {
-    [PANE_KNOBS] = widget_knobs, [PANE_COUNTERS] = widget_counters, [PANE_VRAM] = widget_vram,
-    [PANE_STEP] = widget_step,   [PANE_LOSS] = widget_loss,         [PANE_PEAK] = widget_peak,
-    [PANE_LOG] = widget_log,     [PANE_DOCTOR] = widget_doctor,
+enum {
+    HELP_ROWS = 4,         // of the selected knob, below the list
+    COUNTER_ROWS = 9,      // title and eight counters
+    COUNTER_ROWS_ALL = 13, // beyond these the knobs take the rows, for their help
+    SIDE_BY_SIDE_MIN = 76, // columns that step and loss need beside each other
 };
 
-static void draw_tabs(const canvas *c, const app *a, const layout *l)
+void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish)
 {
-    layout_wish wish = app_wish(a);
-    int x = 1;
-    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
-        if (layout_can_show(l, &wish, (pane_id)pane)) {
-            bool focused = pane == (int)a->focus;
-            x += paint_format(c, 0, x, c->area.w - x, focused ? ROLE_SELECT : ROLE_DIM, " %s ",
-                              pane_title((pane_id)pane));
-        }
-    }
+    int knobs = layout_clamp(wish->knob_count + 1 + HELP_ROWS, 6, side.h - COUNTER_ROWS);
+    knobs = layout_clamp(knobs, side.h - COUNTER_ROWS_ALL, side.h);
+    l->pane[PANE_KNOBS] = cut_top(&side, knobs);
+    l->pane[PANE_COUNTERS] = side;
 }
 
-void screen_bench(const canvas *screen, const app *a, const layout *l)
+// Shares the right side out: the memory graph grows most, the log least.
+static void place_right(layout *l, rect side)
 {
-    if (l->pane[PANE_TABS].h > 0) {
-        canvas tabs = canvas_of(screen, l->pane[PANE_TABS]);
-        draw_tabs(&tabs, a, l);
+    int extra = side.h - 20; // beyond what 80×24 leaves
+    l->pane[PANE_LOG] = cut_bottom(&side, 3 + extra / 6);
+    l->pane[PANE_PEAK] = cut_bottom(&side, 4 + extra / 4);
+    rect loss = cut_bottom(&side, 4 + extra / 5);
+    if (side.w >= SIDE_BY_SIDE_MIN) {
+        l->pane[PANE_STEP] = cut_left(&loss, loss.w / 2);
     }
-    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
-        if (l->pane[pane].h > 0) {
-            canvas c = canvas_of(screen, l->pane[pane]);
-            widgets[pane](&c, a);
-        }
-    }
+    l->pane[PANE_LOSS] = loss;
+    l->pane[PANE_VRAM] = side;
+}
+
+void place_bench(layout *l, rect body, const layout_wish *wish)
+{
+    place_knobs_and_counters(l, cut_left(&body, layout_clamp(body.w * 3 / 8, 30, 44)), wish);
+    place_right(l, body);
 }

@@ -6,6 +6,7 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/say.h"
 #include "app/tui/screens/screens.h"
 
 enum { BAR_WIDTH = 24, NAME_WIDTH = 14, BYTES_WIDTH = 9 };
@@ -128,7 +129,7 @@ static void draw_verdict(const canvas *c, const app *a)
     draw_turns(c, y + air, a, unit);
 }
 
-void widget_doctor(const canvas *c, const app *a)
+static void draw(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
     bool out = a->has_report && a->report.oom.cause != HR_OOM_NONE;
@@ -142,4 +143,22 @@ void widget_doctor(const canvas *c, const app *a)
     snprintf(text, sizeof text, "Nothing has run out of memory. At its peak a step leaves %s of %s.",
              hr_bytes_human(free_bytes, left), hr_bytes_human(m->limit_bytes, limit));
     paint_wrapped(c, 1, ROLE_TEXT, text);
+}
+
+static const char *term(const app *a)
+{
+    (void)a;
+    return "out_of_memory";
+}
+
+const pane_ops pane_doctor = {.draw = draw, .say = say_doctor, .term = term};
+
+// ---- its place ------------------------------------------------------------------------------------------------
+
+void place_doctor(layout *l, rect body, const layout_wish *wish)
+{
+    place_knobs_and_counters(l, cut_left(&body, layout_clamp(body.w * 3 / 8, 30, 44)), wish);
+    l->pane[PANE_VRAM] = cut_top(&body, body.h >= 30 ? body.h / 3 : 0);
+    l->pane[PANE_LOG] = cut_bottom(&body, body.h >= 26 ? layout_clamp(body.h / 6, 4, 8) : 0);
+    l->pane[PANE_DOCTOR] = body;
 }

@@ -5,7 +5,7 @@
 // Help and presets take the place between title and strip.
 static rect body_of(const app *a, const layout *l)
 {
-    int top = l->pane[PANE_TITLE].h;
+    int top = l->pane[PANE_TITLE].h + l->pane[PANE_TABS].h;
     int below = l->pane[PANE_STRIP].h + l->pane[PANE_FOOTER].h;
     return (rect){top, 0, a->rows - top - below, a->columns};
 }
@@ -14,14 +14,74 @@ static rect body_of(const app *a, const layout *l)
 static layout settle_focus(app *a)
 {
     layout l = app_layout(a);
-    bool lost = l.kind == LAYOUT_BENCH && !a->expanded && l.pane[a->focus].h == 0;
-    if (l.kind == LAYOUT_SINGLE && a->shown != LAYOUT_SINGLE) {
+    const pane_id *panes = screen_row_of(a->screen)->panes;
+    bool lost = l.kind == LAYOUT_FULL && !a->expanded && l.pane[a->focus].h == 0;
+    bool bench = a->screen == SCREEN_BENCH;
+    if (bench && l.kind == LAYOUT_SINGLE && a->shown != LAYOUT_SINGLE) {
         a->focus = PANE_VRAM;
-    } else if (lost || (l.kind == LAYOUT_BENCH && a->shown == LAYOUT_SINGLE)) {
-        a->focus = PANE_KNOBS;
+    } else if (lost || (bench && l.kind == LAYOUT_FULL && a->shown == LAYOUT_SINGLE)) {
+        a->focus = panes[0];
     }
     a->shown = l.kind;
     return app_layout(a);
+}
+
+static void settle_tables(app *a, const layout *l)
+{
+    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
+        const pane_ops *ops = pane_ops_of((pane_id)pane);
+        if (ops->table != NULL && l->pane[pane].h > 0) {
+            table_settle(&a->table[pane], ops->table, a);
+            table_scroll(&a->table[pane], l->pane[pane].h, ops->table_y);
+        }
+    }
+}
+
+void screen_panes(const canvas *screen, const app *a, const layout *l)
+{
+    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
+        if (l->pane[pane].h > 0) {
+            canvas c = canvas_of(screen, l->pane[pane]);
+            pane_ops_of((pane_id)pane)->draw(&c, a);
+        }
+    }
+    if (l->pane[PANE_KNOB_BAR].h > 0) {
+        canvas bar = canvas_of(screen, l->pane[PANE_KNOB_BAR]);
+        widget_knob_bar(&bar, a);
+    }
+}
+
+static void draw_body(const canvas *screen, const app *a, const layout *l)
+{
+    canvas body = canvas_of(screen, body_of(a, l));
+    switch ((int)a->overlay) { // the others stand in the strip
+    case OVERLAY_HELP:
+        screen_help(&body, a);
+        return;
+    case OVERLAY_PRESETS:
+        screen_presets(&body, a);
+        return;
+    case OVERLAY_COLUMNS:
+        screen_columns(&body, a);
+        return;
+    default:
+        break;
+    }
+    if (l->kind == LAYOUT_METER) {
+        screen_meter(screen, a, l);
+    } else {
+        screen_panes(screen, a, l);
+    }
+}
+
+static void draw_frame(const canvas *screen, const app *a, const layout *l)
+{
+    canvas title = canvas_of(screen, l->pane[PANE_TITLE]), tabs = canvas_of(screen, l->pane[PANE_TABS]);
+    canvas foot = canvas_of(screen, l->pane[PANE_FOOTER]);
+    frame_title(&title, a);
+    frame_tabs(&tabs, a);
+    frame_footer(&foot, a);
+    frame_strip(screen, l->pane[PANE_STRIP], a);
 }
 
 void app_draw(app *a)
@@ -29,25 +89,13 @@ void app_draw(app *a)
     paint_size(&a->rows, &a->columns);
     layout l = settle_focus(a);
     canvas screen = {&a->theme, &a->glyphs, {0, 0, a->rows, a->columns}};
-    canvas body = canvas_of(&screen, body_of(a, &l));
+    settle_tables(a, &l);
     paint_begin();
     if (l.kind == LAYOUT_LINE) {
         screen_line(&screen, a);
-    } else if (a->overlay == OVERLAY_HELP) {
-        screen_help(&body, a);
-    } else if (a->overlay == OVERLAY_PRESETS) {
-        screen_presets(&body, a);
-    } else if (l.kind == LAYOUT_METER) {
-        screen_meter(&screen, a, &l);
     } else {
-        screen_bench(&screen, a, &l);
-    }
-    if (l.kind != LAYOUT_LINE) {
-        canvas title = canvas_of(&screen, l.pane[PANE_TITLE]);
-        canvas foot = canvas_of(&screen, l.pane[PANE_FOOTER]);
-        frame_title(&title, a);
-        frame_footer(&foot, a);
-        frame_strip(&screen, l.pane[PANE_STRIP], a);
+        draw_body(&screen, a, &l);
+        draw_frame(&screen, a, &l);
     }
     paint_end();
 }

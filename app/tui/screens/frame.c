@@ -10,6 +10,11 @@
 
 enum { MESSAGE_ROWS_MAX = 4 };
 
+static bool is_typing(const app *a)
+{
+    return a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_FILTER;
+}
+
 static const uint64_t first_minutes_ns = UINT64_C(300) * 1000000000;
 
 // ---- title ----------------------------------------------------------------------------------------------------
@@ -97,6 +102,55 @@ void frame_title(const canvas *c, const app *a)
     draw_left(c, a);
 }
 
+// ---- tabs -----------------------------------------------------------------------------------------------------
+
+// Lays the screens out; draws them (c), or finds the one at column `at`.
+static screen_id lay_out_screens(const canvas *c, const app *a, int at)
+{
+    size_t count;
+    const request_row *rows = request_rows(&count);
+    int x = 1;
+    for (int screen = 0; screen < SCREEN_COUNT; screen++) {
+        const request_row *row = &rows[request_of_screen((screen_id)screen)];
+        int width = glyphs_width(&a->glyphs, row->shown) + glyphs_width(&a->glyphs, row->name);
+        bool shown = a->screen == (screen_id)screen;
+        if (c != NULL) {
+            int used = paint_text(c, 0, x, c->area.w - x, shown ? ROLE_SELECT : ROLE_KEY, row->shown);
+            paint_text(c, 0, x + used, c->area.w - x - used, shown ? ROLE_SELECT : ROLE_DIM, row->name);
+        } else if (at >= x && at < x + width) {
+            return (screen_id)screen;
+        }
+        x += width + 1;
+    }
+    return SCREEN_COUNT;
+}
+
+static void draw_pane_tabs(const canvas *c, const app *a)
+{
+    int x = 1;
+    for (const pane_id *pane = screen_row_of(a->screen)->panes; *pane != PANE_COUNT; pane++) {
+        x += paint_format(c, 0, x, c->area.w - x, *pane == a->focus ? ROLE_SELECT : ROLE_DIM, " %s ",
+                          pane_title(*pane));
+    }
+}
+
+void frame_tabs(const canvas *c, const app *a)
+{
+    if (c->area.h == 0) {
+        return;
+    }
+    if (app_layout(a).kind == LAYOUT_SINGLE) {
+        draw_pane_tabs(c, a);
+    } else {
+        (void)lay_out_screens(c, a, -1);
+    }
+}
+
+screen_id tabs_screen_at(const app *a, int x)
+{
+    return app_layout(a).kind == LAYOUT_FULL ? lay_out_screens(NULL, a, x) : SCREEN_COUNT;
+}
+
 // ---- strip ----------------------------------------------------------------------------------------------------
 
 // DESIGN: the first five minutes. The number is the next batch size, said only when it is known not to fit.
@@ -156,7 +210,7 @@ static void draw_message(const canvas *screen, rect strip, const app *a)
 void frame_strip(const canvas *screen, rect strip, const app *a)
 {
     canvas c = canvas_of(screen, strip);
-    if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT) {
+    if (is_typing(a)) {
         if (a->candidates[0] != '\0' && strip.y > 0) {
             canvas above = canvas_sub(screen, strip.y - 1, strip.x, 1, strip.w);
             paint_blank(&above, 0, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
@@ -172,7 +226,7 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
                      app_model(a)->steps, a->pending_preset);
     } else if (a->message.kind != MESSAGE_NONE) {
         draw_message(screen, strip, a);
-    } else if (a->now_ns - a->started_ns < first_minutes_ns && !a->doctor) {
+    } else if (a->now_ns - a->started_ns < first_minutes_ns && a->screen == SCREEN_BENCH) {
         draw_tip(&c, a);
     } else if (app_layout(a).pane[PANE_LOG].h == 0) {
         draw_log_line(&c, a);
@@ -183,8 +237,8 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
 
 // What comes first stays where the line is short.
 static const request footer[] = {
-    REQUEST_HELP,     REQUEST_RUN,     REQUEST_UNDO,    REQUEST_NEXT, REQUEST_EXPAND, REQUEST_BENCH,
-    REQUEST_DOCTOR,   REQUEST_PRESETS, REQUEST_FREEZE,  REQUEST_PIN,  REQUEST_REDO,   REQUEST_ZOOM_IN,
+    REQUEST_HELP,     REQUEST_RUN,     REQUEST_UNDO,    REQUEST_NEXT, REQUEST_EXPAND, REQUEST_FILTER,
+    REQUEST_SORT,     REQUEST_PRESETS, REQUEST_FREEZE,  REQUEST_PIN,  REQUEST_REDO,   REQUEST_ZOOM_IN,
     REQUEST_ZOOM_OUT, REQUEST_SAY,     REQUEST_COMMAND, REQUEST_QUIT,
 };
 
@@ -224,8 +278,11 @@ static request lay_out(const canvas *c, const app *a, int at)
 
 void frame_footer(const canvas *c, const app *a)
 {
-    if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT) {
-        paint_text(c, 0, 0, c->area.w, ROLE_DIM, "Enter accept · Esc cancel · Ctrl-U clear");
+    if (is_typing(a)) {
+        paint_text(c, 0, 0, c->area.w, ROLE_DIM,
+                   a->overlay == OVERLAY_FILTER
+                       ? "what matches is shown · !text what does not · Enter keep · Esc all rows"
+                       : "Enter accept · Esc cancel · Ctrl-U clear");
         return;
     }
     lay_out(c, a, -1);

@@ -29,12 +29,8 @@ static void add(help_text *h, const char *format, ...)
 
 static const char *focused_term(const app *a)
 {
-    static const char *const terms[PANE_FOCUS_COUNT] = {
-        [PANE_VRAM] = "in_use_bytes", [PANE_STEP] = "peak_in_use_bytes",
-        [PANE_LOSS] = "loss",         [PANE_PEAK] = "requested_bytes",
-        [PANE_LOG] = "log",           [PANE_DOCTOR] = "out_of_memory",
-    };
-    return a->focus == PANE_COUNTERS ? app_counter_term((counter_id)a->counter) : terms[a->focus];
+    const pane_ops *ops = pane_ops_of(a->focus);
+    return ops->term != NULL ? ops->term(a) : pane_title(a->focus);
 }
 
 static void add_knob(help_text *h, const app *a)

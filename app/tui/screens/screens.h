@@ -4,16 +4,19 @@
 
 #include "app/tui/widgets/widgets.h"
 
-void screen_bench(const canvas *screen, const app *a, const layout *l); // and Doctor: the panes of the layout
+extern const pane_ops pane_doctor;
+
+void screen_panes(const canvas *screen, const app *a, const layout *l); // the panes of the layout
 void screen_meter(const canvas *screen, const app *a, const layout *l);
 void screen_line(const canvas *screen, const app *a);
 void screen_help(const canvas *body, const app *a);
 void screen_presets(const canvas *body, const app *a);
-void widget_doctor(const canvas *c, const app *a);
+void screen_columns(const canvas *body, const app *a);
 
 // Title, strip (message, prompt, tip or log) and footer: the lines around every screen.
 void frame_title(const canvas *c, const app *a);
 void frame_strip(const canvas *screen, rect strip, const app *a);
+void frame_tabs(const canvas *c, const app *a); // of screens; in windows of one pane, of panes
 void frame_footer(const canvas *c, const app *a);
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
 enum { DELTA_WIDTH = 9 };
@@ -37,7 +38,7 @@ static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
     paint_right(c, y, width, DELTA_WIDTH, ROLE_BASELINE, text);
 }
 
-void widget_counters(const canvas *c, const app *a)
+static void draw(const canvas *c, const app *a)
 {
     char right[64];
     bool planned = a->has_report && a->report.device.simulated;
@@ -54,3 +55,17 @@ void widget_counters(const canvas *c, const app *a)
         draw_counter(c, 1 + y, a, (counter_id)(top + y));
     }
 }
+
+static bool move(app *a, int rows, int columns)
+{
+    int64_t to = (int64_t)a->counter + rows;
+    a->counter = to < 0 ? 0 : to < COUNTER_COUNT ? (size_t)to : COUNTER_COUNT - 1;
+    return columns == 0;
+}
+
+static const char *term(const app *a)
+{
+    return app_counter_term((counter_id)a->counter);
+}
+
+const pane_ops pane_counters = {.draw = draw, .move = move, .say = say_counter, .term = term};

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
 enum {
@@ -299,7 +300,7 @@ static void draw_step(const canvas *c, const app *a)
     draw_legend(&parts.legend, highest == NULL ? NULL : highest->band_bytes, app_unit(a));
 }
 
-void widget_step(const canvas *c, const app *a)
+static void draw_step_pane(const canvas *c, const app *a)
 {
     char text[64], peak[FORMAT_MAX];
     const model *m = app_model(a);
@@ -332,7 +333,7 @@ static void draw_time(const canvas *c, const app *a)
     draw_legend(&parts.legend, count > 0 ? columns[count - 1].band_bytes : NULL, app_unit(a));
 }
 
-void widget_vram(const canvas *c, const app *a)
+static void draw_vram_pane(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
     char text[160], in_use[FORMAT_MAX], peak[FORMAT_MAX], limit[FORMAT_MAX];
@@ -348,3 +349,18 @@ void widget_vram(const canvas *c, const app *a)
         draw_time(c, a);
     }
 }
+
+static const char *term_step(const app *a)
+{
+    (void)a;
+    return "peak_in_use_bytes";
+}
+
+static const char *term_vram(const app *a)
+{
+    (void)a;
+    return "in_use_bytes";
+}
+
+const pane_ops pane_step = {.draw = draw_step_pane, .say = say_memory, .term = term_step};
+const pane_ops pane_vram = {.draw = draw_vram_pane, .say = say_memory, .term = term_vram};

@@ -7,6 +7,8 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/act.h"
+#include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
 enum {
@@ -175,4 +177,34 @@ void widget_knobs(const canvas *c, const app *a)
         canvas below = canvas_sub(c, c->area.h - help, 0, help, c->area.w);
         draw_help(&below, a);
     }
+}
+
+static void click(app *a, int y, int x)
+{
+    (void)x;
+    int rows, help;
+    size_t top, count;
+    layout l = app_layout(a);
+    turn_panel(&count);
+    app_knob_list(a, l.pane[PANE_KNOBS].h, &rows, &help, &top);
+    if (y >= 1 && y <= rows && top + (size_t)(y - 1) < count) {
+        act_select_knob(a, (int)(top + (size_t)(y - 1)) - (int)a->knob);
+    }
+}
+
+const pane_ops pane_knobs = {.draw = widget_knobs, .say = say_knob, .click = click};
+
+// "batch.size ◂ 128 ▸", then what its neighbours would do, as far as there is room.
+void widget_knob_bar(const canvas *c, const app *a)
+{
+    char value[HR_KNOB_TEXT_MAX + 16];
+    hr_knob_id id = app_knob(a);
+    say_value(a, id, value, sizeof value);
+    int x = paint_text(c, 0, 1, c->area.w - 1, ROLE_DIM, row_of(id)->key) + 2;
+    x += paint_format(c, 0, x, c->area.w - x, ROLE_SELECT, "< %s >", value) + 2;
+    int half = (c->area.w - x) / 2;
+    canvas less = canvas_sub(c, 0, x, 1, half - 1);
+    canvas more = canvas_sub(c, 0, x + half, 1, c->area.w - x - half);
+    draw_neighbour(&less, 0, a, WHATIF_LESS);
+    draw_neighbour(&more, 0, a, WHATIF_MORE);
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
 static role role_of(log_kind kind)
@@ -43,7 +44,7 @@ static int draw_line(const canvas *c, int y, const log_line *line)
     return paint_wrapped(&text, 0, role_of(line->kind), line->text);
 }
 
-void widget_log(const canvas *c, const app *a)
+static void draw(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
     char right[64] = "";
@@ -65,3 +66,20 @@ void widget_log(const canvas *c, const app *a)
         y += draw_line(c, y, log_at(m, back + shown - 1));
     }
 }
+
+static bool move(app *a, int rows, int columns)
+{
+    const model *m = app_model(a);
+    int64_t held = m->log_count < LOG_LENGTH ? (int64_t)m->log_count : LOG_LENGTH;
+    int64_t to = (int64_t)a->log_back - rows;
+    a->log_back = to < 0 || held == 0 ? 0 : to < held ? (size_t)to : (size_t)held - 1;
+    return columns == 0;
+}
+
+static const char *term(const app *a)
+{
+    (void)a;
+    return "log";
+}
+
+const pane_ops pane_log = {.draw = draw, .move = move, .say = say_log, .term = term};

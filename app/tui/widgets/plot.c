@@ -6,6 +6,7 @@
 
 #include "headroom/engine.h"
 
+#include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
 enum { NUMBERS_WIDTH = 23, AXIS_WIDTH = 7, DOT_COLUMNS_MAX = 1024 };
@@ -182,7 +183,7 @@ static void draw_numbers(const canvas *c, const app *a)
     }
 }
 
-void widget_loss(const canvas *c, const app *a)
+static void draw(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX], end[FORMAT_MAX];
@@ -205,3 +206,11 @@ void widget_loss(const canvas *c, const app *a)
     }
     draw_numbers(&beside, a);
 }
+
+static const char *term(const app *a)
+{
+    (void)a;
+    return "loss";
+}
+
+const pane_ops pane_loss = {.draw = draw, .say = say_loss, .term = term};

@@ -10,9 +10,10 @@ void widget_prompt(const canvas *c, const app *a)
     size_t count;
     const prompt *p = &a->prompt;
     char before[PROMPT_MAX];
-    int x = a->overlay == OVERLAY_EDIT ? paint_format(c, 0, 0, c->area.w / 2, ROLE_KEY,
-                                                      "%s = ", hr_knob_rows(&count)[app_knob(a)].key)
-                                       : paint_text(c, 0, 0, 1, ROLE_KEY, ":");
+    int x =
+        a->overlay == OVERLAY_EDIT
+            ? paint_format(c, 0, 0, c->area.w / 2, ROLE_KEY, "%s = ", hr_knob_rows(&count)[app_knob(a)].key)
+            : paint_text(c, 0, 0, 1, ROLE_KEY, a->overlay == OVERLAY_FILTER ? "/" : ":");
     // A line longer than its place shows the part before the cursor.
     int room = c->area.w - x - 1;
     size_t start = 0;

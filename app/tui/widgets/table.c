@@ -1,60 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who holds the memory at the peak: the tensors alive at that instruction, largest first.
 #include <stdio.h>
-#include <string.h>
 
+#include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
-enum { BYTES_WIDTH = 9, DTYPE_WIDTH = 9, SHAPE_WIDTH = 18, SHAPE_MIN = 46, HEADED_MIN = 6 };
+enum { COLUMN_TENSOR, COLUMN_BYTES, COLUMN_DTYPE, COLUMN_SHAPE };
 
-typedef struct table_columns {
-    int name, bytes, dtype, shape; // widths; 0: no room
-} table_columns;
+static const table_column columns[] = {
+    [COLUMN_TENSOR] = {.term = "tensor", .middle = true},
+    [COLUMN_BYTES] = {.term = "bytes", .width = 9, .number = true},
+    [COLUMN_DTYPE] = {.term = "dtype", .width = 8, .from_width = 70},
+    [COLUMN_SHAPE] = {.term = "shape", .width = 17, .from_width = 46},
+};
 
-static table_columns columns_of(int width)
+static size_t count(const app *a)
 {
-    table_columns t = {.bytes = BYTES_WIDTH};
-    t.shape = width >= SHAPE_MIN ? SHAPE_WIDTH : 0;
-    t.dtype = width >= SHAPE_MIN + 24 ? DTYPE_WIDTH : 0;
-    t.name = width - t.bytes - t.dtype - t.shape - 3;
-    return t;
+    return a->has_report ? a->report.memory.at_peak.tensor_count : 0;
 }
 
-typedef struct table_row {
-    const char *name, *bytes, *dtype, *shape;
-} table_row;
-
-static void draw_row(const canvas *c, int y, role r, table_columns t, table_row row)
+static const hr_report_tensor *tensor_at(const app *a, size_t row)
 {
-    int x = 2;
-    paint_middle(c, y, x, t.name, r, row.name);
-    x += t.name;
-    paint_right(c, y, x, t.bytes, r, row.bytes);
-    x += t.bytes + 1;
-    paint_text(c, y, x, t.dtype == 0 ? 0 : t.dtype - 1, r, row.dtype);
-    x += t.dtype;
-    paint_text(c, y, x, t.shape == 0 ? 0 : t.shape - 1, r, row.shape);
+    return &a->report.memory.at_peak.tensors[row];
 }
 
-void widget_peak(const canvas *c, const app *a)
+static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    char text[FORMAT_MAX], right[2 * HR_NAME_MAX];
+    const hr_report_tensor *tensor = tensor_at(a, row);
+    char bytes[FORMAT_MAX];
+    const char *cells[] = {[COLUMN_TENSOR] = tensor->name,
+                           [COLUMN_BYTES] = format_bytes(tensor->bytes, app_unit(a), bytes),
+                           [COLUMN_DTYPE] = tensor->dtype,
+                           [COLUMN_SHAPE] = tensor->shape};
+    snprintf(text, TABLE_CELL_MAX, "%s", cells[column]);
+}
+
+static double number(const app *a, size_t row, unsigned column)
+{
+    (void)column;
+    return (double)tensor_at(a, row)->bytes;
+}
+
+static uint64_t version(const app *a)
+{
+    return a->report_version;
+}
+
+static int band(const app *a, size_t row)
+{
+    return (int)tensor_at(a, row)->category;
+}
+
+static const table_source source = {
+    .columns = columns,
+    .column_count = sizeof columns / sizeof *columns,
+    .count = count,
+    .cell = cell,
+    .number = number,
+    .version = version,
+    .band = band,
+    .empty = "No step has been planned or run yet.",
+};
+
+static void draw(const canvas *c, const app *a)
+{
+    char right[2 * HR_NAME_MAX];
     const hr_report_memory *memory = &a->report.memory;
-    byte_unit unit = app_unit(a);
-    size_t count = a->has_report ? memory->at_peak.tensor_count : 0;
-    snprintf(right, sizeof right, "%s · %s", hr_phase_name(memory->at_peak.phase), memory->at_peak.name);
-    paint_rule(c, a->focus == PANE_PEAK, pane_title(PANE_PEAK), count > 0 ? right : "no step yet");
-    table_columns t = columns_of(c->area.w);
-    int y = 1;
-    if (c->area.h >= HEADED_MIN && count > 0) {
-        draw_row(c, y++, ROLE_DIM, t, (table_row){"tensor", unit.name, "dtype", "shape"});
-    }
-    size_t top = a->table_top < count ? a->table_top : 0;
-    for (size_t i = top; i < count && y < c->area.h; i++, y++) {
-        const hr_report_tensor *tensor = &memory->at_peak.tensors[i];
-        paint_cell(c, y, 0, theme_letter(c->theme, tensor->category),
-                   (wchar_t)hr_category_letter(tensor->category));
-        format_bytes(tensor->bytes, unit, text);
-        draw_row(c, y, ROLE_TEXT, t, (table_row){tensor->name, text, tensor->dtype, tensor->shape});
-    }
+    bool focused = a->focus == PANE_PEAK;
+    snprintf(right, sizeof right, "%s · %s · %s", app_unit(a).name, hr_phase_name(memory->at_peak.phase),
+             memory->at_peak.name);
+    paint_rule(c, focused, pane_title(PANE_PEAK), count(a) > 0 ? right : "no step yet");
+    table_draw(c, 1, a, &source, &a->table[PANE_PEAK], focused);
 }
+
+static const char *term(const app *a)
+{
+    (void)a;
+    return "requested_bytes";
+}
+
+const pane_ops pane_peak = {.draw = draw, .table = &source, .table_y = 1, .say = say_table, .term = term};

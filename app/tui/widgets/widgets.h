@@ -5,16 +5,12 @@
 
 #include "app/tui/app.h"
 #include "app/tui/paint.h"
+#include "app/tui/pane.h"
 
-typedef void (*widget)(const canvas *c, const app *a);
+extern const pane_ops pane_knobs, pane_counters, pane_vram, pane_step, pane_loss, pane_peak, pane_log;
 
 void widget_knobs(const canvas *c, const app *a);
-void widget_counters(const canvas *c, const app *a);
-void widget_vram(const canvas *c, const app *a);
-void widget_step(const canvas *c, const app *a);
-void widget_loss(const canvas *c, const app *a);
-void widget_peak(const canvas *c, const app *a);
-void widget_log(const canvas *c, const app *a);
+void widget_knob_bar(const canvas *c, const app *a); // the selected knob and its neighbours in one row
 void widget_prompt(const canvas *c, const app *a);
 
 // ---- the stacked graph ----------------------------------------------------------------------------------------

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What requests do, by topic. act.c holds the table.
+#ifndef TUI_ACT_H
+#define TUI_ACT_H
+
+#include "app/tui/app.h"
+
+// act_knobs.c
+void act_turn(app *a, int direction); // TURN_LESS, TURN_MORE: the selected knob
+void act_select_knob(app *a, int rows);
+void act_step_back(app *a, int forward); // undo, redo
+void act_edit(app *a);
+
+// act_training.c
+void act_run_or_pause(app *a, int unused);
+void act_pin(app *a, int pinned);
+void act_quit(app *a, int unused);
+void act_interrupt(app *a, int unused);
+void act_presets(app *a, int unused);
+void act_choose_preset(app *a);
+
+// act_view.c
+void act_freeze(app *a, int unused);
+void act_focus_next(app *a, int direction);
+void act_move_rows(app *a, int rows);
+void act_move_columns(app *a, int columns);
+void act_enter(app *a, int unused);
+void act_zoom(app *a, int direction);
+void act_back(app *a, int unused);
+void act_screen(app *a, int screen);
+void act_expand(app *a, int unused);
+void act_glyphs(app *a, int unused);
+void act_help(app *a, int unused);
+void act_command(app *a, int unused);
+void act_redraw(app *a, int unused);
+void act_say(app *a, int unused);
+
+// act_table.c: of the focused table
+void act_filter(app *a, int unused);
+void act_filter_typed(app *a); // what stands in the line now
+void act_sort(app *a, int unused);
+void act_reverse(app *a, int unused);
+void act_columns(app *a, int unused);
+void act_toggle_column(app *a);
+void act_follow(app *a, int unused);
+void act_mark(app *a, int unused);
+
+#endif

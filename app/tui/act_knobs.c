@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turning knobs, and turning them back.
+#include <stdio.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/act.h"
+
+static bool send(app *a, const hr_command *command)
+{
+    if (a->host == NULL || !hr_engine_host_send(a->host, command)) {
+        app_say(a, MESSAGE_ERROR, "%s",
+                a->host == NULL ? "no engine runs: p chooses a preset"
+                                : "the engine is busy and took no command: try again");
+        return false;
+    }
+    return true;
+}
+
+bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text)
+{
+    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .knob = (uint32_t)knob};
+    snprintf(command.text, sizeof command.text, "%s", text);
+    return send(a, &command);
+}
+
+bool app_send_plain(app *a, hr_command_kind kind, uint64_t count)
+{
+    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
+    return send(a, &command);
+}
+
+// Hands knob `id` of a->knobs to the engine; one that could not start is started anew.
+static void hand_over(app *a, hr_knob_id id)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    if (a->host == NULL) {
+        app_start_engine(a);
+        return;
+    }
+    app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(&a->knobs, id, text));
+    app_ask_whatif(a);
+}
+
+bool app_turn(app *a, hr_knob_id id, const char *text)
+{
+    hr_err err;
+    hr_knob_value before = a->knobs.value[id];
+    if (turn_set(&a->knobs, id, text, &err) != HR_OK) {
+        app_say_error(a, &err);
+        return false;
+    }
+    turn_log_add(&a->turned, id, &before, &a->knobs.value[id]);
+    hand_over(a, id);
+    return true;
+}
+
+// Says what the plan knew of the value that was just turned to.
+static void say_turned(app *a, hr_knob_id id, const whatif_cell *plan)
+{
+    size_t count;
+    char text[HR_KNOB_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
+    const char *key = hr_knob_rows(&count)[id].key;
+    hr_knob_format(&a->knobs, id, text);
+    if (plan == NULL || plan->refused) {
+        app_say(a, MESSAGE_NOTE, "%s=%s from the next step on", key, text);
+    } else if (plan->plan.fits) {
+        hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
+        app_say(a, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
+    } else {
+        hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
+        app_say(a, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s; z turns it back", key, text,
+                bytes);
+    }
+}
+
+void act_turn(app *a, int direction)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    size_t count;
+    hr_knob_id id = app_knob(a);
+    const whatif_cell *cell = app_whatif(a, id, direction == TURN_LESS ? WHATIF_LESS : WHATIF_MORE);
+    whatif_cell plan = cell == NULL ? (whatif_cell){0} : *cell;
+    if (!turn_neighbour(&a->knobs, id, direction, a->live.limit_bytes, text)) {
+        app_say(a, MESSAGE_NOTE, "%s: no value %s this one", hr_knob_rows(&count)[id].key,
+                direction == TURN_LESS ? "below" : "above");
+    } else if (app_turn(a, id, text)) {
+        say_turned(a, id, plan.known ? &plan : NULL);
+    }
+}
+
+void act_step_back(app *a, int forward)
+{
+    const turn_step *step = forward ? turn_log_redo(&a->turned) : turn_log_undo(&a->turned);
+    size_t count;
+    char text[HR_KNOB_TEXT_MAX];
+    if (step == NULL) {
+        return;
+    }
+    a->knobs.value[step->id] = forward ? step->after : step->before;
+    hand_over(a, step->id);
+    app_say(a, MESSAGE_NOTE, "%s: %s=%s", forward ? "redone" : "undone", hr_knob_rows(&count)[step->id].key,
+            hr_knob_format(&a->knobs, step->id, text));
+}
+
+void act_edit(app *a)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    hr_knob_id id = app_knob(a);
+    prompt_begin_selected(&a->prompt, hr_knob_format(&a->knobs, id, text));
+    a->overlay = OVERLAY_EDIT;
+}
+
+void act_select_knob(app *a, int rows)
+{
+    size_t knobs, old = a->knob;
+    turn_panel(&knobs);
+    int64_t to = (int64_t)a->knob + rows;
+    a->knob = to < 0 ? 0 : (size_t)to < knobs ? (size_t)to : knobs - 1;
+    if (a->knob != old) {
+        app_ask_whatif(a);
+    }
+}

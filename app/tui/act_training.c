@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting, stopping and leaving a training, and which one.
+#include <stdio.h>
+
+#include "app/tui/act.h"
+
+void act_run_or_pause(app *a, int unused)
+{
+    (void)unused;
+    if (a->host == NULL) {
+        app_start_engine(a);
+    } else if (model_is_training(&a->live)) {
+        app_send_plain(a, HR_COMMAND_PAUSE, 0);
+        app_say(a, MESSAGE_NOTE, "training pauses after this step; r goes on");
+    } else {
+        // Once all steps are done, "run" means as many again.
+        uint64_t all = (uint64_t)hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
+        bool done = a->live.state == HR_ENGINE_IDLE && all > 0 && a->live.steps >= all;
+        app_send_plain(a, HR_COMMAND_RUN, done ? all : 0);
+    }
+}
+
+static void pin(app *a)
+{
+    for (int i = 0; i < COUNTER_COUNT; i++) {
+        a->baseline.counter[i] = app_counter(a, (counter_id)i);
+    }
+    a->baseline.step_seconds = model_step_seconds(app_model(a));
+    a->baseline.loss_per_second = model_loss_per_second(app_model(a));
+    a->baseline.pinned = true;
+    app_say(a, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
+}
+
+void act_quit(app *a, int unused)
+{
+    (void)unused;
+    if (model_is_training(&a->live) && a->overlay != OVERLAY_QUIT) {
+        a->overlay = OVERLAY_QUIT;
+        return;
+    }
+    a->overlay = OVERLAY_NONE;
+    a->pending = PENDING_QUIT;
+}
+
+void act_interrupt(app *a, int unused)
+{
+    (void)unused;
+    if (model_is_training(&a->live) && !a->interrupted) {
+        a->interrupted = true;
+        app_send_plain(a, HR_COMMAND_PAUSE, 0);
+        app_say(a, MESSAGE_NOTE, "training pauses after this step; ^C again leaves");
+        return;
+    }
+    a->pending = PENDING_QUIT;
+}
+
+void act_pin(app *a, int pinned)
+{
+    if (pinned) {
+        pin(a);
+    }
+    a->baseline.pinned = pinned != 0;
+}
+
+// ---- presets --------------------------------------------------------------------------------------------------
+
+void act_presets(app *a, int unused)
+{
+    (void)unused;
+    static const char *const folders[PRESET_FOLDERS] = {"", "models", "articles"};
+    hr_err err;
+    for (int i = 0; i < PRESET_FOLDERS; i++) {
+        hr_preset_list_free(a->presets.entries[i]);
+        a->presets.entries[i] = NULL;
+        a->presets.count[i] = 0;
+        if (hr_preset_list(folders[i], &a->presets.entries[i], &a->presets.count[i], &err) != HR_OK) {
+            a->presets.entries[i] = NULL;
+            a->presets.count[i] = 0;
+            app_say_error(a, &err);
+        }
+    }
+    a->presets.selected = a->presets.top = 0;
+    a->overlay = OVERLAY_PRESETS;
+}
+
+void app_switch_preset(app *a)
+{
+    a->overlay = OVERLAY_NONE;
+    a->pending = PENDING_PRESET;
+    app_say(a, MESSAGE_NOTE, "opening %s", a->pending_preset);
+}
+
+void app_open_preset(app *a, const char *name)
+{
+    snprintf(a->pending_preset, sizeof a->pending_preset, "%s", name);
+    if (model_is_training(&a->live) || a->live.steps > 0) {
+        a->overlay = OVERLAY_SWITCH;
+    } else {
+        app_switch_preset(a);
+    }
+}
+
+void act_choose_preset(app *a)
+{
+    const hr_preset_entry *entry = app_preset_entry(a, a->presets.selected);
+    a->overlay = OVERLAY_NONE;
+    if (entry != NULL) {
+        app_open_preset(a, entry->name);
+    }
+}

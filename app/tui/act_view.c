@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is looked at: screens, panes, rows, zoom.
+#include "app/tui/act.h"
+#include "app/tui/pane.h"
+
+enum { HELP_ROWS_MAX = 8192 };
+
+void act_freeze(app *a, int unused)
+{
+    (void)unused;
+    a->is_frozen = !a->is_frozen;
+    if (a->is_frozen) {
+        a->frozen = a->live;
+        app_say(a, MESSAGE_NOTE, "the view is frozen, the training is not; Space goes on");
+    }
+}
+
+// ---- screens and panes ----------------------------------------------------------------------------------------
+
+void app_show_screen(app *a, screen_id screen)
+{
+    if (!screen_has(screen, a->focus) || a->screen != screen) {
+        a->focus = screen_row_of(screen)->panes[0];
+    }
+    a->screen = screen;
+    a->doctor_came_itself = false;
+}
+
+void act_screen(app *a, int screen)
+{
+    app_show_screen(a, (screen_id)screen);
+}
+
+void act_focus_next(app *a, int direction)
+{
+    layout l = app_layout(a);
+    layout_wish wish = app_wish(a);
+    a->focus = layout_next(&l, &wish, direction);
+}
+
+void act_expand(app *a, int unused)
+{
+    (void)unused;
+    a->expanded = !a->expanded;
+}
+
+void act_help(app *a, int unused)
+{
+    (void)unused;
+    a->overlay = a->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
+    a->help_top = 0;
+}
+
+void act_command(app *a, int unused)
+{
+    (void)unused;
+    prompt_begin(&a->prompt, "");
+    a->overlay = OVERLAY_COMMAND;
+}
+
+void act_back(app *a, int unused)
+{
+    (void)unused;
+    if (a->overlay != OVERLAY_NONE) {
+        a->overlay = OVERLAY_NONE;
+    } else if (a->message.kind != MESSAGE_NONE) {
+        a->message.kind = MESSAGE_NONE;
+    } else if (a->expanded) {
+        a->expanded = false;
+    } else if (a->screen != SCREEN_BENCH) {
+        app_show_screen(a, SCREEN_BENCH);
+    }
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------
+
+static size_t moved(size_t at, int by, size_t count)
+{
+    if (by < 0) {
+        size_t up = (size_t) - (int64_t)by;
+        return at < up ? 0 : at - up;
+    }
+    return count - at > (size_t)by && at < count ? at + (size_t)by : count == 0 ? 0 : count - 1;
+}
+
+static void move_preset(app *a, int rows)
+{
+    size_t count = 0;
+    while (app_preset_entry(a, count) != NULL) {
+        count++;
+    }
+    a->presets.selected = moved(a->presets.selected, rows, count);
+}
+
+static void move_in_pane(app *a, int rows)
+{
+    bool meter = app_layout(a).kind < LAYOUT_SINGLE; // whatever the screen, the knobs are what it shows
+    const pane_ops *ops = pane_ops_of(meter ? PANE_KNOBS : a->focus);
+    if (ops->table != NULL) {
+        table_move(&a->table[a->focus], ops->table, a, rows);
+    } else if (ops->move == NULL || !ops->move(a, rows, 0)) {
+        act_select_knob(a, rows);
+    }
+}
+
+void act_move_rows(app *a, int rows)
+{
+    if (a->overlay == OVERLAY_HELP) {
+        a->help_top = moved(a->help_top, rows, HELP_ROWS_MAX);
+    } else if (a->overlay == OVERLAY_PRESETS) {
+        move_preset(a, rows);
+    } else if (a->overlay == OVERLAY_COLUMNS) {
+        a->column = moved(a->column, rows, pane_ops_of(a->focus)->table->column_count);
+    } else {
+        move_in_pane(a, rows);
+    }
+}
+
+void act_move_columns(app *a, int columns)
+{
+    const pane_ops *ops = pane_ops_of(a->focus);
+    if (app_layout(a).kind < LAYOUT_SINGLE || ops->move == NULL || !ops->move(a, 0, columns)) {
+        act_turn(a, columns < 0 ? TURN_LESS : TURN_MORE);
+    }
+}
+
+void act_enter(app *a, int unused)
+{
+    (void)unused;
+    const pane_ops *ops = pane_ops_of(a->focus);
+    if (a->overlay == OVERLAY_PRESETS) {
+        act_choose_preset(a);
+    } else if (a->overlay == OVERLAY_COLUMNS) {
+        act_toggle_column(a);
+    } else if (ops->enter != NULL && app_layout(a).kind >= LAYOUT_SINGLE) {
+        ops->enter(a);
+    } else {
+        act_edit(a);
+    }
+}
+
+// ---- looks ----------------------------------------------------------------------------------------------------
+
+void act_zoom(app *a, int direction)
+{
+    const pane_ops *ops = pane_ops_of(a->focus);
+    unsigned finest = app_layout(a).pane[PANE_STEP].h > 0 ? 1 : 0; // one step has a pane of its own there
+    if (ops->zoom != NULL) {
+        ops->zoom(a, direction);
+    } else if (direction < 0 && a->zoom > finest) {
+        a->zoom--;
+    } else if (direction > 0 && a->zoom < HISTORY_LEVELS) {
+        a->zoom++;
+    }
+}
+
+void act_glyphs(app *a, int unused)
+{
+    (void)unused;
+    int next = ((int)a->glyphs.set + 1) % GLYPHS_COUNT;
+    // A locale that shows ASCII only, or one where blocks are two columns wide, offers less.
+    if (a->richest_glyphs == GLYPHS_ASCII) {
+        next = GLYPHS_ASCII;
+    } else if (a->richest_glyphs == GLYPHS_BRAILLE && next < GLYPHS_BRAILLE) {
+        next = GLYPHS_BRAILLE;
+    }
+    a->glyphs = glyphs_make((glyph_set)next);
+    app_say(a, MESSAGE_NOTE, "glyphs: %s", glyphs_name(a->glyphs.set));
+}
+
+void act_redraw(app *a, int unused)
+{
+    (void)unused;
+    a->redraws = true;
+}
+
+void act_say(app *a, int unused)
+{
+    (void)unused;
+    pane_ops_of(a->focus)->say(a);
+    model_log(&a->live, LOG_NOTE, "%s", a->message.text);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/pane.h"
+#include "app/tui/screens/screens.h"
+#include "app/tui/widgets/widgets.h"
+
+static const pane_ops *const panes[PANE_FOCUS_COUNT] = {
+    [PANE_KNOBS] = &pane_knobs, [PANE_COUNTERS] = &pane_counters, [PANE_VRAM] = &pane_vram,
+    [PANE_STEP] = &pane_step,   [PANE_LOSS] = &pane_loss,         [PANE_PEAK] = &pane_peak,
+    [PANE_LOG] = &pane_log,     [PANE_DOCTOR] = &pane_doctor,
+};
+
+const pane_ops *pane_ops_of(pane_id pane)
+{
+    return panes[pane < PANE_FOCUS_COUNT ? pane : PANE_KNOBS];
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/table_view.h"
+
+#include <math.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { BAND_WIDTH = 2, HEADED_MIN = 4, NAME_MIN = 8 };
+
+void table_view_init(table_view *v)
+{
+    memset(v, 0, sizeof *v);
+    v->sort = TABLE_OWN_ORDER;
+}
+
+void table_view_deinit(table_view *v)
+{
+    free(v->order);
+    table_view_init(v);
+}
+
+// ---- filter ---------------------------------------------------------------------------------------------------
+
+typedef struct filter {
+    const char *text;
+    bool inverted, is_regex;
+    regex_t regex;
+} filter;
+
+static void filter_open(filter *f, const char *text)
+{
+    f->inverted = text[0] == '!';
+    f->text = text + (f->inverted ? 1 : 0);
+    f->is_regex =
+        f->text[0] != '\0' && regcomp(&f->regex, f->text, REG_EXTENDED | REG_ICASE | REG_NOSUB) == 0;
+}
+
+static void filter_close(filter *f)
+{
+    if (f->is_regex) {
+        regfree(&f->regex);
+    }
+}
+
+static bool filter_takes(const filter *f, const table_source *s, const app *a, size_t row)
+{
+    bool matches = f->text[0] == '\0';
+    if (matches) {
+        return true; // "!" alone hides nothing yet
+    }
+    for (unsigned column = 0; !matches && column < s->column_count; column++) {
+        char cell[TABLE_CELL_MAX] = "";
+        s->cell(a, row, column, cell);
+        matches = f->is_regex ? regexec(&f->regex, cell, 0, NULL, 0) == 0 : strcasestr(cell, f->text) != NULL;
+    }
+    return matches != f->inverted;
+}
+
+void table_set_filter(table_view *v, const char *text)
+{
+    snprintf(v->filter, sizeof v->filter, "%.*s", (int)sizeof v->filter - 1, text);
+    v->settled = false;
+}
+
+// ---- order ----------------------------------------------------------------------------------------------------
+
+typedef struct sorting {
+    const table_source *source;
+    const app *app;
+    unsigned column;
+    bool reversed;
+} sorting;
+
+static int compare_numbers(double a, double b)
+{
+    if (isnan(a) || isnan(b)) {
+        return isnan(a) && isnan(b) ? 0 : isnan(a) ? 2 : -2; // unknown last, whichever way it is sorted
+    }
+    return a > b ? -1 : a < b ? 1 : 0;
+}
+
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const sorting *sort = context;
+    const table_source *s = sort->source;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    int order;
+    if (s->columns[sort->column].number) {
+        order = compare_numbers(s->number(sort->app, a, sort->column), s->number(sort->app, b, sort->column));
+    } else {
+        char one[TABLE_CELL_MAX] = "", other[TABLE_CELL_MAX] = "";
+        s->cell(sort->app, a, sort->column, one);
+        s->cell(sort->app, b, sort->column, other);
+        order = strcasecmp(one, other);
+    }
+    order = sort->reversed && abs(order) != 2 ? -order : order;
+    return order != 0 ? order : a < b ? -1 : a > b; // qsort_r need not be stable
+}
+
+static bool has_room(table_view *v, size_t rows)
+{
+    if (rows <= v->room) {
+        return true;
+    }
+    uint32_t *grown = reallocarray(v->order, rows, sizeof *grown);
+    if (grown == NULL) {
+        return false;
+    }
+    v->order = grown;
+    v->room = rows;
+    return true;
+}
+
+static void make_order(table_view *v, const table_source *s, const app *a)
+{
+    size_t rows = s->count(a);
+    rows = rows < UINT32_MAX ? rows : UINT32_MAX;
+    if (!has_room(v, rows)) {
+        size_t kept = 0;
+        for (size_t i = 0; i < v->count; i++) {
+            if (v->order[i] < rows) {
+                v->order[kept++] = v->order[i];
+            }
+        }
+        v->count = kept;
+        return;
+    }
+    filter f;
+    filter_open(&f, v->filter);
+    v->count = 0;
+    for (size_t row = 0; row < rows; row++) {
+        if (filter_takes(&f, s, a, row)) {
+            v->order[v->count++] = (uint32_t)row;
+        }
+    }
+    filter_close(&f);
+    if (v->sort >= 0 && v->sort < (int)s->column_count && v->count > 1) {
+        sorting sort = {s, a, (unsigned)v->sort, v->reversed};
+        qsort_r(v->order, v->count, sizeof *v->order, compare_rows, &sort);
+    } else if (v->reversed) {
+        for (size_t i = 0; i < v->count / 2; i++) {
+            uint32_t swapped = v->order[i];
+            v->order[i] = v->order[v->count - 1 - i];
+            v->order[v->count - 1 - i] = swapped;
+        }
+    }
+}
+
+static uint64_t key_of(const table_source *s, const app *a, size_t row)
+{
+    return s->key == NULL ? row : s->key(a, row);
+}
+
+void table_settle(table_view *v, const table_source *s, const app *a)
+{
+    uint64_t version = s->version(a);
+    if (v->settled && v->version == version) {
+        return;
+    }
+    make_order(v, s, a);
+    v->settled = true;
+    v->version = version;
+    for (size_t i = 0; v->follows && i < v->count; i++) {
+        if (key_of(s, a, v->order[i]) == v->followed) {
+            v->cursor = i;
+            break;
+        }
+    }
+    v->cursor = v->count == 0 ? 0 : v->cursor < v->count ? v->cursor : v->count - 1;
+}
+
+static void note_cursor(table_view *v, const table_source *s, const app *a)
+{
+    size_t row = table_selected(v);
+    v->followed = row == SIZE_MAX ? 0 : key_of(s, a, row);
+}
+
+void table_move(table_view *v, const table_source *s, const app *a, int rows)
+{
+    table_settle(v, s, a);
+    if (rows < 0) {
+        size_t up = (size_t) - (int64_t)rows;
+        v->cursor = v->cursor > up ? v->cursor - up : 0;
+    } else {
+        size_t last = v->count == 0 ? 0 : v->count - 1;
+        v->cursor = last - v->cursor > (size_t)rows ? v->cursor + (size_t)rows : last;
+    }
+    note_cursor(v, s, a);
+}
+
+size_t table_selected(const table_view *v)
+{
+    return v->cursor < v->count ? v->order[v->cursor] : SIZE_MAX;
+}
+
+// ---- columns --------------------------------------------------------------------------------------------------
+
+bool table_shows(const table_view *v, const table_source *s, unsigned column, int pane_width)
+{
+    return (v->hidden >> column & 1) == 0 && pane_width >= s->columns[column].from_width;
+}
+
+void table_sort_next(table_view *v, const table_source *s, int pane_width)
+{
+    do {
+        v->sort = v->sort + 1 >= (int)s->column_count ? TABLE_OWN_ORDER : v->sort + 1;
+    } while (v->sort != TABLE_OWN_ORDER && !table_shows(v, s, (unsigned)v->sort, pane_width));
+    v->reversed = v->settled = false;
+}
+
+void table_reverse(table_view *v)
+{
+    v->reversed = !v->reversed;
+    v->settled = false;
+}
+
+void table_toggle_column(table_view *v, const table_source *s, unsigned column)
+{
+    uint32_t all = (UINT32_C(1) << s->column_count) - 1, hidden = v->hidden ^ UINT32_C(1) << column;
+    if (column < s->column_count && (hidden & all) != all) {
+        v->hidden = hidden;
+    }
+}
+
+// ---- marks ----------------------------------------------------------------------------------------------------
+
+bool table_is_marked(const table_view *v, uint64_t key)
+{
+    for (unsigned i = 0; i < v->marks; i++) {
+        if (v->marked[i] == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void table_mark(table_view *v, const table_source *s, const app *a)
+{
+    size_t row = table_selected(v);
+    if (row == SIZE_MAX) {
+        return;
+    }
+    uint64_t key = key_of(s, a, row);
+    bool marked = table_is_marked(v, key);
+    if (marked || v->marks == TABLE_MARKS) {
+        unsigned gone = marked && v->marked[0] != key ? 1 : 0;
+        for (unsigned i = gone; i + 1 < v->marks; i++) {
+            v->marked[i] = v->marked[i + 1];
+        }
+        v->marks--;
+    }
+    if (!marked) {
+        v->marked[v->marks++] = key;
+    }
+}
+
+// ---- drawing --------------------------------------------------------------------------------------------------
+
+// Where each column stands; width 0: not shown.
+typedef struct placing {
+    int x[TABLE_COLUMNS_MAX], width[TABLE_COLUMNS_MAX];
+} placing;
+
+static placing place_columns(const table_view *v, const table_source *s, int pane_width)
+{
+    placing p = {0};
+    int left = s->band != NULL ? BAND_WIDTH : 1, fixed = 0, x = left, flexible = 0;
+    for (unsigned i = 0; i < s->column_count; i++) {
+        bool shown = table_shows(v, s, i, pane_width);
+        fixed += shown && s->columns[i].width > 0 ? s->columns[i].width + 1 : 0;
+        flexible += shown && s->columns[i].width == 0;
+    }
+    int rest = flexible > 0 ? (pane_width - left - fixed) / flexible - 1 : 0;
+    for (unsigned i = 0; i < s->column_count; i++) {
+        if (!table_shows(v, s, i, pane_width) || x >= pane_width) {
+            continue;
+        }
+        int width = s->columns[i].width > 0 ? s->columns[i].width : rest < NAME_MIN ? NAME_MIN : rest;
+        p.x[i] = x;
+        p.width[i] = x + width <= pane_width ? width : pane_width - x;
+        x += width + 1;
+    }
+    return p;
+}
+
+static void draw_cell(const canvas *c, int y, int x, int width, role r, const table_column *column,
+                      const char *text)
+{
+    if (column->number) {
+        paint_right(c, y, x, width, r, text);
+    } else if (column->middle) {
+        paint_middle(c, y, x, width, r, text);
+    } else {
+        paint_text(c, y, x, width, r, text);
+    }
+}
+
+static void draw_headings(const canvas *c, int y, const table_source *s, const table_view *v,
+                          const placing *p)
+{
+    for (unsigned i = 0; i < s->column_count; i++) {
+        char heading[TABLE_CELL_MAX];
+        bool sorted = v->sort == (int)i;
+        bool rising = s->columns[i].number ? v->reversed : !v->reversed;
+        snprintf(heading, sizeof heading, "%s%s", s->columns[i].term, !sorted ? "" : rising ? "▴" : "▾");
+        if (p->width[i] > 0) {
+            draw_cell(c, y, p->x[i], p->width[i], sorted ? ROLE_FOCUS : ROLE_DIM, &s->columns[i], heading);
+        }
+    }
+}
+
+static void draw_band(const canvas *c, int y, int band)
+{
+    if (band >= 0) {
+        wchar_t letter = band < HR_CATEGORY_COUNT ? (wchar_t)hr_category_letter((hr_category)band) : L'?';
+        paint_cell(c, y, 0, theme_letter(c->theme, (unsigned)band), letter);
+    }
+}
+
+typedef struct row_look {
+    bool selected, focused, marked;
+} row_look;
+
+static void draw_row(const canvas *c, int y, const app *a, const table_source *s, size_t row,
+                     const placing *p, row_look look)
+{
+    role r = s->role_of != NULL ? s->role_of(a, row) : ROLE_TEXT;
+    if (look.selected) {
+        r = look.focused ? ROLE_SELECT : ROLE_FOCUS;
+        paint_blank(c, y, 0, c->area.w, theme_role(c->theme, r));
+    }
+    if (s->band != NULL) {
+        draw_band(c, y, s->band(a, row));
+    } else if (look.marked) {
+        paint_text(c, y, 0, 1, r, "●");
+    }
+    for (unsigned i = 0; i < s->column_count; i++) {
+        char cell[TABLE_CELL_MAX] = "";
+        if (p->width[i] > 0) {
+            s->cell(a, row, i, cell);
+            draw_cell(c, y, p->x[i], p->width[i], r, &s->columns[i], cell);
+        }
+    }
+}
+
+static bool is_headed(int rows)
+{
+    return rows >= HEADED_MIN;
+}
+
+// The first row shown: the cursor stays in sight, and the page moves as little as it can.
+static size_t first_shown(const table_view *v, int rows)
+{
+    size_t room = rows > 0 ? (size_t)rows : 1, top = v->top;
+    top = v->cursor < top ? v->cursor : top;
+    top = v->cursor >= top + room ? v->cursor - room + 1 : top;
+    return v->count <= room ? 0 : top + room > v->count ? v->count - room : top;
+}
+
+void table_scroll(table_view *v, int pane_height, int first_y)
+{
+    int rows = pane_height - first_y;
+    v->top = first_shown(v, is_headed(rows) ? rows - 1 : rows);
+}
+
+void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,
+                bool focused)
+{
+    placing p = place_columns(v, s, c->area.w);
+    if (v->count == 0) {
+        canvas words = canvas_sub(c, y, 1, c->area.h - y, c->area.w - 2);
+        paint_wrapped(&words, 0, ROLE_DIM,
+                      v->filter[0] != '\0' ? "No row matches: / and Enter show all again." : s->empty);
+        return;
+    }
+    if (is_headed(c->area.h - y)) {
+        draw_headings(c, y++, s, v, &p);
+    }
+    size_t top = first_shown(v, c->area.h - y), rows = s->count(a);
+    for (size_t i = top; i < v->count && y < c->area.h; i++, y++) {
+        size_t row = v->order[i];
+        if (row < rows) {
+            row_look look = {i == v->cursor && focused, focused, table_is_marked(v, key_of(s, a, row))};
+            draw_row(c, y, a, s, row, &p, look);
+        }
+    }
+}
+
+bool table_click(table_view *v, const table_source *s, const app *a, int height, int width, int first_y,
+                 int y, int x)
+{
+    placing p = place_columns(v, s, width);
+    bool headed = is_headed(height - first_y);
+    if (headed && y == first_y) {
+        for (unsigned i = 0; i < s->column_count; i++) {
+            if (p.width[i] > 0 && x >= p.x[i] && x < p.x[i] + p.width[i]) {
+                v->reversed = v->sort == (int)i && !v->reversed;
+                v->sort = (int)i;
+                v->settled = false;
+                return true;
+            }
+        }
+        return false;
+    }
+    first_y += headed ? 1 : 0;
+    size_t top = first_shown(v, height - first_y);
+    if (y < first_y || top + (size_t)(y - first_y) >= v->count) {
+        return false;
+    }
+    v->cursor = top + (size_t)(y - first_y);
+    note_cursor(v, s, a);
+    return true;
+}
+
+bool table_copy(const table_view *v, const table_source *s, const app *a, char *text, size_t size)
+{
+    size_t row = table_selected(v), used = 0;
+    text[0] = '\0';
+    if (row == SIZE_MAX || row >= s->count(a)) {
+        return false;
+    }
+    for (unsigned i = 0; i < s->column_count && used < size; i++) {
+        char cell[TABLE_CELL_MAX] = "";
+        s->cell(a, row, i, cell);
+        int length = snprintf(text + used, size - used, "%s%s", i == 0 ? "" : "\t", cell);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    return true;
+}

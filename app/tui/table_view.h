@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table: rows that somebody else holds, seen through a filter, in an order, with a cursor. Every table of the
+// workbench filters, sorts, follows, picks its columns, marks and copies through here.
+#ifndef TUI_TABLE_VIEW_H
+#define TUI_TABLE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "app/tui/paint.h"
+
+typedef struct app app;
+
+enum {
+    TABLE_CELL_MAX = 192,
+    TABLE_FILTER_MAX = 64,
+    TABLE_COLUMNS_MAX = 16,
+    TABLE_MARKS = 2,
+    TABLE_OWN_ORDER = -1
+};
+
+typedef struct table_column {
+    const char *term; // its heading: a term of the glossary
+    int width;        // in columns of the screen; 0: shares what is left, at least 8
+    bool number;      // right-aligned, sorted largest first
+    int from_width;   // shown where the pane is at least so wide
+    bool middle;      // cut in the middle: names that differ at their ends
+} table_column;
+
+typedef struct table_source {
+    const table_column *columns;
+    unsigned column_count;
+    size_t (*count)(const app *a);
+    // Text of a cell; row < count(a).
+    void (*cell)(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX]);
+    double (*number)(const app *a, size_t row, unsigned column); // of number columns; NaN sorts last
+    uint64_t (*key)(const app *a, size_t row); // what follow and marks hold on to; NULL: the row's own number
+    uint64_t (*version)(const app *a);         // changes whenever rows or cells may have
+    // Its letter's band, shown in the first two columns of the screen; −1: none. NULL: no row has one.
+    int (*band)(const app *a, size_t row);
+    role (*role_of)(const app *a, size_t row); // NULL: ROLE_TEXT
+    const char *empty;                         // what stands there without rows: a whole sentence
+} table_source;
+
+// Starts zeroed, but for `sort`: table_view_init.
+typedef struct table_view {
+    size_t cursor, top; // of what is shown; top: of the last page that was drawn
+    int sort;           // column, TABLE_OWN_ORDER
+    bool reversed, follows;
+    uint64_t followed; // key of the row under the cursor
+    uint32_t hidden;   // bit c: column c was picked away
+    char filter[TABLE_FILTER_MAX];
+    uint64_t marked[TABLE_MARKS];
+    unsigned marks;
+    // What is shown: rows of the source, in order. Made by table_settle.
+    uint32_t *order; // owned
+    size_t count, room;
+    uint64_t version;
+    bool settled;
+} table_view;
+
+void table_view_init(table_view *v);
+void table_view_deinit(table_view *v);
+
+// Makes the order anew when rows, filter or sorting changed, and keeps the cursor in place (on its row when it
+// follows). Before every frame; host memory short: the old order stays, cut to the rows that exist.
+void table_settle(table_view *v, const table_source *s, const app *a);
+// Moves the page as little as keeps the cursor in sight of a pane whose table begins in row `first_y`. After
+// table_settle, before table_draw.
+void table_scroll(table_view *v, int pane_height, int first_y);
+void table_move(table_view *v, const table_source *s, const app *a, int rows);
+// The source's row at the cursor; SIZE_MAX: the table is empty.
+size_t table_selected(const table_view *v);
+// A filter is a POSIX extended regular expression, any case; what is none is searched for as it stands. "!" before it
+// inverts it.
+void table_set_filter(table_view *v, const char *filter);
+void table_sort_next(table_view *v, const table_source *s,
+                     int pane_width); // through the columns shown, then own order
+void table_reverse(table_view *v);
+void table_toggle_column(table_view *v, const table_source *s, unsigned column); // the last one stays
+void table_mark(table_view *v, const table_source *s,
+                const app *a); // or takes the mark away; the older of two goes
+bool table_is_marked(const table_view *v, uint64_t key);
+bool table_shows(const table_view *v, const table_source *s, unsigned column, int pane_width);
+
+// Headings (when it has 4 rows or more) and rows, from row `y` of the canvas on.
+void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,
+                bool focused);
+// A click: on a heading sorts, on a row selects. `y` as for table_draw; false: on neither.
+bool table_click(table_view *v, const table_source *s, const app *a, int height, int width, int first_y,
+                 int y, int x);
+// The selected row as text, cells separated by tabs.
+bool table_copy(const table_view *v, const table_source *s, const app *a, char *text, size_t size);
+
+#endif
