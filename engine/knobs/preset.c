@@ -21,6 +21,8 @@ enum { PRESET_MAX_DEPTH = 8, PRESET_MAX_FILES = 16 };
 
 struct hr_preset {
     char name[64];
+    char path[SEARCH_PATH_MAX]; // of the file that was asked for; "": it was no file
+    bool trusts;
     hr_knobs knobs;
     hr_origin origin[HR_KNOB_COUNT];
     VEC(yaml_file *) files; // owned; the first is the one that was asked for
@@ -440,7 +442,10 @@ hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **p
         *problems = NULL;
     }
     HR_TRY(find_preset(name, path, err));
-    return open_preset(&(loader){.trust = trust, .err = err}, path, NULL, problems, out);
+    HR_TRY(open_preset(&(loader){.trust = trust, .err = err}, path, NULL, problems, out));
+    (void)text_copy((*out)->path, sizeof (*out)->path, path);
+    (*out)->trusts = trust;
+    return HR_OK;
 }
 
 hr_status preset_open_text(const char *name, const char *words, hr_preset **out, hr_err *err)
@@ -469,6 +474,16 @@ void hr_preset_close(hr_preset *preset)
 const char *hr_preset_name(const hr_preset *preset)
 {
     return preset->name;
+}
+
+const char *hr_preset_path(const hr_preset *preset)
+{
+    return preset->path;
+}
+
+bool hr_preset_trusts(const hr_preset *preset)
+{
+    return preset->trusts;
 }
 
 const hr_knobs *hr_preset_knobs(const hr_preset *preset)

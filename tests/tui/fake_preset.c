@@ -83,6 +83,17 @@ const char *hr_preset_name(const hr_preset *preset)
     return preset->name;
 }
 
+const char *hr_preset_path(const hr_preset *preset)
+{
+    return preset->name;
+}
+
+bool hr_preset_trusts(const hr_preset *preset)
+{
+    (void)preset;
+    return false;
+}
+
 const hr_knobs *hr_preset_knobs(const hr_preset *preset)
 {
     return &preset->knobs;

@@ -108,6 +108,10 @@ START_TEST(extends_takes_everything_and_the_derived_wins)
     open_good(write_preset("top.yaml", "extends: base\nbatch: {size: 16}\n"));
     const hr_knobs *knobs = hr_preset_knobs(preset);
     ck_assert_str_eq(hr_preset_name(preset), "top");
+    hr_preset *again;
+    ck_assert_int_eq(hr_preset_open(hr_preset_path(preset), hr_preset_trusts(preset), &again, NULL, NULL), HR_OK);
+    ck_assert_str_eq(hr_preset_name(again), "top");
+    hr_preset_close(again);
     ck_assert_str_eq(model_name(), "b");
     ck_assert_int_eq(batch_size(), 16);
     ck_assert(hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "keep"));

@@ -31,6 +31,10 @@ void hr_preset_problems_free(char *problems);
 void hr_preset_close(hr_preset *preset);
 
 const char *hr_preset_name(const hr_preset *preset);
+// What opens the same again, also from another process: the file's path ("" when it was no file), and whether it was
+// trusted.
+const char *hr_preset_path(const hr_preset *preset);
+bool hr_preset_trusts(const hr_preset *preset);
 const hr_knobs *hr_preset_knobs(const hr_preset *preset);
 const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id);
 
