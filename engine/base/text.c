@@ -86,6 +86,18 @@ char *text_take(text *t)
     return data;
 }
 
+static ssize_t append_written(void *cookie, const char *bytes, size_t count)
+{
+    text *t = cookie;
+    text_append_bytes(t, bytes, count);
+    return t->failed ? 0 : (ssize_t)count;
+}
+
+FILE *text_stream(text *t)
+{
+    return fopencookie(t, "w", (cookie_io_functions_t){.write = append_written});
+}
+
 bool text_copy(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Starts zeroed. After a failure to grow, `failed` stays true and further appends do nothing.
 typedef struct text {
@@ -19,6 +20,10 @@ void text_append_bytes(text *t, const char *bytes, size_t count);
 void text_deinit(text *t);
 // Hands the buffer to the caller (hr_free) and empties t; NULL when an append had failed.
 char *text_take(text *t);
+
+// A stream that appends to t, which must outlive it; what was written is there after fflush or fclose. NULL: no host
+// memory.
+FILE *text_stream(text *t);
 
 // Copies `from` into to[0..size), always terminated; false when it was cut.
 bool text_copy(char *to, size_t size, const char *from);

@@ -6,11 +6,13 @@
 
 #include "headroom/card.h"
 #include "headroom/engine.h"
+#include "headroom/planning.h"
 
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "device/cost.h"
+#include "insight/picture.h"
 #include "insight/play_limit.h"
 #include "model/model.h"
 #include "program/compile.h"
@@ -80,14 +82,14 @@ static hr_status add_device(const hr_knobs *knobs, kept_device **out, hr_err *er
     return HR_OK;
 }
 
-static hr_status kept_device_for(const hr_knobs *knobs, const kept_device **out, hr_err *err)
+// NULL when it cannot be opened: *status says why.
+static const kept_device *kept_device_for(const hr_knobs *knobs, hr_status *status, hr_err *err)
 {
     pthread_mutex_lock(&devices_lock);
     kept_device *d = find_kept(knobs);
-    hr_status status = d == NULL ? add_device(knobs, &d, err) : HR_OK;
+    *status = d == NULL ? add_device(knobs, &d, err) : HR_OK;
     pthread_mutex_unlock(&devices_lock);
-    *out = d;
-    return status;
+    return d;
 }
 
 // ---- plans ----------------------------------------------------------------------------------------------------
@@ -133,43 +135,59 @@ static hr_status fill(hr_whatif *out, const play_case *c, const play_result *pla
     return HR_OK;
 }
 
-static hr_status plan_on(const kept_device *d, const hr_model *model, const hr_knobs *knobs, hr_whatif *out,
-                         hr_err *err)
+// A step as it would be played; `c` points into it.
+typedef struct compiled {
+    program *p;
+    const program *programs[1];
+    play_case c;
+} compiled;
+
+static hr_status compile_on(const kept_device *d, const hr_planner *planner, const hr_knobs *knobs,
+                            compiled *s, hr_err *err)
 {
-    uint64_t limit_bytes = 0;
     hr_target target;
-    program *p = NULL;
-    play_result played;
+    uint64_t limit_bytes = 0;
     HR_TRY(hr_device_limit_bytes(knobs, d->has_card ? &d->card : NULL, &limit_bytes, err));
     d->ops->target(d->context, &target);
-    HR_TRY(program_compile(model, knobs, PROGRAM_TRAIN, (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
-                           &target, &p, err));
-    const play_case c = {.device = d->ops,
-                         .device_context = d->context,
-                         .knobs = knobs,
-                         .programs = (const program *const[]){p},
-                         .count = 1,
-                         .steps = PLAY_STEPS,
-                         .failed_bytes = limit_bytes};
-    hr_status status = play_programs(c.device, c.device_context, knobs, limit_bytes, c.programs, 1,
-                                     PLAY_STEPS, &played, err);
-    if (status == HR_OK) {
-        status = fill(out, &c, &played, err);
-    }
-    if (status == HR_OK) {
-        status = cost_step_seconds(d->ops, d->context, p, &out->step_seconds, err);
-    }
-    program_destroy(p);
-    return status;
+    HR_TRY(program_compile(planner->model, knobs, PROGRAM_TRAIN,
+                           (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE), &target, &s->p, err));
+    s->programs[0] = s->p;
+    s->c = (play_case){.device = d->ops,
+                       .device_context = d->context,
+                       .knobs = knobs,
+                       .programs = s->programs,
+                       .count = 1,
+                       .steps = PLAY_STEPS,
+                       .failed_bytes = limit_bytes};
+    return HR_OK;
+}
+
+static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, compiled *s, hr_err *err)
+{
+    hr_status status = HR_OK;
+    *s = (compiled){.p = NULL};
+    HR_TRY(hr_knobs_validate(knobs, err));
+    const kept_device *d = kept_device_for(knobs, &status, err);
+    return d == NULL ? status : compile_on(d, planner, knobs, s, err);
+}
+
+static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
+{
+    play_result played;
+    HR_TRY(play_programs(c->device, c->device_context, c->knobs, c->failed_bytes, c->programs, c->count,
+                         c->steps, &played, err));
+    HR_TRY(fill(out, c, &played, err));
+    return cost_step_seconds(c->device, c->device_context, c->programs[0], &out->step_seconds, err);
 }
 
 hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
 {
-    const kept_device *d = NULL;
+    compiled s;
     *out = (hr_whatif){0};
-    HR_TRY(hr_knobs_validate(knobs, err));
-    HR_TRY(kept_device_for(knobs, &d, err));
-    return plan_on(d, planner->model, knobs, out, err);
+    HR_TRY(compile(planner, knobs, &s, err));
+    hr_status status = plan_compiled(&s.c, out, err);
+    program_destroy(s.p);
+    return status;
 }
 
 hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id, const char *value,
@@ -179,6 +197,64 @@ hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_k
     *out = (hr_whatif){0};
     HR_TRY(hr_knobs_set(&changed, id, value, err));
     return hr_planner_plan(planner, &changed, out, err);
+}
+
+// ---- pictures and listings ------------------------------------------------------------------------------------
+
+hr_status hr_planner_picture(const hr_planner *planner, const hr_knobs *knobs, hr_step_picture *out,
+                             hr_err *err)
+{
+    compiled s;
+    play_result played;
+    *out = (hr_step_picture){0};
+    HR_TRY(compile(planner, knobs, &s, err));
+    hr_status status = picture_make(planner->model, &s.c, out, &played, err);
+    if (status == HR_OK && !played.fits) {
+        status = find_missing(&s.c, &played.oom, &out->missing_bytes, err);
+    }
+    if (status != HR_OK) {
+        hr_step_picture_deinit(out);
+    }
+    program_destroy(s.p);
+    return status;
+}
+
+static hr_status print_diff(const program *before, const program *after, text *lines, hr_err *err)
+{
+    FILE *stream = text_stream(lines);
+    if (stream == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the difference of two listings");
+    }
+    hr_status status = program_print_diff(before, after, stream, err);
+    const bool written = fclose(stream) == 0 && !lines->failed;
+    return status != HR_OK || written
+               ? status
+               : HR_FAIL(err, NOMEM, "no host memory for the difference of two listings");
+}
+
+hr_status hr_planner_diff(const hr_planner *planner, const hr_knobs *before, const hr_knobs *after,
+                          char **lines, hr_err *err)
+{
+    compiled a, b;
+    text all = {0};
+    *lines = NULL;
+    HR_TRY(compile(planner, before, &a, err));
+    hr_status status = compile(planner, after, &b, err);
+    if (status == HR_OK) {
+        status = print_diff(a.p, b.p, &all, err);
+    }
+    program_destroy(a.p);
+    program_destroy(b.p);
+    if (status == HR_OK) {
+        *lines = text_take(&all);
+    }
+    text_deinit(&all);
+    return status;
+}
+
+void hr_planner_text_free(char *lines)
+{
+    hr_free(lines);
 }
 
 // ---- planners -------------------------------------------------------------------------------------------------

@@ -42,10 +42,18 @@ uint64_t play_backing_bytes(const allocator_config *config)
     return passes ? config->device_bytes : config->limit_bytes;
 }
 
-static hr_status play_steps(executor *x, const program *const *programs, uint32_t count, uint32_t steps,
-                            play_result *out, hr_err *err)
+static void announce_step(trace_bus *bus, uint32_t step)
+{
+    if (bus != NULL) {
+        bus->step = step;
+    }
+}
+
+static hr_status play_steps(executor *x, trace_bus *bus, const program *const *programs, uint32_t count,
+                            uint32_t steps, play_result *out, hr_err *err)
 {
     step_io io = {0};
+    uint32_t done = 0;
     HR_TRY(executor_plan(x, programs, count, err));
     HR_TRY(executor_build(x, programs[0], err));
     executor_reset_peak(x);
@@ -58,6 +66,7 @@ static hr_status play_steps(executor *x, const program *const *programs, uint32_
         HR_TRY(executor_attach(x, programs[k], &slot, err));
         for (uint32_t n = 0; n < (k == 0 ? steps : 1); n++) {
             HR_TRY(executor_step(x, slot, &io, err));
+            announce_step(bus, ++done);
         }
         if (k == 0) {
             out->peak = executor_ledger(x)->peak;
@@ -74,7 +83,7 @@ static hr_status play_on(allocator *heap, trace_bus *bus, const program *const *
     HR_TRY(executor_create(NULL, NULL, heap, bus, &x, err));
     out->oom_program = programs[0];
     out->heap = heap;
-    hr_status status = play_steps(x, programs, count, steps, out, err);
+    hr_status status = play_steps(x, bus, programs, count, steps, out, err);
     out->heap = NULL;
     out->stats = allocator_get_stats(heap);
     out->oom = *executor_last_oom(x);
@@ -83,9 +92,9 @@ static hr_status play_on(allocator *heap, trace_bus *bus, const program *const *
     return status == HR_OOM ? HR_OK : status;
 }
 
-static hr_status play_told(const device_ops *device, void *device_context, const hr_knobs *knobs,
-                           uint64_t limit_bytes, trace_bus *bus, const program *const *programs,
-                           uint32_t count, uint32_t steps, play_result *out, hr_err *err)
+hr_status play_told(const device_ops *device, void *device_context, const hr_knobs *knobs,
+                    uint64_t limit_bytes, trace_bus *bus, const program *const *programs, uint32_t count,
+                    uint32_t steps, play_result *out, hr_err *err)
 {
     backing numbers;
     allocator *heap = NULL;

@@ -13,6 +13,20 @@
 #include "headroom/preset.h"
 #include "headroom/step_picture.h"
 
+// ---- on the caller's thread: what the planner is made of, beside hr_planner_plan --------------------------------
+
+// The whole step under these knobs; one that does not fit has a picture too. KNOB and CONSTRAINT errors. The caller
+// deinits it.
+HR_MUST_CHECK hr_status hr_planner_picture(const hr_planner *planner, const hr_knobs *knobs,
+                                           hr_step_picture *out, hr_err *err);
+// The lines of the training step's listing that go ('-') and come ('+'), in its order; the first says how many. The
+// caller frees it with hr_planner_text_free.
+HR_MUST_CHECK hr_status hr_planner_diff(const hr_planner *planner, const hr_knobs *before,
+                                        const hr_knobs *after, char **lines, hr_err *err);
+void hr_planner_text_free(char *lines);
+
+// ---- in the background ------------------------------------------------------------------------------------------
+
 typedef struct hr_planning hr_planning;
 
 // X(ID): what can be asked, most urgent first
