@@ -75,13 +75,11 @@ const app_command *app_command_find(const char *name)
     return NULL;
 }
 
-// OpenMP reads its environment before main, and its default keeps every core spinning between two operations: the
-// program starts once more with passive waiting. A value of the user's own stays.
-static void wait_passively(char **argv)
+// OpenMP comes with oneDNN when a cpu device is opened, and reads its environment then. Its default keeps every core
+// spinning between two operations. A value of the user's own stays.
+static void wait_passively(void)
 {
-    if (getenv("OMP_WAIT_POLICY") == NULL && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) {
-        (void)execv("/proc/self/exe", argv); // when it fails, everything works as before, with hot cores
-    }
+    (void)setenv("OMP_WAIT_POLICY", "passive", 0);
 }
 
 static void find_presets(void)
@@ -165,7 +163,7 @@ static void keep_memory(void)
 
 int main(int argc, char **argv)
 {
-    wait_passively(argv);
+    wait_passively();
     keep_memory();
     find_presets();
     return say_done(dispatch(argc, argv));

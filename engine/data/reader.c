@@ -15,6 +15,7 @@
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 
 enum {
@@ -35,9 +36,57 @@ struct reader {
     char name[READER_NAME_MAX + LEAF_MAX + 2]; // "path: leaf", for sentences
 };
 
+// ---- libarchive, opened with the first archive: it brings a dozen libraries along --------------------------
+
+// X(name), without the library's `archive_`
+#define ARCHIVE_CALL_MAP(X)                                                                                  \
+    X(error_string)                                                                                          \
+    X(read_support_filter_gzip)                                                                              \
+    X(read_support_format_raw)                                                                               \
+    X(read_support_format_tar)                                                                               \
+    X(read_support_format_zip)                                                                               \
+    X(read_new)                                                                                              \
+    X(read_open_fd)                                                                                          \
+    X(read_free)                                                                                             \
+    X(entry_pathname)                                                                                        \
+    X(entry_filetype)                                                                                        \
+    X(entry_hardlink)                                                                                        \
+    X(entry_size_is_set)                                                                                     \
+    X(entry_size)                                                                                            \
+    X(read_next_header)                                                                                      \
+    X(read_data)
+
+static struct archive_calls {
+#define X(name) __typeof__(archive_##name) *name;
+    ARCHIVE_CALL_MAP(X)
+#undef X
+} archive;
+
+static const shared_call archive_calls[] = {
+#define X(name) {"archive_" #name, offsetof(struct archive_calls, name)},
+    ARCHIVE_CALL_MAP(X)
+#undef X
+};
+_Static_assert(sizeof archive == sizeof archive_calls / sizeof *archive_calls * sizeof(void *),
+               "nothing but pointers");
+
+static hr_status need_archives(hr_err *err)
+{
+    static shared_state state = SHARED_STATE_INIT;
+    static const shared_library wanted = {.soname = HEADROOM_ARCHIVE_SONAME,
+                                          .needed_by = "a packed data set",
+                                          .attempt = "apt install " HEADROOM_ARCHIVE_PACKAGE
+                                                     ", or -s pipeline.source=generated",
+                                          .calls = archive_calls,
+                                          .call_count = sizeof archive_calls / sizeof *archive_calls};
+    return shared_library_need(&wanted, &state, &archive, err);
+}
+
+// ---- opening and closing ----------------------------------------------------------------------------------
+
 static hr_status reader_complain(const reader *r, hr_err *err)
 {
-    const char *why = archive_error_string(r->archive);
+    const char *why = archive.error_string(r->archive);
     hr_status status =
         HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed a whole %s file, had: %s", r->name, r->offset,
                 r->kind == READER_GZIP ? "gzip" : "tar or zip", why != NULL ? why : "something else");
@@ -65,17 +114,18 @@ static hr_status reader_open_file(reader *r, const char *path, hr_err *err)
 
 static bool reader_support(struct archive *a, reader_kind kind)
 {
-    int worst = archive_read_support_filter_gzip(a);
+    int worst = archive.read_support_filter_gzip(a);
     if (kind == READER_GZIP) {
-        return worst == ARCHIVE_OK && archive_read_support_format_raw(a) == ARCHIVE_OK;
+        return worst == ARCHIVE_OK && archive.read_support_format_raw(a) == ARCHIVE_OK;
     }
-    return worst == ARCHIVE_OK && archive_read_support_format_tar(a) == ARCHIVE_OK &&
-           archive_read_support_format_zip(a) == ARCHIVE_OK;
+    return worst == ARCHIVE_OK && archive.read_support_format_tar(a) == ARCHIVE_OK &&
+           archive.read_support_format_zip(a) == ARCHIVE_OK;
 }
 
 hr_status reader_open(const char *path, reader_kind kind, reader **out, hr_err *err)
 {
     *out = NULL;
+    HR_TRY(need_archives(err));
     reader *r = hr_calloc(1, sizeof *r);
     if (r == NULL) {
         return HR_FAIL(err, NOMEM, "%s: needed %zu bytes, had less", path, sizeof *r);
@@ -87,12 +137,12 @@ hr_status reader_open(const char *path, reader_kind kind, reader **out, hr_err *
     if (status != HR_OK) {
         goto fail;
     }
-    r->archive = archive_read_new();
+    r->archive = archive.read_new();
     if (r->archive == NULL || !reader_support(r->archive, kind)) {
         status = HR_FAIL(err, NOMEM, "%s: needed a gzip reader, had none", path);
         goto fail;
     }
-    if (archive_read_open_fd(r->archive, r->fd, READER_BLOCK_BYTES) != ARCHIVE_OK) {
+    if (archive.read_open_fd(r->archive, r->fd, READER_BLOCK_BYTES) != ARCHIVE_OK) {
         status = reader_complain(r, err);
         goto fail;
     }
@@ -109,7 +159,7 @@ void reader_close(reader *r)
         return;
     }
     if (r->archive != NULL) {
-        archive_read_free(r->archive);
+        archive.read_free(r->archive);
     }
     if (r->fd >= 0) {
         close(r->fd);
@@ -120,8 +170,8 @@ void reader_close(reader *r)
 // Keeps the member's leaf name; false when it is not one that anybody could ask for.
 static bool reader_name(reader *r, struct archive_entry *entry)
 {
-    const char *name = archive_entry_pathname(entry);
-    if (name == NULL || archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != NULL) {
+    const char *name = archive.entry_pathname(entry);
+    if (name == NULL || archive.entry_filetype(entry) != AE_IFREG || archive.entry_hardlink(entry) != NULL) {
         return false;
     }
     const char *slash = strrchr(name, '/');
@@ -133,10 +183,10 @@ static bool reader_name(reader *r, struct archive_entry *entry)
 static hr_status reader_size(reader *r, struct archive_entry *entry, uint64_t *size_bytes, hr_err *err)
 {
     *size_bytes = UINT64_MAX;
-    if (!archive_entry_size_is_set(entry)) {
+    if (!archive.entry_size_is_set(entry)) {
         return HR_OK;
     }
-    *size_bytes = (uint64_t)archive_entry_size(entry);
+    *size_bytes = (uint64_t)archive.entry_size(entry);
     if (!hr_add_bytes(r->passed_bytes, *size_bytes, &r->passed_bytes) || r->passed_bytes > r->most_bytes) {
         return HR_FAIL(err, DATA,
                        "%s: needed members of at most %" PRIu64 " bytes together, had %" PRIu64
@@ -152,7 +202,7 @@ hr_status reader_next(reader *r, const char **leaf, uint64_t *size_bytes, hr_err
     *leaf = NULL;
     *size_bytes = 0;
     for (;;) {
-        int result = archive_read_next_header(r->archive, &entry);
+        int result = archive.read_next_header(r->archive, &entry);
         if (result == ARCHIVE_EOF) {
             return HR_OK;
         }
@@ -175,7 +225,7 @@ hr_status reader_take(reader *r, void *to, uint64_t bytes, hr_err *err)
 {
     uint8_t *next = to;
     for (uint64_t left = bytes; left > 0;) {
-        ssize_t got = archive_read_data(r->archive, next, left);
+        ssize_t got = archive.read_data(r->archive, next, left);
         if (got == ARCHIVE_RETRY) {
             continue;
         }
@@ -197,7 +247,7 @@ hr_status reader_take(reader *r, void *to, uint64_t bytes, hr_err *err)
 hr_status reader_expect_end(reader *r, hr_err *err)
 {
     uint8_t more;
-    ssize_t got = archive_read_data(r->archive, &more, sizeof more);
+    ssize_t got = archive.read_data(r->archive, &more, sizeof more);
     if (got < 0) {
         return reader_complain(r, err);
     }

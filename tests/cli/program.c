@@ -18,6 +18,8 @@
 
 enum { WORDS_TEXT_MAX = 2048, HOME_TEXT_MAX = 64 };
 
+static const char passive[] = "OMP_WAIT_POLICY=passive";
+
 static char home[HOME_TEXT_MAX];
 
 const char *program_home(void)
@@ -70,15 +72,17 @@ static void split(char *words, char *argv[PROGRAM_MAX_WORDS + 2])
     argv[count] = NULL;
 }
 
-static pid_t start(const char *words, int out, int err)
+static pid_t start(const char *setting, const char *words, int out, int err)
 {
-    char copy[WORDS_TEXT_MAX], home_setting[HOME_TEXT_MAX + 8], policy[] = "OMP_WAIT_POLICY=passive";
+    char copy[WORDS_TEXT_MAX], home_setting[HOME_TEXT_MAX + 8], more[WORDS_TEXT_MAX];
     char path[] = "PATH=/usr/bin:/bin", terminal[] = "TERM=xterm", locale[] = "LC_ALL=C.UTF-8";
     char *argv[PROGRAM_MAX_WORDS + 2];
-    char *environment[] = {home_setting, policy, path, terminal, locale, NULL};
+    char *environment[] = {home_setting, more, path, terminal, locale, NULL};
     posix_spawn_file_actions_t actions;
     pid_t child = 0;
     ck_assert_uint_lt(strlen(words), sizeof copy);
+    ck_assert_uint_lt(strlen(setting), sizeof more);
+    strcpy(more, setting);
     snprintf(home_setting, sizeof home_setting, "HOME=%s", program_home());
     split(strcpy(copy, words), argv);
     posix_spawn_file_actions_init(&actions);
@@ -104,11 +108,16 @@ static outcome finish(pid_t child, int out, int err)
     return o;
 }
 
-outcome program_run(const char *words)
+outcome program_run_with(const char *setting, const char *words)
 {
     int out = memfd_create("stdout", MFD_CLOEXEC), err = memfd_create("stderr", MFD_CLOEXEC);
     ck_assert(out >= 0 && err >= 0);
-    return finish(start(words, out, err), out, err);
+    return finish(start(setting, words, out, err), out, err);
+}
+
+outcome program_run(const char *words)
+{
+    return program_run_with(passive, words);
 }
 
 outcome program_interrupt(const char *words, int signal_number)
@@ -116,7 +125,7 @@ outcome program_interrupt(const char *words, int signal_number)
     int out = memfd_create("stdout", MFD_CLOEXEC), err = memfd_create("stderr", MFD_CLOEXEC);
     struct stat info = {0};
     ck_assert(out >= 0 && err >= 0);
-    pid_t child = start(words, out, err);
+    pid_t child = start(passive, words, out, err);
     while (waitid(P_PID, (id_t)child, NULL, WEXITED | WNOHANG | WNOWAIT) == 0 && info.st_size == 0) {
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         fstat(err, &info);

@@ -42,6 +42,7 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
         return HR_FAIL(err, DEVICE, "the cpu device runs at most %d threads, threads.count is %u",
                        THREADS_MAX, options->threads);
     }
+    HR_TRY(onednn_load(err));
     cpu_device *device = hr_calloc(1, sizeof *device);
     if (device == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the cpu device");

@@ -2,7 +2,6 @@
 // Written for oneDNN 2.x (operation descriptors, value memory descriptors).
 #include <inttypes.h>
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "headroom/units.h"
@@ -39,25 +38,31 @@ hr_status onednn_failed(hr_err *err, const char *call, dnnl_status_t status)
     if (status == dnnl_out_of_memory) {
         return HR_FAIL(err, NOMEM, "oneDNN needed host memory for %s and had none", call);
     }
-    return HR_FAIL(err, DEVICE, "oneDNN %d.%d.%d refused %s with status %d", DNNL_VERSION_MAJOR,
-                   DNNL_VERSION_MINOR, DNNL_VERSION_PATCH, call, (int)status);
+    const dnnl_version_t *v = dnnl.version();
+    return HR_FAIL(err, DEVICE, "oneDNN %d.%d.%d refused %s with status %d", v->major, v->minor, v->patch,
+                   call, (int)status);
 }
 
 void onednn_ask_for_threads(uint32_t threads)
 {
     static _Thread_local uint32_t asked;
     if (asked != threads) {
-        omp_set_dynamic(0);
-        omp_set_num_threads((int)threads);
+        dnnl.omp_set_dynamic(0);
+        dnnl.omp_set_num_threads((int)threads);
         asked = threads;
     }
+}
+
+static void flush_denormals(void *nothing)
+{
+    (void)nothing;
+    (void)workers_flush_denormals();
 }
 
 void onednn_settle_threads(uint32_t threads)
 {
     onednn_ask_for_threads(threads);
-#pragma omp parallel num_threads((int)threads)
-    (void)workers_flush_denormals();
+    dnnl.GOMP_parallel(flush_denormals, NULL, threads, 0);
 }
 
 hr_status onednn_open(onednn **out, hr_err *err)
@@ -67,9 +72,9 @@ hr_status onednn_open(onednn **out, hr_err *err)
     if (library == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the oneDNN engine");
     }
-    dnnl_status_t status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
+    dnnl_status_t status = dnnl.engine_create(&library->engine, dnnl_cpu, 0);
     if (status == dnnl_success) {
-        status = dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags);
+        status = dnnl.stream_create(&library->stream, library->engine, dnnl_stream_default_flags);
     }
     if (status != dnnl_success) {
         onednn_close(library);
@@ -85,17 +90,17 @@ void onednn_close(onednn *library)
         return;
     }
     if (library->stream != NULL) {
-        dnnl_stream_destroy(library->stream);
+        dnnl.stream_destroy(library->stream);
     }
     if (library->engine != NULL) {
-        dnnl_engine_destroy(library->engine);
+        dnnl.engine_destroy(library->engine);
     }
     hr_free(library);
 }
 
 uint64_t onednn_version(void)
 {
-    const dnnl_version_t *v = dnnl_version();
+    const dnnl_version_t *v = dnnl.version();
     return ((uint64_t)v->major << 32) | ((uint64_t)v->minor << 16) | (uint64_t)v->patch;
 }
 
@@ -116,7 +121,7 @@ const char *onednn_isa(void)
         {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
         {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
     };
-    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    dnnl_cpu_isa_t isa = dnnl.get_effective_cpu_isa();
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         if (names[k].isa == isa) {
             return names[k].name;
@@ -127,7 +132,7 @@ const char *onednn_isa(void)
 
 bool onednn_blocks_16(void)
 {
-    return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)dnnl_cpu_isa_avx512_core) ==
+    return ((unsigned)dnnl.get_effective_cpu_isa() & (unsigned)dnnl_cpu_isa_avx512_core) ==
            (unsigned)dnnl_cpu_isa_avx512_core;
 }
 
@@ -158,7 +163,7 @@ static dnnl_status_t describe_image(dnnl_memory_desc_t *md, dnnl_data_type_t typ
                                     int64_t h, int64_t w, dnnl_format_tag_t tag)
 {
     const dnnl_dims_t dims = {n, c, h, w};
-    return dnnl_memory_desc_init_by_tag(md, 4, dims, type, tag);
+    return dnnl.memory_desc_init_by_tag(md, 4, dims, type, tag);
 }
 
 // Our weights lie [kh, kw, C/groups, F]; oneDNN's logical order is [groups,] F/groups, C/groups, kh, kw.
@@ -169,9 +174,9 @@ static dnnl_status_t describe_weights(dnnl_memory_desc_t *md, const conv_shape *
     const dnnl_dims_t strides = {f, 1, s->f, s->kernel_w * c * s->f, c * s->f};
     const int skip = is_grouped(s) ? 0 : 1, rank = MAX_RANK - skip;
     if (any) {
-        return dnnl_memory_desc_init_by_tag(md, rank, dims + skip, type_of(s), dnnl_format_tag_any);
+        return dnnl.memory_desc_init_by_tag(md, rank, dims + skip, type_of(s), dnnl_format_tag_any);
     }
-    return dnnl_memory_desc_init_by_strides(md, rank, dims + skip, type_of(s), strides + skip);
+    return dnnl.memory_desc_init_by_strides(md, rank, dims + skip, type_of(s), strides + skip);
 }
 
 static dnnl_status_t describe_plain(dnnl_memory_desc_t plain[CONV_OPERANDS], const conv_shape *s)
@@ -183,7 +188,7 @@ static dnnl_status_t describe_plain(dnnl_memory_desc_t plain[CONV_OPERANDS], con
     status = status != dnnl_success ? status : describe_weights(&plain[CONV_WEIGHTS], s, false);
     status = status != dnnl_success
                  ? status
-                 : dnnl_memory_desc_init_by_tag(&plain[CONV_BIAS], 1, filters, type_of(s), dnnl_x);
+                 : dnnl.memory_desc_init_by_tag(&plain[CONV_BIAS], 1, filters, type_of(s), dnnl_x);
     return status != dnnl_success
                ? status
                : describe_image(&plain[CONV_Y], type_of(s), s->n, s->f, s->oh, s->ow, y_tag);
@@ -206,22 +211,22 @@ static dnnl_status_t fill_request(request *r, const onednn_conv *c)
 
 static dnnl_status_t make_attributes(const conv_shape *s, dnnl_primitive_attr_t *out)
 {
-    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    dnnl_status_t status = dnnl.primitive_attr_create(out);
     if (status != dnnl_success) {
         return status;
     }
-    status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    status = dnnl.primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
     dnnl_post_ops_t after = NULL;
     if (status == dnnl_success && s->relu) {
-        status = dnnl_post_ops_create(&after);
+        status = dnnl.post_ops_create(&after);
         if (status == dnnl_success) {
             if (isinf(s->ceiling)) {
-                dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+                dnnl.post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
             } else {
-                dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_clip, 0.0f, s->ceiling);
+                dnnl.post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_clip, 0.0f, s->ceiling);
             }
-            status = dnnl_primitive_attr_set_post_ops(*out, after); // copies
-            dnnl_post_ops_destroy(after);
+            status = dnnl.primitive_attr_set_post_ops(*out, after); // copies
+            dnnl.post_ops_destroy(after);
         }
     }
     return status;
@@ -235,13 +240,13 @@ static dnnl_status_t describe_conv(dnnl_convolution_desc_t *d, const conv_shape 
     const dnnl_memory_desc_t *bias = s->bias ? &r->bias : NULL;
     switch (kind) {
     case CONV_FORWARD:
-        return dnnl_convolution_forward_desc_init(d, dnnl_forward_training, algorithm, &r->x, &r->weights,
+        return dnnl.convolution_forward_desc_init(d, dnnl_forward_training, algorithm, &r->x, &r->weights,
                                                   bias, &r->y, strides, before, behind);
     case CONV_BWD_DATA:
-        return dnnl_convolution_backward_data_desc_init(d, algorithm, &r->x, &r->weights, &r->y, strides,
+        return dnnl.convolution_backward_data_desc_init(d, algorithm, &r->x, &r->weights, &r->y, strides,
                                                         before, behind);
     case CONV_BWD_WEIGHTS:
-        return dnnl_convolution_backward_weights_desc_init(d, algorithm, &r->x, &r->weights, bias, &r->y,
+        return dnnl.convolution_backward_weights_desc_init(d, algorithm, &r->x, &r->weights, bias, &r->y,
                                                            strides, before, behind);
     }
     return dnnl_invalid_arguments;
@@ -278,21 +283,21 @@ static const dnnl_memory_desc_t *wanted(const onednn_conv *c, conv_operand opera
     const dnnl_query_t *table = c->shape.kind == CONV_FORWARD    ? forward
                                 : c->shape.kind == CONV_BWD_DATA ? bwd_data
                                                                  : bwd_weights;
-    return dnnl_primitive_desc_query_md(c->desc, table[operand], operand == CONV_BIAS ? 1 : 0);
+    return dnnl.primitive_desc_query_md(c->desc, table[operand], operand == CONV_BIAS ? 1 : 0);
 }
 
 // Fills what people and planners want to know of c->desc.
 static void read_choice(onednn_conv *c)
 {
     const char *name = "";
-    dnnl_primitive_desc_query(c->desc, dnnl_query_impl_info_str, 0, &name);
+    dnnl.primitive_desc_query(c->desc, dnnl_query_impl_info_str, 0, &name);
     (void)text_copy(c->name, sizeof c->name, name);
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(c->desc, dnnl_query_scratchpad_md, 0);
-    c->scratch_bytes = scratch == NULL ? 0 : dnnl_memory_desc_get_size(scratch);
+    const dnnl_memory_desc_t *scratch = dnnl.primitive_desc_query_md(c->desc, dnnl_query_scratchpad_md, 0);
+    c->scratch_bytes = scratch == NULL ? 0 : dnnl.memory_desc_get_size(scratch);
     for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
         const dnnl_memory_desc_t *md = wanted(c, k);
-        bool differs = (k == CONV_X || k == CONV_WEIGHTS) && !dnnl_memory_desc_equal(md, &c->plain[k]);
-        c->library_bytes[k] = differs ? dnnl_memory_desc_get_size(md) : 0;
+        bool differs = (k == CONV_X || k == CONV_WEIGHTS) && !dnnl.memory_desc_equal(md, &c->plain[k]);
+        c->library_bytes[k] = differs ? dnnl.memory_desc_get_size(md) : 0;
     }
 }
 
@@ -307,7 +312,7 @@ static bool choose_among(onednn_conv *c, dnnl_primitive_desc_iterator_t it, bool
                          uint64_t limit_bytes, uint64_t *least)
 {
     do {
-        c->desc = dnnl_primitive_desc_iterator_fetch(it);
+        c->desc = dnnl.primitive_desc_iterator_fetch(it);
         if (c->desc == NULL) {
             return false;
         }
@@ -321,9 +326,9 @@ static bool choose_among(onednn_conv *c, dnnl_primitive_desc_iterator_t it, bool
         if (good && temporary_bytes(c) < *least) {
             *least = temporary_bytes(c);
         }
-        dnnl_primitive_desc_destroy(c->desc);
+        dnnl.primitive_desc_destroy(c->desc);
         c->desc = NULL;
-    } while (dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+    } while (dnnl.primitive_desc_iterator_next(it) == dnnl_success);
     return false;
 }
 
@@ -340,19 +345,19 @@ static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t a
         describe_conv(&backward, &c->shape, c->shape.kind, r, algorithm) == dnnl_success &&
         make_attributes(&c->shape, &attributes) == dnnl_success &&
         (is_forward ||
-         dnnl_primitive_desc_create(&hint, &forward, attributes, c->library->engine, NULL) == dnnl_success) &&
-        dnnl_primitive_desc_iterator_create(&it, is_forward ? &forward : &backward, attributes,
+         dnnl.primitive_desc_create(&hint, &forward, attributes, c->library->engine, NULL) == dnnl_success) &&
+        dnnl.primitive_desc_iterator_create(&it, is_forward ? &forward : &backward, attributes,
                                             c->library->engine, hint) == dnnl_success) {
         chosen = choose_among(c, it, one_chain, limit_bytes, least);
     }
     if (it != NULL) {
-        dnnl_primitive_desc_iterator_destroy(it);
+        dnnl.primitive_desc_iterator_destroy(it);
     }
     if (hint != NULL) {
-        dnnl_primitive_desc_destroy(hint);
+        dnnl.primitive_desc_destroy(hint);
     }
     if (attributes != NULL) {
-        dnnl_primitive_attr_destroy(attributes);
+        dnnl.primitive_attr_destroy(attributes);
     }
     return chosen;
 }
@@ -416,7 +421,7 @@ hr_status onednn_conv_choose(onednn *library, const conv_shape *shape, uint64_t 
 static void destroy_memory(dnnl_memory_t memory)
 {
     if (memory != NULL) {
-        dnnl_memory_destroy(memory);
+        dnnl.memory_destroy(memory);
     }
 }
 
@@ -430,10 +435,10 @@ void onednn_conv_destroy(onednn_conv *c)
     }
     destroy_memory(c->scratch);
     if (c->primitive != NULL) {
-        dnnl_primitive_destroy(c->primitive);
+        dnnl.primitive_destroy(c->primitive);
     }
     if (c->desc != NULL) {
-        dnnl_primitive_desc_destroy(c->desc);
+        dnnl.primitive_desc_destroy(c->desc);
     }
     hr_free(c);
 }
@@ -458,14 +463,14 @@ uint64_t onednn_conv_library_bytes(const onednn_conv *c, conv_operand operand)
 hr_status onednn_conv_prepare(onednn_conv *c, hr_err *err)
 {
     dnnl_engine_t engine = c->library->engine;
-    TRY_LIBRARY(err, dnnl_primitive_create(&c->primitive, c->desc));
+    TRY_LIBRARY(err, dnnl.primitive_create(&c->primitive, c->desc));
     for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
         if (k != CONV_BIAS || (c->shape.bias && c->shape.kind != CONV_BWD_DATA)) {
-            TRY_LIBRARY(err, dnnl_memory_create(&c->memory[k], wanted(c, k), engine, DNNL_MEMORY_NONE));
+            TRY_LIBRARY(err, dnnl.memory_create(&c->memory[k], wanted(c, k), engine, DNNL_MEMORY_NONE));
         }
     }
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(c->desc, dnnl_query_scratchpad_md, 0);
-    TRY_LIBRARY(err, dnnl_memory_create(&c->scratch, scratch, engine, DNNL_MEMORY_NONE));
+    const dnnl_memory_desc_t *scratch = dnnl.primitive_desc_query_md(c->desc, dnnl_query_scratchpad_md, 0);
+    TRY_LIBRARY(err, dnnl.memory_create(&c->scratch, scratch, engine, DNNL_MEMORY_NONE));
     return HR_OK;
 }
 
@@ -486,13 +491,13 @@ hr_status onednn_conv_run(onednn_conv *c, void *const operand[CONV_OPERANDS], vo
     int count = 0;
     for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
         if (c->memory[k] != NULL) {
-            TRY_LIBRARY(err, dnnl_memory_set_data_handle(c->memory[k], operand[k]));
+            TRY_LIBRARY(err, dnnl.memory_set_data_handle(c->memory[k], operand[k]));
             arguments[count++] = (dnnl_exec_arg_t){names[k], c->memory[k]};
         }
     }
-    TRY_LIBRARY(err, dnnl_memory_set_data_handle(c->scratch, scratch));
+    TRY_LIBRARY(err, dnnl.memory_set_data_handle(c->scratch, scratch));
     arguments[count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, c->scratch};
-    TRY_LIBRARY(err, dnnl_primitive_execute(c->primitive, c->library->stream, count, arguments));
+    TRY_LIBRARY(err, dnnl.primitive_execute(c->primitive, c->library->stream, count, arguments));
     return HR_OK;
 }
 
@@ -503,19 +508,19 @@ static hr_status make_reorder(onednn_reorder *r, const dnnl_memory_desc_t *from,
 {
     dnnl_engine_t engine = r->library->engine;
     dnnl_primitive_attr_t attributes = NULL;
-    TRY_LIBRARY(err, dnnl_primitive_attr_create(&attributes));
-    dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&r->desc, from, engine, to, engine, attributes);
-    dnnl_primitive_attr_destroy(attributes);
+    TRY_LIBRARY(err, dnnl.primitive_attr_create(&attributes));
+    dnnl.primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
+    dnnl_status_t status = dnnl.reorder_primitive_desc_create(&r->desc, from, engine, to, engine, attributes);
+    dnnl.primitive_attr_destroy(attributes);
     TRY_LIBRARY(err, status);
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(r->desc, dnnl_query_scratchpad_md, 0);
-    if (scratch != NULL && dnnl_memory_desc_get_size(scratch) > 0) {
+    const dnnl_memory_desc_t *scratch = dnnl.primitive_desc_query_md(r->desc, dnnl_query_scratchpad_md, 0);
+    if (scratch != NULL && dnnl.memory_desc_get_size(scratch) > 0) {
         return HR_FAIL(err, DEVICE, "oneDNN's %s reorder needs %zu bytes of scratch, a reorder has none",
-                       onednn_reorder_name(r), dnnl_memory_desc_get_size(scratch));
+                       onednn_reorder_name(r), dnnl.memory_desc_get_size(scratch));
     }
-    TRY_LIBRARY(err, dnnl_primitive_create(&r->primitive, r->desc));
-    TRY_LIBRARY(err, dnnl_memory_create(&r->from, from, engine, DNNL_MEMORY_NONE));
-    TRY_LIBRARY(err, dnnl_memory_create(&r->to, to, engine, DNNL_MEMORY_NONE));
+    TRY_LIBRARY(err, dnnl.primitive_create(&r->primitive, r->desc));
+    TRY_LIBRARY(err, dnnl.memory_create(&r->from, from, engine, DNNL_MEMORY_NONE));
+    TRY_LIBRARY(err, dnnl.memory_create(&r->to, to, engine, DNNL_MEMORY_NONE));
     return HR_OK;
 }
 
@@ -546,26 +551,26 @@ void onednn_reorder_destroy(onednn_reorder *r)
     destroy_memory(r->from);
     destroy_memory(r->to);
     if (r->primitive != NULL) {
-        dnnl_primitive_destroy(r->primitive);
+        dnnl.primitive_destroy(r->primitive);
     }
     if (r->desc != NULL) {
-        dnnl_primitive_desc_destroy(r->desc);
+        dnnl.primitive_desc_destroy(r->desc);
     }
     hr_free(r);
 }
 
 hr_status onednn_reorder_run(onednn_reorder *r, void *from, void *to, hr_err *err)
 {
-    TRY_LIBRARY(err, dnnl_memory_set_data_handle(r->from, from));
-    TRY_LIBRARY(err, dnnl_memory_set_data_handle(r->to, to));
+    TRY_LIBRARY(err, dnnl.memory_set_data_handle(r->from, from));
+    TRY_LIBRARY(err, dnnl.memory_set_data_handle(r->to, to));
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, r->from}, {DNNL_ARG_TO, r->to}};
-    TRY_LIBRARY(err, dnnl_primitive_execute(r->primitive, r->library->stream, 2, arguments));
+    TRY_LIBRARY(err, dnnl.primitive_execute(r->primitive, r->library->stream, 2, arguments));
     return HR_OK;
 }
 
 const char *onednn_reorder_name(const onednn_reorder *r)
 {
     const char *name = "";
-    dnnl_primitive_desc_query(r->desc, dnnl_query_impl_info_str, 0, &name);
+    dnnl.primitive_desc_query(r->desc, dnnl_query_impl_info_str, 0, &name);
     return name;
 }

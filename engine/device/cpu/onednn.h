@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind two thin files: onednn.c and onednn_product.c are the only ones that see its headers, and know its
-// version. What this device takes from it: convolutions with the reorders of their weights, and bfloat16 products.
+// oneDNN behind three thin files: onednn.c, onednn_product.c and onednn_load.c are the only ones that see its headers,
+// and know its version. What this device takes from it: convolutions with the reorders of their weights, and bfloat16
+// products.
 //
 // Memory is the caller's throughout: scratch is user-managed, operands are bound at each run. Implementations
 // whose name contains `ref` or `gemm` are refused: they are slow or allocate behind the scratch.
@@ -12,7 +13,13 @@
 
 #include "headroom/status.h"
 
+#include "base/shared_library.h"
+
 typedef struct onednn onednn; // engine and stream
+
+extern const shared_library onednn_library;
+// shared_library_need: comes before everything below. DEPENDENCY error says what to install.
+HR_MUST_CHECK hr_status onednn_load(hr_err *err);
 
 // Settles the team of OpenMP threads that oneDNN uses on behalf of the calling thread: how many, and denormal
 // numbers treated as zero. Answers of onednn_conv_choose are for this number.

@@ -38,7 +38,7 @@ static dnnl_status_t describe(const product_shape *s, dnnl_memory_desc_t *md, co
     const int64_t inner = s->inner == 1 ? m->steps.outer : m->steps.inner; // of one: as if it were there
     const dnnl_dims_t strides = {m->steps.outer, inner, m->transposed ? 1 : row, m->transposed ? row : 1};
     const int skipped = s->outer == 0 ? 2 : 0; // one product is two-dimensional
-    return dnnl_memory_desc_init_by_strides(md, 4 - skipped, dims + skipped, m->type, strides + skipped);
+    return dnnl.memory_desc_init_by_strides(md, 4 - skipped, dims + skipped, m->type, strides + skipped);
 }
 
 static dnnl_status_t describe_all(onednn_product *p)
@@ -61,24 +61,24 @@ static dnnl_status_t describe_all(onednn_product *p)
 static dnnl_status_t make_attributes(const product_shape *s, dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t after = NULL;
-    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    dnnl_status_t status = dnnl.primitive_attr_create(out);
     if (status != dnnl_success) {
         return status;
     }
-    status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    status = dnnl.primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
     if (status == dnnl_success && s->scale != 0.0f) {
-        status = dnnl_primitive_attr_set_output_scales(*out, 1, 0, &s->scale);
+        status = dnnl.primitive_attr_set_output_scales(*out, 1, 0, &s->scale);
     }
     if (status == dnnl_success && s->relu) {
-        status = dnnl_post_ops_create(&after);
+        status = dnnl.post_ops_create(&after);
         if (status == dnnl_success) {
             if (isinf(s->ceiling)) {
-                dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+                dnnl.post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
             } else {
-                dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_clip, 0.0f, s->ceiling);
+                dnnl.post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_clip, 0.0f, s->ceiling);
             }
-            status = dnnl_primitive_attr_set_post_ops(*out, after); // copies
-            dnnl_post_ops_destroy(after);
+            status = dnnl.primitive_attr_set_post_ops(*out, after); // copies
+            dnnl.post_ops_destroy(after);
         }
     }
     return status;
@@ -88,23 +88,23 @@ static bool take(onednn_product *p, dnnl_primitive_desc_iterator_t it, uint64_t 
 {
     do {
         const char *name = "";
-        p->chosen = dnnl_primitive_desc_iterator_fetch(it);
+        p->chosen = dnnl.primitive_desc_iterator_fetch(it);
         if (p->chosen == NULL) {
             return false;
         }
-        dnnl_primitive_desc_query(p->chosen, dnnl_query_impl_info_str, 0, &name);
+        dnnl.primitive_desc_query(p->chosen, dnnl_query_impl_info_str, 0, &name);
         (void)text_copy(p->name, sizeof p->name, name);
         const dnnl_memory_desc_t *scratch =
-            dnnl_primitive_desc_query_md(p->chosen, dnnl_query_scratchpad_md, 0);
-        p->scratch_bytes = scratch == NULL ? 0 : dnnl_memory_desc_get_size(scratch);
+            dnnl.primitive_desc_query_md(p->chosen, dnnl_query_scratchpad_md, 0);
+        p->scratch_bytes = scratch == NULL ? 0 : dnnl.memory_desc_get_size(scratch);
         const bool good = onednn_is_acceptable(p->name);
         if (good && p->scratch_bytes <= limit_bytes) {
             return true;
         }
         *least = good && p->scratch_bytes < *least ? p->scratch_bytes : *least;
-        dnnl_primitive_desc_destroy(p->chosen);
+        dnnl.primitive_desc_destroy(p->chosen);
         p->chosen = NULL;
-    } while (dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+    } while (dnnl.primitive_desc_iterator_next(it) == dnnl_success);
     return false;
 }
 
@@ -116,18 +116,18 @@ static hr_status choose(onednn_product *p, uint64_t limit_bytes, hr_err *err)
     uint64_t least = UINT64_MAX;
     bool chosen = false;
     TRY_LIBRARY(err, describe_all(p));
-    if (dnnl_matmul_desc_init(&desc, &p->desc[PART_A], &p->desc[PART_B],
+    if (dnnl.matmul_desc_init(&desc, &p->desc[PART_A], &p->desc[PART_B],
                               p->shape.bias ? &p->desc[PART_BIAS] : NULL, &p->desc[PART_C]) == dnnl_success &&
         make_attributes(&p->shape, &attributes) == dnnl_success &&
-        dnnl_primitive_desc_iterator_create(&it, &desc, attributes, p->library->engine, NULL) ==
+        dnnl.primitive_desc_iterator_create(&it, &desc, attributes, p->library->engine, NULL) ==
             dnnl_success) {
         chosen = take(p, it, limit_bytes, &least);
     }
     if (it != NULL) {
-        dnnl_primitive_desc_iterator_destroy(it);
+        dnnl.primitive_desc_iterator_destroy(it);
     }
     if (attributes != NULL) {
-        dnnl_primitive_attr_destroy(attributes);
+        dnnl.primitive_attr_destroy(attributes);
     }
     if (!chosen && least != UINT64_MAX) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
@@ -168,17 +168,17 @@ void onednn_product_destroy(onednn_product *p)
     }
     for (part k = 0; k < PARTS; k++) {
         if (p->memory[k] != NULL) {
-            dnnl_memory_destroy(p->memory[k]);
+            dnnl.memory_destroy(p->memory[k]);
         }
     }
     if (p->scratch != NULL) {
-        dnnl_memory_destroy(p->scratch);
+        dnnl.memory_destroy(p->scratch);
     }
     if (p->primitive != NULL) {
-        dnnl_primitive_destroy(p->primitive);
+        dnnl.primitive_destroy(p->primitive);
     }
     if (p->chosen != NULL) {
-        dnnl_primitive_desc_destroy(p->chosen);
+        dnnl.primitive_desc_destroy(p->chosen);
     }
     hr_free(p);
 }
@@ -196,14 +196,14 @@ const char *onednn_product_name(const onednn_product *p)
 hr_status onednn_product_prepare(onednn_product *p, hr_err *err)
 {
     dnnl_engine_t engine = p->library->engine;
-    TRY_LIBRARY(err, dnnl_primitive_create(&p->primitive, p->chosen));
+    TRY_LIBRARY(err, dnnl.primitive_create(&p->primitive, p->chosen));
     for (part k = 0; k < PARTS; k++) {
         if (k != PART_BIAS || p->shape.bias) {
-            TRY_LIBRARY(err, dnnl_memory_create(&p->memory[k], &p->desc[k], engine, DNNL_MEMORY_NONE));
+            TRY_LIBRARY(err, dnnl.memory_create(&p->memory[k], &p->desc[k], engine, DNNL_MEMORY_NONE));
         }
     }
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(p->chosen, dnnl_query_scratchpad_md, 0);
-    TRY_LIBRARY(err, dnnl_memory_create(&p->scratch, scratch, engine, DNNL_MEMORY_NONE));
+    const dnnl_memory_desc_t *scratch = dnnl.primitive_desc_query_md(p->chosen, dnnl_query_scratchpad_md, 0);
+    TRY_LIBRARY(err, dnnl.memory_create(&p->scratch, scratch, engine, DNNL_MEMORY_NONE));
     return HR_OK;
 }
 
@@ -216,12 +216,12 @@ hr_status onednn_product_run(onednn_product *p, void *a, void *b, void *bias, vo
     int count = 0;
     for (part k = 0; k < PARTS; k++) {
         if (p->memory[k] != NULL) {
-            TRY_LIBRARY(err, dnnl_memory_set_data_handle(p->memory[k], place[k]));
+            TRY_LIBRARY(err, dnnl.memory_set_data_handle(p->memory[k], place[k]));
             arguments[count++] = (dnnl_exec_arg_t){names[k], p->memory[k]};
         }
     }
-    TRY_LIBRARY(err, dnnl_memory_set_data_handle(p->scratch, scratch));
+    TRY_LIBRARY(err, dnnl.memory_set_data_handle(p->scratch, scratch));
     arguments[count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, p->scratch};
-    TRY_LIBRARY(err, dnnl_primitive_execute(p->primitive, p->library->stream, count, arguments));
+    TRY_LIBRARY(err, dnnl.primitive_execute(p->primitive, p->library->stream, count, arguments));
     return HR_OK;
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onednn_impl.h"
+
+onednn_calls dnnl;
+
+static const shared_call calls[] = {
+#define X(name) {"dnnl_" #name, offsetof(onednn_calls, name)},
+    ONEDNN_CALL_MAP(X)
+#undef X
+#define X(symbol, parameters) {#symbol, offsetof(onednn_calls, symbol)},
+        ONEDNN_OPENMP_MAP(X)
+#undef X
+};
+_Static_assert(sizeof(onednn_calls) == sizeof calls / sizeof *calls * sizeof(void *), "nothing but pointers");
+
+static const char attempt[] = "apt install " HEADROOM_ONEDNN_PACKAGE ", or -s device.kind=reference";
+
+static hr_status check_version(const void *table, hr_err *err)
+{
+    const dnnl_version_t *v = ((const onednn_calls *)table)->version();
+    if (v->major == DNNL_VERSION_MAJOR) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, DEPENDENCY, "device 'cpu' needed oneDNN %d.x, the library is %d.%d",
+                  DNNL_VERSION_MAJOR, v->major, v->minor);
+    hr_err_try(err, "%s", attempt);
+    return HR_DEPENDENCY;
+}
+
+const shared_library onednn_library = {.soname = HEADROOM_ONEDNN_SONAME,
+                                       .needed_by = "device 'cpu'",
+                                       .attempt = attempt,
+                                       .calls = calls,
+                                       .call_count = sizeof calls / sizeof *calls,
+                                       .check = check_version};
+
+hr_status onednn_load(hr_err *err)
+{
+    static shared_state state = SHARED_STATE_INIT;
+    return shared_library_need(&onednn_library, &state, &dnnl, err);
+}
