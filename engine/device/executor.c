@@ -488,9 +488,18 @@ static hr_status run_one(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
     return i->op == HR_OP_END ? end_round(x, n, io, err) : run_compute(x, b, *n, io, err);
 }
 
+// Told to whoever looks from outside: a crash leaves it where it was.
+static void stand_at(const executor *x, uint32_t n)
+{
+    if (x->bus != NULL && x->bus->position != NULL) {
+        atomic_store_explicit(&x->bus->position->instr, n, memory_order_relaxed);
+    }
+}
+
 static hr_status run_all(executor *x, bound *b, step_io *io, hr_err *err)
 {
     for (uint32_t n = 0; n < b->p->instr_count; n++) {
+        stand_at(x, n);
         hr_status status = run_one(x, b, &n, io, err);
         if (status != HR_OK) {
             abandon(x, b, n);
@@ -511,6 +520,7 @@ hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
     x->step_begin_ns = x->bus == NULL ? 0 : x->bus->now_ns;
     timeline_begin(&b->lanes);
     hr_status status = run_all(x, b, io, err);
+    stand_at(x, HR_NO_ID);
     allocator_synchronise(x->heap);
     return status;
 }

@@ -25,6 +25,7 @@ typedef struct trace_bus {
     uint8_t phase, category, device;
     bool simulated; // time_ns is `now_ns`, advanced by the plan device
     uint64_t now_ns;
+    hr_position *position; // kept by the executor beside what events are stamped with; NULL: nobody looks
 } trace_bus;
 
 void trace_bus_init(trace_bus *bus);

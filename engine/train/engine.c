@@ -17,6 +17,14 @@ void engine_set_state(hr_engine *e, hr_engine_state state, const char *why)
     }
 }
 
+void engine_set_bus_step(hr_engine *e)
+{
+    e->bus.step = (uint32_t)e->steps;
+    if (e->bus.position != NULL) {
+        atomic_store_explicit(&e->bus.position->step, e->steps, memory_order_relaxed);
+    }
+}
+
 void engine_fail(hr_engine *e, hr_engine_state state)
 {
     e->needs_build = true;
@@ -38,6 +46,11 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
     e->loss = e->loss_first = e->eval.accuracy = (double)NAN;
     (void)text_copy(e->preset_name, sizeof e->preset_name, hr_preset_name(preset));
     trace_bus_init(&e->bus);
+    e->bus.position = options != NULL ? options->position : NULL;
+    if (e->bus.position != NULL) {
+        atomic_store_explicit(&e->bus.position->instr, HR_NO_ID, memory_order_relaxed);
+        engine_set_bus_step(e);
+    }
     if (options != NULL && options->keeps_failure_heap) {
         (void)trace_attach(&e->bus, failure_heap_sink, e);
     }

@@ -35,6 +35,7 @@ struct hr_engine_host {
     hr_engine *engine;
     pthread_t thread;
     trace_ring *ring;
+    trace_reader *reader;
     int event_fd;
     atomic_bool signalled; // event_fd was written since the reader last looked
 
@@ -215,6 +216,7 @@ static void *run_host(void *context)
 static void free_host(hr_engine_host *h)
 {
     hr_engine_destroy(h->engine);
+    trace_reader_close(h->reader);
     trace_ring_destroy(h->ring);
     if (h->event_fd >= 0) {
         (void)close(h->event_fd);
@@ -239,6 +241,7 @@ static hr_status start_host(hr_engine_host *h, const hr_preset *preset, const hr
 {
     hr_engine_options options = {.sink = on_event, .sink_context = h};
     HR_TRY(trace_ring_create(HOST_RING_EVENTS, &h->ring, err));
+    HR_TRY(trace_reader_of(h->ring, &h->reader, err));
     h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (h->event_fd < 0) {
         return HR_FAIL(err, STATE, "no event descriptor was to be had");
@@ -304,7 +307,7 @@ hr_status hr_engine_host_stop(hr_engine_host *h, hr_err *err)
 size_t hr_engine_host_events(hr_engine_host *h, hr_event *out, size_t max, uint64_t *lost)
 {
     (void)atomic_exchange(&h->signalled, false); // takes over what was put before the signal
-    size_t count = trace_ring_take(h->ring, out, max, lost);
+    size_t count = trace_reader_take(h->reader, out, max, lost);
     if (count == max) {
         signal_events(h); // there may be more
     }

@@ -126,7 +126,7 @@ static hr_status follow_restored(hr_engine *e, hr_err *err)
     e->restored = true;
     e->lost_step = false;
     e->eval.running = false;
-    e->bus.step = (uint32_t)e->steps;
+    engine_set_bus_step(e);
     return e->data == NULL ? HR_OK : pipeline_seek(e->data, e->position, err);
 }
 

@@ -10,7 +10,7 @@
 static void emit_step(hr_engine *e, hr_event_kind kind, const hr_event_step *body)
 {
     hr_event event = {.kind = (uint8_t)kind, .u.step = *body};
-    e->bus.step = (uint32_t)e->steps;
+    engine_set_bus_step(e);
     trace_emit(&e->bus, &event);
 }
 
@@ -224,6 +224,13 @@ static void end_evaluation(hr_engine *e)
                                .count = (uint32_t)v->count++});
 }
 
+static void note_evaluating(hr_engine *e, bool evaluates)
+{
+    if (e->bus.position != NULL) {
+        atomic_store_explicit(&e->bus.position->evaluates, evaluates, memory_order_relaxed);
+    }
+}
+
 hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
 {
     data_item item;
@@ -237,7 +244,10 @@ hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
     HR_TRY(program_for(e, item.count, BUILD_EVAL, BUILD_EVAL_PARTIAL, &which, err));
     step_io io = {0};
     set_batch(&io, &item);
-    HR_TRY(executor_step(e->build->x, e->build->slots[which], &io, err));
+    note_evaluating(e, true);
+    hr_status status = executor_step(e->build->x, e->build->slots[which], &io, err);
+    note_evaluating(e, false);
+    HR_TRY(status);
     uint64_t peak = executor_step_peak_bytes(e->build->x);
     e->eval.loss_sum += io.loss * item.count;
     e->eval.correct += (uint64_t)io.correct;

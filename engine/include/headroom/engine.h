@@ -68,6 +68,7 @@ typedef struct hr_engine_options {
     hr_event_sink sink;      // may be NULL
     void *sink_context;      // borrowed until destroy
     bool keeps_failure_heap; // every chunk of the heap at an out-of-memory: hr_engine_failure_heap
+    hr_position *position;   // kept up to date from create on; borrowed until destroy; may be NULL
 } hr_engine_options;
 
 // Copies what it needs of the preset. Nothing is built until the first advance in RUNNING. WRITE error when train.save

@@ -4,6 +4,7 @@
 #ifndef HEADROOM_EVENT_H
 #define HEADROOM_EVENT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "headroom/category.h"
@@ -112,5 +113,13 @@ typedef struct hr_event {
 _Static_assert(sizeof(hr_event) == 96, "an event is 96 bytes on every machine");
 
 const char *hr_event_name(hr_event_kind kind);
+
+// Where the engine is at this moment, for whoever reads it from another thread or process: after a crash it says what
+// was going on. Stored relaxed, instruction by instruction; nothing else is ordered by it.
+typedef struct hr_position {
+    _Atomic uint64_t step;      // training steps done
+    _Atomic uint32_t instr;     // in the program at hand; HR_NO_ID: in none
+    _Atomic uint32_t evaluates; // 1: the program at hand is an evaluation's
+} hr_position;
 
 #endif
