@@ -39,6 +39,14 @@ static const char *why_not_screen(const app *a, request r)
     return request_of_screen(a->screen) == r ? "this is the screen that is shown" : NULL;
 }
 
+static const char *why_not_apply(const app *a)
+{
+    if (app_layout(a).kind < LAYOUT_SINGLE) {
+        return "this window is too small for tables";
+    }
+    return act_apply_pane(a) == PANE_COUNT ? "nothing on this screen can be applied" : NULL;
+}
+
 static bool edits_here(const app *a)
 {
     return a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_COLUMNS || a->focus == PANE_KNOBS ||
@@ -77,6 +85,8 @@ const char *app_why_not(const app *a, request r)
     case REQUEST_FOLLOW:
     case REQUEST_MARK:
         return why_not_table(a);
+    case REQUEST_APPLY:
+        return why_not_apply(a);
     case REQUEST_EXPAND:
         return app_layout(a).kind == LAYOUT_FULL ? NULL : "this window already shows one pane alone";
     case REQUEST_ENTER:
@@ -113,6 +123,7 @@ static const struct {
     [REQUEST_LEFT] = {act_move_columns, -1},
     [REQUEST_RIGHT] = {act_move_columns, 1},
     [REQUEST_ENTER] = {act_enter, 0},
+    [REQUEST_APPLY] = {act_apply, 0},
     [REQUEST_LESS] = {act_turn, TURN_LESS},
     [REQUEST_MORE] = {act_turn, TURN_MORE},
     [REQUEST_KNOB_ABOVE] = {act_select_knob, -1},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turning knobs, and turning them back.
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
@@ -55,6 +56,50 @@ bool app_turn(app *a, hr_knob_id id, const char *text)
     return true;
 }
 
+bool app_turn_all(app *a, const hr_knobs *to)
+{
+    hr_knob_id order[HR_KNOB_COUNT];
+    size_t count;
+    hr_err err;
+    char text[HR_KNOB_TEXT_MAX];
+    if (turn_order(&a->knobs, to, order, &count, &err) != HR_OK) {
+        app_say_error(a, &err);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        hr_knob_value before = a->knobs.value[order[i]];
+        a->knobs.value[order[i]] = to->value[order[i]];
+        turn_log_add(&a->turned, order[i], &before, &a->knobs.value[order[i]]);
+        if (a->host != NULL) {
+            app_send(a, HR_COMMAND_KNOB, order[i], hr_knob_format(&a->knobs, order[i], text));
+        }
+    }
+    turn_log_join(&a->turned, count);
+    if (count > 0 && a->host == NULL) {
+        app_start_engine(a);
+    } else if (count > 0) {
+        app_ask_whatif(a);
+    }
+    return true;
+}
+
+bool app_turn_pairs(app *a, const char *pairs)
+{
+    hr_knobs to = a->knobs;
+    hr_err err;
+    char pair[HR_KNOB_TEXT_MAX];
+    while (*pairs != '\0') {
+        size_t length = strcspn(pairs, " ");
+        snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
+        if (length > 0 && hr_knobs_set_pair(&to, pair, &err) != HR_OK) {
+            app_say_error(a, &err);
+            return false;
+        }
+        pairs += length + (pairs[length] == ' ');
+    }
+    return app_turn_all(a, &to);
+}
+
 // Says what the plan knew of the value that was just turned to.
 static void say_turned(app *a, hr_knob_id id, const whatif_cell *plan)
 {
@@ -91,16 +136,26 @@ void act_turn(app *a, int direction)
 
 void act_step_back(app *a, int forward)
 {
-    const turn_step *step = forward ? turn_log_redo(&a->turned) : turn_log_undo(&a->turned);
-    size_t count;
+    const turn_step *step;
+    size_t count, turned = 0;
     char text[HR_KNOB_TEXT_MAX];
-    if (step == NULL) {
-        return;
+    bool goes_on = true;
+    hr_knob_id id = HR_KNOB_COUNT;
+    while (goes_on && (step = forward ? turn_log_redo(&a->turned) : turn_log_undo(&a->turned)) != NULL) {
+        const turn_log *log = &a->turned;
+        id = step->id;
+        a->knobs.value[id] = forward ? step->after : step->before;
+        hand_over(a, id);
+        goes_on = forward ? log->done < log->count && log->step[log->done].joined : step->joined;
+        turned++;
     }
-    a->knobs.value[step->id] = forward ? step->after : step->before;
-    hand_over(a, step->id);
-    app_say(a, MESSAGE_NOTE, "%s: %s=%s", forward ? "redone" : "undone", hr_knob_rows(&count)[step->id].key,
-            hr_knob_format(&a->knobs, step->id, text));
+    if (turned == 1) {
+        app_say(a, MESSAGE_NOTE, "%s: %s=%s", forward ? "redone" : "undone", hr_knob_rows(&count)[id].key,
+                hr_knob_format(&a->knobs, id, text));
+    } else if (turned > 1) {
+        app_say(a, MESSAGE_NOTE, "%s: %zu knobs that were turned together", forward ? "redone" : "undone",
+                turned);
+    }
 }
 
 void act_edit(app *a)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is looked at: screens, panes, rows, zoom.
+#include <string.h>
+
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
 
@@ -137,6 +139,30 @@ void act_enter(app *a, int unused)
     } else {
         act_edit(a);
     }
+}
+
+static bool applies(pane_id pane)
+{
+    const pane_ops *ops = pane_ops_of(pane);
+    return ops->enter_does != NULL && strcmp(ops->enter_does, "apply") == 0;
+}
+
+pane_id act_apply_pane(const app *a)
+{
+    const pane_id *pane = screen_row_of(a->screen)->panes;
+    if (applies(a->focus)) {
+        return a->focus;
+    }
+    while (*pane != PANE_COUNT && !applies(*pane)) {
+        pane++;
+    }
+    return *pane;
+}
+
+void act_apply(app *a, int unused)
+{
+    (void)unused;
+    pane_ops_of(act_apply_pane(a))->enter(a);
 }
 
 // ---- looks ----------------------------------------------------------------------------------------------------

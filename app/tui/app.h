@@ -180,6 +180,9 @@ void app_show_screen(app *a, screen_id screen);
 void app_open_preset(app *a, const char *name);
 void app_switch_preset(app *a); // pending_preset; it has been asked
 bool app_turn(app *a, hr_knob_id id, const char *text);
+// Turns all knobs that differ; one step of undo. False: refused, and nothing was turned. True also when none differs.
+bool app_turn_all(app *a, const hr_knobs *to);
+bool app_turn_pairs(app *a, const char *pairs);                                 // the same for "a.b=1 c.d=2"
 bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text); // KNOB, SAVE
 bool app_send_plain(app *a, hr_command_kind kind, uint64_t count);              // RUN, PAUSE
 

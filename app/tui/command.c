@@ -33,34 +33,6 @@ static void run_set(app *a, const char *argument)
     }
 }
 
-// Turns the pairs of "a.b=1 c.d=2" one after the other, or none when they are refused together.
-static void turn_pairs(app *a, char *pairs)
-{
-    hr_knobs together = a->knobs;
-    hr_err err = {0};
-    char key[HR_KNOB_TEXT_MAX], *rest = NULL;
-    hr_knob_id id[HR_KNOB_COUNT];
-    const char *value[HR_KNOB_COUNT];
-    size_t count = 0;
-    for (char *pair = strtok_r(pairs, " ", &rest); pair != NULL && count < HR_KNOB_COUNT;
-         pair = strtok_r(NULL, " ", &rest), count++) {
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(pair, "="), pair);
-        const hr_knob_row *row = hr_knob_find(key, NULL);
-        if (row == NULL || hr_knobs_set_pair(&together, pair, &err) != HR_OK) {
-            app_say_error(a, &err);
-            return;
-        }
-        id[count] = row->id;
-        value[count] = strchr(pair, '=') + 1;
-    }
-    if (hr_knobs_validate(&together, &err) != HR_OK) {
-        app_say_error(a, &err);
-        return;
-    }
-    for (size_t i = 0; i < count && app_turn(a, id[i], value[i]); i++) {
-    }
-}
-
 // "fix", "fix 2": what a dry run found to fit after the last out-of-memory.
 static void run_fix(app *a, const char *argument)
 {
@@ -75,7 +47,7 @@ static void run_fix(app *a, const char *argument)
                 argument);
     } else {
         snprintf(pairs, sizeof pairs, "%.*s", (int)sizeof pairs - 1, oom->fixes[number - 1].knobs);
-        turn_pairs(a, pairs);
+        app_turn_pairs(a, pairs);
     }
 }
 

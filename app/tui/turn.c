@@ -281,16 +281,67 @@ hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err
     return HR_OK;
 }
 
+bool turn_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)
+{
+    char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
+    return strcmp(hr_knob_format(a, id, one), hr_knob_format(b, id, other)) != 0;
+}
+
+// The first knob that still differs and can be turned now; HR_KNOB_COUNT when there is none.
+static hr_knob_id next_legal(const hr_knobs *now, const hr_knobs *to, bool *differs)
+{
+    *differs = false;
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (turn_differs(now, to, (hr_knob_id)id)) {
+            hr_knobs turned = *now;
+            turned.value[id] = to->value[id];
+            *differs = true;
+            if (hr_knobs_validate(&turned, NULL) == HR_OK) {
+                return (hr_knob_id)id;
+            }
+        }
+    }
+    return HR_KNOB_COUNT;
+}
+
+hr_status turn_order(const hr_knobs *from, const hr_knobs *to, hr_knob_id order[HR_KNOB_COUNT], size_t *count,
+                     hr_err *err)
+{
+    hr_knobs now = *from;
+    bool differs;
+    *count = 0;
+    HR_TRY(hr_knobs_validate(to, err));
+    hr_knob_id id;
+    while ((id = next_legal(&now, to, &differs)) != HR_KNOB_COUNT) {
+        now.value[id] = to->value[id];
+        order[(*count)++] = id;
+    }
+    if (differs) {
+        return HR_FAIL(err, CONSTRAINT,
+                       "these knobs can be set together, but not one after the other while it trains");
+    }
+    return HR_OK;
+}
+
 // ---- the way back ---------------------------------------------------------------------------------------------
 
 void turn_log_add(turn_log *log, hr_knob_id id, const hr_knob_value *before, const hr_knob_value *after)
 {
-    if (log->done == TURN_UNDO_MAX) {
-        memmove(log->step, log->step + 1, sizeof log->step - sizeof *log->step);
-        log->done--;
+    size_t gone = log->done == TURN_UNDO_MAX ? 1 : 0;
+    while (gone > 0 && gone < log->done && log->step[gone].joined) {
+        gone++; // what was turned together is forgotten together
     }
-    log->step[log->done++] = (turn_step){id, *before, *after};
+    memmove(log->step, log->step + gone, (log->done - gone) * sizeof *log->step);
+    log->done -= gone;
+    log->step[log->done++] = (turn_step){id, *before, *after, false};
     log->count = log->done;
+}
+
+void turn_log_join(turn_log *log, size_t count)
+{
+    for (size_t back = 1; back < count && back < log->done; back++) {
+        log->step[log->done - back].joined = true;
+    }
 }
 
 const turn_step *turn_log_undo(turn_log *log)

@@ -23,9 +23,17 @@ bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_
 // Sets one knob on a copy and checks the whole. On failure *knobs is as it was.
 HR_MUST_CHECK hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);
 
+bool turn_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id);
+// The knobs in which `from` and `to` differ, in an order in which they can be turned one after the other: every set on
+// the way is legal, because the engine takes them one by one. CONSTRAINT error when `to` is not legal, or no such order
+// was found.
+HR_MUST_CHECK hr_status turn_order(const hr_knobs *from, const hr_knobs *to, hr_knob_id order[HR_KNOB_COUNT],
+                                   size_t *count, hr_err *err);
+
 typedef struct turn_step {
     hr_knob_id id;
     hr_knob_value before, after;
+    bool joined; // with the step before it: they are undone and redone together
 } turn_step;
 
 // What was turned, oldest first; steps from `done` on are undone and can be redone.
@@ -35,7 +43,8 @@ typedef struct turn_log {
 } turn_log;
 
 void turn_log_add(turn_log *log, hr_knob_id id, const hr_knob_value *before, const hr_knob_value *after);
-const turn_step *turn_log_undo(turn_log *log); // NULL: nothing to undo
+void turn_log_join(turn_log *log, size_t count); // the last `count` steps become one
+const turn_step *turn_log_undo(turn_log *log);   // NULL: nothing to undo
 const turn_step *turn_log_redo(turn_log *log);
 
 #endif

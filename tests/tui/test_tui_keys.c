@@ -161,7 +161,7 @@ START_TEST(fix_turns_what_the_doctor_names_and_nothing_else)
     ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
     screen_advance(a, 5);
     ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
-    screen_keys(a, "zz");
+    screen_keys(a, "z"); // both knobs
     ck_assert_mem_eq(&a->knobs, &before, sizeof before);
     screen_close(a);
 }
@@ -317,10 +317,31 @@ START_TEST(random_keys_find_nothing)
 }
 END_TEST
 
-SUITE_MAIN("tui keys", arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
-           enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,
-           run_pauses_and_goes_on, leaving_asks_while_it_trains_and_not_otherwise,
-           fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
-           commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
+START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
+{
+    app *a = bench();
+    app_key(a, INPUT_RIGHT); // batch 256 does not fit
+    screen_advance(a, 3);
+    screen_keys(a, ":fix 2\n");
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_ACCUMULATE), 2);
+    screen_keys(a, "z");
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 256);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_ACCUMULATE), 1);
+    screen_keys(a, "Z");
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_ACCUMULATE), 2);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui keys", a_fix_of_several_knobs_is_one_step_of_undo, arrows_turn_the_batch_and_z_turns_it_back,
+           enter_edits_the_exact_value, enter_edits_only_where_the_knobs_have_the_focus,
+           what_is_typed_takes_the_place_of_the_value, run_pauses_and_goes_on,
+           leaving_asks_while_it_trains_and_not_otherwise, fix_turns_what_the_doctor_names_and_nothing_else,
+           a_preset_is_chosen_and_runs, commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
            the_screen_is_saved_once_and_never_over_another_file, a_line_takes_any_character_and_any_length,
            random_keys_find_nothing)

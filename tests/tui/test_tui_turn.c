@@ -150,7 +150,61 @@ START_TEST(undo_and_redo_walk_the_same_way)
 }
 END_TEST
 
+START_TEST(what_is_joined_is_forgotten_together)
+{
+    turn_log log = {0};
+    hr_knob_value value = {.set = true};
+    for (int i = 0; i < 3; i++) {
+        turn_log_add(&log, HR_KNOB_BATCH_SIZE, &value, &value);
+    }
+    turn_log_join(&log, 3);
+    for (int i = 0; i < TURN_UNDO_MAX - 2; i++) { // one more than there is room for
+        turn_log_add(&log, HR_KNOB_BATCH_ACCUMULATE, &value, &value);
+    }
+    ck_assert_uint_eq(log.done, TURN_UNDO_MAX - 2);
+    for (size_t i = 0; i < log.done; i++) {
+        ck_assert(!log.step[i].joined);
+        ck_assert_int_eq(log.step[i].id, HR_KNOB_BATCH_ACCUMULATE);
+    }
+}
+END_TEST
+
+// Every set on the way is legal, the last one is `to`, and nothing is turned twice.
+static void check_order(const hr_knobs *from, const hr_knobs *to)
+{
+    hr_knob_id order[HR_KNOB_COUNT];
+    size_t count;
+    hr_knobs now = *from;
+    ck_assert_int_eq(turn_order(from, to, order, &count, NULL), HR_OK);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert(turn_differs(&now, to, order[i]));
+        now.value[order[i]] = to->value[order[i]];
+        ck_assert_int_eq(hr_knobs_validate(&now, NULL), HR_OK);
+    }
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        ck_assert(!turn_differs(&now, to, (hr_knob_id)id));
+    }
+}
+
+START_TEST(several_knobs_are_turned_in_an_order_that_is_legal_all_the_way)
+{
+    // static needs graph, inplace is refused in eager: turned by the table's order, each way would fail half-way.
+    hr_knobs eager = knobs_with("execution.mode=eager"), graph = eager;
+    ck_assert_int_eq(hr_knobs_set_pair(&graph, "execution.mode=graph", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&graph, "allocator.kind=static", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&graph, "batch.size=7", NULL), HR_OK);
+    check_order(&eager, &graph);
+    check_order(&graph, &eager);
+    hr_knobs illegal = eager;
+    hr_knob_id order[HR_KNOB_COUNT];
+    size_t count;
+    ck_assert_int_eq(hr_knobs_set_pair(&illegal, "allocator.kind=static", NULL), HR_OK);
+    ck_assert_int_eq(turn_order(&eager, &illegal, order, &count, NULL), HR_CONSTRAINT);
+}
+END_TEST
+
 SUITE_MAIN("tui turn", neighbours_are_what_a_hand_would_type, a_size_that_is_not_set_starts_from_the_limit,
            every_neighbour_of_the_panel_can_be_set_however_far_it_is_turned,
            every_knob_of_more_than_one_value_is_in_the_panel_once, an_illegal_combination_changes_nothing,
-           undo_and_redo_walk_the_same_way)
+           undo_and_redo_walk_the_same_way, what_is_joined_is_forgotten_together,
+           several_knobs_are_turned_in_an_order_that_is_legal_all_the_way)

@@ -237,9 +237,9 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
 
 // What comes first stays where the line is short.
 static const request footer[] = {
-    REQUEST_HELP,     REQUEST_RUN,     REQUEST_UNDO,    REQUEST_NEXT, REQUEST_EXPAND, REQUEST_FILTER,
-    REQUEST_SORT,     REQUEST_PRESETS, REQUEST_FREEZE,  REQUEST_PIN,  REQUEST_REDO,   REQUEST_ZOOM_IN,
-    REQUEST_ZOOM_OUT, REQUEST_SAY,     REQUEST_COMMAND, REQUEST_QUIT,
+    REQUEST_HELP,    REQUEST_APPLY,    REQUEST_RUN,     REQUEST_UNDO,    REQUEST_NEXT, REQUEST_EXPAND,
+    REQUEST_FILTER,  REQUEST_SORT,     REQUEST_PRESETS, REQUEST_FREEZE,  REQUEST_PIN,  REQUEST_REDO,
+    REQUEST_ZOOM_IN, REQUEST_ZOOM_OUT, REQUEST_SAY,     REQUEST_COMMAND, REQUEST_QUIT,
 };
 
 static const char *footer_name(const app *a, request r, const request_row *row)
