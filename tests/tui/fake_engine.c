@@ -94,6 +94,7 @@ struct hr_engine_host {
     uint64_t next_address;
     bool failed;
     tensor failing;
+    const fake_watcher *watcher; // NULL: nobody watches
 };
 
 static bool is_manual;
@@ -144,6 +145,23 @@ static void put_memory(hr_engine_host *h, hr_event_kind kind, const tensor *t, u
     }
 }
 
+static void tell(const hr_engine_host *h, fake_move_kind kind, const tensor *t)
+{
+    if (h->watcher != NULL) {
+        uint64_t limit = fake_engine_limit(&h->knobs), pool = h->pool < limit ? h->pool : limit;
+        fake_move move = {kind,      h->phase, t->name,     t->shape, t->category, t->requested_bytes,
+                          h->in_use, pool,     h->requested};
+        h->watcher->seen(h->watcher->context, &move);
+    }
+}
+
+static void work(const hr_engine_host *h, const char *layer_name, const char *operation)
+{
+    tensor t = {.shape = operation};
+    snprintf(t.name, sizeof t.name, "%s", layer_name);
+    tell(h, FAKE_WORKED, &t);
+}
+
 static void grow_pool(hr_engine_host *h, const tensor *t)
 {
     bool grows = hr_knob_is(&h->knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
@@ -190,6 +208,7 @@ static void take(hr_engine_host *h, hr_category category, uint64_t bytes, const 
     h->next_address += rounded(bytes);
     grow_pool(h, t);
     put_memory(h, HR_EVENT_ALLOC, t, rounded(bytes));
+    tell(h, FAKE_TAKEN, t);
     note_peak(h, t);
 }
 
@@ -203,6 +222,7 @@ static void release(hr_engine_host *h, const char *name)
             h->requested -= t->requested_bytes;
             h->floor = h->in_use < h->floor ? h->in_use : h->floor;
             put_memory(h, HR_EVENT_FREE, t, rounded(t->requested_bytes));
+            tell(h, FAKE_RELEASED, t);
         }
     }
 }
@@ -258,6 +278,7 @@ static void run_forward(hr_engine_host *h, uint64_t batch, bool graph)
              "forward scratch");
         take(h, HR_CATEGORY_ACTIVATIONS, layers[i].output_bytes_per_sample * batch, layers[i].shape,
              named(name, layers[i].name, ":output"));
+        work(h, layers[i].name, "forward");
         release(h, "forward scratch");
         if (graph && i > 0 && layers[i - 1].graph_drops) {
             release(h, named(name, layers[i - 1].name, ":output"));
@@ -276,6 +297,7 @@ static void run_backward(hr_engine_host *h, uint64_t batch)
              "backward scratch");
         take(h, HR_CATEGORY_GRADIENTS, layers[i].weights_bytes, "weights",
              named(name, layers[i].name, ":grad"));
+        work(h, layers[i].name, "backward");
         release(h, "backward scratch");
         if (i + 1 < LAYERS) {
             release(h, named(name, layers[i + 1].name, ":output:grad"));
@@ -291,6 +313,9 @@ static void run_update(hr_engine_host *h)
     char name[48];
     h->phase = HR_PHASE_UPDATE;
     for (size_t i = 0; i < LAYERS; i++) {
+        if (layers[i].weights_bytes > 0) {
+            work(h, layers[i].name, hr_knob_text(&h->knobs, HR_KNOB_OPTIMIZER_KIND));
+        }
         release(h, named(name, layers[i].name, ":grad"));
     }
 }
@@ -300,6 +325,8 @@ static void run_program(hr_engine_host *h)
     uint64_t batch = (uint64_t)hr_knob_int(&h->knobs, HR_KNOB_BATCH_SIZE);
     h->floor = h->in_use;
     h->peak = h->in_use;
+    h->phase = HR_PHASE_INPUT;
+    work(h, "step", "input");
     run_forward(h, batch, hr_knob_is(&h->knobs, HR_KNOB_EXECUTION_MODE, "graph"));
     run_backward(h, batch);
     run_update(h);
@@ -318,9 +345,39 @@ static void empty_heap(hr_engine_host *h)
     h->failed = false;
 }
 
+uint64_t fake_engine_limit(const hr_knobs *knobs)
+{
+    return hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, HR_GIB);
+}
+
 static void set_limit(hr_engine_host *h)
 {
-    h->limit = hr_knob_bytes(&h->knobs, HR_KNOB_DEVICE_VRAM, HR_GIB);
+    h->limit = fake_engine_limit(&h->knobs);
+}
+
+void fake_engine_watch(const hr_knobs *knobs, const fake_watcher *watcher)
+{
+    hr_engine_host *h = hr_calloc(1, sizeof *h);
+    if (h == NULL) {
+        abort();
+    }
+    h->knobs = *knobs;
+    h->dry = true;
+    h->watcher = watcher;
+    h->limit = UINT64_MAX / 2;
+    allocate_weights(h);
+    run_program(h);
+    hr_free(h);
+}
+
+bool fake_engine_layer(size_t index, fake_layer *out)
+{
+    if (index >= LAYERS) {
+        return false;
+    }
+    const layer *from = &layers[index];
+    *out = (fake_layer){from->name, from->shape, from->weights_bytes / 4, from->output_bytes_per_sample};
+    return true;
 }
 
 // ---- report ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "headroom/category.h"
 #include "headroom/engine.h"
 
 // The preset "demo": batch 128, 64 MiB, Adam, eager. Static storage; closing it does nothing.
@@ -17,5 +18,34 @@ void fake_engine_set_manual(bool manual);
 void fake_engine_advance(hr_engine_host *host, unsigned pieces);
 // Puts one event into the stream as if the engine had said it.
 void fake_engine_say(hr_engine_host *host, const hr_event *event);
+
+typedef enum fake_move_kind { FAKE_TAKEN, FAKE_RELEASED, FAKE_WORKED } fake_move_kind;
+
+// One thing that build and step do. Borrowed: it lasts as long as the call.
+typedef struct fake_move {
+    fake_move_kind kind;
+    hr_phase phase;
+    const char *name;  // of the tensor; of work: the layer, "step" when it is of none
+    const char *shape; // of work: the operation
+    hr_category category;
+    uint64_t bytes;                                     // requested
+    uint64_t in_use_bytes, pool_bytes, requested_bytes; // after it; the pool never beyond the limit
+} fake_move;
+
+typedef struct fake_watcher {
+    void (*seen)(void *context, const fake_move *move);
+    void *context;
+} fake_watcher;
+
+// Builds and runs one step under these knobs, as if memory had no end, and tells every move.
+void fake_engine_watch(const hr_knobs *knobs, const fake_watcher *watcher);
+uint64_t fake_engine_limit(const hr_knobs *knobs);
+
+typedef struct fake_layer {
+    const char *name, *shape;
+    uint64_t parameters, output_bytes_per_sample;
+} fake_layer;
+
+bool fake_engine_layer(size_t index, fake_layer *out); // false beyond the last
 
 #endif
