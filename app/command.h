@@ -29,7 +29,7 @@
     X(STYLE, 0, "style", "NAME", "at an out-of-memory, the heap as tensorflow or pytorch writes it down")    \
     X(CAPACITY, 0, "capacity", "SIZE", "enough when it fits that; without it as low as can be")              \
     X(SEED, 0, "seed", "N", "of what is drawn while searching")                                              \
-    X(THEME, 0, "theme", "NAME", "colours of the workbench: auto, dark, light, mono")                        \
+    X(THEME, 0, "theme", "NAME", "colours of the workbench: auto, dark, light, safe, safe-light, mono")      \
     X(ASCII, 0, "ascii", NULL, "draw with ASCII only")                                                       \
     X(NO_COLOR, 0, "no-color", NULL, "draw without colours, as NO_COLOR does")                               \
     X(NO_MOUSE, 0, "no-mouse", NULL, "leave the mouse to the terminal")

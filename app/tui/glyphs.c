@@ -119,6 +119,24 @@ wchar_t utf8_next(const char **text)
     return 0xfffd;
 }
 
+size_t utf8_put(wchar_t c, char text[4])
+{
+    static const struct {
+        unsigned below, lead;
+    } forms[] = {{0x80, 0x00}, {0x800, 0xc0}, {0x10000, 0xe0}, {0x110000, 0xf0}};
+    unsigned code = (unsigned)c;
+    size_t length = 1;
+    while (length < 4 && code >= forms[length - 1].below) {
+        length++;
+    }
+    for (size_t i = length - 1; i > 0; i--) {
+        text[i] = (char)(0x80 | (code & 0x3f));
+        code >>= 6;
+    }
+    text[0] = (char)(forms[length - 1].lead | code);
+    return length;
+}
+
 int glyphs_columns(wchar_t c)
 {
     return wcwidth(c) == 2 ? 2 : 1;

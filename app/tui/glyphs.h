@@ -4,6 +4,7 @@
 #define TUI_GLYPHS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <wchar.h>
 
 // X(ID, "name")
@@ -41,6 +42,8 @@ wchar_t glyphs_dots(unsigned dots);
 
 // Reads one character of UTF-8 and moves *text on; bytes that are none, and controls, are U+FFFD.
 wchar_t utf8_next(const char **text);
+// Writes `c` as UTF-8 whatever the locale, at most 4 bytes; returns how many.
+size_t utf8_put(wchar_t c, char text[4]);
 // Columns that `c`, already folded, takes: 1 or 2. What has no width of its own is shown as one "?".
 int glyphs_columns(wchar_t c);
 int glyphs_width(const glyphs *g, const char *text);

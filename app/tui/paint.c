@@ -6,21 +6,32 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "app/tui/terminal.h"
+
 // ---- colour pairs, made when first needed ---------------------------------------------------------------------
 
-enum { PAIR_CACHE = 256 };
+enum { PAIR_CACHE = 512 };
 
 // Pairs belong to the terminal, and there is one.
 static struct {
     int16_t foreground, background;
 } pairs[PAIR_CACHE];
-static int pair_count;
+static int pair_count, pair_last;
+static unsigned pairs_terminal; // whose they are
 
-static int pair_of(style s)
+// Themes that were looked at leave their pairs behind. A frame draws every cell anew, so that between two frames all can
+// be forgotten.
+static void forget_pairs(void)
 {
-    if (s.foreground == COLOR_DEFAULT && s.background == COLOR_DEFAULT) {
-        return 0;
+    int room = COLOR_PAIRS - 1 < PAIR_CACHE ? COLOR_PAIRS - 1 : PAIR_CACHE;
+    if (pairs_terminal != terminal_serial() || pair_count > room / 2) {
+        pair_count = pair_last = 0;
+        pairs_terminal = terminal_serial();
     }
+}
+
+static int pair_find(style s)
+{
     for (int i = 0; i < pair_count; i++) {
         if (pairs[i].foreground == s.foreground && pairs[i].background == s.background) {
             return i + 1;
@@ -33,6 +44,18 @@ static int pair_of(style s)
     pairs[pair_count].foreground = s.foreground;
     pairs[pair_count].background = s.background;
     return ++pair_count;
+}
+
+static int pair_of(style s)
+{
+    if (s.foreground == COLOR_DEFAULT && s.background == COLOR_DEFAULT) {
+        return 0;
+    }
+    if (pair_last == 0 || pairs[pair_last - 1].foreground != s.foreground ||
+        pairs[pair_last - 1].background != s.background) {
+        pair_last = pair_find(s);
+    }
+    return pair_last;
 }
 
 static attr_t attributes_of(style s)
@@ -73,13 +96,21 @@ canvas canvas_of(const canvas *screen, rect area)
 
 void paint_begin(void)
 {
+    forget_pairs();
     werase(stdscr);
 }
 
 void paint_end(void)
 {
     wnoutrefresh(stdscr);
+    bool changes = is_wintouched(newscr); // nothing is written when nothing changed
+    if (changes) {
+        terminal_hold_output(true);
+    }
     doupdate();
+    if (changes) {
+        terminal_hold_output(false);
+    }
 }
 
 void paint_size(int *rows, int *columns)
@@ -232,30 +263,27 @@ int paint_wrapped(const canvas *c, int y, role r, const char *text)
 
 // ---- reading back ---------------------------------------------------------------------------------------------
 
-bool paint_dump(FILE *out)
+static uint8_t style_attributes(attr_t a)
 {
-    int rows, columns;
-    paint_size(&rows, &columns);
-    for (int y = 0; y < rows; y++) {
-        int blanks = 0;
-        for (int x = 0; x < columns; x++) {
-            cchar_t cell;
-            wchar_t text[CCHARW_MAX + 1] = L"";
-            attr_t attributes;
-            short pair;
-            int wide_pair;
-            mvwin_wch(stdscr, y, x, &cell);
-            getcchar(&cell, text, &attributes, &pair, &wide_pair);
-            if (text[0] == L' ' || text[0] == L'\0') {
-                blanks++;
-                continue;
-            }
-            fprintf(out, "%*s", blanks, "");
-            blanks = 0;
-            fprintf(out, "%lc", (wint_t)text[0]);
-            x += glyphs_columns(text[0]) - 1;
-        }
-        fputc('\n', out);
+    return (uint8_t)((a & WA_BOLD ? STYLE_BOLD : 0) | (a & WA_DIM ? STYLE_DIM : 0) |
+                     (a & WA_REVERSE ? STYLE_REVERSE : 0) | (a & WA_UNDERLINE ? STYLE_UNDERLINE : 0));
+}
+
+drawn paint_read(int y, int x)
+{
+    cchar_t cell;
+    wchar_t text[CCHARW_MAX + 1] = L"";
+    attr_t attributes = 0;
+    short low_pair = 0;
+    int pair = 0;
+    mvwin_wch(stdscr, y, x, &cell);
+    getcchar(&cell, text, &attributes, &low_pair, &pair);
+    drawn d = {.glyph = text[0] == L'\0' ? L' ' : text[0], .columns = 1};
+    d.columns = glyphs_columns(d.glyph);
+    d.style = (style){COLOR_DEFAULT, COLOR_DEFAULT, style_attributes(attributes)};
+    if (pair > 0 && pair <= pair_count) {
+        d.style.foreground = pairs[pair - 1].foreground;
+        d.style.background = pairs[pair - 1].background;
     }
-    return ferror(out) == 0;
+    return d;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing on the screen: every call is relative to a canvas and clipped to it. Only this file and terminal.c know
+// Drawing on the screen: every call is relative to a canvas and clipped to it. Only paint.c and terminal*.c know
 // curses.
 #ifndef TUI_PAINT_H
 #define TUI_PAINT_H
@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+
+#include "headroom/status.h"
 
 #include "app/tui/glyphs.h"
 #include "app/tui/layout.h"
@@ -43,8 +45,34 @@ int paint_wrapped(const canvas *c, int y, role r, const char *text);
 // False beyond the last row.
 bool wrap_row(const glyphs *g, const char *text, int width, int row, size_t *start, size_t *length);
 
-// What stands on the screen, as text: trailing blanks are cut.
-bool paint_dump(FILE *out);
+// ---- reading back ---------------------------------------------------------------------------------------------
+
+typedef struct drawn {
+    wchar_t glyph; // a blank where nothing was drawn
+    int columns;   // 1, or 2: then the cell to its right is part of it
+    style style;
+} drawn;
+
 void paint_size(int *rows, int *columns);
+// What the last frame has at that place, 0 <= y < rows, 0 <= x < columns.
+drawn paint_read(int y, int x);
+
+// ---- picture.c, picture_svg.c: the screen as a file ------------------------------------------------------------
+
+// As text: trailing blanks are cut. False when `out` failed.
+bool paint_dump(FILE *out);
+// As text with SGR sequences in 256 colours: `cat` shows it again. Begins with PAINT_ANSI_BEGIN.
+bool paint_dump_ansi(FILE *out);
+// As a picture that needs no font for its graphs: block, braille and line characters are shapes. The same screen gives
+// the same bytes. Its first 200 bytes have PAINT_SVG_MARK. False also when host memory is short.
+bool paint_dump_svg(const theme *t, FILE *out);
+
+#define PAINT_ANSI_BEGIN "\033[0;10m"
+#define PAINT_SVG_MARK   "<!-- headroom screen -->"
+
+// Saves the screen as the suffix of `path` says: .txt, .ans or .svg; whole or not at all. USAGE error for another
+// suffix. WRITE error when the file cannot be written, or when something stands there that is not a saved screen of
+// that kind; a text cannot say what it is, and is never replaced.
+HR_MUST_CHECK hr_status paint_save(const theme *t, const char *path, hr_err *err);
 
 #endif

@@ -31,7 +31,7 @@ int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *o
     setlocale(LC_NUMERIC, "C"); // numbers are read and written with a point
     if (!theme_make(&looks, options->theme, 0, false)) {
         hr_status status = HR_FAIL(&err, USAGE, "no theme is called '%s'", options->theme);
-        hr_err_try(&err, "--theme auto, dark, light or mono");
+        hr_err_try(&err, "--theme auto, dark, light, safe, safe-light or mono");
         (void)status;
         return fail(&err);
     }

@@ -12,7 +12,7 @@ typedef struct tui_options {
     bool ascii;        // no character beyond ASCII, whatever the locale can show
     bool no_color;     // as NO_COLOR does
     bool mouse;        // clicks and the wheel; off leaves the terminal's own selection alone
-    const char *theme; // "auto", "dark", "light", "mono"; NULL: auto
+    const char *theme; // one of theme_names; NULL: auto
 } tui_options;
 
 // Runs the workbench on stdin and stdout until it is left. Borrows everything. Returns the exit code: 0; 2 for

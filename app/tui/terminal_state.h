@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the terminal*.c share. There is one terminal, and a signal handler has no argument to find it by.
+#ifndef TUI_TERMINAL_STATE_H
+#define TUI_TERMINAL_STATE_H
+
+#include <ncurses.h>
+#include <stdint.h>
+#include <termios.h>
+
+#include "app/tui/terminal.h"
+#include "app/tui/terminfo.h"
+
+typedef struct terminal_state {
+    SCREEN *screen;
+    int out; // where ncurses writes
+    unsigned serial;
+    char type[64];
+    terminal_abilities can;
+    struct termios before;
+    bool mouse, resumed; // resumed: the next key says that the size may be another
+    int stderr_before;   // −1: not taken
+    FILE *stderr_kept;
+} terminal_state;
+
+extern terminal_state terminal_now;
+
+// Writes all of it past ncurses, whose own output has been flushed. Safe in a signal handler.
+void terminal_write(int fd, const char *text, size_t bytes);
+void terminal_brackets(bool on); // around pastes, where the terminal can
+uint64_t terminal_clock_ms(void);
+
+// ---- terminal_keys.c ----
+
+void terminal_define_keys(void);
+
+// ---- terminal_signals.c ----
+
+hr_status terminal_signals_open(hr_err *err); // before newterm, which sets handlers of its own
+void terminal_signals_catch(void);            // after it
+void terminal_signals_close(void);
+
+#endif
