@@ -1,151 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workbench in a pseudo-terminal: how soon it is there, what it writes and computes when nothing changes and
-while it trains, how soon it answers a key. Other terminal programs stand beside it when they are installed.
+"""The workbench in a pseudo-terminal: how soon it is there, what it writes, computes and keeps in memory when nothing
+changes and while it trains, how soon it answers a key; what a frame costs, drawn without a terminal. Other terminal
+programs stand beside it when they are installed (scripts/dev/deps --bench).
 
-A frame has ended when nothing more comes for FRAME_GAP_SECONDS. CPU times are the scheduler's own nanoseconds.
+The processes that it starts are found and told apart. Where there are none, it trains on threads of its own, and the
+thread that draws is what the figures of a front end are about.
 """
-import fcntl
-import os
-import pty
 import random
-import select
 import shutil
-import signal
-import struct
 import tempfile
-import termios
-import time
 
-from measure import TOP, Unavailable, environment, figures, headroom_program, knob_words, median, wanted
+from measure import (MIB, Unavailable, bench_program, figures, headroom_program, json_of, knob_words, median, wanted)
+from terminal import Terminal, cpu_seconds, family, watch
 
-FRAME_GAP_SECONDS = 0.025
-START_SECONDS = 5.0
 # at most
-WANTED = {"first_frame_seconds": 0.050, "idle_bytes_per_second": 0.0, "idle_cpu_frac": 0.002, "key_seconds": 0.050}
+WANTED = {"first_frame_seconds": 0.050, "frame_seconds": 0.004, "idle_bytes_per_second": 0.0, "idle_cpu_frac": 0.002,
+          "running_bytes_per_second": 5000.0, "running_cpu_frac": 0.015, "resident_bytes": 12 * MIB,
+          "key_seconds": 0.050}
 SIZES = [(24, 80), (50, 160)]
 KEYS = 24
 PEERS = {"htop": ["htop"], "btop": ["btop"], "tig": ["tig"]}
+BUSY = ["presets/models/resnet50.yaml", "-s", "device.kind=cpu", "-s", "device.card=", "-s", "device.vram=6GiB",
+        "-s", "batch.size=16"]
+SETTLE_SECONDS = 3.0
+BUSY_SECONDS = 120.0
 
 
-class Terminal:
-    """A program in a pseudo-terminal of its own, with a home of its own."""
-
-    def __init__(self, argv, rows, columns, home):
-        variables = environment(TERM="xterm-256color", LANG="C.UTF-8", LC_ALL="C.UTF-8", HOME=home,
-                                XDG_CONFIG_HOME=home, XDG_STATE_HOME=home, XDG_CACHE_HOME=home)
-        self.begin = time.monotonic()
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            self.become(argv, rows, columns, variables)
-
-    @staticmethod
-    def become(argv, rows, columns, variables):
-        try:
-            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-            os.chdir(TOP)
-            os.execvpe(argv[0], argv, variables)
-        finally:
-            os._exit(127)
-
-    def read(self, seconds):
-        """What comes within that time, or nothing; stops at the first piece."""
-        ready, _, _ = select.select([self.fd], [], [], max(0.0, seconds))
-        try:
-            return os.read(self.fd, 65536) if ready else b""
-        except OSError:
-            raise Unavailable("the program in the terminal ended by itself") from None
-
-    def first_frame(self):
-        """Seconds from the start to the last byte of the first frame, and its bytes."""
-        last, count = None, 0
-        while True:
-            piece = self.read(START_SECONDS if last is None else last + FRAME_GAP_SECONDS - time.monotonic())
-            if not piece:
-                break
-            last = time.monotonic()
-            count += len(piece)
-        if last is None:
-            raise Unavailable("nothing on the screen after %.0f seconds" % START_SECONDS)
-        return last - self.begin, count
-
-    def listen(self, seconds):
-        """All bytes that come within that time."""
-        end, pieces = time.monotonic() + seconds, []
-        while time.monotonic() < end:
-            pieces.append(self.read(end - time.monotonic()))
-        return b"".join(pieces)
-
-    def press(self, text):
-        os.write(self.fd, text)
-
-    def answer_seconds(self, key, wanted_byte, patience=2.0):
-        """Seconds from a key to a byte on the screen that nothing else writes."""
-        begin = time.monotonic()
-        self.press(key)
-        while time.monotonic() - begin < patience:
-            if wanted_byte in self.read(patience):
-                return time.monotonic() - begin
-        raise Unavailable("key %r was not answered within %.0f seconds" % (key, patience))
-
-    def close(self):
-        try:
-            os.kill(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        os.close(self.fd)
-        os.waitpid(self.pid, 0)
+def family_cpu_seconds(terminal):
+    return sum(cpu_seconds(pid) for pid in family(terminal.pid))
 
 
-def family(pid):
-    """A process and its descendants."""
-    pids = [pid]
-    for pid in pids:
-        for thread in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/children" % (pid, thread), encoding="ascii") as file:
-                pids += [int(child) for child in file.read().split()]
-    return pids
+def computes(terminal):
+    """A predicate: is most of a core in use since it was last asked?"""
+    last = [family_cpu_seconds(terminal), 0]
 
-
-def cpu_seconds(pid, thread=None):
-    """CPU time of one thread, or of a process with all its threads and descendants."""
-    total = 0
-    for process in [pid] if thread else family(pid):
-        for task in [str(thread)] if thread else os.listdir("/proc/%d/task" % process):
-            with open("/proc/%d/task/%s/schedstat" % (process, task), encoding="ascii") as file:
-                total += int(file.read().split()[0])
-    return total * 1e-9
-
-
-def watch(terminal, seconds):
-    """What a program writes and computes over some time; the first thread is the one that draws."""
-    before, before_drawing = cpu_seconds(terminal.pid), cpu_seconds(terminal.pid, terminal.pid)
-    begin = time.monotonic()
-    count = len(terminal.listen(seconds))
-    took = time.monotonic() - begin
-    return {"bytes_per_second": count / took, "cpu_frac": (cpu_seconds(terminal.pid) - before) / took,
-            "drawing_cpu_frac": (cpu_seconds(terminal.pid, terminal.pid) - before_drawing) / took}
+    def holds():
+        now = family_cpu_seconds(terminal)
+        last[1] = last[1] + 1 if now - last[0] > 0.08 else 0  # asked each 0.1 s
+        last[0] = now
+        return last[1] >= 10
+    return holds
 
 
 def first_frames(argv, size, home, rounds):
     times, sizes = [], []
     for _ in range(rounds):
-        terminal = Terminal(argv, *size, home)
-        try:
+        with Terminal(argv, *size, home) as terminal:
             seconds, count = terminal.first_frame()
-        finally:
-            terminal.close()
         times.append(seconds)
         sizes.append(count)
     return {**figures(times, "first_frame_seconds"), "first_frame_bytes": median(sizes)}
 
 
-def key_latencies(terminal):
+def key_latencies(terminal, keys):
     """Into the command line goes a character that no screen shows, at moments that the frames do not know."""
     dice = random.Random(1)
     terminal.press(b":")
     terminal.listen(0.5)
     seconds = []
-    for _ in range(KEYS):
+    for _ in range(keys):
         terminal.listen(dice.uniform(0.05, 0.3))
         seconds.append(terminal.answer_seconds(b"~", b"~"))
         terminal.press(b"\x7f")
@@ -156,57 +69,112 @@ def key_latencies(terminal):
 def measure_headroom(size, home, rounds, seconds, knobs):
     argv = [headroom_program(), "presets/demo.yaml", *knob_words(knobs)]
     result = {"rows": size[0], "columns": size[1], **first_frames(argv, size, home, rounds)}
-    terminal = Terminal(argv, *size, home)
-    try:
-        terminal.listen(2.0)
+    with Terminal(argv, *size, home) as terminal:
+        terminal.listen(SETTLE_SECONDS)
         result["running"] = watch(terminal, seconds)
-        result.update(key_latencies(terminal))
+        result["running"].update(key_latencies(terminal, KEYS if rounds > 1 else 4))
         terminal.listen(0.5)
-        terminal.press(b"r")
-        terminal.listen(2.0)  # the step ends, the message is written, the plans in the background are done
+        terminal.press(b":run\r")
+        terminal.listen(SETTLE_SECONDS)  # the step ends, the message is written, the plans are made
         result["idle"] = watch(terminal, seconds)
-    finally:
-        terminal.close()
     return result
+
+
+def measure_busy(size, home, rounds, knobs):
+    """Keys while a large step computes."""
+    argv = [headroom_program(), *BUSY, *knob_words(knobs)]
+    with Terminal(argv, *size, home) as terminal:
+        terminal.first_frame()
+        if not terminal.listen_until(computes(terminal), BUSY_SECONDS):
+            raise Unavailable("%s does not compute" % BUSY[0])
+        before = family_cpu_seconds(terminal)
+        result = {"preset": BUSY[0], "rows": size[0], "columns": size[1],
+                  **key_latencies(terminal, 4 * KEYS if rounds > 1 else 4)}
+        result["cpu_seconds"] = family_cpu_seconds(terminal) - before
+    return result
+
+
+def measure_frames(rounds):
+    """Each screen, from a program that draws them without a terminal."""
+    found, _ = json_of([bench_program("frames"), "201" if rounds > 1 else "11"])
+    kinds = ("frame_seconds", "whole_frame_seconds")
+    return [{"screen": f["screen"], "rows": f["rows"], "columns": f["columns"],
+             **{kind: median(f[kind]) for kind in kinds}, **{kind + "_slowest": max(f[kind]) for kind in kinds}}
+            for f in found]
 
 
 def measure_peer(name, size, home, rounds, seconds):
     result = {"name": name, "rows": size[0], "columns": size[1], **first_frames(PEERS[name], size, home, rounds)}
-    terminal = Terminal(PEERS[name], *size, home)
-    try:
-        terminal.listen(2.0)
+    with Terminal(PEERS[name], *size, home) as terminal:
+        terminal.listen(SETTLE_SECONDS)
         result["steady"] = watch(terminal, seconds)
-    finally:
-        terminal.close()
     return result
 
 
 def measure(options):
     rounds, seconds = options.rounds, 2.0 if options.quick else 10.0
     with tempfile.TemporaryDirectory() as home:
+        frames = measure_frames(rounds)
         screens = [measure_headroom(size, home, rounds, seconds, options.set) for size in SIZES]
+        busy = measure_busy(SIZES[0], home, rounds, options.set)
         peers = [measure_peer(name, size, home, rounds, seconds) for name in PEERS if shutil.which(name)
                  for size in SIZES]
-    return {"rounds": rounds, "wanted": WANTED, "screens": screens, "peers": peers,
+    return {"rounds": rounds, "wanted": WANTED, "frames": frames, "screens": screens, "busy": busy, "peers": peers,
             "peers_not_installed": [name for name in PEERS if not shutil.which(name)]}
 
 
+# ---- the table ----------------------------------------------------------------------------------------------------
+
+def verdict(result, key, value):
+    return wanted(value, result["wanted"][key], False)
+
+
+def front_end_cpu(watched):
+    """Without processes of its own the program computes where it draws: the thread that draws is asked."""
+    return watched["cpu_frac" if watched["children"] else "drawing_cpu_frac"]
+
+
+def resident_text(result, running):
+    if not running["children"]:
+        return "resident %.1f MiB with the training in it" % (running["resident_bytes"] / MIB)
+    children = ", ".join("%s %.1f" % (c["name"], c["resident_bytes"] / MIB) for c in running["children"])
+    return "resident %.1f MiB (%s); apart: %s" % (
+        running["resident_bytes"] / MIB, verdict(result, "resident_bytes", running["resident_bytes"]), children)
+
+
+def screen_lines(result, s):
+    running, idle = s["running"], s["idle"]
+    idle_cpu = idle["cpu_frac"] + sum(child["cpu_frac"] for child in idle["children"])
+    return [
+        "%dx%d  first frame %.1f ms (%s), %d bytes   key while training %.1f ms, slowest %.1f (%s)" % (
+            s["columns"], s["rows"], s["first_frame_seconds"] * 1e3,
+            verdict(result, "first_frame_seconds", s["first_frame_seconds"]), s["first_frame_bytes"],
+            running["key_seconds"] * 1e3, running["key_seconds_slowest"] * 1e3,
+            verdict(result, "key_seconds", running["key_seconds"])),
+        "       idle %.0f B/s (%s), CPU %.3f %% (%s)   training %.0f B/s (%s), drawing %.2f %% of a core (%s)" % (
+            idle["bytes_per_second"], verdict(result, "idle_bytes_per_second", idle["bytes_per_second"]),
+            idle_cpu * 100, verdict(result, "idle_cpu_frac", idle_cpu), running["bytes_per_second"],
+            verdict(result, "running_bytes_per_second", running["bytes_per_second"]), front_end_cpu(running) * 100,
+            verdict(result, "running_cpu_frac", front_end_cpu(running))),
+        "       " + resident_text(result, running)]
+
+
 def table(result):
-    lines = []
+    lines = ["%dx%d  %-9s a frame %.3f ms, slowest %.3f (%s); written whole %.3f, slowest %.3f" % (
+        f["columns"], f["rows"], f["screen"], f["frame_seconds"] * 1e3, f["frame_seconds_slowest"] * 1e3,
+        verdict(result, "frame_seconds", f["frame_seconds"]), f["whole_frame_seconds"] * 1e3,
+        f["whole_frame_seconds_slowest"] * 1e3) for f in result["frames"]]
     for s in result["screens"]:
-        found = {"first_frame_seconds": s["first_frame_seconds"], "key_seconds": s["key_seconds"],
-                 "idle_bytes_per_second": s["idle"]["bytes_per_second"], "idle_cpu_frac": s["idle"]["cpu_frac"]}
-        verdict = {key: wanted(value, result["wanted"][key], False) for key, value in found.items()}
-        lines.append("%dx%d  first frame %.0f ms (%s), %d bytes   key while training %.1f ms, slowest %.1f (%s)" % (
-            s["columns"], s["rows"], s["first_frame_seconds"] * 1e3, verdict["first_frame_seconds"],
-            s["first_frame_bytes"], s["key_seconds"] * 1e3, s["key_seconds_slowest"] * 1e3, verdict["key_seconds"]))
-        lines.append("       idle %.0f B/s (%s), CPU %.2f %% (%s)   training %.0f B/s, drawing %.2f %% of a core" % (
-            s["idle"]["bytes_per_second"], verdict["idle_bytes_per_second"], s["idle"]["cpu_frac"] * 100,
-            verdict["idle_cpu_frac"], s["running"]["bytes_per_second"], s["running"]["drawing_cpu_frac"] * 100))
+        lines += screen_lines(result, s)
+    busy = result["busy"]
+    lines.append("%dx%d  key while %s computes %.1f ms, slowest %.1f (%s)" % (
+        busy["columns"], busy["rows"], busy["preset"], busy["key_seconds"] * 1e3, busy["key_seconds_slowest"] * 1e3,
+        verdict(result, "key_seconds", busy["key_seconds"])))
     for p in result["peers"]:
-        lines.append("%dx%d  %s: first frame %.0f ms, steady %.0f B/s, CPU %.2f %%" % (
-            p["columns"], p["rows"], p["name"], p["first_frame_seconds"] * 1e3, p["steady"]["bytes_per_second"],
-            p["steady"]["cpu_frac"] * 100))
+        steady = p["steady"]
+        lines.append("%dx%d  %s: first frame %.0f ms, steady %.0f B/s, CPU %.2f %%, resident %.1f MiB" % (
+            p["columns"], p["rows"], p["name"], p["first_frame_seconds"] * 1e3, steady["bytes_per_second"],
+            steady["cpu_frac"] * 100, steady["resident_bytes"] / MIB))
     if result["peers_not_installed"]:
         lines.append("not installed, not measured: " + ", ".join(result["peers_not_installed"]))
     return lines
