@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "headroom/preset.h"
+#include "headroom/session.h"
 #include "headroom/status.h"
 #include "headroom/words.h"
 
@@ -166,5 +167,8 @@ int main(int argc, char **argv)
     wait_passively();
     keep_memory();
     find_presets();
+    if (argc > 1 && argv[1][0] == '@') { // a process of ours, spawned by another
+        return hr_session_serve(argv[1] + 1);
+    }
     return say_done(dispatch(argc, argv));
 }

@@ -247,3 +247,25 @@ double hr_engine_loss(const hr_engine *e)
 {
     return e->loss;
 }
+
+const allocator *engine_heap(const hr_engine *e)
+{
+    return e->build != NULL ? e->build->heap : NULL;
+}
+
+// Between two steps the heap holds what was built and what the training program retained.
+hr_category engine_category(const hr_engine *e, uint32_t id)
+{
+    const program *p = e->build != NULL ? e->build->programs[BUILD_TRAIN] : NULL;
+    return p != NULL && id < p->tensor_count ? p->tensors[id].category : HR_CATEGORY_OUTSIDE;
+}
+
+uint64_t engine_next_seq(const hr_engine *e)
+{
+    return e->bus.seq;
+}
+
+bool engine_needs_build(const hr_engine *e)
+{
+    return e->needs_build;
+}

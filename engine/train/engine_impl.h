@@ -7,6 +7,7 @@
 
 #include "data/pipeline.h"
 #include "train/build.h"
+#include "train/inside.h"
 #include "train/store.h"
 
 enum { ENGINE_DURATIONS = 1024 };
@@ -79,10 +80,7 @@ HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
 // health.c: after a step, what loss scaling did and which layers float16 would not hold, as events.
 void engine_tell_scaling(hr_engine *e, const step_io *io);
 
-// save.c
-// Whether the build holds weights that training goes on from.
-bool engine_has_weights(const hr_engine *e);
-HR_MUST_CHECK hr_status engine_save(hr_engine *e, const char *path, hr_err *err);
+// save.c (and inside.h)
 // Whether a save could be written to `path` ("": none is wanted), so that it is not found out at the end. WRITE error.
 HR_MUST_CHECK hr_status engine_check_save_path(const char *path, hr_err *err);
 // Fills e->carried, counters and position from a save.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/autosave.h"
+
+#include "base/clock.h"
+#include "train/inside.h"
+
+static const uint64_t apart_ns = UINT64_C(20000000000);
+enum { COST_SHARE = 100 }; // a save is due only after a hundred times what the last one took
+
+void autosave_begin(autosave *a, const char *path)
+{
+    *a = (autosave){.path = path, .due_ns = clock_now_ns() + apart_ns, .steps = HR_NONE};
+}
+
+void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse)
+{
+    a->steps = steps;
+    atomic_store_explicit(&pulse->saved_step, steps, memory_order_relaxed);
+}
+
+static bool is_due(const autosave *a, const hr_engine *engine, uint64_t now_ns)
+{
+    const uint64_t steps = hr_engine_steps(engine);
+    if (a->path[0] == '\0' || !engine_has_weights(engine) || steps == 0 || steps == a->steps) {
+        return false;
+    }
+    return now_ns >= a->due_ns || (hr_engine_get_state(engine) != HR_ENGINE_RUNNING && !a->failed);
+}
+
+static void set_writing(const outlet *out, bool begins)
+{
+    if (out->writing != NULL) {
+        out->writing(out->context, begins);
+    }
+}
+
+void autosave_keep(autosave *a, hr_engine *engine, const outlet *out)
+{
+    hr_err err = {0};
+    const uint64_t begin_ns = clock_now_ns();
+    if (!is_due(a, engine, begin_ns)) {
+        return;
+    }
+    set_writing(out, true);
+    hr_status status = engine_save(engine, a->path, &err);
+    set_writing(out, false);
+    const uint64_t now_ns = clock_now_ns(), wait_ns = COST_SHARE * (now_ns - begin_ns);
+    a->due_ns = now_ns + (wait_ns > apart_ns ? wait_ns : apart_ns);
+    if (status == HR_OK) {
+        autosave_note(a, hr_engine_steps(engine), out->pulse);
+    } else if (!a->failed) {
+        out->error(out->context, &err);
+    }
+    a->failed = status != HR_OK;
+}

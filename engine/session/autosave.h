@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a save of the training up to date, between two steps: at most every 20 seconds and at most for 1 % of the time,
+// and whenever the training comes to rest.
+#ifndef SESSION_AUTOSAVE_H
+#define SESSION_AUTOSAVE_H
+
+#include "session/outlet.h"
+
+typedef struct autosave {
+    const char *path; // borrowed; "": none is kept
+    uint64_t due_ns;  // not before, while it runs
+    uint64_t steps;   // that the save holds; HR_NONE: there is none
+    bool failed;      // the last attempt did
+} autosave;
+
+// The first one is due after the usual time.
+void autosave_begin(autosave *a, const char *path);
+void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse); // the file holds these steps
+// Saves when it is due. An error is told once, until a save succeeds again.
+void autosave_keep(autosave *a, hr_engine *engine, const outlet *out);
+
+#endif

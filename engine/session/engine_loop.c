@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/engine_loop.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/host_mem.h"
+#include "memory/picture.h"
+#include "session/autosave.h"
+#include "session/pace.h"
+#include "train/inside.h"
+
+enum {
+    REPORT_NS = 250 * 1000 * 1000,
+    REPORT_SHARE = 200, // and no sooner than after so many times what the last one took
+    PATIENCE_S = (int)(HR_SESSION_SILENT_NS / 1000000000),
+    PATIENCE_BUILD_S = 60 // reading data, making kernels, writing a save: no instruction passes for long
+};
+
+struct engine_loop {
+    open_request request;
+    const outlet *out;
+    hr_preset *preset;
+    hr_engine *engine;
+    pace pace;
+    autosave save;
+    uint64_t report_due_ns;
+    bool state_changed; // since the last report, and at the beginning
+    bool resumes;       // the save that was to be gone on from has not been read yet
+    bool over;
+    hr_status ending;
+    hr_err ending_error;
+};
+
+static void beat(engine_loop *l)
+{
+    atomic_fetch_add_explicit(&l->out->pulse->beats, 1, memory_order_relaxed);
+}
+
+static void be_patient(engine_loop *l, int seconds)
+{
+    atomic_store_explicit(&l->out->pulse->patience_s, (uint32_t)seconds, memory_order_relaxed);
+    beat(l);
+}
+
+static void on_event(void *context, const hr_event *event)
+{
+    engine_loop *l = context;
+    hr_event told = *event;
+    bool simulates =
+        event->kind == HR_EVENT_BUILD && hr_knob_is(hr_engine_knobs(l->engine), HR_KNOB_DEVICE_KIND, "plan");
+    told.time_ns = pace_event(&l->pace, event, simulates);
+    if (event->kind == HR_EVENT_STATE) {
+        l->state_changed = true;
+        atomic_store_explicit(&l->out->pulse->state, (uint32_t)event->u.note.count, memory_order_relaxed);
+    }
+    beat(l);
+    l->out->event(l->out->context, &told);
+}
+
+// ---- create, destroy ------------------------------------------------------------------------------------------
+
+static hr_status open_engine(engine_loop *l, hr_err *err)
+{
+    open_request *r = &l->request;
+    const hr_engine_options options = {
+        .sink = on_event, .sink_context = l, .position = &l->out->pulse->position};
+    if (r->resume_path[0] != '\0') {
+        HR_TRY(hr_knobs_set(&r->knobs, HR_KNOB_TRAIN_RESUME, r->resume_path, err));
+    }
+    HR_TRY(hr_preset_open(r->preset, r->trusts, &l->preset, NULL, err));
+    return hr_engine_create(l->preset, &r->knobs, &options, &l->engine, err);
+}
+
+hr_status engine_loop_create(const open_request *request, const outlet *out, engine_loop **loop, hr_err *err)
+{
+    engine_loop *l = hr_calloc(1, sizeof *l);
+    *loop = NULL;
+    if (l == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for an engine's loop");
+    }
+    l->request = *request;
+    l->out = out;
+    l->pace.out = out->wait != NULL ? out : NULL;
+    l->state_changed = true;
+    l->resumes = request->resume_path[0] != '\0';
+    autosave_begin(&l->save, l->request.autosave_path);
+    be_patient(l, PATIENCE_S);
+    hr_status status = open_engine(l, err);
+    if (status != HR_OK) {
+        engine_loop_destroy(l);
+        return status;
+    }
+    *loop = l;
+    return HR_OK;
+}
+
+void engine_loop_destroy(engine_loop *l)
+{
+    if (l != NULL) {
+        hr_engine_destroy(l->engine);
+        hr_preset_close(l->preset);
+        hr_free(l);
+    }
+}
+
+// ---- what it says ---------------------------------------------------------------------------------------------
+
+void engine_loop_report(engine_loop *l)
+{
+    hr_report fresh;
+    const uint64_t begin_ns = clock_now_ns();
+    if (hr_engine_report(l->engine, &fresh, NULL) == HR_OK) {
+        l->out->report(l->out->context, &fresh);
+        hr_report_deinit(&fresh);
+    }
+    const uint64_t now_ns = clock_now_ns(), wait_ns = REPORT_SHARE * (now_ns - begin_ns);
+    l->report_due_ns = now_ns + (wait_ns > REPORT_NS ? wait_ns : REPORT_NS);
+    l->state_changed = false;
+}
+
+// A knob may lead from one out-of-memory straight to the next: what counts is that the state moved.
+static void publish(engine_loop *l)
+{
+    hr_engine_state state = hr_engine_get_state(l->engine);
+    if (l->state_changed && (state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED)) {
+        l->out->error(l->out->context, hr_engine_error(l->engine));
+    }
+    bool due = l->pace.out != NULL && state == HR_ENGINE_RUNNING && clock_now_ns() >= l->report_due_ns;
+    if (l->state_changed || due) {
+        engine_loop_report(l);
+    }
+}
+
+static hr_session_chunk chunk_of(const engine_loop *l, const heap_chunk *c)
+{
+    return (hr_session_chunk){.address = c->address,
+                              .size_bytes = c->size_bytes,
+                              .requested_bytes = c->requested_bytes,
+                              .region_address = c->region_address,
+                              .region_bytes = c->region_bytes,
+                              .tensor = c->tensor,
+                              .category = (uint8_t)engine_category(l->engine, c->tensor),
+                              .in_use = c->in_use,
+                              .pending = c->pending};
+}
+
+static void tell_heap(engine_loop *l)
+{
+    heap_picture picture = {0};
+    hr_session_heap heap = {.seq = engine_next_seq(l->engine)};
+    const allocator *a = engine_heap(l->engine);
+    if (a != NULL && heap_picture_of(a, &picture, NULL) != HR_OK) {
+        return; // whoever asked will ask again
+    }
+    heap.chunks = hr_calloc(picture.chunks.count, sizeof *heap.chunks);
+    heap.count = heap.chunks != NULL ? picture.chunks.count : 0;
+    for (size_t k = 0; k < heap.count; k++) {
+        heap.chunks[k] = chunk_of(l, &picture.chunks.data[k]);
+    }
+    if (heap.count == picture.chunks.count) {
+        l->out->heap(l->out->context, &heap);
+    }
+    hr_free(heap.chunks);
+    heap_picture_deinit(&picture);
+}
+
+// ---- what it is told ------------------------------------------------------------------------------------------
+
+static void obey(engine_loop *l, const hr_command *command)
+{
+    hr_err err = {0};
+    const bool writes = command->kind == HR_COMMAND_SAVE || command->kind == HR_COMMAND_STOP ||
+                        command->kind == HR_COMMAND_QUIT;
+    be_patient(l, writes ? PATIENCE_BUILD_S : PATIENCE_S);
+    if (writes && l->out->writing != NULL) {
+        l->out->writing(l->out->context, true);
+    }
+    hr_status status = hr_engine_command(l->engine, command, &err);
+    if (writes && l->out->writing != NULL) {
+        l->out->writing(l->out->context, false);
+    }
+    if (status != HR_OK) {
+        l->out->error(l->out->context, &err);
+    } else if (command->kind == HR_COMMAND_KNOB) {
+        l->out->knobs(l->out->context, hr_engine_knobs(l->engine));
+    }
+    if (command->kind == HR_COMMAND_QUIT) {
+        l->over = true;
+        l->ending = status;
+        l->ending_error = err;
+    }
+    atomic_fetch_add_explicit(&l->out->pulse->commands, 1, memory_order_relaxed);
+}
+
+static void obey_all(engine_loop *l)
+{
+    hr_command command;
+    while (!l->over && l->out->take(l->out->context, &command)) {
+        obey(l, &command);
+    }
+    if (l->out->wants_heap(l->out->context)) {
+        tell_heap(l);
+    }
+}
+
+// The save that was gone on from is as good as one of ours, when it is the file that is kept.
+static void note_resumed(engine_loop *l)
+{
+    if (l->resumes && hr_engine_steps(l->engine) > 0) {
+        if (strcmp(l->request.resume_path, l->request.autosave_path) == 0) {
+            autosave_note(&l->save, hr_engine_steps(l->engine), l->out->pulse);
+        }
+        l->resumes = false;
+    }
+}
+
+bool engine_loop_turn(engine_loop *l, bool *idle)
+{
+    obey_all(l);
+    *idle = true;
+    if (l->over) {
+        return false;
+    }
+    be_patient(l, engine_needs_build(l->engine) ? PATIENCE_BUILD_S : PATIENCE_S);
+    pace_begin_step(&l->pace);
+    hr_engine_advance(l->engine, idle);
+    note_resumed(l);
+    publish(l);
+    be_patient(l, PATIENCE_BUILD_S);
+    autosave_keep(&l->save, l->engine, l->out);
+    be_patient(l, PATIENCE_S);
+    if (!*idle) {
+        pace_end_step(&l->pace);
+    }
+    return true;
+}
+
+void engine_loop_run(engine_loop *l)
+{
+    bool idle = false;
+    while (engine_loop_turn(l, &idle)) {
+        if (idle) {
+            (void)l->out->wait(l->out->context, OUTLET_FOREVER);
+        }
+    }
+}
+
+hr_engine *engine_loop_engine(engine_loop *l)
+{
+    return l->engine;
+}
+
+hr_status engine_loop_ending(const engine_loop *l, hr_err *err)
+{
+    if (l->ending != HR_OK && err != NULL) {
+        *err = l->ending_error;
+    }
+    return l->ending;
+}

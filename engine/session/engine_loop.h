@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop around an engine, for a worker and for a session in this process alike: takes commands, lets the engine do
+// one piece of work, says what came of it, keeps the autosave. One thread.
+#ifndef SESSION_ENGINE_LOOP_H
+#define SESSION_ENGINE_LOOP_H
+
+#include "session/messages.h"
+#include "session/outlet.h"
+
+typedef struct engine_loop engine_loop;
+
+// Opens the preset and creates the engine; the outlet is borrowed until destroy. Errors as hr_preset_open and
+// hr_engine_create.
+HR_MUST_CHECK hr_status engine_loop_create(const open_request *request, const outlet *out, engine_loop **loop,
+                                           hr_err *err);
+void engine_loop_destroy(engine_loop *loop); // NULL is fine
+
+// Takes the commands that wait and does one piece of work. False once it was told to quit.
+bool engine_loop_turn(engine_loop *loop, bool *idle);
+// Turn after turn, waiting where there is nothing to do, until it is told to quit.
+void engine_loop_run(engine_loop *loop);
+// Tells of a report whatever the time.
+void engine_loop_report(engine_loop *loop);
+hr_engine *engine_loop_engine(engine_loop *loop);
+// Of the QUIT command: the save that ended the training.
+hr_status engine_loop_ending(const engine_loop *loop, hr_err *err);
+
+#endif

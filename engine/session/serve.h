@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// The roles that this program takes when it is spawned (session/spawn.h). Each is handed its socket and returns the exit
+// code of the process.
+#ifndef SESSION_SERVE_H
+#define SESSION_SERVE_H
+
+int worker_serve(int socket); // an engine, for hr_session_start
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that shows an engine to others: its owner at the other end of a socket pair, watchers at a socket of the
+// file system. The engine's thread hands over what it has to say and goes on; who is slow misses what is older than the
+// newest.
+//
+//   engine's thread ──put, post──▶ server ──RING, WAKE, REPORT …──▶ owner, watchers
+//                   ◀──commands──         ◀──COMMAND, QUIT …── owner
+#ifndef SESSION_SERVER_H
+#define SESSION_SERVER_H
+
+#include "session/messages.h"
+#include "trace/ring.h"
+
+typedef struct server server;
+
+typedef struct server_options {
+    trace_ring *ring;   // borrowed until stop
+    wire *owner;        // taken in any case; NULL: there is none
+    bool watchable;     // listens, where there is an $XDG_RUNTIME_DIR
+    const char *preset; // borrowed for the call
+    const hr_knobs *knobs;
+} server_options;
+
+HR_MUST_CHECK hr_status server_start(const server_options *options, server **out, hr_err *err);
+// Sends what it still has to send, for a second at most, ends the thread, removes the socket, frees. NULL is fine.
+void server_stop(server *s);
+
+// ---- the engine's thread ----------------------------------------------------------------------------------------
+
+void server_put(server *s, const hr_event *event); // into the ring, and wakes who wants to be woken
+// ABOUT, REPORT, ERROR, HEAP, ENDED: takes the body's memory.
+void server_post(server *s, message_kind kind, wire_out *body);
+bool server_is_watched(server *s); // whether anybody is there to read a report
+bool server_wants_heap(server *s); // since the last time
+bool server_take(server *s, hr_command *command);
+// As outlet.wait.
+bool server_wait(server *s, uint64_t until_ns);
+// A training whose end nobody keeps is ended at once when its owner says so or is gone, in the middle of a step, but
+// not while `writing`. The process ends then.
+void server_may_end(server *s, bool may);
+void server_writing(server *s, bool begins);
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/watch_socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { WAITING_MAX = 8 };
+
+bool watch_path(pid_t pid, char path[WATCH_PATH_MAX])
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (runtime == NULL || runtime[0] != '/') {
+        return false;
+    }
+    int length = snprintf(path, WATCH_PATH_MAX, "%s/headroom/%ld.sock", runtime, (long)pid);
+    return length > 0 && length < WATCH_PATH_MAX;
+}
+
+static struct sockaddr_un address_of(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    return address;
+}
+
+// The folder of the socket must be ours and closed to others: what stands there is then our own.
+static hr_status check_folder(const char *path, hr_err *err)
+{
+    char folder[WATCH_PATH_MAX];
+    struct stat info;
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
+        return HR_FAIL(err, STATE, "%s: no folder for a socket: %s", folder, strerror(errno));
+    }
+    if (lstat(folder, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
+        (info.st_mode & 077) != 0) {
+        return HR_FAIL(err, READ, "%s: needed a folder of this user alone (0700), had another", folder);
+    }
+    return HR_OK;
+}
+
+hr_status watch_listen(const char *path, int *listening, hr_err *err)
+{
+    const struct sockaddr_un address = address_of(path);
+    *listening = -1;
+    HR_TRY(check_folder(path, err));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    (void)unlink(path); // of a process of our number that is no more
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
+        chmod(path, 0600) != 0 || listen(fd, WAITING_MAX) != 0) {
+        (void)HR_FAIL(err, STATE, "%s: no socket to be watched at: %s", path, strerror(errno));
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return HR_STATE;
+    }
+    *listening = fd;
+    return HR_OK;
+}
+
+static bool is_this_user(int fd)
+{
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+int watch_accept(int listening)
+{
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0 && !is_this_user(fd)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+hr_status watch_connect(const char *path, int *connected, hr_err *err)
+{
+    const struct sockaddr_un address = address_of(path);
+    int fd = strlen(path) < sizeof address.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    *connected = -1;
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 || !is_this_user(fd)) {
+        (void)HR_FAIL(err, READ, "%s: nobody of this user is to be watched there", path);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return HR_READ;
+    }
+    *connected = fd;
+    return HR_OK;
+}

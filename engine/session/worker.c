@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker: the engine's loop on the main thread, a server for owner and watchers beside it.
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "session/engine_loop.h"
+#include "session/serve.h"
+#include "session/server.h"
+
+enum { RING_EVENTS = 1 << 14 };
+
+typedef struct worker {
+    open_request request;
+    trace_ring *ring;
+    server *server;
+    engine_loop *loop;
+    outlet out;
+} worker;
+
+// ---- the outlet -----------------------------------------------------------------------------------------------
+
+static void on_event(void *context, const hr_event *event)
+{
+    server_put(((worker *)context)->server, event);
+}
+
+static void on_report(void *context, const hr_report *report)
+{
+    wire_out body = {0};
+    put_report(&body, report);
+    server_post(((worker *)context)->server, MESSAGE_REPORT, &body);
+}
+
+static void on_error(void *context, const hr_err *err)
+{
+    wire_out body = {0};
+    put_error(&body, err);
+    server_post(((worker *)context)->server, MESSAGE_ERROR, &body);
+}
+
+// Without a save to write at the end nobody keeps what a step that is cut short would have been.
+static void on_knobs(void *context, const hr_knobs *knobs)
+{
+    worker *w = context;
+    wire_out body = {0};
+    put_about(&body, w->request.preset, knobs);
+    server_post(w->server, MESSAGE_ABOUT, &body);
+    server_may_end(w->server, hr_knob_text(knobs, HR_KNOB_TRAIN_SAVE)[0] == '\0');
+}
+
+static void on_heap(void *context, const hr_session_heap *heap)
+{
+    wire_out body = {0};
+    put_heap(&body, heap);
+    server_post(((worker *)context)->server, MESSAGE_HEAP, &body);
+}
+
+static bool wants_heap(void *context)
+{
+    return server_wants_heap(((worker *)context)->server);
+}
+
+static bool take(void *context, hr_command *command)
+{
+    return server_take(((worker *)context)->server, command);
+}
+
+static bool wait(void *context, uint64_t until_ns)
+{
+    return server_wait(((worker *)context)->server, until_ns);
+}
+
+static void writing(void *context, bool begins)
+{
+    server_writing(((worker *)context)->server, begins);
+}
+
+// ---- the process ----------------------------------------------------------------------------------------------
+
+// The owner's first word. It may take its time: until then nothing is done.
+static bool wait_for_open(wire *owner, open_request *request)
+{
+    wire_message m;
+    while (!wire_read(owner, &m)) {
+        struct pollfd fd = {.fd = wire_fd(owner), .events = POLLIN};
+        if (wire_is_closed(owner) || (poll(&fd, 1, -1) < 0 && wire_is_closed(owner))) {
+            return false;
+        }
+    }
+    return m.kind == MESSAGE_OPEN && m.fd < 0 && get_open(&m, request);
+}
+
+static hr_status open_worker(worker *w, wire *owner, hr_err *err)
+{
+    hr_status status = trace_ring_create(RING_EVENTS, &w->ring, err);
+    if (status != HR_OK) {
+        wire_destroy(owner);
+        return status;
+    }
+    const server_options options = {.ring = w->ring,
+                                    .owner = owner,
+                                    .watchable = w->request.watchable,
+                                    .preset = w->request.preset,
+                                    .knobs = &w->request.knobs};
+    w->out = (outlet){.context = w,
+                      .event = on_event,
+                      .report = on_report,
+                      .error = on_error,
+                      .knobs = on_knobs,
+                      .heap = on_heap,
+                      .wants_heap = wants_heap,
+                      .take = take,
+                      .wait = wait,
+                      .writing = writing,
+                      .pulse = trace_ring_pulse(w->ring)};
+    return server_start(&options, &w->server, err);
+}
+
+static hr_status work(worker *w, hr_err *err)
+{
+    HR_TRY(engine_loop_create(&w->request, &w->out, &w->loop, err));
+    on_knobs(w, hr_engine_knobs(engine_loop_engine(w->loop)));
+    engine_loop_report(w->loop);
+    engine_loop_run(w->loop);
+    return engine_loop_ending(w->loop, err);
+}
+
+static void say_end(worker *w, hr_status status, const hr_err *err)
+{
+    wire_out body = {0};
+    put_ended(&body, status, err);
+    server_post(w->server, MESSAGE_ENDED, &body);
+}
+
+int worker_serve(int socket)
+{
+    worker *w = hr_calloc(1, sizeof *w);
+    wire *owner = NULL;
+    hr_err err = {0};
+    if (w == NULL || wire_create(socket, MESSAGE_KINDS, &owner, &err) != HR_OK) {
+        hr_free(w);
+        return hr_status_exit_code(HR_NOMEM);
+    }
+    if (!wait_for_open(owner, &w->request)) {
+        wire_destroy(owner);
+        hr_free(w);
+        return hr_status_exit_code(HR_USAGE);
+    }
+    hr_status status = open_worker(w, owner, &err);
+    if (status == HR_OK) {
+        status = work(w, &err);
+        say_end(w, status, &err);
+    }
+    engine_loop_destroy(w->loop);
+    server_stop(w->server);
+    trace_ring_destroy(w->ring);
+    hr_free(w);
+    return hr_status_exit_code(status);
+}

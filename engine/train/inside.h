@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session asks of an engine beyond headroom/engine.h. Engine's thread, between two advances.
+#ifndef TRAIN_INSIDE_H
+#define TRAIN_INSIDE_H
+
+#include "headroom/engine.h"
+
+#include "memory/allocator.h"
+
+const allocator *engine_heap(const hr_engine *e);             // NULL: nothing is built
+hr_category engine_category(const hr_engine *e, uint32_t id); // of the tensor that a chunk holds
+uint64_t engine_next_seq(const hr_engine *e);                 // of the next event
+bool engine_needs_build(const hr_engine *e); // the next advance compiles and fills, which may take long
+bool engine_has_weights(const hr_engine *e); // whether the build holds weights that training goes on from
+// STATE error without weights; WRITE errors; a SAVED event otherwise. Afterwards a step that breaks off returns to it.
+HR_MUST_CHECK hr_status engine_save(hr_engine *e, const char *path, hr_err *err);
+
+#endif
