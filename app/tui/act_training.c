@@ -28,6 +28,9 @@ static void pin(app *a)
     a->baseline.step_seconds = model_step_seconds(app_model(a));
     a->baseline.loss_per_second = model_loss_per_second(app_model(a));
     a->baseline.pinned = true;
+    const run *r = run_log_current(&a->runs);
+    a->runs.pinned = r == NULL ? 0 : r->number;
+    a->runs.version++;
     app_say(a, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
 }
 
@@ -60,6 +63,10 @@ void act_pin(app *a, int pinned)
         pin(a);
     }
     a->baseline.pinned = pinned != 0;
+    if (!pinned) {
+        a->runs.pinned = 0;
+        a->runs.version++;
+    }
 }
 
 // ---- presets --------------------------------------------------------------------------------------------------

@@ -166,6 +166,7 @@ static bool drain_events(app *a, bool *more)
             if (events[i].kind == HR_EVENT_KNOB) {
                 follow_knob(a, &events[i]);
             }
+            run_log_event(&a->runs, &a->live, &a->applied, hr_preset_name(a->preset), &events[i]);
         }
         taken += count;
     } while (count == EVENT_BATCH && taken < EVENTS_PER_DRAIN);
@@ -183,6 +184,7 @@ static bool take_report(app *a)
     hr_report_deinit(&a->report);
     a->report = report;
     a->has_report = true;
+    run_log_report(&a->runs, &report);
     bool built = report.memory.limit_bytes > 0; // the first step may not have fitted
     a->live.limit_bytes = built ? report.memory.limit_bytes : report.oom.limit_bytes;
     return true;
@@ -232,6 +234,8 @@ static void switch_preset(app *a)
     hr_preset_problems_free(problems);
     hr_err unsaved = {0};
     hr_status status = app_stop_engine(a, &unsaved);
+    run_log_close(&a->runs);
+    a->runs.pinned = 0;
     hr_preset_close(a->owned);
     a->preset = a->owned = opened;
     open_planner(a);

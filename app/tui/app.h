@@ -17,6 +17,7 @@
 #include "app/tui/model.h"
 #include "app/tui/prompt.h"
 #include "app/tui/requests.h"
+#include "app/tui/run_log.h"
 #include "app/tui/table_view.h"
 #include "app/tui/theme.h"
 #include "app/tui/tui.h"
@@ -99,6 +100,7 @@ struct app {
     // knobs
     turn_log turned;
     baseline baseline;
+    run_log runs; // also which of them is the baseline
     whatif *whatif;
     whatif_answers answers;
     uint64_t question;

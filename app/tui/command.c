@@ -9,6 +9,7 @@
 
 #include "app/tui/app.h"
 #include "app/tui/paint.h"
+#include "app/tui/run_export.h"
 
 typedef struct command_row {
     const char *name, *arguments;
@@ -89,6 +90,17 @@ static void run_preset(app *a, const char *argument)
     app_open_preset(a, argument);
 }
 
+// ":export-runs FILE.csv": the session's runs.
+static void run_export_runs(app *a, const char *argument)
+{
+    hr_err err;
+    if (run_export(&a->runs, argument, &err) == HR_OK) {
+        app_say(a, MESSAGE_NOTE, "%zu runs are in %s", a->runs.count, argument);
+    } else {
+        app_say_error(a, &err);
+    }
+}
+
 static void run_q(app *a, const char *argument)
 {
     (void)argument;
@@ -96,8 +108,13 @@ static void run_q(app *a, const char *argument)
 }
 
 static const command_row commands[] = {
-    {"set", "KEY VALUE", run_set}, {"fix", "[NUMBER]", run_fix},   {"save-display", "FILE", run_save_display},
-    {"save", "[FILE]", run_save},  {"preset", "NAME", run_preset}, {"q", "", run_q},
+    {"set", "KEY VALUE", run_set},
+    {"fix", "[NUMBER]", run_fix},
+    {"save-display", "FILE", run_save_display},
+    {"save", "[FILE]", run_save},
+    {"preset", "NAME", run_preset},
+    {"export-runs", "FILE.csv|FILE.json", run_export_runs},
+    {"q", "", run_q},
 };
 
 void app_command(app *a, const char *line)

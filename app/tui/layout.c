@@ -15,6 +15,7 @@ static const screen_row screens[SCREEN_COUNT] = {
     [SCREEN_BENCH] = {PANES(PANE_KNOBS, PANE_COUNTERS, PANE_VRAM, PANE_STEP, PANE_LOSS, PANE_PEAK, PANE_LOG),
                       place_bench},
     [SCREEN_DOCTOR] = {PANES(PANE_KNOBS, PANE_DOCTOR, PANE_COUNTERS, PANE_VRAM, PANE_LOG), place_doctor},
+    [SCREEN_RUNS] = {PANES(PANE_RUNS, PANE_DIFF, PANE_OVERLAY), place_runs},
 };
 
 const screen_row *screen_row_of(screen_id screen)

@@ -18,7 +18,8 @@ typedef struct rect {
 // X(ID, key, "key as shown", "name", "its job"), in the order of their keys. Every screen is a request too.
 #define SCREEN_MAP(X)                                                                                        \
     X(BENCH, '1', "1", "bench", "the Bench: memory, loss and knobs")                                         \
-    X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")
+    X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
+    X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")
 
 typedef enum screen_id {
 #define X(id, key, shown, name, line) SCREEN_##id,
@@ -37,6 +38,9 @@ typedef enum screen_id {
     X(PEAK, "at_peak")                                                                                       \
     X(LOG, "log")                                                                                            \
     X(DOCTOR, "oom")                                                                                         \
+    X(RUNS, "runs")                                                                                          \
+    X(OVERLAY, "overlay")                                                                                    \
+    X(DIFF, "diff")                                                                                          \
     X(TITLE, "")                                                                                             \
     X(KNOB_BAR, "")                                                                                          \
     X(TABS, "")                                                                                              \
@@ -94,5 +98,6 @@ rect cut_left(rect *from, int columns);
 void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
 void place_bench(layout *l, rect body, const layout_wish *wish);
 void place_doctor(layout *l, rect body, const layout_wish *wish);
+void place_runs(layout *l, rect body, const layout_wish *wish);
 
 #endif

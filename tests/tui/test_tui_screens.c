@@ -1,37 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden screens: tests/tui/golden/NAME.txt is what a frame shows, character for character. After a wanted change,
-// HEADROOM_GOLDEN=write makes them anew; read the difference before committing it.
-#include <stdio.h>
+// Golden screens of the Bench and of what lies over it.
 #include <stdlib.h>
-#include <string.h>
 
-#include "tests/tui/screen.h"
+#include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
-
-static void compare(const char *name, app *a)
-{
-    char path[128];
-    char *text = screen_text(a);
-    const char *mode = getenv("HEADROOM_GOLDEN");
-    bool writes = mode != NULL && strcmp(mode, "write") == 0;
-    snprintf(path, sizeof path, "tests/tui/golden/%s.txt", name);
-    FILE *file = fopen(path, writes ? "w" : "r");
-    ck_assert_msg(file != NULL, "%s is missing: HEADROOM_GOLDEN=write makes it", path);
-    if (writes) {
-        fputs(text, file);
-    } else {
-        char *golden = calloc(1, 1 << 20);
-        size_t length = fread(golden, 1, (1 << 20) - 1, file);
-        bool same = length == strlen(text) && memcmp(golden, text, length) == 0;
-        if (!same) { // longer than a message of Check may be
-            fprintf(stderr, "%s was\n%s\nand is now\n%s\n", path, golden, text);
-        }
-        ck_assert_msg(same, "%s is not what the screen shows", path);
-        free(golden);
-    }
-    fclose(file);
-    free(text);
-}
 
 static const struct {
     const char *name;
@@ -55,7 +27,7 @@ START_TEST(the_bench_after_a_hundred_steps_looks_as_agreed)
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++) {
         app *a = screen_open(&benches[i].look);
         screen_advance(a, 120);
-        compare(benches[i].name, a);
+        golden_compare(benches[i].name, a);
         screen_close(a);
     }
 }
@@ -64,7 +36,7 @@ END_TEST
 START_TEST(the_first_frame_needs_no_engine)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
-    compare("first-frame", a);
+    golden_compare("first-frame", a);
     screen_close(a);
 }
 END_TEST
@@ -80,7 +52,7 @@ START_TEST(a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_a
         screen_advance(a, 3);
         ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
         ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
-        compare(names[i], a);
+        golden_compare(names[i], a);
         screen_keys(a, "z");
         screen_advance(a, 10);
         ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
@@ -98,7 +70,7 @@ START_TEST(a_pinned_baseline_shows_what_changed)
     screen_keys(a, "b");
     app_key(a, INPUT_LEFT);
     screen_advance(a, 30);
-    compare("baseline-120x36", a);
+    golden_compare("baseline-120x36", a);
     screen_close(a);
 }
 END_TEST
@@ -108,25 +80,25 @@ START_TEST(overlays_and_messages_look_as_agreed)
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 20);
     screen_keys(a, "?");
-    compare("help-knob", a);
+    golden_compare("help-knob", a);
     screen_keys(a, "?\t?");
-    compare("help-counter", a);
+    golden_compare("help-counter", a);
     screen_keys(a, "?p");
-    compare("presets", a);
+    golden_compare("presets", a);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ".");
-    compare("sentence", a);
+    golden_compare("sentence", a);
     screen_keys(a, ":set batch.sise 3\n");
-    compare("error", a);
+    golden_compare("error", a);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, "q");
-    compare("leave", a);
+    golden_compare("leave", a);
     screen_keys(a, "n: set opt");
     app_key(a, INPUT_TAB);
-    compare("prompt", a);
+    golden_compare("prompt", a);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, "-e");
-    compare("expanded-memory", a);
+    golden_compare("expanded-memory", a);
     screen_close(a);
 }
 END_TEST
@@ -136,7 +108,7 @@ START_TEST(the_last_step_is_the_finest_zoom)
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 20);
     screen_keys(a, "++");
-    compare("one-step", a);
+    golden_compare("one-step", a);
     screen_close(a);
 }
 END_TEST

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/run_log.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/engine.h"
+
+#include "app/tui/turn.h"
+
+static const char *const results[] = {
+#define X(id, text) [RUN_##id] = text,
+    RUN_RESULT_MAP(X)
+#undef X
+};
+
+const char *run_result_name(run_result result)
+{
+    return results[result];
+}
+
+// ---- the log --------------------------------------------------------------------------------------------------
+
+const run *run_log_at(const run_log *log, size_t row)
+{
+    return row < log->count ? &log->runs[row] : NULL;
+}
+
+const run *run_log_find(const run_log *log, uint32_t number)
+{
+    size_t row = 0;
+    while (row < log->count && log->runs[row].number != number) {
+        row++;
+    }
+    return run_log_at(log, row);
+}
+
+const run *run_log_newest(const run_log *log)
+{
+    return log->count == 0 ? NULL : &log->runs[log->count - 1];
+}
+
+const run *run_log_current(const run_log *log)
+{
+    return log->begun ? run_log_newest(log) : NULL;
+}
+
+static run *newest(run_log *log)
+{
+    return &log->runs[log->count - 1];
+}
+
+// The first run is what all others are told against, and the pinned one is wanted.
+static void make_room(run_log *log)
+{
+    size_t gone = 1;
+    if (log->count < RUN_LOG_MAX) {
+        return;
+    }
+    gone += log->runs[gone].number == log->pinned;
+    memmove(&log->runs[gone], &log->runs[gone + 1], (log->count - gone - 1) * sizeof *log->runs);
+    log->count--;
+}
+
+static run *begin(run_log *log, const hr_knobs *knobs, const char *preset)
+{
+    make_room(log);
+    run *r = &log->runs[log->count++];
+    memset(r, 0, sizeof *r);
+    r->number = ++log->last;
+    snprintf(r->preset, sizeof r->preset, "%s", preset);
+    r->knobs = *knobs;
+    r->measures = measures_unknown();
+    log->open = log->begun = true;
+    return r;
+}
+
+static void close_with(run_log *log, run_result result)
+{
+    if (log->open) {
+        newest(log)->result = result;
+        log->open = false;
+        log->version++;
+    }
+}
+
+void run_log_close(run_log *log)
+{
+    close_with(log, RUN_ENDED);
+    log->begun = false;
+}
+
+// ---- events ---------------------------------------------------------------------------------------------------
+
+static void take_profile(run *r, const profile *p)
+{
+    r->profile_count = p->count > 0 ? RUN_PROFILE : 0;
+    for (uint32_t i = 0; i < r->profile_count; i++) {
+        r->profile[i] = profile_column(p, i, RUN_PROFILE)->in_use_bytes;
+    }
+}
+
+static double raised(double highest, double value)
+{
+    return isnan(highest) || value > highest ? value : highest;
+}
+
+static void take_step(run *r, const model *m, const hr_event_step *step)
+{
+    double *value = r->measures.value;
+    double steps = isnan(value[MEASURE_STEPS]) ? 1 : value[MEASURE_STEPS] + 1;
+    r->seconds += (double)step->duration_ns * 1e-9;
+    value[MEASURE_STEPS] = steps;
+    value[MEASURE_SECONDS] = r->seconds / steps;
+    value[MEASURE_PEAK] = raised(value[MEASURE_PEAK], (double)step->peak_in_use_bytes);
+    value[MEASURE_LIMIT] = m->limit_bytes > 0 ? (double)m->limit_bytes : UNKNOWN;
+    value[MEASURE_EXAMPLES] = r->seconds > 0 ? (double)step->samples * steps / r->seconds : UNKNOWN;
+    if (!isnan(step->loss)) {
+        value[MEASURE_LOSS_FIRST] = r->losses.count == 0 ? step->loss : value[MEASURE_LOSS_FIRST];
+        value[MEASURE_LOSS_LAST] = step->loss;
+        series_add(&r->losses, step->loss);
+    }
+    take_profile(r, &m->step_last);
+}
+
+// Asked again under the same knobs, it is the same run that does not fit.
+static bool is_repeated(const run_log *log, const hr_knobs *knobs, const char *preset)
+{
+    const run *r = run_log_newest(log);
+    bool same = r != NULL && r->result == RUN_OOM && strcmp(r->preset, preset) == 0;
+    for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
+        same = !turn_differs(&r->knobs, knobs, (hr_knob_id)id);
+    }
+    return same;
+}
+
+static void end_badly(run_log *log, const hr_knobs *knobs, const char *preset, run_result result)
+{
+    if (!log->open && log->begun) {
+        return; // it has been told
+    }
+    if (!log->open && is_repeated(log, knobs, preset)) {
+        log->begun = true;
+        return;
+    }
+    if (!log->open) {
+        (void)begin(log, knobs, preset);
+    }
+    close_with(log, result);
+}
+
+static void follow_state(run_log *log, uint64_t state, const hr_knobs *knobs, const char *preset)
+{
+    if (state == HR_ENGINE_OOM) {
+        end_badly(log, knobs, preset, RUN_OOM);
+    } else if (state == HR_ENGINE_FAILED) {
+        end_badly(log, knobs, preset, RUN_FAILED);
+    }
+}
+
+void run_log_event(run_log *log, const model *m, const hr_knobs *knobs, const char *preset, const hr_event *e)
+{
+    if (e->version != HR_EVENT_VERSION) {
+        return;
+    }
+    switch ((int)e->kind) { // the others change nothing of a run
+    case HR_EVENT_KNOB:
+    case HR_EVENT_BUILD:
+        run_log_close(log);
+        break;
+    case HR_EVENT_STEP:
+        take_step(log->open ? newest(log) : begin(log, knobs, preset), m, &e->u.step);
+        log->version++;
+        break;
+    case HR_EVENT_EVAL:
+        if (log->open) {
+            newest(log)->measures.value[MEASURE_ACCURACY] = e->u.step.accuracy;
+            log->version++;
+        }
+        break;
+    case HR_EVENT_STATE:
+        follow_state(log, e->u.note.count, knobs, preset);
+        break;
+    default:
+        break;
+    }
+}
+
+// ---- the report -----------------------------------------------------------------------------------------------
+
+// What the steps themselves have said stays.
+static void take_rest(run *r, const hr_report *report)
+{
+    measures all = measures_of_report(report);
+    for (int id = 0; id < MEASURE_ALL; id++) {
+        bool told = id == MEASURE_PEAK || id == MEASURE_STEPS || id == MEASURE_SECONDS ||
+                    id == MEASURE_EXAMPLES || id == MEASURE_LOSS_FIRST || id == MEASURE_LOSS_LAST ||
+                    id == MEASURE_ACCURACY;
+        r->measures.value[id] = told ? r->measures.value[id] : all.value[id];
+    }
+}
+
+void run_log_report(run_log *log, const hr_report *report)
+{
+    if (log->count == 0 || !log->begun) {
+        return;
+    }
+    run *r = newest(log);
+    bool is_oom = report->oom.cause != HR_OOM_NONE && report->oom.cause < HR_OOM_CAUSE_COUNT;
+    if (r->result == RUN_OOM && is_oom) {
+        snprintf(r->cause, sizeof r->cause, "%s", hr_oom_cause_name(report->oom.cause));
+        r->measures.value[MEASURE_LIMIT] = (double)report->oom.limit_bytes;
+        log->version++;
+    } else if (log->open && (double)report->memory.peak_in_use_bytes == r->measures.value[MEASURE_PEAK]) {
+        take_rest(r, report);
+        log->version++;
+    }
+}
+
+// ---- two of them ----------------------------------------------------------------------------------------------
+
+double run_steps_per_second(const run *r)
+{
+    double seconds = r->measures.value[MEASURE_SECONDS];
+    return seconds > 0 ? 1 / seconds : UNKNOWN;
+}
+
+const char *run_pairs(const run *from, const run *r, char *text, size_t size)
+{
+    size_t used = 0;
+    char value[HR_KNOB_TEXT_MAX];
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    text[0] = '\0';
+    for (int id = 0; id < HR_KNOB_COUNT && used < size; id++) {
+        if (turn_differs(&from->knobs, &r->knobs, (hr_knob_id)id)) {
+            int length = snprintf(text + used, size - used, "%s%s=%s", used > 0 ? " " : "", rows[id].key,
+                                  hr_knob_format(&r->knobs, (hr_knob_id)id, value));
+            used += length > 0 ? (size_t)length : 0;
+        }
+    }
+    return text;
+}
+
+run_pair run_log_pair(const run_log *log, const uint64_t *marked, unsigned marks, uint32_t selected)
+{
+    const run *one = marks > 0 ? run_log_find(log, (uint32_t)marked[0]) : NULL;
+    const run *other = marks > 1 ? run_log_find(log, (uint32_t)marked[1]) : NULL;
+    const run *chosen = run_log_find(log, selected), *pinned = run_log_find(log, log->pinned);
+    chosen = chosen == NULL ? run_log_newest(log) : chosen;
+    if (one != NULL && other != NULL) {
+        return one->number < other->number ? (run_pair){one, other} : (run_pair){other, one};
+    }
+    one = one != NULL ? one : other; // the one that is still there
+    const run *against = one != NULL && one != chosen         ? one
+                         : pinned != NULL && pinned != chosen ? pinned
+                         : run_log_at(log, 0) != chosen       ? run_log_at(log, 0)
+                                                              : NULL;
+    return against == NULL ? (run_pair){chosen, NULL} : (run_pair){against, chosen};
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs: the session's runs in a table, two of them laid over each other, and what differs.
+#include "app/tui/screens/runs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/tui/screens/screens.h"
+
+enum {
+    COLUMN_NUMBER,
+    COLUMN_PRESET,
+    COLUMN_KNOBS,
+    COLUMN_PEAK,
+    COLUMN_LIMIT,
+    COLUMN_WASTE,
+    COLUMN_FRAGMENTATION,
+    COLUMN_SECONDS,
+    COLUMN_RATE,
+    COLUMN_STEPS,
+    COLUMN_LOSS_FIRST,
+    COLUMN_LOSS_LAST,
+    COLUMN_RESULT,
+};
+
+static const table_column columns[] = {
+    [COLUMN_NUMBER] = {.term = "run", .width = 4},
+    [COLUMN_PRESET] = {.term = "preset", .width = 14, .from_width = 130, .middle = true},
+    [COLUMN_KNOBS] = {.term = "knobs"},
+    [COLUMN_PEAK] = {.term = "peak", .width = 7, .number = true},
+    [COLUMN_LIMIT] = {.term = "limit", .width = 7, .number = true, .from_width = 70},
+    [COLUMN_WASTE] = {.term = "waste", .width = 7, .number = true, .from_width = 110},
+    [COLUMN_FRAGMENTATION] = {.term = "fragmentation", .width = 13, .number = true, .from_width = 150},
+    [COLUMN_SECONDS] = {.term = "seconds", .width = 7, .number = true},
+    [COLUMN_RATE] = {.term = "it/s", .width = 5, .number = true, .from_width = 90},
+    [COLUMN_STEPS] = {.term = "steps", .width = 5, .number = true, .from_width = 60},
+    [COLUMN_LOSS_FIRST] = {.term = "loss_first", .width = 10, .number = true, .from_width = 115},
+    [COLUMN_LOSS_LAST] = {.term = "loss_last", .width = 9, .number = true, .from_width = 76},
+    [COLUMN_RESULT] = {.term = "result", .width = 12},
+};
+
+static const signed char measure_of[] = {
+    [COLUMN_PEAK] = MEASURE_PEAK,
+    [COLUMN_LIMIT] = MEASURE_LIMIT,
+    [COLUMN_WASTE] = MEASURE_WASTE,
+    [COLUMN_FRAGMENTATION] = MEASURE_FRAGMENTATION,
+    [COLUMN_SECONDS] = MEASURE_SECONDS,
+    [COLUMN_STEPS] = MEASURE_STEPS,
+    [COLUMN_LOSS_FIRST] = MEASURE_LOSS_FIRST,
+    [COLUMN_LOSS_LAST] = MEASURE_LOSS_LAST,
+};
+
+static size_t count(const app *a)
+{
+    return a->runs.count;
+}
+
+// The newest first.
+static const run *run_at(const app *a, size_t row)
+{
+    return row < a->runs.count ? run_log_at(&a->runs, a->runs.count - 1 - row) : NULL;
+}
+
+static uint64_t key(const app *a, size_t row)
+{
+    return run_at(a, row)->number;
+}
+
+static uint64_t version(const app *a)
+{
+    return a->runs.version;
+}
+
+// The first run's own knobs stand as they were opened; the others say where they differ from it.
+static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
+{
+    const run *first = run_log_at(&a->runs, 0);
+    if (r == first) {
+        return strcpy(text, "the first run");
+    }
+    run_pairs(first, r, text, TABLE_CELL_MAX);
+    return text[0] == '\0' ? strcpy(text, "as the first run") : text;
+}
+
+static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
+{
+    bool present = r == run_log_current(&a->runs) && r->result == RUN_RUNNING;
+    if (present && a->live.state < HR_ENGINE_STATE_COUNT) {
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_engine_state_name((hr_engine_state)a->live.state));
+    } else if (r->result == RUN_OOM && r->cause[0] != '\0') {
+        snprintf(text, TABLE_CELL_MAX, "oom %s", r->cause);
+    } else {
+        snprintf(text, TABLE_CELL_MAX, "%s", run_result_name(r->result));
+    }
+}
+
+// One unit for the column: of the highest peak.
+static byte_unit table_unit(const app *a)
+{
+    double highest = 0;
+    for (size_t i = 0; i < a->runs.count; i++) {
+        highest = fmax(highest, a->runs.runs[i].measures.value[MEASURE_PEAK]);
+    }
+    return highest > 0 ? byte_unit_for((uint64_t)highest) : app_unit(a);
+}
+
+static const char *rate_text(double per_second, char text[FORMAT_MAX])
+{
+    if (isnan(per_second)) {
+        return strcpy(text, "—");
+    }
+    snprintf(text, FORMAT_MAX, per_second < 100 ? "%.1f" : "%.0f", per_second);
+    return text;
+}
+
+static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    const run *r = run_at(a, row);
+    char value[FORMAT_MAX];
+    switch (column) {
+    case COLUMN_NUMBER:
+        snprintf(text, TABLE_CELL_MAX, "%" PRIu32 "%s", r->number, r->number == a->runs.pinned ? "b" : "");
+        return;
+    case COLUMN_PRESET:
+        snprintf(text, TABLE_CELL_MAX, "%s", r->preset);
+        return;
+    case COLUMN_KNOBS:
+        knobs_cell(a, r, text);
+        return;
+    case COLUMN_RATE:
+        snprintf(text, TABLE_CELL_MAX, "%s", rate_text(run_steps_per_second(r), value));
+        return;
+    case COLUMN_RESULT:
+        result_cell(a, r, text);
+        return;
+    default:
+        break;
+    }
+    measure_id id = (measure_id)measure_of[column];
+    snprintf(text, TABLE_CELL_MAX, "%s", measure_format(id, r->measures.value[id], table_unit(a), value));
+}
+
+static double number(const app *a, size_t row, unsigned column)
+{
+    const run *r = run_at(a, row);
+    return column == COLUMN_RATE ? run_steps_per_second(r) : r->measures.value[measure_of[column]];
+}
+
+static role role_of(const app *a, size_t row)
+{
+    const run *r = run_at(a, row);
+    return r->result >= RUN_OOM             ? ROLE_BAD
+           : r->number == a->runs.pinned    ? ROLE_BASELINE
+           : r == run_log_current(&a->runs) ? ROLE_GOOD
+                                            : ROLE_TEXT;
+}
+
+static const table_source source = {
+    .columns = columns,
+    .column_count = sizeof columns / sizeof *columns,
+    .count = count,
+    .cell = cell,
+    .number = number,
+    .key = key,
+    .version = version,
+    .role_of = role_of,
+    .empty = "No step has ended yet. Every turn of a knob begins a new run, and this table compares them.",
+};
+
+// ---- which two ------------------------------------------------------------------------------------------------
+
+run_pair runs_shown(const app *a)
+{
+    const table_view *v = &a->table[PANE_RUNS];
+    const run *selected = run_at(a, table_selected(v));
+    return run_log_pair(&a->runs, v->marked, v->marks, selected == NULL ? 0 : selected->number);
+}
+
+byte_unit runs_unit(const run_pair *pair)
+{
+    double one = pair->a == NULL ? 0 : pair->a->measures.value[MEASURE_PEAK];
+    double highest = fmax(isnan(one) ? 0 : one, pair->b == NULL ? 0 : pair->b->measures.value[MEASURE_PEAK]);
+    return byte_unit_for((uint64_t)highest);
+}
+
+const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX])
+{
+    snprintf(text, FORMAT_MAX, "run %" PRIu32 "%s", r->number,
+             r->number == a->runs.pinned ? " (baseline)" : "");
+    return text;
+}
+
+// ---- the pane -------------------------------------------------------------------------------------------------
+
+static void draw(const canvas *c, const app *a)
+{
+    char right[96];
+    bool focused = a->focus == PANE_RUNS;
+    snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(a).name);
+    paint_rule(c, focused, pane_title(PANE_RUNS), right);
+    table_draw(c, 1, a, &source, &a->table[PANE_RUNS], focused);
+}
+
+static const run *selected_run(const app *a)
+{
+    return run_at(a, table_selected(&a->table[PANE_RUNS]));
+}
+
+static void enter(app *a)
+{
+    const run *r = selected_run(a);
+    char pairs[TABLE_CELL_MAX];
+    if (r == NULL) {
+        app_say(a, MESSAGE_NOTE, "there is no run to go back to yet");
+    } else if (strcmp(r->preset, hr_preset_name(a->preset)) != 0) {
+        app_say(a, MESSAGE_NOTE, "run %" PRIu32 " was of the preset %s: p opens it", r->number, r->preset);
+    } else {
+        uint32_t run_number = r->number;
+        run now = {.knobs = a->knobs};
+        run_pairs(&now, r, pairs, sizeof pairs);
+        if (pairs[0] == '\0') {
+            app_say(a, MESSAGE_NOTE, "the knobs are those of run %" PRIu32 " already", run_number);
+        } else if (app_turn_all(a, &r->knobs)) {
+            app_say(a, MESSAGE_NOTE, "as in run %" PRIu32 ": %s; z turns it back", run_number, pairs);
+        }
+    }
+}
+
+static void say(app *a)
+{
+    const run *r = selected_run(a);
+    char peak[FORMAT_MAX], seconds[FORMAT_MAX], knobs[TABLE_CELL_MAX], result[TABLE_CELL_MAX];
+    if (r == NULL) {
+        app_say(a, MESSAGE_NOTE, "%s", source.empty);
+        return;
+    }
+    byte_unit unit = table_unit(a);
+    result_cell(a, r, result);
+    app_say(a, MESSAGE_NOTE, "Run %" PRIu32 " of %zu, %s (%s), peaked at %s %s and took %s a step.",
+            r->number, a->runs.count, result, knobs_cell(a, r, knobs),
+            measure_format(MEASURE_PEAK, r->measures.value[MEASURE_PEAK], unit, peak), unit.name,
+            measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
+}
+
+static const char *term(const app *a)
+{
+    const table_view *v = &a->table[PANE_RUNS];
+    return v->sort >= 0 && v->sort < (int)source.column_count ? columns[v->sort].term : "runs";
+}
+
+const pane_ops pane_runs = {.draw = draw,
+                            .table = &source,
+                            .table_y = 1,
+                            .enter = enter,
+                            .enter_does = "apply",
+                            .say = say,
+                            .term = term};
+
+// ---- its place ------------------------------------------------------------------------------------------------
+
+void place_runs(layout *l, rect body, const layout_wish *wish)
+{
+    (void)wish;
+    l->pane[PANE_RUNS] = cut_top(&body, layout_clamp(body.h * 2 / 5, 7, body.h - 10));
+    l->pane[PANE_OVERLAY] = cut_left(&body, body.w / 2 - (body.w < 100 ? 4 : 0));
+    l->pane[PANE_DIFF] = body;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the panes of Runs share.
+#ifndef TUI_SCREENS_RUNS_H
+#define TUI_SCREENS_RUNS_H
+
+#include "app/tui/app.h"
+#include "app/tui/run_log.h"
+
+run_pair runs_shown(const app *a);         // that DIFF and OVERLAY are about
+byte_unit runs_unit(const run_pair *pair); // one for both
+// "run 2 (baseline)"
+const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX]);
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Golden screens: tests/tui/golden/NAME.txt is what a frame shows, character for character. After a wanted change,
+// HEADROOM_GOLDEN=write makes them anew; read the difference before committing it.
+#ifndef TESTS_TUI_GOLDEN_H
+#define TESTS_TUI_GOLDEN_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tui/screen.h"
+
+static inline void golden_compare(const char *name, app *a)
+{
+    char path[128];
+    char *text = screen_text(a);
+    const char *mode = getenv("HEADROOM_GOLDEN");
+    bool writes = mode != NULL && strcmp(mode, "write") == 0;
+    snprintf(path, sizeof path, "tests/tui/golden/%s.txt", name);
+    FILE *file = fopen(path, writes ? "w" : "r");
+    ck_assert_msg(file != NULL, "%s is missing: HEADROOM_GOLDEN=write makes it", path);
+    if (writes) {
+        fputs(text, file);
+    } else {
+        char *golden = calloc(1, 1 << 20);
+        size_t length = fread(golden, 1, (1 << 20) - 1, file);
+        bool same = length == strlen(text) && memcmp(golden, text, length) == 0;
+        if (!same) { // longer than a message of Check may be
+            fprintf(stderr, "%s was\n%s\nand is now\n%s\n", path, golden, text);
+        }
+        ck_assert_msg(same, "%s is not what the screen shows", path);
+        free(golden);
+    }
+    fclose(file);
+    free(text);
+}
+
+// The sizes and looks that every screen is shown in: "runs-80x24", "runs-ascii".
+static const struct golden_look {
+    const char *name;
+    screen_look look;
+} golden_looks[] = {
+    {"80x24", {.rows = 24, .columns = 80}},
+    {"120x36", {.rows = 36, .columns = 120}},
+    {"160x50", {.rows = 50, .columns = 160}},
+    {"60x16", {.rows = 16, .columns = 60}},
+    {"ascii", {.rows = 24, .columns = 80, .glyphs = GLYPHS_ASCII}},
+    {"mono", {.rows = 24, .columns = 80, .no_color = true}},
+};
+
+enum { GOLDEN_LOOKS = sizeof golden_looks / sizeof *golden_looks };
+
+// Opens a workbench in every look, lets `prepare` bring it where it is wanted, and compares.
+static inline void golden_all(const char *screen, void (*prepare)(app *a))
+{
+    for (int i = 0; i < GOLDEN_LOOKS; i++) {
+        char name[96];
+        app *a = screen_open(&golden_looks[i].look);
+        prepare(a);
+        snprintf(name, sizeof name, "%s-%s", screen, golden_looks[i].name);
+        golden_compare(name, a);
+        screen_close(a);
+    }
+}
+
+#endif

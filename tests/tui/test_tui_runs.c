@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// The log of runs, and the screen that compares them.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/terms.h"
+
+#include "app/tui/pane.h"
+#include "tests/tui/fake_engine.h"
+#include "tests/tui/golden.h"
+#include "tests/tui/suite.h"
+
+// ---- the log --------------------------------------------------------------------------------------------------
+
+typedef struct told {
+    run_log *log;
+    model *model;
+    hr_knobs knobs;
+    uint64_t steps;
+} told;
+
+static told begin(void)
+{
+    told t = {.log = calloc(1, sizeof *t.log), .model = calloc(1, sizeof *t.model)};
+    ck_assert(t.log != NULL && t.model != NULL);
+    model_init(t.model);
+    t.model->limit_bytes = 1000;
+    hr_knobs_init(&t.knobs);
+    return t;
+}
+
+static void end(told *t)
+{
+    free(t->log);
+    free(t->model);
+}
+
+static void tell(told *t, hr_event e)
+{
+    e.version = HR_EVENT_VERSION;
+    model_feed(t->model, &e);
+    run_log_event(t->log, t->model, &t->knobs, "demo", &e);
+}
+
+static void tell_note(told *t, hr_event_kind kind, uint64_t count)
+{
+    hr_event e = {.kind = (uint8_t)kind};
+    e.u.note.count = count;
+    tell(t, e);
+}
+
+static void tell_step(told *t, uint64_t peak_bytes, double seconds, double loss)
+{
+    hr_event e = {.kind = HR_EVENT_STEP, .step = (uint32_t)++t->steps};
+    e.u.step = (hr_event_step){.loss = loss,
+                               .accuracy = (double)NAN,
+                               .duration_ns = (uint64_t)(seconds * 1e9),
+                               .samples = 10,
+                               .peak_in_use_bytes = peak_bytes};
+    tell(t, e);
+}
+
+START_TEST(a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another)
+{
+    told t = begin();
+    tell_note(&t, HR_EVENT_BUILD, 0);
+    ck_assert_uint_eq(t.log->count, 0);
+    tell_step(&t, 500, 0.1, 3);
+    tell_step(&t, 700, 0.3, 2);
+    tell_step(&t, 600, 0.2, 1);
+    const run *r = run_log_current(t.log);
+    ck_assert_ptr_nonnull(r);
+    ck_assert_double_eq(r->measures.value[MEASURE_PEAK], 700);
+    ck_assert_double_eq(r->measures.value[MEASURE_STEPS], 3);
+    ck_assert_double_eq_tol(r->measures.value[MEASURE_SECONDS], 0.2, 1e-9);
+    ck_assert_double_eq_tol(r->measures.value[MEASURE_EXAMPLES], 50, 1e-6);
+    ck_assert_double_eq(r->measures.value[MEASURE_LOSS_FIRST], 3);
+    ck_assert_double_eq(r->measures.value[MEASURE_LOSS_LAST], 1);
+    ck_assert_double_eq(r->measures.value[MEASURE_LIMIT], 1000);
+    tell_note(&t, HR_EVENT_KNOB, HR_KNOB_BATCH_SIZE);
+    tell_note(&t, HR_EVENT_BUILD, 0);
+    ck_assert_uint_eq(t.log->count, 1); // ended, and no other has begun
+    ck_assert_int_eq(run_log_at(t.log, 0)->result, RUN_ENDED);
+    ck_assert_ptr_null(run_log_current(t.log));
+    ck_assert_int_eq(hr_knobs_set_pair(&t.knobs, "batch.size=8", NULL), HR_OK);
+    tell_step(&t, 300, 0.1, 0.5);
+    ck_assert_uint_eq(t.log->count, 2);
+    ck_assert_uint_eq(run_log_current(t.log)->number, 2);
+    char pairs[128];
+    ck_assert_str_eq(run_pairs(run_log_at(t.log, 0), run_log_at(t.log, 1), pairs, sizeof pairs),
+                     "batch.size=8");
+    end(&t);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_one_run_however_often_it_is_told)
+{
+    told t = begin();
+    for (int again = 0; again < 3; again++) {
+        tell_note(&t, HR_EVENT_BUILD, 0);
+        tell_note(&t, HR_EVENT_OOM, 0);
+        tell_note(&t, HR_EVENT_STATE, HR_ENGINE_OOM);
+        tell_note(&t, HR_EVENT_STATE, HR_ENGINE_OOM);
+        ck_assert_uint_eq(t.log->count, 1);
+    }
+    ck_assert_int_eq(run_log_newest(t.log)->result, RUN_OOM);
+    ck_assert(isnan(run_log_newest(t.log)->measures.value[MEASURE_PEAK]));
+    hr_report report = {.oom = {.cause = HR_OOM_FRAGMENTATION, .limit_bytes = 77}};
+    run_log_report(t.log, &report);
+    ck_assert_str_eq(run_log_newest(t.log)->cause, "fragmentation");
+    tell_note(&t, HR_EVENT_KNOB, HR_KNOB_BATCH_SIZE);
+    tell_step(&t, 300, 0.1, 0.5);
+    tell_note(&t, HR_EVENT_STATE, HR_ENGINE_OOM); // a leak: in the middle of a run
+    ck_assert_uint_eq(t.log->count, 2);
+    ck_assert_int_eq(run_log_newest(t.log)->result, RUN_OOM);
+    ck_assert_double_eq(run_log_newest(t.log)->measures.value[MEASURE_PEAK], 300);
+    end(&t);
+}
+END_TEST
+
+START_TEST(a_report_of_another_configuration_is_passed_over)
+{
+    told t = begin();
+    hr_report report = {.memory = {.peak_in_use_bytes = 500, .waste_bytes = 12, .limit_bytes = 1000}};
+    tell_step(&t, 400, 0.1, 3);
+    run_log_report(t.log, &report);
+    ck_assert(isnan(run_log_newest(t.log)->measures.value[MEASURE_WASTE]));
+    tell_step(&t, 500, 0.1, 3);
+    run_log_report(t.log, &report);
+    ck_assert_double_eq(run_log_newest(t.log)->measures.value[MEASURE_WASTE], 12);
+    ck_assert_double_eq(run_log_newest(t.log)->measures.value[MEASURE_STEPS], 2);
+    report.memory.waste_bytes = 99;
+    tell_note(&t, HR_EVENT_KNOB, HR_KNOB_BATCH_SIZE);
+    run_log_report(t.log, &report);
+    ck_assert_double_eq(run_log_newest(t.log)->measures.value[MEASURE_WASTE], 12);
+    end(&t);
+}
+END_TEST
+
+START_TEST(a_full_log_keeps_the_first_run_the_pinned_one_and_the_newest)
+{
+    told t = begin();
+    for (uint32_t i = 1; i <= 5 * RUN_LOG_MAX; i++) {
+        tell_note(&t, HR_EVENT_BUILD, 0);
+        tell_step(&t, i, 0.1, 3);
+        t.log->pinned = i == 40 ? 40 : t.log->pinned;
+        ck_assert_uint_eq(run_log_newest(t.log)->number, i);
+        ck_assert_uint_eq(run_log_at(t.log, 0)->number, 1);
+        ck_assert(i < 40 || run_log_find(t.log, 40) != NULL);
+        ck_assert_uint_le(t.log->count, RUN_LOG_MAX);
+        for (size_t row = 1; row < t.log->count; row++) {
+            ck_assert_uint_lt(run_log_at(t.log, row - 1)->number, run_log_at(t.log, row)->number);
+            ck_assert_double_eq(run_log_at(t.log, row)->measures.value[MEASURE_PEAK],
+                                run_log_at(t.log, row)->number);
+        }
+    }
+    ck_assert_uint_eq(t.log->count, RUN_LOG_MAX);
+    end(&t);
+}
+END_TEST
+
+START_TEST(two_runs_are_the_marked_ones_or_the_selected_one_against_the_baseline_or_the_first)
+{
+    told t = begin();
+    for (int i = 0; i < 4; i++) {
+        tell_note(&t, HR_EVENT_BUILD, 0);
+        tell_step(&t, 1, 0.1, 3);
+    }
+    const uint64_t marked[] = {4, 2}, gone[] = {9, 3};
+    const struct {
+        const uint64_t *marked;
+        unsigned marks;
+        uint32_t pinned, selected, a, b;
+    } rows[] = {{NULL, 0, 0, 3, 1, 3}, {NULL, 0, 0, 0, 1, 4},   {NULL, 0, 2, 3, 2, 3},
+                {NULL, 0, 3, 3, 1, 3}, {marked, 2, 3, 1, 2, 4}, {marked, 1, 3, 1, 4, 1},
+                {gone, 2, 0, 4, 3, 4}, {NULL, 0, 0, 1, 1, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        t.log->pinned = rows[i].pinned;
+        run_pair pair = run_log_pair(t.log, rows[i].marked, rows[i].marks, rows[i].selected);
+        ck_assert_uint_eq(pair.a->number, rows[i].a);
+        ck_assert_uint_eq(pair.b == NULL ? 0 : pair.b->number, rows[i].b);
+    }
+    end(&t);
+}
+END_TEST
+
+// Independent of the log: what the sentences say of seeded pairs of numbers.
+START_TEST(the_verdict_says_less_exactly_where_it_is_less)
+{
+    uint32_t seed = 7;
+    for (int i = 0; i < 2000; i++) {
+        measures a = measures_unknown(), b = a;
+        char text[512];
+        seed = seed * 1664525u + 1013904223u;
+        double before = (double)(seed >> 12) * 1024, after = (double)(seed & 0xFFFFF) * 1024;
+        a.value[MEASURE_PEAK] = before;
+        b.value[MEASURE_PEAK] = after;
+        measures_verdict(&a, &b, text, sizeof text);
+        ck_assert_msg((strstr(text, " less at the peak") != NULL) == (after < before), "%s", text);
+        ck_assert_msg((strstr(text, " more at the peak") != NULL) == (after > before), "%s", text);
+        ck_assert(strstr(text, "a step") == NULL && text[strlen(text) - 1] == '.');
+    }
+}
+END_TEST
+
+// ---- the screen -----------------------------------------------------------------------------------------------
+
+static void three_runs(app *a)
+{
+    screen_advance(a, 50);
+    screen_keys(a, ":set batch.size 64\n");
+    screen_advance(a, 60);
+    screen_keys(a, ":set execution.mode graph\n");
+    screen_advance(a, 40);
+    screen_keys(a, ":set batch.size 512\n");
+    screen_advance(a, 4);
+    screen_keys(a, "5");
+    app_key(a, INPUT_DOWN);
+}
+
+START_TEST(the_runs_look_as_agreed)
+{
+    golden_all("runs", three_runs);
+}
+END_TEST
+
+START_TEST(enter_turns_every_knob_back_and_z_undoes_it_in_one_step)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    three_runs(a);
+    ck_assert_uint_eq(a->runs.count, 4);
+    ck_assert_int_eq(run_log_newest(&a->runs)->result, RUN_OOM);
+    hr_knobs before = a->knobs;
+    free(screen_text(a));
+    app_key(a, INPUT_END);
+    app_key(a, INPUT_ENTER); // the first run
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        ck_assert(!turn_differs(&a->knobs, &a->runs.runs[0].knobs, (hr_knob_id)id));
+    }
+    screen_advance(a, 10);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    ck_assert_uint_eq(a->runs.count, 5);
+    screen_keys(a, "z");
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_advance(a, 20);
+    screen_keys(a, "b");
+    ck_assert_uint_eq(a->runs.pinned, 1);
+    screen_keys(a, ":set batch.size 64\n");
+    screen_advance(a, 20);
+    screen_keys(a, "5");
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "1b"));
+    free(text);
+    screen_keys(a, "B");
+    ck_assert_uint_eq(a->runs.pinned, 0);
+    screen_close(a);
+}
+END_TEST
+
+// ---- export ---------------------------------------------------------------------------------------------------
+
+static char *read_whole(const char *path)
+{
+    char *text = calloc(1, 1 << 20);
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL && text != NULL, "%s", path);
+    ck_assert_uint_gt(fread(text, 1, (1 << 20) - 1, file), 0);
+    fclose(file);
+    return text;
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t count = 0;
+    for (; (text = strstr(text, what)) != NULL; text++) {
+        count++;
+    }
+    return count;
+}
+
+START_TEST(runs_are_exported_whole_and_never_replace_a_file)
+{
+    char folder[] = "/tmp/headroom-runs-XXXXXX", line[256], path[128];
+    app *a = screen_open(&golden_looks[0].look);
+    three_runs(a);
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/runs.csv", folder);
+    snprintf(line, sizeof line, ":export-runs %s\n", path);
+    screen_keys(a, line);
+    ck_assert_msg(a->message.kind == MESSAGE_NOTE, "%s", a->message.text);
+    char *csv = read_whole(path);
+    ck_assert_uint_eq(count_of(csv, "\n"), 1 + a->runs.count);
+    snprintf(line, sizeof line, "\n2,\"demo\",\"batch.size=64\",ended,,%.0f,67108864,",
+             a->runs.runs[1].measures.value[MEASURE_PEAK]);
+    ck_assert_ptr_nonnull(strstr(csv, line));
+    snprintf(line, sizeof line, ":export-runs %s\n", path);
+    ck_assert_ptr_nonnull(strstr(csv, "\n4,\"demo\",\"batch.size=512 execution.mode=graph\",oom,capacity,,"));
+    free(csv);
+    screen_keys(a, line); // again
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "File exists"));
+    unlink(path);
+    app_key(a, INPUT_ESCAPE);
+    snprintf(path, sizeof path, "%s/runs.json", folder);
+    snprintf(line, sizeof line, ":export-runs %s\n", path);
+    screen_keys(a, line);
+    char *json = read_whole(path);
+    ck_assert_uint_eq(count_of(json, "\"peak_in_use_bytes\""), a->runs.count);
+    ck_assert_uint_eq(count_of(json, "null, \"limit_bytes\""), 1); // the peak of the one that did not fit
+    free(json);
+    unlink(path);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":export-runs runs.txt\n");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(rmdir(folder), 0); // nothing else was left there
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(every_heading_of_every_table_is_in_the_glossary)
+{
+    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
+        const table_source *table = pane_ops_of((pane_id)pane)->table;
+        for (unsigned i = 0; table != NULL && i < table->column_count; i++) {
+            ck_assert_msg(hr_term_find(table->columns[i].term) != NULL, "no term %s", table->columns[i].term);
+        }
+    }
+    for (int id = 0; id < MEASURE_ALL; id++) {
+        ck_assert_msg(hr_term_find(measure_row_of((measure_id)id)->term) != NULL, "no term %s",
+                      measure_row_of((measure_id)id)->term);
+    }
+}
+END_TEST
+
+SUITE_MAIN("tui runs", every_heading_of_every_table_is_in_the_glossary,
+           a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another,
+           what_does_not_fit_is_one_run_however_often_it_is_told,
+           a_report_of_another_configuration_is_passed_over,
+           a_full_log_keeps_the_first_run_the_pinned_one_and_the_newest,
+           two_runs_are_the_marked_ones_or_the_selected_one_against_the_baseline_or_the_first,
+           the_verdict_says_less_exactly_where_it_is_less, the_runs_look_as_agreed,
+           enter_turns_every_knob_back_and_z_undoes_it_in_one_step,
+           runs_are_exported_whole_and_never_replace_a_file,
+           the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)
