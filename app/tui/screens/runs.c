@@ -57,15 +57,21 @@ static size_t count(const app *a)
     return a->runs.count;
 }
 
-// The newest first.
-static const run *run_at(const app *a, size_t row)
+// The newest first; row < count.
+static const run *run_of(const app *a, size_t row)
 {
-    return row < a->runs.count ? run_log_at(&a->runs, a->runs.count - 1 - row) : NULL;
+    return &a->runs.runs[a->runs.count - 1 - row];
+}
+
+static const run *selected_run(const app *a)
+{
+    size_t row = table_selected(&a->table[PANE_RUNS]);
+    return row < a->runs.count ? run_of(a, row) : NULL;
 }
 
 static uint64_t key(const app *a, size_t row)
 {
-    return run_at(a, row)->number;
+    return run_of(a, row)->number;
 }
 
 static uint64_t version(const app *a)
@@ -117,7 +123,7 @@ static const char *rate_text(double per_second, char text[FORMAT_MAX])
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const run *r = run_at(a, row);
+    const run *r = run_of(a, row);
     char value[FORMAT_MAX];
     switch (column) {
     case COLUMN_NUMBER:
@@ -144,13 +150,13 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const run *r = run_at(a, row);
+    const run *r = run_of(a, row);
     return column == COLUMN_RATE ? run_steps_per_second(r) : r->measures.value[measure_of[column]];
 }
 
 static role role_of(const app *a, size_t row)
 {
-    const run *r = run_at(a, row);
+    const run *r = run_of(a, row);
     return r->result >= RUN_OOM             ? ROLE_BAD
            : r->number == a->runs.pinned    ? ROLE_BASELINE
            : r == run_log_current(&a->runs) ? ROLE_GOOD
@@ -174,7 +180,7 @@ static const table_source source = {
 run_pair runs_shown(const app *a)
 {
     const table_view *v = &a->table[PANE_RUNS];
-    const run *selected = run_at(a, table_selected(v));
+    const run *selected = selected_run(a);
     return run_log_pair(&a->runs, v->marked, v->marks, selected == NULL ? 0 : selected->number);
 }
 
@@ -201,11 +207,6 @@ static void draw(const canvas *c, const app *a)
     snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(a).name);
     paint_rule(c, focused, pane_title(PANE_RUNS), right);
     table_draw(c, 1, a, &source, &a->table[PANE_RUNS], focused);
-}
-
-static const run *selected_run(const app *a)
-{
-    return run_at(a, table_selected(&a->table[PANE_RUNS]));
 }
 
 static void enter(app *a)
