@@ -12,9 +12,12 @@
 
 #include "app/cli/say.h"
 
-enum { SENTENCES_PER_RUN = 10, SENTENCE_STEPS = 50, LINE_MAX_COLUMNS = 160, LOSS_TEXT_MAX = 40 };
+enum { LINE_MAX_COLUMNS = 160, LOSS_TEXT_MAX = 40 };
 static const uint64_t terminal_pause_ns = 100 * UINT64_C(1000000);
 static const uint64_t log_pause_ns = 1000 * UINT64_C(1000000);
+// Sentences: one each minute, and at an epoch's end when the last is not that fresh.
+static const uint64_t sentence_pause_ns = 60 * UINT64_C(1000000000),
+                      epoch_pause_ns = 10 * UINT64_C(1000000000);
 
 static uint64_t now_ns(void)
 {
@@ -23,10 +26,9 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-void progress_begin(progress *p, bool sentences, uint64_t target_steps)
+void progress_begin(progress *p, FILE *out, uint64_t target_steps)
 {
-    *p = (progress){
-        .sentences = sentences, .terminal = isatty(STDERR_FILENO) != 0, .target_steps = target_steps};
+    *p = (progress){.out = out, .terminal = isatty(STDERR_FILENO) != 0, .target_steps = target_steps};
     p->shown_ns = now_ns();
 }
 
@@ -87,34 +89,59 @@ static void show_line(progress *p)
     begin_interval(p);
 }
 
-static void say_step(progress *p)
+// "about 3 minutes"
+static void say_rest(const progress *p, uint64_t now_ns)
+{
+    const uint64_t done = p->steps - p->said_steps;
+    if (p->target_steps <= p->steps || done == 0) {
+        return;
+    }
+    const double seconds =
+        (double)(now_ns - p->said_ns) * 1e-9 / (double)done * (double)(p->target_steps - p->steps);
+    const bool minutes = seconds >= 90, hours = seconds >= 5400;
+    fprintf(p->out, "; about %.0f %s are left",
+            ceil(seconds / (hours     ? 3600
+                            : minutes ? 60
+                                      : 1)),
+            hours     ? "hours"
+            : minutes ? "minutes"
+                      : "seconds");
+}
+
+static void begin_sentence_interval(progress *p, uint64_t now_ns)
+{
+    p->said_ns = now_ns;
+    p->said_steps = p->steps;
+    p->peak_bytes = 0;
+    begin_interval(p);
+}
+
+static void say_step(progress *p, uint64_t now_ns)
 {
     char steps[80];
     char loss[LOSS_TEXT_MAX];
     char rate[SAY_COUNT_TEXT_MAX];
     char peak[HR_BYTES_TEXT_MAX];
     (void)print_steps(p, "Step", steps, sizeof steps);
-    fprintf(stderr, "%s: ", steps);
+    fprintf(p->out, "%s: ", steps);
     if (p->has_loss) {
-        fprintf(stderr, "the loss is %s, ", loss_text(p->last.loss, loss));
+        fprintf(p->out, "the loss is %s, ", loss_text(p->last.loss, loss));
     }
     if (p->busy_ns > 0) {
-        fprintf(stderr, "%s examples pass in a second, and ",
+        fprintf(p->out, "%s examples pass in a second, and ",
                 say_count((uint64_t)llround(examples_per_second(p)), rate));
     }
-    fprintf(stderr, "the step took at most %s.\n", hr_bytes_human(p->last.peak_in_use_bytes, peak));
-    begin_interval(p);
+    fprintf(p->out, "a step takes at most %s", hr_bytes_human(p->peak_bytes, peak));
+    say_rest(p, now_ns);
+    fputs(".\n", p->out);
+    (void)fflush(p->out);
+    begin_sentence_interval(p, now_ns);
 }
 
 static bool is_due(const progress *p)
 {
     if (p->steps == p->target_steps) {
         return true;
-    }
-    if (p->sentences) {
-        uint64_t tenth = p->target_steps / SENTENCES_PER_RUN;
-        uint64_t every = p->target_steps == 0 ? SENTENCE_STEPS : tenth > 0 ? tenth : 1;
-        return p->steps == 1 || p->steps % every == 0;
     }
     return now_ns() - p->shown_ns >= (p->terminal ? terminal_pause_ns : log_pause_ns);
 }
@@ -125,13 +152,23 @@ static void on_step(progress *p, const hr_event *event)
     p->steps = event->step;
     p->samples += p->last.samples;
     p->busy_ns += p->last.duration_ns;
-    if (!is_due(p)) {
-        return;
+    p->peak_bytes = p->last.peak_in_use_bytes > p->peak_bytes ? p->last.peak_in_use_bytes : p->peak_bytes;
+    if (p->out == NULL) {
+        if (is_due(p)) {
+            show_line(p);
+        }
+    } else if (p->said_ns == 0) { // the first step has sentences of its own
+        begin_sentence_interval(p, event->time_ns);
+    } else if (event->time_ns - p->said_ns >= sentence_pause_ns && p->steps != p->target_steps) {
+        say_step(p, event->time_ns);
     }
-    if (p->sentences) {
-        say_step(p);
-    } else {
-        show_line(p);
+}
+
+static void on_epoch(progress *p, const hr_event *event)
+{
+    if (p->out != NULL && p->said_ns != 0 && event->time_ns - p->said_ns >= epoch_pause_ns) {
+        fprintf(p->out, "Epoch %" PRIu64 " has ended. ", event->u.note.count);
+        say_step(p, event->time_ns);
     }
 }
 
@@ -139,19 +176,20 @@ static void on_eval(progress *p, const hr_event *event)
 {
     const hr_event_step *s = &event->u.step;
     char samples[SAY_COUNT_TEXT_MAX];
+    FILE *out = p->out != NULL ? p->out : stderr;
     progress_end(p);
     (void)say_count(s->samples, samples);
     if (isnan(s->accuracy)) { // a loss over values: nothing is right or wrong
-        fprintf(stderr,
-                p->sentences ? "Evaluation %" PRIu32 ": over %s held-out samples the loss is %.6f.\n"
-                             : "evaluation %" PRIu32 "  %s held-out samples  loss %.6f\n",
+        fprintf(out,
+                p->out != NULL ? "Evaluation %" PRIu32 ": over %s held-out samples the loss is %.6f.\n"
+                               : "evaluation %" PRIu32 "  %s held-out samples  loss %.6f\n",
                 s->count + 1, samples, s->loss);
-    } else if (p->sentences) {
-        fprintf(stderr,
+    } else if (p->out != NULL) {
+        fprintf(out,
                 "Evaluation %" PRIu32 ": %.2f %% of %s held-out samples are right, with a loss of %.6f.\n",
                 s->count + 1, s->accuracy * 100, samples, s->loss);
     } else {
-        fprintf(stderr, "evaluation %" PRIu32 "  accuracy %.2f %% of %s held-out samples  loss %.6f\n",
+        fprintf(out, "evaluation %" PRIu32 "  accuracy %.2f %% of %s held-out samples  loss %.6f\n",
                 s->count + 1, s->accuracy * 100, samples, s->loss);
     }
 }
@@ -167,7 +205,8 @@ static void on_saved(progress *p, const hr_event *event)
     p->saved_step = event->u.note.count;
     (void)snprintf(p->saved_to, sizeof p->saved_to, "%s", event->u.note.text);
     progress_end(p);
-    fprintf(stderr, p->sentences ? "Saved to %s after step %" PRIu64 ".\n" : "saved %s  step %" PRIu64 "\n",
+    fprintf(p->out != NULL ? p->out : stderr,
+            p->out != NULL ? "Saved to %s after step %" PRIu64 ".\n" : "saved %s  step %" PRIu64 "\n",
             event->u.note.text, event->u.note.count);
 }
 
@@ -178,6 +217,8 @@ void progress_event(void *context, const hr_event *event)
         on_step(p, event);
     } else if (event->kind == HR_EVENT_EVAL) {
         on_eval(p, event);
+    } else if (event->kind == HR_EVENT_EPOCH) {
+        on_epoch(p, event);
     } else if (event->kind == HR_EVENT_SAVED) {
         on_saved(p, event);
     }

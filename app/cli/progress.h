@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says while it runs, on stderr: one line rewritten in place on a terminal, a line each second
-// elsewhere, or whole sentences. One thread.
+// What a run says while it runs: on stderr one line rewritten in place on a terminal, a line each second elsewhere;
+// or whole sentences, one each minute and at the end of an epoch. One thread.
 #ifndef APP_CLI_PROGRESS_H
 #define APP_CLI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "headroom/event.h"
 
 typedef struct progress {
-    bool sentences;            // --plain
-    bool has_loss;             // steps compute one: a NaN is a loss too
-    bool terminal;             // stderr is one
-    uint64_t target_steps;     // 0: unknown
-    hr_event_step last;        // the latest step's
-    uint64_t steps;            // 0: none was done yet
-    uint64_t samples, busy_ns; // since the last line
-    uint64_t shown_ns;         // when the last line was written; 0: never
+    FILE *out;                       // of whole sentences (--plain); NULL: lines on stderr
+    bool has_loss;                   // steps compute one: a NaN is a loss too
+    bool terminal;                   // stderr is one
+    uint64_t target_steps;           // 0: unknown
+    hr_event_step last;              // the latest step's
+    uint64_t steps;                  // 0: none was done yet
+    uint64_t samples, busy_ns;       // since the last line
+    uint64_t shown_ns;               // when the last line was written
+    uint64_t said_ns;                // on the events' clock, when the last sentence was; 0: never
+    uint64_t said_steps, peak_bytes; // done then, and the highest since
     bool has_saved;
     uint64_t saved_step; // of the last save that was said, with its file
     char saved_to[HR_EVENT_TEXT_MAX];
     unsigned columns; // of the line on the terminal
 } progress;
 
-void progress_begin(progress *p, bool sentences, uint64_t target_steps);
+// `out`: where whole sentences go; NULL for lines on stderr. Borrowed.
+void progress_begin(progress *p, FILE *out, uint64_t target_steps);
 void progress_event(void *p, const hr_event *event); // an hr_event_sink
 // Ends the line on the terminal, so that something else can be written.
 void progress_end(progress *p);

@@ -29,4 +29,12 @@ typedef struct report_style {
 
 void report_print_text(const hr_report *r, const report_style *style);
 
+// Of bytes at the peak, and of a step's time.
+report_source report_source_of_sum(const hr_report *r, const report_style *style);
+report_source report_source_of_time(const hr_report *r);
+
+enum { REPORT_SECONDS_TEXT_MAX = 24 };
+// "0.213 s", "12.4 ms": as a step takes it. Returns text.
+const char *report_seconds(double s, char text[REPORT_SECONDS_TEXT_MAX]);
+
 #endif

@@ -11,7 +11,7 @@
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 
-enum { TOP_TENSORS = 8, SECONDS_TEXT_MAX = 24 };
+enum { TOP_TENSORS = 8 };
 
 static bool was_built(const hr_report *r)
 {
@@ -19,7 +19,7 @@ static bool was_built(const hr_report *r)
 }
 
 // Workspaces of the plan device are estimates, and so is every sum with one of them in it.
-static char letter_of_category(const hr_report *r, const report_style *style, hr_category category)
+static report_source letter_of_category(const hr_report *r, const report_style *style, hr_category category)
 {
     bool simulated = strcmp(r->device.kind, "plan") == 0;
     if (category == HR_CATEGORY_TEMPORARIES && simulated) {
@@ -28,13 +28,13 @@ static char letter_of_category(const hr_report *r, const report_style *style, hr
     return style->ran && !simulated ? REPORT_MEASURED : REPORT_PLANNED;
 }
 
-static char letter_of_sum(const hr_report *r, const report_style *style)
+report_source report_source_of_sum(const hr_report *r, const report_style *style)
 {
     bool has_workspace = r->memory.at_peak.by_category[HR_CATEGORY_TEMPORARIES] > 0;
     return letter_of_category(r, style, has_workspace ? HR_CATEGORY_TEMPORARIES : HR_CATEGORY_WEIGHTS);
 }
 
-static void bytes_row(const char *label, uint64_t bytes, char letter, const char *note)
+static void bytes_row(const char *label, uint64_t bytes, report_source letter, const char *note)
 {
     char human[HR_BYTES_TEXT_MAX];
     printf("  %-20s %12s %c%s%s\n", label, hr_bytes_human(bytes, human), letter, note[0] != '\0' ? "  " : "",
@@ -113,31 +113,34 @@ static void print_subject(const hr_report *r, const report_style *style)
 }
 
 // A card's roofline is simulated; what a machine took for other programs makes an estimate.
-static char letter_of_time(const hr_report *r)
+report_source report_source_of_time(const hr_report *r)
 {
     return r->step.measured ? REPORT_MEASURED : r->device.simulated ? REPORT_SIMULATED : REPORT_ESTIMATED;
 }
 
 // "0.213 s", "12.4 ms": as a step takes it.
-static const char *say_seconds(double s, char text[SECONDS_TEXT_MAX])
+const char *report_seconds(double s, char text[REPORT_SECONDS_TEXT_MAX])
 {
     double unit = s >= 1 ? 1 : s >= 1e-3 ? 1e3 : 1e6;
-    (void)snprintf(text, SECONDS_TEXT_MAX, "%.3g %s", s * unit, s >= 1 ? "s" : s >= 1e-3 ? "ms" : "us");
+    (void)snprintf(text, REPORT_SECONDS_TEXT_MAX, "%.3g %s", s * unit,
+                   s >= 1      ? "s"
+                   : s >= 1e-3 ? "ms"
+                               : "us");
     return text;
 }
 
 static void print_time(const hr_report *r)
 {
     double s = r->step.seconds;
-    char letter = letter_of_time(r);
-    char seconds[SECONDS_TEXT_MAX];
+    report_source letter = report_source_of_time(r);
+    char seconds[REPORT_SECONDS_TEXT_MAX];
     if (isnan(s) && !r->step.measured && was_built(r) && strcmp(r->device.kind, "cpu") == 0) {
         puts("  step time            unknown: headroom doctor --calibrate measures this machine once");
     }
     if (isnan(s) || s <= 0) {
         return;
     }
-    printf("  step time            %s %c\n", say_seconds(s, seconds), letter);
+    printf("  step time            %s %c\n", report_seconds(s, seconds), letter);
 }
 
 // ---- training -------------------------------------------------------------------------------------------------
@@ -193,7 +196,7 @@ static void print_training(const hr_report *r, const report_style *style)
         printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
     }
     if (!isnan(r->train.examples_per_second) && r->train.examples_per_second > 0) {
-        printf("  examples/s           %.1f %c\n", r->train.examples_per_second, letter_of_time(r));
+        printf("  examples/s           %.1f %c\n", r->train.examples_per_second, report_source_of_time(r));
     }
     print_time(r);
     if (r->train.weights_sha256[0] != '\0') {
@@ -235,7 +238,7 @@ static void print_categories(const hr_report *r, const report_style *style,
 }
 
 // What the step program keeps there is planned like the rest of it; what the pipeline held was measured.
-static void print_host(const hr_report *r, char own)
+static void print_host(const hr_report *r, report_source own)
 {
     uint64_t pipeline = 0;
     size_t stages = 0;
@@ -255,8 +258,8 @@ static void print_host(const hr_report *r, char own)
 static void print_bill(const hr_report *r, const report_style *style)
 {
     const hr_report_memory *m = &r->memory;
-    char sum = letter_of_sum(r, style);
-    char own = letter_of_category(r, style, HR_CATEGORY_WEIGHTS);
+    report_source sum = report_source_of_sum(r, style);
+    report_source own = letter_of_category(r, style, HR_CATEGORY_WEIGHTS);
     puts("\nmemory at the peak");
     print_categories(r, style, m->at_peak.by_category);
     bytes_row("requested", m->peak_requested_bytes, sum, "");
@@ -328,16 +331,16 @@ static void print_options(const char *pairs)
 // Every change that a dry run found to fit; what it would take is a comment to the shell.
 static void print_fixes(const hr_report *r)
 {
-    char letter = strcmp(r->device.kind, "plan") == 0 ? REPORT_SIMULATED : REPORT_ESTIMATED;
+    report_source letter = strcmp(r->device.kind, "plan") == 0 ? REPORT_SIMULATED : REPORT_ESTIMATED;
     for (uint32_t k = 0; k < r->oom.fix_count; k++) {
         const hr_report_fix *fix = &r->oom.fixes[k];
         char peak[HR_BYTES_TEXT_MAX];
-        char seconds[SECONDS_TEXT_MAX];
+        char seconds[REPORT_SECONDS_TEXT_MAX];
         fputs(k == 0 ? "  try: " : "   or: ", stdout);
         print_options(fix->knobs);
         printf("# peak %s p", hr_bytes_human(fix->peak_bytes, peak));
         if (isfinite(fix->seconds)) {
-            printf(", a step %s %c", say_seconds(fix->seconds, seconds), letter);
+            printf(", a step %s %c", report_seconds(fix->seconds, seconds), letter);
         }
         putchar('\n');
     }
@@ -346,7 +349,7 @@ static void print_fixes(const hr_report *r)
 static void print_oom(const hr_report *r, const report_style *style)
 {
     const hr_report_oom *o = &r->oom;
-    char own = letter_of_category(r, &(report_style){.knobs = style->knobs}, HR_CATEGORY_WEIGHTS);
+    report_source own = letter_of_category(r, &(report_style){.knobs = style->knobs}, HR_CATEGORY_WEIGHTS);
     puts("\nmemory when it ran out");
     print_categories(r, style, o->by_category);
     bytes_row("waste", waste_when_out(o), own, "rounding inside chunks");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// run: trains on this thread, says on stderr how it goes, and reports at the end, however it ends.
+// run: trains on this thread, says how it goes, and reports at the end, however it ends. What is said while it runs goes
+// to stderr; with --plain everything is said in sentences on stdout, unless --json wants that for itself.
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "app/cli/progress.h"
 #include "app/cli/report.h"
 #include "app/cli/say.h"
+#include "app/cli/sentences.h"
 #include "app/cli/style.h"
 
 enum { RUN_STEPS = 400 }; // when nobody says how many
@@ -59,13 +61,33 @@ static hr_status stop(hr_engine *engine, const progress *p, hr_err *err)
     return err->status;
 }
 
+typedef void (*sentences_of_report)(const progress *p, const hr_report *r, const hr_knobs *knobs);
+
+static hr_status say(hr_engine *engine, const progress *p, sentences_of_report sentences, hr_err *err)
+{
+    hr_report report;
+    if (p->out == NULL) {
+        return HR_OK;
+    }
+    HR_TRY(hr_engine_report(engine, &report, err));
+    sentences(p, &report, hr_engine_knobs(engine));
+    hr_report_deinit(&report);
+    return HR_OK;
+}
+
 // Trains until all steps are done, a signal comes, or something fails. INTERRUPTED is not an error of the run.
 static hr_status train(hr_engine *engine, progress *p, hr_err *err)
 {
     bool idle = false;
+    bool first_said = false;
     HR_TRY(start(engine, p, &idle, err));
+    HR_TRY(say(engine, p, sentences_subject, err));
     while (!idle && !interrupt_seen()) {
         hr_engine_advance(engine, &idle);
+        if (p->steps > 0 && !first_said) {
+            HR_TRY(say(engine, p, sentences_first_step, err));
+            first_said = true;
+        }
     }
     progress_end(p);
     hr_engine_state state = hr_engine_get_state(engine);
@@ -85,8 +107,27 @@ static void say_lost_loss(const hr_report *r, const hr_knobs *knobs)
     }
 }
 
+static void print_any(const cli_args *args, const hr_preset *preset, const hr_report *report,
+                      hr_engine *engine, const progress *p, bool no_steps)
+{
+    const report_style style = {
+        .ran = true, .no_steps = no_steps, .interrupted = interrupt_seen(), .knobs = hr_engine_knobs(engine)};
+    if (p->out != NULL) {
+        sentences_end(p, report, &style);
+        if (!no_steps && !style.interrupted && report->oom.cause == HR_OOM_NONE) {
+            sentences_whatif(p, preset, style.knobs);
+        }
+    }
+    if (cli_given(args, APP_JSON)) {
+        report_print_json(report, stdout);
+    } else if (p->out == NULL) {
+        report_print_text(report, &style);
+    }
+}
+
 // What was built but never ran has measured nothing: its counters are left out, as if it had not been built.
-static hr_status print_report(const cli_args *args, hr_engine *engine, const progress *p, hr_err *err)
+static hr_status print_report(const cli_args *args, const hr_preset *preset, hr_engine *engine,
+                              const progress *p, hr_err *err)
 {
     hr_report report;
     const char *framework = NULL;
@@ -97,23 +138,15 @@ static hr_status print_report(const cli_args *args, hr_engine *engine, const pro
     } else {
         say_lost_loss(&report, hr_engine_knobs(engine));
     }
-    if (cli_given(args, APP_JSON)) {
-        report_print_json(&report, stdout);
-    } else {
-        report_style style = {.ran = true,
-                              .no_steps = no_steps,
-                              .interrupted = interrupt_seen(),
-                              .knobs = hr_engine_knobs(engine)};
-        report_print_text(&report, &style);
-    }
+    print_any(args, preset, &report, engine, p, no_steps);
     hr_report_deinit(&report);
     HR_TRY(style_of(args, &framework, err));
     return style_write(engine, framework, err);
 }
 
 // The report comes out whenever there is something to report: done, interrupted or out of memory. *reported tells.
-static hr_status train_and_report(const cli_args *args, hr_engine *engine, progress *p, bool *reported,
-                                  hr_err *err)
+static hr_status train_and_report(const cli_args *args, const hr_preset *preset, hr_engine *engine,
+                                  progress *p, bool *reported, hr_err *err)
 {
     hr_trace *trace = NULL;
     if (cli_given(args, APP_TRACE)) {
@@ -123,7 +156,8 @@ static hr_status train_and_report(const cli_args *args, hr_engine *engine, progr
     bool has_report = status == HR_OK || status == HR_OOM || status == HR_INTERRUPTED;
     hr_status closed = hr_trace_close(trace, status == HR_OK ? err : NULL);
     status = status == HR_OK ? closed : status;
-    hr_status printed = has_report ? print_report(args, engine, p, status == HR_OK ? err : NULL) : HR_OK;
+    hr_status printed =
+        has_report ? print_report(args, preset, engine, p, status == HR_OK ? err : NULL) : HR_OK;
     *reported = has_report && printed == HR_OK;
     return status == HR_OK ? printed : status;
 }
@@ -141,11 +175,11 @@ static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *r
         HR_TRY(cli_count(args, APP_STEPS, 0, &steps, err));
         HR_TRY(hr_knobs_set(&subject->knobs, HR_KNOB_TRAIN_STEPS, args->value[APP_STEPS], err));
     }
-    progress_begin(&p, cli_given(args, APP_PLAIN), 0);
+    progress_begin(&p, !cli_given(args, APP_PLAIN) ? NULL : cli_given(args, APP_JSON) ? stderr : stdout, 0);
     p.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
     HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &engine, err));
     interrupt_watch();
-    hr_status status = train_and_report(args, engine, &p, reported, err);
+    hr_status status = train_and_report(args, subject->preset, engine, &p, reported, err);
     hr_engine_destroy(engine);
     return status;
 }

@@ -375,20 +375,6 @@ START_TEST(a_run_under_loss_scaling_says_the_scale_and_what_it_skipped)
 }
 END_TEST
 
-START_TEST(plain_progress_is_whole_sentences)
-{
-    static const char words[] = "run demo -s device.kind=reference -s batch.size=2 --steps 2 --plain";
-    outcome o = program_run(words);
-    assert_exit(&o, words, 0);
-    ck_assert_ptr_nonnull(strstr(o.err, "Step 1 of 2: the loss is "));
-    ck_assert_ptr_nonnull(strstr(o.err, "Step 2 of 2: the loss is "));
-    for (const char *line = o.err; *line != '\0'; line = strchr(line, '\n') + 1) {
-        ck_assert(strchr(line, '\n')[-1] == '.');
-    }
-    outcome_deinit(&o);
-}
-END_TEST
-
 START_TEST(a_signal_finishes_the_step_saves_and_reports)
 {
     char words[256];
@@ -470,9 +456,10 @@ END_TEST
 START_TEST(an_interruption_claims_no_save_that_was_not_written)
 {
     char words[256];
-    snprintf(words, sizeof words,
-             "run demo -s device.kind=plan --plain --steps 100000000 -s train.save=%s/none.safetensors",
-             program_home());
+    snprintf(
+        words, sizeof words,
+        "run demo -s device.kind=plan --plain --json --steps 100000000 -s train.save=%s/none.safetensors",
+        program_home());
     outcome o = program_interrupt(words, SIGINT);
     assert_exit(&o, words, 130);
     ck_assert_msg(strstr(o.err, ", nothing saved: the plan device has no weights.") != NULL, "%s", o.err);
@@ -570,7 +557,6 @@ int main(void)
     tcase_add_test(tests, bash_completes_commands_options_knobs_and_presets);
     tcase_add_test(tests, a_run_reports_on_stdout_and_goes_on_about_itself_on_stderr);
     tcase_add_test(tests, a_run_under_loss_scaling_says_the_scale_and_what_it_skipped);
-    tcase_add_test(tests, plain_progress_is_whole_sentences);
     tcase_add_test(tests, a_run_with_nothing_left_to_do_measures_nothing);
     tcase_add_test(tests, a_loss_that_is_no_number_is_said);
     tcase_add_test(tests, an_interruption_claims_no_save_that_was_not_written);
