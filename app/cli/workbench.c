@@ -8,14 +8,16 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/cli/state.h"
+#include "app/tui/remember.h"
 #include "app/tui/tui.h"
 
 // A remembered preset that can no longer be opened gives way to the demo without a word.
 static hr_status open_last(const cli_args *args, cli_subject *subject, hr_err *err)
 {
-    char last[PATH_MAX];
+    char state[PATH_MAX], last[PATH_MAX];
     hr_preset *preset = NULL;
-    if (state_last_preset(last, sizeof last) && hr_preset_open(last, false, &preset, NULL, NULL) == HR_OK) {
+    if (state_workbench_path(state, sizeof state) && remember_preset(state, last, sizeof last) &&
+        hr_preset_open(last, false, &preset, NULL, NULL) == HR_OK) {
         hr_preset_close(preset);
         return cli_open(args, last, subject, err);
     }
@@ -24,13 +26,13 @@ static hr_status open_last(const cli_args *args, cli_subject *subject, hr_err *e
 
 static int open_workbench(const cli_args *args, const cli_subject *subject)
 {
+    char state[PATH_MAX];
+    bool remembers = state_workbench_path(state, sizeof state);
     tui_options options = {.ascii = cli_given(args, APP_ASCII),
                            .no_color = cli_given(args, APP_NO_COLOR),
                            .mouse = !cli_given(args, APP_NO_MOUSE),
-                           .theme = args->value[APP_THEME]};
-    if (args->words[0] != NULL) {
-        state_remember_preset(args->words[0]);
-    }
+                           .theme = args->value[APP_THEME],
+                           .state_path = remembers ? state : NULL};
     return tui_run(subject->preset, &subject->knobs, &options);
 }
 

@@ -3,6 +3,7 @@
 #include "app/tui/act.h"
 
 #include "app/tui/pane.h"
+#include "app/tui/tour.h"
 
 enum { PAGE_ROWS = 8, ALL_ROWS = 1 << 30 };
 
@@ -79,6 +80,7 @@ const char *app_why_not(const app *a, request r)
     case REQUEST_ZOOM_OUT:
         return why_not_zoom(a, r);
     case REQUEST_FILTER:
+        return a->overlay == OVERLAY_HELP ? NULL : why_not_table(a);
     case REQUEST_SORT:
     case REQUEST_REVERSE:
     case REQUEST_COLUMNS:
@@ -87,6 +89,8 @@ const char *app_why_not(const app *a, request r)
         return why_not_table(a);
     case REQUEST_APPLY:
         return why_not_apply(a);
+    case REQUEST_COPY:
+        return act_can_copy(a) ? NULL : "nothing here can be copied: Tab goes to the next pane";
     case REQUEST_EXPAND:
         return app_layout(a).kind == LAYOUT_FULL ? NULL : "this window already shows one pane alone";
     case REQUEST_ENTER:
@@ -106,7 +110,7 @@ static bool overlay_takes(const app *a, request r)
     bool leaves = r == REQUEST_BACK || r == REQUEST_QUIT || r == REQUEST_INTERRUPT || r == REQUEST_REDRAW;
     switch ((int)a->overlay) { // the others take everything
     case OVERLAY_HELP:
-        return moves || leaves || r == REQUEST_HELP || r == REQUEST_PRESETS;
+        return moves || leaves || r == REQUEST_HELP || r == REQUEST_PRESETS || r == REQUEST_FILTER;
     case OVERLAY_PRESETS:
         return moves || leaves || r == REQUEST_HELP || r == REQUEST_PRESETS || r == REQUEST_ENTER;
     case OVERLAY_COLUMNS:
@@ -156,6 +160,10 @@ static const struct {
     [REQUEST_ZOOM_IN] = {act_zoom, -1},
     [REQUEST_ZOOM_OUT] = {act_zoom, 1},
     [REQUEST_SAY] = {act_say, 0},
+    [REQUEST_COPY] = {act_copy, 0},
+    [REQUEST_SAVE_SCREEN] = {act_save_screen, 0},
+    [REQUEST_THEME] = {act_theme, 0},
+    [REQUEST_MOUSE] = {act_mouse, 0},
     [REQUEST_HELP] = {act_help, 0},
     [REQUEST_COMMAND] = {act_command, 0},
     [REQUEST_GLYPHS] = {act_glyphs, 0},
@@ -176,5 +184,6 @@ void app_request(app *a, request r)
         app_say(a, MESSAGE_NOTE, "%s", why_not);
     } else if (r != REQUEST_NONE && overlay_takes(a, r)) {
         acts[r].run(a, acts[r].argument);
+        tour_follow(a, r);
     }
 }

@@ -37,9 +37,20 @@ void act_command(app *a, int unused);
 void act_redraw(app *a, int unused);
 void act_say(app *a, int unused);
 
+// act_looks.c
+void act_theme(app *a, int unused);
+void act_mouse(app *a, int unused);
+void act_copy(app *a, int unused);
+void act_save_screen(app *a, int unused); // headroom-1.svg, headroom-2.svg … in the folder it was started in
+bool act_can_copy(const app *a);
+bool act_take_theme(app *a, const char *name);   // false: no theme is called so
+bool act_take_glyphs(app *a, glyph_set set);     // false: richer than what the terminal shows
+void act_save_display(app *a, const char *path); // a frame without line, list and message
+
 // act_table.c: of the focused table
 void act_filter(app *a, int unused);
 void act_filter_typed(app *a); // what stands in the line now
+void act_find_typed(app *a);   // the same for the help
 void act_sort(app *a, int unused);
 void act_reverse(app *a, int unused);
 void act_columns(app *a, int unused);

@@ -164,6 +164,7 @@ void act_edit(app *a)
     hr_knob_id id = app_knob(a);
     prompt_begin_selected(&a->prompt, hr_knob_format(&a->knobs, id, text));
     a->overlay = OVERLAY_EDIT;
+    complete_look(a);
 }
 
 void act_select_knob(app *a, int rows)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The focused table: filter, order, columns, marks.
+#include <stdio.h>
+
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
 
@@ -16,8 +18,15 @@ static int pane_width(const app *a)
 void act_filter(app *a, int unused)
 {
     (void)unused;
-    prompt_begin(&a->prompt, a->table[a->focus].filter);
-    a->overlay = OVERLAY_FILTER;
+    bool finds = a->overlay == OVERLAY_HELP;
+    prompt_begin(&a->prompt, finds ? a->help_filter : a->table[a->focus].filter);
+    a->overlay = finds ? OVERLAY_FIND : OVERLAY_FILTER;
+}
+
+void act_find_typed(app *a)
+{
+    snprintf(a->help_filter, sizeof a->help_filter, "%.*s", (int)sizeof a->help_filter - 1, a->prompt.text);
+    a->help_top = 0;
 }
 
 void act_filter_typed(app *a)

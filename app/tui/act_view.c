@@ -51,6 +51,7 @@ void act_help(app *a, int unused)
     (void)unused;
     a->overlay = a->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
     a->help_top = 0;
+    a->help_filter[0] = '\0';
 }
 
 void act_command(app *a, int unused)
@@ -58,6 +59,7 @@ void act_command(app *a, int unused)
     (void)unused;
     prompt_begin(&a->prompt, "");
     a->overlay = OVERLAY_COMMAND;
+    complete_look(a);
 }
 
 void act_back(app *a, int unused)
@@ -107,7 +109,7 @@ static void move_in_pane(app *a, int rows)
 
 void act_move_rows(app *a, int rows)
 {
-    if (a->overlay == OVERLAY_HELP) {
+    if (a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_FIND) {
         a->help_top = moved(a->help_top, rows, HELP_ROWS_MAX);
     } else if (a->overlay == OVERLAY_PRESETS) {
         move_preset(a, rows);

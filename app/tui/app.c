@@ -83,6 +83,7 @@ void app_destroy(app *a)
         table_view_deinit(&a->table[pane]);
     }
     hr_preset_close(a->owned);
+    free(a->remembered);
     free(a);
 }
 

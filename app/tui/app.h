@@ -11,6 +11,7 @@
 #include "headroom/engine.h"
 #include "headroom/step_picture.h"
 
+#include "app/tui/complete.h"
 #include "app/tui/format.h"
 #include "app/tui/glyphs.h"
 #include "app/tui/layout.h"
@@ -34,6 +35,8 @@ typedef enum overlay {
     OVERLAY_EDIT,    // value of the selected knob
     OVERLAY_FILTER,  // of the focused table
     OVERLAY_COLUMNS, // of the focused table
+    OVERLAY_FIND,    // in the help
+    OVERLAY_CARD,    // the first time ever
 } overlay;
 
 typedef enum message_kind { MESSAGE_NONE, MESSAGE_NOTE, MESSAGE_ERROR } message_kind;
@@ -112,6 +115,7 @@ struct app {
     theme theme;
     glyphs glyphs;
     glyph_set richest_glyphs;
+    bool no_color;                   // whatever the theme
     screen_id screen, before_doctor; // before_doctor: where the training's end of memory found us
     bool doctor_came_itself, expanded, has_seen_oom;
     pane_id focus;
@@ -120,14 +124,19 @@ struct app {
     unsigned zoom;                      // 0: the last step; k: history level k − 1
     size_t knob, counter;
     size_t log_back, help_top; // rows scrolled
+    char help_filter[TABLE_FILTER_MAX];
+    unsigned tour;  // the step that waits to be done, from 1; 0: no tour
+    bool card_seen; // some time, on this machine
     overlay overlay;
     preset_list presets;
     prompt prompt;
-    char candidates[256]; // what Tab found, shown above the line
-    layout_class shown;   // by the last frame
+    completion completion; // of the line that is being typed
+    layout_class shown;    // by the last frame
     message message;
     pending pending; // work that waits until a frame has said so
     char pending_preset[HR_KNOB_TEXT_MAX];
+    const char *remember_path; // NULL: nothing is remembered
+    char *remembered;          // what that file says; owned
     bool interrupted, redraws, quits;
     int click_y, click_x;
     uint64_t started_ns, now_ns; // monotonic, set by the loop
@@ -171,6 +180,8 @@ uint32_t app_graph_columns(const app *a);
 // ---- keys.c, act.c ------------------------------------------------------------------------------------------
 
 void app_key(app *a, int key);
+void app_paste(app *a, const char *text); // into the line that is being typed; never taken as keys
+bool app_is_typing(const app *a);         // keys go into a line
 void app_request(app *a, request r);
 // NULL when the request can be done now; otherwise the reason, as a sentence.
 const char *app_why_not(const app *a, request r);
@@ -190,8 +201,8 @@ bool app_send_plain(app *a, hr_command_kind kind, uint64_t count);              
 
 // ---- command.c ------------------------------------------------------------------------------------------------
 
+// Does a line: a command, the name of a request, or "key=value".
 void app_command(app *a, const char *line);
-void app_complete(app *a); // the word before the cursor
 
 // ---- screens/draw.c -------------------------------------------------------------------------------------------
 

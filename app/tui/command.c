@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ":" line: every request by its name, and the few commands that take words.
+#include "app/tui/command.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <strings.h>
 
-#include "app/tui/app.h"
-#include "app/tui/paint.h"
+#include "app/tui/act.h"
+#include "app/tui/pane.h"
 #include "app/tui/run_export.h"
+#include "app/tui/terminal.h"
 
-typedef struct command_row {
-    const char *name, *arguments;
-    void (*run)(app *a, const char *argument);
-} command_row;
+// ---- knobs and trainings --------------------------------------------------------------------------------------
 
 // "key value" or "key=value".
 static void run_set(app *a, const char *argument)
@@ -52,27 +50,18 @@ static void run_fix(app *a, const char *argument)
     }
 }
 
-// A picture of the screen in text. Never replaces a file.
-static void run_save_display(app *a, const char *argument)
+// "run" is the key; "run 50" does so many steps from here.
+static void run_run(app *a, const char *argument)
 {
+    char *end;
+    errno = 0;
+    unsigned long long steps = strtoull(argument, &end, 10);
     if (argument[0] == '\0') {
-        app_say(a, MESSAGE_ERROR, "save-display needs a file name\ntry: :save-display bench.txt");
-        return;
-    }
-    a->overlay = OVERLAY_NONE;
-    app_draw(a);
-    int fd = open(argument, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    bool written = out != NULL && paint_dump(out);
-    written = out != NULL && fclose(out) == 0 && written;
-    if (written) {
-        app_say(a, MESSAGE_NOTE, "the screen is in %s", argument);
+        app_request(a, REQUEST_RUN);
+    } else if (argument[0] < '0' || argument[0] > '9' || *end != '\0' || errno != 0 || steps == 0) {
+        app_say(a, MESSAGE_ERROR, "run needs a number of steps, had '%.32s'\ntry: :run 50", argument);
     } else {
-        app_say(a, MESSAGE_ERROR, "writing failed: %s: %s\ntry: another file name", argument,
-                strerror(errno));
-    }
-    if (out == NULL && fd >= 0) {
-        close(fd);
+        app_send_plain(a, HR_COMMAND_RUN, steps);
     }
 }
 
@@ -101,134 +90,193 @@ static void run_export_runs(app *a, const char *argument)
     }
 }
 
-static void run_q(app *a, const char *argument)
+static void run_quit(app *a, const char *argument)
 {
     (void)argument;
     app_request(a, REQUEST_QUIT);
 }
 
-static const command_row commands[] = {
-    {"set", "KEY VALUE", run_set},
-    {"fix", "[NUMBER]", run_fix},
-    {"save-display", "FILE", run_save_display},
-    {"save", "[FILE]", run_save},
-    {"preset", "NAME", run_preset},
-    {"export-runs", "FILE.csv|FILE.json", run_export_runs},
-    {"q", "", run_q},
-};
+// ---- the focused table ----------------------------------------------------------------------------------------
 
-void app_command(app *a, const char *line)
+// The table that has the focus; NULL: the reason has been said.
+static const table_source *focused_table(app *a, request r)
 {
-    char word[64];
-    line += strspn(line, " :");
-    size_t length = strcspn(line, " ");
-    snprintf(word, sizeof word, "%.*s", (int)length, line);
-    const char *argument = line + length + strspn(line + length, " ");
-    if (word[0] == '\0') {
+    const char *why_not = app_why_not(a, r);
+    if (why_not != NULL) {
+        app_say(a, MESSAGE_ERROR, "%s", why_not);
+        return NULL;
+    }
+    return pane_ops_of(a->focus)->table;
+}
+
+static void run_filter(app *a, const char *argument)
+{
+    if (argument[0] == '\0') {
+        app_request(a, REQUEST_FILTER);
+    } else if (focused_table(a, REQUEST_FILTER) != NULL) {
+        table_set_filter(&a->table[a->focus], argument);
+    }
+}
+
+// The column called `name`; column_count: none, and that has been said.
+static unsigned column_named(app *a, const table_source *s, const char *name, const char *command)
+{
+    unsigned column = 0;
+    while (column < s->column_count && strcasecmp(s->columns[column].term, name) != 0) {
+        column++;
+    }
+    if (column == s->column_count) {
+        app_say(a, MESSAGE_ERROR, "this table has no column '%.32s'\ntry: :%s %s", name, command,
+                s->columns[0].term);
+    }
+    return column;
+}
+
+// The column it is sorted by already turns round, as a click on its heading does.
+static void run_sort(app *a, const char *argument)
+{
+    const table_source *s = focused_table(a, REQUEST_SORT);
+    if (s == NULL) {
         return;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(commands[i].name, word) == 0) {
-            commands[i].run(a, argument);
+    if (argument[0] == '\0') {
+        app_request(a, REQUEST_SORT);
+        return;
+    }
+    unsigned column = column_named(a, s, argument, "sort");
+    if (column < s->column_count) {
+        table_view *v = &a->table[a->focus];
+        v->reversed = v->sort == (int)column && !v->reversed;
+        v->sort = (int)column;
+        v->settled = false;
+    }
+}
+
+static void run_columns(app *a, const char *argument)
+{
+    const table_source *s = focused_table(a, REQUEST_COLUMNS);
+    if (s == NULL) {
+        return;
+    }
+    if (argument[0] == '\0') {
+        app_request(a, REQUEST_COLUMNS);
+        return;
+    }
+    unsigned column = column_named(a, s, argument, "columns");
+    if (column < s->column_count) {
+        table_toggle_column(&a->table[a->focus], s, column);
+    }
+}
+
+// ---- looks ----------------------------------------------------------------------------------------------------
+
+static void run_theme(app *a, const char *argument)
+{
+    if (argument[0] == '\0') {
+        app_request(a, REQUEST_THEME);
+    } else if (!act_take_theme(a, argument)) {
+        app_say(a, MESSAGE_ERROR, "no theme is called '%.32s'\ntry: Tab after :theme", argument);
+    }
+}
+
+static void run_glyphs(app *a, const char *argument)
+{
+    if (argument[0] == '\0') {
+        app_request(a, REQUEST_GLYPHS);
+        return;
+    }
+    for (int set = 0; set < GLYPHS_COUNT; set++) {
+        if (strcasecmp(glyphs_name((glyph_set)set), argument) == 0) {
+            if (!act_take_glyphs(a, (glyph_set)set)) {
+                app_say(a, MESSAGE_ERROR, "this terminal cannot show %s\ntry: :glyphs %s", argument,
+                        glyphs_name(a->richest_glyphs));
+            }
             return;
         }
     }
+    app_say(a, MESSAGE_ERROR, "no set of glyphs is called '%.32s'\ntry: Tab after :glyphs", argument);
+}
+
+static void run_mouse(app *a, const char *argument)
+{
+    bool on = strcmp(argument, "on") == 0;
+    if (argument[0] == '\0') {
+        app_request(a, REQUEST_MOUSE);
+    } else if (!on && strcmp(argument, "off") != 0) {
+        app_say(a, MESSAGE_ERROR, "mouse is on or off, had '%.32s'\ntry: :mouse off", argument);
+    } else {
+        terminal_mouse(on);
+    }
+}
+
+static void run_save_display(app *a, const char *argument)
+{
+    if (argument[0] == '\0') {
+        app_say(a, MESSAGE_ERROR, "save-display needs a file name\ntry: :save-display bench.svg");
+        return;
+    }
+    act_save_display(a, argument);
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------
+
+// clang-format off
+static const command_row commands[] = {
+    {"set", "KEY VALUE", WORD_SETTING, "turn a knob", run_set},
+    {"run", "[STEPS]", WORD_NONE, "train so many steps more; without a number, run or pause", run_run},
+    {"preset", "NAME", WORD_PRESET, "open another preset, or a file", run_preset},
+    {"fix", "[NUMBER]", WORD_FIX, "turn the knobs that the Doctor found to fit", run_fix},
+    {"save", "[FILE]", WORD_FILE, "save the training", run_save},
+    {"save-display", "FILE", WORD_FILE, "save the screen: .txt, .ans or .svg", run_save_display},
+    {"export-runs", "FILE.csv|FILE.json", WORD_FILE, "write the session's runs to a file", run_export_runs},
+    {"filter", "[TEXT]", WORD_NONE, "show the rows of the table that match; !text: those that do not", run_filter},
+    {"sort", "[COLUMN]", WORD_COLUMN, "sort the table; again: the other way round", run_sort},
+    {"columns", "[COLUMN]", WORD_COLUMN, "show or hide a column of the table", run_columns},
+    {"theme", "[NAME]", WORD_THEME, "other colours", run_theme},
+    {"glyphs", "[NAME]", WORD_GLYPHS, "blocks, braille or ASCII", run_glyphs},
+    {"mouse", "[on|off]", WORD_ON_OFF, "off leaves selecting text to the terminal", run_mouse},
+    {"q", "", WORD_NONE, "leave", run_quit},
+};
+// clang-format on
+
+const command_row *command_rows(size_t *count)
+{
+    *count = sizeof commands / sizeof *commands;
+    return commands;
+}
+
+const command_row *command_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strlen(commands[i].name) == length && memcmp(commands[i].name, name, length) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+void app_command(app *a, const char *line)
+{
+    char word[64], argument[PROMPT_MAX];
+    line += strspn(line, " :");
+    size_t length = strcspn(line, " ");
+    snprintf(word, sizeof word, "%.*s", (int)length, line);
+    snprintf(argument, sizeof argument, "%s", line + length + strspn(line + length, " "));
+    for (size_t end = strlen(argument); end > 0 && argument[end - 1] == ' '; end--) {
+        argument[end - 1] = '\0';
+    }
+    const command_row *row = command_find(line, length);
     request r = request_of_name(word);
-    if (r != REQUEST_NONE && r != REQUEST_COMMAND) {
+    if (word[0] == '\0') {
+        return;
+    }
+    if (row != NULL) {
+        row->run(a, argument);
+    } else if (r != REQUEST_NONE && r != REQUEST_COMMAND) {
         app_request(a, r);
     } else if (strchr(word, '.') != NULL) {
         run_set(a, line);
     } else {
         app_say(a, MESSAGE_ERROR, "no command is called '%s'\ntry: Tab after ':', or ? for all keys", word);
     }
-}
-
-// ---- completion -----------------------------------------------------------------------------------------------
-
-// Keeps in `best` what all candidates that begin with `word` have in common; counts them.
-typedef struct completion {
-    const char *word;
-    size_t length, found;
-    char best[HR_KNOB_TEXT_MAX];
-    char all[256]; // the candidates, as far as they fit
-} completion;
-
-static void offer(completion *c, const char *candidate)
-{
-    if (strncmp(candidate, c->word, c->length) != 0) {
-        return;
-    }
-    size_t listed = strlen(c->all);
-    snprintf(c->all + listed, sizeof c->all - listed, "%s ", candidate);
-    if (c->found++ == 0) {
-        snprintf(c->best, sizeof c->best, "%s", candidate);
-        return;
-    }
-    size_t same = 0;
-    while (c->best[same] != '\0' && c->best[same] == candidate[same]) {
-        same++;
-    }
-    c->best[same] = '\0';
-}
-
-static void offer_commands(completion *c)
-{
-    size_t count;
-    const request_row *rows = request_rows(&count);
-    for (size_t i = 0; i < count; i++) {
-        offer(c, rows[i].name);
-    }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        offer(c, commands[i].name);
-    }
-}
-
-static void offer_knobs(completion *c)
-{
-    size_t count;
-    const hr_knob_row *rows = hr_knob_rows(&count);
-    for (size_t i = 0; i < count; i++) {
-        offer(c, rows[i].key);
-    }
-}
-
-static void offer_choices(completion *c, const char *key, size_t length)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)length, key);
-    const hr_knob_row *row = hr_knob_find(name, NULL);
-    for (size_t i = 0; row != NULL && row->type == HR_KNOB_CHOICE && row->choices[i] != NULL; i++) {
-        offer(c, row->choices[i]);
-    }
-}
-
-void app_complete(app *a)
-{
-    char line[PROMPT_MAX];
-    size_t blanks = strspn(a->prompt.text, " ");
-    blanks = blanks < a->prompt.cursor ? blanks : a->prompt.cursor;
-    snprintf(line, sizeof line, "%.*s", (int)(a->prompt.cursor - blanks), a->prompt.text + blanks);
-    const char *space = strrchr(line, ' ');
-    size_t start = space == NULL ? 0 : (size_t)(space - line) + 1;
-    completion c = {.word = line + start, .length = strlen(line + start)};
-    bool sets = strncmp(line, "set ", 4) == 0;
-    const char *second = sets ? strchr(line + 4, ' ') : NULL;
-    if (a->overlay == OVERLAY_EDIT) {
-        size_t count;
-        const char *key = hr_knob_rows(&count)[app_knob(a)].key;
-        offer_choices(&c, key, strlen(key));
-    } else if (start == 0) {
-        offer_commands(&c);
-    } else if (second != NULL) {
-        offer_choices(&c, line + 4, (size_t)(second - line - 4));
-    } else if (sets) {
-        offer_knobs(&c);
-    }
-    if (c.found == 1 && a->overlay == OVERLAY_COMMAND && second == NULL) {
-        strncat(c.best, " ", sizeof c.best - strlen(c.best) - 1);
-    }
-    if (c.found > 0) {
-        prompt_complete(&a->prompt, blanks + start, c.best);
-    }
-    snprintf(a->candidates, sizeof a->candidates, "%s", c.found > 1 ? c.all : "");
 }

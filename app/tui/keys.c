@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a key goes: to the line that is being typed, to a question, or to the request it stands for.
 #include "app/tui/act.h"
+#include "app/tui/command.h"
 #include "app/tui/pane.h"
+#include "app/tui/tour.h"
 
 static void finish_line(app *a)
 {
@@ -16,29 +18,62 @@ static void finish_line(app *a)
         act_filter_typed(a);
         return;
     }
+    if (was == OVERLAY_FIND) {
+        act_find_typed(a);
+        a->overlay = OVERLAY_HELP;
+        return;
+    }
     prompt_remember(&a->prompt);
     app_command(a, a->prompt.text);
 }
 
+static void line_changed(app *a)
+{
+    if (a->overlay == OVERLAY_FILTER) {
+        act_filter_typed(a);
+    } else if (a->overlay == OVERLAY_FIND) {
+        act_find_typed(a);
+    }
+    complete_look(a);
+}
+
+bool app_is_typing(const app *a)
+{
+    return a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_FILTER ||
+           a->overlay == OVERLAY_FIND;
+}
+
+void app_paste(app *a, const char *text)
+{
+    if (!app_is_typing(a)) {
+        app_say(a, MESSAGE_NOTE, "pasted text goes into a line: : opens one");
+        return;
+    }
+    prompt_paste(&a->prompt, text);
+    line_changed(a);
+}
+
 static void key_in_line(app *a, int key)
 {
-    a->candidates[0] = '\0';
+    if (key == INPUT_TAB || key == INPUT_BACK_TAB) {
+        complete_next(a, key == INPUT_TAB ? 1 : -1);
+        return;
+    }
     if (key == INPUT_ENTER) {
         finish_line(a);
     } else if (key == INPUT_ESCAPE || key == INPUT_CTRL_C) {
-        if (a->overlay == OVERLAY_FILTER) {
-            prompt_begin(&a->prompt, "");
-            act_filter_typed(a);
+        bool finds = a->overlay == OVERLAY_FIND;
+        if (finds || a->overlay == OVERLAY_FILTER) {
+            prompt_begin(&a->prompt, ""); // all rows again
+            line_changed(a);
         }
-        a->overlay = OVERLAY_NONE;
-    } else if (key == INPUT_TAB) {
-        app_complete(a);
-    } else {
+        a->overlay = finds ? OVERLAY_HELP : OVERLAY_NONE;
+    } else if (a->overlay == OVERLAY_COMMAND || (key != INPUT_UP && key != INPUT_DOWN)) {
         prompt_key(&a->prompt, key);
+    } else if (a->overlay != OVERLAY_EDIT) {
+        act_move_rows(a, key == INPUT_UP ? -1 : 1); // only ":" has lines before this one
     }
-    if (a->overlay == OVERLAY_FILTER) {
-        act_filter_typed(a);
-    }
+    line_changed(a);
 }
 
 enum { WHEEL_ROWS = 3 };
@@ -93,11 +128,14 @@ void app_key(app *a, int key)
     if (key == INPUT_RESIZED) {
         return; // the size is read before every frame
     }
+    if (a->overlay == OVERLAY_CARD && card_key(a, key)) {
+        return;
+    }
     if (key == INPUT_CLICK) {
         click(a);
     } else if (key == INPUT_WHEEL_UP || key == INPUT_WHEEL_DOWN) {
         act_move_rows(a, key == INPUT_WHEEL_UP ? -WHEEL_ROWS : WHEEL_ROWS);
-    } else if (a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_FILTER) {
+    } else if (app_is_typing(a)) {
         key_in_line(a, key);
     } else if (a->overlay == OVERLAY_QUIT && (key == 'y' || key == 'q' || key == INPUT_ENTER)) {
         app_request(a, REQUEST_QUIT); // it has been asked

@@ -2,15 +2,19 @@
 #include "app/tui/loop.h"
 
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "app/tui/remember.h"
 #include "app/tui/terminal.h"
+#include "app/tui/tour.h"
 
 enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_COUNT };
 
 static const uint64_t frame_ns = 250000000; // between two frames that only events asked for
 static const uint64_t drain_ns = 15000000;  // between two looks at the events: they come by the thousand
+static const uint64_t remember_ns = 2000000000;
 static const unsigned silent_wakes_max = 100;
 // Reports and errors have no wake of their own and come a little after their events: two more looks, then rest.
 static const uint64_t settle_ns[] = {30000000, 400000000};
@@ -22,7 +26,10 @@ typedef struct loop {
     uint64_t frame_at_ns, drain_at_ns; // when the next may be
     unsigned looks;                    // since the last event
     uint64_t look_at_ns;               // while looks < SETTLE_LOOKS
-    unsigned silent_wakes;             // wakes by a terminal that had no key: it is gone
+    uint64_t remember_at_ns;           // looks are written down once nobody turns them; UINT64_MAX: they are
+    size_t pasted;                     // bytes of a paste that wait in
+    char paste[PROMPT_MAX];
+    unsigned silent_wakes; // wakes by a terminal that had no key: it is gone
 } loop;
 
 static uint64_t now_ns(void)
@@ -51,6 +58,7 @@ static int64_t wait_ns(const loop *l)
     uint64_t now = now_ns();
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
+    due = l->remember_at_ns < due ? l->remember_at_ns : due;
     if (l->more) {
         due = now;
     } else if (l->drain_at_ns > now && l->drain_at_ns < due) {
@@ -59,15 +67,43 @@ static int64_t wait_ns(const loop *l)
     return due == UINT64_MAX ? -1 : due > now ? (int64_t)(due - now) : 0;
 }
 
+// A paste comes character by character; what waits goes into the line as one text.
+static void give_paste(loop *l)
+{
+    if (l->pasted > 0) {
+        l->paste[l->pasted] = '\0';
+        l->pasted = 0;
+        app_paste(l->app, l->paste);
+    }
+}
+
+static void take_event(loop *l, const terminal_event *e)
+{
+    char character[4];
+    if (e->pasted) {
+        size_t count = utf8_put((wchar_t)e->key, character);
+        bool room = l->pasted + count < sizeof l->paste;
+        memcpy(l->paste + l->pasted, character, room ? count : 0);
+        l->pasted += room ? count : 0;
+        return;
+    }
+    give_paste(l);
+    l->app->click_y = e->y;
+    l->app->click_x = e->x;
+    app_key(l->app, e->key);
+}
+
 static void take_keys(loop *l, short ready)
 {
     bool any = false;
-    for (terminal_event e = terminal_key(); e.key != INPUT_NONE; e = terminal_key()) {
-        l->app->click_y = e.y;
-        l->app->click_x = e.x;
-        app_key(l->app, e.key);
+    terminal_event e = terminal_key();
+    for (; e.key != INPUT_NONE; e = terminal_key()) {
+        take_event(l, &e);
         any = l->key_came = true;
     }
+    give_paste(l);
+    l->app->quits = l->app->quits || e.closed;
+    l->remember_at_ns = any ? now_ns() + remember_ns : l->remember_at_ns;
     l->silent_wakes = ready != 0 && !any ? l->silent_wakes + 1 : 0;
     if (ready & (POLLHUP | POLLERR | POLLNVAL) || l->silent_wakes > silent_wakes_max) {
         l->app->quits = true;
@@ -123,13 +159,23 @@ static void wait_and_take(loop *l)
     take_data(l, wakes || l->more);
 }
 
+// Where it cannot be written, nothing is remembered.
+static void remember(app *a)
+{
+    if (a->remember_path != NULL) {
+        (void)remember_write(a, a->remember_path);
+    }
+}
+
 void loop_run(app *a)
 {
-    loop l = {.app = a, .looks = SETTLE_LOOKS};
+    loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
     a->started_ns = now_ns();
     draw(&l);
     a->whatif = whatif_start();
     app_start_engine(a);
+    card_show(a);
+    l.key_came = a->overlay == OVERLAY_CARD;
     while (!a->quits) {
         wait_and_take(&l);
         bool due = l.data_came && now_ns() >= l.frame_at_ns;
@@ -140,5 +186,10 @@ void loop_run(app *a)
             app_work(a);
             l.key_came = true;
         }
+        if (now_ns() >= l.remember_at_ns) {
+            l.remember_at_ns = UINT64_MAX;
+            remember(a);
+        }
     }
+    remember(a);
 }

@@ -4,7 +4,8 @@
 
 #include "app/tui/app.h"
 
-// Draws the first frame, starts the engine, and answers keys and events until the app wants to quit. At most four
+// Draws the first frame, starts the engine, and answers keys and events until the app wants to quit. Looks are written down two
+// seconds after the last key, and at the end. At most four
 // frames a second come from events; a key is answered with a frame at once; without either nothing runs and nothing
 // is written.
 void loop_run(app *a);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/tui/glyphs.h"
 #include "app/tui/requests.h"
 
 enum { CTRL_A = 1, CTRL_E = 5, CTRL_H = 8, CTRL_K = 11, CTRL_U = 21, CTRL_W = 23 };
@@ -14,6 +15,7 @@ void prompt_begin(prompt *p, const char *text)
     p->length = p->cursor = strlen(p->text);
     p->past_back = 0;
     p->selected = false;
+    p->typed[0] = '\0';
 }
 
 void prompt_begin_selected(prompt *p, const char *text)
@@ -84,16 +86,50 @@ static size_t word_before(const prompt *p)
     return at;
 }
 
+// The end of the word after the cursor.
+static size_t word_after(const prompt *p)
+{
+    size_t at = p->cursor;
+    while (at < p->length && p->text[at] == ' ') {
+        at++;
+    }
+    while (at < p->length && p->text[at] != ' ') {
+        at++;
+    }
+    return at;
+}
+
+// ---- what was typed before ------------------------------------------------------------------------------------
+
+size_t prompt_past(const prompt *p)
+{
+    return p->past_count < PROMPT_PAST ? p->past_count : PROMPT_PAST;
+}
+
+const char *prompt_past_line(const prompt *p, size_t index)
+{
+    return p->past[(p->past_count - prompt_past(p) + index) % PROMPT_PAST];
+}
+
+// The line shown stays what it is where nothing older, or newer, begins with what was typed.
 static void recall(prompt *p, bool older)
 {
-    size_t held = p->past_count < PROMPT_PAST ? p->past_count : PROMPT_PAST;
-    size_t back = older ? p->past_back + 1 : p->past_back - 1;
-    if ((older && back > held) || (!older && p->past_back == 0)) {
-        return;
-    }
-    prompt_begin(p, back == 0 ? "" : p->past[(p->past_count - back) % PROMPT_PAST]);
+    size_t held = prompt_past(p), back = p->past_back;
+    char typed[PROMPT_MAX];
+    memcpy(typed, back == 0 ? p->text : p->typed, sizeof typed);
+    do {
+        if (older ? back == held : back == 0) {
+            return;
+        }
+        back = older ? back + 1 : back - 1;
+    } while (back > 0 && (strncmp(prompt_past_line(p, held - back), typed, strlen(typed)) != 0 ||
+                          strcmp(prompt_past_line(p, held - back), p->text) == 0));
+    prompt_begin(p, back == 0 ? typed : prompt_past_line(p, held - back));
+    memcpy(p->typed, typed, sizeof typed);
     p->past_back = back;
 }
+
+// ---- keys -----------------------------------------------------------------------------------------------------
 
 static bool is_character(int key)
 {
@@ -118,6 +154,12 @@ bool prompt_key(prompt *p, int key)
         return true;
     case INPUT_RIGHT:
         p->cursor = after(p, p->cursor);
+        return true;
+    case INPUT_WORD_LEFT:
+        p->cursor = word_before(p);
+        return true;
+    case INPUT_WORD_RIGHT:
+        p->cursor = word_after(p);
         return true;
     case INPUT_HOME:
     case CTRL_A:
@@ -152,9 +194,27 @@ bool prompt_key(prompt *p, int key)
     }
 }
 
+void prompt_paste(prompt *p, const char *text)
+{
+    bool blank = false;
+    if (p->selected) {
+        erase(p, 0, p->length);
+        p->selected = false;
+    }
+    while (*text != '\0') {
+        wchar_t c = utf8_next(&text);
+        bool means_nothing = c == 0xfffd;
+        if (!means_nothing || !blank) {
+            (void)insert_character(p, means_nothing ? ' ' : (unsigned)c);
+        }
+        blank = means_nothing;
+    }
+}
+
 void prompt_remember(prompt *p)
 {
-    if (p->length > 0) {
+    size_t held = prompt_past(p);
+    if (p->length > 0 && (held == 0 || strcmp(prompt_past_line(p, held - 1), p->text) != 0)) {
         memcpy(p->past[p->past_count++ % PROMPT_PAST], p->text, sizeof p->text);
     }
 }

@@ -33,6 +33,8 @@ enum input {
     INPUT_CLICK,
     INPUT_WHEEL_UP,
     INPUT_WHEEL_DOWN,
+    INPUT_WORD_LEFT,
+    INPUT_WORD_RIGHT,
 };
 
 // X(ID, key, "key as shown", "name after ':'", "what it does")
@@ -71,6 +73,10 @@ enum input {
     X(ZOOM_IN, '+', "+", "zoom-in", "less time on the graph; below the finest, one step")                    \
     X(ZOOM_OUT, '-', "-", "zoom-out", "more time on the graph")                                              \
     X(SAY, '.', ".", "say", "say the focused pane in a sentence")                                            \
+    X(COPY, 'y', "y", "copy", "copy the selected row, or what this pane shows, through the terminal")        \
+    X(SAVE_SCREEN, 'S', "S", "save-screen", "save the screen as a picture: headroom-1.svg")                  \
+    X(THEME, 'v', "v", "theme", "other colours: dark, light, for the colour-blind, none")                    \
+    X(MOUSE, 'm', "m", "mouse", "mouse on or off; off leaves selecting text to the terminal")                \
     X(HELP, '?', "?", "help", "keys, and what the selected number means")                                    \
     X(COMMAND, ':', ":", "command", "type a command")                                                        \
     X(GLYPHS, 'g', "g", "glyphs", "blocks, braille or ASCII")                                                \

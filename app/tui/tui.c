@@ -7,6 +7,7 @@
 
 #include "app/tui/app.h"
 #include "app/tui/loop.h"
+#include "app/tui/remember.h"
 #include "app/tui/terminal.h"
 
 static int fail(const hr_err *err)
@@ -21,6 +22,20 @@ static bool wants_no_color(const tui_options *options)
 {
     const char *no_color = getenv("NO_COLOR");
     return options->no_color || (no_color != NULL && no_color[0] != '\0');
+}
+
+// What the command line says goes before what is remembered.
+static void look(app *a, const tui_options *options)
+{
+    remember_given given = {options->theme != NULL, options->ascii, !options->mouse};
+    a->no_color = wants_no_color(options);
+    theme_make(&a->theme, options->theme, terminal_colors(), a->no_color);
+    a->richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
+    a->glyphs = glyphs_make(a->richest_glyphs);
+    a->remember_path = options->state_path;
+    if (options->state_path != NULL) {
+        remember_read(a, options->state_path, given);
+    }
 }
 
 int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *options)
@@ -44,9 +59,7 @@ int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *o
         app_destroy(a);
         return fail(&err);
     }
-    theme_make(&a->theme, options->theme, terminal_colors(), wants_no_color(options));
-    a->richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
-    a->glyphs = glyphs_make(a->richest_glyphs);
+    look(a, options);
     loop_run(a);
     terminal_close();
     hr_status status = app_stop_engine(a, &err);

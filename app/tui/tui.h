@@ -9,10 +9,11 @@
 #include "headroom/preset.h"
 
 typedef struct tui_options {
-    bool ascii;        // no character beyond ASCII, whatever the locale can show
-    bool no_color;     // as NO_COLOR does
-    bool mouse;        // clicks and the wheel; off leaves the terminal's own selection alone
-    const char *theme; // one of theme_names; NULL: auto
+    bool ascii;             // no character beyond ASCII, whatever the locale can show
+    bool no_color;          // as NO_COLOR does
+    bool mouse;             // clicks and the wheel; off leaves the terminal's own selection alone
+    const char *theme;      // one of theme_names; NULL: what is remembered, or auto
+    const char *state_path; // file of what is remembered (remember.h); NULL: nothing is
 } tui_options;
 
 // Runs the workbench on stdin and stdout until it is left. Borrows everything. Returns the exit code: 0; 2 for

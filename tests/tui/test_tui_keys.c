@@ -228,8 +228,8 @@ END_TEST
 START_TEST(the_screen_is_saved_once_and_never_over_another_file)
 {
     app *a = bench();
-    char path[] = "/tmp/headroom-screen-XXXXXX", line[64];
-    close(mkstemp(path));
+    char path[] = "/tmp/headroom-screen-XXXXXX.txt", line[64];
+    close(mkstemps(path, 4));
     snprintf(line, sizeof line, ":save-display %s\n", path);
     screen_keys(a, line);
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);

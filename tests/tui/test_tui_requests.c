@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "headroom/terms.h"
 
@@ -37,6 +38,9 @@ static void fingerprint(app *a, char text[2048])
 START_TEST(every_request_that_is_live_does_something)
 {
     size_t count;
+    char folder[] = "/tmp/headroom-requests-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0); // S saves the screen
     request_rows(&count);
     for (size_t r = 0; r < count; r++) {
         app *a = screen_open(&plain);
@@ -57,6 +61,8 @@ START_TEST(every_request_that_is_live_does_something)
                       request_rows(&count)[r].name);
         screen_close(a);
     }
+    ck_assert_int_eq(unlink("headroom-1.svg"), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
 }
 END_TEST
 

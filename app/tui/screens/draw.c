@@ -56,6 +56,7 @@ static void draw_body(const canvas *screen, const app *a, const layout *l)
     canvas body = canvas_of(screen, body_of(a, l));
     switch ((int)a->overlay) { // the others stand in the strip
     case OVERLAY_HELP:
+    case OVERLAY_FIND:
         screen_help(&body, a);
         return;
     case OVERLAY_PRESETS:
@@ -71,6 +72,9 @@ static void draw_body(const canvas *screen, const app *a, const layout *l)
         screen_meter(screen, a, l);
     } else {
         screen_panes(screen, a, l);
+    }
+    if (a->overlay == OVERLAY_CARD) {
+        screen_card(&body, a);
     }
 }
 

@@ -7,13 +7,9 @@
 #include "headroom/engine.h"
 
 #include "app/tui/screens/screens.h"
+#include "app/tui/tour.h"
 
 enum { MESSAGE_ROWS_MAX = 4 };
-
-static bool is_typing(const app *a)
-{
-    return a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_FILTER;
-}
 
 static const uint64_t first_minutes_ns = UINT64_C(300) * 1000000000;
 
@@ -210,12 +206,13 @@ static void draw_message(const canvas *screen, rect strip, const app *a)
 void frame_strip(const canvas *screen, rect strip, const app *a)
 {
     canvas c = canvas_of(screen, strip);
-    if (is_typing(a)) {
-        if (a->candidates[0] != '\0' && strip.y > 0) {
-            canvas above = canvas_sub(screen, strip.y - 1, strip.x, 1, strip.w);
-            paint_blank(&above, 0, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
-            paint_text(&above, 0, 0, strip.w, ROLE_DIM, a->candidates);
-        }
+    const char *tour = a->overlay == OVERLAY_NONE ? tour_line(a) : NULL;
+    if (tour != NULL) {
+        paint_blank(&c, 0, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
+        paint_text(&c, 0, 0, strip.w, ROLE_FOCUS, tour);
+    }
+    if (app_is_typing(a)) {
+        widget_candidates(screen, strip, a);
         widget_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
         paint_text(&c, 0, 0, strip.w, ROLE_WARN,
@@ -225,7 +222,8 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
                      "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
                      app_model(a)->steps, a->pending_preset);
     } else if (a->message.kind != MESSAGE_NONE) {
-        draw_message(screen, strip, a);
+        draw_message(screen, (rect){strip.y - (tour == NULL ? 0 : 1), strip.x, strip.h, strip.w}, a);
+    } else if (tour != NULL) { // stands there already
     } else if (a->now_ns - a->started_ns < first_minutes_ns && a->screen == SCREEN_BENCH) {
         draw_tip(&c, a);
     } else if (app_layout(a).pane[PANE_LOG].h == 0) {
@@ -235,60 +233,164 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
 
 // ---- footer ---------------------------------------------------------------------------------------------------
 
-// What comes first stays where the line is short.
-static const request footer[] = {
-    REQUEST_HELP,    REQUEST_APPLY,    REQUEST_RUN,     REQUEST_UNDO,    REQUEST_NEXT, REQUEST_EXPAND,
-    REQUEST_FILTER,  REQUEST_SORT,     REQUEST_PRESETS, REQUEST_FREEZE,  REQUEST_PIN,  REQUEST_REDO,
-    REQUEST_ZOOM_IN, REQUEST_ZOOM_OUT, REQUEST_SAY,     REQUEST_COMMAND, REQUEST_QUIT,
-};
-
-static const char *footer_name(const app *a, request r, const request_row *row)
+// The job of a key in the focused pane, where it is not simply its name: "apply". NULL: none here.
+static const char *enter_name(const app *a)
 {
-    if (r == REQUEST_RUN && model_is_training(&a->live)) {
-        return "pause";
-    }
-    return r == REQUEST_FREEZE && a->is_frozen ? "go on" : row->name;
+    const pane_ops *ops = pane_ops_of(a->focus);
+    return a->focus == PANE_KNOBS ? "edit" : ops->enter == NULL ? NULL : ops->enter_does;
 }
 
-// Lays the live requests out from the left, quit last and always; draws them (c), or finds the one at column `at`.
-static request lay_out(const canvas *c, const app *a, int at)
+static const char *arrows_name(const app *a)
+{
+    const pane_ops *ops = pane_ops_of(a->focus);
+    return a->focus == PANE_KNOBS ? "turn" : ops->move != NULL ? "move" : NULL;
+}
+
+static const char *run_name(const app *a)
+{
+    return model_is_training(&a->live) ? "pause" : "run";
+}
+
+static const char *freeze_name(const app *a)
+{
+    return a->is_frozen ? "go on" : "freeze";
+}
+
+// What comes first stays where the line is short.
+typedef struct footer_key {
+    request request;
+    const char *shown;                 // NULL: as its row says
+    const char *(*name)(const app *a); // NULL: as its row says
+    bool own;                          // of the focused pane: unknown on others
+} footer_key;
+
+static const footer_key footer[] = {
+    {REQUEST_ENTER, NULL, enter_name, true},  {REQUEST_RIGHT, "←→", arrows_name, true},
+    {REQUEST_FILTER, NULL, NULL, true},       {REQUEST_SORT, NULL, NULL, true},
+    {REQUEST_APPLY, NULL, NULL, false},       {REQUEST_RUN, NULL, run_name, false},
+    {REQUEST_UNDO, NULL, NULL, false},        {REQUEST_FREEZE, NULL, freeze_name, false},
+    {REQUEST_NEXT, NULL, NULL, false},        {REQUEST_PRESETS, NULL, NULL, false},
+    {REQUEST_PIN, NULL, NULL, false},         {REQUEST_COLUMNS, NULL, NULL, true},
+    {REQUEST_FOLLOW, NULL, NULL, true},       {REQUEST_MARK, NULL, NULL, true},
+    {REQUEST_REDO, NULL, NULL, false},        {REQUEST_EXPAND, NULL, NULL, false},
+    {REQUEST_COPY, NULL, NULL, true},         {REQUEST_ZOOM_IN, NULL, NULL, false},
+    {REQUEST_ZOOM_OUT, NULL, NULL, false},    {REQUEST_SAY, NULL, NULL, false},
+    {REQUEST_SAVE_SCREEN, NULL, NULL, false}, {REQUEST_THEME, NULL, NULL, false},
+};
+// These stand at the end of every footer: with them the rest is found.
+static const footer_key footer_end[] = {
+    {REQUEST_HELP, NULL, NULL, false},
+    {REQUEST_COMMAND, NULL, NULL, false},
+    {REQUEST_QUIT, NULL, NULL, false},
+};
+
+enum {
+    FOOTER = sizeof footer / sizeof *footer,
+    FOOTER_END = sizeof footer_end / sizeof *footer_end,
+    GAP = 2
+};
+
+typedef struct footer_item {
+    request request;
+    const char *shown, *name;
+    int width;
+} footer_item;
+
+// False when the key is off now.
+static bool make_item(const app *a, const footer_key *key, footer_item *item)
 {
     size_t count;
-    const request_row *rows = request_rows(&count);
-    int quit_width = 7, x = 0;
-    for (size_t i = 0; i < sizeof footer / sizeof *footer; i++) {
-        request r = footer[i];
-        const char *name = footer_name(a, r, &rows[r]);
-        int width = glyphs_width(&a->glyphs, rows[r].shown) + 1 + glyphs_width(&a->glyphs, name);
-        bool fits = x + width + (r == REQUEST_QUIT ? 0 : quit_width + 1) <= a->columns;
-        bool yields = r == REQUEST_PRESETS && a->is_frozen; // to the way out of the frozen view
-        if (app_why_not(a, r) != NULL || yields || (!fits && r != REQUEST_QUIT)) {
-            continue;
+    const request_row *row = &request_rows(&count)[key->request];
+    *item = (footer_item){key->request, key->shown == NULL ? row->shown : key->shown,
+                          key->name == NULL ? row->name : key->name(a), 0};
+    if (item->name == NULL || app_why_not(a, key->request) != NULL) {
+        return false;
+    }
+    item->width = glyphs_width(&a->glyphs, item->shown) + 1 + glyphs_width(&a->glyphs, item->name);
+    return true;
+}
+
+static int end_width(const app *a)
+{
+    int width = 0;
+    footer_item item;
+    for (int i = 0; i < (int)FOOTER_END; i++) {
+        width += make_item(a, &footer_end[i], &item) ? GAP + item.width : 0;
+    }
+    return width;
+}
+
+// Draws the item at x (c), or says whether column `at` is on it.
+static bool place_item(const canvas *c, const footer_item *item, int x, int at)
+{
+    if (c != NULL) {
+        int used = paint_text(c, 0, x, c->area.w - x, ROLE_KEY, item->shown);
+        paint_text(c, 0, x + used + 1, c->area.w - x - used - 1, ROLE_DIM, item->name);
+    }
+    return at >= x && at < x + item->width;
+}
+
+// Lays the live requests out, the focused pane's own first; draws them (c), or finds the one at column `at`.
+static request lay_out(const canvas *c, const app *a, int at)
+{
+    footer_item item;
+    int x = 0, end = a->columns - end_width(a);
+    for (int own = 1; own >= 0; own--) {
+        for (int i = 0; i < (int)FOOTER; i++) {
+            if (footer[i].own == (own == 1) && make_item(a, &footer[i], &item) && x + item.width <= end) {
+                if (place_item(c, &item, x, at)) {
+                    return item.request;
+                }
+                x += item.width + GAP;
+            }
         }
-        if (c != NULL) {
-            int used = paint_text(c, 0, x, c->area.w - x, ROLE_KEY, rows[r].shown);
-            paint_text(c, 0, x + used + 1, c->area.w - x - used - 1, ROLE_DIM, name);
-        } else if (at >= x && at < x + width) {
-            return r;
+    }
+    for (int i = 0; i < (int)FOOTER_END; i++) {
+        bool fits = make_item(a, &footer_end[i], &item) && x + item.width <= a->columns;
+        if (fits && place_item(c, &item, x, at)) {
+            return item.request;
         }
-        x += width + 2;
+        x += fits ? item.width + GAP : 0;
     }
     return REQUEST_NONE;
 }
 
+// Lines and lists say what closes them.
+static const char *overlay_keys(const app *a)
+{
+    switch (a->overlay) {
+    case OVERLAY_COMMAND:
+        return "Enter does it · Tab completes · ↑↓ lines before · Esc closes · ^U clears";
+    case OVERLAY_EDIT:
+        return "Enter accepts · Tab next value · Esc leaves it as it is · ^U clears";
+    case OVERLAY_FILTER:
+        return "what matches is shown · !text what does not · Enter keep · Esc all rows";
+    case OVERLAY_FIND:
+        return "lines with this are shown · ↑↓ scroll · Enter keep · Esc all lines";
+    case OVERLAY_HELP:
+        return "↑↓ PgUp PgDn scroll · / find · Esc closes";
+    case OVERLAY_PRESETS:
+    case OVERLAY_COLUMNS:
+    case OVERLAY_NONE:
+    case OVERLAY_QUIT:
+    case OVERLAY_SWITCH:
+    case OVERLAY_CARD:
+        break;
+    }
+    return NULL;
+}
+
 void frame_footer(const canvas *c, const app *a)
 {
-    if (is_typing(a)) {
-        paint_text(c, 0, 0, c->area.w, ROLE_DIM,
-                   a->overlay == OVERLAY_FILTER
-                       ? "what matches is shown · !text what does not · Enter keep · Esc all rows"
-                       : "Enter accept · Esc cancel · Ctrl-U clear");
-        return;
+    const char *keys = overlay_keys(a);
+    if (keys != NULL) {
+        paint_text(c, 0, 0, c->area.w, ROLE_DIM, keys);
+    } else {
+        lay_out(c, a, -1);
     }
-    lay_out(c, a, -1);
 }
 
 request footer_request_at(const app *a, int x)
 {
-    return lay_out(NULL, a, x);
+    return overlay_keys(a) != NULL ? REQUEST_NONE : lay_out(NULL, a, x);
 }

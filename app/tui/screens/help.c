@@ -6,9 +6,10 @@
 
 #include "headroom/terms.h"
 
+#include "app/tui/command.h"
 #include "app/tui/screens/screens.h"
 
-enum { KEY_WIDTH = 10, HELP_TEXT_MAX = 8192 };
+enum { KEY_WIDTH = 10, HELP_TEXT_MAX = 16384 };
 
 typedef struct help_text {
     char text[HELP_TEXT_MAX];
@@ -67,24 +68,117 @@ static void add_term(help_text *h, const char *name)
     }
 }
 
-static void make_text(help_text *h, const app *a)
+// ---- keys -----------------------------------------------------------------------------------------------------
+
+// The keys whose job is the focused pane's; the others do the same everywhere.
+static bool is_own(const app *a, request r)
+{
+    const pane_ops *ops = pane_ops_of(a->focus);
+    switch ((int)r) {
+    case REQUEST_UP:
+    case REQUEST_DOWN:
+    case REQUEST_PAGE_UP:
+    case REQUEST_PAGE_DOWN:
+    case REQUEST_FIRST:
+    case REQUEST_LAST:
+        return true;
+    case REQUEST_LEFT:
+    case REQUEST_RIGHT:
+        return a->focus == PANE_KNOBS || ops->move != NULL;
+    case REQUEST_ENTER:
+        return a->focus == PANE_KNOBS || ops->enter != NULL;
+    case REQUEST_FILTER:
+    case REQUEST_SORT:
+    case REQUEST_REVERSE:
+    case REQUEST_COLUMNS:
+    case REQUEST_FOLLOW:
+    case REQUEST_MARK:
+        return ops->table != NULL;
+    case REQUEST_COPY:
+        return ops->table != NULL || ops->copy != NULL;
+    case REQUEST_ZOOM_IN:
+    case REQUEST_ZOOM_OUT:
+        return ops->zoom != NULL || a->focus == PANE_VRAM;
+    default:
+        return false;
+    }
+}
+
+static void add_keys(help_text *h, const app *a, bool own)
 {
     size_t count;
     const request_row *rows = request_rows(&count);
-    if (a->focus == PANE_KNOBS) {
+    for (size_t i = 0; i < count; i++) {
+        if (is_own(a, (request)i) != own) {
+            continue;
+        }
+        const char *why_not = app_why_not(a, (request)i);
+        bool is_screen = i >= REQUEST_FIRST_SCREEN && i < REQUEST_FIRST_SCREEN + SCREEN_COUNT;
+        add(h, "\t%s\t%s\n", rows[i].shown, rows[i].line);
+        if (why_not != NULL && i != REQUEST_BACK && !is_screen) {
+            add(h, "\t\toff now: %s\n", why_not);
+        }
+    }
+}
+
+static void add_commands(help_text *h)
+{
+    size_t count;
+    const command_row *rows = command_rows(&count);
+    add(h, "After ':' stand all of these by name, and\n");
+    for (size_t i = 0; i < count; i++) {
+        add(h, "  :%s %s%s%s\n", rows[i].name, rows[i].arguments, rows[i].arguments[0] == '\0' ? "" : "  ",
+            rows[i].line);
+    }
+}
+
+static void make_text(help_text *h, const app *a)
+{
+    const hr_term *term = hr_term_find(focused_term(a));
+    const hr_knob_row *knob = &hr_knob_rows(NULL)[app_knob(a)];
+    bool knobs = a->focus == PANE_KNOBS;
+    add(h, "%s: %s\n", knobs ? knob->key : focused_term(a),
+        knobs          ? knob->line
+        : term == NULL ? ""
+                       : term->line);
+    add(h, "Keys of this pane\n");
+    add_keys(h, a, true);
+    add(h, "Keys everywhere\n");
+    add_keys(h, a, false);
+    add_commands(h);
+    add(h, " \n");
+    if (knobs) {
         add_knob(h, a);
     } else {
         add_term(h, focused_term(a));
     }
-    add(h, " \n");
-    for (size_t i = 0; i < count; i++) {
-        add(h, "\t%s\t%s\n", rows[i].shown, rows[i].line);
-    }
-    add(h, " \n");
-    add(h, "%s\n",
-        "After ':' stand the same by name, and set KEY VALUE, fix NUMBER, preset NAME, save FILE, "
-        "save-display FILE.");
 }
+
+// Only lines with what is looked for, any case.
+static void filter_text(help_text *h, const char *filter)
+{
+    size_t kept = 0;
+    for (size_t at = 0; filter[0] != '\0' && at < h->length;) {
+        size_t length = strcspn(h->text + at, "\n");
+        char line[1024];
+        snprintf(line, sizeof line, "%.*s", (int)length, h->text + at);
+        size_t whole = length + (h->text[at + length] == '\n');
+        if (strcasestr(line, filter) != NULL) {
+            memmove(h->text + kept, h->text + at, whole);
+            kept += whole;
+        }
+        at += whole;
+    }
+    if (filter[0] != '\0') {
+        h->text[kept] = '\0';
+        h->length = kept;
+        if (kept == 0) {
+            add(h, "no line has '%s': / and Enter show all again\n", filter);
+        }
+    }
+}
+
+// ---- drawing --------------------------------------------------------------------------------------------------
 
 // Lines of keys begin with a tab: key and meaning in two columns.
 static void draw_row(const canvas *c, int y, const char *row)
@@ -94,8 +188,9 @@ static void draw_row(const canvas *c, int y, const char *row)
         return;
     }
     const char *line = strchr(row + 1, '\t');
+    bool reason = line == row + 1;
     paint_format(c, y, 1, KEY_WIDTH, ROLE_KEY, "%.*s", (int)(line - row - 1), row + 1);
-    paint_text(c, y, 1 + KEY_WIDTH, c->area.w - KEY_WIDTH - 2, ROLE_TEXT, line + 1);
+    paint_text(c, y, 1 + KEY_WIDTH, c->area.w - KEY_WIDTH - 2, reason ? ROLE_DIM : ROLE_TEXT, line + 1);
 }
 
 void screen_help(const canvas *body, const app *a)
@@ -105,13 +200,14 @@ void screen_help(const canvas *body, const app *a)
     char row[1024];
     h.length = 0;
     make_text(&h, a);
+    filter_text(&h, a->help_filter);
     int rows = 0;
     while (wrap_row(body->glyphs, h.text, body->area.w - 2, rows, &start, &length)) {
         rows++;
     }
     int last = rows - (body->area.h - 1);
     int top = (int)a->help_top > last ? (last > 0 ? last : 0) : (int)a->help_top;
-    paint_rule(body, true, "help", last > 0 ? "↑↓ PgUp PgDn · Esc closes" : "Esc closes");
+    paint_rule(body, true, "help", last > 0 ? "↑↓ PgUp PgDn · / finds · Esc closes" : "/ finds · Esc closes");
     for (int y = 1;
          y < body->area.h && wrap_row(body->glyphs, h.text, body->area.w - 2, top + y - 1, &start, &length);
          y++) {

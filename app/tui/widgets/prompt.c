@@ -5,15 +5,60 @@
 
 #include "app/tui/widgets/widgets.h"
 
+enum { CANDIDATE_ROWS_MAX = 9, BODY_ROWS_MIN = 3, CANDIDATE_COLUMNS_MAX = 34 };
+
+static int candidates_width(const canvas *c, const completion *found)
+{
+    int widest = 0;
+    for (size_t i = 0; i < found->count; i++) {
+        int width = glyphs_width(c->glyphs, found->candidate[i].text);
+        widest = width > widest ? width : widest;
+    }
+    return widest < CANDIDATE_COLUMNS_MAX ? widest : CANDIDATE_COLUMNS_MAX;
+}
+
+void widget_candidates(const canvas *screen, rect line, const app *a)
+{
+    const completion *found = &a->completion;
+    int most = line.y - BODY_ROWS_MIN < CANDIDATE_ROWS_MAX ? line.y - BODY_ROWS_MIN : CANDIDATE_ROWS_MAX;
+    bool all = found->count <= (size_t)(most < 0 ? 0 : most);
+    int rows = all ? (int)found->count : most, listed = all ? rows : rows - 1;
+    if (rows < 1) {
+        return;
+    }
+    canvas c = canvas_sub(screen, line.y - rows, line.x, rows, line.w);
+    size_t chosen = found->chosen, top = 0;
+    if (chosen != CANDIDATE_NONE && chosen >= (size_t)listed) {
+        top = chosen - (size_t)listed + 1;
+    }
+    int width = candidates_width(screen, found);
+    for (int y = 0; y < rows; y++) {
+        size_t i = top + (size_t)y;
+        role r = i == chosen ? ROLE_SELECT : ROLE_TEXT;
+        paint_blank(&c, y, 0, line.w, theme_role(screen->theme, y < listed ? r : ROLE_TEXT));
+        if (y < listed) {
+            paint_text(&c, y, 1, width, r, found->candidate[i].text);
+            paint_text(&c, y, width + 3, line.w - width - 3, i == chosen ? r : ROLE_DIM,
+                       found->candidate[i].note);
+        } else {
+            paint_format(&c, y, 1, line.w - 1, ROLE_DIM, "%zu in all: type on, or Tab", found->count);
+        }
+    }
+}
+
+static bool is_search(const app *a)
+{
+    return a->overlay == OVERLAY_FILTER || a->overlay == OVERLAY_FIND;
+}
+
 void widget_prompt(const canvas *c, const app *a)
 {
     size_t count;
     const prompt *p = &a->prompt;
     char before[PROMPT_MAX];
-    int x =
-        a->overlay == OVERLAY_EDIT
-            ? paint_format(c, 0, 0, c->area.w / 2, ROLE_KEY, "%s = ", hr_knob_rows(&count)[app_knob(a)].key)
-            : paint_text(c, 0, 0, 1, ROLE_KEY, a->overlay == OVERLAY_FILTER ? "/" : ":");
+    int x = a->overlay == OVERLAY_EDIT ? paint_format(c, 0, 0, c->area.w / 2, ROLE_KEY,
+                                                      "%s = ", hr_knob_rows(&count)[app_knob(a)].key)
+                                       : paint_text(c, 0, 0, 1, ROLE_KEY, is_search(a) ? "/" : ":");
     // A line longer than its place shows the part before the cursor.
     int room = c->area.w - x - 1;
     size_t start = 0;
@@ -29,4 +74,8 @@ void widget_prompt(const canvas *c, const app *a)
     wchar_t under = *rest == '\0' ? L' ' : glyphs_fold(c->glyphs, utf8_next(&next));
     paint_cell(c, 0, x, theme_role(c->theme, ROLE_SELECT), under);
     paint_text(c, 0, x + glyphs_columns(under), c->area.w - x - glyphs_columns(under), ROLE_TEXT, next);
+    int end = x + glyphs_columns(under);
+    if (*rest == '\0' && !is_search(a)) {
+        paint_text(c, 0, end, c->area.w - end, ROLE_DIM, a->completion.hint);
+    }
 }

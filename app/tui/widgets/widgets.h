@@ -11,6 +11,8 @@ extern const pane_ops pane_knobs, pane_counters, pane_vram, pane_step, pane_loss
 
 void widget_knobs(const canvas *c, const app *a);
 void widget_knob_bar(const canvas *c, const app *a); // the selected knob and its neighbours in one row
+// What can be typed, in rows above the line.
+void widget_candidates(const canvas *screen, rect line, const app *a);
 void widget_prompt(const canvas *c, const app *a);
 
 // ---- the stacked graph ----------------------------------------------------------------------------------------

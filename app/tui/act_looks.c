@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// How it looks, and what goes out of it: colours, glyphs, mouse, the clipboard, a picture of the screen.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/tui/act.h"
+#include "app/tui/pane.h"
+#include "app/tui/terminal.h"
+
+// ---- looks ----------------------------------------------------------------------------------------------------
+
+bool act_take_theme(app *a, const char *name)
+{
+    return theme_make(&a->theme, name, terminal_colors(), a->no_color);
+}
+
+bool act_take_glyphs(app *a, glyph_set set)
+{
+    bool shown = set >= a->richest_glyphs; // the sets stand from the richest to the poorest
+    if (shown) {
+        a->glyphs = glyphs_make(set);
+    }
+    return shown;
+}
+
+void act_theme(app *a, int unused)
+{
+    (void)unused;
+    const char *name = theme_next(theme_name(&a->theme));
+    if (act_take_theme(a, name)) {
+        app_say(a, MESSAGE_NOTE, "theme: %s%s", theme_name(&a->theme),
+                a->theme.tier == TIER_MONO ? ", shown without colours" : "");
+    }
+}
+
+void act_mouse(app *a, int unused)
+{
+    (void)unused;
+    terminal_mouse(!terminal_has_mouse());
+    app_say(a, MESSAGE_NOTE, "%s",
+            terminal_has_mouse() ? "the mouse clicks and scrolls here; m leaves it to the terminal"
+                                 : "the mouse is the terminal's: it selects text; m takes it back");
+}
+
+// ---- what goes out --------------------------------------------------------------------------------------------
+
+bool act_can_copy(const app *a)
+{
+    const pane_ops *ops = pane_ops_of(a->focus);
+    return ops->copy != NULL || (ops->table != NULL && a->table[a->focus].count > 0);
+}
+
+void act_copy(app *a, int unused)
+{
+    (void)unused;
+    const pane_ops *ops = pane_ops_of(a->focus);
+    char *text = calloc(1, TERMINAL_COPY_MAX + 1);
+    hr_err err;
+    bool any = text != NULL &&
+               (ops->copy != NULL ? ops->copy(a, text, TERMINAL_COPY_MAX)
+                                  : table_copy(&a->table[a->focus], ops->table, a, text, TERMINAL_COPY_MAX));
+    if (!any) {
+        app_say(a, MESSAGE_NOTE, "nothing is here to copy");
+    } else if (terminal_copy(text, &err) == HR_OK) {
+        app_say(a, MESSAGE_NOTE, "copied, where the terminal allows it: %.200s", text);
+    } else {
+        app_say_error(a, &err);
+    }
+    free(text);
+}
+
+void act_save_display(app *a, const char *path)
+{
+    hr_err err;
+    a->overlay = OVERLAY_NONE;
+    a->message.kind = MESSAGE_NONE;
+    app_draw(a);
+    if (paint_save(&a->theme, path, &err) == HR_OK) {
+        app_say(a, MESSAGE_NOTE, "the screen is in %s", path);
+    } else {
+        app_say_error(a, &err);
+    }
+}
+
+void act_save_screen(app *a, int unused)
+{
+    enum { NAMES_TRIED = 10000 };
+    char path[32];
+    (void)unused;
+    for (int i = 1; i < NAMES_TRIED; i++) {
+        snprintf(path, sizeof path, "headroom-%d.svg", i);
+        if (access(path, F_OK) != 0 && errno == ENOENT) {
+            act_save_display(a, path);
+            return;
+        }
+    }
+    app_say(a, MESSAGE_ERROR,
+            "headroom-1.svg and those after it stand here already\ntry: :save-display NAME.svg");
+}

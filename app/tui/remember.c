@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/remember.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/tui/act.h"
+#include "app/tui/pane.h"
+#include "app/tui/terminal.h"
+
+static const char heading[] = "# what the workbench remembers: looks, never a plan\n";
+
+// ---- the file -------------------------------------------------------------------------------------------------
+
+// The whole file, NUL-terminated; NULL when it cannot be read.
+static char *read_file(const char *path)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char *text = file < 0 ? NULL : calloc(1, REMEMBER_BYTES_MAX + 1);
+    size_t length = 0;
+    ssize_t got = 1;
+    while (text != NULL && got > 0 && length < REMEMBER_BYTES_MAX) {
+        got = read(file, text + length, REMEMBER_BYTES_MAX - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
+    if (got < 0) {
+        free(text);
+        text = NULL;
+    }
+    if (file >= 0) {
+        (void)close(file);
+    }
+    return text;
+}
+
+static bool write_all(int file, const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t written = write(file, text, left);
+        if (written < 0 && errno != EINTR) {
+            return false;
+        }
+        text += written > 0 ? written : 0;
+        left -= written > 0 ? (size_t)written : 0;
+    }
+    return true;
+}
+
+// Makes every folder on the way to `path`, as mkdir -p does.
+static void make_folders(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(folder, 0700);
+        *slash = '/';
+    }
+}
+
+static bool replace_file(const char *path, const char *text)
+{
+    char fresh[PATH_MAX];
+    int length = snprintf(fresh, sizeof fresh, "%s.%ld.new", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof fresh) {
+        return false;
+    }
+    make_folders(path);
+    int file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) {
+        return false;
+    }
+    bool written = write_all(file, text) && fsync(file) == 0;
+    written = close(file) == 0 && written;
+    if (!written || rename(fresh, path) != 0) {
+        (void)unlink(fresh);
+        return false;
+    }
+    return true;
+}
+
+// ---- what it says ---------------------------------------------------------------------------------------------
+
+static const char *const pane_names[] = {
+#define X(id, text) #id,
+    PANE_MAP(X)
+#undef X
+};
+
+// Relative names are somebody else's in another folder.
+static void put_preset(FILE *out, const char *path)
+{
+    char whole[PATH_MAX];
+    if (path[0] != '\0' && realpath(path, whole) != NULL && strchr(whole, '\n') == NULL) {
+        fprintf(out, "preset %s\n", whole);
+    }
+}
+
+// "table PEAK sort=bytes reversed hidden=dtype,shape"
+static void put_table(FILE *out, const app *a, pane_id pane)
+{
+    const table_source *s = pane_ops_of(pane)->table;
+    const table_view *v = &a->table[pane];
+    bool sorted = s != NULL && v->sort >= 0 && v->sort < (int)s->column_count;
+    if (s == NULL || (!sorted && !v->reversed && v->hidden == 0)) {
+        return;
+    }
+    fprintf(out, "table %s", pane_names[pane]);
+    if (sorted) {
+        fprintf(out, " sort=%s", s->columns[v->sort].term);
+    }
+    fputs(v->reversed ? " reversed" : "", out);
+    for (unsigned i = 0, hidden = 0; i < s->column_count; i++) {
+        if ((v->hidden >> i & 1) != 0) {
+            fprintf(out, "%s%s", hidden++ == 0 ? " hidden=" : ",", s->columns[i].term);
+        }
+    }
+    fputc('\n', out);
+}
+
+char *remember_text(const app *a)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL) {
+        return NULL;
+    }
+    fputs(heading, out);
+    put_preset(out, hr_preset_path(a->preset));
+    fprintf(out, "theme %s\nglyphs %s\nmouse %s\n", theme_name(&a->theme), glyphs_name(a->glyphs.set),
+            terminal_has_mouse() ? "on" : "off");
+    fputs(a->card_seen ? "card seen\n" : "", out);
+    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
+        put_table(out, a, (pane_id)pane);
+    }
+    for (size_t i = 0; i < prompt_past(&a->prompt); i++) {
+        fprintf(out, "line %s\n", prompt_past_line(&a->prompt, i));
+    }
+    bool whole = ferror(out) == 0;
+    whole = fclose(out) == 0 && whole;
+    if (!whole) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+// ---- reading it -----------------------------------------------------------------------------------------------
+
+static unsigned column_of(const table_source *s, const char *term, size_t length)
+{
+    unsigned i = 0;
+    while (i < s->column_count &&
+           (strlen(s->columns[i].term) != length || memcmp(s->columns[i].term, term, length) != 0)) {
+        i++;
+    }
+    return i;
+}
+
+static void take_hidden(table_view *v, const table_source *s, const char *terms)
+{
+    while (*terms != '\0') {
+        size_t length = strcspn(terms, ",");
+        unsigned column = column_of(s, terms, length);
+        if (column < s->column_count && (v->hidden >> column & 1) == 0) {
+            table_toggle_column(v, s, column); // knows that the last one stays
+        }
+        terms += length + (terms[length] == ',');
+    }
+}
+
+static void take_table(app *a, char *value)
+{
+    char *rest = NULL;
+    const char *name = strtok_r(value, " ", &rest);
+    int pane = 0;
+    while (pane < PANE_FOCUS_COUNT && (name == NULL || strcmp(pane_names[pane], name) != 0)) {
+        pane++;
+    }
+    const table_source *s = pane < PANE_FOCUS_COUNT ? pane_ops_of((pane_id)pane)->table : NULL;
+    table_view *v = s == NULL ? NULL : &a->table[pane];
+    for (char *word = strtok_r(NULL, " ", &rest); s != NULL && word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        unsigned column = s->column_count;
+        if (strncmp(word, "sort=", 5) == 0) {
+            column = column_of(s, word + 5, strlen(word + 5));
+        } else if (strncmp(word, "hidden=", 7) == 0) {
+            take_hidden(v, s, word + 7);
+        } else if (strcmp(word, "reversed") == 0) {
+            v->reversed = true;
+        }
+        v->sort = column < s->column_count ? (int)column : v->sort;
+        v->settled = false;
+    }
+}
+
+static void take_glyphs(app *a, const char *name)
+{
+    for (int set = 0; set < GLYPHS_COUNT; set++) {
+        if (strcmp(glyphs_name((glyph_set)set), name) == 0) {
+            (void)act_take_glyphs(a, (glyph_set)set); // what this terminal cannot show stays away
+        }
+    }
+}
+
+static void take_line(app *a, const char *key, char *value, remember_given given)
+{
+    if (strcmp(key, "theme") == 0 && !given.theme) {
+        (void)act_take_theme(a, value); // an unknown one changes nothing
+    } else if (strcmp(key, "glyphs") == 0 && !given.glyphs) {
+        take_glyphs(a, value);
+    } else if (strcmp(key, "mouse") == 0 && !given.mouse) {
+        terminal_mouse(strcmp(value, "off") != 0);
+    } else if (strcmp(key, "card") == 0) {
+        a->card_seen = true;
+    } else if (strcmp(key, "table") == 0) {
+        take_table(a, value);
+    } else if (strcmp(key, "line") == 0) {
+        prompt_begin(&a->prompt, "");
+        prompt_paste(&a->prompt, value); // only characters come in
+        prompt_remember(&a->prompt);
+        prompt_begin(&a->prompt, "");
+    }
+}
+
+// The next line of *text as key and value; false at the end. Lines without a value are passed over.
+static bool next_line(char **text, char **key, char **value)
+{
+    while (**text != '\0') {
+        char *line = *text, *end = line + strcspn(line, "\n");
+        *text = *end == '\0' ? end : end + 1;
+        *end = '\0';
+        char *blank = strchr(line, ' ');
+        if (blank != NULL && line[0] != '#') {
+            *blank = '\0';
+            *key = line;
+            *value = blank + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+void remember_read(app *a, const char *path, remember_given given)
+{
+    char *text = read_file(path), *rest = text, *key, *value;
+    while (text != NULL && next_line(&rest, &key, &value)) {
+        take_line(a, key, value, given);
+    }
+    free(text);
+    free(a->remembered);
+    a->remembered = text == NULL ? NULL : remember_text(a);
+}
+
+bool remember_preset(const char *path, char *preset, size_t size)
+{
+    char *text = read_file(path), *rest = text, *key, *value;
+    bool found = false;
+    while (!found && text != NULL && next_line(&rest, &key, &value)) {
+        if (strcmp(key, "preset") == 0 && value[0] != '\0' && strlen(value) < size) {
+            snprintf(preset, size, "%s", value);
+            found = true;
+        }
+    }
+    free(text);
+    return found;
+}
+
+bool remember_write(app *a, const char *path)
+{
+    char *text = remember_text(a);
+    if (text == NULL || (a->remembered != NULL && strcmp(text, a->remembered) == 0)) {
+        free(text);
+        return text != NULL;
+    }
+    bool written = replace_file(path, text);
+    if (!written) {
+        free(text);
+        return false;
+    }
+    free(a->remembered);
+    a->remembered = text;
+    return true;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/tour.h"
+
+#include "app/tui/remember.h"
+
+static const struct {
+    request done; // by this the step is
+    const char *line;
+} steps[] = {
+    {REQUEST_RIGHT, "tour 1/6: → turns batch size up: see what it does to memory"},
+    {REQUEST_UNDO, "tour 2/6: z undoes it; beside each knob stands what its next value would do"},
+    {REQUEST_PIN, "tour 3/6: b pins a baseline: every number then shows what changed"},
+    {REQUEST_NEXT, "tour 4/6: Tab goes from pane to pane"},
+    {REQUEST_HELP, "tour 5/6: ? explains the pane and its keys; Esc closes it"},
+    {REQUEST_COMMAND, "tour 6/6: : takes commands, Tab completes them; Esc closes it"},
+};
+
+enum { STEPS = sizeof steps / sizeof *steps };
+
+void tour_begin(app *a)
+{
+    a->tour = 1;
+    app_show_screen(a, SCREEN_BENCH);
+}
+
+void tour_follow(app *a, request done)
+{
+    bool turned = a->tour == 1 && (done == REQUEST_LEFT || done == REQUEST_MORE || done == REQUEST_LESS);
+    if (a->tour > 0 && (turned || steps[a->tour - 1].done == done)) {
+        a->tour = a->tour == STEPS ? 0 : a->tour + 1;
+    }
+}
+
+const char *tour_line(const app *a)
+{
+    return a->tour == 0 ? NULL : steps[a->tour - 1].line;
+}
+
+// ---- the card -------------------------------------------------------------------------------------------------
+
+static const card_choice choices[] = {
+    {REQUEST_NONE, "Enter", "what to press first, one key at a time"},
+    {REQUEST_PRESETS, "p", "a model of your own choice"},
+};
+
+const card_choice *card_choices(size_t *count)
+{
+    *count = sizeof choices / sizeof *choices;
+    return choices;
+}
+
+void card_show(app *a)
+{
+    if (!a->card_seen && a->remember_path != NULL) {
+        a->card_seen = true;
+        bool kept = remember_write(a, a->remember_path); // otherwise it would come every time
+        a->overlay = kept ? OVERLAY_CARD : a->overlay;
+    }
+}
+
+bool card_key(app *a, int key)
+{
+    a->overlay = OVERLAY_NONE;
+    if (key == INPUT_ENTER) {
+        tour_begin(a);
+    }
+    return key == INPUT_ENTER || key == INPUT_ESCAPE;
+}
