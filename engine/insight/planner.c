@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What-if: knobs in, report out, nothing else touched. A planner reads its model once; every plan compiles a program
 // and plays it on an allocator over pure numbers, all of it private to the call.
+#include "insight/planner.h"
+
 #include <pthread.h>
 #include <string.h>
 
@@ -290,15 +292,20 @@ hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err
     return HR_OK;
 }
 
-void hr_planner_close(hr_planner *planner)
+void planner_keep_answers(void)
 {
     char path[4096];
-    if (planner == NULL) {
-        return;
-    }
     if (answers_path(path, sizeof path)) {
         (void)target_memo_save(path);
     }
+}
+
+void hr_planner_close(hr_planner *planner)
+{
+    if (planner == NULL) {
+        return;
+    }
+    planner_keep_answers();
     model_destroy(planner->model);
     hr_free(planner);
 }

@@ -6,6 +6,7 @@
 
 #include "headroom/session.h"
 
+#include "session/planning_serve.h"
 #include "session/spawn.h"
 
 static const struct {
@@ -13,6 +14,7 @@ static const struct {
     int (*serve)(int socket);
 } roles[] = {
     {"worker", worker_serve},
+    {"planner", planning_serve},
 };
 
 int hr_session_serve(const char *role)

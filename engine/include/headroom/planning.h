@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planner: questions in, answers out, in a process of its own at idle priority, so that neither a plan's time nor
-// its death is felt on the screen. A new question of a kind replaces the one of that kind that is being answered. A
-// planner that died is started again by the next question. All functions belong to one thread.
+// its death is felt on the screen. A new question of a kind replaces the one of that kind that is being answered. When
+// the planner dies another one is started and asked what was still open; a question that ended two of them is answered
+// with STATE and the reason, and the next question starts one again. All functions belong to one thread.
 #ifndef HEADROOM_PLANNING_H
 #define HEADROOM_PLANNING_H
 
@@ -29,7 +30,8 @@ void hr_planner_text_free(char *lines);
 
 typedef struct hr_planning hr_planning;
 
-// X(ID): what can be asked, most urgent first
+// X(ID): what can be asked. The first HR_TURNS_FIRST turns are answered first (the knobs as they are, the knob under the
+// cursor), then PICTURE, DIFF, the other turns, FIT.
 #define HR_QUESTION_MAP(X)                                                                                   \
     X(TURNS)   /* what each of these turns of one knob would do to peak and step time */                     \
     X(PICTURE) /* the whole step, under these knobs */                                                       \
@@ -43,14 +45,20 @@ typedef enum hr_question_kind {
         HR_QUESTION_COUNT
 } hr_question_kind;
 
-// One knob at another value. `knob` HR_KNOB_COUNT: the knobs as they are.
+// One knob at another value; one whose row is hot changes no plan, and neither does the answer. `knob` HR_KNOB_COUNT: the knobs as they are.
 typedef struct hr_turn {
     hr_knob_id knob;
     char value[HR_KNOB_TEXT_MAX];
 } hr_turn;
 
-enum { HR_TURNS_MAX = 256 };
+enum { HR_TURNS_MAX = 256, HR_TURNS_FIRST = 3, HR_FIT_POINTS_MAX = 200 };
 
+// FIT turns the knobs that trade memory for time and leave what is learned alone: execution.mode, checkpoint.strategy,
+// optimizer.fused_backward, offload.*, allocator.kind, .growth and .expandable_segments, execution.fuse and .inplace,
+// workspace.limit, and batch.size against batch.accumulate so that an update sees as many samples as before (batch
+// normalisation alone sees the smaller batch). Point 0 are the knobs themselves. Then one further turn at a time from a
+// point that no other one beats in both peak and time, so that what is promising comes early. No point is a combination
+// that is refused, or a turn that changes neither peak nor time.
 typedef struct hr_fit_point {
     char knobs
         [192]; // pairs that differ from the knobs asked about, one space between two; "": those themselves
@@ -74,7 +82,7 @@ typedef struct hr_answer {
 // scripts and tests. NOMEM, STATE errors.
 HR_MUST_CHECK hr_status hr_planning_start(bool in_process, hr_planning **out, hr_err *err);
 void hr_planning_stop(hr_planning *p); // ends the process at once; NULL is fine
-// Which model: forgets all questions. Copies the name (or path).
+// Which model: forgets all questions. Copies the name (or path). One that cannot be read is the answer to every question.
 void hr_planning_open(hr_planning *p, const char *preset, bool trusts);
 
 // All copy what they are given. Return the question's number, 1, 2, 3 …; 0 when it could not be asked.
@@ -84,7 +92,8 @@ uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_k
 uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs);
 
 int hr_planning_fd(const hr_planning *p); // readable when answers wait; −1: in process, or NULL
-// The next answer, in order of a question's index; false: none waits. Answers to replaced questions never come.
+// The next answer, in order of a question's index; false: none waits. A question that is refused as a whole has one
+// answer. Answers to replaced questions never come.
 bool hr_planning_take(hr_planning *p, hr_answer *answer);
 void hr_answer_deinit(hr_answer *answer);
 // Whether a question is still being answered.

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where questions are answered, one plan at a time, in one order: what the planner process does between two looks at
+// its socket, and what an in-process hr_planning does when it is asked for an answer. No thread, no clock.
+#ifndef SESSION_PLANNING_DESK_H
+#define SESSION_PLANNING_DESK_H
+
+#include "headroom/planning.h"
+
+enum { PLANNING_PRESET_MAX = 4096 };
+
+typedef struct planning_question {
+    hr_question_kind kind;
+    uint64_t number;
+    hr_knobs knobs, after; // `after`: DIFF
+    uint32_t turn_count;   // TURNS: 1 … HR_TURNS_MAX
+    hr_turn turns[HR_TURNS_MAX];
+} planning_question;
+
+typedef struct planning_desk planning_desk;
+
+HR_MUST_CHECK hr_status planning_desk_create(planning_desk **out, hr_err *err);
+void planning_desk_destroy(planning_desk *d); // NULL is fine
+// Forgets every question. The preset is read when the first one is answered.
+void planning_desk_open(planning_desk *d, const char *preset, bool trusts);
+// Replaces the question of that kind. Copies it.
+void planning_desk_ask(planning_desk *d, const planning_question *q);
+
+typedef enum planning_work {
+    PLANNING_IDLE,     // nothing is asked
+    PLANNING_WORKED,   // call again
+    PLANNING_ANSWERED, // *answer is the next one, the caller's to deinit
+} planning_work;
+
+// Makes one plan at most.
+planning_work planning_desk_work(planning_desk *d, hr_answer *answer);
+
+#endif

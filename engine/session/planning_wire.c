@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/planning_wire.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+
+static bool get_flag(wire_in *in)
+{
+    const uint32_t flag = wire_get_u32(in);
+    in->bad = in->bad || flag > 1;
+    return flag == 1;
+}
+
+static bool is_whole(const wire_in *in)
+{
+    return !in->bad && in->at == in->bytes;
+}
+
+// ---- questions ------------------------------------------------------------------------------------------------
+
+void planning_put_open(wire_out *o, const char *preset, bool trusts)
+{
+    wire_put_text(o, preset);
+    wire_put_u32(o, trusts);
+}
+
+bool planning_get_open(wire_in *in, char preset[PLANNING_PRESET_MAX], bool *trusts)
+{
+    wire_get_text(in, preset, PLANNING_PRESET_MAX);
+    *trusts = get_flag(in);
+    return is_whole(in);
+}
+
+static bool is_default(const hr_knobs *knobs, const hr_knobs *defaults, int id)
+{
+    return memcmp(&knobs->value[id], &defaults->value[id], sizeof knobs->value[id]) == 0;
+}
+
+static void put_knobs(wire_out *o, const hr_knobs *knobs)
+{
+    char value[HR_KNOB_TEXT_MAX];
+    hr_knobs defaults;
+    hr_knobs_init(&defaults);
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        const bool turned = !is_default(knobs, &defaults, id);
+        wire_put_u32(o, turned);
+        if (turned) {
+            wire_put_text(o, hr_knob_format(knobs, (hr_knob_id)id, value));
+        }
+    }
+}
+
+static void get_knobs(wire_in *in, hr_knobs *knobs)
+{
+    char value[HR_KNOB_TEXT_MAX];
+    hr_knobs_init(knobs);
+    for (int id = 0; id < HR_KNOB_COUNT && !in->bad; id++) {
+        if (get_flag(in)) {
+            wire_get_text(in, value, sizeof value);
+            in->bad = in->bad || hr_knobs_set(knobs, (hr_knob_id)id, value, NULL) != HR_OK;
+        }
+    }
+}
+
+static void put_turns(wire_out *o, const planning_question *q)
+{
+    wire_put_u32(o, q->turn_count);
+    for (uint32_t k = 0; k < q->turn_count; k++) {
+        wire_put_u32(o, q->turns[k].knob);
+        wire_put_text(o, q->turns[k].value);
+    }
+}
+
+static void get_turns(wire_in *in, planning_question *q)
+{
+    q->turn_count = wire_get_u32(in);
+    in->bad = in->bad || q->turn_count == 0 || q->turn_count > HR_TURNS_MAX;
+    for (uint32_t k = 0; k < q->turn_count && !in->bad; k++) {
+        const uint32_t knob = wire_get_u32(in);
+        in->bad = in->bad || knob > HR_KNOB_COUNT;
+        q->turns[k].knob = (hr_knob_id)knob;
+        wire_get_text(in, q->turns[k].value, sizeof q->turns[k].value);
+    }
+}
+
+void planning_put_question(wire_out *o, const planning_question *q)
+{
+    wire_put_u32(o, q->kind);
+    wire_put_u64(o, q->number);
+    put_knobs(o, &q->knobs);
+    if (q->kind == HR_QUESTION_DIFF) {
+        put_knobs(o, &q->after);
+    } else if (q->kind == HR_QUESTION_TURNS) {
+        put_turns(o, q);
+    }
+}
+
+bool planning_get_question(wire_in *in, planning_question *q)
+{
+    const uint32_t kind = wire_get_u32(in);
+    in->bad = in->bad || kind >= HR_QUESTION_COUNT;
+    q->kind = (hr_question_kind)kind;
+    q->number = wire_get_u64(in);
+    q->turn_count = 0;
+    get_knobs(in, &q->knobs);
+    if (q->kind == HR_QUESTION_DIFF) {
+        get_knobs(in, &q->after);
+    } else if (q->kind == HR_QUESTION_TURNS) {
+        get_turns(in, q);
+    }
+    return is_whole(in);
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------
+
+static void put_plan(wire_out *o, const hr_whatif *w)
+{
+    wire_put_u32(o, w->fits);
+    wire_put_u64(o, w->limit_bytes);
+    wire_put_u64(o, w->static_bytes);
+    wire_put_u64(o, w->saved_for_backward_bytes);
+    wire_put_u64(o, w->peak_in_use_bytes);
+    wire_put_u64(o, w->missing_bytes);
+    wire_put(o, &w->step_seconds, sizeof w->step_seconds);
+}
+
+static void get_plan(wire_in *in, hr_whatif *w)
+{
+    w->fits = get_flag(in);
+    w->limit_bytes = wire_get_u64(in);
+    w->static_bytes = wire_get_u64(in);
+    w->saved_for_backward_bytes = wire_get_u64(in);
+    w->peak_in_use_bytes = wire_get_u64(in);
+    w->missing_bytes = wire_get_u64(in);
+    wire_get(in, &w->step_seconds, sizeof w->step_seconds);
+    in->bad = in->bad || !(isnan(w->step_seconds) || (w->step_seconds >= 0 && isfinite(w->step_seconds)));
+}
+
+// A text of any length, its NUL included.
+static void put_lines(wire_out *o, const char *lines)
+{
+    const size_t bytes = lines == NULL ? 0 : strlen(lines) + 1;
+    wire_put_u64(o, bytes);
+    wire_put(o, lines, bytes);
+}
+
+static void get_lines(wire_in *in, char **lines)
+{
+    const uint64_t bytes = wire_get_u64(in);
+    *lines = wire_get_array(in, bytes, 1);
+    if (*lines != NULL) {
+        wire_get(in, *lines, bytes);
+        in->bad = in->bad || strnlen(*lines, bytes) + 1 != bytes;
+    }
+}
+
+void planning_put_answer(wire_out *o, const hr_answer *a)
+{
+    wire_put_u32(o, a->kind);
+    wire_put_u64(o, a->number);
+    wire_put_u32(o, a->index);
+    wire_put_u32(o, a->last);
+    wire_put_u32(o, a->status);
+    wire_put_text(o, a->sentence);
+    if (a->status != HR_OK) {
+        return;
+    }
+    switch (a->kind) {
+    case HR_QUESTION_TURNS:
+        put_plan(o, &a->whatif);
+        break;
+    case HR_QUESTION_PICTURE:
+        planning_put_picture(o, &a->picture);
+        break;
+    case HR_QUESTION_DIFF:
+        put_lines(o, a->text);
+        break;
+    case HR_QUESTION_FIT:
+        wire_put_text(o, a->point.knobs);
+        put_plan(o, &a->point.plan);
+        break;
+    case HR_QUESTION_COUNT:
+        break;
+    }
+}
+
+static void get_told(wire_in *in, hr_answer *a)
+{
+    switch (a->kind) {
+    case HR_QUESTION_TURNS:
+        get_plan(in, &a->whatif);
+        break;
+    case HR_QUESTION_PICTURE:
+        in->bad = in->bad || !planning_get_picture(in, &a->picture);
+        break;
+    case HR_QUESTION_DIFF:
+        get_lines(in, &a->text);
+        break;
+    case HR_QUESTION_FIT:
+        wire_get_text(in, a->point.knobs, sizeof a->point.knobs);
+        get_plan(in, &a->point.plan);
+        break;
+    case HR_QUESTION_COUNT:
+        in->bad = true;
+        break;
+    }
+}
+
+bool planning_get_answer(wire_in *in, hr_answer *a)
+{
+    *a = (hr_answer){.kind = HR_QUESTION_TURNS};
+    const uint32_t kind = wire_get_u32(in);
+    a->number = wire_get_u64(in);
+    a->index = wire_get_u32(in);
+    a->last = get_flag(in);
+    const uint32_t status = wire_get_u32(in);
+    wire_get_text(in, a->sentence, sizeof a->sentence);
+    in->bad = in->bad || kind >= HR_QUESTION_COUNT || status >= HR_STATUS_COUNT;
+    a->kind = in->bad ? HR_QUESTION_TURNS : (hr_question_kind)kind;
+    a->status = in->bad ? HR_OK : (hr_status)status;
+    if (!in->bad && a->status == HR_OK) {
+        get_told(in, a);
+    }
+    if (!is_whole(in)) {
+        hr_answer_deinit(a);
+        return false;
+    }
+    return true;
+}
+
+void hr_answer_deinit(hr_answer *answer)
+{
+    if (answer != NULL) {
+        hr_step_picture_deinit(&answer->picture);
+        hr_free(answer->text);
+        *answer = (hr_answer){.kind = HR_QUESTION_TURNS};
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planners that lie or die, for test_planning.c: each reads what it is asked and does one thing wrong.
+#ifndef TESTS_PLANNING_EVIL_H
+#define TESTS_PLANNING_EVIL_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session/planning_wire.h"
+
+static const struct {
+    const char *name, *said;
+} planning_evils[] = {
+    {"killed", "signal 9 ended it"},
+    {"broken", "signal 6 ended it"},
+    {"leaving", "it ended with code 7; its last words: out of ideas"},
+    {"noise", "no answer"},        // no message at all
+    {"another kind", "no answer"}, // a message of another kind
+    {"hollow", "no answer"},       // an answer without a body
+    {"skipping", "no answer"},     // the second answer first
+    {"endless", "no answer"},      // goes on behind the last
+    {"foretelling", "no answer"},  // to a question that nobody has asked
+};
+enum { PLANNING_EVILS = sizeof planning_evils / sizeof *planning_evils };
+
+static inline void planning_evil_send(wire *w, const hr_answer *answer)
+{
+    wire_out o = {0};
+    planning_put_answer(&o, answer);
+    (void)wire_write(w, PLANNING_ANSWER, o.data, (uint32_t)o.bytes, -1);
+    wire_out_deinit(&o);
+}
+
+static inline void planning_evil_answer(wire *w, const char *how, const planning_question *q)
+{
+    hr_answer a = {.kind = q->kind, .number = q->number};
+    if (strcmp(how, "another kind") == 0) {
+        (void)wire_write(w, PLANNING_OPEN, "", 0, -1);
+    } else if (strcmp(how, "hollow") == 0) {
+        (void)wire_write(w, PLANNING_ANSWER, "", 0, -1);
+    } else if (strcmp(how, "skipping") == 0) {
+        a.index = 1;
+        planning_evil_send(w, &a);
+    } else if (strcmp(how, "endless") == 0) {
+        a.kind = HR_QUESTION_PICTURE; // one answer, and it is not the last
+        a.status = HR_KNOB;
+        a.number = q->number + 1;
+        planning_evil_send(w, &a);
+    } else {
+        a.number = UINT64_C(1) << 40;
+        planning_evil_send(w, &a);
+    }
+}
+
+// Reads the first question; false: the other side has gone.
+static inline bool planning_evil_read(wire *w, planning_question *q)
+{
+    wire_message m;
+    while (!wire_is_closed(w)) {
+        struct pollfd ready = {.fd = wire_fd(w), .events = POLLIN};
+        (void)poll(&ready, 1, -1);
+        while (wire_read(w, &m)) {
+            wire_in in = {.data = m.body, .bytes = m.bytes};
+            if (m.kind == PLANNING_ASK && planning_get_question(&in, q)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static inline int planning_evil(const char *how, int socket)
+{
+    static planning_question q;
+    wire *w = NULL;
+    if (wire_create(socket, PLANNING_MESSAGES, &w, NULL) != HR_OK || !planning_evil_read(w, &q)) {
+        return 1;
+    }
+    if (strcmp(how, "killed") == 0 || strcmp(how, "broken") == 0) {
+        raise(how[0] == 'k' ? SIGKILL : SIGABRT);
+    } else if (strcmp(how, "leaving") == 0) {
+        fputs("out of ideas\n", stderr);
+        return 7;
+    } else if (strcmp(how, "noise") == 0) {
+        static const char noise[64] = "\xff\xff\xff\xff\xff\xff\xff\xff what?";
+        (void)!write(socket, noise, sizeof noise);
+    } else {
+        planning_evil_answer(w, how, &q);
+    }
+    (void)pause(); // until it is killed
+    return 0;
+}
+
+#endif
