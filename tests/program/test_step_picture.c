@@ -156,12 +156,6 @@ static void look_at_lives(const scene *s)
     check_lives(s, last_without_leftovers(s));
 }
 
-START_TEST(bytes_are_the_sum_of_what_lives)
-{
-    each_scene(look_at_lives, _i);
-}
-END_TEST
-
 static void look_at_owners(const scene *s)
 {
     const hr_step_picture *p = &s->picture;
@@ -175,12 +169,6 @@ static void look_at_owners(const scene *s)
         MUST(t->allocated_bytes == 0 || t->allocated_bytes >= t->bytes);
     }
 }
-
-START_TEST(what_shares_bytes_lies_where_they_lie)
-{
-    each_scene(look_at_owners, _i);
-}
-END_TEST
 
 // ---- events ---------------------------------------------------------------------------------------------------
 
@@ -238,12 +226,6 @@ static void look_at_events(const scene *s)
     ck_assert_uint_eq(k, p->event_count);
 }
 
-START_TEST(events_replayed_give_what_is_in_use)
-{
-    each_scene(look_at_events, _i);
-}
-END_TEST
-
 // ---- what others say ------------------------------------------------------------------------------------------
 
 static void look_at_plan(const scene *s)
@@ -269,9 +251,18 @@ static void look_at_plan(const scene *s)
     }
 }
 
-START_TEST(the_peak_is_the_plans)
+static void look_at_picture(const scene *s)
 {
-    each_scene(look_at_plan, _i);
+    look_at_lives(s);
+    look_at_owners(s);
+    look_at_events(s);
+    look_at_plan(s);
+}
+
+// Bytes are the sum of what lives, and what its events leave in use; its peak is the plan's.
+START_TEST(a_picture_adds_up)
+{
+    each_scene(look_at_picture, _i);
 }
 END_TEST
 
@@ -344,12 +335,11 @@ static void compare_sums(const hr_step_picture *p, const hr_report *r)
     ck_assert_uint_eq(saved + saved_of_no_layer(p), r->memory.saved_for_backward_bytes);
 }
 
-static void look_at_report(const scene *s)
+static void look_at_report(const scene *s, hr_engine *e)
 {
     const hr_step_picture *p = &s->picture;
     hr_report r;
     hr_err err = {0};
-    hr_engine *e = planned(s);
     ck_assert_msg(hr_engine_report(e, &r, &err) == HR_OK, "%s", err.sentence);
     ck_assert_uint_eq(p->instr_count, r.step.instructions);
     ck_assert_uint_eq(p->peak_in_use_bytes, r.memory.peak_in_use_bytes);
@@ -361,22 +351,14 @@ static void look_at_report(const scene *s)
     compare_layers(p, &r);
     compare_sums(p, &r);
     hr_report_deinit(&r);
-    hr_engine_destroy(e);
 }
 
-START_TEST(the_report_says_the_same)
-{
-    each_scene(look_at_report, _i);
-}
-END_TEST
-
-static void look_at_listing(const scene *s)
+static void look_at_listing(const scene *s, hr_engine *e)
 {
     char *listing = NULL;
     size_t bytes = 0;
     hr_err err = {0};
     FILE *f = open_memstream(&listing, &bytes);
-    hr_engine *e = planned(s);
     ck_assert_int_eq(hr_engine_listing(e, f, &err), HR_OK);
     ck_assert_int_eq(fclose(f), 0);
     uint32_t n = 0;
@@ -391,13 +373,20 @@ static void look_at_listing(const scene *s)
         n++;
     }
     ck_assert_uint_eq(n, s->picture.instr_count);
-    hr_engine_destroy(e);
     free(listing);
 }
 
-START_TEST(lines_are_the_listings)
+static void look_at_engine(const scene *s)
 {
-    each_scene(look_at_listing, _i);
+    hr_engine *e = planned(s);
+    look_at_report(s, e);
+    look_at_listing(s, e);
+    hr_engine_destroy(e);
+}
+
+START_TEST(report_and_listing_say_the_same)
+{
+    each_scene(look_at_engine, _i);
 }
 END_TEST
 
@@ -563,12 +552,8 @@ int main(void)
     }
     Suite *suite = suite_create("step_picture");
     TCase *tests = tcase_create("step_picture");
-    tcase_add_loop_test(tests, bytes_are_the_sum_of_what_lives, 0, WAYS);
-    tcase_add_loop_test(tests, what_shares_bytes_lies_where_they_lie, 0, WAYS);
-    tcase_add_loop_test(tests, events_replayed_give_what_is_in_use, 0, WAYS);
-    tcase_add_loop_test(tests, the_peak_is_the_plans, 0, WAYS);
-    tcase_add_loop_test(tests, the_report_says_the_same, 0, WAYS);
-    tcase_add_loop_test(tests, lines_are_the_listings, 0, WAYS);
+    tcase_add_loop_test(tests, a_picture_adds_up, 0, WAYS);
+    tcase_add_loop_test(tests, report_and_listing_say_the_same, 0, WAYS);
     tcase_add_loop_test(tests, seconds_add_up, 0, 2);
     tcase_add_test(tests, a_layer_is_as_large_as_it_is);
     tcase_add_loop_test(tests, what_is_refused_has_a_picture_up_to_there, 0, sizeof tight / sizeof *tight);

@@ -83,6 +83,7 @@ static inline int planning_evil(const char *how, int socket)
         raise(how[0] == 'k' ? SIGKILL : SIGABRT);
     } else if (strcmp(how, "leaving") == 0) {
         fputs("out of ideas\n", stderr);
+        wire_destroy(w);
         return 7;
     } else if (strcmp(how, "noise") == 0) {
         static const char noise[64] = "\xff\xff\xff\xff\xff\xff\xff\xff what?";
