@@ -237,6 +237,7 @@ static void switch_preset(app *a)
     hr_status status = app_stop_engine(a, &unsaved);
     run_log_close(&a->runs);
     a->runs.pinned = 0;
+    fit_forget(&a->fit);
     hr_preset_close(a->owned);
     a->preset = a->owned = opened;
     open_planner(a);

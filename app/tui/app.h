@@ -12,6 +12,7 @@
 #include "headroom/step_picture.h"
 
 #include "app/tui/complete.h"
+#include "app/tui/fit.h"
 #include "app/tui/format.h"
 #include "app/tui/glyphs.h"
 #include "app/tui/layout.h"
@@ -103,6 +104,7 @@ struct app {
     // knobs
     turn_log turned;
     baseline baseline;
+    fit_points fit;
     run_log runs; // also which of them is the baseline
     whatif *whatif;
     whatif_answers answers;

@@ -16,6 +16,7 @@ static const screen_row screens[SCREEN_COUNT] = {
                       place_bench},
     [SCREEN_DOCTOR] = {PANES(PANE_KNOBS, PANE_DOCTOR, PANE_COUNTERS, PANE_VRAM, PANE_LOG), place_doctor},
     [SCREEN_RUNS] = {PANES(PANE_RUNS, PANE_DIFF, PANE_OVERLAY), place_runs},
+    [SCREEN_FIT] = {PANES(PANE_FRONTIER, PANE_POINTS), place_fit},
 };
 
 const screen_row *screen_row_of(screen_id screen)

@@ -19,7 +19,8 @@ typedef struct rect {
 #define SCREEN_MAP(X)                                                                                        \
     X(BENCH, '1', "1", "bench", "the Bench: memory, loss and knobs")                                         \
     X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
-    X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")
+    X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")              \
+    X(FIT, '0', "0", "fit", "the Fit: what the knobs trade, peak against step time")
 
 typedef enum screen_id {
 #define X(id, key, shown, name, line) SCREEN_##id,
@@ -41,6 +42,8 @@ typedef enum screen_id {
     X(RUNS, "runs")                                                                                          \
     X(OVERLAY, "overlay")                                                                                    \
     X(DIFF, "diff")                                                                                          \
+    X(FRONTIER, "frontier")                                                                                  \
+    X(POINTS, "points")                                                                                      \
     X(TITLE, "")                                                                                             \
     X(KNOB_BAR, "")                                                                                          \
     X(TABS, "")                                                                                              \
@@ -98,6 +101,7 @@ rect cut_left(rect *from, int columns);
 void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
 void place_bench(layout *l, rect body, const layout_wish *wish);
 void place_doctor(layout *l, rect body, const layout_wish *wish);
+void place_fit(layout *l, rect body, const layout_wish *wish);
 void place_runs(layout *l, rect body, const layout_wish *wish);
 
 #endif

@@ -7,7 +7,8 @@ static const pane_ops *const panes[PANE_FOCUS_COUNT] = {
     [PANE_KNOBS] = &pane_knobs,     [PANE_COUNTERS] = &pane_counters, [PANE_VRAM] = &pane_vram,
     [PANE_STEP] = &pane_step,       [PANE_LOSS] = &pane_loss,         [PANE_PEAK] = &pane_peak,
     [PANE_LOG] = &pane_log,         [PANE_DOCTOR] = &pane_doctor,     [PANE_RUNS] = &pane_runs,
-    [PANE_OVERLAY] = &pane_overlay, [PANE_DIFF] = &pane_diff,
+    [PANE_OVERLAY] = &pane_overlay, [PANE_DIFF] = &pane_diff,         [PANE_FRONTIER] = &pane_frontier,
+    [PANE_POINTS] = &pane_points,
 };
 
 const pane_ops *pane_ops_of(pane_id pane)

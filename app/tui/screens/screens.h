@@ -5,6 +5,7 @@
 #include "app/tui/widgets/widgets.h"
 
 extern const pane_ops pane_doctor;
+extern const pane_ops pane_frontier, pane_points;
 extern const pane_ops pane_runs, pane_diff, pane_overlay;
 
 void screen_panes(const canvas *screen, const app *a, const layout *l); // the panes of the layout

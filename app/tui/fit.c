@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/tui/pane.h"
+
+static bool differ(const hr_knobs *a, const hr_knobs *b)
+{
+    bool same = true;
+    for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
+        same = !turn_differs(a, b, (hr_knob_id)id);
+    }
+    return !same;
+}
+
+bool fit_wanted(const app *a)
+{
+    return a->screen == SCREEN_FIT && (a->fit.question == 0 || differ(&a->fit.asked, &a->knobs));
+}
+
+void fit_begin(app *a, uint64_t question)
+{
+    fit_points *fit = &a->fit;
+    fit->asked = a->knobs;
+    fit->question = question;
+    fit->asks = question != 0;
+    fit->version++;
+}
+
+void fit_forget(fit_points *fit)
+{
+    uint64_t version = fit->version;
+    memset(fit, 0, sizeof *fit);
+    fit->version = version + 1;
+}
+
+// ---- judging them ---------------------------------------------------------------------------------------------
+
+double fit_seconds(const hr_fit_point *p)
+{
+    return p->plan.step_seconds > 0 ? p->plan.step_seconds : UNKNOWN;
+}
+
+double fit_slowdown(const fit_points *fit, const hr_fit_point *p)
+{
+    return fit->count == 0 ? UNKNOWN : fit_seconds(p) / fit_seconds(&fit->point[0]);
+}
+
+size_t fit_best_count(const fit_points *fit)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fit->count; i++) {
+        count += fit->best[i];
+    }
+    return count;
+}
+
+// Times that are not known are alike.
+static bool beats(const hr_fit_point *a, const hr_fit_point *b, bool comes_first)
+{
+    double slower = fit_seconds(a) - fit_seconds(b);
+    double time = isnan(slower) ? 0 : slower;
+    double bytes = (double)a->plan.peak_in_use_bytes - (double)b->plan.peak_in_use_bytes;
+    return a->plan.fits && time <= 0 && bytes <= 0 && (time < 0 || bytes < 0 || comes_first);
+}
+
+static void find_best(fit_points *fit)
+{
+    for (size_t i = 0; i < fit->count; i++) {
+        fit->best[i] = fit->point[i].plan.fits;
+        for (size_t j = 0; fit->best[i] && j < fit->count; j++) {
+            fit->best[i] = j == i || !beats(&fit->point[j], &fit->point[i], j < i);
+        }
+    }
+}
+
+static bool stands_before(const hr_fit_point *a, const hr_fit_point *b)
+{
+    if (a->plan.fits != b->plan.fits) {
+        return a->plan.fits;
+    }
+    if (!a->plan.fits) {
+        return a->plan.missing_bytes < b->plan.missing_bytes;
+    }
+    double slower = fit_seconds(a) - fit_seconds(b);
+    return slower < 0 || (!(slower > 0) && a->plan.peak_in_use_bytes < b->plan.peak_in_use_bytes);
+}
+
+static void put_in_order(fit_points *fit, size_t point)
+{
+    size_t at = point;
+    for (; at > 0 && stands_before(&fit->point[point], &fit->point[fit->order[at - 1]]); at--) {
+        fit->order[at] = fit->order[at - 1];
+    }
+    fit->order[at] = (unsigned char)point;
+}
+
+_Static_assert(FIT_POINTS_MAX <= 256, "a point's number fits a byte");
+
+// ---- taking them ----------------------------------------------------------------------------------------------
+
+void fit_take(app *a, const hr_answer *answer)
+{
+    fit_points *fit = &a->fit;
+    if (answer->kind != HR_QUESTION_FIT || answer->number != fit->question) {
+        return;
+    }
+    if (answer->index == 0) {
+        fit->count = 0;
+        fit->knobs = fit->asked;
+        fit->refused[0] = '\0';
+    }
+    if (answer->status != HR_OK && fit->count == 0) {
+        snprintf(fit->refused, sizeof fit->refused, "%s", answer->sentence);
+    } else if (answer->status == HR_OK && fit->count < FIT_POINTS_MAX) {
+        hr_fit_point *p = &fit->point[fit->count];
+        *p = answer->point;
+        p->knobs[sizeof p->knobs - 1] = '\0';
+        put_in_order(fit, fit->count++);
+        find_best(fit);
+    }
+    fit->asks = !answer->last;
+    fit->version++;
+    table_settle(&a->table[PANE_POINTS], pane_ops_of(PANE_POINTS)->table, a); // FRONTIER may be shown alone
+}
+
+bool fit_apply(app *a, size_t point)
+{
+    const fit_points *fit = &a->fit;
+    hr_knobs to = fit->knobs;
+    hr_err err;
+    char pair[sizeof fit->point[0].knobs], pairs[sizeof pair];
+    snprintf(pairs, sizeof pairs, "%s", fit->point[point].knobs);
+    for (const char *at = pairs; *at != '\0';) {
+        size_t length = strcspn(at, " ");
+        snprintf(pair, sizeof pair, "%.*s", (int)length, at);
+        if (length > 0 && hr_knobs_set_pair(&to, pair, &err) != HR_OK) {
+            app_say_error(a, &err);
+            return false;
+        }
+        at += length + (at[length] == ' ');
+    }
+    if (!app_turn_all(a, &to)) {
+        return false;
+    }
+    app_say(a, MESSAGE_NOTE,
+            pairs[0] == '\0' ? "%sthe knobs are as they were asked about"
+                             : "%s from the next step on; z turns it back",
+            pairs);
+    return true;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fits: plans of combinations of the knobs that trade memory for time, as the planner finds them. Points of an
+// older question stay until the first of a newer one comes.
+#ifndef TUI_FIT_H
+#define TUI_FIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/planning.h"
+
+typedef struct app app;
+
+enum { FIT_POINTS_MAX = 256 };
+
+typedef struct fit_points {
+    uint64_t question; // number of the newest; 0: none was asked
+    hr_knobs asked;    // its knobs
+    bool asks;         // more of its answers are to come
+    hr_knobs knobs;    // that the points differ from
+    size_t count;
+    hr_fit_point point[FIT_POINTS_MAX]; // as they came; the first are the knobs themselves
+    bool
+        best[FIT_POINTS_MAX]; // fits, and no other point that fits needs less of one and no more of the other
+    unsigned char
+        order[FIT_POINTS_MAX];     // what fits, fastest first; then the others, those that miss least first
+    char refused[HR_ERR_TEXT_MAX]; // why nothing can be planned; ""
+    uint64_t version;
+} fit_points;
+
+// Whether the screen wants points that nobody has been asked for: then hr_planning_ask_fit(a->knobs), and fit_begin with
+// the number it gives.
+bool fit_wanted(const app *a);
+void fit_begin(app *a, uint64_t question);
+void fit_take(app *a, const hr_answer *answer); // of HR_QUESTION_FIT
+void fit_forget(fit_points *fit);               // another model
+
+size_t fit_best_count(const fit_points *fit);
+double fit_seconds(const hr_fit_point *p); // NaN: the device cannot tell
+// Step time as a multiple of the knobs' own; NaN.
+double fit_slowdown(const fit_points *fit, const hr_fit_point *p);
+bool fit_apply(app *a, size_t point); // one step of undo; says what it did
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fit: the plans that were made as a table. The point under its cursor is the one that FRONTIER shows as picked.
+#include "app/tui/screens/fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/tui/screens/screens.h"
+
+enum { COLUMN_FITS, COLUMN_KNOBS, COLUMN_PEAK, COLUMN_MISSING, COLUMN_SECONDS, COLUMN_SLOWDOWN };
+
+static const table_column columns[] = {
+    [COLUMN_FITS] = {.term = "fits", .width = 4},
+    [COLUMN_KNOBS] = {.term = "knobs"},
+    [COLUMN_PEAK] = {.term = "peak", .width = 8, .number = true},
+    [COLUMN_MISSING] = {.term = "missing", .width = 8, .number = true},
+    [COLUMN_SECONDS] = {.term = "seconds", .width = 7, .number = true},
+    [COLUMN_SLOWDOWN] = {.term = "slowdown", .width = 8, .number = true, .from_width = 64},
+};
+
+static size_t count(const app *a)
+{
+    return a->fit.count;
+}
+
+static const hr_fit_point *point_at(const app *a, size_t row)
+{
+    return &a->fit.point[a->fit.order[row]];
+}
+
+static uint64_t key(const app *a, size_t row)
+{
+    return a->fit.order[row];
+}
+
+static uint64_t version(const app *a)
+{
+    return a->fit.version;
+}
+
+byte_unit fit_unit(const app *a)
+{
+    uint64_t highest = 0;
+    for (size_t i = 0; i < a->fit.count; i++) {
+        uint64_t peak = a->fit.point[i].plan.peak_in_use_bytes;
+        highest = peak > highest ? peak : highest;
+    }
+    return byte_unit_for(highest);
+}
+
+static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    const hr_fit_point *p = point_at(a, row);
+    char value[FORMAT_MAX] = "";
+    double slowdown = fit_slowdown(&a->fit, p);
+    switch (column) {
+    case COLUMN_FITS:
+        snprintf(text, TABLE_CELL_MAX, "%s",
+                 a->fit.best[a->fit.order[row]] ? "best"
+                 : p->plan.fits                 ? "yes"
+                                                : "no");
+        return;
+    case COLUMN_KNOBS:
+        snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1,
+                 p->knobs[0] == '\0' ? "as they are" : p->knobs);
+        return;
+    case COLUMN_PEAK:
+        format_bytes(p->plan.peak_in_use_bytes, fit_unit(a), value);
+        break;
+    case COLUMN_MISSING:
+        if (!p->plan.fits) {
+            format_bytes(p->plan.missing_bytes, fit_unit(a), value);
+        }
+        break;
+    case COLUMN_SECONDS:
+        format_seconds(fit_seconds(p), value);
+        break;
+    default:
+        snprintf(value, sizeof value, isnan(slowdown) ? "—" : "%.2f×", slowdown);
+        break;
+    }
+    snprintf(text, TABLE_CELL_MAX, "%s", value);
+}
+
+static double number(const app *a, size_t row, unsigned column)
+{
+    const hr_fit_point *p = point_at(a, row);
+    return column == COLUMN_PEAK      ? (double)p->plan.peak_in_use_bytes
+           : column == COLUMN_MISSING ? (double)p->plan.missing_bytes
+           : column == COLUMN_SECONDS ? fit_seconds(p)
+                                      : fit_slowdown(&a->fit, p);
+}
+
+static role role_of(const app *a, size_t row)
+{
+    return a->fit.best[a->fit.order[row]] ? ROLE_GOOD : point_at(a, row)->plan.fits ? ROLE_TEXT : ROLE_BAD;
+}
+
+static const table_source source = {
+    .columns = columns,
+    .column_count = sizeof columns / sizeof *columns,
+    .count = count,
+    .cell = cell,
+    .number = number,
+    .key = key,
+    .version = version,
+    .role_of = role_of,
+    .empty = "No combination of knobs has been planned yet.",
+};
+
+// ---- the picked point -----------------------------------------------------------------------------------------
+
+size_t fit_picked(const app *a)
+{
+    size_t row = table_selected(&a->table[PANE_POINTS]);
+    return row < a->fit.count ? a->fit.order[row] : SIZE_MAX;
+}
+
+void fit_pick(app *a, size_t point)
+{
+    table_view *v = &a->table[PANE_POINTS];
+    for (size_t i = 0; i < v->count; i++) {
+        if (v->order[i] < a->fit.count && a->fit.order[v->order[i]] == point) {
+            v->cursor = i;
+            table_move(v, &source, a, 0); // notes the row
+            return;
+        }
+    }
+    app_say(a, MESSAGE_NOTE, "the next point is hidden by the filter of [points]: / shows all");
+}
+
+void fit_enter(app *a)
+{
+    size_t point = fit_picked(a);
+    if (point == SIZE_MAX) {
+        app_say(a, MESSAGE_NOTE, "there is no planned point to apply yet");
+    } else {
+        (void)fit_apply(a, point);
+    }
+}
+
+bool fit_copy(const app *a, char *text, size_t size)
+{
+    size_t point = fit_picked(a), used = 0;
+    if (point == SIZE_MAX || a->fit.point[point].knobs[0] == '\0') {
+        return false;
+    }
+    text[0] = '\0';
+    for (const char *at = a->fit.point[point].knobs; *at != '\0' && used < size;) {
+        size_t length = strcspn(at, " ");
+        int put = snprintf(text + used, size - used, "%s-s %.*s", used > 0 ? " " : "", (int)length, at);
+        used += put > 0 ? (size_t)put : 0;
+        at += length + (at[length] == ' ');
+    }
+    return true;
+}
+
+const char *fit_progress(const app *a, char text[96])
+{
+    size_t fitting = 0;
+    for (size_t i = 0; i < a->fit.count; i++) {
+        fitting += a->fit.point[i].plan.fits;
+    }
+    snprintf(text, 96, "%zu planned%s · %zu fit · %zu best", a->fit.count,
+             a->fit.asks ? ", more to come" : "", fitting, fit_best_count(&a->fit));
+    return text;
+}
+
+void fit_say(app *a)
+{
+    char progress[96], peak[FORMAT_MAX], seconds[FORMAT_MAX];
+    size_t point = fit_picked(a);
+    if (point == SIZE_MAX) {
+        app_say(a, MESSAGE_NOTE, "%s", a->fit.refused[0] != '\0' ? a->fit.refused : source.empty);
+        return;
+    }
+    const hr_fit_point *p = &a->fit.point[point];
+    byte_unit unit = fit_unit(a);
+    format_bytes(p->plan.peak_in_use_bytes, unit, peak);
+    format_seconds(fit_seconds(p), seconds);
+    app_say(a, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s.",
+            fit_progress(a, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
+            unit.name, seconds, p->plan.fits ? "fits" : "does not fit");
+}
+
+// ---- the pane -------------------------------------------------------------------------------------------------
+
+static void draw(const canvas *c, const app *a)
+{
+    char progress[96], right[128];
+    bool focused = a->focus == PANE_POINTS;
+    snprintf(right, sizeof right, "%s · %s", fit_unit(a).name, fit_progress(a, progress));
+    paint_rule(c, focused, pane_title(PANE_POINTS), a->fit.count > 0 ? right : "");
+    if (a->fit.count == 0 && a->fit.refused[0] != '\0') {
+        canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
+        paint_wrapped(&words, 0, ROLE_BAD, a->fit.refused);
+        return;
+    }
+    table_draw(c, 1, a, &source, &a->table[PANE_POINTS], focused);
+}
+
+static const char *term(const app *a)
+{
+    const table_view *v = &a->table[PANE_POINTS];
+    return v->sort >= 0 && v->sort < (int)source.column_count ? columns[v->sort].term : "points";
+}
+
+const pane_ops pane_points = {.draw = draw,
+                              .table = &source,
+                              .table_y = 1,
+                              .enter = fit_enter,
+                              .enter_does = "apply",
+                              .say = fit_say,
+                              .term = term,
+                              .copy = fit_copy};
+
+// ---- its place ------------------------------------------------------------------------------------------------
+
+void place_fit(layout *l, rect body, const layout_wish *wish)
+{
+    (void)wish;
+    l->pane[PANE_FRONTIER] =
+        body.w >= 120 ? cut_left(&body, body.w / 2 - 6) : cut_top(&body, body.h * 11 / 19);
+    l->pane[PANE_POINTS] = body;
+}
