@@ -85,8 +85,10 @@ const char *app_why_not(const app *a, request r)
     case REQUEST_REVERSE:
     case REQUEST_COLUMNS:
     case REQUEST_FOLLOW:
-    case REQUEST_MARK:
         return why_not_table(a);
+    case REQUEST_MARK:
+        return app_layout(a).kind >= LAYOUT_SINGLE && pane_ops_of(a->focus)->mark != NULL ? NULL
+                                                                                          : why_not_table(a);
     case REQUEST_APPLY:
         return why_not_apply(a);
     case REQUEST_COPY:

@@ -76,5 +76,10 @@ void act_follow(app *a, int unused)
 void act_mark(app *a, int unused)
 {
     (void)unused;
-    table_mark(&a->table[a->focus], source_of(a), a);
+    const pane_ops *ops = pane_ops_of(a->focus);
+    if (ops->mark != NULL) {
+        ops->mark(a);
+    } else {
+        table_mark(&a->table[a->focus], source_of(a), a);
+    }
 }

@@ -39,6 +39,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_init(&a->table[pane]);
     }
+    step_view_init(&a->step);
     model_init(&a->live);
     open_planner(a);
     return a;
@@ -82,6 +83,7 @@ void app_destroy(app *a)
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
     }
+    app_forget_pictures(a);
     hr_preset_close(a->owned);
     free(a->remembered);
     free(a);
@@ -244,6 +246,7 @@ static void switch_preset(app *a)
     a->knobs = a->applied = *hr_preset_knobs(opened);
     model_init(&a->live);
     memset(&a->turned, 0, sizeof a->turned);
+    app_forget_pictures(a);
     a->baseline.pinned = a->is_frozen = a->has_seen_oom = false;
     a->message.kind = MESSAGE_NONE;
     app_show_screen(a, SCREEN_BENCH);

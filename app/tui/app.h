@@ -20,6 +20,7 @@
 #include "app/tui/prompt.h"
 #include "app/tui/requests.h"
 #include "app/tui/run_log.h"
+#include "app/tui/step_view.h"
 #include "app/tui/table_view.h"
 #include "app/tui/theme.h"
 #include "app/tui/tui.h"
@@ -112,6 +113,7 @@ struct app {
     hr_step_picture picture; // of a step under the knobs, as planned; owned
     bool has_picture;
     uint64_t picture_version;
+    step_view step; // what Timeline, Program and Model show of it
     // view
     int rows, columns;
     theme theme;

@@ -16,6 +16,9 @@ static const screen_row screens[SCREEN_COUNT] = {
                       place_bench},
     [SCREEN_DOCTOR] = {PANES(PANE_KNOBS, PANE_DOCTOR, PANE_COUNTERS, PANE_VRAM, PANE_LOG), place_doctor},
     [SCREEN_RUNS] = {PANES(PANE_RUNS, PANE_DIFF, PANE_OVERLAY), place_runs},
+    [SCREEN_TIMELINE] = {PANES(PANE_STACK, PANE_ALIVE, PANE_MINIMAP), place_timeline},
+    [SCREEN_PROGRAM] = {PANES(PANE_LISTING, PANE_TURNED), place_program},
+    [SCREEN_MODEL] = {PANES(PANE_LAYERS, PANE_LAYER, PANE_WORK), place_model},
     [SCREEN_FIT] = {PANES(PANE_FRONTIER, PANE_POINTS), place_fit},
 };
 

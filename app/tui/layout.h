@@ -18,8 +18,11 @@ typedef struct rect {
 // X(ID, key, "key as shown", "name", "its job"), in the order of their keys. Every screen is a request too.
 #define SCREEN_MAP(X)                                                                                        \
     X(BENCH, '1', "1", "bench", "the Bench: memory, loss and knobs")                                         \
+    X(TIMELINE, '3', "3", "timeline", "the Timeline: the planned step, instruction by instruction")          \
     X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
     X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")              \
+    X(MODEL, '8', "8", "model", "the Model: what each layer costs")                                          \
+    X(PROGRAM, '9', "9", "program", "the Program: the step as it is listed, and what a turn changes in it")  \
     X(FIT, '0', "0", "fit", "the Fit: what the knobs trade, peak against step time")
 
 typedef enum screen_id {
@@ -44,6 +47,14 @@ typedef enum screen_id {
     X(DIFF, "diff")                                                                                          \
     X(FRONTIER, "frontier")                                                                                  \
     X(POINTS, "points")                                                                                      \
+    X(STACK, "timeline")                                                                                     \
+    X(MINIMAP, "minimap")                                                                                    \
+    X(ALIVE, "alive")                                                                                        \
+    X(LISTING, "listing")                                                                                    \
+    X(TURNED, "turned")                                                                                      \
+    X(LAYERS, "layers")                                                                                      \
+    X(LAYER, "layer")                                                                                        \
+    X(WORK, "instructions")                                                                                  \
     X(TITLE, "")                                                                                             \
     X(KNOB_BAR, "")                                                                                          \
     X(TABS, "")                                                                                              \
@@ -103,5 +114,8 @@ void place_bench(layout *l, rect body, const layout_wish *wish);
 void place_doctor(layout *l, rect body, const layout_wish *wish);
 void place_fit(layout *l, rect body, const layout_wish *wish);
 void place_runs(layout *l, rect body, const layout_wish *wish);
+void place_timeline(layout *l, rect body, const layout_wish *wish);
+void place_program(layout *l, rect body, const layout_wish *wish);
+void place_model(layout *l, rect body, const layout_wish *wish);
 
 #endif

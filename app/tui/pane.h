@@ -12,12 +12,14 @@
 
 typedef struct pane_ops {
     void (*draw)(const canvas *c, const app *a); // its title included; changes nothing
-    const table_source *table;                   // its rows, drawn with table_draw; NULL: it has none
-    int table_y; // row of the pane where the table begins: 1 below the title alone
+    void (*settle)(app *a);    // before a frame that shows it; NULL: nothing is to be made ready
+    const table_source *table; // its rows, drawn with table_draw; NULL: it has none
+    int table_y;               // row of the pane where the table begins: 1 below the title alone
     // The cursor of what is no table: rows down, columns right. False: it has no use for that. NULL: never.
     bool (*move)(app *a, int rows, int columns);
     void (*enter)(app *a);               // NULL: Enter has no job here
     const char *enter_does;              // as the footer says it: "apply"
+    void (*mark)(app *a);                // t; NULL: a table's row is marked
     void (*zoom)(app *a, int direction); // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
     void (*say)(app *a);                 // the pane in a sentence
     const char *(*term)(const app *a);   // of the glossary: what ? explains; NULL: the title

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/pane.h"
 #include "app/tui/screens/screens.h"
+#include "app/tui/screens/timeline.h"
 #include "app/tui/widgets/widgets.h"
 
 static const pane_ops *const panes[PANE_FOCUS_COUNT] = {
@@ -8,7 +9,9 @@ static const pane_ops *const panes[PANE_FOCUS_COUNT] = {
     [PANE_STEP] = &pane_step,       [PANE_LOSS] = &pane_loss,         [PANE_PEAK] = &pane_peak,
     [PANE_LOG] = &pane_log,         [PANE_DOCTOR] = &pane_doctor,     [PANE_RUNS] = &pane_runs,
     [PANE_OVERLAY] = &pane_overlay, [PANE_DIFF] = &pane_diff,         [PANE_FRONTIER] = &pane_frontier,
-    [PANE_POINTS] = &pane_points,
+    [PANE_POINTS] = &pane_points,   [PANE_STACK] = &pane_stack,       [PANE_MINIMAP] = &pane_minimap,
+    [PANE_ALIVE] = &pane_alive,     [PANE_LISTING] = &pane_listing,   [PANE_TURNED] = &pane_turned,
+    [PANE_LAYERS] = &pane_layers,   [PANE_LAYER] = &pane_layer,       [PANE_WORK] = &pane_work,
 };
 
 const pane_ops *pane_ops_of(pane_id pane)

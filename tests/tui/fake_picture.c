@@ -332,3 +332,10 @@ void fake_picture_make(const hr_knobs *knobs, hr_step_picture *out)
     add_layers(&d, (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE));
     fake_engine_watch(knobs, &watcher);
 }
+
+void fake_picture_show(app *a)
+{
+    hr_step_picture picture;
+    fake_picture_make(&a->knobs, &picture);
+    app_take_picture(a, &picture);
+}

@@ -7,7 +7,11 @@
 #include "headroom/knobs.h"
 #include "headroom/step_picture.h"
 
+#include "app/tui/app.h"
+
 // Under these knobs; one that does not fit ends its events with an OOM. The caller deinits it.
 void fake_picture_make(const hr_knobs *knobs, hr_step_picture *out);
+// Shows the picture of the workbench's present knobs, as the planner would once it has it.
+void fake_picture_show(app *a);
 
 #endif

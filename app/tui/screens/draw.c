@@ -30,6 +30,9 @@ static void settle_tables(app *a, const layout *l)
 {
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         const pane_ops *ops = pane_ops_of((pane_id)pane);
+        if (ops->settle != NULL && l->pane[pane].h > 0) {
+            ops->settle(a);
+        }
         if (ops->table != NULL && l->pane[pane].h > 0) {
             table_settle(&a->table[pane], ops->table, a);
             table_scroll(&a->table[pane], l->pane[pane].h, ops->table_y);

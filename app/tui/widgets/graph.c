@@ -25,17 +25,21 @@ const unsigned char graph_stack[BAND_COUNT] = {
 
 graph_scale graph_scale_for(const app *a, uint64_t peak_bytes)
 {
-    const model *m = app_model(a);
-    graph_scale scale = {.limit_bytes = m->limit_bytes};
+    return graph_scale_of(a, app_model(a)->limit_bytes, peak_bytes);
+}
+
+graph_scale graph_scale_of(const app *a, uint64_t limit_bytes, uint64_t peak_bytes)
+{
+    graph_scale scale = {.limit_bytes = limit_bytes};
     if (a->baseline.pinned && !isnan(a->baseline.counter[COUNTER_PEAK])) {
         scale.pinned_bytes = (uint64_t)a->baseline.counter[COUNTER_PEAK];
     }
     uint64_t highest = peak_bytes > scale.pinned_bytes ? peak_bytes : scale.pinned_bytes;
-    if (m->limit_bytes > 0 && highest >= m->limit_bytes / 4) {
-        scale.top_bytes = (double)m->limit_bytes * 1.04;
+    if (limit_bytes > 0 && highest >= limit_bytes / 4) {
+        scale.top_bytes = (double)limit_bytes * 1.04;
     } else {
-        scale.top_bytes = highest > 0 ? (double)highest * 1.25 : (double)m->limit_bytes * 1.04;
-        scale.limit_bytes = highest > 0 ? 0 : m->limit_bytes;
+        scale.top_bytes = highest > 0 ? (double)highest * 1.25 : (double)limit_bytes * 1.04;
+        scale.limit_bytes = highest > 0 ? 0 : limit_bytes;
     }
     scale.top_bytes = scale.top_bytes > 0 ? scale.top_bytes : 1;
     return scale;
@@ -82,13 +86,14 @@ static cell_share share_of(const graph_column *column, const graph_scale *scale,
     return share;
 }
 
-static char band_letter(unsigned band)
+static char band_letter(const graph_scale *scale, unsigned band)
 {
-    return band < HR_CATEGORY_COUNT ? hr_category_letter((hr_category)band) : '?';
+    char rest = scale->rest_is_waste ? '%' : '?';
+    return band < HR_CATEGORY_COUNT ? hr_category_letter((hr_category)band) : rest;
 }
 
 // Two colours in one cell where the terminal has them; otherwise the larger band has the cell.
-static void draw_share(const canvas *c, int y, int x, const cell_share *share)
+static void draw_share(const canvas *c, int y, int x, const graph_scale *scale, const cell_share *share)
 {
     bool letters = c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO;
     style s = theme_band(c->theme, share->largest);
@@ -97,7 +102,7 @@ static void draw_share(const canvas *c, int y, int x, const cell_share *share)
     }
     if (letters) {
         if (share->total >= 4) {
-            paint_cell(c, y, x, s, (wchar_t)band_letter(share->largest));
+            paint_cell(c, y, x, s, (wchar_t)band_letter(scale, share->largest));
         }
     } else if (share->total < 8 || c->glyphs->area_braille) {
         paint_cell(c, y, x, s, glyphs_bar(c->glyphs, share->total));
@@ -123,7 +128,7 @@ static void draw_column(const canvas *c, int x, const graph_scale *scale, const 
     int filled = 0;
     for (int row = 0; row < rows && column->band_bytes != NULL; row++) {
         cell_share share = share_of(column, scale, rows, row);
-        draw_share(c, rows - 1 - row, x, &share);
+        draw_share(c, rows - 1 - row, x, scale, &share);
         filled = share.total > 0 ? row + 1 : filled;
     }
     if (column->band_bytes != NULL && pool >= filled && (double)column->pool_bytes <= scale->top_bytes) {
@@ -182,7 +187,7 @@ static const char *axis_bytes(double bytes, byte_unit unit, char text[FORMAT_MAX
     return text;
 }
 
-static void draw_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
+void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
 {
     int rows = c->area.h, used = -1;
     double full = scale->limit_bytes > 0 ? (double)scale->limit_bytes : scale->top_bytes;
@@ -205,8 +210,7 @@ static void draw_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
     }
 }
 
-// Letter, name and bytes of each band that has any, in the order of the stack from above.
-static void draw_legend(const canvas *c, const uint64_t *band_bytes, byte_unit unit)
+void graph_legend(const canvas *c, const graph_scale *scale, const uint64_t *band_bytes, byte_unit unit)
 {
     bool names = c->area.w >= LEGEND_LONG - 1;
     int y = 0;
@@ -216,8 +220,9 @@ static void draw_legend(const canvas *c, const uint64_t *band_bytes, byte_unit u
             continue;
         }
         char text[FORMAT_MAX];
-        const char *name = band < HR_CATEGORY_COUNT ? hr_category_name((hr_category)band) : "unknown";
-        paint_cell(c, y, 0, theme_letter(c->theme, band), (wchar_t)band_letter(band));
+        const char *rest = scale->rest_is_waste ? "waste" : "unknown";
+        const char *name = band < HR_CATEGORY_COUNT ? hr_category_name((hr_category)band) : rest;
+        paint_cell(c, y, 0, theme_letter(c->theme, band), (wchar_t)band_letter(scale, band));
         if (names) {
             paint_text(c, y, 2, 12, ROLE_DIM, name);
         }
@@ -293,11 +298,11 @@ static void draw_step(const canvas *c, const app *a)
         columns[x] = (graph_column){.band_bytes = point->band_bytes, .pool_bytes = m->heap.pool_bytes};
     }
     graph_scale scale = graph_scale_for(a, m->step_peak_bytes);
-    draw_axis(&parts.axis, &scale, app_unit(a));
+    graph_axis(&parts.axis, &scale, app_unit(a));
     graph_draw(&parts.plot, &scale, columns, count);
     draw_steps_phases(&parts.below, p);
     const profile_point *highest = profile_column(p, 0, 1);
-    draw_legend(&parts.legend, highest == NULL ? NULL : highest->band_bytes, app_unit(a));
+    graph_legend(&parts.legend, &scale, highest == NULL ? NULL : highest->band_bytes, app_unit(a));
 }
 
 static void draw_step_pane(const canvas *c, const app *a)
@@ -310,14 +315,13 @@ static void draw_step_pane(const canvas *c, const app *a)
     draw_step(c, a);
 }
 
-static void draw_time(const canvas *c, const app *a)
+void graph_time(const canvas *c, const app *a, unsigned level)
 {
     const model *m = app_model(a);
     graph_parts parts = parts_of(c);
     graph_column columns[COLUMNS_MAX] = {0};
     char ago[FORMAT_MAX];
     int count = parts.plot.area.w;
-    unsigned level = a->zoom - 1;
     for (int x = 0; x < count; x++) {
         const history_bucket *bucket = history_at(&m->history, level, (uint32_t)(count - 1 - x));
         if (bucket != NULL) {
@@ -326,11 +330,11 @@ static void draw_time(const canvas *c, const app *a)
         }
     }
     graph_scale scale = graph_scale_for(a, history_peak_bytes(&m->history, level, (uint32_t)count));
-    draw_axis(&parts.axis, &scale, app_unit(a));
+    graph_axis(&parts.axis, &scale, app_unit(a));
     graph_draw(&parts.plot, &scale, columns, count);
     format_window((double)count * (double)history_width_ns(level) * 1e-9, ago);
     draw_below(&parts.below, columns, count, ago);
-    draw_legend(&parts.legend, count > 0 ? columns[count - 1].band_bytes : NULL, app_unit(a));
+    graph_legend(&parts.legend, &scale, count > 0 ? columns[count - 1].band_bytes : NULL, app_unit(a));
 }
 
 static void draw_vram_pane(const canvas *c, const app *a)
@@ -346,7 +350,7 @@ static void draw_vram_pane(const canvas *c, const app *a)
     if (a->zoom == 0) {
         draw_step(c, a);
     } else {
-        draw_time(c, a);
+        graph_time(c, a, a->zoom - 1);
     }
 }
 

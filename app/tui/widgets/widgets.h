@@ -27,13 +27,20 @@ typedef struct graph_scale {
     double top_bytes;      // value of the upper edge
     uint64_t limit_bytes;  // capacity line; 0: none, or beyond the top
     uint64_t pinned_bytes; // baseline's peak; 0: none
+    bool rest_is_waste;    // BAND_UNKNOWN is what the allocator adds to what is asked for
 } graph_scale;
 
 // Bands from below: what stays first, what comes and goes above it.
 extern const unsigned char graph_stack[BAND_COUNT];
 
-graph_scale graph_scale_for(const app *a, uint64_t peak_bytes);
+graph_scale graph_scale_for(const app *a, uint64_t peak_bytes); // under the limit that is shown
+graph_scale graph_scale_of(const app *a, uint64_t limit_bytes, uint64_t peak_bytes);
 void graph_draw(const canvas *c, const graph_scale *scale, const graph_column *columns, int count);
+void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit);
+// Letter, name and bytes of each band that has any, in the order of the stack from above.
+void graph_legend(const canvas *c, const graph_scale *scale, const uint64_t *band_bytes, byte_unit unit);
+// History level `level` with axis, legend and what happened when, below a title line.
+void graph_time(const canvas *c, const app *a, unsigned level);
 // Columns for the bands when the pane has `width`: the rest is for axis and legend.
 int graph_plot_width(int width);
 

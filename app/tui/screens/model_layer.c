@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The selected layer: its tensors, and the instructions that work for it.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/screens/model_layers.h"
+
+static uint64_t version(const app *a)
+{
+    return a->picture_version << 32 | a->step.layer;
+}
+
+static void settle(app *a)
+{
+    step_settle_layer(a, model_selected_layer(a));
+}
+
+// ---- tensors --------------------------------------------------------------------------------------------------
+
+enum { TENSOR, BYTES, DTYPE, SHAPE, NEEDED, BORN, DIES };
+
+static const table_column tensor_columns[] = {
+    [TENSOR] = {.term = "tensor", .middle = true},
+    [BYTES] = {.term = "bytes", .width = 9, .number = true},
+    [DTYPE] = {.term = "dtype", .width = 8, .from_width = 90},
+    [SHAPE] = {.term = "shape", .width = 17, .from_width = 70},
+    [NEEDED] = {.term = "needed", .width = 8},
+    [BORN] = {.term = "born", .width = 5, .number = true, .from_width = 58},
+    [DIES] = {.term = "dies", .width = 5, .number = true, .from_width = 58},
+};
+
+static size_t tensor_count(const app *a)
+{
+    return app_picture(a) == NULL ? 0 : a->step.layer_tensors;
+}
+
+static const hr_picture_tensor *tensor_at(const app *a, size_t row)
+{
+    return &a->picture.tensors[a->step.of_layer[row]];
+}
+
+static double tensor_number(const app *a, size_t row, unsigned column)
+{
+    const hr_picture_tensor *t = tensor_at(a, row);
+    uint32_t at = column == BORN ? t->born : t->died;
+    return column == BYTES ? (double)t->bytes : at == HR_NO_ID ? UNKNOWN : (double)at;
+}
+
+// Until when its bytes are needed.
+static const char *needed(const app *a, size_t row)
+{
+    const hr_picture_tensor *t = tensor_at(a, row);
+    return t->owner != a->step.of_layer[row]      ? "shares"
+           : t->persistent                        ? "always"
+           : t->saved                             ? "backward"
+           : t->category == HR_CATEGORY_GRADIENTS ? "update"
+                                                  : "—";
+}
+
+static void tensor_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    const hr_picture_tensor *t = tensor_at(a, row);
+    char words[FORMAT_MAX];
+    double value = tensor_number(a, row, column);
+    switch (column) {
+    case TENSOR:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
+        break;
+    case BYTES:
+        snprintf(text, TABLE_CELL_MAX, "%s", format_bytes(t->bytes, step_unit(a), words));
+        break;
+    case DTYPE:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->dtype));
+        break;
+    case SHAPE:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->shape));
+        break;
+    case NEEDED:
+        snprintf(text, TABLE_CELL_MAX, "%s", needed(a, row));
+        break;
+    default:
+        snprintf(text, TABLE_CELL_MAX, isnan(value) ? "—" : "%.0f", value);
+    }
+}
+
+static int tensor_band(const app *a, size_t row)
+{
+    return (int)tensor_at(a, row)->category;
+}
+
+static const table_source tensors = {
+    .columns = tensor_columns,
+    .column_count = sizeof tensor_columns / sizeof *tensor_columns,
+    .count = tensor_count,
+    .cell = tensor_cell,
+    .number = tensor_number,
+    .version = version,
+    .band = tensor_band,
+    .empty = "This layer has no tensor of its own.",
+};
+
+static void draw_layer(const canvas *c, const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    char right[160] = "", kept[FORMAT_MAX];
+    bool focused = a->focus == PANE_LAYER;
+    if (p != NULL && a->step.layer < p->layer_count) {
+        snprintf(right, sizeof right, "%s keeps %s %s p", step_layer_name(p, a->step.layer),
+                 format_bytes(p->layers[a->step.layer].saved_bytes, step_unit(a), kept), step_unit(a).name);
+    }
+    paint_rule(c, focused, pane_title(PANE_LAYER), right);
+    if (step_is_there(c, a)) {
+        table_draw(c, 1, a, &tensors, &a->table[PANE_LAYER], focused);
+    }
+}
+
+static void enter_tensor(app *a)
+{
+    settle(a);
+    table_settle(&a->table[PANE_LAYER], &tensors, a);
+    size_t row = table_selected(&a->table[PANE_LAYER]);
+    uint32_t born = row < tensor_count(a) ? tensor_at(a, row)->born : HR_NO_ID;
+    if (born == HR_NO_ID) {
+        app_say(a, MESSAGE_NOTE, "it was there before the step: no instruction makes it");
+        return;
+    }
+    step_go(a, born);
+    app_show_screen(a, SCREEN_TIMELINE);
+}
+
+static void say_tensors(app *a)
+{
+    pane_layers.say(a);
+}
+
+const pane_ops pane_layer = {.draw = draw_layer,
+                             .settle = settle,
+                             .table = &tensors,
+                             .table_y = 1,
+                             .enter = enter_tensor,
+                             .enter_does = "birth",
+                             .say = say_tensors};
+
+// ---- instructions ---------------------------------------------------------------------------------------------
+
+enum { NUMBER, INSTRUCTION, PHASE, FLOPS, TIME };
+
+static const table_column work_columns[] = {
+    [NUMBER] = {.term = "number", .width = 6, .number = true},
+    [INSTRUCTION] = {.term = "instruction", .middle = true},
+    [PHASE] = {.term = "phase", .width = 8, .from_width = 46},
+    [FLOPS] = {.term = "flops", .width = 6, .number = true, .from_width = 38},
+    [TIME] = {.term = "time", .width = 8, .number = true},
+};
+
+static size_t work_count(const app *a)
+{
+    return app_picture(a) == NULL ? 0 : a->step.layer_instrs;
+}
+
+static uint32_t work_at(const app *a, size_t row)
+{
+    return a->step.of_layer[a->step.layer_tensors + row];
+}
+
+static double work_number(const app *a, size_t row, unsigned column)
+{
+    const hr_picture_instr *i = &a->picture.instrs[work_at(a, row)];
+    return column == FLOPS ? (double)i->flops : column == TIME ? i->seconds : (double)work_at(a, row);
+}
+
+// Without the layer's name, which the pane beside it has.
+static const char *work_name(const app *a, const hr_picture_instr *i)
+{
+    const char *name = hr_picture_text(&a->picture, i->name);
+    const char *layer = step_layer_name(&a->picture, a->step.layer);
+    size_t length = strlen(layer);
+    return strncmp(name, layer, length) == 0 && name[length] == '/' ? name + length + 1 : name;
+}
+
+static void work_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    const hr_picture_instr *i = &a->picture.instrs[work_at(a, row)];
+    char words[FORMAT_MAX];
+    switch (column) {
+    case INSTRUCTION:
+        snprintf(text, TABLE_CELL_MAX, "%s", work_name(a, i));
+        break;
+    case PHASE:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_phase_name((hr_phase)i->phase));
+        break;
+    case FLOPS:
+        snprintf(text, TABLE_CELL_MAX, "%s", step_count((double)i->flops, words, sizeof words));
+        break;
+    case TIME:
+        snprintf(text, TABLE_CELL_MAX, "%s", format_seconds(i->seconds, words));
+        break;
+    default:
+        snprintf(text, TABLE_CELL_MAX, "%" PRIu32, work_at(a, row));
+        break;
+    }
+}
+
+static const table_source work = {
+    .columns = work_columns,
+    .column_count = sizeof work_columns / sizeof *work_columns,
+    .count = work_count,
+    .cell = work_cell,
+    .number = work_number,
+    .version = version,
+    .empty = "No instruction works for this layer.",
+};
+
+static void draw_work(const canvas *c, const app *a)
+{
+    char right[64];
+    bool focused = a->focus == PANE_WORK;
+    snprintf(right, sizeof right, "%zu %c", work_count(a), step_time_letter(a));
+    paint_rule(c, focused, pane_title(PANE_WORK), right);
+    if (step_is_there(c, a)) {
+        table_draw(c, 1, a, &work, &a->table[PANE_WORK], focused);
+    }
+}
+
+static void enter_work(app *a)
+{
+    settle(a);
+    table_settle(&a->table[PANE_WORK], &work, a);
+    size_t row = table_selected(&a->table[PANE_WORK]);
+    if (row < work_count(a)) {
+        step_go(a, work_at(a, row));
+        app_show_screen(a, SCREEN_PROGRAM);
+    }
+}
+
+static void say_work(app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    settle(a);
+    if (p == NULL || a->step.layer >= p->layer_count) {
+        step_say_nothing(a);
+        return;
+    }
+    char flops[16], seconds[FORMAT_MAX];
+    app_say(a, MESSAGE_NOTE, "%zu instructions work for layer %s: %s FLOP, %s %s.", a->step.layer_instrs,
+            step_layer_name(p, a->step.layer),
+            step_count((double)p->layers[a->step.layer].flops, flops, sizeof flops),
+            format_seconds(p->layers[a->step.layer].seconds, seconds),
+            step_time_letter(a) == 's' ? "simulated" : "estimated");
+}
+
+const pane_ops pane_work = {.draw = draw_work,
+                            .settle = settle,
+                            .table = &work,
+                            .table_y = 1,
+                            .enter = enter_work,
+                            .enter_does = "listing",
+                            .say = say_work};

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Model: what each layer costs in a planned step.
+#include "app/tui/screens/model_layers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+enum { LAYER, KIND, OUTPUT, PARAMETERS, WEIGHTS, ACTIVATIONS, KEPT, FLOPS, TIME, SHARE, BAR = 8 };
+
+static const table_column columns[] = {
+    [LAYER] = {.term = "layer", .middle = true},
+    [KIND] = {.term = "kind", .width = 16, .from_width = 118},
+    [OUTPUT] = {.term = "output_shape", .width = 12, .from_width = 100},
+    [PARAMETERS] = {.term = "parameters", .width = 10, .number = true, .from_width = 90},
+    [WEIGHTS] = {.term = "weights", .width = 8, .number = true},
+    [ACTIVATIONS] = {.term = "activations", .width = 11, .number = true},
+    [KEPT] = {.term = "kept_bytes", .width = 10, .number = true, .from_width = 66},
+    [FLOPS] = {.term = "flops", .width = 6, .number = true},
+    [TIME] = {.term = "time", .width = 8, .number = true, .from_width = 72},
+    [SHARE] = {.term = "share", .width = BAR, .number = true, .from_width = 76},
+};
+
+void place_model(layout *l, rect body, const layout_wish *wish)
+{
+    (void)wish;
+    rect below = cut_bottom(&body, 8 + (body.h - 19) * 2 / 5);
+    l->pane[PANE_LAYER] = cut_left(&below, below.w * 5 / 8);
+    l->pane[PANE_WORK] = below;
+    l->pane[PANE_LAYERS] = body;
+}
+
+static size_t count(const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    return p == NULL ? 0 : p->layer_count;
+}
+
+static double bytes_of(const hr_picture_layer *layer)
+{
+    return (double)layer->parameter_bytes + (double)layer->activation_bytes;
+}
+
+static double largest_bytes(const app *a)
+{
+    double largest = 0;
+    for (size_t k = 0; k < a->picture.layer_count; k++) {
+        largest = fmax(largest, bytes_of(&a->picture.layers[k]));
+    }
+    return largest;
+}
+
+static double number(const app *a, size_t row, unsigned column)
+{
+    const hr_picture_layer *layer = &a->picture.layers[row];
+    switch (column) {
+    case PARAMETERS:
+        return (double)layer->parameters;
+    case WEIGHTS:
+        return (double)layer->parameter_bytes;
+    case ACTIVATIONS:
+        return (double)layer->activation_bytes;
+    case KEPT:
+        return (double)layer->saved_bytes;
+    case FLOPS:
+        return (double)layer->flops;
+    case TIME:
+        return layer->seconds;
+    default:
+        return bytes_of(layer);
+    }
+}
+
+static void number_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    double value = number(a, row, column);
+    char words[FORMAT_MAX];
+    const char *shown = "";
+    if (column == PARAMETERS || column == FLOPS) {
+        shown = value == 0 ? "" : step_count(value, words, sizeof words);
+    } else if (column == TIME) {
+        shown = format_seconds(value, words);
+    } else {
+        shown = value == 0 ? "" : format_bytes((uint64_t)value, step_unit(a), words);
+    }
+    snprintf(text, TABLE_CELL_MAX, "%s", shown);
+}
+
+static void bar_cell(const app *a, size_t row, char text[TABLE_CELL_MAX])
+{
+    double largest = largest_bytes(a);
+    step_bar(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text, TABLE_CELL_MAX);
+    int blanks = BAR - glyphs_width(&a->glyphs, text);
+    size_t length = strlen(text);
+    if (blanks > 0) {
+        snprintf(text + length, TABLE_CELL_MAX - length, "%*s", blanks, "");
+    }
+}
+
+static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    const hr_step_picture *p = &a->picture;
+    const hr_picture_layer *layer = &p->layers[row];
+    switch (column) {
+    case LAYER:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->name));
+        break;
+    case KIND:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->kind));
+        break;
+    case OUTPUT:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->output_shape));
+        break;
+    case SHARE:
+        bar_cell(a, row, text);
+        break;
+    default:
+        number_cell(a, row, column, text);
+        break;
+    }
+}
+
+static uint64_t version(const app *a)
+{
+    return a->picture_version << 2 | (uint64_t)a->glyphs.set;
+}
+
+static const table_source source = {
+    .columns = columns,
+    .column_count = sizeof columns / sizeof *columns,
+    .count = count,
+    .cell = cell,
+    .number = number,
+    .version = version,
+    .empty = "The model has no layers.",
+};
+
+// ---- the pane -------------------------------------------------------------------------------------------------
+
+typedef struct totals {
+    uint64_t parameters, parameter_bytes, activation_bytes, saved_bytes;
+    double flops;
+} totals;
+
+static totals add_up(const hr_step_picture *p)
+{
+    totals sum = {0};
+    for (size_t k = 0; k < p->layer_count; k++) {
+        const hr_picture_layer *layer = &p->layers[k];
+        (void)hr_add_bytes(sum.parameters, layer->parameters, &sum.parameters);
+        (void)hr_add_bytes(sum.parameter_bytes, layer->parameter_bytes, &sum.parameter_bytes);
+        (void)hr_add_bytes(sum.activation_bytes, layer->activation_bytes, &sum.activation_bytes);
+        (void)hr_add_bytes(sum.saved_bytes, layer->saved_bytes, &sum.saved_bytes);
+        sum.flops += (double)layer->flops;
+    }
+    return sum;
+}
+
+static const char *totals_text(const app *a, char *text, size_t size)
+{
+    const hr_step_picture *p = app_picture(a);
+    totals sum = add_up(p);
+    byte_unit unit = step_unit(a);
+    char parameters[16], flops[16], weights[FORMAT_MAX], activations[FORMAT_MAX], kept[FORMAT_MAX];
+    char seconds[FORMAT_MAX];
+    snprintf(text, size, "all: %s parameters · W %s · A %s, kept %s · %s FLOP · %s %c",
+             step_count((double)sum.parameters, parameters, sizeof parameters),
+             format_bytes(sum.parameter_bytes, unit, weights),
+             format_bytes(sum.activation_bytes, unit, activations), format_bytes(sum.saved_bytes, unit, kept),
+             step_count(sum.flops, flops, sizeof flops), format_seconds(p->step_seconds, seconds),
+             step_time_letter(a));
+    return text;
+}
+
+static void draw(const canvas *c, const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    char text[256];
+    bool focused = a->focus == PANE_LAYERS;
+    snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, step_unit(a).name);
+    paint_rule(c, focused, pane_title(PANE_LAYERS), p == NULL ? "" : text);
+    if (step_is_there(c, a)) {
+        paint_text(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(a, text, sizeof text));
+        table_draw(c, 2, a, &source, &a->table[PANE_LAYERS], focused);
+    }
+}
+
+uint32_t model_selected_layer(app *a)
+{
+    table_settle(&a->table[PANE_LAYERS], &source, a);
+    size_t row = table_selected(&a->table[PANE_LAYERS]);
+    return row < count(a) ? (uint32_t)row : HR_NO_ID;
+}
+
+static void settle(app *a)
+{
+    step_settle_layer(a, model_selected_layer(a));
+}
+
+// To the listing, at its first instruction.
+static void enter(app *a)
+{
+    settle(a);
+    const step_view *v = &a->step;
+    if (v->layer_instrs == 0) {
+        app_say(a, MESSAGE_NOTE, "this layer has no instruction of its own");
+        return;
+    }
+    step_go(a, v->of_layer[v->layer_tensors]);
+    app_show_screen(a, SCREEN_PROGRAM);
+}
+
+static void say(app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    uint32_t row = model_selected_layer(a);
+    if (row == HR_NO_ID) {
+        step_say_nothing(a);
+        return;
+    }
+    const hr_picture_layer *layer = &p->layers[row];
+    char weights[HR_BYTES_TEXT_MAX], activations[HR_BYTES_TEXT_MAX], kept[HR_BYTES_TEXT_MAX];
+    app_say(a, MESSAGE_NOTE,
+            "Layer %s, a %s, has %" PRIu64
+            " parameters in %s; a step makes %s of activations there, %s of which "
+            "backward keeps.",
+            hr_picture_text(p, layer->name), hr_picture_text(p, layer->kind), layer->parameters,
+            hr_bytes_human(layer->parameter_bytes, weights),
+            hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept));
+}
+
+const pane_ops pane_layers = {.draw = draw,
+                              .settle = settle,
+                              .table = &source,
+                              .table_y = 2,
+                              .enter = enter,
+                              .enter_does = "listing",
+                              .say = say};

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUI_SCREENS_MODEL_LAYERS_H
+#define TUI_SCREENS_MODEL_LAYERS_H
+
+#include "app/tui/screens/timeline.h"
+
+uint32_t model_selected_layer(app *a); // HR_NO_ID: there is none
+
+#endif

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Program: every instruction of the planned step as it is listed, with what it costs.
+#include "app/tui/screens/program.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+enum { NUMBER, INSTRUCTION, PHASE, LAYER, IN_USE, CHANGE, FLOPS, TIME, SHARE, BAR = 8 };
+
+static const table_column columns[] = {
+    [NUMBER] = {.term = "number", .width = 6, .number = true},
+    [INSTRUCTION] = {.term = "instruction"},
+    [PHASE] = {.term = "phase", .width = 8, .from_width = 100},
+    [LAYER] = {.term = "layer", .width = 16, .from_width = 130, .middle = true},
+    [IN_USE] = {.term = "in_use", .width = 9, .number = true},
+    [CHANGE] = {.term = "change", .width = 8, .number = true},
+    [FLOPS] = {.term = "flops", .width = 6, .number = true, .from_width = 100},
+    [TIME] = {.term = "time", .width = 8, .number = true, .from_width = 90},
+    [SHARE] = {.term = "share", .width = BAR, .number = true},
+};
+
+void place_program(layout *l, rect body, const layout_wish *wish)
+{
+    (void)wish;
+    l->pane[PANE_TURNED] = cut_bottom(&body, 6 + (body.h - 19) / 4);
+    l->pane[PANE_LISTING] = body;
+}
+
+static size_t count(const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    return p == NULL ? 0 : p->instr_count;
+}
+
+static double number(const app *a, size_t row, unsigned column)
+{
+    const hr_picture_instr *i = &a->picture.instrs[row];
+    double in_use = i->in_use_bytes > 0 ? (double)i->in_use_bytes : UNKNOWN;
+    switch (column) {
+    case IN_USE:
+        return in_use;
+    case CHANGE:
+        return step_change_bytes(&a->picture, (uint32_t)row);
+    case FLOPS:
+        return (double)i->flops;
+    case TIME:
+        return i->seconds;
+    case SHARE:
+        return a->picture.limit_bytes > 0 ? in_use / (double)a->picture.limit_bytes : UNKNOWN;
+    default:
+        return (double)row;
+    }
+}
+
+static void number_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    double value = number(a, row, column);
+    char words[FORMAT_MAX];
+    const char *shown = "";
+    switch (column) {
+    case NUMBER:
+        snprintf(words, sizeof words, "%zu", row);
+        shown = words;
+        break;
+    case IN_USE:
+        shown = format_bytes(isnan(value) ? HR_NONE : (uint64_t)value, step_unit(a), words);
+        break;
+    case CHANGE:
+        shown = step_delta(value, step_unit(a), words);
+        break;
+    case FLOPS:
+        shown = value == 0 ? "" : step_count(value, words, sizeof words);
+        break;
+    default: // TIME
+        shown = value == 0 ? "" : format_seconds(value, words);
+        break;
+    }
+    snprintf(text, TABLE_CELL_MAX, "%s", shown);
+}
+
+static void bar_cell(const app *a, double share, char text[TABLE_CELL_MAX])
+{
+    step_bar(&a->glyphs, share, BAR, text, TABLE_CELL_MAX);
+    int blanks = BAR - glyphs_width(&a->glyphs, text); // numbers stand right
+    size_t length = strlen(text);
+    if (blanks > 0) {
+        snprintf(text + length, TABLE_CELL_MAX - length, "%*s", blanks, "");
+    }
+}
+
+static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    const hr_picture_instr *i = &a->picture.instrs[row];
+    switch (column) {
+    case INSTRUCTION:
+        step_short_line(&a->picture, (uint32_t)row, text, TABLE_CELL_MAX);
+        break;
+    case PHASE:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_phase_name((hr_phase)i->phase));
+        break;
+    case LAYER:
+        snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->picture, i->layer));
+        break;
+    case SHARE:
+        bar_cell(a, number(a, row, SHARE), text);
+        break;
+    default:
+        number_cell(a, row, column, text);
+        break;
+    }
+}
+
+static uint64_t version(const app *a)
+{
+    return a->picture_version << 2 | (uint64_t)a->glyphs.set;
+}
+
+static int band(const app *a, size_t row)
+{
+    const hr_picture_instr *i = &a->picture.instrs[row];
+    return i->is_alloc || i->is_free ? (int)a->picture.tensors[i->tensor].category : -1;
+}
+
+static role role_of(const app *a, size_t row)
+{
+    const hr_step_picture *p = &a->picture;
+    return row == p->refused_instr                             ? ROLE_BAD
+           : row == a->step.marked                             ? ROLE_BASELINE
+           : !step_is_reached(p, (uint32_t)row)                ? ROLE_DIM
+           : row == p->peak_instr                              ? ROLE_WARN
+           : p->instrs[row].is_alloc || p->instrs[row].is_free ? ROLE_DIM
+                                                               : ROLE_TEXT;
+}
+
+static const table_source source = {
+    .columns = columns,
+    .column_count = sizeof columns / sizeof *columns,
+    .count = count,
+    .cell = cell,
+    .number = number,
+    .version = version,
+    .band = band,
+    .role_of = role_of,
+    .empty = "The step is being planned.",
+};
+
+// ---- one cursor for table and step ------------------------------------------------------------------------------
+
+static void show_cursor(app *a)
+{
+    table_view *v = &a->table[PANE_LISTING];
+    uint32_t cursor = a->step.cursor;
+    if (cursor < v->count && v->order[cursor] == cursor) {
+        v->cursor = cursor;
+        return;
+    }
+    for (size_t k = 0; k < v->count; k++) {
+        if (v->order[k] == cursor) {
+            v->cursor = k;
+            return;
+        }
+    }
+}
+
+void program_sync(app *a)
+{
+    table_view *v = &a->table[PANE_LISTING];
+    size_t selected = table_selected(v);
+    bool same_rows = v->settled && v->version == version(a);
+    if (same_rows && selected != SIZE_MAX && selected != a->step.listed) {
+        step_go(a, (uint32_t)selected);
+    }
+    table_settle(v, &source, a);
+    show_cursor(a);
+    a->step.listed = table_selected(v);
+}
+
+// ---- the pane -------------------------------------------------------------------------------------------------
+
+static void draw(const canvas *c, const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    char right[192] = "", seconds[FORMAT_MAX], verdict[160];
+    bool focused = a->focus == PANE_LISTING;
+    if (p != NULL && !p->fits) {
+        step_verdict(a, verdict, sizeof verdict);
+        snprintf(right, sizeof right, "%s", verdict);
+    } else if (p != NULL) {
+        const table_view *v = &a->table[PANE_LISTING];
+        bool all = v->count == p->instr_count;
+        char some[32] = "";
+        snprintf(some, sizeof some, "%zu of ", v->count);
+        snprintf(right, sizeof right, "%s%zu instructions · %s p · %s %c", all ? "" : some, p->instr_count,
+                 step_unit(a).name, format_seconds(p->step_seconds, seconds), step_time_letter(a));
+    }
+    paint_rule(c, focused, pane_title(PANE_LISTING), right);
+    if (step_is_there(c, a)) {
+        table_draw(c, 1, a, &source, &a->table[PANE_LISTING], focused);
+    }
+}
+
+static void mark(app *a)
+{
+    program_sync(a);
+    step_mark(a);
+}
+
+static void enter(app *a)
+{
+    program_sync(a);
+    app_show_screen(a, SCREEN_TIMELINE);
+}
+
+static void say(app *a)
+{
+    program_sync(a);
+    pane_stack.say(a);
+}
+
+const pane_ops pane_listing = {.draw = draw,
+                               .settle = program_sync,
+                               .table = &source,
+                               .table_y = 1,
+                               .mark = mark,
+                               .enter = enter,
+                               .enter_does = "timeline",
+                               .say = say};

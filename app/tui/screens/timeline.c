@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Timeline: live bytes against program order, the map below it, and what lives at the cursor.
+#include "app/tui/screens/timeline.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+void place_timeline(layout *l, rect body, const layout_wish *wish)
+{
+    (void)wish;
+    int extra = body.h - 19; // beyond what 80×24 leaves
+    l->pane[PANE_ALIVE] = cut_bottom(&body, 5 + extra * 2 / 5);
+    l->pane[PANE_MINIMAP] = cut_bottom(&body, 4 + layout_clamp(extra / 6, 0, 4));
+    l->pane[PANE_STACK] = body;
+}
+
+// ---- shared ---------------------------------------------------------------------------------------------------
+
+byte_unit step_unit(const app *a)
+{
+    return byte_unit_for(a->step.highest > 0 ? a->step.highest : app_model(a)->limit_bytes);
+}
+
+const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX])
+{
+    snprintf(text, FORMAT_MAX, bytes == 0 ? "" : "%+.*f", unit.decimals, bytes / unit.bytes);
+    return text;
+}
+
+static const char *nothing(const app *a)
+{
+    return app_picture(a) == NULL ? "The step is being planned." : "The planned step has no instructions.";
+}
+
+bool step_is_there(const canvas *c, const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    if (p != NULL && p->instr_count > 0) {
+        return true;
+    }
+    canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
+    paint_wrapped(&words, 0, ROLE_DIM, nothing(a));
+    return false;
+}
+
+void step_say_nothing(app *a)
+{
+    app_say(a, MESSAGE_NOTE, "%s", nothing(a));
+}
+
+const char *step_verdict(const app *a, char *text, size_t size)
+{
+    const hr_step_picture *p = app_picture(a);
+    char missing[HR_BYTES_TEXT_MAX], at[32] = "while building";
+    text[0] = '\0';
+    if (p != NULL && !p->fits) {
+        if (p->refused_instr != HR_NO_ID) {
+            snprintf(at, sizeof at, "at instruction %" PRIu32, p->refused_instr);
+        }
+        snprintf(text, size, "It does not fit: refused %s, %s are missing.", at,
+                 hr_bytes_human(p->missing_bytes, missing));
+    }
+    return text;
+}
+
+void step_bands(const hr_picture_instr *i, uint64_t band_bytes[BAND_COUNT])
+{
+    uint64_t sum = 0;
+    for (unsigned k = 0; k < HR_CATEGORY_COUNT; k++) {
+        band_bytes[k] = i->by_category[k];
+        (void)hr_add_bytes(sum, i->by_category[k], &sum);
+    }
+    band_bytes[BAND_UNKNOWN] = i->in_use_bytes > sum ? i->in_use_bytes - sum : 0;
+}

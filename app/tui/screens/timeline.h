@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views of the planned step: Timeline, Program, Model. What they have in common.
+#ifndef TUI_SCREENS_TIMELINE_H
+#define TUI_SCREENS_TIMELINE_H
+
+#include "app/tui/widgets/widgets.h"
+
+enum { TIMELINE_AXIS = 7, TIMELINE_COLUMNS_MAX = 512 };
+
+extern const pane_ops pane_stack, pane_minimap, pane_alive, pane_listing, pane_turned, pane_layers,
+    pane_layer, pane_work;
+
+// One unit for all that a picture shows.
+byte_unit step_unit(const app *a);
+// "+2.64"; "" for nothing, and a sign alone has little: "+0.00".
+const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX]);
+// Where there is no picture: says so, and why. True when there is one with instructions.
+bool step_is_there(const canvas *c, const app *a);
+void step_say_nothing(app *a); // the same, for "."
+// "does not fit: refused at 45, 2.1 MiB are missing", or "".
+const char *step_verdict(const app *a, char *text, size_t size);
+// The bands of a moment: what is asked for by category, and above it what rounding and lying idle add.
+void step_bands(const hr_picture_instr *i, uint64_t band_bytes[BAND_COUNT]);
+// Columns [*left, *right] of a map of `columns` that the window covers.
+void minimap_window(const app *a, int columns, int *left, int *right);
+// The finest history level that holds the whole run in so many columns.
+unsigned minimap_level(const app *a, int columns);
+
+#endif

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Live bytes by category, one column per instruction or more, with cursor, mark, peak, refusal and phases.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/screens/timeline.h"
+
+enum { INFO_ROWS = 2, INFO_MIN = 8, PLOT_MIN = 3 };
+
+typedef struct parts {
+    canvas axis, plot, legend, below, info;
+} parts;
+
+static parts parts_of(const canvas *c)
+{
+    int plot = graph_plot_width(c->area.w), info = c->area.h >= INFO_MIN ? INFO_ROWS : 0;
+    int rows = c->area.h - 2 - info;
+    return (parts){
+        .axis = canvas_sub(c, 1, 0, rows, TIMELINE_AXIS),
+        .plot = canvas_sub(c, 1, TIMELINE_AXIS, rows, plot),
+        .legend = canvas_sub(c, 1, TIMELINE_AXIS + plot + 1, rows, c->area.w - TIMELINE_AXIS - plot - 1),
+        .below = canvas_sub(c, 1 + rows, TIMELINE_AXIS, 1, plot),
+        .info = canvas_sub(c, 2 + rows, 0, info, c->area.w),
+    };
+}
+
+static void settle(app *a)
+{
+    step_place_window(a, graph_plot_width(app_layout(a).pane[PANE_STACK].w));
+}
+
+// ---- the step -------------------------------------------------------------------------------------------------
+
+typedef struct stack {
+    graph_column column[TIMELINE_COLUMNS_MAX];
+    uint64_t band_bytes[TIMELINE_COLUMNS_MAX][BAND_COUNT];
+    uint32_t highest[TIMELINE_COLUMNS_MAX]; // instruction
+    int count;
+} stack;
+
+// What is shown as the window stands; where the step was not reached there is nothing.
+static void stack_columns(const app *a, int columns, stack *s)
+{
+    const hr_step_picture *p = app_picture(a);
+    step_window w = a->step.window;
+    w.columns = (uint32_t)columns; // as settled, but for a pane that has just changed its size
+    s->count = columns;
+    for (int x = 0; x < columns; x++) {
+        step_column column = step_column_of(&a->step, &w, (uint32_t)x);
+        uint32_t last = column.first + column.count - 1;
+        bool cut = !step_is_reached(p, last);
+        s->highest[x] = cut && step_is_reached(p, column.first) ? column.first : column.highest;
+        s->column[x] = (graph_column){0};
+        if (step_is_reached(p, s->highest[x])) {
+            const hr_picture_instr *i = &p->instrs[s->highest[x]];
+            step_bands(i, s->band_bytes[x]);
+            s->column[x] = (graph_column){.band_bytes = s->band_bytes[x], .pool_bytes = i->pool_bytes};
+        }
+    }
+}
+
+static void draw_phases(const canvas *c, const app *a, const stack *s)
+{
+    const hr_step_picture *p = app_picture(a);
+    int last = -1;
+    for (int x = 0; x < s->count; x++) {
+        int phase = p->instrs[s->highest[x]].phase;
+        if (phase != last) {
+            last = phase;
+            paint_blank(c, 0, x, c->area.w - x, theme_role(c->theme, ROLE_DIM));
+            paint_format(c, 0, x, c->area.w - x, ROLE_DIM, "%lc%s", (wint_t)c->glyphs->separator,
+                         hr_phase_name((hr_phase)phase));
+        }
+    }
+}
+
+// Column of an instruction; −1 when it is out of sight.
+static int column_of(const app *a, uint32_t instr, int columns)
+{
+    step_window w = a->step.window;
+    w.columns = (uint32_t)columns;
+    bool in_sight = instr != HR_NO_ID && instr >= w.first && instr - w.first < w.count;
+    return in_sight ? (int)step_column_at(&w, instr) : -1;
+}
+
+static void draw_marker(const canvas *c, int x, role r, wchar_t glyph)
+{
+    if (x >= 0) {
+        paint_cell(c, 0, x, theme_role(c->theme, r), glyphs_fold(c->glyphs, glyph));
+    }
+}
+
+static int plot_row(const graph_scale *scale, uint64_t bytes, int rows)
+{
+    int row = (int)((double)bytes / scale->top_bytes * rows);
+    return row < rows ? row : rows - 1;
+}
+
+// Whether a row of the plot is free of bands from column x on.
+static bool is_free(const app *a, const stack *s, const graph_scale *scale, int rows, int row, int x,
+                    int width)
+{
+    for (int i = x; i < x + width; i++) {
+        if (i < 0 || i >= s->count ||
+            (s->column[i].band_bytes != NULL &&
+             plot_row(scale, a->step.height[s->highest[i]], rows) >= row)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// A dot above the highest moment, and its name where the graph leaves room.
+static void name_peak(const canvas *c, const app *a, const stack *s, const graph_scale *scale)
+{
+    const hr_step_picture *p = app_picture(a);
+    int x = column_of(a, p->peak_instr, s->count), rows = c->area.h;
+    if (x < 0) {
+        return;
+    }
+    int row = plot_row(scale, p->peak_in_use_bytes, rows) + 1;
+    row = row < rows ? row : rows - 1;
+    paint_cell(c, rows - 1 - row, x, theme_role(c->theme, ROLE_WARN), glyphs_fold(c->glyphs, L'●'));
+    const char *name = hr_picture_text(p, p->instrs[p->peak_instr].name);
+    int width = glyphs_width(c->glyphs, name);
+    if (is_free(a, s, scale, rows, row, x + 1, width + 2)) {
+        paint_text(c, rows - 1 - row, x + 2, width, ROLE_WARN, name);
+    } else if (is_free(a, s, scale, rows, row, x - width - 2, width + 2)) {
+        paint_text(c, rows - 1 - row, x - width - 1, width, ROLE_WARN, name);
+    }
+}
+
+static void draw_cursor(const parts *at, const app *a, const stack *s, const graph_scale *scale)
+{
+    int x = column_of(a, a->step.cursor, s->count), rows = at->plot.area.h;
+    for (int row = 0; row < rows && x >= 0; row++) {
+        if (is_free(a, s, scale, rows, row, x, 1)) {
+            paint_cell(&at->plot, rows - 1 - row, x, theme_role(at->plot.theme, ROLE_FOCUS),
+                       at->plot.glyphs->separator);
+        }
+    }
+    draw_marker(&at->below, column_of(a, app_picture(a)->refused_instr, s->count), ROLE_BAD, L'!');
+    draw_marker(&at->below, column_of(a, a->step.marked, s->count), ROLE_BASELINE, L't');
+    draw_marker(&at->below, x, ROLE_FOCUS, L'▲');
+}
+
+// ---- the instruction at the cursor ----------------------------------------------------------------------------
+
+static void draw_moment(const canvas *c, const app *a, byte_unit unit)
+{
+    const hr_step_picture *p = app_picture(a);
+    const hr_picture_instr *i = &p->instrs[a->step.cursor];
+    char bytes[FORMAT_MAX], change[FORMAT_MAX], line[TABLE_CELL_MAX];
+    bool reached = step_is_reached(p, a->step.cursor);
+    format_bytes(reached ? i->in_use_bytes : i->requested_bytes, unit, bytes);
+    step_delta(step_change_bytes(p, a->step.cursor), unit, change);
+    int x = paint_format(c, 0, 0, c->area.w, reached ? ROLE_FOCUS : ROLE_DIM, "%" PRIu32 " %s %s%s %s p %s",
+                         a->step.cursor, hr_phase_name((hr_phase)i->phase), reached ? "" : "would ask for ",
+                         bytes, unit.name, change);
+    paint_text(c, 0, x + 2, c->area.w - x - 2, a->step.cursor == p->refused_instr ? ROLE_BAD : ROLE_TEXT,
+               step_short_line(p, a->step.cursor, line, sizeof line));
+}
+
+static void draw_costs(const canvas *c, const app *a, byte_unit unit)
+{
+    const hr_step_picture *p = app_picture(a);
+    const hr_picture_instr *i = &p->instrs[a->step.cursor];
+    char flops[16], moved[HR_BYTES_TEXT_MAX], seconds[FORMAT_MAX], verdict[160];
+    int x =
+        paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s FLOP · %s moved · %s %c",
+                     step_count((double)i->flops, flops, sizeof flops), hr_bytes_human(i->bytes_moved, moved),
+                     format_seconds(i->seconds, seconds), step_time_letter(a));
+    if (a->step.marked < p->instr_count) {
+        const hr_picture_instr *mark = &p->instrs[a->step.marked];
+        char delta[FORMAT_MAX];
+        format_delta_bytes((double)i->requested_bytes - (double)mark->requested_bytes, unit, delta);
+        paint_format(c, 1, x + 2, c->area.w - x - 2, ROLE_BASELINE,
+                     "since t %" PRIu32 ": %s %s in %" PRId64 " instructions", a->step.marked, delta,
+                     unit.name, (int64_t)a->step.cursor - (int64_t)a->step.marked);
+    } else if (!p->fits) {
+        paint_text(c, 1, x + 2, c->area.w - x - 2, ROLE_BAD, step_verdict(a, verdict, sizeof verdict));
+    } else if (p->peak_instr < p->instr_count) {
+        paint_format(c, 1, x + 2, c->area.w - x - 2, ROLE_WARN, "● peak %" PRIu32 " %s", p->peak_instr,
+                     hr_picture_text(p, p->instrs[p->peak_instr].name));
+    }
+}
+
+static void draw_step(const parts *at, const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    stack s;
+    byte_unit unit = step_unit(a);
+    int columns = at->plot.area.w < TIMELINE_COLUMNS_MAX ? at->plot.area.w : TIMELINE_COLUMNS_MAX;
+    stack_columns(a, columns, &s);
+    graph_scale scale = graph_scale_of(a, p->limit_bytes, p->peak_in_use_bytes);
+    scale.rest_is_waste = true;
+    graph_axis(&at->axis, &scale, unit);
+    graph_draw(&at->plot, &scale, s.column, s.count);
+    name_peak(&at->plot, a, &s, &scale);
+    draw_phases(&at->below, a, &s);
+    draw_cursor(at, a, &s, &scale);
+    uint64_t bands[BAND_COUNT];
+    step_bands(&p->instrs[a->step.cursor], bands);
+    graph_legend(&at->legend, &scale, bands, unit);
+    if (at->info.area.h > 0) {
+        draw_moment(&at->info, a, unit);
+        draw_costs(&at->info, a, unit);
+    }
+}
+
+// ---- the pane -------------------------------------------------------------------------------------------------
+
+static void draw_title(const canvas *c, const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    const step_window *w = &a->step.window;
+    char right[160] = "", peak[FORMAT_MAX], limit[FORMAT_MAX];
+    byte_unit unit = step_unit(a);
+    if (p != NULL && p->instr_count > 0) {
+        format_bytes(p->peak_in_use_bytes, unit, peak);
+        format_bytes(p->limit_bytes, unit, limit);
+        snprintf(right, sizeof right, "%" PRIu32 "…%" PRIu32 " of %zu · peak %s of %s %s p", w->first,
+                 w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, peak, limit, unit.name);
+    }
+    paint_rule(c, a->focus == PANE_STACK, pane_title(PANE_STACK),
+               step_shows_run(a) ? "the whole run" : right);
+}
+
+static void draw(const canvas *c, const app *a)
+{
+    parts at = parts_of(c);
+    draw_title(c, a);
+    if (step_shows_run(a)) {
+        canvas graph = canvas_sub(c, 0, 0, c->area.h - at.info.area.h, c->area.w);
+        graph_time(&graph, a, (unsigned)(-a->step.zoom - 1));
+        if (at.info.area.h > 0) {
+            paint_text(&at.info, 0, 0, c->area.w, ROLE_DIM,
+                       "the run, as it was measured: ▲ a knob was turned, ! memory ran out; + goes back to "
+                       "the step");
+        }
+    } else if (step_is_there(c, a) && at.plot.area.h >= PLOT_MIN) {
+        draw_step(&at, a);
+    }
+}
+
+static bool move(app *a, int rows, int columns)
+{
+    if (step_shows_run(a)) {
+        app_say(a, MESSAGE_NOTE, "the run has no cursor: + goes back to the step");
+    } else if (rows != 0) {
+        step_move(a, rows);
+    } else {
+        step_move_columns(a, columns);
+    }
+    return true;
+}
+
+static void say(app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    if (step_cursor_instr(a) == NULL) {
+        step_say_nothing(a);
+        return;
+    }
+    char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], verdict[160];
+    const hr_picture_instr *i = step_cursor_instr(a);
+    hr_bytes_human(i->in_use_bytes > 0 ? i->in_use_bytes : i->requested_bytes, now);
+    app_say(a, MESSAGE_NOTE,
+            "After instruction %" PRIu32
+            " of %zu, %s in %s, %s are planned to be %s; the step peaks at %s. %s",
+            a->step.cursor, p->instr_count, hr_picture_text(p, i->name), hr_phase_name((hr_phase)i->phase),
+            now, i->in_use_bytes > 0 ? "in use" : "asked for", hr_bytes_human(p->peak_in_use_bytes, peak),
+            step_verdict(a, verdict, sizeof verdict));
+}
+
+static const char *term(const app *a)
+{
+    (void)a;
+    return "in_use_bytes";
+}
+
+static bool copy(const app *a, char *text, size_t size)
+{
+    const hr_picture_instr *i = step_cursor_instr(a);
+    if (i == NULL) {
+        return false;
+    }
+    snprintf(text, size, "%" PRIu32 "\t%s\t%s\t%" PRIu64, a->step.cursor, hr_phase_name((hr_phase)i->phase),
+             step_line(app_picture(a), a->step.cursor), i->in_use_bytes);
+    return true;
+}
+
+static void click(app *a, int y, int x)
+{
+    int column = x - TIMELINE_AXIS;
+    const step_window *w = &a->step.window;
+    bool inside = y > 0 && column >= 0 && column < (int)w->columns;
+    if (inside && !step_shows_run(a) && step_cursor_instr(a) != NULL) {
+        step_go(a, step_column_of(&a->step, w, (uint32_t)column).highest);
+    }
+}
+
+const pane_ops pane_stack = {.draw = draw,
+                             .settle = settle,
+                             .move = move,
+                             .mark = step_mark,
+                             .zoom = step_zoom,
+                             .say = say,
+                             .term = term,
+                             .copy = copy,
+                             .click = click};

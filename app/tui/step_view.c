@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/step_view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/tui/app.h"
+
+void step_view_init(step_view *v)
+{
+    *v = (step_view){.marked = HR_NO_ID, .alive_at = HR_NO_ID, .jumped = HR_NO_ID, .layer = HR_NO_ID};
+    v->window.columns = 1;
+}
+
+static void forget_tables(step_view *v)
+{
+    free(v->height);
+    free(v->alive);
+    free(v->of_layer);
+    v->height = NULL;
+    v->alive = v->of_layer = NULL;
+    v->alive_count = v->layer_tensors = v->layer_instrs = 0;
+    v->alive_at = v->layer = v->jumped = HR_NO_ID;
+    v->highest = 0;
+}
+
+void step_view_deinit(step_view *v)
+{
+    forget_tables(v);
+    hr_step_picture_deinit(&v->before);
+    free(v->changes.rows);
+    free(v->changes.text);
+    free(v->changes.line_at);
+    step_view_init(v);
+}
+
+// ---- a picture that is not trusted ----------------------------------------------------------------------------
+
+static uint32_t within(uint32_t index, size_t count)
+{
+    return index < count ? index : HR_NO_ID;
+}
+
+static void check_counts(hr_step_picture *p)
+{
+    p->instr_count = p->instrs == NULL ? 0 : p->instr_count < HR_NO_ID ? p->instr_count : HR_NO_ID - 1;
+    p->tensor_count = p->tensors == NULL ? 0 : p->tensor_count < HR_NO_ID ? p->tensor_count : HR_NO_ID - 1;
+    p->layer_count = p->layers == NULL ? 0 : p->layer_count < HR_NO_ID ? p->layer_count : HR_NO_ID - 1;
+    p->event_count = p->events == NULL ? 0 : p->event_count;
+    p->build_events = p->build_events < p->event_count ? p->build_events : p->event_count;
+    p->texts_bytes = p->texts == NULL ? 0 : p->texts_bytes;
+    if (p->texts_bytes > 0) {
+        p->texts[p->texts_bytes - 1] = '\0';
+    }
+    p->peak_instr = within(p->peak_instr, p->instr_count);
+    p->refused_instr = p->fits ? HR_NO_ID : within(p->refused_instr, p->instr_count);
+}
+
+static void check_tensors(hr_step_picture *p)
+{
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        hr_picture_tensor *t = &p->tensors[k];
+        t->category = t->category < HR_CATEGORY_COUNT ? t->category : HR_CATEGORY_OUTSIDE;
+        t->layer = within(t->layer, p->layer_count);
+        t->owner = t->owner < p->tensor_count ? t->owner : k;
+        t->born = within(t->born, p->instr_count);
+        t->died = within(t->died, p->instr_count);
+    }
+}
+
+static void check_picture(hr_step_picture *p)
+{
+    check_counts(p);
+    check_tensors(p);
+    for (size_t i = 0; i < p->instr_count; i++) {
+        hr_picture_instr *instr = &p->instrs[i];
+        instr->layer = within(instr->layer, p->layer_count);
+        instr->tensor = within(instr->tensor, p->tensor_count);
+        instr->is_alloc = instr->is_alloc && instr->tensor != HR_NO_ID;
+        instr->is_free = instr->is_free && instr->tensor != HR_NO_ID && !instr->is_alloc;
+        instr->phase = instr->phase < HR_PHASE_COUNT ? instr->phase : HR_PHASE_BUILD;
+        instr->event = instr->event <= p->event_count ? instr->event : (uint32_t)p->event_count;
+    }
+    for (size_t e = 0; e < p->event_count; e++) {
+        hr_event *event = &p->events[e];
+        event->category = event->category < HR_CATEGORY_COUNT ? event->category : HR_CATEGORY_OUTSIDE;
+        event->instr = within(event->instr, p->instr_count);
+        if (event->kind >= HR_EVENT_ALLOC && event->kind <= HR_EVENT_OOM) {
+            event->u.memory.tensor = within(event->u.memory.tensor, p->tensor_count);
+        }
+    }
+}
+
+// ---- taking ---------------------------------------------------------------------------------------------------
+
+static bool make_tables(step_view *v, const hr_step_picture *p)
+{
+    v->height = calloc(p->instr_count + 1, sizeof *v->height);
+    v->alive = calloc(p->tensor_count + 1, sizeof *v->alive);
+    v->of_layer = calloc(p->tensor_count + p->instr_count + 1, sizeof *v->of_layer);
+    if (v->height == NULL || v->alive == NULL || v->of_layer == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < p->instr_count; i++) {
+        const hr_picture_instr *instr = &p->instrs[i];
+        v->height[i] = instr->in_use_bytes > 0 ? instr->in_use_bytes : instr->requested_bytes;
+        v->highest = v->height[i] > v->highest ? v->height[i] : v->highest;
+    }
+    return true;
+}
+
+// The most telling moment.
+static uint32_t begin_at(const hr_step_picture *p)
+{
+    return p->refused_instr != HR_NO_ID ? p->refused_instr : p->peak_instr != HR_NO_ID ? p->peak_instr : 0;
+}
+
+static void keep_before(app *a)
+{
+    hr_step_picture_deinit(&a->step.before);
+    if (a->has_picture) {
+        a->step.before = a->picture;
+        a->picture = (hr_step_picture){0};
+        a->has_picture = false;
+    }
+}
+
+void app_take_picture(app *a, hr_step_picture *taken)
+{
+    step_view *v = &a->step;
+    uint32_t at = v->cursor, marked = v->marked;
+    bool first = !a->has_picture;
+    bool was_telling = !first && at == begin_at(&a->picture);
+    keep_before(a);
+    forget_tables(v);
+    check_picture(taken);
+    a->picture = *taken;
+    *taken = (hr_step_picture){0};
+    a->picture_version++;
+    v->changes.version++;
+    a->has_picture = make_tables(v, &a->picture);
+    if (!a->has_picture) {
+        forget_tables(v);
+        hr_step_picture_deinit(&a->picture);
+        return;
+    }
+    if (!first) {
+        step_compare(&v->before, &a->picture, &v->changes, &at);
+    }
+    v->marked = marked < a->picture.instr_count && !v->changes.compared ? marked : HR_NO_ID;
+    step_go(a, first || was_telling ? begin_at(&a->picture) : at);
+}
+
+void app_forget_pictures(app *a)
+{
+    uint64_t version = a->step.changes.version + 1;
+    step_view_deinit(&a->step);
+    a->step.changes.version = version;
+    if (a->has_picture) {
+        hr_step_picture_deinit(&a->picture);
+        a->has_picture = false;
+    }
+    a->picture_version++;
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------
+
+const hr_picture_instr *step_cursor_instr(const app *a)
+{
+    const hr_step_picture *p = app_picture(a);
+    return p != NULL && a->step.cursor < p->instr_count ? &p->instrs[a->step.cursor] : NULL;
+}
+
+const char *step_line(const hr_step_picture *p, uint32_t instr)
+{
+    const char *line = instr < p->instr_count ? hr_picture_text(p, p->instrs[instr].line) : "";
+    return line + strspn(line, " ");
+}
+
+const char *step_short_line(const hr_step_picture *p, uint32_t instr, char *text, size_t size)
+{
+    const hr_picture_instr *i = &p->instrs[instr];
+    if (i->is_alloc || i->is_free) {
+        const hr_picture_tensor *t = &p->tensors[i->tensor];
+        snprintf(text, size, "%s %s[%s %s]", i->is_alloc ? "alloc" : "free", hr_picture_text(p, t->name),
+                 hr_picture_text(p, t->dtype), hr_picture_text(p, t->shape));
+    } else {
+        snprintf(text, size, "%s%s", i->again ? "again: " : "", step_line(p, instr));
+    }
+    return text;
+}
+
+const char *step_tensor_name(const hr_step_picture *p, uint32_t tensor)
+{
+    return tensor < p->tensor_count ? hr_picture_text(p, p->tensors[tensor].name) : "";
+}
+
+const char *step_layer_name(const hr_step_picture *p, uint32_t layer)
+{
+    return layer < p->layer_count ? hr_picture_text(p, p->layers[layer].name) : "—";
+}
+
+bool step_is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr)
+{
+    const hr_picture_tensor *t = &p->tensors[tensor];
+    // What a build that was refused did not come to is asked for all the same; otherwise what has no bytes lies on
+    // the host.
+    bool unbuilt = !p->fits && p->refused_instr == HR_NO_ID;
+    if (t->owner != tensor || (t->persistent && t->allocated_bytes == 0 && !unbuilt)) {
+        return false;
+    }
+    bool begun = t->born == HR_NO_ID ? t->persistent : t->born <= instr;
+    return begun && (t->died == HR_NO_ID || instr < t->died);
+}
+
+bool step_is_reached(const hr_step_picture *p, uint32_t instr)
+{
+    return p->fits || (p->refused_instr != HR_NO_ID && instr < p->refused_instr);
+}
+
+double step_change_bytes(const hr_step_picture *p, uint32_t instr)
+{
+    const hr_picture_instr *i = &p->instrs[instr];
+    double bytes = i->tensor < p->tensor_count ? (double)p->tensors[i->tensor].bytes : 0;
+    return i->is_alloc ? bytes : i->is_free ? -bytes : 0;
+}
+
+char step_time_letter(const app *a)
+{
+    return a->has_report && strcmp(a->report.device.kind, "plan") == 0 ? 's' : 'e';
+}
+
+// ---- what lives at the cursor ---------------------------------------------------------------------------------
+
+static int larger_first(const void *left, const void *right, void *context)
+{
+    const hr_step_picture *p = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    uint64_t one = p->tensors[a].bytes, other = p->tensors[b].bytes;
+    return one != other ? (one < other ? 1 : -1) : a < b ? -1 : a > b;
+}
+
+void step_settle_alive(app *a)
+{
+    step_view *v = &a->step;
+    if (!a->has_picture || v->alive_at == v->cursor) {
+        return;
+    }
+    v->alive_count = 0;
+    for (uint32_t k = 0; k < a->picture.tensor_count && a->picture.instr_count > 0; k++) {
+        if (step_is_alive(&a->picture, k, v->cursor)) {
+            v->alive[v->alive_count++] = k;
+        }
+    }
+    v->alive_at = v->cursor;
+    qsort_r(v->alive, v->alive_count, sizeof *v->alive, larger_first, &a->picture);
+}
+
+void step_settle_layer(app *a, uint32_t layer)
+{
+    step_view *v = &a->step;
+    const hr_step_picture *p = app_picture(a);
+    if (p == NULL || v->layer == layer) {
+        return;
+    }
+    v->layer = layer;
+    v->layer_tensors = v->layer_instrs = 0;
+    for (uint32_t k = 0; k < p->tensor_count && layer != HR_NO_ID; k++) {
+        if (p->tensors[k].layer == layer) {
+            v->of_layer[v->layer_tensors++] = k;
+        }
+    }
+    qsort_r(v->of_layer, v->layer_tensors, sizeof *v->of_layer, larger_first, &a->picture);
+    for (uint32_t i = 0; i < p->instr_count && layer != HR_NO_ID; i++) {
+        if (p->instrs[i].layer == layer && !p->instrs[i].is_alloc && !p->instrs[i].is_free) {
+            v->of_layer[v->layer_tensors + v->layer_instrs++] = i;
+        }
+    }
+}
+
+// ---- texts ----------------------------------------------------------------------------------------------------
+
+const char *step_bar(const glyphs *g, double share, int width, char *text, size_t size)
+{
+    static const wchar_t eighth[] = {L'▏', L'▎', L'▍', L'▌', L'▋', L'▊', L'▉', L'█'};
+    bool smooth = g->set == GLYPHS_FULL || g->set == GLYPHS_BLOCK;
+    double clamped = share > 0 ? fmin(share, 1) : 0; // NaN is nothing
+    int eighths = (int)lround(clamped * width * 8);
+    size_t used = 0;
+    for (int left = eighths; left > 0 && used + 5 < size; left -= 8) {
+        wchar_t glyph = smooth ? eighth[left >= 8 ? 7 : left - 1] : L'#';
+        if (g->set == GLYPHS_BRAILLE) {
+            glyph = left > 4 ? L'⣿' : L'⡇';
+        } else if (!smooth && left < 4 && eighths > 8) {
+            break;
+        }
+        used += utf8_put(glyph, text + used);
+    }
+    text[used] = '\0';
+    return text;
+}
+
+const char *step_count(double value, char *text, size_t size)
+{
+    static const char letters[] = " kMGTPE";
+    size_t at = 0;
+    while (value >= 999.5 && at + 2 < sizeof letters) {
+        value /= 1000;
+        at++;
+    }
+    if (isnan(value)) {
+        snprintf(text, size, "—");
+    } else if (at == 0) {
+        snprintf(text, size, "%.0f", value);
+    } else {
+        snprintf(text, size,
+                 value < 9.995   ? "%.2f%c"
+                 : value < 99.95 ? "%.1f%c"
+                                 : "%.0f%c",
+                 value, letters[at]);
+    }
+    return text;
+}

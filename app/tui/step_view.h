@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Timeline, Program and Model share of the planned step: one cursor for all three, what part of the step is in
+// sight, and what is made once per picture so that a frame need not look at every instruction's record.
+#ifndef TUI_STEP_VIEW_H
+#define TUI_STEP_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/knobs.h"
+#include "headroom/step_picture.h"
+
+#include "app/tui/glyphs.h"
+#include "app/tui/history.h"
+
+typedef struct app app;
+
+enum { STEP_LINE_MAX = 160, STEP_ZOOM_RUN = -HISTORY_LEVELS };
+
+// ---- what a turn changes --------------------------------------------------------------------------------------
+
+// X(ID, "what it is about")
+#define STEP_QUESTION_MAP(X)                                                                                 \
+    X(LAST, "the last turn") /* this picture beside the one before */                                        \
+    X(LESS, "turning it down")                                                                               \
+    X(MORE, "turning it up")
+
+typedef enum step_question {
+#define X(id, text) STEP_##id,
+    STEP_QUESTION_MAP(X)
+#undef X
+        STEP_QUESTION_COUNT
+} step_question;
+
+typedef struct step_turned {
+    char sign;            // '-' goes, '+' comes, '~' stays and changes
+    uint32_t before, now; // instructions; HR_NO_ID where there is none
+} step_turned;
+
+typedef struct step_changes {
+    step_turned *rows; // owned
+    size_t count;
+    size_t come, go, change;
+    bool compared; // there were two pictures
+    // The planner's answer about the selected knob's next value.
+    char *text;        // owned, lines as they came; NULL: none
+    uint32_t *line_at; // owned: where each begins
+    size_t line_count;
+    step_question question; // what is shown
+    bool asked, answered;   // of the question about a turn
+    hr_knobs asked_of;      // its knobs …
+    hr_knob_id asked_knob;  // … and the one turned
+    step_question asked_question;
+    uint64_t version; // grows with every change of what is shown
+} step_changes;
+
+// ---- the view -------------------------------------------------------------------------------------------------
+
+// The instructions in sight, drawn in `columns`.
+typedef struct step_window {
+    uint32_t first, count;
+    uint32_t columns;
+} step_window;
+
+typedef struct step_view {
+    uint32_t cursor; // instruction; 0 where there is none
+    size_t listed;   // row that the listing had selected when it was last brought together with the cursor
+    uint32_t marked; // HR_NO_ID
+    int zoom; // 0: the whole step; above: its 2^zoom-th part; below: the run, history level −1 − zoom
+    step_window window;
+    // Made once per picture.
+    uint64_t *height; // [instr_count] in_use; where it is not known what is asked for
+    uint64_t highest; // of all of them
+    // Tensors alive at an instruction, largest first.
+    uint32_t *alive; // [tensor_count]
+    size_t alive_count;
+    uint32_t alive_at; // HR_NO_ID: not made yet
+    uint32_t jumped;   // tensor that Enter has just gone to; HR_NO_ID
+    // The selected layer's tensors and instructions.
+    uint32_t *of_layer; // [tensor_count + instr_count]
+    size_t layer_tensors, layer_instrs;
+    uint32_t layer; // whose they are; HR_NO_ID: not made yet
+    hr_step_picture before;
+    step_changes changes;
+} step_view;
+
+void step_view_init(step_view *v);
+void step_view_deinit(step_view *v);
+
+// ---- app ------------------------------------------------------------------------------------------------------
+
+// Takes a new picture over (and empties *taken): the one before is kept to be compared, the cursor stays where it was
+// as well as it can. A picture is not trusted: what points nowhere points at nothing afterwards.
+void app_take_picture(app *a, hr_step_picture *taken);
+// Another model: nothing is left to compare.
+void app_forget_pictures(app *a);
+// Whether the planner is to be asked what a turn of the selected knob changes in the listing: true once per question.
+bool app_wants_diff(app *a, hr_knobs *before, hr_knobs *after);
+// Its answer, lines beginning with '-' or '+'; copied. NULL: it cannot be said.
+void app_take_diff(app *a, const char *text);
+
+// ---- reading --------------------------------------------------------------------------------------------------
+
+const hr_picture_instr *step_cursor_instr(const app *a); // NULL: there is no picture, or it is empty
+// A line of the listing as the picture has it, and as tables show it: an alloc without its bytes, which have a column.
+const char *step_line(const hr_step_picture *p, uint32_t instr);
+const char *step_short_line(const hr_step_picture *p, uint32_t instr, char *text, size_t size);
+const char *step_tensor_name(const hr_step_picture *p, uint32_t tensor);
+const char *step_layer_name(const hr_step_picture *p, uint32_t layer); // "—" for none
+// Whether a tensor's bytes are on the device after that instruction.
+bool step_is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr);
+// Whether that instruction was reached at all.
+bool step_is_reached(const hr_step_picture *p, uint32_t instr);
+// Bytes that an instruction takes or gives back.
+double step_change_bytes(const hr_step_picture *p, uint32_t instr);
+// 's' where the device simulates its clock, 'e' where times come from the cost model.
+char step_time_letter(const app *a);
+
+// Columns of a window: which instructions one shows, and the highest of them.
+typedef struct step_column {
+    uint32_t first, count, highest;
+} step_column;
+
+step_column step_column_of(const step_view *v, const step_window *w, uint32_t column);
+uint32_t step_column_at(const step_window *w, uint32_t instr); // clamped to the window
+
+// ---- moving ---------------------------------------------------------------------------------------------------
+
+void step_go(app *a, uint32_t instr); // clamped
+void step_move(app *a, int instrs);
+void step_move_columns(app *a, int columns);
+void step_zoom(app *a, int direction); // −1 nearer, 1 farther
+void step_mark(app *a);                // the cursor, or takes the mark away
+void step_place_window(app *a, int columns);
+bool step_shows_run(const app *a); // zoomed out beyond the step
+
+// ---- before a frame -------------------------------------------------------------------------------------------
+
+void step_settle_alive(app *a);
+void step_settle_layer(app *a, uint32_t layer);
+void step_settle_turned(app *a); // forgets an answer about other knobs
+
+// ---- step_compare.c -------------------------------------------------------------------------------------------
+
+// Fills rows and counts. *at, an instruction of `before`, becomes the one that answers to it now. Host memory short:
+// nothing is said to differ.
+void step_compare(const hr_step_picture *before, const hr_step_picture *now, step_changes *out, uint32_t *at);
+
+// A bar that lies on its side: `share` of `width` cells. Returns text, at most 3 bytes a cell.
+const char *step_bar(const glyphs *g, double share, int width, char *text, size_t size);
+// "1.23 G": three digits and a letter.
+const char *step_count(double value, char *text, size_t size);
+
+#endif
