@@ -198,6 +198,11 @@ void terminal_close_on(void)
     close_screen();
 }
 
+void terminal_resize(int rows, int columns)
+{
+    (void)resize_term(rows, columns);
+}
+
 unsigned terminal_serial(void)
 {
     return terminal_now.serial;

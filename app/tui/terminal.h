@@ -33,6 +33,7 @@ void terminal_close(void); // also prints what was written to stderr meanwhile
 // Screens in tests: a terminal of type `type` whose output goes to `out`. False when the type is unknown.
 bool terminal_open_on(const char *type, FILE *out, FILE *in, int rows, int columns);
 void terminal_close_on(void);
+void terminal_resize(int rows, int columns); // of such a one
 
 unsigned terminal_serial(void); // another one for every terminal that was opened
 int terminal_colors(void);
