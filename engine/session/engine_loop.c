@@ -47,8 +47,8 @@ static void on_event(void *context, const hr_event *event)
 {
     engine_loop *l = context;
     hr_event told = *event;
-    bool simulates =
-        event->kind == HR_EVENT_BUILD && hr_knob_is(hr_engine_knobs(l->engine), HR_KNOB_DEVICE_KIND, "plan");
+    bool asks = event->kind == HR_EVENT_BUILD || l->pace.out == NULL;
+    bool simulates = asks && hr_knob_is(hr_engine_knobs(l->engine), HR_KNOB_DEVICE_KIND, "plan");
     told.time_ns = pace_event(&l->pace, event, simulates);
     if (event->kind == HR_EVENT_STATE) {
         l->state_changed = true;

@@ -54,7 +54,9 @@ static uint64_t keep(pace *p, uint64_t simulated_ns)
 uint64_t pace_event(pace *p, const hr_event *event, bool simulates)
 {
     if (p->out == NULL) {
-        return event->time_ns;
+        p->simulating = event->kind == HR_EVENT_BUILD ? simulates : p->simulating;
+        p->told_ns = simulates && !p->simulating ? p->told_ns : event->time_ns;
+        return p->told_ns;
     }
     if (event->kind == HR_EVENT_BUILD) {
         p->simulating = simulates;

@@ -8,7 +8,8 @@
 #include "session/outlet.h"
 
 typedef struct pace {
-    const outlet *out;               // NULL: nothing waits and times stay as they are
+    const outlet *
+        out; // NULL: nothing waits, times stay as they are, and the clock is left out where they are simulated
     uint64_t clock_ns, simulated_ns; // where the two met: the beginning of the step
     uint64_t last_ns;                // simulated time of the last event
     uint64_t told_ns;                // time that the last event was told with: no later one has less
@@ -17,8 +18,8 @@ typedef struct pace {
 } pace;
 
 void pace_begin_step(pace *p);
-// Waits until the event is due. Returns the time to tell it with. `simulates`: of a BUILD event, whether the build has
-// no clock of its own.
+// Waits until the event is due. Returns the time to tell it with. `simulates`: whether what is (or will be) built has no
+// clock of its own.
 uint64_t pace_event(pace *p, const hr_event *event, bool simulates);
 void pace_end_step(pace *p);
 

@@ -120,7 +120,11 @@ static hr_status open_worker(worker *w, wire *owner, hr_err *err)
 
 static hr_status work(worker *w, hr_err *err)
 {
-    HR_TRY(engine_loop_create(&w->request, &w->out, &w->loop, err));
+    hr_status status = engine_loop_create(&w->request, &w->out, &w->loop, err);
+    if (status != HR_OK) {
+        on_error(w, err);
+        return status;
+    }
     on_knobs(w, hr_engine_knobs(engine_loop_engine(w->loop)));
     engine_loop_report(w->loop);
     engine_loop_run(w->loop);

@@ -31,13 +31,18 @@ typedef struct hr_session_options {
     bool watchable;     // listens at $XDG_RUNTIME_DIR/headroom/PID.sock
 } hr_session_options;
 
+// Does not wait for the worker: what that finds wrong with preset or files comes as an error, and ends the session. By
+// the thread that lives as long as the session: the worker dies with it. KNOB, CONSTRAINT errors; STATE when no process
+// was to be had.
 HR_MUST_CHECK hr_status hr_session_start(const hr_session_options *options, hr_session **out, hr_err *err);
+// Here they come at once. Time is the plan device's alone where that is what runs: the same calls give the same events.
 HR_MUST_CHECK hr_status hr_session_start_inline(const hr_session_options *options, hr_session **out,
                                                 hr_err *err);
 // `path`: a watch socket, or a trace (.hrt, .csv). READ error when it is neither.
 HR_MUST_CHECK hr_status hr_session_attach(const char *path, hr_session **out, hr_err *err);
-// QUIT (a worker that does not end within its grace is killed), waits for the end, frees. NULL is fine. The status is
-// that of the save that ended the training.
+// QUIT, waits for the end, frees; a worker that has become silent is killed. Without train.save there is nothing to wait
+// for: the step is cut short. NULL is fine. The status is that of the save that ended the training; STATE when it died
+// instead; HR_OK when it had ended before.
 hr_status hr_session_stop(hr_session *s, hr_err *err);
 
 // Inline: takes waiting commands and does up to `pieces` bounded pieces of work; false when idle before that. Other
@@ -50,7 +55,8 @@ bool hr_session_about(const hr_session *s, char preset[HR_KNOB_TEXT_MAX], hr_kno
 bool hr_session_send(hr_session *s,
                      const hr_command *command); // false: read-only, ended, or the queue is full
 
-// Readable when anything waits: events, a report, an error, a heap, an end. Epoll-like: stays so until it was taken.
+// Readable when anything waits: events, a report, an error, a heap, an end. Stays so until all of it was taken; what is
+// never asked for keeps it so.
 int hr_session_fd(const hr_session *s); // −1: inline
 // Takes up to `max` events in order; *lost: how many were overwritten since the last call.
 size_t hr_session_events(hr_session *s, hr_event *out, size_t max, uint64_t *lost);
@@ -83,7 +89,8 @@ void hr_session_heap_deinit(hr_session_heap *heap);
 
 typedef enum hr_session_life {
     HR_SESSION_LIVE,
-    HR_SESSION_SILENT, // has work and has done none of it for HR_SESSION_SILENT_NS: it hangs, or was stopped
+    HR_SESSION_SILENT, // has work and has done none of it for HR_SESSION_SILENT_NS (a minute while it builds or
+                       // saves): it hangs, or was stopped
     HR_SESSION_ENDED,
 } hr_session_life;
 
@@ -92,7 +99,7 @@ typedef enum hr_session_life {
 typedef struct hr_session_end {
     int exit_code;       // −1: a signal ended it
     int signal;          // 0: it exited
-    bool by_us;          // stop, or a kill after silence
+    bool by_us;          // hr_session_kill, or what it said was broken
     uint64_t step;       // steps done, as it last said
     uint32_t instr;      // that it was in; HR_NO_ID: between two steps
     uint64_t saved_step; // of the autosave; HR_NONE: there is none

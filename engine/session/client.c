@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session whose engine is in another process: our worker, or one that lets itself be watched.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "session/client_impl.h"
+#include "session/end.h"
+
+enum { COMMANDS_MAX = 64, STOP_POLL_MS = 100, PATIENCE_MAX_S = 600 };
+
+static const uint64_t second_ns = UINT64_C(1000000000);
+
+static client_session *self(hr_session *s)
+{
+    return (client_session *)s; // its first member
+}
+
+static const client_session *self_of(const hr_session *s)
+{
+    return (const client_session *)s;
+}
+
+// ---- how it is ------------------------------------------------------------------------------------------------
+
+static const trace_pulse_copy *pulse_of(const client_session *c, trace_pulse_copy *pulse)
+{
+    if (c->reader == NULL) {
+        return NULL;
+    }
+    *pulse = trace_reader_pulse(c->reader);
+    return pulse;
+}
+
+static bool has_moved(const trace_pulse_copy *a, const trace_pulse_copy *b)
+{
+    return a->beats != b->beats || a->instr != b->instr || a->step != b->step || a->commands != b->commands;
+}
+
+static bool is_busy(const client_session *c, const trace_pulse_copy *p)
+{
+    return p == NULL || p->state == HR_ENGINE_RUNNING || (c->owns && p->commands < c->sent);
+}
+
+static void watch_pulse(client_session *c)
+{
+    trace_pulse_copy now = {.instr = HR_NO_ID};
+    const trace_pulse_copy *p = pulse_of(c, &now);
+    if (c->silence.since_ns == 0 || c->silence.suspended || !is_busy(c, p) ||
+        has_moved(&now, &c->silence.pulse)) {
+        c->silence.since_ns = clock_now_ns();
+        c->silence.pulse = now;
+    }
+}
+
+static uint64_t silent_ns(const client_session *c, const trace_pulse_copy *p)
+{
+    uint64_t patience_s = p != NULL && p->patience_s < PATIENCE_MAX_S ? p->patience_s : 0;
+    uint64_t patience_ns = patience_s * second_ns;
+    uint64_t passed_ns = clock_now_ns() - c->silence.since_ns;
+    patience_ns = patience_ns > HR_SESSION_SILENT_NS ? patience_ns : HR_SESSION_SILENT_NS;
+    return passed_ns >= patience_ns ? passed_ns : 0;
+}
+
+static void note_child_end(client_session *c)
+{
+    trace_pulse_copy pulse;
+    c->end = (hr_session_end){.by_us = c->killed || c->broken};
+    client_take_messages(c); // what it said before
+    end_describe(&c->end, &c->child, pulse_of(c, &pulse), end_kernel_kills() > c->kernel_kills);
+    if (c->broken) {
+        (void)text_copy(c->end.sentence, sizeof c->end.sentence,
+                        "the worker was ended from here: what it said was broken");
+    } else if (c->said_end && c->note.status != HR_OK && c->end.signal == 0) {
+        (void)text_copy(c->end.sentence, sizeof c->end.sentence, c->note.err.sentence);
+    }
+    session_unwatch_fd(&c->base, c->child.pidfd);
+    session_unwatch_fd(&c->base, wire_fd(c->wire));
+    if (c->socket_path[0] != '\0') {
+        (void)unlink(c->socket_path);
+    }
+    c->base.ended = true;
+}
+
+// Of a process that is not ours nobody learns how it ended but from itself.
+static void note_watched_end(client_session *c)
+{
+    trace_pulse_copy pulse;
+    c->end = (hr_session_end){.exit_code = c->said_end ? hr_status_exit_code(c->note.status) : -1};
+    end_set_place(&c->end, pulse_of(c, &pulse));
+    (void)text_copy(c->end.sentence, sizeof c->end.sentence,
+                    c->broken                 ? "what the watched process said was broken"
+                    : !c->said_end            ? "the watched process is gone, without a word"
+                    : c->note.status != HR_OK ? c->note.err.sentence
+                                              : "the training was ended");
+    session_unwatch_fd(&c->base, wire_fd(c->wire));
+    c->base.ended = true;
+}
+
+static void pump(hr_session *s)
+{
+    client_session *c = self(s);
+    if (s->ended) {
+        return;
+    }
+    client_take_messages(c);
+    if (c->owns) {
+        child_listen(&c->child);
+        if (c->broken) {
+            child_signal(&c->child, SIGKILL);
+        }
+        if (child_reap(&c->child)) {
+            note_child_end(c);
+            return;
+        }
+    } else if (c->broken || wire_is_closed(c->wire)) {
+        note_watched_end(c);
+        return;
+    }
+    if (wire_is_closed(c->wire)) {
+        session_unwatch_fd(s, wire_fd(c->wire)); // the child's end is yet to come
+    } else {
+        const bool waits = (wire_events(c->wire) & POLLOUT) != 0;
+        (void)session_watch_fd(s, wire_fd(c->wire), waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    }
+    watch_pulse(c);
+}
+
+// ---- what is asked --------------------------------------------------------------------------------------------
+
+// Records that are none are left out, and count as lost.
+static size_t leave_out_unlawful(hr_event *events, size_t count, uint64_t *lost)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < count; k++) {
+        if (event_is_lawful(&events[k])) {
+            if (kept != k) {
+                events[kept] = events[k];
+            }
+            kept++;
+        }
+    }
+    *lost += count - kept;
+    return kept;
+}
+
+static size_t take_events(hr_session *s, hr_event *out, size_t max, uint64_t *lost)
+{
+    client_session *c = self(s);
+    if (c->reader == NULL) {
+        return 0;
+    }
+    size_t count = trace_reader_take(c->reader, out, max, lost);
+    if (c->woken && count < max) {
+        uint64_t cursor = trace_reader_taken(c->reader);
+        c->woken = !wire_write(c->wire, MESSAGE_TAKEN, &cursor, sizeof cursor, -1);
+    }
+    return leave_out_unlawful(out, count, lost);
+}
+
+static bool has_events(const hr_session *s)
+{
+    const client_session *c = self_of(s);
+    return c->reader != NULL && trace_reader_waits(c->reader);
+}
+
+static uint64_t commands_under_way(const client_session *c)
+{
+    trace_pulse_copy pulse;
+    const trace_pulse_copy *p = pulse_of(c, &pulse);
+    uint64_t done = p != NULL ? p->commands : 0;
+    return done < c->sent ? c->sent - done : 0;
+}
+
+static bool send_command(hr_session *s, const hr_command *command)
+{
+    client_session *c = self(s);
+    wire_out body = {0};
+    if (commands_under_way(c) >= COMMANDS_MAX) {
+        return false;
+    }
+    put_command(&body, command);
+    bool sent = !body.bad && wire_write(c->wire, MESSAGE_COMMAND, body.data, (uint32_t)body.bytes, -1);
+    wire_out_deinit(&body);
+    c->sent += sent;
+    return sent;
+}
+
+static void ask_heap(hr_session *s)
+{
+    (void)wire_write(self(s)->wire, MESSAGE_ASK_HEAP, NULL, 0, -1);
+}
+
+static hr_session_life get_life(hr_session *s, hr_session_end *end)
+{
+    client_session *c = self(s);
+    trace_pulse_copy pulse;
+    if (s->ended) {
+        *end = c->end;
+        return HR_SESSION_ENDED;
+    }
+    const trace_pulse_copy *p = pulse_of(c, &pulse);
+    uint64_t passed_ns = silent_ns(c, p);
+    if (passed_ns == 0) {
+        return HR_SESSION_LIVE;
+    }
+    end_describe_silence(end, p, passed_ns);
+    return HR_SESSION_SILENT;
+}
+
+static void kill_child(hr_session *s)
+{
+    client_session *c = self(s);
+    c->killed = true;
+    child_signal(&c->child, SIGKILL);
+}
+
+static void suspend_child(hr_session *s, bool suspend)
+{
+    client_session *c = self(s);
+    child_signal(&c->child, suspend ? SIGSTOP : SIGCONT);
+    c->silence.suspended = suspend;
+    watch_pulse(c);
+}
+
+// ---- ending ---------------------------------------------------------------------------------------------------
+
+static void wait_for_end(client_session *c)
+{
+    hr_session_end quiet;
+    while (!c->base.ended) {
+        struct pollfd fd = {.fd = c->base.epoll_fd, .events = POLLIN};
+        (void)poll(&fd, 1, STOP_POLL_MS);
+        pump(&c->base);
+        if (!c->base.ended && get_life(&c->base, &quiet) == HR_SESSION_SILENT) {
+            kill_child(&c->base);
+        }
+    }
+}
+
+static hr_status stop_child(client_session *c, hr_err *err)
+{
+    if (c->base.ended) {
+        return HR_OK; // its end was told
+    }
+    suspend_child(&c->base, false);
+    (void)wire_write(c->wire, MESSAGE_QUIT, NULL, 0, -1);
+    c->sent++;
+    wait_for_end(c);
+    if (c->said_end) {
+        if (c->note.status != HR_OK && err != NULL) {
+            *err = c->note.err;
+        }
+        return c->note.status;
+    }
+    return HR_FAIL(err, STATE, "%s", c->end.sentence);
+}
+
+static void close_client(client_session *c)
+{
+    wire_destroy(c->wire);
+    trace_reader_close(c->reader);
+    if (c->owns) {
+        child_close(&c->child);
+    }
+}
+
+static hr_status stop(hr_session *s, hr_err *err)
+{
+    client_session *c = self(s);
+    hr_status status = c->owns ? stop_child(c, err) : HR_OK;
+    close_client(c);
+    return status;
+}
+
+// ---- beginning ------------------------------------------------------------------------------------------------
+
+static const session_ops own_worker = {
+    .pump = pump,
+    .events = take_events,
+    .has_events = has_events,
+    .send = send_command,
+    .ask_heap = ask_heap,
+    .life = get_life,
+    .kill = kill_child,
+    .suspend = suspend_child,
+    .stop = stop,
+};
+
+static const session_ops watched = {
+    .pump = pump,
+    .events = take_events,
+    .has_events = has_events,
+    .ask_heap = ask_heap,
+    .life = get_life,
+    .stop = stop,
+};
+
+static hr_status send_open(client_session *c, const open_request *request, hr_err *err)
+{
+    wire_out body = {0};
+    put_open(&body, request);
+    bool sent = !body.bad && wire_write(c->wire, MESSAGE_OPEN, body.data, (uint32_t)body.bytes, -1);
+    wire_out_deinit(&body);
+    return sent ? HR_OK : HR_FAIL(err, STATE, "the worker took no word");
+}
+
+static hr_status make_client(const session_ops *ops, client_session **out, hr_err *err)
+{
+    client_session *c = hr_calloc(1, sizeof *c);
+    *out = NULL;
+    if (c == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a session");
+    }
+    hr_status status = session_open(&c->base, ops, true, err);
+    if (status != HR_OK) {
+        hr_free(c);
+        return status;
+    }
+    *out = c;
+    return HR_OK;
+}
+
+static void free_client(client_session *c)
+{
+    close_client(c);
+    session_close(&c->base);
+    hr_free(c);
+}
+
+static hr_status spawn_worker(client_session *c, const open_request *request, hr_err *err)
+{
+    c->kernel_kills = end_kernel_kills();
+    HR_TRY(child_spawn("worker", &c->child, err));
+    c->owns = true;
+    int socket = c->child.socket;
+    c->child.socket = -1;
+    HR_TRY(wire_create(socket, MESSAGE_KINDS, &c->wire, err));
+    if (!session_watch_fd(&c->base, socket, EPOLLIN) ||
+        !session_watch_fd(&c->base, c->child.pidfd, EPOLLIN) ||
+        !session_watch_fd(&c->base, c->child.errors, EPOLLIN)) {
+        return HR_FAIL(err, STATE, "the worker's descriptors cannot be waited for: %s", strerror(errno));
+    }
+    if (request->watchable && !watch_path(c->child.pid, c->socket_path)) {
+        c->socket_path[0] = '\0';
+    }
+    session_set_about(&c->base, request->preset, &request->knobs);
+    return send_open(c, request, err);
+}
+
+static hr_status copy_path(char to[MESSAGE_PATH_MAX], const char *from, hr_err *err)
+{
+    return text_copy(to, MESSAGE_PATH_MAX, from != NULL ? from : "")
+               ? HR_OK
+               : HR_FAIL(err, USAGE, "%.64s…: needed a path of at most %d bytes", from, MESSAGE_PATH_MAX - 1);
+}
+
+hr_status session_request(const hr_session_options *options, open_request *request, hr_err *err)
+{
+    request->trusts = options->trusts;
+    request->watchable = options->watchable;
+    request->knobs = *options->knobs;
+    HR_TRY(copy_path(request->preset, options->preset, err));
+    HR_TRY(copy_path(request->resume_path, options->resume_path, err));
+    HR_TRY(copy_path(request->autosave_path, options->autosave_path, err));
+    return hr_knobs_validate(options->knobs, err);
+}
+
+hr_status hr_session_start(const hr_session_options *options, hr_session **out, hr_err *err)
+{
+    client_session *c = NULL;
+    *out = NULL;
+    open_request *request = hr_calloc(1, sizeof *request);
+    if (request == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a session");
+    }
+    hr_status status = session_request(options, request, err);
+    status = status == HR_OK ? make_client(&own_worker, &c, err) : status;
+    if (c != NULL) {
+        status = spawn_worker(c, request, err);
+        if (status != HR_OK) {
+            free_client(c);
+        }
+    }
+    hr_free(request);
+    *out = status == HR_OK && c != NULL ? &c->base : NULL;
+    return status;
+}
+
+hr_status client_watch(const char *path, hr_session **out, hr_err *err)
+{
+    client_session *c = NULL;
+    int socket = -1;
+    HR_TRY(watch_connect(path, &socket, err));
+    hr_status status = make_client(&watched, &c, err);
+    if (status != HR_OK) {
+        (void)close(socket);
+        return status;
+    }
+    status = wire_create(socket, MESSAGE_KINDS, &c->wire, err);
+    if (status == HR_OK && !session_watch_fd(&c->base, socket, EPOLLIN)) {
+        status = HR_FAIL(err, STATE, "%s cannot be waited for: %s", path, strerror(errno));
+    }
+    if (status != HR_OK) {
+        free_client(c);
+        return status;
+    }
+    *out = &c->base;
+    return HR_OK;
+}

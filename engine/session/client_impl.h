@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of a session whose engine is in another process, shared by client.c and client_inbox.c.
+#ifndef SESSION_CLIENT_IMPL_H
+#define SESSION_CLIENT_IMPL_H
+
+#include "session/session_impl.h"
+#include "session/spawn.h"
+#include "session/watch_socket.h"
+#include "trace/ring.h"
+
+// What the pulse was when it last changed.
+typedef struct client_silence {
+    uint64_t since_ns;
+    trace_pulse_copy pulse;
+    bool suspended;
+} client_silence;
+
+typedef struct client_session {
+    hr_session base;
+    bool owns; // the child is ours
+    child child;
+    wire *wire;
+    trace_reader *reader; // NULL until the ring has come
+    bool woken;           // a WAKE is to be answered once the ring is empty
+    bool broken;          // the other side has said what it may not
+    bool killed;          // by us
+    bool said_end;
+    ended_note note;
+    uint64_t sent; // commands
+    uint64_t kernel_kills;
+    client_silence silence;
+    hr_session_end end;
+    char socket_path[WATCH_PATH_MAX]; // of a worker that was to be watched: it may die before it removes it
+} client_session;
+
+// client_inbox.c: takes every message that has come. What is not lawful sets `broken` and ends it.
+void client_take_messages(client_session *c);
+
+#endif

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a child's end, in a sentence: what ended it, why that probably was, where it stood, what it said last.
+#ifndef SESSION_END_H
+#define SESSION_END_H
+
+#include "headroom/session.h"
+
+#include "session/spawn.h"
+#include "trace/ring.h"
+
+// How often the kernel has killed for want of memory since it started; 0 where it does not say.
+uint64_t end_kernel_kills(void);
+
+// Fills exit_code, signal, step, instr, saved_step and the sentence; by_us has been set. `pulse`: NULL where there never
+// was one.
+void end_describe(hr_session_end *end, const child *c, const trace_pulse_copy *pulse, bool kernel_killed);
+// Of one that lives and does nothing.
+void end_describe_silence(hr_session_end *end, const trace_pulse_copy *pulse, uint64_t silent_ns);
+// Step, instruction and save, and where that is in words.
+void end_set_place(hr_session_end *end, const trace_pulse_copy *pulse);
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+
+#include "session/played.h"
+#include "trace/fields.h"
+
+enum { TIME, STEP, EVENT, ADDRESS, REQUESTED, ALLOCATED, STREAM, COLUMNS };
+
+static const field_column columns[] = {
+    [TIME] = {{"time_ns"}, true},
+    [STEP] = {{"step"}, true},
+    [EVENT] = {{"event"}, true},
+    [ADDRESS] = {{"address"}, true},
+    [REQUESTED] = {{"requested_bytes"}, true},
+    [ALLOCATED] = {{"allocated_bytes"}, true},
+    [STREAM] = {{"stream"}, false},
+};
+_Static_assert((int)COLUMNS <= (int)FIELDS_COLUMNS_MAX, "columns fit");
+
+typedef struct played_csv {
+    fields f;
+    uint32_t places[COLUMNS];
+    played_events *events;
+    uint64_t in_use_bytes, pool_bytes;
+    uint64_t step_peak_bytes, step_floor_bytes, step_time_ns; // since the last step
+} played_csv;
+
+bool played_is_csv(const char *start, size_t bytes)
+{
+    return fields_begin_with(start, bytes, columns, COLUMNS);
+}
+
+static hr_status number(played_csv *r, uint32_t column, uint64_t most, uint64_t *out, hr_err *err)
+{
+    const field t = fields_at(&r->f, r->places[column]);
+    *out = 0;
+    return t.length == 0 || (field_to_u64(t, out) && *out <= most)
+               ? HR_OK
+               : fields_refuse(&r->f, t, "a whole number in its range", err);
+}
+
+static bool kind_of(field word, uint8_t *kind)
+{
+    for (uint32_t k = HR_EVENT_ALLOC; k < HR_EVENT_COUNT; k++) {
+        if (field_is(word, hr_event_name((hr_event_kind)k))) {
+            *kind = (uint8_t)k;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t less(uint64_t from, uint64_t bytes)
+{
+    return bytes < from ? from - bytes : 0;
+}
+
+static void count_memory(played_csv *r, hr_event *e)
+{
+    const uint64_t bytes = e->u.memory.allocated_bytes;
+    if (e->kind == HR_EVENT_ALLOC) {
+        r->in_use_bytes += bytes;
+    } else if (e->kind == HR_EVENT_FREE) {
+        r->in_use_bytes = less(r->in_use_bytes, bytes);
+    } else if (e->kind == HR_EVENT_GROW) {
+        r->pool_bytes += bytes;
+    } else if (e->kind == HR_EVENT_SHRINK) {
+        r->pool_bytes = less(r->pool_bytes, bytes);
+    }
+    r->step_peak_bytes = r->in_use_bytes > r->step_peak_bytes ? r->in_use_bytes : r->step_peak_bytes;
+    r->step_floor_bytes = r->in_use_bytes < r->step_floor_bytes ? r->in_use_bytes : r->step_floor_bytes;
+    e->u.memory.in_use_bytes = r->in_use_bytes;
+    e->u.memory.pool_bytes = r->pool_bytes;
+}
+
+// The first step began with the build, or with the file.
+static void count_step(played_csv *r, hr_event *e)
+{
+    e->u.step = (hr_event_step){.loss = (double)NAN,
+                                .accuracy = (double)NAN,
+                                .duration_ns = less(e->time_ns, r->step_time_ns),
+                                .peak_in_use_bytes = r->step_peak_bytes,
+                                .floor_in_use_bytes = r->step_floor_bytes};
+    r->step_time_ns = e->time_ns;
+    r->step_peak_bytes = r->step_floor_bytes = r->in_use_bytes;
+}
+
+static hr_status read_row(played_csv *r, hr_err *err)
+{
+    hr_status status = HR_OK;
+    uint64_t step = 0, stream = 0;
+    const field word = field_trim(fields_at(&r->f, r->places[EVENT]));
+    hr_event *e = played_push(r->events, r->f.in, &status, err);
+    HR_TRY(status);
+    if (!kind_of(word, &e->kind)) {
+        return fields_refuse(&r->f, word, "an event: alloc, free, grow, shrink, oom, step, build, eval", err);
+    }
+    HR_TRY(number(r, TIME, UINT64_MAX, &e->time_ns, err));
+    HR_TRY(number(r, STEP, UINT32_MAX, &step, err));
+    e->step = (uint32_t)step;
+    if (e->kind >= HR_EVENT_ALLOC && e->kind <= HR_EVENT_OOM) {
+        HR_TRY(number(r, ADDRESS, UINT64_MAX, &e->u.memory.address, err));
+        HR_TRY(number(r, REQUESTED, UINT64_MAX, &e->u.memory.requested_bytes, err));
+        HR_TRY(number(r, ALLOCATED, UINT64_MAX, &e->u.memory.allocated_bytes, err));
+        HR_TRY(number(r, STREAM, UINT32_MAX, &stream, err));
+        e->u.memory.stream = (uint32_t)stream;
+        e->u.memory.tensor = HR_NO_ID;
+        count_memory(r, e);
+    } else if (e->kind == HR_EVENT_STEP) {
+        count_step(r, e);
+    } else if (e->kind == HR_EVENT_BUILD) {
+        r->step_time_ns = e->time_ns;
+    }
+    return HR_OK;
+}
+
+static hr_status read_rows(played_csv *r, hr_err *err)
+{
+    bool more;
+    HR_TRY(fields_next(&r->f, &more, err));
+    if (more) {
+        HR_TRY(fields_heading(&r->f, columns, COLUMNS, r->places, err));
+    }
+    while (more) {
+        HR_TRY(fields_next(&r->f, &more, err));
+        if (more) {
+            HR_TRY(read_row(r, err));
+        }
+    }
+    return HR_OK;
+}
+
+hr_status played_read_csv(input *in, played_events *events, hr_err *err)
+{
+    played_csv r = {.f.in = in, .events = events};
+    hr_status status = read_rows(&r, err);
+    fields_deinit(&r.f);
+    return status;
+}

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training in a process of its own: events without loss, reports that equal those of this process, what ended it and
+// where, and going on from its last save.
+#include <math.h>
+#include <sys/prctl.h>
+
+#include "session/messages.h"
+#include "unit/session_use.h"
+
+static int serve_role(const char *role);
+
+// ---- moving ---------------------------------------------------------------------------------------------------
+
+static const char *const planned[] = {"device.kind=plan", "device.card=rtx3070-8g", NULL};
+
+static hr_session *start_inline(const hr_session_options *options)
+{
+    hr_err err = {0};
+    hr_session *s = NULL;
+    ck_assert_msg(hr_session_start_inline(options, &s, &err) == HR_OK, "%s", err.sentence);
+    return s;
+}
+
+static void run_inline(hr_session *s, uint64_t steps)
+{
+    use_run(s, steps);
+    while (hr_session_advance(s, 1)) {
+    }
+}
+
+static void take_report(hr_session *s, wire_out *body)
+{
+    uint64_t version = 0;
+    hr_report report;
+    ck_assert(hr_session_report(s, &version, &report));
+    put_report(body, &report);
+    ck_assert(!body->bad);
+    hr_report_deinit(&report);
+}
+
+// Byte for byte: the training in another process is the training in this one.
+START_TEST(a_worker_reports_what_a_session_in_this_process_does)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    wire_out there = {0}, here = {0};
+    hr_knobs knobs = use_knobs(planned);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options), *in = start_inline(&options);
+    use_run(s, 3);
+    use_read_until(s, &n, use_is_in, HR_ENGINE_IDLE);
+    ck_assert_uint_eq(n.steps, 3);
+    ck_assert_uint_eq(n.lost, 0);
+    run_inline(in, 3);
+    take_report(in, &here);
+    for (int k = 0; k < 200 && (there.bytes != here.bytes || memcmp(there.data, here.data, here.bytes) != 0);
+         k++) {
+        use_pause(s); // the last report comes behind the last event
+        wire_out_deinit(&there);
+        take_report(s, &there);
+    }
+    ck_assert_uint_eq(there.bytes, here.bytes);
+    ck_assert_mem_eq(there.data, here.data, here.bytes);
+    wire_out_deinit(&there);
+    wire_out_deinit(&here);
+    use_stop(s);
+    use_stop(in);
+}
+END_TEST
+
+static uint64_t digest_of_inline(const hr_session_options *options, unsigned pieces)
+{
+    uint64_t digest = UINT64_C(1469598103934665603), lost = 0;
+    hr_session *s = start_inline(options);
+    use_run(s, 6);
+    bool moves = true;
+    while (moves) {
+        moves = hr_session_advance(s, pieces);
+        hr_event events[64];
+        size_t got = 64;
+        while (got == 64) {
+            got = hr_session_events(s, events, 64, &lost);
+            ck_assert_uint_eq(lost, 0);
+            for (size_t k = 0; k < got; k++) {
+                events[k].seq = 0;
+                for (size_t b = 0; b < sizeof events[k]; b++) {
+                    digest = (digest ^ ((const uint8_t *)&events[k])[b]) * UINT64_C(1099511628211);
+                }
+            }
+        }
+    }
+    use_stop(s);
+    return digest;
+}
+
+START_TEST(a_session_in_this_process_is_the_same_every_time)
+{
+    hr_knobs knobs = use_knobs(planned);
+    hr_session_options options = use_options(&knobs);
+    uint64_t digest = digest_of_inline(&options, 1);
+    ck_assert_uint_eq(digest_of_inline(&options, 1), digest);
+    ck_assert_uint_eq(digest_of_inline(&options, 1000), digest);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_while_it_is_drained)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, 40);
+    use_read_until(s, &n, use_is_in, HR_ENGINE_IDLE);
+    ck_assert_uint_eq(n.lost, 0);
+    ck_assert_uint_eq(n.next_seq, n.events); // from the first one on
+    ck_assert_uint_eq(n.steps, 40);
+    ck_assert(isfinite(n.loss));
+    use_stop(s);
+}
+END_TEST
+
+START_TEST(who_does_not_read_loses_the_oldest_and_is_told)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    enum { STEPS = 40 };
+    hr_knobs knobs = use_knobs((const char *const[]){"batch.size=1", "batch.accumulate=64", NULL});
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, STEPS);
+    uint64_t version = 0;
+    hr_report report = {.preset = ""};
+    while (report.train.steps < STEPS) { // reports are taken, events are not
+        use_pause(s);
+        hr_report fresh;
+        if (hr_session_report(s, &version, &fresh)) {
+            hr_report_deinit(&report);
+            report = fresh;
+        }
+    }
+    hr_report_deinit(&report);
+    use_read(s, &n);
+    ck_assert_uint_gt(n.lost, 0);
+    ck_assert_uint_eq(n.lost + n.events, n.next_seq);
+    ck_assert_int_eq(n.state, HR_ENGINE_IDLE);
+    use_stop(s);
+}
+END_TEST
+
+// ---- errors ---------------------------------------------------------------------------------------------------
+
+static hr_err wait_error(hr_session *s)
+{
+    hr_err err = {0};
+    for (int k = 0; k < USE_WAIT_MS / 20 && !use_is_error(s, &err); k++) {
+        use_pause(s);
+    }
+    ck_assert_int_ne(err.status, HR_OK);
+    return err;
+}
+
+START_TEST(a_refused_command_is_told)
+{
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_send(s, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "many");
+    hr_err err = wait_error(s);
+    ck_assert_int_eq(err.status, HR_KNOB);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "batch.size"));
+    use_stop(s);
+}
+END_TEST
+
+START_TEST(out_of_memory_is_a_state_that_a_knob_leaves)
+{
+    seen n = {.state = HR_ENGINE_IDLE};
+    hr_knobs knobs = use_knobs(NULL);
+    char preset[HR_KNOB_TEXT_MAX];
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_send(s, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "100000");
+    use_run(s, 0);
+    use_read_until(s, &n, use_is_in, HR_ENGINE_OOM);
+    use_send(s, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "8");
+    use_read_until(s, &n, use_has_steps, 3);
+    ck_assert(hr_session_about(s, preset, &knobs));
+    ck_assert_str_eq(preset, use_preset);
+    ck_assert_int_eq(hr_knob_int(&knobs, HR_KNOB_BATCH_SIZE), 8);
+    use_stop(s);
+}
+END_TEST
+
+START_TEST(what_the_worker_cannot_open_ends_it_with_the_reason)
+{
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    options.preset = "/nonexistent/preset.yaml";
+    hr_session *s = use_start(&options);
+    hr_session_end end = use_wait_end(s);
+    hr_err err = wait_error(s);
+    ck_assert_int_eq(err.status, HR_READ);
+    ck_assert_int_eq(end.exit_code, hr_status_exit_code(HR_READ));
+    ck_assert_str_eq(end.sentence, err.sentence);
+    use_stop(s);
+}
+END_TEST
+
+START_TEST(knobs_that_are_refused_start_nothing)
+{
+    hr_err err = {0};
+    hr_session *s = NULL;
+    hr_knobs knobs = use_knobs((const char *const[]){"execution.mode=eager", NULL});
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "allocator.kind=static", NULL), HR_OK);
+    hr_session_options options = use_options(&knobs);
+    ck_assert_int_eq(hr_session_start(&options, &s, &err), HR_CONSTRAINT);
+    ck_assert_ptr_null(s);
+    ck_assert_int_eq(hr_session_start_inline(&options, &s, &err), HR_CONSTRAINT);
+    ck_assert_ptr_null(s);
+}
+END_TEST
+
+START_TEST(a_full_queue_takes_no_more)
+{
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    hr_session_suspend(s, true);
+    unsigned sent = 0;
+    while (sent < 1000 && hr_session_send(s, &(hr_command){.kind = HR_COMMAND_PAUSE})) {
+        sent++;
+    }
+    ck_assert_uint_eq(sent, 64);
+    hr_session_suspend(s, false);
+    bool taken = false;
+    for (int k = 0; k < USE_WAIT_MS / 20 && !taken; k++) {
+        use_pause(s);
+        taken = hr_session_send(s, &(hr_command){.kind = HR_COMMAND_PAUSE});
+    }
+    ck_assert(taken);
+    use_stop(s);
+}
+END_TEST
+
+// ---- the heap -------------------------------------------------------------------------------------------------
+
+// The chunks that live are those whose ALLOC and FREE events came before.
+START_TEST(a_heap_is_that_of_the_events_before_it)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_session_heap heap = {0};
+    uint64_t version = 0, in_use = 0, tiled = 0;
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, 3);
+    use_read_until(s, &n, use_is_in, HR_ENGINE_IDLE);
+    hr_session_ask_heap(s);
+    for (int k = 0; k < USE_WAIT_MS / 20 && version == 0; k++) {
+        use_pause(s);
+        (void)hr_session_heap_now(s, &version, &heap);
+    }
+    ck_assert_uint_eq(version, 1);
+    ck_assert_uint_eq(heap.seq, n.next_seq);
+    for (size_t k = 0; k < heap.count; k++) {
+        const hr_session_chunk *c = &heap.chunks[k];
+        bool first = k == 0 || c[-1].region_address != c->region_address;
+        ck_assert_uint_eq(c->address, first ? c->region_address : c[-1].address + c[-1].size_bytes);
+        in_use += c->in_use ? c->size_bytes : 0;
+        tiled += c->size_bytes;
+        ck_assert(!c->in_use || c->tensor != HR_NO_ID);
+    }
+    ck_assert_uint_gt(tiled, in_use);
+    ck_assert_uint_eq(in_use, n.in_use_bytes);
+    hr_session_heap_deinit(&heap);
+    use_stop(s);
+}
+END_TEST
+
+// ---- life and death -------------------------------------------------------------------------------------------
+
+static const struct {
+    int number;
+    const char *says;
+} deaths[] = {
+    {SIGKILL, "killed from outside (SIGKILL)"},
+    {SIGSEGV, "ended by SIGSEGV: it touched memory that is not its own"},
+    {SIGBUS, "ended by SIGBUS"},
+    {SIGABRT, "ended by SIGABRT"},
+    {SIGTERM, "ended by SIGTERM: somebody told it to end"},
+    {SIGFPE, "ended by SIGFPE"},
+    {SIGILL, "ended by SIGILL"},
+    {SIGUSR1, "ended by signal"},
+};
+
+START_TEST(what_ended_a_worker_is_told_with_its_place)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_has_steps, 3);
+    kill(use_child(), deaths[_i].number);
+    hr_session_end end = use_wait_end(s);
+    use_read(s, &n);
+    ck_assert_int_eq(end.signal, deaths[_i].number);
+    ck_assert_int_eq(end.exit_code, -1);
+    ck_assert(!end.by_us);
+    ck_assert_uint_ge(end.step, 3);
+    ck_assert_uint_eq(end.saved_step, HR_NONE);
+    ck_assert(n.lost > 0 || end.step == n.steps || end.step == n.steps + 1);
+    ck_assert_msg(strstr(end.sentence, deaths[_i].says) != NULL, "%s", end.sentence);
+    ck_assert_msg(strstr(end.sentence, end.instr == HR_NO_ID ? "between two steps" : "at instruction") !=
+                      NULL,
+                  "%s", end.sentence);
+    ck_assert(!hr_session_send(s, &(hr_command){.kind = HR_COMMAND_PAUSE}));
+    use_stop(s);
+}
+END_TEST
+
+START_TEST(a_kill_of_ours_says_so)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_has_steps, 1);
+    hr_session_kill(s);
+    hr_session_end end = use_wait_end(s);
+    ck_assert(end.by_us);
+    ck_assert_int_eq(end.signal, SIGKILL);
+    ck_assert(!use_wait_readable(s, 0) || (use_read(s, &n), true));
+    use_stop(s);
+}
+END_TEST
+
+START_TEST(stopping_is_quick_at_any_time)
+{
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    for (int k = 0; k < 12; k++) {
+        hr_session *s = use_start(&options);
+        if (k % 3 > 0) {
+            use_run(s, 0);
+        }
+        usleep((useconds_t)(k * 2000));
+        if (k % 4 == 3) {
+            hr_session_suspend(s, true); // a stopped worker is woken to end
+        }
+        use_stop(s);
+    }
+    use_stop(NULL);
+}
+END_TEST
+
+START_TEST(a_save_that_fails_at_the_end_is_told)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_err err = {0};
+    char path[128], folder[128], pair[160];
+    ck_assert_int_eq(mkdir(use_file("gone", folder), 0700), 0);
+    (void)snprintf(pair, sizeof pair, "train.save=%s", use_file("gone/end.safetensors", path));
+    hr_knobs knobs = use_knobs((const char *const[]){pair, NULL});
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_has_steps, 2);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_int_eq(hr_session_stop(s, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, path));
+}
+END_TEST
+
+START_TEST(a_save_at_the_end_is_written)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    char path[128], pair[160];
+    (void)snprintf(pair, sizeof pair, "train.save=%s", use_file("end.safetensors", path));
+    hr_knobs knobs = use_knobs((const char *const[]){pair, NULL});
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_has_steps, 2);
+    use_stop(s);
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
+static void weights_at(const char *const *pairs, uint64_t steps, char sha[HR_SHA256_TEXT_MAX])
+{
+    uint64_t version = 0;
+    hr_report report;
+    hr_knobs knobs = use_knobs(pairs);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = start_inline(&options);
+    run_inline(s, steps);
+    ck_assert(hr_session_report(s, &version, &report));
+    ck_assert_uint_eq(report.train.steps, steps);
+    memcpy(sha, report.train.weights_sha256, HR_SHA256_TEXT_MAX);
+    hr_report_deinit(&report);
+    use_stop(s);
+}
+
+static hr_report wait_report(hr_session *s, uint64_t steps)
+{
+    uint64_t version = 0;
+    hr_report report = {.preset = ""};
+    for (int k = 0; k < USE_WAIT_MS / 20; k++) {
+        hr_report_deinit(&report);
+        bool any = hr_session_report(s, &version, &report);
+        if (any && report.train.steps == steps && report.train.weights_sha256[0] != '\0') {
+            return report;
+        }
+        use_pause(s);
+    }
+    ck_abort_msg("no report of step %llu came", (unsigned long long)steps);
+    return report;
+}
+
+// Pausing saves. After a kill the training goes on from there, to the weights of one that was never killed.
+START_TEST(a_killed_training_goes_on_from_its_autosave)
+{
+    static const char *const until_20[] = {"train.steps=20", NULL};
+    char path[128], whole[HR_SHA256_TEXT_MAX];
+    seen n = {.state = HR_ENGINE_IDLE};
+    hr_knobs knobs = use_knobs(until_20);
+    hr_session_options options = use_options(&knobs);
+    options.autosave_path = use_file("auto.safetensors", path);
+    hr_session *s = use_start(&options);
+    use_run(s, 7);
+    use_read_until(s, &n, use_has_saves, 1);
+    use_run(s, 5);
+    use_read_until(s, &n, use_has_steps, 8);
+    hr_session_kill(s);
+    hr_session_end end = use_wait_end(s);
+    ck_assert(end.saved_step == 7 || end.saved_step == 12);
+    use_stop(s);
+
+    options.resume_path = path;
+    n = (seen){.state = HR_ENGINE_PAUSED};
+    s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_is_in, HR_ENGINE_IDLE);
+    ck_assert_uint_eq(n.steps, 20 - end.saved_step);
+    hr_report report = wait_report(s, 20);
+    weights_at(until_20, 20, whole);
+    ck_assert_str_eq(report.train.weights_sha256, whole);
+    hr_report_deinit(&report);
+    kill(use_child(), SIGKILL);
+    end = use_wait_end(s);
+    ck_assert_uint_eq(end.saved_step, 20);
+    use_stop(s);
+}
+END_TEST
+
+START_TEST(a_save_that_cannot_be_written_is_told_once)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    options.autosave_path = "/nonexistent/auto.safetensors";
+    hr_session *s = use_start(&options);
+    use_run(s, 3);
+    hr_err err = wait_error(s);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "/nonexistent"));
+    use_read_until(s, &n, use_is_in, HR_ENGINE_IDLE);
+    use_stop(s);
+}
+END_TEST
+
+// ---- the owner ------------------------------------------------------------------------------------------------
+
+// A process that starts a training, tells its worker's id and sleeps.
+static int serve_owner(void)
+{
+    hr_session *s = NULL;
+    hr_preset *preset = NULL;
+    if (hr_preset_open(getenv("TEST_PRESET"), false, &preset, NULL, NULL) != HR_OK) {
+        return 1;
+    }
+    const hr_session_options options = {.preset = getenv("TEST_PRESET"), .knobs = hr_preset_knobs(preset)};
+    if (hr_session_start(&options, &s, NULL) != HR_OK) {
+        return 1;
+    }
+    pid_t worker = use_find_child();
+    return write(STDOUT_FILENO, &worker, sizeof worker) == sizeof worker ? pause() : 1;
+}
+
+static int serve_role(const char *role)
+{
+    return strcmp(role, "owner") == 0 ? serve_owner() : hr_session_serve(role);
+}
+
+START_TEST(a_worker_dies_with_its_owner)
+{
+    int ends[2], status = 0;
+    pid_t worker = 0;
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    ck_assert_int_eq(pipe(ends), 0);
+    setenv("TEST_PRESET", use_preset, 1);
+    pid_t owner = fork();
+    if (owner == 0) {
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)execl("/proc/self/exe", "headroom", "@owner", (char *)NULL);
+        _exit(1);
+    }
+    close(ends[1]);
+    ck_assert_int_eq(read(ends[0], &worker, sizeof worker), sizeof worker);
+    kill(owner, SIGKILL);
+    ck_assert_int_eq(waitpid(owner, &status, 0), owner);
+    ck_assert_int_eq(waitpid(worker, &status, 0), worker); // it came to us, and ended
+    close(ends[0]);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create("session");
+    TCase *moving = tcase_create("moving"), *life = tcase_create("life");
+    tcase_add_checked_fixture(moving, use_setup, use_teardown);
+    tcase_add_test(moving, a_worker_reports_what_a_session_in_this_process_does);
+    tcase_add_test(moving, a_session_in_this_process_is_the_same_every_time);
+    tcase_add_test(moving, nothing_is_lost_while_it_is_drained);
+    tcase_add_test(moving, who_does_not_read_loses_the_oldest_and_is_told);
+    tcase_add_test(moving, a_refused_command_is_told);
+    tcase_add_test(moving, out_of_memory_is_a_state_that_a_knob_leaves);
+    tcase_add_test(moving, what_the_worker_cannot_open_ends_it_with_the_reason);
+    tcase_add_test(moving, knobs_that_are_refused_start_nothing);
+    tcase_add_test(moving, a_full_queue_takes_no_more);
+    tcase_add_test(moving, a_heap_is_that_of_the_events_before_it);
+    suite_add_tcase(suite, moving);
+    tcase_add_checked_fixture(life, use_setup, use_teardown);
+    tcase_add_loop_test(life, what_ended_a_worker_is_told_with_its_place, 0, sizeof deaths / sizeof *deaths);
+    tcase_add_test(life, a_kill_of_ours_says_so);
+    tcase_add_test(life, stopping_is_quick_at_any_time);
+    tcase_add_test(life, a_save_that_fails_at_the_end_is_told);
+    tcase_add_test(life, a_save_at_the_end_is_written);
+    tcase_add_test(life, a_killed_training_goes_on_from_its_autosave);
+    tcase_add_test(life, a_save_that_cannot_be_written_is_told_once);
+    tcase_add_test(life, a_worker_dies_with_its_owner);
+    suite_add_tcase(suite, life);
+    return suite;
+}
+
+USE_MAIN(make_suite)
