@@ -72,6 +72,10 @@ const char *app_why_not(const app *a, request r)
         return a->turned.done == 0 ? "no knob has been turned yet" : NULL;
     case REQUEST_REDO:
         return a->turned.done == a->turned.count ? "nothing has been undone" : NULL;
+    case REQUEST_RESTART:
+        return a->session != NULL && hr_session_is_read_only(a->session) ? "this training is somebody else's"
+               : a->life == HR_SESSION_LIVE && a->session != NULL ? "the worker is well: r runs or pauses it"
+                                                                  : NULL;
     case REQUEST_PIN:
         return app_model(a)->steps == 0 ? "a baseline needs a finished step" : NULL;
     case REQUEST_UNPIN:
@@ -135,6 +139,7 @@ static const struct {
     [REQUEST_KNOB_ABOVE] = {act_select_knob, -1},
     [REQUEST_KNOB_BELOW] = {act_select_knob, 1},
     [REQUEST_RUN] = {act_run_or_pause, 0},
+    [REQUEST_RESTART] = {act_restart, 0},
     [REQUEST_FREEZE] = {act_freeze, 0},
     [REQUEST_UNDO] = {act_step_back, false},
     [REQUEST_REDO] = {act_step_back, true},

@@ -13,6 +13,7 @@ void act_edit(app *a);
 
 // act_training.c
 void act_run_or_pause(app *a, int unused);
+void act_restart(app *a, int unused);
 void act_pin(app *a, int pinned);
 void act_quit(app *a, int unused);
 void act_interrupt(app *a, int unused);

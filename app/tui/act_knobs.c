@@ -9,13 +9,15 @@
 
 static bool send(app *a, const hr_command *command)
 {
-    if (a->host == NULL || !hr_engine_host_send(a->host, command)) {
-        app_say(a, MESSAGE_ERROR, "%s",
-                a->host == NULL ? "no engine runs: p chooses a preset"
-                                : "the engine is busy and took no command: try again");
-        return false;
+    if (app_engine_lives(a) && hr_session_send(a->session, command)) {
+        return true;
     }
-    return true;
+    bool watched = a->session != NULL && hr_session_is_read_only(a->session);
+    app_say(a, MESSAGE_ERROR, "%s",
+            watched               ? "this training is somebody else's: it can be watched, not turned"
+            : app_engine_lives(a) ? "the engine is busy and took no command: try again"
+                                  : "no engine runs: R starts it again, p chooses a preset");
+    return false;
 }
 
 bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text)
@@ -31,12 +33,12 @@ bool app_send_plain(app *a, hr_command_kind kind, uint64_t count)
     return send(a, &command);
 }
 
-// Hands knob `id` of a->knobs to the engine; one that could not start is started anew.
+// Hands knob `id` of a->knobs to the engine; one that has ended is started again with it.
 static void hand_over(app *a, hr_knob_id id)
 {
     char text[HR_KNOB_TEXT_MAX];
-    if (a->host == NULL) {
-        app_start_engine(a);
+    if (!app_engine_lives(a)) {
+        app_restart_engine(a);
         return;
     }
     app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(&a->knobs, id, text));
@@ -70,13 +72,13 @@ bool app_turn_all(app *a, const hr_knobs *to)
         hr_knob_value before = a->knobs.value[order[i]];
         a->knobs.value[order[i]] = to->value[order[i]];
         turn_log_add(&a->turned, order[i], &before, &a->knobs.value[order[i]]);
-        if (a->host != NULL) {
+        if (app_engine_lives(a)) {
             app_send(a, HR_COMMAND_KNOB, order[i], hr_knob_format(&a->knobs, order[i], text));
         }
     }
     turn_log_join(&a->turned, count);
-    if (count > 0 && a->host == NULL) {
-        app_start_engine(a);
+    if (count > 0 && !app_engine_lives(a)) {
+        app_restart_engine(a);
     } else if (count > 0) {
         app_ask_whatif(a);
     }

@@ -7,8 +7,8 @@
 void act_run_or_pause(app *a, int unused)
 {
     (void)unused;
-    if (a->host == NULL) {
-        app_start_engine(a);
+    if (!app_engine_lives(a)) {
+        app_restart_engine(a);
     } else if (model_is_training(&a->live)) {
         app_send_plain(a, HR_COMMAND_PAUSE, 0);
         app_say(a, MESSAGE_NOTE, "training pauses after this step; r goes on");
@@ -18,6 +18,12 @@ void act_run_or_pause(app *a, int unused)
         bool done = a->live.state == HR_ENGINE_IDLE && all > 0 && a->live.steps >= all;
         app_send_plain(a, HR_COMMAND_RUN, done ? all : 0);
     }
+}
+
+void act_restart(app *a, int unused)
+{
+    (void)unused;
+    app_restart_engine(a);
 }
 
 static void pin(app *a)

@@ -2,13 +2,10 @@
 #include "app/tui/app.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "headroom/card.h"
 
@@ -45,23 +42,6 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     return a;
 }
 
-hr_status app_stop_engine(app *a, hr_err *err)
-{
-    if (a->host != NULL) {
-        whatif_forget(a->whatif);
-        a->end_status = hr_engine_host_stop(a->host, &a->end_error);
-        a->host = NULL;
-        hr_report_deinit(&a->report);
-        a->has_report = false;
-        a->report_version = a->error_version = 0;
-        memset(&a->answers, 0, sizeof a->answers);
-    }
-    if (a->end_status != HR_OK && err != NULL) {
-        *err = a->end_error;
-    }
-    return a->end_status;
-}
-
 static void free_presets(preset_list *list)
 {
     for (int i = 0; i < PRESET_FOLDERS; i++) {
@@ -95,37 +75,6 @@ void app_ask_whatif(app *a)
     whatif_ask(a->whatif, &question);
 }
 
-// The limit that the knobs ask for, until the engine's report says it.
-static void guess_limit(app *a)
-{
-    hr_card card;
-    const char *name = hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD);
-    bool has_card = name[0] != '\0' && hr_card_load(name, &card, NULL) == HR_OK;
-    uint64_t limit_bytes;
-    if (hr_device_limit_bytes(&a->knobs, has_card ? &card : NULL, &limit_bytes, NULL) == HR_OK) {
-        a->live.limit_bytes = limit_bytes;
-    }
-}
-
-void app_start_engine(app *a)
-{
-    hr_err err;
-    sigset_t all, before;
-    guess_limit(a);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); // signals belong to the thread that owns the screen
-    hr_status status = hr_engine_host_start(a->preset, &a->knobs, &a->host, &err);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (status != HR_OK) {
-        a->host = NULL;
-        a->live.state = HR_ENGINE_FAILED;
-        app_say_error(a, &err);
-        return;
-    }
-    app_send_plain(a, HR_COMMAND_RUN, 0);
-    app_ask_whatif(a);
-}
-
 // ---- what engine and planner say ------------------------------------------------------------------------------
 
 static void follow_knob(app *a, const hr_event *e)
@@ -156,11 +105,10 @@ static void follow_state(app *a)
 static bool drain_events(app *a, bool *more)
 {
     hr_event events[EVENT_BATCH];
-    uint64_t wakes, lost;
+    uint64_t lost;
     size_t taken = 0, count;
-    (void)!read(hr_engine_host_event_fd(a->host), &wakes, sizeof wakes);
     do {
-        count = hr_engine_host_events(a->host, events, EVENT_BATCH, &lost);
+        count = hr_session_events(a->session, events, EVENT_BATCH, &lost);
         if (lost > 0) {
             model_lost(&a->live, lost);
         }
@@ -181,7 +129,7 @@ static bool drain_events(app *a, bool *more)
 static bool take_report(app *a)
 {
     hr_report report;
-    if (a->is_frozen || !hr_engine_host_report(a->host, &a->report_version, &report)) {
+    if (a->is_frozen || !hr_session_report(a->session, &a->report_version, &report)) {
         return false;
     }
     hr_report_deinit(&a->report);
@@ -196,7 +144,7 @@ static bool take_report(app *a)
 static bool take_error(app *a)
 {
     hr_err err;
-    if (!hr_engine_host_error(a->host, &a->error_version, &err)) {
+    if (!hr_session_error(a->session, &a->error_version, &err)) {
         return false;
     }
     if (err.status == HR_KNOB || err.status == HR_CONSTRAINT) {
@@ -214,10 +162,11 @@ bool app_drain(app *a, bool *more)
 {
     *more = false;
     bool changed = false;
-    if (a->host != NULL) {
+    if (a->session != NULL) {
         changed = drain_events(a, more);
         changed = take_report(a) || changed;
         changed = take_error(a) || changed;
+        changed = app_check_life(a) || changed;
     }
     return whatif_take(a->whatif, &a->answers) || changed;
 }

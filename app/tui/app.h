@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the workbench. One thread owns it; the engine is reached through hr_engine_host_* alone. What is
+// The state of the workbench. One thread owns it; the engine is reached through hr_session_* alone. What is
 // drawn is a function of this struct, and what a key does is a change of it.
 #ifndef TUI_APP_H
 #define TUI_APP_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "headroom/engine.h"
+#include "headroom/session.h"
 #include "headroom/step_picture.h"
 
 #include "app/tui/complete.h"
@@ -92,8 +94,12 @@ struct app {
     const hr_preset *preset;
     hr_planner *planner; // of the preset's model; NULL: no what-if
     hr_preset *owned;    // `preset`, when it was opened here
-    hr_engine_host *host;
-    hr_status end_status; // of the save that ended the last training
+    hr_session *session; // NULL: none could be started, or none yet
+    hr_session_life life;
+    hr_session_end end;      // of the last one, when life is not LIVE
+    char autosave[PATH_MAX]; // kept by the worker for a restart; "": none
+    bool scripted;           // the engine in this process, moved by the script
+    hr_status end_status;    // of the save that ended the last training
     hr_err end_error;
     hr_knobs knobs;   // as turned
     hr_knobs applied; // as the engine last said
@@ -155,6 +161,11 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs);
 hr_status app_stop_engine(app *a, hr_err *err);
 void app_destroy(app *a); // stops the engine
 void app_start_engine(app *a);
+// Looks whether the worker lives; true when that changed. After its end everything shown stays.
+bool app_check_life(app *a);
+// Ends the worker, when it still lives, and starts another one that goes on from the last save.
+void app_restart_engine(app *a);
+bool app_engine_lives(const app *a); // it was started, and has not ended
 // Asks what the neighbours of the present knobs would do; the selected knob's first.
 void app_ask_whatif(app *a);
 // Takes what engine and planner have said. True when anything changed; *more when some of it is still waiting.

@@ -13,6 +13,7 @@
 enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_COUNT };
 
 static const uint64_t frame_ns = 250000000; // between two frames that only events asked for
+static const uint64_t life_ns = 1000000000; // between two looks whether a training worker lives
 static const uint64_t drain_ns = 15000000;  // between two looks at the events: they come by the thousand
 static const uint64_t remember_ns = 2000000000;
 static const unsigned silent_wakes_max = 100;
@@ -59,6 +60,9 @@ static int64_t wait_ns(const loop *l)
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
+    if (model_is_training(&l->app->live) && now + life_ns < due) {
+        due = now + life_ns; // a worker that hangs wakes nobody
+    }
     if (l->more) {
         due = now;
     } else if (l->drain_at_ns > now && l->drain_at_ns < due) {
@@ -144,7 +148,7 @@ static void wait_and_take(loop *l)
     struct pollfd fds[FD_COUNT] = {
         [FD_TERMINAL] = {.fd = STDIN_FILENO, .events = POLLIN},
         [FD_SIGNAL] = {.fd = terminal_signal_fd(), .events = POLLIN},
-        [FD_EVENTS] = {.fd = a->host == NULL || drains_later ? -1 : hr_engine_host_event_fd(a->host),
+        [FD_EVENTS] = {.fd = a->session == NULL || drains_later ? -1 : hr_session_fd(a->session),
                        .events = POLLIN},
         [FD_WHATIF] = {.fd = whatif_fd(a->whatif), .events = POLLIN},
     };
@@ -167,6 +171,22 @@ static void remember(app *a)
     }
 }
 
+static void suspend_worker(void *context)
+{
+    const app *a = context;
+    if (a->session != NULL) {
+        hr_session_suspend(a->session, true);
+    }
+}
+
+static void resume_worker(void *context)
+{
+    const app *a = context;
+    if (a->session != NULL) {
+        hr_session_suspend(a->session, false);
+    }
+}
+
 void loop_run(app *a)
 {
     loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
@@ -174,10 +194,12 @@ void loop_run(app *a)
     draw(&l);
     a->whatif = whatif_start();
     app_start_engine(a);
+    terminal_on_suspend(suspend_worker, resume_worker, a);
     card_show(a);
     l.key_came = a->overlay == OVERLAY_CARD;
     while (!a->quits) {
         wait_and_take(&l);
+        l.data_came = app_check_life(a) || l.data_came;
         bool due = l.data_came && now_ns() >= l.frame_at_ns;
         if (l.key_came || due || a->pending != PENDING_NONE) {
             draw(&l);
@@ -192,4 +214,5 @@ void loop_run(app *a)
         }
     }
     remember(a);
+    terminal_on_suspend(NULL, NULL, NULL);
 }

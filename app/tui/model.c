@@ -135,6 +135,16 @@ void model_lost(model *m, uint64_t events)
     m->attributed = false;
 }
 
+void model_restart(model *m)
+{
+    forget_bands(m);
+    m->heap.in_use_bytes = m->heap.pool_bytes = 0;
+    m->state = HR_ENGINE_IDLE;
+    m->recent_count = 0;
+    profile_clear(&m->step_now);
+    history_add(&m->history, m->time_ns, &m->heap, MARK_BUILD);
+}
+
 // ---- training -------------------------------------------------------------------------------------------------
 
 static void note_peak(model *m, const hr_event_step *step)

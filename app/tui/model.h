@@ -68,6 +68,8 @@ typedef struct model {
 void model_init(model *m);
 void model_feed(model *m, const hr_event *event);
 void model_lost(model *m, uint64_t events);
+// The other side begins anew, with an empty heap: what it told before stays.
+void model_restart(model *m);
 void model_log(model *m, log_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 // Logs a message that also comes cut, as an event's text is: of the two only the whole one stays.
 void model_log_once(model *m, log_kind kind, const char *text);

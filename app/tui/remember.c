@@ -53,8 +53,7 @@ static bool write_all(int file, const char *text)
     return true;
 }
 
-// Makes every folder on the way to `path`, as mkdir -p does.
-static void make_folders(const char *path)
+void remember_make_folders(const char *path)
 {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", path);
@@ -72,7 +71,7 @@ static bool replace_file(const char *path, const char *text)
     if (length < 0 || (size_t)length >= sizeof fresh) {
         return false;
     }
-    make_folders(path);
+    remember_make_folders(path);
     int file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) {
         return false;

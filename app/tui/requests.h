@@ -48,6 +48,7 @@ enum input {
     X(KNOB_ABOVE, '[', "[", "knob-above", "select the knob above, on every screen")                          \
     X(KNOB_BELOW, ']', "]", "knob-below", "select the knob below, on every screen")                          \
     X(RUN, 'r', "r", "run", "run or pause the training")                                                     \
+    X(RESTART, 'R', "R", "restart", "end the worker and go on from its last save")                           \
     X(FREEZE, ' ', "Space", "freeze", "freeze the view; the training goes on")                               \
     X(UNDO, 'z', "z", "undo", "undo the last turn of a knob")                                                \
     X(REDO, 'Z', "Z", "redo", "turn it again")                                                               \

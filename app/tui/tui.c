@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "app/tui/app.h"
+#include "app/tui/autosave.h"
 #include "app/tui/loop.h"
 #include "app/tui/remember.h"
 #include "app/tui/terminal.h"
@@ -33,6 +34,7 @@ static void look(app *a, const tui_options *options)
     a->richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
     a->glyphs = glyphs_make(a->richest_glyphs);
     a->remember_path = options->state_path;
+    autosave_name(options->state_path, a->autosave, sizeof a->autosave);
     if (options->state_path != NULL) {
         remember_read(a, options->state_path, given);
     }

@@ -61,11 +61,13 @@ static uint64_t rounded(uint64_t bytes)
 
 // ---- the engine -----------------------------------------------------------------------------------------------
 
-struct hr_engine_host {
+struct hr_session {
     hr_knobs knobs;
     pthread_t thread;
     bool threaded;
     int fd;
+    hr_session_life life; // the workbench's thread
+    hr_session_end end;
 
     pthread_mutex_t lock; // of everything below
     hr_command queue[QUEUE];
@@ -104,7 +106,7 @@ void fake_engine_set_manual(bool manual)
     is_manual = manual;
 }
 
-static void put(hr_engine_host *h, hr_event event)
+static void put(hr_session *h, hr_event event)
 {
     event.version = HR_EVENT_VERSION;
     event.step = h->step;
@@ -116,14 +118,14 @@ static void put(hr_engine_host *h, hr_event event)
     (void)!write(h->fd, &one, sizeof one);
 }
 
-void fake_engine_say(hr_engine_host *host, const hr_event *event)
+void fake_engine_say(hr_session *host, const hr_event *event)
 {
     pthread_mutex_lock(&host->lock);
     put(host, *event);
     pthread_mutex_unlock(&host->lock);
 }
 
-static void put_note(hr_engine_host *h, hr_event_kind kind, uint64_t count, const char *text)
+static void put_note(hr_session *h, hr_event_kind kind, uint64_t count, const char *text)
 {
     hr_event e = {.kind = (uint8_t)kind, .instr = HR_NO_ID};
     e.u.note.count = count;
@@ -131,7 +133,7 @@ static void put_note(hr_engine_host *h, hr_event_kind kind, uint64_t count, cons
     put(h, e);
 }
 
-static void put_memory(hr_engine_host *h, hr_event_kind kind, const tensor *t, uint64_t allocated)
+static void put_memory(hr_session *h, hr_event_kind kind, const tensor *t, uint64_t allocated)
 {
     hr_event e = {.kind = (uint8_t)kind, .category = (uint8_t)t->category};
     h->time_ns += h->tick_ns;
@@ -145,7 +147,7 @@ static void put_memory(hr_engine_host *h, hr_event_kind kind, const tensor *t, u
     }
 }
 
-static void tell(const hr_engine_host *h, fake_move_kind kind, const tensor *t)
+static void tell(const hr_session *h, fake_move_kind kind, const tensor *t)
 {
     if (h->watcher != NULL) {
         uint64_t limit = fake_engine_limit(&h->knobs), pool = h->pool < limit ? h->pool : limit;
@@ -155,14 +157,14 @@ static void tell(const hr_engine_host *h, fake_move_kind kind, const tensor *t)
     }
 }
 
-static void work(const hr_engine_host *h, const char *layer_name, const char *operation)
+static void work(const hr_session *h, const char *layer_name, const char *operation)
 {
     tensor t = {.shape = operation};
     snprintf(t.name, sizeof t.name, "%s", layer_name);
     tell(h, FAKE_WORKED, &t);
 }
 
-static void grow_pool(hr_engine_host *h, const tensor *t)
+static void grow_pool(hr_session *h, const tensor *t)
 {
     bool grows = hr_knob_is(&h->knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
     while (h->pool < h->in_use) {
@@ -172,7 +174,7 @@ static void grow_pool(hr_engine_host *h, const tensor *t)
     }
 }
 
-static void note_peak(hr_engine_host *h, const tensor *t)
+static void note_peak(hr_session *h, const tensor *t)
 {
     if (h->in_use <= h->peak) {
         return;
@@ -189,7 +191,7 @@ static void note_peak(hr_engine_host *h, const tensor *t)
     }
 }
 
-static void take(hr_engine_host *h, hr_category category, uint64_t bytes, const char *shape, const char *name)
+static void take(hr_session *h, hr_category category, uint64_t bytes, const char *shape, const char *name)
 {
     tensor *t = &h->tensors[h->tensor_count];
     if (bytes == 0 || h->failed) {
@@ -212,7 +214,7 @@ static void take(hr_engine_host *h, hr_category category, uint64_t bytes, const 
     note_peak(h, t);
 }
 
-static void release(hr_engine_host *h, const char *name)
+static void release(hr_session *h, const char *name)
 {
     for (size_t i = 0; i < h->tensor_count && !h->failed; i++) {
         tensor *t = &h->tensors[i];
@@ -228,7 +230,7 @@ static void release(hr_engine_host *h, const char *name)
 }
 
 // Drops what is dead from the list, so that a step can run for ever.
-static void forget_dead(hr_engine_host *h)
+static void forget_dead(hr_session *h)
 {
     size_t kept = 0;
     for (size_t i = 0; i < h->tensor_count; i++) {
@@ -245,7 +247,7 @@ static const char *named(char text[48], const char *layer_name, const char *suff
     return text;
 }
 
-static void allocate_weights(hr_engine_host *h)
+static void allocate_weights(hr_session *h)
 {
     char name[48];
     h->phase = HR_PHASE_BUILD;
@@ -269,7 +271,7 @@ static void allocate_weights(hr_engine_host *h)
          "images");
 }
 
-static void run_forward(hr_engine_host *h, uint64_t batch, bool graph)
+static void run_forward(hr_session *h, uint64_t batch, bool graph)
 {
     char name[48];
     h->phase = HR_PHASE_FORWARD;
@@ -286,7 +288,7 @@ static void run_forward(hr_engine_host *h, uint64_t batch, bool graph)
     }
 }
 
-static void run_backward(hr_engine_host *h, uint64_t batch)
+static void run_backward(hr_session *h, uint64_t batch)
 {
     char name[48];
     h->phase = HR_PHASE_BACKWARD;
@@ -308,7 +310,7 @@ static void run_backward(hr_engine_host *h, uint64_t batch)
     release(h, named(name, layers[0].name, ":output"));
 }
 
-static void run_update(hr_engine_host *h)
+static void run_update(hr_session *h)
 {
     char name[48];
     h->phase = HR_PHASE_UPDATE;
@@ -320,7 +322,7 @@ static void run_update(hr_engine_host *h)
     }
 }
 
-static void run_program(hr_engine_host *h)
+static void run_program(hr_session *h)
 {
     uint64_t batch = (uint64_t)hr_knob_int(&h->knobs, HR_KNOB_BATCH_SIZE);
     h->floor = h->in_use;
@@ -333,7 +335,7 @@ static void run_program(hr_engine_host *h)
     forget_dead(h);
 }
 
-static void empty_heap(hr_engine_host *h)
+static void empty_heap(hr_session *h)
 {
     for (size_t i = 0; i < h->tensor_count; i++) {
         if (h->tensors[i].alive) {
@@ -350,14 +352,14 @@ uint64_t fake_engine_limit(const hr_knobs *knobs)
     return hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, HR_GIB);
 }
 
-static void set_limit(hr_engine_host *h)
+static void set_limit(hr_session *h)
 {
     h->limit = fake_engine_limit(&h->knobs);
 }
 
 void fake_engine_watch(const hr_knobs *knobs, const fake_watcher *watcher)
 {
-    hr_engine_host *h = hr_calloc(1, sizeof *h);
+    hr_session *h = hr_calloc(1, sizeof *h);
     if (h == NULL) {
         abort();
     }
@@ -388,7 +390,7 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->name, y->name);
 }
 
-static void report_memory(const hr_engine_host *h, hr_report_memory *m)
+static void report_memory(const hr_session *h, hr_report_memory *m)
 {
     *m = (hr_report_memory){.limit_bytes = h->limit,
                             .peak_pool_bytes = h->pool,
@@ -416,7 +418,7 @@ static void report_memory(const hr_engine_host *h, hr_report_memory *m)
     }
 }
 
-static void report_oom(const hr_engine_host *h, hr_report_oom *oom)
+static void report_oom(const hr_session *h, hr_report_oom *oom)
 {
     char asked[HR_BYTES_TEXT_MAX], free_text[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     *oom = (hr_report_oom){.cause = HR_OOM_CAPACITY,
@@ -443,7 +445,7 @@ static void report_oom(const hr_engine_host *h, hr_report_oom *oom)
     snprintf(oom->attempt, sizeof oom->attempt, "-s execution.mode=graph");
 }
 
-static void publish_report(hr_engine_host *h)
+static void publish_report(hr_session *h)
 {
     hr_report *r = &h->report;
     hr_report_deinit(r);
@@ -460,7 +462,7 @@ static void publish_report(hr_engine_host *h)
 
 // ---- pieces of work -------------------------------------------------------------------------------------------
 
-static void set_state(hr_engine_host *h, hr_engine_state state, const char *why)
+static void set_state(hr_session *h, hr_engine_state state, const char *why)
 {
     if (h->state != state) {
         h->state = state;
@@ -469,9 +471,9 @@ static void set_state(hr_engine_host *h, hr_engine_state state, const char *why)
 }
 
 // One step that says nothing. When it does not fit, the heap stands as it stood at the failure.
-static bool try_step(hr_engine_host *h)
+static bool try_step(hr_session *h)
 {
-    hr_engine_host *tried = hr_calloc(1, sizeof *tried);
+    hr_session *tried = hr_calloc(1, sizeof *tried);
     if (tried == NULL) {
         return false;
     }
@@ -489,7 +491,7 @@ static bool try_step(hr_engine_host *h)
     return fits;
 }
 
-static void build(hr_engine_host *h)
+static void build(hr_session *h)
 {
     empty_heap(h);
     set_limit(h);
@@ -511,7 +513,7 @@ static void build(hr_engine_host *h)
     publish_report(h);
 }
 
-static void finish_epoch(hr_engine_host *h)
+static void finish_epoch(hr_session *h)
 {
     put_note(h, HR_EVENT_EPOCH, h->step / STEPS_PER_EPOCH, "");
     hr_event e = {.kind = HR_EVENT_EVAL};
@@ -520,7 +522,7 @@ static void finish_epoch(hr_engine_host *h)
     put(h, e);
 }
 
-static void run_step(hr_engine_host *h)
+static void run_step(hr_session *h)
 {
     uint64_t batch = (uint64_t)hr_knob_int(&h->knobs, HR_KNOB_BATCH_SIZE), duration = STEP_NS * batch / 128;
     uint32_t noise = (h->step + 1) * 2654435761u;
@@ -549,7 +551,7 @@ static void run_step(hr_engine_host *h)
     }
 }
 
-static void take_knob(hr_engine_host *h, const hr_command *c)
+static void take_knob(hr_session *h, const hr_command *c)
 {
     hr_err err;
     if (hr_knobs_set(&h->knobs, (hr_knob_id)c->knob, c->text, &err) != HR_OK) {
@@ -565,7 +567,7 @@ static void take_knob(hr_engine_host *h, const hr_command *c)
     }
 }
 
-static void take_commands(hr_engine_host *h)
+static void take_commands(hr_session *h)
 {
     for (size_t i = 0; i < h->queue_count; i++) {
         const hr_command *c = &h->queue[i];
@@ -591,7 +593,7 @@ static void take_commands(hr_engine_host *h)
     h->queue_count = 0;
 }
 
-static void do_piece(hr_engine_host *h)
+static void do_piece(hr_session *h)
 {
     take_commands(h);
     if (h->state != HR_ENGINE_RUNNING) {
@@ -604,7 +606,7 @@ static void do_piece(hr_engine_host *h)
     }
 }
 
-void fake_engine_advance(hr_engine_host *host, unsigned pieces)
+void fake_engine_advance(hr_session *host, unsigned pieces)
 {
     pthread_mutex_lock(&host->lock);
     take_commands(host);
@@ -616,7 +618,7 @@ void fake_engine_advance(hr_engine_host *host, unsigned pieces)
 
 static void *run_thread(void *context)
 {
-    hr_engine_host *h = context;
+    hr_session *h = context;
     for (bool quits = false; !quits;) {
         struct timespec now, pause = {0, 0};
         pthread_mutex_lock(&h->lock);
@@ -632,18 +634,16 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-// ---- hr_engine_host_* -----------------------------------------------------------------------------------------
+// ---- hr_session_* -----------------------------------------------------------------------------------------
 
-hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs, hr_engine_host **out,
-                               hr_err *err)
+hr_status hr_session_start(const hr_session_options *options, hr_session **out, hr_err *err)
 {
-    (void)preset;
     *out = NULL;
-    hr_engine_host *h = hr_calloc(1, sizeof *h);
+    hr_session *h = hr_calloc(1, sizeof *h);
     if (h == NULL) {
         return HR_FAIL(err, NOMEM, "no memory for the scripted engine");
     }
-    h->knobs = *knobs;
+    h->knobs = *options->knobs;
     h->time_ns = 1000000000;
     h->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&h->lock, NULL);
@@ -657,7 +657,7 @@ hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs, h
     return HR_OK;
 }
 
-hr_status hr_engine_host_stop(hr_engine_host *host, hr_err *err)
+hr_status hr_session_stop(hr_session *host, hr_err *err)
 {
     (void)err;
     if (host == NULL) {
@@ -676,7 +676,7 @@ hr_status hr_engine_host_stop(hr_engine_host *host, hr_err *err)
     return HR_OK;
 }
 
-bool hr_engine_host_send(hr_engine_host *host, const hr_command *command)
+bool hr_session_send(hr_session *host, const hr_command *command)
 {
     pthread_mutex_lock(&host->lock);
     bool room = host->queue_count < QUEUE;
@@ -687,7 +687,7 @@ bool hr_engine_host_send(hr_engine_host *host, const hr_command *command)
     return room;
 }
 
-size_t hr_engine_host_events(hr_engine_host *host, hr_event *out, size_t max, uint64_t *lost)
+size_t hr_session_events(hr_session *host, hr_event *out, size_t max, uint64_t *lost)
 {
     size_t count = 0;
     pthread_mutex_lock(&host->lock);
@@ -696,16 +696,20 @@ size_t hr_engine_host_events(hr_engine_host *host, hr_event *out, size_t max, ui
     while (count < max && host->taken < host->put) {
         out[count++] = host->ring[host->taken++ % RING];
     }
+    uint64_t wakes;
+    if (host->taken == host->put) {
+        (void)!read(host->fd, &wakes, sizeof wakes);
+    }
     pthread_mutex_unlock(&host->lock);
     return count;
 }
 
-int hr_engine_host_event_fd(const hr_engine_host *host)
+int hr_session_fd(const hr_session *host)
 {
     return host->fd;
 }
 
-bool hr_engine_host_report(hr_engine_host *host, uint64_t *version, hr_report *report)
+bool hr_session_report(hr_session *host, uint64_t *version, hr_report *report)
 {
     pthread_mutex_lock(&host->lock);
     bool newer = host->report_version > *version;
@@ -718,7 +722,7 @@ bool hr_engine_host_report(hr_engine_host *host, uint64_t *version, hr_report *r
     return newer;
 }
 
-bool hr_engine_host_error(hr_engine_host *host, uint64_t *version, hr_err *err)
+bool hr_session_error(hr_session *host, uint64_t *version, hr_err *err)
 {
     pthread_mutex_lock(&host->lock);
     bool newer = host->error_version > *version;
@@ -750,7 +754,7 @@ void hr_planner_close(hr_planner *planner)
 hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
 {
     (void)planner;
-    hr_engine_host *h = hr_calloc(1, sizeof *h);
+    hr_session *h = hr_calloc(1, sizeof *h);
     if (h == NULL) {
         return HR_FAIL(err, NOMEM, "no memory for the scripted engine");
     }
@@ -766,4 +770,40 @@ hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_w
     out->missing_bytes = out->fits ? 0 : h->peak - limit;
     hr_free(h);
     return HR_OK;
+}
+
+hr_status hr_session_start_inline(const hr_session_options *options, hr_session **out, hr_err *err)
+{
+    return hr_session_start(options, out, err);
+}
+
+bool hr_session_is_read_only(const hr_session *host)
+{
+    (void)host;
+    return false;
+}
+
+hr_session_life hr_session_get_life(hr_session *host, hr_session_end *end)
+{
+    if (host->life != HR_SESSION_LIVE) {
+        *end = host->end;
+    }
+    return host->life;
+}
+
+void hr_session_kill(hr_session *host)
+{
+    fake_engine_end(host, HR_SESSION_ENDED,
+                    &(hr_session_end){.signal = 9, .exit_code = -1, .saved_step = HR_NONE});
+}
+
+void fake_engine_end(hr_session *host, hr_session_life life, const hr_session_end *end)
+{
+    host->life = life;
+    host->end = *end;
+}
+
+void hr_session_suspend(hr_session *host, bool suspend)
+{
+    (void)host, (void)suspend;
 }

@@ -60,7 +60,7 @@ void screen_advance(app *a, unsigned pieces)
 {
     bool more;
     for (unsigned i = 0; i < pieces; i++) {
-        fake_engine_advance(a->host, 1);
+        fake_engine_advance(a->session, 1);
         app_drain(a, &more);
     }
     answer_whatif(a);

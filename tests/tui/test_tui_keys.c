@@ -291,9 +291,9 @@ static void random_run(unsigned seed, const screen_look *look)
         } else {
             app_work(a);
         }
-        if (a->host != NULL && i % 7 == 0) {
+        if (a->session != NULL && i % 7 == 0) {
             bool more;
-            fake_engine_advance(a->host, (unsigned)rand() % 3);
+            fake_engine_advance(a->session, (unsigned)rand() % 3);
             app_drain(a, &more);
         }
         app_draw(a);

@@ -16,22 +16,23 @@ static model *make(void)
     return m;
 }
 
-static hr_engine_host *start(void)
+static hr_session *start(void)
 {
-    hr_engine_host *host;
+    hr_session *host;
     fake_engine_set_manual(true);
-    ck_assert_int_eq(hr_engine_host_start(fake_preset(), hr_preset_knobs(fake_preset()), &host, NULL), HR_OK);
+    ck_assert_int_eq(
+        hr_session_start(&(hr_session_options){.knobs = hr_preset_knobs(fake_preset())}, &host, NULL), HR_OK);
     hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN};
-    ck_assert(hr_engine_host_send(host, &run));
+    ck_assert(hr_session_send(host, &run));
     return host;
 }
 
 // Feeds what waits, leaving out `skip` events from `from` on (as if the ring had lost them).
-static void feed(model *m, hr_engine_host *host, size_t from, size_t skip)
+static void feed(model *m, hr_session *host, size_t from, size_t skip)
 {
     hr_event event;
     uint64_t lost;
-    for (size_t i = 0; hr_engine_host_events(host, &event, 1, &lost) == 1; i++) {
+    for (size_t i = 0; hr_session_events(host, &event, 1, &lost) == 1; i++) {
         if (i >= from && i < from + skip) {
             continue;
         }
@@ -54,18 +55,18 @@ static uint64_t sum_of_bands(const model *m)
 START_TEST(bands_add_up_to_what_is_in_use)
 {
     model *m = make();
-    hr_engine_host *host = start();
+    hr_session *host = start();
     hr_event event;
     uint64_t lost;
     fake_engine_advance(host, 5);
-    while (hr_engine_host_events(host, &event, 1, &lost) == 1) {
+    while (hr_session_events(host, &event, 1, &lost) == 1) {
         model_feed(m, &event);
         ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
     }
     ck_assert(m->attributed);
     ck_assert_uint_eq(m->steps, 4);
     ck_assert_uint_eq(m->step_peak_bytes, m->epoch_peak_bytes);
-    ck_assert_int_eq(hr_engine_host_stop(host, NULL), HR_OK);
+    ck_assert_int_eq(hr_session_stop(host, NULL), HR_OK);
     free(m);
 }
 END_TEST
@@ -74,7 +75,7 @@ START_TEST(lost_events_leave_the_total_right_and_the_bands_known_again_within_tw
 {
     for (size_t from = 40; from < 120; from += 7) {
         model *m = make();
-        hr_engine_host *host = start();
+        hr_session *host = start();
         fake_engine_advance(host, 3);
         feed(m, host, SIZE_MAX, 0);
         fake_engine_advance(host, 4);
@@ -83,7 +84,7 @@ START_TEST(lost_events_leave_the_total_right_and_the_bands_known_again_within_tw
         ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
         ck_assert(m->attributed);
         ck_assert_uint_eq(m->heap.band_bytes[BAND_UNKNOWN], 0);
-        ck_assert_int_eq(hr_engine_host_stop(host, NULL), HR_OK);
+        ck_assert_int_eq(hr_session_stop(host, NULL), HR_OK);
         free(m);
     }
 }
@@ -162,16 +163,16 @@ END_TEST
 START_TEST(a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)
 {
     model *m = make();
-    hr_engine_host *host = start();
+    hr_session *host = start();
     fake_engine_advance(host, 3);
     hr_command turn = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_BATCH_SIZE};
     strcpy(turn.text, "32");
-    ck_assert(hr_engine_host_send(host, &turn));
+    ck_assert(hr_session_send(host, &turn));
     fake_engine_advance(host, 3);
     feed(m, host, SIZE_MAX, 0);
     ck_assert_uint_lt(m->epoch_peak_bytes, m->peak_bytes);
     ck_assert_uint_eq(m->epoch_peak_bytes, m->step_peak_bytes);
-    ck_assert_int_eq(hr_engine_host_stop(host, NULL), HR_OK);
+    ck_assert_int_eq(hr_session_stop(host, NULL), HR_OK);
     free(m);
 }
 END_TEST

@@ -41,7 +41,7 @@ END_TEST
 static bool advance(app *a)
 {
     uint64_t before = a->live.steps;
-    fake_engine_advance(a->host, 1);
+    fake_engine_advance(a->session, 1);
     return before == a->live.steps; // the fake does not say whether it was idle
 }
 

@@ -28,6 +28,10 @@ static layout settle_focus(app *a)
 
 static void settle_tables(app *a, const layout *l)
 {
+    bool of_table = a->overlay == OVERLAY_COLUMNS || a->overlay == OVERLAY_FILTER;
+    if (of_table && pane_ops_of(a->focus)->table == NULL) {
+        a->overlay = OVERLAY_NONE; // an out-of-memory brought the Doctor meanwhile
+    }
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         const pane_ops *ops = pane_ops_of((pane_id)pane);
         if (ops->settle != NULL && l->pane[pane].h > 0) {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's life as the workbench sees it: started, silent, ended, started again. Whatever becomes of it, what it has
+// told stays on the screen.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/card.h"
+
+#include "app/tui/app.h"
+
+// The limit that the knobs ask for, until the engine's report says it.
+static void guess_limit(app *a)
+{
+    hr_card card;
+    const char *name = hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD);
+    bool has_card = name[0] != '\0' && hr_card_load(name, &card, NULL) == HR_OK;
+    uint64_t limit_bytes;
+    if (hr_device_limit_bytes(&a->knobs, has_card ? &card : NULL, &limit_bytes, NULL) == HR_OK) {
+        a->live.limit_bytes = limit_bytes;
+    }
+}
+
+static void start(app *a, const char *resume_path)
+{
+    hr_err err;
+    hr_session_options options = {.preset = hr_preset_path(a->preset),
+                                  .trusts = hr_preset_trusts(a->preset),
+                                  .knobs = &a->knobs,
+                                  .resume_path = resume_path,
+                                  .autosave_path = a->autosave[0] == '\0' ? NULL : a->autosave,
+                                  .watchable = !a->scripted};
+    guess_limit(a);
+    a->applied = a->knobs;
+    a->life = HR_SESSION_LIVE;
+    hr_status status = a->scripted ? hr_session_start_inline(&options, &a->session, &err)
+                                   : hr_session_start(&options, &a->session, &err);
+    if (status != HR_OK) {
+        a->session = NULL;
+        a->live.state = HR_ENGINE_FAILED;
+        app_say_error(a, &err);
+        return;
+    }
+    app_send_plain(a, HR_COMMAND_RUN, 0);
+    app_ask_whatif(a);
+}
+
+void app_start_engine(app *a)
+{
+    start(a, NULL);
+}
+
+static void forget_session(app *a)
+{
+    a->end_status = hr_session_stop(a->session, &a->end_error);
+    a->session = NULL;
+    hr_report_deinit(&a->report);
+    a->has_report = false;
+    a->report_version = a->error_version = 0;
+}
+
+hr_status app_stop_engine(app *a, hr_err *err)
+{
+    if (a->session != NULL) {
+        forget_session(a);
+        memset(&a->answers, 0, sizeof a->answers);
+        if (a->autosave[0] != '\0') {
+            (void)unlink(a->autosave); // it was for a restart of this training
+        }
+    }
+    if (a->end_status != HR_OK && err != NULL) {
+        *err = a->end_error;
+    }
+    return a->end_status;
+}
+
+void app_restart_engine(app *a)
+{
+    hr_session_end end = {.saved_step = HR_NONE};
+    if (a->session != NULL) {
+        hr_session_kill(a->session);
+        (void)hr_session_get_life(a->session, &end);
+        forget_session(a);
+        a->end_status = HR_OK; // killed: there was no save to fail
+    }
+    bool saved = end.saved_step != HR_NONE && a->autosave[0] != '\0';
+    model_restart(&a->live);
+    a->message.kind = MESSAGE_NONE;
+    start(a, saved ? a->autosave : NULL);
+    if (a->session != NULL && saved) {
+        model_log(&a->live, LOG_GOOD, "started again from the save of step %" PRIu64, end.saved_step);
+    } else if (a->session != NULL) {
+        model_log(&a->live, LOG_GOOD, "started again from the beginning");
+    }
+}
+
+bool app_engine_lives(const app *a)
+{
+    return a->session != NULL && a->life != HR_SESSION_ENDED;
+}
+
+// ---- what became of it ----------------------------------------------------------------------------------------
+
+// "in conv1/conv2d_bwd_weights (instruction 33) of step 413"
+static void say_where(const app *a, const hr_session_end *end, char *text, size_t size)
+{
+    const hr_step_picture *p = app_picture(a);
+    if (end->instr == HR_NO_ID) {
+        snprintf(text, size, "after step %" PRIu64, end->step);
+    } else if (p != NULL && end->instr < p->instr_count) {
+        snprintf(text, size, "in %s (instruction %" PRIu32 ") of step %" PRIu64,
+                 hr_picture_text(p, p->instrs[end->instr].name), end->instr, end->step + 1);
+    } else {
+        snprintf(text, size, "in instruction %" PRIu32 " of step %" PRIu64, end->instr, end->step + 1);
+    }
+}
+
+static void say_way_on(const hr_session_end *end, char *text, size_t size)
+{
+    if (end->saved_step == HR_NONE) {
+        snprintf(text, size, "R starts it again from the beginning");
+    } else {
+        snprintf(text, size, "R goes on from the save of step %" PRIu64, end->saved_step);
+    }
+}
+
+static void say_end(app *a)
+{
+    char where[HR_NAME_MAX + 80], way_on[80];
+    say_where(a, &a->end, where, sizeof where);
+    say_way_on(&a->end, way_on, sizeof way_on);
+    bool silent = a->life == HR_SESSION_SILENT;
+    if (silent) {
+        app_say(a, MESSAGE_ERROR, "the worker has shown no sign of life for %d s, %s\ntry: wait, or %s",
+                (int)(HR_SESSION_SILENT_NS / 1000000000), where, way_on);
+    } else if (hr_session_is_read_only(a->session)) {
+        app_say(a, MESSAGE_NOTE, "what was watched has ended: %s", a->end.sentence);
+    } else {
+        app_say(a, MESSAGE_ERROR, "the worker ended %s: %s\ntry: %s", where, a->end.sentence, way_on);
+    }
+    model_log(&a->live, silent ? LOG_WARN : LOG_BAD, "%s", a->message.text);
+}
+
+bool app_check_life(app *a)
+{
+    hr_session_end end;
+    hr_session_life life = a->session == NULL ? a->life : hr_session_get_life(a->session, &end);
+    if (life == a->life) {
+        return false;
+    }
+    a->life = life;
+    if (life == HR_SESSION_LIVE) {
+        app_say(a, MESSAGE_NOTE, "the worker goes on");
+        return true;
+    }
+    a->end = end;
+    if (life == HR_SESSION_ENDED) {
+        a->live.state = HR_ENGINE_FAILED;
+    }
+    say_end(a);
+    return true;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever becomes of the worker, the workbench stays: it says what happened, keeps what was told, and starts again.
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tui/fake_engine.h"
+#include "tests/tui/screen.h"
+#include "tests/tui/suite.h"
+
+static const screen_look wide = {.rows = 36, .columns = 120};
+
+static void end_worker(app *a, hr_session_life life, uint64_t saved_step)
+{
+    hr_session_end end = {.exit_code = -1,
+                          .signal = SIGSEGV,
+                          .step = 42,
+                          .instr = 3,
+                          .saved_step = saved_step,
+                          .sentence = "segmentation fault"};
+    bool more;
+    fake_engine_end(a->session, life, &end);
+    app_drain(a, &more);
+}
+
+START_TEST(a_dead_worker_leaves_its_graphs_and_says_where_it_died)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 60);
+    uint64_t steps = a->live.steps, peak = a->live.peak_bytes;
+    end_worker(a, HR_SESSION_ENDED, 40);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "segmentation fault"));
+    ck_assert_ptr_nonnull(strstr(a->message.text, "instruction 3"));
+    ck_assert_ptr_nonnull(strstr(a->message.text, "step 43"));
+    ck_assert_ptr_nonnull(strstr(a->message.text, "R goes on from the save of step 40"));
+    ck_assert_uint_eq(a->live.steps, steps);
+    ck_assert_uint_eq(a->live.peak_bytes, peak);
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "failed"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(r_starts_a_dead_worker_again_and_the_history_stays)
+{
+    static const char keys[] = {'R', 'r'};
+    for (size_t i = 0; i < sizeof keys; i++) {
+        app *a = screen_open(&wide);
+        screen_advance(a, 60);
+        end_worker(a, HR_SESSION_ENDED, HR_NONE);
+        uint64_t peak = a->live.peak_bytes, lines = a->live.log_count;
+        ck_assert_ptr_null(app_why_not(a, REQUEST_RESTART));
+        app_key(a, keys[i]);
+        screen_advance(a, 10);
+        ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+        ck_assert_int_eq(a->message.kind, MESSAGE_NONE);
+        ck_assert_uint_eq(a->live.peak_bytes, peak);
+        ck_assert_uint_gt(a->live.log_count, lines);
+        ck_assert(a->live.attributed);
+        screen_close(a);
+    }
+}
+END_TEST
+
+START_TEST(a_turned_knob_brings_a_dead_worker_back_with_it)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 20);
+    end_worker(a, HR_SESSION_ENDED, HR_NONE);
+    app_key(a, '<');
+    screen_advance(a, 10);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 64);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_silent_worker_is_told_and_forgiven_when_it_goes_on)
+{
+    app *a = screen_open(&wide);
+    bool more;
+    screen_advance(a, 20);
+    end_worker(a, HR_SESSION_SILENT, 10);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "no sign of life for 5 s"));
+    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    fake_engine_end(a->session, HR_SESSION_LIVE, &(hr_session_end){0});
+    app_drain(a, &more);
+    ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
+    ck_assert_ptr_nonnull(app_why_not(a, REQUEST_RESTART));
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_healthy_worker_is_not_restarted_by_a_slip)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 20);
+    uint64_t steps = a->live.steps;
+    app_key(a, 'R');
+    screen_advance(a, 1);
+    ck_assert_uint_eq(a->live.steps, steps + 1);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui life", a_dead_worker_leaves_its_graphs_and_says_where_it_died,
+           r_starts_a_dead_worker_again_and_the_history_stays,
+           a_turned_knob_brings_a_dead_worker_back_with_it,
+           a_silent_worker_is_told_and_forgiven_when_it_goes_on, a_healthy_worker_is_not_restarted_by_a_slip)
