@@ -119,7 +119,7 @@ void hr_session_suspend(hr_session *s, bool suspend);     // with the terminal's
 int hr_session_serve(const char *role);
 
 // Lets others watch an engine of this process: a sink to chain before hr_engine_create, told of reports as they are
-// made. NULL *out when there is no $XDG_RUNTIME_DIR.
+// made; it outlives the engine. NULL *out when there is no $XDG_RUNTIME_DIR; where nobody can be let in, nobody is.
 typedef struct hr_watch_server hr_watch_server;
 HR_MUST_CHECK hr_status hr_watch_server_start(const char *preset, const hr_knobs *knobs,
                                               hr_watch_server **out, hr_err *err);

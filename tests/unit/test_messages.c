@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// What processes of ours say to each other: it comes out as it went in; cut anywhere it is refused; and whatever bits are
+// changed, what is taken is lawful, within its tables, and says the same again. Run under sanitizers.
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "session/messages.h"
+
+enum { MUTATIONS = 1500, SPREAD = 6 };
+
+static uint64_t dice;
+
+static uint32_t roll(uint32_t below)
+{
+    dice = dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(dice >> 33) % below;
+}
+
+// ---- a full message of every kind -----------------------------------------------------------------------------
+
+static void fill_words(char *words, size_t size)
+{
+    size_t length = roll((uint32_t)size);
+    for (size_t k = 0; k < length; k++) {
+        words[k] = (char)('a' + roll(26));
+    }
+    words[length] = '\0';
+}
+
+static void write_report(wire_out *out)
+{
+    hr_report r = {.device.threads = 2, .step.seconds = (double)NAN, .evaluation.peak_in_use_bytes = HR_NONE};
+    fill_words(r.preset, sizeof r.preset);
+    fill_words(r.oom.sentence, sizeof r.oom.sentence);
+    r.model.layer_count = roll(20);
+    r.memory.at_peak.tensor_count = roll(30);
+    r.host.stage_count = roll(10);
+    r.oom.fix_count = roll(HR_FIXES_MAX + 1);
+    r.oom.cause = (hr_oom_cause)roll(HR_OOM_CAUSE_COUNT);
+    r.memory.at_peak.phase = (hr_phase)roll(HR_PHASE_COUNT);
+    r.model.layers = hr_calloc(r.model.layer_count, sizeof *r.model.layers);
+    r.memory.at_peak.tensors = hr_calloc(r.memory.at_peak.tensor_count, sizeof *r.memory.at_peak.tensors);
+    for (size_t k = 0; k < r.model.layer_count; k++) {
+        fill_words(r.model.layers[k].name, sizeof r.model.layers[k].name);
+        r.model.layers[k].parameters = dice;
+    }
+    for (size_t k = 0; k < r.memory.at_peak.tensor_count; k++) {
+        fill_words(r.memory.at_peak.tensors[k].name, sizeof r.memory.at_peak.tensors[k].name);
+        r.memory.at_peak.tensors[k].category = (hr_category)roll(HR_CATEGORY_COUNT);
+    }
+    put_report(out, &r);
+    hr_report_deinit(&r);
+}
+
+static bool read_report(const wire_message *m, wire_out *again)
+{
+    hr_report r;
+    bool lawful = get_report(m, &r);
+    if (lawful) {
+        ck_assert_uint_lt(r.oom.cause, HR_OOM_CAUSE_COUNT);
+        ck_assert_uint_lt(r.memory.at_peak.phase, HR_PHASE_COUNT);
+        ck_assert_uint_le(r.host.stage_count, sizeof r.host.stages / sizeof *r.host.stages);
+        ck_assert_uint_le(r.oom.fix_count, HR_FIXES_MAX);
+        for (size_t k = 0; k < r.memory.at_peak.tensor_count; k++) {
+            ck_assert_uint_lt(r.memory.at_peak.tensors[k].category, HR_CATEGORY_COUNT);
+        }
+        put_report(again, &r);
+        hr_report_deinit(&r);
+    }
+    return lawful;
+}
+
+static void write_heap(wire_out *out)
+{
+    hr_session_chunk chunks[40] = {{0}};
+    hr_session_heap heap = {.seq = 12345, .chunks = chunks, .count = roll(40)};
+    uint64_t address = 1 << 20;
+    for (size_t k = 0; k < heap.count; k++) {
+        hr_session_chunk *c = &chunks[k];
+        bool begins = k % 10 == 0;
+        address += begins ? 1 << 16 : 0;
+        *c = (hr_session_chunk){.address = address,
+                                .size_bytes = 256 * (1 + roll(8)),
+                                .region_address = begins ? address : c[-1].region_address,
+                                .region_bytes = 1 << 15,
+                                .in_use = roll(2) == 1,
+                                .category = (uint8_t)roll(HR_CATEGORY_COUNT),
+                                .tensor = roll(100)};
+        c->requested_bytes = c->in_use ? c->size_bytes - roll(200) : 0;
+        address += c->size_bytes;
+    }
+    put_heap(out, &heap);
+}
+
+static bool read_heap(const wire_message *m, wire_out *again)
+{
+    hr_session_heap heap;
+    bool lawful = get_heap(m, &heap);
+    for (size_t k = 0; lawful && k < heap.count; k++) {
+        const hr_session_chunk *c = &heap.chunks[k];
+        ck_assert_uint_lt(c->category, HR_CATEGORY_COUNT);
+        ck_assert_uint_ge(c->address, c->region_address);
+        ck_assert_uint_le(c->address + c->size_bytes, c->region_address + c->region_bytes);
+        ck_assert_uint_le(c->requested_bytes, c->size_bytes);
+        ck_assert(k == 0 || c[-1].region_address != c->region_address ||
+                  c->address >= c[-1].address + c[-1].size_bytes);
+    }
+    if (lawful) {
+        put_heap(again, &heap);
+        hr_session_heap_deinit(&heap);
+    }
+    return lawful;
+}
+
+static hr_knobs some_knobs(void)
+{
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "batch.size=48", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=300MiB", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "optimizer.learning_rate=0.00012345678901234567", NULL),
+                     HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "train.save=/tmp/ä b=c.safetensors", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "precision.policy=float32", NULL),
+                     HR_OK); // the default, but set
+    return knobs;
+}
+
+static void write_open(wire_out *out)
+{
+    static open_request r;
+    r = (open_request){.trusts = true, .knobs = some_knobs()};
+    fill_words(r.preset, 40);
+    fill_words(r.resume_path, 300);
+    put_open(out, &r);
+}
+
+static bool read_open(const wire_message *m, wire_out *again)
+{
+    static open_request r;
+    bool lawful = get_open(m, &r);
+    if (lawful) {
+        put_open(again, &r);
+    }
+    return lawful;
+}
+
+static void write_about(wire_out *out)
+{
+    hr_knobs knobs = some_knobs();
+    put_about(out, "resnet50", &knobs);
+}
+
+static bool read_about(const wire_message *m, wire_out *again)
+{
+    char preset[HR_KNOB_TEXT_MAX];
+    hr_knobs knobs;
+    bool lawful = get_about(m, preset, &knobs);
+    if (lawful) {
+        put_about(again, preset, &knobs);
+    }
+    return lawful;
+}
+
+static void write_command(wire_out *out)
+{
+    hr_command c = {.kind = (uint16_t)roll(HR_COMMAND_QUIT + 1), .knob = roll(99), .count = dice};
+    fill_words(c.text, sizeof c.text);
+    put_command(out, &c);
+}
+
+static bool read_command(const wire_message *m, wire_out *again)
+{
+    hr_command c;
+    bool lawful = get_command(m, &c);
+    if (lawful) {
+        ck_assert_uint_le(c.kind, HR_COMMAND_QUIT);
+        ck_assert_uint_eq(c.version, HR_EVENT_VERSION);
+        put_command(again, &c);
+    }
+    return lawful;
+}
+
+static void write_error(wire_out *out)
+{
+    hr_err err = {.status = (hr_status)(1 + roll(HR_STATUS_COUNT - 1))};
+    fill_words(err.sentence, sizeof err.sentence);
+    fill_words(err.attempt, sizeof err.attempt);
+    put_error(out, &err);
+}
+
+static bool read_error(const wire_message *m, wire_out *again)
+{
+    hr_err err;
+    bool lawful = get_error(m, &err);
+    if (lawful) {
+        ck_assert(err.status > HR_OK && err.status < HR_STATUS_COUNT);
+        put_error(again, &err);
+    }
+    return lawful;
+}
+
+static void write_ended(wire_out *out)
+{
+    hr_err err = {.status = HR_OK};
+    fill_words(err.sentence, sizeof err.sentence);
+    put_ended(out, (hr_status)roll(HR_STATUS_COUNT), &err);
+}
+
+static bool read_ended(const wire_message *m, wire_out *again)
+{
+    ended_note note;
+    bool lawful = get_ended(m, &note);
+    if (lawful) {
+        ck_assert_uint_lt(note.status, HR_STATUS_COUNT);
+        put_ended(again, note.status, &note.err);
+    }
+    return lawful;
+}
+
+static void write_count(wire_out *out)
+{
+    wire_put_u64(out, dice);
+}
+
+static bool read_count(const wire_message *m, wire_out *again)
+{
+    uint64_t count = 0;
+    bool lawful = get_count(m, &count);
+    if (lawful) {
+        wire_put_u64(again, count);
+    }
+    return lawful;
+}
+
+static const struct {
+    message_kind kind;
+    void (*write)(wire_out *out);
+    bool (*read)(const wire_message *m, wire_out *again); // writes what it took
+} kinds[] = {
+    {MESSAGE_OPEN, write_open, read_open},    {MESSAGE_COMMAND, write_command, read_command},
+    {MESSAGE_ABOUT, write_about, read_about}, {MESSAGE_REPORT, write_report, read_report},
+    {MESSAGE_ERROR, write_error, read_error}, {MESSAGE_HEAP, write_heap, read_heap},
+    {MESSAGE_ENDED, write_ended, read_ended}, {MESSAGE_WAKE, write_count, read_count},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+// In memory of exactly that size, so that a sanitizer sees a byte too many.
+static bool read_exactly(int k, const uint8_t *data, size_t bytes, wire_out *again)
+{
+    void *body = NULL;
+    ck_assert_int_eq(posix_memalign(&body, 8, bytes > 0 ? bytes : 1), 0);
+    memcpy(body, data, bytes);
+    const wire_message m = {.kind = kinds[k].kind, .bytes = (uint32_t)bytes, .body = body, .fd = -1};
+    int64_t live = hr_host_mem_live();
+    bool lawful = kinds[k].read(&m, again);
+    ck_assert_int_eq(hr_host_mem_live() - (again->data != NULL), live);
+    free(body);
+    return lawful;
+}
+
+static wire_out written(int k)
+{
+    wire_out out = {0};
+    kinds[k].write(&out);
+    ck_assert(!out.bad);
+    return out;
+}
+
+START_TEST(a_message_comes_out_as_it_went_in)
+{
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        dice = seed;
+        wire_out out = written(_i), again = {0};
+        ck_assert(read_exactly(_i, out.data, out.bytes, &again));
+        ck_assert_uint_eq(again.bytes, out.bytes);
+        ck_assert_mem_eq(again.data, out.data, out.bytes);
+        wire_out_deinit(&out);
+        wire_out_deinit(&again);
+    }
+}
+END_TEST
+
+START_TEST(a_message_that_was_cut_or_has_something_behind_it_is_refused)
+{
+    dice = 7;
+    wire_out out = written(_i), again = {0};
+    for (size_t bytes = 0; bytes < out.bytes; bytes++) {
+        ck_assert(!read_exactly(_i, out.data, bytes, &again));
+    }
+    wire_put_u32(&out, 0);
+    ck_assert(!read_exactly(_i, out.data, out.bytes, &again));
+    ck_assert_ptr_null(again.data);
+    wire_out_deinit(&out);
+}
+END_TEST
+
+static void mutate(uint8_t *data, size_t bytes)
+{
+    static const uint32_t wild[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x01000000};
+    for (uint32_t changes = 1 + roll(SPREAD); changes > 0 && bytes >= 4; changes--) {
+        size_t at = roll((uint32_t)bytes);
+        if (roll(2) == 0) {
+            data[at] ^= (uint8_t)(1 << roll(8));
+        } else {
+            memcpy(data + at / 4 * 4 - (at / 4 * 4 + 4 > bytes ? 4 : 0), &wild[roll(6)], 4);
+        }
+    }
+}
+
+START_TEST(whatever_is_changed_what_is_taken_is_lawful)
+{
+    for (uint32_t k = 0; k < MUTATIONS; k++) {
+        dice = k;
+        wire_out out = written(_i), again = {0};
+        mutate(out.data, out.bytes);
+        if (read_exactly(_i, out.data, out.bytes, &again)) {
+            wire_out third = {0};
+            ck_assert(read_exactly(_i, again.data, again.bytes, &third));
+            ck_assert_uint_eq(third.bytes, again.bytes);
+            ck_assert_mem_eq(third.data, again.data, again.bytes);
+            wire_out_deinit(&third);
+        }
+        wire_out_deinit(&out);
+        wire_out_deinit(&again);
+    }
+}
+END_TEST
+
+START_TEST(short_memory_takes_nothing)
+{
+    dice = 3;
+    wire_out out = written(_i), again = {0};
+    for (uint64_t nth = 1; nth < 100; nth++) {
+        wire_out short_of = {0};
+        dice = 3;
+        (void)hr_host_mem_fail_at(nth);
+        if (kinds[_i].kind != MESSAGE_REPORT) { // whose making needs memory of its own here
+            kinds[_i].write(&short_of);
+        }
+        bool seen = hr_host_mem_fail_at(0) >= nth;
+        ck_assert(!seen || short_of.bad);
+        wire_out_deinit(&short_of);
+        const wire_message m = {
+            .kind = kinds[_i].kind, .bytes = (uint32_t)out.bytes, .body = out.data, .fd = -1};
+        int64_t live = hr_host_mem_live();
+        (void)hr_host_mem_fail_at(nth);
+        (void)kinds[_i].read(&m, &again);
+        (void)hr_host_mem_fail_at(0);
+        wire_out_deinit(&again);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    wire_out_deinit(&out);
+}
+END_TEST
+
+// ---- records of the ring --------------------------------------------------------------------------------------
+
+START_TEST(a_record_beyond_its_tables_is_none)
+{
+    const hr_event good = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_ALLOC};
+    ck_assert(event_is_lawful(&good));
+    hr_event e = good;
+    e.version = HR_EVENT_VERSION + 1;
+    ck_assert(!event_is_lawful(&e));
+    e = good;
+    e.category = HR_CATEGORY_COUNT;
+    ck_assert(!event_is_lawful(&e));
+    e = good;
+    e.phase = HR_PHASE_COUNT;
+    ck_assert(!event_is_lawful(&e));
+    for (uint32_t kind = 0; kind < 256; kind++) {
+        e = good;
+        e.kind = (uint8_t)kind;
+        ck_assert_int_eq(event_is_lawful(&e), kind < HR_EVENT_COUNT);
+        memset(&e.u, 'x', sizeof e.u); // no text in it ends
+        bool has_text = (kind >= HR_EVENT_EPOCH && kind <= HR_EVENT_SAVED) || kind == HR_EVENT_BUILD ||
+                        (kind >= HR_EVENT_HEALTH && kind <= HR_EVENT_LOG);
+        ck_assert_int_eq(event_is_lawful(&e), kind < HR_EVENT_COUNT && !has_text);
+    }
+    e = good;
+    e.kind = HR_EVENT_STATE;
+    e.u.note.count = HR_ENGINE_STATE_COUNT;
+    ck_assert(!event_is_lawful(&e));
+    e.kind = HR_EVENT_KNOB;
+    e.u.note.count = HR_KNOB_COUNT;
+    ck_assert(!event_is_lawful(&e));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("messages");
+    TCase *tests = tcase_create("messages");
+    tcase_add_loop_test(tests, a_message_comes_out_as_it_went_in, 0, KINDS);
+    tcase_add_loop_test(tests, a_message_that_was_cut_or_has_something_behind_it_is_refused, 0, KINDS);
+    tcase_add_loop_test(tests, whatever_is_changed_what_is_taken_is_lawful, 0, KINDS);
+    tcase_add_loop_test(tests, short_memory_takes_nothing, 0, KINDS);
+    tcase_add_test(tests, a_record_beyond_its_tables_is_none);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
