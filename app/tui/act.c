@@ -173,6 +173,7 @@ static const struct {
     [REQUEST_MOUSE] = {act_mouse, 0},
     [REQUEST_HELP] = {act_help, 0},
     [REQUEST_COMMAND] = {act_command, 0},
+    [REQUEST_GLOSSARY] = {act_screen, SCREEN_LEARN},
     [REQUEST_GLYPHS] = {act_glyphs, 0},
     [REQUEST_REDRAW] = {act_redraw, 0},
     [REQUEST_BACK] = {act_back, 0},

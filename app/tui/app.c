@@ -60,6 +60,7 @@ void app_destroy(app *a)
     whatif_stop(a->whatif);
     hr_planner_close(a->planner);
     free_presets(&a->presets);
+    learn_close(&a->situations);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
     }

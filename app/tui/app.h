@@ -22,6 +22,7 @@
 #include "app/tui/prompt.h"
 #include "app/tui/requests.h"
 #include "app/tui/run_log.h"
+#include "app/tui/screens/learn.h"
 #include "app/tui/step_view.h"
 #include "app/tui/table_view.h"
 #include "app/tui/theme.h"
@@ -112,7 +113,8 @@ struct app {
     turn_log turned;
     baseline baseline;
     fit_points fit;
-    run_log runs; // also which of them is the baseline
+    situations situations; // of Learn
+    run_log runs;          // also which of them is the baseline
     whatif *whatif;
     whatif_answers answers;
     uint64_t question;

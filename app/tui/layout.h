@@ -21,6 +21,8 @@ typedef struct rect {
     X(TIMELINE, '3', "3", "timeline", "the Timeline: the planned step, instruction by instruction")          \
     X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
     X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")              \
+    X(LEARN, '6', "6", "learn", "Learn: what the words mean, and situations to try")                         \
+    X(PIPELINE, '7', "7", "pipeline", "the Pipeline: what feeds the step, and who waits for whom")           \
     X(MODEL, '8', "8", "model", "the Model: what each layer costs")                                          \
     X(PROGRAM, '9', "9", "program", "the Program: the step as it is listed, and what a turn changes in it")  \
     X(FIT, '0', "0", "fit", "the Fit: what the knobs trade, peak against step time")
@@ -47,6 +49,12 @@ typedef enum screen_id {
     X(DIFF, "diff")                                                                                          \
     X(FRONTIER, "frontier")                                                                                  \
     X(POINTS, "points")                                                                                      \
+    X(FLOW, "flow")                                                                                          \
+    X(STAGES, "stages")                                                                                      \
+    X(SETTINGS, "settings")                                                                                  \
+    X(TERMS, "terms")                                                                                        \
+    X(MEANING, "meaning")                                                                                    \
+    X(SITUATIONS, "situations")                                                                              \
     X(STACK, "timeline")                                                                                     \
     X(MINIMAP, "minimap")                                                                                    \
     X(ALIVE, "alive")                                                                                        \
@@ -113,6 +121,8 @@ void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
 void place_bench(layout *l, rect body, const layout_wish *wish);
 void place_doctor(layout *l, rect body, const layout_wish *wish);
 void place_fit(layout *l, rect body, const layout_wish *wish);
+void place_pipeline(layout *l, rect body, const layout_wish *wish);
+void place_learn(layout *l, rect body, const layout_wish *wish);
 void place_runs(layout *l, rect body, const layout_wish *wish);
 void place_timeline(layout *l, rect body, const layout_wish *wish);
 void place_program(layout *l, rect body, const layout_wish *wish);

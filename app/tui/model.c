@@ -188,8 +188,8 @@ static void on_step(model *m, const hr_event *e)
     m->accuracy = step->accuracy;
     settle_boundary(m);
     note_peak(m, step);
-    m->recent[m->recent_count++ % RECENT_LENGTH] =
-        (recent_step){(double)step->duration_ns * 1e-9, step->loss, step->samples};
+    m->recent[m->recent_count++ % RECENT_LENGTH] = (recent_step){(double)step->duration_ns * 1e-9, step->loss,
+                                                                 (double)step->wait_ns * 1e-9, step->samples};
     if (!isnan(step->loss)) {
         series_add(&m->losses, step->loss);
     }
@@ -347,7 +347,7 @@ void model_feed(model *m, const hr_event *e)
 // ---- means over the recent steps ------------------------------------------------------------------------------
 
 typedef struct recent_sum {
-    double steps, seconds, samples;
+    double steps, seconds, samples, wait_seconds;
     double x, y, xx, xy; // least squares: x training seconds, y loss
 } recent_sum;
 
@@ -360,6 +360,7 @@ static recent_sum sum_recent(const model *m)
         sum.steps += 1;
         sum.seconds += step->seconds;
         sum.samples += (double)step->samples;
+        sum.wait_seconds += step->wait_seconds;
         sum.x += sum.seconds;
         sum.y += step->loss;
         sum.xx += sum.seconds * sum.seconds;
@@ -381,6 +382,12 @@ double model_steps_per_second(const model *m)
     }
     recent_sum sum = sum_recent(m);
     return sum.seconds > 0 ? sum.steps / sum.seconds : UNKNOWN;
+}
+
+double model_wait_share(const model *m)
+{
+    recent_sum sum = sum_recent(m);
+    return sum.seconds > 0 ? sum.wait_seconds / sum.seconds : UNKNOWN;
 }
 
 double model_examples_per_second(const model *m)

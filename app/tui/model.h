@@ -25,6 +25,7 @@ typedef struct log_line {
 
 typedef struct recent_step {
     double seconds, loss;
+    double wait_seconds; // of these, for input
     uint64_t samples;
 } recent_step;
 
@@ -78,6 +79,7 @@ bool model_is_training(const model *m);
 // Means over the recent steps; NaN before the first.
 double model_step_seconds(const model *m);
 double model_steps_per_second(const model *m); // NaN also while it does not train
+double model_wait_share(const model *m);       // of the recent steps' time, what they waited for input
 double model_examples_per_second(const model *m);
 // Slope of the loss against training time, by least squares over the recent steps: negative while it learns.
 double model_loss_per_second(const model *m);

@@ -6,6 +6,8 @@
 
 extern const pane_ops pane_doctor;
 extern const pane_ops pane_frontier, pane_points;
+extern const pane_ops pane_flow, pane_stages, pane_settings;
+extern const pane_ops pane_terms, pane_meaning, pane_situations;
 extern const pane_ops pane_runs, pane_diff, pane_overlay;
 
 void screen_panes(const canvas *screen, const app *a, const layout *l); // the panes of the layout

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learn: every word of the screens with what others call it, and the situations of the articles to be opened.
+#include "app/tui/screens/learn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/terms.h"
+
+#include "app/tui/screens/screens.h"
+
+enum { COLUMN_NAME, COLUMN_LINE };
+
+void learn_open(app *a)
+{
+    situations *s = &a->situations;
+    hr_err err;
+    if (s->looked) {
+        return;
+    }
+    s->looked = true;
+    if (hr_preset_list("articles", &s->entries, &s->count, &err) != HR_OK) {
+        *s = (situations){.looked = true};
+        app_say_error(a, &err);
+    }
+}
+
+void learn_close(situations *s)
+{
+    hr_preset_list_free(s->entries);
+    *s = (situations){0};
+}
+
+// ---- terms ----------------------------------------------------------------------------------------------------
+
+static const table_column term_columns[] = {
+    [COLUMN_NAME] = {.term = "term", .width = 25},
+    [COLUMN_LINE] = {.term = "meaning", .from_width = 44},
+};
+
+static size_t count_terms(const app *a)
+{
+    size_t count;
+    (void)a;
+    hr_terms(&count);
+    return count;
+}
+
+static const hr_term *term_at(size_t row)
+{
+    size_t count;
+    const hr_term *terms = hr_terms(&count);
+    return row < count ? &terms[row] : NULL;
+}
+
+static void term_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    (void)a;
+    size_t count;
+    const hr_term *term = &hr_terms(&count)[row];
+    snprintf(text, TABLE_CELL_MAX, "%s", column == COLUMN_NAME ? term->name : term->line);
+}
+
+static uint64_t never_changes(const app *a)
+{
+    (void)a;
+    return 0;
+}
+
+static const table_source terms = {
+    .columns = term_columns,
+    .column_count = sizeof term_columns / sizeof *term_columns,
+    .count = count_terms,
+    .cell = term_cell,
+    .version = never_changes,
+    .empty = "There are no terms.",
+};
+
+static const hr_term *selected_term(const app *a)
+{
+    return term_at(table_selected(&a->table[PANE_TERMS]));
+}
+
+static void draw_terms(const canvas *c, const app *a)
+{
+    bool focused = a->focus == PANE_TERMS;
+    paint_rule(c, focused, pane_title(PANE_TERMS), "/ searches");
+    table_draw(c, 1, a, &terms, &a->table[PANE_TERMS], focused);
+}
+
+static void say_term(app *a)
+{
+    const hr_term *term = selected_term(a);
+    if (term == NULL) {
+        app_say(a, MESSAGE_NOTE, "No term matches.");
+        return;
+    }
+    app_say(a, MESSAGE_NOTE, "%s: %s.%s%s%s", term->name, term->line, term->formula == NULL ? "" : " It is ",
+            term->formula == NULL ? "" : term->formula, term->formula == NULL ? "" : ".");
+}
+
+static const char *name_of_term(const app *a)
+{
+    const hr_term *term = selected_term(a);
+    return term == NULL ? "terms" : term->name;
+}
+
+const pane_ops pane_terms = {
+    .draw = draw_terms, .table = &terms, .table_y = 1, .say = say_term, .term = name_of_term};
+
+// ---- meaning --------------------------------------------------------------------------------------------------
+
+static void draw_meaning(const canvas *c, const app *a)
+{
+    const hr_term *term = selected_term(a);
+    paint_rule(c, a->focus == PANE_MEANING, pane_title(PANE_MEANING), term == NULL ? "" : term->name);
+    if (term == NULL) {
+        paint_text(c, 1, 1, c->area.w - 2, ROLE_DIM, "No term matches.");
+        return;
+    }
+    const struct {
+        const char *label, *value;
+    } rows[] = {{"formula", term->formula},
+                {"unit", term->unit != NULL && term->unit[0] != '\0' ? term->unit : NULL},
+                {"TensorFlow", term->tensorflow},
+                {"PyTorch", term->pytorch},
+                {"nvidia-smi", term->nvidia_smi}};
+    canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
+    int y = paint_wrapped(&words, 0, ROLE_TEXT, term->line);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && y < words.area.h; i++) {
+        if (rows[i].value != NULL) {
+            canvas value = canvas_sub(&words, y, 11, words.area.h - y, words.area.w - 11);
+            paint_text(&words, y, 0, 10, ROLE_DIM, rows[i].label);
+            y += paint_wrapped(&value, 0, ROLE_TEXT, rows[i].value);
+        }
+    }
+}
+
+static bool move_meaning(app *a, int rows, int columns)
+{
+    table_move(&a->table[PANE_TERMS], &terms, a, rows);
+    return columns == 0;
+}
+
+static bool copy_meaning(const app *a, char *text, size_t size)
+{
+    const hr_term *term = selected_term(a);
+    if (term == NULL) {
+        return false;
+    }
+    snprintf(text, size, "%s: %s", term->name, term->line);
+    return true;
+}
+
+const pane_ops pane_meaning = {
+    .draw = draw_meaning, .move = move_meaning, .say = say_term, .term = name_of_term, .copy = copy_meaning};
+
+// ---- situations -----------------------------------------------------------------------------------------------
+
+static const table_column situation_columns[] = {
+    [COLUMN_NAME] = {.term = "preset", .width = 28},
+    [COLUMN_LINE] = {.term = "title"},
+};
+
+static size_t count_situations(const app *a)
+{
+    return a->situations.count;
+}
+
+static void situation_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    const hr_preset_entry *entry = &a->situations.entries[row];
+    snprintf(text, TABLE_CELL_MAX, "%s", column == COLUMN_NAME ? entry->name : entry->title);
+}
+
+static uint64_t count_as_version(const app *a)
+{
+    return a->situations.count;
+}
+
+static role situation_role(const app *a, size_t row)
+{
+    bool open = strcmp(a->situations.entries[row].name, hr_preset_name(a->preset)) == 0;
+    return open ? ROLE_GOOD : ROLE_TEXT;
+}
+
+static const table_source list = {
+    .columns = situation_columns,
+    .column_count = sizeof situation_columns / sizeof *situation_columns,
+    .count = count_situations,
+    .cell = situation_cell,
+    .version = count_as_version,
+    .role_of = situation_role,
+    .empty = "No situations were found: presets/articles is not installed. p shows what there is.",
+};
+
+static void draw_situations(const canvas *c, const app *a)
+{
+    bool focused = a->focus == PANE_SITUATIONS;
+    paint_rule(c, focused, pane_title(PANE_SITUATIONS), "Enter opens one and trains it");
+    table_draw(c, 1, a, &list, &a->table[PANE_SITUATIONS], focused);
+}
+
+static void enter_situation(app *a)
+{
+    size_t row = table_selected(&a->table[PANE_SITUATIONS]);
+    if (row < a->situations.count) {
+        app_open_preset(a, a->situations.entries[row].name);
+    } else {
+        app_say(a, MESSAGE_NOTE, "there is no situation to open here");
+    }
+}
+
+static void say_situation(app *a)
+{
+    size_t row = table_selected(&a->table[PANE_SITUATIONS]);
+    if (row < a->situations.count) {
+        app_say(a, MESSAGE_NOTE, "%s: %s. Enter opens it.", a->situations.entries[row].name,
+                a->situations.entries[row].title);
+    } else {
+        app_say(a, MESSAGE_NOTE, "%s", list.empty);
+    }
+}
+
+static const char *term_situations(const app *a)
+{
+    (void)a;
+    return "situations";
+}
+
+const pane_ops pane_situations = {.draw = draw_situations,
+                                  .table = &list,
+                                  .table_y = 1,
+                                  .enter = enter_situation,
+                                  .enter_does = "open",
+                                  .say = say_situation,
+                                  .term = term_situations};
+
+// ---- its place ------------------------------------------------------------------------------------------------
+
+void place_learn(layout *l, rect body, const layout_wish *wish)
+{
+    (void)wish;
+    if (body.w >= 120) {
+        l->pane[PANE_TERMS] = cut_left(&body, body.w / 2);
+        l->pane[PANE_MEANING] = cut_top(&body, layout_clamp(body.h / 3, 9, 14));
+        l->pane[PANE_SITUATIONS] = body;
+        return;
+    }
+    l->pane[PANE_SITUATIONS] = cut_bottom(&body, body.h * 8 / 19);
+    l->pane[PANE_TERMS] = cut_left(&body, body.w / 2 + 4);
+    l->pane[PANE_MEANING] = body;
+}

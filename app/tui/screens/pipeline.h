@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the panes of Pipeline share.
+#ifndef TUI_SCREENS_PIPELINE_H
+#define TUI_SCREENS_PIPELINE_H
+
+#include "app/tui/app.h"
+
+// A stage as the engine tells of it now, or, where it only reports its peak, as that.
+typedef struct stage_view {
+    const char *name;
+    bool live;                       // has a queue and bytes of now
+    uint32_t length, capacity;       // items; capacity 0: it has no queue
+    uint64_t host_bytes, peak_bytes; // HR_NONE: unknown
+} stage_view;
+
+enum { STAGE_VIEWS_MAX = STAGES_MAX + 9 };
+
+size_t pipeline_views(const app *a, stage_view views[STAGE_VIEWS_MAX]);
+// A queue's fill as `width` cells: "●●··".
+const char *pipeline_bar(uint32_t length, uint32_t capacity, int width, char text[64]);
+
+// In whole sentences: who waits for whom, the host's bytes, what is copied. Returns text.
+const char *pipeline_words(const app *a, char *text, size_t size);
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Pipeline: who waits for whom is what the events say. And Learn, which shows what exists.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/terms.h"
+
+#include "app/tui/screens/pipeline.h"
+#include "tests/tui/fake_engine.h"
+#include "tests/tui/golden.h"
+#include "tests/tui/suite.h"
+
+static void say_step(app *a, uint64_t duration_ns, uint64_t wait_ns)
+{
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = (uint32_t)a->live.steps + 1};
+    e.u.step = (hr_event_step){.duration_ns = duration_ns, .wait_ns = wait_ns, .samples = 1};
+    model_feed(&a->live, &e);
+}
+
+static void say_stage(app *a, const char *name, uint32_t length, uint32_t capacity, uint64_t bytes)
+{
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_PIPELINE};
+    e.u.stage = (hr_event_stage){.host_bytes = bytes, .queue_length = length, .queue_capacity = capacity};
+    snprintf(e.u.stage.name, sizeof e.u.stage.name, "%s", name);
+    model_feed(&a->live, &e);
+}
+
+static void prepare(app *a)
+{
+    say_stage(a, "source", 0, 0, 0);
+    say_stage(a, "shuffle", 0, 0, 40000);
+    say_stage(a, "batch", 0, 0, 5137);
+    screen_advance(a, 20); // and prefetch
+    screen_keys(a, "7");
+}
+
+START_TEST(the_pipeline_looks_as_agreed)
+{
+    golden_all("pipeline", prepare);
+}
+END_TEST
+
+START_TEST(who_waits_is_what_the_steps_and_the_queue_say)
+{
+    static const struct {
+        uint64_t wait_ns; // of 1000
+        uint32_t length, capacity;
+        const char *says;
+    } rows[] = {
+        {0, 2, 2, "Input waits for training: prefetch is full"},
+        {0, 1, 2, "Nobody waits much"},
+        {19, 2, 2, "Input waits for training"},
+        {21, 0, 2, "Training waits 2.1% of a step for input: prefetch holds 0 of 2."},
+        {500, 1, 4, "Training waits 50.0% of a step for input: prefetch holds 1 of 4."},
+        {500, 0, 0, "Training waits 50.0% of a step for input: there is no queue"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[768];
+        app *a = screen_open(&golden_looks[0].look);
+        ck_assert_ptr_nonnull(strstr(pipeline_words(a, text, sizeof text), "No step has ended yet."));
+        for (int step = 0; step < 10; step++) {
+            say_step(a, 1000, rows[i].wait_ns);
+        }
+        say_stage(a, "prefetch", rows[i].length, rows[i].capacity, 100);
+        pipeline_words(a, text, sizeof text);
+        ck_assert_msg(strncmp(text, rows[i].says, strlen(rows[i].says)) == 0, "%s", text);
+        screen_close(a);
+    }
+}
+END_TEST
+
+START_TEST(a_device_that_only_plans_says_so)
+{
+    char words[768];
+    app *a = screen_open(&golden_looks[2].look);
+    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "device.kind=plan", NULL), HR_OK);
+    ck_assert_ptr_nonnull(strstr(pipeline_words(a, words, sizeof words), "moves no data"));
+    screen_keys(a, "7");
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "source"));
+    ck_assert_ptr_nonnull(strstr(text, "moves no data"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(enter_edits_the_setting_under_the_cursor)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    prepare(a);
+    free(screen_text(a));
+    screen_keys(a, "\t\t");
+    ck_assert_int_eq(a->focus, PANE_SETTINGS);
+    free(screen_text(a));
+    for (size_t row = 0; row < a->table[PANE_SETTINGS].count; row++) {
+        app_key(a, INPUT_ENTER);
+        ck_assert_int_eq(a->overlay, OVERLAY_EDIT);
+        const char *key = hr_knob_rows(NULL)[app_knob(a)].key;
+        ck_assert_msg(strncmp(key, "pipeline.", 9) == 0 || strncmp(key, "batch.", 6) == 0, "%s", key);
+        app_key(a, INPUT_ESCAPE);
+        app_key(a, INPUT_DOWN);
+    }
+    screen_close(a);
+}
+END_TEST
+
+// ---- Learn ----------------------------------------------------------------------------------------------------
+
+static void open_learn(app *a)
+{
+    screen_advance(a, 20);
+    screen_keys(a, "L");
+    screen_keys(a, "/^frag|^peak_in|^waste_|^pool_b|^saved_for\n");
+}
+
+START_TEST(learn_looks_as_agreed)
+{
+    golden_all("learn", open_learn);
+}
+END_TEST
+
+START_TEST(every_term_can_be_selected_and_is_explained)
+{
+    app *a = screen_open(&golden_looks[2].look);
+    screen_keys(a, "6");
+    size_t count;
+    const hr_term *terms = hr_terms(&count);
+    for (size_t i = 0; i < count; i += 7) {
+        char *text = screen_text(a);
+        ck_assert_uint_eq(table_selected(&a->table[PANE_TERMS]), i);
+        ck_assert_msg(terms[i].pytorch == NULL || strlen(terms[i].pytorch) > 40 ||
+                          strstr(text, terms[i].pytorch) != NULL,
+                      "%s: %s is not shown", terms[i].name, terms[i].pytorch);
+        free(text);
+        for (int k = 0; k < 7; k++) {
+            app_key(a, INPUT_DOWN);
+        }
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_situation_is_opened_as_a_preset)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "6");
+    free(screen_text(a));
+    screen_keys(a, "\t\t");
+    ck_assert_int_eq(a->focus, PANE_SITUATIONS);
+    free(screen_text(a));
+    app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->pending, PENDING_PRESET);
+    app_work(a);
+    ck_assert_str_eq(hr_preset_name(a->preset), "wide");
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui pipeline", the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
+           a_device_that_only_plans_says_so, enter_edits_the_setting_under_the_cursor, learn_looks_as_agreed,
+           every_term_can_be_selected_and_is_explained, a_situation_is_opened_as_a_preset)
