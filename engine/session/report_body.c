@@ -145,6 +145,10 @@ static void walk_oom(codec *c, hr_report_oom *oom)
     codec_u64(c, &oom->pool_bytes);
     codec_u64(c, &oom->limit_bytes);
     walk_categories(c, oom->by_category);
+    codec_u32(c, &oom->hole_count);
+    for (uint32_t k = 0; k < HR_HOLES_MAX; k++) {
+        codec_u64(c, &oom->hole_bytes[k]);
+    }
     codec_text(c, oom->sentence, sizeof oom->sentence);
     codec_text(c, oom->attempt, sizeof oom->attempt);
     codec_row(c, &oom->fix_count, HR_FIXES_MAX + 1);

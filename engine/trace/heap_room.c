@@ -68,6 +68,19 @@ static bool may_be_in_window(void *context, const heap_chunk *c)
     return same_stream && is_in_its_pool(c, o->bytes) && (o->may_go == NULL || o->may_go(o->context, c));
 }
 
+static void take_holes(heap_room *room, const heap_picture *p)
+{
+    heap_holes holes;
+    if (heap_holes_of(p, &holes, NULL) != HR_OK) {
+        return;
+    }
+    room->hole_count = (uint32_t)holes.list.count;
+    for (uint32_t k = 0; k < room->hole_count && k < HEAP_ROOM_HOLES; k++) {
+        room->holes[k] = holes.list.data[k].bytes;
+    }
+    heap_holes_deinit(&holes);
+}
+
 heap_room heap_room_of(const heap_picture *p, heap_chooser may_go, void *context)
 {
     const heap_counters *c = &p->counters;
@@ -98,6 +111,7 @@ heap_room heap_room_of(const heap_picture *p, heap_chooser may_go, void *context
     room.largest_bytes = own.longest_bytes > ungrown_bytes ? own.longest_bytes : ungrown_bytes;
     room.elsewhere_bytes = others.longest_bytes;
     room.elsewhere_stream = others.longest_stream;
+    take_holes(&room, p);
     chooser o = {may_go, context, room.needed_bytes, asked->stream};
     room.window = heap_cheapest_window(p, room.needed_bytes, may_be_in_window, &o);
     return room;

@@ -7,6 +7,8 @@
 
 #include "trace/heap_holes.h"
 
+enum { HEAP_ROOM_HOLES = 8 };
+
 typedef struct heap_room {
     bool any;               // there is a request and a heap
     uint64_t needed_bytes;  // the request as its allocator rounds it
@@ -19,8 +21,10 @@ typedef struct heap_room {
     uint64_t largest_bytes; // the larger of hole and ungrown
     uint64_t
         elsewhere_bytes; // the largest piece that it may not, though nothing uses it: another stream's, or pending
-    uint32_t elsewhere_stream; // whose
-    heap_window window;        // the cheapest neighbours to free for it
+    uint32_t elsewhere_stream;       // whose
+    uint64_t holes[HEAP_ROOM_HOLES]; // the largest runs of free chunks, largest first
+    uint32_t hole_count;             // of all of them; 0 also when host memory was short
+    heap_window window;              // the cheapest neighbours to free for it
 } heap_room;
 
 // Memory that a request on `stream` for `bytes` may have. PyTorch's blocks are of one stream and, up to 1 MiB or

@@ -326,6 +326,8 @@ static step_needs needs_of(const hr_engine *e, const program *p, const executor_
     return needs;
 }
 
+_Static_assert((int)HR_HOLES_MAX == (int)HEAP_ROOM_HOLES, "a report tells of as many holes as are found");
+
 void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts)
 {
     hr_report_oom *o = &e->oom;
@@ -346,6 +348,8 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
         (void)program_instr_name(p, &p->instrs[facts->instr], o->instruction_name,
                                  sizeof o->instruction_name);
     }
+    o->hole_count = facts->room.hole_count;
+    memcpy(o->hole_bytes, facts->room.holes, sizeof o->hole_bytes);
     const step_needs needs = needs_of(e, p, facts);
     if (facts->block) {
         diagnose_block(&needs, o);

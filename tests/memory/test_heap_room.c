@@ -37,6 +37,29 @@ static heap_room room_at(const heap *h)
     return room;
 }
 
+// Runs of chunks that are not in use, counted one by one.
+static void check_holes(const heap *h, const heap_room *room)
+{
+    heap_picture p;
+    uint64_t run_bytes = 0, largest_bytes = 0;
+    uint32_t count = 0;
+    ck_assert_int_eq(heap_picture_of(h->allocator, &p, NULL), HR_OK);
+    for (uint32_t k = 0; k < p.chunks.count; k++) {
+        const heap_chunk *c = &p.chunks.data[k];
+        bool joins = run_bytes > 0 && c[-1].region_address == c->region_address;
+        run_bytes = c->in_use ? 0 : joins ? run_bytes + c->size_bytes : c->size_bytes;
+        count += !c->in_use && !joins;
+        largest_bytes = run_bytes > largest_bytes ? run_bytes : largest_bytes;
+    }
+    heap_picture_deinit(&p);
+    ck_assert_uint_eq(room->hole_count, count);
+    ck_assert_uint_eq(room->holes[0], largest_bytes);
+    for (uint32_t k = 1; k < HEAP_ROOM_HOLES; k++) {
+        ck_assert_uint_ge(room->holes[k - 1], room->holes[k]);
+        ck_assert((room->holes[k] > 0) == (k < count));
+    }
+}
+
 START_TEST(a_full_heap_has_no_room)
 {
     heap h = open_kind("bfc", 10 * HR_MIB);
@@ -77,6 +100,8 @@ START_TEST(a_heap_in_pieces_names_what_stands_between)
     }
     must_refuse(&h, 5 * HR_MIB, 0);
     heap_room room = room_at(&h);
+    check_holes(&h, &room);
+    ck_assert_uint_ge(room.hole_count, 2);
     ck_assert_uint_eq(room.free_bytes, 8 * HR_MIB);
     ck_assert_uint_eq(room.largest_bytes, expected[_i].largest * HR_MIB);
     ck_assert_uint_eq(room.window.bytes, expected[_i].window * HR_MIB);

@@ -79,7 +79,7 @@ typedef struct hr_report_fix {
     double seconds;      // of a step, from the cost model; NaN when the device cannot tell
 } hr_report_fix;
 
-enum { HR_FIXES_MAX = 3 };
+enum { HR_FIXES_MAX = 3, HR_HOLES_MAX = 8 };
 
 typedef struct hr_report_oom {
     hr_oom_cause cause; // HR_OOM_NONE: there was none
@@ -91,6 +91,8 @@ typedef struct hr_report_oom {
     uint64_t largest_free_bytes; // the largest piece of it in one piece
     uint64_t in_use_bytes, pool_bytes, limit_bytes;
     uint64_t by_category[HR_CATEGORY_COUNT];
+    uint64_t hole_bytes[HR_HOLES_MAX]; // the largest runs of free chunks in the pool, largest first
+    uint32_t hole_count;               // of all of them; 0: none, or not known
     char sentence[448];                // the verdict in words, with the numbers
     char attempt[256];                 // the knobs to turn, as a command's options: the first fix
     hr_report_fix fixes[HR_FIXES_MAX]; // what changes least in results and time first
