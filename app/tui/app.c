@@ -60,6 +60,8 @@ void app_destroy(app *a)
     whatif_stop(a->whatif);
     hr_planner_close(a->planner);
     free_presets(&a->presets);
+    heap_record_deinit(&a->heap);
+    heap_scene_deinit(&a->heap_scene);
     learn_close(&a->situations);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
@@ -112,9 +114,12 @@ static bool drain_events(app *a, bool *more)
         count = hr_session_events(a->session, events, EVENT_BATCH, &lost);
         if (lost > 0) {
             model_lost(&a->live, lost);
+            heap_record_lost(&a->heap, lost);
         }
         for (size_t i = 0; i < count; i++) {
             model_feed(&a->live, &events[i]);
+            heap_record_joins(&a->heap, heap_joins_regions(&a->applied));
+            heap_record_feed(&a->heap, &events[i]);
             if (events[i].kind == HR_EVENT_KNOB) {
                 follow_knob(a, &events[i]);
             }
@@ -125,6 +130,21 @@ static bool drain_events(app *a, bool *more)
     *more = count == EVENT_BATCH;
     follow_state(a);
     return taken > 0;
+}
+
+// What was lost of the heap's history comes back as the heap itself.
+static void recover_heap(app *a)
+{
+    hr_session_heap heap;
+    if (a->heap.lost_events > a->heap_asked) {
+        a->heap_asked = a->heap.lost_events;
+        hr_session_ask_heap(a->session);
+    }
+    if (hr_session_heap_now(a->session, &a->heap_version, &heap)) {
+        // Where it does not fit, the heap heals with the steps that come.
+        (void)heap_record_restore(&a->heap, &heap);
+        hr_session_heap_deinit(&heap);
+    }
 }
 
 static bool take_report(app *a)
@@ -165,6 +185,7 @@ bool app_drain(app *a, bool *more)
     bool changed = false;
     if (a->session != NULL) {
         changed = drain_events(a, more);
+        recover_heap(a);
         changed = take_report(a) || changed;
         changed = take_error(a) || changed;
         changed = app_check_life(a) || changed;
@@ -195,6 +216,8 @@ static void switch_preset(app *a)
     open_planner(a);
     a->knobs = a->applied = *hr_preset_knobs(opened);
     model_init(&a->live);
+    heap_record_clear(&a->heap);
+    heap_scene_clear(&a->heap_scene);
     memset(&a->turned, 0, sizeof a->turned);
     app_forget_pictures(a);
     a->baseline.pinned = a->is_frozen = a->has_seen_oom = false;

@@ -17,6 +17,7 @@
 #include "app/tui/fit.h"
 #include "app/tui/format.h"
 #include "app/tui/glyphs.h"
+#include "app/tui/heap_scene.h"
 #include "app/tui/layout.h"
 #include "app/tui/model.h"
 #include "app/tui/prompt.h"
@@ -109,6 +110,9 @@ struct app {
     uint64_t report_version, error_version;
     model live, frozen;
     bool is_frozen;
+    heap_record heap;
+    uint64_t heap_version, heap_asked; // of the last snapshot; lost events of which one was asked for
+    heap_scene heap_scene;             // what the Memory screen shows
     // knobs
     turn_log turned;
     baseline baseline;

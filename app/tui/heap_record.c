@@ -23,7 +23,6 @@ void heap_record_clear(heap_record *r)
     heap_mirror_clear(&r->now);
     forget_changes(r);
     r->in_build = r->broken = r->resumes = false;
-    r->damage = r->lost_events = 0;
     r->refused = (heap_refused){0};
     r->version++;
 }

@@ -14,6 +14,7 @@ static const char *const titles[] = {
 static const screen_row screens[SCREEN_COUNT] = {
     [SCREEN_BENCH] = {PANES(PANE_KNOBS, PANE_COUNTERS, PANE_VRAM, PANE_STEP, PANE_LOSS, PANE_PEAK, PANE_LOG),
                       place_bench},
+    [SCREEN_MEMORY] = {PANES(PANE_HEAP, PANE_EVENTS, PANE_BLOCK), place_memory},
     [SCREEN_DOCTOR] = {PANES(PANE_KNOBS, PANE_DOCTOR, PANE_COUNTERS, PANE_VRAM, PANE_LOG), place_doctor},
     [SCREEN_RUNS] = {PANES(PANE_RUNS, PANE_DIFF, PANE_OVERLAY), place_runs},
     [SCREEN_TIMELINE] = {PANES(PANE_STACK, PANE_ALIVE, PANE_MINIMAP), place_timeline},

@@ -18,6 +18,7 @@ typedef struct rect {
 // X(ID, key, "key as shown", "name", "its job"), in the order of their keys. Every screen is a request too.
 #define SCREEN_MAP(X)                                                                                        \
     X(BENCH, '1', "1", "bench", "the Bench: memory, loss and knobs")                                         \
+    X(MEMORY, '2', "2", "memory", "Memory: the heap as a map, event by event")                               \
     X(TIMELINE, '3', "3", "timeline", "the Timeline: the planned step, instruction by instruction")          \
     X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
     X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")              \
@@ -63,6 +64,9 @@ typedef enum screen_id {
     X(LAYERS, "layers")                                                                                      \
     X(LAYER, "layer")                                                                                        \
     X(WORK, "instructions")                                                                                  \
+    X(HEAP, "heap map")                                                                                      \
+    X(EVENTS, "events")                                                                                      \
+    X(BLOCK, "block")                                                                                        \
     X(TITLE, "")                                                                                             \
     X(KNOB_BAR, "")                                                                                          \
     X(TABS, "")                                                                                              \
@@ -119,6 +123,7 @@ rect cut_left(rect *from, int columns);
 // Knobs above, counters below: the left side of Bench and Doctor.
 void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
 void place_bench(layout *l, rect body, const layout_wish *wish);
+void place_memory(layout *l, rect body, const layout_wish *wish);
 void place_doctor(layout *l, rect body, const layout_wish *wish);
 void place_fit(layout *l, rect body, const layout_wish *wish);
 void place_pipeline(layout *l, rect body, const layout_wish *wish);

@@ -57,7 +57,8 @@ static void forget_session(app *a)
     a->session = NULL;
     hr_report_deinit(&a->report);
     a->has_report = false;
-    a->report_version = a->error_version = 0;
+    a->report_version = a->error_version = a->heap_version = 0;
+    heap_record_clear(&a->heap); // what is shown of it stays
 }
 
 hr_status app_stop_engine(app *a, hr_err *err)

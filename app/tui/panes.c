@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/pane.h"
+#include "app/tui/screens/memory.h"
 #include "app/tui/screens/screens.h"
 #include "app/tui/screens/timeline.h"
 #include "app/tui/widgets/widgets.h"
@@ -24,6 +25,9 @@ static const pane_ops *const panes[PANE_FOCUS_COUNT] = {
     [PANE_TERMS] = &pane_terms,
     [PANE_MEANING] = &pane_meaning,
     [PANE_SITUATIONS] = &pane_situations,
+    [PANE_HEAP] = &pane_heap,
+    [PANE_EVENTS] = &pane_events,
+    [PANE_BLOCK] = &pane_block,
     [PANE_STACK] = &pane_stack,
     [PANE_MINIMAP] = &pane_minimap,
     [PANE_ALIVE] = &pane_alive,

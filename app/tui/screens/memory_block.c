@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chunk under the cursor: what it holds, what it wastes, when it comes and goes, what lies beside it. At a refused
+// request: why no hole was good enough.
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/screens/memory.h"
+
+enum { LABEL_WIDTH = 10, LINES_MAX = 32 };
+
+// What stands there, as lines of a label and a value; drawn, said and copied from here.
+typedef struct block_line {
+    const char *label; // a term
+    char text[MEMORY_TEXT];
+} block_line;
+
+typedef struct block_lines {
+    int count;
+    block_line line[LINES_MAX];
+} block_lines;
+
+static void add(block_lines *l, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add(block_lines *l, const char *label, const char *format, ...)
+{
+    if (l->count < LINES_MAX) {
+        va_list args;
+        va_start(args, format);
+        l->line[l->count].label = label;
+        vsnprintf(l->line[l->count].text, MEMORY_TEXT, format, args);
+        va_end(args);
+        l->count++;
+    }
+}
+
+// ---- lines ----------------------------------------------------------------------------------------------------
+
+// "57 forward conv1/conv2d": an event of the step and the instruction that asked.
+static const char *event_text(const app *a, size_t change, char text[MEMORY_TEXT])
+{
+    const heap_scene *v = &a->heap_scene;
+    const hr_step_picture *p = app_picture(a);
+    const heap_change *c = &v->changes[change];
+    bool named = memory_tensor(a, c->tensor, c->category, c->requested_bytes) != NULL;
+    bool known = named && c->instr < p->instr_count;
+    snprintf(text, MEMORY_TEXT, "%zu %s%s%s", change + 1 + (size_t)v->step.missing,
+             hr_phase_name((hr_phase)c->phase), known ? " " : "",
+             known ? hr_picture_text(p, p->instrs[c->instr].name) : "");
+    return text;
+}
+
+static void add_life(block_lines *l, const app *a, const heap_piece *piece)
+{
+    char text[MEMORY_TEXT];
+    size_t made = heap_scene_made(&a->heap_scene, piece), ended = heap_scene_ended(&a->heap_scene, piece);
+    add(l, "born", "%s", made == SIZE_MAX ? "before this step" : event_text(a, made, text));
+    add(l, "dies", "%s", ended == SIZE_MAX ? "not in this step" : event_text(a, ended, text));
+}
+
+static void add_neighbour(block_lines *l, const app *a, const char *label, uint64_t address, size_t region)
+{
+    heap_piece beside;
+    char bytes[HR_BYTES_TEXT_MAX], name[HR_NAME_MAX];
+    const heap_block *b;
+    if (!heap_mirror_at(&a->heap_scene.heap, address, &beside) || beside.region != region) {
+        add(l, label, "end of the region");
+    } else if ((b = beside.block) == NULL) {
+        add(l, label, "free %s", hr_bytes_human(beside.bytes, bytes));
+    } else {
+        add(l, label, "%c %s %s", memory_letter(b->category), hr_bytes_human(beside.bytes, bytes),
+            memory_tensor_name(a, b->tensor, b->category, b->requested_bytes, name));
+    }
+}
+
+static void add_place(block_lines *l, const app *a, const heap_piece *piece)
+{
+    add(l, "address", "0x%" PRIx64, piece->address);
+    add_life(l, a, piece);
+    add_neighbour(l, a, "before", piece->address - 1, piece->region);
+    add_neighbour(l, a, "after", piece->address + piece->bytes, piece->region);
+}
+
+static void describe_block(block_lines *l, const app *a, const heap_piece *piece)
+{
+    const heap_block *b = piece->block;
+    const hr_picture_tensor *t = memory_tensor(a, b->tensor, b->category, b->requested_bytes);
+    char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], got[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
+    add(l, "tensor", "%c %s", memory_letter(b->category),
+        memory_tensor_name(a, b->tensor, b->category, b->requested_bytes, name));
+    if (t != NULL) {
+        add(l, "shape", "%s %s", hr_picture_text(app_picture(a), t->shape),
+            hr_picture_text(app_picture(a), t->dtype));
+    }
+    add(l, "requested", "%s", hr_bytes_human(b->requested_bytes, asked));
+    add(l, "allocated", "%s, waste %s", hr_bytes_human(b->bytes, got),
+        format_percent((double)(b->bytes - b->requested_bytes) / (double)b->bytes, share));
+    if (b->pending) {
+        add(l, "state", "freed, a stream has not got there yet");
+    }
+    add_place(l, a, piece);
+}
+
+static void describe_hole(block_lines *l, const app *a, const heap_piece *piece)
+{
+    const heap_mirror *m = &a->heap_scene.heap;
+    char bytes[HR_BYTES_TEXT_MAX], free_text[HR_BYTES_TEXT_MAX];
+    uint64_t free_bytes = m->pool_bytes - m->in_use_bytes;
+    bool largest = piece->bytes == heap_mirror_largest_free(m);
+    add(l, "free", "%s of %s%s", hr_bytes_human(piece->bytes, bytes), hr_bytes_human(free_bytes, free_text),
+        largest ? ", the largest hole" : "");
+    add_place(l, a, piece);
+}
+
+// The request that could not be served, against what there was.
+static void describe_refused(block_lines *l, const app *a)
+{
+    const heap_scene *v = &a->heap_scene;
+    const heap_refused *r = &v->refused;
+    char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], hole[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
+    uint64_t free_bytes = r->pool_bytes > r->in_use_bytes ? r->pool_bytes - r->in_use_bytes : 0;
+    uint64_t largest = r->largest_free_bytes, limit = app_model(a)->limit_bytes;
+    add(l, "tensor", "%c %s", memory_letter(r->category),
+        memory_tensor_name(a, r->tensor, r->category, r->requested_bytes, name));
+    add(l, "requested", "%s in one piece", hr_bytes_human(r->requested_bytes, asked));
+    add(l, "holes", "%s at most%s", hr_bytes_human(largest, hole),
+        largest >= r->requested_bytes ? ", not to be had" : "");
+    if (largest < r->requested_bytes) {
+        add(l, "missing", "%s", hr_bytes_human(r->requested_bytes - largest, bytes));
+    }
+    add(l, "free", "%s, %s", hr_bytes_human(free_bytes, bytes),
+        free_bytes >= r->requested_bytes ? "but in pieces" : "not enough");
+    add(l, "in_use", "%s", hr_bytes_human(r->in_use_bytes, bytes));
+    add(l, "pool", "%s", hr_bytes_human(r->pool_bytes, bytes));
+    if (limit > r->pool_bytes) {
+        add(l, "limit", "%s left to grow", hr_bytes_human(limit - r->pool_bytes, bytes));
+    }
+    if (!r->is_recorded && v->step.kind != HEAP_STEP_PLANNED) {
+        add(l, "planned", "a dry run met it; the map shows the step before");
+    }
+}
+
+static bool shows_refused(const app *a)
+{
+    return heap_scene_row_is_refused(&a->heap_scene, memory_selected_row(a)) && a->heap_scene.refused.any;
+}
+
+static void describe(block_lines *l, const app *a)
+{
+    heap_piece piece;
+    l->count = 0;
+    if (heap_scene_rows(&a->heap_scene) == 0) {
+        return;
+    }
+    if (shows_refused(a)) {
+        describe_refused(l, a);
+    } else if (heap_scene_piece(&a->heap_scene, &piece) && piece.block != NULL) {
+        describe_block(l, a, &piece);
+    } else if (heap_scene_piece(&a->heap_scene, &piece)) {
+        describe_hole(l, a, &piece);
+    }
+}
+
+// ---- what holds the heap ----------------------------------------------------------------------------------------
+
+static void draw_categories(const canvas *c, int y, const app *a)
+{
+    const heap_mirror *m = &a->heap_scene.heap;
+    uint64_t bytes[BAND_COUNT] = {0};
+    char text[HR_BYTES_TEXT_MAX];
+    for (size_t i = 0; i < m->block_count; i++) {
+        bytes[m->blocks[i].category] += m->blocks[i].bytes;
+    }
+    for (int i = BAND_COUNT - 1; i >= 0 && y < c->area.h; i--) {
+        unsigned band = graph_stack[i];
+        if (bytes[band] > 0) {
+            paint_cell(c, y, 0, theme_letter(c->theme, band), (wchar_t)memory_letter((uint8_t)band));
+            paint_text(c, y, 2, c->area.w - 2, ROLE_DIM,
+                       band < HR_CATEGORY_COUNT ? hr_category_name((hr_category)band) : "unknown");
+            paint_right(c, y, 16, 10, ROLE_TEXT, hr_bytes_human(bytes[band], text));
+            y++;
+        }
+    }
+}
+
+// ---- the pane -------------------------------------------------------------------------------------------------
+
+static const char *title_of(const app *a, char text[MEMORY_TEXT])
+{
+    const heap_mirror *m = &a->heap_scene.heap;
+    heap_piece piece;
+    char bytes[HR_BYTES_TEXT_MAX];
+    text[0] = '\0';
+    if (shows_refused(a)) {
+        return "refused";
+    }
+    if (heap_scene_rows(&a->heap_scene) > 0 && heap_scene_piece(&a->heap_scene, &piece)) {
+        snprintf(text, MEMORY_TEXT, "region %zu of %zu, %s", piece.region + 1, m->region_count,
+                 hr_bytes_human(m->regions[piece.region].bytes, bytes));
+    }
+    return text;
+}
+
+static void draw(const canvas *c, const app *a)
+{
+    block_lines l;
+    char right[MEMORY_TEXT];
+    describe(&l, a);
+    paint_rule(c, a->focus == PANE_BLOCK, pane_title(PANE_BLOCK), title_of(a, right));
+    int y = 1;
+    for (int i = 0; i < l.count && y < c->area.h; i++, y++) {
+        paint_text(c, y, 0, LABEL_WIDTH, ROLE_DIM, l.line[i].label);
+        bool tensor = strcmp(l.line[i].label, "tensor") == 0;
+        int (*paint)(const canvas *, int, int, int, role, const char *) = tensor ? paint_middle : paint_text;
+        paint(c, y, LABEL_WIDTH, c->area.w - LABEL_WIDTH, ROLE_TEXT, l.line[i].text);
+    }
+    if (l.count > 0) {
+        draw_categories(c, y + 1, a);
+    }
+}
+
+static void say(app *a)
+{
+    block_lines l;
+    char text[MEMORY_TEXT * 2] = "";
+    size_t used = 0;
+    describe(&l, a);
+    for (int i = 0; i < l.count && used < sizeof text; i++) {
+        int length = snprintf(text + used, sizeof text - used, "%s%s %s", i == 0 ? "" : ", ", l.line[i].label,
+                              l.line[i].text);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    app_say(a, MESSAGE_NOTE, "%s", l.count == 0 ? "There is no heap to show yet." : text);
+}
+
+static bool copy(const app *a, char *text, size_t size)
+{
+    block_lines l;
+    size_t used = 0;
+    describe(&l, a);
+    text[0] = '\0';
+    for (int i = 0; i < l.count && used < size; i++) {
+        int length = snprintf(text + used, size - used, "%s\t%s\n", l.line[i].label, l.line[i].text);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    return l.count > 0;
+}
+
+const pane_ops pane_block = {.draw = draw,
+                             .move = memory_move,
+                             .enter = memory_enter,
+                             .enter_does = "its event",
+                             .zoom = memory_zoom,
+                             .settle = memory_settle,
+                             .say = say,
+                             .copy = copy};
