@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "app/tui/app.h"
 
 void step_view_init(step_view *v)
@@ -23,7 +25,7 @@ static void forget_tables(step_view *v)
     v->alive = v->of_layer = NULL;
     v->alive_count = v->layer_tensors = v->layer_instrs = 0;
     v->alive_at = v->layer = v->jumped = HR_NO_ID;
-    v->highest = 0;
+    v->highest = v->largest = v->largest_layer = 0;
 }
 
 void step_view_deinit(step_view *v)
@@ -43,6 +45,13 @@ static uint32_t within(uint32_t index, size_t count)
     return index < count ? index : HR_NO_ID;
 }
 
+// An exbibyte is enough for everybody, and a handful of them can be added up.
+static void tame(uint64_t *bytes)
+{
+    const uint64_t most = UINT64_C(1) << 60;
+    *bytes = *bytes < most ? *bytes : most;
+}
+
 static void check_counts(hr_step_picture *p)
 {
     p->instr_count = p->instrs == NULL ? 0 : p->instr_count < HR_NO_ID ? p->instr_count : HR_NO_ID - 1;
@@ -54,6 +63,9 @@ static void check_counts(hr_step_picture *p)
     if (p->texts_bytes > 0) {
         p->texts[p->texts_bytes - 1] = '\0';
     }
+    tame(&p->limit_bytes);
+    tame(&p->missing_bytes);
+    tame(&p->peak_in_use_bytes);
     p->peak_instr = within(p->peak_instr, p->instr_count);
     p->refused_instr = p->fits ? HR_NO_ID : within(p->refused_instr, p->instr_count);
 }
@@ -67,13 +79,25 @@ static void check_tensors(hr_step_picture *p)
         t->owner = t->owner < p->tensor_count ? t->owner : k;
         t->born = within(t->born, p->instr_count);
         t->died = within(t->died, p->instr_count);
+        tame(&t->bytes);
+        tame(&t->allocated_bytes);
     }
 }
 
-static void check_picture(hr_step_picture *p)
+static void check_layers(hr_step_picture *p)
 {
-    check_counts(p);
-    check_tensors(p);
+    for (size_t k = 0; k < p->layer_count; k++) {
+        hr_picture_layer *layer = &p->layers[k];
+        uint64_t *const bytes[] = {&layer->parameters, &layer->parameter_bytes, &layer->activation_bytes,
+                                   &layer->saved_bytes, &layer->flops};
+        for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+            tame(bytes[i]);
+        }
+    }
+}
+
+static void check_instrs(hr_step_picture *p)
+{
     for (size_t i = 0; i < p->instr_count; i++) {
         hr_picture_instr *instr = &p->instrs[i];
         instr->layer = within(instr->layer, p->layer_count);
@@ -81,8 +105,24 @@ static void check_picture(hr_step_picture *p)
         instr->is_alloc = instr->is_alloc && instr->tensor != HR_NO_ID;
         instr->is_free = instr->is_free && instr->tensor != HR_NO_ID && !instr->is_alloc;
         instr->phase = instr->phase < HR_PHASE_COUNT ? instr->phase : HR_PHASE_BUILD;
+        uint64_t *const bytes[] = {&instr->in_use_bytes, &instr->pool_bytes, &instr->requested_bytes,
+                                   &instr->bytes_moved, &instr->flops};
+        for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
+            tame(bytes[k]);
+        }
+        for (size_t k = 0; k < HR_CATEGORY_COUNT; k++) {
+            tame(&instr->by_category[k]);
+        }
         instr->event = instr->event <= p->event_count ? instr->event : (uint32_t)p->event_count;
     }
+}
+
+static void check_picture(hr_step_picture *p)
+{
+    check_counts(p);
+    check_tensors(p);
+    check_layers(p);
+    check_instrs(p);
     for (size_t e = 0; e < p->event_count; e++) {
         hr_event *event = &p->events[e];
         event->category = event->category < HR_CATEGORY_COUNT ? event->category : HR_CATEGORY_OUTSIDE;
@@ -107,6 +147,14 @@ static bool make_tables(step_view *v, const hr_step_picture *p)
         const hr_picture_instr *instr = &p->instrs[i];
         v->height[i] = instr->in_use_bytes > 0 ? instr->in_use_bytes : instr->requested_bytes;
         v->highest = v->height[i] > v->highest ? v->height[i] : v->highest;
+    }
+    for (size_t k = 0; k < p->tensor_count; k++) {
+        v->largest = p->tensors[k].bytes > v->largest ? p->tensors[k].bytes : v->largest;
+    }
+    for (size_t k = 0; k < p->layer_count; k++) {
+        uint64_t bytes;
+        (void)hr_add_bytes(p->layers[k].parameter_bytes, p->layers[k].activation_bytes, &bytes);
+        v->largest_layer = bytes > v->largest_layer ? bytes : v->largest_layer;
     }
     return true;
 }
@@ -192,6 +240,12 @@ const char *step_short_line(const hr_step_picture *p, uint32_t instr, char *text
     return text;
 }
 
+const char *step_name(const hr_step_picture *p, uint32_t instr)
+{
+    const hr_picture_instr *i = &p->instrs[instr];
+    return i->is_alloc || i->is_free ? step_tensor_name(p, i->tensor) : hr_picture_text(p, i->name);
+}
+
 const char *step_tensor_name(const hr_step_picture *p, uint32_t tensor)
 {
     return tensor < p->tensor_count ? hr_picture_text(p, p->tensors[tensor].name) : "";
@@ -229,7 +283,7 @@ double step_change_bytes(const hr_step_picture *p, uint32_t instr)
 
 char step_time_letter(const app *a)
 {
-    return a->has_report && strcmp(a->report.device.kind, "plan") == 0 ? 's' : 'e';
+    return strcmp(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND), "plan") == 0 ? 's' : 'e';
 }
 
 // ---- what lives at the cursor ---------------------------------------------------------------------------------

@@ -70,8 +70,10 @@ typedef struct step_view {
     int zoom; // 0: the whole step; above: its 2^zoom-th part; below: the run, history level −1 − zoom
     step_window window;
     // Made once per picture.
-    uint64_t *height; // [instr_count] in_use; where it is not known what is asked for
-    uint64_t highest; // of all of them
+    uint64_t *height;       // [instr_count] in_use; where it is not known what is asked for
+    uint64_t highest;       // of all of them
+    uint64_t largest;       // tensor
+    uint64_t largest_layer; // parameters and activations
     // Tensors alive at an instruction, largest first.
     uint32_t *alive; // [tensor_count]
     size_t alive_count;
@@ -112,6 +114,8 @@ const char *step_layer_name(const hr_step_picture *p, uint32_t layer); // "—" 
 bool step_is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr);
 // Whether that instruction was reached at all.
 bool step_is_reached(const hr_step_picture *p, uint32_t instr);
+// What people call it: the tensor that it takes or frees, or its layer and operation.
+const char *step_name(const hr_step_picture *p, uint32_t instr);
 // Bytes that an instruction takes or gives back.
 double step_change_bytes(const hr_step_picture *p, uint32_t instr);
 // 's' where the device simulates its clock, 'e' where times come from the cost model.

@@ -70,7 +70,7 @@ static void tensor_cell(const app *a, size_t row, unsigned column, char text[TAB
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
         break;
     case BYTES:
-        snprintf(text, TABLE_CELL_MAX, "%s", format_bytes(t->bytes, step_unit(a), words));
+        snprintf(text, TABLE_CELL_MAX, "%s", format_bytes(t->bytes, step_tensor_unit(a), words));
         break;
     case DTYPE:
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->dtype));
@@ -109,7 +109,7 @@ static void draw_layer(const canvas *c, const app *a)
     bool focused = a->focus == PANE_LAYER;
     if (p != NULL && a->step.layer < p->layer_count) {
         snprintf(right, sizeof right, "%s keeps %s %s p", step_layer_name(p, a->step.layer),
-                 format_bytes(p->layers[a->step.layer].saved_bytes, step_unit(a), kept), step_unit(a).name);
+                 format_bytes(p->layers[a->step.layer].saved_bytes, layer_unit(a), kept), layer_unit(a).name);
     }
     paint_rule(c, focused, pane_title(PANE_LAYER), right);
     if (step_is_there(c, a)) {

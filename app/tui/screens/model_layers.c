@@ -43,13 +43,9 @@ static double bytes_of(const hr_picture_layer *layer)
     return (double)layer->parameter_bytes + (double)layer->activation_bytes;
 }
 
-static double largest_bytes(const app *a)
+byte_unit layer_unit(const app *a)
 {
-    double largest = 0;
-    for (size_t k = 0; k < a->picture.layer_count; k++) {
-        largest = fmax(largest, bytes_of(&a->picture.layers[k]));
-    }
-    return largest;
+    return byte_unit_for(a->step.largest_layer);
 }
 
 static double number(const app *a, size_t row, unsigned column)
@@ -83,14 +79,14 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
     } else if (column == TIME) {
         shown = format_seconds(value, words);
     } else {
-        shown = value == 0 ? "" : format_bytes((uint64_t)value, step_unit(a), words);
+        shown = value == 0 ? "" : format_bytes((uint64_t)value, layer_unit(a), words);
     }
     snprintf(text, TABLE_CELL_MAX, "%s", shown);
 }
 
 static void bar_cell(const app *a, size_t row, char text[TABLE_CELL_MAX])
 {
-    double largest = largest_bytes(a);
+    double largest = (double)a->step.largest_layer;
     step_bar(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text, TABLE_CELL_MAX);
     int blanks = BAR - glyphs_width(&a->glyphs, text);
     size_t length = strlen(text);
@@ -162,7 +158,7 @@ static const char *totals_text(const app *a, char *text, size_t size)
 {
     const hr_step_picture *p = app_picture(a);
     totals sum = add_up(p);
-    byte_unit unit = step_unit(a);
+    byte_unit unit = layer_unit(a);
     char parameters[16], flops[16], weights[FORMAT_MAX], activations[FORMAT_MAX], kept[FORMAT_MAX];
     char seconds[FORMAT_MAX];
     snprintf(text, size, "all: %s parameters · W %s · A %s, kept %s · %s FLOP · %s %c",
@@ -179,7 +175,7 @@ static void draw(const canvas *c, const app *a)
     const hr_step_picture *p = app_picture(a);
     char text[256];
     bool focused = a->focus == PANE_LAYERS;
-    snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, step_unit(a).name);
+    snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(a).name);
     paint_rule(c, focused, pane_title(PANE_LAYERS), p == NULL ? "" : text);
     if (step_is_there(c, a)) {
         paint_text(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(a, text, sizeof text));

@@ -69,7 +69,7 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
         shown = format_bytes(isnan(value) ? HR_NONE : (uint64_t)value, step_unit(a), words);
         break;
     case CHANGE:
-        shown = step_delta(value, step_unit(a), words);
+        shown = step_delta(value, step_tensor_unit(a), words);
         break;
     case FLOPS:
         shown = value == 0 ? "" : step_count(value, words, sizeof words);
@@ -193,8 +193,9 @@ static void draw(const canvas *c, const app *a)
         bool all = v->count == p->instr_count;
         char some[32] = "";
         snprintf(some, sizeof some, "%zu of ", v->count);
-        snprintf(right, sizeof right, "%s%zu instructions · %s p · %s %c", all ? "" : some, p->instr_count,
-                 step_unit(a).name, format_seconds(p->step_seconds, seconds), step_time_letter(a));
+        snprintf(right, sizeof right, "%s%zu instructions · %s p, change %s · %s %c", all ? "" : some,
+                 p->instr_count, step_unit(a).name, step_tensor_unit(a).name,
+                 format_seconds(p->step_seconds, seconds), step_time_letter(a));
     }
     paint_rule(c, focused, pane_title(PANE_LISTING), right);
     if (step_is_there(c, a)) {

@@ -46,7 +46,7 @@ static char sign_of(const app *a, size_t row)
     return sign == '+' || sign == '-' || sign == '~' ? sign : ' ';
 }
 
-// Bytes of its tensor: those that come, those that go, or what lies between before and now.
+// What the line takes or gives back; of one that stays, how that differs.
 static double number(const app *a, size_t row, unsigned column)
 {
     const step_turned *turned = &changes_of(a)->rows[row];
@@ -59,7 +59,7 @@ static double number(const app *a, size_t row, unsigned column)
     const hr_step_picture *one = &a->step.before, *other = &a->picture;
     double before = turned->before < one->instr_count ? step_change_bytes(one, turned->before) : 0;
     double now = turned->now < other->instr_count ? step_change_bytes(other, turned->now) : 0;
-    return now - before;
+    return turned->sign == '-' ? before : now - before;
 }
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
@@ -67,7 +67,8 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     char words[FORMAT_MAX];
     double value = number(a, row, column);
     if (column == CHANGE) {
-        snprintf(text, TABLE_CELL_MAX, "%s", isnan(value) ? "" : step_delta(value, step_unit(a), words));
+        snprintf(text, TABLE_CELL_MAX, "%s",
+                 isnan(value) ? "" : step_delta(value, step_tensor_unit(a), words));
     } else if (column == NUMBER) {
         snprintf(text, TABLE_CELL_MAX, isnan(value) ? "" : "%.0f", value);
     } else if (is_text(a)) {
@@ -175,8 +176,7 @@ static void enter(app *a)
     step_changes *c = &a->step.changes;
     c->question = (step_question)((c->question + 1) % STEP_QUESTION_COUNT);
     c->version++;
-    app_say(a, MESSAGE_NOTE, "lines that come and go with %s; Enter asks another question",
-            questions[c->question]);
+    app_say(a, MESSAGE_NOTE, "lines that come and go with %s; Enter asks again", questions[c->question]);
 }
 
 static void say(app *a)

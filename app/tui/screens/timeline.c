@@ -30,6 +30,11 @@ const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX])
     return text;
 }
 
+byte_unit step_tensor_unit(const app *a)
+{
+    return byte_unit_for(a->step.largest);
+}
+
 static const char *nothing(const app *a)
 {
     return app_picture(a) == NULL ? "The step is being planned." : "The planned step has no instructions.";
@@ -54,13 +59,13 @@ void step_say_nothing(app *a)
 const char *step_verdict(const app *a, char *text, size_t size)
 {
     const hr_step_picture *p = app_picture(a);
-    char missing[HR_BYTES_TEXT_MAX], at[32] = "while building";
+    char missing[HR_BYTES_TEXT_MAX], at[16] = "building";
     text[0] = '\0';
     if (p != NULL && !p->fits) {
         if (p->refused_instr != HR_NO_ID) {
-            snprintf(at, sizeof at, "at instruction %" PRIu32, p->refused_instr);
+            snprintf(at, sizeof at, "%" PRIu32, p->refused_instr);
         }
-        snprintf(text, size, "It does not fit: refused %s, %s are missing.", at,
+        snprintf(text, size, "Does not fit: refused at %s, %s are missing.", at,
                  hr_bytes_human(p->missing_bytes, missing));
     }
     return text;

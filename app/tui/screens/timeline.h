@@ -10,8 +10,9 @@ enum { TIMELINE_AXIS = 7, TIMELINE_COLUMNS_MAX = 512 };
 extern const pane_ops pane_stack, pane_minimap, pane_alive, pane_listing, pane_turned, pane_layers,
     pane_layer, pane_work;
 
-// One unit for all that a picture shows.
+// One unit for the moments of a picture, and one for its tensors: they are that much smaller.
 byte_unit step_unit(const app *a);
+byte_unit step_tensor_unit(const app *a);
 // "+2.64"; "" for nothing, and a sign alone has little: "+0.00".
 const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX]);
 // Where there is no picture: says so, and why. True when there is one with instructions.

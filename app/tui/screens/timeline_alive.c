@@ -59,7 +59,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
         break;
     case BYTES:
-        snprintf(text, TABLE_CELL_MAX, "%s", format_bytes(t->bytes, step_unit(a), words));
+        snprintf(text, TABLE_CELL_MAX, "%s", format_bytes(t->bytes, step_tensor_unit(a), words));
         break;
     case SHARE:
         snprintf(text, TABLE_CELL_MAX, "%s", format_percent(value, words));
@@ -112,8 +112,8 @@ static void draw(const canvas *c, const app *a)
         bool known = i->in_use_bytes >= i->requested_bytes;
         format_bytes(i->requested_bytes, unit, asked);
         format_bytes(known ? i->in_use_bytes - i->requested_bytes : HR_NONE, unit, waste);
-        snprintf(right, sizeof right, "%zu tensors · %s %s p + waste %s · after %" PRIu32,
-                 a->step.alive_count, asked, unit.name, waste, a->step.cursor);
+        snprintf(right, sizeof right, "%s · %zu tensors · %s %s p, waste %s · after %" PRIu32,
+                 step_tensor_unit(a).name, a->step.alive_count, asked, unit.name, waste, a->step.cursor);
     }
     paint_rule(c, focused, pane_title(PANE_ALIVE), right);
     if (step_is_there(c, a)) {

@@ -47,7 +47,7 @@ static void run_window(const app *a, unsigned level, int columns, int *left, int
 
 static void draw_bar(const canvas *c, int x, double share, role r)
 {
-    int rows = c->area.h, eighths = (int)(share * rows * 8 + 0.5);
+    int rows = c->area.h, eighths = (int)((share < 1 ? share : 1) * rows * 8 + 0.5);
     eighths = share > 0 && eighths == 0 ? 1 : eighths;
     for (int row = 0; row < rows; row++) {
         int here = eighths - 8 * row;
@@ -103,8 +103,9 @@ static void draw_window(const canvas *c, int left, int right, int cursor)
         wchar_t glyph = x == left ? L'[' : x == right ? L']' : c->glyphs->rule;
         paint_cell(c, 0, x, theme_role(c->theme, ROLE_FOCUS), glyph);
     }
-    if (cursor >= 0) {
-        paint_cell(c, 0, cursor, theme_role(c->theme, ROLE_FOCUS), glyphs_fold(c->glyphs, L'▲'));
+    if (left == right || (cursor > left && cursor < right)) { // the ends say more than the cursor on them
+        paint_cell(c, 0, left == right ? left : cursor, theme_role(c->theme, ROLE_FOCUS),
+                   glyphs_fold(c->glyphs, L'▲'));
     }
 }
 
@@ -127,7 +128,7 @@ static void draw_maps(const canvas *c, const app *a)
     }
     if (step_shows_run(a)) {
         run_window(a, level, columns, &left, &right);
-        draw_window(&brackets, left, right, -1);
+        draw_window(&brackets, left, right, left);
     } else if (planned) {
         step_window whole = {0, (uint32_t)app_picture(a)->instr_count, (uint32_t)columns};
         minimap_window(a, columns, &left, &right);
@@ -140,7 +141,7 @@ static void draw(const canvas *c, const app *a)
     char right[96], window[FORMAT_MAX];
     int columns = map_columns(c->area.w);
     double seconds = (double)history_width_ns(minimap_level(a, columns)) * 1e-9;
-    snprintf(right, sizeof right, "run: %s a column · + − zoom, farther than the step is the run",
+    snprintf(right, sizeof right, "run: %s a column · + - zoom; beyond the step lies the run",
              format_window(seconds, window));
     paint_rule(c, a->focus == PANE_MINIMAP, pane_title(PANE_MINIMAP), right);
     if (columns > 0 && c->area.h >= 4) {

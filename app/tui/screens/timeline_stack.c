@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Live bytes by category, one column per instruction or more, with cursor, mark, peak, refusal and phases.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,7 +96,7 @@ static void draw_marker(const canvas *c, int x, role r, wchar_t glyph)
 
 static int plot_row(const graph_scale *scale, uint64_t bytes, int rows)
 {
-    int row = (int)((double)bytes / scale->top_bytes * rows);
+    int row = (int)(fmin((double)bytes / scale->top_bytes, 1) * rows);
     return row < rows ? row : rows - 1;
 }
 
@@ -124,12 +125,21 @@ static void name_peak(const canvas *c, const app *a, const stack *s, const graph
     int row = plot_row(scale, p->peak_in_use_bytes, rows) + 1;
     row = row < rows ? row : rows - 1;
     paint_cell(c, rows - 1 - row, x, theme_role(c->theme, ROLE_WARN), glyphs_fold(c->glyphs, L'●'));
-    const char *name = hr_picture_text(p, p->instrs[p->peak_instr].name);
+    const char *name = step_name(p, p->peak_instr);
     int width = glyphs_width(c->glyphs, name);
     if (is_free(a, s, scale, rows, row, x + 1, width + 2)) {
         paint_text(c, rows - 1 - row, x + 2, width, ROLE_WARN, name);
     } else if (is_free(a, s, scale, rows, row, x - width - 2, width + 2)) {
         paint_text(c, rows - 1 - row, x - width - 1, width, ROLE_WARN, name);
+    }
+}
+
+// Where the graph ends because memory did.
+static void draw_refusal(const canvas *c, const app *a, const stack *s)
+{
+    int x = column_of(a, app_picture(a)->refused_instr, s->count);
+    if (x >= 0) {
+        paint_cell(c, c->area.h - 1, x, theme_role(c->theme, ROLE_BAD), L'!');
     }
 }
 
@@ -142,7 +152,6 @@ static void draw_cursor(const parts *at, const app *a, const stack *s, const gra
                        at->plot.glyphs->separator);
         }
     }
-    draw_marker(&at->below, column_of(a, app_picture(a)->refused_instr, s->count), ROLE_BAD, L'!');
     draw_marker(&at->below, column_of(a, a->step.marked, s->count), ROLE_BASELINE, L't');
     draw_marker(&at->below, x, ROLE_FOCUS, L'▲');
 }
@@ -164,15 +173,27 @@ static void draw_moment(const canvas *c, const app *a, byte_unit unit)
                step_short_line(p, a->step.cursor, line, sizeof line));
 }
 
+static int draw_cost(const canvas *c, const app *a, const hr_picture_instr *i)
+{
+    char flops[16], moved[HR_BYTES_TEXT_MAX], seconds[FORMAT_MAX];
+    if (i->is_alloc || i->is_free) {
+        bool refused = a->step.cursor == app_picture(a)->refused_instr;
+        const char *does = refused ? "asks for" : i->is_alloc ? "takes" : "gives back";
+        return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s %s", does,
+                            hr_bytes_human(app_picture(a)->tensors[i->tensor].bytes, moved));
+    }
+    return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s FLOP · %s moved · %s %c",
+                        step_count((double)i->flops, flops, sizeof flops),
+                        hr_bytes_human(i->bytes_moved, moved), format_seconds(i->seconds, seconds),
+                        step_time_letter(a));
+}
+
 static void draw_costs(const canvas *c, const app *a, byte_unit unit)
 {
     const hr_step_picture *p = app_picture(a);
     const hr_picture_instr *i = &p->instrs[a->step.cursor];
-    char flops[16], moved[HR_BYTES_TEXT_MAX], seconds[FORMAT_MAX], verdict[160];
-    int x =
-        paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s FLOP · %s moved · %s %c",
-                     step_count((double)i->flops, flops, sizeof flops), hr_bytes_human(i->bytes_moved, moved),
-                     format_seconds(i->seconds, seconds), step_time_letter(a));
+    char verdict[160];
+    int x = draw_cost(c, a, i);
     if (a->step.marked < p->instr_count) {
         const hr_picture_instr *mark = &p->instrs[a->step.marked];
         char delta[FORMAT_MAX];
@@ -184,7 +205,7 @@ static void draw_costs(const canvas *c, const app *a, byte_unit unit)
         paint_text(c, 1, x + 2, c->area.w - x - 2, ROLE_BAD, step_verdict(a, verdict, sizeof verdict));
     } else if (p->peak_instr < p->instr_count) {
         paint_format(c, 1, x + 2, c->area.w - x - 2, ROLE_WARN, "● peak %" PRIu32 " %s", p->peak_instr,
-                     hr_picture_text(p, p->instrs[p->peak_instr].name));
+                     step_name(p, p->peak_instr));
     }
 }
 
@@ -199,9 +220,10 @@ static void draw_step(const parts *at, const app *a)
     scale.rest_is_waste = true;
     graph_axis(&at->axis, &scale, unit);
     graph_draw(&at->plot, &scale, s.column, s.count);
-    name_peak(&at->plot, a, &s, &scale);
     draw_phases(&at->below, a, &s);
     draw_cursor(at, a, &s, &scale);
+    name_peak(&at->plot, a, &s, &scale);
+    draw_refusal(&at->plot, a, &s);
     uint64_t bands[BAND_COUNT];
     step_bands(&p->instrs[a->step.cursor], bands);
     graph_legend(&at->legend, &scale, bands, unit);
@@ -238,8 +260,7 @@ static void draw(const canvas *c, const app *a)
         graph_time(&graph, a, (unsigned)(-a->step.zoom - 1));
         if (at.info.area.h > 0) {
             paint_text(&at.info, 0, 0, c->area.w, ROLE_DIM,
-                       "the run, as it was measured: ▲ a knob was turned, ! memory ran out; + goes back to "
-                       "the step");
+                       "measured: ▲ a knob was turned, ! memory ran out · + goes back to the step");
         }
     } else if (step_is_there(c, a) && at.plot.area.h >= PLOT_MIN) {
         draw_step(&at, a);

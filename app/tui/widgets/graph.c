@@ -117,7 +117,7 @@ static void draw_share(const canvas *c, int y, int x, const graph_scale *scale, 
 
 static int row_of(const graph_scale *scale, double bytes, int rows)
 {
-    int row = (int)(bytes / scale->top_bytes * rows);
+    int row = (int)(fmin(bytes / scale->top_bytes, 1) * rows);
     return row < 0 ? 0 : row >= rows ? rows - 1 : row;
 }
 

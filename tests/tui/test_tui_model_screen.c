@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Model: layers, what belongs to one, and sums that are counted again.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/terms.h"
+
+#include "app/tui/pane.h"
+#include "tests/tui/fake_picture.h"
+#include "tests/tui/golden.h"
+#include "tests/tui/suite.h"
+
+static void planned(app *a)
+{
+    screen_advance(a, 60);
+    fake_picture_show(a);
+    screen_keys(a, "8");
+}
+
+static app *model_at(int rows, int columns)
+{
+    app *a = screen_open(&(screen_look){.rows = rows, .columns = columns});
+    planned(a);
+    free(screen_text(a));
+    return a;
+}
+
+START_TEST(it_looks_as_agreed)
+{
+    golden_all("model", planned);
+}
+END_TEST
+
+START_TEST(without_a_picture_it_says_so)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 20);
+    screen_keys(a, "8");
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "The step is being planned."));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_layers_tensors_and_instructions_are_all_of_its_own)
+{
+    app *a = model_at(36, 120);
+    const hr_step_picture *p = app_picture(a);
+    for (uint32_t layer = 0; layer < p->layer_count; layer++) {
+        size_t tensors = 0, instrs = 0;
+        for (size_t k = 0; k < p->tensor_count; k++) {
+            tensors += p->tensors[k].layer == layer;
+        }
+        for (size_t i = 0; i < p->instr_count; i++) {
+            instrs += p->instrs[i].layer == layer && !p->instrs[i].is_alloc && !p->instrs[i].is_free;
+        }
+        free(screen_text(a));
+        ck_assert_uint_eq(a->step.layer, layer);
+        ck_assert_uint_eq(a->step.layer_tensors, tensors);
+        ck_assert_uint_eq(a->step.layer_instrs, instrs);
+        ck_assert_uint_eq(a->table[PANE_LAYER].count, tensors);
+        ck_assert_uint_eq(a->table[PANE_WORK].count, instrs);
+        app_key(a, INPUT_DOWN);
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_line_of_sums_adds_the_layers_up)
+{
+    app *a = model_at(24, 120);
+    const hr_step_picture *p = app_picture(a);
+    uint64_t weights = 0, activations = 0;
+    for (size_t k = 0; k < p->layer_count; k++) {
+        weights += p->layers[k].parameter_bytes;
+        activations += p->layers[k].activation_bytes;
+    }
+    char *text = screen_text(a), expected[64];
+    snprintf(expected, sizeof expected, "W %.2f · A %.2f, kept", (double)weights / 1048576,
+             (double)activations / 1048576);
+    ck_assert_msg(strstr(text, expected) != NULL, "%s", expected);
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(sorting_by_activations_brings_the_largest_layer_up)
+{
+    app *a = model_at(24, 120);
+    const table_source *s = pane_ops_of(PANE_LAYERS)->table;
+    table_view *v = &a->table[PANE_LAYERS];
+    while (v->sort < 0 || strcmp(s->columns[v->sort].term, "activations") != 0) {
+        screen_keys(a, "o");
+    }
+    free(screen_text(a));
+    for (size_t k = 1; k < v->count; k++) {
+        ck_assert_uint_ge(a->picture.layers[v->order[k - 1]].activation_bytes,
+                          a->picture.layers[v->order[k]].activation_bytes);
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(enter_leads_to_the_listing_and_to_the_timeline)
+{
+    app *a = model_at(24, 80);
+    const hr_step_picture *p = app_picture(a);
+    app_key(a, INPUT_DOWN);
+    app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->screen, SCREEN_PROGRAM);
+    ck_assert_uint_eq(p->instrs[a->step.cursor].layer, 1);
+    ck_assert(!p->instrs[a->step.cursor].is_alloc);
+    screen_keys(a, "8\t");
+    free(screen_text(a));
+    ck_assert_int_eq(a->focus, PANE_LAYER);
+    uint32_t tensor = a->step.of_layer[0]; // the largest
+    app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->screen, SCREEN_TIMELINE);
+    ck_assert_uint_eq(a->step.cursor, p->tensors[tensor].born);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(every_heading_is_in_the_glossary_and_every_row_can_be_copied)
+{
+    static const pane_id panes[] = {PANE_ALIVE,  PANE_LISTING, PANE_TURNED,
+                                    PANE_LAYERS, PANE_LAYER,   PANE_WORK};
+    app *a = model_at(36, 120);
+    app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
+    screen_advance(a, 2);
+    fake_picture_show(a);
+    screen_keys(a, "8");
+    free(screen_text(a));
+    screen_keys(a, "9");
+    free(screen_text(a));
+    screen_keys(a, "3");
+    free(screen_text(a));
+    for (size_t i = 0; i < sizeof panes / sizeof *panes; i++) {
+        const table_source *s = pane_ops_of(panes[i])->table;
+        char row[1024];
+        for (unsigned k = 0; k < s->column_count; k++) {
+            ck_assert_msg(hr_term_find(s->columns[k].term) != NULL, "%s", s->columns[k].term);
+        }
+        ck_assert_msg(table_copy(&a->table[panes[i]], s, a, row, sizeof row), "%s", pane_title(panes[i]));
+        ck_assert_ptr_nonnull(strchr(row, '\t'));
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(every_pane_says_itself_in_a_sentence)
+{
+    static const char *const screens[] = {"3", "9", "8"};
+    for (int shown = 0; shown < 2; shown++) {
+        app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+        screen_advance(a, 10);
+        if (shown == 1) {
+            fake_picture_show(a);
+        }
+        for (size_t k = 0; k < sizeof screens / sizeof *screens; k++) {
+            screen_keys(a, screens[k]);
+            for (int pane = 0; pane < 3; pane++) {
+                free(screen_text(a));
+                screen_keys(a, ".");
+                size_t length = strlen(a->message.text);
+                ck_assert_uint_gt(length, 10);
+                ck_assert_msg(strchr(".", a->message.text[length - 1]) != NULL ||
+                                  a->message.text[length - 1] == ' ',
+                              "%s", a->message.text);
+                app_key(a, INPUT_TAB);
+            }
+        }
+        screen_close(a);
+    }
+}
+END_TEST
+
+SUITE_MAIN("tui model screen", it_looks_as_agreed, without_a_picture_it_says_so,
+           a_layers_tensors_and_instructions_are_all_of_its_own, the_line_of_sums_adds_the_layers_up,
+           sorting_by_activations_brings_the_largest_layer_up, enter_leads_to_the_listing_and_to_the_timeline,
+           every_heading_is_in_the_glossary_and_every_row_can_be_copied, every_pane_says_itself_in_a_sentence)
