@@ -209,13 +209,17 @@ static int open_folder_of(const char *path)
     return open_file(folder, O_RDONLY | O_DIRECTORY);
 }
 
+// False: it is too long.
+static bool name_temporary(char name[PATH_MAX], const char *target, long pid, unsigned number)
+{
+    return snprintf(name, PATH_MAX, "%s.%ld-%u.tmp", target, pid, number) < PATH_MAX;
+}
+
 // A name nobody else has; the mode is the person's umask, which mkstemp would not give.
 static hr_status open_temporary(file_writer *w, hr_err *err)
 {
     for (unsigned i = 0; i < FILE_NAMES_TRIED; i++) {
-        int length =
-            snprintf(w->temporary, sizeof w->temporary, "%s.%ld-%u.tmp", w->target, (long)getpid(), i);
-        if (length >= (int)sizeof w->temporary) {
+        if (!name_temporary(w->temporary, w->target, (long)getpid(), i)) {
             errno = ENAMETOOLONG;
             break;
         }
@@ -228,6 +232,19 @@ static hr_status open_temporary(file_writer *w, hr_err *err)
         return HR_FAIL(err, WRITE, "%s: cannot be created: %s", w->target, strerror(errno));
     }
     return HR_OK;
+}
+
+void file_remove_leftovers(const char *path, long pid)
+{
+    char target[PATH_MAX], name[PATH_MAX];
+    if (realpath(path, target) == NULL && !text_copy(target, sizeof target, path)) {
+        return;
+    }
+    for (unsigned i = 0; i < FILE_NAMES_TRIED; i++) {
+        if (name_temporary(name, target, pid, i)) {
+            (void)unlink(name);
+        }
+    }
 }
 
 hr_status file_writer_open(const char *path, file_writer **out, hr_err *err)

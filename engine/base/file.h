@@ -30,6 +30,8 @@ HR_MUST_CHECK hr_status file_writer_add(file_writer *w, const void *data, size_t
 // Renames into place. Frees w in every case; on failure the old file is still whole and the temporary is gone.
 HR_MUST_CHECK hr_status file_writer_commit(file_writer *w, hr_err *err);
 void file_writer_abandon(file_writer *w); // NULL is fine
+// What a process that was killed while it wrote `path` has left beside it.
+void file_remove_leftovers(const char *path, long pid);
 
 // XDG base directories with their defaults; "" when HOME is unset too. `leaf` is appended below headroom/.
 // Nothing is created.

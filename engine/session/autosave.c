@@ -42,13 +42,13 @@ void autosave_keep(autosave *a, hr_engine *engine, const outlet *out)
         return;
     }
     set_writing(out, true);
+    a->writing = true;
     hr_status status = engine_save(engine, a->path, &err);
+    a->writing = false;
     set_writing(out, false);
     const uint64_t now_ns = clock_now_ns(), wait_ns = COST_SHARE * (now_ns - begin_ns);
     a->due_ns = now_ns + (wait_ns > apart_ns ? wait_ns : apart_ns);
-    if (status == HR_OK) {
-        autosave_note(a, hr_engine_steps(engine), out->pulse);
-    } else if (!a->failed) {
+    if (status != HR_OK && !a->failed) {
         out->error(out->context, &err);
     }
     a->failed = status != HR_OK;

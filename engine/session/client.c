@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "session/client_impl.h"
@@ -68,6 +69,20 @@ static uint64_t silent_ns(const client_session *c, const trace_pulse_copy *p)
     return passed_ns >= patience_ns ? passed_ns : 0;
 }
 
+static void tidy_up(const client_session *c)
+{
+    const char *save = c->base.knows_about ? hr_knob_text(&c->base.knobs, HR_KNOB_TRAIN_SAVE) : "";
+    if (c->socket_path[0] != '\0') {
+        (void)unlink(c->socket_path);
+    }
+    if (c->autosave_path[0] != '\0') {
+        file_remove_leftovers(c->autosave_path, (long)c->child.pid);
+    }
+    if (save[0] != '\0') {
+        file_remove_leftovers(save, (long)c->child.pid);
+    }
+}
+
 static void note_child_end(client_session *c)
 {
     trace_pulse_copy pulse;
@@ -82,9 +97,7 @@ static void note_child_end(client_session *c)
     }
     session_unwatch_fd(&c->base, c->child.pidfd);
     session_unwatch_fd(&c->base, wire_fd(c->wire));
-    if (c->socket_path[0] != '\0') {
-        (void)unlink(c->socket_path);
-    }
+    tidy_up(c);
     c->base.ended = true;
 }
 
@@ -350,6 +363,7 @@ static hr_status spawn_worker(client_session *c, const open_request *request, hr
     if (request->watchable && !watch_path(c->child.pid, c->socket_path)) {
         c->socket_path[0] = '\0';
     }
+    (void)text_copy(c->autosave_path, sizeof c->autosave_path, request->autosave_path);
     session_set_about(&c->base, request->preset, &request->knobs);
     return send_open(c, request, err);
 }

@@ -30,7 +30,8 @@ typedef struct client_session {
     uint64_t kernel_kills;
     client_silence silence;
     hr_session_end end;
-    char socket_path[WATCH_PATH_MAX]; // of a worker that was to be watched: it may die before it removes it
+    // What a worker that dies in the middle may leave: its socket, and a save that was being written.
+    char socket_path[WATCH_PATH_MAX], autosave_path[MESSAGE_PATH_MAX];
 } client_session;
 
 // client_inbox.c: takes every message that has come. What is not lawful sets `broken` and ends it.

@@ -54,6 +54,9 @@ static void on_event(void *context, const hr_event *event)
         l->state_changed = true;
         atomic_store_explicit(&l->out->pulse->state, (uint32_t)event->u.note.count, memory_order_relaxed);
     }
+    if (event->kind == HR_EVENT_SAVED && l->save.writing) { // who reads of it finds it in the pulse
+        autosave_note(&l->save, event->u.note.count, l->out->pulse);
+    }
     beat(l);
     l->out->event(l->out->context, &told);
 }

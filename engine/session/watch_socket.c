@@ -46,16 +46,22 @@ static hr_status check_folder(const char *path, hr_err *err)
     return HR_OK;
 }
 
+// At another name first: whoever finds the socket can also connect to it.
 hr_status watch_listen(const char *path, int *listening, hr_err *err)
 {
-    const struct sockaddr_un address = address_of(path);
+    char early[WATCH_PATH_MAX];
     *listening = -1;
+    if (snprintf(early, sizeof early, "%s~", path) >= (int)sizeof early) {
+        return HR_FAIL(err, STATE, "%s: too long for a socket's address", path);
+    }
     HR_TRY(check_folder(path, err));
+    const struct sockaddr_un address = address_of(early);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    (void)unlink(path); // of a process of our number that is no more
+    (void)unlink(early); // of a process of our number that is no more
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
-        chmod(path, 0600) != 0 || listen(fd, WAITING_MAX) != 0) {
+        chmod(early, 0600) != 0 || listen(fd, WAITING_MAX) != 0 || rename(early, path) != 0) {
         (void)HR_FAIL(err, STATE, "%s: no socket to be watched at: %s", path, strerror(errno));
+        (void)unlink(early);
         if (fd >= 0) {
             (void)close(fd);
         }

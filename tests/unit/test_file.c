@@ -265,6 +265,31 @@ START_TEST(every_failing_read_and_allocation_is_reported)
 }
 END_TEST
 
+START_TEST(what_a_killed_writer_left_is_removed_and_nothing_else)
+{
+    char left[] = "/tmp/headroom-left-XXXXXX", name[64];
+    static const char *const others[] = {"save", "save.7-0.tmp2", "save.8-0.tmp", "other.7-0.tmp"};
+    ck_assert_ptr_nonnull(mkdtemp(left));
+    for (int k = 0; k < 6; k++) {
+        if (k < 2) {
+            (void)snprintf(name, sizeof name, "%s/save.7-%d.tmp", left, k);
+        } else {
+            (void)snprintf(name, sizeof name, "%s/%s", left, others[k - 2]);
+        }
+        FILE *f = fopen(name, "w");
+        ck_assert_ptr_nonnull(f);
+        fclose(f);
+    }
+    (void)snprintf(name, sizeof name, "%s/save", left);
+    file_remove_leftovers(name, 7);
+    for (int k = 0; k < 4; k++) {
+        (void)snprintf(name, sizeof name, "%s/%s", left, others[k]);
+        ck_assert_int_eq(unlink(name), 0);
+    }
+    ck_assert_int_eq(rmdir(left), 0); // nothing else was there
+}
+END_TEST
+
 START_TEST(base_directories_follow_the_specification)
 {
     char to[128];
@@ -301,6 +326,7 @@ int main(void)
     tcase_add_test(tests, every_failing_operation_leaves_one_whole_file);
     tcase_add_test(tests, lost_piece_is_never_committed);
     tcase_add_test(tests, every_failing_read_and_allocation_is_reported);
+    tcase_add_test(tests, what_a_killed_writer_left_is_removed_and_nothing_else);
     tcase_add_test(tests, base_directories_follow_the_specification);
     Suite *suite = suite_create("file");
     suite_add_tcase(suite, tests);
