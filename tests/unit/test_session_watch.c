@@ -279,7 +279,7 @@ START_TEST(what_is_neither_socket_nor_trace_is_refused)
     ck_assert_ptr_null(s);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); // nobody accepts
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", use_file("dead.sock", path));
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.100s", use_file("dead.sock", path));
     ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
     close(fd);
     ck_assert_int_eq(hr_session_attach(path, &s, &err), HR_READ);
