@@ -145,6 +145,75 @@ START_TEST(who_does_not_read_loses_the_oldest_and_is_told)
 }
 END_TEST
 
+// A reader with room for one event at a time is woken for every one of them, and by nothing once all is taken.
+START_TEST(the_descriptor_is_readable_while_something_waits)
+{
+    hr_engine_state state = HR_ENGINE_PAUSED;
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    uint64_t version = 0, lost = 0;
+    hr_report report;
+    hr_event event;
+    use_run(s, 1);
+    while (state != HR_ENGINE_IDLE) {
+        ck_assert(use_wait_readable(s, USE_WAIT_MS));
+        if (hr_session_events(s, &event, 1, &lost) == 1 && event.kind == HR_EVENT_STATE) {
+            state = (hr_engine_state)event.u.note.count;
+        }
+    }
+    bool quiet = false;
+    for (int k = 0; k < USE_WAIT_MS / 50 && !quiet; k++) {
+        if (hr_session_report(s, &version, &report)) {
+            hr_report_deinit(&report);
+        }
+        (void)hr_session_events(s, &event, 1, &lost);
+        quiet = !use_wait_readable(s, 50);
+    }
+    ck_assert(quiet);
+    use_run(s, 1);
+    ck_assert(use_wait_readable(s, USE_WAIT_MS));
+    use_stop(s);
+}
+END_TEST
+
+// The simulated clock begins at 0 wherever the machine's is; readers see one axis, and steps at the pace of the card.
+START_TEST(a_card_takes_its_time_on_the_axis_of_the_device_before_it)
+{
+    enum { BEFORE = 5, AFTER = 4 };
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_event events[USE_EVENTS];
+    uint64_t lost = 0, last_ns = 0, time_ns = 0;
+    unsigned steps = 0;
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, BEFORE);
+    use_read_until(s, &n, use_is_in, HR_ENGINE_IDLE);
+    ck_assert_double_gt(n.loss, 0);
+    use_send(s, HR_COMMAND_KNOB, 0, HR_KNOB_DEVICE_CARD, "rtx3070-8g");
+    use_send(s, HR_COMMAND_KNOB, 0, HR_KNOB_DEVICE_KIND, "plan");
+    use_run(s, AFTER);
+    time_ns = n.time_ns;
+    while (steps < AFTER) {
+        ck_assert(use_wait_readable(s, USE_WAIT_MS));
+        size_t got = hr_session_events(s, events, USE_EVENTS, &lost);
+        ck_assert_uint_eq(lost, 0);
+        for (size_t k = 0; k < got; k++) {
+            ck_assert_uint_ge(events[k].time_ns, time_ns);
+            time_ns = events[k].time_ns;
+            if (events[k].kind == HR_EVENT_STEP) {
+                ck_assert(steps++ == 0 || time_ns - last_ns >= events[k].u.step.duration_ns);
+                ck_assert_double_nan(
+                    events[k].u.step.loss); // nothing is computed: the last loss is not of these steps
+                last_ns = time_ns;
+            }
+        }
+    }
+    use_stop(s);
+}
+END_TEST
+
 // ---- errors ---------------------------------------------------------------------------------------------------
 
 static hr_err wait_error(hr_session *s)
@@ -185,6 +254,40 @@ START_TEST(out_of_memory_is_a_state_that_a_knob_leaves)
     ck_assert(hr_session_about(s, preset, &knobs));
     ck_assert_str_eq(preset, use_preset);
     ck_assert_int_eq(hr_knob_int(&knobs, HR_KNOB_BATCH_SIZE), 8);
+    use_stop(s);
+}
+END_TEST
+
+// Nothing between the two: the state is "out of memory" before and after, and yet there is news.
+START_TEST(a_second_out_of_memory_is_told_like_the_first)
+{
+    uint64_t version = 0;
+    hr_err first = {0}, second = {0};
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_send(s, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "100000");
+    use_run(s, 0);
+    for (int k = 0; k < USE_WAIT_MS / 20 && !hr_session_error(s, &version, &first); k++) {
+        use_pause(s);
+    }
+    use_send(s, HR_COMMAND_KNOB, 0, HR_KNOB_BATCH_SIZE, "50000");
+    for (int k = 0; k < USE_WAIT_MS / 20 && !hr_session_error(s, &version, &second); k++) {
+        use_pause(s);
+    }
+    ck_assert_int_eq(second.status, HR_OOM);
+    ck_assert_str_ne(first.sentence, second.sentence);
+    bool same = false;
+    for (int k = 0; k < USE_WAIT_MS / 20 && !same; k++) {
+        hr_report report;
+        version = 0;
+        use_pause(s);
+        if (hr_session_report(s, &version, &report)) {
+            same = strcmp(report.oom.sentence, second.sentence) == 0;
+            hr_report_deinit(&report);
+        }
+    }
+    ck_assert(same);
     use_stop(s);
 }
 END_TEST
@@ -522,8 +625,11 @@ static Suite *make_suite(void)
     tcase_add_test(moving, a_session_in_this_process_is_the_same_every_time);
     tcase_add_test(moving, nothing_is_lost_while_it_is_drained);
     tcase_add_test(moving, who_does_not_read_loses_the_oldest_and_is_told);
+    tcase_add_test(moving, the_descriptor_is_readable_while_something_waits);
+    tcase_add_test(moving, a_card_takes_its_time_on_the_axis_of_the_device_before_it);
     tcase_add_test(moving, a_refused_command_is_told);
     tcase_add_test(moving, out_of_memory_is_a_state_that_a_knob_leaves);
+    tcase_add_test(moving, a_second_out_of_memory_is_told_like_the_first);
     tcase_add_test(moving, what_the_worker_cannot_open_ends_it_with_the_reason);
     tcase_add_test(moving, knobs_that_are_refused_start_nothing);
     tcase_add_test(moving, a_full_queue_takes_no_more);
