@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "headroom/engine.h"
+#include "headroom/session.h"
 #include "headroom/trace.h"
 
 #include "app/cli/cli.h"
@@ -19,6 +20,15 @@
 
 enum { RUN_STEPS = 400 }; // when nobody says how many
 
+typedef struct run {
+    const cli_args *args;
+    const cli_subject *subject;
+    hr_engine *engine;
+    hr_watch_server *watchers; // NULL: nobody can watch
+    progress progress;
+    bool reported;
+} run;
+
 // ---- training -------------------------------------------------------------------------------------------------
 
 static hr_status send(hr_engine *engine, hr_command_kind kind, uint64_t count, hr_err *err)
@@ -28,15 +38,16 @@ static hr_status send(hr_engine *engine, hr_command_kind kind, uint64_t count, h
 }
 
 // Without a number of steps of its own, a run does RUN_STEPS of them; a resumed one that many more.
-static hr_status start(hr_engine *engine, progress *p, bool *idle, hr_err *err)
+static hr_status start(run *r, bool *idle, hr_err *err)
 {
+    hr_engine *engine = r->engine;
     uint64_t wanted = (uint64_t)hr_knob_int(hr_engine_knobs(engine), HR_KNOB_TRAIN_STEPS);
     HR_TRY(send(engine, HR_COMMAND_RUN, wanted > 0 ? 0 : RUN_STEPS, err));
     hr_engine_advance(engine, idle);
     if (wanted == 0 && hr_engine_steps(engine) > 0) {
         HR_TRY(send(engine, HR_COMMAND_RUN, RUN_STEPS, err));
     }
-    p->target_steps = wanted > 0 ? wanted : hr_engine_steps(engine) + RUN_STEPS;
+    r->progress.target_steps = wanted > 0 ? wanted : hr_engine_steps(engine) + RUN_STEPS;
     return HR_OK;
 }
 
@@ -63,40 +74,54 @@ static hr_status stop(hr_engine *engine, const progress *p, hr_err *err)
 
 typedef void (*sentences_of_report)(const progress *p, const hr_report *r, const hr_knobs *knobs);
 
-static hr_status say(hr_engine *engine, const progress *p, sentences_of_report sentences, hr_err *err)
+static hr_status say(const run *r, sentences_of_report sentences, hr_err *err)
 {
     hr_report report;
-    if (p->out == NULL) {
+    if (r->progress.out == NULL) {
         return HR_OK;
     }
-    HR_TRY(hr_engine_report(engine, &report, err));
-    sentences(p, &report, hr_engine_knobs(engine));
+    HR_TRY(hr_engine_report(r->engine, &report, err));
+    sentences(&r->progress, &report, hr_engine_knobs(r->engine));
     hr_report_deinit(&report);
     return HR_OK;
 }
 
+// Who watches is no reason to fail.
+static void tell_watchers(const run *r)
+{
+    hr_report report;
+    if (r->watchers != NULL && hr_watch_server_wants_report(r->watchers) &&
+        hr_engine_report(r->engine, &report, NULL) == HR_OK) {
+        hr_watch_server_report(r->watchers, &report);
+        hr_report_deinit(&report);
+    }
+}
+
 // Trains until all steps are done, a signal comes, or something fails. INTERRUPTED is not an error of the run.
-static hr_status train(hr_engine *engine, progress *p, hr_err *err)
+static hr_status train(run *r, hr_err *err)
 {
     bool idle = false;
     bool first_said = false;
-    HR_TRY(start(engine, p, &idle, err));
-    HR_TRY(say(engine, p, sentences_subject, err));
+    HR_TRY(start(r, &idle, err));
+    HR_TRY(say(r, sentences_subject, err));
     while (!idle && !interrupt_seen()) {
-        hr_engine_advance(engine, &idle);
-        if (p->steps > 0 && !first_said) {
-            HR_TRY(say(engine, p, sentences_first_step, err));
+        hr_engine_advance(r->engine, &idle);
+        tell_watchers(r);
+        if (r->progress.steps > 0 && !first_said) {
+            HR_TRY(say(r, sentences_first_step, err));
             first_said = true;
         }
     }
-    progress_end(p);
-    hr_engine_state state = hr_engine_get_state(engine);
+    progress_end(&r->progress);
+    hr_engine_state state = hr_engine_get_state(r->engine);
     if (state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED) {
-        *err = *hr_engine_error(engine);
+        *err = *hr_engine_error(r->engine);
         return err->status;
     }
-    return idle ? HR_OK : stop(engine, p, err);
+    return idle ? HR_OK : stop(r->engine, &r->progress, err);
 }
+
+// ---- reporting ------------------------------------------------------------------------------------------------
 
 // On stderr too: whoever reads only how the run went must not take it for a good one.
 static void say_lost_loss(const hr_report *r, const hr_knobs *knobs)
@@ -107,18 +132,20 @@ static void say_lost_loss(const hr_report *r, const hr_knobs *knobs)
     }
 }
 
-static void print_any(const cli_args *args, const hr_preset *preset, const hr_report *report,
-                      hr_engine *engine, const progress *p, bool no_steps)
+static void print_any(const run *r, const hr_report *report, bool no_steps)
 {
-    const report_style style = {
-        .ran = true, .no_steps = no_steps, .interrupted = interrupt_seen(), .knobs = hr_engine_knobs(engine)};
+    const progress *p = &r->progress;
+    const report_style style = {.ran = true,
+                                .no_steps = no_steps,
+                                .interrupted = interrupt_seen(),
+                                .knobs = hr_engine_knobs(r->engine)};
     if (p->out != NULL) {
         sentences_end(p, report, &style);
         if (!no_steps && !style.interrupted && report->oom.cause == HR_OOM_NONE) {
-            sentences_whatif(p, preset, style.knobs);
+            sentences_whatif(p, r->subject->preset, style.knobs);
         }
     }
-    if (cli_given(args, APP_JSON)) {
+    if (cli_given(r->args, APP_JSON)) {
         report_print_json(report, stdout);
     } else if (p->out == NULL) {
         report_print_text(report, &style);
@@ -126,61 +153,85 @@ static void print_any(const cli_args *args, const hr_preset *preset, const hr_re
 }
 
 // What was built but never ran has measured nothing: its counters are left out, as if it had not been built.
-static hr_status print_report(const cli_args *args, const hr_preset *preset, hr_engine *engine,
-                              const progress *p, hr_err *err)
+static hr_status print_report(const run *r, hr_err *err)
 {
     hr_report report;
     const char *framework = NULL;
-    HR_TRY(hr_engine_report(engine, &report, err));
-    bool no_steps = p->steps == 0 && report.oom.cause == HR_OOM_NONE;
+    HR_TRY(hr_engine_report(r->engine, &report, err));
+    bool no_steps = r->progress.steps == 0 && report.oom.cause == HR_OOM_NONE;
     if (no_steps) {
         report.step.instructions = 0;
     } else {
-        say_lost_loss(&report, hr_engine_knobs(engine));
+        say_lost_loss(&report, hr_engine_knobs(r->engine));
     }
-    print_any(args, preset, &report, engine, p, no_steps);
+    print_any(r, &report, no_steps);
     hr_report_deinit(&report);
-    HR_TRY(style_of(args, &framework, err));
-    return style_write(engine, framework, err);
+    HR_TRY(style_of(r->args, &framework, err));
+    return style_write(r->engine, framework, err);
 }
 
-// The report comes out whenever there is something to report: done, interrupted or out of memory. *reported tells.
-static hr_status train_and_report(const cli_args *args, const hr_preset *preset, hr_engine *engine,
-                                  progress *p, bool *reported, hr_err *err)
+// The report comes out whenever there is something to report: done, interrupted or out of memory.
+static hr_status train_and_report(run *r, hr_err *err)
 {
     hr_trace *trace = NULL;
-    if (cli_given(args, APP_TRACE)) {
-        HR_TRY(hr_trace_open(engine, args->value[APP_TRACE], &trace, err));
+    if (cli_given(r->args, APP_TRACE)) {
+        HR_TRY(hr_trace_open(r->engine, r->args->value[APP_TRACE], &trace, err));
     }
-    hr_status status = train(engine, p, err);
+    hr_status status = train(r, err);
     bool has_report = status == HR_OK || status == HR_OOM || status == HR_INTERRUPTED;
     hr_status closed = hr_trace_close(trace, status == HR_OK ? err : NULL);
     status = status == HR_OK ? closed : status;
-    hr_status printed =
-        has_report ? print_report(args, preset, engine, p, status == HR_OK ? err : NULL) : HR_OK;
-    *reported = has_report && printed == HR_OK;
+    hr_status printed = has_report ? print_report(r, status == HR_OK ? err : NULL) : HR_OK;
+    r->reported = has_report && printed == HR_OK;
     return status == HR_OK ? printed : status;
 }
 
-static hr_status run_subject(const cli_args *args, cli_subject *subject, bool *reported, hr_err *err)
+// ---- the command ----------------------------------------------------------------------------------------------
+
+static void hear(void *context, const hr_event *event)
 {
-    hr_engine *engine = NULL;
-    progress p;
+    run *r = context;
+    progress_event(&r->progress, event);
+    if (r->watchers != NULL) {
+        hr_watch_server_event(r->watchers, event);
+    }
+}
+
+static hr_status run_engine(run *r, hr_err *err)
+{
+    const cli_subject *subject = r->subject;
+    const hr_engine_options options = {
+        .sink = hear, .sink_context = r, .keeps_failure_heap = cli_given(r->args, APP_STYLE)};
+    HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &r->engine, err));
+    interrupt_watch();
+    const hr_status status = train_and_report(r, err);
+    hr_engine_destroy(r->engine);
+    return status;
+}
+
+static hr_status run_subject(run *r, cli_subject *subject, hr_err *err)
+{
+    const cli_args *args = r->args;
     const char *framework = NULL;
-    hr_engine_options options = {
-        .sink = progress_event, .sink_context = &p, .keeps_failure_heap = cli_given(args, APP_STYLE)};
     HR_TRY(style_beside_report(args, &framework, err));
     if (cli_given(args, APP_STEPS)) {
         uint64_t steps = 0;
         HR_TRY(cli_count(args, APP_STEPS, 0, &steps, err));
         HR_TRY(hr_knobs_set(&subject->knobs, HR_KNOB_TRAIN_STEPS, args->value[APP_STEPS], err));
     }
-    progress_begin(&p, !cli_given(args, APP_PLAIN) ? NULL : cli_given(args, APP_JSON) ? stderr : stdout, 0);
-    p.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
-    HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &engine, err));
-    interrupt_watch();
-    hr_status status = train_and_report(args, subject->preset, engine, &p, reported, err);
-    hr_engine_destroy(engine);
+    r->subject = subject;
+    progress_begin(&r->progress,
+                   !cli_given(args, APP_PLAIN) ? NULL
+                   : cli_given(args, APP_JSON) ? stderr
+                                               : stdout,
+                   0);
+    r->progress.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
+    if (hr_watch_server_start(hr_preset_name(subject->preset), &subject->knobs, &r->watchers, NULL) !=
+        HR_OK) {
+        r->watchers = NULL; // it trains all the same
+    }
+    const hr_status status = run_engine(r, err);
+    hr_watch_server_stop(r->watchers);
     return status;
 }
 
@@ -200,15 +251,15 @@ int cli_run(int argc, char **argv)
     cli_args args;
     cli_subject subject;
     hr_err err;
-    bool reported = false;
+    run r = {.args = &args};
     cli_next next = cli_parse(argc, argv, 1, &args, &err);
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
     }
     hr_status status = cli_open(&args, args.words[0], &subject, &err);
     if (status == HR_OK) {
-        status = run_subject(&args, &subject, &reported, &err);
+        status = run_subject(&r, &subject, &err);
     }
     cli_close(&subject);
-    return say_end(status, &err, cli_given(&args, APP_JSON) && !reported);
+    return say_end(status, &err, cli_given(&args, APP_JSON) && !r.reported);
 }
