@@ -11,35 +11,29 @@ import shutil
 import tempfile
 
 from measure import (MIB, Unavailable, bench_program, figures, headroom_program, json_of, knob_words, median, wanted)
-from terminal import Terminal, cpu_seconds, family, watch
+from terminal import Terminal, cpu_seconds, family, name_of, watch
 
 # at most
 WANTED = {"first_frame_seconds": 0.050, "frame_seconds": 0.004, "idle_bytes_per_second": 0.0, "idle_cpu_frac": 0.002,
           "running_bytes_per_second": 5000.0, "running_cpu_frac": 0.015, "resident_bytes": 12 * MIB,
-          "key_seconds": 0.050}
+          "key_seconds": 0.050, "telemetry_cost_frac": 0.01}
 SIZES = [(24, 80), (50, 160)]
 KEYS = 24
 PEERS = {"htop": ["htop"], "btop": ["btop"], "tig": ["tig"]}
 BUSY = ["presets/models/resnet50.yaml", "-s", "device.kind=cpu", "-s", "device.card=", "-s", "device.vram=6GiB",
         "-s", "batch.size=16"]
+# preset with knobs, steps of a turn
+TELEMETRY = [(["presets/demo.yaml"], 60), (["presets/models/resnet18_cifar.yaml", "device.kind=cpu", "device.card=",
+                                           "device.vram=4GiB", "batch.size=32"], 8)]
 SETTLE_SECONDS = 3.0
 BUSY_SECONDS = 120.0
+BUILT_CPU_SECONDS = 3.0  # more than a build takes: then it trains
 
 
-def family_cpu_seconds(terminal):
-    return sum(cpu_seconds(pid) for pid in family(terminal.pid))
-
-
-def computes(terminal):
-    """A predicate: is most of a core in use since it was last asked?"""
-    last = [family_cpu_seconds(terminal), 0]
-
-    def holds():
-        now = family_cpu_seconds(terminal)
-        last[1] = last[1] + 1 if now - last[0] > 0.08 else 0  # asked each 0.1 s
-        last[0] = now
-        return last[1] >= 10
-    return holds
+def training_cpu_seconds(terminal):
+    """Of the worker, or of everything where there is none."""
+    pids = family(terminal.pid)
+    return sum(cpu_seconds(pid) for pid in [pid for pid in pids if "@worker" in name_of(pid)] or pids)
 
 
 def first_frames(argv, size, home, rounds):
@@ -85,12 +79,12 @@ def measure_busy(size, home, rounds, knobs):
     argv = [headroom_program(), *BUSY, *knob_words(knobs)]
     with Terminal(argv, *size, home) as terminal:
         terminal.first_frame()
-        if not terminal.listen_until(computes(terminal), BUSY_SECONDS):
+        if not terminal.listen_until(lambda: training_cpu_seconds(terminal) > BUILT_CPU_SECONDS, BUSY_SECONDS):
             raise Unavailable("%s does not compute" % BUSY[0])
-        before = family_cpu_seconds(terminal)
+        before = training_cpu_seconds(terminal)
         result = {"preset": BUSY[0], "rows": size[0], "columns": size[1],
                   **key_latencies(terminal, 4 * KEYS if rounds > 1 else 4)}
-        result["cpu_seconds"] = family_cpu_seconds(terminal) - before
+        result["training_cpu_seconds"] = training_cpu_seconds(terminal) - before
     return result
 
 
@@ -101,6 +95,18 @@ def measure_frames(rounds):
     return [{"screen": f["screen"], "rows": f["rows"], "columns": f["columns"],
              **{kind: median(f[kind]) for kind in kinds}, **{kind + "_slowest": max(f[kind]) for kind in kinds}}
             for f in found]
+
+
+def measure_telemetry(rounds):
+    """Steps in a worker that is read as the workbench reads it, and on an engine that nobody listens to, in turns."""
+    results = []
+    for (preset, *knobs), steps in TELEMETRY:
+        found, _ = json_of([bench_program("telemetry"), preset, str(rounds), str(steps), *knobs],
+                           HEADROOM_PROGRAM=headroom_program())
+        on, off = found["on_seconds"], found["off_seconds"]
+        results.append({"preset": preset, "steps": steps, **figures(on, "on_seconds"), **figures(off, "off_seconds"),
+                        "telemetry_cost_frac": median([a / b for a, b in zip(on, off)]) - 1})
+    return results
 
 
 def measure_peer(name, size, home, rounds, seconds):
@@ -117,9 +123,11 @@ def measure(options):
         frames = measure_frames(rounds)
         screens = [measure_headroom(size, home, rounds, seconds, options.set) for size in SIZES]
         busy = measure_busy(SIZES[0], home, rounds, options.set)
+        telemetry = measure_telemetry(rounds)
         peers = [measure_peer(name, size, home, rounds, seconds) for name in PEERS if shutil.which(name)
                  for size in SIZES]
-    return {"rounds": rounds, "wanted": WANTED, "frames": frames, "screens": screens, "busy": busy, "peers": peers,
+    return {"rounds": rounds, "wanted": WANTED, "frames": frames, "screens": screens, "busy": busy,
+            "telemetry": telemetry, "peers": peers,
             "peers_not_installed": [name for name in PEERS if not shutil.which(name)]}
 
 
@@ -170,6 +178,10 @@ def table(result):
     lines.append("%dx%d  key while %s computes %.1f ms, slowest %.1f (%s)" % (
         busy["columns"], busy["rows"], busy["preset"], busy["key_seconds"] * 1e3, busy["key_seconds_slowest"] * 1e3,
         verdict(result, "key_seconds", busy["key_seconds"])))
+    for t in result["telemetry"]:
+        lines.append("%s: a step takes %.3f ms with telemetry, %.3f without: %+.2f %% (%s)" % (
+            t["preset"], t["on_seconds"] * 1e3, t["off_seconds"] * 1e3, t["telemetry_cost_frac"] * 100,
+            verdict(result, "telemetry_cost_frac", t["telemetry_cost_frac"])))
     for p in result["peers"]:
         steady = p["steady"]
         lines.append("%dx%d  %s: first frame %.0f ms, steady %.0f B/s, CPU %.2f %%, resident %.1f MiB" % (
