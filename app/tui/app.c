@@ -110,6 +110,7 @@ static bool drain_events(app *a, bool *more)
     hr_event events[EVENT_BATCH];
     uint64_t lost;
     size_t taken = 0, count;
+    heap_record_knobs(&a->heap, &a->applied);
     do {
         count = hr_session_events(a->session, events, EVENT_BATCH, &lost);
         if (lost > 0) {
@@ -118,10 +119,10 @@ static bool drain_events(app *a, bool *more)
         }
         for (size_t i = 0; i < count; i++) {
             model_feed(&a->live, &events[i]);
-            heap_record_joins(&a->heap, heap_joins_regions(&a->applied));
             heap_record_feed(&a->heap, &events[i]);
             if (events[i].kind == HR_EVENT_KNOB) {
                 follow_knob(a, &events[i]);
+                heap_record_knobs(&a->heap, &a->applied);
             }
             run_log_event(&a->runs, &a->live, &a->applied, hr_preset_name(a->preset), &events[i]);
         }

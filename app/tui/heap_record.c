@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/heap_record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,11 +37,20 @@ bool heap_joins_regions(const hr_knobs *knobs)
            (expandable && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching"));
 }
 
-void heap_record_joins(heap_record *r, bool joins)
+static void take_knobs(heap_record *r)
 {
-    r->joins = joins;
+    r->now.joins = r->joins;
+    memcpy(r->allocator, r->next_allocator, sizeof r->allocator);
+}
+
+void heap_record_knobs(heap_record *r, const hr_knobs *knobs)
+{
+    char kind[HR_KNOB_TEXT_MAX];
+    hr_knob_format(knobs, HR_KNOB_ALLOCATOR_KIND, kind);
+    snprintf(r->next_allocator, sizeof r->next_allocator, "%.15s", kind);
+    r->joins = heap_joins_regions(knobs);
     if (r->now.region_count == 0) {
-        r->now.joins = joins;
+        take_knobs(r);
     }
 }
 
@@ -116,7 +126,8 @@ static void close_step(heap_record *r, heap_step_kind kind, uint64_t number)
         r->current = 0;
         drop(r, r->count - HEAP_STEP_CHANGES_MAX);
     }
-    r->step = (heap_step){kind, number, r->missing};
+    r->step = (heap_step){.kind = kind, .number = number, .missing = r->missing};
+    memcpy(r->step.allocator, r->allocator, sizeof r->allocator);
     r->closed = r->current = r->count;
     r->missing = 0;
     r->refused.any = kind == HEAP_STEP_REFUSED;
@@ -170,7 +181,7 @@ static void on_build(heap_record *r)
     r->refused.any = false;
     r->broken = r->broken && (!r->agrees || r->resumes);
     r->in_build = true;
-    heap_record_joins(r, r->joins);
+    take_knobs(r);
 }
 
 // With the step's last event the heap is known to be right, or not.

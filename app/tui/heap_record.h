@@ -26,8 +26,9 @@ typedef enum heap_step_kind {
 
 typedef struct heap_step {
     heap_step_kind kind;
-    uint64_t number;  // training steps done, this one included
-    uint64_t missing; // of its first changes, that were too many
+    char allocator[16]; // its kind
+    uint64_t number;    // training steps done, this one included
+    uint64_t missing;   // of its first changes, that were too many
 } heap_step;
 
 // The request of the last out-of-memory, until something is built or trained again.
@@ -48,6 +49,7 @@ typedef struct heap_record {
     uint64_t version; // changes whenever the closed step or the refused request did
     uint64_t missing; // of the step that goes on
     bool in_build, joins;
+    char allocator[16], next_allocator[16]; // kind of the one that runs, and of the next build's
     bool broken; // what is recorded of the step that goes on is not all, or not true
     bool agrees; // the heap has the sums that the last event said
     bool resumes;
@@ -61,8 +63,8 @@ void heap_record_deinit(heap_record *r);
 void heap_record_clear(heap_record *r);
 // Whether the allocator of these knobs makes one region of those that touch: what is mapped piece by piece.
 bool heap_joins_regions(const hr_knobs *knobs);
-// The same for the allocator of the next build; of the present one while it has no region.
-void heap_record_joins(heap_record *r, bool joins);
+// The knobs of the next build; of the present one while its allocator has no region.
+void heap_record_knobs(heap_record *r, const hr_knobs *knobs);
 void heap_record_feed(heap_record *r, const hr_event *event);
 // Events were overwritten: nothing is shown of the step that goes on. The heap heals with what comes, or by a snapshot.
 void heap_record_lost(heap_record *r, uint64_t events);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/heap_scene.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,8 +84,10 @@ bool heap_scene_take(heap_scene *v, const heap_record *r)
     return true;
 }
 
-bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, bool joins, const heap_refused *refused)
+bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, const hr_knobs *knobs,
+                     const heap_refused *refused)
 {
+    char kind[HR_KNOB_TEXT_MAX];
     size_t held = p->event_count < HEAP_STEP_CHANGES_MAX ? p->event_count : HEAP_STEP_CHANGES_MAX;
     size_t first = p->event_count - held; // what is before only makes the heap
     first = first < p->build_events ? p->build_events : first;
@@ -92,7 +95,7 @@ bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, bool joins, const 
     if (!has_room(v, held)) {
         return false;
     }
-    v->heap.joins = joins;
+    v->heap.joins = heap_joins_regions(knobs);
     for (size_t i = 0; i < p->event_count; i++) {
         heap_change c = heap_change_of(&p->events[i]);
         if (heap_mirror_apply(&v->heap, &c) && i >= first) {
@@ -100,8 +103,9 @@ bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, bool joins, const 
         }
     }
     v->at = v->count;
-    v->step = (heap_step){.kind = HEAP_STEP_PLANNED,
-                          .missing = first > p->build_events ? first - p->build_events : 0};
+    v->step = (heap_step){.kind = HEAP_STEP_PLANNED, .missing = first - p->build_events};
+    snprintf(v->step.allocator, sizeof v->step.allocator, "%.15s",
+             hr_knob_format(knobs, HR_KNOB_ALLOCATOR_KIND, kind));
     v->refused = *refused;
     find_peak(v);
     return true;

@@ -35,7 +35,7 @@ static void tell(void *context, const hr_event *e)
 {
     training *t = context;
     model_feed(&t->app->live, e);
-    heap_record_joins(&t->app->heap, heap_joins_regions(&t->app->applied));
+    heap_record_knobs(&t->app->heap, &t->app->applied);
     heap_record_feed(&t->app->heap, e);
 }
 
@@ -232,7 +232,7 @@ START_TEST(what_only_a_plan_was_refused_is_shown_as_it_was_planned)
                                    .largest_free_bytes = 3 * HR_MIB,
                                    .tensor = HR_NO_ID};
     trace_emit(&shared.bus, &e);
-    ck_assert(shows(a, "a dry run met it")); // the plan has not come yet
+    ck_assert(shows(a, "A dry run was refused")); // the plan has not come yet
     ck_assert_uint_eq(memory_selected_row(a) + 1, heap_scene_rows(&a->heap_scene));
     ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_BATCH_SIZE, "256", NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_ALLOCATOR_GROWTH, "off", NULL), HR_OK);

@@ -101,7 +101,7 @@ static bool take_plan(app *a)
     }
     v->seen_plan = a->picture_version;
     v->seen = a->heap.version;
-    (void)heap_scene_plan(v, app_picture(a), heap_joins_regions(&a->knobs), &a->heap.refused);
+    (void)heap_scene_plan(v, app_picture(a), &a->knobs, &a->heap.refused);
     return true;
 }
 

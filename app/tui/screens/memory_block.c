@@ -133,14 +133,14 @@ static void describe_refused(block_lines *l, const app *a)
         add(l, "missing", "%s", hr_bytes_human(r->requested_bytes - largest, bytes));
     }
     add(l, "free", "%s, %s", hr_bytes_human(free_bytes, bytes),
-        free_bytes >= r->requested_bytes ? "but in pieces" : "not enough");
+        free_bytes >= r->requested_bytes ? "in pieces" : "not enough");
     add(l, "in_use", "%s", hr_bytes_human(r->in_use_bytes, bytes));
     add(l, "pool", "%s", hr_bytes_human(r->pool_bytes, bytes));
     if (limit > r->pool_bytes) {
         add(l, "limit", "%s left to grow", hr_bytes_human(limit - r->pool_bytes, bytes));
     }
     if (!r->is_recorded && v->step.kind != HEAP_STEP_PLANNED) {
-        add(l, "planned", "a dry run met it; the map shows the step before");
+        add(l, "planned", "by a dry run");
     }
 }
 
@@ -199,7 +199,7 @@ static const char *title_of(const app *a, char text[MEMORY_TEXT])
         return "refused";
     }
     if (heap_scene_rows(&a->heap_scene) > 0 && heap_scene_piece(&a->heap_scene, &piece)) {
-        snprintf(text, MEMORY_TEXT, "region %zu of %zu, %s", piece.region + 1, m->region_count,
+        snprintf(text, MEMORY_TEXT, "region %zu/%zu %s", piece.region + 1, m->region_count,
                  hr_bytes_human(m->regions[piece.region].bytes, bytes));
     }
     return text;

@@ -132,6 +132,8 @@ static void draw_cells(const canvas *c, const heap_scene *v, const map_scale *s,
     for (int y = 0; y < s->rows; y++) {
         for (int x = 0; x < s->width; x++) {
             map_half left = map_next(&reader), right = map_next(&reader);
+            left.begins_region = s->close && left.begins_region; // else the gutter says so
+            right.begins_region = s->close && right.begins_region;
             if (left.kind != KIND_NONE || right.kind != KIND_NONE) {
                 before = draw_cell(c, HEAD_ROWS + y, gutter + x, &left, &right, before);
             }
@@ -147,17 +149,16 @@ static void draw_title(const canvas *c, const app *a)
     const heap_mirror *m = &a->heap_scene.heap;
     byte_unit unit = byte_unit_for(m->pool_bytes);
     char right[MEMORY_TEXT], pool[FORMAT_MAX], used[FORMAT_MAX], hole[HR_BYTES_TEXT_MAX];
-    char kind[HR_KNOB_TEXT_MAX];
-    hr_knob_format(&a->applied, HR_KNOB_ALLOCATOR_KIND, kind);
+    const char *kind = a->heap_scene.step.allocator;
     format_bytes(m->pool_bytes, unit, pool);
     format_bytes(m->in_use_bytes, unit, used);
     hr_bytes_human(heap_mirror_largest_free(m), hole);
     double share = 100 * heap_mirror_fragmentation(m);
-    snprintf(right, sizeof right, "%.16s · pool %s · in_use %s %s · frag %.0f%% · hole %s", kind, pool, used,
+    snprintf(right, sizeof right, "%s · pool %s · in_use %s %s · frag %.0f%% · hole %s", kind, pool, used,
              unit.name, share, hole);
     if (glyphs_width(c->glyphs, right) + AROUND > c->area.w) {
-        snprintf(right, sizeof right, "%.16s %s of %s %s · frag %.0f%% · hole %s", kind, used, pool,
-                 unit.name, share, hole);
+        snprintf(right, sizeof right, "%s %s of %s %s · frag %.0f%% · hole %s", kind, used, pool, unit.name,
+                 share, hole);
     }
     if (glyphs_width(c->glyphs, right) + AROUND > c->area.w) {
         snprintf(right, sizeof right, "%s of %s %s · hole %s", used, pool, unit.name, hole);
@@ -186,23 +187,38 @@ static void draw_event(const canvas *c, const app *a, const map_scale *s)
     }
 }
 
+// Why there is no map of this moment; NULL: there is one.
+static const char *why_no_map(const app *a, bool scaled)
+{
+    const heap_scene *v = &a->heap_scene;
+    size_t rows = heap_scene_rows(v), row = memory_selected_row(a);
+    if (rows == 0 && a->heap.broken) {
+        return "Events were lost or contradict each other: the map comes back with a step that is whole.";
+    }
+    if (rows == 0) {
+        return "No step has been done yet, so there is no heap to show.";
+    }
+    if (row > v->count) {
+        return "A dry run was refused, before anything of it was built. The heap that it met is shown here "
+               "once it "
+               "is planned; one event up is the end of the step before.";
+    }
+    return v->heap.region_count == 0 ? "The pool is empty." : scaled ? NULL : "There is no room for a map.";
+}
+
 static void draw(const canvas *c, const app *a)
 {
     const heap_scene *v = &a->heap_scene;
     map_scale s;
     int gutter = gutter_of(v, c->area.h, c->area.w);
-    draw_title(c, a);
-    if (heap_scene_rows(v) == 0 || !map_scale_make(&s, v, c->area.h - HEAD_ROWS, c->area.w - gutter)) {
+    const char *why = why_no_map(a, map_scale_make(&s, v, c->area.h - HEAD_ROWS, c->area.w - gutter));
+    if (why != NULL) {
+        paint_rule(c, a->focus == PANE_HEAP, pane_title(PANE_HEAP), "");
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
-        const char *why = heap_scene_rows(v) == 0 ? "No step has been done yet, so there is no heap to show."
-                          : v->heap.region_count == 0 ? "The pool is empty."
-                                                      : "The pool is too large for a map.";
-        if (a->heap.broken && heap_scene_rows(v) == 0) {
-            why = "Events were lost or contradict each other: the map comes back with a step that is whole.";
-        }
         paint_wrapped(&words, 0, ROLE_DIM, why);
         return;
     }
+    draw_title(c, a);
     draw_event(c, a, &s);
     draw_gutters(c, &v->heap, &s, gutter);
     draw_cells(c, v, &s, gutter);
@@ -228,14 +244,13 @@ static void say(app *a)
         app_say(a, MESSAGE_NOTE, "No step has been done yet, so there is no heap to show.");
         return;
     }
-    app_say(
-        a, MESSAGE_NOTE,
-        "After event %zu of %s, %s of a pool of %s in %zu regions are in use by %zu chunks; the largest hole "
-        "is %s and fragmentation %s.",
-        a->heap_scene.at, memory_step_text(&a->heap_scene, step), hr_bytes_human(m->in_use_bytes, in_use),
-        hr_bytes_human(m->pool_bytes, pool), m->region_count, m->block_count,
-        hr_bytes_human(heap_mirror_largest_free(m), hole),
-        format_percent(heap_mirror_fragmentation(m), share));
+    app_say(a, MESSAGE_NOTE,
+            "After event %zu of %s, %s of a pool of %s, in %zu region%s, are in use by %zu chunks; the "
+            "largest hole is %s and fragmentation %s.",
+            a->heap_scene.at, memory_step_text(&a->heap_scene, step), hr_bytes_human(m->in_use_bytes, in_use),
+            hr_bytes_human(m->pool_bytes, pool), m->region_count, m->region_count == 1 ? "" : "s",
+            m->block_count, hr_bytes_human(heap_mirror_largest_free(m), hole),
+            format_percent(heap_mirror_fragmentation(m), share));
 }
 
 static const char *term(const app *a)
