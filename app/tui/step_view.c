@@ -19,10 +19,11 @@ void step_view_init(step_view *v)
 static void forget_tables(step_view *v)
 {
     free(v->height);
+    free(v->by_size);
     free(v->alive);
     free(v->of_layer);
     v->height = NULL;
-    v->alive = v->of_layer = NULL;
+    v->by_size = v->alive = v->of_layer = NULL;
     v->alive_count = v->layer_tensors = v->layer_instrs = 0;
     v->alive_at = v->layer = v->jumped = HR_NO_ID;
     v->highest = v->largest = v->largest_layer = 0;
@@ -135,12 +136,30 @@ static void check_picture(hr_step_picture *p)
 
 // ---- taking ---------------------------------------------------------------------------------------------------
 
-static bool make_tables(step_view *v, const hr_step_picture *p)
+static int larger_first(const void *left, const void *right, void *context)
 {
+    const hr_step_picture *p = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    uint64_t one = p->tensors[a].bytes, other = p->tensors[b].bytes;
+    return one != other ? (one < other ? 1 : -1) : a < b ? -1 : a > b;
+}
+
+static void sort_tensors(step_view *v, hr_step_picture *p)
+{
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        v->by_size[k] = k;
+    }
+    qsort_r(v->by_size, p->tensor_count, sizeof *v->by_size, larger_first, p);
+    v->largest = p->tensor_count > 0 ? p->tensors[v->by_size[0]].bytes : 0;
+}
+
+static bool make_tables(step_view *v, hr_step_picture *p)
+{
+    v->by_size = calloc(p->tensor_count + 1, sizeof *v->by_size);
     v->height = calloc(p->instr_count + 1, sizeof *v->height);
     v->alive = calloc(p->tensor_count + 1, sizeof *v->alive);
     v->of_layer = calloc(p->tensor_count + p->instr_count + 1, sizeof *v->of_layer);
-    if (v->height == NULL || v->alive == NULL || v->of_layer == NULL) {
+    if (v->by_size == NULL || v->height == NULL || v->alive == NULL || v->of_layer == NULL) {
         return false;
     }
     for (size_t i = 0; i < p->instr_count; i++) {
@@ -148,9 +167,7 @@ static bool make_tables(step_view *v, const hr_step_picture *p)
         v->height[i] = instr->in_use_bytes > 0 ? instr->in_use_bytes : instr->requested_bytes;
         v->highest = v->height[i] > v->highest ? v->height[i] : v->highest;
     }
-    for (size_t k = 0; k < p->tensor_count; k++) {
-        v->largest = p->tensors[k].bytes > v->largest ? p->tensors[k].bytes : v->largest;
-    }
+    sort_tensors(v, p);
     for (size_t k = 0; k < p->layer_count; k++) {
         uint64_t bytes;
         (void)hr_add_bytes(p->layers[k].parameter_bytes, p->layers[k].activation_bytes, &bytes);
@@ -288,14 +305,6 @@ char step_time_letter(const app *a)
 
 // ---- what lives at the cursor ---------------------------------------------------------------------------------
 
-static int larger_first(const void *left, const void *right, void *context)
-{
-    const hr_step_picture *p = context;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    uint64_t one = p->tensors[a].bytes, other = p->tensors[b].bytes;
-    return one != other ? (one < other ? 1 : -1) : a < b ? -1 : a > b;
-}
-
 void step_settle_alive(app *a)
 {
     step_view *v = &a->step;
@@ -304,12 +313,11 @@ void step_settle_alive(app *a)
     }
     v->alive_count = 0;
     for (uint32_t k = 0; k < a->picture.tensor_count && a->picture.instr_count > 0; k++) {
-        if (step_is_alive(&a->picture, k, v->cursor)) {
-            v->alive[v->alive_count++] = k;
+        if (step_is_alive(&a->picture, v->by_size[k], v->cursor)) {
+            v->alive[v->alive_count++] = v->by_size[k];
         }
     }
     v->alive_at = v->cursor;
-    qsort_r(v->alive, v->alive_count, sizeof *v->alive, larger_first, &a->picture);
 }
 
 void step_settle_layer(app *a, uint32_t layer)
@@ -322,11 +330,10 @@ void step_settle_layer(app *a, uint32_t layer)
     v->layer = layer;
     v->layer_tensors = v->layer_instrs = 0;
     for (uint32_t k = 0; k < p->tensor_count && layer != HR_NO_ID; k++) {
-        if (p->tensors[k].layer == layer) {
-            v->of_layer[v->layer_tensors++] = k;
+        if (p->tensors[v->by_size[k]].layer == layer) {
+            v->of_layer[v->layer_tensors++] = v->by_size[k];
         }
     }
-    qsort_r(v->of_layer, v->layer_tensors, sizeof *v->of_layer, larger_first, &a->picture);
     for (uint32_t i = 0; i < p->instr_count && layer != HR_NO_ID; i++) {
         if (p->instrs[i].layer == layer && !p->instrs[i].is_alloc && !p->instrs[i].is_free) {
             v->of_layer[v->layer_tensors + v->layer_instrs++] = i;

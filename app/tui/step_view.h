@@ -74,7 +74,8 @@ typedef struct step_view {
     uint64_t highest;       // of all of them
     uint64_t largest;       // tensor
     uint64_t largest_layer; // parameters and activations
-    // Tensors alive at an instruction, largest first.
+    uint32_t *by_size;      // [tensor_count] tensors, largest first
+    // Tensors alive at an instruction, in that order.
     uint32_t *alive; // [tensor_count]
     size_t alive_count;
     uint32_t alive_at; // HR_NO_ID: not made yet

@@ -201,7 +201,6 @@ START_TEST(no_zoom_loses_the_highest_moment)
         for (int zoom = 0; zoom < 10; zoom++) {
             check_columns(a);
             screen_keys(a, "+");
-            free(screen_text(a));
         }
         ck_assert_uint_le(a->step.window.count, a->step.window.columns);
         while (!step_shows_run(a)) {
@@ -423,7 +422,7 @@ static void press_everything(app *a)
         '3',         '-',         '-',         '-',        '+',         'c',         INPUT_ESCAPE};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         app_key(a, keys[i]);
-        free(screen_text(a));
+        app_draw(a);
     }
 }
 
@@ -495,7 +494,7 @@ static hr_step_picture nonsense(uint64_t seed)
 START_TEST(a_hostile_picture_shows_something_or_nothing_but_harms_nobody)
 {
     static const int windows[][2] = {{24, 80}, {50, 160}, {16, 60}};
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= 6; seed++) {
         const int *window = windows[seed % 3];
         app *a = timeline_at(window[0], window[1]);
         hr_step_picture p = nonsense(seed);
