@@ -24,6 +24,9 @@ void app_show_screen(app *a, screen_id screen)
     if (!screen_has(screen, a->focus) || a->screen != screen) {
         a->focus = screen_row_of(screen)->panes[0];
     }
+    if (screen == SCREEN_DOCTOR && app_layout(a).kind == LAYOUT_SINGLE) {
+        a->focus = PANE_DOCTOR; // the verdict first, where one pane is shown alone
+    }
     if (screen == SCREEN_LEARN) {
         learn_open(a);
     }

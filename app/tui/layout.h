@@ -45,6 +45,7 @@ typedef enum screen_id {
     X(PEAK, "at_peak")                                                                                       \
     X(LOG, "log")                                                                                            \
     X(DOCTOR, "oom")                                                                                         \
+    X(FIXES, "fixes")                                                                                        \
     X(RUNS, "runs")                                                                                          \
     X(OVERLAY, "overlay")                                                                                    \
     X(DIFF, "diff")                                                                                          \

@@ -188,8 +188,9 @@ static void on_step(model *m, const hr_event *e)
     m->accuracy = step->accuracy;
     settle_boundary(m);
     note_peak(m, step);
-    m->recent[m->recent_count++ % RECENT_LENGTH] = (recent_step){(double)step->duration_ns * 1e-9, step->loss,
-                                                                 (double)step->wait_ns * 1e-9, step->samples};
+    m->recent[m->recent_count++ % RECENT_LENGTH] =
+        (recent_step){(double)step->duration_ns * 1e-9, step->loss, (double)step->wait_ns * 1e-9,
+                      step->samples, step->floor_in_use_bytes};
     if (!isnan(step->loss)) {
         series_add(&m->losses, step->loss);
     }
@@ -382,6 +383,22 @@ double model_steps_per_second(const model *m)
     }
     recent_sum sum = sum_recent(m);
     return sum.seconds > 0 ? sum.steps / sum.seconds : UNKNOWN;
+}
+
+uint64_t model_growth_bytes(const model *m)
+{
+    enum { RUNNING = 3 };
+    uint32_t held = m->recent_count < RECENT_LENGTH ? m->recent_count : RECENT_LENGTH, rises = 0;
+    uint64_t newest = held == 0 ? 0 : m->recent[(m->recent_count - 1) % RECENT_LENGTH].floor_bytes,
+             oldest = newest;
+    for (uint32_t back = 2; back <= held; back++, rises++) {
+        uint64_t floor = m->recent[(m->recent_count - back) % RECENT_LENGTH].floor_bytes;
+        if (floor >= oldest) {
+            break;
+        }
+        oldest = floor;
+    }
+    return rises >= RUNNING ? (newest - oldest) / rises : 0;
 }
 
 double model_wait_share(const model *m)

@@ -26,7 +26,7 @@ typedef struct log_line {
 typedef struct recent_step {
     double seconds, loss;
     double wait_seconds; // of these, for input
-    uint64_t samples;
+    uint64_t samples, floor_bytes;
 } recent_step;
 
 typedef struct model {
@@ -79,7 +79,9 @@ bool model_is_training(const model *m);
 // Means over the recent steps; NaN before the first.
 double model_step_seconds(const model *m);
 double model_steps_per_second(const model *m); // NaN also while it does not train
-double model_wait_share(const model *m);       // of the recent steps' time, what they waited for input
+// By how much the floor of a step grew over each of the last steps, where it did so at least three times running; else 0.
+uint64_t model_growth_bytes(const model *m);
+double model_wait_share(const model *m); // of the recent steps' time, what they waited for input
 double model_examples_per_second(const model *m);
 // Slope of the loss against training time, by least squares over the recent steps: negative while it learns.
 double model_loss_per_second(const model *m);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why it ran out of memory: cause, sentence, numbers, what to turn, and which turns are planned to fit.
-#include <math.h>
+// Why it ran out of memory: cause, sentence, numbers, holes, who holds what. Of a step that fits: what was found.
+#include "app/tui/screens/doctor.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,49 +68,21 @@ static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byt
     return y + 1;
 }
 
-// Turns of a single knob whose plan fits, as the planner found them.
-static int draw_turns(const canvas *c, int y, const app *a, byte_unit unit)
+// Where enough was free, but not in one piece: how many pieces there were, and the largest.
+static int draw_holes(const canvas *c, int y, const hr_report_oom *oom)
 {
-    size_t count, rows;
-    const hr_knob_id *panel = turn_panel(&count);
-    const hr_knob_row *row = hr_knob_rows(&rows);
-    char text[FORMAT_MAX], now[HR_KNOB_TEXT_MAX];
-    int first = y;
-    for (size_t i = 0; i < 2 * count; i++) {
-        hr_knob_id id = panel[i / 2];
-        const whatif_cell *cell = app_whatif(a, id, i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE);
-        bool trains = id != HR_KNOB_EXECUTION_TAPE; // a step that takes no gradients is no way out
-        if (cell == NULL || cell->refused || !cell->plan.fits || !trains) {
-            continue;
-        }
-        if (y == first) {
-            paint_text(c, y++, 0, c->area.w, ROLE_DIM, "one turn that is planned to fit:");
-        }
-        paint_format(c, y++, 2, c->area.w - 2, ROLE_GOOD, "%s %s → %s, peak %s %s p", row[id].key,
-                     hr_knob_format(&a->knobs, id, now), cell->value,
-                     format_bytes(cell->plan.peak_in_use_bytes, unit, text), unit.name);
+    char text[256], bytes[HR_BYTES_TEXT_MAX];
+    bool matters = oom->cause == HR_OOM_FRAGMENTATION || oom->cause == HR_OOM_OTHER_STREAM;
+    if (oom->hole_count == 0 || !matters) {
+        return y;
     }
-    return y;
-}
-
-// What dry runs found to fit, and the command that turns it.
-static int draw_fixes(const canvas *c, int y, const app *a, byte_unit unit)
-{
-    const hr_report_oom *oom = &a->report.oom;
-    bool simulated = strcmp(a->report.device.kind, "plan") == 0;
-    for (uint32_t i = 0; i < oom->fix_count && i < HR_FIXES_MAX; i++) {
-        const hr_report_fix *fix = &oom->fixes[i];
-        char line[sizeof fix->knobs + 4 * FORMAT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
-        int length = snprintf(line, sizeof line, "%s :fix %u: %.*s, peak %s %s p", i == 0 ? "try" : " or",
-                              i + 1, (int)sizeof fix->knobs - 1, fix->knobs,
-                              format_bytes(fix->peak_bytes, unit, peak), unit.name);
-        if (isfinite(fix->seconds)) {
-            snprintf(line + length, sizeof line - (size_t)length, ", %s %s",
-                     format_seconds(fix->seconds, seconds), simulated ? "s" : "e");
-        }
-        y += paint_wrapped(c, y, ROLE_GOOD, line);
+    int used = snprintf(text, sizeof text, "%" PRIu32 " holes:", oom->hole_count);
+    for (uint32_t i = 0; i < oom->hole_count && i < HR_HOLES_MAX; i++) {
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s %s", i == 0 ? "" : ",",
+                         hr_bytes_human(oom->hole_bytes[i], bytes));
     }
-    return y;
+    snprintf(text + used, sizeof text - (size_t)used, "%s", oom->hole_count > HR_HOLES_MAX ? " …" : "");
+    return y + paint_wrapped(c, y, ROLE_TEXT, text);
 }
 
 static void draw_verdict(const canvas *c, const app *a)
@@ -122,27 +96,76 @@ static void draw_verdict(const canvas *c, const app *a)
     paint_format(c, y++, x + 2, c->area.w - x - 2, ROLE_TEXT, "%s%s",
                  says_cause ? "" : "cause: ", says_cause ? "" : cause);
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
-    y = draw_fixes(c, y, a, unit);
     int air = c->area.h >= 18 ? 1 : 0;
     y = draw_numbers(c, y + air, oom);
-    y = draw_categories(c, y + air, oom, unit);
-    draw_turns(c, y + air, a, unit);
+    y = draw_holes(c, y, oom);
+    draw_categories(c, y + air, oom, unit);
+}
+
+bool doctor_has_oom(const app *a)
+{
+    const model *m = app_model(a);
+    bool out = a->has_report && a->report.oom.cause != HR_OOM_NONE;
+    return out && (m->state == HR_ENGINE_OOM || m->oom_count > 0);
+}
+
+static const char *headroom_text(const app *a, char text[256])
+{
+    const model *m = app_model(a);
+    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    uint64_t free_bytes = m->limit_bytes > m->epoch_peak_bytes ? m->limit_bytes - m->epoch_peak_bytes : 0;
+    snprintf(text, 256, "Nothing has run out of memory. At its peak a step leaves %s of %s.",
+             hr_bytes_human(free_bytes, left), hr_bytes_human(m->limit_bytes, limit));
+    return text;
+}
+
+static void draw_healthy(const canvas *c, const app *a)
+{
+    char text[256], finding[FINDING_TEXT_MAX];
+    int y = 1 + paint_wrapped(c, 1, ROLE_TEXT, headroom_text(a, text)), found = 0;
+    int air = c->area.h >= 18 ? 1 : 0;
+    for (int kind = 0; kind < FINDING_COUNT; kind++) {
+        if (doctor_finding(a, (finding_kind)kind, finding)[0] != '\0' && y + air < c->area.h) {
+            canvas words = canvas_sub(c, y + air, 2, c->area.h - y - air, c->area.w - 2);
+            paint_text(c, y + air, 0, 1, ROLE_WARN, "●");
+            y += air + paint_wrapped(&words, 0, ROLE_WARN, finding);
+            found++;
+        }
+    }
+    if (found == 0) {
+        paint_wrapped(c, y + air, ROLE_GOOD,
+                      app_model(a)->steps == 0 ? "No step has ended yet." : "Nothing else was found.");
+    }
 }
 
 static void draw(const canvas *c, const app *a)
 {
-    const model *m = app_model(a);
-    bool out = a->has_report && a->report.oom.cause != HR_OOM_NONE;
     paint_rule(c, a->focus == PANE_DOCTOR, pane_title(PANE_DOCTOR), "Doctor");
-    if (out && (m->state == HR_ENGINE_OOM || m->oom_count > 0)) {
+    if (doctor_has_oom(a)) {
         draw_verdict(c, a);
+    } else {
+        draw_healthy(c, a);
+    }
+}
+
+static void say(app *a)
+{
+    char text[256], finding[FINDING_TEXT_MAX] = "";
+    if (doctor_has_oom(a)) {
+        say_doctor(a);
         return;
     }
-    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], text[256];
-    uint64_t free_bytes = m->limit_bytes > m->epoch_peak_bytes ? m->limit_bytes - m->epoch_peak_bytes : 0;
-    snprintf(text, sizeof text, "Nothing has run out of memory. At its peak a step leaves %s of %s.",
-             hr_bytes_human(free_bytes, left), hr_bytes_human(m->limit_bytes, limit));
-    paint_wrapped(c, 1, ROLE_TEXT, text);
+    for (int kind = 0; kind < FINDING_COUNT && finding[0] == '\0'; kind++) {
+        doctor_finding(a, (finding_kind)kind, finding);
+    }
+    app_say(a, MESSAGE_NOTE, "%s%s%s", headroom_text(a, text), finding[0] == '\0' ? "" : " ", finding);
+}
+
+// The cursor of [fixes], which stand below.
+static bool move(app *a, int rows, int columns)
+{
+    table_move(&a->table[PANE_FIXES], pane_ops_of(PANE_FIXES)->table, a, rows);
+    return columns == 0;
 }
 
 static const char *term(const app *a)
@@ -151,7 +174,15 @@ static const char *term(const app *a)
     return "out_of_memory";
 }
 
-const pane_ops pane_doctor = {.draw = draw, .say = say_doctor, .term = term};
+static bool copy(const app *a, char *text, size_t size)
+{
+    const hr_report_oom *oom = &a->report.oom;
+    char words[256];
+    snprintf(text, size, "%s", doctor_has_oom(a) ? oom->sentence : headroom_text(a, words));
+    return true;
+}
+
+const pane_ops pane_doctor = {.draw = draw, .move = move, .say = say, .term = term, .copy = copy};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 
@@ -159,6 +190,8 @@ void place_doctor(layout *l, rect body, const layout_wish *wish)
 {
     place_knobs_and_counters(l, cut_left(&body, layout_clamp(body.w * 3 / 8, 30, 44)), wish);
     l->pane[PANE_VRAM] = cut_top(&body, body.h >= 30 ? body.h / 3 : 0);
+    int fixes = layout_clamp(body.h / 4, 5, 12);
     l->pane[PANE_LOG] = cut_bottom(&body, body.h >= 26 ? layout_clamp(body.h / 6, 4, 8) : 0);
+    l->pane[PANE_FIXES] = cut_bottom(&body, fixes);
     l->pane[PANE_DOCTOR] = body;
 }

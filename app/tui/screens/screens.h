@@ -4,7 +4,7 @@
 
 #include "app/tui/widgets/widgets.h"
 
-extern const pane_ops pane_doctor;
+extern const pane_ops pane_doctor, pane_fixes;
 extern const pane_ops pane_frontier, pane_points;
 extern const pane_ops pane_flow, pane_stages, pane_settings;
 extern const pane_ops pane_terms, pane_meaning, pane_situations;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Doctor finds, and what it would turn.
+#ifndef TUI_SCREENS_DOCTOR_H
+#define TUI_SCREENS_DOCTOR_H
+
+#include "app/tui/app.h"
+
+// Whether the last step did not fit, and its verdict is here.
+bool doctor_has_oom(const app *a);
+
+// X(ID): what can be found of a step that fits, the most urgent first
+#define FINDING_MAP(X)                                                                                       \
+    X(GROWTH)        /* what stays grew with each of the last steps */                                       \
+    X(NEARLY_FULL)   /* the peak is above 90 % of the limit */                                               \
+    X(FRAGMENTATION) /* more than a fifth of what is free is not in one piece */                             \
+    X(WASTE)         /* rounding takes more than a twentieth of what is in use */                            \
+    X(RETAINED)      /* tensors of earlier steps are kept */                                                 \
+    X(WAITS)         /* steps wait for input */                                                              \
+    X(IDLE_KNOB)     /* a turn would need less at no cost in time */
+
+typedef enum finding_kind {
+#define X(id) FINDING_##id,
+    FINDING_MAP(X)
+#undef X
+        FINDING_COUNT
+} finding_kind;
+
+enum { FINDING_TEXT_MAX = 320 };
+
+// What is found, as a whole sentence with its numbers; "" when there is nothing of that kind. Returns text.
+const char *doctor_finding(const app *a, finding_kind kind, char text[FINDING_TEXT_MAX]);
+
+// A turn that is known to fit: one of the engine's dry runs, or of the plans beside a knob.
+typedef struct fix_row {
+    int dry_run; // index of report.oom.fixes, −1: a single knob's turn
+    hr_knob_id id;
+    int side; // WHATIF_LESS, WHATIF_MORE
+    uint64_t peak_bytes;
+    double seconds; // NaN: the device cannot tell
+} fix_row;
+
+enum { FIX_ROWS_MAX = 24 };
+
+// After an out-of-memory: the dry runs' fixes in their order, then the single turns that fit. Otherwise the turns that
+// need less than the knobs as they are, the least first. Returns how many.
+size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX]);
+const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_TEXT_MAX]); // "batch.size=64"
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be found of a step that fits.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/screens/doctor.h"
+
+#define NEARLY_FULL 0.9
+#define FRAGMENTED  0.2
+#define WASTEFUL    0.05
+#define WAITING     0.1
+#define SAVES_FROM  0.98 // of the present peak: less than that is worth a sentence
+#define SAME_TIME   1.01 // of the present step time
+
+static int say_growth(const app *a, char *text)
+{
+    const model *m = app_model(a);
+    char each[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX];
+    uint64_t slope = model_growth_bytes(m);
+    if (slope == 0) {
+        return 0;
+    }
+    uint64_t left_bytes = m->limit_bytes > m->step_peak_bytes ? m->limit_bytes - m->step_peak_bytes : 0;
+    return snprintf(
+        text, FINDING_TEXT_MAX,
+        "What stays after a step grew with each of the last steps, by %s: a leak. The %s that are left "
+        "last for %" PRIu64 " steps. execution.retain and execution.tape decide what is kept.",
+        hr_bytes_human(slope, each), hr_bytes_human(left_bytes, left), left_bytes / slope);
+}
+
+static int say_nearly_full(const app *a, char *text)
+{
+    const model *m = app_model(a);
+    char share[FORMAT_MAX], left[HR_BYTES_TEXT_MAX];
+    double full = (double)m->epoch_peak_bytes / (double)m->limit_bytes;
+    if (m->limit_bytes == 0 || !(full > NEARLY_FULL)) {
+        return 0;
+    }
+    return snprintf(
+        text, FINDING_TEXT_MAX,
+        "The peak is %s of the limit: %s are left, and what other programs or a larger last batch take "
+        "may be more.",
+        format_percent(full, share), hr_bytes_human(m->limit_bytes - m->epoch_peak_bytes, left));
+}
+
+static int say_fragmentation(const app *a, char *text)
+{
+    const hr_report_memory *r = &a->report.memory;
+    char share[FORMAT_MAX], largest[HR_BYTES_TEXT_MAX];
+    if (!a->has_report || !(r->fragmentation > FRAGMENTED) || r->largest_free_bytes == HR_NONE) {
+        return 0;
+    }
+    return snprintf(
+        text, FINDING_TEXT_MAX,
+        "At the peak %s of the free pool is not in its largest piece, %s: a request beyond that makes the "
+        "pool grow. 2 shows the holes.",
+        format_percent(r->fragmentation, share), hr_bytes_human(r->largest_free_bytes, largest));
+}
+
+static int say_waste(const app *a, char *text)
+{
+    const hr_report_memory *r = &a->report.memory;
+    char share[FORMAT_MAX], waste[HR_BYTES_TEXT_MAX];
+    double part = (double)r->waste_bytes / (double)r->peak_in_use_bytes;
+    if (!a->has_report || r->peak_in_use_bytes == 0 || r->waste_bytes == HR_NONE || !(part > WASTEFUL)) {
+        return 0;
+    }
+    return snprintf(
+        text, FINDING_TEXT_MAX,
+        "%s, %s of what is in use at the peak, were never asked for: rounding. allocator.kind decides how "
+        "it rounds.",
+        hr_bytes_human(r->waste_bytes, waste), format_percent(part, share));
+}
+
+static int say_retained(const app *a, char *text)
+{
+    char bytes[HR_BYTES_TEXT_MAX];
+    uint64_t retained = app_model(a)->heap.band_bytes[HR_CATEGORY_RETAINED];
+    if (retained == 0) {
+        return 0;
+    }
+    return snprintf(text, FINDING_TEXT_MAX,
+                    "%s are retained by earlier steps (R): execution.retain and execution.tape.",
+                    hr_bytes_human(retained, bytes));
+}
+
+static int say_waits(const app *a, char *text)
+{
+    char share[FORMAT_MAX];
+    double waits = model_wait_share(app_model(a));
+    if (!(waits > WAITING)) {
+        return 0;
+    }
+    return snprintf(text, FINDING_TEXT_MAX, "Training waits %s of a step for input: 7 shows for what.",
+                    format_percent(waits, share));
+}
+
+// Whether what is learned stays the same.
+static bool keeps_results(hr_knob_id id)
+{
+    const char *key = hr_knob_rows(NULL)[id].key;
+    return strncmp(key, "execution.", 10) == 0 || strncmp(key, "allocator.", 10) == 0 ||
+           strncmp(key, "offload.", 8) == 0 || id == HR_KNOB_CHECKPOINT_STRATEGY ||
+           id == HR_KNOB_OPTIMIZER_FUSED_BACKWARD || id == HR_KNOB_WORKSPACE_LIMIT;
+}
+
+// The turn that saves most among those that cost no time.
+static int say_idle_knob(const app *a, char *text)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    const whatif_cell *present = &a->answers.present;
+    char words[HR_KNOB_TEXT_MAX], saved[HR_BYTES_TEXT_MAX];
+    size_t count = doctor_has_oom(a) ? 0 : doctor_fixes(a, rows);
+    double now = (double)present->plan.peak_in_use_bytes;
+    for (size_t i = 0; i < count; i++) {
+        bool smaller = (double)rows[i].peak_bytes < SAVES_FROM * now;
+        if (smaller && keeps_results(rows[i].id) &&
+            rows[i].seconds <= SAME_TIME * present->plan.step_seconds) {
+            return snprintf(text, FINDING_TEXT_MAX, "An idle knob: %s would save %s and cost no time.",
+                            doctor_fix_text(a, &rows[i], words),
+                            hr_bytes_human(present->plan.peak_in_use_bytes - rows[i].peak_bytes, saved));
+        }
+    }
+    return 0;
+}
+
+static int (*const says[FINDING_COUNT])(const app *a, char *text) = {
+    [FINDING_GROWTH] = say_growth,
+    [FINDING_NEARLY_FULL] = say_nearly_full,
+    [FINDING_FRAGMENTATION] = say_fragmentation,
+    [FINDING_WASTE] = say_waste,
+    [FINDING_RETAINED] = say_retained,
+    [FINDING_WAITS] = say_waits,
+    [FINDING_IDLE_KNOB] = say_idle_knob,
+};
+
+const char *doctor_finding(const app *a, finding_kind kind, char text[FINDING_TEXT_MAX])
+{
+    text[0] = '\0';
+    (void)says[kind](a, text);
+    return text;
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// FIXES: turns that are known to fit, to be applied.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/tui/screens/doctor.h"
+#include "app/tui/screens/screens.h"
+
+enum { COLUMN_KNOBS, COLUMN_PEAK, COLUMN_LEFT, COLUMN_SECONDS };
+
+static const table_column columns[] = {
+    [COLUMN_KNOBS] = {.term = "knobs"},
+    [COLUMN_PEAK] = {.term = "peak", .width = 8, .number = true},
+    [COLUMN_LEFT] = {.term = "left", .width = 6, .number = true, .from_width = 56},
+    [COLUMN_SECONDS] = {.term = "seconds", .width = 7, .number = true},
+};
+
+// ---- rows -----------------------------------------------------------------------------------------------------
+
+static const whatif_cell *present_of(const app *a)
+{
+    const whatif_cell *present = &a->answers.present;
+    bool known = a->answers.question == a->question && present->known && !present->refused;
+    return known ? present : NULL;
+}
+
+static size_t add_dry_runs(const app *a, fix_row rows[FIX_ROWS_MAX])
+{
+    const hr_report_oom *oom = &a->report.oom;
+    size_t count = 0;
+    for (; count < oom->fix_count && count < HR_FIXES_MAX; count++) {
+        const hr_report_fix *fix = &oom->fixes[count];
+        rows[count] =
+            (fix_row){.dry_run = (int)count, .peak_bytes = fix->peak_bytes, .seconds = fix->seconds};
+    }
+    return count;
+}
+
+static bool is_told(const app *a, const fix_row *rows, size_t count, const fix_row *row)
+{
+    char text[HR_KNOB_TEXT_MAX], told[HR_KNOB_TEXT_MAX];
+    doctor_fix_text(a, row, text);
+    size_t i = 0;
+    while (i < count && strcmp(doctor_fix_text(a, &rows[i], told), text) != 0) {
+        i++;
+    }
+    return i < count;
+}
+
+static int by_peak(const void *left, const void *right)
+{
+    const fix_row *a = left, *b = right;
+    return a->peak_bytes < b->peak_bytes ? -1 : a->peak_bytes > b->peak_bytes;
+}
+
+// A step that takes no gradients is no way out; and of a step that fits another device is none.
+static bool helps(const app *a, hr_knob_id id, int side, uint64_t below_bytes)
+{
+    const whatif_cell *cell = app_whatif(a, id, side);
+    return cell != NULL && !cell->refused && cell->plan.fits && id != HR_KNOB_EXECUTION_TAPE &&
+           cell->plan.peak_in_use_bytes < below_bytes &&
+           (below_bytes == UINT64_MAX || strncmp(hr_knob_rows(NULL)[id].key, "device.", 7) != 0);
+}
+
+size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX])
+{
+    size_t panel_count;
+    const hr_knob_id *panel = turn_panel(&panel_count);
+    const whatif_cell *present = present_of(a);
+    bool oom = doctor_has_oom(a);
+    size_t dry_runs = oom ? add_dry_runs(a, rows) : 0, count = dry_runs;
+    uint64_t below_bytes = oom ? UINT64_MAX : present == NULL ? 0 : present->plan.peak_in_use_bytes;
+    for (size_t i = 0; i < 2 * panel_count && count < FIX_ROWS_MAX; i++) {
+        fix_row row = {.dry_run = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
+        if (helps(a, row.id, row.side, below_bytes) && !is_told(a, rows, dry_runs, &row)) {
+            const whatif_cell *cell = app_whatif(a, row.id, row.side);
+            row.peak_bytes = cell->plan.peak_in_use_bytes;
+            row.seconds = cell->plan.step_seconds > 0 ? cell->plan.step_seconds : UNKNOWN;
+            rows[count++] = row;
+        }
+    }
+    if (!oom) {
+        qsort(rows, count, sizeof *rows, by_peak);
+    }
+    return count;
+}
+
+const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_TEXT_MAX])
+{
+    if (row->dry_run >= 0) {
+        const hr_report_fix *fix = &a->report.oom.fixes[row->dry_run];
+        snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", (int)sizeof fix->knobs - 1, fix->knobs);
+    } else {
+        const whatif_cell *cell = app_whatif(a, row->id, row->side);
+        snprintf(text, HR_KNOB_TEXT_MAX, "%s=%s", hr_knob_rows(NULL)[row->id].key,
+                 cell == NULL ? "" : cell->value);
+    }
+    return text;
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------
+
+static size_t count(const app *a)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    return doctor_fixes(a, rows);
+}
+
+static uint64_t limit_of(const app *a)
+{
+    return doctor_has_oom(a) ? a->report.oom.limit_bytes : app_model(a)->limit_bytes;
+}
+
+static double left_of(const app *a, const fix_row *row)
+{
+    uint64_t limit = limit_of(a);
+    return limit == 0 ? UNKNOWN : 1 - (double)row->peak_bytes / (double)limit;
+}
+
+static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_MAX])
+{
+    fix_row rows[FIX_ROWS_MAX];
+    char words[HR_KNOB_TEXT_MAX];
+    doctor_fixes(a, rows);
+    const fix_row *row = &rows[at];
+    switch (column) {
+    case COLUMN_KNOBS:
+        snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(a, row, words));
+        break;
+    case COLUMN_PEAK:
+        format_bytes(row->peak_bytes, app_unit(a), text);
+        break;
+    case COLUMN_LEFT:
+        format_percent(left_of(a, row), text);
+        break;
+    default:
+        format_seconds(row->seconds, text);
+        break;
+    }
+}
+
+static double number(const app *a, size_t at, unsigned column)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    doctor_fixes(a, rows);
+    return column == COLUMN_PEAK   ? (double)rows[at].peak_bytes
+           : column == COLUMN_LEFT ? left_of(a, &rows[at])
+                                   : rows[at].seconds;
+}
+
+// Rows change with the report, with every answer, and with an end of the out-of-memory.
+static uint64_t version(const app *a)
+{
+    return a->report_version << 40 ^ a->answers.question << 16 ^ (uint64_t)count(a) << 1 ^ doctor_has_oom(a);
+}
+
+static role role_of(const app *a, size_t at)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    doctor_fixes(a, rows);
+    return rows[at].dry_run >= 0 ? ROLE_GOOD : ROLE_TEXT;
+}
+
+static const table_source source = {
+    .columns = columns,
+    .column_count = sizeof columns / sizeof *columns,
+    .count = count,
+    .cell = cell,
+    .number = number,
+    .version = version,
+    .role_of = role_of,
+    .empty = "No turn of one knob is planned to need less; 0 looks at several together.",
+};
+
+static void draw(const canvas *c, const app *a)
+{
+    char right[96];
+    bool focused = a->focus == PANE_FIXES;
+    snprintf(right, sizeof right, "%s · %s · a applies", app_unit(a).name,
+             doctor_has_oom(a) ? "planned to fit" : "need less");
+    paint_rule(c, focused, pane_title(PANE_FIXES), right);
+    table_draw(c, 1, a, &source, &a->table[PANE_FIXES], focused);
+}
+
+static void enter(app *a)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    char text[HR_KNOB_TEXT_MAX];
+    size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
+    if (at >= fixes) {
+        app_say(a, MESSAGE_NOTE, "there is nothing to apply: no turn is planned to %s",
+                doctor_has_oom(a) ? "fit" : "need less");
+        return;
+    }
+    doctor_fix_text(a, &rows[at], text);
+    if (app_turn_pairs(a, text)) {
+        app_say(a, MESSAGE_NOTE, "%s from the next step on; z turns it back", text);
+    }
+}
+
+static void say(app *a)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    char text[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
+    size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
+    if (at >= fixes) {
+        app_say(a, MESSAGE_NOTE, "%s", source.empty);
+        return;
+    }
+    byte_unit unit = app_unit(a);
+    app_say(a, MESSAGE_NOTE, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.", fixes,
+            doctor_has_oom(a) ? "fit" : "need less", doctor_fix_text(a, &rows[at], text),
+            format_bytes(rows[at].peak_bytes, unit, peak), unit.name,
+            format_seconds(rows[at].seconds, seconds));
+}
+
+static bool copy(const app *a, char *text, size_t size)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    char pairs[HR_KNOB_TEXT_MAX];
+    size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]), used = 0;
+    if (at >= fixes) {
+        return false;
+    }
+    text[0] = '\0';
+    doctor_fix_text(a, &rows[at], pairs);
+    for (const char *pair = pairs; *pair != '\0' && used < size;) {
+        size_t length = strcspn(pair, " ");
+        int put = snprintf(text + used, size - used, "%s-s %.*s", used > 0 ? " " : "", (int)length, pair);
+        used += put > 0 ? (size_t)put : 0;
+        pair += length + (pair[length] == ' ');
+    }
+    return true;
+}
+
+static const char *term(const app *a)
+{
+    const table_view *v = &a->table[PANE_FIXES];
+    return v->sort >= 0 && v->sort < (int)source.column_count ? columns[v->sort].term : "fixes";
+}
+
+const pane_ops pane_fixes = {.draw = draw,
+                             .table = &source,
+                             .table_y = 1,
+                             .enter = enter,
+                             .enter_does = "apply",
+                             .say = say,
+                             .term = term,
+                             .copy = copy};

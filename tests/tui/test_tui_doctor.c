@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Doctor: what fits after an out-of-memory, and what is found before there is one.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/tui/screens/doctor.h"
+#include "tests/tui/fake_engine.h"
+#include "tests/tui/golden.h"
+#include "tests/tui/suite.h"
+
+static void run_out(app *a)
+{
+    screen_advance(a, 20);
+    screen_keys(a, ":set batch.size 256\n");
+    screen_advance(a, 3);
+    ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
+}
+
+// The dry run found enough free memory, but in pieces.
+static void run_out_in_pieces(app *a)
+{
+    run_out(a);
+    hr_report_oom *oom = &a->report.oom;
+    oom->cause = HR_OOM_FRAGMENTATION;
+    oom->hole_count = 41;
+    for (uint32_t i = 0; i < HR_HOLES_MAX; i++) {
+        oom->hole_bytes[i] = (uint64_t)3 * HR_MIB / (i + 1);
+    }
+    snprintf(
+        oom->sentence, sizeof oom->sentence,
+        "fragmentation: 12.0 MiB are free, but the largest piece is 3.00 MiB and conv needs 10.6 MiB in one");
+}
+
+static void be_well(app *a)
+{
+    screen_advance(a, 20);
+    screen_keys(a, "4");
+}
+
+START_TEST(the_doctor_looks_as_agreed)
+{
+    golden_all("doctor-oom", run_out);
+    golden_all("doctor-well", be_well);
+    app *a = screen_open(&golden_looks[1].look);
+    run_out_in_pieces(a);
+    golden_compare("doctor-holes", a);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fix_row rows[FIX_ROWS_MAX];
+    char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
+    run_out(a);
+    size_t count = doctor_fixes(a, rows);
+    ck_assert_uint_gt(count, a->report.oom.fix_count);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_int_eq(rows[i].dry_run, i < a->report.oom.fix_count ? (int)i : -1);
+        ck_assert_uint_le(rows[i].peak_bytes, a->report.oom.limit_bytes);
+        for (size_t j = 0; j < i; j++) {
+            ck_assert_str_ne(doctor_fix_text(a, &rows[i], one), doctor_fix_text(a, &rows[j], other));
+        }
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    run_out(a);
+    ck_assert_int_eq(a->focus, PANE_KNOBS); // where the turn came from
+    hr_knobs before = a->knobs;
+    free(screen_text(a));
+    screen_keys(a, "\t");
+    ck_assert_int_eq(a->focus, PANE_DOCTOR);
+    app_key(a, INPUT_DOWN); // the second fix: two knobs
+    screen_keys(a, "\t\t");
+    screen_keys(a, "a");
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
+    screen_advance(a, 5);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    screen_keys(a, "z");
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_healthy_step_is_offered_what_needs_less_the_least_first)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fix_row rows[FIX_ROWS_MAX];
+    be_well(a);
+    size_t count = doctor_fixes(a, rows);
+    ck_assert_uint_gt(count, 1);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_lt(rows[i].peak_bytes, a->answers.present.plan.peak_in_use_bytes);
+        ck_assert(i == 0 || rows[i - 1].peak_bytes <= rows[i].peak_bytes);
+    }
+    screen_close(a);
+}
+END_TEST
+
+// ---- findings -------------------------------------------------------------------------------------------------
+
+static void say_step(model *m, uint64_t floor_bytes, uint64_t wait_ns)
+{
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = (uint32_t)m->steps + 1};
+    e.u.step = (hr_event_step){.duration_ns = 1000,
+                               .wait_ns = wait_ns,
+                               .samples = 1,
+                               .peak_in_use_bytes = floor_bytes + 100,
+                               .floor_in_use_bytes = floor_bytes};
+    model_feed(m, &e);
+}
+
+// Judged by the definition: the longest run of rises that ends with the newest step.
+START_TEST(growth_is_three_rises_running_and_its_slope_is_their_mean)
+{
+    uint32_t seed = 11;
+    model *m = calloc(1, sizeof *m);
+    ck_assert_ptr_nonnull(m);
+    for (int round = 0; round < 500; round++) {
+        uint64_t floors[12];
+        int count = 1 + (int)((seed >> 9) % 12), rises = 0;
+        model_init(m);
+        for (int i = 0; i < count; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            floors[i] = i == 0 ? 1000 : floors[i - 1] + ((seed >> 16) % 4 == 0 ? 0 : (seed >> 20) % 50);
+            say_step(m, floors[i], 0);
+        }
+        while (rises + 1 < count && floors[count - 1 - rises] > floors[count - 2 - rises]) {
+            rises++;
+        }
+        uint64_t slope = rises >= 3 ? (floors[count - 1] - floors[count - 1 - rises]) / (uint64_t)rises : 0;
+        ck_assert_uint_eq(model_growth_bytes(m), slope);
+    }
+    free(m);
+}
+END_TEST
+
+static bool finds(const app *a, finding_kind kind)
+{
+    char text[FINDING_TEXT_MAX];
+    doctor_finding(a, kind, text);
+    ck_assert(text[0] == '\0' || text[strlen(text) - 1] == '.');
+    return text[0] != '\0';
+}
+
+START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    be_well(a);
+    for (int kind = 0; kind < FINDING_COUNT; kind++) {
+        bool expected = kind == FINDING_NEARLY_FULL; // 59.2 of 64 MiB; all else is as it should be
+        if (kind != FINDING_IDLE_KNOB) {
+            ck_assert_msg(finds(a, (finding_kind)kind) == expected, "%d", kind);
+        }
+    }
+    a->live.limit_bytes *= 2;
+    ck_assert(!finds(a, FINDING_NEARLY_FULL));
+    hr_report_memory *r = &a->report.memory;
+    r->fragmentation = 0.21;
+    ck_assert(finds(a, FINDING_FRAGMENTATION));
+    r->waste_bytes = r->peak_in_use_bytes / 10;
+    ck_assert(finds(a, FINDING_WASTE));
+    a->live.heap.band_bytes[HR_CATEGORY_RETAINED] = 4;
+    ck_assert(finds(a, FINDING_RETAINED));
+    for (int i = 0; i < RECENT_LENGTH; i++) {
+        say_step(&a->live, 5000 + (uint64_t)i, 200);
+    }
+    ck_assert(finds(a, FINDING_GROWTH));
+    ck_assert(finds(a, FINDING_WAITS));
+    free(screen_text(a));
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(an_idle_knob_saves_and_costs_no_time)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    be_well(a);
+    whatif_cell *cell = &a->answers.cell[HR_KNOB_EXECUTION_MODE][WHATIF_MORE];
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        a->answers.cell[id][WHATIF_LESS].known = a->answers.cell[id][WHATIF_MORE].known = false;
+    }
+    ck_assert(!finds(a, FINDING_IDLE_KNOB));
+    *cell = a->answers.present;
+    snprintf(cell->value, sizeof cell->value, "graph");
+    cell->plan.peak_in_use_bytes /= 2;
+    ck_assert(finds(a, FINDING_IDLE_KNOB));
+    cell->plan.step_seconds *= 1.2;
+    ck_assert(!finds(a, FINDING_IDLE_KNOB));
+    cell->plan.step_seconds = (double)NAN;
+    ck_assert(!finds(a, FINDING_IDLE_KNOB));
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed,
+           what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
+           a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole,
+           a_healthy_step_is_offered_what_needs_less_the_least_first,
+           growth_is_three_rises_running_and_its_slope_is_their_mean,
+           each_finding_comes_with_its_cause_and_goes_without_it, an_idle_knob_saves_and_costs_no_time)
