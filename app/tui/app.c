@@ -13,15 +13,6 @@ enum { EVENT_BATCH = 256, EVENTS_PER_DRAIN = 64 * EVENT_BATCH };
 
 // ---- life -----------------------------------------------------------------------------------------------------
 
-// Without a planner the workbench works all the same: no neighbour is judged.
-static void open_planner(app *a)
-{
-    hr_planner_close(a->planner);
-    if (hr_planner_open(a->preset, &a->planner, NULL) != HR_OK) {
-        a->planner = NULL;
-    }
-}
-
 app *app_create(const hr_preset *preset, const hr_knobs *knobs)
 {
     app *a = calloc(1, sizeof *a);
@@ -38,7 +29,6 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     }
     step_view_init(&a->step);
     model_init(&a->live);
-    open_planner(a);
     return a;
 }
 
@@ -57,8 +47,7 @@ void app_destroy(app *a)
         return;
     }
     (void)app_stop_engine(a, NULL);
-    whatif_stop(a->whatif);
-    hr_planner_close(a->planner);
+    app_stop_planner(a);
     free_presets(&a->presets);
     heap_record_deinit(&a->heap);
     heap_scene_deinit(&a->heap_scene);
@@ -70,12 +59,6 @@ void app_destroy(app *a)
     hr_preset_close(a->owned);
     free(a->remembered);
     free(a);
-}
-
-void app_ask_whatif(app *a)
-{
-    whatif_question question = {++a->question, a->planner, a->knobs, app_knob(a), a->live.limit_bytes};
-    whatif_ask(a->whatif, &question);
 }
 
 // ---- what engine and planner say ------------------------------------------------------------------------------
@@ -191,7 +174,7 @@ bool app_drain(app *a, bool *more)
         changed = take_error(a) || changed;
         changed = app_check_life(a) || changed;
     }
-    return whatif_take(a->whatif, &a->answers) || changed;
+    return app_take_plans(a, more) || changed;
 }
 
 // ---- pending work ---------------------------------------------------------------------------------------------
@@ -214,7 +197,7 @@ static void switch_preset(app *a)
     fit_forget(&a->fit);
     hr_preset_close(a->owned);
     a->preset = a->owned = opened;
-    open_planner(a);
+    app_forget_plans(a);
     a->knobs = a->applied = *hr_preset_knobs(opened);
     model_init(&a->live);
     heap_record_clear(&a->heap);

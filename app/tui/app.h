@@ -94,7 +94,6 @@ typedef enum pending { PENDING_NONE, PENDING_PRESET, PENDING_QUIT } pending;
 struct app {
     // engine
     const hr_preset *preset;
-    hr_planner *planner; // of the preset's model; NULL: no what-if
     hr_preset *owned;    // `preset`, when it was opened here
     hr_session *session; // NULL: none could be started, or none yet
     hr_session_life life;
@@ -117,10 +116,12 @@ struct app {
     turn_log turned;
     baseline baseline;
     fit_points fit;
-    situations situations; // of Learn
-    run_log runs;          // also which of them is the baseline
-    whatif *whatif;
-    whatif_answers answers;
+    situations situations;    // of Learn
+    run_log runs;             // also which of them is the baseline
+    hr_planning *planning;    // NULL: nothing can be said of other knobs
+    const hr_preset *planned; // whose model it has
+    whatif whatif;            // what was asked of it …
+    whatif_answers answers;   // … and what it has said
     uint64_t question;
     hr_step_picture picture; // of a step under the knobs, as planned; owned
     bool has_picture;
@@ -172,8 +173,6 @@ bool app_check_life(app *a);
 // Ends the worker, when it still lives, and starts another one that goes on from the last save.
 void app_restart_engine(app *a);
 bool app_engine_lives(const app *a); // it was started, and has not ended
-// Asks what the neighbours of the present knobs would do; the selected knob's first.
-void app_ask_whatif(app *a);
 // Takes what engine and planner have said. True when anything changed; *more when some of it is still waiting.
 bool app_drain(app *a, bool *more);
 // Does the pending work; may wait for the end of a step.
@@ -197,6 +196,18 @@ const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side); // NULL: n
 const hr_preset_entry *app_preset_entry(const app *a, size_t index);  // NULL beyond the last
 // Columns that the memory graph has now, for the peak "on screen".
 uint32_t app_graph_columns(const app *a);
+
+// ---- plans.c --------------------------------------------------------------------------------------------------
+
+// A scripted one is in this process: its answers are made while they are taken, and are always the same.
+void app_start_planner(app *a);
+void app_stop_planner(app *a);
+// Another training: what was answered is not about it, and the preset is read again.
+void app_forget_plans(app *a);
+// Asks what the neighbours of the present knobs would do, the selected knob's first, and what the step looks like.
+void app_ask_whatif(app *a);
+// Takes what the planner has said, and asks what the screen that is shown wants to know.
+bool app_take_plans(app *a, bool *more);
 
 // ---- keys.c, act.c ------------------------------------------------------------------------------------------
 

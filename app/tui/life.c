@@ -65,7 +65,7 @@ hr_status app_stop_engine(app *a, hr_err *err)
 {
     if (a->session != NULL) {
         forget_session(a);
-        memset(&a->answers, 0, sizeof a->answers);
+        app_forget_plans(a);
         if (a->autosave[0] != '\0') {
             (void)unlink(a->autosave); // it was for a restart of this training
         }

@@ -150,7 +150,7 @@ static void wait_and_take(loop *l)
         [FD_SIGNAL] = {.fd = terminal_signal_fd(), .events = POLLIN},
         [FD_EVENTS] = {.fd = a->session == NULL || drains_later ? -1 : hr_session_fd(a->session),
                        .events = POLLIN},
-        [FD_WHATIF] = {.fd = whatif_fd(a->whatif), .events = POLLIN},
+        [FD_WHATIF] = {.fd = hr_planning_fd(a->planning), .events = POLLIN},
     };
     int64_t wait = wait_ns(l);
     struct timespec timeout = {wait / 1000000000, wait % 1000000000};
@@ -192,7 +192,7 @@ void loop_run(app *a)
     loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
     a->started_ns = now_ns();
     draw(&l);
-    a->whatif = whatif_start();
+    app_start_planner(a);
     app_start_engine(a);
     terminal_on_suspend(suspend_worker, resume_worker, a);
     card_show(a);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scripted engine in place of hr_session_*, hr_planner_plan and hr_preset_*: the separable CNN of the demo with
+// A scripted engine in place of hr_session_*, hr_planning_* (fake_planning.c) and hr_preset_*: the separable CNN of the demo with
 // made-up but plausible tensors, the same to the byte on every run. The workbench cannot tell the difference.
 #ifndef TESTS_TUI_FAKE_ENGINE_H
 #define TESTS_TUI_FAKE_ENGINE_H
@@ -43,6 +43,7 @@ typedef struct fake_watcher {
 // Builds and runs one step under these knobs, as if memory had no end, and tells every move.
 void fake_engine_watch(const hr_knobs *knobs, const fake_watcher *watcher);
 uint64_t fake_engine_limit(const hr_knobs *knobs);
+bool fake_engine_plan(const hr_knobs *knobs, hr_whatif *out); // false: no host memory
 
 typedef struct fake_layer {
     const char *name, *shape;

@@ -8,6 +8,7 @@
 #include "app/tui/paint.h"
 #include "app/tui/terminal.h"
 #include "tests/tui/fake_engine.h"
+#include "tests/tui/fake_planning.h"
 
 static FILE *nowhere;
 
@@ -42,17 +43,19 @@ void screen_close(app *a)
     fclose(nowhere);
 }
 
-// The planner's thread, without the thread.
+// The planner, without the planner.
 static void answer_whatif(app *a)
 {
-    size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
-    whatif_question question = {a->question, a->planner, a->knobs, app_knob(a), a->live.limit_bytes};
-    a->answers.question = a->question;
-    whatif_plan_present(&question, &a->answers.present);
-    for (size_t i = 0; i < count; i++) {
-        whatif_plan_cell(&question, panel[i], WHATIF_LESS, &a->answers.cell[panel[i]][WHATIF_LESS]);
-        whatif_plan_cell(&question, panel[i], WHATIF_MORE, &a->answers.cell[panel[i]][WHATIF_MORE]);
+    static hr_turn turns[HR_TURNS_MAX];
+    const whatif_question question = {a->knobs, app_knob(a), a->live.limit_bytes};
+    const size_t count = whatif_begin(&a->whatif, &question, turns);
+    a->answers.question = 0; // all of them anew
+    for (size_t k = 0; k < count; k++) {
+        hr_answer answer = {.number = a->question, .index = (uint32_t)k, .last = k + 1 == count};
+        if (!fake_planning_turn(&a->knobs, &turns[k], &answer)) {
+            abort();
+        }
+        whatif_take(&a->whatif, &answer, &a->answers);
     }
 }
 

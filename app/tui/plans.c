@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner as the workbench knows it: what is asked when, and where the answers go.
+#include "app/tui/app.h"
+
+enum { ANSWERS_PER_DRAIN = 64 };
+
+void app_start_planner(app *a)
+{
+    if (a->planning == NULL && hr_planning_start(a->scripted, &a->planning, NULL) != HR_OK) {
+        a->planning = NULL; // the workbench works all the same: no neighbour is judged
+    }
+}
+
+void app_forget_plans(app *a)
+{
+    a->planned = NULL;
+    a->question = 0;
+    a->answers = (whatif_answers){.question = 0};
+}
+
+void app_stop_planner(app *a)
+{
+    hr_planning_stop(a->planning);
+    a->planning = NULL;
+    app_forget_plans(a);
+}
+
+// Which model, unless the planner has it already.
+static void open_model(app *a)
+{
+    if (a->planned != a->preset) {
+        a->planned = a->preset;
+        hr_planning_open(a->planning, hr_preset_path(a->preset), hr_preset_trusts(a->preset));
+    }
+}
+
+// A planner that cannot be asked is none.
+static uint64_t asked(app *a, uint64_t number)
+{
+    if (number == 0) {
+        app_stop_planner(a);
+    }
+    return number;
+}
+
+void app_ask_whatif(app *a)
+{
+    static hr_turn turns[HR_TURNS_MAX];
+    const whatif_question question = {a->knobs, app_knob(a), a->live.limit_bytes};
+    if (a->planning == NULL) {
+        a->question++; // what was answered is of other knobs
+        return;
+    }
+    open_model(a);
+    const size_t count = whatif_begin(&a->whatif, &question, turns);
+    a->question = asked(a, hr_planning_ask_turns(a->planning, &a->knobs, turns, count));
+    if (a->planning != NULL) {
+        (void)asked(a, hr_planning_ask_picture(a->planning, &a->knobs));
+    }
+}
+
+// What a screen wants to know once it is looked at.
+static void ask_for_screens(app *a)
+{
+    hr_knobs before, after;
+    if (a->planning != NULL && app_wants_diff(a, &before, &after)) {
+        open_model(a);
+        (void)asked(a, hr_planning_ask_diff(a->planning, &before, &after));
+    }
+    if (a->planning != NULL && fit_wanted(a)) {
+        open_model(a);
+        fit_begin(a, asked(a, hr_planning_ask_fit(a->planning, &a->knobs)));
+    }
+}
+
+static void take(app *a, hr_answer *answer)
+{
+    switch (answer->kind) {
+    case HR_QUESTION_TURNS:
+        whatif_take(&a->whatif, answer, &a->answers);
+        break;
+    case HR_QUESTION_PICTURE:
+        if (answer->status == HR_OK) {
+            app_take_picture(a, &answer->picture);
+        }
+        break;
+    case HR_QUESTION_DIFF:
+        app_take_diff(a, answer->text);
+        break;
+    case HR_QUESTION_FIT:
+        fit_take(a, answer);
+        break;
+    case HR_QUESTION_COUNT:
+        break;
+    }
+}
+
+bool app_take_plans(app *a, bool *more)
+{
+    hr_answer answer;
+    int count = 0;
+    ask_for_screens(a);
+    while (count < ANSWERS_PER_DRAIN && hr_planning_take(a->planning, &answer)) {
+        take(a, &answer);
+        hr_answer_deinit(&answer);
+        count++;
+    }
+    // In process nobody wakes us.
+    *more = *more || count == ANSWERS_PER_DRAIN ||
+            (hr_planning_fd(a->planning) < 0 && hr_planning_is_busy(a->planning));
+    return count > 0;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/tui/fake_planning.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tui/fake_engine.h"
+#include "tests/tui/fake_picture.h"
+
+typedef struct fake_question {
+    bool open;
+    uint64_t number;
+    hr_knobs knobs;
+} fake_question;
+
+struct hr_planning {
+    uint64_t asked;
+    fake_question open[HR_QUESTION_COUNT];
+    hr_turn turns[HR_TURNS_MAX];
+    uint32_t turn_count, next_turn;
+};
+
+static bool is_broken;
+static unsigned opened;
+
+void fake_planning_break(bool broken)
+{
+    is_broken = broken;
+}
+
+unsigned fake_planning_opened(void)
+{
+    return opened;
+}
+
+hr_status hr_planning_start(bool in_process, hr_planning **out, hr_err *err)
+{
+    (void)in_process;
+    *out = is_broken ? NULL : calloc(1, sizeof **out);
+    return *out != NULL ? HR_OK : HR_FAIL(err, STATE, "the scripted planner is broken");
+}
+
+void hr_planning_stop(hr_planning *p)
+{
+    free(p);
+}
+
+void hr_planning_open(hr_planning *p, const char *preset, bool trusts)
+{
+    (void)preset, (void)trusts;
+    memset(p->open, 0, sizeof p->open);
+    opened++;
+}
+
+static uint64_t ask(hr_planning *p, hr_question_kind kind, const hr_knobs *knobs)
+{
+    if (is_broken) {
+        return 0;
+    }
+    p->open[kind] = (fake_question){true, ++p->asked, *knobs};
+    return p->asked;
+}
+
+uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_turn *turns, size_t count)
+{
+    memcpy(p->turns, turns, count * sizeof *turns);
+    p->turn_count = (uint32_t)count;
+    p->next_turn = 0;
+    return ask(p, HR_QUESTION_TURNS, knobs);
+}
+
+uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs)
+{
+    return ask(p, HR_QUESTION_PICTURE, knobs);
+}
+
+uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after)
+{
+    (void)after;
+    return ask(p, HR_QUESTION_DIFF, before);
+}
+
+uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs)
+{
+    return ask(p, HR_QUESTION_FIT, knobs);
+}
+
+bool fake_planning_turn(const hr_knobs *knobs, const hr_turn *turn, hr_answer *answer)
+{
+    hr_knobs turned = *knobs;
+    answer->kind = HR_QUESTION_TURNS;
+    answer->status =
+        turn->knob == HR_KNOB_COUNT ? HR_OK : hr_knobs_set(&turned, turn->knob, turn->value, NULL);
+    return answer->status != HR_OK || fake_engine_plan(&turned, &answer->whatif);
+}
+
+bool hr_planning_take(hr_planning *p, hr_answer *answer)
+{
+    *answer = (hr_answer){.kind = HR_QUESTION_TURNS};
+    if (p == NULL) {
+        return false;
+    }
+    fake_question *turns = &p->open[HR_QUESTION_TURNS], *picture = &p->open[HR_QUESTION_PICTURE];
+    if (turns->open) {
+        answer->number = turns->number;
+        answer->index = p->next_turn++;
+        turns->open = p->next_turn < p->turn_count;
+        answer->last = !turns->open;
+        return fake_planning_turn(&turns->knobs, &p->turns[answer->index], answer);
+    }
+    if (picture->open) {
+        picture->open = false;
+        *answer = (hr_answer){.kind = HR_QUESTION_PICTURE, .number = picture->number, .last = true};
+        fake_picture_make(&picture->knobs, &answer->picture);
+        return true;
+    }
+    return false;
+}
+
+void hr_answer_deinit(hr_answer *answer)
+{
+    hr_step_picture_deinit(&answer->picture);
+}
+
+int hr_planning_fd(const hr_planning *p)
+{
+    (void)p;
+    return -1;
+}
+
+bool hr_planning_is_busy(const hr_planning *p)
+{
+    return p != NULL && (p->open[HR_QUESTION_TURNS].open || p->open[HR_QUESTION_PICTURE].open);
+}
