@@ -214,6 +214,7 @@ void heap_scene_move(heap_scene *v, int pieces)
         return;
     }
     v->address = here.address;
+    v->is_kept = true;
     while (heap_mirror_next(&v->heap, &walk, &piece) && piece.address < here.address) {
         before = piece;
         any_before = true;

@@ -19,6 +19,7 @@ typedef struct heap_scene {
     uint64_t version; // changes with every other step
     uint64_t seen, seen_plan;
     uint64_t address; // of the chunk under the map's cursor
+    bool is_kept;     // the cursor was moved there, and stays when a new step comes
     unsigned zoom;    // of the map: 2^zoom times nearer
 } heap_scene;
 

@@ -349,6 +349,25 @@ START_TEST(the_cursor_goes_from_chunk_to_chunk_and_stays_in_its_moment)
 }
 END_TEST
 
+START_TEST(the_chunk_that_was_chosen_stays_chosen_while_the_training_goes_on)
+{
+    app *a = open_training("bfc", 96 * HR_MIB);
+    draw(a);
+    app_key(a, INPUT_LEFT);
+    app_key(a, INPUT_LEFT);
+    uint64_t address = a->heap_scene.address;
+    ck_assert_uint_ne(address, a->heap_scene.changes[a->heap_scene.at - 1].address);
+    play(&shared, false);
+    draw(a);
+    ck_assert_uint_eq(a->heap_scene.step.number, 3);
+    ck_assert_uint_eq(a->heap_scene.address, address);
+    app_key(a, INPUT_DOWN);
+    draw(a);
+    ck_assert_uint_eq(a->heap_scene.address, a->heap_scene.changes[a->heap_scene.at - 1].address);
+    close_training(a);
+}
+END_TEST
+
 START_TEST(enter_goes_to_the_event_that_made_a_chunk_and_on_to_the_one_that_ends_it)
 {
     app *a = open_training("bfc", 96 * HR_MIB);
@@ -502,6 +521,7 @@ SUITE_MAIN("tui memory", the_heap_at_the_peak_of_the_last_step_looks_as_agreed,
            home_is_the_beginning_of_the_step_and_end_its_end,
            every_event_is_reached_both_ways_and_the_heap_goes_with_it,
            the_cursor_goes_from_chunk_to_chunk_and_stays_in_its_moment,
+           the_chunk_that_was_chosen_stays_chosen_while_the_training_goes_on,
            enter_goes_to_the_event_that_made_a_chunk_and_on_to_the_one_that_ends_it,
            zooming_keeps_the_chunk_under_the_cursor_in_sight, a_click_on_the_map_selects_the_chunk_there,
            filtered_events_still_carry_the_heap, names_are_those_of_the_plan_only_where_it_is_the_same_tensor,

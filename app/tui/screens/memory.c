@@ -132,14 +132,17 @@ static void hold(app *a)
 void memory_settle(app *a)
 {
     heap_scene *v = &a->heap_scene;
+    uint64_t address = v->address;
     table_settle(&a->table[PANE_EVENTS], &memory_events, a);
     size_t row = table_selected(&a->table[PANE_EVENTS]);
     if (row != SIZE_MAX && (row < v->count ? row : v->count) != v->at) {
         heap_scene_seek(v, row);
+        v->is_kept = false; // the map's cursor goes with the event
         hold(a);
     } else if (!a->is_frozen && take_newest(a)) {
         size_t rows = heap_scene_rows(v);
         memory_select_row(a, v->refused.any && rows > 0 ? rows - 1 : v->peak);
+        v->address = v->is_kept ? address : v->address;
     }
 }
 

@@ -167,11 +167,20 @@ static void describe(block_lines *l, const app *a)
 
 // ---- what holds the heap ----------------------------------------------------------------------------------------
 
+static void draw_sum(const canvas *c, int y, const char *label, uint64_t bytes)
+{
+    char text[HR_BYTES_TEXT_MAX];
+    if (y < c->area.h) {
+        paint_text(c, y, 2, c->area.w - 2, ROLE_DIM, label);
+        paint_right(c, y, 16, 10, ROLE_TEXT, hr_bytes_human(bytes, text));
+    }
+}
+
+// Allocated bytes by category, and what is free: together the pool.
 static void draw_categories(const canvas *c, int y, const app *a)
 {
     const heap_mirror *m = &a->heap_scene.heap;
     uint64_t bytes[BAND_COUNT] = {0};
-    char text[HR_BYTES_TEXT_MAX];
     for (size_t i = 0; i < m->block_count; i++) {
         bytes[m->blocks[i].category] += m->blocks[i].bytes;
     }
@@ -179,12 +188,12 @@ static void draw_categories(const canvas *c, int y, const app *a)
         unsigned band = graph_stack[i];
         if (bytes[band] > 0) {
             paint_cell(c, y, 0, theme_letter(c->theme, band), (wchar_t)memory_letter((uint8_t)band));
-            paint_text(c, y, 2, c->area.w - 2, ROLE_DIM,
-                       band < HR_CATEGORY_COUNT ? hr_category_name((hr_category)band) : "unknown");
-            paint_right(c, y, 16, 10, ROLE_TEXT, hr_bytes_human(bytes[band], text));
-            y++;
+            draw_sum(c, y++, band < HR_CATEGORY_COUNT ? hr_category_name((hr_category)band) : "unknown",
+                     bytes[band]);
         }
     }
+    draw_sum(c, y, "free", m->pool_bytes - m->in_use_bytes);
+    draw_sum(c, y + 1, "waste", m->in_use_bytes - m->requested_bytes);
 }
 
 // ---- the pane -------------------------------------------------------------------------------------------------

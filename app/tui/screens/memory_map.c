@@ -231,7 +231,7 @@ static void click(app *a, int y, int x)
     map_scale s;
     int gutter = gutter_of(v, r.h, r.w);
     if (y >= HEAD_ROWS && x >= gutter && map_scale_make(&s, v, r.h - HEAD_ROWS, r.w - gutter)) {
-        (void)map_address(&s, &v->heap, y - HEAD_ROWS, x - gutter, &v->address);
+        v->is_kept = map_address(&s, &v->heap, y - HEAD_ROWS, x - gutter, &v->address);
     }
 }
 
