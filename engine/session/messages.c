@@ -210,6 +210,14 @@ bool get_heap(const wire_message *m, hr_session_heap *heap)
     return true;
 }
 
+void hr_session_heap_deinit(hr_session_heap *heap)
+{
+    if (heap != NULL) {
+        hr_free(heap->chunks);
+        *heap = (hr_session_heap){0};
+    }
+}
+
 void put_ended(wire_out *out, hr_status status, const hr_err *err)
 {
     hr_err copy = *err;

@@ -259,14 +259,6 @@ bool hr_session_heap_now(hr_session *s, uint64_t *version, hr_session_heap *heap
     return newer;
 }
 
-void hr_session_heap_deinit(hr_session_heap *heap)
-{
-    if (heap != NULL) {
-        hr_free(heap->chunks);
-        *heap = (hr_session_heap){0};
-    }
-}
-
 // ---- life and death -------------------------------------------------------------------------------------------
 
 hr_session_life hr_session_get_life(hr_session *s, hr_session_end *end)
