@@ -8,8 +8,8 @@
 //
 // A step is a transaction and a knob takes effect between two steps. The engine itself has no thread: whoever
 // owns it calls hr_engine_advance, which does one bounded piece of work (a step, an evaluation batch, a build).
-// hr_engine_host (below) is the owner the workbench uses: a thread of its own, reached only through commands and
-// events. All functions on one hr_engine belong to one thread.
+// A session (headroom/session.h) is the owner the workbench uses: in a process of its own, reached only through commands
+// and events. All functions on one hr_engine belong to one thread.
 #ifndef HEADROOM_ENGINE_H
 #define HEADROOM_ENGINE_H
 
@@ -47,7 +47,7 @@ typedef enum hr_command_kind {
     HR_COMMAND_KNOB,  // knob, text: takes effect before the next step
     HR_COMMAND_SAVE,  // text: path; "" is train.save
     HR_COMMAND_STOP,  // finish the step, save when train.save is set, become IDLE with all steps done
-    HR_COMMAND_QUIT,  // hr_engine_host only: STOP, then end the thread
+    HR_COMMAND_QUIT,  // STOP, and the loop around the engine ends
 } hr_command_kind;
 
 typedef struct hr_command {
@@ -127,27 +127,5 @@ HR_MUST_CHECK hr_status hr_planner_plan(const hr_planner *planner, const hr_knob
 // The same with one knob at another value.
 HR_MUST_CHECK hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id,
                                         const char *value, hr_whatif *out, hr_err *err);
-
-// ---- the engine on a thread of its own ------------------------------------------------------------------------
-
-typedef struct hr_engine_host hr_engine_host;
-
-HR_MUST_CHECK hr_status hr_engine_host_start(const hr_preset *preset, const hr_knobs *knobs,
-                                             hr_engine_host **out, hr_err *err);
-// Sends QUIT, waits for the thread, frees. NULL is fine. The status is that of the save that ended the training
-// (HR_OK when train.save is not set): everything is freed in any case.
-hr_status hr_engine_host_stop(hr_engine_host *host, hr_err *err);
-// Queues a command; false when the queue (64) is full.
-bool hr_engine_host_send(hr_engine_host *host, const hr_command *command);
-// Takes up to `max` events in order. The ring never blocks the engine: *lost says how many were overwritten
-// since the last call; absolute counters in every event let a reader recover.
-size_t hr_engine_host_events(hr_engine_host *host, hr_event *out, size_t max, uint64_t *lost);
-// Readable when events wait, or a newer report or error. Read it (8 bytes) before hr_engine_host_events.
-int hr_engine_host_event_fd(const hr_engine_host *host);
-// A copy of the newest report (made by the engine between steps, at most 4 a second); false when none is newer
-// than *version. The caller deinits it.
-bool hr_engine_host_report(hr_engine_host *host, uint64_t *version, hr_report *report);
-// The newest error sentence of OOM or FAILED or a refused command; false when none is newer than *version.
-bool hr_engine_host_error(hr_engine_host *host, uint64_t *version, hr_err *err);
 
 #endif
