@@ -19,6 +19,35 @@ typedef struct pairing {
     named *one, *other;
 } pairing;
 
+// ---- the same -------------------------------------------------------------------------------------------------
+
+static bool is_same_instr(const hr_picture_instr *a, const hr_picture_instr *b)
+{
+    return a->name == b->name && a->line == b->line && a->in_use_bytes == b->in_use_bytes &&
+           a->pool_bytes == b->pool_bytes && a->requested_bytes == b->requested_bytes &&
+           a->flops == b->flops &&
+           memcmp(&a->seconds, &b->seconds, sizeof a->seconds) == 0; // unknown is the same as unknown
+}
+
+bool step_is_same(const hr_step_picture *one, const hr_step_picture *other)
+{
+    bool same = one->instr_count == other->instr_count && one->tensor_count == other->tensor_count &&
+                one->layer_count == other->layer_count && one->event_count == other->event_count &&
+                one->texts_bytes == other->texts_bytes && one->limit_bytes == other->limit_bytes &&
+                one->fits == other->fits && one->missing_bytes == other->missing_bytes &&
+                one->peak_in_use_bytes == other->peak_in_use_bytes && one->peak_instr == other->peak_instr;
+    same = same && (one->texts_bytes == 0 || memcmp(one->texts, other->texts, one->texts_bytes) == 0);
+    for (size_t i = 0; same && i < one->instr_count; i++) {
+        same = is_same_instr(&one->instrs[i], &other->instrs[i]);
+    }
+    for (size_t e = 0; same && e < one->event_count; e++) {
+        same =
+            one->events[e].kind == other->events[e].kind &&
+            memcmp(&one->events[e].u.memory, &other->events[e].u.memory, sizeof one->events[e].u.memory) == 0;
+    }
+    return same;
+}
+
 // ---- names ----------------------------------------------------------------------------------------------------
 
 static uint64_t hash_text(uint64_t hash, const char *text)

@@ -182,6 +182,24 @@ static uint32_t begin_at(const hr_step_picture *p)
     return p->refused_instr != HR_NO_ID ? p->refused_instr : p->peak_instr != HR_NO_ID ? p->peak_instr : 0;
 }
 
+// Which knobs were turned between two pictures, as a title says it.
+static void say_turn(step_changes *c, const hr_knobs *before, const hr_knobs *now)
+{
+    size_t rows, used = 0;
+    const hr_knob_row *row = hr_knob_rows(&rows);
+    c->what[0] = '\0';
+    for (size_t k = 0; k < rows && used + 1 < sizeof c->what; k++) {
+        char then[HR_KNOB_TEXT_MAX], value[HR_KNOB_TEXT_MAX];
+        hr_knob_format(before, (hr_knob_id)k, then);
+        hr_knob_format(now, (hr_knob_id)k, value);
+        if (strcmp(then, value) != 0) {
+            int length = snprintf(c->what + used, sizeof c->what - used, "%s%s %s", used > 0 ? ", " : "",
+                                  row[k].key, value);
+            used += length > 0 ? (size_t)length : 0;
+        }
+    }
+}
+
 static void keep_before(app *a)
 {
     hr_step_picture_deinit(&a->step.before);
@@ -197,10 +215,14 @@ void app_take_picture(app *a, hr_step_picture *taken)
     step_view *v = &a->step;
     uint32_t at = v->cursor, marked = v->marked;
     bool first = !a->has_picture;
+    check_picture(taken);
+    if (!first && step_is_same(&a->picture, taken)) {
+        hr_step_picture_deinit(taken);
+        return;
+    }
     bool was_telling = !first && at == begin_at(&a->picture);
     keep_before(a);
     forget_tables(v);
-    check_picture(taken);
     a->picture = *taken;
     *taken = (hr_step_picture){0};
     a->picture_version++;
@@ -213,7 +235,9 @@ void app_take_picture(app *a, hr_step_picture *taken)
     }
     if (!first) {
         step_compare(&v->before, &a->picture, &v->changes, &at);
+        say_turn(&v->changes, &v->knobs, &a->knobs);
     }
+    v->knobs = a->knobs;
     v->marked = marked < a->picture.instr_count && !v->changes.compared ? marked : HR_NO_ID;
     step_go(a, first || was_telling ? begin_at(&a->picture) : at);
 }

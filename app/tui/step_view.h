@@ -43,6 +43,7 @@ typedef struct step_changes {
     size_t count;
     size_t come, go, change;
     bool compared; // there were two pictures
+    char what[96]; // knobs that differ between them: "execution.mode graph"
     // The planner's answer about the selected knob's next value.
     char *text;        // owned, lines as they came; NULL: none
     uint32_t *line_at; // owned: where each begins
@@ -85,6 +86,7 @@ typedef struct step_view {
     size_t layer_tensors, layer_instrs;
     uint32_t layer; // whose they are; HR_NO_ID: not made yet
     hr_step_picture before;
+    hr_knobs knobs; // of the picture
     step_changes changes;
 } step_view;
 
@@ -94,7 +96,8 @@ void step_view_deinit(step_view *v);
 // ---- app ------------------------------------------------------------------------------------------------------
 
 // Takes a new picture over (and empties *taken): the one before is kept to be compared, the cursor stays where it was
-// as well as it can. A picture is not trusted: what points nowhere points at nothing afterwards.
+// as well as it can. A picture is not trusted: what points nowhere points at nothing afterwards. The same picture once
+// more changes nothing.
 void app_take_picture(app *a, hr_step_picture *taken);
 // Another model: nothing is left to compare.
 void app_forget_pictures(app *a);
@@ -151,6 +154,8 @@ void step_settle_turned(app *a); // forgets an answer about other knobs
 // Fills rows and counts. *at, an instruction of `before`, becomes the one that answers to it now. Host memory short:
 // nothing is said to differ.
 void step_compare(const hr_step_picture *before, const hr_step_picture *now, step_changes *out, uint32_t *at);
+// Whether two pictures show the same.
+bool step_is_same(const hr_step_picture *one, const hr_step_picture *other);
 
 // A bar that lies on its side: `share` of `width` cells. Returns text, at most 3 bytes a cell.
 const char *step_bar(const glyphs *g, double share, int width, char *text, size_t size);

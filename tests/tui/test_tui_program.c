@@ -270,6 +270,29 @@ START_TEST(a_turn_shows_what_it_changed_and_turning_back_the_opposite)
 }
 END_TEST
 
+START_TEST(the_same_picture_once_more_changes_nothing)
+{
+    app *a = program_at(24, 80);
+    app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
+    screen_advance(a, 2);
+    fake_picture_show(a);
+    uint64_t version = a->picture_version;
+    size_t come = a->step.changes.come;
+    step_go(a, 5);
+    fake_picture_show(a);
+    ck_assert_uint_eq(a->picture_version, version);
+    ck_assert_uint_eq(a->step.changes.come, come);
+    ck_assert_uint_eq(a->step.cursor, 5);
+    ck_assert_str_eq(a->step.changes.what, "execution.mode graph");
+    app_turn(a, HR_KNOB_DEVICE_VRAM, "1GiB"); // the same listing under another limit
+    screen_advance(a, 2);
+    fake_picture_show(a);
+    ck_assert_uint_ne(a->picture_version, version);
+    ck_assert_uint_eq(a->step.changes.count, 0);
+    screen_close(a);
+}
+END_TEST
+
 // ---- what a turn would change -------------------------------------------------------------------------------------
 
 static bool wants(app *a, hr_knobs *after)
@@ -337,4 +360,5 @@ SUITE_MAIN("tui program", it_looks_as_agreed, without_a_picture_it_says_so, its_
            lines_that_come_and_go_turn_one_listing_into_the_other,
            of_names_that_come_once_as_many_stay_as_can,
            a_turn_shows_what_it_changed_and_turning_back_the_opposite,
-           what_a_turn_would_change_is_asked_once_and_shown, an_answer_to_other_knobs_is_forgotten)
+           the_same_picture_once_more_changes_nothing, what_a_turn_would_change_is_asked_once_and_shown,
+           an_answer_to_other_knobs_is_forgotten)

@@ -130,7 +130,8 @@ static const char *title(const app *a, char *text, size_t size)
     if (is_text(a)) {
         (void)turn_text(a, text, size);
     } else if (c->compared) {
-        snprintf(text, size, "the last turn: +%zu come, -%zu go, ~%zu change", c->come, c->go, c->change);
+        snprintf(text, size, "+%zu -%zu ~%zu%s%s", c->come, c->go, c->change, c->what[0] != '\0' ? ": " : "",
+                 c->what);
     } else {
         snprintf(text, size, "the last turn");
     }
