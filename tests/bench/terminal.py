@@ -16,6 +16,7 @@ from measure import TOP, Unavailable, environment
 
 FRAME_GAP_SECONDS = 0.025
 START_SECONDS = 5.0
+GRACE_SECONDS = 5.0
 
 
 class Terminal:
@@ -24,7 +25,7 @@ class Terminal:
     def __init__(self, argv, rows, columns, home):
         variables = environment(TERM="xterm-256color", LANG="C.UTF-8", LC_ALL="C.UTF-8", HOME=home,
                                 XDG_CONFIG_HOME=home, XDG_STATE_HOME=home, XDG_CACHE_HOME=home,
-                                XDG_RUNTIME_DIR=home)
+                                XDG_RUNTIME_DIR=home, GIT_OPTIONAL_LOCKS="0")
         self.begin = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
@@ -95,14 +96,19 @@ class Terminal:
         return False
 
     def close(self):
-        """Ends the program and whatever it has started."""
-        for pid in family(self.pid):
+        """Ends the program. What it has started may finish (a git of tig's holds a lock), but not for long."""
+        started = family(self.pid)[1:]
+        os.kill(self.pid, signal.SIGKILL)
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+        end = time.monotonic() + GRACE_SECONDS
+        while any(map(is_alive, started)) and time.monotonic() < end:
+            time.sleep(0.01)
+        for pid in filter(is_alive, started):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        os.close(self.fd)
-        os.waitpid(self.pid, 0)
 
 
 def lines_of(path):
@@ -112,6 +118,10 @@ def lines_of(path):
             return file.read().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def is_alive(pid):
+    return any(line.startswith("State:") and "Z" not in line for line in lines_of("/proc/%d/status" % pid))
 
 
 def threads_of(pid):
