@@ -33,6 +33,9 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
          APP_OPTION(REPEAT) | APP_OPTION(STYLE),
      APP_PRESET_WORD, NULL, cli_plan},
+    {"compare", "A B",
+     "two plans, reports or traces side by side: a PRESET, a PRESET,key=value,key=value, a report of --json, a trace",
+     OF_A_PRESET | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_compare},
     {"replay", "TRACE", "play a recorded trace on allocators, side by side; exit code 1 when none serves all of it",
      APP_OPTION(ALLOCATOR) | APP_OPTION(SET) | APP_OPTION(SWEEP) | APP_OPTION(AT_PEAK) | APP_OPTION(STYLE) |
          APP_OPTION(TRACE) | APP_OPTION(JSON) | APP_OPTION(ASCII),

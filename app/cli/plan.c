@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan: what a run would take, from the same program on the same allocator, with no arithmetic.
+#include "app/cli/plan.h"
+
 #include <stdio.h>
 
 #include "headroom/engine.h"
@@ -12,8 +14,7 @@
 
 enum { PLAN_STEPS = 2, PLAN_MAX_REPEAT = 10 * 1000 * 1000 };
 
-// Plays the steps. Not fitting is a result: the engine's state says so.
-static hr_status play(hr_engine *engine, uint64_t steps, hr_err *err)
+hr_status plan_play(hr_engine *engine, uint64_t steps, hr_err *err)
 {
     hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps};
     HR_TRY(hr_engine_command(engine, &run, err));
@@ -83,7 +84,7 @@ static hr_status plan_on(const cli_args *args, hr_engine *engine, hr_err *err)
         return HR_FAIL(err, USAGE, "--repeat needs at most %d plans, had %llu", PLAN_MAX_REPEAT,
                        (unsigned long long)repeat);
     }
-    HR_TRY(play(engine, steps, err));
+    HR_TRY(plan_play(engine, steps, err));
     bool fits = hr_engine_get_state(engine) != HR_ENGINE_OOM;
     if (!cli_given(args, APP_LISTING)) {
         HR_TRY(print_plan(args, engine, fits ? repeat : 0, err));

@@ -123,7 +123,8 @@ const char *measure_format_percent(double before, double after, char text[FORMAT
     double share = 100 * (after - before) / before;
     text[0] = '\0';
     if (isfinite(share) && before > 0 && after != before) {
-        snprintf(text, FORMAT_MAX, fabs(share) < 999.95 ? "%+.1f%%" : "%+.3g%%", share);
+        bool many = share >= 999.95; // a share says nothing any more
+        snprintf(text, FORMAT_MAX, many ? "x%.0f" : "%+.1f%%", many ? after / before : share);
     }
     return text;
 }
@@ -173,11 +174,13 @@ const char *measures_verdict(const measures *a, const measures *b, char *text, s
     for (int i = 0; i < CLAUSES; i++) {
         said += say_one(&wordings[i], a, b, clause[said], sizeof clause[said]) > 0;
     }
-    bool compares = !isnan(a->value[MEASURE_PEAK] + b->value[MEASURE_PEAK]);
     if (said == 0) {
+        bool timed = !isnan(a->value[MEASURE_SECONDS] + b->value[MEASURE_SECONDS]);
+        bool known = !isnan(a->value[MEASURE_PEAK] + b->value[MEASURE_PEAK]);
         snprintf(text, size, "%s",
-                 compares ? "b needs what a needs, and takes as long."
-                          : "There is no peak of both to compare.");
+                 !known  ? "There is no peak of both to compare."
+                 : timed ? "b needs what a needs, and takes as long."
+                         : "b needs what a needs.");
         return text;
     }
     size_t used = (size_t)snprintf(text, size, "b ");

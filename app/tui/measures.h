@@ -68,7 +68,7 @@ measures measures_of_report(const hr_report *report);
 const char *measure_format(measure_id id, double value, byte_unit unit, char text[FORMAT_MAX]);
 const char *measure_format_delta(measure_id id, double before, double after, byte_unit unit,
                                  char text[FORMAT_MAX]);
-// "-24.1%" of `before`; "" where a share says nothing: an unknown, nothing before, or no change.
+// "-24.1%" of `before`, or "x12", as many times; "" where a share says nothing: an unknown, nothing before, or no change.
 const char *measure_format_percent(double before, double after, char text[FORMAT_MAX]);
 
 // "b needs 24.28 MiB less at the peak (-41.0%) and takes 20.0 ms less a step (-50.0%)." What is unknown is not

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// compare: two plans, reports or traces side by side: every knob that differs, every number with its change.
+#include "app/cli/compare.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/cli/cli.h"
+#include "app/cli/emit.h"
+#include "app/cli/say.h"
+#include "app/tui/turn.h"
+
+enum { VERDICT_MAX = 512, NAME_COLUMN = 27, CELL_COLUMN = 14, CELL_MAX = 2 * FORMAT_MAX };
+
+static const char *const kinds[] = {
+    [COMPARE_PLAN] = "plan", [COMPARE_REPORT] = "report", [COMPARE_TRACE] = "trace"};
+
+static bool differs(const compare_side sides[2], hr_knob_id id)
+{
+    return sides[0].has_knobs && sides[1].has_knobs && turn_differs(&sides[0].knobs, &sides[1].knobs, id);
+}
+
+static bool is_known(const compare_side sides[2], int id)
+{
+    return !isnan(sides[0].measures.value[id]) || !isnan(sides[1].measures.value[id]);
+}
+
+static const char *verdict(const compare_side sides[2], char text[VERDICT_MAX])
+{
+    bool a_out = sides[0].oom[0] != '\0', b_out = sides[1].oom[0] != '\0';
+    if (!a_out && !b_out) {
+        return measures_verdict(&sides[0].measures, &sides[1].measures, text, VERDICT_MAX);
+    }
+    if (a_out && b_out) {
+        (void)snprintf(text, VERDICT_MAX, "Neither fits: a runs out of memory by %.31s, b by %.31s.",
+                       sides[0].oom, sides[1].oom);
+    } else {
+        (void)snprintf(text, VERDICT_MAX, "%s runs out of memory by %.31s, %s fits.", a_out ? "a" : "b",
+                       sides[a_out ? 0 : 1].oom, a_out ? "b" : "a");
+    }
+    return text;
+}
+
+// ---- as text --------------------------------------------------------------------------------------------------
+
+static byte_unit unit_of(const compare_side sides[2])
+{
+    double highest = 0;
+    for (int side = 0; side < 2; side++) {
+        double peak = sides[side].measures.value[MEASURE_PEAK];
+        highest = peak > highest ? peak : highest;
+    }
+    return byte_unit_for((uint64_t)highest);
+}
+
+static const char *with_unit(measure_id id, byte_unit unit, const char *number, char text[CELL_MAX])
+{
+    bool bytes = measure_row_of(id)->kind == MEASURE_AS_BYTES && strcmp(number, "—") != 0;
+    (void)snprintf(text, CELL_MAX, "%s%s%s",
+                   strcmp(number, "—") == 0    ? "-"
+                   : strcmp(number, "±0") == 0 ? "0"
+                                               : number,
+                   bytes ? " " : "", bytes ? unit.name : "");
+    return text;
+}
+
+static void print_knob(const compare_side sides[2], hr_knob_id id)
+{
+    char a[HR_KNOB_TEXT_MAX], b[HR_KNOB_TEXT_MAX];
+    printf("%-*s %*s %*s\n", NAME_COLUMN, hr_knob_rows(NULL)[id].key, CELL_COLUMN,
+           hr_knob_format(&sides[0].knobs, id, a), CELL_COLUMN, hr_knob_format(&sides[1].knobs, id, b));
+}
+
+static void print_measure(const compare_side sides[2], measure_id id, byte_unit unit)
+{
+    char number[FORMAT_MAX], a[CELL_MAX], b[CELL_MAX], delta[CELL_MAX], percent[FORMAT_MAX];
+    double before = sides[0].measures.value[id], after = sides[1].measures.value[id];
+    with_unit(id, unit, measure_format(id, before, unit, number), a);
+    with_unit(id, unit, measure_format(id, after, unit, number), b);
+    with_unit(id, unit, measure_format_delta(id, before, after, unit, number), delta);
+    measure_format_percent(before, after, percent);
+    printf("%-*s %*s %*s %*s%*s\n", NAME_COLUMN, measure_row_of(id)->term, CELL_COLUMN, a, CELL_COLUMN, b,
+           CELL_COLUMN, delta, percent[0] == '\0' ? 0 : CELL_COLUMN - 3, percent);
+}
+
+static void print_text(const compare_side sides[2])
+{
+    char text[VERDICT_MAX];
+    byte_unit unit = unit_of(sides);
+    for (int side = 0; side < 2; side++) {
+        printf("%c  %s: %s of %s%s%s\n", 'a' + side, sides[side].word, kinds[sides[side].kind],
+               sides[side].name, sides[side].oom[0] != '\0' ? ", out of memory by " : "", sides[side].oom);
+    }
+    printf("\n%-*s %*s %*s %*s %*s\n", NAME_COLUMN, "name", CELL_COLUMN, "a", CELL_COLUMN, "b", CELL_COLUMN,
+           "delta", CELL_COLUMN - 4, "percent");
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (differs(sides, (hr_knob_id)id)) {
+            print_knob(sides, (hr_knob_id)id);
+        }
+    }
+    for (int id = 0; id < MEASURE_ALL; id++) {
+        if (is_known(sides, id)) {
+            print_measure(sides, (measure_id)id, unit);
+        }
+    }
+    putchar('\n');
+    say_paragraph(verdict(sides, text), 0);
+}
+
+// ---- as JSON --------------------------------------------------------------------------------------------------
+
+static void emit_side(emitter *e, const char *key, const compare_side *side)
+{
+    emit_row(e, key);
+    emit_text(e, "name", side->word);
+    emit_text(e, "kind", kinds[side->kind]);
+    emit_text(e, "cause", side->oom[0] != '\0' ? side->oom : NULL);
+    emit_end_object(e);
+}
+
+static void emit_knobs(emitter *e, const compare_side sides[2])
+{
+    char value[HR_KNOB_TEXT_MAX];
+    emit_array(e, "knobs");
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (differs(sides, (hr_knob_id)id)) {
+            emit_row(e, NULL);
+            emit_text(e, "name", hr_knob_rows(NULL)[id].key);
+            emit_text(e, "a", hr_knob_format(&sides[0].knobs, (hr_knob_id)id, value));
+            emit_text(e, "b", hr_knob_format(&sides[1].knobs, (hr_knob_id)id, value));
+            emit_end_object(e);
+        }
+    }
+    emit_end_array(e);
+}
+
+static void emit_value(emitter *e, const char *key, measure_id id, double value)
+{
+    measure_kind kind = measure_row_of(id)->kind;
+    bool whole = (kind == MEASURE_AS_BYTES || kind == MEASURE_AS_COUNT) && value >= 0;
+    if (whole) {
+        emit_count(e, key, (uint64_t)value);
+    } else {
+        emit_real(e, key, value, EMIT_EXACT);
+    }
+}
+
+static void emit_measures(emitter *e, const compare_side sides[2])
+{
+    emit_array(e, "measures");
+    for (int id = 0; id < MEASURE_ALL; id++) {
+        double a = sides[0].measures.value[id], b = sides[1].measures.value[id];
+        if (is_known(sides, id)) {
+            emit_row(e, NULL);
+            emit_text(e, "name", measure_row_of((measure_id)id)->term);
+            emit_value(e, "a", (measure_id)id, a);
+            emit_value(e, "b", (measure_id)id, b);
+            emit_value(e, "delta", (measure_id)id, b - a);
+            emit_real(e, "percent", a > 0 ? 100 * (b - a) / a : UNKNOWN, EMIT_EXACT);
+            emit_end_object(e);
+        }
+    }
+    emit_end_array(e);
+}
+
+static void print_json(const compare_side sides[2])
+{
+    char text[VERDICT_MAX];
+    emitter e = {.out = stdout};
+    emit_object(&e, NULL);
+    emit_text(&e, "schema", "headroom.compare/1");
+    emit_side(&e, "a", &sides[0]);
+    emit_side(&e, "b", &sides[1]);
+    emit_knobs(&e, sides);
+    emit_measures(&e, sides);
+    emit_text(&e, "sentence", verdict(sides, text));
+    emit_end_object(&e);
+}
+
+// ---- the command ----------------------------------------------------------------------------------------------
+
+static hr_status compare(const cli_args *args, compare_side sides[2], hr_err *err)
+{
+    if (args->word_count < 2) {
+        hr_status status = HR_FAIL(err, USAGE, "compare needs two things, had %s",
+                                   args->word_count == 0 ? "none" : args->words[0]);
+        hr_err_try(err, "headroom compare %.200s demo,execution.mode=graph",
+                   args->word_count == 0 ? "demo" : args->words[0]);
+        return status;
+    }
+    HR_TRY(compare_open(args, args->words[0], &sides[0], err));
+    HR_TRY(compare_open(args, args->words[1], &sides[1], err));
+    return HR_OK;
+}
+
+int cli_compare(int argc, char **argv)
+{
+    static compare_side sides[2];
+    cli_args args;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 2, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    hr_status status = compare(&args, sides, &err);
+    if (status != HR_OK) {
+        return say_error(&err, cli_given(&args, APP_JSON));
+    }
+    if (cli_given(&args, APP_JSON)) {
+        print_json(sides);
+    } else {
+        print_text(sides);
+    }
+    return 0;
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of `headroom compare`: its numbers are those of the plans and reports themselves, what a stranger hands in is
+// refused with the place, and it ends with 0 whatever it finds.
+#include <check.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/terms.h"
+
+#include "program.h"
+
+enum { WORDS_MAX = 512, PATH_TEXT_MAX = 160, CUTS = 24 };
+
+static json_t *json_of(const char *words, int exit_code)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    json_t *document = assert_json(&o, words);
+    outcome_deinit(&o);
+    return document;
+}
+
+// "memory.peak_in_use_bytes"
+static json_t *at(json_t *document, const char *path)
+{
+    char key[64];
+    while (*path != '\0') {
+        size_t length = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)length, path);
+        document = json_object_get(document, key);
+        path += length + (path[length] == '.');
+    }
+    return document;
+}
+
+// Where each measure stands in a report, written down once more.
+static const struct {
+    const char *name, *path;
+} measures[] = {
+    {"peak_in_use_bytes", "memory.peak_in_use_bytes"},
+    {"limit_bytes", "memory.limit_bytes"},
+    {"peak_pool_bytes", "memory.peak_pool_bytes"},
+    {"peak_requested_bytes", "memory.peak_requested_bytes"},
+    {"waste_bytes", "memory.waste_bytes"},
+    {"largest_free_bytes", "memory.largest_free_bytes"},
+    {"fragmentation", "memory.fragmentation"},
+    {"static_bytes", "memory.static_bytes"},
+    {"saved_for_backward_bytes", "memory.saved_for_backward_bytes"},
+    {"h2d_bytes_per_step", "transfer.h2d_bytes_per_step"},
+    {"step_seconds", "step.seconds"},
+    {"instructions", "step.instructions"},
+    {"flops", "step.flops"},
+};
+
+static json_t *measure(json_t *compared, const char *name)
+{
+    size_t k;
+    json_t *row;
+    json_array_foreach(json_object_get(compared, "measures"), k, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "name")), name) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void check_number(json_t *row, const char *side, json_t *expected, const char *name)
+{
+    json_t *value = row == NULL ? NULL : json_object_get(row, side);
+    if (json_is_null(expected)) {
+        ck_assert_msg(value == NULL || json_is_null(value), "%s of %s is known", name, side);
+    } else {
+        ck_assert_msg(value != NULL && json_number_value(value) == json_number_value(expected), "%s of %s",
+                      name, side);
+    }
+}
+
+static void check_against(json_t *compared, json_t *a, json_t *b)
+{
+    for (size_t k = 0; k < sizeof measures / sizeof *measures; k++) {
+        json_t *row = measure(compared, measures[k].name), *one = at(a, measures[k].path),
+               *other = at(b, measures[k].path);
+        check_number(row, "a", one, measures[k].name);
+        check_number(row, "b", other, measures[k].name);
+        if (json_is_number(one) && json_is_number(other)) {
+            double delta = json_number_value(other) - json_number_value(one);
+            ck_assert(fabs(json_number_value(json_object_get(row, "delta")) - delta) <= 1e-12 * fabs(delta));
+        }
+    }
+}
+
+START_TEST(two_plans_are_compared_with_the_numbers_of_their_reports)
+{
+    static const char *const others[] = {"execution.mode=graph", "batch.size=32", "optimizer.kind=sgd"};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        char words[WORDS_MAX];
+        snprintf(words, sizeof words,
+                 "compare demo demo,%s --json -s device.kind=plan -s device.card=rtx3060-12g", others[k]);
+        json_t *compared = json_of(words, 0);
+        json_t *a = json_of("plan demo --json -s device.kind=plan -s device.card=rtx3060-12g", 0);
+        snprintf(words, sizeof words, "plan demo --json -s device.kind=plan -s device.card=rtx3060-12g -s %s",
+                 others[k]);
+        json_t *b = json_of(words, 0);
+        check_against(compared, a, b);
+        const json_t *knob = json_array_get(json_object_get(compared, "knobs"), 0);
+        const char *key = json_string_value(json_object_get(knob, "name"));
+        ck_assert_uint_eq(json_array_size(json_object_get(compared, "knobs")), 1);
+        ck_assert_int_eq(strncmp(others[k], key, strlen(key)), 0);
+        ck_assert_str_eq(json_string_value(json_object_get(knob, "b")), strchr(others[k], '=') + 1);
+        json_decref(compared);
+        json_decref(a);
+        json_decref(b);
+    }
+}
+END_TEST
+
+static void keep(const char *words, const char *path, int exit_code)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(o.out, file);
+    ck_assert_int_eq(fclose(file), 0);
+    outcome_deinit(&o);
+}
+
+START_TEST(a_report_stands_for_its_plan_and_an_out_of_memory_is_no_failure)
+{
+    char fits[PATH_TEXT_MAX], fails[PATH_TEXT_MAX], words[WORDS_MAX];
+    snprintf(fits, sizeof fits, "%s/fits.json", program_home());
+    snprintf(fails, sizeof fails, "%s/fails.json", program_home());
+    keep("plan demo --json", fits, 0);
+    keep("plan demo -s batch.size=256 --json", fails, 1);
+    snprintf(words, sizeof words, "compare %s demo,batch.size=64 --json", fits);
+    json_t *compared = json_of(words, 0), *a = json_of("plan demo --json", 0);
+    json_t *b = json_of("plan demo --json -s batch.size=64", 0);
+    check_against(compared, a, b);
+    ck_assert_uint_eq(json_array_size(json_object_get(compared, "knobs")), 0); // a report has none
+    json_decref(compared);
+    json_decref(a);
+    json_decref(b);
+    snprintf(words, sizeof words, "compare %s %s", fits, fails);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "b runs out of memory by capacity, a fits."));
+    outcome_deinit(&o);
+    unlink(fits);
+    unlink(fails);
+}
+END_TEST
+
+START_TEST(a_trace_is_replayed_on_the_allocator_that_stands_behind_it)
+{
+    char path[PATH_TEXT_MAX], words[WORDS_MAX];
+    snprintf(path, sizeof path, "%s/t.csv", program_home());
+    snprintf(words, sizeof words, "run demo --steps 2 --trace %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "compare %s %s,allocator.kind=caching --json", path, path);
+    json_t *compared = json_of(words, 0);
+    snprintf(words, sizeof words, "replay %s --allocator bfc,caching --json", path);
+    json_t *replayed = json_of(words, 0);
+    const json_t *allocators = json_object_get(replayed, "allocators");
+    for (size_t side = 0; side < 2; side++) {
+        json_t *memory = json_object_get(json_array_get(allocators, side), "memory");
+        json_t *row = measure(compared, "peak_in_use_bytes");
+        check_number(row, side == 0 ? "a" : "b", json_object_get(memory, "peak_in_use_bytes"),
+                     "peak_in_use_bytes");
+    }
+    json_decref(compared);
+    json_decref(replayed);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(a_comma_within_a_value_is_part_of_it)
+{
+    json_t *compared = json_of(
+        "compare demo "
+        "demo,execution.mode=graph,checkpoint.strategy=list:separable_conv2d,max_pooling2d,batch.size=64 "
+        "--json",
+        0);
+    const json_t *knobs = json_object_get(compared, "knobs");
+    size_t k;
+    json_t *knob;
+    bool found = false;
+    ck_assert_uint_eq(json_array_size(knobs), 3);
+    json_array_foreach(knobs, k, knob)
+    {
+        found = found || strcmp(json_string_value(json_object_get(knob, "b")),
+                                "list:separable_conv2d,max_pooling2d") == 0;
+    }
+    ck_assert(found);
+    json_decref(compared);
+}
+END_TEST
+
+// ---- what a stranger hands in ---------------------------------------------------------------------------------
+
+static void refuse(const char *words, int exit_code, const char *says)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    ck_assert_msg(strstr(o.err, says) != NULL, "%s: %s", words, o.err);
+    ck_assert_msg(strstr(o.err, "\n  try: ") != NULL, "%s: %s", words, o.err);
+    ck_assert_str_eq(o.out, "");
+    outcome_deinit(&o);
+}
+
+START_TEST(what_cannot_be_compared_is_refused_with_a_way_out)
+{
+    refuse("compare", 2, "needs two things");
+    refuse("compare demo", 2, "had demo");
+    refuse("compare demo demo demo", 2, "at most 2 arguments");
+    refuse("compare demo nothing", 2, "no preset is called 'nothing'");
+    refuse("compare demo demo,batch.sise=2", 2, "did you mean 'batch.size'");
+    refuse("compare demo nothing.json", 5, "nothing.json cannot be opened");
+    refuse("compare nothing.csv demo", 5, "nothing.csv");
+    refuse("compare ,a=b demo", 2, "needs a PRESET");
+}
+END_TEST
+
+static void write_text(const char *path, const char *text, size_t length)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, length, file), length);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(a_report_that_is_cut_or_changed_is_refused)
+{
+    char path[PATH_TEXT_MAX], words[WORDS_MAX];
+    static const char *const changed[] = {
+        "[]",
+        "{}",
+        "{\"schema\": \"headroom.report/2\"}",
+        "{\"schema\": 1}",
+        "{\"schema\": \"headroom.report/1\", \"preset\": \"x\", \"device\": {\"kind\": \"cpu\"}, \"oom\": 3}",
+        "{\"schema\": \"headroom.report/1\", \"preset\": \"x\", \"device\": {\"kind\": \"cpu\"}, \"oom\": "
+        "null, "
+        "\"memory\": {\"peak_in_use_bytes\": -1}}",
+        "{\"schema\": \"headroom.report/1\", \"preset\": \"x\", \"device\": {\"kind\": \"cpu\"}, \"oom\": "
+        "null, "
+        "\"memory\": {\"peak_in_use_bytes\": \"much\"}}"};
+    outcome o = program_run("plan demo --json");
+    size_t length = strlen(o.out);
+    snprintf(path, sizeof path, "%s/cut.json", program_home());
+    snprintf(words, sizeof words, "compare %s demo", path);
+    for (size_t k = 0; k < CUTS; k++) {
+        write_text(path, o.out, length * k / CUTS);
+        refuse(words, 5, "cut.json");
+    }
+    for (size_t k = 0; k < sizeof changed / sizeof *changed; k++) {
+        write_text(path, changed[k], strlen(changed[k]));
+        refuse(words, 5, "cut.json");
+    }
+    outcome_deinit(&o);
+    unlink(path);
+}
+END_TEST
+
+static void check_terms(const json_t *value)
+{
+    const char *key;
+    json_t *member;
+    size_t k;
+    if (json_is_array(value)) {
+        json_array_foreach(value, k, member)
+        {
+            check_terms(member);
+        }
+        return;
+    }
+    json_object_foreach((json_t *)(size_t)value, key, member)
+    {
+        ck_assert_msg(hr_term_find(key) != NULL, "no term %s", key);
+        check_terms(member);
+    }
+}
+
+START_TEST(every_field_is_a_term)
+{
+    json_t *compared = json_of("compare demo demo,batch.size=64 --json", 0);
+    check_terms(compared);
+    json_decref(compared);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("compare");
+    const TTest *const tests[] = {two_plans_are_compared_with_the_numbers_of_their_reports,
+                                  a_report_stands_for_its_plan_and_an_out_of_memory_is_no_failure,
+                                  a_trace_is_replayed_on_the_allocator_that_stands_behind_it,
+                                  a_comma_within_a_value_is_part_of_it,
+                                  what_cannot_be_compared_is_refused_with_a_way_out,
+                                  a_report_that_is_cut_or_changed_is_refused,
+                                  every_field_is_a_term};
+    for (size_t k = 0; k < sizeof tests / sizeof *tests; k++) {
+        tcase_add_test(tc, tests[k]);
+    }
+    Suite *suite = suite_create("compare");
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    program_remove_home();
+    return failed != 0;
+}
