@@ -84,6 +84,20 @@ bool heap_scene_take(heap_scene *v, const heap_record *r)
     return true;
 }
 
+// The plan knows of the request what the stream did not: whose it was.
+static void take_refusal(heap_refused *r, const hr_event *last)
+{
+    const hr_event_memory *what = &last->u.memory;
+    if (last->kind == HR_EVENT_OOM) {
+        r->requested_bytes = what->requested_bytes;
+        r->largest_free_bytes = what->largest_free_bytes;
+        r->in_use_bytes = what->in_use_bytes;
+        r->pool_bytes = what->pool_bytes;
+        r->tensor = what->tensor;
+        r->category = last->category < HR_CATEGORY_COUNT ? last->category : HR_CATEGORY_COUNT;
+    }
+}
+
 bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, const hr_knobs *knobs,
                      const heap_refused *refused)
 {
@@ -107,6 +121,7 @@ bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, const hr_knobs *kn
     snprintf(v->step.allocator, sizeof v->step.allocator, "%.15s",
              hr_knob_format(knobs, HR_KNOB_ALLOCATOR_KIND, kind));
     v->refused = *refused;
+    take_refusal(&v->refused, &p->events[p->event_count - 1]);
     find_peak(v);
     return true;
 }

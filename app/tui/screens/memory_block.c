@@ -122,23 +122,22 @@ static void describe_refused(block_lines *l, const app *a)
     const heap_scene *v = &a->heap_scene;
     const heap_refused *r = &v->refused;
     char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], hole[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
-    uint64_t free_bytes = r->pool_bytes > r->in_use_bytes ? r->pool_bytes - r->in_use_bytes : 0;
-    uint64_t largest = r->largest_free_bytes, limit = app_model(a)->limit_bytes;
+    uint64_t limit = app_model(a)->limit_bytes > r->pool_bytes ? app_model(a)->limit_bytes : r->pool_bytes;
+    uint64_t largest = r->largest_free_bytes, grows = limit - r->pool_bytes;
+    uint64_t free_bytes = limit > r->in_use_bytes ? limit - r->in_use_bytes : 0;
+    uint64_t piece = grows > largest ? grows : largest; // the largest that there was or could have been
     add(l, "tensor", "%c %s", memory_letter(r->category),
         memory_tensor_name(a, r->tensor, r->category, r->requested_bytes, name));
     add(l, "requested", "%s in one piece", hr_bytes_human(r->requested_bytes, asked));
-    add(l, "holes", "%s at most%s", hr_bytes_human(largest, hole),
-        largest >= r->requested_bytes ? ", not to be had" : "");
-    if (largest < r->requested_bytes) {
-        add(l, "missing", "%s", hr_bytes_human(r->requested_bytes - largest, bytes));
+    add(l, "holes", "%s at most", hr_bytes_human(largest, hole));
+    add(l, "limit", "%s left to grow", hr_bytes_human(grows, bytes));
+    if (piece < r->requested_bytes) {
+        add(l, "missing", "%s", hr_bytes_human(r->requested_bytes - piece, bytes));
     }
     add(l, "free", "%s, %s", hr_bytes_human(free_bytes, bytes),
         free_bytes >= r->requested_bytes ? "in pieces" : "not enough");
     add(l, "in_use", "%s", hr_bytes_human(r->in_use_bytes, bytes));
     add(l, "pool", "%s", hr_bytes_human(r->pool_bytes, bytes));
-    if (limit > r->pool_bytes) {
-        add(l, "limit", "%s left to grow", hr_bytes_human(limit - r->pool_bytes, bytes));
-    }
     if (!r->is_recorded && v->step.kind != HEAP_STEP_PLANNED) {
         add(l, "planned", "by a dry run");
     }
