@@ -126,7 +126,7 @@ static void offer_fixes(looking *l)
 {
     const hr_report_oom *oom = &l->app->report.oom;
     size_t fixes = l->app->has_report && oom->fix_count <= HR_FIXES_MAX ? oom->fix_count : 0;
-    char number[16], note[CANDIDATE_NOTE_MAX], bytes[HR_BYTES_TEXT_MAX];
+    char number[24], note[CANDIDATE_NOTE_MAX], bytes[HR_BYTES_TEXT_MAX];
     for (size_t i = 0; i < fixes; i++) {
         snprintf(number, sizeof number, "%zu", i + 1);
         snprintf(note, sizeof note, "%.80s: peak %s", oom->fixes[i].knobs,
