@@ -25,7 +25,9 @@ static const struct {
     {L'─', '-', true},  {L'│', '|', true},  {L'┄', '-', true},  {L'·', '.', true},  {L'…', '~', true},
     {L'—', '-', true},  {L'±', '~', true},  {L'×', 'x', true},  {L'Δ', 'd', true},  {L'→', '>', true},
     {L'←', '<', true},  {L'↑', '^', true},  {L'↓', 'v', true},  {L'▲', '^', true},  {L'●', '*', true},
-    {L'◂', '<', false}, {L'▸', '>', false}, {L'✓', 'v', false}, {L'┈', '.', false}, {L'▏', '|', false},
+    {L'◆', '#', true},  {L'◇', '+', true},  {L'○', 'o', true},  {L'▾', 'v', false}, {L'▴', '^', false},
+    {L'−', '-', false}, {L'◂', '<', false}, {L'▸', '>', false}, {L'✓', 'v', false}, {L'┈', '.', false},
+    {L'▏', '|', false},
 };
 
 glyphs glyphs_make(glyph_set set)

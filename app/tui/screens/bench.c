@@ -6,6 +6,7 @@ enum {
     HELP_ROWS = 4,         // of the selected knob, below the list
     COUNTER_ROWS = 9,      // title and eight counters
     COUNTER_ROWS_ALL = 13, // beyond these the knobs take the rows, for their help
+    KNOBS_WIDEST = 60,     // with what every neighbour does to peak and time
     SIDE_BY_SIDE_MIN = 76, // columns that step and loss need beside each other
 };
 
@@ -33,6 +34,6 @@ static void place_right(layout *l, rect side)
 
 void place_bench(layout *l, rect body, const layout_wish *wish)
 {
-    place_knobs_and_counters(l, cut_left(&body, layout_clamp(body.w * 3 / 8, 30, 44)), wish);
+    place_knobs_and_counters(l, cut_left(&body, layout_clamp(body.w * 3 / 8, 30, KNOBS_WIDEST)), wish);
     place_right(l, body);
 }

@@ -13,8 +13,10 @@
 
 enum {
     HELP_ROWS = 4,
-    PLANS_MIN = 44, // columns from which every row shows its neighbours' peaks
-    PLAN_WIDTH = 7,
+    PEAKS_MIN = 44, // columns from which every row shows its neighbours' peaks; below that a mark of each
+    TIMES_MIN = 58, // and what they do to the time of a step
+    PEAK_WIDTH = 8,
+    TIME_WIDTH = 6,
     MARK_WIDTH = 2,
 };
 
@@ -41,19 +43,74 @@ static void draw_key(const canvas *c, int y, int x, int width, role r, const cha
     }
 }
 
-// How much the peak would change; "OOM" where the step would not fit.
+// What is to be had of a row's two neighbours in a pane of this width.
+typedef enum plan_look { PLAN_MARKS, PLAN_PEAKS, PLAN_TIMES } plan_look;
+
+static plan_look look_of(int width)
+{
+    return width >= TIMES_MIN ? PLAN_TIMES : width >= PEAKS_MIN ? PLAN_PEAKS : PLAN_MARKS;
+}
+
+static int plan_width(plan_look look)
+{
+    return look == PLAN_MARKS ? 1 : look == PLAN_PEAKS ? PEAK_WIDTH : PEAK_WIDTH + TIME_WIDTH;
+}
+
+// What the limit lacks, in the screen's unit: "OOM+43".
+static void say_missing(const app *a, uint64_t missing_bytes, char text[FORMAT_MAX])
+{
+    byte_unit unit = app_unit(a);
+    double missing = (double)missing_bytes / unit.bytes;
+    snprintf(text, FORMAT_MAX, missing < 10 ? "OOM+%.1f" : "OOM+%.0f", missing);
+}
+
+static void draw_change(const canvas *c, int y, int x, const app *a, const hr_whatif *plan,
+                        const hr_whatif *present)
+{
+    char text[FORMAT_MAX];
+    double change = (double)plan->peak_in_use_bytes - (double)present->peak_in_use_bytes;
+    format_delta_bytes(change, app_unit(a), text);
+    paint_right(c, y, x, PEAK_WIDTH, change < 0 ? ROLE_GOOD : change > 0 ? ROLE_TEXT : ROLE_DIM, text);
+}
+
+static void draw_time(const canvas *c, int y, int x, const hr_whatif *plan, const hr_whatif *present)
+{
+    char text[FORMAT_MAX];
+    double share = plan->step_seconds / present->step_seconds - 1;
+    if (!isfinite(share)) {
+        return; // the device tells no seconds
+    }
+    snprintf(text, sizeof text, fabs(share) < 0.005 ? "±0%%" : "%+.0f%%", 100 * share);
+    paint_right(c, y, x, TIME_WIDTH, share < -0.005 ? ROLE_GOOD : share > 0.005 ? ROLE_TEXT : ROLE_DIM, text);
+}
+
+// One character: less memory, more, as much, or not to be had.
+static void draw_mark(const canvas *c, int y, int x, const hr_whatif *plan, const hr_whatif *present)
+{
+    bool less = plan->peak_in_use_bytes < present->peak_in_use_bytes;
+    bool more = plan->peak_in_use_bytes > present->peak_in_use_bytes;
+    const char *mark = !plan->fits ? "!" : less ? "▾" : more ? "▴" : "=";
+    paint_text(c, y, x, 1, !plan->fits ? ROLE_BAD : less ? ROLE_GOOD : ROLE_DIM, mark);
+}
+
+// What one neighbour of a row would do to the peak, and, with room, to the time of a step.
 static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id, int side)
 {
     char text[FORMAT_MAX];
+    plan_look look = look_of(c->area.w);
     const whatif_cell *cell = app_whatif(a, id, side), *present = &a->answers.present;
     if (cell == NULL || cell->refused || present->refused) {
-        paint_right(c, y, x, PLAN_WIDTH, ROLE_DIM, cell == NULL ? "·" : "");
+        paint_right(c, y, x, look == PLAN_MARKS ? 1 : PEAK_WIDTH, ROLE_DIM, cell == NULL ? "·" : "");
+    } else if (look == PLAN_MARKS) {
+        draw_mark(c, y, x, &cell->plan, &present->plan);
     } else if (!cell->plan.fits) {
-        paint_right(c, y, x, PLAN_WIDTH, ROLE_BAD, "OOM");
+        say_missing(a, cell->plan.missing_bytes, text);
+        paint_right(c, y, x, PEAK_WIDTH, ROLE_BAD, text);
     } else {
-        double change = (double)cell->plan.peak_in_use_bytes - (double)present->plan.peak_in_use_bytes;
-        format_delta_bytes(change, app_unit(a), text);
-        paint_right(c, y, x, PLAN_WIDTH, change < 0 ? ROLE_GOOD : change > 0 ? ROLE_TEXT : ROLE_DIM, text);
+        draw_change(c, y, x, a, &cell->plan, &present->plan);
+        if (look == PLAN_TIMES) {
+            draw_time(c, y, x + PEAK_WIDTH, &cell->plan, &present->plan);
+        }
     }
 }
 
@@ -74,8 +131,8 @@ static void say_value(const app *a, hr_knob_id id, char *text, size_t size)
 static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool selected)
 {
     char value[HR_KNOB_TEXT_MAX], shown[HR_KNOB_TEXT_MAX + 16];
-    bool plans = c->area.w >= PLANS_MIN;
-    int width = c->area.w - (plans ? 2 * PLAN_WIDTH : 0);
+    int each = plan_width(look_of(c->area.w));
+    int width = c->area.w - 2 * each;
     role r = selected ? ROLE_SELECT : ROLE_TEXT;
     say_value(a, id, value, sizeof value);
     snprintf(shown, sizeof shown, selected ? "◂ %s ▸" : "%s", value);
@@ -88,10 +145,8 @@ static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool 
     draw_key(c, y, MARK_WIDTH - 1, key_width < 8 ? 8 : key_width, r, row_of(id)->key);
     paint_right(c, y, key_width < 8 ? MARK_WIDTH + 8 : 0, key_width < 8 ? width - MARK_WIDTH - 8 : width, r,
                 shown);
-    if (plans) {
-        draw_plan(c, y, width, a, id, WHATIF_LESS);
-        draw_plan(c, y, width + PLAN_WIDTH, a, id, WHATIF_MORE);
-    }
+    draw_plan(c, y, width, a, id, WHATIF_LESS);
+    draw_plan(c, y, width + each, a, id, WHATIF_MORE);
 }
 
 // ", 12.4 ms s" behind what a neighbour would take, where it is known and there is room.
@@ -109,7 +164,7 @@ static void add_seconds(const canvas *c, const app *a, const hr_whatif *plan, ch
     }
 }
 
-// "◂ 64 peak 34.47 MiB p, 12.4 ms s", "▸ 256 needs 102.5 MiB p" where that is too much
+// "◂ 64 peak 34.47 MiB p, 12.4 ms s", "▸ 256 misses by 42.50 MiB p" where that is too much
 static void draw_neighbour(const canvas *c, int y, const app *a, int side)
 {
     char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX], line[HR_KNOB_TEXT_MAX + 3 * FORMAT_MAX];
@@ -131,8 +186,8 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         add_seconds(c, a, &cell->plan, line, sizeof line);
         paint_text(c, y, 0, c->area.w, ROLE_TEXT, line);
     } else {
-        format_bytes(cell->plan.peak_in_use_bytes, unit, text);
-        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s needs %s %s p", arrow, value, text, unit.name);
+        format_bytes(cell->plan.missing_bytes, unit, text);
+        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s misses by %s %s p", arrow, value, text, unit.name);
     }
 }
 
@@ -166,8 +221,12 @@ void widget_knobs(const canvas *c, const app *a)
     app_knob_list(a, c->area.h, &rows, &help, &top);
     char right[48] = "", title[32];
     snprintf(title, sizeof title, "%s %zu/%zu", pane_title(PANE_KNOBS), a->knob + 1, count);
-    if (c->area.w >= PLANS_MIN) {
-        snprintf(right, sizeof right, "Δ peak %s p   ◂      ▸", app_unit(a).name);
+    if (look_of(c->area.w) == PLAN_MARKS) {
+        snprintf(right, sizeof right, "◂▸");
+    } else if (look_of(c->area.w) == PLAN_PEAKS) {
+        snprintf(right, sizeof right, "Δ peak %s p    ◂       ▸", app_unit(a).name);
+    } else {
+        snprintf(right, sizeof right, "Δ peak %s p   ◂  time       ▸  time", app_unit(a).name);
     }
     paint_rule(c, a->focus == PANE_KNOBS, title, right);
     for (int y = 0; y < rows && top + (size_t)y < count; y++) {
