@@ -91,8 +91,8 @@ static hr_status read_whole(const char *path, char **text, size_t *length, hr_er
 
 hr_status compare_read_report(const char *path, compare_side *out, hr_err *err)
 {
-    char *text;
-    size_t length;
+    char *text = NULL;
+    size_t length = 0;
     json_error_t where;
     HR_TRY(read_whole(path, &text, &length, err));
     json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
