@@ -265,6 +265,11 @@ void vt_signal(vt_run *v, int number)
     need(kill(v->program, number) == 0, "kill");
 }
 
+void vt_set_termios(vt_run *v, const struct termios *modes)
+{
+    need(tcsetattr(v->master, TCSANOW, modes) == 0, "tcsetattr");
+}
+
 void vt_foreground(vt_run *v)
 {
     need(write(v->to_shell, "f", 1) == 1, "fg");

@@ -36,8 +36,9 @@ void vt_close(vt_run *v);
 
 void vt_type(vt_run *v, const char *bytes, size_t count);
 void vt_resize(vt_run *v, int rows, int columns);
-void vt_signal(vt_run *v, int number); // to the program alone
-void vt_foreground(vt_run *v);         // what `fg` does
+void vt_signal(vt_run *v, int number);                       // to the program alone
+void vt_set_termios(vt_run *v, const struct termios *modes); // as another program would
+void vt_foreground(vt_run *v);                               // what `fg` does
 
 // ---- waiting: each takes what the program writes meanwhile; false after ten seconds ----
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The terminal is given back on every way out, and taken again after every stop.
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/tui/suite.h"
+#include "tests/tui/vterm_workbench.h"
+
+static void stops_and_comes_back(vt_run *v)
+{
+    int status;
+    ck_assert(vt_changed(v, &status));
+    ck_assert_msg(WIFSTOPPED(status), "status %x", (unsigned)status);
+    workbench_has_given_back(v);
+    vt_resize(v, 30, 100);
+    vt_foreground(v);
+    workbench_settle(v);
+    workbench_has_taken(v);
+    ck_assert(vt_mode(v, WORKBENCH_MOUSE));
+    workbench_is_clean(v, "coming back");
+    vt_run *fresh = workbench_start_sized(workbench_still, 30, 100);
+    workbench_wait(fresh);
+    char *a = vt_text(v), *b = vt_text(fresh);
+    ck_assert_str_eq(a, b);
+    free(a);
+    free(b);
+    vt_close(fresh);
+}
+
+START_TEST(ctrl_z_gives_back_and_returns_to_the_new_size)
+{
+    vt_run *v = workbench_start(workbench_still);
+    ck_assert(vt_shows(v, "headroom"));
+    workbench_wait(v);
+    workbench_type(v, "\032");
+    stops_and_comes_back(v);
+    vt_resize(v, WORKBENCH_ROWS, WORKBENCH_COLUMNS);
+    workbench_settle(v);
+    vt_signal(v, SIGTSTP); // as kill -TSTP does
+    stops_and_comes_back(v);
+    vt_close(v);
+}
+END_TEST
+
+// Nothing can be given back before this stop; after it the terminal may be as another program left it.
+START_TEST(a_stop_from_outside_is_repaired)
+{
+    int status;
+    vt_run *v = workbench_start(workbench_still);
+    ck_assert(vt_shows(v, "headroom"));
+    workbench_wait(v);
+    vt_signal(v, SIGSTOP);
+    ck_assert(vt_changed(v, &status) && WIFSTOPPED(status));
+    struct termios cooked = *vt_before(v);
+    vt_set_termios(v, &cooked);
+    vt_foreground(v);
+    workbench_settle(v);
+    workbench_has_taken(v);
+    ck_assert_uint_eq(vt_termios(v).c_lflag & (ICANON | ECHO), 0);
+    workbench_is_clean(v, "the stop");
+    vt_close(v);
+}
+END_TEST
+
+static const struct {
+    int number;
+    bool by_signal; // otherwise it leaves in order
+} endings[] = {{SIGSEGV, true}, {SIGABRT, true},  {SIGBUS, true}, {SIGFPE, true},
+               {SIGILL, true},  {SIGTERM, false}, {SIGHUP, false}};
+
+START_TEST(every_end_gives_the_terminal_back)
+{
+    static const char *const *const programs[] = {workbench_lively, workbench_real};
+    for (size_t p = 0; p < 2; p++) {
+        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+            int status;
+            vt_run *v = workbench_start(programs[p]);
+            ck_assert(vt_shows(v, "batch.size"));
+            vt_signal(v, endings[i].number);
+            ck_assert_msg(vt_changed(v, &status), "signal %d did not end it", endings[i].number);
+            ck_assert_msg(endings[i].by_signal == (WIFSIGNALED(status) != 0), "signal %d: status %x",
+                          endings[i].number, (unsigned)status);
+            ck_assert(!endings[i].by_signal || WTERMSIG(status) == endings[i].number);
+            workbench_has_given_back(v);
+            ck_assert(!endings[i].by_signal || vt_shows(v, "it crashed; the terminal is restored"));
+            vt_close(v);
+        }
+    }
+}
+END_TEST
+
+START_TEST(who_loses_the_terminal_ends)
+{
+    static const char *const *const programs[] = {workbench_lively, workbench_real};
+    for (size_t p = 0; p < 2; p++) {
+        vt_run *v = workbench_start(programs[p]);
+        pid_t pid = vt_pid(v);
+        ck_assert(vt_shows(v, "batch.size"));
+        vt_close(v); // waits, and kills what does not end
+        ck_assert_int_ne(kill(pid, 0), 0);
+    }
+}
+END_TEST
+
+SUITE_MAIN("tui vterm ends", ctrl_z_gives_back_and_returns_to_the_new_size, a_stop_from_outside_is_repaired,
+           every_end_gives_the_terminal_back, who_loses_the_terminal_ends)

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/tui/vterm_workbench.h"
+
+#include <check.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REDRAWN_MS = 60 };
+
+const char *const workbench_still[] = {FAKE_WORKBENCH, "--still", NULL};
+const char *const workbench_lively[] = {FAKE_WORKBENCH, NULL};
+const char *const workbench_real[] = {HEADROOM_PROGRAM, "demo", "-s", "device.kind=plan", NULL};
+
+vt_run *workbench_start_sized(const char *const *command, int rows, int columns)
+{
+    setlocale(LC_CTYPE, "C.UTF-8");
+    vt_setup setup = {.command = command, .rows = rows, .columns = columns};
+    return vt_start(&setup);
+}
+
+vt_run *workbench_start(const char *const *command)
+{
+    return workbench_start_sized(command, WORKBENCH_ROWS, WORKBENCH_COLUMNS);
+}
+
+void workbench_type(vt_run *v, const char *text)
+{
+    vt_type(v, text, strlen(text));
+}
+
+void workbench_settle_all(vt_run *const *v, int count)
+{
+    ck_assert_msg(vt_quiet(v, count, WORKBENCH_QUIET_MS), "a program never stops writing");
+}
+
+void workbench_settle(vt_run *v)
+{
+    workbench_settle_all(&v, 1);
+}
+
+void workbench_wait_all(vt_run *const *v, int count)
+{
+    workbench_settle_all(v, count);
+    for (int i = 0; i < count; i++) {
+        vt_signal(v[i], SIGCONT); // it draws what it knows
+    }
+    ck_assert(vt_quiet(v, count, REDRAWN_MS));
+}
+
+void workbench_wait(vt_run *v)
+{
+    workbench_wait_all(&v, 1);
+}
+
+void workbench_has_taken(const vt_run *v)
+{
+    ck_assert(vt_mode(v, WORKBENCH_SCREEN));
+    ck_assert(!vt_mode(v, WORKBENCH_CURSOR));
+    ck_assert(vt_mode(v, WORKBENCH_PASTE));
+}
+
+// As a shell needs it back.
+void workbench_has_given_back(const vt_run *v)
+{
+    const struct termios *before = vt_before(v);
+    struct termios now = vt_termios(v);
+    ck_assert_msg(!vt_mode(v, WORKBENCH_SCREEN), "the alternate screen is still there");
+    ck_assert_msg(vt_mode(v, WORKBENCH_CURSOR), "the cursor is still hidden");
+    ck_assert_msg(!vt_mode(v, WORKBENCH_MOUSE), "the mouse is still taken");
+    ck_assert_msg(!vt_mode(v, 1006), "the mouse still speaks SGR");
+    ck_assert_msg(!vt_mode(v, WORKBENCH_PASTE), "pastes still have brackets");
+    ck_assert_uint_eq(now.c_iflag, before->c_iflag);
+    ck_assert_uint_eq(now.c_oflag, before->c_oflag);
+    ck_assert_uint_eq(now.c_cflag, before->c_cflag);
+    ck_assert_uint_eq(now.c_lflag, before->c_lflag);
+    ck_assert_mem_eq(now.c_cc, before->c_cc, sizeof now.c_cc);
+}
+
+vt_cell *workbench_copy_cells(vt_run *v)
+{
+    int rows, columns;
+    vt_size(v, &rows, &columns);
+    int count = rows * columns;
+    vt_cell *copy = calloc((size_t)count, sizeof *copy);
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, vt_cells(v), (size_t)count * sizeof *copy);
+    return copy;
+}
+
+static uint32_t shown(uint32_t character)
+{
+    return character == 0 ? ' ' : character;
+}
+
+bool workbench_same_cells(const vt_cell *a, const vt_cell *b, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (shown(a[i].character) != shown(b[i].character) || a[i].foreground != b[i].foreground ||
+            a[i].background != b[i].background || a[i].bold != b[i].bold ||
+            a[i].underline != b[i].underline || a[i].reverse != b[i].reverse) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// What stands there is what a frame drawn on an empty screen shows: a window of one cell keeps nothing, neither here nor
+// in the program.
+void workbench_are_clean(vt_run *const *v, const char *const *names, int count)
+{
+    vt_cell *before[WORKBENCH_GROUP_MAX];
+    int rows[WORKBENCH_GROUP_MAX], columns[WORKBENCH_GROUP_MAX];
+    workbench_settle_all(v, count);
+    for (int i = 0; i < count; i++) {
+        before[i] = workbench_copy_cells(v[i]);
+        vt_size(v[i], &rows[i], &columns[i]);
+        vt_resize(v[i], 1, 1);
+    }
+    ck_assert(vt_quiet(v, count, REDRAWN_MS));
+    for (int i = 0; i < count; i++) {
+        vt_resize(v[i], rows[i], columns[i]);
+    }
+    ck_assert(vt_quiet(v, count, REDRAWN_MS));
+    for (int i = 0; i < count; i++) {
+        ck_assert_msg(workbench_same_cells(before[i], vt_cells(v[i]), rows[i] * columns[i]),
+                      "%s left something of the old screen", names[i]);
+        free(before[i]);
+    }
+}
+
+void workbench_is_clean(vt_run *v, const char *name)
+{
+    workbench_are_clean(&v, &name, 1);
+}
