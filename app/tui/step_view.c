@@ -327,6 +327,17 @@ char step_time_letter(const app *a)
     return strcmp(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND), "plan") == 0 ? 's' : 'e';
 }
 
+const char *step_time(const app *a, double seconds, char text[FORMAT_MAX])
+{
+    char number[FORMAT_MAX];
+    if (isnan(seconds)) {
+        snprintf(text, FORMAT_MAX, "not timed");
+    } else {
+        snprintf(text, FORMAT_MAX, "%.20s %c", format_seconds(seconds, number), step_time_letter(a));
+    }
+    return text;
+}
+
 // ---- what lives at the cursor ---------------------------------------------------------------------------------
 
 void step_settle_alive(app *a)

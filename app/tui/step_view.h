@@ -11,6 +11,7 @@
 #include "headroom/knobs.h"
 #include "headroom/step_picture.h"
 
+#include "app/tui/format.h"
 #include "app/tui/glyphs.h"
 #include "app/tui/history.h"
 
@@ -124,6 +125,8 @@ const char *step_name(const hr_step_picture *p, uint32_t instr);
 double step_change_bytes(const hr_step_picture *p, uint32_t instr);
 // 's' where the device simulates its clock, 'e' where times come from the cost model.
 char step_time_letter(const app *a);
+// "27.4 ms e"; "not timed" where the device cannot tell.
+const char *step_time(const app *a, double seconds, char text[FORMAT_MAX]);
 
 // Columns of a window: which instructions one shows, and the highest of them.
 typedef struct step_column {

@@ -437,8 +437,8 @@ static const hr_term terms[] = {
     {.name = "model", .line = "the layers and their parameters", .unit = ""},
     {.name = "name", .line = "what this thing is called", .unit = ""},
     {.name = "needed",
-     .line = "until when a tensor's bytes are needed: always, for backward, for the update; shares: "
-             "another's bytes",
+     .line = "until when bytes are needed: always, for backward, for the update; never: fused away; shares: "
+             "another's",
      .unit = ""},
     {.name = "number",
      .line = "place of an instruction in the step, from 0; of an event from 1, 0 being the beginning",

@@ -315,6 +315,22 @@ START_TEST(beyond_the_step_lies_the_run_with_what_happened)
 }
 END_TEST
 
+START_TEST(the_maps_run_is_as_fine_as_it_can_be_whatever_the_clock_says)
+{
+    app *a = timeline_at(24, 80);
+    ck_assert_uint_eq(minimap_level(a, 60), 0);
+    a->live.history.level[0].newest += UINT64_C(1) << 40; // a machine that has been up for years
+    ck_assert_uint_eq(minimap_level(a, 60), 0);
+    a->live.history.level[0].count = 61;
+    ck_assert_uint_eq(minimap_level(a, 60), 1);
+    for (int k = 0; k < HISTORY_LEVELS; k++) {
+        a->live.history.level[k].count = HISTORY_LENGTH;
+    }
+    ck_assert_uint_eq(minimap_level(a, 60), HISTORY_LEVELS - 1);
+    screen_close(a);
+}
+END_TEST
+
 // ---- cursor -----------------------------------------------------------------------------------------------------
 
 START_TEST(enter_goes_to_the_birth_of_a_tensor_and_to_its_death)
@@ -514,6 +530,7 @@ SUITE_MAIN("tui timeline", it_looks_as_agreed,
            no_zoom_loses_the_highest_moment, zooming_keeps_the_cursor_in_its_column,
            every_instruction_is_in_the_column_that_is_said_to_show_it, the_maps_window_is_what_is_in_sight,
            beyond_the_step_lies_the_run_with_what_happened,
+           the_maps_run_is_as_fine_as_it_can_be_whatever_the_clock_says,
            enter_goes_to_the_birth_of_a_tensor_and_to_its_death,
            arrows_move_by_a_column_and_stay_within_the_step,
            the_cursor_stays_with_its_instruction_when_a_knob_is_turned, a_mark_says_what_lies_between,

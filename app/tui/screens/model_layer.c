@@ -55,6 +55,7 @@ static const char *needed(const app *a, size_t row)
     const hr_picture_tensor *t = tensor_at(a, row);
     return t->owner != a->step.of_layer[row]      ? "shares"
            : t->persistent                        ? "always"
+           : t->born == HR_NO_ID                  ? "never" // what makes it was fused with what uses it
            : t->saved                             ? "backward"
            : t->category == HR_CATEGORY_GRADIENTS ? "update"
                                                   : "—";
@@ -91,6 +92,12 @@ static int tensor_band(const app *a, size_t row)
     return (int)tensor_at(a, row)->category;
 }
 
+static role tensor_role(const app *a, size_t row)
+{
+    const hr_picture_tensor *t = tensor_at(a, row);
+    return t->born == HR_NO_ID && !t->persistent ? ROLE_DIM : ROLE_TEXT;
+}
+
 static const table_source tensors = {
     .columns = tensor_columns,
     .column_count = sizeof tensor_columns / sizeof *tensor_columns,
@@ -99,6 +106,7 @@ static const table_source tensors = {
     .number = tensor_number,
     .version = version,
     .band = tensor_band,
+    .role_of = tensor_role,
     .empty = "This layer has no tensor of its own.",
 };
 
@@ -216,9 +224,13 @@ static const table_source work = {
 
 static void draw_work(const canvas *c, const app *a)
 {
-    char right[64];
+    const hr_step_picture *p = app_picture(a);
+    char right[64] = "", seconds[FORMAT_MAX];
     bool focused = a->focus == PANE_WORK;
-    snprintf(right, sizeof right, "%zu %c", work_count(a), step_time_letter(a));
+    if (p != NULL && a->step.layer < p->layer_count) {
+        snprintf(right, sizeof right, "%zu · %s", work_count(a),
+                 step_time(a, p->layers[a->step.layer].seconds, seconds));
+    }
     paint_rule(c, focused, pane_title(PANE_WORK), right);
     if (step_is_there(c, a)) {
         table_draw(c, 1, a, &work, &a->table[PANE_WORK], focused);
@@ -245,11 +257,12 @@ static void say_work(app *a)
         return;
     }
     char flops[16], seconds[FORMAT_MAX];
-    app_say(a, MESSAGE_NOTE, "%zu instructions work for layer %s: %s FLOP, %s %s.", a->step.layer_instrs,
+    double time = p->layers[a->step.layer].seconds;
+    app_say(a, MESSAGE_NOTE, "%zu instructions work for layer %s: %s FLOP, %s%s.", a->step.layer_instrs,
             step_layer_name(p, a->step.layer),
             step_count((double)p->layers[a->step.layer].flops, flops, sizeof flops),
-            format_seconds(p->layers[a->step.layer].seconds, seconds),
-            step_time_letter(a) == 's' ? "simulated" : "estimated");
+            step_time(a, time, seconds),
+            isnan(time) ? ": headroom doctor --calibrate measures this machine" : "");
 }
 
 const pane_ops pane_work = {.draw = draw_work,

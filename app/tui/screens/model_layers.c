@@ -161,12 +161,11 @@ static const char *totals_text(const app *a, char *text, size_t size)
     byte_unit unit = layer_unit(a);
     char parameters[16], flops[16], weights[FORMAT_MAX], activations[FORMAT_MAX], kept[FORMAT_MAX];
     char seconds[FORMAT_MAX];
-    snprintf(text, size, "all: %s parameters · W %s · A %s, kept %s · %s FLOP · %s %c",
+    snprintf(text, size, "all: %s parameters · W %s · A %s, kept %s · %s FLOP · %s",
              step_count((double)sum.parameters, parameters, sizeof parameters),
              format_bytes(sum.parameter_bytes, unit, weights),
              format_bytes(sum.activation_bytes, unit, activations), format_bytes(sum.saved_bytes, unit, kept),
-             step_count(sum.flops, flops, sizeof flops), format_seconds(p->step_seconds, seconds),
-             step_time_letter(a));
+             step_count(sum.flops, flops, sizeof flops), step_time(a, p->step_seconds, seconds));
     return text;
 }
 

@@ -193,9 +193,9 @@ static void draw(const canvas *c, const app *a)
         bool all = v->count == p->instr_count;
         char some[32] = "";
         snprintf(some, sizeof some, "%zu of ", v->count);
-        snprintf(right, sizeof right, "%s%zu instructions · %s p, change %s · %s %c", all ? "" : some,
+        snprintf(right, sizeof right, "%s%zu instructions · %s p, change %s · %s", all ? "" : some,
                  p->instr_count, step_unit(a).name, step_tensor_unit(a).name,
-                 format_seconds(p->step_seconds, seconds), step_time_letter(a));
+                 step_time(a, p->step_seconds, seconds));
     }
     paint_rule(c, focused, pane_title(PANE_LISTING), right);
     if (step_is_there(c, a)) {

@@ -27,7 +27,7 @@ unsigned minimap_level(const app *a, int columns)
     const history *h = &app_model(a)->history;
     unsigned level = 0;
     while (level + 1 < HISTORY_LEVELS &&
-           (h->level[level].count > (uint32_t)columns || h->level[level].newest >= HISTORY_LENGTH)) {
+           (h->level[level].count > (uint32_t)columns || h->level[level].count >= HISTORY_LENGTH)) {
         level++;
     }
     return level;

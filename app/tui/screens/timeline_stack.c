@@ -182,10 +182,9 @@ static int draw_cost(const canvas *c, const app *a, const hr_picture_instr *i)
         return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s %s", does,
                             hr_bytes_human(app_picture(a)->tensors[i->tensor].bytes, moved));
     }
-    return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s FLOP · %s moved · %s %c",
+    return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s FLOP · %s moved · %s",
                         step_count((double)i->flops, flops, sizeof flops),
-                        hr_bytes_human(i->bytes_moved, moved), format_seconds(i->seconds, seconds),
-                        step_time_letter(a));
+                        hr_bytes_human(i->bytes_moved, moved), step_time(a, i->seconds, seconds));
 }
 
 static void draw_costs(const canvas *c, const app *a, byte_unit unit)
