@@ -292,6 +292,7 @@ static const hr_term terms[] = {
      .unit = ""},
     {.name = "heap",
      .line = "what an allocator holds, byte by byte: regions, the chunks in use in them, and holes",
+     .formula = "pool = in_use + free; fragmentation = 1 - largest hole / free",
      .unit = "",
      .pytorch = "Allocator State History of memory_viz"},
     {.name = "heap_hash",

@@ -146,11 +146,13 @@ static bool shows(app *a, const char *words)
 static void show_bfc(app *a)
 {
     train(a, "bfc", 96 * HR_MIB);
+    training_end(&shared); // nothing of it is told any more
 }
 
-static void compare_one(const char *name, const char *kind, uint64_t limit_bytes)
+static void compare_one(const char *name, const char *kind, uint64_t limit_bytes, const screen_look *look)
 {
-    app *a = open_training(kind, limit_bytes);
+    app *a = screen_open(look);
+    train(a, kind, limit_bytes);
     golden_compare(name, a);
     close_training(a);
 }
@@ -163,9 +165,11 @@ END_TEST
 
 START_TEST(refused_requests_and_other_allocators_look_as_agreed)
 {
-    compare_one("memory-refused", "bfc", 64 * HR_MIB);
-    compare_one("memory-caching", "caching", 96 * HR_MIB);
-    compare_one("memory-direct", "direct", 96 * HR_MIB);
+    static const screen_look small = {.rows = 24, .columns = 80}, large = {.rows = 50, .columns = 160};
+    compare_one("memory-refused", "bfc", 64 * HR_MIB, &small);
+    compare_one("memory-caching", "caching", 96 * HR_MIB, &small);
+    compare_one("memory-direct", "direct", 96 * HR_MIB, &small);
+    compare_one("memory-direct-160x50", "direct", 96 * HR_MIB, &large);
 }
 END_TEST
 

@@ -21,7 +21,8 @@ enum {
 static int gutter_of(const heap_scene *v, int height, int width)
 {
     bool close = v->heap.region_count > (size_t)(height > HEAD_ROWS ? height - HEAD_ROWS : 0);
-    return close ? 0 : width >= GUTTER_WIDE_MIN ? GUTTER_WIDE : GUTTER;
+    bool wide = width >= GUTTER_WIDE_MIN;
+    return close ? (wide ? GUTTER : 0) : wide ? GUTTER_WIDE : GUTTER;
 }
 
 // ---- drawing --------------------------------------------------------------------------------------------------
@@ -98,15 +99,17 @@ static uint64_t draw_cell(const canvas *c, int y, int x, const map_half *left, c
     return shown->address;
 }
 
-// Before the row that begins `at` bytes into the region.
-static void draw_gutter(const canvas *c, int y, int gutter, const heap_region *r, uint64_t at)
+// How far into its region, or the pool, a row begins.
+static void draw_offset(const canvas *c, int y, int gutter, uint64_t at)
 {
     char bytes[HR_BYTES_TEXT_MAX], offset[HR_BYTES_TEXT_MAX + 1];
-    if (at > 0) {
-        snprintf(offset, sizeof offset, "+%s", hr_bytes_human(at, bytes));
-        paint_right(c, y, gutter - GUTTER, GUTTER - 1, ROLE_DIM, offset);
-        return;
-    }
+    snprintf(offset, sizeof offset, "+%s", hr_bytes_human(at, bytes));
+    paint_right(c, y, gutter - GUTTER, GUTTER - 1, ROLE_DIM, offset);
+}
+
+static void draw_region(const canvas *c, int y, int gutter, const heap_region *r)
+{
+    char bytes[HR_BYTES_TEXT_MAX];
     paint_right(c, y, gutter - GUTTER, GUTTER - 1, ROLE_TEXT, hr_bytes_human(r->bytes, bytes));
     if (gutter == GUTTER_WIDE) {
         paint_format(c, y, 0, gutter - GUTTER, ROLE_DIM, "0x%" PRIx64, r->address);
@@ -116,10 +119,19 @@ static void draw_gutter(const canvas *c, int y, int gutter, const heap_region *r
 static void draw_gutters(const canvas *c, const heap_mirror *m, const map_scale *s, int gutter)
 {
     uint64_t row = 0, end = s->top + (uint64_t)s->rows;
-    for (size_t i = 0; i < m->region_count && gutter > 0; i++) {
+    end = end < s->all_rows ? end : s->all_rows;
+    for (uint64_t at = s->top; s->close && gutter > 0 && at < end; at++) {
+        draw_offset(c, HEAD_ROWS + (int)(at - s->top), gutter, at * s->row_bytes);
+    }
+    for (size_t i = 0; !s->close && i < m->region_count; i++) {
         uint64_t rows = map_rows_of(s, &m->regions[i]);
         for (uint64_t k = row < s->top ? s->top - row : 0; k < rows && row + k < end; k++) {
-            draw_gutter(c, HEAD_ROWS + (int)(row + k - s->top), gutter, &m->regions[i], k * s->row_bytes);
+            int y = HEAD_ROWS + (int)(row + k - s->top);
+            if (k == 0) {
+                draw_region(c, y, gutter, &m->regions[i]);
+            } else {
+                draw_offset(c, y, gutter, k * s->row_bytes);
+            }
         }
         row += rows;
     }
@@ -256,7 +268,7 @@ static void say(app *a)
 static const char *term(const app *a)
 {
     (void)a;
-    return "fragmentation";
+    return "heap";
 }
 
 static bool copy(const app *a, char *text, size_t size)
