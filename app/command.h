@@ -32,7 +32,12 @@
     X(THEME, 0, "theme", "NAME", "colours of the workbench: auto, dark, light, safe, safe-light, mono")      \
     X(ASCII, 0, "ascii", NULL, "draw with ASCII only")                                                       \
     X(NO_COLOR, 0, "no-color", NULL, "draw without colours, as NO_COLOR does")                               \
-    X(NO_MOUSE, 0, "no-mouse", NULL, "leave the mouse to the terminal")
+    X(NO_MOUSE, 0, "no-mouse", NULL, "leave the mouse to the terminal")                                      \
+    X(SCRIPT, 0, "script", "FILE",                                                                           \
+      "play keys and commands from a file, on the device plan, without a terminal")                          \
+    X(SIZE, 0, "size", "WxH", "of the screen that --script plays on; 80x24 without it")                      \
+    X(TERM, 0, "term", "NAME", "the type of that terminal; xterm-256color without it")                       \
+    X(CAST, 0, "cast", "FILE", "with --script: what the terminal was sent, as an asciicast")
 
 typedef enum app_option_id {
 #define X(id, letter, name, value, line) APP_##id,

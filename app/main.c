@@ -24,7 +24,8 @@ enum { PROGRAM_PATH_MAX = 4096 };
 // clang-format off
 static const app_command commands[] = {
     {"", "[PRESET]", "the workbench, on the last preset or the demo",
-     OF_A_PRESET | APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE),
+     OF_A_PRESET | APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE) |
+         APP_OPTION(SCRIPT) | APP_OPTION(SIZE) | APP_OPTION(TERM) | APP_OPTION(CAST),
      APP_PRESET_WORD, NULL, cli_workbench},
     {"run", "PRESET", "train, and report what it took",
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(STYLE) | APP_OPTION(PLAIN),

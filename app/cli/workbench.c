@@ -9,6 +9,7 @@
 #include "app/cli/say.h"
 #include "app/cli/state.h"
 #include "app/tui/remember.h"
+#include "app/tui/script_size.h"
 #include "app/tui/tui.h"
 
 // A remembered preset that can no longer be opened gives way to the demo without a word.
@@ -36,6 +37,56 @@ static int open_workbench(const cli_args *args, const cli_subject *subject)
     return tui_run(subject->preset, &subject->knobs, &options);
 }
 
+// ---- --script -------------------------------------------------------------------------------------------------
+
+static hr_status read_stage(const cli_args *args, tui_script *script, hr_err *err)
+{
+    const char *size = args->value[APP_SIZE] == NULL ? "80x24" : args->value[APP_SIZE];
+    *script = (tui_script){.path = args->value[APP_SCRIPT],
+                           .type = args->value[APP_TERM] == NULL ? "xterm-256color" : args->value[APP_TERM],
+                           .cast = args->value[APP_CAST]};
+    if (script_size(size, &script->rows, &script->columns)) {
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(err, USAGE, "--size needs columns and rows, had '%.64s'", size);
+    hr_err_try(err, "--size 80x24");
+    return status;
+}
+
+// A script sees numbers alone: whatever the preset trains on, the device is `plan`.
+static hr_status play(const cli_args *args, hr_err *err)
+{
+    cli_subject subject;
+    tui_script script;
+    tui_options options = {.ascii = cli_given(args, APP_ASCII),
+                           .no_color = cli_given(args, APP_NO_COLOR),
+                           .theme = args->value[APP_THEME]};
+    HR_TRY(read_stage(args, &script, err));
+    HR_TRY(cli_open(args, args->words[0] == NULL ? "demo" : args->words[0], &subject, err));
+    hr_status status = hr_knobs_set_pair(&subject.knobs, "device.kind=plan", err);
+    if (status == HR_OK) {
+        status = tui_play(subject.preset, &subject.knobs, &options, &script, err);
+    }
+    cli_close(&subject);
+    return status;
+}
+
+static hr_status needs_script(const cli_args *args, hr_err *err)
+{
+    static const app_option_id only[] = {APP_SIZE, APP_TERM, APP_CAST};
+    for (size_t i = 0; i < sizeof only / sizeof *only; i++) {
+        if (cli_given(args, only[i])) {
+            hr_status status = HR_FAIL(err, USAGE, "--%s goes with --script", app_option_row(only[i])->name);
+            hr_err_try(err, "headroom --script FILE --%s %s", app_option_row(only[i])->name,
+                       args->value[only[i]]);
+            return status;
+        }
+    }
+    return HR_OK;
+}
+
+// ---- the workbench --------------------------------------------------------------------------------------------
+
 // Whoever named a preset knows the program; everybody else is helped to a first command.
 static int need_terminal(const char *preset)
 {
@@ -57,6 +108,12 @@ int cli_workbench(int argc, char **argv)
     cli_next next = cli_parse(argc, argv, 1, &args, &err);
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, false);
+    }
+    if (cli_given(&args, APP_SCRIPT)) {
+        return play(&args, &err) == HR_OK ? 0 : say_error(&err, false);
+    }
+    if (needs_script(&args, &err) != HR_OK) {
+        return say_error(&err, false);
     }
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         return need_terminal(args.words[0]);

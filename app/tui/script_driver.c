@@ -9,11 +9,12 @@
 #include "app/tui/paint.h"
 #include "app/tui/script_cast.h"
 #include "app/tui/script_keys.h"
+#include "app/tui/script_size.h"
 #include "app/tui/terminal.h"
 
 enum { LINE_MAX_BYTES = 1024, IDLE_PIECES_MAX = 4, SECONDS_MAX = 86400 };
 
-static const uint64_t second_ns = 1000000000, frame_ns = 250000000;
+static const uint64_t second_ns = 1000000000, frame_ns = 250000000, untimed_step_ns = 20000000;
 static const unsigned long pieces_max = 1000000; // of one wait: a training that never gets there
 
 typedef struct script {
@@ -31,7 +32,9 @@ typedef struct script {
 static void show(script *s)
 {
     bool more;
-    s->stage->hands->settle(s->app);
+    if (s->stage->hands->settle != NULL) {
+        s->stage->hands->settle(s->app);
+    }
     do {
         (void)app_drain(s->app, &more);
     } while (more);
@@ -48,13 +51,15 @@ static void advance_clock(script *s, uint64_t by_ns)
 static bool advance(script *s)
 {
     bool more;
-    uint64_t before_ns = s->app->live.time_ns;
+    uint64_t before_ns = s->app->live.time_ns, steps = s->app->live.steps;
     bool any = s->stage->hands->advance(s->app);
     do {
         (void)app_drain(s->app, &more);
     } while (more);
     uint64_t after_ns = s->app->live.time_ns;
-    advance_clock(s, after_ns > before_ns && before_ns > 0 ? after_ns - before_ns : 0);
+    bool timed = after_ns > before_ns && before_ns > 0;
+    // A plan without a card has no time: its steps take what the shortest take in a workbench.
+    advance_clock(s, timed ? after_ns - before_ns : s->app->live.steps > steps ? untimed_step_ns : 0);
     return any;
 }
 

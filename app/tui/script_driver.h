@@ -23,7 +23,7 @@
 // What moves beside the keys.
 typedef struct script_hands {
     bool (*advance)(app *a); // one bounded piece of the engine's work; false: it had none
-    void (*settle)(app *a);  // answers every plan that was asked for
+    void (*settle)(app *a);  // answers what app_drain does not; NULL: nothing
 } script_hands;
 
 typedef struct script_stage {
@@ -34,9 +34,6 @@ typedef struct script_stage {
     FILE *failed;     // gets the screen when an `expect` fails; NULL: nobody
     const script_hands *hands;
 } script_stage;
-
-// "80x24" as columns and rows, each from 1 to 500.
-bool script_size(const char *text, int *rows, int *columns);
 
 // Does `text` line by line on an app whose engine has been started. CHECK error: an `expect` failed, or the workbench
 // was left early. USAGE error: a line that means nothing. WRITE error: a picture could not be saved.

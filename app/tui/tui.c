@@ -25,6 +25,17 @@ static bool wants_no_color(const tui_options *options)
     return options->no_color || (no_color != NULL && no_color[0] != '\0');
 }
 
+hr_status tui_check_theme(const char *name, hr_err *err)
+{
+    theme looks;
+    if (theme_make(&looks, name, 0, false)) {
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(err, USAGE, "no theme is called '%s'", name);
+    hr_err_try(err, "--theme auto, dark, light, safe, safe-light or mono");
+    return status;
+}
+
 // What the command line says goes before what is remembered.
 static void look(app *a, const tui_options *options)
 {
@@ -43,13 +54,9 @@ static void look(app *a, const tui_options *options)
 int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *options)
 {
     hr_err err = {0};
-    theme looks;
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); // numbers are read and written with a point
-    if (!theme_make(&looks, options->theme, 0, false)) {
-        hr_status status = HR_FAIL(&err, USAGE, "no theme is called '%s'", options->theme);
-        hr_err_try(&err, "--theme auto, dark, light, safe, safe-light or mono");
-        (void)status;
+    if (tui_check_theme(options->theme, &err) != HR_OK) {
         return fail(&err);
     }
     app *a = app_create(preset, knobs);

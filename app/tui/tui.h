@@ -7,6 +7,7 @@
 
 #include "headroom/knobs.h"
 #include "headroom/preset.h"
+#include "headroom/status.h"
 
 typedef struct tui_options {
     bool ascii;             // no character beyond ASCII, whatever the locale can show
@@ -15,6 +16,21 @@ typedef struct tui_options {
     const char *theme;      // one of theme_names; NULL: what is remembered, or auto
     const char *state_path; // file of what is remembered (remember.h); NULL: nothing is
 } tui_options;
+
+typedef struct tui_script {
+    const char *path; // of the script (script_driver.h)
+    const char *type; // of the terminal that it plays on
+    int rows, columns;
+    const char *cast; // a file for what the terminal was sent; NULL: none
+} tui_script;
+
+// Plays a script on a workbench without a terminal, on the device `plan` and in this process: the same files on every
+// machine. Nothing is remembered, and of the environment nothing is asked. Borrows everything. Errors of script_drive;
+// READ: no script; TERMINAL: no such type.
+HR_MUST_CHECK hr_status tui_play(const hr_preset *preset, const hr_knobs *knobs, const tui_options *options,
+                                 const tui_script *script, hr_err *err);
+// USAGE error: no theme is called so. NULL is fine.
+HR_MUST_CHECK hr_status tui_check_theme(const char *name, hr_err *err);
 
 // Runs the workbench on stdin and stdout until it is left. Borrows everything. Returns the exit code: 0; 2 for
 // an unknown theme; 4, with advice on stderr, when the terminal cannot show it.

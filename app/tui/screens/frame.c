@@ -256,32 +256,38 @@ static const char *freeze_name(const app *a)
     return a->is_frozen ? "go on" : "freeze";
 }
 
-// What comes first stays where the line is short.
+static const char *up_down_name(const app *a)
+{
+    return a->focus == PANE_KNOBS ? "knob" : pane_ops_of(a->focus)->table != NULL ? "row" : NULL;
+}
+
+// What comes first stays where the line is short: the focused pane's own keys.
 typedef struct footer_key {
     request request;
     const char *shown;                 // NULL: as its row says
     const char *(*name)(const app *a); // NULL: as its row says
-    bool own;                          // of the focused pane: unknown on others
 } footer_key;
 
 static const footer_key footer[] = {
-    {REQUEST_ENTER, NULL, enter_name, true},  {REQUEST_RIGHT, "←→", arrows_name, true},
-    {REQUEST_FILTER, NULL, NULL, true},       {REQUEST_SORT, NULL, NULL, true},
-    {REQUEST_APPLY, NULL, NULL, false},       {REQUEST_RUN, NULL, run_name, false},
-    {REQUEST_UNDO, NULL, NULL, false},        {REQUEST_FREEZE, NULL, freeze_name, false},
-    {REQUEST_NEXT, NULL, NULL, false},        {REQUEST_PRESETS, NULL, NULL, false},
-    {REQUEST_PIN, NULL, NULL, false},         {REQUEST_COLUMNS, NULL, NULL, true},
-    {REQUEST_FOLLOW, NULL, NULL, true},       {REQUEST_MARK, NULL, NULL, true},
-    {REQUEST_REDO, NULL, NULL, false},        {REQUEST_EXPAND, NULL, NULL, false},
-    {REQUEST_COPY, NULL, NULL, true},         {REQUEST_ZOOM_IN, NULL, NULL, false},
-    {REQUEST_ZOOM_OUT, NULL, NULL, false},    {REQUEST_SAY, NULL, NULL, false},
-    {REQUEST_SAVE_SCREEN, NULL, NULL, false}, {REQUEST_THEME, NULL, NULL, false},
+    {REQUEST_ENTER, NULL, enter_name},  {REQUEST_RIGHT, "←→", arrows_name},
+    {REQUEST_DOWN, "↑↓", up_down_name}, {REQUEST_UNDO, NULL, NULL},
+    {REQUEST_FILTER, NULL, NULL},       {REQUEST_SORT, NULL, NULL},
+    {REQUEST_APPLY, NULL, NULL},        {REQUEST_RUN, NULL, run_name},
+    {REQUEST_MARK, NULL, NULL},         {REQUEST_FREEZE, NULL, freeze_name},
+    {REQUEST_COLUMNS, NULL, NULL},      {REQUEST_FOLLOW, NULL, NULL},
+    {REQUEST_PRESETS, NULL, NULL},      {REQUEST_PIN, NULL, NULL},
+    {REQUEST_COPY, NULL, NULL},         {REQUEST_REDO, NULL, NULL},
+    {REQUEST_RESTART, NULL, NULL},      {REQUEST_EXPAND, NULL, NULL},
+    {REQUEST_ZOOM_IN, NULL, NULL},      {REQUEST_ZOOM_OUT, NULL, NULL},
+    {REQUEST_SAY, NULL, NULL},          {REQUEST_SAVE_SCREEN, NULL, NULL},
+    {REQUEST_THEME, NULL, NULL},
 };
 // These stand at the end of every footer: with them the rest is found.
 static const footer_key footer_end[] = {
-    {REQUEST_HELP, NULL, NULL, false},
-    {REQUEST_COMMAND, NULL, NULL, false},
-    {REQUEST_QUIT, NULL, NULL, false},
+    {REQUEST_NEXT, NULL, NULL},
+    {REQUEST_HELP, NULL, NULL},
+    {REQUEST_COMMAND, NULL, NULL},
+    {REQUEST_QUIT, NULL, NULL},
 };
 
 enum {
@@ -335,14 +341,12 @@ static request lay_out(const canvas *c, const app *a, int at)
 {
     footer_item item;
     int x = 0, end = a->columns - end_width(a);
-    for (int own = 1; own >= 0; own--) {
-        for (int i = 0; i < (int)FOOTER; i++) {
-            if (footer[i].own == (own == 1) && make_item(a, &footer[i], &item) && x + item.width <= end) {
-                if (place_item(c, &item, x, at)) {
-                    return item.request;
-                }
-                x += item.width + GAP;
+    for (int i = 0; i < (int)FOOTER; i++) {
+        if (make_item(a, &footer[i], &item) && x + item.width <= end) {
+            if (place_item(c, &item, x, at)) {
+                return item.request;
             }
+            x += item.width + GAP;
         }
     }
     for (int i = 0; i < (int)FOOTER_END; i++) {

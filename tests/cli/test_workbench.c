@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The workbench as it was built, played by scripts: no terminal, no clock, the device `plan`.
+#include <check.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "program.h"
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *out = fopen(path, "w");
+    ck_assert_ptr_nonnull(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static char *slurp(const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *in = fopen(path, "r");
+    ck_assert_msg(in != NULL, "no file %s", path);
+    ssize_t length = getdelim(&text, &size, '\0', in);
+    fclose(in);
+    ck_assert_int_ge(length, 0);
+    return text;
+}
+
+// A folder of its own, where the script stands as a.keys and leaves its pictures.
+static void enter(const char *script)
+{
+    ck_assert_int_eq(chdir(program_home()), 0);
+    ck_assert_int_eq(system("rm -rf play && mkdir play"), 0);
+    ck_assert_int_eq(chdir("play"), 0);
+    write_text("a.keys", script);
+}
+
+static void play(const char *words, int exit_code)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    outcome_deinit(&o);
+}
+
+static void said(const char *words, int exit_code, const char *part)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    ck_assert_msg(strstr(o.err, part) != NULL, "no '%s' in: %s", part, o.err);
+    outcome_deinit(&o);
+}
+
+START_TEST(five_tasks_are_done_with_keys_that_the_screen_shows)
+{
+    char *narrow = slurp("tests/cli/scripts/five_tasks.keys");
+    char *wide = slurp("tests/cli/scripts/five_tasks_wide.keys");
+    enter(narrow);
+    play("demo --script a.keys", 0);
+    enter(wide);
+    play("demo --script a.keys --size 160x50", 0);
+    free(narrow);
+    free(wide);
+}
+END_TEST
+
+static const char walk[] =
+    "wait seconds 2\nkeys b <Left>\nwait steps 20\n:theme safe\nkeys <Tab>?\nwait seconds 1\n"
+    "keys <Esc> 5 . 0 8 9 3 4 1\nwait seconds 1\nsave-display b.svg\nsave-display b.txt\n"
+    "save-display b.ans\n";
+
+START_TEST(the_same_script_gives_the_same_bytes_whatever_the_environment)
+{
+    static const char *const settings[] = {"NO_COLOR=1", "COLORFGBG=0;15", "TERM=dumb", "LC_ALL=POSIX"};
+    enter(walk);
+    const char *words = "demo -s device.card=rtx3070-8g -s device.vram=64MiB --script a.keys --cast b.cast";
+    play(words, 0);
+    ck_assert_int_eq(system("mkdir first && mv b.* first/"), 0);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        outcome o = program_run_with(settings[i], words);
+        assert_exit(&o, settings[i], 0);
+        outcome_deinit(&o);
+        ck_assert_msg(system("for f in b.*; do cmp $f first/$f || exit 1; rm $f; done") == 0, "%s",
+                      settings[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_cast_is_a_header_and_output_in_the_order_of_time)
+{
+    enter(walk);
+    play("demo -s device.card=rtx3070-8g -s device.vram=64MiB --script a.keys --cast b.cast --size 100x30",
+         0);
+    char *cast = slurp("b.cast"), *rest = NULL;
+    double last = 0;
+    size_t lines = 0;
+    for (char *line = strtok_r(cast, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest), lines++) {
+        json_t *json = json_loads(line, JSON_DECODE_ANY, NULL);
+        ck_assert_msg(json != NULL, "line %zu is no JSON", lines + 1);
+        if (lines == 0) {
+            ck_assert_int_eq(json_integer_value(json_object_get(json, "version")), 2);
+            ck_assert_int_eq(json_integer_value(json_object_get(json, "width")), 100);
+            ck_assert_int_eq(json_integer_value(json_object_get(json, "height")), 30);
+        } else {
+            double time = json_real_value(json_array_get(json, 0));
+            ck_assert_str_eq(json_string_value(json_array_get(json, 1)), "o");
+            ck_assert(time >= last);
+            last = time;
+        }
+        json_decref(json);
+    }
+    ck_assert_uint_gt(lines, 20);
+    ck_assert(last > 4);
+    free(cast);
+}
+END_TEST
+
+START_TEST(a_cast_replaces_a_cast_and_nothing_else)
+{
+    enter("wait steps 1\n");
+    write_text("mine", "a file of mine\n");
+    said("demo --script a.keys --cast mine", 5, "mine is no cast, and stays");
+    char *mine = slurp("mine");
+    ck_assert_str_eq(mine, "a file of mine\n");
+    free(mine);
+    play("demo --script a.keys --cast b.cast", 0);
+    play("demo --script a.keys --cast b.cast", 0);
+    write_text("a.keys", "expect purple\n");
+    ck_assert_int_eq(system("cp b.cast before.cast"), 0);
+    said("demo --script a.keys --cast b.cast", 1, "a.keys:1: the screen does not show 'purple'");
+    ck_assert_int_eq(system("cmp b.cast before.cast && test $(ls | wc -l) = 4"), 0); // and no rest of it
+}
+END_TEST
+
+START_TEST(what_cannot_be_played_is_said)
+{
+    enter("wait steps 1\n");
+    said("demo --script nothing.keys", 5, "nothing.keys: No such file or directory");
+    said("demo --script a.keys --size 80", 2, "--size needs columns and rows, had '80'");
+    said("demo --script a.keys --term nope", 4, "nope is in no terminal description");
+    said("demo --script a.keys --theme purple", 2, "no theme is called 'purple'");
+    said("nothing --script a.keys", 2, "nothing");
+    said("--size 80x24", 2, "--size goes with --script");
+    write_text("a.keys", "wait steps 1\nkeys q\nkeys y\nkeys z\n");
+    said("demo --script a.keys", 1, "a.keys:4: the workbench was left before this line");
+    write_text("a.keys", "save-display no/a.svg\n");
+    said("demo --script a.keys", 5, "no/a.svg");
+}
+END_TEST
+
+START_TEST(run_does_so_many_steps_and_stops)
+{
+    enter("wait steps 5\nkeys r\nwait steps 1\n:run 3\nwait steps 100\nsave-display b.txt\nexpect step 8\n");
+    play("demo --script a.keys", 0);
+}
+END_TEST
+
+// Other looks, and terminals that can do less.
+START_TEST(every_terminal_and_theme_is_played_on)
+{
+    static const char *const looks[] = {
+        "--term vt100 --ascii", "--term linux",       "--term screen",           "--term tmux-256color",
+        "--theme mono",         "--theme safe-light", "--no-color --size 40x10", "--size 20x4",
+        "--size 1x1",           "--size 300x120",
+    };
+    enter("wait steps 3\nkeys <Right>\nwait steps 1\nkeys z ? <Esc> p <Esc> : <Tab> <Esc>\nresize "
+          "60x16\nwait steps 2\n"
+          "resize 200x3\nwait steps 2\n");
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        char words[96];
+        snprintf(words, sizeof words, "demo --script a.keys %s", looks[i]);
+        play(words, 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {five_tasks_are_done_with_keys_that_the_screen_shows,
+                                  the_same_script_gives_the_same_bytes_whatever_the_environment,
+                                  a_cast_is_a_header_and_output_in_the_order_of_time,
+                                  a_cast_replaces_a_cast_and_nothing_else,
+                                  what_cannot_be_played_is_said,
+                                  run_does_so_many_steps_and_stops,
+                                  every_terminal_and_theme_is_played_on};
+    TCase *tc = tcase_create("workbench");
+    tcase_add_checked_fixture(tc, NULL, program_remove_home); // each test has a home of its own
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        tcase_add_test(tc, tests[i]);
+    }
+    Suite *suite = suite_create("cli workbench");
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
