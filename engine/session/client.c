@@ -73,7 +73,7 @@ static void tidy_up(const client_session *c)
 {
     const char *save = c->base.knows_about ? hr_knob_text(&c->base.knobs, HR_KNOB_TRAIN_SAVE) : "";
     if (c->socket_path[0] != '\0') {
-        (void)unlink(c->socket_path);
+        watch_remove(c->socket_path);
     }
     if (c->autosave_path[0] != '\0') {
         file_remove_leftovers(c->autosave_path, (long)c->child.pid);

@@ -46,12 +46,26 @@ static hr_status check_folder(const char *path, hr_err *err)
     return HR_OK;
 }
 
-// At another name first: whoever finds the socket can also connect to it.
+// Where it is made, before it can be connected to.
+static bool early_path(const char *path, char early[WATCH_PATH_MAX])
+{
+    return snprintf(early, WATCH_PATH_MAX, "%s~", path) < WATCH_PATH_MAX;
+}
+
+void watch_remove(const char *path)
+{
+    char early[WATCH_PATH_MAX];
+    (void)unlink(path);
+    if (early_path(path, early)) {
+        (void)unlink(early);
+    }
+}
+
 hr_status watch_listen(const char *path, int *listening, hr_err *err)
 {
     char early[WATCH_PATH_MAX];
     *listening = -1;
-    if (snprintf(early, sizeof early, "%s~", path) >= (int)sizeof early) {
+    if (!early_path(path, early)) {
         return HR_FAIL(err, STATE, "%s: too long for a socket's address", path);
     }
     HR_TRY(check_folder(path, err));

@@ -14,6 +14,8 @@ enum { WATCH_PATH_MAX = 108 }; // of a socket's address
 bool watch_path(pid_t pid, char path[WATCH_PATH_MAX]);
 // Makes the folder and listens there. STATE error; READ when the folder is not this user's alone.
 HR_MUST_CHECK hr_status watch_listen(const char *path, int *socket, hr_err *err);
+// Removes what a process that listened, or was about to, may have left there.
+void watch_remove(const char *path);
 // The next who knocks and is this user; −1: nobody.
 int watch_accept(int listening);
 // READ error when nobody listens there.

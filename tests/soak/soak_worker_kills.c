@@ -4,7 +4,7 @@
 // goes on from the last save, not a step before it. Who gets to the end has the weights of a training that was never
 // killed.
 //
-//   HEADROOM_PROGRAM=build/release/headroom soak_worker_kills [--seconds S] [--seed N] [--kills K]
+//   soak_worker_kills [--seconds S] [--seed N] [--kills K]     of build/release/headroom, or $HEADROOM_PROGRAM
 //
 // Until K kills (500) were made, or the time is up when S is not 0. One JSON object on stdout; exit 1 at the first
 // finding, which stands on stderr.
@@ -30,6 +30,7 @@ typedef struct subject {
     const char *preset;
     const char *pairs[6];
     char whole[HR_SHA256_TEXT_MAX]; // weights of a training that nobody killed
+    double seconds;                 // that it took, from the start of its process
 } subject;
 
 static subject subjects[PRESETS] = {
@@ -262,12 +263,17 @@ static void train_whole(soak *k, subject *t)
 {
     uint64_t version = 0;
     hr_report report;
+    const double begin = now_seconds();
     hr_session *s = start(k, t, false);
     bool done = false;
     seen n = {.state = HR_ENGINE_RUNNING};
     send_command(k, s, HR_COMMAND_RUN);
     for (const double until = now_seconds() + PATIENCE_S; !done && now_seconds() < until;) {
+        hr_session_end end;
         read_for(k, s, &n, 0.02);
+        if (hr_session_get_life(s, &end) == HR_SESSION_ENDED) {
+            find(k, "%s: %s", t->preset, end.sentence);
+        }
         version = 0;
         if (hr_session_report(s, &version, &report)) {
             done = report.train.steps == STEPS && report.train.weights_sha256[0] != '\0';
@@ -275,6 +281,7 @@ static void train_whole(soak *k, subject *t)
             hr_report_deinit(&report);
         }
     }
+    t->seconds = now_seconds() - begin;
     stop(k, s);
     (void)unlink(k->save);
     if (!done) {
@@ -282,19 +289,22 @@ static void train_whole(soak *k, subject *t)
     }
 }
 
-// Some time of work, with pauses that save. True: all steps are done.
-static bool work_a_while(soak *k, hr_session *s, seen *n)
+// A share of the time that all of it takes, with pauses that save. True: all steps are done.
+static bool work_a_while(soak *k, const subject *t, hr_session *s, seen *n)
 {
+    const double until = now_seconds() + t->seconds * roll(k, 1000) * 1e-3;
+    double left = until - now_seconds();
     send_command(k, s, HR_COMMAND_RUN);
-    for (uint32_t piece = roll(k, 5); piece > 0; piece--) {
-        read_for(k, s, n, (double)roll(k, 60) * 1e-3);
+    while (left > 0) {
+        const double piece = t->seconds * roll(k, 300) * 1e-3;
+        read_for(k, s, n, piece < left ? piece : left);
         if (roll(k, 2) == 0) {
             send_command(k, s, HR_COMMAND_PAUSE);
             read_for(k, s, n, (double)roll(k, 20) * 1e-3);
             send_command(k, s, HR_COMMAND_RUN);
         }
+        left = until - now_seconds();
     }
-    read_for(k, s, n, (double)roll(k, 3000) * 1e-5);
     return n->last_step == STEPS;
 }
 
@@ -332,7 +342,7 @@ static void train_killed(soak *k, const subject *t, double end_time)
         const bool resumes = access(k->save, F_OK) == 0;
         seen n = {.state = HR_ENGINE_RUNNING};
         hr_session *s = start(k, t, resumes);
-        done = work_a_while(k, s, &n);
+        done = work_a_while(k, t, s, &n);
         if (n.first_step != 0 && n.first_step <= saved) {
             find(k, "the save was of step %" PRIu64 ", training went on with step %" PRIu64, saved,
                  n.first_step);
@@ -403,6 +413,7 @@ int main(int argc, char **argv)
     }
     k.dice = k.seed;
     hr_preset_search_beside("build/release");
+    (void)setenv("HEADROOM_PROGRAM", "build/release/headroom", 0);
     make_folder(&k);
     k.fds = count_entries("/proc/self/fd");
     const double end_time = now_seconds() + (double)k.seconds;
