@@ -387,6 +387,35 @@ START_TEST(arrows_move_by_a_column_and_stay_within_the_step)
 }
 END_TEST
 
+static void click(app *a, pane_id pane, int y, int x)
+{
+    rect place = app_layout(a).pane[pane];
+    a->click_y = place.y + y;
+    a->click_x = place.x + x;
+    app_key(a, INPUT_CLICK);
+    app_draw(a);
+}
+
+START_TEST(a_click_brings_the_cursor_to_what_is_shown_there)
+{
+    app *a = timeline_at(24, 120);
+    show_heights(a, 4000, 9);
+    for (int x = 0; x < 80; x += 13) {
+        click(a, PANE_STACK, 2, TIMELINE_AXIS + x);
+        ck_assert_int_eq((int)step_column_at(&a->step.window, a->step.cursor), x);
+        click(a, PANE_MINIMAP, 1, TIMELINE_AXIS + x);
+        const step_window whole = {0, 4000, 120 - TIMELINE_AXIS - 1};
+        ck_assert_int_eq((int)step_column_at(&whole, a->step.cursor), x);
+    }
+    uint32_t before = a->step.cursor;
+    click(a, PANE_STACK, 0, TIMELINE_AXIS + 5); // the title
+    click(a, PANE_STACK, 2, 1);                 // the axis
+    click(a, PANE_MINIMAP, 1, 1);
+    ck_assert_uint_eq(a->step.cursor, before);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(the_cursor_stays_with_its_instruction_when_a_knob_is_turned)
 {
     app *a = timeline_at(24, 80);
@@ -532,7 +561,7 @@ SUITE_MAIN("tui timeline", it_looks_as_agreed,
            beyond_the_step_lies_the_run_with_what_happened,
            the_maps_run_is_as_fine_as_it_can_be_whatever_the_clock_says,
            enter_goes_to_the_birth_of_a_tensor_and_to_its_death,
-           arrows_move_by_a_column_and_stay_within_the_step,
+           arrows_move_by_a_column_and_stay_within_the_step, a_click_brings_the_cursor_to_what_is_shown_there,
            the_cursor_stays_with_its_instruction_when_a_knob_is_turned, a_mark_says_what_lies_between,
            an_empty_picture_is_said_to_be_empty,
            a_hostile_picture_shows_something_or_nothing_but_harms_nobody)

@@ -154,7 +154,7 @@ const pane_ops pane_layer = {.draw = draw_layer,
 
 // ---- instructions ---------------------------------------------------------------------------------------------
 
-enum { NUMBER, INSTRUCTION, PHASE, FLOPS, TIME };
+enum { NUMBER, INSTRUCTION, PHASE, FLOPS, TIME, TITLE_ROOM = 36 };
 
 static const table_column work_columns[] = {
     [NUMBER] = {.term = "number", .width = 6, .number = true},
@@ -228,8 +228,12 @@ static void draw_work(const canvas *c, const app *a)
     char right[64] = "", seconds[FORMAT_MAX];
     bool focused = a->focus == PANE_WORK;
     if (p != NULL && a->step.layer < p->layer_count) {
-        snprintf(right, sizeof right, "%zu · %s", work_count(a),
-                 step_time(a, p->layers[a->step.layer].seconds, seconds));
+        step_time(a, p->layers[a->step.layer].seconds, seconds);
+        if (c->area.w < TITLE_ROOM) {
+            snprintf(right, sizeof right, "%s", seconds);
+        } else {
+            snprintf(right, sizeof right, "%zu · %s", work_count(a), seconds);
+        }
     }
     paint_rule(c, focused, pane_title(PANE_WORK), right);
     if (step_is_there(c, a)) {

@@ -16,7 +16,7 @@ static const table_column columns[] = {
     [OUTPUT] = {.term = "output_shape", .width = 12, .from_width = 100},
     [PARAMETERS] = {.term = "parameters", .width = 10, .number = true, .from_width = 90},
     [WEIGHTS] = {.term = "weights", .width = 8, .number = true},
-    [ACTIVATIONS] = {.term = "activations", .width = 11, .number = true},
+    [ACTIVATIONS] = {.term = "activations", .width = 12, .number = true},
     [KEPT] = {.term = "kept_bytes", .width = 10, .number = true, .from_width = 66},
     [FLOPS] = {.term = "flops", .width = 6, .number = true},
     [TIME] = {.term = "time", .width = 8, .number = true, .from_width = 72},
