@@ -78,8 +78,13 @@ static void find_best(fit_points *fit)
     }
 }
 
-static bool stands_before(const hr_fit_point *a, const hr_fit_point *b)
+// What no other point beats, then what fits, both the fastest first; then what misses, the least first.
+static bool stands_before(const fit_points *fit, size_t one, size_t other)
 {
+    const hr_fit_point *a = &fit->point[one], *b = &fit->point[other];
+    if (fit->best[one] != fit->best[other]) {
+        return fit->best[one];
+    }
     if (a->plan.fits != b->plan.fits) {
         return a->plan.fits;
     }
@@ -90,13 +95,16 @@ static bool stands_before(const hr_fit_point *a, const hr_fit_point *b)
     return slower < 0 || (!(slower > 0) && a->plan.peak_in_use_bytes < b->plan.peak_in_use_bytes);
 }
 
-static void put_in_order(fit_points *fit, size_t point)
+// Sorted anew: a new point may take others' place on the frontier. By insertion, so that equals keep their order.
+static void put_in_order(fit_points *fit)
 {
-    size_t at = point;
-    for (; at > 0 && stands_before(&fit->point[point], &fit->point[fit->order[at - 1]]); at--) {
-        fit->order[at] = fit->order[at - 1];
+    for (size_t point = 0; point < fit->count; point++) {
+        size_t at = point;
+        for (; at > 0 && stands_before(fit, point, fit->order[at - 1]); at--) {
+            fit->order[at] = fit->order[at - 1];
+        }
+        fit->order[at] = (unsigned char)point;
     }
-    fit->order[at] = (unsigned char)point;
 }
 
 _Static_assert(FIT_POINTS_MAX <= 256, "a point's number fits a byte");
@@ -120,8 +128,9 @@ void fit_take(app *a, const hr_answer *answer)
         hr_fit_point *p = &fit->point[fit->count];
         *p = answer->point;
         p->knobs[sizeof p->knobs - 1] = '\0';
-        put_in_order(fit, fit->count++);
+        fit->count++;
         find_best(fit);
+        put_in_order(fit);
     }
     fit->asks = !answer->last;
     fit->version++;

@@ -24,7 +24,7 @@ typedef struct fit_points {
     bool
         best[FIT_POINTS_MAX]; // fits, and no other point that fits needs less of one and no more of the other
     unsigned char
-        order[FIT_POINTS_MAX];     // what fits, fastest first; then the others, those that miss least first
+        order[FIT_POINTS_MAX]; // the best, then what fits, fastest first; then what misses, the least first
     char refused[HR_ERR_TEXT_MAX]; // why nothing can be planned; ""
     uint64_t version;
 } fit_points;

@@ -122,8 +122,10 @@ START_TEST(the_frontier_is_what_no_point_beats_and_the_cursor_walks_all_of_it)
         for (size_t i = 1; i < a->fit.count; i++) {
             const hr_whatif *one = &a->fit.point[a->fit.order[i - 1]].plan,
                             *next = &a->fit.point[a->fit.order[i]].plan;
-            ck_assert(one->fits >= next->fits);
-            ck_assert(!one->fits || !next->fits || one->step_seconds <= next->step_seconds);
+            bool best = a->fit.best[a->fit.order[i - 1]], next_best = a->fit.best[a->fit.order[i]];
+            ck_assert(best >= next_best && one->fits >= next->fits);
+            ck_assert(best != next_best || !one->fits || !next->fits ||
+                      one->step_seconds <= next->step_seconds);
             ck_assert(one->fits || one->missing_bytes <= next->missing_bytes);
         }
         for (int i = 0; i < 100; i++) { // to the fast end

@@ -32,6 +32,7 @@ static void prepare(app *a)
     say_stage(a, "shuffle", 0, 0, 40000);
     say_stage(a, "batch", 0, 0, 5137);
     screen_advance(a, 20); // and prefetch
+    say_stage(a, "evaluate", 0, 0, 5137);
     screen_keys(a, "7");
 }
 

@@ -190,8 +190,7 @@ void place_doctor(layout *l, rect body, const layout_wish *wish)
 {
     place_knobs_and_counters(l, cut_left(&body, layout_clamp(body.w * 3 / 8, 30, 60)), wish);
     l->pane[PANE_VRAM] = cut_top(&body, body.h >= 30 ? body.h / 3 : 0);
-    int fixes = layout_clamp(body.h / 4, 5, 12);
     l->pane[PANE_LOG] = cut_bottom(&body, body.h >= 26 ? layout_clamp(body.h / 6, 4, 8) : 0);
-    l->pane[PANE_FIXES] = cut_bottom(&body, fixes);
+    l->pane[PANE_FIXES] = cut_bottom(&body, layout_clamp(body.h - 15, 5, 14));
     l->pane[PANE_DOCTOR] = body;
 }

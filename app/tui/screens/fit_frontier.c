@@ -165,7 +165,7 @@ static const char *legend(const canvas *c, char text[96])
     text[0] = '\0';
     for (int kind = POINT_KINDS - 1; kind >= 0; kind--) {
         size_t used = strlen(text);
-        snprintf(text + used, 96 - used, "%s%s %s", used > 0 ? "  " : "", glyph_of(c, kind),
+        snprintf(text + used, 96 - used, "%s%s %s", used > 0 ? " " : "", glyph_of(c, kind),
                  looks[kind].word);
     }
     return text;
@@ -213,7 +213,15 @@ static void draw_limit(const canvas *c, const scatter *s)
     for (int x = 0; x < c->area.w; x++) {
         paint_cell(c, row_of(s, limit, c->area.h), x, theme_role(c->theme, ROLE_LIMIT), c->glyphs->dashed);
     }
-    paint_right(c, row_of(s, limit, c->area.h), 0, c->area.w, ROLE_LIMIT, " limit");
+}
+
+// Over points that stand there: what the line is has to be read.
+static void name_limit(const canvas *c, const scatter *s)
+{
+    double limit = (double)s->limit_bytes;
+    if (limit >= s->low && limit <= s->high) {
+        paint_right(c, row_of(s, limit, c->area.h), 0, c->area.w, ROLE_LIMIT, " limit");
+    }
 }
 
 static void draw_axes(const canvas *c, const scatter *s, int rows)
@@ -279,6 +287,7 @@ static void draw(const canvas *c, const app *a)
         draw_limit(&plot, &s);
         draw_frontier(&plot, &s);
         draw_points(&plot, &s);
+        name_limit(&plot, &s);
         draw_axes(c, &s, rows);
     }
     draw_picked(c, c->area.h - 1, a);

@@ -142,7 +142,8 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
     size_t count = 0, rows = pipeline_views(a, views);
     memset(boxes, 0, BOXES_MAX * sizeof *boxes);
     for (size_t i = 0; i < rows; i++) {
-        if (views[i].live) {
+        bool trains = strcmp(views[i].name, "evaluate") != 0; // it feeds the held-out set alone
+        if (views[i].live && trains) {
             stage_box(&views[i], &boxes[count++]);
         }
     }
