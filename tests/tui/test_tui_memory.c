@@ -457,6 +457,22 @@ START_TEST(filtered_events_still_carry_the_heap)
 }
 END_TEST
 
+START_TEST(another_order_of_the_events_stays_in_the_same_moment)
+{
+    app *a = open_training("bfc", 96 * HR_MIB);
+    draw(a);
+    app_key(a, INPUT_TAB);
+    for (int i = 0; i < 8; i++) {
+        screen_keys(a, i % 2 == 0 ? "o" : "O");
+        draw(a);
+        ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
+        ck_assert_uint_eq(memory_selected_row(a), a->heap_scene.peak);
+        ck_assert(!a->is_frozen);
+    }
+    close_training(a);
+}
+END_TEST
+
 // ---- words --------------------------------------------------------------------------------------------------------
 
 START_TEST(names_are_those_of_the_plan_only_where_it_is_the_same_tensor)
@@ -528,5 +544,6 @@ SUITE_MAIN("tui memory", the_heap_at_the_peak_of_the_last_step_looks_as_agreed,
            the_chunk_that_was_chosen_stays_chosen_while_the_training_goes_on,
            enter_goes_to_the_event_that_made_a_chunk_and_on_to_the_one_that_ends_it,
            zooming_keeps_the_chunk_under_the_cursor_in_sight, a_click_on_the_map_selects_the_chunk_there,
-           filtered_events_still_carry_the_heap, names_are_those_of_the_plan_only_where_it_is_the_same_tensor,
+           filtered_events_still_carry_the_heap, another_order_of_the_events_stays_in_the_same_moment,
+           names_are_those_of_the_plan_only_where_it_is_the_same_tensor,
            every_pane_is_said_explained_and_copied, a_stream_that_contradicts_itself_draws_every_frame)

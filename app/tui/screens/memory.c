@@ -72,7 +72,7 @@ size_t memory_selected_row(const app *a)
     return row < heap_scene_rows(&a->heap_scene) ? row : a->heap_scene.at;
 }
 
-void memory_select_row(app *a, size_t row)
+static void put_cursor(app *a, size_t row)
 {
     table_view *t = &a->table[PANE_EVENTS];
     table_settle(t, &memory_events, a);
@@ -82,6 +82,11 @@ void memory_select_row(app *a, size_t row)
         }
     }
     table_move(t, &memory_events, a, 0);
+}
+
+void memory_select_row(app *a, size_t row)
+{
+    put_cursor(a, row);
     heap_scene_seek(&a->heap_scene, memory_selected_row(a));
 }
 
@@ -133,7 +138,9 @@ void memory_settle(app *a)
 {
     heap_scene *v = &a->heap_scene;
     uint64_t address = v->address;
-    table_settle(&a->table[PANE_EVENTS], &memory_events, a);
+    if (!a->table[PANE_EVENTS].settled) {
+        put_cursor(a, v->at); // another order or filter: the moment stays, where it is still shown
+    }
     size_t row = table_selected(&a->table[PANE_EVENTS]);
     if (row != SIZE_MAX && (row < v->count ? row : v->count) != v->at) {
         heap_scene_seek(v, row);
