@@ -55,8 +55,9 @@ static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byt
         // Bars lie on their side: only whole cells, and the last one by its letter's colour.
         for (int x = 0; x < (eighths + 7) / 8; x++) {
             paint_cell(c, y, 4 + NAME_WIDTH + BYTES_WIDTH + x, theme_band(c->theme, band),
-                       c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO ? L'='
-                                                                                 : glyphs_bar(c->glyphs, 8));
+                       c->glyphs->fills_by_letter || theme_fills_by_letter(c->theme)
+                           ? L'='
+                           : glyphs_bar(c->glyphs, 8));
         }
         sum_bytes += bytes;
         y++;

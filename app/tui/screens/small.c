@@ -50,7 +50,7 @@ static void draw_bar(const canvas *c, int y, const app *a)
 {
     const model *m = app_model(a);
     const history_bucket *bucket = history_at(&m->history, 1, 0);
-    bool letters = c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO;
+    bool letters = c->glyphs->fills_by_letter || theme_fills_by_letter(c->theme);
     double filled = 0;
     int x = 0;
     for (int i = 0; i < BAND_COUNT && bucket != NULL && m->limit_bytes > 0; i++) {

@@ -95,7 +95,7 @@ static char band_letter(const graph_scale *scale, unsigned band)
 // Two colours in one cell where the terminal has them; otherwise the larger band has the cell.
 static void draw_share(const canvas *c, int y, int x, const graph_scale *scale, const cell_share *share)
 {
-    bool letters = c->glyphs->fills_by_letter || c->theme->tier == TIER_MONO;
+    bool letters = c->glyphs->fills_by_letter || theme_fills_by_letter(c->theme);
     style s = theme_band(c->theme, share->largest);
     if (share->total == 0) {
         return;
