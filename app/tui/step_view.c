@@ -204,8 +204,12 @@ static void keep_before(app *a)
 {
     hr_step_picture_deinit(&a->step.before);
     if (a->has_picture) {
+        hr_step_picture events = {.events = a->picture.events}; // half of its bytes, and nobody compares them
         a->step.before = a->picture;
+        a->step.before.events = NULL;
+        a->step.before.event_count = a->step.before.build_events = 0;
         a->picture = (hr_step_picture){0};
+        hr_step_picture_deinit(&events);
         a->has_picture = false;
     }
 }

@@ -454,6 +454,66 @@ START_TEST(a_mark_says_what_lies_between)
 }
 END_TEST
 
+// ---- every size -------------------------------------------------------------------------------------------------
+
+static bool is_blank(rect pane)
+{
+    bool blank = true;
+    for (int y = pane.y + 1; blank && y < pane.y + pane.h; y++) {
+        for (int x = pane.x; blank && x < pane.x + pane.w; x++) {
+            blank = paint_read(y, x).glyph == L' ';
+        }
+    }
+    return blank;
+}
+
+static void check_panes(app *a, int rows, int columns)
+{
+    layout l = app_layout(a);
+    for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
+        if (l.pane[pane].h > 0) {
+            ck_assert_msg(!is_blank(l.pane[pane]), "%dx%d: pane %s is empty", columns, rows,
+                          pane_title((pane_id)pane));
+        }
+    }
+}
+
+// Plans with and without a picture, each pane alone and all together.
+static void check_size(int rows, int columns)
+{
+    static const char *const screens[] = {"3", "9", "8"};
+    for (int planned_too = 0; planned_too < 2; planned_too++) {
+        app *a = screen_open(&(screen_look){.rows = rows, .columns = columns});
+        screen_advance(a, 5);
+        if (planned_too == 1) {
+            fake_picture_show(a);
+        }
+        for (int k = 0; k < 3; k++) {
+            screen_keys(a, screens[k]);
+            for (int pane = 0; pane < 6; pane++) {
+                a->expanded = pane >= 3;
+                a->glyphs = glyphs_make((glyph_set)((pane + k) % GLYPHS_COUNT));
+                app_draw(a);
+                check_panes(a, rows, columns);
+                app_key(a, INPUT_TAB);
+            }
+            a->expanded = false;
+        }
+        screen_close(a);
+    }
+}
+
+START_TEST(no_pane_is_empty_at_any_size)
+{
+    static const int rows[] = {16, 23, 24, 37, 120}, columns[] = {60, 79, 80, 119, 300};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (size_t j = 0; j < sizeof columns / sizeof *columns; j++) {
+            check_size(rows[i], columns[j]);
+        }
+    }
+}
+END_TEST
+
 // ---- what nobody would plan -------------------------------------------------------------------------------------
 
 static void press_everything(app *a)
@@ -563,5 +623,5 @@ SUITE_MAIN("tui timeline", it_looks_as_agreed,
            enter_goes_to_the_birth_of_a_tensor_and_to_its_death,
            arrows_move_by_a_column_and_stay_within_the_step, a_click_brings_the_cursor_to_what_is_shown_there,
            the_cursor_stays_with_its_instruction_when_a_knob_is_turned, a_mark_says_what_lies_between,
-           an_empty_picture_is_said_to_be_empty,
+           no_pane_is_empty_at_any_size, an_empty_picture_is_said_to_be_empty,
            a_hostile_picture_shows_something_or_nothing_but_harms_nobody)
