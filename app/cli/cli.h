@@ -17,6 +17,7 @@ int cli_knobs(int argc, char **argv);
 int cli_terms(int argc, char **argv);
 int cli_config(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_watch(int argc, char **argv);
 int cli_completion(int argc, char **argv);
 
 #endif

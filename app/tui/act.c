@@ -61,11 +61,32 @@ static bool nothing_is_open(const app *a)
            a->screen == SCREEN_BENCH;
 }
 
+// Requests that only turn or drive the training.
+static bool commands(request r)
+{
+    switch ((int)r) {
+    case REQUEST_LESS:
+    case REQUEST_MORE:
+    case REQUEST_RUN:
+    case REQUEST_UNDO:
+    case REQUEST_REDO:
+    case REQUEST_PRESETS:
+    case REQUEST_RESTART:
+    case REQUEST_APPLY:
+        return true;
+    default:
+        return false;
+    }
+}
+
 const char *app_why_not(const app *a, request r)
 {
     int screen = (int)r - (int)REQUEST_FIRST_SCREEN;
     if (screen >= 0 && screen < (int)SCREEN_COUNT) {
         return why_not_screen(a, r);
+    }
+    if (commands(r) && app_why_not_command(a) != NULL) {
+        return app_why_not_command(a);
     }
     switch ((int)r) { // most need no reason
     case REQUEST_UNDO:
@@ -73,9 +94,8 @@ const char *app_why_not(const app *a, request r)
     case REQUEST_REDO:
         return a->turned.done == a->turned.count ? "nothing has been undone" : NULL;
     case REQUEST_RESTART:
-        return a->session != NULL && hr_session_is_read_only(a->session) ? "this training is somebody else's"
-               : a->life == HR_SESSION_LIVE && a->session != NULL ? "the worker is well: r runs or pauses it"
-                                                                  : NULL;
+        return a->life == HR_SESSION_LIVE && a->session != NULL ? "the worker is well: r runs or pauses it"
+                                                                : NULL;
     case REQUEST_PIN:
         return app_model(a)->steps == 0 ? "a baseline needs a finished step" : NULL;
     case REQUEST_UNPIN:

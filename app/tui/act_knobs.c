@@ -12,9 +12,9 @@ static bool send(app *a, const hr_command *command)
     if (app_engine_lives(a) && hr_session_send(a->session, command)) {
         return true;
     }
-    bool watched = a->session != NULL && hr_session_is_read_only(a->session);
+    const char *watched = app_why_not_command(a);
     app_say(a, MESSAGE_ERROR, "%s",
-            watched               ? "this training is somebody else's: it can be watched, not turned"
+            watched != NULL       ? watched
             : app_engine_lives(a) ? "the engine is busy and took no command: try again"
                                   : "no engine runs: R starts it again, p chooses a preset");
     return false;
@@ -45,9 +45,22 @@ static void hand_over(app *a, hr_knob_id id)
     app_ask_whatif(a);
 }
 
+// False, and said, when the training is only watched.
+static bool may_command(app *a)
+{
+    const char *why_not = app_why_not_command(a);
+    if (why_not != NULL) {
+        app_say(a, MESSAGE_NOTE, "%s", why_not);
+    }
+    return why_not == NULL;
+}
+
 bool app_turn(app *a, hr_knob_id id, const char *text)
 {
     hr_err err;
+    if (!may_command(a)) {
+        return false;
+    }
     hr_knob_value before = a->knobs.value[id];
     if (turn_set(&a->knobs, id, text, &err) != HR_OK) {
         app_say_error(a, &err);
@@ -64,6 +77,9 @@ bool app_turn_all(app *a, const hr_knobs *to)
     size_t count;
     hr_err err;
     char text[HR_KNOB_TEXT_MAX];
+    if (!may_command(a)) {
+        return false;
+    }
     if (turn_order(&a->knobs, to, order, &count, &err) != HR_OK) {
         app_say_error(a, &err);
         return false;

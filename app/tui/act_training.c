@@ -43,7 +43,7 @@ static void pin(app *a)
 void act_quit(app *a, int unused)
 {
     (void)unused;
-    if (model_is_training(&a->live) && a->overlay != OVERLAY_QUIT) {
+    if (model_is_training(&a->live) && a->watched == NULL && a->overlay != OVERLAY_QUIT) {
         a->overlay = OVERLAY_QUIT;
         return;
     }
@@ -54,7 +54,7 @@ void act_quit(app *a, int unused)
 void act_interrupt(app *a, int unused)
 {
     (void)unused;
-    if (model_is_training(&a->live) && !a->interrupted) {
+    if (model_is_training(&a->live) && a->watched == NULL && !a->interrupted) {
         a->interrupted = true;
         app_send_plain(a, HR_COMMAND_PAUSE, 0);
         app_say(a, MESSAGE_NOTE, "training pauses after this step; ^C again leaves");

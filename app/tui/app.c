@@ -71,6 +71,10 @@ static void follow_knob(app *a, const hr_event *e)
         hr_status status = hr_knobs_set(&a->applied, (hr_knob_id)e->u.note.count, text, NULL);
         (void)status; // a text that was cut: the panel shows what was turned
     }
+    if (a->watched != NULL) { // whoever turned it sits elsewhere
+        a->knobs = a->applied;
+        app_ask_whatif(a);
+    }
 }
 
 // Doctor comes by itself with an out-of-memory, and goes when the training does.

@@ -100,6 +100,8 @@ struct app {
     hr_session_end end;      // of the last one, when life is not LIVE
     char autosave[PATH_MAX]; // kept by the worker for a restart; "": none
     bool scripted;           // the engine in this process, moved by the script
+    const char *watched;     // socket or trace of somebody else's training; NULL: it is our own
+    bool unknown;            // nobody has said what is watched: preset and knobs stand for nothing
     hr_status end_status;    // of the save that ended the last training
     hr_err end_error;
     hr_knobs knobs;   // as turned
@@ -173,6 +175,8 @@ bool app_check_life(app *a);
 // Ends the worker, when it still lives, and starts another one that goes on from the last save.
 void app_restart_engine(app *a);
 bool app_engine_lives(const app *a); // it was started, and has not ended
+// NULL, or why what is only watched cannot be commanded.
+const char *app_why_not_command(const app *a);
 // Takes what engine and planner have said. True when anything changed; *more when some of it is still waiting.
 bool app_drain(app *a, bool *more);
 // Does the pending work; may wait for the end of a step.

@@ -72,7 +72,7 @@ static void run_save(app *a, const char *argument)
 
 static void run_preset(app *a, const char *argument)
 {
-    if (argument[0] == '\0') {
+    if (argument[0] == '\0' || app_why_not_command(a) != NULL) {
         app_request(a, REQUEST_PRESETS);
         return;
     }

@@ -31,19 +31,29 @@ static void start(app *a, const char *resume_path)
                                   .resume_path = resume_path,
                                   .autosave_path = a->autosave[0] == '\0' ? NULL : a->autosave,
                                   .watchable = !a->scripted};
-    guess_limit(a);
+    if (!a->unknown) {
+        guess_limit(a);
+    }
     a->applied = a->knobs;
     a->life = HR_SESSION_LIVE;
-    hr_status status = a->scripted ? hr_session_start_inline(&options, &a->session, &err)
-                                   : hr_session_start(&options, &a->session, &err);
+    hr_status status = a->watched != NULL ? hr_session_attach(a->watched, &a->session, &err)
+                       : a->scripted      ? hr_session_start_inline(&options, &a->session, &err)
+                                          : hr_session_start(&options, &a->session, &err);
     if (status != HR_OK) {
         a->session = NULL;
         a->live.state = HR_ENGINE_FAILED;
         app_say_error(a, &err);
         return;
     }
-    app_send_plain(a, HR_COMMAND_RUN, 0);
+    if (a->watched == NULL) {
+        app_send_plain(a, HR_COMMAND_RUN, 0);
+    }
     app_ask_whatif(a);
+}
+
+const char *app_why_not_command(const app *a)
+{
+    return a->watched == NULL ? NULL : "this training is somebody else's: it can be watched, not turned";
 }
 
 void app_start_engine(app *a)

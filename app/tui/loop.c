@@ -192,7 +192,9 @@ void loop_run(app *a)
     loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
     a->started_ns = now_ns();
     draw(&l);
-    app_start_planner(a);
+    if (!a->unknown) {
+        app_start_planner(a);
+    }
     app_start_engine(a);
     terminal_on_suspend(suspend_worker, resume_worker, a);
     card_show(a);

@@ -44,7 +44,9 @@ static void look(app *a, const tui_options *options)
     theme_make(&a->theme, options->theme, terminal_colors(), a->no_color);
     a->richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
     a->glyphs = glyphs_make(a->richest_glyphs);
-    a->remember_path = options->state_path;
+    a->watched = options->watched;
+    a->unknown = options->unknown;
+    a->remember_path = a->watched == NULL ? options->state_path : NULL; // its preset is not the last of ours
     autosave_name(options->state_path, a->autosave, sizeof a->autosave);
     if (options->state_path != NULL) {
         remember_read(a, options->state_path, given);

@@ -10,10 +10,13 @@
 #include "headroom/status.h"
 
 typedef struct tui_options {
-    bool ascii;             // no character beyond ASCII, whatever the locale can show
-    bool no_color;          // as NO_COLOR does
-    bool mouse;             // clicks and the wheel; off leaves the terminal's own selection alone
-    const char *theme;      // one of theme_names; NULL: what is remembered, or auto
+    bool ascii;        // no character beyond ASCII, whatever the locale can show
+    bool no_color;     // as NO_COLOR does
+    bool mouse;        // clicks and the wheel; off leaves the terminal's own selection alone
+    const char *theme; // one of theme_names; NULL: what is remembered, or auto
+    const char
+        *watched; // socket or trace of another training (headroom/session.h); NULL: it trains one of its own
+    bool unknown; // what is watched has not said what it is: preset and knobs stand for nothing
     const char *state_path; // file of what is remembered (remember.h); NULL: nothing is
 } tui_options;
 

@@ -150,6 +150,28 @@ START_TEST(a_run_is_watched_by_two_who_cannot_change_it)
 }
 END_TEST
 
+START_TEST(watch_lists_the_runs_that_can_be_watched)
+{
+    subject s;
+    char setting[300], line[500];
+    start(&s, "list");
+    snprintf(setting, sizeof setting, "XDG_RUNTIME_DIR=%s", folder);
+    snprintf(line, sizeof line, "%s  demo\n", s.path);
+    outcome o = program_run_with(setting, "watch");
+    assert_exit(&o, "watch", 0);
+    ck_assert_str_eq(o.out, line);
+    outcome_deinit(&o);
+    ck_assert_int_eq(kill(s.pid, SIGINT), 0);
+    finish(&s);
+    o = program_run_with(setting, "watch");
+    ck_assert_ptr_nonnull(strstr(o.out, "no training can be watched now"));
+    outcome_deinit(&o);
+    o = program_run_with(setting, "watch nothing");
+    assert_exit(&o, "watch nothing", 2); // no terminal
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(a_run_that_ends_is_over_for_who_watches)
 {
     subject s;
@@ -173,6 +195,7 @@ int main(void)
     TCase *tests = tcase_create("watched");
     tcase_add_unchecked_fixture(tests, NULL, program_remove_home);
     tcase_add_test(tests, a_run_is_watched_by_two_who_cannot_change_it);
+    tcase_add_test(tests, watch_lists_the_runs_that_can_be_watched);
     tcase_add_test(tests, a_run_that_ends_is_over_for_who_watches);
     Suite *suite = suite_create("watched");
     suite_add_tcase(suite, tests);

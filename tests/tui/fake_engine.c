@@ -66,6 +66,7 @@ struct hr_session {
     pthread_t thread;
     bool threaded;
     int fd;
+    bool read_only;
     hr_session_life life; // the workbench's thread
     hr_session_end end;
 
@@ -678,6 +679,9 @@ hr_status hr_session_stop(hr_session *host, hr_err *err)
 
 bool hr_session_send(hr_session *host, const hr_command *command)
 {
+    if (host->read_only) {
+        return false;
+    }
     pthread_mutex_lock(&host->lock);
     bool room = host->queue_count < QUEUE;
     if (room) {
@@ -777,10 +781,20 @@ hr_status hr_session_start_inline(const hr_session_options *options, hr_session 
     return hr_session_start(options, out, err);
 }
 
+// Whatever the path: the demo, as somebody else trains it.
+hr_status hr_session_attach(const char *path, hr_session **out, hr_err *err)
+{
+    const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN};
+    const hr_session_options options = {.preset = path, .knobs = hr_preset_knobs(fake_preset())};
+    HR_TRY(hr_session_start(&options, out, err));
+    (void)hr_session_send(*out, &run);
+    (*out)->read_only = true;
+    return HR_OK;
+}
+
 bool hr_session_is_read_only(const hr_session *host)
 {
-    (void)host;
-    return false;
+    return host->read_only;
 }
 
 hr_session_life hr_session_get_life(hr_session *host, hr_session_end *end)

@@ -33,7 +33,8 @@ static void state_text(const app *a, char *text, size_t size)
 {
     const model *m = app_model(a);
     int64_t all = hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
-    const char *state = hr_engine_state_name((hr_engine_state)m->state);
+    bool over = a->watched != NULL && !app_engine_lives(a);
+    const char *state = over ? "ended" : hr_engine_state_name((hr_engine_state)m->state);
     if (all > 0) {
         snprintf(text, size, "%s %" PRIu64 "/%" PRId64, state, m->steps, all);
     } else {
@@ -81,7 +82,16 @@ void frame_title(const canvas *c, const app *a)
     int end = c->area.w - 13, x = 1;
     x += paint_text(c, 0, x, end - x, ROLE_FOCUS, "headroom");
     x += 2;
-    x += paint_format(c, 0, x, end - x, ROLE_BAR, "%s%s", hr_preset_name(a->preset), is_edited(a) ? "*" : "");
+    if (a->watched != NULL) {
+        const char *slash = strrchr(a->watched, '/');
+        x += paint_format(c, 0, x, end - x, ROLE_BAR, "watching %s",
+                          !a->unknown     ? hr_preset_name(a->preset)
+                          : slash == NULL ? a->watched
+                                          : slash + 1);
+    } else {
+        x += paint_format(c, 0, x, end - x, ROLE_BAR, "%s%s", hr_preset_name(a->preset),
+                          is_edited(a) ? "*" : "");
+    }
     if (a->has_report && c->area.w >= 72) {
         bool card = a->report.device.card[0] != '\0';
         x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s%s%s", a->report.device.kind,

@@ -42,7 +42,7 @@ static void draw(const canvas *c, const app *a)
 {
     char right[64];
     bool planned = a->has_report && a->report.device.simulated;
-    const char *source = planned ? "planned" : "measured";
+    const char *source = planned ? "planned" : a->unknown ? "" : "measured";
     if (a->baseline.pinned) {
         snprintf(right, sizeof right, "%s %s  Δ pin", app_unit(a).name, c->area.w < 40 ? "" : source);
     } else {

@@ -121,7 +121,9 @@ static void say_value(const app *a, hr_knob_id id, char *text, size_t size)
     int64_t batch = hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE);
     int64_t rounds = hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE);
     hr_knob_format(&a->knobs, id, value);
-    if (id == HR_KNOB_BATCH_SIZE && rounds > 1) {
+    if (a->unknown) {
+        snprintf(text, size, "—");
+    } else if (id == HR_KNOB_BATCH_SIZE && rounds > 1) {
         snprintf(text, size, "%" PRId64 " ×%" PRId64 " = %" PRId64, batch, rounds, batch * rounds);
     } else {
         snprintf(text, size, "%s", value[0] == '\0' ? "none" : value);
@@ -171,7 +173,7 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
     hr_knob_id id = app_knob(a);
     byte_unit unit = app_unit(a);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
-    if (!turn_neighbour(&a->knobs, id, side == WHATIF_LESS ? TURN_LESS : TURN_MORE, a->live.limit_bytes,
+    if (a->unknown || !turn_neighbour(&a->knobs, id, side == WHATIF_LESS ? TURN_LESS : TURN_MORE, a->live.limit_bytes,
                         value)) {
         return;
     }

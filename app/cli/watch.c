@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// watch: the workbench on somebody else's training. Without a name, what can be watched.
+#include <dirent.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "headroom/session.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+#include "app/cli/state.h"
+#include "app/tui/tui.h"
+
+enum { LOOKS = 40, LOOK_MS = 50, SOCKETS_MAX = 256 };
+
+typedef struct watched {
+    char preset[HR_KNOB_TEXT_MAX];
+    hr_knobs knobs;
+} watched;
+
+// What is trained at the other side; false when it does not say so within two seconds.
+static bool ask_about(const char *path, watched *w, hr_err *err)
+{
+    hr_session *session;
+    hr_session_end end;
+    if (hr_session_attach(path, &session, err) != HR_OK) {
+        return false;
+    }
+    bool known = hr_session_about(session, w->preset, &w->knobs);
+    for (int i = 0; i < LOOKS && !known && hr_session_get_life(session, &end) == HR_SESSION_LIVE; i++) {
+        struct pollfd fd = {hr_session_fd(session), POLLIN, 0};
+        (void)poll(&fd, 1, LOOK_MS);
+        known = hr_session_about(session, w->preset, &w->knobs);
+    }
+    (void)hr_session_stop(session, NULL);
+    return known;
+}
+
+// ---- without a name -------------------------------------------------------------------------------------------
+
+static int is_socket(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 5 && strcmp(entry->d_name + length - 5, ".sock") == 0;
+}
+
+static int list(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char folder[PATH_MAX], path[PATH_MAX];
+    struct dirent **entries = NULL;
+    static watched w;
+    int shown = 0;
+    if (runtime == NULL || runtime[0] != '/') {
+        puts("nothing can be watched: trainings listen below $XDG_RUNTIME_DIR, which is not set");
+        return 0;
+    }
+    (void)snprintf(folder, sizeof folder, "%s/headroom", runtime);
+    int count = scandir(folder, &entries, is_socket, alphasort);
+    for (int i = 0; i < count; i++) {
+        int length = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        bool fits = length > 0 && (size_t)length < sizeof path && shown < SOCKETS_MAX;
+        if (fits && ask_about(path, &w, NULL)) { // a socket without a training behind it is none
+            printf("%s  %s\n", path, w.preset);
+            shown++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    if (shown == 0) {
+        puts("no training can be watched now; headroom, and headroom run, can be while they train");
+    }
+    return 0;
+}
+
+// ---- with one -------------------------------------------------------------------------------------------------
+
+// What cannot be known of a trace, or not be opened here, has the demo stand in its place, and is not shown.
+static hr_status open_subject(const char *path, hr_preset **preset, hr_knobs *knobs, bool *unknown,
+                              hr_err *err)
+{
+    static watched w;
+    struct stat what;
+    hr_err attach = {0};
+    bool is_other = stat(path, &what) == 0 && S_ISSOCK(what.st_mode);
+    bool known = is_other && ask_about(path, &w, &attach);
+    if (is_other && !known && attach.status != HR_OK) {
+        *err = attach;
+        return err->status;
+    }
+    *unknown = !known || hr_preset_open(w.preset, false, preset, NULL, NULL) != HR_OK;
+    if (*unknown) {
+        HR_TRY(hr_preset_open("demo", false, preset, NULL, err));
+    }
+    *knobs = *unknown ? *hr_preset_knobs(*preset) : w.knobs;
+    return HR_OK;
+}
+
+// Read once before the screen is taken, so that a sentence about a wrong file stands where it can be read.
+static hr_status check_trace(const char *path, hr_err *err)
+{
+    hr_session *session;
+    HR_TRY(hr_session_attach(path, &session, err));
+    (void)hr_session_stop(session, NULL);
+    return HR_OK;
+}
+
+static int watch(const cli_args *args)
+{
+    hr_err err = {0};
+    hr_preset *preset = NULL;
+    hr_knobs knobs;
+    char state[PATH_MAX];
+    bool remembers = state_workbench_path(state, sizeof state);
+    tui_options options = {.ascii = cli_given(args, APP_ASCII),
+                           .no_color = cli_given(args, APP_NO_COLOR),
+                           .mouse = !cli_given(args, APP_NO_MOUSE),
+                           .theme = args->value[APP_THEME],
+                           .watched = args->words[0],
+                           .state_path = remembers ? state : NULL};
+    if (check_trace(args->words[0], &err) != HR_OK ||
+        open_subject(args->words[0], &preset, &knobs, &options.unknown, &err) != HR_OK) {
+        return say_error(&err, false);
+    }
+    int exit_code = tui_run(preset, &knobs, &options);
+    hr_preset_close(preset);
+    return exit_code;
+}
+
+int cli_watch(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, false);
+    }
+    if (args.words[0] == NULL) {
+        return list();
+    }
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        (void)HR_FAIL(&err, USAGE, "watching needs a terminal, had a pipe or a file");
+        hr_err_try(&err, "headroom watch, for what can be watched");
+        return say_error(&err, false);
+    }
+    return watch(&args);
+}
