@@ -129,13 +129,17 @@ static void describe_refused(block_lines *l, const app *a)
     add(l, "tensor", "%c %s", memory_letter(r->category),
         memory_tensor_name(a, r->tensor, r->category, r->requested_bytes, name));
     add(l, "requested", "%s in one piece", hr_bytes_human(r->requested_bytes, asked));
-    add(l, "holes", "%s at most", hr_bytes_human(largest, hole));
+    add(l, "holes", largest == 0 ? "none" : "%s at most", hr_bytes_human(largest, hole));
     add(l, "limit", "%s left to grow", hr_bytes_human(grows, bytes));
     if (piece < r->requested_bytes) {
         add(l, "missing", "%s", hr_bytes_human(r->requested_bytes - piece, bytes));
     }
     add(l, "free", "%s, %s", hr_bytes_human(free_bytes, bytes),
         free_bytes >= r->requested_bytes ? "in pieces" : "not enough");
+    if (v->heap.in_use_bytes == r->in_use_bytes) { // the heap that it met is the one that is shown
+        uint64_t waste_bytes = v->heap.in_use_bytes - v->heap.requested_bytes;
+        add(l, "waste", "%s of in_use", hr_bytes_human(waste_bytes, bytes));
+    }
     add(l, "in_use", "%s", hr_bytes_human(r->in_use_bytes, bytes));
     add(l, "pool", "%s", hr_bytes_human(r->pool_bytes, bytes));
     if (!r->is_recorded && v->step.kind != HEAP_STEP_PLANNED) {
