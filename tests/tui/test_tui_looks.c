@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Glyphs, themes and numbers.
-#include <locale.h>
+// Themes and numbers.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include "headroom/units.h"
 
 #include "app/tui/format.h"
-#include "app/tui/glyphs.h"
 #include "app/tui/theme.h"
 #include "app/tui/widgets/widgets.h"
 #include "tests/tui/suite.h"
@@ -265,48 +263,6 @@ START_TEST(no_color_means_none_and_an_unknown_theme_is_refused)
 }
 END_TEST
 
-START_TEST(ascii_stays_ascii)
-{
-    glyphs g = glyphs_make(GLYPHS_ASCII);
-    const char *text = "b pin · ←→ turn — … Δ ±0 × ✓ ▲ 日本";
-    while (*text != '\0') {
-        ck_assert_int_lt(glyphs_fold(&g, utf8_next(&text)), 0x80);
-    }
-    for (int i = 0; i <= 8; i++) {
-        ck_assert_int_lt(glyphs_bar(&g, i), 0x80);
-    }
-    ck_assert_int_lt(g.rule, 0x80);
-    ck_assert_int_lt(g.pool, 0x80);
-}
-END_TEST
-
-START_TEST(broken_utf8_and_controls_are_marked_and_never_overrun)
-{
-    static const char *const broken[] = {"\xff",     "\xc3",         "\xe2\x82", "\xf0\x9f",
-                                         "\xc0\xaf", "\xed\xa0\x80", "\x1b",     "\x7f"};
-    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-        const char *at = broken[i], *end = at + strlen(at);
-        ck_assert_int_eq(utf8_next(&at), 0xfffd);
-        ck_assert(at <= end);
-    }
-    const char *euro = "€";
-    ck_assert_int_eq(utf8_next(&euro), 0x20ac);
-}
-END_TEST
-
-START_TEST(utf8_is_written_as_it_is_read)
-{
-    for (unsigned code = 0x20; code <= 0x10ffff; code += code < 0x3000 ? 1 : 257) {
-        bool legal = code < 0x7f || (code >= 0xa0 && (code < 0xd800 || code >= 0xe000));
-        char text[5] = "";
-        const char *at = text;
-        size_t length = utf8_put((wchar_t)code, text);
-        ck_assert_int_eq(utf8_next(&at), legal ? (wchar_t)code : 0xfffd);
-        ck_assert(!legal || at == text + length);
-    }
-}
-END_TEST
-
 START_TEST(numbers_keep_their_width_and_say_when_unknown)
 {
     char text[FORMAT_MAX];
@@ -333,7 +289,5 @@ SUITE_MAIN("tui looks", every_role_has_contrast_in_every_theme_and_tier,
            every_band_has_contrast_and_its_letter_can_be_read,
            bands_without_letters_all_have_colors_of_their_own,
            safe_themes_keep_any_two_bands_apart_for_every_vision, the_judge_of_colors_finds_what_is_confused,
-           themes_have_names_and_an_order, utf8_is_written_as_it_is_read,
-           no_color_means_none_and_an_unknown_theme_is_refused, ascii_stays_ascii,
-           broken_utf8_and_controls_are_marked_and_never_overrun,
+           themes_have_names_and_an_order, no_color_means_none_and_an_unknown_theme_is_refused,
            numbers_keep_their_width_and_say_when_unknown)
