@@ -22,7 +22,7 @@ static parts parts_of(const canvas *c)
     return (parts){
         .axis = canvas_sub(c, 1, 0, rows, TIMELINE_AXIS),
         .plot = canvas_sub(c, 1, TIMELINE_AXIS, rows, plot),
-        .legend = canvas_sub(c, 1, TIMELINE_AXIS + plot + 1, rows, c->area.w - TIMELINE_AXIS - plot - 1),
+        .legend = canvas_sub(c, 1, TIMELINE_AXIS + plot + 1, rows + 1, c->area.w - TIMELINE_AXIS - plot - 1),
         .below = canvas_sub(c, 1 + rows, TIMELINE_AXIS, 1, plot),
         .info = canvas_sub(c, 2 + rows, 0, info, c->area.w),
     };
@@ -285,15 +285,15 @@ static void say(app *a)
         step_say_nothing(a);
         return;
     }
-    char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], verdict[160];
+    char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], verdict[160], line[96];
     const hr_picture_instr *i = step_cursor_instr(a);
     hr_bytes_human(i->in_use_bytes > 0 ? i->in_use_bytes : i->requested_bytes, now);
     app_say(a, MESSAGE_NOTE,
             "After instruction %" PRIu32
             " of %zu, %s in %s, %s are planned to be %s; the step peaks at %s. %s",
-            a->step.cursor, p->instr_count, hr_picture_text(p, i->name), hr_phase_name((hr_phase)i->phase),
-            now, i->in_use_bytes > 0 ? "in use" : "asked for", hr_bytes_human(p->peak_in_use_bytes, peak),
-            step_verdict(a, verdict, sizeof verdict));
+            a->step.cursor, p->instr_count, step_short_line(p, a->step.cursor, line, sizeof line),
+            hr_phase_name((hr_phase)i->phase), now, i->in_use_bytes > 0 ? "in use" : "asked for",
+            hr_bytes_human(p->peak_in_use_bytes, peak), step_verdict(a, verdict, sizeof verdict));
 }
 
 static const char *term(const app *a)

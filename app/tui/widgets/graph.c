@@ -210,13 +210,24 @@ void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
     }
 }
 
+// How many bands hold more: where there are more bands than rows, the small ones have none.
+static int rank_of(const uint64_t *band_bytes, unsigned band)
+{
+    int rank = 0;
+    for (unsigned i = 0; i < BAND_COUNT; i++) {
+        bool more = band_bytes[i] > band_bytes[band] || (band_bytes[i] == band_bytes[band] && i < band);
+        rank += more ? 1 : 0;
+    }
+    return rank;
+}
+
 void graph_legend(const canvas *c, const graph_scale *scale, const uint64_t *band_bytes, byte_unit unit)
 {
     bool names = c->area.w >= LEGEND_LONG - 1;
     int y = 0;
     for (int i = BAND_COUNT - 1; i >= 0 && y < c->area.h; i--) {
         unsigned band = graph_stack[i];
-        if (band_bytes == NULL || band_bytes[band] == 0) {
+        if (band_bytes == NULL || band_bytes[band] == 0 || rank_of(band_bytes, band) >= c->area.h) {
             continue;
         }
         char text[FORMAT_MAX];
