@@ -19,6 +19,17 @@ void act_freeze(app *a, int unused)
 
 // ---- screens and panes ----------------------------------------------------------------------------------------
 
+// A key that follows at once finds the rows that the next frame will show.
+static void settle_tables(app *a)
+{
+    for (const pane_id *pane = screen_row_of(a->screen)->panes; *pane != PANE_COUNT; pane++) {
+        const table_source *table = pane_ops_of(*pane)->table;
+        if (table != NULL) {
+            table_settle(&a->table[*pane], table, a);
+        }
+    }
+}
+
 void app_show_screen(app *a, screen_id screen)
 {
     if (!screen_has(screen, a->focus) || a->screen != screen) {
@@ -32,6 +43,7 @@ void app_show_screen(app *a, screen_id screen)
     }
     a->screen = screen;
     a->doctor_came_itself = false;
+    settle_tables(a);
 }
 
 void act_screen(app *a, int screen)
