@@ -184,13 +184,10 @@ START_TEST(after_a_storm_of_sizes_a_frame_is_as_a_fresh_one)
     resize_all(fresh, true);
     for (int i = 0; i < FINAL_COUNT; i++) {
         int rows = final_sizes[i].rows, columns = final_sizes[i].columns;
-        char *a = vt_text(v[i]), *b = vt_text(fresh[i]);
-        ck_assert_msg(strcmp(a, b) == 0, "%d x %d: after the storm\n%s\nfresh\n%s\n", rows, columns, a, b);
+        workbench_show_same(v[i], fresh[i], "after the storm");
         vt_cell *cells = workbench_copy_cells(fresh[i]);
         ck_assert(workbench_same_cells(cells, vt_cells(v[i]), rows * columns));
         free(cells);
-        free(a);
-        free(b);
         names[i] = "the storm";
         vt_close(fresh[i]);
     }

@@ -33,7 +33,7 @@ START_TEST(a_paste_never_is_a_key)
     workbench_type(v, "\033");
     workbench_settle(v);
     char *after = vt_text(v);
-    ck_assert_str_eq(before, after);
+    ck_assert_msg(strcmp(before, after) == 0, "the paste did something");
     workbench_type(v, "qy"); // and after it keys are keys again
     ck_assert(vt_changed(v, &status));
     free(before);

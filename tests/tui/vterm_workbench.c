@@ -4,6 +4,7 @@
 #include <check.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,18 @@ bool workbench_same_cells(const vt_cell *a, const vt_cell *b, int count)
         }
     }
     return true;
+}
+
+void workbench_show_same(vt_run *a, vt_run *b, const char *name)
+{
+    char *one = vt_text(a), *other = vt_text(b);
+    bool same = strcmp(one, other) == 0;
+    if (!same) { // longer than a message of Check may be
+        fprintf(stderr, "%s\nshows\n%s\nand should show\n%s\n", name, one, other);
+    }
+    ck_assert_msg(same, "%s: another screen", name);
+    free(one);
+    free(other);
 }
 
 // What stands there is what a frame drawn on an empty screen shows: a window of one cell keeps nothing, neither here nor

@@ -27,6 +27,8 @@ void workbench_has_given_back(const vt_run *v); // everything, as a shell needs 
 
 vt_cell *workbench_copy_cells(vt_run *v); // the caller frees them
 bool workbench_same_cells(const vt_cell *a, const vt_cell *b, int count);
+// The two show the same text.
+void workbench_show_same(vt_run *a, vt_run *b, const char *name);
 // What stands there is what a frame drawn on an empty screen shows. At most WORKBENCH_GROUP_MAX.
 void workbench_are_clean(vt_run *const *v, const char *const *names, int count);
 void workbench_is_clean(vt_run *v, const char *name);
