@@ -170,14 +170,15 @@ static void draw_tip(const canvas *c, const app *a)
     }
     // What goes first where the line is too long stands in the footer too.
     const struct {
-        const char *pin, *try_it, *presets, *quit;
-    } forms[] = {{"b pin · ", try_it, "p presets", " · q quit"},
-                 {"b pin · ", try_it, "", " · q quit"},
-                 {"", try_it, "", ""},
-                 {"", "", "", ""}};
+        const char *pin, *try_it, *rest;
+    } forms[] = {{"b pin · ", try_it, " · L learn · p presets · q quit"},
+                 {"b pin · ", try_it, " · L learn · q quit"},
+                 {"b pin · ", try_it, " · L learn"},
+                 {"", try_it, ""},
+                 {"", "", ""}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        snprintf(tip, sizeof tip, "%s←→ turn batch size · %s? keys%s%s%s", forms[i].pin, forms[i].try_it,
-                 forms[i].presets[0] == '\0' ? "" : " · ", forms[i].presets, forms[i].quit);
+        snprintf(tip, sizeof tip, "%s←→ turn batch size · %s? keys%s", forms[i].pin, forms[i].try_it,
+                 forms[i].rest);
         if (glyphs_width(c->glyphs, tip) <= c->area.w) {
             break;
         }
