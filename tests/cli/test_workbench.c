@@ -158,6 +158,19 @@ START_TEST(run_does_so_many_steps_and_stops)
 }
 END_TEST
 
+START_TEST(the_pictures_and_the_cast_can_be_made_anew)
+{
+    char root[512], command[1536];
+    ck_assert_ptr_nonnull(getcwd(root, sizeof root));
+    snprintf(command, sizeof command, "%s/scripts/dev/pictures %s %s/pictures > /dev/null", root,
+             HEADROOM_PROGRAM, program_home());
+    ck_assert_int_eq(system(command), 0);
+    snprintf(command, sizeof command, "cd %s/pictures && test $(ls *.svg | wc -l) -ge 5 && test -s tour.cast",
+             program_home());
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 // Other looks, and terminals that can do less.
 START_TEST(every_terminal_and_theme_is_played_on)
 {
@@ -185,6 +198,7 @@ int main(void)
                                   a_cast_replaces_a_cast_and_nothing_else,
                                   what_cannot_be_played_is_said,
                                   run_does_so_many_steps_and_stops,
+                                  the_pictures_and_the_cast_can_be_made_anew,
                                   every_terminal_and_theme_is_played_on};
     TCase *tc = tcase_create("workbench");
     tcase_add_checked_fixture(tc, NULL, program_remove_home); // each test has a home of its own
