@@ -3,6 +3,7 @@
 
 #include <langinfo.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = {
@@ -43,10 +44,18 @@ glyphs glyphs_make(glyph_set set)
     return g;
 }
 
+// A font of Linux' own console has 512 characters at most (setfont(8)): no braille, and of the eighths only the half.
+static bool is_console(void)
+{
+    const char *type = getenv("TERM");
+    const char *inner = type == NULL ? "" : strncmp(type, "screen.", 7) == 0 ? type + 7 : type;
+    return strncmp(inner, "linux", 5) == 0;
+}
+
 glyph_set glyphs_detect(void)
 {
     const char *codeset = nl_langinfo(CODESET);
-    if (strcmp(codeset, "UTF-8") != 0 || wcwidth(L'⣿') != 1) {
+    if (strcmp(codeset, "UTF-8") != 0 || wcwidth(L'⣿') != 1 || is_console()) {
         return GLYPHS_ASCII;
     }
     return wcwidth(L'█') == 1 && wcwidth(L'─') == 1 ? GLYPHS_FULL : GLYPHS_BRAILLE;

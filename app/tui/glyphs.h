@@ -29,7 +29,7 @@ typedef struct glyphs {
 } glyphs;
 
 glyphs glyphs_make(glyph_set set);
-// The richest set that the current locale shows one column wide.
+// The richest set that the current locale shows one column wide; ASCII on the console of Linux, whose fonts have no more.
 glyph_set glyphs_detect(void);
 const char *glyphs_name(glyph_set set);
 // `c` itself, or what stands for it in this set: "—" is "-" in ASCII.

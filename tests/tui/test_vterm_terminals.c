@@ -57,10 +57,14 @@ static const struct {
     const char *type, *locale;
     bool ascii;
 } terminals[] = {
-    {"xterm-256color", "LC_ALL=C.UTF-8", false},  {"screen", "LC_ALL=C.UTF-8", false},
-    {"screen-256color", "LC_ALL=C.UTF-8", false}, {"tmux-256color", "LC_ALL=C.UTF-8", false},
-    {"linux", "LC_ALL=C.UTF-8", false},           {"vt100", "LC_ALL=C.UTF-8", false},
-    {"xterm-256color", "LC_ALL=C", true},         {"vt100", "LC_ALL=POSIX", true},
+    {"xterm-256color", "LC_ALL=C.UTF-8", false},
+    {"screen", "LC_ALL=C.UTF-8", false},
+    {"screen-256color", "LC_ALL=C.UTF-8", false},
+    {"tmux-256color", "LC_ALL=C.UTF-8", false},
+    {"linux", "LC_ALL=C.UTF-8", true},
+    {"vt100", "LC_ALL=C.UTF-8", false},
+    {"xterm-256color", "LC_ALL=C", true},
+    {"vt100", "LC_ALL=POSIX", true},
 };
 
 enum { TERMINAL_COUNT = sizeof terminals / sizeof *terminals };
