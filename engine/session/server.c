@@ -283,10 +283,19 @@ bool server_has_room(server *s)
     return room;
 }
 
+bool server_is_obeyed(server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool obeyed = s->queue_count == 0 && !s->obeying;
+    pthread_mutex_unlock(&s->lock);
+    return obeyed;
+}
+
 bool server_take(server *s, hr_command *command)
 {
     pthread_mutex_lock(&s->lock);
     bool any = s->queue_count > 0, was_full = s->queue_count == SERVER_QUEUE;
+    s->obeying = any;
     if (any) {
         *command = s->queue[s->queue_first];
         s->queue_first = (s->queue_first + 1) % SERVER_QUEUE;

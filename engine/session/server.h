@@ -35,8 +35,8 @@ bool server_wants_heap(server *s); // since the last time
 bool server_take(server *s, hr_command *command);
 // As outlet.wait.
 bool server_wait(server *s, uint64_t until_ns);
-// A training whose end nobody keeps is ended at once when its owner says so or is gone, in the middle of a step, but
-// not while `writing`. The process ends then.
+// A training whose end nobody keeps is ended at once when its owner says so (and every command before that has been
+// carried out) or is gone, in the middle of a step, but not while `writing`. The process ends then.
 void server_may_end(server *s, bool may);
 void server_writing(server *s, bool begins);
 

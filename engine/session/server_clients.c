@@ -133,7 +133,7 @@ static void want_heap(server *s, client *c)
 
 static bool quit(server *s, client *c)
 {
-    if (atomic_load(&s->may_end)) {
+    if (atomic_load(&s->may_end) && server_is_obeyed(s)) {
         const uint64_t until_ns = clock_now_ns() + FAREWELL_NS;
         send_ended(s);
         while (!client_is_served(c) && !wire_is_closed(c->wire) && clock_now_ns() < until_ns) {

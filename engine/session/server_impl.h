@@ -46,13 +46,15 @@ struct server {
     hr_command queue[SERVER_QUEUE];
     uint32_t queue_first, queue_count;
     bool heap_wanted, ending;
+    bool obeying; // the engine has taken a command and not yet asked for the next
 
     pthread_mutex_t writing; // held while files are written
     atomic_bool may_end;
 };
 
 void server_ring_bell(server *s);
-bool server_has_room(server *s); // for another command
+bool server_has_room(server *s);  // for another command
+bool server_is_obeyed(server *s); // every command that came has been carried out
 
 // server_clients.c: the thread's.
 bool client_is_served(const client *c);   // nothing waits to be sent to it

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <sys/prctl.h>
 
+#include "session/end.h"
 #include "session/messages.h"
 #include "unit/session_use.h"
 
@@ -420,6 +421,44 @@ START_TEST(what_ended_a_worker_is_told_with_its_place)
 }
 END_TEST
 
+START_TEST(an_end_in_words)
+{
+    static const struct {
+        int exit_code, signal;
+        bool by_us, kernel, pulse, evaluates;
+        uint32_t instr;
+        const char *last, *says;
+    } ends[] = {
+        {0, 0, false, false, true, false, HR_NO_ID, "", "the training was ended"},
+        {-1, SIGKILL, false, true, true, false, 7, "",
+         "the worker was killed by the kernel (SIGKILL): out of host memory, in step 13 at instruction 7"},
+        {-1, SIGKILL, true, true, true, false, HR_NO_ID, "",
+         "the worker was killed from here (SIGKILL), between two steps, with 12 done"},
+        {-1, SIGKILL, false, false, true, true, 7, "",
+         "the worker was killed from outside (SIGKILL), in the evaluation after step 12"},
+        {-1, SIGABRT, false, false, true, false, 9, "free(): invalid pointer",
+         "the worker was ended by SIGABRT: it gave up: a library found itself in a state that must not be, "
+         "in step 13 at "
+         "instruction 9; the last it said: free(): invalid pointer"},
+        {3, 0, false, false, false, false, 0, "",
+         "the worker was ended with exit code 3, before it said anything"},
+    };
+    const trace_pulse_copy base = {.step = 12, .saved_step = 10};
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        child c = {.exit_code = ends[k].exit_code, .signal = ends[k].signal, .reaped = true};
+        hr_session_end end = {.by_us = ends[k].by_us};
+        trace_pulse_copy pulse = base;
+        (void)snprintf(c.last_line, sizeof c.last_line, "%s", ends[k].last);
+        pulse.instr = ends[k].instr;
+        pulse.evaluates = ends[k].evaluates;
+        end_describe(&end, &c, ends[k].pulse ? &pulse : NULL, ends[k].kernel);
+        ck_assert_str_eq(end.sentence, ends[k].says);
+        ck_assert_uint_eq(end.saved_step, ends[k].pulse ? 10 : HR_NONE);
+        ck_assert_uint_eq(end.instr, ends[k].evaluates || !ends[k].pulse ? HR_NO_ID : ends[k].instr);
+    }
+}
+END_TEST
+
 START_TEST(a_kill_of_ours_says_so)
 {
     seen n = {.state = HR_ENGINE_PAUSED};
@@ -471,6 +510,23 @@ START_TEST(a_save_that_fails_at_the_end_is_told)
     ck_assert_int_eq(rmdir(folder), 0);
     ck_assert_int_eq(hr_session_stop(s, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, path));
+}
+END_TEST
+
+START_TEST(what_was_asked_for_before_the_end_is_done)
+{
+    char path[128];
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    for (int k = 0; k < 10; k++) {
+        seen n = {.state = HR_ENGINE_PAUSED};
+        hr_session *s = use_start(&options);
+        use_run(s, 0);
+        use_read_until(s, &n, use_has_steps, 1);
+        use_send(s, HR_COMMAND_SAVE, 0, 0, use_file("asked.safetensors", path));
+        use_stop(s);
+        ck_assert_int_eq(unlink(path), 0);
+    }
 }
 END_TEST
 
@@ -637,9 +693,11 @@ static Suite *make_suite(void)
     suite_add_tcase(suite, moving);
     tcase_add_checked_fixture(life, use_setup, use_teardown);
     tcase_add_loop_test(life, what_ended_a_worker_is_told_with_its_place, 0, sizeof deaths / sizeof *deaths);
+    tcase_add_test(life, an_end_in_words);
     tcase_add_test(life, a_kill_of_ours_says_so);
     tcase_add_test(life, stopping_is_quick_at_any_time);
     tcase_add_test(life, a_save_that_fails_at_the_end_is_told);
+    tcase_add_test(life, what_was_asked_for_before_the_end_is_done);
     tcase_add_test(life, a_save_at_the_end_is_written);
     tcase_add_test(life, a_killed_training_goes_on_from_its_autosave);
     tcase_add_test(life, a_save_that_cannot_be_written_is_told_once);
