@@ -118,9 +118,9 @@ static void move_in_pane(app *a, int rows)
 {
     bool meter = app_layout(a).kind < LAYOUT_SINGLE; // whatever the screen, the knobs are what it shows
     const pane_ops *ops = pane_ops_of(meter ? PANE_KNOBS : a->focus);
-    if (ops->table != NULL) {
+    if (ops->table != NULL && (ops->move == NULL || !ops->move(a, rows, 0))) {
         table_move(&a->table[a->focus], ops->table, a, rows);
-    } else if (ops->move == NULL || !ops->move(a, rows, 0)) {
+    } else if (ops->table == NULL && (ops->move == NULL || !ops->move(a, rows, 0))) {
         act_select_knob(a, rows);
     }
 }

@@ -15,7 +15,7 @@ typedef struct pane_ops {
     void (*settle)(app *a);    // before a frame that shows it; NULL: nothing is to be made ready
     const table_source *table; // its rows, drawn with table_draw; NULL: it has none
     int table_y;               // row of the pane where the table begins: 1 below the title alone
-    // The cursor of what is no table: rows down, columns right. False: it has no use for that. NULL: never.
+    // The cursor: rows down, columns right. False: it has no use for that, and a table moves by rows. NULL: never.
     bool (*move)(app *a, int rows, int columns);
     void (*enter)(app *a);               // NULL: Enter has no job here
     const char *enter_does;              // as the footer says it: "apply"

@@ -129,7 +129,7 @@ static void hold(app *a)
     char step[MEMORY_TEXT];
     if (!a->is_frozen && model_is_training(&a->live)) {
         act_freeze(a, 0);
-        app_say(a, MESSAGE_NOTE, "%s is held while the training goes on; Space lets go",
+        app_say(a, MESSAGE_NOTE, "%s is held while the training goes on; Space lets go, and End at its end",
                 memory_step_text(&a->heap_scene, step));
     }
 }
@@ -155,9 +155,18 @@ void memory_settle(app *a)
 
 // ---- what moves -----------------------------------------------------------------------------------------------
 
+// End behind the last event goes on to the newest step.
+static bool lets_go(const app *a, int rows)
+{
+    enum { END_ROWS = 1 << 20 };
+    return rows >= END_ROWS && a->is_frozen && memory_selected_row(a) + 1 == heap_scene_rows(&a->heap_scene);
+}
+
 bool memory_move(app *a, int rows, int columns)
 {
-    if (rows != 0) {
+    if (lets_go(a, rows)) {
+        act_freeze(a, 0);
+    } else if (rows != 0) {
         table_move(&a->table[PANE_EVENTS], &memory_events, a, rows);
     }
     if (columns != 0) {
