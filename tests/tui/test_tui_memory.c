@@ -296,7 +296,7 @@ START_TEST(home_is_the_beginning_of_the_step_and_end_its_end)
     draw(a);
     ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.count);
     ck_assert_uint_eq(a->heap_scene.heap.block_count, blocks); // a step leaves what it found
-    for (unsigned pane = 0; pane < 3; pane++) { // behind the end there is the newest step
+    for (unsigned pane = 0; pane < 3; pane++) {                // behind the end there is the newest step
         ck_assert(a->is_frozen);
         play(&shared, false);
         app_key(a, INPUT_END);
