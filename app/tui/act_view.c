@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is looked at: screens, panes, rows, zoom.
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/tui/act.h"
@@ -11,8 +12,14 @@ void act_freeze(app *a, int unused)
 {
     (void)unused;
     a->is_frozen = !a->is_frozen;
+    free(a->frozen_runs);
+    a->frozen_runs = NULL;
     if (a->is_frozen) {
         a->frozen = a->live;
+        a->frozen_runs = malloc(sizeof *a->frozen_runs);
+        if (a->frozen_runs != NULL) {
+            *a->frozen_runs = a->runs;
+        }
         app_say(a, MESSAGE_NOTE, "the view is frozen, the training is not; Space goes on");
     }
 }

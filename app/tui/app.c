@@ -52,6 +52,7 @@ void app_destroy(app *a)
     heap_record_deinit(&a->heap);
     heap_scene_deinit(&a->heap_scene);
     learn_close(&a->situations);
+    free(a->frozen_runs);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
     }
@@ -246,6 +247,11 @@ void app_say_error(app *a, const hr_err *err)
     const char *attempt = err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status);
     app_say(a, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, attempt);
     model_log_once(&a->live, LOG_BAD, err->sentence);
+}
+
+const run_log *app_runs(const app *a)
+{
+    return a->is_frozen && a->frozen_runs != NULL ? a->frozen_runs : &a->runs;
 }
 
 const model *app_model(const app *a)

@@ -120,6 +120,7 @@ struct app {
     fit_points fit;
     situations situations;    // of Learn
     run_log runs;             // also which of them is the baseline
+    run_log *frozen_runs;     // as they were when the view was frozen; owned
     hr_planning *planning;    // NULL: nothing can be said of other knobs
     const hr_preset *planned; // whose model it has
     whatif whatif;            // what was asked of it …
@@ -183,8 +184,9 @@ bool app_drain(app *a, bool *more);
 void app_work(app *a);
 void app_say(app *a, message_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void app_say_error(app *a, const hr_err *err);
-const model *app_model(const app *a); // what is shown: live or frozen
-hr_knob_id app_knob(const app *a);    // the selected one
+const model *app_model(const app *a);  // what is shown: live or frozen
+const run_log *app_runs(const app *a); // the same; live also where host memory was short for a copy
+hr_knob_id app_knob(const app *a);     // the selected one
 // Rows of the knob list in a pane of `height`, help rows below it, and the first knob shown.
 void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top);
 layout_wish app_wish(const app *a);

@@ -343,7 +343,29 @@ START_TEST(every_heading_of_every_table_is_in_the_glossary)
 }
 END_TEST
 
-SUITE_MAIN("tui runs", every_heading_of_every_table_is_in_the_glossary,
+START_TEST(a_frozen_view_of_runs_stands_still)
+{
+    app *a = screen_open(&golden_looks[1].look);
+    three_runs(a);
+    screen_keys(a, "z"); // it trains again
+    screen_advance(a, 5);
+    screen_keys(a, " ");
+    free(screen_text(a)); // the note goes with the next key
+    char *before = screen_text(a);
+    screen_advance(a, 30);
+    char *after = screen_text(a);
+    ck_assert_str_eq(before, after);
+    screen_keys(a, " ");
+    char *later = screen_text(a);
+    ck_assert_str_ne(before, later);
+    free(before);
+    free(after);
+    free(later);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui runs", a_frozen_view_of_runs_stands_still, every_heading_of_every_table_is_in_the_glossary,
            a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another,
            what_does_not_fit_is_one_run_however_often_it_is_told,
            a_report_of_another_configuration_is_passed_over,

@@ -54,19 +54,19 @@ static const signed char measure_of[] = {
 
 static size_t count(const app *a)
 {
-    return a->runs.count;
+    return app_runs(a)->count;
 }
 
 // The newest first; row < count.
 static const run *run_of(const app *a, size_t row)
 {
-    return &a->runs.runs[a->runs.count - 1 - row];
+    return &app_runs(a)->runs[app_runs(a)->count - 1 - row];
 }
 
 static const run *selected_run(const app *a)
 {
     size_t row = table_selected(&a->table[PANE_RUNS]);
-    return row < a->runs.count ? run_of(a, row) : NULL;
+    return row < app_runs(a)->count ? run_of(a, row) : NULL;
 }
 
 static uint64_t key(const app *a, size_t row)
@@ -76,13 +76,13 @@ static uint64_t key(const app *a, size_t row)
 
 static uint64_t version(const app *a)
 {
-    return a->runs.version;
+    return app_runs(a)->version;
 }
 
 // The first run's own knobs stand as they were opened; the others say where they differ from it.
 static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 {
-    const run *first = run_log_at(&a->runs, 0);
+    const run *first = run_log_at(app_runs(a), 0);
     if (r == first) {
         return strcpy(text, "the first run");
     }
@@ -92,7 +92,7 @@ static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_M
 
 static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 {
-    bool present = r == run_log_current(&a->runs) && r->result == RUN_RUNNING;
+    bool present = r == run_log_current(app_runs(a)) && r->result == RUN_RUNNING;
     if (present && a->live.state < HR_ENGINE_STATE_COUNT) {
         snprintf(text, TABLE_CELL_MAX, "%s", hr_engine_state_name((hr_engine_state)a->live.state));
     } else if (r->result == RUN_OOM && r->cause[0] != '\0') {
@@ -106,8 +106,8 @@ static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 static byte_unit table_unit(const app *a)
 {
     double highest = 0;
-    for (size_t i = 0; i < a->runs.count; i++) {
-        highest = fmax(highest, a->runs.runs[i].measures.value[MEASURE_PEAK]);
+    for (size_t i = 0; i < app_runs(a)->count; i++) {
+        highest = fmax(highest, app_runs(a)->runs[i].measures.value[MEASURE_PEAK]);
     }
     return highest > 0 ? byte_unit_for((uint64_t)highest) : app_unit(a);
 }
@@ -127,7 +127,8 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     char value[FORMAT_MAX];
     switch (column) {
     case COLUMN_NUMBER:
-        snprintf(text, TABLE_CELL_MAX, "%" PRIu32 "%s", r->number, r->number == a->runs.pinned ? "b" : "");
+        snprintf(text, TABLE_CELL_MAX, "%" PRIu32 "%s", r->number,
+                 r->number == app_runs(a)->pinned ? "b" : "");
         return;
     case COLUMN_PRESET:
         snprintf(text, TABLE_CELL_MAX, "%s", r->preset);
@@ -157,10 +158,10 @@ static double number(const app *a, size_t row, unsigned column)
 static role role_of(const app *a, size_t row)
 {
     const run *r = run_of(a, row);
-    return r->result >= RUN_OOM             ? ROLE_BAD
-           : r->number == a->runs.pinned    ? ROLE_BASELINE
-           : r == run_log_current(&a->runs) ? ROLE_GOOD
-                                            : ROLE_TEXT;
+    return r->result >= RUN_OOM                ? ROLE_BAD
+           : r->number == app_runs(a)->pinned  ? ROLE_BASELINE
+           : r == run_log_current(app_runs(a)) ? ROLE_GOOD
+                                               : ROLE_TEXT;
 }
 
 static const table_source source = {
@@ -181,7 +182,7 @@ run_pair runs_shown(const app *a)
 {
     const table_view *v = &a->table[PANE_RUNS];
     const run *selected = selected_run(a);
-    return run_log_pair(&a->runs, v->marked, v->marks, selected == NULL ? 0 : selected->number);
+    return run_log_pair(app_runs(a), v->marked, v->marks, selected == NULL ? 0 : selected->number);
 }
 
 byte_unit runs_unit(const run_pair *pair)
@@ -194,7 +195,7 @@ byte_unit runs_unit(const run_pair *pair)
 const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX])
 {
     snprintf(text, FORMAT_MAX, "run %" PRIu32 "%s", r->number,
-             r->number == a->runs.pinned ? " (baseline)" : "");
+             r->number == app_runs(a)->pinned ? " (baseline)" : "");
     return text;
 }
 
@@ -240,7 +241,7 @@ static void say(app *a)
     byte_unit unit = table_unit(a);
     result_cell(a, r, result);
     app_say(a, MESSAGE_NOTE, "Run %" PRIu32 " of %zu, %s (%s), peaked at %s %s and took %s a step.",
-            r->number, a->runs.count, result, knobs_cell(a, r, knobs),
+            r->number, app_runs(a)->count, result, knobs_cell(a, r, knobs),
             measure_format(MEASURE_PEAK, r->measures.value[MEASURE_PEAK], unit, peak), unit.name,
             measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
 }

@@ -56,8 +56,8 @@ static const diff_rows *rows_of(const app *a, const run_pair *pair)
     static diff_rows rows;
     uint32_t one = pair->a == NULL ? 0 : pair->a->number, other = pair->b == NULL ? 0 : pair->b->number;
     static const app *of;
-    if (of != a || rows.version != a->runs.version + 1 || rows.a != one || rows.b != other) {
-        rows.version = a->runs.version + 1; // 0: nothing yet
+    if (of != a || rows.version != app_runs(a)->version + 1 || rows.a != one || rows.b != other) {
+        rows.version = app_runs(a)->version + 1; // 0: nothing yet
         rows.a = one;
         rows.b = other;
         of = a;
@@ -76,7 +76,7 @@ static uint64_t version(const app *a)
 {
     run_pair pair = runs_shown(a);
     uint64_t numbers = pair.b == NULL ? 0 : (uint64_t)pair.a->number << 16 ^ pair.b->number;
-    return a->runs.version << 32 ^ numbers;
+    return app_runs(a)->version << 32 ^ numbers;
 }
 
 static const char *without_bytes(const char *term, char text[TABLE_CELL_MAX])
