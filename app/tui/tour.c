@@ -39,8 +39,9 @@ const char *tour_line(const app *a)
 // ---- the card -------------------------------------------------------------------------------------------------
 
 static const card_choice choices[] = {
-    {REQUEST_NONE, "Enter", "what to press first, one key at a time"},
-    {REQUEST_PRESETS, "p", "a model of your own choice"},
+    {"Enter", "what to press first, one key at a time"},
+    {"L", "what the words mean, and situations to try"},
+    {"p", "another model, or one of your own"},
 };
 
 const card_choice *card_choices(size_t *count)

@@ -6,9 +6,9 @@
 
 #include "app/tui/app.h"
 
-// A choice of the card: its key, and what it says.
+// A choice of the card: its key, and what it brings. But for Enter, which begins the tour, these keys do what they do
+// everywhere.
 typedef struct card_choice {
-    request request; // done when it is chosen; REQUEST_NONE: the tour
     const char *shown, *line;
 } card_choice;
 

@@ -4,7 +4,7 @@
 #include "app/tui/tour.h"
 
 static const char *const what[] = {
-    "Behind this card a small network trains, in a memory as small as it needs.",
+    "Behind this card a network trains, in a memory of limited size.",
     "The graph shows who holds its bytes. The knobs decide how many there are:",
     "turn one, and see what it does; beside each stands what it would do.",
 };
