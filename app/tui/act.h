@@ -46,6 +46,9 @@ void act_save_screen(app *a, int unused); // headroom-1.svg, headroom-2.svg … 
 bool act_can_copy(const app *a);
 bool act_take_theme(app *a, const char *name);   // false: no theme is called so
 bool act_take_glyphs(app *a, glyph_set set);     // false: richer than what the terminal shows
+bool act_choose_theme(app *a, const char *name); // the same, and to be remembered
+bool act_choose_glyphs(app *a, glyph_set set);
+void act_choose_mouse(app *a, bool on);
 void act_save_display(app *a, const char *path); // a frame without line, list and message
 
 // act_table.c: of the focused table

@@ -17,6 +17,15 @@ bool act_take_theme(app *a, const char *name)
     return theme_make(&a->theme, name, terminal_colors(), a->no_color);
 }
 
+bool act_choose_theme(app *a, const char *name)
+{
+    bool known = act_take_theme(a, name);
+    if (known) {
+        snprintf(a->chosen_theme, sizeof a->chosen_theme, "%s", name);
+    }
+    return known;
+}
+
 bool act_take_glyphs(app *a, glyph_set set)
 {
     bool shown = set >= a->richest_glyphs; // the sets stand from the richest to the poorest
@@ -26,11 +35,26 @@ bool act_take_glyphs(app *a, glyph_set set)
     return shown;
 }
 
+bool act_choose_glyphs(app *a, glyph_set set)
+{
+    bool shown = act_take_glyphs(a, set);
+    if (shown) {
+        snprintf(a->chosen_glyphs, sizeof a->chosen_glyphs, "%s", glyphs_name(set));
+    }
+    return shown;
+}
+
+void act_choose_mouse(app *a, bool on)
+{
+    terminal_mouse(on);
+    snprintf(a->chosen_mouse, sizeof a->chosen_mouse, "%s", on ? "on" : "off");
+}
+
 void act_theme(app *a, int unused)
 {
     (void)unused;
     const char *name = theme_next(theme_name(&a->theme));
-    if (act_take_theme(a, name)) {
+    if (act_choose_theme(a, name)) {
         app_say(a, MESSAGE_NOTE, "theme: %s%s", theme_name(&a->theme),
                 a->theme.tier == TIER_MONO ? ", shown without colours" : "");
     }
@@ -39,7 +63,7 @@ void act_theme(app *a, int unused)
 void act_mouse(app *a, int unused)
 {
     (void)unused;
-    terminal_mouse(!terminal_has_mouse());
+    act_choose_mouse(a, !terminal_has_mouse());
     app_say(a, MESSAGE_NOTE, "%s",
             terminal_has_mouse() ? "the mouse clicks and scrolls here; m leaves it to the terminal"
                                  : "the mouse is the terminal's: it selects text; m takes it back");

@@ -217,7 +217,7 @@ void act_glyphs(app *a, int unused)
     } else if (a->richest_glyphs == GLYPHS_BRAILLE && next < GLYPHS_BRAILLE) {
         next = GLYPHS_BRAILLE;
     }
-    a->glyphs = glyphs_make((glyph_set)next);
+    (void)act_choose_glyphs(a, (glyph_set)next);
     app_say(a, MESSAGE_NOTE, "glyphs: %s", glyphs_name(a->glyphs.set));
 }
 

@@ -155,8 +155,9 @@ struct app {
     message message;
     pending pending; // work that waits until a frame has said so
     char pending_preset[HR_KNOB_TEXT_MAX];
-    const char *remember_path; // NULL: nothing is remembered
-    char *remembered;          // what that file says; owned
+    const char *remember_path;                                 // NULL: nothing is remembered
+    char *remembered;                                          // what that file says; owned
+    char chosen_theme[24], chosen_glyphs[24], chosen_mouse[8]; // by the user, now or before; "": nothing was
     bool interrupted, redraws, quits;
     int click_y, click_x;
     uint64_t started_ns, now_ns; // monotonic, set by the loop

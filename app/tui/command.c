@@ -174,7 +174,7 @@ static void run_theme(app *a, const char *argument)
 {
     if (argument[0] == '\0') {
         app_request(a, REQUEST_THEME);
-    } else if (!act_take_theme(a, argument)) {
+    } else if (!act_choose_theme(a, argument)) {
         app_say(a, MESSAGE_ERROR, "no theme is called '%.32s'\ntry: Tab after :theme", argument);
     }
 }
@@ -187,7 +187,7 @@ static void run_glyphs(app *a, const char *argument)
     }
     for (int set = 0; set < GLYPHS_COUNT; set++) {
         if (strcasecmp(glyphs_name((glyph_set)set), argument) == 0) {
-            if (!act_take_glyphs(a, (glyph_set)set)) {
+            if (!act_choose_glyphs(a, (glyph_set)set)) {
                 app_say(a, MESSAGE_ERROR, "this terminal cannot show %s\ntry: :glyphs %s", argument,
                         glyphs_name(a->richest_glyphs));
             }
@@ -205,7 +205,7 @@ static void run_mouse(app *a, const char *argument)
     } else if (!on && strcmp(argument, "off") != 0) {
         app_say(a, MESSAGE_ERROR, "mouse is on or off, had '%.32s'\ntry: :mouse off", argument);
     } else {
-        terminal_mouse(on);
+        act_choose_mouse(a, on);
     }
 }
 

@@ -124,6 +124,13 @@ static void put_table(FILE *out, const app *a, pane_id pane)
     fputc('\n', out);
 }
 
+static void put_choice(FILE *out, const char *key, const char *chosen)
+{
+    if (chosen[0] != '\0') {
+        fprintf(out, "%s %s\n", key, chosen);
+    }
+}
+
 char *remember_text(const app *a)
 {
     char *text = NULL;
@@ -134,8 +141,9 @@ char *remember_text(const app *a)
     }
     fputs(heading, out);
     put_preset(out, hr_preset_path(a->preset));
-    fprintf(out, "theme %s\nglyphs %s\nmouse %s\n", theme_name(&a->theme), glyphs_name(a->glyphs.set),
-            terminal_has_mouse() ? "on" : "off");
+    put_choice(out, "theme", a->chosen_theme);
+    put_choice(out, "glyphs", a->chosen_glyphs);
+    put_choice(out, "mouse", a->chosen_mouse);
     fputs(a->card_seen ? "card seen\n" : "", out);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         put_table(out, a, (pane_id)pane);
@@ -201,32 +209,63 @@ static void take_table(app *a, char *value)
     }
 }
 
-static void take_glyphs(app *a, const char *name)
+// What this terminal cannot show is remembered all the same.
+static void take_glyphs(app *a, const char *name, bool given)
 {
     for (int set = 0; set < GLYPHS_COUNT; set++) {
         if (strcmp(glyphs_name((glyph_set)set), name) == 0) {
-            (void)act_take_glyphs(a, (glyph_set)set); // what this terminal cannot show stays away
+            snprintf(a->chosen_glyphs, sizeof a->chosen_glyphs, "%s", name);
+            if (!given) {
+                (void)act_take_glyphs(a, (glyph_set)set);
+            }
         }
     }
 }
 
+static void take_theme(app *a, const char *name, bool given)
+{
+    theme known;
+    if (theme_make(&known, name, 0, true)) {
+        snprintf(a->chosen_theme, sizeof a->chosen_theme, "%s", name);
+        if (!given) {
+            (void)act_take_theme(a, name);
+        }
+    }
+}
+
+static void take_mouse(app *a, const char *value, bool given)
+{
+    bool on = strcmp(value, "on") == 0;
+    if (on || strcmp(value, "off") == 0) {
+        snprintf(a->chosen_mouse, sizeof a->chosen_mouse, "%s", value);
+        if (!given) {
+            terminal_mouse(on);
+        }
+    }
+}
+
+static void take_typed(app *a, const char *line)
+{
+    prompt_begin(&a->prompt, "");
+    prompt_paste(&a->prompt, line); // only characters come in
+    prompt_remember(&a->prompt);
+    prompt_begin(&a->prompt, "");
+}
+
 static void take_line(app *a, const char *key, char *value, remember_given given)
 {
-    if (strcmp(key, "theme") == 0 && !given.theme) {
-        (void)act_take_theme(a, value); // an unknown one changes nothing
-    } else if (strcmp(key, "glyphs") == 0 && !given.glyphs) {
-        take_glyphs(a, value);
-    } else if (strcmp(key, "mouse") == 0 && !given.mouse) {
-        terminal_mouse(strcmp(value, "off") != 0);
+    if (strcmp(key, "theme") == 0) {
+        take_theme(a, value, given.theme);
+    } else if (strcmp(key, "glyphs") == 0) {
+        take_glyphs(a, value, given.glyphs);
+    } else if (strcmp(key, "mouse") == 0) {
+        take_mouse(a, value, given.mouse);
     } else if (strcmp(key, "card") == 0) {
         a->card_seen = true;
     } else if (strcmp(key, "table") == 0) {
         take_table(a, value);
     } else if (strcmp(key, "line") == 0) {
-        prompt_begin(&a->prompt, "");
-        prompt_paste(&a->prompt, value); // only characters come in
-        prompt_remember(&a->prompt);
-        prompt_begin(&a->prompt, "");
+        take_typed(a, value);
     }
 }
 

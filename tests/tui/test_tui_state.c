@@ -176,6 +176,30 @@ START_TEST(the_command_line_goes_before_what_is_remembered)
     remember_read(a, file, (remember_given){.theme = true, .glyphs = true, .mouse = true});
     ck_assert_str_eq(theme_name(&a->theme), "dark");
     ck_assert_int_eq(a->glyphs.set, GLYPHS_FULL);
+    char *text = remember_text(a); // for the next time, when it says nothing
+    ck_assert_ptr_nonnull(strstr(text, "theme mono\n"));
+    ck_assert_ptr_nonnull(strstr(text, "glyphs ASCII\n"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_nobody_chose_is_not_remembered)
+{
+    app *a = bench(); // a terminal may offer less than the next one
+    char *text = remember_text(a);
+    ck_assert_ptr_null(strstr(text, "theme"));
+    ck_assert_ptr_null(strstr(text, "glyphs"));
+    ck_assert_ptr_null(strstr(text, "mouse"));
+    free(text);
+    a->richest_glyphs = GLYPHS_BRAILLE;
+    enter_folder();
+    write_file("glyphs blocks\n", 14);
+    remember_read(a, file, nothing_given);
+    ck_assert_int_ne(a->glyphs.set, GLYPHS_BLOCK);
+    text = remember_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "glyphs blocks\n"));
+    free(text);
     screen_close(a);
 }
 END_TEST
@@ -359,8 +383,8 @@ START_TEST(the_tour_goes_on_with_the_key_it_names)
 END_TEST
 
 SUITE_MAIN("tui state", what_was_turned_comes_back_and_a_plan_does_not_change,
-           the_command_line_goes_before_what_is_remembered, nothing_is_written_when_nothing_changed,
-           whatever_fails_the_file_is_whole_and_the_workbench_lives,
+           the_command_line_goes_before_what_is_remembered, what_nobody_chose_is_not_remembered,
+           nothing_is_written_when_nothing_changed, whatever_fails_the_file_is_whole_and_the_workbench_lives,
            a_file_that_cannot_be_read_changes_nothing, a_home_that_cannot_be_written_is_no_error,
            any_file_is_read_without_harm, a_huge_file_is_read_up_to_its_bound,
            the_card_is_shown_once_ever_and_any_key_closes_it_and_acts, the_tour_goes_on_with_the_key_it_names)
