@@ -158,12 +158,16 @@ bool fit_copy(const app *a, char *text, size_t size)
 
 const char *fit_progress(const app *a, char text[96])
 {
+    char most[32] = "";
     size_t fitting = 0;
     for (size_t i = 0; i < a->fit.count; i++) {
         fitting += a->fit.point[i].plan.fits;
     }
-    snprintf(text, 96, "%zu planned%s · %zu fit · %zu best", a->fit.count,
-             a->fit.asks ? ", more to come" : "", fitting, fit_best_count(&a->fit));
+    if (a->fit.asks) {
+        snprintf(most, sizeof most, " of at most %d", HR_FIT_POINTS_MAX);
+    }
+    snprintf(text, 96, "%zu%s planned · %zu fit · %zu best", a->fit.count, most, fitting,
+             fit_best_count(&a->fit));
     return text;
 }
 

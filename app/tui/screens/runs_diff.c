@@ -26,50 +26,40 @@ static const table_column columns[] = {
 
 // A row is a knob (below HR_KNOB_COUNT) or, behind them, a measure.
 typedef struct diff_rows {
-    uint64_t version;
-    uint32_t a, b;
     size_t count;
     unsigned char row[ROWS_MAX];
 } diff_rows;
 
 _Static_assert(ROWS_MAX < 256, "a row fits a byte");
 
-static void make_rows(diff_rows *rows, const run_pair *pair)
+static bool differs(const run_pair *pair, hr_knob_id id)
 {
-    rows->count = 0;
+    const hr_knob_value *a = &pair->a->knobs.value[id], *b = &pair->b->knobs.value[id];
+    bool same_bytes = memcmp(a, b, sizeof *a) == 0; // nearly all: their texts need not be made
+    return !same_bytes && turn_differs(&pair->a->knobs, &pair->b->knobs, id);
+}
+
+static diff_rows rows_of(const run_pair *pair)
+{
+    diff_rows rows = {.count = 0};
     for (int id = 0; pair->b != NULL && id < HR_KNOB_COUNT; id++) {
-        if (turn_differs(&pair->a->knobs, &pair->b->knobs, (hr_knob_id)id)) {
-            rows->row[rows->count++] = (unsigned char)id;
+        if (differs(pair, (hr_knob_id)id)) {
+            rows.row[rows.count++] = (unsigned char)id;
         }
     }
     for (int id = 0; pair->b != NULL && id < MEASURE_ALL; id++) {
         bool known = !isnan(pair->a->measures.value[id]) || !isnan(pair->b->measures.value[id]);
         if (known) {
-            rows->row[rows->count++] = (unsigned char)(HR_KNOB_COUNT + id);
+            rows.row[rows.count++] = (unsigned char)(HR_KNOB_COUNT + id);
         }
     }
-}
-
-// Made once a pair and version; one thread draws.
-static const diff_rows *rows_of(const app *a, const run_pair *pair)
-{
-    static diff_rows rows;
-    uint32_t one = pair->a == NULL ? 0 : pair->a->number, other = pair->b == NULL ? 0 : pair->b->number;
-    static const app *of;
-    if (of != a || rows.version != app_runs(a)->version + 1 || rows.a != one || rows.b != other) {
-        rows.version = app_runs(a)->version + 1; // 0: nothing yet
-        rows.a = one;
-        rows.b = other;
-        of = a;
-        make_rows(&rows, pair);
-    }
-    return &rows;
+    return rows;
 }
 
 static size_t count(const app *a)
 {
     run_pair pair = runs_shown(a);
-    return rows_of(a, &pair)->count;
+    return rows_of(&pair).count;
 }
 
 static uint64_t version(const app *a)
@@ -126,7 +116,7 @@ static void measure_cell(const run_pair *pair, measure_id id, unsigned column, c
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
     run_pair pair = runs_shown(a);
-    unsigned what = rows_of(a, &pair)->row[row];
+    unsigned what = rows_of(&pair).row[row];
     if (what < HR_KNOB_COUNT) {
         knob_cell(&pair, (hr_knob_id)what, column, text);
     } else {
@@ -137,7 +127,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 static double number(const app *a, size_t row, unsigned column)
 {
     run_pair pair = runs_shown(a);
-    unsigned what = rows_of(a, &pair)->row[row];
+    unsigned what = rows_of(&pair).row[row];
     if (what < HR_KNOB_COUNT) {
         return UNKNOWN;
     }
@@ -152,7 +142,7 @@ static double number(const app *a, size_t row, unsigned column)
 static role role_of(const app *a, size_t row)
 {
     run_pair pair = runs_shown(a);
-    return rows_of(a, &pair)->row[row] < HR_KNOB_COUNT ? ROLE_WARN : ROLE_TEXT;
+    return rows_of(&pair).row[row] < HR_KNOB_COUNT ? ROLE_WARN : ROLE_TEXT;
 }
 
 static const table_source source = {
@@ -219,9 +209,9 @@ static const char *term(const app *a)
 {
     run_pair pair = runs_shown(a);
     size_t row = table_selected(&a->table[PANE_DIFF]);
-    const diff_rows *rows = rows_of(a, &pair);
-    bool is_measure = row < rows->count && rows->row[row] >= HR_KNOB_COUNT;
-    return is_measure ? measure_row_of((measure_id)(rows->row[row] - HR_KNOB_COUNT))->term : "diff";
+    diff_rows rows = rows_of(&pair);
+    bool is_measure = row < rows.count && rows.row[row] >= HR_KNOB_COUNT;
+    return is_measure ? measure_row_of((measure_id)(rows.row[row] - HR_KNOB_COUNT))->term : "diff";
 }
 
 const pane_ops pane_diff = {.draw = draw, .table = &source, .table_y = 1, .say = say, .term = term};
