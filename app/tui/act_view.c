@@ -39,6 +39,10 @@ static void settle_tables(app *a)
 
 void app_show_screen(app *a, screen_id screen)
 {
+    bool of_table = a->overlay == OVERLAY_COLUMNS || a->overlay == OVERLAY_FILTER;
+    if (of_table && a->screen != screen) {
+        a->overlay = OVERLAY_NONE; // an out-of-memory may bring the Doctor between two keys
+    }
     if (!screen_has(screen, a->focus) || a->screen != screen) {
         a->focus = screen_row_of(screen)->panes[0];
     }

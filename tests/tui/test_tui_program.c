@@ -115,6 +115,23 @@ START_TEST(a_mark_is_one_on_all_screens)
 }
 END_TEST
 
+START_TEST(a_doctor_who_comes_between_two_keys_finds_no_table_open)
+{
+    static const char *const overlays[] = {"c", "/", "/al"};
+    for (size_t k = 0; k < sizeof overlays / sizeof *overlays; k++) {
+        app *a = program_at(24, 80);
+        app_turn(a, HR_KNOB_BATCH_SIZE, "256");
+        screen_keys(a, overlays[k]);
+        ck_assert_int_ne(a->overlay, OVERLAY_NONE);
+        screen_advance(a, 3);
+        ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
+        app_key(a, INPUT_DOWN); // no frame between
+        ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+        screen_close(a);
+    }
+}
+END_TEST
+
 // ---- what comes and goes ----------------------------------------------------------------------------------------
 
 static uint64_t random_next(uint64_t *state)
@@ -357,6 +374,7 @@ END_TEST
 
 SUITE_MAIN("tui program", it_looks_as_agreed, without_a_picture_it_says_so, its_cursor_is_the_timelines,
            sorting_and_filtering_keep_the_cursor_on_its_instruction, a_mark_is_one_on_all_screens,
+           a_doctor_who_comes_between_two_keys_finds_no_table_open,
            lines_that_come_and_go_turn_one_listing_into_the_other,
            of_names_that_come_once_as_many_stay_as_can,
            a_turn_shows_what_it_changed_and_turning_back_the_opposite,
