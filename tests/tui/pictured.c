@@ -9,7 +9,7 @@
 
 static const screen_look looks[PICTURED_LOOKS] = {
     {.rows = 24, .columns = 80},
-    {.rows = 50, .columns = 160},
+    {.rows = 36, .columns = 120},
     {.rows = 24, .columns = 80, .glyphs = GLYPHS_BRAILLE},
     {.rows = 24, .columns = 80, .glyphs = GLYPHS_ASCII},
     {.rows = 24, .columns = 80, .no_color = true},
@@ -58,14 +58,14 @@ void pictured_open_page(theme *t, const char *name)
     canvas c = {t, &g, {0, 0, PAGE_ROWS, PAGE_COLUMNS}};
     paint_begin();
     for (int i = 0; i < 256; i++) {
-        style s = {(int16_t)(16 + i % 200), i % 3 == 0 ? (int16_t)(20 + i % 100) : COLOR_DEFAULT,
+        style s = {(int16_t)(16 + i % 200), (int16_t)(i % 3 == 0 ? 20 + i % 100 : COLOR_DEFAULT),
                    (uint8_t)(i % 5 == 0   ? STYLE_REVERSE
                              : i % 7 == 0 ? STYLE_DIM
                                           : 0)};
         paint_cell(&c, i / 64, i % 64, s, i == 0 ? L' ' : (wchar_t)(0x2800 + i));
     }
     for (int i = 0; i < 32; i++) {
-        style s = {(int16_t)(i < 16 ? COLOR_DEFAULT : 80), i % 2 == 0 ? COLOR_DEFAULT : 30, 0};
+        style s = {(int16_t)(i < 16 ? COLOR_DEFAULT : 80), (int16_t)(i % 2 == 0 ? COLOR_DEFAULT : 30), 0};
         paint_cell(&c, 5, 2 * i, s, (wchar_t)(0x2580 + i));
         paint_cell(&c, 5, 2 * i + 1, s, (wchar_t)(0x2580 + i)); // runs become one
     }
