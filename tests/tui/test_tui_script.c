@@ -113,6 +113,32 @@ START_TEST(what_is_wrong_with_a_script_is_said_with_its_line)
 }
 END_TEST
 
+// Whatever stands in a file, it is played to its end or refused in a sentence.
+START_TEST(any_script_is_played_or_refused)
+{
+    static const char *const parts[] = {
+        "keys ",       "type ",    "wait ",   "steps ", "seconds ", "expect ", "not ", "resize ",
+        "pace ",       "visible ", "on",      "off",    "80x24",    "1x1",     "-1",   "3",
+        "1e99",        "nan",      "<Right>", "<C-",    "<",        ">",       ":",    ":set ",
+        "batch.size ", "\n",       "\n",      "\n",     "\r\n",     "\xff",    "€",    "z",
+        "p",           "q",        "?",       "/",      "%s%n",     "#",       " "};
+    for (unsigned seed = 0; seed < 150; seed++) {
+        char text[2048] = "";
+        size_t length = 0;
+        hr_err err = {0};
+        srand(seed);
+        for (int i = 0; i < 40; i++) {
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s",
+                                       parts[(size_t)rand() % (sizeof parts / sizeof *parts)]);
+        }
+        hr_status status = drive(text, &err);
+        ck_assert_msg(status == HR_OK || (strchr(err.sentence, ':') != NULL && err.attempt[0] != '\0') ||
+                          status == HR_CHECK,
+                      "seed %u: %s", seed, err.sentence);
+    }
+}
+END_TEST
+
 SUITE_MAIN("tui script", keys_are_named_and_characters_stand_for_themselves,
            a_key_counts_as_shown_only_with_what_it_does, a_script_turns_waits_and_sees,
-           what_is_wrong_with_a_script_is_said_with_its_line)
+           what_is_wrong_with_a_script_is_said_with_its_line, any_script_is_played_or_refused)

@@ -33,6 +33,10 @@ static void vram_text(const app *a, int width, char text[96])
 void screen_line(const canvas *screen, const app *a)
 {
     char text[96];
+    if (app_is_typing(a)) {
+        widget_prompt(screen, a);
+        return;
+    }
     if (a->overlay == OVERLAY_QUIT) {
         snprintf(text, sizeof text, "leave? y/n");
     } else if (a->overlay == OVERLAY_SWITCH) {
