@@ -365,7 +365,29 @@ START_TEST(a_frozen_view_of_runs_stands_still)
 }
 END_TEST
 
-SUITE_MAIN("tui runs", a_frozen_view_of_runs_stands_still, every_heading_of_every_table_is_in_the_glossary,
+START_TEST(runs_of_two_presets_say_so)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_advance(a, 5);
+    screen_keys(a, ":preset wide\ny");
+    app_work(a);
+    screen_keys(a, ":set batch.size 64\n");
+    screen_advance(a, 5);
+    screen_keys(a, "5");
+    char *text = screen_text(a), *diff = strstr(text, "diff");
+    ck_assert_ptr_nonnull(strstr(text, "wide batch.size=64"));
+    ck_assert(diff != NULL && strstr(diff, "preset") != NULL);
+    free(text);
+    app_key(a, INPUT_END);
+    app_key(a, INPUT_ENTER); // another preset's knobs are not for this model
+    ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "was of the preset demo"));
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui runs", runs_of_two_presets_say_so, a_frozen_view_of_runs_stands_still,
+           every_heading_of_every_table_is_in_the_glossary,
            a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another,
            what_does_not_fit_is_one_run_however_often_it_is_told,
            a_report_of_another_configuration_is_passed_over,

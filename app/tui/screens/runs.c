@@ -86,7 +86,11 @@ static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_M
     if (r == first) {
         return strcpy(text, "the first run");
     }
-    run_pairs(first, r, text, TABLE_CELL_MAX);
+    size_t used = 0;
+    if (strcmp(first->preset, r->preset) != 0) {
+        used = (size_t)snprintf(text, TABLE_CELL_MAX, "%s ", r->preset);
+    }
+    run_pairs(first, r, text + used, TABLE_CELL_MAX - used);
     return text[0] == '\0' ? strcpy(text, "as the first run") : text;
 }
 

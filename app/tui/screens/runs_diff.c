@@ -13,7 +13,8 @@ enum {
     COLUMN_B,
     COLUMN_DELTA,
     COLUMN_PERCENT,
-    ROWS_MAX = HR_KNOB_COUNT + MEASURE_ALL
+    ROW_PRESET = HR_KNOB_COUNT + MEASURE_ALL,
+    ROWS_MAX
 };
 
 static const table_column columns[] = {
@@ -24,7 +25,7 @@ static const table_column columns[] = {
     [COLUMN_PERCENT] = {.term = "percent", .width = 8, .number = true, .from_width = 50},
 };
 
-// A row is a knob (below HR_KNOB_COUNT) or, behind them, a measure.
+// A row is a knob (below HR_KNOB_COUNT), behind them a measure, or the preset.
 typedef struct diff_rows {
     size_t count;
     unsigned char row[ROWS_MAX];
@@ -42,6 +43,9 @@ static bool differs(const run_pair *pair, hr_knob_id id)
 static diff_rows rows_of(const run_pair *pair)
 {
     diff_rows rows = {.count = 0};
+    if (pair->b != NULL && strcmp(pair->a->preset, pair->b->preset) != 0) {
+        rows.row[rows.count++] = ROW_PRESET;
+    }
     for (int id = 0; pair->b != NULL && id < HR_KNOB_COUNT; id++) {
         if (differs(pair, (hr_knob_id)id)) {
             rows.row[rows.count++] = (unsigned char)id;
@@ -75,6 +79,16 @@ static const char *without_bytes(const char *term, char text[TABLE_CELL_MAX])
     bool cuts = length > 6 && strcmp(term + length - 6, "_bytes") == 0;
     snprintf(text, TABLE_CELL_MAX, "%.*s", (int)(cuts ? length - 6 : length), term);
     return text;
+}
+
+static void preset_cell(const run_pair *pair, unsigned column, char text[TABLE_CELL_MAX])
+{
+    if (column <= COLUMN_B) {
+        snprintf(text, TABLE_CELL_MAX, "%s",
+                 column == COLUMN_NAME ? "preset"
+                 : column == COLUMN_A  ? pair->a->preset
+                                       : pair->b->preset);
+    }
 }
 
 static void knob_cell(const run_pair *pair, hr_knob_id id, unsigned column, char text[TABLE_CELL_MAX])
@@ -117,7 +131,9 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 {
     run_pair pair = runs_shown(a);
     unsigned what = rows_of(&pair).row[row];
-    if (what < HR_KNOB_COUNT) {
+    if (what == ROW_PRESET) {
+        preset_cell(&pair, column, text);
+    } else if (what < HR_KNOB_COUNT) {
         knob_cell(&pair, (hr_knob_id)what, column, text);
     } else {
         measure_cell(&pair, (measure_id)(what - HR_KNOB_COUNT), column, text);
@@ -128,7 +144,7 @@ static double number(const app *a, size_t row, unsigned column)
 {
     run_pair pair = runs_shown(a);
     unsigned what = rows_of(&pair).row[row];
-    if (what < HR_KNOB_COUNT) {
+    if (what < HR_KNOB_COUNT || what == ROW_PRESET) {
         return UNKNOWN;
     }
     double before = pair.a->measures.value[what - HR_KNOB_COUNT];
@@ -142,7 +158,8 @@ static double number(const app *a, size_t row, unsigned column)
 static role role_of(const app *a, size_t row)
 {
     run_pair pair = runs_shown(a);
-    return rows_of(&pair).row[row] < HR_KNOB_COUNT ? ROLE_WARN : ROLE_TEXT;
+    unsigned what = rows_of(&pair).row[row];
+    return what < HR_KNOB_COUNT || what == ROW_PRESET ? ROLE_WARN : ROLE_TEXT;
 }
 
 static const table_source source = {
@@ -210,7 +227,7 @@ static const char *term(const app *a)
     run_pair pair = runs_shown(a);
     size_t row = table_selected(&a->table[PANE_DIFF]);
     diff_rows rows = rows_of(&pair);
-    bool is_measure = row < rows.count && rows.row[row] >= HR_KNOB_COUNT;
+    bool is_measure = row < rows.count && rows.row[row] >= HR_KNOB_COUNT && rows.row[row] != ROW_PRESET;
     return is_measure ? measure_row_of((measure_id)(rows.row[row] - HR_KNOB_COUNT))->term : "diff";
 }
 
