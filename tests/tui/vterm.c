@@ -316,6 +316,20 @@ bool vt_quiet(vt_run *const *v, int count, int milliseconds)
     return false;
 }
 
+bool vt_answered(vt_run *const *v, int count, const size_t *written)
+{
+    int answered = 0;
+    for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end && answered < count;) {
+        answered = 0;
+        for (int i = 0; i < count; i++) {
+            take(v[i], 0);
+            answered += v[i]->log_bytes > written[i];
+        }
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return answered == count;
+}
+
 bool vt_changed(vt_run *v, int *status)
 {
     for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end && !v->changed;) {

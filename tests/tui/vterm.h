@@ -43,6 +43,8 @@ void vt_foreground(vt_run *v);                               // what `fg` does
 // ---- waiting: each takes what the program writes meanwhile; false after ten seconds ----
 
 bool vt_shows(vt_run *v, const char *text);
+// Each of `count` programs has written something since it had written so much.
+bool vt_answered(vt_run *const *v, int count, const size_t *written);
 // None of `count` programs wrote anything for so long.
 bool vt_quiet(vt_run *const *v, int count, int milliseconds);
 // The program has stopped or ended since the last call: its status as waitpid gives it.

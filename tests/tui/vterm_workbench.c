@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REDRAWN_MS = 60 };
+enum { REDRAWN_MS = 100 };
 
 const char *const workbench_still[] = {FAKE_WORKBENCH, "--still", NULL};
 const char *const workbench_lively[] = {FAKE_WORKBENCH, NULL};
@@ -41,13 +41,26 @@ void workbench_settle(vt_run *v)
     workbench_settle_all(&v, 1);
 }
 
+// Every one of them draws its screen anew: asked by a signal, or, where `sizes` are given, by another size.
+static void redraw_all(vt_run *const *v, int count, const int (*sizes)[2])
+{
+    size_t written[WORKBENCH_GROUP_MAX];
+    for (int i = 0; i < count; i++) {
+        written[i] = vt_written(v[i]);
+        if (sizes == NULL) {
+            vt_signal(v[i], SIGCONT);
+        } else {
+            vt_resize(v[i], sizes[i][0], sizes[i][1]);
+        }
+    }
+    ck_assert_msg(vt_answered(v, count, written), "a program does not draw");
+    ck_assert(vt_quiet(v, count, REDRAWN_MS));
+}
+
 void workbench_wait_all(vt_run *const *v, int count)
 {
     workbench_settle_all(v, count);
-    for (int i = 0; i < count; i++) {
-        vt_signal(v[i], SIGCONT); // it draws what it knows
-    }
-    ck_assert(vt_quiet(v, count, REDRAWN_MS));
+    redraw_all(v, count, NULL); // what it knows, and has not shown yet
 }
 
 void workbench_wait(vt_run *v)
@@ -124,20 +137,19 @@ void workbench_show_same(vt_run *a, vt_run *b, const char *name)
 void workbench_are_clean(vt_run *const *v, const char *const *names, int count)
 {
     vt_cell *before[WORKBENCH_GROUP_MAX];
-    int rows[WORKBENCH_GROUP_MAX], columns[WORKBENCH_GROUP_MAX];
+    int sizes[WORKBENCH_GROUP_MAX][2], least[WORKBENCH_GROUP_MAX][2];
     workbench_settle_all(v, count);
     for (int i = 0; i < count; i++) {
         before[i] = workbench_copy_cells(v[i]);
-        vt_size(v[i], &rows[i], &columns[i]);
-        vt_resize(v[i], 1, 1);
+        vt_size(v[i], &sizes[i][0], &sizes[i][1]);
+        bool one = sizes[i][0] == 1 && sizes[i][1] == 1;
+        least[i][0] = 1;
+        least[i][1] = one ? 2 : 1;
     }
-    ck_assert(vt_quiet(v, count, REDRAWN_MS));
+    redraw_all(v, count, (const int(*)[2])least);
+    redraw_all(v, count, (const int(*)[2])sizes);
     for (int i = 0; i < count; i++) {
-        vt_resize(v[i], rows[i], columns[i]);
-    }
-    ck_assert(vt_quiet(v, count, REDRAWN_MS));
-    for (int i = 0; i < count; i++) {
-        ck_assert_msg(workbench_same_cells(before[i], vt_cells(v[i]), rows[i] * columns[i]),
+        ck_assert_msg(workbench_same_cells(before[i], vt_cells(v[i]), sizes[i][0] * sizes[i][1]),
                       "%s left something of the old screen", names[i]);
         free(before[i]);
     }
