@@ -39,101 +39,6 @@ void step_view_deinit(step_view *v)
     step_view_init(v);
 }
 
-// ---- a picture that is not trusted ----------------------------------------------------------------------------
-
-static uint32_t within(uint32_t index, size_t count)
-{
-    return index < count ? index : HR_NO_ID;
-}
-
-// An exbibyte is enough for everybody, and a handful of them can be added up.
-static void tame(uint64_t *bytes)
-{
-    const uint64_t most = UINT64_C(1) << 60;
-    *bytes = *bytes < most ? *bytes : most;
-}
-
-static void check_counts(hr_step_picture *p)
-{
-    p->instr_count = p->instrs == NULL ? 0 : p->instr_count < HR_NO_ID ? p->instr_count : HR_NO_ID - 1;
-    p->tensor_count = p->tensors == NULL ? 0 : p->tensor_count < HR_NO_ID ? p->tensor_count : HR_NO_ID - 1;
-    p->layer_count = p->layers == NULL ? 0 : p->layer_count < HR_NO_ID ? p->layer_count : HR_NO_ID - 1;
-    p->event_count = p->events == NULL ? 0 : p->event_count;
-    p->build_events = p->build_events < p->event_count ? p->build_events : p->event_count;
-    p->texts_bytes = p->texts == NULL ? 0 : p->texts_bytes;
-    if (p->texts_bytes > 0) {
-        p->texts[p->texts_bytes - 1] = '\0';
-    }
-    tame(&p->limit_bytes);
-    tame(&p->missing_bytes);
-    tame(&p->peak_in_use_bytes);
-    p->peak_instr = within(p->peak_instr, p->instr_count);
-    p->refused_instr = p->fits ? HR_NO_ID : within(p->refused_instr, p->instr_count);
-}
-
-static void check_tensors(hr_step_picture *p)
-{
-    for (uint32_t k = 0; k < p->tensor_count; k++) {
-        hr_picture_tensor *t = &p->tensors[k];
-        t->category = t->category < HR_CATEGORY_COUNT ? t->category : HR_CATEGORY_OUTSIDE;
-        t->layer = within(t->layer, p->layer_count);
-        t->owner = t->owner < p->tensor_count ? t->owner : k;
-        t->born = within(t->born, p->instr_count);
-        t->died = within(t->died, p->instr_count);
-        tame(&t->bytes);
-        tame(&t->allocated_bytes);
-    }
-}
-
-static void check_layers(hr_step_picture *p)
-{
-    for (size_t k = 0; k < p->layer_count; k++) {
-        hr_picture_layer *layer = &p->layers[k];
-        uint64_t *const bytes[] = {&layer->parameters, &layer->parameter_bytes, &layer->activation_bytes,
-                                   &layer->saved_bytes, &layer->flops};
-        for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
-            tame(bytes[i]);
-        }
-    }
-}
-
-static void check_instrs(hr_step_picture *p)
-{
-    for (size_t i = 0; i < p->instr_count; i++) {
-        hr_picture_instr *instr = &p->instrs[i];
-        instr->layer = within(instr->layer, p->layer_count);
-        instr->tensor = within(instr->tensor, p->tensor_count);
-        instr->is_alloc = instr->is_alloc && instr->tensor != HR_NO_ID;
-        instr->is_free = instr->is_free && instr->tensor != HR_NO_ID && !instr->is_alloc;
-        instr->phase = instr->phase < HR_PHASE_COUNT ? instr->phase : HR_PHASE_BUILD;
-        uint64_t *const bytes[] = {&instr->in_use_bytes, &instr->pool_bytes, &instr->requested_bytes,
-                                   &instr->bytes_moved, &instr->flops};
-        for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
-            tame(bytes[k]);
-        }
-        for (size_t k = 0; k < HR_CATEGORY_COUNT; k++) {
-            tame(&instr->by_category[k]);
-        }
-        instr->event = instr->event <= p->event_count ? instr->event : (uint32_t)p->event_count;
-    }
-}
-
-static void check_picture(hr_step_picture *p)
-{
-    check_counts(p);
-    check_tensors(p);
-    check_layers(p);
-    check_instrs(p);
-    for (size_t e = 0; e < p->event_count; e++) {
-        hr_event *event = &p->events[e];
-        event->category = event->category < HR_CATEGORY_COUNT ? event->category : HR_CATEGORY_OUTSIDE;
-        event->instr = within(event->instr, p->instr_count);
-        if (event->kind >= HR_EVENT_ALLOC && event->kind <= HR_EVENT_OOM) {
-            event->u.memory.tensor = within(event->u.memory.tensor, p->tensor_count);
-        }
-    }
-}
-
 // ---- taking ---------------------------------------------------------------------------------------------------
 
 static int larger_first(const void *left, const void *right, void *context)
@@ -219,7 +124,7 @@ void app_take_picture(app *a, hr_step_picture *taken)
     step_view *v = &a->step;
     uint32_t at = v->cursor, marked = v->marked;
     bool first = !a->has_picture;
-    check_picture(taken);
+    step_check(taken);
     if (!first && step_is_same(&a->picture, taken)) {
         hr_step_picture_deinit(taken);
         return;

@@ -100,6 +100,8 @@ void step_view_deinit(step_view *v);
 // as well as it can. A picture is not trusted: what points nowhere points at nothing afterwards. The same picture once
 // more changes nothing.
 void app_take_picture(app *a, hr_step_picture *taken);
+// Mends what is not to be trusted (step_check.c).
+void step_check(hr_step_picture *p);
 // Another model: nothing is left to compare.
 void app_forget_pictures(app *a);
 // Whether the planner is to be asked what a turn of the selected knob changes in the listing: true once per question.
