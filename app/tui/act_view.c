@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is looked at: screens, panes, rows, zoom.
-#include <stdlib.h>
 #include <string.h>
 
 #include "app/tui/act.h"
@@ -11,15 +10,8 @@ enum { HELP_ROWS_MAX = 8192 };
 void act_freeze(app *a, int unused)
 {
     (void)unused;
-    a->is_frozen = !a->is_frozen;
-    free(a->frozen_runs);
-    a->frozen_runs = NULL;
+    app_freeze(a, !a->is_frozen);
     if (a->is_frozen) {
-        a->frozen = a->live;
-        a->frozen_runs = malloc(sizeof *a->frozen_runs);
-        if (a->frozen_runs != NULL) {
-            *a->frozen_runs = a->runs;
-        }
         app_say(a, MESSAGE_NOTE, "the view is frozen, the training is not; Space goes on");
     }
 }
@@ -40,14 +32,15 @@ static void settle_tables(app *a)
 void app_show_screen(app *a, screen_id screen)
 {
     bool of_table = a->overlay == OVERLAY_COLUMNS || a->overlay == OVERLAY_FILTER;
-    if (of_table && a->screen != screen) {
-        a->overlay = OVERLAY_NONE; // an out-of-memory may bring the Doctor between two keys
-    }
+    pane_id focus = a->focus;
     if (!screen_has(screen, a->focus) || a->screen != screen) {
         a->focus = screen_row_of(screen)->panes[0];
     }
     if (screen == SCREEN_DOCTOR && app_layout(a).kind == LAYOUT_SINGLE) {
         a->focus = PANE_DOCTOR; // the verdict first, where one pane is shown alone
+    }
+    if (of_table && a->focus != focus) {
+        a->overlay = OVERLAY_NONE; // an out-of-memory may bring the Doctor between two keys
     }
     if (screen == SCREEN_LEARN) {
         learn_open(a);

@@ -78,10 +78,17 @@ static void follow_knob(app *a, const hr_event *e)
     }
 }
 
-// Doctor comes by itself with an out-of-memory, and goes when the training does.
+// Doctor comes by itself with an out-of-memory, and goes when the training does; in a frozen view nothing comes or goes.
 static void follow_state(app *a)
 {
     bool oom = a->live.state == HR_ENGINE_OOM;
+    if (a->is_frozen) {
+        if (oom && !a->has_seen_oom && !a->oom_waits) {
+            app_say(a, MESSAGE_NOTE, "the training ran out of memory; Space shows why");
+        }
+        a->oom_waits = oom && !a->has_seen_oom;
+        return;
+    }
     if (oom && !a->has_seen_oom) {
         bool comes_itself = a->screen != SCREEN_DOCTOR;
         a->before_doctor = a->screen;
@@ -136,19 +143,51 @@ static void recover_heap(app *a)
     }
 }
 
+static void show_report(app *a)
+{
+    if (a->has_newest_report && !a->is_frozen) {
+        hr_report_deinit(&a->report);
+        a->report = a->newest_report;
+        a->newest_report = (hr_report){0};
+        a->has_report = true;
+        a->has_newest_report = false;
+        a->report_version++;
+    }
+}
+
+// The runs hear of every report; the screen sees the newest once its view is not frozen.
 static bool take_report(app *a)
 {
     hr_report report;
-    if (a->is_frozen || !hr_session_report(a->session, &a->report_version, &report)) {
+    if (!hr_session_report(a->session, &a->report_taken, &report)) {
         return false;
     }
-    hr_report_deinit(&a->report);
-    a->report = report;
-    a->has_report = true;
     run_log_report(&a->runs, &report);
     bool built = report.memory.limit_bytes > 0; // the first step may not have fitted
     a->live.limit_bytes = built ? report.memory.limit_bytes : report.oom.limit_bytes;
+    hr_report_deinit(&a->newest_report);
+    a->newest_report = report;
+    a->has_newest_report = true;
+    show_report(a);
     return true;
+}
+
+void app_freeze(app *a, bool frozen)
+{
+    a->is_frozen = frozen;
+    free(a->frozen_runs);
+    a->frozen_runs = NULL;
+    if (frozen) {
+        a->frozen = a->live;
+        a->frozen_runs = malloc(sizeof *a->frozen_runs);
+        if (a->frozen_runs != NULL) {
+            *a->frozen_runs = a->runs;
+        }
+    } else {
+        a->oom_waits = false;
+        show_report(a);
+        follow_state(a);
+    }
 }
 
 static bool take_error(app *a)
@@ -209,7 +248,8 @@ static void switch_preset(app *a)
     heap_scene_clear(&a->heap_scene);
     memset(&a->turned, 0, sizeof a->turned);
     app_forget_pictures(a);
-    a->baseline.pinned = a->is_frozen = a->has_seen_oom = false;
+    a->baseline.pinned = a->has_seen_oom = false;
+    app_freeze(a, false);
     a->message.kind = MESSAGE_NONE;
     app_show_screen(a, SCREEN_BENCH);
     app_start_engine(a);

@@ -106,11 +106,15 @@ struct app {
     hr_err end_error;
     hr_knobs knobs;   // as turned
     hr_knobs applied; // as the engine last said
-    hr_report report;
+    hr_report report; // what is shown
     bool has_report;
-    uint64_t report_version, error_version;
+    hr_report newest_report; // came while the view was frozen; owned
+    bool has_newest_report;
+    uint64_t report_version; // of `report`
+    uint64_t report_taken, error_version;
     model live, frozen;
     bool is_frozen;
+    bool oom_waits; // for the view to go on: the Doctor comes then
     heap_record heap;
     uint64_t heap_version, heap_asked; // of the last snapshot; lost events of which one was asked for
     heap_scene heap_scene;             // what the Memory screen shows
@@ -181,6 +185,8 @@ bool app_engine_lives(const app *a); // it was started, and has not ended
 const char *app_why_not_command(const app *a);
 // Takes what engine and planner have said. True when anything changed; *more when some of it is still waiting.
 bool app_drain(app *a, bool *more);
+// Stops what is shown, or shows what came meanwhile. The training goes on either way.
+void app_freeze(app *a, bool frozen);
 // Does the pending work; may wait for the end of a step.
 void app_work(app *a);
 void app_say(app *a, message_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));

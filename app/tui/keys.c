@@ -123,6 +123,16 @@ static void click(app *a)
     }
 }
 
+// A value that is being typed is the selected knob's, and a question waits for its answer: nothing moves behind them.
+static void wheel(app *a, int rows)
+{
+    bool waits = a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_QUIT ||
+                 a->overlay == OVERLAY_SWITCH;
+    if (!waits) {
+        act_move_rows(a, rows);
+    }
+}
+
 void app_key(app *a, int key)
 {
     if (key == INPUT_RESIZED) {
@@ -134,7 +144,7 @@ void app_key(app *a, int key)
     if (key == INPUT_CLICK) {
         click(a);
     } else if (key == INPUT_WHEEL_UP || key == INPUT_WHEEL_DOWN) {
-        act_move_rows(a, key == INPUT_WHEEL_UP ? -WHEEL_ROWS : WHEEL_ROWS);
+        wheel(a, key == INPUT_WHEEL_UP ? -WHEEL_ROWS : WHEEL_ROWS);
     } else if (app_is_typing(a)) {
         key_in_line(a, key);
     } else if (a->overlay == OVERLAY_QUIT && (key == 'y' || key == 'q' || key == INPUT_ENTER)) {

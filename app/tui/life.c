@@ -67,7 +67,10 @@ static void forget_session(app *a)
     a->session = NULL;
     hr_report_deinit(&a->report);
     a->has_report = false;
-    a->report_version = a->error_version = a->heap_version = 0;
+    hr_report_deinit(&a->newest_report);
+    a->has_newest_report = false;
+    a->report_version++;
+    a->report_taken = a->error_version = a->heap_version = 0;
     heap_record_clear(&a->heap); // what is shown of it stays
 }
 

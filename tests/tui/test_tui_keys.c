@@ -317,6 +317,44 @@ START_TEST(random_keys_find_nothing)
 }
 END_TEST
 
+// On the Doctor, where one pane is shown alone, an out-of-memory brings the verdict: a pane without a table.
+START_TEST(an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_leaves)
+{
+    app *a = screen_open(&(screen_look){.rows = 20, .columns = 70});
+    screen_advance(a, 5);
+    screen_keys(a, "4");
+    a->focus = PANE_FIXES;
+    screen_keys(a, ">c");
+    ck_assert_int_eq(a->overlay, OVERLAY_COLUMNS);
+    screen_advance(a, 3);
+    ck_assert_int_eq(a->focus, PANE_DOCTOR);
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    app_key(a, INPUT_DOWN);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_wheel_does_not_change_what_a_line_is_about)
+{
+    app *a = bench();
+    app_key(a, INPUT_ENTER); // the value of batch.size
+    hr_knob_id id = app_knob(a);
+    app_key(a, INPUT_WHEEL_DOWN);
+    ck_assert_int_eq(app_knob(a), id);
+    screen_keys(a, "32\n");
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 32);
+    screen_keys(a, "q");
+    ck_assert_int_eq(a->overlay, OVERLAY_QUIT);
+    app_key(a, INPUT_WHEEL_DOWN);
+    ck_assert_int_eq(app_knob(a), id);
+    app_key(a, INPUT_ESCAPE);
+    app_key(a, INPUT_WHEEL_DOWN);
+    ck_assert_int_ne(app_knob(a), id);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
 {
     app *a = bench();
@@ -338,10 +376,12 @@ START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
 }
 END_TEST
 
-SUITE_MAIN("tui keys", a_fix_of_several_knobs_is_one_step_of_undo, arrows_turn_the_batch_and_z_turns_it_back,
-           enter_edits_the_exact_value, enter_edits_only_where_the_knobs_have_the_focus,
-           what_is_typed_takes_the_place_of_the_value, run_pauses_and_goes_on,
-           leaving_asks_while_it_trains_and_not_otherwise, fix_turns_what_the_doctor_names_and_nothing_else,
-           a_preset_is_chosen_and_runs, commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
+SUITE_MAIN("tui keys", an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_leaves,
+           the_wheel_does_not_change_what_a_line_is_about, a_fix_of_several_knobs_is_one_step_of_undo,
+           arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
+           enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,
+           run_pauses_and_goes_on, leaving_asks_while_it_trains_and_not_otherwise,
+           fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
+           commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
            the_screen_is_saved_once_and_never_over_another_file, a_line_takes_any_character_and_any_length,
            random_keys_find_nothing)

@@ -133,6 +133,32 @@ START_TEST(a_frozen_view_stands_still_while_the_training_goes_on)
 }
 END_TEST
 
+START_TEST(what_comes_while_the_view_is_frozen_is_shown_once_it_goes_on)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 20);
+    screen_keys(a, " ");
+    uint64_t version = a->report_version;
+    app_key(a, INPUT_RIGHT); // batch 256 does not fit
+    screen_advance(a, 3);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
+    ck_assert_int_eq(a->screen, SCREEN_BENCH);
+    ck_assert_int_eq(a->report.oom.cause, HR_OOM_NONE);
+    ck_assert_uint_eq(a->report_version, version);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "Space shows why"));
+    const run *last = run_log_newest(&a->runs);
+    ck_assert_int_eq(last->result, RUN_OOM);
+    ck_assert_str_eq(last->cause, hr_oom_cause_name(HR_OOM_CAPACITY)); // the runs hear of every report
+    screen_keys(a, " ");
+    ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
+    ck_assert_int_eq(a->report.oom.cause, HR_OOM_CAPACITY);
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "OUT OF MEMORY"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(the_same_state_draws_the_same_frame)
 {
     app *a = screen_open(&(screen_look){.rows = 50, .columns = 160});
@@ -149,4 +175,4 @@ SUITE_MAIN("tui screens", the_bench_after_a_hundred_steps_looks_as_agreed, the_f
            a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_away,
            a_pinned_baseline_shows_what_changed, overlays_and_messages_look_as_agreed,
            the_last_step_is_the_finest_zoom, a_frozen_view_stands_still_while_the_training_goes_on,
-           the_same_state_draws_the_same_frame)
+           what_comes_while_the_view_is_frozen_is_shown_once_it_goes_on, the_same_state_draws_the_same_frame)
