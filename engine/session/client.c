@@ -14,7 +14,7 @@
 #include "session/client_impl.h"
 #include "session/end.h"
 
-enum { COMMANDS_MAX = 64, STOP_POLL_MS = 100, PATIENCE_MAX_S = 600 };
+enum { COMMANDS_MAX = 64, STOP_POLL_MS = 100, PATIENCE_MAX_S = 600, LAST_ROUNDS = 1024 };
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -86,8 +86,9 @@ static void tidy_up(const client_session *c)
 static void note_child_end(client_session *c)
 {
     trace_pulse_copy pulse;
+    for (int k = 0; k < LAST_ROUNDS && client_take_messages(c); k++) { // what it said before
+    }
     c->end = (hr_session_end){.by_us = c->killed || c->broken};
-    client_take_messages(c); // what it said before
     end_describe(&c->end, &c->child, pulse_of(c, &pulse), end_kernel_kills() > c->kernel_kills);
     if (c->broken) {
         (void)text_copy(c->end.sentence, sizeof c->end.sentence,
@@ -116,13 +117,31 @@ static void note_watched_end(client_session *c)
     c->base.ended = true;
 }
 
+static void kill_child(hr_session *s)
+{
+    client_session *c = self(s);
+    c->killed = true;
+    child_signal(&c->child, SIGKILL);
+}
+
+// The child's end is yet to come; who goes on without being reached is ended.
+static void outlive_socket(client_session *c)
+{
+    const uint64_t now_ns = clock_now_ns();
+    session_unwatch_fd(&c->base, wire_fd(c->wire));
+    c->closed_ns = c->closed_ns == 0 ? now_ns : c->closed_ns;
+    if (now_ns - c->closed_ns > HR_SESSION_SILENT_NS) {
+        kill_child(&c->base);
+    }
+}
+
 static void pump(hr_session *s)
 {
     client_session *c = self(s);
     if (s->ended) {
         return;
     }
-    client_take_messages(c);
+    (void)client_take_messages(c);
     if (c->owns) {
         child_listen(&c->child);
         if (c->broken) {
@@ -137,7 +156,7 @@ static void pump(hr_session *s)
         return;
     }
     if (wire_is_closed(c->wire)) {
-        session_unwatch_fd(s, wire_fd(c->wire)); // the child's end is yet to come
+        outlive_socket(c);
     } else {
         const bool waits = (wire_events(c->wire) & POLLOUT) != 0;
         (void)session_watch_fd(s, wire_fd(c->wire), waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
@@ -227,13 +246,6 @@ static hr_session_life get_life(hr_session *s, hr_session_end *end)
     return HR_SESSION_SILENT;
 }
 
-static void kill_child(hr_session *s)
-{
-    client_session *c = self(s);
-    c->killed = true;
-    child_signal(&c->child, SIGKILL);
-}
-
 static void suspend_child(hr_session *s, bool suspend)
 {
     client_session *c = self(s);
@@ -244,14 +256,24 @@ static void suspend_child(hr_session *s, bool suspend)
 
 // ---- ending ---------------------------------------------------------------------------------------------------
 
+// With nothing to write it ends in no time; when it goes on all the same it has not listened.
+static bool is_overdue(const client_session *c, uint64_t begin_ns)
+{
+    return hr_knob_text(&c->base.knobs, HR_KNOB_TRAIN_SAVE)[0] == '\0' &&
+           clock_now_ns() - begin_ns > HR_SESSION_SILENT_NS;
+}
+
+// What is not taken any more must not keep it awake.
 static void wait_for_end(client_session *c)
 {
     hr_session_end quiet;
+    const uint64_t begin_ns = clock_now_ns();
+    session_unwatch_fd(&c->base, c->base.flag_fd);
     while (!c->base.ended) {
         struct pollfd fd = {.fd = c->base.epoll_fd, .events = POLLIN};
         (void)poll(&fd, 1, STOP_POLL_MS);
         pump(&c->base);
-        if (!c->base.ended && get_life(&c->base, &quiet) == HR_SESSION_SILENT) {
+        if (!c->base.ended && (is_overdue(c, begin_ns) || get_life(&c->base, &quiet) == HR_SESSION_SILENT)) {
             kill_child(&c->base);
         }
     }

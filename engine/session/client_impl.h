@@ -28,13 +28,15 @@ typedef struct client_session {
     ended_note note;
     uint64_t sent; // commands
     uint64_t kernel_kills;
+    uint64_t closed_ns; // when its socket was found closed while it lives; 0: it is not
     client_silence silence;
     hr_session_end end;
     // What a worker that dies in the middle may leave: its socket, and a save that was being written.
     char socket_path[WATCH_PATH_MAX], autosave_path[MESSAGE_PATH_MAX];
 } client_session;
 
-// client_inbox.c: takes every message that has come. What is not lawful sets `broken` and ends it.
-void client_take_messages(client_session *c);
+// client_inbox.c: takes messages that have come, a few at once: who never stops talking holds nobody up. True: perhaps
+// there are more. What is not lawful sets `broken` and ends it.
+bool client_take_messages(client_session *c);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "session/client_impl.h"
 
+enum { AT_ONCE = 64 };
+
 static bool take_ring(client_session *c, const wire_message *m)
 {
     bool lawful = m->fd >= 0 && m->bytes == 0 && c->reader == NULL;
@@ -82,11 +84,14 @@ static bool take_message(client_session *c, const wire_message *m)
     return take[m->kind] != NULL && take[m->kind](c, m);
 }
 
-void client_take_messages(client_session *c)
+bool client_take_messages(client_session *c)
 {
     wire_message m;
-    while (!c->broken && wire_read(c->wire, &m)) {
+    int left = AT_ONCE;
+    for (; left > 0 && !c->broken && wire_read(c->wire, &m); left--) {
         c->broken = !take_message(c, &m);
     }
+    c->broken = c->broken || wire_is_broken(c->wire);
     wire_flush(c->wire);
+    return left == 0;
 }

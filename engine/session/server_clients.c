@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "session/server_impl.h"
 
-enum { FAREWELL_PIECE_MS = 50 };
+enum { FAREWELL_PIECE_MS = 50, AT_ONCE = 64 };
 
 // ---- clients --------------------------------------------------------------------------------------------------
 
@@ -180,11 +180,13 @@ static bool hear(server *s, client *c, const wire_message *m)
     return c->owner && m->kind == MESSAGE_COMMAND && get_command(m, &command) && queue_command(s, &command);
 }
 
+// A few at once: a watcher that never stops asking must not keep the others from being heard.
 void client_attend(server *s, client *c)
 {
     wire_message m;
     bool lawful = true;
-    while (lawful && (!c->owner || server_has_room(s)) && wire_read(c->wire, &m)) {
+    for (int left = AT_ONCE;
+         left > 0 && lawful && (!c->owner || server_has_room(s)) && wire_read(c->wire, &m); left--) {
         lawful = hear(s, c, &m);
     }
     wire_flush(c->wire);

@@ -17,8 +17,9 @@
 #include "base/text.h"
 
 enum {
-    CHILD_SOCKET = 3, // what the child finds it as
-    FIRST_OWN_FD = 10 // ours lie above what the child's are moved to
+    CHILD_SOCKET = 3,        // what the child finds it as
+    FIRST_OWN_FD = 10,       // ours lie above what the child's are moved to
+    LISTEN_BYTES = 256 << 10 // at once; more than a pipe holds
 };
 
 extern char **environ;
@@ -196,21 +197,21 @@ void child_close(child *c)
 
 static void end_line(child *c)
 {
-    if (c->line[0] != '\0') {
+    if (c->line_bytes > 0) {
         (void)text_copy(c->last_line, sizeof c->last_line, c->line);
         c->line[0] = '\0';
+        c->line_bytes = 0;
     }
 }
 
 static void add_character(child *c, char character)
 {
-    size_t length = strlen(c->line);
     if (character == '\n' || character == '\r') {
         end_line(c);
-    } else if (length + 1 < sizeof c->line) {
+    } else if (c->line_bytes + 1 < sizeof c->line) {
         bool control = (unsigned char)character < ' ' || character == 127;
-        c->line[length] = control ? ' ' : character;
-        c->line[length + 1] = '\0';
+        c->line[c->line_bytes++] = control ? ' ' : character;
+        c->line[c->line_bytes] = '\0';
     }
 }
 
@@ -218,8 +219,10 @@ void child_listen(child *c)
 {
     char piece[1024];
     ssize_t got = 0;
-    while (c->errors >= 0 &&
-           ((got = read(c->errors, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR))) {
+    for (size_t left = LISTEN_BYTES / sizeof piece;
+         left > 0 && c->errors >= 0 &&
+         ((got = read(c->errors, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR));
+         left--) {
         for (ssize_t k = 0; k < got; k++) {
             add_character(c, piece[k]);
         }

@@ -8,6 +8,7 @@
 #define SESSION_SPAWN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "headroom/status.h"
@@ -21,15 +22,16 @@ typedef struct child {
     int errors; // its stderr, non-blocking; −1: ended
     char line[CHILD_LINE_MAX],
         last_line[CHILD_LINE_MAX]; // the one that comes; the last that had anything in it
+    size_t line_bytes;
     bool reaped;
     int exit_code, signal; // once reaped: −1 and the signal, or the code and 0
 } child;
 
 // posix_spawn or vfork-like: safe with threads. STATE error with the reason.
 HR_MUST_CHECK hr_status child_spawn(const char *role, child *c, hr_err *err);
-bool child_reap(child *c);                   // true once it has ended; never waits
-void child_wait(child *c);                   // until it has
-void child_listen(child *c);                 // takes what stderr has; never waits
+bool child_reap(child *c);   // true once it has ended; never waits
+void child_wait(child *c);   // until it has
+void child_listen(child *c); // takes what stderr has, so much at most that a flood of it holds nobody up
 const char *child_last_line(const child *c); // of its stderr, cut; ""
 void child_signal(const child *c, int number);
 void child_close(child *c); // kills what lives, reaps, closes

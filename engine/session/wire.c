@@ -33,6 +33,7 @@ struct wire {
     int fd;
     uint32_t kinds;
     bool closed; // for reading, and then for all
+    bool broken; // closed by an offence
     bool deaf;   // the other side takes nothing more; what it has said may still be read
 
     head head;
@@ -96,7 +97,7 @@ void wire_destroy(wire *w)
 
 static void offend(wire *w)
 {
-    w->closed = true;
+    w->closed = w->broken = true;
     drop_backlog(w);
 }
 
@@ -356,4 +357,9 @@ short wire_events(const wire *w)
 bool wire_is_closed(const wire *w)
 {
     return w->closed;
+}
+
+bool wire_is_broken(const wire *w)
+{
+    return w->broken;
 }

@@ -37,6 +37,7 @@ void wire_flush(wire *w);
 int wire_fd(const wire *w);
 short wire_events(const wire *w);   // POLLIN, with POLLOUT while something is kept
 bool wire_is_closed(const wire *w); // by the other side, by an error or by an offence
+bool wire_is_broken(const wire *w); // by an offence, or a message that this side could not hold
 
 // ---- bodies ---------------------------------------------------------------------------------------------------
 

@@ -85,9 +85,10 @@ static bool wait_for_open(wire *owner, open_request *request)
     wire_message m;
     while (!wire_read(owner, &m)) {
         struct pollfd fd = {.fd = wire_fd(owner), .events = POLLIN};
-        if (wire_is_closed(owner) || (poll(&fd, 1, -1) < 0 && wire_is_closed(owner))) {
+        if (wire_is_closed(owner)) {
             return false;
         }
+        (void)poll(&fd, 1, -1);
     }
     return m.kind == MESSAGE_OPEN && m.fd < 0 && get_open(&m, request);
 }
