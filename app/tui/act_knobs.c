@@ -33,16 +33,23 @@ bool app_send_plain(app *a, hr_command_kind kind, uint64_t count)
     return send(a, &command);
 }
 
-// Hands knob `id` of a->knobs to the engine; one that has ended is started again with it.
-static void hand_over(app *a, hr_knob_id id)
+// Gives a->knobs the value and hands it to the engine; one that has ended is started again with it. False: it was not
+// taken, and nothing has changed.
+static bool hand_over(app *a, hr_knob_id id, const hr_knob_value *value)
 {
     char text[HR_KNOB_TEXT_MAX];
+    const hr_knob_value before = a->knobs.value[id];
+    a->knobs.value[id] = *value;
+    a->follows_engine = false;
     if (!app_engine_lives(a)) {
         app_restart_engine(a);
-        return;
+    } else if (!app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(&a->knobs, id, text))) {
+        a->knobs.value[id] = before;
+        return false;
+    } else {
+        app_ask_whatif(a);
     }
-    app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(&a->knobs, id, text));
-    app_ask_whatif(a);
+    return true;
 }
 
 // False, and said, when the training is only watched.
@@ -61,20 +68,23 @@ bool app_turn(app *a, hr_knob_id id, const char *text)
     if (!may_command(a)) {
         return false;
     }
-    hr_knob_value before = a->knobs.value[id];
-    if (turn_set(&a->knobs, id, text, &err) != HR_OK) {
+    const hr_knob_value before = a->knobs.value[id];
+    hr_knobs to = a->knobs;
+    if (turn_set(&to, id, text, &err) != HR_OK) {
         app_say_error(a, &err);
         return false;
     }
-    turn_log_add(&a->turned, id, &before, &a->knobs.value[id]);
-    hand_over(a, id);
+    if (!hand_over(a, id, &to.value[id])) {
+        return false;
+    }
+    turn_log_add(&a->turned, id, &before, &to.value[id]);
     return true;
 }
 
 bool app_turn_all(app *a, const hr_knobs *to)
 {
     hr_knob_id order[HR_KNOB_COUNT];
-    size_t count;
+    size_t count, taken = 0;
     hr_err err;
     char text[HR_KNOB_TEXT_MAX];
     if (!may_command(a)) {
@@ -84,21 +94,24 @@ bool app_turn_all(app *a, const hr_knobs *to)
         app_say_error(a, &err);
         return false;
     }
-    for (size_t i = 0; i < count; i++) {
-        hr_knob_value before = a->knobs.value[order[i]];
-        a->knobs.value[order[i]] = to->value[order[i]];
-        turn_log_add(&a->turned, order[i], &before, &a->knobs.value[order[i]]);
-        if (app_engine_lives(a)) {
-            app_send(a, HR_COMMAND_KNOB, order[i], hr_knob_format(&a->knobs, order[i], text));
+    const bool lives = app_engine_lives(a);
+    for (; taken < count; taken++) {
+        const hr_knob_id id = order[taken];
+        if (lives && !app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(to, id, text))) {
+            break;
         }
+        const hr_knob_value before = a->knobs.value[id];
+        a->knobs.value[id] = to->value[id];
+        a->follows_engine = false;
+        turn_log_add(&a->turned, id, &before, &a->knobs.value[id]);
     }
-    turn_log_join(&a->turned, count);
-    if (count > 0 && !app_engine_lives(a)) {
+    turn_log_join(&a->turned, taken);
+    if (taken > 0 && !lives) {
         app_restart_engine(a);
-    } else if (count > 0) {
+    } else if (taken > 0) {
         app_ask_whatif(a);
     }
-    return true;
+    return taken == count;
 }
 
 bool app_turn_pairs(app *a, const char *pairs)
@@ -160,10 +173,12 @@ void act_step_back(app *a, int forward)
     bool goes_on = true;
     hr_knob_id id = HR_KNOB_COUNT;
     while (goes_on && (step = forward ? turn_log_redo(&a->turned) : turn_log_undo(&a->turned)) != NULL) {
-        const turn_log *log = &a->turned;
+        turn_log *log = &a->turned;
+        if (!hand_over(a, step->id, forward ? &step->after : &step->before)) {
+            (void)(forward ? turn_log_undo(log) : turn_log_redo(log));
+            return; // it has been said
+        }
         id = step->id;
-        a->knobs.value[id] = forward ? step->after : step->before;
-        hand_over(a, id);
         goes_on = forward ? log->done < log->count && log->step[log->done].joined : step->joined;
         turned++;
     }

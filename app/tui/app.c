@@ -72,7 +72,8 @@ static void follow_knob(app *a, const hr_event *e)
         hr_status status = hr_knobs_set(&a->applied, (hr_knob_id)e->u.note.count, text, NULL);
         (void)status; // a text that was cut: the panel shows what was turned
     }
-    if (a->watched != NULL) { // whoever turned it sits elsewhere
+    if (a->watched != NULL ||
+        a->follows_engine) { // whoever turned it sits elsewhere, or turned before a refusal
         a->knobs = a->applied;
         app_ask_whatif(a);
     }
@@ -196,8 +197,11 @@ static bool take_error(app *a)
     if (!hr_session_error(a->session, &a->error_version, &err)) {
         return false;
     }
-    if (err.status == HR_KNOB || err.status == HR_CONSTRAINT) {
-        a->knobs = a->applied; // the engine refused the turn
+    if (a->watched == NULL && (err.status == HR_KNOB || err.status == HR_CONSTRAINT)) { // a turn was refused
+        a->knobs = a->applied;
+        a->follows_engine = true;
+        turn_log_settle(&a->turned, &a->knobs);
+        app_ask_whatif(a);
     }
     if (err.status == HR_OOM) { // that one is Doctor's
         model_log_once(&a->live, LOG_BAD, err.sentence);

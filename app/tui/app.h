@@ -104,9 +104,10 @@ struct app {
     bool unknown;            // nobody has said what is watched: preset and knobs stand for nothing
     hr_status end_status;    // of the save that ended the last training
     hr_err end_error;
-    hr_knobs knobs;   // as turned
-    hr_knobs applied; // as the engine last said
-    hr_report report; // what is shown
+    hr_knobs knobs;      // as turned
+    hr_knobs applied;    // as the engine last said
+    bool follows_engine; // it has refused a turn: until the next one `knobs` goes with what it says
+    hr_report report;    // what is shown
     bool has_report;
     hr_report newest_report; // came while the view was frozen; owned
     bool has_newest_report;
@@ -238,7 +239,8 @@ void app_show_screen(app *a, screen_id screen);
 void app_open_preset(app *a, const char *name);
 void app_switch_preset(app *a); // pending_preset; it has been asked
 bool app_turn(app *a, hr_knob_id id, const char *text);
-// Turns all knobs that differ; one step of undo. False: refused, and nothing was turned. True also when none differs.
+// Turns all knobs that differ; one step of undo. True also when none differs. False: refused, and nothing was turned; or
+// the engine was busy and took only the first of them.
 bool app_turn_all(app *a, const hr_knobs *to);
 bool app_turn_pairs(app *a, const char *pairs);                                 // the same for "a.b=1 c.d=2"
 bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text); // KNOB, SAVE

@@ -353,3 +353,16 @@ const turn_step *turn_log_redo(turn_log *log)
 {
     return log->done == log->count ? NULL : &log->step[log->done++];
 }
+
+void turn_log_settle(turn_log *log, const hr_knobs *knobs)
+{
+    for (; log->done > 0; log->done--) {
+        const turn_step *newest = &log->step[log->done - 1];
+        hr_knobs turned = *knobs;
+        turned.value[newest->id] = newest->after;
+        if (!turn_differs(&turned, knobs, newest->id)) {
+            break;
+        }
+    }
+    log->count = log->done;
+}

@@ -46,5 +46,7 @@ void turn_log_add(turn_log *log, hr_knob_id id, const hr_knob_value *before, con
 void turn_log_join(turn_log *log, size_t count); // the last `count` steps become one
 const turn_step *turn_log_undo(turn_log *log);   // NULL: nothing to undo
 const turn_step *turn_log_redo(turn_log *log);
+// Forgets the newest steps that these knobs do not show: they were refused.
+void turn_log_settle(turn_log *log, const hr_knobs *knobs);
 
 #endif

@@ -93,6 +93,60 @@ START_TEST(a_silent_worker_is_told_and_forgiven_when_it_goes_on)
 }
 END_TEST
 
+static bool has_same_knobs(const app *a)
+{
+    bool same = true;
+    for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
+        same = !turn_differs(&a->knobs, &a->applied, (hr_knob_id)id);
+    }
+    return same;
+}
+
+START_TEST(a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 5);
+    const hr_knob_value before = a->knobs.value[HR_KNOB_BATCH_SIZE];
+    ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_BATCH_SIZE, "64", NULL), HR_OK);
+    turn_log_add(&a->turned, HR_KNOB_BATCH_SIZE, &before, &a->knobs.value[HR_KNOB_BATCH_SIZE]);
+    ck_assert(app_send(a, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE, "sixty-four"));
+    uint64_t question = a->question;
+    screen_advance(a, 1);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_uint_gt(a->question, question);
+    ck_assert_ptr_nonnull(app_why_not(a, REQUEST_UNDO));
+    // Said behind the refusal, but sent before it was heard of.
+    ck_assert(app_send(a, HR_COMMAND_KNOB, HR_KNOB_EXECUTION_MODE, "graph"));
+    screen_advance(a, 1);
+    ck_assert(has_same_knobs(a));
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_a_busy_engine_does_not_take_is_not_turned)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 5);
+    bool full = false;
+    for (int i = 0; i < 1000 && !full; i++) {
+        app_key(a, i % 2 == 0 ? '<' : '>');
+        full = a->message.kind == MESSAGE_ERROR;
+    }
+    ck_assert(full);
+    size_t done = a->turned.done;
+    app_key(a, 'z');
+    ck_assert_uint_eq(a->turned.done, done);
+    hr_knobs to = a->knobs;
+    ck_assert_int_eq(hr_knobs_set_pair(&to, "execution.mode=graph", NULL), HR_OK);
+    ck_assert(!app_turn_all(a, &to));
+    ck_assert_uint_eq(a->turned.done, done);
+    screen_advance(a, 3);
+    ck_assert(has_same_knobs(a));
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_healthy_worker_is_not_restarted_by_a_slip)
 {
     app *a = screen_open(&wide);
@@ -105,7 +159,9 @@ START_TEST(a_healthy_worker_is_not_restarted_by_a_slip)
 }
 END_TEST
 
-SUITE_MAIN("tui life", a_dead_worker_leaves_its_graphs_and_says_where_it_died,
+SUITE_MAIN("tui life", a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not,
+           what_a_busy_engine_does_not_take_is_not_turned,
+           a_dead_worker_leaves_its_graphs_and_says_where_it_died,
            r_starts_a_dead_worker_again_and_the_history_stays,
            a_turned_knob_brings_a_dead_worker_back_with_it,
            a_silent_worker_is_told_and_forgiven_when_it_goes_on, a_healthy_worker_is_not_restarted_by_a_slip)
