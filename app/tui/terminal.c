@@ -113,7 +113,7 @@ static hr_status check_terminal(hr_err *err)
         return HR_FAIL(err, TERMINAL, "the workbench needs a terminal, had a file or a pipe");
     }
     bool places;
-    if (!terminfo_look(STDOUT_FILENO, &places)) {
+    if (!terminfo_look(NULL, STDOUT_FILENO, &places)) {
         hr_status status = HR_FAIL(err, TERMINAL, "TERM=%s is in no terminal description this machine has",
                                    name == NULL ? "" : name);
         hr_err_try(err, "TERM=xterm-256color headroom, or headroom run PRESET --plain");
@@ -190,7 +190,8 @@ bool terminal_open_on(const char *type, FILE *out, FILE *in, int rows, int colum
     setenv("LINES", text, 1);
     snprintf(text, sizeof text, "%d", columns);
     setenv("COLUMNS", text, 1);
-    return open_screen(type, out, in);
+    bool places; // asked first: a newterm that fails leaves memory behind
+    return terminfo_look(type, fileno(out), &places) && places && open_screen(type, out, in);
 }
 
 void terminal_close_on(void)

@@ -30,7 +30,8 @@ typedef struct terminal_event {
 HR_MUST_CHECK hr_status terminal_open(bool mouse, hr_err *err);
 void terminal_close(void); // also prints what was written to stderr meanwhile
 
-// Screens in tests: a terminal of type `type` whose output goes to `out`. False when the type is unknown.
+// Screens in tests: a terminal of type `type` whose output goes to `out`. False when the type is unknown, or
+// cannot place its cursor.
 bool terminal_open_on(const char *type, FILE *out, FILE *in, int rows, int columns);
 void terminal_close_on(void);
 void terminal_resize(int rows, int columns); // of such a one

@@ -13,10 +13,10 @@ const char *terminfo_string(const char *name)
     return sequence == NULL || (intptr_t)sequence == -1 ? "" : sequence;
 }
 
-bool terminfo_look(int fd, bool *places)
+bool terminfo_look(const char *type, int fd, bool *places)
 {
     int found = 0;
-    if (setupterm(NULL, fd, &found) != OK) {
+    if (setupterm(type, fd, &found) != OK) {
         return false;
     }
     *places = terminfo_string("cup")[0] != '\0';

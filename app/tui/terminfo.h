@@ -6,8 +6,9 @@
 
 #include <stdbool.h>
 
-// Looks TERM up without writing anything: false when there is no such description. *places: it can put its cursor.
-bool terminfo_look(int fd, bool *places);
+// Looks a terminal up (NULL: TERM) without writing anything: false when there is no such description. *places: it can put
+// its cursor.
+bool terminfo_look(const char *type, int fd, bool *places);
 // A sequence of the open terminal, "" when it has none.
 const char *terminfo_string(const char *name);
 

@@ -121,7 +121,7 @@ static hr_status open_stage(const tui_script *script, FILE **screen, FILE **keys
     }
     if (!terminal_open_on(script->type, *screen, *keys, script->rows, script->columns)) {
         hr_status status =
-            HR_FAIL(err, TERMINAL, "%.64s is in no terminal description this machine has", script->type);
+            HR_FAIL(err, TERMINAL, "no terminal that can place its cursor is called %.64s", script->type);
         hr_err_try(err, "--term xterm-256color");
         return status;
     }

@@ -140,7 +140,8 @@ START_TEST(what_cannot_be_played_is_said)
     enter("wait steps 1\n");
     said("demo --script nothing.keys", 5, "nothing.keys: No such file or directory");
     said("demo --script a.keys --size 80", 2, "--size needs columns and rows, had '80'");
-    said("demo --script a.keys --term nope", 4, "nope is in no terminal description");
+    said("demo --script a.keys --term nope", 4, "no terminal that can place its cursor is called nope");
+    said("demo --script a.keys --term dumb", 4, "no terminal that can place its cursor is called dumb");
     said("demo --script a.keys --theme purple", 2, "no theme is called 'purple'");
     said("nothing --script a.keys", 2, "nothing");
     said("--size 80x24", 2, "--size goes with --script");
