@@ -26,6 +26,17 @@ void act_restart(app *a, int unused)
     app_restart_engine(a);
 }
 
+// Of what is shown too, when that is a frozen copy.
+static void mark_baseline(app *a, uint32_t number)
+{
+    a->runs.pinned = number;
+    a->runs.version++;
+    if (a->frozen_runs != NULL) {
+        a->frozen_runs->pinned = number;
+        a->frozen_runs->version++;
+    }
+}
+
 static void pin(app *a)
 {
     for (int i = 0; i < COUNTER_COUNT; i++) {
@@ -34,9 +45,8 @@ static void pin(app *a)
     a->baseline.step_seconds = model_step_seconds(app_model(a));
     a->baseline.loss_per_second = model_loss_per_second(app_model(a));
     a->baseline.pinned = true;
-    const run *r = run_log_current(&a->runs);
-    a->runs.pinned = r == NULL ? 0 : r->number;
-    a->runs.version++;
+    const run *r = run_log_current(app_runs(a));
+    mark_baseline(a, r == NULL ? 0 : r->number);
     app_say(a, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
 }
 
@@ -70,8 +80,7 @@ void act_pin(app *a, int pinned)
     }
     a->baseline.pinned = pinned != 0;
     if (!pinned) {
-        a->runs.pinned = 0;
-        a->runs.version++;
+        mark_baseline(a, 0);
     }
 }
 

@@ -146,8 +146,9 @@ static void say_end(app *a)
     say_way_on(&a->end, way_on, sizeof way_on);
     bool silent = a->life == HR_SESSION_SILENT;
     if (silent) {
-        app_say(a, MESSAGE_ERROR, "the worker has shown no sign of life for %d s, %s\ntry: wait, or %s",
-                (int)(HR_SESSION_SILENT_NS / 1000000000), where, way_on);
+        app_say(a, MESSAGE_ERROR, "the worker has shown no sign of life for %d s, %s\ntry: wait%s%s",
+                (int)(HR_SESSION_SILENT_NS / 1000000000), where, a->watched != NULL ? "" : ", or ",
+                a->watched != NULL ? "" : way_on);
     } else if (hr_session_is_read_only(a->session)) {
         app_say(a, MESSAGE_NOTE, "what was watched has ended: %s", a->end.sentence);
     } else {
@@ -171,6 +172,7 @@ bool app_check_life(app *a)
     a->end = end;
     if (life == HR_SESSION_ENDED) {
         a->live.state = HR_ENGINE_FAILED;
+        (a->watched != NULL ? run_log_close : run_log_fail)(&a->runs);
     }
     say_end(a);
     return true;

@@ -91,6 +91,12 @@ void run_log_close(run_log *log)
     log->begun = false;
 }
 
+void run_log_fail(run_log *log)
+{
+    close_with(log, RUN_FAILED);
+    log->begun = false;
+}
+
 // ---- events ---------------------------------------------------------------------------------------------------
 
 static void take_profile(run *r, const profile *p)

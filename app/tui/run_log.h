@@ -3,7 +3,8 @@
 // counter epoch. It begins with its first finished step, or with the out-of-memory that was all of it.
 //
 //   turn, build ─▶ (waits) ─ a step ─▶ RUNNING ─ a turn, a build ─▶ ENDED
-//                     └─ does not fit ─▶ OOM ◀─┘
+//                     └─ does not fit ─▶ OOM ◀─┤
+//                                              └─ its worker died ─▶ FAILED
 //
 // The log is bounded: when it is full the oldest goes that is neither the first run nor the pinned one.
 #ifndef TUI_RUN_LOG_H
@@ -63,8 +64,9 @@ void run_log_event(run_log *log, const model *m, const hr_knobs *knobs, const ch
                    const hr_event *e);
 // What only the engine's report knows; one that belongs to another configuration is passed over.
 void run_log_report(run_log *log, const hr_report *report);
-// The training ended, and with it the newest run.
+// The training ended, and with it the newest run; or its worker died.
 void run_log_close(run_log *log);
+void run_log_fail(run_log *log);
 
 const run *run_log_at(const run_log *log, size_t row); // NULL beyond the last
 const run *run_log_find(const run_log *log, uint32_t number);

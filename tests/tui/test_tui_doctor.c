@@ -165,7 +165,11 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
             ck_assert_msg(finds(a, (finding_kind)kind) == expected, "%d", kind);
         }
     }
-    a->live.limit_bytes *= 2;
+    char text[FINDING_TEXT_MAX];
+    const uint64_t limit_bytes = a->live.limit_bytes;
+    a->live.limit_bytes /= 2; // lowered, and no step has been done under it
+    ck_assert_ptr_nonnull(strstr(doctor_finding(a, FINDING_NEARLY_FULL, text), ": 0 B are left"));
+    a->live.limit_bytes = 2 * limit_bytes;
     ck_assert(!finds(a, FINDING_NEARLY_FULL));
     hr_report_memory *r = &a->report.memory;
     r->fragmentation = 0.21;

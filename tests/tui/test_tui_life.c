@@ -36,9 +36,14 @@ START_TEST(a_dead_worker_leaves_its_graphs_and_says_where_it_died)
     ck_assert_ptr_nonnull(strstr(a->message.text, "R goes on from the save of step 40"));
     ck_assert_uint_eq(a->live.steps, steps);
     ck_assert_uint_eq(a->live.peak_bytes, peak);
+    ck_assert_int_eq(run_log_newest(&a->runs)->result, RUN_FAILED);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "failed"));
     free(text);
+    screen_keys(a, "R");
+    screen_advance(a, 10); // another run
+    ck_assert_int_eq(run_log_newest(&a->runs)->result, RUN_RUNNING);
+    ck_assert_uint_eq(a->runs.count, 2);
     screen_close(a);
 }
 END_TEST

@@ -343,6 +343,30 @@ START_TEST(every_heading_of_every_table_is_in_the_glossary)
 }
 END_TEST
 
+START_TEST(a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_that_is_shown)
+{
+    app *a = screen_open(&golden_looks[1].look);
+    screen_advance(a, 10);
+    screen_keys(a, "5 ");
+    const uint32_t shown = run_log_newest(&a->runs)->number;
+    screen_keys(a, "<");
+    screen_advance(a, 10); // another run, unseen
+    ck_assert_uint_gt(run_log_newest(&a->runs)->number, shown);
+    screen_keys(a, "b");
+    ck_assert_uint_eq(a->runs.pinned, shown);
+    ck_assert_uint_eq(app_runs(a)->pinned, shown);
+    screen_keys(a, "r"); // paused, unseen too
+    screen_advance(a, 2);
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "running"));
+    ck_assert_ptr_null(strstr(text, "paused"));
+    free(text);
+    screen_keys(a, " B");
+    ck_assert_uint_eq(a->runs.pinned, 0);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_frozen_view_of_runs_stands_still)
 {
     app *a = screen_open(&golden_looks[1].look);
@@ -386,7 +410,8 @@ START_TEST(runs_of_two_presets_say_so)
 }
 END_TEST
 
-SUITE_MAIN("tui runs", runs_of_two_presets_say_so, a_frozen_view_of_runs_stands_still,
+SUITE_MAIN("tui runs", a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_that_is_shown,
+           runs_of_two_presets_say_so, a_frozen_view_of_runs_stands_still,
            every_heading_of_every_table_is_in_the_glossary,
            a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another,
            what_does_not_fit_is_one_run_however_often_it_is_told,

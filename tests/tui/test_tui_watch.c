@@ -82,6 +82,20 @@ START_TEST(the_end_of_what_is_watched_is_a_line_and_the_graphs_stay)
 }
 END_TEST
 
+START_TEST(whoever_watches_a_silent_training_is_not_told_to_restart_it)
+{
+    app *a = watching(false);
+    bool more;
+    fake_engine_end(a->session, HR_SESSION_SILENT,
+                    &(hr_session_end){.saved_step = HR_NONE, .instr = HR_NO_ID, .sentence = ""});
+    app_drain(a, &more);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "no sign of life"));
+    ck_assert_ptr_null(strstr(a->message.text, "R "));
+    ck_assert_int_eq(run_log_newest(&a->runs)->result, RUN_RUNNING);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(of_what_is_unknown_no_knob_is_shown)
 {
     app *a = watching(true);
@@ -96,4 +110,5 @@ END_TEST
 
 SUITE_MAIN("tui watch", a_watched_training_is_shown_and_cannot_be_turned,
            leaving_and_interrupting_ask_nothing_and_stop_nothing,
+           whoever_watches_a_silent_training_is_not_told_to_restart_it,
            the_end_of_what_is_watched_is_a_line_and_the_graphs_stay, of_what_is_unknown_no_knob_is_shown)

@@ -16,6 +16,12 @@
 #define SAVES_FROM  0.98 // of the present peak: less than that is worth a sentence
 #define SAME_TIME   1.01 // of the present step time
 
+// A lowered limit is told before the first step under it.
+static uint64_t left_bytes(const model *m, uint64_t peak_bytes)
+{
+    return m->limit_bytes > peak_bytes ? m->limit_bytes - peak_bytes : 0;
+}
+
 static int say_growth(const app *a, char *text)
 {
     const model *m = app_model(a);
@@ -24,12 +30,12 @@ static int say_growth(const app *a, char *text)
     if (slope == 0) {
         return 0;
     }
-    uint64_t left_bytes = m->limit_bytes > m->step_peak_bytes ? m->limit_bytes - m->step_peak_bytes : 0;
     return snprintf(
         text, FINDING_TEXT_MAX,
         "What stays after a step grew with each of the last steps, by %s: a leak. The %s that are left "
         "last for %" PRIu64 " steps. execution.retain and execution.tape decide what is kept.",
-        hr_bytes_human(slope, each), hr_bytes_human(left_bytes, left), left_bytes / slope);
+        hr_bytes_human(slope, each), hr_bytes_human(left_bytes(m, m->step_peak_bytes), left),
+        left_bytes(m, m->step_peak_bytes) / slope);
 }
 
 static int say_nearly_full(const app *a, char *text)
@@ -44,7 +50,7 @@ static int say_nearly_full(const app *a, char *text)
         text, FINDING_TEXT_MAX,
         "The peak is %s of the limit: %s are left, and what other programs or a larger last batch take "
         "may be more.",
-        format_percent(full, share), hr_bytes_human(m->limit_bytes - m->epoch_peak_bytes, left));
+        format_percent(full, share), hr_bytes_human(left_bytes(m, m->epoch_peak_bytes), left));
 }
 
 static int say_fragmentation(const app *a, char *text)

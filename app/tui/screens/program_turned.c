@@ -49,10 +49,10 @@ static char sign_of(const app *a, size_t row)
 // What the line takes or gives back; of one that stays, how that differs.
 static double number(const app *a, size_t row, unsigned column)
 {
-    const step_turned *turned = &changes_of(a)->rows[row];
     if (is_text(a)) {
         return UNKNOWN;
     }
+    const step_turned *turned = &changes_of(a)->rows[row];
     if (column == NUMBER) {
         return (double)(turned->now != HR_NO_ID ? turned->now : turned->before);
     }
