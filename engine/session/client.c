@@ -128,7 +128,9 @@ static void kill_child(hr_session *s)
 static void outlive_socket(client_session *c)
 {
     const uint64_t now_ns = clock_now_ns();
-    session_unwatch_fd(&c->base, wire_fd(c->wire));
+    if (c->child.pidfd >= 0) {
+        session_unwatch_fd(&c->base, wire_fd(c->wire));
+    }
     c->closed_ns = c->closed_ns == 0 ? now_ns : c->closed_ns;
     if (now_ns - c->closed_ns > HR_SESSION_SILENT_NS) {
         kill_child(&c->base);
@@ -378,7 +380,7 @@ static hr_status spawn_worker(client_session *c, const open_request *request, hr
     c->child.socket = -1;
     HR_TRY(wire_create(socket, MESSAGE_KINDS, &c->wire, err));
     if (!session_watch_fd(&c->base, socket, EPOLLIN) ||
-        !session_watch_fd(&c->base, c->child.pidfd, EPOLLIN) ||
+        (c->child.pidfd >= 0 && !session_watch_fd(&c->base, c->child.pidfd, EPOLLIN)) ||
         !session_watch_fd(&c->base, c->child.errors, EPOLLIN)) {
         return HR_FAIL(err, STATE, "the worker's descriptors cannot be waited for: %s", strerror(errno));
     }

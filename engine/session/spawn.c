@@ -126,21 +126,17 @@ hr_status child_spawn(const char *role, child *c, hr_err *err)
     if (problem != 0) {
         close_ends(&e);
         c->pid = -1;
-        return HR_FAIL(err, STATE, "%s could not be started as %s: %s", program_path(), role,
-                       strerror(problem));
+        (void)HR_FAIL(err, STATE, "%s could not be started as %s: %s", program_path(), role,
+                      strerror(problem));
+        hr_err_try(err, "HEADROOM_PROGRAM=/path/to/headroom headroom, where there is no /proc");
+        return HR_STATE;
     }
     close_fd(&e.socket[1]);
     close_fd(&e.errors[1]);
     c->socket = e.socket[0];
     c->errors = e.errors[0];
     c->reaped = false;
-    c->pidfd = pidfd_open(c->pid, 0);
-    if (c->pidfd < 0) {
-        (void)HR_FAIL(err, STATE, "no descriptor of the %s's process was to be had: %s", role,
-                      strerror(errno));
-        child_close(c);
-        return HR_STATE;
-    }
+    c->pidfd = pidfd_open(c->pid, 0); // without one its end is seen by its socket's
     return HR_OK;
 }
 

@@ -17,7 +17,7 @@ enum { CHILD_LINE_MAX = 256 };
 
 typedef struct child {
     pid_t pid;
-    int pidfd;  // readable when it has ended
+    int pidfd;  // readable when it has ended; −1: the kernel has none (Linux before 5.3)
     int socket; // ours; −1 once somebody else has taken it (and closes it)
     int errors; // its stderr, non-blocking; −1: ended
     char line[CHILD_LINE_MAX],

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { WAITING_MAX = 8 };
+enum { WAITING_MAX = 8, PATIENCE_US = 500 * 1000 };
 
 bool watch_path(pid_t pid, char path[WATCH_PATH_MAX])
 {
@@ -102,13 +103,23 @@ int watch_accept(int listening)
     return fd;
 }
 
+// Behind too many others that knock the kernel has us wait; a process that is stopped lets nobody in.
 hr_status watch_connect(const char *path, int *connected, hr_err *err)
 {
     const struct sockaddr_un address = address_of(path);
-    int fd = strlen(path) < sizeof address.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    const struct timeval patience = {.tv_usec = PATIENCE_US};
+    const bool fits = strlen(path) < sizeof address.sun_path;
+    int fd = fits ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    const bool reached = fd >= 0 &&
+                         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
+                         connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    const bool busy = fd >= 0 && !reached && errno == EAGAIN;
     *connected = -1;
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 || !is_this_user(fd)) {
-        (void)HR_FAIL(err, READ, "%s: nobody of this user is to be watched there", path);
+    if (!reached || !is_this_user(fd)) {
+        (void)HR_FAIL(err, READ, "%s: %s", path,
+                      busy ? "too many knock there, and nobody answers"
+                           : "nobody of this user is to be watched there");
+        hr_err_try(err, "headroom watch, for what can be watched");
         if (fd >= 0) {
             (void)close(fd);
         }

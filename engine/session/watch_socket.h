@@ -18,7 +18,7 @@ HR_MUST_CHECK hr_status watch_listen(const char *path, int *socket, hr_err *err)
 void watch_remove(const char *path);
 // The next who knocks and is this user; −1: nobody.
 int watch_accept(int listening);
-// READ error when nobody listens there.
+// READ error when nobody listens there, or nobody answers for half a second.
 HR_MUST_CHECK hr_status watch_connect(const char *path, int *socket, hr_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 // The worker: the engine's loop on the main thread, a server for owner and watchers beside it.
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/host_mem.h"
@@ -157,6 +158,8 @@ int worker_serve(int socket)
     if (status == HR_OK) {
         status = work(w, &err);
         say_end(w, status, &err);
+    } else {
+        (void)fprintf(stderr, "%s\n", err.sentence); // there is no other way to say it
     }
     engine_loop_destroy(w->loop);
     server_stop(w->server);

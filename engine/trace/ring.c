@@ -19,7 +19,7 @@
 enum {
     WORDS = sizeof(hr_event) / sizeof(uint64_t),
     CACHE_LINE_BYTES = 64,
-    MAX_EVENTS = 1 << 24,
+    MAX_EVENTS = 1 << 20, // 109 MB: a reader's pages are its own process's, whoever made the ring
     RING_VERSION = 1,
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL
 };
@@ -70,7 +70,7 @@ struct trace_reader {
 
 static size_t bytes_of(uint64_t capacity)
 {
-    return sizeof(shared) + (size_t)capacity * sizeof(slot); // at most 2^24 slots of 104 bytes
+    return sizeof(shared) + (size_t)capacity * sizeof(slot); // at most 2^20 slots of 104 bytes
 }
 
 static void fill_head(shared *s, uint64_t capacity)
@@ -84,6 +84,12 @@ static void fill_head(shared *s, uint64_t capacity)
     atomic_store(&s->pulse.saved_step, UINT64_MAX);
 }
 
+static bool seal(int fd)
+{
+    return fcntl(fd, F_ADD_SEALS, SEALS) == 0 ||
+           (errno == EINVAL && fcntl(fd, F_ADD_SEALS, SEALS & ~F_SEAL_FUTURE_WRITE) == 0);
+}
+
 // Mapped first and sealed then: this mapping stays the only one that can be written to.
 static bool map_ring(trace_ring *ring)
 {
@@ -93,7 +99,7 @@ static bool map_ring(trace_ring *ring)
     }
     void *memory = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
     ring->memory = memory != MAP_FAILED ? memory : NULL;
-    return ring->memory != NULL && fcntl(ring->fd, F_ADD_SEALS, SEALS) == 0;
+    return ring->memory != NULL && seal(ring->fd);
 }
 
 hr_status trace_ring_create(uint32_t capacity_events, trace_ring **out, hr_err *err)
@@ -108,9 +114,11 @@ hr_status trace_ring_create(uint32_t capacity_events, trace_ring **out, hr_err *
         *ring = (trace_ring){.bytes = bytes_of(capacity), .mask = capacity - 1, .fd = -1};
     }
     if (ring == NULL || !map_ring(ring)) {
+        const char *why = ring != NULL ? strerror(errno) : "no host memory for so many";
+        (void)HR_FAIL(err, NOMEM, "event ring: needed %llu slots of %zu bytes in shared memory, had none: %s",
+                      (unsigned long long)capacity, sizeof(slot), why);
         trace_ring_destroy(ring);
-        return HR_FAIL(err, NOMEM, "event ring: needed %llu slots of %zu bytes, had none",
-                       (unsigned long long)capacity, sizeof(slot));
+        return HR_NOMEM;
     }
     fill_head(ring->memory, capacity);
     *out = ring;

@@ -4,7 +4,8 @@
 // numbers show the gap and counters are absolute. Beside the events stands a pulse: what the producer is doing.
 //
 // The memory is a sealed memfd. Whoever is given its descriptor can neither write to it nor change its size, and so a
-// reader of another process cannot harm the producer, nor the producer a reader by taking the memory away.
+// reader of another process cannot harm the producer, nor the producer a reader by taking the memory away. (Linux before
+// 5.1 has no seal against writing that leaves the producer's own mapping alone: there readers can write.)
 #ifndef TRACE_RING_H
 #define TRACE_RING_H
 

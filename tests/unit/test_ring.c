@@ -206,7 +206,7 @@ static hr_status seal_and_open(int fd)
 
 START_TEST(a_forged_ring_is_refused_or_harmless)
 {
-    enum { ABOUT_BYTES = 32, COUNTED_BYTES = 72 };
+    enum { CAPACITY_AT = 16, ABOUT_BYTES = 32, COUNTED_BYTES = 72, HEAD_BYTES = 256 };
     size_t bytes;
     trace_reader *reader;
     int fd = copy_of_ring(&bytes);
@@ -228,6 +228,14 @@ START_TEST(a_forged_ring_is_refused_or_harmless)
         fd = copy_of_ring(&bytes);
         ck_assert_int_eq(ftruncate(fd, size), 0);
         ck_assert_int_eq(seal_and_open(fd), HR_READ);
+        close(fd);
+    }
+    for (uint64_t capacity = 8; capacity <= 1 << 24; capacity *= 2) { // as large as it says, and too large
+        fd = copy_of_ring(&bytes);
+        const off_t size = (off_t)(bytes + (capacity - 8) * ((bytes - HEAD_BYTES) / 8));
+        ck_assert_int_eq(pwrite(fd, &capacity, sizeof capacity, CAPACITY_AT), sizeof capacity);
+        ck_assert_int_eq(ftruncate(fd, size), 0);
+        ck_assert_int_eq(seal_and_open(fd), capacity <= 1 << 20 ? HR_OK : HR_READ);
         close(fd);
     }
     fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

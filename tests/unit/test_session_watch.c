@@ -287,6 +287,32 @@ START_TEST(what_is_neither_socket_nor_trace_is_refused)
 }
 END_TEST
 
+// A process that is stopped, and so many before us that the kernel would have us wait.
+START_TEST(who_does_not_answer_holds_nobody_up)
+{
+    enum { KNOCKS = 8 };
+    char path[128];
+    hr_err err = {0};
+    hr_session *s = NULL, *waiting[KNOCKS];
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), count = 0;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.100s", use_file("deaf.sock", path));
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(fd, 0), 0);
+    while (count < KNOCKS && hr_session_attach(path, &s, &err) == HR_OK) {
+        waiting[count++] = s;
+    }
+    ck_assert_int_lt(count, KNOCKS);
+    ck_assert_ptr_null(s);
+    ck_assert_int_eq(err.status, HR_READ);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "nobody answers"));
+    while (count > 0) {
+        use_stop(waiting[--count]);
+    }
+    close(fd);
+}
+END_TEST
+
 // ---- a trace --------------------------------------------------------------------------------------------------
 
 typedef struct record {
@@ -455,6 +481,7 @@ static Suite *make_suite(void)
     tcase_add_test(watching, a_run_lets_itself_be_watched);
     tcase_add_test(watching, without_a_folder_of_our_own_nobody_watches);
     tcase_add_test(watching, what_is_neither_socket_nor_trace_is_refused);
+    tcase_add_test(watching, who_does_not_answer_holds_nobody_up);
     suite_add_tcase(suite, watching);
     tcase_add_checked_fixture(traces, use_setup, use_teardown);
     tcase_add_loop_test(traces, a_trace_is_played_whole_and_in_its_time, 0, 2);
