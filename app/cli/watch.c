@@ -67,7 +67,8 @@ static int list(void)
         int length = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
         bool fits = length > 0 && (size_t)length < sizeof path && shown < SOCKETS_MAX;
         if (fits && ask_about(path, &w, NULL)) { // a socket without a training behind it is none
-            printf("%s  %s\n", path, w.preset);
+            printf("%s  ", say_plainly(path));
+            puts(say_plainly(w.preset));
             shown++;
         }
         free(entries[i]);

@@ -286,6 +286,30 @@ static void check_terms(const json_t *value)
     }
 }
 
+// Whatever stands in a file, or is the name of one, a terminal is not moved by it.
+START_TEST(what_a_stranger_writes_does_not_reach_the_terminal_as_a_command)
+{
+    char path[PATH_TEXT_MAX], words[WORDS_MAX];
+    json_t *report = json_of("plan demo --json", 0), *oom = json_object();
+    json_object_set_new(report, "preset", json_string("a\033]52;c;ZQ==\a\xc2\x9b\r\n31mb"));
+    json_object_set_new(oom, "cause", json_string("c\033[2Jd"));
+    json_object_set_new(report, "oom", oom);
+    snprintf(path, sizeof path, "%s/evil.json", program_home());
+    ck_assert_int_eq(json_dump_file(report, path, 0), 0);
+    json_decref(report);
+    snprintf(words, sizeof words, "compare %s demo", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "report of a?]52;c;ZQ==?????31mb"));
+    ck_assert_ptr_nonnull(strstr(o.out, "c?[2Jd"));
+    ck_assert_ptr_null(strpbrk(o.out, "\033\a\r"));
+    outcome_deinit(&o);
+    o = program_run("compare a\033[31mb.json demo");
+    ck_assert_ptr_nonnull(strstr(o.err, "a?[31mb.json"));
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(every_field_is_a_term)
 {
     json_t *compared = json_of("compare demo demo,batch.size=64 --json", 0);
@@ -303,6 +327,7 @@ int main(void)
                                   a_comma_within_a_value_is_part_of_it,
                                   what_cannot_be_compared_is_refused_with_a_way_out,
                                   a_report_that_is_cut_or_changed_is_refused,
+                                  what_a_stranger_writes_does_not_reach_the_terminal_as_a_command,
                                   every_field_is_a_term};
     for (size_t k = 0; k < sizeof tests / sizeof *tests; k++) {
         tcase_add_test(tc, tests[k]);
