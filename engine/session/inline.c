@@ -81,16 +81,10 @@ static void on_knobs(void *context, const hr_knobs *knobs)
 
 static void on_heap(void *context, const hr_session_heap *heap)
 {
-    inline_session *s = context;
-    hr_session_heap copy = {.seq = heap->seq, .chunks = hr_calloc(heap->count, sizeof *copy.chunks)};
-    if (copy.chunks == NULL && heap->count > 0) {
-        return;
+    hr_session_heap copy;
+    if (session_copy_heap(heap, &copy) == HR_OK) {
+        session_set_heap(context, &copy);
     }
-    copy.count = heap->count;
-    for (size_t k = 0; k < copy.count; k++) {
-        copy.chunks[k] = heap->chunks[k];
-    }
-    session_set_heap(&s->base, &copy);
 }
 
 static bool wants_heap(void *context)

@@ -184,7 +184,8 @@ static bool chunks_are_lawful(const hr_session_heap *heap)
         if (chunk->address < chunk->region_address || offset > chunk->region_bytes ||
             chunk->size_bytes > chunk->region_bytes - offset || (!first && chunk->address < end) ||
             chunk->requested_bytes > chunk->size_bytes ||
-            chunk->region_bytes > UINT64_MAX - chunk->region_address) {
+            chunk->region_bytes > UINT64_MAX - chunk->region_address ||
+            (!first && chunk->region_bytes != chunk[-1].region_bytes)) {
             return false;
         }
         end = chunk->address + chunk->size_bytes;

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include "base/text.h"
 #include "session/planning_wire.h"
 
 typedef struct server {
@@ -61,9 +62,7 @@ static void put_refusal(wire_out *o, const hr_answer *answer)
     refusal.status = HR_FAIL(&err, HOST_LIMIT,
                              "the answer does not go into a message: needed at most %d MiB of host memory",
                              WIRE_BODY_MAX >> 20);
-    for (size_t k = 0; k + 1 < sizeof refusal.sentence; k++) {
-        refusal.sentence[k] = err.sentence[k];
-    }
+    (void)text_copy(refusal.sentence, sizeof refusal.sentence, err.sentence);
     planning_put_answer(o, &refusal);
 }
 

@@ -5,17 +5,14 @@
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "session/codec.h"
+#include "session/messages.h"
 
 static bool get_flag(wire_in *in)
 {
-    const uint32_t flag = wire_get_u32(in);
-    in->bad = in->bad || flag > 1;
-    return flag == 1;
-}
-
-static bool is_whole(const wire_in *in)
-{
-    return !in->bad && in->at == in->bytes;
+    bool flag = false;
+    codec_bool(&(codec){.in = in}, &flag);
+    return flag;
 }
 
 // ---- questions ------------------------------------------------------------------------------------------------
@@ -30,38 +27,7 @@ bool planning_get_open(wire_in *in, char preset[PLANNING_PRESET_MAX], bool *trus
 {
     wire_get_text(in, preset, PLANNING_PRESET_MAX);
     *trusts = get_flag(in);
-    return is_whole(in);
-}
-
-static bool is_default(const hr_knobs *knobs, const hr_knobs *defaults, int id)
-{
-    return memcmp(&knobs->value[id], &defaults->value[id], sizeof knobs->value[id]) == 0;
-}
-
-static void put_knobs(wire_out *o, const hr_knobs *knobs)
-{
-    char value[HR_KNOB_TEXT_MAX];
-    hr_knobs defaults;
-    hr_knobs_init(&defaults);
-    for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        const bool turned = !is_default(knobs, &defaults, id);
-        wire_put_u32(o, turned);
-        if (turned) {
-            wire_put_text(o, hr_knob_format(knobs, (hr_knob_id)id, value));
-        }
-    }
-}
-
-static void get_knobs(wire_in *in, hr_knobs *knobs)
-{
-    char value[HR_KNOB_TEXT_MAX];
-    hr_knobs_init(knobs);
-    for (int id = 0; id < HR_KNOB_COUNT && !in->bad; id++) {
-        if (get_flag(in)) {
-            wire_get_text(in, value, sizeof value);
-            in->bad = in->bad || hr_knobs_set(knobs, (hr_knob_id)id, value, NULL) != HR_OK;
-        }
-    }
+    return wire_in_is_done(in);
 }
 
 static void put_turns(wire_out *o, const planning_question *q)
@@ -110,7 +76,7 @@ bool planning_get_question(wire_in *in, planning_question *q)
     } else if (q->kind == HR_QUESTION_TURNS) {
         get_turns(in, q);
     }
-    return is_whole(in);
+    return wire_in_is_done(in);
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------
@@ -223,7 +189,7 @@ bool planning_get_answer(wire_in *in, hr_answer *a)
     if (!in->bad && a->status == HR_OK) {
         get_told(in, a);
     }
-    if (!is_whole(in)) {
+    if (!wire_in_is_done(in)) {
         hr_answer_deinit(a);
         return false;
     }

@@ -235,7 +235,7 @@ void hr_session_ask_heap(hr_session *s)
     }
 }
 
-static hr_status copy_heap(const hr_session_heap *from, hr_session_heap *to)
+hr_status session_copy_heap(const hr_session_heap *from, hr_session_heap *to)
 {
     *to = (hr_session_heap){.seq = from->seq, .chunks = hr_calloc(from->count, sizeof *to->chunks)};
     if (to->chunks == NULL && from->count > 0) {
@@ -251,7 +251,7 @@ static hr_status copy_heap(const hr_session_heap *from, hr_session_heap *to)
 bool hr_session_heap_now(hr_session *s, uint64_t *version, hr_session_heap *heap)
 {
     pump(s);
-    bool newer = s->heap_version > *version && copy_heap(&s->heap, heap) == HR_OK;
+    bool newer = s->heap_version > *version && session_copy_heap(&s->heap, heap) == HR_OK;
     if (newer) {
         *version = s->heap_taken = s->heap_version;
     }

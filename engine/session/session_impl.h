@@ -48,6 +48,7 @@ void session_set_report(hr_session *s, hr_report *report); // takes it over
 void session_set_error(hr_session *s, const hr_err *err);
 void session_set_heap(hr_session *s, hr_session_heap *heap); // takes it over
 HR_MUST_CHECK hr_status session_copy_report(const hr_report *from, hr_report *to);
+HR_MUST_CHECK hr_status session_copy_heap(const hr_session_heap *from, hr_session_heap *to);
 
 // played.c
 HR_MUST_CHECK hr_status played_open(const char *path, hr_session **out, hr_err *err);
