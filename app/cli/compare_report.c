@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "app/cli/compare.h"
-#include "app/cli/say.h"
 
 enum { REPORT_BYTES_MAX = 64 << 20, KEY_MAX = 64 };
 
@@ -66,8 +65,8 @@ static hr_status take_report(const json_t *document, const char *path, compare_s
     }
     (void)snprintf(out->name, sizeof out->name, "%.60s on %.30s", preset, device);
     (void)snprintf(out->oom, sizeof out->oom, "%.*s", (int)sizeof out->oom - 1, cause == NULL ? "" : cause);
-    (void)say_plainly(out->name);
-    (void)say_plainly(out->oom);
+    (void)format_plain(out->name, "");
+    (void)format_plain(out->oom, "");
     return take_measures(document, path, out, err);
 }
 

@@ -9,33 +9,16 @@
 #include "headroom/report.h"
 
 #include "app/cli/emit.h"
+#include "app/tui/format.h"
 
 enum { LINE_COLUMNS = 80 };
-
-static const char *make_plain(char *text, char kept)
-{
-    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
-        bool control = (*c < ' ' && *c != kept) || *c == 0x7F;
-        bool control_of_two = *c == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; // U+0080 to U+009F
-        if (control_of_two) {
-            c[1] = '?';
-        }
-        *c = control || control_of_two ? '?' : *c;
-    }
-    return text;
-}
-
-const char *say_plainly(char *text)
-{
-    return make_plain(text, '\0');
-}
 
 int say_error(const hr_err *err, bool is_json)
 {
     char lines[2 * HR_ERR_TEXT_MAX + 64];
     (void)fflush(stdout);
     (void)hr_err_format(err, lines, sizeof lines);
-    (void)fputs(make_plain(lines, '\n'), stderr);
+    (void)fputs(format_plain(lines, "\n"), stderr);
     if (is_json) {
         emitter e = {.out = stdout};
         emit_object(&e, NULL);

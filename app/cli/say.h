@@ -11,9 +11,6 @@
 
 enum { SAY_COUNT_TEXT_MAX = 32 };
 
-// Makes a text that a stranger may have written harmless: characters that a terminal obeys become '?'. Returns text.
-const char *say_plainly(char *text);
-
 // Prints the two lines of `err` on stderr, and, with `json`, headroom.error/1 on stdout. Returns the exit code.
 int say_error(const hr_err *err, bool json);
 

@@ -15,6 +15,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/cli/state.h"
+#include "app/tui/format.h"
 #include "app/tui/tui.h"
 
 enum { LOOKS = 40, LOOK_MS = 50, SOCKETS_MAX = 256 };
@@ -67,8 +68,8 @@ static int list(void)
         int length = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
         bool fits = length > 0 && (size_t)length < sizeof path && shown < SOCKETS_MAX;
         if (fits && ask_about(path, &w, NULL)) { // a socket without a training behind it is none
-            printf("%s  ", say_plainly(path));
-            puts(say_plainly(w.preset));
+            printf("%s  ", format_plain(path, ""));
+            puts(format_plain(w.preset, ""));
             shown++;
         }
         free(entries[i]);

@@ -88,7 +88,7 @@ void act_copy(app *a, int unused)
                                   : table_copy(&a->table[a->focus], ops->table, a, text, TERMINAL_COPY_MAX));
     if (!any) {
         app_say(a, MESSAGE_NOTE, "nothing is here to copy");
-    } else if (terminal_copy(text, &err) == HR_OK) {
+    } else if (terminal_copy(format_plain(text, "\t\n"), &err) == HR_OK) {
         app_say(a, MESSAGE_NOTE, "copied, where the terminal allows it: %.200s", text);
     } else {
         app_say_error(a, &err);

@@ -8,8 +8,10 @@
 #include "headroom/units.h"
 
 #include "app/tui/format.h"
+#include "app/tui/pane.h"
 #include "app/tui/theme.h"
 #include "app/tui/widgets/widgets.h"
+#include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
 // ---- an independent judge of colours --------------------------------------------------------------------------
@@ -285,7 +287,34 @@ START_TEST(numbers_keep_their_width_and_say_when_unknown)
 }
 END_TEST
 
-SUITE_MAIN("tui looks", every_role_has_contrast_in_every_theme_and_tier,
+START_TEST(what_is_copied_has_nothing_that_a_terminal_obeys)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 20);
+    a->focus = PANE_PEAK;
+    free(screen_text(a));
+    hr_report_tensor *first = &a->report.memory.at_peak.tensors[table_selected(&a->table[PANE_PEAK])];
+    snprintf(first->name, sizeof first->name, "a\033]52;c;\a\r\nrm\t\xc2\x9b-\xc3\xa9");
+    char text[512];
+    ck_assert(table_copy(&a->table[PANE_PEAK], pane_ops_of(PANE_PEAK)->table, a, text, sizeof text));
+    static const char wanted[] = "a?]52;c;?"
+                                 "?"
+                                 "?rm?"
+                                 "?"
+                                 "?-\xc3\xa9\t";
+    ck_assert_int_eq(strncmp(text, wanted, strlen(wanted)), 0);
+    ck_assert_ptr_null(strpbrk(text, "\033\a\r\n"));
+    char lines[] = "a\tb\n\033[31mc\177";
+    ck_assert_str_eq(format_plain(lines, "\t\n"), "a\tb\n?[31mc?");
+    char *shown = screen_text(a); // and what is shown neither
+    ck_assert_ptr_null(strpbrk(shown, "\033\a\r"));
+    free(shown);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui looks", what_is_copied_has_nothing_that_a_terminal_obeys,
+           every_role_has_contrast_in_every_theme_and_tier,
            every_band_has_contrast_and_its_letter_can_be_read,
            bands_without_letters_all_have_colors_of_their_own,
            safe_themes_keep_any_two_bands_apart_for_every_vision, the_judge_of_colors_finds_what_is_confused,
