@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-// Names this process's file beside `state_path` ("autosave-PID.save") and removes those whose workbench is no more. ""
-// when `state_path` is NULL or too long.
+// Names this process's file beside `state_path` ("autosave-HOST-PID.save") and removes those of this machine whose
+// workbench is no more. "" when `state_path` is NULL or too long.
 void autosave_name(const char *state_path, char *path, size_t size);
 
 #endif
