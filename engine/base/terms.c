@@ -169,6 +169,7 @@ static const hr_term terms[] = {
      .unit = "samples",
      .tensorflow = "global batch size",
      .pytorch = "effective batch size"},
+    {.name = "ended", .line = "result of a run: its knobs were turned, or its training ended", .unit = ""},
     {.name = "epoch",
      .line = "one pass over the training data",
      .unit = "",

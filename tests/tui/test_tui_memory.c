@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/terms.h"
 #include "headroom/units.h"
 
 #include "app/tui/screens/memory.h"
@@ -527,6 +528,26 @@ START_TEST(every_pane_is_said_explained_and_copied)
 }
 END_TEST
 
+START_TEST(every_line_about_a_chunk_begins_with_a_term)
+{
+    static const uint64_t limits_bytes[] = {96 * HR_MIB, 32 * HR_MIB}; // the second is too small
+    for (int i = 0; i < 2; i++) {
+        app *a = open_training("bfc", limits_bytes[i]);
+        char text[4096];
+        for (int event = 0; event < 60; event++) {
+            draw(a);
+            ck_assert(pane_ops_of(PANE_BLOCK)->copy(a, text, sizeof text));
+            for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
+                line[strcspn(line, "\t")] = '\0';
+                ck_assert_msg(hr_term_find(line) != NULL, "no term %s", line);
+            }
+            app_key(a, INPUT_UP);
+        }
+        close_training(a);
+    }
+}
+END_TEST
+
 // ---- bad input ----------------------------------------------------------------------------------------------------
 
 // What the scripted engine says of its heap contradicts itself: the screen shows nothing untrue, and goes on.
@@ -560,4 +581,5 @@ SUITE_MAIN("tui memory", the_heap_at_the_peak_of_the_last_step_looks_as_agreed,
            zooming_keeps_the_chunk_under_the_cursor_in_sight, a_click_on_the_map_selects_the_chunk_there,
            filtered_events_still_carry_the_heap, another_order_of_the_events_stays_in_the_same_moment,
            names_are_those_of_the_plan_only_where_it_is_the_same_tensor,
-           every_pane_is_said_explained_and_copied, a_stream_that_contradicts_itself_draws_every_frame)
+           every_pane_is_said_explained_and_copied, every_line_about_a_chunk_begins_with_a_term,
+           a_stream_that_contradicts_itself_draws_every_frame)
