@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of a session whose engine is in another process, shared by client.c and client_inbox.c.
+// The inside of a session whose engine is in another process: client_open.c (its beginning), client_inbox.c (what comes)
+// and client.c (all else).
 #ifndef SESSION_CLIENT_IMPL_H
 #define SESSION_CLIENT_IMPL_H
 
@@ -34,6 +35,10 @@ typedef struct client_session {
     // What a worker that dies in the middle may leave: its socket, and a save that was being written.
     char socket_path[WATCH_PATH_MAX], autosave_path[MESSAGE_PATH_MAX];
 } client_session;
+
+// client.c
+extern const session_ops client_own_worker, client_watched;
+void client_close(client_session *c); // wire, reader and child
 
 // client_inbox.c: takes messages that have come, a few at once: who never stops talking holds nobody up. True: perhaps
 // there are more. What is not lawful sets `broken` and ends it.

@@ -52,7 +52,7 @@ HR_MUST_CHECK hr_status session_copy_heap(const hr_session_heap *from, hr_sessio
 
 // played.c
 HR_MUST_CHECK hr_status played_open(const char *path, hr_session **out, hr_err *err);
-// client.c
+// client_open.c
 // What is asked of an engine, checked. USAGE, KNOB, CONSTRAINT errors.
 HR_MUST_CHECK hr_status session_request(const hr_session_options *options, open_request *request,
                                         hr_err *err);
