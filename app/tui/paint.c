@@ -236,25 +236,30 @@ static size_t row_bytes(const glyphs *g, const char *text, int width)
     return (size_t)(at - text);
 }
 
+bool wrap_next(const glyphs *g, const char *text, int width, size_t *at, size_t *start, size_t *length)
+{
+    *start = *at;
+    *length = row_bytes(g, text + *start, width > 0 ? width : 1);
+    *at = *start + *length;
+    *at += text[*at] == ' ' || text[*at] == '\n' ? 1 : 0;
+    return text[*start] != '\0';
+}
+
 bool wrap_row(const glyphs *g, const char *text, int width, int row, size_t *start, size_t *length)
 {
-    *start = *length = 0;
-    for (int i = 0; text[*start] != '\0'; i++) {
-        *length = row_bytes(g, text + *start, width > 0 ? width : 1);
-        if (i == row) {
-            return true;
-        }
-        *start += *length;
-        *start += text[*start] == ' ' || text[*start] == '\n' ? 1 : 0;
+    size_t at = 0;
+    bool there = true;
+    for (int i = 0; there && i <= row; i++) {
+        there = wrap_next(g, text, width, &at, start, length);
     }
-    return false;
+    return there;
 }
 
 int paint_wrapped(const canvas *c, int y, role r, const char *text)
 {
-    size_t start, length;
+    size_t at = 0, start, length;
     int rows = 0;
-    while (y + rows < c->area.h && wrap_row(c->glyphs, text, c->area.w, rows, &start, &length)) {
+    while (y + rows < c->area.h && wrap_next(c->glyphs, text, c->area.w, &at, &start, &length)) {
         paint_format(c, y + rows, 0, c->area.w, r, "%.*s", (int)length, text + start);
         rows++;
     }

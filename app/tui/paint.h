@@ -41,6 +41,9 @@ void paint_right(const canvas *c, int y, int x, int width, role r, const char *t
 void paint_rule(const canvas *c, bool focused, const char *title, const char *right);
 // Wraps at blanks over at most c->area.h − y rows. Returns the rows used.
 int paint_wrapped(const canvas *c, int y, role r, const char *text);
+// The next row of `width` columns of a text that is wrapped: bytes [start, start + length). *at begins with 0 and goes
+// behind it. False behind the last row.
+bool wrap_next(const glyphs *g, const char *text, int width, size_t *at, size_t *start, size_t *length);
 // The text that `paint_wrapped` would put into row `row` of `width` columns: bytes [start, start + length).
 // False beyond the last row.
 bool wrap_row(const glyphs *g, const char *text, int width, int row, size_t *start, size_t *length);

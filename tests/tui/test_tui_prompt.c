@@ -202,6 +202,32 @@ START_TEST(commands_bear_any_argument)
 }
 END_TEST
 
+START_TEST(help_scrolls_back_at_once_from_its_end)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 5);
+    screen_keys(a, "?");
+    char *first = screen_text(a);
+    app_key(a, INPUT_END);
+    char *end = screen_text(a);
+    app_key(a, INPUT_DOWN);
+    char *below = screen_text(a);
+    app_key(a, INPUT_UP);
+    char *above = screen_text(a);
+    app_key(a, INPUT_HOME);
+    char *again = screen_text(a);
+    ck_assert_str_ne(first, end);
+    ck_assert_str_eq(end, below);
+    ck_assert_str_ne(end, above);
+    ck_assert_str_eq(first, again);
+    char *const texts[] = {first, end, below, above, again};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        free(texts[i]);
+    }
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(help_finds_lines_and_says_what_is_off)
 {
     app *a = screen_open(&(screen_look){.rows = 60, .columns = 100});
@@ -228,4 +254,5 @@ SUITE_MAIN("tui prompt", keys_of_a_line_move_and_erase,
            up_recalls_the_lines_that_begin_as_typed_and_down_comes_back, only_the_newest_lines_are_kept,
            pasted_text_is_text_and_never_a_key, what_can_be_typed_stands_above_the_line_with_what_it_does,
            tab_goes_through_what_is_offered_and_back, files_are_offered_folder_by_folder,
-           commands_bear_any_argument, help_finds_lines_and_says_what_is_off)
+           commands_bear_any_argument, help_scrolls_back_at_once_from_its_end,
+           help_finds_lines_and_says_what_is_off)

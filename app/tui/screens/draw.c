@@ -101,6 +101,9 @@ void app_draw(app *a)
     layout l = settle_focus(a);
     canvas screen = {&a->theme, &a->glyphs, {0, 0, a->rows, a->columns}};
     settle_tables(a, &l);
+    if (a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_FIND) {
+        help_settle(a, body_of(a, &l));
+    }
     paint_begin();
     if (l.kind == LAYOUT_LINE) {
         screen_line(&screen, a);

@@ -193,25 +193,50 @@ static void draw_row(const canvas *c, int y, const char *row)
     paint_text(c, y, 1 + KEY_WIDTH, c->area.w - KEY_WIDTH - 2, reason ? ROLE_DIM : ROLE_TEXT, line + 1);
 }
 
-void screen_help(const canvas *body, const app *a)
+static const help_text *text_of(const app *a)
 {
     static help_text h; // one thread draws
-    size_t start, length;
-    char row[1024];
     h.length = 0;
     make_text(&h, a);
     filter_text(&h, a->help_filter);
+    return &h;
+}
+
+static int text_width(int width)
+{
+    return width - 2;
+}
+
+// Rows above the last page.
+static int last_top(const glyphs *g, const help_text *h, rect area)
+{
+    size_t at = 0, start, length;
     int rows = 0;
-    while (wrap_row(body->glyphs, h.text, body->area.w - 2, rows, &start, &length)) {
+    while (wrap_next(g, h->text, text_width(area.w), &at, &start, &length)) {
         rows++;
     }
-    int last = rows - (body->area.h - 1);
-    int top = (int)a->help_top > last ? (last > 0 ? last : 0) : (int)a->help_top;
-    paint_rule(body, true, "help", last > 0 ? "↑↓ PgUp PgDn · / finds · Esc closes" : "/ finds · Esc closes");
-    for (int y = 1;
-         y < body->area.h && wrap_row(body->glyphs, h.text, body->area.w - 2, top + y - 1, &start, &length);
+    return rows > area.h - 1 ? rows - (area.h - 1) : 0;
+}
+
+void help_settle(app *a, rect area)
+{
+    size_t last = (size_t)last_top(&a->glyphs, text_of(a), area);
+    a->help_top = a->help_top < last ? a->help_top : last;
+}
+
+void screen_help(const canvas *body, const app *a)
+{
+    const help_text *h = text_of(a);
+    size_t at = 0, start, length;
+    char row[1024];
+    bool more = last_top(body->glyphs, h, body->area) > 0;
+    paint_rule(body, true, "help", more ? "↑↓ PgUp PgDn · / finds · Esc closes" : "/ finds · Esc closes");
+    for (int y = 1 - (int)a->help_top;
+         y < body->area.h && wrap_next(body->glyphs, h->text, text_width(body->area.w), &at, &start, &length);
          y++) {
-        snprintf(row, sizeof row, "%.*s", (int)length, h.text + start);
-        draw_row(body, y, row);
+        if (y >= 1) {
+            snprintf(row, sizeof row, "%.*s", (int)length, h->text + start);
+            draw_row(body, y, row);
+        }
     }
 }

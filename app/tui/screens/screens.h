@@ -13,6 +13,7 @@ extern const pane_ops pane_runs, pane_diff, pane_overlay;
 void screen_panes(const canvas *screen, const app *a, const layout *l); // the panes of the layout
 void screen_meter(const canvas *screen, const app *a, const layout *l);
 void screen_line(const canvas *screen, const app *a);
+void help_settle(app *a, rect area); // before a frame that shows it: it scrolls no farther than it has rows
 void screen_help(const canvas *body, const app *a);
 void screen_presets(const canvas *body, const app *a);
 void screen_card(const canvas *body, const app *a); // over the panes, which live on behind it
