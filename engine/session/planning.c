@@ -14,7 +14,7 @@
 #include "session/planning_wire.h"
 #include "session/spawn.h"
 
-enum { TRIES = 2, PATIENCE_MS = 100 };
+enum { TRIES = 2, PATIENCE_MS = 100, AT_ONCE = 64 };
 
 typedef struct matter {
     bool open, lost; // lost: nobody will answer it
@@ -275,12 +275,13 @@ static bool read_answer(hr_planning *p, const wire_message *message, hr_answer *
     return accepted;
 }
 
+// Looks at a few messages: who never stops answering what nobody asks holds nobody up.
 static bool take_there(hr_planning *p, hr_answer *answer)
 {
     wire_message message;
     bool offended = false;
     wire_flush(p->w);
-    while (!offended && wire_read(p->w, &message)) {
+    for (int left = AT_ONCE; left > 0 && !offended && wire_read(p->w, &message); left--) {
         if (read_answer(p, &message, answer, &offended)) {
             return true;
         }

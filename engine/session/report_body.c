@@ -8,7 +8,7 @@
 enum {
     LAYER_WIRE_BYTES = 3 * 4 + 8, // with empty texts
     TENSOR_WIRE_BYTES = 4 * 4 + 8,
-    REPORT_BYTES_MAX = 64 << 20
+    REPORT_BYTES_MAX = 16 << 20 // a row of 20 bytes becomes one of 200
 };
 
 static void walk_device(codec *c, hr_report *r)

@@ -72,6 +72,18 @@ static inline bool planning_evil_read(wire *w, planning_question *q)
     return false;
 }
 
+// Answers for good what nobody asks any more, which is no offence.
+static inline void planning_evil_flood(wire *w)
+{
+    const hr_answer stale = {.kind = HR_QUESTION_FIT, .number = 1, .status = HR_KNOB, .last = true};
+    while (!wire_is_closed(w)) {
+        planning_evil_send(w, &stale);
+        while ((wire_events(w) & POLLOUT) != 0) {
+            wire_flush(w);
+        }
+    }
+}
+
 static inline int planning_evil(const char *how, int socket)
 {
     static planning_question q;
@@ -85,6 +97,8 @@ static inline int planning_evil(const char *how, int socket)
         fputs("out of ideas\n", stderr);
         wire_destroy(w);
         return 7;
+    } else if (strcmp(how, "flooding") == 0) {
+        planning_evil_flood(w);
     } else if (strcmp(how, "noise") == 0) {
         static const char noise[64] = "\xff\xff\xff\xff\xff\xff\xff\xff what?";
         (void)!write(socket, noise, sizeof noise);

@@ -358,6 +358,25 @@ START_TEST(short_memory_takes_nothing)
 }
 END_TEST
 
+// A row of a report is larger here than on the way: what is too long for any report takes nothing.
+START_TEST(a_report_beyond_every_length_takes_no_memory)
+{
+    enum { REPORT = 3, BYTES = 17 << 20 };
+    hr_report r;
+    wire_message m = {.kind = MESSAGE_REPORT, .bytes = BYTES, .fd = -1};
+    uint8_t *body = calloc(1, BYTES);
+    wire_out small = written(REPORT);
+    ck_assert_int_eq(kinds[REPORT].kind, MESSAGE_REPORT);
+    memcpy(body, small.data, small.bytes);
+    m.body = body;
+    (void)hr_host_mem_fail_at(1);
+    ck_assert(!get_report(&m, &r));
+    ck_assert_uint_eq(hr_host_mem_fail_at(0), 0);
+    wire_out_deinit(&small);
+    free(body);
+}
+END_TEST
+
 // ---- records of the ring --------------------------------------------------------------------------------------
 
 START_TEST(a_record_beyond_its_tables_is_none)
@@ -400,6 +419,7 @@ int main(void)
     tcase_add_loop_test(tests, a_message_that_was_cut_or_has_something_behind_it_is_refused, 0, KINDS);
     tcase_add_loop_test(tests, whatever_is_changed_what_is_taken_is_lawful, 0, KINDS);
     tcase_add_loop_test(tests, short_memory_takes_nothing, 0, KINDS);
+    tcase_add_test(tests, a_report_beyond_every_length_takes_no_memory);
     tcase_add_test(tests, a_record_beyond_its_tables_is_none);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -518,6 +518,23 @@ START_TEST(a_planner_that_lies_or_dies_is_no_harm)
 }
 END_TEST
 
+START_TEST(a_planner_that_never_stops_holds_nobody_up)
+{
+    const hr_knobs knobs = demo_knobs(NULL);
+    setenv("PLANNER_IS", "flooding", 1);
+    hr_planning *p = started(false);
+    hr_answer a;
+    ck_assert_uint_ne(hr_planning_ask_turns(p, &knobs, turns, TURNS), 0);
+    for (int k = 0; k < 40; k++) {
+        struct pollfd ready = {.fd = hr_planning_fd(p), .events = POLLIN};
+        ck_assert_int_eq(poll(&ready, 1, PATIENCE_MS), 1);
+        ck_assert(!hr_planning_take(p, &a));
+    }
+    ck_assert(hr_planning_is_busy(p));
+    hr_planning_stop(p);
+}
+END_TEST
+
 START_TEST(without_a_program_there_is_no_planner)
 {
     hr_planning *p = NULL;
@@ -763,6 +780,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, a_planner_takes_what_nobody_else_wants);
     tcase_add_loop_test(tests, what_a_killed_planner_owed_another_one_says, 0, 3);
     tcase_add_loop_test(tests, a_planner_that_lies_or_dies_is_no_harm, 0, PLANNING_EVILS);
+    tcase_add_test(tests, a_planner_that_never_stops_holds_nobody_up);
     tcase_add_test(tests, without_a_program_there_is_no_planner);
 #if HEADROOM_HAVE_ONEDNN
     tcase_add_test(tests, what_the_library_was_asked_outlives_a_kill);
