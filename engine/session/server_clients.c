@@ -46,10 +46,11 @@ bool client_is_served(const client *c)
     return (wire_events(c->wire) & POLLOUT) == 0;
 }
 
+// Who takes nothing is not woken: what is kept for it must not grow with what it says.
 static void wake(server *s, client *c)
 {
     uint64_t put = trace_ring_put_count(s->ring);
-    if (!c->woken && put != c->cursor) {
+    if (!c->woken && put != c->cursor && client_is_served(c)) {
         c->woken = wire_write(c->wire, MESSAGE_WAKE, &put, sizeof put, -1);
     }
 }

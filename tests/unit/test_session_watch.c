@@ -245,6 +245,46 @@ START_TEST(a_run_lets_itself_be_watched)
 }
 END_TEST
 
+// Says over and over that it has seen nothing, and reads none of the answers: they are not kept for it.
+START_TEST(who_talks_and_does_not_read_is_owed_little)
+{
+    enum { SAID = 20000, QUIET_MS = 300 };
+    char path[WATCH_PATH_MAX];
+    int fd = -1;
+    unsigned wakes = 0;
+    uint64_t cursor = 0;
+    wire *w = NULL;
+    wire_message m;
+    hr_watch_server *server = NULL;
+    hr_knobs knobs = use_knobs(NULL);
+    ck_assert_int_eq(hr_watch_server_start(use_preset, &knobs, &server, NULL), HR_OK);
+    hr_watch_server_event(server, &(hr_event){.version = HR_EVENT_VERSION, .kind = HR_EVENT_ALLOC});
+    ck_assert_int_eq(watch_connect(socket_of(getpid(), path), &fd, NULL), HR_OK);
+    ck_assert_int_eq(wire_create(fd, MESSAGE_KINDS, &w, NULL), HR_OK);
+    for (int k = 0; k < SAID; k++) {
+        ck_assert(wire_write(w, MESSAGE_TAKEN, &cursor, sizeof cursor, -1));
+    }
+    while ((wire_events(w) & POLLOUT) != 0) {
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        ck_assert_int_eq(poll(&ready, 1, USE_WAIT_MS), 1);
+        wire_flush(w);
+    }
+    for (struct pollfd ready = {.fd = fd, .events = POLLIN}; poll(&ready, 1, QUIET_MS) == 1;) {
+        while (wire_read(w, &m)) {
+            wakes += m.kind == MESSAGE_WAKE;
+            if (m.fd >= 0) {
+                close(m.fd);
+            }
+        }
+        ck_assert(!wire_is_closed(w));
+    }
+    ck_assert_uint_gt(wakes, 0);
+    ck_assert_uint_lt(wakes, SAID / 4);
+    wire_destroy(w);
+    hr_watch_server_stop(server);
+}
+END_TEST
+
 START_TEST(without_a_folder_of_our_own_nobody_watches)
 {
     hr_err err = {0};
@@ -479,6 +519,7 @@ static Suite *make_suite(void)
     tcase_add_test(watching, a_watcher_cannot_command);
     tcase_add_test(watching, more_watchers_than_there_is_room_for_are_turned_away);
     tcase_add_test(watching, a_run_lets_itself_be_watched);
+    tcase_add_test(watching, who_talks_and_does_not_read_is_owed_little);
     tcase_add_test(watching, without_a_folder_of_our_own_nobody_watches);
     tcase_add_test(watching, what_is_neither_socket_nor_trace_is_refused);
     tcase_add_test(watching, who_does_not_answer_holds_nobody_up);
