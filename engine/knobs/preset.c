@@ -443,7 +443,7 @@ hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **p
     }
     HR_TRY(find_preset(name, path, err));
     HR_TRY(open_preset(&(loader){.trust = trust, .err = err}, path, NULL, problems, out));
-    (void)text_copy((*out)->path, sizeof (*out)->path, path);
+    (void)text_copy((*out)->path, sizeof(*out)->path, path);
     (*out)->trusts = trust;
     return HR_OK;
 }

@@ -15,9 +15,9 @@ enum { SIZES = 60, ROWS_MAX = 120, COLUMNS_MAX = 300 };
 // Sizes that the layout treats differently, and any others.
 static void size_of(unsigned i, int *rows, int *columns)
 {
-    static const int edges[][2] = {{1, 1},   {1, 300},  {120, 1},  {5, 29},   {6, 30},   {15, 59},
-                                   {16, 60}, {23, 79},  {24, 80},  {24, 119}, {36, 120}, {50, 160},
-                                   {4, 20},  {10, 40},  {24, 300}, {120, 80}, {120, 300}};
+    static const int edges[][2] = {{1, 1},   {1, 300}, {120, 1},  {5, 29},   {6, 30},   {15, 59},
+                                   {16, 60}, {23, 79}, {24, 80},  {24, 119}, {36, 120}, {50, 160},
+                                   {4, 20},  {10, 40}, {24, 300}, {120, 80}, {120, 300}};
     if (i < sizeof edges / sizeof *edges) {
         *rows = edges[i][0];
         *columns = edges[i][1];
@@ -67,7 +67,8 @@ static void check_frame(app *a, int rows, int columns)
     layout l = app_layout(a);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         if (l.pane[pane].h > 0 && is_empty(lines, count, l.pane[pane])) {
-            ck_abort_msg("%dx%d: pane %s of screen %d is empty", columns, rows, pane_title((pane_id)pane), a->screen);
+            ck_abort_msg("%dx%d: pane %s of screen %d is empty", columns, rows, pane_title((pane_id)pane),
+                         a->screen);
         }
     }
     free(text);

@@ -109,7 +109,8 @@ START_TEST(extends_takes_everything_and_the_derived_wins)
     const hr_knobs *knobs = hr_preset_knobs(preset);
     ck_assert_str_eq(hr_preset_name(preset), "top");
     hr_preset *again;
-    ck_assert_int_eq(hr_preset_open(hr_preset_path(preset), hr_preset_trusts(preset), &again, NULL, NULL), HR_OK);
+    ck_assert_int_eq(hr_preset_open(hr_preset_path(preset), hr_preset_trusts(preset), &again, NULL, NULL),
+                     HR_OK);
     ck_assert_str_eq(hr_preset_name(again), "top");
     hr_preset_close(again);
     ck_assert_str_eq(model_name(), "b");

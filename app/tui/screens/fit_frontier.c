@@ -165,8 +165,7 @@ static const char *legend(const canvas *c, char text[96])
     text[0] = '\0';
     for (int kind = POINT_KINDS - 1; kind >= 0; kind--) {
         size_t used = strlen(text);
-        snprintf(text + used, 96 - used, "%s%s %s", used > 0 ? " " : "", glyph_of(c, kind),
-                 looks[kind].word);
+        snprintf(text + used, 96 - used, "%s%s %s", used > 0 ? " " : "", glyph_of(c, kind), looks[kind].word);
     }
     return text;
 }

@@ -173,8 +173,8 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
     hr_knob_id id = app_knob(a);
     byte_unit unit = app_unit(a);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
-    if (a->unknown || !turn_neighbour(&a->knobs, id, side == WHATIF_LESS ? TURN_LESS : TURN_MORE, a->live.limit_bytes,
-                        value)) {
+    if (a->unknown || !turn_neighbour(&a->knobs, id, side == WHATIF_LESS ? TURN_LESS : TURN_MORE,
+                                      a->live.limit_bytes, value)) {
         return;
     }
     const whatif_cell *cell = app_whatif(a, id, side);
