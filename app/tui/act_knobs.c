@@ -207,6 +207,6 @@ void act_select_knob(app *a, int rows)
     int64_t to = (int64_t)a->knob + rows;
     a->knob = to < 0 ? 0 : (size_t)to < knobs ? (size_t)to : knobs - 1;
     if (a->knob != old) {
-        app_ask_whatif(a);
+        app_ask_knob(a);
     }
 }

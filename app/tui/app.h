@@ -220,6 +220,8 @@ void app_stop_planner(app *a);
 void app_forget_plans(app *a);
 // Asks what the neighbours of the present knobs would do, the selected knob's first, and what the step looks like.
 void app_ask_whatif(app *a);
+// Another knob is selected: asks again with that one first, unless its neighbours are known.
+void app_ask_knob(app *a);
 // Takes what the planner has said, and asks what the screen that is shown wants to know.
 bool app_take_plans(app *a, bool *more);
 

@@ -43,7 +43,7 @@ static uint64_t asked(app *a, uint64_t number)
     return number;
 }
 
-void app_ask_whatif(app *a)
+static void ask_turns(app *a)
 {
     static hr_turn turns[HR_TURNS_MAX];
     const whatif_question question = {a->knobs, app_knob(a), a->live.limit_bytes};
@@ -54,8 +54,21 @@ void app_ask_whatif(app *a)
     open_model(a);
     const size_t count = whatif_begin(&a->whatif, &question, turns);
     a->question = asked(a, hr_planning_ask_turns(a->planning, &a->knobs, turns, count));
+}
+
+void app_ask_whatif(app *a)
+{
+    ask_turns(a);
     if (a->planning != NULL) {
         (void)asked(a, hr_planning_ask_picture(a->planning, &a->knobs));
+    }
+}
+
+void app_ask_knob(app *a)
+{
+    const hr_knob_id id = app_knob(a);
+    if (app_whatif(a, id, WHATIF_LESS) == NULL || app_whatif(a, id, WHATIF_MORE) == NULL) {
+        ask_turns(a);
     }
 }
 

@@ -179,6 +179,29 @@ START_TEST(turning_a_knob_asks_again)
 }
 END_TEST
 
+START_TEST(what_is_known_is_not_asked_again_when_another_knob_is_selected)
+{
+    app *a = with_planner();
+    bool more;
+    screen_keys(a, "]]]]]]");
+    ck_assert_ptr_null(app_whatif(a, app_knob(a), WHATIF_MORE));
+    for (int answers = 0; answers < HR_TURNS_FIRST; answers++) { // the selected knob's come first
+        hr_answer answer;
+        ck_assert(hr_planning_take(a->planning, &answer));
+        whatif_take(&a->whatif, &answer, &a->answers);
+    }
+    ck_assert_ptr_nonnull(app_whatif(a, app_knob(a), WHATIF_MORE));
+    drain(a);
+    const uint64_t question = a->question, version = a->picture_version;
+    screen_keys(a, "[[[");
+    (void)app_drain(a, &more);
+    ck_assert_uint_eq(a->question, question);
+    ck_assert_uint_eq(a->picture_version, version);
+    ck_assert_ptr_nonnull(app_whatif(a, app_knob(a), WHATIF_MORE));
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_model_is_opened_once_for_a_training)
 {
     app *a = with_planner();
@@ -223,6 +246,7 @@ int main(void)
     tcase_add_test(tests, every_answer_comes_to_its_cell);
     tcase_add_test(tests, older_answers_stay_until_a_newer_one_comes);
     tcase_add_test(tests, turning_a_knob_asks_again);
+    tcase_add_test(tests, what_is_known_is_not_asked_again_when_another_knob_is_selected);
     tcase_add_test(tests, a_model_is_opened_once_for_a_training);
     tcase_add_test(tests, without_a_planner_the_workbench_works);
     suite_add_tcase(suite, tests);
