@@ -10,7 +10,13 @@
 #include "session/client_impl.h"
 #include "session/end.h"
 
-enum { COMMANDS_MAX = 64, STOP_POLL_MS = 100, PATIENCE_MAX_S = 600, LAST_ROUNDS = 1024 };
+enum {
+    COMMANDS_MAX = 64,
+    STOP_POLL_MS = 100,
+    PATIENCE_MAX_S = 600,
+    PATIENCE_SAVE_S = 60,
+    LAST_ROUNDS = 1024
+};
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -56,9 +62,19 @@ static void watch_pulse(client_session *c)
     }
 }
 
+// Whether a file of the user's is to be written before it ends.
+static bool owes_save(const client_session *c, const trace_pulse_copy *p)
+{
+    return hr_knob_text(&c->base.knobs, HR_KNOB_TRAIN_SAVE)[0] != '\0' ||
+           (p != NULL ? p->commands : 0) < c->save_sent;
+}
+
+// One that is to end and to save first does so after the instruction that it is in, however long that takes.
 static uint64_t silent_ns(const client_session *c, const trace_pulse_copy *p)
 {
+    const bool saves = c->stopped_ns != 0 && owes_save(c, p);
     uint64_t patience_s = p != NULL && p->patience_s < PATIENCE_MAX_S ? p->patience_s : 0;
+    patience_s = saves && patience_s < PATIENCE_SAVE_S ? PATIENCE_SAVE_S : patience_s;
     uint64_t patience_ns = patience_s * second_ns;
     uint64_t passed_ns = clock_now_ns() - c->silence.since_ns;
     patience_ns = patience_ns > HR_SESSION_SILENT_NS ? patience_ns : HR_SESSION_SILENT_NS;
@@ -219,6 +235,7 @@ static bool send_command(hr_session *s, const hr_command *command)
     bool sent = !body.bad && wire_write(c->wire, MESSAGE_COMMAND, body.data, (uint32_t)body.bytes, -1);
     wire_out_deinit(&body);
     c->sent += sent;
+    c->save_sent = sent && command->kind == HR_COMMAND_SAVE ? c->sent : c->save_sent;
     return sent;
 }
 
@@ -255,37 +272,50 @@ static void suspend_child(hr_session *s, bool suspend)
 // ---- ending ---------------------------------------------------------------------------------------------------
 
 // With nothing to write it ends in no time; when it goes on all the same it has not listened.
-static bool is_overdue(const client_session *c, uint64_t begin_ns)
+static bool is_overdue(const client_session *c)
 {
-    return hr_knob_text(&c->base.knobs, HR_KNOB_TRAIN_SAVE)[0] == '\0' &&
-           clock_now_ns() - begin_ns > HR_SESSION_SILENT_NS;
+    trace_pulse_copy pulse;
+    return !owes_save(c, pulse_of(c, &pulse)) && clock_now_ns() - c->stopped_ns > HR_SESSION_SILENT_NS;
+}
+
+static void tell_to_end(client_session *c)
+{
+    suspend_child(&c->base, false);
+    (void)wire_write(c->wire, MESSAGE_QUIT, NULL, 0, -1);
+    c->sent++;
+    c->stopped_ns = clock_now_ns();
+}
+
+static bool try_stop(hr_session *s)
+{
+    client_session *c = self(s);
+    hr_session_end quiet;
+    pump(s);
+    if (!s->ended && c->stopped_ns == 0) {
+        tell_to_end(c);
+    }
+    if (!s->ended && (is_overdue(c) || get_life(s, &quiet) == HR_SESSION_SILENT)) {
+        kill_child(s);
+    }
+    return s->ended;
 }
 
 // What is not taken any more must not keep it awake.
 static void wait_for_end(client_session *c)
 {
-    hr_session_end quiet;
-    const uint64_t begin_ns = clock_now_ns();
     session_unwatch_fd(&c->base, c->base.flag_fd);
-    while (!c->base.ended) {
+    while (!try_stop(&c->base)) {
         struct pollfd fd = {.fd = c->base.epoll_fd, .events = POLLIN};
         (void)poll(&fd, 1, STOP_POLL_MS);
-        pump(&c->base);
-        if (!c->base.ended && (is_overdue(c, begin_ns) || get_life(&c->base, &quiet) == HR_SESSION_SILENT)) {
-            kill_child(&c->base);
-        }
     }
 }
 
 static hr_status stop_child(client_session *c, hr_err *err)
 {
-    if (c->base.ended) {
+    wait_for_end(c);
+    if (c->stopped_ns == 0) {
         return HR_OK; // its end was told
     }
-    suspend_child(&c->base, false);
-    (void)wire_write(c->wire, MESSAGE_QUIT, NULL, 0, -1);
-    c->sent++;
-    wait_for_end(c);
     if (c->said_end) {
         if (c->note.status != HR_OK && err != NULL) {
             *err = c->note.err;
@@ -321,6 +351,7 @@ const session_ops client_own_worker = {
     .life = get_life,
     .kill = kill_child,
     .suspend = suspend_child,
+    .try_stop = try_stop,
     .stop = stop,
 };
 

@@ -140,6 +140,11 @@ hr_status hr_session_stop(hr_session *s, hr_err *err)
     return status;
 }
 
+bool hr_session_try_stop(hr_session *s)
+{
+    return s->ops->try_stop == NULL || s->ops->try_stop(s);
+}
+
 bool hr_session_advance(hr_session *s, unsigned pieces)
 {
     return s->ops->advance != NULL && s->ops->advance(s, pieces);

@@ -15,6 +15,7 @@ typedef struct session_ops {
     hr_session_life (*life)(hr_session *s, hr_session_end *end);
     void (*kill)(hr_session *s);                  // NULL: not ours
     void (*suspend)(hr_session *s, bool suspend); // NULL: not ours
+    bool (*try_stop)(hr_session *s);              // NULL: stopping it never waits
     hr_status (*stop)(hr_session *s,
                       hr_err *err); // ends it and frees what is the kind's; the session itself is not
 } session_ops;

@@ -17,9 +17,11 @@ const hr_preset *fake_preset(void);
 void fake_engine_set_manual(bool manual);
 // Takes the commands that wait and does `pieces` steps, builds or evaluations.
 void fake_engine_advance(hr_session *host, unsigned pieces);
-// Puts one event into the stream as if the engine had said it.
 // Makes it silent, or ends it.
 void fake_engine_end(hr_session *session, hr_session_life life, const hr_session_end *end);
+// Its end, once asked for, takes so many looks.
+void fake_engine_save_long(hr_session *session, unsigned looks);
+// Puts one event into the stream as if the engine had said it.
 void fake_engine_say(hr_session *host, const hr_event *event);
 
 typedef enum fake_move_kind { FAKE_TAKEN, FAKE_RELEASED, FAKE_WORKED } fake_move_kind;

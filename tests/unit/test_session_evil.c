@@ -11,10 +11,9 @@
 
 // ---- the worker -----------------------------------------------------------------------------------------------
 
-static void wait_for_open(wire *w)
+static void wait_for_message(wire *w, wire_message *m)
 {
-    wire_message m;
-    while (!wire_read(w, &m)) {
+    while (!wire_read(w, m)) {
         struct pollfd fd = {.fd = wire_fd(w), .events = POLLIN};
         (void)poll(&fd, 1, -1);
     }
@@ -56,6 +55,22 @@ static void go_on(wire *w)
     }
 }
 
+// Once it is to end, nothing is heard of it for longer than a worker without a save is given; then it ends well.
+static void save_late(wire *w)
+{
+    static const unsigned late_us = 7000000;
+    wire_message m;
+    wire_out body = {0};
+    put_ended(&body, HR_OK, &(hr_err){.status = HR_OK});
+    do {
+        wait_for_message(w, &m);
+    } while (m.kind != MESSAGE_QUIT);
+    usleep(late_us);
+    (void)wire_write(w, MESSAGE_ENDED, body.data, (uint32_t)body.bytes, -1);
+    wire_flush(w);
+    exit(0);
+}
+
 typedef struct lie {
     message_kind kind;
     uint32_t bytes; // of a body of 0xff
@@ -95,12 +110,15 @@ static int serve_role(const char *role)
     if (socket < 0 || how == NULL || wire_create(socket, MESSAGE_KINDS, &w, NULL) != HR_OK) {
         return 2;
     }
-    wait_for_open(w);
+    wire_message open;
+    wait_for_message(w, &open);
     if (strcmp(how, "talks") == 0) {
         talk_to_stderr();
     } else if (strcmp(how, "floods") == 0) {
         talk_without_end(w);
-    } else if (strcmp(how, "goes on") == 0) {
+    } else if (strcmp(how, "saves late") == 0) {
+        save_late(w);
+    } else if (strcmp(how, "goes on") == 0 || strcmp(how, "goes on, saves") == 0) {
         go_on(w);
     } else if (strcmp(how, "leaves") == 0) {
         wire_destroy(w);
@@ -115,7 +133,8 @@ static int serve_role(const char *role)
 
 static hr_session *start_evil(const char *how)
 {
-    hr_knobs knobs = use_knobs(NULL);
+    static const char *const saving[] = {"train.save=/tmp/never-written.safetensors", NULL};
+    hr_knobs knobs = use_knobs(strstr(how, "saves") != NULL ? saving : NULL);
     hr_session_options options = use_options(&knobs);
     setenv("WORKER_IS", how, 1);
     return use_start(&options);
@@ -166,19 +185,40 @@ START_TEST(what_a_worker_may_not_say_ends_it)
 }
 END_TEST
 
-// One beats, so that it is not silent, and reads nothing; the other has closed its socket.
+// After more than HR_SESSION_SILENT_NS: one is waited for and ends well, the other for as long as one likes.
+static void assert_waits_for_save(hr_session *late, hr_session *beating)
+{
+    hr_err err = {0};
+    ck_assert(!hr_session_try_stop(late));
+    ck_assert(!hr_session_try_stop(beating));
+    for (int k = 0; k < USE_WAIT_MS / 20 && !hr_session_try_stop(late); k++) {
+        use_pause(late);
+    }
+    ck_assert(hr_session_try_stop(late));
+    ck_assert_msg(hr_session_stop(late, &err) == HR_OK, "%s", err.sentence);
+    ck_assert(!hr_session_try_stop(beating));
+    hr_session_kill(beating);
+    ck_assert_int_eq(hr_session_stop(beating, &err), HR_STATE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "killed from here"));
+}
+
+// One beats, so that it is not silent, and reads nothing; another has closed its socket. Two more have a file to write.
 START_TEST(who_cannot_be_reached_is_not_waited_for)
 {
     hr_err err = {0};
     hr_session_end end;
     hr_session *leaver = start_evil("leaves"), *s = start_evil("goes on");
+    hr_session *late = start_evil("saves late"), *beating = start_evil("goes on, saves");
     for (int k = 0; k < 50; k++) {
         use_pause(s);
         ck_assert_int_eq(hr_session_get_life(s, &end), HR_SESSION_LIVE);
         ck_assert_int_ne(hr_session_get_life(leaver, &end), HR_SESSION_ENDED);
     }
+    ck_assert(!hr_session_try_stop(late));
+    ck_assert(!hr_session_try_stop(beating));
     ck_assert_int_eq(hr_session_stop(s, &err), HR_STATE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "killed from here"));
+    assert_waits_for_save(late, beating);
     end = use_wait_end(leaver);
     ck_assert(end.by_us);
     ck_assert_int_eq(end.signal, SIGKILL);
