@@ -58,6 +58,7 @@ void app_destroy(app *a)
     }
     app_forget_pictures(a);
     hr_preset_close(a->owned);
+    hr_preset_close(a->opened);
     free(a->remembered);
     free(a);
 }
@@ -227,26 +228,31 @@ bool app_drain(app *a, bool *more)
 
 // ---- pending work ---------------------------------------------------------------------------------------------
 
-static void switch_preset(app *a)
+static bool open_next(app *a)
 {
-    hr_preset *opened;
     char *problems = NULL;
     hr_err err;
-    if (hr_preset_open(a->pending_preset, false, &opened, &problems, &err) != HR_OK) {
-        hr_preset_problems_free(problems);
-        app_say_error(a, &err);
-        return;
-    }
+    hr_status status = hr_preset_open(a->pending_preset, false, &a->opened, &problems, &err);
     hr_preset_problems_free(problems);
+    if (status != HR_OK) {
+        a->opened = NULL;
+        app_say_error(a, &err);
+    }
+    return status == HR_OK;
+}
+
+static void switch_preset(app *a)
+{
     hr_err unsaved = {0};
     hr_status status = app_stop_engine(a, &unsaved);
     run_log_close(&a->runs);
     a->runs.pinned = 0;
     fit_forget(&a->fit);
     hr_preset_close(a->owned);
-    a->preset = a->owned = opened;
+    a->preset = a->owned = a->opened;
+    a->opened = NULL;
     app_forget_plans(a);
-    a->knobs = a->applied = *hr_preset_knobs(opened);
+    a->knobs = a->applied = *hr_preset_knobs(a->preset);
     model_init(&a->live);
     heap_record_clear(&a->heap);
     heap_scene_clear(&a->heap_scene);
@@ -266,6 +272,13 @@ static void switch_preset(app *a)
 void app_work(app *a)
 {
     pending work = a->pending;
+    if (work == PENDING_PRESET && a->opened == NULL && !open_next(a)) {
+        a->pending = PENDING_NONE;
+        return;
+    }
+    if (work == PENDING_NONE || !app_let_end(a)) {
+        return;
+    }
     a->pending = PENDING_NONE;
     if (work == PENDING_PRESET) {
         switch_preset(a);

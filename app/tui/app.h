@@ -95,6 +95,7 @@ struct app {
     // engine
     const hr_preset *preset;
     hr_preset *owned;    // `preset`, when it was opened here
+    hr_preset *opened;   // the next one, while the training ends
     hr_session *session; // NULL: none could be started, or none yet
     hr_session_life life;
     hr_session_end end;      // of the last one, when life is not LIVE
@@ -158,7 +159,8 @@ struct app {
     completion completion; // of the line that is being typed
     layout_class shown;    // by the last frame
     message message;
-    pending pending; // work that waits until a frame has said so
+    pending pending; // work that waits until a frame has said so, and for the end of the training
+    bool ending;     // the training was told to end, and saves first
     char pending_preset[HR_KNOB_TEXT_MAX];
     const char *remember_path;                                 // NULL: nothing is remembered
     char *remembered;                                          // what that file says; owned
@@ -175,7 +177,11 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs);
 // Ends the training, and with it the engine. The status is that of its save, also when asked again: HR_OK when there
 // was none to make.
 hr_status app_stop_engine(app *a, hr_err *err);
-void app_destroy(app *a); // stops the engine
+// The same without waiting: true once app_stop_engine will not. Until then only keys that leave are taken, and end it at
+// once.
+bool app_let_end(app *a);
+void app_end_at_once(app *a); // while it ends; what it saves is lost
+void app_destroy(app *a);     // stops the engine
 void app_start_engine(app *a);
 // Looks whether the worker lives; true when that changed. After its end everything shown stays.
 bool app_check_life(app *a);
@@ -188,7 +194,7 @@ const char *app_why_not_command(const app *a);
 bool app_drain(app *a, bool *more);
 // Stops what is shown, or shows what came meanwhile. The training goes on either way.
 void app_freeze(app *a, bool frozen);
-// Does the pending work; may wait for the end of a step.
+// Does the pending work, unless the training has yet to end for it: call it again until nothing is pending.
 void app_work(app *a);
 void app_say(app *a, message_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void app_say_error(app *a, const hr_err *err);

@@ -138,6 +138,13 @@ void app_key(app *a, int key)
     if (key == INPUT_RESIZED) {
         return; // the size is read before every frame
     }
+    if (a->ending) {
+        request r = request_of_key(key);
+        if (r == REQUEST_QUIT || r == REQUEST_INTERRUPT) {
+            app_end_at_once(a);
+        }
+        return;
+    }
     if (a->overlay == OVERLAY_CARD && card_key(a, key)) {
         return;
     }

@@ -2,6 +2,7 @@
 // The worker's life as the workbench sees it: started, silent, ended, started again. Whatever becomes of it, what it has
 // told stays on the screen.
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,10 +62,33 @@ void app_start_engine(app *a)
     start(a, NULL);
 }
 
+bool app_let_end(app *a)
+{
+    if (a->session == NULL || hr_session_try_stop(a->session)) {
+        a->ending = false;
+        return true;
+    }
+    const char *save = hr_knob_text(&a->applied, HR_KNOB_TRAIN_SAVE);
+    if (!a->ending) {
+        app_say(a, MESSAGE_NOTE, "%s%s: it ends with what it is doing; q ends it at once%s",
+                save[0] == '\0' ? "the training ends" : "saving ", save, save[0] == '\0' ? "" : ", unsaved");
+    }
+    a->ending = true;
+    return false;
+}
+
+void app_end_at_once(app *a)
+{
+    if (a->ending && a->session != NULL) {
+        hr_session_kill(a->session);
+    }
+}
+
 static void forget_session(app *a)
 {
     a->end_status = hr_session_stop(a->session, &a->end_error);
     a->session = NULL;
+    a->ending = false;
     hr_report_deinit(&a->report);
     a->has_report = false;
     hr_report_deinit(&a->newest_report);
@@ -89,21 +113,35 @@ hr_status app_stop_engine(app *a, hr_err *err)
     return a->end_status;
 }
 
+// The step of its last save: what it says at its end, or said before when that does not come.
+static uint64_t end_by_kill(app *a)
+{
+    enum { LOOKS = 300, LOOK_MS = 10 };
+    uint64_t saved_step = a->life == HR_SESSION_LIVE ? HR_NONE : a->end.saved_step;
+    hr_session_end end = {.saved_step = HR_NONE};
+    hr_session_kill(a->session);
+    hr_session_life life = hr_session_get_life(a->session, &end);
+    for (int k = 0; k < LOOKS && life != HR_SESSION_ENDED && hr_session_fd(a->session) >= 0; k++) {
+        (void)poll(NULL, 0, LOOK_MS);
+        life = hr_session_get_life(a->session, &end);
+    }
+    return life != HR_SESSION_LIVE && end.saved_step != HR_NONE ? end.saved_step : saved_step;
+}
+
 void app_restart_engine(app *a)
 {
-    hr_session_end end = {.saved_step = HR_NONE};
+    uint64_t saved_step = HR_NONE;
     if (a->session != NULL) {
-        hr_session_kill(a->session);
-        (void)hr_session_get_life(a->session, &end);
+        saved_step = end_by_kill(a);
         forget_session(a);
         a->end_status = HR_OK; // killed: there was no save to fail
     }
-    bool saved = end.saved_step != HR_NONE && a->autosave[0] != '\0';
+    bool saved = saved_step != HR_NONE && a->autosave[0] != '\0';
     model_restart(&a->live);
     a->message.kind = MESSAGE_NONE;
     start(a, saved ? a->autosave : NULL);
     if (a->session != NULL && saved) {
-        model_log(&a->live, LOG_GOOD, "started again from the save of step %" PRIu64, end.saved_step);
+        model_log(&a->live, LOG_GOOD, "started again from the save of step %" PRIu64, saved_step);
     } else if (a->session != NULL) {
         model_log(&a->live, LOG_GOOD, "started again from the beginning");
     }
@@ -160,6 +198,9 @@ static void say_end(app *a)
 bool app_check_life(app *a)
 {
     hr_session_end end;
+    if (a->ending) {
+        return false; // it is meant to
+    }
     hr_session_life life = a->session == NULL ? a->life : hr_session_get_life(a->session, &end);
     if (life == a->life) {
         return false;

@@ -60,7 +60,7 @@ static int64_t wait_ns(const loop *l)
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
-    if (model_is_training(&l->app->live) && now + life_ns < due) {
+    if ((model_is_training(&l->app->live) || l->app->ending) && now + life_ns < due) {
         due = now + life_ns; // a worker that hangs wakes nobody
     }
     if (l->more) {
@@ -124,6 +124,7 @@ static void take_signal(loop *l)
         l->key_came = true;
         break;
     default: // SIGTERM, SIGHUP
+        app_end_at_once(l->app);
         l->app->quits = true;
     }
 }
@@ -187,6 +188,21 @@ static void resume_worker(void *context)
     }
 }
 
+// A frame says what is waited for, before and while the training ends.
+static void work(loop *l)
+{
+    app *a = l->app;
+    bool was_ending = a->ending;
+    if (!was_ending) {
+        draw(l);
+    }
+    app_work(a);
+    l->key_came = true;
+    if (a->ending && !was_ending) {
+        draw(l);
+    }
+}
+
 void loop_run(app *a)
 {
     loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
@@ -203,12 +219,11 @@ void loop_run(app *a)
         wait_and_take(&l);
         l.data_came = app_check_life(a) || l.data_came;
         bool due = l.data_came && now_ns() >= l.frame_at_ns;
-        if (l.key_came || due || a->pending != PENDING_NONE) {
+        if (l.key_came || due) {
             draw(&l);
         }
         if (a->pending != PENDING_NONE) {
-            app_work(a);
-            l.key_came = true;
+            work(&l);
         }
         if (now_ns() >= l.remember_at_ns) {
             l.remember_at_ns = UINT64_MAX;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever becomes of the worker, the workbench stays: it says what happened, keeps what was told, and starts again.
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,9 +166,107 @@ START_TEST(a_healthy_worker_is_not_restarted_by_a_slip)
 }
 END_TEST
 
+static bool has_logged(const app *a, const char *words)
+{
+    bool found = false;
+    for (size_t i = 0; i < a->live.log_count && i < LOG_LENGTH; i++) {
+        found = found || strstr(a->live.log[i].text, words) != NULL;
+    }
+    return found;
+}
+
+// What it said while it was silent stands, when its end brings nothing newer.
+START_TEST(a_silent_worker_is_restarted_from_the_save_that_it_told)
+{
+    app *a = screen_open(&wide);
+    (void)snprintf(a->autosave, sizeof a->autosave, "/nonexistent/auto.safetensors");
+    screen_advance(a, 60);
+    end_worker(a, HR_SESSION_SILENT, 40);
+    screen_keys(a, "R");
+    ck_assert(has_logged(a, "started again from the save of step 40"));
+    screen_keys(a, "r");
+    end_worker(a, HR_SESSION_SILENT, HR_NONE);
+    screen_keys(a, "R");
+    ck_assert(has_logged(a, "started again from the beginning"));
+    screen_close(a);
+}
+END_TEST
+
+// The screen stays alive; of the keys only those count that leave.
+START_TEST(a_training_that_saves_ends_in_its_own_time)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 20);
+    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "train.save=end.safetensors", NULL), HR_OK);
+    fake_engine_save_long(a->session, 3);
+    screen_keys(a, "qy");
+    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    app_work(a);
+    ck_assert(a->ending && !a->quits);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "saving end.safetensors"));
+    hr_knobs before = a->knobs;
+    screen_keys(a, ">p2R");
+    ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    ck_assert(!app_check_life(a));
+    app_work(a);
+    ck_assert(!a->quits);
+    app_work(a);
+    ck_assert(a->quits && !a->ending);
+    ck_assert_int_eq(a->pending, PENDING_NONE);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(whoever_leaves_twice_waits_for_no_save)
+{
+    static const int keys[] = {'q', INPUT_CTRL_C};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        app *a = screen_open(&wide);
+        screen_advance(a, 20);
+        fake_engine_save_long(a->session, UINT_MAX);
+        screen_keys(a, "qy");
+        app_work(a);
+        app_work(a);
+        ck_assert(a->ending && !a->quits);
+        app_key(a, keys[i]);
+        ck_assert(!app_check_life(a)); // it is meant to end
+        app_work(a);
+        ck_assert(a->quits);
+        screen_close(a);
+    }
+}
+END_TEST
+
+// A preset that cannot be read ends nothing; one that can waits for the save of the training before.
+START_TEST(another_preset_waits_for_the_save_too)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 20);
+    fake_engine_save_long(a->session, 2);
+    screen_keys(a, ":preset nothing\ny");
+    app_work(a);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert(!a->ending);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":preset cifar10_separable_cnn\ny");
+    app_work(a);
+    ck_assert(a->ending);
+    ck_assert_str_eq(hr_preset_name(a->preset), "demo");
+    app_work(a);
+    ck_assert(!a->ending);
+    ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
+    ck_assert_int_eq(a->pending, PENDING_NONE);
+    screen_close(a);
+}
+END_TEST
+
 SUITE_MAIN("tui life", a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not,
            what_a_busy_engine_does_not_take_is_not_turned,
            a_dead_worker_leaves_its_graphs_and_says_where_it_died,
            r_starts_a_dead_worker_again_and_the_history_stays,
            a_turned_knob_brings_a_dead_worker_back_with_it,
-           a_silent_worker_is_told_and_forgiven_when_it_goes_on, a_healthy_worker_is_not_restarted_by_a_slip)
+           a_silent_worker_is_restarted_from_the_save_that_it_told,
+           a_training_that_saves_ends_in_its_own_time, whoever_leaves_twice_waits_for_no_save,
+           another_preset_waits_for_the_save_too, a_silent_worker_is_told_and_forgiven_when_it_goes_on,
+           a_healthy_worker_is_not_restarted_by_a_slip)
