@@ -19,6 +19,7 @@ void act_quit(app *a, int unused);
 void act_interrupt(app *a, int unused);
 void act_presets(app *a, int unused);
 void act_choose_preset(app *a);
+extern const char *const preset_folders[PRESET_FOLDERS]; // below the one of all presets
 
 // act_view.c
 void act_freeze(app *a, int unused);

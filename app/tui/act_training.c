@@ -86,16 +86,17 @@ void act_pin(app *a, int pinned)
 
 // ---- presets --------------------------------------------------------------------------------------------------
 
+const char *const preset_folders[PRESET_FOLDERS] = {"", "models", "articles"};
+
 void act_presets(app *a, int unused)
 {
     (void)unused;
-    static const char *const folders[PRESET_FOLDERS] = {"", "models", "articles"};
     hr_err err;
     for (int i = 0; i < PRESET_FOLDERS; i++) {
         hr_preset_list_free(a->presets.entries[i]);
         a->presets.entries[i] = NULL;
         a->presets.count[i] = 0;
-        if (hr_preset_list(folders[i], &a->presets.entries[i], &a->presets.count[i], &err) != HR_OK) {
+        if (hr_preset_list(preset_folders[i], &a->presets.entries[i], &a->presets.count[i], &err) != HR_OK) {
             a->presets.entries[i] = NULL;
             a->presets.count[i] = 0;
             app_say_error(a, &err);

@@ -11,7 +11,7 @@
 #include "headroom/terms.h"
 #include "headroom/units.h"
 
-#include "app/tui/app.h"
+#include "app/tui/act.h"
 #include "app/tui/command.h"
 #include "app/tui/pane.h"
 
@@ -146,11 +146,10 @@ static void offer_columns(looking *l)
 
 static void offer_presets(looking *l)
 {
-    static const char *const folders[] = {"", "models", "articles"};
-    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
+    for (size_t f = 0; f < PRESET_FOLDERS; f++) {
         hr_preset_entry *entries = NULL;
         size_t count = 0;
-        if (hr_preset_list(folders[f], &entries, &count, NULL) == HR_OK) {
+        if (hr_preset_list(preset_folders[f], &entries, &count, NULL) == HR_OK) {
             for (size_t i = 0; i < count; i++) {
                 offer(l, entries[i].name, entries[i].title, false);
             }
@@ -175,7 +174,9 @@ static void offer_files(looking *l)
     struct dirent *name;
     struct stat what;
     for (int i = 0; names != NULL && i < NAMES_READ_MAX && (name = readdir(names)) != NULL; i++) {
-        bool hidden = name->d_name[0] == '.' && l->word[head] != '.';
+        bool plain =
+            name->d_name[strcspn(name->d_name, "\n\033")] == '\0'; // the line is kept in a file of lines
+        bool hidden = !plain || (name->d_name[0] == '.' && l->word[head] != '.');
         snprintf(path, sizeof path, "%s%s", folder, name->d_name);
         candidate *new = hidden ? NULL : offer(l, path, "", false);
         if (new != NULL && stat(path, &what) == 0 && S_ISDIR(what.st_mode) &&

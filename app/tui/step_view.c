@@ -206,7 +206,8 @@ const char *step_layer_name(const hr_step_picture *p, uint32_t layer)
     return layer < p->layer_count ? hr_picture_text(p, p->layers[layer].name) : "—";
 }
 
-bool step_is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr)
+// Whether a tensor's bytes are on the device after that instruction.
+static bool is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr)
 {
     const hr_picture_tensor *t = &p->tensors[tensor];
     // What a build that was refused did not come to is asked for all the same; otherwise what has no bytes lies on
@@ -231,9 +232,10 @@ double step_change_bytes(const hr_step_picture *p, uint32_t instr)
     return i->is_alloc ? bytes : i->is_free ? -bytes : 0;
 }
 
-char step_time_letter(const app *a)
+// 's' where the device of the picture simulates its clock, 'e' where times come from the cost model.
+static char time_letter(const app *a)
 {
-    return strcmp(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND), "plan") == 0 ? 's' : 'e';
+    return hr_knob_is(&a->step.knobs, HR_KNOB_DEVICE_KIND, "plan") ? 's' : 'e';
 }
 
 const char *step_time(const app *a, double seconds, char text[FORMAT_MAX])
@@ -242,7 +244,7 @@ const char *step_time(const app *a, double seconds, char text[FORMAT_MAX])
     if (isnan(seconds)) {
         snprintf(text, FORMAT_MAX, "not timed");
     } else {
-        snprintf(text, FORMAT_MAX, "%.20s %c", format_seconds(seconds, number), step_time_letter(a));
+        snprintf(text, FORMAT_MAX, "%.20s %c", format_seconds(seconds, number), time_letter(a));
     }
     return text;
 }
@@ -257,7 +259,7 @@ void step_settle_alive(app *a)
     }
     v->alive_count = 0;
     for (uint32_t k = 0; k < a->picture.tensor_count && a->picture.instr_count > 0; k++) {
-        if (step_is_alive(&a->picture, v->by_size[k], v->cursor)) {
+        if (is_alive(&a->picture, v->by_size[k], v->cursor)) {
             v->alive[v->alive_count++] = v->by_size[k];
         }
     }
@@ -304,6 +306,17 @@ const char *step_bar(const glyphs *g, double share, int width, char *text, size_
         used += utf8_put(glyph, text + used);
     }
     text[used] = '\0';
+    return text;
+}
+
+const char *step_bar_cell(const glyphs *g, double share, int width, char *text, size_t size)
+{
+    step_bar(g, share, width, text, size);
+    const int blanks = width - glyphs_width(g, text);
+    const size_t length = strlen(text);
+    if (blanks > 0) {
+        snprintf(text + length, size - length, "%*s", blanks, "");
+    }
     return text;
 }
 

@@ -117,16 +117,12 @@ const char *step_line(const hr_step_picture *p, uint32_t instr);
 const char *step_short_line(const hr_step_picture *p, uint32_t instr, char *text, size_t size);
 const char *step_tensor_name(const hr_step_picture *p, uint32_t tensor);
 const char *step_layer_name(const hr_step_picture *p, uint32_t layer); // "—" for none
-// Whether a tensor's bytes are on the device after that instruction.
-bool step_is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr);
 // Whether that instruction was reached at all.
 bool step_is_reached(const hr_step_picture *p, uint32_t instr);
 // What people call it: the tensor that it takes or frees, or its layer and operation.
 const char *step_name(const hr_step_picture *p, uint32_t instr);
 // Bytes that an instruction takes or gives back.
 double step_change_bytes(const hr_step_picture *p, uint32_t instr);
-// 's' where the device simulates its clock, 'e' where times come from the cost model.
-char step_time_letter(const app *a);
 // "27.4 ms e"; "not timed" where the device cannot tell.
 const char *step_time(const app *a, double seconds, char text[FORMAT_MAX]);
 
@@ -164,6 +160,8 @@ bool step_is_same(const hr_step_picture *one, const hr_step_picture *other);
 
 // A bar that lies on its side: `share` of `width` cells. Returns text, at most 3 bytes a cell.
 const char *step_bar(const glyphs *g, double share, int width, char *text, size_t size);
+// The same with blanks up to `width`: in a column of numbers, which stand right, it begins left.
+const char *step_bar_cell(const glyphs *g, double share, int width, char *text, size_t size);
 // "1.23 G": three digits and a letter.
 const char *step_count(double value, char *text, size_t size);
 

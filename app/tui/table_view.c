@@ -200,7 +200,7 @@ size_t table_selected(const table_view *v)
 
 // ---- columns --------------------------------------------------------------------------------------------------
 
-bool table_shows(const table_view *v, const table_source *s, unsigned column, int pane_width)
+static bool shows(const table_view *v, const table_source *s, unsigned column, int pane_width)
 {
     return (v->hidden >> column & 1) == 0 && pane_width >= s->columns[column].from_width;
 }
@@ -209,7 +209,7 @@ void table_sort_next(table_view *v, const table_source *s, int pane_width)
 {
     do {
         v->sort = v->sort + 1 >= (int)s->column_count ? TABLE_OWN_ORDER : v->sort + 1;
-    } while (v->sort != TABLE_OWN_ORDER && !table_shows(v, s, (unsigned)v->sort, pane_width));
+    } while (v->sort != TABLE_OWN_ORDER && !shows(v, s, (unsigned)v->sort, pane_width));
     v->reversed = v->settled = false;
 }
 
@@ -229,7 +229,7 @@ void table_toggle_column(table_view *v, const table_source *s, unsigned column)
 
 // ---- marks ----------------------------------------------------------------------------------------------------
 
-bool table_is_marked(const table_view *v, uint64_t key)
+static bool is_marked(const table_view *v, uint64_t key)
 {
     for (unsigned i = 0; i < v->marks; i++) {
         if (v->marked[i] == key) {
@@ -246,7 +246,7 @@ void table_mark(table_view *v, const table_source *s, const app *a)
         return;
     }
     uint64_t key = key_of(s, a, row);
-    bool marked = table_is_marked(v, key);
+    bool marked = is_marked(v, key);
     if (marked || v->marks == TABLE_MARKS) {
         unsigned gone = marked && v->marked[0] != key ? 1 : 0;
         for (unsigned i = gone; i + 1 < v->marks; i++) {
@@ -271,13 +271,13 @@ static placing place_columns(const table_view *v, const table_source *s, int pan
     placing p = {0};
     int left = s->band != NULL ? BAND_WIDTH : 1, fixed = 0, x = left, flexible = 0;
     for (unsigned i = 0; i < s->column_count; i++) {
-        bool shown = table_shows(v, s, i, pane_width);
+        bool shown = shows(v, s, i, pane_width);
         fixed += shown && s->columns[i].width > 0 ? s->columns[i].width + 1 : 0;
         flexible += shown && s->columns[i].width == 0;
     }
     int rest = flexible > 0 ? (pane_width - left - fixed) / flexible - 1 : 0;
     for (unsigned i = 0; i < s->column_count; i++) {
-        if (!table_shows(v, s, i, pane_width) || x >= pane_width) {
+        if (!shows(v, s, i, pane_width) || x >= pane_width) {
             continue;
         }
         int width = s->columns[i].width > 0 ? s->columns[i].width : rest < NAME_MIN ? NAME_MIN : rest;
@@ -385,7 +385,7 @@ void table_draw(const canvas *c, int y, const app *a, const table_source *s, con
     for (size_t i = top; i < v->count && y < c->area.h; i++, y++) {
         size_t row = v->order[i];
         if (row < rows) {
-            row_look look = {i == v->cursor && focused, focused, table_is_marked(v, key_of(s, a, row))};
+            row_look look = {i == v->cursor && focused, focused, is_marked(v, key_of(s, a, row))};
             draw_row(c, y, a, s, row, &p, look);
         }
     }

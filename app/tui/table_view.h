@@ -81,8 +81,6 @@ void table_reverse(table_view *v);
 void table_toggle_column(table_view *v, const table_source *s, unsigned column); // the last one stays
 void table_mark(table_view *v, const table_source *s,
                 const app *a); // or takes the mark away; the older of two goes
-bool table_is_marked(const table_view *v, uint64_t key);
-bool table_shows(const table_view *v, const table_source *s, unsigned column, int pane_width);
 
 // Headings (when it has 4 rows or more) and rows, from row `y` of the canvas on.
 void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,

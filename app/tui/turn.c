@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,14 +176,12 @@ static const struct {
     {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, {"none", "0", "0.01", "0.1", "0.5"}},
 };
 
-// The names of the cards, read once: by the planner's thread and the screen's.
+// The names of the cards, read once; one thread turns knobs.
 static size_t card_names(const char *names[CARDS_MAX])
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static char kept[CARDS_MAX][sizeof((hr_preset_entry *)NULL)->name];
     static size_t count;
     static bool read;
-    pthread_mutex_lock(&lock);
     hr_preset_entry *entries = NULL;
     size_t found = 0;
     if (!read && hr_preset_list("cards", &entries, &found, NULL) == HR_OK) {
@@ -194,7 +191,6 @@ static size_t card_names(const char *names[CARDS_MAX])
         hr_preset_list_free(entries);
     }
     read = true;
-    pthread_mutex_unlock(&lock);
     for (size_t i = 0; i < count; i++) {
         names[i] = kept[i];
     }

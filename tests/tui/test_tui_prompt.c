@@ -164,6 +164,7 @@ START_TEST(files_are_offered_folder_by_folder)
     fclose(fopen("shots/b.svg", "w"));
     fclose(fopen("shots/a.svg", "w"));
     fclose(fopen("shots/.hidden", "w"));
+    fclose(fopen("shots/c\npreset evil", "w")); // lines are remembered, one a line
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_keys(a, ":save-display sh\t");
     ck_assert_str_eq(a->prompt.text, "save-display shots/");

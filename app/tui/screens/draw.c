@@ -44,7 +44,7 @@ static void settle_tables(app *a, const layout *l)
     }
 }
 
-void screen_panes(const canvas *screen, const app *a, const layout *l)
+static void draw_panes(const canvas *screen, const app *a, const layout *l)
 {
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         if (l->pane[pane].h > 0) {
@@ -78,7 +78,7 @@ static void draw_body(const canvas *screen, const app *a, const layout *l)
     if (l->kind == LAYOUT_METER) {
         screen_meter(screen, a, l);
     } else {
-        screen_panes(screen, a, l);
+        draw_panes(screen, a, l);
     }
     if (a->overlay == OVERLAY_CARD) {
         screen_card(&body, a);

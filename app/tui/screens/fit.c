@@ -156,7 +156,7 @@ bool fit_copy(const app *a, char *text, size_t size)
     return true;
 }
 
-const char *fit_progress(const app *a, char text[96])
+static const char *progress_text(const app *a, char text[96])
 {
     char most[32] = "";
     size_t fitting = 0;
@@ -184,7 +184,7 @@ void fit_say(app *a)
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_seconds(fit_seconds(p), seconds);
     app_say(a, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s.",
-            fit_progress(a, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
+            progress_text(a, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
             unit.name, seconds, p->plan.fits ? "fits" : "does not fit");
 }
 
@@ -194,7 +194,7 @@ static void draw(const canvas *c, const app *a)
 {
     char progress[96], right[128];
     bool focused = a->focus == PANE_POINTS;
-    snprintf(right, sizeof right, "%s · %s", fit_unit(a).name, fit_progress(a, progress));
+    snprintf(right, sizeof right, "%s · %s", fit_unit(a).name, progress_text(a, progress));
     paint_rule(c, focused, pane_title(PANE_POINTS), a->fit.count > 0 ? right : "");
     if (a->fit.count == 0 && a->fit.refused[0] != '\0') {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);

@@ -8,7 +8,6 @@
 size_t fit_picked(const app *a);     // the point under the cursor; SIZE_MAX: there is none
 void fit_pick(app *a, size_t point); // puts the cursor there, if it is shown
 byte_unit fit_unit(const app *a);    // of both panes
-const char *fit_progress(const app *a, char text[96]);
 void fit_enter(app *a);
 void fit_say(app *a);
 bool fit_copy(const app *a, char *text, size_t size); // "-s key=value …" of the picked point

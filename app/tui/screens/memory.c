@@ -84,7 +84,7 @@ static void put_cursor(app *a, size_t row)
     table_move(t, &memory_events, a, 0);
 }
 
-void memory_select_row(app *a, size_t row)
+static void select_row(app *a, size_t row)
 {
     put_cursor(a, row);
     heap_scene_seek(&a->heap_scene, memory_selected_row(a));
@@ -148,7 +148,7 @@ void memory_settle(app *a)
         hold(a);
     } else if (!a->is_frozen && take_newest(a)) {
         size_t rows = heap_scene_rows(v);
-        memory_select_row(a, v->refused.any && rows > 0 ? rows - 1 : v->peak);
+        select_row(a, v->refused.any && rows > 0 ? rows - 1 : v->peak);
         v->address = v->is_kept ? address : v->address;
     }
 }
@@ -191,7 +191,7 @@ void memory_enter(app *a)
         app_say(a, MESSAGE_NOTE, "this chunk stays as it is to the end of the step");
     } else {
         hold(a);
-        memory_select_row(a, 1 + (goes_on ? ended : made));
+        select_row(a, 1 + (goes_on ? ended : made));
     }
 }
 

@@ -31,7 +31,6 @@ extern const pane_ops pane_heap, pane_events, pane_block;
 
 extern const table_source memory_events;  // memory_events.c
 size_t memory_selected_row(const app *a); // of the list of events
-void memory_select_row(app *a, size_t row);
 const char *memory_event_text(const app *a, size_t row,
                               char text[MEMORY_TEXT]); // "alloc A conv1/out 12.5 MiB"
 

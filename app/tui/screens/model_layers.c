@@ -84,21 +84,11 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
     snprintf(text, TABLE_CELL_MAX, "%s", shown);
 }
 
-static void bar_cell(const app *a, size_t row, char text[TABLE_CELL_MAX])
-{
-    double largest = (double)a->step.largest_layer;
-    step_bar(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text, TABLE_CELL_MAX);
-    int blanks = BAR - glyphs_width(&a->glyphs, text);
-    size_t length = strlen(text);
-    if (blanks > 0) {
-        snprintf(text + length, TABLE_CELL_MAX - length, "%*s", blanks, "");
-    }
-}
-
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
     const hr_step_picture *p = &a->picture;
     const hr_picture_layer *layer = &p->layers[row];
+    const double largest = (double)a->step.largest_layer;
     switch (column) {
     case LAYER:
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->name));
@@ -110,7 +100,8 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->output_shape));
         break;
     case SHARE:
-        bar_cell(a, row, text);
+        step_bar_cell(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text,
+                      TABLE_CELL_MAX);
         break;
     default:
         number_cell(a, row, column, text);

@@ -81,16 +81,6 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
     snprintf(text, TABLE_CELL_MAX, "%s", shown);
 }
 
-static void bar_cell(const app *a, double share, char text[TABLE_CELL_MAX])
-{
-    step_bar(&a->glyphs, share, BAR, text, TABLE_CELL_MAX);
-    int blanks = BAR - glyphs_width(&a->glyphs, text); // numbers stand right
-    size_t length = strlen(text);
-    if (blanks > 0) {
-        snprintf(text + length, TABLE_CELL_MAX - length, "%*s", blanks, "");
-    }
-}
-
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
     const hr_picture_instr *i = &a->picture.instrs[row];
@@ -105,7 +95,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->picture, i->layer));
         break;
     case SHARE:
-        bar_cell(a, number(a, row, SHARE), text);
+        step_bar_cell(&a->glyphs, number(a, row, SHARE), BAR, text, TABLE_CELL_MAX);
         break;
     default:
         number_cell(a, row, column, text);

@@ -10,7 +10,6 @@ extern const pane_ops pane_flow, pane_stages, pane_settings;
 extern const pane_ops pane_terms, pane_meaning, pane_situations;
 extern const pane_ops pane_runs, pane_diff, pane_overlay;
 
-void screen_panes(const canvas *screen, const app *a, const layout *l); // the panes of the layout
 void screen_meter(const canvas *screen, const app *a, const layout *l);
 void screen_line(const canvas *screen, const app *a);
 void help_settle(app *a, rect area); // before a frame that shows it: it scrolls no farther than it has rows

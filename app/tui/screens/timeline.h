@@ -22,8 +22,6 @@ void step_say_nothing(app *a); // the same, for "."
 const char *step_verdict(const app *a, char *text, size_t size);
 // The bands of a moment: what is asked for by category, and above it what rounding and lying idle add.
 void step_bands(const hr_picture_instr *i, uint64_t band_bytes[BAND_COUNT]);
-// Columns [*left, *right] of a map of `columns` that the window covers.
-void minimap_window(const app *a, int columns, int *left, int *right);
 // The finest history level that holds the whole run in so many columns.
 unsigned minimap_level(const app *a, int columns);
 

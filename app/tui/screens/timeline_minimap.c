@@ -13,7 +13,8 @@ static int map_columns(int width)
 
 // ---- windows --------------------------------------------------------------------------------------------------
 
-void minimap_window(const app *a, int columns, int *left, int *right)
+// Columns [*left, *right] of a map of `columns` that the window covers.
+static void step_window_of(const app *a, int columns, int *left, int *right)
 {
     const hr_step_picture *p = app_picture(a);
     step_window whole = {0, p == NULL ? 0 : (uint32_t)p->instr_count, (uint32_t)columns};
@@ -131,7 +132,7 @@ static void draw_maps(const canvas *c, const app *a)
         draw_window(&brackets, left, right, left);
     } else if (planned) {
         step_window whole = {0, (uint32_t)app_picture(a)->instr_count, (uint32_t)columns};
-        minimap_window(a, columns, &left, &right);
+        step_window_of(a, columns, &left, &right);
         draw_window(&brackets, left, right, (int)step_column_at(&whole, a->step.cursor));
     }
 }

@@ -23,7 +23,7 @@ const unsigned char graph_stack[BAND_COUNT] = {
 
 // ---- scale ----------------------------------------------------------------------------------------------------
 
-graph_scale graph_scale_for(const app *a, uint64_t peak_bytes)
+static graph_scale scale_for(const app *a, uint64_t peak_bytes)
 {
     return graph_scale_of(a, app_model(a)->limit_bytes, peak_bytes);
 }
@@ -308,7 +308,7 @@ static void draw_step(const canvas *c, const app *a)
         const profile_point *point = profile_column(p, (uint32_t)x, (uint32_t)count);
         columns[x] = (graph_column){.band_bytes = point->band_bytes, .pool_bytes = m->heap.pool_bytes};
     }
-    graph_scale scale = graph_scale_for(a, m->step_peak_bytes);
+    graph_scale scale = scale_for(a, m->step_peak_bytes);
     graph_axis(&parts.axis, &scale, app_unit(a));
     graph_draw(&parts.plot, &scale, columns, count);
     draw_steps_phases(&parts.below, p);
@@ -340,7 +340,7 @@ void graph_time(const canvas *c, const app *a, unsigned level)
                 (graph_column){bucket->band_bytes, bucket->min_bytes, bucket->pool_bytes, bucket->marks};
         }
     }
-    graph_scale scale = graph_scale_for(a, history_peak_bytes(&m->history, level, (uint32_t)count));
+    graph_scale scale = scale_for(a, history_peak_bytes(&m->history, level, (uint32_t)count));
     graph_axis(&parts.axis, &scale, app_unit(a));
     graph_draw(&parts.plot, &scale, columns, count);
     format_window((double)count * (double)history_width_ns(level) * 1e-9, ago);

@@ -102,7 +102,7 @@ static void draw_bars(const canvas *c, const series *s, plot_range range)
     }
 }
 
-void plot_draw(const canvas *c, const series *s)
+static void draw_plot(const canvas *c, const series *s)
 {
     plot_range range = range_of(s);
     if (c->glyphs->line_braille) {
@@ -202,7 +202,7 @@ static void draw(const canvas *c, const app *a)
         if (c->area.h > 2) {
             paint_right(c, c->area.h - 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_loss(range.low, end));
         }
-        plot_draw(&plot, &m->losses);
+        draw_plot(&plot, &m->losses);
     }
     draw_numbers(&beside, a);
 }

@@ -33,7 +33,6 @@ typedef struct graph_scale {
 // Bands from below: what stays first, what comes and goes above it.
 extern const unsigned char graph_stack[BAND_COUNT];
 
-graph_scale graph_scale_for(const app *a, uint64_t peak_bytes); // under the limit that is shown
 graph_scale graph_scale_of(const app *a, uint64_t limit_bytes, uint64_t peak_bytes);
 void graph_draw(const canvas *c, const graph_scale *scale, const graph_column *columns, int count);
 void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit);
@@ -43,9 +42,5 @@ void graph_legend(const canvas *c, const graph_scale *scale, const uint64_t *ban
 void graph_time(const canvas *c, const app *a, unsigned level);
 // Columns for the bands when the pane has `width`: the rest is for axis and legend.
 int graph_plot_width(int width);
-
-// ---- a line ---------------------------------------------------------------------------------------------------
-
-void plot_draw(const canvas *c, const series *s);
 
 #endif
