@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // headroom: the command table, and the way into it.
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,8 +170,15 @@ static void keep_memory(void)
 #endif
 }
 
+// Whoever started us may have it ignored, and then nobody learns how a child of ours ended.
+static void watch_children(void)
+{
+    (void)signal(SIGCHLD, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
+    watch_children();
     wait_passively();
     keep_memory();
     find_presets();

@@ -2,6 +2,7 @@
 // A session whose engine is in another process: our worker, or one that lets itself be watched.
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 
 #include "base/clock.h"
@@ -98,11 +99,18 @@ static void tidy_up(const client_session *c)
 static void note_child_end(client_session *c)
 {
     trace_pulse_copy pulse;
+    const bool lives = !c->child.reaped;
     for (int k = 0; k < LAST_ROUNDS && client_take_messages(c); k++) { // what it said before
     }
     c->end = (hr_session_end){.by_us = c->killed || c->broken};
     end_describe(&c->end, &c->child, pulse_of(c, &pulse), end_kernel_kills() > c->kernel_kills);
-    if (c->broken) {
+    if (lives) {
+        c->end.exit_code = -1;
+        (void)snprintf(c->end.sentence, sizeof c->end.sentence,
+                       "the worker was killed, and the kernel does not let it go: process %ld waits for a "
+                       "disk or a driver",
+                       (long)c->child.pid);
+    } else if (c->broken) {
         (void)text_copy(c->end.sentence, sizeof c->end.sentence,
                         "the worker was ended from here: what it said was broken");
     } else if (c->said_end && c->note.status != HR_OK && c->end.signal == 0) {
@@ -133,7 +141,14 @@ static void kill_child(hr_session *s)
 {
     client_session *c = self(s);
     c->killed = true;
+    c->killed_ns = c->killed_ns == 0 ? clock_now_ns() : c->killed_ns;
     child_signal(&c->child, SIGKILL);
+}
+
+static bool is_beyond_killing(const client_session *c)
+{
+    const uint64_t patience_ns = (uint64_t)CHILD_PATIENCE_MS * 1000000;
+    return c->killed_ns != 0 && clock_now_ns() - c->killed_ns > patience_ns;
 }
 
 // The child's end is yet to come; who goes on without being reached is ended.
@@ -159,9 +174,9 @@ static void pump(hr_session *s)
     if (c->owns) {
         child_listen(&c->child);
         if (c->broken) {
-            child_signal(&c->child, SIGKILL);
+            kill_child(s);
         }
-        if (child_reap(&c->child)) {
+        if (child_reap(&c->child) || is_beyond_killing(c)) {
             note_child_end(c);
             return;
         }

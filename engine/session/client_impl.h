@@ -31,6 +31,7 @@ typedef struct client_session {
     uint64_t save_sent;  // the last of them that is a save; 0: none is
     uint64_t stopped_ns; // when it was told to end; 0: not yet
     uint64_t kernel_kills;
+    uint64_t killed_ns; // when it was first killed from here
     uint64_t closed_ns; // when its socket was found closed while it lives; 0: it is not
     client_silence silence;
     hr_session_end end;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 enum {
@@ -164,18 +166,22 @@ bool child_reap(child *c)
     return true;
 }
 
-void child_wait(child *c)
+bool child_wait(child *c, int patience_ms)
 {
-    while (!c->reaped) {
-        int status = 0;
-        pid_t got = waitpid(c->pid, &status, 0);
-        (void)note_end(c, got, status);
+    enum { LOOK_MS = 5 };
+    const uint64_t until_ns = clock_now_ns() + (uint64_t)patience_ms * 1000000;
+    while (!child_reap(c) && clock_now_ns() < until_ns) {
+        struct pollfd ended = {.fd = c->pidfd, .events = POLLIN}; // −1 is passed over
+        (void)poll(&ended, 1, LOOK_MS);
     }
+    return c->reaped;
 }
 
+// By its descriptor, which is never another process's, where there is one.
 void child_signal(const child *c, int number)
 {
-    if (!c->reaped) {
+    if (!c->reaped &&
+        (c->pidfd < 0 || (pidfd_send_signal(c->pidfd, number, NULL, 0) != 0 && errno != ESRCH))) {
         (void)kill(c->pid, number);
     }
 }
@@ -183,7 +189,7 @@ void child_signal(const child *c, int number)
 void child_close(child *c)
 {
     child_signal(c, SIGKILL);
-    child_wait(c);
+    (void)child_wait(c, CHILD_PATIENCE_MS);
     close_fd(&c->socket);
     close_fd(&c->errors);
     close_fd(&c->pidfd);

@@ -59,6 +59,16 @@ static bool be_without_shared_memory(void)
     return filter(lines, sizeof lines / sizeof *lines);
 }
 
+// Signals are taken and do nothing, as with a process that waits for a disk that does not answer.
+static bool be_without_kills(void)
+{
+    static struct sock_filter lines[] = {
+        LOAD(nr),  UNLESS(__NR_kill, 1),    REFUSE(0), UNLESS(__NR_pidfd_send_signal, 1),
+        REFUSE(0), GIVE(SECCOMP_RET_ALLOW),
+    };
+    return filter(lines, sizeof lines / sizeof *lines);
+}
+
 static int serve_role(const char *role)
 {
     return hr_session_serve(role);
@@ -108,12 +118,34 @@ START_TEST(without_shared_memory_the_reason_is_told)
 }
 END_TEST
 
+START_TEST(who_cannot_be_killed_is_left_to_the_kernel)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_knobs knobs = use_knobs(NULL);
+    hr_session_options options = use_options(&knobs);
+    if (!be_without_kills()) {
+        return;
+    }
+    hr_session *s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_has_steps, 1);
+    hr_session_kill(s);
+    hr_session_end end = use_wait_end(s);
+    ck_assert(end.by_us);
+    ck_assert_int_eq(end.exit_code, -1);
+    ck_assert_msg(strstr(end.sentence, "the kernel does not let it go") != NULL, "%s", end.sentence);
+    use_stop(s); // closes its socket, which ends it after all
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *suite = suite_create("session_old_kernel");
     TCase *old = tcase_create("old kernel");
     tcase_add_checked_fixture(old, use_setup, use_teardown);
     tcase_add_loop_test(old, an_old_kernel_trains_and_is_watched, 0, 2);
+    tcase_add_test(old, who_cannot_be_killed_is_left_to_the_kernel);
+    tcase_set_timeout(old, 30);
     tcase_add_test(old, without_shared_memory_the_reason_is_told);
     suite_add_tcase(suite, old);
     return suite;

@@ -190,7 +190,7 @@ END_TEST
 START_TEST(the_last_line_of_stderr_is_kept)
 {
     child c = spawn("words");
-    child_wait(&c);
+    ck_assert(child_wait(&c, WAIT_MS));
     ck_assert_int_eq(c.exit_code, 3);
     ck_assert_str_eq(child_last_line(&c), "the last line, cut short here");
     child_close(&c);
@@ -203,7 +203,7 @@ START_TEST(a_child_never_waits_for_its_stderr_to_be_read)
     char ready;
     child c = spawn("flood");
     receive(&c, &ready, 1);
-    child_wait(&c);
+    ck_assert(child_wait(&c, WAIT_MS));
     ck_assert_int_eq(c.exit_code, 0);
     ck_assert_uint_gt(strlen(child_last_line(&c)), 0);
     child_close(&c);
@@ -223,6 +223,41 @@ START_TEST(the_signal_that_ended_it_is_known)
     ck_assert_int_eq(c.exit_code, -1);
     ck_assert(child_reap(&c));
     child_close(&c);
+    assert_no_children();
+}
+END_TEST
+
+START_TEST(who_does_not_end_is_not_waited_for)
+{
+    char ready;
+    child c = spawn("sleep");
+    receive(&c, &ready, 1);
+    ck_assert(!child_wait(&c, 20));
+    ck_assert(!c.reaped);
+    child_signal(&c, SIGTERM);
+    ck_assert(child_wait(&c, WAIT_MS));
+    ck_assert_int_eq(c.signal, SIGTERM);
+    child_close(&c);
+    assert_no_children();
+}
+END_TEST
+
+// The number of a process that has ended may be another's already: with SIGCHLD ignored nothing holds it.
+START_TEST(a_signal_reaches_the_child_or_nobody)
+{
+    char ready;
+    child c = spawn("sleep"), other = spawn("sleep");
+    receive(&c, &ready, 1);
+    receive(&other, &ready, 1);
+    const pid_t pid = c.pid;
+    c.pid = other.pid; // as if it had been given again
+    child_signal(&c, SIGKILL);
+    c.pid = pid;
+    wait_for_end(&c);
+    ck_assert_int_eq(c.signal, SIGKILL);
+    ck_assert(!child_reap(&other));
+    child_close(&c);
+    child_close(&other);
     assert_no_children();
 }
 END_TEST
@@ -327,6 +362,8 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("spawn");
     tcase_add_test(tests, a_child_has_what_it_is_given_and_nothing_else);
     tcase_add_test(tests, the_last_line_of_stderr_is_kept);
+    tcase_add_test(tests, who_does_not_end_is_not_waited_for);
+    tcase_add_test(tests, a_signal_reaches_the_child_or_nobody);
     tcase_add_test(tests, a_child_never_waits_for_its_stderr_to_be_read);
     tcase_add_loop_test(tests, the_signal_that_ended_it_is_known, 0, 5);
     tcase_add_test(tests, closing_kills_what_lives);
