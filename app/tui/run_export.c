@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/tui/glyphs.h"
 #include "app/tui/turn.h"
 
 enum { EXACT_DIGITS = 17, PAIRS_MAX = 4096, PATH_SIZE = 4096 };
@@ -71,15 +72,18 @@ bool run_export_csv(const run_log *log, FILE *out)
 
 static void put_string(FILE *out, const char *text)
 {
+    char character[4];
     fputc('"', out);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
+    while (*text != '\0') {
+        const unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\') {
             fprintf(out, "\\%c", c);
+            text++;
         } else if (c < ' ' || c == 0x7F) {
             fprintf(out, "\\u%04x", c);
-        } else {
-            fputc(c, out);
+            text++;
+        } else { // what is no UTF-8 is no JSON either: U+FFFD
+            fwrite(character, 1, utf8_put(utf8_next(&text), character), out);
         }
     }
     fputc('"', out);

@@ -95,6 +95,8 @@ START_TEST(every_field_of_exported_runs_is_a_term)
     screen_advance(a, 20);
     app_key(a, '<');
     screen_advance(a, 20);
+    memcpy(a->runs.runs[0].preset, "a\"\xe4\\\n\xc3\xa9",
+           sizeof "a\"\xe4\\\n\xc3\xa9"); // a file may be called so
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -104,6 +106,8 @@ START_TEST(every_field_of_exported_runs_is_a_term)
     ck_assert_ptr_nonnull(document);
     ck_assert_uint_eq(json_array_size(json_object_get(document, "runs")), 2);
     check_keys(document);
+    const json_t *first = json_array_get(json_object_get(document, "runs"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(first, "preset")), "a\"\xef\xbf\xbd\\\n\xc3\xa9");
     json_decref(document);
     free(text);
     out = open_memstream(&text, &size);
