@@ -203,7 +203,6 @@ static hr_status run_engine(run *r, hr_err *err)
     const hr_engine_options options = {
         .sink = hear, .sink_context = r, .keeps_failure_heap = cli_given(r->args, APP_STYLE)};
     HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &r->engine, err));
-    interrupt_watch();
     const hr_status status = train_and_report(r, err);
     hr_engine_destroy(r->engine);
     return status;
@@ -226,6 +225,7 @@ static hr_status run_subject(run *r, cli_subject *subject, hr_err *err)
                                                : stdout,
                    0);
     r->progress.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
+    interrupt_watch(); // whoever sees the socket may end the run as a person would
     if (hr_watch_server_start(hr_preset_name(subject->preset), &subject->knobs, &r->watchers, NULL) !=
         HR_OK) {
         r->watchers = NULL; // it trains all the same
