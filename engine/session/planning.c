@@ -9,12 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "session/planning_wire.h"
 #include "session/spawn.h"
 
-enum { TRIES = 2, PATIENCE_MS = 100, AT_ONCE = 64 };
+enum {
+    TRIES = 2,
+    ENDING_MS = 100,
+    SILENT_S = 60, // it has what nobody else wants of the processor: an answer may take its time
+    AT_ONCE = 64
+};
 
 typedef struct matter {
     bool open, lost; // lost: nobody will answer it
@@ -32,6 +38,7 @@ struct hr_planning {
     char preset[PLANNING_PRESET_MAX];
     bool trusts;
     uint64_t asked;                 // questions so far
+    uint64_t heard_ns;              // when it last said anything, or was asked while it owed nothing
     char sentence[HR_ERR_TEXT_MAX]; // why the latest process ended
     matter matters[HR_QUESTION_COUNT];
 };
@@ -64,37 +71,42 @@ static hr_status start_process(hr_planning *p, hr_err *err)
         child_close(&p->process);
         return status;
     }
+    p->heard_ns = clock_now_ns();
     send_open(p);
     return HR_OK;
 }
 
-static void say_end(hr_planning *p, bool by_us)
+static void say_end(hr_planning *p, const char *offence)
 {
     const child *c = &p->process;
     const char *line = child_last_line(c);
-    char how[64] = "what it said was no answer";
-    if (!by_us && c->signal != 0) {
+    char how[64];
+    if (offence != NULL) {
+        (void)text_copy(how, sizeof how, offence);
+    } else if (c->signal != 0) {
         (void)snprintf(how, sizeof how, "signal %d ended it", c->signal);
-    } else if (!by_us) {
+    } else {
         (void)snprintf(how, sizeof how, "it ended with code %d", c->exit_code);
     }
     (void)snprintf(p->sentence, sizeof p->sentence, "the planner did not answer: %s%s%s", how,
                    line[0] != '\0' ? "; its last words: " : "", line);
 }
 
+static const char no_answer[] = "what it said was no answer";
+
 // Of a process that has closed its socket, or has offended. One that ends of itself does so in no time.
-static void end_process(hr_planning *p, bool offended)
+static void end_process(hr_planning *p, const char *offence)
 {
     struct pollfd gone = {.fd = p->process.pidfd, .events = POLLIN};
     wire_destroy(p->w);
     p->w = NULL;
-    if (!offended) {
-        (void)poll(&gone, 1, PATIENCE_MS);
+    if (offence == NULL) {
+        (void)poll(&gone, 1, ENDING_MS);
     }
     const bool ended = child_reap(&p->process);
     child_listen(&p->process);
     child_close(&p->process);
-    say_end(p, offended || !ended);
+    say_end(p, offence != NULL || ended ? offence : no_answer);
 }
 
 static bool send_question(hr_planning *p, matter *m)
@@ -179,6 +191,7 @@ static bool pass_on(hr_planning *p, matter *m)
 static uint64_t ask(hr_planning *p, hr_question_kind kind, const hr_knobs *knobs, uint32_t count)
 {
     matter *m = &p->matters[kind];
+    p->heard_ns = hr_planning_is_busy(p) ? p->heard_ns : clock_now_ns();
     m->q.kind = kind;
     m->q.number = p->asked + 1;
     m->q.knobs = *knobs;
@@ -275,19 +288,27 @@ static bool read_answer(hr_planning *p, const wire_message *message, hr_answer *
     return accepted;
 }
 
+static bool is_silent(const hr_planning *p)
+{
+    return hr_planning_is_busy(p) && clock_now_ns() - p->heard_ns > SILENT_S * UINT64_C(1000000000);
+}
+
 // Looks at a few messages: who never stops answering what nobody asks holds nobody up.
 static bool take_there(hr_planning *p, hr_answer *answer)
 {
     wire_message message;
     bool offended = false;
+    child_listen(&p->process);
     wire_flush(p->w);
     for (int left = AT_ONCE; left > 0 && !offended && wire_read(p->w, &message); left--) {
+        p->heard_ns = clock_now_ns();
         if (read_answer(p, &message, answer, &offended)) {
             return true;
         }
     }
-    if (offended || wire_is_closed(p->w)) {
-        end_process(p, offended);
+    const bool silent = is_silent(p);
+    if (offended || silent || wire_is_closed(p->w)) {
+        end_process(p, offended ? no_answer : silent ? "it was silent for a minute" : NULL);
         resume(p);
     }
     return false;

@@ -17,12 +17,13 @@ static const struct {
     {"killed", "signal 9 ended it"},
     {"broken", "signal 6 ended it"},
     {"leaving", "it ended with code 7; its last words: out of ideas"},
-    {"noise", "no answer"},        // no message at all
-    {"another kind", "no answer"}, // a message of another kind
-    {"hollow", "no answer"},       // an answer without a body
-    {"skipping", "no answer"},     // the second answer first
-    {"endless", "no answer"},      // goes on behind the last
-    {"foretelling", "no answer"},  // to a question that nobody has asked
+    {"babbling", "code 7; its last words: the very last"}, // behind more than a pipe holds
+    {"noise", "no answer"},                                // no message at all
+    {"another kind", "no answer"},                         // a message of another kind
+    {"hollow", "no answer"},                               // an answer without a body
+    {"skipping", "no answer"},                             // the second answer first
+    {"endless", "no answer"},                              // goes on behind the last
+    {"foretelling", "no answer"},                          // to a question that nobody has asked
 };
 enum { PLANNING_EVILS = sizeof planning_evils / sizeof *planning_evils };
 
@@ -84,6 +85,19 @@ static inline void planning_evil_flood(wire *w)
     }
 }
 
+// Goes on to write once that was read, and is gone.
+static inline void planning_evil_babble(wire *w)
+{
+    static const char words[] = "a line that says nothing\n";
+    const hr_answer stale = {.kind = HR_QUESTION_FIT, .number = 1, .status = HR_KNOB, .last = true};
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    while (write(STDERR_FILENO, words, sizeof words - 1) > 0) {
+    }
+    planning_evil_send(w, &stale);
+    (void)poll(&room, 1, 10000);
+    fputs("the very last\n", stderr);
+}
+
 static inline int planning_evil(const char *how, int socket)
 {
     static planning_question q;
@@ -97,12 +111,16 @@ static inline int planning_evil(const char *how, int socket)
         fputs("out of ideas\n", stderr);
         wire_destroy(w);
         return 7;
+    } else if (strcmp(how, "babbling") == 0) {
+        planning_evil_babble(w);
+        wire_destroy(w);
+        return 7;
     } else if (strcmp(how, "flooding") == 0) {
         planning_evil_flood(w);
     } else if (strcmp(how, "noise") == 0) {
         static const char noise[64] = "\xff\xff\xff\xff\xff\xff\xff\xff what?";
         (void)!write(socket, noise, sizeof noise);
-    } else {
+    } else if (strcmp(how, "silent") != 0) {
         planning_evil_answer(w, how, &q);
     }
     (void)pause(); // until it is killed

@@ -535,6 +535,65 @@ START_TEST(a_planner_that_never_stops_holds_nobody_up)
 }
 END_TEST
 
+static uint64_t ahead_ns;
+
+uint64_t __real_clock_now_ns(void);
+uint64_t __wrap_clock_now_ns(void);
+
+uint64_t __wrap_clock_now_ns(void)
+{
+    return __real_clock_now_ns() + ahead_ns;
+}
+
+// A minute after it was asked, and not before; more to do is no sign of life.
+static void be_silent(hr_planning *p, const hr_knobs *knobs, hr_answer *a)
+{
+    const uint64_t second_ns = UINT64_C(1000000000);
+    const pid_t before = the_child();
+    ahead_ns += 50 * second_ns;
+    ck_assert(!hr_planning_take(p, a));
+    ck_assert_int_eq(the_child(), before);
+    ck_assert_uint_ne(hr_planning_ask_picture(p, knobs), 0);
+    ahead_ns += 11 * second_ns;
+    (void)hr_planning_take(p, a);
+    ck_assert_int_ne(the_child(), before);
+}
+
+START_TEST(a_planner_that_was_stopped_is_replaced)
+{
+    const hr_knobs knobs = demo_knobs(NULL);
+    hr_planning *p = started(false);
+    siginfo_t how;
+    hr_answer a;
+    ck_assert_int_eq(kill(the_child(), SIGSTOP), 0);
+    ck_assert_int_eq(waitid(P_PID, (id_t)the_child(), &how, WSTOPPED | WNOWAIT), 0);
+    ahead_ns += UINT64_C(300000000000); // it owes nothing
+    ck_assert(!hr_planning_take(p, &a));
+    ck_assert_uint_ne(hr_planning_ask_turns(p, &knobs, turns, TURNS), 0);
+    be_silent(p, &knobs, &a);
+    for (int k = 0; k < TURNS; k++) {
+        ck_assert(next_answer(p, &a) && a.status != HR_STATE);
+        hr_answer_deinit(&a);
+    }
+    hr_planning_stop(p);
+}
+END_TEST
+
+START_TEST(two_silent_planners_are_enough)
+{
+    const hr_knobs knobs = demo_knobs(NULL);
+    setenv("PLANNER_IS", "silent", 1);
+    hr_planning *p = started(false);
+    hr_answer a;
+    ck_assert_uint_ne(hr_planning_ask_turns(p, &knobs, turns, TURNS), 0);
+    be_silent(p, &knobs, &a);
+    be_silent(p, &knobs, &a);
+    ck_assert_int_eq(a.status, HR_STATE);
+    ck_assert_str_eq(a.sentence, "the planner did not answer: it was silent for a minute");
+    hr_planning_stop(p);
+}
+END_TEST
+
 START_TEST(without_a_program_there_is_no_planner)
 {
     hr_planning *p = NULL;
@@ -781,6 +840,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, what_a_killed_planner_owed_another_one_says, 0, 3);
     tcase_add_loop_test(tests, a_planner_that_lies_or_dies_is_no_harm, 0, PLANNING_EVILS);
     tcase_add_test(tests, a_planner_that_never_stops_holds_nobody_up);
+    tcase_add_test(tests, a_planner_that_was_stopped_is_replaced);
+    tcase_add_test(tests, two_silent_planners_are_enough);
     tcase_add_test(tests, without_a_program_there_is_no_planner);
 #if HEADROOM_HAVE_ONEDNN
     tcase_add_test(tests, what_the_library_was_asked_outlives_a_kill);
