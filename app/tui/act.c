@@ -61,8 +61,22 @@ static bool nothing_is_open(const app *a)
            a->screen == SCREEN_BENCH;
 }
 
+// An arrow that moves no cursor turns the knob, and Enter edits it where a row has nothing else to do with it.
+static bool turns_here(const app *a, request r)
+{
+    const pane_ops *ops = pane_ops_of(a->focus);
+    bool small = app_layout(a).kind < LAYOUT_SINGLE;
+    if (a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_COLUMNS) {
+        return false;
+    }
+    if (r == REQUEST_LEFT || r == REQUEST_RIGHT) {
+        return small || ops->move == NULL;
+    }
+    return r == REQUEST_ENTER && (small || ops->enter == NULL || act_apply_pane(a) == a->focus);
+}
+
 // Requests that only turn or drive the training.
-static bool commands(request r)
+static bool commands(const app *a, request r)
 {
     switch ((int)r) {
     case REQUEST_LESS:
@@ -75,7 +89,7 @@ static bool commands(request r)
     case REQUEST_APPLY:
         return true;
     default:
-        return false;
+        return turns_here(a, r);
     }
 }
 
@@ -85,12 +99,14 @@ const char *app_why_not(const app *a, request r)
     if (screen >= 0 && screen < (int)SCREEN_COUNT) {
         return why_not_screen(a, r);
     }
-    if (commands(r) && app_why_not_command(a) != NULL) {
+    if (commands(a, r) && app_why_not_command(a) != NULL) {
         return app_why_not_command(a);
     }
     switch ((int)r) { // most need no reason
     case REQUEST_UNDO:
-        return a->turned.done == 0 ? "no knob has been turned yet" : NULL;
+        return a->turned.done > 0    ? NULL
+               : a->turned.count > 0 ? "nothing more to undo: Z turns it again"
+                                     : "no knob has been turned yet";
     case REQUEST_REDO:
         return a->turned.done == a->turned.count ? "nothing has been undone" : NULL;
     case REQUEST_RESTART:
@@ -104,7 +120,7 @@ const char *app_why_not(const app *a, request r)
     case REQUEST_ZOOM_OUT:
         return why_not_zoom(a, r);
     case REQUEST_FILTER:
-        return a->overlay == OVERLAY_HELP ? NULL : why_not_table(a);
+        return NULL; // finds something everywhere
     case REQUEST_SORT:
     case REQUEST_REVERSE:
     case REQUEST_COLUMNS:
@@ -138,9 +154,10 @@ static bool overlay_takes(const app *a, request r)
     case OVERLAY_HELP:
         return moves || leaves || r == REQUEST_HELP || r == REQUEST_PRESETS || r == REQUEST_FILTER;
     case OVERLAY_PRESETS:
-        return moves || leaves || r == REQUEST_HELP || r == REQUEST_PRESETS || r == REQUEST_ENTER;
+        return moves || leaves || r == REQUEST_HELP || r == REQUEST_PRESETS || r == REQUEST_ENTER ||
+               r == REQUEST_FILTER;
     case OVERLAY_COLUMNS:
-        return moves || leaves || r == REQUEST_COLUMNS || r == REQUEST_ENTER;
+        return moves || leaves || r == REQUEST_COLUMNS || r == REQUEST_ENTER || r == REQUEST_FILTER;
     default:
         return true;
     }

@@ -55,7 +55,11 @@ void act_save_display(app *a, const char *path); // a frame without line, list a
 // act_table.c: of the focused table
 void act_filter(app *a, int unused);
 void act_filter_typed(app *a); // what stands in the line now
-void act_find_typed(app *a);   // the same for the help
+void act_filter_with(app *a, const char *text);
+void act_filter_move(app *a, int rows); // while it is typed: the next row, the next knob that matches
+void act_filter_counts(const app *a, size_t *shown, size_t *all); // of what the line looks through
+void act_find_typed(app *a);                                      // the same for the help
+void act_narrow_typed(app *a);                                    // and for the presets
 void act_sort(app *a, int unused);
 void act_reverse(app *a, int unused);
 void act_columns(app *a, int unused);

@@ -70,7 +70,8 @@ bool app_turn(app *a, hr_knob_id id, const char *text)
     }
     const hr_knob_value before = a->knobs.value[id];
     hr_knobs to = a->knobs;
-    if (turn_set(&to, id, text, &err) != HR_OK) {
+    bool device = id == HR_KNOB_DEVICE_CARD || id == HR_KNOB_DEVICE_VRAM;
+    if (turn_set(&to, id, text, &err) != HR_OK || (device && turn_check_device(&to, &err) != HR_OK)) {
         app_say_error(a, &err);
         return false;
     }

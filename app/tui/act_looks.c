@@ -89,6 +89,9 @@ void act_copy(app *a, int unused)
     if (!any) {
         app_say(a, MESSAGE_NOTE, "nothing is here to copy");
     } else if (terminal_copy(format_plain(text, "\t\n"), &err) == HR_OK) {
+        for (char *tab = strchr(text, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
+            *tab = ' '; // between cells; as a message it is read, not pasted
+        }
         app_say(a, MESSAGE_NOTE, "copied, where the terminal allows it: %.200s", text);
     } else {
         app_say_error(a, &err);

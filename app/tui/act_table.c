@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The focused table: filter, order, columns, marks.
 #include <stdio.h>
+#include <string.h>
 
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
@@ -15,23 +16,131 @@ static int pane_width(const app *a)
     return app_layout(a).pane[a->focus].w;
 }
 
+// Where knobs are listed they are looked for by their keys.
+static bool filters_knobs(const app *a)
+{
+    return a->focus == PANE_KNOBS || app_layout(a).kind < LAYOUT_SINGLE;
+}
+
+// "/" never leaves what is typed after it to act as commands: where nothing can be filtered, the first table of the
+// screen gets the focus.
+static void focus_rows(app *a)
+{
+    layout l = app_layout(a);
+    layout_wish wish = app_wish(a);
+    const pane_id *pane = screen_row_of(a->screen)->panes;
+    if (filters_knobs(a) || source_of(a) != NULL) {
+        return;
+    }
+    while (*pane != PANE_COUNT && (pane_ops_of(*pane)->table == NULL || !layout_can_show(&l, &wish, *pane))) {
+        pane++;
+    }
+    a->focus = *pane == PANE_COUNT ? PANE_KNOBS : *pane;
+}
+
 void act_filter(app *a, int unused)
 {
     (void)unused;
-    bool finds = a->overlay == OVERLAY_HELP;
-    prompt_begin(&a->prompt, finds ? a->help_filter : a->table[a->focus].filter);
-    a->overlay = finds ? OVERLAY_FIND : OVERLAY_FILTER;
+    if (a->overlay == OVERLAY_HELP) {
+        prompt_begin(&a->prompt, a->help_filter);
+        a->overlay = OVERLAY_FIND;
+        return;
+    }
+    if (a->overlay == OVERLAY_PRESETS) {
+        prompt_begin(&a->prompt, a->presets.filter);
+        a->overlay = OVERLAY_NARROW;
+        return;
+    }
+    focus_rows(a);
+    prompt_begin(&a->prompt, filters_knobs(a) ? "" : a->table[a->focus].filter);
+    a->overlay = OVERLAY_FILTER;
+}
+
+void act_filter_with(app *a, const char *text)
+{
+    focus_rows(a);
+    prompt_begin(&a->prompt, text);
+    act_filter_typed(a);
+}
+
+static void take_typed(const app *a, char filter[TABLE_FILTER_MAX])
+{
+    snprintf(filter, TABLE_FILTER_MAX, "%.*s", TABLE_FILTER_MAX - 1, a->prompt.text);
 }
 
 void act_find_typed(app *a)
 {
-    snprintf(a->help_filter, sizeof a->help_filter, "%.*s", (int)sizeof a->help_filter - 1, a->prompt.text);
+    take_typed(a, a->help_filter);
     a->help_top = 0;
+}
+
+void act_narrow_typed(app *a)
+{
+    take_typed(a, a->presets.filter);
+    a->presets.selected = a->presets.top = 0;
+}
+
+static bool knob_matches(const app *a, size_t place)
+{
+    size_t count;
+    const char *key = hr_knob_rows(&count)[turn_panel(&count)[place]].key;
+    return strcasestr(key, a->prompt.text) != NULL;
+}
+
+// The nearest knob that matches, from `from` on in the direction of `by`; the selected one stays where none does.
+static void find_knob(app *a, int64_t from, int by)
+{
+    size_t count;
+    turn_panel(&count);
+    for (int64_t at = from; at >= 0 && at < (int64_t)count; at += by) {
+        if (knob_matches(a, (size_t)at)) {
+            act_select_knob(a, (int)(at - (int64_t)a->knob));
+            return;
+        }
+    }
 }
 
 void act_filter_typed(app *a)
 {
+    if (filters_knobs(a)) {
+        if (a->prompt.length > 0 && !knob_matches(a, a->knob)) {
+            find_knob(a, 0, 1);
+        }
+        return;
+    }
     table_set_filter(&a->table[a->focus], a->prompt.text);
+}
+
+void act_filter_move(app *a, int rows)
+{
+    if (filters_knobs(a)) {
+        find_knob(a, (int64_t)a->knob + rows, rows < 0 ? -1 : 1);
+    } else {
+        table_move(&a->table[a->focus], source_of(a), a, rows);
+    }
+}
+
+void act_filter_counts(const app *a, size_t *shown, size_t *all)
+{
+    size_t knobs;
+    *shown = 0;
+    *all = 0;
+    if (a->overlay == OVERLAY_NARROW) {
+        for (int folder = 0; folder < PRESET_FOLDERS; folder++) {
+            *all += a->presets.count[folder];
+        }
+        while (app_preset_entry(a, *shown) != NULL) {
+            ++*shown;
+        }
+    } else if (filters_knobs(a)) {
+        turn_panel(&knobs);
+        for (; *all < knobs; ++*all) {
+            *shown += knob_matches(a, *all);
+        }
+    } else if (source_of(a) != NULL) {
+        *shown = a->table[a->focus].count;
+        *all = source_of(a)->count(a);
+    }
 }
 
 void act_sort(app *a, int unused)

@@ -103,6 +103,7 @@ void act_presets(app *a, int unused)
         }
     }
     a->presets.selected = a->presets.top = 0;
+    a->presets.filter[0] = '\0';
     a->overlay = OVERLAY_PRESETS;
 }
 
@@ -113,8 +114,27 @@ void app_switch_preset(app *a)
     app_say(a, MESSAGE_NOTE, "opening %s", a->pending_preset);
 }
 
+// What cannot be opened is said before anything is asked about the training.
+static bool opens(app *a, const char *name)
+{
+    hr_preset *opened;
+    char *problems = NULL;
+    hr_err err;
+    bool ok = hr_preset_open(name, false, &opened, &problems, &err) == HR_OK;
+    hr_preset_problems_free(problems);
+    if (ok) {
+        hr_preset_close(opened);
+    } else {
+        app_say_error(a, &err);
+    }
+    return ok;
+}
+
 void app_open_preset(app *a, const char *name)
 {
+    if (!opens(a, name)) {
+        return;
+    }
     snprintf(a->pending_preset, sizeof a->pending_preset, "%s", name);
     if (model_is_training(&a->live) || a->live.steps > 0) {
         a->overlay = OVERLAY_SWITCH;

@@ -133,8 +133,10 @@ void act_move_rows(app *a, int rows)
 {
     if (a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_FIND) {
         a->help_top = moved(a->help_top, rows, HELP_ROWS_MAX);
-    } else if (a->overlay == OVERLAY_PRESETS) {
+    } else if (a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_NARROW) {
         move_preset(a, rows);
+    } else if (a->overlay == OVERLAY_FILTER) {
+        act_filter_move(a, rows);
     } else if (a->overlay == OVERLAY_COLUMNS) {
         a->column = moved(a->column, rows, pane_ops_of(a->focus)->table->column_count);
     } else {

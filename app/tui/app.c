@@ -299,9 +299,54 @@ void app_say(app *a, message_kind kind, const char *format, ...)
     a->message.kind = kind;
 }
 
+// What is typed in a shell, as it is typed here, where it begins at `attempt`. Moves it behind that, and *key is whether a
+// knob's key follows.
+static const char *said_here(const char **attempt, bool *key)
+{
+    static const struct {
+        const char *shell, *here;
+    } rows[] = {{"-s ", ":set "},
+                {"headroom presets", ":preset"},
+                {"headroom cards", "Tab after :set device.card"},
+                {"headroom knobs", "Tab after :set"},
+                {"headroom plan ", ":preset "}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t length = strlen(rows[i].shell);
+        bool plan = i + 1 == sizeof rows / sizeof *rows;
+        if (strncmp(*attempt, rows[i].shell, length) == 0 &&
+            !(plan && strchr(*attempt + length, ' ') != NULL)) { // of a report; a preset alone can be opened
+            *attempt += length;
+            *key = i == 0;
+            return rows[i].here;
+        }
+    }
+    return NULL;
+}
+
+// "-s KEY=VALUE" is ":set KEY VALUE"; without a value the '=' says so.
+static void say_attempt(const char *attempt, char *text, size_t size)
+{
+    size_t length = 0;
+    bool key = false; // its first '=' ends it
+    while (*attempt != '\0' && length + 1 < size) {
+        const char *here = said_here(&attempt, &key);
+        if (here != NULL) {
+            int added = snprintf(text + length, size - length, "%s", here);
+            length += added > 0 ? (size_t)added : 0;
+            continue;
+        }
+        bool ends = key && *attempt == '=';
+        key = key && !ends && *attempt != ' ';
+        text[length++] = ends && attempt[1] != ' ' && attempt[1] != '\0' ? ' ' : *attempt;
+        attempt++;
+    }
+    text[length < size ? length : size - 1] = '\0';
+}
+
 void app_say_error(app *a, const hr_err *err)
 {
-    const char *attempt = err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status);
+    char attempt[HR_ERR_TEXT_MAX];
+    say_attempt(err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status), attempt, sizeof attempt);
     app_say(a, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, attempt);
     model_log_once(&a->live, LOG_BAD, err->sentence);
 }
@@ -441,11 +486,15 @@ const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side)
 
 const hr_preset_entry *app_preset_entry(const app *a, size_t index)
 {
-    for (int i = 0; i < PRESET_FOLDERS; i++) {
-        if (index < a->presets.count[i]) {
-            return &a->presets.entries[i][index];
+    for (int folder = 0; folder < PRESET_FOLDERS; folder++) {
+        for (size_t i = 0; i < a->presets.count[folder]; i++) {
+            const hr_preset_entry *entry = &a->presets.entries[folder][i];
+            bool matches = strcasestr(entry->name, a->presets.filter) != NULL ||
+                           strcasestr(entry->title, a->presets.filter) != NULL;
+            if (matches && index-- == 0) {
+                return entry;
+            }
         }
-        index -= a->presets.count[i];
     }
     return NULL;
 }

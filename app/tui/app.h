@@ -39,9 +39,10 @@ typedef enum overlay {
     OVERLAY_SWITCH,  // "open pending_preset and end this training?"
     OVERLAY_COMMAND, // ":" line
     OVERLAY_EDIT,    // value of the selected knob
-    OVERLAY_FILTER,  // of the focused table
+    OVERLAY_FILTER,  // of the focused table; where knobs are listed, selects the one looked for
     OVERLAY_COLUMNS, // of the focused table
     OVERLAY_FIND,    // in the help
+    OVERLAY_NARROW,  // the presets
     OVERLAY_CARD,    // the first time ever
 } overlay;
 
@@ -86,7 +87,8 @@ enum { PRESET_FOLDERS = 3 };
 typedef struct preset_list {
     hr_preset_entry *entries[PRESET_FOLDERS]; // owned
     size_t count[PRESET_FOLDERS];
-    size_t selected, top;
+    size_t selected, top;          // of those that match
+    char filter[TABLE_FILTER_MAX]; // part of a name or title, any case; "": all
 } preset_list;
 
 typedef enum pending { PENDING_NONE, PENDING_PRESET, PENDING_QUIT } pending;
@@ -213,7 +215,8 @@ const char *app_counter_label(counter_id id);
 // The step as it is planned under the knobs, or was under those before; NULL: none yet.
 const hr_step_picture *app_picture(const app *a);
 const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side); // NULL: no answer yet
-const hr_preset_entry *app_preset_entry(const app *a, size_t index);  // NULL beyond the last
+// Of the presets that match their filter; NULL beyond the last.
+const hr_preset_entry *app_preset_entry(const app *a, size_t index);
 // Columns that the memory graph has now, for the peak "on screen".
 uint32_t app_graph_columns(const app *a);
 

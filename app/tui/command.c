@@ -113,8 +113,8 @@ static void run_filter(app *a, const char *argument)
 {
     if (argument[0] == '\0') {
         app_request(a, REQUEST_FILTER);
-    } else if (focused_table(a, REQUEST_FILTER) != NULL) {
-        table_set_filter(&a->table[a->focus], argument);
+    } else {
+        act_filter_with(a, argument);
     }
 }
 

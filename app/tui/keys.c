@@ -5,6 +5,12 @@
 #include "app/tui/pane.h"
 #include "app/tui/tour.h"
 
+// Where the line looks through a list that takes the screen: that list.
+static overlay list_behind(overlay line)
+{
+    return line == OVERLAY_FIND ? OVERLAY_HELP : line == OVERLAY_NARROW ? OVERLAY_PRESETS : OVERLAY_NONE;
+}
+
 static void finish_line(app *a)
 {
     overlay was = a->overlay;
@@ -18,9 +24,8 @@ static void finish_line(app *a)
         act_filter_typed(a);
         return;
     }
-    if (was == OVERLAY_FIND) {
-        act_find_typed(a);
-        a->overlay = OVERLAY_HELP;
+    if (was == OVERLAY_FIND || was == OVERLAY_NARROW) {
+        a->overlay = list_behind(was);
         return;
     }
     prompt_remember(&a->prompt);
@@ -33,6 +38,8 @@ static void line_changed(app *a)
         act_filter_typed(a);
     } else if (a->overlay == OVERLAY_FIND) {
         act_find_typed(a);
+    } else if (a->overlay == OVERLAY_NARROW) {
+        act_narrow_typed(a);
     }
     complete_look(a);
 }
@@ -40,7 +47,7 @@ static void line_changed(app *a)
 bool app_is_typing(const app *a)
 {
     return a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_FILTER ||
-           a->overlay == OVERLAY_FIND;
+           a->overlay == OVERLAY_FIND || a->overlay == OVERLAY_NARROW;
 }
 
 void app_paste(app *a, const char *text)
@@ -62,12 +69,11 @@ static void key_in_line(app *a, int key)
     if (key == INPUT_ENTER) {
         finish_line(a);
     } else if (key == INPUT_ESCAPE || key == INPUT_CTRL_C) {
-        bool finds = a->overlay == OVERLAY_FIND;
-        if (finds || a->overlay == OVERLAY_FILTER) {
+        if (a->overlay != OVERLAY_COMMAND && a->overlay != OVERLAY_EDIT) {
             prompt_begin(&a->prompt, ""); // all rows again
             line_changed(a);
         }
-        a->overlay = finds ? OVERLAY_HELP : OVERLAY_NONE;
+        a->overlay = list_behind(a->overlay);
     } else if (a->overlay == OVERLAY_COMMAND || (key != INPUT_UP && key != INPUT_DOWN)) {
         prompt_key(&a->prompt, key);
     } else if (a->overlay != OVERLAY_EDIT) {

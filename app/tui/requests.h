@@ -64,7 +64,7 @@ enum input {
     X(PAGE_DOWN, INPUT_PAGE_DOWN, "PgDn", "page-down", "one page down")                                      \
     X(FIRST, INPUT_HOME, "Home", "first", "the first row")                                                   \
     X(LAST, INPUT_END, "End", "last", "the last row")                                                        \
-    X(FILTER, '/', "/", "filter", "show the rows that match; !text: those that do not")                      \
+    X(FILTER, '/', "/", "filter", "show the rows that match, !text the others; among knobs, find one")       \
     X(SORT, 'o', "o", "sort", "sort by the next column")                                                     \
     X(REVERSE, 'O', "O", "reverse", "sort the other way round")                                              \
     X(COLUMNS, 'c', "c", "columns", "choose the columns of this table")                                      \

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/card.h"
 #include "headroom/preset.h"
 #include "headroom/units.h"
 
@@ -275,6 +276,18 @@ hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err
     HR_TRY(hr_knobs_validate(&turned, err));
     *knobs = turned;
     return HR_OK;
+}
+
+hr_status turn_check_device(const hr_knobs *knobs, hr_err *err)
+{
+    hr_card card;
+    uint64_t limit_bytes;
+    const char *name = hr_knob_text(knobs, HR_KNOB_DEVICE_CARD);
+    if (name[0] == '\0') {
+        return HR_OK; // hr_knobs_validate knows whether that may be
+    }
+    HR_TRY(hr_card_load(name, &card, err));
+    return hr_device_limit_bytes(knobs, &card, &limit_bytes, err);
 }
 
 bool turn_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)

@@ -30,6 +30,9 @@ bool turn_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id);
 HR_MUST_CHECK hr_status turn_order(const hr_knobs *from, const hr_knobs *to, hr_knob_id order[HR_KNOB_COUNT],
                                    size_t *count, hr_err *err);
 
+// Whether the device can be made so: a card by that name, no more memory than it has. Reads the card's file.
+HR_MUST_CHECK hr_status turn_check_device(const hr_knobs *knobs, hr_err *err);
+
 typedef struct turn_step {
     hr_knob_id id;
     hr_knob_value before, after;

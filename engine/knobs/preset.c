@@ -384,7 +384,7 @@ static hr_status collect(const hr_preset *preset, char **problems, hr_err *err)
 
 static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_err *err)
 {
-    char known[256], near[64];
+    char known[160], near[64];
     if (search_is_path(preset)) {
         if (!text_copy(path, SEARCH_PATH_MAX, preset)) {
             return HR_FAIL(err, READ, "%.64s…: the path is too long", preset);

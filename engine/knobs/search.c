@@ -260,26 +260,77 @@ void hr_preset_list_free(hr_preset_entry *entries)
     vec_free_(entries);
 }
 
-hr_status search_known(const char *folder, const char *name, char *names, size_t size, char near[64],
-                       hr_err *err)
+// How far a name is from what was asked for; a name that begins with it, or has it inside, is near.
+typedef struct known_name {
+    const char *name;
+    unsigned far;
+    size_t place;
+} known_name;
+
+static unsigned far_from(const char *asked, const char *name)
 {
-    hr_preset_entry *entries;
-    size_t count, length = 0;
-    HR_TRY(hr_preset_list(folder, &entries, &count, err));
+    enum { FAR = 64, INSIDE = 1, APART = 2 };
+    const char *inside = asked[0] == '\0' ? NULL : strstr(name, asked);
+    return inside == name ? 0 : inside != NULL ? INSIDE : APART + text_distance(asked, name, FAR);
+}
+
+static int by_distance(const void *a, const void *b)
+{
+    const known_name *one = a, *other = b;
+    return one->far != other->far      ? (one->far < other->far ? -1 : 1)
+           : one->place < other->place ? -1
+                                       : one->place > other->place;
+}
+
+// Whole names only; "…" stands for those that have no room.
+static void join_names(const known_name *known, size_t count, char *names, size_t size)
+{
+    static const char more[] = ", …";
+    size_t length = 0;
+    names[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        size_t needed = strlen(known[i].name) + (i > 0 ? 2 : 0);
+        size_t kept = i + 1 < count ? sizeof more - 1 : 0; // for those behind it
+        if (length + needed + kept >= size) {
+            (void)snprintf(names + length, size - length, "%s", i > 0 ? more : "");
+            return;
+        }
+        length += (size_t)snprintf(names + length, size - length, "%s%s", i > 0 ? ", " : "", known[i].name);
+    }
+}
+
+static void find_near(const hr_preset_entry *entries, size_t count, const char *name, char near[64])
+{
     unsigned nearest = (unsigned)strlen(name) / 3;
     nearest = nearest < 1 ? 1 : nearest;
-    near[0] = names[0] = '\0';
+    near[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         unsigned distance = text_distance(name, entries[i].name, nearest);
         if (distance < nearest || (distance == nearest && near[0] == '\0')) {
             nearest = distance;
             text_copy(near, sizeof entries[i].name, entries[i].name);
         }
-        int added = length < size
-                        ? snprintf(names + length, size - length, "%s%s", i > 0 ? ", " : "", entries[i].name)
-                        : 0;
-        length += added > 0 ? (size_t)added : 0;
     }
+}
+
+hr_status search_known(const char *folder, const char *name, char *names, size_t size, char near[64],
+                       hr_err *err)
+{
+    hr_preset_entry *entries;
+    size_t count;
+    HR_TRY(hr_preset_list(folder, &entries, &count, err));
+    known_name *known = hr_calloc(count + 1, sizeof *known);
+    if (known == NULL) {
+        hr_preset_list_free(entries);
+        return HR_FAIL(err, NOMEM, "no memory for %zu names", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        known[i] = (known_name){entries[i].name, far_from(name, entries[i].name), i};
+    }
+    qsort(known, count, sizeof *known, by_distance);
+    join_names(known, count, names, size);
+    find_near(entries, count, name, near);
+    hr_free(known);
     hr_preset_list_free(entries);
     return HR_OK;
 }

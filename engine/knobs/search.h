@@ -36,8 +36,8 @@ extern const char *const search_card_folders[];   // "cards", NULL
 void search_folder_of(const char *path, char folder[SEARCH_PATH_MAX]);
 bool search_join(const char *folder, const char *path, char joined[SEARCH_PATH_MAX]);
 
-// "a, b, c" of what hr_preset_list finds in `folder` (NULL: all presets), and the name nearest to `name` in
-// near[64] ("" when none is near).
+// "a, b, c" of what hr_preset_list finds in `folder` (NULL: all presets), those most like `name` first and ", …" where
+// the rest has no room; and the name nearest to `name` in near[64] ("" when none is near).
 HR_MUST_CHECK hr_status search_known(const char *folder, const char *name, char *names, size_t size,
                                      char near[64], hr_err *err);
 

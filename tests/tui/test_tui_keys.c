@@ -186,8 +186,9 @@ START_TEST(a_preset_is_chosen_and_runs)
     ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
     ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 64);
     ck_assert_uint_eq(a->live.steps, 2);
-    screen_keys(a, ":preset nothing\ny");
-    app_work(a);
+    screen_keys(a, ":preset nothing\n");
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE); // it is known before anybody is asked
+    ck_assert_int_eq(a->pending, PENDING_NONE);
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
     ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
     screen_close(a);

@@ -356,6 +356,25 @@ START_TEST(an_unknown_name_gets_the_known_ones)
 }
 END_TEST
 
+START_TEST(those_most_like_it_come_first_and_names_stay_whole)
+{
+    char file[64];
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(file, sizeof file, "aaa_%02d.yaml", i);
+        write_preset(file, "model: {name: m}\n");
+    }
+    write_preset("x_resnet.yaml", "model: {name: m}\n");
+    write_preset("resnet50.yaml", "model: {name: m}\n");
+    setenv("HEADROOM_DATA", folder, 1);
+    ck_assert_int_eq(hr_preset_open("resnet", false, &preset, &problems, &err), HR_PRESET);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "there are resnet50, x_resnet, aaa_"));
+    const char *end = strstr(err.sentence, ", …");
+    ck_assert_ptr_nonnull(end);
+    ck_assert_str_eq(end, ", …");
+    ck_assert(end[-7] == ' ' && memcmp(end - 6, "aaa_", 4) == 0);
+}
+END_TEST
+
 START_TEST(a_path_may_leave_the_ending_out)
 {
     write_preset("x.yaml", "model: {name: m}\n");
@@ -436,6 +455,7 @@ int main(void)
     tcase_add_test(tc, trust_opens_other_folders);
     tcase_add_test(tc, a_name_is_searched_in_home_then_data_then_beside);
     tcase_add_test(tc, an_unknown_name_gets_the_known_ones);
+    tcase_add_test(tc, those_most_like_it_come_first_and_names_stay_whole);
     tcase_add_test(tc, a_path_may_leave_the_ending_out);
     tcase_add_test(tc, every_shipped_preset_opens_validates_and_is_listed);
     tcase_add_test(tc, the_demo_is_the_separable_cnn_on_64_mib);

@@ -29,7 +29,8 @@ static layout settle_focus(app *a)
 static void settle_tables(app *a, const layout *l)
 {
     bool of_table = a->overlay == OVERLAY_COLUMNS || a->overlay == OVERLAY_FILTER;
-    if (of_table && pane_ops_of(a->focus)->table == NULL) {
+    if (of_table && pane_ops_of(a->focus)->table == NULL && a->focus != PANE_KNOBS &&
+        l->kind >= LAYOUT_SINGLE) {
         a->overlay = OVERLAY_NONE; // an out-of-memory brought the Doctor meanwhile
     }
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
@@ -67,6 +68,7 @@ static void draw_body(const canvas *screen, const app *a, const layout *l)
         screen_help(&body, a);
         return;
     case OVERLAY_PRESETS:
+    case OVERLAY_NARROW:
         screen_presets(&body, a);
         return;
     case OVERLAY_COLUMNS:

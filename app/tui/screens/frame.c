@@ -159,26 +159,45 @@ screen_id tabs_screen_at(const app *a, int x)
 
 // ---- strip ----------------------------------------------------------------------------------------------------
 
-// DESIGN: the first five minutes. The number is the next batch size, said only when it is known not to fit.
+// "←→ turn batch size · 256 will not fit: try it · ": of the selected knob, where the arrows turn it. What is not
+// known not to fit is not said.
+static void turn_tip(const app *a, char *turn, char *try_it, size_t size)
+{
+    char key[HR_KNOB_TEXT_MAX];
+    const whatif_cell *cell = app_whatif(a, app_knob(a), WHATIF_MORE);
+    size_t count;
+    turn[0] = try_it[0] = '\0';
+    if (a->focus != PANE_KNOBS || app_why_not(a, REQUEST_RIGHT) != NULL) {
+        return;
+    }
+    snprintf(key, sizeof key, "%s", hr_knob_rows(&count)[app_knob(a)].key);
+    for (char *c = strpbrk(key, "._"); c != NULL; c = strpbrk(c, "._")) {
+        *c = ' ';
+    }
+    snprintf(turn, size, "←→ turn %.64s · ", key);
+    if (cell != NULL && !cell->refused && !cell->plan.fits) {
+        snprintf(try_it, size, "%.64s will not fit: try it · ", cell->value);
+    }
+}
+
+// DESIGN: the first five minutes.
 static void draw_tip(const canvas *c, const app *a)
 {
-    char tip[2 * HR_KNOB_TEXT_MAX], next[HR_KNOB_TEXT_MAX], try_it[HR_KNOB_TEXT_MAX + 32] = "";
-    const whatif_cell *cell = app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
-    if (cell != NULL && !cell->refused && !cell->plan.fits &&
-        turn_neighbour(&a->knobs, HR_KNOB_BATCH_SIZE, TURN_MORE, 0, next)) {
-        snprintf(try_it, sizeof try_it, "%s will not fit: try it · ", next);
-    }
+    char tip[3 * HR_KNOB_TEXT_MAX], turn[HR_KNOB_TEXT_MAX], try_it[HR_KNOB_TEXT_MAX];
+    turn_tip(a, turn, try_it, sizeof turn);
+    const char *pin = a->baseline.pinned || app_why_not(a, REQUEST_PIN) != NULL ? "" : "b pin · ";
+    const char *presets = app_why_not(a, REQUEST_PRESETS) == NULL ? " · p presets" : "";
     // What goes first where the line is too long stands in the footer too.
     const struct {
-        const char *pin, *try_it, *rest;
-    } forms[] = {{"b pin · ", try_it, " · L learn · p presets · q quit"},
-                 {"b pin · ", try_it, " · L learn · q quit"},
-                 {"b pin · ", try_it, " · L learn"},
-                 {"", try_it, ""},
-                 {"", "", ""}};
+        const char *pin, *try_it, *learn, *presets, *quit;
+    } forms[] = {{pin, try_it, " · L learn", presets, " · q quit"},
+                 {pin, try_it, " · L learn", "", " · q quit"},
+                 {pin, try_it, " · L learn", "", ""},
+                 {"", try_it, "", "", ""},
+                 {"", "", "", "", ""}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        snprintf(tip, sizeof tip, "%s←→ turn batch size · %s? keys%s", forms[i].pin, forms[i].try_it,
-                 forms[i].rest);
+        snprintf(tip, sizeof tip, "%s%s%s? keys%s%s%s", forms[i].pin, turn, forms[i].try_it, forms[i].learn,
+                 forms[i].presets, forms[i].quit);
         if (glyphs_width(c->glyphs, tip) <= c->area.w) {
             break;
         }
@@ -227,7 +246,7 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
         widget_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
         paint_text(&c, 0, 0, strip.w, ROLE_WARN,
-                   "it is training: y leaves after this step, any other key stays");
+                   "it is training: y or q leaves after this step, any other key stays");
     } else if (a->overlay == OVERLAY_SWITCH) {
         paint_format(&c, 0, 0, strip.w, ROLE_WARN,
                      "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
@@ -251,6 +270,12 @@ static const char *enter_name(const app *a)
     return a->focus == PANE_KNOBS ? "edit" : ops->enter == NULL ? NULL : ops->enter_does;
 }
 
+// Where a row has no job for Enter and a bar shows the knob.
+static const char *edit_name(const app *a)
+{
+    return a->focus != PANE_KNOBS && pane_ops_of(a->focus)->enter == NULL ? "edit knob" : NULL;
+}
+
 static const char *arrows_name(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
@@ -272,6 +297,17 @@ static const char *up_down_name(const app *a)
     return a->focus == PANE_KNOBS ? "knob" : pane_ops_of(a->focus)->table != NULL ? "row" : NULL;
 }
 
+// Elsewhere it goes to a pane with rows first.
+static const char *filter_name(const app *a)
+{
+    return pane_ops_of(a->focus)->table != NULL ? "filter" : NULL;
+}
+
+static const char *find_name(const app *a)
+{
+    return a->focus == PANE_KNOBS ? "find" : NULL;
+}
+
 // What comes first stays where the line is short: the focused pane's own keys.
 typedef struct footer_key {
     request request;
@@ -280,17 +316,18 @@ typedef struct footer_key {
 } footer_key;
 
 static const footer_key footer[] = {
-    {REQUEST_ENTER, NULL, enter_name},  {REQUEST_RIGHT, "←→", arrows_name},
-    {REQUEST_DOWN, "↑↓", up_down_name}, {REQUEST_UNDO, NULL, NULL},
-    {REQUEST_FILTER, NULL, NULL},       {REQUEST_SORT, NULL, NULL},
-    {REQUEST_APPLY, NULL, NULL},        {REQUEST_RUN, NULL, run_name},
-    {REQUEST_MARK, NULL, NULL},         {REQUEST_FREEZE, NULL, freeze_name},
-    {REQUEST_COLUMNS, NULL, NULL},      {REQUEST_FOLLOW, NULL, NULL},
-    {REQUEST_PRESETS, NULL, NULL},      {REQUEST_PIN, NULL, NULL},
-    {REQUEST_COPY, NULL, NULL},         {REQUEST_REDO, NULL, NULL},
-    {REQUEST_RESTART, NULL, NULL},      {REQUEST_EXPAND, NULL, NULL},
-    {REQUEST_ZOOM_IN, NULL, NULL},      {REQUEST_ZOOM_OUT, NULL, NULL},
-    {REQUEST_SAY, NULL, NULL},          {REQUEST_SAVE_SCREEN, NULL, NULL},
+    {REQUEST_ENTER, NULL, enter_name},   {REQUEST_RIGHT, "←→", arrows_name},
+    {REQUEST_DOWN, "↑↓", up_down_name},  {REQUEST_UNDO, NULL, NULL},
+    {REQUEST_FILTER, NULL, filter_name}, {REQUEST_SORT, NULL, NULL},
+    {REQUEST_ENTER, NULL, edit_name},    {REQUEST_APPLY, NULL, NULL},
+    {REQUEST_RUN, NULL, run_name},       {REQUEST_MARK, NULL, NULL},
+    {REQUEST_FREEZE, NULL, freeze_name}, {REQUEST_COLUMNS, NULL, NULL},
+    {REQUEST_FOLLOW, NULL, NULL},        {REQUEST_PRESETS, NULL, NULL},
+    {REQUEST_PIN, NULL, NULL},           {REQUEST_FILTER, NULL, find_name},
+    {REQUEST_COPY, NULL, NULL},          {REQUEST_REDO, NULL, NULL},
+    {REQUEST_RESTART, NULL, NULL},       {REQUEST_EXPAND, NULL, NULL},
+    {REQUEST_ZOOM_IN, NULL, NULL},       {REQUEST_ZOOM_OUT, NULL, NULL},
+    {REQUEST_SAY, NULL, NULL},           {REQUEST_SAVE_SCREEN, NULL, NULL},
     {REQUEST_THEME, NULL, NULL},
 };
 // These stand at the end of every footer: with them the rest is found.
@@ -379,7 +416,11 @@ static const char *overlay_keys(const app *a)
     case OVERLAY_EDIT:
         return "Enter accepts · Tab next value · Esc leaves it as it is · ^U clears";
     case OVERLAY_FILTER:
-        return "what matches is shown · !text what does not · Enter keep · Esc all rows";
+        return pane_ops_of(a->focus)->table != NULL && app_layout(a).kind >= LAYOUT_SINGLE
+                   ? "what matches is shown · !text what does not · Enter keep · Esc all rows"
+                   : "selects the knob that matches · ↑↓ the next · Enter keep · Esc closes";
+    case OVERLAY_NARROW:
+        return "what has this in its name or title is shown · Enter keep · Esc all presets";
     case OVERLAY_FIND:
         return "lines with this are shown · ↑↓ scroll · Enter keep · Esc all lines";
     case OVERLAY_HELP:

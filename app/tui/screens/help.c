@@ -46,6 +46,16 @@ static void add_knob(help_text *h, const app *a)
     add(h, "%s\n", row->hot ? "changes between two steps without a rebuild" : "a change rebuilds the step");
 }
 
+// What stands beside a knob in a pane without room for numbers (widgets/knobs.c).
+static void add_marks(help_text *h)
+{
+    add(h,
+        "Beside a knob, what its value below (◂) and above (▸) would do to the peak: ▾ less, ▴ more, = as "
+        "much, "
+        "! does not fit, · not known yet, nothing: it has no such value, or not here. * before a knob: the "
+        "training does not have that value yet.\n");
+}
+
 static void add_term(help_text *h, const char *name)
 {
     const hr_term *term = hr_term_find(name);
@@ -88,6 +98,7 @@ static bool is_own(const app *a, request r)
     case REQUEST_ENTER:
         return a->focus == PANE_KNOBS || ops->enter != NULL;
     case REQUEST_FILTER:
+        return ops->table != NULL || a->focus == PANE_KNOBS;
     case REQUEST_SORT:
     case REQUEST_REVERSE:
     case REQUEST_COLUMNS:
@@ -141,6 +152,9 @@ static void make_text(help_text *h, const app *a)
         knobs          ? knob->line
         : term == NULL ? ""
                        : term->line);
+    if (knobs) {
+        add_marks(h);
+    }
     add(h, "Keys of this pane\n");
     add_keys(h, a, true);
     add(h, "Keys everywhere\n");

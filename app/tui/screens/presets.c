@@ -11,10 +11,11 @@ void screen_presets(const canvas *body, const app *a)
     int rows = body->area.h - 1;
     size_t selected = a->presets.selected;
     size_t top = rows > 0 && selected >= (size_t)rows ? selected - (size_t)rows + 1 : 0;
-    paint_rule(body, true, "presets", "↑↓ choose · Enter opens · Esc closes");
+    paint_rule(body, true, "presets", "↑↓ choose · Enter opens · / narrows · Esc closes");
     if (app_preset_entry(a, 0) == NULL) {
         paint_text(body, 1, 1, body->area.w - 2, ROLE_TEXT,
-                   "no presets were found; :preset FILE.yaml opens a file");
+                   a->presets.filter[0] == '\0' ? "no presets were found; :preset FILE.yaml opens a file"
+                                                : "no preset matches: / and Enter show all again");
     }
     for (int y = 0; y < rows; y++) {
         const hr_preset_entry *entry = app_preset_entry(a, top + (size_t)y);

@@ -20,7 +20,8 @@ static void vram_text(const app *a, int width, char text[96])
     unit.decimals = 2;
     format_bytes(m->epoch_peak_bytes, unit, peak);
     format_bytes(m->limit_bytes, unit, limit);
-    int percent = (int)(100 * (double)m->epoch_peak_bytes / (double)m->limit_bytes);
+    // Rounded, as "0.0% left" is where there is room for that.
+    int percent = (int)(100 * (double)m->epoch_peak_bytes / (double)m->limit_bytes + 0.5);
     int length = snprintf(text, 96, "VRAM %s/%s %s (%d%%)", peak, limit, unit.name, percent);
     if (length > width) {
         length = snprintf(text, 96, "%s/%s %s %d%%", peak, limit, unit.name, percent);

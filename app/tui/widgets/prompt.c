@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/tui/act.h"
 #include "app/tui/widgets/widgets.h"
 
 enum { CANDIDATE_ROWS_MAX = 9, BODY_ROWS_MIN = 3, CANDIDATE_COLUMNS_MAX = 34 };
@@ -48,7 +49,7 @@ void widget_candidates(const canvas *screen, rect line, const app *a)
 
 static bool is_search(const app *a)
 {
-    return a->overlay == OVERLAY_FILTER || a->overlay == OVERLAY_FIND;
+    return a->overlay == OVERLAY_FILTER || a->overlay == OVERLAY_FIND || a->overlay == OVERLAY_NARROW;
 }
 
 void widget_prompt(const canvas *c, const app *a)
@@ -75,6 +76,13 @@ void widget_prompt(const canvas *c, const app *a)
     paint_cell(c, 0, x, theme_role(c->theme, ROLE_SELECT), under);
     paint_text(c, 0, x + glyphs_columns(under), c->area.w - x - glyphs_columns(under), ROLE_TEXT, next);
     int end = x + glyphs_columns(under);
+    if (is_search(a) && a->overlay != OVERLAY_FIND) {
+        size_t shown, all;
+        act_filter_counts(a, &shown, &all);
+        snprintf(before, sizeof before, "%zu of %zu", shown, all);
+        int rest_width = glyphs_width(c->glyphs, next) + 1;
+        paint_right(c, 0, end + rest_width, c->area.w - end - rest_width, ROLE_DIM, before);
+    }
     if (*rest == '\0' && !is_search(a)) {
         paint_text(c, 0, end, c->area.w - end, ROLE_DIM, a->completion.hint);
     }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// "/" on every screen and list, and what is said where something cannot be had.
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/tui/pane.h"
+#include "app/tui/screens/screens.h"
+#include "tests/tui/screen.h"
+#include "tests/tui/suite.h"
+
+static const screen_look plain = {.rows = 24, .columns = 80};
+
+static const char *selected_key(const app *a)
+{
+    return hr_knob_rows(NULL)[app_knob(a)].key;
+}
+
+static void ck_shows(app *a, const char *text, bool shown)
+{
+    char *screen = screen_text(a);
+    ck_assert_msg((strstr(screen, text) != NULL) == shown, "%s '%s':\n%s", shown ? "no" : "there is", text,
+                  screen);
+    free(screen);
+}
+
+START_TEST(what_is_typed_after_a_slash_is_never_a_command)
+{
+    static const screen_look looks[] = {{.rows = 24, .columns = 80},
+                                        {.rows = 16, .columns = 60},
+                                        {.rows = 10, .columns = 40},
+                                        {.rows = 1, .columns = 24}};
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        for (int screen = 0; screen < SCREEN_COUNT; screen++) {
+            app *a = screen_open(&looks[i]);
+            screen_advance(a, 4);
+            free(screen_text(a));
+            app_show_screen(a, (screen_id)screen);
+            for (int panes = 0; panes < 8; panes++) {
+                glyph_set before = a->glyphs.set;
+                app_key(a, '/');
+                ck_assert(app_is_typing(a));
+                free(screen_text(a));
+                screen_keys(a, "grab");
+                ck_assert(app_is_typing(a));
+                ck_assert_str_eq(a->prompt.text, "grab");
+                ck_assert(a->glyphs.set == before && !a->baseline.pinned);
+                app_key(a, INPUT_ESCAPE);
+                ck_assert(!app_is_typing(a));
+                app_key(a, INPUT_TAB);
+                free(screen_text(a));
+            }
+            screen_close(a);
+        }
+    }
+}
+END_TEST
+
+START_TEST(among_knobs_it_selects_the_one_that_matches)
+{
+    app *a = screen_open(&plain);
+    screen_keys(a, "/optimizer.k");
+    ck_assert_str_eq(selected_key(a), "optimizer.kind");
+    ck_shows(a, "1 of ", true);
+    app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    screen_keys(a, "/ALLOC");
+    ck_assert_str_eq(selected_key(a), "allocator.kind");
+    app_key(a, INPUT_DOWN);
+    ck_assert_str_eq(selected_key(a), "allocator.growth");
+    app_key(a, INPUT_UP);
+    ck_assert_str_eq(selected_key(a), "allocator.kind");
+    screen_keys(a, "nothing of that name");
+    ck_assert_str_eq(selected_key(a), "allocator.kind");
+    ck_shows(a, "0 of ", true);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_pane_without_rows_hands_the_line_to_the_first_table)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 4);
+    free(screen_text(a));
+    a->focus = PANE_VRAM;
+    screen_keys(a, "/no such tensor");
+    ck_assert_int_eq(a->focus, PANE_PEAK);
+    ck_assert_str_eq(a->table[PANE_PEAK].filter, "no such tensor");
+    app_key(a, INPUT_ESCAPE);
+    ck_assert_str_eq(a->table[PANE_PEAK].filter, "");
+    app_request(a, REQUEST_COLUMNS);
+    screen_keys(a, "/q");
+    ck_assert_int_eq(a->overlay, OVERLAY_FILTER);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(presets_are_narrowed_by_name_and_title)
+{
+    app *a = screen_open(&plain);
+    app_request(a, REQUEST_PRESETS);
+    screen_keys(a, "/SMALL");
+    ck_shows(a, "1 of 3", true);
+    ck_assert_str_eq(app_preset_entry(a, 0)->name, "cifar10_separable_cnn");
+    ck_assert_ptr_null(app_preset_entry(a, 1));
+    app_key(a, INPUT_ENTER);
+    ck_assert_int_eq(a->overlay, OVERLAY_PRESETS);
+    app_key(a, INPUT_ENTER);
+    ck_assert_str_eq(a->pending_preset, "cifar10_separable_cnn");
+    app_request(a, REQUEST_PRESETS);
+    ck_assert_ptr_nonnull(app_preset_entry(a, 2)); // a new list has all
+    screen_keys(a, "/xyz");
+    ck_shows(a, "no preset matches", true);
+    app_key(a, INPUT_ESCAPE);
+    ck_assert_int_eq(a->overlay, OVERLAY_PRESETS);
+    ck_assert_ptr_nonnull(app_preset_entry(a, 2));
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_filter_command_goes_where_the_key_goes)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 4);
+    app_command(a, "filter growth");
+    ck_assert_str_eq(selected_key(a), "allocator.growth");
+    free(screen_text(a));
+    a->focus = PANE_LOG;
+    app_command(a, "filter grad");
+    ck_assert_str_eq(a->table[PANE_PEAK].filter, "grad");
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_card_that_is_none_is_not_taken)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 4);
+    app_command(a, "set device.card h100-80g");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD), "");
+    ck_assert_uint_eq(a->turned.count, 0);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_is_typed_in_a_shell_is_said_as_it_is_typed_here)
+{
+    static const char *const said[][2] = {
+        {"-s batch.size=32", "try: :set batch.size 32"},
+        {"-s device.card=a=b, or -s batch.size=2", "try: :set device.card a=b, or :set batch.size 2"},
+        {"headroom plan resnet18", "try: :preset resnet18"},
+        {"-s train.resume= to start anew", "try: :set train.resume= to start anew"},
+        {"headroom plan demo --at-peak", "try: headroom plan demo --at-peak"},
+        {"a=b", "try: a=b"}};
+    app *a = screen_open(&plain);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        hr_err err;
+        ck_assert_int_ne(HR_FAIL(&err, KNOB, "needed one"), HR_OK);
+        hr_err_try(&err, "%s", said[i][0]);
+        app_say_error(a, &err);
+        ck_assert_str_eq(strstr(a->message.text, "try: "), said[i][1]);
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(undone_twice_there_was_something_to_undo)
+{
+    app *a = screen_open(&plain);
+    ck_assert_str_eq(app_why_not(a, REQUEST_UNDO), "no knob has been turned yet");
+    app_request(a, REQUEST_LESS);
+    app_request(a, REQUEST_UNDO);
+    ck_assert_str_eq(app_why_not(a, REQUEST_UNDO), "nothing more to undo: Z turns it again");
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_tip_is_about_the_selected_knob)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 40);
+    ck_shows(a, "←→ turn batch size · 256 will not fit", true);
+    ck_shows(a, "b pin · ", true);
+    app_request(a, REQUEST_PIN);
+    a->message.kind = MESSAGE_NONE;
+    ck_shows(a, "b pin · ", false);
+    app_request(a, REQUEST_DOWN);
+    ck_shows(a, "←→ turn batch accumulate", true);
+    ck_shows(a, "256 will not fit", false);
+    a->focus = PANE_PEAK;
+    ck_shows(a, "←→ turn", false);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(who_only_watches_is_offered_nothing_that_turns)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 40);
+    a->watched = "/somewhere.sock";
+    ck_shows(a, "←→ turn", false);
+    ck_shows(a, "Enter edit", false);
+    ck_shows(a, "try it", false);
+    ck_shows(a, "p presets", false);
+    app_request(a, REQUEST_ENTER);
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    app_show_screen(a, SCREEN_DOCTOR);
+    ck_shows(a, " apply", false);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_marks_beside_knobs_are_explained)
+{
+    app *a = screen_open(&plain);
+    app_request(a, REQUEST_HELP);
+    ck_shows(a, "▴ more, = as much, ! does not fit", true);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui find", what_is_typed_after_a_slash_is_never_a_command,
+           among_knobs_it_selects_the_one_that_matches, a_pane_without_rows_hands_the_line_to_the_first_table,
+           presets_are_narrowed_by_name_and_title, the_filter_command_goes_where_the_key_goes,
+           a_card_that_is_none_is_not_taken, what_is_typed_in_a_shell_is_said_as_it_is_typed_here,
+           undone_twice_there_was_something_to_undo, the_tip_is_about_the_selected_knob,
+           who_only_watches_is_offered_nothing_that_turns, the_marks_beside_knobs_are_explained)
