@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -63,23 +64,33 @@ static void tell_all(server *s)
     }
 }
 
-// While the engine has commands enough its owner waits; server_take rings.
+// While the engine has commands enough its owner waits, and that it has hung up must not wake us either; server_take
+// rings.
 static short wanted_of(server *s, const client *c)
 {
     const short events = wire_events(c->wire);
     return c->owner && !server_has_room(s) ? (short)(events & ~POLLIN) : events;
 }
 
+// 0: whoever knocks is heard.
+static int deaf_ms(const server *s)
+{
+    const uint64_t now_ns = s->deaf_until_ns != 0 ? clock_now_ns() : 0;
+    return s->deaf_until_ns > now_ns ? (int)((s->deaf_until_ns - now_ns) / 1000000) + 1 : 0;
+}
+
 static uint32_t fill_polls(server *s, struct pollfd *fds, client **who)
 {
     uint32_t count = 0;
     fds[count++] = (struct pollfd){.fd = s->event_fd, .events = POLLIN};
-    fds[count++] = (struct pollfd){.fd = s->listening, .events = POLLIN}; // −1 is passed over
+    // −1 is passed over
+    fds[count++] = (struct pollfd){.fd = deaf_ms(s) > 0 ? -1 : s->listening, .events = POLLIN};
     for (uint32_t k = 0; k < SERVER_CLIENTS; k++) {
         if (s->clients[k].wire != NULL) {
+            const short wanted = wanted_of(s, &s->clients[k]);
             who[count] = &s->clients[k];
             fds[count++] =
-                (struct pollfd){.fd = wire_fd(s->clients[k].wire), .events = wanted_of(s, &s->clients[k])};
+                (struct pollfd){.fd = wanted != 0 ? wire_fd(s->clients[k].wire) : -1, .events = wanted};
         }
     }
     return count;
@@ -114,7 +125,8 @@ static void *serve_clients(void *context)
     client *who[SERVER_CLIENTS + 2] = {NULL};
     for (;;) {
         uint32_t count = fill_polls(s, fds, who);
-        if (poll(fds, count, -1) < 0) {
+        const int deaf = deaf_ms(s);
+        if (poll(fds, count, deaf > 0 ? deaf : -1) < 0) {
             continue;
         }
         if (fds[0].revents != 0) {
@@ -179,6 +191,21 @@ static void listen_for_watchers(server *s)
     }
 }
 
+// Signals are the process's own thread's, but for those of a crash.
+static bool start_thread(server *s)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    sigset_t held, before;
+    (void)sigfillset(&held);
+    for (size_t k = 0; k < sizeof crashes / sizeof *crashes; k++) {
+        (void)sigdelset(&held, crashes[k]);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &held, &before);
+    const bool started = pthread_create(&s->thread, NULL, serve_clients, s) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
 static hr_status open_server(server *s, const server_options *options, hr_err *err)
 {
     wire_out about = {0};
@@ -196,9 +223,7 @@ static hr_status open_server(server *s, const server_options *options, hr_err *e
     if (s->clients[0].wire != NULL) {
         client_greet(s, &s->clients[0]);
     }
-    return pthread_create(&s->thread, NULL, serve_clients, s) == 0
-               ? HR_OK
-               : HR_FAIL(err, STATE, "no thread to serve watchers was to be had");
+    return start_thread(s) ? HR_OK : HR_FAIL(err, STATE, "no thread to serve watchers was to be had");
 }
 
 hr_status server_start(const server_options *options, server **out, hr_err *err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server says to its clients and hears of them. The server's thread.
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +8,7 @@
 #include "base/clock.h"
 #include "session/server_impl.h"
 
-enum { FAREWELL_PIECE_MS = 50, AT_ONCE = 64 };
+enum { FAREWELL_PIECE_MS = 50, AT_ONCE = 64, DEAF_NS = 500 * 1000 * 1000 };
 
 // ---- clients --------------------------------------------------------------------------------------------------
 
@@ -92,9 +93,13 @@ void client_greet(server *s, client *c)
     client_tell(s, c);
 }
 
+// Who cannot be given a descriptor stays at the door, and the door is not looked at for a while.
 void server_admit(server *s)
 {
     int fd = watch_accept(s->listening);
+    const bool short_of =
+        fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
+    s->deaf_until_ns = short_of ? clock_now_ns() + DEAF_NS : 0;
     client *c = fd >= 0 ? find_place(s) : NULL;
     wire *w = NULL;
     if (c == NULL || wire_create(fd, MESSAGE_KINDS, &w, NULL) != HR_OK) {

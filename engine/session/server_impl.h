@@ -33,6 +33,7 @@ struct server {
     bool owned;
     int event_fd, listening;
     char path[WATCH_PATH_MAX]; // "": nobody can find us
+    uint64_t deaf_until_ns;    // descriptors were short: nobody is let in before; the thread's
     atomic_bool signalled;     // of events: event_fd was written since the thread last looked
     atomic_uint watchers;
 

@@ -98,6 +98,7 @@ int watch_accept(int listening)
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0 && !is_this_user(fd)) {
         (void)close(fd);
+        errno = EPERM;
         return -1;
     }
     return fd;
