@@ -102,20 +102,15 @@ static void put_preset(FILE *out, const char *path)
     }
 }
 
-// "table PEAK sort=bytes reversed hidden=dtype,shape"
+// "table PEAK hidden=dtype,shape". An order is of the moment: a table begins in its own.
 static void put_table(FILE *out, const app *a, pane_id pane)
 {
     const table_source *s = pane_ops_of(pane)->table;
     const table_view *v = &a->table[pane];
-    bool sorted = s != NULL && v->sort >= 0 && v->sort < (int)s->column_count;
-    if (s == NULL || (!sorted && !v->reversed && v->hidden == 0)) {
+    if (s == NULL || v->hidden == 0) {
         return;
     }
     fprintf(out, "table %s", pane_names[pane]);
-    if (sorted) {
-        fprintf(out, " sort=%s", s->columns[v->sort].term);
-    }
-    fputs(v->reversed ? " reversed" : "", out);
     for (unsigned i = 0, hidden = 0; i < s->column_count; i++) {
         if ((v->hidden >> i & 1) != 0) {
             fprintf(out, "%s%s", hidden++ == 0 ? " hidden=" : ",", s->columns[i].term);
@@ -196,16 +191,9 @@ static void take_table(app *a, char *value)
     table_view *v = s == NULL ? NULL : &a->table[pane];
     for (char *word = strtok_r(NULL, " ", &rest); s != NULL && word != NULL;
          word = strtok_r(NULL, " ", &rest)) {
-        unsigned column = s->column_count;
-        if (strncmp(word, "sort=", 5) == 0) {
-            column = column_of(s, word + 5, strlen(word + 5));
-        } else if (strncmp(word, "hidden=", 7) == 0) {
+        if (strncmp(word, "hidden=", 7) == 0) {
             take_hidden(v, s, word + 7);
-        } else if (strcmp(word, "reversed") == 0) {
-            v->reversed = true;
         }
-        v->sort = column < s->column_count ? (int)column : v->sort;
-        v->settled = false;
     }
 }
 

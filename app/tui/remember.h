@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the workbench remembers between two starts: looks, the order and columns of its tables, lines typed after ":",
+// What the workbench remembers between two starts: looks, the columns of its tables, lines typed after ":",
 // the last preset, that the first card was seen. Looks, never a plan: nothing of it changes what a step takes.
 //
 // One small text file, a line each ("theme safe"). What is not understood, and what lies beyond REMEMBER_BYTES_MAX, is

@@ -300,17 +300,52 @@ static void draw_cell(const canvas *c, int y, int x, int width, role r, const ta
     }
 }
 
+static bool is_headed(int rows)
+{
+    return rows >= HEADED_MIN;
+}
+
+// Of the column it is sorted by.
+static const char *direction_mark(const table_view *v, const table_source *s)
+{
+    return s->columns[v->sort].number == v->reversed ? "▴" : "▾";
+}
+
 static void draw_headings(const canvas *c, int y, const table_source *s, const table_view *v,
                           const placing *p)
 {
     for (unsigned i = 0; i < s->column_count; i++) {
         char heading[TABLE_CELL_MAX];
         bool sorted = v->sort == (int)i;
-        bool rising = s->columns[i].number ? v->reversed : !v->reversed;
-        snprintf(heading, sizeof heading, "%s%s", s->columns[i].term, !sorted ? "" : rising ? "▴" : "▾");
+        snprintf(heading, sizeof heading, "%s%s", s->columns[i].term, sorted ? direction_mark(v, s) : "");
         if (p->width[i] > 0) {
             draw_cell(c, y, p->x[i], p->width[i], sorted ? ROLE_FOCUS : ROLE_DIM, &s->columns[i], heading);
         }
+    }
+}
+
+// Its heading is there and shows it.
+static bool heading_says(const table_view *v, const table_source *s, int rows, int pane_width)
+{
+    bool shown = (v->hidden >> v->sort & 1) == 0 && pane_width >= s->columns[v->sort].from_width;
+    return shown && v->count > 0 && is_headed(rows);
+}
+
+void table_look(const table_view *v, const table_source *s, const app *a, int rows, int pane_width,
+                char text[TABLE_LOOK_MAX])
+{
+    bool sorted = v->sort >= 0 && v->sort < (int)s->column_count;
+    int length = 0;
+    text[0] = '\0';
+    if (v->filter[0] != '\0') {
+        length = snprintf(text, TABLE_LOOK_MAX, " · %zu of %zu /%s", v->count, s->count(a), v->filter);
+    }
+    size_t used = length > 0 ? (size_t)length : 0;
+    if (sorted && !heading_says(v, s, rows, pane_width)) {
+        snprintf(text + used, TABLE_LOOK_MAX - used, " · by %s%s", s->columns[v->sort].term,
+                 direction_mark(v, s));
+    } else if (!sorted && v->reversed) {
+        snprintf(text + used, TABLE_LOOK_MAX - used, " · last row first");
     }
 }
 
@@ -346,11 +381,6 @@ static void draw_row(const canvas *c, int y, const app *a, const table_source *s
             draw_cell(c, y, p->x[i], p->width[i], r, &s->columns[i], cell);
         }
     }
-}
-
-static bool is_headed(int rows)
-{
-    return rows >= HEADED_MIN;
 }
 
 // The first row shown: the cursor stays in sight, and the page moves as little as it can.

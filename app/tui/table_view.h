@@ -16,6 +16,7 @@ enum {
     TABLE_CELL_MAX = 192,
     TABLE_FILTER_MAX = 64,
     TABLE_COLUMNS_MAX = 16,
+    TABLE_LOOK_MAX = 128,
     TABLE_MARKS = 2,
     TABLE_OWN_ORDER = -1
 };
@@ -81,6 +82,11 @@ void table_reverse(table_view *v);
 void table_toggle_column(table_view *v, const table_source *s, unsigned column); // the last one stays
 void table_mark(table_view *v, const table_source *s,
                 const app *a); // or takes the mark away; the older of two goes
+
+// How it differs from all rows in their own order, for its title: " · 12 of 49 /grad · by bytes▾"; "" where it does not,
+// or a heading says it in a table of `rows` rows.
+void table_look(const table_view *v, const table_source *s, const app *a, int rows, int pane_width,
+                char text[TABLE_LOOK_MAX]);
 
 // Headings (when it has 4 rows or more) and rows, from row `y` of the canvas on.
 void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,

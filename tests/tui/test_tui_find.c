@@ -117,6 +117,31 @@ START_TEST(presets_are_narrowed_by_name_and_title)
 }
 END_TEST
 
+START_TEST(a_table_says_in_its_title_what_it_leaves_out_and_its_order)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 4);
+    free(screen_text(a));
+    a->focus = PANE_PEAK;
+    ck_shows(a, "[at_peak]", true);
+    app_command(a, "sort bytes");
+    ck_shows(a, "[at_peak · by bytes▾]", true); // three rows: no heading
+    app_command(a, "sort bytes");
+    ck_shows(a, "by bytes▴]", true);
+    a->expanded = true;
+    ck_shows(a, "[at_peak]", true); // a heading says it
+    app_command(a, "filter grad");
+    ck_shows(a, " /grad · by", false); // nor is that said twice
+    ck_shows(a, " of ", true);
+    ck_shows(a, " /grad]", true);
+    app_key(a, INPUT_TAB);
+    ck_shows(a, "/grad", false); // another pane alone
+    a->expanded = false;
+    ck_shows(a, " /grad · by bytes▴ ", true);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(the_filter_command_goes_where_the_key_goes)
 {
     app *a = screen_open(&plain);
@@ -221,7 +246,8 @@ END_TEST
 
 SUITE_MAIN("tui find", what_is_typed_after_a_slash_is_never_a_command,
            among_knobs_it_selects_the_one_that_matches, a_pane_without_rows_hands_the_line_to_the_first_table,
-           presets_are_narrowed_by_name_and_title, the_filter_command_goes_where_the_key_goes,
-           a_card_that_is_none_is_not_taken, what_is_typed_in_a_shell_is_said_as_it_is_typed_here,
-           undone_twice_there_was_something_to_undo, the_tip_is_about_the_selected_knob,
-           who_only_watches_is_offered_nothing_that_turns, the_marks_beside_knobs_are_explained)
+           presets_are_narrowed_by_name_and_title, a_table_says_in_its_title_what_it_leaves_out_and_its_order,
+           the_filter_command_goes_where_the_key_goes, a_card_that_is_none_is_not_taken,
+           what_is_typed_in_a_shell_is_said_as_it_is_typed_here, undone_twice_there_was_something_to_undo,
+           the_tip_is_about_the_selected_knob, who_only_watches_is_offered_nothing_that_turns,
+           the_marks_beside_knobs_are_explained)

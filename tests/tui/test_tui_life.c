@@ -244,7 +244,7 @@ START_TEST(another_preset_waits_for_the_save_too)
     app *a = screen_open(&wide);
     screen_advance(a, 20);
     fake_engine_save_long(a->session, 2);
-    screen_keys(a, ":preset nothing\ny");
+    screen_keys(a, ":preset nothing\n");
     app_work(a);
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
     ck_assert(!a->ending);

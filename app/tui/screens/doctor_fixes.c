@@ -180,7 +180,7 @@ static void draw(const canvas *c, const app *a)
     bool focused = a->focus == PANE_FIXES;
     snprintf(right, sizeof right, "%s · %s · a applies", app_unit(a).name,
              doctor_has_oom(a) ? "planned to fit" : "need less");
-    paint_rule(c, focused, pane_title(PANE_FIXES), right);
+    widget_table_rule(c, a, PANE_FIXES, right);
     table_draw(c, 1, a, &source, &a->table[PANE_FIXES], focused);
 }
 

@@ -195,7 +195,7 @@ static void draw(const canvas *c, const app *a)
     char progress[96], right[128];
     bool focused = a->focus == PANE_POINTS;
     snprintf(right, sizeof right, "%s · %s", fit_unit(a).name, progress_text(a, progress));
-    paint_rule(c, focused, pane_title(PANE_POINTS), a->fit.count > 0 ? right : "");
+    widget_table_rule(c, a, PANE_POINTS, a->fit.count > 0 ? right : "");
     if (a->fit.count == 0 && a->fit.refused[0] != '\0') {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         paint_wrapped(&words, 0, ROLE_BAD, a->fit.refused);

@@ -84,7 +84,7 @@ static const hr_term *selected_term(const app *a)
 static void draw_terms(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_TERMS;
-    paint_rule(c, focused, pane_title(PANE_TERMS), "/ searches");
+    widget_table_rule(c, a, PANE_TERMS, "/ searches");
     table_draw(c, 1, a, &terms, &a->table[PANE_TERMS], focused);
 }
 
@@ -197,7 +197,7 @@ static const table_source list = {
 static void draw_situations(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_SITUATIONS;
-    paint_rule(c, focused, pane_title(PANE_SITUATIONS), "Enter opens one and trains it");
+    widget_table_rule(c, a, PANE_SITUATIONS, "Enter opens one and trains it");
     table_draw(c, 1, a, &list, &a->table[PANE_SITUATIONS], focused);
 }
 

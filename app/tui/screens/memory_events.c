@@ -188,7 +188,7 @@ static void draw(const canvas *c, const app *a)
     size_t at = memory_selected_row(a);
     snprintf(right, sizeof right, "%s · %zu/%zu", memory_step_text(v, step), at,
              count(a) == 0 ? 0 : count(a) - 1);
-    paint_rule(c, a->focus == PANE_EVENTS, pane_title(PANE_EVENTS), right);
+    widget_table_rule(c, a, PANE_EVENTS, right);
     table_draw(c, 1, a, &memory_events, &a->table[PANE_EVENTS], true);
 }
 

@@ -119,7 +119,7 @@ static void draw_layer(const canvas *c, const app *a)
         snprintf(right, sizeof right, "%s keeps %s %s p", step_layer_name(p, a->step.layer),
                  format_bytes(p->layers[a->step.layer].saved_bytes, layer_unit(a), kept), layer_unit(a).name);
     }
-    paint_rule(c, focused, pane_title(PANE_LAYER), right);
+    widget_table_rule(c, a, PANE_LAYER, right);
     if (step_is_there(c, a)) {
         table_draw(c, 1, a, &tensors, &a->table[PANE_LAYER], focused);
     }
@@ -235,7 +235,7 @@ static void draw_work(const canvas *c, const app *a)
             snprintf(right, sizeof right, "%zu · %s", work_count(a), seconds);
         }
     }
-    paint_rule(c, focused, pane_title(PANE_WORK), right);
+    widget_table_rule(c, a, PANE_WORK, right);
     if (step_is_there(c, a)) {
         table_draw(c, 1, a, &work, &a->table[PANE_WORK], focused);
     }

@@ -166,7 +166,7 @@ static void draw(const canvas *c, const app *a)
     char text[256];
     bool focused = a->focus == PANE_LAYERS;
     snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(a).name);
-    paint_rule(c, focused, pane_title(PANE_LAYERS), p == NULL ? "" : text);
+    widget_table_rule(c, a, PANE_LAYERS, p == NULL ? "" : text);
     if (step_is_there(c, a)) {
         paint_text(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(a, text, sizeof text));
         table_draw(c, 2, a, &source, &a->table[PANE_LAYERS], focused);

@@ -141,7 +141,7 @@ static const table_source stages = {
 static void draw_stages(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_STAGES;
-    paint_rule(c, focused, pane_title(PANE_STAGES), stages_unit(a).name);
+    widget_table_rule(c, a, PANE_STAGES, stages_unit(a).name);
     table_draw(c, 1, a, &stages, &a->table[PANE_STAGES], focused);
 }
 
@@ -231,7 +231,7 @@ static const table_source settings = {
 static void draw_settings(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_SETTINGS;
-    paint_rule(c, focused, pane_title(PANE_SETTINGS), "Enter edits");
+    widget_table_rule(c, a, PANE_SETTINGS, "Enter edits");
     table_draw(c, 1, a, &settings, &a->table[PANE_SETTINGS], focused);
 }
 

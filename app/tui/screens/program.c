@@ -187,7 +187,7 @@ static void draw(const canvas *c, const app *a)
                  p->instr_count, step_unit(a).name, step_tensor_unit(a).name,
                  step_time(a, p->step_seconds, seconds));
     }
-    paint_rule(c, focused, pane_title(PANE_LISTING), right);
+    widget_table_rule(c, a, PANE_LISTING, right);
     if (step_is_there(c, a)) {
         table_draw(c, 1, a, &source, &a->table[PANE_LISTING], focused);
     }

@@ -162,7 +162,7 @@ static void draw(const canvas *c, const app *a)
     char text[2 * HR_KNOB_TEXT_MAX + 64], right[sizeof text + 32];
     bool focused = a->focus == PANE_TURNED;
     snprintf(right, sizeof right, "%s · Enter", title(a, text, sizeof text));
-    paint_rule(c, focused, pane_title(PANE_TURNED), right);
+    widget_table_rule(c, a, PANE_TURNED, right);
     const char *words = sentence(a);
     if (words != NULL) {
         canvas inner = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);

@@ -210,7 +210,7 @@ static void draw(const canvas *c, const app *a)
     char right[96];
     bool focused = a->focus == PANE_RUNS;
     snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(a).name);
-    paint_rule(c, focused, pane_title(PANE_RUNS), right);
+    widget_table_rule(c, a, PANE_RUNS, right);
     table_draw(c, 1, a, &source, &a->table[PANE_RUNS], focused);
 }
 

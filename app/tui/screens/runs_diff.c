@@ -206,7 +206,7 @@ static void draw(const canvas *c, const app *a)
             rows++;
         }
     }
-    paint_rule(c, focused, pane_title(PANE_DIFF), right);
+    widget_table_rule(c, a, PANE_DIFF, right);
     canvas table = canvas_sub(c, 0, 0, c->area.h - rows, c->area.w);
     canvas words = canvas_sub(c, c->area.h - rows, 1, rows, c->area.w - 1);
     table_draw(&table, 1, a, &source, &a->table[PANE_DIFF], focused);

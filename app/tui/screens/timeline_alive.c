@@ -115,7 +115,7 @@ static void draw(const canvas *c, const app *a)
         snprintf(right, sizeof right, "%s · %zu tensors · %s %s p, waste %s · after %" PRIu32,
                  step_tensor_unit(a).name, a->step.alive_count, asked, unit.name, waste, a->step.cursor);
     }
-    paint_rule(c, focused, pane_title(PANE_ALIVE), right);
+    widget_table_rule(c, a, PANE_ALIVE, right);
     if (step_is_there(c, a)) {
         table_draw(c, 1, a, &source, &a->table[PANE_ALIVE], focused);
     }

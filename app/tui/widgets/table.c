@@ -69,7 +69,7 @@ static void draw(const canvas *c, const app *a)
     bool focused = a->focus == PANE_PEAK;
     snprintf(right, sizeof right, "%s · %s · %s", app_unit(a).name, hr_phase_name(memory->at_peak.phase),
              memory->at_peak.name);
-    paint_rule(c, focused, pane_title(PANE_PEAK), count(a) > 0 ? right : "no step yet");
+    widget_table_rule(c, a, PANE_PEAK, count(a) > 0 ? right : "no step yet");
     table_draw(c, 1, a, &source, &a->table[PANE_PEAK], focused);
 }
 
