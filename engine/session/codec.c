@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/codec.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/host_mem.h"
@@ -27,6 +28,14 @@ void codec_u32(codec *c, uint32_t *value)
 void codec_real(codec *c, double *value)
 {
     plain(c, value, sizeof *value);
+}
+
+void codec_amount(codec *c, double *value, double most)
+{
+    codec_real(c, value);
+    if (c->in != NULL && !(*value >= 0 && *value <= most)) {
+        *value = (double)NAN;
+    }
 }
 
 void codec_bool(codec *c, bool *value)

@@ -14,6 +14,8 @@ typedef struct codec {
 void codec_u64(codec *c, uint64_t *value);
 void codec_u32(codec *c, uint32_t *value);
 void codec_real(codec *c, double *value);
+// Finite and 0 … most; whatever else comes is read as NaN: it does not apply.
+void codec_amount(codec *c, double *value, double most);
 void codec_bool(codec *c, bool *value);
 void codec_text(codec *c, char *text, size_t size);
 // A row of a table: 0 … count − 1.

@@ -173,6 +173,13 @@ static void walk_heap(codec *c, hr_session_heap *heap)
     }
 }
 
+// By region, by address: regions rise and none reaches into the next.
+static bool begins_lawfully(const hr_session_chunk *before, const hr_session_chunk *chunk)
+{
+    return before == NULL || (chunk->region_address > before->region_address &&
+                              chunk->region_address - before->region_address >= before->region_bytes);
+}
+
 // Each within its region, by address there, and none over another, as a reader of pictures expects.
 static bool chunks_are_lawful(const hr_session_heap *heap)
 {
@@ -185,7 +192,8 @@ static bool chunks_are_lawful(const hr_session_heap *heap)
             chunk->size_bytes > chunk->region_bytes - offset || (!first && chunk->address < end) ||
             chunk->requested_bytes > chunk->size_bytes ||
             chunk->region_bytes > UINT64_MAX - chunk->region_address ||
-            (!first && chunk->region_bytes != chunk[-1].region_bytes)) {
+            (first ? !begins_lawfully(k > 0 ? chunk - 1 : NULL, chunk)
+                   : chunk->region_bytes != chunk[-1].region_bytes)) {
             return false;
         }
         end = chunk->address + chunk->size_bytes;

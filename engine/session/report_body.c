@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A report as a message: every field of headroom/report.h in its order, in one walk for both ways.
+#include <float.h>
 #include <string.h>
 
 #include "session/codec.h"
@@ -42,7 +43,7 @@ static void walk_step(codec *c, hr_report *r)
     codec_u32(c, &r->step.instructions);
     codec_u64(c, &r->step.effective_batch);
     codec_u64(c, &r->step.flops);
-    codec_real(c, &r->step.seconds);
+    codec_amount(c, &r->step.seconds, DBL_MAX);
     codec_bool(c, &r->step.measured);
 }
 
@@ -91,7 +92,7 @@ static void walk_memory(codec *c, hr_report_memory *m)
     codec_u64(c, &m->library_saved_bytes);
     codec_u64(c, &m->static_bytes);
     codec_u64(c, &m->largest_free_bytes);
-    codec_real(c, &m->fragmentation);
+    codec_amount(c, &m->fragmentation, 1);
     codec_u64(c, &m->heap_hash);
     walk_peak(c, m);
 }
@@ -118,15 +119,15 @@ static void walk_train(codec *c, hr_report *r)
     codec_u64(c, &r->train.steps);
     codec_u64(c, &r->train.updates);
     codec_u64(c, &r->train.skipped_steps);
-    codec_real(c, &r->train.loss_scale);
-    codec_real(c, &r->train.examples_per_second);
+    codec_amount(c, &r->train.loss_scale, DBL_MAX);
+    codec_amount(c, &r->train.examples_per_second, DBL_MAX);
     codec_real(c, &r->train.loss_first);
     codec_real(c, &r->train.loss_last);
-    codec_real(c, &r->train.eval_accuracy);
+    codec_amount(c, &r->train.eval_accuracy, 1);
     codec_text(c, r->train.weights_sha256, sizeof r->train.weights_sha256);
     codec_text(c, r->train.data, sizeof r->train.data);
-    codec_real(c, &r->plan.seconds_median);
-    codec_real(c, &r->plan.seconds_max);
+    codec_amount(c, &r->plan.seconds_median, DBL_MAX);
+    codec_amount(c, &r->plan.seconds_max, DBL_MAX);
     codec_u64(c, &r->plan.distinct_peaks);
 }
 
@@ -155,7 +156,7 @@ static void walk_oom(codec *c, hr_report_oom *oom)
     for (uint32_t k = 0; k < oom->fix_count; k++) {
         codec_text(c, oom->fixes[k].knobs, sizeof oom->fixes[k].knobs);
         codec_u64(c, &oom->fixes[k].peak_bytes);
-        codec_real(c, &oom->fixes[k].seconds);
+        codec_amount(c, &oom->fixes[k].seconds, DBL_MAX);
     }
 }
 

@@ -299,6 +299,70 @@ START_TEST(a_message_that_was_cut_or_has_something_behind_it_is_refused)
 }
 END_TEST
 
+static bool is_taken(hr_session_chunk *chunks, size_t count)
+{
+    wire_out out = {0};
+    hr_session_heap heap = {.chunks = chunks, .count = count};
+    put_heap(&out, &heap);
+    const wire_message m = {.kind = MESSAGE_HEAP, .bytes = (uint32_t)out.bytes, .body = out.data, .fd = -1};
+    const bool taken = get_heap(&m, &heap);
+    if (taken) {
+        hr_session_heap_deinit(&heap);
+    }
+    wire_out_deinit(&out);
+    return taken;
+}
+
+// Whatever order a few regions come in: they are taken when they rise and do not overlap.
+START_TEST(regions_neither_overlap_nor_come_twice)
+{
+    enum { REGIONS = 3, PLACES = 5, PAGE = 4096 };
+    unsigned taken = 0;
+    for (uint32_t shape = 0; shape < PLACES * PLACES * PLACES; shape++) {
+        hr_session_chunk chunks[REGIONS] = {{0}};
+        bool rise = true;
+        for (uint32_t k = 0, rest = shape; k < REGIONS; k++, rest /= PLACES) {
+            const uint64_t address = (1 + rest % PLACES) * PAGE;
+            const uint64_t bytes = k == 0 ? 2 * PAGE : PAGE;
+            chunks[k] = (hr_session_chunk){
+                .address = address, .size_bytes = PAGE / 4, .region_address = address, .region_bytes = bytes};
+            rise = rise && (k == 0 || address >= chunks[k - 1].region_address + chunks[k - 1].region_bytes);
+        }
+        ck_assert_int_eq(is_taken(chunks, REGIONS), rise);
+        taken += rise;
+    }
+    ck_assert_uint_eq(taken, 4); // 1 3 4, 1 3 5, 1 4 5, 2 4 5
+}
+END_TEST
+
+START_TEST(an_amount_that_is_none_is_not_known)
+{
+    static const double wild[] = {-1, (double)INFINITY, -(double)INFINITY, (double)NAN, 1.5};
+    for (size_t k = 0; k < sizeof wild / sizeof *wild; k++) {
+        const double w = wild[k];
+        hr_report r = {
+            .step.seconds = w,
+            .memory.fragmentation = w,
+            .train = {.loss_scale = w, .examples_per_second = w, .loss_last = w, .eval_accuracy = w},
+            .plan = {.seconds_median = w, .seconds_max = w}};
+        wire_out out = {0};
+        put_report(&out, &r);
+        const wire_message m = {
+            .kind = MESSAGE_REPORT, .bytes = (uint32_t)out.bytes, .body = out.data, .fd = -1};
+        ck_assert(get_report(&m, &r));
+        const double amounts[] = {r.step.seconds, r.train.loss_scale, r.train.examples_per_second,
+                                  r.plan.seconds_median, r.plan.seconds_max};
+        for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
+            ck_assert(w > 0 && isfinite(w) ? !(amounts[i] < w || amounts[i] > w) : (bool)isnan(amounts[i]));
+        }
+        ck_assert(isnan(r.memory.fragmentation) && isnan(r.train.eval_accuracy));
+        ck_assert_mem_eq(&r.train.loss_last, &w, sizeof w); // one that diverges is a loss all the same
+        hr_report_deinit(&r);
+        wire_out_deinit(&out);
+    }
+}
+END_TEST
+
 static void mutate(uint8_t *data, size_t bytes)
 {
     static const uint32_t wild[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x01000000};
@@ -415,6 +479,8 @@ int main(void)
 {
     Suite *suite = suite_create("messages");
     TCase *tests = tcase_create("messages");
+    tcase_add_test(tests, regions_neither_overlap_nor_come_twice);
+    tcase_add_test(tests, an_amount_that_is_none_is_not_known);
     tcase_add_loop_test(tests, a_message_comes_out_as_it_went_in, 0, KINDS);
     tcase_add_loop_test(tests, a_message_that_was_cut_or_has_something_behind_it_is_refused, 0, KINDS);
     tcase_add_loop_test(tests, whatever_is_changed_what_is_taken_is_lawful, 0, KINDS);

@@ -379,6 +379,44 @@ START_TEST(a_heap_is_that_of_the_events_before_it)
 }
 END_TEST
 
+static const char *const heaps[][4] = {
+    {"allocator.kind=bfc", "device.vram=64MiB", NULL},
+    {"allocator.kind=bfc", "allocator.growth=on", "device.vram=64MiB", NULL},
+    {"allocator.kind=caching", "device.vram=64MiB", NULL},
+    {"allocator.kind=caching", "allocator.expandable_segments=on", "device.vram=64MiB", NULL},
+    {"allocator.kind=async", "device.vram=64MiB", NULL},
+    {"allocator.kind=direct", "device.vram=64MiB", NULL},
+    {"allocator.kind=static", "execution.mode=graph", "device.vram=64MiB", NULL},
+};
+
+// Whoever reads it ends a worker whose heap is none.
+START_TEST(the_heap_of_every_allocator_is_taken)
+{
+    enum { HEAPS = 5 };
+    uint64_t version = 0;
+    seen n = {.state = HR_ENGINE_PAUSED};
+    hr_knobs knobs = use_knobs(heaps[_i]);
+    hr_session_options options = use_options(&knobs);
+    hr_session *s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_has_steps, 1);
+    for (uint64_t wanted = 1; wanted <= HEAPS; wanted++) {
+        hr_session_ask_heap(s);
+        for (int k = 0; k < USE_WAIT_MS / 20 && version < wanted; k++) {
+            hr_session_heap heap = {0};
+            hr_session_end end;
+            use_pause(s);
+            (void)hr_session_heap_now(s, &version, &heap);
+            ck_assert(heap.count > 0 || version < wanted);
+            hr_session_heap_deinit(&heap);
+            ck_assert_int_ne(hr_session_get_life(s, &end), HR_SESSION_ENDED);
+        }
+        ck_assert_uint_eq(version, wanted);
+    }
+    use_stop(s);
+}
+END_TEST
+
 // ---- life and death -------------------------------------------------------------------------------------------
 
 static const struct {
@@ -690,6 +728,7 @@ static Suite *make_suite(void)
     tcase_add_test(moving, knobs_that_are_refused_start_nothing);
     tcase_add_test(moving, a_full_queue_takes_no_more);
     tcase_add_test(moving, a_heap_is_that_of_the_events_before_it);
+    tcase_add_loop_test(moving, the_heap_of_every_allocator_is_taken, 0, sizeof heaps / sizeof *heaps);
     suite_add_tcase(suite, moving);
     tcase_add_checked_fixture(life, use_setup, use_teardown);
     tcase_add_loop_test(life, what_ended_a_worker_is_told_with_its_place, 0, sizeof deaths / sizeof *deaths);
