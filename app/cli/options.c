@@ -10,6 +10,7 @@
 #include "headroom/words.h"
 
 #include "app/cli/say.h"
+#include "app/tui/script_words.h"
 
 static const app_option rows[] = {
 #define X(id, letter, name, value, line) [APP_##id] = {letter, name, value, line},
@@ -75,6 +76,19 @@ static void print_scenarios(void)
     }
 }
 
+// What the lines of --script's FILE are.
+static void print_script(void)
+{
+    size_t k = 0;
+    puts("  a line of --script's FILE is a ':' command, a '#' comment, or one of these:");
+    for (const script_word *w = script_word_row(k); w != NULL; w = script_word_row(++k)) {
+        char words[48];
+        (void)snprintf(words, sizeof words, "%s %s", w->word, w->example);
+        printf("  %-22s ", words);
+        say_paragraph(w->line, 25);
+    }
+}
+
 static void help_of(const app_command *c, bool whole)
 {
     fputs("usage: ", stdout);
@@ -86,6 +100,9 @@ static void help_of(const app_command *c, bool whole)
     }
     if (c->word == APP_TRACE_WORD) {
         print_scenarios();
+    }
+    if (whole && app_command_takes(c, APP_SCRIPT)) {
+        print_script();
     }
 }
 

@@ -51,34 +51,71 @@ static int is_socket(const struct dirent *entry)
     return length > 5 && strcmp(entry->d_name + length - 5, ".sock") == 0;
 }
 
-static int list(void)
+// What was found, in the order of the names.
+typedef struct found {
+    char *path[SOCKETS_MAX]; // owned
+    char preset[SOCKETS_MAX][HR_KNOB_TEXT_MAX];
+    int count;
+} found;
+
+static void look_into(const char *folder, found *f)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char folder[PATH_MAX], path[PATH_MAX];
     struct dirent **entries = NULL;
     static watched w;
-    int shown = 0;
-    if (runtime == NULL || runtime[0] != '/') {
-        puts("nothing can be watched: trainings listen below $XDG_RUNTIME_DIR, which is not set");
-        return 0;
-    }
-    (void)snprintf(folder, sizeof folder, "%s/headroom", runtime);
+    char path[PATH_MAX];
     int count = scandir(folder, &entries, is_socket, alphasort);
     for (int i = 0; i < count; i++) {
         int length = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        bool fits = length > 0 && (size_t)length < sizeof path && shown < SOCKETS_MAX;
+        bool fits = length > 0 && (size_t)length < sizeof path && f->count < SOCKETS_MAX;
         if (fits && ask_about(path, &w, NULL)) { // a socket without a training behind it is none
-            printf("%s  ", format_plain(path, ""));
-            puts(format_plain(w.preset, ""));
-            shown++;
+            f->path[f->count] = strdup(path);
+            (void)snprintf(f->preset[f->count], sizeof f->preset[0], "%s", w.preset);
+            f->count += f->path[f->count] != NULL;
         }
         free(entries[i]);
     }
     free(entries);
-    if (shown == 0) {
-        puts("no training can be watched now; headroom, and headroom run, can be while they train");
+}
+
+static void say_found(found *f, bool to_a_person)
+{
+    for (int i = 0; i < f->count; i++) {
+        printf("%s  ", format_plain(f->path[i], ""));
+        puts(format_plain(f->preset[i], ""));
     }
-    return 0;
+    if (f->count == 0) {
+        puts("no training can be watched now; headroom, and headroom run, can be while they train");
+    } else if (to_a_person) {
+        printf("type: headroom watch %s\n", f->path[0]);
+    }
+}
+
+static bool has_terminal(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+// The only one there is, where it can be watched at once; otherwise lists them, and only[] is "".
+static void look_around(char only[PATH_MAX])
+{
+    static found f;
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char folder[PATH_MAX];
+    only[0] = '\0';
+    if (runtime == NULL || runtime[0] != '/') {
+        puts("nothing can be watched: trainings listen below $XDG_RUNTIME_DIR, which is not set");
+        return;
+    }
+    (void)snprintf(folder, sizeof folder, "%s/headroom", runtime);
+    look_into(folder, &f);
+    if (f.count == 1 && has_terminal()) {
+        (void)snprintf(only, PATH_MAX, "%s", f.path[0]);
+    } else {
+        say_found(&f, isatty(STDOUT_FILENO));
+    }
+    while (f.count > 0) {
+        free(f.path[--f.count]);
+    }
 }
 
 // ---- with one -------------------------------------------------------------------------------------------------
@@ -139,14 +176,19 @@ int cli_watch(int argc, char **argv)
 {
     cli_args args;
     hr_err err;
+    char only[PATH_MAX];
     cli_next next = cli_parse(argc, argv, 1, &args, &err);
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, false);
     }
     if (args.words[0] == NULL) {
-        return list();
+        look_around(only);
+        if (only[0] == '\0') {
+            return 0;
+        }
+        args.words[0] = only;
     }
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+    if (!has_terminal()) {
         (void)HR_FAIL(&err, USAGE, "watching needs a terminal, had a pipe or a file");
         hr_err_try(&err, "headroom watch, for what can be watched");
         return say_error(&err, false);

@@ -10,6 +10,7 @@
 #include "app/tui/script_cast.h"
 #include "app/tui/script_keys.h"
 #include "app/tui/script_size.h"
+#include "app/tui/script_words.h"
 #include "app/tui/terminal.h"
 
 enum { LINE_MAX_BYTES = 1024, IDLE_PIECES_MAX = 4, SECONDS_MAX = 86400 };
@@ -250,12 +251,23 @@ static hr_status do_save(script *s, const char *argument, hr_err *err)
 }
 
 static const struct {
-    const char *word;
+    script_word row;
     hr_status (*run)(script *s, const char *argument, hr_err *err);
 } words[] = {
-    {"keys", press_keys},  {"type", type_text},       {"wait", do_wait}, {"expect", do_expect},
-    {"resize", do_resize}, {"save-display", do_save}, {"pace", do_pace}, {"visible", do_visible},
+    {{"keys", "<Right> z <Tab>", "press keys, blanks between them"}, press_keys},
+    {{"type", "64", "type text as it stands"}, type_text},
+    {{"wait", "steps 20", "let the training do steps, or `wait seconds 2.5`"}, do_wait},
+    {{"expect", "TEXT", "fail where the screen does not show it; `expect not TEXT`"}, do_expect},
+    {{"resize", "120x36", "columns and rows"}, do_resize},
+    {{"save-display", "FILE", "write the screen: .txt, .ans or .svg"}, do_save},
+    {{"pace", "0.2", "seconds that every key takes from here on"}, do_pace},
+    {{"visible", "on", "a key that the screen does not show is an error"}, do_visible},
 };
+
+const script_word *script_word_row(size_t index)
+{
+    return index < sizeof words / sizeof *words ? &words[index].row : NULL;
+}
 
 static hr_status do_line(script *s, const char *line, hr_err *err)
 {
@@ -271,7 +283,7 @@ static hr_status do_line(script *s, const char *line, hr_err *err)
     }
     size_t length = strcspn(line, " ");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strlen(words[i].word) == length && memcmp(words[i].word, line, length) == 0) {
+        if (strlen(words[i].row.word) == length && memcmp(words[i].row.word, line, length) == 0) {
             return line[length] == '\0' ? refuse(s, "something is missing", line, err)
                                         : words[i].run(s, line + length + 1, err);
         }

@@ -198,6 +198,7 @@ static const struct {
     {"--help", "-s, --set KEY=VALUE"},
     {"help", "headroom plan PRESET"},
     {"--version", "headroom 0.1.0\n"},
+    {"--help", "expect TEXT"},
     {"run -h", "--trace FILE  "},
     {"plan demo --help", "--at-peak"},
     {"config -h", "headroom config ACTION [PRESET]"},

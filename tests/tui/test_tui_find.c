@@ -5,6 +5,7 @@
 
 #include "app/tui/pane.h"
 #include "app/tui/screens/screens.h"
+#include "app/tui/tour.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -235,6 +236,23 @@ START_TEST(who_only_watches_is_offered_nothing_that_turns)
 }
 END_TEST
 
+START_TEST(the_tour_stays_where_it_stood_until_its_step_is_done)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 40);
+    tour_begin(a);
+    static const int keys[] = {'?', INPUT_ESCAPE, 'p', INPUT_ESCAPE, '4', '1', '.', INPUT_ESCAPE, INPUT_DOWN};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        app_key(a, keys[i]);
+        ck_shows(a, "tour 1/6", true);
+    }
+    app_say(a, MESSAGE_ERROR, "something went wrong");
+    ck_shows(a, "tour 1/6", true);
+    ck_shows(a, "something went wrong", true);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(the_marks_beside_knobs_are_explained)
 {
     app *a = screen_open(&plain);
@@ -250,4 +268,4 @@ SUITE_MAIN("tui find", what_is_typed_after_a_slash_is_never_a_command,
            the_filter_command_goes_where_the_key_goes, a_card_that_is_none_is_not_taken,
            what_is_typed_in_a_shell_is_said_as_it_is_typed_here, undone_twice_there_was_something_to_undo,
            the_tip_is_about_the_selected_knob, who_only_watches_is_offered_nothing_that_turns,
-           the_marks_beside_knobs_are_explained)
+           the_tour_stays_where_it_stood_until_its_step_is_done, the_marks_beside_knobs_are_explained)

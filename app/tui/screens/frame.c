@@ -236,7 +236,8 @@ static void draw_message(const canvas *screen, rect strip, const app *a)
 void frame_strip(const canvas *screen, rect strip, const app *a)
 {
     canvas c = canvas_of(screen, strip);
-    const char *tour = a->overlay == OVERLAY_NONE ? tour_line(a) : NULL;
+    bool list = a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_COLUMNS;
+    const char *tour = a->overlay == OVERLAY_NONE || list ? tour_line(a) : NULL; // the others need its line
     if (tour != NULL) {
         paint_blank(&c, 0, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
         paint_text(&c, 0, 0, strip.w, ROLE_FOCUS, tour);
