@@ -107,11 +107,13 @@ void sentences_subject(const progress *p, const hr_report *r, const hr_knobs *kn
 
 // ---- memory ---------------------------------------------------------------------------------------------------
 
-// "activations 44.20 MiB, optimizer 5.31 MiB": the largest first.
-static void say_categories(const progress *p, const char *when, const uint64_t by_category[HR_CATEGORY_COUNT])
+// "activations 44.20 MiB, optimizer 5.31 MiB and waste 7.42 MiB": the largest first; together what is in use.
+static void say_categories(const progress *p, const char *when, const uint64_t by_category[HR_CATEGORY_COUNT],
+                           uint64_t in_use_bytes)
 {
     bool said[HR_CATEGORY_COUNT] = {false};
     char human[HR_BYTES_TEXT_MAX];
+    uint64_t waste_bytes = in_use_bytes; // what they leave of it
     int count = 0;
     for (;; count++) {
         int largest = -1;
@@ -124,8 +126,12 @@ static void say_categories(const progress *p, const char *when, const uint64_t b
             break;
         }
         said[largest] = true;
+        waste_bytes -= by_category[largest] < waste_bytes ? by_category[largest] : waste_bytes;
         fprintf(p->out, "%s%s %s", count == 0 ? when : ", ", hr_category_name((hr_category)largest),
                 hr_bytes_human(by_category[largest], human));
+    }
+    if (count > 0 && waste_bytes > 0) {
+        fprintf(p->out, " and waste %s", hr_bytes_human(waste_bytes, human));
     }
     if (count > 0) {
         end_sentence(p);
@@ -155,7 +161,8 @@ static void say_left(const progress *p, const hr_report *r)
     const uint64_t limit_bytes = r->memory.limit_bytes, peak_bytes = r->memory.peak_in_use_bytes;
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     if (peak_bytes >= limit_bytes) { // expandable segments may pass it by a handle
-        fprintf(p->out, "At the peak, nothing of the limit of %s is left", hr_bytes_human(limit_bytes, limit));
+        fprintf(p->out, "At the peak, nothing of the limit of %s is left",
+                hr_bytes_human(limit_bytes, limit));
         end_sentence(p);
         return;
     }
@@ -180,7 +187,7 @@ void sentences_first_step(const progress *p, const hr_report *r, const hr_knobs 
             m->at_peak.name, hr_phase_name(m->at_peak.phase));
     end_sentence(p);
     say_left(p, r);
-    say_categories(p, "By kind, the peak holds ", m->at_peak.by_category);
+    say_categories(p, "By kind, the peak holds ", m->at_peak.by_category, m->peak_in_use_bytes);
     say_tensors(p, r);
 }
 
@@ -212,7 +219,7 @@ static void say_oom(const progress *p, const hr_report *r)
     end_sentence(p);
     fprintf(p->out, "The cause is %s", r->oom.sentence); // "capacity: the step asks for …"
     end_sentence(p);
-    say_categories(p, "By kind, it then held ", r->oom.by_category);
+    say_categories(p, "By kind, it then held ", r->oom.by_category, r->oom.in_use_bytes);
     say_fixes(p, r);
 }
 

@@ -69,6 +69,8 @@ static void assert_memory_is_said(const char *text, const json_t *report)
                 hr_bytes_human(limit_bytes - peak_bytes, left),
                 100 * (double)(limit_bytes - peak_bytes) / (double)limit_bytes,
                 hr_bytes_human(limit_bytes, limit));
+    ck_assert_uint_gt(bytes_of(report, "waste_bytes"), 0);
+    assert_says(text, " and waste %s.", hr_bytes_human(bytes_of(report, "waste_bytes"), peak));
     for (size_t k = 0; k < 3; k++) {
         const json_t *tensor = json_array_get(member(at_peak, "tensors"), k);
         assert_says(text, "%s (%s, ", json_string_value(member(tensor, "name")),
