@@ -31,7 +31,8 @@ struct planning_desk {
     matter matters[HR_QUESTION_COUNT];
     bool has_present; // of TURNS
     finding present;
-    fit_sweep *sweep; // of FIT; NULL: not begun
+    fit_sweep *sweep;  // of FIT; NULL: not begun
+    bool turn_is_next; // of TURNS and FIT, where both are open
 };
 
 hr_status planning_desk_create(planning_desk **out, hr_err *err)
@@ -203,12 +204,12 @@ static matter *most_urgent(planning_desk *d)
     matter *picture = &d->matters[HR_QUESTION_PICTURE];
     matter *diff = &d->matters[HR_QUESTION_DIFF];
     matter *fit = &d->matters[HR_QUESTION_FIT];
-    return is_urgent(turns) ? turns
-           : picture->open  ? picture
-           : diff->open     ? diff
-           : turns->open    ? turns
-           : fit->open      ? fit
-                            : NULL;
+    return is_urgent(turns)                                 ? turns
+           : picture->open                                  ? picture
+           : diff->open                                     ? diff
+           : turns->open && (d->turn_is_next || !fit->open) ? turns
+           : fit->open                                      ? fit
+                                                            : NULL;
 }
 
 static planning_work answer_one(planning_desk *d, matter *m, hr_answer *answer)
@@ -231,6 +232,7 @@ planning_work planning_desk_work(planning_desk *d, hr_answer *answer)
 {
     matter *m = most_urgent(d);
     *answer = (hr_answer){.kind = HR_QUESTION_TURNS};
+    d->turn_is_next = m == &d->matters[HR_QUESTION_FIT];
     if (m == NULL) {
         return PLANNING_IDLE;
     }

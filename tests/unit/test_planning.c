@@ -131,7 +131,7 @@ START_TEST(what_is_urgent_comes_first)
 {
     static const hr_question_kind order[] = {HR_QUESTION_TURNS,   HR_QUESTION_TURNS, HR_QUESTION_TURNS,
                                              HR_QUESTION_PICTURE, HR_QUESTION_DIFF,  HR_QUESTION_TURNS,
-                                             HR_QUESTION_TURNS,   HR_QUESTION_FIT};
+                                             HR_QUESTION_FIT,     HR_QUESTION_TURNS};
     const hr_knobs knobs = demo_knobs(NULL),
                    graph = demo_knobs((const char *[]){"execution.mode=graph", NULL});
     hr_planning *p = started(true);

@@ -31,7 +31,7 @@ void hr_planner_text_free(char *lines);
 typedef struct hr_planning hr_planning;
 
 // X(ID): what can be asked. The first HR_TURNS_FIRST turns are answered first (the knobs as they are, the knob under the
-// cursor), then PICTURE, DIFF, the other turns, FIT.
+// cursor), then PICTURE, DIFF, then the other turns and FIT alternately: who asks for combinations is looking at them.
 #define HR_QUESTION_MAP(X)                                                                                   \
     X(TURNS)   /* what each of these turns of one knob would do to peak and step time */                     \
     X(PICTURE) /* the whole step, under these knobs */                                                       \
