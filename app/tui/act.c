@@ -32,6 +32,14 @@ static const char *why_not_table(const app *a)
     return pane_ops_of(a->focus)->table == NULL ? "the focused pane has no rows: Tab goes to the next" : NULL;
 }
 
+static const char *why_not_pin(const app *a)
+{
+    return app_model(a)->steps == 0         ? "a baseline needs a finished step"
+           : a->live.state == HR_ENGINE_OOM ? "a baseline needs a finished step: with these knobs none fits"
+           : !app_has_stepped(a) ? "a baseline needs a finished step of these knobs: none has ended yet"
+                                 : NULL;
+}
+
 static const char *why_not_screen(const app *a, request r)
 {
     if (app_layout(a).kind < LAYOUT_SINGLE) {
@@ -113,7 +121,7 @@ const char *app_why_not(const app *a, request r)
         return a->life == HR_SESSION_LIVE && a->session != NULL ? "the worker is well: r runs or pauses it"
                                                                 : NULL;
     case REQUEST_PIN:
-        return app_model(a)->steps == 0 ? "a baseline needs a finished step" : NULL;
+        return why_not_pin(a);
     case REQUEST_UNPIN:
         return a->baseline.pinned ? NULL : "no baseline is pinned: b pins one";
     case REQUEST_ZOOM_IN:

@@ -41,6 +41,7 @@ static bool hand_over(app *a, hr_knob_id id, const hr_knob_value *value)
     const hr_knob_value before = a->knobs.value[id];
     a->knobs.value[id] = *value;
     a->follows_engine = false;
+    a->judges_turn = true;
     if (!app_engine_lives(a)) {
         app_restart_engine(a);
     } else if (!app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(&a->knobs, id, text))) {
@@ -104,6 +105,7 @@ bool app_turn_all(app *a, const hr_knobs *to)
         const hr_knob_value before = a->knobs.value[id];
         a->knobs.value[id] = to->value[id];
         a->follows_engine = false;
+        a->judges_turn = true;
         turn_log_add(&a->turned, id, &before, &a->knobs.value[id]);
     }
     turn_log_join(&a->turned, taken);

@@ -119,7 +119,12 @@ static bool drain_events(app *a, bool *more)
             heap_record_feed(&a->heap, &events[i]);
             if (events[i].kind == HR_EVENT_KNOB) {
                 follow_knob(a, &events[i]);
+                a->stepped_is_old = true;
                 heap_record_knobs(&a->heap, &a->applied);
+            }
+            if (events[i].kind == HR_EVENT_STEP && a->stepped_is_old) {
+                a->stepped = a->applied;
+                a->stepped_is_old = false;
             }
             run_log_event(&a->runs, &a->live, &a->applied, hr_preset_name(a->preset), &events[i]);
         }

@@ -109,6 +109,9 @@ struct app {
     hr_err end_error;
     hr_knobs knobs;      // as turned
     hr_knobs applied;    // as the engine last said
+    hr_knobs stepped;    // of the newest finished step
+    bool stepped_is_old; // a knob has changed since
+    bool judges_turn;    // one was turned: what its plan says is to be said
     bool follows_engine; // it has refused a turn: until the next one `knobs` goes with what it says
     hr_report report;    // what is shown
     bool has_report;
@@ -231,6 +234,13 @@ void app_forget_plans(app *a);
 void app_ask_whatif(app *a);
 // Another knob is selected: asks again with that one first, unless its neighbours are known.
 void app_ask_knob(app *a);
+// Whether a step has ended under the knobs as they are.
+bool app_has_stepped(const app *a);
+// The plan of turned knobs that wait for a paused or idle training to go on: until then it stands for them. NULL: none
+// wait, or it is not known yet.
+const hr_whatif *app_waiting_plan(const app *a);
+// Asks what the screen that is shown wants to know, unless it was asked: a key may have brought it, or other knobs.
+void app_ask_for_screen(app *a);
 // Takes what the planner has said, and asks what the screen that is shown wants to know.
 bool app_take_plans(app *a, bool *more);
 

@@ -8,18 +8,11 @@
 
 #include "app/tui/pane.h"
 
-static bool differ(const hr_knobs *a, const hr_knobs *b)
-{
-    bool same = true;
-    for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
-        same = !turn_differs(a, b, (hr_knob_id)id);
-    }
-    return !same;
-}
-
 bool fit_wanted(const app *a)
 {
-    return a->screen == SCREEN_FIT && (a->fit.question == 0 || differ(&a->fit.asked, &a->knobs));
+    const hr_whatif *plan = app_waiting_plan(a);
+    bool looked_at = a->screen == SCREEN_FIT || (a->screen == SCREEN_DOCTOR && plan != NULL && !plan->fits);
+    return looked_at && (a->fit.question == 0 || !turn_same(&a->fit.asked, &a->knobs));
 }
 
 void fit_begin(app *a, uint64_t question)

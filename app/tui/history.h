@@ -10,7 +10,8 @@
 #include "headroom/category.h"
 
 enum {
-    BAND_UNKNOWN = HR_CATEGORY_COUNT, // bytes whose category was lost with overwritten events
+    // What is in use and no tensor asked for: rounding; behind lost events also bytes whose category nobody knows.
+    BAND_UNKNOWN = HR_CATEGORY_COUNT,
     BAND_COUNT,
     HISTORY_LEVELS = 5,
     HISTORY_LENGTH = 512,
@@ -21,7 +22,7 @@ enum {
 // The heap at one moment, absolute.
 typedef struct heap_now {
     uint64_t in_use_bytes, pool_bytes, requested_bytes;
-    uint64_t band_bytes[BAND_COUNT]; // sum is in_use_bytes
+    uint64_t band_bytes[BAND_COUNT]; // as requested, and the rest; sum is in_use_bytes
 } heap_now;
 
 // ---- by time: level k has buckets of 125 ms × 4^k ---------------------------------------------------------------

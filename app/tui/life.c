@@ -36,6 +36,10 @@ static void start(app *a, const char *resume_path)
         guess_limit(a);
     }
     a->applied = a->knobs;
+    a->stepped_is_old = true;
+    if (a->live.steps == 0) {
+        a->stepped = a->knobs; // what the first one will be of
+    }
     a->life = HR_SESSION_LIVE;
     hr_status status = a->watched != NULL ? hr_session_attach(a->watched, &a->session, &err)
                        : a->scripted      ? hr_session_start_inline(&options, &a->session, &err)

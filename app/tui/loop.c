@@ -106,6 +106,9 @@ static void take_keys(loop *l, short ready)
         any = l->key_came = true;
     }
     give_paste(l);
+    if (any) {
+        app_ask_for_screen(l->app); // nothing else may come that would
+    }
     l->app->quits = l->app->quits || e.closed;
     l->remember_at_ns = any ? now_ns() + remember_ns : l->remember_at_ns;
     l->silent_wakes = ready != 0 && !any ? l->silent_wakes + 1 : 0;

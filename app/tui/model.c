@@ -65,7 +65,8 @@ static void forget_bands(model *m)
     m->attributed = true;
 }
 
-// After a gap the total is still exact: what the known bands do not explain is shown as unknown.
+// Chunks are larger than what is asked for: the rest is waste. After a gap the total is still exact, and what the known
+// bands do not explain is in the rest too.
 static void settle_unknown(model *m)
 {
     uint64_t known = 0;
@@ -75,9 +76,9 @@ static void settle_unknown(model *m)
     if (known > m->heap.in_use_bytes) {
         memset(m->heap.band_bytes, 0, sizeof m->heap.band_bytes);
         known = 0;
+        m->attributed = false;
     }
     m->heap.band_bytes[BAND_UNKNOWN] = m->heap.in_use_bytes - known;
-    m->attributed = m->attributed && m->heap.band_bytes[BAND_UNKNOWN] == 0;
 }
 
 static void take(uint64_t *from, uint64_t bytes)
@@ -101,14 +102,15 @@ static void on_memory(model *m, const hr_event *e)
         if (memory->in_use_bytes == memory->allocated_bytes) {
             forget_bands(m); // the first allocation of an empty heap: all is known again
         }
-        m->heap.band_bytes[band] += memory->allocated_bytes;
+        m->heap.band_bytes[band] += memory->requested_bytes;
         m->heap.requested_bytes += memory->requested_bytes;
     } else if (e->kind == HR_EVENT_FREE && memory->in_use_bytes == 0) {
         forget_bands(m);
     } else if (e->kind == HR_EVENT_FREE) {
-        take(&m->heap.band_bytes[band], memory->allocated_bytes);
+        take(&m->heap.band_bytes[band], memory->requested_bytes);
         take(&m->heap.requested_bytes, memory->requested_bytes);
     }
+    m->attributed = m->attributed && band != BAND_UNKNOWN;
     settle_unknown(m);
     raise_peaks(m, memory->in_use_bytes);
     history_add(&m->history, m->time_ns, &m->heap, 0);

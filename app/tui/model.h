@@ -37,7 +37,7 @@ typedef struct model {
     // memory
     heap_now heap;
     heap_now boundary; // at the last step boundary with every category known
-    bool attributed;   // band_bytes are exact
+    bool attributed;   // band_bytes are exact: BAND_UNKNOWN is waste
     uint64_t limit_bytes;
     uint64_t peak_bytes;                        // since the start
     uint64_t epoch_peak_bytes;                  // since the last build

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planner as the workbench knows it: what is asked when, and where the answers go.
+#include "headroom/units.h"
+
 #include "app/tui/app.h"
 
 enum { ANSWERS_PER_DRAIN = 64 };
@@ -72,8 +74,7 @@ void app_ask_knob(app *a)
     }
 }
 
-// What a screen wants to know once it is looked at.
-static void ask_for_screens(app *a)
+void app_ask_for_screen(app *a)
 {
     hr_knobs before, after;
     if (a->planning != NULL && app_wants_diff(a, &before, &after)) {
@@ -84,6 +85,45 @@ static void ask_for_screens(app *a)
         open_model(a);
         fit_begin(a, asked(a, hr_planning_ask_fit(a->planning, &a->knobs)));
     }
+}
+
+// ---- knobs that wait ------------------------------------------------------------------------------------------
+
+bool app_has_stepped(const app *a)
+{
+    return a->live.steps > 0 && turn_same(&a->knobs, &a->stepped);
+}
+
+// A hot knob changes no plan.
+static bool knobs_wait(const app *a)
+{
+    bool stands = a->live.state == HR_ENGINE_PAUSED || a->live.state == HR_ENGINE_IDLE;
+    bool differs = false;
+    for (int id = 0; stands && id < HR_KNOB_COUNT && !differs; id++) {
+        differs = !hr_knob_rows(NULL)[id].hot && turn_differs(&a->knobs, &a->stepped, (hr_knob_id)id);
+    }
+    return differs && a->watched == NULL;
+}
+
+const hr_whatif *app_waiting_plan(const app *a)
+{
+    const whatif_cell *present = &a->answers.present;
+    bool known = a->answers.question == a->question && present->known && !present->refused;
+    return known && knobs_wait(a) ? &present->plan : NULL;
+}
+
+// A training that stands does not try them: the plan says at once what a step would. True when it did.
+static bool judge_turn(app *a)
+{
+    const hr_whatif *plan = a->judges_turn ? app_waiting_plan(a) : NULL;
+    const bool says = plan != NULL && !plan->fits && a->message.kind != MESSAGE_ERROR;
+    char missing[HR_BYTES_TEXT_MAX];
+    if (says) {
+        app_say(a, MESSAGE_NOTE, "these knobs do not fit when they run: %s are missing p; 4 shows what would",
+                hr_bytes_human(plan->missing_bytes, missing));
+    }
+    a->judges_turn = a->judges_turn && !(a->answers.question == a->question && a->answers.present.known);
+    return says;
 }
 
 static void take(app *a, hr_answer *answer)
@@ -112,7 +152,7 @@ bool app_take_plans(app *a, bool *more)
 {
     hr_answer answer;
     int count = 0;
-    ask_for_screens(a);
+    app_ask_for_screen(a);
     while (count < ANSWERS_PER_DRAIN && hr_planning_take(a->planning, &answer)) {
         take(a, &answer);
         hr_answer_deinit(&answer);
@@ -121,5 +161,5 @@ bool app_take_plans(app *a, bool *more)
     // In process nobody wakes us.
     *more = *more || count == ANSWERS_PER_DRAIN ||
             (hr_planning_fd(a->planning) < 0 && hr_planning_is_busy(a->planning));
-    return count > 0;
+    return judge_turn(a) || count > 0;
 }

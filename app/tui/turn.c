@@ -293,7 +293,17 @@ hr_status turn_check_device(const hr_knobs *knobs, hr_err *err)
 bool turn_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)
 {
     char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
-    return strcmp(hr_knob_format(a, id, one), hr_knob_format(b, id, other)) != 0;
+    return memcmp(&a->value[id], &b->value[id], sizeof a->value[id]) != 0 &&
+           strcmp(hr_knob_format(a, id, one), hr_knob_format(b, id, other)) != 0;
+}
+
+bool turn_same(const hr_knobs *a, const hr_knobs *b)
+{
+    int id = 0;
+    while (id < HR_KNOB_COUNT && !turn_differs(a, b, (hr_knob_id)id)) {
+        id++;
+    }
+    return id == HR_KNOB_COUNT;
 }
 
 // The first knob that still differs and can be turned now; HR_KNOB_COUNT when there is none.

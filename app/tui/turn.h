@@ -24,6 +24,7 @@ bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_
 HR_MUST_CHECK hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);
 
 bool turn_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id);
+bool turn_same(const hr_knobs *a, const hr_knobs *b);
 // The knobs in which `from` and `to` differ, in an order in which they can be turned one after the other: every set on
 // the way is legal, because the engine takes them one by one. CONSTRAINT error when `to` is not legal, or no such order
 // was found.

@@ -495,7 +495,8 @@ static const hr_term terms[] = {
      .pytorch = "sum of p.numel()"},
     {.name = "paused", .line = "a state: training waits between two steps", .unit = ""},
     {.name = "peak",
-     .line = "the largest in_use of the training steps so far",
+     .line =
+         "the largest in_use of the training steps so far; one that was refused, or only planned, is none",
      .unit = "B",
      .tensorflow = "peak_bytes_in_use",
      .pytorch = "max_memory_allocated()"},

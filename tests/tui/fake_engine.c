@@ -781,7 +781,7 @@ bool fake_engine_plan(const hr_knobs *knobs, hr_whatif *out)
     h->limit = UINT64_MAX / 2; // to see how much would be missing
     allocate_weights(h);
     run_program(h);
-    *out = (hr_whatif){.fits = h->peak <= limit, .peak_in_use_bytes = h->peak};
+    *out = (hr_whatif){.fits = h->peak <= limit, .limit_bytes = limit, .peak_in_use_bytes = h->peak};
     out->step_seconds = 40e-3 / 128 * (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
     out->missing_bytes = out->fits ? 0 : h->peak - limit;
     hr_free(h);

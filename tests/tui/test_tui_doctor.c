@@ -109,6 +109,108 @@ START_TEST(a_healthy_step_is_offered_what_needs_less_the_least_first)
 }
 END_TEST
 
+// ---- knobs that wait ------------------------------------------------------------------------------------------
+
+static void turn_while_paused(app *a)
+{
+    screen_advance(a, 20);
+    screen_keys(a, "r");
+    screen_advance(a, 1);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_PAUSED);
+    screen_keys(a, ":set device.vram 32MiB\n");
+    screen_advance(a, 1);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_PAUSED);
+    screen_advance(a, 1);
+}
+
+static void be_turned_while_paused(app *a)
+{
+    turn_while_paused(a);
+    screen_keys(a, "4");
+}
+
+START_TEST(turned_knobs_that_wait_and_do_not_fit_are_told_at_once)
+{
+    golden_all("doctor-waits", be_turned_while_paused);
+    app *a = screen_open(&golden_looks[0].look);
+    turn_while_paused(a);
+    ck_assert(doctor_misses(a));
+    ck_assert_ptr_nonnull(strstr(a->message.text, "do not fit when they run"));
+    golden_compare("bench-waits", a);
+    screen_keys(a, "z"); // what it was steps with
+    screen_advance(a, 1);
+    ck_assert_ptr_null(app_waiting_plan(a));
+    screen_keys(a, ":set batch.size 64\n");
+    screen_advance(a, 1);
+    ck_assert_ptr_nonnull(app_waiting_plan(a));
+    ck_assert(!doctor_misses(a));
+    screen_keys(a, "r");
+    screen_advance(a, 3);
+    ck_assert_ptr_null(app_waiting_plan(a));
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_is_offered_to_knobs_that_wait_fits_and_a_applies_it)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fix_row rows[FIX_ROWS_MAX];
+    char text[HR_KNOB_TEXT_MAX];
+    be_turned_while_paused(a);
+    ck_assert(fit_wanted(a));
+    fit_begin(a, 1);
+    static const char *const knobs[] = {"", "execution.mode=graph batch.size=32 batch.accumulate=4",
+                                        "checkpoint.strategy=blocks", "execution.fuse=off"};
+    for (uint32_t i = 0; i < 4; i++) {
+        hr_answer answer = {.kind = HR_QUESTION_FIT, .number = 1, .index = i, .last = i == 3};
+        answer.point.plan = (hr_whatif){.fits = i == 1 || i == 2, .peak_in_use_bytes = (40 - 4 * i) * HR_MIB};
+        snprintf(answer.point.knobs, sizeof answer.point.knobs, "%s", knobs[i]);
+        fit_take(a, &answer);
+    }
+    size_t count = doctor_fixes(a, rows), points = 0;
+    for (size_t i = 0; i < count; i++) {
+        const fix_row *row = &rows[i];
+        ck_assert(row->point < 0 ? app_whatif(a, row->id, row->side)->plan.fits
+                                 : a->fit.point[row->point].plan.fits);
+        points += row->point >= 0;
+    }
+    ck_assert_uint_eq(points, 2);
+    ck_assert_int_eq(rows[count - 2].point, 2); // one turn
+    ck_assert_int_eq(rows[count - 1].point, 1); // three
+    ck_assert_str_eq(doctor_fix_text(a, &rows[count - 1], text), knobs[1]);
+    screen_keys(a, "\t");
+    ck_assert_int_eq(a->focus, PANE_DOCTOR);
+    for (size_t i = 1; i < count; i++) {
+        app_key(a, INPUT_DOWN);
+    }
+    screen_keys(a, "4a");
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 4);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_baseline_is_of_a_finished_step_of_the_knobs_as_they_are)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    turn_while_paused(a);
+    screen_keys(a, "b");
+    ck_assert(!a->baseline.pinned);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "none has ended yet"));
+    screen_keys(a, "r");
+    screen_advance(a, 3);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
+    screen_keys(a, "b");
+    ck_assert(!a->baseline.pinned);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "none fits"));
+    screen_keys(a, "z");
+    screen_advance(a, 5);
+    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    screen_keys(a, "b");
+    ck_assert(a->baseline.pinned);
+    screen_close(a);
+}
+END_TEST
+
 // ---- findings -------------------------------------------------------------------------------------------------
 
 static void say_step(model *m, uint64_t floor_bytes, uint64_t wait_ns)
@@ -213,5 +315,8 @@ SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed,
            what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
            a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole,
            a_healthy_step_is_offered_what_needs_less_the_least_first,
+           turned_knobs_that_wait_and_do_not_fit_are_told_at_once,
+           what_is_offered_to_knobs_that_wait_fits_and_a_applies_it,
+           a_baseline_is_of_a_finished_step_of_the_knobs_as_they_are,
            growth_is_three_rises_running_and_its_slope_is_their_mean,
            each_finding_comes_with_its_cause_and_goes_without_it, an_idle_knob_saves_and_costs_no_time)

@@ -52,8 +52,16 @@ static uint64_t sum_of_bands(const model *m)
     return sum;
 }
 
-START_TEST(bands_add_up_to_what_is_in_use)
+// What the events say is alive, category by category.
+static void count_requests(uint64_t bytes[HR_CATEGORY_COUNT], const hr_event *e)
 {
+    bytes[e->category] += e->kind == HR_EVENT_ALLOC ? e->u.memory.requested_bytes : 0;
+    bytes[e->category] -= e->kind == HR_EVENT_FREE ? e->u.memory.requested_bytes : 0;
+}
+
+START_TEST(bands_are_what_was_asked_for_and_waste_and_add_up_to_what_is_in_use)
+{
+    uint64_t requested[HR_CATEGORY_COUNT] = {0}, most_waste = 0;
     model *m = make();
     hr_session *host = start();
     hr_event event;
@@ -61,8 +69,14 @@ START_TEST(bands_add_up_to_what_is_in_use)
     fake_engine_advance(host, 5);
     while (hr_session_events(host, &event, 1, &lost) == 1) {
         model_feed(m, &event);
+        count_requests(requested, &event);
         ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
+        ck_assert_mem_eq(m->heap.band_bytes, requested, sizeof requested);
+        uint64_t waste = m->heap.band_bytes[BAND_UNKNOWN];
+        ck_assert_uint_eq(waste, m->heap.in_use_bytes - m->heap.requested_bytes);
+        most_waste = waste > most_waste ? waste : most_waste;
     }
+    ck_assert_uint_gt(most_waste, 0);
     ck_assert(m->attributed);
     ck_assert_uint_eq(m->steps, 4);
     ck_assert_uint_eq(m->step_peak_bytes, m->epoch_peak_bytes);
@@ -83,7 +97,7 @@ START_TEST(lost_events_leave_the_total_right_and_the_bands_known_again_within_tw
         ck_assert_uint_eq(m->lost_events, 13);
         ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
         ck_assert(m->attributed);
-        ck_assert_uint_eq(m->heap.band_bytes[BAND_UNKNOWN], 0);
+        ck_assert_uint_eq(m->heap.band_bytes[BAND_UNKNOWN], m->heap.in_use_bytes - m->heap.requested_bytes);
         ck_assert_int_eq(hr_session_stop(host, NULL), HR_OK);
         free(m);
     }
@@ -204,7 +218,7 @@ START_TEST(loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build
 END_TEST
 
 SUITE_MAIN("tui model", loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build_forgets_them,
-           bands_add_up_to_what_is_in_use,
+           bands_are_what_was_asked_for_and_waste_and_add_up_to_what_is_in_use,
            lost_events_leave_the_total_right_and_the_bands_known_again_within_two_steps,
            records_of_strangers_do_no_harm, rates_are_means_of_the_recent_steps_and_unknown_before_the_first,
            a_message_is_logged_once_and_whole, a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)

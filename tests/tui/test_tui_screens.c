@@ -2,6 +2,9 @@
 // Golden screens of the Bench and of what lies over it.
 #include <stdlib.h>
 
+#include "headroom/units.h"
+
+#include "app/tui/widgets/widgets.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
 
@@ -60,6 +63,20 @@ START_TEST(a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_a
         ck_assert_uint_gt(a->live.steps, 55);
         screen_close(a);
     }
+}
+END_TEST
+
+START_TEST(what_was_above_a_lowered_limit_is_seen_above_its_line)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    for (uint64_t limit = 1; limit <= 128; limit++) {
+        graph_scale s = graph_scale_of(a, limit * HR_MIB, 64 * HR_MIB);
+        ck_assert_double_gt(s.top_bytes, 64.0 * (double)HR_MIB);
+        ck_assert_uint_eq(s.limit_bytes, limit * HR_MIB);
+        ck_assert_double_gt(s.top_bytes, (double)s.limit_bytes);
+        ck_assert_uint_eq(s.full_bytes, (limit > 64 ? limit : 64) * HR_MIB);
+    }
+    screen_close(a);
 }
 END_TEST
 
@@ -173,6 +190,7 @@ END_TEST
 
 SUITE_MAIN("tui screens", the_bench_after_a_hundred_steps_looks_as_agreed, the_first_frame_needs_no_engine,
            a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_away,
-           a_pinned_baseline_shows_what_changed, overlays_and_messages_look_as_agreed,
-           the_last_step_is_the_finest_zoom, a_frozen_view_stands_still_while_the_training_goes_on,
+           what_was_above_a_lowered_limit_is_seen_above_its_line, a_pinned_baseline_shows_what_changed,
+           overlays_and_messages_look_as_agreed, the_last_step_is_the_finest_zoom,
+           a_frozen_view_stands_still_while_the_training_goes_on,
            what_comes_while_the_view_is_frozen_is_shown_once_it_goes_on, the_same_state_draws_the_same_frame)

@@ -31,6 +31,18 @@ START_TEST(the_first_frame_comes_and_quitting_gives_the_terminal_back)
 }
 END_TEST
 
+START_TEST(a_screen_asks_for_its_plans_where_nothing_but_a_key_happens)
+{
+    vt_run *v = workbench_start(workbench_still);
+    workbench_wait(v);
+    workbench_settle(v);
+    workbench_type(v, "0");
+    workbench_settle(v);
+    ck_assert(vt_shows(v, "The first plans are being made."));
+    vt_close(v);
+}
+END_TEST
+
 // ---- keys -----------------------------------------------------------------------------------------------------
 
 static const char *bytes_of(int key, char text[8])
@@ -199,5 +211,6 @@ START_TEST(after_a_storm_of_sizes_a_frame_is_as_a_fresh_one)
 END_TEST
 
 SUITE_MAIN("tui vterm screen", the_first_frame_comes_and_quitting_gives_the_terminal_back,
+           a_screen_asks_for_its_plans_where_nothing_but_a_key_happens,
            every_key_of_the_table_leaves_a_clean_screen, random_bytes_are_survived,
            after_a_storm_of_sizes_a_frame_is_as_a_fresh_one)

@@ -110,10 +110,39 @@ bool doctor_has_oom(const app *a)
     return out && (m->state == HR_ENGINE_OOM || m->oom_count > 0);
 }
 
+bool doctor_misses(const app *a)
+{
+    const hr_whatif *plan = app_waiting_plan(a);
+    return plan != NULL && !plan->fits && !doctor_has_oom(a);
+}
+
+// Of knobs that wait.
+static const char *waiting_text(const hr_whatif *plan, char text[256])
+{
+    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    hr_bytes_human(plan->limit_bytes, limit);
+    if (plan->fits) {
+        snprintf(
+            text, 256,
+            "The knobs as they are turned fit: at its peak a step will leave %s of %s p. No step has been "
+            "done with them: r does.",
+            hr_bytes_human(plan->limit_bytes - plan->peak_in_use_bytes, left), limit);
+    } else {
+        snprintf(text, 256,
+                 "The knobs as they are turned do not fit: %s beyond the %s are missing p. No step has been "
+                 "done with them.",
+                 hr_bytes_human(plan->missing_bytes, left), limit);
+    }
+    return text;
+}
+
 static const char *headroom_text(const app *a, char text[256])
 {
     const model *m = app_model(a);
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    if (app_waiting_plan(a) != NULL) {
+        return waiting_text(app_waiting_plan(a), text);
+    }
     uint64_t free_bytes = m->limit_bytes > m->epoch_peak_bytes ? m->limit_bytes - m->epoch_peak_bytes : 0;
     snprintf(text, 256, "Nothing has run out of memory. At its peak a step leaves %s of %s.",
              hr_bytes_human(free_bytes, left), hr_bytes_human(m->limit_bytes, limit));
@@ -123,7 +152,11 @@ static const char *headroom_text(const app *a, char text[256])
 static void draw_healthy(const canvas *c, const app *a)
 {
     char text[256], finding[FINDING_TEXT_MAX];
-    int y = 1 + paint_wrapped(c, 1, ROLE_TEXT, headroom_text(a, text)), found = 0;
+    int y = 1 + paint_wrapped(c, 1, doctor_misses(a) ? ROLE_BAD : ROLE_TEXT, headroom_text(a, text)),
+        found = 0;
+    if (app_waiting_plan(a) != NULL) {
+        return; // what was found is of steps with other knobs
+    }
     int air = c->area.h >= 18 ? 1 : 0;
     for (int kind = 0; kind < FINDING_COUNT; kind++) {
         if (doctor_finding(a, (finding_kind)kind, finding)[0] != '\0' && y + air < c->area.h) {
@@ -141,7 +174,8 @@ static void draw_healthy(const canvas *c, const app *a)
 
 static void draw(const canvas *c, const app *a)
 {
-    paint_rule(c, a->focus == PANE_DOCTOR, pane_title(PANE_DOCTOR), "Doctor");
+    paint_rule(c, a->focus == PANE_DOCTOR, pane_title(PANE_DOCTOR),
+               doctor_has_oom(a) ? "as it was refused" : "Doctor");
     if (doctor_has_oom(a)) {
         draw_verdict(c, a);
     } else {
@@ -156,7 +190,8 @@ static void say(app *a)
         say_doctor(a);
         return;
     }
-    for (int kind = 0; kind < FINDING_COUNT && finding[0] == '\0'; kind++) {
+    bool waits = app_waiting_plan(a) != NULL;
+    for (int kind = 0; !waits && kind < FINDING_COUNT && finding[0] == '\0'; kind++) {
         doctor_finding(a, (finding_kind)kind, finding);
     }
     app_say(a, MESSAGE_NOTE, "%s%s%s", headroom_text(a, text), finding[0] == '\0' ? "" : " ", finding);

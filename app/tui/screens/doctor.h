@@ -8,6 +8,9 @@
 // Whether the last step did not fit, and its verdict is here.
 bool doctor_has_oom(const app *a);
 
+// Whether turned knobs wait for the training to go on, and are planned not to fit.
+bool doctor_misses(const app *a);
+
 // X(ID): what can be found of a step that fits, the most urgent first
 #define FINDING_MAP(X)                                                                                       \
     X(GROWTH)        /* what stays grew with each of the last steps */                                       \
@@ -30,9 +33,10 @@ enum { FINDING_TEXT_MAX = 320 };
 // What is found, as a whole sentence with its numbers; "" when there is nothing of that kind. Returns text.
 const char *doctor_finding(const app *a, finding_kind kind, char text[FINDING_TEXT_MAX]);
 
-// A turn that is known to fit: one of the engine's dry runs, or of the plans beside a knob.
+// A turn that is known to fit: one of the engine's dry runs, of the plans beside a knob, or of the points of Fit.
 typedef struct fix_row {
-    int dry_run; // index of report.oom.fixes, −1: a single knob's turn
+    int dry_run; // index of report.oom.fixes; −1: none of them
+    int point;   // index of fit.point; −1: none of them
     hr_knob_id id;
     int side; // WHATIF_LESS, WHATIF_MORE
     uint64_t peak_bytes;
@@ -41,7 +45,8 @@ typedef struct fix_row {
 
 enum { FIX_ROWS_MAX = 24 };
 
-// After an out-of-memory: the dry runs' fixes in their order, then the single turns that fit. Otherwise the turns that
+// After an out-of-memory: the dry runs' fixes in their order, then the single turns that fit. Where the knobs wait and are
+// planned not to fit: the single turns that do, then the points of Fit, the fewest turns first. Otherwise the turns that
 // need less than the knobs as they are, the least first. Returns how many.
 size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX]);
 const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_TEXT_MAX]); // "batch.size=64"

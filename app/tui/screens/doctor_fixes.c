@@ -32,8 +32,8 @@ static size_t add_dry_runs(const app *a, fix_row rows[FIX_ROWS_MAX])
     size_t count = 0;
     for (; count < oom->fix_count && count < HR_FIXES_MAX; count++) {
         const hr_report_fix *fix = &oom->fixes[count];
-        rows[count] =
-            (fix_row){.dry_run = (int)count, .peak_bytes = fix->peak_bytes, .seconds = fix->seconds};
+        rows[count] = (fix_row){
+            .dry_run = (int)count, .point = -1, .peak_bytes = fix->peak_bytes, .seconds = fix->seconds};
     }
     return count;
 }
@@ -64,22 +64,55 @@ static bool helps(const app *a, hr_knob_id id, int side, uint64_t below_bytes)
            (below_bytes == UINT64_MAX || strncmp(hr_knob_rows(NULL)[id].key, "device.", 7) != 0);
 }
 
+static int pairs_of(const char *text)
+{
+    int pairs = *text != '\0';
+    for (; *text != '\0'; text++) {
+        pairs += *text == ' ';
+    }
+    return pairs;
+}
+
+// What turns the fewest knobs comes first, and of that in Fit's own order.
+static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
+{
+    enum { PAIRS_MAX = 6 };
+    const fit_points *fit = &a->fit;
+    size_t points = turn_same(&fit->knobs, &a->knobs) ? fit->count : 0;
+    for (size_t i = 0; i < PAIRS_MAX * points && count < FIX_ROWS_MAX; i++) {
+        const unsigned char point = fit->order[i % points];
+        const hr_fit_point *p = &fit->point[point];
+        const fix_row row = {.dry_run = -1,
+                             .point = point,
+                             .peak_bytes = p->plan.peak_in_use_bytes,
+                             .seconds = p->plan.step_seconds > 0 ? p->plan.step_seconds : UNKNOWN};
+        if (p->plan.fits && pairs_of(p->knobs) == 1 + (int)(i / points) && !is_told(a, rows, count, &row)) {
+            rows[count++] = row;
+        }
+    }
+    return count;
+}
+
 size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX])
 {
     size_t panel_count;
     const hr_knob_id *panel = turn_panel(&panel_count);
     const whatif_cell *present = present_of(a);
-    bool oom = doctor_has_oom(a);
+    bool oom = doctor_has_oom(a), misses = doctor_misses(a);
     size_t dry_runs = oom ? add_dry_runs(a, rows) : 0, count = dry_runs;
-    uint64_t below_bytes = oom ? UINT64_MAX : present == NULL ? 0 : present->plan.peak_in_use_bytes;
+    uint64_t below_bytes = oom || misses ? UINT64_MAX : present == NULL ? 0 : present->plan.peak_in_use_bytes;
     for (size_t i = 0; i < 2 * panel_count && count < FIX_ROWS_MAX; i++) {
-        fix_row row = {.dry_run = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
+        fix_row row = {
+            .dry_run = -1, .point = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
         if (helps(a, row.id, row.side, below_bytes) && !is_told(a, rows, dry_runs, &row)) {
             const whatif_cell *cell = app_whatif(a, row.id, row.side);
             row.peak_bytes = cell->plan.peak_in_use_bytes;
             row.seconds = cell->plan.step_seconds > 0 ? cell->plan.step_seconds : UNKNOWN;
             rows[count++] = row;
         }
+    }
+    if (misses) {
+        return add_points(a, rows, count);
     }
     if (!oom) {
         qsort(rows, count, sizeof *rows, by_peak);
@@ -92,6 +125,8 @@ const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_
     if (row->dry_run >= 0) {
         const hr_report_fix *fix = &a->report.oom.fixes[row->dry_run];
         snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", (int)sizeof fix->knobs - 1, fix->knobs);
+    } else if (row->point >= 0) {
+        snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", HR_KNOB_TEXT_MAX - 1, a->fit.point[row->point].knobs);
     } else {
         const whatif_cell *cell = app_whatif(a, row->id, row->side);
         snprintf(text, HR_KNOB_TEXT_MAX, "%s=%s", hr_knob_rows(NULL)[row->id].key,
@@ -110,7 +145,10 @@ static size_t count(const app *a)
 
 static uint64_t limit_of(const app *a)
 {
-    return doctor_has_oom(a) ? a->report.oom.limit_bytes : app_model(a)->limit_bytes;
+    const hr_whatif *plan = app_waiting_plan(a);
+    return doctor_has_oom(a) ? a->report.oom.limit_bytes
+           : plan != NULL    ? plan->limit_bytes
+                             : app_model(a)->limit_bytes;
 }
 
 static double left_of(const app *a, const fix_row *row)
@@ -153,7 +191,8 @@ static double number(const app *a, size_t at, unsigned column)
 // Rows change with the report, with every answer, and with an end of the out-of-memory.
 static uint64_t version(const app *a)
 {
-    return a->report_version << 40 ^ a->answers.question << 16 ^ (uint64_t)count(a) << 1 ^ doctor_has_oom(a);
+    return a->report_version << 40 ^ a->answers.question << 16 ^ (uint64_t)count(a) << 2 ^
+           (uint64_t)doctor_misses(a) << 1 ^ doctor_has_oom(a);
 }
 
 static role role_of(const app *a, size_t at)
@@ -171,16 +210,35 @@ static const table_source source = {
     .number = number,
     .version = version,
     .role_of = role_of,
-    .empty = "No turn of one knob is planned to need less; 0 looks at several together.",
+    .empty = "No turn of one knob is planned to help; 0 looks at several together.",
 };
+
+// The planner works when nobody else does.
+static bool is_planning(const app *a)
+{
+    return a->planning != NULL && hr_planning_is_busy(a->planning);
+}
+
+static const char being_planned[] = "What other knobs would do is still being planned.";
+
+// Otherwise the step fits already.
+static bool wants_fit(const app *a)
+{
+    return doctor_has_oom(a) || doctor_misses(a);
+}
 
 static void draw(const canvas *c, const app *a)
 {
     char right[96];
     bool focused = a->focus == PANE_FIXES;
     snprintf(right, sizeof right, "%s · %s · a applies", app_unit(a).name,
-             doctor_has_oom(a) ? "planned to fit" : "need less");
+             wants_fit(a) ? "planned to fit" : "need less");
     widget_table_rule(c, a, PANE_FIXES, right);
+    if (count(a) == 0 && is_planning(a)) {
+        canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
+        paint_wrapped(&words, 0, ROLE_DIM, being_planned);
+        return;
+    }
     table_draw(c, 1, a, &source, &a->table[PANE_FIXES], focused);
 }
 
@@ -190,8 +248,8 @@ static void enter(app *a)
     char text[HR_KNOB_TEXT_MAX];
     size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
     if (at >= fixes) {
-        app_say(a, MESSAGE_NOTE, "there is nothing to apply: no turn is planned to %s",
-                doctor_has_oom(a) ? "fit" : "need less");
+        app_say(a, MESSAGE_NOTE, "there is nothing to apply%s: no turn is planned to %s",
+                is_planning(a) ? " yet" : "", wants_fit(a) ? "fit" : "need less");
         return;
     }
     doctor_fix_text(a, &rows[at], text);
@@ -206,12 +264,12 @@ static void say(app *a)
     char text[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
     size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
     if (at >= fixes) {
-        app_say(a, MESSAGE_NOTE, "%s", source.empty);
+        app_say(a, MESSAGE_NOTE, "%s", is_planning(a) ? being_planned : source.empty);
         return;
     }
     byte_unit unit = app_unit(a);
     app_say(a, MESSAGE_NOTE, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.", fixes,
-            doctor_has_oom(a) ? "fit" : "need less", doctor_fix_text(a, &rows[at], text),
+            wants_fit(a) ? "fit" : "need less", doctor_fix_text(a, &rows[at], text),
             format_bytes(rows[at].peak_bytes, unit, peak), unit.name,
             format_seconds(rows[at].seconds, seconds));
 }

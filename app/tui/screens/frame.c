@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "headroom/engine.h"
+#include "headroom/units.h"
 
 #include "app/tui/screens/screens.h"
 #include "app/tui/tour.h"
@@ -42,19 +43,35 @@ static void state_text(const app *a, char *text, size_t size)
     }
 }
 
-static void draw_left(const canvas *c, const app *a)
+static role left_text(const app *a, char left[48])
 {
     const model *m = app_model(a);
-    char left[48] = "";
-    if (m->limit_bytes > 0 && m->epoch_peak_bytes > 0 && m->state < HR_ENGINE_OOM) {
+    const hr_whatif *plan = app_waiting_plan(a);
+    char missing[HR_BYTES_TEXT_MAX];
+    left[0] = '\0';
+    if (plan != NULL && !plan->fits) {
+        snprintf(left, 48, "%s short p", hr_bytes_human(plan->missing_bytes, missing));
+        return ROLE_BAD;
+    }
+    if (plan != NULL && plan->limit_bytes > 0) {
+        snprintf(left, 48, "%.1f%% left p",
+                 100 * (1 - (double)plan->peak_in_use_bytes / (double)plan->limit_bytes));
+    } else if (m->limit_bytes > 0 && m->epoch_peak_bytes > 0 && m->state < HR_ENGINE_OOM) {
         double share = 1 - (double)m->epoch_peak_bytes / (double)m->limit_bytes;
-        snprintf(left, sizeof left, "%.1f%% left", 100 * share);
+        snprintf(left, 48, "%.1f%% left", 100 * share);
     }
-    if (a->is_frozen) {
-        paint_right(c, 0, 0, c->area.w - 1, ROLE_SELECT, " FROZEN ");
-    } else {
-        paint_right(c, 0, 0, c->area.w - 1, ROLE_BAR, left);
-    }
+    return ROLE_BAR;
+}
+
+// Returns its columns, those around it included.
+static int draw_left(const canvas *c, const app *a)
+{
+    enum { USUAL = 13 };
+    char left[48];
+    role r = left_text(a, left);
+    paint_right(c, 0, 0, c->area.w - 1, a->is_frozen ? ROLE_SELECT : r, a->is_frozen ? " FROZEN " : left);
+    int width = glyphs_width(c->glyphs, left) + 2;
+    return a->is_frozen || width < USUAL ? USUAL : width;
 }
 
 // The policy where it is not the usual one; then what computes, and on which data.
@@ -79,7 +96,7 @@ void frame_title(const canvas *c, const app *a)
 {
     const model *m = app_model(a);
     char state[64], rate[FORMAT_MAX];
-    int end = c->area.w - 13, x = 1;
+    int end = c->area.w - draw_left(c, a), x = 1;
     x += paint_text(c, 0, x, end - x, ROLE_FOCUS, "headroom");
     x += 2;
     if (a->watched != NULL) {
@@ -105,7 +122,6 @@ void frame_title(const canvas *c, const app *a)
     if (!isnan(model_steps_per_second(m))) {
         paint_text(c, 0, x + 2, end - x - 2, ROLE_BAR, format_rate(model_steps_per_second(m), "it/s", rate));
     }
-    draw_left(c, a);
 }
 
 // ---- tabs -----------------------------------------------------------------------------------------------------

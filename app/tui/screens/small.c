@@ -61,7 +61,9 @@ static void draw_bar(const canvas *c, int y, const app *a)
     for (int i = 0; i < BAND_COUNT && bucket != NULL && m->limit_bytes > 0; i++) {
         unsigned band = graph_stack[i];
         filled += (double)bucket->band_bytes[band] / (double)m->limit_bytes * c->area.w;
-        wchar_t letter = band < HR_CATEGORY_COUNT ? (wchar_t)hr_category_letter((hr_category)band) : L'?';
+        wchar_t letter = band < HR_CATEGORY_COUNT ? (wchar_t)hr_category_letter((hr_category)band)
+                         : m->attributed          ? L'%'
+                                                  : L'?';
         for (int first = x; x < (int)(filled + 0.5) && x < c->area.w; x++) {
             bool stamped = !letters && x == first;
             style s = stamped ? theme_letter(c->theme, band) : theme_band(c->theme, band);

@@ -25,7 +25,11 @@ const unsigned char graph_stack[BAND_COUNT] = {
 
 static graph_scale scale_for(const app *a, uint64_t peak_bytes)
 {
-    return graph_scale_of(a, app_model(a)->limit_bytes, peak_bytes);
+    const hr_whatif *plan = app_waiting_plan(a);
+    graph_scale scale =
+        graph_scale_of(a, plan != NULL ? plan->limit_bytes : app_model(a)->limit_bytes, peak_bytes);
+    scale.rest_is_waste = app_model(a)->attributed;
+    return scale;
 }
 
 graph_scale graph_scale_of(const app *a, uint64_t limit_bytes, uint64_t peak_bytes)
@@ -36,12 +40,15 @@ graph_scale graph_scale_of(const app *a, uint64_t limit_bytes, uint64_t peak_byt
     }
     uint64_t highest = peak_bytes > scale.pinned_bytes ? peak_bytes : scale.pinned_bytes;
     if (limit_bytes > 0 && highest >= limit_bytes / 4) {
-        scale.top_bytes = (double)limit_bytes * 1.04;
+        scale.full_bytes =
+            highest > limit_bytes ? highest : limit_bytes; // the limit may have been lowered since
+        scale.top_bytes = (double)scale.full_bytes * 1.04;
     } else {
         scale.top_bytes = highest > 0 ? (double)highest * 1.25 : (double)limit_bytes * 1.04;
         scale.limit_bytes = highest > 0 ? 0 : limit_bytes;
     }
     scale.top_bytes = scale.top_bytes > 0 ? scale.top_bytes : 1;
+    scale.full_bytes = scale.full_bytes > 0 ? scale.full_bytes : scale.limit_bytes;
     return scale;
 }
 
@@ -187,10 +194,20 @@ static const char *axis_bytes(double bytes, byte_unit unit, char text[FORMAT_MAX
     return text;
 }
 
+// In the place of the axis' own label.
+static void label_level(const canvas *c, const graph_scale *scale, uint64_t bytes, role r, byte_unit unit)
+{
+    char text[FORMAT_MAX];
+    int y = c->area.h - 1 - row_of(scale, (double)bytes, c->area.h);
+    paint_blank(c, y, 0, AXIS_WIDTH - 1, theme_role(c->theme, ROLE_TEXT));
+    paint_right(c, y, 0, AXIS_WIDTH - 1, r, axis_bytes((double)bytes, unit, text));
+}
+
 void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
 {
     int rows = c->area.h, used = -1;
-    double full = scale->limit_bytes > 0 ? (double)scale->limit_bytes : scale->top_bytes;
+    double full = scale->full_bytes > 0 ? (double)scale->full_bytes : scale->top_bytes;
+    bool limit_is_full = scale->limit_bytes > 0 && scale->limit_bytes == scale->full_bytes;
     for (int quarter = 4; quarter >= 0; quarter -= rows < 8 ? 2 : 1) {
         char text[FORMAT_MAX];
         int y = rows - 1 - row_of(scale, full * quarter / 4, rows);
@@ -198,15 +215,16 @@ void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit)
             continue;
         }
         used = y;
-        role r = quarter == 4 && scale->limit_bytes > 0 ? ROLE_LIMIT : ROLE_DIM;
+        role r = quarter == 4 && limit_is_full ? ROLE_LIMIT : ROLE_DIM;
         paint_right(c, y, 0, AXIS_WIDTH - 1, r, axis_bytes(full * quarter / 4, unit, text));
     }
-    int y = rows - 1 - row_of(scale, (double)scale->pinned_bytes, rows);
-    if (scale->pinned_bytes > 0 && (scale->limit_bytes == 0 || y != rows - 1 - row_of(scale, full, rows))) {
-        char text[FORMAT_MAX];
-        paint_blank(c, y, 0, AXIS_WIDTH - 1, theme_role(c->theme, ROLE_TEXT));
-        paint_right(c, y, 0, AXIS_WIDTH - 1, ROLE_BASELINE,
-                    axis_bytes((double)scale->pinned_bytes, unit, text));
+    if (scale->pinned_bytes > 0 &&
+        (scale->limit_bytes == 0 || row_of(scale, (double)scale->pinned_bytes, rows) !=
+                                        row_of(scale, (double)scale->limit_bytes, rows))) {
+        label_level(c, scale, scale->pinned_bytes, ROLE_BASELINE, unit);
+    }
+    if (!limit_is_full && scale->limit_bytes > 0) {
+        label_level(c, scale, scale->limit_bytes, ROLE_LIMIT, unit);
     }
 }
 
@@ -269,8 +287,14 @@ static void draw_below(const canvas *c, const graph_column *columns, int count, 
 // ---- the two panes --------------------------------------------------------------------------------------------
 
 typedef struct graph_parts {
-    canvas axis, plot, legend, below;
+    canvas axis, plot, legend, below, when;
 } graph_parts;
+
+// Below the legend: of which moment it is.
+static void draw_when(const canvas *c, const char *when, const char *whole)
+{
+    paint_text(c, 0, 0, c->area.w, ROLE_DIM, c->area.w >= LEGEND_LONG - 1 ? whole : when);
+}
 
 static graph_parts parts_of(const canvas *c)
 {
@@ -280,6 +304,7 @@ static graph_parts parts_of(const canvas *c)
         .plot = canvas_sub(c, 1, AXIS_WIDTH, rows, plot),
         .legend = canvas_sub(c, 1, AXIS_WIDTH + plot + 1, rows, c->area.w - AXIS_WIDTH - plot - 1),
         .below = canvas_sub(c, c->area.h - 1, AXIS_WIDTH, 1, plot),
+        .when = canvas_sub(c, c->area.h - 1, AXIS_WIDTH + plot + 1, 1, c->area.w - AXIS_WIDTH - plot - 1),
     };
 }
 
@@ -314,6 +339,7 @@ static void draw_step(const canvas *c, const app *a)
     draw_steps_phases(&parts.below, p);
     const profile_point *highest = profile_column(p, 0, 1);
     graph_legend(&parts.legend, &scale, highest == NULL ? NULL : highest->band_bytes, app_unit(a));
+    draw_when(&parts.when, "at peak", "at the step's peak");
 }
 
 static void draw_step_pane(const canvas *c, const app *a)
@@ -346,6 +372,7 @@ void graph_time(const canvas *c, const app *a, unsigned level)
     format_window((double)count * (double)history_width_ns(level) * 1e-9, ago);
     draw_below(&parts.below, columns, count, ago);
     graph_legend(&parts.legend, &scale, count > 0 ? columns[count - 1].band_bytes : NULL, app_unit(a));
+    draw_when(&parts.when, "newest", "newest column's peak");
 }
 
 static void draw_vram_pane(const canvas *c, const app *a)
@@ -354,9 +381,12 @@ static void draw_vram_pane(const canvas *c, const app *a)
     char text[160], in_use[FORMAT_MAX], peak[FORMAT_MAX], limit[FORMAT_MAX];
     byte_unit unit = app_unit(a);
     format_bytes(m->any ? m->heap.in_use_bytes : HR_NONE, unit, in_use);
-    format_bytes(m->any ? m->epoch_peak_bytes : HR_NONE, unit, peak);
-    format_bytes(m->limit_bytes > 0 ? m->limit_bytes : HR_NONE, unit, limit);
-    snprintf(text, sizeof text, "now %s · peak %s of %s %s", in_use, peak, limit, unit.name);
+    const hr_whatif *plan = app_waiting_plan(a);
+    uint64_t limit_bytes = plan != NULL ? plan->limit_bytes : m->limit_bytes;
+    format_bytes(plan != NULL ? plan->peak_in_use_bytes : m->any ? m->epoch_peak_bytes : HR_NONE, unit, peak);
+    format_bytes(limit_bytes > 0 ? limit_bytes : HR_NONE, unit, limit);
+    snprintf(text, sizeof text, "now %s · peak %s of %s %s%s", in_use, peak, limit, unit.name,
+             plan != NULL ? " p" : "");
     paint_rule(c, a->focus == PANE_VRAM, pane_title(PANE_VRAM), text);
     if (a->zoom == 0) {
         draw_step(c, a);

@@ -27,9 +27,10 @@ typedef struct graph_column {
 
 typedef struct graph_scale {
     double top_bytes;      // value of the upper edge
+    uint64_t full_bytes;   // the axis' highest label; 0: the upper edge
     uint64_t limit_bytes;  // capacity line; 0: none, or beyond the top
     uint64_t pinned_bytes; // baseline's peak; 0: none
-    bool rest_is_waste;    // BAND_UNKNOWN is what the allocator adds to what is asked for
+    bool rest_is_waste;    // BAND_UNKNOWN is what the allocator adds to what is asked for, and nothing else
 } graph_scale;
 
 // Bands from below: what stays first, what comes and goes above it.
