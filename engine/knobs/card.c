@@ -232,7 +232,7 @@ static hr_status whole_device(const hr_knobs *knobs, const hr_card *card, uint64
     if (card == NULL) {
         hr_status status =
             HR_FAIL(err, CONSTRAINT, "the allocator's limit: needed device.vram or device.card, had neither");
-        hr_err_try(err, "-s device.vram=64MiB");
+        hr_err_try(err, "-s device.vram=4GiB");
         return status;
     }
     *limit_bytes =

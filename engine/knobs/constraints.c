@@ -338,7 +338,7 @@ static const hr_constraint constraints[] = {
      "large_segment_size_mb that is a multiple of 2",
      HR_KNOB_ALLOCATOR_CONF, "-s allocator.conf="},
     {no_limit, "nothing says how much memory the device has: needed device.card or device.vram, had neither",
-     HR_KNOB_DEVICE_VRAM, "-s device.vram=64MiB"},
+     HR_KNOB_DEVICE_VRAM, "-s device.vram=4GiB"},
     {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,
      "-s train.save=weights.safetensors"},
     {unknown_checkpoint,
