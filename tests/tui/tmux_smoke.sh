@@ -102,7 +102,7 @@ shows 'vram'
 keys C-z
 shows 'Stopped'
 keys "fg" Enter
-shows 'turn batch size'
+shows 'at_peak'
 gone 'Stopped'
 
 keys Right
