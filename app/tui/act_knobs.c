@@ -33,18 +33,26 @@ bool app_send_plain(app *a, hr_command_kind kind, uint64_t count)
     return send(a, &command);
 }
 
+// `followed`: another knob of the same turn comes at once, and nothing is built between the two.
+static bool send_knob(app *a, const hr_knobs *to, hr_knob_id id, bool followed)
+{
+    hr_command command = {
+        .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = (uint32_t)id, .count = followed};
+    hr_knob_format(to, id, command.text);
+    return send(a, &command);
+}
+
 // Gives a->knobs the value and hands it to the engine; one that has ended is started again with it. False: it was not
 // taken, and nothing has changed.
-static bool hand_over(app *a, hr_knob_id id, const hr_knob_value *value)
+static bool hand_over(app *a, hr_knob_id id, const hr_knob_value *value, bool followed)
 {
-    char text[HR_KNOB_TEXT_MAX];
     const hr_knob_value before = a->knobs.value[id];
     a->knobs.value[id] = *value;
     a->follows_engine = false;
     a->judges_turn = true;
     if (!app_engine_lives(a)) {
         app_restart_engine(a);
-    } else if (!app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(&a->knobs, id, text))) {
+    } else if (!send_knob(a, &a->knobs, id, followed)) {
         a->knobs.value[id] = before;
         return false;
     } else {
@@ -76,7 +84,7 @@ bool app_turn(app *a, hr_knob_id id, const char *text)
         app_say_error(a, &err);
         return false;
     }
-    if (!hand_over(a, id, &to.value[id])) {
+    if (!hand_over(a, id, &to.value[id], false)) {
         return false;
     }
     turn_log_add(&a->turned, id, &before, &to.value[id]);
@@ -88,7 +96,6 @@ bool app_turn_all(app *a, const hr_knobs *to)
     hr_knob_id order[HR_KNOB_COUNT];
     size_t count, taken = 0;
     hr_err err;
-    char text[HR_KNOB_TEXT_MAX];
     if (!may_command(a)) {
         return false;
     }
@@ -99,7 +106,7 @@ bool app_turn_all(app *a, const hr_knobs *to)
     const bool lives = app_engine_lives(a);
     for (; taken < count; taken++) {
         const hr_knob_id id = order[taken];
-        if (lives && !app_send(a, HR_COMMAND_KNOB, id, hr_knob_format(to, id, text))) {
+        if (lives && !send_knob(a, to, id, taken + 1 < count)) {
             break;
         }
         const hr_knob_value before = a->knobs.value[id];
@@ -177,12 +184,12 @@ void act_step_back(app *a, int forward)
     hr_knob_id id = HR_KNOB_COUNT;
     while (goes_on && (step = forward ? turn_log_redo(&a->turned) : turn_log_undo(&a->turned)) != NULL) {
         turn_log *log = &a->turned;
-        if (!hand_over(a, step->id, forward ? &step->after : &step->before)) {
+        goes_on = forward ? log->done < log->count && log->step[log->done].joined : step->joined;
+        if (!hand_over(a, step->id, forward ? &step->after : &step->before, goes_on)) {
             (void)(forward ? turn_log_undo(log) : turn_log_redo(log));
             return; // it has been said
         }
         id = step->id;
-        goes_on = forward ? log->done < log->count && log->step[log->done].joined : step->joined;
         turned++;
     }
     if (turned == 1) {

@@ -12,6 +12,7 @@
 
 enum {
     REPORT_NS = 250 * 1000 * 1000,
+    TOGETHER_NS = 500 * 1000 * 1000,
     REPORT_SHARE = 200, // and no sooner than after so many times what the last one took
     PATIENCE_S = (int)(HR_SESSION_SILENT_NS / 1000000000),
     PATIENCE_BUILD_S = 60 // reading data, making kernels, writing a save: no instruction passes for long
@@ -196,11 +197,21 @@ static void obey(engine_loop *l, const hr_command *command)
     atomic_fetch_add_explicit(&l->out->pulse->commands, 1, memory_order_relaxed);
 }
 
+// What is turned together is built together: a knob that was announced is waited for, though not for long.
+static bool take_announced(engine_loop *l, hr_command *command)
+{
+    return l->out->wait != NULL && l->out->wait(l->out->context, clock_now_ns() + TOGETHER_NS) &&
+           l->out->take(l->out->context, command);
+}
+
 static void obey_all(engine_loop *l)
 {
     hr_command command;
-    while (!l->over && l->out->take(l->out->context, &command)) {
+    bool announced = false;
+    while (!l->over &&
+           (l->out->take(l->out->context, &command) || (announced && take_announced(l, &command)))) {
         obey(l, &command);
+        announced = command.kind == HR_COMMAND_KNOB && command.count > 0;
     }
     if (l->out->wants_heap(l->out->context)) {
         tell_heap(l);

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include "session/end.h"
+#include "session/engine_loop.h"
 #include "session/messages.h"
 #include "unit/session_use.h"
 
@@ -38,6 +39,117 @@ static void take_report(hr_session *s, wire_out *body)
     ck_assert(!body->bad);
     hr_report_deinit(&report);
 }
+
+// ---- what is turned together ----------------------------------------------------------------------------------
+
+// Knobs of one turn that come in two pieces: the second only to whoever waits for it.
+typedef struct in_pieces {
+    trace_pulse pulse;
+    hr_command waiting, later;
+    bool has_waiting, has_later;
+    unsigned builds, waits;
+} in_pieces;
+
+static bool pieces_take(void *context, hr_command *command)
+{
+    in_pieces *p = context;
+    const bool had = p->has_waiting;
+    *command = p->waiting;
+    p->has_waiting = false;
+    return had;
+}
+
+static bool pieces_wait(void *context, uint64_t until_ns)
+{
+    in_pieces *p = context;
+    const bool came = p->has_later;
+    (void)until_ns;
+    p->waits++;
+    p->waiting = p->later;
+    p->has_waiting = came;
+    p->has_later = false;
+    return came;
+}
+
+static void pieces_event(void *context, const hr_event *event)
+{
+    ((in_pieces *)context)->builds += event->kind == HR_EVENT_BUILD;
+}
+
+static void pieces_report(void *context, const hr_report *report)
+{
+    (void)context, (void)report;
+}
+
+static void pieces_error(void *context, const hr_err *err)
+{
+    (void)context;
+    ck_abort_msg("%s", err->sentence);
+}
+
+static void pieces_knobs(void *context, const hr_knobs *knobs)
+{
+    (void)context, (void)knobs;
+}
+
+static bool pieces_want_no_heap(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static hr_command turned(hr_knob_id id, const char *text, bool followed)
+{
+    hr_command c = {
+        .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = (uint32_t)id, .count = followed};
+    (void)snprintf(c.text, sizeof c.text, "%s", text);
+    return c;
+}
+
+// True: both knobs are in the first build behind them. Whoever announces a knob and never sends it holds nobody up.
+static bool builds_both(bool followed, bool comes)
+{
+    in_pieces p = {.waiting = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1000},
+                   .has_waiting = true};
+    const outlet out = {.context = &p,
+                        .event = pieces_event,
+                        .report = pieces_report,
+                        .error = pieces_error,
+                        .knobs = pieces_knobs,
+                        .wants_heap = pieces_want_no_heap,
+                        .take = pieces_take,
+                        .wait = pieces_wait,
+                        .pulse = &p.pulse};
+    static open_request request;
+    engine_loop *l = NULL;
+    hr_err err = {0};
+    bool idle;
+    request = (open_request){.knobs = use_knobs(planned)};
+    (void)snprintf(request.preset, sizeof request.preset, "%s", use_preset);
+    ck_assert_msg(engine_loop_create(&request, &out, &l, &err) == HR_OK, "%s", err.sentence);
+    ck_assert(engine_loop_turn(l, &idle));
+    const unsigned before = p.builds;
+    p.waiting = turned(HR_KNOB_BATCH_SIZE, "8", followed);
+    p.later = turned(HR_KNOB_EXECUTION_MODE, "graph", false);
+    p.has_waiting = true;
+    p.has_later = comes;
+    while (p.builds == before) {
+        ck_assert(engine_loop_turn(l, &idle));
+    }
+    const bool both = hr_knob_is(hr_engine_knobs(engine_loop_engine(l)), HR_KNOB_EXECUTION_MODE, "graph");
+    engine_loop_destroy(l);
+    return both;
+}
+
+START_TEST(a_knob_that_was_announced_is_built_with_the_one_before_it)
+{
+    ck_assert(builds_both(true, true));
+    ck_assert(!builds_both(false, true)); // nobody waits for what was not announced
+    ck_assert(!builds_both(true, false));
+}
+END_TEST
+
+// ---- another process -------------------------------------------------------------------------------------------
 
 // Byte for byte: the training in another process is the training in this one.
 START_TEST(a_worker_reports_what_a_session_in_this_process_does)
@@ -721,6 +833,7 @@ static Suite *make_suite(void)
     tcase_add_test(moving, who_does_not_read_loses_the_oldest_and_is_told);
     tcase_add_test(moving, the_descriptor_is_readable_while_something_waits);
     tcase_add_test(moving, a_card_takes_its_time_on_the_axis_of_the_device_before_it);
+    tcase_add_test(moving, a_knob_that_was_announced_is_built_with_the_one_before_it);
     tcase_add_test(moving, a_refused_command_is_told);
     tcase_add_test(moving, out_of_memory_is_a_state_that_a_knob_leaves);
     tcase_add_test(moving, a_second_out_of_memory_is_told_like_the_first);
