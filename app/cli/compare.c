@@ -45,17 +45,13 @@ static const char *verdict(const compare_side sides[2], char text[VERDICT_MAX])
 
 static byte_unit unit_of(const compare_side sides[2])
 {
-    double highest = 0;
-    for (int side = 0; side < 2; side++) {
-        double peak = sides[side].measures.value[MEASURE_PEAK];
-        highest = peak > highest ? peak : highest;
-    }
-    return byte_unit_for((uint64_t)highest);
+    return measures_unit(&sides[0].measures, &sides[1].measures);
 }
 
 static const char *with_unit(measure_id id, byte_unit unit, const char *number, char text[CELL_MAX])
 {
-    bool bytes = measure_row_of(id)->kind == MEASURE_AS_BYTES && strcmp(number, "—") != 0;
+    bool has_own = strchr(number, ' ') != NULL; // "256 B"
+    bool bytes = measure_row_of(id)->kind == MEASURE_AS_BYTES && strcmp(number, "—") != 0 && !has_own;
     (void)snprintf(text, CELL_MAX, "%s%s%s",
                    strcmp(number, "—") == 0    ? "-"
                    : strcmp(number, "±0") == 0 ? "0"

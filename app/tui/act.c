@@ -233,6 +233,7 @@ void app_request(app *a, request r)
         a->message.kind = MESSAGE_NONE;
     }
     a->interrupted = a->interrupted && r == REQUEST_INTERRUPT;
+    a->sure_of_run = r == REQUEST_APPLY ? a->sure_of_run : 0;
     if (why_not != NULL) {
         app_say(a, MESSAGE_NOTE, "%s", why_not);
     } else if (r != REQUEST_NONE && overlay_takes(a, r)) {

@@ -170,7 +170,7 @@ void act_enter(app *a, int unused)
 static bool applies(pane_id pane)
 {
     const pane_ops *ops = pane_ops_of(pane);
-    return ops->enter_does != NULL && strcmp(ops->enter_does, "apply") == 0;
+    return ops->apply != NULL || (ops->enter_does != NULL && strcmp(ops->enter_does, "apply") == 0);
 }
 
 pane_id act_apply_pane(const app *a)
@@ -188,7 +188,8 @@ pane_id act_apply_pane(const app *a)
 void act_apply(app *a, int unused)
 {
     (void)unused;
-    pane_ops_of(act_apply_pane(a))->enter(a);
+    const pane_ops *ops = pane_ops_of(act_apply_pane(a));
+    (ops->apply != NULL ? ops->apply : ops->enter)(a);
 }
 
 // ---- looks ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "headroom/card.h"
+#include "headroom/units.h"
 
 enum { EVENT_BATCH = 256, EVENTS_PER_DRAIN = 64 * EVENT_BATCH };
 
@@ -396,7 +397,8 @@ layout app_layout(const app *a)
 byte_unit app_unit(const app *a)
 {
     const model *m = app_model(a);
-    return byte_unit_for(m->peak_bytes > 0 ? m->peak_bytes : m->limit_bytes);
+    const uint64_t planned = a->answers.present.known ? a->answers.present.plan.peak_in_use_bytes : HR_MIB;
+    return byte_unit_for(m->peak_bytes > 0 ? m->peak_bytes : m->limit_bytes > 0 ? m->limit_bytes : planned);
 }
 
 static const struct {

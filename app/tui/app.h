@@ -171,6 +171,7 @@ struct app {
     char *remembered;                                          // what that file says; owned
     char chosen_theme[24], chosen_glyphs[24], chosen_mouse[8]; // by the user, now or before; "": nothing was
     bool interrupted, redraws, quits;
+    uint32_t sure_of_run; // that did not fit, and whose knobs the next `a` turns back; 0: none
     int click_y, click_x;
     uint64_t started_ns, now_ns; // monotonic, set by the loop
 };

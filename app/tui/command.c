@@ -84,7 +84,8 @@ static void run_export_runs(app *a, const char *argument)
 {
     hr_err err;
     if (run_export(&a->runs, argument, &err) == HR_OK) {
-        app_say(a, MESSAGE_NOTE, "%zu runs are in %s", a->runs.count, argument);
+        app_say(a, MESSAGE_NOTE, "%zu run%s in %s", a->runs.count, a->runs.count == 1 ? " is" : "s are",
+                argument);
     } else {
         app_say_error(a, &err);
     }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "headroom/report.h"
@@ -40,6 +41,19 @@ const char *format_bytes(uint64_t bytes, byte_unit unit, char text[FORMAT_MAX])
         return unknown(text);
     }
     snprintf(text, FORMAT_MAX, "%.*f", unit.decimals, (double)bytes / unit.bytes);
+    return text;
+}
+
+const char *format_cell_bytes(uint64_t bytes, byte_unit unit, char text[FORMAT_MAX])
+{
+    const double value = (double)bytes;
+    if (bytes == HR_NONE || bytes == 0 || value >= 0.5 * pow(10, -unit.decimals) * unit.bytes) {
+        unit.decimals = value >= 1e4 * unit.bytes && unit.decimals > 1 ? 1 : unit.decimals;
+        return format_bytes(bytes, unit, text);
+    }
+    const byte_unit own = byte_unit_for(bytes);
+    snprintf(text, FORMAT_MAX, value < 10 * own.bytes && own.decimals > 0 ? "%.1f %s" : "%.0f %s",
+             value / own.bytes, own.name);
     return text;
 }
 
@@ -115,6 +129,45 @@ const char *format_loss(double loss, char text[FORMAT_MAX])
     } else {
         snprintf(text, FORMAT_MAX, fabs(loss) < 10 ? "%.4f" : "%.2f", loss);
     }
+    return text;
+}
+
+const char *format_loss_short(double loss, char text[FORMAT_MAX])
+{
+    const double size = fabs(loss);
+    if (isnan(loss) || loss == 0 || (size >= 1e-3 && size < 1e3)) {
+        return format_loss(loss, text);
+    }
+    if (size >= 1e3 && size < 1e5) {
+        snprintf(text, FORMAT_MAX, "%.0f", loss);
+        return text;
+    }
+    char digits[FORMAT_MAX], *exponent;
+    snprintf(digits, sizeof digits, "%.1e", loss);
+    exponent = strchr(digits, 'e');
+    if (exponent == NULL) { // infinite
+        return strcpy(text, digits);
+    }
+    snprintf(text, FORMAT_MAX, "%.*se%d", (int)(exponent - digits), digits, atoi(exponent + 1));
+    return text;
+}
+
+const char *format_count(double count, char text[FORMAT_MAX])
+{
+    static const char suffixes[] = "MGTPE";
+    size_t at = 0;
+    if (isnan(count)) {
+        return unknown(text);
+    }
+    if (count < 1e8) {
+        snprintf(text, FORMAT_MAX, "%.0f", count);
+        return text;
+    }
+    double value = count / 1e6;
+    for (; value >= 999.95 && suffixes[at + 1] != '\0'; at++) {
+        value /= 1000;
+    }
+    snprintf(text, FORMAT_MAX, "%.4g%c", value, suffixes[at]);
     return text;
 }
 

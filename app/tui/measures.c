@@ -67,6 +67,27 @@ measures measures_of_report(const hr_report *r)
     return m;
 }
 
+static double highest_of(const measures *m, double highest, bool peak_only)
+{
+    for (int id = 0; m != NULL && id < MEASURE_ALL; id++) {
+        const double value = m->value[id];
+        const bool counts = rows[id].kind == MEASURE_AS_BYTES && (!peak_only || id == MEASURE_PEAK);
+        highest = counts && value > highest ? value : highest; // never where it is not known
+    }
+    return highest;
+}
+
+byte_unit measures_unit(const measures *a, const measures *b)
+{
+    const double peak = highest_of(b, highest_of(a, 0, true), true);
+    const double highest = highest_of(b, highest_of(a, 0, false), false);
+    byte_unit unit = byte_unit_for((uint64_t)(peak > 0 ? peak : highest));
+    while (highest >= 1e5 * unit.bytes && unit.bytes < 1024.0 * HR_GIB) { // a limit may dwarf the peak
+        unit = byte_unit_for((uint64_t)(4 * 1024 * unit.bytes));
+    }
+    return unit;
+}
+
 // ---- as text --------------------------------------------------------------------------------------------------
 
 const char *measure_format(measure_id id, double value, byte_unit unit, char text[FORMAT_MAX])
@@ -76,7 +97,7 @@ const char *measure_format(measure_id id, double value, byte_unit unit, char tex
     }
     switch (rows[id].kind) {
     case MEASURE_AS_BYTES:
-        return format_bytes((uint64_t)value, unit, text);
+        return format_cell_bytes((uint64_t)value, unit, text);
     case MEASURE_AS_FRACTION:
         return format_percent(value, text);
     case MEASURE_AS_SECONDS:
@@ -89,8 +110,7 @@ const char *measure_format(measure_id id, double value, byte_unit unit, char tex
     case MEASURE_AS_COUNT:
         break;
     }
-    snprintf(text, FORMAT_MAX, value < 1e9 ? "%.0f" : "%.4g", value);
-    return text;
+    return format_count(value, text);
 }
 
 const char *measure_format_delta(measure_id id, double before, double after, byte_unit unit,
@@ -102,12 +122,11 @@ const char *measure_format_delta(measure_id id, double before, double after, byt
         return strcpy(text, isnan(delta) ? "—" : "±0");
     }
     switch (rows[id].kind) {
-    case MEASURE_AS_BYTES:
-        return format_delta_bytes(delta, unit, text);
     case MEASURE_AS_FRACTION:
         return format_delta(100 * delta, "%", text);
     case MEASURE_AS_LOSS:
         return format_delta(delta, "", text);
+    case MEASURE_AS_BYTES:
     case MEASURE_AS_SECONDS:
     case MEASURE_AS_RATE:
     case MEASURE_AS_COUNT:

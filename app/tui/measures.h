@@ -64,7 +64,10 @@ measures measures_unknown(void);
 // Where no step program stands behind the report, all but the limit is unknown.
 measures measures_of_report(const hr_report *report);
 
-// All return `text`. Sizes in `unit`; "—" is unknown.
+// One unit for all byte values of both: of the peaks, or of what else is known where there is none. b may be NULL.
+byte_unit measures_unit(const measures *a, const measures *b);
+
+// All return `text`. Sizes in `unit`, or with their own where it would show nothing; "—" is unknown.
 const char *measure_format(measure_id id, double value, byte_unit unit, char text[FORMAT_MAX]);
 const char *measure_format_delta(measure_id id, double before, double after, byte_unit unit,
                                  char text[FORMAT_MAX]);

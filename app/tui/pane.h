@@ -19,6 +19,7 @@ typedef struct pane_ops {
     bool (*move)(app *a, int rows, int columns);
     void (*enter)(app *a);               // NULL: Enter has no job here
     const char *enter_does;              // as the footer says it: "apply"
+    void (*apply)(app *a);               // a; NULL: what Enter does, where that is "apply"
     void (*mark)(app *a);                // t; NULL: a table's row is marked
     void (*zoom)(app *a, int direction); // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
     void (*say)(app *a);                 // the pane in a sentence

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/run_log.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static void take_step(run *r, const model *m, const hr_event_step *step)
     double steps = isnan(value[MEASURE_STEPS]) ? 1 : value[MEASURE_STEPS] + 1;
     r->seconds += (double)step->duration_ns * 1e-9;
     value[MEASURE_STEPS] = steps;
-    value[MEASURE_SECONDS] = r->seconds / steps;
+    value[MEASURE_SECONDS] = r->seconds > 0 ? r->seconds / steps : UNKNOWN;
     value[MEASURE_PEAK] = raised(value[MEASURE_PEAK], (double)step->peak_in_use_bytes);
     value[MEASURE_LIMIT] = m->limit_bytes > 0 ? (double)m->limit_bytes : UNKNOWN;
     value[MEASURE_EXAMPLES] = r->seconds > 0 ? (double)step->samples * steps / r->seconds : UNKNOWN;
@@ -128,6 +129,21 @@ static void take_step(run *r, const model *m, const hr_event_step *step)
         series_add(&r->losses, step->loss);
     }
     take_profile(r, &m->step_last);
+}
+
+// The weights of a step that is not the training's first are those of the newest run that made any.
+static run *begin_with(run_log *log, const hr_knobs *knobs, const char *preset, const hr_event *step)
+{
+    uint32_t from = 0;
+    for (size_t row = 0; row < log->count; row++) {
+        const run *r = &log->runs[row];
+        const bool made_any = !isnan(r->measures.value[MEASURE_STEPS]) && strcmp(r->preset, preset) == 0;
+        from = made_any ? r->number : from;
+    }
+    run *r = begin(log, knobs, preset);
+    r->began_at = step->step > 0 ? step->step - 1 : 0;
+    r->goes_on_from = r->began_at > 0 ? from : 0;
+    return r;
 }
 
 // Asked again under the same knobs, it is the same run that does not fit.
@@ -176,7 +192,7 @@ void run_log_event(run_log *log, const model *m, const hr_knobs *knobs, const ch
         run_log_close(log);
         break;
     case HR_EVENT_STEP:
-        take_step(log->open ? newest(log) : begin(log, knobs, preset), m, &e->u.step);
+        take_step(log->open ? newest(log) : begin_with(log, knobs, preset, e), m, &e->u.step);
         log->version++;
         break;
     case HR_EVENT_EVAL:
@@ -263,4 +279,59 @@ run_pair run_log_pair(const run_log *log, const uint64_t *marked, unsigned marks
                          : run_log_at(log, 0) != chosen       ? run_log_at(log, 0)
                                                               : NULL;
     return against == NULL ? (run_pair){chosen, NULL} : (run_pair){against, chosen};
+}
+
+// ---- in words -------------------------------------------------------------------------------------------------
+
+static bool is_timed(const run *r)
+{
+    return r->measures.value[MEASURE_STEPS] >= RUN_TIMED_STEPS;
+}
+
+static void add_weights(const run_pair *pair, char *text, size_t size)
+{
+    const bool is_b = pair->b->began_at > 0;
+    const run *later = is_b ? pair->b : pair->a;
+    const size_t used = strlen(text);
+    if (later->goes_on_from > 0) {
+        snprintf(text + used, size - used,
+                 " %s goes on from run %" PRIu32 "'s weights: the losses do not compare.", is_b ? "b" : "a",
+                 later->goes_on_from);
+    } else {
+        snprintf(text + used, size - used,
+                 " %s goes on from weights of step %" PRIu64 ": the losses do not compare.", is_b ? "b" : "a",
+                 later->began_at);
+    }
+}
+
+static const char *compare_fitting(const run_pair *pair, char *text, size_t size)
+{
+    measures a = pair->a->measures, b = pair->b->measures;
+    const bool goes_on = pair->a->began_at > 0 || pair->b->began_at > 0;
+    const bool timed = is_timed(pair->a) && is_timed(pair->b);
+    a.value[MEASURE_SECONDS] = timed ? a.value[MEASURE_SECONDS] : UNKNOWN;
+    a.value[MEASURE_LOSS_LAST] = goes_on ? UNKNOWN : a.value[MEASURE_LOSS_LAST];
+    measures_verdict(&a, &b, text, size);
+    if (goes_on && strlen(text) < size) {
+        add_weights(pair, text, size);
+    }
+    return text;
+}
+
+const char *run_verdict(const run_pair *pair, char *text, size_t size)
+{
+    const run *a = pair->a, *b = pair->b;
+    if (a->result != RUN_OOM && b->result != RUN_OOM) {
+        return compare_fitting(pair, text, size);
+    }
+    if (a->result == RUN_OOM && b->result == RUN_OOM) {
+        snprintf(text, size, "Both ran out of memory: a%s%s, b%s%s.", a->cause[0] != '\0' ? " by " : "",
+                 a->cause, b->cause[0] != '\0' ? " by " : "", b->cause);
+    } else if (b->result == RUN_OOM) {
+        snprintf(text, size, "b ran out of memory%s%s, a did not.", b->cause[0] != '\0' ? " by " : "",
+                 b->cause);
+    } else {
+        snprintf(text, size, "b fits, a ran out of memory%s%s.", a->cause[0] != '\0' ? " by " : "", a->cause);
+    }
+    return text;
 }

@@ -21,7 +21,7 @@
 #include "app/tui/measures.h"
 #include "app/tui/model.h"
 
-enum { RUN_LOG_MAX = 64, RUN_PROFILE = 128, RUN_NAME_MAX = 64, RUN_CAUSE_MAX = 24 };
+enum { RUN_TIMED_STEPS = 5, RUN_LOG_MAX = 64, RUN_PROFILE = 128, RUN_NAME_MAX = 64, RUN_CAUSE_MAX = 24 };
 
 // X(ID, "name")
 #define RUN_RESULT_MAP(X)                                                                                    \
@@ -41,7 +41,9 @@ typedef struct run {
     char preset[RUN_NAME_MAX];
     hr_knobs knobs;
     measures measures;
-    double seconds; // of all its steps
+    double seconds;        // of all its steps
+    uint64_t began_at;     // steps that its weights had been trained before its first
+    uint32_t goes_on_from; // the number of the run whose weights those were; 0: none of the log
     run_result result;
     char cause[RUN_CAUSE_MAX];     // of OOM; "": not known
     uint64_t profile[RUN_PROFILE]; // in_use over the events of its last step: the highest of each part
@@ -84,5 +86,9 @@ typedef struct run_pair {
 } run_pair;
 
 run_pair run_log_pair(const run_log *log, const uint64_t *marked, unsigned marks, uint32_t selected);
+
+// What b changed, in a sentence or two; b is not NULL. Losses are compared only where both runs began at step 0, times only
+// where both have RUN_TIMED_STEPS steps. Returns text.
+const char *run_verdict(const run_pair *pair, char *text, size_t size);
 
 #endif

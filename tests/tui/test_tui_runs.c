@@ -206,6 +206,93 @@ START_TEST(the_verdict_says_less_exactly_where_it_is_less)
 }
 END_TEST
 
+START_TEST(what_goes_on_from_other_weights_has_no_verdict_on_its_loss)
+{
+    told t = begin();
+    char text[512];
+    for (int i = 0; i < 2 * RUN_TIMED_STEPS; i++) {
+        tell_step(&t, 500, 0.2, 9.0 - i);
+        if (i + 1 == RUN_TIMED_STEPS) {
+            tell_note(&t, HR_EVENT_BUILD, 0);
+        }
+    }
+    run_pair pair = {run_log_at(t.log, 0), run_log_at(t.log, 1)};
+    ck_assert_uint_eq(pair.a->began_at, 0);
+    ck_assert_uint_eq(pair.b->began_at, RUN_TIMED_STEPS);
+    ck_assert_uint_eq(pair.b->goes_on_from, 1);
+    run_verdict(&pair, text, sizeof text);
+    ck_assert_msg(strstr(text, "ends at a loss") == NULL, "%s", text);
+    ck_assert_msg(strstr(text, "b goes on from run 1's weights") != NULL, "%s", text);
+    t.steps = 0; // from the beginning again: as fair as the first
+    tell_note(&t, HR_EVENT_BUILD, 0);
+    for (int i = 0; i < RUN_TIMED_STEPS; i++) {
+        tell_step(&t, 500, 0.1, 4.0 - i);
+    }
+    pair = (run_pair){run_log_at(t.log, 0), run_log_at(t.log, 2)};
+    run_verdict(&pair, text, sizeof text);
+    ck_assert_msg(strstr(text, "ends at a loss 5.0000 lower") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "takes 100 ms less a step") != NULL && strstr(text, "goes on") == NULL, "%s",
+                  text);
+    end(&t);
+}
+END_TEST
+
+START_TEST(times_of_a_few_steps_and_of_none_are_not_compared)
+{
+    for (int steps = 1; steps < 2 * RUN_TIMED_STEPS; steps++) {
+        told t = begin();
+        char text[512];
+        for (int run_number = 0; run_number < 2; run_number++) {
+            t.steps = 0;
+            tell_note(&t, HR_EVENT_BUILD, 0);
+            for (int i = 0; i < (run_number == 0 ? 2 * RUN_TIMED_STEPS : steps); i++) {
+                tell_step(&t, 500, run_number == 0 ? 0.2 : 0.1, 1);
+            }
+        }
+        run_pair pair = {run_log_at(t.log, 0), run_log_at(t.log, 1)};
+        run_verdict(&pair, text, sizeof text);
+        ck_assert_msg((strstr(text, "a step") != NULL) == (steps >= RUN_TIMED_STEPS), "%d: %s", steps, text);
+        end(&t);
+    }
+    told t = begin();
+    tell_step(&t, 500, 0, 1);
+    ck_assert(isnan(run_log_at(t.log, 0)->measures.value[MEASURE_SECONDS]));
+    end(&t);
+}
+END_TEST
+
+// A column has eight places; what is not nothing is not shown as nothing.
+START_TEST(every_byte_value_fits_its_cell)
+{
+    uint32_t seed = 11;
+    for (int i = 0; i < 20000; i++) {
+        measures m = measures_unknown();
+        char text[FORMAT_MAX];
+        seed = seed * 1664525u + 1013904223u;
+        m.value[MEASURE_PEAK] = (double)(UINT64_C(1) << (seed >> 27)) * (1 + (seed & 0xFFFF) / 65536.0);
+        seed = seed * 1664525u + 1013904223u;
+        m.value[MEASURE_LIMIT] =
+            (double)(UINT64_C(1) << (10 + (seed >> 27))) * (1 + (seed & 0xFFFF) / 65536.0);
+        m.value[MEASURE_PEAK] = (seed & 7) == 0 ? UNKNOWN : floor(m.value[MEASURE_PEAK]);
+        m.value[MEASURE_WASTE] = 256;
+        const byte_unit unit = measures_unit(&m, NULL);
+        for (int id = 0; id <= MEASURE_WASTE; id++) {
+            measure_format((measure_id)id, m.value[id], unit, text);
+            ck_assert_msg(isnan(m.value[id]) || strlen(text) <= 8, "%s of %.0f", text, m.value[id]);
+            ck_assert_msg(isnan(m.value[id]) || strspn(text, "0.") < strlen(text), "%s of %.0f", text,
+                          m.value[id]);
+        }
+    }
+    char text[FORMAT_MAX];
+    ck_assert_str_eq(format_loss_short(4.52e-5, text), "4.5e-5");
+    ck_assert_str_eq(format_loss_short(1.25e12, text), "1.2e12");
+    ck_assert_str_eq(format_loss_short(2.304, text), "2.3040");
+    ck_assert_str_eq(format_count(93630684123.0, text), "93.63G");
+    ck_assert_str_eq(format_count(99999999.0, text), "99999999");
+    ck_assert_str_eq(format_count(999999999.0, text), "1G");
+}
+END_TEST
+
 // ---- the screen -----------------------------------------------------------------------------------------------
 
 static void three_runs(app *a)
@@ -227,7 +314,7 @@ START_TEST(the_runs_look_as_agreed)
 }
 END_TEST
 
-START_TEST(enter_turns_every_knob_back_and_z_undoes_it_in_one_step)
+START_TEST(enter_looks_and_a_turns_every_knob_back_and_z_undoes_it_in_one_step)
 {
     app *a = screen_open(&golden_looks[0].look);
     three_runs(a);
@@ -236,6 +323,11 @@ START_TEST(enter_turns_every_knob_back_and_z_undoes_it_in_one_step)
     hr_knobs before = a->knobs;
     app_key(a, INPUT_END);
     app_key(a, INPUT_ENTER); // the first run
+    ck_assert_int_eq(a->focus, PANE_DIFF);
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
+    }
+    screen_keys(a, "a");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         ck_assert(!turn_differs(&a->knobs, &a->runs.runs[0].knobs, (hr_knob_id)id));
     }
@@ -246,6 +338,50 @@ START_TEST(enter_turns_every_knob_back_and_z_undoes_it_in_one_step)
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
     }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_ran_out_of_memory_is_turned_back_to_only_when_asked_twice_in_a_row)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    three_runs(a);
+    screen_keys(a, "z"); // it trains again
+    screen_advance(a, 5);
+    hr_knobs before = a->knobs;
+    size_t row = 0;
+    app_key(a, INPUT_HOME);
+    while (a->runs.runs[a->runs.count - 1 - row].result != RUN_OOM) {
+        app_key(a, INPUT_DOWN);
+        ck_assert_uint_lt(++row, a->runs.count);
+    }
+    static const char *const asks[] = {"a", ".a"}; // what comes between forgets the first
+    for (size_t k = 0; k < sizeof asks / sizeof *asks; k++) {
+        screen_keys(a, asks[k]);
+        ck_assert_msg(strstr(a->message.text, "ran out of memory") != NULL, "%s", a->message.text);
+        ck_assert(!turn_differs(&a->knobs, &before, HR_KNOB_BATCH_SIZE));
+    }
+    screen_keys(a, "a");
+    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 512);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(runs_that_never_ended_a_step_have_no_picture_but_a_sentence)
+{
+    app *a = screen_open(&golden_looks[2].look);
+    screen_keys(a, ":set device.vram 1 MiB\n");
+    screen_advance(a, 4);
+    screen_keys(a, ":set device.vram 2 MiB\n");
+    screen_advance(a, 4);
+    screen_keys(a, "5");
+    ck_assert_uint_eq(a->runs.count, 2);
+    char *text = screen_text(a);
+    ck_assert_msg(strstr(text, "Neither of these runs has ended a step") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "Both ran out of memory") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "1048576") == NULL && strstr(text, "+1.00") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, " us") == NULL, "%s", text); // no time either
+    free(text);
     screen_close(a);
 }
 END_TEST
@@ -403,7 +539,7 @@ START_TEST(runs_of_two_presets_say_so)
     ck_assert(diff != NULL && strstr(diff, "preset") != NULL);
     free(text);
     app_key(a, INPUT_END);
-    app_key(a, INPUT_ENTER); // another preset's knobs are not for this model
+    screen_keys(a, "a"); // another preset's knobs are not for this model
     ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
     ck_assert_ptr_nonnull(strstr(a->message.text, "was of the preset demo"));
     screen_close(a);
@@ -419,6 +555,10 @@ SUITE_MAIN("tui runs", a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_tha
            a_full_log_keeps_the_first_run_the_pinned_one_and_the_newest,
            two_runs_are_the_marked_ones_or_the_selected_one_against_the_baseline_or_the_first,
            the_verdict_says_less_exactly_where_it_is_less, the_runs_look_as_agreed,
-           enter_turns_every_knob_back_and_z_undoes_it_in_one_step,
+           enter_looks_and_a_turns_every_knob_back_and_z_undoes_it_in_one_step,
+           what_ran_out_of_memory_is_turned_back_to_only_when_asked_twice_in_a_row,
+           what_goes_on_from_other_weights_has_no_verdict_on_its_loss,
+           times_of_a_few_steps_and_of_none_are_not_compared, every_byte_value_fits_its_cell,
+           runs_that_never_ended_a_step_have_no_picture_but_a_sentence,
            runs_are_exported_whole_and_never_replace_a_file,
            the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)

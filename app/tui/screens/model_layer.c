@@ -71,7 +71,7 @@ static void tensor_cell(const app *a, size_t row, unsigned column, char text[TAB
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
         break;
     case BYTES:
-        snprintf(text, TABLE_CELL_MAX, "%s", format_bytes(t->bytes, step_tensor_unit(a), words));
+        snprintf(text, TABLE_CELL_MAX, "%s", format_cell_bytes(t->bytes, step_tensor_unit(a), words));
         break;
     case DTYPE:
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->dtype));

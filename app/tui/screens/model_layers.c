@@ -79,7 +79,7 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
     } else if (column == TIME) {
         shown = format_seconds(value, words);
     } else {
-        shown = value == 0 ? "" : format_bytes((uint64_t)value, layer_unit(a), words);
+        shown = value == 0 ? "" : format_cell_bytes((uint64_t)value, layer_unit(a), words);
     }
     snprintf(text, TABLE_CELL_MAX, "%s", shown);
 }

@@ -66,7 +66,7 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
         shown = words;
         break;
     case IN_USE:
-        shown = format_bytes(isnan(value) ? HR_NONE : (uint64_t)value, step_unit(a), words);
+        shown = format_cell_bytes(isnan(value) ? HR_NONE : (uint64_t)value, step_unit(a), words);
         break;
     case CHANGE:
         shown = step_delta(value, step_tensor_unit(a), words);

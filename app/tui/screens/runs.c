@@ -106,14 +106,16 @@ static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
     }
 }
 
-// One unit for the column: of the highest peak.
+// One unit for the whole table.
 static byte_unit table_unit(const app *a)
 {
-    double highest = 0;
+    measures highest = measures_unknown();
     for (size_t i = 0; i < app_runs(a)->count; i++) {
-        highest = fmax(highest, app_runs(a)->runs[i].measures.value[MEASURE_PEAK]);
+        for (int id = 0; id < MEASURE_ALL; id++) {
+            highest.value[id] = fmax(highest.value[id], app_runs(a)->runs[i].measures.value[id]);
+        }
     }
-    return highest > 0 ? byte_unit_for((uint64_t)highest) : app_unit(a);
+    return count(a) > 0 ? measures_unit(&highest, NULL) : app_unit(a);
 }
 
 static const char *rate_text(double per_second, char text[FORMAT_MAX])
@@ -191,9 +193,8 @@ run_pair runs_shown(const app *a)
 
 byte_unit runs_unit(const run_pair *pair)
 {
-    double one = pair->a == NULL ? 0 : pair->a->measures.value[MEASURE_PEAK];
-    double highest = fmax(isnan(one) ? 0 : one, pair->b == NULL ? 0 : pair->b->measures.value[MEASURE_PEAK]);
-    return byte_unit_for((uint64_t)highest);
+    return measures_unit(pair->a == NULL ? NULL : &pair->a->measures,
+                         pair->b == NULL ? NULL : &pair->b->measures);
 }
 
 const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX])
@@ -214,7 +215,17 @@ static void draw(const canvas *c, const app *a)
     table_draw(c, 1, a, &source, &a->table[PANE_RUNS], focused);
 }
 
+// Shows what the selected run differs in.
 static void enter(app *a)
+{
+    if (selected_run(a) == NULL) {
+        app_say(a, MESSAGE_NOTE, "there is no run to look at yet");
+    } else {
+        a->focus = PANE_DIFF;
+    }
+}
+
+static void apply(app *a)
 {
     const run *r = selected_run(a);
     char pairs[TABLE_CELL_MAX];
@@ -228,7 +239,13 @@ static void enter(app *a)
         run_pairs(&now, r, pairs, sizeof pairs);
         if (pairs[0] == '\0') {
             app_say(a, MESSAGE_NOTE, "the knobs are those of run %" PRIu32 " already", run_number);
+        } else if (r->result == RUN_OOM && a->sure_of_run != run_number) {
+            a->sure_of_run = run_number;
+            app_say(a, MESSAGE_NOTE,
+                    "run %" PRIu32 " ran out of memory: a again turns its knobs back all the same",
+                    run_number);
         } else if (app_turn_all(a, &r->knobs)) {
+            a->sure_of_run = 0;
             app_say(a, MESSAGE_NOTE, "as in run %" PRIu32 ": %s; z turns it back", run_number, pairs);
         }
     }
@@ -260,7 +277,8 @@ const pane_ops pane_runs = {.draw = draw,
                             .table = &source,
                             .table_y = 1,
                             .enter = enter,
-                            .enter_does = "apply",
+                            .enter_does = "diff",
+                            .apply = apply,
                             .say = say,
                             .term = term};
 

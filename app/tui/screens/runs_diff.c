@@ -177,14 +177,8 @@ static const char *verdict(const run_pair *pair, char *text, size_t size)
 {
     if (pair->b == NULL) {
         snprintf(text, size, "%s", source.empty);
-    } else if (pair->b->result == RUN_OOM && pair->a->result != RUN_OOM) {
-        snprintf(text, size, "b ran out of memory%s%s, a did not.", pair->b->cause[0] != '\0' ? " by " : "",
-                 pair->b->cause);
-    } else if (pair->a->result == RUN_OOM && pair->b->result != RUN_OOM) {
-        snprintf(text, size, "b fits, a ran out of memory%s%s.", pair->a->cause[0] != '\0' ? " by " : "",
-                 pair->a->cause);
     } else {
-        measures_verdict(&pair->a->measures, &pair->b->measures, text, size);
+        run_verdict(pair, text, size);
     }
     return text;
 }

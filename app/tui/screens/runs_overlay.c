@@ -140,7 +140,6 @@ static void draw_memory(const canvas *c, const run_pair *pair)
     double limit = pair->a->measures.value[MEASURE_LIMIT];
     p.high = fmax(highest_of(pair->a), highest_of(pair->b));
     p.high = limit <= p.high * 1.5 && limit > p.high ? limit : p.high;
-    p.high = p.high > 0 ? p.high : 1;
     canvas plot = canvas_sub(c, 0, AXIS_WIDTH, c->area.h, c->area.w - AXIS_WIDTH);
     draw_axis(c, &p, runs_unit(pair));
     draw_level(&plot, &p, limit, ROLE_LIMIT, L'\0');
@@ -171,8 +170,8 @@ static void draw_losses(const canvas *c, const run_pair *pair)
     paint_rule(c, false, "loss", "from the first to the last step of each");
     canvas plot = canvas_sub(c, 1, AXIS_WIDTH, c->area.h - 1, c->area.w - AXIS_WIDTH);
     if (p.high > p.low) {
-        paint_right(c, 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_loss(p.high, text));
-        paint_right(c, c->area.h - 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_loss(p.low, text));
+        paint_right(c, 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_loss_short(p.high, text));
+        paint_right(c, c->area.h - 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_loss_short(p.low, text));
         draw_curves(&plot, &p);
     }
 }
@@ -205,6 +204,13 @@ static void draw(const canvas *c, const app *a)
     peaks_text(a, &pair, text);
     bool short_title = glyphs_width(c->glyphs, text) > c->area.w - 14;
     paint_rule(c, a->focus == PANE_OVERLAY, pane_title(PANE_OVERLAY), short_title ? "last step" : text);
+    if (!(highest_of(pair.a) > 0) && !(highest_of(pair.b) > 0)) {
+        canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
+        paint_wrapped(&words, 0, ROLE_DIM,
+                      pair.b == NULL ? "This run has ended no step: there is no memory to draw."
+                                     : "Neither of these runs has ended a step: there is no memory to draw.");
+        return;
+    }
     int losses = c->area.h >= LOSS_MIN_ROWS ? c->area.h / 3 : 0;
     canvas memory = canvas_sub(c, 1, 0, c->area.h - 2 - losses, c->area.w);
     canvas loss = canvas_sub(c, c->area.h - losses, 0, losses, c->area.w);

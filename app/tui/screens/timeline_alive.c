@@ -59,7 +59,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
         break;
     case BYTES:
-        snprintf(text, TABLE_CELL_MAX, "%s", format_bytes(t->bytes, step_tensor_unit(a), words));
+        snprintf(text, TABLE_CELL_MAX, "%s", format_cell_bytes(t->bytes, step_tensor_unit(a), words));
         break;
     case SHARE:
         snprintf(text, TABLE_CELL_MAX, "%s", format_percent(value, words));

@@ -29,7 +29,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     const hr_report_tensor *tensor = tensor_at(a, row);
     char bytes[FORMAT_MAX];
     const char *cells[] = {[COLUMN_TENSOR] = tensor->name,
-                           [COLUMN_BYTES] = format_bytes(tensor->bytes, app_unit(a), bytes),
+                           [COLUMN_BYTES] = format_cell_bytes(tensor->bytes, app_unit(a), bytes),
                            [COLUMN_DTYPE] = tensor->dtype,
                            [COLUMN_SHAPE] = tensor->shape};
     snprintf(text, TABLE_CELL_MAX, "%s", cells[column]);
