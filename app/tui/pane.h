@@ -23,7 +23,8 @@ typedef struct pane_ops {
     void (*mark)(app *a);                // t; NULL: a table's row is marked
     void (*zoom)(app *a, int direction); // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
     void (*say)(app *a);                 // the pane in a sentence
-    const char *(*term)(const app *a);   // of the glossary: what ? explains; NULL: the title
+    // Of the glossary: what ? explains; NULL: the column that the table is sorted by, or the title.
+    const char *(*term)(const app *a);
     // What y copies; NULL: a table's selected row. False: nothing is there.
     bool (*copy)(const app *a, char *text, size_t size);
     void (*click)(app *a, int y,

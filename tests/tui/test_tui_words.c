@@ -45,6 +45,30 @@ START_TEST(every_title_heading_and_help_word_of_every_pane_is_a_term)
 }
 END_TEST
 
+START_TEST(help_explains_the_column_that_a_table_is_sorted_by)
+{
+    app *a = screen_open(&(screen_look){.rows = 50, .columns = 160});
+    screen_advance(a, 20);
+    app_show_screen(a, SCREEN_RUNS);
+    const table_source *s = pane_ops_of(PANE_RUNS)->table;
+    for (int column = TABLE_OWN_ORDER; column < (int)s->column_count; column++) {
+        char begins[64];
+        a->table[PANE_RUNS].sort = column;
+        snprintf(begins, sizeof begins,
+                 "\n%s: ", column < 0 ? pane_title(PANE_RUNS) : s->columns[column].term);
+        screen_keys(a, "?");
+        char *text = screen_text(a);
+        for (char *at = strstr(text, "\n "); at != NULL; at = strstr(at, "\n ")) {
+            memmove(at + 1, at + 2, strlen(at + 1)); // the blank that help begins with
+        }
+        ck_assert_msg(strstr(text, begins) != NULL, "%s is not in\n%s", begins, text);
+        free(text);
+        screen_keys(a, "?");
+    }
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(every_counter_and_every_measure_is_a_term)
 {
     for (int id = 0; id < COUNTER_COUNT; id++) {
@@ -123,5 +147,5 @@ START_TEST(every_field_of_exported_runs_is_a_term)
 END_TEST
 
 SUITE_MAIN("tui words", every_title_heading_and_help_word_of_every_pane_is_a_term,
-           every_counter_and_every_measure_is_a_term, every_result_of_a_run_is_a_term,
-           every_field_of_exported_runs_is_a_term)
+           help_explains_the_column_that_a_table_is_sorted_by, every_counter_and_every_measure_is_a_term,
+           every_result_of_a_run_is_a_term, every_field_of_exported_runs_is_a_term)

@@ -293,17 +293,10 @@ static bool copy(const app *a, char *text, size_t size)
     return true;
 }
 
-static const char *term(const app *a)
-{
-    const table_view *v = &a->table[PANE_FIXES];
-    return v->sort >= 0 && v->sort < (int)source.column_count ? columns[v->sort].term : "fixes";
-}
-
 const pane_ops pane_fixes = {.draw = draw,
                              .table = &source,
                              .table_y = 1,
                              .enter = enter,
                              .enter_does = "apply",
                              .say = say,
-                             .term = term,
                              .copy = copy};

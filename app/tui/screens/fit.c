@@ -204,19 +204,12 @@ static void draw(const canvas *c, const app *a)
     table_draw(c, 1, a, &source, &a->table[PANE_POINTS], focused);
 }
 
-static const char *term(const app *a)
-{
-    const table_view *v = &a->table[PANE_POINTS];
-    return v->sort >= 0 && v->sort < (int)source.column_count ? columns[v->sort].term : "points";
-}
-
 const pane_ops pane_points = {.draw = draw,
                               .table = &source,
                               .table_y = 1,
                               .enter = fit_enter,
                               .enter_does = "apply",
                               .say = fit_say,
-                              .term = term,
                               .copy = fit_copy};
 
 // ---- its place ------------------------------------------------------------------------------------------------

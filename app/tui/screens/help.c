@@ -31,7 +31,12 @@ static void add(help_text *h, const char *format, ...)
 static const char *focused_term(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return ops->term != NULL ? ops->term(a) : pane_title(a->focus);
+    const int sort = ops->table == NULL ? TABLE_OWN_ORDER : a->table[a->focus].sort;
+    if (ops->term != NULL) {
+        return ops->term(a);
+    }
+    return sort >= 0 && sort < (int)ops->table->column_count ? ops->table->columns[sort].term
+                                                             : pane_title(a->focus);
 }
 
 static void add_knob(help_text *h, const app *a)

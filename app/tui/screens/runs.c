@@ -267,20 +267,13 @@ static void say(app *a)
             measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
 }
 
-static const char *term(const app *a)
-{
-    const table_view *v = &a->table[PANE_RUNS];
-    return v->sort >= 0 && v->sort < (int)source.column_count ? columns[v->sort].term : "runs";
-}
-
 const pane_ops pane_runs = {.draw = draw,
                             .table = &source,
                             .table_y = 1,
                             .enter = enter,
                             .enter_does = "diff",
                             .apply = apply,
-                            .say = say,
-                            .term = term};
+                            .say = say};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 
