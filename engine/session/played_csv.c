@@ -30,15 +30,6 @@ bool played_is_csv(const char *start, size_t bytes)
     return fields_begin_with(start, bytes, columns, COLUMNS);
 }
 
-static hr_status number(played_csv *r, uint32_t column, uint64_t most, uint64_t *out, hr_err *err)
-{
-    const field t = fields_at(&r->f, r->places[column]);
-    *out = 0;
-    return t.length == 0 || (field_to_u64(t, out) && *out <= most)
-               ? HR_OK
-               : fields_refuse(&r->f, t, "a whole number in its range", err);
-}
-
 static bool kind_of(field word, uint8_t *kind)
 {
     for (uint32_t k = HR_EVENT_ALLOC; k < HR_EVENT_COUNT; k++) {
@@ -95,14 +86,14 @@ static hr_status read_row(played_csv *r, hr_err *err)
     if (!kind_of(word, &e->kind)) {
         return fields_refuse(&r->f, word, "an event: alloc, free, grow, shrink, oom, step, build, eval", err);
     }
-    HR_TRY(number(r, TIME, UINT64_MAX, &e->time_ns, err));
-    HR_TRY(number(r, STEP, UINT32_MAX, &step, err));
+    HR_TRY(fields_number(&r->f, r->places[TIME], UINT64_MAX, &e->time_ns, err));
+    HR_TRY(fields_number(&r->f, r->places[STEP], UINT32_MAX, &step, err));
     e->step = (uint32_t)step;
     if (e->kind >= HR_EVENT_ALLOC && e->kind <= HR_EVENT_OOM) {
-        HR_TRY(number(r, ADDRESS, UINT64_MAX, &e->u.memory.address, err));
-        HR_TRY(number(r, REQUESTED, UINT64_MAX, &e->u.memory.requested_bytes, err));
-        HR_TRY(number(r, ALLOCATED, UINT64_MAX, &e->u.memory.allocated_bytes, err));
-        HR_TRY(number(r, STREAM, UINT32_MAX, &stream, err));
+        HR_TRY(fields_number(&r->f, r->places[ADDRESS], UINT64_MAX, &e->u.memory.address, err));
+        HR_TRY(fields_number(&r->f, r->places[REQUESTED], UINT64_MAX, &e->u.memory.requested_bytes, err));
+        HR_TRY(fields_number(&r->f, r->places[ALLOCATED], UINT64_MAX, &e->u.memory.allocated_bytes, err));
+        HR_TRY(fields_number(&r->f, r->places[STREAM], UINT32_MAX, &stream, err));
         e->u.memory.stream = (uint32_t)stream;
         e->u.memory.tensor = HR_NO_ID;
         count_memory(r, e);

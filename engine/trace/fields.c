@@ -417,3 +417,14 @@ hr_status fields_refuse(const fields *f, field t, const char *wanted, hr_err *er
                                f->line, t.column, wanted, shown, k < t.length ? "..." : "");
     return show_line(f, status, err);
 }
+
+hr_status fields_number(const fields *f, uint32_t place, uint64_t most, uint64_t *out, hr_err *err)
+{
+    const field t = fields_at(f, place);
+    *out = 0;
+    if (t.length == 0 || (field_to_u64(t, out) && *out <= most)) {
+        return HR_OK;
+    }
+    return fields_refuse(f, t, most == UINT64_MAX ? "a whole number below 2^64" : "a smaller whole number",
+                         err);
+}

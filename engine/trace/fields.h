@@ -68,5 +68,9 @@ bool field_to_address(field t, uint64_t *out);
 
 // READ error "file:line:column: needed WANTED, had 'the field'".
 hr_status fields_refuse(const fields *f, field t, const char *wanted, hr_err *err);
+// The number in field `place` of the row; 0 where the row has no such field or it is empty. READ error when it is no
+// whole number up to `most`.
+HR_MUST_CHECK hr_status fields_number(const fields *f, uint32_t place, uint64_t most, uint64_t *out,
+                                      hr_err *err);
 
 #endif

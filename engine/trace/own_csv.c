@@ -59,18 +59,6 @@ static bool kind_of(field t, uint8_t *kind, bool *of_region)
     return false;
 }
 
-// The number in a column; 0 where the file does not have the column or the field is empty.
-static hr_status number(own_csv *r, uint32_t column, uint64_t most, uint64_t *out, hr_err *err)
-{
-    const field t = fields_at(&r->f, r->places[column]);
-    *out = 0;
-    if (t.length == 0 || (field_to_u64(t, out) && *out <= most)) {
-        return HR_OK;
-    }
-    return fields_refuse(&r->f, t,
-                         most == UINT64_MAX ? "a whole number below 2^64" : "a smaller whole number", err);
-}
-
 static hr_status name_of(own_csv *r, uint32_t *name, hr_err *err)
 {
     const field t = fields_at(&r->f, r->places[TENSOR]);
@@ -94,12 +82,12 @@ static hr_status read_row(own_csv *r, hr_err *err)
     if (!kind_of(word, &event.kind, &of_region)) {
         return fields_refuse(&r->f, word, "an event: alloc, free, grow, shrink, oom, step, build, eval", err);
     }
-    HR_TRY(number(r, TIME, UINT64_MAX, &event.time_ns, err));
-    HR_TRY(number(r, ADDRESS, UINT64_MAX, &address, err));
-    HR_TRY(number(r, REQUESTED, UINT64_MAX, &requested, err));
-    HR_TRY(number(r, ALLOCATED, UINT64_MAX, &allocated, err));
-    HR_TRY(number(r, STREAM, UINT16_MAX, &stream, err));
-    HR_TRY(number(r, DEVICE, TRACE_DEVICES_MAX - 1, &device, err));
+    HR_TRY(fields_number(&r->f, r->places[TIME], UINT64_MAX, &event.time_ns, err));
+    HR_TRY(fields_number(&r->f, r->places[ADDRESS], UINT64_MAX, &address, err));
+    HR_TRY(fields_number(&r->f, r->places[REQUESTED], UINT64_MAX, &requested, err));
+    HR_TRY(fields_number(&r->f, r->places[ALLOCATED], UINT64_MAX, &allocated, err));
+    HR_TRY(fields_number(&r->f, r->places[STREAM], UINT16_MAX, &stream, err));
+    HR_TRY(fields_number(&r->f, r->places[DEVICE], TRACE_DEVICES_MAX - 1, &device, err));
     HR_TRY(name_of(r, &event.name, err));
     if (event.kind == PASSED) {
         return HR_OK;
