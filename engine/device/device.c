@@ -27,8 +27,9 @@ hr_status device_find(const char *kind, const device_ops **out, hr_err *err)
         }
     }
     *out = NULL;
-    (void)HR_FAIL(err, DEPENDENCY, "needed device '%s', this build has plan and reference%s", kind,
-                  HEADROOM_HAVE_ONEDNN ? " and cpu" : "");
-    hr_err_try(err, "-s device.kind=plan, or for cpu: apt install libdnnl-dev, and build again");
+    (void)HR_FAIL(err, DEPENDENCY, "needed device '%s', this build has plan, reference%s%s", kind,
+                  HEADROOM_HAVE_ONEDNN ? ", cpu" : "", HEADROOM_HAVE_CUDA ? ", cuda" : "");
+    hr_err_try(err, "-s device.kind=plan, or for cpu: apt install libdnnl-dev; for cuda: the CUDA Toolkit "
+                    "with cuDNN 9; and build again");
     return HR_DEPENDENCY;
 }

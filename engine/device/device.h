@@ -17,7 +17,18 @@
 typedef struct device_options {
     const hr_card *card; // NULL: undressed
     uint32_t threads;    // cpu
+    bool plan_only;      // nothing will run: cuda then needs neither driver nor card
+    bool tf32;           // cuda: float32 products may round their operands to TF32
+    bool deterministic;  // cuda: only kernels that give the same bits every time
+    bool capture;        // cuda: steady steps are captured into a CUDA graph and replayed
 } device_options;
+
+// What stands outside the pool, in bytes of the card: what our context and libraries took beside the allocator, what
+// the driver says this process has, and what everyone else has.
+typedef struct device_outside {
+    bool known; // a card is there
+    uint64_t context_bytes, process_bytes, others_bytes;
+} device_outside;
 
 // What changes from step to step, and what a step gives back. Host memory, borrowed for the call.
 enum { STEP_MAX_SLOTS = 4 };
@@ -71,6 +82,14 @@ typedef struct device_ops {
     // Runs one instruction. address[id] is where tensor id lies; never called for ALLOC, FREE and views.
     hr_status (*run)(void *context, void *kernels, uint32_t instr, void *const *address, step_io *io,
                      hr_err *err);
+    // optional, all of them or none: around every step. begin_round comes before the first instruction of every round
+    // (0, 1, …; a program without REPEAT has one) with that round's io; end_step waits until the step is done and
+    // fills the outputs of io; abandon_step waits for what still runs of a step that failed, and forgets it.
+    // DEVICE_LOST from any of them, from run or from a copy: the context is gone, only a new process helps.
+    hr_status (*begin_round)(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err);
+    hr_status (*end_step)(void *context, void *kernels, step_io *io, hr_err *err);
+    void (*abandon_step)(void *context, void *kernels);
+    void (*outside)(void *context, device_outside *out); // optional
     // optional, both: does the device know how long instructions take (its card, or a calibration of this machine,
     // says so), and how long instruction i of p takes; 0 when it does not know, and for what costs nothing. See device/cost.h. Thread-safe.
     bool (*tells_time)(void *context);
@@ -88,5 +107,6 @@ HR_MUST_CHECK hr_status device_find(const char *kind, const device_ops **out, hr
 extern const device_ops device_plan;
 extern const device_ops device_reference;
 extern const device_ops device_cpu;
+extern const device_ops device_cuda;
 
 #endif

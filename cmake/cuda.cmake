@@ -1,0 +1,77 @@
+# The cuda device: found, never required. Needed at build time: nvcc, cuda.h, cuDNN's and cuBLASLt's headers; at run time
+# the driver, libcudnn and libcublasLt are opened when they are first needed.
+#
+#   HEADROOM_CUDA                AUTO | ON | OFF
+#   HEADROOM_CUDA_ARCHITECTURES  of the kernels' machine code; PTX of the last one serves later cards
+set(HEADROOM_CUDA AUTO CACHE STRING "NVIDIA cards through CUDA, cuDNN and cuBLASLt: AUTO, ON, OFF")
+set(HEADROOM_CUDA_ARCHITECTURES "80;86;89;90" CACHE STRING "Compute capabilities that kernels are compiled for")
+set(HEADROOM_HAVE_CUDA OFF)
+if(NOT HEADROOM_CUDA STREQUAL "OFF")
+  find_program(HEADROOM_NVCC nvcc PATHS /usr/local/cuda/bin)
+  if(HEADROOM_NVCC)
+    get_filename_component(hr_nvcc_real ${HEADROOM_NVCC} REALPATH)
+    get_filename_component(hr_cuda_bin ${hr_nvcc_real} DIRECTORY)
+    get_filename_component(hr_cuda_root ${hr_cuda_bin} DIRECTORY)
+  endif()
+  find_path(HEADROOM_CUDA_INCLUDE cuda.h HINTS ${hr_cuda_root}/include ${hr_cuda_root}/targets/x86_64-linux/include)
+  find_path(HEADROOM_CUDNN_INCLUDE cudnn_graph.h HINTS ${hr_cuda_root}/include)
+  find_path(HEADROOM_CUBLASLT_INCLUDE cublasLt.h HINTS ${hr_cuda_root}/include)
+  find_library(HEADROOM_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${hr_cuda_root}/lib64 ${hr_cuda_root}/lib)
+  find_library(HEADROOM_CUBLASLT_LIBRARY NAMES cublasLt libcublasLt.so.13 HINTS ${hr_cuda_root}/lib64 ${hr_cuda_root}/lib)
+  if(HEADROOM_NVCC AND HEADROOM_CUDA_INCLUDE AND HEADROOM_CUDNN_INCLUDE AND HEADROOM_CUBLASLT_INCLUDE
+     AND HEADROOM_CUDNN_LIBRARY AND HEADROOM_CUBLASLT_LIBRARY)
+    set(HEADROOM_HAVE_CUDA ON)
+  elseif(HEADROOM_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "HEADROOM_CUDA=ON needs nvcc, cuda.h, cudnn_graph.h, cublasLt.h and the libraries of cuDNN 9 and cuBLASLt; found: "
+      "nvcc ${HEADROOM_NVCC}, ${HEADROOM_CUDA_INCLUDE}, ${HEADROOM_CUDNN_INCLUDE}, ${HEADROOM_CUBLASLT_INCLUDE}, "
+      "${HEADROOM_CUDNN_LIBRARY}, ${HEADROOM_CUBLASLT_LIBRARY}")
+  endif()
+endif()
+
+# hr_cuda_kernels(TARGET): every kernels/*.cu of the target's folder as a fat binary inside the target, and the table
+# of them that kernels.c includes.
+function(hr_cuda_kernels target)
+  set(folder ${CMAKE_SOURCE_DIR}/engine/device/cuda/kernels)
+  set(out ${CMAKE_BINARY_DIR}/cuda)
+  file(MAKE_DIRECTORY ${out})
+  file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
+  file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.cuh ${folder}/*.h)
+  set(gencode)
+  foreach(arch IN LISTS HEADROOM_CUDA_ARCHITECTURES)
+    list(APPEND gencode -gencode=arch=compute_${arch},code=sm_${arch})
+    set(newest ${arch})
+  endforeach()
+  list(APPEND gencode -gencode=arch=compute_${newest},code=compute_${newest})
+  set(table "")
+  set(assembly "")
+  foreach(kernel IN LISTS kernels)
+    get_filename_component(name ${kernel} NAME_WE)
+    set(image ${out}/${name}.fatbin)
+    add_custom_command(OUTPUT ${image}
+      COMMAND ${HEADROOM_NVCC} -std=c++17 -O3 ${gencode} -Werror all-warnings -fatbin -o ${image} ${kernel}
+      DEPENDS ${kernel} ${headers} VERBATIM COMMENT "nvcc ${name}")
+    list(APPEND images ${image})
+    string(APPEND table "X(${name})\n")
+    string(APPEND assembly ".global hr_cuda_${name}\n.balign 64\nhr_cuda_${name}:\n.incbin \"${image}\"\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out}/cuda_modules.inc CONTENT "${table}")
+  file(CONFIGURE OUTPUT ${out}/cuda_modules.S CONTENT
+    ".section .rodata\n${assembly}.section .note.GNU-stack,\"\",@progbits\n")
+  set_source_files_properties(${out}/cuda_modules.S PROPERTIES OBJECT_DEPENDS "${images}")
+  target_sources(${target} PRIVATE ${out}/cuda_modules.S)
+  target_include_directories(${target} PRIVATE ${out})
+endfunction()
+
+if(HEADROOM_HAVE_CUDA)
+  enable_language(ASM)
+  hr_folder(device_cuda PATH device/cuda KNOWS device program ops memory trace base USES Threads::Threads m)
+  target_include_directories(hr_device_cuda SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE})
+  hr_opens(hr_device_cuda CUDNN ${HEADROOM_CUDNN_LIBRARY} ${HEADROOM_CUDNN_INCLUDE})
+  hr_opens(hr_device_cuda CUBLASLT ${HEADROOM_CUBLASLT_LIBRARY} ${HEADROOM_CUBLASLT_INCLUDE})
+  hr_cuda_kernels(hr_device_cuda)
+  target_compile_definitions(hr_flags INTERFACE HEADROOM_HAVE_CUDA=1)
+  message(STATUS "cuda device: ${HEADROOM_NVCC}, kernels for ${HEADROOM_CUDA_ARCHITECTURES}")
+else()
+  target_compile_definitions(hr_flags INTERFACE HEADROOM_HAVE_CUDA=0)
+  message(STATUS "cuda device: not built (nvcc, cuDNN or cuBLASLt absent, or HEADROOM_CUDA=OFF)")
+endif()

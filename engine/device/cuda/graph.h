@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN's graph API, as data: tensors and nodes go in, an engine with its workspace comes out, and later a plan that
+// runs. What a graph needs is asked of cuDNN for the properties of a card: no card, no driver and no handle are needed
+// for it, so a plan on a laptop and the run on the card ask the same question.
+//
+// Terms are cuDNN's: an engine configuration is one way to compute the graph; heuristics order them, best first.
+#ifndef DEVICE_CUDA_GRAPH_H
+#define DEVICE_CUDA_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_device.h"
+
+enum { GRAPH_RANK_MAX = 5, GRAPH_TENSORS_MAX = 40, GRAPH_NODES_MAX = 32, GRAPH_OPERANDS_MAX = 4 };
+
+typedef struct graph_tensor {
+    uint32_t dtype; // hr_dtype; HR_I32 for indices
+    uint8_t rank;
+    bool inside;   // between two nodes: never in memory (cuDNN: virtual)
+    bool by_value; // a float32 of the host
+    float value;   // of by_value
+    int64_t dim[GRAPH_RANK_MAX], stride[GRAPH_RANK_MAX]; // in elements; images are logical N, C, H, W
+} graph_tensor;
+
+typedef enum graph_kind {
+    GRAPH_CONV,             // x, w → y
+    GRAPH_CONV_BWD_DATA,    // dy, w → dx
+    GRAPH_CONV_BWD_WEIGHTS, // x, dy → dw
+    GRAPH_MATMUL,           // a, b → c
+    GRAPH_POINTWISE,        // a, [b], [c] → y; `mode` (cudnnPointwiseMode_t)
+    GRAPH_REDUCE,           // x → y; `mode` (cudnnReduceTensorOp_t)
+    GRAPH_INDEX,            // x → y: the index on `axis` (pointwise GEN_INDEX)
+    GRAPH_TRANSPOSE,        // x → y: the same memory order, other dims (RESHAPE)
+    GRAPH_KIND_COUNT
+} graph_kind;
+
+typedef struct graph_node {
+    graph_kind kind;
+    uint8_t in[GRAPH_OPERANDS_MAX], out; // indices of tensors
+    uint8_t in_count;
+    int32_t mode, axis;
+    float clip_low, clip_high; // pointwise RELU forward; high 0: none
+    int32_t spatial;           // convolutions: 2
+    int64_t pad_before[2], pad_after[2], stride[2], dilation[2];
+} graph_node;
+
+typedef struct graph_spec {
+    graph_tensor tensor[GRAPH_TENSORS_MAX];
+    graph_node node[GRAPH_NODES_MAX];
+    uint32_t tensor_count, node_count;
+} graph_spec;
+
+typedef struct graph_choice {
+    uint64_t workspace_bytes;
+    uint32_t position; // in the heuristics' order, of those that were looked at
+    bool deterministic;
+    char name[40]; // "eng36 k2=3": for people
+} graph_choice;
+
+// The first engine in the heuristics' order that obeys the limit and the device's knobs (tf32, deterministic). DEVICE
+// error when there is none. Asks cuDNN once for a graph and a card (tens of milliseconds) and remembers the list,
+// across processes too. Thread-safe.
+HR_MUST_CHECK hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes,
+                                     graph_choice *out, hr_err *err);
+
+typedef struct graph graph; // a plan that runs
+
+// Makes the plan of what graph_choose gives for this limit. Not on a device that plans.
+HR_MUST_CHECK hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes,
+                                      graph **out, hr_err *err);
+void graph_destroy(graph *g); // NULL is fine
+// address[k] belongs to tensor k; unread for those inside and by value. Enqueues on the stream.
+HR_MUST_CHECK hr_status graph_run(const graph *g, CUstream stream, const CUdeviceptr *address,
+                                  CUdeviceptr workspace, hr_err *err);
+
+#endif

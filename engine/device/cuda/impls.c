@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which implementation an operation gets: the first row, family after family, that takes its types, fits, and has an
+// answer within the limit.
+#include "headroom/units.h"
+
+#include "base/text.h"
+#include "cuda_device.h"
+
+#define X(name) &cuda_family_##name,
+static const cuda_family *const families[] = {CUDA_FAMILY_MAP(X)};
+#undef X
+
+static const op_operand *operand_of(const op_query *q, uint32_t k)
+{
+    return k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
+}
+
+uint32_t cuda_type(const op_query *q)
+{
+    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
+        const uint32_t dtype = operand_of(q, k)->dtype;
+        if (dtype == HR_F16 || dtype == HR_BF16) {
+            return dtype;
+        }
+    }
+    return HR_F32;
+}
+
+uint64_t cuda_elements(const op_operand *t)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&t->shape, &elements);
+    return elements;
+}
+
+uint64_t cuda_bytes(const op_operand *t)
+{
+    return cuda_elements(t) * dtype_bytes((hr_dtype)t->dtype);
+}
+
+const char *cuda_suffix(uint32_t dtype)
+{
+    static const char *const suffixes[HR_DTYPE_COUNT] = {
+        [HR_F32] = "f32",   [HR_F64] = "f64", [HR_F16] = "f16",
+        [HR_BF16] = "bf16", [HR_I32] = "i32", [HR_U8] = "u8"};
+    return suffixes[dtype];
+}
+
+static uint32_t type_bit(const op_query *q)
+{
+    const uint32_t dtype = cuda_type(q);
+    return dtype == HR_F16 ? CUDA_F16 : dtype == HR_BF16 ? CUDA_BF16 : CUDA_F32;
+}
+
+static hr_status check_operands(const op_query *q, hr_err *err)
+{
+    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
+        const op_operand *t = operand_of(q, k);
+        if (t->dtype == HR_F64) {
+            (void)HR_FAIL(err, DEVICE,
+                          "%s: the cuda device computes in float32 and two-byte types, the tensor is float64",
+                          op_name((hr_op)q->op));
+            hr_err_try(err, "-s device.kind=reference");
+            return HR_DEVICE;
+        }
+        if (t->layout == HR_LAYOUT_BLOCKED) {
+            return HR_FAIL(err, DEVICE, "%s on the cuda device needs plain layouts, had %s",
+                           op_name((hr_op)q->op), layout_name((hr_layout)t->layout));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status refuse_workspace(const op_query *q, uint64_t needed_bytes, uint64_t limit_bytes, hr_err *err)
+{
+    char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+    (void)HR_FAIL(err, DEVICE, "%s needs %s of workspace, workspace.limit is %s", op_name((hr_op)q->op),
+                  hr_bytes_human(needed_bytes, needed), hr_bytes_human(limit_bytes, had));
+    hr_err_try(err, "-s workspace.limit=%s", hr_bytes_exact(needed_bytes, needed));
+    return HR_DEVICE;
+}
+
+// HR_DEVICE: this row has no answer.
+static hr_status ask_row(cuda_device *device, const cuda_impl *impl, const op_query *q, uint64_t limit_bytes,
+                         target_answer *answer, hr_err *err)
+{
+    *answer = (target_answer){0};
+    if (impl->ask != NULL) {
+        return impl->ask(device, q, limit_bytes, answer, err);
+    }
+    (void)text_copy(answer->impl, sizeof answer->impl, impl->name);
+    answer->workspace_bytes = impl->workspace == NULL ? 0 : impl->workspace(device, q);
+    return answer->workspace_bytes <= limit_bytes
+               ? HR_OK
+               : refuse_workspace(q, answer->workspace_bytes, limit_bytes, err);
+}
+
+static bool suits(const cuda_device *device, const cuda_impl *impl, const op_query *q)
+{
+    return impl->op == (hr_op)q->op && (impl->types & type_bit(q)) != 0 &&
+           (impl->fits == NULL || impl->fits(device, q));
+}
+
+hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl **out,
+                    target_answer *answer, hr_err *err)
+{
+    *out = NULL;
+    HR_TRY(check_operands(q, err));
+    hr_status status = HR_OK;
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        for (uint32_t k = 0; k < families[f]->count; k++) {
+            const cuda_impl *impl = &families[f]->impls[k];
+            if (!suits(device, impl, q)) {
+                continue;
+            }
+            status = ask_row(device, impl, q, workspace_limit, answer, err);
+            if (status != HR_DEVICE) {
+                *out = status == HR_OK ? impl : NULL;
+                return status;
+            }
+        }
+    }
+    return status != HR_OK
+               ? status
+               : HR_FAIL(err, DEVICE, "the cuda device has no kernel for %s", op_name((hr_op)q->op));
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of activation.cu are given. Read by C and by CUDA C++.
+#ifndef KERNELS_ACTIVATION_ARGS_H
+#define KERNELS_ACTIVATION_ARGS_H
+
+#include <stdint.h>
+
+typedef struct activation_args {
+    const void *x;  // forward: x; backward: y or x, as the operation says
+    const void *dy; // backward only
+    void *out;      // may lie on x or dy
+    int64_t count;
+} activation_args;
+
+#endif

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_device.h"
+
+const cuda_family cuda_family_norm = {NULL, 0};
