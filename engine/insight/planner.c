@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "headroom/card.h"
 #include "headroom/engine.h"
 #include "headroom/planning.h"
 
@@ -14,6 +13,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "device/cost.h"
+#include "insight/device_choice.h"
 #include "insight/picture.h"
 #include "insight/play_limit.h"
 #include "model/model.h"
@@ -25,17 +25,13 @@ struct hr_planner {
 
 // ---- devices --------------------------------------------------------------------------------------------------
 //
-// Opened once per (kind, card, threads) and kept for the life of the process. Targets and memories of numbers may be
-// used by several threads at once.
+// Opened once for the knobs that a device is opened with and kept for the life of the process. Targets and memories of
+// numbers may be used by several threads at once.
 
 typedef struct kept_device {
     struct kept_device *next;
-    char kind[16], card_name[48];
-    uint32_t threads;
-    const device_ops *ops;
-    void *context;
-    hr_card card;
-    bool has_card;
+    hr_knobs knobs; // it was opened with
+    device_choice on;
 } kept_device;
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,26 +40,10 @@ static kept_device *devices;
 static kept_device *find_kept(const hr_knobs *knobs)
 {
     kept_device *d = devices;
-    while (d != NULL && (strcmp(d->kind, hr_knob_text(knobs, HR_KNOB_DEVICE_KIND)) != 0 ||
-                         strcmp(d->card_name, hr_knob_text(knobs, HR_KNOB_DEVICE_CARD)) != 0 ||
-                         d->threads != (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT))) {
+    while (d != NULL && !device_choice_same(&d->knobs, knobs)) {
         d = d->next;
     }
     return d;
-}
-
-static hr_status open_device(const hr_knobs *knobs, kept_device *d, hr_err *err)
-{
-    d->threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT);
-    (void)text_copy(d->kind, sizeof d->kind, hr_knob_text(knobs, HR_KNOB_DEVICE_KIND));
-    (void)text_copy(d->card_name, sizeof d->card_name, hr_knob_text(knobs, HR_KNOB_DEVICE_CARD));
-    d->has_card = d->card_name[0] != '\0';
-    if (d->has_card) {
-        HR_TRY(hr_card_load(d->card_name, &d->card, err));
-    }
-    HR_TRY(device_find(d->kind, &d->ops, err));
-    device_options options = {.card = d->has_card ? &d->card : NULL, .threads = d->threads};
-    return d->ops->open(&options, &d->context, err);
 }
 
 static hr_status add_device(const hr_knobs *knobs, kept_device **out, hr_err *err)
@@ -73,11 +53,12 @@ static hr_status add_device(const hr_knobs *knobs, kept_device **out, hr_err *er
         return HR_FAIL(err, NOMEM, "no host memory to open device %s",
                        hr_knob_text(knobs, HR_KNOB_DEVICE_KIND));
     }
-    hr_status status = open_device(knobs, d, err);
+    hr_status status = device_choice_open(knobs, true, &d->on, err);
     if (status != HR_OK) {
         hr_free(d);
         return status;
     }
+    d->knobs = *knobs;
     d->next = devices;
     devices = d;
     *out = d;
@@ -149,13 +130,13 @@ static hr_status compile_on(const kept_device *d, const hr_planner *planner, con
 {
     hr_target target;
     uint64_t limit_bytes = 0;
-    HR_TRY(hr_device_limit_bytes(knobs, d->has_card ? &d->card : NULL, &limit_bytes, err));
-    d->ops->target(d->context, &target);
+    HR_TRY(device_choice_limit_bytes(&d->on, knobs, &limit_bytes, err));
+    d->on.ops->target(d->on.context, &target);
     HR_TRY(program_compile(planner->model, knobs, PROGRAM_TRAIN,
                            (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE), &target, &s->p, err));
     s->programs[0] = s->p;
-    s->c = (play_case){.device = d->ops,
-                       .device_context = d->context,
+    s->c = (play_case){.device = d->on.ops,
+                       .device_context = d->on.context,
                        .knobs = knobs,
                        .programs = s->programs,
                        .count = 1,

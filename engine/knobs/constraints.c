@@ -7,6 +7,12 @@
 #include "knobs/loss_scale.h"
 #include "knobs/torch_settings.h"
 
+static bool float64_on_cuda(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") &&
+           hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
+}
+
 static bool float64_on_cpu(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") &&
@@ -263,6 +269,11 @@ static bool divided_by_fraction(const hr_knobs *knobs)
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
+     HR_KNOB_DEVICE_KIND, "-s device.kind=reference"},
+    {float64_on_cuda,
+     "precision.policy=float64 needs device.kind reference or plan, had cuda: its kernels compute in float32 "
+     "and "
+     "two-byte types",
      HR_KNOB_DEVICE_KIND, "-s device.kind=reference"},
     {strange_loss_scale,
      "precision.loss_scale is dynamic, none or a factor from 1 to 1e30, had something else",

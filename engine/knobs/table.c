@@ -22,10 +22,12 @@ HR_KNOB_MAP(X)
                         .preset_default = value, .unit = of,
 static const hr_knob_row rows[] = {
     ROW(DEVICE_KIND, CHOICE, "cpu", "")
-        .choices = {"cpu", "plan", "reference"},
+        .choices = {"cpu", "cuda", "plan", "reference"},
         .line = "what runs the step program",
         .explanation =
-            "cpu computes through oneDNN under the memory limit of a virtual card. plan computes nothing: "
+            "cpu computes through oneDNN under the memory limit of a virtual card. cuda computes on an NVIDIA card "
+            "through cuDNN, cuBLASLt and kernels of our own; a plan for it needs no card: cuDNN answers for the card "
+            "that device.card names. plan computes nothing: "
             "it plays the same allocations against the same allocator, with workspaces estimated from the "
             "card alone, so it gives the same bytes on every machine. reference computes in plain C, "
             "slowly; it knows float64 and judges the others."},
@@ -209,6 +211,14 @@ static const hr_knob_row rows[] = {
             "Keras 3 halves without end: a model that always overflows drives the scale to 0. one is the older "
             "tf.mixed_precision rule: never below 1, and doubled only while the result is finite.",
         .applies = "with a dynamic precision.loss_scale"},
+    ROW(PRECISION_TF32, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "let float32 products round their operands to TF32",
+        .explanation =
+            "TF32 keeps float32's range and 10 bits of its fraction; tensor cores multiply it several times faster "
+            "than float32, with float32 sums. No tensor becomes smaller, but another kernel may want another "
+            "workspace. PyTorch allows it in convolutions and not in products of matrices, TensorFlow in both.",
+        .applies = "on device.kind cuda, to float32 convolutions and products"},
     ROW(PRECISION_HEALTH, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "count gradients that float16 would flush to zero or overflow",
@@ -268,7 +278,7 @@ static const hr_knob_row rows[] = {
             "on lets a convolution, dense layer, normalisation or addition apply the activation behind it "
             "while the result is still in registers: the tensor between the two is never allocated, and "
             "nothing is written and read again. off keeps them apart, one instruction each.",
-        .applies = "on device.kind cpu and plan: reference computes every operation by itself"},
+        .applies = "on device.kind cpu, cuda and plan: reference computes every operation by itself"},
     ROW(EXECUTION_INPLACE, CHOICE, "on", "")
         .choices = OFF_ON,
         .line = "let a result take the bytes of an operand that is needed no more",
@@ -277,6 +287,23 @@ static const hr_knob_row rows[] = {
             "the operation allows it: additions, activations and their gradients. off gives every result "
             "bytes of its own, as an eager program does while its variables still name the operands. The "
             "weights are the same bit for bit."},
+    ROW(EXECUTION_DETERMINISTIC, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "use only kernels that give the same bits every time",
+        .explanation =
+            "on leaves out kernels that add in an order that changes from run to run. Convolutions lose next to "
+            "nothing by it; the backward pass of attention then keeps partial sums of every pair of positions: "
+            "batch x heads x length x length x 2 bytes of workspace.",
+        .applies = "on device.kind cuda: the other devices always do"},
+    ROW(EXECUTION_CUDA_GRAPH, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .line = "capture a steady step into a CUDA graph and replay it",
+        .explanation =
+            "The processor then submits one graph for a step instead of one kernel after the other, which is what "
+            "small models wait for. A graph holds addresses: it is replayed while every tensor lies where it lay "
+            "when the step was captured, and captured anew when one has moved. It needs no memory of the pool; what "
+            "the driver keeps for it is part of `outside`.",
+        .applies = "on device.kind cuda"},
     ROW(EXECUTION_TAPE, CHOICE, "once", "")
         .choices = {"none", "once", "persistent"},
         .line = "what is recorded for the gradients, and how long it is kept",

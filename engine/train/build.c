@@ -4,22 +4,13 @@
 #include "base/host_mem.h"
 #include "program/compile.h"
 
-static hr_status open_device(build *b, const hr_knobs *knobs, hr_err *err)
+static hr_status open_device(build *b, const build_request *r, hr_err *err)
 {
-    const char *card = hr_knob_text(knobs, HR_KNOB_DEVICE_CARD);
-    b->has_card = card[0] != '\0';
-    if (b->has_card) {
-        HR_TRY(hr_card_load(card, &b->card, err));
-    }
-    HR_TRY(hr_device_limit_bytes(knobs, b->has_card ? &b->card : NULL, &b->limit_bytes, err));
-    const device_ops *device = NULL;
-    HR_TRY(device_find(hr_knob_text(knobs, HR_KNOB_DEVICE_KIND), &device, err));
-    device_options options = {.card = b->has_card ? &b->card : NULL,
-                              .threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT)};
-    HR_TRY(device->open(&options, &b->context, err));
-    b->device = device;
+    HR_TRY(device_choice_open(r->knobs, r->plan_only, &b->on, err));
+    b->device = b->on.ops;
+    b->context = b->on.context;
     b->device->target(b->context, &b->target);
-    return HR_OK;
+    return device_choice_limit_bytes(&b->on, r->knobs, &b->limit_bytes, err);
 }
 
 hr_status build_compile(build *b, const build_request *r, hr_err *err)
@@ -48,7 +39,7 @@ hr_status build_prepare(const build_request *request, build **out, hr_err *err)
     if (b == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a build");
     }
-    hr_status status = open_device(b, request->knobs, err);
+    hr_status status = open_device(b, request, err);
     if (status == HR_OK) {
         b->arithmetic = !request->plan_only && !b->device->simulated;
         status = build_compile(b, request, err);
@@ -104,8 +95,6 @@ void build_destroy(build *b)
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
         program_destroy(b->programs[k]);
     }
-    if (b->device != NULL) {
-        b->device->close(b->context);
-    }
+    device_choice_close(&b->on);
     hr_free(b);
 }

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "headroom/card.h"
 #include "headroom/knobs.h"
 
 #include "device/executor.h"
+#include "insight/device_choice.h"
 #include "insight/play.h"
 #include "model/model.h"
 #include "program/program.h"
@@ -27,11 +27,10 @@ typedef enum build_program {
 } build_program;
 
 typedef struct build {
-    const device_ops *device;
+    device_choice on;         // closed last
+    const device_ops *device; // of `on`, as is its context
     void *context;
     hr_target target;
-    hr_card card;
-    bool has_card;
     bool arithmetic; // kernels compute; otherwise a plan, or a simulated device
     uint64_t limit_bytes;
     program *programs[BUILD_PROGRAMS]; // NULL where there is no such batch

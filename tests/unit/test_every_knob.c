@@ -63,6 +63,7 @@ static const turning turnings[] = {
     {HR_KNOB_PRECISION_LOSS_SCALE, {"precision.policy=mixed_float16"}, "", "none"},
     {HR_KNOB_PRECISION_LOSS_SCALE, {NULL}, "none", "3"},
     {HR_KNOB_PRECISION_LOSS_SCALE_FLOOR, {NULL}, NULL, NULL}, // tests/program/test_precision.c: needs a scale of 1
+    {HR_KNOB_PRECISION_TF32, {NULL}, NULL, NULL}, // tests/unit/test_cudnn_plans.c: needs cuDNN
     {HR_KNOB_PRECISION_HEALTH, {NULL}, "off", "on"},
     {HR_KNOB_CHECKPOINT_STRATEGY, {NULL}, "none", "every:2"},
     {HR_KNOB_OFFLOAD_ACTIVATIONS, {"offload.prefetch=0"}, "off", "on"},
@@ -72,6 +73,8 @@ static const turning turnings[] = {
     {HR_KNOB_EXECUTION_LAYOUT, {"device.kind=cpu"}, "nhwc", "auto"},
     {HR_KNOB_EXECUTION_FUSE, {"device.kind=plan"}, "on", "off"},
     {HR_KNOB_EXECUTION_INPLACE, {NULL}, "on", "off"},
+    {HR_KNOB_EXECUTION_DETERMINISTIC, {NULL}, NULL, NULL}, // tests/unit/test_cudnn_attention.c: needs cuDNN
+    {HR_KNOB_EXECUTION_CUDA_GRAPH, {NULL}, NULL, NULL},    // tests/unit/test_cuda_runtime.c: needs a card, emulated
     {HR_KNOB_EXECUTION_TAPE, {NULL}, "once", "none"},
     {HR_KNOB_EXECUTION_TAPE, {NULL}, "once", "persistent"},
     {HR_KNOB_EXECUTION_RETAIN, {NULL}, "none", "losses"},

@@ -134,8 +134,8 @@ static const struct {
     {"allocator.growth=true", "allocator.growth: needs one of off, on, had 'true' — did you mean 'on'?"},
     {"allocator.growth=no", "allocator.growth: needs one of off, on, had 'no' — did you mean 'off'?"},
     {"device.kind=refrence",
-     "device.kind: needs one of cpu, plan, reference, had 'refrence' — did you mean 'reference'?"},
-    {"device.kind=", "device.kind: needs one of cpu, plan, reference, had ''"},
+     "device.kind: needs one of cpu, cuda, plan, reference, had 'refrence' — did you mean 'reference'?"},
+    {"device.kind=", "device.kind: needs one of cpu, cuda, plan, reference, had ''"},
     {"allocator.kind=asynchronous",
      "allocator.kind: needs one of bfc, caching, async, direct, static, had 'asynchronous'"},
     {"allocator.max_split=none", NULL},
@@ -277,6 +277,7 @@ END_TEST
 enum { BREAKERS_MAX = 6 };
 static const char *const breakers[][BREAKERS_MAX] = {
     {"precision.policy=float64", "device.vram=64MiB"},
+    {"precision.policy=float64", "device.vram=64MiB", "device.kind=cuda"},
     {"precision.loss_scale=lots", "device.vram=64MiB"},
     {"precision.loss_scale=dynamic", "device.vram=64MiB"},
     {"allocator.fraction=0.5", "device.vram=64MiB", "device.card=rtx3070-8g"},

@@ -34,6 +34,7 @@
     X(PRECISION_POLICY, "precision.policy")                                                                  \
     X(PRECISION_LOSS_SCALE, "precision.loss_scale")                                                          \
     X(PRECISION_LOSS_SCALE_FLOOR, "precision.loss_scale_floor")                                              \
+    X(PRECISION_TF32, "precision.tf32")                                                                      \
     X(PRECISION_HEALTH, "precision.health")                                                                  \
     X(CHECKPOINT_STRATEGY, "checkpoint.strategy")                                                            \
     X(OFFLOAD_ACTIVATIONS, "offload.activations")                                                            \
@@ -43,6 +44,8 @@
     X(EXECUTION_LAYOUT, "execution.layout")                                                                  \
     X(EXECUTION_FUSE, "execution.fuse")                                                                      \
     X(EXECUTION_INPLACE, "execution.inplace")                                                                \
+    X(EXECUTION_DETERMINISTIC, "execution.deterministic")                                                    \
+    X(EXECUTION_CUDA_GRAPH, "execution.cuda_graph")                                                          \
     X(EXECUTION_TAPE, "execution.tape")                                                                      \
     X(EXECUTION_RETAIN, "execution.retain")                                                                  \
     X(OPTIMIZER_KIND, "optimizer.kind")                                                                      \
