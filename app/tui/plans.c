@@ -126,16 +126,33 @@ static bool judge_turn(app *a)
     return says;
 }
 
+static void take_turn(app *a, const hr_answer *answer)
+{
+    whatif_take(&a->whatif, answer, &a->answers);
+    if (answer->last && a->answers.estimated && answer->number == a->question) {
+        a->question = asked(a, hr_planning_refine(a->planning, HR_QUESTION_TURNS));
+        whatif_refine(&a->answers, a->question);
+    }
+}
+
+static void take_picture(app *a, hr_answer *answer)
+{
+    if (answer->status == HR_OK) {
+        app_take_picture(a, &answer->picture);
+    }
+    if (answer->estimated) {
+        (void)asked(a, hr_planning_refine(a->planning, HR_QUESTION_PICTURE));
+    }
+}
+
 static void take(app *a, hr_answer *answer)
 {
     switch (answer->kind) {
     case HR_QUESTION_TURNS:
-        whatif_take(&a->whatif, answer, &a->answers);
+        take_turn(a, answer);
         break;
     case HR_QUESTION_PICTURE:
-        if (answer->status == HR_OK) {
-            app_take_picture(a, &answer->picture);
-        }
+        take_picture(a, answer);
         break;
     case HR_QUESTION_DIFF:
         app_take_diff(a, answer->text);

@@ -61,6 +61,7 @@ static void fill(whatif_cell *cell, const hr_answer *answer)
 {
     cell->known = true;
     cell->refused = answer->status != HR_OK;
+    cell->estimated = answer->estimated;
     cell->plan = answer->whatif;
 }
 
@@ -71,7 +72,7 @@ static void fill_hot(const hr_answer *answer, whatif_answers *answers)
     for (size_t k = 0; k < count; k++) {
         for (int side = 0; is_hot(panel[k]) && side < WHATIF_SIDES; side++) {
             whatif_cell *cell = &answers->cell[panel[k]][side];
-            if (!cell->known) {
+            if (!cell->known || cell->estimated) {
                 fill(cell, answer);
             }
         }
@@ -93,6 +94,7 @@ void whatif_take(whatif *w, const hr_answer *answer, whatif_answers *answers)
         *answers = w->begun;
         answers->question = answer->number;
     }
+    answers->estimated = answers->estimated || answer->estimated;
     if (answer->index == 0) {
         fill(&answers->present, answer);
         if (!ends_early(w, answer)) {
@@ -101,4 +103,10 @@ void whatif_take(whatif *w, const hr_answer *answer, whatif_answers *answers)
     } else if (!ends_early(w, answer)) {
         fill(&answers->cell[w->place[answer->index].knob][w->place[answer->index].side], answer);
     }
+}
+
+void whatif_refine(whatif_answers *answers, uint64_t question)
+{
+    answers->question = question;
+    answers->estimated = false;
 }

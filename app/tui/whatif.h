@@ -14,6 +14,7 @@ enum { WHATIF_LESS, WHATIF_MORE, WHATIF_SIDES };
 
 typedef struct whatif_cell {
     bool known;     // `plan` holds an answer for the knobs that were asked about
+    bool estimated; // the device will be asked: a better answer comes
     bool refused;   // there is no such value, the combination is not legal, or the plan failed otherwise
     char value[32]; // that was planned
     hr_whatif plan;
@@ -21,6 +22,7 @@ typedef struct whatif_cell {
 
 typedef struct whatif_answers {
     uint64_t question;   // number of the question these belong to
+    bool estimated;      // some of them
     whatif_cell present; // of the knobs as they are
     whatif_cell cell[HR_KNOB_COUNT][WHATIF_SIDES];
 } whatif_answers;
@@ -46,5 +48,7 @@ typedef struct whatif {
 size_t whatif_begin(whatif *w, const whatif_question *question, hr_turn turns[HR_TURNS_MAX]);
 // Puts an answer to TURNS into its cell; those of an older question stay until the first of a newer one comes.
 void whatif_take(whatif *w, const hr_answer *answer, whatif_answers *answers);
+// The same question was asked once more under this number: what was estimated stays until it is replaced.
+void whatif_refine(whatif_answers *answers, uint64_t question);
 
 #endif

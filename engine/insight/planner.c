@@ -123,15 +123,28 @@ typedef struct compiled {
     program *p;
     const program *programs[1];
     play_case c;
+    target_estimates estimates; // whose count says how many answers were estimated
+    hr_target from;
 } compiled;
 
+// A slow device's target is asked for nothing: the plan device's estimates stand in.
+static void estimate_with(compiled *s, hr_target *target)
+{
+    device_plan.target(NULL, &s->from);
+    s->estimates = (target_estimates){.from = &s->from};
+    target->estimates = target->very_slow ? &s->estimates : NULL;
+}
+
 static hr_status compile_on(const kept_device *d, const hr_planner *planner, const hr_knobs *knobs,
-                            compiled *s, hr_err *err)
+                            bool in_a_hurry, compiled *s, hr_err *err)
 {
     hr_target target;
     uint64_t limit_bytes = 0;
     HR_TRY(device_choice_limit_bytes(&d->on, knobs, &limit_bytes, err));
     d->on.ops->target(d->on.context, &target);
+    if (in_a_hurry) {
+        estimate_with(s, &target);
+    }
     HR_TRY(program_compile(planner->model, knobs, PROGRAM_TRAIN,
                            (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE), &target, &s->p, err));
     s->programs[0] = s->p;
@@ -145,13 +158,14 @@ static hr_status compile_on(const kept_device *d, const hr_planner *planner, con
     return HR_OK;
 }
 
-static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, compiled *s, hr_err *err)
+static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, compiled *s,
+                         hr_err *err)
 {
     hr_status status = HR_OK;
     *s = (compiled){.p = NULL};
     HR_TRY(hr_knobs_validate(knobs, err));
     const kept_device *d = kept_device_for(knobs, &status, err);
-    return d == NULL ? status : compile_on(d, planner, knobs, s, err);
+    return d == NULL ? status : compile_on(d, planner, knobs, in_a_hurry, s, err);
 }
 
 static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
@@ -163,14 +177,29 @@ static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
     return cost_step_seconds(c->device, c->device_context, c->programs[0], &out->step_seconds, err);
 }
 
-hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
+static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, hr_whatif *out,
+                           bool *estimated, hr_err *err)
 {
     compiled s;
     *out = (hr_whatif){0};
-    HR_TRY(compile(planner, knobs, &s, err));
+    *estimated = false;
+    HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
     hr_status status = plan_compiled(&s.c, out, err);
+    *estimated = s.estimates.count > 0;
     program_destroy(s.p);
     return status;
+}
+
+hr_status planner_estimate(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, bool *estimated,
+                           hr_err *err)
+{
+    return plan_with(planner, knobs, true, out, estimated, err);
+}
+
+hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
+{
+    bool estimated;
+    return plan_with(planner, knobs, false, out, &estimated, err);
 }
 
 hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id, const char *value,
@@ -184,13 +213,15 @@ hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_k
 
 // ---- pictures and listings ------------------------------------------------------------------------------------
 
-hr_status hr_planner_picture(const hr_planner *planner, const hr_knobs *knobs, hr_step_picture *out,
-                             hr_err *err)
+static hr_status picture_with(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry,
+                              hr_step_picture *out, bool *estimated, hr_err *err)
 {
     compiled s;
     play_result played;
     *out = (hr_step_picture){0};
-    HR_TRY(compile(planner, knobs, &s, err));
+    *estimated = false;
+    HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
+    *estimated = s.estimates.count > 0;
     hr_status status = picture_make(planner->model, &s.c, out, &played, err);
     if (status == HR_OK && !played.fits) {
         status = find_missing(&s.c, &played.oom, &out->missing_bytes, err);
@@ -200,6 +231,19 @@ hr_status hr_planner_picture(const hr_planner *planner, const hr_knobs *knobs, h
     }
     program_destroy(s.p);
     return status;
+}
+
+hr_status planner_estimate_picture(const hr_planner *planner, const hr_knobs *knobs, hr_step_picture *out,
+                                   bool *estimated, hr_err *err)
+{
+    return picture_with(planner, knobs, true, out, estimated, err);
+}
+
+hr_status hr_planner_picture(const hr_planner *planner, const hr_knobs *knobs, hr_step_picture *out,
+                             hr_err *err)
+{
+    bool estimated;
+    return picture_with(planner, knobs, false, out, &estimated, err);
 }
 
 static hr_status print_diff(const program *before, const program *after, text *lines, hr_err *err)
@@ -221,8 +265,8 @@ hr_status hr_planner_diff(const hr_planner *planner, const hr_knobs *before, con
     compiled a, b;
     text all = {0};
     *lines = NULL;
-    HR_TRY(compile(planner, before, &a, err));
-    hr_status status = compile(planner, after, &b, err);
+    HR_TRY(compile(planner, before, false, &a, err));
+    hr_status status = compile(planner, after, false, &b, err);
     if (status == HR_OK) {
         status = print_diff(a.p, b.p, &all, err);
     }

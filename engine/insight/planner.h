@@ -3,6 +3,16 @@
 #ifndef INSIGHT_PLANNER_H
 #define INSIGHT_PLANNER_H
 
+#include "headroom/engine.h"
+#include "headroom/step_picture.h"
+
+// hr_planner_plan and hr_planner_picture in a hurry: where the device would be slow to ask and has not been asked before,
+// the workspaces are the plan device's estimates, and *estimated says so.
+HR_MUST_CHECK hr_status planner_estimate(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out,
+                                         bool *estimated, hr_err *err);
+HR_MUST_CHECK hr_status planner_estimate_picture(const hr_planner *planner, const hr_knobs *knobs,
+                                                 hr_step_picture *out, bool *estimated, hr_err *err);
+
 // Writes what the cpu device's library was asked and has not been kept yet, as hr_planner_close does: for a process that
 // may be killed at any time. A cache: what cannot be written is not missed. Thread-safe.
 void planner_keep_answers(void);

@@ -102,6 +102,11 @@ hr_status target_ask(const hr_target *target, const op_query *q, uint64_t worksp
         return HR_OK;
     }
     memset(out, 0, sizeof *out);
+    if (target->estimates != NULL) {
+        const hr_target *from = target->estimates->from;
+        target->estimates->count++;
+        return from->ask(from->context, q, workspace_limit, out, err);
+    }
     HR_TRY(target->ask(target->context, q, workspace_limit, out, err));
     entry.answer = *out;
     memo_keep(&entry);

@@ -27,11 +27,22 @@ typedef struct target_answer {
     bool prefers_blocked;       // of target_prefers_blocked only
 } target_answer;
 
-typedef struct hr_target {
-    const char *name; // "cpu", "plan", "reference"
-    uint64_t key;     // hash of device, library version, ISA and threads: part of every memo key
-    bool slow_to_ask; // answers are worth keeping between two starts
-    void *context;    // passed back; borrowed
+typedef struct hr_target hr_target;
+
+// Who answers in place of a target that would be slow to: what is not remembered is asked of `from`, and neither
+// remembered nor kept. `count` goes up with every such answer.
+typedef struct target_estimates {
+    const hr_target *from;
+    uint32_t count;
+} target_estimates;
+
+struct hr_target {
+    const char *name;            // "cpu", "cuda", "plan", "reference"
+    uint64_t key;                // hash of device, library version, ISA and threads: part of every memo key
+    bool slow_to_ask;            // answers are worth keeping between two starts
+    bool very_slow;              // an answer takes tens of milliseconds: who is in a hurry takes estimates
+    target_estimates *estimates; // NULL: it answers itself. Borrowed, of one thread
+    void *context;               // passed back; borrowed
     // Does the device run this operation on these types and layouts, and with what temporaries? DEVICE error with
     // the reason when it does not. `workspace_limit` bounds workspace and reorder bytes of one operation.
     hr_status (*ask)(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
@@ -47,7 +58,7 @@ typedef struct hr_target {
     double (*blocked_gain_seconds)(void *context, const op_query *q, const target_answer *answer);
     // A REORDER between the two that reads and writes `bytes` in all.
     double (*reorder_seconds)(void *context, uint64_t bytes);
-} hr_target;
+};
 
 // target->ask through a process-wide memo (thread-safe as far as `ask` is).
 HR_MUST_CHECK hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit,

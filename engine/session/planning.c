@@ -188,13 +188,14 @@ static bool pass_on(hr_planning *p, matter *m)
     return (p->w != NULL || start_process(p, NULL) == HR_OK) && send_question(p, m);
 }
 
-static uint64_t ask(hr_planning *p, hr_question_kind kind, const hr_knobs *knobs, uint32_t count)
+static uint64_t ask(hr_planning *p, hr_question_kind kind, const hr_knobs *knobs, uint32_t count, bool exact)
 {
     matter *m = &p->matters[kind];
     p->heard_ns = hr_planning_is_busy(p) ? p->heard_ns : clock_now_ns();
     m->q.kind = kind;
     m->q.number = p->asked + 1;
     m->q.knobs = *knobs;
+    m->q.exact = exact;
     m->count = count;
     m->tries = 0;
     m->taken = m->next = 0;
@@ -212,12 +213,21 @@ uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_t
     planning_question *q = &p->matters[HR_QUESTION_TURNS].q;
     q->turn_count = (uint32_t)count;
     memcpy(q->turns, turns, count * sizeof *turns);
-    return ask(p, HR_QUESTION_TURNS, knobs, (uint32_t)count);
+    return ask(p, HR_QUESTION_TURNS, knobs, (uint32_t)count, false);
 }
 
 uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs)
 {
-    return p == NULL ? 0 : ask(p, HR_QUESTION_PICTURE, knobs, 1);
+    return p == NULL ? 0 : ask(p, HR_QUESTION_PICTURE, knobs, 1, false);
+}
+
+uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind)
+{
+    if (p == NULL || (kind != HR_QUESTION_TURNS && kind != HR_QUESTION_PICTURE)) {
+        return 0;
+    }
+    const hr_knobs knobs = p->matters[kind].q.knobs;
+    return ask(p, kind, &knobs, p->matters[kind].count, true);
 }
 
 uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after)
@@ -226,12 +236,12 @@ uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_k
         return 0;
     }
     p->matters[HR_QUESTION_DIFF].q.after = *after;
-    return ask(p, HR_QUESTION_DIFF, before, 1);
+    return ask(p, HR_QUESTION_DIFF, before, 1, true);
 }
 
 uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs)
 {
-    return p == NULL ? 0 : ask(p, HR_QUESTION_FIT, knobs, HR_FIT_POINTS_MAX);
+    return p == NULL ? 0 : ask(p, HR_QUESTION_FIT, knobs, HR_FIT_POINTS_MAX, true);
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------

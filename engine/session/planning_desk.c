@@ -18,6 +18,7 @@ typedef struct matter {
 // What a plan came to, to be said more than once.
 typedef struct finding {
     hr_status status;
+    bool estimated;
     hr_whatif plan;
     hr_err err;
 } finding;
@@ -95,17 +96,18 @@ static void refuse(hr_answer *answer, hr_status status, const hr_err *err)
     (void)text_copy(answer->sentence, sizeof answer->sentence, err->sentence);
 }
 
-static void plan(const planning_desk *d, const hr_knobs *knobs, finding *f)
+static void plan(const planning_desk *d, const planning_question *q, const hr_knobs *knobs, finding *f)
 {
     *f = (finding){.status = HR_OK};
-    f->status = hr_planner_plan(d->planner, knobs, &f->plan, &f->err);
+    f->status = q->exact ? hr_planner_plan(d->planner, knobs, &f->plan, &f->err)
+                         : planner_estimate(d->planner, knobs, &f->plan, &f->estimated, &f->err);
 }
 
 // The knobs as they are, planned once for a question.
 static const finding *present_of(planning_desk *d, const planning_question *q)
 {
     if (!d->has_present) {
-        plan(d, &q->knobs, &d->present);
+        plan(d, q, &q->knobs, &d->present);
         d->has_present = true;
     }
     return &d->present;
@@ -126,11 +128,12 @@ static void plan_turn(planning_desk *d, const planning_question *q, const hr_tur
     }
     const bool hot = hr_knob_rows(NULL)[turn->knob].hot;
     if (!hot || present_of(d, q)->status != HR_OK) {
-        plan(d, &turned, f);
+        plan(d, q, &turned, f);
         return;
     }
     f->status = hr_knobs_validate(&turned, &f->err);
     f->plan = d->present.plan;
+    f->estimated = d->present.estimated;
 }
 
 static planning_work answer_turn(planning_desk *d, matter *m, hr_answer *answer)
@@ -139,6 +142,7 @@ static planning_work answer_turn(planning_desk *d, matter *m, hr_answer *answer)
     plan_turn(d, &m->q, &m->q.turns[m->next], &f);
     refuse(answer, f.status, &f.err);
     answer->whatif = f.plan;
+    answer->estimated = f.estimated;
     answer->last = m->next + 1 == m->q.turn_count;
     return PLANNING_ANSWERED;
 }
@@ -146,7 +150,9 @@ static planning_work answer_turn(planning_desk *d, matter *m, hr_answer *answer)
 static planning_work answer_picture(planning_desk *d, matter *m, hr_answer *answer)
 {
     hr_err err = {0};
-    hr_status status = hr_planner_picture(d->planner, &m->q.knobs, &answer->picture, &err);
+    hr_status status = m->q.exact ? hr_planner_picture(d->planner, &m->q.knobs, &answer->picture, &err)
+                                  : planner_estimate_picture(d->planner, &m->q.knobs, &answer->picture,
+                                                             &answer->estimated, &err);
     refuse(answer, status, &err);
     answer->last = true;
     return PLANNING_ANSWERED;

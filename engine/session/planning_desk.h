@@ -11,6 +11,7 @@ enum { PLANNING_PRESET_MAX = 4096 };
 typedef struct planning_question {
     hr_question_kind kind;
     uint64_t number;
+    bool exact;            // without estimates, however long it takes
     hr_knobs knobs, after; // `after`: DIFF
     uint32_t turn_count;   // TURNS: 1 … HR_TURNS_MAX
     hr_turn turns[HR_TURNS_MAX];

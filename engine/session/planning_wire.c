@@ -55,6 +55,7 @@ void planning_put_question(wire_out *o, const planning_question *q)
 {
     wire_put_u32(o, q->kind);
     wire_put_u64(o, q->number);
+    wire_put_u32(o, q->exact);
     put_knobs(o, &q->knobs);
     if (q->kind == HR_QUESTION_DIFF) {
         put_knobs(o, &q->after);
@@ -69,6 +70,7 @@ bool planning_get_question(wire_in *in, planning_question *q)
     in->bad = in->bad || kind >= HR_QUESTION_COUNT;
     q->kind = (hr_question_kind)kind;
     q->number = wire_get_u64(in);
+    q->exact = get_flag(in);
     q->turn_count = 0;
     get_knobs(in, &q->knobs);
     if (q->kind == HR_QUESTION_DIFF) {
@@ -128,6 +130,7 @@ void planning_put_answer(wire_out *o, const hr_answer *a)
     wire_put_u64(o, a->number);
     wire_put_u32(o, a->index);
     wire_put_u32(o, a->last);
+    wire_put_u32(o, a->estimated);
     wire_put_u32(o, a->status);
     wire_put_text(o, a->sentence);
     if (a->status != HR_OK) {
@@ -181,6 +184,7 @@ bool planning_get_answer(wire_in *in, hr_answer *a)
     a->number = wire_get_u64(in);
     a->index = wire_get_u32(in);
     a->last = get_flag(in);
+    a->estimated = get_flag(in);
     const uint32_t status = wire_get_u32(in);
     wire_get_text(in, a->sentence, sizeof a->sentence);
     in->bad = in->bad || kind >= HR_QUESTION_COUNT || status >= HR_STATUS_COUNT;

@@ -80,6 +80,35 @@ START_TEST(a_question_is_asked_once_and_its_limit_is_part_of_it)
 }
 END_TEST
 
+static hr_status guess(void *context, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
+{
+    (void)context, (void)q, (void)limit, (void)err;
+    out->workspace_bytes = 1;
+    return HR_OK;
+}
+
+START_TEST(an_estimate_stands_in_for_what_was_not_asked_and_is_forgotten)
+{
+    const hr_target guesser = {.name = "guessing", .key = 43, .ask = guess};
+    target_estimates estimates = {.from = &guesser};
+    hr_target hurried = {.name = "counting", .key = 42, .slow_to_ask = true, .ask = answer};
+    const op_query first = query_of(0), second = query_of(1);
+    target_answer a;
+    ck_assert_int_eq(target_ask(&hurried, &first, 7, &a, NULL), HR_OK);
+    hurried.estimates = &estimates;
+    ck_assert_int_eq(target_ask(&hurried, &first, 7, &a, NULL), HR_OK);
+    ck_assert_uint_eq(a.workspace_bytes, 1000 + first.op + 7);
+    ck_assert_uint_eq(estimates.count, 0);
+    ck_assert_int_eq(target_ask(&hurried, &second, 7, &a, NULL), HR_OK);
+    ck_assert_uint_eq(a.workspace_bytes, 1);
+    ck_assert_uint_eq(estimates.count, 1);
+    ck_assert_uint_eq(atomic_load(&asked), 1);
+    hurried.estimates = NULL;
+    ck_assert_int_eq(target_ask(&hurried, &second, 7, &a, NULL), HR_OK);
+    ck_assert_uint_eq(a.workspace_bytes, 2000 + second.op + 7);
+}
+END_TEST
+
 START_TEST(threads_agree)
 {
     pthread_t threads[THREADS];
@@ -170,6 +199,7 @@ int main(void)
     TCase *tests = tcase_create("memo");
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, a_question_is_asked_once_and_its_limit_is_part_of_it);
+    tcase_add_test(tests, an_estimate_stands_in_for_what_was_not_asked_and_is_forgotten);
     tcase_add_test(tests, threads_agree);
     tcase_add_test(tests, the_file_brings_the_answers_back);
     tcase_add_test(tests, a_damaged_file_is_as_if_it_were_not_there);

@@ -69,6 +69,12 @@ uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_t
     return ask(p, HR_QUESTION_TURNS, knobs);
 }
 
+uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind)
+{
+    (void)p, (void)kind;
+    return 0; // nothing here is estimated
+}
+
 uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs)
 {
     return ask(p, HR_QUESTION_PICTURE, knobs);

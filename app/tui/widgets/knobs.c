@@ -178,18 +178,20 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         return;
     }
     const whatif_cell *cell = app_whatif(a, id, side);
+    const char *source = cell != NULL && cell->estimated ? "e" : "p";
     if (cell == NULL) {
         paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s", arrow, value);
     } else if (cell->refused) {
         paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s is refused here", arrow, value);
     } else if (cell->plan.fits) {
         format_bytes(cell->plan.peak_in_use_bytes, unit, text);
-        snprintf(line, sizeof line, "%s %s peak %s %s p", arrow, value, text, unit.name);
+        snprintf(line, sizeof line, "%s %s peak %s %s %s", arrow, value, text, unit.name, source);
         add_seconds(c, a, &cell->plan, line, sizeof line);
         paint_text(c, y, 0, c->area.w, ROLE_TEXT, line);
     } else {
         format_bytes(cell->plan.missing_bytes, unit, text);
-        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s misses by %s %s p", arrow, value, text, unit.name);
+        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s misses by %s %s %s", arrow, value, text, unit.name,
+                     source);
     }
 }
 

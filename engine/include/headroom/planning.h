@@ -70,6 +70,7 @@ typedef struct hr_answer {
     uint64_t number;  // of the question
     uint32_t index;   // TURNS: which turn; FIT: which point, from 0
     bool last;        // nothing more comes for this question
+    bool estimated;   // TURNS, PICTURE: with workspaces that the device has not been asked for yet
     hr_status status; // CONSTRAINT, KNOB…: refused, `sentence` says why; otherwise HR_OK
     char sentence[HR_ERR_TEXT_MAX];
     hr_whatif whatif;        // TURNS
@@ -85,9 +86,13 @@ void hr_planning_stop(hr_planning *p); // ends the process at once; NULL is fine
 // Which model: forgets all questions. Copies the name (or path). One that cannot be read is the answer to every question.
 void hr_planning_open(hr_planning *p, const char *preset, bool trusts);
 
+// TURNS and PICTURE are answered at once: where the device is slow to ask, as cuDNN is, with estimates at first.
 // All copy what they are given. Return the question's number, 1, 2, 3 …; 0 when it could not be asked.
 uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_turn *turns, size_t count);
 uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs);
+// Asks the newest question of that kind, TURNS or PICTURE, once more: this time the device is asked for what was
+// estimated, which may take seconds.
+uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind);
 uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after);
 uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs);
 
