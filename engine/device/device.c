@@ -8,6 +8,9 @@ static const device_ops *const rows[] = {
 #if HEADROOM_HAVE_ONEDNN
     &device_cpu,
 #endif
+#if HEADROOM_HAVE_CUDA
+    &device_cuda,
+#endif
     &device_plan,
     &device_reference,
 };

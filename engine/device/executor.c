@@ -50,6 +50,7 @@ struct executor {
     uint32_t planned_count;
     VEC(kept) retained;
     uint32_t round_begin, rounds_left; // of the REPEAT under way
+    uint32_t round;                    // of the step, from 0 on
     ledger ledger;
     executor_oom oom;
     uint64_t floor_bytes, peak_bytes, simulated_ns;
@@ -413,15 +414,24 @@ static hr_status retain(executor *x, bound *b, uint32_t n, hr_err *err)
     return HR_OK;
 }
 
+static hr_status begin_round(executor *x, const bound *b, uint32_t round, step_io *io, hr_err *err)
+{
+    x->round = round;
+    return x->device == NULL || x->device->begin_round == NULL
+               ? HR_OK
+               : x->device->begin_round(x->device_context, b->kernels, round, io, err);
+}
+
 // Back to the beginning of the loop while there are rounds left, with the next round's batch.
-static hr_status end_round(executor *x, uint32_t *n, step_io *io, hr_err *err)
+static hr_status end_round(executor *x, const bound *b, uint32_t *n, step_io *io, hr_err *err)
 {
     if (x->rounds_left == 0) {
         return HR_OK;
     }
     x->rounds_left--;
     *n = x->round_begin;
-    return io->next_round == NULL ? HR_OK : io->next_round(io->context, io, err);
+    HR_TRY(io->next_round == NULL ? HR_OK : io->next_round(io->context, io, err));
+    return begin_round(x, b, x->round + 1, io, err);
 }
 
 // Memory is taken and given back at the pace of the compute lane.
@@ -485,7 +495,7 @@ static hr_status run_one(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
         x->rounds_left = (uint32_t)i->attr.count - 1;
         return HR_OK;
     }
-    return i->op == HR_OP_END ? end_round(x, n, io, err) : run_compute(x, b, *n, io, err);
+    return i->op == HR_OP_END ? end_round(x, b, n, io, err) : run_compute(x, b, *n, io, err);
 }
 
 // Told to whoever looks from outside: a crash leaves it where it was.
@@ -496,18 +506,32 @@ static void stand_at(const executor *x, uint32_t n)
     }
 }
 
-static hr_status run_all(executor *x, bound *b, step_io *io, hr_err *err)
+// *n is where it stopped when it fails.
+static hr_status run_all(executor *x, bound *b, uint32_t *n, step_io *io, hr_err *err)
 {
-    for (uint32_t n = 0; n < b->p->instr_count; n++) {
-        stand_at(x, n);
-        hr_status status = run_one(x, b, &n, io, err);
-        if (status != HR_OK) {
-            abandon(x, b, n);
-            return status;
-        }
+    HR_TRY(begin_round(x, b, 0, io, err));
+    for (; *n < b->p->instr_count; ++*n) {
+        stand_at(x, *n);
+        HR_TRY(run_one(x, b, n, io, err));
     }
-    end_clock(x, b);
-    return HR_OK;
+    return x->device == NULL || x->device->end_step == NULL
+               ? HR_OK
+               : x->device->end_step(x->device_context, b->kernels, io, err);
+}
+
+static hr_status run_or_abandon(executor *x, bound *b, step_io *io, hr_err *err)
+{
+    uint32_t n = 0;
+    const hr_status status = run_all(x, b, &n, io, err);
+    if (status == HR_OK) {
+        end_clock(x, b);
+        return HR_OK;
+    }
+    if (x->device != NULL && x->device->abandon_step != NULL) {
+        x->device->abandon_step(x->device_context, b->kernels);
+    }
+    abandon(x, b, n);
+    return status;
 }
 
 hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
@@ -519,7 +543,7 @@ hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
     x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
     x->step_begin_ns = x->bus == NULL ? 0 : x->bus->now_ns;
     timeline_begin(&b->lanes);
-    hr_status status = run_all(x, b, io, err);
+    hr_status status = run_or_abandon(x, b, io, err);
     stand_at(x, HR_NO_ID);
     allocator_synchronise(x->heap);
     return status;

@@ -363,10 +363,15 @@ static void execute(one_op *p, op_device device, step_io *io)
     p->program.tensors = p->tensors;
     p->program.instrs = p->instrs;
     REQUIRE(device.ops->load(device.context, &p->program, &kernels, &err) == HR_OK, "%s", err.sentence);
+    REQUIRE(device.ops->begin_round == NULL ||
+                device.ops->begin_round(device.context, kernels, 0, io, &err) == HR_OK,
+            "%s", err.sentence);
     for (uint32_t i = 0; i < p->program.instr_count; i++) {
         REQUIRE(device.ops->run(device.context, kernels, i, p->address, io, &err) == HR_OK, "%s",
                 err.sentence);
     }
+    REQUIRE(device.ops->end_step == NULL || device.ops->end_step(device.context, kernels, io, &err) == HR_OK,
+            "%s", err.sentence);
     device.ops->unload(device.context, kernels);
     check_guards(p);
 }

@@ -41,6 +41,8 @@ typedef struct cuda_run {
     CUdeviceptr in[OP_MAX_IN], out[OP_MAX_OUT], workspace;
     uint64_t workspace_bytes;
     CUdeviceptr scalars; // CUDA_SCALAR_BYTES that impl->scalars filled for this round; 0 without
+    void *host;          // pinned: impl->host_bytes of this instruction and round; NULL without
+    CUevent event;       // of RECORD and WAIT
     step_io *io;         // host values of this round; not to be used for what a captured graph must see
 } cuda_run;
 
@@ -68,6 +70,11 @@ typedef struct cuda_impl {
     void (*release)(cuda_device *device, void *state);
     // Numbers that change from round to round, for the device to read: learning rates, keys of random numbers.
     void (*scalars)(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES]);
+    // Pinned host memory, a piece for every round: `stage` fills it when the instruction is reached, `collect` reads it
+    // when the step is done. NULL: none.
+    uint64_t (*host_bytes)(const op_query *q);
+    void (*stage)(const op_query *q, const step_io *io, void *host);
+    void (*collect)(const op_query *q, const void *host, step_io *io);
     hr_status (*run)(const cuda_run *r, hr_err *err);
 } cuda_impl;
 

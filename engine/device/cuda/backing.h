@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the allocators' regions come from on a card.
+#ifndef DEVICE_CUDA_BACKING_H
+#define DEVICE_CUDA_BACKING_H
+
+#include "device_impl.h"
+
+#define CUDA_GRANULARITY_BYTES (2 * 1024 * 1024) // of everything that a card gives
+
+// Pieces mapped into addresses of our own, placed by memory/address_space.h as a plan's numbers are, so that equal
+// requests get equal offsets. Where the driver cannot map: ranges of cuMemAlloc. The backing is closed before the
+// device. Memory that is given back is waited for first while something that was enqueued may still use it.
+HR_MUST_CHECK hr_status cuda_backing_open(cuda_device *device, uint64_t capacity_bytes, backing *out,
+                                          hr_err *err);
+
+#endif

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cuda device: an NVIDIA card through the driver, cuDNN, cuBLASLt and kernels of our own; or, opened for plans, the
+// same choices without driver and card.
+#include <stdio.h>
+
+#include "headroom/units.h"
+
+#include "backing.h"
+#include "base/hash.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "step.h"
+
+enum { NAME_BYTES = 64 };
+
+// ---- what implementations ask -------------------------------------------------------------------------------------
+
+const cuda_traits *cuda_device_traits(const cuda_device *device)
+{
+    return &device->traits;
+}
+
+bool cuda_device_tf32(const cuda_device *device)
+{
+    return device->tf32;
+}
+
+bool cuda_device_deterministic(const cuda_device *device)
+{
+    return device->deterministic;
+}
+
+bool cuda_device_plans(const cuda_device *device)
+{
+    return device->plan_only;
+}
+
+// ---- the context --------------------------------------------------------------------------------------------------
+
+hr_status cuda_enter(cuda_device *device, hr_err *err)
+{
+    if (device->plan_only) {
+        return HR_FAIL(err, DEVICE, "device 'cuda' was opened for plans: it runs nothing");
+    }
+    if (device->lost) {
+        return HR_FAIL(err, DEVICE_LOST, "the card was lost earlier in this process");
+    }
+    return cuda_noted(device, CUDA_CALL(err, cuCtxSetCurrent, device->context));
+}
+
+hr_status cuda_noted(cuda_device *device, hr_status status)
+{
+    device->lost = device->lost || status == HR_DEVICE_LOST;
+    return status;
+}
+
+hr_status cuda_settle(cuda_device *device, hr_err *err)
+{
+    HR_TRY(cuda_enter(device, err));
+    if (!device->busy) {
+        return HR_OK;
+    }
+    HR_TRY(cuda_noted(device, cuda_check(cuda_driver.cuCtxSynchronize(), err, "waiting for the card")));
+    device->busy = false;
+    return HR_OK;
+}
+
+// ---- open and close -----------------------------------------------------------------------------------------------
+
+static hr_status attribute(const cuda_device *device, CUdevice_attribute which, uint32_t *out, hr_err *err)
+{
+    int value = 0;
+    HR_TRY(CUDA_CALL(err, cuDeviceGetAttribute, &value, which, device->ordinal));
+    *out = (uint32_t)value;
+    return HR_OK;
+}
+
+static hr_status read_traits(cuda_device *device, hr_err *err)
+{
+    cuda_traits *t = &device->traits;
+    uint32_t shared_bytes = 0;
+    char name[NAME_BYTES] = "";
+    HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &t->compute_major, err));
+    HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &t->compute_minor, err));
+    HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &t->multiprocessors, err));
+    HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared_bytes, err));
+    HR_TRY(CUDA_CALL(err, cuDeviceGetName, name, sizeof name, device->ordinal));
+    t->shared_bytes_per_block = shared_bytes;
+    (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u %s", t->compute_major, t->compute_minor, name);
+    return HR_OK;
+}
+
+// Shared memory of a block by compute capability, with opt-in (CUDA C++ Programming Guide, table of technical
+// specifications), and multiprocessors of the largest card of that kind.
+static const struct {
+    uint32_t major, minor, multiprocessors;
+    uint64_t shared_kib;
+} generations[] = {
+    {7, 5, 72, 64},   {8, 0, 108, 163},  {8, 6, 84, 99},   {8, 9, 142, 99},
+    {9, 0, 132, 227}, {10, 0, 148, 227}, {12, 0, 188, 99},
+};
+
+static hr_status guess_traits(cuda_device *device, const hr_card *card, hr_err *err)
+{
+    const uint32_t major = card == NULL ? 9 : card->compute_major,
+                   minor = card == NULL ? 0 : card->compute_minor;
+    for (size_t k = 0; k < sizeof generations / sizeof *generations; k++) {
+        if (generations[k].major == major && generations[k].minor == minor) {
+            device->traits = (cuda_traits){.compute_major = major,
+                                           .compute_minor = minor,
+                                           .multiprocessors = generations[k].multiprocessors,
+                                           .shared_bytes_per_block = generations[k].shared_kib * HR_KIB};
+            (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u, planned", major, minor);
+            return HR_OK;
+        }
+    }
+    return HR_FAIL(err, DEVICE,
+                   "device 'cuda' needed a card of compute capability 7.5 or later, %s has %u.%u",
+                   card == NULL ? "it" : card->name, major, minor);
+}
+
+static hr_status make_streams(cuda_device *device, hr_err *err)
+{
+    for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
+        HR_TRY(CUDA_CALL(err, cuStreamCreate, &device->lane[k], CU_STREAM_NON_BLOCKING));
+    }
+    return CUDA_CALL(err, cuMemAlloc_v2, &device->small, CUDA_SMALL_BYTES);
+}
+
+static hr_status open_card(cuda_device *device, hr_err *err)
+{
+    HR_TRY(cuda_driver_need(err));
+    HR_TRY(CUDA_CALL(err, cuDeviceGet, &device->ordinal, 0));
+    HR_TRY(read_traits(device, err));
+    HR_TRY(CUDA_CALL(err, cuDevicePrimaryCtxRetain, &device->context, device->ordinal));
+    HR_TRY(cuda_enter(device, err));
+    return make_streams(device, err);
+}
+
+static void close_card(cuda_device *device)
+{
+    (void)cuda_settle(device, NULL);
+    for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
+        if (device->lane[k] != NULL) {
+            (void)cuda_driver.cuStreamDestroy_v2(device->lane[k]);
+        }
+    }
+    if (device->small != 0) {
+        (void)cuda_driver.cuMemFree_v2(device->small);
+    }
+    cuda_kernels_close(device);
+    (void)cuda_driver.cuDevicePrimaryCtxRelease_v2(device->ordinal);
+}
+
+static void cuda_close(void *context)
+{
+    cuda_device *device = context;
+    if (device->context != NULL) {
+        close_card(device);
+    }
+    pthread_mutex_destroy(&device->asking);
+    hr_free(device);
+}
+
+static uint64_t key_of(const cuda_device *device)
+{
+    uint64_t key = hash64(&device->traits, sizeof device->traits, device->tf32);
+    return hash64_mix(key, device->deterministic);
+}
+
+static hr_status cuda_open(const device_options *options, void **context, hr_err *err)
+{
+    *context = NULL;
+    cuda_device *device = hr_calloc(1, sizeof *device);
+    if (device == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the cuda device");
+    }
+    pthread_mutex_init(&device->asking, NULL);
+    device->plan_only = options->plan_only;
+    device->tf32 = options->tf32;
+    device->deterministic = options->deterministic;
+    device->capture = options->capture;
+    const hr_status status =
+        device->plan_only ? guess_traits(device, options->card, err) : open_card(device, err);
+    if (status != HR_OK) {
+        cuda_close(device);
+        return status;
+    }
+    device->key = key_of(device);
+    *context = device;
+    return HR_OK;
+}
+
+static void cuda_target(void *context, hr_target *out)
+{
+    cuda_fill_target(context, out);
+}
+
+static void cuda_isa(void *context, char *name, uint32_t size)
+{
+    (void)text_copy(name, size, ((const cuda_device *)context)->isa);
+}
+
+// ---- memory -------------------------------------------------------------------------------------------------------
+
+static hr_status cuda_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
+{
+    return numbers ? backing_numbers_open(capacity_bytes, CUDA_GRANULARITY_BYTES, out, err)
+                   : cuda_backing_open(context, capacity_bytes, out, err);
+}
+
+// On the stream that computes: what was enqueued before is done before, what comes after finds it.
+static hr_status copy_done(cuda_device *device, hr_err *err)
+{
+    return cuda_check(cuda_driver.cuStreamSynchronize(device->lane[HR_LANE_COMPUTE]), err,
+                      "waiting for a copy");
+}
+
+static hr_status cuda_copy_in(void *context, uint64_t address, const void *host, uint64_t bytes, hr_err *err)
+{
+    cuda_device *device = context;
+    HR_TRY(cuda_enter(device, err));
+    HR_TRY(cuda_noted(
+        device, CUDA_CALL(err, cuMemcpyHtoDAsync_v2, address, host, bytes, device->lane[HR_LANE_COMPUTE])));
+    return cuda_noted(device, copy_done(device, err));
+}
+
+static hr_status cuda_copy_out(void *context, uint64_t address, void *host, uint64_t bytes, hr_err *err)
+{
+    cuda_device *device = context;
+    HR_TRY(cuda_enter(device, err));
+    HR_TRY(cuda_noted(
+        device, CUDA_CALL(err, cuMemcpyDtoHAsync_v2, host, address, bytes, device->lane[HR_LANE_COMPUTE])));
+    return cuda_noted(device, copy_done(device, err));
+}
+
+const device_ops device_cuda = {
+    .name = "cuda",
+    .line = "an NVIDIA card through cuDNN, cuBLASLt and kernels of our own",
+    .open = cuda_open,
+    .close = cuda_close,
+    .target = cuda_target,
+    .isa = cuda_isa,
+    .memory = cuda_memory,
+    .load = cuda_load,
+    .unload = cuda_unload,
+    .run = cuda_run_instr,
+    .begin_round = cuda_begin_round,
+    .end_step = cuda_end_step,
+    .abandon_step = cuda_abandon_step,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+};

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the runtime of the cuda device: what is open, and what a program has on the card.
+#ifndef DEVICE_CUDA_DEVICE_IMPL_H
+#define DEVICE_CUDA_DEVICE_IMPL_H
+
+#include <pthread.h>
+
+#include "cuda_device.h"
+
+enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 96 };
+
+typedef struct cuda_step cuda_step; // step.h
+
+struct cuda_device {
+    cuda_traits traits;
+    char isa[CUDA_ISA_MAX]; // "sm_90 NVIDIA H200"
+    uint64_t key;           // of every answer
+    bool plan_only, tf32, deterministic, capture;
+    bool lost; // a call said so: nothing is waited for any more
+    pthread_mutex_t asking;
+    // The rest is of a card that is there.
+    CUdevice ordinal;
+    CUcontext context;
+    CUstream lane[HR_LANE_COUNT];
+    CUmodule module[CUDA_MODULES_MAX];
+    CUdeviceptr small; // CUDA_SMALL_BYTES beside the allocator: what scalars are read from
+    // Since the last wait something was enqueued that may still run.
+    bool busy;
+};
+
+#define CUDA_SMALL_BYTES (2 * 1024 * 1024)
+
+void cuda_fill_target(cuda_device *device, hr_target *out); // target.c
+void cuda_kernels_close(cuda_device *device);               // kernels.c
+
+// The device's context is the calling thread's from here on. DEVICE error on a device that plans, DEVICE_LOST on one
+// that is lost.
+hr_status cuda_enter(cuda_device *device, hr_err *err);
+// `status` again; remembers that the device is lost.
+hr_status cuda_noted(cuda_device *device, hr_status status);
+// Waits until everything that was enqueued is done.
+hr_status cuda_settle(cuda_device *device, hr_err *err);
+
+#endif

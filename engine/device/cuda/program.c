@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program's kernels, its pinned host memory and its events: everything that a step needs is made here.
+#include "headroom/units.h"
+
+#include "base/host_mem.h"
+#include "step.h"
+
+enum { HOST_ALIGNMENT = 256 };
+
+static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
+{
+    cuda_device *device = l->device;
+    target_answer answer = {0};
+    k->scalar_slot = HR_NO_ID;
+    if (!op_needs_kernel(i->op)) {
+        return HR_OK;
+    }
+    program_query(l->source, i, &k->query);
+    k->workspace_bytes = i->workspace == HR_NO_ID ? 0 : l->source->tensors[i->workspace].bytes;
+    HR_TRY(cuda_pick(device, &k->query, k->workspace_bytes, &k->impl, &answer, err));
+    if (k->impl->scalars != NULL) {
+        k->scalar_slot = l->scalar_count++;
+    }
+    if (k->impl->kernel != NULL) {
+        char name[CUDA_NAME_MAX];
+        k->impl->kernel(&k->query, name);
+        HR_TRY(cuda_function(device, k->impl->module, name, &k->function, err));
+    }
+    return k->impl->prepare == NULL
+               ? HR_OK
+               : k->impl->prepare(device, l->source, i, &k->query, k->workspace_bytes, &k->state, err);
+}
+
+static hr_status prepare_all(cuda_loaded *l, hr_err *err)
+{
+    const program *p = l->source;
+    l->instrs = hr_calloc(p->instr_count, sizeof *l->instrs);
+    if (l->instrs == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the kernels of %u instructions", p->instr_count);
+    }
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        HR_TRY(prepare_one(l, &p->instrs[n], &l->instrs[n], err));
+    }
+    return HR_OK;
+}
+
+// ---- host memory ------------------------------------------------------------------------------------------------
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + HOST_ALIGNMENT - 1) & ~(uint64_t)(HOST_ALIGNMENT - 1);
+}
+
+static hr_status find_host_memory(cuda_loaded *l, hr_err *err)
+{
+    uint64_t bytes = 0;
+    l->round_bytes = aligned((uint64_t)l->scalar_count * CUDA_SCALAR_BYTES);
+    if (l->round_bytes > CUDA_SMALL_BYTES) {
+        return HR_FAIL(err, DEVICE, "the program has %u instructions that read scalars, needed at most %d",
+                       l->scalar_count, CUDA_SMALL_BYTES / CUDA_SCALAR_BYTES);
+    }
+    for (uint32_t n = 0; n < l->source->instr_count; n++) {
+        cuda_prepared *k = &l->instrs[n];
+        if (k->impl != NULL && k->impl->host_bytes != NULL) {
+            k->host_at = l->round_bytes;
+            l->round_bytes += aligned(k->impl->host_bytes(&k->query));
+        }
+    }
+    if (!hr_mul_bytes(l->round_bytes, l->rounds, &bytes) || bytes == 0) {
+        return bytes == 0 ? HR_OK : HR_FAIL(err, DEVICE, "the batches of %u rounds overflow", l->rounds);
+    }
+    const CUresult result = cuda_driver.cuMemHostAlloc((void **)&l->pinned, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    if (result != CUDA_SUCCESS) {
+        l->pinned = NULL;
+    }
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        char needed[HR_BYTES_TEXT_MAX];
+        return HR_FAIL(err, NOMEM, "no pinned host memory for a step's batches: needed %s",
+                       hr_bytes_human(bytes, needed));
+    }
+    return cuda_check(result, err, "pinned host memory for a step's batches");
+}
+
+// ---- events and calls ---------------------------------------------------------------------------------------------
+
+static void survey(cuda_loaded *l)
+{
+    uint32_t inside = 0, outside = 0;
+    bool repeats = false;
+    for (uint32_t n = 0; n < l->source->instr_count; n++) {
+        const instr *i = &l->source->instrs[n];
+        repeats = i->op == HR_OP_REPEAT || (repeats && i->op != HR_OP_END);
+        *(repeats ? &inside : &outside) += l->instrs[n].impl != NULL;
+        if (i->op == HR_OP_RECORD || i->op == HR_OP_WAIT) {
+            const uint32_t needed = (uint32_t)i->attr.slot + 1;
+            l->event_count = needed > l->event_count ? needed : l->event_count;
+        }
+        if (l->instrs[n].impl != NULL) {
+            l->uses[cuda_lane_of(i)] = true;
+        }
+    }
+    l->call_room = inside * l->rounds + outside + l->rounds;
+}
+
+static hr_status make_event(CUevent *event, hr_err *err)
+{
+    const hr_status status = CUDA_CALL(err, cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
+    if (status != HR_OK) {
+        *event = NULL;
+    }
+    return status;
+}
+
+static hr_status make_events(cuda_loaded *l, hr_err *err)
+{
+    l->calls = hr_calloc(l->call_room, sizeof *l->calls);
+    l->events = hr_calloc(l->event_count + 1u, sizeof *l->events);
+    if (l->calls == NULL || l->events == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the %u calls of a step", l->call_room);
+    }
+    for (uint32_t k = 0; k < l->event_count; k++) {
+        HR_TRY(make_event(&l->events[k], err));
+    }
+    HR_TRY(make_event(&l->fork, err));
+    for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
+        if (l->uses[k]) {
+            HR_TRY(make_event(&l->join[k], err));
+        }
+    }
+    return HR_OK;
+}
+
+// ---- load and unload ----------------------------------------------------------------------------------------------
+
+static void drop_event(CUevent event)
+{
+    if (event != NULL) {
+        (void)cuda_driver.cuEventDestroy_v2(event);
+    }
+}
+
+static void drop_events(cuda_loaded *l)
+{
+    for (uint32_t k = 0; l->events != NULL && k < l->event_count; k++) {
+        drop_event(l->events[k]);
+    }
+    drop_event(l->fork);
+    for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
+        drop_event(l->join[k]);
+    }
+    if (l->pinned != NULL) {
+        (void)cuda_driver.cuMemFreeHost(l->pinned);
+    }
+}
+
+void cuda_unload(void *context, void *kernels)
+{
+    cuda_device *device = context;
+    cuda_loaded *l = kernels;
+    if (l == NULL) {
+        return;
+    }
+    (void)cuda_enter(device, NULL);
+    for (uint32_t n = 0; l->instrs != NULL && n < l->source->instr_count; n++) {
+        const cuda_prepared *k = &l->instrs[n];
+        if (k->state != NULL && k->impl->release != NULL) {
+            k->impl->release(device, k->state);
+        }
+    }
+    drop_events(l);
+    hr_free(l->events);
+    hr_free(l->calls);
+    hr_free(l->instrs);
+    hr_free(l);
+}
+
+hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err)
+{
+    cuda_device *device = context;
+    *kernels = NULL;
+    HR_TRY(cuda_enter(device, err));
+    cuda_loaded *l = hr_calloc(1, sizeof *l);
+    if (l == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a program's kernels");
+    }
+    l->device = device;
+    l->source = p;
+    l->rounds = p->rounds == 0 ? 1 : p->rounds;
+    hr_status status = prepare_all(l, err);
+    if (status == HR_OK) {
+        status = find_host_memory(l, err);
+    }
+    if (status == HR_OK) {
+        survey(l);
+        status = make_events(l, err);
+    }
+    if (status != HR_OK) {
+        cuda_unload(device, l);
+        return cuda_noted(device, status);
+    }
+    *kernels = l;
+    return HR_OK;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program on the card, and a step of it under way.
+//
+// A step is a list of calls: one instruction in one round with its addresses, or the upload of a round's scalars. An
+// eager step enqueues every call as it comes. What a call needs of the host lies in pinned memory at a place of its own for
+// every round, so a call can also be enqueued later: that is how a step is captured into a graph, and how a step that
+// began as a replay of one goes on when an address differs (capture.c).
+#ifndef DEVICE_CUDA_STEP_H
+#define DEVICE_CUDA_STEP_H
+
+#include "headroom/event.h"
+
+#include "device_impl.h"
+
+enum { CALL_ADDRESSES = OP_MAX_IN + OP_MAX_OUT + 1, CALL_WORKSPACE = OP_MAX_IN + OP_MAX_OUT };
+
+typedef struct cuda_call {
+    uint32_t instr; // HR_NO_ID: the round's scalars
+    uint32_t round;
+    CUdeviceptr address[CALL_ADDRESSES]; // inputs, outputs from OP_MAX_IN on, workspace
+} cuda_call;
+
+typedef struct cuda_prepared {
+    const cuda_impl *impl; // NULL: nothing runs
+    void *state;
+    CUfunction function;
+    op_query query;
+    uint64_t workspace_bytes;
+    uint64_t host_at;     // in a round's pinned memory
+    uint32_t scalar_slot; // HR_NO_ID: none
+} cuda_prepared;
+
+typedef enum step_mode {
+    STEP_IDLE,
+    STEP_EAGER,
+    STEP_DEFERRED, // to be captured at its end
+    STEP_REPLAY,   // as captured, so far
+} step_mode;
+
+typedef struct cuda_loaded {
+    cuda_device *device;
+    const program *source; // borrowed until unload
+    cuda_prepared *instrs;
+    uint8_t *pinned; // [rounds][round_bytes]: scalars first
+    uint64_t round_bytes;
+    uint32_t rounds, scalar_count;
+    CUevent *events; // by slot of RECORD and WAIT
+    uint32_t event_count;
+    CUevent fork, join[HR_LANE_COUNT];
+    bool uses[HR_LANE_COUNT];
+    // The step under way, or the last one.
+    step_mode mode;
+    uint32_t round;
+    cuda_call *calls; // [call_room]
+    uint32_t call_room, call_count;
+    // What steps have had in common.
+    uint32_t last_count; // calls of the last whole step
+    bool alike;          // this step's calls are the last one's, so far
+    uint32_t steady;     // steps in a row that were alike
+    uint32_t patience;   // of them before a step is captured
+    bool never;          // it cannot be captured
+    CUgraphExec replay;  // of calls[0 .. last_count)
+} cuda_loaded;
+
+// program.c
+hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err);
+void cuda_unload(void *context, void *kernels);
+// step.c
+hr_status cuda_begin_round(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err);
+hr_status cuda_run_instr(void *context, void *kernels, uint32_t at, void *const *address, step_io *io,
+                         hr_err *err);
+hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err);
+void cuda_abandon_step(void *context, void *kernels);
+HR_MUST_CHECK hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err);
+HR_MUST_CHECK hr_status cuda_join(cuda_loaded *l, hr_err *err); // the compute lane goes on after the others
+// Whose stream it runs on: nothing but the compute lane's order stands between a batch or a result and its readers.
+hr_lane cuda_lane_of(const instr *i);
+uint8_t *cuda_host_of(const cuda_loaded *l, uint32_t at, uint32_t round);
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes are told: the same choice that load makes, without a kernel being made.
+#include "device_impl.h"
+
+// Planners ask on threads of their own; one at a time.
+static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
+                     hr_err *err)
+{
+    cuda_device *device = context;
+    const cuda_impl *impl = NULL;
+    *out = (target_answer){0};
+    if (!op_needs_kernel((hr_op)q->op)) {
+        return HR_OK;
+    }
+    pthread_mutex_lock(&device->asking);
+    const hr_status status = cuda_pick(device, q, workspace_limit, &impl, out, err);
+    pthread_mutex_unlock(&device->asking);
+    return status;
+}
+
+static bool fuses(void *context, hr_op op, hr_act act)
+{
+    (void)context;
+    static const bool rectifies[HR_OP_COUNT] = {
+        [HR_OP_CONV2D] = true,     [HR_OP_DENSE] = true,           [HR_OP_ADD] = true,
+        [HR_OP_BATCH_NORM] = true, [HR_OP_BATCH_NORM_EVAL] = true, [HR_OP_BATCH_NORM_APPLY] = true};
+    return (act == HR_ACT_RELU || act == HR_ACT_RELU6) && rectifies[op];
+}
+
+void cuda_fill_target(cuda_device *device, hr_target *out)
+{
+    *out = (hr_target){.name = device_cuda.name,
+                       .key = device->key,
+                       .slow_to_ask = true,
+                       .context = device,
+                       .ask = ask,
+                       .fuses = fuses};
+}
