@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which attributes a descriptor has: what is known of cuDNN 9's backend interface from its header and its guide.
+#include "rows.h"
+
+#define KIND(name) CUDNN_BACKEND_##name##_DESCRIPTOR
+#define TYPE(name) CUDNN_TYPE_##name
+#define NEED(kind, name, type, max)                                                                          \
+    {                                                                                                        \
+        KIND(kind), CUDNN_ATTR_##name, TYPE(type), TYPE(type), max, true, KIND(TENSOR)                       \
+    }
+#define MAY(kind, name, type, max)                                                                           \
+    {                                                                                                        \
+        KIND(kind), CUDNN_ATTR_##name, TYPE(type), TYPE(type), max, false, KIND(TENSOR)                      \
+    }
+#define REAL(kind, name, need)                                                                               \
+    {                                                                                                        \
+        KIND(kind), CUDNN_ATTR_##name, TYPE(FLOAT), TYPE(DOUBLE), 1, need, KIND(TENSOR)                      \
+    }
+#define NAMES(kind, name, what, max, need)                                                                   \
+    {                                                                                                        \
+        KIND(kind), CUDNN_ATTR_##name, TYPE(BACKEND_DESCRIPTOR), TYPE(BACKEND_DESCRIPTOR), max, need,        \
+            KIND(what)                                                                                       \
+    }
+#define CONVOLUTION(kind, prefix, x, w, y)                                                                   \
+    REAL(kind, OPERATION_CONVOLUTION_##prefix##_ALPHA, true),                                                \
+        REAL(kind, OPERATION_CONVOLUTION_##prefix##_BETA, true),                                             \
+        NAMES(kind, OPERATION_CONVOLUTION_##prefix##_CONV_DESC, CONVOLUTION, 1, true),                       \
+        NAMES(kind, OPERATION_CONVOLUTION_##prefix##_##x, TENSOR, 1, true),                                  \
+        NAMES(kind, OPERATION_CONVOLUTION_##prefix##_##w, TENSOR, 1, true),                                  \
+        NAMES(kind, OPERATION_CONVOLUTION_##prefix##_##y, TENSOR, 1, true)
+
+static const bag_row rows[] = {
+    NEED(TENSOR, TENSOR_BYTE_ALIGNMENT, INT64, 1),
+    NEED(TENSOR, TENSOR_DATA_TYPE, DATA_TYPE, 1),
+    NEED(TENSOR, TENSOR_DIMENSIONS, INT64, CUDNN_DIM_MAX),
+    NEED(TENSOR, TENSOR_STRIDES, INT64, CUDNN_DIM_MAX),
+    NEED(TENSOR, TENSOR_UNIQUE_ID, INT64, 1),
+    MAY(TENSOR, TENSOR_IS_VIRTUAL, BOOLEAN, 1),
+    MAY(TENSOR, TENSOR_IS_BY_VALUE, BOOLEAN, 1),
+    MAY(TENSOR, TENSOR_REORDERING_MODE, TENSOR_REORDERING_MODE, 1),
+    MAY(TENSOR, TENSOR_VECTOR_COUNT, INT64, 1),
+    MAY(TENSOR, TENSOR_VECTORIZED_DIMENSION, INT64, 1),
+
+    NEED(POINTWISE, POINTWISE_MODE, POINTWISE_MODE, 1),
+    NEED(POINTWISE, POINTWISE_MATH_PREC, DATA_TYPE, 1),
+    REAL(POINTWISE, POINTWISE_RELU_LOWER_CLIP, false),
+    REAL(POINTWISE, POINTWISE_RELU_UPPER_CLIP, false),
+    REAL(POINTWISE, POINTWISE_RELU_LOWER_CLIP_SLOPE, false),
+    MAY(POINTWISE, POINTWISE_AXIS, INT64, 1),
+
+    NEED(CONVOLUTION, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1),
+    NEED(CONVOLUTION, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1),
+    NEED(CONVOLUTION, CONVOLUTION_SPATIAL_DIMS, INT64, 1),
+    NEED(CONVOLUTION, CONVOLUTION_DILATIONS, INT64, 3),
+    NEED(CONVOLUTION, CONVOLUTION_FILTER_STRIDES, INT64, 3),
+    NEED(CONVOLUTION, CONVOLUTION_PRE_PADDINGS, INT64, 3),
+    NEED(CONVOLUTION, CONVOLUTION_POST_PADDINGS, INT64, 3),
+
+    NEED(MATMUL, MATMUL_COMP_TYPE, DATA_TYPE, 1),
+    REAL(MATMUL, MATMUL_PADDING_VALUE, false),
+    NEED(REDUCTION, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1),
+    NEED(REDUCTION, REDUCTION_COMP_TYPE, DATA_TYPE, 1),
+    MAY(REDUCTION, REDUCTION_IS_DETERMINISTIC, BOOLEAN, 1),
+
+    CONVOLUTION(OPERATION_CONVOLUTION_FORWARD, FORWARD, X, W, Y),
+    CONVOLUTION(OPERATION_CONVOLUTION_BACKWARD_DATA, BWD_DATA, DX, W, DY),
+    CONVOLUTION(OPERATION_CONVOLUTION_BACKWARD_FILTER, BWD_FILTER, X, DW, DY),
+
+    NAMES(OPERATION_POINTWISE, OPERATION_POINTWISE_PW_DESCRIPTOR, POINTWISE, 1, true),
+    NAMES(OPERATION_POINTWISE, OPERATION_POINTWISE_XDESC, TENSOR, 1, true),
+    NAMES(OPERATION_POINTWISE, OPERATION_POINTWISE_BDESC, TENSOR, 1, false),
+    NAMES(OPERATION_POINTWISE, OPERATION_POINTWISE_TDESC, TENSOR, 1, false),
+    NAMES(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC, TENSOR, 1, true),
+    REAL(OPERATION_POINTWISE, OPERATION_POINTWISE_ALPHA1, false),
+    REAL(OPERATION_POINTWISE, OPERATION_POINTWISE_ALPHA2, false),
+
+    NAMES(OPERATION_MATMUL, OPERATION_MATMUL_ADESC, TENSOR, 1, true),
+    NAMES(OPERATION_MATMUL, OPERATION_MATMUL_BDESC, TENSOR, 1, true),
+    NAMES(OPERATION_MATMUL, OPERATION_MATMUL_CDESC, TENSOR, 1, true),
+    NAMES(OPERATION_MATMUL, OPERATION_MATMUL_DESC, MATMUL, 1, true),
+
+    NAMES(OPERATION_REDUCTION, OPERATION_REDUCTION_XDESC, TENSOR, 1, true),
+    NAMES(OPERATION_REDUCTION, OPERATION_REDUCTION_YDESC, TENSOR, 1, true),
+    NAMES(OPERATION_REDUCTION, OPERATION_REDUCTION_DESC, REDUCTION, 1, true),
+
+    NAMES(OPERATION_RESHAPE, OPERATION_RESHAPE_XDESC, TENSOR, 1, true),
+    NAMES(OPERATION_RESHAPE, OPERATION_RESHAPE_YDESC, TENSOR, 1, true),
+
+    {KIND(OPERATIONGRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS, TYPE(BACKEND_DESCRIPTOR), TYPE(BACKEND_DESCRIPTOR),
+     BAG_MANY, true, BAG_ANY_OPERATION},
+    MAY(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE, 1),
+
+    NEED(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, 1),
+    NAMES(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH, OPERATIONGRAPH, 1, true),
+    NAMES(ENGINEHEUR, ENGINEHEUR_DEVICEPROP, DEVICEPROP, 1, false),
+    MAY(ENGINEHEUR, ENGINEHEUR_SM_COUNT_TARGET, INT32, 1),
+
+    NAMES(ENGINE, ENGINE_OPERATION_GRAPH, OPERATIONGRAPH, 1, true),
+    NEED(ENGINE, ENGINE_GLOBAL_INDEX, INT64, 1),
+    NAMES(ENGINE, ENGINE_DEVICEPROP, DEVICEPROP, 1, false),
+    MAY(ENGINE, ENGINE_SM_COUNT_TARGET, INT32, 1),
+
+    NEED(KNOB_CHOICE, KNOB_CHOICE_KNOB_TYPE, KNOB_TYPE, 1),
+    NEED(KNOB_CHOICE, KNOB_CHOICE_KNOB_VALUE, INT64, 1),
+
+    NAMES(ENGINECFG, ENGINECFG_ENGINE, ENGINE, 1, true),
+    NAMES(ENGINECFG, ENGINECFG_KNOB_CHOICES, KNOB_CHOICE, BAG_MANY, false),
+
+    NAMES(EXECUTION_PLAN, EXECUTION_PLAN_ENGINE_CONFIG, ENGINECFG, 1, true),
+    NAMES(EXECUTION_PLAN, EXECUTION_PLAN_DEVICEPROP, DEVICEPROP, 1, false),
+    MAY(EXECUTION_PLAN, EXECUTION_PLAN_HANDLE, HANDLE, 1),
+
+    NEED(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS, INT64, BAG_MANY),
+    NEED(VARIANT_PACK, VARIANT_PACK_DATA_POINTERS, VOID_PTR, BAG_MANY),
+    MAY(VARIANT_PACK, VARIANT_PACK_WORKSPACE, VOID_PTR, 1),
+
+    MAY(DEVICEPROP, DEVICEPROP_JSON_REPRESENTATION, CHAR, BAG_TEXT),
+    MAY(DEVICEPROP, DEVICEPROP_HANDLE, HANDLE, 1),
+    MAY(DEVICEPROP, DEVICEPROP_DEVICE_ID, INT32, 1),
+};
+
+const bag_row *bag_rows(uint32_t *count)
+{
+    *count = (uint32_t)(sizeof rows / sizeof *rows);
+    return rows;
+}
