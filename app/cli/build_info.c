@@ -19,7 +19,8 @@ void build_info_print(void)
     printf("  build      %s, %s\n", HEADROOM_BUILD_TYPE, COMPILER);
     printf("  oneDNN     %s%s%s\n", FOUND(HEADROOM_HAVE_ONEDNN), HEADROOM_HAVE_ONEDNN ? ", " : "",
            HEADROOM_ONEDNN_VERSION);
-    printf("  CUDA       no\n");
+    printf("  CUDA       %s%s%s\n", FOUND(HEADROOM_HAVE_CUDA), HEADROOM_HAVE_CUDA ? ", kernels for " : "",
+           HEADROOM_CUDA_KERNELS);
     printf("  screen     ncursesw %s\n", HEADROOM_NCURSES_VERSION);
     printf("  scripts    %s%s\n", HEADROOM_HAVE_LUA ? "Lua " : "no",
            HEADROOM_HAVE_LUA ? HEADROOM_LUA_VERSION : "");

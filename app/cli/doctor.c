@@ -111,7 +111,9 @@ static void look_at_devices(void)
                                                      : "");
         row(d->name, d->available ? text : d->reason.sentence);
     }
-    row("cuda", "not in this build");
+    if (!HEADROOM_HAVE_CUDA) {
+        row("cuda", "not in this build: the CUDA Toolkit with cuDNN 9 was not found when it was configured");
+    }
 }
 
 // ---- files ----------------------------------------------------------------------------------------------------

@@ -134,6 +134,7 @@ static void print_surroundings(emitter *e, const hr_report *r)
     emit_count(e, "peak_in_use_bytes", r->evaluation.peak_in_use_bytes);
     emit_end_object(e);
     emit_object(e, "driver");
+    emit_count(e, "outside_bytes", r->driver.outside_bytes);
     emit_count(e, "process_bytes", r->driver.process_bytes);
     emit_count(e, "others_bytes", r->driver.others_bytes);
     emit_end_object(e);

@@ -255,6 +255,17 @@ static void print_host(const hr_report *r, report_source own)
     }
 }
 
+static void print_driver(const hr_report *r)
+{
+    if (r->driver.process_bytes == HR_NONE) {
+        return;
+    }
+    puts("\nthe driver's view");
+    bytes_row("process", r->driver.process_bytes, REPORT_MEASURED, "pool, context and libraries");
+    bytes_row("outside", r->driver.outside_bytes, REPORT_MEASURED, "of it context and libraries, at start");
+    bytes_row("others", r->driver.others_bytes, REPORT_MEASURED, "who else is on the card");
+}
+
 static void print_bill(const hr_report *r, const report_style *style)
 {
     const hr_report_memory *m = &r->memory;
@@ -279,6 +290,7 @@ static void print_bill(const hr_report *r, const report_style *style)
         bytes_row("evaluation peak", r->evaluation.peak_in_use_bytes, own, "a program of its own");
     }
     print_host(r, own);
+    print_driver(r);
 }
 
 static void print_tensors(const hr_report *r, const report_style *style)

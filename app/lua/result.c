@@ -50,6 +50,7 @@ static const script_field evaluation_fields[] = {
     FIELD_END,
 };
 static const script_field driver_fields[] = {
+    FIELD_IN(hr_report, driver.outside_bytes, "outside_bytes", FIELD_BYTES),
     FIELD_IN(hr_report, driver.process_bytes, "process_bytes", FIELD_BYTES),
     FIELD_IN(hr_report, driver.others_bytes, "others_bytes", FIELD_BYTES),
     FIELD_END,

@@ -199,6 +199,14 @@ static void say_end(app *a)
     model_log(&a->live, silent ? LOG_WARN : LOG_BAD, "%s", a->message.text);
 }
 
+static void restart_on_new_device(app *a)
+{
+    const hr_session_end end = a->end;
+    app_restart_engine(a);
+    app_say(a, MESSAGE_NOTE, "the device was lost, and the worker started again from the %s: %s",
+            end.saved_step != HR_NONE ? "last save" : "beginning", end.sentence);
+}
+
 bool app_check_life(app *a)
 {
     hr_session_end end;
@@ -220,5 +228,9 @@ bool app_check_life(app *a)
         (a->watched != NULL ? run_log_close : run_log_fail)(&a->runs);
     }
     say_end(a);
+    // One that is lost again before a step was done would be lost a third time: somebody has to look.
+    if (end.device_lost && !a->stepped_is_old) {
+        restart_on_new_device(a);
+    }
     return true;
 }

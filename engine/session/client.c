@@ -115,6 +115,7 @@ static void note_child_end(client_session *c)
                         "the worker was ended from here: what it said was broken");
     } else if (c->said_end && c->note.status != HR_OK && c->end.signal == 0) {
         (void)text_copy(c->end.sentence, sizeof c->end.sentence, c->note.err.sentence);
+        c->end.device_lost = c->note.status == HR_DEVICE_LOST;
     }
     session_unwatch_fd(&c->base, c->child.pidfd);
     session_unwatch_fd(&c->base, wire_fd(c->wire));

@@ -229,6 +229,19 @@ static void note_resumed(engine_loop *l)
     }
 }
 
+// Nothing of this process reaches a lost device again: the worker ends, and says why.
+static bool has_lost_device(engine_loop *l)
+{
+    const hr_err *err = hr_engine_error(l->engine);
+    if (hr_engine_get_state(l->engine) != HR_ENGINE_FAILED || err->status != HR_DEVICE_LOST) {
+        return false;
+    }
+    l->over = true;
+    l->ending = HR_DEVICE_LOST;
+    l->ending_error = *err;
+    return true;
+}
+
 bool engine_loop_turn(engine_loop *l, bool *idle)
 {
     obey_all(l);
@@ -241,6 +254,9 @@ bool engine_loop_turn(engine_loop *l, bool *idle)
     hr_engine_advance(l->engine, idle);
     note_resumed(l);
     publish(l);
+    if (has_lost_device(l)) {
+        return false;
+    }
     be_patient(l, PATIENCE_BUILD_S);
     autosave_keep(&l->save, l->engine, l->out);
     be_patient(l, PATIENCE_S);

@@ -102,6 +102,7 @@ static void walk_host(codec *c, hr_report *r)
     const uint32_t most = sizeof r->host.stages / sizeof *r->host.stages;
     uint32_t stages = (uint32_t)r->host.stage_count;
     codec_u64(c, &r->evaluation.peak_in_use_bytes);
+    codec_u64(c, &r->driver.outside_bytes);
     codec_u64(c, &r->driver.process_bytes);
     codec_u64(c, &r->driver.others_bytes);
     codec_u64(c, &r->h2d_bytes_per_step);

@@ -26,6 +26,21 @@ static void fill_device(const hr_engine *e, hr_report *r)
     }
 }
 
+// The driver's view, where there is a card.
+static void fill_driver(const hr_engine *e, hr_report *r)
+{
+    device_outside o = {.known = false};
+    if (e->build == NULL || !e->build->arithmetic || e->build->device->outside == NULL) {
+        return;
+    }
+    e->build->device->outside(e->build->context, &o);
+    if (o.known) {
+        r->driver.outside_bytes = o.context_bytes;
+        r->driver.process_bytes = o.process_bytes;
+        r->driver.others_bytes = o.others_bytes;
+    }
+}
+
 static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
 {
     const hr_model *m = e->model;
@@ -259,13 +274,14 @@ static void fill_train(const hr_engine *e, hr_report *r)
 hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
 {
     hr_report r = {.evaluation.peak_in_use_bytes = HR_NONE,
-                   .driver = {.process_bytes = HR_NONE, .others_bytes = HR_NONE},
+                   .driver = {HR_NONE, HR_NONE, HR_NONE},
                    .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
                    .step = {.seconds = (double)NAN},
                    .oom = e->oom};
     (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
     fill_device(e, &r);
     fill_host(e, &r);
+    fill_driver(e, &r);
     fill_train(e, &r);
     hr_status status = fill_model(e, &r, err);
     if (status == HR_OK && e->build != NULL) {

@@ -80,6 +80,7 @@ static const struct {
     {"memory.heap_hash", "sn"},
     {"memory.at_peak", "on"},
     {"evaluation.peak_in_use_bytes", "in"},
+    {"driver.outside_bytes", "in"},
     {"driver.process_bytes", "in"},
     {"driver.others_bytes", "in"},
     {"transfer.h2d_bytes_per_step", "in"},

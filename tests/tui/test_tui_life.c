@@ -192,6 +192,35 @@ START_TEST(a_silent_worker_is_restarted_from_the_save_that_it_told)
 }
 END_TEST
 
+static void lose_device(app *a, uint64_t saved_step)
+{
+    hr_session_end end = {.exit_code = 4,
+                          .step = 42,
+                          .instr = HR_NO_ID,
+                          .saved_step = saved_step,
+                          .device_lost = true,
+                          .sentence = "cuLaunchKernel: an illegal address"};
+    bool more;
+    fake_engine_end(a->session, HR_SESSION_ENDED, &end);
+    app_drain(a, &more);
+}
+
+START_TEST(a_lost_device_is_taken_anew_from_the_save_but_not_for_ever)
+{
+    app *a = screen_open(&wide);
+    (void)snprintf(a->autosave, sizeof a->autosave, "/nonexistent/auto.safetensors");
+    screen_advance(a, 60);
+    lose_device(a, 40);
+    ck_assert_int_eq(a->life, HR_SESSION_LIVE);
+    ck_assert(has_logged(a, "started again from the save of step 40"));
+    ck_assert_ptr_nonnull(strstr(a->message.text, "an illegal address"));
+    lose_device(a, 40);
+    ck_assert_int_eq(a->life, HR_SESSION_ENDED);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "R goes on from the save of step 40"));
+    screen_close(a);
+}
+END_TEST
+
 // The screen stays alive; of the keys only those count that leave.
 START_TEST(a_training_that_saves_ends_in_its_own_time)
 {
@@ -267,6 +296,7 @@ SUITE_MAIN("tui life", a_turn_that_the_engine_refuses_is_forgotten_and_one_on_it
            r_starts_a_dead_worker_again_and_the_history_stays,
            a_turned_knob_brings_a_dead_worker_back_with_it,
            a_silent_worker_is_restarted_from_the_save_that_it_told,
+           a_lost_device_is_taken_anew_from_the_save_but_not_for_ever,
            a_training_that_saves_ends_in_its_own_time, whoever_leaves_twice_waits_for_no_save,
            another_preset_waits_for_the_save_too, a_silent_worker_is_told_and_forgiven_when_it_goes_on,
            a_healthy_worker_is_not_restarted_by_a_slip)

@@ -166,6 +166,7 @@ START_TEST(every_field_of_the_files_is_a_term)
         "bytes",
         "evaluation",
         "driver",
+        "outside_bytes",
         "process_bytes",
         "others_bytes",
         "transfer",

@@ -106,6 +106,7 @@ typedef struct hr_session_end {
     uint64_t step;       // steps done, as it last said
     uint32_t instr;      // that it was in; HR_NO_ID: between two steps
     uint64_t saved_step; // of the autosave; HR_NONE: there is none
+    bool device_lost;    // the device's context is gone: a new worker has a new one
     char sentence
         [HR_ERR_TEXT_MAX]; // "killed by the kernel (SIGKILL): out of host memory?", with the last of its stderr
 } hr_session_end;
