@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "device/device.h"
-#include "roofline.h"
+#include "device/roofline.h"
 
 // Without a card: what a CUDA driver hands out, and no times.
 enum { UNDRESSED_GRANULARITY_BYTES = 2 * 1024 * 1024 };

@@ -2,8 +2,8 @@
 // How long a card takes for an instruction: a launch, and then its arithmetic or its memory traffic, whichever is
 // longer (S. Williams, A. Waterman, D. Patterson: "Roofline", CACM 52(4), 2009), at the rates of the card file. What
 // is published is the best a card can do: a real step takes longer, and never less.
-#ifndef DEVICE_PLAN_ROOFLINE_H
-#define DEVICE_PLAN_ROOFLINE_H
+#ifndef DEVICE_ROOFLINE_H
+#define DEVICE_ROOFLINE_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "roofline.h"
+#include "device/roofline.h"
 
 #include <math.h>
 
