@@ -141,6 +141,8 @@ uint64_t cuda_elements(const op_operand *t);
 uint64_t cuda_bytes(const op_operand *t);
 // The type of the activations: the two-byte one when any operand has it, else float32.
 uint32_t cuda_type(const op_query *q);
+// Is every real operand of that type? A `fits`.
+bool cuda_one_type(const cuda_device *device, const op_query *q);
 
 // The implementation for a query and what it answers for the limit. DEVICE error with the reason when there is none.
 HR_MUST_CHECK hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_limit,

@@ -26,6 +26,18 @@ uint32_t cuda_type(const op_query *q)
     return HR_F32;
 }
 
+bool cuda_one_type(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    const uint32_t type = cuda_type(q);
+    bool one = true;
+    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
+        const uint32_t dtype = operand_of(q, k)->dtype;
+        one = one && (dtype == type || !dtype_is_real((hr_dtype)dtype));
+    }
+    return one;
+}
+
 uint64_t cuda_elements(const op_operand *t)
 {
     uint64_t elements = 0;

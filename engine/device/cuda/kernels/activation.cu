@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations and their gradients: one read of every operand, one write, sixteen bytes at a time.
+// Activations and their gradients. Each moves what it must: forward one operand and one result, backward two operands
+// and one result.
 #include "activation_args.h"
-#include "kernel.cuh"
+#include "map.cuh"
 
-// Applies F to whole vectors, then to the few elements behind them. Base addresses are aligned to 256.
-template <typename T, typename F> __device__ __forceinline__ void map_one(const activation_args &a, F f)
+__device__ __forceinline__ float sigmoid(float x)
 {
-    constexpr int n = lanes<T>::count;
-    const T *x = static_cast<const T *>(a.x);
-    T *out = static_cast<T *>(a.out);
-    const int64_t packs = a.count / n;
-    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
-        pack<T, n> v = reinterpret_cast<const pack<T, n> *>(x)[i];
-#pragma unroll
-        for (int k = 0; k < n; k++) {
-            v.at[k] = narrow<T>(f(widen(v.at[k])));
-        }
-        reinterpret_cast<pack<T, n> *>(out)[i] = v;
-    }
-    for (int64_t i = packs * n + grid_thread(); i < a.count; i += grid_width()) {
-        out[i] = narrow<T>(f(widen(x[i])));
-    }
+    return quick_ratio(1.0f, 1.0f + expf(-x));
 }
+
+// ---- forward: of x ------------------------------------------------------------------------------------------------
 
 struct relu_of {
     __device__ float operator()(float x) const
@@ -30,9 +18,138 @@ struct relu_of {
     }
 };
 
-#define RELU(suffix, type)                                                                                   \
-    extern "C" __global__ void relu_##suffix(activation_args a)                                              \
-    {                                                                                                        \
-        map_one<type>(a, relu_of());                                                                         \
+struct relu6_of {
+    __device__ float operator()(float x) const
+    {
+        return x > 6.0f ? 6.0f : x > 0.0f ? x : 0.0f;
     }
-FOR_REAL_TYPES(RELU)
+};
+
+#define ROOT_HALF 0.70710678f       /* sqrt(1/2) */
+#define DENSITY_AT_ZERO 0.39894228f /* 1/sqrt(2 pi) */
+
+struct gelu_of {
+    __device__ float operator()(float x) const
+    {
+        return 0.5f * x * (1.0f + erff(x * ROOT_HALF));
+    }
+};
+
+// (1 + tanh(u)) / 2 is the sigmoid of 2u.
+#define TWO_ROOT_2_OVER_PI 1.59576912f
+#define CUBIC 0.044715f
+
+struct gelu_tanh_of {
+    __device__ float operator()(float x) const
+    {
+        return quick_ratio(x, 1.0f + expf(-TWO_ROOT_2_OVER_PI * x * (1.0f + CUBIC * x * x)));
+    }
+};
+
+struct silu_of {
+    __device__ float operator()(float x) const
+    {
+        return quick_ratio(x, 1.0f + expf(-x));
+    }
+};
+
+struct tanh_of {
+    __device__ float operator()(float x) const
+    {
+        return tanhf(x);
+    }
+};
+
+struct sigmoid_of {
+    __device__ float operator()(float x) const
+    {
+        return sigmoid(x);
+    }
+};
+
+#define FORWARD(op, suffix, type)                                                                            \
+    extern "C" __global__ void op##_##suffix(activation_args a)                                              \
+    {                                                                                                        \
+        map(op##_of(), a.count, static_cast<type *>(a.out), static_cast<const type *>(a.x));                 \
+    }
+#define FORWARDS(suffix, type)                                                                               \
+    FORWARD(relu, suffix, type)                                                                              \
+    FORWARD(relu6, suffix, type)                                                                             \
+    FORWARD(gelu, suffix, type)                                                                              \
+    FORWARD(gelu_tanh, suffix, type)                                                                         \
+    FORWARD(silu, suffix, type)                                                                              \
+    FORWARD(tanh, suffix, type)                                                                              \
+    FORWARD(sigmoid, suffix, type)
+FOR_REAL_TYPES(FORWARDS)
+
+// ---- backward: of y and dy, smooth ones of x and dy --------------------------------------------------------------
+
+struct relu_bwd_of {
+    __device__ float operator()(float y, float dy) const
+    {
+        return y > 0.0f ? dy : 0.0f;
+    }
+};
+
+struct relu6_bwd_of {
+    __device__ float operator()(float y, float dy) const
+    {
+        return y > 0.0f && y < 6.0f ? dy : 0.0f;
+    }
+};
+
+struct gelu_bwd_of {
+    __device__ float operator()(float x, float dy) const
+    {
+        const float below = 0.5f * (1.0f + erff(x * ROOT_HALF));
+        return dy * (below + x * DENSITY_AT_ZERO * expf(-0.5f * x * x));
+    }
+};
+
+struct gelu_tanh_bwd_of {
+    __device__ float operator()(float x, float dy) const
+    {
+        const float square = x * x;
+        const float s = sigmoid(TWO_ROOT_2_OVER_PI * x * (1.0f + CUBIC * square));
+        const float inner = TWO_ROOT_2_OVER_PI * (1.0f + 3.0f * CUBIC * square);
+        return dy * s * (1.0f + x * (1.0f - s) * inner);
+    }
+};
+
+struct silu_bwd_of {
+    __device__ float operator()(float x, float dy) const
+    {
+        const float s = sigmoid(x);
+        return dy * s * (1.0f + x * (1.0f - s));
+    }
+};
+
+struct tanh_bwd_of {
+    __device__ float operator()(float y, float dy) const
+    {
+        return dy * (1.0f - y * y);
+    }
+};
+
+struct sigmoid_bwd_of {
+    __device__ float operator()(float y, float dy) const
+    {
+        return dy * y * (1.0f - y);
+    }
+};
+
+#define BACKWARD(op, suffix, type)                                                                           \
+    extern "C" __global__ void op##_bwd_##suffix(activation_args a)                                          \
+    {                                                                                                        \
+        map(op##_bwd_of(), a.count, static_cast<type *>(a.out), static_cast<const type *>(a.x),              \
+            static_cast<const type *>(a.dy));                                                                \
+    }
+#define BACKWARDS(suffix, type)                                                                              \
+    BACKWARD(relu, suffix, type)                                                                             \
+    BACKWARD(relu6, suffix, type)                                                                            \
+    BACKWARD(gelu, suffix, type)                                                                             \
+    BACKWARD(gelu_tanh, suffix, type)                                                                        \
+    BACKWARD(silu, suffix, type)                                                                             \
+    BACKWARD(tanh, suffix, type)                                                                             \
+    BACKWARD(sigmoid, suffix, type)
+FOR_REAL_TYPES(BACKWARDS)

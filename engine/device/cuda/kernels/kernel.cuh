@@ -38,7 +38,6 @@ __device__ __forceinline__ float widen(float x)
 {
     return x;
 }
-#ifndef HEADROOM_EMULATED
 __device__ __forceinline__ float widen(f16 x)
 {
     return __half2float(__ushort_as_half(x.bits));
@@ -47,7 +46,6 @@ __device__ __forceinline__ float widen(bf16 x)
 {
     return __bfloat162float(__ushort_as_bfloat16(x.bits));
 }
-#endif
 
 // To the nearest, ties to even; too large to infinity.
 template <typename T> __device__ __forceinline__ T narrow(float x);
@@ -55,7 +53,6 @@ template <> __device__ __forceinline__ float narrow<float>(float x)
 {
     return x;
 }
-#ifndef HEADROOM_EMULATED
 template <> __device__ __forceinline__ f16 narrow<f16>(float x)
 {
     return f16{__half_as_ushort(__float2half_rn(x))};
@@ -64,11 +61,55 @@ template <> __device__ __forceinline__ bf16 narrow<bf16>(float x)
 {
     return bf16{__bfloat16_as_ushort(__float2bfloat16_rn(x))};
 }
-#endif
 
-// N values that are read and written at once: sixteen bytes are best.
+// N values that are read and written at once: sixteen bytes are best. On the card a copy of one is one move of all bytes,
+// which nvcc does not make of an array by itself: copy it out of memory, then use its values.
+#ifndef HEADROOM_EMULATED
+template <size_t bytes> struct moved_as {
+    struct alignas(16) type {
+        uint4 sixteen[bytes / 16];
+    };
+};
+template <> struct moved_as<1> {
+    typedef uint8_t type;
+};
+template <> struct moved_as<2> {
+    typedef uint16_t type;
+};
+template <> struct moved_as<4> {
+    typedef uint32_t type;
+};
+template <> struct moved_as<8> {
+    typedef uint2 type;
+};
+template <> struct moved_as<16> {
+    typedef uint4 type;
+};
+#endif
 template <typename T, int N> struct alignas(sizeof(T) * N) pack {
     T at[N];
+
+#ifndef HEADROOM_EMULATED
+    pack() = default;
+    __device__ __forceinline__ pack(const T (&values)[N])
+    {
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            at[k] = values[k];
+        }
+    }
+    __device__ __forceinline__ pack(const pack &from)
+    {
+        *this = from;
+    }
+    __device__ __forceinline__ pack &operator=(const pack &from)
+    {
+        typedef typename moved_as<sizeof(T) * N>::type whole;
+        const whole bytes = *reinterpret_cast<const whole *>(&from);
+        *reinterpret_cast<whole *>(this) = bytes;
+        return *this;
+    }
+#endif
 };
 template <typename T> struct lanes {
     static constexpr int count = 16 / sizeof(T);
