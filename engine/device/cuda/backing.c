@@ -70,6 +70,7 @@ static uint64_t take(void *context, uint64_t bytes)
         (void)address_space_give_back(&m->space, address, bytes);
         return 0;
     }
+    m->device->held_bytes += whole;
     return address;
 }
 
@@ -79,6 +80,7 @@ static void give_back(void *context, uint64_t address, uint64_t bytes)
     (void)cuda_settle(m->device, NULL);
     const range_node range = address_space_give_back(&m->space, address, bytes);
     remove_pieces(range.address, range.bytes, range.bytes);
+    m->device->held_bytes -= range.bytes;
 }
 
 // ---- reservations, mapped by the granule --------------------------------------------------------------------------
@@ -103,6 +105,7 @@ static bool map(void *context, uint64_t address, uint64_t bytes)
         address_space_unmap(&m->space, address, bytes);
         return false;
     }
+    m->device->held_bytes += bytes;
     return true;
 }
 
@@ -112,6 +115,7 @@ static void unmap(void *context, uint64_t address, uint64_t bytes)
     (void)cuda_settle(m->device, NULL);
     address_space_unmap(&m->space, address, bytes);
     remove_pieces(address, bytes, m->space.mapping_bytes);
+    m->device->held_bytes -= bytes;
 }
 
 // ---- open and close -----------------------------------------------------------------------------------------------
@@ -201,6 +205,7 @@ static uint64_t plain_take(void *context, uint64_t bytes)
         return 0;
     }
     p->held_bytes += plain_bytes(bytes);
+    p->device->held_bytes += plain_bytes(bytes);
     return address;
 }
 
@@ -210,6 +215,7 @@ static void plain_give_back(void *context, uint64_t address, uint64_t bytes)
     (void)cuda_settle(p->device, NULL);
     (void)cuda_driver.cuMemFree_v2(address);
     p->held_bytes -= plain_bytes(bytes);
+    p->device->held_bytes -= plain_bytes(bytes);
 }
 
 static hr_status open_plain(cuda_device *device, uint64_t capacity_bytes, backing *out, hr_err *err)

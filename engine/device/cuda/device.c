@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "outside.h"
 #include "step.h"
 
 enum { NAME_BYTES = 64 };
@@ -57,6 +58,9 @@ hr_status cuda_noted(cuda_device *device, hr_status status)
 hr_status cuda_settle(cuda_device *device, hr_err *err)
 {
     HR_TRY(cuda_enter(device, err));
+    if (device->deferred != NULL) {
+        HR_TRY(cuda_noted(device, cuda_divert(device->deferred, NULL, err)));
+    }
     if (!device->busy) {
         return HR_OK;
     }
@@ -127,14 +131,33 @@ static hr_status make_streams(cuda_device *device, hr_err *err)
     return CUDA_CALL(err, cuMemAlloc_v2, &device->small, CUDA_SMALL_BYTES);
 }
 
+static hr_status retain_context(cuda_device *device, hr_err *err)
+{
+    const CUresult result = cuda_driver.cuDevicePrimaryCtxRetain(&device->context, device->ordinal);
+    if (result == CUDA_SUCCESS) {
+        return cuda_enter(device, err);
+    }
+    device->context = NULL;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) {
+        return cuda_check(result, err, "starting work on the card");
+    }
+    (void)HR_FAIL(err, DEVICE,
+                  "device 'cuda' needed memory for a context, the card has none: other processes hold it");
+    hr_err_try(err, "nvidia-smi, which lists them; or -s device.kind=plan");
+    return HR_DEVICE;
+}
+
 static hr_status open_card(cuda_device *device, hr_err *err)
 {
     HR_TRY(cuda_driver_need(err));
     HR_TRY(CUDA_CALL(err, cuDeviceGet, &device->ordinal, 0));
     HR_TRY(read_traits(device, err));
-    HR_TRY(CUDA_CALL(err, cuDevicePrimaryCtxRetain, &device->context, device->ordinal));
-    HR_TRY(cuda_enter(device, err));
-    return make_streams(device, err);
+    const uint64_t before_bytes = cuda_card_used_bytes(device);
+    HR_TRY(retain_context(device, err));
+    HR_TRY(make_streams(device, err));
+    const uint64_t after_bytes = cuda_card_used_bytes(device);
+    device->context_bytes = after_bytes > before_bytes ? after_bytes - before_bytes : CUDA_SMALL_BYTES;
+    return HR_OK;
 }
 
 static void close_card(cuda_device *device)
@@ -242,12 +265,14 @@ const device_ops device_cuda = {
     .target = cuda_target,
     .isa = cuda_isa,
     .memory = cuda_memory,
+    .admit = cuda_admit,
     .load = cuda_load,
     .unload = cuda_unload,
     .run = cuda_run_instr,
     .begin_round = cuda_begin_round,
     .end_step = cuda_end_step,
     .abandon_step = cuda_abandon_step,
+    .outside = cuda_outside,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
 };

@@ -9,7 +9,7 @@
 
 enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 96 };
 
-typedef struct cuda_step cuda_step; // step.h
+struct cuda_loaded; // step.h
 
 struct cuda_device {
     cuda_traits traits;
@@ -23,9 +23,12 @@ struct cuda_device {
     CUcontext context;
     CUstream lane[HR_LANE_COUNT];
     CUmodule module[CUDA_MODULES_MAX];
-    CUdeviceptr small; // CUDA_SMALL_BYTES beside the allocator: what scalars are read from
+    CUdeviceptr small;      // CUDA_SMALL_BYTES beside the allocator: what scalars are read from
+    uint64_t held_bytes;    // by backings
+    uint64_t context_bytes; // by what was made at open and at load, as far as it could be seen
     // Since the last wait something was enqueued that may still run.
     bool busy;
+    struct cuda_loaded *deferred; // the step under way is put off to its end
 };
 
 #define CUDA_SMALL_BYTES (2 * 1024 * 1024)

@@ -3,9 +3,13 @@
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
+#include "outside.h"
 #include "step.h"
 
-enum { HOST_ALIGNMENT = 256 };
+enum {
+    HOST_ALIGNMENT = 256,
+    PATIENCE = 2, // steps alike before one is captured: libraries have made then what they make at first use
+};
 
 static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
 {
@@ -161,6 +165,7 @@ void cuda_unload(void *context, void *kernels)
         return;
     }
     (void)cuda_enter(device, NULL);
+    cuda_forget_graph(l);
     for (uint32_t n = 0; l->instrs != NULL && n < l->source->instr_count; n++) {
         const cuda_prepared *k = &l->instrs[n];
         if (k->state != NULL && k->impl->release != NULL) {
@@ -174,6 +179,14 @@ void cuda_unload(void *context, void *kernels)
     hr_free(l);
 }
 
+static hr_status make(cuda_loaded *l, hr_err *err)
+{
+    HR_TRY(prepare_all(l, err));
+    HR_TRY(find_host_memory(l, err));
+    survey(l);
+    return make_events(l, err);
+}
+
 hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err)
 {
     cuda_device *device = context;
@@ -185,15 +198,12 @@ hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err
     }
     l->device = device;
     l->source = p;
+    l->patience = PATIENCE;
     l->rounds = p->rounds == 0 ? 1 : p->rounds;
-    hr_status status = prepare_all(l, err);
-    if (status == HR_OK) {
-        status = find_host_memory(l, err);
-    }
-    if (status == HR_OK) {
-        survey(l);
-        status = make_events(l, err);
-    }
+    const uint64_t before_bytes = cuda_free_bytes(device);
+    const hr_status status = make(l, err);
+    const uint64_t after_bytes = cuda_free_bytes(device);
+    device->context_bytes += before_bytes > after_bytes ? before_bytes - after_bytes : 0;
     if (status != HR_OK) {
         cuda_unload(device, l);
         return cuda_noted(device, status);

@@ -73,14 +73,34 @@ hr_status cuda_join(cuda_loaded *l, hr_err *err)
 // One more call of this step.
 static hr_status add_call(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err)
 {
+    if (l->failed != HR_OK) {
+        return hr_err_set(err, l->failed, __FILE__, __LINE__, "what a captured step had put off failed");
+    }
     if (l->call_count == l->call_room) {
         return HR_FAIL(err, STATE, "a step of %u calls goes on behind its end", l->call_room);
     }
-    l->calls[l->call_count++] = *call;
-    return cuda_enqueue(l, call, io, err);
+    cuda_call *place = &l->calls[l->call_count];
+    const bool same = l->call_count < l->last_count && memcmp(place, call, sizeof *call) == 0;
+    if (!same && l->mode != STEP_EAGER) {
+        HR_TRY(cuda_divert(l, io, err));
+    }
+    l->alike = l->alike && same;
+    *place = *call;
+    l->call_count++;
+    return l->mode == STEP_EAGER ? cuda_enqueue(l, call, io, err) : HR_OK;
 }
 
 // ---- what the executor calls --------------------------------------------------------------------------------------
+
+static void begin_step(cuda_loaded *l)
+{
+    const bool capture = l->device->capture && !l->never && l->steady >= l->patience;
+    l->mode = l->replay != NULL ? STEP_REPLAY : capture ? STEP_DEFERRED : STEP_EAGER;
+    l->device->deferred = l->mode == STEP_EAGER ? NULL : l;
+    l->failed = HR_OK;
+    l->alike = true;
+    l->call_count = 0;
+}
 
 hr_status cuda_begin_round(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err)
 {
@@ -91,8 +111,7 @@ hr_status cuda_begin_round(void *context, void *kernels, uint32_t round, step_io
         return HR_FAIL(err, STATE, "a step of %u rounds began round %u", l->rounds, round);
     }
     if (round == 0) {
-        l->mode = STEP_EAGER;
-        l->call_count = 0;
+        begin_step(l);
     }
     l->round = round;
     for (uint32_t n = 0; l->scalar_count > 0 && n < l->source->instr_count; n++) {
@@ -152,9 +171,17 @@ static void collect(const cuda_loaded *l, step_io *io)
     }
 }
 
-static hr_status finish(cuda_loaded *l, hr_err *err)
+static hr_status finish(cuda_loaded *l, step_io *io, hr_err *err)
 {
-    HR_TRY(cuda_join(l, err));
+    if (l->failed != HR_OK) {
+        return hr_err_set(err, l->failed, __FILE__, __LINE__, "what a captured step had put off failed");
+    }
+    if (l->mode != STEP_EAGER) {
+        HR_TRY(cuda_launch_step(l, io, err));
+    }
+    if (l->mode == STEP_EAGER) {
+        HR_TRY(cuda_join(l, err));
+    }
     return cuda_check(cuda_driver.cuStreamSynchronize(l->device->lane[HR_LANE_COMPUTE]), err,
                       "waiting for the end of the step");
 }
@@ -164,8 +191,10 @@ hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err)
     cuda_device *device = context;
     cuda_loaded *l = kernels;
     HR_TRY(cuda_enter(device, err));
-    HR_TRY(cuda_noted(device, finish(l, err)));
+    HR_TRY(cuda_noted(device, finish(l, io, err)));
     device->busy = false;
+    l->steady = l->alike && l->call_count == l->last_count ? l->steady + 1 : 0;
+    l->last_count = l->call_count;
     l->mode = STEP_IDLE;
     collect(l, io);
     return HR_OK;
@@ -173,7 +202,12 @@ hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err)
 
 void cuda_abandon_step(void *context, void *kernels)
 {
+    cuda_device *device = context;
     cuda_loaded *l = kernels;
+    if (l->mode == STEP_EAGER) { // its calls are no longer those of the last whole step
+        l->last_count = l->steady = 0;
+    }
+    device->deferred = NULL;
     l->mode = STEP_IDLE;
-    (void)cuda_settle(context, NULL);
+    (void)cuda_settle(device, NULL);
 }

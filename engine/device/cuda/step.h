@@ -53,7 +53,8 @@ typedef struct cuda_loaded {
     uint32_t round;
     cuda_call *calls; // [call_room]
     uint32_t call_room, call_count;
-    // What steps have had in common.
+    hr_status failed; // what was put off could not be enqueued
+    // What steps have had in common (capture.c).
     uint32_t last_count; // calls of the last whole step
     bool alike;          // this step's calls are the last one's, so far
     uint32_t steady;     // steps in a row that were alike
@@ -73,6 +74,11 @@ hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err);
 void cuda_abandon_step(void *context, void *kernels);
 HR_MUST_CHECK hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err);
 HR_MUST_CHECK hr_status cuda_join(cuda_loaded *l, hr_err *err); // the compute lane goes on after the others
+// capture.c. What was put off is enqueued, and the step goes on eagerly.
+HR_MUST_CHECK hr_status cuda_divert(cuda_loaded *l, step_io *io, hr_err *err);
+HR_MUST_CHECK hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err); // all that was put off
+void cuda_forget_graph(cuda_loaded *l);
+
 // Whose stream it runs on: nothing but the compute lane's order stands between a batch or a result and its readers.
 hr_lane cuda_lane_of(const instr *i);
 uint8_t *cuda_host_of(const cuda_loaded *l, uint32_t at, uint32_t round);

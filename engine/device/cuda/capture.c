@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that repeat become one graph: a step whose calls were those of the steps before it is not enqueued but put off
+// to its end, captured from all lanes and launched; the steps after it only fill pinned memory and launch. The first
+// call that differs sends what was put off on its way, and the graph is forgotten.
+#include "step.h"
+
+enum { PATIENCE_MAX = 1024 }; // steps alike before one is captured, after many captures in vain
+
+void cuda_forget_graph(cuda_loaded *l)
+{
+    if (l->replay != NULL) {
+        (void)cuda_driver.cuGraphExecDestroy(l->replay);
+    }
+    l->replay = NULL;
+}
+
+static hr_status enqueue_all(cuda_loaded *l, step_io *io, hr_err *err)
+{
+    for (uint32_t k = 0; k < l->call_count; k++) {
+        HR_TRY(cuda_enqueue(l, &l->calls[k], io, err));
+    }
+    return HR_OK;
+}
+
+hr_status cuda_divert(cuda_loaded *l, step_io *io, hr_err *err)
+{
+    l->mode = STEP_EAGER;
+    l->device->deferred = NULL;
+    l->alike = false;
+    l->patience = l->patience < PATIENCE_MAX ? l->patience * 2 : l->patience;
+    cuda_forget_graph(l);
+    l->failed = enqueue_all(l, io, err);
+    return l->failed;
+}
+
+// ---- capture ------------------------------------------------------------------------------------------------------
+
+static hr_status fork_lanes(cuda_loaded *l, hr_err *err)
+{
+    HR_TRY(CUDA_CALL(err, cuEventRecord, l->fork, l->device->lane[HR_LANE_COMPUTE]));
+    for (uint32_t k = HR_LANE_COMPUTE + 1; k < HR_LANE_COUNT; k++) {
+        if (l->uses[k]) {
+            HR_TRY(CUDA_CALL(err, cuStreamWaitEvent, l->device->lane[k], l->fork, CU_EVENT_WAIT_DEFAULT));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status record_all(cuda_loaded *l, step_io *io, hr_err *err)
+{
+    HR_TRY(fork_lanes(l, err));
+    HR_TRY(enqueue_all(l, io, err));
+    return cuda_join(l, err);
+}
+
+// *graph is NULL after a failure.
+static hr_status record_graph(cuda_loaded *l, step_io *io, CUgraph *graph, hr_err *err)
+{
+    CUstream compute = l->device->lane[HR_LANE_COMPUTE];
+    *graph = NULL;
+    HR_TRY(CUDA_CALL(err, cuStreamBeginCapture_v2, compute, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    const hr_status status = record_all(l, io, err);
+    const CUresult result = cuda_driver.cuStreamEndCapture(compute, graph);
+    if (status != HR_OK || result != CUDA_SUCCESS) {
+        if (result == CUDA_SUCCESS) {
+            (void)cuda_driver.cuGraphDestroy(*graph);
+        }
+        *graph = NULL;
+        return status != HR_OK ? status : cuda_check(result, err, "capturing a step");
+    }
+    return HR_OK;
+}
+
+static hr_status make_graph(cuda_loaded *l, step_io *io, hr_err *err)
+{
+    CUgraph graph = NULL;
+    HR_TRY(record_graph(l, io, &graph, err));
+    const CUresult result = cuda_driver.cuGraphInstantiateWithFlags(&l->replay, graph, 0);
+    (void)cuda_driver.cuGraphDestroy(graph);
+    if (result != CUDA_SUCCESS) {
+        l->replay = NULL;
+    }
+    return cuda_check(result, err, "making a captured step ready");
+}
+
+// ---- a step's end -------------------------------------------------------------------------------------------------
+
+hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
+{
+    if (l->call_count != l->last_count) {
+        return cuda_divert(l, io, err);
+    }
+    if (l->mode == STEP_DEFERRED) {
+        const hr_status status = make_graph(l, io, NULL);
+        if (status != HR_OK) { // it goes on as it would have gone without
+            l->never = true;
+            return status == HR_DEVICE_LOST
+                       ? HR_FAIL(err, DEVICE_LOST, "the card was lost while a step was captured")
+                       : cuda_divert(l, io, err);
+        }
+    }
+    l->device->deferred = NULL;
+    l->device->busy = true;
+    return cuda_check(cuda_driver.cuGraphLaunch(l->replay, l->device->lane[HR_LANE_COMPUTE]), err,
+                      "launching a captured step");
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DEVICE_CUDA_OUTSIDE_H
+#define DEVICE_CUDA_OUTSIDE_H
+
+#include "device_impl.h"
+
+uint64_t cuda_card_used_bytes(const cuda_device *device); // by everyone; 0 when nobody tells
+uint64_t cuda_free_bytes(const cuda_device *device);      // as the driver tells; 0 when it does not
+void cuda_outside(void *context, device_outside *out);
+hr_status cuda_admit(void *context, uint64_t peak_bytes, hr_err *err);
+
+#endif
