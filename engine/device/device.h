@@ -72,6 +72,10 @@ typedef struct device_ops {
     uint32_t (*threads)(void *context); // that kernels run on; optional: NULL means one
     // Opens the memory of this device. With `numbers` the same granularity and alignment without memory behind.
     hr_status (*memory)(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err);
+    // optional, both or none: zeroed host memory for tensors that lie there, in the form that copies to and from the
+    // device are quick with. NOMEM error.
+    hr_status (*host_take)(void *context, uint64_t bytes, void **out, hr_err *err);
+    void (*host_give_back)(void *context, void *memory); // NULL is fine
     // optional: HOST_LIMIT error when memory that a plan says will be used, at its peak, is not to be had. The
     // limit of a virtual card may be larger than this machine: only what is used counts.
     hr_status (*admit)(void *context, uint64_t peak_bytes, hr_err *err);

@@ -73,6 +73,28 @@ hr_status executor_create(const device_ops *device, void *device_context, alloca
     return HR_OK;
 }
 
+// ---- host memory ----------------------------------------------------------------------------------------------
+
+static hr_status host_take(const executor *x, uint64_t bytes, void **out, hr_err *err)
+{
+    if (x->device != NULL && x->device->host_take != NULL) {
+        return x->device->host_take(x->device_context, bytes, out, err);
+    }
+    *out = hr_calloc(bytes, 1);
+    return *out != NULL
+               ? HR_OK
+               : HR_FAIL(err, NOMEM, "no host memory for what is offloaded: needed %" PRIu64 " B", bytes);
+}
+
+static void host_give_back(const executor *x, void *memory)
+{
+    if (x->device != NULL && x->device->host_give_back != NULL) {
+        x->device->host_give_back(x->device_context, memory);
+    } else {
+        hr_free(memory);
+    }
+}
+
 static void bound_deinit(const executor *x, bound *b)
 {
     if (b->kernels != NULL) {
@@ -82,7 +104,7 @@ static void bound_deinit(const executor *x, bound *b)
     hr_free(b->owner);
     hr_free(b->shares);
     hr_free(b->first_share);
-    hr_free(b->host);
+    host_give_back(x, b->host);
     timeline_deinit(&b->lanes);
 }
 
@@ -113,7 +135,7 @@ void executor_destroy(executor *x)
             announce(x, HR_NO_ID, HR_PHASE_BUILD, r->category);
             allocator_free(x->heap, r->address);
         }
-        hr_free(r->host);
+        host_give_back(x, r->host);
     }
     hr_free(x->planned);
     vec_deinit(&x->programs);
@@ -229,12 +251,9 @@ static hr_status take_host(const executor *x, resident *r, hr_err *err)
     if (!has_memory(x)) {
         return HR_OK;
     }
-    r->host = hr_calloc(r->bytes, 1);
+    HR_TRY(host_take(x, r->bytes, &r->host, err));
     r->address = (uint64_t)(uintptr_t)r->host;
-    return r->host != NULL
-               ? HR_OK
-               : HR_FAIL(err, NOMEM, "no host memory for %s, which is offloaded: needed %" PRIu64 " B",
-                         r->name, r->bytes);
+    return HR_OK;
 }
 
 hr_status executor_build(executor *x, const program *p, hr_err *err)
@@ -326,10 +345,9 @@ static hr_status bind_host(const executor *x, bound *b, hr_err *err)
     if (bytes == 0 || !has_memory(x)) {
         return HR_OK;
     }
-    b->host = hr_calloc(bytes, 1);
-    if (b->host == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for what is offloaded: needed %" PRIu64 " B", bytes);
-    }
+    void *host = NULL;
+    HR_TRY(host_take(x, bytes, &host, err));
+    b->host = host;
     for (uint32_t k = b->p->persistent_count; k < b->p->tensor_count; k++) {
         if (tensor_on_host(&b->p->tensors[k])) {
             set_address(b, k, (uint64_t)(uintptr_t)(b->host + at));

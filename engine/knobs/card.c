@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "headroom/units.h"
 
@@ -164,6 +165,21 @@ static hr_status refuse_name(const char *name, hr_err *err)
     return status;
 }
 
+// Beside the card's own file, under its name.
+static void find_properties(const char *path, hr_card *card)
+{
+    static const char ending[] = ".json";
+    const char *dot = strrchr(path, '.');
+    const size_t length = dot == NULL ? strlen(path) : (size_t)(dot - path);
+    if (length + sizeof ending <= sizeof card->properties_path) {
+        (void)snprintf(card->properties_path, sizeof card->properties_path, "%.*s%s", (int)length, path,
+                       ending);
+        if (access(card->properties_path, R_OK) != 0) {
+            card->properties_path[0] = '\0';
+        }
+    }
+}
+
 hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
 {
     char path[SEARCH_PATH_MAX];
@@ -178,6 +194,7 @@ hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
     hr_status status = yaml_status(file, err);
     yaml_close(file);
     if (status == HR_OK) {
+        find_properties(path, &read);
         *card = read;
     }
     return status;

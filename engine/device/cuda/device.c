@@ -2,6 +2,7 @@
 // The cuda device: an NVIDIA card through the driver, cuDNN, cuBLASLt and kernels of our own; or, opened for plans, the
 // same choices without driver and card.
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
@@ -232,6 +233,31 @@ static hr_status cuda_memory(void *context, uint64_t capacity_bytes, bool number
                    : cuda_backing_open(context, capacity_bytes, out, err);
 }
 
+hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err)
+{
+    cuda_device *device = context;
+    *out = NULL;
+    HR_TRY(cuda_enter(device, err));
+    const CUresult result = cuda_driver.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    if (result == CUDA_SUCCESS) {
+        memset(*out, 0, bytes);
+        return HR_OK;
+    }
+    *out = NULL;
+    char needed[HR_BYTES_TEXT_MAX];
+    return result == CUDA_ERROR_OUT_OF_MEMORY
+               ? HR_FAIL(err, NOMEM, "no pinned host memory: needed %s", hr_bytes_human(bytes, needed))
+               : cuda_noted(device, cuda_check(result, err, "pinned host memory"));
+}
+
+void cuda_host_give_back(void *context, void *memory)
+{
+    if (memory != NULL) {
+        (void)cuda_settle(context, NULL);
+        (void)cuda_driver.cuMemFreeHost(memory);
+    }
+}
+
 // On the stream that computes: what was enqueued before is done before, what comes after finds it.
 static hr_status copy_done(cuda_device *device, hr_err *err)
 {
@@ -265,6 +291,8 @@ const device_ops device_cuda = {
     .target = cuda_target,
     .isa = cuda_isa,
     .memory = cuda_memory,
+    .host_take = cuda_host_take,
+    .host_give_back = cuda_host_give_back,
     .admit = cuda_admit,
     .load = cuda_load,
     .unload = cuda_unload,

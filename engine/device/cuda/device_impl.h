@@ -41,6 +41,9 @@ void cuda_kernels_close(cuda_device *device);               // kernels.c
 hr_status cuda_enter(cuda_device *device, hr_err *err);
 // `status` again; remembers that the device is lost.
 hr_status cuda_noted(cuda_device *device, hr_status status);
+// Pinned host memory, zeroed; NOMEM error.
+HR_MUST_CHECK hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err);
+void cuda_host_give_back(void *context, void *memory);
 // Waits until everything that was enqueued is done.
 hr_status cuda_settle(cuda_device *device, hr_err *err);
 

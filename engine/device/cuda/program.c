@@ -73,16 +73,10 @@ static hr_status find_host_memory(cuda_loaded *l, hr_err *err)
     if (!hr_mul_bytes(l->round_bytes, l->rounds, &bytes) || bytes == 0) {
         return bytes == 0 ? HR_OK : HR_FAIL(err, DEVICE, "the batches of %u rounds overflow", l->rounds);
     }
-    const CUresult result = cuda_driver.cuMemHostAlloc((void **)&l->pinned, bytes, CU_MEMHOSTALLOC_PORTABLE);
-    if (result != CUDA_SUCCESS) {
-        l->pinned = NULL;
-    }
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        char needed[HR_BYTES_TEXT_MAX];
-        return HR_FAIL(err, NOMEM, "no pinned host memory for a step's batches: needed %s",
-                       hr_bytes_human(bytes, needed));
-    }
-    return cuda_check(result, err, "pinned host memory for a step's batches");
+    void *pinned = NULL;
+    HR_TRY(cuda_host_take(l->device, bytes, &pinned, err));
+    l->pinned = pinned;
+    return HR_OK;
 }
 
 // ---- events and calls ---------------------------------------------------------------------------------------------
@@ -152,9 +146,7 @@ static void drop_events(cuda_loaded *l)
     for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
         drop_event(l->join[k]);
     }
-    if (l->pinned != NULL) {
-        (void)cuda_driver.cuMemFreeHost(l->pinned);
-    }
+    cuda_host_give_back(l->device, l->pinned);
 }
 
 void cuda_unload(void *context, void *kernels)

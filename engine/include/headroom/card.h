@@ -9,6 +9,8 @@
 #include "headroom/knobs.h"
 #include "headroom/status.h"
 
+enum { HR_CARD_PATH_MAX = 1024 };
+
 typedef struct hr_card {
     char name[48];  // "rtx3070-8g"
     char title[64]; // "NVIDIA GeForce RTX 3070"
@@ -23,6 +25,8 @@ typedef struct hr_card {
     double link_bytes_per_second; // host to device, one way
     double launch_seconds;        // of one kernel
     uint64_t granularity_bytes;   // of memory taken from the driver
+    // The card's properties as cuDNN takes them to plan without it: NAME.json beside its file; empty without one.
+    char properties_path[HR_CARD_PATH_MAX];
 } hr_card;
 
 // The card that `device.card` names. READ/PRESET errors.
