@@ -325,16 +325,22 @@ def optimizer_of(kind, model):
 
 
 class Training:
-    """layout is plain or nhwc (channels_last), precision float32 or bfloat16 (autocast)."""
+    """layout is plain or nhwc (channels_last), precision float32, or bfloat16 or float16 (autocast; float16 with a
+    scaled loss). On a card the batch is there already."""
 
-    def __init__(self, name, batch, kind, layout, precision="float32"):
+    def __init__(self, name, batch, kind, layout, precision="float32", device="cpu"):
         make, data, self.loss_of = MODELS[name]
-        self.model = make()
-        self.x, self.y = data(batch)
+        self.device = device
+        self.model = make().to(device)
+        x, y = data(batch)
+        self.x = tuple(part.to(device) for part in x) if isinstance(x, tuple) else x.to(device)
+        self.y = y.to(device)
         if layout == "nhwc":
             self.model = self.model.to(memory_format=torch.channels_last)
             self.x = self.x.to(memory_format=torch.channels_last)
-        self.autocast = precision == "bfloat16"
+        self.autocast = precision != "float32"
+        self.type = getattr(torch, precision)
+        self.scaler = torch.amp.GradScaler(device, enabled=precision == "float16") if device != "cpu" else None
         self.parameters = sum(p.numel() for p in self.model.parameters() if p.requires_grad)
         self.optimizer = optimizer_of(kind, self.model)
 
@@ -343,8 +349,13 @@ class Training:
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+        with torch.autocast(self.device, self.type, enabled=self.autocast):
             loss = self.loss_of(self.model(self.x), self.y)
-        loss.backward()
-        self.optimizer.step()
+        if self.scaler is None:
+            loss.backward()
+            self.optimizer.step()
+        else:
+            self.scaler.scale(loss).backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
         return loss.detach()
