@@ -2,6 +2,7 @@
 // Steps that repeat become one graph: a step whose calls were those of the steps before it is not enqueued but put off
 // to its end, captured from all lanes and launched; the steps after it only fill pinned memory and launch. The first
 // call that differs sends what was put off on its way, and the graph is forgotten.
+#include "outside.h"
 #include "step.h"
 
 enum { PATIENCE_MAX = 1024 }; // steps alike before one is captured, after many captures in vain
@@ -74,12 +75,14 @@ static hr_status record_graph(cuda_loaded *l, step_io *io, CUgraph *graph, hr_er
 static hr_status make_graph(cuda_loaded *l, step_io *io, hr_err *err)
 {
     CUgraph graph = NULL;
+    const uint64_t before_bytes = cuda_free_bytes();
     HR_TRY(record_graph(l, io, &graph, err));
     const CUresult result = cuda_driver.cuGraphInstantiateWithFlags(&l->replay, graph, 0);
     (void)cuda_driver.cuGraphDestroy(graph);
     if (result != CUDA_SUCCESS) {
         l->replay = NULL;
     }
+    cuda_count_context(l->device, before_bytes);
     return cuda_check(result, err, "making a captured step ready");
 }
 

@@ -31,20 +31,24 @@ uint64_t cuda_card_used_bytes(const cuda_device *device)
     return look(device, &seen) ? seen.used_bytes : 0;
 }
 
-static bool free_bytes(const cuda_device *device, uint64_t *bytes, uint64_t *total_bytes)
+static bool ask_driver(uint64_t *bytes, uint64_t *total_bytes)
 {
     size_t left = 0, all = 0;
-    (void)device;
     const bool known = cuda_driver.cuMemGetInfo_v2(&left, &all) == CUDA_SUCCESS;
     *bytes = left;
     *total_bytes = all;
     return known;
 }
 
-uint64_t cuda_free_bytes(const cuda_device *device)
+uint64_t cuda_free_bytes(void)
 {
     uint64_t left = 0, all = 0;
-    return free_bytes(device, &left, &all) ? left : 0;
+    return ask_driver(&left, &all) ? left : 0;
+}
+
+void cuda_count_context(cuda_device *device, uint64_t before_bytes)
+{
+    device->context_bytes += less(before_bytes, cuda_free_bytes());
 }
 
 void cuda_outside(void *context, device_outside *out)
@@ -53,7 +57,7 @@ void cuda_outside(void *context, device_outside *out)
     nvml_memory seen;
     uint64_t left = 0, all = 0;
     *out = (device_outside){0};
-    if (cuda_enter(device, NULL) != HR_OK || !free_bytes(device, &left, &all)) {
+    if (cuda_enter(device, NULL) != HR_OK || !ask_driver(&left, &all)) {
         return;
     }
     const bool told = look(device, &seen);
@@ -70,7 +74,7 @@ hr_status cuda_admit(void *context, uint64_t peak_bytes, hr_err *err)
     device_outside outside;
     uint64_t left = 0, all = 0;
     HR_TRY(cuda_enter(device, err));
-    if (!free_bytes(device, &left, &all) || peak_bytes <= left + device->held_bytes) {
+    if (!ask_driver(&left, &all) || peak_bytes <= left + device->held_bytes) {
         return HR_OK;
     }
     cuda_outside(device, &outside);

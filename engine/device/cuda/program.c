@@ -192,10 +192,9 @@ hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err
     l->source = p;
     l->patience = PATIENCE;
     l->rounds = p->rounds == 0 ? 1 : p->rounds;
-    const uint64_t before_bytes = cuda_free_bytes(device);
+    const uint64_t before_bytes = cuda_free_bytes();
     const hr_status status = make(l, err);
-    const uint64_t after_bytes = cuda_free_bytes(device);
-    device->context_bytes += before_bytes > after_bytes ? before_bytes - after_bytes : 0;
+    cuda_count_context(device, before_bytes);
     if (status != HR_OK) {
         cuda_unload(device, l);
         return cuda_noted(device, status);
