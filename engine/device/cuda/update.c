@@ -1,4 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_device.h"
+// Optimizers: one launch for each variable. What changes from update to update is computed here in double, as the
+// reference computes it, and read by the kernel from device memory.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-const cuda_family cuda_family_update = {NULL, 0};
+#include "cuda_device.h"
+#include "kernels/update_args.h"
+
+enum { THREADS = 256, PACK_BYTES = 16 };
+
+_Static_assert(sizeof(update_scalars) <= CUDA_SCALAR_BYTES, "scalars of an update");
+
+static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "%s_%s", op_name((hr_op)q->op), cuda_suffix(cuda_type(q)));
+}
+
+// Variable, gradient and slots share one type and one number of elements.
+static bool is_uniform(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    for (uint32_t k = 1; k <= q->out_count; k++) {
+        if (q->in[k].dtype != q->in[0].dtype || cuda_elements(&q->in[k]) != cuda_elements(&q->in[0])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static double corrected_rate(const op_query *q, const step_io *io)
+{
+    const double t = (double)io->update;
+    return io->learning_rate * sqrt(1.0 - pow(q->attr.beta2, t)) / (1.0 - pow(q->attr.beta1, t));
+}
+
+// The first average is the variable itself.
+static void fill_scalars(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES])
+{
+    const double momentum = io->update > 1 ? q->attr.momentum : 0.0;
+    const update_scalars s = {.rate =
+                                  (float)(q->op == HR_OP_ADAM ? corrected_rate(q, io) : io->learning_rate),
+                              .kept = (float)(1.0 - io->learning_rate * q->attr.rate),
+                              .momentum = (float)momentum,
+                              .keep = (float)(1.0 - momentum)};
+    memcpy(slot, &s, sizeof s);
+}
+
+static hr_status run(const cuda_run *r, hr_err *err)
+{
+    const op_query *q = r->query;
+    const op_attr *attr = &q->attr;
+    update_args a = {.w = (void *)r->in[0],
+                     .g = (const void *)r->in[1],
+                     .scalars = (const update_scalars *)r->scalars,
+                     .count = (int64_t)cuda_elements(&q->in[0]),
+                     .beta1 = (float)attr->beta1,
+                     .beta2 = (float)attr->beta2,
+                     .keep1 = (float)(1.0 - attr->beta1),
+                     .keep2 = (float)(1.0 - attr->beta2),
+                     .epsilon = (float)attr->epsilon,
+                     .momentum = (float)attr->momentum};
+    for (uint32_t k = 0; k + 1 < q->out_count; k++) {
+        a.slot[k] = (void *)r->in[2 + k];
+    }
+    if (q->in_count == q->out_count + 2u) {
+        a.finite = (const int32_t *)r->in[q->in_count - 1];
+    }
+    const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)q->in[0].dtype);
+    return cuda_launch(r, r->function, cuda_grid_over(r->device, (uint64_t)a.count, per_thread, THREADS), &a,
+                       sizeof a, err);
+}
+
+#define UPDATE(id)                                                                                           \
+    {                                                                                                        \
+        .op = HR_OP_##id, .types = CUDA_REAL, .name = "fused", .fits = is_uniform, .module = "update",       \
+        .kernel = name_of, .scalars = fill_scalars, .run = run                                               \
+    }
+
+static const cuda_impl impls[] = {
+    UPDATE(SGD), UPDATE(MOMENTUM), UPDATE(RMSPROP), UPDATE(ADAM), UPDATE(LION), UPDATE(EMA),
+};
+
+const cuda_family cuda_family_update = CUDA_FAMILY(impls);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of update.cu are given. Read by C and by CUDA C++.
+#ifndef KERNELS_UPDATE_ARGS_H
+#define KERNELS_UPDATE_ARGS_H
+
+#include <stdint.h>
+
+enum { UPDATE_SLOTS = 2 };
+
+// Of this update, in device memory.
+typedef struct update_scalars {
+    float rate;           // Adam's with both corrections
+    float kept;           // of a weight, behind its decay
+    float momentum, keep; // EMA: of the average, of the variable
+} update_scalars;
+
+typedef struct update_args {
+    void *w;       // EMA: the average
+    const void *g; // EMA: the variable
+    void *slot[UPDATE_SLOTS];
+    const int32_t *finite; // 0: nothing changes; NULL: always
+    const update_scalars *scalars;
+    int64_t count;
+    float beta1, beta2, keep1, keep2; // keep = 1 - beta
+    float epsilon, momentum;
+} update_args;
+
+#endif
