@@ -37,7 +37,9 @@ def compile_one(nvcc, path, wanted, image):
 
 
 def inside(image):
-    """Architectures of the machine code in a fat binary."""
+    """Architectures of the machine code in a fat binary; None where cuobjdump is not installed to say so."""
+    if tool("cuobjdump") is None:
+        return None
     text = subprocess.run([tool("cuobjdump"), "--list-elf", image], capture_output=True, text=True, check=False).stdout
     return sorted(set(re.findall(r"sm_(\d+)", text)))
 
@@ -61,7 +63,7 @@ def main():
             name, image = os.path.basename(path), os.path.join(folder, "image.fatbin")
             began = time.time()
             result = compile_one(nvcc, path, wanted, image)
-            if result.returncode != 0 or inside(image) != wanted:
+            if result.returncode != 0 or inside(image) not in (None, wanted):
                 failed.append(name)
                 print(result.stderr, file=sys.stderr)
             done[name] = round(time.time() - began, 1)
