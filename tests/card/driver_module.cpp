@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "driver.hpp"
 
@@ -90,6 +92,33 @@ bool read_arguments(CUfunction f, void **parameters, void **extra, std::vector<u
     }
     out.assign((const unsigned char *)from, (const unsigned char *)from + bytes);
     return true;
+}
+
+// Can host code read there? The kernel of this machine is asked, which answers where a read would end the process.
+bool readable(uint64_t at)
+{
+    static int ends[2] = {-1, -1};
+    if (ends[0] < 0 && pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return false;
+    }
+    char byte = 0;
+    return write(ends[1], (const void *)at, 1) == 1 && read(ends[0], &byte, 1) == 1;
+}
+
+// A kernel that is handed an address of the host would work here and not on a card.
+bool hands_over_host_memory(const card_kernel &kernel, const std::vector<unsigned char> &arguments)
+{
+    for (size_t k = 0; k + sizeof(uint64_t) <= arguments.size(); k += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        (void)memcpy(&word, &arguments[k], sizeof word);
+        const bool like_address = word >> 32 != 0 && word >> 47 == 0;
+        if (like_address && !holds(word, 1) && !pinned((const void *)word, 1) && readable(word)) {
+            (void)fprintf(stderr, "card: kernel %s: what it is given at byte %zu is an address of the host\n",
+                          kernel.name, k);
+            return true;
+        }
+    }
+    return false;
 }
 
 bool is_the_one_to_lose()
@@ -177,7 +206,8 @@ EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned bx, unsigned by, unsigne
     ENTER(cuLaunchKernel, 0)
     const grid g = {{bx, by, bz}, {tx, ty, tz}, shared_bytes};
     std::vector<unsigned char> arguments;
-    if (f == nullptr || !fits_card(g, f) || !read_arguments(f, parameters, extra, arguments)) {
+    if (f == nullptr || !fits_card(g, f) || !read_arguments(f, parameters, extra, arguments) ||
+        hands_over_host_memory(*f->kernel, arguments)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     return enqueue(stream, [f, g, arguments] { run_launch(f, g, arguments); });

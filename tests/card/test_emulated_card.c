@@ -393,6 +393,14 @@ START_TEST(what_cuda_forbids_loses_the_card)
 }
 END_TEST
 
+START_TEST(kernels_may_not_be_handed_host_memory)
+{
+    static float on_host[32];
+    ck_assert_int_eq(launch("sums_of_blocks", 1, 32, 0, (CUdeviceptr)on_host, 0, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(a_missing_barrier_is_seen)
 {
     enum { THREADS = 128 };
@@ -484,6 +492,7 @@ int main(void)
     tcase_add_test(tc, blocks_have_barriers_shuffles_and_shared_memory);
     tcase_add_test(tc, dynamic_shared_memory_has_a_size);
     tcase_add_loop_test(tc, what_cuda_forbids_loses_the_card, 0, (int)(sizeof misuses / sizeof *misuses));
+    tcase_add_test(tc, kernels_may_not_be_handed_host_memory);
     tcase_add_test(tc, a_missing_barrier_is_seen);
     tcase_add_test(tc, memory_that_is_unmapped_under_a_kernel_loses_the_card);
     tcase_add_test(tc, the_nth_call_fails_and_the_nth_launch_is_the_last);

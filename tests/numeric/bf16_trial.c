@@ -5,11 +5,17 @@
 
 #include "base/half.h"
 
-void bf16_round(double *values, uint64_t count)
+void half_round(double *values, uint64_t count, hr_dtype half)
 {
     for (uint64_t i = 0; i < count; i++) {
-        values[i] = (double)float_of_bf16(bf16_of_float((float)values[i]));
+        values[i] = half == HR_F16 ? (double)float_of_f16(f16_of_float((float)values[i]))
+                                   : (double)float_of_bf16(bf16_of_float((float)values[i]));
     }
+}
+
+void bf16_round(double *values, uint64_t count)
+{
+    half_round(values, count, HR_BF16);
 }
 
 bool bf16_is_real(const op_operand *operand)
@@ -41,29 +47,39 @@ bf16_wide bf16_wide_of(hr_op op)
     return (bf16_wide){op == HR_OP_CLIP ? 0x2 : row->wide_in, row->wide_out}; // the sum of squares is float32
 }
 
-void bf16_round_inputs(op_trial *t, bf16_wide w)
+void half_round_inputs(op_trial *t, bf16_wide w, hr_dtype half)
 {
     for (uint32_t k = 0; k < t->query.in_count; k++) {
         if (bf16_is_real(&t->query.in[k]) && (w.in >> k & 1) == 0) {
-            bf16_round(t->in[k], op_trial_in_count(t, k));
+            half_round(t->in[k], op_trial_in_count(t, k), half);
         }
     }
 }
 
+void bf16_round_inputs(op_trial *t, bf16_wide w)
+{
+    half_round_inputs(t, w, HR_BF16);
+}
+
+op_trial half_trial(const op_trial *t, bf16_wide w, hr_dtype half)
+{
+    op_trial copy = op_trial_copy(t, half);
+    for (uint32_t k = 0; k < copy.query.in_count; k++) {
+        if (bf16_is_real(&copy.query.in[k]) && (w.in >> k & 1) != 0) {
+            copy.query.in[k].dtype = HR_F32;
+        }
+    }
+    for (uint32_t k = 0; k < copy.query.out_count; k++) {
+        if (bf16_is_real(&copy.query.out[k]) && (w.out >> k & 1) != 0) {
+            copy.query.out[k].dtype = HR_F32;
+        }
+    }
+    return copy;
+}
+
 op_trial bf16_trial(const op_trial *t, bf16_wide w)
 {
-    op_trial half = op_trial_copy(t, HR_BF16);
-    for (uint32_t k = 0; k < half.query.in_count; k++) {
-        if (bf16_is_real(&half.query.in[k]) && (w.in >> k & 1) != 0) {
-            half.query.in[k].dtype = HR_F32;
-        }
-    }
-    for (uint32_t k = 0; k < half.query.out_count; k++) {
-        if (bf16_is_real(&half.query.out[k]) && (w.out >> k & 1) != 0) {
-            half.query.out[k].dtype = HR_F32;
-        }
-    }
-    return half;
+    return half_trial(t, w, HR_BF16);
 }
 
 bool bf16_is_native(op_device device, const op_query *q)

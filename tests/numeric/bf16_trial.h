@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials in bfloat16: what a policy makes of an operation in float64.
+// Trials in bfloat16 and float16: what a policy makes of an operation in float64.
 #ifndef TESTS_BF16_TRIAL_H
 #define TESTS_BF16_TRIAL_H
 
@@ -20,6 +20,10 @@ void bf16_round(double *values, uint64_t count);
 void bf16_round_inputs(op_trial *t, bf16_wide w);
 // The same trial on operands of these types.
 op_trial bf16_trial(const op_trial *t, bf16_wide w);
+// The same for either type of two bytes.
+void half_round(double *values, uint64_t count, hr_dtype half);
+void half_round_inputs(op_trial *t, bf16_wide w, hr_dtype half);
+op_trial half_trial(const op_trial *t, bf16_wide w, hr_dtype half);
 // Does the device run it without lower's casts?
 bool bf16_is_native(op_device device, const op_query *q);
 

@@ -3,8 +3,11 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "headroom/event.h"
 
@@ -15,8 +18,10 @@ enum {
     GUARD = 0xA5,
     POISON = 0xFF,
     MAX_TENSORS = OP_MAX_IN + OP_MAX_OUT + 4,
-    MAX_INSTRS = 4
+    MAX_INSTRS = 4,
+    CARD_ALIGNMENT = 256
 };
+#define CARD_BYTES ((uint64_t)1 << 30)
 
 // Check writes to its pipe for every assertion that holds; in these loops only those that do not may cost.
 #define REQUIRE(condition, ...)                                                                              \
@@ -28,18 +33,74 @@ enum {
 
 // ---- trials ---------------------------------------------------------------------------------------------------
 
+// What a card is given and gives back as one range.
+struct op_memory {
+    backing source;
+    uint64_t address, bytes;
+};
+
+static bool is_a_card(const device_ops *ops)
+{
+    return ops->outside != NULL;
+}
+
 op_device op_device_open(const device_ops *ops, uint32_t threads)
 {
     op_device device = {.ops = ops};
     hr_err err = {0};
     const device_options options = {.threads = threads};
     REQUIRE(ops->open(&options, &device.context, &err) == HR_OK, "%s", err.sentence);
+    if (is_a_card(ops)) {
+        device.memory = calloc(1, sizeof *device.memory);
+        REQUIRE(device.memory != NULL, "no memory for the test");
+        REQUIRE(ops->memory(device.context, CARD_BYTES, false, &device.memory->source, &err) == HR_OK, "%s",
+                err.sentence);
+    }
     return device;
+}
+
+static void give_back(op_memory *m)
+{
+    if (m->bytes > 0) {
+        m->source.give_back(m->source.context, m->address, m->bytes);
+    }
+    m->bytes = 0;
 }
 
 void op_device_close(op_device *device)
 {
+    if (device->memory != NULL) {
+        give_back(device->memory);
+        backing_close(&device->memory->source);
+        free(device->memory);
+    }
     device->ops->close(device->context);
+}
+
+const device_ops *test_device(const char *otherwise)
+{
+    const char *name = getenv("HEADROOM_TEST_DEVICE");
+    const device_ops *ops = NULL;
+    hr_err err = {0};
+    REQUIRE(device_find(name == NULL ? otherwise : name, &ops, &err) == HR_OK, "%s", err.sentence);
+    return ops;
+}
+
+bool test_device_is_there(const device_ops *ops)
+{
+    void *context = NULL;
+    hr_err err = {0};
+    // In a process of its own: a card's context does not survive the forks of Check.
+    const pid_t child = fork();
+    if (child == 0) {
+        const hr_status status = ops->open(&(device_options){.threads = 1}, &context, &err);
+        if (status != HR_OK) {
+            (void)fprintf(stderr, "skipped: %s\n", err.sentence);
+        }
+        _exit(status == HR_OK ? 0 : 1);
+    }
+    int status = 1;
+    return waitpid(child, &status, 0) == child && status == 0;
 }
 
 op_trial op_trial_make(hr_op op, op_attr attr)
@@ -356,6 +417,78 @@ static void check_guards(const one_op *p)
     }
 }
 
+// ---- on a card --------------------------------------------------------------------------------------------------
+
+static uint64_t guarded(const one_op *p, uint32_t id)
+{
+    return p->guarded_bytes[id] + GUARD_BYTES;
+}
+
+// The operand that lies in the same place and comes first; `id` when that is this one.
+static uint32_t first_there(const one_op *p, uint32_t id)
+{
+    uint32_t first = 0;
+    while (p->address[first] != p->address[id]) {
+        first++;
+    }
+    return first;
+}
+
+static void make_room(op_memory *m, uint64_t bytes)
+{
+    if (m->bytes >= bytes) {
+        return;
+    }
+    give_back(m);
+    const uint64_t granule = m->source.granularity_bytes;
+    m->bytes = (bytes + granule - 1) / granule * granule;
+    m->address = m->source.take(m->source.context, m->bytes);
+    REQUIRE(m->address != 0, "no memory on the card for %llu bytes", (unsigned long long)m->bytes);
+}
+
+// Every operand with its guard; `there` gets its address on the card.
+static void send(const one_op *p, op_device device, void *there[MAX_TENSORS])
+{
+    uint64_t offset[MAX_TENSORS] = {0}, bytes = 0;
+    hr_err err = {0};
+    for (uint32_t id = 0; id < p->program.tensor_count; id++) {
+        offset[id] = bytes;
+        bytes += (guarded(p, id) + CARD_ALIGNMENT - 1) / CARD_ALIGNMENT * CARD_ALIGNMENT;
+    }
+    make_room(device.memory, bytes);
+    for (uint32_t id = 0; id < p->program.tensor_count; id++) {
+        const uint64_t at = device.memory->address + offset[first_there(p, id)];
+        there[id] = (void *)at;
+        REQUIRE(device.ops->copy_in(device.context, at, p->address[id], guarded(p, id), &err) == HR_OK, "%s",
+                err.sentence);
+    }
+}
+
+static void bring(const one_op *p, op_device device, void *const there[MAX_TENSORS])
+{
+    hr_err err = {0};
+    for (uint32_t id = 0; id < p->program.tensor_count; id++) {
+        REQUIRE(device.ops->copy_out(device.context, (uint64_t)there[id], p->address[id], guarded(p, id),
+                                     &err) == HR_OK,
+                "%s", err.sentence);
+    }
+}
+
+// ---- one step ---------------------------------------------------------------------------------------------------
+
+static void run_instrs(const one_op *p, op_device device, void *kernels, void *const *address, step_io *io)
+{
+    const device_ops *ops = device.ops;
+    hr_err err = {0};
+    REQUIRE(ops->begin_round == NULL || ops->begin_round(device.context, kernels, 0, io, &err) == HR_OK, "%s",
+            err.sentence);
+    for (uint32_t i = 0; i < p->program.instr_count; i++) {
+        REQUIRE(ops->run(device.context, kernels, i, address, io, &err) == HR_OK, "%s", err.sentence);
+    }
+    REQUIRE(ops->end_step == NULL || ops->end_step(device.context, kernels, io, &err) == HR_OK, "%s",
+            err.sentence);
+}
+
 static void execute(one_op *p, op_device device, step_io *io)
 {
     void *kernels = NULL;
@@ -363,15 +496,14 @@ static void execute(one_op *p, op_device device, step_io *io)
     p->program.tensors = p->tensors;
     p->program.instrs = p->instrs;
     REQUIRE(device.ops->load(device.context, &p->program, &kernels, &err) == HR_OK, "%s", err.sentence);
-    REQUIRE(device.ops->begin_round == NULL ||
-                device.ops->begin_round(device.context, kernels, 0, io, &err) == HR_OK,
-            "%s", err.sentence);
-    for (uint32_t i = 0; i < p->program.instr_count; i++) {
-        REQUIRE(device.ops->run(device.context, kernels, i, p->address, io, &err) == HR_OK, "%s",
-                err.sentence);
+    if (device.memory != NULL) {
+        void *there[MAX_TENSORS];
+        send(p, device, there);
+        run_instrs(p, device, kernels, there, io);
+        bring(p, device, there);
+    } else {
+        run_instrs(p, device, kernels, p->address, io);
     }
-    REQUIRE(device.ops->end_step == NULL || device.ops->end_step(device.context, kernels, io, &err) == HR_OK,
-            "%s", err.sentence);
     device.ops->unload(device.context, kernels);
     check_guards(p);
 }

@@ -23,13 +23,22 @@ typedef struct op_trial {
     double *in[OP_MAX_IN], *out[OP_MAX_OUT];
 } op_trial;
 
+typedef struct op_memory op_memory;
+
 typedef struct op_device {
     const device_ops *ops;
     void *context;
+    op_memory *memory; // of a card: operands go there and come back. NULL: they lie in the host's
 } op_device;
 
 op_device op_device_open(const device_ops *ops, uint32_t threads);
 void op_device_close(op_device *device);
+
+// The device that HEADROOM_TEST_DEVICE names, or `otherwise`: a test of a device by itself runs on several.
+const device_ops *test_device(const char *otherwise);
+// Is it there? A test program returns TEST_SKIPPED where it is not, having said why on stderr.
+bool test_device_is_there(const device_ops *ops);
+enum { TEST_SKIPPED = 77 };
 
 // A trial of `op` without operands.
 op_trial op_trial_make(hr_op op, op_attr attr);

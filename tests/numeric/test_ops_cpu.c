@@ -7,119 +7,9 @@
 #include <string.h>
 
 #include "numeric/op_cases.h"
+#include "numeric/op_tolerance.h"
 
 enum { SEEDS = 24, SMALL = 5, LARGE = 18 };
-
-// ‖cpu − reference‖ / ‖reference‖ that is allowed per output. Float32 has 6e-8 of rounding: comparisons and single
-// additions are exact, sums over K terms wander by its square root, and the data gradient of batch normalisation
-// is a difference of sums.
-static const struct {
-    hr_op op;
-    double distance;
-} allowed[] = {
-    {HR_OP_CONV2D, 1e-6},
-    {HR_OP_CONV2D_BWD_DATA, 1e-6},
-    {HR_OP_CONV2D_BWD_WEIGHTS, 1e-6},
-    {HR_OP_DENSE, 1e-6},
-    {HR_OP_DENSE_BWD_DATA, 1e-6},
-    {HR_OP_DENSE_BWD_WEIGHTS, 1e-6},
-    {HR_OP_BATCH_NORM, 2e-6},
-    {HR_OP_BATCH_NORM_EVAL, 1e-6},
-    {HR_OP_BATCH_NORM_BWD, 5e-6},
-    {HR_OP_RELU, 0},
-    {HR_OP_RELU_BWD, 0},
-    {HR_OP_MAX_POOL, 0},
-    {HR_OP_MAX_POOL_BWD, 1e-7},
-    {HR_OP_MAX_POOL_BWD_INDEX, 1e-7},
-    {HR_OP_GLOBAL_AVG_POOL, 1e-6},
-    {HR_OP_GLOBAL_AVG_POOL_BWD, 1e-7},
-    {HR_OP_ADD, 0},
-    {HR_OP_SOFTMAX_XENT, 1e-6},
-    {HR_OP_SOFTMAX_XENT_BWD, 1e-6},
-    {HR_OP_ACCURACY, 0},
-    {HR_OP_BATCH_NORM_APPLY, 1e-6},
-    {HR_OP_CONV2D_TRANSPOSE, 1e-6},
-    {HR_OP_CONV2D_TRANSPOSE_BWD_DATA, 1e-6},
-    {HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS, 1e-6},
-    {HR_OP_MSE, 1e-6},
-    {HR_OP_MSE_BWD, 2e-7},
-    {HR_OP_KL, 2e-6},
-    {HR_OP_KL_BWD, 1e-6},
-    {HR_OP_RELU6, 0},
-    {HR_OP_RELU6_BWD, 0},
-    {HR_OP_MULTIPLY, 0},
-    {HR_OP_MULTIPLY_BWD, 0},
-    {HR_OP_SCALE, 1e-7},
-    {HR_OP_ZEROS, 0},
-    {HR_OP_CONCAT, 0},
-    {HR_OP_SLICE, 0},
-    {HR_OP_SLICE_BWD, 0},
-    {HR_OP_STACK, 0},
-    {HR_OP_REDUCE, 1e-6},
-    {HR_OP_REDUCE_BWD, 1e-7},
-    {HR_OP_ZERO_PAD, 0},
-    {HR_OP_ZERO_PAD_BWD, 0},
-    {HR_OP_UPSAMPLE, 0},
-    {HR_OP_UPSAMPLE_BWD, 1e-7},
-    {HR_OP_AVG_POOL, 2e-7},
-    {HR_OP_AVG_POOL_BWD, 2e-7},
-    {HR_OP_LAYER_NORM, 1e-6},
-    {HR_OP_LAYER_NORM_BWD, 2e-6},
-    {HR_OP_RMS_NORM, 1e-6},
-    {HR_OP_RMS_NORM_BWD, 2e-6},
-    {HR_OP_GELU, 5e-7},
-    {HR_OP_GELU_BWD, 1e-6},
-    {HR_OP_SILU, 5e-7},
-    {HR_OP_SILU_BWD, 5e-7},
-    {HR_OP_TANH, 5e-7},
-    {HR_OP_TANH_BWD, 5e-7},
-    {HR_OP_SIGMOID, 5e-7},
-    {HR_OP_SIGMOID_BWD, 5e-7},
-    {HR_OP_EMBEDDING, 0},
-    {HR_OP_EMBEDDING_BWD, 1e-6},
-    {HR_OP_ADD_BROADCAST, 0},
-    {HR_OP_BROADCAST, 0},
-    {HR_OP_DROPOUT, 1e-7},
-    {HR_OP_DROPOUT_BWD, 1e-7},
-    {HR_OP_DROPOUT_BWD_MASK, 1e-7},
-    {HR_OP_MATMUL, 1e-6},
-    {HR_OP_MATMUL_BWD_A, 1e-6},
-    {HR_OP_MATMUL_BWD_B, 1e-6},
-    {HR_OP_SOFTMAX, 1e-6},
-    {HR_OP_SOFTMAX_BWD, 1e-6},
-    {HR_OP_ATTENTION_SCORES, 1e-6},
-    {HR_OP_ATTENTION_SCORES_BWD_Q, 1e-6},
-    {HR_OP_ATTENTION_SCORES_BWD_K, 1e-6},
-    {HR_OP_ATTENTION_VALUES, 1e-6},
-    {HR_OP_ATTENTION_VALUES_BWD_P, 1e-6},
-    {HR_OP_ATTENTION_VALUES_BWD_V, 1e-6},
-    {HR_OP_ATTENTION, 1e-6},
-    {HR_OP_ATTENTION_BWD, 1e-5}, // dp less its mean, which are nearly equal where one weight is nearly 1
-    {HR_OP_SGD, 1e-7},
-    {HR_OP_MOMENTUM, 1e-7},
-    {HR_OP_RMSPROP, 1e-6},
-    {HR_OP_ADAM, 1e-6},
-    {HR_OP_LION, 1e-7},
-    {HR_OP_ADAFACTOR, 1e-6},
-    {HR_OP_ADAFACTOR_KERAS, 1e-6},
-    {HR_OP_ADAM8BIT, 1e-2}, // where a ratio lies between two codes, rounding chooses
-    {HR_OP_SQUARE_SUM, 1e-6},
-    {HR_OP_CLIP, 1e-6},
-    {HR_OP_EMA, 1e-6},
-    {HR_OP_ACCUMULATE, 1e-7},
-    {HR_OP_LSTM, 1e-6},
-    {HR_OP_LSTM_BWD, 2e-6},
-};
-
-static double allowed_for(hr_op op)
-{
-    for (size_t k = 0; k < sizeof allowed / sizeof allowed[0]; k++) {
-        if (allowed[k].op == op) {
-            return allowed[k].distance;
-        }
-    }
-    ck_abort_msg("%s has no row", op_name(op));
-}
 
 static const hr_op operations[] = {
     HR_OP_LSTM,
@@ -187,8 +77,9 @@ static void compare(const op_trial *t, const char *side, uint32_t k, const doubl
                     uint64_t count, uint64_t seed)
 {
     const double distance = op_distance(ours, judged, count);
-    ck_assert_msg(distance <= allowed_for((hr_op)t->query.op), "%s, seed %u: %s %u is %g from the judge's",
-                  op_name((hr_op)t->query.op), (unsigned)seed, side, k, distance);
+    ck_assert_msg(distance <= op_tolerance((hr_op)t->query.op, HR_F32),
+                  "%s, seed %u: %s %u is %g from the judge's", op_name((hr_op)t->query.op), (unsigned)seed,
+                  side, k, distance);
 }
 
 static bool is_weights(const op_query *q, bool is_out, uint32_t k)
