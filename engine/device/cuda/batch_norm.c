@@ -1,4 +1,262 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_device.h"
+// Batch normalisation: statistics of blocks, their join, and the pass that normalises, which is also that of evaluation
+// and of a repetition from saved statistics: one kernel, the same bits.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-const cuda_family cuda_family_batch_norm = {NULL, 0};
+#include "headroom/units.h"
+
+#include "cuda_device.h"
+#include "kernels/batch_norm_args.h"
+#include "rows.h"
+
+enum {
+    WARP = 32,
+    PACK_BYTES = 16,
+    FINISH_THREADS = 256,      // see COLUMN_THREADS of kernels/rows.cuh
+    PARTS_PER_PROCESSOR = 4,   // blocks of statistics
+    BLOCKS_PER_PROCESSOR = 16, // of the other passes
+    FEW_ENTRIES = 4, // a channel with fewer in a block gets longer parts, so that these weigh little
+};
+
+enum { STAGE_SUMS, STAGE_FINISH, STAGE_APPLY };
+
+static bool fits(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    const uint32_t wide = q->op == HR_OP_BATCH_NORM_BWD ? 2 : 1;
+    for (uint32_t k = 1; k < q->in_count; k++) {
+        if (q->in[k].dtype != (k >= wide ? HR_F32 : q->in[0].dtype)) {
+            return false;
+        }
+    }
+    for (uint32_t k = 1; k < q->out_count; k++) {
+        if (q->out[k].dtype != HR_F32) {
+            return false;
+        }
+    }
+    return q->out[0].dtype == q->in[0].dtype && q->attr.act != HR_ACT_GELU;
+}
+
+// ---- how a tensor is divided ----------------------------------------------------------------------------------
+
+typedef struct division {
+    batch_norm_walk walk;
+    uint32_t tiles, threads, values; // values of a block in a step
+} division;
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static int64_t rounded_up(int64_t count, int64_t to)
+{
+    return (count + to - 1) / to * to;
+}
+
+// Rows that make whole packs are a period. Several periods are a step, or several blocks take a part of one each; then
+// every channel has one place in it.
+static division divide(const op_operand *t)
+{
+    const int64_t channels = t->shape.dim[t->shape.rank - 1], total = (int64_t)cuda_elements(t);
+    int64_t v = PACK_BYTES / (int64_t)dtype_bytes((hr_dtype)t->dtype);
+    int64_t period = channels / common_divisor(channels, v);
+    if (total % v != 0 || (channels % v != 0 && period > BATCH_NORM_THREADS)) {
+        v = 1;
+        period = channels;
+    }
+    const int64_t tiles = (period + BATCH_NORM_THREADS - 1) / BATCH_NORM_THREADS;
+    const int64_t width =
+        tiles == 1 ? BATCH_NORM_THREADS / period * period : rounded_up((period + tiles - 1) / tiles, WARP);
+    const int64_t step = tiles == 1 ? width : period, entries = tiles == 1 ? width * v / channels : 1;
+    int32_t group = 1;
+    while (group < WARP && group * 4 <= entries) {
+        group *= 2;
+    }
+    return (division){.walk = {.packs = total / v,
+                               .step = step,
+                               .steps = (total / v + step - 1) / step,
+                               .channels = channels,
+                               .rows = total / channels,
+                               .width = (int32_t)width,
+                               .entries = (int32_t)entries,
+                               .group = group,
+                               .vectors = v > 1},
+                      .tiles = (uint32_t)tiles,
+                      .threads = (uint32_t)rounded_up(width, WARP),
+                      .values = (uint32_t)(width * v)};
+}
+
+static uint32_t blocks_for(const cuda_device *device, const division *d, int64_t steps_each,
+                           int64_t per_processor)
+{
+    const int64_t processors = cuda_device_traits(device)->multiprocessors;
+    const int64_t most = (processors * per_processor + d->tiles - 1) / d->tiles,
+                  needed = (d->walk.steps + steps_each - 1) / steps_each;
+    return (uint32_t)(needed < most ? needed : most);
+}
+
+static uint32_t parts_of(const cuda_device *device, const division *d)
+{
+    const int64_t chunks = d->walk.entries < FEW_ENTRIES ? 4 : 2;
+    return blocks_for(device, d, chunks * BATCH_NORM_STEPS, PARTS_PER_PROCESSOR);
+}
+
+// Three numbers of a channel and part forward, and its first value; two backward.
+static uint64_t parts_bytes(const cuda_device *device, const op_query *q)
+{
+    const division d = divide(&q->in[0]);
+    const uint64_t parts = parts_of(device, &d),
+                   numbers = q->op == HR_OP_BATCH_NORM ? 3 * parts + 1 : 2 * parts;
+    uint64_t bytes = 0;
+    (void)hr_mul_bytes((uint64_t)d.walk.channels * sizeof(float), numbers, &bytes);
+    return bytes;
+}
+
+// ---- stages ---------------------------------------------------------------------------------------------------
+
+static hr_status run_sums(const cuda_run *r, const division *d, const batch_norm_args *a, hr_err *err)
+{
+    const cuda_stages *stages = r->state;
+    const uint32_t arrays = 2 * d->values + (a->dy == NULL ? (uint32_t)d->walk.width : 0);
+    const cuda_grid grid = {.blocks_x = parts_of(r->device, d),
+                            .blocks_y = d->tiles,
+                            .blocks_z = 1,
+                            .threads = d->threads,
+                            .shared_bytes = arrays * (uint32_t)sizeof(float)};
+    return cuda_launch(r, stages->at[STAGE_SUMS], grid, a, sizeof *a, err);
+}
+
+static hr_status run_finish(const cuda_run *r, const division *d, batch_norm_finish_args *f, hr_err *err)
+{
+    const cuda_stages *stages = r->state;
+    f->partial = (const float *)r->workspace;
+    f->parts = parts_of(r->device, d);
+    f->channels = d->walk.channels;
+    f->rows = d->walk.rows;
+    f->momentum = r->query->attr.momentum;
+    f->epsilon = r->query->attr.epsilon;
+    const cuda_grid grid = {.blocks_x = (uint32_t)((f->channels + WARP - 1) / WARP),
+                            .blocks_y = 1,
+                            .blocks_z = 1,
+                            .threads = FINISH_THREADS};
+    return cuda_launch(r, stages->at[STAGE_FINISH], grid, f, sizeof *f, err);
+}
+
+static hr_status run_pass(const cuda_run *r, CUfunction function, const division *d, const batch_norm_args *a,
+                          hr_err *err)
+{
+    const cuda_grid grid = {.blocks_x = blocks_for(r->device, d, BATCH_NORM_FLIGHT, BLOCKS_PER_PROCESSOR),
+                            .blocks_y = d->tiles,
+                            .blocks_z = 1,
+                            .threads = d->threads};
+    return cuda_launch(r, function, grid, a, sizeof *a, err);
+}
+
+static hr_status prepare_stages(cuda_device *device, const program *p, const instr *i, const op_query *q,
+                                uint64_t workspace_bytes, void **state, hr_err *err)
+{
+    static const char *const stages[2][CUDA_STAGES_MAX] = {
+        {"batch_norm_statistics_%s", "batch_norm_finish", "batch_norm_apply_%s"},
+        {"batch_norm_bwd_sums_%s", "batch_norm_bwd_finish", "batch_norm_bwd_%s"}};
+    (void)p, (void)i, (void)workspace_bytes;
+    char names[CUDA_STAGES_MAX][CUDA_NAME_MAX];
+    for (uint32_t k = 0; k < CUDA_STAGES_MAX; k++) {
+        const char *const form = stages[q->op == HR_OP_BATCH_NORM_BWD][k];
+        const int kept = (int)strcspn(form, "%");
+        (void)snprintf(names[k], CUDA_NAME_MAX, "%.*s%s", kept, form,
+                       form[kept] == '\0' ? "" : cuda_suffix(cuda_type(q)));
+    }
+    return cuda_stages_load(device, "batch_norm", (const char(*)[CUDA_NAME_MAX])names, CUDA_STAGES_MAX, state,
+                            err);
+}
+
+// ---- operations -----------------------------------------------------------------------------------------------
+
+static batch_norm_args forward_args(const cuda_run *r, const division *d, CUdeviceptr mean,
+                                    CUdeviceptr variance)
+{
+    const int32_t act = r->query->attr.act;
+    return (batch_norm_args){.walk = d->walk,
+                             .x = (const void *)r->in[0],
+                             .y = (void *)r->out[0],
+                             .gamma = (const float *)r->in[1],
+                             .beta = (const float *)r->in[2],
+                             .mean = (const float *)mean,
+                             .variance = (const float *)variance,
+                             .partial = (float *)r->workspace,
+                             .epsilon = (float)r->query->attr.epsilon,
+                             .floor = act == HR_ACT_NONE ? -INFINITY : 0.0f,
+                             .ceiling = act == HR_ACT_RELU6 ? 6.0f : INFINITY};
+}
+
+static hr_status run_batch_norm(const cuda_run *r, hr_err *err)
+{
+    const cuda_stages *stages = r->state;
+    const division d = divide(&r->query->in[0]);
+    const batch_norm_args a = forward_args(r, &d, r->out[1], r->out[2]);
+    batch_norm_finish_args f = {.mean_out = (float *)r->out[1],
+                                .variance_out = (float *)r->out[2],
+                                .running_mean = (float *)r->in[3],
+                                .running_variance = (float *)r->in[4]};
+    HR_TRY(run_sums(r, &d, &a, err));
+    HR_TRY(run_finish(r, &d, &f, err));
+    return run_pass(r, stages->at[STAGE_APPLY], &d, &a, err);
+}
+
+static void apply_name(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "batch_norm_apply_%s", cuda_suffix(cuda_type(q)));
+}
+
+static hr_status run_apply(const cuda_run *r, hr_err *err)
+{
+    const division d = divide(&r->query->in[0]);
+    const batch_norm_args a = forward_args(r, &d, r->in[3], r->in[4]);
+    return run_pass(r, r->function, &d, &a, err);
+}
+
+static hr_status run_bwd(const cuda_run *r, hr_err *err)
+{
+    const cuda_stages *stages = r->state;
+    const division d = divide(&r->query->in[0]);
+    const batch_norm_args a = {.walk = d.walk,
+                               .x = (const void *)r->in[0],
+                               .dy = (const void *)r->in[1],
+                               .y = (void *)r->out[0],
+                               .gamma = (const float *)r->in[2],
+                               .mean = (const float *)r->in[3],
+                               .variance = (const float *)r->in[4],
+                               .dgamma = (const float *)r->out[1],
+                               .dbeta = (const float *)r->out[2],
+                               .partial = (float *)r->workspace,
+                               .epsilon = (float)r->query->attr.epsilon};
+    batch_norm_finish_args f = {
+        .variance = a.variance, .dgamma = (float *)r->out[1], .dbeta = (float *)r->out[2]};
+    HR_TRY(run_sums(r, &d, &a, err));
+    HR_TRY(run_finish(r, &d, &f, err));
+    return run_pass(r, stages->at[STAGE_APPLY], &d, &a, err);
+}
+
+#define STAGES(id, runs)                                                                                     \
+    {                                                                                                        \
+        .op = HR_OP_##id, .types = CUDA_REAL, .name = "channels", .fits = fits, .workspace = parts_bytes,    \
+        .prepare = prepare_stages, .release = cuda_stages_release, .run = (runs)                             \
+    }
+#define APPLY(id)                                                                                            \
+    {                                                                                                        \
+        .op = HR_OP_##id, .types = CUDA_REAL, .name = "channels", .fits = fits, .module = "batch_norm",      \
+        .kernel = apply_name, .run = run_apply                                                               \
+    }
+
+static const cuda_impl impls[] = {STAGES(BATCH_NORM, run_batch_norm), STAGES(BATCH_NORM_BWD, run_bwd),
+                                  APPLY(BATCH_NORM_EVAL), APPLY(BATCH_NORM_APPLY)};
+
+const cuda_family cuda_family_batch_norm = CUDA_FAMILY(impls);

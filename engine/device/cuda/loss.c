@@ -1,4 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_device.h"
+// Losses, their gradients and accuracy. What is summed over rows is summed in two stages: every block leaves a double
+// in the workspace.
+#include <stdio.h>
 
-const cuda_family cuda_family_loss = {NULL, 0};
+#include "cuda_device.h"
+#include "kernels/loss_args.h"
+#include "rows.h"
+
+enum { THREADS = 256, FINISH_THREADS = 512, PACK_BYTES = 16, STAGE_PARTS = 0, STAGE_FINISH = 1 };
+
+static bool is_flat(const op_query *q)
+{
+    return q->op == HR_OP_MSE || q->op == HR_OP_MSE_BWD || q->op == HR_OP_SOFTMAX_XENT_BWD;
+}
+
+static bool has_labels(const op_query *q)
+{
+    return q->op == HR_OP_SOFTMAX_XENT || q->op == HR_OP_SOFTMAX_XENT_BWD || q->op == HR_OP_ACCURACY;
+}
+
+// Type of logits, predictions, students and their gradients, which may be a two-byte one; the rest is float32.
+static uint32_t type_of(const op_query *q)
+{
+    return q->op == HR_OP_SOFTMAX_XENT_BWD || q->op == HR_OP_KL_BWD ? q->out[0].dtype : q->in[0].dtype;
+}
+
+static bool fits_forward(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    const uint32_t last = q->out_count - 1u;
+    return (has_labels(q) || q->in[1].dtype == q->in[0].dtype) && (last == 0 || q->out[0].dtype == HR_F32) &&
+           q->out[last].dtype == (q->op == HR_OP_ACCURACY ? HR_I32 : HR_F32);
+}
+
+static bool fits_backward(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    return q->in[0].dtype == (q->op == HR_OP_MSE_BWD ? type_of(q) : HR_F32) &&
+           (has_labels(q) || q->in[1].dtype == type_of(q)) && (q->in_count < 3 || q->in[2].dtype == HR_F32);
+}
+
+// ---- launches -------------------------------------------------------------------------------------------------
+
+static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    if (is_flat(q)) {
+        (void)snprintf(name, CUDA_NAME_MAX, "%s_%s", op_name((hr_op)q->op), cuda_suffix(cuda_type(q)));
+    } else {
+        cuda_rows_kernel(q, name);
+    }
+}
+
+static cuda_rows rows_of(const cuda_device *device, const op_query *q)
+{
+    cuda_rows rows = cuda_rows_of(device, &q->in[0], type_of(q));
+    if (is_flat(q)) {
+        rows.grid = cuda_grid_over(device, cuda_elements(&q->in[0]),
+                                   PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)type_of(q)), THREADS);
+    }
+    return rows;
+}
+
+static uint64_t parts_bytes(const cuda_device *device, const op_query *q)
+{
+    return rows_of(device, q).grid.blocks_x * sizeof(double);
+}
+
+static loss_args args_of(const cuda_run *r, const cuda_rows *rows)
+{
+    const op_query *q = r->query;
+    return (loss_args){.x = (const void *)r->in[0],
+                       .other = has_labels(q) ? NULL : (const void *)r->in[1],
+                       .labels = has_labels(q) ? (const void *)r->in[1] : NULL,
+                       .scale = q->in_count > 2 ? (const float *)r->in[2] : NULL,
+                       .out = (void *)r->out[0],
+                       .rows = rows->rows,
+                       .classes = rows->columns,
+                       .cold = q->attr.epsilon > 0.0 ? (float)(1.0 / q->attr.epsilon) : 1.0f,
+                       .byte_labels = q->in[1].dtype == HR_U8,
+                       .vectors = rows->vectors};
+}
+
+static hr_status prepare_forward(cuda_device *device, const program *p, const instr *i, const op_query *q,
+                                 uint64_t workspace_bytes, void **state, hr_err *err)
+{
+    (void)p, (void)i, (void)workspace_bytes;
+    char names[2][CUDA_NAME_MAX] = {[STAGE_FINISH] = "loss_finish"};
+    name_of(q, names[STAGE_PARTS]);
+    return cuda_stages_load(device, "loss", (const char(*)[CUDA_NAME_MAX])names, 2, state, err);
+}
+
+// What the sum over rows or elements is multiplied with.
+static double mean_factor(const op_query *q, const cuda_rows *rows)
+{
+    const double t = q->attr.epsilon;
+    return q->op == HR_OP_ACCURACY ? 1.0
+           : q->op == HR_OP_MSE    ? 1.0 / (double)cuda_elements(&q->in[0])
+           : q->op == HR_OP_KL     ? t * t / (double)rows->rows
+                                   : 1.0 / (double)rows->rows;
+}
+
+static hr_status run_forward(const cuda_run *r, hr_err *err)
+{
+    const op_query *q = r->query;
+    const cuda_stages *stages = r->state;
+    cuda_rows rows = rows_of(r->device, q);
+    loss_args a = args_of(r, &rows);
+    a.partial = (double *)r->workspace;
+    a.cached = is_flat(q) || q->op == HR_OP_KL ? 0 : cuda_rows_cache(r->device, &rows, type_of(q));
+    HR_TRY(cuda_launch(r, stages->at[STAGE_PARTS], rows.grid, &a, sizeof a, err));
+    const loss_finish_args f = {.partial = a.partial,
+                                .out = (void *)r->out[q->out_count - 1],
+                                .parts = rows.grid.blocks_x,
+                                .factor = mean_factor(q, &rows),
+                                .counts = q->op == HR_OP_ACCURACY};
+    const cuda_grid one = {.blocks_x = 1, .blocks_y = 1, .blocks_z = 1, .threads = FINISH_THREADS};
+    return cuda_launch(r, stages->at[STAGE_FINISH], one, &f, sizeof f, err);
+}
+
+// Of one element: the loss's weight, and how the mean is made.
+static double share_of(const op_query *q, const cuda_rows *rows)
+{
+    const double weight = q->attr.scale == 0.0 ? 1.0 : q->attr.scale;
+    return q->op == HR_OP_MSE_BWD  ? 2.0 * weight / (double)cuda_elements(&q->in[0])
+           : q->op == HR_OP_KL_BWD ? weight * q->attr.epsilon / (double)rows->rows
+                                   : weight / (double)rows->rows;
+}
+
+static hr_status run_backward(const cuda_run *r, hr_err *err)
+{
+    cuda_rows rows = rows_of(r->device, r->query);
+    loss_args a = args_of(r, &rows);
+    a.share = (float)share_of(r->query, &rows);
+    a.cached = is_flat(r->query) ? 0 : cuda_rows_cache(r->device, &rows, type_of(r->query));
+    return cuda_launch(r, r->function, rows.grid, &a, sizeof a, err);
+}
+
+#define FORWARD(id)                                                                                          \
+    {                                                                                                        \
+        .op = HR_OP_##id, .types = CUDA_REAL, .name = "parts", .fits = fits_forward,                         \
+        .workspace = parts_bytes, .prepare = prepare_forward, .release = cuda_stages_release,                \
+        .run = run_forward                                                                                   \
+    }
+#define BACKWARD(id)                                                                                         \
+    {                                                                                                        \
+        .op = HR_OP_##id, .types = CUDA_REAL, .name = "once", .fits = fits_backward, .module = "loss",       \
+        .kernel = name_of, .run = run_backward                                                               \
+    }
+
+static const cuda_impl impls[] = {FORWARD(SOFTMAX_XENT),     FORWARD(MSE),      FORWARD(KL),
+                                  FORWARD(ACCURACY),         BACKWARD(MSE_BWD), BACKWARD(KL_BWD),
+                                  BACKWARD(SOFTMAX_XENT_BWD)};
+
+const cuda_family cuda_family_loss = CUDA_FAMILY(impls);

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation over rows of channels. Statistics are the mean and squared deviations of short chunks in registers,
+// joined (Chan, Golub, LeVeque: "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979)
+// over a thread's chunks, a block and, in double, over blocks; the same sums in the same order every time. All of it is
+// of distances from a channel's first value, so that a large mean costs the variance no digits.
+//
+// Bytes moved: forward x twice and y once, against a floor of x and y once; backward x and dy twice and dx once against
+// once each. The second pass walks backwards, so that what the first read last comes from the second level cache: all
+// of a tensor that fits there.
+#include "batch_norm_args.h"
+#include "rows.cuh"
+
+// What a thread has of every step.
+template <typename T, int V> struct place {
+    int64_t first; // pack of step 0
+    bool active;
+
+    __device__ __forceinline__ explicit place(const batch_norm_walk &w)
+        : first((int64_t)blockIdx.y * w.width + threadIdx.x),
+          active((int)threadIdx.x < w.width && first < w.step)
+    {
+    }
+    __device__ __forceinline__ int64_t channel(const batch_norm_walk &w, int lane) const
+    {
+        return (first * V + lane) % w.channels;
+    }
+    // Packs of the steps [begin, begin + N) that there are; returns how many.
+    template <int N>
+    __device__ __forceinline__ int load(const batch_norm_walk &w, const T *x, int64_t begin,
+                                        pack<T, V> (&keep)[N]) const
+    {
+        int n = 0;
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            const int64_t p = (begin + u) * w.step + first;
+            if (active && p < w.packs) {
+                keep[u] = reinterpret_cast<const pack<T, V> *>(x)[p];
+                n = u + 1;
+            }
+        }
+        return n;
+    }
+};
+
+// Channels that are complete in this block, the first of them, and where their entries lie among its values.
+struct block_channels {
+    int64_t first;
+    int count;
+    __device__ __forceinline__ block_channels(const batch_norm_walk &w, int v)
+        : first((int64_t)blockIdx.y * w.width * v)
+    {
+        const int64_t left = w.channels - first, most = (int64_t)w.width * v;
+        count = (int)(left < most ? left : most);
+    }
+};
+
+__device__ __forceinline__ float group_sum(float x, int group)
+{
+    for (int k = group / 2; k > 0; k /= 2) {
+        x += __shfl_xor_sync(FULL_WARP, x, k);
+    }
+    return x;
+}
+
+// ---- statistics ---------------------------------------------------------------------------------------------------
+
+// Joins `n` values of every lane, n above 0, into their mean and squared deviations so far.
+template <typename T, int V>
+__device__ __forceinline__ void join_chunk(const pack<T, V> (&keep)[BATCH_NORM_STEPS], int n, float count,
+                                           const float (&shift)[V], float (&mean)[V], float (&square)[V])
+{
+    const float share = (float)n / (count + (float)n), inverse = 1.0f / (float)n;
+#pragma unroll
+    for (int lane = 0; lane < V; lane++) {
+        float sum = 0.0f, here = 0.0f;
+#pragma unroll
+        for (int u = 0; u < BATCH_NORM_STEPS; u++) {
+            sum += u < n ? widen(keep[u].at[lane]) - shift[lane] : 0.0f;
+        }
+        sum *= inverse;
+#pragma unroll
+        for (int u = 0; u < BATCH_NORM_STEPS; u++) {
+            const float apart = u < n ? widen(keep[u].at[lane]) - shift[lane] - sum : 0.0f;
+            here += apart * apart;
+        }
+        const float apart = sum - mean[lane];
+        mean[lane] += apart * share;
+        square[lane] += here + apart * apart * count * share;
+    }
+}
+
+// Joins the block's entries of every channel and leaves them in `partial`. `room`: [mean, squares][width * v] and
+// [width] counts.
+__device__ __forceinline__ void join_block(const batch_norm_args &a, int v, const float *room)
+{
+    const batch_norm_walk &w = a.walk;
+    const block_channels mine(w, v);
+    const int values = w.width * v, lane = (int)threadIdx.x % w.group;
+    const float *const mean = room, *const square = room + values, *const count = room + 2 * values;
+    float *const to = a.partial + (int64_t)blockIdx.x * 3 * w.channels + mine.first;
+    for (int base = 0; base < mine.count; base += (int)blockDim.x / w.group) {
+        const int c = base + (int)threadIdx.x / w.group;
+        const int entries = c < mine.count ? w.entries : 0;
+        float n = 0.0f, sum = 0.0f, squares = 0.0f;
+        for (int e = lane; e < entries; e += w.group) {
+            const int at = c + e * (int)w.channels;
+            n += count[at / v];
+            sum += count[at / v] * mean[at];
+        }
+        n = group_sum(n, w.group);
+        const float middle = group_sum(sum, w.group) / n;
+        for (int e = lane; e < entries; e += w.group) {
+            const int at = c + e * (int)w.channels;
+            squares += square[at] + count[at / v] * (mean[at] - middle) * (mean[at] - middle);
+        }
+        squares = group_sum(squares, w.group);
+        if (entries > 0 && lane == 0) {
+            to[c] = n;
+            to[w.channels + c] = middle;
+            to[2 * w.channels + c] = squares;
+        }
+    }
+}
+
+template <typename T, int V> __device__ __forceinline__ void statistics(const batch_norm_args &a, float *room)
+{
+    const batch_norm_walk &w = a.walk;
+    const place<T, V> mine(w);
+    float count = 0.0f, shift[V] = {}, mean[V] = {}, square[V] = {};
+#pragma unroll
+    for (int lane = 0; lane < V && mine.active; lane++) {
+        shift[lane] = widen(static_cast<const T *>(a.x)[mine.channel(w, lane)]);
+        const int64_t c = mine.first * V + lane;
+        if (blockIdx.x == 0 && c < w.channels) {
+            a.partial[gridDim.x * 3 * w.channels + c] = shift[lane];
+        }
+    }
+    const int64_t stride = (int64_t)gridDim.x * BATCH_NORM_STEPS;
+    for (int64_t s = (int64_t)blockIdx.x * BATCH_NORM_STEPS; s < w.steps; s += stride) {
+        pack<T, V> keep[BATCH_NORM_STEPS];
+        const int n = mine.load(w, static_cast<const T *>(a.x), s, keep);
+        if (n > 0) {
+            join_chunk<T, V>(keep, n, count, shift, mean, square);
+            count += (float)n;
+        }
+    }
+    const int values = w.width * V, t = (int)threadIdx.x;
+    if (t < w.width) {
+        room[2 * values + t] = count;
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            room[t * V + lane] = mean[lane];
+            room[values + t * V + lane] = square[lane];
+        }
+    }
+    __syncthreads();
+    join_block(a, V, room);
+}
+
+extern "C" __global__ void batch_norm_finish(batch_norm_finish_args a)
+{
+    SHARED double room[COLUMN_THREADS];
+    const int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x % WARP, parts = c < a.channels ? a.parts : 0;
+    double sum = 0.0, square = 0.0;
+    for (int64_t p = threadIdx.x / WARP; p < parts; p += COLUMN_ROWS) {
+        const float *const from = a.partial + p * 3 * a.channels + c;
+        sum += (double)from[0] * (double)from[a.channels];
+    }
+    const double mean = column_total(sum, room) / (double)a.rows;
+    for (int64_t p = threadIdx.x / WARP; p < parts; p += COLUMN_ROWS) {
+        const float *const from = a.partial + p * 3 * a.channels + c;
+        const double apart = (double)from[a.channels] - mean;
+        square += (double)from[2 * a.channels] + (double)from[0] * apart * apart;
+    }
+    square = column_total(square, room);
+    if (parts > 0 && threadIdx.x < WARP) {
+        const double first = (double)a.partial[a.parts * 3 * a.channels + c];
+        const double m = a.momentum, others = a.rows > 1 ? (double)(a.rows - 1) : 1.0; // of one row as TensorFlow
+        a.mean_out[c] = (float)(first + mean);
+        a.variance_out[c] = (float)(square / (double)a.rows);
+        a.running_mean[c] = (float)((1.0 - m) * (double)a.running_mean[c] + m * (first + mean));
+        a.running_variance[c] = (float)((1.0 - m) * (double)a.running_variance[c] + m * square / others);
+    }
+}
+
+// ---- y ------------------------------------------------------------------------------------------------------------
+
+template <typename T, int V> __device__ __forceinline__ void apply(const batch_norm_args &a)
+{
+    const batch_norm_walk &w = a.walk;
+    const place<T, V> mine(w);
+    float mean[V] = {}, scale[V] = {}, beta[V] = {};
+#pragma unroll
+    for (int lane = 0; lane < V && mine.active; lane++) {
+        const int64_t c = mine.channel(w, lane);
+        mean[lane] = a.mean[c];
+        scale[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
+        beta[lane] = a.beta[c];
+    }
+    const int64_t chunks = (w.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
+    for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
+        pack<T, V> keep[BATCH_NORM_FLIGHT];
+        const int n = mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, keep);
+#pragma unroll
+        for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
+            float v[V];
+            if (u < n) {
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    v[lane] = (widen(keep[u].at[lane]) - mean[lane]) * scale[lane] + beta[lane];
+                    v[lane] = v[lane] < a.floor ? a.floor : v[lane];
+                    v[lane] = v[lane] > a.ceiling ? a.ceiling : v[lane];
+                }
+                const int64_t p = (k * BATCH_NORM_FLIGHT + u) * w.step + mine.first;
+                store_pack<T, V>(static_cast<T *>(a.y) + p * V, v);
+            }
+        }
+    }
+}
+
+// ---- gradients ----------------------------------------------------------------------------------------------------
+
+// Sums of dy and of dy * (x - mean). `room`: [dy, dy * (x - mean)][width * V].
+template <typename T, int V> __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *room)
+{
+    const batch_norm_walk &w = a.walk;
+    const place<T, V> mine(w);
+    float mean[V] = {}, sum[V] = {}, along[V] = {};
+#pragma unroll
+    for (int lane = 0; lane < V && mine.active; lane++) {
+        mean[lane] = a.mean[mine.channel(w, lane)];
+    }
+    const int64_t stride = (int64_t)gridDim.x * BATCH_NORM_FLIGHT;
+    for (int64_t s = (int64_t)blockIdx.x * BATCH_NORM_FLIGHT; s < w.steps; s += stride) {
+        pack<T, V> x[BATCH_NORM_FLIGHT], dy[BATCH_NORM_FLIGHT];
+        const int n = mine.load(w, static_cast<const T *>(a.x), s, x);
+        (void)mine.load(w, static_cast<const T *>(a.dy), s, dy);
+#pragma unroll
+        for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                const float d = u < n ? widen(dy[u].at[lane]) : 0.0f;
+                sum[lane] += d;
+                along[lane] += u < n ? d * (widen(x[u].at[lane]) - mean[lane]) : 0.0f;
+            }
+        }
+    }
+    const int values = w.width * V, t = (int)threadIdx.x;
+#pragma unroll
+    for (int lane = 0; lane < V; lane++) {
+        if (t < w.width) {
+            room[t * V + lane] = sum[lane];
+            room[values + t * V + lane] = along[lane];
+        }
+    }
+    __syncthreads();
+    const block_channels channels(w, V);
+    float *const to = a.partial + (int64_t)blockIdx.x * 2 * w.channels + channels.first;
+    for (int base = 0; base < channels.count; base += (int)blockDim.x / w.group) {
+        const int c = base + t / w.group, entries = c < channels.count ? w.entries : 0;
+        float whole = 0.0f, projected = 0.0f;
+        for (int e = t % w.group; e < entries; e += w.group) {
+            whole += room[c + e * (int)w.channels];
+            projected += room[values + c + e * (int)w.channels];
+        }
+        whole = group_sum(whole, w.group);
+        projected = group_sum(projected, w.group);
+        if (entries > 0 && t % w.group == 0) {
+            to[c] = whole;
+            to[w.channels + c] = projected;
+        }
+    }
+}
+
+extern "C" __global__ void batch_norm_bwd_finish(batch_norm_finish_args a)
+{
+    SHARED double room[COLUMN_THREADS];
+    const int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x % WARP, parts = c < a.channels ? a.parts : 0;
+    double sum = 0.0, along = 0.0;
+    for (int64_t p = threadIdx.x / WARP; p < parts; p += COLUMN_ROWS) {
+        sum += (double)a.partial[p * 2 * a.channels + c];
+        along += (double)a.partial[(p * 2 + 1) * a.channels + c];
+    }
+    sum = column_total(sum, room);
+    along = column_total(along, room);
+    if (parts > 0 && threadIdx.x < WARP) {
+        a.dbeta[c] = (float)sum;
+        a.dgamma[c] = (float)(along / sqrt((double)a.variance[c] + a.epsilon));
+    }
+}
+
+// With xhat = (x - mean) / std: dx = gamma / std * (dy - dbeta / R - xhat * dgamma / R).
+template <typename T, int V> __device__ __forceinline__ void gradient(const batch_norm_args &a)
+{
+    const batch_norm_walk &w = a.walk;
+    const place<T, V> mine(w);
+    float mean[V] = {}, scale[V] = {}, whole[V] = {}, along[V] = {};
+#pragma unroll
+    for (int lane = 0; lane < V && mine.active; lane++) {
+        const int64_t c = mine.channel(w, lane);
+        const float inverse = 1.0f / sqrtf(a.variance[c] + a.epsilon);
+        mean[lane] = a.mean[c];
+        scale[lane] = a.gamma[c] * inverse;
+        whole[lane] = a.dbeta[c] / (float)w.rows;
+        along[lane] = inverse * a.dgamma[c] / (float)w.rows;
+    }
+    const int64_t chunks = (w.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
+    for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
+        pack<T, V> x[BATCH_NORM_FLIGHT], dy[BATCH_NORM_FLIGHT];
+        const int n = mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, x);
+        (void)mine.load(w, static_cast<const T *>(a.dy), k * BATCH_NORM_FLIGHT, dy);
+#pragma unroll
+        for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
+            float v[V];
+            if (u < n) {
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    const float at = widen(x[u].at[lane]) - mean[lane];
+                    v[lane] = scale[lane] * (widen(dy[u].at[lane]) - whole[lane] - at * along[lane]);
+                }
+                const int64_t p = (k * BATCH_NORM_FLIGHT + u) * w.step + mine.first;
+                store_pack<T, V>(static_cast<T *>(a.y) + p * V, v);
+            }
+        }
+    }
+}
+
+#define BATCH_NORM(suffix, type)                                                                             \
+    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
+        batch_norm_statistics_##suffix(batch_norm_args a)                                                    \
+    {                                                                                                        \
+        SHARED_DYNAMIC(float, room);                                                                         \
+        if (a.walk.vectors) {                                                                                \
+            statistics<type, lanes<type>::count>(a, room);                                                   \
+        } else {                                                                                             \
+            statistics<type, 1>(a, room);                                                                    \
+        }                                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
+        batch_norm_apply_##suffix(batch_norm_args a)                                                         \
+    {                                                                                                        \
+        if (a.walk.vectors) {                                                                                \
+            apply<type, lanes<type>::count>(a);                                                              \
+        } else {                                                                                             \
+            apply<type, 1>(a);                                                                               \
+        }                                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
+        batch_norm_bwd_sums_##suffix(batch_norm_args a)                                                      \
+    {                                                                                                        \
+        SHARED_DYNAMIC(float, room);                                                                         \
+        if (a.walk.vectors) {                                                                                \
+            gradient_sums<type, lanes<type>::count>(a, room);                                                \
+        } else {                                                                                             \
+            gradient_sums<type, 1>(a, room);                                                                 \
+        }                                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
+        batch_norm_bwd_##suffix(batch_norm_args a)                                                           \
+    {                                                                                                        \
+        if (a.walk.vectors) {                                                                                \
+            gradient<type, lanes<type>::count>(a);                                                           \
+        } else {                                                                                             \
+            gradient<type, 1>(a);                                                                            \
+        }                                                                                                    \
+    }
+FOR_REAL_TYPES(BATCH_NORM)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of batch_norm.cu are given, and how they divide a tensor. Read by C and by CUDA C++.
+#ifndef KERNELS_BATCH_NORM_ARGS_H
+#define KERNELS_BATCH_NORM_ARGS_H
+
+#include <stdint.h>
+
+#define BATCH_NORM_THREADS 256
+#define BATCH_NORM_STEPS   8 // of one chunk of statistics, held in registers
+#define BATCH_NORM_FLIGHT  4 // steps of the other passes that are on their way at once
+
+// The tensor as packs of 16 bytes (or one element), `step` packs at a time: a step is whole rows, so that a thread meets the
+// same channels in every one. Blocks (x, y) share a step in `width` packs each; y > 0 only where rows are wider than that.
+typedef struct batch_norm_walk {
+    int64_t packs, step, steps;
+    int64_t channels, rows;
+    int32_t width;   // packs of a block in a step: one of a thread
+    int32_t entries; // of a channel in a block
+    int32_t group;   // lanes that join the entries of a channel: a power of two
+    int32_t vectors;
+} batch_norm_walk;
+
+typedef struct batch_norm_args {
+    batch_norm_walk walk;
+    const void *x, *dy;
+    void *y; // or dx: may lie on x, or dy
+    const float *gamma, *beta, *mean, *variance;
+    const float *dgamma, *dbeta; // of the last stage backward
+    // Forward [parts][count, mean, squares][channels] of distances from a channel's first value; these values stand
+    // behind. Backward [parts][dy, dy * (x - mean)][channels].
+    float *partial;
+    float epsilon, floor, ceiling; // of the activation
+} batch_norm_args;
+
+typedef struct batch_norm_finish_args {
+    const float *partial;
+    int64_t parts, channels, rows;
+    const float *variance;                                            // backward
+    float *mean_out, *variance_out, *running_mean, *running_variance; // forward
+    float *dgamma, *dbeta;                                            // backward
+    double momentum, epsilon;
+} batch_norm_finish_args;
+
+#endif

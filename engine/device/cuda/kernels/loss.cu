@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses over rows of logits and between two tensors, their gradients, accuracy.
+//
+// Every operand moves once, of rows that fit registers (rows_args.h); of longer ones cross-entropy reads the logits once
+// where shared memory holds a row. A loss is summed over blocks' parts in a fixed order, in double.
+#include "loss_args.h"
+#include "rows.cuh"
+
+__device__ __forceinline__ int64_t label_of(const loss_args &a, int64_t row)
+{
+    return a.byte_labels != 0 ? (int64_t) static_cast<const uint8_t *>(a.labels)[row]
+                              : (int64_t) static_cast<const int32_t *>(a.labels)[row];
+}
+
+__device__ __forceinline__ float share_of(const loss_args &a)
+{
+    return a.scale != nullptr ? a.share * *a.scale : a.share;
+}
+
+__device__ __forceinline__ void leave_part(const loss_args &a, double total)
+{
+    SHARED double room[WARP];
+    total = block_total(total, room);
+    if (threadIdx.x == 0) {
+        a.partial[blockIdx.x] = total;
+    }
+}
+
+// ---- softmax cross-entropy ----------------------------------------------------------------------------------------
+
+// log sum exp(z - max) - (z_label - max): never the logarithm of a rounded probability. The label's logit is read, and
+// goes into the row's maximum, before anything is written over it. A label that is no class makes the loss no number.
+template <typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ double cross_entropy_rows(const loss_args &a, const TEAM &team, T *room)
+{
+    const int64_t n = a.classes;
+    double total = 0.0;
+    row_of<T, V, PACKS> row(room);
+    for (int64_t r = team.first_row(); r < a.rows; r += team.row_step()) {
+        const T *const z = static_cast<const T *>(a.x) + r * n;
+        float chosen = LOWEST;
+        if (team.rank() == 0) {
+            const int64_t label = label_of(a, r);
+            chosen = label >= 0 && label < n ? widen(z[label]) : NAN;
+        }
+        row.load(z, n, team);
+        const auto value = [&](int k, int64_t i, float(&v)[V]) { row.get(k, i, v); };
+        const moments m = softmax_moments<V, PACKS>(team, n, fmaxf(chosen, LOWEST), value);
+        const float inverse = 1.0f / m.sum;
+        float *const p = static_cast<float *>(a.out) + r * n;
+        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+            float v[V];
+            row.get(k, i, v);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                v[lane] = expf(v[lane] - m.largest) * inverse;
+            }
+            store_pack<float, V>(p + i, v);
+        });
+        total += team.rank() == 0 ? (double)(logf(m.sum) + (m.largest - chosen)) : 0.0;
+    }
+    return total;
+}
+
+// dlogits = share * (p - onehot), a flat walk: rows need not begin at whole vectors.
+template <typename T> __device__ __forceinline__ void cross_entropy_bwd(const loss_args &a)
+{
+    constexpr int n = lanes<T>::count;
+    const float share = share_of(a), *const p = static_cast<const float *>(a.x);
+    const int64_t count = a.rows * a.classes, packs = count / n;
+    T *const out = static_cast<T *>(a.out);
+    for (int64_t k = grid_thread(); k < packs; k += grid_width()) {
+        const int64_t first = k * n;
+        int64_t row = (uint64_t)(first | a.classes) >> 32 == 0
+                          ? (int64_t)((uint32_t)first / (uint32_t)a.classes)
+                          : first / a.classes;
+        int64_t chosen = label_of(a, row) - (first - row * a.classes); // lane of the label
+        float v[n];
+        load_pack<float, n>(p + first, v);
+#pragma unroll
+        for (int lane = 0; lane < n; lane++) {
+            if (first + lane == (row + 1) * a.classes) {
+                row++;
+                chosen = label_of(a, row) + lane;
+            }
+            v[lane] = share * (v[lane] - (chosen == lane ? 1.0f : 0.0f));
+        }
+        store_pack<T, n>(out + first, v);
+    }
+    for (int64_t i = packs * n + grid_thread(); i < count; i += grid_width()) {
+        const bool chosen = label_of(a, i / a.classes) == i % a.classes;
+        out[i] = narrow<T>(share * (p[i] - (chosen ? 1.0f : 0.0f)));
+    }
+}
+
+// ---- accuracy -----------------------------------------------------------------------------------------------------
+
+// Rows whose label's logit is the largest, and the first that is.
+template <typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ double correct_rows(const loss_args &a, const TEAM &team, T *room)
+{
+    const int64_t n = a.classes;
+    double total = 0.0;
+    row_of<T, V, PACKS> row(room);
+    for (int64_t r = team.first_row(); r < a.rows; r += team.row_step()) {
+        const T *const z = static_cast<const T *>(a.x) + r * n;
+        const int64_t label = label_of(a, r);
+        row.load(z, n, team);
+        float largest = -INFINITY, against = 0.0f;
+        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+            float v[V];
+            row.get(k, i, v);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                largest = fmaxf(largest, v[lane]);
+            }
+        });
+        largest = team.max(largest);
+        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+            float v[V];
+            row.get(k, i, v);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                against += (i + lane < label && v[lane] == largest) || (i + lane == label && v[lane] != largest)
+                               ? 1.0f
+                               : 0.0f;
+            }
+        });
+        against = team.sum(against);
+        total += team.rank() == 0 && label >= 0 && label < n && against == 0.0f ? 1.0 : 0.0;
+    }
+    return total;
+}
+
+// ---- divergence ---------------------------------------------------------------------------------------------------
+
+// Sum of q (log q - log p) = sum of q ((t - max t) - (s - max s)) / T - log sum exp t + log sum exp s.
+template <typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ double divergence_rows(const loss_args &a, const TEAM &team, T *)
+{
+    const int64_t n = a.classes;
+    double total = 0.0;
+    row_of<T, V, PACKS> student(nullptr), teacher(nullptr);
+    for (int64_t r = team.first_row(); r < a.rows; r += team.row_step()) {
+        student.load(static_cast<const T *>(a.x) + r * n, n, team);
+        teacher.load(static_cast<const T *>(a.other) + r * n, n, team);
+        float most_s = LOWEST, most_t = LOWEST, sum_s = 0.0f, sum_t = 0.0f, apart = 0.0f;
+        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+            float s[V], t[V];
+            student.get(k, i, s);
+            teacher.get(k, i, t);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                most_s = fmaxf(most_s, s[lane]);
+                most_t = fmaxf(most_t, t[lane]);
+            }
+        });
+        most_s = team.max(most_s);
+        most_t = team.max(most_t);
+        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+            float s[V], t[V];
+            student.get(k, i, s);
+            teacher.get(k, i, t);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                const float s_cold = (s[lane] - most_s) * a.cold, t_cold = (t[lane] - most_t) * a.cold;
+                const float q = expf(t_cold);
+                sum_s += expf(s_cold);
+                sum_t += q;
+                apart += q * (t_cold - s_cold);
+            }
+        });
+        sum_s = team.sum(sum_s);
+        sum_t = team.sum(sum_t);
+        apart = team.sum(apart);
+        const float inverse = 1.0f / sum_s;
+        float *const p = static_cast<float *>(a.out) + r * n;
+        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+            float s[V];
+            student.get(k, i, s);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                s[lane] = expf((s[lane] - most_s) * a.cold) * inverse;
+            }
+            store_pack<float, V>(p + i, s);
+        });
+        total += team.rank() == 0 ? (double)apart / (double)sum_t + (double)logf(sum_s / sum_t) : 0.0;
+    }
+    return total;
+}
+
+// dstudent = share * (p - q), with q made again from the teacher.
+template <typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ void divergence_rows_bwd(const loss_args &a, const TEAM &team, T *room)
+{
+    const int64_t n = a.classes;
+    const float share = share_of(a);
+    row_of<T, V, PACKS> teacher(room);
+    for (int64_t r = team.first_row(); r < a.rows; r += team.row_step()) {
+        teacher.load(static_cast<const T *>(a.other) + r * n, n, team);
+        const auto value = [&](int k, int64_t i, float(&v)[V]) {
+            teacher.get(k, i, v);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                v[lane] *= a.cold;
+            }
+        };
+        const moments m = softmax_moments<V, PACKS>(team, n, LOWEST, value);
+        const float inverse = 1.0f / m.sum;
+        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+            float q[V], p[V];
+            value(k, i, q);
+            load_pack<float, V>(static_cast<const float *>(a.x) + r * n + i, p);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                p[lane] = share * (p[lane] - expf(q[lane] - m.largest) * inverse);
+            }
+            store_pack<T, V>(static_cast<T *>(a.out) + r * n + i, p);
+        });
+    }
+}
+
+// ---- mean squared error -------------------------------------------------------------------------------------------
+
+template <typename T> __device__ __forceinline__ double square_sum(const loss_args &a)
+{
+    constexpr int n = lanes<T>::count;
+    const int64_t count = a.rows * a.classes, packs = count / n;
+    const T *const x = static_cast<const T *>(a.x), *const target = static_cast<const T *>(a.other);
+    double total = 0.0;
+#pragma unroll 4
+    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
+        float v[n], t[n], sum = 0.0f;
+        load_pack<T, n>(x + i * n, v);
+        load_pack<T, n>(target + i * n, t);
+#pragma unroll
+        for (int lane = 0; lane < n; lane++) {
+            sum += (v[lane] - t[lane]) * (v[lane] - t[lane]);
+        }
+        total += (double)sum;
+    }
+    for (int64_t i = packs * n + grid_thread(); i < count; i += grid_width()) {
+        const float apart = widen(x[i]) - widen(target[i]);
+        total += (double)(apart * apart);
+    }
+    return total;
+}
+
+template <typename T> __device__ __forceinline__ void square_bwd(const loss_args &a)
+{
+    constexpr int n = lanes<T>::count;
+    const float share = share_of(a);
+    const int64_t count = a.rows * a.classes, packs = count / n;
+    const T *const x = static_cast<const T *>(a.x), *const target = static_cast<const T *>(a.other);
+    T *const out = static_cast<T *>(a.out);
+    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
+        float v[n], t[n];
+        load_pack<T, n>(x + i * n, v);
+        load_pack<T, n>(target + i * n, t);
+#pragma unroll
+        for (int lane = 0; lane < n; lane++) {
+            v[lane] = share * (v[lane] - t[lane]);
+        }
+        store_pack<T, n>(out + i * n, v);
+    }
+    for (int64_t i = packs * n + grid_thread(); i < count; i += grid_width()) {
+        out[i] = narrow<T>(share * (widen(x[i]) - widen(target[i])));
+    }
+}
+
+// ---- kernels ------------------------------------------------------------------------------------------------------
+
+extern "C" __global__ void loss_finish(loss_finish_args a)
+{
+    SHARED double room[WARP];
+    double total = 0.0;
+    for (int64_t p = threadIdx.x; p < a.parts; p += blockDim.x) {
+        total += a.partial[p];
+    }
+    total = block_total(total, room);
+    if (threadIdx.x == 0 && a.counts != 0) {
+        *static_cast<int32_t *>(a.out) = (int32_t)total;
+    } else if (threadIdx.x == 0) {
+        *static_cast<float *>(a.out) = (float)(a.factor * total);
+    }
+}
+
+// call(rows_of<type, V, PACKS>(a, team, row)) for rows of every length.
+#define ROWS(name, suffix, type, call, rows_of)                                                              \
+    extern "C" __global__ void __launch_bounds__(ROWS_WARP_THREADS) name##_warp_##suffix(loss_args a)        \
+    {                                                                                                        \
+        constexpr int v = lanes<type>::count;                                                                \
+        type *const row = nullptr;                                                                           \
+        if (a.vectors) {                                                                                     \
+            call((rows_of<type, v, held<v>::warp>(a, warp_team(), row)));                                    \
+        } else {                                                                                             \
+            call((rows_of<type, 1, held<1>::warp>(a, warp_team(), row)));                                    \
+        }                                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(ROWS_BLOCK_THREADS) name##_block_##suffix(loss_args a)      \
+    {                                                                                                        \
+        SHARED float room[WARP];                                                                             \
+        constexpr int v = lanes<type>::count;                                                                \
+        type *const row = nullptr;                                                                           \
+        if (a.vectors) {                                                                                     \
+            call((rows_of<type, v, held<v>::block>(a, block_team{room}, row)));                              \
+        } else {                                                                                             \
+            call((rows_of<type, 1, held<1>::block>(a, block_team{room}, row)));                              \
+        }                                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) name##_long_##suffix(loss_args a)        \
+    {                                                                                                        \
+        SHARED float room[WARP];                                                                             \
+        SHARED_DYNAMIC(float, shared);                                                                       \
+        type *const row = a.cached ? reinterpret_cast<type *>(shared) : nullptr;                             \
+        if (a.vectors) {                                                                                     \
+            call((rows_of<type, lanes<type>::count, 0>(a, block_team{room}, row)));                          \
+        } else {                                                                                             \
+            call((rows_of<type, 1, 0>(a, block_team{room}, row)));                                           \
+        }                                                                                                    \
+    }
+#define LEAVE(total) leave_part(a, total)
+#define ONLY(nothing) nothing
+
+#define LOSSES(suffix, type)                                                                                 \
+    ROWS(softmax_cross_entropy, suffix, type, LEAVE, cross_entropy_rows)                                     \
+    ROWS(accuracy, suffix, type, LEAVE, correct_rows)                                                        \
+    ROWS(kl_divergence, suffix, type, LEAVE, divergence_rows)                                                \
+    ROWS(kl_divergence_bwd, suffix, type, ONLY, divergence_rows_bwd)                                         \
+    extern "C" __global__ void softmax_cross_entropy_bwd_##suffix(loss_args a)                               \
+    {                                                                                                        \
+        cross_entropy_bwd<type>(a);                                                                          \
+    }                                                                                                        \
+    extern "C" __global__ void mse_##suffix(loss_args a)                                                     \
+    {                                                                                                        \
+        leave_part(a, square_sum<type>(a));                                                                  \
+    }                                                                                                        \
+    extern "C" __global__ void mse_bwd_##suffix(loss_args a)                                                 \
+    {                                                                                                        \
+        square_bwd<type>(a);                                                                                 \
+    }
+FOR_REAL_TYPES(LOSSES)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of loss.cu are given. Read by C and by CUDA C++.
+#ifndef KERNELS_LOSS_ARGS_H
+#define KERNELS_LOSS_ARGS_H
+
+#include <stdint.h>
+
+typedef struct loss_args {
+    const void *x;      // logits, prediction, student; backward: float32 probabilities where there are some
+    const void *other;  // target, teacher
+    const void *labels; // int32, or bytes
+    const float *scale; // backward: the loss scale, NULL for 1
+    void *out;          // probabilities (float32), or the gradient; may lie on x of the same type
+    double *partial;    // forward: one of every block
+    int64_t rows, classes;
+    float share; // backward: of one element in the gradient
+    float cold;  // 1 / temperature
+    int32_t byte_labels, vectors, cached;
+} loss_args;
+
+// out = factor * the sum of `parts` numbers; an int32 when counts is set.
+typedef struct loss_finish_args {
+    const double *partial;
+    void *out;
+    int64_t parts;
+    double factor;
+    int32_t counts;
+} loss_finish_args;
+
+#endif

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling, a pack of neighbouring channels per thread. Every result is gathered: backward a pixel asks the windows that
+// see it, in their order, so that sums have one order and nothing is added atomically.
+//
+// Bytes moved are every operand once; what windows share comes from the caches.
+#include "pool_args.h"
+#include "rows.cuh"
+
+// ---- places -------------------------------------------------------------------------------------------------------
+
+// i % by; i becomes i / by.
+__device__ __forceinline__ int split_off(int64_t *i, int by)
+{
+    const int64_t n = *i;
+    *i = (uint64_t)n >> 32 == 0 ? (int64_t)((uint32_t)n / (uint32_t)by) : n / by;
+    return (int)(n - *i * by);
+}
+
+// A pack of an image: the image, its pixel, its first channel.
+struct pixel {
+    int64_t image;
+    int h, w, c;
+    __device__ __forceinline__ pixel(int64_t at, int width, int height, int packs, int v) : image(at)
+    {
+        c = split_off(&image, packs) * v;
+        w = split_off(&image, width);
+        h = split_off(&image, height);
+    }
+};
+
+// The part of a window that lies inside the image: rows [top, bottom), columns [left, right) of the image; `origin_h` and
+// `origin_w` are those of place 0, which may lie outside.
+struct window {
+    int origin_h, origin_w, top, bottom, left, right;
+    __device__ __forceinline__ window(const pool_args &a, int h, int w)
+        : origin_h(h * a.stride_h - a.pad_top), origin_w(w * a.stride_w - a.pad_left),
+          top(origin_h > 0 ? origin_h : 0),
+          bottom(origin_h + a.kernel_h < a.height ? origin_h + a.kernel_h : a.height),
+          left(origin_w > 0 ? origin_w : 0),
+          right(origin_w + a.kernel_w < a.width ? origin_w + a.kernel_w : a.width)
+    {
+    }
+    __device__ __forceinline__ float places(const pool_args &a) const
+    {
+        return (float)(a.padding != 0 ? a.kernel_h * a.kernel_w : (bottom - top) * (right - left));
+    }
+};
+
+// The windows [first_h, end_h) x [first_w, end_w) that see a pixel.
+struct windows {
+    int first_h, end_h, first_w, end_w;
+    static __device__ __forceinline__ int first(int at, int kernel, int stride)
+    {
+        return at < kernel ? 0 : (at - kernel) / stride + 1;
+    }
+    static __device__ __forceinline__ int end(int at, int stride, int count)
+    {
+        const int behind = at < 0 ? 0 : at / stride + 1;
+        return behind < count ? behind : count;
+    }
+    __device__ __forceinline__ windows(const pool_args &a, const pixel &p)
+        : first_h(first(p.h + a.pad_top, a.kernel_h, a.stride_h)),
+          end_h(end(p.h + a.pad_top, a.stride_h, a.pooled_height)),
+          first_w(first(p.w + a.pad_left, a.kernel_w, a.stride_w)),
+          end_w(end(p.w + a.pad_left, a.stride_w, a.pooled_width))
+    {
+    }
+};
+
+__device__ __forceinline__ int64_t of_image(const pool_args &a, const pixel &p, int h, int w)
+{
+    return ((p.image * a.height + h) * a.width + w) * a.channels + p.c;
+}
+__device__ __forceinline__ int64_t of_pooled(const pool_args &a, const pixel &p, int h, int w)
+{
+    return ((p.image * a.pooled_height + h) * a.pooled_width + w) * a.channels + p.c;
+}
+
+// ---- maxima -------------------------------------------------------------------------------------------------------
+
+template <typename T, int V> __device__ __forceinline__ void max_pool(const pool_args &a)
+{
+    const T *const x = static_cast<const T *>(a.x);
+    for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
+        const pixel p(i, a.pooled_width, a.pooled_height, a.channels / V, V);
+        const window seen(a, p.h, p.w);
+        float best[V];
+        int place[V];
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            best[lane] = -INFINITY;
+            place[lane] = -1;
+        }
+        for (int h = seen.top; h < seen.bottom; h++) {
+            for (int w = seen.left; w < seen.right; w++) {
+                const int here = (h - seen.origin_h) * a.kernel_w + w - seen.origin_w;
+                float v[V];
+                load_pack<T, V>(x + of_image(a, p, h, w), v);
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    const bool better = place[lane] < 0 || v[lane] > best[lane];
+                    best[lane] = better ? v[lane] : best[lane];
+                    place[lane] = better ? here : place[lane];
+                }
+            }
+        }
+        store_pack<T, V>(static_cast<T *>(a.out) + i * V, best);
+        if (a.index_out != nullptr) {
+            pack<uint8_t, V> index;
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                index.at[lane] = (uint8_t)place[lane];
+            }
+            *reinterpret_cast<pack<uint8_t, V> *>(a.index_out + i * V) = index;
+        }
+    }
+}
+
+// Which lanes of `open` have the first of their window's largest values at (h, w): x equals y there, and nowhere before.
+template <typename T, int V>
+__device__ __forceinline__ unsigned first_equal(const pool_args &a, const pixel &p, const window &seen,
+                                                const float (&x)[V], const float (&y)[V])
+{
+    unsigned open = 0;
+#pragma unroll
+    for (int lane = 0; lane < V; lane++) {
+        open |= x[lane] == y[lane] ? 1u << lane : 0u;
+    }
+    for (int h = seen.top; h <= p.h && open != 0; h++) {
+        const int right = h == p.h ? p.w : seen.right;
+        for (int w = seen.left; w < right && open != 0; w++) {
+            float before[V];
+            load_pack<T, V>(static_cast<const T *>(a.x) + of_image(a, p, h, w), before);
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                open &= before[lane] == y[lane] ? ~(1u << lane) : ~0u;
+            }
+        }
+    }
+    return open;
+}
+
+template <typename T, int V> __device__ __forceinline__ void max_pool_bwd(const pool_args &a)
+{
+    const T *const x = static_cast<const T *>(a.x), *const y = static_cast<const T *>(a.y),
+            *const dy = static_cast<const T *>(a.dy);
+    for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
+        const pixel p(i, a.width, a.height, a.channels / V, V);
+        const windows see(a, p);
+        float here[V], sum[V] = {};
+        load_pack<T, V>(x + i * V, here);
+        for (int h = see.first_h; h < see.end_h; h++) {
+            for (int w = see.first_w; w < see.end_w; w++) {
+                const int64_t at = of_pooled(a, p, h, w);
+                float most[V], d[V];
+                load_pack<T, V>(y + at, most);
+                const unsigned mine = first_equal<T, V>(a, p, window(a, h, w), here, most);
+                if (mine != 0) {
+                    load_pack<T, V>(dy + at, d);
+#pragma unroll
+                    for (int lane = 0; lane < V; lane++) {
+                        sum[lane] += (mine >> lane & 1u) != 0 ? d[lane] : 0.0f;
+                    }
+                }
+            }
+        }
+        store_pack<T, V>(static_cast<T *>(a.out) + i * V, sum);
+    }
+}
+
+template <typename T, int V> __device__ __forceinline__ void max_pool_bwd_index(const pool_args &a)
+{
+    const T *const dy = static_cast<const T *>(a.dy);
+    for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
+        const pixel p(i, a.width, a.height, a.channels / V, V);
+        const windows see(a, p);
+        float sum[V] = {};
+        for (int h = see.first_h; h < see.end_h; h++) {
+            for (int w = see.first_w; w < see.end_w; w++) {
+                const int place = (p.h + a.pad_top - h * a.stride_h) * a.kernel_w + p.w + a.pad_left -
+                                  w * a.stride_w;
+                const int64_t at = of_pooled(a, p, h, w);
+                const pack<uint8_t, V> index = *reinterpret_cast<const pack<uint8_t, V> *>(a.index + at);
+                float d[V];
+                load_pack<T, V>(dy + at, d);
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    sum[lane] += index.at[lane] == place ? d[lane] : 0.0f;
+                }
+            }
+        }
+        store_pack<T, V>(static_cast<T *>(a.out) + i * V, sum);
+    }
+}
+
+// ---- means --------------------------------------------------------------------------------------------------------
+
+template <typename T, int V> __device__ __forceinline__ void avg_pool(const pool_args &a)
+{
+    const T *const x = static_cast<const T *>(a.x);
+    for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
+        const pixel p(i, a.pooled_width, a.pooled_height, a.channels / V, V);
+        const window seen(a, p.h, p.w);
+        float sum[V] = {};
+        for (int h = seen.top; h < seen.bottom; h++) {
+            for (int w = seen.left; w < seen.right; w++) {
+                float v[V];
+                load_pack<T, V>(x + of_image(a, p, h, w), v);
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    sum[lane] += v[lane];
+                }
+            }
+        }
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            sum[lane] /= seen.places(a);
+        }
+        store_pack<T, V>(static_cast<T *>(a.out) + i * V, sum);
+    }
+}
+
+template <typename T, int V> __device__ __forceinline__ void avg_pool_bwd(const pool_args &a)
+{
+    const T *const dy = static_cast<const T *>(a.dy);
+    for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
+        const pixel p(i, a.width, a.height, a.channels / V, V);
+        const windows see(a, p);
+        float sum[V] = {};
+        for (int h = see.first_h; h < see.end_h; h++) {
+            for (int w = see.first_w; w < see.end_w; w++) {
+                const float places = window(a, h, w).places(a);
+                float d[V];
+                load_pack<T, V>(dy + of_pooled(a, p, h, w), d);
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    sum[lane] += d[lane] / places;
+                }
+            }
+        }
+        store_pack<T, V>(static_cast<T *>(a.out) + i * V, sum);
+    }
+}
+
+// ---- the mean of whole images -------------------------------------------------------------------------------------
+
+// A block: one image (blockIdx.y, …), `across` packs of channels. `room`: V floats of every thread.
+template <typename T, int V> __device__ __forceinline__ void global_avg_pool(const pool_args &a, float *room)
+{
+    const int t = (int)threadIdx.x, down = (int)blockDim.x / a.across, row = t / a.across;
+    const int pixels = a.height * a.width, packs = a.channels / V;
+    const int c = (int)blockIdx.x * a.across + t % a.across;
+    const int64_t images = a.packs / packs;
+    for (int64_t image = blockIdx.y; image < images; image += gridDim.y) {
+        const T *const x = static_cast<const T *>(a.x) + image * pixels * a.channels + (int64_t)c * V;
+        float sum[V] = {};
+        if (c < packs) {
+#pragma unroll 4
+            for (int pixel = row; pixel < pixels; pixel += down) {
+                float v[V];
+                load_pack<T, V>(x + (int64_t)pixel * a.channels, v);
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    sum[lane] += v[lane];
+                }
+            }
+        }
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            room[lane * blockDim.x + t] = sum[lane];
+        }
+        __syncthreads();
+        for (int k = down / 2; k > 0; k /= 2) {
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                if (row < k) {
+                    room[lane * blockDim.x + t] += room[lane * blockDim.x + t + k * a.across];
+                }
+            }
+            __syncthreads();
+        }
+        if (row == 0 && c < packs) {
+#pragma unroll
+            for (int lane = 0; lane < V; lane++) {
+                sum[lane] = room[lane * blockDim.x + t] / (float)pixels;
+            }
+            store_pack<T, V>(static_cast<T *>(a.out) + image * a.channels + (int64_t)c * V, sum);
+        }
+        __syncthreads();
+    }
+}
+
+template <typename T, int V> __device__ __forceinline__ void global_avg_pool_bwd(const pool_args &a)
+{
+    const float pixels = (float)(a.height * a.width);
+    for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
+        const pixel p(i, a.width, a.height, a.channels / V, V);
+        float d[V];
+        load_pack<T, V>(static_cast<const T *>(a.dy) + p.image * a.channels + p.c, d);
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            d[lane] /= pixels;
+        }
+        store_pack<T, V>(static_cast<T *>(a.out) + i * V, d);
+    }
+}
+
+// ---- kernels ------------------------------------------------------------------------------------------------------
+
+#define POOL(name, suffix, type)                                                                             \
+    extern "C" __global__ void __launch_bounds__(POOL_THREADS, 4) name##_##suffix(pool_args a)                  \
+    {                                                                                                        \
+        if (a.vectors) {                                                                                     \
+            name<type, lanes<type>::count>(a);                                                               \
+        } else {                                                                                             \
+            name<type, 1>(a);                                                                                \
+        }                                                                                                    \
+    }
+#define POOLS(suffix, type)                                                                                  \
+    POOL(max_pool, suffix, type)                                                                             \
+    POOL(max_pool_bwd, suffix, type)                                                                         \
+    POOL(max_pool_bwd_index, suffix, type)                                                                   \
+    POOL(avg_pool, suffix, type)                                                                             \
+    POOL(avg_pool_bwd, suffix, type)                                                                         \
+    POOL(global_avg_pool_bwd, suffix, type)                                                                  \
+    extern "C" __global__ void __launch_bounds__(POOL_THREADS, 4) global_avg_pool_##suffix(pool_args a)         \
+    {                                                                                                        \
+        SHARED_DYNAMIC(float, room);                                                                         \
+        if (a.vectors) {                                                                                     \
+            global_avg_pool<type, lanes<type>::count>(a, room);                                              \
+        } else {                                                                                             \
+            global_avg_pool<type, 1>(a, room);                                                               \
+        }                                                                                                    \
+    }
+FOR_REAL_TYPES(POOLS)
