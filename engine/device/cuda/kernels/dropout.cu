@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropout: the words of ops/dropout.h. The four words of a call stand sixteen elements apart in a block of 64, and
+// neighbours come from neighbouring calls; so a thread makes as many calls as sixteen bytes have elements and fills four
+// such vectors, 16 elements apart. No call is made twice, nothing but x, y and the mask is moved.
+#include "dropout_args.h"
+#include "map.cuh"
+
+#define BLOCK 64
+#define LANES 16
+#define WORDS 4
+#define ROUNDS 10
+
+struct philox_words {
+    uint32_t word[WORDS];
+};
+
+// Philox4x32-10 as base/philox.c has it: of one call of one sample.
+__device__ __forceinline__ philox_words philox(uint32_t k0, uint32_t k1, uint64_t call, uint64_t sample)
+{
+    uint32_t x0 = (uint32_t)call, x1 = (uint32_t)(call >> 32);
+    uint32_t x2 = (uint32_t)sample, x3 = (uint32_t)(sample >> 32);
+#pragma unroll
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
+        x0 = (uint32_t)(p1 >> 32) ^ x1 ^ k0;
+        x1 = (uint32_t)p1;
+        x2 = (uint32_t)(p0 >> 32) ^ x3 ^ k1;
+        x3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return philox_words{{x0, x1, x2, x3}};
+}
+
+// Bit w * N + l: the element of word w and call l is kept.
+template <int N>
+__device__ __forceinline__ uint32_t draw(const dropout_args &a, uint64_t first_call, uint64_t sample)
+{
+    uint32_t kept = 0;
+#pragma unroll
+    for (int l = 0; l < N; l++) {
+        const philox_words words = philox(a.scalars->key[0], a.scalars->key[1], first_call + l, sample);
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) {
+            kept |= (words.word[w] >= a.threshold ? 1u : 0u) << (w * N + l);
+        }
+    }
+    return kept;
+}
+
+template <typename T, int N>
+__device__ __forceinline__ pack<T, N> applied(const dropout_args &a, pack<T, N> values, uint32_t kept)
+{
+#pragma unroll
+    for (int l = 0; l < N; l++) {
+        values.at[l] = narrow<T>((kept >> l & 1u) != 0 ? widen(values.at[l]) * a.scale : 0.0f);
+    }
+    return values;
+}
+
+template <int N> __device__ __forceinline__ pack<uint8_t, N> mask_of(uint32_t kept)
+{
+    pack<uint8_t, N> mask;
+#pragma unroll
+    for (int l = 0; l < N; l++) {
+        mask.at[l] = (uint8_t)(kept >> l & 1u);
+    }
+    return mask;
+}
+
+// Whole vectors: every sample has a multiple of N elements, so that none is cut and all are aligned. They are on their
+// way while the numbers are drawn.
+template <typename T, int N>
+__device__ __forceinline__ void apply_vectors(const dropout_args &a, int64_t sample, int64_t call, int64_t element)
+{
+    const T *x = static_cast<const T *>(a.x) + sample * a.per_sample;
+    T *out = static_cast<T *>(a.out) + sample * a.per_sample;
+    pack<T, N> values[WORDS];
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+        if (element + w * LANES < a.per_sample) {
+            values[w] = *reinterpret_cast<const pack<T, N> *>(x + element + w * LANES);
+        }
+    }
+    const uint32_t kept = draw<N>(a, (uint64_t)call, a.scalars->first_sample + (uint64_t)sample);
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+        const int64_t at = element + w * LANES;
+        if (at < a.per_sample) {
+            *reinterpret_cast<pack<T, N> *>(out + at) = applied<T, N>(a, values[w], kept >> w * N);
+            if (a.mask != nullptr) {
+                *reinterpret_cast<pack<uint8_t, N> *>(a.mask + sample * a.per_sample + at) =
+                    mask_of<N>(kept >> w * N);
+            }
+        }
+    }
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void apply_elements(const dropout_args &a, int64_t sample, int64_t call, int64_t element)
+{
+    const uint32_t kept = draw<N>(a, (uint64_t)call, a.scalars->first_sample + (uint64_t)sample);
+    const int64_t begin = sample * a.per_sample;
+    for (int k = 0; k < WORDS * N; k++) {
+        const int64_t at = element + k / N * LANES + k % N;
+        if (at < a.per_sample) {
+            const bool keeps = (kept >> k & 1u) != 0;
+            const float x = widen(static_cast<const T *>(a.x)[begin + at]);
+            static_cast<T *>(a.out)[begin + at] = narrow<T>(keeps ? x * a.scale : 0.0f);
+            if (a.mask != nullptr) {
+                a.mask[begin + at] = keeps;
+            }
+        }
+    }
+}
+
+// Pieces of a sample are numbered block by block, LANES / N in each.
+template <typename T> __device__ __forceinline__ void dropout(const dropout_args &a)
+{
+    constexpr int n = lanes<T>::count, of_block = LANES / n;
+    const int64_t count = a.samples * a.pieces.by;
+    for (int64_t i = grid_thread(); i < count; i += grid_width()) {
+        const int64_t sample = count <= INT32_MAX ? (int64_t)quotient((uint32_t)i, a.pieces)
+                                                  : (int64_t)quotient((uint64_t)i, a.pieces);
+        const int64_t piece = i - sample * a.pieces.by, block = piece / of_block, lane = piece % of_block * n;
+        if (a.per_sample % n == 0) {
+            apply_vectors<T, n>(a, sample, block * LANES + lane, block * BLOCK + lane);
+        } else {
+            apply_elements<T, n>(a, sample, block * LANES + lane, block * BLOCK + lane);
+        }
+    }
+}
+
+struct kept_of {
+    float scale;
+    __device__ float operator()(float mask, float dy) const
+    {
+        return mask != 0.0f ? dy * scale : 0.0f;
+    }
+};
+
+#define OF_TYPE(suffix, type)                                                                                \
+    extern "C" __global__ void dropout_##suffix(dropout_args a)                                              \
+    {                                                                                                        \
+        dropout<type>(a);                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void dropout_bwd_mask_##suffix(dropout_mask_args a)                                \
+    {                                                                                                        \
+        map(kept_of{a.scale}, a.count, static_cast<type *>(a.dx), a.mask, static_cast<const type *>(a.dy));  \
+    }
+FOR_REAL_TYPES(OF_TYPE)
