@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through cuBLASLt: y = act(alpha · op(a) · op(b) + beta · y + bias), row-major, batched. There is no
 // asking cuBLASLt without a card, so the workspace is a cap that plan and run both take: product_workspace_bytes.
+//
+// cuBLASLt thinks in columns: it is told yᵀ = op(b)ᵀ · op(a)ᵀ, of the same memory. A product is reproducible: of one
+// library, one card and one stream with a workspace of its own, so no algorithm is ruled out (cuBLAS guide, "Results
+// reproducibility"). Rows that are no multiple of sixteen bytes are computed by slower algorithms.
 #ifndef DEVICE_CUDA_PRODUCT_H
 #define DEVICE_CUDA_PRODUCT_H
 
@@ -8,6 +12,9 @@
 #include <stdint.h>
 
 #include "cuda_device.h"
+
+// A vector that falls off on the way: sums over k, of op(a)'s rows or op(b)'s columns.
+typedef enum product_sums { PRODUCT_SUMS_NONE, PRODUCT_SUMS_A, PRODUCT_SUMS_B } product_sums;
 
 typedef struct product_shape {
     uint32_t dtype;                       // hr_dtype of a and b
@@ -20,15 +27,19 @@ typedef struct product_shape {
     // A second, outer loop of products (heads inside samples): outer × batch of them.
     int64_t outer, outer_a, outer_b, outer_y; // outer 0 stands for 1
     float alpha, beta;
-    bool bias;   // [n], of out_dtype
-    int32_t act; // hr_act: NONE, RELU, GELU (tanh form); RELU6 is not cuBLASLt's
+    bool bias;         // [n], of out_dtype
+    int32_t act;       // hr_act: NONE, RELU, GELU (tanh form); RELU6 is not cuBLASLt's
+    product_sums sums; // into the address of the bias, of out_dtype; of one product, without bias and act
+    int64_t alignment; // bytes of which every address is a multiple; 0 stands for 256
 } product_shape;
 
-// The cap: what the card's generation asks for, no more than eight float32 sums of y, no more than the limit.
+// The cap: what the card's generation asks for, no more than the float32 sums of y that the card's processors can make
+// at a time, eight at least, no more than the limit. Asked with its own answer as the limit it answers the same.
 uint64_t product_workspace_bytes(const cuda_device *device, const product_shape *s, uint64_t limit_bytes);
 
 typedef struct product product;
 
+// DEVICE error when the library has no algorithm for it; then `bias`, `act` and `sums` are what to do without.
 HR_MUST_CHECK hr_status product_prepare(cuda_device *device, const product_shape *s, uint64_t workspace_bytes,
                                         product **out, hr_err *err);
 void product_destroy(product *p); // NULL is fine

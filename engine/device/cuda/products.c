@@ -1,4 +1,233 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_device.h"
+// What is matrix products for cuBLASLt: dense layers and their gradients, matmul, materialised attention, pointwise
+// convolutions. Bias, RELU and the bias' gradient ride on the product where the library has an algorithm for it, which
+// only the card can say; where it has none, and for RELU6, kernels of our own stand beside it:
+//
+//     bias      every row of y becomes it, and the product adds to y
+//     RELU…     y is clipped behind the product
+//     db        dy's columns are summed before it, in what the workspace has room for
+#include <float.h>
+#include <stdio.h>
 
-const cuda_family cuda_family_products = {NULL, 0};
+#include "base/host_mem.h"
+#include "kernels/products_args.h"
+#include "products_shape.h"
+
+enum { PACK_BYTES = 16, PARTS_MAX = 64, ROWS_OF_A_PART = 256 };
+
+typedef struct products_state {
+    product_use use;
+    product *product;
+    CUfunction spread, clip, sums, sums_end; // NULL: the product does it, or nobody needs it
+    float ceiling;
+    bool packs;    // vectors of whole rows of y, or of what is summed
+    int64_t parts; // of the rows that are summed
+} products_state;
+
+static hr_status ask(cuda_device *device, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
+{
+    (void)err;
+    const product_use u = product_use_of(q);
+    (void)snprintf(out->impl, sizeof out->impl, "cublaslt");
+    out->workspace_bytes = product_workspace_bytes(device, &u.shape, limit);
+    return HR_OK;
+}
+
+// ---- what the library does not fuse -------------------------------------------------------------------------------
+
+static hr_status find(cuda_device *device, const char *what, bool packs, uint32_t dtype, CUfunction *out,
+                      hr_err *err)
+{
+    char name[CUDA_NAME_MAX];
+    (void)snprintf(name, sizeof name, "%s%s_%s", what, packs ? "_packs" : "", cuda_suffix(dtype));
+    return cuda_function(device, "products", name, out, err);
+}
+
+static bool whole_packs(int64_t columns, uint32_t dtype)
+{
+    return columns * (int64_t)dtype_bytes((hr_dtype)dtype) % PACK_BYTES == 0;
+}
+
+static int64_t summed_columns(const product_shape *s)
+{
+    return s->sums == PRODUCT_SUMS_A ? s->m : s->n;
+}
+
+static hr_status sum_apart(cuda_device *device, products_state *st, uint64_t workspace_bytes, hr_err *err)
+{
+    const product_shape *s = &st->use.shape;
+    const int64_t columns = summed_columns(s);
+    const uint64_t room = workspace_bytes / (sizeof(float) * (uint64_t)columns);
+    const int64_t wanted = s->k / ROWS_OF_A_PART < PARTS_MAX ? s->k / ROWS_OF_A_PART : PARTS_MAX;
+    st->parts = (uint64_t)wanted < room ? wanted : (int64_t)room;
+    st->packs = whole_packs(columns, s->dtype);
+    HR_TRY(find(device, "column_sums", st->packs, s->dtype, &st->sums, err));
+    if (st->parts > 1) {
+        return find(device, "column_sums_end", false, s->dtype, &st->sums_end, err);
+    }
+    st->parts = 1;
+    return HR_OK;
+}
+
+// The product alone; what the library was to fuse is done beside it.
+static hr_status do_apart(cuda_device *device, products_state *st, uint64_t workspace_bytes, hr_err *err)
+{
+    const product_shape *s = &st->use.shape;
+    product_shape alone = *s;
+    alone.bias = false;
+    alone.act = HR_ACT_NONE;
+    alone.sums = PRODUCT_SUMS_NONE;
+    alone.beta = s->bias ? 1.0f : 0.0f;
+    HR_TRY(product_prepare(device, &alone, workspace_bytes, &st->product, err));
+    if (s->bias) {
+        st->packs = whole_packs(s->n, s->dtype);
+        HR_TRY(find(device, "spread_bias", st->packs, s->dtype, &st->spread, err));
+    }
+    if (s->act == HR_ACT_RELU) {
+        st->ceiling = FLT_MAX;
+        HR_TRY(find(device, "clip", false, s->dtype, &st->clip, err));
+    }
+    return s->sums == PRODUCT_SUMS_NONE ? HR_OK : sum_apart(device, st, workspace_bytes, err);
+}
+
+static bool fuses_nothing(const product_shape *s)
+{
+    return !s->bias && s->act == HR_ACT_NONE && s->sums == PRODUCT_SUMS_NONE;
+}
+
+static hr_status make(cuda_device *device, products_state *st, uint64_t workspace_bytes, hr_err *err)
+{
+    const product_shape *s = &st->use.shape;
+    if (st->use.six) {
+        st->ceiling = 6.0f;
+        HR_TRY(find(device, "clip", false, s->dtype, &st->clip, err));
+    }
+    const hr_status status = product_prepare(device, s, workspace_bytes, &st->product, err);
+    if (status != HR_DEVICE || fuses_nothing(s)) {
+        return status;
+    }
+    return do_apart(device, st, workspace_bytes, err);
+}
+
+static void release(cuda_device *device, void *state)
+{
+    (void)device;
+    products_state *st = state;
+    if (st != NULL) {
+        product_destroy(st->product);
+        hr_free(st);
+    }
+}
+
+static hr_status prepare(cuda_device *device, const program *p, const instr *i, const op_query *q,
+                         uint64_t workspace_bytes, void **state, hr_err *err)
+{
+    (void)p, (void)i;
+    *state = NULL;
+    products_state *st = hr_calloc(1, sizeof *st);
+    if (st == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for %s", op_name((hr_op)q->op));
+    }
+    st->use = product_use_of(q);
+    const hr_status status = make(device, st, workspace_bytes, err);
+    if (status != HR_OK) {
+        release(device, st);
+        return status;
+    }
+    *state = st;
+    return HR_OK;
+}
+
+// ---- running --------------------------------------------------------------------------------------------------------
+
+static hr_status run_sums(const cuda_run *r, const products_state *st, hr_err *err)
+{
+    const product_shape *s = &st->use.shape;
+    const int64_t columns = summed_columns(s),
+                  band = 32 * (st->packs ? PACK_BYTES / (int64_t)dtype_bytes((hr_dtype)s->dtype) : 1);
+    const column_sums_args a = {
+        .x = (const void *)(uintptr_t)r->in[s->sums == PRODUCT_SUMS_A ? st->use.a : st->use.b],
+        .parts = (float *)(uintptr_t)r->workspace,
+        .sums = (void *)(uintptr_t)r->out[st->use.vector],
+        .rows = s->k,
+        .columns = columns,
+        .part_count = st->parts};
+    const cuda_grid grid = {.blocks_x = (uint32_t)((columns + band - 1) / band),
+                            .blocks_y = (uint32_t)st->parts,
+                            .blocks_z = 1,
+                            .threads = PRODUCTS_THREADS};
+    HR_TRY(cuda_launch(r, st->sums, grid, &a, sizeof a, err));
+    return st->sums_end == NULL
+               ? HR_OK
+               : cuda_launch(r, st->sums_end,
+                             cuda_grid_over(r->device, (uint64_t)columns, 1, PRODUCTS_THREADS), &a, sizeof a,
+                             err);
+}
+
+static hr_status run_beside(const cuda_run *r, const products_state *st, CUfunction function, bool packs,
+                            hr_err *err)
+{
+    const product_shape *s = &st->use.shape;
+    const products_args a = {.y = (void *)(uintptr_t)r->out[0],
+                             .bias =
+                                 st->use.vector < 0 ? NULL : (const void *)(uintptr_t)r->in[st->use.vector],
+                             .count = s->m * s->n,
+                             .columns = s->n,
+                             .ceiling = st->ceiling};
+    const uint32_t per_thread = packs ? PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)s->dtype) : 1;
+    return cuda_launch(r, function,
+                       cuda_grid_over(r->device, (uint64_t)a.count, per_thread, PRODUCTS_THREADS), &a,
+                       sizeof a, err);
+}
+
+static hr_status run(const cuda_run *r, hr_err *err)
+{
+    const products_state *st = r->state;
+    const product_use *u = &st->use;
+    const CUdeviceptr vector = u->vector < 0                        ? 0
+                               : u->shape.sums != PRODUCT_SUMS_NONE ? r->out[u->vector]
+                                                                    : r->in[u->vector];
+    if (st->sums != NULL) {
+        HR_TRY(run_sums(r, st, err));
+    }
+    if (st->spread != NULL) {
+        HR_TRY(run_beside(r, st, st->spread, st->packs, err));
+    }
+    HR_TRY(
+        product_run(st->product, r->stream, r->in[u->a], r->in[u->b], r->out[0], vector, r->workspace, err));
+    return st->clip == NULL ? HR_OK : run_beside(r, st, st->clip, true, err);
+}
+
+// ---- rows -------------------------------------------------------------------------------------------------------------
+
+// cuDNN has RELU6 in the convolution itself.
+static bool fits_convolution(const cuda_device *device, const op_query *q)
+{
+    return product_is_pointwise(q) && q->attr.act != HR_ACT_RELU6 && cuda_one_type(device, q);
+}
+
+#define PRODUCT(operation, suits)                                                                            \
+    {                                                                                                        \
+        .op = HR_OP_##operation, .types = CUDA_REAL, .name = "cublaslt", .fits = (suits), .ask = ask,        \
+        .prepare = prepare, .release = release, .run = run                                                   \
+    }
+
+static const cuda_impl impls[] = {
+    PRODUCT(DENSE, cuda_one_type),
+    PRODUCT(DENSE_BWD_DATA, cuda_one_type),
+    PRODUCT(DENSE_BWD_WEIGHTS, cuda_one_type),
+    PRODUCT(MATMUL, cuda_one_type),
+    PRODUCT(MATMUL_BWD_A, cuda_one_type),
+    PRODUCT(MATMUL_BWD_B, cuda_one_type),
+    PRODUCT(ATTENTION_SCORES, cuda_one_type),
+    PRODUCT(ATTENTION_SCORES_BWD_Q, cuda_one_type),
+    PRODUCT(ATTENTION_SCORES_BWD_K, cuda_one_type),
+    PRODUCT(ATTENTION_VALUES, cuda_one_type),
+    PRODUCT(ATTENTION_VALUES_BWD_P, cuda_one_type),
+    PRODUCT(ATTENTION_VALUES_BWD_V, cuda_one_type),
+    PRODUCT(CONV2D, fits_convolution),
+    PRODUCT(CONV2D_BWD_DATA, fits_convolution),
+    PRODUCT(CONV2D_BWD_WEIGHTS, fits_convolution),
+};
+
+const cuda_family cuda_family_products = CUDA_FAMILY(impls);

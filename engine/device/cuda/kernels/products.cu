@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands beside matrix products where the library does not fuse it: bias, activation, sums of columns.
+#include "kernel.cuh"
+#include "products_args.h"
+
+// A thread writes the same columns of every row that it comes to, when the grid's width is a multiple of a row's packs.
+template <typename T, int V> __device__ __forceinline__ void spread(const products_args &a)
+{
+    const pack<T, V> *bias = static_cast<const pack<T, V> *>(a.bias);
+    pack<T, V> *y = static_cast<pack<T, V> *>(a.y);
+    const int64_t packs = a.count / V, in_row = a.columns / V;
+    int64_t column = grid_thread() % in_row;
+    const int64_t step = grid_width() % in_row;
+    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
+        y[i] = bias[column];
+        column += step;
+        column -= column >= in_row ? in_row : 0;
+    }
+}
+
+template <typename T> __device__ __forceinline__ void clip(const products_args &a)
+{
+    constexpr int n = lanes<T>::count;
+    T *y = static_cast<T *>(a.y);
+    const int64_t packs = a.count / n;
+    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
+        pack<T, n> v = reinterpret_cast<pack<T, n> *>(y)[i];
+#pragma unroll
+        for (int k = 0; k < n; k++) {
+            v.at[k] = narrow<T>(fminf(fmaxf(widen(v.at[k]), 0.0f), a.ceiling));
+        }
+        reinterpret_cast<pack<T, n> *>(y)[i] = v;
+    }
+    for (int64_t i = packs * n + grid_thread(); i < a.count; i += grid_width()) {
+        y[i] = narrow<T>(fminf(fmaxf(widen(y[i]), 0.0f), a.ceiling));
+    }
+}
+
+// A warp takes every PRODUCTS_WARPS-th row of the part, a thread V columns; the warps' sums meet in shared memory.
+template <typename T, int V> __device__ __forceinline__ void add_columns(const column_sums_args &a)
+{
+    SHARED float room[PRODUCTS_WARPS][WARP * V];
+    const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    const int64_t column = ((int64_t)blockIdx.x * WARP + lane) * V;
+    const int64_t first = a.rows * blockIdx.y / a.part_count, behind = a.rows * (blockIdx.y + 1) / a.part_count;
+    float sum[V];
+    for (int k = 0; k < V; k++) {
+        sum[k] = 0.0f;
+    }
+    for (int64_t row = first + warp; row < behind && column < a.columns; row += PRODUCTS_WARPS) {
+        const pack<T, V> v = *reinterpret_cast<const pack<T, V> *>(static_cast<const T *>(a.x) + row * a.columns + column);
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            sum[k] += widen(v.at[k]);
+        }
+    }
+    for (int k = 0; k < V; k++) {
+        room[warp][lane * V + k] = sum[k];
+    }
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < WARP * V; k += PRODUCTS_THREADS) {
+        const int64_t at = (int64_t)blockIdx.x * WARP * V + k;
+        float total = 0.0f;
+        for (int w = 0; w < PRODUCTS_WARPS; w++) {
+            total += room[w][k];
+        }
+        if (at < a.columns && a.part_count == 1) {
+            static_cast<T *>(a.sums)[at] = narrow<T>(total);
+        } else if (at < a.columns) {
+            a.parts[blockIdx.y * a.columns + at] = total;
+        }
+    }
+}
+
+template <typename T> __device__ __forceinline__ void add_parts(const column_sums_args &a)
+{
+    for (int64_t column = grid_thread(); column < a.columns; column += grid_width()) {
+        float total = 0.0f;
+        for (int64_t part = 0; part < a.part_count; part++) {
+            total += a.parts[part * a.columns + column];
+        }
+        static_cast<T *>(a.sums)[column] = narrow<T>(total);
+    }
+}
+
+#define PRODUCTS(suffix, type)                                                                               \
+    extern "C" __global__ void spread_bias_##suffix(products_args a)                                         \
+    {                                                                                                        \
+        spread<type, 1>(a);                                                                                  \
+    }                                                                                                        \
+    extern "C" __global__ void spread_bias_packs_##suffix(products_args a)                                   \
+    {                                                                                                        \
+        spread<type, lanes<type>::count>(a);                                                                 \
+    }                                                                                                        \
+    extern "C" __global__ void clip_##suffix(products_args a)                                                \
+    {                                                                                                        \
+        clip<type>(a);                                                                                       \
+    }                                                                                                        \
+    extern "C" __global__ void column_sums_##suffix(column_sums_args a)                                      \
+    {                                                                                                        \
+        add_columns<type, 1>(a);                                                                             \
+    }                                                                                                        \
+    extern "C" __global__ void column_sums_packs_##suffix(column_sums_args a)                                \
+    {                                                                                                        \
+        add_columns<type, lanes<type>::count>(a);                                                            \
+    }                                                                                                        \
+    extern "C" __global__ void column_sums_end_##suffix(column_sums_args a)                                  \
+    {                                                                                                        \
+        add_parts<type>(a);                                                                                  \
+    }
+FOR_REAL_TYPES(PRODUCTS)
