@@ -80,9 +80,14 @@ endfunction()
 
 if(HEADROOM_HAVE_CUDA)
   enable_language(ASM)
-  hr_folder(device_cuda PATH device/cuda KNOWS device program ops memory trace base USES Threads::Threads m)
+  hr_folder(device_cuda PATH device/cuda KNOWS device program ops memory trace base USES PkgConfig::JANSSON Threads::Threads m)
   target_include_directories(hr_device_cuda SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE})
   hr_opens(hr_device_cuda CUDNN ${HEADROOM_CUDNN_LIBRARY} ${HEADROOM_CUDNN_INCLUDE})
+  # Where there is no driver, cuDNN shows the engines that it would compile only beside the toolkit's stub of one.
+  find_file(HEADROOM_CUDA_STUB libcuda.so HINTS ${hr_cuda_root}/lib64/stubs ${hr_cuda_root}/lib/stubs NO_DEFAULT_PATH)
+  get_filename_component(hr_cudnn_file ${HEADROOM_CUDNN_LIBRARY} REALPATH)
+  target_compile_definitions(hr_device_cuda PRIVATE HEADROOM_CUDNN_FILE="${hr_cudnn_file}"
+    HEADROOM_CUDA_STUB="$<$<BOOL:${HEADROOM_CUDA_STUB}>:${HEADROOM_CUDA_STUB}>")
   hr_opens(hr_device_cuda CUBLASLT ${HEADROOM_CUBLASLT_LIBRARY} ${HEADROOM_CUBLASLT_INCLUDE})
   hr_cuda_kernels(hr_device_cuda)
   target_compile_definitions(hr_flags INTERFACE HEADROOM_HAVE_CUDA=1)

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "graph_library.h"
 #include "outside.h"
 #include "step.h"
 
@@ -35,6 +36,11 @@ bool cuda_device_deterministic(const cuda_device *device)
 bool cuda_device_plans(const cuda_device *device)
 {
     return device->plan_only;
+}
+
+graph_library *cuda_device_graphs(cuda_device *device)
+{
+    return device->graphs;
 }
 
 // ---- the context --------------------------------------------------------------------------------------------------
@@ -124,6 +130,22 @@ static hr_status guess_traits(cuda_device *device, const hr_card *card, hr_err *
                    card == NULL ? "it" : card->name, major, minor);
 }
 
+// Without a card: what is known of it from its property file, else from its generation.
+static hr_status plan_card(cuda_device *device, const hr_card *card, hr_err *err)
+{
+    cuda_properties properties;
+    graph_options options = {.tf32 = device->tf32, .deterministic = device->deterministic};
+    HR_TRY(guess_traits(device, card, err));
+    if (card != NULL && card->properties_path[0] != '\0') {
+        HR_TRY(cuda_properties_read(card->properties_path, &properties, err));
+        device->traits = properties.traits;
+        options.properties = &properties;
+        (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u %s, planned",
+                       properties.traits.compute_major, properties.traits.compute_minor, properties.name);
+    }
+    return graph_library_open(&options, &device->graphs, err);
+}
+
 static hr_status make_streams(cuda_device *device, hr_err *err)
 {
     for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
@@ -156,6 +178,11 @@ static hr_status open_card(cuda_device *device, hr_err *err)
     const uint64_t before_bytes = cuda_card_used_bytes(device);
     HR_TRY(retain_context(device, err));
     HR_TRY(make_streams(device, err));
+    const graph_options options = {.card = true,
+                                   .ordinal = device->ordinal,
+                                   .tf32 = device->tf32,
+                                   .deterministic = device->deterministic};
+    HR_TRY(graph_library_open(&options, &device->graphs, err));
     const uint64_t after_bytes = cuda_card_used_bytes(device);
     device->context_bytes = after_bytes > before_bytes ? after_bytes - before_bytes : CUDA_SMALL_BYTES;
     return HR_OK;
@@ -164,6 +191,8 @@ static hr_status open_card(cuda_device *device, hr_err *err)
 static void close_card(cuda_device *device)
 {
     (void)cuda_settle(device, NULL);
+    graph_library_close(device->graphs);
+    device->graphs = NULL;
     for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
         if (device->lane[k] != NULL) {
             (void)cuda_driver.cuStreamDestroy_v2(device->lane[k]);
@@ -182,14 +211,15 @@ static void cuda_close(void *context)
     if (device->context != NULL) {
         close_card(device);
     }
+    graph_library_close(device->graphs);
     pthread_mutex_destroy(&device->asking);
     hr_free(device);
 }
 
+// Of the card's kind, what cuDNN is asked with, and the knobs.
 static uint64_t key_of(const cuda_device *device)
 {
-    uint64_t key = hash64(&device->traits, sizeof device->traits, device->tf32);
-    return hash64_mix(key, device->deterministic);
+    return hash64_mix(hash64(device->isa, strlen(device->isa), 0), graph_library_key(device->graphs));
 }
 
 static hr_status cuda_open(const device_options *options, void **context, hr_err *err)
@@ -205,7 +235,7 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
     device->deterministic = options->deterministic;
     device->capture = options->capture;
     const hr_status status =
-        device->plan_only ? guess_traits(device, options->card, err) : open_card(device, err);
+        device->plan_only ? plan_card(device, options->card, err) : open_card(device, err);
     if (status != HR_OK) {
         cuda_close(device);
         return status;

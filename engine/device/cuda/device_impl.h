@@ -7,7 +7,7 @@
 
 #include "cuda_device.h"
 
-enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 96 };
+enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 160 };
 
 struct cuda_loaded; // step.h
 
@@ -18,6 +18,7 @@ struct cuda_device {
     bool plan_only, tf32, deterministic, capture;
     bool lost; // a call said so: nothing is waited for any more
     pthread_mutex_t asking;
+    struct graph_library *graphs; // graph_library.h
     // The rest is of a card that is there.
     CUdevice ordinal;
     CUcontext context;

@@ -4,6 +4,9 @@
 // for it, so a plan on a laptop and the run on the card ask the same question.
 //
 // Terms are cuDNN's: an engine configuration is one way to compute the graph; heuristics order them, best first.
+//
+// A graph with a convolution takes ready-made engines only: those that cuDNN compiles when the plan is made are seen only
+// where a driver is, and a plan made elsewhere would be another. Other graphs (attention) have no ready-made ones.
 #ifndef DEVICE_CUDA_GRAPH_H
 #define DEVICE_CUDA_GRAPH_H
 
@@ -15,7 +18,7 @@
 enum { GRAPH_RANK_MAX = 5, GRAPH_TENSORS_MAX = 40, GRAPH_NODES_MAX = 32, GRAPH_OPERANDS_MAX = 4 };
 
 typedef struct graph_tensor {
-    uint32_t dtype; // hr_dtype; HR_I32 for indices
+    uint32_t dtype; // hr_dtype; HR_I32 for indices, HR_U8 for what a comparison gives
     uint8_t rank;
     bool inside;   // between two nodes: never in memory (cuDNN: virtual)
     bool by_value; // a float32 of the host
@@ -28,10 +31,10 @@ typedef enum graph_kind {
     GRAPH_CONV_BWD_DATA,    // dy, w → dx
     GRAPH_CONV_BWD_WEIGHTS, // x, dy → dw
     GRAPH_MATMUL,           // a, b → c
-    GRAPH_POINTWISE,        // a, [b], [c] → y; `mode` (cudnnPointwiseMode_t)
-    GRAPH_REDUCE,           // x → y; `mode` (cudnnReduceTensorOp_t)
-    GRAPH_INDEX,            // x → y: the index on `axis` (pointwise GEN_INDEX)
-    GRAPH_TRANSPOSE,        // x → y: the same memory order, other dims (RESHAPE)
+    GRAPH_POINTWISE, // a, [b], [c] → y; `mode` (cudnnPointwiseMode_t, forward ones); BINARY_SELECT: c ? a : b
+    GRAPH_REDUCE,    // x → y; `mode` (cudnnReduceTensorOp_t)
+    GRAPH_INDEX,     // x → y: the index on `axis` (pointwise GEN_INDEX)
+    GRAPH_TRANSPOSE, // x → y: the same memory order, other dims (RESHAPE)
     GRAPH_KIND_COUNT
 } graph_kind;
 
@@ -53,25 +56,29 @@ typedef struct graph_spec {
 
 typedef struct graph_choice {
     uint64_t workspace_bytes;
-    uint32_t position; // in the heuristics' order, of those that were looked at
+    uint32_t position; // in the heuristics' order
     bool deterministic;
-    char name[40]; // "eng36 k2=3": for people
+    char name[40]; // "eng36 k2=3": engine and knobs that are not 0, as many as have room; for people
 } graph_choice;
 
-// The first engine in the heuristics' order that obeys the limit and the device's knobs (tf32, deterministic). DEVICE
-// error when there is none. Asks cuDNN once for a graph and a card (tens of milliseconds) and remembers the list,
-// across processes too. Thread-safe.
+// The first engine in the heuristics' order that obeys the limit and the device's knobs (tf32, deterministic) and sums in
+// float32: so a smaller limit never gets a larger workspace, and the workspace that was given, taken as the limit, gets
+// the same engine again. DEVICE error when there is none. Asks cuDNN once for a graph and a card (milliseconds, half a
+// second the first time) and remembers its list while the device is open; what lasts longer is the target's memo
+// (program/target.h). Thread-safe.
 HR_MUST_CHECK hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes,
                                      graph_choice *out, hr_err *err);
 
 typedef struct graph graph; // a plan that runs
 
-// Makes the plan of what graph_choose gives for this limit. Not on a device that plans.
+// Makes the plan of what graph_choose gives for this limit. Not on a device that plans. The device must stay open until
+// graph_destroy.
 HR_MUST_CHECK hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes,
                                       graph **out, hr_err *err);
 void graph_destroy(graph *g); // NULL is fine
-// address[k] belongs to tensor k; unread for those inside and by value. Enqueues on the stream.
-HR_MUST_CHECK hr_status graph_run(const graph *g, CUstream stream, const CUdeviceptr *address,
+// address[k] belongs to tensor k; unread for those inside and by value. Enqueues on the stream. The engine thread's: as
+// long as addresses stay the same, nothing is made anew.
+HR_MUST_CHECK hr_status graph_run(graph *g, CUstream stream, const CUdeviceptr *address,
                                   CUdeviceptr workspace, hr_err *err);
 
 #endif

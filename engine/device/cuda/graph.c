@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN on behalf of one device, and graphs that run.
+#include "graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/host_mem.h"
+#include "graph_impl.h"
+
+// ---- the library ----------------------------------------------------------------------------------------------
+
+static void explain(graph_library *l, const cuda_properties *properties)
+{
+    if (cudnn_need(&l->reason) != HR_OK) {
+        l->reason.status = HR_DEVICE;
+        return;
+    }
+    l->ready = l->options.card || properties != NULL;
+    if (!l->ready) {
+        (void)HR_FAIL(&l->reason, DEVICE,
+                      "cuDNN plans for a card whose device properties it has, device.card names none");
+        hr_err_try(&l->reason, "-s device.card=h200-141g");
+    }
+}
+
+hr_status graph_library_open(const graph_options *options, graph_library **out, hr_err *err)
+{
+    graph_library *l = hr_calloc(1, sizeof *l);
+    *out = l;
+    if (l == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for cuDNN's answers");
+    }
+    pthread_mutex_init(&l->lock, NULL);
+    l->options = *options;
+    if (options->properties != NULL) {
+        l->properties = *options->properties;
+    }
+    l->options.properties = NULL;
+    if (options->card) {
+        (void)snprintf(l->properties.name, sizeof l->properties.name, "this card");
+    }
+    explain(l, options->properties);
+    return HR_OK;
+}
+
+void graph_library_close(graph_library *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    for (uint32_t k = 0; k < l->list_count; k++) {
+        graph_list_destroy(l->lists[k]);
+    }
+    hr_free(l->lists);
+    cudnn_destroy(l->device);
+    if (l->handle != NULL) {
+        (void)cudnn.cudnnDestroy(l->handle);
+    }
+    pthread_mutex_destroy(&l->lock);
+    hr_free(l);
+}
+
+uint64_t graph_library_key(const graph_library *l)
+{
+    const uint64_t version = l->ready ? cudnn.cudnnGetVersion() : 0;
+    uint64_t key = hash64_mix(l->properties.hash, version);
+    key = hash64_mix(key, cudnn_shows_compiled());
+    return hash64_mix(key, (uint64_t)l->options.tf32 * 2 + l->options.deterministic);
+}
+
+void graph_library_words(const graph_library *l, char *text, size_t size)
+{
+    const size_t version = l->ready ? cudnn.cudnnGetVersion() : 0;
+    if (version == 0) {
+        (void)snprintf(text, size, "no cuDNN");
+    } else {
+        (void)snprintf(text, size, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+    }
+}
+
+static hr_status device_from_text(const graph_library *l, cudnnBackendDescriptor_t *out, hr_err *err)
+{
+    cudnn_maker m = cudnn_make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    cudnn_set(&m, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+              (int64_t)strlen(l->properties.text) + 1, l->properties.text);
+    return cudnn_finish(&m, "cuDNN and the device properties of a card", out, err);
+}
+
+static hr_status device_from_card(const graph_library *l, cudnnBackendDescriptor_t *out, hr_err *err)
+{
+    cudnn_maker m = cudnn_make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    cudnn_set(&m, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &l->options.ordinal);
+    return cudnn_finish(&m, "cuDNN and the device properties of this card", out, err);
+}
+
+hr_status graph_library_device(graph_library *l, hr_err *err)
+{
+    if (l->device != NULL) {
+        return HR_OK;
+    }
+    return l->options.card ? device_from_card(l, &l->device, err) : device_from_text(l, &l->device, err);
+}
+
+hr_status graph_library_properties(graph_library *l, cuda_properties *out, hr_err *err)
+{
+    char text[CUDA_PROPERTIES_MAX] = "";
+    int64_t count = 0;
+    if (!l->ready || !l->options.card) {
+        return HR_FAIL(err, DEVICE, "device properties needed a card and cuDNN, had %s",
+                       l->ready ? "no card" : "no cuDNN");
+    }
+    pthread_mutex_lock(&l->lock);
+    hr_status status = graph_library_device(l, err);
+    if (status == HR_OK) {
+        status =
+            cudnn_check(cudnn.cudnnBackendGetAttribute(l->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                                       CUDNN_TYPE_CHAR, sizeof text - 1, &count, text),
+                        err, "the device properties of this card");
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status == HR_OK ? cuda_properties_parse(text, strlen(text), "cuDNN", out, err) : status;
+}
+
+// ---- graphs that run ------------------------------------------------------------------------------------------
+
+struct graph {
+    graph_library *library;
+    graph_list *list;
+    cudnnBackendDescriptor_t plan, pack; // pack: of the addresses below; NULL before the first run
+    uint64_t workspace_bytes;
+    uint32_t count; // of tensors that lie in memory or are values
+    uint8_t tensor[GRAPH_TENSORS_MAX];
+    int64_t id[GRAPH_TENSORS_MAX];
+    bool by_value[GRAPH_TENSORS_MAX];
+    float value[GRAPH_TENSORS_MAX];
+    void *address[GRAPH_TENSORS_MAX], *workspace;
+};
+
+static void describe(graph *g, const graph_spec *spec)
+{
+    for (uint32_t k = 0; k < spec->tensor_count; k++) {
+        if (!spec->tensor[k].inside) {
+            g->tensor[g->count] = (uint8_t)k;
+            g->id[g->count] = (int64_t)k + 1;
+            g->by_value[g->count] = spec->tensor[k].by_value;
+            g->value[g->count] = spec->tensor[k].value;
+            g->count++;
+        }
+    }
+}
+
+// l->lock is held.
+static hr_status make_plan(graph_library *l, graph *g, const graph_spec *spec, uint64_t limit_bytes,
+                           hr_err *err)
+{
+    uint32_t position = 0;
+    graph_list *list = NULL;
+    HR_TRY(graph_find(l, spec, limit_bytes, &list, &position, err));
+    if (l->handle == NULL) {
+        HR_TRY(cudnn_check(cudnn.cudnnCreate(&l->handle), err, "a handle of cuDNN"));
+    }
+    HR_TRY(graph_plan(l, &list->config[position], &g->plan, err));
+    g->workspace_bytes = list->config[position].workspace_bytes;
+    g->list = list;
+    list->users++;
+    return HR_OK;
+}
+
+hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes, graph **out,
+                        hr_err *err)
+{
+    *out = NULL;
+    if (cuda_device_plans(device)) {
+        return HR_FAIL(err, DEVICE, "device 'cuda' was opened for plans: it prepares nothing");
+    }
+    graph_library *l = cuda_device_graphs(device);
+    graph *g = hr_calloc(1, sizeof *g);
+    if (g == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a cuDNN graph");
+    }
+    g->library = l;
+    describe(g, spec);
+    pthread_mutex_lock(&l->lock);
+    const hr_status status = make_plan(l, g, spec, limit_bytes, err);
+    pthread_mutex_unlock(&l->lock);
+    if (status != HR_OK) {
+        graph_destroy(g);
+        return status;
+    }
+    *out = g;
+    return HR_OK;
+}
+
+void graph_destroy(graph *g)
+{
+    if (g == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&g->library->lock);
+    cudnn_destroy(g->pack);
+    cudnn_destroy(g->plan);
+    if (g->list != NULL) {
+        g->list->users--;
+    }
+    pthread_mutex_unlock(&g->library->lock);
+    hr_free(g);
+}
+
+// A finalized pack is read-only: other addresses are another pack.
+static hr_status bind(graph *g, hr_err *err)
+{
+    cudnn_destroy(g->pack);
+    g->pack = NULL;
+    cudnn_maker m = cudnn_make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    cudnn_set(&m, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, g->count, g->id);
+    cudnn_set(&m, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, g->count, g->address);
+    cudnn_set(&m, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &g->workspace);
+    return cudnn_finish(&m, "the operands of a cuDNN graph", &g->pack, err);
+}
+
+static hr_status rebind(graph *g, const CUdeviceptr *address, CUdeviceptr workspace, hr_err *err)
+{
+    bool same = g->pack != NULL && g->workspace == (void *)workspace;
+    g->workspace = (void *)workspace;
+    for (uint32_t k = 0; k < g->count; k++) {
+        void *wanted = g->by_value[k] ? (void *)&g->value[k] : (void *)address[g->tensor[k]];
+        same = same && g->address[k] == wanted;
+        g->address[k] = wanted;
+    }
+    return same ? HR_OK : bind(g, err);
+}
+
+hr_status graph_run(graph *g, CUstream stream, const CUdeviceptr *address, CUdeviceptr workspace, hr_err *err)
+{
+    graph_library *l = g->library;
+    HR_TRY(rebind(g, address, workspace, err));
+    if (!l->bound || l->stream != stream) {
+        HR_TRY(cudnn_check(cudnn.cudnnSetStream(l->handle, stream), err, "a stream for cuDNN"));
+        l->stream = stream;
+        l->bound = true;
+    }
+    return cudnn_check(cudnn.cudnnBackendExecute(l->handle, g->plan, g->pack), err, "a cuDNN graph");
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the files of the graph interface.
+#ifndef DEVICE_CUDA_GRAPH_IMPL_H
+#define DEVICE_CUDA_GRAPH_IMPL_H
+
+#include <pthread.h>
+
+#include "cudnn.h"
+#include "graph.h"
+#include "graph_library.h"
+
+// A graph's descriptors, destroyed together, last made first.
+enum { GRAPH_PARTS_MAX = GRAPH_TENSORS_MAX + 2 * GRAPH_NODES_MAX + 1 };
+typedef struct graph_parts {
+    cudnnBackendDescriptor_t part[GRAPH_PARTS_MAX];
+    uint32_t count;
+} graph_parts;
+
+// The finalized operation graph is the last part. DEVICE error when cuDNN does not know such a graph.
+HR_MUST_CHECK hr_status graph_build(const graph_spec *spec, graph_parts *parts, hr_err *err);
+void graph_parts_destroy(graph_parts *parts);
+cudnnBackendDescriptor_t graph_of_parts(const graph_parts *parts);
+
+typedef enum config_state { CONFIG_UNTRIED, CONFIG_PLANNED, CONFIG_REFUSED } config_state;
+
+typedef struct graph_config {
+    cudnnBackendDescriptor_t descriptor;
+    uint64_t workspace_bytes;
+    int64_t engine;
+    bool compiled, nondeterministic, tensor_cores, narrow_sums;
+    config_state state; // has it become a plan?
+} graph_config;
+
+// What cuDNN says of one graph: mode A's configurations, then, when they were asked for, those of FALLBACK.
+typedef struct graph_list {
+    uint64_t key[2];
+    graph_parts parts;
+    graph_config *config;
+    uint32_t count;
+    bool fell_back;
+    bool compiles, float32; // of the graph: see graph.h; operands are float32
+    uint32_t users;         // graphs that run, made of it
+} graph_list;
+
+struct graph_library {
+    pthread_mutex_t lock;
+    bool ready;    // cuDNN and properties are known
+    hr_err reason; // why not
+    graph_options options;
+    cuda_properties properties;
+    cudnnBackendDescriptor_t device; // NULL until the first question
+    cudnnHandle_t handle;            // NULL until the first plan that runs
+    CUstream stream;                 // of handle
+    bool bound;                      // handle has a stream
+    graph_list **lists;
+    uint32_t list_count, list_capacity;
+};
+
+HR_MUST_CHECK hr_status graph_library_device(graph_library *l, hr_err *err); // makes l->device
+
+// The list and, in it, the configuration that graph_choose describes. l->lock is held.
+HR_MUST_CHECK hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_bytes,
+                                   graph_list **list, uint32_t *position, hr_err *err);
+void graph_list_destroy(graph_list *list);
+// A finalized plan of a configuration.
+HR_MUST_CHECK hr_status graph_plan(graph_library *l, const graph_config *c, cudnnBackendDescriptor_t *plan,
+                                   hr_err *err);
+
+#endif
