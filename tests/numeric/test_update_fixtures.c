@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three updates of the judge from slots of zero against PyTorch's optimizers in float64 (make_optim_fixtures.py says
-// where the formulas agree), and the bytes of ADAM8BIT on the cpu device against the judge's.
+// where the formulas agree) and of a device in float32, and its bytes of ADAM8BIT against the judge's. The device is the
+// cpu; another file that includes this one may name another.
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,11 @@
 #include "numeric/fixture.h"
 #include "numeric/op_cases.h"
 
-static const double tolerance = 1e-12;
+#if !defined TEST_DEVICE && HEADROOM_HAVE_ONEDNN
+#define TEST_DEVICE "cpu"
+#endif
+
+static const double tolerance = 1e-12, float_tolerance = 1e-6;
 
 static hr_op op_named(const char *name)
 {
@@ -79,43 +84,62 @@ static op_trial trial_of(const json_t *c)
     return t;
 }
 
-START_TEST(updates_are_pytorchs)
+// A case on a device whose numbers are `real`.
+static void check_case(const json_t *root, const json_t *c, op_device device, hr_dtype real)
+{
+    const char *name = json_string_value(json_object_get(c, "name"));
+    const uint64_t steps = (uint64_t)number(root, "steps");
+    op_trial drawn = trial_of(c), t = op_trial_copy(&drawn, real);
+    const uint64_t count = op_trial_in_count(&t, 0);
+    fill(name, 0, t.in[0], count);
+    for (uint64_t step = 1; step <= steps; step++) {
+        step_io io = {.learning_rate = number(c, "rate"), .update = step};
+        fill(name, step, t.in[1], count);
+        op_trial_run(&t, device, &io); // slots and variable come back updated
+    }
+    const double distance = fixture_distance(json_object_get(c, "w"), t.in[0], count);
+    ck_assert_msg(distance <= (real == HR_F64 ? tolerance : float_tolerance), "%s is %g from PyTorch's", name,
+                  distance);
+    op_trial_deinit(&drawn);
+    op_trial_deinit(&t);
+}
+
+static void check_cases(op_device device, hr_dtype real)
 {
     json_t *root = fixture_open("optimizers.json");
-    op_device device = op_device_open(&device_reference, 1);
     const json_t *cases = json_object_get(root, "cases");
     ck_assert_uint_gt(json_array_size(cases), 0);
     for (size_t i = 0; i < json_array_size(cases); i++) {
-        const json_t *c = json_array_get(cases, i);
-        const char *name = json_string_value(json_object_get(c, "name"));
-        const uint64_t steps = (uint64_t)number(root, "steps");
-        op_trial t = trial_of(c);
-        fill(name, 0, t.in[0], op_trial_in_count(&t, 0));
-        for (uint64_t step = 1; step <= steps; step++) {
-            step_io io = {.learning_rate = number(c, "rate"), .update = step};
-            fill(name, step, t.in[1], op_trial_in_count(&t, 1));
-            op_trial_run(&t, device, &io); // slots and variable come back updated
-        }
-        const double distance = fixture_distance(json_object_get(c, "w"), t.in[0], op_trial_in_count(&t, 0));
-        ck_assert_msg(distance <= tolerance, "%s is %g from PyTorch's", name, distance);
-        op_trial_deinit(&t);
+        check_case(root, json_array_get(cases, i), device, real);
     }
-    op_device_close(&device);
     json_decref(root);
+    op_device_close(&device);
+}
+
+START_TEST(updates_are_pytorchs)
+{
+    check_cases(op_device_open(&device_reference, 1), HR_F64);
 }
 END_TEST
 
-#if HEADROOM_HAVE_ONEDNN
-// Weights agree as other updates do; where rounding decides between two codes, they are neighbours.
-START_TEST(bytes_of_the_cpu_are_the_judges_or_their_neighbours)
+#ifdef TEST_DEVICE
+START_TEST(updates_of_the_device_are_pytorchs)
 {
-    op_device cpu = op_device_open(&device_cpu, 2), judge = op_device_open(&device_reference, 1);
+    check_cases(op_device_open(test_device(TEST_DEVICE), 2), HR_F32);
+}
+END_TEST
+
+// Weights agree as other updates do; where rounding decides between two codes, they are neighbours.
+START_TEST(bytes_are_the_judges_or_their_neighbours)
+{
+    op_device device = op_device_open(test_device(TEST_DEVICE), 2),
+              judge = op_device_open(&device_reference, 1);
     step_io io = {.learning_rate = 0.01, .update = 3};
     op_trial drawn = op_case(HR_OP_ADAM8BIT, (uint64_t)_i, 18);
     op_trial ours = op_trial_copy(&drawn, HR_F32), judged = op_trial_copy(&drawn, HR_F32);
     uint64_t different = 0;
     const uint64_t count = op_trial_in_count(&drawn, 0);
-    op_trial_run(&ours, cpu, &io);
+    op_trial_run(&ours, device, &io);
     op_trial_run(&judged, judge, &io);
     ck_assert_double_le(op_distance(ours.in[0], judged.in[0], count), 1e-6);
     ck_assert_double_le(op_distance(ours.in[4], judged.in[4], op_trial_in_count(&drawn, 4)), 1e-6);
@@ -129,7 +153,7 @@ START_TEST(bytes_of_the_cpu_are_the_judges_or_their_neighbours)
     op_trial_deinit(&drawn);
     op_trial_deinit(&ours);
     op_trial_deinit(&judged);
-    op_device_close(&cpu);
+    op_device_close(&device);
     op_device_close(&judge);
 }
 END_TEST
@@ -137,11 +161,17 @@ END_TEST
 
 int main(void)
 {
+#ifdef TEST_DEVICE
+    if (!test_device_is_there(test_device(TEST_DEVICE))) {
+        return TEST_SKIPPED;
+    }
+#endif
     Suite *suite = suite_create("update_fixtures");
     TCase *all = tcase_create("updates");
     tcase_add_test(all, updates_are_pytorchs);
-#if HEADROOM_HAVE_ONEDNN
-    tcase_add_loop_test(all, bytes_of_the_cpu_are_the_judges_or_their_neighbours, 0, 8);
+#ifdef TEST_DEVICE
+    tcase_add_test(all, updates_of_the_device_are_pytorchs);
+    tcase_add_loop_test(all, bytes_are_the_judges_or_their_neighbours, 0, 8);
 #endif
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
