@@ -49,7 +49,6 @@ function(hr_cuda_kernels target)
   set(out ${CMAKE_BINARY_DIR}/cuda)
   file(MAKE_DIRECTORY ${out})
   file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
-  file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.cuh ${folder}/*.h)
   set(gencode)
   foreach(arch IN LISTS HEADROOM_CUDA_ARCHITECTURES)
     if(NOT HEADROOM_SANITIZE) # what a sanitizer looks at runs on the processor
@@ -64,8 +63,9 @@ function(hr_cuda_kernels target)
     get_filename_component(name ${kernel} NAME_WE)
     set(image ${out}/${name}.fatbin)
     add_custom_command(OUTPUT ${image}
-      COMMAND ${HEADROOM_NVCC} -std=c++17 -O3 ${gencode} -Werror all-warnings -fatbin -o ${image} ${kernel}
-      DEPENDS ${kernel} ${headers} VERBATIM COMMENT "nvcc ${name}")
+      COMMAND ${HEADROOM_NVCC} -std=c++17 -O3 ${gencode} -Werror all-warnings -MMD -MF ${image}.d -MT ${image}
+              -fatbin -o ${image} ${kernel}
+      DEPENDS ${kernel} DEPFILE ${image}.d VERBATIM COMMENT "nvcc ${name}")
     list(APPEND images ${image})
     string(APPEND table "X(${name})\n")
     string(APPEND assembly ".global hr_cuda_${name}\n.balign 64\nhr_cuda_${name}:\n.incbin \"${image}\"\n")
