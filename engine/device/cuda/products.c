@@ -61,9 +61,9 @@ static hr_status sum_apart(cuda_device *device, products_state *st, uint64_t wor
     const int64_t wanted = s->k / ROWS_OF_A_PART < PARTS_MAX ? s->k / ROWS_OF_A_PART : PARTS_MAX;
     st->parts = (uint64_t)wanted < room ? wanted : (int64_t)room;
     st->packs = whole_packs(columns, s->dtype);
-    HR_TRY(find(device, "column_sums", st->packs, s->dtype, &st->sums, err));
+    HR_TRY(find(device, "product_sums", st->packs, s->dtype, &st->sums, err));
     if (st->parts > 1) {
-        return find(device, "column_sums_end", false, s->dtype, &st->sums_end, err);
+        return find(device, "product_sums_end", false, s->dtype, &st->sums_end, err);
     }
     st->parts = 1;
     return HR_OK;
@@ -81,11 +81,11 @@ static hr_status do_apart(cuda_device *device, products_state *st, uint64_t work
     HR_TRY(product_prepare(device, &alone, workspace_bytes, &st->product, err));
     if (s->bias) {
         st->packs = whole_packs(s->n, s->dtype);
-        HR_TRY(find(device, "spread_bias", st->packs, s->dtype, &st->spread, err));
+        HR_TRY(find(device, "product_bias", st->packs, s->dtype, &st->spread, err));
     }
     if (s->act == HR_ACT_RELU) {
         st->ceiling = FLT_MAX;
-        HR_TRY(find(device, "clip", false, s->dtype, &st->clip, err));
+        HR_TRY(find(device, "product_clip", false, s->dtype, &st->clip, err));
     }
     return s->sums == PRODUCT_SUMS_NONE ? HR_OK : sum_apart(device, st, workspace_bytes, err);
 }
@@ -100,7 +100,7 @@ static hr_status make(cuda_device *device, products_state *st, uint64_t workspac
     const product_shape *s = &st->use.shape;
     if (st->use.six) {
         st->ceiling = 6.0f;
-        HR_TRY(find(device, "clip", false, s->dtype, &st->clip, err));
+        HR_TRY(find(device, "product_clip", false, s->dtype, &st->clip, err));
     }
     const hr_status status = product_prepare(device, s, workspace_bytes, &st->product, err);
     if (status != HR_DEVICE || fuses_nothing(s)) {

@@ -84,27 +84,27 @@ template <typename T> __device__ __forceinline__ void add_parts(const column_sum
 }
 
 #define PRODUCTS(suffix, type)                                                                               \
-    extern "C" __global__ void spread_bias_##suffix(products_args a)                                         \
+    extern "C" __global__ void product_bias_##suffix(products_args a)                                        \
     {                                                                                                        \
         spread<type, 1>(a);                                                                                  \
     }                                                                                                        \
-    extern "C" __global__ void spread_bias_packs_##suffix(products_args a)                                   \
+    extern "C" __global__ void product_bias_packs_##suffix(products_args a)                                  \
     {                                                                                                        \
         spread<type, lanes<type>::count>(a);                                                                 \
     }                                                                                                        \
-    extern "C" __global__ void clip_##suffix(products_args a)                                                \
+    extern "C" __global__ void product_clip_##suffix(products_args a)                                        \
     {                                                                                                        \
         clip<type>(a);                                                                                       \
     }                                                                                                        \
-    extern "C" __global__ void column_sums_##suffix(column_sums_args a)                                      \
+    extern "C" __global__ void product_sums_##suffix(column_sums_args a)                                     \
     {                                                                                                        \
         add_columns<type, 1>(a);                                                                             \
     }                                                                                                        \
-    extern "C" __global__ void column_sums_packs_##suffix(column_sums_args a)                                \
+    extern "C" __global__ void product_sums_packs_##suffix(column_sums_args a)                               \
     {                                                                                                        \
         add_columns<type, lanes<type>::count>(a);                                                            \
     }                                                                                                        \
-    extern "C" __global__ void column_sums_end_##suffix(column_sums_args a)                                  \
+    extern "C" __global__ void product_sums_end_##suffix(column_sums_args a)                                 \
     {                                                                                                        \
         add_parts<type>(a);                                                                                  \
     }

@@ -7,7 +7,7 @@
 
 enum { PRODUCTS_THREADS = 256, PRODUCTS_WARPS = PRODUCTS_THREADS / 32 };
 
-// spread_bias: every row of y becomes the bias, for a product that adds to y. clip: y = min(max(y, 0), ceiling).
+// product_bias: every row of y becomes the bias, for a product that adds to y. product_clip: y = min(max(y, 0), ceiling).
 typedef struct products_args {
     void *y;
     const void *bias;
@@ -15,8 +15,8 @@ typedef struct products_args {
     float ceiling;
 } products_args;
 
-// column_sums: block (x, part) sums its rows of a band of columns; with one part straight into `sums`.
-// column_sums_end: the parts, in their order.
+// product_sums: block (x, part) sums its rows of a band of columns; with one part straight into `sums`.
+// product_sums_end: the parts, in their order.
 typedef struct column_sums_args {
     const void *x; // [rows, columns]
     float *parts;  // [parts, columns]; unused with one part
