@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "device/roofline.h"
 #include "graph_library.h"
 #include "outside.h"
 #include "step.h"
@@ -234,6 +235,10 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
     device->tf32 = options->tf32;
     device->deterministic = options->deterministic;
     device->capture = options->capture;
+    if (options->card != NULL) {
+        device->dressed = true;
+        device->card = *options->card;
+    }
     const hr_status status =
         device->plan_only ? plan_card(device, options->card, err) : open_card(device, err);
     if (status != HR_OK) {
@@ -253,6 +258,19 @@ static void cuda_target(void *context, hr_target *out)
 static void cuda_isa(void *context, char *name, uint32_t size)
 {
     (void)text_copy(name, size, ((const cuda_device *)context)->isa);
+}
+
+// ---- time ---------------------------------------------------------------------------------------------------------
+
+static bool cuda_tells_time(void *context)
+{
+    return ((const cuda_device *)context)->dressed;
+}
+
+static uint64_t cuda_duration_ns(void *context, const program *p, const instr *i)
+{
+    const cuda_device *device = context;
+    return device->dressed ? roofline_ns(&device->card, p, i) : 0;
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------
@@ -331,6 +349,8 @@ const device_ops device_cuda = {
     .end_step = cuda_end_step,
     .abandon_step = cuda_abandon_step,
     .outside = cuda_outside,
+    .tells_time = cuda_tells_time,
+    .duration_ns = cuda_duration_ns,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
 };

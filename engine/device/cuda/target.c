@@ -32,6 +32,7 @@ void cuda_fill_target(cuda_device *device, hr_target *out)
     *out = (hr_target){.name = device_cuda.name,
                        .key = device->key,
                        .slow_to_ask = true,
+                       .very_slow = true,
                        .context = device,
                        .ask = ask,
                        .fuses = fuses};
