@@ -41,10 +41,20 @@ bf16_wide bf16_wide_of_backward(const op_query *forward, const op_grad *rule)
     return w;
 }
 
+// Sums of squares and the scales of bytes are float32, as passes/clip.c and optimizer_rules.c make them.
 bf16_wide bf16_wide_of(hr_op op)
 {
     const op_row *row = op_row_of(op);
-    return (bf16_wide){op == HR_OP_CLIP ? 0x2 : row->wide_in, row->wide_out}; // the sum of squares is float32
+    switch ((int)op) {
+    case HR_OP_SQUARE_SUM:
+        return (bf16_wide){0x2, 0x1};
+    case HR_OP_CLIP:
+        return (bf16_wide){0x2, 0};
+    case HR_OP_ADAM8BIT:
+        return (bf16_wide){0x10, 0x8};
+    default:
+        return (bf16_wide){row->wide_in, row->wide_out};
+    }
 }
 
 void half_round_inputs(op_trial *t, bf16_wide w, hr_dtype half)
