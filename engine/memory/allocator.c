@@ -20,7 +20,8 @@ static const struct {
     const char *kind;
     allocator_maker create;
 } kinds[] = {
-    {"async", async_create},   {"bfc", bfc_create},       {"caching", caching_create},
+    {"async", async_create},   {"async_driver", async_driver_create},
+    {"bfc", bfc_create},       {"caching", caching_create},
     {"direct", direct_create}, {"static", static_create},
 };
 

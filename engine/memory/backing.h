@@ -9,6 +9,10 @@
 
 #include "headroom/status.h"
 
+typedef struct backing_look {
+    uint64_t reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes;
+} backing_look;
+
 typedef struct backing {
     void *context;
     uint64_t granularity_bytes; // of what is taken from the driver
@@ -26,6 +30,11 @@ typedef struct backing {
     // Of what is not mapped; false when refused, and nothing has changed.
     bool (*map)(void *context, uint64_t address, uint64_t bytes);
     void (*unmap)(void *context, uint64_t address, uint64_t bytes); // of what was mapped, in any pieces
+    // optional: ranges out of the driver's own pool, which decides by itself what it holds; opened and closed with this.
+    struct backing *pool;
+    // optional, of such a pool: what it may go on holding when everything is done, and what it holds and has given.
+    void (*keep)(void *context, uint64_t bytes);
+    bool (*look)(void *context, backing_look *out);
     void (*close)(void *context);
 } backing;
 

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "memory/async.h"
 #include "memory/chunks.h"
 #include "memory/counting.h"
 
@@ -230,28 +231,69 @@ static size_t direct_metadata(const allocator *a)
     return sizeof *d + chunks_metadata_bytes(&d->chunks);
 }
 
-static const allocator_ops ops = {
-    .name = "direct",
-    .alloc = direct_alloc,
-    .free = direct_free,
-    .largest_free = direct_largest_free,
-    .walk = direct_walk,
-    .hash = direct_hash,
-    .destroy = direct_destroy,
-    .metadata = direct_metadata,
-};
-
-hr_status direct_create(const allocator_config *config, backing *source, trace_bus *bus, allocator **out,
-                        hr_err *err)
+static hr_status create(const allocator_ops *ops, const allocator_config *config, backing *source,
+                        trace_bus *bus, allocator **out, hr_err *err)
 {
     direct *d = hr_calloc(1, sizeof *d);
     *out = NULL;
     if (d == NULL) {
-        return HR_FAIL(err, NOMEM, "direct: needed %zu bytes for its bookkeeping, had none", sizeof *d);
+        return HR_FAIL(err, NOMEM, "%s: needed %zu bytes for its bookkeeping, had none", ops->name,
+                       sizeof *d);
     }
-    d->base = (allocator){.ops = &ops, .source = source, .bus = bus};
+    d->base = (allocator){.ops = ops, .source = source, .bus = bus};
     d->base.counters.limit_bytes = config->limit_bytes;
     d->root = CHUNK_NONE;
     *out = &d->base;
     return HR_OK;
+}
+
+hr_status direct_create(const allocator_config *config, backing *source, trace_bus *bus, allocator **out,
+                        hr_err *err)
+{
+    static const allocator_ops ops = {
+        .name = "direct",
+        .alloc = direct_alloc,
+        .free = direct_free,
+        .largest_free = direct_largest_free,
+        .walk = direct_walk,
+        .hash = direct_hash,
+        .destroy = direct_destroy,
+        .metadata = direct_metadata,
+    };
+    return create(&ops, config, source, bus, out, err);
+}
+
+// ---- the driver's own pool --------------------------------------------------------------------------------------
+
+// cudaMemPoolAttr's names. They say nothing on numbers, which have no such pool.
+static void pool_statistics(const allocator *a, allocator_say say, void *context)
+{
+    backing_look seen = {0};
+    if (a->source->look != NULL && a->source->look(a->source->context, &seen)) {
+        say(context, "reserved_mem_current", seen.reserved_bytes);
+        say(context, "reserved_mem_high", seen.reserved_high_bytes);
+        say(context, "used_mem_current", seen.used_bytes);
+        say(context, "used_mem_high", seen.used_high_bytes);
+    }
+}
+
+hr_status async_driver_create(const allocator_config *config, backing *source, trace_bus *bus,
+                              allocator **out, hr_err *err)
+{
+    static const allocator_ops ops = {
+        .name = "async_driver",
+        .alloc = direct_alloc,
+        .free = direct_free,
+        .largest_free = direct_largest_free,
+        .walk = direct_walk,
+        .hash = direct_hash,
+        .destroy = direct_destroy,
+        .statistics = pool_statistics,
+        .metadata = direct_metadata,
+    };
+    if (source->pool == NULL) {
+        return async_create(config, source, bus, out, err);
+    }
+    source->pool->keep(source->pool->context, config->release_threshold_bytes);
+    return create(&ops, config, source->pool, bus, out, err);
 }

@@ -161,19 +161,25 @@ typedef struct rig {
     uint32_t round;
 } rig;
 
-static hr_status open_rig(rig *r, const device_options *options, hr_err *err)
+static hr_status open_rig_on(rig *r, const device_options *options, const allocator_config *config,
+                             hr_err *err)
 {
     memset(r, 0, sizeof *r);
     fill_toy(&r->toy);
-    const allocator_config config = {.kind = "bfc", .limit_bytes = 64 * HR_MIB, .growth = true};
     HR_TRY(device_cuda.open(options, &r->context, err));
-    HR_TRY(device_cuda.memory(r->context, config.limit_bytes, false, &r->source, err));
-    HR_TRY(allocator_create(&config, &r->source, NULL, &r->heap, err));
+    HR_TRY(device_cuda.memory(r->context, config->limit_bytes, false, &r->source, err));
+    HR_TRY(allocator_create(config, &r->source, NULL, &r->heap, err));
     HR_TRY(executor_create(&device_cuda, r->context, r->heap, NULL, &r->x, err));
     HR_TRY(executor_build(r->x, &r->toy.p, err));
     static const float zeros[N];
     HR_TRY(device_cuda.copy_in(r->context, executor_address(r->x, "w"), zeros, sizeof zeros, err));
     return executor_attach(r->x, &r->toy.p, &r->slot, err);
+}
+
+static hr_status open_rig(rig *r, const device_options *options, hr_err *err)
+{
+    const allocator_config config = {.kind = "bfc", .limit_bytes = 64 * HR_MIB, .growth = true};
+    return open_rig_on(r, options, &config, err);
 }
 
 static void close_rig(rig *r)
@@ -369,23 +375,22 @@ START_TEST(a_graph_is_left_when_addresses_move)
 }
 END_TEST
 
-// A region that goes back in the middle of a step: what was put off has run before its memory goes.
+// Allocators that take and give back in the middle of steps: what uses memory has run before it goes.
+static const struct {
+    const char *kind;
+    bool capture;
+} giving[] = {
+    {"direct", false}, {"direct", true}, {"async", true}, {"async_driver", false}, {"async_driver", true}};
+enum { GIVING = sizeof giving / sizeof *giving };
+
 START_TEST(memory_that_goes_back_is_waited_for)
 {
     static rig r;
     float w[N];
-    memset(&r, 0, sizeof r);
-    fill_toy(&r.toy);
-    const allocator_config config = {.kind = "direct", .limit_bytes = 64 * HR_MIB};
-    const device_options options = with_graphs(_i == 1);
-    static const float zeros[N];
-    REQUIRE_OK(device_cuda.open(&options, &r.context, err));
-    REQUIRE_OK(device_cuda.memory(r.context, config.limit_bytes, false, &r.source, err));
-    REQUIRE_OK(allocator_create(&config, &r.source, NULL, &r.heap, err));
-    REQUIRE_OK(executor_create(&device_cuda, r.context, r.heap, NULL, &r.x, err));
-    REQUIRE_OK(executor_build(r.x, &r.toy.p, err));
-    REQUIRE_OK(device_cuda.copy_in(r.context, executor_address(r.x, "w"), zeros, sizeof zeros, err));
-    REQUIRE_OK(executor_attach(r.x, &r.toy.p, &r.slot, err));
+    const device_options options = with_graphs(giving[_i].capture);
+    const allocator_config config = {.kind = giving[_i].kind, .limit_bytes = 64 * HR_MIB};
+    REQUIRE_OK(open_rig_on(&r, &options, &config, err));
+    ck_assert_str_eq(r.heap->ops->name, giving[_i].kind);
     run_steps(&r, 0, STEPS);
     read_weights(&r, w);
     check_weights(w, STEPS);
@@ -557,6 +562,48 @@ START_TEST(memory_is_there)
 }
 END_TEST
 
+typedef struct told {
+    uint64_t reserved, used_high;
+} told;
+
+static void hear(void *context, const char *name, uint64_t value)
+{
+    told *t = context;
+    t->reserved = strcmp(name, "reserved_mem_current") == 0 ? value : t->reserved;
+    t->used_high = strcmp(name, "used_mem_high") == 0 ? value : t->used_high;
+}
+
+// The driver's pool: its own figures, its threshold, and a request that is served once it has been emptied.
+START_TEST(the_drivers_pool_is_looked_at)
+{
+    static rig r;
+    const device_options options = {0};
+    const allocator_config config = {
+        .kind = "async_driver", .limit_bytes = 7 * HR_GIB, .release_threshold_bytes = 7 * HR_GIB};
+    uint64_t address[3];
+    told now = {0};
+    card_memory before, after;
+    REQUIRE_OK(open_rig_on(&r, &options, &config, err));
+    card.card_memory_now(&before);
+    REQUIRE_OK(allocator_alloc(r.heap, 3 * HR_GIB, 0, &address[0], err));
+    REQUIRE_OK(allocator_alloc(r.heap, 3 * HR_GIB, 1, &address[1], err));
+    allocator_free(r.heap, address[0]);
+    allocator_free(r.heap, address[1]);
+    card.card_fail("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    REQUIRE_OK(allocator_alloc(r.heap, 5 * HR_GIB, 2, &address[2], err)); // neither of the two is enough
+    r.heap->ops->statistics(r.heap, hear, &now);
+    ck_assert_uint_ge(now.reserved, 5 * HR_GIB);
+    ck_assert_uint_lt(now.reserved, 6 * HR_GIB);
+    ck_assert_uint_ge(now.used_high, 6 * HR_GIB);
+    ck_assert_uint_eq(card.card_calls("cuMemPoolTrimTo"), 1);
+    ck_assert_uint_eq(allocator_get_stats(r.heap).requested_bytes % HR_GIB, 4 * N * 3 + 4);
+    allocator_free(r.heap, address[2]);
+    close_rig(&r);
+    card.card_memory_now(&after);
+    ck_assert_uint_lt(after.process_bytes, before.process_bytes);
+}
+END_TEST
+
 START_TEST(others_are_told_apart)
 {
     static rig r;
@@ -585,10 +632,11 @@ END_TEST
 enum { FAULT_STEPS = 5 };
 
 // Everything once, with graphs; the first failure ends it.
-static hr_status whole_life(rig *r, hr_err *err)
+static hr_status whole_life(rig *r, const char *kind, hr_err *err)
 {
     const device_options options = with_graphs(true);
-    HR_TRY(open_rig(r, &options, err));
+    const allocator_config config = {.kind = kind, .limit_bytes = 64 * HR_MIB, .growth = true};
+    HR_TRY(open_rig_on(r, &options, &config, err));
     for (uint32_t step = 0; step < FAULT_STEPS; step++) {
         double loss = 0;
         HR_TRY(run_step(r, step, &loss, err));
@@ -601,19 +649,17 @@ static hr_status whole_life(rig *r, hr_err *err)
 
 #define DRIVER_CALLS(X)                                                                                      \
     X(cuDeviceGet)                                                                                           \
-    X(cuDeviceGetName)                                                                                       \
-    X(cuDeviceGetAttribute)                                                                                  \
-    X(cuDeviceGetUuid_v2)                                                                                    \
-    X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent)    \
-        X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemHostAlloc) X(cuMemFreeHost)               \
-            X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemAddressReserve) X(cuMemAddressFree)       \
-                X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)                   \
-                    X(cuMemGetAllocationGranularity) X(cuStreamCreate) X(cuStreamDestroy_v2)                 \
-                        X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture_v2)               \
-                            X(cuStreamEndCapture) X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord)     \
-                                X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy)        \
-                                    X(cuGraphDestroy) X(cuModuleLoadData) X(cuModuleUnload)                  \
-                                        X(cuModuleGetFunction) X(cuLaunchKernel)
+    X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceGetUuid_v2) X(cuDeviceGetPCIBusId)                  \
+        X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuMemGetInfo_v2)    \
+            X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyHtoDAsync_v2)      \
+                X(cuMemcpyDtoHAsync_v2) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate)            \
+                    X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)                              \
+                        X(cuMemGetAllocationGranularity) X(cuStreamCreate) X(cuStreamDestroy_v2)             \
+                            X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture_v2)           \
+                                X(cuStreamEndCapture) X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord) \
+                                    X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy)    \
+                                        X(cuGraphDestroy) X(cuModuleLoadData) X(cuModuleUnload)              \
+                                            X(cuModuleGetFunction) X(cuLaunchKernel)
 
 static const char *const driver_calls[] = {
 #define X(name) #name,
@@ -628,8 +674,10 @@ START_TEST(every_call_may_fail)
 {
     static rig r;
     const char *function = driver_calls[_i];
+    const bool of_pool = strstr(function, "Pool") != NULL || strcmp(function, "cuMemFreeAsync") == 0;
+    const char *kind = of_pool ? "async_driver" : "bfc";
     hr_err err = {0};
-    ck_assert_msg(whole_life(&r, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(whole_life(&r, kind, &err) == HR_OK, "%s", err.sentence);
     close_rig(&r);
     const uint64_t calls = card.card_calls(function);
     const int64_t live = hr_host_mem_live();
@@ -637,7 +685,7 @@ START_TEST(every_call_may_fail)
     for (uint64_t nth = 1; nth <= calls; nth += 1 + nth / 16) {
         err = (hr_err){0};
         card.card_fail(function, nth, CUDA_ERROR_UNKNOWN);
-        const hr_status status = whole_life(&r, &err);
+        const hr_status status = whole_life(&r, kind, &err);
         close_rig(&r);
         card.card_fail(function, 0, CUDA_SUCCESS);
         ck_assert_msg(status == HR_OK || err.sentence[0] != '\0', "%s, call %llu", function,
@@ -645,7 +693,7 @@ START_TEST(every_call_may_fail)
         ck_assert_int_ne(status, HR_DEVICE_LOST);
         ck_assert_int_eq(hr_host_mem_live(), live);
     }
-    ck_assert_msg(whole_life(&r, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(whole_life(&r, kind, &err) == HR_OK, "%s", err.sentence);
     close_rig(&r);
 }
 END_TEST
@@ -743,7 +791,8 @@ int main(void)
     tcase_add_loop_test(steps, a_steady_step_waits_once_and_takes_nothing, 0, 2);
     tcase_add_test(steps, a_graph_gives_the_bits_of_eager_steps);
     tcase_add_test(steps, a_graph_is_left_when_addresses_move);
-    tcase_add_loop_test(steps, memory_that_goes_back_is_waited_for, 0, 2);
+    tcase_add_loop_test(steps, memory_that_goes_back_is_waited_for, 0, GIVING);
+    tcase_add_test(memory, the_drivers_pool_is_looked_at);
     tcase_add_loop_test(steps, batches_are_narrowed_to_the_nearest, 0, 2);
     tcase_add_test(memory, memory_lies_where_a_plan_has_it);
     tcase_add_test(memory, memory_is_there);

@@ -9,6 +9,7 @@
 enum { RESERVABLE = 16 }; // capacities of addresses without memory, as host pages have
 
 typedef struct mapped {
+    backing pool;
     cuda_device *device;
     address_space space;
     CUdeviceptr base;
@@ -123,6 +124,7 @@ static void unmap(void *context, uint64_t address, uint64_t bytes)
 static void close_mapped(void *context)
 {
     mapped *m = context;
+    backing_close(&m->pool);
     if (m->base != 0 && cuda_enter(m->device, NULL) == HR_OK) {
         (void)cuda_driver.cuMemAddressFree(m->base, address_space_bytes(&m->space));
     }
@@ -165,11 +167,15 @@ static hr_status open_mapped(cuda_device *device, uint64_t capacity_bytes, backi
         status = HR_FAIL(err, HOST_LIMIT, "the card: needed at most 2 EiB, had %s",
                          hr_bytes_human(capacity_bytes, text));
     }
+    if (status == HR_OK) {
+        status = cuda_pool_open(device, capacity_bytes, &m->pool, err);
+    }
     if (status != HR_OK) {
-        hr_free(m);
+        close_mapped(m);
         return status;
     }
     *out = (backing){.context = m,
+                     .pool = m->pool.context == NULL ? NULL : &m->pool,
                      .granularity_bytes = CUDA_GRANULARITY_BYTES,
                      .alignment_bytes = CUDA_GRANULARITY_BYTES,
                      .mapping_bytes = m->space.mapping_bytes,

@@ -13,4 +13,9 @@
 HR_MUST_CHECK hr_status cuda_backing_open(cuda_device *device, uint64_t capacity_bytes, backing *out,
                                           hr_err *err);
 
+// Ranges of the driver's pool (cuMemAllocFromPoolAsync), in the order of the compute lane. A request that is refused is
+// tried once more when everything is done and all that is free has left the pool.
+HR_MUST_CHECK hr_status cuda_pool_open(cuda_device *device, uint64_t capacity_bytes, backing *out,
+                                       hr_err *err);
+
 #endif
