@@ -299,9 +299,14 @@ static void load_answers(void)
     }
 }
 
-hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err)
+void planner_load_answers(void)
 {
     static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&loaded, load_answers);
+}
+
+hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err)
+{
     hr_planner *planner = hr_calloc(1, sizeof *planner);
     *out = NULL;
     if (planner == NULL) {
@@ -312,7 +317,7 @@ hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err
         hr_free(planner);
         return status;
     }
-    (void)pthread_once(&loaded, load_answers);
+    planner_load_answers();
     *out = planner;
     return HR_OK;
 }

@@ -13,7 +13,9 @@ HR_MUST_CHECK hr_status planner_estimate(const hr_planner *planner, const hr_kno
 HR_MUST_CHECK hr_status planner_estimate_picture(const hr_planner *planner, const hr_knobs *knobs,
                                                  hr_step_picture *out, bool *estimated, hr_err *err);
 
-// Writes what the cpu device's library was asked and has not been kept yet, as hr_planner_close does: for a process that
+// Reads what libraries were asked by earlier processes, once.
+void planner_load_answers(void);
+// Writes what a device's library was asked and has not been kept yet, as hr_planner_close does: for a process that
 // may be killed at any time. A cache: what cannot be written is not missed. Thread-safe.
 void planner_keep_answers(void);
 

@@ -2,6 +2,7 @@
 #include "train/build.h"
 
 #include "base/host_mem.h"
+#include "insight/planner.h"
 #include "program/compile.h"
 
 static hr_status open_device(build *b, const build_request *r, hr_err *err)
@@ -42,7 +43,13 @@ hr_status build_prepare(const build_request *request, build **out, hr_err *err)
     hr_status status = open_device(b, request, err);
     if (status == HR_OK) {
         b->arithmetic = !request->plan_only && !b->device->simulated;
+        if (b->target.very_slow) {
+            planner_load_answers();
+        }
         status = build_compile(b, request, err);
+    }
+    if (status == HR_OK && b->target.very_slow) {
+        planner_keep_answers();
     }
     if (status != HR_OK) {
         build_destroy(b);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which implementation an operation gets: the first row, family after family, that takes its types, fits, and has an
-// answer within the limit.
+// answer within the limit. workspace.limit chooses: where nothing obeys it, the first of our own kernels that fits takes
+// the scratch that it cannot do without (partial sums); an engine of a library is never taken above the limit.
 #include "headroom/units.h"
 
 #include "base/text.h"
@@ -113,16 +114,15 @@ static bool suits(const cuda_device *device, const cuda_impl *impl, const op_que
            (impl->fits == NULL || impl->fits(device, q));
 }
 
-hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl **out,
-                    target_answer *answer, hr_err *err)
+// HR_DEVICE: no row has an answer.
+static hr_status pick_within(cuda_device *device, const op_query *q, uint64_t workspace_limit, bool own,
+                             const cuda_impl **out, target_answer *answer, hr_err *err)
 {
-    *out = NULL;
-    HR_TRY(check_operands(q, err));
     hr_status status = HR_OK;
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         for (uint32_t k = 0; k < families[f]->count; k++) {
             const cuda_impl *impl = &families[f]->impls[k];
-            if (!suits(device, impl, q)) {
+            if ((own && impl->ask != NULL) || !suits(device, impl, q)) {
                 continue;
             }
             status = ask_row(device, impl, q, workspace_limit, answer, err);
@@ -135,4 +135,17 @@ hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_l
     return status != HR_OK
                ? status
                : HR_FAIL(err, DEVICE, "the cuda device has no kernel for %s", op_name((hr_op)q->op));
+}
+
+hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl **out,
+                    target_answer *answer, hr_err *err)
+{
+    hr_err refusal;
+    *out = NULL;
+    HR_TRY(check_operands(q, err));
+    const hr_status status = pick_within(device, q, workspace_limit, false, out, answer, err);
+    if (status != HR_DEVICE) {
+        return status;
+    }
+    return pick_within(device, q, UINT64_MAX, true, out, answer, &refusal) == HR_OK ? HR_OK : status;
 }

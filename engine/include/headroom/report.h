@@ -102,7 +102,7 @@ typedef struct hr_report_oom {
 typedef struct hr_report {
     char preset[64];
     struct {
-        char kind[16], card[48], isa[32];
+        char kind[16], card[48], isa[64];
         uint32_t threads;
         bool simulated;
     } device;
