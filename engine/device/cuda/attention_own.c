@@ -1,4 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_device.h"
+// Streaming attention by our own kernels: every type, every head size, every card.
+//
+// Work is that of ordinary multiply-add units: forward 2 products of queries × keys × features, backward 7 (5 are the
+// least; the scores and their gradients are computed once for each side). At 64 features a head a tile of 64 × 64
+// scores costs 16 Ki multiply-adds of a thread block for 32 KiB that it reads, so memory is not what it waits for.
+#include <math.h>
+#include <stdio.h>
 
-const cuda_family cuda_family_attention_own = {NULL, 0};
+#include "cuda_device.h"
+#include "kernels/attention_own_args.h"
+
+enum { NARROW = 64, WIDE = 128, BLOCKS_MAX = INT32_MAX };
+
+static int32_t features_of(const op_query *q)
+{
+    return (int32_t)(q->in[0].shape.dim[2] / q->attr.heads);
+}
+
+// Features of a block's result.
+static int32_t window_of(const op_query *q)
+{
+    return features_of(q) <= NARROW ? NARROW : WIDE;
+}
+
+static bool fits(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    return q->attr.rate == 0.0 && q->in[0].shape.dim[2] <= INT32_MAX / ATTENTION_TILE;
+}
+
+static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "%s_%d_%s", op_name((hr_op)q->op), window_of(q),
+                   cuda_suffix(cuda_type(q)));
+}
+
+static attention_own_args arguments_of(const op_query *q)
+{
+    const int64_t *d = q->in[0].shape.dim;
+    const int32_t features = features_of(q), window = window_of(q);
+    return (attention_own_args){.samples = d[0],
+                                .heads = q->attr.heads,
+                                .queries = d[1],
+                                .keys = q->in[1].shape.dim[1],
+                                .width = (int32_t)d[2],
+                                .features = features,
+                                .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
+                                .scale = (float)(1.0 / sqrt((double)features)),
+                                .windows = (features + window - 1) / window};
+}
+
+// A block for each tile of `rows` of each head and window.
+static hr_status launch(const cuda_run *r, CUfunction function, const attention_own_args *a, int64_t rows,
+                        hr_err *err)
+{
+    const int64_t tiles = (rows + ATTENTION_TILE - 1) / ATTENTION_TILE;
+    const int64_t blocks = a->samples * a->heads * tiles * a->windows;
+    const cuda_grid grid = {.blocks_x = (uint32_t)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX),
+                            .blocks_y = 1,
+                            .blocks_z = 1,
+                            .threads = ATTENTION_THREADS};
+    return cuda_launch(r, function, grid, a, sizeof *a, err);
+}
+
+static hr_status run_forward(const cuda_run *r, hr_err *err)
+{
+    attention_own_args a = arguments_of(r->query);
+    a.q = (const void *)r->in[0];
+    a.k = (const void *)r->in[1];
+    a.v = (const void *)r->in[2];
+    a.out = (void *)r->out[0];
+    a.lse = (float *)r->out[1];
+    return launch(r, r->function, &a, a.queries, err);
+}
+
+// ---- backward: a kernel for dq, then one for dk and dv ---------------------------------------------------------
+
+// One sum of dy·y per query and head, as many as log-sum-exps.
+static uint64_t workspace_backward(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    return cuda_elements(&q->in[5]) * sizeof(float);
+}
+
+static hr_status prepare_backward(cuda_device *device, const program *p, const instr *i, const op_query *q,
+                                  uint64_t workspace_bytes, void **state, hr_err *err)
+{
+    (void)p, (void)i, (void)workspace_bytes;
+    char name[CUDA_NAME_MAX];
+    (void)snprintf(name, sizeof name, "attention_bwd_keys_%d_%s", window_of(q), cuda_suffix(cuda_type(q)));
+    CUfunction keys = NULL;
+    HR_TRY(cuda_function(device, "attention_own", name, &keys, err));
+    *state = keys;
+    return HR_OK;
+}
+
+static hr_status run_backward(const cuda_run *r, hr_err *err)
+{
+    attention_own_args a = arguments_of(r->query);
+    a.q = (const void *)r->in[0];
+    a.k = (const void *)r->in[1];
+    a.v = (const void *)r->in[2];
+    a.y = (const void *)r->in[3];
+    a.dy = (const void *)r->in[4];
+    a.lse = (float *)r->in[5];
+    a.delta = (float *)r->workspace;
+    a.out = (void *)r->out[0];
+    a.dk = (void *)r->out[1];
+    a.dv = (void *)r->out[2];
+    HR_TRY(launch(r, r->function, &a, a.queries, err));
+    return launch(r, (CUfunction)r->state, &a, a.keys, err);
+}
+
+static const cuda_impl impls[] = {
+    {.op = HR_OP_ATTENTION,
+     .types = CUDA_REAL,
+     .name = "tiles",
+     .fits = fits,
+     .module = "attention_own",
+     .kernel = name_of,
+     .run = run_forward},
+    {.op = HR_OP_ATTENTION_BWD,
+     .types = CUDA_REAL,
+     .name = "tiles",
+     .fits = fits,
+     .workspace = workspace_backward,
+     .module = "attention_own",
+     .kernel = name_of,
+     .prepare = prepare_backward,
+     .run = run_backward},
+};
+
+const cuda_family cuda_family_attention_own = CUDA_FAMILY(impls);
