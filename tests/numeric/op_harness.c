@@ -77,12 +77,11 @@ void op_device_close(op_device *device)
     device->ops->close(device->context);
 }
 
-const device_ops *test_device(const char *otherwise)
+const device_ops *test_device(const char *name)
 {
-    const char *name = getenv("HEADROOM_TEST_DEVICE");
     const device_ops *ops = NULL;
     hr_err err = {0};
-    REQUIRE(device_find(name == NULL ? otherwise : name, &ops, &err) == HR_OK, "%s", err.sentence);
+    REQUIRE(device_find(name, &ops, &err) == HR_OK, "%s", err.sentence);
     return ops;
 }
 
@@ -305,7 +304,8 @@ static void lower(one_op *p, instr i, op_device device, const op_query *q)
     target_answer answer = {0};
     hr_err err = {0};
     device.ops->target(device.context, &target);
-    REQUIRE(target.ask(target.context, q, UINT64_MAX, &answer, &err) == HR_OK, "%s", err.sentence);
+    const uint64_t limit = device.memory != NULL ? CARD_BYTES / 4 : UINT64_MAX;
+    REQUIRE(target.ask(target.context, q, limit, &answer, &err) == HR_OK, "%s", err.sentence);
     instr lowered = i;
     for (uint32_t k = 0; k < answer.reorder_count; k++) {
         const uint8_t operand = answer.reorder[k].operand;

@@ -34,8 +34,7 @@ typedef struct op_device {
 op_device op_device_open(const device_ops *ops, uint32_t threads);
 void op_device_close(op_device *device);
 
-// The device that HEADROOM_TEST_DEVICE names, or `otherwise`: a test of a device by itself runs on several.
-const device_ops *test_device(const char *otherwise);
+const device_ops *test_device(const char *name);
 // Is it there? A test program returns TEST_SKIPPED where it is not, having said why on stderr.
 bool test_device_is_there(const device_ops *ops);
 enum { TEST_SKIPPED = 77 };

@@ -80,16 +80,25 @@ typedef struct spy {
     step_result *out;
 } spy;
 
+static void look_at(const spy *s, const char *name, const tensor *t, const void *address)
+{
+    void *memory = malloc(t->bytes);
+    ck_assert_ptr_nonnull(memory);
+    REQUIRE_OK(s->inner->copy_out(s->context, (uint64_t)address, memory, t->bytes, err));
+    add_floats(s->out, name, t, memory);
+    free(memory);
+}
+
 static void look(const spy *s, const instr *i, void *const *address)
 {
     const tensor *t = s->p->tensors;
     char name[128];
     if (i->op == HR_OP_SOFTMAX_XENT || i->op == HR_OP_MSE) {
-        add_floats(s->out, "logits", &t[i->in[0]], address[i->in[0]]);
+        look_at(s, "logits", &t[i->in[0]], address[i->in[0]]);
     }
     if (i->phase == HR_PHASE_UPDATE && i->in_count > 1 && t[i->in[0]].category == HR_CATEGORY_WEIGHTS) {
         (void)snprintf(name, sizeof name, "%s:grad", t[i->in[0]].name);
-        add_floats(s->out, name, &t[i->in[1]], address[i->in[1]]);
+        look_at(s, name, &t[i->in[1]], address[i->in[1]]);
     }
 }
 
@@ -114,7 +123,33 @@ static void spy_unload(void *context, void *kernels)
     s->inner->unload(s->context, kernels);
 }
 
-static const device_ops spy_ops = {.name = "spy", .load = spy_load, .unload = spy_unload, .run = spy_run};
+static hr_status spy_begin_round(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err)
+{
+    const spy *s = context;
+    return s->inner->begin_round == NULL ? HR_OK : s->inner->begin_round(s->context, kernels, round, io, err);
+}
+
+static hr_status spy_end_step(void *context, void *kernels, step_io *io, hr_err *err)
+{
+    const spy *s = context;
+    return s->inner->end_step == NULL ? HR_OK : s->inner->end_step(s->context, kernels, io, err);
+}
+
+static void spy_abandon_step(void *context, void *kernels)
+{
+    const spy *s = context;
+    if (s->inner->abandon_step != NULL) {
+        s->inner->abandon_step(s->context, kernels);
+    }
+}
+
+static const device_ops spy_ops = {.name = "spy",
+                                   .load = spy_load,
+                                   .unload = spy_unload,
+                                   .run = spy_run,
+                                   .begin_round = spy_begin_round,
+                                   .end_step = spy_end_step,
+                                   .abandon_step = spy_abandon_step};
 
 // ---- one step -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,12 @@
 #include "numeric/op_harness.h"
 #include "ops/dropout.h"
 
+// Another file that includes this one may say which device is tested, and in which type.
+#ifndef TEST_DEVICE
+#define TEST_DEVICE "reference"
+#define TEST_TYPE   HR_F64
+#endif
+
 enum { SAMPLES = 6, ELEMENTS = 3000, MANY = 40000 };
 
 static const op_attr some = {.rate = 0.3, .salt = 77};
@@ -17,7 +23,7 @@ static const op_attr some = {.rate = 0.3, .salt = 77};
 static op_trial trial_of(op_attr attr, int64_t samples, const double *values, uint32_t outputs)
 {
     op_trial t = op_trial_make(HR_OP_DROPOUT, attr);
-    op_trial_add_in(&t, HR_F64, (const int64_t[OP_MAX_RANK]){samples, ELEMENTS});
+    op_trial_add_in(&t, TEST_TYPE, (const int64_t[OP_MAX_RANK]){samples, ELEMENTS});
     memcpy(t.in[0], values, (size_t)(samples * ELEMENTS) * sizeof *values);
     op_trial_infer_out(&t, outputs);
     return t;
@@ -88,6 +94,26 @@ START_TEST(another_seed_salt_update_or_sample_is_another_mask)
 }
 END_TEST
 
+START_TEST(the_device_keeps_what_the_header_says)
+{
+    op_device device = op_device_open(test_device(TEST_DEVICE), 1);
+    double *x = ones(SAMPLES * ELEMENTS);
+    step_io io = {.seed = 5 + (uint64_t)_i, .update = 9, .first_sample = (UINT64_C(1) << 40) + 3};
+    const dropout_draw d = dropout_begin(&some, io.seed, io.update);
+    op_trial t = trial_of(some, SAMPLES, x, 1);
+    op_trial_run(&t, device, &io);
+    for (uint64_t e = 0; e < SAMPLES * ELEMENTS; e++) {
+        const bool kept = dropout_keeps(&d, io.first_sample + e / ELEMENTS, e % ELEMENTS);
+        if ((t.out[0][e] != 0.0) != kept) {
+            ck_abort_msg("element %u", (unsigned)e);
+        }
+    }
+    op_trial_deinit(&t);
+    free(x);
+    op_device_close(&device);
+}
+END_TEST
+
 // Samples of a batch that begins at `first`, in parts of `part` samples.
 static void run_in_parts(op_device device, int64_t part, uint64_t first, double *result)
 {
@@ -105,7 +131,7 @@ static void run_in_parts(op_device device, int64_t part, uint64_t first, double 
 START_TEST(micro_batches_have_the_masks_of_the_whole_batch)
 {
     static double whole[SAMPLES * ELEMENTS], parts[SAMPLES * ELEMENTS];
-    op_device device = op_device_open(&device_reference, 1);
+    op_device device = op_device_open(test_device(TEST_DEVICE), 1);
     run_in_parts(device, SAMPLES, 1000, whole);
     run_in_parts(device, _i == 0 ? 1 : 2, 1000, parts);
     ck_assert_mem_eq(whole, parts, sizeof whole);
@@ -115,7 +141,7 @@ END_TEST
 
 START_TEST(backward_drops_what_forward_dropped)
 {
-    op_device device = op_device_open(&device_reference, 1);
+    op_device device = op_device_open(test_device(TEST_DEVICE), 1);
     step_io io = {.seed = 8, .update = 2, .first_sample = 12};
     double *x = ones(SAMPLES * ELEMENTS);
     op_trial graph = trial_of(some, SAMPLES, x, 1), eager = trial_of(some, SAMPLES, x, 2);
@@ -138,11 +164,15 @@ END_TEST
 
 int main(void)
 {
+    if (!test_device_is_there(test_device(TEST_DEVICE))) {
+        return TEST_SKIPPED;
+    }
     Suite *suite = suite_create("dropout");
     TCase *all = tcase_create("mask");
     tcase_add_test(all, the_mask_is_the_one_that_the_header_describes);
     tcase_add_loop_test(all, as_many_are_kept_as_the_rate_says, 0, 4);
     tcase_add_loop_test(all, another_seed_salt_update_or_sample_is_another_mask, 0, 4);
+    tcase_add_loop_test(all, the_device_keeps_what_the_header_says, 0, 3);
     tcase_add_loop_test(all, micro_batches_have_the_masks_of_the_whole_batch, 0, 2);
     tcase_add_test(all, backward_drops_what_forward_dropped);
     suite_add_tcase(suite, all);

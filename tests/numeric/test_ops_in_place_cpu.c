@@ -72,13 +72,19 @@ static void check_operation(bench *b, hr_op op)
     op_trial_deinit(&t);
 }
 
-static const device_ops *const devices[] = {&device_cpu, &device_reference};
+// Another file that includes this one may say which device is tested.
+#ifndef TEST_DEVICE
+#define TEST_DEVICE "cpu"
+#endif
+
+static const char *const devices[] = {TEST_DEVICE, "reference"};
 
 START_TEST(a_result_has_the_same_bits_in_the_place_of_its_input)
 {
     const uint64_t seed = (uint64_t)_i % SEEDS;
-    bench b = {.device = op_device_open(devices[_i / SEEDS], seed % 2 == 0 ? 1 : 3),
-               .real = devices[_i / SEEDS] == &device_reference ? HR_F64 : HR_F32,
+    const device_ops *device = test_device(devices[_i / SEEDS]);
+    bench b = {.device = op_device_open(device, seed % 2 == 0 ? 1 : 3),
+               .real = device == &device_reference ? HR_F64 : HR_F32,
                .seed = seed,
                .io = {.learning_rate = 0.01, .update = 3, .seed = seed}};
     for (hr_op op = 0; op < HR_OP_COUNT; op++) {
@@ -92,6 +98,9 @@ END_TEST
 
 int main(void)
 {
+    if (!test_device_is_there(test_device(TEST_DEVICE))) {
+        return TEST_SKIPPED;
+    }
     Suite *suite = suite_create("ops_in_place_cpu");
     TCase *all = tcase_create("the same bits");
     tcase_set_timeout(all, 60);
