@@ -1,4 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_device.h"
+// Streaming attention of two-byte types through cuDNN. What the library does not take (float32, heads of odd size, cards
+// before Ampere, a mask over unequal lengths) the row behind takes.
+//
+// Backward takes 4·d bytes a query and head where blocks may add to dq in any order, 2·Lk where they may not. Our own parts
+// of the workspace come first, the library's behind them; its bytes, taken as the limit, give the same again.
+#include <stdio.h>
 
-const cuda_family cuda_family_attention = {NULL, 0};
+#include "headroom/units.h"
+
+#include "attention_spec.h"
+#include "base/host_mem.h"
+
+enum { PART_ALIGNMENT = 256, FEATURES_STEP = 8, FEATURES_MAX = 256 };
+
+static bool fits(const cuda_device *device, const op_query *q)
+{
+    const int64_t *d = q->in[0].shape.dim, features = d[2] / q->attr.heads;
+    const bool causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0;
+    return cuda_device_traits(device)->compute_major >= 8 && q->attr.rate == 0.0 &&
+           features % FEATURES_STEP == 0 && features <= FEATURES_MAX &&
+           (!causal || d[1] == q->in[1].shape.dim[1]);
+}
+
+// ---- the choice ------------------------------------------------------------------------------------------------
+
+typedef struct attention_choice {
+    graph_spec spec;
+    graph_choice library;
+    attention_dq dq;
+    uint64_t sum_bytes, dq_sum_bytes; // of our own parts, rounded up
+    uint64_t own_bytes;
+} attention_choice;
+
+static bool is_backward(const op_query *q)
+{
+    return q->op == HR_OP_ATTENTION_BWD;
+}
+
+static bool part_bytes(uint64_t elements, uint64_t *bytes)
+{
+    if (!hr_mul_bytes(elements, sizeof(float), bytes) || !hr_add_bytes(*bytes, PART_ALIGNMENT - 1, bytes)) {
+        return false;
+    }
+    *bytes -= *bytes % PART_ALIGNMENT;
+    return true;
+}
+
+// False when the parts cannot be counted.
+static bool measure_parts(const op_query *q, attention_choice *c)
+{
+    c->sum_bytes = c->dq_sum_bytes = 0;
+    return !is_backward(q) ||
+           (part_bytes(cuda_elements(&q->in[5]), &c->sum_bytes) &&
+            (c->dq != ATTENTION_DQ_OURS || part_bytes(cuda_elements(&q->out[0]), &c->dq_sum_bytes)) &&
+            hr_add_bytes(c->sum_bytes, c->dq_sum_bytes, &c->own_bytes));
+}
+
+static hr_status choose_form(cuda_device *device, const op_query *q, uint64_t limit, attention_choice *c,
+                             hr_err *err)
+{
+    if (!measure_parts(q, c) || c->own_bytes > limit) {
+        return HR_FAIL(err, DEVICE, "%s needs more workspace than workspace.limit for its sums",
+                       op_name((hr_op)q->op));
+    }
+    if (is_backward(q)) {
+        attention_bwd_spec(q, c->dq, &c->spec);
+    } else {
+        attention_spec(q, &c->spec);
+    }
+    return graph_choose(device, &c->spec, limit - c->own_bytes, &c->library, err);
+}
+
+// Engines for Hopper and data-centre Blackwell add to a sum that is given to them, the others have one inside.
+static attention_dq preferred_dq(const cuda_device *device)
+{
+    const uint32_t major = cuda_device_traits(device)->compute_major;
+    return cuda_device_deterministic(device) ? ATTENTION_DQ_WHOLE
+           : major == 9 || major == 10       ? ATTENTION_DQ_OURS
+                                             : ATTENTION_DQ_THEIRS;
+}
+
+static hr_status choose(cuda_device *device, const op_query *q, uint64_t limit, attention_choice *c,
+                        hr_err *err)
+{
+    *c = (attention_choice){.dq = preferred_dq(device)};
+    const hr_status status = choose_form(device, q, limit, c, err);
+    if (status != HR_DEVICE || !is_backward(q) || c->dq == ATTENTION_DQ_WHOLE) {
+        return status;
+    }
+    *c = (attention_choice){.dq = ATTENTION_DQ_WHOLE};
+    return choose_form(device, q, limit, c, err);
+}
+
+static hr_status ask(cuda_device *device, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
+{
+    attention_choice c;
+    HR_TRY(choose(device, q, limit, &c, err));
+    if (!hr_add_bytes(c.own_bytes, c.library.workspace_bytes, &out->workspace_bytes)) {
+        return HR_FAIL(err, DEVICE, "%s needs more workspace than can be counted", op_name((hr_op)q->op));
+    }
+    (void)snprintf(out->impl, sizeof out->impl, "cudnn %.*s", (int)(sizeof out->impl - sizeof "cudnn "),
+                   c.library.name);
+    return HR_OK;
+}
+
+// ---- prepare and run -------------------------------------------------------------------------------------------
+
+typedef struct attention_state {
+    graph *graph;
+    uint64_t sum_bytes, dq_sum_bytes;
+} attention_state;
+
+static hr_status prepare(cuda_device *device, const program *p, const instr *i, const op_query *q,
+                         uint64_t workspace_bytes, void **state, hr_err *err)
+{
+    (void)p, (void)i;
+    attention_choice c;
+    HR_TRY(choose(device, q, workspace_bytes, &c, err));
+    attention_state *s = hr_calloc(1, sizeof *s);
+    if (s == NULL) {
+        return HR_FAIL(err, NOMEM, "no memory for the plan of %s", op_name((hr_op)q->op));
+    }
+    *s = (attention_state){.sum_bytes = c.sum_bytes, .dq_sum_bytes = c.dq_sum_bytes};
+    const hr_status status = graph_prepare(device, &c.spec, workspace_bytes - c.own_bytes, &s->graph, err);
+    if (status != HR_OK) {
+        hr_free(s);
+        return status;
+    }
+    *state = s;
+    return HR_OK;
+}
+
+static void release(cuda_device *device, void *state)
+{
+    (void)device;
+    attention_state *s = state;
+    if (s != NULL) {
+        graph_destroy(s->graph);
+        hr_free(s);
+    }
+}
+
+static hr_status run_forward(const cuda_run *r, hr_err *err)
+{
+    const attention_state *s = r->state;
+    const CUdeviceptr address[GRAPH_TENSORS_MAX] = {
+        [ATTENTION_Q] = r->in[0],  [ATTENTION_K] = r->in[1],    [ATTENTION_V] = r->in[2],
+        [ATTENTION_Y] = r->out[0], [ATTENTION_LSE] = r->out[1],
+    };
+    return graph_run(s->graph, r->stream, address, r->workspace, err);
+}
+
+static hr_status run_backward(const cuda_run *r, hr_err *err)
+{
+    const attention_state *s = r->state;
+    const CUdeviceptr dq_sum = r->workspace + s->sum_bytes, library = dq_sum + s->dq_sum_bytes;
+    const CUdeviceptr address[GRAPH_TENSORS_MAX] = {
+        [ATTENTION_BWD_Q] = r->in[0],       [ATTENTION_BWD_K] = r->in[1],    [ATTENTION_BWD_V] = r->in[2],
+        [ATTENTION_BWD_Y] = r->in[3],       [ATTENTION_BWD_DY] = r->in[4],   [ATTENTION_BWD_LSE] = r->in[5],
+        [ATTENTION_BWD_DQ] = r->out[0],     [ATTENTION_BWD_DK] = r->out[1],  [ATTENTION_BWD_DV] = r->out[2],
+        [ATTENTION_BWD_SUM] = r->workspace, [ATTENTION_BWD_DQ_SUM] = dq_sum,
+    };
+    if (s->dq_sum_bytes > 0) {
+        HR_TRY(CUDA_CALL(err, cuMemsetD8Async, dq_sum, 0, s->dq_sum_bytes, r->stream));
+    }
+    return graph_run(s->graph, r->stream, address, library, err);
+}
+
+#define STREAMING(OP, run_of)                                                                                \
+    {                                                                                                        \
+        .op = (OP), .types = CUDA_HALF, .name = "cudnn", .fits = fits, .ask = ask, .prepare = prepare,       \
+        .release = release, .run = (run_of)                                                                  \
+    }
+
+static const cuda_impl impls[] = {
+    STREAMING(HR_OP_ATTENTION, run_forward),
+    STREAMING(HR_OP_ATTENTION_BWD, run_backward),
+};
+
+const cuda_family cuda_family_attention = CUDA_FAMILY(impls);

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attention_spec.h"
+
+#include <cudnn_graph.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { RANK = 4, ROWS_AXIS = 2, COLUMNS_AXIS = 3 };
+
+typedef struct builder {
+    graph_spec *spec;
+    int64_t samples, heads, queries, keys, features, width;
+    uint32_t dtype;
+    bool causal;
+    uint8_t scale; // a tensor by value
+} builder;
+
+static builder begin(const op_query *q, graph_spec *spec)
+{
+    const int64_t *d = q->in[0].shape.dim;
+    *spec = (graph_spec){0};
+    return (builder){.spec = spec,
+                     .samples = d[0],
+                     .heads = q->attr.heads,
+                     .queries = d[1],
+                     .keys = q->in[1].shape.dim[1],
+                     .features = d[2] / q->attr.heads,
+                     .width = d[2],
+                     .dtype = q->in[0].dtype,
+                     .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0};
+}
+
+// ---- tensors ---------------------------------------------------------------------------------------------------
+
+static uint8_t add_tensor(builder *b, graph_tensor t)
+{
+    t.rank = RANK;
+    b->spec->tensor[b->spec->tensor_count] = t;
+    return (uint8_t)b->spec->tensor_count++;
+}
+
+static uint8_t add_value(builder *b, float value)
+{
+    return add_tensor(
+        b,
+        (graph_tensor){
+            .dtype = HR_F32, .by_value = true, .value = value, .dim = {1, 1, 1, 1}, .stride = {1, 1, 1, 1}});
+}
+
+// Heads of [N,length,heads·d], in memory; `turned`: as [d,length].
+static graph_tensor heads_of(const builder *b, int64_t length, bool turned)
+{
+    graph_tensor t = {.dtype = b->dtype, .dim = {b->samples, b->heads, length, b->features}};
+    const int64_t stride[RANK] = {length * b->width, b->features, b->width, 1};
+    memcpy(t.stride, stride, sizeof stride);
+    if (turned) {
+        t.dim[ROWS_AXIS] = b->features;
+        t.dim[COLUMNS_AXIS] = length;
+        t.stride[ROWS_AXIS] = 1;
+        t.stride[COLUMNS_AXIS] = b->width;
+    }
+    return t;
+}
+
+// [N,heads,Lq,columns], dense.
+static graph_tensor dense(const builder *b, uint32_t dtype, int64_t columns)
+{
+    return (graph_tensor){.dtype = dtype,
+                          .dim = {b->samples, b->heads, b->queries, columns},
+                          .stride = {b->heads * b->queries * columns, b->queries * columns, columns, 1}};
+}
+
+static uint8_t add_inside(builder *b, graph_tensor t)
+{
+    t.inside = true;
+    return add_tensor(b, t);
+}
+
+static uint8_t add_scores(builder *b, uint32_t dtype)
+{
+    return add_inside(b, dense(b, dtype, b->keys));
+}
+
+// One number a row.
+static uint8_t add_column(builder *b)
+{
+    return add_inside(b, dense(b, HR_F32, 1));
+}
+
+// ---- nodes -----------------------------------------------------------------------------------------------------
+
+static uint8_t add_node(builder *b, graph_node n)
+{
+    b->spec->node[b->spec->node_count++] = n;
+    return n.out;
+}
+
+static uint8_t multiply(builder *b, uint8_t left, uint8_t right, uint8_t out)
+{
+    return add_node(b, (graph_node){.kind = GRAPH_MATMUL, .in = {left, right}, .in_count = 2, .out = out});
+}
+
+static uint8_t map_one(builder *b, cudnnPointwiseMode_t mode, uint8_t x, uint8_t out)
+{
+    return add_node(
+        b,
+        (graph_node){.kind = GRAPH_POINTWISE, .mode = (int32_t)mode, .in = {x}, .in_count = 1, .out = out});
+}
+
+static uint8_t map_two(builder *b, cudnnPointwiseMode_t mode, uint8_t x, uint8_t y, uint8_t out)
+{
+    return add_node(
+        b, (graph_node){
+               .kind = GRAPH_POINTWISE, .mode = (int32_t)mode, .in = {x, y}, .in_count = 2, .out = out});
+}
+
+static uint8_t reduce(builder *b, cudnnReduceTensorOp_t mode, uint8_t x, uint8_t out)
+{
+    return add_node(
+        b, (graph_node){.kind = GRAPH_REDUCE, .mode = (int32_t)mode, .in = {x}, .in_count = 1, .out = out});
+}
+
+static uint8_t index_on(builder *b, int32_t axis, uint8_t like)
+{
+    const uint8_t out = add_scores(b, HR_I32);
+    return add_node(b,
+                    (graph_node){.kind = GRAPH_INDEX, .axis = axis, .in = {like}, .in_count = 1, .out = out});
+}
+
+// Scores [Lq,Lk] as [Lk,Lq], of the operands' type.
+static uint8_t turn_scores(builder *b, uint8_t scores)
+{
+    graph_tensor t = dense(b, b->dtype, b->keys);
+    t.dim[ROWS_AXIS] = b->keys;
+    t.dim[COLUMNS_AXIS] = b->queries;
+    t.stride[ROWS_AXIS] = 1;
+    t.stride[COLUMNS_AXIS] = b->keys;
+    const uint8_t out = add_inside(b, t);
+    return add_node(b, (graph_node){.kind = GRAPH_TRANSPOSE, .in = {scores}, .in_count = 1, .out = out});
+}
+
+// scale·q·kᵀ, and with a mask the lowest number there is where a query does not see the key.
+static uint8_t add_masked_scores(builder *b, uint8_t q, uint8_t k_turned)
+{
+    uint8_t s = multiply(b, q, k_turned, add_scores(b, HR_F32));
+    s = map_two(b, CUDNN_POINTWISE_MUL, s, b->scale, add_scores(b, HR_F32));
+    if (!b->causal) {
+        return s;
+    }
+    const uint8_t row = index_on(b, ROWS_AXIS, s), column = index_on(b, COLUMNS_AXIS, s);
+    const uint8_t seen = map_two(b, CUDNN_POINTWISE_CMP_GE, row, column, add_scores(b, HR_U8));
+    const uint8_t lowest = add_value(b, -FLT_MAX), out = add_scores(b, HR_F32);
+    return add_node(b, (graph_node){.kind = GRAPH_POINTWISE,
+                                    .mode = CUDNN_POINTWISE_BINARY_SELECT,
+                                    .in = {s, lowest, seen},
+                                    .in_count = 3,
+                                    .out = out});
+}
+
+static void add_scale(builder *b)
+{
+    b->scale = add_value(b, (float)(1.0 / sqrt((double)b->features)));
+}
+
+// ---- graphs ----------------------------------------------------------------------------------------------------
+
+void attention_spec(const op_query *q, graph_spec *out)
+{
+    builder b = begin(q, out);
+    (void)add_tensor(&b, heads_of(&b, b.queries, false)); // in the order of ATTENTION_Q …
+    (void)add_tensor(&b, heads_of(&b, b.keys, true));
+    (void)add_tensor(&b, heads_of(&b, b.keys, false));
+    (void)add_tensor(&b, heads_of(&b, b.queries, false));
+    (void)add_tensor(&b, dense(&b, HR_F32, 1));
+    add_scale(&b);
+    const uint8_t s = add_masked_scores(&b, ATTENTION_Q, ATTENTION_K);
+    const uint8_t largest = reduce(&b, CUDNN_REDUCE_TENSOR_MAX, s, add_column(&b));
+    const uint8_t less = map_two(&b, CUDNN_POINTWISE_SUB, s, largest, add_scores(&b, HR_F32));
+    const uint8_t e = map_one(&b, CUDNN_POINTWISE_EXP, less, add_scores(&b, HR_F32));
+    const uint8_t sum = reduce(&b, CUDNN_REDUCE_TENSOR_ADD, e, add_column(&b));
+    const uint8_t log_sum = map_one(&b, CUDNN_POINTWISE_LOG, sum, add_column(&b));
+    (void)map_two(&b, CUDNN_POINTWISE_ADD, largest, log_sum, ATTENTION_LSE);
+    const uint8_t p = map_two(&b, CUDNN_POINTWISE_DIV, e, sum, add_scores(&b, b.dtype));
+    (void)multiply(&b, p, ATTENTION_V, ATTENTION_Y);
+}
+
+// The tensors in memory, in the order of ATTENTION_BWD_Q …: k and v as [d,Lk].
+static void add_backward_tensors(builder *b, attention_dq dq)
+{
+    const graph_tensor queries = heads_of(b, b->queries, false), keys = heads_of(b, b->keys, false);
+    const graph_tensor turned = heads_of(b, b->keys, true), column = dense(b, HR_F32, 1);
+    const graph_tensor all[ATTENTION_BWD_DQ_SUM] = {queries, turned,  turned, queries, queries,
+                                                    column,  queries, keys,   keys,    column};
+    for (uint32_t k = 0; k < ATTENTION_BWD_DQ_SUM; k++) {
+        (void)add_tensor(b, all[k]);
+    }
+    if (dq == ATTENTION_DQ_OURS) {
+        (void)add_tensor(b, dense(b, HR_F32, b->features));
+    }
+    add_scale(b);
+}
+
+// Σ dy·y of every row. The library wants a factor of its own behind the sum.
+static void add_row_sums(builder *b)
+{
+    const uint8_t product = add_inside(b, dense(b, HR_F32, b->features));
+    (void)map_two(b, CUDNN_POINTWISE_MUL, ATTENTION_BWD_DY, ATTENTION_BWD_Y, product);
+    const uint8_t sum = reduce(b, CUDNN_REDUCE_TENSOR_ADD, product, add_column(b));
+    (void)map_two(b, CUDNN_POINTWISE_MUL, sum, add_value(b, 1.0f), ATTENTION_BWD_SUM);
+}
+
+static void add_dq(builder *b, uint8_t ds, attention_dq dq)
+{
+    const uint8_t k = add_inside(b, heads_of(b, b->keys, false));
+    (void)add_node(b,
+                   (graph_node){.kind = GRAPH_TRANSPOSE, .in = {ATTENTION_BWD_K}, .in_count = 1, .out = k});
+    if (dq == ATTENTION_DQ_WHOLE) {
+        (void)multiply(b, ds, k, ATTENTION_BWD_DQ);
+        return;
+    }
+    const uint8_t sum = dq == ATTENTION_DQ_OURS ? (uint8_t)ATTENTION_BWD_DQ_SUM
+                                                : add_inside(b, dense(b, HR_F32, b->features));
+    (void)multiply(b, ds, k, sum);
+    (void)map_one(b, CUDNN_POINTWISE_IDENTITY, sum, ATTENTION_BWD_DQ);
+}
+
+void attention_bwd_spec(const op_query *q, attention_dq dq, graph_spec *out)
+{
+    builder b = begin(q, out);
+    add_backward_tensors(&b, dq);
+    add_row_sums(&b);
+    const uint8_t s = add_masked_scores(&b, ATTENTION_BWD_Q, ATTENTION_BWD_K);
+    const uint8_t less = map_two(&b, CUDNN_POINTWISE_SUB, s, ATTENTION_BWD_LSE, add_scores(&b, HR_F32));
+    const uint8_t p = map_one(&b, CUDNN_POINTWISE_EXP, less, add_scores(&b, HR_F32));
+    (void)multiply(&b, turn_scores(&b, p), ATTENTION_BWD_DY, ATTENTION_BWD_DV);
+    const uint8_t dp = multiply(&b, ATTENTION_BWD_DY, ATTENTION_BWD_V, add_scores(&b, HR_F32));
+    const uint8_t apart = map_two(&b, CUDNN_POINTWISE_SUB, dp, ATTENTION_BWD_SUM, add_scores(&b, HR_F32));
+    const uint8_t weighed = map_two(&b, CUDNN_POINTWISE_MUL, apart, p, add_scores(&b, HR_F32));
+    const uint8_t ds = map_two(&b, CUDNN_POINTWISE_MUL, weighed, b.scale, add_scores(&b, HR_F32));
+    (void)multiply(&b, turn_scores(&b, ds), ATTENTION_BWD_Q, ATTENTION_BWD_DK);
+    add_dq(&b, ds, dq);
+}

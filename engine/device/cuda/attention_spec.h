@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streaming attention as graphs of cuDNN. The library has no node for attention with a causal mask; it recognises the
+// whole of products, scale, mask and softmax, written out, and computes it with an engine that never holds the scores.
+#ifndef DEVICE_CUDA_ATTENTION_SPEC_H
+#define DEVICE_CUDA_ATTENTION_SPEC_H
+
+#include "graph.h"
+
+// Places of the tensors that lie in memory, in graph_spec.tensor.
+enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_Y, ATTENTION_LSE, ATTENTION_REAL };
+enum {
+    ATTENTION_BWD_Q,
+    ATTENTION_BWD_K,
+    ATTENTION_BWD_V,
+    ATTENTION_BWD_Y,
+    ATTENTION_BWD_DY,
+    ATTENTION_BWD_LSE,
+    ATTENTION_BWD_DQ,
+    ATTENTION_BWD_DK,
+    ATTENTION_BWD_DV,
+    ATTENTION_BWD_SUM,    // float32 [N, heads, Lq, 1]: Σ dy·y
+    ATTENTION_BWD_DQ_SUM, // float32 [N, heads, Lq, d], zeros before; only with ATTENTION_DQ_OURS
+    ATTENTION_BWD_REAL
+};
+
+// How dq comes to be, and what lies in memory meanwhile.
+typedef enum attention_dq {
+    ATTENTION_DQ_WHOLE,  // in one piece, always the same; scores of all heads in the library's workspace
+    ATTENTION_DQ_THEIRS, // blocks add to it in no order; its float32 sum is in the library's workspace
+    ATTENTION_DQ_OURS    // the same with a sum of ours: what engines for Hopper want
+} attention_dq;
+
+void attention_spec(const op_query *q, graph_spec *out);
+void attention_bwd_spec(const op_query *q, attention_dq dq, graph_spec *out);
+
+#endif
