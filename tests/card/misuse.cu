@@ -33,7 +33,7 @@ extern "C" __global__ void misuse_mixed_words(misuse_args a)
 
 extern "C" __global__ void misuse_address(misuse_args a)
 {
-    a.out[grid_thread() * 1024 * 1024] = 1.0f;
+    a.out[grid_thread() + 128 * 1024] = 1.0f; // half a MiB behind
 }
 
 // Without the barrier that it needs.
