@@ -89,6 +89,8 @@ if(HEADROOM_HAVE_CUDA)
   target_compile_definitions(hr_device_cuda PRIVATE HEADROOM_CUDNN_FILE="${hr_cudnn_file}"
     HEADROOM_CUDA_STUB="$<$<BOOL:${HEADROOM_CUDA_STUB}>:${HEADROOM_CUDA_STUB}>")
   hr_opens(hr_device_cuda CUBLASLT ${HEADROOM_CUBLASLT_LIBRARY} ${HEADROOM_CUBLASLT_INCLUDE})
+  get_filename_component(hr_cublaslt_file ${HEADROOM_CUBLASLT_LIBRARY} REALPATH)
+  target_compile_definitions(hr_device_cuda PRIVATE HEADROOM_CUBLASLT_FILE="${hr_cublaslt_file}")
   hr_cuda_kernels(hr_device_cuda)
   target_compile_definitions(hr_flags INTERFACE HEADROOM_HAVE_CUDA=1)
   message(STATUS "cuda device: ${HEADROOM_NVCC}, kernels for ${HEADROOM_CUDA_ARCHITECTURES}")

@@ -28,16 +28,25 @@ static hr_status check_version(const void *table, hr_err *err)
     return HR_DEPENDENCY;
 }
 
+static shared_library library_at(const char *name)
+{
+    return (shared_library){.soname = name,
+                            .needed_by = "device 'cuda'",
+                            .attempt = attempt,
+                            .calls = calls,
+                            .call_count = sizeof calls / sizeof *calls,
+                            .check = check_version};
+}
+
 hr_status cublaslt_need(hr_err *err)
 {
-    static const shared_library library = {.soname = HEADROOM_CUBLASLT_SONAME,
-                                           .needed_by = "device 'cuda'",
-                                           .attempt = attempt,
-                                           .calls = calls,
-                                           .call_count = sizeof calls / sizeof *calls,
-                                           .check = check_version};
     static shared_state state = SHARED_STATE_INIT;
-    return shared_library_need(&library, &state, &cublaslt, err);
+    const shared_library by_name = library_at(HEADROOM_CUBLASLT_SONAME),
+                         by_path = library_at(HEADROOM_CUBLASLT_FILE);
+    const hr_status status = shared_library_need(&by_name, &state, &cublaslt, err);
+    return status == HR_OK                                                   ? HR_OK
+           : shared_library_need(&by_path, &state, &cublaslt, NULL) == HR_OK ? HR_OK
+                                                                             : status;
 }
 
 hr_status cublaslt_check(cublasStatus_t status, hr_err *err, const char *what)

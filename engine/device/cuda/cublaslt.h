@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt as a table of functions, opened when it is first needed, and its handle of a device. A handle needs a card: it
+// cuBLASLt as a table of functions, opened when it is first needed, under its soname, else where the build found it; and
+// its handle of a device. A handle needs a card: it
 // is made when the first product is prepared and given back with the last one.
 #ifndef DEVICE_CUDA_CUBLASLT_H
 #define DEVICE_CUDA_CUBLASLT_H
