@@ -187,6 +187,17 @@ EXPORTED CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const ch
     return CUDA_SUCCESS;
 }
 
+// Of what a function has, its limit alone is known.
+EXPORTED CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attribute, CUfunction f)
+{
+    ENTER(cuFuncGetAttribute, 0)
+    if (f == nullptr || attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *out = (int)f->shared_max;
+    return CUDA_SUCCESS;
+}
+
 EXPORTED CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int value)
 {
     ENTER(cuFuncSetAttribute, 0)

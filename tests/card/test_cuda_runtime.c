@@ -16,6 +16,8 @@
 #include "base/half.h"
 #include "base/host_mem.h"
 #include "card/reach.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/kernels/norm_args.h"
 #include "device/executor.h"
 
 enum { N = 1000, ROUNDS = 2, TENSORS = 8, INSTRS = 40, EVENTS = 4, ALL_DONE = 77 };
@@ -350,6 +352,54 @@ START_TEST(a_graph_gives_the_bits_of_eager_steps)
 }
 END_TEST
 
+// What may not be done while a step is captured is told as if the card were gone; it is not, and the step goes on.
+START_TEST(a_capture_that_fails_loses_no_card)
+{
+    static rig r;
+    float w[N];
+    open_or_fail(&r, true);
+    run_steps(&r, 0, 3);
+    ck_assert_uint_eq(card.card_calls("cuStreamBeginCapture_v2"), 0);
+    card.card_fail("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_FAILED);
+    run_steps(&r, 3, 5);
+    ck_assert_uint_eq(card.card_calls("cuStreamBeginCapture_v2"), 1);
+    ck_assert_uint_eq(card.card_calls("cuGraphLaunch"), 0);
+    read_weights(&r, w);
+    check_weights(w, 8);
+    close_rig(&r);
+}
+END_TEST
+
+static void launch_nothing(cuda_device *device, CUfunction function, uint32_t shared_bytes)
+{
+    const softmax_args none = {.rows = 0, .columns = 1, .height = 1};
+    const instr i = {.op = HR_OP_SOFTMAX};
+    const cuda_run run = {.device = device, .instr = &i};
+    const cuda_grid grid = {.blocks_x = 1, .threads = 1024, .shared_bytes = shared_bytes};
+    REQUIRE_OK(cuda_launch(&run, function, grid, &none, sizeof none, err));
+}
+
+// A graph that was captured with much still finds it when less was asked for behind it.
+START_TEST(shared_memory_of_a_kernel_is_not_taken_back)
+{
+    enum { MUCH = 200 * 1024, LESS = 60 * 1024 };
+    const device_options options = {0};
+    void *context = NULL;
+    CUfunction f = NULL;
+    int allowed = 0;
+    REQUIRE_OK(device_cuda.open(&options, &context, err));
+    REQUIRE_OK(cuda_function(context, "softmax", "softmax_long_f32", &f, err));
+    launch_nothing(context, f, LESS);
+    launch_nothing(context, f, MUCH);
+    launch_nothing(context, f, LESS);
+    ck_assert_int_eq(
+        cuda_driver.cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(allowed, MUCH);
+    device_cuda.close(context);
+}
+END_TEST
+
 // What is taken from the heap between steps moves the temporaries of the next.
 START_TEST(a_graph_is_left_when_addresses_move)
 {
@@ -649,9 +699,10 @@ static hr_status whole_life(rig *r, const char *kind, hr_err *err)
 
 #define DRIVER_CALLS(X)                                                                                      \
     X(cuDeviceGet)                                                                                           \
-    X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceGetUuid_v2) X(cuDeviceGetPCIBusId)                  \
-        X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuMemGetInfo_v2)    \
-            X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyHtoDAsync_v2)      \
+    X(cuDeviceGetName)                                                                                       \
+    X(cuDeviceGetAttribute) X(cuDeviceGetUuid_v2) X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain)         \
+        X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuMemGetInfo_v2) X(cuMemAlloc_v2)               \
+            X(cuMemFree_v2) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyHtoDAsync_v2)                       \
                 X(cuMemcpyDtoHAsync_v2) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate)            \
                     X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)                              \
                         X(cuMemGetAllocationGranularity) X(cuStreamCreate) X(cuStreamDestroy_v2)             \
@@ -790,6 +841,8 @@ int main(void)
     tcase_add_loop_test(steps, lanes_keep_their_order, 0, 2 * SEEDS);
     tcase_add_loop_test(steps, a_steady_step_waits_once_and_takes_nothing, 0, 2);
     tcase_add_test(steps, a_graph_gives_the_bits_of_eager_steps);
+    tcase_add_test(steps, a_capture_that_fails_loses_no_card);
+    tcase_add_test(steps, shared_memory_of_a_kernel_is_not_taken_back);
     tcase_add_test(steps, a_graph_is_left_when_addresses_move);
     tcase_add_loop_test(steps, memory_that_goes_back_is_waited_for, 0, GIVING);
     tcase_add_test(memory, the_drivers_pool_is_looked_at);

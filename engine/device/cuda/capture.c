@@ -88,6 +88,13 @@ static hr_status make_graph(cuda_loaded *l, step_io *io, hr_err *err)
 
 // ---- a step's end -------------------------------------------------------------------------------------------------
 
+// A library that was refused something during a capture says of it what it says of a card that is gone; the driver
+// knows.
+static bool is_gone(hr_status status)
+{
+    return status == HR_DEVICE_LOST && cuda_driver.cuCtxSynchronize() != CUDA_SUCCESS;
+}
+
 hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
 {
     if (l->call_count != l->last_count) {
@@ -97,9 +104,8 @@ hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
         const hr_status status = make_graph(l, io, NULL);
         if (status != HR_OK) { // it goes on as it would have gone without
             l->never = true;
-            return status == HR_DEVICE_LOST
-                       ? HR_FAIL(err, DEVICE_LOST, "the card was lost while a step was captured")
-                       : cuda_divert(l, io, err);
+            return is_gone(status) ? HR_FAIL(err, DEVICE_LOST, "the card was lost while a step was captured")
+                                   : cuda_divert(l, io, err);
         }
     }
     l->device->deferred = NULL;

@@ -66,16 +66,25 @@ void cuda_kernels_close(cuda_device *device)
     }
 }
 
+// A kernel's limit is its own, not a launch's: it only rises, so that what a graph holds keeps what it was captured with.
+static hr_status allow_shared(CUfunction function, uint32_t bytes, hr_op op, hr_err *err)
+{
+    static const CUfunction_attribute limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    int allowed = 0;
+    HR_TRY(CUDA_CALL(err, cuFuncGetAttribute, &allowed, limit, function));
+    return (int64_t)allowed >= (int64_t)bytes
+               ? HR_OK
+               : cuda_check(cuda_driver.cuFuncSetAttribute(function, limit, (int)bytes), err,
+                            "%u B of shared memory for %s", bytes, op_name(op));
+}
+
 hr_status cuda_launch(const cuda_run *r, CUfunction function, cuda_grid grid, const void *arguments,
                       uint32_t bytes, hr_err *err)
 {
     (void)bytes; // the kernel knows them
     void *parameters[] = {(void *)(uintptr_t)arguments};
     if (grid.shared_bytes > SHARED_WITHOUT_ASKING) {
-        HR_TRY(cuda_check(cuda_driver.cuFuncSetAttribute(function,
-                                                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                         (int)grid.shared_bytes),
-                          err, "%u B of shared memory for %s", grid.shared_bytes, op_name(r->instr->op)));
+        HR_TRY(allow_shared(function, grid.shared_bytes, (hr_op)r->instr->op, err));
     }
     return cuda_check(cuda_driver.cuLaunchKernel(function, grid.blocks_x,
                                                  grid.blocks_y == 0 ? 1 : grid.blocks_y,
