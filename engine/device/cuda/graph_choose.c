@@ -282,12 +282,31 @@ static hr_status list_of(graph_library *l, const graph_spec *spec, graph_list **
 
 // ---- the choice -----------------------------------------------------------------------------------------------
 
+// Memory was planned for what the configuration said.
+static hr_status check_workspace(const graph_config *c, cudnnBackendDescriptor_t plan, hr_err *err)
+{
+    int64_t bytes = 0, count = 0;
+    HR_TRY(get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes, err));
+    if (bytes <= 0 || (uint64_t)bytes <= c->workspace_bytes) {
+        return HR_OK;
+    }
+    char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+    return HR_FAIL(err, DEVICE, "a plan of cuDNN needs %s of workspace, its engine said %s",
+                   hr_bytes_human((uint64_t)bytes, needed), hr_bytes_human(c->workspace_bytes, had));
+}
+
 hr_status graph_plan(graph_library *l, const graph_config *c, cudnnBackendDescriptor_t *plan, hr_err *err)
 {
     cudnn_maker m = cudnn_make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c->descriptor);
     cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->device);
-    return cudnn_finish(&m, "a plan of cuDNN", plan, err);
+    HR_TRY(cudnn_finish(&m, "a plan of cuDNN", plan, err));
+    const hr_status status = check_workspace(c, *plan, err);
+    if (status != HR_OK) {
+        cudnn_destroy(*plan);
+        *plan = NULL;
+    }
+    return status;
 }
 
 // Heuristics may name what does not become a plan. Ready-made engines are asked, which costs less than a millisecond; a
