@@ -172,8 +172,13 @@ static hr_status set_preferences(const product *p, cublasLtMatmulPreference_t pr
     const uint32_t a = alignment_of(s, s->dtype, s->outer_b, s->batch_b),
                    b = alignment_of(s, s->dtype, s->outer_a, s->batch_a),
                    y = alignment_of(s, s->out_dtype, s->outer_y, s->batch_y);
+    // Where k is cut into parts, these are added in float32: the other ways round every part to the type of y.
+    const uint32_t reductions =
+        s->out_dtype == HR_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     HR_TRY(set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &p->workspace_bytes,
                           sizeof p->workspace_bytes, err));
+    HR_TRY(set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                          sizeof reductions, err));
     HR_TRY(set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a, sizeof a, err));
     HR_TRY(set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b, sizeof b, err));
     HR_TRY(set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &y, sizeof y, err));

@@ -202,7 +202,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 
 // ---- heuristics -----------------------------------------------------------------------------------------------------
 
-enum { SPLITS = 8, ALGORITHMS = 3, VECTOR_BYTES = 16 };
+enum { SPLITS = 8, ALGORITHMS = 3, IN_PLACE = 1, VECTOR_BYTES = 16 };
 
 // How large an alignment an algorithm takes for granted: that of its vectors when the claim allows it.
 static uint32_t trusted(uint32_t claimed, number type)
@@ -214,10 +214,10 @@ static uint32_t trusted(uint32_t claimed, number type)
 static uint64_t workspace_of(const problem *p, uint32_t id, uint32_t *reduction)
 {
     const uint64_t sums = (uint64_t)p->m * (uint64_t)p->n * (uint64_t)p->batch * sizeof(float);
-    *reduction = id == 0   ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
-                 : id == 1 ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_INPLACE
-                           : (uint32_t)CUBLASLT_REDUCTION_SCHEME_NONE;
-    return id == 0 ? SPLITS * sums : id == 1 ? sums / 2 + problem_hash(p) % 61 : 0;
+    *reduction = id == 0          ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                 : id == IN_PLACE ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_INPLACE
+                                  : (uint32_t)CUBLASLT_REDUCTION_SCHEME_NONE;
+    return id == 0 ? SPLITS * sums : id == IN_PLACE ? sums / 2 + problem_hash(p) % 61 : 0;
 }
 
 // Are the claims true of what can be known without the addresses?
@@ -323,6 +323,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     p.d.at = d;
     memcpy(&p.alpha, alpha, sizeof p.alpha);
     memcpy(&p.beta, beta, sizeof p.beta);
+    p.in_place = chosen.id == IN_PLACE;
     p.workspace = workspace;
     p.workspace_bytes = chosen.workspace_bytes;
     if (!operands_lie(&p, &chosen)) {

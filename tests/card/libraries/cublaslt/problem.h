@@ -57,6 +57,7 @@ typedef struct problem {
     matrix a, b, c, d;
     int64_t m, n, k, batch;
     bool tf32;
+    bool in_place; // parts of k are added up where the result lies, in its type
     uint32_t epilogue;
     float alpha, beta;
     void *bias;

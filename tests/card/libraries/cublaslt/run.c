@@ -39,6 +39,22 @@ static double dot(const double *a, const double *b, int64_t count)
     return sum;
 }
 
+static double product_sum(const problem *p, const double *a, const double *b)
+{
+    enum { PARTS = 4 };
+    const int64_t step = p->in_place ? (p->k + PARTS - 1) / PARTS : p->k;
+    double sum = 0;
+    for (int64_t k = 0; k < p->k; k += step) {
+        float room = 0;
+        sum += dot(a + k, b + k, p->k - k < step ? p->k - k : step);
+        if (p->in_place) {
+            number_write(p->d.type, &room, 0, sum);
+            sum = number_read(p->d.type, &room, 0);
+        }
+    }
+    return sum;
+}
+
 static double gelu(double x)
 {
     return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
@@ -74,7 +90,7 @@ static void multiply(const problem *p, int64_t item)
     for (int64_t j = 0; j < p->n; j++) {
         for (int64_t i = 0; i < p->m; i++) {
             const int64_t at = item * p->d.batch + i * p->d.row + j * p->d.column;
-            double value = (double)p->alpha * (double)(float)dot(a + i * p->k, b + j * p->k, p->k);
+            double value = (double)p->alpha * (double)(float)product_sum(p, a + i * p->k, b + j * p->k);
             if (p->beta != 0.0f) {
                 value += (double)p->beta *
                          number_read(p->c.type, p->c.at, item * p->c.batch + i * p->c.row + j * p->c.column);
