@@ -6,7 +6,7 @@
 //     bias      every row of y becomes it, and the product adds to y
 //     RELU…     y is clipped behind the product
 //     db        dy's columns are summed before it, in what the workspace has room for
-#include <float.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/host_mem.h"
@@ -84,7 +84,7 @@ static hr_status do_apart(cuda_device *device, products_state *st, uint64_t work
         HR_TRY(find(device, "product_bias", st->packs, s->dtype, &st->spread, err));
     }
     if (s->act == HR_ACT_RELU) {
-        st->ceiling = FLT_MAX;
+        st->ceiling = INFINITY;
         HR_TRY(find(device, "product_clip", false, s->dtype, &st->clip, err));
     }
     return s->sums == PRODUCT_SUMS_NONE ? HR_OK : sum_apart(device, st, workspace_bytes, err);
