@@ -335,6 +335,35 @@ START_TEST(any_product_is_the_one_of_three_loops)
 }
 END_TEST
 
+START_TEST(more_products_than_the_library_takes_are_rounds)
+{
+    cuda_device *device = open_card(false);
+    uint64_t state = 13;
+    const int64_t batches[] = {65535, 65536, 3 * 30011};
+    for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
+        const product_shape s = {.dtype = HR_BF16,
+                                 .out_dtype = HR_BF16,
+                                 .m = 1,
+                                 .n = 3,
+                                 .k = 2,
+                                 .stride_a = 2,
+                                 .stride_b = 3,
+                                 .stride_y = 3,
+                                 .batch = batches[k],
+                                 .batch_a = 2,
+                                 .batch_b = 6,
+                                 .batch_y = 3,
+                                 .outer = 1,
+                                 .alpha = 1.0f};
+        trial t = make_trial(s, &state);
+        ck_assert_int_eq(run_trial(device, &t, 4096), HR_OK);
+        check_trial(&t, 0x1p-22);
+        free_trial(&t);
+    }
+    close_card(device);
+}
+END_TEST
+
 START_TEST(bias_activation_and_sums_ride_on_the_product_or_are_refused_as_a_whole)
 {
     cuda_device *device = open_card(false);
@@ -441,6 +470,7 @@ int main(void)
     Suite *suite = suite_create("cuda_products");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, any_product_is_the_one_of_three_loops);
+    tcase_add_test(tests, more_products_than_the_library_takes_are_rounds);
     tcase_add_test(tests, bias_activation_and_sums_ride_on_the_product_or_are_refused_as_a_whole);
     tcase_add_test(tests, float32_operands_are_rounded_to_tf32_only_when_the_knob_says_so);
     tcase_add_test(tests, a_workspace_that_was_answered_is_answered_again);

@@ -6,7 +6,14 @@
 #include "base/host_mem.h"
 #include "cublaslt.h"
 
-enum { ADDRESS_ALIGNMENT = 256, WORKSPACE_STEP = 256, SUMS_LEAST = 8, TILE = 128, DEPTH_OF_A_SUM = 256 };
+enum {
+    ADDRESS_ALIGNMENT = 256,
+    WORKSPACE_STEP = 256,
+    SUMS_LEAST = 8,
+    TILE = 128,
+    DEPTH_OF_A_SUM = 256,
+    BATCH_MAX = 65535
+};
 
 struct product {
     const cuda_device *device; // whose handle this is; NULL: none yet
@@ -18,6 +25,23 @@ struct product {
     uint64_t workspace_bytes;
 };
 
+// The library takes fewer than 2^16 products at a time (openxla/xla, gemm_rewriter.cc): more are rounds of as many each.
+static void cut_batch(product_shape *s)
+{
+    if (s->batch <= BATCH_MAX || s->outer != 1) {
+        return;
+    }
+    int64_t rounds = (s->batch + BATCH_MAX - 1) / BATCH_MAX;
+    while (s->batch % rounds != 0) {
+        rounds++;
+    }
+    s->outer = rounds;
+    s->batch /= rounds;
+    s->outer_a = s->batch * s->batch_a;
+    s->outer_b = s->batch * s->batch_b;
+    s->outer_y = s->batch * s->batch_y;
+}
+
 static product_shape completed(const product_shape *s)
 {
     product_shape full = *s;
@@ -27,6 +51,7 @@ static product_shape completed(const product_shape *s)
     full.batch = s->batch != 0 ? s->batch : 1;
     full.outer = s->outer != 0 ? s->outer : 1;
     full.alignment = s->alignment != 0 ? s->alignment : ADDRESS_ALIGNMENT;
+    cut_batch(&full);
     return full;
 }
 

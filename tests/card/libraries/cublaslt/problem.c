@@ -24,8 +24,8 @@ static bool layout_is_sound(const layout_data *l)
 static bool layout_is_served(const layout_data *l)
 {
     return (l->order == CUBLASLT_ORDER_COL || l->order == CUBLASLT_ORDER_ROW) &&
-           l->batch_mode == CUBLASLT_BATCH_MODE_STRIDED && l->rows <= INT32_MAX && l->columns <= INT32_MAX &&
-           number_of(l->type) != NUMBER_NONE;
+           l->batch_mode == CUBLASLT_BATCH_MODE_STRIDED && l->batch < 1 << 16 && l->rows <= INT32_MAX &&
+           l->columns <= INT32_MAX && number_of(l->type) != NUMBER_NONE;
 }
 
 static matrix matrix_of(const layout_data *l, bool turned)
