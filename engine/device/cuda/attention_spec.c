@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention_spec.h"
 
-#include <cudnn_graph.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
+
+#include "cudnn.h"
 
 enum { RANK = 4, ROWS_AXIS = 2, COLUMNS_AXIS = 3 };
 
@@ -140,17 +141,29 @@ static uint8_t turn_scores(builder *b, uint8_t scores)
     return add_node(b, (graph_node){.kind = GRAPH_TRANSPOSE, .in = {scores}, .in_count = 1, .out = out});
 }
 
-// scale·q·kᵀ, and with a mask the lowest number there is where a query does not see the key.
-static uint8_t add_masked_scores(builder *b, uint8_t q, uint8_t k_turned)
+// What a query does not see weighs nothing: the lowest number there is, from 9.10 on minus infinity, as NVIDIA's own
+// front end has it (cudnn-frontend, attn_score_modifiers.h).
+static float masked_score(void)
 {
-    uint8_t s = multiply(b, q, k_turned, add_scores(b, HR_F32));
-    s = map_two(b, CUDNN_POINTWISE_MUL, s, b->scale, add_scores(b, HR_F32));
+    enum { TAKES_INFINITY = 91000 };
+    return cudnn.cudnnGetVersion != NULL && cudnn.cudnnGetVersion() >= TAKES_INFINITY ? -INFINITY : -FLT_MAX;
+}
+
+// scale·q·kᵀ
+static uint8_t add_products(builder *b, uint8_t q, uint8_t k_turned)
+{
+    const uint8_t s = multiply(b, q, k_turned, add_scores(b, HR_F32));
+    return map_two(b, CUDNN_POINTWISE_MUL, s, b->scale, add_scores(b, HR_F32));
+}
+
+static uint8_t add_mask(builder *b, uint8_t s)
+{
     if (!b->causal) {
         return s;
     }
     const uint8_t row = index_on(b, ROWS_AXIS, s), column = index_on(b, COLUMNS_AXIS, s);
     const uint8_t seen = map_two(b, CUDNN_POINTWISE_CMP_GE, row, column, add_scores(b, HR_U8));
-    const uint8_t lowest = add_value(b, -FLT_MAX), out = add_scores(b, HR_F32);
+    const uint8_t lowest = add_value(b, masked_score()), out = add_scores(b, HR_F32);
     return add_node(b, (graph_node){.kind = GRAPH_POINTWISE,
                                     .mode = CUDNN_POINTWISE_BINARY_SELECT,
                                     .in = {s, lowest, seen},
@@ -174,7 +187,7 @@ void attention_spec(const op_query *q, graph_spec *out)
     (void)add_tensor(&b, heads_of(&b, b.queries, false));
     (void)add_tensor(&b, dense(&b, HR_F32, 1));
     add_scale(&b);
-    const uint8_t s = add_masked_scores(&b, ATTENTION_Q, ATTENTION_K);
+    const uint8_t s = add_mask(&b, add_products(&b, ATTENTION_Q, ATTENTION_K));
     const uint8_t largest = reduce(&b, CUDNN_REDUCE_TENSOR_MAX, s, add_column(&b));
     const uint8_t less = map_two(&b, CUDNN_POINTWISE_SUB, s, largest, add_scores(&b, HR_F32));
     const uint8_t e = map_one(&b, CUDNN_POINTWISE_EXP, less, add_scores(&b, HR_F32));
@@ -230,9 +243,9 @@ void attention_bwd_spec(const op_query *q, attention_dq dq, graph_spec *out)
     builder b = begin(q, out);
     add_backward_tensors(&b, dq);
     add_row_sums(&b);
-    const uint8_t s = add_masked_scores(&b, ATTENTION_BWD_Q, ATTENTION_BWD_K);
+    const uint8_t s = add_products(&b, ATTENTION_BWD_Q, ATTENTION_BWD_K);
     const uint8_t less = map_two(&b, CUDNN_POINTWISE_SUB, s, ATTENTION_BWD_LSE, add_scores(&b, HR_F32));
-    const uint8_t p = map_one(&b, CUDNN_POINTWISE_EXP, less, add_scores(&b, HR_F32));
+    const uint8_t p = map_one(&b, CUDNN_POINTWISE_EXP, add_mask(&b, less), add_scores(&b, HR_F32));
     (void)multiply(&b, turn_scores(&b, p), ATTENTION_BWD_DY, ATTENTION_BWD_DV);
     const uint8_t dp = multiply(&b, ATTENTION_BWD_DY, ATTENTION_BWD_V, add_scores(&b, HR_F32));
     const uint8_t apart = map_two(&b, CUDNN_POINTWISE_SUB, dp, ATTENTION_BWD_SUM, add_scores(&b, HR_F32));

@@ -71,13 +71,20 @@ static cudnn_maker convolution_of(const graph_node *n)
     return m;
 }
 
+// What a comparison computes is a truth value (cudnn-frontend describes it so).
+static bool compares(cudnnPointwiseMode_t mode)
+{
+    return mode >= CUDNN_POINTWISE_CMP_EQ && mode <= CUDNN_POINTWISE_CMP_LE;
+}
+
 static cudnn_maker pointwise_of(const graph_node *n)
 {
     const cudnnPointwiseMode_t mode =
         n->kind == GRAPH_INDEX ? CUDNN_POINTWISE_GEN_INDEX : (cudnnPointwiseMode_t)n->mode;
+    const cudnnDataType_t precision = compares(mode) ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT;
     cudnn_maker m = cudnn_make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     cudnn_set(&m, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-    cudnn_set(&m, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &float32);
+    cudnn_set(&m, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
     if (n->kind == GRAPH_INDEX) {
         set_number(&m, CUDNN_ATTR_POINTWISE_AXIS, n->axis);
     } else if (n->clip_high > 0) {
