@@ -128,9 +128,9 @@ hr_status graph_library_properties(graph_library *l, cuda_properties *out, hr_er
 struct graph {
     graph_library *library;
     graph_list *list;
-    cudnnBackendDescriptor_t plan, pack; // pack: of the addresses below; NULL before the first run
-    uint64_t workspace_bytes;
-    uint32_t count; // of tensors that lie in memory or are values
+    cudnnBackendDescriptor_t plan; // the list's
+    cudnnBackendDescriptor_t pack; // of the addresses below; NULL before the first run
+    uint32_t count;                // of tensors that lie in memory or are values
     uint8_t tensor[GRAPH_TENSORS_MAX];
     int64_t id[GRAPH_TENSORS_MAX];
     bool by_value[GRAPH_TENSORS_MAX];
@@ -151,18 +151,25 @@ static void describe(graph *g, const graph_spec *spec)
     }
 }
 
-// l->lock is held.
-static hr_status make_plan(graph_library *l, graph *g, const graph_spec *spec, uint64_t limit_bytes,
+// l->lock is held. An engine that does not become a plan on this card is passed over, here and from now on; when none
+// does, the reason is the last one's.
+static hr_status take_plan(graph_library *l, graph *g, const graph_spec *spec, uint64_t limit_bytes,
                            hr_err *err)
 {
     uint32_t position = 0;
     graph_list *list = NULL;
-    HR_TRY(graph_find(l, spec, limit_bytes, &list, &position, err));
     if (l->handle == NULL) {
         HR_TRY(cudnn_check(cudnn.cudnnCreate(&l->handle), err, "a handle of cuDNN"));
     }
-    HR_TRY(graph_plan(l, &list->config[position], &g->plan, err));
-    g->workspace_bytes = list->config[position].workspace_bytes;
+    HR_TRY(graph_find(l, spec, limit_bytes, &list, &position, err));
+    hr_status status = graph_plan(l, &list->config[position], err);
+    while (status == HR_DEVICE && graph_find(l, spec, limit_bytes, &list, &position, NULL) == HR_OK) {
+        status = graph_plan(l, &list->config[position], err);
+    }
+    if (status != HR_OK) {
+        return status;
+    }
+    g->plan = list->config[position].plan;
     g->list = list;
     list->users++;
     return HR_OK;
@@ -183,7 +190,7 @@ hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t li
     g->library = l;
     describe(g, spec);
     pthread_mutex_lock(&l->lock);
-    const hr_status status = make_plan(l, g, spec, limit_bytes, err);
+    const hr_status status = take_plan(l, g, spec, limit_bytes, err);
     pthread_mutex_unlock(&l->lock);
     if (status != HR_OK) {
         graph_destroy(g);
@@ -200,7 +207,6 @@ void graph_destroy(graph *g)
     }
     pthread_mutex_lock(&g->library->lock);
     cudnn_destroy(g->pack);
-    cudnn_destroy(g->plan);
     if (g->list != NULL) {
         g->list->users--;
     }

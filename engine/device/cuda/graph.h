@@ -71,7 +71,8 @@ HR_MUST_CHECK hr_status graph_choose(cuda_device *device, const graph_spec *spec
 
 typedef struct graph graph; // a plan that runs
 
-// Makes the plan of what graph_choose gives for this limit. Not on a device that plans. The device must stay open until
+// Makes the plan of what graph_choose gives for this limit; graphs that are alike share it. What does not become a plan on
+// the card is passed over from then on, by graph_choose too. Not on a device that plans. The device must stay open until
 // graph_destroy.
 HR_MUST_CHECK hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes,
                                       graph **out, hr_err *err);

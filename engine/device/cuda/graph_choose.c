@@ -205,6 +205,7 @@ void graph_list_destroy(graph_list *list)
         return;
     }
     for (uint32_t k = 0; k < list->count; k++) {
+        cudnn_destroy(list->config[k].plan);
         cudnn_destroy(list->config[k].descriptor);
     }
     hr_free(list->config);
@@ -295,31 +296,38 @@ static hr_status check_workspace(const graph_config *c, cudnnBackendDescriptor_t
                    hr_bytes_human((uint64_t)bytes, needed), hr_bytes_human(c->workspace_bytes, had));
 }
 
-hr_status graph_plan(graph_library *l, const graph_config *c, cudnnBackendDescriptor_t *plan, hr_err *err)
+static hr_status make_plan(const graph_library *l, graph_config *c, hr_err *err)
 {
     cudnn_maker m = cudnn_make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c->descriptor);
     cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->device);
-    HR_TRY(cudnn_finish(&m, "a plan of cuDNN", plan, err));
-    const hr_status status = check_workspace(c, *plan, err);
+    HR_TRY(cudnn_finish(&m, "a plan of cuDNN", &c->plan, err));
+    const hr_status status = check_workspace(c, c->plan, err);
     if (status != HR_OK) {
-        cudnn_destroy(*plan);
-        *plan = NULL;
+        cudnn_destroy(c->plan);
+        c->plan = NULL;
+    }
+    return status;
+}
+
+hr_status graph_plan(graph_library *l, graph_config *c, hr_err *err)
+{
+    const hr_status status = c->plan != NULL ? HR_OK : make_plan(l, c, err);
+    if (status != HR_NOMEM) {
+        c->state = status == HR_OK ? CONFIG_PLANNED : CONFIG_REFUSED;
     }
     return status;
 }
 
 // Heuristics may name what does not become a plan. Ready-made engines are asked, which costs less than a millisecond; a
-// compiled one would have to be compiled.
+// compiled one would have to be compiled, and is asked when it is to run. What nobody runs is not kept.
 static bool becomes_plan(graph_library *l, graph_config *c)
 {
-    if (c->state == CONFIG_UNTRIED) {
-        cudnnBackendDescriptor_t plan = NULL;
-        const bool good = c->compiled || graph_plan(l, c, &plan, NULL) == HR_OK;
-        cudnn_destroy(plan);
-        c->state = good ? CONFIG_PLANNED : CONFIG_REFUSED;
+    if (c->state == CONFIG_UNTRIED && !c->compiled && graph_plan(l, c, NULL) == HR_OK && !l->options.card) {
+        cudnn_destroy(c->plan);
+        c->plan = NULL;
     }
-    return c->state == CONFIG_PLANNED;
+    return c->state == CONFIG_PLANNED || (c->state == CONFIG_UNTRIED && c->compiled);
 }
 
 static bool obeys_knobs(const graph_library *l, const graph_list *list, const graph_config *c)

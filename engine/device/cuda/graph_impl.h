@@ -28,7 +28,8 @@ typedef struct graph_config {
     uint64_t workspace_bytes;
     int64_t engine;
     bool compiled, nondeterministic, tensor_cores, narrow_sums;
-    config_state state; // has it become a plan?
+    config_state state;            // has it become a plan?
+    cudnnBackendDescriptor_t plan; // that runs, of every graph that is made of it; NULL: not made
 } graph_config;
 
 // What cuDNN says of one graph: mode A's configurations, then, when they were asked for, those of FALLBACK.
@@ -62,8 +63,7 @@ HR_MUST_CHECK hr_status graph_library_device(graph_library *l, hr_err *err); // 
 HR_MUST_CHECK hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_bytes,
                                    graph_list **list, uint32_t *position, hr_err *err);
 void graph_list_destroy(graph_list *list);
-// A finalized plan of a configuration.
-HR_MUST_CHECK hr_status graph_plan(graph_library *l, const graph_config *c, cudnnBackendDescriptor_t *plan,
-                                   hr_err *err);
+// Makes c->plan, once: an engine that is compiled takes up to a second.
+HR_MUST_CHECK hr_status graph_plan(graph_library *l, graph_config *c, hr_err *err);
 
 #endif
