@@ -14,6 +14,7 @@
 //   CARD_FAIL=cuMemCreate:3:2,cuLaunchKernel:7:719     the 3rd call of the one returns 2, the 7th of the other 719
 //   CARD_LOSE_AT=50            the 50th launch uses an illegal address: from there on every call says so
 //   CARD_FAIL_ONCE=path        CARD_FAIL and CARD_LOSE_AT are for the one process that makes this file
+//   CARD_REFUSE_PLANS=1        cuDNN makes no plan; what it would have to compile it promises all the same
 //   CARD_GUARD=1               0: host code may read and write the card's memory (it may not while nothing runs)
 #ifndef TESTS_CARD_CARD_H
 #define TESTS_CARD_CARD_H

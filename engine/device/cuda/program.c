@@ -8,23 +8,44 @@
 
 enum {
     HOST_ALIGNMENT = 256,
+    NAME_BYTES = 192,
+    ATTEMPTS = 3, // behind the first: a library has at most two forms of one operation
     PATIENCE = 2, // steps alike before one is captured: libraries have made then what they make at first use
 };
 
-static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
+// Does the program hand over in the library's order what the answer wants so, and nothing else?
+static bool is_ordered(const program *p, const instr *i, const target_answer *answer)
 {
-    cuda_device *device = l->device;
-    target_answer answer = {0};
-    k->scalar_slot = HR_NO_ID;
-    if (!op_needs_kernel(i->op)) {
+    uint32_t wanted = 0, given = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *r = &p->instrs[n];
+        if (r->op != HR_OP_REORDER || r->attr.peer != i->id) {
+            continue;
+        }
+        given++;
+        for (uint8_t k = 0; k < answer->reorder_count; k++) {
+            wanted += answer->reorder[k].operand == r->attr.peer_operand;
+        }
+    }
+    return given == wanted && wanted == answer->reorder_count;
+}
+
+// The program stands on the answer of its plan. An implementation that wants more now would write past its workspace, or
+// read weights in another order.
+static hr_status pick(cuda_loaded *l, const instr *i, cuda_prepared *k, target_answer *answer, hr_err *err)
+{
+    char name[NAME_BYTES];
+    HR_TRY(cuda_pick(l->device, &k->query, k->workspace_bytes, &k->impl, answer, err));
+    if (answer->workspace_bytes <= k->workspace_bytes && is_ordered(l->source, i, answer)) {
         return HR_OK;
     }
-    program_query(l->source, i, &k->query);
-    k->workspace_bytes = i->workspace == HR_NO_ID ? 0 : l->source->tensors[i->workspace].bytes;
-    HR_TRY(cuda_pick(device, &k->query, k->workspace_bytes, &k->impl, &answer, err));
-    if (k->impl->scalars != NULL) {
-        k->scalar_slot = l->scalar_count++;
-    }
+    return HR_FAIL(err, DEVICE, "%s: this card would run '%s', which is not what was planned",
+                   program_instr_name(l->source, i, name, sizeof name), answer->impl);
+}
+
+static hr_status make_ready(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
+{
+    cuda_device *device = l->device;
     if (k->impl->kernel != NULL) {
         char name[CUDA_NAME_MAX];
         k->impl->kernel(&k->query, name);
@@ -33,6 +54,27 @@ static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, h
     return k->impl->prepare == NULL
                ? HR_OK
                : k->impl->prepare(device, l->source, i, &k->query, k->workspace_bytes, &k->state, err);
+}
+
+// What a library promised and cannot make on this card it does not promise again: the next implementation is taken.
+static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
+{
+    target_answer answer = {0};
+    k->scalar_slot = HR_NO_ID;
+    if (!op_needs_kernel(i->op)) {
+        return HR_OK;
+    }
+    program_query(l->source, i, &k->query);
+    k->workspace_bytes = i->workspace == HR_NO_ID ? 0 : l->source->tensors[i->workspace].bytes;
+    HR_TRY(pick(l, i, k, &answer, err));
+    hr_status status = make_ready(l, i, k, err);
+    for (int n = 0; n < ATTEMPTS && status == HR_DEVICE && pick(l, i, k, &answer, NULL) == HR_OK; n++) {
+        status = make_ready(l, i, k, err);
+    }
+    if (status == HR_OK && k->impl->scalars != NULL) {
+        k->scalar_slot = l->scalar_count++;
+    }
+    return status;
 }
 
 static hr_status prepare_all(cuda_loaded *l, hr_err *err)

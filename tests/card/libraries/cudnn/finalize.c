@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a descriptor must be before it is finalized.
+#include <stdlib.h>
+
 #include "graph.h"
 
 #define A(name)    CUDNN_ATTR_##name
@@ -148,7 +150,9 @@ cudnnStatus_t finalize_check(bag *b)
     case KIND(ENGINECFG):
         return finalize_config(b);
     case KIND(EXECUTION_PLAN):
-        return need_device(b, A(EXECUTION_PLAN_HANDLE), A(EXECUTION_PLAN_DEVICEPROP));
+        return getenv("CARD_REFUSE_PLANS") == NULL
+                   ? need_device(b, A(EXECUTION_PLAN_HANDLE), A(EXECUTION_PLAN_DEVICEPROP))
+                   : refuse(CUDNN_STATUS_NOT_SUPPORTED, "no plan for this card");
     case KIND(DEVICEPROP):
         return finalize_device(b);
     case KIND(VARIANT_PACK):
