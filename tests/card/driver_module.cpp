@@ -187,6 +187,12 @@ EXPORTED CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const ch
     return CUDA_SUCCESS;
 }
 
+EXPORTED CUresult cuFuncLoad(CUfunction f)
+{
+    ENTER(cuFuncLoad, 0)
+    return f == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 // Of what a function has, its limit alone is known.
 EXPORTED CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attribute, CUfunction f)
 {

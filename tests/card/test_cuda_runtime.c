@@ -379,6 +379,19 @@ static void launch_nothing(cuda_device *device, CUfunction function, uint32_t sh
     REQUIRE_OK(cuda_launch(&run, function, grid, &none, sizeof none, err));
 }
 
+START_TEST(kernels_are_on_the_card_before_the_first_step)
+{
+    enum { KERNELS = 3 }; // relu, accumulate, sgd; what else the toy does are copies
+    static rig r;
+    open_or_fail(&r, false);
+    ck_assert_uint_eq(card.card_calls("cuFuncLoad"), KERNELS);
+    ck_assert_uint_eq(card.card_calls("cuLaunchKernel"), 0);
+    run_steps(&r, 0, 2);
+    ck_assert_uint_eq(card.card_calls("cuFuncLoad"), KERNELS);
+    close_rig(&r);
+}
+END_TEST
+
 // A graph that was captured with much still finds it when less was asked for behind it.
 START_TEST(shared_memory_of_a_kernel_is_not_taken_back)
 {
@@ -700,17 +713,18 @@ static hr_status whole_life(rig *r, const char *kind, hr_err *err)
 #define DRIVER_CALLS(X)                                                                                      \
     X(cuDeviceGet)                                                                                           \
     X(cuDeviceGetName)                                                                                       \
-    X(cuDeviceGetAttribute) X(cuDeviceGetUuid_v2) X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain)         \
-        X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuMemGetInfo_v2) X(cuMemAlloc_v2)               \
-            X(cuMemFree_v2) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyHtoDAsync_v2)                       \
-                X(cuMemcpyDtoHAsync_v2) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate)            \
-                    X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)                              \
-                        X(cuMemGetAllocationGranularity) X(cuStreamCreate) X(cuStreamDestroy_v2)             \
-                            X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture_v2)           \
-                                X(cuStreamEndCapture) X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord) \
-                                    X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy)    \
-                                        X(cuGraphDestroy) X(cuModuleLoadData) X(cuModuleUnload)              \
-                                            X(cuModuleGetFunction) X(cuLaunchKernel)
+    X(cuDeviceGetAttribute)                                                                                  \
+    X(cuDeviceGetUuid_v2) X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) \
+        X(cuCtxSetCurrent) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemHostAlloc)             \
+            X(cuMemFreeHost) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemAddressReserve)          \
+                X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)                 \
+                    X(cuMemSetAccess) X(cuMemGetAllocationGranularity) X(cuStreamCreate)                     \
+                        X(cuStreamDestroy_v2) X(cuStreamSynchronize) X(cuStreamWaitEvent)                    \
+                            X(cuStreamBeginCapture_v2) X(cuStreamEndCapture) X(cuEventCreate)                \
+                                X(cuEventDestroy_v2) X(cuEventRecord) X(cuGraphInstantiateWithFlags)         \
+                                    X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)                 \
+                                        X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction)         \
+                                            X(cuFuncLoad) X(cuLaunchKernel)
 
 static const char *const driver_calls[] = {
 #define X(name) #name,
@@ -841,6 +855,7 @@ int main(void)
     tcase_add_loop_test(steps, lanes_keep_their_order, 0, 2 * SEEDS);
     tcase_add_loop_test(steps, a_steady_step_waits_once_and_takes_nothing, 0, 2);
     tcase_add_test(steps, a_graph_gives_the_bits_of_eager_steps);
+    tcase_add_test(steps, kernels_are_on_the_card_before_the_first_step);
     tcase_add_test(steps, a_capture_that_fails_loses_no_card);
     tcase_add_test(steps, shared_memory_of_a_kernel_is_not_taken_back);
     tcase_add_test(steps, a_graph_is_left_when_addresses_move);

@@ -69,6 +69,7 @@
     X(cuModuleLoadData)                                                                                      \
     X(cuModuleUnload)                                                                                        \
     X(cuModuleGetFunction)                                                                                   \
+    X(cuFuncLoad)                                                                                            \
     X(cuFuncGetAttribute)                                                                                    \
     X(cuFuncSetAttribute)                                                                                    \
     X(cuLaunchKernel)

@@ -50,8 +50,10 @@ hr_status cuda_function(cuda_device *device, const char *module, const char *nam
     for (uint32_t k = 0; k < IMAGES; k++) {
         if (strcmp(images[k].name, module) == 0) {
             HR_TRY(load_module(device, k, err));
-            return cuda_check(cuda_driver.cuModuleGetFunction(out, device->module[k], name), err,
-                              "finding kernel %s in %s", name, module);
+            HR_TRY(cuda_check(cuda_driver.cuModuleGetFunction(out, device->module[k], name), err,
+                              "finding kernel %s in %s", name, module));
+            // Else its code would look for memory at the first launch, when the heap may have all of it.
+            return cuda_check(cuda_driver.cuFuncLoad(*out), err, "loading kernel %s", name);
         }
     }
     return HR_FAIL(err, DEVICE, "kernel %s: this build has no module %s", name, module);
