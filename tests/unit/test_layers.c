@@ -128,7 +128,7 @@ static const struct {
     {"nvml", {"engine/device/cuda/"}},
     {"yaml.h", {"engine/knobs/"}},
     {"archive", {"engine/data/"}},
-    {"jansson.h", {"engine/train/", "app/cli/"}},
+    {"jansson.h", {"engine/train/", "engine/device/cuda/", "app/cli/"}},
     {"lua", {"app/lua/"}},
     {"lauxlib.h", {"app/lua/"}},
     {"ncurses", {"app/tui/"}},
@@ -172,7 +172,8 @@ static bool may_include(const char *source, const char *header, bool angled)
     if (angled) {
         return library_is_allowed(source, header);
     }
-    if (begins(header, "headroom/") || is_beside(source, header)) {
+    const bool is_made = strcmp(header, "cuda_modules.inc") == 0 && begins(source, "engine/device/cuda/");
+    if (begins(header, "headroom/") || is_beside(source, header) || is_made) {
         return true;
     }
     if (begins(source, "app/")) {
