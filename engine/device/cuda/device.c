@@ -217,10 +217,16 @@ static void cuda_close(void *context)
     hr_free(device);
 }
 
-// Of the card's kind, what cuDNN is asked with, and the knobs.
+// Of the card's kind, its driver, what cuDNN is asked with, and the knobs: what becomes a plan on a card is its driver's
+// affair too, and answers outlive the process.
 static uint64_t key_of(const cuda_device *device)
 {
-    return hash64_mix(hash64(device->isa, strlen(device->isa), 0), graph_library_key(device->graphs));
+    int driver = 0;
+    if (device->context != NULL) {
+        (void)cuda_driver.cuDriverGetVersion(&driver);
+    }
+    const uint64_t card = hash64_mix(hash64(device->isa, strlen(device->isa), 0), (uint64_t)driver);
+    return hash64_mix(card, graph_library_key(device->graphs));
 }
 
 static hr_status cuda_open(const device_options *options, void **context, hr_err *err)
