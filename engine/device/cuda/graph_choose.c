@@ -320,10 +320,11 @@ hr_status graph_plan(graph_library *l, graph_config *c, hr_err *err)
 }
 
 // Heuristics may name what does not become a plan. Ready-made engines are asked, which costs less than a millisecond; a
-// compiled one would have to be compiled, and is asked when it is to run. What nobody runs is not kept.
+// compiled one would have to be compiled, and is asked when it is to run. A plan that may never run is not kept: it holds
+// up to 200 KiB.
 static bool becomes_plan(graph_library *l, graph_config *c)
 {
-    if (c->state == CONFIG_UNTRIED && !c->compiled && graph_plan(l, c, NULL) == HR_OK && !l->options.card) {
+    if (c->state == CONFIG_UNTRIED && !c->compiled && graph_plan(l, c, NULL) == HR_OK) {
         cudnn_destroy(c->plan);
         c->plan = NULL;
     }
