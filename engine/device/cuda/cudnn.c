@@ -8,7 +8,10 @@
 
 cudnn_calls cudnn;
 
-enum { WORDS_MAX = 320 };
+enum {
+    WORDS_MAX = 320,
+    FIRST_VERSION = 90800, // that plans for the properties of a card
+};
 
 static bool shows_compiled;
 
@@ -19,16 +22,18 @@ static const shared_call calls[] = {
 };
 _Static_assert(sizeof(cudnn_calls) == sizeof calls / sizeof *calls * sizeof(void *), "nothing but pointers");
 
-static const char attempt[] = "apt install " HEADROOM_CUDNN_PACKAGE ", or -s device.kind=plan";
+static const char attempt[] = "install cuDNN 9 for CUDA 13 (NVIDIA's packages, or pip install "
+                              "nvidia-cudnn-cu13 and build again), or -s "
+                              "device.kind=plan";
 
 static hr_status check_version(const void *table, hr_err *err)
 {
     const size_t version = ((const cudnn_calls *)table)->cudnnGetVersion();
-    if (version / 10000 == CUDNN_MAJOR) {
+    if (version / 10000 == CUDNN_MAJOR && version >= FIRST_VERSION) {
         return HR_OK;
     }
-    (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' needed cuDNN %d.x, the library is %zu.%zu", CUDNN_MAJOR,
-                  version / 10000, version / 100 % 100);
+    (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' needed cuDNN %d.8 or a later %d, the library is %zu.%zu",
+                  CUDNN_MAJOR, CUDNN_MAJOR, version / 10000, version / 100 % 100);
     hr_err_try(err, "%s", attempt);
     return HR_DEPENDENCY;
 }
