@@ -1,27 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps a second and peak memory beside PyTorch on the same card: same model, precision, batch and optimizer, one process
-each, interleaved round by round there and back, medians of the rounds. headroom's steps include its input pipeline;
-PyTorch's batch is on the card. Nothing fails here: `wanted` says what was hoped for."""
+"""Steps a second and peak memory beside PyTorch on the same card: same model, precision, batch and optimizer, one
+process each, interleaved round by round there and back, medians of the rounds. headroom's steps include its input pipeline,
+PyTorch's batch is on the card. `host` says what our data cost a step on one core: making a batch, which goes on beside
+the card's work, and converting it for the card, which does not. Nothing fails here: `wanted` says what was hoped for."""
 import json
 import os
+import queue
 import statistics
-import subprocess
 import sys
+import tempfile
+import threading
+import time
 
-from machine import TOP, Skip, card_of, smi
+from machine import TOP, Skip, card_of, end_group, smi, start, why
 
 ROUNDS = 5
+RUN_SECONDS = 100      # of one run of headroom
+FIRST_SECONDS = 200    # until a peer's first answer: torch.compile
+ANSWER_SECONDS = 60    # until its others
+HOST_SECONDS = 20
 PEER_PYTHON = os.environ.get("HEADROOM_PEER_PYTHON", sys.executable)
 
-# steps: of one run of either side.
+# steps: of one run of either side; side: of its images.
 CASES = [
-    {"preset": "resnet50", "batch": 256, "precision": "bfloat16", "optimizer": "momentum", "steps": 15},
-    {"preset": "mobilenet_v2", "batch": 256, "precision": "bfloat16", "optimizer": "momentum", "steps": 21},
+    {"preset": "resnet50", "batch": 256, "side": 224, "precision": "bfloat16", "optimizer": "momentum", "steps": 15},
+    {"preset": "mobilenet_v2", "batch": 256, "side": 224, "precision": "bfloat16", "optimizer": "momentum",
+     "steps": 21},
     {"preset": "gpt2_124m", "batch": 32, "precision": "bfloat16", "optimizer": "adamw", "steps": 11},
-    {"preset": "cifar10_separable_cnn", "batch": 128, "precision": "float16", "optimizer": "adam", "steps": 101},
+    {"preset": "cifar10_separable_cnn", "batch": 128, "side": 32, "precision": "float16", "optimizer": "adam",
+     "steps": 101},
 ]
 OURS = {"graph": ["execution.mode=graph", "allocator.kind=static", "execution.cuda_graph=on"],
-        "eager": ["execution.mode=eager"],
+        "eager": ["execution.mode=eager", "allocator.kind=caching"],
         "selective": ["execution.mode=graph", "allocator.kind=static", "execution.cuda_graph=on",
                       "checkpoint.strategy=selective"]}
 # Compared with eager's peak: equal knobs, and selective at no more than a tenth of the time.
@@ -38,54 +48,81 @@ class Headroom:
                      str(case["steps"]), "--json"]
         self.seconds, self.report, self.error = [], None, None
 
-    def run(self, steps):
-        done = subprocess.run(self.argv, cwd=TOP, env=self.machine.environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            self.error = done.stderr.strip()[-400:]
-            return
-        self.report = json.loads(done.stdout)
-        self.seconds.append(self.report["step"]["seconds"])
+    def run(self, _steps, seconds):
+        status, out, err = self.machine.ask(self.argv, min(seconds, RUN_SECONDS))
+        try:
+            report = json.loads(out) if status == 0 else None
+            self.seconds.append(report["step"]["seconds"])
+            self.report = report
+        except (ValueError, TypeError, KeyError):
+            self.error = why(status, out, err)
 
     def result(self):
         if self.report is None:
-            return {"name": self.name, "error": self.error}
-        return {"name": self.name, "step_seconds": statistics.median(self.seconds), "all": self.seconds,
-                "peak_bytes": self.report["memory"]["peak_in_use_bytes"],
-                "peak_pool_bytes": self.report["memory"]["peak_pool_bytes"], **self.report["driver"],
-                **{key: self.report["train"][key] for key in ("loss_first", "loss_last")}}
+            return {"name": self.name, "error": self.error or "no time was left"}
+        row = {"name": self.name, "step_seconds": statistics.median(self.seconds), "all": self.seconds,
+               "peak_bytes": self.report["memory"]["peak_in_use_bytes"],
+               "peak_pool_bytes": self.report["memory"]["peak_pool_bytes"], **self.report["driver"],
+               **{key: self.report["train"][key] for key in ("loss_first", "loss_last", "examples_per_second", "data")}}
+        return row if self.error is None else {**row, "later_error": self.error}
 
     def stop(self):
         pass
 
 
 class Pytorch:
+    """One process for all rounds. It is asked through a thread, for it may hang; what it says lies in a file, for a
+    pipe that nobody reads would stop it."""
+
     def __init__(self, case, mode):
         self.name = "pytorch " + mode
+        self.seconds, self.answer, self.error, self.process = [], None, None, None
+        self.said, self.lines = tempfile.TemporaryFile(), queue.Queue()
         argv = [PEER_PYTHON, os.path.join(TOP, "tests/cuda/peer.py"), case["preset"], str(case["batch"]),
                 case["optimizer"], case["precision"], mode]
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.seconds, self.answer, self.error = [], None, None
+        try:
+            self.process = start(argv, stdin=-1, stdout=-1, stderr=self.said, text=True)
+        except OSError as error:
+            self.error = str(error)
+            return
+        threading.Thread(target=self.listen, daemon=True).start()
 
-    def run(self, steps):
+    def listen(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put("")
+
+    def run(self, steps, seconds):
+        most = min(seconds, ANSWER_SECONDS if self.seconds else FIRST_SECONDS)
         try:
             self.process.stdin.write("%d\n" % steps)
             self.process.stdin.flush()
-            self.answer = json.loads(self.process.stdout.readline())
-            self.seconds.append(self.answer["step_seconds"])
-        except (OSError, ValueError):
-            self.process.kill()
-            self.error = self.process.communicate()[1].strip()[-400:]
+            answer = json.loads(self.lines.get(timeout=most))
+            self.seconds.append(answer["step_seconds"])
+            self.answer = answer
+        except queue.Empty:
+            self.give_up("no answer within %.0f s" % most)
+        except (OSError, ValueError, TypeError, KeyError):
+            self.give_up("no answer")
+
+    def give_up(self, reason):
+        end_group(self.process)
+        self.said.seek(0)
+        self.error = ("%s: %s" % (reason, self.said.read().decode(errors="replace").strip()[-500:])).strip(": ")
 
     def result(self):
         if self.answer is None:
-            return {"name": self.name, "error": self.error}
-        return {"name": self.name, "step_seconds": statistics.median(self.seconds), "all": self.seconds,
-                "peak_bytes": self.answer["peak_allocated_bytes"], "peak_pool_bytes": self.answer["peak_reserved_bytes"],
-                **{key: self.answer[key] for key in ("loss_first", "loss_last")}}
+            return {"name": self.name, "error": self.error or "no time was left"}
+        row = {"name": self.name, "step_seconds": statistics.median(self.seconds), "all": self.seconds,
+               "peak_bytes": self.answer["peak_allocated_bytes"], "peak_pool_bytes": self.answer["peak_reserved_bytes"],
+               **{key: self.answer[key] for key in ("loss_first", "loss_last", "peer", "cudnn", "parameters")
+                  if key in self.answer}}
+        return row if self.error is None else {**row, "later_error": self.error}
 
     def stop(self):
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None:
+            end_group(self.process)
+        self.said.close()
 
 
 def ratios(rows):
@@ -104,22 +141,52 @@ def ratios(rows):
     return found
 
 
-def measure_case(machine, case, card, rounds):
+def run_rounds(subjects, case, rounds, deadline):
+    """Every subject at least once while there is time, then as many whole rounds as the time is enough for."""
+    done, longest = 0, 0.0
+    while done < rounds and (done == 0 or time.monotonic() + longest < deadline):
+        began = time.monotonic()
+        for subject in subjects if done % 2 == 0 else subjects[::-1]:
+            left = deadline - time.monotonic()
+            if subject.error is None and left > 1:
+                subject.run(case["steps"], left)
+        done += 1
+        # The first round has what is compiled once.
+        longest = max(longest, time.monotonic() - began) if done > 1 else (time.monotonic() - began) / 2
+    return done
+
+
+def host_of(machine, case):
+    """What the pipeline costs a step; None for what is no image, which costs next to nothing."""
+    program = os.path.join(machine.build_folder, "bench/bench_pipeline")
+    if "side" not in case or not os.path.exists(program):
+        return None
+    status, out, err = machine.ask([program, str(case["side"]), str(case["batch"]), case["precision"]], HOST_SECONDS)
+    try:
+        return json.loads(out) if status == 0 else {"error": why(status, out, err)}
+    except ValueError:
+        return {"error": why(status, out, err)}
+
+
+def measure_case(machine, case, card, rounds, seconds):
+    deadline = time.monotonic() + seconds
+    host = host_of(machine, case)
     subjects = [Headroom(machine, case, name, card) for name in OURS] + [Pytorch(case, m) for m in ("eager", "compile")]
-    for index in range(rounds):
-        for subject in subjects if index % 2 == 0 else subjects[::-1]:
-            if subject.error is None:
-                subject.run(case["steps"])
-    rows = [subject.result() for subject in subjects]
-    for subject in subjects:
-        subject.stop()
+    try:
+        done = run_rounds(subjects, case, rounds, deadline)
+        rows = [subject.result() for subject in subjects]
+    finally:
+        for subject in subjects:
+            subject.stop()
     found = ratios(rows)
-    print("%s, batch %d, %s" % (case["preset"], case["batch"], case["precision"]))
+    print("%s, batch %d, %s, %d rounds" % (case["preset"], case["batch"], case["precision"], done))
     for row in rows:
         print("  %-20s %s" % (row["name"], row.get("error") or "%8.2f ms, peak %9.1f MiB" %
                              (row["step_seconds"] * 1e3, row["peak_bytes"] / 2**20)))
-    print("  " + ", ".join("%s %.2f" % pair for pair in found.items()), flush=True)
-    return {**case, "subjects": rows, "ratios": found}
+    print("  " + ", ".join("%s %.2f" % pair for pair in found.items()))
+    if host is not None:
+        print("  on the host: " + ", ".join("%s %s" % pair for pair in host.items()), flush=True)
+    return {**case, "rounds": done, "host": host, "subjects": rows, "ratios": found}
 
 
 def summary(cases):
@@ -132,12 +199,14 @@ def summary(cases):
     return found
 
 
-def measure(machine, options):
+def measure(machine, options, body, _failed):
     card = card_of(smi("name"))
     if not os.path.exists(machine.headroom) or card is None:
         raise Skip("needed build/cuda/headroom (tests/cuda/run build) and a file of presets/cards for this card")
-    rounds = 1 if options.quick else ROUNDS
-    cases = [measure_case(machine, case, card, rounds) for case in CASES if (options.only or "") in case["preset"]]
-    found = summary(cases)
-    print("\n".join("%-36s %.3f" % pair for pair in found.items()))
-    return {"rounds": rounds, "peer": PEER_PYTHON, "wanted": WANTED, "cases": cases, "summary": found}, []
+    cases = [case for case in CASES if (options.only or "") in case["preset"]]
+    body.update(rounds=1 if options.quick else ROUNDS, peer=PEER_PYTHON, wanted=WANTED, cases=[], summary={})
+    for index, case in enumerate(cases):
+        seconds = machine.left(1e9) / (len(cases) - index)
+        body["cases"].append(measure_case(machine, case, card, body["rounds"], seconds))
+        body["summary"] = summary(body["cases"])
+    print("\n".join("%-36s %.3f" % pair for pair in body["summary"].items()))

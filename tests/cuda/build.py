@@ -3,32 +3,39 @@
 import glob
 import os
 import re
-import subprocess
 import time
 
-from machine import find_tool, tail_of
+from machine import find_tool
 
 COMPILE_SECONDS = 420
+DUMP_SECONDS = 20
 
 
-def configure(machine, log):
+def configure(machine):
+    """None where that worked, else the log that says why not."""
     if os.path.exists(os.path.join(machine.build_folder, "CMakeCache.txt")):
-        return 0  # somebody's folder: built as it was configured
+        return None  # somebody's folder: built as it was configured
     cmake = ["cmake", "-S", ".", "-B", machine.build_folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
              "-DHEADROOM_CUDA=ON", "-DHEADROOM_CUDA_ARCHITECTURES=" + machine.architecture(), "-DHEADROOM_WERROR=OFF"]
-    status = machine.run(cmake, log, COMPILE_SECONDS)
-    if status == 0:
-        return status
+    if machine.bundle_libraries is not None:  # found without its environment too, and by what is opened later
+        cmake += ["-DCMAKE_BUILD_RPATH=" + machine.bundle_libraries,
+                  "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags"]
     # Without a screen library engine and card tests are built alone.
-    return machine.run([*cmake, "-DHEADROOM_APP=OFF"], log, COMPILE_SECONDS)
+    for log, more in (("configure", []), ("configure_engine", ["-DHEADROOM_APP=OFF"])):
+        if machine.run([*cmake, *more], log, COMPILE_SECONDS) == 0:
+            return None
+        for made in ("CMakeCache.txt", "build.ninja"):
+            if os.path.exists(os.path.join(machine.build_folder, made)):
+                os.remove(os.path.join(machine.build_folder, made))
+    return log
 
 
-def kernels_of(image):
+def kernels_of(machine, image):
     """{kernel: registers, stack and shared bytes} of one fat binary."""
     cuobjdump = find_tool("cuobjdump")
     if cuobjdump is None:
         return {}
-    text = subprocess.run([cuobjdump, "--dump-resource-usage", image], capture_output=True, text=True, check=False).stdout
+    _, text, _ = machine.ask([cuobjdump, "--dump-resource-usage", image], DUMP_SECONDS)
     found = {}
     for name, usage in re.findall(r"Function (\w+):\s*\n?\s*(REG:.*)", text):
         numbers = dict(re.findall(r"([A-Z]+(?:\[\d+\])?):(\d+)", usage))
@@ -37,22 +44,32 @@ def kernels_of(image):
     return found
 
 
-def measure(machine, options):
-    os.makedirs(machine.build_folder, exist_ok=True)
-    os.makedirs(options.out, exist_ok=True)
-    log = os.path.join(options.out, "build.log")
-    began = time.time()
-    if configure(machine, log) != 0:
-        print(tail_of(log))
-        return {"configured": False}, ["configuring: see build.log"]
-    if machine.run(["cmake", "--build", machine.build_folder], log, COMPILE_SECONDS) != 0:
-        print(tail_of(log))
-        return {"configured": True, "built": False}, ["building: see build.log"]
+def compile_all(machine):
+    # What does not compile takes nothing else with it.
+    ninja = os.path.exists(os.path.join(machine.build_folder, "build.ninja"))
+    keep_going = ["-k", "0"] if ninja else ["-k", "-j%d" % machine.cores()]
+    return machine.run(["cmake", "--build", machine.build_folder, "--", *keep_going], "build", COMPILE_SECONDS)
+
+
+def measure(machine, _options, body, failed):
+    began = time.monotonic()
+    broken = configure(machine)
+    body["configured"] = broken is None
+    if broken is not None:
+        body["log"] = machine.tail_of(broken)
+        failed.append("configuring:\n" + body["log"])
+        return
+    status = compile_all(machine)
+    body.update(built=status == 0, compile_seconds=round(time.monotonic() - began, 1),
+                program=os.path.exists(machine.headroom), tests=len(machine.tests("test_*cuda*")))
+    if status != 0:
+        body["log"] = machine.tail_of("build", 60)
+        failed.append("building, exit %d:\n%s" % (status, body["log"]))
     kernels = {}
     for image in sorted(glob.glob(os.path.join(machine.build_folder, "cuda", "*.fatbin"))):
-        kernels[os.path.basename(image)[:-len(".fatbin")]] = kernels_of(image)
-    spilling = [name for family in kernels.values() for name, use in family.items() if use["local_bytes"]]
-    count = sum(len(family) for family in kernels.values())
+        kernels[os.path.basename(image)[:-len(".fatbin")]] = kernels_of(machine, image)
+    body["kernels"] = kernels
+    body["with_local_memory"] = [name for family in kernels.values() for name, use in family.items()
+                                 if use["local_bytes"] or use["stack_bytes"]]
     print("built in %.0f s: %d kernels in %d files, %d of them use local memory" %
-          (time.time() - began, count, len(kernels), len(spilling)))
-    return {"configured": True, "built": True, "kernels": kernels, "with_local_memory": spilling}, []
+          (body["compile_seconds"], sum(map(len, kernels.values())), len(kernels), len(body["with_local_memory"])))

@@ -29,22 +29,24 @@ def run(training, steps):
         begin = time.perf_counter()
         losses.append(training.step().item())
         seconds.append(time.perf_counter() - begin)
-    return {"step_seconds": sorted(seconds[WARM_UP_STEPS:])[steps // 2], "loss_first": losses[0],
-            "loss_last": losses[-1], "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
-            "peak_reserved_bytes": torch.cuda.max_memory_reserved()}
+    answer = {"step_seconds": sorted(seconds[WARM_UP_STEPS:])[steps // 2], "loss_first": losses[0],
+              "loss_last": losses[-1], "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
+              "peak_reserved_bytes": torch.cuda.max_memory_reserved(), "peer": "pytorch " + torch.__version__,
+              "cudnn": torch.backends.cudnn.version(), "parameters": training.parameters}
+    torch.cuda.empty_cache()  # others have the card until the next round
+    return answer
 
 
 def main():
     name, batch, kind, precision, mode = sys.argv[1:6]
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
     training = models.Training(name, int(batch), kind, "nhwc" if name in IMAGES else "plain", precision, "cuda")
     if mode == "compile":
         training.compile()
     for line in sys.stdin:
         print(json.dumps(run(training, int(line))), flush=True)
-    print(json.dumps({"peer": "pytorch " + torch.__version__, "cudnn": torch.backends.cudnn.version(),
-                      "parameters": training.parameters}), flush=True)
 
 
 if __name__ == "__main__":

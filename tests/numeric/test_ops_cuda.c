@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation of the cuda device against the judge, in float32, float16 and bfloat16: random shapes with odd sizes,
 // groups, strides and one-sided padding, fused activations where the device fuses them, forward, backward and update
-// operations alike. Runs on a card, or on the emulated one (tests/card).
+// operations alike. Runs on a card, or on the emulated one (tests/card). HEADROOM_TRIALS: how many seeds of each.
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +128,13 @@ static void check_operation(bench *b, hr_op op)
     op_trial_deinit(&t);
 }
 
+static uint64_t seeds(void)
+{
+    const char *trials = getenv("HEADROOM_TRIALS");
+    const uint64_t count = trials == NULL ? SEEDS : strtoull(trials, NULL, 10);
+    return count == 0 ? 1 : count;
+}
+
 START_TEST(cuda_agrees_with_the_judge)
 {
     const hr_op op = (hr_op)(_i / TYPES);
@@ -136,7 +143,7 @@ START_TEST(cuda_agrees_with_the_judge)
         return;
     }
     open_devices(&b);
-    for (b.seed = 0; b.seed < SEEDS; b.seed++) {
+    for (b.seed = 0; b.seed < seeds(); b.seed++) {
         check_operation(&b, op);
     }
     close_devices(&b);

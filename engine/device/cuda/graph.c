@@ -103,10 +103,10 @@ hr_status graph_library_device(graph_library *l, hr_err *err)
     return l->options.card ? device_from_card(l, &l->device, err) : device_from_text(l, &l->device, err);
 }
 
-hr_status graph_library_properties(graph_library *l, cuda_properties *out, hr_err *err)
+hr_status graph_library_property_text(graph_library *l, char text[CUDA_PROPERTIES_MAX], hr_err *err)
 {
-    char text[CUDA_PROPERTIES_MAX] = "";
     int64_t count = 0;
+    memset(text, 0, CUDA_PROPERTIES_MAX);
     if (!l->ready || !l->options.card) {
         return HR_FAIL(err, DEVICE, "device properties needed a card and cuDNN, had %s",
                        l->ready ? "no card" : "no cuDNN");
@@ -114,13 +114,20 @@ hr_status graph_library_properties(graph_library *l, cuda_properties *out, hr_er
     pthread_mutex_lock(&l->lock);
     hr_status status = graph_library_device(l, err);
     if (status == HR_OK) {
-        status =
-            cudnn_check(cudnn.cudnnBackendGetAttribute(l->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
-                                                       CUDNN_TYPE_CHAR, sizeof text - 1, &count, text),
-                        err, "the device properties of this card");
+        status = cudnn_check(
+            cudnn.cudnnBackendGetAttribute(l->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                           CUDNN_TYPE_CHAR, CUDA_PROPERTIES_MAX - 1, &count, text),
+            err, "the device properties of this card");
     }
     pthread_mutex_unlock(&l->lock);
-    return status == HR_OK ? cuda_properties_parse(text, strlen(text), "cuDNN", out, err) : status;
+    return status;
+}
+
+hr_status graph_library_properties(graph_library *l, cuda_properties *out, hr_err *err)
+{
+    char text[CUDA_PROPERTIES_MAX];
+    HR_TRY(graph_library_property_text(l, text, err));
+    return cuda_properties_parse(text, strlen(text), "cuDNN", out, err);
 }
 
 // ---- graphs that run ------------------------------------------------------------------------------------------

@@ -25,6 +25,9 @@ uint64_t graph_library_key(const graph_library *l);
 // "cuDNN 9.19.0", or "no cuDNN".
 void graph_library_words(const graph_library *l, char *text, size_t size);
 // The properties as cuDNN gives them of the card that is there. DEVICE error without one.
+HR_MUST_CHECK hr_status graph_library_property_text(graph_library *l, char text[CUDA_PROPERTIES_MAX],
+                                                    hr_err *err);
+// The same, read.
 HR_MUST_CHECK hr_status graph_library_properties(graph_library *l, cuda_properties *out, hr_err *err);
 
 graph_library *cuda_device_graphs(cuda_device *device); // device.c

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a batch of generated images costs the host: processor time of the one thread that makes batches, and of the one
+// that converts a batch for a card (where two-byte floats are wanted) or copies it.
+//
+//   bench_pipeline SIDE BATCH float32|float16|bfloat16
+//
+// One JSON object: samples a second that one core makes, seconds of a batch for each of the two. Asserts no time.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "headroom/knobs.h"
+
+#include "base/half.h"
+#include "base/host_mem.h"
+#include "data/pipeline.h"
+
+enum { CLASSES = 1000, VALUES_TO_MAKE = 1 << 27 };
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void must(hr_status status, const hr_err *err)
+{
+    if (status != HR_OK) {
+        (void)fprintf(stderr, "bench_pipeline: %s\n", err->sentence);
+        exit(1);
+    }
+}
+
+static pipeline *open_pipeline(uint32_t side, uint32_t batch)
+{
+    const data_form form = {.count = 2,
+                            .slot = {{.type = DATA_FLOAT, .rank = 3, .dim = {side, side, 3}},
+                                     {.type = DATA_IDS, .is_label = true, .classes = CLASSES}}};
+    hr_knobs knobs;
+    hr_err err = {0};
+    pipeline *p = NULL;
+    char pair[64];
+    hr_knobs_init(&knobs);
+    (void)snprintf(pair, sizeof pair, "batch.size=%" PRIu32, batch);
+    must(hr_knobs_set_pair(&knobs, pair, &err), &err);
+    must(hr_knobs_set_pair(&knobs, "pipeline.prefetch=0", &err), &err); // in this thread
+    must(pipeline_open(&knobs, &form, &p, &err), &err);
+    return p;
+}
+
+static void convert(const float *from, uint64_t count, const char *type, void *to)
+{
+    uint16_t *half = to;
+    if (strcmp(type, "bfloat16") == 0) {
+        for (uint64_t k = 0; k < count; k++) {
+            half[k] = bf16_of_float(from[k]);
+        }
+    } else if (strcmp(type, "float16") == 0) {
+        for (uint64_t k = 0; k < count; k++) {
+            half[k] = f16_of_float(from[k]);
+        }
+    } else {
+        memcpy(to, from, count * sizeof *from);
+    }
+}
+
+static void measure(uint32_t side, uint32_t batch, const char *type)
+{
+    const uint64_t values = (uint64_t)side * side * 3 * batch;
+    const uint32_t batches = (uint32_t)(1 + VALUES_TO_MAKE / values);
+    pipeline *p = open_pipeline(side, batch);
+    void *to = hr_calloc(values, sizeof(float));
+    double made = 0, converted = 0;
+    uint32_t count = 0;
+    // The first batch takes its memory.
+    for (uint32_t k = 0; to != NULL && k <= batches; k++) {
+        hr_err err = {0};
+        data_item item;
+        uint64_t wait_ns;
+        const double begin = cpu_seconds();
+        must(pipeline_next(p, &item, &wait_ns, &err), &err);
+        const double between = cpu_seconds();
+        if (item.end || item.count < batch) {
+            continue;
+        }
+        convert(item.room.slot[0], values, type, to);
+        if (k > 0) {
+            made += between - begin;
+            converted += cpu_seconds() - between;
+            count++;
+        }
+    }
+    printf("{\"make_seconds\": %.6f, \"convert_seconds\": %.6f, \"samples_per_second\": %.0f}\n",
+           made / count, converted / count, count * batch / made);
+    hr_free(to);
+    pipeline_close(p);
+}
+
+int main(int argc, char **argv)
+{
+    const uint32_t side = argc == 4 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
+    const uint32_t batch = argc == 4 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+    if (side == 0 || batch == 0) {
+        (void)fputs("usage: bench_pipeline SIDE BATCH float32|float16|bfloat16\n", stderr);
+        return 2;
+    }
+    measure(side, batch, argv[3]);
+    return 0;
+}
