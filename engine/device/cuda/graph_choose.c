@@ -296,12 +296,26 @@ static hr_status check_workspace(const graph_config *c, cudnnBackendDescriptor_t
                    hr_bytes_human((uint64_t)bytes, needed), hr_bytes_human(c->workspace_bytes, had));
 }
 
-static hr_status make_plan(const graph_library *l, graph_config *c, hr_err *err)
+// For the handle that will run it, where there is one; else for the properties of a card.
+static hr_status finish_plan(const graph_library *l, graph_config *c, bool for_handle, hr_err *err)
 {
     cudnn_maker m = cudnn_make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c->descriptor);
-    cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->device);
-    HR_TRY(cudnn_finish(&m, "a plan of cuDNN", &c->plan, err));
+    if (for_handle) {
+        cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &l->handle);
+    } else {
+        cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->device);
+    }
+    return cudnn_finish(&m, "a plan of cuDNN", &c->plan, err);
+}
+
+static hr_status make_plan(const graph_library *l, graph_config *c, hr_err *err)
+{
+    hr_status made = l->handle != NULL ? finish_plan(l, c, true, err) : HR_DEVICE;
+    if (made == HR_DEVICE) {
+        made = finish_plan(l, c, false, err);
+    }
+    HR_TRY(made);
     const hr_status status = check_workspace(c, c->plan, err);
     if (status != HR_OK) {
         cudnn_destroy(c->plan);
