@@ -88,8 +88,11 @@ static void take_all_kinds(kinds *k)
 {
     const hr_knob_row *row = &hr_knob_rows(NULL)[HR_KNOB_ALLOCATOR_KIND];
     k->chosen = false;
-    for (k->names.count = 0; row->choices[k->names.count] != NULL; k->names.count++) {
-        k->names.values[k->names.count] = row->choices[k->names.count];
+    k->names.count = 0;
+    for (unsigned n = 0; row->choices[n] != NULL; n++) {
+        if (hr_replay_plays(row->choices[n])) {
+            k->names.values[k->names.count++] = row->choices[n];
+        }
     }
 }
 

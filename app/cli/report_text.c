@@ -28,10 +28,21 @@ static report_source letter_of_category(const hr_report *r, const report_style *
     return style->ran && !simulated ? REPORT_MEASURED : REPORT_PLANNED;
 }
 
-report_source report_source_of_sum(const hr_report *r, const report_style *style)
+// The driver's own pool is played by another one.
+static bool guesses_pool(const report_style *style)
+{
+    return !style->ran && hr_knob_is(style->knobs, HR_KNOB_ALLOCATOR_KIND, "async_driver");
+}
+
+static report_source source_of_requests(const hr_report *r, const report_style *style)
 {
     bool has_workspace = r->memory.at_peak.by_category[HR_CATEGORY_TEMPORARIES] > 0;
     return letter_of_category(r, style, has_workspace ? HR_CATEGORY_TEMPORARIES : HR_CATEGORY_WEIGHTS);
+}
+
+report_source report_source_of_sum(const hr_report *r, const report_style *style)
+{
+    return guesses_pool(style) ? REPORT_ESTIMATED : source_of_requests(r, style);
 }
 
 static void bytes_row(const char *label, uint64_t bytes, report_source letter, const char *note)
@@ -266,6 +277,14 @@ static void print_driver(const hr_report *r)
     bytes_row("others", r->driver.others_bytes, REPORT_MEASURED, "who else is on the card");
 }
 
+static const char *where_from(const report_style *style)
+{
+    const bool drivers = hr_knob_is(style->knobs, HR_KNOB_ALLOCATOR_KIND, "async_driver");
+    return !drivers     ? "taken from the device"
+           : style->ran ? "taken from the driver's pool, which may hold more"
+                        : "as allocator.kind async: the driver's pool is not to be planned";
+}
+
 static void print_bill(const hr_report *r, const report_style *style)
 {
     const hr_report_memory *m = &r->memory;
@@ -273,10 +292,10 @@ static void print_bill(const hr_report *r, const report_style *style)
     report_source own = letter_of_category(r, style, HR_CATEGORY_WEIGHTS);
     puts("\nmemory at the peak");
     print_categories(r, style, m->at_peak.by_category);
-    bytes_row("requested", m->peak_requested_bytes, sum, "");
+    bytes_row("requested", m->peak_requested_bytes, source_of_requests(r, style), "");
     bytes_row("waste", m->waste_bytes, sum, "rounding inside chunks");
     bytes_row("peak in use", m->peak_in_use_bytes, sum, "");
-    bytes_row("peak pool", m->peak_pool_bytes, sum, "taken from the device");
+    bytes_row("peak pool", m->peak_pool_bytes, sum, where_from(style));
     bytes_row("largest free", m->largest_free_bytes, sum, "");
     printf("  %-20s %12.4f %c\n", "fragmentation", m->fragmentation, sum);
     puts("\nmemory of a step");

@@ -325,8 +325,10 @@ static void run_all(lua_State *L, const hr_knobs *turned)
     lua_Integer count = 0;
     for (int k = 0; row->choices[k] != NULL; k++) {
         hr_knobs knobs;
-        knobs_for(L, turned, row->choices[k], &knobs);
-        count += add_run(L, &knobs, count + 1, true);
+        if (hr_replay_plays(row->choices[k])) {
+            knobs_for(L, turned, row->choices[k], &knobs);
+            count += add_run(L, &knobs, count + 1, true);
+        }
     }
 }
 

@@ -109,7 +109,8 @@ bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, const hr_knobs *kn
     if (!has_room(v, held)) {
         return false;
     }
-    v->heap.joins = heap_joins_regions(knobs);
+    // Where nothing but numbers is there, the driver's own pool is played by async.
+    v->heap.joins = heap_joins_regions(knobs) || hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "async_driver");
     for (size_t i = 0; i < p->event_count; i++) {
         heap_change c = heap_change_of(&p->events[i]);
         if (heap_mirror_apply(&v->heap, &c) && i >= first) {

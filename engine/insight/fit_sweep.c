@@ -24,7 +24,7 @@ static const trade trades[] = {
     {HR_KNOB_OFFLOAD_OPTIMIZER, {NULL}},
     {HR_KNOB_OFFLOAD_ACTIVATIONS, {NULL}},
     {HR_KNOB_OFFLOAD_PREFETCH, {"0", "1", "2", "4"}},
-    {HR_KNOB_ALLOCATOR_KIND, {NULL}},
+    {HR_KNOB_ALLOCATOR_KIND, {"bfc", "caching", "async", "direct", "static"}}, // a plan knows what it says
     {HR_KNOB_ALLOCATOR_GROWTH, {NULL}},
     {HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, {NULL}},
     {HR_KNOB_EXECUTION_INPLACE, {NULL}},

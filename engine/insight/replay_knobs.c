@@ -24,6 +24,11 @@ bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind)
     return hr_replay_knob_applies(id) && (only == NULL || strcmp(only, allocator_kind) == 0);
 }
 
+bool hr_replay_plays(const char *allocator_kind)
+{
+    return strcmp(allocator_kind, "async_driver") != 0;
+}
+
 void hr_replay_knobs_init(hr_knobs *knobs)
 {
     static const struct {

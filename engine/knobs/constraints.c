@@ -63,6 +63,21 @@ static bool static_eager(const hr_knobs *knobs)
     return is_static(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "graph");
 }
 
+static bool is_driver_pool(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "async_driver");
+}
+
+static bool driver_pool_without_card(const hr_knobs *knobs)
+{
+    return is_driver_pool(knobs) && !hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
+}
+
+static bool driver_pool_in_a_graph(const hr_knobs *knobs)
+{
+    return is_driver_pool(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_CUDA_GRAPH, "on");
+}
+
 static bool growth_of_another(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on") &&
@@ -307,6 +322,15 @@ static const hr_constraint constraints[] = {
     {static_eager,
      "allocator.kind=static plans a step whose whole graph is known: needed execution.mode graph, had eager",
      HR_KNOB_EXECUTION_MODE, "-s execution.mode=graph"},
+    {driver_pool_without_card,
+     "allocator.kind=async_driver is the pool of a card's own driver: needed device.kind=cuda, had another "
+     "or "
+     "a replay, which have allocator.kind=async",
+     HR_KNOB_ALLOCATOR_KIND, "-s allocator.kind=async"},
+    {driver_pool_in_a_graph,
+     "execution.cuda_graph replays addresses, and allocator.kind=async_driver may give others in every step: "
+     "needed one, had both",
+     HR_KNOB_EXECUTION_CUDA_GRAPH, "-s execution.cuda_graph=off"},
     {growth_of_another,
      "allocator.growth takes regions that double, which bfc alone has: needed allocator.growth off or "
      "allocator.kind bfc, had on and another",

@@ -54,7 +54,7 @@ static const hr_knob_row rows[] = {
         .allocator = "bfc",
         .applies = "with allocator.kind bfc, and allocator.growth off"},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
-        .choices = {"bfc", "caching", "async", "direct", "static"},
+        .choices = {"bfc", "caching", "async", "direct", "static", "async_driver"},
         .line = "how device memory is handed out",
         .explanation =
             "bfc is TensorFlow's best-fit with coalescing, decision for decision: requests rounded to 256 "
@@ -65,7 +65,10 @@ static const hr_knob_row rows[] = {
             "that no region's end parts what is free. direct takes every tensor from the driver and gives it "
             "back, in whole granules (2 MiB on a card). static knows the whole step: every "
             "tensor's place in one block is decided before the run, largest tensors first, and the pool "
-            "is exactly as high as that. It wants execution.mode graph."},
+            "is exactly as high as that. It wants execution.mode graph. async_driver is the pool of the card's own "
+            "driver, behind cudaMallocAsync: where it places tensors and how much it holds is NVIDIA's secret, so a run "
+            "measures it and a plan estimates it with async. It alone stands outside the promise that a plan is the run, "
+            "and only device.kind cuda has it."},
     ROW(ALLOCATOR_GROWTH, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "take memory in growing regions instead of all at once",
@@ -100,7 +103,7 @@ static const hr_knob_row rows[] = {
             "keeps it all, as TensorFlow and PyTorch do. What others on the card may have between two steps changes, "
             "the peak hardly; mapping again takes time.",
         .allocator = "async",
-        .applies = "with allocator.kind async"},
+        .applies = "with allocator.kind async and async_driver"},
     ROW(ALLOCATOR_MAX_SPLIT, BYTES, "", "B")
         .min = 11534336, .max = BYTES_MAX,
         .line = "blocks from this size on are never split, and kept for requests as large",
@@ -404,7 +407,7 @@ static const hr_knob_row rows[] = {
             "A faster kernel often wants more scratch. Kernels and layouts whose workspace and reorders "
             "need more than this are not chosen; an operation that has no smaller kernel is refused by "
             "name. none leaves the choice to speed alone. On device.kind cuda it chooses among the engines of cuDNN and "
-            "cuBLASLt; the partial sums of our own kernels, which have no other way, are not refused."},
+            "cuBLASLt, and none is 4 GiB, as in TensorFlow; the partial sums of our own kernels, which have no other way, are not refused."},
     ROW(THREADS_COUNT, INT, "0", "threads")
         .min = 0, .max = 256,
         .line = "threads that compute; 0: one for each core",

@@ -40,6 +40,7 @@ static const turning turnings[] = {
     {HR_KNOB_ALLOCATOR_KIND, {"execution.mode=graph"}, "bfc", "static"},
     {HR_KNOB_ALLOCATOR_KIND, {NULL}, "async", "direct"},
     {HR_KNOB_ALLOCATOR_KIND, {NULL}, "caching", "bfc"},
+    {HR_KNOB_ALLOCATOR_KIND, {NULL}, NULL, NULL}, // async_driver, tests/cli/test_cuda_program.c: needs a card, emulated
     {HR_KNOB_ALLOCATOR_GROWTH, {NULL}, "off", "on"},
     {HR_KNOB_ALLOCATOR_FRACTION, {CARD}, "none", "0.5"},
     {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, {NULL}, NULL, NULL}, // tests/memory/test_bfc.c: needs two free regions

@@ -166,6 +166,14 @@ static void add_seconds(const canvas *c, const app *a, const hr_whatif *plan, ch
     }
 }
 
+// The driver's own pool is planned as another one.
+static bool guesses_pool(const app *a, hr_knob_id id, const char *value)
+{
+    static const char drivers[] = "async_driver";
+    return id == HR_KNOB_ALLOCATOR_KIND ? strcmp(value, drivers) == 0
+                                        : hr_knob_is(&a->knobs, HR_KNOB_ALLOCATOR_KIND, drivers);
+}
+
 // "◂ 64 peak 34.47 MiB p, 12.4 ms s", "▸ 256 misses by 42.50 MiB p" where that is too much
 static void draw_neighbour(const canvas *c, int y, const app *a, int side)
 {
@@ -178,7 +186,7 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         return;
     }
     const whatif_cell *cell = app_whatif(a, id, side);
-    const char *source = cell != NULL && cell->estimated ? "e" : "p";
+    const char *source = (cell != NULL && cell->estimated) || guesses_pool(a, id, value) ? "e" : "p";
     if (cell == NULL) {
         paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s", arrow, value);
     } else if (cell->refused) {

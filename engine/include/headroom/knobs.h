@@ -114,7 +114,7 @@ typedef struct hr_knob_row {
     bool hot;                                     // may change between steps without a rebuild
     const char *line;                             // one line of help
     const char *explanation;                      // a paragraph
-    const char *allocator;                        // the only allocator.kind that it concerns; NULL: any
+    const char *allocator;                        // the only allocator.kind of a replay that it concerns; NULL: any
     const char *applies;                          // sentence: when it applies; NULL always
 } hr_knob_row;
 

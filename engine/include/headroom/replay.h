@@ -151,6 +151,8 @@ void hr_replay_knobs_init(hr_knobs *knobs);
 bool hr_replay_knob_applies(hr_knob_id id);
 // Whether an allocator of this kind does.
 bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind);
+// Whether there is a replay on allocators of this kind: on all but the driver's own pool.
+bool hr_replay_plays(const char *allocator_kind);
 
 // Plays the whole trace on the allocator of the knobs. A request that fails is noted, the replay goes on, and the free
 // of what was never served is ignored. A request that failed in the recording is asked for again and given back at
