@@ -3,6 +3,9 @@
 #ifndef APP_CLI_CLI_H
 #define APP_CLI_CLI_H
 
+// Of a device (its kind) that this machine lacks.
+#define CLI_PLANS_WITHOUT "headroom plan PRESET -s device.kind=%s -s device.card=h200-141g"
+
 int cli_workbench(int argc, char **argv); // argv[0] is "": started without a command
 int cli_run(int argc, char **argv);
 int cli_plan(int argc, char **argv);

@@ -110,6 +110,10 @@ static void look_at_devices(void)
                        : strcmp(d->name, "cpu") == 0 ? ", not calibrated: headroom doctor --calibrate"
                                                      : "");
         row(d->name, d->available ? text : d->reason.sentence);
+        if (d->plans) {
+            (void)snprintf(text, sizeof text, "plans work all the same: " CLI_PLANS_WITHOUT, d->name);
+            row("", text);
+        }
     }
     if (!HEADROOM_HAVE_CUDA) {
         row("cuda", "not in this build: the CUDA Toolkit with cuDNN 9 was not found when it was configured");

@@ -162,6 +162,7 @@ static void print_device_json(emitter *e, const hr_device_info *d)
     emit_bool(e, "simulated", d->simulated);
     emit_bool(e, "available", d->available);
     emit_text(e, "isa", d->available && d->isa[0] != '\0' ? d->isa : NULL);
+    emit_bool(e, "plans", d->available || d->plans);
     emit_text(e, "reason", d->available ? NULL : d->reason.sentence);
     emit_end_object(e);
 }
@@ -173,6 +174,9 @@ static void print_device(const hr_device_info *d)
     if (!d->available) {
         printf("%13snot available: ", "");
         say_paragraph(d->reason.sentence, 28);
+        if (d->plans) {
+            printf("%13splans work all the same: " CLI_PLANS_WITHOUT "\n", "", d->name);
+        }
     } else if (d->isa[0] != '\0') {
         printf("%13scomputes with %s\n", "", d->isa);
     }

@@ -203,6 +203,17 @@ void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in
     }
 }
 
+void diagnose_outside(uint64_t context_bytes, uint64_t others_bytes, hr_report_oom *oom)
+{
+    oom->cause = HR_OOM_OUTSIDE;
+    (void)snprintf(
+        oom->sentence, sizeof oom->sentence,
+        "outside: %s needs %s, the limit would allow it, and the card has no more to give: the pool "
+        "holds %s of it, our context and libraries %s, other processes %s",
+        oom->tensor, human(oom->requested_bytes).text, human(oom->pool_bytes).text, human(context_bytes).text,
+        human(others_bytes).text);
+}
+
 void diagnose_block(const step_needs *needs, hr_report_oom *oom)
 {
     if (needs->asked_bytes > oom->limit_bytes && needs->limit_key != NULL) {

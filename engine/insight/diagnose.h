@@ -13,6 +13,7 @@
 //   rounding       it would fit, but for what rounding and unsplit chunks waste, or but for the size of the pieces
 //                  that the allocator takes from the device
 //   other_stream   it would fit into memory that nothing uses, but that is another stream's, or waits for it
+//   outside        it would fit, and the card itself has no more: others have it
 //   fragmentation  it would fit, and enough bytes were free, but not in one piece
 
 // What the step asks for, what would hold it, and what its allocator wasted.
@@ -27,6 +28,10 @@ typedef struct step_needs {
 // Reads the facts of `oom` (requested, free, largest free, in use, pool, limit, categories) and fills cause and
 // sentence. `room` may be without `any`. `in_the_way` names a tensor that stands in its window; NULL: none.
 void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in_the_way, hr_report_oom *oom);
+
+// A request of a step whose dry run fitted and that is not retained: the card had less than the limit. What its own
+// context and other processes hold of it.
+void diagnose_outside(uint64_t context_bytes, uint64_t others_bytes, hr_report_oom *oom);
 
 // The same for an allocator that plans: what was refused is the one block of the whole step.
 void diagnose_block(const step_needs *needs, hr_report_oom *oom);

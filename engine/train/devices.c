@@ -9,9 +9,15 @@ static void look_at(const device_ops *device, hr_device_info *out)
     device_options options = {0};
     *out = (hr_device_info){.name = device->name, .line = device->line, .simulated = device->simulated};
     out->available = device->open(&options, &context, &out->reason) == HR_OK;
+    if (!out->available) {
+        options.plan_only = true;
+        out->plans = device->open(&options, &context, NULL) == HR_OK;
+    }
     if (out->available) {
         device->isa(context, out->isa, sizeof out->isa);
         out->calibrated = device->tells_time != NULL && device->tells_time(context);
+    }
+    if (out->available || out->plans) {
         device->close(context);
     }
 }

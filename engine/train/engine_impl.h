@@ -94,8 +94,8 @@ void engine_find_remedy(const hr_engine *e, hr_report_oom *oom);
 void engine_say_remedies(const hr_report_oom *oom, hr_err *err);
 
 // report.c
-void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts);
-// Describes it, finds what to try, and makes the error of it. Returns HR_OOM.
-hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, hr_err *err);
+// Describes it, finds what to try, and makes the error of it. `in_a_step`: of a build whose dry run fitted. Returns
+// HR_OOM.
+hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, bool in_a_step, hr_err *err);
 
 #endif

@@ -98,7 +98,7 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
         return admitted_by_device ? b->device->admit(b->context, played.peak.in_use_bytes, err) : HR_OK;
     }
     tell_oom(e, b, &played);
-    return engine_oom(e, played.oom_program, &played.oom, err);
+    return engine_oom(e, played.oom_program, &played.oom, false, err);
 }
 
 // The weights of the build that goes, unless what it holds is not what training goes on from.

@@ -26,6 +26,7 @@ enum {
     BATCH = 1 << 6,
     PRECISION = 1 << 7,
     LIMIT = 1 << 8,
+    SCRATCH = 1 << 9,
 };
 
 typedef struct candidate {
@@ -72,6 +73,7 @@ static const candidate lifts[] = {
 };
 
 static const candidate half_as_wide = {PRECISION, {"precision.policy=mixed_bfloat16"}};
+static const candidate without_scratch = {SCRATCH, {"workspace.limit=0B"}}; // other last digits
 static const candidate stop_the_leak = {0, {"execution.retain=none"}};
 
 typedef struct search {
@@ -102,8 +104,10 @@ static bool apply(const candidate *c, hr_knobs *knobs, hr_report_fix *fix)
 }
 
 // A device that computes may refuse what its card has room for: the host behind it has less.
-static bool is_admitted(const hr_engine *e, const build *b, uint64_t peak_bytes)
+static bool is_admitted(const hr_engine *e, const build *planned, uint64_t peak_bytes)
 {
+    const bool same = e->build != NULL && e->build->device == planned->device;
+    const build *b = same ? e->build : planned; // the one that runs knows what it has of the card
     bool computes = !e->plan_only && !b->device->simulated;
     return !computes || b->device->admit == NULL || b->device->admit(b->context, peak_bytes, NULL) == HR_OK;
 }
@@ -253,6 +257,9 @@ static void search_all(search *s)
     for (size_t k = 0; k < sizeof same_bits / sizeof *same_bits && !is_full(s); k++) {
         (void)try_candidate(s, &same_bits[k]);
     }
+    if (hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda")) {
+        (void)try_candidate(s, &without_scratch);
+    }
     if (!is_full(s) && !try_accumulation(s) && s->oom->fix_count == 0) {
         (void)try_batches(s);
     }
@@ -303,5 +310,8 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err)
         length +=
             (size_t)snprintf(words + length, sizeof words - length, "%s%s", k > 0 ? ", or " : "", options);
     }
-    hr_err_try(err, "%s", length > 0 ? words : "headroom cards: nothing else that was tried makes it fit");
+    hr_err_try(err, "%s",
+               length > 0                     ? words
+               : oom->cause == HR_OOM_OUTSIDE ? "nvidia-smi, which lists who holds the rest of the card"
+                                              : "headroom cards: nothing else that was tried makes it fit");
 }

@@ -26,15 +26,20 @@ static void fill_device(const hr_engine *e, hr_report *r)
     }
 }
 
-// The driver's view, where there is a card.
+// The driver's view; false where there is no card.
+static bool look_outside(const hr_engine *e, device_outside *o)
+{
+    *o = (device_outside){.known = false};
+    if (e->build != NULL && e->build->arithmetic && e->build->device->outside != NULL) {
+        e->build->device->outside(e->build->context, o);
+    }
+    return o->known;
+}
+
 static void fill_driver(const hr_engine *e, hr_report *r)
 {
-    device_outside o = {.known = false};
-    if (e->build == NULL || !e->build->arithmetic || e->build->device->outside == NULL) {
-        return;
-    }
-    e->build->device->outside(e->build->context, &o);
-    if (o.known) {
+    device_outside o;
+    if (look_outside(e, &o)) {
         r->driver.outside_bytes = o.context_bytes;
         r->driver.process_bytes = o.process_bytes;
         r->driver.others_bytes = o.others_bytes;
@@ -344,7 +349,7 @@ static step_needs needs_of(const hr_engine *e, const program *p, const executor_
 
 _Static_assert((int)HR_HOLES_MAX == (int)HEAP_ROOM_HOLES, "a report tells of as many holes as are found");
 
-void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *facts)
+static void describe_oom(hr_engine *e, const program *p, const executor_oom *facts, bool in_a_step)
 {
     hr_report_oom *o = &e->oom;
     *o = (hr_report_oom){.instruction = facts->instr,
@@ -367,6 +372,12 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     o->hole_count = facts->room.hole_count;
     memcpy(o->hole_bytes, facts->room.holes, sizeof o->hole_bytes);
     const step_needs needs = needs_of(e, p, facts);
+    device_outside card;
+    if (in_a_step && needs.asked_bytes <= o->limit_bytes && o->by_category[HR_CATEGORY_RETAINED] == 0 &&
+        look_outside(e, &card)) {
+        diagnose_outside(card.context_bytes, card.others_bytes, o);
+        return;
+    }
     if (facts->block) {
         diagnose_block(&needs, o);
         return;
@@ -375,9 +386,9 @@ void engine_describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     diagnose_oom(&needs, &facts->room, named ? p->tensors[facts->in_the_way].name : NULL, o);
 }
 
-hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, hr_err *err)
+hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, bool in_a_step, hr_err *err)
 {
-    engine_describe_oom(e, p, facts);
+    describe_oom(e, p, facts, in_a_step);
     failure_heap_describe(e, p, facts);
     engine_find_remedy(e, &e->oom);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);

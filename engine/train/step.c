@@ -101,8 +101,9 @@ static hr_status run_step(hr_engine *e, build_program which, step_io *io, hr_err
 {
     hr_status status = executor_step(e->build->x, e->build->slots[which], io, err);
     e->lost_step = e->lost_step || (status != HR_OK && e->build->arithmetic);
-    return status == HR_OOM ? engine_oom(e, e->build->programs[which], executor_last_oom(e->build->x), err)
-                            : status;
+    return status == HR_OOM
+               ? engine_oom(e, e->build->programs[which], executor_last_oom(e->build->x), true, err)
+               : status;
 }
 
 static hr_status play_step(hr_engine *e, hr_err *err)

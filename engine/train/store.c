@@ -62,6 +62,25 @@ static bool is_kept(const tensor *t)
            t->category == HR_CATEGORY_OPTIMIZER;
 }
 
+// What is offloaded lies in memory of the host, which nobody works on between two steps.
+static hr_status read_tensor(const build *b, const tensor *t, uint64_t address, void *out, hr_err *err)
+{
+    if (tensor_on_host(t)) {
+        memcpy(out, (const void *)(uintptr_t)address, t->bytes);
+        return HR_OK;
+    }
+    return b->device->copy_out(b->context, address, out, t->bytes, err);
+}
+
+static hr_status write_tensor(build *b, const tensor *t, uint64_t address, const void *values, hr_err *err)
+{
+    if (tensor_on_host(t)) {
+        memcpy((void *)(uintptr_t)address, values, t->bytes);
+        return HR_OK;
+    }
+    return b->device->copy_in(b->context, address, values, t->bytes, err);
+}
+
 hr_status store_take(store *s, const build *b, hr_err *err)
 {
     const program *p = b->programs[BUILD_TRAIN];
@@ -75,8 +94,7 @@ hr_status store_take(store *s, const build *b, hr_err *err)
             return HR_FAIL(err, NOMEM, "no host memory for a copy of %s, needed %" PRIu64 " B", t->name,
                            t->bytes);
         }
-        HR_TRY(
-            b->device->copy_out(b->context, executor_built_address(b->x, k), copy->data, copy->bytes, err));
+        HR_TRY(read_tensor(b, t, executor_built_address(b->x, k), copy->data, err));
     }
     return HR_OK;
 }
@@ -220,7 +238,7 @@ static hr_status fill_one(const store *s, build *b, const hr_model *model, uint6
     uint64_t elements = 0;
     (void)shape_elements(&t->shape, &elements);
     if (kept != NULL && kept->dtype == t->dtype) {
-        return b->device->copy_in(b->context, address, kept->data, t->bytes, err);
+        return write_tensor(b, t, address, kept->data, err);
     }
     void *values = hr_calloc(t->bytes, 1);
     if (values == NULL) {
@@ -233,7 +251,7 @@ static hr_status fill_one(const store *s, build *b, const hr_model *model, uint6
         status = initial_values(model, t, seed, values, err);
     }
     if (status == HR_OK) {
-        status = b->device->copy_in(b->context, address, values, t->bytes, err);
+        status = write_tensor(b, t, address, values, err);
     }
     hr_free(values);
     return status;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS_TEXT_MAX = 2048, HOME_TEXT_MAX = 64 };
+enum { WORDS_TEXT_MAX = 2048, HOME_TEXT_MAX = 64, SETTINGS_MAX = 8 };
 
 static const char passive[] = "OMP_WAIT_POLICY=passive";
 
@@ -77,12 +77,17 @@ static pid_t start(const char *setting, const char *words, int out, int err)
     char copy[WORDS_TEXT_MAX], home_setting[HOME_TEXT_MAX + 8], more[WORDS_TEXT_MAX];
     char path[] = "PATH=/usr/bin:/bin", terminal[] = "TERM=xterm", locale[] = "LC_ALL=C.UTF-8";
     char *argv[PROGRAM_MAX_WORDS + 2];
-    char *environment[] = {home_setting, more, path, terminal, locale, NULL};
+    char *environment[5 + SETTINGS_MAX] = {home_setting, path, terminal, locale};
     posix_spawn_file_actions_t actions;
     pid_t child = 0;
     ck_assert_uint_lt(strlen(words), sizeof copy);
     ck_assert_uint_lt(strlen(setting), sizeof more);
     strcpy(more, setting);
+    char *one = strtok(more, "\n");
+    for (size_t k = 4; one != NULL; k++, one = strtok(NULL, "\n")) {
+        ck_assert_uint_lt(k, 4 + SETTINGS_MAX);
+        environment[k] = one;
+    }
     snprintf(home_setting, sizeof home_setting, "HOME=%s", program_home());
     split(strcpy(copy, words), argv);
     posix_spawn_file_actions_init(&actions);

@@ -16,7 +16,7 @@ enum { PROGRAM_MAX_WORDS = 24 };
 
 // Runs `headroom` with blank-separated words ("plan demo --json"). Asserts that it could be started.
 outcome program_run(const char *words);
-// As program_run, with more in its environment ("LD_DEBUG=files"), and OpenMP left as the program sets it.
+// As program_run, with more in its environment, line by line ("LD_DEBUG=files"), and OpenMP left as the program sets it.
 outcome program_run_with(const char *setting, const char *words);
 // As program_run; sends `signal_number` once stderr has something in it.
 outcome program_interrupt(const char *words, int signal_number);

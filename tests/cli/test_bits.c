@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One set of weights after three steps, whatever is done with the memory: eager, graph, static, every checkpoint
-// strategy, offload, tapes, allocators, in place or not. And the memory differs where it should.
+// bits.h on the processor.
 #include <check.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "headroom/engine.h"
 #include "headroom/preset.h"
 
-enum { STEPS = 3, MAX_PAIRS = 5, MAX_VARIANTS = 32 };
+#include "bits.h"
 
 static const char *const models[] = {"cifar10_separable_cnn_tiny",
                                      "resnet50_tiny",
@@ -22,101 +16,9 @@ static const char *const models[] = {"cifar10_separable_cnn_tiny",
                                      "lstm_lm_medium_tiny"};
 enum { MODELS = sizeof models / sizeof *models };
 
-// How the peak stands to that of the variant `than`.
-typedef enum relation { ANY, LESS, MORE } relation;
-
-typedef struct variant {
-    const char *pairs[MAX_PAIRS];
-    int than;
-    relation peak;
-} variant;
-
-static const variant variants[] = {
-    {{"execution.mode=eager"}, 0, ANY},
-    {{"execution.mode=graph"}, 0, LESS},
-    {{"execution.mode=graph", "execution.inplace=off"}, 1, ANY},
-    {{"execution.mode=graph", "allocator.kind=static"}, 1, ANY},
-    {{"execution.mode=eager", "allocator.growth=on"}, 0, ANY},
-    {{"execution.mode=eager", "execution.tape=persistent"}, 0, ANY},
-    {{"execution.mode=eager", "execution.retain=predictions"}, 0, MORE},
-    {{"execution.mode=eager", "checkpoint.strategy=every:1"}, 0, ANY},
-    {{"execution.mode=eager", "checkpoint.strategy=sqrt"}, 0, LESS},
-    {{"execution.mode=eager", "checkpoint.strategy=selective"}, 0, ANY},
-    {{"execution.mode=graph", "checkpoint.strategy=every:3"}, 1, ANY},
-    {{"execution.mode=graph", "checkpoint.strategy=blocks"}, 1, ANY},
-    {{"execution.mode=graph", "checkpoint.strategy=selective"}, 1, ANY},
-    {{"execution.mode=eager", "offload.activations=on", "offload.prefetch=0"}, 0, LESS},
-    {{"execution.mode=graph", "offload.optimizer=on", "offload.prefetch=0"}, 1, LESS},
-    {{"execution.mode=graph", "offload.optimizer=on", "offload.activations=on", "checkpoint.strategy=sqrt"},
-     1,
-     LESS},
-    {{"execution.mode=graph", "allocator.kind=static", "checkpoint.strategy=sqrt"}, 3, ANY},
-    {{"execution.mode=graph", "optimizer.fused_backward=on"}, 1, ANY},
-};
-enum { VARIANTS = sizeof variants / sizeof *variants };
-
-typedef struct finding {
-    char sha256[HR_SHA256_TEXT_MAX];
-    uint64_t peak_bytes;
-} finding;
-
-static void turn(hr_knobs *knobs, const char *pair)
-{
-    hr_err err = {0};
-    ck_assert_msg(hr_knobs_set_pair(knobs, pair, &err) == HR_OK, "%s", err.sentence);
-}
-
-static finding train(const hr_preset *preset, const variant *v)
-{
-    static const char *const base[] = {"device.kind=cpu",     "device.card=", "device.vram=4GiB",
-                                       "threads.count=1",     "batch.size=6", "execution.fuse=off",
-                                       "optimizer.kind=adam", "train.seed=5", "execution.layout=nhwc"};
-    hr_knobs knobs = *hr_preset_knobs(preset);
-    hr_err err = {0};
-    hr_engine *engine = NULL;
-    hr_report report = {0};
-    finding f = {.peak_bytes = 0};
-    for (size_t k = 0; k < sizeof base / sizeof *base; k++) {
-        turn(&knobs, base[k]);
-    }
-    for (size_t k = 0; k < MAX_PAIRS && v->pairs[k] != NULL; k++) {
-        turn(&knobs, v->pairs[k]);
-    }
-    ck_assert_msg(hr_engine_create(preset, &knobs, &(hr_engine_options){0}, &engine, &err) == HR_OK, "%s",
-                  err.sentence);
-    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = STEPS};
-    ck_assert_int_eq(hr_engine_command(engine, &run, &err), HR_OK);
-    for (bool idle = false; !idle;) {
-        hr_engine_advance(engine, &idle);
-    }
-    ck_assert_msg(hr_engine_steps(engine) == STEPS, "%s: %s", v->pairs[1], hr_engine_error(engine)->sentence);
-    ck_assert_int_eq(hr_engine_report(engine, &report, &err), HR_OK);
-    snprintf(f.sha256, sizeof f.sha256, "%s", report.train.weights_sha256);
-    f.peak_bytes = report.memory.peak_requested_bytes; // what the program asks for, without rounding
-    hr_report_deinit(&report);
-    hr_engine_destroy(engine);
-    return f;
-}
-
 START_TEST(memory_is_handled_in_many_ways_and_the_weights_are_the_same)
 {
-    hr_preset *preset = NULL;
-    hr_err err = {0};
-    finding found[VARIANTS];
-    ck_assert_msg(hr_preset_open(models[_i], false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
-    for (int k = 0; k < VARIANTS; k++) {
-        const variant *v = &variants[k];
-        const char *what = v->pairs[v->pairs[1] == NULL ? 0 : 1];
-        found[k] = train(preset, v);
-        ck_assert_msg(strcmp(found[k].sha256, found[0].sha256) == 0, "%s: other weights with %s", models[_i],
-                      what);
-        const uint64_t than = found[v->than].peak_bytes;
-        ck_assert_msg((v->peak != LESS || found[k].peak_bytes < than) &&
-                          (v->peak != MORE || found[k].peak_bytes > than),
-                      "%s: a peak of %" PRIu64 " with %s, %" PRIu64 " without", models[_i],
-                      found[k].peak_bytes, what, than);
-    }
-    hr_preset_close(preset);
+    bits_check(models[_i], (const char *const[]){"device.kind=cpu", NULL}, 0, 1);
 }
 END_TEST
 

@@ -131,11 +131,23 @@ static hr_status guess_traits(cuda_device *device, const hr_card *card, hr_err *
                    card == NULL ? "it" : card->name, major, minor);
 }
 
+// A plan that names no card is for the one that is here: its attributes say enough, nothing of it is taken.
+static bool plan_this_card(cuda_device *device)
+{
+    return cuda_driver_need(NULL) == HR_OK && cuda_driver.cuDeviceGet(&device->ordinal, 0) == CUDA_SUCCESS &&
+           read_traits(device, NULL) == HR_OK;
+}
+
 // Without a card: what is known of it from its property file, else from its generation.
 static hr_status plan_card(cuda_device *device, const hr_card *card, hr_err *err)
 {
     cuda_properties properties;
     graph_options options = {.tf32 = device->tf32, .deterministic = device->deterministic};
+    if (card == NULL && plan_this_card(device)) {
+        options.card = true;
+        options.ordinal = device->ordinal;
+        return graph_library_open(&options, &device->graphs, err);
+    }
     HR_TRY(guess_traits(device, card, err));
     if (card != NULL && card->properties_path[0] != '\0') {
         HR_TRY(cuda_properties_read(card->properties_path, &properties, err));
@@ -162,13 +174,22 @@ static hr_status retain_context(cuda_device *device, hr_err *err)
         return cuda_enter(device, err);
     }
     device->context = NULL;
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) {
-        return cuda_check(result, err, "starting work on the card");
-    }
+    return cuda_check(result, err, "starting work on the card");
+}
+
+// What a step of ours would take is not asked for yet.
+static hr_status refuse_full_card(hr_err *err)
+{
     (void)HR_FAIL(err, DEVICE,
                   "device 'cuda' needed memory for a context, the card has none: other processes hold it");
     hr_err_try(err, "nvidia-smi, which lists them; or -s device.kind=plan");
     return HR_DEVICE;
+}
+
+static hr_status start_work(cuda_device *device, hr_err *err)
+{
+    HR_TRY(retain_context(device, err));
+    return make_streams(device, err);
 }
 
 static hr_status open_card(cuda_device *device, hr_err *err)
@@ -177,8 +198,10 @@ static hr_status open_card(cuda_device *device, hr_err *err)
     HR_TRY(CUDA_CALL(err, cuDeviceGet, &device->ordinal, 0));
     HR_TRY(read_traits(device, err));
     const uint64_t before_bytes = cuda_card_used_bytes(device);
-    HR_TRY(retain_context(device, err));
-    HR_TRY(make_streams(device, err));
+    const hr_status status = start_work(device, err);
+    if (status != HR_OK) {
+        return status == HR_OOM ? refuse_full_card(err) : status;
+    }
     const graph_options options = {.card = true,
                                    .ordinal = device->ordinal,
                                    .tf32 = device->tf32,

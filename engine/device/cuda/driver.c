@@ -19,8 +19,9 @@ typedef struct early_calls {
 enum { VERSION_MAJOR = 1000, VERSION_MINOR = 10 }; // CUDA_VERSION is 1000 * major + 10 * minor
 
 static const char soname[] = "libcuda.so.1", needed_by[] = "device 'cuda'";
-static const char attempt_driver[] = "-s device.kind=plan; or install NVIDIA's driver for this card "
-                                     "(apt install nvidia-driver), then nvidia-smi shows it";
+static const char attempt_driver[] = "headroom plan with the same options, which needs no driver; or -s "
+                                     "device.kind=plan; or install NVIDIA's driver "
+                                     "for this card (apt install nvidia-driver), then nvidia-smi shows it";
 static const char attempt_card[] =
     "nvidia-smi -L, which lists the cards; env -u CUDA_VISIBLE_DEVICES headroom "
     "doctor; or -s device.kind=plan";

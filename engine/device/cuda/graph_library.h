@@ -9,7 +9,7 @@
 typedef struct graph_options {
     const cuda_properties
         *properties; // of a card that is not there; NULL: of the one that is, or nobody knows
-    bool card;       // there is one, and its context is current
+    bool card;       // there is one; its context is current, but where nothing will run
     int32_t ordinal; // of it
     bool tf32, deterministic;
 } graph_options;

@@ -73,6 +73,9 @@ hr_status cuda_admit(void *context, uint64_t peak_bytes, hr_err *err)
     cuda_device *device = context;
     device_outside outside;
     uint64_t left = 0, all = 0;
+    if (cuda_device_plans(device)) {
+        return HR_OK;
+    }
     HR_TRY(cuda_enter(device, err));
     if (!ask_driver(&left, &all) || peak_bytes <= left + device->held_bytes) {
         return HR_OK;

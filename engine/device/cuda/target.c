@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the passes are told: the same choice that load makes, without a kernel being made.
+#include "headroom/units.h"
+
 #include "device_impl.h"
+
+// Where nobody sets a limit, TensorFlow's own (TF_CUDNN_WORKSPACE_LIMIT_IN_MB): cuDNN also knows engines that would take
+// more than any card has.
+static const uint64_t usual_limit_bytes = 4 * HR_GIB;
 
 // Planners ask on threads of their own; one at a time.
 static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
@@ -13,7 +19,8 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
         return HR_OK;
     }
     pthread_mutex_lock(&device->asking);
-    const hr_status status = cuda_pick(device, q, workspace_limit, &impl, out, err);
+    const uint64_t limit_bytes = workspace_limit == UINT64_MAX ? usual_limit_bytes : workspace_limit;
+    const hr_status status = cuda_pick(device, q, limit_bytes, &impl, out, err);
     pthread_mutex_unlock(&device->asking);
     return status;
 }

@@ -15,12 +15,13 @@ typedef struct hr_device_info {
     const char *line; // one line of what it is; static storage
     bool simulated;   // times come from the card
     bool available;   // it opened; otherwise `reason` says why not
+    bool plans;       // it does not run here, and yet a plan for it can be made
     bool calibrated;  // it knows how long instructions take here (headroom/calibration.h)
     char isa[64];     // what computes: instruction set and library; "" when nothing does
     hr_err reason;
 } hr_device_info;
 
-// Opens and closes every device once. Returns how many there are.
+// Opens and closes every device once, and what does not run here once more for a plan. Returns how many there are.
 size_t hr_devices(hr_device_info out[HR_DEVICES_MAX]);
 
 #endif

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole trainings on the cuda device over the emulated card: the plan is the run, losses are the reference's, and the
+// weights are the same however memory is handled. Of the covering array as much as the emulation has time for.
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/preset.h"
+
+#include "bits.h"
+#include "card/reach.h"
+#include "covering.h"
+#include "exactness.h"
+
+enum {
+    EVERY = HEADROOM_SANITIZED ? 40 : 8, // configurations of the covering array
+    ALL_DONE = 77
+};
+
+static covering covered;
+
+static hr_preset *open_model(const char *name)
+{
+    hr_preset *preset = NULL;
+    hr_err err = {0};
+    ck_assert_msg(hr_preset_open(name, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    return preset;
+}
+
+static void turn(hr_knobs *knobs, const char *pair)
+{
+    hr_err err = {0};
+    ck_assert_msg(hr_knobs_set_pair(knobs, pair, &err) == HR_OK, "%s", err.sentence);
+}
+
+static hr_knobs knobs_on(const hr_preset *preset, const char *device)
+{
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_KIND, device, NULL), HR_OK);
+    turn(&knobs, "device.card=");
+    turn(&knobs, "device.vram=4GiB");
+    return knobs;
+}
+
+// ---- the plan is the run ----------------------------------------------------------------------------------------------
+
+// What only this device listens to goes through its values by itself.
+static void turn_own_knobs(hr_knobs *knobs, size_t k)
+{
+    turn(knobs, k % 2 == 0 ? "execution.cuda_graph=off" : "execution.cuda_graph=on");
+    turn(knobs, k / 2 % 2 == 0 ? "precision.tf32=off" : "precision.tf32=on");
+    turn(knobs, k / 4 % 2 == 0 ? "execution.deterministic=off" : "execution.deterministic=on");
+}
+
+START_TEST(the_plan_is_the_run)
+{
+    const configuration *c = &covered.list[_i * EVERY];
+    const axis *axes = NULL;
+    char text[1024], why[512] = "";
+    uint64_t peak_bytes = 0;
+    (void)covering_axes(&axes);
+    hr_preset *preset = open_model(axes[0].values[c->value[0]]);
+    hr_knobs knobs = knobs_on(preset, "cuda");
+    configuration_apply(c, &knobs);
+    turn_own_knobs(&knobs, (size_t)_i);
+    ck_assert_msg(exactness_holds(preset, &knobs, &peak_bytes, why, sizeof why), "%s: %s", why,
+                  configuration_text(c, text, sizeof text));
+    ck_assert_uint_gt(peak_bytes, 0);
+    hr_preset_close(preset);
+}
+END_TEST
+
+// ---- losses -----------------------------------------------------------------------------------------------------------
+
+enum { LOSSES = 3 };
+
+// Of every step; *report is the caller's.
+static void train(const hr_preset *preset, const hr_knobs *knobs, double losses[LOSSES], hr_report *report)
+{
+    hr_engine *engine = NULL;
+    hr_err err = {0};
+    ck_assert_msg(hr_engine_create(preset, knobs, &(hr_engine_options){0}, &engine, &err) == HR_OK, "%s",
+                  err.sentence);
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = LOSSES};
+    ck_assert_int_eq(hr_engine_command(engine, &run, &err), HR_OK);
+    uint64_t seen = 0;
+    for (bool idle = false; !idle;) {
+        hr_engine_advance(engine, &idle);
+        if (hr_engine_steps(engine) > seen) {
+            losses[seen++] = hr_engine_loss(engine);
+        }
+    }
+    ck_assert_msg(seen == LOSSES, "%s", hr_engine_error(engine)->sentence);
+    ck_assert_int_eq(hr_engine_report(engine, report, &err), HR_OK);
+    hr_engine_destroy(engine);
+}
+
+static const struct {
+    const char *policy;
+    double tolerance; // of the loss
+} policies[] = {{"float32", 2e-5}, {"mixed_float16", 1e-2}, {"mixed_bfloat16", 5e-2}};
+enum { POLICIES = sizeof policies / sizeof *policies };
+
+static const char *const judged[] = {"mlp_tiny", "cifar10_separable_cnn_tiny", "gpt2_124m_tiny",
+                                     "lstm_lm_medium_tiny"};
+enum { JUDGED = sizeof judged / sizeof *judged };
+
+// The reference device has the same weights, data and masks, and computes in float32 what it keeps in two bytes.
+START_TEST(losses_are_those_of_the_reference_device)
+{
+    const char *model = judged[_i / POLICIES];
+    const int policy = _i % POLICIES;
+    double got[LOSSES] = {0}, wanted[LOSSES] = {0};
+    hr_report report = {0};
+    hr_preset *preset = open_model(model);
+    for (int judge = 0; judge < 2; judge++) {
+        hr_knobs knobs = knobs_on(preset, judge ? "reference" : "cuda");
+        ck_assert_int_eq(
+            hr_knobs_set(&knobs, HR_KNOB_PRECISION_POLICY, judge ? "float32" : policies[policy].policy, NULL),
+            HR_OK);
+        turn(&knobs, "batch.size=4");
+        turn(&knobs, "execution.mode=graph");
+        train(preset, &knobs, judge ? wanted : got, &report);
+        hr_report_deinit(&report);
+    }
+    for (int k = 0; k < LOSSES; k++) {
+        ck_assert(isfinite(got[k]));
+        ck_assert_msg(fabs(got[k] - wanted[k]) <= policies[policy].tolerance * fabs(wanted[k]),
+                      "%s, %s: loss %d is %.9g, the reference's %.9g", model, policies[policy].policy, k + 1,
+                      got[k], wanted[k]);
+    }
+    hr_preset_close(preset);
+}
+END_TEST
+
+// ---- bits -------------------------------------------------------------------------------------------------------------
+
+static const char *const bits_of[] = {"cifar10_separable_cnn_tiny", "gpt2_124m_tiny", "lstm_lm_medium_tiny"};
+enum { BITS_OF = sizeof bits_of / sizeof *bits_of };
+
+START_TEST(memory_is_handled_in_many_ways_and_the_weights_are_the_same)
+{
+    bits_check(bits_of[_i], (const char *const[]){"device.kind=cuda", "batch.size=2", NULL}, _i,
+               HEADROOM_SANITIZED ? 6 : 3);
+}
+END_TEST
+
+// ---- the driver's own pool --------------------------------------------------------------------------------------------
+
+static hr_report report_with(const hr_preset *preset, const char *kind)
+{
+    double losses[LOSSES];
+    hr_report report = {0};
+    hr_knobs knobs = knobs_on(preset, "cuda");
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_ALLOCATOR_KIND, kind, NULL), HR_OK);
+    train(preset, &knobs, losses, &report);
+    return report;
+}
+
+// It decides where things lie and how much it holds; what is asked of it, and what comes of that, is the same.
+START_TEST(the_drivers_pool_trains_the_same)
+{
+    hr_preset *preset = open_model("mlp_tiny");
+    hr_report own = report_with(preset, "async"), drivers = report_with(preset, "async_driver");
+    ck_assert_str_eq(own.train.weights_sha256, drivers.train.weights_sha256);
+    ck_assert_uint_eq(own.memory.peak_requested_bytes, drivers.memory.peak_requested_bytes);
+    ck_assert_mem_eq(own.memory.at_peak.by_category, drivers.memory.at_peak.by_category,
+                     sizeof own.memory.at_peak.by_category);
+    ck_assert_uint_gt(drivers.memory.peak_pool_bytes, 0);
+    ck_assert_uint_ne(drivers.driver.process_bytes, HR_NONE);
+    hr_report_deinit(&own);
+    hr_report_deinit(&drivers);
+    hr_preset_close(preset);
+}
+END_TEST
+
+int main(void)
+{
+    card_reach card;
+    if (!card_is_emulated(&card)) {
+        puts("skipped: libcuda.so.1 is not the emulated card");
+        return ALL_DONE;
+    }
+    hr_preset_search_beside(".");
+    covered = covering_make(1);
+    Suite *suite = suite_create("cuda program");
+    TCase *tests = tcase_create("whole trainings");
+    tcase_set_timeout(tests, 300);
+    tcase_add_loop_test(tests, the_plan_is_the_run, 0, (int)((covered.count + EVERY - 1) / EVERY));
+    tcase_add_loop_test(tests, losses_are_those_of_the_reference_device, 0, JUDGED * POLICIES);
+    tcase_add_loop_test(tests, memory_is_handled_in_many_ways_and_the_weights_are_the_same, 0, BITS_OF);
+    tcase_add_test(tests, the_drivers_pool_trains_the_same);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    covering_deinit(&covered);
+    return failed != 0;
+}
