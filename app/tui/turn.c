@@ -170,6 +170,7 @@ static const struct {
 } ladders[] = {
     {HR_KNOB_CHECKPOINT_STRATEGY, {"none", "selective", "blocks", "sqrt"}},
     {HR_KNOB_PRECISION_LOSS_SCALE, {"none", "dynamic", "1024", "32768"}},
+    {HR_KNOB_WORKSPACE_LIMIT, {"0B", "1MiB", "8MiB", "32MiB", "128MiB", "512MiB", "none"}},
     {HR_KNOB_ALLOCATOR_FRACTION, {"none", "0.5", "0.6", "0.7", "0.8", "0.9", "1"}},
     {HR_KNOB_OPTIMIZER_CLIP_NORM, {"none", "0.1", "0.5", "1", "5"}},
     {HR_KNOB_OPTIMIZER_EMA, {"none", "0.9", "0.99", "0.999", "0.9999"}},
@@ -215,11 +216,18 @@ static size_t ladder_of(hr_knob_id id, const char *words[CARDS_MAX])
 static bool to_number(const char *word, double *number)
 {
     char *end = NULL;
+    uint64_t bytes;
     *number = strtod(word, &end);
-    return end != word && *end == '\0';
+    if (end != word && *end == '\0') {
+        return true;
+    }
+    const bool is_size = hr_bytes_parse(word, &bytes);
+    *number = is_size ? (double)bytes : 0;
+    return is_size;
 }
 
-// The step beside `now`. A number between two steps has both beside it; any other word lies before the first.
+// The step beside `now`. A number between two steps has both beside it, and lies below a word that ends the row; any other
+// word lies before the first.
 static bool next_step(const char *const *words, size_t count, const char *now, int direction, char *text)
 {
     int at = -1, below = -1;
@@ -228,7 +236,7 @@ static bool next_step(const char *const *words, size_t count, const char *now, i
     for (size_t k = 0; k < count; k++) {
         if (strcmp(words[k], now) == 0 || (is_number && to_number(words[k], &step) && step == value)) {
             at = (int)k;
-        } else if (is_number && (!to_number(words[k], &step) || step < value)) {
+        } else if (is_number && (to_number(words[k], &step) ? step < value : k + 1 < count)) {
             below = (int)k;
         }
     }

@@ -49,6 +49,11 @@ START_TEST(neighbours_are_what_a_hand_would_type)
         {"optimizer.clip_norm=2", HR_KNOB_OPTIMIZER_CLIP_NORM, "1", "5"},
         {"optimizer.clip_norm=7", HR_KNOB_OPTIMIZER_CLIP_NORM, "5", ""},
         {"optimizer.ema=0.99", HR_KNOB_OPTIMIZER_EMA, "0.9", "0.999"},
+        {"workspace.limit=none", HR_KNOB_WORKSPACE_LIMIT, "512MiB", ""},
+        {"workspace.limit=32MiB", HR_KNOB_WORKSPACE_LIMIT, "8MiB", "128MiB"},
+        {"workspace.limit=100MiB", HR_KNOB_WORKSPACE_LIMIT, "32MiB", "128MiB"},
+        {"workspace.limit=2GiB", HR_KNOB_WORKSPACE_LIMIT, "512MiB", "none"},
+        {"workspace.limit=0", HR_KNOB_WORKSPACE_LIMIT, "", "1MiB"},
         {"precision.loss_scale=dynamic", HR_KNOB_PRECISION_LOSS_SCALE, "none", "1024"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
