@@ -152,15 +152,14 @@ static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool 
 }
 
 // ", 12.4 ms s" behind what a neighbour would take, where it is known and there is room.
-static void add_seconds(const canvas *c, const app *a, const hr_whatif *plan, char *line, size_t size)
+static void add_seconds(const canvas *c, const char *device, const hr_whatif *plan, char *line, size_t size)
 {
     char seconds[FORMAT_MAX], more[FORMAT_MAX + 8];
     if (isnan(plan->step_seconds)) {
         return;
     }
-    bool simulated = hr_knob_is(&a->knobs, HR_KNOB_DEVICE_KIND, "plan");
     snprintf(more, sizeof more, ", %s %s", format_seconds(plan->step_seconds, seconds),
-             simulated ? "s" : "e");
+             strcmp(device, "plan") == 0 ? "s" : "e");
     if (glyphs_width(c->glyphs, line) + glyphs_width(c->glyphs, more) <= c->area.w - 1) {
         snprintf(line + strlen(line), size - strlen(line), "%s", more);
     }
@@ -194,7 +193,8 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
     } else if (cell->plan.fits) {
         format_bytes(cell->plan.peak_in_use_bytes, unit, text);
         snprintf(line, sizeof line, "%s %s peak %s %s %s", arrow, value, text, unit.name, source);
-        add_seconds(c, a, &cell->plan, line, sizeof line);
+        add_seconds(c, id == HR_KNOB_DEVICE_KIND ? value : hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND),
+                    &cell->plan, line, sizeof line);
         paint_text(c, y, 0, c->area.w, ROLE_TEXT, line);
     } else {
         format_bytes(cell->plan.missing_bytes, unit, text);
@@ -224,6 +224,21 @@ static void draw_help(const canvas *c, const app *a)
     }
 }
 
+// The letter of the column: "e" until the device has answered for every neighbour.
+static const char *source_of_all(const app *a)
+{
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    bool estimated = false;
+    for (size_t k = 0; k < count; k++) {
+        for (int side = 0; side < WHATIF_SIDES; side++) {
+            const whatif_cell *cell = app_whatif(a, panel[k], side);
+            estimated = estimated || (cell != NULL && cell->estimated);
+        }
+    }
+    return estimated ? "e" : "p";
+}
+
 void widget_knobs(const canvas *c, const app *a)
 {
     size_t count;
@@ -236,9 +251,10 @@ void widget_knobs(const canvas *c, const app *a)
     if (look_of(c->area.w) == PLAN_MARKS) {
         snprintf(right, sizeof right, "◂▸");
     } else if (look_of(c->area.w) == PLAN_PEAKS) {
-        snprintf(right, sizeof right, "Δ peak %s p    ◂       ▸", app_unit(a).name);
+        snprintf(right, sizeof right, "Δ peak %s %s    ◂       ▸", app_unit(a).name, source_of_all(a));
     } else {
-        snprintf(right, sizeof right, "Δ peak %s p   ◂  time       ▸  time", app_unit(a).name);
+        snprintf(right, sizeof right, "Δ peak %s %s   ◂  time       ▸  time", app_unit(a).name,
+                 source_of_all(a));
     }
     paint_rule(c, a->focus == PANE_KNOBS, title, right);
     for (int y = 0; y < rows && top + (size_t)y < count; y++) {
