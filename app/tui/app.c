@@ -172,7 +172,8 @@ static bool take_report(app *a)
     }
     run_log_report(&a->runs, &report);
     bool built = report.memory.limit_bytes > 0; // the first step may not have fitted
-    a->live.limit_bytes = built ? report.memory.limit_bytes : report.oom.limit_bytes;
+    uint64_t limit_bytes = built ? report.memory.limit_bytes : report.oom.limit_bytes;
+    a->live.limit_bytes = limit_bytes > 0 ? limit_bytes : a->live.limit_bytes; // 0: no device was opened
     hr_report_deinit(&a->newest_report);
     a->newest_report = report;
     a->has_newest_report = true;
@@ -397,8 +398,11 @@ layout app_layout(const app *a)
 byte_unit app_unit(const app *a)
 {
     const model *m = app_model(a);
-    const uint64_t planned = a->answers.present.known ? a->answers.present.plan.peak_in_use_bytes : HR_MIB;
-    return byte_unit_for(m->peak_bytes > 0 ? m->peak_bytes : m->limit_bytes > 0 ? m->limit_bytes : planned);
+    const uint64_t planned = a->answers.present.known ? a->answers.present.plan.peak_in_use_bytes : 0;
+    return byte_unit_for(m->peak_bytes > 0    ? m->peak_bytes
+                         : planned > 0        ? planned
+                         : m->limit_bytes > 0 ? m->limit_bytes
+                                              : HR_MIB);
 }
 
 static const struct {

@@ -136,12 +136,35 @@ static const char *waiting_text(const hr_whatif *plan, char text[256])
     return text;
 }
 
+// Before a first step, of a device that is not there for instance, only the plan can say it.
+static const char *unstarted_text(const app *a, char text[256])
+{
+    const whatif_cell *present = &a->answers.present;
+    const bool known = a->answers.question == a->question && present->known && !present->refused;
+    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    if (known && present->plan.fits) {
+        snprintf(text, 256, "Nothing has run. It would fit: at its peak a step leaves %s of %s p.",
+                 hr_bytes_human(present->plan.limit_bytes - present->plan.peak_in_use_bytes, left),
+                 hr_bytes_human(present->plan.limit_bytes, limit));
+    } else if (known) {
+        snprintf(text, 256, "Nothing has run. It would not fit: %s beyond the %s are missing p.",
+                 hr_bytes_human(present->plan.missing_bytes, left),
+                 hr_bytes_human(present->plan.limit_bytes, limit));
+    } else {
+        snprintf(text, 256, "Nothing has run out of memory.");
+    }
+    return text;
+}
+
 static const char *headroom_text(const app *a, char text[256])
 {
     const model *m = app_model(a);
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     if (app_waiting_plan(a) != NULL) {
         return waiting_text(app_waiting_plan(a), text);
+    }
+    if (m->epoch_peak_bytes == 0) {
+        return unstarted_text(a, text);
     }
     uint64_t free_bytes = m->limit_bytes > m->epoch_peak_bytes ? m->limit_bytes - m->epoch_peak_bytes : 0;
     snprintf(text, 256, "Nothing has run out of memory. At its peak a step leaves %s of %s.",
