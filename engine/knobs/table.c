@@ -406,8 +406,9 @@ static const hr_knob_row rows[] = {
         .explanation =
             "A faster kernel often wants more scratch. Kernels and layouts whose workspace and reorders "
             "need more than this are not chosen; an operation that has no smaller kernel is refused by "
-            "name. none leaves the choice to speed alone. On device.kind cuda it chooses among the engines of cuDNN and "
-            "cuBLASLt, and none is 4 GiB, as in TensorFlow; the partial sums of our own kernels, which have no other way, are not refused."},
+            "name. none leaves the choice to speed alone; on device.kind cuda, where it chooses among the engines of cuDNN "
+            "and cuBLASLt, none is 4 GiB, as in TensorFlow. The partial sums of our own kernels on a card, which have no "
+            "other way, are not refused."},
     ROW(THREADS_COUNT, INT, "0", "threads")
         .min = 0, .max = 256,
         .line = "threads that compute; 0: one for each core",

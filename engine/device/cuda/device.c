@@ -122,7 +122,7 @@ static hr_status guess_traits(cuda_device *device, const hr_card *card, hr_err *
                                            .compute_minor = minor,
                                            .multiprocessors = generations[k].multiprocessors,
                                            .shared_bytes_per_block = generations[k].shared_kib * HR_KIB};
-            (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u, planned", major, minor);
+            (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u", major, minor);
             return HR_OK;
         }
     }
@@ -138,6 +138,28 @@ static bool plan_this_card(cuda_device *device)
            read_traits(device, NULL) == HR_OK;
 }
 
+// Who answered: "sm_90 NVIDIA H200, cuDNN 9.19.0, unverified". No card has confirmed what is planned.
+static void say_who_answers(cuda_device *device)
+{
+    char words[NAME_BYTES];
+    const size_t used = strlen(device->isa);
+    graph_library_words(device->graphs, words, sizeof words);
+    (void)snprintf(device->isa + used, sizeof device->isa - used, ", %s%s", words,
+                   device->plan_only ? ", unverified" : "");
+}
+
+static hr_status check_kind(const hr_card *card, const cuda_properties *p, hr_err *err)
+{
+    if (p->traits.compute_major == card->compute_major && p->traits.compute_minor == card->compute_minor) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, PRESET, "%s is of compute capability %u.%u, card %s has %u.%u", card->properties_path,
+                  p->traits.compute_major, p->traits.compute_minor, card->name, card->compute_major,
+                  card->compute_minor);
+    hr_err_try(err, "a file as presets/cards/PROPERTIES.md describes it; headroom cards");
+    return HR_PRESET;
+}
+
 // Without a card: what is known of it from its property file, else from its generation.
 static hr_status plan_card(cuda_device *device, const hr_card *card, hr_err *err)
 {
@@ -151,10 +173,11 @@ static hr_status plan_card(cuda_device *device, const hr_card *card, hr_err *err
     HR_TRY(guess_traits(device, card, err));
     if (card != NULL && card->properties_path[0] != '\0') {
         HR_TRY(cuda_properties_read(card->properties_path, &properties, err));
+        HR_TRY(check_kind(card, &properties, err));
         device->traits = properties.traits;
         options.properties = &properties;
-        (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u %s, planned",
-                       properties.traits.compute_major, properties.traits.compute_minor, properties.name);
+        (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u %s", properties.traits.compute_major,
+                       properties.traits.compute_minor, properties.name);
     }
     return graph_library_open(&options, &device->graphs, err);
 }
@@ -275,6 +298,7 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
         return status;
     }
     device->key = key_of(device);
+    say_who_answers(device);
     *context = device;
     return HR_OK;
 }

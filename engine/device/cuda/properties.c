@@ -146,11 +146,13 @@ hr_status cuda_properties_parse(const char *json, size_t bytes, const char *path
     json_error_t where;
     *out = (cuda_properties){0};
     json_t *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &where);
-    if (root == NULL) {
-        return HR_FAIL(err, PRESET, "%s:%d:%d: %s", path, where.line, where.column, where.text);
-    }
-    const hr_status status = take(root, path, out, err);
+    const hr_status status =
+        root != NULL ? take(root, path, out, err)
+                     : HR_FAIL(err, PRESET, "%s:%d:%d: %s", path, where.line, where.column, where.text);
     json_decref(root);
+    if (status == HR_PRESET) {
+        hr_err_try(err, "a file as presets/cards/PROPERTIES.md describes it; headroom cards");
+    }
     return status;
 }
 

@@ -45,6 +45,7 @@ typedef struct adafactor_args {
     int32_t in_vectors;   // rows are whole vectors of sixteen bytes
     int32_t parts;        // blocks of measure, size
     float epsilon, least; // least size of the weights
+    uint32_t unused;      // no byte of an argument is undefined
     // Workspace:
     float *row_part;        // [matrices][column_tiles][rows]
     float *column_part;     // [matrices][row_tiles][columns]

@@ -24,6 +24,7 @@ typedef struct attention_own_args {
     int32_t causal;
     float scale;     // of q·k
     int32_t windows; // a block has this share of a head's features as its result
+    uint32_t unused; // no byte of an argument is undefined
 } attention_own_args;
 
 #endif

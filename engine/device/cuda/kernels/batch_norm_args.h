@@ -30,6 +30,7 @@ typedef struct batch_norm_args {
     // behind. Backward [parts][dy, dy * (x - mean)][channels].
     float *partial;
     float epsilon, floor, ceiling; // of the activation
+    uint32_t unused;               // no byte of an argument is undefined
 } batch_norm_args;
 
 typedef struct batch_norm_finish_args {

@@ -31,6 +31,7 @@ typedef struct concat_args {
     int64_t count; // units of out
     divisor row;
     uint32_t sources;
+    uint32_t unused;                   // no byte of an argument is undefined
     int64_t begin[CONCAT_SOURCES + 1]; // in the row
 } concat_args;
 

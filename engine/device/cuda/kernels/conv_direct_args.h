@@ -26,6 +26,7 @@ typedef struct conv_direct_args {
     int32_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
     int32_t act; // hr_act: none, RELU or RELU6
     int32_t splits;
+    uint32_t unused; // no byte of an argument is undefined
 } conv_direct_args;
 
 // Sums of columns: rows of x[rows, columns] in `splits` parts, each a line of partial; without partial, one part.
@@ -43,6 +44,7 @@ typedef struct conv_sum_args {
     void *out;
     int64_t count;
     int32_t splits;
+    uint32_t unused; // no byte of an argument is undefined
 } conv_sum_args;
 
 #endif

@@ -33,6 +33,7 @@ typedef struct conv_narrow_sum_args {
     void *weights, *biases;
     int64_t weight_count, bias_count;
     int32_t parts;
+    uint32_t unused; // no byte of an argument is undefined
 } conv_narrow_sum_args;
 
 #endif

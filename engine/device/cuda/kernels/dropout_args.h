@@ -29,6 +29,7 @@ typedef struct dropout_mask_args {
     void *dx; // may be dy
     int64_t count;
     float scale;
+    uint32_t unused; // no byte of an argument is undefined
 } dropout_mask_args;
 
 #endif

@@ -42,7 +42,8 @@ typedef struct embedding_bwd_args {
     int64_t rows, entries, features;
     int64_t chunk; // rows of a chunk: a block ranks one
     uint32_t chunks;
-    divisor tiles; // of a warp's vectors in an entry
+    uint32_t unused; // no byte of an argument is undefined
+    divisor tiles;   // of a warp's vectors in an entry
     // workspace
     embedding_counts *counts; // zero before the first kernel, as is `seen`
     uint32_t *seen;           // [chunks, entries] rows of an entry in a chunk; then in all chunks before

@@ -16,6 +16,7 @@ typedef struct loss_args {
     float share; // backward: of one element in the gradient
     float cold;  // 1 / temperature
     int32_t byte_labels, vectors, cached;
+    uint32_t unused; // no byte of an argument is undefined
 } loss_args;
 
 // out = factor * the sum of `parts` numbers; an int32 when counts is set.
@@ -25,6 +26,7 @@ typedef struct loss_finish_args {
     int64_t parts;
     double factor;
     int32_t counts;
+    uint32_t unused; // no byte of an argument is undefined
 } loss_finish_args;
 
 #endif

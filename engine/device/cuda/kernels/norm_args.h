@@ -17,6 +17,7 @@ typedef struct norm_args {
     float epsilon;
     int32_t vectors; // every row begins at a multiple of sixteen bytes
     int32_t cached;  // long rows: shared memory holds one
+    uint32_t unused; // no byte of an argument is undefined
 } norm_args;
 
 // dgamma and dbeta from `parts` partial sums. Without dbeta there is none in `partial`.
@@ -33,6 +34,7 @@ typedef struct softmax_args {
     int64_t rows, columns;
     int64_t height; // causal: row i of a matrix sees i + 1 columns
     int32_t causal, vectors, cached;
+    uint32_t unused; // no byte of an argument is undefined
 } softmax_args;
 
 #endif

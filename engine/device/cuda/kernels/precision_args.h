@@ -31,6 +31,7 @@ typedef struct square_sum_args {
     float *out, *parts;  // [blocks]; unused with one block
     int64_t elements;
     int32_t blocks;
+    uint32_t unused; // no byte of an argument is undefined
 } square_sum_args;
 
 typedef struct clip_args {
@@ -39,6 +40,7 @@ typedef struct clip_args {
     void *out; // may be g
     int64_t elements;
     float largest_norm;
+    uint32_t unused; // no byte of an argument is undefined
 } clip_args;
 
 typedef struct unscale_args {
@@ -46,6 +48,7 @@ typedef struct unscale_args {
     const float *given; // NULL: 1
     int64_t elements;
     float scale;
+    uint32_t unused; // no byte of an argument is undefined
 } unscale_args;
 
 typedef struct scale_update_args {

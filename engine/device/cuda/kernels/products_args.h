@@ -13,6 +13,7 @@ typedef struct products_args {
     const void *bias;
     int64_t count, columns; // elements of y, and of a row
     float ceiling;
+    uint32_t unused; // no byte of an argument is undefined
 } products_args;
 
 // product_sums: block (x, part) sums its rows of a band of columns; with one part straight into `sums`.
