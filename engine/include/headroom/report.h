@@ -123,7 +123,8 @@ typedef struct hr_report {
         uint64_t peak_in_use_bytes; // HR_NONE when no evaluation ran
     } evaluation;
     struct {
-        uint64_t outside_bytes, process_bytes, others_bytes; // HR_NONE without a card, or where it is not told
+        uint64_t outside_bytes, process_bytes,
+            others_bytes; // HR_NONE without a card, or where it is not told
     } driver;
     uint64_t h2d_bytes_per_step;
     struct {
