@@ -114,8 +114,8 @@ typedef struct hr_knob_row {
     bool hot;                                     // may change between steps without a rebuild
     const char *line;                             // one line of help
     const char *explanation;                      // a paragraph
-    const char *allocator;                        // the only allocator.kind of a replay that it concerns; NULL: any
-    const char *applies;                          // sentence: when it applies; NULL always
+    const char *allocator; // the only allocator.kind of a replay that it concerns; NULL: any
+    const char *applies;   // sentence: when it applies; NULL always
 } hr_knob_row;
 
 const hr_knob_row *hr_knob_rows(size_t *count); // indexed by hr_knob_id; count may be NULL

@@ -22,7 +22,7 @@
     X(MODEL, 2, "model", "headroom config check FILE")                                                       \
     X(LUA, 3, "script", "headroom script FILE.lua")                                                          \
     X(DEVICE, 4, "device", "headroom devices")                                                               \
-    X(DEVICE_LOST, 4, "device lost", "headroom run PRESET -s train.resume=FILE, from the last save")          \
+    X(DEVICE_LOST, 4, "device lost", "headroom run PRESET -s train.resume=FILE, from the last save")         \
     X(DEPENDENCY, 4, "dependency", "headroom doctor")                                                        \
     X(HOST_LIMIT, 4, "host limit", "-s device.kind=plan")                                                    \
     X(TERMINAL, 4, "terminal", "headroom run PRESET --plain")                                                \
