@@ -189,7 +189,7 @@ class shared_memory
   public:
     explicit shared_memory(const card_module_info &m) : begin(m.shared_begin), end(m.shared_end)
     {
-        memset(begin, NAN_BYTE, (size_t)(end - begin));
+        std::fill(begin, end, (unsigned char)NAN_BYTE);
         low = end;
         high = begin;
     }
@@ -214,7 +214,7 @@ class shared_memory
     }
     ~shared_memory()
     {
-        memset(begin, NAN_BYTE, (size_t)(end - begin));
+        std::fill(begin, end, (unsigned char)NAN_BYTE);
     }
 
   private:
