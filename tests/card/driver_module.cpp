@@ -26,6 +26,8 @@ namespace card
 namespace
 {
 
+// Where a process has code, heap, maps and stacks. Below lie two small numbers side by side and a sanitizer's shadow.
+constexpr uint64_t HOST_BEGIN = 0x500000000000, HOST_END = (uint64_t)1 << 47;
 enum : unsigned { FATBIN_MAGIC = 0xba55ed50, SHARED_MAX = 49152, SHARED_OPTIN_MAX = 232448 };
 
 std::map<std::string, CUfunc_st> functions;
@@ -111,7 +113,7 @@ bool hands_over_host_memory(const card_kernel &kernel, const std::vector<unsigne
     for (size_t k = 0; k + sizeof(uint64_t) <= arguments.size(); k += sizeof(uint64_t)) {
         uint64_t word = 0;
         (void)memcpy(&word, &arguments[k], sizeof word);
-        const bool like_address = word >> 32 != 0 && word >> 47 == 0;
+        const bool like_address = word >= HOST_BEGIN && word < HOST_END;
         if (like_address && !holds(word, 1) && !pinned((const void *)word, 1) && readable(word)) {
             (void)fprintf(stderr, "card: kernel %s: what it is given at byte %zu is an address of the host\n",
                           kernel.name, k);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CUDA forbids, and what it allows beside: for the tests of the emulated card.
-#include "misuse_args.h"
 #include "kernel.cuh"
+#include "misuse_args.h"
 
 extern "C" __global__ void misuse_barrier(misuse_args a)
 {
@@ -27,7 +27,8 @@ extern "C" __global__ void misuse_part_warp(misuse_args a)
 
 extern "C" __global__ void misuse_mixed_words(misuse_args a)
 {
-    const float x = threadIdx.x % 2 == 0 ? __shfl_xor_sync(FULL_WARP, 1.0f, 2) : __shfl_down_sync(FULL_WARP, 1.0f, 2);
+    const float x =
+        threadIdx.x % 2 == 0 ? __shfl_xor_sync(FULL_WARP, 1.0f, 2) : __shfl_down_sync(FULL_WARP, 1.0f, 2);
     a.out[threadIdx.x] = x;
 }
 

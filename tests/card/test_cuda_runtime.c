@@ -710,26 +710,53 @@ static hr_status whole_life(rig *r, const char *kind, hr_err *err)
     return HR_OK;
 }
 
-#define DRIVER_CALLS(X)                                                                                      \
-    X(cuDeviceGet)                                                                                           \
-    X(cuDeviceGetName)                                                                                       \
-    X(cuDeviceGetAttribute)                                                                                  \
-    X(cuDeviceGetUuid_v2)                                                                                    \
-    X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent)    \
-        X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemHostAlloc) X(cuMemFreeHost)               \
-            X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemAddressReserve) X(cuMemAddressFree)       \
-                X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)                   \
-                    X(cuMemGetAllocationGranularity) X(cuStreamCreate) X(cuStreamDestroy_v2)                 \
-                        X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture_v2)               \
-                            X(cuStreamEndCapture) X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord)     \
-                                X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy)        \
-                                    X(cuGraphDestroy) X(cuModuleLoadData) X(cuModuleUnload)                  \
-                                        X(cuModuleGetFunction) X(cuFuncLoad) X(cuLaunchKernel)
-
 static const char *const driver_calls[] = {
-#define X(name) #name,
-    DRIVER_CALLS(X)
-#undef X
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetUuid_v2",
+    "cuDeviceGetPCIBusId",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxSetCurrent",
+    "cuMemGetInfo_v2",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemHostAlloc",
+    "cuMemFreeHost",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemAddressReserve",
+    "cuMemAddressFree",
+    "cuMemCreate",
+    "cuMemRelease",
+    "cuMemMap",
+    "cuMemUnmap",
+    "cuMemSetAccess",
+    "cuMemGetAllocationGranularity",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+    "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventRecord",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuGraphExecDestroy",
+    "cuGraphDestroy",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+    "cuModuleGetFunction",
+    "cuFuncLoad",
+    "cuLaunchKernel",
+    "cuMemPoolCreate",
+    "cuMemPoolDestroy",
+    "cuMemPoolSetAttribute",
+    "cuMemAllocFromPoolAsync",
+    "cuMemFreeAsync",
 };
 enum { DRIVER_CALL_COUNT = sizeof driver_calls / sizeof *driver_calls };
 

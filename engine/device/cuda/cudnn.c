@@ -8,6 +8,15 @@
 
 cudnn_calls cudnn;
 
+#ifdef __SANITIZE_ADDRESS__
+// What NVIDIA's libraries keep for the life of a process is no leak of ours. A leak sanitizer asks by this name.
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libcudnn\nleak:libcublasLt\nleak:libcuda\n";
+}
+#endif
+
 enum {
     WORDS_MAX = 320,
     FIRST_VERSION = 90800, // that plans for the properties of a card

@@ -25,7 +25,7 @@ struct relu6_of {
     }
 };
 
-#define ROOT_HALF 0.70710678f       /* sqrt(1/2) */
+#define ROOT_HALF       0.70710678f /* sqrt(1/2) */
 #define DENSITY_AT_ZERO 0.39894228f /* 1/sqrt(2 pi) */
 
 struct gelu_of {
@@ -37,7 +37,7 @@ struct gelu_of {
 
 // (1 + tanh(u)) / 2 is the sigmoid of 2u.
 #define TWO_ROOT_2_OVER_PI 1.59576912f
-#define CUBIC 0.044715f
+#define CUBIC              0.044715f
 
 struct gelu_tanh_of {
     __device__ float operator()(float x) const

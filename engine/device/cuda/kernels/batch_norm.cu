@@ -175,7 +175,8 @@ extern "C" __global__ void batch_norm_finish(batch_norm_finish_args a)
     square = column_total(square, room);
     if (parts > 0 && threadIdx.x < WARP) {
         const double first = (double)a.partial[a.parts * 3 * a.channels + c];
-        const double m = a.momentum, others = a.rows > 1 ? (double)(a.rows - 1) : 1.0; // of one row as TensorFlow
+        const double m = a.momentum,
+                     others = a.rows > 1 ? (double)(a.rows - 1) : 1.0; // of one row as TensorFlow
         a.mean_out[c] = (float)(first + mean);
         a.variance_out[c] = (float)(square / (double)a.rows);
         a.running_mean[c] = (float)((1.0 - m) * (double)a.running_mean[c] + m * (first + mean));
@@ -221,7 +222,8 @@ template <typename T, int V> __device__ __forceinline__ void apply(const batch_n
 // ---- gradients ----------------------------------------------------------------------------------------------------
 
 // Sums of dy and of dy * (x - mean). `room`: [dy, dy * (x - mean)][width * V].
-template <typename T, int V> __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *room)
+template <typename T, int V>
+__device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *room)
 {
     const batch_norm_walk &w = a.walk;
     const place<T, V> mine(w);

@@ -15,7 +15,7 @@ typedef uint16_t unit_2;
 // ---- gather -------------------------------------------------------------------------------------------------------
 
 template <typename Index> struct gather_place {
-    Index x; // on the innermost axis
+    Index x;     // on the innermost axis
     int64_t row; // where the operand's row begins
     bool inside; // of all outer axes
 };
@@ -51,7 +51,8 @@ __device__ __forceinline__ Unit gather_one(const gather_args &a, const gather_pl
     return unit;
 }
 
-template <typename Unit, typename Index, typename F> __device__ __forceinline__ void gather_all(const gather_args &a, F f)
+template <typename Unit, typename Index, typename F>
+__device__ __forceinline__ void gather_all(const gather_args &a, F f)
 {
     constexpr int n = 16 / sizeof(Unit);
     Unit *out = static_cast<Unit *>(a.out);
@@ -212,7 +213,8 @@ __device__ __forceinline__ pack<T, N> repeated(const T *b, Index at, Index inner
     return values;
 }
 
-template <typename T, typename Index> __device__ __forceinline__ void repeated_sum_all(const repeated_sum_args &s)
+template <typename T, typename Index>
+__device__ __forceinline__ void repeated_sum_all(const repeated_sum_args &s)
 {
     constexpr int n = lanes<T>::count;
     const T *a = static_cast<const T *>(s.a), *b = static_cast<const T *>(s.b);

@@ -5,9 +5,9 @@
 #include "dropout_args.h"
 #include "map.cuh"
 
-#define BLOCK 64
-#define LANES 16
-#define WORDS 4
+#define BLOCK  64
+#define LANES  16
+#define WORDS  4
 #define ROUNDS 10
 
 struct philox_words {
@@ -71,7 +71,8 @@ template <int N> __device__ __forceinline__ pack<uint8_t, N> mask_of(uint32_t ke
 // Whole vectors: every sample has a multiple of N elements, so that none is cut and all are aligned. They are on their
 // way while the numbers are drawn.
 template <typename T, int N>
-__device__ __forceinline__ void apply_vectors(const dropout_args &a, int64_t sample, int64_t call, int64_t element)
+__device__ __forceinline__ void apply_vectors(const dropout_args &a, int64_t sample, int64_t call,
+                                              int64_t element)
 {
     const T *x = static_cast<const T *>(a.x) + sample * a.per_sample;
     T *out = static_cast<T *>(a.out) + sample * a.per_sample;
@@ -97,7 +98,8 @@ __device__ __forceinline__ void apply_vectors(const dropout_args &a, int64_t sam
 }
 
 template <typename T, int N>
-__device__ __forceinline__ void apply_elements(const dropout_args &a, int64_t sample, int64_t call, int64_t element)
+__device__ __forceinline__ void apply_elements(const dropout_args &a, int64_t sample, int64_t call,
+                                               int64_t element)
 {
     const uint32_t kept = draw<N>(a, (uint64_t)call, a.scalars->first_sample + (uint64_t)sample);
     const int64_t begin = sample * a.per_sample;

@@ -52,11 +52,13 @@ struct itself {
 template <typename T> __device__ __forceinline__ void multiply_bwd(const elementwise_args &e)
 {
     constexpr int n = lanes<T>::count;
-    const T *a = static_cast<const T *>(e.a), *b = static_cast<const T *>(e.b), *dy = static_cast<const T *>(e.dy);
+    const T *a = static_cast<const T *>(e.a), *b = static_cast<const T *>(e.b),
+            *dy = static_cast<const T *>(e.dy);
     T *da = static_cast<T *>(e.out), *db = static_cast<T *>(e.db);
     const int64_t packs = e.count / n;
     for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
-        const pack<T, n> of_a = map_pack<T, n>(product_of(), i, dy, b), of_b = map_pack<T, n>(product_of(), i, dy, a);
+        const pack<T, n> of_a = map_pack<T, n>(product_of(), i, dy, b),
+                         of_b = map_pack<T, n>(product_of(), i, dy, a);
         reinterpret_cast<pack<T, n> *>(da)[i] = of_a;
         reinterpret_cast<pack<T, n> *>(db)[i] = of_b;
     }
@@ -107,7 +109,7 @@ FOR_REAL_TYPES(KERNELS)
     MACRO(from, From, f32, float)                                                                            \
     MACRO(from, From, f16, f16)                                                                              \
     MACRO(from, From, bf16, bf16)
-#define CASTS(suffix, type) TO_EVERY(CAST, suffix, type)
+#define CASTS(suffix, type)       TO_EVERY(CAST, suffix, type)
 #define ACCUMULATES(suffix, type) TO_EVERY(ACCUMULATE, suffix, type)
 FOR_REAL_TYPES(CASTS)
 FOR_REAL_TYPES(ACCUMULATES)

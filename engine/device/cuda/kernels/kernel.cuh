@@ -18,11 +18,12 @@
 #include <cuda_fp16.h>
 #define SHARED __shared__
 // One per file; `type name[]` as large as the launch says.
-#define SHARED_DYNAMIC(type, name) extern __shared__ __align__(16) unsigned char name##_bytes[]; \
+#define SHARED_DYNAMIC(type, name)                                                                           \
+    extern __shared__ __align__(16) unsigned char name##_bytes[];                                            \
     type *const name = reinterpret_cast<type *>(name##_bytes)
 #endif
 
-#define WARP 32
+#define WARP      32
 #define FULL_WARP 0xffffffffu
 
 // ---- numbers ------------------------------------------------------------------------------------------------------

@@ -121,9 +121,10 @@ __device__ __forceinline__ double correct_rows(const loss_args &a, const TEAM &t
             row.get(k, i, v);
 #pragma unroll
             for (int lane = 0; lane < V; lane++) {
-                against += (i + lane < label && v[lane] == largest) || (i + lane == label && v[lane] != largest)
-                               ? 1.0f
-                               : 0.0f;
+                against +=
+                    (i + lane < label && v[lane] == largest) || (i + lane == label && v[lane] != largest)
+                        ? 1.0f
+                        : 0.0f;
             }
         });
         against = team.sum(against);
@@ -308,7 +309,7 @@ extern "C" __global__ void loss_finish(loss_finish_args a)
             call((rows_of<type, 1, held<1>::block>(a, block_team{room}, row)));                              \
         }                                                                                                    \
     }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) name##_long_##suffix(loss_args a)        \
+    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) name##_long_##suffix(loss_args a)     \
     {                                                                                                        \
         SHARED float room[WARP];                                                                             \
         SHARED_DYNAMIC(float, shared);                                                                       \
@@ -319,7 +320,7 @@ extern "C" __global__ void loss_finish(loss_finish_args a)
             call((rows_of<type, 1, 0>(a, block_team{room}, row)));                                           \
         }                                                                                                    \
     }
-#define LEAVE(total) leave_part(a, total)
+#define LEAVE(total)  leave_part(a, total)
 #define ONLY(nothing) nothing
 
 #define LOSSES(suffix, type)                                                                                 \

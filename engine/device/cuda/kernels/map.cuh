@@ -77,7 +77,8 @@ __device__ __forceinline__ void map(const F &f, int64_t count, Out *out, const I
     pack<Out, n> *to = reinterpret_cast<pack<Out, n> *>(out);
     int64_t i = grid_thread();
     for (; i + width < packs; i += 2 * width) {
-        map_two<Out, n, F, In...>::run(f, to + i, to + i + width, reinterpret_cast<const pack<In, n> *>(in)[i]...,
+        map_two<Out, n, F, In...>::run(f, to + i, to + i + width,
+                                       reinterpret_cast<const pack<In, n> *>(in)[i]...,
                                        reinterpret_cast<const pack<In, n> *>(in)[i + width]...);
     }
     if (i < packs) {

@@ -163,7 +163,8 @@ __device__ __forceinline__ void norm_bwd_long(const norm_args &a, float *room)
 }
 
 // Sums over the rows of long rows: WARP columns of every COLUMN_ROWS * gridDim.y-th row.
-template <typename T, bool CENTRED> __device__ __forceinline__ void norm_columns(const norm_args &a, float *room)
+template <typename T, bool CENTRED>
+__device__ __forceinline__ void norm_columns(const norm_args &a, float *room)
 {
     const int64_t n = a.features, c = (int64_t)blockIdx.x * WARP + threadIdx.x % WARP;
     const int64_t step = (int64_t)gridDim.y * COLUMN_ROWS;
@@ -223,7 +224,7 @@ extern "C" __global__ void norm_finish(norm_finish_args a)
             norm_rows<type, 1, held<1>::block, centred>(a, block_team{room}, nullptr);                       \
         }                                                                                                    \
     }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) name##_long_##suffix(norm_args a)        \
+    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) name##_long_##suffix(norm_args a)     \
     {                                                                                                        \
         SHARED float room[WARP];                                                                             \
         SHARED_DYNAMIC(float, shared);                                                                       \
@@ -253,7 +254,7 @@ extern "C" __global__ void norm_finish(norm_finish_args a)
             norm_bwd_block<type, 1, centred>(a, room);                                                       \
         }                                                                                                    \
     }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) name##_long_##suffix(norm_args a)        \
+    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) name##_long_##suffix(norm_args a)     \
     {                                                                                                        \
         SHARED float room[WARP];                                                                             \
         if (a.vectors) {                                                                                     \

@@ -143,7 +143,7 @@ __device__ __forceinline__ unsigned first_equal(const pool_args &a, const pixel 
 template <typename T, int V> __device__ __forceinline__ void max_pool_bwd(const pool_args &a)
 {
     const T *const x = static_cast<const T *>(a.x), *const y = static_cast<const T *>(a.y),
-            *const dy = static_cast<const T *>(a.dy);
+                   *const dy = static_cast<const T *>(a.dy);
     for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
         const pixel p(i, a.width, a.height, a.channels / V, V);
         const windows see(a, p);
@@ -177,8 +177,8 @@ template <typename T, int V> __device__ __forceinline__ void max_pool_bwd_index(
         float sum[V] = {};
         for (int h = see.first_h; h < see.end_h; h++) {
             for (int w = see.first_w; w < see.end_w; w++) {
-                const int place = (p.h + a.pad_top - h * a.stride_h) * a.kernel_w + p.w + a.pad_left -
-                                  w * a.stride_w;
+                const int place =
+                    (p.h + a.pad_top - h * a.stride_h) * a.kernel_w + p.w + a.pad_left - w * a.stride_w;
                 const int64_t at = of_pooled(a, p, h, w);
                 const pack<uint8_t, V> index = *reinterpret_cast<const pack<uint8_t, V> *>(a.index + at);
                 float d[V];
@@ -308,7 +308,7 @@ template <typename T, int V> __device__ __forceinline__ void global_avg_pool_bwd
 // ---- kernels ------------------------------------------------------------------------------------------------------
 
 #define POOL(name, suffix, type)                                                                             \
-    extern "C" __global__ void __launch_bounds__(POOL_THREADS, 4) name##_##suffix(pool_args a)                  \
+    extern "C" __global__ void __launch_bounds__(POOL_THREADS, 4) name##_##suffix(pool_args a)               \
     {                                                                                                        \
         if (a.vectors) {                                                                                     \
             name<type, lanes<type>::count>(a);                                                               \
@@ -323,7 +323,7 @@ template <typename T, int V> __device__ __forceinline__ void global_avg_pool_bwd
     POOL(avg_pool, suffix, type)                                                                             \
     POOL(avg_pool_bwd, suffix, type)                                                                         \
     POOL(global_avg_pool_bwd, suffix, type)                                                                  \
-    extern "C" __global__ void __launch_bounds__(POOL_THREADS, 4) global_avg_pool_##suffix(pool_args a)         \
+    extern "C" __global__ void __launch_bounds__(POOL_THREADS, 4) global_avg_pool_##suffix(pool_args a)      \
     {                                                                                                        \
         SHARED_DYNAMIC(float, room);                                                                         \
         if (a.vectors) {                                                                                     \

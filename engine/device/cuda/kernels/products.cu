@@ -42,13 +42,15 @@ template <typename T, int V> __device__ __forceinline__ void add_columns(const c
     SHARED float room[PRODUCTS_WARPS][WARP * V];
     const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     const int64_t column = ((int64_t)blockIdx.x * WARP + lane) * V;
-    const int64_t first = a.rows * blockIdx.y / a.part_count, behind = a.rows * (blockIdx.y + 1) / a.part_count;
+    const int64_t first = a.rows * blockIdx.y / a.part_count,
+                  behind = a.rows * (blockIdx.y + 1) / a.part_count;
     float sum[V];
     for (int k = 0; k < V; k++) {
         sum[k] = 0.0f;
     }
     for (int64_t row = first + warp; row < behind && column < a.columns; row += PRODUCTS_WARPS) {
-        const pack<T, V> v = *reinterpret_cast<const pack<T, V> *>(static_cast<const T *>(a.x) + row * a.columns + column);
+        const pack<T, V> v =
+            *reinterpret_cast<const pack<T, V> *>(static_cast<const T *>(a.x) + row * a.columns + column);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             sum[k] += widen(v.at[k]);

@@ -6,7 +6,8 @@
 #include "map.cuh"
 #include "reduce_args.h"
 
-template <typename T, int N> __device__ __forceinline__ void add_values(float (&sum)[N], const pack<T, N> values)
+template <typename T, int N>
+__device__ __forceinline__ void add_values(float (&sum)[N], const pack<T, N> values)
 {
 #pragma unroll
     for (int k = 0; k < N; k++) {

@@ -141,7 +141,9 @@ __device__ __forceinline__ void walk(const TEAM &team, int64_t count, F f)
 template <typename T, int V, int PACKS> struct row_of {
     pack<T, V> keep[PACKS];
 
-    __device__ __forceinline__ explicit row_of(T *) {}
+    __device__ __forceinline__ explicit row_of(T *)
+    {
+    }
     template <typename TEAM> __device__ __forceinline__ void load(const T *x, int64_t count, const TEAM &team)
     {
         walk<V, PACKS>(team, count,
@@ -160,7 +162,9 @@ template <typename T, int V> struct row_of<T, V, 0> {
     const T *from;
     T *room; // NULL: the row stays where it is
 
-    __device__ __forceinline__ explicit row_of(T *shared) : from(nullptr), room(shared) {}
+    __device__ __forceinline__ explicit row_of(T *shared) : from(nullptr), room(shared)
+    {
+    }
     template <typename TEAM> __device__ __forceinline__ void load(const T *x, int64_t count, const TEAM &team)
     {
         from = room != nullptr ? room : x;
@@ -179,8 +183,8 @@ template <typename T, int V> struct row_of<T, V, 0> {
 // Packs a thread holds of rows that a warp and a block take: rows_args.h has what that makes of a row.
 template <int V> struct held {
     static constexpr int warp = V == 1 ? ROWS_WARP_SINGLES / WARP : ROWS_WARP_ELEMENTS / WARP / V;
-    static constexpr int block = V == 1 ? ROWS_BLOCK_SINGLES / ROWS_BLOCK_THREADS
-                                        : ROWS_BLOCK_ELEMENTS / ROWS_BLOCK_THREADS / V;
+    static constexpr int block =
+        V == 1 ? ROWS_BLOCK_SINGLES / ROWS_BLOCK_THREADS : ROWS_BLOCK_ELEMENTS / ROWS_BLOCK_THREADS / V;
 };
 
 // ---- softmax ------------------------------------------------------------------------------------------------------
@@ -193,7 +197,8 @@ struct moments {
 // Of a row whose value(k, i, v) fills a pack. `largest`: LOWEST, or a value of the row that this thread knows. A row in
 // registers is walked twice, a long one once (Milakov and Gimelshein 2018).
 template <int V, int PACKS, typename TEAM, typename VALUE>
-__device__ __forceinline__ moments softmax_moments(const TEAM &team, int64_t count, float largest, VALUE value)
+__device__ __forceinline__ moments softmax_moments(const TEAM &team, int64_t count, float largest,
+                                                   VALUE value)
 {
     float sum = 0.0f;
     if constexpr (PACKS > 0) {
@@ -259,7 +264,7 @@ __device__ __forceinline__ double block_total(double x, double *room)
 }
 
 // Threads of a block as WARP columns by COLUMN_ROWS rows.
-#define COLUMN_ROWS 8
+#define COLUMN_ROWS    8
 #define COLUMN_THREADS (WARP * COLUMN_ROWS)
 
 // Over the rows of a block of COLUMN_THREADS: every thread of a column gets its sum. `room`: COLUMN_THREADS of S.

@@ -100,7 +100,7 @@ __device__ __forceinline__ void softmax_rows_bwd(const softmax_args &a, const TE
             softmax_rows<type, 1, held<1>::block>(a, block_team{room}, nullptr);                             \
         }                                                                                                    \
     }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) softmax_long_##suffix(softmax_args a)    \
+    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) softmax_long_##suffix(softmax_args a) \
     {                                                                                                        \
         SHARED float room[WARP];                                                                             \
         SHARED_DYNAMIC(float, shared);                                                                       \
@@ -112,7 +112,8 @@ __device__ __forceinline__ void softmax_rows_bwd(const softmax_args &a, const TE
         }                                                                                                    \
     }
 #define SOFTMAX_BWD(suffix, type)                                                                            \
-    extern "C" __global__ void __launch_bounds__(ROWS_WARP_THREADS) softmax_bwd_warp_##suffix(softmax_args a) \
+    extern "C" __global__ void __launch_bounds__(ROWS_WARP_THREADS)                                          \
+        softmax_bwd_warp_##suffix(softmax_args a)                                                            \
     {                                                                                                        \
         constexpr int v = lanes<type>::count;                                                                \
         if (a.vectors) {                                                                                     \
@@ -132,7 +133,8 @@ __device__ __forceinline__ void softmax_rows_bwd(const softmax_args &a, const TE
             softmax_rows_bwd<type, 1, held<1>::block>(a, block_team{room});                                  \
         }                                                                                                    \
     }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1) softmax_bwd_long_##suffix(softmax_args a) \
+    extern "C" __global__ void __launch_bounds__(ROWS_LONG_THREADS, 1)                                       \
+        softmax_bwd_long_##suffix(softmax_args a)                                                            \
     {                                                                                                        \
         SHARED float room[WARP];                                                                             \
         if (a.vectors) {                                                                                     \
