@@ -49,15 +49,6 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     return status;
 }
 
-static bool fuses(void *context, hr_op op, hr_act act)
-{
-    (void)context;
-    static const bool rectifies[HR_OP_COUNT] = {
-        [HR_OP_CONV2D] = true,     [HR_OP_DENSE] = true,           [HR_OP_ADD] = true,
-        [HR_OP_BATCH_NORM] = true, [HR_OP_BATCH_NORM_EVAL] = true, [HR_OP_BATCH_NORM_APPLY] = true};
-    return (act == HR_ACT_RELU || act == HR_ACT_RELU6) && rectifies[op];
-}
-
 void cpu_fill_target(cpu_device *device, hr_target *out)
 {
     *out = (hr_target){.name = device_cpu.name,
@@ -65,7 +56,7 @@ void cpu_fill_target(cpu_device *device, hr_target *out)
                        .slow_to_ask = true,
                        .context = device,
                        .ask = ask,
-                       .fuses = fuses,
+                       .fuses = device_fuses,
                        .prefers_blocked = cpu_prefers_blocked,
                        .blocked_gain_seconds = cpu_blocked_gain_seconds,
                        .reorder_seconds = cpu_reorder_seconds};

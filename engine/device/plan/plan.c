@@ -78,16 +78,6 @@ static hr_status target_answers(void *context, const op_query *q, uint64_t works
     return HR_OK;
 }
 
-// What the card's libraries fuse: an activation behind a product, a normalisation or an addition.
-static bool target_fuses(void *context, hr_op op, hr_act act)
-{
-    (void)context;
-    static const bool rectifies[HR_OP_COUNT] = {
-        [HR_OP_CONV2D] = true,     [HR_OP_DENSE] = true,           [HR_OP_ADD] = true,
-        [HR_OP_BATCH_NORM] = true, [HR_OP_BATCH_NORM_EVAL] = true, [HR_OP_BATCH_NORM_APPLY] = true};
-    return (act == HR_ACT_RELU || act == HR_ACT_RELU6) && rectifies[op];
-}
-
 static void plan_target(void *context, hr_target *out)
 {
     const char name[] = "plan"; // the estimates ask nothing of the card
@@ -95,7 +85,7 @@ static void plan_target(void *context, hr_target *out)
                        .key = hash64(name, sizeof name, 0),
                        .context = context,
                        .ask = target_answers,
-                       .fuses = target_fuses};
+                       .fuses = device_fuses};
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------
