@@ -4,53 +4,16 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "headroom/json.h"
 #include "headroom/report.h"
-
-enum { UTF8_TAIL_BITS = 6 };
 
 static void new_line(const emitter *e)
 {
     if (e->flat == 0 || e->depth < e->flat) {
         fprintf(e->out, "\n%*s", (int)(2 * e->depth), "");
     }
-}
-
-// Length of the UTF-8 sequence at `s`; 0 when there is none (overlong forms and surrogates are none).
-static unsigned utf8_length(const unsigned char *s)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned length = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    uint32_t code = length < 2 ? s[0] : s[0] & (0x7FU >> length);
-    for (unsigned k = 1; k < length; k++) {
-        if (s[k] >> UTF8_TAIL_BITS != 2) {
-            return 0;
-        }
-        code = code << UTF8_TAIL_BITS | (s[k] & 0x3FU);
-    }
-    bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-    return length == 0 || code < least[length] || code > 0x10FFFF || surrogate ? 0 : length;
-}
-
-static void put_text(const emitter *e, const char *text)
-{
-    fputc('"', e->out);
-    for (const unsigned char *s = (const unsigned char *)text; *s != '\0';) {
-        unsigned length = utf8_length(s);
-        if (*s == '"' || *s == '\\') {
-            fprintf(e->out, "\\%c", *s);
-        } else if (*s == '\n') {
-            fputs("\\n", e->out);
-        } else if (*s < ' ' || *s == 0x7F) {
-            fprintf(e->out, "\\u%04x", *s);
-        } else if (length == 0) {
-            fputc('?', e->out);
-        } else {
-            fwrite(s, 1, length, e->out);
-        }
-        s += length == 0 ? 1 : length;
-    }
-    fputc('"', e->out);
 }
 
 // Everything that stands before a value: comma, line, key.
@@ -63,7 +26,7 @@ static void begin_value(emitter *e, const char *key)
     }
     e->filled = true;
     if (key != NULL) {
-        put_text(e, key);
+        hr_json_put(e->out, key, strlen(key));
         fputs(": ", e->out);
     }
 }
@@ -126,7 +89,7 @@ void emit_text(emitter *e, const char *key, const char *value)
         return;
     }
     begin_value(e, key);
-    put_text(e, value);
+    hr_json_put(e->out, value, strlen(value));
 }
 
 void emit_count(emitter *e, const char *key, uint64_t value)

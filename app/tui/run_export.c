@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/tui/glyphs.h"
+#include "headroom/json.h"
+
 #include "app/tui/turn.h"
 
 enum { EXACT_DIGITS = 17, PAIRS_MAX = 4096, PATH_SIZE = 4096 };
@@ -70,25 +71,6 @@ bool run_export_csv(const run_log *log, FILE *out)
 
 // ---- JSON -----------------------------------------------------------------------------------------------------
 
-static void put_string(FILE *out, const char *text)
-{
-    char character[4];
-    fputc('"', out);
-    while (*text != '\0') {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') {
-            fprintf(out, "\\%c", c);
-            text++;
-        } else if (c < ' ' || c == 0x7F) {
-            fprintf(out, "\\u%04x", c);
-            text++;
-        } else { // what is no UTF-8 is no JSON either: U+FFFD
-            fwrite(character, 1, utf8_put(utf8_next(&text), character), out);
-        }
-    }
-    fputc('"', out);
-}
-
 // What differs from the first run, as an object of texts.
 static void put_knobs(FILE *out, const run *first, const run *r)
 {
@@ -97,8 +79,9 @@ static void put_knobs(FILE *out, const run *first, const run *r)
     fputc('{', out);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         if (turn_differs(&first->knobs, &r->knobs, (hr_knob_id)id)) {
+            const char *set = hr_knob_format(&r->knobs, (hr_knob_id)id, value);
             fprintf(out, "%s\"%s\": ", between, hr_knob_rows(NULL)[id].key);
-            put_string(out, hr_knob_format(&r->knobs, (hr_knob_id)id, value));
+            hr_json_put(out, set, strlen(set));
             between = ", ";
         }
     }
@@ -108,7 +91,7 @@ static void put_knobs(FILE *out, const run *first, const run *r)
 static void put_run(FILE *out, const run_log *log, const run *r)
 {
     fprintf(out, "    {\"run\": %" PRIu32 ", \"preset\": ", r->number);
-    put_string(out, r->preset);
+    hr_json_put(out, r->preset, strlen(r->preset));
     fputs(", \"knobs\": ", out);
     put_knobs(out, run_log_at(log, 0), r);
     fprintf(out, ", \"result\": \"%s\", \"cause\": %s%s%s", run_result_name(r->result),
