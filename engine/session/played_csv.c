@@ -76,8 +76,15 @@ static void count_step(played_csv *r, hr_event *e)
     r->step_peak_bytes = r->step_floor_bytes = r->in_use_bytes;
 }
 
-static hr_status read_row(played_csv *r, hr_err *err)
+static hr_status read_heading(void *context, hr_err *err)
 {
+    played_csv *r = context;
+    return fields_heading(&r->f, columns, COLUMNS, r->places, err);
+}
+
+static hr_status read_row(void *context, hr_err *err)
+{
+    played_csv *r = context;
     hr_status status = HR_OK;
     uint64_t step = 0, stream = 0;
     const field word = field_trim(fields_at(&r->f, r->places[EVENT]));
@@ -105,26 +112,10 @@ static hr_status read_row(played_csv *r, hr_err *err)
     return HR_OK;
 }
 
-static hr_status read_rows(played_csv *r, hr_err *err)
-{
-    bool more;
-    HR_TRY(fields_next(&r->f, &more, err));
-    if (more) {
-        HR_TRY(fields_heading(&r->f, columns, COLUMNS, r->places, err));
-    }
-    while (more) {
-        HR_TRY(fields_next(&r->f, &more, err));
-        if (more) {
-            HR_TRY(read_row(r, err));
-        }
-    }
-    return HR_OK;
-}
-
 hr_status played_read_csv(input *in, played_events *events, hr_err *err)
 {
     played_csv r = {.f.in = in, .events = events};
-    hr_status status = read_rows(&r, err);
+    hr_status status = fields_each(&r.f, read_heading, read_row, &r, err);
     fields_deinit(&r.f);
     return status;
 }

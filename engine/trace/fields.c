@@ -205,6 +205,22 @@ hr_status fields_next(fields *f, bool *more, hr_err *err)
     return split(f, line, length, bare, err);
 }
 
+hr_status fields_each(fields *f, fields_row heading, fields_row row, void *context, hr_err *err)
+{
+    bool more;
+    HR_TRY(fields_next(f, &more, err));
+    if (more) {
+        HR_TRY(heading(context, err));
+    }
+    while (more) {
+        HR_TRY(fields_next(f, &more, err));
+        if (more) {
+            HR_TRY(row(context, err));
+        }
+    }
+    return HR_OK;
+}
+
 // ---- headings -------------------------------------------------------------------------------------------------
 
 static char lower(char c)

@@ -44,6 +44,12 @@ void fields_deinit(fields *f);
 // has; NOMEM.
 HR_MUST_CHECK hr_status fields_next(fields *f, bool *more, hr_err *err);
 
+// What a reader of a format does with the present row.
+typedef hr_status (*fields_row)(void *context, hr_err *err);
+// A whole file: `heading` for its first row, `row` for each behind it, until one fails. Neither for an empty file.
+HR_MUST_CHECK hr_status fields_each(fields *f, fields_row heading, fields_row row, void *context,
+                                    hr_err *err);
+
 // A column of a format: all the names it may have, and whether a file must have it.
 typedef struct field_column {
     const char *names[4]; // the first is the one that errors say

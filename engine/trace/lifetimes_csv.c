@@ -33,8 +33,9 @@ static hr_status no_memory(const lifetimes_csv *r, hr_err *err)
                    r->l->list.count);
 }
 
-static hr_status read_heading(lifetimes_csv *r, hr_err *err)
+static hr_status read_heading(void *context, hr_err *err)
 {
+    lifetimes_csv *r = context;
     HR_TRY(fields_heading(&r->f, lifetimes_columns, LIFETIMES_COLUMNS, r->places, err));
     const bool has_upper = r->places[LIFETIMES_UPPER] != FIELDS_NONE;
     const bool has_end = r->places[LIFETIMES_END] != FIELDS_NONE;
@@ -140,8 +141,9 @@ static hr_status read_id(lifetimes_csv *r, uint32_t *id, hr_err *err)
     return *id == r->l->list.count ? HR_OK : fields_refuse(&r->f, t, "every id once", err);
 }
 
-static hr_status read_row(lifetimes_csv *r, hr_err *err)
+static hr_status read_row(void *context, hr_err *err)
 {
+    lifetimes_csv *r = context;
     lifetime buffer = {0};
     HR_TRY(read_id(r, &buffer.id, err));
     HR_TRY(number(r, LIFETIMES_LOWER, &buffer.lower, err));
@@ -167,29 +169,15 @@ static hr_status read_row(lifetimes_csv *r, hr_err *err)
     return HR_OK;
 }
 
-static hr_status read_rows(lifetimes_csv *r, hr_err *err)
-{
-    bool more;
-    HR_TRY(fields_next(&r->f, &more, err));
-    if (!more) {
-        return HR_FAIL(err, READ, "%s: needed a heading with the columns id, lower, upper and size, is empty",
-                       r->f.in->name);
-    }
-    HR_TRY(read_heading(r, err));
-    while (more) {
-        HR_TRY(fields_next(&r->f, &more, err));
-        if (more) {
-            HR_TRY(read_row(r, err));
-        }
-    }
-    return HR_OK;
-}
-
 hr_status lifetimes_read_input(input *in, lifetimes *l, hr_err *err)
 {
     *l = (lifetimes){0};
     lifetimes_csv r = {.f.in = in, .l = l};
-    hr_status status = read_rows(&r, err);
+    hr_status status = fields_each(&r.f, read_heading, read_row, &r, err);
+    if (status == HR_OK && r.f.rows == 0) {
+        status = HR_FAIL(
+            err, READ, "%s: needed a heading with the columns id, lower, upper and size, is empty", in->name);
+    }
     fields_deinit(&r.f);
     if (status != HR_OK) {
         lifetimes_deinit(l);

@@ -73,8 +73,15 @@ static hr_status name_of(own_csv *r, uint32_t *name, hr_err *err)
                          r->f.in->name);
 }
 
-static hr_status read_row(own_csv *r, hr_err *err)
+static hr_status read_heading(void *context, hr_err *err)
 {
+    own_csv *r = context;
+    return fields_heading(&r->f, columns, COLUMNS, r->places, err);
+}
+
+static hr_status read_row(void *context, hr_err *err)
+{
+    own_csv *r = context;
     trace_event event = {.row = (uint32_t)(r->t->rows++)};
     uint64_t address, requested, allocated, stream, device;
     bool of_region = false;
@@ -98,22 +105,6 @@ static hr_status read_row(own_csv *r, hr_err *err)
     return trace_add(&r->builder, event, address, err);
 }
 
-static hr_status read_rows(own_csv *r, hr_err *err)
-{
-    bool more;
-    HR_TRY(fields_next(&r->f, &more, err));
-    if (more) {
-        HR_TRY(fields_heading(&r->f, columns, COLUMNS, r->places, err));
-    }
-    while (more) {
-        HR_TRY(fields_next(&r->f, &more, err));
-        if (more) {
-            HR_TRY(read_row(r, err));
-        }
-    }
-    return HR_OK;
-}
-
 static bool recognise(const char *start, size_t bytes)
 {
     return fields_begin_with(start, bytes, columns, COLUMNS);
@@ -123,7 +114,7 @@ static hr_status read_own_csv(input *in, trace *t, hr_err *err)
 {
     own_csv r = {.f.in = in, .t = t};
     trace_builder_init(&r.builder, t);
-    hr_status status = read_rows(&r, err);
+    hr_status status = fields_each(&r.f, read_heading, read_row, &r, err);
     trace_builder_deinit(&r.builder);
     fields_deinit(&r.f);
     return status;

@@ -161,8 +161,9 @@ static hr_status read_stream(rmm_csv *r, uint16_t *stream, hr_err *err)
     return HR_OK;
 }
 
-static hr_status read_row(rmm_csv *r, hr_err *err)
+static hr_status read_row(void *context, hr_err *err)
 {
+    rmm_csv *r = context;
     trace_event event = {.row = (uint32_t)(r->t->rows++), .name = HR_NO_ID};
     uint64_t address;
     const field action = fields_at(&r->f, r->places[ACTION]), pointer = fields_at(&r->f, r->places[POINTER]);
@@ -190,8 +191,9 @@ static bool is_row(const fields *f)
            field_to_address(f->at[POINTER], &number);
 }
 
-static hr_status read_heading(rmm_csv *r, hr_err *err)
+static hr_status read_heading(void *context, hr_err *err)
 {
+    rmm_csv *r = context;
     if (!is_row(&r->f)) {
         return fields_heading(&r->f, columns, COLUMNS, r->places, err);
     }
@@ -199,23 +201,6 @@ static hr_status read_heading(rmm_csv *r, hr_err *err)
         r->places[k] = k;
     }
     return read_row(r, err);
-}
-
-static hr_status read_rows(rmm_csv *r, hr_err *err)
-{
-    bool more;
-    HR_TRY(number_stream(r, (field){0}, 0, err)); // stream 0 is the default one
-    HR_TRY(fields_next(&r->f, &more, err));
-    if (more) {
-        HR_TRY(read_heading(r, err));
-    }
-    while (more) {
-        HR_TRY(fields_next(&r->f, &more, err));
-        if (more) {
-            HR_TRY(read_row(r, err));
-        }
-    }
-    return HR_OK;
 }
 
 static bool begins_with_row(const char *start, size_t bytes)
@@ -238,7 +223,10 @@ static hr_status read_rmm_csv(input *in, trace *t, hr_err *err)
 {
     rmm_csv r = {.f.in = in, .t = t};
     trace_builder_init(&r.builder, t);
-    hr_status status = read_rows(&r, err);
+    hr_status status = number_stream(&r, (field){0}, 0, err); // stream 0 is the default one
+    if (status == HR_OK) {
+        status = fields_each(&r.f, read_heading, read_row, &r, err);
+    }
     trace_builder_deinit(&r.builder);
     intern_deinit(&r.streams);
     fields_deinit(&r.f);
