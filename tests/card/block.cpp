@@ -47,7 +47,8 @@ struct {
     const void *arguments;
     const std::function<void()> *work; // instead of a kernel
     unsigned threads, started, finished;
-    bool from_last;
+    bool from_last;  // threads begin with the last
+    bool runs_ahead; // the warp that can go on goes as far as it can before another does
     CUresult result;
     int thread_of[fiber::COUNT]; // that the fiber is running
     int ready[THREADS_MAX + 1];
@@ -81,6 +82,15 @@ void make_ready(int f)
     block.ready[(block.ready_head + block.ready_count++) % (THREADS_MAX + 1)] = f;
 }
 
+// Who became ready last is of the warp that spoke last.
+int take_ready()
+{
+    const unsigned at = block.ready_head + (block.runs_ahead ? block.ready_count - 1 : 0);
+    block.ready_head = block.runs_ahead ? block.ready_head : (block.ready_head + 1) % (THREADS_MAX + 1);
+    block.ready_count--;
+    return block.ready[at % (THREADS_MAX + 1)];
+}
+
 [[noreturn]] void give_up(CUresult result)
 {
     block.result = result;
@@ -98,9 +108,7 @@ void make_ready(int f)
 int next_fiber()
 {
     if (block.ready_count > 0) {
-        const int f = block.ready[block.ready_head];
-        block.ready_head = (block.ready_head + 1) % (THREADS_MAX + 1);
-        block.ready_count--;
+        const int f = take_ready();
         be_thread((unsigned)block.thread_of[f]);
         return f;
     }
@@ -166,19 +174,21 @@ void begin_launch()
     }
 }
 
-void begin_block(unsigned threads, bool from_last)
+// `order`: two bits of chance.
+void begin_block(unsigned threads, uint64_t order)
 {
     block.threads = threads;
     block.started = block.finished = block.ready_head = block.ready_count = block.barrier_count = 0;
-    block.from_last = from_last;
+    block.from_last = (order & 1) != 0;
+    block.runs_ahead = (order & 2) != 0;
     for (unsigned k = 0; k < (threads + WARP - 1) / WARP; k++) {
         block.warps[k].arrived = block.warps[k].waiting_count = 0;
     }
 }
 
-CUresult run_block(unsigned threads, bool from_last)
+CUresult run_block(unsigned threads, uint64_t order)
 {
-    begin_block(threads, from_last);
+    begin_block(threads, order);
     fiber::go(next_fiber());
     return block.result;
 }
@@ -281,7 +291,7 @@ CUresult run_kernel(const card_kernel &kernel, const card_module_info &module, c
     for (uint64_t k = 0; k < count && result == CUDA_SUCCESS; k++, at = (at + stride) % count) {
         place_block(at);
         shared.refill(card_dynamic_shared, g.shared_bytes);
-        result = run_block(g.threads.x * g.threads.y * g.threads.z, draw_next(draw) % 2 != 0);
+        result = run_block(g.threads.x * g.threads.y * g.threads.z, draw_next(draw));
         if (k == 0) {
             shared.look();
         }
@@ -296,7 +306,7 @@ CUresult run_work(const char *, const std::function<void()> &work)
     blockDim = gridDim = card_index{1, 1, 1};
     blockIdx = card_index{0, 0, 0};
     begin_launch();
-    return run_block(1, false);
+    return run_block(1, 0);
 }
 
 } // namespace card

@@ -45,6 +45,22 @@ extern "C" __global__ void misuse_race(misuse_args a)
     a.out[threadIdx.x] = room[blockDim.x - 1 - threadIdx.x];
 }
 
+// Without the barrier behind a sum, whose room is written again while others may still read it.
+extern "C" __global__ void misuse_room(misuse_args a)
+{
+    SHARED float room[WARP];
+    float sum = 0.0f;
+    for (int n = 0; n < (int)a.count; n++) {
+        const float warp = warp_sum((float)(n + 1));
+        if (threadIdx.x % WARP == 0) {
+            room[threadIdx.x / WARP] = warp;
+        }
+        __syncthreads();
+        sum += warp_sum(threadIdx.x % WARP < blockDim.x / WARP ? room[threadIdx.x % WARP] : 0.0f);
+    }
+    a.out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
 extern "C" __global__ void misuse_dynamic(misuse_args a)
 {
     SHARED_DYNAMIC(float, room);

@@ -417,6 +417,23 @@ START_TEST(a_missing_barrier_is_seen)
 }
 END_TEST
 
+// One warp runs ahead of the others in half of the blocks.
+START_TEST(a_missing_barrier_behind_a_sum_is_seen)
+{
+    enum { BLOCKS = 32, THREADS = 128, SUMS = 5 };
+    float got[BLOCKS * THREADS];
+    const CUdeviceptr out = memory_of(sizeof got);
+    OK(launch("misuse_room", BLOCKS, THREADS, 0, out, SUMS, NULL));
+    OK(cuda_driver.cuMemcpyDtoH_v2(got, out, sizeof got));
+    int wrong = 0;
+    for (int k = 0; k < BLOCKS * THREADS; k++) {
+        wrong += got[k] != (float)(THREADS * SUMS * (SUMS + 1) / 2);
+    }
+    ck_assert_int_gt(wrong, BLOCKS * THREADS / 8);
+    ck_assert_int_lt(wrong, BLOCKS * THREADS / 2 + BLOCKS * THREADS / 4);
+}
+END_TEST
+
 START_TEST(memory_that_is_unmapped_under_a_kernel_loses_the_card)
 {
     CUstream stream = stream_of();
@@ -495,6 +512,7 @@ int main(void)
     tcase_add_loop_test(tc, what_cuda_forbids_loses_the_card, 0, (int)(sizeof misuses / sizeof *misuses));
     tcase_add_test(tc, kernels_may_not_be_handed_host_memory);
     tcase_add_test(tc, a_missing_barrier_is_seen);
+    tcase_add_test(tc, a_missing_barrier_behind_a_sum_is_seen);
     tcase_add_test(tc, memory_that_is_unmapped_under_a_kernel_loses_the_card);
     tcase_add_test(tc, the_nth_call_fails_and_the_nth_launch_is_the_last);
     tcase_add_test(tc, calls_and_bytes_are_counted);
