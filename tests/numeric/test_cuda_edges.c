@@ -8,158 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numeric/bf16_trial.h"
 #include "numeric/op_draw.h"
-#include "numeric/op_tolerance.h"
+#include "numeric/two_devices.h"
 
-static op_device card, judge;
-static uint64_t state;
-
-static const hr_dtype types[] = {HR_F32, HR_F16, HR_BF16};
-enum { TYPES = sizeof types / sizeof types[0] };
-
-// ---- one trial on both devices --------------------------------------------------------------------------------
-
-// The numbers that the type holds, in `t` and in what the card is given.
-static op_trial in_type(op_trial *t, hr_dtype type, bf16_wide w)
-{
-    if (type != HR_F32) {
-        half_round_inputs(t, w, type);
-        return half_trial(t, w, type);
-    }
-    op_trial rounded = op_trial_copy(t, HR_F32);
-    op_trial_deinit(t);
-    *t = rounded;
-    return op_trial_copy(t, HR_F32);
-}
-
-// Zero where the judge says so is not to be missed by more than what rounding leaves.
-static bool agrees(const double *ours, const double *judged, uint64_t count, double limit)
-{
-    double largest = 0.0;
-    for (uint64_t i = 0; i < count; i++) {
-        const double apart = ours[i] > judged[i] ? ours[i] - judged[i] : judged[i] - ours[i];
-        if (!(apart <= 1e30)) {
-            return false;
-        }
-        largest = apart > largest ? apart : largest;
-    }
-    return largest <= limit || op_distance(ours, judged, count) <= limit;
-}
-
-static void compare(const op_trial *t, uint32_t k, bool in, hr_dtype type, const double *ours,
-                    const double *judged, uint64_t count)
-{
-    char shape[96];
-    ck_assert_msg(agrees(ours, judged, count, op_tolerance((hr_op)t->query.op, type)),
-                  "%s over %s: %s %u of %s is %g from the judge's", op_name((hr_op)t->query.op),
-                  shape_text(&t->query.in[0].shape, shape, sizeof shape), in ? "input" : "output", k,
-                  dtype_name(type), op_distance(ours, judged, count));
-}
-
-// Bits do not change when output 0 takes the place of the input that may give its place, nor in a second run.
-static void check_again(const op_trial *t, const op_trial *first)
-{
-    for (int in_place = 0; in_place < 2; in_place++) {
-        op_trial again = op_trial_copy(t, HR_F32);
-        memcpy(again.query.in, first->query.in, sizeof again.query.in);
-        memcpy(again.query.out, first->query.out, sizeof again.query.out);
-        if (in_place == 0) {
-            op_trial_run(&again, card, NULL);
-        } else if (op_trial_may_share(&again)) {
-            op_trial_run_in_place(&again, card, NULL);
-        }
-        for (uint32_t k = 0; (in_place == 0 || op_trial_may_share(&again)) && k < again.query.out_count;
-             k++) {
-            ck_assert_msg(memcmp(again.out[k], first->out[k],
-                                 op_trial_out_count(&again, k) * sizeof *again.out[k]) == 0,
-                          "%s: output %u has other bits %s", op_name((hr_op)t->query.op), k,
-                          in_place == 0 ? "in a second run" : "in place");
-        }
-        op_trial_deinit(&again);
-    }
-}
-
-// `t` holds the judge's values afterwards.
-static void run_both(op_trial *t, hr_dtype type, bf16_wide w)
-{
-    op_trial ours = in_type(t, type, w);
-    op_trial_run(&ours, card, NULL);
-    check_again(t, &ours);
-    op_trial_run(t, judge, NULL);
-    for (uint32_t k = 0; k < t->query.in_count; k++) {
-        compare(t, k, true, type, ours.in[k], t->in[k], op_trial_in_count(t, k));
-    }
-    for (uint32_t k = 0; k < t->query.out_count; k++) {
-        compare(t, k, false, type, ours.out[k], t->out[k], op_trial_out_count(t, k));
-    }
-    op_trial_deinit(&ours);
-}
-
-static bool takes_scale(const op_query *q)
-{
-    return q->op == HR_OP_SOFTMAX_XENT_BWD || q->op == HR_OP_MSE_BWD || q->op == HR_OP_KL_BWD;
-}
-
-static void run_gradients(const op_trial *forward, hr_dtype type)
-{
-    const op_row *row = op_row_of((hr_op)forward->query.op);
-    const uint64_t count = op_trial_out_count(forward, 0);
-    double *dy = calloc(count, sizeof *dy);
-    ck_assert_ptr_nonnull(dy);
-    op_fill(dy, count, &state, -1.0, 1.0);
-    for (uint32_t g = 0; g < row->grad_count; g++) {
-        if (!op_trial_has_gradient(forward, g)) {
-            continue;
-        }
-        bf16_wide w = bf16_wide_of_backward(&forward->query, &row->grad[g]);
-        op_trial t = op_trial_backward(forward, g, dy);
-        if (takes_scale(&t.query) && op_random_int(&state, 0, 1) == 1) {
-            w.in |= 1u << t.query.in_count;
-            op_trial_add_in(&t, HR_F32, DIMS(1));
-            t.in[t.query.in_count - 1][0] = 1024.0;
-        }
-        run_both(&t, type, w);
-        op_trial_deinit(&t);
-    }
-    free(dy);
-}
-
-static void check_in(const op_trial *made, hr_dtype type)
-{
-    op_trial t = op_trial_copy(made, HR_F64);
-    run_both(&t, type, bf16_wide_of((hr_op)t.query.op));
-    if (t.query.attr.act == HR_ACT_NONE) {
-        run_gradients(&t, type);
-    }
-    op_trial_deinit(&t);
-}
-
-static void check_all(op_trial *t)
-{
-    for (int k = 0; k < TYPES; k++) {
-        check_in(t, types[k]);
-    }
-    op_trial_deinit(t);
-}
+static two_devices two;
 
 static void open_devices(void)
 {
-    card = op_device_open(&device_cuda, 1);
-    judge = op_device_open(&device_reference, 1);
-    state = 5;
+    two_devices_open(&two);
 }
 
 static void close_devices(void)
 {
-    op_device_close(&card);
-    op_device_close(&judge);
-}
-
-static void draw(op_trial *t, const int64_t dims[OP_MAX_RANK], double low, double high)
-{
-    op_trial_add_in(t, HR_F64, dims);
-    op_fill(t->in[t->query.in_count - 1], op_trial_in_count(t, t->query.in_count - 1u), &state, low, high);
+    two_devices_close(&two);
 }
 
 // ---- rows -----------------------------------------------------------------------------------------------------
@@ -171,18 +32,18 @@ enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static int64_t row_count(int64_t length)
 {
-    return op_random_int(&state, 1, length < 300 ? 70 : 9);
+    return op_random_int(&two.state, 1, length < 300 ? 70 : 9);
 }
 
 // Where the library does not rectify, a kernel of ours does: what has overflowed stays to be seen.
 START_TEST(what_overflows_is_rectified_to_infinity)
 {
     op_trial drawn = op_trial_make(HR_OP_DENSE, (op_attr){.act = HR_ACT_RELU});
-    draw(&drawn, DIMS(1, 1), 1e30, 2e30);
-    draw(&drawn, DIMS(1, 1), 1e30, 2e30);
+    two_devices_draw(&two, &drawn, DIMS(1, 1), 1e30, 2e30);
+    two_devices_draw(&two, &drawn, DIMS(1, 1), 1e30, 2e30);
     op_trial_infer_out(&drawn, 1);
     op_trial t = op_trial_copy(&drawn, HR_F32);
-    op_trial_run(&t, card, NULL);
+    op_trial_run(&t, two.card, NULL);
     ck_assert(isinf(t.out[0][0]));
     op_trial_deinit(&t);
     op_trial_deinit(&drawn);
@@ -194,13 +55,13 @@ START_TEST(rows_are_normalised_at_any_length)
     const int64_t n = lengths[_i], rows = row_count(n);
     for (int rms = n == 1; rms < 2; rms++) { // a row of one feature is its mean
         op_trial t = op_trial_make(rms ? HR_OP_RMS_NORM : HR_OP_LAYER_NORM, (op_attr){.epsilon = 1e-5});
-        draw(&t, DIMS(rows, n), -1.0, 3.0);
-        draw(&t, DIMS(n), 0.5, 1.5);
+        two_devices_draw(&two, &t, DIMS(rows, n), -1.0, 3.0);
+        two_devices_draw(&two, &t, DIMS(n), 0.5, 1.5);
         if (!rms) {
-            draw(&t, DIMS(n), -1.0, 1.0);
+            two_devices_draw(&two, &t, DIMS(n), -1.0, 1.0);
         }
         op_trial_infer_out(&t, rms ? 2 : 3);
-        check_all(&t);
+        two_devices_check(&two, &t);
     }
 }
 END_TEST
@@ -208,11 +69,11 @@ END_TEST
 START_TEST(many_rows_are_normalised)
 {
     op_trial t = op_trial_make(HR_OP_LAYER_NORM, (op_attr){.epsilon = 1e-5});
-    draw(&t, DIMS(9001, 24), -1.0, 3.0);
-    draw(&t, DIMS(24), 0.5, 1.5);
-    draw(&t, DIMS(24), -1.0, 1.0);
+    two_devices_draw(&two, &t, DIMS(9001, 24), -1.0, 3.0);
+    two_devices_draw(&two, &t, DIMS(24), 0.5, 1.5);
+    two_devices_draw(&two, &t, DIMS(24), -1.0, 1.0);
     op_trial_infer_out(&t, 3);
-    check_in(&t, HR_F32);
+    two_devices_check_in(&two, &t, HR_F32);
     op_trial_deinit(&t);
 }
 END_TEST
@@ -222,9 +83,9 @@ START_TEST(softmax_of_rows_of_any_length)
     const int64_t n = lengths[_i];
     for (int causal = 0; causal < 2; causal++) {
         op_trial t = op_trial_make(HR_OP_SOFTMAX, (op_attr){.flags = causal ? OP_FLAG_CAUSAL : 0});
-        draw(&t, DIMS(2, op_random_int(&state, 2, 9), n), -4.0, 4.0);
+        two_devices_draw(&two, &t, DIMS(2, op_random_int(&two.state, 2, 9), n), -4.0, 4.0);
         op_trial_infer_out(&t, 1);
-        check_all(&t);
+        two_devices_check(&two, &t);
     }
 }
 END_TEST
@@ -234,21 +95,21 @@ static void add_labels(op_trial *t, hr_dtype dtype, int64_t rows, int64_t classe
     const int64_t most = dtype == HR_U8 && classes > 256 ? 256 : classes;
     op_trial_add_in(t, dtype, DIMS(rows));
     for (int64_t r = 0; r < rows; r++) {
-        t->in[1][r] = (double)op_random_int(&state, 0, most - 1);
+        t->in[1][r] = (double)op_random_int(&two.state, 0, most - 1);
     }
 }
 
 static void check_loss(hr_op op, int64_t rows, int64_t classes, double range)
 {
     op_trial t = op_trial_make(op, (op_attr){.epsilon = 2.0, .scale = 0.5});
-    draw(&t, DIMS(rows, classes), -range, range);
+    two_devices_draw(&two, &t, DIMS(rows, classes), -range, range);
     if (op == HR_OP_SOFTMAX_XENT || op == HR_OP_ACCURACY) {
         add_labels(&t, classes % 2 == 0 ? HR_U8 : HR_I32, rows, classes);
     } else {
-        draw(&t, DIMS(rows, classes), -range, range);
+        two_devices_draw(&two, &t, DIMS(rows, classes), -range, range);
     }
     op_trial_infer_out(&t, op == HR_OP_SOFTMAX_XENT || op == HR_OP_KL ? 2 : 1);
-    check_in(&t, HR_F32); // losses are of float32 whatever the activations are
+    two_devices_check_in(&two, &t, HR_F32); // losses are of float32 whatever the activations are
     op_trial_deinit(&t);
 }
 
@@ -276,15 +137,15 @@ START_TEST(the_first_of_equals_counts)
 {
     const int64_t n = lengths[_i], rows = 40;
     op_trial t = op_trial_make(HR_OP_ACCURACY, (op_attr){0});
-    draw(&t, DIMS(rows, n), 0.0, 1.0);
+    two_devices_draw(&two, &t, DIMS(rows, n), 0.0, 1.0);
     add_labels(&t, HR_I32, rows, n);
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t label = (int64_t)t.in[1][r], other = op_random_int(&state, 0, n - 1);
+        const int64_t label = (int64_t)t.in[1][r], other = op_random_int(&two.state, 0, n - 1);
         t.in[0][r * n + label] = 2.0;
         t.in[0][r * n + other] = r % 2 == 0 ? 2.0 : t.in[0][r * n + other];
     }
     op_trial_infer_out(&t, 1);
-    check_in(&t, HR_F32);
+    two_devices_check_in(&two, &t, HR_F32);
     op_trial_deinit(&t);
 }
 END_TEST
@@ -292,14 +153,14 @@ END_TEST
 // Logits of two bytes with float32 probabilities, though no pass asks for them today.
 START_TEST(logits_of_two_bytes_need_no_cast)
 {
-    for (int k = 1; k < TYPES; k++) {
+    for (int k = 1; k < TWO_TYPES; k++) {
         op_trial t = op_trial_make(HR_OP_SOFTMAX_XENT, (op_attr){0});
-        draw(&t, DIMS(7, 264), -3.0, 3.0);
+        two_devices_draw(&two, &t, DIMS(7, 264), -3.0, 3.0);
         add_labels(&t, HR_I32, 7, 264);
         op_trial_infer_out(&t, 2);
-        run_both(&t, types[k], (bf16_wide){.in = 0, .out = 3});
+        two_devices_run(&two, &t, two_types[k], (bf16_wide){.in = 0, .out = 3});
         op_trial back = op_trial_backward(&t, 0, NULL);
-        run_both(&back, types[k], (bf16_wide){.in = 1, .out = 0});
+        two_devices_run(&two, &back, two_types[k], (bf16_wide){.in = 1, .out = 0});
         op_trial_deinit(&back);
         op_trial_deinit(&t);
     }
@@ -318,11 +179,11 @@ enum { TABLES = sizeof tables / sizeof tables[0] };
 static op_trial batch_norm(hr_op op, int64_t rows, int64_t c, double low, double high, hr_act act)
 {
     op_trial t = op_trial_make(op, (op_attr){.epsilon = 1e-3, .momentum = 0.1, .act = (int32_t)act});
-    draw(&t, DIMS(rows, c), low, high);
-    draw(&t, DIMS(c), 0.5, 1.5);
-    draw(&t, DIMS(c), -1.0, 1.0);
-    draw(&t, DIMS(c), -1.0, 1.0);
-    draw(&t, DIMS(c), 0.5, 2.0);
+    two_devices_draw(&two, &t, DIMS(rows, c), low, high);
+    two_devices_draw(&two, &t, DIMS(c), 0.5, 1.5);
+    two_devices_draw(&two, &t, DIMS(c), -1.0, 1.0);
+    two_devices_draw(&two, &t, DIMS(c), -1.0, 1.0);
+    two_devices_draw(&two, &t, DIMS(c), 0.5, 2.0);
     op_trial_infer_out(&t, op == HR_OP_BATCH_NORM ? 3 : 1);
     return t;
 }
@@ -332,11 +193,11 @@ START_TEST(channels_are_normalised_in_any_number)
     static const hr_act acts[] = {HR_ACT_NONE, HR_ACT_RELU, HR_ACT_RELU6};
     for (int k = 0; k < 3; k++) {
         op_trial t = batch_norm(HR_OP_BATCH_NORM, tables[_i].rows, tables[_i].channels, -1.0, 3.0, acts[k]);
-        check_all(&t);
+        two_devices_check(&two, &t);
     }
     op_trial eval =
         batch_norm(HR_OP_BATCH_NORM_EVAL, tables[_i].rows, tables[_i].channels, -1.0, 3.0, HR_ACT_RELU6);
-    check_all(&eval);
+    two_devices_check(&two, &eval);
 }
 END_TEST
 
@@ -345,9 +206,9 @@ START_TEST(the_variance_survives_a_large_mean)
 {
     op_trial t = batch_norm(HR_OP_BATCH_NORM, 3000, tables[_i].channels < 300 ? tables[_i].channels : 4,
                             2047.0, 2049.0, HR_ACT_NONE);
-    op_trial ours = in_type(&t, HR_F32, (bf16_wide){0, 0});
-    op_trial_run(&ours, card, NULL);
-    op_trial_run(&t, judge, NULL);
+    op_trial ours = two_devices_in_type(&t, HR_F32, (bf16_wide){0, 0});
+    op_trial_run(&ours, two.card, NULL);
+    op_trial_run(&t, two.judge, NULL);
     ck_assert_double_le(op_distance(ours.out[2], t.out[2], op_trial_out_count(&t, 2)), 2e-6);
     ck_assert_double_le(op_distance(ours.out[1], t.out[1], op_trial_out_count(&t, 1)), 1e-7);
     op_trial_deinit(&ours);
@@ -357,11 +218,11 @@ END_TEST
 
 START_TEST(apply_has_the_bits_of_batch_norm)
 {
-    for (int k = 0; k < TYPES; k++) {
+    for (int k = 0; k < TWO_TYPES; k++) {
         op_trial first =
             batch_norm(HR_OP_BATCH_NORM, tables[_i].rows, tables[_i].channels, -4.0, 4.0, HR_ACT_RELU6);
-        op_trial narrow = in_type(&first, types[k], bf16_wide_of(HR_OP_BATCH_NORM));
-        op_trial_run(&narrow, card, NULL);
+        op_trial narrow = two_devices_in_type(&first, two_types[k], bf16_wide_of(HR_OP_BATCH_NORM));
+        op_trial_run(&narrow, two.card, NULL);
         op_trial again = op_trial_make(HR_OP_BATCH_NORM_APPLY, first.query.attr);
         const double *from[] = {narrow.in[0], narrow.in[1], narrow.in[2], narrow.out[1], narrow.out[2]};
         for (uint32_t n = 0; n < 5; n++) {
@@ -369,7 +230,7 @@ START_TEST(apply_has_the_bits_of_batch_norm)
             memcpy(again.in[n], from[n], op_trial_in_count(&again, n) * sizeof *from[n]);
         }
         op_trial_infer_out(&again, 1);
-        op_trial_run(&again, card, NULL);
+        op_trial_run(&again, two.card, NULL);
         ck_assert_mem_eq(again.out[0], narrow.out[0], op_trial_out_count(&again, 0) * sizeof *again.out[0]);
         op_trial_deinit(&again);
         op_trial_deinit(&narrow);
@@ -432,19 +293,23 @@ START_TEST(windows_over_edges_and_ties)
 {
     for (uint32_t outputs = 1; outputs <= 2; outputs++) {
         op_trial t = op_trial_make(HR_OP_MAX_POOL, windows[_i].a);
-        draw(&t, DIMS(windows[_i].images, windows[_i].h, windows[_i].w, windows[_i].channels), -1.0, 1.0);
+        two_devices_draw(&two, &t,
+                         DIMS(windows[_i].images, windows[_i].h, windows[_i].w, windows[_i].channels), -1.0,
+                         1.0);
         for (uint64_t i = 0; i < op_trial_in_count(&t, 0); i++) {
-            t.in[0][i] = (double)op_random_int(&state, -3, 3);
+            t.in[0][i] = (double)op_random_int(&two.state, -3, 3);
         }
         op_trial_infer_out(&t, outputs);
-        check_all(&t);
+        two_devices_check(&two, &t);
     }
     for (int padding = 0; padding < 2; padding++) {
         op_trial t = op_trial_make(HR_OP_AVG_POOL, windows[_i].a);
         t.query.attr.flags = padding ? OP_FLAG_PADDING : 0;
-        draw(&t, DIMS(windows[_i].images, windows[_i].h, windows[_i].w, windows[_i].channels), -1.0, 1.0);
+        two_devices_draw(&two, &t,
+                         DIMS(windows[_i].images, windows[_i].h, windows[_i].w, windows[_i].channels), -1.0,
+                         1.0);
         op_trial_infer_out(&t, 1);
-        check_all(&t);
+        two_devices_check(&two, &t);
     }
 }
 END_TEST
@@ -454,9 +319,9 @@ START_TEST(whole_images_have_means)
     static const int64_t images[][4] = {{1, 1, 1, 1},   {2, 7, 7, 130},   {1, 30, 31, 3},
                                         {5, 3, 2, 256}, {2, 40, 1, 2048}, {3, 5, 5, 60}};
     op_trial t = op_trial_make(HR_OP_GLOBAL_AVG_POOL, (op_attr){0});
-    draw(&t, DIMS(images[_i][0], images[_i][1], images[_i][2], images[_i][3]), -1.0, 1.0);
+    two_devices_draw(&two, &t, DIMS(images[_i][0], images[_i][1], images[_i][2], images[_i][3]), -1.0, 1.0);
     op_trial_infer_out(&t, 1);
-    check_all(&t);
+    two_devices_check(&two, &t);
 }
 END_TEST
 
