@@ -30,14 +30,7 @@ typedef struct bias_sum {
     uint64_t bytes; // of the parts' sums; 0 when there is one part
 } bias_sum;
 
-// The image whose channels the bias has: y, or the large one of a transposed convolution.
-static const op_operand *biased_image(const op_query *q)
-{
-    const conv_places at = conv_places_of(q);
-    const bool transposed = q->op == HR_OP_CONV2D_TRANSPOSE || q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
-    return conv_operand_at(q, at.place[transposed ? CONV_X : CONV_Y]);
-}
-
+// A gradient of weights then has the bias's beside it: the sums of dy's channels, dy being its second operand.
 static bool sums_bias(const op_query *q)
 {
     return q->out_count > 1;
@@ -46,7 +39,7 @@ static bool sums_bias(const op_query *q)
 // Parts depend on the shape alone: the bits of a sum are those of every card.
 static bias_sum bias_sum_of(const op_query *q, bool in_parts)
 {
-    const op_operand *dy = biased_image(q);
+    const op_operand *dy = &q->in[1];
     const int64_t columns = dy->shape.dim[3], rows = (int64_t)cuda_elements(dy) / columns;
     int64_t parts = in_parts ? (rows + SUM_ROWS - 1) / SUM_ROWS : 1;
     parts = parts > SUM_PARTS_MAX ? SUM_PARTS_MAX : parts;
@@ -75,9 +68,11 @@ static hr_status choose(cuda_device *device, const op_query *q, uint64_t limit, 
     c->sum = (bias_sum){0};
     if (sums_bias(q)) {
         c->sum = bias_sum_of(q, true);
-        if (c->sum.bytes > 0 && c->sum.bytes <= limit &&
-            graph_choose(device, &c->spec, limit - c->sum.bytes, &c->library, NULL) == HR_OK) {
-            return HR_OK;
+        if (c->sum.bytes > 0 && c->sum.bytes <= limit) {
+            const hr_status status = graph_choose(device, &c->spec, limit - c->sum.bytes, &c->library, err);
+            if (status != HR_DEVICE) {
+                return status;
+            }
         }
         c->sum = bias_sum_of(q, false);
     }
@@ -104,7 +99,7 @@ static hr_status ask_conv(cuda_device *device, const op_query *q, uint64_t limit
     if (rows > 1 && columns > 1) {
         const uint8_t place = conv_places_of(q).place[CONV_WEIGHTS];
         out->reorder[out->reorder_count].operand = place;
-        out->reorder[out->reorder_count++].bytes = cuda_bytes(conv_operand_at(q, place));
+        out->reorder[out->reorder_count++].bytes = cuda_bytes(conv_operand_of(q, CONV_WEIGHTS));
     }
     (void)snprintf(out->impl, sizeof out->impl, "cudnn %.*s", (int)(sizeof out->impl - sizeof "cudnn "),
                    c.library.name);
@@ -146,7 +141,7 @@ static hr_status find_kernels(cuda_device *device, const op_query *q, conv_state
         HR_TRY(cuda_function(device, "conv", name, &s->tail, err));
     }
     if (sums_bias(q)) {
-        const uint32_t from = biased_image(q)->dtype, to = q->out[1].dtype;
+        const uint32_t from = q->in[1].dtype, to = q->out[1].dtype;
         const bool parts = s->sum.parts > 1;
         if (parts) {
             HR_TRY(find_sum(device, from, HR_F32, &s->sum_parts, err));
@@ -193,11 +188,6 @@ static void release_conv(cuda_device *device, void *state)
 
 // ---- run ------------------------------------------------------------------------------------------------------
 
-static CUdeviceptr address_at(const cuda_run *r, uint8_t place)
-{
-    return place == CONV_NONE ? 0 : (place & CONV_OUTPUT) != 0 ? r->out[place & ~CONV_OUTPUT] : r->in[place];
-}
-
 static hr_status run_tail(const cuda_run *r, const conv_state *s, hr_err *err)
 {
     const op_query *q = r->query;
@@ -226,9 +216,7 @@ static hr_status run_sum(const cuda_run *r, CUfunction function, const column_su
 
 static hr_status run_bias_sum(const cuda_run *r, const conv_state *s, hr_err *err)
 {
-    const bool transposed = r->query->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
-    const CUdeviceptr dy = address_at(r, conv_places_of(r->query).place[transposed ? CONV_X : CONV_Y]);
-    column_sum_args a = {.x = (const void *)dy,
+    column_sum_args a = {.x = (const void *)r->in[1],
                          .y = (void *)r->out[1],
                          .rows = s->sum.rows,
                          .columns = s->sum.columns,
@@ -248,10 +236,9 @@ static hr_status run_bias_sum(const cuda_run *r, const conv_state *s, hr_err *er
 static hr_status run_conv(const cuda_run *r, hr_err *err)
 {
     const conv_state *s = r->state;
-    const conv_places at = conv_places_of(r->query);
     CUdeviceptr address[GRAPH_TENSORS_MAX] = {0};
     for (conv_operand k = 0; k < CONV_OPERANDS; k++) {
-        address[k] = address_at(r, at.place[k]);
+        address[k] = conv_address_of(r, k);
     }
     if (s->result >= CONV_OPERANDS) {
         address[s->result] = r->out[0];

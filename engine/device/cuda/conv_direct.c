@@ -7,43 +7,17 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "cuda_device.h"
+#include "conv_places.h"
 #include "kernels/conv_direct_args.h"
 
 enum { SUM_THREADS = 256, BLOCKS_PER_PROCESSOR = 4, PIXELS_PER_PART = 16 * CONV_TILE_DEPTH };
 
 // ---- shapes ----------------------------------------------------------------------------------------------------
 
-// The convolution behind an operation: a transposed one goes from its result to its operand.
-typedef struct sides {
-    const op_operand *x, *y, *w;
-} sides;
-
-static sides sides_of(const op_query *q)
-{
-    const op_operand *in = q->in, *out = q->out;
-    const struct {
-        hr_op op;
-        sides sides;
-    } rows[] = {
-        {HR_OP_CONV2D, {&in[0], &out[0], &in[1]}},
-        {HR_OP_CONV2D_BWD_DATA, {&out[0], &in[0], &in[1]}},
-        {HR_OP_CONV2D_BWD_WEIGHTS, {&in[0], &in[1], &out[0]}},
-        {HR_OP_CONV2D_TRANSPOSE, {&out[0], &in[0], &in[1]}},
-        {HR_OP_CONV2D_TRANSPOSE_BWD_DATA, {&in[0], &out[0], &in[1]}},
-        {HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS, {&in[1], &in[0], &out[0]}},
-    };
-    size_t k = 0;
-    while (rows[k].op != (hr_op)q->op) {
-        k++;
-    }
-    return rows[k].sides;
-}
-
 static conv_direct_args arguments_of(const op_query *q)
 {
-    const sides s = sides_of(q);
-    const int64_t *x = s.x->shape.dim, *y = s.y->shape.dim, *w = s.w->shape.dim;
+    const int64_t *x = conv_operand_of(q, CONV_X)->shape.dim, *y = conv_operand_of(q, CONV_Y)->shape.dim;
+    const int64_t *w = conv_operand_of(q, CONV_WEIGHTS)->shape.dim;
     const int64_t groups = x[3] / w[2];
     return (conv_direct_args){.samples = x[0],
                               .x_h = (int32_t)x[1],
@@ -95,9 +69,9 @@ static int64_t weights_blocks(const conv_direct_args *a)
 
 static bool fits(const cuda_device *device, const op_query *q)
 {
-    const sides s = sides_of(q);
+    const op_operand *x = conv_operand_of(q, CONV_X), *y = conv_operand_of(q, CONV_Y);
     for (uint32_t k = 0; k < 4; k++) {
-        if (s.x->shape.dim[k] > INT32_MAX || s.y->shape.dim[k] > INT32_MAX) {
+        if (x->shape.dim[k] > INT32_MAX || y->shape.dim[k] > INT32_MAX) {
             return false;
         }
     }

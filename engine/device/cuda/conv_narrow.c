@@ -11,25 +11,12 @@
 
 #include "headroom/units.h"
 
-#include "cuda_device.h"
+#include "conv_places.h"
 #include "kernels/conv_narrow_args.h"
 
 enum { PACK_BYTES = 16, BLOCKS = 512, WIDE_MAX = 32, WIDE_MIN = 8, SUM_THREADS = 256 };
 
 // ---- shapes ----------------------------------------------------------------------------------------------------
-
-typedef struct sides {
-    const op_operand *x, *y, *w;
-} sides;
-
-static sides sides_of(const op_query *q)
-{
-    if (q->op == HR_OP_CONV2D_BWD_DATA) {
-        return (sides){&q->out[0], &q->in[0], &q->in[1]};
-    }
-    return q->op == HR_OP_CONV2D_BWD_WEIGHTS ? (sides){&q->in[0], &q->in[1], &q->out[0]}
-                                             : (sides){&q->in[0], &q->out[0], &q->in[1]};
-}
 
 static int32_t pieces(int32_t all, int32_t each)
 {
@@ -59,8 +46,7 @@ static int32_t blocks_per_row(const op_query *q)
 // Products and sums of what is indexed with 32 bits: a row's channels, all rows, all blocks.
 static bool is_countable(const op_query *q)
 {
-    const sides s = sides_of(q);
-    const int64_t *x = s.x->shape.dim, *y = s.y->shape.dim;
+    const int64_t *x = conv_operand_of(q, CONV_X)->shape.dim, *y = conv_operand_of(q, CONV_Y)->shape.dim;
     uint64_t row = 0, rows = 0, blocks = 0;
     return hr_mul_bytes((uint64_t)(x[2] > y[2] ? x[2] : y[2]), (uint64_t)x[3], &row) && row < INT32_MAX / 2 &&
            hr_mul_bytes((uint64_t)x[0], (uint64_t)(x[1] > y[1] ? x[1] : y[1]), &rows) &&
@@ -69,9 +55,9 @@ static bool is_countable(const op_query *q)
 
 static bool fits(const cuda_device *device, const op_query *q)
 {
-    const sides s = sides_of(q);
     const op_attr *a = &q->attr;
-    const int64_t *x = s.x->shape.dim, *w = s.w->shape.dim;
+    const int64_t *x = conv_operand_of(q, CONV_X)->shape.dim;
+    const int64_t *w = conv_operand_of(q, CONV_WEIGHTS)->shape.dim;
     return cuda_one_type(device, q) && w[2] == 1 && x[3] == w[3] && x[3] > 1 && w[0] == w[1] &&
            (w[0] == 3 || w[0] == 5) && a->stride_h == a->stride_w && (a->stride_h == 1 || a->stride_h == 2) &&
            a->pad_top < w[0] && a->pad_left < w[0] && a->pad_bottom < w[0] && a->pad_right < w[0] &&
@@ -80,8 +66,7 @@ static bool fits(const cuda_device *device, const op_query *q)
 
 static conv_narrow_args arguments_of(const op_query *q)
 {
-    const sides s = sides_of(q);
-    const int64_t *x = s.x->shape.dim, *y = s.y->shape.dim;
+    const int64_t *x = conv_operand_of(q, CONV_X)->shape.dim, *y = conv_operand_of(q, CONV_Y)->shape.dim;
     return (conv_narrow_args){.samples = x[0],
                               .x_h = (int32_t)x[1],
                               .x_w = (int32_t)x[2],
@@ -95,8 +80,9 @@ static conv_narrow_args arguments_of(const op_query *q)
 
 static void name_of(const char *what, const op_query *q, char name[CUDA_NAME_MAX])
 {
-    (void)snprintf(name, CUDA_NAME_MAX, "narrow_%s_%d_%d_%s", what, (int)sides_of(q).w->shape.dim[0],
-                   q->attr.stride_h, cuda_suffix(cuda_type(q)));
+    (void)snprintf(name, CUDA_NAME_MAX, "narrow_%s_%d_%d_%s", what,
+                   (int)conv_operand_of(q, CONV_WEIGHTS)->shape.dim[0], q->attr.stride_h,
+                   cuda_suffix(cuda_type(q)));
 }
 
 // ---- forward and data gradient ---------------------------------------------------------------------------------

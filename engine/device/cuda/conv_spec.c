@@ -6,37 +6,9 @@
 
 enum { SPATIAL = 2, RANK = 4 };
 
-conv_places conv_places_of(const op_query *q)
-{
-    switch (q->op) {
-    case HR_OP_CONV2D:
-        return (conv_places){{0, 1, CONV_OUTPUT, q->in_count > 2 ? 2 : CONV_NONE}};
-    case HR_OP_CONV2D_TRANSPOSE:
-        return (conv_places){{CONV_OUTPUT, 1, 0, q->in_count > 2 ? 2 : CONV_NONE}};
-    case HR_OP_CONV2D_BWD_DATA:
-        return (conv_places){{CONV_OUTPUT, 1, 0, CONV_NONE}};
-    case HR_OP_CONV2D_TRANSPOSE_BWD_DATA:
-        return (conv_places){{0, 1, CONV_OUTPUT, CONV_NONE}};
-    case HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS: // the two images exchanged
-        return (conv_places){{1, CONV_OUTPUT, 0, q->out_count > 1 ? CONV_OUTPUT | 1 : CONV_NONE}};
-    default:
-        return (conv_places){{0, CONV_OUTPUT, 1, q->out_count > 1 ? CONV_OUTPUT | 1 : CONV_NONE}};
-    }
-}
-
-const op_operand *conv_operand_at(const op_query *q, uint8_t place)
-{
-    return (place & CONV_OUTPUT) != 0 ? &q->out[place & ~CONV_OUTPUT] : &q->in[place];
-}
-
-static const op_operand *operand_of(const op_query *q, conv_operand which)
-{
-    return conv_operand_at(q, conv_places_of(q).place[which]);
-}
-
 void conv_weights_matrix(const op_query *q, int64_t *rows, int64_t *columns)
 {
-    const int64_t *dim = operand_of(q, CONV_WEIGHTS)->shape.dim;
+    const int64_t *dim = conv_operand_of(q, CONV_WEIGHTS)->shape.dim;
     *rows = dim[0] * dim[1] * dim[2];
     *columns = dim[3];
 }
@@ -136,15 +108,15 @@ static void append(graph_spec *spec, graph_node n, uint8_t *result)
 void conv_spec(const op_query *q, graph_spec *spec, uint8_t *result)
 {
     memset(spec, 0, sizeof *spec);
-    spec->tensor[CONV_X] = image(operand_of(q, CONV_X));
-    spec->tensor[CONV_WEIGHTS] = weights(operand_of(q, CONV_WEIGHTS));
-    spec->tensor[CONV_Y] = image(operand_of(q, CONV_Y));
+    spec->tensor[CONV_X] = image(conv_operand_of(q, CONV_X));
+    spec->tensor[CONV_WEIGHTS] = weights(conv_operand_of(q, CONV_WEIGHTS));
+    spec->tensor[CONV_Y] = image(conv_operand_of(q, CONV_Y));
     spec->tensor_count = CONV_BIAS;
     spec->node[0] = convolution(q);
     spec->node_count = 1;
     *result = spec->node[0].out;
     if (conv_fuses_bias(q)) {
-        spec->tensor[CONV_BIAS] = bias(operand_of(q, CONV_BIAS));
+        spec->tensor[CONV_BIAS] = bias(conv_operand_of(q, CONV_BIAS));
         spec->tensor_count = CONV_OPERANDS;
         append(spec,
                (graph_node){

@@ -3,20 +3,8 @@
 #ifndef DEVICE_CUDA_CONV_SPEC_H
 #define DEVICE_CUDA_CONV_SPEC_H
 
+#include "conv_places.h"
 #include "graph.h"
-
-// The tensors of a convolution: x is the operand [n,h,w,c] of the convolution or its gradient, y [n,oh,ow,f] or its own. In
-// a transposed convolution, which is the data gradient of one, x is the large image.
-typedef enum conv_operand { CONV_X, CONV_WEIGHTS, CONV_Y, CONV_BIAS, CONV_OPERANDS } conv_operand;
-enum { CONV_OUTPUT = 0x80, CONV_NONE = 0xff };
-
-// Where they stand in an instruction: index of an input, CONV_OUTPUT | index of an output, or CONV_NONE.
-typedef struct conv_places {
-    uint8_t place[CONV_OPERANDS];
-} conv_places;
-
-conv_places conv_places_of(const op_query *q);
-const op_operand *conv_operand_at(const op_query *q, uint8_t place);
 
 // Weights lie as [rows, columns]: HWIO's window times channels of a group, and filters. cuDNN wants them transposed.
 void conv_weights_matrix(const op_query *q, int64_t *rows, int64_t *columns);
