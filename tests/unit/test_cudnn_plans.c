@@ -349,6 +349,58 @@ START_TEST(no_host_memory_is_an_error_and_leaves_nothing_behind)
 }
 END_TEST
 
+// The gradient of a wide layer's weights with that of its bias, whose sums the library's workspace shares the limit with.
+static op_query bias_gradient_query(void)
+{
+    op_query q = query_of((layer){56, 64, 64, 3, 1}, HR_OP_CONV2D_BWD_WEIGHTS, HR_BF16, 1, false);
+    q.out[1] = operand(HR_BF16, 1, 64, 0, 0, 0);
+    q.out_count = 2;
+    return q;
+}
+
+static hr_status ask_device(cuda_device *device, const op_query *q, target_answer *out)
+{
+    hr_target target;
+    device_cuda.target(device, &target);
+    return target.ask(target.context, q, HR_GIB, out, &err);
+}
+
+START_TEST(for_want_of_host_memory_nothing_else_is_answered)
+{
+    const op_query q = bias_gradient_query();
+    target_answer whole, answer;
+    bool finished = false;
+    cuda_device *device = open_device("h200-141g", true, false);
+    ck_assert_int_eq(ask_device(device, &q, &whole), HR_OK);
+    device_cuda.close(device);
+    for (uint64_t n = 1; !finished && n < 100; n++) {
+        device = open_device("h200-141g", true, false);
+        hr_host_mem_fail_at(n);
+        const hr_status status = ask_device(device, &q, &answer);
+        finished = hr_host_mem_fail_at(0) < n;
+        ck_assert_int_eq(status, finished ? HR_OK : HR_NOMEM);
+        ck_assert_int_eq(ask_device(device, &q, &answer), HR_OK);
+        ck_assert_int_eq(memcmp(&answer, &whole, sizeof answer), 0);
+        device_cuda.close(device);
+    }
+    ck_assert(finished);
+}
+END_TEST
+
+START_TEST(an_answer_leaves_no_error_behind)
+{
+    op_query q = resnet_query(7, HR_BF16);
+    q.attr.pad_bottom += 100; // the library refuses, our own kernel does not mind
+    cuda_device *device = open_device("h200-141g", true, false);
+    target_answer answer;
+    err = (hr_err){.sentence = "before"};
+    ck_assert_int_eq(ask_device(device, &q, &answer), HR_OK);
+    ck_assert_str_eq(answer.impl, "direct");
+    ck_assert_str_eq(err.sentence, "before");
+    device_cuda.close(device);
+}
+END_TEST
+
 // ---- what lasts longer ----------------------------------------------------------------------------------------
 
 static target_answer answer_of(const hr_target *t, uint32_t k)
@@ -511,6 +563,8 @@ static Suite *plans_suite(void)
     tcase_add_test(c, without_properties_there_is_no_engine_and_the_sentence_says_why);
     tcase_add_test(c, what_cudnn_cannot_compute_is_refused_with_its_limit);
     tcase_add_test(c, no_host_memory_is_an_error_and_leaves_nothing_behind);
+    tcase_add_test(c, for_want_of_host_memory_nothing_else_is_answered);
+    tcase_add_test(c, an_answer_leaves_no_error_behind);
     tcase_add_test(c, remembered_answers_are_the_same);
     tcase_add_loop_test(c, shipped_properties_are_their_cards, 0, sizeof cards / sizeof *cards);
     tcase_add_test(c, properties_of_two_cards_of_a_kind_have_one_hash);

@@ -59,10 +59,22 @@ struct graph_library {
 
 HR_MUST_CHECK hr_status graph_library_device(graph_library *l, hr_err *err); // makes l->device
 
+// An attribute of a finalized descriptor, cudnnBackendGetAttribute.
+HR_MUST_CHECK hr_status graph_get(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                  cudnnBackendAttributeType_t type, int64_t room, int64_t *count,
+                                  void *values, hr_err *err);
+
+// The graph's list, asked for once; the library's, good until the next call. Empty where cuDNN names no engine. l->lock is
+// held.
+HR_MUST_CHECK hr_status graph_list_of(graph_library *l, const graph_spec *spec, graph_list **out,
+                                      hr_err *err);
+// Adds what FALLBACK names, once.
+HR_MUST_CHECK hr_status graph_list_fall_back(const graph_library *l, graph_list *list, hr_err *err);
+void graph_list_destroy(graph_list *list);
+
 // The list and, in it, the configuration that graph_choose describes. l->lock is held.
 HR_MUST_CHECK hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_bytes,
                                    graph_list **list, uint32_t *position, hr_err *err);
-void graph_list_destroy(graph_list *list);
 // Makes c->plan, once: an engine that is compiled takes up to a second.
 HR_MUST_CHECK hr_status graph_plan(graph_library *l, graph_config *c, hr_err *err);
 

@@ -140,12 +140,16 @@ static hr_status pick_within(cuda_device *device, const op_query *q, uint64_t wo
 hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl **out,
                     target_answer *answer, hr_err *err)
 {
-    hr_err refusal;
+    hr_err refusal; // of rows that were passed over
     *out = NULL;
     HR_TRY(check_operands(q, err));
-    const hr_status status = pick_within(device, q, workspace_limit, false, out, answer, err);
-    if (status != HR_DEVICE) {
-        return status;
+    const hr_status status = pick_within(device, q, workspace_limit, false, out, answer, &refusal);
+    if (status == HR_OK ||
+        (status == HR_DEVICE && pick_within(device, q, UINT64_MAX, true, out, answer, NULL) == HR_OK)) {
+        return HR_OK;
     }
-    return pick_within(device, q, UINT64_MAX, true, out, answer, &refusal) == HR_OK ? HR_OK : status;
+    if (err != NULL) {
+        *err = refusal;
+    }
+    return status;
 }
