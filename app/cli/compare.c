@@ -27,18 +27,13 @@ static bool is_known(const compare_side sides[2], int id)
 
 static const char *verdict(const compare_side sides[2], char text[VERDICT_MAX])
 {
-    bool a_out = sides[0].oom[0] != '\0', b_out = sides[1].oom[0] != '\0';
-    if (!a_out && !b_out) {
-        return measures_verdict(&sides[0].measures, &sides[1].measures, text, VERDICT_MAX);
+    const char *cause[2];
+    for (int side = 0; side < 2; side++) {
+        cause[side] = sides[side].oom[0] != '\0' ? sides[side].oom : NULL;
     }
-    if (a_out && b_out) {
-        (void)snprintf(text, VERDICT_MAX, "Neither fits: a runs out of memory by %.31s, b by %.31s.",
-                       sides[0].oom, sides[1].oom);
-    } else {
-        (void)snprintf(text, VERDICT_MAX, "%s runs out of memory by %.31s, %s fits.", a_out ? "a" : "b",
-                       sides[a_out ? 0 : 1].oom, a_out ? "b" : "a");
-    }
-    return text;
+    return cause[0] == NULL && cause[1] == NULL
+               ? measures_verdict(&sides[0].measures, &sides[1].measures, text, VERDICT_MAX)
+               : measures_verdict_oom(cause[0], cause[1], text, VERDICT_MAX);
 }
 
 // ---- as text --------------------------------------------------------------------------------------------------

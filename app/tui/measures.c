@@ -211,3 +211,17 @@ const char *measures_verdict(const measures *a, const measures *b, char *text, s
     }
     return text;
 }
+
+const char *measures_verdict_oom(const char *a_cause, const char *b_cause, char *text, size_t size)
+{
+    static const char unknown[] = "an unknown cause";
+    const char *a = a_cause != NULL && a_cause[0] == '\0' ? unknown : a_cause;
+    const char *b = b_cause != NULL && b_cause[0] == '\0' ? unknown : b_cause;
+    if (a != NULL && b != NULL) {
+        snprintf(text, size, "Neither fits: a runs out of memory by %s, b by %s.", a, b);
+    } else {
+        snprintf(text, size, "%s runs out of memory by %s, %s fits.", a != NULL ? "a" : "b",
+                 a != NULL ? a : b, a != NULL ? "b" : "a");
+    }
+    return text;
+}

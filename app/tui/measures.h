@@ -77,5 +77,8 @@ const char *measure_format_percent(double before, double after, char text[FORMAT
 // "b needs 24.28 MiB less at the peak (-41.0%) and takes 20.0 ms less a step (-50.0%)." What is unknown is not
 // mentioned. Returns text.
 const char *measures_verdict(const measures *a, const measures *b, char *text, size_t size);
+// The same where not both fit: "b runs out of memory by capacity, a fits." A cause is NULL for the one that fits, "" where
+// it is not known. Returns text.
+const char *measures_verdict_oom(const char *a_cause, const char *b_cause, char *text, size_t size);
 
 #endif

@@ -324,14 +324,6 @@ const char *run_verdict(const run_pair *pair, char *text, size_t size)
     if (a->result != RUN_OOM && b->result != RUN_OOM) {
         return compare_fitting(pair, text, size);
     }
-    if (a->result == RUN_OOM && b->result == RUN_OOM) {
-        snprintf(text, size, "Both ran out of memory: a%s%s, b%s%s.", a->cause[0] != '\0' ? " by " : "",
-                 a->cause, b->cause[0] != '\0' ? " by " : "", b->cause);
-    } else if (b->result == RUN_OOM) {
-        snprintf(text, size, "b ran out of memory%s%s, a did not.", b->cause[0] != '\0' ? " by " : "",
-                 b->cause);
-    } else {
-        snprintf(text, size, "b fits, a ran out of memory%s%s.", a->cause[0] != '\0' ? " by " : "", a->cause);
-    }
-    return text;
+    return measures_verdict_oom(a->result == RUN_OOM ? a->cause : NULL,
+                                b->result == RUN_OOM ? b->cause : NULL, text, size);
 }

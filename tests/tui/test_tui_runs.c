@@ -378,7 +378,7 @@ START_TEST(runs_that_never_ended_a_step_have_no_picture_but_a_sentence)
     ck_assert_uint_eq(a->runs.count, 2);
     char *text = screen_text(a);
     ck_assert_msg(strstr(text, "Neither of these runs has ended a step") != NULL, "%s", text);
-    ck_assert_msg(strstr(text, "Both ran out of memory") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "Neither fits: a runs out of memory by") != NULL, "%s", text);
     ck_assert_msg(strstr(text, "1048576") == NULL && strstr(text, "+1.00") != NULL, "%s", text);
     ck_assert_msg(strstr(text, " us") == NULL, "%s", text); // no time either
     free(text);
