@@ -63,27 +63,11 @@ static const char *needed(const app *a, size_t row)
 
 static void tensor_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_picture_tensor *t = tensor_at(a, row);
-    char words[FORMAT_MAX];
-    double value = tensor_number(a, row, column);
-    switch (column) {
-    case TENSOR:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
-        break;
-    case BYTES:
-        snprintf(text, TABLE_CELL_MAX, "%s", format_cell_bytes(t->bytes, step_tensor_unit(a), words));
-        break;
-    case DTYPE:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->dtype));
-        break;
-    case SHAPE:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->shape));
-        break;
-    case NEEDED:
+    if (column == NEEDED) {
         snprintf(text, TABLE_CELL_MAX, "%s", needed(a, row));
-        break;
-    default:
-        snprintf(text, TABLE_CELL_MAX, isnan(value) ? "—" : "%.0f", value);
+    } else {
+        step_tensor_cell(a, tensor_at(a, row), tensor_columns[column].term, tensor_number(a, row, column),
+                         text);
     }
 }
 

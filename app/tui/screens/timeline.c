@@ -35,6 +35,23 @@ byte_unit step_tensor_unit(const app *a)
     return byte_unit_for(a->step.largest);
 }
 
+void step_tensor_cell(const app *a, const hr_picture_tensor *t, const char *term, double number,
+                      char text[TABLE_CELL_MAX])
+{
+    char words[FORMAT_MAX];
+    if (strcmp(term, "tensor") == 0) {
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
+    } else if (strcmp(term, "bytes") == 0) {
+        snprintf(text, TABLE_CELL_MAX, "%s", format_cell_bytes(t->bytes, step_tensor_unit(a), words));
+    } else if (strcmp(term, "dtype") == 0) {
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->dtype));
+    } else if (strcmp(term, "shape") == 0) {
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->shape));
+    } else {
+        snprintf(text, TABLE_CELL_MAX, isnan(number) ? "—" : "%.0f", number);
+    }
+}
+
 static const char *nothing(const app *a)
 {
     return app_picture(a) == NULL ? "The step is being planned." : "The planned step has no instructions.";

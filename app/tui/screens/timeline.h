@@ -13,6 +13,10 @@ extern const pane_ops pane_stack, pane_minimap, pane_alive, pane_listing, pane_t
 // One unit for the moments of a picture, and one for its tensors: they are that much smaller.
 byte_unit step_unit(const app *a);
 byte_unit step_tensor_unit(const app *a);
+// A cell of a table of tensors: under "tensor", "bytes", "dtype" and "shape" what they say, elsewhere the number, whole, or
+// "—" for an unknown one.
+void step_tensor_cell(const app *a, const hr_picture_tensor *t, const char *term, double number,
+                      char text[TABLE_CELL_MAX]);
 // "+2.64"; "" for nothing, and a sign alone has little: "+0.00".
 const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX]);
 // Where there is no picture: says so, and why. True when there is one with instructions.

@@ -49,29 +49,15 @@ static double number(const app *a, size_t row, unsigned column)
     }
 }
 
+// No number: it was there before, or outlives the step.
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_picture_tensor *t = tensor_at(a, row);
     char words[FORMAT_MAX];
-    double value = number(a, row, column);
-    switch (column) {
-    case TENSOR:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
-        break;
-    case BYTES:
-        snprintf(text, TABLE_CELL_MAX, "%s", format_cell_bytes(t->bytes, step_tensor_unit(a), words));
-        break;
-    case SHARE:
+    const double value = number(a, row, column);
+    if (column == SHARE) {
         snprintf(text, TABLE_CELL_MAX, "%s", format_percent(value, words));
-        break;
-    case DTYPE:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->dtype));
-        break;
-    case SHAPE:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->shape));
-        break;
-    default: // "—": it was there before, or outlives the step
-        snprintf(text, TABLE_CELL_MAX, isnan(value) ? "—" : "%.0f", value);
+    } else {
+        step_tensor_cell(a, tensor_at(a, row), columns[column].term, value, text);
     }
 }
 
