@@ -249,6 +249,31 @@ static inline bool use_is_error(hr_session *s, hr_err *err)
     return hr_session_error(s, &version, err);
 }
 
+static inline hr_session *use_start_inline(const hr_session_options *options)
+{
+    hr_err err = {0};
+    hr_session *s = NULL;
+    ck_assert_msg(hr_session_start_inline(options, &s, &err) == HR_OK, "%s", err.sentence);
+    return s;
+}
+
+static inline void use_run_inline(hr_session *s, uint64_t steps)
+{
+    use_run(s, steps);
+    while (hr_session_advance(s, 1)) {
+    }
+}
+
+static inline hr_err use_wait_error(hr_session *s)
+{
+    hr_err err = {0};
+    for (int k = 0; k < USE_WAIT_MS / 20 && !use_is_error(s, &err); k++) {
+        use_pause(s);
+    }
+    ck_assert_int_ne(err.status, HR_OK);
+    return err;
+}
+
 // The process that /proc says is our only child; 0: there is none.
 static inline pid_t use_find_child(void)
 {
