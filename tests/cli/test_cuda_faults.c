@@ -36,9 +36,9 @@ static const fault faults[] = {
     {"CARD_VRAM=8G\nCARD_OTHERS=7920M", RUN_DEMO, 4, "14.00 MiB free: other processes hold 7.73 GiB",
      "-s device.vram=14MiB"},
     {FILLED, RUN_DEMO, 1, "the limit would allow it, and the card has no more to give", "nvidia-smi"},
-    {"CARD_LOSE_AT=40", RUN, 4, "device lost failed: ", "train.resume=FILE"},
-    {"CARD_FAIL=cuLaunchKernel:40:719", RUN, 4, "CUDA_ERROR_LAUNCH_FAILED", "train.resume=FILE"},
-    {"CARD_FAIL=cuLaunchKernel:40:1", RUN, 4, "CUDA_ERROR_INVALID_VALUE", "headroom devices"},
+    {"CARD_LOSE_AT=20", RUN, 4, "device lost failed: ", "train.resume=FILE"},
+    {"CARD_FAIL=cuLaunchKernel:20:719", RUN, 4, "CUDA_ERROR_LAUNCH_FAILED", "train.resume=FILE"},
+    {"CARD_FAIL=cuLaunchKernel:20:1", RUN, 4, "CUDA_ERROR_INVALID_VALUE", "headroom devices"},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
 

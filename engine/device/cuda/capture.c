@@ -26,12 +26,17 @@ static hr_status enqueue_all(cuda_loaded *l, step_io *io, hr_err *err)
 hr_status cuda_divert(cuda_loaded *l, step_io *io, hr_err *err)
 {
     l->mode = STEP_EAGER;
-    l->device->deferred = NULL;
     l->alike = false;
     l->patience = l->patience < PATIENCE_MAX ? l->patience * 2 : l->patience;
     cuda_forget_graph(l);
     l->failed = enqueue_all(l, io, err);
     return l->failed;
+}
+
+hr_status cuda_catch_up(cuda_loaded *l, hr_err *err)
+{
+    HR_TRY(l->mode == STEP_EAGER ? HR_OK : cuda_divert(l, NULL, err));
+    return cuda_group_launch(&l->group, err);
 }
 
 // ---- capture ------------------------------------------------------------------------------------------------------
@@ -108,7 +113,6 @@ hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
                                    : cuda_divert(l, io, err);
         }
     }
-    l->device->deferred = NULL;
     l->device->busy = true;
     return cuda_check(cuda_driver.cuGraphLaunch(l->replay, l->device->lane[HR_LANE_COMPUTE]), err,
                       "launching a captured step");

@@ -46,7 +46,7 @@ typedef struct cuda_run {
     step_io *io;         // host values of this round; not to be used for what a captured graph must see
 } cuda_run;
 
-enum { CUDA_SCALAR_BYTES = 32, CUDA_NAME_MAX = 64 };
+enum { CUDA_SCALAR_BYTES = 32, CUDA_NAME_MAX = 64, CUDA_GROUP_MAX = 64 };
 
 // Types of the activations that an implementation takes; statistics beside two-byte ones are float32.
 enum { CUDA_F32 = 1, CUDA_F16 = 2, CUDA_BF16 = 4, CUDA_HALF = CUDA_F16 | CUDA_BF16, CUDA_REAL = 7 };
@@ -76,6 +76,10 @@ typedef struct cuda_impl {
     void (*stage)(const op_query *q, const step_io *io, void *host);
     void (*collect)(const op_query *q, const void *host, step_io *io);
     hr_status (*run)(const cuda_run *r, hr_err *err);
+    // Instead of `run`, of one kernel without a workspace: a launch for up to CUDA_GROUP_MAX consecutive instructions that
+    // touch nothing of each other's. `joins`: may `next` go with `first`? NULL: always.
+    bool (*joins)(const cuda_run *first, const cuda_run *next);
+    hr_status (*run_group)(const cuda_run *runs, uint32_t count, hr_err *err);
 } cuda_impl;
 
 typedef struct cuda_family {
@@ -132,6 +136,11 @@ HR_MUST_CHECK hr_status cuda_launch(const cuda_run *r, CUfunction function, cuda
 // As many blocks of `threads` as there are pieces of `per_thread` elements, but no more than fill the card several
 // times over: kernels walk on by the grid's width.
 cuda_grid cuda_grid_over(const cuda_device *device, uint64_t elements, uint32_t per_thread, uint32_t threads);
+
+// A grid of both: adds an item of `elements` as cuda_grid_over divides it.
+typedef struct group_blocks group_blocks;
+void cuda_group_extend(const cuda_device *device, group_blocks *blocks, cuda_grid *grid, uint64_t elements,
+                       uint32_t per_thread, uint32_t threads);
 
 const char *cuda_suffix(uint32_t dtype); // "f32", "f16", "bf16", "i32", "u8": how kernels of a type end
 

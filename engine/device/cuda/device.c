@@ -66,8 +66,8 @@ hr_status cuda_noted(cuda_device *device, hr_status status)
 hr_status cuda_settle(cuda_device *device, hr_err *err)
 {
     HR_TRY(cuda_enter(device, err));
-    if (device->deferred != NULL) {
-        HR_TRY(cuda_noted(device, cuda_divert(device->deferred, NULL, err)));
+    if (device->under_way != NULL) {
+        HR_TRY(cuda_noted(device, cuda_catch_up(device->under_way, err)));
     }
     if (!device->busy) {
         return HR_OK;

@@ -31,7 +31,7 @@ struct cuda_device {
     uint64_t context_bytes; // by what was made at open and at load, as far as it could be seen
     // Since the last wait something was enqueued that may still run.
     bool busy;
-    struct cuda_loaded *deferred; // the step under way is put off to its end
+    struct cuda_loaded *under_way; // a step of it has begun and may hold calls back; NULL: none
 };
 
 #define CUDA_SMALL_BYTES (2 * 1024 * 1024)

@@ -37,12 +37,12 @@ static bool make_pool(pool *p)
     return p->pool != NULL && set_threshold(p);
 }
 
-// In the order of the compute lane: what a captured step has put off comes first.
+// In the order of the compute lane: what the step under way holds back comes first.
 static bool reach_lane(pool *p)
 {
     cuda_device *device = p->device;
     return cuda_enter(device, NULL) == HR_OK &&
-           (device->deferred == NULL || cuda_divert(device->deferred, NULL, NULL) == HR_OK);
+           (device->under_way == NULL || cuda_catch_up(device->under_way, NULL) == HR_OK);
 }
 
 static CUresult ask(pool *p, uint64_t bytes, CUdeviceptr *address)

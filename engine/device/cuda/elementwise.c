@@ -73,6 +73,20 @@ static hr_status run_scale(const cuda_run *r, hr_err *err)
     return launch(r, &a, err);
 }
 
+static hr_status run_casts(const cuda_run *runs, uint32_t count, hr_err *err)
+{
+    cast_args a = {0};
+    cuda_grid grid = {0};
+    for (uint32_t k = 0; k < count; k++) {
+        a.item[k] = (cast_item){.source = (const void *)runs[k].in[0],
+                                .result = (void *)runs[k].out[0],
+                                .count = (int64_t)cuda_elements(&runs[k].query->out[0])};
+        cuda_group_extend(runs->device, &a.blocks, &grid, (uint64_t)a.item[k].count,
+                          PACK_BYTES / widest_bytes(runs->query), THREADS);
+    }
+    return cuda_launch(runs, runs->function, grid, &a, sizeof a, err);
+}
+
 static hr_status run_zeros(const cuda_run *r, hr_err *err)
 {
     return CUDA_CALL(err, cuMemsetD8Async, r->out[0], 0, cuda_bytes(&r->query->out[0]), r->stream);
@@ -113,7 +127,7 @@ static const cuda_impl impls[] = {
      .name = "cast",
      .module = "elementwise",
      .kernel = name_of_two,
-     .run = run},
+     .run_group = run_casts},
     {.op = HR_OP_ACCUMULATE,
      .types = CUDA_REAL,
      .name = "accumulate",

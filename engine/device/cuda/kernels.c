@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device_impl.h"
+#include "kernels/group_args.h"
 
 #define X(name) extern const unsigned char hr_cuda_##name[];
 #include "cuda_modules.inc"
@@ -104,4 +105,14 @@ cuda_grid cuda_grid_over(const cuda_device *device, uint64_t elements, uint32_t 
     blocks = blocks > most ? most : blocks;
     return (cuda_grid){
         .blocks_x = blocks == 0 ? 1 : (uint32_t)blocks, .blocks_y = 1, .blocks_z = 1, .threads = threads};
+}
+
+void cuda_group_extend(const cuda_device *device, group_blocks *blocks, cuda_grid *grid, uint64_t elements,
+                       uint32_t per_thread, uint32_t threads)
+{
+    const cuda_grid own = cuda_grid_over(device, elements, per_thread, threads);
+    const uint32_t before = blocks->count == 0 ? 0 : blocks->end[blocks->count - 1];
+    *grid = own;
+    grid->blocks_x += before;
+    blocks->end[blocks->count++] = grid->blocks_x;
 }

@@ -45,6 +45,10 @@ static hr_status enqueue_instr(cuda_loaded *l, const cuda_call *call, step_io *i
     if (i->op == HR_OP_RECORD || i->op == HR_OP_WAIT) {
         r.event = l->events[i->attr.slot];
     }
+    if (k->impl->run_group != NULL) {
+        return cuda_group_add(&l->group, k->impl, &r, err);
+    }
+    HR_TRY(cuda_group_launch(&l->group, err));
     return k->impl->run(&r, err);
 }
 
@@ -54,6 +58,7 @@ hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_er
     if (call->instr != HR_NO_ID) {
         return enqueue_instr(l, call, io, err);
     }
+    HR_TRY(cuda_group_launch(&l->group, err));
     return CUDA_CALL(err, cuMemcpyHtoDAsync_v2, l->device->small, scalars_of(l, call->round),
                      (size_t)l->scalar_count * CUDA_SCALAR_BYTES, l->device->lane[HR_LANE_COMPUTE]);
 }
@@ -61,6 +66,7 @@ hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_er
 hr_status cuda_join(cuda_loaded *l, hr_err *err)
 {
     CUstream compute = l->device->lane[HR_LANE_COMPUTE];
+    HR_TRY(cuda_group_launch(&l->group, err));
     for (uint32_t k = HR_LANE_COMPUTE + 1; k < HR_LANE_COUNT; k++) {
         if (l->uses[k]) {
             HR_TRY(CUDA_CALL(err, cuEventRecord, l->join[k], l->device->lane[k]));
@@ -96,7 +102,8 @@ static void begin_step(cuda_loaded *l)
 {
     const bool capture = l->device->capture && !l->never && l->steady >= l->patience;
     l->mode = l->replay != NULL ? STEP_REPLAY : capture ? STEP_DEFERRED : STEP_EAGER;
-    l->device->deferred = l->mode == STEP_EAGER ? NULL : l;
+    l->device->under_way = l;
+    l->group.count = 0;
     l->failed = HR_OK;
     l->alike = true;
     l->call_count = 0;
@@ -193,6 +200,7 @@ hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err)
     HR_TRY(cuda_enter(device, err));
     HR_TRY(cuda_noted(device, finish(l, io, err)));
     device->busy = false;
+    device->under_way = NULL;
     l->steady = l->alike && l->call_count == l->last_count ? l->steady + 1 : 0;
     l->last_count = l->call_count;
     l->mode = STEP_IDLE;
@@ -207,7 +215,7 @@ void cuda_abandon_step(void *context, void *kernels)
     if (l->mode == STEP_EAGER) { // its calls are no longer those of the last whole step
         l->last_count = l->steady = 0;
     }
-    device->deferred = NULL;
+    device->under_way = NULL;
     l->mode = STEP_IDLE;
     (void)cuda_settle(device, NULL);
 }

@@ -30,6 +30,13 @@ typedef struct cuda_prepared {
     uint32_t scalar_slot; // HR_NO_ID: none
 } cuda_prepared;
 
+// Calls of one kernel that are held back, to be one launch (group.c).
+typedef struct cuda_group {
+    const cuda_impl *impl;
+    uint32_t count;
+    cuda_run runs[CUDA_GROUP_MAX];
+} cuda_group;
+
 typedef enum step_mode {
     STEP_IDLE,
     STEP_EAGER,
@@ -54,6 +61,7 @@ typedef struct cuda_loaded {
     cuda_call *calls; // [call_room]
     uint32_t call_room, call_count;
     hr_status failed; // what was put off could not be enqueued
+    cuda_group group;
     // What steps have had in common (capture.c).
     uint32_t last_count; // calls of the last whole step
     bool alike;          // this step's calls are the last one's, so far
@@ -73,8 +81,14 @@ hr_status cuda_run_instr(void *context, void *kernels, uint32_t at, void *const 
 hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err);
 void cuda_abandon_step(void *context, void *kernels);
 HR_MUST_CHECK hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err);
-HR_MUST_CHECK hr_status cuda_join(cuda_loaded *l, hr_err *err); // the compute lane goes on after the others
-// capture.c. What was put off is enqueued, and the step goes on eagerly.
+// What is held back is launched, and the compute lane goes on after the others.
+HR_MUST_CHECK hr_status cuda_join(cuda_loaded *l, hr_err *err);
+// group.c
+HR_MUST_CHECK hr_status cuda_group_add(cuda_group *g, const cuda_impl *impl, const cuda_run *r, hr_err *err);
+HR_MUST_CHECK hr_status cuda_group_launch(cuda_group *g, hr_err *err);
+// capture.c. All that the step under way holds back is enqueued.
+HR_MUST_CHECK hr_status cuda_catch_up(cuda_loaded *l, hr_err *err);
+// What was put off is enqueued, and the step goes on eagerly.
 HR_MUST_CHECK hr_status cuda_divert(cuda_loaded *l, step_io *io, hr_err *err);
 HR_MUST_CHECK hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err); // all that was put off
 void cuda_forget_graph(cuda_loaded *l);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: one launch for each variable. What changes from update to update is computed here in double, as the
+// Optimizers: one launch for as many variables as its arguments take. What changes from update to update is computed here in double, as the
 // reference computes it, and read by the kernel from device memory.
 #include <math.h>
 #include <stdio.h>
@@ -47,35 +47,56 @@ static void fill_scalars(const op_query *q, const step_io *io, unsigned char slo
     memcpy(slot, &s, sizeof s);
 }
 
-static hr_status run(const cuda_run *r, hr_err *err)
+static CUdeviceptr verdict_of(const cuda_run *r)
 {
     const op_query *q = r->query;
+    return q->in_count == q->out_count + 2u ? r->in[q->in_count - 1] : 0;
+}
+
+// Rates are scalars of each; the rest is one for all.
+static bool joins(const cuda_run *first, const cuda_run *next)
+{
+    const op_attr *a = &first->query->attr, *b = &next->query->attr;
+    return verdict_of(first) == verdict_of(next) && a->beta1 == b->beta1 && a->beta2 == b->beta2 &&
+           a->epsilon == b->epsilon && a->momentum == b->momentum;
+}
+
+static update_item item_of(const cuda_run *r)
+{
+    update_item item = {.w = (void *)r->in[0],
+                        .g = (const void *)r->in[1],
+                        .scalars = (const update_scalars *)r->scalars,
+                        .count = (int64_t)cuda_elements(&r->query->in[0])};
+    for (uint32_t k = 0; k + 1 < r->query->out_count; k++) {
+        item.slot[k] = (void *)r->in[2 + k];
+    }
+    return item;
+}
+
+static hr_status run_group(const cuda_run *runs, uint32_t count, hr_err *err)
+{
+    const op_query *q = runs->query;
     const op_attr *attr = &q->attr;
-    update_args a = {.w = (void *)r->in[0],
-                     .g = (const void *)r->in[1],
-                     .scalars = (const update_scalars *)r->scalars,
-                     .count = (int64_t)cuda_elements(&q->in[0]),
+    const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)q->in[0].dtype);
+    cuda_grid grid = {0};
+    update_args a = {.finite = (const int32_t *)verdict_of(runs),
                      .beta1 = (float)attr->beta1,
                      .beta2 = (float)attr->beta2,
                      .keep1 = (float)(1.0 - attr->beta1),
                      .keep2 = (float)(1.0 - attr->beta2),
                      .epsilon = (float)attr->epsilon,
                      .momentum = (float)attr->momentum};
-    for (uint32_t k = 0; k + 1 < q->out_count; k++) {
-        a.slot[k] = (void *)r->in[2 + k];
+    for (uint32_t k = 0; k < count; k++) {
+        a.item[k] = item_of(&runs[k]);
+        cuda_group_extend(runs->device, &a.blocks, &grid, (uint64_t)a.item[k].count, per_thread, THREADS);
     }
-    if (q->in_count == q->out_count + 2u) {
-        a.finite = (const int32_t *)r->in[q->in_count - 1];
-    }
-    const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)q->in[0].dtype);
-    return cuda_launch(r, r->function, cuda_grid_over(r->device, (uint64_t)a.count, per_thread, THREADS), &a,
-                       sizeof a, err);
+    return cuda_launch(runs, runs->function, grid, &a, sizeof a, err);
 }
 
 #define UPDATE(id)                                                                                           \
     {                                                                                                        \
         .op = HR_OP_##id, .types = CUDA_REAL, .name = "fused", .fits = is_uniform, .module = "update",       \
-        .kernel = name_of, .scalars = fill_scalars, .run = run                                               \
+        .kernel = name_of, .scalars = fill_scalars, .joins = joins, .run_group = run_group                   \
     }
 
 static const cuda_impl impls[] = {

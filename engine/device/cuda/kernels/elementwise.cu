@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, products and casts element by element: every operand is read once, every result written once.
 #include "elementwise_args.h"
+#include "group.cuh"
 #include "map.cuh"
 
 struct sum_of {
@@ -95,9 +96,12 @@ FOR_REAL_TYPES(KERNELS)
 // ---- of two types -------------------------------------------------------------------------------------------------
 
 #define CAST(from, From, to, To)                                                                             \
-    extern "C" __global__ void cast_##from##_##to(elementwise_args e)                                        \
+    extern "C" __global__ void cast_##from##_##to(cast_args c)                                               \
     {                                                                                                        \
-        map(itself(), e.count, static_cast<To *>(e.out), static_cast<const From *>(e.a));                    \
+        const group_place here(c.blocks);                                                                    \
+        const cast_item &item = c.item[here.item];                                                           \
+        map_by(itself(), here.thread, here.width, item.count, static_cast<To *>(item.result),                \
+               static_cast<const From *>(item.source));                                                      \
     }
 #define ACCUMULATE(from, From, to, To)                                                                       \
     extern "C" __global__ void accumulate_##from##_##to(elementwise_args e)                                  \

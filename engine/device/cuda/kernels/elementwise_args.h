@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "group_args.h"
+
 typedef struct elementwise_args {
     const void *a, *b, *dy; // b: ADD, MULTIPLY, ACCUMULATE (which adds it to a); dy: MULTIPLY_BWD
     void *out, *db;         // MULTIPLY_BWD: da, db; da may lie on dy, every other `out` on a
@@ -12,5 +14,16 @@ typedef struct elementwise_args {
     const float *factor; // SCALE: one number of the device; NULL: 1
     double scale;
 } elementwise_args;
+
+typedef struct cast_item {
+    const void *source;
+    void *result;
+    int64_t count;
+} cast_item;
+
+typedef struct cast_args {
+    cast_item item[GROUP_ITEMS];
+    group_blocks blocks;
+} cast_args;
 
 #endif

@@ -68,14 +68,15 @@ template <typename Out, int N, typename F, typename... In> struct map_two {
     }
 };
 
-// out[i] = f(in[i]...) for all i below count; f takes and gives floats.
+// out[i] = f(in[i]...) for all i below count; f takes and gives floats. The one that calls is `thread` of `width`.
 template <typename Out, typename F, typename... In>
-__device__ __forceinline__ void map(const F &f, int64_t count, Out *out, const In *...in)
+__device__ __forceinline__ void map_by(const F &f, int64_t thread, int64_t width, int64_t count, Out *out,
+                                       const In *...in)
 {
     constexpr int n = 16 / (int)widest<Out, In...>::bytes;
-    const int64_t packs = count / n, width = grid_width();
+    const int64_t packs = count / n;
     pack<Out, n> *to = reinterpret_cast<pack<Out, n> *>(out);
-    int64_t i = grid_thread();
+    int64_t i = thread;
     for (; i + width < packs; i += 2 * width) {
         map_two<Out, n, F, In...>::run(f, to + i, to + i + width,
                                        reinterpret_cast<const pack<In, n> *>(in)[i]...,
@@ -84,9 +85,16 @@ __device__ __forceinline__ void map(const F &f, int64_t count, Out *out, const I
     if (i < packs) {
         to[i] = map_pack<Out, n>(f, i, in...);
     }
-    for (i = packs * n + grid_thread(); i < count; i += width) {
+    for (i = packs * n + thread; i < count; i += width) {
         out[i] = narrow<Out>(f(widen(in[i])...));
     }
+}
+
+// By all threads of the grid.
+template <typename Out, typename F, typename... In>
+__device__ __forceinline__ void map(const F &f, int64_t count, Out *out, const In *...in)
+{
+    map_by(f, grid_thread(), grid_width(), count, out, in...);
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of variables: weights, gradient and slots are read once, weights and slots are written once, sixteen bytes at
-// a time. All arithmetic is float32, whatever the tensors are. Formulas are Keras 3's.
-#include "kernel.cuh"
+// a time, of many variables in one launch. All arithmetic is float32, whatever the tensors are. Formulas are Keras 3's.
+#include "group.cuh"
 #include "update_args.h"
 
 // One element: w and its slots, in place.
@@ -68,7 +68,7 @@ struct ema_rule {
 
 // Elements from `at` on: N of them at once.
 template <typename T, int N, int SLOTS, typename RULE>
-__device__ __forceinline__ void update_at(const update_args &a, const RULE &rule, int64_t at)
+__device__ __forceinline__ void update_at(const update_item &a, const RULE &rule, int64_t at)
 {
     typedef pack<T, N> piece;
     piece w = *reinterpret_cast<const piece *>(static_cast<const T *>(a.w) + at), slot[UPDATE_SLOTS];
@@ -105,13 +105,15 @@ __device__ __forceinline__ void update_all(const update_args &a)
     if (a.finite != nullptr && *a.finite == 0) {
         return;
     }
-    const RULE rule{a, *a.scalars};
-    const int64_t packs = a.count / n;
-    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
-        update_at<T, n, SLOTS>(a, rule, i * n);
+    const group_place here(a.blocks);
+    const update_item &item = a.item[here.item];
+    const RULE rule{a, *item.scalars};
+    const int64_t packs = item.count / n;
+    for (int64_t i = here.thread; i < packs; i += here.width) {
+        update_at<T, n, SLOTS>(item, rule, i * n);
     }
-    for (int64_t i = packs * n + grid_thread(); i < a.count; i += grid_width()) {
-        update_at<T, 1, SLOTS>(a, rule, i);
+    for (int64_t i = packs * n + here.thread; i < item.count; i += here.width) {
+        update_at<T, 1, SLOTS>(item, rule, i);
     }
 }
 

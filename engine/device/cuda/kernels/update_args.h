@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "group_args.h"
+
 enum { UPDATE_SLOTS = 2 };
 
 // Of this update, in device memory.
@@ -14,13 +16,18 @@ typedef struct update_scalars {
     float momentum, keep; // EMA: of the average, of the variable
 } update_scalars;
 
-typedef struct update_args {
+typedef struct update_item {
     void *w;       // EMA: the average
     const void *g; // EMA: the variable
     void *slot[UPDATE_SLOTS];
-    const int32_t *finite; // 0: nothing changes; NULL: always
     const update_scalars *scalars;
     int64_t count;
+} update_item;
+
+typedef struct update_args {
+    update_item item[GROUP_ITEMS];
+    group_blocks blocks;
+    const int32_t *finite;            // 0: nothing changes; NULL: always
     float beta1, beta2, keep1, keep2; // keep = 1 - beta
     float epsilon, momentum;
 } update_args;
