@@ -83,16 +83,14 @@ static uint64_t workspace_backward(const cuda_device *device, const op_query *q)
     return cuda_elements(&q->in[5]) * sizeof(float);
 }
 
-static hr_status prepare_backward(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                                  uint64_t workspace_bytes, void **state, hr_err *err)
+enum { STAGE_QUERIES, STAGE_KEYS, STAGES };
+
+static uint32_t name_backward(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    (void)p, (void)i, (void)workspace_bytes;
-    char name[CUDA_NAME_MAX];
-    (void)snprintf(name, sizeof name, "attention_bwd_keys_%d_%s", window_of(q), cuda_suffix(cuda_type(q)));
-    CUfunction keys = NULL;
-    HR_TRY(cuda_function(device, "attention_own", name, &keys, err));
-    *state = keys;
-    return HR_OK;
+    name_of(q, name[STAGE_QUERIES]);
+    (void)snprintf(name[STAGE_KEYS], CUDA_NAME_MAX, "attention_bwd_keys_%d_%s", window_of(q),
+                   cuda_suffix(cuda_type(q)));
+    return STAGES;
 }
 
 static hr_status run_backward(const cuda_run *r, hr_err *err)
@@ -108,8 +106,8 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
     a.out = (void *)r->out[0];
     a.dk = (void *)r->out[1];
     a.dv = (void *)r->out[2];
-    HR_TRY(launch(r, r->function, &a, a.queries, err));
-    return launch(r, (CUfunction)r->state, &a, a.keys, err);
+    HR_TRY(launch(r, r->stage[STAGE_QUERIES], &a, a.queries, err));
+    return launch(r, r->stage[STAGE_KEYS], &a, a.keys, err);
 }
 
 static const cuda_impl impls[] = {
@@ -126,8 +124,7 @@ static const cuda_impl impls[] = {
      .fits = fits,
      .workspace = workspace_backward,
      .module = "attention_own",
-     .kernel = name_of,
-     .prepare = prepare_backward,
+     .stages = name_backward,
      .run = run_backward},
 };
 

@@ -3,13 +3,11 @@
 // and of a repetition from saved statistics: one kernel, the same bits.
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "headroom/units.h"
 
 #include "cuda_device.h"
 #include "kernels/batch_norm_args.h"
-#include "rows.h"
 
 enum {
     WARP = 32,
@@ -20,7 +18,7 @@ enum {
     FEW_ENTRIES = 4, // a channel with fewer in a block gets longer parts, so that these weigh little
 };
 
-enum { STAGE_SUMS, STAGE_FINISH, STAGE_APPLY };
+enum { STAGE_SUMS, STAGE_FINISH, STAGE_APPLY, STAGES };
 
 static bool fits(const cuda_device *device, const op_query *q)
 {
@@ -124,19 +122,17 @@ static uint64_t parts_bytes(const cuda_device *device, const op_query *q)
 
 static hr_status run_sums(const cuda_run *r, const division *d, const batch_norm_args *a, hr_err *err)
 {
-    const cuda_stages *stages = r->state;
     const uint32_t arrays = 2 * d->values + (a->dy == NULL ? (uint32_t)d->walk.width : 0);
     const cuda_grid grid = {.blocks_x = parts_of(r->device, d),
                             .blocks_y = d->tiles,
                             .blocks_z = 1,
                             .threads = d->threads,
                             .shared_bytes = arrays * (uint32_t)sizeof(float)};
-    return cuda_launch(r, stages->at[STAGE_SUMS], grid, a, sizeof *a, err);
+    return cuda_launch(r, r->stage[STAGE_SUMS], grid, a, sizeof *a, err);
 }
 
 static hr_status run_finish(const cuda_run *r, const division *d, batch_norm_finish_args *f, hr_err *err)
 {
-    const cuda_stages *stages = r->state;
     f->partial = (const float *)r->workspace;
     f->parts = parts_of(r->device, d);
     f->channels = d->walk.channels;
@@ -147,7 +143,7 @@ static hr_status run_finish(const cuda_run *r, const division *d, batch_norm_fin
                             .blocks_y = 1,
                             .blocks_z = 1,
                             .threads = FINISH_THREADS};
-    return cuda_launch(r, stages->at[STAGE_FINISH], grid, f, sizeof *f, err);
+    return cuda_launch(r, r->stage[STAGE_FINISH], grid, f, sizeof *f, err);
 }
 
 static hr_status run_pass(const cuda_run *r, CUfunction function, const division *d, const batch_norm_args *a,
@@ -160,22 +156,15 @@ static hr_status run_pass(const cuda_run *r, CUfunction function, const division
     return cuda_launch(r, function, grid, a, sizeof *a, err);
 }
 
-static hr_status prepare_stages(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                                uint64_t workspace_bytes, void **state, hr_err *err)
+static uint32_t name_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    static const char *const stages[2][CUDA_STAGES_MAX] = {
-        {"batch_norm_statistics_%s", "batch_norm_finish", "batch_norm_apply_%s"},
-        {"batch_norm_bwd_sums_%s", "batch_norm_bwd_finish", "batch_norm_bwd_%s"}};
-    (void)p, (void)i, (void)workspace_bytes;
-    char names[CUDA_STAGES_MAX][CUDA_NAME_MAX];
-    for (uint32_t k = 0; k < CUDA_STAGES_MAX; k++) {
-        const char *const form = stages[q->op == HR_OP_BATCH_NORM_BWD][k];
-        const int kept = (int)strcspn(form, "%");
-        (void)snprintf(names[k], CUDA_NAME_MAX, "%.*s%s", kept, form,
-                       form[kept] == '\0' ? "" : cuda_suffix(cuda_type(q)));
-    }
-    return cuda_stages_load(device, "batch_norm", (const char(*)[CUDA_NAME_MAX])names, CUDA_STAGES_MAX, state,
-                            err);
+    const bool backward = q->op == HR_OP_BATCH_NORM_BWD;
+    const char *suffix = cuda_suffix(cuda_type(q));
+    (void)snprintf(name[STAGE_SUMS], CUDA_NAME_MAX, "batch_norm_%s_%s", backward ? "bwd_sums" : "statistics",
+                   suffix);
+    (void)snprintf(name[STAGE_FINISH], CUDA_NAME_MAX, "batch_norm_%sfinish", backward ? "bwd_" : "");
+    (void)snprintf(name[STAGE_APPLY], CUDA_NAME_MAX, "batch_norm_%s_%s", backward ? "bwd" : "apply", suffix);
+    return STAGES;
 }
 
 // ---- operations -----------------------------------------------------------------------------------------------
@@ -199,7 +188,6 @@ static batch_norm_args forward_args(const cuda_run *r, const division *d, CUdevi
 
 static hr_status run_batch_norm(const cuda_run *r, hr_err *err)
 {
-    const cuda_stages *stages = r->state;
     const division d = divide(&r->query->in[0]);
     const batch_norm_args a = forward_args(r, &d, r->out[1], r->out[2]);
     batch_norm_finish_args f = {.mean_out = (float *)r->out[1],
@@ -208,7 +196,7 @@ static hr_status run_batch_norm(const cuda_run *r, hr_err *err)
                                 .running_variance = (float *)r->in[4]};
     HR_TRY(run_sums(r, &d, &a, err));
     HR_TRY(run_finish(r, &d, &f, err));
-    return run_pass(r, stages->at[STAGE_APPLY], &d, &a, err);
+    return run_pass(r, r->stage[STAGE_APPLY], &d, &a, err);
 }
 
 static void apply_name(const op_query *q, char name[CUDA_NAME_MAX])
@@ -225,7 +213,6 @@ static hr_status run_apply(const cuda_run *r, hr_err *err)
 
 static hr_status run_bwd(const cuda_run *r, hr_err *err)
 {
-    const cuda_stages *stages = r->state;
     const division d = divide(&r->query->in[0]);
     const batch_norm_args a = {.walk = d.walk,
                                .x = (const void *)r->in[0],
@@ -242,13 +229,13 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
         .variance = a.variance, .dgamma = (float *)r->out[1], .dbeta = (float *)r->out[2]};
     HR_TRY(run_sums(r, &d, &a, err));
     HR_TRY(run_finish(r, &d, &f, err));
-    return run_pass(r, stages->at[STAGE_APPLY], &d, &a, err);
+    return run_pass(r, r->stage[STAGE_APPLY], &d, &a, err);
 }
 
-#define STAGES(id, runs)                                                                                     \
+#define STAGED(id, runs)                                                                                     \
     {                                                                                                        \
         .op = HR_OP_##id, .types = CUDA_REAL, .name = "channels", .fits = fits, .workspace = parts_bytes,    \
-        .prepare = prepare_stages, .release = cuda_stages_release, .run = (runs)                             \
+        .module = "batch_norm", .stages = name_stages, .run = (runs)                                         \
     }
 #define APPLY(id)                                                                                            \
     {                                                                                                        \
@@ -256,7 +243,7 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
         .kernel = apply_name, .run = run_apply                                                               \
     }
 
-static const cuda_impl impls[] = {STAGES(BATCH_NORM, run_batch_norm), STAGES(BATCH_NORM_BWD, run_bwd),
+static const cuda_impl impls[] = {STAGED(BATCH_NORM, run_batch_norm), STAGED(BATCH_NORM_BWD, run_bwd),
                                   APPLY(BATCH_NORM_EVAL), APPLY(BATCH_NORM_APPLY)};
 
 const cuda_family cuda_family_batch_norm = CUDA_FAMILY(impls);

@@ -5,7 +5,6 @@
 // in parts, as many as the limit allows, which are then summed up in their order.
 #include <stdio.h>
 
-#include "base/host_mem.h"
 #include "base/text.h"
 #include "conv_places.h"
 #include "kernels/conv_direct_args.h"
@@ -126,9 +125,15 @@ static hr_status run_data(const cuda_run *r, hr_err *err)
 
 // ---- weights ---------------------------------------------------------------------------------------------------
 
-static void name_weights(const op_query *q, char name[CUDA_NAME_MAX])
+enum { STAGE_WEIGHTS, STAGE_COLUMNS, STAGE_SUM, STAGES };
+
+static uint32_t name_weights(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    (void)snprintf(name, CUDA_NAME_MAX, "conv_weights_%s", cuda_suffix(cuda_type(q)));
+    static const char *const stages[STAGES] = {"weights", "columns", "sum"};
+    for (uint32_t k = 0; k < STAGES; k++) {
+        (void)snprintf(name[k], CUDA_NAME_MAX, "conv_%s_%s", stages[k], cuda_suffix(cuda_type(q)));
+    }
+    return STAGES;
 }
 
 // Elements of dw, and of db where there is one.
@@ -153,51 +158,19 @@ static hr_status ask_weights(cuda_device *device, const op_query *q, uint64_t li
     return HR_OK;
 }
 
-// What else a weight gradient launches.
-typedef struct sums {
-    CUfunction columns, sum;
-} sums;
-
-static hr_status prepare_weights(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                                 uint64_t workspace_bytes, void **state, hr_err *err)
-{
-    (void)p, (void)i, (void)workspace_bytes;
-    const char *suffix = cuda_suffix(cuda_type(q));
-    char columns[CUDA_NAME_MAX], sum[CUDA_NAME_MAX];
-    (void)snprintf(columns, sizeof columns, "conv_columns_%s", suffix);
-    (void)snprintf(sum, sizeof sum, "conv_sum_%s", suffix);
-    sums found = {0};
-    HR_TRY(cuda_function(device, "conv_direct", columns, &found.columns, err));
-    HR_TRY(cuda_function(device, "conv_direct", sum, &found.sum, err));
-    sums *made = hr_calloc(1, sizeof *made);
-    if (made == NULL) {
-        return HR_FAIL(err, HOST_LIMIT, "no memory for the kernels of a weight gradient");
-    }
-    *made = found;
-    *state = made;
-    return HR_OK;
-}
-
-static void release_weights(cuda_device *device, void *state)
-{
-    (void)device;
-    hr_free(state);
-}
-
 static hr_status sum_up(const cuda_run *r, const float *partial, CUdeviceptr out, uint64_t count,
                         int32_t splits, hr_err *err)
 {
-    const sums *f = r->state;
     const conv_sum_args a = {
         .partial = partial, .out = (void *)out, .count = (int64_t)count, .splits = splits};
-    return cuda_launch(r, f->sum, cuda_grid_over(r->device, count, 1, SUM_THREADS), &a, sizeof a, err);
+    return cuda_launch(r, r->stage[STAGE_SUM], cuda_grid_over(r->device, count, 1, SUM_THREADS), &a, sizeof a,
+                       err);
 }
 
 // db: the columns of dy, one part each of `partial`, which lies behind those of dw.
 static hr_status sum_bias(const cuda_run *r, const op_operand *dy, CUdeviceptr address, float *partial,
                           int32_t splits, hr_err *err)
 {
-    const sums *f = r->state;
     const int64_t channels = dy->shape.dim[3];
     const conv_columns_args a = {.x = (const void *)address,
                                  .out = (void *)r->out[1],
@@ -205,23 +178,23 @@ static hr_status sum_bias(const cuda_run *r, const op_operand *dy, CUdeviceptr a
                                  .rows = (int64_t)cuda_elements(dy) / channels,
                                  .columns = (int32_t)channels,
                                  .splits = splits};
-    HR_TRY(launch(r, f->columns, pieces(channels, CONV_SUM_COLUMNS) * splits, &a, sizeof a, err));
+    HR_TRY(
+        launch(r, r->stage[STAGE_COLUMNS], pieces(channels, CONV_SUM_COLUMNS) * splits, &a, sizeof a, err));
     return partial == NULL ? HR_OK : sum_up(r, partial, r->out[1], (uint64_t)channels, splits, err);
 }
 
 static hr_status run_weights(const cuda_run *r, hr_err *err)
 {
     const op_query *q = r->query;
-    const bool transposed = q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
     const uint64_t count = cuda_elements(&q->out[0]),
                    parts = r->workspace_bytes / (sums_of(q) * sizeof(float));
     conv_direct_args a = arguments_of(q);
-    a.x = (const void *)r->in[transposed ? 1 : 0];
-    a.y = (const void *)r->in[transposed ? 0 : 1];
+    a.x = (const void *)conv_address_of(r, CONV_X);
+    a.y = (const void *)conv_address_of(r, CONV_Y);
     a.out = (void *)r->out[0];
     a.splits = parts > 1 ? (int32_t)parts : 1;
     a.partial = parts > 1 ? (float *)r->workspace : NULL;
-    HR_TRY(launch(r, r->function, weights_blocks(&a) * a.splits, &a, sizeof a, err));
+    HR_TRY(launch(r, r->stage[STAGE_WEIGHTS], weights_blocks(&a) * a.splits, &a, sizeof a, err));
     if (a.partial != NULL) {
         HR_TRY(sum_up(r, a.partial, r->out[0], count, a.splits, err));
     }
@@ -237,8 +210,7 @@ static hr_status run_weights(const cuda_run *r, hr_err *err)
 #define WEIGHTS(OP)                                                                                          \
     {                                                                                                        \
         .op = (OP), .types = CUDA_REAL, .name = "direct", .fits = fits, .ask = ask_weights,                  \
-        .module = "conv_direct", .kernel = name_weights, .prepare = prepare_weights,                         \
-        .release = release_weights, .run = run_weights                                                       \
+        .module = "conv_direct", .stages = name_weights, .run = run_weights                                  \
     }
 
 static const cuda_impl impls[] = {

@@ -127,9 +127,13 @@ static hr_status run_data(const cuda_run *r, hr_err *err)
 
 // ---- weight gradient -------------------------------------------------------------------------------------------
 
-static void name_weights(const op_query *q, char name[CUDA_NAME_MAX])
+enum { STAGE_PARTS, STAGE_SUM, STAGES };
+
+static uint32_t name_weights(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    name_of("weights", q, name);
+    name_of("weights", q, name[STAGE_PARTS]);
+    (void)snprintf(name[STAGE_SUM], CUDA_NAME_MAX, "narrow_sum_%s", cuda_suffix(cuda_type(q)));
+    return STAGES;
 }
 
 // How a weight gradient is divided; of the shape alone, so that every card gets the same bits.
@@ -165,18 +169,6 @@ static uint64_t workspace_weights(const cuda_device *device, const op_query *q)
     return (uint64_t)division_of(q).parts * sums_of(q) * sizeof(float);
 }
 
-static hr_status prepare_weights(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                                 uint64_t workspace_bytes, void **state, hr_err *err)
-{
-    (void)p, (void)i, (void)workspace_bytes;
-    char name[CUDA_NAME_MAX];
-    (void)snprintf(name, sizeof name, "narrow_sum_%s", cuda_suffix(cuda_type(q)));
-    CUfunction sum = NULL;
-    HR_TRY(cuda_function(device, "conv_narrow", name, &sum, err));
-    *state = sum;
-    return HR_OK;
-}
-
 static hr_status run_weights(const cuda_run *r, hr_err *err)
 {
     const op_query *q = r->query;
@@ -193,14 +185,14 @@ static hr_status run_weights(const cuda_run *r, hr_err *err)
                             .blocks_y = 1,
                             .blocks_z = 1,
                             .threads = NARROW_WEIGHT_THREADS};
-    HR_TRY(cuda_launch(r, r->function, grid, &a, sizeof a, err));
+    HR_TRY(cuda_launch(r, r->stage[STAGE_PARTS], grid, &a, sizeof a, err));
     const conv_narrow_sum_args sum = {.partial = a.partial,
                                       .weights = (void *)r->out[0],
                                       .biases = with_bias ? (void *)r->out[1] : NULL,
                                       .weight_count = (int64_t)cuda_elements(&q->out[0]),
                                       .bias_count = with_bias ? a.channels : 0,
                                       .parts = d.parts};
-    return cuda_launch(r, (CUfunction)r->state, cuda_grid_over(r->device, sums_of(q), 1, SUM_THREADS), &sum,
+    return cuda_launch(r, r->stage[STAGE_SUM], cuda_grid_over(r->device, sums_of(q), 1, SUM_THREADS), &sum,
                        sizeof sum, err);
 }
 
@@ -225,8 +217,7 @@ static const cuda_impl impls[] = {
      .fits = fits,
      .workspace = workspace_weights,
      .module = "conv_narrow",
-     .kernel = name_weights,
-     .prepare = prepare_weights,
+     .stages = name_weights,
      .run = run_weights},
 };
 

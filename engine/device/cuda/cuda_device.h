@@ -35,9 +35,10 @@ typedef struct cuda_run {
     const program *program;
     const op_query *query;
     const instr *instr;
-    void *state;         // what prepare made
-    CUfunction function; // of impl->kernel
-    CUstream stream;     // of the instruction's lane
+    void *state;             // what prepare made
+    CUfunction function;     // of impl->kernel
+    const CUfunction *stage; // of impl->stages
+    CUstream stream;         // of the instruction's lane
     CUdeviceptr in[OP_MAX_IN], out[OP_MAX_OUT], workspace;
     uint64_t workspace_bytes;
     CUdeviceptr scalars; // CUDA_SCALAR_BYTES that impl->scalars filled for this round; 0 without
@@ -46,7 +47,7 @@ typedef struct cuda_run {
     step_io *io;         // host values of this round; not to be used for what a captured graph must see
 } cuda_run;
 
-enum { CUDA_SCALAR_BYTES = 32, CUDA_NAME_MAX = 64, CUDA_GROUP_MAX = 64 };
+enum { CUDA_SCALAR_BYTES = 32, CUDA_NAME_MAX = 64, CUDA_STAGES_MAX = 5, CUDA_GROUP_MAX = 64 };
 
 // Types of the activations that an implementation takes; statistics beside two-byte ones are float32.
 enum { CUDA_F32 = 1, CUDA_F16 = 2, CUDA_BF16 = 4, CUDA_HALF = CUDA_F16 | CUDA_BF16, CUDA_REAL = 7 };
@@ -60,9 +61,11 @@ typedef struct cuda_impl {
     // For implementations of a library, instead of `workspace`. `limit` is workspace.limit. When it answers HR_DEVICE
     // the next row is asked.
     hr_status (*ask)(cuda_device *device, const op_query *q, uint64_t limit, target_answer *out, hr_err *err);
-    // One kernel of ours: its module (the .cu file's name) and, into name, its own.
+    // One kernel of ours, or several: their module (the .cu file's name) and, into name, their own. How many there are is
+    // what `stages` returns.
     const char *module;
     void (*kernel)(const op_query *q, char name[CUDA_NAME_MAX]);
+    uint32_t (*stages)(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX]);
     // What must be made before the first run; `workspace_bytes` is what the instruction has, so that the choice is the
     // one that ask made. NULL: nothing.
     hr_status (*prepare)(cuda_device *device, const program *p, const instr *i, const op_query *q,

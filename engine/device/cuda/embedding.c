@@ -3,7 +3,6 @@
 // of every entry in every chunk of rows, the list of rows, and float32 sums of the pieces of entries with many rows.
 #include <stdio.h>
 
-#include "base/host_mem.h"
 #include "cuda_device.h"
 #include "kernels/embedding_args.h"
 
@@ -97,9 +96,7 @@ static uint64_t gradient_workspace(const cuda_device *device, const op_query *q)
     return bytes;
 }
 
-typedef struct gradient_state {
-    CUfunction rank, bases, place, pieces, entries;
-} gradient_state;
+enum { STAGE_RANK, STAGE_BASES, STAGE_PLACE, STAGE_PIECES, STAGE_ENTRIES, STAGES };
 
 static int64_t lanes_of(const op_query *q)
 {
@@ -107,45 +104,18 @@ static int64_t lanes_of(const op_query *q)
     return q->out[0].shape.dim[1] % lanes == 0 ? lanes : 1;
 }
 
-static hr_status find_sum(cuda_device *device, const op_query *q, const char *what, CUfunction *out,
-                          hr_err *err)
+// The first three only count and move.
+static uint32_t name_gradient(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    char name[CUDA_NAME_MAX];
-    (void)snprintf(name, sizeof name, "embedding_%s_%s_%s", what, lanes_of(q) > 1 ? "wide" : "narrow",
-                   cuda_suffix(cuda_type(q)));
-    return cuda_function(device, "embedding", name, out, err);
-}
-
-static hr_status find_kernels(cuda_device *device, const op_query *q, gradient_state *s, hr_err *err)
-{
-    HR_TRY(cuda_function(device, "embedding", "embedding_rank", &s->rank, err));
-    HR_TRY(cuda_function(device, "embedding", "embedding_bases", &s->bases, err));
-    HR_TRY(cuda_function(device, "embedding", "embedding_place", &s->place, err));
-    HR_TRY(find_sum(device, q, "pieces", &s->pieces, err));
-    return find_sum(device, q, "entries", &s->entries, err);
-}
-
-static hr_status prepare(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                         uint64_t workspace_bytes, void **state, hr_err *err)
-{
-    (void)p, (void)i, (void)workspace_bytes;
-    gradient_state *s = hr_calloc(1, sizeof *s);
-    if (s == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the kernels of a table's gradient");
+    static const char *const stages[STAGES] = {"rank", "bases", "place", "pieces", "entries"};
+    for (uint32_t k = 0; k < STAGE_PIECES; k++) {
+        (void)snprintf(name[k], CUDA_NAME_MAX, "embedding_%s", stages[k]);
     }
-    const hr_status status = find_kernels(device, q, s, err);
-    if (status != HR_OK) {
-        hr_free(s);
-        return status;
+    for (uint32_t k = STAGE_PIECES; k < STAGES; k++) {
+        (void)snprintf(name[k], CUDA_NAME_MAX, "embedding_%s_%s_%s", stages[k],
+                       lanes_of(q) > 1 ? "wide" : "narrow", cuda_suffix(cuda_type(q)));
     }
-    *state = s;
-    return HR_OK;
-}
-
-static void release(cuda_device *device, void *state)
-{
-    (void)device;
-    hr_free(state);
+    return STAGES;
 }
 
 static hr_status launch(const cuda_run *r, CUfunction function, int64_t threads, const embedding_bwd_args *a,
@@ -157,7 +127,6 @@ static hr_status launch(const cuda_run *r, CUfunction function, int64_t threads,
 
 static hr_status run_gradient(const cuda_run *r, hr_err *err)
 {
-    const gradient_state *s = r->state;
     uint64_t bytes = 0, zero_bytes = 0;
     embedding_bwd_args a = lay_out(r->query, r->workspace, &bytes, &zero_bytes);
     const int64_t tiles = quotient_up(a.features / lanes_of(r->query), WARP_THREADS);
@@ -168,13 +137,13 @@ static hr_status run_gradient(const cuda_run *r, hr_err *err)
     a.tiles = divisor_of(tiles);
     HR_TRY(CUDA_CALL(err, cuMemsetD8Async, r->workspace, 0, zero_bytes, r->stream));
     const cuda_grid chunks = {.blocks_x = a.chunks, .threads = EMBEDDING_ROWS};
-    HR_TRY(cuda_launch(r, s->rank, chunks, &a, sizeof a, err));
-    HR_TRY(launch(r, s->bases, a.entries, &a, err));
-    HR_TRY(launch(r, s->place, a.rows, &a, err));
+    HR_TRY(cuda_launch(r, r->stage[STAGE_RANK], chunks, &a, sizeof a, err));
+    HR_TRY(launch(r, r->stage[STAGE_BASES], a.entries, &a, err));
+    HR_TRY(launch(r, r->stage[STAGE_PLACE], a.rows, &a, err));
     if (most_pieces > 0) {
-        HR_TRY(launch(r, s->pieces, most_pieces * tiles * WARP_THREADS, &a, err));
+        HR_TRY(launch(r, r->stage[STAGE_PIECES], most_pieces * tiles * WARP_THREADS, &a, err));
     }
-    return launch(r, s->entries, a.entries * tiles * WARP_THREADS, &a, err);
+    return launch(r, r->stage[STAGE_ENTRIES], a.entries * tiles * WARP_THREADS, &a, err);
 }
 
 static const cuda_impl impls[] = {
@@ -190,8 +159,8 @@ static const cuda_impl impls[] = {
      .name = "sum by entry",
      .fits = numbers_fit,
      .workspace = gradient_workspace,
-     .prepare = prepare,
-     .release = release,
+     .module = "embedding",
+     .stages = name_gradient,
      .run = run_gradient},
 };
 

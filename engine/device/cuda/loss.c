@@ -7,7 +7,8 @@
 #include "kernels/loss_args.h"
 #include "rows.h"
 
-enum { THREADS = 256, FINISH_THREADS = 512, PACK_BYTES = 16, STAGE_PARTS = 0, STAGE_FINISH = 1 };
+enum { THREADS = 256, FINISH_THREADS = 512, PACK_BYTES = 16 };
+enum { STAGE_PARTS, STAGE_FINISH, STAGES };
 
 static bool is_flat(const op_query *q)
 {
@@ -81,13 +82,11 @@ static loss_args args_of(const cuda_run *r, const cuda_rows *rows)
                        .vectors = rows->vectors};
 }
 
-static hr_status prepare_forward(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                                 uint64_t workspace_bytes, void **state, hr_err *err)
+static uint32_t name_forward(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    (void)p, (void)i, (void)workspace_bytes;
-    char names[2][CUDA_NAME_MAX] = {[STAGE_FINISH] = "loss_finish"};
-    name_of(q, names[STAGE_PARTS]);
-    return cuda_stages_load(device, "loss", (const char(*)[CUDA_NAME_MAX])names, 2, state, err);
+    name_of(q, name[STAGE_PARTS]);
+    (void)snprintf(name[STAGE_FINISH], CUDA_NAME_MAX, "loss_finish");
+    return STAGES;
 }
 
 // What the sum over rows or elements is multiplied with.
@@ -103,19 +102,18 @@ static double mean_factor(const op_query *q, const cuda_rows *rows)
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
     const op_query *q = r->query;
-    const cuda_stages *stages = r->state;
     cuda_rows rows = rows_of(r->device, q);
     loss_args a = args_of(r, &rows);
     a.partial = (double *)r->workspace;
     a.cached = is_flat(q) || q->op == HR_OP_KL ? 0 : cuda_rows_cache(r->device, &rows, type_of(q));
-    HR_TRY(cuda_launch(r, stages->at[STAGE_PARTS], rows.grid, &a, sizeof a, err));
+    HR_TRY(cuda_launch(r, r->stage[STAGE_PARTS], rows.grid, &a, sizeof a, err));
     const loss_finish_args f = {.partial = a.partial,
                                 .out = (void *)r->out[q->out_count - 1],
                                 .parts = rows.grid.blocks_x,
                                 .factor = mean_factor(q, &rows),
                                 .counts = q->op == HR_OP_ACCURACY};
     const cuda_grid one = {.blocks_x = 1, .blocks_y = 1, .blocks_z = 1, .threads = FINISH_THREADS};
-    return cuda_launch(r, stages->at[STAGE_FINISH], one, &f, sizeof f, err);
+    return cuda_launch(r, r->stage[STAGE_FINISH], one, &f, sizeof f, err);
 }
 
 // Of one element: the loss's weight, and how the mean is made.
@@ -139,8 +137,7 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
 #define FORWARD(id)                                                                                          \
     {                                                                                                        \
         .op = HR_OP_##id, .types = CUDA_REAL, .name = "parts", .fits = fits_forward,                         \
-        .workspace = parts_bytes, .prepare = prepare_forward, .release = cuda_stages_release,                \
-        .run = run_forward                                                                                   \
+        .workspace = parts_bytes, .module = "loss", .stages = name_forward, .run = run_forward               \
     }
 #define BACKWARD(id)                                                                                         \
     {                                                                                                        \

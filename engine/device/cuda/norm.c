@@ -71,17 +71,15 @@ static uint64_t bwd_workspace(const cuda_device *device, const op_query *q)
     return bytes;
 }
 
-enum { STAGE_ROWS, STAGE_FINISH, STAGE_COLUMNS };
+enum { STAGE_ROWS, STAGE_FINISH, STAGE_COLUMNS, STAGES };
 
-static hr_status prepare_bwd(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                             uint64_t workspace_bytes, void **state, hr_err *err)
+static uint32_t name_bwd(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    (void)p, (void)i, (void)workspace_bytes;
-    char names[CUDA_STAGES_MAX][CUDA_NAME_MAX] = {[STAGE_FINISH] = "norm_finish"};
-    cuda_rows_kernel(q, names[STAGE_ROWS]);
-    (void)snprintf(names[STAGE_COLUMNS], CUDA_NAME_MAX, "%s_columns_%s", op_name((hr_op)q->op),
+    cuda_rows_kernel(q, name[STAGE_ROWS]);
+    (void)snprintf(name[STAGE_FINISH], CUDA_NAME_MAX, "norm_finish");
+    (void)snprintf(name[STAGE_COLUMNS], CUDA_NAME_MAX, "%s_columns_%s", op_name((hr_op)q->op),
                    cuda_suffix(cuda_type(q)));
-    return cuda_stages_load(device, "norm", (const char(*)[CUDA_NAME_MAX])names, CUDA_STAGES_MAX, state, err);
+    return STAGES;
 }
 
 static uint32_t column_blocks(int64_t columns)
@@ -91,7 +89,6 @@ static uint32_t column_blocks(int64_t columns)
 
 static hr_status run_finish(const cuda_run *r, const norm_args *a, int64_t parts, hr_err *err)
 {
-    const cuda_stages *stages = r->state;
     const bool centred = r->query->op == HR_OP_LAYER_NORM_BWD;
     const norm_finish_args f = {.partial = a->partial,
                                 .dgamma = (float *)r->out[1],
@@ -100,14 +97,13 @@ static hr_status run_finish(const cuda_run *r, const norm_args *a, int64_t parts
                                 .parts = parts};
     const cuda_grid grid = {.blocks_x = column_blocks(centred ? 2 * a->features : a->features),
                             .threads = COLUMN_THREADS};
-    return cuda_launch(r, stages->at[STAGE_FINISH], grid, &f, sizeof f, err);
+    return cuda_launch(r, r->stage[STAGE_FINISH], grid, &f, sizeof f, err);
 }
 
 // Long rows: the sums first, because dx may lie on dy.
 static hr_status run_bwd(const cuda_run *r, hr_err *err)
 {
     const op_query *q = r->query;
-    const cuda_stages *stages = r->state;
     const bool centred = q->op == HR_OP_LAYER_NORM_BWD;
     cuda_rows rows = cuda_rows_of(r->device, &q->in[0], q->in[0].dtype);
     const uint32_t parts = parts_of(r->device, &rows);
@@ -124,13 +120,13 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
     if (rows.mode == CUDA_ROWS_LONG) {
         const cuda_grid columns = {
             .blocks_x = column_blocks(a.features), .blocks_y = parts, .threads = COLUMN_THREADS};
-        HR_TRY(cuda_launch(r, stages->at[STAGE_COLUMNS], columns, &a, sizeof a, err));
+        HR_TRY(cuda_launch(r, r->stage[STAGE_COLUMNS], columns, &a, sizeof a, err));
     } else {
         rows.grid.blocks_x = parts;
         rows.grid.shared_bytes =
             rows.mode == CUDA_ROWS_WARP ? (uint32_t)(2 * a.features) * (uint32_t)sizeof(float) : 0;
     }
-    HR_TRY(cuda_launch(r, stages->at[STAGE_ROWS], rows.grid, &a, sizeof a, err));
+    HR_TRY(cuda_launch(r, r->stage[STAGE_ROWS], rows.grid, &a, sizeof a, err));
     return run_finish(r, &a, parts, err);
 }
 
@@ -162,7 +158,7 @@ static hr_status run_softmax(const cuda_run *r, hr_err *err)
 #define NORM_BWD(id)                                                                                         \
     {                                                                                                        \
         .op = HR_OP_##id, .types = CUDA_REAL, .name = "rows", .fits = norm_fits, .workspace = bwd_workspace, \
-        .prepare = prepare_bwd, .release = cuda_stages_release, .run = run_bwd                               \
+        .module = "norm", .stages = name_bwd, .run = run_bwd                                                 \
     }
 #define SOFTMAX(id)                                                                                          \
     {                                                                                                        \

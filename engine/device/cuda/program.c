@@ -43,17 +43,28 @@ static hr_status pick(cuda_loaded *l, const instr *i, cuda_prepared *k, target_a
                    program_instr_name(l->source, i, name, sizeof name), answer->impl);
 }
 
+static hr_status find_kernels(cuda_loaded *l, cuda_prepared *k, hr_err *err)
+{
+    char name[CUDA_STAGES_MAX][CUDA_NAME_MAX];
+    uint32_t count = 0;
+    if (k->impl->kernel != NULL) {
+        k->impl->kernel(&k->query, name[0]);
+        count = 1;
+    } else if (k->impl->stages != NULL) {
+        count = k->impl->stages(&k->query, name);
+    }
+    for (uint32_t n = 0; n < count; n++) {
+        HR_TRY(cuda_function(l->device, k->impl->module, name[n], &k->stage[n], err));
+    }
+    return HR_OK;
+}
+
 static hr_status make_ready(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
 {
-    cuda_device *device = l->device;
-    if (k->impl->kernel != NULL) {
-        char name[CUDA_NAME_MAX];
-        k->impl->kernel(&k->query, name);
-        HR_TRY(cuda_function(device, k->impl->module, name, &k->function, err));
-    }
+    HR_TRY(find_kernels(l, k, err));
     return k->impl->prepare == NULL
                ? HR_OK
-               : k->impl->prepare(device, l->source, i, &k->query, k->workspace_bytes, &k->state, err);
+               : k->impl->prepare(l->device, l->source, i, &k->query, k->workspace_bytes, &k->state, err);
 }
 
 // What a library promised and cannot make on this card it does not promise again: the next implementation is taken.

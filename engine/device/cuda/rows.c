@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "base/host_mem.h"
 #include "kernels/rows_args.h"
 
 enum {
@@ -75,28 +74,4 @@ void cuda_rows_kernel(const op_query *q, char name[CUDA_NAME_MAX])
     const uint32_t type = cuda_type(q);
     (void)snprintf(name, CUDA_NAME_MAX, "%s_%s_%s", op_name((hr_op)q->op),
                    modes[mode_of(columns, has_vectors(columns, type))], cuda_suffix(type));
-}
-
-hr_status cuda_stages_load(cuda_device *device, const char *module, const char (*names)[CUDA_NAME_MAX],
-                           uint32_t count, void **state, hr_err *err)
-{
-    cuda_stages *stages = hr_calloc(1, sizeof *stages);
-    if (stages == NULL) {
-        return HR_FAIL(err, HOST_LIMIT, "no memory for the kernels of %s", module);
-    }
-    for (uint32_t k = 0; k < count; k++) {
-        const hr_status status = cuda_function(device, module, names[k], &stages->at[k], err);
-        if (status != HR_OK) {
-            hr_free(stages);
-            return status;
-        }
-    }
-    *state = stages;
-    return HR_OK;
-}
-
-void cuda_stages_release(cuda_device *device, void *state)
-{
-    (void)device;
-    hr_free(state);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the families that work on rows: which threads take a row, and operations of more than one kernel.
+// Private to the families that work on rows: which threads take a row.
 #ifndef DEVICE_CUDA_ROWS_H
 #define DEVICE_CUDA_ROWS_H
 
@@ -22,19 +22,5 @@ cuda_rows cuda_rows_of(const cuda_device *device, const op_operand *t, uint32_t 
 int32_t cuda_rows_cache(const cuda_device *device, cuda_rows *rows, uint32_t type);
 // "OPERATION_MODE_TYPE", MODE being warp, block or long.
 void cuda_rows_kernel(const op_query *q, char name[CUDA_NAME_MAX]);
-
-// ---- operations of several kernels ----------------------------------------------------------------------------
-
-enum { CUDA_STAGES_MAX = 3 };
-
-typedef struct cuda_stages {
-    CUfunction at[CUDA_STAGES_MAX];
-} cuda_stages;
-
-// For prepare: the kernels of `names` as a cuda_stages; cuda_stages_release frees it.
-HR_MUST_CHECK hr_status cuda_stages_load(cuda_device *device, const char *module,
-                                         const char (*names)[CUDA_NAME_MAX], uint32_t count, void **state,
-                                         hr_err *err);
-void cuda_stages_release(cuda_device *device, void *state);
 
 #endif

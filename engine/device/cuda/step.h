@@ -23,7 +23,7 @@ typedef struct cuda_call {
 typedef struct cuda_prepared {
     const cuda_impl *impl; // NULL: nothing runs
     void *state;
-    CUfunction function;
+    CUfunction stage[CUDA_STAGES_MAX]; // of impl->stages, or impl->kernel alone
     op_query query;
     uint64_t workspace_bytes;
     uint64_t host_at;     // in a round's pinned memory
