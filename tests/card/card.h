@@ -8,6 +8,7 @@
 //   CARD_CONTEXT=256M          what a context takes of it
 //   CARD_OTHERS=0              what other processes have of it; "1G,3G@100": 3G from the 100th launch on
 //   CARD_MULTIPROCESSORS=4
+//   CARD_PIECE=2M              of which mapped memory is made; 0: the driver cannot map
 //   CARD_DEVICES=1             0: no card
 //   CARD_DRIVER=13000          version that the driver tells
 //   CARD_SEED=1                of the order in which streams go on

@@ -85,6 +85,7 @@ state *made()
     s->set.vram = setting("CARD_VRAM", 8ull << 30);
     s->set.context_bytes = setting("CARD_CONTEXT", 256ull << 20);
     s->set.multiprocessors = (int)setting("CARD_MULTIPROCESSORS", 4);
+    s->set.piece_bytes = setting("CARD_PIECE", GRANULE);
     s->set.devices = (int)setting("CARD_DEVICES", 1);
     s->set.version = (int)setting("CARD_DRIVER", CUDA_VERSION);
     s->set.guard = setting("CARD_GUARD", 1) != 0;
@@ -255,7 +256,6 @@ static const struct {
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
-    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1},
     {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0xca},
@@ -267,7 +267,10 @@ EXPORTED CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
     if (attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? the().set.multiprocessors : 0;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? the().set.multiprocessors
+             : attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+                 ? the().set.piece_bytes != 0
+                 : 0;
     for (const auto &row : attributes) {
         if (row.attribute == attribute) {
             *value = row.value;

@@ -33,6 +33,7 @@ struct fault {
 struct settings {
     uint64_t vram, context_bytes, others, others_later, others_at;
     int multiprocessors, devices, version;
+    uint64_t piece_bytes;
     uint64_t lose_at;
     bool guard;
 };

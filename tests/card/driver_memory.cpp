@@ -340,7 +340,7 @@ EXPORTED CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocati
                                                 CUmemAllocationGranularity_flags)
 {
     ENTER(cuMemGetAllocationGranularity, WITHOUT_CONTEXT)
-    *out = GRANULE;
+    *out = the().set.piece_bytes;
     return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 // nothing, and nothing goes while work may still use it.
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
@@ -214,6 +215,26 @@ START_TEST(memory_goes_behind_the_work_that_uses_it)
 }
 END_TEST
 
+// Also to and from memory that the card reads and writes when it likes.
+START_TEST(a_copy_that_returns_is_done)
+{
+    void *host = NULL;
+    REQUIRE_OK(cuda_host_take(device, GRANULE, &host, err));
+    uint32_t *words = host;
+    const uint64_t address = memory.take(memory.context, GRANULE);
+    for (uint32_t round = 1; round < 9; round++) {
+        words[0] = words[GRANULE / sizeof *words - 1] = round;
+        REQUIRE_OK(device_cuda.copy_in(device, address, host, GRANULE, err));
+        words[0] = words[GRANULE / sizeof *words - 1] = 0;
+        REQUIRE_OK(device_cuda.copy_out(device, address, host, GRANULE, err));
+        ck_assert_uint_eq(words[0], round);
+        ck_assert_uint_eq(words[GRANULE / sizeof *words - 1], round);
+    }
+    memory.give_back(memory.context, address, GRANULE);
+    cuda_host_give_back(device, host);
+}
+END_TEST
+
 // Who has nothing on its way waits for nobody, and what the pool has been given back is on its way.
 START_TEST(an_idle_card_is_not_waited_for)
 {
@@ -228,6 +249,52 @@ START_TEST(an_idle_card_is_not_waited_for)
     ck_assert(!device->busy);
     memory.pool->give_back(memory.pool->context, of_pool, GRANULE);
     ck_assert(device->busy);
+}
+END_TEST
+
+// ---- where the driver cannot map ----------------------------------------------------------------------------------
+
+static void open_without_maps(void)
+{
+    ck_assert_int_eq(setenv("CARD_PIECE", "0", 1), 0);
+    open_device();
+}
+
+START_TEST(memory_without_maps_is_held_and_waited_for)
+{
+    const uint64_t before = process_bytes(), half = CAPACITY_BYTES / 2;
+    card_totals seen;
+    ck_assert(memory.reserve == NULL && memory.pool == NULL);
+    const uint64_t one = memory.take(memory.context, 1), most = memory.take(memory.context, half);
+    ck_assert(one != 0 && most != 0);
+    ck_assert_uint_eq(memory.take(memory.context, half), 0);
+    ck_assert_uint_eq(device->held_bytes, half + GRANULE);
+    ck_assert_uint_eq(device->held_bytes, process_bytes() - before);
+    REQUIRE_OK(CUDA_CALL(err, cuMemsetD8Async, most, 0, half, device->lane[HR_LANE_D2H]));
+    device->busy = true;
+    card.card_reset();
+    memory.give_back(memory.context, most, half);
+    card.card_count(&seen);
+    ck_assert_uint_eq(seen.synchronisations, 2); // ours, and cuMemFree's own
+    const uint64_t rest = memory.take(memory.context, CAPACITY_BYTES - GRANULE);
+    ck_assert_uint_ne(rest, 0);
+    memory.give_back(memory.context, rest, CAPACITY_BYTES - GRANULE);
+    memory.give_back(memory.context, one, 1);
+    ck_assert_uint_eq(device->held_bytes, 0);
+    ck_assert_uint_eq(process_bytes(), before);
+}
+END_TEST
+
+START_TEST(pieces_of_another_size_are_refused)
+{
+    const device_options options = {0};
+    void *context = NULL;
+    hr_err refused = {0};
+    ck_assert_int_eq(setenv("CARD_PIECE", "4M", 1), 0);
+    REQUIRE_OK(device_cuda.open(&options, &context, err));
+    ck_assert_int_eq(device_cuda.memory(context, CAPACITY_BYTES, false, &memory, &refused), HR_DEVICE);
+    ck_assert_ptr_nonnull(strstr(refused.sentence, "needed pieces of 2 MiB"));
+    device_cuda.close(context);
 }
 END_TEST
 
@@ -265,8 +332,15 @@ int main(void)
     tcase_add_test(tests, the_pool_counts_what_was_asked_of_it);
     tcase_add_test(tests, the_pool_keeps_what_it_is_told_to);
     tcase_add_loop_test(tests, memory_goes_behind_the_work_that_uses_it, 0, WAYS);
+    tcase_add_test(tests, a_copy_that_returns_is_done);
     tcase_add_test(tests, an_idle_card_is_not_waited_for);
     tcase_add_test(tests, a_step_that_fits_to_the_byte_is_admitted);
+    TCase *plain = tcase_create("without maps"), *refused = tcase_create("refused");
+    suite_add_tcase(suite, plain);
+    suite_add_tcase(suite, refused);
+    tcase_add_checked_fixture(plain, open_without_maps, close_device);
+    tcase_add_test(plain, memory_without_maps_is_held_and_waited_for);
+    tcase_add_test(refused, pieces_of_another_size_are_refused);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     const int failed = srunner_ntests_failed(runner);
