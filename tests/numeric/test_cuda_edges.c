@@ -124,6 +124,28 @@ START_TEST(losses_of_rows_of_any_length)
 }
 END_TEST
 
+// Only differences count, wherever a row lies.
+START_TEST(rows_may_lie_anywhere)
+{
+    static const hr_op ops[] = {HR_OP_SOFTMAX, HR_OP_SOFTMAX_XENT, HR_OP_KL, HR_OP_ACCURACY};
+    const int64_t n = lengths[_i] + 1, rows = 5;
+    for (int k = 0; k < 8; k++) {
+        const hr_op op = ops[k / 2];
+        const double middle = k % 2 == 0 ? -900.0 : 900.0;
+        op_trial t = op_trial_make(op, (op_attr){.epsilon = 2.0, .scale = 0.5});
+        two_devices_draw(&two, &t, DIMS(rows, n), middle - 3.0, middle + 3.0);
+        if (op == HR_OP_SOFTMAX_XENT || op == HR_OP_ACCURACY) {
+            add_labels(&t, HR_I32, rows, n);
+        } else if (op == HR_OP_KL) {
+            two_devices_draw(&two, &t, DIMS(rows, n), -middle - 3.0, -middle + 3.0);
+        }
+        op_trial_infer_out(&t, op_row_of(op)->min_out);
+        two_devices_check_in(&two, &t, HR_F32);
+        op_trial_deinit(&t);
+    }
+}
+END_TEST
+
 START_TEST(losses_of_a_whole_vocabulary)
 {
     check_loss(HR_OP_SOFTMAX_XENT, 3, 50257, 5.0);
@@ -339,6 +361,7 @@ int main(void)
     tcase_add_test(c, many_rows_are_normalised);
     tcase_add_loop_test(c, softmax_of_rows_of_any_length, 0, LENGTHS);
     tcase_add_loop_test(c, losses_of_rows_of_any_length, 0, LENGTHS);
+    tcase_add_loop_test(c, rows_may_lie_anywhere, 0, LENGTHS);
     tcase_add_test(c, losses_of_a_whole_vocabulary);
     tcase_add_loop_test(c, the_first_of_equals_counts, 0, LENGTHS);
     tcase_add_test(c, logits_of_two_bytes_need_no_cast);

@@ -165,6 +165,38 @@ START_TEST(masks_are_the_contracts_bit_for_bit)
 }
 END_TEST
 
+// The smallest threshold that an element does not reach is one above the word that was drawn for it.
+static uint32_t drawn_word(dropout_draw drawn, uint64_t sample, uint64_t element)
+{
+    uint32_t word = 0;
+    for (int bit = 31; bit >= 0; bit--) {
+        drawn.threshold = word | UINT32_C(1) << bit;
+        word = dropout_keeps(&drawn, sample, element) ? drawn.threshold : word;
+    }
+    return word;
+}
+
+START_TEST(a_word_at_the_threshold_is_kept)
+{
+    enum { COUNT = 40 };
+    step_io io = {.seed = 3, .update = 2};
+    op_attr attr = {.rate = 0.5, .salt = 1};
+    for (uint64_t element = 0; element < COUNT; element += 3) {
+        const dropout_draw drawn = dropout_begin(&attr, io.seed, io.update);
+        attr.rate = (double)drawn_word(drawn, 0, element) / 4294967296.0;
+        op_draw d = {.state = element};
+        op_trial t = op_trial_make(HR_OP_DROPOUT, attr);
+        op_draw_in(&d, &t, DIMS(1, COUNT), 1.0, 2.0);
+        op_trial_infer_out(&t, 2);
+        op_trial ours = in_type(&t, types[_i]);
+        op_trial_run(&ours, card, &io);
+        ck_assert_double_eq(ours.out[1][element], 1.0);
+        op_trial_deinit(&ours);
+        check(&t, types[_i], &io);
+    }
+}
+END_TEST
+
 // ---- tables ---------------------------------------------------------------------------------------------------
 
 // Every row of one entry, of a few, of many; entries that nobody names and numbers outside.
@@ -202,6 +234,7 @@ int main(void)
     tcase_add_loop_test(all, casts_round_as_the_portable_ones, 0, TYPES * TYPES);
     tcase_add_loop_test(all, sums_of_any_shape_are_the_judges, 0, TYPES);
     tcase_add_loop_test(all, masks_are_the_contracts_bit_for_bit, 0, TYPES);
+    tcase_add_loop_test(all, a_word_at_the_threshold_is_kept, 0, TYPES);
     tcase_add_loop_test(all, gradients_of_tables_add_every_row, 0, TYPES);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
