@@ -170,6 +170,19 @@ START_TEST(a_step_ends_when_its_copies_have)
 }
 END_TEST
 
+// Copies that a program orders itself pass by what is computed; nothing orders a batch and a result but the lane.
+START_TEST(only_batches_and_results_join_the_compute_lane)
+{
+    for (int lane = 0; lane < HR_LANE_COUNT; lane++) {
+        for (int op = 0; op < HR_OP_COUNT; op++) {
+            const instr i = {.op = (hr_op)op, .lane = (uint8_t)lane};
+            const bool joins = op == HR_OP_INPUT || op == HR_OP_READ;
+            ck_assert_int_eq((int)cuda_lane_of(&i), joins ? HR_LANE_COMPUTE : lane);
+        }
+    }
+}
+END_TEST
+
 // ---- updates in every round ---------------------------------------------------------------------------------------
 
 enum { W, G, OTHER };
@@ -420,6 +433,7 @@ int main(void)
     TCase *steps = tcase_create("steps");
     suite_add_tcase(suite, steps);
     tcase_add_loop_test(steps, a_step_ends_when_its_copies_have, 0, 2 * SEEDS);
+    tcase_add_test(steps, only_batches_and_results_join_the_compute_lane);
     tcase_add_loop_test(steps, every_round_has_its_own_numbers, 0, 2 * SEEDS);
     tcase_add_test(steps, a_step_that_ends_early_runs_what_was_reached);
     tcase_add_loop_test(steps, a_step_that_breaks_off_leaves_nothing_on_its_way, 0, 3);
