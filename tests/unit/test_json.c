@@ -64,6 +64,7 @@ END_TEST
 // Every code point by the formula of RFC 3629, against the table.
 START_TEST(every_code_point_is_one_character)
 {
+    uint32_t wrong = 0;
     for (uint32_t code = 0; code < 0x120000; code++) {
         const size_t bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
         static const uint32_t lead[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
@@ -72,8 +73,9 @@ START_TEST(every_code_point_is_one_character)
             form[k] = (char)(0x80 | (code >> (6 * (bytes - 1 - k)) & 0x3f));
         }
         const bool legal = (code < 0xd800 || code > 0xdfff) && code <= 0x10ffff;
-        ck_assert_uint_eq(utf8_bytes(form, bytes), legal ? bytes : 0);
+        wrong += utf8_bytes(form, bytes) != (legal ? bytes : 0);
     }
+    ck_assert_uint_eq(wrong, 0);
 }
 END_TEST
 
