@@ -115,7 +115,8 @@ typedef struct cuda_family {
     X(loss)                                                                                                  \
     X(precision) /* finite, unscale, scale_update, square_sum, clip */                                       \
     X(update)    /* sgd, momentum, rmsprop, adam, lion, ema */                                               \
-    X(factored)  /* adafactor, adafactor_keras, adam8bit */                                                  \
+    X(adafactor)                                                                                             \
+    X(adam8bit)                                                                                              \
     X(recurrent)
 
 #define X(name) extern const cuda_family cuda_family_##name;

@@ -51,25 +51,23 @@ static uint64_t square_sum_workspace(const cuda_device *device, const op_query *
     return parts_bytes(q, sizeof(float));
 }
 
-// The state of both: the kernel that adds the parts.
-static hr_status prepare_finish(cuda_device *device, const program *p, const instr *i, const op_query *q,
-                                uint64_t workspace_bytes, void **state, hr_err *err)
+enum { STAGE_PARTS, STAGE_FINISH, STAGES };
+
+static uint32_t name_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    (void)p, (void)i, (void)workspace_bytes;
-    CUfunction finish = NULL;
-    HR_TRY(cuda_function(device, "precision", q->op == HR_OP_FINITE ? "finite_finish" : "square_sum_finish",
-                         &finish, err));
-    *state = finish;
-    return HR_OK;
+    name_of(q, name[STAGE_PARTS]);
+    (void)snprintf(name[STAGE_FINISH], CUDA_NAME_MAX, "%s_finish", op_name((hr_op)q->op));
+    return STAGES;
 }
 
 static hr_status launch_both(const cuda_run *r, const void *arguments, uint32_t bytes, hr_err *err)
 {
     const uint32_t blocks = sum_blocks(r->query);
-    HR_TRY(cuda_launch(r, r->function, (cuda_grid){blocks, 1, 1, SUM_THREADS, 0}, arguments, bytes, err));
+    HR_TRY(cuda_launch(r, r->stage[STAGE_PARTS], (cuda_grid){blocks, 1, 1, SUM_THREADS, 0}, arguments, bytes,
+                       err));
     return blocks == 1 ? HR_OK
-                       : cuda_launch(r, (CUfunction)r->state, (cuda_grid){1, 1, 1, SUM_THREADS, 0}, arguments,
-                                     bytes, err);
+                       : cuda_launch(r, r->stage[STAGE_FINISH], (cuda_grid){1, 1, 1, SUM_THREADS, 0},
+                                     arguments, bytes, err);
 }
 
 static bool finite_fits(const cuda_device *device, const op_query *q)
@@ -179,8 +177,7 @@ static const cuda_impl impls[] = {
      .fits = finite_fits,
      .workspace = finite_workspace,
      .module = "precision",
-     .kernel = name_of,
-     .prepare = prepare_finish,
+     .stages = name_stages,
      .run = run_finite},
     {.op = HR_OP_SQUARE_SUM,
      .types = CUDA_REAL,
@@ -188,8 +185,7 @@ static const cuda_impl impls[] = {
      .fits = square_sum_fits,
      .workspace = square_sum_workspace,
      .module = "precision",
-     .kernel = name_of,
-     .prepare = prepare_finish,
+     .stages = name_stages,
      .run = run_square_sum},
     {.op = HR_OP_CLIP,
      .types = CUDA_REAL,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: one launch for as many variables as its arguments take. What changes from update to update is computed here in double, as the
-// reference computes it, and read by the kernel from device memory.
+// Optimizers: one launch for as many variables as its arguments take. What changes from update to update is computed here
+// in double, as the reference computes it, and read by the kernel from device memory.
+#include "update.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda_device.h"
 #include "kernels/update_args.h"
 
 enum { THREADS = 256, PACK_BYTES = 16 };
@@ -29,25 +30,30 @@ static bool is_uniform(const cuda_device *device, const op_query *q)
     return true;
 }
 
-static double corrected_rate(const op_query *q, const step_io *io)
+double cuda_corrected_rate(const op_query *q, const step_io *io)
 {
     const double t = (double)io->update;
     return io->learning_rate * sqrt(1.0 - pow(q->attr.beta2, t)) / (1.0 - pow(q->attr.beta1, t));
+}
+
+double cuda_kept_of(const op_query *q, const step_io *io)
+{
+    return 1.0 - io->learning_rate * q->attr.rate;
 }
 
 // The first average is the variable itself.
 static void fill_scalars(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES])
 {
     const double momentum = io->update > 1 ? q->attr.momentum : 0.0;
-    const update_scalars s = {.rate =
-                                  (float)(q->op == HR_OP_ADAM ? corrected_rate(q, io) : io->learning_rate),
-                              .kept = (float)(1.0 - io->learning_rate * q->attr.rate),
-                              .momentum = (float)momentum,
-                              .keep = (float)(1.0 - momentum)};
+    const update_scalars s = {
+        .rate = (float)(q->op == HR_OP_ADAM ? cuda_corrected_rate(q, io) : io->learning_rate),
+        .kept = (float)cuda_kept_of(q, io),
+        .momentum = (float)momentum,
+        .keep = (float)(1.0 - momentum)};
     memcpy(slot, &s, sizeof s);
 }
 
-static CUdeviceptr verdict_of(const cuda_run *r)
+CUdeviceptr cuda_verdict_of(const cuda_run *r)
 {
     const op_query *q = r->query;
     return q->in_count == q->out_count + 2u ? r->in[q->in_count - 1] : 0;
@@ -57,7 +63,7 @@ static CUdeviceptr verdict_of(const cuda_run *r)
 static bool joins(const cuda_run *first, const cuda_run *next)
 {
     const op_attr *a = &first->query->attr, *b = &next->query->attr;
-    return verdict_of(first) == verdict_of(next) && a->beta1 == b->beta1 && a->beta2 == b->beta2 &&
+    return cuda_verdict_of(first) == cuda_verdict_of(next) && a->beta1 == b->beta1 && a->beta2 == b->beta2 &&
            a->epsilon == b->epsilon && a->momentum == b->momentum;
 }
 
@@ -79,7 +85,7 @@ static hr_status run_group(const cuda_run *runs, uint32_t count, hr_err *err)
     const op_attr *attr = &q->attr;
     const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)q->in[0].dtype);
     cuda_grid grid = {0};
-    update_args a = {.finite = (const int32_t *)verdict_of(runs),
+    update_args a = {.finite = (const int32_t *)cuda_verdict_of(runs),
                      .beta1 = (float)attr->beta1,
                      .beta2 = (float)attr->beta2,
                      .keep1 = (float)(1.0 - attr->beta1),
