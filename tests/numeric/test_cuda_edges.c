@@ -66,6 +66,37 @@ START_TEST(rows_are_normalised_at_any_length)
 }
 END_TEST
 
+// The square of a mean has no digits left for what lies around it.
+START_TEST(a_large_mean_leaves_the_variance_its_digits)
+{
+    const int64_t n = lengths[_i] + 3, rows = 4;
+    op_trial t = op_trial_make(HR_OP_LAYER_NORM, (op_attr){.epsilon = 1e-5});
+    two_devices_draw(&two, &t, DIMS(rows, n), 255.0, 257.0);
+    two_devices_draw(&two, &t, DIMS(n), 0.5, 1.5);
+    two_devices_draw(&two, &t, DIMS(n), -1.0, 1.0);
+    op_trial_infer_out(&t, 3);
+    op_trial ours = two_devices_in_type(&t, HR_F32, (bf16_wide){0, 0});
+    op_trial_run(&ours, two.card, NULL);
+    op_trial_run(&t, two.judge, NULL);
+    ck_assert_double_le(op_distance(ours.out[2], t.out[2], op_trial_out_count(&t, 2)), 1e-5);
+    op_trial_deinit(&ours);
+    op_trial_deinit(&t);
+}
+END_TEST
+
+// Rows that no register holds, so many that their columns are summed in parts.
+START_TEST(many_long_rows_are_normalised)
+{
+    op_trial t = op_trial_make(HR_OP_LAYER_NORM, (op_attr){.epsilon = 1e-5});
+    two_devices_draw(&two, &t, DIMS(150, 8193), -1.0, 3.0);
+    two_devices_draw(&two, &t, DIMS(8193), 0.5, 1.5);
+    two_devices_draw(&two, &t, DIMS(8193), -1.0, 1.0);
+    op_trial_infer_out(&t, 3);
+    two_devices_check_in(&two, &t, HR_F32);
+    op_trial_deinit(&t);
+}
+END_TEST
+
 START_TEST(many_rows_are_normalised)
 {
     op_trial t = op_trial_make(HR_OP_LAYER_NORM, (op_attr){.epsilon = 1e-5});
@@ -358,6 +389,8 @@ int main(void)
     tcase_add_checked_fixture(c, open_devices, close_devices);
     tcase_add_test(c, what_overflows_is_rectified_to_infinity);
     tcase_add_loop_test(c, rows_are_normalised_at_any_length, 0, LENGTHS);
+    tcase_add_loop_test(c, a_large_mean_leaves_the_variance_its_digits, 0, LENGTHS);
+    tcase_add_test(c, many_long_rows_are_normalised);
     tcase_add_test(c, many_rows_are_normalised);
     tcase_add_loop_test(c, softmax_of_rows_of_any_length, 0, LENGTHS);
     tcase_add_loop_test(c, losses_of_rows_of_any_length, 0, LENGTHS);
