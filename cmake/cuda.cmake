@@ -42,18 +42,11 @@ if(NOT HEADROOM_CUDA STREQUAL "OFF")
   endif()
 endif()
 
-# hr_cuda_kernels(TARGET): every kernels/*.cu of the target's folder as a fat binary inside the target, and the table
-# of them that kernels.c includes.
-function(hr_cuda_kernels target)
-  set(folder ${CMAKE_SOURCE_DIR}/engine/device/cuda/kernels)
-  set(out ${CMAKE_BINARY_DIR}/cuda)
-  file(MAKE_DIRECTORY ${out})
-  file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
+# hr_fat_binary(IMAGE SOURCE): machine code of a source for every architecture, and PTX of the last one.
+function(hr_fat_binary image source)
   set(gencode)
   foreach(arch IN LISTS HEADROOM_CUDA_ARCHITECTURES)
-    if(NOT HEADROOM_SANITIZE) # what a sanitizer looks at runs on the processor
-      list(APPEND gencode -gencode=arch=compute_${arch},code=sm_${arch})
-    endif()
+    list(APPEND gencode -gencode=arch=compute_${arch},code=sm_${arch})
     set(newest ${arch})
   endforeach()
   list(APPEND gencode -gencode=arch=compute_${newest},code=compute_${newest})
@@ -61,15 +54,34 @@ function(hr_cuda_kernels target)
   if(HEADROOM_WERROR)
     set(strict -Werror all-warnings)
   endif()
+  get_filename_component(name ${source} NAME_WE)
+  add_custom_command(OUTPUT ${image}
+    COMMAND ${HEADROOM_NVCC} -std=c++17 -O3 ${gencode} ${strict} -MMD -MF ${image}.d -MT ${image}
+            -fatbin -o ${image} ${source}
+    DEPENDS ${source} DEPFILE ${image}.d VERBATIM COMMENT "nvcc ${name}")
+endfunction()
+
+# hr_cuda_kernels(TARGET): every kernels/*.cu of the target's folder as a fat binary inside the target, and the table
+# of them that kernels.c includes. What a sanitizer looks at runs on the processor: there, all are one that is empty.
+function(hr_cuda_kernels target)
+  set(folder ${CMAKE_SOURCE_DIR}/engine/device/cuda/kernels)
+  set(out ${CMAKE_BINARY_DIR}/cuda)
+  file(MAKE_DIRECTORY ${out})
+  file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
+  if(HEADROOM_SANITIZE)
+    file(CONFIGURE OUTPUT ${out}/empty.cu CONTENT "")
+    hr_fat_binary(${out}/empty.fatbin ${out}/empty.cu)
+  endif()
   set(table "")
   set(assembly "")
   foreach(kernel IN LISTS kernels)
     get_filename_component(name ${kernel} NAME_WE)
-    set(image ${out}/${name}.fatbin)
-    add_custom_command(OUTPUT ${image}
-      COMMAND ${HEADROOM_NVCC} -std=c++17 -O3 ${gencode} ${strict} -MMD -MF ${image}.d -MT ${image}
-              -fatbin -o ${image} ${kernel}
-      DEPENDS ${kernel} DEPFILE ${image}.d VERBATIM COMMENT "nvcc ${name}")
+    if(HEADROOM_SANITIZE)
+      set(image ${out}/empty.fatbin)
+    else()
+      set(image ${out}/${name}.fatbin)
+      hr_fat_binary(${image} ${kernel})
+    endif()
     list(APPEND images ${image})
     string(APPEND table "X(${name})\n")
     string(APPEND assembly ".global hr_cuda_${name}\n.balign 64\nhr_cuda_${name}:\n.incbin \"${image}\"\n")
