@@ -278,7 +278,9 @@ START_TEST(keys_tell_cards_and_knobs_apart)
         open_device("rtx3070-8g", true, false),  open_device("rtx3060-12g", true, false),
         open_device("rtx4090-24g", true, false), open_device("h200-141g", true, false)};
     for (size_t k = 0; k < 8; k++) {
-        keys[k] = graph_library_key(cuda_device_graphs(devices[k]));
+        hr_target target;
+        device_cuda.target(devices[k], &target);
+        keys[k] = target.key;
         for (size_t i = 0; i < k; i++) {
             ck_assert_int_eq(keys[i] == keys[k], i == 0 && k == 7);
         }
@@ -512,6 +514,10 @@ static const struct {
     {"[1024, 1024, 64]", "[1024, 1024]", "'maxBlockSize' needs three integers"},
     {"\"NVIDIA H200\"", "\"\"", "'deviceName' needs a name"},
     {"\"deviceVer\": 900", "\"deviceVer\": -900", "'deviceVer' needs an integer"},
+    {"[1024, 1024, 64]", "[1024, 1024, 64, 1]", "'maxBlockSize' needs three integers"},
+    {"[1024, 1024, 64]", "[1024, 1024, 65537]", "'maxBlockSize' needs three integers from 1 to 65536"},
+    {"\"multiProcessorCount\": 132", "\"multiProcessorCount\": 65537", "from 1 to 65536, had 65537"},
+    {"\"multiProcessorCount\": 132", "\"multiProcessorCount\": 0", "from 1 to 65536, had 0"},
 };
 
 START_TEST(what_is_wrong_with_properties_is_named)
@@ -546,6 +552,33 @@ START_TEST(a_broken_property_file_keeps_the_device_from_opening)
 }
 END_TEST
 
+// What a kernel may take of a card is its own generation's.
+START_TEST(properties_of_another_generation_are_refused)
+{
+    hr_card card, other;
+    void *device = NULL;
+    ck_assert_int_eq(hr_card_load("h200-141g", &card, &err), HR_OK);
+    ck_assert_int_eq(hr_card_load("rtx3070-8g", &other, &err), HR_OK);
+    memcpy(card.properties_path, other.properties_path, sizeof card.properties_path);
+    ck_assert_int_eq(device_cuda.open(&(device_options){.card = &card, .plan_only = true}, &device, &err),
+                     HR_PRESET);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "is of compute capability 8.6, card "));
+}
+END_TEST
+
+START_TEST(traits_are_those_of_the_file)
+{
+    size_t bytes = 0;
+    char *json = whole("rtx3070-8g", &bytes);
+    cuda_properties p;
+    ck_assert_int_eq(cuda_properties_parse(json, bytes, "p", &p, &err), HR_OK);
+    ck_assert_uint_eq(p.traits.compute_major, 8);
+    ck_assert_uint_eq(p.traits.compute_minor, 6);
+    ck_assert_uint_eq(p.traits.shared_bytes_per_block, 99 * HR_KIB); // with opt-in, not the 48 KiB without
+    hr_free(json);
+}
+END_TEST
+
 static Suite *plans_suite(void)
 {
     Suite *suite = suite_create("cudnn_plans");
@@ -570,6 +603,8 @@ static Suite *plans_suite(void)
     tcase_add_test(c, properties_of_two_cards_of_a_kind_have_one_hash);
     tcase_add_test(c, a_file_cut_anywhere_is_an_error_with_a_sentence);
     tcase_add_loop_test(c, what_is_wrong_with_properties_is_named, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_test(c, properties_of_another_generation_are_refused);
+    tcase_add_test(c, traits_are_those_of_the_file);
     tcase_add_test(c, a_broken_property_file_keeps_the_device_from_opening);
     suite_add_tcase(suite, c);
     return suite;
