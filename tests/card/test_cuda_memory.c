@@ -318,6 +318,30 @@ START_TEST(a_step_that_fits_to_the_byte_is_admitted)
 }
 END_TEST
 
+// What libraries take behind our back NVML tells; without it everything is reckoned from what is free.
+START_TEST(what_is_ours_is_told_with_nvml_and_without)
+{
+    enum { LIBRARY_BYTES = 64 * 1024 * 1024 };
+    device_outside seen;
+    CUdeviceptr library = 0;
+    const uint64_t address = memory.take(memory.context, 6 * HR_MIB);
+    card.card_others(3 * HR_GIB, 0, 0);
+    card.card_fail("cuDeviceGetUuid_v2", 1, CUDA_ERROR_UNKNOWN);
+    device_cuda.outside(device, &seen);
+    ck_assert(seen.known);
+    ck_assert_uint_eq(seen.process_bytes, device->context_bytes + device->held_bytes);
+    ck_assert_uint_eq(seen.context_bytes, device->context_bytes);
+    ck_assert_uint_eq(seen.others_bytes, 3 * HR_GIB);
+    REQUIRE_OK(CUDA_CALL(err, cuMemAlloc_v2, &library, LIBRARY_BYTES));
+    device_cuda.outside(device, &seen);
+    ck_assert_uint_eq(seen.process_bytes, process_bytes());
+    ck_assert_uint_eq(seen.context_bytes, device->context_bytes + LIBRARY_BYTES);
+    ck_assert_uint_eq(seen.others_bytes, 3 * HR_GIB);
+    REQUIRE_OK(CUDA_CALL(err, cuMemFree_v2, library));
+    memory.give_back(memory.context, address, 6 * HR_MIB);
+}
+END_TEST
+
 int main(void)
 {
     if (!card_is_emulated(&card)) {
@@ -334,6 +358,7 @@ int main(void)
     tcase_add_loop_test(tests, memory_goes_behind_the_work_that_uses_it, 0, WAYS);
     tcase_add_test(tests, a_copy_that_returns_is_done);
     tcase_add_test(tests, an_idle_card_is_not_waited_for);
+    tcase_add_test(tests, what_is_ours_is_told_with_nvml_and_without);
     tcase_add_test(tests, a_step_that_fits_to_the_byte_is_admitted);
     TCase *plain = tcase_create("without maps"), *refused = tcase_create("refused");
     suite_add_tcase(suite, plain);
