@@ -212,9 +212,9 @@ data_position pipeline_position(const pipeline *p)
     return p->position;
 }
 
-bool pipeline_epoch_is_over(const pipeline *p)
+bool pipeline_epoch_is_over(const pipeline *p, data_position position)
 {
-    uint64_t left = p->source->info.train_samples - p->position.samples;
+    uint64_t left = p->source->info.train_samples - position.samples;
     return left == 0 || (left < update_samples(p) && p->form.remainder == BATCH_DROP);
 }
 

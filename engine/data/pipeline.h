@@ -42,8 +42,8 @@ HR_MUST_CHECK hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_ite
 
 data_position
 pipeline_position(const pipeline *p); // of what the caller has taken, not of what was prefetched
-// Whether the epoch under way has no further batch: the next item is its end.
-bool pipeline_epoch_is_over(const pipeline *p);
+// Whether the epoch has no further batch behind `position`: the next item is its end.
+bool pipeline_epoch_is_over(const pipeline *p, data_position position);
 // Goes on as a pipeline would that had given out everything before `position`: bit for bit, with the same knobs.
 // What pipeline_next gave last is then void. DATA error when the data set is smaller than that.
 HR_MUST_CHECK hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err);

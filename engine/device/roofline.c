@@ -36,7 +36,7 @@ static double ratio(double amount, double per_second)
 
 static double seconds_of(const hr_card *card, const program *p, const instr *i)
 {
-    if (i->lane != HR_LANE_COMPUTE) {
+    if (i->lane != HR_LANE_COMPUTE && i->op != HR_OP_ADVANCE) { // which stays on the card, whatever its lane
         return card->launch_seconds + ratio((double)i->bytes_moved, card->link_bytes_per_second);
     }
     const bool product = cost_is_product(cost_family_of(i));

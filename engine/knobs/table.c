@@ -441,6 +441,14 @@ static const hr_knob_row rows[] = {
         .explanation =
             "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits in "
             "host memory, not on the device."},
+    ROW(PIPELINE_DEVICE_PREFETCH, INT, "0", "batches")
+        .min = 0, .max = 64,
+        .line = "batches copied to the device ahead of the step; 0: copied when the step begins",
+        .explanation =
+            "With 1 or more the copy of a later batch runs beside the step instead of before it. Each batch "
+            "takes its bytes of device memory once more; beyond the first they buy nothing but patience "
+            "with a host that is late. Weights stay the same bit for bit. tf.data calls it "
+            "prefetch_to_device."},
     ROW(TRAIN_STEPS, INT, "0", "steps")
         .min = 0, .max = 1e12, .hot = true,
         .line = "training steps to do; 0: until stopped, or 400 without a workbench",

@@ -4,6 +4,25 @@
 
 const op_row op_row_INPUT = {
     .name = "input", .min_out = 1, .max_out = 1, .flops = op_no_flops, .in_place = -1};
+const op_row op_row_PREFETCH = {
+    .name = "prefetch", .min_out = 1, .max_out = 1, .flops = op_no_flops, .in_place = -1};
+
+// Read and written; of the first operand no more than the second takes.
+static uint64_t advance_bytes(const op_query *q)
+{
+    uint64_t bytes = 0, padding = 0;
+    (void)operand_bytes(&q->out[0], &bytes, &padding);
+    return 2 * bytes;
+}
+
+const op_row op_row_ADVANCE = {.name = "advance",
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .flops = op_no_flops,
+                               .bytes = advance_bytes,
+                               .in_place = -1};
 const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 2, .flops = op_no_flops, .in_place = -1};
 const op_row op_row_REORDER = {.name = "reorder",
                                .min_in = 1,

@@ -145,7 +145,10 @@
     X(BROADCAST, "broadcast")           /* b[...] → y[N,...]: b for every sample */                             \
     X(DROPOUT, "dropout")               /* x → y, [mask u8]; attr.rate, attr.salt; see ops/dropout.h */         \
     X(DROPOUT_BWD, "dropout_bwd")       /* dy → dx, the mask drawn again */                                     \
-    X(DROPOUT_BWD_MASK, "dropout_bwd_mask") /* mask, dy → dx */
+    X(DROPOUT_BWD_MASK, "dropout_bwd_mask") /* mask, dy → dx */                                                 \
+    X(PREFETCH,                                                                                                   \
+      "prefetch") /* → slot: the host batch of a later round; lane h2d, nobody waits for it here */             \
+    X(ADVANCE, "advance") /* t → t': a batch moves up on the device; t' may have fewer samples than t */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -176,7 +179,7 @@ typedef struct op_attr {
     int32_t pad_top, pad_left, pad_bottom, pad_right;
     int32_t groups;        // convolution; 1 = dense
     int32_t act;           // hr_act fused behind the operation
-    int32_t slot;          // INPUT: the model's slot; READ: read_slot; RECORD, WAIT: the event
+    int32_t slot;          // INPUT, PREFETCH: the model's slot; READ: read_slot; RECORD, WAIT: the event
     uint32_t peer;         // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
     uint32_t peer_operand; // REORDER: operand of the peer; 0x80 | k for output k
     int32_t axis, offset;  // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it

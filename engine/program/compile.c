@@ -15,39 +15,44 @@ static hr_status skip(draft *d, hr_err *err)
     return HR_OK;
 }
 
-// The one order of passes. An evaluation, or a step without a tape, has nothing to differentiate.
+// The one order of passes. An evaluation, or a step without a tape, has nothing to differentiate; what only feeds has
+// nothing to compute.
 // clang-format off
 static const struct {
-    pass recorded, unrecorded;
+    pass recorded, unrecorded, feeding;
 } passes[] = {
-    {pass_build, pass_build},
-    {pass_precision, pass_precision},
-    {pass_autodiff, skip},
-    {pass_scale_loss, skip},
-    {pass_mask, skip},
-    {pass_dedup, pass_dedup},
-    {pass_checkpoint, skip},
-    {pass_keep, skip},
-    {pass_read, pass_read},
-    {pass_accumulate, skip},
-    {pass_unscale, skip},
-    {pass_clip, skip},
-    {pass_optimizer, skip},
-    {pass_rescale, skip},
-    {pass_fused_backward, skip},
-    {pass_retain, pass_retain},
-    {pass_fuse, pass_fuse},
-    {pass_layout, pass_layout},
-    {pass_lower, pass_lower},
-    {pass_offload, skip},
-    {pass_liveness, pass_liveness},
+    {pass_build, pass_build, pass_build},
+    {pass_precision, pass_precision, skip},
+    {pass_autodiff, skip, skip},
+    {pass_scale_loss, skip, skip},
+    {pass_mask, skip, skip},
+    {pass_dedup, pass_dedup, skip},
+    {pass_checkpoint, skip, skip},
+    {pass_keep, skip, skip},
+    {pass_read, pass_read, skip},
+    {pass_accumulate, skip, skip},
+    {pass_unscale, skip, skip},
+    {pass_clip, skip, skip},
+    {pass_optimizer, skip, skip},
+    {pass_rescale, skip, skip},
+    {pass_fused_backward, skip, skip},
+    {pass_retain, pass_retain, skip},
+    {pass_fuse, pass_fuse, skip},
+    {pass_layout, pass_layout, skip},
+    {pass_lower, pass_lower, skip},
+    {pass_offload, skip, skip},
+    {pass_prefetch, pass_prefetch, pass_prefetch},
+    {pass_liveness, pass_liveness, pass_liveness},
 };
 // clang-format on
 
 static hr_status run_passes(draft *d, hr_err *err)
 {
     for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
-        HR_TRY(d->recorded ? passes[k].recorded(d, err) : passes[k].unrecorded(d, err));
+        const pass run = d->mode == PROGRAM_FEED ? passes[k].feeding
+                         : d->recorded           ? passes[k].recorded
+                                                 : passes[k].unrecorded;
+        HR_TRY(run(d, err));
     }
     return HR_OK;
 }
@@ -112,7 +117,7 @@ static void count_costs(draft *d, program *p)
         i->bytes_moved = op_bytes_moved(&q);
         rounds = i->op == HR_OP_REPEAT ? (uint64_t)i->attr.count : i->op == HR_OP_END ? 1 : rounds;
         p->flops += rounds * i->flops;
-        p->h2d_bytes += i->lane == HR_LANE_H2D ? rounds * i->bytes_moved : 0;
+        p->h2d_bytes += i->lane == HR_LANE_H2D && i->op != HR_OP_ADVANCE ? rounds * i->bytes_moved : 0;
     }
 }
 
@@ -185,6 +190,8 @@ hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_
         .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
         .recorded = mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
         .batch = batch,
+        .ahead =
+            mode == PROGRAM_EVALUATE ? 0 : (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH),
     };
     *out = NULL;
     precision_types(knobs, &d.real, &d.compute);

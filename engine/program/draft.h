@@ -41,6 +41,8 @@ typedef struct draft {
     instr_list instrs;
     uint32_t next_instr_id;
     uint32_t persistent_count;
+    uint32_t ahead;       // batches held ahead (pipeline.device_prefetch), 0 in an evaluation
+    uint32_t first_ahead; // tensor of slot 0 in the batch that comes next; then slot by slot, batch by batch
     uint32_t *param_tensor; // [model->param_count]
     uint32_t *first_slot;   // [model->param_count] of a trainable one: its first optimizer slot
     uint32_t *accumulator;  // [model->param_count] of a trainable one under batch.accumulate: its sum
@@ -95,6 +97,7 @@ hr_status pass_fuse(draft *d, hr_err *err);
 hr_status pass_layout(draft *d, hr_err *err);
 hr_status pass_lower(draft *d, hr_err *err);
 hr_status pass_offload(draft *d, hr_err *err);
+hr_status pass_prefetch(draft *d, hr_err *err);
 hr_status pass_liveness(draft *d, hr_err *err);
 
 #endif

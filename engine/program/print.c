@@ -108,7 +108,9 @@ void program_print_instr(const program *p, const instr *i, FILE *out)
 
 void program_print(const program *p, FILE *out)
 {
-    fprintf(out, "; %s step, batch %u", p->mode == PROGRAM_TRAIN ? "training" : "evaluation", p->batch);
+    static const char *const words[] = {
+        [PROGRAM_TRAIN] = "training", [PROGRAM_EVALUATE] = "evaluation", [PROGRAM_FEED] = "feeding"};
+    fprintf(out, "; %s step, batch %u", words[p->mode], p->batch);
     if (p->rounds > 1) {
         fprintf(out, " x %u = %" PRIu64, p->rounds, (uint64_t)p->batch * p->rounds);
     }

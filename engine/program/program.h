@@ -63,7 +63,8 @@ typedef struct instr {
     uint64_t flops, bytes_moved;
 } instr;
 
-typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE } program_mode;
+// FEED does nothing but copy a batch ahead, as every training step does beside its own work.
+typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE, PROGRAM_FEED } program_mode;
 
 typedef struct program {
     program_mode mode;

@@ -11,6 +11,7 @@ static hr_status open_device(build *b, const build_request *r, hr_err *err)
     b->device = b->on.ops;
     b->context = b->on.context;
     b->device->target(b->context, &b->target);
+    b->ahead = (uint32_t)hr_knob_int(r->knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH);
     return device_choice_limit_bytes(&b->on, r->knobs, &b->limit_bytes, err);
 }
 
@@ -23,9 +24,10 @@ hr_status build_compile(build *b, const build_request *r, hr_err *err)
         [BUILD_TRAIN_PARTIAL] = r->partial_samples,
         [BUILD_EVAL] = batch,
         [BUILD_EVAL_PARTIAL] = r->eval_partial_samples,
+        [BUILD_FEED] = r->feeds ? batch : 0,
     };
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
-        program_mode mode = k < BUILD_EVAL ? PROGRAM_TRAIN : PROGRAM_EVALUATE;
+        program_mode mode = k < BUILD_EVAL ? PROGRAM_TRAIN : k < BUILD_FEED ? PROGRAM_EVALUATE : PROGRAM_FEED;
         if (samples[k] != 0 && b->programs[k] == NULL) {
             HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], &b->target, &b->programs[k], err));
         }

@@ -23,6 +23,7 @@ typedef enum build_program {
     BUILD_TRAIN_PARTIAL, // last batch of every later epoch
     BUILD_EVAL,
     BUILD_EVAL_PARTIAL,
+    BUILD_FEED, // copies a batch ahead, where pipeline.device_prefetch holds any
     BUILD_PROGRAMS
 } build_program;
 
@@ -33,6 +34,7 @@ typedef struct build {
     hr_target target;
     bool arithmetic; // kernels compute; otherwise a plan, or a simulated device
     uint64_t limit_bytes;
+    uint32_t ahead;                    // batches held ahead on the device
     program *programs[BUILD_PROGRAMS]; // NULL where there is no such batch
     uint32_t slots[BUILD_PROGRAMS];
     backing source;
@@ -47,6 +49,7 @@ typedef struct build_request {
     uint32_t rest_samples;         // of the last batch of the epoch under way; 0: none
     uint32_t partial_samples;      // of the last batch of later epochs; 0: none
     uint32_t eval_partial_samples; // of the last evaluation batch; 0: none
+    bool feeds;                    // batches are copied ahead
 } build_request;
 
 // Opens the device and compiles the programs. Takes no device memory.

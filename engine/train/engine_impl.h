@@ -7,6 +7,7 @@
 
 #include "data/pipeline.h"
 #include "train/build.h"
+#include "train/feed.h"
 #include "train/inside.h"
 #include "train/store.h"
 
@@ -45,7 +46,8 @@ struct hr_engine {
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
     hr_knobs data_knobs;    // with which `data` was opened
-    data_position position; // where training data goes on after a rebuild or resume
+    data_position position; // where training stands in its data
+    feed feed;              // batches that were copied ahead of it
 
     uint64_t steps, target_steps; // training steps done, to do
     uint64_t updates;

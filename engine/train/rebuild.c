@@ -45,28 +45,27 @@ static hr_status open_data(hr_engine *e, hr_err *err)
 // A data set that stays the same stays open: an archive is not decompressed again for another batch size.
 static hr_status open_pipeline(hr_engine *e, hr_err *err)
 {
-    if (e->data != NULL) {
-        e->position = pipeline_position(e->data);
-    }
     bool stays = e->data != NULL && names_same_data(&e->data_knobs, &e->knobs);
     HR_TRY(stays ? pipeline_rechain(e->data, &e->knobs, err) : open_data(e, err));
-    return pipeline_seek(e->data, e->position, err);
+    return engine_seek_data(e, err);
 }
 
-// The request without partial batches, whose sizes are known once the pipeline is open.
+// The request without what only data asks for: partial batches, whose sizes are known once the pipeline is open, and
+// feeding.
 static build_request full_batches(const hr_engine *e)
 {
     return (build_request){.model = e->model, .knobs = &e->knobs, .plan_only = e->plan_only};
 }
 
-static void add_partial_batches(const hr_engine *e, build_request *r)
+static void add_data_programs(const hr_engine *e, build_request *r)
 {
     uint64_t batch = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
     const pipeline_info *info = pipeline_get_info(e->data);
     bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep");
-    uint64_t left = info->train_samples - pipeline_position(e->data).samples;
+    uint64_t left = info->train_samples - e->position.samples;
     r->partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
     r->rest_samples = keeps && left % batch != r->partial_samples ? (uint32_t)(left % batch) : 0;
+    r->feeds = hr_knob_int(&e->knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH) > 0;
     r->eval_partial_samples = (uint32_t)(info->eval_samples % batch);
 }
 
@@ -127,7 +126,7 @@ static hr_status follow_restored(hr_engine *e, hr_err *err)
     e->lost_step = false;
     e->eval.running = false;
     engine_set_bus_step(e);
-    return e->data == NULL ? HR_OK : pipeline_seek(e->data, e->position, err);
+    return e->data == NULL ? HR_OK : engine_seek_data(e, err);
 }
 
 static hr_status resume(hr_engine *e, const char *path, hr_err *err)
@@ -227,7 +226,7 @@ static hr_status add_data(hr_engine *e, build *fresh, build_request *request, hr
         HR_TRY(open_pipeline(e, err));
         e->needs_pipeline = false;
     }
-    add_partial_batches(e, request);
+    add_data_programs(e, request);
     HR_TRY(build_compile(fresh, request, err));
     return dry_run(e, fresh, err);
 }
@@ -255,8 +254,8 @@ hr_status engine_rebuild(hr_engine *e, hr_err *err)
     e->needs_build = false;
     e->eval.running = e->eval.running && e->build->arithmetic;
     if (!e->eval.running) {
-        return HR_OK;
+        return engine_refeed(e, err);
     }
     engine_begin_evaluation(e); // the one that the rebuild broke off, from its first sample
-    return pipeline_seek(e->data, pipeline_position(e->data), err);
+    return engine_seek_data(e, err);
 }

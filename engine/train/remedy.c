@@ -27,6 +27,7 @@ enum {
     PRECISION = 1 << 7,
     LIMIT = 1 << 8,
     SCRATCH = 1 << 9,
+    AHEAD = 1 << 10,
 };
 
 typedef struct candidate {
@@ -36,6 +37,7 @@ typedef struct candidate {
 
 // The weights stay the same bit for bit; the step takes as long at first, and more and more further down.
 static const candidate same_bits[] = {
+    {AHEAD, {"pipeline.device_prefetch=0"}},
     {ALLOCATOR, {"allocator.expandable_segments=on"}},
     {ALLOCATOR, {"allocator.kind=bfc"}},
     {ALLOCATOR, {"allocator.growth=off"}},
@@ -72,6 +74,8 @@ static const candidate lifts[] = {
     {LIMIT | ALLOCATOR, {"device.vram=none"}},
 };
 
+static const candidate one_ahead = {AHEAD,
+                                    {"pipeline.device_prefetch=1"}}; // hides the copy as well as more do
 static const candidate half_as_wide = {PRECISION, {"precision.policy=mixed_bfloat16"}};
 static const candidate without_scratch = {SCRATCH, {"workspace.limit=0B"}}; // other last digits
 static const candidate stop_the_leak = {0, {"execution.retain=none"}};
@@ -253,6 +257,9 @@ static void search_all(search *s)
     s->turned = hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none") ? TAPE : 0;
     for (size_t k = 0; s->oom->cause == HR_OOM_LIMIT && k < sizeof lifts / sizeof *lifts; k++) {
         (void)try_candidate(s, &lifts[k]);
+    }
+    if (hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH) > 1) {
+        (void)try_candidate(s, &one_ahead);
     }
     for (size_t k = 0; k < sizeof same_bits / sizeof *same_bits && !is_full(s); k++) {
         (void)try_candidate(s, &same_bits[k]);

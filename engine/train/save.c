@@ -65,12 +65,12 @@ static uint64_t checksum_of(const store *s)
 
 static json_t *make_metadata(const hr_engine *e, const store *s)
 {
-    data_position position = e->data != NULL ? pipeline_position(e->data) : e->position;
     json_t *m = json_object();
     bool ok = m != NULL && json_object_set_new(m, "format", json_string(save_schema)) == 0 &&
               json_object_set_new(m, "model", json_string(e->model->name)) == 0 &&
               put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
-              put_number(m, "epoch", position.epoch) && put_number(m, "epoch_samples", position.samples) &&
+              put_number(m, "epoch", e->position.epoch) &&
+              put_number(m, "epoch_samples", e->position.samples) &&
               put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
               put_number(m, "checksum", checksum_of(s));
     for (uint32_t k = 0; ok && k < s->tensors.count; k++) {

@@ -38,7 +38,7 @@ void engine_begin_evaluation(hr_engine *e)
 
 static void end_epoch(hr_engine *e)
 {
-    trace_note(&e->bus, HR_EVENT_EPOCH, pipeline_position(e->data).epoch, "");
+    trace_note(&e->bus, HR_EVENT_EPOCH, e->position.epoch, "");
     if (pipeline_get_info(e->data)->eval_samples > 0) {
         engine_begin_evaluation(e);
     }
@@ -136,15 +136,6 @@ static hr_status program_for(const hr_engine *e, uint32_t count, build_program f
     return HR_FAIL(err, STATE, "no program for a batch of %u samples was compiled", count);
 }
 
-// The item's samples become the step's batch.
-static void set_batch(step_io *io, const data_item *item)
-{
-    for (uint32_t k = 0; k < STEP_MAX_SLOTS; k++) {
-        io->slot[k] = item->room.slot[k];
-    }
-    io->first_sample = item->first_sample;
-}
-
 // Where the rounds of an accumulated step get their batches.
 typedef struct round_feed {
     hr_engine *e;
@@ -154,17 +145,14 @@ typedef struct round_feed {
 
 static hr_status next_round(void *context, step_io *io, hr_err *err)
 {
-    round_feed *feed = context;
-    data_item item;
-    uint64_t wait_ns = 0;
-    HR_TRY(pipeline_next(feed->e->data, &item, &wait_ns, err));
-    if (item.end) {
+    round_feed *rounds = context;
+    fed_batch batch;
+    HR_TRY(engine_next_batch(rounds->e, &batch, io, &rounds->wait_ns, err));
+    if (batch.end) {
         return HR_FAIL(err, STATE, "the epoch ended inside an update, after %llu samples of it",
-                       (unsigned long long)feed->samples);
+                       (unsigned long long)rounds->samples);
     }
-    feed->samples += item.count;
-    feed->wait_ns += wait_ns;
-    set_batch(io, &item);
+    rounds->samples += batch.samples;
     return HR_OK;
 }
 
@@ -174,26 +162,25 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
         return play_step(e, err);
     }
     uint64_t begin_ns = clock_now_ns();
-    data_item item;
-    round_feed feed = {.e = e};
+    fed_batch batch;
+    round_feed rounds = {.e = e};
     build_program which = BUILD_TRAIN;
-    HR_TRY(pipeline_next(e->data, &item, &feed.wait_ns, err));
-    if (item.end) {
-        end_epoch(e);
-        return HR_OK;
-    }
-    HR_TRY(program_for(e, item.count, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &which, err));
     step_io io = {.seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
                   .learning_rate = schedule_learning_rate(&e->knobs, e->updates + 1),
                   .update = e->updates + 1,
-                  .loss_weight = 1.0 / e->build->programs[which]->rounds,
                   .next_round = next_round,
-                  .context = &feed};
-    feed.samples = item.count;
-    set_batch(&io, &item);
+                  .context = &rounds};
+    HR_TRY(engine_next_batch(e, &batch, &io, &rounds.wait_ns, err));
+    if (batch.end) {
+        end_epoch(e);
+        return HR_OK;
+    }
+    HR_TRY(program_for(e, batch.samples, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &which, err));
+    io.loss_weight = 1.0 / e->build->programs[which]->rounds;
+    rounds.samples = batch.samples;
     HR_TRY(run_step(e, which, &io, err));
     note_loss(e, io.loss);
-    finish_step(e, &io, feed.samples, clock_now_ns() - begin_ns, feed.wait_ns);
+    finish_step(e, &io, rounds.samples, clock_now_ns() - begin_ns, rounds.wait_ns);
     engine_tell_scaling(e, &io);
     emit_stages(e);
     e->heap_hash = e->build->heap->ops->hash(e->build->heap);
@@ -244,7 +231,9 @@ hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
     }
     HR_TRY(program_for(e, item.count, BUILD_EVAL, BUILD_EVAL_PARTIAL, &which, err));
     step_io io = {0};
-    set_batch(&io, &item);
+    for (uint32_t k = 0; k < STEP_MAX_SLOTS; k++) {
+        io.slot[k] = item.room.slot[k];
+    }
     note_evaluating(e, true);
     hr_status status = executor_step(e->build->x, e->build->slots[which], &io, err);
     note_evaluating(e, false);

@@ -41,6 +41,12 @@ static const variant variants[] = {
      LESS},
     {{"execution.mode=graph", "allocator.kind=static", "checkpoint.strategy=sqrt"}, 3, ANY},
     {{"execution.mode=graph", "optimizer.fused_backward=on"}, 1, ANY},
+    {{"execution.mode=eager", "pipeline.device_prefetch=1"}, 0, MORE},
+    {{"execution.mode=graph", "pipeline.device_prefetch=3"}, 1, MORE},
+    {{"execution.mode=graph", "allocator.kind=static", "pipeline.device_prefetch=2", "offload.activations=on",
+      "offload.optimizer=on"},
+     3,
+     ANY},
 };
 enum {
     VARIANTS = sizeof variants / sizeof *variants,

@@ -27,6 +27,7 @@ static const axis axes[] = {
     {"offload.activations", {"off", "on"}},
     {"offload.optimizer", {"off", "on"}},
     {"offload.prefetch", {"4", "0"}},
+    {"pipeline.device_prefetch", {"0", "1", "3"}},
     {"optimizer.kind",
      {"adam", "sgd", "momentum", "rmsprop", "adamw", "adafactor", "adafactor_keras", "lion", "adam8bit"}},
     {"optimizer.clip_norm", {"none", "1"}},

@@ -8,6 +8,8 @@ enum { MAX_IMPLS = 7 };
 
 static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_INPUT] = {&cpu_input},
+    [HR_OP_PREFETCH] = {&cpu_input},
+    [HR_OP_ADVANCE] = {&cpu_crossing},
     [HR_OP_READ] = {&cpu_read},
     [HR_OP_OFFLOAD] = {&cpu_crossing},
     [HR_OP_FETCH] = {&cpu_crossing},

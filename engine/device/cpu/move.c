@@ -34,10 +34,10 @@ static void run_input(const cpu_run *r)
             COPY_GRAIN_BYTES, copy_body, &j);
 }
 
-// Between host and device, which here are one memory.
+// Between host and device, which here are one memory, and within the device.
 static void run_crossing(const cpu_run *r)
 {
-    const op_operand *t = &r->query->in[0];
+    const op_operand *t = &r->query->out[0];
     copy_job j = {r->in[0], r->out[0]};
     cpu_for(r->device->workers, cpu_floats_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype), COPY_GRAIN_BYTES,
             copy_body, &j);

@@ -15,9 +15,10 @@ void cuda_forget_graph(cuda_loaded *l)
     l->replay = NULL;
 }
 
+// What was put off; the rest has been enqueued as it came.
 static hr_status enqueue_all(cuda_loaded *l, step_io *io, hr_err *err)
 {
-    for (uint32_t k = 0; k < l->call_count; k++) {
+    for (uint32_t k = l->first; k < l->call_count; k++) {
         HR_TRY(cuda_enqueue(l, &l->calls[k], io, err));
     }
     return HR_OK;
@@ -102,7 +103,8 @@ static bool is_gone(hr_status status)
 
 hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
 {
-    if (l->call_count != l->last_count) {
+    const uint32_t end = l->last_count < l->last ? l->last_count : l->last;
+    if (l->call_count != end) {
         return cuda_divert(l, io, err);
     }
     if (l->mode == STEP_DEFERRED) {

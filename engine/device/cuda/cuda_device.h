@@ -97,7 +97,7 @@ typedef struct cuda_family {
 
 // Preference first to last.
 #define CUDA_FAMILY_MAP(X)                                                                                   \
-    X(move)          /* input, read, offload, fetch, record, wait, reorder */                                \
+    X(move)          /* input, prefetch, advance, read, offload, fetch, record, wait, reorder */             \
     X(products)      /* cuBLASLt: dense, matmul, attention's products, pointwise convolutions */             \
     X(conv_narrow)   /* our own: depthwise and few-channel convolutions where they beat the library */       \
     X(conv)          /* cuDNN: convolutions, transposed ones */                                              \

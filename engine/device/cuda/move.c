@@ -37,6 +37,13 @@ static hr_status run_input(const cuda_run *r, hr_err *err)
     return CUDA_CALL(err, cuMemcpyHtoDAsync_v2, r->out[0], r->host, cuda_bytes(&r->query->out[0]), r->stream);
 }
 
+// A batch that was copied for a later round moves up.
+static hr_status run_advance(const cuda_run *r, hr_err *err)
+{
+    return CUDA_CALL(err, cuMemcpyDtoDAsync_v2, r->out[0], r->in[0], cuda_bytes(&r->query->out[0]),
+                     r->stream);
+}
+
 // ---- results --------------------------------------------------------------------------------------------------
 
 // What a READ has on the host: the weight of its round, then its operands.
@@ -132,6 +139,13 @@ static const cuda_impl impls[] = {
      .host_bytes = batch_bytes,
      .stage = stage_batch,
      .run = run_input},
+    {.op = HR_OP_PREFETCH,
+     .types = CUDA_REAL,
+     .name = "copy",
+     .host_bytes = batch_bytes,
+     .stage = stage_batch,
+     .run = run_input},
+    {.op = HR_OP_ADVANCE, .types = CUDA_REAL, .name = "copy", .run = run_advance},
     {.op = HR_OP_READ,
      .types = CUDA_REAL,
      .name = "copy",

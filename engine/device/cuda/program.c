@@ -153,6 +153,30 @@ static void survey(cuda_loaded *l)
     l->call_room = inside * l->rounds + outside + l->rounds;
 }
 
+// Which calls a graph takes: see step.h.
+static void survey_ends(cuda_loaded *l)
+{
+    uint32_t call = l->scalar_count > 0; // the upload of scalars is the first
+    l->first = 0;
+    l->last = UINT32_MAX;
+    for (uint32_t n = 0; l->rounds == 1 && n < l->source->instr_count; n++) {
+        const instr *i = &l->source->instrs[n];
+        const bool orders_input = op_row_of(i->op)->orders && i->phase == HR_PHASE_INPUT;
+        if (l->instrs[n].impl == NULL) {
+            continue;
+        }
+        if (i->op == HR_OP_PREFETCH && l->last == UINT32_MAX) {
+            l->last = call;
+        }
+        call++;
+        if (i->op == HR_OP_ADVANCE || (orders_input && l->last == UINT32_MAX)) {
+            l->first = call;
+        }
+    }
+    l->first = l->last == UINT32_MAX ? 0 : l->first;
+    l->never = l->first >= l->last; // what only feeds
+}
+
 static hr_status make_event(CUevent *event, hr_err *err)
 {
     const hr_status status = CUDA_CALL(err, cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
@@ -229,6 +253,7 @@ static hr_status make(cuda_loaded *l, hr_err *err)
     HR_TRY(prepare_all(l, err));
     HR_TRY(find_host_memory(l, err));
     survey(l);
+    survey_ends(l);
     return make_events(l, err);
 }
 

@@ -88,13 +88,14 @@ static hr_status add_call(cuda_loaded *l, const cuda_call *call, step_io *io, hr
     }
     cuda_call *place = &l->calls[l->call_count];
     const bool same = l->call_count < l->last_count && memcmp(place, call, sizeof *call) == 0;
-    if (!same && l->mode != STEP_EAGER) {
+    const bool captured = l->call_count >= l->first && l->call_count < l->last;
+    if (!same && captured && l->mode != STEP_EAGER) {
         HR_TRY(cuda_divert(l, io, err));
     }
     l->alike = l->alike && same;
     *place = *call;
     l->call_count++;
-    return l->mode == STEP_EAGER ? cuda_enqueue(l, call, io, err) : HR_OK;
+    return l->mode == STEP_EAGER || !captured ? cuda_enqueue(l, call, io, err) : HR_OK;
 }
 
 // ---- what the executor calls --------------------------------------------------------------------------------------
@@ -133,6 +134,20 @@ hr_status cuda_begin_round(void *context, void *kernels, uint32_t round, step_io
     return l->scalar_count == 0 ? HR_OK : cuda_noted(device, add_call(l, &call, io, err));
 }
 
+// What was put off or held back is on its way before a batch for a later step is staged.
+static hr_status launch_before_tail(cuda_loaded *l, step_io *io, hr_err *err)
+{
+    if (l->call_count != l->last || l->failed != HR_OK) {
+        return HR_OK;
+    }
+    if (l->mode == STEP_EAGER) {
+        return cuda_group_launch(&l->group, err);
+    }
+    HR_TRY(cuda_launch_step(l, io, err));
+    l->mode = STEP_EAGER;
+    return HR_OK;
+}
+
 static cuda_call call_of(const cuda_loaded *l, uint32_t at, void *const *address)
 {
     const instr *i = &l->source->instrs[at];
@@ -162,6 +177,7 @@ hr_status cuda_run_instr(void *context, void *kernels, uint32_t at, void *const 
         return HR_FAIL(err, STATE, "an instruction outside of a step");
     }
     if (k->impl->stage != NULL) {
+        HR_TRY(cuda_noted(device, launch_before_tail(l, io, err)));
         k->impl->stage(&k->query, io, cuda_host_of(l, at, l->round));
     }
     const cuda_call call = call_of(l, at, address);

@@ -5,6 +5,12 @@
 // eager step enqueues every call as it comes. What a call needs of the host lies in pinned memory at a place of its own for
 // every round, so a call can also be enqueued later: that is how a step is captured into a graph, and how a step that
 // began as a replay of one goes on when an address differs (capture.c).
+//
+//   calls   0 …            first …                last …
+//           batches move up | what is captured     | a later batch is staged and copied
+//
+// What moves batches that are held ahead is enqueued as it comes also then, where a step is one round: the graph is
+// launched when the list comes to `last`, and the host converts the later batch while the card computes.
 #ifndef DEVICE_CUDA_STEP_H
 #define DEVICE_CUDA_STEP_H
 
@@ -60,7 +66,8 @@ typedef struct cuda_loaded {
     uint32_t round;
     cuda_call *calls; // [call_room]
     uint32_t call_room, call_count;
-    hr_status failed; // what was put off could not be enqueued
+    uint32_t first, last; // calls that a graph takes: all of them where no batch is held ahead
+    hr_status failed;     // what was put off could not be enqueued
     cuda_group group;
     // What steps have had in common (capture.c).
     uint32_t last_count; // calls of the last whole step

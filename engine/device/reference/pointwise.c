@@ -22,9 +22,9 @@ void reference_input(const reference_call *call)
 
 void reference_cross(const reference_call *call)
 {
-    const hr_dtype dtype = (hr_dtype)call->query->in[0].dtype;
+    const hr_dtype dtype = (hr_dtype)call->query->out[0].dtype;
     const bool whole = dtype == HR_I32 || dtype == HR_U8;
-    memcpy(call->out[0], call->in[0], call->in_count[0] * (whole ? dtype_bytes(dtype) : sizeof(double)));
+    memcpy(call->out[0], call->in[0], call->out_count[0] * (whole ? dtype_bytes(dtype) : sizeof(double)));
 }
 
 void reference_order(const reference_call *call)

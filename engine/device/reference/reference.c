@@ -16,6 +16,8 @@ enum { PAGE_BYTES = 4096 };
 
 static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_INPUT] = {reference_input, 0},
+    [HR_OP_PREFETCH] = {reference_input, 0},
+    [HR_OP_ADVANCE] = {reference_cross, 0},
     [HR_OP_READ] = {reference_read, 0},
     [HR_OP_OFFLOAD] = {reference_cross, 0},
     [HR_OP_FETCH] = {reference_cross, 0},

@@ -65,6 +65,7 @@
     X(PIPELINE_PATH, "pipeline.path")                                                                        \
     X(PIPELINE_SHUFFLE, "pipeline.shuffle")                                                                  \
     X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
+    X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
     X(TRAIN_STEPS, "train.steps")                                                                            \
     X(TRAIN_SEED, "train.seed")                                                                              \
     X(TRAIN_SAVE, "train.save")                                                                              \

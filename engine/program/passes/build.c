@@ -2,8 +2,8 @@
 // Pass build: the model's parameters, slots and forward operations become tensors and instructions.
 //
 // Persistent tensors come first, in canonical order: weights, state, optimizer slots, sums of gradients,
-// input slots. Evaluation has
-// no optimizer slots and uses running statistics.
+// input slots, and those of the batches that are held ahead. Evaluation has no optimizer slots, holds nothing ahead and
+// uses running statistics; what feeds has the batches held ahead alone.
 #include <stdio.h>
 #include <string.h>
 
@@ -103,7 +103,38 @@ static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
     return HR_OK;
 }
 
-static hr_status add_persistent(draft *d, hr_err *err)
+static hr_status add_input_slots(draft *d, hr_err *err)
+{
+    for (uint32_t k = 0; k < d->model->slot_count; k++) {
+        HR_TRY(add_input_slot(d, d->model->slots[k].value, err));
+    }
+    return HR_OK;
+}
+
+// Always with room for a full batch: what is copied ahead is whole, however few samples of it are real.
+static hr_status add_ahead_slot(draft *d, uint32_t value, uint32_t place, hr_err *err)
+{
+    const model_value *v = &d->model->values[value];
+    op_operand o = with_real_type(d, &v->shape, v->dtype);
+    char suffix[16];
+    uint32_t id = 0;
+    o.shape.dim[0] = hr_knob_int(d->knobs, HR_KNOB_BATCH_SIZE);
+    (void)snprintf(suffix, sizeof suffix, "ahead%u", place);
+    return draft_tensor(d, draft_suffixed(d, v->name, suffix), &o, HR_CATEGORY_INPUT, v->layer, &id, err);
+}
+
+static hr_status add_ahead_slots(draft *d, hr_err *err)
+{
+    d->first_ahead = d->tensors.count;
+    for (uint32_t place = 1; place <= d->ahead; place++) {
+        for (uint32_t k = 0; k < d->model->slot_count; k++) {
+            HR_TRY(add_ahead_slot(d, d->model->slots[k].value, place, err));
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status add_state(draft *d, hr_err *err)
 {
     HR_TRY(add_params(d, HR_CATEGORY_WEIGHTS, err));
     HR_TRY(add_params(d, HR_CATEGORY_STATE, err));
@@ -112,9 +143,13 @@ static hr_status add_persistent(draft *d, hr_err *err)
         HR_TRY(add_slots(d, err));
         HR_TRY(add_accumulators(d, err));
     }
-    for (uint32_t k = 0; k < d->model->slot_count; k++) {
-        HR_TRY(add_input_slot(d, d->model->slots[k].value, err));
-    }
+    return add_input_slots(d, err);
+}
+
+static hr_status add_persistent(draft *d, hr_err *err)
+{
+    HR_TRY(d->mode == PROGRAM_FEED ? HR_OK : add_state(d, err));
+    HR_TRY(add_ahead_slots(d, err));
     d->persistent_count = d->tensors.count;
     for (uint32_t k = 0; k < d->persistent_count; k++) {
         d->tensors.data[k].persistent = true;
@@ -244,6 +279,9 @@ hr_status pass_build(draft *d, hr_err *err)
     const hr_model *m = d->model;
     memset(d->value_tensor, 0xff, m->value_count * sizeof *d->value_tensor);
     HR_TRY(add_persistent(d, err));
+    if (d->mode == PROGRAM_FEED) {
+        return HR_OK;
+    }
     for (uint32_t k = 0; k < m->slot_count; k++) {
         HR_TRY(add_input_copy(d, m->slots[k].value, (int32_t)k, err));
     }

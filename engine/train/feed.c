@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/feed.h"
+
+#include "train/engine_impl.h"
+
+// The item's samples become the step's batch.
+static void set_slots(step_io *io, const data_item *item)
+{
+    for (uint32_t k = 0; k < STEP_MAX_SLOTS; k++) {
+        io->slot[k] = item->room.slot[k];
+    }
+}
+
+static hr_status pull(hr_engine *e, data_item *item, fed_batch *out, uint64_t *wait_ns, hr_err *err)
+{
+    uint64_t waited_ns = 0;
+    HR_TRY(pipeline_next(e->data, item, &waited_ns, err));
+    *wait_ns += waited_ns;
+    *out = (fed_batch){.end = item->end,
+                       .samples = item->count,
+                       .first_sample = item->first_sample,
+                       .after = pipeline_position(e->data)};
+    return HR_OK;
+}
+
+static fed_batch take_first(feed *f)
+{
+    const fed_batch first = f->queue[f->begin];
+    f->begin = (f->begin + 1) % FEED_ROOM;
+    f->count--;
+    f->batches -= !first.end;
+    return first;
+}
+
+// The next batch goes to the end of the queue, behind the ends of epochs before it; its samples are in *item.
+static hr_status pull_ahead(hr_engine *e, data_item *item, uint64_t *wait_ns, hr_err *err)
+{
+    feed *f = &e->feed;
+    for (bool end = true; end;) {
+        fed_batch next;
+        HR_TRY(pull(e, item, &next, wait_ns, err));
+        if (f->count == FEED_ROOM) {
+            return HR_FAIL(err, STATE, "an epoch without a batch");
+        }
+        f->queue[(f->begin + f->count++) % FEED_ROOM] = next;
+        f->batches += !next.end;
+        end = next.end;
+    }
+    return HR_OK;
+}
+
+// Copies batches to the device until it holds as many as it is to. No step needs them yet.
+static hr_status fill(hr_engine *e, uint64_t *wait_ns, hr_err *err)
+{
+    while (e->feed.batches < e->build->ahead) {
+        data_item item;
+        step_io io = {0};
+        HR_TRY(pull_ahead(e, &item, wait_ns, err));
+        set_slots(&io, &item);
+        HR_TRY(executor_step(e->build->x, e->build->slots[BUILD_FEED], &io, err));
+    }
+    return HR_OK;
+}
+
+static hr_status next_ahead(hr_engine *e, fed_batch *out, step_io *io, uint64_t *wait_ns, hr_err *err)
+{
+    data_item item;
+    HR_TRY(fill(e, wait_ns, err));
+    if (e->feed.queue[e->feed.begin].end) {
+        *out = take_first(&e->feed);
+        return HR_OK;
+    }
+    HR_TRY(pull_ahead(e, &item, wait_ns, err));
+    *out = take_first(&e->feed);
+    set_slots(io, &item);
+    return HR_OK;
+}
+
+static hr_status next_now(hr_engine *e, fed_batch *out, step_io *io, uint64_t *wait_ns, hr_err *err)
+{
+    data_item item;
+    HR_TRY(pull(e, &item, out, wait_ns, err));
+    set_slots(io, &item);
+    return HR_OK;
+}
+
+hr_status engine_next_batch(hr_engine *e, fed_batch *out, step_io *io, uint64_t *wait_ns, hr_err *err)
+{
+    HR_TRY(e->build->ahead > 0 ? next_ahead(e, out, io, wait_ns, err) : next_now(e, out, io, wait_ns, err));
+    io->first_sample = out->first_sample;
+    e->position = out->after;
+    return HR_OK;
+}
+
+hr_status engine_seek_data(hr_engine *e, hr_err *err)
+{
+    e->feed = (feed){.begin = 0};
+    return pipeline_seek(e->data, e->position, err);
+}
+
+hr_status engine_refeed(hr_engine *e, hr_err *err)
+{
+    return e->feed.count > 0 ? engine_seek_data(e, err) : HR_OK;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// pipeline.device_prefetch on the cuda device over the emulated card: whatever order the card takes its streams in, eager
+// or as a graph, every step trains on its own batch, and the copy of a later one is waited for by nobody but the end of the
+// step.
+#include "card/reach.h"
+#include "unit/small_engine.h"
+
+enum { PICTURES = 27, PAIRS_MAX = 14, STEPS = 10, DEPTHS = 3, ALL_DONE = 77 };
+
+static const char *const depths[DEPTHS] = {"pipeline.device_prefetch=0", "pipeline.device_prefetch=1",
+                                           "pipeline.device_prefetch=3"};
+static const char *const graphs[] = {"execution.cuda_graph=off", "execution.cuda_graph=on"};
+
+static card_reach card;
+static char pictures[160];
+
+static void open_all(void)
+{
+    open_preset();
+    (void)write_pictures(PICTURES, 9, pictures);
+}
+
+static hr_engine *open_engine(const char *depth, const char *graph, const char *const *pairs)
+{
+    const char *all[PAIRS_MAX] = {pictures, "device.kind=cuda", "execution.mode=graph", depth, graph};
+    for (size_t k = 5; *pairs != NULL; k++) {
+        ck_assert_uint_lt(k, PAIRS_MAX - 1);
+        all[k] = *pairs++;
+    }
+    return create(all, NULL);
+}
+
+static void run_well(hr_engine *e, uint64_t steps)
+{
+    run_steps(e, steps);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+}
+
+static void train(const char *depth, const char *graph, const char *const *pairs,
+                  char sha[HR_SHA256_TEXT_MAX])
+{
+    hr_engine *e = open_engine(depth, graph, pairs);
+    run_well(e, STEPS);
+    weights_of(e, sha);
+    hr_engine_destroy(e);
+}
+
+// ---- the same bits ----------------------------------------------------------------------------------------------
+
+static const char *const ways[][4] = {
+    {"batch.remainder=keep"},
+    {"batch.remainder=pad", "batch.accumulate=2"},
+    {"batch.remainder=drop", "precision.policy=bfloat16"},
+    {"batch.remainder=drop", "offload.activations=on", "offload.prefetch=0"},
+};
+enum { WAYS = sizeof ways / sizeof *ways, SEEDS = 2 };
+
+START_TEST(weights_are_the_same_in_whatever_order_streams_run)
+{
+    char whole[HR_SHA256_TEXT_MAX], sha[HR_SHA256_TEXT_MAX], seed[16];
+    const char *pairs[5] = {NULL};
+    memcpy(pairs, ways[_i % WAYS], sizeof ways[0]);
+    (void)snprintf(seed, sizeof seed, "%d", _i / WAYS + 1);
+    ck_assert_int_eq(setenv("CARD_SEED", seed, 1), 0);
+    train(depths[0], graphs[0], pairs, whole);
+    for (int k = 0; k < DEPTHS; k++) {
+        for (int g = 0; g < 2; g++) {
+            train(depths[k], graphs[g], pairs, sha);
+            ck_assert_msg(strcmp(sha, whole) == 0, "other weights with %s, %s", depths[k], graphs[g]);
+        }
+    }
+}
+END_TEST
+
+// ---- what a steady step asks of the card --------------------------------------------------------------------------
+
+enum { STEADY = 4, BATCH_BYTES = 8 * (32 * 32 * 3 * 4 + 4) };
+
+static card_totals steady_steps(const char *depth, const char *graph)
+{
+    card_totals seen;
+    char big[160];
+    hr_engine *e = open_engine(depth, graph, (const char *const[]){write_pictures(400, 9, big), NULL});
+    run_well(e, 6);
+    card.card_reset();
+    run_well(e, STEADY);
+    card.card_count(&seen);
+    hr_engine_destroy(e);
+    return seen;
+}
+
+START_TEST(a_steady_step_still_waits_once_and_copies_one_batch)
+{
+    const card_totals before = steady_steps(depths[0], graphs[_i]);
+    for (uint32_t k = 1; k < DEPTHS; k++) {
+        const uint64_t depth = k == 1 ? 1 : 3;
+        const card_totals seen = steady_steps(depths[k], graphs[_i]);
+        ck_assert_uint_eq(seen.allocations, 0);
+        ck_assert_uint_eq(seen.synchronisations, before.synchronisations);
+        ck_assert_uint_eq(seen.to_card_bytes, before.to_card_bytes);
+        ck_assert_uint_eq(seen.from_card_bytes, before.from_card_bytes);
+        ck_assert_uint_eq(seen.on_card_bytes - before.on_card_bytes, STEADY * depth * BATCH_BYTES);
+        ck_assert_uint_eq(seen.graph_launches, _i == 1 ? STEADY : 0);
+        // The batch is copied beside the graph, not by it: x, labels, scalars.
+        ck_assert_uint_eq(card.card_calls("cuMemcpyHtoDAsync_v2"), STEADY * 3);
+    }
+}
+END_TEST
+
+// The copy of the later batch fails, and the step that was captured is on its way by then: the host reads that batch while
+// the card computes.
+START_TEST(a_later_batch_is_read_behind_the_launch)
+{
+    char big[160];
+    hr_engine *e =
+        open_engine(depths[1], graphs[1], (const char *const[]){write_pictures(400, 9, big), NULL});
+    run_well(e, 6);
+    card.card_reset();
+    card.card_fail("cuMemcpyHtoDAsync_v2", 2, CUDA_ERROR_INVALID_VALUE); // the first brings scalars
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    ck_assert_uint_eq(card.card_calls("cuGraphLaunch"), 1);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(every_batch_held_ahead_takes_its_bytes)
+{
+    for (int planned = 0; planned < 2; planned++) {
+        const hr_engine_options options = {.plan_only = planned == 1};
+        hr_engine *e = create((const char *[]){pictures, "device.kind=cuda", depths[2], NULL}, &options);
+        run_well(e, 3);
+        hr_report r = report_of(e);
+        ck_assert_uint_eq(r.memory.at_peak.by_category[HR_CATEGORY_INPUT], 4 * BATCH_BYTES);
+        ck_assert_uint_eq(r.h2d_bytes_per_step, BATCH_BYTES);
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    if (!card_is_emulated(&card)) {
+        puts("skipped: libcuda.so.1 is not the emulated card");
+        return ALL_DONE;
+    }
+    Suite *suite = suite_create("cuda prefetch");
+    TCase *cases = tcase_create("cuda prefetch");
+    tcase_set_timeout(cases, 120);
+    tcase_add_checked_fixture(cases, open_all, close_preset);
+    tcase_add_loop_test(cases, weights_are_the_same_in_whatever_order_streams_run, 0, WAYS * SEEDS);
+    tcase_add_loop_test(cases, a_steady_step_still_waits_once_and_copies_one_batch, 0, 2);
+    tcase_add_test(cases, a_later_batch_is_read_behind_the_launch);
+    tcase_add_test(cases, every_batch_held_ahead_takes_its_bytes);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
