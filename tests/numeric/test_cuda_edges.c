@@ -50,6 +50,19 @@ START_TEST(what_overflows_is_rectified_to_infinity)
 }
 END_TEST
 
+// Also what no vector is filled with.
+START_TEST(results_of_any_number_are_cut_at_both_ends)
+{
+    for (int64_t columns = 1; columns < 20; columns++) {
+        op_trial t = op_trial_make(HR_OP_DENSE, (op_attr){.act = HR_ACT_RELU6});
+        two_devices_draw(&two, &t, DIMS(1, 1), 4.0, 5.0);
+        two_devices_draw(&two, &t, DIMS(1, columns), columns % 2 == 0 ? -4.0 : 2.0, 4.0);
+        op_trial_infer_out(&t, 1);
+        two_devices_check(&two, &t);
+    }
+}
+END_TEST
+
 START_TEST(rows_are_normalised_at_any_length)
 {
     const int64_t n = lengths[_i], rows = row_count(n);
@@ -388,6 +401,7 @@ int main(void)
     tcase_set_timeout(c, 120);
     tcase_add_checked_fixture(c, open_devices, close_devices);
     tcase_add_test(c, what_overflows_is_rectified_to_infinity);
+    tcase_add_test(c, results_of_any_number_are_cut_at_both_ends);
     tcase_add_loop_test(c, rows_are_normalised_at_any_length, 0, LENGTHS);
     tcase_add_loop_test(c, a_large_mean_leaves_the_variance_its_digits, 0, LENGTHS);
     tcase_add_test(c, many_long_rows_are_normalised);
