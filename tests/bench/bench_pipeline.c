@@ -13,8 +13,8 @@
 
 #include "headroom/knobs.h"
 
-#include "base/half.h"
 #include "base/host_mem.h"
+#include "base/narrow.h"
 #include "data/pipeline.h"
 
 enum { CLASSES = 1000, VALUES_TO_MAKE = 1 << 27 };
@@ -53,15 +53,10 @@ static pipeline *open_pipeline(uint32_t side, uint32_t batch)
 
 static void convert(const float *from, uint64_t count, const char *type, void *to)
 {
-    uint16_t *half = to;
     if (strcmp(type, "bfloat16") == 0) {
-        for (uint64_t k = 0; k < count; k++) {
-            half[k] = bf16_of_float(from[k]);
-        }
+        narrow_to_bf16(to, from, count);
     } else if (strcmp(type, "float16") == 0) {
-        for (uint64_t k = 0; k < count; k++) {
-            half[k] = f16_of_float(from[k]);
-        }
+        narrow_to_f16(to, from, count);
     } else {
         memcpy(to, from, count * sizeof *from);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/narrow.h"
 #include "cpu.h"
 #include "simd.h"
 
@@ -23,20 +24,6 @@ CPU_HOT static void widen_f16(float *restrict to, const uint16_t *restrict from,
     }
 }
 
-CPU_HOT static void narrow_bf16(uint16_t *restrict to, const float *restrict from, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        to[i] = bf16_of_float(from[i]);
-    }
-}
-
-CPU_HOT static void narrow_f16(uint16_t *restrict to, const float *restrict from, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        to[i] = f16_of_float(from[i]);
-    }
-}
-
 void cast_widen_bf16(float *to, const uint16_t *from, int64_t count)
 {
     widen_bf16(to, from, count);
@@ -44,7 +31,7 @@ void cast_widen_bf16(float *to, const uint16_t *from, int64_t count)
 
 void cast_narrow_bf16(uint16_t *to, const float *from, int64_t count)
 {
-    narrow_bf16(to, from, count);
+    narrow_to_bf16(to, from, (uint64_t)count);
 }
 
 void cast_widen(float *to, const void *from, hr_dtype from_type, int64_t count)
@@ -59,9 +46,9 @@ void cast_widen(float *to, const void *from, hr_dtype from_type, int64_t count)
 void cast_narrow(void *to, hr_dtype to_type, const float *from, int64_t count)
 {
     if (to_type == HR_F16) {
-        narrow_f16(to, from, count);
+        narrow_to_f16(to, from, (uint64_t)count);
     } else {
-        narrow_bf16(to, from, count);
+        narrow_to_bf16(to, from, (uint64_t)count);
     }
 }
 

@@ -2,7 +2,7 @@
 // What only moves bytes: host batches in, scalars out, tensors to the host and back; and which lane waits for which.
 #include <string.h>
 
-#include "base/half.h"
+#include "base/narrow.h"
 #include "cuda_device.h"
 
 // ---- batches --------------------------------------------------------------------------------------------------
@@ -18,15 +18,10 @@ static void stage_batch(const op_query *q, const step_io *io, void *host)
     const op_operand *t = &q->out[0];
     const float *from = io->slot[q->attr.slot];
     const uint64_t count = cuda_elements(t);
-    uint16_t *to = host;
     if (t->dtype == HR_BF16) {
-        for (uint64_t k = 0; k < count; k++) {
-            to[k] = bf16_of_float(from[k]);
-        }
+        narrow_to_bf16(host, from, count);
     } else if (t->dtype == HR_F16) {
-        for (uint64_t k = 0; k < count; k++) {
-            to[k] = f16_of_float(from[k]);
-        }
+        narrow_to_f16(host, from, count);
     } else {
         memcpy(host, io->slot[q->attr.slot], cuda_bytes(t));
     }
