@@ -88,7 +88,7 @@ static const remember_given nothing_given;
 
 static void enter_folder(void)
 {
-    static char folder[] = "/tmp/headroom-state-XXXXXX";
+    char folder[] = "/tmp/headroom-state-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chdir(folder), 0);
 }
