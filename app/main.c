@@ -177,6 +177,23 @@ static void watch_children(void)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
+static bool speaks_json;
+
+static void say_at_end(const hr_err *err)
+{
+    (void)say_error(err, speaks_json);
+    (void)fflush(stdout);
+}
+
+// The last that is said, where a library ends the process, is said as every error is.
+static void speak_at_end(int argc, char **argv)
+{
+    for (int k = 1; k < argc; k++) {
+        speaks_json = speaks_json || strcmp(argv[k], "--json") == 0;
+    }
+    hr_err_at_end(say_at_end);
+}
+
 int main(int argc, char **argv)
 {
     watch_children();
@@ -186,5 +203,6 @@ int main(int argc, char **argv)
     if (argc > 1 && argv[1][0] == '@') { // a process of ours, spawned by another
         return hr_session_serve(argv[1] + 1);
     }
+    speak_at_end(argc, argv);
     return say_done(dispatch(argc, argv));
 }

@@ -2,9 +2,13 @@
 #include "base/shared_library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "base/last_words.h"
+
+enum { CALLING_MAX = 256 };
 
 // POSIX has dlsym give an object pointer for a function: its bytes are what counts.
 static hr_status find_all(const shared_library *wanted, void *handle, char *table, hr_err *err)
@@ -23,7 +27,7 @@ static hr_status find_all(const shared_library *wanted, void *handle, char *tabl
     return wanted->check == NULL ? HR_OK : wanted->check(table, err);
 }
 
-hr_status shared_library_load(const shared_library *wanted, void *table, hr_err *err)
+static hr_status load(const shared_library *wanted, void *table, hr_err *err)
 {
     const size_t bytes = wanted->call_count * sizeof(void *);
     void *handle = dlopen(wanted->soname, RTLD_LAZY | RTLD_LOCAL);
@@ -43,6 +47,17 @@ hr_status shared_library_load(const shared_library *wanted, void *table, hr_err 
         (void)dlclose(handle);
     }
     hr_free(found);
+    return status;
+}
+
+hr_status shared_library_load(const shared_library *wanted, void *table, hr_err *err)
+{
+    char calling[CALLING_MAX];
+    (void)snprintf(calling, sizeof calling, "%s needed %s", wanted->needed_by, wanted->soname);
+    last_words last = {.calling = calling, .attempt = wanted->attempt};
+    last_words_begin(&last);
+    const hr_status status = load(wanted, table, err);
+    last_words_end(&last);
     return status;
 }
 

@@ -40,7 +40,8 @@ typedef struct shared_state {
 
 // Opens the library and fills the table, `call_count` function pointers and nothing else; it is never closed. On
 // failure the table is as it was: DEPENDENCY error when the library or one of its functions is missing, else that
-// of `check`. Functions of the libraries behind it are found too.
+// of `check`. Functions of the libraries behind it are found too. A library that ends the process while it is opened or
+// checked does so with a sentence (last_words.h).
 HR_MUST_CHECK hr_status shared_library_load(const shared_library *wanted, void *table, hr_err *err);
 // The same once: costs nothing from the first success on; what failed is tried again. Thread-safe.
 HR_MUST_CHECK hr_status shared_library_need(const shared_library *wanted, shared_state *state, void *table,

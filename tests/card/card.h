@@ -12,7 +12,8 @@
 //   CARD_DEVICES=1             0: no card
 //   CARD_DRIVER=13000          version that the driver tells
 //   CARD_SEED=1                of the order in which streams go on
-//   CARD_FAIL=cuMemCreate:3:2,cuLaunchKernel:7:719     the 3rd call of the one returns 2, the 7th of the other 719
+//   CARD_FAIL=cuMemCreate:3:2,cuLaunchKernel:7:719     the 3rd call of the one returns 2, the 7th of the other 719;
+//                              of libraries: cudnnBackendFinalize, cudnnBackendExecute, cublasLtMatmul
 //   CARD_LOSE_AT=50            the 50th launch uses an illegal address: from there on every call says so
 //   CARD_FAIL_ONCE=path        CARD_FAIL and CARD_LOSE_AT are for the one process that makes this file
 //   CARD_REFUSE_PLANS=1        cuDNN makes no plan; what it would have to compile it promises all the same
@@ -35,6 +36,9 @@ extern "C" {
 // Work of the processor in the stream's order. `arguments` is copied at once, as a kernel's are; a stream that captures
 // records it as a node, whose copy lives and runs with the graph.
 CUresult card_enqueue(CUstream stream, void (*work)(void *arguments), const void *arguments, size_t bytes);
+
+// What CARD_FAIL and card_fail have this call of a library's function return; 0: nothing, it goes on.
+int card_fault(const char *function);
 
 // Do these bytes lie in memory of the card that is there now?
 bool card_holds(CUdeviceptr address, size_t bytes);

@@ -120,16 +120,27 @@ void lose(CUresult result)
     }
 }
 
+// The result that a test wants of this call; CUDA_SUCCESS: none.
+CUresult due(const char *name)
+{
+    state &s = the();
+    const auto fault = s.faults.find(name);
+    if (fault == s.faults.end() || --fault->second.after != 0) {
+        return CUDA_SUCCESS;
+    }
+    const CUresult result = fault->second.result;
+    s.faults.erase(fault);
+    return result;
+}
+
 static CUresult refusal(const char *name, unsigned flags)
 {
     state &s = the();
     s.totals.calls++;
     s.calls[name]++;
-    const auto fault = s.faults.find(name);
-    if (fault != s.faults.end() && --fault->second.after == 0) {
-        const CUresult result = fault->second.result;
-        s.faults.erase(fault);
-        return result;
+    const CUresult fault = due(name);
+    if (fault != CUDA_SUCCESS) {
+        return fault;
     }
     if ((flags & BEFORE_INIT) == 0 && (!s.started || s.pid != getpid())) {
         return CUDA_ERROR_NOT_INITIALIZED; // a context does not survive fork
@@ -381,6 +392,13 @@ EXPORTED CUresult cuGetErrorString(CUresult result, const char **words)
 // ---- for tests ------------------------------------------------------------------------------------------------------
 
 typedef std::lock_guard<std::recursive_mutex> locked;
+
+EXPORTED int card_fault(const char *function)
+{
+    locked held(the().lock);
+    the().calls[function]++;
+    return (int)due(function);
+}
 
 EXPORTED void card_reset(void)
 {

@@ -17,6 +17,8 @@ enum { SETTING_MAX = 1024 };
     "run demo -s device.kind=cuda -s device.card= -s device.vram=2GiB -s workspace.limit=0B "                \
     "-s batch.size=16 -s allocator.kind=async -s allocator.release_threshold=0B --steps 5 "
 
+#define RUN_CONV "run resnet18_cifar_tiny -s device.kind=cuda -s device.card= -s device.vram=2GiB --steps 6 "
+
 typedef struct fault {
     const char *settings; // beside the emulated card
     const char *words;
@@ -39,6 +41,15 @@ static const fault faults[] = {
     {"CARD_LOSE_AT=20", RUN, 4, "device lost failed: ", "train.resume=FILE"},
     {"CARD_FAIL=cuLaunchKernel:20:719", RUN, 4, "CUDA_ERROR_LAUNCH_FAILED", "train.resume=FILE"},
     {"CARD_FAIL=cuLaunchKernel:20:1", RUN, 4, "CUDA_ERROR_INVALID_VALUE", "headroom devices"},
+    {"CARD_FAIL=cublasLtMatmul:9:13", RUN, 4,
+     "device failed: a product of cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED", "headroom devices"},
+    {"CARD_FAIL=cublasLtMatmul:9:13,cuCtxSynchronize:1:700", RUN, 4,
+     "device lost failed: a product of cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED", "train.resume=FILE"},
+    {"CARD_FAIL=cudnnBackendExecute:9:5000", RUN_CONV, 4,
+     "device failed: a cuDNN graph: CUDNN_STATUS_EXECUTION_FAILED", "headroom devices"},
+    {"CARD_FAIL=cudnnBackendExecute:9:5000,cuCtxSynchronize:1:719", RUN_CONV, 4,
+     "device lost failed: a cuDNN graph: CUDNN_STATUS_EXECUTION_FAILED", "train.resume=FILE"},
+    {"CARD_FAIL=cudnnBackendFinalize:1:1008", RUN_CONV, 4, "dependency failed: ", "LD_DEBUG=libs"},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
 

@@ -94,11 +94,10 @@ static hr_status make_graph(cuda_loaded *l, step_io *io, hr_err *err)
 
 // ---- a step's end -------------------------------------------------------------------------------------------------
 
-// A library that was refused something during a capture says of it what it says of a card that is gone; the driver
-// knows.
+// What is refused during a capture may be told as if the card were gone; the driver knows.
 static bool is_gone(hr_status status)
 {
-    return status == HR_DEVICE_LOST && cuda_driver.cuCtxSynchronize() != CUDA_SUCCESS;
+    return status == HR_DEVICE_LOST && cuda_is_lost();
 }
 
 hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)

@@ -58,7 +58,7 @@ hr_status cublaslt_check(cublasStatus_t status, hr_err *err, const char *what)
     if (status == CUBLAS_STATUS_ALLOC_FAILED) {
         return HR_FAIL(err, NOMEM, "%s: %s", what, name);
     }
-    if (status == CUBLAS_STATUS_EXECUTION_FAILED) {
+    if (status == CUBLAS_STATUS_EXECUTION_FAILED && cuda_is_lost()) {
         return HR_FAIL(err, DEVICE_LOST, "%s: %s", what, name);
     }
     return HR_FAIL(err, DEVICE, "%s: %s", what, name);

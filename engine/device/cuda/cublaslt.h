@@ -38,7 +38,7 @@ extern cublaslt_calls cublaslt; // filled by cublaslt_need
 HR_MUST_CHECK hr_status cublaslt_need(hr_err *err);
 
 // HR_OK for CUBLAS_STATUS_SUCCESS. Else an error whose sentence is "WHAT: CUBLAS_STATUS_NAME": NOMEM for memory,
-// DEVICE_LOST when execution failed, DEVICE for the rest, what the library has no algorithm for among it.
+// DEVICE_LOST when execution failed and the card is lost, DEVICE for the rest, what the library has no algorithm for among it.
 HR_MUST_CHECK hr_status cublaslt_check(cublasStatus_t status, hr_err *err, const char *what);
 
 // One of the device's users more, and one less. The device's context is current.

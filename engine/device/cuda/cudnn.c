@@ -2,9 +2,14 @@
 #include "cudnn.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/shared_library.h"
+#include "driver.h"
 
 cudnn_calls cudnn;
 
@@ -31,9 +36,12 @@ static const shared_call calls[] = {
 };
 _Static_assert(sizeof(cudnn_calls) == sizeof calls / sizeof *calls * sizeof(void *), "nothing but pointers");
 
-static const char attempt[] = "install cuDNN 9 for CUDA 13 (NVIDIA's packages, or pip install "
-                              "nvidia-cudnn-cu13 and build again), or -s "
-                              "device.kind=plan";
+#define INSTALL                                                                                              \
+    "install cuDNN 9 for CUDA 13 (NVIDIA's packages, or pip install nvidia-cudnn-cu13 and build again), or " \
+    "-s "                                                                                                    \
+    "device.kind=plan"
+#define LOOK "env LD_DEBUG=libs with the same command, which shows every file that is opened; "
+static const char attempt[] = INSTALL, attempt_parts[] = LOOK INSTALL;
 
 static hr_status check_version(const void *table, hr_err *err)
 {
@@ -58,10 +66,20 @@ static shared_library library_at(const char *name)
 }
 
 // cuDNN opens libcuda.so.1 by its soname, and finds what already has it.
-static bool find_driver(void)
+static bool open_driver(void)
 {
     return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL ||
            (HEADROOM_CUDA_STUB[0] != '\0' && dlopen(HEADROOM_CUDA_STUB, RTLD_LAZY | RTLD_GLOBAL) != NULL);
+}
+
+static bool find_driver(void)
+{
+    last_words last = {.calling = "cuDNN needed libcuda.so.1",
+                       .attempt = "nvidia-smi; or -s device.kind=plan"};
+    last_words_begin(&last);
+    const bool found = open_driver();
+    last_words_end(&last);
+    return found;
 }
 
 static hr_status open_library(hr_err *err)
@@ -94,6 +112,94 @@ hr_status cudnn_need(hr_err *err)
     return status;
 }
 
+void cudnn_begin(last_words *w)
+{
+    *w = (last_words){.calling = "device 'cuda' asked cuDNN", .attempt = attempt_parts};
+    last_words_begin(w);
+}
+
+// ---- the libraries behind it ------------------------------------------------------------------------------------
+
+// By the names that they have for the loader, and something that each of them has.
+static const struct {
+    const char *soname, *symbol;
+} parts[] = {
+    {"libcudnn_graph.so.9", "cudnnBackendFinalize"},
+    {"libcudnn_heuristic.so.9", "dummyHeuristicSymbol"},
+    {"libcudnn_engines_precompiled.so.9", "dummyBackendEnginesPreCompiledSymbol"},
+    {"libcudnn_engines_runtime_compiled.so.9", "dummyBackendEnginesRuntimeCompiledSymbol"},
+};
+
+typedef struct place {
+    char path[PATH_MAX]; // of the file itself
+    size_t folder_bytes; // of it
+} place;
+
+// False: nobody has opened it.
+static bool find_part(const char *soname, const char *symbol, place *out, bool *whole)
+{
+    struct link_map *map = NULL;
+    void *handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+    const bool found = handle != NULL && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 &&
+                       realpath(map->l_name, out->path) != NULL;
+    *whole = handle != NULL && dlsym(handle, symbol) != NULL;
+    if (found) {
+        out->folder_bytes = (size_t)(strrchr(out->path, '/') - out->path);
+    }
+    if (handle != NULL) {
+        (void)dlclose(handle);
+    }
+    return found;
+}
+
+// "9.19.0" of ".../libcudnn_graph.so.9.19.0"
+static const char *version_in(const place *p)
+{
+    const char *mark = strstr(p->path + p->folder_bytes, ".so.");
+    return mark == NULL ? "" : mark + strlen(".so.");
+}
+
+static bool are_together(const place *a, const place *b)
+{
+    const char *one = version_in(a), *other = version_in(b);
+    const bool both_say = strchr(one, '.') != NULL && strchr(other, '.') != NULL;
+    return a->folder_bytes == b->folder_bytes && memcmp(a->path, b->path, a->folder_bytes) == 0 &&
+           (!both_say || strcmp(one, other) == 0);
+}
+
+static hr_status refuse_part(const char *name, const char *what, hr_err *err)
+{
+    (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' needed the libraries of one cuDNN, %.160s is %.200s", name,
+                  what);
+    hr_err_try(err, "%s", attempt_parts);
+    return HR_DEPENDENCY;
+}
+
+hr_status cudnn_check_parts(hr_err *err)
+{
+    place first, other;
+    bool whole = false;
+    if (!find_part(parts[0].soname, parts[0].symbol, &first, &whole)) {
+        return HR_OK; // a cuDNN of one file
+    }
+    for (size_t k = 1; k < sizeof parts / sizeof *parts; k++) {
+        if (!find_part(parts[k].soname, parts[k].symbol, &other, &whole)) {
+            continue;
+        }
+        if (!whole) {
+            return refuse_part(other.path, "none of them", err);
+        }
+        if (!are_together(&first, &other)) {
+            char what[WORDS_MAX];
+            (void)snprintf(what, sizeof what, "of another than %.180s", first.path);
+            return refuse_part(other.path, what, err);
+        }
+    }
+    return HR_OK;
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------
+
 bool cudnn_shows_compiled(void)
 {
     return shows_compiled;
@@ -110,7 +216,13 @@ hr_status cudnn_check(cudnnStatus_t status, hr_err *err, const char *what)
     if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED) {
         return HR_FAIL(err, NOMEM, "%s: %s", what, name);
     }
-    if (CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_EXECUTION_FAILED) {
+    if (status == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED ||
+        status == CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH) {
+        (void)HR_FAIL(err, DEPENDENCY, "%s: %s, %s", what, name, words);
+        hr_err_try(err, "%s", attempt_parts);
+        return HR_DEPENDENCY;
+    }
+    if (CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_EXECUTION_FAILED && cuda_is_lost()) {
         return HR_FAIL(err, DEVICE_LOST, "%s: %s, %s", what, name, words);
     }
     return HR_FAIL(err, DEVICE, "%s: %s, %s", what, name, words);

@@ -10,6 +10,8 @@
 
 #include "headroom/status.h"
 
+#include "base/last_words.h"
+
 #define CUDNN_CALL_MAP(X)                                                                                    \
     X(cudnnGetVersion)                                                                                       \
     X(cudnnGetErrorString)                                                                                   \
@@ -38,8 +40,17 @@ HR_MUST_CHECK hr_status cudnn_need(hr_err *err);
 // Does it show engines that are compiled at run time? After cudnn_need.
 bool cudnn_shows_compiled(void);
 
+// Around what may make cuDNN open more of its libraries: a sentence where one of them ends the process.
+void cudnn_begin(last_words *w);
+
+// Once cuDNN has opened them for a question: are its libraries of one installation? DEPENDENCY error when one of them is
+// something else, or when they lie in several folders or say several versions in their names. cuDNN does not look, and
+// answers as if it had fewer engines.
+HR_MUST_CHECK hr_status cudnn_check_parts(hr_err *err);
+
 // HR_OK for CUDNN_STATUS_SUCCESS. Else an error whose sentence is "WHAT: CUDNN_STATUS_NAME, cuDNN's words": NOMEM for
-// host memory, DEVICE_LOST when execution failed, DEVICE for the rest, "not supported" among it.
+// host memory, DEPENDENCY when it could not open one of its libraries, DEVICE_LOST when
+// execution failed and the card is lost, DEVICE for the rest, "not supported" among it.
 HR_MUST_CHECK hr_status cudnn_check(cudnnStatus_t status, hr_err *err, const char *what);
 
 // ---- descriptors ----------------------------------------------------------------------------------------------

@@ -142,6 +142,11 @@ static bool loses_device(CUresult result)
     return false;
 }
 
+bool cuda_is_lost(void)
+{
+    return loses_device(cuda_driver.cuCtxSynchronize());
+}
+
 hr_status cuda_check(CUresult result, hr_err *err, const char *what, ...)
 {
     if (result == CUDA_SUCCESS) {

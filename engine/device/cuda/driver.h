@@ -6,6 +6,7 @@
 #define DEVICE_CUDA_DRIVER_H
 
 #include <cuda.h>
+#include <stdbool.h>
 
 #include "headroom/status.h"
 
@@ -91,6 +92,10 @@ HR_MUST_CHECK hr_status cuda_driver_need(hr_err *err);
 // lost card, …); DEVICE for the rest.
 HR_MUST_CHECK hr_status cuda_check(CUresult result, hr_err *err, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
+
+// Is the current context in an error that stays? Waits for what was enqueued, and ends a capture under way. Libraries say
+// "execution failed" of a lost card and of one call alike.
+bool cuda_is_lost(void);
 
 // hr_status of cuda_driver.CALL(arguments), named in the sentence.
 #define CUDA_CALL(err, call, ...) cuda_check(cuda_driver.call(__VA_ARGS__), (err), #call)

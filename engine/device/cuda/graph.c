@@ -62,6 +62,18 @@ void graph_library_close(graph_library *l)
     hr_free(l);
 }
 
+void graph_enter(graph_library *l, last_words *w)
+{
+    pthread_mutex_lock(&l->lock);
+    cudnn_begin(w);
+}
+
+void graph_leave(graph_library *l, const last_words *w)
+{
+    last_words_end(w);
+    pthread_mutex_unlock(&l->lock);
+}
+
 uint64_t graph_library_key(const graph_library *l)
 {
     const uint64_t version = l->ready ? cudnn.cudnnGetVersion() : 0;
@@ -111,7 +123,8 @@ hr_status graph_library_property_text(graph_library *l, char text[CUDA_PROPERTIE
         return HR_FAIL(err, DEVICE, "device properties needed a card and cuDNN, had %s",
                        l->ready ? "no card" : "no cuDNN");
     }
-    pthread_mutex_lock(&l->lock);
+    last_words last;
+    graph_enter(l, &last);
     hr_status status = graph_library_device(l, err);
     if (status == HR_OK) {
         status = cudnn_check(
@@ -119,7 +132,7 @@ hr_status graph_library_property_text(graph_library *l, char text[CUDA_PROPERTIE
                                            CUDNN_TYPE_CHAR, CUDA_PROPERTIES_MAX - 1, &count, text),
             err, "the device properties of this card");
     }
-    pthread_mutex_unlock(&l->lock);
+    graph_leave(l, &last);
     return status;
 }
 
@@ -196,9 +209,10 @@ hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t li
     }
     g->library = l;
     describe(g, spec);
-    pthread_mutex_lock(&l->lock);
+    last_words last;
+    graph_enter(l, &last);
     const hr_status status = take_plan(l, g, spec, limit_bytes, err);
-    pthread_mutex_unlock(&l->lock);
+    graph_leave(l, &last);
     if (status != HR_OK) {
         graph_destroy(g);
         return status;

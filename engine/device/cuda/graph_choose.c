@@ -121,7 +121,7 @@ hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_by
         if (err != NULL) {
             *err = l->reason;
         }
-        return HR_DEVICE;
+        return l->reason.status;
     }
     HR_TRY(graph_library_device(l, err));
     HR_TRY(graph_list_of(l, spec, list, err));
@@ -184,7 +184,8 @@ hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t lim
     graph_list *list = NULL;
     uint32_t position = 0;
     *out = (graph_choice){0};
-    pthread_mutex_lock(&l->lock);
+    last_words last;
+    graph_enter(l, &last);
     const hr_status status = graph_find(l, spec, limit_bytes, &list, &position, err);
     if (status == HR_OK) {
         const graph_config *c = &list->config[position];
@@ -193,6 +194,6 @@ hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t lim
                               .deterministic = !c->nondeterministic};
         name_config(c, out->name, sizeof out->name);
     }
-    pthread_mutex_unlock(&l->lock);
+    graph_leave(l, &last);
     return status;
 }

@@ -45,10 +45,11 @@ typedef struct graph_list {
 
 struct graph_library {
     pthread_mutex_t lock;
-    bool ready;    // cuDNN and properties are known
+    bool ready;    // cuDNN and properties are known, and its libraries are one
     hr_err reason; // why not
     graph_options options;
     cuda_properties properties;
+    bool looked_at;                  // cuDNN's libraries have been, behind the first question
     cudnnBackendDescriptor_t device; // NULL until the first question
     cudnnHandle_t handle;            // NULL until the first plan that runs
     CUstream stream;                 // of handle
@@ -56,6 +57,10 @@ struct graph_library {
     graph_list **lists;
     uint32_t list_count, list_capacity;
 };
+
+// l->lock, and last words: a question may make cuDNN open more of its libraries.
+void graph_enter(graph_library *l, last_words *w);
+void graph_leave(graph_library *l, const last_words *w);
 
 HR_MUST_CHECK hr_status graph_library_device(graph_library *l, hr_err *err); // makes l->device
 
@@ -69,7 +74,7 @@ HR_MUST_CHECK hr_status graph_get(cudnnBackendDescriptor_t d, cudnnBackendAttrib
 HR_MUST_CHECK hr_status graph_list_of(graph_library *l, const graph_spec *spec, graph_list **out,
                                       hr_err *err);
 // Adds what FALLBACK names, once.
-HR_MUST_CHECK hr_status graph_list_fall_back(const graph_library *l, graph_list *list, hr_err *err);
+HR_MUST_CHECK hr_status graph_list_fall_back(graph_library *l, graph_list *list, hr_err *err);
 void graph_list_destroy(graph_list *list);
 
 // The list and, in it, the configuration that graph_choose describes. l->lock is held.

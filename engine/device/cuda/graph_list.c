@@ -204,14 +204,26 @@ static hr_status ask_heuristics(const graph_library *l, graph_list *list, cudnnB
     return status;
 }
 
+// Behind the first question all of cuDNN is open.
+static hr_status look_at_parts(graph_library *l, hr_err *err)
+{
+    if (!l->looked_at) {
+        l->looked_at = true;
+        l->ready = cudnn_check_parts(&l->reason) == HR_OK;
+    }
+    if (!l->ready && err != NULL) {
+        *err = l->reason;
+    }
+    return l->ready ? HR_OK : l->reason.status;
+}
+
 // That cuDNN names no engine is no error.
-static hr_status add_configs(const graph_library *l, graph_list *list, cudnnBackendHeurMode_t mode,
-                             hr_err *err)
+static hr_status add_configs(graph_library *l, graph_list *list, cudnnBackendHeurMode_t mode, hr_err *err)
 {
     hr_err why;
     const hr_status status = ask_heuristics(l, list, mode, &why);
     if (status == HR_OK || status == HR_DEVICE) {
-        return HR_OK;
+        return look_at_parts(l, err);
     }
     if (err != NULL) {
         *err = why;
@@ -219,7 +231,7 @@ static hr_status add_configs(const graph_library *l, graph_list *list, cudnnBack
     return status;
 }
 
-hr_status graph_list_fall_back(const graph_library *l, graph_list *list, hr_err *err)
+hr_status graph_list_fall_back(graph_library *l, graph_list *list, hr_err *err)
 {
     if (!list->fell_back) {
         HR_TRY(add_configs(l, list, CUDNN_HEUR_MODE_FALLBACK, err));

@@ -78,4 +78,8 @@ int hr_status_exit_code(hr_status status);
 // length that a large enough buffer would have held.
 int hr_err_format(const hr_err *err, char *text, uint32_t size);
 
+// A library that headroom opens may end the process where it finds itself incomplete. `say` is told of it then, as the last
+// that the process does, and the exit code is the status' own. Without one, or with NULL: the sentence on stderr.
+void hr_err_at_end(void (*say)(const hr_err *err));
+
 #endif

@@ -9,12 +9,14 @@
 typedef struct driver_calls {
     __typeof__(card_enqueue) *enqueue;
     __typeof__(card_holds) *holds;
+    __typeof__(card_fault) *fault;
     __typeof__(cuDeviceGetAttribute) *attribute;
     __typeof__(cuDeviceGetName) *name;
     __typeof__(cuDeviceTotalMem) *memory;
     __typeof__(cuDriverGetVersion) *version;
 } driver_calls;
 
-const driver_calls *driver_calls_get(void); // NULL: there is no card
+const driver_calls *driver_calls_get(void);   // NULL: there is no card
+int driver_calls_fault(const char *function); // card_fault; 0 without a card
 
 #endif

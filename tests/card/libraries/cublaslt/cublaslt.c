@@ -306,6 +306,10 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
 {
     problem p;
     algo_data chosen;
+    const int fault = driver_calls_fault("cublasLtMatmul");
+    if (fault != 0) {
+        return (cublasStatus_t)fault;
+    }
     if (handle == NULL || algo == NULL || alpha == NULL || beta == NULL) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }

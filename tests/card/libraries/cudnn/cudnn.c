@@ -110,6 +110,10 @@ EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
 EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 {
     bag *b = descriptor;
+    const int fault = driver_calls_fault("cudnnBackendFinalize");
+    if (fault != 0) {
+        return refuse((cudnnStatus_t)fault, "what a test wants");
+    }
     if (b == NULL || b->finalized) {
         return refuse(CUDNN_STATUS_BAD_PARAM, "no descriptor that is to be finalized");
     }
@@ -303,6 +307,10 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
                                          cudnnBackendDescriptor_t variant_pack)
 {
     const bag *plan = execution_plan, *pack = variant_pack;
+    const int fault = driver_calls_fault("cudnnBackendExecute");
+    if (fault != 0) {
+        return refuse((cudnnStatus_t)fault, "what a test wants");
+    }
     if (handle == NULL || plan == NULL || pack == NULL || !plan->finalized || !pack->finalized) {
         return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
                       "execution needs a handle, a plan and a variant pack");
