@@ -444,6 +444,30 @@ START_TEST(a_workspace_that_was_answered_is_answered_again)
 }
 END_TEST
 
+// Parts of k are summed side by side: a short k has few of them, and the card's generation is the cap of all.
+START_TEST(a_short_k_wants_few_sums)
+{
+    static const struct {
+        int64_t k;
+        uint64_t sums;
+    } rows[] = {{3, 1}, {32, 1}, {33, 2}, {64, 2}, {224, 7}, {225, 8}, {256, 8}, {2048, 8}};
+    cuda_device *device = open_card(false);
+    for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+        const product_shape s = {.dtype = HR_F32, .out_dtype = HR_F32, .m = 256, .n = 320, .k = rows[n].k},
+                            large = {.dtype = HR_F32,
+                                     .out_dtype = HR_F32,
+                                     .m = 1 << 16,
+                                     .n = 1 << 10,
+                                     .k = rows[n].k};
+        const uint64_t sum_bytes = 256 * 320 * sizeof(float);
+        ck_assert_uint_eq(product_workspace_bytes(device, &s, UINT64_MAX), rows[n].sums * sum_bytes);
+        ck_assert_uint_eq(product_workspace_bytes(device, &large, UINT64_MAX),
+                          cuda_device_traits(device)->compute_major >= 9 ? 32 * HR_MIB : 4 * HR_MIB);
+    }
+    close_card(device);
+}
+END_TEST
+
 START_TEST(products_of_two_devices_and_of_one_that_was_opened_again_have_handles)
 {
     uint64_t state = 9;
@@ -469,6 +493,7 @@ int main(void)
     }
     Suite *suite = suite_create("cuda_products");
     TCase *tests = tcase_create("all");
+    tcase_add_test(tests, a_short_k_wants_few_sums);
     tcase_add_test(tests, any_product_is_the_one_of_three_loops);
     tcase_add_test(tests, more_products_than_the_library_takes_are_rounds);
     tcase_add_test(tests, bias_activation_and_sums_ride_on_the_product_or_are_refused_as_a_whole);

@@ -10,6 +10,7 @@ enum {
     ADDRESS_ALIGNMENT = 256,
     WORKSPACE_STEP = 256,
     SUMS_LEAST = 8,
+    SHORTEST_SUM = 32,
     TILE = 128,
     DEPTH_OF_A_SUM = 256,
     BATCH_MAX = 65535
@@ -62,14 +63,17 @@ static uint64_t pieces(int64_t whole, int64_t of)
     return ((uint64_t)whole + (uint64_t)of - 1) / (uint64_t)of;
 }
 
-// How many parts of k may be summed side by side: what leaves no processor idle, and no part shorter than is worth it.
+// How many parts of k may be summed side by side: what leaves no processor idle, and no part shorter than is worth it; eight
+// all the same, as far as k has that many of what a kernel takes of it at a time.
 static uint64_t parts_of(const cuda_device *device, const product_shape *s)
 {
     const uint64_t tiles = pieces(s->m, TILE) * pieces(s->n, TILE) * (uint64_t)s->batch;
     const uint64_t idle = cuda_device_traits(device)->multiprocessors / (tiles == 0 ? 1 : tiles);
     const uint64_t deep = pieces(s->k, DEPTH_OF_A_SUM);
     const uint64_t parts = idle < deep ? idle : deep;
-    return parts < SUMS_LEAST ? SUMS_LEAST : parts;
+    const uint64_t short_ones = pieces(s->k, SHORTEST_SUM),
+                   least = short_ones < SUMS_LEAST ? short_ones : SUMS_LEAST;
+    return parts < least ? least : parts;
 }
 
 uint64_t product_workspace_bytes(const cuda_device *device, const product_shape *s, uint64_t limit_bytes)

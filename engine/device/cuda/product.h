@@ -34,7 +34,7 @@ typedef struct product_shape {
 } product_shape;
 
 // The cap: what the card's generation asks for, no more than the float32 sums of y that the card's processors can make
-// at a time, eight at least, no more than the limit. Asked with its own answer as the limit it answers the same.
+// at a time, eight at least unless k is short, no more than the limit. Asked with its own answer as the limit it answers the same.
 uint64_t product_workspace_bytes(const cuda_device *device, const product_shape *s, uint64_t limit_bytes);
 
 typedef struct product product;
