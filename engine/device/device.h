@@ -76,9 +76,10 @@ typedef struct device_ops {
     // device are quick with. NOMEM error.
     hr_status (*host_take)(void *context, uint64_t bytes, void **out, hr_err *err);
     void (*host_give_back)(void *context, void *memory); // NULL is fine
-    // optional: HOST_LIMIT error when memory that a plan says will be used, at its peak, is not to be had. The
-    // limit of a virtual card may be larger than this machine: only what is used counts.
-    hr_status (*admit)(void *context, uint64_t peak_bytes, hr_err *err);
+    // optional: HOST_LIMIT error when memory that a plan says will be used is not to be had: at its peak, in use and in
+    // the pool. The limit of a virtual card may be larger than this machine: only what is used counts there. On a card the
+    // pool does: an allocator that is given less than it asks for decides otherwise than its plan.
+    hr_status (*admit)(void *context, uint64_t in_use_bytes, uint64_t pool_bytes, hr_err *err);
     // Makes every kernel of the program ready; nothing is created while running. DEVICE error names the
     // instruction that has no kernel. The program is borrowed until unload.
     hr_status (*load)(void *context, const program *p, void **kernels, hr_err *err);

@@ -94,7 +94,9 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
     if (played.fits) {
         e->oom = (hr_report_oom){0};
         bool admitted_by_device = b->arithmetic && b->device->admit != NULL;
-        return admitted_by_device ? b->device->admit(b->context, played.peak.in_use_bytes, err) : HR_OK;
+        return admitted_by_device
+                   ? b->device->admit(b->context, played.peak.in_use_bytes, played.stats.peak_pool_bytes, err)
+                   : HR_OK;
     }
     tell_oom(e, b, &played);
     return engine_oom(e, played.oom_program, &played.oom, false, err);

@@ -108,12 +108,14 @@ static bool apply(const candidate *c, hr_knobs *knobs, hr_report_fix *fix)
 }
 
 // A device that computes may refuse what its card has room for: the host behind it has less.
-static bool is_admitted(const hr_engine *e, const build *planned, uint64_t peak_bytes)
+static bool is_admitted(const hr_engine *e, const build *planned, const play_result *played)
 {
     const bool same = e->build != NULL && e->build->device == planned->device;
     const build *b = same ? e->build : planned; // the one that runs knows what it has of the card
     bool computes = !e->plan_only && !b->device->simulated;
-    return !computes || b->device->admit == NULL || b->device->admit(b->context, peak_bytes, NULL) == HR_OK;
+    return !computes || b->device->admit == NULL ||
+           b->device->admit(b->context, played->peak.in_use_bytes, played->stats.peak_pool_bytes, NULL) ==
+               HR_OK;
 }
 
 static bool would_fit(const hr_engine *e, const hr_knobs *knobs, hr_report_fix *fix)
@@ -128,7 +130,7 @@ static bool would_fit(const hr_engine *e, const hr_knobs *knobs, hr_report_fix *
         build_dry_run(b, knobs, &played, NULL) == HR_OK && played.fits &&
         cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
     fix->peak_bytes = played.peak.in_use_bytes;
-    fits = fits && is_admitted(e, b, fix->peak_bytes);
+    fits = fits && is_admitted(e, b, &played);
     build_destroy(b);
     return fits;
 }

@@ -309,10 +309,10 @@ START_TEST(a_step_that_fits_to_the_byte_is_admitted)
     void *planner = NULL;
     size_t left = 0, all = 0;
     REQUIRE_OK(CUDA_CALL(err, cuMemGetInfo_v2, &left, &all));
-    REQUIRE_OK(device_cuda.admit(device, left + 6 * HR_MIB, err));
-    ck_assert_int_eq(device_cuda.admit(device, left + 6 * HR_MIB + 1, &refused), HR_HOST_LIMIT);
+    REQUIRE_OK(device_cuda.admit(device, left, left + 6 * HR_MIB, err));
+    ck_assert_int_eq(device_cuda.admit(device, left, left + 6 * HR_MIB + 1, &refused), HR_HOST_LIMIT);
     REQUIRE_OK(device_cuda.open(&plans, &planner, err));
-    REQUIRE_OK(device_cuda.admit(planner, UINT64_MAX, err));
+    REQUIRE_OK(device_cuda.admit(planner, UINT64_MAX, UINT64_MAX, err));
     device_cuda.close(planner);
     memory.give_back(memory.context, address, 6 * HR_MIB);
 }

@@ -685,9 +685,10 @@ START_TEST(others_are_told_apart)
     ck_assert_uint_eq(seen.others_bytes, 3 * HR_GIB);
     ck_assert_uint_eq(seen.process_bytes, now.process_bytes);
     ck_assert_uint_eq(seen.context_bytes + allocator_get_stats(r.heap).pool_bytes, now.process_bytes);
-    REQUIRE_OK(device_cuda.admit(r.context, now.total_bytes - now.others_bytes - seen.context_bytes, err));
-    ck_assert_int_eq(device_cuda.admit(r.context, now.total_bytes - now.others_bytes, &refused),
-                     HR_HOST_LIMIT);
+    const uint64_t left = now.total_bytes - now.others_bytes - seen.context_bytes;
+    REQUIRE_OK(device_cuda.admit(r.context, left, left, err));
+    ck_assert_int_eq(device_cuda.admit(r.context, 0, left + 1, NULL), HR_HOST_LIMIT);
+    ck_assert_int_eq(device_cuda.admit(r.context, left + 1, 0, &refused), HR_HOST_LIMIT);
     ck_assert_ptr_nonnull(strstr(refused.sentence, "other processes hold 3.00 GiB"));
     ck_assert_ptr_nonnull(strstr(refused.attempt, "-s device.vram="));
     close_rig(&r);

@@ -103,6 +103,58 @@ START_TEST(plans_need_no_card)
 }
 END_TEST
 
+// What the demo is to show, on a card's arithmetic too: it fits its 64 MiB, and twice the batch does not.
+START_TEST(the_demo_fits_on_a_card_and_twice_its_batch_does_not)
+{
+    static const char *const words[] = {
+        "plan demo -s device.kind=cuda -s device.card=h200-141g",
+        "plan demo -s device.kind=cuda -s device.card=h200-141g -s batch.size=256"};
+    for (int k = 0; k < 2; k++) {
+        outcome o = run_with("CARD_DEVICES=0", words[k]);
+        assert_exit(&o, words[k], k);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+// Without growth bfc takes its whole limit at once: on a card that others hold a part of it is refused before it starts, and
+// with the limit that is offered the run is its plan.
+START_TEST(a_partly_filled_card_is_refused_or_the_run_is_the_plan)
+{
+    enum { WORDS = 256 };
+    static const char
+        others[] = "CARD_VRAM=8G\nCARD_OTHERS=7G",
+        knobs[] = "mlp_tiny -s device.kind=cuda -s device.card= -s allocator.growth=off --steps 2 --json";
+    char words[WORDS], vram[32];
+    unsigned long long mib = 0;
+    (void)snprintf(words, sizeof words, "run %s -s device.vram=2GiB", knobs);
+    outcome o = run_with(others, words);
+    assert_exit(&o, words, 4);
+    ck_assert_msg(strstr(o.err, "takes 2.00 GiB of the card") != NULL &&
+                      strstr(o.err, "other processes hold 7.00 GiB") != NULL,
+                  "%s", o.err);
+    const char *offered = strstr(o.err, "-s device.vram=");
+    ck_assert_msg(offered != NULL && sscanf(offered, "-s device.vram=%lluMiB", &mib) == 1, "%s", o.err);
+    ck_assert_uint_eq(mib % 2, 0);
+    (void)snprintf(vram, sizeof vram, "%lluMiB", mib);
+    outcome_deinit(&o);
+    json_t *reports[2];
+    static const char *const commands[] = {"run", "plan"};
+    for (int k = 0; k < 2; k++) {
+        (void)snprintf(words, sizeof words, "%s %s -s device.vram=%s", commands[k], knobs, vram);
+        o = run_with(others, words);
+        assert_exit(&o, words, 0);
+        reports[k] = assert_json(&o, words);
+        outcome_deinit(&o);
+    }
+    json_t *memory = json_object_get(reports[0], "memory");
+    ck_assert(json_equal(memory, json_object_get(reports[1], "memory")));
+    ck_assert_int_eq(json_integer_value(json_object_get(memory, "peak_pool_bytes")), (json_int_t)mib << 20);
+    json_decref(reports[0]);
+    json_decref(reports[1]);
+}
+END_TEST
+
 // A plan that names no card is for the one that is here.
 START_TEST(a_plan_is_for_the_card_that_is_here)
 {
@@ -134,6 +186,8 @@ int main(void)
     tcase_add_loop_test(tests, every_fault_has_its_sentence_and_its_exit_code, 0, FAULTS);
     tcase_add_test(tests, a_card_that_others_fill_is_told_as_such);
     tcase_add_test(tests, plans_need_no_card);
+    tcase_add_test(tests, the_demo_fits_on_a_card_and_twice_its_batch_does_not);
+    tcase_add_test(tests, a_partly_filled_card_is_refused_or_the_run_is_the_plan);
     tcase_add_test(tests, a_plan_is_for_the_card_that_is_here);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

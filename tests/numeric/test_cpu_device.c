@@ -432,8 +432,8 @@ START_TEST(memory_that_the_machine_does_not_have_is_refused)
     op_device device = op_device_open(&device_cpu, 1);
     backing b;
     hr_err refusal = {0};
-    ck_assert_int_eq(device.ops->admit(device.context, UINT64_C(1) << 46, &refusal), HR_HOST_LIMIT);
-    REQUIRE_OK(device.ops->admit(device.context, HR_MIB, err));
+    ck_assert_int_eq(device.ops->admit(device.context, UINT64_C(1) << 46, 0, &refusal), HR_HOST_LIMIT);
+    REQUIRE_OK(device.ops->admit(device.context, HR_MIB, UINT64_C(1) << 46, err));
     ck_assert_ptr_nonnull(strstr(refusal.sentence, "80 %"));
     REQUIRE_OK(device.ops->memory(device.context, UINT64_C(1) << 46, true, &b, err));
     const uint64_t granularity = b.granularity_bytes, alignment = b.alignment_bytes;

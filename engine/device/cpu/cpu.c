@@ -124,15 +124,15 @@ static hr_status cpu_memory(void *context, uint64_t capacity_bytes, bool numbers
     return backing_pages_open(capacity_bytes, out, err);
 }
 
-static hr_status cpu_admit(void *context, uint64_t peak_bytes, hr_err *err)
+static hr_status cpu_admit(void *context, uint64_t in_use_bytes, uint64_t pool_bytes, hr_err *err)
 {
-    (void)context;
+    (void)context, (void)pool_bytes; // pages come when they are touched
     const uint64_t available = available_host_bytes(), most = available / 100 * HOST_SHARE_PCT;
-    if (available != UINT64_MAX && peak_bytes > most) {
+    if (available != UINT64_MAX && in_use_bytes > most) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
         return HR_FAIL(err, HOST_LIMIT,
                        "the step needs %s at its peak, %d %% of this machine's available memory is %s",
-                       hr_bytes_human(peak_bytes, needed), HOST_SHARE_PCT, hr_bytes_human(most, had));
+                       hr_bytes_human(in_use_bytes, needed), HOST_SHARE_PCT, hr_bytes_human(most, had));
     }
     return HR_OK;
 }

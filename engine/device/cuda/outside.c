@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "backing.h"
 #include "nvml.h"
 
 enum { BUS_TEXT_MAX = 32 };
@@ -68,7 +69,7 @@ void cuda_outside(void *context, device_outside *out)
     out->others_bytes = less(told ? seen.used_bytes : all - left, out->process_bytes);
 }
 
-hr_status cuda_admit(void *context, uint64_t peak_bytes, hr_err *err)
+hr_status cuda_admit(void *context, uint64_t in_use_bytes, uint64_t pool_bytes, hr_err *err)
 {
     cuda_device *device = context;
     device_outside outside;
@@ -77,17 +78,20 @@ hr_status cuda_admit(void *context, uint64_t peak_bytes, hr_err *err)
         return HR_OK;
     }
     HR_TRY(cuda_enter(device, err));
-    if (!ask_driver(&left, &all) || peak_bytes <= left + device->held_bytes) {
+    const uint64_t needed_bytes = (in_use_bytes > pool_bytes ? in_use_bytes : pool_bytes);
+    if (!ask_driver(&left, &all) || needed_bytes <= left + device->held_bytes) {
         return HR_OK;
     }
     cuda_outside(device, &outside);
     char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX], others[HR_BYTES_TEXT_MAX],
         limit[HR_BYTES_TEXT_MAX];
     (void)HR_FAIL(err, HOST_LIMIT,
-                  "the step needs %s at its peak, the card has %s free: other processes hold %s",
-                  hr_bytes_human(peak_bytes, needed), hr_bytes_human(left + device->held_bytes, had),
+                  "the allocator takes %s of the card at the step's peak, the card has %s free: other "
+                  "processes hold %s",
+                  hr_bytes_human(needed_bytes, needed), hr_bytes_human(left + device->held_bytes, had),
                   hr_bytes_human(outside.others_bytes, others));
-    hr_err_try(err, "nvidia-smi, which lists them; or -s device.vram=%s",
-               hr_bytes_exact((left + device->held_bytes) / HR_MIB * HR_MIB, limit));
+    hr_err_try(
+        err, "nvidia-smi, which lists them; or -s device.vram=%s",
+        hr_bytes_exact((left + device->held_bytes) / CUDA_GRANULARITY_BYTES * CUDA_GRANULARITY_BYTES, limit));
     return HR_HOST_LIMIT;
 }
