@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // libnvidia-ml.so.1 of the emulated card: what the emulated driver of this process knows. The structs are those of
 // NVML's interface; the header is not part of what headroom is built with.
+#include <algorithm>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <vector>
 
 #include "card.h"
 
@@ -44,7 +47,9 @@ struct utilization {
 const unsigned MEMORY_V2 = (unsigned)sizeof(memory_v2) | 2u << 24;
 const char UUID[] = "GPU-ca4d0001-0000-4000-8000-000000000001";
 const char BUS[] = "CA:00.0"; // behind a domain of four or eight digits
-enum { OTHER_PID = 1 };
+enum { FIRST_OTHER_PID = 2000000000 };
+
+const unsigned long long NOT_AVAILABLE = ~0ull;
 
 unsigned started;
 int the_card;
@@ -68,6 +73,23 @@ result find(bool is_it, void **device)
     card_memory m = {};
     *device = is_it && look(&m) ? &the_card : nullptr;
     return started == 0 ? UNINITIALIZED : *device == nullptr ? NOT_FOUND : SUCCESS;
+}
+
+// We are in the middle of them. One that has just ended is not listed any more, what it had may still be used.
+std::vector<process> processes_of(const card_memory &m)
+{
+    const char *setting = getenv("CARD_PROCESSES");
+    const int wanted = setting == nullptr ? 1 : atoi(setting), others = m.others_bytes == 0 ? 0 : abs(wanted);
+    std::vector<process> all;
+    for (int k = 0; k < others; k++) {
+        const unsigned long long bytes = wanted < 0 ? NOT_AVAILABLE : m.others_bytes / (unsigned)others;
+        all.push_back({(unsigned)(FIRST_OTHER_PID + k), bytes, ~0u, ~0u});
+    }
+    if (m.process_bytes > 0) {
+        const process we = {(unsigned)getpid(), wanted < 0 ? NOT_AVAILABLE : m.process_bytes, ~0u, ~0u};
+        all.insert(all.begin() + others / 2, we);
+    }
+    return all;
 }
 
 } // namespace
@@ -137,15 +159,13 @@ EXPORTED result nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *
         return r;
     }
     const unsigned room = *count;
-    const process all[2] = {{(unsigned)getpid(), m.process_bytes, ~0u, ~0u},
-                            {OTHER_PID, m.others_bytes, ~0u, ~0u}};
-    *count = 0;
-    for (const process &p : all) {
-        if (p.used_bytes != 0 && (*count)++ < room && list != nullptr) {
-            list[*count - 1] = p;
-        }
+    const std::vector<process> all = processes_of(m);
+    *count = (unsigned)all.size();
+    if (*count > room || list == nullptr) {
+        return *count > 0 ? INSUFFICIENT_SIZE : SUCCESS;
     }
-    return *count > room ? INSUFFICIENT_SIZE : SUCCESS;
+    std::copy(all.begin(), all.end(), list);
+    return SUCCESS;
 }
 
 EXPORTED result nvmlDeviceGetUtilizationRates(void *device, utilization *out)

@@ -671,6 +671,76 @@ START_TEST(the_drivers_pool_is_looked_at)
 }
 END_TEST
 
+// Without mapping every region is a range of the driver's own, of whole pieces; its plan knows.
+START_TEST(a_driver_that_cannot_map_serves_all_the_same)
+{
+    static const char *const kinds[] = {"bfc", "caching", "direct"};
+    static rig r;
+    float w[N];
+    backing numbers;
+    hr_err refused = {0};
+    card_memory before, after;
+    const device_options options = {0};
+    const allocator_config mapped = {.kind = "async", .limit_bytes = 64 * HR_MIB};
+    allocator_config config = allocator_config_of(kinds[_i], 64 * HR_MIB);
+    config.growth = true;
+    ck_assert_int_eq(setenv("CARD_PIECE", "0", 1), 0);
+    REQUIRE_OK(open_rig_on(&r, &options, &config, err));
+    run_steps(&r, 0, STEPS);
+    read_weights(&r, w);
+    check_weights(w, STEPS);
+    card.card_memory_now(&before);
+    ck_assert_uint_eq(card.card_calls("cuMemCreate"), 0);
+    ck_assert_uint_gt(card.card_calls("cuMemAlloc_v2"), 1);
+    REQUIRE_OK(device_cuda.memory(r.context, 64 * HR_MIB, true, &numbers, err));
+    const backing *both[] = {&r.source, &numbers};
+    for (int k = 0; k < 2; k++) {
+        ck_assert_uint_eq(both[k]->granularity_bytes, 2 * HR_MIB);
+        ck_assert_uint_eq(both[k]->mapping_bytes, 0);
+        ck_assert(both[k]->reserve == NULL && both[k]->release == NULL && both[k]->map == NULL &&
+                  both[k]->unmap == NULL);
+    }
+    allocator *none = NULL;
+    ck_assert_int_eq(allocator_create(&mapped, &numbers, NULL, &none, &refused), HR_DEVICE);
+    ck_assert_ptr_nonnull(strstr(refused.sentence, "maps memory"));
+    backing_close(&numbers);
+    // The limit is the card's: whole pieces, and not one more.
+    const uint64_t pool_bytes = allocator_get_stats(r.heap).pool_bytes;
+    const uint64_t piece = r.source.take(r.source.context, 1);
+    ck_assert_uint_ne(piece, 0);
+    card.card_memory_now(&after);
+    ck_assert_uint_eq(after.process_bytes, before.process_bytes + 2 * HR_MIB);
+    ck_assert_uint_eq(r.source.take(r.source.context, 64 * HR_MIB - pool_bytes), 0);
+    r.source.give_back(r.source.context, piece, 1);
+    close_rig(&r);
+    card.card_memory_now(&after);
+    ck_assert_uint_eq(after.process_bytes, 0);
+}
+END_TEST
+
+// NVML's list has everybody; who has just ended is missing from it, and in a container nobody has a figure.
+START_TEST(others_are_told_apart_whoever_is_listed)
+{
+    static const char *const lists[] = {"1", "7", "300", "0", "-3"};
+    static rig r;
+    device_outside seen;
+    card_memory now;
+    ck_assert_int_eq(setenv("CARD_PROCESSES", lists[_i], 1), 0);
+    open_or_fail(&r, false);
+    card.card_others(3 * HR_GIB, 0, 0);
+    card.card_memory_now(&now);
+    device_cuda.outside(r.context, &seen);
+    ck_assert(seen.known);
+    ck_assert_uint_eq(seen.process_bytes, now.process_bytes);
+    ck_assert_uint_eq(seen.others_bytes, 3 * HR_GIB);
+    card.card_others(0, 0, 0); // they have ended
+    device_cuda.outside(r.context, &seen);
+    ck_assert_uint_eq(seen.process_bytes, now.process_bytes);
+    ck_assert_uint_eq(seen.others_bytes, 0);
+    close_rig(&r);
+}
+END_TEST
+
 START_TEST(others_are_told_apart)
 {
     static rig r;
@@ -925,7 +995,9 @@ int main(void)
     tcase_add_loop_test(steps, batches_are_narrowed_to_the_nearest, 0, 2);
     tcase_add_test(memory, memory_lies_where_a_plan_has_it);
     tcase_add_test(memory, memory_is_there);
+    tcase_add_loop_test(memory, a_driver_that_cannot_map_serves_all_the_same, 0, 3);
     tcase_add_test(memory, others_are_told_apart);
+    tcase_add_loop_test(memory, others_are_told_apart_whoever_is_listed, 0, 5);
     tcase_add_loop_test(faults, every_call_may_fail, 0, DRIVER_CALL_COUNT);
     tcase_add_loop_test(faults, a_lost_card_is_told_and_left, 0, 24);
     tcase_add_test(faults, a_driver_that_is_too_old_is_told);

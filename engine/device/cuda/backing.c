@@ -6,7 +6,11 @@
 #include "base/host_mem.h"
 #include "memory/address_space.h"
 
-enum { RESERVABLE = 16 }; // capacities of addresses without memory, as host pages have
+enum {
+    RESERVABLE = 16, // capacities of addresses without memory, as host pages have
+    PLAIN_ALIGNMENT =
+        512, // that allocators need; the driver promises half of it, and gives pieces of 2 MiB more
+};
 
 typedef struct mapped {
     backing pool;
@@ -210,6 +214,10 @@ static uint64_t plain_take(void *context, uint64_t bytes)
         cuda_driver.cuMemAlloc_v2(&address, plain_bytes(bytes)) != CUDA_SUCCESS) {
         return 0;
     }
+    if (address % PLAIN_ALIGNMENT != 0) {
+        (void)cuda_driver.cuMemFree_v2(address);
+        return 0;
+    }
     p->held_bytes += plain_bytes(bytes);
     p->device->held_bytes += plain_bytes(bytes);
     return address;
@@ -233,10 +241,35 @@ static hr_status open_plain(cuda_device *device, uint64_t capacity_bytes, backin
     *p = (plain){.device = device, .capacity_bytes = plain_bytes(capacity_bytes)};
     *out = (backing){.context = p,
                      .granularity_bytes = CUDA_GRANULARITY_BYTES,
-                     .alignment_bytes = 256, // what cuMemAlloc promises
+                     .alignment_bytes = PLAIN_ALIGNMENT,
                      .take = plain_take,
                      .give_back = plain_give_back,
                      .close = hr_free};
+    return HR_OK;
+}
+
+static hr_status ask_mapping(cuda_device *device, int *maps, hr_err *err)
+{
+    HR_TRY(cuda_enter(device, err));
+    return CUDA_CALL(err, cuDeviceGetAttribute, maps, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                     device->ordinal);
+}
+
+hr_status cuda_numbers_open(cuda_device *device, uint64_t capacity_bytes, backing *out, hr_err *err)
+{
+    int maps = 1;
+    *out = (backing){0};
+    if (!cuda_device_plans(device)) {
+        HR_TRY(ask_mapping(device, &maps, err));
+    }
+    HR_TRY(backing_numbers_open(capacity_bytes, CUDA_GRANULARITY_BYTES, out, err));
+    if (maps == 0) {
+        out->mapping_bytes = 0;
+        out->reserve = NULL;
+        out->release = NULL;
+        out->map = NULL;
+        out->unmap = NULL;
+    }
     return HR_OK;
 }
 
@@ -244,9 +277,7 @@ hr_status cuda_backing_open(cuda_device *device, uint64_t capacity_bytes, backin
 {
     int maps = 0;
     *out = (backing){0};
-    HR_TRY(cuda_enter(device, err));
-    HR_TRY(CUDA_CALL(err, cuDeviceGetAttribute, &maps,
-                     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device->ordinal));
+    HR_TRY(ask_mapping(device, &maps, err));
     return cuda_noted(device, maps != 0 ? open_mapped(device, capacity_bytes, out, err)
                                         : open_plain(device, capacity_bytes, out, err));
 }

@@ -330,7 +330,7 @@ static uint64_t cuda_duration_ns(void *context, const program *p, const instr *i
 
 static hr_status cuda_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
 {
-    return numbers ? backing_numbers_open(capacity_bytes, CUDA_GRANULARITY_BYTES, out, err)
+    return numbers ? cuda_numbers_open(context, capacity_bytes, out, err)
                    : cuda_backing_open(context, capacity_bytes, out, err);
 }
 
