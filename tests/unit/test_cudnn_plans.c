@@ -552,6 +552,22 @@ START_TEST(a_broken_property_file_keeps_the_device_from_opening)
 }
 END_TEST
 
+// Of every side its own padding, of every axis its own stride: the library refuses an image that they do not make.
+START_TEST(every_side_has_its_own_padding)
+{
+    cuda_device *device = open_device("h200-141g", true, false);
+    op_query q = resnet_query(2 * DIRECTIONS, HR_F16); // 3x3 over 56 x 56 x 64
+    q.attr.pad_top = q.attr.pad_left = 0;
+    q.attr.pad_bottom = 2;
+    q.attr.pad_right = 1;
+    q.attr.stride_h = 1;
+    q.attr.stride_w = 2;
+    q.out[0].shape.dim[2] = 28;
+    (void)chosen(device, &q, UINT64_MAX);
+    device_cuda.close(device);
+}
+END_TEST
+
 // What a kernel may take of a card is its own generation's.
 START_TEST(properties_of_another_generation_are_refused)
 {
@@ -603,6 +619,7 @@ static Suite *plans_suite(void)
     tcase_add_test(c, properties_of_two_cards_of_a_kind_have_one_hash);
     tcase_add_test(c, a_file_cut_anywhere_is_an_error_with_a_sentence);
     tcase_add_loop_test(c, what_is_wrong_with_properties_is_named, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_test(c, every_side_has_its_own_padding);
     tcase_add_test(c, properties_of_another_generation_are_refused);
     tcase_add_test(c, traits_are_those_of_the_file);
     tcase_add_test(c, a_broken_property_file_keeps_the_device_from_opening);
