@@ -280,7 +280,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "on lets a convolution, dense layer, normalisation or addition apply the activation behind it "
             "while the result is still in registers: the tensor between the two is never allocated, and "
-            "nothing is written and read again. off keeps them apart, one instruction each.",
+            "nothing is written and read again. In graph mode a card also adds residuals inside normalisations, cuts "
+            "gradients inside theirs and casts inside losses. off keeps them apart, one instruction each.",
         .applies = "on device.kind cpu, cuda and plan: reference computes every operation by itself"},
     ROW(EXECUTION_INPLACE, CHOICE, "on", "")
         .choices = OFF_ON,

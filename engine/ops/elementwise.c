@@ -68,7 +68,7 @@ const op_row op_row_RELU = {
 };
 
 const op_row op_row_RELU_BWD = {
-    .name = "relu_bwd", .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .in_place = 1};
+    .name = "relu_bwd", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = 1};
 
 const op_row op_row_RELU6 = {
     .name = "relu6",
@@ -88,7 +88,7 @@ const op_row op_row_RELU6 = {
 };
 
 const op_row op_row_RELU6_BWD = {
-    .name = "relu6_bwd", .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .in_place = 1};
+    .name = "relu6_bwd", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = 1};
 
 // The gradient of both inputs is the gradient of the sum: no instruction, no bytes.
 const op_row op_row_ADD = {

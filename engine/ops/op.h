@@ -42,15 +42,19 @@
     X(DENSE, "dense") /* x[...,I], w[I,O], [b[O]] → y[...,O]; attr.act; flag TRANSPOSE: w[O,I] */               \
     X(DENSE_BWD_DATA, "dense_bwd_data")       /* dy, w → dx */                                                  \
     X(DENSE_BWD_WEIGHTS, "dense_bwd_weights") /* x, dy → dw, [db] */                                            \
-    X(BATCH_NORM, "batch_norm") /* x, gamma, beta, =mean, =var → y, saved mean[C], saved var[C]; the       \
+    X(BATCH_NORM, "batch_norm") /* x, gamma, beta, =mean, =var, [summand] → y, saved mean[C], saved        \
+                                     var[C]; y is attr.act of the normalised x, to which summand is added; the \
                                      saved variance is the biased one; running = (1-m)*running + m*batch,    \
                                      with the unbiased variance, m = attr.momentum; attr.epsilon, attr.act */    \
-    X(BATCH_NORM_EVAL, "batch_norm_eval")   /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */         \
-    X(BATCH_NORM_APPLY, "batch_norm_apply") /* x, gamma, beta, saved mean, saved var → y: the bits of      \
-                                     BATCH_NORM's y, and no running statistic moves; attr.act */    \
-    X(BATCH_NORM_BWD, "batch_norm_bwd")     /* x, dy, gamma, saved mean, saved var → dx, dgamma, dbeta */       \
-    X(RELU, "relu")                         /* x → y */                                                         \
-    X(RELU_BWD, "relu_bwd")                 /* y, dy → dx: dy where y > 0 */                                    \
+    X(BATCH_NORM_EVAL, "batch_norm_eval") /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */           \
+    X(BATCH_NORM_APPLY,                                                                                           \
+      "batch_norm_apply") /* x, gamma, beta, saved mean, saved var, [summand] → y: the bits of      \
+                                     BATCH_NORM's y, and no running statistic moves; attr.act */           \
+    X(BATCH_NORM_BWD,                                                                                             \
+      "batch_norm_bwd")             /* x, dy, gamma, saved mean, saved var, [beta] → dx, dgamma, dbeta; \
+                                     with beta dy counts only where attr.act did not cut y */       \
+    X(RELU, "relu")                 /* x → y */                                                                 \
+    X(RELU_BWD, "relu_bwd")         /* y, dy, [more] → dx: dy + more where y > 0 */                             \
     X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */      \
     X(MAX_POOL_BWD, "max_pool_bwd") /* x, y, dy → dx: dy to the first place in the window that equals y */      \
     X(MAX_POOL_BWD_INDEX, "max_pool_bwd_index")   /* index, dy → dx */                                          \
@@ -60,7 +64,7 @@
     X(GLOBAL_AVG_POOL_BWD, "global_avg_pool_bwd") /* dy → dx */                                                 \
     X(ADD, "add")                                 /* a, b → y; attr.act */                                      \
     X(RELU6, "relu6")                             /* x → y = min(max(x, 0), 6) */                               \
-    X(RELU6_BWD, "relu6_bwd")                     /* y, dy → dx: dy where 0 < y < 6 */                          \
+    X(RELU6_BWD, "relu6_bwd")                     /* y, dy, [more] → dx: dy + more where 0 < y < 6 */           \
     X(MULTIPLY, "multiply")                       /* a, b → y */                                                \
     X(MULTIPLY_BWD, "multiply_bwd")               /* a, b, dy → da, db */                                       \
     X(SCALE, "scale")                             /* x, [factor[1]] → y = x*attr.scale*factor */                \

@@ -75,6 +75,19 @@ void precision_types(const hr_knobs *knobs, hr_dtype *variables, hr_dtype *compu
 // watched[tensor]: a gradient flows from it to a variable, so that the tape records what reads it.
 void draft_mark_watched(const draft *d, bool *watched);
 
+// Who writes and reads every tensor.
+typedef struct draft_uses {
+    uint32_t *writer;  // index of the instruction that writes it last, HR_NO_ID: none
+    uint32_t *readers; // how many times it is read
+} draft_uses;
+
+HR_MUST_CHECK hr_status draft_count_uses(const draft *d, draft_uses *out, hr_err *err);
+void draft_uses_deinit(draft_uses *u);
+// Is the tensor read once, and by nothing behind the step's instructions?
+bool draft_is_passing(const draft *d, const draft_uses *u, uint32_t tensor_id);
+// Closes the gaps of instructions whose operation has become HR_OP_COUNT.
+void draft_close_gaps(draft *d);
+
 hr_status pass_build(draft *d, hr_err *err);
 hr_status pass_precision(draft *d, hr_err *err);
 // Appends the persistent tensors of loss scaling and gradient health. Called by build.
@@ -94,6 +107,9 @@ hr_status pass_optimizer(draft *d, hr_err *err);
 hr_status pass_fused_backward(draft *d, hr_err *err);
 hr_status pass_retain(draft *d, hr_err *err);
 hr_status pass_fuse(draft *d, hr_err *err);
+hr_status pass_fuse_sums(draft *d, hr_err *err);
+hr_status pass_fuse_cuts(draft *d, hr_err *err);
+hr_status pass_fuse_casts(draft *d, hr_err *err);
 hr_status pass_layout(draft *d, hr_err *err);
 hr_status pass_lower(draft *d, hr_err *err);
 hr_status pass_offload(draft *d, hr_err *err);

@@ -227,3 +227,8 @@ bool target_memo_save(const char *path)
     hr_free(records);
     return written;
 }
+
+bool target_absorbs(const hr_target *target, target_absorption what, hr_op op)
+{
+    return target->absorbs != NULL && target->absorbs(target->context, what, op);
+}

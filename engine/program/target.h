@@ -29,6 +29,12 @@ typedef struct target_answer {
 
 typedef struct hr_target hr_target;
 
+typedef enum target_absorption {
+    TARGET_CASTS, // it takes two-byte values where its row says float32, and writes its gradient in two bytes
+    TARGET_ADDS,  // its optional summand: behind a normalisation, before the gradient of an activation
+    TARGET_CUTS,  // the gradient of a normalisation counts where the activation behind it let values through
+} target_absorption;
+
 // Who answers in place of a target that would be slow to: what is not remembered is asked of `from`, and neither
 // remembered nor kept. `count` goes up with every such answer.
 typedef struct target_estimates {
@@ -49,6 +55,8 @@ struct hr_target {
                      hr_err *err);
     // May `act` be fused behind `op`?
     bool (*fuses)(void *context, hr_op op, hr_act act);
+    // Does the kernel of `op` do more than its row asks, with the bits that instructions beside it would give? Optional.
+    bool (*absorbs)(void *context, target_absorption what, hr_op op);
     // Optional, all three or none; NULL means plain layouts only. `q` is the operation as it would run, its images
     // BLOCKED. Does the device run it so, at least as fast as on plain images or with a gain that is worth asking for?
     // Never true for what it has no kernel for.
@@ -70,5 +78,7 @@ void target_forget(void); // empties the memo (tests, calibration)
 // cannot be read or written is not missed. True when a file was written. Thread-safe.
 void target_memo_load(const char *path);
 bool target_memo_save(const char *path);
+
+bool target_absorbs(const hr_target *target, target_absorption what, hr_op op);
 
 #endif

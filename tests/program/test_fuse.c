@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass fuse on MobileNetV2: every RELU6 goes behind its normalisation, for a target that can do that and for no other,
-// and what backward does is the same.
+// and what backward does is the same. The passes behind it: what a target absorbs is an instruction less, and never a byte
+// more; what none absorbs stays.
 #include <check.h>
 #include <stdlib.h>
 
@@ -33,18 +34,27 @@ static bool fuses_relu_only(void *context, hr_op op, hr_act act)
 static const hr_target all = {.name = "all", .key = 11, .ask = ask_nothing, .fuses = fuses_all};
 static const hr_target relu_only = {.name = "relu", .key = 12, .ask = ask_nothing, .fuses = fuses_relu_only};
 
-static program *compile(const char *fuse, const char *mode, const hr_target *target)
+static bool absorbs_all(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    const bool loss = op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_BWD;
+    return what != TARGET_CASTS || loss;
+}
+
+static const hr_target absorbing = {
+    .name = "absorbing", .key = 13, .ask = ask_nothing, .fuses = fuses_all, .absorbs = absorbs_all};
+
+static program *compile_model(const char *path, const char *const *pairs, const hr_target *target)
 {
     hr_err err = {0};
     hr_preset *preset = NULL;
     hr_model *model = NULL;
     program *p = NULL;
-    ck_assert_msg(hr_preset_open("presets/models/mobilenet_v2_tiny.yaml", false, &preset, NULL, &err) ==
-                      HR_OK,
-                  "%s", err.sentence);
+    ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
     hr_knobs knobs = *hr_preset_knobs(preset);
-    ck_assert(hr_knobs_set_pair(&knobs, fuse, &err) == HR_OK &&
-              hr_knobs_set_pair(&knobs, mode, &err) == HR_OK);
+    for (uint32_t k = 0; pairs[k] != NULL; k++) {
+        ck_assert_msg(hr_knobs_set_pair(&knobs, pairs[k], &err) == HR_OK, "%s", err.sentence);
+    }
     ck_assert(model_create(preset, &model, NULL, &err) == HR_OK);
     ck_assert_msg(program_compile(model, &knobs, PROGRAM_TRAIN, 2, target, &p, &err) == HR_OK, "%s",
                   err.sentence);
@@ -52,6 +62,12 @@ static program *compile(const char *fuse, const char *mode, const hr_target *tar
     model_destroy(model);
     hr_preset_close(preset);
     return p;
+}
+
+static program *compile(const char *fuse, const char *mode, const hr_target *target)
+{
+    const char *const pairs[] = {fuse, mode, NULL};
+    return compile_model("presets/models/mobilenet_v2_tiny.yaml", pairs, target);
 }
 
 static unsigned count(const program *p, hr_op op, int32_t act)
@@ -88,11 +104,111 @@ START_TEST(relu6_goes_behind_its_normalisation)
 }
 END_TEST
 
+// ---- what a target absorbs ------------------------------------------------------------------------------------
+
+static const char *const absorbing_models[] = {
+    "presets/models/mobilenet_v2_tiny.yaml", "presets/models/resnet50_tiny.yaml",
+    "presets/models/resnet18_cifar_tiny.yaml", "presets/models/gpt2_124m_tiny.yaml",
+    "presets/models/cifar10_separable_cnn_tiny.yaml"};
+static const char *const ways[][4] = {{"execution.mode=graph", NULL},
+                                      {"execution.mode=graph", "precision.policy=mixed_bfloat16", NULL},
+                                      {"execution.mode=graph", "optimizer.fused_backward=on", NULL},
+                                      {"execution.mode=graph", "batch.accumulate=2", NULL},
+                                      {"execution.mode=graph", "checkpoint.strategy=sqrt", NULL},
+                                      {"execution.mode=graph", "checkpoint.strategy=selective", NULL}};
+enum {
+    ABSORBING_MODELS = sizeof absorbing_models / sizeof *absorbing_models,
+    WAYS = sizeof ways / sizeof *ways
+};
+
+START_TEST(what_is_absorbed_takes_no_byte_more)
+{
+    const char *const model = absorbing_models[_i / WAYS], *const *pairs = ways[_i % WAYS];
+    program *less = compile_model(model, pairs, &absorbing), *plain = compile_model(model, pairs, &all);
+    ck_assert_uint_le(less->instr_count, plain->instr_count);
+    ck_assert_uint_le(program_peak_bytes(less), program_peak_bytes(plain));
+    ck_assert_uint_le(less->saved_for_backward_bytes, plain->saved_for_backward_bytes);
+    program_destroy(less);
+    program_destroy(plain);
+}
+END_TEST
+
+static unsigned sums_absorbed(const program *p)
+{
+    unsigned sum = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        sum +=
+            (i->op == HR_OP_BATCH_NORM && i->in_count == 6) || (i->op == HR_OP_RELU_BWD && i->in_count == 3);
+    }
+    return sum;
+}
+
+static unsigned all_of(const program *p, hr_op op)
+{
+    unsigned sum = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        sum += p->instrs[n].op == op;
+    }
+    return sum;
+}
+
+START_TEST(every_residual_sum_and_every_cut_is_absorbed)
+{
+    const char *const graph[] = {"execution.mode=graph", NULL}, *const eager[] = {"execution.mode=eager",
+                                                                                  NULL};
+    const char *const resnet = "presets/models/resnet50_tiny.yaml";
+    program *plain = compile_model(resnet, graph, &all), *less = compile_model(resnet, graph, &absorbing);
+    const unsigned sums = all_of(plain, HR_OP_ADD);
+    ck_assert_uint_gt(sums, 4);
+    ck_assert_uint_eq(all_of(less, HR_OP_ADD), 0);
+    ck_assert_uint_eq(sums_absorbed(less), sums);
+    ck_assert_uint_gt(count(less, HR_OP_BATCH_NORM_BWD, HR_ACT_RELU), 4);
+    ck_assert_uint_eq(all_of(less, HR_OP_RELU_BWD) + count(less, HR_OP_BATCH_NORM_BWD, HR_ACT_RELU),
+                      all_of(plain, HR_OP_RELU_BWD));
+    program *listed = compile_model(resnet, eager, &absorbing); // what eager mode does is not ours to say
+    ck_assert_uint_eq(sums_absorbed(listed), 0);
+    ck_assert_uint_eq(count(listed, HR_OP_BATCH_NORM_BWD, HR_ACT_RELU), 0);
+    program_destroy(plain);
+    program_destroy(less);
+    program_destroy(listed);
+}
+END_TEST
+
+static hr_dtype type_in(const program *p, hr_op op, bool result)
+{
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if (i->op == op) {
+            return p->tensors[result ? i->out[0] : i->in[0]].dtype;
+        }
+    }
+    ck_abort_msg("no %s", op_name(op));
+}
+
+START_TEST(a_loss_that_casts_reads_and_writes_two_bytes)
+{
+    const char *const pairs[] = {"execution.mode=graph", "precision.policy=mixed_bfloat16", NULL};
+    const char *const model = "presets/models/gpt2_124m_tiny.yaml";
+    program *plain = compile_model(model, pairs, &all), *less = compile_model(model, pairs, &absorbing);
+    ck_assert_int_eq(type_in(plain, HR_OP_SOFTMAX_XENT, false), HR_F32);
+    ck_assert_int_eq(type_in(less, HR_OP_SOFTMAX_XENT, false), HR_BF16);
+    ck_assert_int_eq(type_in(less, HR_OP_SOFTMAX_XENT, true), HR_F32);
+    ck_assert_int_eq(type_in(less, HR_OP_SOFTMAX_XENT_BWD, true), HR_BF16);
+    ck_assert_uint_eq(all_of(less, HR_OP_CAST) + 2, all_of(plain, HR_OP_CAST));
+    program_destroy(plain);
+    program_destroy(less);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fuse");
     TCase *c = tcase_create("fuse");
     tcase_add_test(c, relu6_goes_behind_its_normalisation);
+    tcase_add_loop_test(c, what_is_absorbed_takes_no_byte_more, 0, ABSORBING_MODELS * WAYS);
+    tcase_add_test(c, every_residual_sum_and_every_cut_is_absorbed);
+    tcase_add_test(c, a_loss_that_casts_reads_and_writes_two_bytes);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

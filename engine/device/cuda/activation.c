@@ -5,13 +5,14 @@
 #include "cuda_device.h"
 #include "kernels/activation_args.h"
 
-enum { THREADS = 256, PACK_BYTES = 16 };
+enum { THREADS = 256, PACK_BYTES = 16, SUM_OPERANDS = 3 };
 
 static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
 {
     const bool by_tanh = (q->attr.flags & OP_FLAG_TANH) != 0;
     const char *op = !by_tanh ? op_name((hr_op)q->op) : q->op == HR_OP_GELU ? "gelu_tanh" : "gelu_tanh_bwd";
-    (void)snprintf(name, CUDA_NAME_MAX, "%s_%s", op, cuda_suffix(cuda_type(q)));
+    (void)snprintf(name, CUDA_NAME_MAX, "%s_%s%s", op, q->in_count == SUM_OPERANDS ? "sum_" : "",
+                   cuda_suffix(cuda_type(q)));
 }
 
 static hr_status run(const cuda_run *r, hr_err *err)
@@ -19,6 +20,7 @@ static hr_status run(const cuda_run *r, hr_err *err)
     const op_operand *t = &r->query->in[0];
     const activation_args a = {.x = (const void *)r->in[0],
                                .dy = (const void *)r->in[1],
+                               .more = (const void *)r->in[2],
                                .out = (void *)r->out[0],
                                .count = (int64_t)cuda_elements(t)};
     const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)t->dtype);

@@ -19,13 +19,15 @@ enum {
 };
 
 enum { STAGE_SUMS, STAGE_FINISH, STAGE_APPLY, STAGES };
+enum { DY = 1, SUMMAND = 5, BETA = 5, OPERANDS = 6 }; // operands; how many with the optional one
 
 static bool fits(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    const uint32_t wide = q->op == HR_OP_BATCH_NORM_BWD ? 2 : 1;
+    const bool backward = q->op == HR_OP_BATCH_NORM_BWD;
     for (uint32_t k = 1; k < q->in_count; k++) {
-        if (q->in[k].dtype != (k >= wide ? HR_F32 : q->in[0].dtype)) {
+        const bool image = k == (backward ? DY : SUMMAND);
+        if (q->in[k].dtype != (image ? q->in[0].dtype : HR_F32)) {
             return false;
         }
     }
@@ -158,12 +160,16 @@ static hr_status run_pass(const cuda_run *r, CUfunction function, const division
 
 static uint32_t name_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    const bool backward = q->op == HR_OP_BATCH_NORM_BWD;
+    const bool backward = q->op == HR_OP_BATCH_NORM_BWD, more = q->in_count == OPERANDS;
     const char *suffix = cuda_suffix(cuda_type(q));
-    (void)snprintf(name[STAGE_SUMS], CUDA_NAME_MAX, "batch_norm_%s_%s", backward ? "bwd_sums" : "statistics",
+    (void)snprintf(name[STAGE_SUMS], CUDA_NAME_MAX, "batch_norm_%s_%s",
+                   !backward ? "statistics"
+                   : more    ? "bwd_sums_masked"
+                             : "bwd_sums",
                    suffix);
     (void)snprintf(name[STAGE_FINISH], CUDA_NAME_MAX, "batch_norm_%sfinish", backward ? "bwd_" : "");
-    (void)snprintf(name[STAGE_APPLY], CUDA_NAME_MAX, "batch_norm_%s_%s", backward ? "bwd" : "apply", suffix);
+    (void)snprintf(name[STAGE_APPLY], CUDA_NAME_MAX, "batch_norm_%s_%s",
+                   backward ? (more ? "bwd_masked" : "bwd") : (more ? "apply_add" : "apply"), suffix);
     return STAGES;
 }
 
@@ -175,6 +181,7 @@ static batch_norm_args forward_args(const cuda_run *r, const division *d, CUdevi
     const int32_t act = r->query->attr.act;
     return (batch_norm_args){.walk = d->walk,
                              .x = (const void *)r->in[0],
+                             .summand = (const void *)r->in[SUMMAND],
                              .y = (void *)r->out[0],
                              .gamma = (const float *)r->in[1],
                              .beta = (const float *)r->in[2],
@@ -201,7 +208,8 @@ static hr_status run_batch_norm(const cuda_run *r, hr_err *err)
 
 static void apply_name(const op_query *q, char name[CUDA_NAME_MAX])
 {
-    (void)snprintf(name, CUDA_NAME_MAX, "batch_norm_apply_%s", cuda_suffix(cuda_type(q)));
+    (void)snprintf(name, CUDA_NAME_MAX, "batch_norm_apply_%s%s", q->in_count == OPERANDS ? "add_" : "",
+                   cuda_suffix(cuda_type(q)));
 }
 
 static hr_status run_apply(const cuda_run *r, hr_err *err)
@@ -219,12 +227,14 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
                                .dy = (const void *)r->in[1],
                                .y = (void *)r->out[0],
                                .gamma = (const float *)r->in[2],
+                               .beta = (const float *)r->in[BETA],
                                .mean = (const float *)r->in[3],
                                .variance = (const float *)r->in[4],
                                .dgamma = (const float *)r->out[1],
                                .dbeta = (const float *)r->out[2],
                                .partial = (float *)r->workspace,
-                               .epsilon = (float)r->query->attr.epsilon};
+                               .epsilon = (float)r->query->attr.epsilon,
+                               .ceiling = r->query->attr.act == HR_ACT_RELU6 ? 6.0f : INFINITY};
     batch_norm_finish_args f = {
         .variance = a.variance, .dgamma = (float *)r->out[1], .dbeta = (float *)r->out[2]};
     HR_TRY(run_sums(r, &d, &a, err));

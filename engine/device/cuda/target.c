@@ -25,6 +25,21 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     return status;
 }
 
+static bool absorbs(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    switch (what) {
+    case TARGET_CASTS:
+        return op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_BWD || op == HR_OP_ACCURACY;
+    case TARGET_ADDS:
+        return op == HR_OP_BATCH_NORM || op == HR_OP_BATCH_NORM_APPLY || op == HR_OP_RELU_BWD ||
+               op == HR_OP_RELU6_BWD;
+    case TARGET_CUTS:
+        return op == HR_OP_BATCH_NORM_BWD;
+    }
+    return false;
+}
+
 void cuda_fill_target(cuda_device *device, hr_target *out)
 {
     *out = (hr_target){.name = device_cuda.name,
@@ -33,5 +48,6 @@ void cuda_fill_target(cuda_device *device, hr_target *out)
                        .very_slow = true,
                        .context = device,
                        .ask = ask,
-                       .fuses = device_fuses};
+                       .fuses = device_fuses,
+                       .absorbs = absorbs};
 }

@@ -5,6 +5,8 @@
 
 #include "kernels.h"
 
+enum { SUMMAND = 5, BETA = 5 }; // optional operands, forward and backward
+
 static void channel_moments(const double *x, uint64_t rows, uint64_t channels, uint64_t c, double *mean,
                             double *variance)
 {
@@ -26,10 +28,11 @@ static void normalise_channel(const reference_call *call, uint64_t rows, uint64_
 {
     const double *x = call->in[0], *gamma = call->in[1], *beta = call->in[2];
     double *y = call->out[0];
+    const double *summand = call->query->in_count > SUMMAND ? call->in[SUMMAND] : NULL;
     const double inverse = 1.0 / sqrt(variance + call->query->attr.epsilon);
     for (uint64_t r = 0; r < rows; r++) {
         const uint64_t i = r * channels + c;
-        y[i] = (x[i] - mean) * inverse * gamma[c] + beta[c];
+        y[i] = (x[i] - mean) * inverse * gamma[c] + beta[c] + (summand == NULL ? 0.0 : summand[i]);
     }
 }
 
@@ -69,10 +72,22 @@ void reference_batch_norm_eval(const reference_call *call)
     reference_act(call);
 }
 
+// What the activation behind y let through of dy, where there is one.
+static double gradient_at(const reference_call *call, uint64_t i, uint64_t c, double centred)
+{
+    const double *dy = call->in[1], *gamma = call->in[2], *beta = call->in[BETA];
+    if (call->query->in_count <= BETA) {
+        return dy[i];
+    }
+    const double y = centred * gamma[c] + beta[c];
+    const bool above = call->query->attr.act == HR_ACT_RELU6 && y >= 6.0;
+    return y > 0.0 && !above ? dy[i] : 0.0;
+}
+
 // With x̂ = (x − mean)·inverse: dβ = Σ dy, dγ = Σ dy·x̂, dx = γ·inverse·(dy − dβ/R − x̂·dγ/R).
 void reference_batch_norm_bwd(const reference_call *call)
 {
-    const double *x = call->in[0], *dy = call->in[1], *gamma = call->in[2];
+    const double *x = call->in[0], *gamma = call->in[2];
     const double *mean = call->in[3], *variance = call->in[4];
     double *dx = call->out[0], *dgamma = call->out[1], *dbeta = call->out[2];
     const uint64_t channels = call->in_count[2], rows = call->out_count[0] / channels;
@@ -81,15 +96,17 @@ void reference_batch_norm_bwd(const reference_call *call)
         double sum = 0.0, projected = 0.0;
         for (uint64_t r = 0; r < rows; r++) {
             const uint64_t i = r * channels + c;
-            sum += dy[i];
-            projected += dy[i] * (x[i] - mean[c]) * inverse;
+            const double centred = (x[i] - mean[c]) * inverse, dy = gradient_at(call, i, c, centred);
+            sum += dy;
+            projected += dy * (x[i] - mean[c]) * inverse;
         }
         dbeta[c] = sum;
         dgamma[c] = projected;
         for (uint64_t r = 0; r < rows; r++) {
             const uint64_t i = r * channels + c;
             const double centred = (x[i] - mean[c]) * inverse;
-            dx[i] = gamma[c] * inverse * (dy[i] - (sum + centred * projected) / (double)rows);
+            const double dy = gradient_at(call, i, c, centred);
+            dx[i] = gamma[c] * inverse * (dy - (sum + centred * projected) / (double)rows);
         }
     }
 }

@@ -79,22 +79,25 @@ void reference_relu6(const reference_call *call)
     rectify(call->in[0], call->out[0], call->out_count[0], ceiling_of(HR_ACT_RELU6));
 }
 
-void reference_relu_bwd(const reference_call *call)
+// A second gradient is added to the first.
+static void rectify_bwd(const reference_call *call, double ceiling)
 {
-    const double *y = call->in[0], *dy = call->in[1];
+    const double *y = call->in[0], *dy = call->in[1], *more = call->query->in_count > 2 ? call->in[2] : NULL;
     double *dx = call->out[0];
     for (uint64_t i = 0; i < call->out_count[0]; i++) {
-        dx[i] = y[i] > 0.0 ? dy[i] : 0.0;
+        const double sum = more == NULL ? dy[i] : dy[i] + more[i];
+        dx[i] = y[i] > 0.0 && (y[i] < ceiling || ceiling == HUGE_VAL) ? sum : 0.0;
     }
+}
+
+void reference_relu_bwd(const reference_call *call)
+{
+    rectify_bwd(call, HUGE_VAL);
 }
 
 void reference_relu6_bwd(const reference_call *call)
 {
-    const double *y = call->in[0], *dy = call->in[1];
-    double *dx = call->out[0];
-    for (uint64_t i = 0; i < call->out_count[0]; i++) {
-        dx[i] = y[i] > 0.0 && y[i] < 6.0 ? dy[i] : 0.0;
-    }
+    rectify_bwd(call, ceiling_of(HR_ACT_RELU6));
 }
 
 void reference_add(const reference_call *call)

@@ -138,6 +138,21 @@ struct sigmoid_bwd_of {
     }
 };
 
+// Of two gradients, their sum as it would have been stored.
+template <typename T, typename F> struct of_sum {
+    __device__ float operator()(float y, float dy, float more) const
+    {
+        return F()(y, widen(narrow<T>(dy + more)));
+    }
+};
+
+#define BACKWARD_SUM(op, suffix, type)                                                                       \
+    extern "C" __global__ void op##_bwd_sum_##suffix(activation_args a)                                      \
+    {                                                                                                        \
+        map(of_sum<type, op##_bwd_of>(), a.count, static_cast<type *>(a.out),                                \
+            static_cast<const type *>(a.x), static_cast<const type *>(a.dy),                                 \
+            static_cast<const type *>(a.more));                                                              \
+    }
 #define BACKWARD(op, suffix, type)                                                                           \
     extern "C" __global__ void op##_bwd_##suffix(activation_args a)                                          \
     {                                                                                                        \
@@ -147,6 +162,8 @@ struct sigmoid_bwd_of {
 #define BACKWARDS(suffix, type)                                                                              \
     BACKWARD(relu, suffix, type)                                                                             \
     BACKWARD(relu6, suffix, type)                                                                            \
+    BACKWARD_SUM(relu, suffix, type)                                                                         \
+    BACKWARD_SUM(relu6, suffix, type)                                                                        \
     BACKWARD(gelu, suffix, type)                                                                             \
     BACKWARD(gelu_tanh, suffix, type)                                                                        \
     BACKWARD(silu, suffix, type)                                                                             \

@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 typedef struct activation_args {
-    const void *x;  // forward: x; backward: y or x, as the operation says
-    const void *dy; // backward only
-    void *out;      // may lie on x or dy
+    const void *x;    // forward: x; backward: y or x, as the operation says
+    const void *dy;   // backward only
+    const void *more; // to be added to dy, of the rectifiers
+    void *out;        // may lie on x or dy
     int64_t count;
 } activation_args;
 

@@ -4,8 +4,8 @@
 // over a thread's chunks, a block and, in double, over blocks; the same sums in the same order every time. All of it is
 // of distances from a channel's first value, so that a large mean costs the variance no digits.
 //
-// Bytes moved: forward x twice and y once, against a floor of x and y once; backward x and dy twice and dx once against
-// once each. The second pass walks backwards, so that what the first read last comes from the second level cache: all
+// Bytes moved: forward x twice and y once (and a summand once), against a floor of x and y once; backward x and dy twice
+// and dx once against once each: what a ReLU let through is known from x, so that y is not read. The second pass walks backwards, so that what the first read last comes from the second level cache: all
 // of a tensor that fits there.
 #include "batch_norm_args.h"
 #include "rows.cuh"
@@ -122,7 +122,8 @@ __device__ __forceinline__ void join_block(const batch_norm_args &a, int v, cons
     }
 }
 
-template <typename T, int V> __device__ __forceinline__ void statistics(const batch_norm_args &a, float *room)
+template <typename T, int V, bool>
+__device__ __forceinline__ void statistics(const batch_norm_args &a, float *room)
 {
     const batch_norm_walk &w = a.walk;
     const place<T, V> mine(w);
@@ -184,9 +185,16 @@ extern "C" __global__ void batch_norm_finish(batch_norm_finish_args a)
     }
 }
 
+// The same bits wherever it is made again.
+__device__ __forceinline__ float normalised(float x, float mean, float scale, float beta)
+{
+    return fmaf(x - mean, scale, beta);
+}
+
 // ---- y ------------------------------------------------------------------------------------------------------------
 
-template <typename T, int V> __device__ __forceinline__ void apply(const batch_norm_args &a)
+// With a summand, to what would have been stored without.
+template <typename T, int V, bool ADDS> __device__ __forceinline__ void apply(const batch_norm_args &a)
 {
     const batch_norm_walk &w = a.walk;
     const place<T, V> mine(w);
@@ -200,15 +208,21 @@ template <typename T, int V> __device__ __forceinline__ void apply(const batch_n
     }
     const int64_t chunks = (w.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
     for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
-        pack<T, V> keep[BATCH_NORM_FLIGHT];
+        pack<T, V> keep[BATCH_NORM_FLIGHT], summand[ADDS ? BATCH_NORM_FLIGHT : 1];
         const int n = mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, keep);
+        if (ADDS) {
+            (void)mine.load(w, static_cast<const T *>(a.summand), k * BATCH_NORM_FLIGHT, summand);
+        }
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
             float v[V];
             if (u < n) {
 #pragma unroll
                 for (int lane = 0; lane < V; lane++) {
-                    v[lane] = (widen(keep[u].at[lane]) - mean[lane]) * scale[lane] + beta[lane];
+                    v[lane] = normalised(widen(keep[u].at[lane]), mean[lane], scale[lane], beta[lane]);
+                    if (ADDS) {
+                        v[lane] = widen(narrow<T>(v[lane])) + widen(summand[ADDS ? u : 0].at[lane]);
+                    }
                     v[lane] = v[lane] < a.floor ? a.floor : v[lane];
                     v[lane] = v[lane] > a.ceiling ? a.ceiling : v[lane];
                 }
@@ -221,16 +235,30 @@ template <typename T, int V> __device__ __forceinline__ void apply(const batch_n
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
 
+// Does the activation behind y let the gradient through? y as it was stored.
+template <typename T>
+__device__ __forceinline__ bool lets_through(const batch_norm_args &a, float x, float mean, float scale,
+                                             float beta)
+{
+    const float y = widen(narrow<T>(normalised(x, mean, scale, beta)));
+    return y > 0.0f && (y < a.ceiling || a.ceiling == INFINITY);
+}
+
 // Sums of dy and of dy * (x - mean). `room`: [dy, dy * (x - mean)][width * V].
-template <typename T, int V>
+template <typename T, int V, bool MASKED>
 __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *room)
 {
     const batch_norm_walk &w = a.walk;
     const place<T, V> mine(w);
-    float mean[V] = {}, sum[V] = {}, along[V] = {};
+    float mean[V] = {}, sum[V] = {}, along[V] = {}, scale[V] = {}, beta[V] = {};
 #pragma unroll
     for (int lane = 0; lane < V && mine.active; lane++) {
-        mean[lane] = a.mean[mine.channel(w, lane)];
+        const int64_t c = mine.channel(w, lane);
+        mean[lane] = a.mean[c];
+        if (MASKED) {
+            scale[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
+            beta[lane] = a.beta[c];
+        }
     }
     const int64_t stride = (int64_t)gridDim.x * BATCH_NORM_FLIGHT;
     for (int64_t s = (int64_t)blockIdx.x * BATCH_NORM_FLIGHT; s < w.steps; s += stride) {
@@ -241,9 +269,12 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
 #pragma unroll
             for (int lane = 0; lane < V; lane++) {
-                const float d = u < n ? widen(dy[u].at[lane]) : 0.0f;
+                const float at = widen(x[u].at[lane]);
+                const bool counts =
+                    u < n && (!MASKED || lets_through<T>(a, at, mean[lane], scale[lane], beta[lane]));
+                const float d = counts ? widen(dy[u].at[lane]) : 0.0f;
                 sum[lane] += d;
-                along[lane] += u < n ? d * (widen(x[u].at[lane]) - mean[lane]) : 0.0f;
+                along[lane] += u < n ? d * (at - mean[lane]) : 0.0f;
             }
         }
     }
@@ -292,11 +323,11 @@ extern "C" __global__ void batch_norm_bwd_finish(batch_norm_finish_args a)
 }
 
 // With xhat = (x - mean) / std: dx = gamma / std * (dy - dbeta / R - xhat * dgamma / R).
-template <typename T, int V> __device__ __forceinline__ void gradient(const batch_norm_args &a)
+template <typename T, int V, bool MASKED> __device__ __forceinline__ void gradient(const batch_norm_args &a)
 {
     const batch_norm_walk &w = a.walk;
     const place<T, V> mine(w);
-    float mean[V] = {}, scale[V] = {}, whole[V] = {}, along[V] = {};
+    float mean[V] = {}, scale[V] = {}, whole[V] = {}, along[V] = {}, forward[V] = {}, beta[V] = {};
 #pragma unroll
     for (int lane = 0; lane < V && mine.active; lane++) {
         const int64_t c = mine.channel(w, lane);
@@ -305,6 +336,10 @@ template <typename T, int V> __device__ __forceinline__ void gradient(const batc
         scale[lane] = a.gamma[c] * inverse;
         whole[lane] = a.dbeta[c] / (float)w.rows;
         along[lane] = inverse * a.dgamma[c] / (float)w.rows;
+        if (MASKED) {
+            forward[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
+            beta[lane] = a.beta[c];
+        }
     }
     const int64_t chunks = (w.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
     for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
@@ -317,8 +352,11 @@ template <typename T, int V> __device__ __forceinline__ void gradient(const batc
             if (u < n) {
 #pragma unroll
                 for (int lane = 0; lane < V; lane++) {
-                    const float at = widen(x[u].at[lane]) - mean[lane];
-                    v[lane] = scale[lane] * (widen(dy[u].at[lane]) - whole[lane] - at * along[lane]);
+                    const float at = widen(x[u].at[lane]);
+                    const bool counts =
+                        !MASKED || lets_through<T>(a, at, mean[lane], forward[lane], beta[lane]);
+                    const float d = counts ? widen(dy[u].at[lane]) : 0.0f;
+                    v[lane] = scale[lane] * (d - whole[lane] - (at - mean[lane]) * along[lane]);
                 }
                 const int64_t p = (k * BATCH_NORM_FLIGHT + u) * w.step + mine.first;
                 store_pack<T, V>(static_cast<T *>(a.y) + p * V, v);
@@ -327,43 +365,31 @@ template <typename T, int V> __device__ __forceinline__ void gradient(const batc
     }
 }
 
-#define BATCH_NORM(suffix, type)                                                                             \
-    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
-        batch_norm_statistics_##suffix(batch_norm_args a)                                                    \
-    {                                                                                                        \
-        SHARED_DYNAMIC(float, room);                                                                         \
-        if (a.walk.vectors) {                                                                                \
-            statistics<type, lanes<type>::count>(a, room);                                                   \
-        } else {                                                                                             \
-            statistics<type, 1>(a, room);                                                                    \
-        }                                                                                                    \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
-        batch_norm_apply_##suffix(batch_norm_args a)                                                         \
+#define IN_REGISTERS(name, suffix, type, function, flag)                                                     \
+    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS) name##_##suffix(batch_norm_args a)      \
     {                                                                                                        \
         if (a.walk.vectors) {                                                                                \
-            apply<type, lanes<type>::count>(a);                                                              \
+            function<type, lanes<type>::count, flag>(a);                                                     \
         } else {                                                                                             \
-            apply<type, 1>(a);                                                                               \
-        }                                                                                                    \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
-        batch_norm_bwd_sums_##suffix(batch_norm_args a)                                                      \
-    {                                                                                                        \
-        SHARED_DYNAMIC(float, room);                                                                         \
-        if (a.walk.vectors) {                                                                                \
-            gradient_sums<type, lanes<type>::count>(a, room);                                                \
-        } else {                                                                                             \
-            gradient_sums<type, 1>(a, room);                                                                 \
-        }                                                                                                    \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS)                                         \
-        batch_norm_bwd_##suffix(batch_norm_args a)                                                           \
-    {                                                                                                        \
-        if (a.walk.vectors) {                                                                                \
-            gradient<type, lanes<type>::count>(a);                                                           \
-        } else {                                                                                             \
-            gradient<type, 1>(a);                                                                            \
+            function<type, 1, flag>(a);                                                                      \
         }                                                                                                    \
     }
+#define WITH_ROOM(name, suffix, type, function, flag)                                                        \
+    extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS) name##_##suffix(batch_norm_args a)      \
+    {                                                                                                        \
+        SHARED_DYNAMIC(float, room);                                                                         \
+        if (a.walk.vectors) {                                                                                \
+            function<type, lanes<type>::count, flag>(a, room);                                               \
+        } else {                                                                                             \
+            function<type, 1, flag>(a, room);                                                                \
+        }                                                                                                    \
+    }
+#define BATCH_NORM(suffix, type)                                                                             \
+    WITH_ROOM(batch_norm_statistics, suffix, type, statistics, false)                                        \
+    IN_REGISTERS(batch_norm_apply, suffix, type, apply, false)                                               \
+    IN_REGISTERS(batch_norm_apply_add, suffix, type, apply, true)                                            \
+    WITH_ROOM(batch_norm_bwd_sums, suffix, type, gradient_sums, false)                                       \
+    WITH_ROOM(batch_norm_bwd_sums_masked, suffix, type, gradient_sums, true)                                 \
+    IN_REGISTERS(batch_norm_bwd, suffix, type, gradient, false)                                              \
+    IN_REGISTERS(batch_norm_bwd_masked, suffix, type, gradient, true)
 FOR_REAL_TYPES(BATCH_NORM)

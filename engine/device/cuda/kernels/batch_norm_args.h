@@ -23,9 +23,10 @@ typedef struct batch_norm_walk {
 typedef struct batch_norm_args {
     batch_norm_walk walk;
     const void *x, *dy;
-    void *y; // or dx: may lie on x, or dy
-    const float *gamma, *beta, *mean, *variance;
-    const float *dgamma, *dbeta; // of the last stage backward
+    const void *summand;                         // forward: of y, before the activation
+    void *y;                                     // or dx: may lie on x, or dy
+    const float *gamma, *beta, *mean, *variance; // beta: backward with an activation only
+    const float *dgamma, *dbeta;                 // of the last stage backward
     // Forward [parts][count, mean, squares][channels] of distances from a channel's first value; these values stand
     // behind. Backward [parts][dy, dy * (x - mean)][channels].
     float *partial;

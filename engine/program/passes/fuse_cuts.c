@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass fuse_cuts (graph only), behind fuse: the gradient of a ReLU in front of the gradient of its normalisation moves into
+// it.
+//
+//   relu_bwd(y, dy), batch_norm_bwd(x, cut dy)     becomes   batch_norm_bwd(x, dy, beta) with the activation
+//
+// What the ReLU let through is made again from x, which is read anyway: y and the cut gradient are not read, and not
+// written. The values are the same, bit for bit.
+#include "program/draft.h"
+
+enum { BETA_OF_FORWARD = 2, OPERANDS = 5, CUT_OPERANDS = 2 };
+
+static hr_act act_of(const instr *gradient)
+{
+    return gradient->op == HR_OP_RELU_BWD    ? HR_ACT_RELU
+           : gradient->op == HR_OP_RELU6_BWD ? HR_ACT_RELU6
+                                             : HR_ACT_NONE;
+}
+
+// Does `norm`, with the activation behind it, make what `gradient` is the gradient of?
+static bool is_forward_of(const instr *norm, const instr *gradient, hr_act act)
+{
+    const bool again = norm->op == HR_OP_BATCH_NORM_APPLY;
+    if ((norm->op != HR_OP_BATCH_NORM && !again) || norm->in_count != OPERANDS ||
+        norm->attr.act != (int32_t)act) {
+        return false;
+    }
+    const uint32_t mean = again ? norm->in[3] : norm->out[1], variance = again ? norm->in[4] : norm->out[2];
+    return norm->in[0] == gradient->in[0] && norm->in[1] == gradient->in[2] && mean == gradient->in[3] &&
+           variance == gradient->in[4];
+}
+
+// The ReLU's result may have been kept for its gradient alone.
+static void review_saved(draft *d, uint32_t y)
+{
+    bool read = false;
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; i->op != HR_OP_COUNT && i->phase == HR_PHASE_BACKWARD && k < i->in_count; k++) {
+            read = read || i->in[k] == y;
+        }
+    }
+    d->tensors.data[y].saved &= read;
+}
+
+static void cut_inside(draft *d, const draft_uses *u, instr *gradient)
+{
+    const uint32_t middle = gradient->in[1];
+    if (gradient->op != HR_OP_BATCH_NORM_BWD || gradient->in_count != OPERANDS ||
+        !draft_is_passing(d, u, middle) || u->writer[middle] == HR_NO_ID ||
+        !target_absorbs(d->target, TARGET_CUTS, gradient->op)) {
+        return;
+    }
+    instr *cut = &d->instrs.data[u->writer[middle]];
+    const hr_act act = act_of(cut);
+    const uint32_t y = cut->in[0];
+    if (act == HR_ACT_NONE || cut->in_count != CUT_OPERANDS || u->writer[y] == HR_NO_ID ||
+        !is_forward_of(&d->instrs.data[u->writer[y]], gradient, act)) {
+        return;
+    }
+    gradient->in[1] = cut->in[1];
+    gradient->attr.act = (int32_t)act;
+    instr_in(gradient, d->instrs.data[u->writer[y]].in[BETA_OF_FORWARD]);
+    cut->op = HR_OP_COUNT;
+    review_saved(d, y);
+}
+
+hr_status pass_fuse_cuts(draft *d, hr_err *err)
+{
+    draft_uses u;
+    if (d->eager || hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off")) {
+        return HR_OK;
+    }
+    HR_TRY(draft_count_uses(d, &u, err));
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        cut_inside(d, &u, &d->instrs.data[n]);
+    }
+    draft_close_gaps(d);
+    draft_uses_deinit(&u);
+    return HR_OK;
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one instruction does in place of two (TARGET_ADDS, TARGET_CUTS): the bits of the two, on the card in every type and
+// on the judge, whose optional operands the card's are held against nowhere else.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numeric/two_devices.h"
+
+enum { SKIPPED = 77, SUBJECTS = TWO_TYPES + 1 };
+#define DIMS(...) ((const int64_t[OP_MAX_RANK]){__VA_ARGS__})
+
+static two_devices two;
+
+// Rows that are whole vectors and not, channels that share a block and fill several.
+static const struct {
+    int64_t rows, channels;
+} tables[] = {{1, 1}, {7, 3}, {64, 8}, {300, 64}, {33, 130}, {5, 2100}, {1025, 24}};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static const hr_act acts[] = {HR_ACT_NONE, HR_ACT_RELU, HR_ACT_RELU6};
+enum { ACTS = sizeof acts / sizeof *acts };
+
+// Of one case: where, in which type, and how large.
+typedef struct subject {
+    op_device device;
+    hr_dtype type, wide;
+    int64_t rows, channels;
+    hr_act act;
+} subject;
+
+static subject subject_at(int i, hr_act act)
+{
+    const int which = i % SUBJECTS, table = i / SUBJECTS;
+    const bool judged = which == TWO_TYPES;
+    return (subject){.device = judged ? two.judge : two.card,
+                     .type = judged ? HR_F64 : two_types[which],
+                     .wide = judged ? HR_F64 : HR_F32,
+                     .rows = tables[table].rows,
+                     .channels = tables[table].channels,
+                     .act = act};
+}
+
+static void add_drawn(op_trial *t, hr_dtype dtype, const int64_t dims[OP_MAX_RANK], double low, double high)
+{
+    const uint32_t k = t->query.in_count;
+    op_trial_add_in(t, dtype, dims);
+    op_fill(t->in[k], op_trial_in_count(t, k), &two.state, low, high);
+}
+
+static void add_image(op_trial *t, const subject *s)
+{
+    add_drawn(t, s->type, DIMS(s->rows, s->channels), -3.0, 6.0);
+}
+
+static void add_channels(op_trial *t, const subject *s, double low, double high)
+{
+    add_drawn(t, s->wide, DIMS(s->channels), low, high);
+}
+
+static void add_same(op_trial *t, const op_operand *like, const double *values)
+{
+    const uint32_t k = t->query.in_count;
+    op_trial_add_in(t, (hr_dtype)like->dtype, like->shape.dim);
+    memcpy(t->in[k], values, op_trial_in_count(t, k) * sizeof *values);
+}
+
+static void add_inputs_of(op_trial *t, const op_trial *from)
+{
+    for (uint32_t k = 0; k < from->query.in_count; k++) {
+        add_same(t, &from->query.in[k], from->in[k]);
+    }
+}
+
+static void assert_same(const op_trial *fused, const op_trial *apart, uint32_t k)
+{
+    ck_assert_mem_eq(fused->out[k], apart->out[k], op_trial_out_count(fused, k) * sizeof *fused->out[k]);
+}
+
+// ---- sums -----------------------------------------------------------------------------------------------------
+
+static op_trial normalise(hr_op op, const subject *s)
+{
+    op_trial t = op_trial_make(op, (op_attr){.epsilon = 1e-3, .momentum = 0.1});
+    add_image(&t, s);
+    add_channels(&t, s, 0.5, 1.5);
+    add_channels(&t, s, -1.0, 1.0);
+    add_channels(&t, s, -1.0, 1.0);
+    add_channels(&t, s, 0.5, 2.0);
+    return t;
+}
+
+static void check_sum_behind(hr_op op, const subject *s)
+{
+    const uint32_t results = op == HR_OP_BATCH_NORM ? 3 : 1;
+    op_trial norm = normalise(op, s), sum = op_trial_make(HR_OP_ADD, (op_attr){.act = (int32_t)s->act});
+    op_trial fused = op_trial_make(op, norm.query.attr);
+    fused.query.attr.act = (int32_t)s->act;
+    add_inputs_of(&fused, &norm);
+    add_image(&fused, s);
+    op_trial_infer_out(&fused, results);
+    op_trial_infer_out(&norm, results);
+    op_trial_run(&norm, s->device, NULL);
+    add_same(&sum, &norm.query.out[0], norm.out[0]);
+    add_same(&sum, &fused.query.in[5], fused.in[5]);
+    op_trial_infer_out(&sum, 1);
+    op_trial_run(&sum, s->device, NULL);
+    op_trial_run(&fused, s->device, NULL);
+    assert_same(&fused, &sum, 0);
+    for (uint32_t k = 1; k < results; k++) {
+        assert_same(&fused, &norm, k);
+    }
+    op_trial_deinit(&norm);
+    op_trial_deinit(&sum);
+    op_trial_deinit(&fused);
+}
+
+START_TEST(a_sum_behind_a_normalisation)
+{
+    for (int k = 0; k < ACTS; k++) {
+        const subject s = subject_at(_i, acts[k]);
+        check_sum_behind(HR_OP_BATCH_NORM, &s);
+        check_sum_behind(HR_OP_BATCH_NORM_APPLY, &s);
+    }
+}
+END_TEST
+
+static hr_op gradient_of(hr_act act)
+{
+    return act == HR_ACT_RELU6 ? HR_OP_RELU6_BWD : HR_OP_RELU_BWD;
+}
+
+START_TEST(a_sum_before_the_gradient_of_a_rectifier)
+{
+    for (int k = 1; k < ACTS; k++) {
+        const subject s = subject_at(_i, acts[k]);
+        op_trial sum = op_trial_make(HR_OP_ADD, (op_attr){0});
+        op_trial fused = op_trial_make(gradient_of(s.act), (op_attr){0});
+        op_trial apart = op_trial_make(gradient_of(s.act), (op_attr){0});
+        for (int n = 0; n < 3; n++) { // y, and the two gradients
+            add_image(&fused, &s);
+        }
+        fused.in[0][0] = 0.0;
+        op_trial_add_out(&fused, s.type, fused.query.in[0].shape.dim);
+        add_same(&sum, &fused.query.in[1], fused.in[1]);
+        add_same(&sum, &fused.query.in[2], fused.in[2]);
+        op_trial_infer_out(&sum, 1);
+        op_trial_run(&sum, s.device, NULL);
+        add_same(&apart, &fused.query.in[0], fused.in[0]);
+        add_same(&apart, &sum.query.out[0], sum.out[0]);
+        op_trial_add_out(&apart, s.type, fused.query.in[0].shape.dim);
+        op_trial_run(&apart, s.device, NULL);
+        op_trial_run(&fused, s.device, NULL);
+        assert_same(&fused, &apart, 0);
+        op_trial_deinit(&sum);
+        op_trial_deinit(&fused);
+        op_trial_deinit(&apart);
+    }
+}
+END_TEST
+
+// ---- cuts -----------------------------------------------------------------------------------------------------
+
+static void add_gradient_results(op_trial *t, const subject *s)
+{
+    op_trial_add_out(t, s->type, DIMS(s->rows, s->channels));
+    op_trial_add_out(t, s->wide, DIMS(s->channels));
+    op_trial_add_out(t, s->wide, DIMS(s->channels));
+}
+
+// batch_norm_bwd of what `norm` was given and has made; dy follows x.
+static op_trial gradient_of_norm(const op_trial *norm, const op_operand *like, const double *dy)
+{
+    op_attr attr = norm->query.attr;
+    attr.act = HR_ACT_NONE;
+    op_trial t = op_trial_make(HR_OP_BATCH_NORM_BWD, attr);
+    add_same(&t, &norm->query.in[0], norm->in[0]);
+    add_same(&t, like, dy);
+    add_same(&t, &norm->query.in[1], norm->in[1]);
+    add_same(&t, &norm->query.out[1], norm->out[1]);
+    add_same(&t, &norm->query.out[2], norm->out[2]);
+    return t;
+}
+
+START_TEST(the_gradient_of_a_rectifier_before_that_of_a_normalisation)
+{
+    for (int k = 1; k < ACTS; k++) {
+        const subject s = subject_at(_i, acts[k]);
+        op_trial norm = normalise(HR_OP_BATCH_NORM, &s);
+        norm.query.attr.act = (int32_t)s.act;
+        for (uint64_t n = 0; n < op_trial_in_count(&norm, 1); n++) {
+            norm.in[1][n] *= 4.0; // beyond six, too
+        }
+        op_trial_infer_out(&norm, 3);
+        op_trial_run(&norm, s.device, NULL);
+        op_trial cut = op_trial_make(gradient_of(s.act), (op_attr){0});
+        add_same(&cut, &norm.query.out[0], norm.out[0]);
+        add_image(&cut, &s);
+        op_trial_add_out(&cut, s.type, cut.query.in[0].shape.dim);
+        op_trial_run(&cut, s.device, NULL);
+        op_trial apart = gradient_of_norm(&norm, &cut.query.out[0], cut.out[0]);
+        add_gradient_results(&apart, &s);
+        op_trial fused = gradient_of_norm(&norm, &cut.query.in[1], cut.in[1]);
+        add_same(&fused, &norm.query.in[2], norm.in[2]);
+        fused.query.attr.act = (int32_t)s.act;
+        add_gradient_results(&fused, &s);
+        op_trial_run(&apart, s.device, NULL);
+        op_trial_run(&fused, s.device, NULL);
+        for (uint32_t n = 0; n < 3; n++) {
+            assert_same(&fused, &apart, n);
+        }
+        op_trial_deinit(&norm);
+        op_trial_deinit(&cut);
+        op_trial_deinit(&apart);
+        op_trial_deinit(&fused);
+    }
+}
+END_TEST
+
+static void open_devices(void)
+{
+    two_devices_open(&two);
+}
+
+static void close_devices(void)
+{
+    two_devices_close(&two);
+}
+
+int main(void)
+{
+    if (!test_device_is_there(&device_cuda)) {
+        return SKIPPED;
+    }
+    Suite *suite = suite_create("cuda_fused");
+    TCase *c = tcase_create("as two instructions");
+    tcase_set_timeout(c, 120);
+    tcase_add_checked_fixture(c, open_devices, close_devices);
+    tcase_add_loop_test(c, a_sum_behind_a_normalisation, 0, TABLES * SUBJECTS);
+    tcase_add_loop_test(c, a_sum_before_the_gradient_of_a_rectifier, 0, TABLES * SUBJECTS);
+    tcase_add_loop_test(c, the_gradient_of_a_rectifier_before_that_of_a_normalisation, 0, TABLES * SUBJECTS);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
