@@ -29,6 +29,10 @@ typedef struct report_style {
 
 void report_print_text(const hr_report *r, const report_style *style);
 
+// Parts of it: who computes, and the largest workspaces.
+void report_print_implementations(const hr_report *r);
+void report_print_workspaces(const hr_report *r, report_source source);
+
 // Of bytes at the peak, and of a step's time.
 report_source report_source_of_sum(const hr_report *r, const report_style *style);
 report_source report_source_of_time(const hr_report *r);

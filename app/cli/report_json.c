@@ -54,6 +54,33 @@ static uint64_t if_built(const hr_report *r, uint64_t count)
     return was_built(r) ? count : HR_NONE;
 }
 
+static void print_implementations(emitter *e, const hr_report *r)
+{
+    emit_array(e, "implementations");
+    for (uint32_t k = 0; k < r->step.implementation_count; k++) {
+        emit_row(e, NULL);
+        emit_text(e, "name", r->step.implementations[k].name);
+        emit_count(e, "instructions", r->step.implementations[k].instructions);
+        emit_end_object(e);
+    }
+    emit_end_array(e);
+    emit_array(e, "fallbacks");
+    for (uint32_t k = 0; k < r->step.fallback_count; k++) {
+        const hr_report_fallback *f = &r->step.fallbacks[k];
+        emit_row(e, NULL);
+        emit_text(e, "kind", f->kind);
+        emit_text(e, "first", f->first);
+        emit_count(e, "instructions", f->instructions);
+        emit_count(e, "of", f->of);
+        emit_count(e, "beyond_limit", f->beyond_limit);
+        emit_count(e, "without_engine", f->without_engine);
+        emit_count(e, "without_driver", f->without_driver);
+        emit_count(e, "without_library", f->without_library);
+        emit_end_object(e);
+    }
+    emit_end_array(e);
+}
+
 static void print_step(emitter *e, const hr_report *r)
 {
     bool timed = r->step.seconds == r->step.seconds;
@@ -63,6 +90,7 @@ static void print_step(emitter *e, const hr_report *r)
     emit_count(e, "flops", if_built(r, r->step.flops));
     emit_real(e, "seconds", r->step.seconds, EMIT_EXACT);
     emit_text(e, "seconds_source", !timed ? NULL : r->step.measured ? "measured" : "simulated");
+    print_implementations(e, r);
     emit_end_object(e);
 }
 
@@ -73,6 +101,39 @@ static void print_by_category(emitter *e, const uint64_t by_category[HR_CATEGORY
         emit_count(e, hr_category_name((hr_category)k), by_category[k]);
     }
     emit_end_object(e);
+}
+
+static void print_workspace_fields(emitter *e, const hr_report_workspace *w)
+{
+    emit_count(e, "instruction", w->instruction);
+    emit_text(e, "name", w->name);
+    emit_text(e, "implementation", text_or_null(w->implementation));
+    emit_count(e, "bytes", w->bytes);
+}
+
+static void print_workspace_at_peak(emitter *e, const hr_report_memory *m)
+{
+    if (m->at_peak.workspace.bytes == 0) {
+        emit_null(e, "workspace");
+        return;
+    }
+    emit_object(e, "workspace");
+    print_workspace_fields(e, &m->at_peak.workspace);
+    emit_count(e, "less_limit_bytes", m->at_peak.less_limit_bytes);
+    emit_count(e, "less_bytes", m->at_peak.less_bytes);
+    emit_text(e, "less_implementation", text_or_null(m->at_peak.less_implementation));
+    emit_end_object(e);
+}
+
+static void print_workspaces(emitter *e, const hr_report_memory *m)
+{
+    emit_array(e, "workspaces");
+    for (uint32_t k = 0; k < m->workspace_count; k++) {
+        emit_row(e, NULL);
+        print_workspace_fields(e, &m->workspaces[k]);
+        emit_end_object(e);
+    }
+    emit_end_array(e);
 }
 
 static void print_at_peak(emitter *e, const hr_report *r)
@@ -87,6 +148,7 @@ static void print_at_peak(emitter *e, const hr_report *r)
     emit_text(e, "name", m->at_peak.name);
     emit_text(e, "phase", hr_phase_name(m->at_peak.phase));
     print_by_category(e, m->at_peak.by_category);
+    print_workspace_at_peak(e, m);
     emit_array(e, "tensors");
     for (size_t k = 0; k < m->at_peak.tensor_count; k++) {
         const hr_report_tensor *t = &m->at_peak.tensors[k];
@@ -124,6 +186,7 @@ static void print_memory(emitter *e, const hr_report *r)
         emit_null(e, "fragmentation");
     }
     emit_text(e, "heap_hash", was_built(r) ? hash : NULL);
+    print_workspaces(e, m);
     print_at_peak(e, r);
     emit_end_object(e);
 }

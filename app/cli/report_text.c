@@ -120,6 +120,7 @@ static void print_subject(const hr_report *r, const report_style *style)
         printf("  step                 %" PRIu32 " instructions, ", r->step.instructions);
         print_flops(r->step.flops);
         putchar('\n');
+        report_print_implementations(r);
     }
 }
 
@@ -411,6 +412,7 @@ void report_print_text(const hr_report *r, const report_style *style)
     if (was_built(r)) {
         print_bill(r, style);
         print_tensors(r, style);
+        report_print_workspaces(r, letter_of_category(r, style, HR_CATEGORY_TEMPORARIES));
     }
     if (r->oom.cause != HR_OOM_NONE) {
         print_oom(r, style);

@@ -198,7 +198,7 @@ const char *measures_verdict(const measures *a, const measures *b, char *text, s
         bool known = !isnan(a->value[MEASURE_PEAK] + b->value[MEASURE_PEAK]);
         snprintf(text, size, "%s",
                  !known  ? "There is no peak of both to compare."
-                 : timed ? "b needs what a needs, and takes as long."
+                 : timed ? "b needs what a needs, and their step times cannot be told apart."
                          : "b needs what a needs.");
         return text;
     }

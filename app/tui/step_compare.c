@@ -23,9 +23,9 @@ typedef struct pairing {
 
 static bool is_same_instr(const hr_picture_instr *a, const hr_picture_instr *b)
 {
-    return a->name == b->name && a->line == b->line && a->in_use_bytes == b->in_use_bytes &&
-           a->pool_bytes == b->pool_bytes && a->requested_bytes == b->requested_bytes &&
-           a->flops == b->flops &&
+    return a->name == b->name && a->line == b->line && a->impl == b->impl &&
+           a->in_use_bytes == b->in_use_bytes && a->pool_bytes == b->pool_bytes &&
+           a->requested_bytes == b->requested_bytes && a->flops == b->flops &&
            memcmp(&a->seconds, &b->seconds, sizeof a->seconds) == 0; // unknown is the same as unknown
 }
 
@@ -144,6 +144,14 @@ static void add_row(step_changes *out, char sign, uint32_t before, uint32_t now)
     out->change += sign == '~';
 }
 
+static bool reads_the_same(const hr_step_picture *before, uint32_t one, const hr_step_picture *now,
+                           uint32_t other)
+{
+    return strcmp(step_line(before, one), step_line(now, other)) == 0 &&
+           strcmp(hr_picture_text(before, before->instrs[one].impl),
+                  hr_picture_text(now, now->instrs[other].impl)) == 0;
+}
+
 static void list_rows(const hr_step_picture *before, const hr_step_picture *now, const pairing *m,
                       step_changes *out)
 {
@@ -157,7 +165,7 @@ static void list_rows(const hr_step_picture *before, const hr_step_picture *now,
             add_row(out, '+', HR_NO_ID, next);
         }
         next = m->now_of[i] + 1;
-        if (strcmp(step_line(before, i), step_line(now, m->now_of[i])) != 0) {
+        if (!reads_the_same(before, i, now, m->now_of[i])) {
             add_row(out, '~', i, m->now_of[i]);
         }
     }

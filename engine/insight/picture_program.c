@@ -75,6 +75,7 @@ static bool describe_instrs(picture_draft *d, FILE *stream, text *scratch)
         hr_picture_instr *to = &d->out->instrs[n];
         describe_instr(d, i, timed, to);
         if (!add_text(d, program_instr_name(d->p, i, name, sizeof name), &to->name) ||
+            !add_text(d, i->impl == NULL ? "" : i->impl, &to->impl) ||
             !add_line(d, stream, scratch, i, &to->line)) {
             return false;
         }

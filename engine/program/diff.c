@@ -61,6 +61,7 @@ static uint64_t instr_key(const program *p, const instr *i)
         const char *operand = p->tensors[i->in[k]].name;
         key = memory ? tensor_key(p, i->in[k], key) : hash64(operand, strlen(operand), key);
     }
+    key = i->impl == NULL ? key : hash64(i->impl, strlen(i->impl), key);
     return hash64_mix(key, i->workspace == HR_NO_ID ? 0 : p->tensors[i->workspace].bytes);
 }
 
@@ -218,6 +219,7 @@ static void print_line(const side *s, uint32_t k, char sign, FILE *out)
     }
     const instr *i = &p->instrs[k - p->persistent_count];
     fprintf(out, "%c %5u  %-8s  ", sign, k - p->persistent_count, hr_phase_name((hr_phase)i->phase));
+    program_print_impl(i, out);
     program_print_instr(p, i, out);
 }
 

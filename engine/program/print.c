@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The listing: one instruction a line, as people read assembly.
 //
-//   index  phase     live bytes  instruction           results <- operands
+//   index  phase     live bytes  who computes it            instruction  results <- operands
+//   index  phase     live bytes    alloc  A       123 B     tensor
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,7 +11,7 @@
 
 #include "program/program.h"
 
-enum { LOOP_INDENT = 2 };
+enum { LOOP_INDENT = 2, IMPL_COLUMN = 25 }; // as wide as what stands before an allocated tensor
 
 static void print_tensor(const program *p, uint32_t id, FILE *out)
 {
@@ -106,6 +107,13 @@ void program_print_instr(const program *p, const instr *i, FILE *out)
     }
 }
 
+void program_print_impl(const instr *i, FILE *out)
+{
+    if (!op_row_of(i->op)->control && !op_row_of(i->op)->orders) {
+        fprintf(out, "%-*s  ", IMPL_COLUMN, i->impl == NULL ? "" : i->impl);
+    }
+}
+
 void program_print(const program *p, FILE *out)
 {
     static const char *const words[] = {
@@ -127,6 +135,7 @@ void program_print(const program *p, FILE *out)
         fprintf(out, "%5u  %-8s  %10s  %*s", n, hr_phase_name((hr_phase)i->phase),
                 hr_bytes_human(live, bytes), indent, "");
         indent += i->op == HR_OP_REPEAT ? LOOP_INDENT : 0;
+        program_print_impl(i, out);
         program_print_instr(p, i, out);
     }
 }

@@ -60,6 +60,8 @@ typedef struct instr {
     bool again;         // a recomputation
     uint32_t layer;     // HR_NO_ID
     uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
+    uint8_t instead;    // target_instead: why no library computes it
+    const char *impl;   // who computes it (program/target.h); NULL: nobody was asked, or nothing is computed
     uint64_t flops, bytes_moved;
 } instr;
 
@@ -97,7 +99,8 @@ uint64_t program_host_room(const tensor *t);
 uint64_t program_host_bytes(const program *p);
 // Prints the listing that people read.
 void program_print(const program *p, FILE *out);
-void program_print_instr(const program *p, const instr *i, FILE *out);   // one line of it, without its number
+void program_print_instr(const program *p, const instr *i, FILE *out); // one line of it, without its number
+void program_print_impl(const instr *i, FILE *out); // what stands before that: the column of who computes it
 void program_print_persistent(const program *p, uint32_t id, FILE *out); // one line of its head
 // Prints the lines of the listing that are in one program only, in the order of the list: '-' those of `before`, '+'
 // those of `after`. NOMEM error, then nothing was printed.

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "base/text.h"
 
 typedef struct memo_entry {
     uint64_t key[2]; // both 0: empty
@@ -108,6 +109,7 @@ hr_status target_ask(const hr_target *target, const op_query *q, uint64_t worksp
         return from->ask(from->context, q, workspace_limit, out, err);
     }
     HR_TRY(target->ask(target->context, q, workspace_limit, out, err));
+    out->impl = out->impl == NULL ? NULL : target_impl_name("", out->impl);
     entry.answer = *out;
     memo_keep(&entry);
     return HR_OK;
@@ -144,12 +146,57 @@ typedef struct memo_head {
     uint64_t hash; // of the records
 } memo_head;
 
+// An answer without padding and pointers.
 typedef struct memo_record {
     uint64_t key[2];
-    target_answer answer;
+    uint64_t workspace_bytes, saved_bytes;
+    uint64_t reorder_bytes[TARGET_MAX_REORDERS];
+    uint8_t reorder_operand[TARGET_MAX_REORDERS], reorder_count;
+    uint8_t widen, prefers_blocked, instead, named;
+    char impl[TARGET_IMPL_MAX];
 } memo_record;
 
-static const char magic[16] = "headroom.memo/2";
+_Static_assert(sizeof(memo_record) == 2 * 8 + 2 * 8 + TARGET_MAX_REORDERS * 9 + 5 + TARGET_IMPL_MAX,
+               "a record of the file has no padding");
+
+static const char magic[16] = "headroom.memo/3";
+
+static void put_record(const memo_entry *e, memo_record *to)
+{
+    const target_answer *a = &e->answer;
+    memcpy(to->key, e->key, sizeof to->key);
+    to->workspace_bytes = a->workspace_bytes;
+    to->saved_bytes = a->saved_bytes;
+    to->reorder_count = a->reorder_count;
+    for (uint8_t k = 0; k < a->reorder_count; k++) {
+        to->reorder_operand[k] = a->reorder[k].operand;
+        to->reorder_bytes[k] = a->reorder[k].bytes;
+    }
+    to->widen = a->widen;
+    to->prefers_blocked = a->prefers_blocked;
+    to->instead = a->instead;
+    to->named = a->impl != NULL;
+    (void)text_copy(to->impl, sizeof to->impl, a->impl == NULL ? "" : a->impl);
+}
+
+static memo_entry entry_read(const memo_record *r)
+{
+    memo_entry e = {.key = {r->key[0], r->key[1]}, .kept = true};
+    target_answer *a = &e.answer;
+    a->workspace_bytes = r->workspace_bytes;
+    a->saved_bytes = r->saved_bytes;
+    a->reorder_count = r->reorder_count < TARGET_MAX_REORDERS ? r->reorder_count : TARGET_MAX_REORDERS;
+    for (uint8_t k = 0; k < a->reorder_count; k++) {
+        a->reorder[k].operand = r->reorder_operand[k];
+        a->reorder[k].bytes = r->reorder_bytes[k];
+    }
+    a->widen = r->widen != 0;
+    a->prefers_blocked = r->prefers_blocked != 0;
+    a->instead = r->instead;
+    a->impl =
+        r->named && memchr(r->impl, '\0', sizeof r->impl) != NULL ? target_impl_name("", r->impl) : NULL;
+    return e;
+}
 
 static const memo_record *records_of(const char *data, size_t bytes, memo_head *head)
 {
@@ -177,7 +224,8 @@ void target_memo_load(const char *path)
     for (uint64_t k = 0; records != NULL && k < head.count; k++) {
         memo_record r;
         memcpy(&r, &records[k], sizeof r);
-        memo_add(&(memo_entry){.key = {r.key[0], r.key[1]}, .answer = r.answer, .kept = true});
+        const memo_entry e = entry_read(&r);
+        memo_add(&e);
     }
     pthread_rwlock_unlock(&memo_lock);
     hr_free(data);
@@ -201,8 +249,7 @@ static memo_record *take_unsaved(uint64_t *count)
     records = memo_unsaved > 0 ? hr_calloc(memo_count, sizeof *records) : NULL;
     for (uint64_t k = 0; records != NULL && k < memo_capacity; k++) {
         if (!is_empty(&memo[k]) && memo[k].kept) {
-            memcpy(records[*count].key, memo[k].key, sizeof memo[k].key);
-            records[(*count)++].answer = memo[k].answer;
+            put_record(&memo[k], &records[(*count)++]);
         }
     }
     memo_unsaved = 0;

@@ -11,7 +11,17 @@
 
 #include "ops/op.h"
 
-enum { TARGET_MAX_REORDERS = 3, TARGET_IMPL_MAX = 40 };
+enum { TARGET_MAX_REORDERS = 3, TARGET_IMPL_MAX = 64 };
+
+// Why a kernel of our own does what a library was asked for.
+typedef enum target_instead {
+    TARGET_INSTEAD_NONE,    // it was not asked, or it does it
+    TARGET_INSTEAD_LIMIT,   // it needs more workspace than workspace.limit
+    TARGET_INSTEAD_ENGINE,  // it has no engine for it
+    TARGET_INSTEAD_DRIVER,  // it shows none where there is no driver; a card may have one
+    TARGET_INSTEAD_LIBRARY, // it is not there
+    TARGET_INSTEAD_COUNT
+} target_instead;
 
 typedef struct target_answer {
     uint64_t workspace_bytes; // scratch the kernel needs while it runs
@@ -23,8 +33,9 @@ typedef struct target_answer {
         uint64_t
             bytes; // lower puts a REORDER before (input) or behind (output) with a temporary of these bytes
     } reorder[TARGET_MAX_REORDERS];
-    char impl[TARGET_IMPL_MAX]; // name of the chosen implementation, for people
-    bool prefers_blocked;       // of target_prefers_blocked only
+    bool prefers_blocked; // of target_prefers_blocked only
+    uint8_t instead;      // target_instead
+    const char *impl;     // NULL: nobody computes anything. A literal, or of target_impl_name
 } target_answer;
 
 typedef struct hr_target hr_target;
@@ -68,7 +79,13 @@ struct hr_target {
     double (*reorder_seconds)(void *context, uint64_t bytes);
 };
 
-// target->ask through a process-wide memo (thread-safe as far as `ask` is).
+// Who computes, for people: "cudnn eng47 k2=17", "cublaslt", "onednn brgconv:avx2", "own winograd", "estimate". The first
+// word is the library, "own" for kernels of headroom. The text is kept until the process ends, once for all that are
+// equal, and cut at TARGET_IMPL_MAX. Thread-safe.
+const char *target_impl_name(const char *library, const char *name);
+
+// target->ask through a process-wide memo (thread-safe as far as `ask` is). Names in its answers are those of
+// target_impl_name, so that equal answers are equal.
 HR_MUST_CHECK hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit,
                                    target_answer *out, hr_err *err);
 // target->prefers_blocked through the same memo.

@@ -70,10 +70,11 @@ static bool are_flags(const bool *first, size_t count)
 static bool is_instr(const hr_step_picture *p, const hr_picture_instr *i, uint32_t event_before)
 {
     return are_flags(&i->is_alloc, 1) && are_flags(&i->is_free, 1) && are_flags(&i->again, 1) &&
-           i->name < p->texts_bytes && i->line < p->texts_bytes && is_index(i->layer, p->layer_count) &&
-           is_index(i->tensor, p->tensor_count) && (i->is_alloc || i->is_free) == (i->tensor != HR_NO_ID) &&
-           i->phase < HR_PHASE_COUNT && i->lane < HR_LANE_COUNT && i->event >= event_before &&
-           i->event <= p->event_count && is_time(i->seconds);
+           i->name < p->texts_bytes && i->line < p->texts_bytes && i->impl < p->texts_bytes &&
+           is_index(i->layer, p->layer_count) && is_index(i->tensor, p->tensor_count) &&
+           (i->is_alloc || i->is_free) == (i->tensor != HR_NO_ID) && i->phase < HR_PHASE_COUNT &&
+           i->lane < HR_LANE_COUNT && i->event >= event_before && i->event <= p->event_count &&
+           is_time(i->seconds);
 }
 
 static bool is_tensor(const hr_step_picture *p, const hr_picture_tensor *t)

@@ -38,8 +38,31 @@ static void walk_model(codec *c, hr_report *r)
     }
 }
 
+static void walk_implementations(codec *c, hr_report *r)
+{
+    codec_row(c, &r->step.implementation_count, HR_LIBRARIES_MAX + 1);
+    for (uint32_t k = 0; k < r->step.implementation_count; k++) {
+        hr_report_implementation *i = &r->step.implementations[k];
+        codec_text(c, i->name, sizeof i->name);
+        codec_u32(c, &i->instructions);
+    }
+    codec_row(c, &r->step.fallback_count, HR_FALLBACKS_MAX + 1);
+    for (uint32_t k = 0; k < r->step.fallback_count; k++) {
+        hr_report_fallback *f = &r->step.fallbacks[k];
+        codec_text(c, f->kind, sizeof f->kind);
+        codec_text(c, f->first, sizeof f->first);
+        codec_u32(c, &f->instructions);
+        codec_u32(c, &f->of);
+        codec_u32(c, &f->beyond_limit);
+        codec_u32(c, &f->without_engine);
+        codec_u32(c, &f->without_driver);
+        codec_u32(c, &f->without_library);
+    }
+}
+
 static void walk_step(codec *c, hr_report *r)
 {
+    walk_implementations(c, r);
     codec_u32(c, &r->step.instructions);
     codec_u64(c, &r->step.effective_batch);
     codec_u64(c, &r->step.flops);
@@ -63,6 +86,26 @@ static void walk_tensor(codec *c, hr_report_tensor *t)
     codec_text(c, t->shape, sizeof t->shape);
     codec_u64(c, &t->bytes);
     t->category = (hr_category)category;
+}
+
+static void walk_workspace(codec *c, hr_report_workspace *w)
+{
+    codec_u32(c, &w->instruction);
+    codec_text(c, w->name, sizeof w->name);
+    codec_text(c, w->implementation, sizeof w->implementation);
+    codec_u64(c, &w->bytes);
+}
+
+static void walk_workspaces(codec *c, hr_report_memory *m)
+{
+    walk_workspace(c, &m->at_peak.workspace);
+    codec_u64(c, &m->at_peak.less_limit_bytes);
+    codec_u64(c, &m->at_peak.less_bytes);
+    codec_text(c, m->at_peak.less_implementation, sizeof m->at_peak.less_implementation);
+    codec_row(c, &m->workspace_count, HR_WORKSPACES_MAX + 1);
+    for (uint32_t k = 0; k < m->workspace_count; k++) {
+        walk_workspace(c, &m->workspaces[k]);
+    }
 }
 
 static void walk_peak(codec *c, hr_report_memory *m)
@@ -95,6 +138,7 @@ static void walk_memory(codec *c, hr_report_memory *m)
     codec_amount(c, &m->fragmentation, 1);
     codec_u64(c, &m->heap_hash);
     walk_peak(c, m);
+    walk_workspaces(c, m);
 }
 
 static void walk_host(codec *c, hr_report *r)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "device/cost.h"
 #include "insight/diagnose.h"
+#include "insight/implementations.h"
 #include "insight/play_limit.h"
 #include "train/failure_heap.h"
 #include "train/own_limit.h"
@@ -98,6 +99,7 @@ static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
     r->step.flops = p->flops;
     r->step.measured = b->arithmetic;
     r->h2d_bytes_per_step = p->h2d_bytes;
+    implementations_count(p, r);
     if (b->arithmetic) {
         r->step.seconds = median_seconds(e);
         return HR_OK;
@@ -206,6 +208,7 @@ static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
     m->heap_hash = e->heap_hash;
     memcpy(m->at_peak.by_category, l->peak.by_category, sizeof m->at_peak.by_category);
     name_peak(p, l->peak.instr, m);
+    implementations_workspaces(p, &e->build->target, l->peak.instr, m);
     return fill_live_tensors(p, l->peak.instr, m, err);
 }
 

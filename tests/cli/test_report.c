@@ -78,6 +78,9 @@ static const struct {
     {"memory.largest_free_bytes", "in"},
     {"memory.fragmentation", "rn"},
     {"memory.heap_hash", "sn"},
+    {"step.implementations", "a"},
+    {"step.fallbacks", "a"},
+    {"memory.workspaces", "a"},
     {"memory.at_peak", "on"},
     {"evaluation.peak_in_use_bytes", "in"},
     {"driver.outside_bytes", "in"},
@@ -106,6 +109,7 @@ static const struct {
 } shape_at_peak[] = {{"memory.at_peak.instruction", "in"},
                      {"memory.at_peak.name", "s"},
                      {"memory.at_peak.phase", "s"},
+                     {"memory.at_peak.workspace", "on"},
                      {"memory.at_peak.by_category.weights", "i"},
                      {"memory.at_peak.by_category.outside", "i"},
                      {"memory.at_peak.tensors", "a"}};
@@ -320,6 +324,36 @@ START_TEST(counters_agree_with_each_other)
 }
 END_TEST
 
+// The table is that of the step, and the limit that it names does away with what is at the peak, with nothing else.
+START_TEST(the_limit_that_is_named_removes_the_workspace_at_the_peak)
+{
+    static const char *const cases[] = {
+        "plan unet_tiny --json -s device.kind=plan -s device.card=rtx3070-8g",
+        "plan resnet18_tiny --json -s device.kind=plan -s device.card=rtx3070-8g -s execution.mode=graph"};
+    char words[256];
+    json_t *with = report_of(cases[_i], 0);
+    const json_t *rows = at(with, "memory.workspaces");
+    json_int_t before = INT64_MAX;
+    ck_assert_uint_ge(json_array_size(rows), 1);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *row = json_array_get(rows, k);
+        ck_assert_str_eq(json_string_value(at(row, "implementation")), "estimate");
+        ck_assert_int_le(number(row, "bytes"), before);
+        ck_assert_int_lt(number(row, "instruction"), number(with, "step.instructions"));
+        before = number(row, "bytes");
+    }
+    const json_t *largest = at(with, "memory.at_peak.workspace");
+    snprintf(words, sizeof words, "%s -s workspace.limit=%lldB", cases[_i],
+             (long long)number(largest, "less_limit_bytes"));
+    json_t *without = report_of(words, 0);
+    const json_t *first = json_array_get(at(without, "memory.workspaces"), 0);
+    ck_assert_int_lt(number(largest, "less_limit_bytes"), number(largest, "bytes"));
+    ck_assert(first == NULL || number(first, "bytes") <= number(largest, "less_limit_bytes"));
+    json_decref(without);
+    json_decref(with);
+}
+END_TEST
+
 START_TEST(a_run_says_what_it_measured_and_a_plan_does_not_pretend)
 {
     json_t *run = report_of("run demo --json -s device.kind=reference -s batch.size=2 --steps 2", 0);
@@ -370,6 +404,7 @@ int main(void)
     tcase_add_loop_test(tests, eager_saves_232320_bytes_a_sample_and_graph_less, 0, 4);
     tcase_add_loop_test(tests, optimizers_keep_none_one_and_two_numbers_a_parameter, 0, 3);
     tcase_add_loop_test(tests, counters_agree_with_each_other, 0, (int)COUNT(consistent));
+    tcase_add_loop_test(tests, the_limit_that_is_named_removes_the_workspace_at_the_peak, 0, 2);
     tcase_add_test(tests, a_run_says_what_it_measured_and_a_plan_does_not_pretend);
     tcase_add_test(tests, two_runs_of_one_seed_end_in_the_same_weights);
     Suite *suite = suite_create("report");

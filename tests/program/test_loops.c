@@ -511,9 +511,9 @@ START_TEST(the_listing_indents_the_loop)
     program_print(p, f);
     ck_assert_int_eq(fclose(f), 0);
     ck_assert_ptr_nonnull(strstr(text, "B  repeat 3\n"));
-    ck_assert_ptr_nonnull(strstr(text, "B    step/input"));
+    ck_assert_ptr_nonnull(strstr(text, "B    reference                  step/input"));
     ck_assert_ptr_nonnull(strstr(text, "B  end\n"));
-    ck_assert_ptr_nonnull(strstr(text, "B  a/scale"));
+    ck_assert_ptr_nonnull(strstr(text, "B  reference                  a/scale"));
     ck_assert_uint_eq(live_at(p, p->instr_count - 1), 0);
     free(text);
     program_destroy(p);

@@ -361,7 +361,7 @@ static void look_at_listing(const scene *s, hr_engine *e)
     FILE *f = open_memstream(&listing, &bytes);
     ck_assert_int_eq(hr_engine_listing(e, f, &err), HR_OK);
     ck_assert_int_eq(fclose(f), 0);
-    uint32_t n = 0;
+    uint32_t n = 0, named = 0;
     for (char *line = strtok(listing, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         if (line[0] == ';') {
             continue;
@@ -370,9 +370,16 @@ static void look_at_listing(const scene *s, hr_engine *e)
         MUST(strlen(line) >= strlen(text));
         MUST(strcmp(line + strlen(line) - strlen(text), text) == 0);
         MUST(strtoul(line, NULL, 10) == n);
+        const char *impl = hr_picture_text(&s->picture, s->picture.instrs[n].impl);
+        char column[96];
+        snprintf(column, sizeof column, " %-25s  ", impl);
+        MUST(impl[0] == '\0' ||
+             strncmp(line + strlen(line) - strlen(text) - strlen(column), column, strlen(column)) == 0);
+        named += impl[0] != '\0';
         n++;
     }
     ck_assert_uint_eq(n, s->picture.instr_count);
+    MUST(named > 0);
     free(listing);
 }
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/build_id.h"
@@ -22,6 +23,12 @@ static hr_status answer(void *context, const op_query *q, uint64_t limit, target
     (void)context, (void)err;
     atomic_fetch_add(&asked, 1);
     out->workspace_bytes = (uint64_t)q->in[0].shape.dim[0] * 1000 + q->op + limit;
+    out->instead = TARGET_INSTEAD_LIMIT;
+    out->reorder_count = 1;
+    out->reorder[0].operand = 0x80;
+    out->reorder[0].bytes = out->workspace_bytes + 1;
+    out->impl =
+        q->op == HR_OP_DENSE ? target_impl_name("library", q->in[0].shape.dim[0] % 4 == 1 ? "a" : "b") : NULL;
     return HR_OK;
 }
 
@@ -40,6 +47,11 @@ static void ask_all(uint64_t limit)
         target_answer a;
         ck_assert_int_eq(target_ask(&target, &q, limit, &a, NULL), HR_OK);
         ck_assert_uint_eq(a.workspace_bytes, (uint64_t)(k + 1) * 1000 + q.op + limit);
+        ck_assert_uint_eq(a.instead, TARGET_INSTEAD_LIMIT);
+        ck_assert_uint_eq(a.reorder_count, 1);
+        ck_assert_uint_eq(a.reorder[0].operand, 0x80);
+        ck_assert_uint_eq(a.reorder[0].bytes, a.workspace_bytes + 1);
+        ck_assert_pstr_eq(a.impl, q.op != HR_OP_DENSE ? NULL : k % 4 == 0 ? "library a" : "library b");
     }
 }
 
@@ -106,6 +118,25 @@ START_TEST(an_estimate_stands_in_for_what_was_not_asked_and_is_forgotten)
     hurried.estimates = NULL;
     ck_assert_int_eq(target_ask(&hurried, &second, 7, &a, NULL), HR_OK);
     ck_assert_uint_eq(a.workspace_bytes, 2000 + second.op + 7);
+}
+END_TEST
+
+// What differs only where a name is cut has one name; what does not fit in the table is still named.
+START_TEST(equal_names_are_one_and_none_is_lost)
+{
+    char name[2 * TARGET_IMPL_MAX];
+    ck_assert_ptr_eq(target_impl_name("own", "tiles"), target_impl_name("", "own tiles"));
+    ck_assert_str_eq(target_impl_name("cublaslt", ""), "cublaslt");
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    ck_assert_uint_eq(strlen(target_impl_name("own", name)), TARGET_IMPL_MAX - 1);
+    for (int k = 0; k < 20000; k++) {
+        snprintf(name, sizeof name, "eng%d", k);
+        const char *kept = target_impl_name("cudnn", name);
+        ck_assert_str_ne(kept, "");
+        ck_assert_ptr_eq(target_impl_name("cudnn", name), kept);
+    }
+    ck_assert_str_eq(target_impl_name("own", "tiles"), "own tiles");
 }
 END_TEST
 
@@ -200,6 +231,7 @@ int main(void)
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, a_question_is_asked_once_and_its_limit_is_part_of_it);
     tcase_add_test(tests, an_estimate_stands_in_for_what_was_not_asked_and_is_forgotten);
+    tcase_add_test(tests, equal_names_are_one_and_none_is_lost);
     tcase_add_test(tests, threads_agree);
     tcase_add_test(tests, the_file_brings_the_answers_back);
     tcase_add_test(tests, a_damaged_file_is_as_if_it_were_not_there);

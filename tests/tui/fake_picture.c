@@ -219,6 +219,7 @@ static void work(drawing *d, const fake_move *move)
     i.name = text(d, line);
     snprintf(line, sizeof line, "%s/%s  %s:output", move->name, move->shape, move->name);
     i.line = text(d, i.layer == HR_NO_ID ? word(d, i.name) : line);
+    i.impl = text(d, i.flops > 0 ? "own tiles" : "");
     d->out->step_seconds += i.seconds;
     add_instr(d, i, move);
 }

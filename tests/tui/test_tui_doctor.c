@@ -276,6 +276,27 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     hr_report_memory *r = &a->report.memory;
     r->fragmentation = 0.21;
     ck_assert(finds(a, FINDING_FRAGMENTATION));
+    r->at_peak.workspace = (hr_report_workspace){
+        .name = "conv1/conv2d", .implementation = "cudnn eng70 k2=4", .bytes = r->peak_in_use_bytes / 10};
+    r->at_peak.less_limit_bytes = HR_NONE;
+    ck_assert_ptr_null(strstr(doctor_finding(a, FINDING_WORKSPACE, text), "workspace.limit"));
+    r->at_peak.less_limit_bytes = 2 * HR_MIB;
+    r->at_peak.less_bytes = HR_MIB;
+    snprintf(r->at_peak.less_implementation, sizeof r->at_peak.less_implementation, "cudnn eng0");
+    ck_assert_ptr_nonnull(
+        strstr(doctor_finding(a, FINDING_WORKSPACE, text), "conv1/conv2d (cudnn eng70 k2=4)"));
+    ck_assert_ptr_nonnull(strstr(text, " workspace.limit=2MiB has cudnn eng0 compute it, with 1.00 MiB."));
+    r->at_peak.workspace.bytes = r->peak_in_use_bytes / 100;
+    ck_assert(!finds(a, FINDING_WORKSPACE));
+    a->report.step.fallbacks[0] =
+        (hr_report_fallback){.kind = "attentions", .first = "h0/attention", .instructions = 2, .of = 24};
+    a->report.step.fallbacks[0].without_driver = 2;
+    a->report.step.fallback_count = 1;
+    ck_assert_str_eq(
+        doctor_finding(a, FINDING_FALLBACK, text),
+        "2 of 24 attentions run on kernels of our own, h0/attention first: cuDNN shows no engine "
+        "where there is no driver.");
+    a->report.step.fallback_count = 0;
     r->waste_bytes = r->peak_in_use_bytes / 10;
     ck_assert(finds(a, FINDING_WASTE));
     a->live.heap.band_bytes[HR_CATEGORY_RETAINED] = 4;

@@ -18,6 +18,8 @@ bool doctor_misses(const app *a);
     X(FRAGMENTATION) /* more than a fifth of what is free is not in one piece */                             \
     X(WASTE)         /* rounding takes more than a twentieth of what is in use */                            \
     X(RETAINED)      /* tensors of earlier steps are kept */                                                 \
+    X(WORKSPACE)     /* one operation's scratch is more than a twentieth of the peak */                      \
+    X(FALLBACK)      /* kernels of our own do what a library refused */                                      \
     X(WAITS)         /* steps wait for input */                                                              \
     X(IDLE_KNOB)     /* a turn would need less at no cost in time */
 

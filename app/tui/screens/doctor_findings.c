@@ -94,6 +94,41 @@ static int say_retained(const app *a, char *text)
                     hr_bytes_human(retained, bytes));
 }
 
+// A limit that another implementation obeys is named; there may be none.
+static int say_workspace(const app *a, char *text)
+{
+    const hr_report_memory *r = &a->report.memory;
+    const hr_report_workspace *w = &r->at_peak.workspace;
+    char bytes[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], less[HR_BYTES_TEXT_MAX];
+    if (!a->has_report || !((double)w->bytes > WASTEFUL * (double)r->peak_in_use_bytes)) {
+        return 0;
+    }
+    const int length = snprintf(text, FINDING_TEXT_MAX, "At the peak %s are the workspace of %.80s (%s).",
+                                hr_bytes_human(w->bytes, bytes), w->name, w->implementation);
+    if (length < 0 || r->at_peak.less_limit_bytes == HR_NONE) {
+        return length;
+    }
+    return snprintf(text + length, FINDING_TEXT_MAX - (size_t)length,
+                    " workspace.limit=%s has %s compute it, with %s.",
+                    hr_bytes_exact(r->at_peak.less_limit_bytes, limit), r->at_peak.less_implementation,
+                    hr_bytes_human(r->at_peak.less_bytes, less));
+}
+
+static int say_fallback(const app *a, char *text)
+{
+    const hr_report_fallback *f = &a->report.step.fallbacks[0];
+    if (!a->has_report || a->report.step.fallback_count == 0) {
+        return 0;
+    }
+    return snprintf(text, FINDING_TEXT_MAX,
+                    "%" PRIu32 " of %" PRIu32 " %s run on kernels of our own, %.80s first: cuDNN %s.",
+                    f->instructions, f->of, f->kind, f->first,
+                    f->beyond_limit > 0     ? "needs more than workspace.limit"
+                    : f->without_engine > 0 ? "has no engine for them"
+                    : f->without_driver > 0 ? "shows no engine where there is no driver"
+                                            : "is not there");
+}
+
 static int say_waits(const app *a, char *text)
 {
     char share[FORMAT_MAX];
@@ -140,6 +175,8 @@ static int (*const says[FINDING_COUNT])(const app *a, char *text) = {
     [FINDING_FRAGMENTATION] = say_fragmentation,
     [FINDING_WASTE] = say_waste,
     [FINDING_RETAINED] = say_retained,
+    [FINDING_WORKSPACE] = say_workspace,
+    [FINDING_FALLBACK] = say_fallback,
     [FINDING_WAITS] = say_waits,
     [FINDING_IDLE_KNOB] = say_idle_knob,
 };

@@ -8,11 +8,12 @@
 
 #include "headroom/units.h"
 
-enum { NUMBER, INSTRUCTION, PHASE, LAYER, IN_USE, CHANGE, FLOPS, TIME, SHARE, BAR = 8 };
+enum { NUMBER, INSTRUCTION, IMPLEMENTATION, PHASE, LAYER, IN_USE, CHANGE, FLOPS, TIME, SHARE, BAR = 8 };
 
 static const table_column columns[] = {
     [NUMBER] = {.term = "number", .width = 6, .number = true},
     [INSTRUCTION] = {.term = "instruction"},
+    [IMPLEMENTATION] = {.term = "implementation", .width = 21, .from_width = 110},
     [PHASE] = {.term = "phase", .width = 8, .from_width = 100},
     [LAYER] = {.term = "layer", .width = 16, .from_width = 130, .middle = true},
     [IN_USE] = {.term = "in_use", .width = 9, .number = true},
@@ -87,6 +88,9 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     switch (column) {
     case INSTRUCTION:
         step_short_line(&a->picture, (uint32_t)row, text, TABLE_CELL_MAX);
+        break;
+    case IMPLEMENTATION:
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, i->impl));
         break;
     case PHASE:
         snprintf(text, TABLE_CELL_MAX, "%s", hr_phase_name((hr_phase)i->phase));

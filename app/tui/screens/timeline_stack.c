@@ -287,13 +287,15 @@ static void say(app *a)
     }
     char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], verdict[160], line[96];
     const hr_picture_instr *i = step_cursor_instr(a);
+    const char *who = hr_picture_text(p, i->impl);
     hr_bytes_human(i->in_use_bytes > 0 ? i->in_use_bytes : i->requested_bytes, now);
     app_say(a, MESSAGE_NOTE,
             "After instruction %" PRIu32
-            " of %zu, %s in %s, %s are planned to be %s; the step peaks at %s. %s",
+            " of %zu, %s in %s%s%s, %s are planned to be %s; the step peaks at %s. %s",
             a->step.cursor, p->instr_count, step_short_line(p, a->step.cursor, line, sizeof line),
-            hr_phase_name((hr_phase)i->phase), now, i->in_use_bytes > 0 ? "in use" : "asked for",
-            hr_bytes_human(p->peak_in_use_bytes, peak), step_verdict(a, verdict, sizeof verdict));
+            hr_phase_name((hr_phase)i->phase), who[0] == '\0' ? "" : " by ", who, now,
+            i->in_use_bytes > 0 ? "in use" : "asked for", hr_bytes_human(p->peak_in_use_bytes, peak),
+            step_verdict(a, verdict, sizeof verdict));
 }
 
 static const char *term(const app *a)

@@ -2,7 +2,6 @@
 // Convolutions through oneDNN, and the reorders that lower puts around them.
 #include <string.h>
 
-#include "base/text.h"
 #include "cpu.h"
 
 // Where the operands of a convolution's instruction stand: index of an input, OUTPUT | index of an output, or
@@ -105,7 +104,7 @@ static hr_status ask_conv(const cpu_device *device, const op_query *q, uint64_t 
             out->reorder[out->reorder_count++].bytes = bytes;
         }
     }
-    (void)text_copy(out->impl, sizeof out->impl, onednn_conv_name(conv));
+    out->impl = target_impl_name(CPU_LIBRARY, onednn_conv_name(conv));
     onednn_conv_destroy(conv);
     return HR_OK;
 }
@@ -221,20 +220,20 @@ static hr_status run_reorder(const cpu_run *r, hr_err *err)
     return onednn_reorder_run(r->state, r->in[0], r->out[0], err);
 }
 
-const cpu_impl cpu_onednn_conv = {.name = "onednn",
+const cpu_impl cpu_onednn_conv = {.name = CPU_LIBRARY,
                                   .fits = has_kernel,
                                   .ask = ask_conv,
                                   .prepare = prepare_conv,
                                   .release = release_conv,
                                   .call = run_conv};
-const cpu_impl cpu_onednn_conv_bf16 = {.name = "onednn",
+const cpu_impl cpu_onednn_conv_bf16 = {.name = CPU_LIBRARY,
                                        .types = CPU_BF16,
                                        .fits = has_kernel,
                                        .ask = ask_conv,
                                        .prepare = prepare_conv,
                                        .release = release_conv,
                                        .call = run_conv};
-const cpu_impl cpu_reorder_library = {.name = "onednn",
+const cpu_impl cpu_reorder_library = {.name = CPU_LIBRARY,
                                       .types = CPU_ANY_TYPE,
                                       .fits = serves_instruction,
                                       .prepare = prepare_reorder,

@@ -201,13 +201,13 @@ static bool is_direct(const cpu_device *device, const op_query *q)
 
 const cpu_impl cpu_transpose_product = {
     .name = "tiles", .fits = is_apart, .workspace = product_bytes, .run = run_product};
-const cpu_impl cpu_transpose_onednn = {.name = "onednn",
+const cpu_impl cpu_transpose_onednn = {.name = CPU_LIBRARY,
                                        .fits = has_library_kernel,
                                        .ask = ask_library,
                                        .prepare = prepare_library,
                                        .release = release_library,
                                        .call = call_library};
-const cpu_impl cpu_transpose_onednn_bf16 = {.name = "onednn",
+const cpu_impl cpu_transpose_onednn_bf16 = {.name = CPU_LIBRARY,
                                             .types = CPU_BF16,
                                             .fits = has_library_kernel,
                                             .ask = ask_library,

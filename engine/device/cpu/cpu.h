@@ -57,6 +57,9 @@ typedef struct cpu_impl {
     hr_status (*call)(const cpu_run *r, hr_err *err); // instead of `run`, where a library may refuse
 } cpu_impl;
 
+// The name of rows whose arithmetic is the library's, and the first word of what they answer.
+#define CPU_LIBRARY "onednn"
+
 // The implementation for a query. DEVICE error with the reason when there is none.
 HR_MUST_CHECK hr_status cpu_pick(const cpu_device *device, const op_query *q, const cpu_impl **out,
                                  hr_err *err);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/host_mem.h"
-#include "base/text.h"
 #include "cast.h"
 #include "lstm.h"
 #include "workers.h"
@@ -259,7 +258,7 @@ static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit
         const uint64_t step = onednn_product_scratch_bytes(made.step);
         const uint64_t weights = made.weights == NULL ? 0 : onednn_product_scratch_bytes(made.weights);
         out->workspace_bytes = bytes_without_scratch(q) + (step > weights ? step : weights);
-        (void)text_copy(out->impl, sizeof out->impl, onednn_product_name(made.step));
+        out->impl = target_impl_name(CPU_LIBRARY, onednn_product_name(made.step));
     }
     forget(&made);
     return status;
@@ -287,14 +286,14 @@ static hr_status prepare(const cpu_device *device, const program *p, const instr
     return HR_OK;
 }
 
-const cpu_impl cpu_lstm_bf16 = {.name = "onednn",
+const cpu_impl cpu_lstm_bf16 = {.name = CPU_LIBRARY,
                                 .types = CPU_BF16,
                                 .fits = fits,
                                 .ask = ask,
                                 .prepare = prepare,
                                 .release = release,
                                 .call = run_forward};
-const cpu_impl cpu_lstm_bwd_bf16 = {.name = "onednn",
+const cpu_impl cpu_lstm_bwd_bf16 = {.name = CPU_LIBRARY,
                                     .types = CPU_BF16,
                                     .fits = fits,
                                     .ask = ask,

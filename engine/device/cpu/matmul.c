@@ -3,7 +3,6 @@
 // written where they lie.
 #include <math.h>
 
-#include "base/text.h"
 #include "cpu.h"
 #include "gemm.h"
 
@@ -175,7 +174,7 @@ static hr_status ask_bf16(const cpu_device *device, const op_query *q, uint64_t 
     onednn_product *product = NULL;
     HR_TRY(onednn_product_choose(device->library, &shape, limit, &product, err));
     out->workspace_bytes = onednn_product_scratch_bytes(product);
-    (void)text_copy(out->impl, sizeof out->impl, onednn_product_name(product));
+    out->impl = target_impl_name(CPU_LIBRARY, onednn_product_name(product));
     onednn_product_destroy(product);
     return HR_OK;
 }
@@ -206,7 +205,7 @@ static hr_status run_bf16(const cpu_run *r, hr_err *err)
     return onednn_product_run(r->state, r->in[s.left], r->in[s.right], NULL, r->out[0], r->workspace, err);
 }
 
-const cpu_impl cpu_matmul_bf16 = {.name = "onednn",
+const cpu_impl cpu_matmul_bf16 = {.name = CPU_LIBRARY,
                                   .types = CPU_BF16,
                                   .fits = fits_bf16,
                                   .ask = ask_bf16,

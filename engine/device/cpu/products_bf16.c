@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "base/text.h"
 #include "cpu.h"
 #include "simd.h"
 #include "sums.h"
@@ -98,7 +97,7 @@ static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit
     HR_TRY(onednn_product_choose(device->library, &p.shape, limit, &product, err));
     const uint64_t scratch = onednn_product_scratch_bytes(product);
     out->workspace_bytes = scratch > sums ? scratch : sums;
-    (void)text_copy(out->impl, sizeof out->impl, onednn_product_name(product));
+    out->impl = target_impl_name(CPU_LIBRARY, onednn_product_name(product));
     onednn_product_destroy(product);
     return HR_OK;
 }
@@ -135,7 +134,7 @@ static hr_status run(const cpu_run *r, hr_err *err)
                               r->workspace, err);
 }
 
-const cpu_impl cpu_product_bf16 = {.name = "onednn",
+const cpu_impl cpu_product_bf16 = {.name = CPU_LIBRARY,
                                    .types = CPU_BF16,
                                    .fits = fits,
                                    .ask = ask,

@@ -2,10 +2,10 @@
 // What the passes are told: the same choice that load makes, without a kernel being made.
 #include <inttypes.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
-#include "base/text.h"
 #include "cpu.h"
 
 static hr_status answer(const cpu_device *device, const op_query *q, uint64_t workspace_limit,
@@ -24,7 +24,7 @@ static hr_status answer(const cpu_device *device, const op_query *q, uint64_t wo
     if (impl->ask != NULL) {
         return impl->ask(device, q, workspace_limit, out, err);
     }
-    (void)text_copy(out->impl, sizeof out->impl, impl->name);
+    out->impl = strcmp(impl->name, CPU_LIBRARY) == 0 ? CPU_LIBRARY : target_impl_name("own", impl->name);
     out->workspace_bytes = impl->workspace == NULL ? 0 : impl->workspace(device, q);
     if (out->workspace_bytes > workspace_limit) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];

@@ -99,8 +99,7 @@ static hr_status ask(cuda_device *device, const op_query *q, uint64_t limit, tar
     if (!hr_add_bytes(c.own_bytes, c.library.workspace_bytes, &out->workspace_bytes)) {
         return HR_FAIL(err, DEVICE, "%s needs more workspace than can be counted", op_name((hr_op)q->op));
     }
-    (void)snprintf(out->impl, sizeof out->impl, "cudnn %.*s", (int)(sizeof out->impl - sizeof "cudnn "),
-                   c.library.name);
+    out->impl = target_impl_name(CUDA_CUDNN, c.library.name);
     return HR_OK;
 }
 
@@ -169,7 +168,7 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
 
 #define STREAMING(OP, run_of)                                                                                \
     {                                                                                                        \
-        .op = (OP), .types = CUDA_HALF, .name = "cudnn", .fits = fits, .ask = ask, .prepare = prepare,       \
+        .op = (OP), .types = CUDA_HALF, .name = CUDA_CUDNN, .fits = fits, .ask = ask, .prepare = prepare,    \
         .release = release, .run = (run_of)                                                                  \
     }
 

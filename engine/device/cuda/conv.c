@@ -101,8 +101,7 @@ static hr_status ask_conv(cuda_device *device, const op_query *q, uint64_t limit
         out->reorder[out->reorder_count].operand = place;
         out->reorder[out->reorder_count++].bytes = cuda_bytes(conv_operand_of(q, CONV_WEIGHTS));
     }
-    (void)snprintf(out->impl, sizeof out->impl, "cudnn %.*s", (int)(sizeof out->impl - sizeof "cudnn "),
-                   c.library.name);
+    out->impl = target_impl_name(CUDA_CUDNN, c.library.name);
     return HR_OK;
 }
 
@@ -281,7 +280,7 @@ static hr_status run_reorder(const cuda_run *r, hr_err *err)
 
 #define CUDNN_CONV(id)                                                                                       \
     {                                                                                                        \
-        .op = HR_OP_##id, .types = CUDA_REAL, .name = "cudnn", .fits = has_graph, .ask = ask_conv,           \
+        .op = HR_OP_##id, .types = CUDA_REAL, .name = CUDA_CUDNN, .fits = has_graph, .ask = ask_conv,        \
         .prepare = prepare_conv, .release = release_conv, .run = run_conv                                    \
     }
 

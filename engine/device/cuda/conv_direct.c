@@ -5,7 +5,6 @@
 // in parts, as many as the limit allows, which are then summed up in their order.
 #include <stdio.h>
 
-#include "base/text.h"
 #include "conv_places.h"
 #include "kernels/conv_direct_args.h"
 
@@ -154,7 +153,7 @@ static hr_status ask_weights(cuda_device *device, const op_query *q, uint64_t li
     parts = parts < pieces(pixels, PIXELS_PER_PART) ? parts : pieces(pixels, PIXELS_PER_PART);
     parts = (uint64_t)parts < allowed ? parts : (int64_t)allowed;
     out->workspace_bytes = parts > 1 ? (uint64_t)parts * part_bytes : 0;
-    (void)text_copy(out->impl, sizeof out->impl, "direct");
+    out->impl = "own direct";
     return HR_OK;
 }
 

@@ -52,11 +52,15 @@ enum { CUDA_SCALAR_BYTES = 32, CUDA_NAME_MAX = 64, CUDA_STAGES_MAX = 5, CUDA_GRO
 // Types of the activations that an implementation takes; statistics beside two-byte ones are float32.
 enum { CUDA_F32 = 1, CUDA_F16 = 2, CUDA_BF16 = 4, CUDA_HALF = CUDA_F16 | CUDA_BF16, CUDA_REAL = 7 };
 
+// The names of rows whose arithmetic is a library's, and the first words of what they answer.
+#define CUDA_CUDNN    "cudnn"
+#define CUDA_CUBLASLT "cublaslt"
+
 typedef struct cuda_impl {
     hr_op op;
-    uint32_t types; // CUDA_F32 …
-    const char *name;
-    bool (*fits)(const cuda_device *device, const op_query *q);          // NULL: always
+    uint32_t types;                                             // CUDA_F32 …
+    const char *name;                                           // of a library, or of our own kernels'
+    bool (*fits)(const cuda_device *device, const op_query *q); // NULL: always
     uint64_t (*workspace)(const cuda_device *device, const op_query *q); // bytes; NULL: none
     // For implementations of a library, instead of `workspace`. `limit` is workspace.limit. When it answers HR_DEVICE
     // the next row is asked.
@@ -160,5 +164,8 @@ bool cuda_one_type(const cuda_device *device, const op_query *q);
 // The implementation for a query and what it answers for the limit. DEVICE error with the reason when there is none.
 HR_MUST_CHECK hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_limit,
                                   const cuda_impl **out, target_answer *answer, hr_err *err);
+// Where a library refused what `taken` does: says so in the answer that cuda_pick gave.
+HR_MUST_CHECK hr_status cuda_say_instead(cuda_device *device, const op_query *q, uint64_t workspace_limit,
+                                         const cuda_impl *taken, target_answer *answer, hr_err *err);
 
 #endif

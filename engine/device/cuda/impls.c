@@ -2,10 +2,13 @@
 // Which implementation an operation gets: the first row, family after family, that takes its types, fits, and has an
 // answer within the limit. workspace.limit chooses: where nothing obeys it, the first of our own kernels that fits takes
 // the scratch that it cannot do without (partial sums); an engine of a library is never taken above the limit.
+#include <stdio.h>
+#include <string.h>
+
 #include "headroom/units.h"
 
-#include "base/text.h"
 #include "cuda_device.h"
+#include "cudnn.h"
 
 #define X(name) &cuda_family_##name,
 static const cuda_family *const families[] = {CUDA_FAMILY_MAP(X)};
@@ -101,7 +104,7 @@ static hr_status ask_row(cuda_device *device, const cuda_impl *impl, const op_qu
     if (impl->ask != NULL) {
         return impl->ask(device, q, limit_bytes, answer, err);
     }
-    (void)text_copy(answer->impl, sizeof answer->impl, impl->name);
+    answer->impl = target_impl_name("own", impl->name);
     answer->workspace_bytes = impl->workspace == NULL ? 0 : impl->workspace(device, q);
     return answer->workspace_bytes <= limit_bytes
                ? HR_OK
@@ -152,4 +155,62 @@ hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_l
         *err = refusal;
     }
     return status;
+}
+
+// ---- what a library was asked for in vain ------------------------------------------------------------------------
+
+static bool is_of_a_library(const cuda_impl *impl)
+{
+    return strcmp(impl->name, CUDA_CUDNN) == 0 || strcmp(impl->name, CUDA_CUBLASLT) == 0;
+}
+
+// The library's row that was asked and refused before `taken` was; NULL: none.
+static const cuda_impl *refused_before(const cuda_device *device, const op_query *q, const cuda_impl *taken,
+                                       bool within_limit)
+{
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        for (uint32_t k = 0; k < families[f]->count; k++) {
+            const cuda_impl *impl = &families[f]->impls[k];
+            if (impl == taken && within_limit) {
+                return NULL;
+            }
+            if (is_of_a_library(impl) && suits(device, impl, q)) {
+                return impl;
+            }
+        }
+    }
+    return NULL;
+}
+
+static hr_status why_not(cuda_device *device, const cuda_impl *refused, const op_query *q, uint8_t *why,
+                         hr_err *err)
+{
+    hr_err refusal;
+    target_answer unlimited;
+    if (strcmp(refused->name, CUDA_CUDNN) == 0 && cudnn_need(NULL) != HR_OK) {
+        *why = TARGET_INSTEAD_LIBRARY;
+        return HR_OK;
+    }
+    const hr_status status = ask_row(device, refused, q, UINT64_MAX, &unlimited, &refusal);
+    *why = status == HR_OK          ? TARGET_INSTEAD_LIMIT
+           : cudnn_shows_compiled() ? TARGET_INSTEAD_ENGINE
+                                    : TARGET_INSTEAD_DRIVER;
+    if (status != HR_OK && status != HR_DEVICE && err != NULL) {
+        *err = refusal;
+    }
+    return status == HR_DEVICE ? HR_OK : status;
+}
+
+hr_status cuda_say_instead(cuda_device *device, const op_query *q, uint64_t workspace_limit,
+                           const cuda_impl *taken, target_answer *answer, hr_err *err)
+{
+    const bool within_limit = answer->workspace_bytes <= workspace_limit;
+    const cuda_impl *refused = is_of_a_library(taken) ? NULL : refused_before(device, q, taken, within_limit);
+    if (refused == NULL) {
+        return HR_OK;
+    }
+    char name[TARGET_IMPL_MAX];
+    (void)snprintf(name, sizeof name, "%s, not %s", answer->impl, refused->name);
+    answer->impl = target_impl_name("", name);
+    return why_not(device, refused, q, &answer->instead, err);
 }

@@ -28,7 +28,7 @@ static hr_status ask(cuda_device *device, const op_query *q, uint64_t limit, tar
 {
     (void)err;
     const product_use u = product_use_of(q);
-    (void)snprintf(out->impl, sizeof out->impl, "cublaslt");
+    out->impl = CUDA_CUBLASLT;
     out->workspace_bytes = product_workspace_bytes(device, &u.shape, limit);
     return HR_OK;
 }
@@ -208,7 +208,7 @@ static bool fits_convolution(const cuda_device *device, const op_query *q)
 
 #define PRODUCT(operation, suits)                                                                            \
     {                                                                                                        \
-        .op = HR_OP_##operation, .types = CUDA_REAL, .name = "cublaslt", .fits = (suits), .ask = ask,        \
+        .op = HR_OP_##operation, .types = CUDA_REAL, .name = CUDA_CUBLASLT, .fits = (suits), .ask = ask,     \
         .prepare = prepare, .release = release, .run = run                                                   \
     }
 

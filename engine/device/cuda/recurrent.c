@@ -6,7 +6,6 @@
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
-#include "base/text.h"
 #include "cuda_device.h"
 #include "kernels/recurrent_args.h"
 #include "product.h"
@@ -140,7 +139,7 @@ static hr_status ask(cuda_device *device, const op_query *q, uint64_t limit, tar
     const uint64_t a = product_workspace_bytes(device, &step, limit - own);
     const uint64_t b = is_forward(q) ? 0 : product_workspace_bytes(device, &weights, limit - own);
     out->workspace_bytes = own + (a > b ? a : b);
-    (void)text_copy(out->impl, sizeof out->impl, "steps");
+    out->impl = "own steps, cublaslt";
     return HR_OK;
 }
 

@@ -74,7 +74,7 @@ static hr_status target_answers(void *context, const op_query *q, uint64_t works
     HR_TRY(require_plain(q, q->in, q->in_count, err));
     HR_TRY(require_plain(q, q->out, q->out_count, err));
     out->workspace_bytes = estimate_workspace(q, workspace_limit);
-    memcpy(out->impl, "estimated", sizeof "estimated");
+    out->impl = op_needs_kernel((hr_op)q->op) ? "estimate" : NULL;
     return HR_OK;
 }
 

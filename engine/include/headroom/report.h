@@ -30,6 +30,29 @@ typedef struct hr_report_tensor {
     uint64_t bytes; // requested
 } hr_report_tensor;
 
+enum { HR_IMPL_MAX = 64, HR_LIBRARIES_MAX = 6, HR_FALLBACKS_MAX = 3, HR_WORKSPACES_MAX = 5 };
+
+typedef struct hr_report_implementation {
+    char name[24];         // the first word of what the listing says: "cudnn", "own"
+    uint32_t instructions; // that it computes
+} hr_report_implementation;
+
+// Of one kind of operation, what kernels of our own compute because a library refused it.
+typedef struct hr_report_fallback {
+    char kind[16]; // "convolutions"
+    char first[HR_NAME_MAX];
+    uint32_t instructions, of; // of all of that kind
+    // Why, instructions: more workspace than workspace.limit; no engine; none shown where there is no driver; not there.
+    uint32_t beyond_limit, without_engine, without_driver, without_library;
+} hr_report_fallback;
+
+typedef struct hr_report_workspace {
+    uint32_t instruction;
+    char name[HR_NAME_MAX]; // "conv1/conv2d"
+    char implementation[HR_IMPL_MAX];
+    uint64_t bytes;
+} hr_report_workspace;
+
 typedef struct hr_report_memory {
     uint64_t limit_bytes;
     uint64_t peak_pool_bytes;
@@ -49,7 +72,13 @@ typedef struct hr_report_memory {
         uint64_t by_category[HR_CATEGORY_COUNT]; // requested bytes
         hr_report_tensor *tensors;               // largest first
         size_t tensor_count;
+        hr_report_workspace workspace; // the largest that is alive then; bytes 0: none is
+        // Under which workspace.limit another one computes it, with how much; HR_NONE: nobody does with less.
+        uint64_t less_limit_bytes, less_bytes;
+        char less_implementation[HR_IMPL_MAX];
     } at_peak;
+    hr_report_workspace workspaces[HR_WORKSPACES_MAX]; // of the step, largest first
+    uint32_t workspace_count;
 } hr_report_memory;
 
 // X(ID, "name")
@@ -117,6 +146,10 @@ typedef struct hr_report {
         uint64_t flops;
         double seconds; // median of the training steps
         bool measured;
+        hr_report_implementation
+            implementations[HR_LIBRARIES_MAX]; // in the order of their first instructions
+        hr_report_fallback fallbacks[HR_FALLBACKS_MAX];
+        uint32_t implementation_count, fallback_count;
     } step;
     hr_report_memory memory;
     struct {

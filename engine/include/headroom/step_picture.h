@@ -14,6 +14,7 @@
 
 typedef struct hr_picture_instr {
     uint32_t name, line; // texts: "conv1/conv2d_bwd_weights"; the listing's line without its number
+    uint32_t impl;       // text: who computes it; "" where nobody does
     uint32_t layer;      // index of layers, HR_NO_ID
     uint32_t tensor;     // alloc and free: index of tensors; else HR_NO_ID
     uint8_t phase, lane; // hr_phase, hr_lane

@@ -21,6 +21,21 @@ static hr_status library_copy(draft *d, uint32_t original, uint64_t bytes, uint3
     return HR_OK;
 }
 
+static hr_status ask(draft *d, const instr *i, target_answer *answer, hr_err *err)
+{
+    op_query q;
+    draft_query(d, i, &q);
+    return target_ask(d->target, &q, hr_knob_bytes(d->knobs, HR_KNOB_WORKSPACE_LIMIT, UINT64_MAX), answer,
+                      err);
+}
+
+// Its temporaries are those of its peer: only who does it is asked for.
+static const char *who_reorders(draft *d, const instr *i)
+{
+    target_answer answer;
+    return ask(d, i, &answer, NULL) == HR_OK ? answer.impl : NULL;
+}
+
 static hr_status add_reorder(draft *d, instr_list *list, const instr *peer, uint8_t operand, uint32_t from,
                              uint32_t to, hr_err *err)
 {
@@ -32,6 +47,7 @@ static hr_status add_reorder(draft *d, instr_list *list, const instr *peer, uint
     r->attr.peer_operand = operand;
     instr_in(r, from);
     instr_out(r, to);
+    r->impl = who_reorders(d, r);
     return HR_OK;
 }
 
@@ -67,6 +83,8 @@ static hr_status lower_native(draft *d, instr_list *list, instr i, const target_
         *slot = copy;
     }
     HR_TRY(add_workspace(d, &i, answer.workspace_bytes, err));
+    i.impl = answer.impl;
+    i.instead = answer.instead;
     instr *placed = vec_push(list);
     if (placed == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
@@ -79,14 +97,6 @@ static hr_status lower_native(draft *d, instr_list *list, instr i, const target_
         }
     }
     return HR_OK;
-}
-
-static hr_status ask(draft *d, const instr *i, target_answer *answer, hr_err *err)
-{
-    op_query q;
-    draft_query(d, i, &q);
-    return target_ask(d->target, &q, hr_knob_bytes(d->knobs, HR_KNOB_WORKSPACE_LIMIT, UINT64_MAX), answer,
-                      err);
 }
 
 static bool is_half(const draft *d, uint32_t id)

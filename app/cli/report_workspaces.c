@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report for people: who computes the step, what a library refused, and the workspaces worth naming.
+#include <inttypes.h>
+#include <string.h>
+
+#include "headroom/units.h"
+
+#include "app/cli/report.h"
+#include "app/cli/say.h"
+
+enum { LABEL_COLUMN = 23, WORTH_NAMING = 100, LINE_MAX_BYTES = 512 }; // worth: that part of the peak, or more
+
+// ---- who computes ---------------------------------------------------------------------------------------------
+
+static void add(char *line, const char *words)
+{
+    strncat(line, words, LINE_MAX_BYTES - strlen(line) - 1);
+}
+
+static void print_libraries(const hr_report *r)
+{
+    char line[LINE_MAX_BYTES] = "";
+    for (uint32_t k = 0; k < r->step.implementation_count; k++) {
+        const hr_report_implementation *i = &r->step.implementations[k];
+        char count[SAY_COUNT_TEXT_MAX], words[96];
+        (void)snprintf(words, sizeof words, "%s%s %s", k == 0 ? "" : ", ", i->name,
+                       say_count(i->instructions, count));
+        add(line, words);
+    }
+    add(line, " instructions");
+    printf("  computed by          ");
+    say_paragraph(line, LABEL_COLUMN);
+}
+
+static void add_reason(char *line, uint32_t count, const char *reason, bool *first)
+{
+    char words[128];
+    if (count > 0) {
+        (void)snprintf(words, sizeof words, "%s%s for %" PRIu32, *first ? ": " : ", ", reason, count);
+        add(line, words);
+        *first = false;
+    }
+}
+
+static void print_fallback(const hr_report_fallback *f)
+{
+    char line[LINE_MAX_BYTES];
+    bool first = true;
+    (void)snprintf(line, sizeof line, "%" PRIu32 " of %" PRIu32 " %s run on kernels of our own, %s first",
+                   f->instructions, f->of, f->kind, f->first);
+    add_reason(line, f->beyond_limit, "cuDNN needs more than workspace.limit", &first);
+    add_reason(line, f->without_engine, "cuDNN has no engine", &first);
+    add_reason(line, f->without_driver, "cuDNN shows no engine where there is no driver", &first);
+    add_reason(line, f->without_library, "there is no cuDNN", &first);
+    printf("  fallback             ");
+    say_paragraph(line, LABEL_COLUMN);
+}
+
+void report_print_implementations(const hr_report *r)
+{
+    if (r->step.implementation_count > 1) { // one that does everything is the device
+        print_libraries(r);
+    }
+    for (uint32_t k = 0; k < r->step.fallback_count; k++) {
+        print_fallback(&r->step.fallbacks[k]);
+    }
+}
+
+// ---- workspaces -----------------------------------------------------------------------------------------------
+
+static bool is_worth_naming(const hr_report_memory *m, const hr_report_workspace *w)
+{
+    return w->bytes >= m->peak_in_use_bytes / WORTH_NAMING && w->bytes > 0;
+}
+
+static void print_at_peak(const hr_report_memory *m)
+{
+    const hr_report_workspace *w = &m->at_peak.workspace;
+    char bytes[HR_BYTES_TEXT_MAX], less[HR_BYTES_TEXT_MAX], exact[HR_BYTES_TEXT_MAX];
+    printf("  at the peak: %s for %s\n", hr_bytes_human(w->bytes, bytes), w->name);
+    if (m->at_peak.less_limit_bytes != HR_NONE) {
+        printf("    try: -s workspace.limit=%s # %s computes it, with %s\n",
+               hr_bytes_exact(m->at_peak.less_limit_bytes, exact), m->at_peak.less_implementation,
+               hr_bytes_human(m->at_peak.less_bytes, less));
+    }
+}
+
+void report_print_workspaces(const hr_report *r, report_source source)
+{
+    const hr_report_memory *m = &r->memory;
+    if (m->workspace_count == 0 || !is_worth_naming(m, &m->workspaces[0])) {
+        return;
+    }
+    puts("\nlargest workspaces");
+    for (uint32_t k = 0; k < m->workspace_count && is_worth_naming(m, &m->workspaces[k]); k++) {
+        const hr_report_workspace *w = &m->workspaces[k];
+        char human[HR_BYTES_TEXT_MAX];
+        printf("  T %12s %c  %-24s %s, instruction %" PRIu32 "\n", hr_bytes_human(w->bytes, human), source,
+               w->implementation, w->name, w->instruction);
+    }
+    if (is_worth_naming(m, &m->at_peak.workspace)) {
+        print_at_peak(m);
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who computes a step, what a library was asked for in vain, and which workspaces are the largest.
+#ifndef INSIGHT_IMPLEMENTATIONS_H
+#define INSIGHT_IMPLEMENTATIONS_H
+
+#include "headroom/report.h"
+
+#include "program/program.h"
+#include "program/target.h"
+
+// Fills step.implementations and step.fallbacks.
+void implementations_count(const program *p, hr_report *r);
+// Fills memory.workspaces and, where one is alive once instruction `peak` has been executed (HR_NO_ID: none is),
+// memory.at_peak.workspace. For that one the target is asked who would do with less.
+void implementations_workspaces(const program *p, const hr_target *target, uint32_t peak,
+                                hr_report_memory *m);
+
+#endif
