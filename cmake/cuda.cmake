@@ -100,7 +100,9 @@ if(HEADROOM_HAVE_CUDA)
   target_include_directories(hr_device_cuda SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE})
   hr_opens(hr_device_cuda CUDNN ${HEADROOM_CUDNN_LIBRARY} ${HEADROOM_CUDNN_INCLUDE})
   # Where there is no driver, cuDNN shows the engines that it would compile only beside the toolkit's stub of one.
-  find_file(HEADROOM_CUDA_STUB libcuda.so HINTS ${hr_cuda_root}/lib64/stubs ${hr_cuda_root}/lib/stubs NO_DEFAULT_PATH)
+  get_filename_component(hr_cublaslt_folder ${HEADROOM_CUBLASLT_LIBRARY} DIRECTORY)
+  find_file(HEADROOM_CUDA_STUB libcuda.so HINTS ${hr_cuda_root}/lib64/stubs ${hr_cuda_root}/lib/stubs ${hr_cublaslt_folder}/stubs
+    NO_DEFAULT_PATH)
   get_filename_component(hr_cudnn_file ${HEADROOM_CUDNN_LIBRARY} REALPATH)
   target_compile_definitions(hr_device_cuda PRIVATE HEADROOM_CUDNN_FILE="${hr_cudnn_file}"
     HEADROOM_CUDA_STUB="$<$<BOOL:${HEADROOM_CUDA_STUB}>:${HEADROOM_CUDA_STUB}>")

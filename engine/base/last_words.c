@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -50,6 +51,12 @@ static void speak(const char *cause)
     _exit(hr_status_exit_code(HR_DEPENDENCY));
 }
 
+// A fault, or abort(): not what somebody else has sent.
+static bool is_own(const siginfo_t *info)
+{
+    return info->si_code > 0 || info->si_pid == getpid();
+}
+
 static void on_signal(int number, siginfo_t *info, void *machine)
 {
     (void)machine;
@@ -57,7 +64,7 @@ static void on_signal(int number, siginfo_t *info, void *machine)
         if (ends[k].number != number) {
             continue;
         }
-        if (innermost != NULL) {
+        if (innermost != NULL && is_own(info)) {
             speak(ends[k].cause);
         }
         (void)sigaction(number, &before_us[k], NULL);

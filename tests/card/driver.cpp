@@ -73,7 +73,7 @@ void read_faults(state &s)
             (void)fprintf(stderr, "card: CARD_FAIL needs FUNCTION:NTH:RESULT, had \"%s\"\n", text);
             abort();
         }
-        s.faults[name] = {nth, (CUresult)result};
+        s.faults[name] = {nth, result};
         text += length;
         text += *text == ',';
     }
@@ -120,15 +120,15 @@ void lose(CUresult result)
     }
 }
 
-// The result that a test wants of this call; CUDA_SUCCESS: none.
-CUresult due(const char *name)
+// The result that a test wants of this call; 0: none.
+int due(const char *name)
 {
     state &s = the();
     const auto fault = s.faults.find(name);
     if (fault == s.faults.end() || --fault->second.after != 0) {
-        return CUDA_SUCCESS;
+        return 0;
     }
-    const CUresult result = fault->second.result;
+    const int result = fault->second.result;
     s.faults.erase(fault);
     return result;
 }
@@ -138,9 +138,9 @@ static CUresult refusal(const char *name, unsigned flags)
     state &s = the();
     s.totals.calls++;
     s.calls[name]++;
-    const CUresult fault = due(name);
-    if (fault != CUDA_SUCCESS) {
-        return fault;
+    const int fault = due(name);
+    if (fault != 0) {
+        return (CUresult)fault;
     }
     if ((flags & BEFORE_INIT) == 0 && (!s.started || s.pid != getpid())) {
         return CUDA_ERROR_NOT_INITIALIZED; // a context does not survive fork
@@ -397,7 +397,7 @@ EXPORTED int card_fault(const char *function)
 {
     locked held(the().lock);
     the().calls[function]++;
-    return (int)due(function);
+    return due(function);
 }
 
 EXPORTED void card_reset(void)
@@ -429,7 +429,7 @@ EXPORTED uint64_t card_launches(const char *kernel)
 EXPORTED void card_fail(const char *function, uint64_t nth, CUresult result)
 {
     locked held(the().lock);
-    the().faults[function] = {nth, result};
+    the().faults[function] = {nth, (int)result};
 }
 
 EXPORTED void card_lose_at(uint64_t nth)

@@ -27,7 +27,7 @@ namespace card
 
 struct fault {
     uint64_t after; // calls
-    CUresult result;
+    int result;     // a CUresult, or the status of another library
 };
 
 struct settings {
@@ -56,7 +56,7 @@ state &the();
 
 uint64_t draw(); // of the order
 bool lost();
-CUresult due(const char *name);
+int due(const char *name);
 
 enum : unsigned { BEFORE_INIT = 1, WITHOUT_CONTEXT = 2, WHEN_LOST = 4, NOT_IN_CAPTURE = 8 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The promise of the house, for one preset and one set of knobs: a plan and a run of three steps report the same
-// memory, field by field, and the heap repeats at the second step boundary.
+// memory, field by field, and the heap repeats at the second step boundary where allocator and knobs let it.
 #ifndef TESTS_CLI_EXACTNESS_H
 #define TESTS_CLI_EXACTNESS_H
 

@@ -114,6 +114,31 @@ static void open_cut(void)
 }
 
 // The first pages of a library: the loader does not ask how long the file is.
+// Who is killed while a library computes was killed, whatever the library does.
+START_TEST(who_is_sent_a_signal_ends_of_it)
+{
+    int status = 0;
+    (void)fflush(NULL);
+    int ready[2];
+    char byte = 0;
+    ck_assert_int_eq(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        last_words words = {.calling = "a test called", .attempt = "nothing"};
+        last_words_begin(&words);
+        (void)!write(ready[1], &byte, 1);
+        (void)pause();
+        _exit(0);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert_int_eq(kill(pid, SIGABRT), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    close(ready[0]);
+    close(ready[1]);
+}
+END_TEST
+
 START_TEST(a_library_that_is_cut_off_is_named)
 {
     enum { KEPT = 16384 };
@@ -162,6 +187,7 @@ int main(void)
     TCase *tests = tcase_create("last words");
     tcase_add_loop_test(tests, who_is_ended_within_says_so, 0, ALL);
     tcase_add_loop_test(tests, who_is_ended_behind_them_ends_as_ever, 0, ALL);
+    tcase_add_test(tests, who_is_sent_a_signal_ends_of_it);
     tcase_add_test(tests, a_library_that_is_cut_off_is_named);
     tcase_add_test(tests, an_application_says_it_its_own_way);
     Suite *suite = suite_create("last words");

@@ -134,7 +134,7 @@ static hr_status find_host_memory(cuda_loaded *l, hr_err *err)
 
 // ---- events and calls ---------------------------------------------------------------------------------------------
 
-static void survey(cuda_loaded *l)
+static hr_status survey(cuda_loaded *l, hr_err *err)
 {
     uint32_t inside = 0, outside = 0;
     bool repeats = false;
@@ -150,7 +150,15 @@ static void survey(cuda_loaded *l)
             l->uses[cuda_lane_of(i)] = true;
         }
     }
-    l->call_room = inside * l->rounds + outside + l->rounds;
+    const uint64_t calls = (uint64_t)inside * l->rounds + outside + l->rounds;
+    if (calls > UINT32_MAX) {
+        (void)HR_FAIL(err, DEVICE, "a step of %llu calls is more than a card is handed",
+                      (unsigned long long)calls);
+        hr_err_try(err, "-s batch.accumulate=%u", l->rounds / 2);
+        return HR_DEVICE;
+    }
+    l->call_room = (uint32_t)calls;
+    return HR_OK;
 }
 
 // Which calls a graph takes: see step.h.
@@ -252,7 +260,7 @@ static hr_status make(cuda_loaded *l, hr_err *err)
 {
     HR_TRY(prepare_all(l, err));
     HR_TRY(find_host_memory(l, err));
-    survey(l);
+    HR_TRY(survey(l, err));
     survey_ends(l);
     return make_events(l, err);
 }

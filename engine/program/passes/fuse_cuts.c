@@ -30,20 +30,18 @@ static bool is_forward_of(const instr *norm, const instr *gradient, hr_act act)
            variance == gradient->in[4];
 }
 
-// The ReLU's result may have been kept for its gradient alone.
-static void review_saved(draft *d, uint32_t y)
+// Who reads a tensor in backward, by its id.
+static void count_late(const draft *d, uint32_t *late)
 {
-    bool read = false;
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        for (uint32_t k = 0; i->op != HR_OP_COUNT && i->phase == HR_PHASE_BACKWARD && k < i->in_count; k++) {
-            read = read || i->in[k] == y;
+        for (uint32_t k = 0; i->phase == HR_PHASE_BACKWARD && k < i->in_count; k++) {
+            late[i->in[k]]++;
         }
     }
-    d->tensors.data[y].saved &= read;
 }
 
-static void cut_inside(draft *d, const draft_uses *u, instr *gradient)
+static void cut_inside(draft *d, const draft_uses *u, uint32_t *late, instr *gradient)
 {
     const uint32_t middle = gradient->in[1];
     if (gradient->op != HR_OP_BATCH_NORM_BWD || gradient->in_count != OPERANDS ||
@@ -62,7 +60,7 @@ static void cut_inside(draft *d, const draft_uses *u, instr *gradient)
     gradient->attr.act = (int32_t)act;
     instr_in(gradient, d->instrs.data[u->writer[y]].in[BETA_OF_FORWARD]);
     cut->op = HR_OP_COUNT;
-    review_saved(d, y);
+    d->tensors.data[y].saved &= --late[y] > 0; // it may have been kept for this gradient alone
 }
 
 hr_status pass_fuse_cuts(draft *d, hr_err *err)
@@ -72,10 +70,17 @@ hr_status pass_fuse_cuts(draft *d, hr_err *err)
         return HR_OK;
     }
     HR_TRY(draft_count_uses(d, &u, err));
-    for (uint32_t n = 0; n < d->instrs.count; n++) {
-        cut_inside(d, &u, &d->instrs.data[n]);
+    uint32_t *late = hr_calloc(d->tensors.count, sizeof *late);
+    if (late != NULL) {
+        count_late(d, late);
+        for (uint32_t n = 0; n < d->instrs.count; n++) {
+            cut_inside(d, &u, late, &d->instrs.data[n]);
+        }
+        draft_close_gaps(d);
     }
-    draft_close_gaps(d);
     draft_uses_deinit(&u);
-    return HR_OK;
+    const bool enough = late != NULL;
+    hr_free(late);
+    return enough ? HR_OK
+                  : HR_FAIL(err, NOMEM, "no host memory for the readers of %u tensors", d->tensors.count);
 }
