@@ -51,7 +51,7 @@ static void speak(const char *cause)
     _exit(hr_status_exit_code(HR_DEPENDENCY));
 }
 
-// A fault, or abort(): not what somebody else has sent.
+// A fault, or the library's own giving up: not what somebody else has sent.
 static bool is_own(const siginfo_t *info)
 {
     return info->si_code > 0 || info->si_pid == getpid();
