@@ -11,6 +11,7 @@
 #include "device/cost.h"
 #include "insight/diagnose.h"
 #include "insight/implementations.h"
+#include "insight/planner.h"
 #include "insight/play_limit.h"
 #include "train/failure_heap.h"
 #include "train/own_limit.h"
@@ -209,6 +210,9 @@ static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
     memcpy(m->at_peak.by_category, l->peak.by_category, sizeof m->at_peak.by_category);
     name_peak(p, l->peak.instr, m);
     implementations_workspaces(p, &e->build->target, l->peak.instr, m);
+    if (e->build->target.very_slow) {
+        planner_keep_answers(); // who would do with less was asked just now
+    }
     return fill_live_tensors(p, l->peak.instr, m, err);
 }
 
