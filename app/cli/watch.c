@@ -18,7 +18,7 @@
 #include "app/tui/format.h"
 #include "app/tui/tui.h"
 
-enum { LOOKS = 40, LOOK_MS = 50, SOCKETS_MAX = 256 };
+enum { LOOKS = 400, LOOK_MS = 5, SOCKETS_MAX = 256 };
 
 typedef struct watched {
     char preset[HR_KNOB_TEXT_MAX];
@@ -35,8 +35,7 @@ static bool ask_about(const char *path, watched *w, hr_err *err)
     }
     bool known = hr_session_about(session, w->preset, &w->knobs);
     for (int i = 0; i < LOOKS && !known && hr_session_get_life(session, &end) == HR_SESSION_LIVE; i++) {
-        struct pollfd fd = {hr_session_fd(session), POLLIN, 0};
-        (void)poll(&fd, 1, LOOK_MS);
+        (void)poll(NULL, 0, LOOK_MS); // events of the training would end a wait for its socket at once
         known = hr_session_about(session, w->preset, &w->knobs);
     }
     (void)hr_session_stop(session, NULL);
