@@ -72,8 +72,8 @@ struct hr_target {
     // BLOCKED. Does the device run it so, at least as fast as on plain images or with a gain that is worth asking for?
     // Never true for what it has no kernel for.
     bool (*prefers_blocked)(void *context, const op_query *q);
-    // What is saved against plain images when `answer` is that for q; below 0 where it is slower, 0 where it makes no
-    // difference.
+    // What is saved against plain images when `answer` is that for q, which names a kernel; below 0 where it is slower,
+    // 0 where it makes no difference.
     double (*blocked_gain_seconds)(void *context, const op_query *q, const target_answer *answer);
     // A REORDER between the two that reads and writes `bytes` in all.
     double (*reorder_seconds)(void *context, uint64_t bytes);

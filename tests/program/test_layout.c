@@ -79,11 +79,17 @@ static bool prefers(void *context, const op_query *q)
     return has_blocked_kernel(q->op) && plain == 0 && blocked > 0;
 }
 
-// Refuses what a device without mixed kernels refuses.
+static uint64_t scratch_bytes(const op_query *q, unsigned blocked)
+{
+    uint64_t bytes = 0, padding_bytes = 0;
+    (void)operand_bytes(&q->in[0], &bytes, &padding_bytes);
+    return blocked > 0 && is_convolution(q->op) ? bytes : 0;
+}
+
+// Refuses what a device without mixed kernels refuses. A blocked convolution wants as much scratch as its image has.
 static hr_status ask(void *context, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
 {
     unsigned plain = 0, blocked = 0;
-    (void)limit;
     *out = (target_answer){0};
     count_layouts(q, &plain, &blocked);
     if (q->op == HR_OP_REORDER) {
@@ -91,6 +97,10 @@ static hr_status ask(void *context, const op_query *q, uint64_t limit, target_an
         ck_assert_uint_ne(q->in[0].layout, q->out[0].layout);
         return HR_OK;
     }
+    if (scratch_bytes(q, blocked) > limit) {
+        return HR_FAIL(err, DEVICE, "%s needs more scratch", op_name((hr_op)q->op));
+    }
+    out->impl = "blocks";
     return blocked == 0 || prefers(context, q)
                ? HR_OK
                : HR_FAIL(err, DEVICE, "%s mixes layouts", op_name((hr_op)q->op));
@@ -104,7 +114,9 @@ static bool fuses_nothing(void *context, hr_op op, hr_act act)
 
 static double gain(void *context, const op_query *q, const target_answer *answer)
 {
-    (void)context, (void)answer;
+    (void)context;
+    ck_assert_msg(answer->impl != NULL, "%s: a gain is asked for, and nobody computes it",
+                  op_name((hr_op)q->op));
     return is_convolution(q->op) ? gain_per_flop * (double)op_flops(q) : 0.0;
 }
 
@@ -367,18 +379,21 @@ START_TEST(blocked_runs_pay_for_their_reorders_and_change_no_work)
 }
 END_TEST
 
-START_TEST(workspace_limit_bounds_every_copy)
+START_TEST(workspace_limit_bounds_every_copy_and_every_kernel)
 {
     double rate = 1e-9;
     const hr_target target = target_at(&rate);
+    unsigned blocked = 0;
     for (uint64_t seed = 0; seed < NETWORKS; seed++) {
         network w;
         make_network(&w, seed);
         const char *const pairs[] = {"workspace.limit=8KiB", NULL};
         program *p = compile(w.text, pairs, "execution.layout=auto", &target);
         ck_assert_uint_le(account_of(p).largest_copy_bytes, 8192);
+        blocked += account_of(p).blocked_convolutions;
         program_destroy(p);
     }
+    ck_assert_uint_gt(blocked, 0);
 }
 END_TEST
 
@@ -442,7 +457,7 @@ int main(void)
     TCase *c = tcase_create("layout");
     tcase_add_loop_test(c, blocked_runs_pay_for_their_reorders_and_change_no_work, 0,
                         (int)(sizeof settings / sizeof settings[0]));
-    tcase_add_test(c, workspace_limit_bounds_every_copy);
+    tcase_add_test(c, workspace_limit_bounds_every_copy_and_every_kernel);
     tcase_add_test(c, a_run_ends_where_the_image_is_smallest);
     tcase_add_test(c, every_failing_allocation_is_told);
     tcase_set_timeout(c, 120);

@@ -8,6 +8,24 @@
 
 #include "cpu.h"
 
+// Whoever answers: what is summed behind a library's kernel counts as well.
+static hr_status check_limit(const op_query *q, const target_answer *answer, uint64_t limit_bytes,
+                             hr_err *err)
+{
+    uint64_t bytes = answer->workspace_bytes;
+    for (uint32_t k = 0; k < answer->reorder_count; k++) {
+        bytes += answer->reorder[k].bytes;
+    }
+    if (bytes > limit_bytes) {
+        char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+        (void)HR_FAIL(err, DEVICE, "%s needs %s of workspace, workspace.limit is %s", op_name((hr_op)q->op),
+                      hr_bytes_human(bytes, needed), hr_bytes_human(limit_bytes, had));
+        hr_err_try(err, "-s workspace.limit=%s", hr_bytes_exact(bytes, needed));
+        return HR_DEVICE;
+    }
+    return HR_OK;
+}
+
 static hr_status answer(const cpu_device *device, const op_query *q, uint64_t workspace_limit,
                         target_answer *out, hr_err *err)
 {
@@ -22,18 +40,12 @@ static hr_status answer(const cpu_device *device, const op_query *q, uint64_t wo
     }
     HR_TRY(cpu_pick(device, q, &impl, err));
     if (impl->ask != NULL) {
-        return impl->ask(device, q, workspace_limit, out, err);
+        HR_TRY(impl->ask(device, q, workspace_limit, out, err));
+    } else {
+        out->impl = strcmp(impl->name, CPU_LIBRARY) == 0 ? CPU_LIBRARY : target_impl_name("own", impl->name);
+        out->workspace_bytes = impl->workspace == NULL ? 0 : impl->workspace(device, q);
     }
-    out->impl = strcmp(impl->name, CPU_LIBRARY) == 0 ? CPU_LIBRARY : target_impl_name("own", impl->name);
-    out->workspace_bytes = impl->workspace == NULL ? 0 : impl->workspace(device, q);
-    if (out->workspace_bytes > workspace_limit) {
-        char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
-        (void)HR_FAIL(err, DEVICE, "%s needs %s of workspace, workspace.limit is %s", op_name((hr_op)q->op),
-                      hr_bytes_human(out->workspace_bytes, needed), hr_bytes_human(workspace_limit, had));
-        hr_err_try(err, "-s workspace.limit=%s", hr_bytes_exact(out->workspace_bytes, needed));
-        return HR_DEVICE;
-    }
-    return HR_OK;
+    return check_limit(q, out, workspace_limit, err);
 }
 
 // Planners ask on threads of their own; the library is asked by one at a time, for the run's number of threads.

@@ -97,8 +97,10 @@ static hr_status weigh_instruction(decision *v, uint32_t n, hr_err *err)
     if (status != HR_OK && status != HR_DEVICE) {
         return status;
     }
-    v->c.may_block[n] = v->c.blocked[n] = status == HR_OK && !answer.widen;
-    v->gain_seconds[n] = target->blocked_gain_seconds(target->context, &q, &answer);
+    if (status == HR_OK && !answer.widen) {
+        v->c.may_block[n] = v->c.blocked[n] = true;
+        v->gain_seconds[n] = target->blocked_gain_seconds(target->context, &q, &answer);
+    }
     return HR_OK;
 }
 
