@@ -60,16 +60,18 @@ void knobs_print_json(void)
 
 static const char bytes_pattern[] = "^[0-9]+(\\.[0-9]+)? ?([KMGT]i?B|B)?$|^none$";
 
-// on and off are what YAML 1.1 readers take for booleans.
+// A switch is also written as a boolean; YAML 1.2 takes yes and no for texts.
 static void schema_choice(emitter *e, const hr_knob_row *row)
 {
     emit_array(e, "enum");
     for (int k = 0; row->choices[k] != NULL; k++) {
         emit_text(e, NULL, row->choices[k]);
     }
-    if (strcmp(row->choices[0], "off") == 0) {
+    if (hr_knob_is_switch(row)) {
         emit_bool(e, NULL, false);
         emit_bool(e, NULL, true);
+        emit_text(e, NULL, "no");
+        emit_text(e, NULL, "yes");
     }
     emit_end_array(e);
 }

@@ -80,12 +80,6 @@ static const hr_knob_row *find_in_group(lua_State *L, const char *group, const c
 
 // ---- values ---------------------------------------------------------------------------------------------------------
 
-static bool is_switch(const hr_knob_row *row)
-{
-    return row->type == HR_KNOB_CHOICE && strcmp(row->choices[0], "off") == 0 &&
-           strcmp(row->choices[1], "on") == 0;
-}
-
 static void number_text(lua_State *L, int index, char text[HR_KNOB_TEXT_MAX])
 {
     int whole = 0;
@@ -134,7 +128,7 @@ static void value_text(lua_State *L, int index, const hr_knob_row *row, char tex
 
 static void push_value(lua_State *L, const hr_knobs *knobs, const hr_knob_row *row)
 {
-    if (is_switch(row)) {
+    if (hr_knob_is_switch(row)) {
         lua_pushboolean(L, hr_knob_is(knobs, row->id, "on"));
         return;
     }

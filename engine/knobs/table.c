@@ -331,7 +331,7 @@ static const hr_knob_row rows[] = {
         .line = "how weights follow the gradients",
         .explanation =
             "What it keeps for each float32 weight, all the time: sgd nothing; momentum, rmsprop and lion 4 "
-            "bytes; adam and adamw 8; adam8bit 2 and a fraction (tensors below 4096 elements 8); adafactor "
+            "bytes; adam and adamw, whose form and epsilon are Keras' unless optimizer.form says torch, 8; adam8bit 2 and a fraction (tensors below 4096 elements 8); adafactor "
             "a number for each row and column of a matrix, 4 bytes for each weight of a vector; "
             "adafactor_keras what Keras holds, which is 4 bytes for every weight beside the factors."},
     ROW(OPTIMIZER_LEARNING_RATE, REAL, "0.001", "")
@@ -346,6 +346,34 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Keras' rule: v = momentum v - learning_rate g; w = w + v.",
         .applies = "with optimizer.kind momentum"},
+    ROW(OPTIMIZER_FORM, CHOICE, "keras", "")
+        .choices = {"keras", "torch"},
+        .line = "whose Adam: where epsilon stands, and its default",
+        .explanation =
+            "With m and v the moments and c = 1 - beta^t their corrections, keras takes "
+            "learning_rate sqrt(c2)/c1 m / (sqrt(v) + epsilon) from a weight, epsilon 1e-7; torch takes "
+            "learning_rate m/c1 / (sqrt(v/c2) + epsilon), epsilon 1e-8, and its adamw decays by 0.01 instead of 0.004. "
+            "Memory is the same.",
+        .applies = "with optimizer.kind adam, adamw and adam8bit"},
+    ROW(OPTIMIZER_BETA1, REAL, "", "")
+        .min = 0, .max = 0.999999,
+        .line = "share of the first moment that an update keeps; rmsprop: of the only one",
+        .explanation =
+            "none is the optimizer's own, 0.9. Keras calls rmsprop's rho and PyTorch alpha (there 0.99).",
+        .applies = "with optimizer.kind adam, adamw, adam8bit, lion and rmsprop"},
+    ROW(OPTIMIZER_BETA2, REAL, "", "")
+        .min = 0, .max = 0.999999,
+        .line = "share of the second moment that an update keeps",
+        .explanation =
+            "none is the optimizer's own: 0.999, with lion 0.99. Language models are often trained with 0.95.",
+        .applies = "with optimizer.kind adam, adamw, adam8bit and lion"},
+    ROW(OPTIMIZER_EPSILON, REAL, "", "")
+        .min = 1e-30, .max = 1,
+        .line = "what is added to the root that an update is divided by",
+        .explanation =
+            "none is the optimizer's own: 1e-7 as in Keras, 1e-8 under optimizer.form torch. In float16 slots and "
+            "with gradients near zero it decides how far a weight moves. rmsprop adds it below the root, as Keras does.",
+        .applies = "with optimizer.kind adam, adamw, adam8bit and rmsprop"},
     ROW(OPTIMIZER_FUSED_BACKWARD, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "update a weight as soon as its gradient is there, and free the gradient",
@@ -360,7 +388,7 @@ static const hr_knob_row rows[] = {
         .line = "share of every weight that an update takes away, times the learning rate",
         .explanation =
             "Decoupled from the gradient, as in AdamW: w = w - learning_rate weight_decay w, before the "
-            "update. none is the optimizer's own: 0.004 with adamw, as in Keras, and 0 with the others. It "
+            "update. none is the optimizer's own: 0.004 with adamw, as in Keras (0.01 under optimizer.form torch), and 0 with the others. It "
             "costs no memory."},
     ROW(OPTIMIZER_CLIP_NORM, REAL, "", "")
         .min = 1e-9, .max = 1e9,

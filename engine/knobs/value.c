@@ -20,6 +20,27 @@ static const hr_knob_row *row_of(hr_knob_id id)
     return &hr_knob_rows(NULL)[id];
 }
 
+// Names of a choice in other tools, which are not taken: they say less than ours, or something else.
+static const struct {
+    hr_knob_id id;
+    const char *typed, *meant;
+} elsewhere[] = {
+    {HR_KNOB_PRECISION_POLICY, "fp16", "mixed_float16"},
+    {HR_KNOB_PRECISION_POLICY, "amp", "mixed_float16"},
+    {HR_KNOB_PRECISION_POLICY, "mixed", "mixed_float16"},
+    {HR_KNOB_PRECISION_POLICY, "mixed_fp16", "mixed_float16"},
+    {HR_KNOB_PRECISION_POLICY, "half", "float16"},
+    {HR_KNOB_PRECISION_POLICY, "bf16", "mixed_bfloat16"},
+    {HR_KNOB_PRECISION_POLICY, "mixed_bf16", "mixed_bfloat16"},
+    {HR_KNOB_PRECISION_POLICY, "fp32", "float32"},
+    {HR_KNOB_PRECISION_POLICY, "fp64", "float64"},
+    {HR_KNOB_PRECISION_POLICY, "double", "float64"},
+    {HR_KNOB_ALLOCATOR_KIND, "pytorch", "caching"},
+    {HR_KNOB_ALLOCATOR_KIND, "tensorflow", "bfc"},
+    {HR_KNOB_ALLOCATOR_KIND, "cuda_malloc_async", "async_driver"},
+    {HR_KNOB_DEVICE_KIND, "gpu", "cuda"},
+};
+
 static bool is_number(const hr_knob_row *row)
 {
     return row->type == HR_KNOB_INT || row->type == HR_KNOB_REAL || row->type == HR_KNOB_BYTES;
@@ -66,19 +87,15 @@ static const char *write_need(const hr_knob_row *row, char out[RANGE_TEXT_MAX])
     return out;
 }
 
-// What a stranger meant by a word that is no choice: a near one, or YAML 1.1's way to say on and off.
+// What a stranger meant by a word that is no choice: its name elsewhere, or a near one.
 static const char *suggest_choice(const hr_knob_row *row, const char *typed)
 {
-    static const char *const yes[] = {"true", "True", "yes", "1"}, *const no[] = {"false", "False", "no",
-                                                                                  "0"};
-    if (strcmp(row->choices[0], "off") == 0) {
-        for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
-            if (strcmp(typed, yes[i]) == 0 || strcmp(typed, no[i]) == 0) {
-                return row->choices[strcmp(typed, yes[i]) == 0];
-            }
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        if (elsewhere[i].id == row->id && strcmp(typed, elsewhere[i].typed) == 0) {
+            return elsewhere[i].meant;
         }
     }
-    size_t count = 0;
     while (row->choices[count] != NULL) {
         count++;
     }
@@ -114,6 +131,26 @@ static bool is_one_line(const char *typed)
     return true;
 }
 
+bool hr_knob_is_switch(const hr_knob_row *row)
+{
+    return row->type == HR_KNOB_CHOICE && strcmp(row->choices[0], "off") == 0 &&
+           strcmp(row->choices[1], "on") == 0 && row->choices[2] == NULL;
+}
+
+// YAML 1.1's words for off and on, as YAML, Lua and a command line write them.
+static bool find_boolean(const char *typed, int64_t *index)
+{
+    static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE",
+                                        "no",    "yes",  "No",    "Yes",  "NO",    "YES"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(typed, words[i]) == 0) {
+            *index = (int64_t)(i % 2);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool find_choice(const hr_knob_row *row, const char *typed, int64_t *index)
 {
     for (int64_t i = 0; row->choices[i] != NULL; i++) {
@@ -122,7 +159,7 @@ static bool find_choice(const hr_knob_row *row, const char *typed, int64_t *inde
             return true;
         }
     }
-    return false;
+    return hr_knob_is_switch(row) && find_boolean(typed, index);
 }
 
 // Reads `text` as the row's type into a zeroed *value; false when it is not one, or out of range.

@@ -19,7 +19,8 @@ static bool is_worth_codes(const hr_shape *variable)
     return shape_elements(variable, &elements) && elements >= CODED_ELEMENTS;
 }
 
-#define ADAM_CONSTANTS .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7
+#define ADAM_CONSTANTS                                                                                       \
+    .takes_constants = true, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7, .torch_epsilon = 1e-8
 #define ADAM_SLOTS                                                                                           \
     {                                                                                                        \
         {"m", SLOT_LIKE},                                                                                    \
@@ -34,13 +35,24 @@ static const optimizer_rule small_adam = {.op = HR_OP_ADAM, .slot = ADAM_SLOTS, 
 static const optimizer_rule vector_adafactor = {
     .op = HR_OP_ADAFACTOR, .slot = {{"v", SLOT_LIKE}}, ADAFACTOR_CONSTANTS};
 
-// Constants and slots are Keras' (optimizers/*.py of Keras 3); those of adam8bit are bitsandbytes'.
+// Constants and slots are Keras' (optimizers/*.py of Keras 3), codes and blocks of adam8bit bitsandbytes'; torch_ constants are
+// those of torch/optim/adam.py and adamw.py.
 static const optimizer_rule rules[] = {
     {.kind = "sgd", .op = HR_OP_SGD},
     {.kind = "momentum", .op = HR_OP_MOMENTUM, .slot = {{"momentum", SLOT_LIKE}}, .takes_momentum = true},
-    {.kind = "rmsprop", .op = HR_OP_RMSPROP, .slot = {{"v", SLOT_LIKE}}, .beta1 = 0.9, .epsilon = 1e-7},
+    {.kind = "rmsprop",
+     .op = HR_OP_RMSPROP,
+     .slot = {{"v", SLOT_LIKE}},
+     .takes_constants = true,
+     .beta1 = 0.9,
+     .epsilon = 1e-7},
     {.kind = "adam", .op = HR_OP_ADAM, .slot = ADAM_SLOTS, ADAM_CONSTANTS},
-    {.kind = "adamw", .op = HR_OP_ADAM, .slot = ADAM_SLOTS, ADAM_CONSTANTS, .weight_decay = 0.004},
+    {.kind = "adamw",
+     .op = HR_OP_ADAM,
+     .slot = ADAM_SLOTS,
+     ADAM_CONSTANTS,
+     .weight_decay = 0.004,
+     .torch_weight_decay = 0.01},
     {.kind = "adafactor",
      .op = HR_OP_ADAFACTOR,
      .slot = {{"r", SLOT_ROWS}, {"c", SLOT_COLUMNS}},
@@ -53,7 +65,12 @@ static const optimizer_rule rules[] = {
      ADAFACTOR_CONSTANTS,
      .suits = is_matrix,
      .otherwise = &vector_adafactor},
-    {.kind = "lion", .op = HR_OP_LION, .slot = {{"m", SLOT_LIKE}}, .beta1 = 0.9, .beta2 = 0.99},
+    {.kind = "lion",
+     .op = HR_OP_LION,
+     .slot = {{"m", SLOT_LIKE}},
+     .takes_constants = true,
+     .beta1 = 0.9,
+     .beta2 = 0.99},
     {.kind = "adam8bit",
      .op = HR_OP_ADAM8BIT,
      .slot = {{"m8", SLOT_CODES}, {"v8", SLOT_CODES}, {"scales", SLOT_SCALES}},
@@ -124,15 +141,24 @@ op_operand optimizer_slot_operand(const optimizer_slot *slot, const op_operand *
     return o;
 }
 
+static double knob_or(const hr_knobs *knobs, hr_knob_id id, bool applies, double otherwise)
+{
+    return applies && hr_knob_is_set(knobs, id) ? hr_knob_real(knobs, id) : otherwise;
+}
+
 op_attr optimizer_attr(const optimizer_rule *rule, const hr_knobs *knobs)
 {
-    const bool decays = hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_WEIGHT_DECAY);
+    const bool torch = hr_knob_is(knobs, HR_KNOB_OPTIMIZER_FORM, "torch") && rule->torch_epsilon > 0;
+    const double decay = torch ? rule->torch_weight_decay : rule->weight_decay,
+                 epsilon = torch ? rule->torch_epsilon : rule->epsilon;
     return (op_attr){.momentum = rule->takes_momentum ? hr_knob_real(knobs, HR_KNOB_OPTIMIZER_MOMENTUM) : 0,
-                     .beta1 = rule->beta1,
-                     .beta2 = rule->beta2,
-                     .epsilon = rule->epsilon,
-                     .rate =
-                         decays ? hr_knob_real(knobs, HR_KNOB_OPTIMIZER_WEIGHT_DECAY) : rule->weight_decay};
+                     .flags = torch ? OP_FLAG_TORCH : 0,
+                     .beta1 = knob_or(knobs, HR_KNOB_OPTIMIZER_BETA1, rule->takes_constants, rule->beta1),
+                     .beta2 = knob_or(knobs, HR_KNOB_OPTIMIZER_BETA2,
+                                      rule->takes_constants && rule->beta2 > 0, rule->beta2),
+                     .epsilon = knob_or(knobs, HR_KNOB_OPTIMIZER_EPSILON,
+                                        rule->takes_constants && rule->epsilon > 0, epsilon),
+                     .rate = knob_or(knobs, HR_KNOB_OPTIMIZER_WEIGHT_DECAY, true, decay)};
 }
 
 bool optimizer_averages(const hr_knobs *knobs)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes tests/numeric/fixtures/ops_recurrent.json and optimizers.json with PyTorch in float64; run by hand.
 
-Updates are PyTorch's own where its formula is Keras': SGD, momentum, and with an epsilon of zero RMSprop and AdamW, whose
-epsilons stand elsewhere; Adafactor, whose epsilon only guards zeros. Lion is written out here.
+Updates are PyTorch's own: adam_torch and adamw_torch with an epsilon that weighs; where its formula is Keras': SGD, momentum,
+and with an epsilon of zero RMSprop and AdamW, whose epsilons stand elsewhere; Adafactor, whose epsilon only guards zeros. Lion is written out here.
 """
 import json
 import math
@@ -76,6 +76,10 @@ def update_cases():
         update_case("adam", "adam", (5, 7), adam, lambda p, lr: optim.Adam(p, lr, eps=0)),
         update_case("adamw", "adam", (5, 7), {**adam, "rate": 0.04},
                     lambda p, lr: optim.AdamW(p, lr, eps=0, weight_decay=0.04)),
+        update_case("adam_torch", "adam", (5, 7), {**adam, "epsilon": 1e-2, "torch": 1},
+                    lambda p, lr: optim.Adam(p, lr, eps=1e-2)),
+        update_case("adamw_torch", "adam", (5, 7), {**adam, "epsilon": 1e-2, "rate": 0.04, "torch": 1},
+                    lambda p, lr: optim.AdamW(p, lr, eps=1e-2, weight_decay=0.04)),
         update_case("lion", "lion", (5, 7), {"beta1": 0.9, "beta2": 0.99, "rate": 0.04}, lambda p, lr: Lion(p, lr, 0.04)),
         update_case("adafactor", "adafactor", (9, 14), factor, adafactor),
         update_case("adafactor_filter", "adafactor", (3, 2, 5, 4), factor, adafactor),

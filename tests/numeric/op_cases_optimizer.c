@@ -17,6 +17,15 @@ static void add_finite(op_draw *d, op_trial *t)
     }
 }
 
+// PyTorch's form with an epsilon that weighs, or Keras'.
+static void draw_form(op_draw *d, op_trial *t)
+{
+    if (op_draw_int(d, 0, 1) == 1) {
+        t->query.attr.flags = OP_FLAG_TORCH;
+        t->query.attr.epsilon = 1e-2;
+    }
+}
+
 op_trial op_case_update(hr_op op, op_draw *d)
 {
     const uint32_t slots = op_row_of(op)->min_in - 2u;
@@ -27,6 +36,9 @@ op_trial op_case_update(hr_op op, op_draw *d)
                                              .beta2 = lion ? 0.99 : 0.999,
                                              .epsilon = 1e-7,
                                              .rate = op_draw_int(d, 0, 1) == 1 ? 0.04 : 0.0});
+    if (op == HR_OP_ADAM) {
+        draw_form(d, &t);
+    }
     op_draw_image(d, dims);
     add_updated(d, &t, dims, -1.0, 1.0);
     op_draw_in(d, &t, dims, -1.0, 1.0);
@@ -85,6 +97,7 @@ op_trial op_case_adam8bit(hr_op op, op_draw *d)
                                              .beta2 = 0.999,
                                              .epsilon = 1e-7,
                                              .rate = op_draw_int(d, 0, 1) == 1 ? 0.04 : 0.0});
+    draw_form(d, &t);
     add_updated(d, &t, DIMS(rows, columns), -1.0, 1.0);
     op_draw_in(d, &t, DIMS(rows, columns), -1.0, 1.0);
     add_codes(d, &t, DIMS(rows, columns));

@@ -64,6 +64,7 @@ static op_trial trial_of(const json_t *c)
                                              .beta1 = number(attr, "beta1"),
                                              .beta2 = number(attr, "beta2"),
                                              .epsilon = number(attr, "epsilon"),
+                                             .flags = number(attr, "torch") > 0 ? OP_FLAG_TORCH : 0,
                                              .rate = number(attr, "rate")});
     for (size_t k = 0; k < rank; k++) {
         dims[k] = json_integer_value(json_array_get(shape, k));

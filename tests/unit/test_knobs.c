@@ -131,8 +131,17 @@ static const struct {
     {"allocator.fraction=1.1",
      "allocator.fraction: needs a number from 0 to 1 (of the card), or none, had '1.1'"},
     {"allocator.growth=on", NULL},
-    {"allocator.growth=true", "allocator.growth: needs one of off, on, had 'true' — did you mean 'on'?"},
-    {"allocator.growth=no", "allocator.growth: needs one of off, on, had 'no' — did you mean 'off'?"},
+    {"allocator.growth=maybe", "allocator.growth: needs one of off, on, had 'maybe'"},
+    {"execution.mode=true", "execution.mode: needs one of eager, graph, had 'true'"},
+    {"precision.policy=fp16", "precision.policy: needs one of float32, mixed_float16, mixed_bfloat16, "
+                              "float16, bfloat16, float64, had 'fp16' — did "
+                              "you mean 'mixed_float16'?"},
+    {"precision.policy=bf16", "precision.policy: needs one of float32, mixed_float16, mixed_bfloat16, "
+                              "float16, bfloat16, float64, had 'bf16' — did "
+                              "you mean 'mixed_bfloat16'?"},
+    {"precision.policy=amp", "precision.policy: needs one of float32, mixed_float16, mixed_bfloat16, "
+                             "float16, bfloat16, float64, had 'amp' — did "
+                             "you mean 'mixed_float16'?"},
     {"device.kind=refrence",
      "device.kind: needs one of cpu, cuda, plan, reference, had 'refrence' — did you mean 'reference'?"},
     {"device.kind=", "device.kind: needs one of cpu, cuda, plan, reference, had ''"},
@@ -159,6 +168,26 @@ static const struct {
     {"=3", "no knob is called ''"},
 };
 
+START_TEST(switches_take_booleans_and_print_on_or_off)
+{
+    static const char *const words[][2] = {
+        {"off", "on"}, {"false", "true"}, {"no", "yes"}, {"False", "True"}};
+    char text[HR_KNOB_TEXT_MAX];
+    size_t count, switches = 0;
+    const hr_knob_row *rows = hr_knob_rows(&count);
+    for (size_t k = 0; k < count; k++) {
+        for (size_t w = 0; hr_knob_is_switch(&rows[k]) && w < sizeof words / sizeof *words; w++) {
+            for (size_t on = 0; on < 2; on++) {
+                ck_assert_int_eq(hr_knobs_set(&knobs, rows[k].id, words[w][on], &err), HR_OK);
+                ck_assert_str_eq(hr_knob_format(&knobs, rows[k].id, text), on ? "on" : "off");
+            }
+        }
+        switches += hr_knob_is_switch(&rows[k]);
+    }
+    ck_assert_uint_gt(switches, 0);
+}
+END_TEST
+
 START_TEST(values_are_strict_and_errors_say_what_is_allowed)
 {
     hr_knobs before = knobs;
@@ -175,12 +204,19 @@ END_TEST
 
 START_TEST(what_a_refusal_advises_is_accepted)
 {
-    static const char *const wrong[] = {"batch.size=x",          "device.kind=x",
-                                        "allocator.growth=true", "device.vram=x",
-                                        "allocator.fraction=x",  "optimizer.momentum=x",
-                                        "batch.sise=64",         "train.seed=-1",
-                                        "train.save=\n",         "allocator.conf=backend:cudaMallocAsync",
-                                        "allocator.conf=x",      "allocator.roundup=x"};
+    static const char *const wrong[] = {"batch.size=x",
+                                        "device.kind=x",
+                                        "allocator.growth=x",
+                                        "device.vram=x",
+                                        "allocator.fraction=x",
+                                        "optimizer.momentum=x",
+                                        "batch.sise=64",
+                                        "train.seed=-1",
+                                        "train.save=\n",
+                                        "precision.policy=amp",
+                                        "allocator.conf=backend:cudaMallocAsync",
+                                        "allocator.conf=x",
+                                        "allocator.roundup=x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(hr_knobs_set_pair(&knobs, wrong[i], &err), HR_KNOB);
         ck_assert(strncmp(err.attempt, "-s ", 3) == 0);
@@ -348,6 +384,7 @@ int main(void)
     int breaker_count = (int)(sizeof breakers / sizeof *breakers),
         pair_count = (int)(sizeof pairs / sizeof *pairs);
     tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, switches_take_booleans_and_print_on_or_off);
     tcase_add_loop_test(tc, every_row_is_whole, 0, HR_KNOB_COUNT);
     tcase_add_loop_test(tc, every_default_is_a_legal_value, 0, HR_KNOB_COUNT);
     tcase_add_loop_test(tc, what_is_printed_reads_back, 0, HR_KNOB_COUNT);

@@ -155,6 +155,7 @@ static hr_status prepare(const cpu_device *device, const program *p, const instr
 static void run(const cpu_run *r)
 {
     const op_attr *a = &r->query->attr;
+    const adam_step step = update_adam_step(r);
     const job j = {.w = r->in[0],
                    .g = r->in[1],
                    .m = r->in[2],
@@ -162,11 +163,11 @@ static void run(const cpu_run *r)
                    .scales = r->in[4],
                    .elements = cpu_elements_of(&r->query->in[0]),
                    .blocks = cpu_elements_of(&r->query->in[4]) / 2,
-                   .rate = update_adam_rate(r),
+                   .rate = (float)step.rate,
                    .kept = update_kept(r),
                    .keep1 = (float)(1.0 - a->beta1),
                    .keep2 = (float)(1.0 - a->beta2),
-                   .epsilon = (float)a->epsilon};
+                   .epsilon = (float)step.epsilon};
     if (!update_is_skipped(r)) {
         cpu_for(r->device->workers, j.blocks, BLOCK_GRAIN, blocks_body, &j);
     }

@@ -30,11 +30,9 @@ float update_kept(const cpu_run *r)
     return (float)(1.0 - r->io->learning_rate * r->query->attr.rate);
 }
 
-float update_adam_rate(const cpu_run *r)
+adam_step update_adam_step(const cpu_run *r)
 {
-    const op_attr *a = &r->query->attr;
-    const double t = (double)r->io->update;
-    return (float)(r->io->learning_rate * sqrt(1.0 - pow(a->beta2, t)) / (1.0 - pow(a->beta1, t)));
+    return adam_step_of(&r->query->attr, r->io->learning_rate, r->io->update);
 }
 
 CPU_HOT static void sgd_range(float *restrict w, const float *restrict g, const job *j, int64_t begin,
@@ -182,10 +180,12 @@ static void run_rmsprop(const cpu_run *r)
 
 static void run_adam(const cpu_run *r)
 {
+    const adam_step step = update_adam_step(r);
     job j = job_of(r);
     j.m = r->in[2];
     j.v = r->in[3];
-    j.rate = update_adam_rate(r);
+    j.rate = (float)step.rate;
+    j.epsilon = (float)step.epsilon;
     if (!update_is_skipped(r)) {
         run(r, &j, adam_body);
     }

@@ -4,6 +4,7 @@
 #define DEVICE_CPU_UPDATE_H
 
 #include "cpu.h"
+#include "ops/adam.h"
 
 enum { UPDATE_GRAIN = 16384 };
 
@@ -11,8 +12,7 @@ enum { UPDATE_GRAIN = 16384 };
 bool update_is_skipped(const cpu_run *r);
 // What decoupled weight decay leaves of a weight.
 float update_kept(const cpu_run *r);
-// Adam's learning rate, both corrections in it.
-float update_adam_rate(const cpu_run *r);
+adam_step update_adam_step(const cpu_run *r);
 
 // Σ x², in an order that depends on the numbers of elements and threads alone. Scratch is 64-byte aligned.
 uint64_t update_squares_scratch_bytes(const workers *w);

@@ -7,6 +7,7 @@
 #include "base/code8.h"
 #include "base/host_mem.h"
 #include "kernels/adam8bit_args.h"
+#include "ops/adam.h"
 #include "update.h"
 
 enum { LANES = 32 };
@@ -97,8 +98,7 @@ static hr_status prepare(cuda_device *device, const program *p, const instr *i, 
     *a = (adam8bit_args){.elements = (int64_t)cuda_elements(&q->in[0]),
                          .blocks = (int64_t)cuda_elements(&q->in[4]) / 2,
                          .keep1 = (float)(1.0 - attr->beta1),
-                         .keep2 = (float)(1.0 - attr->beta2),
-                         .epsilon = (float)attr->epsilon};
+                         .keep2 = (float)(1.0 - attr->beta2)};
     make_codes(a);
     *state = a;
     return HR_OK;
@@ -112,7 +112,8 @@ static void release(cuda_device *device, void *state)
 
 static void fill(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES])
 {
-    const adam8bit_scalars s = {(float)cuda_corrected_rate(q, io), (float)cuda_kept_of(q, io)};
+    const adam_step step = adam_step_of(&q->attr, io->learning_rate, io->update);
+    const adam8bit_scalars s = {(float)step.rate, (float)step.epsilon, (float)cuda_kept_of(q, io)};
     memcpy(slot, &s, sizeof s);
 }
 

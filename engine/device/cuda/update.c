@@ -3,11 +3,11 @@
 // in double, as the reference computes it, and read by the kernel from device memory.
 #include "update.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/update_args.h"
+#include "ops/adam.h"
 
 enum { THREADS = 256, PACK_BYTES = 16 };
 
@@ -30,12 +30,6 @@ static bool is_uniform(const cuda_device *device, const op_query *q)
     return true;
 }
 
-double cuda_corrected_rate(const op_query *q, const step_io *io)
-{
-    const double t = (double)io->update;
-    return io->learning_rate * sqrt(1.0 - pow(q->attr.beta2, t)) / (1.0 - pow(q->attr.beta1, t));
-}
-
 double cuda_kept_of(const op_query *q, const step_io *io)
 {
     return 1.0 - io->learning_rate * q->attr.rate;
@@ -45,11 +39,13 @@ double cuda_kept_of(const op_query *q, const step_io *io)
 static void fill_scalars(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES])
 {
     const double momentum = io->update > 1 ? q->attr.momentum : 0.0;
-    const update_scalars s = {
-        .rate = (float)(q->op == HR_OP_ADAM ? cuda_corrected_rate(q, io) : io->learning_rate),
-        .kept = (float)cuda_kept_of(q, io),
-        .momentum = (float)momentum,
-        .keep = (float)(1.0 - momentum)};
+    const adam_step step = q->op == HR_OP_ADAM ? adam_step_of(&q->attr, io->learning_rate, io->update)
+                                               : (adam_step){io->learning_rate, q->attr.epsilon};
+    const update_scalars s = {.rate = (float)step.rate,
+                              .epsilon = (float)step.epsilon,
+                              .kept = (float)cuda_kept_of(q, io),
+                              .momentum = (float)momentum,
+                              .keep = (float)(1.0 - momentum)};
     memcpy(slot, &s, sizeof s);
 }
 
@@ -64,7 +60,7 @@ static bool joins(const cuda_run *first, const cuda_run *next)
 {
     const op_attr *a = &first->query->attr, *b = &next->query->attr;
     return cuda_verdict_of(first) == cuda_verdict_of(next) && a->beta1 == b->beta1 && a->beta2 == b->beta2 &&
-           a->epsilon == b->epsilon && a->momentum == b->momentum;
+           a->momentum == b->momentum;
 }
 
 static update_item item_of(const cuda_run *r)
@@ -90,7 +86,6 @@ static hr_status run_group(const cuda_run *runs, uint32_t count, hr_err *err)
                      .beta2 = (float)attr->beta2,
                      .keep1 = (float)(1.0 - attr->beta1),
                      .keep2 = (float)(1.0 - attr->beta2),
-                     .epsilon = (float)attr->epsilon,
                      .momentum = (float)attr->momentum};
     for (uint32_t k = 0; k < count; k++) {
         a.item[k] = item_of(&runs[k]);

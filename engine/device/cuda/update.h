@@ -9,7 +9,5 @@
 CUdeviceptr cuda_verdict_of(const cuda_run *r);
 // What weight decay leaves of a weight.
 double cuda_kept_of(const op_query *q, const step_io *io);
-// Adam's learning rate, with both corrections of the bias.
-double cuda_corrected_rate(const op_query *q, const step_io *io);
 
 #endif

@@ -85,11 +85,14 @@ void reference_lion(const reference_call *call)
 
 // ---- Adam -----------------------------------------------------------------------------------------------------
 
-static double adam_rate(const reference_call *call)
+// What a weight with these moments loses: the textbook's corrected moments in PyTorch's form, the corrected rate in Keras'.
+static double adam_change(const reference_call *call, double m, double v)
 {
     const op_attr *a = &call->query->attr;
-    const double t = (double)call->io->update;
-    return call->io->learning_rate * sqrt(1.0 - pow(a->beta2, t)) / (1.0 - pow(a->beta1, t));
+    const double t = (double)call->io->update, lr = call->io->learning_rate;
+    const double left1 = 1.0 - pow(a->beta1, t), left2 = 1.0 - pow(a->beta2, t);
+    return a->flags & OP_FLAG_TORCH ? lr * (m / left1) / (sqrt(v / left2) + a->epsilon)
+                                    : lr * sqrt(left2) / left1 * m / (sqrt(v) + a->epsilon);
 }
 
 void reference_adam(const reference_call *call)
@@ -104,7 +107,7 @@ void reference_adam(const reference_call *call)
     for (uint64_t i = 0; i < call->in_count[0]; i++) {
         m[i] += (g[i] - m[i]) * (1.0 - a->beta1);
         v[i] += (g[i] * g[i] - v[i]) * (1.0 - a->beta2);
-        w[i] -= adam_rate(call) * m[i] / (sqrt(v[i]) + a->epsilon);
+        w[i] -= adam_change(call, m[i], v[i]);
     }
 }
 
@@ -149,7 +152,7 @@ void reference_adam8bit(const reference_call *call)
     const op_attr *a = &call->query->attr;
     const uint64_t blocks = call->in_count[4] / 2, elements = call->in_count[0];
     double *w = call->in[0], *scales = call->in[4];
-    const double *g = call->in[1], rate = adam_rate(call);
+    const double *g = call->in[1];
     if (is_skipped(call)) {
         return;
     }
@@ -161,7 +164,7 @@ void reference_adam8bit(const reference_call *call)
         for (uint64_t i = 0; i < b.count; i++) {
             b.m[i] += (g[b.first + i] - b.m[i]) * (1.0 - a->beta1);
             b.v[i] += (g[b.first + i] * g[b.first + i] - b.v[i]) * (1.0 - a->beta2);
-            w[b.first + i] -= rate * b.m[i] / (sqrt(b.v[i]) + a->epsilon);
+            w[b.first + i] -= adam_change(call, b.m[i], b.v[i]);
         }
         encode(call, &b);
         scales[k] = b.m_scale;

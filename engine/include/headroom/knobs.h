@@ -51,6 +51,10 @@
     X(OPTIMIZER_KIND, "optimizer.kind")                                                                      \
     X(OPTIMIZER_LEARNING_RATE, "optimizer.learning_rate")                                                    \
     X(OPTIMIZER_MOMENTUM, "optimizer.momentum")                                                              \
+    X(OPTIMIZER_FORM, "optimizer.form")                                                                      \
+    X(OPTIMIZER_BETA1, "optimizer.beta1")                                                                    \
+    X(OPTIMIZER_BETA2, "optimizer.beta2")                                                                    \
+    X(OPTIMIZER_EPSILON, "optimizer.epsilon")                                                                \
     X(OPTIMIZER_FUSED_BACKWARD, "optimizer.fused_backward")                                                  \
     X(OPTIMIZER_WEIGHT_DECAY, "optimizer.weight_decay")                                                      \
     X(OPTIMIZER_CLIP_NORM, "optimizer.clip_norm")                                                            \
@@ -122,6 +126,9 @@ typedef struct hr_knob_row {
 const hr_knob_row *hr_knob_rows(size_t *count); // indexed by hr_knob_id; count may be NULL
 // NULL when unknown; *suggestion (may be NULL) is then the nearest key or NULL.
 const hr_knob_row *hr_knob_find(const char *key, const char **suggestion);
+
+// A choice between off and on; it is also set with true, false, yes and no.
+bool hr_knob_is_switch(const hr_knob_row *row);
 
 void hr_knobs_init(hr_knobs *knobs); // every row at its default
 // Parses `text` as the row's type and stores it; "" (and "none" for a number) unsets a row that has no default.

@@ -152,7 +152,7 @@ __device__ __forceinline__ void update_block(const adam8bit_args &a, const adam8
         v[k] = v_codec.value[v_code[k]] * v_scale;
         m[k] += (gradient - m[k]) * a.keep1;
         v[k] += (gradient * gradient - v[k]) * a.keep2;
-        w[k] = narrow<T>(s.kept * widen(w[k]) - s.rate * m[k] / (sqrtf(v[k]) + a.epsilon));
+        w[k] = narrow<T>(s.kept * widen(w[k]) - s.rate * m[k] / (sqrtf(v[k]) + s.epsilon));
         m_largest = fmaxf(m_largest, fabsf(m[k]));
         v_largest = fmaxf(v_largest, v[k]);
     }

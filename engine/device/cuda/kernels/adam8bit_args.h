@@ -31,8 +31,8 @@ typedef struct code_finder {
 
 // Of this update, in device memory.
 typedef struct adam8bit_scalars {
-    float rate; // both corrections in it
-    float kept; // of a weight, behind its decay
+    float rate, epsilon; // ops/adam.h
+    float kept;          // of a weight, behind its decay
 } adam8bit_scalars;
 
 typedef struct adam8bit_args {
@@ -43,7 +43,7 @@ typedef struct adam8bit_args {
     const int32_t *finite; // 0: nothing changes; NULL: always
     const adam8bit_scalars *scalars;
     int64_t elements, blocks;
-    float keep1, keep2, epsilon;
+    float keep1, keep2, unused;
     code_finder m_finder, v_finder;
     float m_value[ADAM8BIT_VALUES / 2 + 1]; // of zero and the codes above
     float v_value[ADAM8BIT_VALUES];

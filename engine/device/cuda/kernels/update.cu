@@ -30,7 +30,7 @@ struct rmsprop_rule {
     __device__ void operator()(float &w, float g, float *v) const
     {
         v[0] = a.beta1 * v[0] + a.keep1 * (g * g);
-        w = s.kept * w - s.rate * g / sqrtf(v[0] + a.epsilon);
+        w = s.kept * w - s.rate * g / sqrtf(v[0] + s.epsilon);
     }
 };
 
@@ -41,7 +41,7 @@ struct adam_rule {
     {
         moment[0] += (g - moment[0]) * a.keep1;
         moment[1] += (g * g - moment[1]) * a.keep2;
-        w = s.kept * w - s.rate * moment[0] / (sqrtf(moment[1]) + a.epsilon);
+        w = s.kept * w - s.rate * moment[0] / (sqrtf(moment[1]) + s.epsilon);
     }
 };
 

@@ -11,7 +11,7 @@ enum { UPDATE_SLOTS = 2 };
 
 // Of this update, in device memory.
 typedef struct update_scalars {
-    float rate;           // Adam's with both corrections
+    float rate, epsilon;  // Adam's: ops/adam.h
     float kept;           // of a weight, behind its decay
     float momentum, keep; // EMA: of the average, of the variable
 } update_scalars;
@@ -29,7 +29,7 @@ typedef struct update_args {
     group_blocks blocks;
     const int32_t *finite;            // 0: nothing changes; NULL: always
     float beta1, beta2, keep1, keep2; // keep = 1 - beta
-    float epsilon, momentum;
+    float momentum, unused;
 } update_args;
 
 #endif
