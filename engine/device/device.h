@@ -18,7 +18,7 @@ typedef struct device_options {
     const hr_card *card; // NULL: undressed
     uint32_t threads;    // cpu
     bool plan_only;      // nothing will run: cuda then needs neither driver nor card
-    bool tf32;           // cuda: float32 products may round their operands to TF32
+    bool tf32;           // float32 products may round their operands to TF32
     bool deterministic;  // cuda: only kernels that give the same bits every time
     bool capture;        // cuda: steady steps are captured into a CUDA graph and replayed
 } device_options;

@@ -5,13 +5,20 @@
 #ifndef DEVICE_ROOFLINE_H
 #define DEVICE_ROOFLINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "headroom/card.h"
 
 #include "program/program.h"
 
+// What is asked how long an instruction takes: a card, and what the knobs let its kernels do.
+typedef struct roofline {
+    hr_card card;
+    bool tf32; // float32 products run at the card's TF32 rate, where it has one
+} roofline;
+
 // Copies on the lanes h2d and d2h go at the speed of the link. 0 for what the executor does itself.
-uint64_t roofline_ns(const hr_card *card, const program *p, const instr *i);
+uint64_t roofline_ns(const roofline *r, const program *p, const instr *i);
 
 #endif

@@ -221,7 +221,7 @@ static const hr_knob_row rows[] = {
             "TF32 keeps float32's range and 10 bits of its fraction; tensor cores multiply it several times faster "
             "than float32, with float32 sums. No tensor becomes smaller, but another kernel may want another "
             "workspace. PyTorch allows it in convolutions and not in products of matrices, TensorFlow in both.",
-        .applies = "on device.kind cuda, to float32 convolutions and products"},
+        .applies = "to float32 convolutions and products: what computes on device.kind cuda, the time on plan and cuda"},
     ROW(PRECISION_HEALTH, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "count gradients that float16 would flush to zero or overflow",

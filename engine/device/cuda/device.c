@@ -289,7 +289,7 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
     device->capture = options->capture;
     if (options->card != NULL) {
         device->dressed = true;
-        device->card = *options->card;
+        device->speed = (roofline){.card = *options->card, .tf32 = options->tf32};
     }
     const hr_status status =
         device->plan_only ? plan_card(device, options->card, err) : open_card(device, err);
@@ -323,7 +323,7 @@ static bool cuda_tells_time(void *context)
 static uint64_t cuda_duration_ns(void *context, const program *p, const instr *i)
 {
     const cuda_device *device = context;
-    return device->dressed ? roofline_ns(&device->card, p, i) : 0;
+    return device->dressed ? roofline_ns(&device->speed, p, i) : 0;
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------

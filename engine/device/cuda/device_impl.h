@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "cuda_device.h"
+#include "device/roofline.h"
 
 enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 160 };
 
@@ -17,7 +18,7 @@ struct cuda_device {
     uint64_t key;           // of every answer
     bool plan_only, tf32, deterministic, capture;
     bool dressed; // a card file says how fast it is
-    hr_card card;
+    roofline speed;
     bool lost; // a call said so: nothing is waited for any more
     pthread_mutex_t asking;
     struct graph_library *graphs; // graph_library.h

@@ -22,7 +22,7 @@ enum { PRODUCT_TABLE_BYTES = 131, SPLIT_COUNTERS_BYTES = 64, SPLITS = 2 };
 
 typedef struct plan_context {
     bool dressed;
-    hr_card card; // zero when not dressed
+    roofline speed; // zero when not dressed
 } plan_context;
 
 typedef struct plan_program {
@@ -98,7 +98,7 @@ static bool plan_tells_time(void *context)
 static uint64_t plan_duration_ns(void *context, const program *p, const instr *i)
 {
     const plan_context *plan = context;
-    return plan->dressed ? roofline_ns(&plan->card, p, i) : 0;
+    return plan->dressed ? roofline_ns(&plan->speed, p, i) : 0;
 }
 
 // ---- device ---------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ static hr_status plan_open(const device_options *options, void **context, hr_err
     }
     if (options->card != NULL) {
         plan->dressed = true;
-        plan->card = *options->card;
+        plan->speed = (roofline){.card = *options->card, .tf32 = options->tf32};
     }
     return HR_OK;
 }
@@ -125,13 +125,13 @@ static void plan_close(void *context)
 static void plan_isa(void *context, char *text, uint32_t size)
 {
     const plan_context *plan = context;
-    (void)snprintf(text, size, "%s", plan->dressed ? plan->card.name : "no card");
+    (void)snprintf(text, size, "%s", plan->dressed ? plan->speed.card.name : "no card");
 }
 
 static hr_status plan_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
 {
     (void)numbers; // it has nothing else
-    const uint64_t card_bytes = ((const plan_context *)context)->card.granularity_bytes;
+    const uint64_t card_bytes = ((const plan_context *)context)->speed.card.granularity_bytes;
     return backing_numbers_open(capacity_bytes, card_bytes > 0 ? card_bytes : UNDRESSED_GRANULARITY_BYTES,
                                 out, err);
 }
