@@ -2,9 +2,11 @@
 # the driver, libcudnn and libcublasLt are opened when they are first needed.
 #
 #   HEADROOM_CUDA                AUTO | ON | OFF
-#   HEADROOM_CUDA_ARCHITECTURES  of the kernels' machine code; PTX of the last one serves later cards
+#   HEADROOM_CUDA_ARCHITECTURES  AUTO | ALL | 80;86;…: of the kernels' machine code; PTX of the last one serves later cards.
+#                                AUTO is the card at hand, or the newest: each takes half a minute of two cores
 set(HEADROOM_CUDA AUTO CACHE STRING "NVIDIA cards through CUDA, cuDNN and cuBLASLt: AUTO, ON, OFF")
-set(HEADROOM_CUDA_ARCHITECTURES "80;86;89;90" CACHE STRING "Compute capabilities that kernels are compiled for")
+set(HEADROOM_CUDA_ARCHITECTURES AUTO CACHE STRING "Compute capabilities that kernels are compiled for: AUTO, ALL, a list")
+set(hr_cuda_all "80;86;89;90")
 set(HEADROOM_HAVE_CUDA OFF)
 if(NOT HEADROOM_CUDA STREQUAL "OFF")
   # Where they may be, first found first: beside nvcc, a toolkit as NVIDIA installs it, and the wheels of a Python
@@ -42,10 +44,29 @@ if(NOT HEADROOM_CUDA STREQUAL "OFF")
   endif()
 endif()
 
+# Sets hr_cuda_architectures, in ascending order.
+function(hr_choose_architectures)
+  set(chosen ${HEADROOM_CUDA_ARCHITECTURES})
+  if(chosen STREQUAL "ALL")
+    set(chosen ${hr_cuda_all})
+  elseif(chosen STREQUAL "AUTO")
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+      OUTPUT_VARIABLE cards OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" chosen "${cards}")
+    list(TRANSFORM chosen REPLACE "\\." "")
+    list(REMOVE_DUPLICATES chosen)
+    list(SORT chosen COMPARE NATURAL)
+    if(failed OR NOT chosen)
+      list(GET hr_cuda_all -1 chosen)
+    endif()
+  endif()
+  set(hr_cuda_architectures ${chosen} PARENT_SCOPE)
+endfunction()
+
 # hr_fat_binary(IMAGE SOURCE): machine code of a source for every architecture, and PTX of the last one.
 function(hr_fat_binary image source)
   set(gencode)
-  foreach(arch IN LISTS HEADROOM_CUDA_ARCHITECTURES)
+  foreach(arch IN LISTS hr_cuda_architectures)
     list(APPEND gencode -gencode=arch=compute_${arch},code=sm_${arch})
     set(newest ${arch})
   endforeach()
@@ -96,6 +117,7 @@ endfunction()
 
 if(HEADROOM_HAVE_CUDA)
   enable_language(ASM)
+  hr_choose_architectures()
   hr_folder(device_cuda PATH device/cuda KNOWS device program ops memory trace base USES PkgConfig::JANSSON Threads::Threads m)
   target_include_directories(hr_device_cuda SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE})
   hr_opens(hr_device_cuda CUDNN ${HEADROOM_CUDNN_LIBRARY} ${HEADROOM_CUDNN_INCLUDE})
@@ -111,7 +133,7 @@ if(HEADROOM_HAVE_CUDA)
   target_compile_definitions(hr_device_cuda PRIVATE HEADROOM_CUBLASLT_FILE="${hr_cublaslt_file}")
   hr_cuda_kernels(hr_device_cuda)
   target_compile_definitions(hr_flags INTERFACE HEADROOM_HAVE_CUDA=1)
-  message(STATUS "cuda device: ${HEADROOM_NVCC}, kernels for ${HEADROOM_CUDA_ARCHITECTURES}")
+  message(STATUS "cuda device: ${HEADROOM_NVCC}, kernels for ${hr_cuda_architectures}")
 else()
   target_compile_definitions(hr_flags INTERFACE HEADROOM_HAVE_CUDA=0)
   message(STATUS "cuda device: not built (nvcc, cuDNN or cuBLASLt absent, or HEADROOM_CUDA=OFF)")

@@ -22,7 +22,7 @@ KERNELS = os.path.join(TOP, "engine/device/cuda/kernels")
 
 def architectures():
     with open(os.path.join(TOP, "cmake/cuda.cmake"), encoding="utf-8") as file:
-        return re.search(r'set\(HEADROOM_CUDA_ARCHITECTURES "([0-9;]+)"', file.read())[1].split(";")
+        return re.search(r'set\(hr_cuda_all "([0-9;]+)"', file.read())[1].split(";")
 
 
 def tool(name):
