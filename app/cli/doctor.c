@@ -110,6 +110,9 @@ static void look_at_devices(void)
                        : strcmp(d->name, "cpu") == 0 ? ", not calibrated: headroom doctor --calibrate"
                                                      : "");
         row(d->name, d->available ? text : d->reason.sentence);
+        if (d->remark[0] != '\0') {
+            row("", d->remark);
+        }
         if (d->plans) {
             (void)snprintf(text, sizeof text, "plans work all the same: " CLI_PLANS_WITHOUT, d->name);
             row("", text);

@@ -162,6 +162,7 @@ static void print_device_json(emitter *e, const hr_device_info *d)
     emit_bool(e, "simulated", d->simulated);
     emit_bool(e, "available", d->available);
     emit_text(e, "isa", d->available && d->isa[0] != '\0' ? d->isa : NULL);
+    emit_text(e, "isa_remark", d->remark[0] != '\0' ? d->remark : NULL);
     emit_bool(e, "plans", d->available || d->plans);
     emit_text(e, "reason", d->available ? NULL : d->reason.sentence);
     emit_end_object(e);
@@ -179,6 +180,10 @@ static void print_device(const hr_device_info *d)
         }
     } else if (d->isa[0] != '\0') {
         printf("%13scomputes with %s\n", "", d->isa);
+        if (d->remark[0] != '\0') {
+            printf("%13s", "");
+            say_paragraph(d->remark, 13);
+        }
     }
 }
 

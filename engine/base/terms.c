@@ -369,6 +369,7 @@ static const hr_term terms[] = {
     {.name = "instruction", .line = "index of an instruction in the step program", .unit = ""},
     {.name = "instructions", .line = "instructions in one training step", .unit = ""},
     {.name = "isa", .line = "instruction set of the CPU that the libraries chose", .unit = ""},
+    {.name = "isa_remark", .line = "why the libraries use that instruction set and no newer one", .unit = ""},
     {.name = "it/s",
      .line = "training steps finished in a second",
      .formula = "steps / time",

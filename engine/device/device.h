@@ -69,7 +69,8 @@ typedef struct device_ops {
     void (*close)(void *context);
     void (*target)(void *context, hr_target *out); // borrowed until close
     void (*isa)(void *context, char *text, uint32_t size);
-    uint32_t (*threads)(void *context); // that kernels run on; optional: NULL means one
+    const char *(*remark)(void *context); // optional: what was decided about it and why, "" when nothing was
+    uint32_t (*threads)(void *context);   // that kernels run on; optional: NULL means one
     // Opens the memory of this device. With `numbers` the same granularity and alignment without memory behind.
     hr_status (*memory)(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err);
     // optional, both or none: zeroed host memory for tensors that lie there, in the form that copies to and from the

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "headroom/devices.h"
 
+#include <string.h>
+
+#include "base/text.h"
 #include "device/device.h"
 
 static void look_at(const device_ops *device, hr_device_info *out)
@@ -15,6 +18,8 @@ static void look_at(const device_ops *device, hr_device_info *out)
     }
     if (out->available) {
         device->isa(context, out->isa, sizeof out->isa);
+        (void)text_copy(out->remark, sizeof out->remark,
+                        device->remark == NULL ? "" : device->remark(context));
         out->calibrated = device->tells_time != NULL && device->tells_time(context);
     }
     if (out->available || out->plans) {
@@ -31,4 +36,23 @@ size_t hr_devices(hr_device_info out[HR_DEVICES_MAX])
         look_at(rows[k], &out[k]);
     }
     return count;
+}
+
+const char *hr_devices_isa_below(const char *isa)
+{
+    static const struct {
+        const char *isa, *below;
+    } rows[] = {{"avx512_core_amx", "AVX512_CORE_BF16"},
+                {"avx512_core_bf16", "AVX512_CORE"},
+                {"avx512_core_vnni", "AVX512_CORE"},
+                {"avx512_core", "AVX2"},
+                {"avx2_vnni", "AVX2"},
+                {"avx2", "AVX"},
+                {"avx", "SSE41"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (strcmp(isa, rows[k].isa) == 0) {
+            return rows[k].below;
+        }
+    }
+    return NULL;
 }

@@ -43,6 +43,7 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
                        THREADS_MAX, options->threads);
     }
     HR_TRY(onednn_load(err));
+    gemm_keep_to(onednn_lanes());
     cpu_device *device = hr_calloc(1, sizeof *device);
     if (device == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the cpu device");
@@ -91,6 +92,12 @@ static void cpu_isa(void *context, char *name, uint32_t size)
 {
     (void)context;
     (void)text_copy(name, size, onednn_isa());
+}
+
+static const char *cpu_remark(void *context)
+{
+    (void)context;
+    return onednn_isa_remark();
 }
 
 // ---- memory -----------------------------------------------------------------------------------------------
@@ -260,6 +267,7 @@ const device_ops device_cpu = {
     .close = cpu_close,
     .target = cpu_target,
     .isa = cpu_isa,
+    .remark = cpu_remark,
     .threads = cpu_threads,
     .memory = cpu_memory,
     .admit = cpu_admit,

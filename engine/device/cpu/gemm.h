@@ -55,7 +55,9 @@ uint64_t gemm_batch_scratch_bytes(const gemm_batch *g);
 // Without bias and sums of B.
 void gemm_batch_run(const gemm_batch *g, const float *a, const float *b, float *c, float *scratch);
 
-// The name of the compiled variant that runs here: "avx512", "avx2", "plain".
+// The compiled variant that runs here, "avx512", "avx2" or "plain": the best that this processor has with at most so many
+// floats in a register. Of the process; comes before whatever asks for scratch.
+void gemm_keep_to(uint32_t lanes);
 const char *gemm_isa(void);
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm_tiles.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "gemm.h"
 #include "simd.h"
 
 #define T_ROW(r, v)                                                                                          \
@@ -84,13 +86,21 @@ static const gemm_tiles plain_tiles = {"plain",
                                         [3] = {NULL, plain_3x1, plain_3x2},
                                         [4] = {NULL, plain_4x1, plain_4x2}}};
 
+static _Atomic uint32_t most_lanes = UINT32_MAX;
+
+void gemm_keep_to(uint32_t lanes)
+{
+    atomic_store_explicit(&most_lanes, lanes, memory_order_relaxed);
+}
+
 const gemm_tiles *gemm_tiles_here(void)
 {
 #if CPU_HAS_CLONES
-    if (__builtin_cpu_supports("x86-64-v4")) {
+    const uint32_t most = atomic_load_explicit(&most_lanes, memory_order_relaxed);
+    if (most >= 16 && __builtin_cpu_supports("x86-64-v4")) {
         return &avx512_tiles;
     }
-    if (__builtin_cpu_supports("x86-64-v3")) {
+    if (most >= 8 && __builtin_cpu_supports("x86-64-v3")) {
         return &avx2_tiles;
     }
 #endif

@@ -130,10 +130,19 @@ const char *onednn_isa(void)
     return "generic";
 }
 
+static bool reaches(dnnl_cpu_isa_t isa)
+{
+    return ((unsigned)dnnl.get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
+}
+
 bool onednn_blocks_16(void)
 {
-    return ((unsigned)dnnl.get_effective_cpu_isa() & (unsigned)dnnl_cpu_isa_avx512_core) ==
-           (unsigned)dnnl_cpu_isa_avx512_core;
+    return reaches(dnnl_cpu_isa_avx512_core);
+}
+
+uint32_t onednn_lanes(void)
+{
+    return reaches(dnnl_cpu_isa_avx512_core) ? 16 : reaches(dnnl_cpu_isa_avx2) ? 8 : 4;
 }
 
 // ---- choosing a convolution -------------------------------------------------------------------------------

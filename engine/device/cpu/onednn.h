@@ -28,9 +28,11 @@ void onednn_settle_threads(uint32_t threads);
 void onednn_ask_for_threads(uint32_t threads);
 HR_MUST_CHECK hr_status onednn_open(onednn **out, hr_err *err);
 void onednn_close(onednn *library);
-uint64_t onednn_version(void); // as one number that differs between releases
-const char *onednn_isa(void);  // "avx512_core_bf16"
-bool onednn_blocks_16(void);   // does nChw16c (and Winograd) run well on this machine?
+uint64_t onednn_version(void);       // as one number that differs between releases
+const char *onednn_isa(void);        // "avx512_core_bf16"
+const char *onednn_isa_remark(void); // what was decided about it, see isa.h; "" where there is nothing to say
+uint32_t onednn_lanes(void);         // floats in the registers that it uses here: 16, 8 or 4
+bool onednn_blocks_16(void);         // does nChw16c (and Winograd) run well on this machine?
 
 typedef enum conv_kind { CONV_FORWARD, CONV_BWD_DATA, CONV_BWD_WEIGHTS } conv_kind;
 

@@ -7,6 +7,7 @@
 // X(name), without the library's `dnnl_`
 #define ONEDNN_CALL_MAP(X)                                                                                   \
     X(version)                                                                                               \
+    X(set_max_cpu_isa)                                                                                       \
     X(get_effective_cpu_isa)                                                                                 \
     X(engine_create)                                                                                         \
     X(engine_destroy)                                                                                        \

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+
+#include "isa.h"
 #include "onednn_impl.h"
 
 onednn_calls dnnl;
@@ -15,11 +18,37 @@ _Static_assert(sizeof(onednn_calls) == sizeof calls / sizeof *calls * sizeof(voi
 
 static const char attempt[] = "apt install " HEADROOM_ONEDNN_PACKAGE ", or -s device.kind=reference";
 
-static hr_status check_version(const void *table, hr_err *err)
+static isa_decision decision;
+
+static void decide(void)
+{
+    decision = isa_decide(&isa_reader_here);
+}
+
+const char *onednn_isa_remark(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, decide);
+    return decision.remark;
+}
+
+// Before its first answer: what it has once looked at stays.
+static hr_status keep_from_tiles(const onednn_calls *library, hr_err *err)
+{
+    const char *remark = onednn_isa_remark();
+    if (!decision.without_tiles || library->set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16) == dnnl_success) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, DEPENDENCY, "device 'cpu' needed oneDNN %s, the library refused", remark);
+    hr_err_try(err, "-s device.kind=reference");
+    return HR_DEPENDENCY;
+}
+
+static hr_status check(const void *table, hr_err *err)
 {
     const dnnl_version_t *v = ((const onednn_calls *)table)->version();
     if (v->major == DNNL_VERSION_MAJOR) {
-        return HR_OK;
+        return keep_from_tiles(table, err);
     }
     (void)HR_FAIL(err, DEPENDENCY, "device 'cpu' needed oneDNN %d.x, the library is %d.%d",
                   DNNL_VERSION_MAJOR, v->major, v->minor);
@@ -32,7 +61,7 @@ const shared_library onednn_library = {.soname = HEADROOM_ONEDNN_SONAME,
                                        .attempt = attempt,
                                        .calls = calls,
                                        .call_count = sizeof calls / sizeof *calls,
-                                       .check = check_version};
+                                       .check = check};
 
 hr_status onednn_load(hr_err *err)
 {

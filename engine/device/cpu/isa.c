@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LEAF_FEATURES = 7, LEAF_TILES = 0x1D, EAX = 0, EDX = 3 };
+
+// Intel's manual of the architectures' instruction set extensions: leaf 7, EDX.
+#define HAS_AMX_BF16 (UINT32_C(1) << 22)
+#define HAS_AMX_TILE (UINT32_C(1) << 24)
+#define HAS_AMX_INT8 (UINT32_C(1) << 25)
+// XTILECFG and XTILEDATA
+#define TILE_STATE (UINT64_C(3) << 17)
+
+static const char *const variables[] = {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}; // as oneDNN looks
+
+static const char *const words[] = {"ALL",
+                                    "SSE41",
+                                    "AVX",
+                                    "AVX2",
+                                    "AVX2_VNNI",
+                                    "AVX512_MIC",
+                                    "AVX512_MIC_4OPS",
+                                    "AVX512_CORE",
+                                    "AVX512_CORE_VNNI",
+                                    "AVX512_CORE_BF16",
+                                    "AVX512_CORE_AMX"};
+
+static bool is_word(const char *value)
+{
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        if (strcasecmp(value, words[k]) == 0) {
+            return true;
+        }
+    }
+    return false; // oneDNN does not know it either, and does as if it were not there
+}
+
+static bool is_the_users(const isa_reader *reader, const char **name, const char **value)
+{
+    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++) {
+        *name = variables[k];
+        *value = reader->variable(*name);
+        if (*value != NULL && (*value)[0] != '\0') {
+            return is_word(*value);
+        }
+    }
+    return false;
+}
+
+static isa_cause look_at_tiles(const isa_reader *reader)
+{
+    uint32_t of[4];
+    reader->cpuid(LEAF_FEATURES, 0, of);
+    if ((of[EDX] & (HAS_AMX_TILE | HAS_AMX_BF16 | HAS_AMX_INT8)) == 0) {
+        return ISA_NOTHING_AMISS;
+    }
+    reader->cpuid(LEAF_TILES, 0, of);
+    if (of[EAX] == 0) {
+        return ISA_NO_PALETTE;
+    }
+    if ((reader->saved_state() & TILE_STATE) != TILE_STATE) {
+        return ISA_TILES_NOT_SAVED;
+    }
+    return reader->may_use_tiles() ? ISA_NOTHING_AMISS : ISA_TILES_FORBIDDEN;
+}
+
+isa_decision isa_decide(const isa_reader *reader)
+{
+    static const char *const reasons[ISA_CAUSES] = {
+        [ISA_NO_PALETTE] = "the processor announces AMX and has no palette of tiles (CPUID leaf 0x1D is 0)",
+        [ISA_TILES_NOT_SAVED] = "the processor announces AMX and the system saves no tiles (XCR0)",
+        [ISA_TILES_FORBIDDEN] = "the processor has AMX and the system does not permit it (arch_prctl)"};
+    isa_decision d = {.cause = look_at_tiles(reader)};
+    const char *name = NULL, *value = NULL;
+    const bool users = is_the_users(reader, &name, &value);
+    if (users) {
+        (void)snprintf(d.remark, sizeof d.remark, "%s=%.16s says how far%s%s", name, value,
+                       d.cause == ISA_NOTHING_AMISS ? "" : "; ",
+                       d.cause == ISA_NOTHING_AMISS ? "" : reasons[d.cause]);
+        d.cause = ISA_USERS;
+    } else if (d.cause != ISA_NOTHING_AMISS) {
+        d.without_tiles = true;
+        (void)snprintf(d.remark, sizeof d.remark, "kept from AMX: %s", reasons[d.cause]);
+    }
+    return d;
+}

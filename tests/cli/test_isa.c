@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole program on other processors (tests/isa): what it says of them, that reports name what computes, and that it
+// lives where AMX is announced and is not there.
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program.h"
+
+enum { ARCH_SET_CPUID = 0x1012, SETTING_MAX = 512, SKIPPED = 77 };
+
+static const char bf16[] =
+    "run mlp_tiny -s device.kind=cpu -s precision.policy=mixed_bfloat16 --steps 3 --json";
+
+static const struct {
+    const char *name, *isa, *remark;
+} processors[] = {{"avx2", "avx2", NULL},
+                  {"avx512_core", "avx512_core", NULL},
+                  {"avx512_core_bf16", "avx512_core_bf16", NULL},
+                  {"no_palette", "avx512_core_bf16", "leaf 0x1D"}};
+enum { PROCESSORS = sizeof processors / sizeof *processors };
+
+static const char *setting(int k, const char *more)
+{
+    static char text[SETTING_MAX];
+    (void)snprintf(text, sizeof text, "LD_PRELOAD=%s/processor_%s.so\n%s", PROCESSOR_FOLDER,
+                   processors[k].name, more);
+    return text;
+}
+
+static json_t *json_on(int k, const char *more, const char *words)
+{
+    outcome o = program_run_with(setting(k, more), words);
+    assert_exit(&o, words, 0);
+    json_t *json = assert_json(&o, words);
+    outcome_deinit(&o);
+    return json;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static int rank_of(const char *isa)
+{
+    static const char *const ranks[] = {
+        "avx2", "avx2_vnni", "avx512_core", "avx512_core_vnni", "avx512_core_bf16", "avx512_core_amx"};
+    for (int k = 0; k < (int)(sizeof ranks / sizeof *ranks); k++) {
+        if (strcmp(isa, ranks[k]) == 0) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+static int rank_here(void)
+{
+    outcome o = program_run("devices --json");
+    json_t *devices = assert_json(&o, "devices --json");
+    const int rank = rank_of(text_of(json_array_get(devices, 0), "isa"));
+    json_decref(devices);
+    outcome_deinit(&o);
+    return rank;
+}
+
+// Of the other processor, or of this one where that has less.
+START_TEST(a_run_is_of_the_instructions_that_are_there)
+{
+    json_t *report = json_on(_i, "", bf16);
+    const char *isa = text_of(json_object_get(report, "device"), "isa");
+    const int here = rank_here(), other = rank_of(processors[_i].isa);
+    ck_assert_msg(rank_of(isa) == (here < other ? here : other), "%s: %s", processors[_i].name, isa);
+    json_decref(report);
+}
+END_TEST
+
+START_TEST(devices_and_doctor_say_what_was_decided_and_why)
+{
+    json_t *devices = json_on(_i, "", "devices --json");
+    const char *remark = text_of(json_array_get(devices, 0), "isa_remark");
+    ck_assert_msg((remark != NULL) == (processors[_i].remark != NULL), "%s: %s", processors[_i].name, remark);
+    ck_assert(remark == NULL || strstr(remark, processors[_i].remark) != NULL);
+    json_decref(devices);
+    outcome o = program_run_with(setting(_i, ""), "doctor");
+    assert_exit(&o, "doctor", 0);
+    ck_assert((strstr(o.out, "kept from AMX") != NULL) == (processors[_i].remark != NULL));
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(what_the_user_set_is_respected)
+{
+    json_t *report = json_on(PROCESSORS - 1, "ONEDNN_MAX_CPU_ISA=AVX2", bf16);
+    ck_assert_str_eq(text_of(json_object_get(report, "device"), "isa"), "avx2");
+    json_decref(report);
+    json_t *devices = json_on(PROCESSORS - 1, "DNNL_MAX_CPU_ISA=AVX2", "devices --json");
+    ck_assert_ptr_nonnull(strstr(text_of(json_array_get(devices, 0), "isa_remark"), "DNNL_MAX_CPU_ISA=AVX2"));
+    json_decref(devices);
+}
+END_TEST
+
+// A kernel or a hypervisor may not let CPUID fault.
+static bool cpuid_faults(void)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(syscall(SYS_arch_prctl, ARCH_SET_CPUID, 0) == 0 ? 0 : 1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+int main(void)
+{
+    if (!cpuid_faults()) {
+        puts("skipped: CPUID does not fault on this machine");
+        return SKIPPED;
+    }
+    TCase *tests = tcase_create("processors");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, a_run_is_of_the_instructions_that_are_there, 0, PROCESSORS);
+    tcase_add_loop_test(tests, devices_and_doctor_say_what_was_decided_and_why, 0, PROCESSORS);
+    tcase_add_test(tests, what_the_user_set_is_respected);
+    tcase_add_unchecked_fixture(tests, NULL, program_remove_home);
+    Suite *suite = suite_create("isa");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
