@@ -193,7 +193,8 @@ hr_status script_writable_path(const script *s, const char *path, char out[SCRIP
     HR_TRY(make_out_folder(err));
     char folder[SCRIPT_PATH_MAX];
     (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(out, '/') - out), out);
-    return lies_below(folder, OUT_FOLDER) ? HR_OK : refuse(path, "./" OUT_FOLDER, err);
+    return lies_below(folder, OUT_FOLDER) && lies_below(out, OUT_FOLDER) ? HR_OK
+                                                                         : refuse(path, "./" OUT_FOLDER, err);
 }
 
 // ---- require ------------------------------------------------------------------------------------------------------

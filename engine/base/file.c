@@ -41,6 +41,32 @@ static int open_file(const char *path, int flags)
     return must_fail() ? -1 : open(path, flags | O_CLOEXEC, 0666);
 }
 
+// What cannot be read as a file, or NULL. A pipe is read where a person's shell hands it over (/dev/stdin, /dev/fd/63);
+// one that lies among files would wait for a writer who may never come.
+static const char *what_it_is(const char *path, const struct stat *status)
+{
+    const bool handed_over = strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+    return S_ISDIR(status->st_mode)                                                 ? "a folder"
+           : !handed_over && S_ISFIFO(status->st_mode)                              ? "a pipe"
+           : S_ISSOCK(status->st_mode)                                              ? "a socket"
+           : !handed_over && (S_ISCHR(status->st_mode) || S_ISBLK(status->st_mode)) ? "a device"
+                                                                                    : NULL;
+}
+
+// Opens a file for reading without waiting for a pipe's writer; *status is filled. -1 with *why said.
+static int open_to_read(const char *path, struct stat *status, const char **why)
+{
+    const int fd = open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const bool known = fd >= 0 && fstat(fd, status) == 0;
+    *why = known ? what_it_is(path, status) : strerror(errno);
+    if (*why == NULL && (S_ISREG(status->st_mode) || fcntl(fd, F_SETFL, 0) == 0)) {
+        return fd;
+    }
+    *why = *why == NULL ? strerror(errno) : *why;
+    file_close(fd);
+    return -1;
+}
+
 static ssize_t read_some(int fd, void *to, size_t bytes)
 {
     ssize_t got;
@@ -103,32 +129,28 @@ static hr_status read_to_end(int fd, const char *path, uint64_t limit_bytes, siz
     }
 }
 
-static hr_status read_open_file(int fd, const char *path, uint64_t limit_bytes, text *into, hr_err *err)
+static hr_status open_failed(const char *path, const struct stat *status, const char *why, hr_err *err)
 {
-    struct stat status;
-    if (fstat(fd, &status) != 0) {
-        return HR_FAIL(err, READ, "%s: cannot be read: %s", path, strerror(errno));
-    }
-    if (S_ISDIR(status.st_mode)) {
-        return HR_FAIL(err, READ, "%s: needed a file, it is a folder", path);
-    }
-    if (status.st_size > 0 && (uint64_t)status.st_size > limit_bytes) {
-        return too_large(path, limit_bytes, err);
-    }
-    return read_to_end(fd, path, limit_bytes, (size_t)status.st_size, into, err);
+    const bool is_other = status->st_mode != 0 && !S_ISREG(status->st_mode);
+    (void)HR_FAIL(err, READ, is_other ? "%s: needed a file, it is %s" : "%s: cannot be opened: %s", path,
+                  why);
+    hr_err_try(err, "ls -l '%s'", path);
+    return HR_READ;
 }
 
 hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes, hr_err *err)
 {
     *data = NULL;
     *bytes = 0;
-    int fd = open_file(path, O_RDONLY);
+    struct stat info = {0};
+    const char *why = NULL;
     text content = {0};
-    hr_status status = fd < 0 ? HR_FAIL(err, READ, "%s: cannot be opened: %s", path, strerror(errno))
-                              : read_open_file(fd, path, limit_bytes, &content, err);
-    if (fd >= 0) {
-        close(fd);
-    }
+    int fd = open_to_read(path, &info, &why);
+    hr_status status = fd < 0 ? open_failed(path, &info, why, err)
+                       : info.st_size > 0 && (uint64_t)info.st_size > limit_bytes
+                           ? too_large(path, limit_bytes, err)
+                           : read_to_end(fd, path, limit_bytes, (size_t)info.st_size, &content, err);
+    file_close(fd);
     if (status == HR_READ) {
         hr_err_try(err, "ls -l '%s'", path);
     }
@@ -143,16 +165,10 @@ hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t 
 
 hr_status file_open(const char *path, int *fd, hr_err *err)
 {
-    struct stat status;
-    *fd = open_file(path, O_RDONLY);
-    if (*fd >= 0 && fstat(*fd, &status) == 0 && !S_ISDIR(status.st_mode)) {
-        return HR_OK;
-    }
-    (void)HR_FAIL(err, READ, "%s: cannot be opened: %s", path, *fd < 0 ? strerror(errno) : "it is a folder");
-    hr_err_try(err, "ls -l '%s'", path);
-    file_close(*fd);
-    *fd = -1;
-    return HR_READ;
+    struct stat info = {0};
+    const char *why = NULL;
+    *fd = open_to_read(path, &info, &why);
+    return *fd >= 0 ? HR_OK : open_failed(path, &info, why, err);
 }
 
 ptrdiff_t file_read_some(int fd, void *to, size_t bytes)
@@ -175,6 +191,7 @@ struct file_writer {
     size_t buffered;
     char target[PATH_MAX];    // with links resolved, so that a link stays one
     char temporary[PATH_MAX]; // in the folder of target
+    mode_t mode;              // of the file that is replaced; 0: the person's umask decides
     char buffer[FILE_BUFFER_BYTES];
 };
 
@@ -186,7 +203,12 @@ static hr_status resolve_target(file_writer *w, const char *path, hr_err *err)
         return HR_FAIL(err, WRITE, "%s: needed a file, it is a %s", path,
                        S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
     }
+    if (exists &&
+        (status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0) { // the rename would succeed all the same
+        return HR_FAIL(err, WRITE, "%s: needed a file that may be written, it is read-only", path);
+    }
     if (exists && realpath(path, w->target) != NULL) {
+        w->mode = status.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
         return HR_OK;
     }
     if (!text_copy(w->target, sizeof w->target, path)) {
@@ -215,7 +237,7 @@ static bool name_temporary(char name[PATH_MAX], const char *target, long pid, un
     return snprintf(name, PATH_MAX, "%s.%ld-%u.tmp", target, pid, number) < PATH_MAX;
 }
 
-// A name nobody else has; the mode is the person's umask, which mkstemp would not give.
+// A name nobody else has, in the mode of the file that is replaced or of the person's umask, which mkstemp would not give.
 static hr_status open_temporary(file_writer *w, hr_err *err)
 {
     for (unsigned i = 0; i < FILE_NAMES_TRIED; i++) {
@@ -228,7 +250,7 @@ static hr_status open_temporary(file_writer *w, hr_err *err)
             break;
         }
     }
-    if (w->fd < 0) {
+    if (w->fd < 0 || (w->mode != 0 && fchmod(w->fd, w->mode) != 0)) {
         return HR_FAIL(err, WRITE, "%s: cannot be created: %s", w->target, strerror(errno));
     }
     return HR_OK;

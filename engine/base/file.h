@@ -11,19 +11,20 @@
 #include "headroom/status.h"
 
 // The caller frees *data with hr_free; it is NUL-terminated beyond *bytes. READ error when missing or larger
-// than `limit_bytes`.
+// than `limit_bytes`, or when it is no file: a pipe is read below /dev and /proc only, where a shell hands it over.
 HR_MUST_CHECK hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes,
                                   hr_err *err);
 
 // Reading a file piece by piece, of any size (base/input.h buffers it).
-// A file's descriptor, or READ error when it is missing or a folder.
+// A file's descriptor, or READ error when it is missing or no file, as above.
 HR_MUST_CHECK hr_status file_open(const char *path, int *fd, hr_err *err);
 // Up to `bytes` of what comes next; 0 at the end, negative with errno set when it cannot be read.
 ptrdiff_t file_read_some(int fd, void *to, size_t bytes);
 void file_close(int fd);
 
 typedef struct file_writer file_writer;
-// WRITE error when the folder cannot take a file, or `path` is a folder, a device or a pipe. A link is followed.
+// WRITE error when the folder cannot take a file, or `path` is a folder, a device, a pipe or read-only. A link is
+// followed, and the mode of a file that is replaced stays.
 HR_MUST_CHECK hr_status file_writer_open(const char *path, file_writer **out, hr_err *err);
 // Buffered. After a failure every later add and the commit fail too.
 HR_MUST_CHECK hr_status file_writer_add(file_writer *w, const void *data, size_t bytes, hr_err *err);

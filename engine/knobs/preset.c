@@ -72,15 +72,22 @@ static bool complete_path(char path[SEARCH_PATH_MAX])
     return found;
 }
 
-static bool find_from(const char *from_path, const char *word, char path[SEARCH_PATH_MAX])
+// Beside the file or, for a name, in the folders of presets. *leaves: it is beside the file, and a link out of its folder.
+static bool find_from(const char *from_path, const char *word, char path[SEARCH_PATH_MAX], bool *leaves)
 {
     char folder[SEARCH_PATH_MAX];
     search_folder_of(from_path, folder);
-    if (search_is_path(word)) {
-        return search_join(folder, word, path) && complete_path(path);
+    const bool is_path = search_is_path(word);
+    const bool beside = is_path ? search_join(folder, word, path) && complete_path(path)
+                                : search_in_root(folder, search_preset_folders, word, path);
+    *leaves = beside && !search_lies_below(path, folder);
+    if (!is_path && (!beside || *leaves)) {
+        char known[SEARCH_PATH_MAX];
+        const bool by_name = search_by_name(search_preset_folders, word, known);
+        *leaves = *leaves && !by_name;
+        return by_name ? text_copy(path, SEARCH_PATH_MAX, known) : beside;
     }
-    return search_in_root(folder, search_preset_folders, word, path) ||
-           search_by_name(search_preset_folders, word, path);
+    return beside;
 }
 
 // Finds what `extends:` or `model:` names, or says why not. *found tells which.
@@ -88,17 +95,21 @@ static hr_status resolve(loader *l, const visit *here, const yaml_node *node, ch
                          bool *found)
 {
     char known[256], near[64];
+    bool leaves = false;
     *found = false;
     if (node->kind != YAML_SCALAR || node->text[0] == '\0') {
         yaml_problem(here->file, node->line, node->column, "'%s' needs the name of a preset", node->key);
     } else if (search_leaves_folder(node->text) && !l->trust) {
         yaml_problem(here->file, node->line, node->column,
                      "'%s' leaves the folder of this file: needs --trust", node->text);
-    } else if (!find_from(here->path, node->text, path)) {
+    } else if (!find_from(here->path, node->text, path, &leaves)) {
         HR_TRY(search_known(NULL, node->text, known, sizeof known, near, l->err));
         yaml_problem(here->file, node->line, node->column, "no preset '%s' beside this file or by name%s%s%s",
                      node->text, near[0] == '\0' ? "" : " — did you mean '", near,
                      near[0] == '\0' ? "" : "'?");
+    } else if (leaves && !l->trust) {
+        yaml_problem(here->file, node->line, node->column,
+                     "'%s' is a link that leaves the folder of this file: needs --trust", node->text);
     } else {
         *found = true;
     }

@@ -2,6 +2,8 @@
 #include "knobs/search.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +68,16 @@ bool search_leaves_folder(const char *path)
         }
     }
     return false;
+}
+
+bool search_lies_below(const char *path, const char *folder)
+{
+    char real_path[PATH_MAX], real_folder[PATH_MAX];
+    if (realpath(path, real_path) == NULL || realpath(folder, real_folder) == NULL) {
+        return errno == ENOENT;
+    }
+    const size_t length = strcmp(real_folder, "/") == 0 ? 0 : strlen(real_folder);
+    return strncmp(real_path, real_folder, length) == 0 && real_path[length] == '/';
 }
 
 static bool is_folder(const char *path)

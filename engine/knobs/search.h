@@ -23,6 +23,8 @@ void search_find_roots(search_roots *roots);
 bool search_is_path(const char *preset);
 // An absolute path, or one with a ".." in it: a file of strangers may not name one.
 bool search_leaves_folder(const char *path);
+// Whether `path`, links followed, lies below `folder`; true where nothing is there.
+bool search_lies_below(const char *path, const char *folder);
 
 // "root/folder/name.yaml" of the first file that exists; `folders` is one of the lists below. A name is one
 // word: with '/' in it nothing is found.

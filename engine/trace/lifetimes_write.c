@@ -41,8 +41,8 @@ static hr_status lifetimes_open(const char *path, const trace_teller *teller, vo
 
 static void put_lifetime(lifetimes_writer *w, const live_entry *e, uint64_t upper)
 {
-    text_append(&w->file.row, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", e->id, e->since, upper,
-                e->bytes);
+    text_append(&w->file.row, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", e->since, upper, e->bytes,
+                e->id);
     row_file_put(&w->file);
 }
 
@@ -106,7 +106,7 @@ static hr_status lifetimes_close(void *writer, const heap_picture *heaps, bool g
 }
 
 const trace_writer trace_writer_lifetimes = {
-    .about = {"lifetimes", "", "buffers as minimalloc and `headroom pack` read them: id,lower,upper,size"},
+    .about = {"lifetimes", "", "buffers as minimalloc and `headroom pack` read them: lower,upper,size,id"},
     .is_own = is_own,
     .open = lifetimes_open,
     .sink = lifetimes_sink,

@@ -18,7 +18,9 @@
 #include "base/text.h"
 #include "train/engine_impl.h"
 
-static const char save_schema[] = "headroom.save/1";
+static const char save_family[] = "headroom.save/", save_schema[] = "headroom.save/2";
+// Its checksum is of the tensors alone.
+static const char save_schema_1[] = "headroom.save/1";
 
 // A header of thousands of tensors has less, one of more as much as its parameters with slots and average need; what
 // a parser makes of so much is bounded too.
@@ -52,13 +54,29 @@ static bool put_number(json_t *metadata, const char *key, uint64_t number)
     return json_object_set_new(metadata, key, json_string(digits)) == 0;
 }
 
-// Of the tensors' names and bytes, in any order; 63 bits, so that it is a count like the others.
-static uint64_t checksum_of(const store *s)
+static const char checksum_key[] = "checksum";
+
+static uint64_t hash_named(const char *name, const void *data, uint64_t bytes)
+{
+    return hash64(data, bytes, hash64(name, strlen(name), 0));
+}
+
+// Of the names and bytes of tensors and of all other metadata (NULL: not of that), in any order; 63 bits, so that it is a
+// count like the others.
+static uint64_t checksum_of(const store *s, const json_t *metadata)
 {
     uint64_t sum = 0;
+    const char *key = NULL;
+    json_t *value = NULL;
     for (uint32_t k = 0; k < s->tensors.count; k++) {
         const stored_tensor *t = &s->tensors.data[k];
-        sum += hash64(t->data, t->bytes, hash64(t->name, strlen(t->name), 0));
+        sum += hash_named(t->name, t->data, t->bytes);
+    }
+    json_object_foreach((json_t *)(uintptr_t)metadata, key, value)
+    {
+        if (strcmp(key, checksum_key) != 0) {
+            sum += hash_named(key, json_string_value(value), json_string_length(value));
+        }
     }
     return sum >> 1;
 }
@@ -71,8 +89,7 @@ static json_t *make_metadata(const hr_engine *e, const store *s)
               put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
               put_number(m, "epoch", e->position.epoch) &&
               put_number(m, "epoch_samples", e->position.samples) &&
-              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
-              put_number(m, "checksum", checksum_of(s));
+              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED));
     for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
         const stored_tensor *t = &s->tensors.data[k];
         char key[160];
@@ -80,7 +97,7 @@ static json_t *make_metadata(const hr_engine *e, const store *s)
         ok = t->category == HR_CATEGORY_WEIGHTS ||
              json_object_set_new(m, key, json_string(hr_category_name(t->category))) == 0;
     }
-    if (!ok) {
+    if (!ok || !put_number(m, checksum_key, checksum_of(s, m))) {
         json_decref(m);
         return NULL;
     }
@@ -155,11 +172,11 @@ static hr_status check_replaceable(const char *path, hr_err *err)
     if (fd >= 0) {
         (void)close(fd);
     }
-    if (bytes > 0 && memmem(start, (size_t)bytes, save_schema, strlen(save_schema)) != NULL) {
+    if (bytes > 0 && memmem(start, (size_t)bytes, save_family, strlen(save_family)) != NULL) {
         return HR_OK;
     }
-    (void)HR_FAIL(err, WRITE, "%s: needed a save of headroom or no file, had: %s; it stays as it is", path,
-                  why);
+    (void)HR_FAIL(err, WRITE, "%s: needed a save of headroom or no file, had: %s; nothing there was changed",
+                  path, why);
     hr_err_try(err, "-s train.save=ANOTHER.safetensors");
     return HR_WRITE;
 }
@@ -222,6 +239,7 @@ typedef struct save_file {
     const char *data; // behind the header
     uint64_t data_bytes;
     const json_t *metadata;
+    uint64_t read_bytes; // of data, by the tensors so far
 } save_file;
 
 static hr_status get_number(const save_file *f, const char *key, uint64_t *out, hr_err *err)
@@ -269,7 +287,7 @@ static bool read_type(const char *word, hr_dtype *dtype)
     return false;
 }
 
-static hr_status read_tensor(const save_file *f, const char *name, const json_t *entry, store *s, hr_err *err)
+static hr_status read_tensor(save_file *f, const char *name, const json_t *entry, store *s, hr_err *err)
 {
     hr_shape shape;
     hr_dtype dtype = HR_F32;
@@ -294,6 +312,7 @@ static hr_status read_tensor(const save_file *f, const char *name, const json_t 
         return HR_FAIL(err, NOMEM, "no host memory for tensor %s of %s", name, f->path);
     }
     memcpy(t->data, f->data + begin, t->bytes);
+    f->read_bytes += t->bytes;
     return HR_OK;
 }
 
@@ -339,14 +358,26 @@ static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
     return HR_OK;
 }
 
+static bool is_format(const save_file *f, const char *schema)
+{
+    const char *format = json_string_value(json_object_get(f->metadata, "format"));
+    return format != NULL && strcmp(format, schema) == 0;
+}
+
 static hr_status check_contents(const save_file *f, const store *s, hr_err *err)
 {
     uint64_t written = 0;
-    HR_TRY(get_number(f, "checksum", &written, err));
-    uint64_t found = checksum_of(s);
+    HR_TRY(get_number(f, checksum_key, &written, err));
+    if (f->read_bytes != f->data_bytes) {
+        return HR_FAIL(err, SAVE,
+                       "%s is damaged: its tensors are %" PRIu64 " B, behind the header are %" PRIu64,
+                       f->path, f->read_bytes, f->data_bytes);
+    }
+    const uint64_t found = checksum_of(s, is_format(f, save_schema_1) ? NULL : f->metadata);
     return found == written
                ? HR_OK
-               : HR_FAIL(err, SAVE, "%s is damaged: its tensors need checksum %" PRIu64 ", had %" PRIu64,
+               : HR_FAIL(err, SAVE,
+                         "%s is damaged: its tensors and counters need checksum %" PRIu64 ", had %" PRIu64,
                          f->path, written, found);
 }
 
@@ -357,8 +388,8 @@ static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
     json_t *entry = NULL;
     hr_status status = HR_OK;
     f->metadata = json_object_get(root, "__metadata__");
-    const char *format = json_string_value(json_object_get(f->metadata, "format"));
-    if (format == NULL || strcmp(format, save_schema) != 0) {
+    if (!is_format(f, save_schema) && !is_format(f, save_schema_1)) {
+        const char *format = json_string_value(json_object_get(f->metadata, "format"));
         return HR_FAIL(err, SAVE, "%s is no save of headroom: format needs %s, had %s", f->path, save_schema,
                        format != NULL ? format : "nothing");
     }

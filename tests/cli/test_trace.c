@@ -114,7 +114,7 @@ START_TEST(a_trace_takes_the_place_of_a_trace_and_of_nothing_else)
 }
 END_TEST
 
-// Requested bytes that live at once, from rows of id,lower,upper,size.
+// Requested bytes that live at once, from rows of lower,upper,size,id.
 static long long highest_sum(FILE *file)
 {
     enum { EVENTS_MAX = 4096 };
@@ -123,10 +123,10 @@ static long long highest_sum(FILE *file)
     char line[128];
     memset(change, 0, sizeof change);
     ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
-    ck_assert_str_eq(line, "id,lower,upper,size\n");
+    ck_assert_str_eq(line, "lower,upper,size,id\n");
     while (fgets(line, sizeof line, file) != NULL) {
         long long lower, upper, size;
-        ck_assert_int_eq(sscanf(line, "%*d,%lld,%lld,%lld", &lower, &upper, &size), 3);
+        ck_assert_int_eq(sscanf(line, "%lld,%lld,%lld", &lower, &upper, &size), 3);
         ck_assert(0 <= lower && lower < upper && upper < EVENTS_MAX && size > 0);
         change[lower] += size;
         change[upper] -= size;

@@ -329,11 +329,13 @@ START_TEST(saves_go_below_headroom_out)
              "assert(hr.knobs.train.save == 'headroom-out/w.safetensors')\n"
              "hr.knobs.train.save = 'headroom-out/v'\n"
              "assert(hr.knobs.train.save == 'headroom-out/v')\n"
-             "assert(not pcall(function() hr.knobs.train.save = 'link/v' end))\n");
+             "assert(not pcall(function() hr.knobs.train.save = 'link/v' end))\n"
+             "assert(not pcall(function() hr.knobs.train.save = 'away' end))\n");
     hr_preset_search_beside(getcwd(before, sizeof before));
     ck_assert_int_eq(chdir(r.folder), 0);
     ck_assert_int_eq(mkdir("headroom-out", 0700), 0);
     ck_assert_int_eq(symlink("/tmp", "headroom-out/link"), 0);
+    ck_assert_int_eq(symlink("/etc/passwd", "headroom-out/away"), 0);
     recipe_start(&r, 0, NULL, &test_limits);
     ck_assert_int_eq(chdir(before), 0);
     ck_assert_msg(r.code == 0, "%s", r.notes);

@@ -303,6 +303,36 @@ START_TEST(broken_saves_are_refused_with_a_sentence)
 }
 END_TEST
 
+// The header says where training stood; it is no less part of a save than the tensors.
+START_TEST(a_save_with_another_header_or_a_tail_is_refused)
+{
+    static const char *const counters[] = {"\"steps\":\"", "\"updates\":\"", "\"epoch\":\"",
+                                           "\"epoch_samples\":\"", "\"model\":\""};
+    char path[128], broken[128], save[160], *data = NULL;
+    size_t bytes = 0;
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("c.safetensors", path));
+    hr_engine *e = create((const char *[]){save, NULL}, NULL);
+    run_steps(e, 3);
+    hr_engine_destroy(e);
+    ck_assert_int_eq(file_read(path, UINT64_MAX, &data, &bytes, NULL), HR_OK);
+    (void)file_in("broken.safetensors", broken);
+    for (size_t k = 0; k < sizeof counters / sizeof *counters; k++) {
+        char *value = memmem(data, bytes, counters[k], strlen(counters[k]));
+        ck_assert_ptr_nonnull(value);
+        value[strlen(counters[k])] ^= 1;
+        write_bytes(broken, data, bytes);
+        assert_resume_refused(broken, "damaged");
+        value[strlen(counters[k])] ^= 1;
+    }
+    FILE *f = fopen(path, "ab");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite("tail", 1, 4, f), 4);
+    ck_assert_int_eq(fclose(f), 0);
+    assert_resume_refused(path, "damaged");
+    hr_free(data);
+}
+END_TEST
+
 // A stranger's file of any size costs no more memory than a save of this model could.
 START_TEST(a_huge_save_is_refused_before_it_is_read)
 {
@@ -443,6 +473,7 @@ int main(void)
     tcase_add_test(cases, a_refused_knob_changes_nothing);
     tcase_add_loop_test(cases, a_save_resumes_bit_identically, 1, 9);
     tcase_add_test(cases, broken_saves_are_refused_with_a_sentence);
+    tcase_add_test(cases, a_save_with_another_header_or_a_tail_is_refused);
     tcase_add_test(cases, a_huge_save_is_refused_before_it_is_read);
     tcase_add_test(cases, a_save_replaces_only_a_save);
     tcase_add_test(cases, the_event_stream_tells_the_whole_story);

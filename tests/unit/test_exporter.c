@@ -556,11 +556,11 @@ static void check_lifetimes(char *data, notebook *n)
 {
     unsigned rows = 0;
     char *rest = NULL;
-    ck_assert_str_eq(strtok_r(data, "\n", &rest), "id,lower,upper,size");
+    ck_assert_str_eq(strtok_r(data, "\n", &rest), "lower,upper,size,id");
     for (char *line = strtok_r(NULL, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         unsigned id;
         lifetime found;
-        ck_assert_int_eq(sscanf(line, "%u,%llu,%llu,%llu", &id, &found.lower, &found.upper, &found.size), 4);
+        ck_assert_int_eq(sscanf(line, "%llu,%llu,%llu,%u", &found.lower, &found.upper, &found.size, &id), 4);
         ck_assert_uint_lt(id, n->count);
         lifetime *wanted = &n->rows[id];
         wanted->upper = wanted->ended ? wanted->upper : n->events;
@@ -592,6 +592,27 @@ START_TEST(lifetimes_are_those_of_a_plain_notebook)
     ck_assert_uint_eq(highest_sum(&n), s.peak_requested_bytes);
     hr_free(data);
     free(n.rows);
+    stage_close(&s);
+}
+END_TEST
+
+START_TEST(lifetimes_of_a_person_are_not_replaced)
+{
+    static const char mine[] = "id,lower,upper,size\n1,0,5,100\n";
+    char file[160];
+    stage s;
+    exporter *e = NULL;
+    size_t bytes;
+    hr_err err;
+    stage_open(&s);
+    const trace_teller teller = teller_of(&s);
+    FILE *f = fopen(strchr(file_of(&trace_writer_lifetimes, file), ':') + 1, "w");
+    ck_assert(f != NULL && fputs(mine, f) >= 0 && fclose(f) == 0);
+    ck_assert_int_eq(exporter_open(file, &teller, &e, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "needed a lifetimes file of headroom or no file"));
+    char *data = read_file(&bytes);
+    ck_assert_str_eq(data, mine);
+    hr_free(data);
     stage_close(&s);
 }
 END_TEST
@@ -695,6 +716,7 @@ int main(void)
     tcase_add_test(cases, chrome_json_is_json_and_adds_up);
     tcase_add_test(cases, names_that_are_no_text_are_still_json);
     tcase_add_test(cases, lifetimes_are_those_of_a_plain_notebook);
+    tcase_add_test(cases, lifetimes_of_a_person_are_not_replaced);
     tcase_add_test(cases, a_memory_profile_row_has_the_fields_of_the_event);
     tcase_add_test(cases, a_memory_dump_shows_the_heap_of_the_first_refusal);
     tcase_add_test(cases, a_dump_of_tensorflow_is_not_ours_to_replace);

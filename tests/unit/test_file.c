@@ -192,6 +192,64 @@ START_TEST(new_file_has_the_persons_mode)
 }
 END_TEST
 
+START_TEST(replaced_file_keeps_its_mode)
+{
+    struct stat status;
+    hr_err err;
+    ck_assert_int_eq(write_file(path, "old", 3, &err), HR_OK);
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    const mode_t old = umask(022);
+    ck_assert_int_eq(write_file(path, "new", 3, &err), HR_OK);
+    umask(old);
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 0777, 0600);
+    assert_content(path, "new", 3);
+}
+END_TEST
+
+START_TEST(read_only_file_is_not_replaced)
+{
+    hr_err err;
+    file_writer *w;
+    ck_assert_int_eq(write_file(path, "old", 3, &err), HR_OK);
+    ck_assert_int_eq(chmod(path, 0444), 0);
+    ck_assert_int_eq(file_writer_open(path, &w, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "it is read-only"));
+    assert_content(path, "old", 3);
+}
+END_TEST
+
+// Nobody ever writes into it: a reader that opened it as a file would wait for ever.
+START_TEST(pipe_among_files_is_refused_without_waiting)
+{
+    char *data;
+    size_t bytes;
+    int fd;
+    hr_err err;
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(file_read(path, 10, &data, &bytes, &err), HR_READ);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "needed a file, it is a pipe"));
+    ck_assert_int_eq(file_open(path, &fd, &err), HR_READ);
+    ck_assert_int_eq(fd, -1);
+}
+END_TEST
+
+START_TEST(pipe_that_a_shell_hands_over_is_read)
+{
+    int ends[2];
+    char name[32], *data;
+    size_t bytes;
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(write(ends[1], "words", 5), 5);
+    ck_assert_int_eq(close(ends[1]), 0);
+    (void)snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    ck_assert_int_eq(file_read(name, 10, &data, &bytes, NULL), HR_OK);
+    ck_assert_uint_eq(bytes, 5);
+    hr_free(data);
+    ck_assert_int_eq(close(ends[0]), 0);
+}
+END_TEST
+
 // Whatever operation fails, the file is the old one or the new one, whole, and nothing else lies beside it.
 START_TEST(every_failing_operation_leaves_one_whole_file)
 {
@@ -323,6 +381,10 @@ int main(void)
     tcase_add_test(tests, abandoned_file_leaves_the_old_one);
     tcase_add_test(tests, link_stays_a_link);
     tcase_add_test(tests, new_file_has_the_persons_mode);
+    tcase_add_test(tests, replaced_file_keeps_its_mode);
+    tcase_add_test(tests, read_only_file_is_not_replaced);
+    tcase_add_test(tests, pipe_among_files_is_refused_without_waiting);
+    tcase_add_test(tests, pipe_that_a_shell_hands_over_is_read);
     tcase_add_test(tests, every_failing_operation_leaves_one_whole_file);
     tcase_add_test(tests, lost_piece_is_never_committed);
     tcase_add_test(tests, every_failing_read_and_allocation_is_reported);

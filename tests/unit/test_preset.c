@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "headroom/preset.h"
 
@@ -206,8 +207,11 @@ static const struct {
      "bad.yaml:2:15: batch.size: a quoted value is text: take the quotes away"},
     {"model: {name: m}\nbatch: {size: 32abc}\n",
      "bad.yaml:2:15: batch.size: needs a whole number from 1 to 1048576 (samples), had '32abc'"},
-    {"model: {name: m}\nallocator: {growth: true}\n",
-     "bad.yaml:2:21: allocator.growth: needs one of off, on, had 'true' — did you mean 'on'?"},
+    {"model: {name: m}\nallocator: {growth: maybe}\n",
+     "bad.yaml:2:21: allocator.growth: needs one of off, on, had 'maybe'"},
+    {"model: {name: m}\nprecision: {policy: amp}\n", "bad.yaml:2:21: precision.policy: needs one of float32, "
+                                                     "mixed_float16, mixed_bfloat16, float16, bfloat16, "
+                                                     "float64, had 'amp' — did you mean 'mixed_float16'?"},
     {"model: {name: m}\ndevice: {card: rtx0}\n",
      "bad.yaml:2:16: no card is called 'rtx0'; no folder of cards was found"},
     {"model: {name: m}\ntitle: [a]\n", "bad.yaml:2:8: 'title' needs a text"},
@@ -237,6 +241,33 @@ START_TEST(each_mistake_has_its_place_and_sentence)
                       shown[strlen(bad[_i].line)] == '\n',
                   "needed %s\nhad %s", bad[_i].line, shown);
     ck_assert_ptr_nonnull(strstr(err.sentence, "bad.yaml:"));
+}
+END_TEST
+
+START_TEST(a_link_does_not_lead_out_of_the_folder)
+{
+    char secret[] = "/tmp/headroom-secret-XXXXXX";
+    const int fd = mkstemp(secret);
+    ck_assert_int_eq(write(fd, "swordfish: 1\n", 13), 13);
+    ck_assert_int_eq(close(fd), 0);
+    ck_assert_int_eq(symlink(secret, path_of("away.yaml")), 0);
+    static const char *const words[] = {"extends: away\n", "extends: ./away.yaml\n", "model: away\n"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *shown = open_bad(write_preset("bad.yaml", words[i]));
+        ck_assert_msg(strstr(shown, "is a link that leaves the folder of this file: needs --trust") != NULL,
+                      "%s", shown);
+        ck_assert_ptr_null(strstr(shown, "swordfish"));
+        close_preset();
+    }
+    ck_assert_int_eq(unlink(secret), 0);
+}
+END_TEST
+
+START_TEST(a_pipe_beside_a_preset_is_no_preset)
+{
+    ck_assert_int_eq(mkfifo(path_of("pipe.yaml"), 0600), 0);
+    const char *shown = open_bad(write_preset("bad.yaml", "extends: ./pipe.yaml\n"));
+    ck_assert_msg(strstr(shown, "needed a file, it is a pipe") != NULL, "%s", shown);
 }
 END_TEST
 
@@ -447,6 +478,8 @@ int main(void)
     tcase_add_test(tc, a_model_of_its_own_replaces_that_of_the_base);
     tcase_add_test(tc, a_relative_data_path_counts_from_its_file);
     tcase_add_loop_test(tc, each_mistake_has_its_place_and_sentence, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(tc, a_link_does_not_lead_out_of_the_folder);
+    tcase_add_test(tc, a_pipe_beside_a_preset_is_no_preset);
     tcase_add_test(tc, all_mistakes_of_all_files_come_at_once);
     tcase_add_test(tc, a_base_with_a_mistake_is_shown_once);
     tcase_add_test(tc, eight_presets_may_stand_behind_each_other_and_not_nine);
