@@ -8,7 +8,7 @@ void act_run_or_pause(app *a, int unused)
 {
     (void)unused;
     if (!app_engine_lives(a)) {
-        app_restart_engine(a);
+        act_restart(a, 0);
     } else if (model_is_training(&a->live)) {
         app_send_plain(a, HR_COMMAND_PAUSE, 0);
         app_say(a, MESSAGE_NOTE, "training pauses after this step; r goes on");
@@ -23,7 +23,12 @@ void act_run_or_pause(app *a, int unused)
 void act_restart(app *a, int unused)
 {
     (void)unused;
-    app_restart_engine(a);
+    const char *why_not = death_why_not(a);
+    if (why_not != NULL) {
+        app_say(a, MESSAGE_ERROR, "%s\ntry: %s", why_not, a->death.remedy);
+    } else {
+        app_restart_engine(a);
+    }
 }
 
 // Of what is shown too, when that is a frozen copy.

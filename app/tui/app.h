@@ -14,6 +14,7 @@
 #include "headroom/step_picture.h"
 
 #include "app/tui/complete.h"
+#include "app/tui/death.h"
 #include "app/tui/fit.h"
 #include "app/tui/format.h"
 #include "app/tui/glyphs.h"
@@ -101,6 +102,7 @@ struct app {
     hr_session *session; // NULL: none could be started, or none yet
     hr_session_life life;
     hr_session_end end;      // of the last one, when life is not LIVE
+    death death;             // of the last one that a fault ended
     char autosave[PATH_MAX]; // kept by the worker for a restart; "": none
     bool scripted;           // the engine in this process, moved by the script
     const char *watched;     // socket or trace of somebody else's training; NULL: it is our own

@@ -107,6 +107,7 @@ hr_status app_stop_engine(app *a, hr_err *err)
     if (a->session != NULL) {
         forget_session(a);
         app_forget_plans(a);
+        a->death = (death){0}; // the next training is another one
         if (a->autosave[0] != '\0') {
             (void)unlink(a->autosave); // it was for a restart of this training
         }
@@ -172,9 +173,12 @@ static void say_where(const app *a, const hr_session_end *end, char *text, size_
     }
 }
 
-static void say_way_on(const hr_session_end *end, char *text, size_t size)
+static void say_way_on(const app *a, char *text, size_t size)
 {
-    if (end->saved_step == HR_NONE) {
+    const hr_session_end *end = &a->end;
+    if (a->life == HR_SESSION_ENDED && death_why_not(a) != NULL) {
+        snprintf(text, size, "%s", a->death.remedy);
+    } else if (end->saved_step == HR_NONE) {
         snprintf(text, size, "R starts it again from the beginning");
     } else {
         snprintf(text, size, "R goes on from the save of step %" PRIu64, end->saved_step);
@@ -183,9 +187,12 @@ static void say_way_on(const hr_session_end *end, char *text, size_t size)
 
 static void say_end(app *a)
 {
-    char where[HR_NAME_MAX + 80], way_on[80];
+    char where[HR_NAME_MAX + 80], way_on[DEATH_TEXT_MAX];
     say_where(a, &a->end, where, sizeof where);
-    say_way_on(&a->end, way_on, sizeof way_on);
+    if (a->life == HR_SESSION_ENDED) {
+        death_note(a, where);
+    }
+    say_way_on(a, way_on, sizeof way_on);
     bool silent = a->life == HR_SESSION_SILENT;
     if (silent) {
         app_say(a, MESSAGE_ERROR, "the worker has shown no sign of life for %d s, %s\ntry: wait%s%s",

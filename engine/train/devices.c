@@ -42,15 +42,16 @@ const char *hr_devices_isa_below(const char *isa)
 {
     static const struct {
         const char *isa, *below;
-    } rows[] = {{"avx512_core_amx", "AVX512_CORE_BF16"},
+    } rows[] = {// the newest first: its name holds those of the older ones
+                {"avx512_core_amx", "AVX512_CORE_BF16"},
                 {"avx512_core_bf16", "AVX512_CORE"},
                 {"avx512_core_vnni", "AVX512_CORE"},
-                {"avx512_core", "AVX2"},
+                {"avx512", "AVX2"},
                 {"avx2_vnni", "AVX2"},
                 {"avx2", "AVX"},
                 {"avx", "SSE41"}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        if (strcmp(isa, rows[k].isa) == 0) {
+        if (strstr(isa, rows[k].isa) != NULL) {
             return rows[k].below;
         }
     }

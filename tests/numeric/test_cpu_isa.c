@@ -110,6 +110,8 @@ END_TEST
 START_TEST(below_an_instruction_set_there_is_another_one)
 {
     ck_assert_str_eq(hr_devices_isa_below("avx512_core_amx"), "AVX512_CORE_BF16");
+    ck_assert_str_eq(hr_devices_isa_below("onednn brg:avx512_core_amx_bf16"), "AVX512_CORE_BF16");
+    ck_assert_str_eq(hr_devices_isa_below("avx512_core"), "AVX2");
     ck_assert_str_eq(hr_devices_isa_below("avx2"), "AVX");
     ck_assert_ptr_null(hr_devices_isa_below("sse41"));
     ck_assert_ptr_null(hr_devices_isa_below("sm_90 NVIDIA H200"));

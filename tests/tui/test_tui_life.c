@@ -12,17 +12,23 @@
 
 static const screen_look wide = {.rows = 36, .columns = 120};
 
-static void end_worker(app *a, hr_session_life life, uint64_t saved_step)
+static void end_worker_by(app *a, hr_session_life life, int signal_number, uint32_t instr,
+                          uint64_t saved_step)
 {
     hr_session_end end = {.exit_code = -1,
-                          .signal = SIGSEGV,
+                          .signal = signal_number,
                           .step = 42,
-                          .instr = 3,
+                          .instr = instr,
                           .saved_step = saved_step,
                           .sentence = "segmentation fault"};
     bool more;
     fake_engine_end(a->session, life, &end);
     app_drain(a, &more);
+}
+
+static void end_worker(app *a, hr_session_life life, uint64_t saved_step)
+{
+    end_worker_by(a, life, SIGSEGV, 3, saved_step);
 }
 
 START_TEST(a_dead_worker_leaves_its_graphs_and_says_where_it_died)
@@ -68,6 +74,51 @@ START_TEST(r_starts_a_dead_worker_again_and_the_history_stays)
         ck_assert(a->live.attributed);
         screen_close(a);
     }
+}
+END_TEST
+
+// The processor lacks an instruction: R would meet it again, a turned knob may not.
+START_TEST(r_does_not_start_a_worker_again_that_lacked_an_instruction)
+{
+    static const char keys[] = {'R', 'r'};
+    app *a = screen_open(&wide);
+    screen_advance(a, 60);
+    end_worker_by(a, HR_SESSION_ENDED, SIGILL, 3, 40);
+    for (size_t i = 0; i < sizeof keys; i++) {
+        app_key(a, keys[i]);
+        screen_advance(a, 3);
+        ck_assert(!app_engine_lives(a));
+        ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+        ck_assert_ptr_nonnull(strstr(a->message.text, "SIGILL"));
+        ck_assert_ptr_nonnull(strstr(a->message.text, "instruction 3"));
+        ck_assert_ptr_nonnull(strstr(a->message.text, "with avx2"));
+        ck_assert_ptr_nonnull(strstr(a->message.text, "try: :set device.kind=reference, or leave and start "
+                                                      "ONEDNN_MAX_CPU_ISA=AVX headroom"));
+    }
+    app_key(a, '<');
+    screen_advance(a, 3);
+    ck_assert(app_engine_lives(a));
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(r_starts_again_once_what_dies_in_the_same_instruction)
+{
+    static const struct {
+        int signal_number;
+        uint32_t instr;
+        bool again; // R brings it back
+    } deaths[] = {{SIGSEGV, 3, true}, {SIGSEGV, 4, true}, {SIGABRT, 4, true}, {SIGABRT, 4, false}};
+    app *a = screen_open(&wide);
+    screen_advance(a, 20);
+    for (size_t k = 0; k < sizeof deaths / sizeof *deaths; k++) {
+        end_worker_by(a, HR_SESSION_ENDED, deaths[k].signal_number, deaths[k].instr, HR_NONE);
+        app_key(a, 'R');
+        screen_advance(a, 3);
+        ck_assert_msg(app_engine_lives(a) == deaths[k].again, "death %zu: %s", k, a->message.text);
+    }
+    ck_assert_ptr_nonnull(strstr(a->message.text, "SIGABRT"));
+    screen_close(a);
 }
 END_TEST
 
@@ -294,6 +345,8 @@ SUITE_MAIN("tui life", a_turn_that_the_engine_refuses_is_forgotten_and_one_on_it
            what_a_busy_engine_does_not_take_is_not_turned,
            a_dead_worker_leaves_its_graphs_and_says_where_it_died,
            r_starts_a_dead_worker_again_and_the_history_stays,
+           r_does_not_start_a_worker_again_that_lacked_an_instruction,
+           r_starts_again_once_what_dies_in_the_same_instruction,
            a_turned_knob_brings_a_dead_worker_back_with_it,
            a_silent_worker_is_restarted_from_the_save_that_it_told,
            a_lost_device_is_taken_anew_from_the_save_but_not_for_ever,

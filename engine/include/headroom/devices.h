@@ -26,7 +26,7 @@ typedef struct hr_device_info {
 size_t hr_devices(hr_device_info out[HR_DEVICES_MAX]);
 
 // What ONEDNN_MAX_CPU_ISA is to be set to for a cpu device that does without the newest instructions of `isa` (as reports
-// name it); NULL: nothing below is known.
+// name it, or a library its kernels: "brg:avx512_core_amx_bf16"); NULL: nothing below is known.
 const char *hr_devices_isa_below(const char *isa);
 
 #endif
