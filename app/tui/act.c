@@ -65,8 +65,8 @@ static bool edits_here(const app *a)
 
 static bool nothing_is_open(const app *a)
 {
-    return a->overlay == OVERLAY_NONE && a->message.kind == MESSAGE_NONE && !a->expanded &&
-           a->screen == SCREEN_BENCH;
+    return a->overlay == OVERLAY_NONE && a->message.kind == MESSAGE_NONE && a->judge == NULL &&
+           !a->expanded && a->screen == SCREEN_BENCH;
 }
 
 // An arrow that moves no cursor turns the knob, and Enter edits it where a row has nothing else to do with it.

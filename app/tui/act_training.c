@@ -26,6 +26,9 @@ void act_restart(app *a, int unused)
     const char *why_not = death_why_not(a);
     if (why_not != NULL) {
         app_say(a, MESSAGE_ERROR, "%s\ntry: %s", why_not, a->death.remedy);
+    } else if (a->life == HR_SESSION_SILENT) {
+        a->pending = PENDING_RESTART; // it may go on yet: it is killed for one that stands
+        app_say(a, MESSAGE_NOTE, "trying what is to take its place; Esc leaves it");
     } else {
         app_restart_engine(a);
     }
@@ -114,9 +117,10 @@ void act_presets(app *a, int unused)
 
 void app_switch_preset(app *a)
 {
+    (void)app_cancel_next(a);
     a->overlay = OVERLAY_NONE;
     a->pending = PENDING_PRESET;
-    app_say(a, MESSAGE_NOTE, "opening %s", a->pending_preset);
+    app_say(a, MESSAGE_NOTE, "trying %s: the training ends once it stands; Esc leaves it", a->pending_preset);
 }
 
 // What cannot be opened is said before anything is asked about the training.
@@ -125,14 +129,16 @@ static bool opens(app *a, const char *name)
     hr_preset *opened;
     char *problems = NULL;
     hr_err err;
-    bool ok = hr_preset_open(name, false, &opened, &problems, &err) == HR_OK;
+    hr_status status = hr_preset_open(name, false, &opened, &problems, &err);
     hr_preset_problems_free(problems);
-    if (ok) {
+    if (status == HR_OK) {
+        status = hr_knobs_validate(hr_preset_knobs(opened), &err);
         hr_preset_close(opened);
-    } else {
+    }
+    if (status != HR_OK) {
         app_say_error(a, &err);
     }
-    return ok;
+    return status == HR_OK;
 }
 
 void app_open_preset(app *a, const char *name)

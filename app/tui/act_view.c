@@ -89,6 +89,8 @@ void act_back(app *a, int unused)
     (void)unused;
     if (a->overlay != OVERLAY_NONE) {
         a->overlay = OVERLAY_NONE;
+    } else if (app_cancel_next(a)) {
+        app_say(a, MESSAGE_NOTE, "the training goes on as it is");
     } else if (a->message.kind != MESSAGE_NONE) {
         a->message.kind = MESSAGE_NONE;
     } else if (a->expanded) {

@@ -22,6 +22,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     }
     a->preset = preset;
     a->knobs = a->applied = *knobs;
+    a->saved_step = HR_NONE;
     a->zoom = 2;
     a->focus = PANE_KNOBS;
     a->glyphs = glyphs_make(GLYPHS_ASCII);
@@ -49,6 +50,7 @@ void app_destroy(app *a)
     }
     (void)app_stop_engine(a, NULL);
     app_stop_planner(a);
+    app_forget_judge(a);
     free_presets(&a->presets);
     heap_record_deinit(&a->heap);
     heap_scene_deinit(&a->heap_scene);
@@ -248,6 +250,42 @@ static bool open_next(app *a)
     return status == HR_OK;
 }
 
+static void drop_next(app *a)
+{
+    app_forget_judge(a);
+    hr_preset_close(a->opened);
+    a->opened = NULL;
+    a->next_stands = false;
+    a->pending = PENDING_NONE;
+}
+
+// The training ends for what stands, and for nothing else.
+static bool next_stands(app *a)
+{
+    if (a->pending == PENDING_QUIT || a->next_stands) {
+        return true;
+    }
+    const bool again = a->pending == PENDING_RESTART;
+    judgement v = JUDGED_REFUSED;
+    if (again || a->opened != NULL || open_next(a)) {
+        v = app_judge(a, again ? a->preset : a->opened, again ? &a->knobs : hr_preset_knobs(a->opened));
+    }
+    a->next_stands = v == JUDGED_STANDS;
+    if (v == JUDGED_REFUSED) {
+        drop_next(a);
+    }
+    return a->next_stands;
+}
+
+bool app_cancel_next(app *a)
+{
+    const bool waits = a->judge != NULL;
+    if (waits) {
+        drop_next(a);
+    }
+    return waits;
+}
+
 static void switch_preset(app *a)
 {
     hr_err unsaved = {0};
@@ -278,18 +316,17 @@ static void switch_preset(app *a)
 
 void app_work(app *a)
 {
-    pending work = a->pending;
-    if (work == PENDING_PRESET && a->opened == NULL && !open_next(a)) {
-        a->pending = PENDING_NONE;
-        return;
-    }
-    if (work == PENDING_NONE || !app_let_end(a)) {
+    const pending work = a->pending;
+    if (work == PENDING_NONE || !next_stands(a) || (work != PENDING_RESTART && !app_let_end(a))) {
         return;
     }
     a->pending = PENDING_NONE;
+    a->next_stands = false;
     if (work == PENDING_PRESET) {
         switch_preset(a);
-    } else if (work == PENDING_QUIT) {
+    } else if (work == PENDING_RESTART) {
+        app_restart_engine(a);
+    } else {
         (void)app_stop_engine(a, NULL);
         a->quits = true;
     }

@@ -92,18 +92,28 @@ typedef struct preset_list {
     char filter[TABLE_FILTER_MAX]; // part of a name or title, any case; "": all
 } preset_list;
 
-typedef enum pending { PENDING_NONE, PENDING_PRESET, PENDING_QUIT } pending;
+typedef enum pending {
+    PENDING_NONE,
+    PENDING_PRESET,  // pending_preset takes the training's place once it stands
+    PENDING_RESTART, // a worker that is silent gives way to another one once that would stand
+    PENDING_QUIT
+} pending;
+
+typedef enum judgement { JUDGED_WAITS, JUDGED_STANDS, JUDGED_REFUSED } judgement;
 
 struct app {
     // engine
     const hr_preset *preset;
     hr_preset *owned;    // `preset`, when it was opened here
-    hr_preset *opened;   // the next one, while the training ends
+    hr_preset *opened;   // the next one, while it is tried and the training ends
+    hr_planning *judge;  // tries it; NULL: nothing is tried now
+    bool next_stands;    // it was tried: the training may end for it
     hr_session *session; // NULL: none could be started, or none yet
     hr_session_life life;
     hr_session_end end;      // of the last one, when life is not LIVE
     death death;             // of the last one that a fault ended
     char autosave[PATH_MAX]; // kept by the worker for a restart; "": none
+    uint64_t saved_step;     // of what stands there, as the last worker said; HR_NONE: nothing yet
     bool scripted;           // the engine in this process, moved by the script
     const char *watched;     // socket or trace of somebody else's training; NULL: it is our own
     bool unknown;            // nobody has said what is watched: preset and knobs stand for nothing
@@ -202,8 +212,11 @@ const char *app_why_not_command(const app *a);
 bool app_drain(app *a, bool *more);
 // Stops what is shown, or shows what came meanwhile. The training goes on either way.
 void app_freeze(app *a, bool frozen);
-// Does the pending work, unless the training has yet to end for it: call it again until nothing is pending.
+// Does the pending work, unless what is to come is still being tried, or the training has yet to end for it: call it again
+// until nothing is pending.
 void app_work(app *a);
+// Forgets what is pending while it is still being tried. False: nothing is.
+bool app_cancel_next(app *a);
 void app_say(app *a, message_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void app_say_error(app *a, const hr_err *err);
 const model *app_model(const app *a);  // what is shown: live or frozen
@@ -246,6 +259,13 @@ const hr_whatif *app_waiting_plan(const app *a);
 void app_ask_for_screen(app *a);
 // Takes what the planner has said, and asks what the screen that is shown wants to know.
 bool app_take_plans(app *a, bool *more);
+
+// ---- judge.c --------------------------------------------------------------------------------------------------
+
+// Whether a training of these would stand. WAITS: call it again with the same ones, at the latest when the judge's descriptor
+// is readable. A refusal has been said.
+judgement app_judge(app *a, const hr_preset *preset, const hr_knobs *knobs);
+void app_forget_judge(app *a);
 
 // ---- keys.c, act.c ------------------------------------------------------------------------------------------
 

@@ -111,6 +111,7 @@ hr_status app_stop_engine(app *a, hr_err *err)
         if (a->autosave[0] != '\0') {
             (void)unlink(a->autosave); // it was for a restart of this training
         }
+        a->saved_step = HR_NONE;
     }
     if (a->end_status != HR_OK && err != NULL) {
         *err = a->end_error;
@@ -118,11 +119,18 @@ hr_status app_stop_engine(app *a, hr_err *err)
     return a->end_status;
 }
 
-// The step of its last save: what it says at its end, or said before when that does not come.
-static uint64_t end_by_kill(app *a)
+// A worker that dies before it has read the save it was to go on from has none of its own: that one stands.
+static void note_save(app *a, const hr_session_end *end)
+{
+    if (end->saved_step != HR_NONE) {
+        a->saved_step = end->saved_step;
+    }
+}
+
+// What it says at its end, or said before when that does not come.
+static void end_by_kill(app *a)
 {
     enum { LOOKS = 300, LOOK_MS = 10 };
-    uint64_t saved_step = a->life == HR_SESSION_LIVE ? HR_NONE : a->end.saved_step;
     hr_session_end end = {.saved_step = HR_NONE};
     hr_session_kill(a->session);
     hr_session_life life = hr_session_get_life(a->session, &end);
@@ -130,23 +138,24 @@ static uint64_t end_by_kill(app *a)
         (void)poll(NULL, 0, LOOK_MS);
         life = hr_session_get_life(a->session, &end);
     }
-    return life != HR_SESSION_LIVE && end.saved_step != HR_NONE ? end.saved_step : saved_step;
+    if (life != HR_SESSION_LIVE) {
+        note_save(a, &end);
+    }
 }
 
 void app_restart_engine(app *a)
 {
-    uint64_t saved_step = HR_NONE;
     if (a->session != NULL) {
-        saved_step = end_by_kill(a);
+        end_by_kill(a);
         forget_session(a);
         a->end_status = HR_OK; // killed: there was no save to fail
     }
-    bool saved = saved_step != HR_NONE && a->autosave[0] != '\0';
+    bool saved = a->saved_step != HR_NONE && a->autosave[0] != '\0';
     model_restart(&a->live);
     a->message.kind = MESSAGE_NONE;
     start(a, saved ? a->autosave : NULL);
     if (a->session != NULL && saved) {
-        model_log(&a->live, LOG_GOOD, "started again from the save of step %" PRIu64, saved_step);
+        model_log(&a->live, LOG_GOOD, "started again from the save of step %" PRIu64, a->saved_step);
     } else if (a->session != NULL) {
         model_log(&a->live, LOG_GOOD, "started again from the beginning");
     }
@@ -175,13 +184,12 @@ static void say_where(const app *a, const hr_session_end *end, char *text, size_
 
 static void say_way_on(const app *a, char *text, size_t size)
 {
-    const hr_session_end *end = &a->end;
     if (a->life == HR_SESSION_ENDED && death_why_not(a) != NULL) {
         snprintf(text, size, "%s", a->death.remedy);
-    } else if (end->saved_step == HR_NONE) {
+    } else if (a->saved_step == HR_NONE) {
         snprintf(text, size, "R starts it again from the beginning");
     } else {
-        snprintf(text, size, "R goes on from the save of step %" PRIu64, end->saved_step);
+        snprintf(text, size, "R goes on from the save of step %" PRIu64, a->saved_step);
     }
 }
 
@@ -211,7 +219,7 @@ static void restart_on_new_device(app *a)
     const hr_session_end end = a->end;
     app_restart_engine(a);
     app_say(a, MESSAGE_NOTE, "the device was lost, and the worker started again from the %s: %s",
-            end.saved_step != HR_NONE ? "last save" : "beginning", end.sentence);
+            a->saved_step != HR_NONE ? "last save" : "beginning", end.sentence);
 }
 
 bool app_check_life(app *a)
@@ -230,6 +238,7 @@ bool app_check_life(app *a)
         return true;
     }
     a->end = end;
+    note_save(a, &end);
     if (life == HR_SESSION_ENDED) {
         a->live.state = HR_ENGINE_FAILED;
         (a->watched != NULL ? run_log_close : run_log_fail)(&a->runs);

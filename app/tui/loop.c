@@ -10,7 +10,7 @@
 #include "app/tui/terminal.h"
 #include "app/tui/tour.h"
 
-enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_COUNT };
+enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_JUDGE, FD_COUNT };
 
 static const uint64_t frame_ns = 250000000; // between two frames that only events asked for
 static const uint64_t life_ns = 1000000000; // between two looks whether a training worker lives
@@ -53,6 +53,12 @@ static void draw(loop *l)
     l->frame_at_ns = a->now_ns + frame_ns;
 }
 
+// For a training to end, or for a judgement of the next one.
+static bool waits(const app *a)
+{
+    return a->ending || a->judge != NULL;
+}
+
 // Nanoseconds until something is due; negative: nothing is.
 static int64_t wait_ns(const loop *l)
 {
@@ -60,7 +66,7 @@ static int64_t wait_ns(const loop *l)
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
-    if ((model_is_training(&l->app->live) || l->app->ending) && now + life_ns < due) {
+    if ((model_is_training(&l->app->live) || waits(l->app)) && now + life_ns < due) {
         due = now + life_ns; // a worker that hangs wakes nobody
     }
     if (l->more) {
@@ -155,6 +161,7 @@ static void wait_and_take(loop *l)
         [FD_EVENTS] = {.fd = a->session == NULL || drains_later ? -1 : hr_session_fd(a->session),
                        .events = POLLIN},
         [FD_WHATIF] = {.fd = hr_planning_fd(a->planning), .events = POLLIN},
+        [FD_JUDGE] = {.fd = hr_planning_fd(a->judge), .events = POLLIN},
     };
     int64_t wait = wait_ns(l);
     struct timespec timeout = {wait / 1000000000, wait % 1000000000};
@@ -191,16 +198,16 @@ static void resume_worker(void *context)
     }
 }
 
-// A frame says what is waited for, before and while the training ends.
+// A frame says what is waited for, before and while it is.
 static void work(loop *l)
 {
     app *a = l->app;
-    bool was_ending = a->ending;
-    if (!was_ending) {
+    const bool waited = waits(a), was_ending = a->ending;
+    if (!waited) {
         draw(l);
     }
     app_work(a);
-    l->key_came = true;
+    l->key_came = l->key_came || !waited || !waits(a);
     if (a->ending && !was_ending) {
         draw(l);
     }

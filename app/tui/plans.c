@@ -160,6 +160,7 @@ static void take(app *a, hr_answer *answer)
     case HR_QUESTION_FIT:
         fit_take(a, answer);
         break;
+    case HR_QUESTION_STANDS: // it is the judge who is asked that
     case HR_QUESTION_COUNT:
         break;
     }

@@ -230,6 +230,11 @@ uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind)
     return ask(p, kind, &knobs, p->matters[kind].count, true);
 }
 
+uint64_t hr_planning_ask_stands(hr_planning *p, const hr_knobs *knobs)
+{
+    return p == NULL ? 0 : ask(p, HR_QUESTION_STANDS, knobs, 1, true);
+}
+
 uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after)
 {
     if (p == NULL) {

@@ -27,6 +27,7 @@ struct planning_desk {
     char preset[PLANNING_PRESET_MAX];
     bool trusts;
     bool has_read;       // the preset, or tried to
+    hr_preset *opened;   // what `planner` was read from
     hr_planner *planner; // NULL: it could not be read, `reading` says why
     finding reading;
     matter matters[HR_QUESTION_COUNT];
@@ -60,7 +61,9 @@ static void close_preset(planning_desk *d)
         close_matter(d, (hr_question_kind)k);
     }
     hr_planner_close(d->planner);
+    hr_preset_close(d->opened);
     d->planner = NULL;
+    d->opened = NULL;
     d->has_read = false;
 }
 
@@ -136,6 +139,14 @@ static void plan_turn(planning_desk *d, const planning_question *q, const hr_tur
     f->estimated = d->present.estimated;
 }
 
+static planning_work answer_stands(planning_desk *d, matter *m, hr_answer *answer)
+{
+    hr_err err = {0};
+    refuse(answer, hr_engine_rehearse(d->opened, &m->q.knobs, &err), &err);
+    answer->last = true;
+    return PLANNING_ANSWERED;
+}
+
 static planning_work answer_turn(planning_desk *d, matter *m, hr_answer *answer)
 {
     finding f;
@@ -185,17 +196,15 @@ static planning_work answer_fit(planning_desk *d, matter *m, hr_answer *answer)
 
 static void read_preset(planning_desk *d)
 {
-    hr_preset *preset = NULL;
     char *problems = NULL;
     finding *f = &d->reading;
     *f = (finding){.status = HR_OK};
     d->has_read = true;
-    f->status = hr_preset_open(d->preset, d->trusts, &preset, &problems, &f->err);
+    f->status = hr_preset_open(d->preset, d->trusts, &d->opened, &problems, &f->err);
     hr_preset_problems_free(problems);
     if (f->status == HR_OK) {
-        f->status = hr_planner_open(preset, &d->planner, &f->err);
+        f->status = hr_planner_open(d->opened, &d->planner, &f->err);
     }
-    hr_preset_close(preset);
 }
 
 static bool is_urgent(const matter *m)
@@ -206,11 +215,13 @@ static bool is_urgent(const matter *m)
 // NULL: nothing is asked.
 static matter *most_urgent(planning_desk *d)
 {
+    matter *stands = &d->matters[HR_QUESTION_STANDS];
     matter *turns = &d->matters[HR_QUESTION_TURNS];
     matter *picture = &d->matters[HR_QUESTION_PICTURE];
     matter *diff = &d->matters[HR_QUESTION_DIFF];
     matter *fit = &d->matters[HR_QUESTION_FIT];
-    return is_urgent(turns)                                 ? turns
+    return stands->open                                     ? stands
+           : is_urgent(turns)                               ? turns
            : picture->open                                  ? picture
            : diff->open                                     ? diff
            : turns->open && (d->turn_is_next || !fit->open) ? turns
@@ -221,9 +232,8 @@ static matter *most_urgent(planning_desk *d)
 static planning_work answer_one(planning_desk *d, matter *m, hr_answer *answer)
 {
     static planning_work (*const answers[])(planning_desk * d, matter * m, hr_answer * answer) = {
-        [HR_QUESTION_TURNS] = answer_turn,
-        [HR_QUESTION_PICTURE] = answer_picture,
-        [HR_QUESTION_DIFF] = answer_diff,
+        [HR_QUESTION_STANDS] = answer_stands,   [HR_QUESTION_TURNS] = answer_turn,
+        [HR_QUESTION_PICTURE] = answer_picture, [HR_QUESTION_DIFF] = answer_diff,
         [HR_QUESTION_FIT] = answer_fit,
     };
     if (d->planner == NULL) {

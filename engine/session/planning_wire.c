@@ -137,6 +137,8 @@ void planning_put_answer(wire_out *o, const hr_answer *a)
         return;
     }
     switch (a->kind) {
+    case HR_QUESTION_STANDS: // its status says it
+        break;
     case HR_QUESTION_TURNS:
         put_plan(o, &a->whatif);
         break;
@@ -158,6 +160,8 @@ void planning_put_answer(wire_out *o, const hr_answer *a)
 static void get_told(wire_in *in, hr_answer *a)
 {
     switch (a->kind) {
+    case HR_QUESTION_STANDS:
+        break;
     case HR_QUESTION_TURNS:
         get_plan(in, &a->whatif);
         break;

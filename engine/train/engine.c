@@ -85,6 +85,20 @@ void hr_engine_destroy(hr_engine *e)
     hr_free(e);
 }
 
+hr_status hr_engine_rehearse(const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    hr_engine *e = NULL;
+    hr_err oom = {0};
+    HR_TRY(hr_engine_create(preset, knobs, NULL, &e, err));
+    e->rehearses = true;
+    hr_status status = engine_try_rebuild(e, &oom);
+    if (status != HR_OK && status != HR_OOM && err != NULL) {
+        *err = oom;
+    }
+    hr_engine_destroy(e);
+    return status == HR_OOM ? HR_OK : status;
+}
+
 // Knobs that the chain of stages is made of.
 static bool concerns_pipeline(hr_knob_id id)
 {

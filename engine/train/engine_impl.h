@@ -29,6 +29,7 @@ struct hr_engine {
     hr_model *model;
     hr_knobs knobs;
     bool plan_only;
+    bool rehearses; // it is to say whether it would stand, and never fills a build
     trace_bus bus;
     hr_engine_state state;
     hr_err error;          // of OOM and FAILED
@@ -73,6 +74,8 @@ void engine_set_bus_step(hr_engine *e); // what events and the position say from
 // rebuild.c: makes e->build agree with e->knobs. On an out-of-memory the old build stays as it was, e->oom is
 // filled and HR_OOM returned.
 HR_MUST_CHECK hr_status engine_rebuild(hr_engine *e, hr_err *err);
+// All of that up to where memory is taken. HR_OOM as above.
+HR_MUST_CHECK hr_status engine_try_rebuild(hr_engine *e, hr_err *err);
 
 // step.c
 HR_MUST_CHECK hr_status engine_train_step(hr_engine *e, hr_err *err);

@@ -93,10 +93,13 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
     HR_TRY(build_dry_run(b, &e->knobs, &played, err));
     if (played.fits) {
         e->oom = (hr_report_oom){0};
-        bool admitted_by_device = b->arithmetic && b->device->admit != NULL;
+        bool admitted_by_device = b->arithmetic && b->device->admit != NULL && !e->rehearses;
         return admitted_by_device
                    ? b->device->admit(b->context, played.peak.in_use_bytes, played.stats.peak_pool_bytes, err)
                    : HR_OK;
+    }
+    if (e->rehearses) { // why, and what would fit, is asked of one that trains
+        return HR_FAIL(err, OOM, "it does not fit");
     }
     tell_oom(e, b, &played);
     return engine_oom(e, played.oom_program, &played.oom, false, err);
@@ -260,4 +263,13 @@ hr_status engine_rebuild(hr_engine *e, hr_err *err)
     }
     engine_begin_evaluation(e); // the one that the rebuild broke off, from its first sample
     return engine_seek_data(e, err);
+}
+
+hr_status engine_try_rebuild(hr_engine *e, hr_err *err)
+{
+    build *fresh = NULL;
+    HR_TRY(restore(e, err));
+    hr_status status = prepare(e, &fresh, err);
+    build_destroy(fresh);
+    return status;
 }

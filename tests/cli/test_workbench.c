@@ -135,6 +135,35 @@ START_TEST(a_cast_replaces_a_cast_and_nothing_else)
 }
 END_TEST
 
+// Whatever is wrong with it, and wherever that is found: the training before goes on.
+START_TEST(a_preset_that_would_not_stand_ends_no_training)
+{
+    static const struct {
+        const char *yaml, *keys, *said;
+    } rows[] = {
+        {"title: [", "", "./broken.yaml:2:1"}, // said before anybody is asked
+        {"extends: demo\nbatch: {size: many}\n", "", "batch.size"},
+        {"extends: demo\nallocator: {kind: static}\n", "", "static"},
+        {"extends: demo\nmodel:\n  input: {shape: [4, 4, 3]}\n  layers:\n    - {kind: dense, units: 1}\n",
+         "y", "classes"},
+        {"extends: demo\ndevice: {kind: reference}\npipeline: {source: mnist, path: /nonexistent}\n", "y",
+         "/nonexistent"},
+        {"extends: demo\ndevice: {kind: reference}\ntrain: {save: gone/a.safetensors}\n", "y",
+         "gone/a"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char script[512];
+        snprintf(script, sizeof script,
+                 "wait steps 20\n:preset ./broken.yaml\nkeys %s\nexpect failed\nexpect %s\n"
+                 "keys <Esc>\nwait steps 20\nexpect demo\n:set batch.size 64\nwait steps 5\nexpect running\n",
+                 rows[i].keys, rows[i].said);
+        enter(script);
+        write_text("broken.yaml", rows[i].yaml);
+        play("demo --script a.keys", 0);
+    }
+}
+END_TEST
+
 START_TEST(what_cannot_be_played_is_said)
 {
     enter("wait steps 1\n");
@@ -198,6 +227,7 @@ int main(void)
                                   a_cast_is_a_header_and_output_in_the_order_of_time,
                                   a_cast_replaces_a_cast_and_nothing_else,
                                   what_cannot_be_played_is_said,
+                                  a_preset_that_would_not_stand_ends_no_training,
                                   run_does_so_many_steps_and_stops,
                                   the_pictures_and_the_cast_can_be_made_anew,
                                   every_terminal_and_theme_is_played_on};

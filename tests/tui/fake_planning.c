@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/tui/fake_planning.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +21,22 @@ struct hr_planning {
     uint32_t turn_count, next_turn;
 };
 
-static bool is_broken;
+static bool is_broken, refuses, holds;
 static unsigned opened;
 
 void fake_planning_break(bool broken)
 {
     is_broken = broken;
+}
+
+void fake_planning_refuse(bool refused)
+{
+    refuses = refused;
+}
+
+void fake_planning_hold(bool held)
+{
+    holds = held;
 }
 
 unsigned fake_planning_opened(void)
@@ -80,6 +91,11 @@ uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs)
     return ask(p, HR_QUESTION_PICTURE, knobs);
 }
 
+uint64_t hr_planning_ask_stands(hr_planning *p, const hr_knobs *knobs)
+{
+    return ask(p, HR_QUESTION_STANDS, knobs);
+}
+
 uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after)
 {
     (void)after;
@@ -105,6 +121,19 @@ bool hr_planning_take(hr_planning *p, hr_answer *answer)
     *answer = (hr_answer){.kind = HR_QUESTION_TURNS};
     if (p == NULL) {
         return false;
+    }
+    fake_question *stands = &p->open[HR_QUESTION_STANDS];
+    if (stands->open && holds) {
+        return false;
+    }
+    if (stands->open) {
+        stands->open = false;
+        *answer = (hr_answer){.kind = HR_QUESTION_STANDS,
+                              .number = stands->number,
+                              .last = true,
+                              .status = refuses ? HR_READ : HR_OK};
+        snprintf(answer->sentence, sizeof answer->sentence, "%s", refuses ? "it would not stand" : "");
+        return true;
     }
     fake_question *turns = &p->open[HR_QUESTION_TURNS], *picture = &p->open[HR_QUESTION_PICTURE];
     if (turns->open) {
@@ -136,5 +165,6 @@ int hr_planning_fd(const hr_planning *p)
 
 bool hr_planning_is_busy(const hr_planning *p)
 {
-    return p != NULL && (p->open[HR_QUESTION_TURNS].open || p->open[HR_QUESTION_PICTURE].open);
+    return p != NULL && (p->open[HR_QUESTION_STANDS].open || p->open[HR_QUESTION_TURNS].open ||
+                         p->open[HR_QUESTION_PICTURE].open);
 }

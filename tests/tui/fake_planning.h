@@ -9,6 +9,10 @@
 bool fake_planning_turn(const hr_knobs *knobs, const hr_turn *turn, hr_answer *answer);
 // From now on nothing can be asked: as where no process is to be had.
 void fake_planning_break(bool broken);
+// From now on nothing would stand.
+void fake_planning_refuse(bool refuses);
+// From now on nobody says whether anything would.
+void fake_planning_hold(bool held);
 // Models opened so far.
 unsigned fake_planning_opened(void);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/tui/fake_engine.h"
+#include "tests/tui/fake_planning.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -234,9 +235,15 @@ START_TEST(a_silent_worker_is_restarted_from_the_save_that_it_told)
     screen_advance(a, 60);
     end_worker(a, HR_SESSION_SILENT, 40);
     screen_keys(a, "R");
+    ck_assert_int_eq(a->pending, PENDING_RESTART);
+    app_work(a);
     ck_assert(has_logged(a, "started again from the save of step 40"));
-    screen_keys(a, "r");
-    end_worker(a, HR_SESSION_SILENT, HR_NONE);
+    end_worker(a, HR_SESSION_ENDED, HR_NONE); // before it had read that
+    ck_assert_ptr_nonnull(strstr(a->message.text, "R goes on from the save of step 40"));
+    screen_close(a);
+    a = screen_open(&wide);
+    screen_advance(a, 60);
+    end_worker(a, HR_SESSION_ENDED, HR_NONE);
     screen_keys(a, "R");
     ck_assert(has_logged(a, "started again from the beginning"));
     screen_close(a);
@@ -341,7 +348,70 @@ START_TEST(another_preset_waits_for_the_save_too)
 }
 END_TEST
 
-SUITE_MAIN("tui life", a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not,
+// It trains on, is asked nothing more, and keeps its worker.
+static void goes_on(app *a, const hr_session *session)
+{
+    const uint64_t steps = a->live.steps;
+    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert(a->session == session && !a->ending && a->opened == NULL && a->judge == NULL);
+    ck_assert_str_eq(hr_preset_name(a->preset), "demo");
+    screen_advance(a, 5);
+    ck_assert_uint_gt(a->live.steps, steps);
+}
+
+START_TEST(what_would_not_stand_ends_nothing)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 20);
+    hr_session *session = a->session;
+    fake_planning_refuse(true);
+    screen_keys(a, ":preset cifar10_separable_cnn\ny");
+    app_work(a);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "it would not stand"));
+    goes_on(a, session);
+    end_worker(a, HR_SESSION_SILENT, 10);
+    screen_keys(a, "R");
+    app_work(a);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "it would not stand"));
+    fake_engine_end(a->session, HR_SESSION_LIVE, &(hr_session_end){0});
+    goes_on(a, session);
+    fake_planning_refuse(false);
+    fake_planning_break(true); // where it cannot be tried, nothing is known of it
+    screen_keys(a, ":preset cifar10_separable_cnn\ny");
+    app_work(a);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    goes_on(a, session);
+    fake_planning_break(false);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_is_still_being_tried_can_be_left)
+{
+    app *a = screen_open(&wide);
+    screen_advance(a, 20);
+    hr_session *session = a->session;
+    fake_planning_hold(true);
+    screen_keys(a, ":preset cifar10_separable_cnn\ny");
+    app_work(a);
+    app_work(a);
+    ck_assert_int_eq(a->pending, PENDING_PRESET);
+    ck_assert(!a->ending);
+    app_key(a, INPUT_ESCAPE);
+    goes_on(a, session);
+    screen_keys(a, ":preset cifar10_separable_cnn\ny");
+    app_work(a);
+    screen_keys(a, "qy"); // who leaves waits for no verdict
+    app_work(a);
+    ck_assert(a->quits);
+    fake_planning_hold(false);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui life", what_would_not_stand_ends_nothing, what_is_still_being_tried_can_be_left,
+           a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not,
            what_a_busy_engine_does_not_take_is_not_turned,
            a_dead_worker_leaves_its_graphs_and_says_where_it_died,
            r_starts_a_dead_worker_again_and_the_history_stays,

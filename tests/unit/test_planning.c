@@ -127,11 +127,46 @@ START_TEST(a_turn_is_answered_as_it_would_be_on_the_spot)
 }
 END_TEST
 
+// What a first build would find out is found out, and nothing is left of it; what only does not fit stands.
+START_TEST(what_would_not_stand_says_why)
+{
+    static const struct {
+        const char *pairs[3];
+        hr_status status;
+        const char *said;
+    } rows[] = {
+        {{"device.kind=plan"}, HR_OK, ""},
+        {{"device.kind=reference", "batch.size=2"}, HR_OK, ""},
+        {{"device.kind=plan", "batch.size=4096"}, HR_OK, ""},
+        {{"allocator.kind=static"}, HR_CONSTRAINT, "static"},
+        {{"device.kind=reference", "train.save=/nonexistent/a.safetensors"}, HR_WRITE, "/nonexistent"},
+        {{"device.kind=reference", "train.resume=/nonexistent/a.safetensors"}, HR_READ, "/nonexistent"},
+        {{"device.kind=reference", "pipeline.source=cifar10", "pipeline.path=/nonexistent"}, HR_OK, NULL},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        hr_planning *p = started(_i == 0);
+        const hr_knobs knobs = demo_knobs((const char *[]){rows[k].pairs[0], rows[k].pairs[1],
+                                                           rows[k].pairs[1] ? rows[k].pairs[2] : NULL, NULL});
+        hr_answer a;
+        ck_assert_uint_ne(hr_planning_ask_stands(p, &knobs), 0);
+        ck_assert(next_answer(p, &a) && a.last && a.kind == HR_QUESTION_STANDS);
+        if (rows[k].said == NULL) {
+            ck_assert(a.status != HR_OK && strstr(a.sentence, "/nonexistent") != NULL);
+        } else {
+            ck_assert_msg(a.status == rows[k].status && strstr(a.sentence, rows[k].said) != NULL,
+                          "%zu: %d %s", k, a.status, a.sentence);
+        }
+        hr_answer_deinit(&a);
+        hr_planning_stop(p);
+    }
+}
+END_TEST
+
 START_TEST(what_is_urgent_comes_first)
 {
-    static const hr_question_kind order[] = {HR_QUESTION_TURNS,   HR_QUESTION_TURNS, HR_QUESTION_TURNS,
-                                             HR_QUESTION_PICTURE, HR_QUESTION_DIFF,  HR_QUESTION_TURNS,
-                                             HR_QUESTION_FIT,     HR_QUESTION_TURNS};
+    static const hr_question_kind order[] = {HR_QUESTION_STANDS, HR_QUESTION_TURNS,   HR_QUESTION_TURNS,
+                                             HR_QUESTION_TURNS,  HR_QUESTION_PICTURE, HR_QUESTION_DIFF,
+                                             HR_QUESTION_TURNS,  HR_QUESTION_FIT,     HR_QUESTION_TURNS};
     const hr_knobs knobs = demo_knobs(NULL),
                    graph = demo_knobs((const char *[]){"execution.mode=graph", NULL});
     hr_planning *p = started(true);
@@ -139,6 +174,7 @@ START_TEST(what_is_urgent_comes_first)
     ck_assert_uint_eq(hr_planning_ask_diff(p, &knobs, &graph), 2);
     ck_assert_uint_eq(hr_planning_ask_picture(p, &knobs), 3);
     ck_assert_uint_eq(hr_planning_ask_turns(p, &knobs, turns, 5), 4);
+    ck_assert_uint_eq(hr_planning_ask_stands(p, &knobs), 5);
     for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
         hr_answer a;
         ck_assert(next_answer(p, &a));
@@ -193,6 +229,7 @@ static void ask_everything(hr_planning *p, int round)
     ck_assert_uint_ne(hr_planning_ask_picture(p, &knobs), 0);
     ck_assert_uint_ne(hr_planning_ask_diff(p, &knobs, &graph), 0);
     ck_assert_uint_ne(hr_planning_ask_fit(p, &knobs), 0);
+    ck_assert_uint_ne(hr_planning_ask_stands(p, &knobs), 0);
 }
 
 // What is said here, by kind: in what order the kinds come depends on when a process heard of them.
@@ -828,6 +865,7 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("planning");
     TCase *tests = tcase_create("planning");
     tcase_add_loop_test(tests, a_turn_is_answered_as_it_would_be_on_the_spot, 0, 2);
+    tcase_add_loop_test(tests, what_would_not_stand_says_why, 0, 2);
     tcase_add_test(tests, what_is_urgent_comes_first);
     tcase_add_loop_test(tests, a_difference_is_the_planners, 0, 2);
     tcase_add_loop_test(tests, a_process_says_what_is_said_here_byte_for_byte, 0, 2);

@@ -77,6 +77,12 @@ HR_MUST_CHECK hr_status hr_engine_create(const hr_preset *preset, const hr_knobs
                                          const hr_engine_options *options, hr_engine **out, hr_err *err);
 void hr_engine_destroy(hr_engine *engine);
 
+// Whether a training of these would stand, found as its first build finds it: model, knobs, train.save, train.resume, data
+// and device are looked at and the step is dry-run; nothing is trained, and everything is given back. What does not fit
+// stands, as a training that says so. Whether this machine has memory to spare is not asked: another training may be about to
+// give it back.
+HR_MUST_CHECK hr_status hr_engine_rehearse(const hr_preset *preset, const hr_knobs *knobs, hr_err *err);
+
 // Takes one command. A refused one leaves everything as it was.
 HR_MUST_CHECK hr_status hr_engine_command(hr_engine *engine, const hr_command *command, hr_err *err);
 

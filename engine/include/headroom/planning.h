@@ -30,9 +30,10 @@ void hr_planner_text_free(char *lines);
 
 typedef struct hr_planning hr_planning;
 
-// X(ID): what can be asked. The first HR_TURNS_FIRST turns are answered first (the knobs as they are, the knob under the
+// X(ID): what can be asked. STANDS is answered first of all, then the first HR_TURNS_FIRST turns are answered first (the knobs as they are, the knob under the
 // cursor), then PICTURE, DIFF, then the other turns and FIT alternately: who asks for combinations is looking at them.
 #define HR_QUESTION_MAP(X)                                                                                   \
+    X(STANDS)  /* whether a training under these knobs would stand (hr_engine_rehearse) */                   \
     X(TURNS)   /* what each of these turns of one knob would do to peak and step time */                     \
     X(PICTURE) /* the whole step, under these knobs */                                                       \
     X(DIFF)    /* the listing's lines that go and come with other knobs */                                   \
@@ -93,6 +94,7 @@ uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs);
 // Asks the newest question of that kind, TURNS or PICTURE, once more: this time the device is asked for what was
 // estimated, which may take seconds.
 uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind);
+uint64_t hr_planning_ask_stands(hr_planning *p, const hr_knobs *knobs);
 uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after);
 uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs);
 
