@@ -9,6 +9,8 @@
 #include "headroom/engine.h"
 #include "headroom/preset.h"
 
+#include "covering.h"
+
 enum { STEPS = 3, MAX_PAIRS = 5 };
 
 // How the peak stands to that of the variant `than`.
@@ -64,16 +66,35 @@ static void turn(hr_knobs *knobs, const char *pair)
     ck_assert_msg(hr_knobs_set_pair(knobs, pair, &err) == HR_OK, "%s", err.sentence);
 }
 
+// Three steps under these knobs; `what` names them when it fails.
+static finding train_knobs(const hr_preset *preset, const hr_knobs *knobs, const char *what)
+{
+    hr_err err = {0};
+    hr_engine *engine = NULL;
+    hr_report report = {0};
+    finding f = {.peak_bytes = 0};
+    ck_assert_msg(hr_engine_create(preset, knobs, &(hr_engine_options){0}, &engine, &err) == HR_OK, "%s: %s",
+                  what, err.sentence);
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = STEPS};
+    ck_assert_int_eq(hr_engine_command(engine, &run, &err), HR_OK);
+    for (bool idle = false; !idle;) {
+        hr_engine_advance(engine, &idle);
+    }
+    ck_assert_msg(hr_engine_steps(engine) == STEPS, "%s: %s", what, hr_engine_error(engine)->sentence);
+    ck_assert_int_eq(hr_engine_report(engine, &report, &err), HR_OK);
+    snprintf(f.sha256, sizeof f.sha256, "%s", report.train.weights_sha256);
+    f.peak_bytes = report.memory.peak_requested_bytes; // what the program asks for, without rounding
+    hr_report_deinit(&report);
+    hr_engine_destroy(engine);
+    return f;
+}
+
 static finding train(const hr_preset *preset, const char *const *pairs, const variant *v)
 {
     static const char *const base[] = {"device.card=", "device.vram=4GiB",     "threads.count=1",
                                        "batch.size=6", "execution.fuse=off",   "optimizer.kind=adam",
                                        "train.seed=5", "execution.layout=nhwc"};
     hr_knobs knobs = *hr_preset_knobs(preset);
-    hr_err err = {0};
-    hr_engine *engine = NULL;
-    hr_report report = {0};
-    finding f = {.peak_bytes = 0};
     for (size_t k = 0; k < sizeof base / sizeof *base; k++) {
         turn(&knobs, base[k]);
     }
@@ -83,20 +104,7 @@ static finding train(const hr_preset *preset, const char *const *pairs, const va
     for (size_t k = 0; k < MAX_PAIRS && v->pairs[k] != NULL; k++) {
         turn(&knobs, v->pairs[k]);
     }
-    ck_assert_msg(hr_engine_create(preset, &knobs, &(hr_engine_options){0}, &engine, &err) == HR_OK, "%s",
-                  err.sentence);
-    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = STEPS};
-    ck_assert_int_eq(hr_engine_command(engine, &run, &err), HR_OK);
-    for (bool idle = false; !idle;) {
-        hr_engine_advance(engine, &idle);
-    }
-    ck_assert_msg(hr_engine_steps(engine) == STEPS, "%s: %s", v->pairs[1], hr_engine_error(engine)->sentence);
-    ck_assert_int_eq(hr_engine_report(engine, &report, &err), HR_OK);
-    snprintf(f.sha256, sizeof f.sha256, "%s", report.train.weights_sha256);
-    f.peak_bytes = report.memory.peak_requested_bytes; // what the program asks for, without rounding
-    hr_report_deinit(&report);
-    hr_engine_destroy(engine);
-    return f;
+    return train_knobs(preset, &knobs, v->pairs[v->pairs[1] == NULL ? 0 : 1]);
 }
 
 void bits_check(const char *model, const char *const *pairs, int first, int nth)
@@ -120,5 +128,97 @@ void bits_check(const char *model, const char *const *pairs, int first, int nth)
                       "%s: a peak of %" PRIu64 " with %s, %" PRIu64 " without", model, found[k].peak_bytes,
                       what, than);
     }
+    hr_preset_close(preset);
+}
+
+// ---- knob by knob ---------------------------------------------------------------------------------------------
+
+static const struct {
+    hr_knob_id id;
+    const char *why;
+} arithmetic[] = {
+    {HR_KNOB_BATCH_SIZE, "other samples"},
+    {HR_KNOB_BATCH_ACCUMULATE, "gradients are summed in another order"},
+    {HR_KNOB_BATCH_REMAINDER, "other samples at an epoch's end"},
+    {HR_KNOB_PRECISION_POLICY, "another number type"},
+    {HR_KNOB_PRECISION_LOSS_SCALE, "gradients are multiplied and divided"},
+    {HR_KNOB_EXECUTION_LAYOUT, "other kernels"},
+    {HR_KNOB_EXECUTION_FUSE, "other kernels"},
+    {HR_KNOB_EXECUTION_TAPE, "none takes no step; persistent is one of the ways above"},
+    {HR_KNOB_OPTIMIZER_KIND, "another rule"},
+    {HR_KNOB_OPTIMIZER_LEARNING_RATE, "another rule"},
+    {HR_KNOB_OPTIMIZER_FORM, "another rule"},
+    {HR_KNOB_OPTIMIZER_BETA1, "another rule"},
+    {HR_KNOB_OPTIMIZER_BETA2, "another rule"},
+    {HR_KNOB_OPTIMIZER_EPSILON, "another rule"},
+    {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, "another rule"},
+    {HR_KNOB_OPTIMIZER_CLIP_NORM, "another rule"},
+    {HR_KNOB_OPTIMIZER_SCHEDULE, "another rule"},
+    {HR_KNOB_OPTIMIZER_SCHEDULE_UPDATES, "another rule"},
+    {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, "another rule"},
+    {HR_KNOB_OPTIMIZER_WARMUP, "another rule"},
+    {HR_KNOB_WORKSPACE_LIMIT, "other kernels"},
+    {HR_KNOB_THREADS_COUNT, "sums are cut into other ranges"},
+    {HR_KNOB_PIPELINE_SHUFFLE, "another order of samples"},
+    {HR_KNOB_TRAIN_SEED, "other weights and another order"},
+};
+
+static bool does_arithmetic(hr_knob_id id)
+{
+    bool found = id == HR_KNOB_COUNT; // another model
+    for (size_t k = 0; k < sizeof arithmetic / sizeof *arithmetic; k++) {
+        found |= arithmetic[k].id == id;
+    }
+    return found;
+}
+
+// The axes that may not be turned for the sake of another one.
+static uint64_t fixed_axes(const axis *axes, size_t count)
+{
+    uint64_t fixed = 0;
+    for (size_t a = 0; a < count; a++) {
+        fixed |= (uint64_t)does_arithmetic(axes[a].id) << a;
+    }
+    return fixed;
+}
+
+static hr_knobs knobs_of(const hr_preset *preset, const configuration *c)
+{
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    turn(&knobs, "device.kind=cpu");
+    turn(&knobs, "device.card=");
+    turn(&knobs, "device.vram=4GiB");
+    configuration_apply(c, &knobs);
+    return knobs;
+}
+
+void bits_check_knobs(const char *model)
+{
+    const axis *axes = NULL;
+    const size_t count = covering_axes(&axes);
+    const uint64_t fixed = fixed_axes(axes, count);
+    const configuration nothing = {{0}};
+    hr_preset *preset = NULL;
+    hr_err err = {0};
+    size_t turned = 0;
+    ck_assert_msg(hr_preset_open(model, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    hr_knobs knobs = knobs_of(preset, &nothing);
+    const finding plain = train_knobs(preset, &knobs, "nothing turned");
+    for (size_t a = 0; a < count; a++) {
+        for (size_t v = 1; !(fixed >> a & 1) && v < axis_value_count(&axes[a]); v++) {
+            char text[1024];
+            configuration c = nothing;
+            c.value[a] = (uint8_t)v;
+            if (!configuration_mend(&c, fixed | UINT64_C(1) << a)) {
+                continue; // not without arithmetic
+            }
+            knobs = knobs_of(preset, &c);
+            const finding f = train_knobs(preset, &knobs, configuration_text(&c, text, sizeof text));
+            ck_assert_msg(strcmp(f.sha256, plain.sha256) == 0, "%s: other weights with %s", model,
+                          configuration_text(&c, text, sizeof text));
+            turned++;
+        }
+    }
+    ck_assert_uint_gt(turned, 20);
     hr_preset_close(preset);
 }

@@ -4,7 +4,12 @@
 #ifndef TESTS_CLI_BITS_H
 #define TESTS_CLI_BITS_H
 
+// Knobs that do arithmetic, or say which, stand in a list with their reason; every value of every other one leaves the
+// weights as they are, by itself, where the constraints let it. A new knob is of the others until it is in the list.
+
 // Trains `model` in every `nth` of the ways, from the `first` on; `pairs` (NULL-terminated, "key=value") hold for all.
 void bits_check(const char *model, const char *const *pairs, int first, int nth);
+// The same of every value of every knob that does no arithmetic, with others turned where it needs them.
+void bits_check_knobs(const char *model);
 
 #endif

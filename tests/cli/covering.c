@@ -7,71 +7,16 @@
 
 enum { CANDIDATES = 8, MEND_ROUNDS = 12 };
 
-static const axis axes[] = {
-    {"model",
-     {"mlp_tiny", "cifar10_separable_cnn_tiny", "resnet18_cifar_tiny", "resnet18_tiny", "resnet50_tiny",
-      "resnet50_keras_tiny", "mobilenet_v2_tiny", "mobilenet_v2_keras_tiny", "vgg16_tiny", "unet_tiny",
-      "gpt2_124m_tiny", "gpt2_355m_tiny", "gpt2_1558m_tiny", "bert_base_tiny", "vit_b16_tiny",
-      "lstm_lm_medium_tiny"}},
-    {"batch.size", {"4", "1", "7"}},
-    {"batch.accumulate", {"1", "3"}},
-    {"precision.policy", {"float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"}},
-    {"precision.loss_scale", {"dynamic", "none", "128"}},
-    {"checkpoint.strategy", {"none", "every:2", "sqrt", "blocks", "selective"}},
-    {"execution.mode", {"eager", "graph"}},
-    {"execution.fuse", {"on", "off"}},
-    {"execution.inplace", {"on", "off"}},
-    {"execution.layout", {"nhwc", "auto"}},
-    {"execution.tape", {"once", "persistent", "none"}},
-    {"execution.retain", {"none", "losses", "predictions", "variables"}},
-    {"offload.activations", {"off", "on"}},
-    {"offload.optimizer", {"off", "on"}},
-    {"offload.prefetch", {"4", "0"}},
-    {"pipeline.device_prefetch", {"0", "1", "3"}},
-    {"optimizer.kind",
-     {"adam", "sgd", "momentum", "rmsprop", "adamw", "adafactor", "adafactor_keras", "lion", "adam8bit"}},
-    {"optimizer.clip_norm", {"none", "1"}},
-    {"optimizer.ema", {"none", "0.99"}},
-    {"optimizer.weight_decay", {"none", "0.01"}},
-    {"optimizer.fused_backward", {"off", "on"}},
-    {"allocator.kind", {"bfc", "caching", "async", "direct", "static"}},
-    {"allocator.growth", {"off", "on"}},
-    {"allocator.release_threshold", {"none", "0B"}},
-    {"workspace.limit", {"none", "4MiB"}},
-    {"threads.count", {"1", "2"}},
-    {"device.logical", {"none", "3GiB,1GiB"}},
-    {"allocator.expandable_segments", {"off", "on"}},
-    {"allocator.max_split", {"none", "20MiB"}},
-    {"allocator.roundup", {"", "4"}},
-    {"allocator.conf", {"", "large_segment_size_mb:12,max_non_split_rounding_mb:12"}},
-};
-
-enum { AXES = sizeof axes / sizeof *axes };
-_Static_assert((int)AXES <= (int)COVERING_MAX_AXES, "a configuration has room for every axis");
+static const axis *axes;
+static size_t axis_count;
 
 size_t covering_axes(const axis **out)
 {
-    *out = axes;
-    return AXES;
-}
-
-static size_t value_count(size_t a)
-{
-    size_t count = 0;
-    while (axes[a].values[count] != NULL) {
-        count++;
+    axis_count = axes_of_knobs(&axes);
+    if (out != NULL) {
+        *out = axes;
     }
-    return count;
-}
-
-static hr_knob_id knob_of(size_t a)
-{
-    const hr_knob_row *row = hr_knob_find(axes[a].key, NULL);
-    if (row == NULL) {
-        fprintf(stderr, "covering: no knob is called %s\n", axes[a].key);
-        exit(2);
-    }
-    return row->id;
+    return axis_count;
 }
 
 static void turn(hr_knobs *knobs, hr_knob_id id, const char *value)
@@ -85,15 +30,16 @@ static void turn(hr_knobs *knobs, hr_knob_id id, const char *value)
 
 void configuration_apply(const configuration *c, hr_knobs *knobs)
 {
-    for (size_t a = 1; a < AXES; a++) {
-        turn(knobs, knob_of(a), axes[a].values[c->value[a]]);
+    (void)covering_axes(NULL);
+    for (size_t a = 1; a < axis_count; a++) {
+        turn(knobs, axes[a].id, axes[a].values[c->value[a]]);
     }
 }
 
 const char *configuration_text(const configuration *c, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "%s", axes[0].values[c->value[0]]);
-    for (size_t a = 1; a < AXES && used < size; a++) {
+    for (size_t a = 1; a < axis_count && used < size; a++) {
         if (c->value[a] != 0) {
             used += (size_t)snprintf(text + used, size - used, " %s=%s", axes[a].key,
                                      axes[a].values[c->value[a]]);
@@ -116,7 +62,7 @@ static hr_knobs base_knobs(void)
 // The axis and value that "-s key=value" names; false when there is none.
 static bool find_advice(const char *attempt, size_t *at, uint8_t *value)
 {
-    for (size_t a = 1; a < AXES; a++) {
+    for (size_t a = 1; a < axis_count; a++) {
         const size_t length = strlen(axes[a].key);
         if (strncmp(attempt, "-s ", 3) != 0 || strncmp(attempt + 3, axes[a].key, length) != 0 ||
             attempt[3 + length] != '=') {
@@ -153,7 +99,7 @@ static bool mend_once(configuration *c, uint64_t fixed, const hr_err *refusal)
         c->value[a] = value;
         return true;
     }
-    for (a = 1; a < AXES; a++) {
+    for (a = 1; a < axis_count; a++) {
         for (value = 0; (fixed >> a & 1) == 0 && axes[a].values[value] != NULL; value++) {
             if (value != c->value[a] && helps(c, a, value, refusal->sentence)) {
                 c->value[a] = value;
@@ -166,6 +112,7 @@ static bool mend_once(configuration *c, uint64_t fixed, const hr_err *refusal)
 
 bool configuration_mend(configuration *c, uint64_t fixed)
 {
+    (void)covering_axes(NULL);
     for (int round = 0; round < MEND_ROUNDS; round++) {
         hr_knobs knobs = base_knobs();
         hr_err err = {0};
@@ -185,8 +132,7 @@ bool configuration_mend(configuration *c, uint64_t fixed)
 typedef enum pair_state { PAIR_OPEN, PAIR_COVERED, PAIR_ILLEGAL } pair_state;
 
 typedef struct pairs {
-    uint8_t state[COVERING_MAX_AXES][COVERING_MAX_VALUES][COVERING_MAX_AXES]
-                 [COVERING_MAX_VALUES]; // first axis < second
+    uint8_t state[AXES_MAX][AXIS_VALUES_MAX][AXES_MAX][AXIS_VALUES_MAX]; // first axis < second
     uint64_t random;
 } pairs;
 
@@ -202,8 +148,8 @@ static uint64_t random_below(uint64_t *state, uint64_t n)
 static size_t count_open(const pairs *p, const configuration *c)
 {
     size_t open = 0;
-    for (size_t a = 0; a < AXES; a++) {
-        for (size_t b = a + 1; b < AXES; b++) {
+    for (size_t a = 0; a < axis_count; a++) {
+        for (size_t b = a + 1; b < axis_count; b++) {
             open += p->state[a][c->value[a]][b][c->value[b]] == PAIR_OPEN;
         }
     }
@@ -212,8 +158,8 @@ static size_t count_open(const pairs *p, const configuration *c)
 
 static void cover(pairs *p, const configuration *c)
 {
-    for (size_t a = 0; a < AXES; a++) {
-        for (size_t b = a + 1; b < AXES; b++) {
+    for (size_t a = 0; a < axis_count; a++) {
+        for (size_t b = a + 1; b < axis_count; b++) {
             p->state[a][c->value[a]][b][c->value[b]] = PAIR_COVERED;
         }
     }
@@ -226,8 +172,8 @@ static bool candidate(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, config
     size_t most = 0;
     for (int n = 0; n < CANDIDATES; n++) {
         configuration c = {{0}};
-        for (size_t k = 0; k < AXES && n > 0; k++) {
-            c.value[k] = (uint8_t)random_below(&p->random, value_count(k));
+        for (size_t k = 0; k < axis_count && n > 0; k++) {
+            c.value[k] = (uint8_t)random_below(&p->random, axis_value_count(&axes[k]));
         }
         c.value[a] = i;
         c.value[b] = j;
@@ -252,9 +198,9 @@ static configuration *append(covering *out)
 static void visit_pairs(pairs *p, void (*visit)(pairs *, size_t, uint8_t, size_t, uint8_t, void *),
                         void *context)
 {
-    for (size_t a = 0; a < AXES; a++) {
+    for (size_t a = 0; a < axis_count; a++) {
         for (uint8_t i = 0; axes[a].values[i] != NULL; i++) {
-            for (size_t b = a + 1; b < AXES; b++) {
+            for (size_t b = a + 1; b < axis_count; b++) {
                 for (uint8_t j = 0; axes[b].values[j] != NULL; j++) {
                     visit(p, a, i, b, j, context);
                 }
@@ -286,6 +232,7 @@ covering covering_make(uint64_t seed)
     if (p == NULL) {
         exit(2);
     }
+    (void)covering_axes(NULL);
     p->random = seed;
     visit_pairs(p, cover_pair, &out);
     free(p);
@@ -319,6 +266,7 @@ void covering_visit_illegal(void (*visit)(const configuration *pair, const hr_kn
     if (p == NULL) {
         exit(2);
     }
+    (void)covering_axes(NULL);
     visit_pairs(p, visit_illegal, &visit);
     free(p);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations for tests: a table of axes (the model, and one knob each), and a covering array over them: every two
-// values of two axes that may go together do so in some configuration.
+// Configurations for tests over the axes of axes.h, and a covering array: every two values of two axes that may go
+// together do so in some configuration.
 //
 // What may not go together is refused by the constraints between the knobs; a configuration is mended by following
 // their advice. Made greedily from random candidates, as in Cohen, Dalal, Fredman, Patton: "The AETG system", IEEE
@@ -12,20 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "headroom/knobs.h"
-
-enum { COVERING_MAX_AXES = 40, COVERING_MAX_VALUES = 20 };
+#include "axes.h"
 
 typedef struct configuration {
-    uint8_t value[COVERING_MAX_AXES]; // index into the axis' values
+    uint8_t value[AXES_MAX]; // index into the axis' values
 } configuration;
 
-typedef struct axis {
-    const char *key; // "model", or a knob
-    const char *values[COVERING_MAX_VALUES + 1];
-} axis;
-
-size_t covering_axes(const axis **axes); // axes[0] is the model
+size_t covering_axes(const axis **axes); // axes_of_knobs; NULL is fine
 // Turns the knobs of `c` on top of *knobs.
 void configuration_apply(const configuration *c, hr_knobs *knobs);
 // "resnet50_tiny batch.size=5 …", values that are the axis' first left out. Returns text.

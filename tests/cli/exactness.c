@@ -131,23 +131,39 @@ static bool same_heaps(const findings *plan, const findings *run, bool repeat, c
     return true;
 }
 
-bool exactness_holds(const hr_preset *preset, const hr_knobs *knobs, uint64_t *peak_bytes, char *why,
-                     size_t size)
+// Both refuse, and in the same words?
+static exactness compare_refusals(const hr_err *plan, const hr_err *run, char *why, size_t size)
 {
-    findings plan = {0};
-    findings run = {0};
-    hr_err err = {0};
-    hr_status status = find_out(preset, knobs, true, &plan, &err);
-    if (status == HR_OK) {
-        status = find_out(preset, knobs, false, &run, &err);
+    if (plan->status == run->status && strcmp(plan->sentence, run->sentence) == 0) {
+        snprintf(why, size, "%s", plan->sentence);
+        return EXACTNESS_REFUSED;
     }
-    if (status != HR_OK) {
-        snprintf(why, size, "%s", err.sentence);
+    snprintf(why, size, "plan: %s; run: %s", plan->status == HR_OK ? "fits" : plan->sentence,
+             run->status == HR_OK ? "fits" : run->sentence);
+    return EXACTNESS_BROKEN;
+}
+
+exactness exactness_of(const hr_preset *preset, const hr_knobs *knobs, uint64_t *peak_bytes, char *why,
+                       size_t size)
+{
+    findings plan = {0}, run = {0};
+    hr_err plan_err = {0}, run_err = {0};
+    exactness found = EXACTNESS_HOLDS;
+    const hr_status planned = find_out(preset, knobs, true, &plan, &plan_err);
+    const hr_status ran = find_out(preset, knobs, false, &run, &run_err);
+    if (planned != HR_OK || ran != HR_OK) {
+        found = compare_refusals(&plan_err, &run_err, why, size);
+    } else if (!same_memory(&plan.report.memory, &run.report.memory, why, size) ||
+               !same_heaps(&plan, &run, repeats(knobs), why, size)) {
+        found = EXACTNESS_BROKEN;
     }
-    bool holds = status == HR_OK && same_memory(&plan.report.memory, &run.report.memory, why, size) &&
-                 same_heaps(&plan, &run, repeats(knobs), why, size);
     *peak_bytes = run.report.memory.peak_in_use_bytes;
     hr_report_deinit(&plan.report);
     hr_report_deinit(&run.report);
-    return holds;
+    return found;
+}
+
+bool exactness_is_limit(const char *why)
+{
+    return strstr(why, "workspace.limit is ") != NULL;
 }

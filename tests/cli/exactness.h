@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The promise of the house, for one preset and one set of knobs: a plan and a run of three steps report the same
-// memory, field by field, and the heap repeats at the second step boundary where allocator and knobs let it.
+// memory, field by field, and the heap repeats at the second step boundary where allocator and knobs let it. What the plan
+// refuses, the run refuses in the same words.
 #ifndef TESTS_CLI_EXACTNESS_H
 #define TESTS_CLI_EXACTNESS_H
 
@@ -11,8 +12,12 @@
 
 enum { EXACTNESS_STEPS = 3 };
 
-// True when the promise holds; otherwise `why` says which field broke it. *peak_bytes is the peak of the run.
-bool exactness_holds(const hr_preset *preset, const hr_knobs *knobs, uint64_t *peak_bytes, char *why,
-                     size_t size);
+typedef enum exactness { EXACTNESS_HOLDS, EXACTNESS_REFUSED, EXACTNESS_BROKEN } exactness;
+
+// `why`: which field is another one, or with what words both refused. *peak_bytes is the peak of the run.
+exactness exactness_of(const hr_preset *preset, const hr_knobs *knobs, uint64_t *peak_bytes, char *why,
+                       size_t size);
+// Is it a workspace.limit that was refused? Nobody knows before the kernels were asked.
+bool exactness_is_limit(const char *why);
 
 #endif

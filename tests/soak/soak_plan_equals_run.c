@@ -76,8 +76,9 @@ static bool check_one(const char *text, const hr_preset *preset, const hr_knobs 
     char why[512] = "";
     uint64_t peak_bytes = 0;
     double begin = now_seconds();
-    bool holds = exactness_holds(preset, knobs, &peak_bytes, why, sizeof why);
-    bool too_large = !holds && strstr(why, "of this machine's available memory") != NULL;
+    const exactness found = exactness_of(preset, knobs, &peak_bytes, why, sizeof why);
+    const bool holds = found == EXACTNESS_HOLDS || (found == EXACTNESS_REFUSED && exactness_is_limit(why));
+    const bool too_large = !holds && strstr(why, "of this machine's available memory") != NULL;
     fprintf(stderr, "%12" PRIu64 " B %6.2f s  %s  %s%s\n", peak_bytes, now_seconds() - begin,
             holds       ? "same     "
             : too_large ? "too large"
@@ -92,7 +93,7 @@ static bool check_one(const char *text, const hr_preset *preset, const hr_knobs 
 static void check_configuration(const configuration *c, tally *t)
 {
     const axis *axes = NULL;
-    char text[512];
+    char text[2048];
     hr_knobs knobs;
     (void)covering_axes(&axes);
     hr_preset *preset = open_on_cpu(axes[0].values[c->value[0]], &knobs);
