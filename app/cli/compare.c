@@ -79,8 +79,10 @@ static void print_text(const compare_side sides[2])
     char text[VERDICT_MAX];
     byte_unit unit = unit_of(sides);
     for (int side = 0; side < 2; side++) {
-        printf("%c  %s: %s of %s%s%s\n", 'a' + side, sides[side].word, kinds[sides[side].kind],
-               sides[side].name, sides[side].oom[0] != '\0' ? ", out of memory by " : "", sides[side].oom);
+        printf("%c  ", 'a' + side);
+        say_foreign(stdout, sides[side].word, "");
+        printf(": %s of %s%s%s\n", kinds[sides[side].kind], sides[side].name,
+               sides[side].oom[0] != '\0' ? ", out of memory by " : "", sides[side].oom);
     }
     printf("\n%-*s %*s %*s %*s %*s\n", NAME_COLUMN, "name", CELL_COLUMN, "a", CELL_COLUMN, "b", CELL_COLUMN,
            "delta", CELL_COLUMN - 4, "percent");

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/words.h"
+
 #include "app/cli/compare.h"
 
 enum { REPORT_BYTES_MAX = 64 << 20, KEY_MAX = 64 };
@@ -65,8 +67,8 @@ static hr_status take_report(const json_t *document, const char *path, compare_s
     }
     (void)snprintf(out->name, sizeof out->name, "%.60s on %.30s", preset, device);
     (void)snprintf(out->oom, sizeof out->oom, "%.*s", (int)sizeof out->oom - 1, cause == NULL ? "" : cause);
-    (void)format_plain(out->name, "");
-    (void)format_plain(out->oom, "");
+    (void)hr_plain_text(out->name, "");
+    (void)hr_plain_text(out->oom, "");
     return take_measures(document, path, out, err);
 }
 

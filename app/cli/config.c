@@ -80,7 +80,9 @@ static bool was_turned(const cli_args *args, const hr_knob_row *row)
 static void show_yaml(const cli_args *args, const cli_subject *s)
 {
     const hr_knob_row *rows = hr_knob_rows(NULL);
-    printf("model: %s\n", args->words[1]);
+    printf("model: ");
+    say_foreign(stdout, args->words[1], "");
+    putchar('\n');
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
         char value[4 * HR_KNOB_TEXT_MAX];
         char origin[2 * HR_KNOB_TEXT_MAX];

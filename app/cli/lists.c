@@ -2,16 +2,19 @@
 // presets, cards, devices: what can be named.
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/card.h"
 #include "headroom/devices.h"
 #include "headroom/preset.h"
 #include "headroom/units.h"
+#include "headroom/words.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
 #include "app/cli/options.h"
 #include "app/cli/say.h"
+#include "app/tui/format.h"
 
 // Reads the command line of a command that takes no words. *exit_code is what to return when there is no going on.
 static bool begin(int argc, char **argv, cli_args *args, int *exit_code)
@@ -27,7 +30,9 @@ static bool begin(int argc, char **argv, cli_args *args, int *exit_code)
 static void print_presets(const hr_preset_entry *entries, size_t count)
 {
     for (size_t k = 0; k < count; k++) {
-        printf("%-24s ", entries[k].name);
+        char name[sizeof entries[k].name];
+        memcpy(name, entries[k].name, sizeof name);
+        printf("%-24s ", hr_plain_text(name, ""));
         say_paragraph(entries[k].title, 25);
     }
 }

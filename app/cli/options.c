@@ -343,7 +343,7 @@ static void show_problems(const cli_args *args, const char *name, const char *pr
     const char *edit = err->status == HR_MODEL
                            ? "edit the lines shown; headroom config init prints a model to begin with"
                            : "edit the line shown; headroom knobs lists every setting";
-    (void)fputs(problems, stderr);
+    say_foreign(stderr, problems, "\n\t");
     if (!cli_given(args, APP_JSON)) {
         (void)hr_err_set(err, err->status, err->file, err->line, "%.200s: see the lines above", name);
     }

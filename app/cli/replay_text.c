@@ -191,7 +191,8 @@ static void print_subject(const replay_table *t)
 {
     const hr_replay_about *a = t->about;
     char peak[HR_BYTES_TEXT_MAX];
-    printf("%s\n  ", t->name);
+    say_foreign(stdout, t->name, "");
+    fputs("\n  ", stdout);
     say_paragraph(a->format_line, 2);
     if (a->scenario != NULL) {
         print_scenario(a->scenario);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "headroom/report.h"
+#include "headroom/words.h"
 
 #include "app/cli/emit.h"
 #include "app/tui/format.h"
@@ -18,7 +19,7 @@ int say_error(const hr_err *err, bool is_json)
     char lines[2 * HR_ERR_TEXT_MAX + 64];
     (void)fflush(stdout);
     (void)hr_err_format(err, lines, sizeof lines);
-    (void)fputs(format_plain(lines, "\n"), stderr);
+    (void)fputs(hr_plain_text(lines, "\n"), stderr);
     if (is_json) {
         emitter e = {.out = stdout};
         emit_object(&e, NULL);
@@ -30,6 +31,25 @@ int say_error(const hr_err *err, bool is_json)
         emit_end_object(&e);
     }
     return hr_status_exit_code(err->status);
+}
+
+void say_foreign(FILE *to, const char *text, const char *kept)
+{
+    for (const char *c = text; *c != '\0';) {
+        const size_t bytes = hr_control_bytes(c, kept);
+        (void)putc(bytes > 0 ? '?' : *c, to);
+        c += bytes > 0 ? bytes : 1;
+    }
+}
+
+// A word as say_foreign prints texts.
+static void put_word(const char *word, size_t bytes)
+{
+    for (size_t k = 0; k < bytes;) {
+        const size_t control = hr_control_bytes(word + k, "");
+        (void)putchar(control > 0 ? '?' : word[k]);
+        k += control > 0 ? control : 1;
+    }
 }
 
 int say_done(int exit_code)
@@ -94,7 +114,7 @@ void say_paragraph(const char *words, unsigned indent)
             putchar(' ');
             column++;
         }
-        (void)fwrite(word, 1, bytes, stdout);
+        put_word(word, bytes);
         column += columns;
         word += bytes;
         word += strspn(word, " ");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "headroom/session.h"
+#include "headroom/words.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/options.h"
@@ -79,8 +80,8 @@ static void look_into(const char *folder, found *f)
 static void say_found(found *f, bool to_a_person)
 {
     for (int i = 0; i < f->count; i++) {
-        printf("%s  ", format_plain(f->path[i], ""));
-        puts(format_plain(f->preset[i], ""));
+        printf("%s  ", hr_plain_text(f->path[i], ""));
+        puts(hr_plain_text(f->preset[i], ""));
     }
     if (f->count == 0) {
         puts("no training can be watched now; headroom, and headroom run, can be while they train");

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "headroom/words.h"
+
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
 #include "app/tui/terminal.h"
@@ -88,7 +90,7 @@ void act_copy(app *a, int unused)
                                   : table_copy(&a->table[a->focus], ops->table, a, text, TERMINAL_COPY_MAX));
     if (!any) {
         app_say(a, MESSAGE_NOTE, "nothing is here to copy");
-    } else if (terminal_copy(format_plain(text, "\t\n"), &err) == HR_OK) {
+    } else if (terminal_copy(hr_plain_text(text, "\t\n"), &err) == HR_OK) {
         for (char *tab = strchr(text, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
             *tab = ' '; // between cells; as a message it is read, not pasted
         }

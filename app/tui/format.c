@@ -194,16 +194,3 @@ const char *format_window(double seconds, char text[FORMAT_MAX])
     }
     return text;
 }
-
-char *format_plain(char *text, const char *kept)
-{
-    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
-        bool control = (*c < ' ' || *c == 0x7F) && strchr(kept, *c) == NULL;
-        bool control_of_two = *c == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; // U+0080 to U+009F
-        if (control_of_two) {
-            c[1] = '?';
-        }
-        *c = control || control_of_two ? '?' : *c;
-    }
-    return text;
-}

@@ -35,8 +35,4 @@ const char *format_count(double count, char text[FORMAT_MAX]);        // "40960"
 const char *format_clock(uint64_t elapsed_ns, char text[FORMAT_MAX]); // "02:11", "1:02:11"
 const char *format_window(double seconds, char text[FORMAT_MAX]);     // "24 s", "8 min"
 
-// Makes a text harmless that a stranger may have written: characters that a terminal obeys become '?', but for those of
-// `kept`.
-char *format_plain(char *text, const char *kept);
-
 #endif

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "headroom/words.h"
+
 #include "app/tui/format.h"
 
 enum { BAND_WIDTH = 2, HEADED_MIN = 4, NAME_MIN = 8 };
@@ -457,7 +459,7 @@ bool table_copy(const table_view *v, const table_source *s, const app *a, char *
     for (unsigned i = 0; i < s->column_count && used < size; i++) {
         char cell[TABLE_CELL_MAX] = "";
         s->cell(a, row, i, cell);
-        format_plain(cell, ""); // a row is a line, whatever a name has in it
+        hr_plain_text(cell, ""); // a row is a line, whatever a name has in it
         int length = snprintf(text + used, size - used, "%s%s", i == 0 ? "" : "\t", cell);
         used += length > 0 ? (size_t)length : 0;
     }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "headroom/card.h"
+#include "headroom/words.h"
 
 #include "base/host_mem.h"
 #include "base/text.h"
@@ -420,6 +421,7 @@ static void set_name(hr_preset *preset, const char *path)
     const char *dot = strrchr(leaf, '.');
     int length = dot == NULL || dot == leaf ? (int)strlen(leaf) : (int)(dot - leaf);
     snprintf(preset->name, sizeof preset->name, "%.*s", length, leaf);
+    (void)hr_plain_text(preset->name, ""); // it is shown, and told to other processes
 }
 
 // Reads from `path`, or `words` where that is not NULL.

@@ -8,6 +8,7 @@
 
 #include "headroom/knobs.h"
 #include "headroom/units.h"
+#include "headroom/words.h"
 
 #include "base/text.h"
 #include "base/torch_conf.h"
@@ -124,7 +125,7 @@ static hr_status refuse(const hr_knob_row *row, const char *typed, hr_err *err)
 static bool is_one_line(const char *typed)
 {
     for (const char *at = typed; *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+        if (hr_control_bytes(at, "") > 0) {
             return false;
         }
     }

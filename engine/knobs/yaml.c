@@ -7,6 +7,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "headroom/words.h"
+
 #include "base/file.h"
 #include "base/text.h"
 #include "knobs/yaml_file.h"
@@ -120,10 +122,25 @@ static bool awaits_key(const builder *b)
            !b->stack[b->depth - 1].has_key;
 }
 
+// The first character that a terminal would obey, which only an escape can have written; -1: none. Behind the bytes of a
+// scalar libyaml has a NUL.
+static int find_control(const char *value, size_t bytes)
+{
+    for (size_t k = 0; k < bytes; k++) {
+        const size_t control = value[k] == '\0' ? 1 : hr_control_bytes(value + k, "\t\n");
+        if (control > 0) {
+            return (unsigned char)value[k + control - 1];
+        }
+    }
+    return -1;
+}
+
 static bool take_text(builder *b, const yaml_event_t *event, const char *value, size_t bytes, bool quoted)
 {
-    if (memchr(value, '\0', bytes) != NULL) {
-        yaml_problem(b->file, line_of(event), column_of(event), "this text holds a NUL character");
+    const int control = find_control(value, bytes);
+    if (control >= 0) {
+        yaml_problem(b->file, line_of(event), column_of(event), "this text holds a control character, U+%04X",
+                     (unsigned)control);
         return false;
     }
     char *kept = arena_take(&b->file->memory, bytes + 1, 1);

@@ -11,10 +11,24 @@
 
 #include "tests/tui/screen.h"
 
+// The number of knobs in the table grows; what a screen looks like does not change by it: "knobs 3/NN".
+static inline void golden_hide_knob_count(char *text)
+{
+    char total[16];
+    const int length = snprintf(total, sizeof total, "/%d", (int)HR_KNOB_COUNT);
+    for (char *at = strstr(text, "knobs "); at != NULL; at = strstr(at + 1, "knobs ")) {
+        char *slash = at + strcspn(at, "/\n");
+        if (strncmp(slash, total, (size_t)length) == 0) {
+            memset(slash + 1, 'N', (size_t)length - 1);
+        }
+    }
+}
+
 static inline void golden_compare(const char *name, app *a)
 {
     char path[128];
     char *text = screen_text(a);
+    golden_hide_knob_count(text);
     const char *mode = getenv("HEADROOM_GOLDEN");
     bool writes = mode != NULL && strcmp(mode, "write") == 0;
     snprintf(path, sizeof path, "tests/tui/golden/%s.txt", name);

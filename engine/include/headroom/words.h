@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean …?"
+// Words for people: "did you mean …?", and what strangers wrote.
 #ifndef HEADROOM_WORDS_H
 #define HEADROOM_WORDS_H
 
@@ -7,5 +7,11 @@
 
 // The nearest of `words` within max(1, strlen(word) / 3) typing errors; NULL when none is near. Borrowed from words.
 const char *hr_word_nearest(const char *word, const char *const *words, size_t count);
+
+// Bytes of the character at `at` when it is one that a terminal obeys (C0 and C1 controls, DEL) and not one of `kept`;
+// 0: it is harmless.
+size_t hr_control_bytes(const char *at, const char *kept);
+// Makes a text harmless that a stranger may have written: such characters become '?'. Returns words.
+char *hr_plain_text(char *words, const char *kept);
 
 #endif
