@@ -25,6 +25,8 @@ typedef struct run {
     const cli_subject *subject;
     hr_engine *engine;
     hr_watch_server *watchers; // NULL: nobody can watch
+    hr_trace *trace;           // NULL without --trace
+    bool trace_lost;           // said
     progress progress;
     bool reported;
 } run;
@@ -97,6 +99,20 @@ static void tell_watchers(const run *r)
     }
 }
 
+// While it trains, not after hours of it: the training is worth more than its trace, and goes on.
+static void say_lost_trace(run *r)
+{
+    hr_err err;
+    if (r->trace == NULL || r->trace_lost || hr_trace_failure(r->trace, &err) == HR_OK) {
+        return;
+    }
+    r->trace_lost = true;
+    progress_end(&r->progress);
+    fprintf(stderr, "headroom: there will be no trace: ");
+    say_foreign(stderr, err.sentence, "");
+    fprintf(stderr, "; the training goes on.\n");
+}
+
 // Trains until all steps are done, a signal comes, or something fails. INTERRUPTED is not an error of the run.
 static hr_status train(run *r, hr_err *err)
 {
@@ -107,6 +123,7 @@ static hr_status train(run *r, hr_err *err)
     while (!idle && !interrupt_seen()) {
         hr_engine_advance(r->engine, &idle);
         tell_watchers(r);
+        say_lost_trace(r);
         if (r->progress.steps > 0 && !first_said) {
             HR_TRY(say(r, sentences_first_step, err));
             first_said = true;
@@ -173,13 +190,12 @@ static hr_status print_report(const run *r, hr_err *err)
 // The report comes out whenever there is something to report: done, interrupted or out of memory.
 static hr_status train_and_report(run *r, hr_err *err)
 {
-    hr_trace *trace = NULL;
     if (cli_given(r->args, APP_TRACE)) {
-        HR_TRY(hr_trace_open(r->engine, r->args->value[APP_TRACE], &trace, err));
+        HR_TRY(hr_trace_open(r->engine, r->args->value[APP_TRACE], &r->trace, err));
     }
     hr_status status = train(r, err);
     bool has_report = status == HR_OK || status == HR_OOM || status == HR_INTERRUPTED;
-    hr_status closed = hr_trace_close(trace, status == HR_OK ? err : NULL);
+    hr_status closed = hr_trace_close(r->trace, status == HR_OK ? err : NULL);
     status = status == HR_OK ? closed : status;
     hr_status printed = has_report ? print_report(r, status == HR_OK ? err : NULL) : HR_OK;
     r->reported = has_report && printed == HR_OK;

@@ -298,5 +298,6 @@ const trace_writer trace_writer_chrome = {
     .is_own = is_own,
     .open = chrome_open,
     .sink = chrome_sink,
+    .failure = row_file_failure,
     .close = chrome_close,
 };

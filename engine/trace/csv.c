@@ -86,5 +86,6 @@ const trace_writer trace_writer_csv = {
     .is_own = is_own,
     .open = csv_open,
     .sink = csv_sink,
+    .failure = row_file_failure,
     .close = csv_close,
 };

@@ -137,6 +137,11 @@ void exporter_sink(void *context, const hr_event *event)
     e->row->sink(e->writer, event);
 }
 
+hr_status exporter_failure(const exporter *e, hr_err *err)
+{
+    return e->row->failure == NULL ? HR_OK : e->row->failure(e->writer, err);
+}
+
 bool exporter_wants_heaps(const exporter *e)
 {
     return e->row->wants_heaps;

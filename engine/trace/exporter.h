@@ -55,6 +55,8 @@ typedef struct trace_writer {
     // The teller is borrowed until close. WRITE, NOMEM.
     hr_status (*open)(const char *path, const trace_teller *teller, void **writer, hr_err *err);
     void (*sink)(void *writer, const hr_event *event);
+    // What already keeps the file from being written; NULL: nothing is written before close.
+    hr_status (*failure)(const void *writer, hr_err *err);
     // Frees the writer in every case. `heaps`: one per device; NULL where they are not wanted. `give_up`: no file is
     // to appear, returns HR_OK.
     hr_status (*close)(void *writer, const heap_picture *heaps, bool give_up, hr_err *err);
@@ -75,6 +77,8 @@ HR_MUST_CHECK hr_status exporter_open(const char *file, const trace_teller *tell
 // Whether the teller's picture will be asked for.
 bool exporter_wants_heaps(const exporter *e);
 void exporter_sink(void *exporter, const hr_event *event); // a trace_sink
+// HR_OK, or the error that close will return: a disk that is full needs nobody to wait for the end.
+hr_status exporter_failure(const exporter *e, hr_err *err);
 // The file is there, or an error says why not. Frees in every case; NULL is fine.
 HR_MUST_CHECK hr_status exporter_close(exporter *e, hr_err *err);
 void exporter_abandon(exporter *e); // no file; NULL is fine

@@ -287,5 +287,6 @@ const trace_writer trace_writer_hrt = {
     .is_own = is_own,
     .open = hrt_open,
     .sink = hrt_sink,
+    .failure = row_file_failure,
     .close = hrt_close,
 };

@@ -110,5 +110,6 @@ const trace_writer trace_writer_lifetimes = {
     .is_own = is_own,
     .open = lifetimes_open,
     .sink = lifetimes_sink,
+    .failure = row_file_failure,
     .close = lifetimes_close,
 };

@@ -104,5 +104,6 @@ const trace_writer trace_writer_memory_profile = {
     .is_own = is_own,
     .open = profile_open,
     .sink = profile_sink,
+    .failure = row_file_failure,
     .close = profile_close,
 };

@@ -21,6 +21,15 @@ void row_file_fail(row_file *f, hr_status status, const hr_err *err)
     }
 }
 
+hr_status row_file_failure(const void *writer, hr_err *err)
+{
+    const row_file *f = writer;
+    if (f->status != HR_OK) {
+        *err = f->err;
+    }
+    return f->status;
+}
+
 void row_file_put(row_file *f)
 {
     if (f->status == HR_OK) {

@@ -24,6 +24,8 @@ HR_MUST_CHECK hr_status row_file_open(row_file *f, const char *path, hr_err *err
 void row_file_put(row_file *f); // writes f->row and empties it
 void row_file_fail(row_file *f, hr_status status, const hr_err *err);
 // Frees everything. `give_up`: no file appears and the status is HR_OK.
+// Of a writer that begins with its row_file: a trace_writer's `failure`.
+hr_status row_file_failure(const void *writer, hr_err *err);
 HR_MUST_CHECK hr_status row_file_close(row_file *f, bool give_up, hr_err *err);
 
 // RFC 4180: a field with a separator, a quote or a line end stands in quotes, with its quotes doubled.

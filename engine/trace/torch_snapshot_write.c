@@ -437,5 +437,6 @@ const trace_writer trace_writer_torch_snapshot = {
     .wants_heaps = true,
     .open = snapshot_open,
     .sink = snapshot_sink,
+    .failure = row_file_failure,
     .close = snapshot_close,
 };

@@ -196,6 +196,11 @@ hr_status hr_trace_open(hr_engine *engine, const char *file, hr_trace **out, hr_
     return HR_OK;
 }
 
+hr_status hr_trace_failure(const hr_trace *trace, hr_err *err)
+{
+    return exporter_failure(trace->out, err);
+}
+
 hr_status hr_trace_close(hr_trace *trace, hr_err *err)
 {
     if (trace == NULL) {

@@ -617,6 +617,32 @@ START_TEST(lifetimes_of_a_person_are_not_replaced)
 }
 END_TEST
 
+// The first write that fails is known while events still come; memory_dump writes nothing before the end.
+START_TEST(a_full_disk_is_known_before_the_end)
+{
+    char file[160];
+    stage s;
+    exporter *e = NULL;
+    hr_err err = {0}, closing = {0};
+    const trace_writer *row = trace_writers[_i];
+    stage_open(&s);
+    const trace_teller teller = teller_of(&s);
+    ck_assert_int_eq(exporter_open(file_of(row, file), &teller, &e, NULL), HR_OK);
+    ck_assert(trace_attach(&s.bus, exporter_sink, e));
+    ck_assert_int_eq(exporter_failure(e, &err), HR_OK);
+    (void)file_fail_at(1);
+    for (unsigned k = 0; k < 40 && exporter_failure(e, &err) == HR_OK; k++) {
+        play(&s, MANY);
+    }
+    (void)file_fail_at(0);
+    ck_assert_int_eq(exporter_failure(e, &err), row->failure == NULL ? HR_OK : HR_WRITE);
+    ck_assert_int_eq(exporter_close(e, &closing), row->failure == NULL ? HR_OK : HR_WRITE);
+    ck_assert_str_eq(closing.sentence, err.sentence);
+    trace_detach(&s.bus, exporter_sink, e);
+    stage_close(&s);
+}
+END_TEST
+
 // ---- Memory Profile -------------------------------------------------------------------------------------------
 
 START_TEST(a_memory_profile_row_has_the_fields_of_the_event)
@@ -717,6 +743,7 @@ int main(void)
     tcase_add_test(cases, names_that_are_no_text_are_still_json);
     tcase_add_test(cases, lifetimes_are_those_of_a_plain_notebook);
     tcase_add_test(cases, lifetimes_of_a_person_are_not_replaced);
+    tcase_add_loop_test(cases, a_full_disk_is_known_before_the_end, 0, (int)writer_count());
     tcase_add_test(cases, a_memory_profile_row_has_the_fields_of_the_event);
     tcase_add_test(cases, a_memory_dump_shows_the_heap_of_the_first_refusal);
     tcase_add_test(cases, a_dump_of_tensorflow_is_not_ours_to_replace);

@@ -308,6 +308,27 @@ START_TEST(a_label_beyond_nine_is_found_up_front)
 }
 END_TEST
 
+// Eight hundred gigabytes of nothing: each image a page, minutes if every label were looked at.
+START_TEST(a_sparse_file_of_any_size_is_opened_at_once)
+{
+    static const off_t records = 280000000;
+    char path[256];
+    data_source *source = NULL;
+    data_folder f = data_folder_make();
+    cifar_write_set(&f, 10, 2);
+    (void)snprintf(path, sizeof path, "%s/data_batch_2.bin", f.path);
+    uint8_t *bytes = cifar_records(0, 1);
+    data_write(&f, "data_batch_2.bin", bytes, CIFAR_RECORD);
+    free(bytes);
+    if (truncate(path, records * CIFAR_RECORD) == 0) { // else the file system has no such files
+        source = open_source("cifar10", f.path, &cifar_model);
+        ck_assert_uint_gt(source->info.train_samples, (uint64_t)records);
+        data_source_close(source);
+    }
+    data_folder_remove(&f);
+}
+END_TEST
+
 START_TEST(other_versions_of_cifar_are_recognised)
 {
     data_folder f = data_folder_make();
@@ -657,6 +678,7 @@ int main(void)
     tcase_add_test(cifar, no_such_path_and_no_path_are_said);
     tcase_add_test(cifar, a_file_cut_within_a_record_is_truncated);
     tcase_add_test(cifar, a_label_beyond_nine_is_found_up_front);
+    tcase_add_test(cifar, a_sparse_file_of_any_size_is_opened_at_once);
     tcase_add_test(cifar, other_versions_of_cifar_are_recognised);
     tcase_add_test(cifar, what_cannot_be_read_is_said);
     tcase_add_test(cifar, a_file_cut_while_in_use_is_an_error_with_its_offset);

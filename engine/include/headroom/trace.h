@@ -23,6 +23,8 @@ typedef struct hr_trace hr_trace;
 // keep their names over rebuilds. The engine's thread; the engine must outlive the trace, which the caller closes.
 // USAGE error when no format is meant; WRITE error when a file stands there that is not of that format.
 HR_MUST_CHECK hr_status hr_trace_open(hr_engine *engine, const char *file, hr_trace **out, hr_err *err);
+// HR_OK, or what already keeps the file from being written (a full disk), which closing will say again.
+hr_status hr_trace_failure(const hr_trace *trace, hr_err *err);
 // Writes the file whole, or not at all. Frees `trace` in every case; NULL is fine.
 HR_MUST_CHECK hr_status hr_trace_close(hr_trace *trace, hr_err *err);
 
