@@ -124,7 +124,7 @@ static void print_subject(const hr_report *r, const report_style *style)
     }
 }
 
-// A card's roofline is simulated; what a machine took for other programs makes an estimate.
+// A plan's time is simulated; what a machine took for other programs makes an estimate.
 report_source report_source_of_time(const hr_report *r)
 {
     return r->step.measured ? REPORT_MEASURED : r->device.simulated ? REPORT_SIMULATED : REPORT_ESTIMATED;

@@ -159,6 +159,8 @@ void timeline_deinit(timeline *t)
 void timeline_begin(timeline *t)
 {
     memset(t->lane_ns, 0, sizeof t->lane_ns);
+    t->host_ns = 0;
+    t->waited = false;
     for (uint32_t k = 0; k < t->event_count; k++) {
         t->event_ns[k] = 0;
     }
@@ -169,21 +171,33 @@ static void raise_to(uint64_t *ns, uint64_t least_ns)
     *ns = *ns < least_ns ? least_ns : *ns;
 }
 
-void timeline_add(timeline *t, const instr *i, uint64_t duration_ns)
+// A lane goes on once the host has issued what comes next. How long it stood still.
+static uint64_t issue(timeline *t, uint64_t *lane, uint64_t issue_ns)
+{
+    const uint64_t before_ns = *lane;
+    t->host_ns += issue_ns;
+    raise_to(lane, issue_ns > 0 ? t->host_ns : 0);
+    t->waited = t->waited || *lane > before_ns;
+    return *lane - before_ns;
+}
+
+uint64_t timeline_add(timeline *t, const instr *i, uint64_t duration_ns, uint64_t issue_ns)
 {
     uint64_t *lane = &t->lane_ns[i->lane], *compute = &t->lane_ns[HR_LANE_COMPUTE];
     const uint32_t event = (uint32_t)i->attr.slot;
+    const bool holds = i->op == HR_OP_INPUT || i->op == HR_OP_READ;
+    raise_to(lane, holds ? *compute : 0);
+    const uint64_t stood_ns = issue(t, lane, issue_ns);
+    *lane += duration_ns;
     if (i->op == HR_OP_RECORD) {
         t->event_ns[event] = *lane;
     } else if (i->op == HR_OP_WAIT) {
         raise_to(lane, event < t->event_count ? t->event_ns[event] : 0);
-    } else if (i->op == HR_OP_INPUT || i->op == HR_OP_READ) {
-        raise_to(lane, *compute);
-        *lane += duration_ns;
+    } else if (holds) {
         raise_to(compute, *lane);
-    } else {
-        *lane += duration_ns;
+        raise_to(&t->host_ns, i->op == HR_OP_READ ? *lane : 0);
     }
+    return duration_ns + (holds || i->lane == HR_LANE_COMPUTE ? stood_ns : 0);
 }
 
 uint64_t timeline_end_ns(const timeline *t)
@@ -208,24 +222,29 @@ static void play_range(player *y, uint32_t begin, uint32_t end)
 {
     for (uint32_t n = begin; n < end; n++) {
         const instr *i = &y->p->instrs[n];
-        timeline_add(&y->now, i, y->device->duration_ns(y->context, y->p, i));
+        const uint64_t issue_ns = y->device->issue_ns == NULL ? 0 : y->device->issue_ns(y->context, y->p, i);
+        (void)timeline_add(&y->now, i, y->device->duration_ns(y->context, y->p, i), issue_ns);
     }
 }
 
 static void remember(player *y)
 {
     memcpy(y->before.lane_ns, y->now.lane_ns, sizeof y->now.lane_ns);
+    y->before.host_ns = y->now.host_ns;
+    y->now.waited = false;
     for (uint32_t k = 0; k < y->now.event_count; k++) {
         y->before.event_ns[k] = y->now.event_ns[k];
     }
 }
 
 // Did everything that moved since `remember` move as far as the compute lane? Then every further round is the same
-// again. What stood still is not of this loop; what it held up, it held up in an earlier round.
+// again. What stood still is not of this loop; what it held up, it held up in an earlier round. The host may be ahead, as
+// long as nobody waits for it.
 static bool moved_alike(const player *y)
 {
     const uint64_t by_ns = y->now.lane_ns[HR_LANE_COMPUTE] - y->before.lane_ns[HR_LANE_COMPUTE];
-    bool alike = true;
+    const uint64_t issued_ns = y->now.host_ns - y->before.host_ns;
+    bool alike = issued_ns == by_ns || (issued_ns < by_ns && !y->now.waited);
     for (int k = 0; k < HR_LANE_COUNT; k++) {
         const uint64_t moved_ns = y->now.lane_ns[k] - y->before.lane_ns[k];
         alike = alike && (moved_ns == by_ns || moved_ns == 0);
@@ -243,6 +262,7 @@ static void skip(player *y, uint64_t rounds)
     for (int k = 0; k < HR_LANE_COUNT; k++) {
         y->now.lane_ns[k] += rounds * (y->now.lane_ns[k] - y->before.lane_ns[k]);
     }
+    y->now.host_ns += rounds * (y->now.host_ns - y->before.host_ns);
     for (uint32_t k = 0; k < y->now.event_count; k++) {
         y->now.event_ns[k] += rounds * (y->now.event_ns[k] - y->before.event_ns[k]);
     }

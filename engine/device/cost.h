@@ -6,9 +6,9 @@
 //   d2h               wait 0 ──offload──▶ record 1
 //   h2d                         ──fetch──▶ record 2
 //
-// A lane works off its instructions in their order, beside the other lanes. WAIT moves its lane to where RECORD saw
-// the other one. INPUT and READ hold the compute lane up: the step does not go on without them. The step ends with
-// its last lane.
+// A lane works off its instructions in their order, beside the other lanes, and none before the host has issued it; the
+// host runs ahead of the lanes until it READs. WAIT moves its lane to where RECORD saw the other one. INPUT and READ hold
+// the compute lane up: the step does not go on without them. The step ends with its last lane.
 #ifndef DEVICE_COST_H
 #define DEVICE_COST_H
 
@@ -52,6 +52,8 @@ bool cost_is_product(cost_family family);
 // The lanes of a step under way, in nanoseconds since it began.
 typedef struct timeline {
     uint64_t lane_ns[HR_LANE_COUNT];
+    uint64_t host_ns;   // the host has issued everything so far
+    bool waited;        // since `waited` was last false a lane stood still until the host issued something
     uint64_t *event_ns; // [event_count] when RECORD saw its lane; 0 before
     uint32_t event_count;
 } timeline;
@@ -60,7 +62,9 @@ typedef struct timeline {
 HR_MUST_CHECK hr_status timeline_init(timeline *t, const program *p, hr_err *err);
 void timeline_deinit(timeline *t);
 void timeline_begin(timeline *t); // of another step
-void timeline_add(timeline *t, const instr *i, uint64_t duration_ns);
+// What it adds to the compute lane, or to a copy's own: its duration, and before it what the compute lane waited for the
+// host to issue it.
+uint64_t timeline_add(timeline *t, const instr *i, uint64_t duration_ns, uint64_t issue_ns);
 uint64_t timeline_end_ns(const timeline *t); // of the lane that ends last
 
 // One step of p, rounds of REPEAT included: what the executor's clock would show. NaN when the device cannot tell.

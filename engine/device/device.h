@@ -20,7 +20,7 @@ typedef struct device_options {
     bool plan_only;      // nothing will run: cuda then needs neither driver nor card
     bool tf32;           // float32 products may round their operands to TF32
     bool deterministic;  // cuda: only kernels that give the same bits every time
-    bool capture;        // cuda: steady steps are captured into a CUDA graph and replayed
+    bool capture;        // steady steps are captured into a CUDA graph and replayed
 } device_options;
 
 // What stands outside the pool, in bytes of the card: what our context and libraries took beside the allocator, what
@@ -100,6 +100,8 @@ typedef struct device_ops {
     // says so), and how long instruction i of p takes; 0 when it does not know, and for what costs nothing. See device/cost.h. Thread-safe.
     bool (*tells_time)(void *context);
     uint64_t (*duration_ns)(void *context, const program *p, const instr *i);
+    // optional: how long the host takes to issue it, which it does ahead of the device. NULL: no time.
+    uint64_t (*issue_ns)(void *context, const program *p, const instr *i);
     // Plain copies between host and device memory, for weights, saves and rebuilds.
     hr_status (*copy_in)(void *context, uint64_t address, const void *host, uint64_t bytes, hr_err *err);
     hr_status (*copy_out)(void *context, uint64_t address, void *host, uint64_t bytes, hr_err *err);

@@ -458,7 +458,9 @@ static void advance_clock(executor *x, bound *b, const instr *i)
     if (!x->device->simulated) {
         return;
     }
-    timeline_add(&b->lanes, i, x->device->duration_ns(x->device_context, b->p, i));
+    const uint64_t issue_ns =
+        x->device->issue_ns == NULL ? 0 : x->device->issue_ns(x->device_context, b->p, i);
+    (void)timeline_add(&b->lanes, i, x->device->duration_ns(x->device_context, b->p, i), issue_ns);
     if (x->bus != NULL) {
         x->bus->now_ns = x->step_begin_ns + b->lanes.lane_ns[HR_LANE_COMPUTE];
     }

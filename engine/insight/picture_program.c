@@ -51,9 +51,17 @@ static bool add_line(picture_draft *d, FILE *stream, text *scratch, const instr 
     return add_text(d, scratch->data, line);
 }
 
-static void describe_instr(const picture_draft *d, const instr *i, bool timed, hr_picture_instr *to)
+// What it adds to its lane: its own time, and what the lane waits for the host that issues it.
+static double seconds_of(const picture_draft *d, const instr *i, timeline *t)
 {
     const play_case *c = d->c;
+    const uint64_t issue_ns =
+        c->device->issue_ns == NULL ? 0 : c->device->issue_ns(c->device_context, d->p, i);
+    return (double)timeline_add(t, i, c->device->duration_ns(c->device_context, d->p, i), issue_ns) * 1e-9;
+}
+
+static void describe_instr(const picture_draft *d, const instr *i, timeline *t, hr_picture_instr *to)
+{
     to->layer = layer_of(d, i->layer);
     to->is_alloc = i->op == HR_OP_ALLOC;
     to->is_free = i->op == HR_OP_FREE;
@@ -63,17 +71,16 @@ static void describe_instr(const picture_draft *d, const instr *i, bool timed, h
     to->again = i->again;
     to->flops = i->flops;
     to->bytes_moved = i->bytes_moved;
-    to->seconds = timed ? (double)c->device->duration_ns(c->device_context, d->p, i) * 1e-9 : (double)NAN;
+    to->seconds = t != NULL ? seconds_of(d, i, t) : (double)NAN;
 }
 
-static bool describe_instrs(picture_draft *d, FILE *stream, text *scratch)
+static bool describe_instrs(picture_draft *d, FILE *stream, text *scratch, timeline *t)
 {
-    const bool timed = tells_time(d->c);
     char name[128];
     for (uint32_t n = 0; n < d->p->instr_count; n++) {
         const instr *i = &d->p->instrs[n];
         hr_picture_instr *to = &d->out->instrs[n];
-        describe_instr(d, i, timed, to);
+        describe_instr(d, i, t, to);
         if (!add_text(d, program_instr_name(d->p, i, name, sizeof name), &to->name) ||
             !add_text(d, i->impl == NULL ? "" : i->impl, &to->impl) ||
             !add_line(d, stream, scratch, i, &to->line)) {
@@ -87,7 +94,11 @@ static bool list_instrs(picture_draft *d)
 {
     text scratch = {0};
     FILE *stream = text_stream(&scratch);
-    const bool done = stream != NULL && describe_instrs(d, stream, &scratch);
+    timeline t;
+    const bool timed = timeline_init(&t, d->p, NULL) == HR_OK;
+    const bool done =
+        timed && stream != NULL && describe_instrs(d, stream, &scratch, tells_time(d->c) ? &t : NULL);
+    timeline_deinit(&t);
     if (stream != NULL) {
         (void)fclose(stream);
     }

@@ -307,7 +307,7 @@ static const hr_knob_row rows[] = {
             "small models wait for. A graph holds addresses: it is replayed while every tensor lies where it lay "
             "when the step was captured, and captured anew when one has moved. It needs no memory of the pool; what "
             "the driver keeps for it is part of `outside`.",
-        .applies = "on device.kind cuda"},
+        .applies = "on device.kind cuda; a planned step on a card takes the time that it saves"},
     ROW(EXECUTION_TAPE, CHOICE, "once", "")
         .choices = {"none", "once", "persistent"},
         .line = "what is recorded for the gradients, and how long it is kept",

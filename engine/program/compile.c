@@ -141,6 +141,7 @@ static hr_status finish(draft *d, program **out, hr_err *err)
         return status;
     }
     o->p.mode = d->mode;
+    o->p.eager = d->eager;
     o->p.batch = d->batch;
     o->p.rounds = d->recorded ? (uint32_t)hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) : 1;
     o->p.static_bytes = static_bytes(d);

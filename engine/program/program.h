@@ -70,6 +70,7 @@ typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE, PROGRAM_FEED } prog
 
 typedef struct program {
     program_mode mode;
+    bool eager;      // execution.mode: operations are issued one by one, as an interpreter comes to them
     uint32_t batch;  // samples of this program's batch
     uint32_t rounds; // batches of one step (batch.accumulate)
     const tensor *tensors;

@@ -10,7 +10,7 @@ from measure import headroom_program, json_of, knob_words, wanted
 FACTOR_WANTED = 2.0  # at most, either way
 MACHINE = ["cifar10_separable_cnn", "mlp", "resnet18_cifar", "resnet50_tiny", "mobilenet_v2_tiny", "unet_tiny",
            "vgg16_tiny", "gpt2_124m_tiny", "bert_base_tiny", "vit_b16_tiny"]
-# preset, knobs, units a sample (1: images), units a second, who measured it. A roofline is faster than any of them.
+# preset, knobs, units a sample (1: images), units a second, who measured it.
 CARDS = [("resnet50", ["device.card=a100-80g", "precision.policy=mixed_float16", "batch.size=512", "execution.mode=graph"],
           1, 3411, "NVIDIA DeepLearningExamples, MXNet 22.10, A100 80 GB"),
          ("gpt2_124m", ["device.card=a100-80g", "precision.policy=mixed_bfloat16", "batch.size=16", "execution.mode=graph"],

@@ -22,7 +22,15 @@ static uint64_t flops_as_ns(void *context, const program *p, const instr *i)
     return cost_family_of(i) == COST_NOTHING ? 0 : i->flops;
 }
 
-static const device_ops device = {.name = "test", .tells_time = knows, .duration_ns = flops_as_ns};
+// And the host as many to issue it as it moves bytes.
+static uint64_t bytes_as_ns(void *context, const program *p, const instr *i)
+{
+    (void)context, (void)p;
+    return cost_family_of(i) == COST_NOTHING ? 0 : i->bytes_moved;
+}
+
+static const device_ops device = {
+    .name = "test", .tells_time = knows, .duration_ns = flops_as_ns, .issue_ns = bytes_as_ns};
 
 static double seconds_of(const instr *instrs, uint32_t count)
 {
@@ -36,6 +44,8 @@ static double seconds_of(const instr *instrs, uint32_t count)
 #define NS(...)                                                                                              \
     seconds_of((const instr[]){__VA_ARGS__}, sizeof((const instr[]){__VA_ARGS__}) / sizeof(instr)) * 1e9
 #define COMPUTE(ns)       ((instr){.op = HR_OP_GELU, .flops = (ns)})
+#define ISSUED(issue, ns) ((instr){.op = HR_OP_GELU, .flops = (ns), .bytes_moved = (issue)})
+#define READ(ns)          ((instr){.op = HR_OP_READ, .lane = HR_LANE_D2H, .flops = (ns)})
 #define OFFLOAD(ns)       ((instr){.op = HR_OP_OFFLOAD, .lane = HR_LANE_D2H, .flops = (ns)})
 #define FETCH(ns)         ((instr){.op = HR_OP_FETCH, .lane = HR_LANE_H2D, .flops = (ns)})
 #define INPUT(ns)         ((instr){.op = HR_OP_INPUT, .lane = HR_LANE_H2D, .flops = (ns)})
@@ -75,7 +85,7 @@ END_TEST
 START_TEST(the_step_waits_for_its_input)
 {
     is(NS(INPUT(10), COMPUTE(4)), 14);
-    is(NS(COMPUTE(4), ((instr){.op = HR_OP_READ, .lane = HR_LANE_D2H, .flops = 3}), COMPUTE(1)), 8);
+    is(NS(COMPUTE(4), READ(3), COMPUTE(1)), 8);
 }
 END_TEST
 
@@ -87,6 +97,16 @@ START_TEST(rounds_count)
     is(NS(REPEAT(4), COMPUTE(5), OFFLOAD(9), END), 36);
     // The same with a wait at the end of the round.
     is(NS(REPEAT(4), COMPUTE(5), OFFLOAD(9), RECORD(D2H, 0), WAIT(COMPUTE, 0), END), 36);
+}
+END_TEST
+
+START_TEST(nothing_runs_before_the_host_has_issued_it)
+{
+    is(NS(ISSUED(10, 3), ISSUED(10, 3), ISSUED(10, 3)), 33);   // each is waited for
+    is(NS(ISSUED(10, 90), ISSUED(10, 3), ISSUED(10, 3)), 106); // the host runs ahead of a long one
+    is(NS(ISSUED(10, 90), READ(1), ISSUED(10, 3)), 114);       // but not of a result that it reads
+    is(NS(REPEAT(1000), ISSUED(10, 3), ISSUED(10, 3), END), 20003);
+    is(NS(REPEAT(1000), ISSUED(10, 30), ISSUED(10, 3), END), 33010);
 }
 END_TEST
 
@@ -108,7 +128,8 @@ END_TEST
 
 // When instruction `at` of the unrolled list is over, asked backwards from its end: an instruction follows the last
 // one before it on its lane, a wait also follows the last record of its event, input and read also what computes
-// before them, and what computes follows the input and read before it.
+// before them, and what computes follows the input and read before it. Nothing begins before it was issued: the host
+// issues in the order of the list, and waits for what it reads.
 typedef struct judge {
     const instr *list;
     uint64_t *over_ns; // [count] of what was asked already, UINT64_MAX elsewhere
@@ -129,8 +150,23 @@ static bool is_event_of(const instr *wait, const instr *record)
 static bool follows(const instr *i, const instr *earlier)
 {
     const bool held = stops_compute(earlier) && i->lane == HR_LANE_COMPUTE;
-    const bool holds = stops_compute(i) && earlier->lane == HR_LANE_COMPUTE;
+    const bool holds = stops_compute(i) && (earlier->lane == HR_LANE_COMPUTE || stops_compute(earlier));
     return i->lane == earlier->lane || held || holds;
+}
+
+static uint64_t issue_of(const instr *i)
+{
+    return cost_family_of(i) == COST_NOTHING ? 0 : i->bytes_moved;
+}
+
+static uint64_t issued(judge *j, int at)
+{
+    uint64_t host = issue_of(&j->list[0]);
+    for (int k = 1; k <= at; k++) {
+        const uint64_t read = j->list[k - 1].op == HR_OP_READ ? over(j, k - 1) : 0;
+        host = (read > host ? read : host) + issue_of(&j->list[k]);
+    }
+    return host;
 }
 
 static uint64_t over(judge *j, int at)
@@ -138,7 +174,7 @@ static uint64_t over(judge *j, int at)
     if (j->over_ns[at] != UINT64_MAX) {
         return j->over_ns[at];
     }
-    uint64_t begin = 0;
+    uint64_t begin = issue_of(&j->list[at]) > 0 ? issued(j, at) : 0;
     bool found = false;
     for (int before = at - 1; before >= 0; before--) {
         const instr *i = &j->list[at], *earlier = &j->list[before];
@@ -172,16 +208,17 @@ static uint32_t draw_below(uint64_t *state, uint32_t count)
 
 static instr any_instr(uint64_t *d)
 {
-    static const hr_op ops[] = {HR_OP_GELU,   HR_OP_DENSE,   HR_OP_OFFLOAD, HR_OP_FETCH,
-                                HR_OP_RECORD, HR_OP_WAIT,    HR_OP_INPUT,   HR_OP_RECORD,
-                                HR_OP_WAIT,   HR_OP_OFFLOAD, HR_OP_FETCH,   HR_OP_ALLOC};
+    static const hr_op ops[] = {HR_OP_GELU,  HR_OP_DENSE, HR_OP_OFFLOAD, HR_OP_FETCH, HR_OP_RECORD,
+                                HR_OP_WAIT,  HR_OP_INPUT, HR_OP_RECORD,  HR_OP_WAIT,  HR_OP_OFFLOAD,
+                                HR_OP_FETCH, HR_OP_ALLOC, HR_OP_READ};
     static const uint8_t lanes[] = {HR_LANE_COMPUTE, HR_LANE_H2D, HR_LANE_D2H};
     instr i = {.op = ops[draw_below(d, sizeof ops / sizeof *ops)], .flops = draw_below(d, 50)};
-    i.lane = i.op == HR_OP_OFFLOAD                        ? HR_LANE_D2H
+    i.bytes_moved = draw_below(d, 2) == 0 ? 0 : draw_below(d, 40);
+    i.lane = i.op == HR_OP_OFFLOAD || i.op == HR_OP_READ  ? HR_LANE_D2H
              : i.op == HR_OP_FETCH || i.op == HR_OP_INPUT ? HR_LANE_H2D
              : i.op == HR_OP_RECORD || i.op == HR_OP_WAIT ? lanes[draw_below(d, 3)]
                                                           : HR_LANE_COMPUTE;
-    i.attr.slot = i.op == HR_OP_INPUT ? 0 : (int32_t)draw_below(d, MAX_EVENTS);
+    i.attr.slot = i.op == HR_OP_INPUT || i.op == HR_OP_READ ? 0 : (int32_t)draw_below(d, MAX_EVENTS);
     return i;
 }
 
@@ -222,6 +259,7 @@ int main(void)
     tcase_add_test(all, a_wait_joins_the_lanes);
     tcase_add_test(all, the_step_waits_for_its_input);
     tcase_add_test(all, rounds_count);
+    tcase_add_test(all, nothing_runs_before_the_host_has_issued_it);
     tcase_add_test(all, who_does_not_know_says_so);
     tcase_add_loop_test(all, random_programs_take_what_the_judge_says, 0, 300);
     suite_add_tcase(suite, all);

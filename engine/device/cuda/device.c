@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "device/roofline.h"
+#include "device/card_time.h"
 #include "graph_library.h"
 #include "outside.h"
 #include "step.h"
@@ -289,7 +289,7 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
     device->capture = options->capture;
     if (options->card != NULL) {
         device->dressed = true;
-        device->speed = (roofline){.card = *options->card, .tf32 = options->tf32};
+        card_time_init(&device->speed, options->card, options->tf32, options->capture);
     }
     const hr_status status =
         device->plan_only ? plan_card(device, options->card, err) : open_card(device, err);
@@ -323,7 +323,13 @@ static bool cuda_tells_time(void *context)
 static uint64_t cuda_duration_ns(void *context, const program *p, const instr *i)
 {
     const cuda_device *device = context;
-    return device->dressed ? roofline_ns(&device->speed, p, i) : 0;
+    return device->dressed ? card_time_ns(&device->speed, p, i) : 0;
+}
+
+static uint64_t cuda_issue_ns(void *context, const program *p, const instr *i)
+{
+    const cuda_device *device = context;
+    return device->dressed ? card_issue_ns(&device->speed, p, i) : 0;
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------
@@ -404,6 +410,7 @@ const device_ops device_cuda = {
     .outside = cuda_outside,
     .tells_time = cuda_tells_time,
     .duration_ns = cuda_duration_ns,
+    .issue_ns = cuda_issue_ns,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
 };

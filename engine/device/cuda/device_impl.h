@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "cuda_device.h"
-#include "device/roofline.h"
+#include "device/card_time.h"
 
 enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 160 };
 
@@ -18,7 +18,7 @@ struct cuda_device {
     uint64_t key;           // of every answer
     bool plan_only, tf32, deterministic, capture;
     bool dressed; // a card file says how fast it is
-    roofline speed;
+    card_time speed;
     bool lost; // a call said so: nothing is waited for any more
     pthread_mutex_t asking;
     struct graph_library *graphs; // graph_library.h

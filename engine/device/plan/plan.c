@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan device: the card file alone, no arithmetic, no memory. Addresses are pure numbers with the card's
 // granularity, workspaces are *estimated* by one formula (estimate_workspace), and time is *simulated* from the
-// card's roofline (roofline.h). The answers are the same on every machine.
+// card (card_time.h). The answers are the same on every machine.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "device/card_time.h"
 #include "device/device.h"
-#include "device/roofline.h"
 
 // Without a card: what a CUDA driver hands out, and no times.
 enum { UNDRESSED_GRANULARITY_BYTES = 2 * 1024 * 1024 };
@@ -22,7 +22,7 @@ enum { PRODUCT_TABLE_BYTES = 131, SPLIT_COUNTERS_BYTES = 64, SPLITS = 2 };
 
 typedef struct plan_context {
     bool dressed;
-    roofline speed; // zero when not dressed
+    card_time speed; // zero when not dressed
 } plan_context;
 
 typedef struct plan_program {
@@ -98,7 +98,13 @@ static bool plan_tells_time(void *context)
 static uint64_t plan_duration_ns(void *context, const program *p, const instr *i)
 {
     const plan_context *plan = context;
-    return plan->dressed ? roofline_ns(&plan->speed, p, i) : 0;
+    return plan->dressed ? card_time_ns(&plan->speed, p, i) : 0;
+}
+
+static uint64_t plan_issue_ns(void *context, const program *p, const instr *i)
+{
+    const plan_context *plan = context;
+    return plan->dressed ? card_issue_ns(&plan->speed, p, i) : 0;
 }
 
 // ---- device ---------------------------------------------------------------------------------------------------
@@ -112,7 +118,7 @@ static hr_status plan_open(const device_options *options, void **context, hr_err
     }
     if (options->card != NULL) {
         plan->dressed = true;
-        plan->speed = (roofline){.card = *options->card, .tf32 = options->tf32};
+        card_time_init(&plan->speed, options->card, options->tf32, options->capture);
     }
     return HR_OK;
 }
@@ -193,6 +199,7 @@ const device_ops device_plan = {
     .run = plan_run,
     .tells_time = plan_tells_time,
     .duration_ns = plan_duration_ns,
+    .issue_ns = plan_issue_ns,
     .copy_in = plan_copy_in,
     .copy_out = plan_copy_out,
 };
