@@ -41,7 +41,7 @@ static const own_values own[] = {
     {HR_KNOB_CHECKPOINT_STRATEGY, "a text", {"none", "every:2", "sqrt", "blocks", "selective"}},
     {HR_KNOB_BATCH_SIZE, "a step stays in milliseconds", {"4", "1", "7"}},
     {HR_KNOB_THREADS_COUNT, "the default is the machine's", {"1", "2"}},
-    {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB"}},
+    {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB", "0B"}},
 };
 enum { OWN = sizeof own / sizeof *own };
 
