@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/tui/command.h"
+#include "app/tui/glyphs.h"
 #include "app/tui/paint.h"
+#include "app/tui/requests.h"
 #include "app/tui/script_cast.h"
 #include "app/tui/script_keys.h"
 #include "app/tui/script_size.h"
@@ -175,8 +178,21 @@ static hr_status type_text(script *s, const char *text, hr_err *err)
     return HR_OK;
 }
 
+static bool is_command(const char *text)
+{
+    char word[64];
+    const size_t length = strcspn(text, " ");
+    (void)snprintf(word, sizeof word, "%.*s", (int)length, text);
+    return length < sizeof word && (command_find(text, length) != NULL ||
+                                    request_of_name(word) != REQUEST_NONE || strchr(word, '.') != NULL);
+}
+
 static hr_status do_command(script *s, const char *text, hr_err *err)
 {
+    text += strspn(text, " :");
+    if (!is_command(text)) {
+        return refuse(s, "no command is called so", text, err);
+    }
     HR_TRY(press(s, ':', err));
     HR_TRY(type_text(s, text, err));
     return press(s, INPUT_ENTER, err);
@@ -269,11 +285,26 @@ const script_word *script_word_row(size_t index)
     return index < sizeof words / sizeof *words ? &words[index].row : NULL;
 }
 
+static bool is_text(const char *line)
+{
+    enum { REPLACEMENT = 0xFFFD };
+    while (*line != '\0') {
+        line += strspn(line, "\t");
+        if (*line != '\0' && utf8_next(&line) == REPLACEMENT) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static hr_status do_line(script *s, const char *line, hr_err *err)
 {
     line += strspn(line, " \t");
     if (line[0] == '\0' || line[0] == '#') {
         return HR_OK;
+    }
+    if (!is_text(line)) {
+        return refuse(s, "the line has bytes that are no text", line, err);
     }
     if (s->app->quits) {
         return HR_FAIL(err, CHECK, "%s:%u: the workbench was left before this line", s->stage->name, s->line);
@@ -284,8 +315,9 @@ static hr_status do_line(script *s, const char *line, hr_err *err)
     size_t length = strcspn(line, " ");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strlen(words[i].row.word) == length && memcmp(words[i].row.word, line, length) == 0) {
-            return line[length] == '\0' ? refuse(s, "something is missing", line, err)
-                                        : words[i].run(s, line + length + 1, err);
+            return line[length] == '\0' || line[length + 1] == '\0'
+                       ? refuse(s, "something is missing", line, err)
+                       : words[i].run(s, line + length + 1, err);
         }
     }
     return refuse(s, "this line means nothing", line, err);

@@ -31,13 +31,15 @@ static hr_status read_script(const char *path, char **text, hr_err *err)
     size_t length = fread(*text, 1, SCRIPT_BYTES_MAX + 1, in);
     bool failed = ferror(in) != 0;
     fclose(in);
-    if (!failed && length <= SCRIPT_BYTES_MAX) {
+    const bool whole = memchr(*text, '\0', length) == NULL; // it would be the end
+    if (!failed && length <= SCRIPT_BYTES_MAX && whole) {
         return HR_OK;
     }
     free(*text);
     *text = NULL;
-    return failed ? HR_FAIL(err, READ, "%.400s: %s", path, strerror(EIO))
-                  : HR_FAIL(err, READ, "%.400s: a script has at most %d bytes", path, SCRIPT_BYTES_MAX);
+    return failed   ? HR_FAIL(err, READ, "%.400s: %s", path, strerror(EIO))
+           : !whole ? HR_FAIL(err, READ, "%.400s: a script is text, this has a NUL in it", path)
+                    : HR_FAIL(err, READ, "%.400s: a script has at most %d bytes", path, SCRIPT_BYTES_MAX);
 }
 
 // What stands there is replaced when it is a cast.

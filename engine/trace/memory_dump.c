@@ -231,6 +231,9 @@ static hr_status read_field(memory_dump *r, hr_err *err)
 {
     uint64_t key, value;
     HR_TRY(take_number(r, &key, err));
+    if (key >> 3 == 0) { // no message has it: zeros behind the dump
+        return refuse(r, "a field with a number", err);
+    }
     switch (key & 7) {
     case WIRE_VARINT:
         return take_number(r, &value, err);

@@ -367,10 +367,23 @@ static hr_status take_empty(gatherer *g, const pickle *p, pickle_value *into, hr
     return HR_OK;
 }
 
+// An entry, a block, a segment or a device's trace that stands there a second time: what it said is gone.
+static bool is_repeated(const pickle_value *into, const pickle_value *item)
+{
+    const part_type list = type_of(into);
+    const bool of_records = list == ROWS || list == BLOCKS || list == SEGMENTS;
+    return item->again && type_of(item) == NOTHING &&
+           ((item->kind == PICKLE_DICT && of_records) || (item->kind == PICKLE_LIST && list == RUNS));
+}
+
 static hr_status take_item(gatherer *g, const pickle *p, pickle_value *into, const pickle_value *item,
                            hr_err *err)
 {
     part_type type = type_of(item);
+    if (is_repeated(into, item)) {
+        return pickle_fail(p, err, "needed %s of its own, had one that stands there before",
+                           pickle_kind_name(item->kind));
+    }
     if (type == RECORD) {
         return take_record(g, p, into, item, err);
     }

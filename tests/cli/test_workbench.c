@@ -145,16 +145,15 @@ START_TEST(a_preset_that_would_not_stand_ends_no_training)
         {"extends: demo\nbatch: {size: many}\n", "", "batch.size"},
         {"extends: demo\nallocator: {kind: static}\n", "", "static"},
         {"extends: demo\nmodel:\n  input: {shape: [4, 4, 3]}\n  layers:\n    - {kind: dense, units: 1}\n",
-         "y", "classes"},
-        {"extends: demo\ndevice: {kind: reference}\npipeline: {source: mnist, path: /nonexistent}\n", "y",
-         "/nonexistent"},
-        {"extends: demo\ndevice: {kind: reference}\ntrain: {save: gone/a.safetensors}\n", "y",
-         "gone/a"},
+         "keys y", "classes"},
+        {"extends: demo\ndevice: {kind: reference}\npipeline: {source: mnist, path: /nonexistent}\n",
+         "keys y", "/nonexistent"},
+        {"extends: demo\ndevice: {kind: reference}\ntrain: {save: gone/a.safetensors}\n", "keys y", "gone/a"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char script[512];
         snprintf(script, sizeof script,
-                 "wait steps 20\n:preset ./broken.yaml\nkeys %s\nexpect failed\nexpect %s\n"
+                 "wait steps 20\n:preset ./broken.yaml\n%s\nexpect failed\nexpect %s\n"
                  "keys <Esc>\nwait steps 20\nexpect demo\n:set batch.size 64\nwait steps 5\nexpect running\n",
                  rows[i].keys, rows[i].said);
         enter(script);

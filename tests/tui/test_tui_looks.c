@@ -6,6 +6,7 @@
 
 #include "headroom/report.h"
 #include "headroom/units.h"
+#include "headroom/words.h"
 
 #include "app/tui/format.h"
 #include "app/tui/pane.h"
@@ -305,7 +306,7 @@ START_TEST(what_is_copied_has_nothing_that_a_terminal_obeys)
     ck_assert_int_eq(strncmp(text, wanted, strlen(wanted)), 0);
     ck_assert_ptr_null(strpbrk(text, "\033\a\r\n"));
     char lines[] = "a\tb\n\033[31mc\177";
-    ck_assert_str_eq(format_plain(lines, "\t\n"), "a\tb\n?[31mc?");
+    ck_assert_str_eq(hr_plain_text(lines, "\t\n"), "a\tb\n?[31mc?");
     char *shown = screen_text(a); // and what is shown neither
     ck_assert_ptr_null(strpbrk(shown, "\033\a\r"));
     free(shown);

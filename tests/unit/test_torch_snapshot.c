@@ -450,6 +450,37 @@ START_TEST(what_is_wrong_is_said)
 }
 END_TEST
 
+#define TEXT(length, word) "X" length "\0\0\0" word
+#define ENTRY                                                                                                \
+    "(" TEXT("\x06", "action") TEXT("\x05", "alloc")                                                         \
+        TEXT("\x04", "addr") "K\x01" TEXT("\x04", "size") "K\x01u"
+
+// Python pickles an object that stands in a list twice once, and refers to it: [e, e] and [[e], t, t] with t the first.
+START_TEST(an_entry_that_stands_twice_is_refused)
+{
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *sentence;
+    } cases[] = {
+#define CASE(words, sentence) {words, sizeof(words) - 1, sentence}
+        CASE("\x80\x02}" TEXT("\x0d", "device_traces") "]](}q\0" ENTRY "h\0"
+                                                       "eas.",
+             "needed a dictionary of its own"),
+        CASE("\x80\x02}" TEXT("\x0d", "device_traces") "](]q\0(}" ENTRY "eh\0"
+                                                       "es.",
+             "needed a list of its own"),
+#undef CASE
+    };
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        trace t;
+        hr_err err = {0};
+        ck_assert_int_eq(read_bytes(cases[k].bytes, cases[k].count, &t, &err), HR_READ);
+        ck_assert_msg(strstr(err.sentence, cases[k].sentence) != NULL, "%s", err.sentence);
+    }
+}
+END_TEST
+
 // Keys that are missing, that nobody knows, and shapes that a newer PyTorch may write.
 START_TEST(what_is_not_known_is_passed_over)
 {
@@ -672,6 +703,7 @@ int main(void)
     tcase_add_test(tests, a_pickle_of_a_writer_in_c_is_read);
     tcase_add_test(tests, a_history_is_found_whole_in_what_a_ring_has_kept);
     tcase_add_loop_test(tests, what_is_wrong_is_said, 0, COUNT(wrong));
+    tcase_add_test(tests, an_entry_that_stands_twice_is_refused);
     tcase_add_test(tests, what_is_not_known_is_passed_over);
     tcase_add_test(tests, names_are_fit_to_print);
     tcase_add_loop_test(tests, damage_and_short_memory_are_survived, 0, 3);

@@ -200,6 +200,7 @@ START_TEST(mistakes_are_named_with_their_byte)
          "file: needed a field of a kind that Protocol Buffers have, before what comes at byte 6"},
         {"\x0a\x01g\x12\x00\x1a\xff\xff\xff\x7f", 10,
          "file: needed a field of at most a mebibyte at byte 10"},
+        {"\x0a\x01g\x1a\x02\x10\x04\x00\x00", 9, "file: needed a field with a number at byte 8"},
         {"\x0a\x01g\x12\x00", 5, "file: needed a heap with chunks: it has none, and ends at byte 5"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
