@@ -10,13 +10,14 @@ from measure import headroom_program, json_of, knob_words, wanted
 FACTOR_WANTED = 2.0  # at most, either way
 MACHINE = ["cifar10_separable_cnn", "mlp", "resnet18_cifar", "resnet50_tiny", "mobilenet_v2_tiny", "unet_tiny",
            "vgg16_tiny", "gpt2_124m_tiny", "bert_base_tiny", "vit_b16_tiny"]
-# preset, knobs, units a sample (1: images), units a second, who measured it.
-CARDS = [("resnet50", ["device.card=a100-80g", "precision.policy=mixed_float16", "batch.size=512", "execution.mode=graph"],
-          1, 3411, "NVIDIA DeepLearningExamples, MXNet 22.10, A100 80 GB"),
-         ("gpt2_124m", ["device.card=a100-80g", "precision.policy=mixed_bfloat16", "batch.size=16", "execution.mode=graph"],
-          1024, 231e3, "llm.c, one of eight A100"),
-         ("gpt2_1558m", ["device.card=h200-141g", "precision.policy=mixed_bfloat16", "batch.size=4",
-                         "execution.mode=graph"], 1024, 46.8e3, "llm.c, one of eight H100")]
+PUBLISHED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "published")
+
+
+def published_rows():
+    """Those of throughput.txt: its head says what the columns are."""
+    with open(os.path.join(PUBLISHED, "throughput.txt"), encoding="utf-8") as lines:
+        rows = [line.rstrip("\n").split(" | ") for line in lines if not line.startswith("#")]
+    return [row for row in rows if row[0] != "elsewhere"]
 
 
 def seconds_of(argv):
@@ -30,13 +31,14 @@ def measure_model(preset, steps, knobs):
     return {"preset": preset, "planned_seconds": planned, "measured_seconds": measured, "ratio": planned / measured}
 
 
-def measure_card(preset, knobs, units, published, source):
-    words = ["device.kind=plan", "device.vram=70GiB", *knobs]
-    report = json_of([headroom_program(), "plan", preset, "--json", *knob_words(words)])[0]
-    batch = next(int(knob.split("=")[1]) for knob in knobs if knob.startswith("batch.size"))
-    simulated = batch * units / report["step"]["seconds"]
-    return {"preset": preset, "knobs": knobs, "simulated_per_second": simulated, "published_per_second": published,
-            "source": source, "ratio": simulated / published}
+def measure_card(row):
+    use, model, card, batch, _, units, published, knobs, software = row[:9]
+    path = os.path.join(PUBLISHED, model + ".yaml")
+    words = ["device.kind=plan", "device.card=" + card, "batch.size=" + batch, *knobs.split()]
+    report = json_of([headroom_program(), "plan", path if os.path.exists(path) else model, "--json", *knob_words(words)])[0]
+    planned = report["step"]["effective_batch"] * float(units) / report["step"]["seconds"]
+    return {"preset": model, "card": card, "knobs": knobs.split(), "use": use, "simulated_per_second": planned,
+            "published_per_second": float(published), "source": software, "ratio": planned / float(published)}
 
 
 def measure(options):
@@ -50,7 +52,7 @@ def measure(options):
         finally:
             del os.environ["XDG_CACHE_HOME"]
     return {"factor_wanted": FACTOR_WANTED, "calibration_seconds": calibration["seconds"],
-            "families": calibration["families"], "models": rows, "cards": [measure_card(*card) for card in CARDS]}
+            "families": calibration["families"], "models": rows, "cards": [measure_card(row) for row in published_rows()]}
 
 
 def table(result):
