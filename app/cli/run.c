@@ -251,17 +251,6 @@ static hr_status run_subject(run *r, cli_subject *subject, hr_err *err)
     return status;
 }
 
-// An interruption is no failure, and is not worded as one.
-static int say_end(hr_status status, const hr_err *err, bool is_json)
-{
-    if (status != HR_INTERRUPTED) {
-        return status == HR_OK ? 0 : say_error(err, is_json);
-    }
-    (void)fflush(stdout);
-    fprintf(stderr, "headroom: interrupted %s.\n  try: %s\n", err->sentence, err->attempt);
-    return hr_status_exit_code(status);
-}
-
 int cli_run(int argc, char **argv)
 {
     cli_args args;
@@ -277,5 +266,7 @@ int cli_run(int argc, char **argv)
         status = run_subject(&r, &subject, &err);
     }
     cli_close(&subject);
-    return say_end(status, &err, cli_given(&args, APP_JSON) && !r.reported);
+    return status == HR_OK
+               ? 0
+               : say_error(&err, cli_given(&args, APP_JSON) && !r.reported && status != HR_INTERRUPTED);
 }

@@ -62,7 +62,8 @@ int say_done(int exit_code)
         return exit_code;
     }
     hr_err err;
-    (void)HR_FAIL(&err, WRITE, "standard output: %s", strerror(errno));
+    (void)HR_FAIL(&err, WRITE, "standard output: %s",
+                  errno != 0 ? strerror(errno) : "a write before this one failed");
     return say_error(&err, false);
 }
 

@@ -2,6 +2,7 @@
 #include "base/shared_library.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,15 +28,26 @@ static hr_status find_all(const shared_library *wanted, void *handle, char *tabl
     return wanted->check == NULL ? HR_OK : wanted->check(table, err);
 }
 
+// Why the library did not open: it is not there, or there is no room for it.
+static hr_status refuse_open(const shared_library *wanted, hr_err *err)
+{
+    const char *why = dlerror();
+    const bool no_room =
+        strstr(why, "failed to map segment") != NULL || strstr(why, "annot allocate memory") != NULL;
+    static const char sentence[] = "%s needed %s, the system says: %s";
+    const hr_status status = no_room
+                                 ? HR_FAIL(err, HOST_LIMIT, sentence, wanted->needed_by, wanted->soname, why)
+                                 : HR_FAIL(err, DEPENDENCY, sentence, wanted->needed_by, wanted->soname, why);
+    hr_err_try(err, "%s", no_room ? "ulimit -v unlimited" : wanted->attempt);
+    return status;
+}
+
 static hr_status load(const shared_library *wanted, void *table, hr_err *err)
 {
     const size_t bytes = wanted->call_count * sizeof(void *);
     void *handle = dlopen(wanted->soname, RTLD_LAZY | RTLD_LOCAL);
     if (handle == NULL) {
-        (void)HR_FAIL(err, DEPENDENCY, "%s needed %s, the system says: %s", wanted->needed_by, wanted->soname,
-                      dlerror());
-        hr_err_try(err, "%s", wanted->attempt);
-        return HR_DEPENDENCY;
+        return refuse_open(wanted, err);
     }
     char *found = hr_calloc(1, bytes);
     const hr_status status =

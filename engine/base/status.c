@@ -83,6 +83,9 @@ int hr_err_format(const hr_err *err, char *text, uint32_t size)
     size_t length = strlen(err->sentence);
     const char *stop = length > 0 && wants_stop(err->sentence[length - 1]) ? "." : "";
     const char *attempt = err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status);
-    return snprintf(text, size, "headroom: %s failed: %s%s\n  try: %s\n", hr_status_what(err->status),
-                    err->sentence, stop, attempt);
+    // What a person has ended did not fail.
+    return err->status == HR_INTERRUPTED
+               ? snprintf(text, size, "headroom: interrupted %s%s\n  try: %s\n", err->sentence, stop, attempt)
+               : snprintf(text, size, "headroom: %s failed: %s%s\n  try: %s\n", hr_status_what(err->status),
+                          err->sentence, stop, attempt);
 }

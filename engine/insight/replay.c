@@ -337,7 +337,7 @@ hr_status replay_play(replay_player *p, uint32_t end, hr_err *err)
         }
         if (p->at % EVENTS_BETWEEN_STOPS == 0 && p->setup.stop != NULL &&
             p->setup.stop(p->setup.stop_context)) {
-            return HR_FAIL(err, INTERRUPTED, "replay: stopped at event %u of %u", p->at, p->t->events.count);
+            return HR_FAIL(err, INTERRUPTED, "at event %u of %u", p->at, p->t->events.count);
         }
         HR_TRY(play_event(p, &events[p->at], err));
     }

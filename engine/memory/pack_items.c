@@ -45,8 +45,10 @@ static hr_status enter(pack_items *items, uint32_t *births, const pack_buffer *b
         }
         if (!hr_add_bytes(b->bytes, alignment_bytes - 1, &padded_bytes) ||
             !hr_add_bytes(sum_bytes, padded_bytes, &sum_bytes) || sum_bytes > INT64_MAX) {
-            return HR_FAIL(err, CHECK, "buffer %u of %" PRIu64 " bytes: all of them need more than 63 bits",
-                           k, b->bytes);
+            (void)HR_FAIL(err, CHECK, "buffer %u of %" PRIu64 " bytes: all of them need more than 63 bits", k,
+                          b->bytes);
+            hr_err_try(err, "sizes in bytes whose sum is below 8 EiB");
+            return HR_CHECK;
         }
         if (b->bytes > 0) {
             births[items->count] = b->birth;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/shared_library.h"
 
@@ -66,6 +67,20 @@ START_TEST(what_is_missing_or_refused_is_named_and_leaves_the_table_alone)
 }
 END_TEST
 
+// Nothing is missing: installing it again would not help.
+START_TEST(no_room_for_a_library_is_no_missing_library)
+{
+    calls table = {0};
+    hr_err err = {0};
+    const struct rlimit none = {1, 1};
+    shared_library wanted = found;
+    wanted.soname = "libresolv.so.2"; // of every glibc, and not mapped yet
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    ck_assert_int_eq(shared_library_load(&wanted, &table, &err), HR_HOST_LIMIT);
+    ck_assert_str_eq(err.attempt, "ulimit -v unlimited");
+}
+END_TEST
+
 static calls shared_table;
 static shared_state state = SHARED_STATE_INIT;
 
@@ -100,6 +115,9 @@ int main(void)
 {
     TCase *tests = tcase_create("shared library");
     tcase_add_test(tests, a_library_that_is_there_can_be_called);
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ // they need address space of their own
+    tcase_add_test(tests, no_room_for_a_library_is_no_missing_library);
+#endif
     tcase_add_test(tests, what_is_missing_or_refused_is_named_and_leaves_the_table_alone);
     tcase_add_test(tests, a_failure_may_be_tried_again_and_every_thread_finds_a_whole_table);
     Suite *suite = suite_create("shared library");

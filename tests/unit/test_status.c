@@ -84,6 +84,16 @@ START_TEST(full_stop_is_added_only_where_one_is_missing)
 }
 END_TEST
 
+START_TEST(what_a_person_has_ended_did_not_fail)
+{
+    char text[512];
+    hr_err err;
+    (void)HR_FAIL(&err, INTERRUPTED, "after step 3");
+    hr_err_format(&err, text, sizeof text);
+    ck_assert_str_eq(text, "headroom: interrupted after step 3.\n  try: the same command again\n");
+}
+END_TEST
+
 START_TEST(every_row_has_a_name_a_sentence_and_an_exit_code)
 {
     for (int i = HR_OK + 1; i < HR_STATUS_COUNT; i++) {
@@ -181,6 +191,7 @@ int main(void)
     tcase_add_test(tests, sentence_may_be_built_from_the_error_itself);
     tcase_add_test(tests, long_sentence_is_cut_and_terminated);
     tcase_add_test(tests, full_stop_is_added_only_where_one_is_missing);
+    tcase_add_test(tests, what_a_person_has_ended_did_not_fail);
     tcase_add_test(tests, every_row_has_a_name_a_sentence_and_an_exit_code);
     tcase_add_test(tests, try_returns_the_first_failure);
     tcase_add_test(tests, category_letters_are_those_of_the_screens);

@@ -31,7 +31,7 @@
     X(WRITE, 5, "writing", "df -h, or another folder")                                                       \
     X(SAVE, 5, "save", "-s train.resume= to start anew")                                                     \
     X(STATE, 1, "engine state", "headroom doctor")                                                           \
-    X(INTERRUPTED, 130, "interrupted", "-s train.resume=FILE to go on")
+    X(INTERRUPTED, 130, "interrupted", "the same command again")
 
 typedef enum hr_status {
 #define X(name, exit_code, what, attempt) HR_##name,
