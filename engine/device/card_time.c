@@ -2,6 +2,9 @@
 #include "device/card_time.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "headroom/event.h"
 
 #include "device/cost.h"
 
@@ -132,16 +135,39 @@ static double padding_share(const program *p, const instr *i)
     return channels / (4 * ceil(channels / 4));
 }
 
+// ---- who computes ---------------------------------------------------------------------------------------------
+
+static bool is_computed_by(const instr *i, const char *library)
+{
+    return i->impl != NULL && strncmp(i->impl, library, strlen(library)) == 0;
+}
+
+// Kernels of our own multiply on the ordinary units, and are no library's.
+static const double own_share = 0.35;
+
+// What a library's heuristics order behind its first choice is slower; by how much they do not say. This much for each
+// that was passed over for its workspace, up to twice the time.
+static const double slower_each = 0.2, slower_most = 2;
+
+static double slower_by(const instr *i)
+{
+    return fmin(1 + slower_each * i->behind, slower_most);
+}
+
 static double product_seconds(const card_time *t, const program *p, const instr *i)
 {
     const cost_family family = cost_family_of(i);
-    const unit_rate rate = products_rate(t, cost_type_of(p, i));
+    const bool own = is_computed_by(i, "own ");
+    const unit_rate plain = {t->card.float32_flops * t->rates->vector * own_share, false, 4};
+    const unit_rate rate = own ? plain : products_rate(t, cost_type_of(p, i));
     if (family == COST_ATTENTION) {
         const double share = rate.tensor_cores ? t->rates->attention / t->rates->tensor : 0.5;
         return ratio((double)i->flops, rate.flops_per_second * share);
     }
     const extent e = extent_of(p, i);
-    double share = utilisation_of(&e, t->multiprocessors, true);
+    // cuBLASLt keeps the partial sums of a split product in its workspace.
+    const bool splits = i->workspace != HR_NO_ID || !is_computed_by(i, "cublaslt");
+    double share = utilisation_of(&e, t->multiprocessors, splits);
     if (family != COST_PRODUCT) {
         const bool pointwise = i->attr.kernel_h == 1 && i->attr.kernel_w == 1;
         share *= pointwise ? 1 : conv_share(t, family, &rate);
@@ -217,7 +243,7 @@ static double seconds_of(const card_time *t, const program *p, const instr *i)
     const double arithmetic = product ? product_seconds(t, p, i) : vector_seconds(t, p, i);
     const double memory = memory_seconds(t, i);
     const double start = t->captured ? captured_start_seconds : start_seconds;
-    return start + fmax(arithmetic, memory) + apart * fmin(arithmetic, memory);
+    return start + (fmax(arithmetic, memory) + apart * fmin(arithmetic, memory)) * slower_by(i);
 }
 
 void card_time_init(card_time *t, const hr_card *card, bool tf32, bool captured)

@@ -437,7 +437,8 @@ static const hr_knob_row rows[] = {
             "need more than this are not chosen; an operation that has no smaller kernel is refused by "
             "name. none leaves the choice to speed alone; on device.kind cuda, where it chooses among the engines of cuDNN "
             "and cuBLASLt, none is 4 GiB, as in TensorFlow. The partial sums of our own kernels on a card, which have no "
-            "other way, are not refused."},
+            "other way, are not refused. A planned step on a card takes 20 % more for each engine that its library would rather "
+            "have taken, up to twice the time: an estimate, as libraries say their order and no times."},
     ROW(THREADS_COUNT, INT, "0", "threads")
         .min = 0, .max = 256,
         .line = "threads that compute; 0: one for each core",

@@ -61,6 +61,7 @@ typedef struct instr {
     uint32_t layer;     // HR_NO_ID
     uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
     uint8_t instead;    // target_instead: why no library computes it
+    uint8_t behind;     // target_answer.behind: how far from the library's first choice it is
     const char *impl;   // who computes it (program/target.h); NULL: nobody was asked, or nothing is computed
     uint64_t flops, bytes_moved;
 } instr;

@@ -35,7 +35,9 @@ typedef struct target_answer {
     } reorder[TARGET_MAX_REORDERS];
     bool prefers_blocked; // of target_prefers_blocked only
     uint8_t instead;      // target_instead
-    const char *impl;     // NULL: nobody computes anything. A literal, or of target_impl_name
+    uint8_t
+        behind; // what its library's heuristics would rather have taken and workspace.limit kept from it, at most 255
+    const char *impl; // NULL: nobody computes anything. A literal, or of target_impl_name
 } target_answer;
 
 typedef struct hr_target hr_target;

@@ -25,7 +25,8 @@ static void *open_plan(const hr_card *dress)
     return context;
 }
 
-static uint64_t workspace(hr_op op, int64_t kernel, int64_t depth, int64_t channels, uint64_t limit_bytes)
+static target_answer answer_to(hr_op op, int64_t kernel, int64_t depth, int64_t channels,
+                               uint64_t limit_bytes)
 {
     void *context = open_plan(&card);
     const op_operand image = {.shape = shape_of(4, (const int64_t[]){2, 8, 8, channels})};
@@ -40,7 +41,12 @@ static uint64_t workspace(hr_op op, int64_t kernel, int64_t depth, int64_t chann
     ck_assert_int_eq(target.ask(target.context, &q, limit_bytes, &answer, NULL), HR_OK);
     ck_assert_uint_eq(answer.reorder_count, 0);
     device_plan.close(context);
-    return answer.workspace_bytes;
+    return answer;
+}
+
+static uint64_t workspace(hr_op op, int64_t kernel, int64_t depth, int64_t channels, uint64_t limit_bytes)
+{
+    return answer_to(op, kernel, depth, channels, limit_bytes).workspace_bytes;
 }
 
 START_TEST(convolution_workspaces_are_those_measured_on_a_card)
@@ -63,6 +69,10 @@ START_TEST(a_limit_turns_the_split_product_off)
 {
     ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_WEIGHTS, 3, 64, 64, 295106), 0);
     ck_assert_uint_eq(workspace(HR_OP_CONV2D_BWD_WEIGHTS, 3, 64, 64, 295107), 295107);
+    ck_assert_uint_eq(answer_to(HR_OP_CONV2D_BWD_WEIGHTS, 3, 64, 64, 295106).behind,
+                      1); // it was the first choice
+    ck_assert_uint_eq(answer_to(HR_OP_CONV2D_BWD_WEIGHTS, 3, 64, 64, 295107).behind, 0);
+    ck_assert_uint_eq(answer_to(HR_OP_DENSE, 3, 64, 64, 0).behind, 0);
 }
 END_TEST
 

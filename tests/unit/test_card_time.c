@@ -165,6 +165,46 @@ static double seconds_of(const char *name, const char *const *pairs)
 #define SECONDS(name, ...) seconds_of(name, (const char *const[]){__VA_ARGS__, NULL})
 #define A100               "device.kind=plan", "device.card=a100-80g"
 
+// What workspace.limit keeps from a library costs time, and gives back bytes.
+START_TEST(a_smaller_workspace_limit_never_makes_a_step_faster)
+{
+    static const char *const limits[] = {"workspace.limit=none", "workspace.limit=8MiB",
+                                         "workspace.limit=1MiB", "workspace.limit=0B"};
+    double last = 0;
+    for (int k = 0; k < 4; k++) {
+        const double seconds = SECONDS("resnet50", A100, limits[k]);
+        ck_assert_double_ge(seconds, last);
+        last = seconds;
+    }
+    ck_assert_double_gt(last, 1.02 * SECONDS("resnet50", A100));
+}
+END_TEST
+
+START_TEST(an_engine_behind_the_first_is_slower_and_a_kernel_of_our_own_slower_still)
+{
+    const card_time t = time_on("h200-141g", false, false);
+    const tensor x = {.shape = shape_of(4, (const int64_t[]){64, 56, 56, 64}), .dtype = HR_F16};
+    instr i = {.op = HR_OP_CONV2D,
+               .in_count = 1,
+               .out_count = 1,
+               .attr = {.kernel_h = 3, .kernel_w = 3, .groups = 1},
+               .impl = "cudnn eng1",
+               .flops = UINT64_C(15000000000),
+               .bytes_moved = 51380224};
+    const program p = {.tensors = &x, .instrs = &i, .tensor_count = 1, .instr_count = 1};
+    uint64_t last = 0, first = card_time_ns(&t, &p, &i);
+    for (i.behind = 0; i.behind < 9; i.behind++) {
+        const uint64_t ns = card_time_ns(&t, &p, &i);
+        ck_assert_uint_ge(ns, last);
+        last = ns;
+    }
+    ck_assert_uint_le(last, 2 * first);
+    i.behind = 0;
+    i.impl = "own direct, not cudnn";
+    ck_assert_uint_gt(card_time_ns(&t, &p, &i), 4 * first);
+}
+END_TEST
+
 // A small model waits for the host that issues its kernels, a large one does not.
 START_TEST(launches_are_what_small_steps_take)
 {
@@ -202,6 +242,8 @@ int main(void)
     tcase_add_test(all, bytes_pass_at_the_bandwidth_that_is_reached);
     tcase_add_test(all,
                    an_interpreter_issues_more_slowly_than_a_graph_and_a_captured_step_is_issued_by_nobody);
+    tcase_add_test(all, a_smaller_workspace_limit_never_makes_a_step_faster);
+    tcase_add_test(all, an_engine_behind_the_first_is_slower_and_a_kernel_of_our_own_slower_still);
     tcase_add_test(all, launches_are_what_small_steps_take);
     tcase_add_test(all, tf32_shortens_a_float32_step_and_no_other);
     suite_add_tcase(suite, all);

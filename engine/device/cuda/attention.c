@@ -100,6 +100,7 @@ static hr_status ask(cuda_device *device, const op_query *q, uint64_t limit, tar
         return HR_FAIL(err, DEVICE, "%s needs more workspace than can be counted", op_name((hr_op)q->op));
     }
     out->impl = target_impl_name(CUDA_CUDNN, c.library.name);
+    out->behind = c.library.behind;
     return HR_OK;
 }
 

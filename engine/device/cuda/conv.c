@@ -102,6 +102,7 @@ static hr_status ask_conv(cuda_device *device, const op_query *q, uint64_t limit
         out->reorder[out->reorder_count++].bytes = cuda_bytes(conv_operand_of(q, CONV_WEIGHTS));
     }
     out->impl = target_impl_name(CUDA_CUDNN, c.library.name);
+    out->behind = c.library.behind;
     return HR_OK;
 }
 

@@ -57,6 +57,7 @@ typedef struct graph_spec {
 typedef struct graph_choice {
     uint64_t workspace_bytes;
     uint32_t position; // in the heuristics' order
+    uint8_t behind;    // of those before it, how many only the limit kept from being taken; at most 255
     bool deterministic;
     char name[40]; // "eng36 k2=3": engine and knobs that are not 0, as many as have room; for people
 } graph_choice;

@@ -177,6 +177,17 @@ static void name_config(const graph_config *c, char *name, size_t size)
     }
 }
 
+// Earlier in the heuristics' order, and wanting more than the limit. What would not become a plan was never a choice.
+static uint8_t count_passed_over(graph_library *l, graph_list *list, uint32_t position, uint64_t limit_bytes)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < position; k++) {
+        graph_config *c = &list->config[k];
+        count += c->workspace_bytes > limit_bytes && obeys_knobs(l, list, c) && becomes_plan(l, c);
+    }
+    return count < UINT8_MAX ? (uint8_t)count : UINT8_MAX;
+}
+
 hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes, graph_choice *out,
                        hr_err *err)
 {
@@ -191,6 +202,7 @@ hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t lim
         const graph_config *c = &list->config[position];
         *out = (graph_choice){.workspace_bytes = c->workspace_bytes,
                               .position = position,
+                              .behind = count_passed_over(l, list, position, limit_bytes),
                               .deterministic = !c->nondeterministic};
         name_config(c, out->name, sizeof out->name);
     }

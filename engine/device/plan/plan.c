@@ -33,8 +33,8 @@ typedef struct plan_program {
 
 // Implicit matrix products need no patch matrix: only tables, and for the weight gradient the float32 partial sums
 // of a product split in two (3×3, 64 to 64 channels: 295,107 bytes, as measured). 1×1 and depthwise kernels need
-// none. Where the partial sums exceed the limit, the unsplit kernel is taken.
-static uint64_t estimate_workspace(const op_query *q, uint64_t limit_bytes)
+// none.
+static uint64_t estimate_workspace(const op_query *q)
 {
     const bool for_weights = q->op == HR_OP_CONV2D_BWD_WEIGHTS;
     if (q->op != HR_OP_CONV2D && q->op != HR_OP_CONV2D_BWD_DATA && !for_weights) {
@@ -52,7 +52,7 @@ static uint64_t estimate_workspace(const op_query *q, uint64_t limit_bytes)
         (void)hr_add_bytes(bytes, SPLIT_COUNTERS_BYTES, &bytes);
     }
     (void)hr_add_bytes(bytes, PRODUCT_TABLE_BYTES, &bytes);
-    return bytes <= limit_bytes ? bytes : 0;
+    return bytes;
 }
 
 static hr_status require_plain(const op_query *q, const op_operand *operands, uint32_t count, hr_err *err)
@@ -73,7 +73,11 @@ static hr_status target_answers(void *context, const op_query *q, uint64_t works
     memset(out, 0, sizeof *out);
     HR_TRY(require_plain(q, q->in, q->in_count, err));
     HR_TRY(require_plain(q, q->out, q->out_count, err));
-    out->workspace_bytes = estimate_workspace(q, workspace_limit);
+    out->workspace_bytes = estimate_workspace(q);
+    if (out->workspace_bytes > workspace_limit) { // then the second choice, which does without
+        out->workspace_bytes = 0;
+        out->behind = 1;
+    }
     out->impl = op_needs_kernel((hr_op)q->op) ? "estimate" : NULL;
     return HR_OK;
 }

@@ -85,6 +85,7 @@ static hr_status lower_native(draft *d, instr_list *list, instr i, const target_
     HR_TRY(add_workspace(d, &i, answer.workspace_bytes, err));
     i.impl = answer.impl;
     i.instead = answer.instead;
+    i.behind = answer.behind;
     instr *placed = vec_push(list);
     if (placed == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
