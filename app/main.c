@@ -17,6 +17,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/command.h"
+#include "app/lua/lua_script.h"
 
 enum { PROGRAM_PATH_MAX = 4096 };
 
@@ -200,6 +201,10 @@ int main(int argc, char **argv)
     wait_passively();
     keep_memory();
     find_presets();
+    if (argc > 1 && strcmp(argv[1], "@recipe") == 0) {
+        speak_at_end(0, NULL);
+        return say_done(lua_script_serve(argc - 2, argv + 2));
+    }
     if (argc > 1 && argv[1][0] == '@') { // a process of ours, spawned by another
         return hr_session_serve(argv[1] + 1);
     }

@@ -43,7 +43,10 @@ static int set_preset(lua_State *L)
     if (s->engine != NULL) {
         return luaL_error(L, "hr.preset within a run: the model cannot change between two steps");
     }
-    if (open_preset(s, name, &preset, &knobs, &err) != HR_OK) {
+    script_begin_engine(s);
+    hr_status status = open_preset(s, name, &preset, &knobs, &err);
+    script_end_engine(s);
+    if (status != HR_OK) {
         hr_preset_close(preset);
         return script_raise(L, &err);
     }

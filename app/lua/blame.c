@@ -98,6 +98,8 @@ static void find_place(const script *s, const script_trace *trace, verdict *v)
 
 // ---- what to try --------------------------------------------------------------------------------------------------
 
+#define KEEP_WEIGHTS "start it again; hr.knobs.train.save keeps the weights of a run that ends early"
+
 static const struct {
     const char *in_sentence, *attempt;
 } advice[] = {
@@ -111,7 +113,9 @@ static const struct {
     {"(global 'collectgarbage')", "leave it out: Lua collects by itself within its memory limit"},
     {"of memory for Lua", "keep fewer values at once: numbers instead of whole results"},
     {"of Lua between two calls", "end the loop earlier, or call hr.plan or hr.run within it"},
-    {"by Ctrl-C", "start it again; hr.knobs.train.save keeps the weights of a run that ends early"},
+    {"by Ctrl-C", KEEP_WEIGHTS},
+    {"by SIGTERM", KEEP_WEIGHTS},
+    {"by SIGHUP", KEEP_WEIGHTS},
     {"attempt to compare", "hr.bytes(…) around sizes, and `or 0` behind fields that may be nil"},
 };
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// A whole recipe, from its file to its exit code, in the process that it is for.
 #include "app/lua/lua_script.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
-#include "app/lua/script.h"
+#include "headroom/child.h"
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
+#include "app/lua/watch.h"
 
 static int say(const hr_err *err, FILE *to)
 {
@@ -60,20 +56,23 @@ int script_main(const char *file, int argc, char **argv, const script_options *o
     if (status == HR_OK) {
         status = script_open(&s, &options->limits, &err);
     }
+    if (status == HR_OK && options->watcher > 0) {
+        status = script_watch(&s, options->watcher, &err);
+    }
     int code = status == HR_OK ? end_of_script(&s, script_run_source(&s, source)) : say(&err, options->notes);
+    script_watch_end();
     script_close(&s);
     return code;
 }
 
-int lua_script_run(const char *file, int argc, char **argv)
+int lua_script_serve(int argc, char **argv)
 {
-    struct sigaction before;
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    script_options options = {script_default_limits, stdout, stderr, &interrupted};
-    interrupted = 0;
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, &before);
-    int code = script_main(file, argc, argv, &options);
-    (void)sigaction(SIGINT, &before, NULL);
-    return code;
+    const int socket = hr_child_begin();
+    script_options options = {
+        .out = stdout, .notes = stderr, .interrupted = script_hear_interrupts(), .watcher = socket};
+    if (socket < 0 || argc < 1 ||
+        recv(socket, &options.limits, sizeof options.limits, MSG_WAITALL) != sizeof options.limits) {
+        return hr_status_exit_code(HR_USAGE);
+    }
+    return script_main(argv[0], argc - 1, argv + 1, &options);
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// `headroom script FILE.lua [args…]`: runs one recipe in its sandbox, on the caller's thread.
+// `headroom script FILE.lua [args…]`: runs one recipe in its sandbox, in a process of its own.
 #ifndef APP_LUA_LUA_SCRIPT_H
 #define APP_LUA_LUA_SCRIPT_H
 
 // argv[0..argc) are the words that follow FILE; the recipe reads them as hr.args[1..argc]. What the recipe prints
-// goes to stdout; notes and errors go to stderr. While it runs, Ctrl-C finishes the step under way and ends the
-// recipe; a second one kills the program.
+// goes to stdout; notes and errors go to stderr. While it runs, Ctrl-C (SIGTERM, SIGHUP) finishes the step under way and
+// ends the recipe; Lua that does not stop is killed, and so is the rest at a second Ctrl-C.
 //
 // Returns the exit code: 0; 1 hr.expect failed or a run ended out of memory; 3 any other error of the recipe;
 // 4 the device, and 5 FILE or another file, could not be used; 130 interrupted.
 int lua_script_run(const char *file, int argc, char **argv);
+
+// The main of that process, the role "recipe" (headroom/child.h): argv[0] is FILE. Returns its exit code.
+int lua_script_serve(int argc, char **argv);
 
 #endif

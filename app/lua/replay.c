@@ -178,13 +178,17 @@ static void open_trace(lua_State *L, const char *name)
     char path[SCRIPT_PATH_MAX];
     hr_err err = {0};
     bool is_scenario = hr_scenario_find(name, NULL) != NULL;
+    script_begin_engine(s);
     hr_replay_close(s->replay);
     s->replay = NULL;
-    if ((!is_scenario && script_readable_path(s, name, path, &err) != HR_OK) ||
-        hr_replay_open(is_scenario ? name : path, &s->replay, &err) != HR_OK) {
+    hr_status status = is_scenario ? HR_OK : script_readable_path(s, name, path, &err);
+    if (status == HR_OK) {
+        status = hr_replay_open(is_scenario ? name : path, &s->replay, &err);
+    }
+    script_end_engine(s);
+    if (status != HR_OK) {
         (void)script_raise(L, &err);
     }
-    script_restart_clock(s);
 }
 
 static bool is_turned(const hr_knobs *knobs, hr_knob_id id)
@@ -256,9 +260,10 @@ static bool add_run(lua_State *L, const hr_knobs *knobs, lua_Integer k, bool may
     script *s = script_of(L);
     hr_err err = {0};
     hr_replay_options options = {.stop = is_interrupted, .stop_context = s};
+    script_begin_engine(s);
     hr_replay_result_deinit(&s->replayed);
     hr_status status = hr_replay_run(s->replay, knobs, &options, &s->replayed, &err);
-    script_restart_clock(s);
+    script_end_engine(s);
     if (status == HR_INTERRUPTED) {
         script_check_stop(L);
     }

@@ -48,19 +48,27 @@ static void read_options(lua_State *L, const char *const *names, hr_knobs *knobs
 static void create_engine(lua_State *L, const hr_knobs *knobs, const hr_engine_options *options,
                           hr_engine **out)
 {
+    script *s = script_of(L);
     hr_err err = {0};
+    script_begin_engine(s);
     hr_engine_destroy(*out);
     *out = NULL;
-    if (hr_engine_create(script_of(L)->preset, knobs, options, out, &err) != HR_OK) {
+    hr_status status = hr_engine_create(s->preset, knobs, options, out, &err);
+    script_end_engine(s);
+    if (status != HR_OK) {
         (void)script_raise(L, &err);
     }
 }
 
 static void command(lua_State *L, hr_engine *engine, hr_command_kind kind, uint64_t count)
 {
+    script *s = script_of(L);
     hr_err err = {0};
     hr_command c = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
-    if (hr_engine_command(engine, &c, &err) != HR_OK) {
+    script_begin_engine(s);
+    hr_status status = hr_engine_command(engine, &c, &err);
+    script_end_engine(s);
+    if (status != HR_OK) {
         (void)script_raise(L, &err);
     }
 }
@@ -69,8 +77,11 @@ static void take_report(lua_State *L, hr_engine *engine)
 {
     script *s = script_of(L);
     hr_err err = {0};
+    script_begin_engine(s);
     hr_report_deinit(&s->report);
-    if (hr_engine_report(engine, &s->report, &err) != HR_OK) {
+    hr_status status = hr_engine_report(engine, &s->report, &err);
+    script_end_engine(s);
+    if (status != HR_OK) {
         (void)script_raise(L, &err);
     }
 }
@@ -87,8 +98,9 @@ int script_plan(lua_State *L)
     create_engine(L, &knobs, &options, &s->planner);
     command(L, s->planner, HR_COMMAND_RUN, steps_option(L, PLAN_STEPS));
     while (!idle) {
+        script_begin_engine(s);
         hr_engine_advance(s->planner, &idle);
-        script_restart_clock(s);
+        script_end_engine(s);
         script_check_stop(L);
     }
     if (hr_engine_get_state(s->planner) == HR_ENGINE_FAILED) {
@@ -133,7 +145,6 @@ static bool survives_oom(lua_State *L, bool may_end)
 static bool goes_on(lua_State *L, bool idle, bool until_oom)
 {
     script *s = script_of(L);
-    script_restart_clock(s);
     script_deliver_events(L, idle);
     hr_engine_state state = hr_engine_get_state(s->engine);
     if (state == HR_ENGINE_OOM) {
@@ -159,10 +170,11 @@ static int drive(lua_State *L)
     bool idle = false;
     lua_settop(L, 1);
     do {
+        script_begin_engine(s);
         hr_engine_advance(s->engine, &idle);
+        script_end_engine(s);
     } while (goes_on(L, idle, until_oom));
     take_report(L, s->engine);
-    script_restart_clock(s);
     script_push_report(L, &s->report);
     return 1;
 }
@@ -202,8 +214,10 @@ int script_run(lua_State *L)
     hr_err err = {0};
     hr_status started = hr_engine_command(s->engine, &run, &err);
     int status = started == HR_OK ? lua_pcall(L, 1, 1, 2) : LUA_OK;
+    script_begin_engine(s);
     hr_engine_destroy(s->engine);
     s->engine = NULL;
+    script_end_engine(s);
     if (started != HR_OK) {
         return script_raise(L, &err);
     }

@@ -52,9 +52,21 @@ static uint64_t processor_ns(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-void script_restart_clock(script *s)
+void script_begin_engine(script *s)
+{
+    s->in_engine = 1;
+}
+
+void script_end_engine(script *s)
 {
     s->lua_began_ns = processor_ns();
+    s->stretch++;
+    s->in_engine = 0;
+}
+
+uint64_t script_lua_ns(const script *s)
+{
+    return processor_ns() - s->lua_began_ns;
 }
 
 bool script_is_interrupted(const script *s)
@@ -67,7 +79,7 @@ static script_stop reason_to_stop(const script *s)
     if (script_is_interrupted(s)) {
         return SCRIPT_INTERRUPTED;
     }
-    return processor_ns() - s->lua_began_ns > s->limits.lua_ns ? SCRIPT_TIME_IS_UP : SCRIPT_GOES_ON;
+    return script_lua_ns(s) > s->limits.lua_ns ? SCRIPT_TIME_IS_UP : SCRIPT_GOES_ON;
 }
 
 static int raise_stop(lua_State *L, const script *s)
@@ -78,19 +90,27 @@ static int raise_stop(lua_State *L, const script *s)
 
 static void on_instructions(lua_State *L, lua_Debug *ar);
 
+void script_write_stop(const script *s, script_stop why, char text[SCRIPT_TEXT_MAX])
+{
+    if (why == SCRIPT_INTERRUPTED) {
+        int number = s->interrupted == NULL ? SIGINT : *s->interrupted;
+        (void)snprintf(text, SCRIPT_TEXT_MAX, "by %s",
+                       number == SIGTERM  ? "SIGTERM"
+                       : number == SIGHUP ? "SIGHUP"
+                                          : "Ctrl-C");
+    } else {
+        (void)snprintf(text, SCRIPT_TEXT_MAX, "needed more than %g s of Lua between two calls of the engine",
+                       (double)s->limits.lua_ns * 1e-9);
+    }
+}
+
 // From here on every instruction of every coroutine raises the stop: what pcall catches, the next line raises.
 static void begin_stop(lua_State *L, script *s, script_stop why)
 {
     s->stop = why;
     lua_sethook(s->L, on_instructions, LUA_MASKLINE | LUA_MASKCOUNT, 1);
     script_trace_stack(L, &s->trace);
-    if (why == SCRIPT_INTERRUPTED) {
-        (void)snprintf(s->stop_text, sizeof s->stop_text, "by Ctrl-C");
-    } else {
-        (void)snprintf(s->stop_text, sizeof s->stop_text,
-                       "needed more than %g s of Lua between two calls of the engine",
-                       (double)s->limits.lua_ns * 1e-9);
-    }
+    script_write_stop(s, why, s->stop_text);
 }
 
 static void on_instructions(lua_State *L, lua_Debug *ar)
@@ -140,7 +160,8 @@ hr_status script_open(script *s, const script_limits *limits, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory for a Lua state");
     }
     *(script **)lua_getextraspace(s->L) = s;
-    script_restart_clock(s);
+    s->running = s->L;
+    script_end_engine(s);
     lua_pushcfunction(s->L, open_everything);
     if (lua_pcall(s->L, 0, 0, 0) != LUA_OK) {
         hr_status status = HR_FAIL(err, NOMEM, "a sandbox for the recipe: %s", lua_tostring(s->L, -1));
@@ -173,7 +194,7 @@ void script_close(script *s)
 int script_run_source(script *s, const script_source *source)
 {
     lua_State *L = s->L;
-    script_restart_clock(s);
+    script_end_engine(s);
     lua_pushcfunction(L, script_take_trace);
     int status = script_load_source(L, source);
     if (status == LUA_OK) {

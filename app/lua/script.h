@@ -63,10 +63,16 @@ typedef struct script {
     FILE *out, *notes; // borrowed
     const volatile sig_atomic_t *interrupted;
 
+    // Read by watch.c between any two instructions:
+    volatile sig_atomic_t in_engine; // a call of the engine: Lua's time stands still
+    volatile sig_atomic_t printing;  // `out` is being written
+    volatile sig_atomic_t stretch;   // of Lua between two calls of the engine, counted
+    lua_State *volatile running;     // the innermost coroutine
+    volatile uint64_t lua_began_ns;  // processor time at the end of the last call of the engine
+
     size_t lua_bytes;        // held by Lua now
     bool refused_memory;     // Lua asked for more than it may have;
     script_trace refused_at; // there
-    uint64_t lua_began_ns;   // processor time at the end of the last call of the engine
     script_stop stop;
     char stop_text[SCRIPT_TEXT_MAX];  // the sentence; its place is in trace
     bool check_failed;                // an hr.expect, caught by pcall or not, and
@@ -106,12 +112,19 @@ static inline script *script_of(lua_State *L)
 
 typedef struct script_options {
     script_limits limits;
-    FILE *out, *notes;                        // print; hr.note and errors
-    const volatile sig_atomic_t *interrupted; // ends the recipe once it is not 0; may be NULL
+    FILE *out, *notes; // print; hr.note and errors
+    const volatile sig_atomic_t
+        *interrupted; // the signal that ends the recipe, once it is not 0; may be NULL
+    int watcher;      // the socket of who ends a recipe that hangs (watch.h); 0: nobody does
 } script_options;
 
-// As lua_script_run.
+// In this process, as lua_script_run.
 int script_main(const char *file, int argc, char **argv, const script_options *options);
+
+// ---- recipe_process.c: it, watched from outside ----------------------------------------------------------------
+
+// As lua_script_run, with these limits.
+int script_run_process(const char *file, int argc, char **argv, const script_limits *limits);
 
 // ---- script.c: life, limits -------------------------------------------------------------------------------------
 
@@ -121,9 +134,13 @@ void script_close(script *s);
 // Compiles and runs `source` (of files.c) with the traceback taken. A Lua status.
 int script_run_source(script *s, const script_source *source);
 bool script_is_interrupted(const script *s);
-// A call of the engine has ended: Lua's time starts anew.
-void script_restart_clock(script *s);
-// Raises the stop when there is one; looks at the clock too. For C loops that Lua's hook cannot see.
+// Around every call of the engine that may take time; at its end Lua's time starts anew.
+void script_begin_engine(script *s);
+void script_end_engine(script *s);
+uint64_t script_lua_ns(const script *s); // processor time since then
+void script_write_stop(const script *s, script_stop why,
+                       char text[SCRIPT_TEXT_MAX]); // the sentence of a stop
+// Raises the stop when there is one; looks at the clock too.
 void script_check_stop(lua_State *L);
 
 // ---- trace.c, blame.c: errors -----------------------------------------------------------------------------------
@@ -163,11 +180,9 @@ HR_MUST_CHECK hr_status script_writable_path(const script *s, const char *path, 
 HR_MUST_CHECK hr_status script_check_below(const script *s, const char *path, hr_err *err);
 int script_require(lua_State *L);
 
-// ---- sandbox.c, match.c: the environment ------------------------------------------------------------------------
+// ---- sandbox.c: the environment ---------------------------------------------------------------------------------
 
 void script_open_sandbox(lua_State *L);
-// string.find, match, gmatch and gsub whose work is counted, into the table on top of the stack.
-void script_open_match(lua_State *L);
 // Writes text without control characters other than newline and tab.
 void script_print_text(FILE *to, const char *text, size_t length);
 

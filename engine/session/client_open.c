@@ -46,7 +46,7 @@ static void free_client(client_session *c)
 static hr_status spawn_worker(client_session *c, const open_request *request, hr_err *err)
 {
     c->kernel_kills = end_kernel_kills();
-    HR_TRY(child_spawn("worker", &c->child, err));
+    HR_TRY(child_spawn(&(child_order){.role = "worker"}, &c->child, err));
     c->owns = true;
     int socket = c->child.socket;
     c->child.socket = -1;

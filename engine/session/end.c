@@ -67,26 +67,25 @@ void end_set_place(hr_session_end *end, const trace_pulse_copy *pulse)
     end->saved_step = pulse != NULL ? pulse->saved_step : HR_NONE;
 }
 
-// A kill that nobody here asked for is the kernel's when it has just counted one.
-static void write_what(char *what, size_t size, const hr_session_end *end, bool kernel_killed)
+void end_write_what(char *what, size_t size, const child *c, bool by_us, bool kernel_killed)
 {
-    if (end->signal == SIGKILL) {
+    if (c->signal == SIGKILL) {
         (void)text_copy(what, size,
-                        end->by_us      ? "killed from here (SIGKILL)"
+                        by_us           ? "killed from here (SIGKILL)"
                         : kernel_killed ? "killed by the kernel (SIGKILL): out of host memory"
                                         : "killed from outside (SIGKILL)");
         return;
     }
     for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
-        if (signals[k].number == end->signal) {
+        if (signals[k].number == c->signal) {
             (void)snprintf(what, size, "ended by %s: %s", signals[k].name, signals[k].cause);
             return;
         }
     }
-    if (end->signal != 0) {
-        (void)snprintf(what, size, "ended by signal %d", end->signal);
+    if (c->signal != 0) {
+        (void)snprintf(what, size, "ended by signal %d", c->signal);
     } else {
-        (void)snprintf(what, size, "ended with exit code %d", end->exit_code);
+        (void)snprintf(what, size, "ended with exit code %d", c->exit_code);
     }
 }
 
@@ -101,7 +100,7 @@ void end_describe(hr_session_end *end, const child *c, const trace_pulse_copy *p
         return;
     }
     write_place(place, pulse);
-    write_what(what, sizeof what, end, kernel_killed);
+    end_write_what(what, sizeof what, c, end->by_us, kernel_killed);
     const char *last = child_last_line(c);
     (void)snprintf(end->sentence, sizeof end->sentence, "the worker was %s, %s%s%s", what, place,
                    last[0] != '\0' ? "; the last it said: " : "", last);

@@ -14,6 +14,9 @@ uint64_t end_kernel_kills(void);
 // Fills exit_code, signal, step, instr, saved_step and the sentence; by_us has been set. `pulse`: NULL where there never
 // was one.
 void end_describe(hr_session_end *end, const child *c, const trace_pulse_copy *pulse, bool kernel_killed);
+// "killed by the kernel (SIGKILL): out of host memory", of one that was reaped. A kill that is not by us is the kernel's
+// when it has just counted one.
+void end_write_what(char *what, size_t size, const child *c, bool by_us, bool kernel_killed);
 // Of one that lives and does nothing.
 void end_describe_silence(hr_session_end *end, const trace_pulse_copy *pulse, uint64_t silent_ns);
 // Step, instruction and save, and where that is in words.

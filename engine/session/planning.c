@@ -64,7 +64,7 @@ static void send_open(hr_planning *p)
 
 static hr_status start_process(hr_planning *p, hr_err *err)
 {
-    HR_TRY(child_spawn("planner", &p->process, err));
+    HR_TRY(child_spawn(&(child_order){.role = "planner"}, &p->process, err));
     hr_status status = wire_create(p->process.socket, PLANNING_MESSAGES, &p->w, err);
     p->process.socket = -1; // the wire has it, or has closed it
     if (status != HR_OK) {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/host_mem.h"
 #include "base/text.h"
 
 enum {
@@ -29,7 +30,7 @@ extern char **environ;
 // ---- the parent's side ----------------------------------------------------------------------------------------
 
 typedef struct ends {
-    int socket[2], errors[2]; // ours, the child's
+    int socket[2], errors[2]; // ours, the child's; −1: it writes where we do
 } ends;
 
 static void close_fd(int *fd)
@@ -58,13 +59,13 @@ static bool lift(int *fd)
     return *fd >= 0;
 }
 
-static hr_status make_ends(ends *e, hr_err *err)
+static hr_status make_ends(ends *e, bool listens, hr_err *err)
 {
     *e = (ends){{-1, -1}, {-1, -1}};
     bool made = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->socket) == 0 &&
-                pipe2(e->errors, O_CLOEXEC | O_NONBLOCK) == 0;
+                (!listens || pipe2(e->errors, O_CLOEXEC | O_NONBLOCK) == 0);
     for (int k = 0; made && k < 2; k++) {
-        made = lift(&e->socket[k]) && lift(&e->errors[k]);
+        made = lift(&e->socket[k]) && (!listens || lift(&e->errors[k]));
     }
     if (!made) {
         (void)HR_FAIL(err, STATE, "no socket to a process of its own was to be had: %s", strerror(errno));
@@ -80,23 +81,30 @@ static const char *program_path(void)
     return named != NULL && named[0] != '\0' ? named : "/proc/self/exe";
 }
 
-static void set_actions(posix_spawn_file_actions_t *actions, const ends *e)
+static void set_actions(posix_spawn_file_actions_t *actions, const ends *e, bool stands_in)
 {
     (void)posix_spawn_file_actions_init(actions);
-    (void)posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    (void)posix_spawn_file_actions_adddup2(actions, e->errors[1], STDOUT_FILENO);
-    (void)posix_spawn_file_actions_adddup2(actions, e->errors[1], STDERR_FILENO);
+    if (!stands_in) {
+        (void)posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        (void)posix_spawn_file_actions_adddup2(actions, e->errors[1], STDOUT_FILENO);
+        (void)posix_spawn_file_actions_adddup2(actions, e->errors[1], STDERR_FILENO);
+    }
     (void)posix_spawn_file_actions_adddup2(actions, e->socket[1], CHILD_SOCKET);
-    (void)posix_spawn_file_actions_addclosefrom_np(actions, CHILD_SOCKET + 1);
+    if (!stands_in) {
+        (void)posix_spawn_file_actions_addclosefrom_np(actions, CHILD_SOCKET + 1);
+    }
 }
 
-// A process group of its own, every signal as a fresh program has it.
-static void set_attributes(posix_spawnattr_t *attributes)
+// A process group of its own, every signal as a fresh program has it; who stands in for us has both as we have them.
+static void set_attributes(posix_spawnattr_t *attributes, bool stands_in)
 {
     sigset_t all, none;
     (void)sigfillset(&all);
     (void)sigemptyset(&none);
     (void)posix_spawnattr_init(attributes);
+    if (stands_in) {
+        return;
+    }
     (void)posix_spawnattr_setpgroup(attributes, 0);
     (void)posix_spawnattr_setsigdefault(attributes, &all);
     (void)posix_spawnattr_setsigmask(attributes, &none);
@@ -104,31 +112,51 @@ static void set_attributes(posix_spawnattr_t *attributes)
                                    POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 }
 
-static int start(const char *role, const ends *e, pid_t *pid)
+static int exec_child(const child_order *order, char *const *argv, const ends *e, pid_t *pid)
 {
-    char program[] = "headroom", word[64];
-    char *argv[] = {program, word, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    (void)snprintf(word, sizeof word, "@%s", role);
-    set_actions(&actions, e);
-    set_attributes(&attributes);
+    set_actions(&actions, e, order->stands_in);
+    set_attributes(&attributes, order->stands_in);
     int problem = posix_spawn(pid, program_path(), &actions, &attributes, argv, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attributes);
     return problem;
 }
 
-hr_status child_spawn(const char *role, child *c, hr_err *err)
+static int start(const child_order *order, const ends *e, pid_t *pid)
+{
+    enum { OWN_WORDS = 2 }; // the program's name and the role
+    char program[] = "headroom", role[64];
+    size_t count = 0;
+    while (order->words != NULL && order->words[count] != NULL) {
+        count++;
+    }
+    char **argv = hr_calloc(OWN_WORDS + count + 1, sizeof *argv);
+    if (argv == NULL) {
+        return ENOMEM;
+    }
+    (void)snprintf(role, sizeof role, "@%s", order->role);
+    argv[0] = program;
+    argv[1] = role;
+    for (size_t k = 0; k < count; k++) {
+        argv[OWN_WORDS + k] = order->words[k];
+    }
+    int problem = exec_child(order, argv, e, pid);
+    hr_free(argv);
+    return problem;
+}
+
+hr_status child_spawn(const child_order *order, child *c, hr_err *err)
 {
     ends e;
     *c = (child){.pid = -1, .pidfd = -1, .socket = -1, .errors = -1, .reaped = true};
-    HR_TRY(make_ends(&e, err));
-    int problem = start(role, &e, &c->pid);
+    HR_TRY(make_ends(&e, !order->stands_in, err));
+    int problem = start(order, &e, &c->pid);
     if (problem != 0) {
         close_ends(&e);
         c->pid = -1;
-        (void)HR_FAIL(err, STATE, "%s could not be started as %s: %s", program_path(), role,
+        (void)HR_FAIL(err, STATE, "%s could not be started as %s: %s", program_path(), order->role,
                       strerror(problem));
         hr_err_try(err, "HEADROOM_PROGRAM=/path/to/headroom headroom, where there is no /proc");
         return HR_STATE;

@@ -4,6 +4,9 @@
 // terminal's signals are not for it), dies with the thread that spawned it (PR_SET_PDEATHSIG, and the socket's end), is
 // the first that the kernel kills when host memory is short (oom_score_adj), and writes stdout and stderr into a pipe
 // whose last line is kept; what the pipe does not take is lost, so that nobody waits for its reader.
+//
+// One that stands in for us has our descriptors, process group, ignored and blocked signals instead: what it writes comes
+// out where ours would, and the terminal's ^Z stops both.
 #ifndef SESSION_SPAWN_H
 #define SESSION_SPAWN_H
 
@@ -27,8 +30,14 @@ typedef struct child {
     int exit_code, signal; // once reaped: −1 and the signal, or the code and 0
 } child;
 
+typedef struct child_order {
+    const char *role;
+    char *const *words; // that follow the role on its command line, NULL at the end; NULL: none
+    bool stands_in;
+} child_order;
+
 // posix_spawn or vfork-like: safe with threads. STATE error with the reason.
-HR_MUST_CHECK hr_status child_spawn(const char *role, child *c, hr_err *err);
+HR_MUST_CHECK hr_status child_spawn(const child_order *order, child *c, hr_err *err);
 bool child_reap(child *c);                  // true once it has ended; never waits
 bool child_wait(child *c, int patience_ms); // until it has; false: it had not by then
 void child_listen(child *c); // takes what stderr has, so much at most that a flood of it holds nobody up

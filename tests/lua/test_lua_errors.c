@@ -40,8 +40,7 @@ static const blame_case cases[] = {
     {"string.rep()\n", 3, 1, "bad argument #1 to 'rep' (string expected, got no value)"},
     {"('x'):find('[')\n", 3, 1, "malformed pattern (missing ']')"},
     {"table.insert({}, 1, 2, 3)\n", 3, 1, "wrong number of arguments to 'insert'"},
-    {"table.sort(setmetatable({}, {__index = print}))\n", 3, 1,
-     "bad argument #1 to 'sort' (a table without __len, __index and __newindex expected)"},
+    {"table.sort(1)\n", 3, 1, "bad argument #1 to 'sort' (table expected, got number)"},
     {"hr.bytes('3XiB')\n", 3, 1, "'3XiB' is not a size such as \"512MiB\" or \"3GiB\""},
     {"hr.preset 'dmeo'\n", 3, 1, "no preset is called 'dmeo'"},
     {"require 'nothing'\n", 5, 1, ""},
@@ -176,8 +175,11 @@ START_TEST(an_interrupt_ends_the_recipe_wherever_it_is)
     size_t length = 0;
     recipe_make(&r);
     recipe_put(&r, "recipe.lua", texts[_i], strlen(texts[_i]));
-    script_options options = {test_limits, stdout, open_memstream(&out, &length), &interrupted};
-    interrupted = 1;
+    script_options options = {.limits = test_limits,
+                              .out = stdout,
+                              .notes = open_memstream(&out, &length),
+                              .interrupted = &interrupted};
+    interrupted = SIGINT;
     ck_assert_int_eq(script_main(r.file, 0, NULL, &options), 130);
     (void)fclose(options.notes);
     ck_assert_msg(strncmp(out, "headroom: interrupted: ", 23) == 0 && strstr(out, ":1: by Ctrl-C\n") != NULL,

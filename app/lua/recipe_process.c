@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process that a person started: it hands a recipe's process its limits and the person's signals, and has the last
+// word where that process cannot speak any more.
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "headroom/child.h"
+
+#include "app/lua/lua_script.h"
+#include "app/lua/watch.h"
+
+enum {
+    HINT_MS = 2000, // after the first signal: what it waits for
+    FLUSH_MS = 300, // for what a recipe that hangs has printed before
+    END_MS = 3000,  // between the end of its socket and its own
+    TEXT_MAX = 256,
+};
+
+typedef struct watching {
+    const char *file;
+    const script_limits *limits;
+    hr_child *child;
+    sigset_t asked_by, before; // the person's signals; the mask as it was
+    int signals;               // signalfd of them
+    unsigned heard;
+    bool hinted, killed;
+} watching;
+
+// ---- signals ----------------------------------------------------------------------------------------------------
+
+// What we were started to ignore (nohup) stays ignored.
+static void choose_signals(sigset_t *set)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    (void)sigemptyset(set);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        struct sigaction now;
+        if (sigaction(numbers[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+            (void)sigaddset(set, numbers[k]);
+        }
+    }
+}
+
+// The child is born with them blocked, so that those of the terminal come to us alone; and SIGUSR1, until it listens.
+static hr_status begin_signals(watching *w, hr_err *err)
+{
+    sigset_t blocked;
+    choose_signals(&w->asked_by);
+    blocked = w->asked_by;
+    (void)sigaddset(&blocked, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, &blocked, &w->before);
+    w->signals = signalfd(-1, &w->asked_by, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (w->signals < 0) {
+        return HR_FAIL(err, STATE, "no descriptor for signals was to be had: %s", strerror(errno));
+    }
+    return HR_OK;
+}
+
+static void end_signals(watching *w)
+{
+    if (w->signals >= 0) {
+        (void)close(w->signals);
+    }
+    (void)sigprocmask(SIG_SETMASK, &w->before, NULL);
+}
+
+// The first is handed on. A terminal that closes and a `timeout` say theirs twice; only Ctrl-C is impatience.
+static void hear(watching *w)
+{
+    struct signalfd_siginfo info;
+    while (read(w->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (w->heard++ == 0) {
+            hr_child_signal(w->child, SIGUSR1, (int)info.ssi_signo);
+        } else if (info.ssi_signo == SIGINT) {
+            w->killed = true;
+            hr_child_kill(w->child);
+        }
+    }
+}
+
+static void hint(watching *w)
+{
+    w->hinted = true;
+    fputs("headroom: the call of the engine under way is finished first; Ctrl-C again ends it at once\n",
+          stderr);
+}
+
+// Until the recipe's process says something or ends.
+static void attend(watching *w)
+{
+    struct pollfd fds[] = {{.fd = hr_child_socket(w->child), .events = POLLIN},
+                           {.fd = w->signals, .events = POLLIN}};
+    do {
+        int ready = poll(fds, 2, w->heard > 0 && !w->hinted ? HINT_MS : -1);
+        if (ready == 0) {
+            hint(w);
+        } else if (ready > 0 && fds[1].revents != 0) {
+            hear(w);
+        }
+    } while (fds[0].revents == 0);
+}
+
+// ---- the last word ----------------------------------------------------------------------------------------------
+
+static int say(const hr_err *err)
+{
+    char text[2 * HR_ERR_TEXT_MAX + 64];
+    (void)hr_err_format(err, text, sizeof text);
+    fputs(text, stderr);
+    return hr_status_exit_code(err->status);
+}
+
+static void terminate_texts(script_trace *trace)
+{
+    trace->source[SCRIPT_PATH_MAX - 1] = '\0';
+    trace->frame_count = trace->frame_count < SCRIPT_FRAMES_MAX ? trace->frame_count : SCRIPT_FRAMES_MAX;
+    for (unsigned k = 0; k < trace->frame_count; k++) {
+        trace->frames[k][SCRIPT_FRAME_MAX - 1] = '\0';
+    }
+}
+
+// The lines around the place; without them where they cannot be read a second time.
+static void read_lines(script *s)
+{
+    const script_source *source = NULL;
+    struct stat info;
+    if (s->trace.source[0] != '\0' && stat(s->trace.source, &info) == 0 && S_ISREG(info.st_mode)) {
+        (void)!script_read_source(s, s->trace.source, &source, NULL);
+    }
+}
+
+static int report_hang(const watching *w, const script_hang *hang)
+{
+    const volatile sig_atomic_t number = hang->interrupted;
+    script s = {.limits = *w->limits, .notes = stderr, .interrupted = &number};
+    s.stop = hang->why == SCRIPT_INTERRUPTED ? SCRIPT_INTERRUPTED : SCRIPT_TIME_IS_UP;
+    script_write_stop(&s, s.stop, s.stop_text);
+    if (recv(hr_child_socket(w->child), &s.trace, sizeof s.trace, MSG_WAITALL) != (ssize_t)sizeof s.trace) {
+        s.trace = (script_trace){0};
+    }
+    terminate_texts(&s.trace);
+    read_lines(&s);
+    int code = script_report_error(&s, LUA_OK, stderr);
+    script_close(&s);
+    return code;
+}
+
+static int report_kill(const watching *w)
+{
+    fprintf(stderr,
+            "headroom: interrupted: %s was killed by the second Ctrl-C, nothing more was saved\n"
+            "  try: once, and a run under way is saved where hr.knobs.train.save is set\n",
+            w->file);
+    return hr_status_exit_code(HR_INTERRUPTED);
+}
+
+static int report_death(const watching *w, int signal)
+{
+    char what[TEXT_MAX];
+    hr_err err;
+    if (signal == SIGPIPE) { // nobody reads what it prints, and nobody wants to be told
+        return 128 + signal;
+    }
+    hr_child_describe_end(w->child, what, sizeof what);
+    (void)HR_FAIL(&err, LUA, "%.300s: its process was %s", w->file, what);
+    hr_err_try(&err, "headroom run PRESET with the recipe's knobs, to see whether it ends there too");
+    return say(&err);
+}
+
+static int conclude(watching *w)
+{
+    script_hang hang;
+    int signal = 0;
+    bool hangs = recv(hr_child_socket(w->child), &hang, sizeof hang, MSG_WAITALL) == (ssize_t)sizeof hang;
+    if (!hr_child_wait(w->child, hangs ? FLUSH_MS : END_MS)) {
+        hr_child_kill(w->child);
+        (void)hr_child_wait(w->child, END_MS);
+    }
+    int code = hr_child_exit_code(w->child, &signal);
+    return hangs       ? report_hang(w, &hang)
+           : w->killed ? report_kill(w)
+           : code >= 0 ? code
+                       : report_death(w, signal);
+}
+
+// ---- life -------------------------------------------------------------------------------------------------------
+
+static hr_status start(watching *w, int argc, char **argv, hr_err *err)
+{
+    char **words = calloc((size_t)argc + 2, sizeof *words);
+    if (words == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a recipe's process");
+    }
+    words[0] = (char *)(uintptr_t)w->file;
+    for (int k = 0; k < argc; k++) {
+        words[k + 1] = argv[k];
+    }
+    hr_status status = begin_signals(w, err);
+    if (status == HR_OK) {
+        status = hr_child_start("recipe", words, &w->child, err);
+    }
+    free(words);
+    HR_TRY(status);
+    (void)send(hr_child_socket(w->child), w->limits, sizeof *w->limits, MSG_NOSIGNAL); // or its end is seen
+    return HR_OK;
+}
+
+int script_run_process(const char *file, int argc, char **argv, const script_limits *limits)
+{
+    watching w = {.file = file, .limits = limits, .signals = -1};
+    hr_err err = {0};
+    int code = 0;
+    (void)fflush(stdout);
+    if (start(&w, argc, argv, &err) == HR_OK) {
+        attend(&w);
+        code = conclude(&w);
+    } else {
+        code = say(&err);
+    }
+    hr_child_destroy(w.child);
+    end_signals(&w);
+    return code;
+}
+
+int lua_script_run(const char *file, int argc, char **argv)
+{
+    return script_run_process(file, argc, argv, &script_default_limits);
+}
