@@ -273,7 +273,7 @@ static const hr_knob_row rows[] = {
             "nhwc keeps every activation in plain row-major order. auto may keep a run of them in the "
             "library's own blocked layout where that is faster; the reorders are instructions and the "
             "padding is shown.",
-        .applies = "auto chooses blocked layouts on device.kind cpu only"},
+        .applies = "auto chooses blocked layouts on device.kind cpu with AVX-512 only"},
     ROW(EXECUTION_FUSE, CHOICE, "on", "")
         .choices = OFF_ON,
         .line = "compute an activation inside the operation before it",

@@ -13,6 +13,15 @@
 
 enum { STEPS = 3, MAX_PAIRS = 5 };
 
+const char *const bits_models[BITS_MODELS] = {"cifar10_separable_cnn_tiny",
+                                              "resnet50_tiny",
+                                              "mobilenet_v2_tiny",
+                                              "unet_tiny",
+                                              "gpt2_124m_tiny",
+                                              "bert_base_tiny",
+                                              "vit_b16_tiny",
+                                              "lstm_lm_medium_tiny"};
+
 // How the peak stands to that of the variant `than`.
 typedef enum relation { ANY, LESS, MORE } relation;
 

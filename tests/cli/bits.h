@@ -4,6 +4,9 @@
 #ifndef TESTS_CLI_BITS_H
 #define TESTS_CLI_BITS_H
 
+enum { BITS_MODELS = 8 };
+extern const char *const bits_models[BITS_MODELS]; // of every kind of layer
+
 // Knobs that do arithmetic, or say which, stand in a list with their reason; every value of every other one leaves the
 // weights as they are, by itself, where the constraints let it. A new knob is of the others until it is in the list.
 

@@ -5,13 +5,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "isa/cpuid_faults.h"
 #include "program.h"
 
-enum { ARCH_SET_CPUID = 0x1012, SETTING_MAX = 512, SKIPPED = 77 };
+enum { SETTING_MAX = 512, SKIPPED = 77 };
 
 static const char bf16[] =
     "run mlp_tiny -s device.kind=cpu -s precision.policy=mixed_bfloat16 --steps 3 --json";
@@ -104,16 +102,24 @@ START_TEST(what_the_user_set_is_respected)
 }
 END_TEST
 
-// A kernel or a hypervisor may not let CPUID fault.
-static bool cpuid_faults(void)
+// Tiles where there is no palette, because the user says so: what the tests say of it.
+START_TEST(a_test_that_dies_names_who_computed_with_what)
 {
-    int status = 0;
-    const pid_t child = fork();
-    if (child == 0) {
-        _exit(syscall(SYS_arch_prctl, ARCH_SET_CPUID, 0) == 0 ? 0 : 1);
+    char command[2 * SETTING_MAX], said[8192] = "";
+    if (rank_here() < rank_of("avx512_core_amx")) {
+        return; // this processor has none
     }
-    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    (void)snprintf(command, sizeof command,
+                   "LD_PRELOAD=%s/processor_no_palette.so ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX %s 2>&1",
+                   PROCESSOR_FOLDER, BF16_TEST);
+    FILE *test = popen(command, "r");
+    ck_assert_ptr_nonnull(test);
+    ck_assert_uint_gt(fread(said, 1, sizeof said - 1, test), 0);
+    (void)pclose(test);
+    ck_assert_msg(strstr(said, "SIGILL in onednn ") != NULL && strstr(said, "with avx512_core_amx") != NULL,
+                  "%s", said);
 }
+END_TEST
 
 int main(void)
 {
@@ -126,6 +132,7 @@ int main(void)
     tcase_add_loop_test(tests, a_run_is_of_the_instructions_that_are_there, 0, PROCESSORS);
     tcase_add_loop_test(tests, devices_and_doctor_say_what_was_decided_and_why, 0, PROCESSORS);
     tcase_add_test(tests, what_the_user_set_is_respected);
+    tcase_add_test(tests, a_test_that_dies_names_who_computed_with_what);
     tcase_add_unchecked_fixture(tests, NULL, program_remove_home);
     Suite *suite = suite_create("isa");
     suite_add_tcase(suite, tests);

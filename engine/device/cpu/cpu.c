@@ -3,6 +3,7 @@
 #include "cpu.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "gemm.h"
+#include "running.h"
 #include "workers.h"
 
 enum { HOST_SHARE_PCT = 80, PAGE_BYTES = 4096, THREADS_MAX = 1024, PATH_BYTES = 4096 };
@@ -236,6 +238,24 @@ static hr_status cpu_load(void *context, const program *p, void **kernels, hr_er
     return HR_OK;
 }
 
+static _Atomic(const char *) running;
+
+const char *cpu_running(char *isa, size_t size)
+{
+    const char *who = atomic_load_explicit(&running, memory_order_relaxed);
+    (void)text_copy(isa, size, who == NULL ? "" : onednn_isa());
+    return who;
+}
+
+static hr_status run_prepared(const prepared *k, const cpu_run *r, hr_err *err)
+{
+    if (k->impl->call != NULL) {
+        return k->impl->call(r, err);
+    }
+    k->impl->run(r);
+    return HR_OK;
+}
+
 static hr_status cpu_run_instr(void *context, void *kernels, uint32_t at, void *const *address, step_io *io,
                                hr_err *err)
 {
@@ -253,11 +273,10 @@ static hr_status cpu_run_instr(void *context, void *kernels, uint32_t at, void *
         r.out[n] = address[i->out[n]];
     }
     r.workspace = i->workspace == HR_NO_ID ? NULL : address[i->workspace];
-    if (k->impl->call != NULL) {
-        return k->impl->call(&r, err);
-    }
-    k->impl->run(&r);
-    return HR_OK;
+    atomic_store_explicit(&running, i->impl != NULL ? i->impl : k->impl->name, memory_order_relaxed);
+    const hr_status status = run_prepared(k, &r, err);
+    atomic_store_explicit(&running, NULL, memory_order_relaxed);
+    return status;
 }
 
 const device_ops device_cpu = {
