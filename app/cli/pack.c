@@ -236,9 +236,7 @@ static int exit_code_of(const search *s)
         (void)fflush(stdout);
         fputs("headroom: interrupted: this is the best so far.\n", stderr);
     }
-    return interrupt_seen() ? hr_status_exit_code(HR_INTERRUPTED)
-           : fits(s)        ? 0
-                            : hr_status_exit_code(HR_CHECK);
+    return interrupt_seen() ? interrupt_exit_code() : fits(s) ? 0 : hr_status_exit_code(HR_CHECK);
 }
 
 int cli_pack(int argc, char **argv)

@@ -111,6 +111,7 @@ int cli_replay(int argc, char **argv)
         status = compare(&args, &t, style, &err);
     }
     int exit_code = status == HR_OK ? exit_code_of(&t) : say_error(&err, cli_given(&args, APP_JSON));
+    exit_code = status == HR_INTERRUPTED ? interrupt_exit_code() : exit_code;
     replay_table_deinit(&t);
     return exit_code;
 }

@@ -29,6 +29,8 @@ typedef struct run {
     bool trace_lost;           // said
     progress progress;
     bool reported;
+    hr_err
+        kept; // of a run that failed: what was saved of it and what was not; HR_OK: there was nothing to save
 } run;
 
 // ---- training -------------------------------------------------------------------------------------------------
@@ -53,25 +55,56 @@ static hr_status start(run *r, bool *idle, hr_err *err)
     return HR_OK;
 }
 
-// After a signal: saves when train.save is set, and says how to go on.
-static hr_status stop(hr_engine *engine, const progress *p, hr_err *err)
+// What is kept of the steps that were done, and how to go on: "after step 812, saved to w.safetensors". `failed`: why its
+// last save was not written; NULL or HR_OK: it was, where there was one to write.
+static hr_status say_kept(hr_engine *engine, const progress *p, const hr_err *failed, hr_err *err)
 {
     const char *save = hr_knob_text(hr_engine_knobs(engine), HR_KNOB_TRAIN_SAVE);
-    HR_TRY(send(engine, HR_COMMAND_STOP, 0, err));
-    unsigned long long steps = (unsigned long long)hr_engine_steps(engine);
-    bool saved = p->has_saved && p->saved_step == steps;
-    if (save[0] != '\0' && !saved) {
+    const unsigned long long steps = hr_engine_steps(engine);
+    if (save[0] == '\0') {
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: train.save is not set", steps);
+        hr_err_try(err, "-s train.save=FILE.safetensors");
+    } else if (p->has_saved && p->saved_step == steps) {
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, saved to %s", steps, save);
+        hr_err_try(err, "-s train.resume=%.400s", save);
+    } else if (p->has_saved) {
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, saved to %s up to step %llu: %s", steps, save,
+                      (unsigned long long)p->saved_step,
+                      failed != NULL && failed->status != HR_OK
+                          ? failed->sentence
+                          : "the step that broke off had begun to change the weights");
+        hr_err_try(err, "-s train.resume=%.400s", save);
+    } else if (failed != NULL && failed->status != HR_OK) {
+        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: %s", steps, failed->sentence);
+        hr_err_try(err, "-s train.save=ANOTHER.safetensors");
+    } else if (hr_engine_get_state(engine) != HR_ENGINE_IDLE) {
+        (void)HR_FAIL(
+            err, INTERRUPTED,
+            "after step %llu, nothing saved: the step that broke off had begun to change the weights", steps);
+        hr_err_try(err, "-s train.save_every=100");
+    } else {
         (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: %s", steps,
                       p->has_loss ? "there are no weights yet" : "the plan device has no weights");
         hr_err_try(err, p->has_loss ? "let it train a step first" : "-s device.kind=reference");
-    } else if (saved) {
-        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, saved to %s", steps, save);
-        hr_err_try(err, "-s train.resume=%.400s", save);
-    } else {
-        (void)HR_FAIL(err, INTERRUPTED, "after step %llu, nothing saved: train.save is not set", steps);
-        hr_err_try(err, "-s train.save=FILE.safetensors");
     }
-    return err->status;
+    return HR_INTERRUPTED;
+}
+
+// After a signal: saves when train.save is set, and says how to go on.
+static hr_status stop(hr_engine *engine, const progress *p, hr_err *err)
+{
+    HR_TRY(send(engine, HR_COMMAND_STOP, 0, err));
+    return say_kept(engine, p, NULL, err);
+}
+
+// After a failure the steps before it are kept as after a signal.
+static void keep(run *r)
+{
+    hr_err failed = {.status = HR_OK};
+    if (hr_engine_steps(r->engine) > 0 && r->progress.has_loss) {
+        (void)!send(r->engine, HR_COMMAND_SAVE, 0, &failed);
+        (void)say_kept(r->engine, &r->progress, &failed, &r->kept);
+    }
 }
 
 typedef void (*sentences_of_report)(const progress *p, const hr_report *r, const hr_knobs *knobs);
@@ -133,6 +166,7 @@ static hr_status train(run *r, hr_err *err)
     hr_engine_state state = hr_engine_get_state(r->engine);
     if (state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED) {
         *err = *hr_engine_error(r->engine);
+        keep(r);
         return err->status;
     }
     return idle ? HR_OK : stop(r->engine, &r->progress, err);
@@ -251,6 +285,19 @@ static hr_status run_subject(run *r, cli_subject *subject, hr_err *err)
     return status;
 }
 
+// An interruption is no failure, and is no error for who reads JSON. The last line says what was kept.
+static int say_end(const run *r, hr_status status, const hr_err *err, bool is_json)
+{
+    if (status == HR_OK) {
+        return 0;
+    }
+    int exit_code = say_error(err, is_json && status != HR_INTERRUPTED);
+    if (r->kept.status != HR_OK) {
+        fprintf(stderr, "headroom: ended %s.\n  try: %s\n", r->kept.sentence, r->kept.attempt);
+    }
+    return status == HR_INTERRUPTED ? interrupt_exit_code() : exit_code;
+}
+
 int cli_run(int argc, char **argv)
 {
     cli_args args;
@@ -266,7 +313,5 @@ int cli_run(int argc, char **argv)
         status = run_subject(&r, &subject, &err);
     }
     cli_close(&subject);
-    return status == HR_OK
-               ? 0
-               : say_error(&err, cli_given(&args, APP_JSON) && !r.reported && status != HR_INTERRUPTED);
+    return say_end(&r, status, &err, cli_given(&args, APP_JSON) && !r.reported);
 }

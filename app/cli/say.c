@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "headroom/words.h"
 
 #include "app/cli/emit.h"
+#include "app/cli/interrupt.h"
 #include "app/tui/format.h"
 
 enum { LINE_COLUMNS = 80 };
@@ -58,7 +60,7 @@ int say_done(int exit_code)
     if (fflush(stdout) == 0 && ferror(stdout) == 0) {
         return exit_code;
     }
-    if (errno == EPIPE) {
+    if (errno == EPIPE || interrupt_exit_code() == 128 + SIGPIPE) {
         return exit_code;
     }
     hr_err err;

@@ -27,12 +27,17 @@ static void set_folder(script *s, const char *file)
     }
 }
 
+enum { BY_SIGNAL = 128 }; // of an exit code, as a shell says it
+
 static int end_of_script(script *s, int lua_status)
 {
     bool fine = lua_status == LUA_OK && s->stop == SCRIPT_GOES_ON;
     (void)fflush(s->out);
     if (!fine) {
-        return script_report_error(s, lua_status, s->notes);
+        int code = script_report_error(s, lua_status, s->notes);
+        const int number = s->interrupted == NULL ? 0 : *s->interrupted;
+        fputs(s->kept, s->notes);
+        return code == hr_status_exit_code(HR_INTERRUPTED) && number != 0 ? BY_SIGNAL + number : code;
     }
     if (s->check_failed) { // in a pcall
         fputs("headroom: check failed: ", s->notes);

@@ -194,6 +194,35 @@ static uint64_t steps_to_run(lua_State *L, const hr_knobs *knobs)
     return steps;
 }
 
+// A run that ends by an error, a stop or a limit keeps its steps as one that was interrupted, and the last line says so.
+static void keep(script *s)
+{
+    const hr_command save = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_SAVE};
+    const char *path = hr_knob_text(hr_engine_knobs(s->engine), HR_KNOB_TRAIN_SAVE);
+    const unsigned long long steps = hr_engine_steps(s->engine);
+    const bool computes = !hr_knob_is(hr_engine_knobs(s->engine), HR_KNOB_DEVICE_KIND, "plan");
+    hr_err err = {0};
+    if (steps == 0 || !computes) {
+        return;
+    }
+    if (path[0] == '\0') {
+        (void)snprintf(s->kept, sizeof s->kept,
+                       "headroom: ended after step %llu, nothing saved: train.save is not set.\n", steps);
+    } else if (hr_engine_command(s->engine, &save, &err) != HR_OK) {
+        (void)snprintf(s->kept, sizeof s->kept, "headroom: ended after step %llu, nothing saved: %s.\n",
+                       steps, err.sentence);
+    } else if (s->saved_steps == steps) {
+        (void)snprintf(s->kept, sizeof s->kept, "headroom: ended after step %llu, saved to %s.\n", steps,
+                       path);
+    } else {
+        (void)snprintf(
+            s->kept, sizeof s->kept,
+            "headroom: ended after step %llu, not saved: the step that broke off had begun to change the "
+            "weights.\n",
+            steps);
+    }
+}
+
 int script_run(lua_State *L)
 {
     script *s = script_of(L);
@@ -205,6 +234,8 @@ int script_run(lua_State *L)
     read_options(L, run_options, &knobs);
     uint64_t steps = steps_to_run(L, &knobs);
     s->event_count = 0;
+    s->saved_steps = 0;
+    s->kept[0] = '\0';
     s->wants_stop = s->epoch_ended = false;
     create_engine(L, &knobs, &options, &s->engine);
     lua_pushcfunction(L, script_take_trace);
@@ -215,6 +246,9 @@ int script_run(lua_State *L)
     hr_status started = hr_engine_command(s->engine, &run, &err);
     int status = started == HR_OK ? lua_pcall(L, 1, 1, 2) : LUA_OK;
     script_begin_engine(s);
+    if (status != LUA_OK) {
+        keep(s);
+    }
     hr_engine_destroy(s->engine);
     s->engine = NULL;
     script_end_engine(s);

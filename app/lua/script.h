@@ -89,11 +89,13 @@ typedef struct script {
     int argc; // borrowed
     char **argv;
 
-    hr_preset *preset;  // NULL before hr.preset
-    hr_knobs knobs;     // the recipe's; while a run goes on, the engine's are the ones seen
-    hr_engine *engine;  // of the run under way, NULL otherwise
-    hr_engine *planner; // of the last hr.plan
-    bool wants_stop;    // hr.stop
+    hr_preset *preset;               // NULL before hr.preset
+    hr_knobs knobs;                  // the recipe's; while a run goes on, the engine's are the ones seen
+    hr_engine *engine;               // of the run under way, NULL otherwise
+    hr_engine *planner;              // of the last hr.plan
+    bool wants_stop;                 // hr.stop
+    uint64_t saved_steps;            // of the last save of this run; 0: none
+    char kept[HR_ERR_TEXT_MAX + 80]; // the last line, once a run has failed: what is kept of it; ""
     hr_event events[SCRIPT_EVENTS_MAX];
     unsigned event_count;
     bool epoch_ended; // and what comes after it is not known yet

@@ -30,8 +30,9 @@ typedef struct bound {
     uint32_t *owner;  // [tensor_count]
     uint32_t *shares; // tensors grouped by owner
     uint32_t *first_share;
-    uint8_t *host;  // of the program's tensors on the host
-    timeline lanes; // on simulated devices
+    uint32_t first_lasting; // the first instruction that writes what outlives the step; HR_NO_ID: none does
+    uint8_t *host;          // of the program's tensors on the host
+    timeline lanes;         // on simulated devices
 } bound;
 
 // Bytes that a RETAIN handed over: nobody frees them before the build goes.
@@ -51,6 +52,7 @@ struct executor {
     VEC(kept) retained;
     uint32_t round_begin, rounds_left; // of the REPEAT under way
     uint32_t round;                    // of the step, from 0 on
+    bool lasts;                        // the step has written what outlives it
     ledger ledger;
     executor_oom oom;
     uint64_t floor_bytes, peak_bytes, simulated_ns;
@@ -337,6 +339,29 @@ static void group_by_owner(bound *b)
     }
 }
 
+// What training goes on from; inputs are written anew by every step.
+static bool is_lasting(const bound *b, uint32_t id)
+{
+    const tensor *t = &b->p->tensors[b->owner[id]];
+    return t->persistent && (t->category == HR_CATEGORY_WEIGHTS || t->category == HR_CATEGORY_STATE ||
+                             t->category == HR_CATEGORY_OPTIMIZER);
+}
+
+static uint32_t find_first_lasting(const bound *b)
+{
+    for (uint32_t n = 0; n < b->p->instr_count; n++) {
+        const instr *i = &b->p->instrs[n];
+        bool writes = i->op == HR_OP_BATCH_NORM; // its running statistics, which it lists as operands
+        for (uint32_t k = 0; k < i->out_count && op_needs_kernel(i->op); k++) {
+            writes = writes || is_lasting(b, i->out[k]);
+        }
+        if (writes) {
+            return n;
+        }
+    }
+    return HR_NO_ID;
+}
+
 // Places of the step's tensors on the host, side by side.
 static hr_status bind_host(const executor *x, bound *b, hr_err *err)
 {
@@ -369,6 +394,7 @@ static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory to bind %u tensors", p->tensor_count);
     }
     group_by_owner(b);
+    b->first_lasting = find_first_lasting(b);
     HR_TRY(bind_persistent(x, b, err));
     HR_TRY(bind_host(x, b, err));
     if (x->device == NULL) {
@@ -532,6 +558,7 @@ static hr_status run_all(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
     HR_TRY(begin_round(x, b, 0, io, err));
     for (; *n < b->p->instr_count; ++*n) {
         stand_at(x, *n);
+        x->lasts = x->lasts || *n >= b->first_lasting;
         HR_TRY(run_one(x, b, n, io, err));
     }
     return x->device == NULL || x->device->end_step == NULL
@@ -563,6 +590,7 @@ hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err)
     x->floor_bytes = x->peak_bytes = allocator_get_stats(x->heap).in_use_bytes;
     x->step_begin_ns = x->bus == NULL ? 0 : x->bus->now_ns;
     timeline_begin(&b->lanes);
+    x->lasts = false;
     hr_status status = run_or_abandon(x, b, io, err);
     stand_at(x, HR_NO_ID);
     allocator_synchronise(x->heap);
@@ -594,6 +622,11 @@ void executor_restore_peak(executor *x, const ledger *earlier)
 {
     x->ledger.peak = earlier->peak;
     x->ledger.peak_requested_bytes = earlier->peak_requested_bytes;
+}
+
+bool executor_step_lasts(const executor *x)
+{
+    return x->lasts;
 }
 
 const executor_oom *executor_last_oom(const executor *x)

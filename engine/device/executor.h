@@ -47,6 +47,10 @@ HR_MUST_CHECK hr_status executor_attach(executor *x, const program *p, uint32_t 
 // Runs (or plays) one step. On any failure every tensor of the step has been freed again.
 HR_MUST_CHECK hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err);
 
+// Whether the last step came as far as to write weights, state or optimizer slots: one that failed before that has changed
+// nothing that training goes on from.
+bool executor_step_lasts(const executor *x);
+
 uint64_t executor_address(const executor *x, const char *persistent_name); // 0 when absent
 // Of a persistent tensor of the program that was built, by its id.
 uint64_t executor_built_address(const executor *x, uint32_t id);

@@ -42,6 +42,7 @@ struct hr_engine {
     bool needs_pipeline;  // a knob of the pipeline changed
     bool resumed;         // train.resume was read
     bool lost_step;       // a step failed half way: contents of device memory are not to be trusted
+    bool needs_seek;      // `data` is beyond `position`: a step broke off that had its batch
     bool restored;        // `carried` is what training goes on from, not what the build holds
     store carried;        // weights on their way from one build to the next
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none

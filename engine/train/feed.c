@@ -95,10 +95,11 @@ hr_status engine_next_batch(hr_engine *e, fed_batch *out, step_io *io, uint64_t 
 hr_status engine_seek_data(hr_engine *e, hr_err *err)
 {
     e->feed = (feed){.begin = 0};
+    e->needs_seek = false;
     return pipeline_seek(e->data, e->position, err);
 }
 
 hr_status engine_refeed(hr_engine *e, hr_err *err)
 {
-    return e->feed.count > 0 ? engine_seek_data(e, err) : HR_OK;
+    return e->feed.count > 0 || e->needs_seek ? engine_seek_data(e, err) : HR_OK;
 }

@@ -96,11 +96,25 @@ static void skip_repetition(hr_engine *e)
     e->heap_hash = hash;
 }
 
+// The batch of a step that broke off before it changed anything is the next one's again; contents of device memory are
+// not to be trusted after one that did, or whose device is gone.
+static void note_broken(hr_engine *e, hr_status status, data_position before)
+{
+    if (executor_step_lasts(e->build->x) || status == HR_DEVICE_LOST) {
+        e->lost_step = true;
+    } else {
+        e->position = before;
+        e->needs_seek = true;
+    }
+}
+
 // A step that runs out of memory although the dry run fitted (a leak) is described like one that never fitted.
-static hr_status run_step(hr_engine *e, build_program which, step_io *io, hr_err *err)
+static hr_status run_step(hr_engine *e, build_program which, step_io *io, data_position before, hr_err *err)
 {
     hr_status status = executor_step(e->build->x, e->build->slots[which], io, err);
-    e->lost_step = e->lost_step || (status != HR_OK && e->build->arithmetic);
+    if (status != HR_OK && e->build->arithmetic) {
+        note_broken(e, status, before);
+    }
     return status == HR_OOM
                ? engine_oom(e, e->build->programs[which], executor_last_oom(e->build->x), true, err)
                : status;
@@ -109,7 +123,7 @@ static hr_status run_step(hr_engine *e, build_program which, step_io *io, hr_err
 static hr_status play_step(hr_engine *e, hr_err *err)
 {
     step_io io = {0};
-    HR_TRY(run_step(e, BUILD_TRAIN, &io, err));
+    HR_TRY(run_step(e, BUILD_TRAIN, &io, e->position, err));
     const program *p = e->build->programs[BUILD_TRAIN];
     finish_step(e, &io, (uint64_t)p->batch * p->rounds, executor_simulated_ns(e->build->x), 0);
     skip_repetition(e);
@@ -162,6 +176,7 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
         return play_step(e, err);
     }
     uint64_t begin_ns = clock_now_ns();
+    const data_position before = e->position;
     fed_batch batch;
     round_feed rounds = {.e = e};
     build_program which = BUILD_TRAIN;
@@ -178,7 +193,7 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     HR_TRY(program_for(e, batch.samples, BUILD_TRAIN, BUILD_TRAIN_PARTIAL, &which, err));
     io.loss_weight = 1.0 / e->build->programs[which]->rounds;
     rounds.samples = batch.samples;
-    HR_TRY(run_step(e, which, &io, err));
+    HR_TRY(run_step(e, which, &io, before, err));
     note_loss(e, io.loss);
     finish_step(e, &io, rounds.samples, clock_now_ns() - begin_ns, rounds.wait_ns);
     engine_tell_scaling(e, &io);

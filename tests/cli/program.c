@@ -125,7 +125,7 @@ outcome program_run(const char *words)
     return program_run_with(passive, words);
 }
 
-outcome program_interrupt(const char *words, int signal_number)
+outcome program_meddle(const char *words, void (*meddle)(pid_t child, void *context), void *context)
 {
     int out = memfd_create("stdout", MFD_CLOEXEC), err = memfd_create("stderr", MFD_CLOEXEC);
     struct stat info = {0};
@@ -135,8 +135,18 @@ outcome program_interrupt(const char *words, int signal_number)
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         fstat(err, &info);
     }
-    kill(child, signal_number);
+    meddle(child, context);
     return finish(child, out, err);
+}
+
+static void send_signal(pid_t child, void *number)
+{
+    kill(child, *(int *)number);
+}
+
+outcome program_interrupt(const char *words, int signal_number)
+{
+    return program_meddle(words, send_signal, &signal_number);
 }
 
 void outcome_deinit(outcome *o)

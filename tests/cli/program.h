@@ -5,6 +5,7 @@
 #define TESTS_CLI_PROGRAM_H
 
 #include <jansson.h>
+#include <sys/types.h>
 
 typedef struct outcome {
     int exit_code; // 128 + signal when one ended it
@@ -20,6 +21,8 @@ outcome program_run(const char *words);
 outcome program_run_with(const char *setting, const char *words);
 // As program_run; sends `signal_number` once stderr has something in it.
 outcome program_interrupt(const char *words, int signal_number);
+// The same, but for what is done then.
+outcome program_meddle(const char *words, void (*meddle)(pid_t child, void *context), void *context);
 void outcome_deinit(outcome *o);
 
 // Asserts the exit code, showing what the program said when it is another.

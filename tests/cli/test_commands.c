@@ -385,6 +385,8 @@ START_TEST(a_run_under_loss_scaling_says_the_scale_and_what_it_skipped)
 }
 END_TEST
 
+static const int gentle[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
+
 START_TEST(a_signal_finishes_the_step_saves_and_reports)
 {
     char words[256];
@@ -392,8 +394,8 @@ START_TEST(a_signal_finishes_the_step_saves_and_reports)
              "run demo -s device.kind=reference -s batch.size=2 --plain --steps 100000 --json -s "
              "train.save=%s/w.safetensors",
              program_home());
-    outcome o = program_interrupt(words, _i == 0 ? SIGINT : SIGTERM);
-    assert_exit(&o, words, 130);
+    outcome o = program_interrupt(words, gentle[_i]);
+    assert_exit(&o, words, 128 + gentle[_i]);
     json_t *report = assert_json(&o, words);
     json_int_t steps = json_integer_value(json_object_get(json_object_get(report, "train"), "steps"));
     ck_assert_int_ge(steps, 1);
@@ -419,6 +421,67 @@ START_TEST(a_signal_finishes_the_step_saves_and_reports)
 END_TEST
 
 #define SMALL "-s device.kind=reference -s batch.size=2"
+
+// Who ends a recipe ends its run as a person would.
+START_TEST(a_signal_ends_a_recipe_with_a_save)
+{
+    char words[256], save[160];
+    snprintf(save, sizeof save, "%s/headroom-out/s.safetensors", program_home());
+    snprintf(words, sizeof words, "%s/train.lua", program_home());
+    FILE *f = fopen(words, "w");
+    ck_assert_ptr_nonnull(f);
+    fprintf(f, "hr.preset 'demo'\nhr.on('step', function() hr.note('step') end)\n"
+               "hr.run{steps = 100000, ['device.kind'] = 'reference', ['batch.size'] = 2,\n"
+               "       ['train.save'] = 's.safetensors'}\n");
+    fclose(f);
+    snprintf(words, sizeof words, "script %s/train.lua", program_home());
+    ck_assert_int_eq(chdir(program_home()), 0);
+    outcome o = program_interrupt(words, gentle[_i]);
+    assert_exit(&o, words, 128 + gentle[_i]);
+    ck_assert_msg(strstr(o.err, ", saved to headroom-out/s.safetensors.\n") != NULL, "%s", o.err);
+    ck_assert_int_eq(access(save, F_OK), 0);
+    outcome_deinit(&o);
+}
+END_TEST
+
+static void write_pictures(const char *name, size_t pictures)
+{
+    static const char picture[3073];
+    char path[192];
+    snprintf(path, sizeof path, "%s/%s", program_home(), name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    for (size_t k = 0; k < pictures; k++) {
+        ck_assert_uint_eq(fwrite(picture, sizeof picture, 1, f), 1);
+    }
+    fclose(f);
+}
+
+static void truncate_file(pid_t child, void *path)
+{
+    (void)child;
+    ck_assert_int_eq(truncate(path, 3073), 0);
+}
+
+// The pictures go while it trains.
+START_TEST(data_that_fail_after_good_steps_end_with_a_save_and_say_so)
+{
+    char words[300], path[192];
+    const int saves = _i == 0;
+    write_pictures("data_batch_1.bin", 200);
+    write_pictures("test_batch.bin", 4);
+    snprintf(words, sizeof words, "run demo " SMALL " --steps 100000 -s pipeline.path=%s -s train.save=%s%s",
+             program_home(), saves ? program_home() : "", saves ? "/d.safetensors" : "");
+    snprintf(path, sizeof path, "%s/data_batch_1.bin", program_home());
+    outcome o = program_meddle(words, truncate_file, path);
+    assert_exit(&o, words, 5);
+    const char *first = strstr(o.err, "headroom: data failed: "),
+               *last = strstr(o.err, "headroom: ended after step ");
+    ck_assert_msg(first != NULL && last != NULL && first < last, "%s", o.err);
+    ck_assert_ptr_nonnull(strstr(last, saves ? ", saved to " : ", nothing saved: train.save is not set.\n"));
+    outcome_deinit(&o);
+}
+END_TEST
 
 START_TEST(a_run_with_nothing_left_to_do_measures_nothing)
 {
@@ -574,7 +637,10 @@ int main(void)
     tcase_add_test(tests, steps_of_the_plan_device_are_played_not_trained);
     tcase_add_test(tests, rows_of_an_oom_add_up);
     tcase_add_test(tests, the_limit_says_what_set_it);
-    tcase_add_loop_test(tests, a_signal_finishes_the_step_saves_and_reports, 0, 2);
+    tcase_add_loop_test(tests, a_signal_finishes_the_step_saves_and_reports, 0,
+                        sizeof gentle / sizeof *gentle);
+    tcase_add_loop_test(tests, a_signal_ends_a_recipe_with_a_save, 0, 3);
+    tcase_add_loop_test(tests, data_that_fail_after_good_steps_end_with_a_save_and_say_so, 0, 2);
     Suite *suite = suite_create("commands");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
