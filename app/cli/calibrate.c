@@ -21,6 +21,23 @@ static void print_rate(double per_second, const char *unit)
     }
 }
 
+// How good the rates are: what they say of the models that they were made from.
+static void print_models(const hr_calibration *c)
+{
+    printf("  %-14s %5s %-9s %6s %12s %12s %6s %6s\n", "model", "batch", "type", "steps", "planned",
+           "measured", "ratio", "noise");
+    for (size_t k = 0; k < c->model_count; k++) {
+        const hr_calibration_model *m = &c->models[k];
+        printf("  %-14s %5" PRIu32 " %-9s %6" PRIu32 " %9.3f ms %9.3f ms %6.2f %4.0f %%\n", m->name, m->batch,
+               m->type, m->steps, m->planned_seconds * 1e3, m->measured_seconds * 1e3,
+               m->planned_seconds / m->measured_seconds, m->noise * 100);
+    }
+    printf("\n  ratio: planned over measured; noise: how much longer than their fastest time instructions "
+           "took,\n"
+           "  %.0f %% in all\n",
+           c->noise * 100);
+}
+
 static void print_table(const hr_calibration *c)
 {
     printf("cpu, %s, %" PRIu32 " thread%s: measured in %.1f s\n\n", c->isa, c->threads,
@@ -35,9 +52,13 @@ static void print_table(const hr_calibration *c)
         printf("  %" PRIu64 " instruction%s\n", r->instructions, r->instructions == 1 ? "" : "s");
     }
     puts("\n  an instruction takes what it costs to start, and its arithmetic, and its memory; - costs "
-         "nothing");
+         "nothing\n");
+    print_models(c);
     if (c->kept) {
         printf("  kept in %s: plans for the cpu device now say how long a step takes\n", c->path);
+    } else if (c->refusal[0] != '\0') {
+        printf("  not kept: ");
+        say_paragraph(c->refusal, 12);
     } else {
         printf("  not kept: %s%s\n", c->path[0] == '\0' ? "neither XDG_CACHE_HOME nor HOME is set" : c->path,
                c->path[0] == '\0' ? "" : " cannot be written");
@@ -53,6 +74,8 @@ static void print_json(const hr_calibration *c)
     emit_count(&e, "threads", c->threads);
     emit_real(&e, "seconds", c->seconds, EMIT_EXACT);
     emit_text(&e, "kept", c->kept ? c->path : NULL);
+    emit_text(&e, "refusal", c->refusal[0] != '\0' ? c->refusal : NULL);
+    emit_real(&e, "noise", c->noise, EMIT_EXACT);
     emit_array(&e, "families");
     for (size_t k = 0; k < c->row_count; k++) {
         const hr_calibration_row *r = &c->rows[k];
@@ -63,6 +86,20 @@ static void print_json(const hr_calibration *c)
         emit_real(&e, "start_seconds", r->start_seconds, EMIT_EXACT);
         emit_real(&e, "flops_per_second", r->flops_per_second, EMIT_EXACT);
         emit_real(&e, "bytes_per_second", r->bytes_per_second, EMIT_EXACT);
+        emit_end_object(&e);
+    }
+    emit_end_array(&e);
+    emit_array(&e, "models");
+    for (size_t k = 0; k < c->model_count; k++) {
+        const hr_calibration_model *m = &c->models[k];
+        emit_row(&e, NULL);
+        emit_text(&e, "name", m->name);
+        emit_text(&e, "dtype", m->type);
+        emit_count(&e, "batch", m->batch);
+        emit_count(&e, "steps", m->steps);
+        emit_real(&e, "planned_seconds", m->planned_seconds, EMIT_EXACT);
+        emit_real(&e, "measured_seconds", m->measured_seconds, EMIT_EXACT);
+        emit_real(&e, "noise", m->noise, EMIT_EXACT);
         emit_end_object(&e);
     }
     emit_end_array(&e);
@@ -82,7 +119,7 @@ int calibrate(const cli_args *args)
         status = hr_knobs_set_pair(&knobs, args->sets[k], &err);
     }
     if (status == HR_OK) {
-        (void)fprintf(stderr, "measuring for about %" PRIu64 " s, best on an idle machine\n", seconds);
+        (void)fprintf(stderr, "measuring for %" PRIu64 " s at most, best on an idle machine\n", seconds);
         status = hr_calibrate(&knobs, (double)seconds, &c, &err);
     }
     if (status != HR_OK) {
@@ -93,5 +130,5 @@ int calibrate(const cli_args *args)
     } else {
         print_table(&c);
     }
-    return 0;
+    return c.refusal[0] == '\0' ? 0 : 1;
 }

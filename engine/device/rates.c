@@ -73,7 +73,7 @@ static bool are_sound(const cost_rates *r)
     for (int f = 0; f < COST_FAMILY_COUNT; f++) {
         for (int w = 0; w < RATE_WIDTHS; w++) {
             const cost_rate *one = &r->of[f][w];
-            sound = sound && is_sound(one->start_seconds, 1) && is_sound(one->seconds_per_flop, 1e-3) &&
+            sound = sound && is_sound(one->start_seconds, 1e-2) && is_sound(one->seconds_per_flop, 1e-3) &&
                     is_sound(one->seconds_per_byte, 1e-3);
         }
     }

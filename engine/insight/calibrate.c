@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration: small programs on the cpu device, every instruction timed, and the rates of each family fitted to the
 // medians. What is run are programs as any others, so that reorders, casts and workspaces cost what they cost.
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "insight/calibrate.h"
 
-#include "headroom/calibration.h"
+#include <math.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "insight/calibrate_run.h"
 #include "insight/rate_fit.h"
 
-enum { HURRIED_SHARE = 8 }; // of a batch, when there is no time left
+enum { HURRIED_SHARE = 8 }; // of a batch, where the whole would take too long
 
 // ---- what is run ----------------------------------------------------------------------------------------------
 
@@ -111,6 +109,9 @@ static const calibration_program programs[] = {
     {"dense", dense, 8, "sgd"},
     {"dense", dense, 256, "adam"},
 };
+enum { PROGRAMS = sizeof programs / sizeof *programs };
+_Static_assert((int)CALIBRATION_PROGRAMS == (int)PROGRAMS * (int)RATE_WIDTHS, "the header counts them");
+_Static_assert((int)CALIBRATION_PROGRAMS <= (int)HR_CALIBRATION_MODELS, "every model has room");
 static const char *const policies[RATE_WIDTHS] = {"float32", "mixed_bfloat16"};
 static const char *const types[RATE_WIDTHS] = {"float32", "bfloat16"};
 
@@ -142,40 +143,141 @@ static void fit_all(const calibration_samples *samples, cost_rates *r, hr_calibr
 }
 _Static_assert((int)HR_CALIBRATION_ROWS >= (COST_FAMILY_COUNT - 1) * RATE_WIDTHS, "every row has room");
 
+// ---- how good it is -------------------------------------------------------------------------------------------
+
+static double planned_seconds(const rate_sample *s, const cost_rates *r)
+{
+    const cost_rate *one = &r->of[s->family][s->width];
+    return one->start_seconds + s->flops * one->seconds_per_flop + s->bytes * one->seconds_per_byte;
+}
+
+static void tell_models(const calibration_samples *samples, const calibration_outcome *outcomes,
+                        const cost_rates *r, hr_calibration *out)
+{
+    double median_seconds = 0, fastest_seconds = 0;
+    for (size_t k = 0; k < out->model_count; k++) {
+        const calibration_outcome *o = &outcomes[k];
+        hr_calibration_model *m = &out->models[k];
+        *m = (hr_calibration_model){.name = programs[k % PROGRAMS].name,
+                                    .type = types[k / PROGRAMS],
+                                    .batch = o->batch,
+                                    .steps = o->steps,
+                                    .measured_seconds = o->median_seconds,
+                                    .noise = o->median_seconds / o->fastest_seconds - 1};
+        for (uint32_t n = 0; n < o->sample_count; n++) {
+            m->planned_seconds += planned_seconds(&samples->data[o->sample_begin + n], r);
+        }
+        median_seconds += o->median_seconds;
+        fastest_seconds += o->fastest_seconds;
+    }
+    out->noise = fastest_seconds > 0 ? median_seconds / fastest_seconds - 1 : 0;
+}
+
+static double factor_of(const hr_calibration_model *m)
+{
+    return exp(fabs(log(m->planned_seconds / m->measured_seconds)));
+}
+
+static void judge(hr_calibration *c, double seconds)
+{
+    const hr_calibration_model *worst = &c->models[0];
+    for (size_t k = 1; k < c->model_count; k++) {
+        worst = factor_of(&c->models[k]) > factor_of(worst) ? &c->models[k] : worst;
+    }
+    if (c->model_count < CALIBRATION_PROGRAMS) {
+        (void)snprintf(
+            c->refusal, sizeof c->refusal,
+            "%g s were enough for %zu of %d models: close other programs, or give it more with --seconds",
+            seconds, c->model_count, CALIBRATION_PROGRAMS);
+    } else if (c->noise > CALIBRATION_NOISE_MOST) {
+        (void)snprintf(
+            c->refusal, sizeof c->refusal,
+            "instructions took %.0f %% longer than their fastest time, %.0f %% are allowed: the machine "
+            "does something else as well; close other programs and measure again",
+            c->noise * 100, CALIBRATION_NOISE_MOST * 100);
+    } else if (factor_of(worst) > CALIBRATION_FACTOR_MOST) {
+        (void)snprintf(
+            c->refusal, sizeof c->refusal,
+            "the rates say %.3g ms for %s in %s at batch %u, which took %.3g ms: measure again, best on an "
+            "idle machine",
+            worst->planned_seconds * 1e3, worst->name, worst->type, worst->batch,
+            worst->measured_seconds * 1e3);
+    }
+}
+
 // ---- running --------------------------------------------------------------------------------------------------
 
-static hr_status measure(const device_ops *device, void *context, const hr_knobs *knobs, uint64_t until_ns,
-                         calibration_samples *samples, hr_err *err)
+typedef struct calibrator {
+    const device_ops *device;
+    void *context;
+    const hr_knobs *knobs;
+    calibration_time *time;
+    calibration_samples samples;
+    calibration_outcome outcomes[CALIBRATION_PROGRAMS];
+} calibrator;
+
+// A batch of which a few steps fit into the share, by what a sample of the same model took in the run before.
+static uint32_t fitting_batch(const calibrator *c, size_t at, double share_seconds)
 {
-    for (int w = 0; w < RATE_WIDTHS; w++) {
-        for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
-            const bool hurry = clock_now_ns() > until_ns;
-            calibration_program one = programs[k];
-            one.batch = hurry ? (one.batch + HURRIED_SHARE - 1) / HURRIED_SHARE : one.batch;
-            HR_TRY(calibration_run(device, context, &one, policies[w], knobs, hurry, samples, err));
+    const calibration_program *what = &programs[at % PROGRAMS];
+    if (at % PROGRAMS == 0 || programs[at % PROGRAMS - 1].preset != what->preset) {
+        return what->batch;
+    }
+    const calibration_outcome *before = &c->outcomes[at - 1];
+    const double a_sample = before->median_seconds / before->batch;
+    const uint32_t least = (what->batch + HURRIED_SHARE - 1) / HURRIED_SHARE;
+    const double most = share_seconds / ((CALIBRATION_STEPS_LEAST + 2) * a_sample);
+    return most >= what->batch ? what->batch : most > least ? (uint32_t)most : least;
+}
+
+// Each program has its share of the time that is left. *done of them were measured when it ends early.
+static hr_status measure(calibrator *c, size_t *done, hr_err *err)
+{
+    for (*done = 0; *done < CALIBRATION_PROGRAMS; ++*done) {
+        const uint64_t now_ns = c->time->now_ns(c->time->context);
+        const uint64_t left_ns = now_ns < c->time->until_ns ? c->time->until_ns - now_ns : 0;
+        const uint64_t share_ns = left_ns / (CALIBRATION_PROGRAMS - *done);
+        calibration_program one = programs[*done % PROGRAMS];
+        if (left_ns == 0) {
+            break;
+        }
+        c->time->share_until_ns = now_ns + share_ns;
+        one.batch = fitting_batch(c, *done, (double)share_ns * 1e-9);
+        HR_TRY(calibration_run(c->device, c->context, &one, policies[*done / PROGRAMS], c->knobs, c->time,
+                               &c->samples, &c->outcomes[*done], err));
+        if (c->outcomes[*done].steps < CALIBRATION_STEPS_LEAST) {
+            break;
         }
     }
     return HR_OK;
 }
 
-static hr_status calibrate(const device_ops *device, void *context, const hr_knobs *knobs, double seconds,
-                           hr_calibration *out, hr_err *err)
+hr_status calibrate_on(const device_ops *device, void *context, const hr_knobs *knobs, calibration_time *time,
+                       double seconds, cost_rates *rates, hr_calibration *out, hr_err *err)
 {
-    calibration_samples samples = {0};
-    cost_rates r = {0};
-    hr_target target;
-    const uint64_t begin_ns = clock_now_ns();
-    device->target(context, &target);
-    device->isa(context, out->isa, sizeof out->isa);
-    out->threads = device->threads == NULL ? 1 : device->threads(context);
-    hr_status status = measure(device, context, knobs, begin_ns + (uint64_t)(seconds * 1e9), &samples, err);
-    if (status == HR_OK) {
-        fit_all(&samples, &r, out);
-        out->seconds = (double)(clock_now_ns() - begin_ns) * 1e-9;
-        out->kept = rates_path(out->path, sizeof out->path) && rates_save(out->path, target.key, &r);
+    calibrator c = {.device = device, .context = context, .knobs = knobs, .time = time};
+    const uint64_t begin_ns = time->now_ns(time->context);
+    time->until_ns = begin_ns + (uint64_t)(seconds * 1e9);
+    *out = (hr_calibration){.threads = device->threads == NULL ? 1 : device->threads(context)};
+    *rates = (cost_rates){0};
+    if (device->isa != NULL) {
+        device->isa(context, out->isa, sizeof out->isa);
     }
-    vec_deinit(&samples);
+    hr_status status = measure(&c, &out->model_count, err);
+    if (status == HR_OK) {
+        fit_all(&c.samples, rates, out);
+        tell_models(&c.samples, c.outcomes, rates, out);
+        out->seconds = (double)(time->now_ns(time->context) - begin_ns) * 1e-9;
+        judge(out, seconds);
+    }
+    vec_deinit(&c.samples);
     return status;
+}
+
+static uint64_t monotonic_ns(void *context)
+{
+    (void)context;
+    return clock_now_ns();
 }
 
 hr_status hr_calibrate(const hr_knobs *knobs, double seconds, hr_calibration *out, hr_err *err)
@@ -183,10 +285,18 @@ hr_status hr_calibrate(const hr_knobs *knobs, double seconds, hr_calibration *ou
     const device_ops *device = NULL;
     void *context = NULL;
     const device_options options = {.threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT)};
+    calibration_time time = {.now_ns = monotonic_ns};
+    cost_rates rates;
+    hr_target target;
     *out = (hr_calibration){0};
     HR_TRY(device_find("cpu", &device, err));
     HR_TRY(device->open(&options, &context, err));
-    hr_status status = calibrate(device, context, knobs, seconds, out, err);
+    device->target(context, &target);
+    hr_status status = calibrate_on(device, context, knobs, &time, seconds, &rates, out, err);
+    const bool has_place = rates_path(out->path, sizeof out->path);
+    if (status == HR_OK && has_place && out->refusal[0] == '\0') {
+        out->kept = rates_save(out->path, target.key, &rates);
+    }
     device->close(context);
     return status;
 }

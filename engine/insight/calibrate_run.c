@@ -6,7 +6,6 @@
 
 #include "headroom/units.h"
 
-#include "base/clock.h"
 #include "base/host_mem.h"
 #include "device/executor.h"
 #include "insight/play.h"
@@ -14,17 +13,24 @@
 #include "model/model.h"
 #include "program/compile.h"
 
-enum { WARM_STEPS = 2, STEPS_HURRIED = 3, STEPS_MIN = 5, STEPS_MAX = 31 };
-#define PROGRAM_NS   UINT64_C(700000000) // after that no further step begins
+enum { WARM_STEPS = 2, STEPS_MAX = 31 };
 #define MEMORY_BYTES (UINT64_C(4) << 30) // address space; what a program touches is far less
 
-// A device between the executor and the real one: it takes the time of every instruction.
+// A device between the executor and the real one: it takes the time of every instruction, and starts none when the
+// time is over.
 typedef struct stopwatch {
     const device_ops *device;
     void *context;
+    const calibration_time *time;
     uint64_t *ns; // [instr][STEPS_MAX]
     uint32_t step;
+    bool is_over;
 } stopwatch;
+
+static uint64_t now_ns(const stopwatch *w)
+{
+    return w->time->now_ns(w->time->context);
+}
 
 static hr_status watch_load(void *context, const program *p, void **kernels, hr_err *err)
 {
@@ -41,10 +47,14 @@ static void watch_unload(void *context, void *kernels)
 static hr_status watch_run(void *context, void *kernels, uint32_t at, void *const *address, step_io *io,
                            hr_err *err)
 {
-    const stopwatch *w = context;
-    const uint64_t begin_ns = clock_now_ns();
+    stopwatch *w = context;
+    const uint64_t begin_ns = now_ns(w);
+    if (begin_ns >= w->time->until_ns) {
+        w->is_over = true;
+        return HR_FAIL(err, INTERRUPTED, "the time for measuring is over");
+    }
     const hr_status status = w->device->run(w->context, kernels, at, address, io, err);
-    w->ns[(size_t)at * STEPS_MAX + w->step] = clock_now_ns() - begin_ns;
+    w->ns[(size_t)at * STEPS_MAX + w->step] = now_ns(w) - begin_ns;
     return status;
 }
 
@@ -152,22 +162,28 @@ static hr_status invent_batch(bench *b, hr_err *err)
 
 // ---- measuring ------------------------------------------------------------------------------------------------
 
-static hr_status run_steps(bench *b, bool hurry, hr_err *err)
+// False when no further step is wanted.
+static bool goes_on(const bench *b, uint32_t done)
 {
-    uint64_t begin_ns = clock_now_ns();
-    for (uint32_t n = 0; n < WARM_STEPS + STEPS_MAX; n++) {
+    const calibration_time *time = b->watch.time;
+    return done < STEPS_MAX &&
+           (done < CALIBRATION_STEPS_LEAST || time->now_ns(time->context) < time->share_until_ns);
+}
+
+static hr_status run_steps(bench *b, uint32_t *done, hr_err *err)
+{
+    *done = 0;
+    for (uint32_t n = 0; goes_on(b, *done); n++) {
         step_io io = {.learning_rate = 1e-4, .update = n + 1, .seed = 1};
         for (uint32_t k = 0; k < b->model->slot_count; k++) {
             io.slot[k] = b->slot[k];
         }
-        b->watch.step = n < WARM_STEPS ? 0 : n - WARM_STEPS;
-        HR_TRY(executor_step(b->x, b->program_slot, &io, err));
-        begin_ns = n + 1 == WARM_STEPS ? clock_now_ns() : begin_ns;
-        const uint32_t done = n < WARM_STEPS ? 0 : b->watch.step + 1;
-        const bool long_enough = done >= STEPS_MIN && clock_now_ns() - begin_ns > PROGRAM_NS;
-        if (long_enough || (hurry && done >= STEPS_HURRIED)) {
-            break;
+        b->watch.step = *done;
+        const hr_status status = executor_step(b->x, b->program_slot, &io, err);
+        if (status != HR_OK) {
+            return b->watch.is_over ? HR_OK : status;
         }
+        *done += n >= WARM_STEPS;
     }
     return HR_OK;
 }
@@ -178,9 +194,14 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static hr_status take_medians(bench *b, calibration_samples *samples, hr_err *err)
+static double seconds_of(uint64_t ns)
 {
-    const uint32_t steps = b->watch.step + 1;
+    return (double)(ns > 0 ? ns : 1) * 1e-9;
+}
+
+static hr_status take_medians(bench *b, calibration_samples *samples, calibration_outcome *out, hr_err *err)
+{
+    out->sample_begin = samples->count;
     for (uint32_t n = 0; n < b->p->instr_count; n++) {
         const instr *i = &b->p->instrs[n];
         uint64_t *ns = &b->watch.ns[(size_t)n * STEPS_MAX];
@@ -192,17 +213,20 @@ static hr_status take_medians(bench *b, calibration_samples *samples, hr_err *er
         if (s == NULL) {
             return HR_FAIL(err, NOMEM, "no host memory for %u measurements", samples->count);
         }
-        qsort(ns, steps, sizeof *ns, ascending);
-        *s = (rate_sample){.seconds = (double)(ns[steps / 2] > 0 ? ns[steps / 2] : 1) * 1e-9,
+        qsort(ns, out->steps, sizeof *ns, ascending);
+        *s = (rate_sample){.seconds = seconds_of(ns[out->steps / 2]),
                            .flops = (double)i->flops,
                            .bytes = (double)i->bytes_moved,
                            .family = family,
                            .width = rates_width_of(b->p, i)};
+        out->sample_count++;
+        out->median_seconds += s->seconds;
+        out->fastest_seconds += seconds_of(ns[0]);
     }
     return HR_OK;
 }
 
-static hr_status run(bench *b, bool hurry, calibration_samples *samples, hr_err *err)
+static hr_status run(bench *b, calibration_samples *samples, calibration_outcome *out, hr_err *err)
 {
     b->watch.ns = hr_calloc((size_t)b->p->instr_count * STEPS_MAX, sizeof *b->watch.ns);
     if (b->watch.ns == NULL) {
@@ -210,8 +234,8 @@ static hr_status run(bench *b, bool hurry, calibration_samples *samples, hr_err 
     }
     HR_TRY(allocate(b, err));
     HR_TRY(invent_batch(b, err));
-    HR_TRY(run_steps(b, hurry, err));
-    return take_medians(b, samples, err);
+    HR_TRY(run_steps(b, &out->steps, err));
+    return out->steps < CALIBRATION_STEPS_LEAST ? HR_OK : take_medians(b, samples, out, err);
 }
 
 static void deinit(bench *b)
@@ -230,13 +254,14 @@ static void deinit(bench *b)
 }
 
 hr_status calibration_run(const device_ops *device, void *context, const calibration_program *what,
-                          const char *policy, const hr_knobs *knobs, bool hurry, calibration_samples *samples,
-                          hr_err *err)
+                          const char *policy, const hr_knobs *knobs, const calibration_time *time,
+                          calibration_samples *samples, calibration_outcome *out, hr_err *err)
 {
-    bench b = {.watch = {.device = device, .context = context}, .knobs = *knobs};
+    bench b = {.watch = {.device = device, .context = context, .time = time}, .knobs = *knobs};
+    *out = (calibration_outcome){.batch = what->batch};
     hr_status status = turn(&b, what, policy, err);
     status = status == HR_OK ? compile(&b, what, err) : status;
-    status = status == HR_OK ? run(&b, hurry, samples, err) : status;
+    status = status == HR_OK ? run(&b, samples, out, err) : status;
     deinit(&b);
     return status;
 }

@@ -17,11 +17,31 @@ typedef struct calibration_program {
 
 typedef VEC(rate_sample) calibration_samples;
 
-// Appends one sample for every instruction that costs something. `hurry`: no more steps than a median needs. The
-// program runs under `knobs` but for batch, precision, optimizer and mode. Errors of the model, the device and memory.
+// Where a calibration reads the time, and how much it has.
+typedef struct calibration_time {
+    uint64_t (*now_ns)(void *context);
+    void *context;
+    uint64_t share_until_ns; // no step begins after it, once there are CALIBRATION_STEPS_LEAST
+    uint64_t until_ns;       // no instruction begins after it
+} calibration_time;
+
+enum { CALIBRATION_STEPS_LEAST = 3 }; // with fewer a median is no median
+
+typedef struct calibration_outcome {
+    uint32_t batch;
+    uint32_t steps;        // whole and timed; below CALIBRATION_STEPS_LEAST there are no samples
+    uint32_t sample_begin; // of calibration_samples
+    uint32_t sample_count;
+    double median_seconds;  // of a step: the medians of its instructions together
+    double fastest_seconds; // the same of the fastest times
+} calibration_outcome;
+
+// Appends one sample for every instruction that costs something. The program runs under `knobs` but for batch,
+// precision, optimizer and mode. When the time is over it stops between two instructions and is no failure: the
+// outcome says how many steps there were. Errors of the model, the device and memory.
 HR_MUST_CHECK hr_status calibration_run(const device_ops *device, void *context,
                                         const calibration_program *what, const char *policy,
-                                        const hr_knobs *knobs, bool hurry, calibration_samples *samples,
-                                        hr_err *err);
+                                        const hr_knobs *knobs, const calibration_time *time,
+                                        calibration_samples *samples, calibration_outcome *out, hr_err *err);
 
 #endif

@@ -28,6 +28,21 @@ static const char words[] = "model:\n"
                             "    - {kind: attention, heads: 2}\n"
                             "    - {kind: dense, units: 16}\n";
 
+// A clock on which an instruction takes two ticks.
+typedef struct ticker {
+    uint64_t ns, tick_ns;
+} ticker;
+
+static uint64_t tick(void *context)
+{
+    ticker *t = context;
+    return t->ns += t->tick_ns;
+}
+
+static ticker slow = {0, 1000};
+static calibration_time until = {tick, &slow, 0, UINT64_MAX};
+static calibration_outcome outcome;
+
 static hr_status run(const char *preset, const char *optimizer, calibration_samples *samples, hr_err *err)
 {
     const calibration_program what = {.name = "test", .preset = preset, .batch = 2, .optimizer = optimizer};
@@ -37,7 +52,7 @@ static hr_status run(const char *preset, const char *optimizer, calibration_samp
     hr_knobs_init(&knobs);
     HR_TRY(device_reference.open(&options, &context, err));
     hr_status status =
-        calibration_run(&device_reference, context, &what, "float32", &knobs, true, samples, err);
+        calibration_run(&device_reference, context, &what, "float32", &knobs, &until, samples, &outcome, err);
     device_reference.close(context);
     return status;
 }
@@ -72,7 +87,38 @@ START_TEST(every_instruction_that_costs_something_is_a_sample)
         ck_assert(s->family != COST_NOTHING && s->seconds > 0 && s->width == RATE_FLOAT32);
         ck_assert(s->flops >= 0 && s->bytes > 0);
     }
+    ck_assert_uint_eq(outcome.sample_begin, before);
+    ck_assert_uint_eq(outcome.sample_begin + outcome.sample_count, samples.count);
+    ck_assert_uint_eq(outcome.steps, CALIBRATION_STEPS_LEAST); // its share was nothing
+    ck_assert_double_eq_tol(outcome.median_seconds, outcome.sample_count * 1e-6, 1e-9);
+    ck_assert_double_eq_tol(outcome.fastest_seconds, outcome.median_seconds, 1e-9);
     vec_deinit(&samples);
+}
+END_TEST
+
+// Wherever in a step the time ends: what was measured until then is given, nothing is left behind, and no instruction
+// begins later.
+START_TEST(when_the_time_is_over_it_stops_between_two_instructions)
+{
+    calibration_samples first = {0};
+    ck_assert_int_eq(run(images, "adam", &first, NULL), HR_OK); // what is kept for good is there now
+    vec_deinit(&first);
+    const int64_t live = hr_host_mem_live();
+    uint32_t with_samples = 0;
+    for (uint64_t instructions = 0; instructions < 400; instructions += 7) {
+        calibration_samples samples = {0};
+        slow = (ticker){0, 1000};
+        until.until_ns = 2000 * instructions;
+        ck_assert_int_eq(run(images, "adam", &samples, NULL), HR_OK);
+        ck_assert_uint_le(slow.ns, until.until_ns + 5000);
+        ck_assert((samples.count > 0) == (outcome.steps >= CALIBRATION_STEPS_LEAST));
+        with_samples += samples.count > 0;
+        vec_deinit(&samples);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    until.until_ns = UINT64_MAX;
+    ck_assert_uint_gt(with_samples, 0);
+    ck_assert_uint_lt(with_samples, 50);
 }
 END_TEST
 
@@ -113,6 +159,7 @@ int main(void)
     Suite *suite = suite_create("calibration_run");
     TCase *all = tcase_create("promises");
     tcase_add_test(all, every_instruction_that_costs_something_is_a_sample);
+    tcase_add_test(all, when_the_time_is_over_it_stops_between_two_instructions);
     tcase_add_test(all, a_program_that_is_wrong_says_so);
     tcase_add_test(all, a_request_for_host_memory_that_fails_leaves_nothing_behind);
     suite_add_tcase(suite, all);

@@ -206,6 +206,12 @@ START_TEST(every_field_of_the_files_is_a_term)
         // headroom.calibration/1, what-if
         "families",
         "kept",
+        "refusal",
+        "noise",
+        "models",
+        "batch",
+        "planned_seconds",
+        "measured_seconds",
         "start_seconds",
         "flops_per_second",
         "bytes_per_second",

@@ -12,7 +12,12 @@
 
 #define HR_CALIBRATION_SECONDS 20.0
 
-enum { HR_CALIBRATION_ROWS = 32, HR_CALIBRATION_PATH_MAX = 512 };
+enum {
+    HR_CALIBRATION_ROWS = 32,
+    HR_CALIBRATION_MODELS = 32,
+    HR_CALIBRATION_PATH_MAX = 512,
+    HR_CALIBRATION_REFUSAL_MAX = 320
+};
 
 typedef struct hr_calibration_row {
     const char *family; // "conv forward"; static storage
@@ -22,19 +27,35 @@ typedef struct hr_calibration_row {
     double flops_per_second, bytes_per_second; // NaN: what it takes does not depend on them
 } hr_calibration_row;
 
+// One small model that was run, and what the rates say of it.
+typedef struct hr_calibration_model {
+    const char *name; // "images"; static storage
+    const char *type; // as above
+    uint32_t batch, steps;
+    double planned_seconds, measured_seconds; // of a step
+    double noise; // how much longer than their fastest time its instructions took: 0.1 is a tenth
+} hr_calibration_model;
+
 typedef struct hr_calibration {
     char isa[64];
     uint32_t threads;
     double seconds; // it took
     size_t row_count;
     hr_calibration_row rows[HR_CALIBRATION_ROWS];
-    bool kept; // written to `path`; otherwise there was no place for it, or it could not be written
+    size_t model_count; // that were measured
+    hr_calibration_model models[HR_CALIBRATION_MODELS];
+    double noise; // of all of them together
+    // Why the rates are not to be believed, and what to do; "" when they are. They are not kept then.
+    char refusal[HR_CALIBRATION_REFUSAL_MAX];
+    bool
+        kept; // written to `path`; otherwise refused, or there was no place for it, or it could not be written
     char path[HR_CALIBRATION_PATH_MAX]; // "": none
 } hr_calibration;
 
 // Runs small programs on the cpu device with threads.count of `knobs` and keeps the result in
-// $XDG_CACHE_HOME/headroom: devices that are opened from then on tell the time by it. After `seconds` what is left to
-// measure is run as few times as can be, which takes some seconds more. DEPENDENCY error without the cpu device.
+// $XDG_CACHE_HOME/headroom: devices that are opened from then on tell the time by it. No instruction begins after
+// `seconds`. What was measured on a busy machine, or explains the models badly, is refused and not kept, which is no
+// error. DEPENDENCY error without the cpu device.
 HR_MUST_CHECK hr_status hr_calibrate(const hr_knobs *knobs, double seconds, hr_calibration *out, hr_err *err);
 
 #endif
