@@ -28,6 +28,7 @@ allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_byt
     c.release_threshold_bytes =
         hr_knob_bytes(knobs, HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD, c.release_threshold_bytes);
     c.caching = caching_options_of(&torch);
+    c.caching.order = caching_order_of_version(hr_knob_text(knobs, HR_KNOB_ALLOCATOR_VERSION));
     if (fraction > 0) {
         c.limit_is_fraction = true;
         c.device_bytes = card_of_fraction(limit_bytes, fraction);

@@ -165,6 +165,15 @@ static const hr_knob_row rows[] = {
             "here; backend:cudaMallocAsync is allocator.kind async.",
         .allocator = "caching",
         .applies = "with allocator.kind caching"},
+    ROW(ALLOCATOR_VERSION, CHOICE, "2.13", "")
+        .choices = {"2.13", "2.12", "2.11"},
+        .line = "PyTorch's version whose order of free blocks is followed",
+        .explanation =
+            "Of free blocks of one size, PyTorch 2.13 and later take the one whose segment was taken first, 2.12 "
+            "the one that was cut off first, 2.11 and earlier the one with the lowest address. What is left free "
+            "then fragments otherwise; in a pool that is nearly full other requests fail.",
+        .allocator = "caching",
+        .applies = "with allocator.kind caching"},
     ROW(BATCH_SIZE, INT, "32", "samples")
         .min = 1, .max = 1048576,
         .line = "samples in memory at once",

@@ -83,6 +83,13 @@ struct allocator {
 
 enum { CACHING_ROUNDUP_SIZES = 16 }; // 1 MiB, 2 MiB, … 64 GiB
 
+// Which of several free blocks of one size a request gets.
+typedef enum caching_order {
+    CACHING_BY_SEGMENT, // of the segment that was taken first, and in it the lowest
+    CACHING_BY_BLOCK,   // the one that has been a block for longest: what is cut off for a request is a new one
+    CACHING_BY_ADDRESS, // the lowest
+} caching_order;
+
 // PyTorch's configuration (PYTORCH_ALLOC_CONF), in its words.
 typedef struct caching_options {
     uint64_t max_split_bytes;                          // max_split_size_mb; UINT64_MAX: no limit
@@ -90,6 +97,7 @@ typedef struct caching_options {
     uint64_t large_segment_bytes;                      // 20 MiB
     double gc_threshold;                               // garbage_collection_threshold; 0: off
     uint32_t roundup_divisions[CACHING_ROUNDUP_SIZES]; // roundup_power2_divisions; 0 and 1: multiples of 512
+    caching_order order;
     bool expandable_segments;
     bool refuses_early; // throw_on_cudamalloc_oom: beyond the card refused at once, unless a fraction is set
 } caching_options;

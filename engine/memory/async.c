@@ -159,7 +159,7 @@ static void async_free(allocator *a, uint64_t address)
     }
     chunk *c = &h->chunks.records[id];
     chunk freed = *c;
-    c->since = a->allocation_ids;
+    chunk_set_free(c, a->allocation_ids, 0);
     chunk_number(c, 0);
     (void)async_settle(h, id);
     count_freed(a, address, freed.requested_bytes, freed.size_bytes, freed.tensor,

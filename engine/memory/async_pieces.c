@@ -249,8 +249,8 @@ hr_status async_grow(async_heap *h, uint32_t owner, uint64_t bytes, uint32_t *ru
     uint32_t prev = next == CHUNK_NONE ? h->last : h->chunks.records[next].prev;
     h->chunks.records[id] = (chunk){.address = s.address,
                                     .size_bytes = s.bytes,
-                                    .since = h->base.allocation_ids,
                                     .group = owner & 0xFFFFFFu};
+    chunk_set_free(&h->chunks.records[id], h->base.allocation_ids, 0);
     link_chunk(h, id, prev, next);
     enter_region(h, &s, id);
     count_grown(&h->base, s.address, s.bytes);

@@ -114,7 +114,7 @@ static void bfc_free(allocator *a, uint64_t address)
     if (b->timestamped) {
         bfc_let_wait(b, id);
     } else {
-        c->since = a->allocation_ids;
+        chunk_set_free(c, a->allocation_ids, 0);
         bins_add(&b->bins, b->chunks.records, bfc_coalesce(b, id, false));
     }
     count_freed(a, address, requested_bytes, size_bytes, tensor, stream);

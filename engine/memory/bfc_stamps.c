@@ -29,7 +29,7 @@ bool bfc_reserve_waiting(bfc *b)
 
 void bfc_let_wait(bfc *b, uint32_t id)
 {
-    b->chunks.records[id].since = bfc_counter_next(b->counter);
+    chunk_set_free(&b->chunks.records[id], bfc_counter_next(b->counter), 0);
     bins_add(&b->bins, b->chunks.records, id);
     b->waiting.data[b->waiting.count++] = id;
 }

@@ -26,7 +26,7 @@ static void fit_to_size(caching *c, const caching_request *r, uint32_t block)
     const bool was_split = caching_is_split(b), counts = !caching_is_expandable(b);
     const uint64_t whole_bytes = b->size_bytes, left_bytes = whole_bytes - r->bytes;
     if (should_split(c, r, left_bytes)) {
-        caching_insert(c, caching_cut(c, block, r->bytes));
+        caching_insert(c, caching_cut(c, block, r->bytes, CACHING_LOW));
         if (counts && was_split) {
             caching_lower(&c->stats, CACHING_INACTIVE_SPLIT_BYTES, r->pool, r->bytes);
         } else if (counts) {
@@ -74,7 +74,7 @@ static hr_status caching_alloc(allocator *a, const allocator_request *asked, uin
     r.pool = r.bytes <= CACHING_SMALL_BYTES ? CACHING_SMALL : CACHING_LARGE;
     r.segment_bytes = caching_segment_bytes(&c->options, r.bytes);
     HR_TRY(caching_find_queue(c, asked->stream, &r.queue));
-    if (!chunks_reserve(&c->chunks, CACHING_FRESH) || !caching_reserve_segment(c)) {
+    if (!caching_reserve_blocks(c, CACHING_FRESH) || !caching_reserve_segment(c)) {
         return HR_NOMEM;
     }
     uint32_t block = caching_fit(c, &r);
@@ -216,7 +216,7 @@ static uint64_t hash_uses(const caching *c, uint32_t block)
     return sum;
 }
 
-static uint64_t hash_block(const caching *c, uint32_t block, uint64_t hash)
+static uint64_t hash_block(const caching *c, const uint32_t *ranks, uint32_t block, uint64_t hash)
 {
     const chunk *b = &c->chunks.records[block];
     hash = hash64_mix(hash, b->size_bytes | caching_state_of(b));
@@ -225,6 +225,9 @@ static uint64_t hash_block(const caching *c, uint32_t block, uint64_t hash)
     }
     if (caching_collects(c) && caching_is_free(b)) {
         hash = hash64_mix(hash, c->searches - b->allocation_id);
+    }
+    if (c->options.order == CACHING_BY_BLOCK) {
+        hash = hash64_mix(hash, ranks != NULL ? ranks[block] : c->numbers.data[block]);
     }
     return hash;
 }
@@ -235,10 +238,11 @@ static bool is_empty(const caching *c, const caching_segment *s)
     return caching_state_of(first) == CACHING_UNMAPPED && first->next == CHUNK_NONE;
 }
 
-// Segments in order, of each its stream, pool and blocks; a reservation with nothing mapped is as good as none.
+// Segments by address, of each its rank, stream, pool and blocks; a reservation with nothing mapped is as good as none.
 static uint64_t caching_hash(const allocator *a)
 {
     const caching *c = caching_of_const(a);
+    uint32_t *ranks = caching_block_ranks(c);
     uint64_t hash = 0;
     for (uint32_t k = 0; k < c->segments.count; k++) {
         const caching_segment *s = &c->segments.data[k];
@@ -247,11 +251,13 @@ static uint64_t caching_hash(const allocator *a)
             continue;
         }
         hash = hash64_mix(hash, s->bytes | caching_pool_of(first));
+        hash = hash64_mix(hash, caching_segment_rank(c, s));
         hash = hash64_mix(hash, c->queues.data[caching_queue_of(first)].stream);
         for (uint32_t id = s->first; id != CHUNK_NONE; id = c->chunks.records[id].next) {
-            hash = hash_block(c, id, hash);
+            hash = hash_block(c, ranks, id, hash);
         }
     }
+    hr_free(ranks);
     return hash;
 }
 
@@ -265,6 +271,7 @@ static size_t caching_metadata(const allocator *a)
 {
     const caching *c = caching_of_const(a);
     return sizeof *c + chunks_metadata_bytes(&c->chunks) + c->segments.capacity * sizeof *c->segments.data +
+           c->orders.capacity * sizeof *c->orders.data + c->numbers.capacity * sizeof *c->numbers.data +
            c->queues.capacity * sizeof *c->queues.data + c->by_stream.capacity * sizeof *c->by_stream.data +
            c->uses.capacity * sizeof *c->uses.data;
 }
@@ -317,6 +324,8 @@ static void caching_destroy(allocator *a)
         forget_segment(c, &c->segments.data[k]);
     }
     vec_deinit(&c->segments);
+    vec_deinit(&c->orders);
+    vec_deinit(&c->numbers);
     vec_deinit(&c->queues);
     vec_deinit(&c->by_stream);
     vec_deinit(&c->uses);

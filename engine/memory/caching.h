@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's caching allocator, decision for decision (c10/cuda/CUDACachingAllocator.cpp, as of 2025; configuration as
-// of 2026). Left out: private pools (CUDA graphs, MemPool), callbacks, sharing between processes.
+// PyTorch's caching allocator, decision for decision (c10/cuda/CUDACachingAllocator.cpp and its configuration, as of
+// 2026). Left out: private pools (CUDA graphs, MemPool), callbacks, sharing between processes.
 //
 //   round     to 512 B, or to steps between powers of two (roundup_power2_divisions)
 //   pools     small blocks (up to 1 MiB) and large ones, each block on the stream whose request took its segment
-//   find      the smallest free block of the stream that is large enough, the lowest address among equals; not for
-//             small requests from blocks of max_split_size and more
+//   find      the smallest free block of the stream that is large enough; among equals the one whose segment was taken
+//             first, and in it the lowest address (up to PyTorch 2.11 the lowest address: caching_order); not for small
+//             requests from blocks of max_split_size and more
 //   segment   2 MiB for small blocks, 20 MiB below 10 MiB, else the request's own size in steps of 2 MiB
 //   split     small pool and expandable segments: 512 B are left; large pool: more than 1 MiB is left
 //   free      merges with the previous block, then with the next one; waits for streams that were recorded

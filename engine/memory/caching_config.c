@@ -18,3 +18,17 @@ caching_options caching_options_of(const torch_conf *c)
     memcpy(o.roundup_divisions, c->divisions, sizeof o.roundup_divisions);
     return o;
 }
+
+caching_order caching_order_of_version(const char *version)
+{
+    static const struct {
+        const char *version;
+        caching_order order;
+    } versions[] = {{"2.12", CACHING_BY_BLOCK}, {"2.11", CACHING_BY_ADDRESS}};
+    for (size_t k = 0; k < sizeof versions / sizeof *versions; k++) {
+        if (strcmp(version, versions[k].version) == 0) {
+            return versions[k].order;
+        }
+    }
+    return CACHING_BY_SEGMENT;
+}

@@ -7,5 +7,7 @@
 #include "memory/allocator.h"
 
 caching_options caching_options_of(const torch_conf *c);
+// Of PyTorch's versions, as the words of allocator.version; that of the newest for any other.
+caching_order caching_order_of_version(const char *version);
 
 #endif

@@ -3,6 +3,7 @@
 // 20 MiB (large pool) are mapped into them from the lowest address on, so that a segment grows instead of a second
 // one being taken. A handle goes back as a whole, or stays.
 #include "memory/caching_parts.h"
+#include "memory/chunk_tree.h"
 #include "memory/counting.h"
 
 uint64_t caching_handle_bytes(const caching *c, caching_pool pool)
@@ -53,8 +54,8 @@ static bool reserve(caching *c, const caching_request *r, uint32_t *block)
     const uint64_t span_bytes = c->device_bytes + c->device_bytes / 8;
     const uint64_t bytes = (span_bytes + handle_bytes - 1) / handle_bytes * handle_bytes;
     backing *source = c->base.source;
-    if (bytes < r->bytes) {
-        return false;
+    if (bytes < r->bytes && c->options.order == CACHING_BY_SEGMENT) {
+        return false; // older ones keep it, though it will not do
     }
     const uint64_t address = source->reserve(source->context, bytes);
     if (address == 0) {
@@ -65,6 +66,7 @@ static bool reserve(caching *c, const caching_request *r, uint32_t *block)
         (chunk){.address = address, .size_bytes = bytes, .prev = CHUNK_NONE, .next = CHUNK_NONE};
     chunk_assign(record(c, *block), caching_group(r->queue, r->pool, true));
     caching_insert_unmapped(c, *block);
+    caching_number_block(c, *block);
     caching_add_segment(
         c, &(caching_segment){.address = address, .bytes = bytes, .first = *block, .expandable = true});
     return true;
@@ -87,9 +89,9 @@ static bool map(caching *c, uint32_t *block, uint64_t bytes)
         return false;
     }
     caching_remove_unmapped(c, *block);
-    b->since = c->base.allocation_ids;
+    chunk_set_free(b, c->base.allocation_ids, caching_order_of(c, *block));
     if (mapped_bytes < b->size_bytes) {
-        caching_insert_unmapped(c, caching_cut(c, *block, mapped_bytes));
+        caching_insert_unmapped(c, caching_cut(c, *block, mapped_bytes, CACHING_HIGH));
     }
     *block = caching_join(c, *block, CACHING_FREE).block;
     caching_insert(c, *block);
@@ -144,11 +146,14 @@ static uint32_t unmap(caching *c, const caching_segment *s, uint32_t block)
     caching_remove(c, block);
     uint32_t middle = block;
     if (address > record(c, block)->address) {
-        middle = caching_cut(c, block, address - record(c, block)->address);
+        middle = caching_cut(c, block, address - record(c, block)->address, CACHING_LOW);
+        chunk_set_free(record(c, block), record(c, block)->since, caching_order_of(c, block));
         caching_insert(c, block);
     }
     if (record(c, middle)->size_bytes > bytes) {
-        caching_insert(c, caching_cut(c, middle, bytes));
+        const uint32_t behind = caching_cut(c, middle, bytes, CACHING_HIGH);
+        chunk_set_free(record(c, behind), record(c, behind)->since, caching_order_of(c, behind));
+        caching_insert(c, behind);
     }
     middle = caching_join(c, middle, CACHING_UNMAPPED).block;
     caching_insert_unmapped(c, middle);
@@ -157,21 +162,6 @@ static uint32_t unmap(caching *c, const caching_segment *s, uint32_t block)
     c->stats.device_frees++;
     count_shrunk(&c->base, address, bytes);
     return middle;
-}
-
-static hr_status unmap_in(caching *c, const caching_segment *s)
-{
-    enum { PARTS = 2 };
-    for (uint32_t id = s->first; id != CHUNK_NONE; id = record(c, id)->next) {
-        if (caching_is_free(record(c, id))) {
-            if (!chunks_reserve(&c->chunks, PARTS + CACHING_FRESH)) {
-                return HR_NOMEM;
-            }
-            const uint32_t unmapped = unmap(c, s, id);
-            id = unmapped == CHUNK_NONE ? id : unmapped;
-        }
-    }
-    return HR_OK;
 }
 
 static void release(caching *c, uint32_t at)
@@ -183,20 +173,29 @@ static void release(caching *c, uint32_t at)
     c->base.source->release(c->base.source->context, s.address, s.bytes);
 }
 
-hr_status caching_unmap_free(caching *c, caching_pool pool)
+// What stays free of a block comes back into the tree, has no whole handle and is passed over where it is met again.
+static hr_status unmap_queue(caching *c, const uint32_t *root)
 {
-    for (uint32_t at = c->segments.count; c->expands && at-- > 0;) {
-        const caching_segment s = c->segments.data[at];
-        if (caching_pool_of(record(c, s.first)) != pool) {
-            continue;
+    enum { PARTS = 2 };
+    uint32_t next;
+    for (uint32_t id = chunk_tree_fit(*root, c->chunks.records, 0); id != CHUNK_NONE; id = next) {
+        if (!caching_reserve_blocks(c, PARTS + CACHING_FRESH)) {
+            return HR_NOMEM;
         }
-        const uint64_t pool_bytes = c->base.counters.pool_bytes;
-        HR_TRY(unmap_in(c, &s));
-        const chunk *first = record(c, s.first);
-        if (c->base.counters.pool_bytes != pool_bytes && caching_state_of(first) == CACHING_UNMAPPED &&
-            first->next == CHUNK_NONE) {
+        next = chunk_tree_after(*root, c->chunks.records, id);
+        const uint32_t at = caching_segment_at(c, record(c, id)->address);
+        const uint32_t unmapped = unmap(c, &c->segments.data[at], id);
+        if (unmapped != CHUNK_NONE && !caching_is_split(record(c, unmapped))) {
             release(c, at);
         }
+    }
+    return HR_OK;
+}
+
+hr_status caching_unmap_free(caching *c, caching_pool pool)
+{
+    for (uint32_t k = 0; c->expands && k < c->by_stream.count; k++) {
+        HR_TRY(unmap_queue(c, &c->queues.data[c->by_stream.data[k]].free[pool]));
     }
     return HR_OK;
 }

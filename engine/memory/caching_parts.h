@@ -35,6 +35,7 @@ typedef struct caching_queue {
 typedef struct caching_segment {
     uint64_t address, bytes;
     uint32_t first;
+    uint32_t order; // of its free blocks, where segments decide
     bool expandable;
 } caching_segment;
 
@@ -50,6 +51,9 @@ typedef struct caching {
     VEC(uint32_t) by_stream;       // queues, ordered by stream
     uint32_t last_queue;           // that was asked for: a guess
     VEC(caching_segment) segments; // by address
+    VEC(uint32_t) orders;          // by segment: those of the segments there are, ascending
+    VEC(uint32_t) numbers;         // by block: of each record
+    uint32_t next_order;           // of a segment or a block
     VEC(caching_use) uses;
     caching_options options;
     bool expands;          // segments are expandable
@@ -141,10 +145,12 @@ void caching_insert_unmapped(caching *c, uint32_t block);
 void caching_remove_unmapped(caching *c, uint32_t block);
 // The best fit, taken out of its tree; CHUNK_NONE when there is none or the rules of oversize blocks reject it.
 uint32_t caching_fit(caching *c, const caching_request *r);
-// Cuts a block to `bytes`: what is behind is a new block of the same group, in no tree.
-uint32_t caching_cut(caching *c, uint32_t block, uint64_t bytes);
+// Cuts a block to `bytes`: what is behind is a block of the same group, in no tree. Which of both is the new one is
+// told by its number alone.
+typedef enum caching_side { CACHING_LOW, CACHING_HIGH } caching_side;
+uint32_t caching_cut(caching *c, uint32_t block, uint64_t bytes, caching_side fresh);
 // Joins a block that is in no tree with its neighbours in `state` (FREE or UNMAPPED), the previous one first; how
-// many bytes and blocks were joined to it. The block that remains.
+// many bytes and blocks were joined to it. The block that remains keeps the number of the one that came.
 typedef struct caching_joined {
     uint32_t block, count;
     uint64_t bytes;
@@ -152,6 +158,22 @@ typedef struct caching_joined {
 caching_joined caching_join(caching *c, uint32_t block, caching_state state);
 // A block that nobody uses any more goes back into its pool.
 void caching_complete_free(caching *c, uint32_t block);
+
+// ---- order (caching_order.c) -----------------------------------------------------------------------------------
+
+// Records and numbers for `fresh` more blocks; false when host memory is short.
+bool caching_reserve_blocks(caching *c, uint32_t fresh);
+// What a free block carries as its order.
+uint32_t caching_order_of(const caching *c, uint32_t block);
+void caching_number_block(caching *c, uint32_t block); // as the newest
+void caching_pass_number(caching *c, uint32_t from, uint32_t to);
+uint32_t caching_enter_order(caching *c); // of a segment that is being added
+void caching_leave_order(caching *c, const caching_segment *s);
+// How many of the segments there are were taken before this one; 0 where segments do not decide.
+uint32_t caching_segment_rank(const caching *c, const caching_segment *s);
+// Of each record how many blocks are older, where blocks decide: the caller's to hr_free; NULL also when host memory
+// is short.
+uint32_t *caching_block_ranks(const caching *c);
 
 // ---- segments and the ladder (caching_segments.c) --------------------------------------------------------------
 
@@ -161,7 +183,7 @@ enum { CACHING_FRESH = 4 }; // records that serving a request takes at most: seg
 uint32_t caching_segment_at(const caching *c, uint64_t address);
 // Room for one more, without which none may be added; false when host memory is short.
 bool caching_reserve_segment(caching *c);
-void caching_add_segment(caching *c, const caching_segment *s);
+void caching_add_segment(caching *c, const caching_segment *s); // and gives it its order
 void caching_drop_segment(caching *c, uint32_t at);
 // May the driver be asked for so much more?
 bool caching_may_grow(const caching *c, uint64_t bytes);
@@ -174,7 +196,7 @@ uint64_t caching_handle_bytes(const caching *c, caching_pool pool);
 // Maps what is missing of `r` at the lowest address that has room for it: *block, in no tree. False when the driver
 // refuses; what was mapped by then is free.
 bool caching_expand(caching *c, const caching_request *r, uint32_t *block);
-// Unmaps the whole empty handles of every free block of the pool. NOMEM when that needs more records than there is
+// Unmaps the whole empty handles of every free block of the pool, in the order of its trees. NOMEM when that needs more records than there is
 // host memory for; what was unmapped by then stays so.
 HR_MUST_CHECK hr_status caching_unmap_free(caching *c, caching_pool pool);
 

@@ -150,7 +150,7 @@ uint32_t caching_fit(caching *c, const caching_request *r)
 
 // ---- cutting and joining --------------------------------------------------------------------------------------
 
-uint32_t caching_cut(caching *c, uint32_t block, uint64_t bytes)
+uint32_t caching_cut(caching *c, uint32_t block, uint64_t bytes, caching_side fresh)
 {
     uint32_t rest = chunks_add(&c->chunks);
     chunk *whole = &c->chunks.records[block];
@@ -158,6 +158,7 @@ uint32_t caching_cut(caching *c, uint32_t block, uint64_t bytes)
         .address = whole->address + bytes,
         .size_bytes = whole->size_bytes - bytes,
         .since = whole->since,
+        .order = whole->order,
         .group = whole->group,
         .prev = block,
         .next = whole->next,
@@ -167,6 +168,8 @@ uint32_t caching_cut(caching *c, uint32_t block, uint64_t bytes)
     }
     whole->next = rest;
     whole->size_bytes = bytes;
+    caching_pass_number(c, block, rest);
+    caching_number_block(c, fresh == CACHING_LOW ? block : rest);
     return rest;
 }
 
@@ -201,14 +204,17 @@ static bool take_neighbour(caching *c, uint32_t neighbour, caching_state state, 
 caching_joined caching_join(caching *c, uint32_t block, caching_state state)
 {
     caching_joined joined = {.block = block};
+    const uint32_t order = c->chunks.records[block].order;
     uint32_t prev = c->chunks.records[block].prev, next = c->chunks.records[block].next;
     if (take_neighbour(c, prev, state, &joined)) {
+        caching_pass_number(c, block, prev);
         join_into(c, prev, block);
         joined.block = prev;
     }
     if (take_neighbour(c, next, state, &joined)) {
         join_into(c, joined.block, next);
     }
+    c->chunks.records[joined.block].order = order & (CHUNK_ORDERS - 1);
     return joined;
 }
 
@@ -228,7 +234,7 @@ void caching_complete_free(caching *c, uint32_t block)
     const uint64_t address = b->address, size_bytes = b->size_bytes, requested_bytes = b->requested_bytes;
     const uint32_t tensor = b->tensor, stream = queue_of(c, block)->stream;
     const caching_pool pool = caching_pool_of(b);
-    b->since = c->base.allocation_ids;
+    chunk_set_free(b, c->base.allocation_ids, caching_order_of(c, block));
     caching_joined joined = caching_join(c, block, CACHING_FREE);
     caching_insert(c, joined.block);
     const chunk *whole = &c->chunks.records[joined.block];

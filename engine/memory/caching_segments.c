@@ -29,28 +29,23 @@ uint32_t caching_segment_at(const caching *c, uint64_t address)
 
 bool caching_reserve_segment(caching *c)
 {
-    if (c->segments.count < c->segments.capacity) {
-        return true;
-    }
-    if (vec_push(&c->segments) == NULL) {
-        return false;
-    }
-    c->segments.count--;
-    return true;
+    return c->segments.count < CHUNK_ORDERS - 1 && vec_reserve(&c->segments, 1) && vec_reserve(&c->orders, 1);
 }
 
 void caching_add_segment(caching *c, const caching_segment *s)
 {
-    uint32_t at = segments_up_to(c, s->address);
+    const uint32_t order = caching_enter_order(c), at = segments_up_to(c, s->address);
     caching_segment *slot = &c->segments.data[at];
     memmove(slot + 1, slot, (c->segments.count - at) * sizeof *slot);
     *slot = *s;
+    slot->order = order;
     c->segments.count++;
 }
 
 void caching_drop_segment(caching *c, uint32_t at)
 {
     caching_segment *slot = &c->segments.data[at];
+    caching_leave_order(c, slot);
     memmove(slot, slot + 1, (c->segments.count - 1 - at) * sizeof *slot);
     c->segments.count--;
 }
@@ -73,14 +68,13 @@ static bool take_segment(caching *c, const caching_request *r, uint32_t *block)
         return false;
     }
     *block = chunks_add(&c->chunks);
-    c->chunks.records[*block] = (chunk){.address = address,
-                                        .size_bytes = r->segment_bytes,
-                                        .since = c->base.allocation_ids,
-                                        .prev = CHUNK_NONE,
-                                        .next = CHUNK_NONE};
-    chunk_assign(&c->chunks.records[*block], caching_group(r->queue, r->pool, false));
+    caching_number_block(c, *block);
     caching_add_segment(c,
                         &(caching_segment){.address = address, .bytes = r->segment_bytes, .first = *block});
+    c->chunks.records[*block] =
+        (chunk){.address = address, .size_bytes = r->segment_bytes, .prev = CHUNK_NONE, .next = CHUNK_NONE};
+    chunk_assign(&c->chunks.records[*block], caching_group(r->queue, r->pool, false));
+    chunk_set_free(&c->chunks.records[*block], c->base.allocation_ids, caching_order_of(c, *block));
     caching_raise(&c->stats, CACHING_SEGMENT, r->pool, 1);
     caching_raise(&c->stats, CACHING_RESERVED_BYTES, r->pool, r->segment_bytes);
     if (r->segment_bytes >= c->options.max_split_bytes) {

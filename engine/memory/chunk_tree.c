@@ -12,7 +12,9 @@ static uint32_t priority(uint32_t id)
 
 static bool is_before(const chunk *a, const chunk *b)
 {
-    return a->size_bytes != b->size_bytes ? a->size_bytes < b->size_bytes : a->address < b->address;
+    return a->size_bytes != b->size_bytes ? a->size_bytes < b->size_bytes
+           : a->order != b->order         ? a->order < b->order
+                                          : a->address < b->address;
 }
 
 void chunk_tree_add(uint32_t *root, chunk *records, uint32_t id)

@@ -16,7 +16,10 @@ typedef struct chunk {
     uint64_t address, size_bytes;
     union {
         uint64_t requested_bytes; // in use
-        uint64_t since;           // free: requests served when it became free; of merged ones the latest
+        struct {                  // free. Write them through chunk_set_free
+            uint64_t since : 40;  // requests served when it became free; of merged ones the latest
+            uint64_t order : 24;  // among chunks of one size in a tree: this before the address
+        };
     };
     uint64_t allocation_id : 40; // 0: free. Write it through chunk_number
     uint64_t group : 24;         // the allocator's own: a region, a pool
@@ -39,6 +42,14 @@ static inline void chunk_number(chunk *c, uint64_t allocation_id)
 static inline void chunk_assign(chunk *c, uint32_t group)
 {
     c->group = group & ((UINT32_C(1) << 24) - 1);
+}
+
+enum { CHUNK_ORDERS = 1 << 24 };
+
+static inline void chunk_set_free(chunk *c, uint64_t since, uint32_t order)
+{
+    c->since = since & ((UINT64_C(1) << 40) - 1);
+    c->order = order & (CHUNK_ORDERS - 1);
 }
 
 _Static_assert(sizeof(chunk) == 48, "metadata is at most 64 bytes a chunk");

@@ -260,7 +260,7 @@ static void static_free(allocator *a, uint64_t address)
     }
     chunk freed = h->block.chunks.records[id];
     h->step_in_use_bytes -= is_of_step(h, address) ? freed.size_bytes : 0;
-    h->block.chunks.records[id].since = a->allocation_ids;
+    chunk_set_free(&h->block.chunks.records[id], a->allocation_ids, 0);
     block_heal(&h->block, id);
     count_freed(a, address, freed.requested_bytes, freed.size_bytes, freed.tensor, freed.group);
 }

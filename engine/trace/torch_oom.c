@@ -73,7 +73,7 @@ void torch_oom_write(const heap_picture *p, const torch_driver *d, text *out)
     if (is_early(p, d)) {
         text_append(out, "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
                          "per_process_memory_fraction limit. Requested size: ");
-        write_size(out, p->refusal.rounded_bytes);
+        write_size(out, p->refusal.requested_bytes);
         return;
     }
     text_append(out, "CUDA out of memory. Tried to allocate ");

@@ -25,6 +25,16 @@ static const bfc_golden bfc_goldens[] = {
     {"large, growth, coalesces", UINT64_C(0x67aaba9bf03d6883), 44316, 11369, UINT64_C(4294967296), UINT64_C(341150976)},
     {"large, driver short", UINT64_C(0x51419edaba6e1e64), 1331, 341, UINT64_C(3259287040), UINT64_C(324794624)},
     {"one region, driver short", UINT64_C(0x255ce2827705a11b), 9672, 656, UINT64_C(14625124096), UINT64_C(337550080)},
+    {"spread, collects: lowest gap", UINT64_C(0x2a6e94290f40a83e), 30007, 848, UINT64_C(733996032), UINT64_C(112040704)},
+    {"spread, collects: last freed", UINT64_C(0x2a6e94290f40a83e), 30007, 848, UINT64_C(733996032), UINT64_C(112040704)},
+    {"large, collects: lowest gap", UINT64_C(0x7b1bdb8bc5d5ee0a), 26635, 6731, UINT64_C(4294967296), UINT64_C(339315968)},
+    {"large, collects: last freed", UINT64_C(0x7b1bdb8bc5d5ee0a), 26635, 6731, UINT64_C(4294967296), UINT64_C(339315968)},
+    {"large, collects, driver short: lowest gap", UINT64_C(0xd32a874a87209a9e), 1305, 392, UINT64_C(3260794112), UINT64_C(333045248)},
+    {"large, collects, driver short: last freed", UINT64_C(0x5cef4ec6a34a0a9e), 1305, 392, UINT64_C(3260794112), UINT64_C(333045248)},
+    {"training, collects: lowest gap", UINT64_C(0x39205155280331e9), 50648, 992, UINT64_C(419424256), UINT64_C(21458432)},
+    {"training, collects: last freed", UINT64_C(0x39205155280331e9), 50648, 992, UINT64_C(419424256), UINT64_C(21458432)},
+    {"large, collects, coalesces: lowest gap", UINT64_C(0xaefa01b99cedfa55), 17716, 4571, UINT64_C(4294967296), UINT64_C(338327552)},
+    {"large, collects, coalesces: last freed", UINT64_C(0xaefa01b99cedfa55), 17716, 4571, UINT64_C(4294967296), UINT64_C(338327552)},
 };
 // clang-format on
 

@@ -17,12 +17,14 @@ typedef enum naive_state { NAIVE_FREE, NAIVE_USED, NAIVE_PENDING, NAIVE_UNMAPPED
 
 typedef struct naive_block {
     uint64_t address, size, requested;
-    uint64_t segment, segment_size; // what the driver gave, or the reservation
-    uint64_t born;                  // searches when it became free
-    uint32_t stream, waits;         // waits: a bit for each stream that was recorded
+    uint64_t segment, segment_size;  // what the driver gave, or the reservation
+    uint64_t born;                   // searches when it became free
+    uint64_t nth_segment, nth_block; // taken or reserved as, and a block as
+    uint32_t stream, waits;          // waits: a bit for each stream that was recorded
     naive_state state;
     bool small, expandable;
     bool unmapped_now; // by the release that is under way
+    bool came;         // just now: what joins takes its nth_block
 } naive_block;
 
 typedef struct naive_caching {
@@ -31,6 +33,7 @@ typedef struct naive_caching {
     backing *source;
     caching_options o;
     uint64_t limit, device, pool, searches, retries, ooms, rejections;
+    uint64_t segments, blocks; // that there have been
     bool fraction;
 } naive_caching;
 
@@ -114,13 +117,15 @@ static inline bool naive_split(const naive_caching *m, int i)
     return naive_same(m, i - 1, i) || naive_same(m, i, i + 1);
 }
 
-// Cuts block i; the part behind is a block of the same state.
-static inline void naive_cut(naive_caching *m, int i, uint64_t bytes)
+// Cuts block i; the part behind is a block of the same state. One of both is a new block.
+static inline void naive_cut(naive_caching *m, int i, uint64_t bytes, bool low_is_new)
 {
     naive_block rest = m->block[i];
     rest.address += bytes;
     rest.size -= bytes;
+    rest.came = false;
     m->block[i].size = bytes;
+    *(low_is_new ? &m->block[i].nth_block : &rest.nth_block) = ++m->blocks;
     naive_put(m, rest);
 }
 
@@ -134,10 +139,15 @@ static inline void naive_join(naive_caching *m)
             a->size += b->size;
             a->born = a->born > b->born ? a->born : b->born; // the one that came just now is the youngest
             a->unmapped_now = a->unmapped_now || b->unmapped_now;
+            a->nth_block = b->came ? b->nth_block : a->nth_block;
+            a->came = a->came || b->came;
             naive_erase(m, i + 1);
         } else {
             i++;
         }
+    }
+    for (int i = 0; i < m->count; i++) {
+        m->block[i].came = false;
     }
 }
 
@@ -148,17 +158,32 @@ static inline bool naive_in(const naive_block *b, uint32_t stream, bool small)
     return b->stream == stream && b->small == small;
 }
 
-// The free block that comes behind (size, address) and before all others that do; with equality when `or_equal`.
-static inline int naive_behind(const naive_caching *m, uint32_t stream, bool small, uint64_t size,
-                               uint64_t address, bool or_equal)
+static inline bool naive_before(const naive_caching *m, int i, int j)
+{
+    const naive_block *a = &m->block[i], *b = &m->block[j];
+    uint64_t x = a->address, y = b->address;
+    if (a->size != b->size) {
+        return a->size < b->size;
+    }
+    if (m->o.order == CACHING_BY_BLOCK) {
+        x = a->nth_block;
+        y = b->nth_block;
+    } else if (m->o.order == CACHING_BY_SEGMENT && a->nth_segment != b->nth_segment) {
+        x = a->nth_segment;
+        y = b->nth_segment;
+    }
+    return x < y;
+}
+
+// The first free block of at least `size` that comes behind block `last` (-1: any).
+static inline int naive_behind(const naive_caching *m, uint32_t stream, bool small, uint64_t size, int last)
 {
     int best = -1;
     for (int i = 0; i < m->count; i++) {
         const naive_block *b = &m->block[i];
-        bool behind = b->size > size || (b->size == size && (b->address > address || or_equal));
-        if (b->state == NAIVE_FREE && naive_in(b, stream, small) && behind &&
-            (best < 0 || b->size < m->block[best].size)) {
-            best = i; // addresses ascend
+        if (b->state == NAIVE_FREE && naive_in(b, stream, small) && b->size >= size &&
+            (last < 0 || naive_before(m, last, i)) && (best < 0 || naive_before(m, i, best))) {
+            best = i;
         }
     }
     return best;
@@ -173,9 +198,9 @@ static inline uint64_t naive_reach(const naive_caching *m, int i)
 static inline int naive_search(naive_caching *m, uint64_t n, uint32_t stream, bool small)
 {
     m->searches += m->fraction && m->o.gc_threshold > 0 && !small ? 1 : 0;
-    int i = naive_behind(m, stream, small, n, 0, true);
+    int i = naive_behind(m, stream, small, n, -1);
     while (i >= 0 && m->o.expandable_segments) {
-        int next = naive_behind(m, stream, small, m->block[i].size, m->block[i].address, false);
+        int next = naive_behind(m, stream, small, m->block[i].size, i);
         if (next < 0 || naive_reach(m, next) >= naive_reach(m, i)) {
             break;
         }
@@ -237,7 +262,7 @@ static inline bool naive_release_oversize(naive_caching *m, uint64_t n, uint32_t
         return false;
     }
     uint64_t wanted = n > m->o.max_split_bytes ? n : m->o.max_split_bytes, got = 0;
-    int i = naive_behind(m, stream, small, wanted, 0, true);
+    int i = naive_behind(m, stream, small, wanted, -1);
     if (i >= 0) {
         naive_give_back(m, i);
         return true;
@@ -247,7 +272,7 @@ static inline bool naive_release_oversize(naive_caching *m, uint64_t n, uint32_t
         for (i = 0; i < m->count; i++) {
             const naive_block *b = &m->block[i];
             if (b->state == NAIVE_FREE && naive_in(b, stream, small) && b->size >= m->o.max_split_bytes &&
-                (largest < 0 || b->size >= m->block[largest].size)) {
+                (largest < 0 || naive_before(m, largest, i))) {
                 largest = i;
             }
         }
@@ -265,32 +290,50 @@ static inline uint64_t naive_handle(const naive_caching *m, bool small)
     return small ? 2097152 : m->o.large_segment_bytes;
 }
 
-// Handle by handle: one that lies in a free block as a whole goes.
-static inline void naive_unmap(naive_caching *m)
+// Handle by handle: those that lie in the free block as a whole go. What is left of it before and behind is new.
+static inline void naive_unmap_block(naive_caching *m, int i)
 {
-    for (int i = 0; i < m->count; i++) {
-        naive_block b = m->block[i];
-        uint64_t handle = naive_handle(m, b.small), offset = b.address - b.segment;
-        if (b.state != NAIVE_FREE || !b.expandable) {
-            continue;
+    const uint64_t handle = naive_handle(m, m->block[i].small);
+    const uint64_t offset = m->block[i].address - m->block[i].segment;
+    uint64_t before = naive_ceil(offset, handle) - offset;
+    if (before + handle > m->block[i].size) {
+        return;
+    }
+    if (before > 0) {
+        naive_cut(m, i++, before, true);
+    }
+    for (m->block[i].came = true; i < m->count && m->block[i].state == NAIVE_FREE; i++) {
+        naive_block *b = &m->block[i];
+        if (!naive_same(m, i - (b->came ? 0 : 1), i) || b->size < handle) {
+            break;
         }
-        uint64_t before = naive_ceil(offset, handle) - offset;
-        if (before + handle > b.size) {
-            continue;
-        }
-        if (before > 0) {
-            naive_cut(m, i, before);
-            continue; // the next round begins at the handle
-        }
-        m->source->unmap(m->source->context, b.address, handle);
+        m->source->unmap(m->source->context, b->address, handle);
         m->pool -= handle;
-        if (b.size > handle) {
-            naive_cut(m, i, handle);
+        if (b->size > handle) {
+            naive_cut(m, i, handle, false);
         }
         m->block[i].state = NAIVE_UNMAPPED;
         m->block[i].unmapped_now = true;
     }
     naive_join(m);
+}
+
+// Large blocks first, by stream and in their order.
+static inline void naive_unmap(naive_caching *m)
+{
+    for (int small = 0; small <= 1; small++) {
+        for (uint32_t stream = 0; stream < 32; stream++) {
+            uint64_t addresses[NAIVE_BLOCKS_MAX];
+            int count = 0;
+            for (int i = naive_behind(m, stream, small, 0, -1); i >= 0;
+                 i = naive_behind(m, stream, small, 0, i)) {
+                addresses[count++] = m->block[i].address;
+            }
+            for (int k = 0; m->o.expandable_segments && k < count; k++) {
+                naive_unmap_block(m, naive_at(m, addresses[k]));
+            }
+        }
+    }
     for (int i = m->count - 1; i >= 0; i--) {
         naive_block *b = &m->block[i];
         if (b->unmapped_now && b->size == b->segment_size) {
@@ -307,6 +350,7 @@ static inline void naive_settle(naive_caching *m, int i)
     m->block[i].state = NAIVE_FREE;
     m->block[i].requested = m->block[i].waits = 0;
     m->block[i].born = m->searches;
+    m->block[i].came = true;
     naive_join(m);
 }
 
@@ -351,10 +395,11 @@ static inline bool naive_map(naive_caching *m, int i, uint64_t bytes)
         return false;
     }
     if (m->block[i].size > mapped) {
-        naive_cut(m, i, mapped);
+        naive_cut(m, i, mapped, false);
     }
     m->block[i].state = NAIVE_FREE;
     m->block[i].born = m->searches;
+    m->block[i].came = true;
     m->pool += mapped;
     naive_join(m);
     return true;
@@ -384,13 +429,16 @@ static inline int naive_expand(naive_caching *m, uint64_t n, uint32_t stream, bo
     uint64_t at = naive_find_room(m, n, stream, small);
     if (at == 0) {
         uint64_t bytes = naive_ceil(m->device + m->device / 8, naive_handle(m, small));
-        if (bytes < n || (at = m->source->reserve(m->source->context, bytes)) == 0) {
+        if ((bytes < n && m->o.order == CACHING_BY_SEGMENT) ||
+            (at = m->source->reserve(m->source->context, bytes)) == 0) {
             return -1;
         }
         naive_put(m, (naive_block){.address = at,
                                    .size = bytes,
                                    .segment = at,
                                    .segment_size = bytes,
+                                   .nth_segment = ++m->segments,
+                                   .nth_block = ++m->blocks,
                                    .stream = stream,
                                    .state = NAIVE_UNMAPPED,
                                    .small = small,
@@ -429,6 +477,8 @@ static inline int naive_driver(naive_caching *m, uint64_t n, uint32_t stream, bo
                                .segment = address,
                                .segment_size = bytes,
                                .born = m->searches,
+                               .nth_segment = ++m->segments,
+                               .nth_block = ++m->blocks,
                                .stream = stream,
                                .small = small});
     return naive_at(m, address);
@@ -472,7 +522,7 @@ static inline uint64_t naive_alloc(naive_caching *m, uint64_t bytes, uint32_t st
     uint64_t left = m->block[i].size - n;
     bool split = small || m->o.expandable_segments ? left >= 512 : n < m->o.max_split_bytes && left > 1048576;
     if (split) {
-        naive_cut(m, i, n);
+        naive_cut(m, i, n, true);
         m->block[i + 1].born = m->searches;
     }
     m->block[i].state = NAIVE_USED;

@@ -5,9 +5,10 @@
 #include "golden_bfc.h"
 #include "heap.h"
 
-// Addresses from 1 << 40 upwards, never the same twice, up to what the driver has.
+// As tests/bench/peers/tensorflow_bfc.cc: addresses from 1 << 40 upwards, up to what the driver has.
 typedef struct driver {
-    uint64_t next, held_bytes, has_bytes;
+    number_places places;
+    uint64_t held_bytes, has_bytes;
 } driver;
 
 static uint64_t take(void *context, uint64_t bytes)
@@ -16,16 +17,19 @@ static uint64_t take(void *context, uint64_t bytes)
     if (d->held_bytes + bytes > d->has_bytes) {
         return 0;
     }
-    uint64_t address = d->next;
-    d->next += bytes;
     d->held_bytes += bytes;
-    return address;
+    return numbers_take(&d->places, bytes);
 }
 
 static void give_back(void *context, uint64_t address, uint64_t bytes)
 {
-    (void)address;
-    ((driver *)context)->held_bytes -= bytes;
+    driver *d = context;
+    for (uint64_t freed = 0; freed < bytes;) { // what was coalesced was taken as several ranges
+        const uint64_t range = numbers_give(&d->places, address + freed);
+        MUST(range > 0);
+        freed += range;
+    }
+    d->held_bytes -= bytes;
 }
 
 static uint64_t ask(void *context, uint64_t bytes, uint32_t stream)
@@ -46,7 +50,7 @@ START_TEST(gives_tensorflows_addresses)
 {
     const bfc_stream *s = &bfc_streams[_i];
     const bfc_golden *golden = &bfc_goldens[_i];
-    driver d = {.next = UINT64_C(1) << 40, .has_bytes = s->backing_bytes};
+    driver d = {.places = numbers_from(UINT64_C(1) << 40, s->policy), .has_bytes = s->backing_bytes};
     backing source = {.context = &d,
                       .granularity_bytes = 256,
                       .alignment_bytes = 256,
@@ -69,6 +73,7 @@ START_TEST(gives_tensorflows_addresses)
     ck_assert_uint_eq(answer.hash, golden->hash);
     heap_must_be_sound(&h);
     heap_close(&h);
+    numbers_deinit(&d.places);
 }
 END_TEST
 

@@ -577,12 +577,17 @@ START_TEST(addresses_are_the_golden_ones)
         uint64_t max_split_bytes;
         double gc_threshold;
         bool expandable;
+        caching_order order;
         uint64_t sum;
     } rows[] = {
-        {UINT64_MAX, 0, false, UINT64_C(0x6138FC6048F62C00)},
-        {24 * MIB, 0, false, UINT64_C(0xB75F57A4009F4200)},
-        {24 * MIB, 0.6, false, UINT64_C(0x51827C40B64E6800)},
-        {UINT64_MAX, 0, true, UINT64_C(0xD73DCD6287A3F800)},
+        {UINT64_MAX, 0, false, CACHING_BY_ADDRESS, UINT64_C(0x6138FC6048F62C00)},
+        {24 * MIB, 0, false, CACHING_BY_ADDRESS, UINT64_C(0xB75F57A4009F4200)},
+        {24 * MIB, 0.6, false, CACHING_BY_ADDRESS, UINT64_C(0x51827C40B64E6800)},
+        {UINT64_MAX, 0, true, CACHING_BY_ADDRESS, UINT64_C(0xD73DCD6287A3F800)},
+        {UINT64_MAX, 0, false, CACHING_BY_SEGMENT, UINT64_C(0x1EFE353B718AD600)},
+        {24 * MIB, 0, false, CACHING_BY_SEGMENT, UINT64_C(0x81495DAF7FA15200)},
+        {24 * MIB, 0.6, false, CACHING_BY_SEGMENT, UINT64_C(0xB60CDC3B55E9BA00)},
+        {UINT64_MAX, 0, true, CACHING_BY_SEGMENT, UINT64_C(0xD73DCD6287A3F800)},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         allocator_config config = plain(300 * MIB);
@@ -591,8 +596,47 @@ START_TEST(addresses_are_the_golden_ones)
         config.caching.max_split_bytes = rows[k].max_split_bytes;
         config.caching.gc_threshold = rows[k].gc_threshold;
         config.caching.expandable_segments = rows[k].expandable;
+        config.caching.order = rows[k].order;
         ck_assert_msg(play_golden(&config) == rows[k].sum, "row %zu: %#llx", k,
                       (unsigned long long)play_golden(&config));
+    }
+}
+END_TEST
+
+// Two free segments of 20 MiB; `turned`: the one at the lower address was taken last.
+static heap two_segments(bool turned, caching_order by)
+{
+    allocator_config config = plain(60 * MIB);
+    config.caching.order = by;
+    heap h = open_heap(&config);
+    uint64_t low = heap_alloc(&h, 20 * MIB), high = heap_alloc(&h, 20 * MIB);
+    if (turned) {
+        heap_free(&h, low);
+        MUST(heap_refuses(&h, 60 * MIB)); // which gives the lower one back
+        low = heap_alloc(&h, 20 * MIB);
+        MUST(low < high);
+    }
+    heap_free(&h, low);
+    heap_free(&h, high);
+    return h;
+}
+
+START_TEST(the_hash_knows_which_segment_is_taken_next)
+{
+    static const struct {
+        caching_order order;
+        bool matters;
+    } rows[] = {{CACHING_BY_SEGMENT, true}, {CACHING_BY_BLOCK, true}, {CACHING_BY_ADDRESS, false}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        heap plain_one = two_segments(false, rows[k].order);
+        const uint64_t hash = plain_one.allocator->ops->hash(plain_one.allocator);
+        const uint64_t first = heap_alloc(&plain_one, 20 * MIB);
+        heap_close(&plain_one);
+        heap turned_one = two_segments(true, rows[k].order);
+        const bool differs = turned_one.allocator->ops->hash(turned_one.allocator) != hash;
+        ck_assert(differs == rows[k].matters);
+        ck_assert((heap_alloc(&turned_one, 20 * MIB) != first) == rows[k].matters);
+        heap_close(&turned_one);
     }
 }
 END_TEST
@@ -632,6 +676,7 @@ static Suite *caching_suite(void)
     tcase_add_test(shown, the_bookkeeping_is_small);
     tcase_add_test(shown, a_coarse_device_is_refused);
     tcase_add_test(shown, addresses_are_the_golden_ones);
+    tcase_add_test(shown, the_hash_knows_which_segment_is_taken_next);
     suite_add_tcase(suite, shown);
     return suite;
 }

@@ -21,27 +21,52 @@ typedef struct situation {
     uint64_t large_bytes; // of the largest request
     uint32_t live;        // blocks held in the long run
     bool moody;           // every REFUSE_EVERY-th range or mapping is refused by the backing
+    caching_order order;
 } situation;
 
 static const situation situations[] = {
-    {"as it comes", HR_GIB, 0, NO_LIMIT, 20, 0, 0, false, false, 1, 64 * HR_MIB, 40, false},
-    {"full", 100 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 1, 30 * HR_MIB, 20, false},
-    {"small blocks, full", 7 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 2, HR_MIB, 60, false},
-    {"four streams, full", 160 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 4, 24 * HR_MIB, 30, false},
-    {"max_split", 300 * HR_MIB, 0, 24, 20, 0, 0, false, false, 2, 70 * HR_MIB, 20, false},
-    {"max_split, fraction", 300 * HR_MIB, HR_GIB, 40, 12, 0, 0, false, false, 1, 90 * HR_MIB, 20, false},
-    {"collection", 200 * HR_MIB, HR_GIB, NO_LIMIT, 20, 0.4, 0, false, false, 3, 40 * HR_MIB, 12, false},
-    {"collection, max_split", 400 * HR_MIB, HR_GIB, 20, 20, 0.6, 0, false, true, 1, 60 * HR_MIB, 16, false},
-    {"roundup", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 4, false, false, 1, 30 * HR_MIB, 30, false},
-    {"refuses early", 150 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, true, 2, 30 * HR_MIB, 20, false},
-    {"refused ranges", 300 * HR_MIB, 0, 30, 20, 0, 8, false, false, 2, 60 * HR_MIB, 20, true},
-    {"expandable", HR_GIB, 0, NO_LIMIT, 20, 0, 0, true, false, 1, 64 * HR_MIB, 40, false},
-    {"expandable, full", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, true, false, 1, 40 * HR_MIB, 30, false},
-    {"expandable, streams", 120 * HR_MIB, 0, NO_LIMIT, 4, 0, 0, true, false, 3, 12 * HR_MIB, 40, false},
+    {"as it comes", HR_GIB, 0, NO_LIMIT, 20, 0, 0, false, false, 1, 64 * HR_MIB, 40, false,
+     CACHING_BY_SEGMENT},
+    {"full", 100 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 1, 30 * HR_MIB, 20, false,
+     CACHING_BY_SEGMENT},
+    {"small blocks, full", 7 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 2, HR_MIB, 60, false,
+     CACHING_BY_SEGMENT},
+    {"four streams, full", 160 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 4, 24 * HR_MIB, 30, false,
+     CACHING_BY_SEGMENT},
+    {"max_split", 300 * HR_MIB, 0, 24, 20, 0, 0, false, false, 2, 70 * HR_MIB, 20, false, CACHING_BY_SEGMENT},
+    {"max_split, fraction", 300 * HR_MIB, HR_GIB, 40, 12, 0, 0, false, false, 1, 90 * HR_MIB, 20, false,
+     CACHING_BY_SEGMENT},
+    {"collection", 200 * HR_MIB, HR_GIB, NO_LIMIT, 20, 0.4, 0, false, false, 3, 40 * HR_MIB, 12, false,
+     CACHING_BY_SEGMENT},
+    {"collection, max_split", 400 * HR_MIB, HR_GIB, 20, 20, 0.6, 0, false, true, 1, 60 * HR_MIB, 16, false,
+     CACHING_BY_SEGMENT},
+    {"roundup", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 4, false, false, 1, 30 * HR_MIB, 30, false,
+     CACHING_BY_SEGMENT},
+    {"refuses early", 150 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, true, 2, 30 * HR_MIB, 20, false,
+     CACHING_BY_SEGMENT},
+    {"refused ranges", 300 * HR_MIB, 0, 30, 20, 0, 8, false, false, 2, 60 * HR_MIB, 20, true,
+     CACHING_BY_SEGMENT},
+    {"expandable", HR_GIB, 0, NO_LIMIT, 20, 0, 0, true, false, 1, 64 * HR_MIB, 40, false, CACHING_BY_SEGMENT},
+    {"expandable, full", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, true, false, 1, 40 * HR_MIB, 30, false,
+     CACHING_BY_SEGMENT},
+    {"expandable, streams", 120 * HR_MIB, 0, NO_LIMIT, 4, 0, 0, true, false, 3, 12 * HR_MIB, 40, false,
+     CACHING_BY_SEGMENT},
     {"expandable, fraction", 130 * HR_MIB, 500 * HR_MIB, NO_LIMIT, 20, 0, 2, true, true, 2, 30 * HR_MIB, 30,
-     false},
-    {"expandable, max_split", 300 * HR_MIB, 0, 40, 20, 0, 0, true, false, 2, 90 * HR_MIB, 20, false},
-    {"expandable, refused", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, true, false, 2, 40 * HR_MIB, 30, true},
+     false, CACHING_BY_SEGMENT},
+    {"expandable, max_split", 300 * HR_MIB, 0, 40, 20, 0, 0, true, false, 2, 90 * HR_MIB, 20, false,
+     CACHING_BY_SEGMENT},
+    {"expandable, refused", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, true, false, 2, 40 * HR_MIB, 30, true,
+     CACHING_BY_SEGMENT},
+    {"order by block", 100 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 1, 30 * HR_MIB, 20, false,
+     CACHING_BY_BLOCK},
+    {"order by address", 100 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, false, false, 2, 30 * HR_MIB, 20, false,
+     CACHING_BY_ADDRESS},
+    {"order by block, collection", 200 * HR_MIB, HR_GIB, 40, 20, 0.4, 0, false, false, 1, 40 * HR_MIB, 12,
+     false, CACHING_BY_BLOCK},
+    {"order by block, expandable", 200 * HR_MIB, 0, NO_LIMIT, 20, 0, 0, true, false, 1, 40 * HR_MIB, 30,
+     false, CACHING_BY_BLOCK},
+    {"order by address, expandable", 120 * HR_MIB, 0, NO_LIMIT, 4, 0, 0, true, false, 3, 12 * HR_MIB, 40,
+     false, CACHING_BY_ADDRESS},
 };
 
 enum { SITUATION_COUNT = sizeof situations / sizeof situations[0] };
@@ -56,6 +81,7 @@ static allocator_config config_of(const situation *s)
     c.caching.gc_threshold = s->gc_threshold;
     c.caching.expandable_segments = s->expandable;
     c.caching.refuses_early = s->refuses_early;
+    c.caching.order = s->order;
     for (int k = 0; k < CACHING_ROUNDUP_SIZES; k++) {
         c.caching.roundup_divisions[k] = s->divisions;
     }

@@ -1,168 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decision for decision: every address that PyTorch's own allocator gave for a million requests, and what it said when
 // it first ran out (golden_caching.h, made by tests/bench/peers/pytorch_caching), from ours.
-#include "caching_streams.h"
+
+#include "caching_peer.h"
 #include "golden_caching.h"
 #include "heap.h"
-#include "memory/caching_config.h"
-#include "memory/picture.h"
-#include "trace/torch_oom.h"
+#include "memory/caching_parts.h"
 
-#define MAPPING_BYTES (2 * HR_MIB)
-#define NEVER_MAPPED  (UINT64_C(1) << 44) // reservations begin here
-
-// As tests/bench/peers/fake_cuda.c: nothing is ever given twice.
-typedef struct driver {
-    uint64_t next, next_reservation, held_bytes, has_bytes;
-} driver;
-
-static bool hold(driver *d, uint64_t bytes)
+static const caching_stream *stream_of(const char *name)
 {
-    bool has = d->held_bytes + bytes <= d->has_bytes;
-    d->held_bytes += has ? bytes : 0;
-    return has;
-}
-
-static uint64_t take(void *context, uint64_t bytes)
-{
-    driver *d = context;
-    uint64_t address = d->next;
-    if (!hold(d, bytes)) {
-        return 0;
+    for (size_t k = 0; k < sizeof caching_streams / sizeof *caching_streams; k++) {
+        if (strcmp(caching_streams[k].mix.name, name) == 0) {
+            return &caching_streams[k];
+        }
     }
-    d->next += bytes;
-    return address;
+    ck_abort_msg("golden_caching.h knows a stream '%s' that there is not", name);
+    return NULL;
 }
 
-static void give_back(void *context, uint64_t address, uint64_t bytes)
+static void must_be(const caching_answer *answer, const caching_golden *golden)
 {
-    (void)address;
-    ((driver *)context)->held_bytes -= bytes;
-}
-
-static uint64_t reserve(void *context, uint64_t bytes)
-{
-    driver *d = context;
-    uint64_t address = d->next_reservation;
-    d->next_reservation += (bytes + HR_GIB) & ~(HR_GIB - 1);
-    return address;
-}
-
-static void release(void *context, uint64_t address, uint64_t bytes)
-{
-    (void)context, (void)address, (void)bytes;
-}
-
-static bool map(void *context, uint64_t address, uint64_t bytes)
-{
-    MUST(address >= NEVER_MAPPED && address % MAPPING_BYTES == 0 && bytes % MAPPING_BYTES == 0);
-    return hold(context, bytes);
-}
-
-typedef struct asked {
-    const caching_stream *stream;
-    const driver *driver;
-    allocator *allocator;
-    bool limit_is_fraction;
-    uint64_t first_failure_bytes;
-    text first_message;
-} asked;
-
-static void keep_message(asked *a, uint64_t bytes)
-{
-    const caching_stream *s = a->stream;
-    torch_driver d = {.total_bytes = s->mix.limit_bytes,
-                      .free_bytes = s->mix.limit_bytes - a->driver->held_bytes,
-                      .allowed_bytes = a->limit_is_fraction ? a->allocator->counters.limit_bytes : 0,
-                      .refuses_early = strstr(s->conf, "throw_on_cudamalloc_oom:True") != NULL,
-                      .expandable_segments = strstr(s->conf, "expandable_segments:True") != NULL};
-    heap_picture picture;
-    MUST(heap_picture_of(a->allocator, &picture, NULL) == HR_OK);
-    torch_oom_write(&picture, &d, &a->first_message);
-    a->first_failure_bytes = bytes;
-    heap_picture_deinit(&picture);
-}
-
-static uint64_t ask(void *context, uint64_t bytes, uint32_t stream)
-{
-    asked *a = context;
-    uint64_t address = 0;
-    allocator_request request = {.bytes = bytes, .tensor = HR_NO_ID, .stream = stream};
-    hr_status status = allocator_serve(a->allocator, &request, &address, NULL);
-    MUST(status == HR_OK || status == HR_OOM);
-    if (status == HR_OOM && a->first_message.length == 0) {
-        keep_message(a, bytes);
-    }
-    return address;
-}
-
-static void give(void *context, uint64_t address)
-{
-    allocator_free(((asked *)context)->allocator, address);
-}
-
-static allocator_config config_of(const caching_stream *s)
-{
-    allocator_config config = allocator_config_of("caching", 0);
-    hr_err err;
-    torch_conf conf = torch_conf_default();
-    if (s->conf[0] != '\0' && torch_conf_parse(s->conf, &conf, &err) != HR_OK) {
-        ck_abort_msg("%s", err.sentence);
-    }
-    const double fraction = conf.fraction < 1 ? conf.fraction : s->fraction;
-    config.limit_bytes = (uint64_t)(fraction * (double)s->mix.limit_bytes);
-    config.device_bytes = s->mix.limit_bytes;
-    config.limit_is_fraction = fraction < 1;
-    config.caching = caching_options_of(&conf);
-    return config;
-}
-
-static void keep_retries(void *context, const char *name, uint64_t value)
-{
-    uint64_t *kept = context;
-    kept[0] = strcmp(name, "num_alloc_retries") == 0 ? value : kept[0];
-    kept[1] = strcmp(name, "num_device_alloc") == 0 ? value : kept[1];
+    const char *message = answer->first_message.length == 0 ? "" : answer->first_message.data;
+    ck_assert_uint_eq(answer->requests.served, golden->served);
+    ck_assert_uint_eq(answer->requests.failed, golden->failed);
+    ck_assert_uint_eq(answer->peak_allocated_bytes, golden->peak_allocated_bytes);
+    ck_assert_uint_eq(answer->peak_reserved_bytes, golden->peak_reserved_bytes);
+    ck_assert_uint_eq(answer->peak_requested_bytes, golden->peak_requested_bytes);
+    ck_assert_uint_eq(answer->retries, golden->retries);
+    ck_assert_uint_eq(answer->device_allocs, golden->device_allocs);
+    ck_assert_uint_eq(answer->requests.hash, golden->hash);
+    ck_assert_uint_eq(answer->first_failure_bytes, golden->first_failure_bytes);
+    ck_assert_str_eq(message, golden->first_message == NULL ? message : golden->first_message);
 }
 
 START_TEST(gives_pytorchs_addresses)
 {
-    const caching_stream *s = &caching_streams[_i];
     const caching_golden *golden = &caching_goldens[_i];
-    driver d = {.next = UINT64_C(1) << 40, .next_reservation = NEVER_MAPPED, .has_bytes = s->mix.limit_bytes};
-    backing source = {.context = &d,
-                      .granularity_bytes = 512,
-                      .alignment_bytes = 512,
-                      .mapping_bytes = MAPPING_BYTES,
-                      .take = take,
-                      .give_back = give_back,
-                      .reserve = reserve,
-                      .release = release,
-                      .map = map,
-                      .unmap = give_back};
-    allocator_config config = config_of(s);
-    heap h = heap_over(&config, source, NULL);
-    asked about = {
-        .stream = s, .driver = &d, .allocator = h.allocator, .limit_is_fraction = config.limit_is_fraction};
-    request_subject subject = {&about, config.caching.expandable_segments ? NEVER_MAPPED : UINT64_C(1) << 40,
-                               ask, give};
-    request_answer answer = requests_play(&s->mix, &subject);
-    heap_counters counters = allocator_get_stats(h.allocator);
-    uint64_t kept[2] = {0};
-    h.allocator->ops->statistics(h.allocator, keep_retries, kept);
-    ck_assert_str_eq(golden->name, s->mix.name);
-    ck_assert_uint_eq(answer.served, golden->served);
-    ck_assert_uint_eq(answer.failed, golden->failed);
-    ck_assert_uint_eq(counters.peak_in_use_bytes, golden->peak_allocated_bytes);
-    ck_assert_uint_eq(counters.peak_pool_bytes, golden->peak_reserved_bytes);
-    ck_assert_uint_eq(counters.peak_requested_bytes, golden->peak_requested_bytes);
-    ck_assert_uint_eq(kept[0], golden->retries);
-    ck_assert_uint_eq(kept[1], golden->device_allocs);
-    ck_assert_uint_eq(answer.hash, golden->hash);
-    ck_assert_uint_eq(about.first_failure_bytes, golden->first_failure_bytes);
-    ck_assert_str_eq(about.first_message.length == 0 ? "" : about.first_message.data, golden->first_message);
-    text_deinit(&about.first_message);
-    heap_must_be_sound(&h);
-    heap_close(&h);
+    caching_answer answer =
+        caching_peer_answer(stream_of(golden->name), caching_order_of_version(golden->version), NULL);
+    must_be(&answer, golden);
+    text_deinit(&answer.first_message);
+}
+END_TEST
+
+// There are 24 bits of numbers for segments and blocks; here they are used up soon after the beginning.
+static void numbers_are_nearly_used_up(allocator *a)
+{
+    caching_of(a)->next_order = CHUNK_ORDERS - 40;
+}
+
+START_TEST(order_outlives_its_numbers)
+{
+    static const char *const names[] = {"full: lowest gap", "collects, full: last freed",
+                                        "expandable, streams, full: lowest gap"};
+    for (size_t k = 0; k < sizeof caching_goldens / sizeof *caching_goldens; k++) {
+        const caching_golden *golden = &caching_goldens[k];
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            if (strcmp(golden->name, names[n]) == 0) {
+                caching_answer answer =
+                    caching_peer_answer(stream_of(golden->name), caching_order_of_version(golden->version),
+                                        numbers_are_nearly_used_up);
+                must_be(&answer, golden);
+                text_deinit(&answer.first_message);
+            }
+        }
+    }
 }
 END_TEST
 
@@ -172,6 +74,7 @@ static Suite *streams_suite(void)
     TCase *streams = tcase_create("streams");
     tcase_add_loop_test(streams, gives_pytorchs_addresses, 0,
                         sizeof caching_goldens / sizeof *caching_goldens);
+    tcase_add_test(streams, order_outlives_its_numbers);
     suite_add_tcase(suite, streams);
     return suite;
 }

@@ -55,6 +55,7 @@ static const turning turnings[] = {
     {HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, {CACHING, "batch.size=2000", "device.vram=1GiB"}, "off", "on"},
     {HR_KNOB_ALLOCATOR_ROUNDUP, {CACHING, "batch.size=500", "device.vram=1GiB"}, "", "2"},
     {HR_KNOB_ALLOCATOR_CONF, {CACHING, "batch.size=500", "device.vram=1GiB"}, "", "roundup_power2_divisions:4"},
+    {HR_KNOB_ALLOCATOR_VERSION, {NULL}, NULL, NULL}, // tests/memory/test_caching_streams.c: needs a pool that was full
     {HR_KNOB_BATCH_SIZE, {NULL}, "8", "9"},
     {HR_KNOB_BATCH_ACCUMULATE, {NULL}, "1", "2"},
     {HR_KNOB_BATCH_REMAINDER, {NULL}, "drop", "keep"},

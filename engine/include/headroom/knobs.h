@@ -28,6 +28,7 @@
     X(ALLOCATOR_EXPANDABLE_SEGMENTS, "allocator.expandable_segments")                                        \
     X(ALLOCATOR_ROUNDUP, "allocator.roundup")                                                                \
     X(ALLOCATOR_CONF, "allocator.conf")                                                                      \
+    X(ALLOCATOR_VERSION, "allocator.version")                                                                \
     X(BATCH_SIZE, "batch.size")                                                                              \
     X(BATCH_ACCUMULATE, "batch.accumulate")                                                                  \
     X(BATCH_REMAINDER, "batch.remainder")                                                                    \

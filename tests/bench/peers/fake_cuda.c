@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA runtime that owns nothing but numbers, so that PyTorch's allocator can be asked what it would do. Built as
-// libcudart.so.13 by tests/bench/peers/pytorch_caching. cudaMalloc gives addresses from 1 << 40 upwards, never the same
-// twice; reservations lie from 1 << 44 upwards; FAKE_CUDA_BYTES is what the card has.
+// libcudart.so.13 by tests/bench/peers/pytorch_caching. cudaMalloc gives addresses from 1 << 40 upwards, reservations lie
+// from 1 << 44 upwards; FAKE_CUDA_BYTES is what the card has, FAKE_CUDA_POLICY how freed addresses are given again
+// (number_policy of tests/memory/number_driver.h).
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { RANGES_MAX = 1 << 16 };
+#include "number_driver.h"
 
-static struct {
-    uint64_t address, bytes;
-} ranges[RANGES_MAX];
-static int range_count;
-static uint64_t next_address = UINT64_C(1) << 40, next_reservation = UINT64_C(1) << 44, held_bytes;
+static number_places memory, reservations;
+static uint64_t held_bytes;
+
+static void begin(void)
+{
+    if (memory.end == 0) {
+        const char *policy = getenv("FAKE_CUDA_POLICY");
+        number_policy p = policy == NULL ? NUMBERS_NEVER_TWICE : (number_policy)atoi(policy);
+        memory = numbers_from(UINT64_C(1) << 40, p);
+        reservations = numbers_from(UINT64_C(1) << 44, p);
+    }
+}
 
 static uint64_t has_bytes(void)
 {
@@ -34,27 +39,20 @@ static uint64_t has_bytes(void)
 
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
-    if (held_bytes + bytes > has_bytes() || range_count == RANGES_MAX) {
+    begin();
+    if (held_bytes + bytes > has_bytes()) {
         return cudaErrorMemoryAllocation;
     }
-    *address = (void *)next_address;
-    ranges[range_count].address = next_address;
-    ranges[range_count++].bytes = bytes;
-    next_address += bytes;
+    *address = (void *)numbers_take(&memory, bytes);
     held_bytes += bytes;
     return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *address)
 {
-    for (int k = 0; k < range_count; k++) {
-        if (ranges[k].address == (uint64_t)address) {
-            held_bytes -= ranges[k].bytes;
-            ranges[k] = ranges[--range_count];
-            return cudaSuccess;
-        }
-    }
-    return address == NULL ? cudaSuccess : cudaErrorInvalidValue;
+    uint64_t bytes = address == NULL ? 0 : numbers_give(&memory, (uint64_t)address);
+    held_bytes -= bytes;
+    return address == NULL || bytes > 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 GIVES(cudaMemGetInfo, (size_t * available, size_t *total), *available = has_bytes() - held_bytes;
@@ -63,7 +61,7 @@ GIVES(cudaGetDevice, (int *device), *device = 0)
 GIVES(cudaSetDevice, (int device), (void)device)
 GIVES(cudaGetDeviceCount, (int *count), *count = 1)
 GIVES(cudaGetDeviceProperties, (struct cudaDeviceProp * p, int device), (void)device; memset(p, 0, sizeof *p);
-      p->totalGlobalMem = has_bytes(); p->major = 9)
+      p->totalGlobalMem = has_bytes(); p->major = 8)
 GIVES(cudaGetLastError, (void), )
 GIVES(cudaPeekAtLastError, (void), )
 GIVES(cudaDeviceSynchronize, (void), )
@@ -95,9 +93,15 @@ static CUresult reserve(CUdeviceptr *address, size_t bytes, size_t alignment, CU
                         unsigned long long f)
 {
     (void)alignment, (void)wanted, (void)f;
-    *address = next_reservation;
-    next_reservation += (bytes + (UINT64_C(1) << 30)) & ~((UINT64_C(1) << 30) - 1);
+    begin();
+    *address = numbers_take(&reservations, (bytes + (UINT64_C(1) << 30)) & ~((UINT64_C(1) << 30) - 1));
     return CUDA_SUCCESS;
+}
+
+static CUresult unreserve(CUdeviceptr address, size_t bytes)
+{
+    (void)bytes;
+    return numbers_give(&reservations, address) > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *p,
@@ -145,6 +149,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
         const char *name;
         void *function;
     } functions[] = {{"cuMemAddressReserve", (void *)reserve},
+                     {"cuMemAddressFree", (void *)unreserve},
                      {"cuMemCreate", (void *)create},
                      {"cuMemRelease", (void *)release},
                      {"cuMemGetAllocationGranularity", (void *)granularity},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PyTorch's own caching allocator over a driver of numbers (fake_cuda.c): what it answers to one of the streams of
-// tests/memory/caching_streams.h, or how long a pair takes. Built and run by tests/bench/peers/pytorch_caching.
+// tests/memory/caching_streams.h, or to a random one, or how long a pair takes. Built and run by
+// tests/bench/peers/pytorch_caching.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -72,11 +73,15 @@ double training_ns() {
 
 int main(int argc, char** argv) {
   bool times = argc > 1 && std::strcmp(argv[1], "--time") == 0;
-  size_t which = argc > 1 && !times ? std::strtoul(argv[1], nullptr, 10) : 0;
+  bool random = argc > 2 && std::strcmp(argv[1], "--random") == 0;
+  size_t which = argc > 1 && !times && !random ? std::strtoul(argv[1], nullptr, 10) : 0;
   if (which >= sizeof caching_streams / sizeof *caching_streams) return 1;
-  const caching_stream& s = caching_streams[which];
+  static caching_random drawn;
+  if (random) caching_random_stream(std::strtoull(argv[2], nullptr, 10), &drawn);
+  const caching_stream& s = random ? drawn.stream : caching_streams[which];
   uint64_t bytes = times ? UINT64_C(1) << 30 : s.mix.limit_bytes;
   setenv("FAKE_CUDA_BYTES", std::to_string(bytes).c_str(), 1);
+  setenv("FAKE_CUDA_POLICY", std::to_string(times ? 0 : s.policy).c_str(), 1);
   setenv("PYTORCH_ALLOC_CONF", s.conf, 1);
   setenv("PYTORCH_CUDA_ALLOC_CONF", s.conf, 1);
   c10::cuda::detail::init_p2p_access_cache(1);

@@ -12,26 +12,33 @@
 
 namespace {
 
-// Addresses from 1 << 40 upwards, never the same twice.
+// Addresses from 1 << 40 upwards.
 class Numbers : public tsl::SubAllocator {
  public:
-  explicit Numbers(const bfc_stream& s) : SubAllocator({}, {}), stream_(s) {}
+  explicit Numbers(const bfc_stream& s)
+      : SubAllocator({}, {}), stream_(s), places_(numbers_from(UINT64_C(1) << 40, s.policy)) {}
+  ~Numbers() override { numbers_deinit(&places_); }
   void* Alloc(size_t, size_t bytes, size_t* received) override {
     if (held_ + bytes > stream_.backing_bytes) {
       return nullptr;
     }
-    uint64_t address = next_;
-    next_ += bytes;
     held_ += bytes;
     *received = bytes;
-    return reinterpret_cast<void*>(address);
+    return reinterpret_cast<void*>(numbers_take(&places_, bytes));
   }
-  void Free(void*, size_t bytes) override { held_ -= bytes; }
+  // A coalesced region goes back as one: it was taken as several.
+  void Free(void* region, size_t bytes) override {
+    for (size_t freed = 0; freed < bytes;) {
+      freed += numbers_give(&places_, reinterpret_cast<uint64_t>(region) + freed);
+    }
+    held_ -= bytes;
+  }
   bool SupportsCoalescing() const override { return stream_.coalesces; }
 
  private:
   const bfc_stream& stream_;
-  uint64_t next_ = UINT64_C(1) << 40, held_ = 0;
+  number_places places_;
+  uint64_t held_ = 0;
 };
 
 std::unique_ptr<tsl::BFCAllocator> make(const bfc_stream& s) {
@@ -76,7 +83,7 @@ double pair_ns(tsl::BFCAllocator* heap, int batch) {
 
 // The same cases as bench_allocators.c, eleven rounds each.
 void measure(int batch) {
-  bfc_stream s = {{"pair", 0, 0, 0, 1, REQUESTS_SMALL, 256u << 20}, false, false, false, 256u << 20};
+  bfc_stream s = {{"pair", 0, 0, 0, 1, REQUESTS_SMALL, 256u << 20}, false, false, false, 256u << 20, NUMBERS_NEVER_TWICE};
   auto heap = make(s);
   for (int round = 0; round < 11; round++) {
     std::printf("%d %.1f\n", batch, pair_ns(heap.get(), batch));
@@ -84,7 +91,7 @@ void measure(int batch) {
 }
 
 void measure_training() {
-  bfc_stream s = {{"training", 3, 200000, 3000, 1, REQUESTS_TRAINING, 1024u << 20}, false, false, false, 1024u << 20};
+  bfc_stream s = {{"training", 3, 200000, 3000, 1, REQUESTS_TRAINING, 1024u << 20}, false, false, false, 1024u << 20, NUMBERS_NEVER_TWICE};
   auto heap = make(s);
   request_subject subject = {heap.get(), 0, ask, give};
   for (int round = 0; round < 11; round++) {
@@ -98,7 +105,7 @@ void measure_training() {
 // Runs out of memory in the heap that tests/memory/test_tensorflow_dump_peer.c makes too; the dump goes to the log.
 void dump() {
   static const size_t sizes[] = {1, 300, 5000, 70000, 1 << 20, 3 << 20, 5000000, 256, 1500, 700};
-  bfc_stream s = {{"dump", 0, 0, 0, 1, REQUESTS_SMALL, 64u << 20}, true, true, false, 64u << 20};
+  bfc_stream s = {{"dump", 0, 0, 0, 1, REQUESTS_SMALL, 64u << 20}, true, true, false, 64u << 20, NUMBERS_NEVER_TWICE};
   tsl::BFCAllocator::Options options;
   options.allow_growth = true;
   options.garbage_collection = true;
