@@ -73,11 +73,37 @@ static void follow_knob(app *a, const hr_event *e)
     char text[sizeof e->u.note.text + 1] = "";
     memcpy(text, e->u.note.text, sizeof e->u.note.text);
     if (e->u.note.count < HR_KNOB_COUNT) {
-        hr_status status = hr_knobs_set(&a->applied, (hr_knob_id)e->u.note.count, text, NULL);
-        (void)status; // a text that was cut: the panel shows what was turned
+        const hr_knob_id id = (hr_knob_id)e->u.note.count;
+        hr_status status = hr_knobs_set(&a->applied, id, text, NULL);
+        (void)status; // what is cut may be no value; what the session knows is
+        a->cut[id] = strlen(text) + 1 >= sizeof e->u.note.text;
     }
     if (a->watched != NULL ||
         a->follows_engine) { // whoever turned it sits elsewhere, or turned before a refusal
+        a->knobs = a->applied;
+        app_ask_whatif(a);
+    }
+}
+
+// What the session knows may be older than the event: then it does not begin so.
+static void complete_knobs(app *a)
+{
+    char preset[HR_KNOB_TEXT_MAX], begins[HR_KNOB_TEXT_MAX], whole[HR_KNOB_TEXT_MAX];
+    hr_knobs told;
+    bool any = false;
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (!a->cut[id] || !hr_session_about(a->session, preset, &told)) {
+            continue;
+        }
+        hr_knob_format(&a->applied, (hr_knob_id)id, begins);
+        hr_knob_format(&told, (hr_knob_id)id, whole);
+        if (strncmp(begins, whole, strlen(begins)) == 0) {
+            a->applied.value[id] = told.value[id];
+            a->cut[id] = false;
+            any = true;
+        }
+    }
+    if (any && (a->watched != NULL || a->follows_engine)) {
         a->knobs = a->applied;
         app_ask_whatif(a);
     }
@@ -122,6 +148,7 @@ static bool drain_events(app *a, bool *more)
             heap_record_feed(&a->heap, &events[i]);
             if (events[i].kind == HR_EVENT_KNOB) {
                 follow_knob(a, &events[i]);
+                complete_knobs(a); // a step of these knobs may be the next event
                 a->stepped_is_old = true;
                 heap_record_knobs(&a->heap, &a->applied);
             }
@@ -227,6 +254,7 @@ bool app_drain(app *a, bool *more)
     bool changed = false;
     if (a->session != NULL) {
         changed = drain_events(a, more);
+        complete_knobs(a);
         recover_heap(a);
         changed = take_report(a) || changed;
         changed = take_error(a) || changed;

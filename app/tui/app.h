@@ -119,8 +119,10 @@ struct app {
     bool unknown;            // nobody has said what is watched: preset and knobs stand for nothing
     hr_status end_status;    // of the save that ended the last training
     hr_err end_error;
-    hr_knobs knobs;      // as turned
-    hr_knobs applied;    // as the engine last said
+    hr_knobs knobs;   // as turned
+    hr_knobs applied; // as the engine last said
+    bool cut
+        [HR_KNOB_COUNT]; // of `applied`: an event had room for the beginning only, the session knows the rest
     hr_knobs stepped;    // of the newest finished step
     bool stepped_is_old; // a knob has changed since
     bool judges_turn;    // one was turned: what its plan says is to be said

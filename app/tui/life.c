@@ -36,6 +36,7 @@ static void start(app *a, const char *resume_path)
         guess_limit(a);
     }
     a->applied = a->knobs;
+    memset(a->cut, 0, sizeof a->cut);
     a->stepped_is_old = true;
     if (a->live.steps == 0) {
         a->stepped = a->knobs; // what the first one will be of

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "program.h"
@@ -135,6 +136,24 @@ START_TEST(a_cast_replaces_a_cast_and_nothing_else)
 }
 END_TEST
 
+// What the engine took comes back whole, however long it is: no mark stays beside it, and it is still the user's own when a
+// later turn is refused.
+START_TEST(a_long_path_is_kept_whole)
+{
+    static const char folder[] =
+        "a_folder_with_a_name_that_is_longer_than_an_event_of_the_engine_has_room_for";
+    char script[1024];
+    snprintf(script, sizeof script,
+             "wait steps 3\n:set train.save %s/w\nwait steps 3\nkeys b\nexpect pinned: every number\n"
+             ":set allocator.kind static\nexpect failed\nkeys <Esc>/\ntype train.save\nkeys <Enter><Enter>\n"
+             "expect room_for/w\n",
+             folder);
+    enter(script);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    play("demo --script a.keys --size 160x50", 0);
+}
+END_TEST
+
 // Whatever is wrong with it, and wherever that is found: the training before goes on.
 START_TEST(a_preset_that_would_not_stand_ends_no_training)
 {
@@ -227,6 +246,7 @@ int main(void)
                                   a_cast_replaces_a_cast_and_nothing_else,
                                   what_cannot_be_played_is_said,
                                   a_preset_that_would_not_stand_ends_no_training,
+                                  a_long_path_is_kept_whole,
                                   run_does_so_many_steps_and_stops,
                                   the_pictures_and_the_cast_can_be_made_anew,
                                   every_terminal_and_theme_is_played_on};

@@ -804,6 +804,13 @@ hr_status hr_session_attach(const char *path, hr_session **out, hr_err *err)
     return HR_OK;
 }
 
+bool hr_session_about(const hr_session *host, char preset[HR_KNOB_TEXT_MAX], hr_knobs *knobs)
+{
+    preset[0] = '\0';
+    *knobs = host->knobs;
+    return !host->read_only;
+}
+
 bool hr_session_is_read_only(const hr_session *host)
 {
     return host->read_only;

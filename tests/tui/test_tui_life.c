@@ -183,6 +183,27 @@ START_TEST(a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not
 }
 END_TEST
 
+// An event has room for the beginning of a long path alone.
+START_TEST(a_long_path_comes_back_whole)
+{
+    static const char path[] =
+        "/a/folder/with/a/name/that/is/much/longer/than/an/event/has/room/for/pictures.bin";
+    app *a = screen_open(&wide);
+    screen_advance(a, 5);
+    ck_assert(app_turn(a, HR_KNOB_PIPELINE_PATH, path));
+    screen_advance(a, 2);
+    ck_assert_str_eq(hr_knob_text(&a->applied, HR_KNOB_PIPELINE_PATH), path);
+    ck_assert(has_same_knobs(a));
+    ck_assert(turn_same(&a->knobs, &a->stepped)); // a baseline can be pinned
+    ck_assert_ptr_null(app_why_not(a, REQUEST_PIN));
+    ck_assert(
+        app_send(a, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE, "sixty-four")); // refused: back to what was applied
+    screen_advance(a, 1);
+    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_PIPELINE_PATH), path);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(what_a_busy_engine_does_not_take_is_not_turned)
 {
     app *a = screen_open(&wide);
@@ -410,7 +431,8 @@ START_TEST(what_is_still_being_tried_can_be_left)
 }
 END_TEST
 
-SUITE_MAIN("tui life", what_would_not_stand_ends_nothing, what_is_still_being_tried_can_be_left,
+SUITE_MAIN("tui life", a_long_path_comes_back_whole, what_would_not_stand_ends_nothing,
+           what_is_still_being_tried_can_be_left,
            a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not,
            what_a_busy_engine_does_not_take_is_not_turned,
            a_dead_worker_leaves_its_graphs_and_says_where_it_died,
