@@ -89,6 +89,8 @@ static void print_step(emitter *e, const hr_report *r)
     emit_count(e, "effective_batch", if_built(r, r->step.effective_batch));
     emit_count(e, "flops", if_built(r, r->step.flops));
     emit_real(e, "seconds", r->step.seconds, EMIT_EXACT);
+    emit_real(e, "seconds_low", r->step.seconds_low, EMIT_EXACT);
+    emit_real(e, "seconds_high", r->step.seconds_high, EMIT_EXACT);
     emit_text(e, "seconds_source", !timed ? NULL : r->step.measured ? "measured" : "simulated");
     print_implementations(e, r);
     emit_end_object(e);

@@ -152,7 +152,13 @@ static void print_time(const hr_report *r)
     if (isnan(s) || s <= 0) {
         return;
     }
-    printf("  step time            %s %c\n", report_seconds(s, seconds), letter);
+    printf("  step time            %s %c", report_seconds(s, seconds), letter);
+    if (r->step.seconds_high > 0) {
+        char range[HR_SECONDS_RANGE_MAX];
+        printf(", %s %c", hr_seconds_range(r->step.seconds_low, r->step.seconds_high, range),
+               REPORT_ESTIMATED);
+    }
+    putchar('\n');
 }
 
 // ---- training -------------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ static const script_field step_fields[] = {
     FIELD_IN(hr_report, step.effective_batch, "effective_batch", FIELD_COUNT),
     FIELD_IN(hr_report, step.flops, "flops", FIELD_COUNT),
     FIELD_IN(hr_report, step.seconds, "seconds", FIELD_REAL),
+    FIELD_IN(hr_report, step.seconds_low, "seconds_low", FIELD_REAL),
+    FIELD_IN(hr_report, step.seconds_high, "seconds_high", FIELD_REAL),
     FIELD_END,
 };
 static const script_field memory_fields[] = {

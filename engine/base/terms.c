@@ -684,6 +684,8 @@ static const hr_term terms[] = {
      .unit = "s",
      .tensorflow = "step time",
      .pytorch = "iteration time"},
+    {.name = "seconds_high", .line = "what an estimated step takes at most, as a rule", .unit = "s"},
+    {.name = "seconds_low", .line = "what an estimated step takes at least, as a rule", .unit = "s"},
     {.name = "seconds_max", .line = "longest time of one plan of --repeat", .unit = "s"},
     {.name = "seconds_median", .line = "median time of one plan of --repeat", .unit = "s"},
     {.name = "seconds_source", .line = "whether seconds were measured or simulated", .unit = ""},

@@ -2,6 +2,7 @@
 #include "headroom/units.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,5 +129,24 @@ const char *hr_bytes_human(uint64_t bytes, char text[HR_BYTES_TEXT_MAX])
         unit++;
     }
     snprintf(text, HR_BYTES_TEXT_MAX, value < 99.995 ? "%.2f %s" : "%.1f %s", value, names[unit]);
+    return text;
+}
+
+// ---- times ----------------------------------------------------------------------------------------------------
+
+static double two_digits(double value)
+{
+    const double step = value > 0 ? pow(10, floor(log10(value)) - 1) : 1;
+    return round(value / step) * step;
+}
+
+const char *hr_seconds_range(double low, double high, char text[HR_SECONDS_RANGE_MAX])
+{
+    const double unit = high >= 1 ? 1 : high >= 1e-3 ? 1e3 : 1e6;
+    (void)snprintf(text, HR_SECONDS_RANGE_MAX, "%.4g-%.4g %s", two_digits(low * unit),
+                   two_digits(high * unit),
+                   high >= 1      ? "s"
+                   : high >= 1e-3 ? "ms"
+                                  : "us");
     return text;
 }

@@ -72,4 +72,10 @@ uint64_t timeline_end_ns(const timeline *t); // of the lane that ends last
 HR_MUST_CHECK hr_status cost_step_seconds(const device_ops *device, void *context, const program *p,
                                           double *seconds, hr_err *err);
 
+// Between which two times the step lies, as a rule: each instruction as far from its time as the device says it may be,
+// all of them to the same side, as what is wrong with one of a kind is wrong with the others. NaN, both, when the device
+// cannot tell. NOMEM only.
+HR_MUST_CHECK hr_status cost_step_range(const device_ops *device, void *context, const program *p,
+                                        double *low_seconds, double *high_seconds, hr_err *err);
+
 #endif

@@ -102,6 +102,9 @@ typedef struct device_ops {
     uint64_t (*duration_ns)(void *context, const program *p, const instr *i);
     // optional: how long the host takes to issue it, which it does ahead of the device. NULL: no time.
     uint64_t (*issue_ns)(void *context, const program *p, const instr *i);
+    // optional: an estimate. The instruction takes between duration_ns divided by this factor and times it, as a rule.
+    // NULL: nothing is known of that.
+    double (*spread)(void *context, const instr *i);
     // Plain copies between host and device memory, for weights, saves and rebuilds.
     hr_status (*copy_in)(void *context, uint64_t address, const void *host, uint64_t bytes, hr_err *err);
     hr_status (*copy_out)(void *context, uint64_t address, void *host, uint64_t bytes, hr_err *err);

@@ -174,7 +174,10 @@ static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
     HR_TRY(play_programs(c->device, c->device_context, c->knobs, c->failed_bytes, c->programs, c->count,
                          c->steps, &played, err));
     HR_TRY(fill(out, c, &played, err));
-    return cost_step_seconds(c->device, c->device_context, c->programs[0], &out->step_seconds, err);
+    const program *p = c->programs[0];
+    HR_TRY(cost_step_seconds(c->device, c->device_context, p, &out->step_seconds, err));
+    return cost_step_range(c->device, c->device_context, p, &out->step_seconds_low, &out->step_seconds_high,
+                           err);
 }
 
 static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, hr_whatif *out,

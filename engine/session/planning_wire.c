@@ -92,6 +92,14 @@ static void put_plan(wire_out *o, const hr_whatif *w)
     wire_put_u64(o, w->peak_in_use_bytes);
     wire_put_u64(o, w->missing_bytes);
     wire_put(o, &w->step_seconds, sizeof w->step_seconds);
+    wire_put(o, &w->step_seconds_low, sizeof w->step_seconds_low);
+    wire_put(o, &w->step_seconds_high, sizeof w->step_seconds_high);
+}
+
+static void get_time(wire_in *in, double *seconds)
+{
+    wire_get(in, seconds, sizeof *seconds);
+    in->bad = in->bad || !(isnan(*seconds) || (*seconds >= 0 && isfinite(*seconds)));
 }
 
 static void get_plan(wire_in *in, hr_whatif *w)
@@ -102,8 +110,9 @@ static void get_plan(wire_in *in, hr_whatif *w)
     w->saved_for_backward_bytes = wire_get_u64(in);
     w->peak_in_use_bytes = wire_get_u64(in);
     w->missing_bytes = wire_get_u64(in);
-    wire_get(in, &w->step_seconds, sizeof w->step_seconds);
-    in->bad = in->bad || !(isnan(w->step_seconds) || (w->step_seconds >= 0 && isfinite(w->step_seconds)));
+    get_time(in, &w->step_seconds);
+    get_time(in, &w->step_seconds_low);
+    get_time(in, &w->step_seconds_high);
 }
 
 // A text of any length, its NUL included.

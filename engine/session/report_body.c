@@ -67,6 +67,8 @@ static void walk_step(codec *c, hr_report *r)
     codec_u64(c, &r->step.effective_batch);
     codec_u64(c, &r->step.flops);
     codec_amount(c, &r->step.seconds, DBL_MAX);
+    codec_amount(c, &r->step.seconds_low, DBL_MAX);
+    codec_amount(c, &r->step.seconds_high, DBL_MAX);
     codec_bool(c, &r->step.measured);
 }
 

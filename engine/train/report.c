@@ -105,7 +105,8 @@ static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
         r->step.seconds = median_seconds(e);
         return HR_OK;
     }
-    return cost_step_seconds(b->device, b->context, p, &r->step.seconds, err);
+    HR_TRY(cost_step_seconds(b->device, b->context, p, &r->step.seconds, err));
+    return cost_step_range(b->device, b->context, p, &r->step.seconds_low, &r->step.seconds_high, err);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -288,7 +289,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     hr_report r = {.evaluation.peak_in_use_bytes = HR_NONE,
                    .driver = {HR_NONE, HR_NONE, HR_NONE},
                    .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
-                   .step = {.seconds = (double)NAN},
+                   .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
                    .oom = e->oom};
     (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
     fill_device(e, &r);

@@ -66,6 +66,8 @@ static const struct {
     {"step.effective_batch", "in"},
     {"step.flops", "in"},
     {"step.seconds", "rn"},
+    {"step.seconds_low", "rn"},
+    {"step.seconds_high", "rn"},
     {"step.seconds_source", "sn"},
     {"memory.limit_bytes", "i"},
     {"memory.peak_pool_bytes", "in"},

@@ -143,8 +143,8 @@ START_TEST(an_interpreter_issues_more_slowly_than_a_graph_and_a_captured_step_is
 }
 END_TEST
 
-// Seconds of a step of the named preset under `pairs` (ends in NULL), as a what-if says them.
-static double seconds_of(const char *name, const char *const *pairs)
+// A step of the named preset under `pairs` (ends in NULL), as a what-if says it.
+static hr_whatif plan_of(const char *name, const char *const *pairs)
 {
     hr_err err = {0};
     hr_preset *preset = NULL;
@@ -159,7 +159,12 @@ static double seconds_of(const char *name, const char *const *pairs)
     ck_assert_msg(hr_planner_plan(planner, &knobs, &w, &err) == HR_OK, "%s", err.sentence);
     hr_planner_close(planner);
     hr_preset_close(preset);
-    return w.step_seconds;
+    return w;
+}
+
+static double seconds_of(const char *name, const char *const *pairs)
+{
+    return plan_of(name, pairs).step_seconds;
 }
 
 #define SECONDS(name, ...) seconds_of(name, (const char *const[]){__VA_ARGS__, NULL})
@@ -205,6 +210,20 @@ START_TEST(an_engine_behind_the_first_is_slower_and_a_kernel_of_our_own_slower_s
 }
 END_TEST
 
+START_TEST(an_estimate_comes_with_a_range_and_what_is_not_estimated_does_not)
+{
+    const hr_whatif w = plan_of("resnet50", (const char *const[]){A100, NULL});
+    ck_assert(w.step_seconds_low < w.step_seconds && w.step_seconds < w.step_seconds_high);
+    ck_assert(w.step_seconds_high < 2 * w.step_seconds_low);
+    const hr_whatif tight = plan_of("resnet50", (const char *const[]){A100, "workspace.limit=0B", NULL});
+    ck_assert_double_gt(tight.step_seconds_high / tight.step_seconds, w.step_seconds_high / w.step_seconds);
+    const hr_whatif none = plan_of(
+        "resnet50", (const char *const[]){"device.kind=plan", "device.card=", "device.vram=80GiB", NULL});
+    ck_assert_double_nan(none.step_seconds_low);
+    ck_assert_double_nan(none.step_seconds_high);
+}
+END_TEST
+
 // A small model waits for the host that issues its kernels, a large one does not.
 START_TEST(launches_are_what_small_steps_take)
 {
@@ -244,6 +263,7 @@ int main(void)
                    an_interpreter_issues_more_slowly_than_a_graph_and_a_captured_step_is_issued_by_nobody);
     tcase_add_test(all, a_smaller_workspace_limit_never_makes_a_step_faster);
     tcase_add_test(all, an_engine_behind_the_first_is_slower_and_a_kernel_of_our_own_slower_still);
+    tcase_add_test(all, an_estimate_comes_with_a_range_and_what_is_not_estimated_does_not);
     tcase_add_test(all, launches_are_what_small_steps_take);
     tcase_add_test(all, tf32_shortens_a_float32_step_and_no_other);
     suite_add_tcase(suite, all);

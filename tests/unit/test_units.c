@@ -142,6 +142,18 @@ START_TEST(human_form_is_at_most_ten_characters)
 }
 END_TEST
 
+START_TEST(ranges_of_seconds_have_two_digits_and_one_unit)
+{
+    char text[HR_SECONDS_RANGE_MAX];
+    ck_assert_str_eq(hr_seconds_range(0.0953, 0.1204, text), "95-120 ms");
+    ck_assert_str_eq(hr_seconds_range(0.00087, 0.00132, text), "0.87-1.3 ms");
+    ck_assert_str_eq(hr_seconds_range(0.94, 1.07, text), "0.94-1.1 s");
+    ck_assert_str_eq(hr_seconds_range(12.3e-6, 98e-6, text), "12-98 us");
+    ck_assert_str_eq(hr_seconds_range(1234.5, 2345.6, text), "1200-2300 s");
+    ck_assert_str_eq(hr_seconds_range(0, 0, text), "0-0 us");
+}
+END_TEST
+
 START_TEST(products_and_sums_never_wrap)
 {
     uint64_t out = 0;
@@ -168,6 +180,7 @@ int main(void)
     tcase_add_loop_test(tests, exact_form_reads_back, 0, 4);
     tcase_add_test(tests, human_form_has_three_or_four_digits);
     tcase_add_test(tests, human_form_is_at_most_ten_characters);
+    tcase_add_test(tests, ranges_of_seconds_have_two_digits_and_one_unit);
     tcase_add_test(tests, products_and_sums_never_wrap);
     Suite *suite = suite_create("units");
     suite_add_tcase(suite, tests);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "app/tui/screens/fit.h"
 #include "app/tui/screens/screens.h"
 
@@ -258,8 +260,14 @@ static void draw_picked(const canvas *c, int y, const app *a)
     byte_unit unit = fit_unit(a);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_bytes(p->plan.missing_bytes, unit, missing);
-    int x = paint_format(c, y, 0, c->area.w, p->plan.fits ? ROLE_GOOD : ROLE_BAD, "%s %s, %s", peak,
-                         unit.name, format_seconds(fit_seconds(p), seconds));
+    char range[HR_SECONDS_RANGE_MAX] = "";
+    bool ranges = p->plan.step_seconds_high > 0;
+    if (ranges) {
+        hr_seconds_range(p->plan.step_seconds_low, p->plan.step_seconds_high, range);
+    }
+    int x = paint_format(c, y, 0, c->area.w, p->plan.fits ? ROLE_GOOD : ROLE_BAD, "%s %s, %s%s%s%s", peak,
+                         unit.name, format_seconds(fit_seconds(p), seconds), ranges ? " (" : "", range,
+                         ranges ? " e)" : "");
     if (!p->plan.fits) {
         x += paint_format(c, y, x, c->area.w - x, ROLE_BAD, ", misses by %s", missing);
     }

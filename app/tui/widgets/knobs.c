@@ -151,15 +151,20 @@ static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool 
     draw_plan(c, y, width + each, a, id, WHATIF_MORE);
 }
 
-// ", 12.4 ms s" behind what a neighbour would take, where it is known and there is room.
+// ", 11-14 ms e" behind what a neighbour would take, where it is known and there is room.
 static void add_seconds(const canvas *c, const char *device, const hr_whatif *plan, char *line, size_t size)
 {
-    char seconds[FORMAT_MAX], more[FORMAT_MAX + 8];
+    char seconds[HR_SECONDS_RANGE_MAX + FORMAT_MAX], more[sizeof seconds + 8];
     if (isnan(plan->step_seconds)) {
         return;
     }
-    snprintf(more, sizeof more, ", %s %s", format_seconds(plan->step_seconds, seconds),
-             strcmp(device, "plan") == 0 ? "s" : "e");
+    if (plan->step_seconds_high > 0) {
+        snprintf(more, sizeof more, ", %s e",
+                 hr_seconds_range(plan->step_seconds_low, plan->step_seconds_high, seconds));
+    } else {
+        snprintf(more, sizeof more, ", %s %s", format_seconds(plan->step_seconds, seconds),
+                 strcmp(device, "plan") == 0 ? "s" : "e");
+    }
     if (glyphs_width(c->glyphs, line) + glyphs_width(c->glyphs, more) <= c->area.w - 1) {
         snprintf(line + strlen(line), size - strlen(line), "%s", more);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "headroom/engine.h"
+#include "headroom/units.h"
 
 #include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
@@ -152,6 +153,18 @@ static int draw_scaling(const canvas *c, int y, const model *m)
     return y;
 }
 
+// Of a simulated step: between which times it lies on the card.
+static int draw_range(const canvas *c, int y, const app *a)
+{
+    char range[HR_SECONDS_RANGE_MAX], value[sizeof range + 8];
+    if (!a->has_report || !a->report.device.simulated || !(a->report.step.seconds_high > 0)) {
+        return y;
+    }
+    snprintf(value, sizeof value, "%s e",
+             hr_seconds_range(a->report.step.seconds_low, a->report.step.seconds_high, range));
+    return draw_number(c, y, "", value, "");
+}
+
 // The most wanted first: a small pane has room for two or three.
 static void draw_numbers(const canvas *c, const app *a)
 {
@@ -163,6 +176,7 @@ static void draw_numbers(const canvas *c, const app *a)
     int y = 0;
     snprintf(value, sizeof value, "%s %s", format_seconds(seconds, text), source_letter(a));
     y = draw_number(c, y, "step", value, pinned ? format_delta(slower * 1e3, " ms", delta) : "");
+    y = draw_range(c, y, a);
     y = draw_scaling(c, y, m);
     y = draw_number(c, y, "eval_accuracy", format_percent(m->eval_accuracy, text), "");
     snprintf(value, sizeof value, "%s/s", isnan(slope) ? "—" : format_delta(slope, "", text));

@@ -332,6 +332,12 @@ static uint64_t cuda_issue_ns(void *context, const program *p, const instr *i)
     return device->dressed ? card_issue_ns(&device->speed, p, i) : 0;
 }
 
+static double cuda_spread(void *context, const instr *i)
+{
+    (void)context;
+    return card_time_spread(i);
+}
+
 // ---- memory -------------------------------------------------------------------------------------------------------
 
 static hr_status cuda_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
@@ -411,6 +417,7 @@ const device_ops device_cuda = {
     .tells_time = cuda_tells_time,
     .duration_ns = cuda_duration_ns,
     .issue_ns = cuda_issue_ns,
+    .spread = cuda_spread,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
 };

@@ -111,6 +111,12 @@ static uint64_t plan_issue_ns(void *context, const program *p, const instr *i)
     return plan->dressed ? card_issue_ns(&plan->speed, p, i) : 0;
 }
 
+static double plan_spread(void *context, const instr *i)
+{
+    (void)context;
+    return card_time_spread(i);
+}
+
 // ---- device ---------------------------------------------------------------------------------------------------
 
 static hr_status plan_open(const device_options *options, void **context, hr_err *err)
@@ -204,6 +210,7 @@ const device_ops device_plan = {
     .tells_time = plan_tells_time,
     .duration_ns = plan_duration_ns,
     .issue_ns = plan_issue_ns,
+    .spread = plan_spread,
     .copy_in = plan_copy_in,
     .copy_out = plan_copy_out,
 };

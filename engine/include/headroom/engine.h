@@ -121,6 +121,8 @@ typedef struct hr_whatif {
     uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
     uint64_t missing_bytes; // from the limit to the smallest that was tried and holds it with this allocator
     double step_seconds;    // simulated; NaN when the device cannot tell: no card, no calibration
+    double step_seconds_low,
+        step_seconds_high; // between which it lies as a rule; NaN when the device cannot tell
 } hr_whatif;
 typedef struct hr_planner hr_planner;
 // Reads the preset's model; the planner does not need the preset any longer. Its plans may be made by several threads

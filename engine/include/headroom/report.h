@@ -145,6 +145,8 @@ typedef struct hr_report {
         uint64_t effective_batch; // samples of one update: batch.size times batch.accumulate
         uint64_t flops;
         double seconds; // median of the training steps
+        double seconds_low,
+            seconds_high; // of an estimate, between which it lies as a rule; NaN of what was measured
         bool measured;
         hr_report_implementation
             implementations[HR_LIBRARIES_MAX]; // in the order of their first instructions

@@ -23,6 +23,10 @@ const char *hr_bytes_exact(uint64_t bytes, char text[HR_BYTES_TEXT_MAX]);
 // For reading: "3.61 GiB", "112.5 KiB", "980 B"; at most 10 characters. Returns text.
 const char *hr_bytes_human(uint64_t bytes, char text[HR_BYTES_TEXT_MAX]);
 
+enum { HR_SECONDS_RANGE_MAX = 32 };
+// "95-120 ms": both rounded to two digits, in the unit of the larger. Returns text.
+const char *hr_seconds_range(double low, double high, char text[HR_SECONDS_RANGE_MAX]);
+
 // a*b and a+b without wrapping: false on overflow, and *out is then UINT64_MAX. All sizes go through these.
 bool hr_mul_bytes(uint64_t a, uint64_t b, uint64_t *out);
 bool hr_add_bytes(uint64_t a, uint64_t b, uint64_t *out);
