@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "headroom/engine.h"
+#include "headroom/knob_export.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
@@ -187,11 +188,31 @@ static hr_status init(const cli_args *args, hr_err *err)
     return HR_OK;
 }
 
+// ---- export ---------------------------------------------------------------------------------------------------
+
+// preset, pytorch or keras, on stdout.
+static hr_status export(const cli_args *args, const char *name, hr_err *err)
+{
+    cli_subject subject;
+    char *text = NULL;
+    HR_TRY(cli_open(args, name, &subject, err));
+    hr_status status = hr_knob_export(args->words[2] == NULL ? "" : args->words[2], subject.preset,
+                                      &subject.knobs, NULL, &text, err);
+    if (status == HR_OK) {
+        say_foreign(stdout, text, "\n");
+    } else if (status == HR_USAGE) {
+        hr_err_try(err, "headroom config export %.200s pytorch", name);
+    }
+    hr_knob_export_free(text);
+    cli_close(&subject);
+    return status;
+}
+
 // ---- which one ------------------------------------------------------------------------------------------------
 
 static hr_status refuse(const char *word, hr_err *err)
 {
-    hr_status status = HR_FAIL(err, USAGE, "config needs check, show or init, had '%.64s'", word);
+    hr_status status = HR_FAIL(err, USAGE, "config needs check, show, export or init, had '%.64s'", word);
     hr_err_try(err, "headroom config -h");
     return status;
 }
@@ -202,22 +223,30 @@ static hr_status configure(const cli_args *args, hr_err *err)
     if (strcmp(word, "init") == 0) {
         return init(args, err);
     }
-    if (strcmp(word, "check") != 0 && strcmp(word, "show") != 0) {
+    if (strcmp(word, "check") != 0 && strcmp(word, "show") != 0 && strcmp(word, "export") != 0) {
         return refuse(word, err);
+    }
+    if (word[0] != 'e' && args->words[1] != NULL && args->words[2] != NULL) {
+        hr_status status =
+            HR_FAIL(err, USAGE, "config %s needs one PRESET, had '%.64s' too", word, args->words[2]);
+        hr_err_try(err, "headroom config %s %.200s", word, args->words[1]);
+        return status;
     }
     if (args->words[1] == NULL) {
         hr_status status = HR_FAIL(err, USAGE, "config %s needs a PRESET, had none", word);
         hr_err_try(err, "headroom config %s demo", word);
         return status;
     }
-    return word[0] == 'c' ? check(args, args->words[1], err) : show(args, args->words[1], err);
+    return word[0] == 'c'   ? check(args, args->words[1], err)
+           : word[0] == 'e' ? export(args, args->words[1], err)
+                            : show(args, args->words[1], err);
 }
 
 int cli_config(int argc, char **argv)
 {
     cli_args args;
     hr_err err;
-    cli_next next = cli_parse(argc, argv, 2, &args, &err);
+    cli_next next = cli_parse(argc, argv, 3, &args, &err);
     if (next == CLI_DONE) {
         return 0;
     }

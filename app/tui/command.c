@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "headroom/knob_export.h"
+
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
 #include "app/tui/run_export.h"
@@ -88,6 +90,27 @@ static void run_export_runs(app *a, const char *argument)
                 argument);
     } else {
         app_say_error(a, &err);
+    }
+}
+
+// ":export pytorch FILE.py": what is turned now, to be kept.
+static void run_export_knobs(app *a, const char *argument)
+{
+    char form[16];
+    hr_err err;
+    const size_t length = strcspn(argument, " ");
+    const char *file = argument + length + strspn(argument + length, " ");
+    snprintf(form, sizeof form, "%.*s", (int)length, argument);
+    if (file[0] == '\0') {
+        app_say(a, MESSAGE_ERROR,
+                "export needs preset, pytorch or keras, and a file\ntry: :export preset mine.yaml");
+    } else if (hr_knob_export_file(form, a->preset, &a->knobs, file, &err) != HR_OK) {
+        app_say_error(a, &err);
+    } else if (strcmp(form, "preset") == 0) {
+        app_say(a, MESSAGE_NOTE, "these knobs are in %s: headroom %s%s opens it", file,
+                strchr(file, '/') == NULL ? "./" : "", file);
+    } else {
+        app_say(a, MESSAGE_NOTE, "what %s has for these knobs is in %s", form, file);
     }
 }
 
@@ -230,6 +253,7 @@ static const command_row commands[] = {
     {"save", "[FILE]", WORD_FILE, "save the training", run_save},
     {"save-display", "FILE", WORD_FILE, "save the screen: .txt, .ans or .svg", run_save_display},
     {"export-runs", "FILE.csv|FILE.json", WORD_FILE, "write the session's runs to a file", run_export_runs},
+    {"export", "preset|pytorch|keras FILE", WORD_FORM, "keep these knobs: as a preset, or as lines of a framework", run_export_knobs},
     {"filter", "[TEXT]", WORD_NONE, "show the rows of the table that match; !text: those that do not", run_filter},
     {"sort", "[COLUMN]", WORD_COLUMN, "sort the table; again: the other way round", run_sort},
     {"columns", "[COLUMN]", WORD_COLUMN, "show or hide a column of the table", run_columns},

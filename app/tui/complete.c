@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "headroom/knob_export.h"
 #include "headroom/terms.h"
 #include "headroom/units.h"
 
@@ -201,6 +202,11 @@ static void offer_words(looking *l, command_word word)
         break;
     case WORD_FILE:
         offer_files(l);
+        break;
+    case WORD_FORM:
+        for (size_t i = 0; hr_knob_export_form(i) != NULL; i++) {
+            offer(l, hr_knob_export_form(i), "", false);
+        }
         break;
     case WORD_PRESET:
         offer_presets(l);

@@ -64,8 +64,8 @@ static const struct {
      "headroom terms fragmentation"},
     {"knobs batch.szie", 2, "there is no knob 'batch.szie' — did you mean 'batch.size'?",
      "headroom knobs batch.size"},
-    {"config", 2, "config needs check, show or init", "headroom config -h"},
-    {"config chekc demo", 2, "config needs check, show or init, had 'chekc'", "headroom config -h"},
+    {"config", 2, "config needs check, show, export or init", "headroom config -h"},
+    {"config chekc demo", 2, "config needs check, show, export or init, had 'chekc'", "headroom config -h"},
     {"config check", 2, "config check needs a PRESET, had none", "headroom config check demo"},
     {"config init demo", 2, "config init takes no PRESET, had 'demo'", "headroom config show demo"},
     {"demo", 2, "the workbench needs a terminal", "headroom run demo"},
@@ -201,7 +201,7 @@ static const struct {
     {"--help", "expect TEXT"},
     {"run -h", "--trace FILE  "},
     {"plan demo --help", "--at-peak"},
-    {"config -h", "headroom config ACTION [PRESET]"},
+    {"config -h", "headroom config ACTION [PRESET [FORM]]"},
     {"presets", "demo  "},
     {"cards", "rtx3070-8g"},
     {"devices", "reference"},
@@ -391,7 +391,7 @@ START_TEST(a_signal_finishes_the_step_saves_and_reports)
 {
     char words[256];
     snprintf(words, sizeof words,
-             "run demo -s device.kind=reference -s batch.size=2 --plain --steps 100000 --json -s "
+             "run demo -s device.kind=reference -s batch.size=2 --steps 100000 --json -s "
              "train.save=%s/w.safetensors",
              program_home());
     outcome o = program_interrupt(words, gentle[_i]);

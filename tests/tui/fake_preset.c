@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "headroom/card.h"
+#include "headroom/knob_export.h"
 
 #include "tests/tui/fake_engine.h"
 
@@ -120,6 +121,30 @@ hr_status hr_preset_list(const char *folder, hr_preset_entry **entries, size_t *
 void hr_preset_list_free(hr_preset_entry *entries)
 {
     free(entries);
+}
+
+// What is written is the library's own (unit/knob_export); here it is enough that it was asked for.
+const char *hr_knob_export_form(size_t index)
+{
+    static const char *const forms[] = {"preset", "pytorch", "keras"};
+    return index < sizeof forms / sizeof *forms ? forms[index] : NULL;
+}
+
+hr_status hr_knob_export_file(const char *form, const hr_preset *preset, const hr_knobs *knobs,
+                              const char *path, hr_err *err)
+{
+    char batch[HR_KNOB_TEXT_MAX];
+    if (strcmp(form, "preset") != 0 && strcmp(form, "pytorch") != 0 && strcmp(form, "keras") != 0) {
+        return HR_FAIL(err, USAGE, "needed preset, pytorch or keras, had '%s'", form);
+    }
+    FILE *out = fopen(path, "wx");
+    if (out == NULL) {
+        return HR_FAIL(err, WRITE, "%s: is there already", path);
+    }
+    fprintf(out, "%s of %s, batch %s\n", form, preset->name,
+            hr_knob_format(knobs, HR_KNOB_BATCH_SIZE, batch));
+    fclose(out);
+    return HR_OK;
 }
 
 hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)

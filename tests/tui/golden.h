@@ -9,26 +9,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/terms.h"
+
 #include "tests/tui/screen.h"
 
-// The number of knobs in the table grows; what a screen looks like does not change by it: "knobs 3/NN".
-static inline void golden_hide_knob_count(char *text)
+// Tables grow; what a screen looks like does not change by it: "knobs 3/NN", "terms · 5 of NNN".
+static inline void golden_hide_count(char *text, const char *pane, const char *before, size_t count)
 {
-    char total[16];
-    const int length = snprintf(total, sizeof total, "/%d", (int)HR_KNOB_COUNT);
-    for (char *at = strstr(text, "knobs "); at != NULL; at = strstr(at + 1, "knobs ")) {
-        char *slash = at + strcspn(at, "/\n");
-        if (strncmp(slash, total, (size_t)length) == 0) {
-            memset(slash + 1, 'N', (size_t)length - 1);
+    char total[32];
+    const int length = snprintf(total, sizeof total, "%s%zu", before, count);
+    for (char *at = strstr(text, pane); at != NULL; at = strstr(at + 1, pane)) {
+        char *found = strstr(at, total);
+        if (found != NULL && found < at + strcspn(at, "\n")) {
+            memset(found + strlen(before), 'N', (size_t)length - strlen(before));
         }
     }
+}
+
+static inline void golden_hide_counts(char *text)
+{
+    size_t terms;
+    (void)hr_terms(&terms);
+    golden_hide_count(text, "knobs ", "/", HR_KNOB_COUNT);
+    golden_hide_count(text, "terms ", " of ", terms);
 }
 
 static inline void golden_compare(const char *name, app *a)
 {
     char path[128];
     char *text = screen_text(a);
-    golden_hide_knob_count(text);
+    golden_hide_counts(text);
     const char *mode = getenv("HEADROOM_GOLDEN");
     bool writes = mode != NULL && strcmp(mode, "write") == 0;
     snprintf(path, sizeof path, "tests/tui/golden/%s.txt", name);

@@ -425,6 +425,29 @@ static size_t count_of(const char *text, const char *what)
     return count;
 }
 
+START_TEST(what_is_turned_is_exported_and_replaces_nothing)
+{
+    char folder[] = "/tmp/headroom-export-XXXXXX", line[256], path[128];
+    app *a = screen_open(&golden_looks[0].look);
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/mine.py", folder);
+    snprintf(line, sizeof line, ":export pytorch %s\n", path);
+    screen_keys(a, line);
+    ck_assert_msg(a->message.kind == MESSAGE_NOTE, "%s", a->message.text);
+    char *text = read_whole(path);
+    ck_assert_str_eq(text, "pytorch of demo, batch 128\n");
+    free(text);
+    screen_keys(a, line); // again
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    unlink(path);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":export pytorch\n");
+    ck_assert_ptr_nonnull(strstr(a->message.text, "try: :export preset mine.yaml"));
+    ck_assert_int_eq(rmdir(folder), 0);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(runs_are_exported_whole_and_never_replace_a_file)
 {
     char folder[] = "/tmp/headroom-runs-XXXXXX", line[256], path[128];
@@ -560,5 +583,5 @@ SUITE_MAIN("tui runs", a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_tha
            what_goes_on_from_other_weights_has_no_verdict_on_its_loss,
            times_of_a_few_steps_and_of_none_are_not_compared, every_byte_value_fits_its_cell,
            runs_that_never_ended_a_step_have_no_picture_but_a_sentence,
-           runs_are_exported_whole_and_never_replace_a_file,
+           what_is_turned_is_exported_and_replaces_nothing, runs_are_exported_whole_and_never_replace_a_file,
            the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "knobs/export.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/knob_export.h"
+
+#include "base/file.h"
+#include "base/host_mem.h"
+#include "knobs/search.h"
+
+typedef void (*export_form)(const hr_preset *preset, const hr_knobs *knobs, const char *path, text *out);
+
+static const struct {
+    const char *name;
+    export_form write;
+} forms[] = {{"preset", export_preset}, {"pytorch", export_pytorch}, {"keras", export_keras}};
+
+const char *hr_knob_export_form(size_t index)
+{
+    return index < sizeof forms / sizeof *forms ? forms[index].name : NULL;
+}
+
+// ---- a preset -------------------------------------------------------------------------------------------------
+
+static void put_quoted(text *out, const char *value)
+{
+    text_append(out, "\"");
+    for (const char *c = value; *c != '\0'; c++) {
+        text_append(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    }
+    text_append(out, "\"");
+}
+
+// A relative path counts from the file it stands in: data that was named from here is named from the root.
+static const char *value_of(const hr_knobs *knobs, const hr_knob_row *row, char value[PATH_MAX])
+{
+    char typed[HR_KNOB_TEXT_MAX];
+    (void)hr_knob_format(knobs, row->id, typed);
+    if (row->id != HR_KNOB_PIPELINE_PATH || typed[0] == '\0' || realpath(typed, value) == NULL) {
+        (void)text_copy(value, PATH_MAX, typed);
+    }
+    return value;
+}
+
+static bool differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)
+{
+    char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
+    return strcmp(hr_knob_format(a, id, one), hr_knob_format(b, id, other)) != 0;
+}
+
+// What `extends:` says of the preset: its name, its path from the new file's folder, or from the root.
+static void put_extends(const hr_preset *preset, const char *path, text *out)
+{
+    char known[SEARCH_PATH_MAX], real[PATH_MAX], folder[SEARCH_PATH_MAX], real_folder[PATH_MAX];
+    const char *file = hr_preset_path(preset);
+    const bool by_name = search_by_name(search_preset_folders, hr_preset_name(preset), known) &&
+                         realpath(known, real) != NULL && realpath(file, real_folder) != NULL &&
+                         strcmp(real, real_folder) == 0;
+    if (by_name || realpath(file, real) == NULL) {
+        text_append(out, "extends: %s\n", hr_preset_name(preset));
+        return;
+    }
+    search_folder_of(path == NULL ? "." : path, folder);
+    const bool beside = realpath(folder, real_folder) != NULL &&
+                        strncmp(real, real_folder, strlen(real_folder)) == 0 &&
+                        real[strlen(real_folder)] == '/';
+    text_append(out, beside ? "extends: "
+                            : "# opened with --trust, because the file it extends lies elsewhere\nextends: ");
+    put_quoted(out, beside ? real + strlen(real_folder) + 1 : real);
+    text_append(out, "\n");
+}
+
+void export_preset(const hr_preset *preset, const hr_knobs *knobs, const char *path, text *out)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    const char *group = "";
+    size_t length = 0;
+    put_extends(preset, path, out);
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        char value[PATH_MAX];
+        if (!differs(hr_preset_knobs(preset), knobs, rows[k].id)) {
+            continue;
+        }
+        const size_t dot = strcspn(rows[k].key, ".");
+        if (dot != length || strncmp(rows[k].key, group, dot) != 0) {
+            group = rows[k].key;
+            length = dot;
+            text_append(out, "%.*s:\n", (int)dot, group);
+        }
+        text_append(out, "  %s: ", rows[k].key + dot + 1);
+        if (rows[k].type == HR_KNOB_TEXT) {
+            put_quoted(out, value_of(knobs, &rows[k], value));
+        } else {
+            text_append(out, "%s", value_of(knobs, &rows[k], value));
+        }
+        text_append(out, "\n");
+    }
+}
+
+// ---- any of them ----------------------------------------------------------------------------------------------
+
+hr_status hr_knob_export(const char *form, const hr_preset *preset, const hr_knobs *knobs, const char *path,
+                         char **words, hr_err *err)
+{
+    text out = {0};
+    export_form write = NULL;
+    *words = NULL;
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        write = strcmp(forms[k].name, form) == 0 ? forms[k].write : write;
+    }
+    if (write == NULL) {
+        return HR_FAIL(err, USAGE, "needed preset, pytorch or keras, had '%.64s'", form);
+    }
+    write(preset, knobs, path, &out);
+    *words = text_take(&out);
+    return *words != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no host memory to write the configuration");
+}
+
+void hr_knob_export_free(char *words)
+{
+    hr_free(words);
+}
+
+hr_status hr_knob_export_file(const char *form, const hr_preset *preset, const hr_knobs *knobs,
+                              const char *path, hr_err *err)
+{
+    char *words = NULL;
+    file_writer *w = NULL;
+    HR_TRY(hr_knob_export(form, preset, knobs, path, &words, err));
+    hr_status status = access(path, F_OK) == 0
+                           ? HR_FAIL(err, WRITE, "%.400s: is there already, and stays as it is", path)
+                           : file_writer_open(path, &w, err);
+    if (status == HR_OK) {
+        status = file_writer_add(w, words, strlen(words), err);
+        if (status == HR_OK) {
+            status = file_writer_commit(w, err);
+        } else {
+            file_writer_abandon(w);
+        }
+    }
+    if (status == HR_WRITE) {
+        hr_err_try(err, "another file name");
+    }
+    hr_free(words);
+    return status;
+}

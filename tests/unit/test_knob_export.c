@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations that are kept: a preset that is written opens as the knobs that were turned, and a framework's lines say
+// every knob that is not at its default.
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/knob_export.h"
+
+#include "base/hash.h"
+#include "base/host_mem.h"
+
+static hr_preset *preset;
+static char folder[64];
+
+static void set_up(void)
+{
+    ck_assert_int_eq(hr_preset_open("presets/demo.yaml", false, &preset, NULL, NULL), HR_OK);
+    strcpy(folder, "/tmp/headroom-export-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void tear_down(void)
+{
+    hr_preset_close(preset);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_int_eq(hr_host_mem_live(), 0);
+}
+
+// A text that the knob takes is set, another is left.
+static void try_text(hr_knobs *knobs, hr_knob_id id, const char *text)
+{
+    const hr_status status = hr_knobs_set(knobs, id, text, NULL);
+    ck_assert(status == HR_OK || status == HR_KNOB);
+}
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    *state = hash64_mix(*state, 5);
+    return *state % below;
+}
+
+// A few knobs at values of their own; texts with what YAML must quote.
+static hr_knobs turned(uint64_t seed)
+{
+    static const char *const texts[] = {"a b", "x: \"y\"", "back\\slash", "# none", "'", "-"};
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        const hr_knob_row *row = &hr_knob_rows(NULL)[k];
+        char number[32];
+        if (draw(&seed, 3) != 0) {
+            continue;
+        }
+        if (row->type == HR_KNOB_CHOICE) {
+            size_t count = 0;
+            while (row->choices[count] != NULL) {
+                count++;
+            }
+            ck_assert_int_eq(hr_knobs_set(&knobs, row->id, row->choices[draw(&seed, count)], NULL), HR_OK);
+        } else if (row->type == HR_KNOB_TEXT) {
+            try_text(&knobs, row->id, texts[draw(&seed, sizeof texts / sizeof *texts)]);
+        } else {
+            const double part = (double)draw(&seed, 1000) / 1000,
+                         value = row->min + part * (row->max - row->min);
+            (void)snprintf(number, sizeof number, row->type == HR_KNOB_REAL ? "%.17g" : "%.0f", value);
+            ck_assert_int_eq(hr_knobs_set(&knobs, row->id, number, NULL), HR_OK);
+        }
+    }
+    try_text(&knobs, HR_KNOB_DEVICE_CARD, ""); // one that exists, or a preset is refused
+    try_text(&knobs, HR_KNOB_TRAIN_SAVE, "");
+    try_text(&knobs, HR_KNOB_TRAIN_RESUME, "");
+    return knobs;
+}
+
+START_TEST(a_written_preset_opens_as_what_was_turned)
+{
+    char path[128], *problems = NULL, one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
+    hr_preset *opened = NULL;
+    hr_err err = {0};
+    const hr_knobs knobs = turned((uint64_t)_i + 1);
+    (void)snprintf(path, sizeof path, "%s/mine.yaml", folder);
+    ck_assert_msg(hr_knob_export_file("preset", preset, &knobs, path, &err) == HR_OK, "%s", err.sentence);
+    const hr_status status = hr_preset_open(path, true, &opened, &problems, &err);
+    ck_assert_msg(status == HR_OK, "%s", problems == NULL ? err.sentence : problems);
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        const hr_knob_id id = (hr_knob_id)k;
+        const char *had = hr_knob_format(hr_preset_knobs(opened), id, other),
+                   *wanted = hr_knob_format(&knobs, id, one);
+        const char *tail =
+            strrchr(had, '/') == NULL ? had : strrchr(had, '/') + 1; // pipeline.path counts from the file
+        ck_assert_msg(strcmp(wanted, id == HR_KNOB_PIPELINE_PATH ? tail : had) == 0, "%s is %s, was %s",
+                      hr_knob_rows(NULL)[k].key, had, wanted);
+    }
+    hr_preset_close(opened);
+    // What is there stays.
+    ck_assert_int_eq(hr_knob_export_file("keras", preset, &knobs, path, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "is there already"));
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+START_TEST(no_knob_is_left_out)
+{
+    const hr_knobs knobs = turned((uint64_t)_i + 1);
+    hr_knobs defaults;
+    hr_knobs_init(&defaults);
+    for (size_t form = 1; hr_knob_export_form(form) != NULL; form++) {
+        char *text = NULL, value[HR_KNOB_TEXT_MAX], otherwise[HR_KNOB_TEXT_MAX], said[2 * HR_KNOB_TEXT_MAX];
+        ck_assert_int_eq(hr_knob_export(hr_knob_export_form(form), preset, &knobs, NULL, &text, NULL), HR_OK);
+        for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+            const char *now = hr_knob_format(&knobs, (hr_knob_id)k, value);
+            (void)snprintf(said, sizeof said, " %s=%s", hr_knob_rows(NULL)[k].key, now);
+            if (strcmp(now, hr_knob_format(&defaults, (hr_knob_id)k, otherwise)) != 0) {
+                ck_assert_msg(strstr(text, said) != NULL, "%s: no '%s' in\n%s", hr_knob_export_form(form),
+                              said, text);
+            }
+        }
+        hr_knob_export_free(text);
+    }
+}
+END_TEST
+
+START_TEST(every_failed_allocation_is_survived)
+{
+    const hr_knobs knobs = turned(7);
+    for (size_t form = 0; hr_knob_export_form(form) != NULL; form++) {
+        hr_status status = HR_NOMEM;
+        for (uint64_t nth = 1; status == HR_NOMEM; nth++) {
+            char *text = NULL;
+            (void)hr_host_mem_fail_at(nth);
+            status = hr_knob_export(hr_knob_export_form(form), preset, &knobs, NULL, &text, NULL);
+            (void)hr_host_mem_fail_at(0);
+            ck_assert((status == HR_OK) == (text != NULL));
+            hr_knob_export_free(text);
+        }
+        ck_assert_int_eq(status, HR_OK);
+    }
+}
+END_TEST
+
+START_TEST(frameworks_say_what_people_look_for)
+{
+    static const struct {
+        const char *pairs[4], *pytorch, *keras;
+    } rows[] = {
+        {{"precision.policy=mixed_bfloat16"},
+         "torch.autocast(\"cuda\", dtype=torch.bfloat16)",
+         "set_dtype_policy(\"mixed_bfloat16\")"},
+        {{"checkpoint.strategy=blocks"}, "checkpoint(block, x, use_reentrant=False)", "keras.remat(block)"},
+        {{"batch.accumulate=4"}, "(loss / 4).backward()", "gradient_accumulation_steps = 4"},
+        {{"allocator.kind=caching", "allocator.expandable_segments=on", "allocator.max_split=128MiB"},
+         "os.environ[\"PYTORCH_ALLOC_CONF\"] = \"expandable_segments:True,max_split_size_mb:128\"",
+         "# allocator.kind=caching: no counterpart"},
+        {{"allocator.growth=on"}, "# allocator.growth=on: PyTorch has no such thing", "set_memory_growth("},
+        {{"optimizer.kind=adamw", "optimizer.beta2=0.95"},
+         "torch.optim.AdamW(model.parameters(), lr=0.001, betas=(0.9, 0.95), eps=1e-7, weight_decay=0.004)",
+         "keras.optimizers.AdamW(learning_rate=0.001, beta_2=0.95)"},
+        {{"optimizer.form=torch"}, "torch.optim.Adam(model.parameters(), lr=0.001)", "epsilon=1e-8"},
+        {{"execution.mode=graph"}, "torch.compile(model)", "jit_compile=True"},
+        {{"offload.activations=on"},
+         "save_on_cpu(pin_memory=True)",
+         "# offload.activations=on: Keras has no such thing"},
+        {{"execution.inplace=off"},
+         "# execution.inplace=off: no counterpart",
+         "# execution.inplace=off: no counterpart"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        hr_knobs knobs = *hr_preset_knobs(preset);
+        for (size_t p = 0; p < 4 && rows[k].pairs[p] != NULL; p++) {
+            ck_assert_int_eq(hr_knobs_set_pair(&knobs, rows[k].pairs[p], NULL), HR_OK);
+        }
+        char *torch = NULL, *keras = NULL;
+        ck_assert_int_eq(hr_knob_export("pytorch", preset, &knobs, NULL, &torch, NULL), HR_OK);
+        ck_assert_int_eq(hr_knob_export("keras", preset, &knobs, NULL, &keras, NULL), HR_OK);
+        ck_assert_msg(strstr(torch, rows[k].pytorch) != NULL, "%s in\n%s", rows[k].pytorch, torch);
+        ck_assert_msg(strstr(keras, rows[k].keras) != NULL, "%s in\n%s", rows[k].keras, keras);
+        hr_knob_export_free(torch);
+        hr_knob_export_free(keras);
+    }
+}
+END_TEST
+
+// Python itself says whether it is Python, where there is one.
+START_TEST(the_lines_are_python)
+{
+    char command[256], path[128];
+    if (system("python3 --version >/dev/null 2>&1") != 0) {
+        return;
+    }
+    (void)snprintf(
+        command, sizeof command,
+        "cd %s && python3 -c 'import ast, glob; [ast.parse(open(f).read()) for f in glob.glob(\"*\")]'",
+        folder);
+    for (size_t form = 1; hr_knob_export_form(form) != NULL; form++) {
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            const hr_knobs knobs = turned(seed);
+            (void)snprintf(path, sizeof path, "%s/%d.%s", folder, (int)seed, hr_knob_export_form(form));
+            ck_assert_int_eq(hr_knob_export_file(hr_knob_export_form(form), preset, &knobs, path, NULL),
+                             HR_OK);
+        }
+    }
+    ck_assert_int_eq(system(command), 0);
+    (void)snprintf(command, sizeof command, "rm %s/*", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("knob export");
+    TCase *all = tcase_create("forms");
+    tcase_add_checked_fixture(all, set_up, tear_down);
+    tcase_add_loop_test(all, a_written_preset_opens_as_what_was_turned, 0, 40);
+    tcase_add_loop_test(all, no_knob_is_left_out, 0, 20);
+    tcase_add_test(all, every_failed_allocation_is_survived);
+    tcase_add_test(all, frameworks_say_what_people_look_for);
+    tcase_add_test(all, the_lines_are_python);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
