@@ -155,21 +155,27 @@ static int by_address(const void *a, const void *b)
 // What the heap had, and what of the step stood in the way: persistent and retained tensors could not go.
 static void look_around(executor *x)
 {
-    uint32_t count = 0;
+    uint32_t count = 0, retained_count = 0;
     uint64_t *stay = hr_calloc((size_t)x->residents.count + x->retained.count + 1, sizeof *stay);
+    uint64_t *retained = hr_calloc((size_t)x->retained.count + 1, sizeof *retained);
     x->oom.in_the_way = HR_NO_ID;
-    if (stay == NULL) {
+    if (stay == NULL || retained == NULL) {
+        hr_free(stay);
+        hr_free(retained);
         return;
     }
     for (uint32_t k = 0; k < x->residents.count; k++) {
         stay[count++] = x->residents.data[k].address;
     }
     for (uint32_t k = 0; k < x->retained.count; k++) {
-        stay[count++] = x->retained.data[k].address;
+        stay[count++] = retained[retained_count++] = x->retained.data[k].address;
     }
     qsort(stay, count, sizeof *stay, by_address);
-    x->oom.room = heap_room_at(x->heap, stay, count, &x->oom.in_the_way);
+    qsort(retained, retained_count, sizeof *retained, by_address);
+    x->oom.room = heap_room_at(x->heap, (heap_addresses){stay, count},
+                               (heap_addresses){retained, retained_count}, &x->oom.in_the_way);
     hr_free(stay);
+    hr_free(retained);
 }
 
 // One tensor's bytes, with everything that is told about it: event, ledger, and the full record when it fails.

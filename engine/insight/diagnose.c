@@ -158,8 +158,18 @@ static void say_own_limit(const step_needs *needs, hr_report_oom *oom)
                    human(needs->without_bytes).text);
 }
 
-static void say_leak(const step_needs *needs, hr_report_oom *oom)
+static void say_leak(const step_needs *needs, const heap_room *room, hr_report_oom *oom)
 {
+    if (oom->free_bytes >= oom->requested_bytes) {
+        (void)snprintf(
+            oom->sentence, sizeof oom->sentence,
+            "leak: %s are free, but the largest piece is %s and %s needs %s in one; without the %s that "
+            "earlier steps retain there would be a piece of %s",
+            human(oom->free_bytes).text, human(oom->largest_free_bytes).text, oom->tensor,
+            human(oom->requested_bytes).text, human(oom->by_category[HR_CATEGORY_RETAINED]).text,
+            human(room->retained.hole_bytes).text);
+        return;
+    }
     (void)snprintf(
         oom->sentence, sizeof oom->sentence,
         "leak: one step asks for %s and would fit into %s, but %s are retained by the steps so far "
@@ -168,17 +178,30 @@ static void say_leak(const step_needs *needs, hr_report_oom *oom)
         human(oom->by_category[HR_CATEGORY_RETAINED]).text, oom->tensor);
 }
 
+// Bytes are short: where one of both causes is enough, the larger is. What is retained holds its own waste too.
+static hr_oom_cause cause_of_shortage(const step_needs *needs, const heap_room *room,
+                                      const hr_report_oom *oom)
+{
+    const heap_without *r = &room->retained;
+    const uint64_t own_bytes = oom->by_category[HR_CATEGORY_RETAINED];
+    const uint64_t retained_bytes = r->held_bytes > own_bytes ? r->held_bytes : own_bytes;
+    const uint64_t waste_bytes =
+        needs->waste_bytes > r->waste_bytes ? needs->waste_bytes - r->waste_bytes : 0;
+    return retained_bytes > waste_bytes ? HR_OOM_LEAK : waste_bytes > 0 ? HR_OOM_ROUNDING : HR_OOM_CAPACITY;
+}
+
 // The step is known: what it asks for in all decides first.
 static hr_oom_cause cause_of(const step_needs *needs, const heap_room *room, const hr_report_oom *oom)
 {
     if (needs->asked_bytes > oom->limit_bytes) {
         return needs->limit_key != NULL ? HR_OOM_LIMIT : HR_OOM_CAPACITY;
     }
-    if (oom->by_category[HR_CATEGORY_RETAINED] > 0) {
-        return HR_OOM_LEAK;
-    }
     if (oom->free_bytes < oom->requested_bytes) {
-        return HR_OOM_ROUNDING;
+        return cause_of_shortage(needs, room, oom);
+    }
+    if (oom->by_category[HR_CATEGORY_RETAINED] > 0 && room->any &&
+        room->retained.hole_bytes >= room->needed_bytes) {
+        return HR_OOM_LEAK;
     }
     hr_oom_cause cause = room->any ? cause_of_room(room) : HR_OOM_FRAGMENTATION;
     return cause == HR_OOM_CAPACITY ? HR_OOM_FRAGMENTATION : cause;
@@ -195,7 +218,7 @@ void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in
     } else if (oom->cause == HR_OOM_LIMIT) {
         say_own_limit(needs, oom);
     } else if (oom->cause == HR_OOM_LEAK) {
-        say_leak(needs, oom);
+        say_leak(needs, room, oom);
     } else if (oom->cause == HR_OOM_ROUNDING) {
         say_rounding(&r, room, needs->waste_bytes, oom->sentence, sizeof oom->sentence);
     } else {

@@ -9,9 +9,10 @@
 
 //   capacity       more was asked for than the limit, whatever the allocator does
 //   limit          the same, and the card would have had room: a knob sets the limit
-//   leak           it would fit, but for what earlier steps retain
-//   rounding       it would fit, but for what rounding and unsplit chunks waste, or but for the size of the pieces
-//                  that the allocator takes from the device
+//   leak           it would fit, but for what earlier steps retain: that is more than what is wasted where bytes are
+//                  short, and what parts the hole where they are not
+//   rounding       it would fit, but for what rounding and unsplit chunks waste, and that is at least what is
+//                  retained; or but for the size of the pieces that the allocator takes from the device
 //   other_stream   it would fit into memory that nothing uses, but that is another stream's, or waits for it
 //   outside        it would fit, and the card itself has no more: others have it
 //   fragmentation  it would fit, and enough bytes were free, but not in one piece

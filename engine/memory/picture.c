@@ -37,33 +37,34 @@ hr_status heap_picture_of(const allocator *a, heap_picture *out, hr_err *err)
     return HR_OK;
 }
 
-typedef struct stayers {
-    const uint64_t *addresses;
-    uint32_t count;
-} stayers;
-
 static int by_address(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-static bool may_go(void *context, const heap_chunk *c)
+static bool is_among(void *context, const heap_chunk *c)
 {
-    const stayers *s = context;
-    return s->count == 0 ||
-           bsearch(&c->address, s->addresses, s->count, sizeof *s->addresses, by_address) == NULL;
+    const heap_addresses *s = context;
+    return s->count > 0 && bsearch(&c->address, s->data, s->count, sizeof *s->data, by_address) != NULL;
 }
 
-heap_room heap_room_at(const allocator *a, const uint64_t *stay, uint32_t count, uint32_t *in_the_way)
+static bool may_go(void *context, const heap_chunk *c)
+{
+    return !is_among(context, c);
+}
+
+heap_room heap_room_at(const allocator *a, heap_addresses stay, heap_addresses retained, uint32_t *in_the_way)
 {
     heap_picture p;
-    stayers s = {stay, count};
     *in_the_way = HR_NO_ID;
     if (heap_picture_of(a, &p, NULL) != HR_OK) {
         return (heap_room){.any = false};
     }
-    heap_room room = heap_room_of(&p, may_go, &s);
+    heap_room room = heap_room_of(&p, may_go, &stay);
+    if (retained.count > 0) {
+        room.retained = heap_without_them(&p, is_among, &retained);
+    }
     uint64_t largest_bytes = 0;
     for (uint32_t k = 0; k < room.window.count; k++) {
         const heap_chunk *c = &p.chunks.data[room.window.first + k];

@@ -10,9 +10,16 @@
 // when host memory is short: *out is empty then.
 HR_MUST_CHECK hr_status heap_picture_of(const allocator *a, heap_picture *out, hr_err *err);
 
-// What the heap had for the request that it refused last, where the `count` addresses of `stay`, in order, are of
-// allocations that could not be freed for it. *in_the_way is the tag of the largest one that could, HR_NO_ID where
-// there is none. Without `any` where host memory is short.
-heap_room heap_room_at(const allocator *a, const uint64_t *stay, uint32_t count, uint32_t *in_the_way);
+// Addresses of allocations, ascending.
+typedef struct heap_addresses {
+    const uint64_t *data;
+    uint32_t count;
+} heap_addresses;
+
+// What the heap had for the request that it refused last, where `stay` could not be freed for it; `retained` are those
+// of them that a step left behind. *in_the_way is the tag of the largest one that could, HR_NO_ID where there is none.
+// Without `any` where host memory is short.
+heap_room heap_room_at(const allocator *a, heap_addresses stay, heap_addresses retained,
+                       uint32_t *in_the_way);
 
 #endif

@@ -81,6 +81,29 @@ static void take_holes(heap_room *room, const heap_picture *p)
     heap_holes_deinit(&holes);
 }
 
+static uint64_t needed_of(const heap_refusal *asked)
+{
+    return asked->rounded_bytes > 0 ? asked->rounded_bytes : asked->requested_bytes;
+}
+
+heap_without heap_without_them(const heap_picture *p, heap_chooser gone, void *context)
+{
+    const uint64_t needed_bytes = needed_of(&p->refusal);
+    heap_without without = {.held_bytes = 0};
+    run own = {.bytes = 0};
+    for (uint32_t k = 0; k < p->chunks.count; k++) {
+        heap_chunk seen = p->chunks.data[k];
+        if (seen.in_use && gone(context, &seen)) {
+            seen.in_use = false;
+            without.held_bytes += seen.size_bytes;
+            without.waste_bytes += seen.size_bytes - seen.requested_bytes;
+        }
+        add_to_run(&own, &seen, heap_may_use(&seen, needed_bytes, p->refusal.stream));
+    }
+    without.hole_bytes = own.longest_bytes;
+    return without;
+}
+
 heap_room heap_room_of(const heap_picture *p, heap_chooser may_go, void *context)
 {
     const heap_counters *c = &p->counters;
@@ -91,7 +114,7 @@ heap_room heap_room_of(const heap_picture *p, heap_chooser may_go, void *context
     }
     run own = {.bytes = 0}, others = {.bytes = 0};
     uint64_t pending_bytes = 0;
-    room.needed_bytes = asked->rounded_bytes > 0 ? asked->rounded_bytes : asked->requested_bytes;
+    room.needed_bytes = needed_of(asked);
     for (uint32_t k = 0; k < p->chunks.count; k++) {
         const heap_chunk *chunk = &p->chunks.data[k];
         bool usable = heap_may_use(chunk, room.needed_bytes, asked->stream);

@@ -9,6 +9,12 @@
 
 enum { HEAP_ROOM_HOLES = 8 };
 
+// What it would be if everything that was picked were free.
+typedef struct heap_without {
+    uint64_t held_bytes, waste_bytes; // by that, and of it beyond what was asked for
+    uint64_t hole_bytes;              // the largest hole that the request could use then
+} heap_without;
+
 typedef struct heap_room {
     bool any;               // there is a request and a heap
     uint64_t needed_bytes;  // the request as its allocator rounds it
@@ -25,11 +31,13 @@ typedef struct heap_room {
     uint64_t holes[HEAP_ROOM_HOLES]; // the largest runs of free chunks, largest first
     uint32_t hole_count;             // of all of them; 0 also when host memory was short
     heap_window window;              // the cheapest neighbours to free for it
+    heap_without retained;           // had nothing been; 0: nothing is, or nobody asked
 } heap_room;
 
 // Memory that a request on `stream` for `bytes` may have. PyTorch's blocks are of one stream and, up to 1 MiB or
 // beyond, of one pool; elsewhere what waits for a stream is that stream's.
 bool heap_may_use(const heap_chunk *c, uint64_t bytes, uint32_t stream);
+heap_without heap_without_them(const heap_picture *p, heap_chooser gone, void *context);
 // Of the picture's refusal. `may_go` as in heap_cheapest_window: what could be freed for it at all.
 heap_room heap_room_of(const heap_picture *p, heap_chooser may_go, void *context);
 

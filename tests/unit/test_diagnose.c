@@ -195,9 +195,155 @@ START_TEST(a_step_that_would_fit_is_told_by_its_heap)
     oom = refusal_of(5, 4, 4);
     diagnose_oom(&needs, &room, NULL, &oom);
     ck_assert_int_eq(oom.cause, HR_OOM_ROUNDING);
-    oom.by_category[HR_CATEGORY_RETAINED] = HR_MIB;
+    oom.by_category[HR_CATEGORY_RETAINED] = 8;
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_ROUNDING);
+    oom.by_category[HR_CATEGORY_RETAINED] = 2 * HR_MIB;
     diagnose_oom(&needs, &room, NULL, &oom);
     ck_assert_int_eq(oom.cause, HR_OOM_LEAK);
+    ck_assert_str_eq(
+        oom.sentence,
+        "leak: one step asks for 60.00 MiB and would fit into 64.00 MiB, but 2.00 MiB are retained by the "
+        "steps so far and never freed; there was no room for conv/out");
+    oom.by_category[HR_CATEGORY_RETAINED] = 4096; // as losses: 256 bytes hold four
+    room.retained = (heap_without){.held_bytes = 512 * 1024, .waste_bytes = 508 * 1024};
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_ROUNDING);
+    room.retained = (heap_without){.held_bytes = 600 * 1024, .waste_bytes = 596 * 1024};
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_LEAK);
+    oom = refusal_of(5, 6, 3);
+    oom.by_category[HR_CATEGORY_RETAINED] = HR_MIB;
+    room.retained.hole_bytes = 4 * HR_MIB;
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_FRAGMENTATION);
+    room.retained.hole_bytes = 7 * HR_MIB;
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_LEAK);
+    ck_assert_str_eq(
+        oom.sentence,
+        "leak: 6.00 MiB are free, but the largest piece is 3.00 MiB and conv/out needs 5.00 MiB in one; "
+        "without the 1.00 MiB that earlier steps retain there would be a piece of 7.00 MiB");
+}
+END_TEST
+
+static uint64_t drawn(uint64_t *seed, uint64_t below)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*seed >> 33) % below;
+}
+
+// A heap of a random step in which everything that is held is named: what the step holds itself, what is retained, what
+// is waste. Whatever is said to be the cause must be enough, or nothing else is more of one.
+START_TEST(a_cause_explains_what_was_missing)
+{
+    uint64_t seed = 10;
+    uint32_t met[32] = {0};
+    for (int k = 0; k < 200000; k++) {
+        const uint64_t limit = 1000 + drawn(&seed, 1000), own = drawn(&seed, limit),
+                       asked = own + drawn(&seed, limit);
+        const uint64_t retained = drawn(&seed, 3) == 0 ? 0 : drawn(&seed, 400), waste = drawn(&seed, 400);
+        const uint64_t held = own + retained + waste, requested = 1 + drawn(&seed, asked - own + 1);
+        if (held > limit || own + requested > asked) {
+            continue;
+        }
+        const uint64_t free_bytes = limit - held,
+                       largest = drawn(&seed, (free_bytes < requested ? free_bytes : requested) + 1);
+        if (largest >= requested) {
+            continue; // it would have been served
+        }
+        const uint64_t without =
+            largest + drawn(&seed, retained + 1) + (retained > 0 ? drawn(&seed, 300) : 0);
+        const heap_room room = {.any = true,
+                                .needed_bytes = requested,
+                                .free_bytes = free_bytes,
+                                .largest_bytes = largest,
+                                .retained = {.hole_bytes = retained > 0 ? without : 0}};
+        hr_report_oom oom = {.tensor = "late",
+                             .requested_bytes = requested,
+                             .free_bytes = free_bytes,
+                             .largest_free_bytes = largest,
+                             .limit_bytes = limit};
+        oom.by_category[HR_CATEGORY_RETAINED] = retained;
+        diagnose_oom(&(step_needs){.asked_bytes = asked, .waste_bytes = waste}, &room, NULL, &oom);
+        met[oom.cause]++;
+        const uint64_t missing = requested > free_bytes ? requested - free_bytes : 0;
+        if (oom.cause == HR_OOM_CAPACITY) {
+            ck_assert(asked > limit);
+        } else if (oom.cause == HR_OOM_LEAK && missing == 0) {
+            ck_assert(without >= requested);
+        } else if (oom.cause == HR_OOM_LEAK) {
+            ck_assert(retained >= missing || retained > waste);
+            ck_assert(retained > waste);
+        } else if (oom.cause == HR_OOM_ROUNDING) {
+            ck_assert(missing > 0 && waste >= retained && (waste >= missing || waste + retained >= missing));
+        } else {
+            ck_assert_int_eq(oom.cause, HR_OOM_FRAGMENTATION);
+            ck_assert(missing == 0 && (retained == 0 || without < requested));
+        }
+    }
+    ck_assert(met[HR_OOM_CAPACITY] > 0 && met[HR_OOM_LEAK] > 0 && met[HR_OOM_ROUNDING] > 0 &&
+              met[HR_OOM_FRAGMENTATION] > 0);
+}
+END_TEST
+
+// The cause of a run's out-of-memory, HR_OOM_NONE where it went through.
+static hr_oom_cause cause_after(const char *const *pairs, uint64_t steps, hr_report *report)
+{
+    hr_engine_options options = {.plan_only = true};
+    hr_engine *e = create(pairs, &options);
+    run_steps(e, steps);
+    *report = report_of(e);
+    hr_engine_destroy(e);
+    return report->oom.cause;
+}
+
+// Whatever a step keeps, and however much the limit leaves for it: without what is said to leak, the run goes through.
+START_TEST(a_leak_is_named_where_its_end_is_the_remedy)
+{
+    static const char *const kinds[] = {"losses", "predictions", "variables"};
+    uint32_t leaks = 0, others = 0;
+    for (uint64_t kib = 190; kib <= 340; kib += 5) {
+        char vram[48], retain[48];
+        hr_report report;
+        (void)snprintf(vram, sizeof vram, "device.vram=%lluKiB", (unsigned long long)kib);
+        (void)snprintf(retain, sizeof retain, "execution.retain=%s", kinds[kib / 5 % 3]);
+        const hr_oom_cause cause = cause_after((const char *[]){vram, retain, NULL}, 60, &report);
+        hr_report_deinit(&report);
+        if (cause != HR_OOM_LEAK) {
+            others += cause != HR_OOM_NONE ? 1 : 0;
+            continue;
+        }
+        leaks++;
+        ck_assert_msg(cause_after((const char *[]){vram, "execution.retain=none", NULL}, 60, &report) ==
+                          HR_OOM_NONE,
+                      "%s, %s: a leak, and without it %s", vram, retain, report.oom.sentence);
+        hr_report_deinit(&report);
+    }
+    ck_assert(leaks > 0 && others > 0);
+}
+END_TEST
+
+START_TEST(bytes_that_are_next_to_nothing_are_no_leak)
+{
+    static const char *const kept[] = {"execution.retain=losses", "execution.retain=variables"};
+    hr_preset *losses = NULL;
+    hr_err err = {0};
+    hr_knobs knobs;
+    hr_engine *e = NULL;
+    hr_engine_options options = {.plan_only = true};
+    ck_assert_int_eq(hr_preset_open("000_losses_in_a_list", false, &losses, NULL, &err), HR_OK);
+    knobs = *hr_preset_knobs(losses);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.kind=plan", &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=40MiB", &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, kept[_i], &err), HR_OK);
+    ck_assert_int_eq(hr_engine_create(losses, &knobs, &options, &e, &err), HR_OK);
+    run_steps(e, 20);
+    hr_report report = report_of(e);
+    ck_assert_msg(report.oom.cause == HR_OOM_ROUNDING, "%s", report.oom.sentence);
+    hr_report_deinit(&report);
+    hr_engine_destroy(e);
+    hr_preset_close(losses);
 }
 END_TEST
 
@@ -272,10 +418,13 @@ int main(void)
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
     tcase_add_test(cases, a_knob_that_sets_the_limit_is_named);
     tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);
+    tcase_add_test(cases, a_cause_explains_what_was_missing);
+    tcase_add_loop_test(cases, bytes_that_are_next_to_nothing_are_no_leak, 0, 2);
     suite_add_tcase(suite, cases);
     TCase *engines = tcase_create("engines");
     tcase_add_checked_fixture(engines, open_preset, close_preset);
     tcase_add_loop_test(engines, the_limit_that_is_named_holds_the_step, 0, 3);
+    tcase_add_test(engines, a_leak_is_named_where_its_end_is_the_remedy);
     tcase_add_loop_test(engines, what_lifts_an_own_limit_is_the_first_remedy, 0, 6);
     suite_add_tcase(suite, engines);
     SRunner *runner = srunner_create(suite);
