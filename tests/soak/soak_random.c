@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole configurations at random: a tiny model, and every knob of the table drawn from its row (as often its default as
-// anything else of it). What the constraints refuse is counted; what they let pass is planned and run, and the plan has to
-// be the run to the byte, or both refuse in the same words. That happens in a child: a death is a finding that names the
-// configuration. From the root of the checkout.
+// Whole configurations at random: a tiny model, and every knob of the table drawn from its row, few or most of them turned.
+// What the constraints refuse is counted, and their advice is followed until they let it pass. Then it is planned and run,
+// and the plan has to be the run to the byte, or both refuse in the same words. That happens in a child: a death is a finding
+// that names the configuration. From the root of the checkout.
 //
 //   soak_random [--seconds S] [--seed N] [--count C]    until C legal ones were looked at, or the time is up
 //   soak_random --seed N --at K                         configuration K of seed N alone, in this process
@@ -30,7 +30,8 @@ enum {
     TEXT_MAX = 4096,
     WHY_MAX = 512,
     FINDINGS_MAX = 32,
-    PER_CHILD = 64, // then a fresh one, so that what a library keeps does not pile up
+    ADVICE_MAX = 40, // that is followed
+    PER_CHILD = 64,  // then a fresh one, so that what a library keeps does not pile up
     PATIENCE_S = 240,
     LOOK_MS = 2,
 };
@@ -43,7 +44,7 @@ static const char *const verdict_names[VERDICTS] = {
 // Between parent and child.
 typedef struct shared {
     _Atomic uint64_t at; // the configuration that is looked at
-    _Atomic uint64_t done[VERDICTS];
+    _Atomic uint64_t done[VERDICTS], refused_as_drawn;
     _Atomic uint32_t found;
     struct finding {
         uint64_t at;
@@ -72,13 +73,21 @@ static double unit(uint64_t *state)
     return (double)(next(state) >> 11) * 0x1p-53;
 }
 
+// Beyond this no limit and no size of an allocator does anything to a tiny model.
+#define BYTES_MOST (4.0 * 1024 * 1024 * 1024)
+
 // Where a number may go as far as its row lets it, and a test of it takes too long.
 static const struct {
     hr_knob_id id;
     double most;
 } bounds[] = {
-    {HR_KNOB_BATCH_SIZE, 9},          {HR_KNOB_BATCH_ACCUMULATE, 5},  {HR_KNOB_THREADS_COUNT, 3},
-    {HR_KNOB_PIPELINE_SHUFFLE, 4096}, {HR_KNOB_PIPELINE_PREFETCH, 6}, {HR_KNOB_PIPELINE_DEVICE_PREFETCH, 6},
+    {HR_KNOB_BATCH_SIZE, 9},
+    {HR_KNOB_BATCH_ACCUMULATE, 5},
+    {HR_KNOB_THREADS_COUNT, 3},
+    {HR_KNOB_PIPELINE_SHUFFLE, 4096},
+    {HR_KNOB_PIPELINE_PREFETCH, 6},
+    {HR_KNOB_PIPELINE_DEVICE_PREFETCH, 6},
+    {HR_KNOB_WORKSPACE_LIMIT, 16 << 20},
 };
 
 static double bound_of(const hr_knob_row *row)
@@ -88,7 +97,7 @@ static double bound_of(const hr_knob_row *row)
             return bounds[k].most;
         }
     }
-    return row->max;
+    return row->type == HR_KNOB_BYTES ? fmin(row->max, BYTES_MOST) : row->max;
 }
 
 // Of every order of magnitude as often.
@@ -160,6 +169,7 @@ static void draw_memory(uint64_t *state, hr_knobs *knobs)
 typedef struct drawn {
     const char *model;
     hr_knobs knobs;
+    bool refused; // before the advice was followed
 } drawn;
 
 // In C's own arithmetic, on one thread: only what is small.
@@ -180,6 +190,19 @@ static bool is_drawn(hr_knob_id id)
     return !axis_is_left_out(id) || id == HR_KNOB_ALLOCATOR_FRACTION;
 }
 
+// "-s key=value", constraint after constraint.
+static void follow_advice(drawn *d)
+{
+    hr_err err = {0};
+    for (int k = 0; k < ADVICE_MAX && hr_knobs_validate(&d->knobs, &err) != HR_OK; k++) {
+        d->refused = true;
+        if (strncmp(err.attempt, "-s ", 3) != 0 ||
+            hr_knobs_set_pair(&d->knobs, err.attempt + 3, NULL) != HR_OK) {
+            return;
+        }
+    }
+}
+
 static drawn draw(uint64_t seed, uint64_t at)
 {
     uint64_t state = seed * UINT64_C(1000003) + at;
@@ -189,7 +212,7 @@ static drawn draw(uint64_t seed, uint64_t at)
     drawn d = {.model = axes[0].values[below(&state, axis_value_count(&axes[0]))]};
     hr_knobs_init(&d.knobs);
     turn(&d.knobs, HR_KNOB_BATCH_SIZE, "4");
-    const uint64_t share = 1 + below(&state, 12); // of sixteen: how many knobs are turned
+    const uint64_t share = 1 + below(&state, 14); // of sixteen: how many knobs are turned
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         char text[AXIS_TEXT_MAX] = "";
         const hr_knob_row *row = &hr_knob_rows(NULL)[id];
@@ -199,6 +222,7 @@ static drawn draw(uint64_t seed, uint64_t at)
     }
     draw_device(&state, &d);
     draw_memory(&state, &d.knobs);
+    follow_advice(&d);
     return d;
 }
 
@@ -266,6 +290,7 @@ static void child_main(shared *s, uint64_t seed, uint64_t end)
         char why[WHY_MAX];
         const drawn d = draw(seed, at);
         atomic_store(&s->at, at);
+        (void)atomic_fetch_add(&s->refused_as_drawn, d.refused);
         enter(s, seed, at, look(&d, why), why);
     }
     atomic_store(&s->at, end);
@@ -349,6 +374,7 @@ static void print_result(shared *s, uint64_t seed)
 {
     const uint32_t found = atomic_load(&s->found);
     printf("{\"configurations\": %" PRIu64, atomic_load(&s->at));
+    printf(", \"refused_as_drawn\": %" PRIu64, atomic_load(&s->refused_as_drawn));
     for (int v = EXACT; v < VERDICTS; v++) {
         printf(", \"%s\": %" PRIu64, verdict_names[v], atomic_load(&s->done[v]));
     }
