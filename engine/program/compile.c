@@ -7,6 +7,8 @@
 
 #include "program/draft.h"
 
+enum { LIMITS_MAX = 64 }; // that are tried for an advice
+
 typedef hr_status (*pass)(draft *d, hr_err *err);
 
 static hr_status skip(draft *d, hr_err *err)
@@ -183,8 +185,8 @@ static hr_status start(draft *d, hr_err *err)
     return HR_OK;
 }
 
-hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
-                          const hr_target *target, program **out, hr_err *err)
+static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
+                         const hr_target *target, program **out, hr_err *err)
 {
     draft d = {
         .model = model,
@@ -231,4 +233,35 @@ void program_destroy(program *p)
     vec_deinit(&tensors);
     arena_deinit(&o->names);
     hr_free(o);
+}
+
+// Each operation says what it needs itself: the advice becomes a limit that all of them obey.
+static void advise_limit(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
+                         const hr_target *target, hr_err *err)
+{
+    static const char advice[] = "-s workspace.limit=";
+    hr_knobs raised = *knobs;
+    hr_err next = *err;
+    for (int k = 0; k < LIMITS_MAX && next.status == HR_DEVICE &&
+                    strncmp(next.attempt, advice, sizeof advice - 1) == 0 &&
+                    hr_knobs_set_pair(&raised, next.attempt + 3, NULL) == HR_OK;
+         k++) {
+        program *p = NULL;
+        hr_err_try(err, "%s", next.attempt);
+        (void)compile(model, &raised, mode, batch, target, &p, &next);
+        program_destroy(p);
+        if (p != NULL) {
+            return;
+        }
+    }
+}
+
+hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
+                          const hr_target *target, program **out, hr_err *err)
+{
+    const hr_status status = compile(model, knobs, mode, batch, target, out, err);
+    if (status == HR_DEVICE && err != NULL) {
+        advise_limit(model, knobs, mode, batch, target, err);
+    }
+    return status;
 }

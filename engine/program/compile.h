@@ -10,7 +10,8 @@
 #include "program/target.h"
 
 // Compiles one step. `batch` is the samples of this program (a partial batch has its own program; its input
-// slots are still the full batch.size of the knobs, so that persistent tensors are the same in all programs).
+// slots are still the full batch.size of the knobs, so that persistent tensors are the same in all programs). Where
+// workspace.limit is too small for one operation, the advice is a limit that is large enough for all.
 HR_MUST_CHECK hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_mode mode,
                                         uint32_t batch, const hr_target *target, program **out, hr_err *err);
 

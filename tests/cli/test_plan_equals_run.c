@@ -64,6 +64,49 @@ START_TEST(what_may_not_go_together_is_refused_with_its_reason)
 }
 END_TEST
 
+// One step of a plan; HR_OK, or why not.
+static hr_status plan_once(const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1};
+    const hr_engine_options plan = {.plan_only = true};
+    hr_engine *engine = NULL;
+    ck_assert_int_eq(hr_engine_create(preset, knobs, &plan, &engine, err), HR_OK);
+    ck_assert_int_eq(hr_engine_command(engine, &run, err), HR_OK);
+    for (bool idle = false; !idle;) {
+        hr_engine_advance(engine, &idle);
+    }
+    const hr_status status = hr_engine_steps(engine) == 1 ? HR_OK : hr_engine_error(engine)->status;
+    *err = *hr_engine_error(engine);
+    hr_engine_destroy(engine);
+    return status;
+}
+
+// Of every model: no operation needs more than what the first one's advice is.
+START_TEST(the_advice_for_a_limit_that_is_too_small_works)
+{
+    static const char *const layouts[] = {"nhwc", "auto"};
+    const axis *axes = NULL;
+    (void)covering_axes(&axes);
+    for (int k = 0; k < 2; k++) {
+        hr_preset *preset = NULL;
+        hr_err err = {0};
+        ck_assert_int_eq(hr_preset_open(axes[0].values[_i], false, &preset, NULL, &err), HR_OK);
+        hr_knobs knobs = *hr_preset_knobs(preset);
+        const char *const pairs[] = {"device.kind=cpu", "device.card=", "device.vram=4GiB",
+                                     "workspace.limit=0B"};
+        for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
+            ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[n], NULL), HR_OK);
+        }
+        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_LAYOUT, layouts[k], NULL), HR_OK);
+        ck_assert_int_eq(plan_once(preset, &knobs, &err), HR_DEVICE);
+        ck_assert_msg(strncmp(err.attempt, "-s workspace.limit=", 19) == 0, "%s", err.attempt);
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.attempt + 3, NULL), HR_OK);
+        ck_assert_msg(plan_once(preset, &knobs, &err) == HR_OK, "%s", err.sentence);
+        hr_preset_close(preset);
+    }
+}
+END_TEST
+
 // ---- the axes -------------------------------------------------------------------------------------------------
 
 START_TEST(every_knob_is_an_axis_or_is_left_out_with_a_reason)
@@ -124,6 +167,10 @@ int main(void)
     TCase *tests = tcase_create("plan equals run");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, the_plan_is_the_run, 0, (int)((covered.count + EVERY - 1) / EVERY));
+    const axis *axes = NULL;
+    (void)covering_axes(&axes);
+    tcase_add_loop_test(tests, the_advice_for_a_limit_that_is_too_small_works, 0,
+                        (int)axis_value_count(&axes[0]));
     tcase_add_test(tests, every_knob_is_an_axis_or_is_left_out_with_a_reason);
     tcase_add_test(tests, what_is_left_out_is_there_and_has_a_reason);
     tcase_add_test(tests, every_value_of_every_axis_is_in_a_configuration);
