@@ -185,7 +185,6 @@ typedef struct traffic {
 } traffic;
 
 static const traffic of_family[COST_FAMILY_COUNT] = {
-    [COST_DEPTHWISE] = {1, 0.5},
     [COST_NORM] = {1, 0.9},
     [COST_REDUCTION] = {1, 0.8},
     [COST_EMBEDDING] = {1, 0.5},
@@ -210,6 +209,14 @@ static double memory_seconds(const card_time *t, const instr *i)
     const traffic r = traffic_of(i);
     return ratio((double)i->bytes_moved * r.passes,
                  t->card.memory_bytes_per_second * t->rates->memory * r.share);
+}
+
+// A depthwise convolution multiplies on the ordinary units and fetches as often: fitted, as in docs/published_throughput.md.
+static const double depthwise_share = 0.05;
+
+static double depthwise_seconds(const card_time *t, const instr *i)
+{
+    return ratio((double)i->flops, t->card.float32_flops * depthwise_share);
 }
 
 static double vector_seconds(const card_time *t, const program *p, const instr *i)
@@ -239,8 +246,10 @@ static double seconds_of(const card_time *t, const program *p, const instr *i)
     if (i->lane != HR_LANE_COMPUTE && i->op != HR_OP_ADVANCE) { // which stays on the card, whatever its lane
         return t->card.launch_seconds + ratio((double)i->bytes_moved, t->card.link_bytes_per_second);
     }
-    const bool product = cost_is_product(cost_family_of(i));
-    const double arithmetic = product ? product_seconds(t, p, i) : vector_seconds(t, p, i);
+    const cost_family family = cost_family_of(i);
+    const double arithmetic = cost_is_product(family)    ? product_seconds(t, p, i)
+                              : family == COST_DEPTHWISE ? depthwise_seconds(t, i)
+                                                         : vector_seconds(t, p, i);
     const double memory = memory_seconds(t, i);
     const double start = t->captured ? captured_start_seconds : start_seconds;
     return start + (fmax(arithmetic, memory) + apart * fmin(arithmetic, memory)) * slower_by(i);
