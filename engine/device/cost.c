@@ -209,6 +209,47 @@ uint64_t timeline_end_ns(const timeline *t)
     return end_ns;
 }
 
+// ---- rounds ---------------------------------------------------------------------------------------------------
+
+void timeline_mark(timeline *t, timeline *before)
+{
+    memcpy(before->lane_ns, t->lane_ns, sizeof t->lane_ns);
+    before->host_ns = t->host_ns;
+    t->waited = false;
+    for (uint32_t k = 0; k < t->event_count; k++) {
+        before->event_ns[k] = t->event_ns[k];
+    }
+}
+
+// What stood still is not of this loop; what it held up, it held up in an earlier round. The host may be ahead, as long as
+// nobody waits for it.
+bool timeline_repeats(const timeline *t, const timeline *before)
+{
+    const uint64_t by_ns = t->lane_ns[HR_LANE_COMPUTE] - before->lane_ns[HR_LANE_COMPUTE];
+    const uint64_t issued_ns = t->host_ns - before->host_ns;
+    bool alike = issued_ns == by_ns || (issued_ns < by_ns && !t->waited);
+    for (int k = 0; k < HR_LANE_COUNT; k++) {
+        const uint64_t moved_ns = t->lane_ns[k] - before->lane_ns[k];
+        alike = alike && (moved_ns == by_ns || moved_ns == 0);
+    }
+    for (uint32_t k = 0; k < t->event_count; k++) {
+        const uint64_t moved_ns = t->event_ns[k] - before->event_ns[k];
+        alike = alike && (moved_ns == by_ns || moved_ns == 0);
+    }
+    return alike;
+}
+
+void timeline_skip(timeline *t, const timeline *before, uint64_t rounds)
+{
+    for (int k = 0; k < HR_LANE_COUNT; k++) {
+        t->lane_ns[k] += rounds * (t->lane_ns[k] - before->lane_ns[k]);
+    }
+    t->host_ns += rounds * (t->host_ns - before->host_ns);
+    for (uint32_t k = 0; k < t->event_count; k++) {
+        t->event_ns[k] += rounds * (t->event_ns[k] - before->event_ns[k]);
+    }
+}
+
 // ---- a whole step ---------------------------------------------------------------------------------------------
 
 typedef struct player {
@@ -247,54 +288,13 @@ static void play_range(player *y, uint32_t begin, uint32_t end)
     }
 }
 
-static void remember(player *y)
-{
-    memcpy(y->before.lane_ns, y->now.lane_ns, sizeof y->now.lane_ns);
-    y->before.host_ns = y->now.host_ns;
-    y->now.waited = false;
-    for (uint32_t k = 0; k < y->now.event_count; k++) {
-        y->before.event_ns[k] = y->now.event_ns[k];
-    }
-}
-
-// Did everything that moved since `remember` move as far as the compute lane? Then every further round is the same
-// again. What stood still is not of this loop; what it held up, it held up in an earlier round. The host may be ahead, as
-// long as nobody waits for it.
-static bool moved_alike(const player *y)
-{
-    const uint64_t by_ns = y->now.lane_ns[HR_LANE_COMPUTE] - y->before.lane_ns[HR_LANE_COMPUTE];
-    const uint64_t issued_ns = y->now.host_ns - y->before.host_ns;
-    bool alike = issued_ns == by_ns || (issued_ns < by_ns && !y->now.waited);
-    for (int k = 0; k < HR_LANE_COUNT; k++) {
-        const uint64_t moved_ns = y->now.lane_ns[k] - y->before.lane_ns[k];
-        alike = alike && (moved_ns == by_ns || moved_ns == 0);
-    }
-    for (uint32_t k = 0; k < y->now.event_count; k++) {
-        const uint64_t moved_ns = y->now.event_ns[k] - y->before.event_ns[k];
-        alike = alike && (moved_ns == by_ns || moved_ns == 0);
-    }
-    return alike;
-}
-
-// `rounds` more like the last.
-static void skip(player *y, uint64_t rounds)
-{
-    for (int k = 0; k < HR_LANE_COUNT; k++) {
-        y->now.lane_ns[k] += rounds * (y->now.lane_ns[k] - y->before.lane_ns[k]);
-    }
-    y->now.host_ns += rounds * (y->now.host_ns - y->before.host_ns);
-    for (uint32_t k = 0; k < y->now.event_count; k++) {
-        y->now.event_ns[k] += rounds * (y->now.event_ns[k] - y->before.event_ns[k]);
-    }
-}
-
 static void play_rounds(player *y, uint32_t begin, uint32_t end, uint32_t rounds)
 {
     for (uint32_t round = 0; round < rounds; round++) {
-        remember(y);
+        timeline_mark(&y->now, &y->before);
         play_range(y, begin, end);
-        if (round > 0 && moved_alike(y)) {
-            skip(y, rounds - 1 - round);
+        if (round > 0 && timeline_repeats(&y->now, &y->before)) {
+            timeline_skip(&y->now, &y->before, rounds - 1 - round);
             return;
         }
     }

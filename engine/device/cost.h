@@ -67,6 +67,12 @@ void timeline_begin(timeline *t); // of another step
 uint64_t timeline_add(timeline *t, const instr *i, uint64_t duration_ns, uint64_t issue_ns);
 uint64_t timeline_end_ns(const timeline *t); // of the lane that ends last
 
+// Rounds of a loop: `before` (of timeline_init for the same program) becomes what t is as a round begins; at its end, whether
+// everything moved as far as the compute lane, so that every further round is the same again; then `rounds` more of it.
+void timeline_mark(timeline *t, timeline *before);
+bool timeline_repeats(const timeline *t, const timeline *before);
+void timeline_skip(timeline *t, const timeline *before, uint64_t rounds);
+
 // One step of p, rounds of REPEAT included: what the executor's clock would show. NaN when the device cannot tell.
 // Takes microseconds: rounds are played until they repeat themselves. NOMEM only.
 HR_MUST_CHECK hr_status cost_step_seconds(const device_ops *device, void *context, const program *p,

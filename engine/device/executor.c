@@ -33,6 +33,7 @@ typedef struct bound {
     uint32_t first_lasting; // the first instruction that writes what outlives the step; HR_NO_ID: none does
     uint8_t *host;          // of the program's tensors on the host
     timeline lanes;         // on simulated devices
+    timeline before_round;  // where they were as the round began
 } bound;
 
 // Bytes that a RETAIN handed over: nobody frees them before the build goes.
@@ -53,6 +54,8 @@ struct executor {
     uint32_t round_begin, rounds_left; // of the REPEAT under way
     uint32_t round;                    // of the step, from 0 on
     bool lasts;                        // the step has written what outlives it
+    uint32_t looks_left; // for a round that is like the one before, where nobody would see the rest
+    uint64_t round_hash; // of the heap as the round began
     ledger ledger;
     executor_oom oom;
     uint64_t floor_bytes, peak_bytes, simulated_ns;
@@ -108,6 +111,7 @@ static void bound_deinit(const executor *x, bound *b)
     hr_free(b->first_share);
     host_give_back(x, b->host);
     timeline_deinit(&b->lanes);
+    timeline_deinit(&b->before_round);
 }
 
 static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
@@ -408,6 +412,7 @@ static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
     }
     if (x->device->simulated) {
         HR_TRY(timeline_init(&b->lanes, p, err));
+        HR_TRY(timeline_init(&b->before_round, p, err));
     }
     return x->device->load(x->device_context, p, &b->kernels, err);
 }
@@ -472,14 +477,55 @@ static hr_status begin_round(executor *x, const bound *b, uint32_t round, step_i
                : x->device->begin_round(x->device_context, b->kernels, round, io, err);
 }
 
-// Back to the beginning of the loop while there are rounds left, with the next round's batch.
-static hr_status end_round(executor *x, const bound *b, uint32_t *n, step_io *io, hr_err *err)
+// ---- rounds that repeat themselves ----------------------------------------------------------------------------
+
+enum { ROUND_LOOKS = 64 };
+
+// Are the rounds of a loop numbers alone, which nobody is told one by one?
+static bool is_silent(const executor *x, const step_io *io)
 {
+    return !has_memory(x) && io->next_round == NULL && (x->bus == NULL || x->bus->sink_count == 0);
+}
+
+static void mark_round(executor *x, bound *b)
+{
+    if (x->looks_left > 0) {
+        x->looks_left--;
+        x->round_hash = x->heap->ops->hash(x->heap);
+        timeline_mark(&b->lanes, &b->before_round);
+    }
+}
+
+// Allocations of a round balance, so that a heap which is as it was when the round began answers the next one as this one;
+// when time went on alike too, so do all rounds that are left.
+static bool repeats(const executor *x, const bound *b)
+{
+    return x->looks_left > 0 && x->round > 0 && x->rounds_left > 0 &&
+           x->heap->ops->hash(x->heap) == x->round_hash && timeline_repeats(&b->lanes, &b->before_round);
+}
+
+static void skip_rounds(executor *x, bound *b)
+{
+    timeline_skip(&b->lanes, &b->before_round, x->rounds_left);
+    x->round += x->rounds_left;
+    x->rounds_left = 0;
+    if (x->bus != NULL && x->device != NULL) {
+        x->bus->now_ns = x->step_begin_ns + b->lanes.lane_ns[HR_LANE_COMPUTE];
+    }
+}
+
+// Back to the beginning of the loop while there are rounds left, with the next round's batch.
+static hr_status end_round(executor *x, bound *b, uint32_t *n, step_io *io, hr_err *err)
+{
+    if (repeats(x, b)) {
+        skip_rounds(x, b);
+    }
     if (x->rounds_left == 0) {
         return HR_OK;
     }
     x->rounds_left--;
     *n = x->round_begin;
+    mark_round(x, b);
     HR_TRY(io->next_round == NULL ? HR_OK : io->next_round(io->context, io, err));
     return begin_round(x, b, x->round + 1, io, err);
 }
@@ -545,6 +591,8 @@ static hr_status run_one(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
     if (i->op == HR_OP_REPEAT) {
         x->round_begin = *n;
         x->rounds_left = (uint32_t)i->attr.count - 1;
+        x->looks_left = is_silent(x, io) ? ROUND_LOOKS : 0;
+        mark_round(x, b);
         return HR_OK;
     }
     return i->op == HR_OP_END ? end_round(x, b, n, io, err) : run_compute(x, b, *n, io, err);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/build.h"
 
+#include <string.h>
+
 #include "base/host_mem.h"
 #include "insight/planner.h"
 #include "program/compile.h"
@@ -65,6 +67,35 @@ hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out,
 {
     return play_programs(b->device, b->context, knobs, b->limit_bytes, (const program *const *)b->programs,
                          BUILD_PROGRAMS, PLAY_STEPS, out, err);
+}
+
+hr_status build_play_full(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err)
+{
+    const program *full[BUILD_PROGRAMS] = {
+        [BUILD_TRAIN] = b->programs[BUILD_TRAIN], [BUILD_EVAL] = b->programs[BUILD_EVAL]};
+    uint64_t limit_bytes = 0;
+    HR_TRY(device_choice_limit_bytes(&b->on, knobs, &limit_bytes, err));
+    return play_programs(b->device, b->context, knobs, limit_bytes, full, BUILD_PROGRAMS, PLAY_STEPS, out,
+                         err);
+}
+
+static bool is_of_memory(hr_knob_id id)
+{
+    static const char group[] = "allocator.";
+    return id == HR_KNOB_DEVICE_VRAM || id == HR_KNOB_DEVICE_LOGICAL ||
+           strncmp(hr_knob_rows(NULL)[id].key, group, sizeof group - 1) == 0;
+}
+
+bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b)
+{
+    char mine[HR_KNOB_TEXT_MAX], yours[HR_KNOB_TEXT_MAX];
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (!is_of_memory((hr_knob_id)id) &&
+            strcmp(hr_knob_format(a, (hr_knob_id)id, mine), hr_knob_format(b, (hr_knob_id)id, yours)) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_picture *out, hr_err *err)

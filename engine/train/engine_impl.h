@@ -94,14 +94,15 @@ HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
 
 // remedy.c: after an out-of-memory, the changes of knobs that a dry run says would fit, those that change least first:
 // fills `fixes`, and `attempt` with the first as a command line ("-s execution.mode=graph"); none and "" when nothing it
-// knows does. Nothing else is touched.
-void engine_find_remedy(const hr_engine *e, hr_report_oom *oom);
+// knows does. Nothing else is touched. `refused` is what does not fit; of a very large program only some are tried.
+void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom *oom);
 // All of them as what to try.
 void engine_say_remedies(const hr_report_oom *oom, hr_err *err);
 
 // report.c
 // Describes it, finds what to try, and makes the error of it. `in_a_step`: of a build whose dry run fitted. Returns
 // HR_OOM.
-hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, bool in_a_step, hr_err *err);
+hr_status engine_oom(hr_engine *e, const build *b, const program *p, const executor_oom *facts,
+                     bool in_a_step, hr_err *err);
 
 #endif

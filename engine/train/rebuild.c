@@ -102,7 +102,7 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
         return HR_FAIL(err, OOM, "it does not fit");
     }
     tell_oom(e, b, &played);
-    return engine_oom(e, played.oom_program, &played.oom, false, err);
+    return engine_oom(e, b, played.oom_program, &played.oom, false, err);
 }
 
 // The weights of the build that goes, unless what it holds is not what training goes on from.

@@ -15,6 +15,9 @@
 
 enum { REMEDY_PAIRS = 3 };
 
+// Instructions that are compiled in search of what fits: half a second of it. What changes least is tried first.
+enum { REMEDY_INSTRS = 1 << 19 };
+
 // What a candidate turns. Of two that turn the same, the first that fits is named.
 enum {
     ALLOCATOR = 1 << 0,
@@ -82,8 +85,11 @@ static const candidate stop_the_leak = {0, {"execution.retain=none"}};
 
 typedef struct search {
     const hr_engine *e;
-    hr_report_oom *oom; // to be given its fixes
-    uint32_t turned;    // by the fixes so far
+    const build *refused;                // what does not fit
+    uint64_t weights_bytes, slots_bytes; // on the device, of its weights and their optimizer's state
+    int64_t instrs_left;                 // to compile
+    hr_report_oom *oom;                  // to be given its fixes
+    uint32_t turned;                     // by the fixes so far
 } search;
 
 // ---- one dry run ------------------------------------------------------------------------------------------------
@@ -118,19 +124,37 @@ static bool is_admitted(const hr_engine *e, const build *planned, const play_res
                HR_OK;
 }
 
-static bool would_fit(const hr_engine *e, const hr_knobs *knobs, hr_report_fix *fix)
+static int64_t instrs_of(const build *b)
 {
-    build_request request = {.model = e->model, .knobs = knobs, .plan_only = true};
-    play_result played = {0};
-    build *b = NULL;
-    if (build_prepare(&request, &b, NULL) != HR_OK) {
-        return false;
+    int64_t sum = 0;
+    for (int k = 0; k < BUILD_PROGRAMS; k++) {
+        sum += b->programs[k] == NULL ? 0 : (int64_t)b->programs[k]->instr_count;
     }
+    return sum;
+}
+
+static bool plays(const search *s, const build *b, const hr_knobs *knobs, hr_report_fix *fix)
+{
+    play_result played = {0};
     bool fits =
-        build_dry_run(b, knobs, &played, NULL) == HR_OK && played.fits &&
+        build_play_full(b, knobs, &played, NULL) == HR_OK && played.fits &&
         cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
     fix->peak_bytes = played.peak.in_use_bytes;
-    fits = fits && is_admitted(e, b, &played);
+    return fits && is_admitted(s->e, b, &played);
+}
+
+static bool would_fit(search *s, const hr_knobs *knobs, hr_report_fix *fix)
+{
+    const build_request request = {.model = s->e->model, .knobs = knobs, .plan_only = true};
+    build *b = NULL;
+    if (build_compiles_alike(knobs, &s->e->knobs)) {
+        return plays(s, s->refused, knobs, fix);
+    }
+    if (s->instrs_left <= 0 || build_prepare(&request, &b, NULL) != HR_OK) {
+        return false;
+    }
+    bool fits = plays(s, b, knobs, fix);
+    s->instrs_left -= instrs_of(b);
     build_destroy(b);
     return fits;
 }
@@ -140,10 +164,25 @@ static bool is_full(const search *s)
     return s->oom->fix_count == HR_FIXES_MAX;
 }
 
+// Weights that are more than the limit stay so under every knob but the limit's, and optimizer state on the device as well
+// unless it leaves: mixed precision keeps both in float32.
+static bool residents_are_too_much(const search *s, const candidate *c)
+{
+    bool leaves = false;
+    for (size_t k = 0; k < REMEDY_PAIRS && c->pairs[k] != NULL; k++) {
+        leaves = leaves || strcmp(c->pairs[k], "offload.optimizer=on") == 0;
+    }
+    bool same_limit = c->turns != 0 && (c->turns & LIMIT) == 0;
+    return same_limit && s->weights_bytes + (leaves ? 0 : s->slots_bytes) > s->oom->limit_bytes;
+}
+
 // A step that asks for more than the limit fits into it with no allocator.
 static bool is_hopeless(const search *s, const candidate *c)
 {
     bool too_much = s->oom->cause == HR_OOM_CAPACITY || s->oom->cause == HR_OOM_LIMIT;
+    if (too_much && residents_are_too_much(s, c)) {
+        return true;
+    }
     return too_much && c->turns == ALLOCATOR && strncmp(c->pairs[0], "allocator.", strlen("allocator.")) == 0;
 }
 
@@ -152,7 +191,7 @@ static bool try_candidate(search *s, const candidate *c)
     hr_knobs knobs = s->e->knobs;
     hr_report_fix fix = {.seconds = 0};
     if (is_full(s) || (c->turns & s->turned) != 0 || is_hopeless(s, c) || !apply(c, &knobs, &fix) ||
-        !would_fit(s->e, &knobs, &fix)) {
+        !would_fit(s, &knobs, &fix)) {
         return false;
     }
     s->turned |= c->turns;
@@ -294,9 +333,25 @@ static void say_options(const hr_report_fix *fix, char *out, size_t size)
     }
 }
 
-void engine_find_remedy(const hr_engine *e, hr_report_oom *oom)
+static uint64_t persistent_bytes(const program *p, hr_category category)
 {
-    search s = {.e = e, .oom = oom};
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        const tensor *t = &p->tensors[k];
+        sum += t->category == category && !tensor_on_host(t) ? t->bytes : 0;
+    }
+    return sum;
+}
+
+void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom *oom)
+{
+    const program *p = refused->programs[BUILD_TRAIN];
+    search s = {.e = e,
+                .refused = refused,
+                .weights_bytes = persistent_bytes(p, HR_CATEGORY_WEIGHTS),
+                .slots_bytes = persistent_bytes(p, HR_CATEGORY_OPTIMIZER),
+                .instrs_left = REMEDY_INSTRS,
+                .oom = oom};
     oom->fix_count = 0;
     oom->attempt[0] = '\0';
     if (oom->cause == HR_OOM_LEAK) {

@@ -314,24 +314,19 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
 }
 
 // The smallest limit that was tried and holds the full batches; 0: none was found.
-static uint64_t limit_that_would_do(const hr_engine *e, uint64_t failed_bytes)
+static uint64_t limit_that_would_do(const hr_engine *e, const build *b, uint64_t failed_bytes)
 {
-    build_request request = {.model = e->model, .knobs = &e->knobs, .plan_only = true};
+    const program *full[BUILD_PROGRAMS] = {
+        [BUILD_TRAIN] = b->programs[BUILD_TRAIN], [BUILD_EVAL] = b->programs[BUILD_EVAL]};
     uint64_t fits_bytes = 0;
-    build *b = NULL;
-    if (build_prepare(&request, &b, NULL) != HR_OK) {
-        return 0;
-    }
     const play_case c = {.device = b->device,
                          .device_context = b->context,
                          .knobs = &e->knobs,
-                         .programs = (const program *const *)b->programs,
+                         .programs = full,
                          .count = BUILD_PROGRAMS,
                          .steps = PLAY_STEPS,
                          .failed_bytes = failed_bytes};
-    hr_status status = play_smallest_limit(&c, &fits_bytes, NULL);
-    build_destroy(b);
-    return status == HR_OK ? fits_bytes : 0;
+    return play_smallest_limit(&c, &fits_bytes, NULL) == HR_OK ? fits_bytes : 0;
 }
 
 // An expandable pool may hold more than its limit.
@@ -341,13 +336,13 @@ static uint64_t left_of(uint64_t limit_bytes, uint64_t bytes)
 }
 
 // A step that is laid out in one block needs that block; of another the smallest limit has to be found.
-static step_needs needs_of(const hr_engine *e, const program *p, const executor_oom *facts)
+static step_needs needs_of(const hr_engine *e, const build *b, const program *p, const executor_oom *facts)
 {
     const uint64_t limit_bytes = facts->stats.limit_bytes;
     step_needs needs = {.asked_bytes = program_peak_bytes(p),
                         .waste_bytes = facts->stats.in_use_bytes - facts->stats.requested_bytes};
     if (needs.asked_bytes > limit_bytes) {
-        needs.limit_bytes = facts->block ? facts->requested_bytes : limit_that_would_do(e, limit_bytes);
+        needs.limit_bytes = facts->block ? facts->requested_bytes : limit_that_would_do(e, b, limit_bytes);
         const own_limit own = own_limit_of(&e->knobs, needs.limit_bytes);
         needs.limit_key = own.key;
         needs.without_bytes = own.without_bytes;
@@ -357,7 +352,8 @@ static step_needs needs_of(const hr_engine *e, const program *p, const executor_
 
 _Static_assert((int)HR_HOLES_MAX == (int)HEAP_ROOM_HOLES, "a report tells of as many holes as are found");
 
-static void describe_oom(hr_engine *e, const program *p, const executor_oom *facts, bool in_a_step)
+static void describe_oom(hr_engine *e, const build *b, const program *p, const executor_oom *facts,
+                         bool in_a_step)
 {
     hr_report_oom *o = &e->oom;
     *o = (hr_report_oom){.instruction = facts->instr,
@@ -379,7 +375,7 @@ static void describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     }
     o->hole_count = facts->room.hole_count;
     memcpy(o->hole_bytes, facts->room.holes, sizeof o->hole_bytes);
-    const step_needs needs = needs_of(e, p, facts);
+    const step_needs needs = needs_of(e, b, p, facts);
     device_outside card;
     if (in_a_step && needs.asked_bytes <= o->limit_bytes && o->by_category[HR_CATEGORY_RETAINED] == 0 &&
         look_outside(e, &card)) {
@@ -394,11 +390,12 @@ static void describe_oom(hr_engine *e, const program *p, const executor_oom *fac
     diagnose_oom(&needs, &facts->room, named ? p->tensors[facts->in_the_way].name : NULL, o);
 }
 
-hr_status engine_oom(hr_engine *e, const program *p, const executor_oom *facts, bool in_a_step, hr_err *err)
+hr_status engine_oom(hr_engine *e, const build *b, const program *p, const executor_oom *facts,
+                     bool in_a_step, hr_err *err)
 {
-    describe_oom(e, p, facts, in_a_step);
+    describe_oom(e, b, p, facts, in_a_step);
     failure_heap_describe(e, p, facts);
-    engine_find_remedy(e, &e->oom);
+    engine_find_remedy(e, b, &e->oom);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
     engine_say_remedies(&e->oom, err);
     return HR_OOM;

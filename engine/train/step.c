@@ -116,7 +116,7 @@ static hr_status run_step(hr_engine *e, build_program which, step_io *io, data_p
         note_broken(e, status, before);
     }
     return status == HR_OOM
-               ? engine_oom(e, e->build->programs[which], executor_last_oom(e->build->x), true, err)
+               ? engine_oom(e, e->build, e->build->programs[which], executor_last_oom(e->build->x), true, err)
                : status;
 }
 

@@ -221,7 +221,10 @@ static void order_by_release(const draft *d, const lifetimes *l, uint32_t *first
 static hr_status emit_all(draft *d, lifetimes *l, const uint32_t *first, const uint32_t *order, hr_err *err)
 {
     instr_list list = {NULL, 0, 0};
-    hr_status status = HR_OK;
+    const uint32_t owners = first[d->instrs.count + 1]; // each is born once and released once
+    hr_status status = vec_reserve(&list, d->instrs.count + 2 * owners)
+                           ? HR_OK
+                           : HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     for (uint32_t n = 0; n < d->instrs.count && status == HR_OK; n++) {
         instr i = d->instrs.data[n];
         status = emit_births(d, l, &list, &i, err);

@@ -345,6 +345,9 @@ static hr_status merge(offload *o, hr_err *err)
 {
     instr_list list = {NULL, 0, 0};
     const insertion *next = o->insertions.data, *end = next + o->insertions.count;
+    if (!vec_reserve(&list, o->d->instrs.count + o->insertions.count)) {
+        return out_of_memory(err);
+    }
     qsort(o->insertions.data, o->insertions.count, sizeof *o->insertions.data, by_place);
     for (uint32_t n = 0; n < o->d->instrs.count; n++) {
         for (bool placed = false; !placed || (next < end && next->at == n);) {
