@@ -440,15 +440,6 @@ hr_knob_id app_knob(const app *a)
     return panel[a->knob < count ? a->knob : 0];
 }
 
-void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top)
-{
-    enum { HELP_MIN = 4, LIST_MIN = 3 };
-    int room = height - 1 - TURN_FRONT; // below those that decide most
-    *help = room > HELP_MIN ? room : height >= 1 + LIST_MIN + HELP_MIN ? HELP_MIN : 0;
-    *rows = height - 1 - *help;
-    *top = *rows > 0 && a->knob >= (size_t)*rows ? a->knob - (size_t)*rows + 1 : 0;
-}
-
 layout_wish app_wish(const app *a)
 {
     return (layout_wish){a->screen, a->expanded, a->focus, TURN_FRONT};

@@ -224,8 +224,6 @@ void app_say_error(app *a, const hr_err *err);
 const model *app_model(const app *a);  // what is shown: live or frozen
 const run_log *app_runs(const app *a); // the same; live also where host memory was short for a copy
 hr_knob_id app_knob(const app *a);     // the selected one
-// Rows of the knob list in a pane of `height`, help rows below it, and the first knob shown.
-void app_knob_list(const app *a, int height, int *rows, int *help, size_t *top);
 layout_wish app_wish(const app *a);
 layout app_layout(const app *a);
 byte_unit app_unit(const app *a);

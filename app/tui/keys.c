@@ -93,12 +93,14 @@ static void click_pane(app *a, pane_id pane, rect r)
 {
     const pane_ops *ops = pane_ops_of(pane);
     int y = a->click_y - r.y, x = a->click_x - r.x;
-    a->focus = pane;
     if (ops->click != NULL) {
+        a->focus = pane;
         ops->click(a, y, x);
     } else if (ops->table != NULL) {
-        table_click(&a->table[pane], ops->table, a, r.h, r.w, ops->table_y, y, x);
+        table_place place = pane_table_place(a, pane, r);
+        table_click(&a->table[pane], ops->table, a, &place, y, x);
     }
+    a->focus = pane; // only now: until then it stands as it was drawn
 }
 
 static void click_frame(app *a, pane_id pane)

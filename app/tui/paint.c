@@ -118,6 +118,26 @@ void paint_size(int *rows, int *columns)
     getmaxyx(stdscr, *rows, *columns);
 }
 
+// ---- what was cut ---------------------------------------------------------------------------------------------
+
+static struct {
+    paint_cut_seen seen;
+    void *context;
+} watcher;
+
+void paint_watch_cuts(paint_cut_seen seen, void *context)
+{
+    watcher.seen = seen;
+    watcher.context = context;
+}
+
+static void tell_cut(const canvas *c, int y, int x, const char *text)
+{
+    if (watcher.seen != NULL && !c->said_later) {
+        watcher.seen(watcher.context, c->area.y + y, c->area.x + x, text);
+    }
+}
+
 // ---- text -----------------------------------------------------------------------------------------------------
 
 void paint_cell(const canvas *c, int y, int x, style s, wchar_t glyph)
@@ -144,6 +164,9 @@ static int paint_styled(const canvas *c, int y, int x, int width, style s, const
 {
     int room = smaller(width, c->area.w - x), used = 0;
     bool cut = glyphs_width(c->glyphs, text) > room;
+    if (cut && y < c->area.h) {
+        tell_cut(c, y, x, text);
+    }
     while (*text != '\0' && used < room) {
         wchar_t glyph = glyphs_fold(c->glyphs, utf8_next(&text));
         int columns = glyphs_columns(glyph);
@@ -193,6 +216,43 @@ int paint_middle(const canvas *c, int y, int x, int width, role r, const char *t
     return used + paint_text(c, y, x + used, columns, r, tail);
 }
 
+int paint_tail(const canvas *c, int y, int x, int width, role r, const char *text)
+{
+    int room = smaller(width, c->area.w - x);
+    if (glyphs_width(c->glyphs, text) <= room || room < 1) {
+        return paint_text(c, y, x, width, r, text);
+    }
+    tell_cut(c, y, x, text);
+    paint_cell(c, y, x, theme_role(c->theme, r), glyphs_fold(c->glyphs, L'…'));
+    return 1 + paint_text(c, y, x + 1, room - 1, r, tail_of(c->glyphs, text, room - 1));
+}
+
+// Bytes of as many whole parts as fit; 0 where the first one alone is too long.
+static size_t parts_that_fit(const glyphs *g, const char *text, int width)
+{
+    static const char between[] = " · ";
+    char kept[1024];
+    size_t length = (size_t)snprintf(kept, sizeof kept, "%s", text);
+    length = length < sizeof kept ? length : sizeof kept - 1;
+    while (length > 0 && glyphs_width(g, kept) > width) {
+        const char *last = NULL;
+        for (const char *at = strstr(kept, between); at != NULL; at = strstr(at + 1, between)) {
+            last = at;
+        }
+        length = last == NULL ? 0 : (size_t)(last - kept);
+        kept[length] = '\0';
+    }
+    return length;
+}
+
+int paint_parts(const canvas *c, int y, int x, int width, role r, const char *text)
+{
+    size_t length = parts_that_fit(c->glyphs, text, smaller(width, c->area.w - x));
+    const char *between = strstr(text, " · ");
+    length = length > 0 ? length : between == NULL ? strlen(text) : (size_t)(between - text);
+    return paint_format(c, y, x, width, r, "%.*s", (int)length, text);
+}
+
 void paint_right(const canvas *c, int y, int x, int width, role r, const char *text)
 {
     int columns = smaller(glyphs_width(c->glyphs, text), width);
@@ -206,14 +266,16 @@ void paint_rule(const canvas *c, bool focused, const char *title, const char *ri
     for (int x = 0; x < c->area.w; x++) {
         paint_cell(c, 0, x, s, c->glyphs->rule);
     }
-    int used = 2 + paint_format(c, 0, 2, c->area.w - 4, r, focused ? "[%s]" : " %s ", title);
-    int columns = glyphs_width(c->glyphs, right);
-    if (columns == 0) {
-        return;
-    }
-    int width = smaller(columns + 2, c->area.w - used - 2);
-    if (width > 4) {
-        paint_format(c, 0, c->area.w - width - 1, width, focused ? ROLE_FOCUS : ROLE_TEXT, " %s ", right);
+    size_t length = parts_that_fit(c->glyphs, title, c->area.w - 6);
+    int used = 2 + paint_format(c, 0, 2, c->area.w - 4, r, focused ? "[%.*s]" : " %.*s ",
+                                (int)(length > 0 ? length : strlen(title)), title);
+    int room = c->area.w - used - 2;
+    char text[512];
+    snprintf(text, sizeof text, "%.*s", (int)parts_that_fit(c->glyphs, right, room - 2), right);
+    int columns = glyphs_width(c->glyphs, text);
+    if (columns > 0 && room > 4) {
+        int width = smaller(columns + 2, room);
+        paint_format(c, 0, c->area.w - width - 1, width, focused ? ROLE_FOCUS : ROLE_TEXT, " %s ", text);
     }
 }
 
@@ -262,6 +324,9 @@ int paint_wrapped(const canvas *c, int y, role r, const char *text)
     while (y + rows < c->area.h && wrap_next(c->glyphs, text, c->area.w, &at, &start, &length)) {
         paint_format(c, y + rows, 0, c->area.w, r, "%.*s", (int)length, text + start);
         rows++;
+    }
+    if (text[at] != '\0') {
+        tell_cut(c, y, 0, text);
     }
     return rows;
 }

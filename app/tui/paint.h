@@ -17,7 +17,8 @@
 typedef struct canvas {
     const theme *theme;
     const glyphs *glyphs;
-    rect area; // on the screen
+    rect area;       // on the screen
+    bool said_later; // a row of a list: what is cut of it is whole once it is selected
 } canvas;
 
 canvas canvas_sub(const canvas *c, int y, int x, int h, int w);
@@ -37,7 +38,13 @@ int paint_format(const canvas *c, int y, int x, int width, role r, const char *f
 int paint_middle(const canvas *c, int y, int x, int width, role r, const char *text);
 // As paint_text, ending at column x + width.
 void paint_right(const canvas *c, int y, int x, int width, role r, const char *text);
-// The title line of a pane: "─ vram ──────────── 45.12 of 64.00 MiB ─".
+// Cuts at the front: names of a common group.
+int paint_tail(const canvas *c, int y, int x, int width, role r, const char *text);
+// Text whose parts stand between " · ": those that do not fit go whole, the last one first. The first is cut if it must
+// be. Returns the columns written.
+int paint_parts(const canvas *c, int y, int x, int width, role r, const char *text);
+// The title line of a pane: "─ vram ──────────── 45.12 of 64.00 MiB ─". Both texts are of parts; of the right one only
+// whole parts stand there.
 void paint_rule(const canvas *c, bool focused, const char *title, const char *right);
 // Wraps at blanks over at most c->area.h − y rows. Returns the rows used.
 int paint_wrapped(const canvas *c, int y, role r, const char *text);
@@ -47,6 +54,13 @@ bool wrap_next(const glyphs *g, const char *text, int width, size_t *at, size_t 
 // The text that `paint_wrapped` would put into row `row` of `width` columns: bytes [start, start + length).
 // False beyond the last row.
 bool wrap_row(const glyphs *g, const char *text, int width, int row, size_t *start, size_t *length);
+
+// ---- what was cut ---------------------------------------------------------------------------------------------
+
+// Every text that has no room goes through one function, which tells whoever watches: what it says in full, and where
+// what is left of it stands on the screen. Not of canvases whose text is said later. NULL: nobody watches.
+typedef void (*paint_cut_seen)(void *context, int y, int x, const char *text);
+void paint_watch_cuts(paint_cut_seen seen, void *context);
 
 // ---- reading back ---------------------------------------------------------------------------------------------
 

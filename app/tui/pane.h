@@ -32,5 +32,7 @@ typedef struct pane_ops {
 } pane_ops;
 
 const pane_ops *pane_ops_of(pane_id pane); // of a pane that can have the focus
+// Where the table of a pane with rows stands, as it was drawn.
+table_place pane_table_place(const app *a, pane_id pane, rect r);
 
 #endif

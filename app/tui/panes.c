@@ -28,3 +28,8 @@ const pane_ops *pane_ops_of(pane_id pane)
 {
     return panes[pane < PANE_FOCUS_COUNT ? pane : PANE_KNOBS];
 }
+
+table_place pane_table_place(const app *a, pane_id pane, rect r)
+{
+    return (table_place){&a->glyphs, r.h, r.w, pane_ops_of(pane)->table_y, a->focus == pane};
+}

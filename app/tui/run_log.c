@@ -248,20 +248,75 @@ double run_steps_per_second(const run *r)
     return seconds > 0 ? 1 / seconds : UNKNOWN;
 }
 
-const char *run_pairs(const run *from, const run *r, char *text, size_t size)
+// Nearly all are the same bytes: their texts need not be made.
+bool run_knob_differs(const run *a, const run *b, hr_knob_id id)
+{
+    const hr_knob_value *one = &a->knobs.value[id], *other = &b->knobs.value[id];
+    return memcmp(one, other, sizeof *one) != 0 && turn_differs(&a->knobs, &b->knobs, id);
+}
+
+typedef struct run_changes {
+    hr_knob_id id[HR_KNOB_COUNT];
+    size_t count;
+} run_changes;
+
+static void changes_of(const run *from, const run *r, run_changes *c)
+{
+    c->count = 0;
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (run_knob_differs(from, r, (hr_knob_id)id)) {
+            c->id[c->count++] = (hr_knob_id)id;
+        }
+    }
+}
+
+static const char *say_changes(const run *r, const run_changes *c, char *text, size_t size)
 {
     size_t used = 0;
     char value[HR_KNOB_TEXT_MAX];
     const hr_knob_row *rows = hr_knob_rows(NULL);
     text[0] = '\0';
-    for (int id = 0; id < HR_KNOB_COUNT && used < size; id++) {
-        if (turn_differs(&from->knobs, &r->knobs, (hr_knob_id)id)) {
-            int length = snprintf(text + used, size - used, "%s%s=%s", used > 0 ? " " : "", rows[id].key,
-                                  hr_knob_format(&r->knobs, (hr_knob_id)id, value));
-            used += length > 0 ? (size_t)length : 0;
-        }
+    for (size_t i = 0; i < c->count && used < size; i++) {
+        int length = snprintf(text + used, size - used, "%s%s=%s", used > 0 ? " " : "", rows[c->id[i]].key,
+                              hr_knob_format(&r->knobs, c->id[i], value));
+        used += length > 0 ? (size_t)length : 0;
     }
     return text;
+}
+
+const char *run_pairs(const run *from, const run *r, char *text, size_t size)
+{
+    run_changes c;
+    changes_of(from, r, &c);
+    return say_changes(r, &c, text, size);
+}
+
+static size_t runs_with(const run_log *log, const run *r, hr_knob_id id)
+{
+    size_t count = 0;
+    for (size_t row = 0; row < log->count; row++) {
+        count += !run_knob_differs(&log->runs[row], r, id);
+    }
+    return count;
+}
+
+const char *run_distinction(const run_log *log, const run *r, char *text, size_t size)
+{
+    run_changes c;
+    size_t shared[HR_KNOB_COUNT];
+    changes_of(&log->runs[0], r, &c);
+    for (size_t i = 0; i < c.count; i++) {
+        const hr_knob_id id = c.id[i];
+        const size_t with = runs_with(log, r, id);
+        size_t at = i;
+        for (; at > 0 && shared[at - 1] > with; at--) {
+            c.id[at] = c.id[at - 1];
+            shared[at] = shared[at - 1];
+        }
+        c.id[at] = id;
+        shared[at] = with;
+    }
+    return say_changes(r, &c, text, size);
 }
 
 run_pair run_log_pair(const run_log *log, const uint64_t *marked, unsigned marks, uint32_t selected)

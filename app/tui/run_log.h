@@ -77,8 +77,14 @@ const run *run_log_current(const run_log *log); // of the present configuration;
 const char *run_result_name(run_result result);
 double run_steps_per_second(const run *r); // NaN before the first step
 
+bool run_knob_differs(const run *a, const run *b, hr_knob_id id);
+
 // "batch.size=64 execution.mode=graph": where `r` differs from `from`, cut at `size`. "" for no difference.
 const char *run_pairs(const run *from, const run *r, char *text, size_t size);
+
+// The same against the first run of the log, and what sets `r` apart from the others first: a value that all have who are
+// not the first comes last.
+const char *run_distinction(const run_log *log, const run *r, char *text, size_t size);
 
 // The two runs that DIFF and OVERLAY show: marked ones, else the selected one against the baseline or the first.
 typedef struct run_pair {

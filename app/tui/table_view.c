@@ -320,9 +320,13 @@ static void draw_headings(const canvas *c, int y, const table_source *s, const t
         char heading[TABLE_CELL_MAX];
         bool sorted = v->sort == (int)i;
         snprintf(heading, sizeof heading, "%s%s", s->columns[i].term, sorted ? direction_mark(v, s) : "");
-        if (p->width[i] > 0) {
-            draw_cell(c, y, p->x[i], p->width[i], sorted ? ROLE_FOCUS : ROLE_DIM, &s->columns[i], heading);
+        if (p->width[i] == 0) {
+            continue;
         }
+        // The mark of a full heading takes the blank between two columns.
+        int more = glyphs_width(c->glyphs, heading) > p->width[i];
+        int x = p->x[i] - (s->columns[i].number ? more : 0);
+        draw_cell(c, y, x, p->width[i] + more, sorted ? ROLE_FOCUS : ROLE_DIM, &s->columns[i], heading);
     }
 }
 
@@ -340,7 +344,7 @@ void table_look(const table_view *v, const table_source *s, const app *a, int ro
     int length = 0;
     text[0] = '\0';
     if (v->filter[0] != '\0') {
-        length = snprintf(text, TABLE_LOOK_MAX, " · %zu of %zu /%s", v->count, s->count(a), v->filter);
+        length = snprintf(text, TABLE_LOOK_MAX, " · %zu of %zu · /%s", v->count, s->count(a), v->filter);
     }
     size_t used = length > 0 ? (size_t)length : 0;
     if (sorted && !heading_says(v, s, rows, pane_width)) {
@@ -363,9 +367,13 @@ typedef struct row_look {
     bool selected, focused, marked;
 } row_look;
 
-static void draw_row(const canvas *c, int y, const app *a, const table_source *s, size_t row,
+// What a row that is not selected leaves out is said when it is; of the selected one it stands below the list.
+static void draw_row(const canvas *whole, int y, const app *a, const table_source *s, size_t row,
                      const placing *p, row_look look)
 {
+    canvas cut = *whole;
+    const canvas *c = &cut;
+    cut.said_later = true;
     role r = s->role_of != NULL ? s->role_of(a, row) : ROLE_TEXT;
     if (look.selected) {
         r = look.focused ? ROLE_SELECT : ROLE_FOCUS;
@@ -373,8 +381,8 @@ static void draw_row(const canvas *c, int y, const app *a, const table_source *s
     }
     if (s->band != NULL) {
         draw_band(c, y, s->band(a, row));
-    } else if (look.marked) {
-        paint_text(c, y, 0, 1, r, "●");
+    } else if (look.marked || (look.selected && !look.focused)) {
+        paint_text(c, y, 0, 1, r, look.marked ? "●" : "▸");
     }
     for (unsigned i = 0; i < s->column_count; i++) {
         char cell[TABLE_CELL_MAX] = "";
@@ -385,6 +393,63 @@ static void draw_row(const canvas *c, int y, const app *a, const table_source *s
     }
 }
 
+// ---- the selected row in full ---------------------------------------------------------------------------------
+
+enum { DETAIL_MAX = 2048 };
+
+// "knobs: batch.size=64 batch.accumulate=4 · result: oom fragmentation": the selected row's cells that have no room; ""
+// where all have.
+static const char *cut_cells(const table_view *v, const table_source *s, const app *a, const glyphs *g,
+                             int width, char text[DETAIL_MAX])
+{
+    const placing p = place_columns(v, s, width);
+    const size_t row = table_selected(v);
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; row < s->count(a) && i < s->column_count && used < DETAIL_MAX; i++) {
+        char cell[TABLE_CELL_MAX] = "";
+        if (!shows(v, s, i, width)) {
+            continue;
+        }
+        s->cell(a, row, i, cell);
+        if (glyphs_width(g, cell) > p.width[i]) {
+            used += (size_t)snprintf(text + used, DETAIL_MAX - used, "%s%s: %s", used > 0 ? " · " : "",
+                                     s->columns[i].term, cell);
+        }
+    }
+    return text;
+}
+
+static bool selects(const table_source *s, bool focused)
+{
+    return focused || s->selects;
+}
+
+// Of `rows` that the table has; a row of the list stays, and its heading where that many are left.
+static int detail_rows(const char *text, const glyphs *g, int width, int rows)
+{
+    size_t at = 0, start, length;
+    int needed = 0;
+    while (needed < rows - 1 && wrap_next(g, text, width - 2, &at, &start, &length)) {
+        needed++;
+    }
+    return needed;
+}
+
+// Rows of headings and list.
+static int list_rows(const table_view *v, const table_source *s, const app *a, const table_place *place)
+{
+    char text[DETAIL_MAX];
+    int rows = place->height - place->first_y;
+    if (!selects(s, place->focused)) {
+        return rows;
+    }
+    cut_cells(v, s, a, place->glyphs, place->width, text);
+    return rows - detail_rows(text, place->glyphs, place->width, rows);
+}
+
+// ---- the list -------------------------------------------------------------------------------------------------
+
 // The first row shown: the cursor stays in sight, and the page moves as little as it can.
 static size_t first_shown(const table_view *v, int rows)
 {
@@ -394,40 +459,54 @@ static size_t first_shown(const table_view *v, int rows)
     return v->count <= room ? 0 : top + room > v->count ? v->count - room : top;
 }
 
-void table_scroll(table_view *v, int pane_height, int first_y)
+void table_scroll(table_view *v, const table_source *s, const app *a, const table_place *place)
 {
-    int rows = pane_height - first_y;
+    int rows = list_rows(v, s, a, place);
     v->top = first_shown(v, is_headed(rows) ? rows - 1 : rows);
 }
 
-void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,
-                bool focused)
+static void draw_list(const canvas *c, const app *a, const table_source *s, const table_view *v, bool focused)
 {
     placing p = place_columns(v, s, c->area.w);
-    if (v->count == 0) {
-        canvas words = canvas_sub(c, y, 1, c->area.h - y, c->area.w - 2);
-        paint_wrapped(&words, 0, ROLE_DIM,
-                      v->filter[0] != '\0' ? "No row matches: / and Enter show all again." : s->empty);
-        return;
-    }
-    if (is_headed(c->area.h - y)) {
+    int y = 0;
+    if (is_headed(c->area.h)) {
         draw_headings(c, y++, s, v, &p);
     }
     size_t top = first_shown(v, c->area.h - y), rows = s->count(a);
     for (size_t i = top; i < v->count && y < c->area.h; i++, y++) {
         size_t row = v->order[i];
         if (row < rows) {
-            row_look look = {i == v->cursor && focused, focused, is_marked(v, key_of(s, a, row))};
+            row_look look = {i == v->cursor && selects(s, focused), focused, is_marked(v, key_of(s, a, row))};
             draw_row(c, y, a, s, row, &p, look);
         }
     }
 }
 
-bool table_click(table_view *v, const table_source *s, const app *a, int height, int width, int first_y,
-                 int y, int x)
+void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,
+                bool focused)
 {
-    placing p = place_columns(v, s, width);
-    bool headed = is_headed(height - first_y);
+    char text[DETAIL_MAX];
+    const table_place place = {c->glyphs, c->area.h, c->area.w, y, focused};
+    if (v->count == 0) {
+        canvas words = canvas_sub(c, y, 1, c->area.h - y, c->area.w - 2);
+        paint_wrapped(&words, 0, ROLE_DIM,
+                      v->filter[0] != '\0' ? "No row matches: / and Enter show all again." : s->empty);
+        return;
+    }
+    int rows = list_rows(v, s, a, &place);
+    canvas list = canvas_sub(c, y, 0, rows, c->area.w);
+    draw_list(&list, a, s, v, focused);
+    if (selects(s, focused)) {
+        canvas detail = canvas_sub(c, y + rows, 1, c->area.h - y - rows, c->area.w - 2);
+        paint_wrapped(&detail, 0, ROLE_FOCUS, cut_cells(v, s, a, c->glyphs, c->area.w, text));
+    }
+}
+
+bool table_click(table_view *v, const table_source *s, const app *a, const table_place *place, int y, int x)
+{
+    placing p = place_columns(v, s, place->width);
+    int rows = list_rows(v, s, a, place), first_y = place->first_y;
+    bool headed = is_headed(rows);
     if (headed && y == first_y) {
         for (unsigned i = 0; i < s->column_count; i++) {
             if (p.width[i] > 0 && x >= p.x[i] && x < p.x[i] + p.width[i]) {
@@ -439,12 +518,11 @@ bool table_click(table_view *v, const table_source *s, const app *a, int height,
         }
         return false;
     }
-    first_y += headed ? 1 : 0;
-    size_t top = first_shown(v, height - first_y);
-    if (y < first_y || top + (size_t)(y - first_y) >= v->count) {
+    size_t top = first_shown(v, headed ? rows - 1 : rows), at = top + (size_t)(y - first_y - headed);
+    if (y < first_y + headed || y >= first_y + rows || at >= v->count) {
         return false;
     }
-    v->cursor = top + (size_t)(y - first_y);
+    v->cursor = at;
     note_cursor(v, s, a);
     return true;
 }

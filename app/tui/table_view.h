@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table: rows that somebody else holds, seen through a filter, in an order, with a cursor. Every table of the
-// workbench filters, sorts, follows, picks its columns, marks and copies through here.
+// workbench filters, sorts, follows, picks its columns, marks and copies through here. What the columns cut of the
+// selected row stands whole in lines below the rows.
 #ifndef TUI_TABLE_VIEW_H
 #define TUI_TABLE_VIEW_H
 
@@ -13,7 +14,7 @@
 typedef struct app app;
 
 enum {
-    TABLE_CELL_MAX = 192,
+    TABLE_CELL_MAX = 512,
     TABLE_FILTER_MAX = 64,
     TABLE_COLUMNS_MAX = 16,
     TABLE_LOOK_MAX = 128,
@@ -42,7 +43,16 @@ typedef struct table_source {
     int (*band)(const app *a, size_t row);
     role (*role_of)(const app *a, size_t row); // NULL: ROLE_TEXT
     const char *empty;                         // what stands there without rows: a whole sentence
+    bool selects; // its selected row is shown without the focus too: `a` applies it, or another pane moves it
 } table_source;
+
+// Where a table stands in its pane.
+typedef struct table_place {
+    const glyphs *glyphs;
+    int height, width; // of the pane
+    int first_y;       // its row in which the table begins
+    bool focused;
+} table_place;
 
 // Starts zeroed, but for `sort`: table_view_init.
 typedef struct table_view {
@@ -67,9 +77,8 @@ void table_view_deinit(table_view *v);
 // Makes the order anew when rows, filter or sorting changed, and keeps the cursor in place (on its row when it
 // follows). Before every frame; host memory short: the old order stays, cut to the rows that exist.
 void table_settle(table_view *v, const table_source *s, const app *a);
-// Moves the page as little as keeps the cursor in sight of a pane whose table begins in row `first_y`. After
-// table_settle, before table_draw.
-void table_scroll(table_view *v, int pane_height, int first_y);
+// Moves the page as little as keeps the cursor in sight. After table_settle, before table_draw.
+void table_scroll(table_view *v, const table_source *s, const app *a, const table_place *place);
 void table_move(table_view *v, const table_source *s, const app *a, int rows);
 // The source's row at the cursor; SIZE_MAX: the table is empty.
 size_t table_selected(const table_view *v);
@@ -83,17 +92,16 @@ void table_toggle_column(table_view *v, const table_source *s, unsigned column);
 void table_mark(table_view *v, const table_source *s,
                 const app *a); // or takes the mark away; the older of two goes
 
-// How it differs from all rows in their own order, for its title: " · 12 of 49 /grad · by bytes▾"; "" where it does not,
+// How it differs from all rows in their own order, for its title: " · 12 of 49 · /grad · by bytes▾"; "" where it does not,
 // or a heading says it in a table of `rows` rows.
 void table_look(const table_view *v, const table_source *s, const app *a, int rows, int pane_width,
                 char text[TABLE_LOOK_MAX]);
 
-// Headings (when it has 4 rows or more) and rows, from row `y` of the canvas on.
+// Headings (when it has 4 rows or more), rows, and what is cut of the selected one, from row `y` of the canvas on.
 void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,
                 bool focused);
-// A click: on a heading sorts, on a row selects. `y` as for table_draw; false: on neither.
-bool table_click(table_view *v, const table_source *s, const app *a, int height, int width, int first_y,
-                 int y, int x);
+// A click at a place of the pane: on a heading sorts, on a row selects; false: on neither.
+bool table_click(table_view *v, const table_source *s, const app *a, const table_place *place, int y, int x);
 // The selected row as text, cells separated by tabs.
 bool table_copy(const table_view *v, const table_source *s, const app *a, char *text, size_t size);
 

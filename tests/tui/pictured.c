@@ -55,7 +55,7 @@ void pictured_open_page(theme *t, const char *name)
               terminal_open_on("xterm-256color", nowhere, nowhere, PAGE_ROWS, PAGE_COLUMNS));
     ck_assert(theme_make(t, name, terminal_colors(), false));
     glyphs g = glyphs_make(GLYPHS_FULL);
-    canvas c = {t, &g, {0, 0, PAGE_ROWS, PAGE_COLUMNS}};
+    canvas c = {.theme = t, .glyphs = &g, .area = {0, 0, PAGE_ROWS, PAGE_COLUMNS}};
     paint_begin();
     for (int i = 0; i < 256; i++) {
         style s = {(int16_t)(16 + i % 200), (int16_t)(i % 3 == 0 ? 20 + i % 100 : COLOR_DEFAULT),

@@ -34,7 +34,7 @@ static void draw(const theme *t, const glyphs *g)
 {
     int rows, columns;
     paint_size(&rows, &columns);
-    canvas c = {t, g, {0, 0, rows, columns}};
+    canvas c = {.theme = t, .glyphs = g, .area = {0, 0, rows, columns}};
     paint_begin();
     paint_format(&c, 0, 0, columns, ROLE_TEXT, "probe %d x %d", rows, columns);
     for (int i = 0; i < line_count; i++) {

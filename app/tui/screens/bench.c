@@ -3,8 +3,8 @@
 #include "app/tui/layout.h"
 
 enum {
-    HELP_ROWS = 4,         // of the selected knob, below the list
-    COUNTER_ROWS = 9,      // title and eight counters
+    HELP_ROWS = 5,         // of the selected knob, below the list
+    COUNTER_ROWS = 8,      // title and seven counters
     COUNTER_ROWS_ALL = 13, // beyond these the knobs take the rows, for their help
     KNOBS_WIDEST = 60,     // with what every neighbour does to peak and time
     SIDE_BY_SIDE_MIN = 76, // columns that step and loss need beside each other

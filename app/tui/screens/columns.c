@@ -10,9 +10,14 @@ void screen_columns(const canvas *body, const app *a)
 {
     const table_source *s = pane_ops_of(a->focus)->table;
     const table_view *v = &a->table[a->focus];
-    paint_rule(body, true, "columns", "↑↓ choose · Enter shows or hides · Esc closes");
-    for (unsigned i = 0; i < s->column_count && 1 + (int)i < body->area.h; i++) {
-        int y = 1 + (int)i;
+    enum { MEANING_ROWS = 3 };
+    int rows = body->area.h - 1 - MEANING_ROWS;
+    unsigned top = (int)a->column >= rows ? (unsigned)((int)a->column - rows + 1) : 0;
+    canvas later = *body;
+    later.said_later = true; // below, when it is chosen
+    paint_rule(body, true, "columns", "");
+    for (unsigned i = top; i < s->column_count && (int)(i - top) < rows; i++) {
+        int y = 1 + (int)(i - top);
         const hr_term *term = hr_term_find(s->columns[i].term);
         role r = a->column == i ? ROLE_SELECT : ROLE_TEXT;
         if (a->column == i) {
@@ -20,6 +25,10 @@ void screen_columns(const canvas *body, const app *a)
         }
         paint_text(body, y, 1, 3, r, (v->hidden >> i & 1) != 0 ? "[ ]" : "[x]");
         paint_text(body, y, 5, NAME_WIDTH, r, s->columns[i].term);
-        paint_text(body, y, 6 + NAME_WIDTH, body->area.w - NAME_WIDTH - 7, r, term == NULL ? "" : term->line);
+        paint_text(&later, y, 6 + NAME_WIDTH, body->area.w - NAME_WIDTH - 7, r,
+                   term == NULL ? "" : term->line);
     }
+    const hr_term *term = a->column < s->column_count ? hr_term_find(s->columns[a->column].term) : NULL;
+    canvas words = canvas_sub(body, body->area.h - MEANING_ROWS, 1, MEANING_ROWS, body->area.w - 2);
+    paint_wrapped(&words, 0, ROLE_FOCUS, term == NULL ? "" : term->line);
 }

@@ -35,6 +35,36 @@ static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom)
     return y + 1;
 }
 
+// One beside the other and without their bars, where there is no room for a row each.
+static void draw_categories_close(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
+{
+    enum { EACH = 24, CLOSE_NAME = 13 };
+    char text[FORMAT_MAX];
+    int x = 0;
+    for (int i = BAND_COUNT - 1; i >= 0; i--) {
+        unsigned band = graph_stack[i];
+        if (band >= HR_CATEGORY_COUNT || oom->by_category[band] == 0) {
+            continue;
+        }
+        y += x + EACH > c->area.w;
+        x = x + EACH > c->area.w ? 0 : x;
+        paint_cell(c, y, x, theme_letter(c->theme, band), (wchar_t)hr_category_letter((hr_category)band));
+        paint_text(c, y, x + 2, CLOSE_NAME, ROLE_DIM, hr_category_name((hr_category)band));
+        paint_right(c, y, x + 2 + CLOSE_NAME, EACH - CLOSE_NAME - 3, ROLE_TEXT,
+                    format_bytes(oom->by_category[band], unit, text));
+        x += EACH;
+    }
+}
+
+static int category_rows(const hr_report_oom *oom)
+{
+    int rows = 1; // waste
+    for (unsigned i = 0; i < HR_CATEGORY_COUNT; i++) {
+        rows += oom->by_category[i] > 0;
+    }
+    return rows;
+}
+
 static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
 {
     uint64_t largest = 1, sum_bytes = 0;
@@ -100,7 +130,11 @@ static void draw_verdict(const canvas *c, const app *a)
     int air = c->area.h >= 18 ? 1 : 0;
     y = draw_numbers(c, y + air, oom);
     y = draw_holes(c, y, oom);
-    draw_categories(c, y + air, oom, unit);
+    if (y + air + category_rows(oom) > c->area.h) {
+        draw_categories_close(c, y + air, oom, unit);
+    } else {
+        draw_categories(c, y + air, oom, unit);
+    }
 }
 
 bool doctor_has_oom(const app *a)
@@ -250,6 +284,6 @@ void place_doctor(layout *l, rect body, const layout_wish *wish)
     place_knobs_and_counters(l, cut_left(&body, layout_clamp(body.w * 3 / 8, 30, 60)), wish);
     l->pane[PANE_VRAM] = cut_top(&body, body.h >= 30 ? body.h / 3 : 0);
     l->pane[PANE_LOG] = cut_bottom(&body, body.h >= 26 ? layout_clamp(body.h / 6, 4, 8) : 0);
-    l->pane[PANE_FIXES] = cut_bottom(&body, layout_clamp(body.h - 15, 5, 14));
+    l->pane[PANE_FIXES] = cut_bottom(&body, layout_clamp(body.h - 13, 7, 14));
     l->pane[PANE_DOCTOR] = body;
 }

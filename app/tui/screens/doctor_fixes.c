@@ -210,6 +210,7 @@ static const table_source source = {
     .number = number,
     .version = version,
     .role_of = role_of,
+    .selects = true,
     .empty = "No turn of one knob is planned to help; 0 looks at several together.",
 };
 

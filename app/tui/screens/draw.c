@@ -40,7 +40,8 @@ static void settle_tables(app *a, const layout *l)
         }
         if (ops->table != NULL && l->pane[pane].h > 0) {
             table_settle(&a->table[pane], ops->table, a);
-            table_scroll(&a->table[pane], l->pane[pane].h, ops->table_y);
+            table_place place = pane_table_place(a, (pane_id)pane, l->pane[pane]);
+            table_scroll(&a->table[pane], ops->table, a, &place);
         }
     }
 }
@@ -101,7 +102,7 @@ void app_draw(app *a)
 {
     paint_size(&a->rows, &a->columns);
     layout l = settle_focus(a);
-    canvas screen = {&a->theme, &a->glyphs, {0, 0, a->rows, a->columns}};
+    canvas screen = {.theme = &a->theme, .glyphs = &a->glyphs, .area = {0, 0, a->rows, a->columns}};
     settle_tables(a, &l);
     if (a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_FIND) {
         help_settle(a, body_of(a, &l));

@@ -10,6 +10,8 @@
 #include "app/tui/screens/fit.h"
 #include "app/tui/screens/screens.h"
 
+enum { PICKED_MAX = 512 };
+
 enum { AXIS_WIDTH = 7 };
 
 typedef struct scatter {
@@ -249,12 +251,13 @@ static void draw_axes(const canvas *c, const scatter *s, int rows)
 }
 
 // The picked point in words: how it fits, or by how much it misses.
-static void draw_picked(const canvas *c, int y, const app *a)
+static const char *picked_text(const app *a, char text[PICKED_MAX])
 {
-    char peak[FORMAT_MAX], missing[FORMAT_MAX], seconds[FORMAT_MAX];
+    char peak[FORMAT_MAX], missing[FORMAT_MAX], seconds[FORMAT_MAX], misses[FORMAT_MAX + 16] = "";
     size_t point = fit_picked(a);
+    text[0] = '\0';
     if (point == SIZE_MAX) {
-        return;
+        return text;
     }
     const hr_fit_point *p = &a->fit.point[point];
     byte_unit unit = fit_unit(a);
@@ -265,13 +268,31 @@ static void draw_picked(const canvas *c, int y, const app *a)
     if (ranges) {
         hr_seconds_range(p->plan.step_seconds_low, p->plan.step_seconds_high, range);
     }
-    int x = paint_format(c, y, 0, c->area.w, p->plan.fits ? ROLE_GOOD : ROLE_BAD, "%s %s, %s%s%s%s", peak,
-                         unit.name, format_seconds(fit_seconds(p), seconds), ranges ? " (" : "", range,
-                         ranges ? " e)" : "");
     if (!p->plan.fits) {
-        x += paint_format(c, y, x, c->area.w - x, ROLE_BAD, ", misses by %s", missing);
+        snprintf(misses, sizeof misses, ", misses by %s", missing);
     }
-    paint_format(c, y, x, c->area.w - x, ROLE_TEXT, ": %s", p->knobs[0] == '\0' ? "as they are" : p->knobs);
+    snprintf(text, PICKED_MAX, "%s %s, %s%s%s%s%s: %s", peak, unit.name,
+             format_seconds(fit_seconds(p), seconds), ranges ? " (" : "", range, ranges ? " e)" : "", misses,
+             p->knobs[0] == '\0' ? "as they are" : p->knobs);
+    return text;
+}
+
+// What Enter would apply stands whole, whatever rows it takes.
+static int picked_rows(const canvas *c, const char *text)
+{
+    size_t at = 0, start, length;
+    int rows = 0;
+    while (wrap_next(c->glyphs, text, c->area.w, &at, &start, &length)) {
+        rows++;
+    }
+    return rows > 1 ? rows : 1;
+}
+
+static void draw_picked(const canvas *c, const app *a, const char *text)
+{
+    size_t point = fit_picked(a);
+    bool fits = point != SIZE_MAX && a->fit.point[point].plan.fits;
+    paint_wrapped(c, 0, fits ? ROLE_GOOD : ROLE_BAD, text);
 }
 
 static void draw(const canvas *c, const app *a)
@@ -288,7 +309,9 @@ static void draw(const canvas *c, const app *a)
         return;
     }
     scatter s = scatter_of(a);
-    int rows = c->area.h - 3; // title, time, the picked point
+    char picked[PICKED_MAX];
+    int picked_height = picked_rows(c, picked_text(a, picked));
+    int rows = c->area.h - 2 - picked_height; // title, time, the picked point
     canvas plot = canvas_sub(c, 1, AXIS_WIDTH, rows, c->area.w - AXIS_WIDTH);
     if (rows > 0 && plot.area.w > 0) {
         draw_limit(&plot, &s);
@@ -297,7 +320,8 @@ static void draw(const canvas *c, const app *a)
         name_limit(&plot, &s);
         draw_axes(c, &s, rows);
     }
-    draw_picked(c, c->area.h - 1, a);
+    canvas below = canvas_sub(c, c->area.h - picked_height, 0, picked_height, c->area.w);
+    draw_picked(&below, a, picked);
 }
 
 // ←→ and ↑↓ walk the points that no other beats: right and down are slower and smaller.

@@ -10,7 +10,7 @@
 #include "app/tui/screens/screens.h"
 #include "app/tui/tour.h"
 
-enum { MESSAGE_ROWS_MAX = 4 };
+enum { MESSAGE_ROWS_MAX = 12 };
 
 static const uint64_t first_minutes_ns = UINT64_C(300) * 1000000000;
 
@@ -227,15 +227,16 @@ static void draw_log_line(const canvas *c, const app *a)
     char clock[FORMAT_MAX];
     if (m->log_count > 0) {
         const log_line *line = &m->log[(m->log_count - 1) % LOG_LENGTH];
-        paint_format(c, 0, 0, c->area.w, line->kind == LOG_BAD ? ROLE_BAD : ROLE_DIM, "%s %s",
+        canvas newest = *c;
+        newest.said_later = true; // whole in [log]
+        paint_format(&newest, 0, 0, c->area.w, line->kind == LOG_BAD ? ROLE_BAD : ROLE_DIM, "%s %s",
                      format_clock(line->time_ns, clock), line->text);
     }
 }
 
-// A message longer than its row takes rows of the screen above it.
-static void draw_message(const canvas *screen, rect strip, const app *a)
+// What is longer than its row takes rows of the screen above it.
+static int draw_words(const canvas *screen, rect strip, role r, const char *text)
 {
-    const char *text = a->message.text;
     size_t start, length;
     int rows = 0;
     while (rows < MESSAGE_ROWS_MAX && rows <= strip.y &&
@@ -246,7 +247,15 @@ static void draw_message(const canvas *screen, rect strip, const app *a)
     for (int y = 0; y < rows; y++) {
         paint_blank(&c, y, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
     }
-    paint_wrapped(&c, 0, a->message.kind == MESSAGE_ERROR ? ROLE_BAD : ROLE_WARN, text);
+    return paint_wrapped(&c, 0, r, text);
+}
+
+static void draw_switch(const canvas *screen, rect strip, const app *a)
+{
+    char text[HR_KNOB_TEXT_MAX + 96];
+    snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
+             app_model(a)->steps, a->pending_preset);
+    draw_words(screen, strip, ROLE_WARN, text);
 }
 
 void frame_strip(const canvas *screen, rect strip, const app *a)
@@ -254,22 +263,18 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
     canvas c = canvas_of(screen, strip);
     bool list = a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_COLUMNS;
     const char *tour = a->overlay == OVERLAY_NONE || list ? tour_line(a) : NULL; // the others need its line
-    if (tour != NULL) {
-        paint_blank(&c, 0, 0, strip.w, theme_role(screen->theme, ROLE_TEXT));
-        paint_text(&c, 0, 0, strip.w, ROLE_FOCUS, tour);
-    }
+    int tour_rows = tour == NULL ? 0 : draw_words(screen, strip, ROLE_FOCUS, tour);
     if (app_is_typing(a)) {
         widget_candidates(screen, strip, a);
         widget_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
-        paint_text(&c, 0, 0, strip.w, ROLE_WARN,
+        draw_words(screen, strip, ROLE_WARN,
                    "it is training: y or q leaves after this step, any other key stays");
     } else if (a->overlay == OVERLAY_SWITCH) {
-        paint_format(&c, 0, 0, strip.w, ROLE_WARN,
-                     "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
-                     app_model(a)->steps, a->pending_preset);
+        draw_switch(screen, strip, a);
     } else if (a->message.kind != MESSAGE_NONE) {
-        draw_message(screen, (rect){strip.y - (tour == NULL ? 0 : 1), strip.x, strip.h, strip.w}, a);
+        draw_words(screen, (rect){strip.y - tour_rows, strip.x, strip.h, strip.w},
+                   a->message.kind == MESSAGE_ERROR ? ROLE_BAD : ROLE_WARN, a->message.text);
     } else if (tour != NULL) { // stands there already
     } else if (a->now_ns - a->started_ns < first_minutes_ns && a->screen == SCREEN_BENCH) {
         draw_tip(&c, a);
@@ -429,25 +434,29 @@ static const char *overlay_keys(const app *a)
 {
     switch (a->overlay) {
     case OVERLAY_COMMAND:
-        return "Enter does it · Tab completes · ↑↓ lines before · Esc closes · ^U clears";
+        return "Enter does it · Esc closes · Tab completes · ↑↓ lines before · ^U clears";
     case OVERLAY_EDIT:
-        return "Enter accepts · Tab next value · Esc leaves it as it is · ^U clears";
+        return "Enter accepts · Esc leaves it as it is · ↑↓ Tab values · ^U clears";
     case OVERLAY_FILTER:
         return pane_ops_of(a->focus)->table != NULL && app_layout(a).kind >= LAYOUT_SINGLE
-                   ? "what matches is shown · !text what does not · Enter keep · Esc all rows"
-                   : "selects the knob that matches · ↑↓ the next · Enter keep · Esc closes";
+                   ? "Enter keep · Esc all rows · what matches is shown · !text what does not"
+                   : "Enter keep · Esc closes · ↑↓ the next · selects the knob that matches";
     case OVERLAY_NARROW:
-        return "what has this in its name or title is shown · Enter keep · Esc all presets";
+        return "Enter keep · Esc all presets · names and titles with this are shown";
     case OVERLAY_FIND:
-        return "lines with this are shown · ↑↓ scroll · Enter keep · Esc all lines";
+        return "Enter keep · Esc all lines · ↑↓ scroll · lines with this are shown";
     case OVERLAY_HELP:
-        return "↑↓ PgUp PgDn scroll · / find · Esc closes";
+        return "Esc closes · ↑↓ PgUp PgDn scroll · / find";
     case OVERLAY_PRESETS:
+        return "Enter opens · Esc closes · ↑↓ choose · / narrow";
     case OVERLAY_COLUMNS:
-    case OVERLAY_NONE:
-    case OVERLAY_QUIT:
+        return "Enter shows or hides · Esc closes · ↑↓ choose";
     case OVERLAY_SWITCH:
+        return "y ends it · any other key stays";
     case OVERLAY_CARD:
+        return "Enter begins · Esc closes · any other key does its job";
+    case OVERLAY_NONE:
+    case OVERLAY_QUIT: // says its keys itself
         break;
     }
     return NULL;
@@ -457,13 +466,13 @@ void frame_footer(const canvas *c, const app *a)
 {
     const char *keys = overlay_keys(a);
     if (keys != NULL) {
-        paint_text(c, 0, 0, c->area.w, ROLE_DIM, keys);
-    } else {
+        paint_parts(c, 0, 0, c->area.w, ROLE_DIM, keys);
+    } else if (a->overlay != OVERLAY_QUIT) {
         lay_out(c, a, -1);
     }
 }
 
 request footer_request_at(const app *a, int x)
 {
-    return overlay_keys(a) != NULL ? REQUEST_NONE : lay_out(NULL, a, x);
+    return overlay_keys(a) != NULL || a->overlay == OVERLAY_QUIT ? REQUEST_NONE : lay_out(NULL, a, x);
 }

@@ -199,17 +199,45 @@ static void filter_text(help_text *h, const char *filter)
 
 // ---- drawing --------------------------------------------------------------------------------------------------
 
-// Lines of keys begin with a tab: key and meaning in two columns.
-static void draw_row(const canvas *c, int y, const char *row)
+// One row of the text as it is shown. Lines of keys begin with a tab: key and meaning in two columns, and what goes on
+// stays in the second.
+typedef struct help_row {
+    size_t key, key_length, start, length; // bytes of the text; key_length 0: no key stands before it
+    bool indented, reason;
+} help_row;
+
+typedef struct help_walk {
+    size_t at;
+    bool goes_on; // the line before has more; it was
+    help_row of;
+} help_walk;
+
+static bool help_next(const glyphs *g, const help_text *h, int width, help_walk *w)
 {
-    if (row[0] != '\t') {
-        paint_text(c, y, 1, c->area.w - 2, ROLE_TEXT, row);
-        return;
+    const char *text = h->text;
+    if (!w->goes_on) {
+        w->of = (help_row){.indented = text[w->at] == '\t'};
+        if (w->of.indented) {
+            w->of.key = w->at + 1;
+            w->of.key_length = strcspn(text + w->of.key, "\t");
+            w->of.reason = w->of.key_length == 0;
+            w->at = w->of.key + w->of.key_length + 1;
+        }
+    } else {
+        w->of.key_length = 0;
     }
-    const char *line = strchr(row + 1, '\t');
-    bool reason = line == row + 1;
-    paint_format(c, y, 1, KEY_WIDTH, ROLE_KEY, "%.*s", (int)(line - row - 1), row + 1);
-    paint_text(c, y, 1 + KEY_WIDTH, c->area.w - KEY_WIDTH - 2, reason ? ROLE_DIM : ROLE_TEXT, line + 1);
+    bool any =
+        wrap_next(g, text, w->of.indented ? width - KEY_WIDTH : width, &w->at, &w->of.start, &w->of.length);
+    w->goes_on = any && text[w->at - 1] != '\n' && text[w->at] != '\0';
+    return any;
+}
+
+static void draw_row(const canvas *c, int y, const help_text *h, const help_row *row)
+{
+    int x = 1 + (row->indented ? KEY_WIDTH : 0);
+    paint_format(c, y, 1, KEY_WIDTH, ROLE_KEY, "%.*s", (int)row->key_length, h->text + row->key);
+    paint_format(c, y, x, c->area.w - x - 1, row->reason ? ROLE_DIM : ROLE_TEXT, "%.*s", (int)row->length,
+                 h->text + row->start);
 }
 
 static const help_text *text_of(const app *a)
@@ -229,9 +257,9 @@ static int text_width(int width)
 // Rows above the last page.
 static int last_top(const glyphs *g, const help_text *h, rect area)
 {
-    size_t at = 0, start, length;
+    help_walk walk = {.at = 0};
     int rows = 0;
-    while (wrap_next(g, h->text, text_width(area.w), &at, &start, &length)) {
+    while (help_next(g, h, text_width(area.w), &walk)) {
         rows++;
     }
     return rows > area.h - 1 ? rows - (area.h - 1) : 0;
@@ -246,16 +274,13 @@ void help_settle(app *a, rect area)
 void screen_help(const canvas *body, const app *a)
 {
     const help_text *h = text_of(a);
-    size_t at = 0, start, length;
-    char row[1024];
-    bool more = last_top(body->glyphs, h, body->area) > 0;
-    paint_rule(body, true, "help", more ? "↑↓ PgUp PgDn · / finds · Esc closes" : "/ finds · Esc closes");
+    help_walk walk = {.at = 0};
+    bool more = a->help_top < (size_t)last_top(body->glyphs, h, body->area);
+    paint_rule(body, true, "help", more ? "more below" : "the end");
     for (int y = 1 - (int)a->help_top;
-         y < body->area.h && wrap_next(body->glyphs, h->text, text_width(body->area.w), &at, &start, &length);
-         y++) {
+         y < body->area.h && help_next(body->glyphs, h, text_width(body->area.w), &walk); y++) {
         if (y >= 1) {
-            snprintf(row, sizeof row, "%.*s", (int)length, h->text + start);
-            draw_row(body, y, row);
+            draw_row(body, y, h, &walk.of);
         }
     }
 }

@@ -204,7 +204,7 @@ void memory_zoom(app *a, int direction)
 
 // ---- places ---------------------------------------------------------------------------------------------------
 
-enum { WIDE_MIN = 120, BLOCK_WIDTH = 32, BLOCK_WIDTH_WIDE = 44 };
+enum { WIDE_MIN = 120, BLOCK_WIDTH = 40, BLOCK_WIDTH_WIDE = 44 };
 
 void place_memory(layout *l, rect body, const layout_wish *wish)
 {

@@ -6,7 +6,7 @@
 
 #include "app/tui/screens/screens.h"
 
-enum { MEMORY_TEXT = 256 };
+enum { MEMORY_TEXT = 1024 };
 
 // ---- memory.c -------------------------------------------------------------------------------------------------
 

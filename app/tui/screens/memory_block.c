@@ -49,7 +49,7 @@ static const char *event_text(const app *a, size_t change, char text[MEMORY_TEXT
     bool named = memory_tensor(a, c->tensor, c->category, c->requested_bytes) != NULL;
     bool known = named && c->instr < p->instr_count;
     snprintf(text, MEMORY_TEXT, "%zu %s%s%s", change + 1 + (size_t)v->step.missing,
-             hr_phase_name((hr_phase)c->phase), known ? " " : "",
+             hr_phase_name((hr_phase)c->phase), known ? " · " : "",
              known ? hr_picture_text(p, p->instrs[c->instr].name) : "");
     return text;
 }
@@ -72,7 +72,7 @@ static void add_neighbour(block_lines *l, const app *a, const char *label, uint6
     } else if ((b = beside.block) == NULL) {
         add(l, label, "free %s", hr_bytes_human(beside.bytes, bytes));
     } else {
-        add(l, label, "%c %s %s", memory_letter(b->category), hr_bytes_human(beside.bytes, bytes),
+        add(l, label, "%c %s · %s", memory_letter(b->category), hr_bytes_human(beside.bytes, bytes),
             memory_tensor_name(a, b->tensor, b->category, b->requested_bytes, name));
     }
 }
@@ -112,7 +112,7 @@ static void describe_hole(block_lines *l, const app *a, const heap_piece *piece)
     uint64_t free_bytes = m->pool_bytes - m->in_use_bytes;
     bool largest = piece->bytes == heap_mirror_largest_free(m);
     add(l, "free", "%s of %s%s", hr_bytes_human(piece->bytes, bytes), hr_bytes_human(free_bytes, free_text),
-        largest ? ", the largest hole" : "");
+        largest ? " · the largest hole" : "");
     add_place(l, a, piece);
 }
 
@@ -225,10 +225,14 @@ static void draw(const canvas *c, const app *a)
     paint_rule(c, a->focus == PANE_BLOCK, pane_title(PANE_BLOCK), title_of(a, right));
     int y = 1;
     for (int i = 0; i < l.count && y < c->area.h; i++, y++) {
+        canvas words = canvas_sub(c, y, LABEL_WIDTH, c->area.h - y, c->area.w - LABEL_WIDTH);
         paint_text(c, y, 0, LABEL_WIDTH, ROLE_DIM, l.line[i].label);
-        bool tensor = strcmp(l.line[i].label, "tensor") == 0;
-        int (*paint)(const canvas *, int, int, int, role, const char *) = tensor ? paint_middle : paint_text;
-        paint(c, y, LABEL_WIDTH, c->area.w - LABEL_WIDTH, ROLE_TEXT, l.line[i].text);
+        if (strcmp(l.line[i].label, "tensor") == 0) {
+            int rows = paint_wrapped(&words, 0, ROLE_TEXT, l.line[i].text);
+            y += rows > 1 ? rows - 1 : 0;
+        } else {
+            paint_parts(&words, 0, 0, words.area.w, ROLE_TEXT, l.line[i].text);
+        }
     }
     if (l.count > 0) {
         draw_categories(c, y + 1, a);

@@ -155,6 +155,7 @@ const table_source memory_events = {
     .version = version,
     .band = band,
     .role_of = role_of,
+    .selects = true,
     .empty = "No step has been done yet: its allocations and frees will stand here.",
 };
 
@@ -166,7 +167,7 @@ const char *memory_event_text(const app *a, size_t row, char text[MEMORY_TEXT])
     name_cell(a, row, name);
     if (heap_scene_row_is_refused(v, row)) {
         uint64_t largest = v->refused.largest_free_bytes;
-        snprintf(text, MEMORY_TEXT, "refused %s: %s, largest hole %s", name,
+        snprintf(text, MEMORY_TEXT, "refused %s: %s · largest hole %s", name,
                  hr_bytes_human(v->refused.requested_bytes, asked), hr_bytes_human(largest, got));
     } else if (c == NULL) {
         snprintf(text, MEMORY_TEXT, "%s begins", name);

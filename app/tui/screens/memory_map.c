@@ -185,7 +185,7 @@ static void draw_event(const canvas *c, const app *a, const map_scale *s)
     size_t row = memory_selected_row(a);
     snprintf(text, sizeof text, "%zu %s", row, memory_event_text(a, row, event));
     role r = heap_scene_row_is_refused(&a->heap_scene, row) ? ROLE_BAD : ROLE_TEXT;
-    int used = paint_text(c, 1, 0, c->area.w, r, text);
+    int used = paint_parts(c, 1, 0, c->area.w, r, text);
     hr_bytes_human(s->cell_bytes, cell);
     snprintf(key[1], sizeof key[1], "cell %s", cell);
     snprintf(key[0], sizeof key[0], "cell %s · free %s waste", cell,

@@ -152,11 +152,11 @@ static const char *totals_text(const app *a, char *text, size_t size)
     byte_unit unit = layer_unit(a);
     char parameters[16], flops[16], weights[FORMAT_MAX], activations[FORMAT_MAX], kept[FORMAT_MAX];
     char seconds[FORMAT_MAX];
-    snprintf(text, size, "all: %s parameters · W %s · A %s, kept %s · %s FLOP · %s",
-             step_count((double)sum.parameters, parameters, sizeof parameters),
+    snprintf(text, size, "all: W %s · A %s, kept %s · %s · %s FLOP · %s parameters",
              format_bytes(sum.parameter_bytes, unit, weights),
              format_bytes(sum.activation_bytes, unit, activations), format_bytes(sum.saved_bytes, unit, kept),
-             step_count(sum.flops, flops, sizeof flops), step_time(a, p->step_seconds, seconds));
+             step_time(a, p->step_seconds, seconds), step_count(sum.flops, flops, sizeof flops),
+             step_count((double)sum.parameters, parameters, sizeof parameters));
     return text;
 }
 
@@ -168,7 +168,7 @@ static void draw(const canvas *c, const app *a)
     snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(a).name);
     widget_table_rule(c, a, PANE_LAYERS, p == NULL ? "" : text);
     if (step_is_there(c, a)) {
-        paint_text(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(a, text, sizeof text));
+        paint_parts(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(a, text, sizeof text));
         table_draw(c, 2, a, &source, &a->table[PANE_LAYERS], focused);
     }
 }

@@ -90,7 +90,7 @@ static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_M
     if (strcmp(first->preset, r->preset) != 0) {
         used = (size_t)snprintf(text, TABLE_CELL_MAX, "%s ", r->preset);
     }
-    run_pairs(first, r, text + used, TABLE_CELL_MAX - used);
+    run_distinction(app_runs(a), r, text + used, TABLE_CELL_MAX - used);
     return text[0] == '\0' ? strcpy(text, "as the first run") : text;
 }
 
@@ -179,6 +179,7 @@ static const table_source source = {
     .key = key,
     .version = version,
     .role_of = role_of,
+    .selects = true,
     .empty = "No step has ended yet. Every turn of a knob begins a new run, and this table compares them.",
 };
 

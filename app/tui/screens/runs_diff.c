@@ -33,13 +33,6 @@ typedef struct diff_rows {
 
 _Static_assert(ROWS_MAX < 256, "a row fits a byte");
 
-static bool differs(const run_pair *pair, hr_knob_id id)
-{
-    const hr_knob_value *a = &pair->a->knobs.value[id], *b = &pair->b->knobs.value[id];
-    bool same_bytes = memcmp(a, b, sizeof *a) == 0; // nearly all: their texts need not be made
-    return !same_bytes && turn_differs(&pair->a->knobs, &pair->b->knobs, id);
-}
-
 static diff_rows rows_of(const run_pair *pair)
 {
     diff_rows rows = {.count = 0};
@@ -47,7 +40,7 @@ static diff_rows rows_of(const run_pair *pair)
         rows.row[rows.count++] = ROW_PRESET;
     }
     for (int id = 0; pair->b != NULL && id < HR_KNOB_COUNT; id++) {
-        if (differs(pair, (hr_knob_id)id)) {
+        if (run_knob_differs(pair->a, pair->b, (hr_knob_id)id)) {
             rows.row[rows.count++] = (unsigned char)id;
         }
     }

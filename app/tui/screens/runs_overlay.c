@@ -202,7 +202,7 @@ static void draw(const canvas *c, const app *a)
         return;
     }
     peaks_text(a, &pair, text);
-    bool short_title = glyphs_width(c->glyphs, text) > c->area.w - 14;
+    bool short_title = glyphs_width(c->glyphs, text) > c->area.w - 18;
     paint_rule(c, a->focus == PANE_OVERLAY, pane_title(PANE_OVERLAY), short_title ? "last step" : text);
     if (!(highest_of(pair.a) > 0) && !(highest_of(pair.b) > 0)) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
@@ -215,9 +215,9 @@ static void draw(const canvas *c, const app *a)
     canvas memory = canvas_sub(c, 1, 0, c->area.h - 2 - losses, c->area.w);
     canvas loss = canvas_sub(c, c->area.h - losses, 0, losses, c->area.w);
     draw_memory(&memory, &pair);
-    paint_format(c, c->area.h - losses - 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM, "%s",
-                 c->glyphs->line_braille ? "a dotted, b whole · one step in program order"
-                                         : "one step in program order");
+    paint_parts(c, c->area.h - losses - 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM,
+                c->glyphs->line_braille ? "a dotted, b whole · one step in program order"
+                                        : "one step in program order");
     if (losses > 0) {
         draw_losses(&loss, &pair);
     }

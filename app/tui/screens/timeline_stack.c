@@ -9,7 +9,7 @@
 
 #include "app/tui/screens/timeline.h"
 
-enum { INFO_ROWS = 2, INFO_MIN = 8, PLOT_MIN = 3 };
+enum { INFO_ROWS = 2, INFO_MIN = 8, PLOT_MIN = 3, INFO_NARROW = 80 };
 
 typedef struct parts {
     canvas axis, plot, legend, below, info;
@@ -18,6 +18,7 @@ typedef struct parts {
 static parts parts_of(const canvas *c)
 {
     int plot = graph_plot_width(c->area.w), info = c->area.h >= INFO_MIN ? INFO_ROWS : 0;
+    info += info > 0 && c->area.w < INFO_NARROW; // a row more for the instruction
     int rows = c->area.h - 2 - info;
     return (parts){
         .axis = canvas_sub(c, 1, 0, rows, TIMELINE_AXIS),
@@ -72,8 +73,7 @@ static void draw_phases(const canvas *c, const app *a, const stack *s)
         if (phase != last) {
             last = phase;
             paint_blank(c, 0, x, c->area.w - x, theme_role(c->theme, ROLE_DIM));
-            paint_format(c, 0, x, c->area.w - x, ROLE_DIM, "%lc%s", (wint_t)c->glyphs->separator,
-                         hr_phase_name((hr_phase)phase));
+            graph_phase(c, x, hr_phase_name((hr_phase)phase));
         }
     }
 }
@@ -169,7 +169,9 @@ static void draw_moment(const canvas *c, const app *a, byte_unit unit)
     int x = paint_format(c, 0, 0, c->area.w, reached ? ROLE_FOCUS : ROLE_DIM, "%" PRIu32 " %s %s%s %s p %s",
                          a->step.cursor, hr_phase_name((hr_phase)i->phase), reached ? "" : "would ask for ",
                          bytes, unit.name, change);
-    paint_text(c, 0, x + 2, c->area.w - x - 2, a->step.cursor == p->refused_instr ? ROLE_BAD : ROLE_TEXT,
+    const bool below = c->area.h > INFO_ROWS;
+    canvas words = canvas_sub(c, below ? 1 : 0, below ? 0 : x + 2, 1, c->area.w - (below ? 0 : x + 2));
+    paint_text(&words, 0, 0, words.area.w, a->step.cursor == p->refused_instr ? ROLE_BAD : ROLE_TEXT,
                step_short_line(p, a->step.cursor, line, sizeof line));
 }
 
@@ -191,7 +193,7 @@ static void draw_costs(const canvas *c, const app *a, byte_unit unit)
 {
     const hr_step_picture *p = app_picture(a);
     const hr_picture_instr *i = &p->instrs[a->step.cursor];
-    char verdict[160];
+    char verdict[160], missing[HR_BYTES_TEXT_MAX];
     int x = draw_cost(c, a, i);
     if (a->step.marked < p->instr_count) {
         const hr_picture_instr *mark = &p->instrs[a->step.marked];
@@ -201,10 +203,15 @@ static void draw_costs(const canvas *c, const app *a, byte_unit unit)
                      "since t %" PRIu32 ": %s %s in %" PRId64 " instructions", a->step.marked, delta,
                      unit.name, (int64_t)a->step.cursor - (int64_t)a->step.marked);
     } else if (!p->fits) {
-        paint_text(c, 1, x + 2, c->area.w - x - 2, ROLE_BAD, step_verdict(a, verdict, sizeof verdict));
+        step_verdict(a, verdict, sizeof verdict);
+        if (glyphs_width(c->glyphs, verdict) > c->area.w - x - 2) {
+            snprintf(verdict, sizeof verdict, "%s short", hr_bytes_human(p->missing_bytes, missing));
+        }
+        paint_text(c, 1, x + 2, c->area.w - x - 2, ROLE_BAD, verdict);
     } else if (p->peak_instr < p->instr_count) {
-        paint_format(c, 1, x + 2, c->area.w - x - 2, ROLE_WARN, "● peak %" PRIu32 " %s", p->peak_instr,
-                     step_name(p, p->peak_instr));
+        snprintf(verdict, sizeof verdict, "● peak %" PRIu32 " · %s", p->peak_instr,
+                 step_name(p, p->peak_instr));
+        paint_parts(c, 1, x + 2, c->area.w - x - 2, ROLE_WARN, verdict);
     }
 }
 
@@ -228,7 +235,8 @@ static void draw_step(const parts *at, const app *a)
     graph_legend(&at->legend, &scale, bands, unit);
     if (at->info.area.h > 0) {
         draw_moment(&at->info, a, unit);
-        draw_costs(&at->info, a, unit);
+        canvas costs = canvas_sub(&at->info, at->info.area.h - INFO_ROWS, 0, INFO_ROWS, at->info.area.w);
+        draw_costs(&costs, a, unit);
     }
 }
 

@@ -308,6 +308,16 @@ static graph_parts parts_of(const canvas *c)
     };
 }
 
+// The bar alone where the name has no room.
+void graph_phase(const canvas *c, int x, const char *name)
+{
+    int width = c->area.w - x - 1;
+    paint_cell(c, 0, x, theme_role(c->theme, ROLE_DIM), c->glyphs->separator);
+    if (glyphs_width(c->glyphs, name) <= width) {
+        paint_text(c, 0, x + 1, width, ROLE_DIM, name);
+    }
+}
+
 static void draw_steps_phases(const canvas *c, const profile *p)
 {
     int last = -1;
@@ -316,8 +326,7 @@ static void draw_steps_phases(const canvas *c, const profile *p)
         if (point != NULL && point->phase != last) {
             last = point->phase;
             paint_blank(c, 0, x, c->area.w - x, theme_role(c->theme, ROLE_DIM));
-            paint_format(c, 0, x, c->area.w - x, ROLE_DIM, "%lc%s", (wint_t)c->glyphs->separator,
-                         hr_phase_name((hr_phase)point->phase));
+            graph_phase(c, x, hr_phase_name((hr_phase)point->phase));
         }
     }
 }

@@ -12,12 +12,15 @@
 #include "app/tui/widgets/widgets.h"
 
 enum {
-    HELP_ROWS = 4,
+    HELP_ROWS = 5,
     PEAKS_MIN = 44, // columns from which every row shows its neighbours' peaks; below that a mark of each
     TIMES_MIN = 58, // and what they do to the time of a step
     PEAK_WIDTH = 8,
     TIME_WIDTH = 6,
-    MARK_WIDTH = 2,
+    KEY_X = 1, // behind the mark of a knob that waits
+    VALUE_MAX = HR_KNOB_TEXT_MAX + 32,
+    BOTH_MAX = VALUE_MAX + 96,
+    NEIGHBOUR_MAX = HR_KNOB_TEXT_MAX + 3 * FORMAT_MAX,
 };
 
 static const hr_knob_row *row_of(hr_knob_id id)
@@ -30,17 +33,6 @@ static bool is_pending(const app *a, hr_knob_id id)
 {
     char wanted[HR_KNOB_TEXT_MAX], applied[HR_KNOB_TEXT_MAX];
     return strcmp(hr_knob_format(&a->knobs, id, wanted), hr_knob_format(&a->applied, id, applied)) != 0;
-}
-
-// A key that is too long for its column loses its group, then its end.
-static void draw_key(const canvas *c, int y, int x, int width, role r, const char *key)
-{
-    const char *dot = strchr(key, '.');
-    if (glyphs_width(c->glyphs, key) <= width || dot == NULL) {
-        paint_text(c, y, x, width, r, key);
-    } else {
-        paint_format(c, y, x, width, r, "…%s", dot + 1);
-    }
 }
 
 // What is to be had of a row's two neighbours in a pane of this width.
@@ -130,25 +122,96 @@ static void say_value(const app *a, hr_knob_id id, char *text, size_t size)
     }
 }
 
-static void draw_knob(const canvas *c, int y, const app *a, hr_knob_id id, bool selected)
+// Columns for key and value, left of what its neighbours would do.
+static int list_width(int width)
 {
-    char value[HR_KNOB_TEXT_MAX], shown[HR_KNOB_TEXT_MAX + 16];
-    int each = plan_width(look_of(c->area.w));
-    int width = c->area.w - 2 * each;
-    role r = selected ? ROLE_SELECT : ROLE_TEXT;
+    return width - 2 * plan_width(look_of(width));
+}
+
+// "◂ 128 ▸" of the selected knob.
+static void say_shown(const app *a, hr_knob_id id, bool selected, char text[VALUE_MAX])
+{
+    char value[HR_KNOB_TEXT_MAX + 16];
     say_value(a, id, value, sizeof value);
-    snprintf(shown, sizeof shown, selected ? "◂ %s ▸" : "%s", value);
-    int value_width = glyphs_width(c->glyphs, shown);
-    int key_width = width - MARK_WIDTH - value_width - 1;
+    snprintf(text, VALUE_MAX, selected ? "◂ %s ▸" : "%s", value);
+}
+
+static int text_rows(const glyphs *g, const char *text, int width)
+{
+    size_t at = 0, start, length;
+    int rows = 0;
+    while (wrap_next(g, text, width, &at, &start, &length)) {
+        rows++;
+    }
+    return rows;
+}
+
+// One below the other; a key without room stands below its group.
+static const char *say_both(const glyphs *g, const char *key, const char *shown, int width,
+                            char text[BOTH_MAX])
+{
+    int group = glyphs_width(g, key) > list_width(width) - KEY_X ? (int)strcspn(key, ".") + 1 : 0;
+    snprintf(text, BOTH_MAX, "%.*s%s%s\n%s", group, key, group > 0 ? "\n" : "", key + group, shown);
+    return text;
+}
+
+// The selected knob keeps its name and its value: where they do not fit beside each other the value stands below.
+static int selected_rows(const app *a, const glyphs *g, int width)
+{
+    char shown[VALUE_MAX], both[BOTH_MAX];
+    hr_knob_id id = app_knob(a);
+    say_shown(a, id, true, shown);
+    bool beside = KEY_X + glyphs_width(g, row_of(id)->key) + 1 + glyphs_width(g, shown) <= list_width(width);
+    return beside ? 1
+                  : text_rows(g, say_both(g, row_of(id)->key, shown, width, both), list_width(width) - KEY_X);
+}
+
+// One row; a key that is too long for it is cut at its front.
+static void draw_beside(const canvas *c, int y, role r, const char *key, const char *shown)
+{
+    enum { KEY_MIN = 8 };
+    int width = list_width(c->area.w);
+    int key_width = width - KEY_X - 1 - glyphs_width(c->glyphs, shown);
+    key_width = key_width < KEY_MIN ? KEY_MIN : key_width;
+    paint_tail(c, y, KEY_X, key_width, r, key);
+    int x = KEY_X + key_width + 1;
+    paint_right(c, y, x, width - x, r, shown);
+}
+
+static void draw_below(const canvas *c, int y, role r, const char *key, const char *shown, int rows)
+{
+    char both[BOTH_MAX];
+    int width = list_width(c->area.w);
+    for (int i = 1; i < rows; i++) {
+        paint_blank(c, y + i, 0, width, theme_role(c->theme, r));
+    }
+    canvas text = canvas_sub(c, y, KEY_X, rows, width - KEY_X);
+    paint_wrapped(&text, 0, r, say_both(c->glyphs, key, shown, c->area.w, both));
+}
+
+// Returns the rows it took.
+static int draw_knob(const canvas *whole, int y, const app *a, hr_knob_id id, bool selected)
+{
+    char shown[VALUE_MAX];
+    canvas cut = *whole;
+    const canvas *c = &cut;
+    int width = list_width(c->area.w), each = plan_width(look_of(c->area.w));
+    int rows = selected ? selected_rows(a, c->glyphs, c->area.w) : 1;
+    role r = selected ? ROLE_SELECT : ROLE_TEXT;
+    cut.said_later = !selected;
+    say_shown(a, id, selected, shown);
     if (selected) {
         paint_blank(c, y, 0, width, theme_role(c->theme, r));
     }
     paint_text(c, y, 0, 1, selected ? ROLE_SELECT : ROLE_WARN, is_pending(a, id) ? "*" : "");
-    draw_key(c, y, MARK_WIDTH - 1, key_width < 8 ? 8 : key_width, r, row_of(id)->key);
-    paint_right(c, y, key_width < 8 ? MARK_WIDTH + 8 : 0, key_width < 8 ? width - MARK_WIDTH - 8 : width, r,
-                shown);
+    if (rows == 1) {
+        draw_beside(c, y, r, row_of(id)->key, shown);
+    } else {
+        draw_below(c, y, r, row_of(id)->key, shown, rows);
+    }
     draw_plan(c, y, width, a, id, WHATIF_LESS);
     draw_plan(c, y, width + each, a, id, WHATIF_MORE);
+    return rows;
 }
 
 // ", 11-14 ms e" behind what a neighbour would take, where it is known and there is room.
@@ -178,10 +241,21 @@ static bool guesses_pool(const app *a, hr_knob_id id, const char *value)
                                         : hr_knob_is(&a->knobs, HR_KNOB_ALLOCATOR_KIND, drivers);
 }
 
+// The shortest of what says the same in less room; where that has none either, nothing.
+static void draw_shortest(const canvas *c, int y, role r, char forms[][NEIGHBOUR_MAX], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (glyphs_width(c->glyphs, forms[i]) <= c->area.w) {
+            paint_text(c, y, 0, c->area.w, r, forms[i]);
+            return;
+        }
+    }
+}
+
 // "◂ 64 peak 34.47 MiB p, 12.4 ms s", "▸ 256 misses by 42.50 MiB p" where that is too much
 static void draw_neighbour(const canvas *c, int y, const app *a, int side)
 {
-    char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX], line[HR_KNOB_TEXT_MAX + 3 * FORMAT_MAX];
+    char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX], forms[4][NEIGHBOUR_MAX];
     hr_knob_id id = app_knob(a);
     byte_unit unit = app_unit(a);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
@@ -191,42 +265,94 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
     }
     const whatif_cell *cell = app_whatif(a, id, side);
     const char *source = (cell != NULL && cell->estimated) || guesses_pool(a, id, value) ? "e" : "p";
+    snprintf(forms[0], sizeof forms[0], "%s %s", arrow, value);
     if (cell == NULL) {
-        paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s", arrow, value);
+        draw_shortest(c, y, ROLE_DIM, forms, 1);
     } else if (cell->refused) {
-        paint_format(c, y, 0, c->area.w, ROLE_DIM, "%s %s is refused here", arrow, value);
+        snprintf(forms[1], sizeof forms[1], "%s %s: refused", arrow, value);
+        snprintf(forms[0], sizeof forms[0], "%s %s is refused here", arrow, value);
+        draw_shortest(c, y, ROLE_DIM, forms, 2);
     } else if (cell->plan.fits) {
         format_bytes(cell->plan.peak_in_use_bytes, unit, text);
-        snprintf(line, sizeof line, "%s %s peak %s %s %s", arrow, value, text, unit.name, source);
+        snprintf(forms[0], sizeof forms[0], "%s %s peak %s %s %s", arrow, value, text, unit.name, source);
+        snprintf(forms[1], sizeof forms[1], "%s %s: %s %s %s", arrow, value, text, unit.name, source);
+        snprintf(forms[2], sizeof forms[2], "%s %s %s %s %s", arrow, "peak", text, unit.name, source);
         add_seconds(c, id == HR_KNOB_DEVICE_KIND ? value : hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND),
-                    &cell->plan, line, sizeof line);
-        paint_text(c, y, 0, c->area.w, ROLE_TEXT, line);
+                    &cell->plan, forms[0], sizeof forms[0]);
+        draw_shortest(c, y, ROLE_TEXT, forms, 3);
     } else {
         format_bytes(cell->plan.missing_bytes, unit, text);
-        paint_format(c, y, 0, c->area.w, ROLE_BAD, "%s %s misses by %s %s %s", arrow, value, text, unit.name,
-                     source);
+        snprintf(forms[0], sizeof forms[0], "%s %s misses by %s %s %s", arrow, value, text, unit.name,
+                 source);
+        snprintf(forms[1], sizeof forms[1], "%s %s: OOM+%s %s %s", arrow, value, text, unit.name, source);
+        snprintf(forms[2], sizeof forms[2], "%s OOM+%s %s %s", arrow, text, unit.name, source);
+        draw_shortest(c, y, ROLE_BAD, forms, 3);
     }
 }
 
-// One line of help and both neighbours; with more room the whole explanation.
+// What the marks beside the knobs mean, where they stand instead of numbers.
+static const char legend[] = "▾less ▴more =same !too much";
+
+static const char *applies_text(const hr_knob_row *row, char text[256])
+{
+    snprintf(text, 256, row->applies == NULL ? "" : "Applies %s.", row->applies);
+    return text;
+}
+
+// Rows of the whole help of a knob: a blank one, its line, both neighbours, the legend, the explanation.
+static int whole_help(const hr_knob_row *row, const glyphs *g, int width)
+{
+    char applies[256];
+    return 1 + text_rows(g, row->line, width - 1) + 2 + (look_of(width) == PLAN_MARKS) +
+           text_rows(g, row->explanation, width - 1) + text_rows(g, applies_text(row, applies), width - 1);
+}
+
+// Of the knob that has most to say, so that the list does not move with its cursor.
+static int longest_help(const glyphs *g, int width)
+{
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    int rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        int own = whole_help(row_of(panel[i]), g, width);
+        rows = own > rows ? own : rows;
+    }
+    return rows;
+}
+
+// The whole help: all that is known of the knob.
+static void draw_whole_help(const canvas *c, const app *a)
+{
+    const hr_knob_row *row = row_of(app_knob(a));
+    canvas words = canvas_sub(c, 0, 0, c->area.h, c->area.w - 1);
+    char applies[256];
+    int y = 1 + paint_wrapped(&words, 1, ROLE_TEXT, row->line);
+    draw_neighbour(c, y, a, WHATIF_LESS);
+    draw_neighbour(c, y + 1, a, WHATIF_MORE);
+    y += 2;
+    if (look_of(c->area.w) == PLAN_MARKS) {
+        paint_text(c, y++, 0, c->area.w, ROLE_DIM, legend);
+    }
+    y += paint_wrapped(&words, y, ROLE_DIM, row->explanation);
+    paint_wrapped(&words, y, ROLE_DIM, applies_text(row, applies));
+}
+
+// One line of help and both neighbours; with more room all that there is to say.
 static void draw_help(const canvas *c, const app *a)
 {
     const hr_knob_row *row = row_of(app_knob(a));
-    bool whole = c->area.h > HELP_ROWS + 2;
-    canvas words = canvas_sub(c, 0, 0, whole ? c->area.h : c->area.h - 2, c->area.w - 1);
-    int y = whole ? 1 : 0;
-    y += paint_wrapped(&words, y, whole ? ROLE_TEXT : ROLE_DIM, row->line);
-    y = whole ? y : c->area.h - 2;
-    draw_neighbour(c, y, a, WHATIF_LESS);
-    draw_neighbour(c, y + 1, a, WHATIF_MORE);
-    if (whole) {
-        y += 2 + paint_wrapped(&words, y + 2, ROLE_DIM, row->explanation);
+    if (c->area.h > HELP_ROWS + 2 && whole_help(row, c->glyphs, c->area.w) <= c->area.h) {
+        draw_whole_help(c, a);
+        return;
     }
-    if (whole && row->applies != NULL) {
-        char applies[256];
-        snprintf(applies, sizeof applies, "Applies %s.", row->applies);
-        paint_wrapped(&words, y, ROLE_DIM, applies);
+    int below = c->area.h - 2;
+    canvas words = canvas_sub(c, 0, 0, below, c->area.w - 1);
+    int used = paint_wrapped(&words, 0, ROLE_DIM, row->line);
+    if (used < below && look_of(c->area.w) == PLAN_MARKS) {
+        paint_text(c, below - 1, 0, c->area.w, ROLE_DIM, legend);
     }
+    draw_neighbour(c, below, a, WHATIF_LESS);
+    draw_neighbour(c, below + 1, a, WHATIF_MORE);
 }
 
 // The letter of the column: "e" until the device has answered for every neighbour.
@@ -244,13 +370,35 @@ static const char *source_of_all(const app *a)
     return estimated ? "e" : "p";
 }
 
+// Rows of the list and of the help below it, and the first knob shown.
+typedef struct knob_list {
+    int rows, help;
+    size_t top;
+} knob_list;
+
+static knob_list lay_out_list(const app *a, const glyphs *g, int height, int width)
+{
+    enum { LIST_MIN = 3, HELP_MIN = 4 };
+    int body = height - 1, room = body - TURN_FRONT; // below those that decide most
+    knob_list l = {.help = body < LIST_MIN + HELP_MIN    ? 0
+                           : body > LIST_MIN + HELP_ROWS ? HELP_ROWS
+                                                         : HELP_MIN};
+    if (room > HELP_ROWS) {
+        int longest = longest_help(g, width);
+        l.help = longest < room ? longest : room;
+    }
+    l.rows = body - l.help;
+    int before = l.rows - selected_rows(a, g, width); // rows above the selected one, at most
+    before = before < 0 ? 0 : before;
+    l.top = a->knob > (size_t)before ? a->knob - (size_t)before : 0;
+    return l;
+}
+
 void widget_knobs(const canvas *c, const app *a)
 {
     size_t count;
     const hr_knob_id *panel = turn_panel(&count);
-    int rows, help;
-    size_t top;
-    app_knob_list(a, c->area.h, &rows, &help, &top);
+    knob_list l = lay_out_list(a, c->glyphs, c->area.h, c->area.w);
     char right[48] = "", title[32];
     snprintf(title, sizeof title, "%s %zu/%zu", pane_title(PANE_KNOBS), a->knob + 1, count);
     if (look_of(c->area.w) == PLAN_MARKS) {
@@ -262,11 +410,13 @@ void widget_knobs(const canvas *c, const app *a)
                  source_of_all(a));
     }
     paint_rule(c, a->focus == PANE_KNOBS, title, right);
-    for (int y = 0; y < rows && top + (size_t)y < count; y++) {
-        draw_knob(c, 1 + y, a, panel[top + (size_t)y], top + (size_t)y == a->knob);
+    canvas list = canvas_sub(c, 1, 0, l.rows, c->area.w);
+    size_t i = l.top;
+    for (int y = 0; y < l.rows && i < count; i++) {
+        y += draw_knob(&list, y, a, panel[i], i == a->knob);
     }
-    if (help > 0) {
-        canvas below = canvas_sub(c, c->area.h - help, 0, help, c->area.w);
+    if (l.help > 0) {
+        canvas below = canvas_sub(c, c->area.h - l.help, 0, l.help, c->area.w);
         draw_help(&below, a);
     }
 }
@@ -274,13 +424,18 @@ void widget_knobs(const canvas *c, const app *a)
 static void click(app *a, int y, int x)
 {
     (void)x;
-    int rows, help;
-    size_t top, count;
-    layout l = app_layout(a);
+    size_t count;
+    rect r = app_layout(a).pane[PANE_KNOBS];
+    knob_list l = lay_out_list(a, &a->glyphs, r.h, r.w);
     turn_panel(&count);
-    app_knob_list(a, l.pane[PANE_KNOBS].h, &rows, &help, &top);
-    if (y >= 1 && y <= rows && top + (size_t)(y - 1) < count) {
-        act_select_knob(a, (int)(top + (size_t)(y - 1)) - (int)a->knob);
+    if (y < 1 || y > l.rows) {
+        return;
+    }
+    int at = (int)l.top + y - 1, selected = (int)a->knob;
+    int more = selected_rows(a, &a->glyphs, r.w) - 1; // rows of the selected one
+    at = at <= selected ? at : at <= selected + more ? selected : at - more;
+    if (at < (int)count) {
+        act_select_knob(a, at - selected);
     }
 }
 
@@ -289,10 +444,13 @@ const pane_ops pane_knobs = {.draw = widget_knobs, .say = say_knob, .click = cli
 // "batch.size ◂ 128 ▸", then what its neighbours would do, as far as there is room.
 void widget_knob_bar(const canvas *c, const app *a)
 {
-    char value[HR_KNOB_TEXT_MAX + 16];
+    char value[VALUE_MAX];
     hr_knob_id id = app_knob(a);
     say_value(a, id, value, sizeof value);
     int x = paint_text(c, 0, 1, c->area.w - 1, ROLE_DIM, row_of(id)->key) + 2;
+    if (x + glyphs_width(c->glyphs, value) + 4 > c->area.w) {
+        snprintf(value, sizeof value, "Enter shows it");
+    }
     x += paint_format(c, 0, x, c->area.w - x, ROLE_SELECT, "< %s >", value) + 2;
     int half = (c->area.w - x) / 2;
     canvas less = canvas_sub(c, 0, x, 1, half - 1);

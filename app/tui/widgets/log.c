@@ -36,11 +36,13 @@ static int rows_of(const canvas *c, const log_line *line)
     return rows;
 }
 
-static int draw_line(const canvas *c, int y, const log_line *line)
+// In a low pane the last row of a long line may be cut: e shows the pane alone.
+static int draw_line(const canvas *c, int y, const log_line *line, bool low)
 {
     char clock[FORMAT_MAX];
     paint_text(c, y, 0, 8, ROLE_DIM, format_clock(line->time_ns, clock));
     canvas text = text_of(c, y, clock);
+    text.said_later = low;
     return paint_wrapped(&text, 0, role_of(line->kind), line->text);
 }
 
@@ -63,7 +65,7 @@ static void draw(const canvas *c, const app *a)
         }
     }
     for (int y = 1; shown > 0; shown--) {
-        y += draw_line(c, y, log_at(m, back + shown - 1));
+        y += draw_line(c, y, log_at(m, back + shown - 1), app_layout(a).kind == LAYOUT_FULL && !a->expanded);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "app/tui/act.h"
 #include "app/tui/widgets/widgets.h"
 
-enum { CANDIDATE_ROWS_MAX = 9, BODY_ROWS_MIN = 3, CANDIDATE_COLUMNS_MAX = 34 };
+enum { CANDIDATE_ROWS_MAX = 9, BODY_ROWS_MIN = 3, CANDIDATE_COLUMNS_MAX = 34, VALUE_MIN = 20, NOTE_ROWS = 2 };
 
 static int candidates_width(const canvas *c, const completion *found)
 {
@@ -18,32 +18,55 @@ static int candidates_width(const canvas *c, const completion *found)
     return widest < CANDIDATE_COLUMNS_MAX ? widest : CANDIDATE_COLUMNS_MAX;
 }
 
+// Rows below the list for the note of the chosen one, where it has no room beside it.
+static int note_rows(const canvas *screen, rect line, const completion *found, int width)
+{
+    if (found->chosen >= found->count ||
+        glyphs_width(screen->glyphs, found->candidate[found->chosen].note) <= line.w - width - 3) {
+        return 0;
+    }
+    return NOTE_ROWS;
+}
+
+static void draw_candidate(const canvas *whole, int y, const completion *found, size_t i, int width)
+{
+    canvas c = *whole;
+    bool chosen = i == found->chosen;
+    role r = chosen ? ROLE_SELECT : ROLE_TEXT;
+    c.said_later = true; // below the list, once it is chosen; its text in the line
+    paint_blank(&c, y, 0, c.area.w, theme_role(c.theme, r));
+    paint_text(&c, y, 1, width, r, found->candidate[i].text);
+    paint_text(&c, y, width + 3, c.area.w - width - 3, chosen ? r : ROLE_DIM, found->candidate[i].note);
+}
+
 void widget_candidates(const canvas *screen, rect line, const app *a)
 {
     const completion *found = &a->completion;
+    int width = candidates_width(screen, found), notes = note_rows(screen, line, found, width);
     int most = line.y - BODY_ROWS_MIN < CANDIDATE_ROWS_MAX ? line.y - BODY_ROWS_MIN : CANDIDATE_ROWS_MAX;
+    most -= notes;
     bool all = found->count <= (size_t)(most < 0 ? 0 : most);
     int rows = all ? (int)found->count : most, listed = all ? rows : rows - 1;
     if (rows < 1) {
         return;
     }
-    canvas c = canvas_sub(screen, line.y - rows, line.x, rows, line.w);
+    canvas c = canvas_sub(screen, line.y - rows - notes, line.x, rows + notes, line.w);
     size_t chosen = found->chosen, top = 0;
     if (chosen != CANDIDATE_NONE && chosen >= (size_t)listed) {
         top = chosen - (size_t)listed + 1;
     }
-    int width = candidates_width(screen, found);
-    for (int y = 0; y < rows; y++) {
-        size_t i = top + (size_t)y;
-        role r = i == chosen ? ROLE_SELECT : ROLE_TEXT;
-        paint_blank(&c, y, 0, line.w, theme_role(screen->theme, y < listed ? r : ROLE_TEXT));
-        if (y < listed) {
-            paint_text(&c, y, 1, width, r, found->candidate[i].text);
-            paint_text(&c, y, width + 3, line.w - width - 3, i == chosen ? r : ROLE_DIM,
-                       found->candidate[i].note);
-        } else {
-            paint_format(&c, y, 1, line.w - 1, ROLE_DIM, "%zu in all: type on, or Tab", found->count);
-        }
+    for (int y = 0; y < listed; y++) {
+        draw_candidate(&c, y, found, top + (size_t)y, width);
+    }
+    for (int y = listed; y < rows + notes; y++) {
+        paint_blank(&c, y, 0, line.w, theme_role(screen->theme, ROLE_TEXT));
+    }
+    if (!all) {
+        paint_format(&c, rows - 1, 1, line.w - 1, ROLE_DIM, "%zu in all: type on, or Tab", found->count);
+    }
+    if (notes > 0) {
+        canvas note = canvas_sub(&c, rows, 1, notes, line.w - 2);
+        paint_wrapped(&note, 0, ROLE_FOCUS, found->candidate[chosen].note);
     }
 }
 
@@ -57,7 +80,7 @@ void widget_prompt(const canvas *c, const app *a)
     size_t count;
     const prompt *p = &a->prompt;
     char before[PROMPT_MAX];
-    int x = a->overlay == OVERLAY_EDIT ? paint_format(c, 0, 0, c->area.w / 2, ROLE_KEY,
+    int x = a->overlay == OVERLAY_EDIT ? paint_format(c, 0, 0, c->area.w - VALUE_MIN, ROLE_KEY,
                                                       "%s = ", hr_knob_rows(&count)[app_knob(a)].key)
                                        : paint_text(c, 0, 0, 1, ROLE_KEY, is_search(a) ? "/" : ":");
     // A line longer than its place shows the part before the cursor.

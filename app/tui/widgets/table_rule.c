@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The title line of a table: "[at_peak · 12 of 49 /grad · by bytes▾]".
+// The title line of a table: "[at_peak · 12 of 49 · /grad · by bytes▾]".
 #include <stdio.h>
 
 #include "app/tui/widgets/widgets.h"

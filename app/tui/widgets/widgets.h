@@ -43,6 +43,7 @@ void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit);
 void graph_legend(const canvas *c, const graph_scale *scale, const uint64_t *band_bytes, byte_unit unit);
 // History level `level` with axis, legend and what happened when, below a title line.
 void graph_time(const canvas *c, const app *a, unsigned level);
+void graph_phase(const canvas *c, int x, const char *name); // "│forward", where a phase begins
 // Columns for the bands when the pane has `width`: the rest is for axis and legend.
 int graph_plot_width(int width);
 
