@@ -16,11 +16,11 @@
 #include "app/cli/say.h"
 #include "app/tui/format.h"
 
-// Reads the command line of a command that takes no words. *exit_code is what to return when there is no going on.
-static bool begin(int argc, char **argv, cli_args *args, int *exit_code)
+// Reads the command line of a command that takes so many words. *exit_code is what to return when there is no going on.
+static bool begin(int argc, char **argv, unsigned words, cli_args *args, int *exit_code)
 {
     hr_err err;
-    cli_next next = cli_parse(argc, argv, 0, args, &err);
+    cli_next next = cli_parse(argc, argv, words, args, &err);
     *exit_code = next == CLI_WRONG ? say_error(&err, cli_given(args, APP_JSON)) : 0;
     return next == CLI_GO_ON;
 }
@@ -51,6 +51,68 @@ static void print_presets_json(const hr_preset_entry *entries, size_t count)
     emit_end_array(&e);
 }
 
+// Only what its files turn: the rest is the table's.
+static void print_turned(const hr_preset *preset)
+{
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        char value[HR_KNOB_TEXT_MAX];
+        if (hr_preset_origin(preset, (hr_knob_id)k)->file[0] != '\0') {
+            printf("  %s=", hr_knob_rows(NULL)[k].key);
+            say_foreign(stdout, hr_knob_format(hr_preset_knobs(preset), (hr_knob_id)k, value), "");
+            putchar('\n');
+        }
+    }
+}
+
+static void print_about(const hr_preset *preset)
+{
+    say_paragraph(hr_preset_title(preset)[0] != '\0' ? hr_preset_title(preset) : hr_preset_name(preset), 0);
+    if (hr_preset_description(preset)[0] != '\0') {
+        putchar('\n');
+        say_paragraph(hr_preset_description(preset), 0);
+    }
+    printf("\n");
+    say_foreign(stdout, hr_preset_path(preset), "");
+    puts(" turns");
+    print_turned(preset);
+}
+
+static void print_about_json(const hr_preset *preset)
+{
+    emitter e = {.out = stdout};
+    emit_object(&e, NULL);
+    emit_text(&e, "name", hr_preset_name(preset));
+    emit_text(&e, "title", hr_preset_title(preset));
+    emit_text(&e, "description", hr_preset_description(preset));
+    emit_text(&e, "file", hr_preset_path(preset));
+    emit_object(&e, "knobs");
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        char value[HR_KNOB_TEXT_MAX];
+        if (hr_preset_origin(preset, (hr_knob_id)k)->file[0] != '\0') {
+            emit_text(&e, hr_knob_rows(NULL)[k].key,
+                      hr_knob_format(hr_preset_knobs(preset), (hr_knob_id)k, value));
+        }
+    }
+    emit_end_object(&e);
+    emit_end_object(&e);
+}
+
+static int about(const cli_args *args)
+{
+    cli_subject subject;
+    hr_err err;
+    if (cli_open(args, args->words[0], &subject, &err) != HR_OK) {
+        return say_error(&err, cli_given(args, APP_JSON));
+    }
+    if (cli_given(args, APP_JSON)) {
+        print_about_json(subject.preset);
+    } else {
+        print_about(subject.preset);
+    }
+    cli_close(&subject);
+    return 0;
+}
+
 int cli_presets(int argc, char **argv)
 {
     cli_args args;
@@ -58,8 +120,11 @@ int cli_presets(int argc, char **argv)
     int exit_code = 0;
     hr_preset_entry *entries = NULL;
     size_t count = 0;
-    if (!begin(argc, argv, &args, &exit_code)) {
+    if (!begin(argc, argv, 1, &args, &exit_code)) {
         return exit_code;
+    }
+    if (args.word_count > 0) {
+        return about(&args);
     }
     if (hr_preset_list(NULL, &entries, &count, &err) != HR_OK) {
         return say_error(&err, cli_given(&args, APP_JSON));
@@ -146,7 +211,7 @@ int cli_cards(int argc, char **argv)
     int exit_code = 0;
     hr_preset_entry *entries = NULL;
     size_t count = 0;
-    if (!begin(argc, argv, &args, &exit_code)) {
+    if (!begin(argc, argv, 0, &args, &exit_code)) {
         return exit_code;
     }
     hr_status status = hr_preset_list("cards", &entries, &count, &err);
@@ -198,7 +263,7 @@ int cli_devices(int argc, char **argv)
     int exit_code = 0;
     hr_device_info devices[HR_DEVICES_MAX];
     emitter e = {.out = stdout};
-    if (!begin(argc, argv, &args, &exit_code)) {
+    if (!begin(argc, argv, 0, &args, &exit_code)) {
         return exit_code;
     }
     size_t count = hr_devices(devices);

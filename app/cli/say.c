@@ -108,7 +108,7 @@ void say_paragraph(const char *words, unsigned indent)
 {
     unsigned column = indent;
     for (const char *word = words; *word != '\0';) {
-        size_t bytes = strcspn(word, " ");
+        size_t bytes = strcspn(word, " \n");
         unsigned columns = columns_of(word, bytes);
         if (column > indent && column + 1 + columns > LINE_COLUMNS) {
             printf("\n%*s", (int)indent, "");
@@ -120,7 +120,7 @@ void say_paragraph(const char *words, unsigned indent)
         put_word(word, bytes);
         column += columns;
         word += bytes;
-        word += strspn(word, " ");
+        word += strspn(word, " \n");
     }
     putchar('\n');
 }

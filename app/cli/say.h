@@ -29,7 +29,7 @@ enum { SAY_TRY_TEXT_MAX = 64 };
 // What brings back a loss that is no number: "-s optimizer.learning_rate=0.0001", a tenth of the present one.
 const char *say_slower(const hr_knobs *knobs, char text[SAY_TRY_TEXT_MAX]);
 
-// Prints `words`, which a stranger may have written, from column `indent` on, broken at blanks so that no line is longer than 80 columns. The cursor
+// Prints `words`, which a stranger may have written, from column `indent` on, broken at blanks and line ends so that no line is longer than 80 columns. The cursor
 // stands at `indent` already.
 void say_paragraph(const char *words, unsigned indent);
 

@@ -494,6 +494,23 @@ const char *hr_preset_path(const hr_preset *preset)
     return preset->path;
 }
 
+static const char *said(const hr_preset *preset, const char *key)
+{
+    const yaml_node *root = preset->files.count == 0 ? NULL : yaml_root(preset->files.data[0]);
+    const yaml_node *node = root == NULL ? NULL : yaml_find(root, key);
+    return node == NULL || node->kind != YAML_SCALAR ? "" : node->text;
+}
+
+const char *hr_preset_title(const hr_preset *preset)
+{
+    return said(preset, "title");
+}
+
+const char *hr_preset_description(const hr_preset *preset)
+{
+    return said(preset, "description");
+}
+
 bool hr_preset_trusts(const hr_preset *preset)
 {
     return preset->trusts;

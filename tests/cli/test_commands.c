@@ -203,6 +203,8 @@ static const struct {
     {"plan demo --help", "--at-peak"},
     {"config -h", "headroom config ACTION [PRESET [FORM]]"},
     {"presets", "demo  "},
+    {"presets mobilenet_v2", "few weights are not little\nmemory."},
+    {"presets demo", "  batch.size=128\n"},
     {"cards", "rtx3070-8g"},
     {"devices", "reference"},
     {"knobs", "optimizer.learning_rate"},
@@ -249,11 +251,17 @@ START_TEST(a_good_command_prints_plain_text_and_ends_with_0)
 END_TEST
 
 static const char *const json_commands[] = {
-    "presets --json",      "cards --json",
-    "devices --json",      "knobs --json",
-    "knobs --schema",      "terms --json",
-    "terms in_use --json", "config show demo --json",
-    "plan demo --json",    "plan demo -s batch.size=512 --json",
+    "presets --json",
+    "presets demo --json",
+    "cards --json",
+    "devices --json",
+    "knobs --json",
+    "knobs --schema",
+    "terms --json",
+    "terms in_use --json",
+    "config show demo --json",
+    "plan demo --json",
+    "plan demo -s batch.size=512 --json",
 };
 
 START_TEST(json_is_one_document_and_nothing_else)

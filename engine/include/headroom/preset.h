@@ -34,6 +34,9 @@ const char *hr_preset_name(const hr_preset *preset);
 // What opens the same again, also from another process: the file's path ("" when it was no file), and whether it was
 // trusted.
 const char *hr_preset_path(const hr_preset *preset);
+// What the file itself says of it, "" when nothing; not inherited. Borrowed until close.
+const char *hr_preset_title(const hr_preset *preset);
+const char *hr_preset_description(const hr_preset *preset);
 bool hr_preset_trusts(const hr_preset *preset);
 const hr_knobs *hr_preset_knobs(const hr_preset *preset);
 const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id);
