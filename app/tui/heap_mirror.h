@@ -7,6 +7,8 @@
 // Events are not trusted. What contradicts the heap as it is (a block in no region, or over another one; a release of
 // what nobody holds; a region that goes while something lives in it) is refused and changes nothing, so that regions and
 // blocks are always disjoint, and sums cannot wrap. Host memory is bounded by HEAP_BLOCKS_MAX and HEAP_REGIONS_MAX.
+//
+// Blocks lie in pages, sorted and at least one to a page, so that a heap of a million takes a change in microseconds.
 #ifndef TUI_HEAP_MIRROR_H
 #define TUI_HEAP_MIRROR_H
 
@@ -17,7 +19,7 @@
 #include "headroom/event.h"
 #include "headroom/session.h"
 
-enum { HEAP_BLOCKS_MAX = 16384, HEAP_REGIONS_MAX = 16384 };
+enum { HEAP_BLOCKS_MAX = 1 << 21, HEAP_REGIONS_MAX = 65536, HEAP_PAGE_BLOCKS = 512 };
 
 typedef struct heap_region {
     uint64_t address, bytes;
@@ -30,12 +32,26 @@ typedef struct heap_block {
     bool pending;     // freed, but not yet to be had (of a snapshot)
 } heap_block;
 
-// Starts zeroed. Both arrays are sorted by address.
+typedef struct heap_page {
+    heap_block *blocks; // owned; room for HEAP_PAGE_BLOCKS
+    size_t count;
+} heap_page;
+
+// A block's place, or the one behind all of them: page_count, 0.
+typedef struct heap_spot {
+    size_t page, at;
+} heap_spot;
+
+// Starts zeroed. Regions and pages are sorted by address.
 typedef struct heap_mirror {
     heap_region *regions; // owned
-    heap_block *blocks;   // owned
-    size_t region_count, region_room, block_count, block_room;
+    heap_page *pages;     // owned
+    size_t region_count, region_room, page_count, page_room, block_count;
     uint64_t pool_bytes, in_use_bytes, requested_bytes;
+    uint64_t category_bytes[HR_CATEGORY_COUNT + 1]; // in use; the last one: unknown
+    bool is_full; // the last block or region was refused because there are as many as there may be
+    uint64_t largest_free_bytes; // once it is measured
+    bool is_measured;
     bool joins; // regions that touch are one (async, expandable segments); else each stays what came at once
 } heap_mirror;
 
@@ -79,13 +95,15 @@ typedef struct heap_piece {
 
 // Pieces tile the regions. Begin with a zeroed walk; false behind the last piece.
 typedef struct heap_walk {
-    size_t region, block;
+    size_t region;
+    heap_spot block;
     uint64_t offset; // in the region
 } heap_walk;
 bool heap_mirror_next(const heap_mirror *m, heap_walk *walk, heap_piece *piece);
 bool heap_mirror_at(const heap_mirror *m, uint64_t address,
                     heap_piece *piece);                  // the piece that holds the address
 uint64_t heap_mirror_largest_free(const heap_mirror *m); // 0 when nothing is free
+void heap_mirror_measure(heap_mirror *m); // so that it, and fragmentation, are known until the next change
 double
 heap_mirror_fragmentation(const heap_mirror *m); // 1 − largest_free / (pool − in_use); 0: nothing is free
 

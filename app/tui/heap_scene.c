@@ -9,6 +9,10 @@ void heap_scene_deinit(heap_scene *v)
 {
     heap_mirror_deinit(&v->heap);
     free(v->changes);
+    if (v->map != NULL) {
+        free(v->map->data);
+    }
+    free(v->map);
     *v = (heap_scene){0};
 }
 
@@ -20,6 +24,7 @@ void heap_scene_clear(heap_scene *v)
     v->refused = (heap_refused){0};
     v->address = 0;
     v->version++;
+    v->map = v->map == NULL ? calloc(1, sizeof *v->map) : v->map;
 }
 
 // ---- taking a step --------------------------------------------------------------------------------------------
@@ -80,6 +85,7 @@ bool heap_scene_take(heap_scene *v, const heap_record *r)
     v->count = v->at = r->closed;
     v->step = r->step;
     v->refused = r->refused;
+    heap_mirror_measure(&v->heap);
     find_peak(v);
     return true;
 }
@@ -122,6 +128,7 @@ bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, const hr_knobs *kn
     snprintf(v->step.allocator, sizeof v->step.allocator, "%.15s",
              hr_knob_format(knobs, HR_KNOB_ALLOCATOR_KIND, kind));
     v->refused = *refused;
+    heap_mirror_measure(&v->heap);
     take_refusal(&v->refused, &p->events[p->event_count - 1]);
     find_peak(v);
     return true;
@@ -150,6 +157,9 @@ void heap_scene_seek(heap_scene *v, size_t at)
     }
     while (v->at < at && heap_mirror_apply(&v->heap, &v->changes[v->at])) {
         v->at++;
+    }
+    if (!v->heap.is_measured) {
+        heap_mirror_measure(&v->heap);
     }
     const heap_change *last = v->at > 0 ? &v->changes[v->at - 1] : NULL;
     if (last != NULL && last->kind == HR_EVENT_OOM) {
@@ -221,23 +231,32 @@ bool heap_scene_piece(const heap_scene *v, heap_piece *piece)
     return any;
 }
 
+// The address in the piece beside, of this region or the next; false: there is none.
+static bool beside(const heap_mirror *m, const heap_piece *here, bool before, uint64_t *address)
+{
+    const heap_region *r = &m->regions[here->region];
+    if (before ? here->address > r->address : here->address + here->bytes < r->address + r->bytes) {
+        *address = before ? here->address - 1 : here->address + here->bytes;
+        return true;
+    }
+    if (before ? here->region == 0 : here->region + 1 == m->region_count) {
+        return false;
+    }
+    *address = before ? r[-1].address + r[-1].bytes - 1 : r[1].address;
+    return true;
+}
+
 void heap_scene_move(heap_scene *v, int pieces)
 {
-    heap_piece here, piece, before = {0};
-    heap_walk walk = {0};
-    bool any_before = false;
+    heap_piece here, piece;
+    uint64_t address;
     if (!heap_scene_piece(v, &here)) {
         return;
     }
     v->address = here.address;
     v->is_kept = true;
-    while (heap_mirror_next(&v->heap, &walk, &piece) && piece.address < here.address) {
-        before = piece;
-        any_before = true;
-    }
-    if (pieces < 0 && any_before) {
-        v->address = before.address;
-    } else if (pieces > 0 && heap_mirror_next(&v->heap, &walk, &piece)) {
+    if (pieces != 0 && beside(&v->heap, &here, pieces < 0, &address) &&
+        heap_mirror_at(&v->heap, address, &piece)) {
         v->address = piece.address;
     }
 }

@@ -8,6 +8,13 @@
 
 #include "app/tui/heap_record.h"
 
+// What a pane made of a moment, kept for as long as it looks at the same one.
+typedef struct heap_drawn {
+    void *data; // owned
+    size_t bytes;
+    uint64_t of[8]; // which moment, and how it is looked at
+} heap_drawn;
+
 // Starts zeroed.
 typedef struct heap_scene {
     heap_mirror heap;     // after `at` changes
@@ -21,6 +28,7 @@ typedef struct heap_scene {
     uint64_t address; // of the chunk under the map's cursor
     bool is_kept;     // the cursor was moved there, and stays when a new step comes
     unsigned zoom;    // of the map: 2^zoom times nearer
+    heap_drawn *map;  // owned; NULL: host memory is short
 } heap_scene;
 
 void heap_scene_deinit(heap_scene *v);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heap that the workbench rebuilds from events against the allocators' own walks and counters, forwards and
 // backwards; and what it makes of events that contradict it.
+#include "app/tui/screens/memory_cells.h"
 #include "tests/tui/heap_bench.h"
 #include "tests/tui/suite.h"
 
@@ -181,6 +182,134 @@ START_TEST(a_stream_of_nonsense_is_counted_as_damage_and_takes_bounded_memory)
 }
 END_TEST
 
+enum { MILLION = 1000000, SCATTER = 7368787 /* without a common factor */ };
+
+// Blocks of 1 KiB, the k-th in a scattered order.
+static heap_change scattered(uint32_t k, hr_event_kind kind)
+{
+    const uint64_t at = (uint64_t)k * SCATTER % MILLION;
+    return (heap_change){.kind = (uint8_t)kind,
+                         .address = (UINT64_C(1) << 40) + 1024 * at,
+                         .bytes = at % 3 == 0 ? 1024 : 768,
+                         .requested_bytes = 700,
+                         .tensor = k,
+                         .category = (uint8_t)(at % HR_CATEGORY_COUNT)};
+}
+
+static void fill_million(heap_mirror *m)
+{
+    heap_change region = {
+        .kind = HR_EVENT_GROW, .address = UINT64_C(1) << 40, .bytes = UINT64_C(1024) * MILLION};
+    MUST(heap_mirror_apply(m, &region));
+    for (uint32_t k = 0; k < MILLION; k++) {
+        heap_change c = scattered(k, HR_EVENT_ALLOC);
+        MUST(heap_mirror_apply(m, &c));
+    }
+}
+
+// Every place of the region is looked at: the block that is there, or the hole behind it.
+static void million_must_be(const heap_mirror *m, const uint32_t *held)
+{
+    heap_walk walk = {0};
+    heap_piece piece;
+    uint64_t category_bytes[HR_CATEGORY_COUNT + 1] = {0};
+    size_t blocks = 0;
+    while (heap_mirror_next(m, &walk, &piece)) {
+        const uint64_t at = (piece.address - (UINT64_C(1) << 40)) / 1024;
+        if (piece.block != NULL) {
+            MUST(held[at] == piece.block->tensor + 1 && piece.address % 1024 == 0);
+            category_bytes[piece.block->category] += piece.bytes;
+            blocks++;
+        }
+    }
+    MUST(blocks == m->block_count);
+    for (int k = 0; k <= HR_CATEGORY_COUNT; k++) {
+        MUST(m->category_bytes[k] == category_bytes[k]);
+    }
+}
+
+START_TEST(a_million_blocks_come_and_go)
+{
+    heap_mirror m = {0}, copy = {0};
+    uint32_t *held = calloc(MILLION, sizeof *held);
+    fill_million(&m);
+    for (uint32_t k = 0; k < MILLION; k++) {
+        held[(uint64_t)k * SCATTER % MILLION] = k + 1;
+    }
+    ck_assert_uint_eq(m.block_count, MILLION);
+    million_must_be(&m, held);
+    ck_assert(heap_mirror_copy(&copy, &m) && heap_mirror_equal(&copy, &m));
+    for (uint32_t k = 0; k < MILLION; k++) {
+        heap_change c = scattered(k, HR_EVENT_FREE);
+        if (k % 5 != 0) {
+            MUST(heap_mirror_apply(&m, &c));
+            held[(uint64_t)k * SCATTER % MILLION] = 0;
+        }
+    }
+    ck_assert_uint_eq(m.block_count, MILLION / 5);
+    million_must_be(&m, held);
+    ck_assert(!heap_mirror_equal(&copy, &m));
+    ck_assert(heap_mirror_copy(&copy, &m) && heap_mirror_equal(&copy, &m));
+    heap_mirror_deinit(&copy);
+    heap_mirror_deinit(&m);
+    free(held);
+}
+END_TEST
+
+static hr_event memory_event(const heap_record *r, const heap_change *c, uint64_t seq)
+{
+    const bool grows = c->kind == HR_EVENT_GROW;
+    return (hr_event){.version = HR_EVENT_VERSION,
+                      .kind = c->kind,
+                      .seq = seq,
+                      .category = c->category,
+                      .phase = HR_PHASE_BUILD,
+                      .u.memory = {.address = c->address,
+                                   .requested_bytes = c->requested_bytes,
+                                   .allocated_bytes = c->bytes,
+                                   .tensor = c->tensor,
+                                   .in_use_bytes = r->now.in_use_bytes + (grows ? 0 : c->bytes),
+                                   .pool_bytes = r->now.pool_bytes + (grows ? c->bytes : 0)}};
+}
+
+// Counts halves of the map that hold what a walk of its own finds there; both ways of asking are one answer.
+START_TEST(a_million_blocks_have_a_map)
+{
+    heap_record r = {0};
+    heap_scene v = {0};
+    map_scale s;
+    heap_change c = {.kind = HR_EVENT_GROW, .address = UINT64_C(1) << 40, .bytes = UINT64_C(1024) * MILLION};
+    hr_event begin = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_BUILD}, e = memory_event(&r, &c, 1);
+    heap_record_feed(&r, &begin);
+    heap_record_feed(&r, &e);
+    for (uint32_t k = 0; k < MILLION; k++) {
+        c = scattered(k, HR_EVENT_ALLOC);
+        e = memory_event(&r, &c, 2 + k);
+        heap_record_feed(&r, &e);
+    }
+    hr_event step = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = 1};
+    heap_record_feed(&r, &step);
+    ck_assert_uint_eq(r.damage, 0);
+    ck_assert(heap_scene_take(&v, &r));
+    ck_assert_uint_eq(v.heap.block_count, MILLION);
+    ck_assert_uint_eq(heap_mirror_largest_free(&v.heap), 256);
+    ck_assert(map_scale_make(&s, &v, 45, 130));
+    const map_half *halves = map_halves(&s, &v);
+    ck_assert_ptr_nonnull(halves);
+    map_reader reader = map_read(&s, &v);
+    for (int k = 0; k < 2 * 45 * 130; k++) {
+        const map_half half = map_next(&reader);
+        MUST(half.kind == halves[k].kind && half.address == halves[k].address && half.band == halves[k].band);
+    }
+    heap_scene_seek(&v, v.count - 1); // one block less: another moment
+    ck_assert(map_halves(&s, &v) == halves && v.map->of[1] == v.count - 1);
+    heap_scene_move(&v, 1);
+    heap_scene_move(&v, -1);
+    heap_scene_deinit(&v);
+    heap_record_deinit(&r);
+}
+END_TEST
+
 START_TEST(more_blocks_than_are_kept_are_damage)
 {
     heap_mirror m = {0};
@@ -192,6 +321,7 @@ START_TEST(more_blocks_than_are_kept_are_damage)
         taken += heap_mirror_apply(&m, &c);
     }
     ck_assert_uint_eq(taken, HEAP_BLOCKS_MAX);
+    ck_assert(m.is_full);
     heap_mirror_deinit(&m);
 }
 END_TEST
@@ -199,5 +329,5 @@ END_TEST
 SUITE_MAIN("tui heap", the_mirror_is_the_heap_of_every_allocator_after_every_request,
            a_planned_heap_is_mirrored_too, every_way_back_and_forth_leads_through_the_same_heaps,
            events_that_contradict_the_heap_are_refused_and_change_nothing,
-           a_stream_of_nonsense_is_counted_as_damage_and_takes_bounded_memory,
-           more_blocks_than_are_kept_are_damage)
+           a_stream_of_nonsense_is_counted_as_damage_and_takes_bounded_memory, a_million_blocks_come_and_go,
+           a_million_blocks_have_a_map, more_blocks_than_are_kept_are_damage)

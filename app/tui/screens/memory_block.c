@@ -183,10 +183,8 @@ static void draw_sum(const canvas *c, int y, const char *label, uint64_t bytes)
 static void draw_categories(const canvas *c, int y, const app *a)
 {
     const heap_mirror *m = &a->heap_scene.heap;
-    uint64_t bytes[BAND_COUNT] = {0};
-    for (size_t i = 0; i < m->block_count; i++) {
-        bytes[m->blocks[i].category] += m->blocks[i].bytes;
-    }
+    const uint64_t *bytes = m->category_bytes;
+    _Static_assert(BAND_COUNT == HR_CATEGORY_COUNT + 1, "a band for each category, and one for the unknown");
     for (int i = BAND_COUNT - 1; i >= 0 && y < c->area.h; i--) {
         unsigned band = graph_stack[i];
         if (bytes[band] > 0) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/screens/memory_cells.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const uint64_t mapped_max_bytes = UINT64_C(1) << 56; // sums below cannot wrap
 
 // ---- scale ----------------------------------------------------------------------------------------------------
@@ -139,9 +142,7 @@ static bool next_segment(map_reader *r)
 
 map_reader map_read(const map_scale *s, const heap_scene *v)
 {
-    heap_piece piece;
     map_reader r = {.heap = &v->heap, .scale = s, .at = s->top * s->row_bytes};
-    r.selected = heap_scene_piece(v, &piece) ? piece.address : UINT64_MAX;
     r.more = next_segment(&r);
     return r;
 }
@@ -159,7 +160,6 @@ map_half map_next(map_reader *r)
         const map_segment *now = &r->now;
         uint64_t low = now->begin > begin ? now->begin : begin, high = now->end < end ? now->end : end;
         bytes[now->kind] += high - low;
-        h.selected = h.selected || now->address == r->selected;
         h.begins_region = h.begins_region || (now->begins_region && now->begin >= begin);
         if (bytes[now->kind] > largest) {
             largest = bytes[now->kind];
@@ -173,4 +173,43 @@ map_half map_next(map_reader *r)
         r->more = next_segment(r);
     }
     return h;
+}
+
+const map_half *map_halves(const map_scale *s, const heap_scene *v)
+{
+    heap_drawn *map = v->map;
+    const uint64_t of[] = {v->version,    v->at,  (uint64_t)s->rows, (uint64_t)s->width,
+                           s->cell_bytes, s->top, s->close,          1};
+    const size_t count = 2 * (size_t)s->rows * (size_t)s->width, bytes = count * sizeof(map_half);
+    _Static_assert(sizeof of == sizeof map->of, "all that they depend on");
+    if (map == NULL || memcmp(of, map->of, sizeof of) == 0) {
+        return map == NULL ? NULL : map->data;
+    }
+    if (bytes > map->bytes) {
+        void *grown = realloc(map->data, bytes);
+        if (grown == NULL) {
+            return NULL;
+        }
+        map->data = grown;
+        map->bytes = bytes;
+    }
+    map_half *halves = map->data;
+    map_reader reader = map_read(s, v);
+    for (size_t k = 0; k < count; k++) {
+        halves[k] = map_next(&reader);
+    }
+    memcpy(map->of, of, sizeof of);
+    return halves;
+}
+
+void map_selected(const map_scale *s, const heap_scene *v, uint64_t *first, uint64_t *end)
+{
+    heap_piece piece;
+    *first = *end = 0;
+    if (heap_scene_piece(v, &piece)) {
+        const uint64_t half_bytes = s->cell_bytes / 2, hidden = s->top * s->row_bytes;
+        const uint64_t begin = place_of(s, &v->heap, &piece), behind = begin + piece.bytes;
+        *first = begin > hidden ? (begin - hidden) / half_bytes : 0;
+        *end = behind > hidden ? (behind - hidden + half_bytes - 1) / half_bytes : 0;
+    }
 }

@@ -34,7 +34,7 @@ bool map_address(const map_scale *s, const heap_mirror *m, int row, int column, 
 typedef struct map_half {
     unsigned kind, band; // band: of the block, also of its waste; BAND_COUNT: of a hole
     uint64_t address;    // of the piece that holds most of it
-    bool selected, begins_region;
+    bool begins_region;
 } map_half;
 
 // A run of bytes of one kind, in the map's own coordinates.
@@ -44,6 +44,12 @@ typedef struct map_segment {
     uint64_t address;
     bool begins_region;
 } map_segment;
+
+// All halves of the rows shown, two a cell, left to right, row by row; the scene keeps them until it or the scale changes.
+// NULL: host memory is short.
+const map_half *map_halves(const map_scale *s, const heap_scene *v);
+// Where the piece under the cursor lies among them: [first, end).
+void map_selected(const map_scale *s, const heap_scene *v, uint64_t *first, uint64_t *end);
 
 // Reads halves of cells from the first row shown on, left to right, row by row.
 typedef struct map_reader {
@@ -56,8 +62,7 @@ typedef struct map_reader {
     uint64_t told; // bytes of the piece that were told already
     bool in_piece, more;
     map_segment now;
-    uint64_t at;       // of the next half
-    uint64_t selected; // address of the piece under the cursor
+    uint64_t at; // of the next half
 } map_reader;
 
 map_reader map_read(const map_scale *s, const heap_scene *v);

@@ -79,13 +79,14 @@ static bool draw_halves(const canvas *c, int y, int x, const map_half *left, con
 }
 
 // `before` is the address of the cell to the left: a block's first cell bears its letter.
+// `chosen`: which of both halves are under the cursor.
 static uint64_t draw_cell(const canvas *c, int y, int x, const map_half *left, const map_half *right,
-                          uint64_t before)
+                          const bool chosen[2], uint64_t before)
 {
     const map_half *shown = left->kind == KIND_NONE ? right : left;
     bool stamped = is_band(shown->kind) && (by_letter(c) || shown->address != before);
-    if (left->selected || right->selected) {
-        const map_half *of = left->selected ? left : right;
+    if (chosen[0] || chosen[1]) {
+        const map_half *of = chosen[0] ? left : right;
         style s = theme_role(c->theme, ROLE_SELECT);
         paint_cell(c, y, x, s, letter_of(c, of->kind));
         return shown->address;
@@ -139,15 +140,17 @@ static void draw_gutters(const canvas *c, const heap_mirror *m, const map_scale 
 
 static void draw_cells(const canvas *c, const heap_scene *v, const map_scale *s, int gutter)
 {
-    map_reader reader = map_read(s, v);
-    uint64_t before = UINT64_MAX;
-    for (int y = 0; y < s->rows; y++) {
-        for (int x = 0; x < s->width; x++) {
-            map_half left = map_next(&reader), right = map_next(&reader);
+    const map_half *halves = map_halves(s, v);
+    uint64_t before = UINT64_MAX, first, end, k = 0;
+    map_selected(s, v, &first, &end);
+    for (int y = 0; halves != NULL && y < s->rows; y++) {
+        for (int x = 0; x < s->width; x++, k += 2) {
+            map_half left = halves[k], right = halves[k + 1];
+            const bool chosen[] = {k >= first && k < end, k + 1 >= first && k + 1 < end};
             left.begins_region = s->close && left.begins_region; // else the gutter says so
             right.begins_region = s->close && right.begins_region;
             if (left.kind != KIND_NONE || right.kind != KIND_NONE) {
-                before = draw_cell(c, HEAD_ROWS + y, gutter + x, &left, &right, before);
+                before = draw_cell(c, HEAD_ROWS + y, gutter + x, &left, &right, chosen, before);
             }
         }
     }
@@ -204,6 +207,10 @@ static const char *why_no_map(const app *a, bool scaled)
 {
     const heap_scene *v = &a->heap_scene;
     size_t rows = heap_scene_rows(v), row = memory_selected_row(a);
+    if (rows == 0 && a->heap.broken && a->heap.now.is_full) {
+        return "The heap has more than 2,097,152 blocks or 65,536 regions, which is all that the map keeps "
+               "of one.";
+    }
     if (rows == 0 && a->heap.broken) {
         return "Events were lost or contradict each other: the map comes back with a step that is whole.";
     }
