@@ -62,6 +62,19 @@ static const char *loss_text(double loss, char text[LOSS_TEXT_MAX])
     return text;
 }
 
+// On a terminal over the line before.
+static void write_line(progress *p, const char *line)
+{
+    if (p->terminal) {
+        unsigned columns = (unsigned)strlen(line);
+        fprintf(stderr, "\r%s%*s", line, columns < p->columns ? (int)(p->columns - columns) : 0, "");
+        p->columns = columns;
+    } else {
+        fprintf(stderr, "%s\n", line);
+    }
+    (void)fflush(stderr);
+}
+
 static void show_line(progress *p)
 {
     char line[LINE_MAX_COLUMNS];
@@ -78,14 +91,7 @@ static void show_line(progress *p)
     }
     (void)snprintf(line + length, sizeof line - (size_t)length, "  peak %s",
                    hr_bytes_human(p->last.peak_in_use_bytes, peak));
-    if (p->terminal) {
-        unsigned columns = (unsigned)strlen(line);
-        fprintf(stderr, "\r%s%*s", line, columns < p->columns ? (int)(p->columns - columns) : 0, "");
-        p->columns = columns;
-    } else {
-        fprintf(stderr, "%s\n", line);
-    }
-    (void)fflush(stderr);
+    write_line(p, line);
     begin_interval(p);
 }
 
@@ -221,6 +227,24 @@ void progress_event(void *context, const hr_event *event)
         on_epoch(p, event);
     } else if (event->kind == HR_EVENT_SAVED) {
         on_saved(p, event);
+    }
+}
+
+void progress_round(progress *p, uint32_t done, uint32_t rounds)
+{
+    char line[LINE_MAX_COLUMNS], step[SAY_COUNT_TEXT_MAX], round[SAY_COUNT_TEXT_MAX], all[SAY_COUNT_TEXT_MAX];
+    const uint64_t now = now_ns();
+    if (now - p->shown_ns < (p->out == NULL ? log_pause_ns : sentence_pause_ns)) {
+        return;
+    }
+    (void)snprintf(line, sizeof line, p->out == NULL ? "step %s  round %s of %s" : "Step %s: round %s of %s.",
+                   say_count(p->steps + 1, step), say_count(done, round), say_count(rounds, all));
+    p->shown_ns = now;
+    if (p->out != NULL) {
+        fprintf(p->out, "%s\n", line);
+        (void)fflush(p->out);
+    } else {
+        write_line(p, line);
     }
 }
 

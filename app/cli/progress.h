@@ -30,6 +30,8 @@ typedef struct progress {
 // `out`: where whole sentences go; NULL for lines on stderr. Borrowed.
 void progress_begin(progress *p, FILE *out, uint64_t target_steps);
 void progress_event(void *p, const hr_event *event); // an hr_event_sink
+// Within a step that takes longer than a line may: how many of its rounds are done.
+void progress_round(progress *p, uint32_t done, uint32_t rounds);
 // Ends the line on the terminal, so that something else can be written.
 void progress_end(progress *p);
 

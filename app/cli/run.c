@@ -247,11 +247,22 @@ static void hear(void *context, const hr_event *event)
     }
 }
 
+// A step of thousands of rounds says how far it is, and takes no longer to end.
+static bool goes_on(void *context, uint32_t done, uint32_t rounds)
+{
+    run *r = context;
+    progress_round(&r->progress, done, rounds);
+    return !interrupt_seen();
+}
+
 static hr_status run_engine(run *r, hr_err *err)
 {
     const cli_subject *subject = r->subject;
-    const hr_engine_options options = {
-        .sink = hear, .sink_context = r, .keeps_failure_heap = cli_given(r->args, APP_STYLE)};
+    const hr_engine_options options = {.sink = hear,
+                                       .sink_context = r,
+                                       .goes_on = goes_on,
+                                       .goes_on_context = r,
+                                       .keeps_failure_heap = cli_given(r->args, APP_STYLE)};
     HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &r->engine, err));
     const hr_status status = train_and_report(r, err);
     hr_engine_destroy(r->engine);

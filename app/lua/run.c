@@ -223,11 +223,19 @@ static void keep(script *s)
     }
 }
 
+static bool goes_on_rounds(void *context, uint32_t done, uint32_t rounds)
+{
+    (void)done;
+    (void)rounds;
+    return !script_is_interrupted(context);
+}
+
 int script_run(lua_State *L)
 {
     script *s = script_of(L);
     hr_knobs knobs;
-    hr_engine_options options = {.sink = script_collect_event, .sink_context = s};
+    hr_engine_options options = {
+        .sink = script_collect_event, .sink_context = s, .goes_on = goes_on_rounds, .goes_on_context = s};
     if (s->engine != NULL) {
         return luaL_error(L, "hr.run within a callback of hr.run: one run at a time");
     }

@@ -46,6 +46,8 @@ typedef struct step_io {
     // first_sample and loss_weight. NULL: the same batch again (plans).
     hr_status (*next_round)(void *context, struct step_io *io, hr_err *err);
     void *context;
+    bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options.goes_on; may be NULL
+    void *goes_on_context;
     double loss;      // out: READ_LOSS adds loss_weight * weight * loss; the caller begins with 0
     int64_t correct;  // out: READ_CORRECT adds
     bool nonfinite;   // out: READ_FINITE: a gradient was not finite and the update did not happen

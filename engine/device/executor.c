@@ -514,6 +514,14 @@ static void skip_rounds(executor *x, bound *b)
     }
 }
 
+// What has been changed for good has to be finished.
+static bool is_called_off(const executor *x, const step_io *io)
+{
+    const uint32_t done = x->round + 1;
+    return io->goes_on != NULL && !io->goes_on(io->goes_on_context, done, done + x->rounds_left) &&
+           (!has_memory(x) || !x->lasts);
+}
+
 // Back to the beginning of the loop while there are rounds left, with the next round's batch.
 static hr_status end_round(executor *x, bound *b, uint32_t *n, step_io *io, hr_err *err)
 {
@@ -522,6 +530,9 @@ static hr_status end_round(executor *x, bound *b, uint32_t *n, step_io *io, hr_e
     }
     if (x->rounds_left == 0) {
         return HR_OK;
+    }
+    if (is_called_off(x, io)) {
+        return HR_FAIL(err, INTERRUPTED, "the step was left after %u of its rounds", x->round + 1);
     }
     x->rounds_left--;
     *n = x->round_begin;

@@ -44,7 +44,8 @@ HR_MUST_CHECK hr_status executor_build(executor *x, const program *p, hr_err *er
 // Makes kernels (when there is a device) and binds p's persistent tensors to the built ones by name. CHECK error
 // when one is missing or of another size, or when the allocator plans and p was not planned. *slot names the program from now on.
 HR_MUST_CHECK hr_status executor_attach(executor *x, const program *p, uint32_t *slot, hr_err *err);
-// Runs (or plays) one step. On any failure every tensor of the step has been freed again. Where nothing is computed and no
+// Runs (or plays) one step. On any failure every tensor of the step has been freed again. INTERRUPTED when io->goes_on called
+// it off between two rounds, before it had written what lasts. Where nothing is computed and no
 // sink listens, rounds of REPEAT are played until heap and clock repeat themselves; what an allocator counts of its requests
 // then lacks the rest.
 HR_MUST_CHECK hr_status executor_step(executor *x, uint32_t slot, step_io *io, hr_err *err);

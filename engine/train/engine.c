@@ -51,6 +51,10 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
         atomic_store_explicit(&e->bus.position->instr, HR_NO_ID, memory_order_relaxed);
         engine_set_bus_step(e);
     }
+    if (options != NULL) {
+        e->goes_on = options->goes_on;
+        e->goes_on_context = options->goes_on_context;
+    }
     if (options != NULL && options->keeps_failure_heap) {
         (void)trace_attach(&e->bus, failure_heap_sink, e);
     }
@@ -230,7 +234,7 @@ void hr_engine_advance(hr_engine *e, bool *idle)
 {
     if (e->state == HR_ENGINE_RUNNING) {
         hr_status status = work(e, &e->error);
-        if (status != HR_OK) {
+        if (status != HR_OK && status != HR_INTERRUPTED) { // a step that was left has never been
             engine_fail(e, status == HR_OOM ? HR_ENGINE_OOM : HR_ENGINE_FAILED);
         }
     }

@@ -38,13 +38,15 @@ struct hr_engine {
 
     build *build;         // NULL before the first and after a failed one
     const build *refused; // whose dry run does not fit, while the stream is told of it
-    bool needs_build;     // a knob that is not hot changed, or there was no build yet
-    bool needs_pipeline;  // a knob of the pipeline changed
-    bool resumed;         // train.resume was read
-    bool lost_step;       // a step failed half way: contents of device memory are not to be trusted
-    bool needs_seek;      // `data` is beyond `position`: a step broke off that had its batch
-    bool restored;        // `carried` is what training goes on from, not what the build holds
-    store carried;        // weights on their way from one build to the next
+    bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options
+    void *goes_on_context;
+    bool needs_build;    // a knob that is not hot changed, or there was no build yet
+    bool needs_pipeline; // a knob of the pipeline changed
+    bool resumed;        // train.resume was read
+    bool lost_step;      // a step failed half way: contents of device memory are not to be trusted
+    bool needs_seek;     // `data` is beyond `position`: a step broke off that had its batch
+    bool restored;       // `carried` is what training goes on from, not what the build holds
+    store carried;       // weights on their way from one build to the next
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
     hr_knobs data_knobs;    // with which `data` was opened

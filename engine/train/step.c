@@ -122,7 +122,7 @@ static hr_status run_step(hr_engine *e, build_program which, step_io *io, data_p
 
 static hr_status play_step(hr_engine *e, hr_err *err)
 {
-    step_io io = {0};
+    step_io io = {.goes_on = e->goes_on, .goes_on_context = e->goes_on_context};
     HR_TRY(run_step(e, BUILD_TRAIN, &io, e->position, err));
     const program *p = e->build->programs[BUILD_TRAIN];
     finish_step(e, &io, (uint64_t)p->batch * p->rounds, executor_simulated_ns(e->build->x), 0);
@@ -184,7 +184,12 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
                   .learning_rate = schedule_learning_rate(&e->knobs, e->updates + 1),
                   .update = e->updates + 1,
                   .next_round = next_round,
-                  .context = &rounds};
+                  .context = &rounds,
+                  .goes_on = e->goes_on,
+                  .goes_on_context = e->goes_on_context};
+    if (e->needs_seek) {
+        HR_TRY(engine_seek_data(e, err));
+    }
     HR_TRY(engine_next_batch(e, &batch, &io, &rounds.wait_ns, err));
     if (batch.end) {
         end_epoch(e);

@@ -5,6 +5,12 @@
 
 #include "program/compile.h"
 #include "train/engine_impl.h"
+
+#define SMALL_ENGINE_LAYERS                                                                                  \
+    "    - {kind: separable_conv2d, filters: 4, kernel: 3, stride: 2, activation: relu}\n"                   \
+    "    - {kind: max_pool, size: 3}\n"                                                                      \
+    "    - {kind: flatten}\n"                                                                                \
+    "    - {kind: dense, units: 10}\n"
 #include "unit/small_engine.h"
 
 // ---- how much is compiled (linked in place of the compiler) -----------------------------------------------------
@@ -113,6 +119,78 @@ START_TEST(a_plan_takes_the_same_work_for_many_rounds_as_for_few)
 }
 END_TEST
 
+// ---- a step that is left ----------------------------------------------------------------------------------------
+
+// Calls off the step in which it is asked for the `at`-th time.
+typedef struct caller {
+    unsigned asked, at;
+    uint32_t done, rounds; // as it heard last
+} caller;
+
+static bool goes_on(void *context, uint32_t done, uint32_t rounds)
+{
+    caller *c = context;
+    c->done = done;
+    c->rounds = rounds;
+    return ++c->asked != c->at;
+}
+
+static hr_engine *train_rounds(const char *kind, caller *c, uint64_t steps)
+{
+    char device[64];
+    (void)snprintf(device, sizeof device, "device.kind=%s", kind);
+    hr_engine_options options = {.goes_on = goes_on, .goes_on_context = c};
+    hr_engine *e =
+        create((const char *[]){device, "batch.accumulate=10", "device.vram=1GiB", NULL}, &options);
+    run_steps(e, steps);
+    ck_assert_uint_eq(hr_engine_steps(e), steps);
+    return e;
+}
+
+START_TEST(a_step_that_is_left_between_two_rounds_has_never_been)
+{
+    char whole[HR_SHA256_TEXT_MAX], left[HR_SHA256_TEXT_MAX];
+    caller nobody = {0}, somebody = {.at = 9 + 3}; // nine times between the rounds of the first step
+    hr_engine *a = train_rounds("reference", &nobody, 2), *b = train_rounds("reference", &somebody, 2);
+    weights_of(a, whole);
+    weights_of(b, left);
+    ck_assert_str_eq(left, whole);
+    ck_assert_uint_eq(nobody.asked, 2 * 9);
+    ck_assert_uint_eq(somebody.asked, 2 * 9 + 3);
+    ck_assert_uint_eq(nobody.done, 9);
+    ck_assert_uint_eq(nobody.rounds, 10);
+    hr_engine_destroy(a);
+    hr_engine_destroy(b);
+}
+END_TEST
+
+START_TEST(a_step_that_is_left_holds_nothing)
+{
+    caller somebody = {.at = 3};
+    hr_engine_options options = {
+        .sink = hear, .sink_context = &(uint64_t){0}, .goes_on = goes_on, .goes_on_context = &somebody};
+    hr_engine *e = create(
+        (const char *[]){"device.kind=plan", "batch.accumulate=65536", "device.vram=1GiB", NULL}, &options);
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1};
+    bool idle = false;
+    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
+    while (!idle && somebody.asked < 3) {
+        hr_engine_advance(e, &idle);
+    }
+    ck_assert_uint_eq(hr_engine_steps(e), 0);
+    ck_assert_int_eq((int)hr_engine_get_state(e), (int)HR_ENGINE_RUNNING);
+    const program *p = e->build->programs[BUILD_TRAIN];
+    uint64_t built_bytes = 0;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        built_bytes += p->tensors[k].bytes;
+    }
+    ck_assert_uint_eq(e->build->heap->counters.requested_bytes, built_bytes);
+    run.kind = HR_COMMAND_STOP;
+    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // ---- layers -----------------------------------------------------------------------------------------------------
 
 static hr_preset *deep_preset(unsigned layers, const char *vram)
@@ -194,6 +272,8 @@ int main(void)
     tcase_add_loop_test(cases, rounds_that_nobody_hears_come_to_what_all_of_them_come_to, 0,
                         (int)(sizeof loops / sizeof *loops));
     tcase_add_loop_test(cases, a_plan_takes_the_same_work_for_many_rounds_as_for_few, 0, 5);
+    tcase_add_test(cases, a_step_that_is_left_between_two_rounds_has_never_been);
+    tcase_add_test(cases, a_step_that_is_left_holds_nothing);
     tcase_add_test(cases, weights_that_do_not_fit_are_refused_without_trying_what_leaves_them);
     tcase_add_test(cases, of_a_very_large_model_only_some_changes_are_tried);
     suite_add_tcase(suite, cases);

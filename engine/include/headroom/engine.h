@@ -69,6 +69,10 @@ typedef struct hr_engine_options {
     void *sink_context;      // borrowed until destroy
     bool keeps_failure_heap; // every chunk of the heap at an out-of-memory: hr_engine_failure_heap
     hr_position *position;   // kept up to date from create on; borrowed until destroy; may be NULL
+    // Between two rounds of an accumulated step, when `done` of them are; may be NULL, must not call the engine. False: the
+    // step is left there and has never been, unless it has changed already what training goes on from (running statistics).
+    bool (*goes_on)(void *context, uint32_t done, uint32_t rounds);
+    void *goes_on_context; // borrowed until destroy
 } hr_engine_options;
 
 // Copies what it needs of the preset. Nothing is built until the first advance in RUNNING. WRITE error when train.save
