@@ -143,14 +143,17 @@ END_TEST
 
 static hr_report plan_on_a_card(const char *depth)
 {
-    hr_engine *e = create((const char *[]){"device.kind=plan", "device.card=rtx3070-8g", depth, NULL}, NULL);
+    hr_engine *e = create((const char *[]){"device.kind=plan", "device.card=rtx3070-8g", "device.vram=256MiB",
+                                           "batch.size=2048", depth, NULL},
+                          NULL);
     run_well(e, 3);
     hr_report r = report_of(e);
     hr_engine_destroy(e);
     return r;
 }
 
-// The copy goes beside the step: with one batch ahead it is off the step's time, and further ones change nothing.
+// The copy goes beside the step: with one batch ahead it is off the step's time, and each further one costs moving up on the
+// card alone.
 START_TEST(the_copy_hides_behind_the_step)
 {
     hr_report r[DEPTHS];
@@ -160,7 +163,8 @@ START_TEST(the_copy_hides_behind_the_step)
     const double link_seconds = (double)r[0].h2d_bytes_per_step / 32e9;
     ck_assert_double_lt(r[1].step.seconds, r[0].step.seconds);
     ck_assert_double_gt(r[0].step.seconds - r[1].step.seconds, 0.5 * link_seconds);
-    ck_assert_double_eq(r[2].step.seconds, r[1].step.seconds);
+    ck_assert_double_ge(r[2].step.seconds, r[1].step.seconds);
+    ck_assert_double_lt(r[2].step.seconds - r[1].step.seconds, 0.5 * link_seconds);
     for (int k = 0; k < DEPTHS; k++) {
         hr_report_deinit(&r[k]);
     }

@@ -100,7 +100,7 @@ static int serve_sleep(int socket)
 static int serve_parent(int socket)
 {
     child c;
-    if (child_spawn("sleep", &c, NULL) != HR_OK) {
+    if (child_spawn(&(child_order){.role = "sleep"}, &c, NULL) != HR_OK) {
         return 1;
     }
     char ready = 0;
@@ -135,7 +135,7 @@ static child spawn(const char *role)
 {
     child c;
     hr_err err = {0};
-    ck_assert_msg(child_spawn(role, &c, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(child_spawn(&(child_order){.role = role}, &c, &err) == HR_OK, "%s", err.sentence);
     return c;
 }
 
@@ -297,7 +297,7 @@ START_TEST(a_program_that_is_not_there_is_an_error_and_leaves_nothing)
     hr_err err = {0};
     int before = count_fds();
     setenv("HEADROOM_PROGRAM", "/nonexistent/headroom", 1);
-    ck_assert_int_eq(child_spawn("sleep", &c, &err), HR_STATE);
+    ck_assert_int_eq(child_spawn(&(child_order){.role = "sleep"}, &c, &err), HR_STATE);
     ck_assert_str_eq(err.sentence,
                      "/nonexistent/headroom could not be started as sleep: No such file or directory");
     child_close(&c);
@@ -316,7 +316,7 @@ START_TEST(descriptors_that_are_not_to_be_had_are_an_error_and_leave_nothing)
         child c;
         few = (struct rlimit){most, limit.rlim_max};
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-        hr_status status = child_spawn("words", &c, NULL);
+        hr_status status = child_spawn(&(child_order){.role = "words"}, &c, NULL);
         child_close(&c);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
         ck_assert(status == HR_OK || status == HR_STATE);
