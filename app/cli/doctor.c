@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // doctor: what headroom finds here, so that a person (or the one who helps) sees what is missing.
+#include <inttypes.h>
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
@@ -8,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "headroom/card.h"
 #include "headroom/devices.h"
 #include "headroom/preset.h"
+#include "headroom/save.h"
 #include "headroom/units.h"
 
 #include "app/cli/build_info.h"
@@ -21,6 +24,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/cli/state.h"
+#include "app/tui/autosave.h"
 
 static void row(const char *label, const char *value)
 {
@@ -148,6 +152,42 @@ static void look_at_folder(const char *label, const char *variable, const char *
         state_xdg_folder(variable, home_default, folder, sizeof folder) ? folder : "no HOME: not used");
 }
 
+static void say_autosave(const autosave_file *file)
+{
+    static hr_save_about about;
+    char text[PATH_MAX + 128], bytes[HR_BYTES_TEXT_MAX];
+    const long minutes = (long)(time(NULL) - file->written) / 60;
+    const long hours = minutes / 60;
+    const bool known = hr_save_look(file->path, &about, NULL) == HR_OK;
+    (void)snprintf(text, sizeof text, "%s step %" PRIu64 ", %ld %s old, %s%s",
+                   known ? about.model : "unknown,", known ? about.steps : 0,
+                   hours >= 48  ? hours / 24
+                   : hours >= 2 ? hours
+                                : minutes,
+                   hours >= 48  ? "days"
+                   : hours >= 2 ? "hours"
+                                : "min",
+                   hr_bytes_human(file->bytes, bytes), file->left ? ", not offered any more" : "");
+    row("", text);
+    (void)snprintf(text, sizeof text, "-s train.resume=%s", file->path);
+    row("", text);
+}
+
+// Sessions of the workbench that ended without `q`.
+static void look_at_autosaves(void)
+{
+    char state[PATH_MAX], text[64];
+    autosave_file *files = malloc(AUTOSAVES_SEEN_MAX * sizeof *files);
+    const size_t count =
+        files != NULL && state_workbench_path(state, sizeof state) ? autosave_dead(state, files) : 0;
+    (void)snprintf(text, sizeof text, count == 0 ? "none kept" : "%zu kept that ended without q", count);
+    row("sessions", text);
+    for (size_t k = 0; k < count; k++) {
+        say_autosave(&files[k]);
+    }
+    free(files);
+}
+
 static void look_at_files(void)
 {
     char program[PATH_MAX];
@@ -159,6 +199,7 @@ static void look_at_files(void)
     }
     look_at_folder("own presets", "XDG_DATA_HOME", ".local/share");
     look_at_folder("state", "XDG_STATE_HOME", ".local/state");
+    look_at_autosaves();
     row("HEADROOM_DATA", environment("HEADROOM_DATA"));
     look_at_presets("presets", NULL);
     look_at_presets("cards", "cards");

@@ -61,7 +61,7 @@ static void pin(app *a)
 void act_quit(app *a, int unused)
 {
     (void)unused;
-    if (model_is_training(&a->live) && a->watched == NULL && a->overlay != OVERLAY_QUIT) {
+    if (app_may_lose(a) && a->overlay != OVERLAY_QUIT) {
         a->overlay = OVERLAY_QUIT;
         return;
     }
@@ -78,6 +78,7 @@ void act_interrupt(app *a, int unused)
         app_say(a, MESSAGE_NOTE, "training pauses after this step; ^C again leaves");
         return;
     }
+    a->keeps = true; // it was not asked what is to become of it
     a->pending = PENDING_QUIT;
 }
 

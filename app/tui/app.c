@@ -22,7 +22,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     }
     a->preset = preset;
     a->knobs = a->applied = *knobs;
-    a->saved_step = HR_NONE;
+    a->saved_step = a->kept_step = HR_NONE;
     a->zoom = 2;
     a->focus = PANE_KNOBS;
     a->glyphs = glyphs_make(GLYPHS_ASCII);
@@ -131,6 +131,20 @@ static void follow_state(app *a)
     a->has_seen_oom = oom;
 }
 
+// A worker's own save is no news to who leaves; one that a person asked for is. Older ones of dead sessions may go for it.
+static void follow_save(app *a, const hr_event *e)
+{
+    const char *text = e->u.note.text;
+    const bool ours =
+        a->autosave[0] != '\0' && strncmp(a->autosave, text, strnlen(text, sizeof e->u.note.text)) == 0;
+    if (!ours) {
+        a->kept_step = e->u.note.count;
+    } else if (!a->pruned) {
+        a->pruned = true;
+        autosave_prune(a->autosave);
+    }
+}
+
 static bool drain_events(app *a, bool *more)
 {
     hr_event events[EVENT_BATCH];
@@ -151,6 +165,9 @@ static bool drain_events(app *a, bool *more)
                 complete_knobs(a); // a step of these knobs may be the next event
                 a->stepped_is_old = true;
                 heap_record_knobs(&a->heap, &a->applied);
+            }
+            if (events[i].kind == HR_EVENT_SAVED) {
+                follow_save(a, &events[i]);
             }
             if (events[i].kind == HR_EVENT_STEP && a->stepped_is_old) {
                 a->stepped = a->applied;

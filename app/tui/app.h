@@ -10,9 +10,11 @@
 #include <stdint.h>
 
 #include "headroom/engine.h"
+#include "headroom/save.h"
 #include "headroom/session.h"
 #include "headroom/step_picture.h"
 
+#include "app/tui/autosave.h"
 #include "app/tui/complete.h"
 #include "app/tui/death.h"
 #include "app/tui/fit.h"
@@ -45,6 +47,7 @@ typedef enum overlay {
     OVERLAY_FIND,    // in the help
     OVERLAY_NARROW,  // the presets
     OVERLAY_CARD,    // the first time ever
+    OVERLAY_OFFER,   // "resume what ended without q?"
 } overlay;
 
 typedef enum message_kind { MESSAGE_NONE, MESSAGE_NOTE, MESSAGE_ERROR } message_kind;
@@ -113,11 +116,18 @@ struct app {
     hr_session_end end;      // of the last one, when life is not LIVE
     death death;             // of the last one that a fault ended
     char autosave[PATH_MAX]; // kept by the worker for a restart; "": none
-    uint64_t saved_step;     // of what stands there, as the last worker said; HR_NONE: nothing yet
-    bool scripted;           // the engine in this process, moved by the script
-    const char *watched;     // socket or trace of somebody else's training; NULL: it is our own
-    bool unknown;            // nobody has said what is watched: preset and knobs stand for nothing
-    hr_status end_status;    // of the save that ended the last training
+    hr_save_about offered;   // of OVERLAY_OFFER
+    autosave_file offered_file;
+    bool keeps;           // the session ends without having been ended: its autosave stays, up to date
+    bool keeps_told;      // the worker was told
+    bool pruned;          // of the autosaves of others, by this session
+    uint64_t kept_step;   // of the last save that a person asked for; HR_NONE: none
+    int ended_by;         // the signal that ended us; 0: none
+    uint64_t saved_step;  // of what stands there, as the last worker said; HR_NONE: nothing yet
+    bool scripted;        // the engine in this process, moved by the script
+    const char *watched;  // socket or trace of somebody else's training; NULL: it is our own
+    bool unknown;         // nobody has said what is watched: preset and knobs stand for nothing
+    hr_status end_status; // of the save that ended the last training
     hr_err end_error;
     hr_knobs knobs;   // as turned
     hr_knobs applied; // as the engine last said
@@ -203,6 +213,9 @@ bool app_let_end(app *a);
 void app_end_at_once(app *a); // while it ends; what it saves is lost
 void app_destroy(app *a);     // stops the engine
 void app_start_engine(app *a);
+void app_resume_engine(app *a, uint64_t steps); // the same from a->autosave, which holds so many steps
+// Whether leaving would lose steps that no save has.
+bool app_may_lose(const app *a);
 // Looks whether the worker lives; true when that changed. After its end everything shown stays.
 bool app_check_life(app *a);
 // Ends the worker, when it still lives, and starts another one that goes on from the last save.

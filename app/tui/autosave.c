@@ -6,7 +6,9 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/tui/remember.h"
@@ -21,25 +23,29 @@ static void write_prefix(char prefix[PREFIX_MAX])
     snprintf(prefix, PREFIX_MAX, "autosave-%s-", host);
 }
 
-// Whole, or half-written by a worker that died with its workbench.
-static bool is_abandoned(const char *name, const char *prefix)
+typedef enum kind { KIND_OTHER, KIND_WHOLE, KIND_LEFT, KIND_BROKEN } kind;
+
+// Of a workbench of this machine that is no more.
+static kind dead_kind(const char *name, const char *prefix)
 {
     const size_t length = strlen(prefix);
     int pid = 0, read = 0;
-    if (strncmp(name, prefix, length) != 0 || sscanf(name + length, "%d.save%n", &pid, &read) != 1 ||
-        read == 0 || pid <= 0) {
-        return false;
+    if (strncmp(name, prefix, length) != 0 || sscanf(name + length, "%d.%n", &pid, &read) != 1 || read == 0 ||
+        pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH) {
+        return KIND_OTHER;
     }
     const char *rest = name + length + read, *dot = strrchr(rest, '.');
-    const bool ours = rest[0] == '\0' || (rest[0] == '.' && strcmp(dot, ".tmp") == 0);
-    return ours && kill(pid, 0) != 0 && errno == ESRCH;
+    return strcmp(rest, "save") == 0                                    ? KIND_WHOLE
+           : strcmp(rest, "left.save") == 0                             ? KIND_LEFT
+           : strncmp(rest, "save.", 5) == 0 && strcmp(dot, ".tmp") == 0 ? KIND_BROKEN
+                                                                        : KIND_OTHER;
 }
 
-static void remove_abandoned(const char *folder, const char *prefix)
+static void remove_broken(const char *folder, const char *prefix)
 {
     DIR *list = opendir(folder);
     for (struct dirent *entry = list == NULL ? NULL : readdir(list); entry != NULL; entry = readdir(list)) {
-        if (is_abandoned(entry->d_name, prefix)) {
+        if (dead_kind(entry->d_name, prefix) == KIND_BROKEN) {
             (void)unlinkat(dirfd(list), entry->d_name, 0);
         }
     }
@@ -47,6 +53,79 @@ static void remove_abandoned(const char *folder, const char *prefix)
         (void)closedir(list);
     }
 }
+
+// ---- those of the dead ----------------------------------------------------------------------------------------
+
+static int newest_first(const void *a, const void *b)
+{
+    const autosave_file *one = a, *other = b;
+    return one->written != other->written ? (one->written < other->written ? 1 : -1)
+                                          : strcmp(one->path, other->path);
+}
+
+static bool look(const char *folder, const char *name, kind k, autosave_file *file)
+{
+    struct stat info;
+    const int length = snprintf(file->path, sizeof file->path, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof file->path || lstat(file->path, &info) != 0 ||
+        !S_ISREG(info.st_mode)) {
+        return false;
+    }
+    file->written = info.st_mtime;
+    file->bytes = (uint64_t)info.st_size;
+    file->left = k == KIND_LEFT;
+    return true;
+}
+
+static bool folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash - path >= PATH_MAX) {
+        return false;
+    }
+    snprintf(folder, PATH_MAX, "%.*s", (int)(slash - path), path);
+    return true;
+}
+
+size_t autosave_dead(const char *path, autosave_file files[AUTOSAVES_SEEN_MAX])
+{
+    char folder[PATH_MAX], prefix[PREFIX_MAX];
+    size_t count = 0;
+    DIR *list = folder_of(path, folder) ? opendir(folder) : NULL;
+    write_prefix(prefix);
+    for (struct dirent *entry = list == NULL ? NULL : readdir(list); entry != NULL; entry = readdir(list)) {
+        const kind k = dead_kind(entry->d_name, prefix);
+        if ((k == KIND_WHOLE || k == KIND_LEFT) && count < AUTOSAVES_SEEN_MAX) {
+            count += look(folder, entry->d_name, k, &files[count]);
+        }
+    }
+    if (list != NULL) {
+        (void)closedir(list);
+    }
+    qsort(files, count, sizeof *files, newest_first);
+    return count;
+}
+
+void autosave_prune(const char *path)
+{
+    autosave_file *files = malloc(AUTOSAVES_SEEN_MAX * sizeof *files);
+    const size_t count = files == NULL ? 0 : autosave_dead(path, files);
+    for (size_t k = AUTOSAVES_KEPT; k < count; k++) {
+        (void)unlink(files[k].path);
+    }
+    free(files);
+}
+
+bool autosave_leave(const autosave_file *file)
+{
+    static const char ending[] = ".save";
+    char left[PATH_MAX];
+    const size_t stem = strlen(file->path) - strlen(ending);
+    const int length = snprintf(left, sizeof left, "%.*s.left%s", (int)stem, file->path, ending);
+    return length > 0 && (size_t)length < sizeof left && rename(file->path, left) == 0;
+}
+
+// ---- ours -----------------------------------------------------------------------------------------------------
 
 void autosave_name(const char *state_path, char *path, size_t size)
 {
@@ -64,5 +143,5 @@ void autosave_name(const char *state_path, char *path, size_t size)
         return;
     }
     remember_make_folders(path);
-    remove_abandoned(folder, prefix);
+    remove_broken(folder, prefix);
 }

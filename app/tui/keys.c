@@ -2,6 +2,7 @@
 // Where a key goes: to the line that is being typed, to a question, or to the request it stands for.
 #include "app/tui/act.h"
 #include "app/tui/command.h"
+#include "app/tui/offer.h"
 #include "app/tui/pane.h"
 #include "app/tui/tour.h"
 
@@ -153,7 +154,8 @@ void app_key(app *a, int key)
         }
         return;
     }
-    if (a->overlay == OVERLAY_CARD && card_key(a, key)) {
+    if ((a->overlay == OVERLAY_CARD && card_key(a, key)) ||
+        (a->overlay == OVERLAY_OFFER && offer_key(a, key))) {
         return;
     }
     if (key == INPUT_CLICK) {
@@ -164,6 +166,9 @@ void app_key(app *a, int key)
         key_in_line(a, key);
     } else if (a->overlay == OVERLAY_QUIT && (key == 'y' || key == 'q' || key == INPUT_ENTER)) {
         app_request(a, REQUEST_QUIT); // it has been asked
+    } else if (a->overlay == OVERLAY_QUIT && key == 's') {
+        a->keeps = true;
+        app_request(a, REQUEST_QUIT);
     } else if (a->overlay == OVERLAY_SWITCH && key == 'y') {
         app_switch_preset(a);
     } else if (a->overlay == OVERLAY_QUIT || a->overlay == OVERLAY_SWITCH) {

@@ -67,8 +67,34 @@ void app_start_engine(app *a)
     start(a, NULL);
 }
 
+void app_resume_engine(app *a, uint64_t steps)
+{
+    a->saved_step = a->live.steps = steps; // before the first step says so
+    start(a, a->autosave);
+    if (a->session != NULL) {
+        model_log(&a->live, LOG_GOOD, "resumed from the save of step %" PRIu64, steps);
+    }
+}
+
+bool app_may_lose(const app *a)
+{
+    const bool computes = !hr_knob_is(&a->applied, HR_KNOB_DEVICE_KIND, "plan");
+    const bool saves = hr_knob_text(&a->applied, HR_KNOB_TRAIN_SAVE)[0] != '\0' && app_engine_lives(a);
+    return a->watched == NULL && a->session != NULL && computes && !saves && a->live.steps > 0 &&
+           a->live.steps != a->kept_step;
+}
+
+// What stands at the end is what it stands at: the worker saves before it goes.
+static void tell_to_keep(app *a)
+{
+    if (a->keeps && !a->keeps_told && app_engine_lives(a)) {
+        a->keeps_told = app_send_plain(a, HR_COMMAND_KEEP, 0);
+    }
+}
+
 bool app_let_end(app *a)
 {
+    tell_to_keep(a);
     if (a->session == NULL || hr_session_try_stop(a->session)) {
         a->ending = false;
         return true;
@@ -106,13 +132,14 @@ static void forget_session(app *a)
 hr_status app_stop_engine(app *a, hr_err *err)
 {
     if (a->session != NULL) {
+        tell_to_keep(a);
         forget_session(a);
         app_forget_plans(a);
         a->death = (death){0}; // the next training is another one
-        if (a->autosave[0] != '\0') {
+        if (a->autosave[0] != '\0' && !a->keeps) {
             (void)unlink(a->autosave); // it was for a restart of this training
         }
-        a->saved_step = HR_NONE;
+        a->saved_step = a->kept_step = HR_NONE;
     }
     if (a->end_status != HR_OK && err != NULL) {
         *err = a->end_error;

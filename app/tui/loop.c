@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/tui/offer.h"
 #include "app/tui/remember.h"
 #include "app/tui/terminal.h"
 #include "app/tui/tour.h"
@@ -103,6 +104,13 @@ static void take_event(loop *l, const terminal_event *e)
     app_key(l->app, e->key);
 }
 
+// Nobody was asked: what was trained is kept.
+static void leave(app *a)
+{
+    a->keeps = true;
+    a->quits = true;
+}
+
 static void take_keys(loop *l, short ready)
 {
     bool any = false;
@@ -115,26 +123,26 @@ static void take_keys(loop *l, short ready)
     if (any) {
         app_ask_for_screen(l->app); // nothing else may come that would
     }
-    l->app->quits = l->app->quits || e.closed;
+    if (e.closed) {
+        leave(l->app);
+    }
     l->remember_at_ns = any ? now_ns() + remember_ns : l->remember_at_ns;
     l->silent_wakes = ready != 0 && !any ? l->silent_wakes + 1 : 0;
     if (ready & (POLLHUP | POLLERR | POLLNVAL) || l->silent_wakes > silent_wakes_max) {
-        l->app->quits = true;
+        leave(l->app);
     }
 }
 
 static void take_signal(loop *l)
 {
-    switch (terminal_signal()) {
-    case 0:
-        break;
-    case SIGINT:
+    const int number = terminal_signal();
+    if (number == SIGINT) {
         app_key(l->app, INPUT_CTRL_C);
         l->key_came = true;
-        break;
-    default: // SIGTERM, SIGHUP
+    } else if (number != 0) { // SIGTERM, SIGHUP
         app_end_at_once(l->app);
-        l->app->quits = true;
+        l->app->ended_by = number;
+        leave(l->app);
     }
 }
 
@@ -221,10 +229,17 @@ void loop_run(app *a)
     if (!a->unknown) {
         app_start_planner(a);
     }
-    app_start_engine(a);
+    offer_look(a);
+    if (a->overlay != OVERLAY_OFFER) {
+        app_start_engine(a);
+    }
     terminal_on_suspend(suspend_worker, resume_worker, a);
-    card_show(a);
-    l.key_came = a->overlay == OVERLAY_CARD;
+    if (a->overlay == OVERLAY_NONE) {
+        card_show(a);
+    }
+    if (a->overlay != OVERLAY_NONE) {
+        draw(&l); // nothing else may come that would
+    }
     while (!a->quits) {
         wait_and_take(&l);
         l.data_came = app_check_life(a) || l.data_came;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/tui.h"
 
+#include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +9,11 @@
 #include "app/tui/app.h"
 #include "app/tui/autosave.h"
 #include "app/tui/loop.h"
+#include "app/tui/offer.h"
 #include "app/tui/remember.h"
 #include "app/tui/terminal.h"
+
+enum { BY_SIGNAL = 128 }; // of an exit code, as a shell says it
 
 static int fail(const hr_err *err)
 {
@@ -53,6 +57,18 @@ static void look(app *a, const tui_options *options)
     }
 }
 
+// The last line of a session that was not simply left: what is kept of it.
+static void say_kept(const app *a)
+{
+    char name[OFFER_NAME_MAX];
+    static hr_save_about kept;
+    if (!a->keeps || a->autosave[0] == '\0' || hr_save_look(a->autosave, &kept, NULL) != HR_OK) {
+        return;
+    }
+    fprintf(stderr, "headroom: step %" PRIu64 " of %s is kept: the next headroom offers to go on from it.\n",
+            kept.steps, offer_name(&kept, name));
+}
+
 int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *options)
 {
     hr_err err = {0};
@@ -74,6 +90,8 @@ int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *o
     loop_run(a);
     terminal_close();
     hr_status status = app_stop_engine(a, &err);
+    say_kept(a);
+    const int exit_code = status != HR_OK ? fail(&err) : a->ended_by != 0 ? BY_SIGNAL + a->ended_by : 0;
     app_destroy(a);
-    return status == HR_OK ? 0 : fail(&err);
+    return exit_code;
 }

@@ -7,9 +7,9 @@
 static const uint64_t apart_ns = UINT64_C(20000000000);
 enum { COST_SHARE = 100 }; // a save is due only after a hundred times what the last one took
 
-void autosave_begin(autosave *a, const char *path)
+void autosave_begin(autosave *a, const char *path, const save_origin *origin)
 {
-    *a = (autosave){.path = path, .due_ns = clock_now_ns() + apart_ns, .steps = HR_NONE};
+    *a = (autosave){.path = path, .origin = *origin, .due_ns = clock_now_ns() + apart_ns, .steps = HR_NONE};
 }
 
 void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse)
@@ -34,6 +34,16 @@ static void set_writing(const outlet *out, bool begins)
     }
 }
 
+static hr_status write_now(autosave *a, hr_engine *engine, const outlet *out, hr_err *err)
+{
+    set_writing(out, true);
+    a->writing = true;
+    hr_status status = engine_save_session(engine, a->path, &a->origin, err);
+    a->writing = false;
+    set_writing(out, false);
+    return status;
+}
+
 void autosave_keep(autosave *a, hr_engine *engine, const outlet *out)
 {
     hr_err err = {0};
@@ -41,15 +51,18 @@ void autosave_keep(autosave *a, hr_engine *engine, const outlet *out)
     if (!is_due(a, engine, begin_ns)) {
         return;
     }
-    set_writing(out, true);
-    a->writing = true;
-    hr_status status = engine_save(engine, a->path, &err);
-    a->writing = false;
-    set_writing(out, false);
+    hr_status status = write_now(a, engine, out, &err);
     const uint64_t now_ns = clock_now_ns(), wait_ns = COST_SHARE * (now_ns - begin_ns);
     a->due_ns = now_ns + (wait_ns > apart_ns ? wait_ns : apart_ns);
     if (status != HR_OK && !a->failed) {
         out->error(out->context, &err);
     }
     a->failed = status != HR_OK;
+}
+
+hr_status autosave_now(autosave *a, hr_engine *engine, const outlet *out, hr_err *err)
+{
+    const uint64_t steps = hr_engine_steps(engine);
+    const bool stands = a->path[0] == '\0' || !engine_has_weights(engine) || steps == 0 || steps == a->steps;
+    return stands ? HR_OK : write_now(a, engine, out, err);
 }

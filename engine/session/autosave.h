@@ -5,9 +5,11 @@
 #define SESSION_AUTOSAVE_H
 
 #include "session/outlet.h"
+#include "train/inside.h"
 
 typedef struct autosave {
     const char *path; // borrowed; "": none is kept
+    save_origin origin;
     uint64_t due_ns;  // not before, while it runs
     uint64_t steps;   // that the save holds; HR_NONE: there is none
     bool writing;     // a SAVED event is of this save
@@ -15,9 +17,11 @@ typedef struct autosave {
 } autosave;
 
 // The first one is due after the usual time.
-void autosave_begin(autosave *a, const char *path);
+void autosave_begin(autosave *a, const char *path, const save_origin *origin);
 void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse); // the file holds these steps
 // Saves when it is due. An error is told once, until a save succeeds again.
 void autosave_keep(autosave *a, hr_engine *engine, const outlet *out);
+// Saves, unless what it would save stands there already or there is nothing to save.
+HR_MUST_CHECK hr_status autosave_now(autosave *a, hr_engine *engine, const outlet *out, hr_err *err);
 
 #endif

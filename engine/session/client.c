@@ -251,7 +251,8 @@ static bool send_command(hr_session *s, const hr_command *command)
     bool sent = !body.bad && wire_write(c->wire, MESSAGE_COMMAND, body.data, (uint32_t)body.bytes, -1);
     wire_out_deinit(&body);
     c->sent += sent;
-    c->save_sent = sent && command->kind == HR_COMMAND_SAVE ? c->sent : c->save_sent;
+    const bool writes = command->kind == HR_COMMAND_SAVE || command->kind == HR_COMMAND_KEEP;
+    c->save_sent = sent && writes ? c->sent : c->save_sent;
     return sent;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/engine_loop.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -25,6 +27,7 @@ struct engine_loop {
     hr_engine *engine;
     pace pace;
     autosave save;
+    char path[PATH_MAX]; // of the preset, whole, for who goes on from the save elsewhere
     uint64_t report_due_ns;
     bool state_changed; // since the last report, and at the beginning
     bool resumes;       // the save that was to be gone on from has not been read yet
@@ -88,7 +91,9 @@ hr_status engine_loop_create(const open_request *request, const outlet *out, eng
     l->pace.out = out->wait != NULL ? out : NULL;
     l->state_changed = true;
     l->resumes = request->resume_path[0] != '\0';
-    autosave_begin(&l->save, l->request.autosave_path);
+    const bool is_file = realpath(request->preset, l->path) != NULL;
+    autosave_begin(&l->save, l->request.autosave_path,
+                   &(save_origin){is_file ? l->path : l->request.preset, request->trusts});
     be_patient(l, PATIENCE_S);
     hr_status status = open_engine(l, err);
     if (status != HR_OK) {
@@ -174,13 +179,15 @@ static void tell_heap(engine_loop *l)
 static void obey(engine_loop *l, const hr_command *command)
 {
     hr_err err = {0};
+    const bool keeps = command->kind == HR_COMMAND_KEEP;
     const bool writes = command->kind == HR_COMMAND_SAVE || command->kind == HR_COMMAND_STOP ||
                         command->kind == HR_COMMAND_QUIT;
-    be_patient(l, writes ? PATIENCE_BUILD_S : PATIENCE_S);
+    be_patient(l, writes || keeps ? PATIENCE_BUILD_S : PATIENCE_S);
     if (writes && l->out->writing != NULL) {
         l->out->writing(l->out->context, true);
     }
-    hr_status status = hr_engine_command(l->engine, command, &err);
+    hr_status status =
+        keeps ? autosave_now(&l->save, l->engine, l->out, &err) : hr_engine_command(l->engine, command, &err);
     if (writes && l->out->writing != NULL) {
         l->out->writing(l->out->context, false);
     }

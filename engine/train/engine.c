@@ -201,6 +201,8 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
         return turn_knob(e, c, err);
     case HR_COMMAND_SAVE:
         return c->text[0] != '\0' ? engine_save(e, c->text, err) : save_if_wanted(e, err);
+    case HR_COMMAND_KEEP:
+        return HR_OK;
     case HR_COMMAND_STOP:
     case HR_COMMAND_QUIT:
         return stop(e, err);

@@ -47,6 +47,7 @@ struct hr_engine {
     bool needs_seek;     // `data` is beyond `position`: a step broke off that had its batch
     bool restored;       // `carried` is what training goes on from, not what the build holds
     store carried;       // weights on their way from one build to the next
+    const save_origin *origin; // of the save that is being written; NULL: it tells none
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
     hr_knobs data_knobs;    // with which `data` was opened

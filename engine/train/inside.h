@@ -12,6 +12,15 @@ hr_category engine_category(const hr_engine *e, uint32_t id); // of the tensor t
 uint64_t engine_next_seq(const hr_engine *e);                 // of the next event
 bool engine_needs_build(const hr_engine *e); // the next advance compiles and fills, which may take long
 bool engine_has_weights(const hr_engine *e); // whether the build holds weights that training goes on from
+// What a save tells of the session that it is of, beside its knobs, so that it can be gone on from by itself.
+typedef struct save_origin {
+    const char *preset; // what opens it; borrowed
+    bool trusts;
+} save_origin;
+
+// engine_save for a session that may be gone on from when nobody remembers it.
+HR_MUST_CHECK hr_status engine_save_session(hr_engine *e, const char *path, const save_origin *origin,
+                                            hr_err *err);
 // STATE error without weights; WRITE errors; a SAVED event otherwise. Afterwards a step that breaks off returns to it.
 HR_MUST_CHECK hr_status engine_save(hr_engine *e, const char *path, hr_err *err);
 

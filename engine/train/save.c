@@ -81,6 +81,36 @@ static uint64_t checksum_of(const store *s, const json_t *metadata)
     return sum >> 1;
 }
 
+// The knobs that are set, a line each: "batch.size=128".
+static json_t *make_knobs(const hr_knobs *knobs)
+{
+    text lines = {0};
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        char value[HR_KNOB_TEXT_MAX];
+        if (hr_knob_is_set(knobs, (hr_knob_id)id)) {
+            text_append(&lines, "%s=%s\n", hr_knob_rows(NULL)[id].key,
+                        hr_knob_format(knobs, (hr_knob_id)id, value));
+        }
+    }
+    json_t *all = lines.failed || lines.data == NULL ? NULL : json_string(lines.data);
+    text_deinit(&lines);
+    return all;
+}
+
+// A path that is no UTF-8 has no place in JSON: such a save is one like any other.
+static bool put_origin(json_t *metadata, const hr_engine *e)
+{
+    json_t *preset = e->origin == NULL ? NULL : json_string(e->origin->preset);
+    json_t *knobs = preset == NULL ? NULL : make_knobs(&e->knobs);
+    if (knobs == NULL) {
+        json_decref(preset);
+        return true;
+    }
+    return json_object_set_new(metadata, "preset", preset) == 0 &&
+           json_object_set_new(metadata, "knobs", knobs) == 0 &&
+           put_number(metadata, "trusts", e->origin->trusts);
+}
+
 static json_t *make_metadata(const hr_engine *e, const store *s)
 {
     json_t *m = json_object();
@@ -89,7 +119,7 @@ static json_t *make_metadata(const hr_engine *e, const store *s)
               put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
               put_number(m, "epoch", e->position.epoch) &&
               put_number(m, "epoch_samples", e->position.samples) &&
-              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED));
+              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) && put_origin(m, e);
     for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
         const stored_tensor *t = &s->tensors.data[k];
         char key[160];
@@ -229,6 +259,14 @@ hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
         (void)text_copy(e->last_save, sizeof e->last_save, path);
         trace_note(&e->bus, HR_EVENT_SAVED, e->steps, path);
     }
+    return status;
+}
+
+hr_status engine_save_session(hr_engine *e, const char *path, const save_origin *origin, hr_err *err)
+{
+    e->origin = origin;
+    hr_status status = engine_save(e, path, err);
+    e->origin = NULL;
     return status;
 }
 

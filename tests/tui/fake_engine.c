@@ -587,6 +587,8 @@ static void take_commands(hr_session *h)
         case HR_COMMAND_SAVE:
             put_note(h, HR_EVENT_SAVED, 0, c->text);
             break;
+        case HR_COMMAND_KEEP:
+            break;
         case HR_COMMAND_QUIT:
             h->quits = true;
             break;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose autosaves are removed: those of workbenches of this machine that are no more, whole or half-written.
+// Whose autosaves stay: all that were ever whole, of workbenches that are no more the newest three.
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,15 +24,28 @@ static pid_t dead(void)
     return pid;
 }
 
+static void make(char path[PATH_MAX], const char *name, time_t written)
+{
+    const struct timeval times[] = {{written, 0}, {written, 0}};
+    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fclose(f);
+    ck_assert_int_eq(utimes(path, times), 0);
+}
+
+static void write_host(char host[HOST_NAME_MAX + 1])
+{
+    memset(host, 0, HOST_NAME_MAX + 1);
+    ck_assert_int_eq(gethostname(host, HOST_NAME_MAX), 0);
+}
+
 // Whether the file is there after a workbench has looked for its own name.
 static bool stays(const char *name)
 {
     char path[PATH_MAX], state[PATH_MAX], own[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    make(path, name, 1);
     snprintf(state, sizeof state, "%s/workbench", folder);
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    fclose(f);
     autosave_name(state, own, sizeof own);
     ck_assert_ptr_nonnull(strstr(own, folder));
     const bool there = access(path, F_OK) == 0;
@@ -39,27 +53,61 @@ static bool stays(const char *name)
     return there;
 }
 
-START_TEST(only_what_nobody_here_needs_is_removed)
+START_TEST(only_what_was_never_whole_is_removed)
 {
-    char host[HOST_NAME_MAX + 1] = "", name[NAME_MAX];
+    char host[HOST_NAME_MAX + 1], name[NAME_MAX];
     const int gone = (int)dead();
-    ck_assert_int_eq(gethostname(host, sizeof host - 1), 0);
+    write_host(host);
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(name, sizeof name, "autosave-%s-%d.save", host, gone);
-    ck_assert(!stays(name));
     snprintf(name, sizeof name, "autosave-%s-%d.save.%d-0.tmp", host, gone, gone + 1);
     ck_assert(!stays(name));
-    snprintf(name, sizeof name, "autosave-%s-%d.save", host, (int)getppid());
+    snprintf(name, sizeof name, "autosave-%s-%d.save", host, gone);
     ck_assert(stays(name));
-    snprintf(name, sizeof name, "autosave-%sx-%d.save", host, gone); // another machine's
+    snprintf(name, sizeof name, "autosave-%s-%d.left.save", host, gone);
     ck_assert(stays(name));
-    snprintf(name, sizeof name, "autosave-%s-x-%d.save", host, gone);
+    snprintf(name, sizeof name, "autosave-%s-%d.save.1-0.tmp", host, (int)getppid());
     ck_assert(stays(name));
-    snprintf(name, sizeof name, "autosave-%s-%d.saved", host, gone);
+    snprintf(name, sizeof name, "autosave-%sx-%d.save.1-0.tmp", host, gone); // another machine's
     ck_assert(stays(name));
     snprintf(name, sizeof name, "autosave-%s-%d.save.mine", host, gone);
     ck_assert(stays(name));
     ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(of_the_dead_the_newest_three_are_kept)
+{
+    static const int order[] = {3, 1, 4, 0, 2}; // by age
+    char host[HOST_NAME_MAX + 1], name[NAME_MAX], path[5][PATH_MAX], own[PATH_MAX], state[PATH_MAX];
+    autosave_file *files = calloc(AUTOSAVES_SEEN_MAX, sizeof *files);
+    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    write_host(host);
+    ck_assert(files != NULL && mkdtemp(folder) != NULL);
+    for (int k = 0; k < 5; k++) {
+        snprintf(name, sizeof name, "autosave-%s-%d%s.save", host, (int)dead(), k == 4 ? ".left" : "");
+        make(path[k], name, 1000 + order[k]);
+    }
+    snprintf(name, sizeof name, "autosave-%s-%d.save", host, (int)getppid()); // lives
+    make(own, name, 2000);
+    snprintf(state, sizeof state, "%s/workbench", folder);
+    ck_assert_uint_eq(autosave_dead(state, files), 5);
+    for (int k = 0; k < 5; k++) {
+        ck_assert_int_eq(files[k].written, 1004 - k);
+    }
+    ck_assert(files[2].left && !files[0].left);
+    autosave_prune(own);
+    for (int k = 0; k < 5; k++) {
+        ck_assert_int_eq(access(path[k], F_OK) == 0, order[k] >= 2);
+    }
+    ck_assert_int_eq(access(own, F_OK), 0);
+    ck_assert(autosave_leave(&files[0]) && !autosave_leave(&files[0]));
+    ck_assert_uint_eq(autosave_dead(state, files), 3);
+    ck_assert(files[0].left);
+    for (int k = 0; k < 3; k++) {
+        ck_assert_int_eq(unlink(files[k].path), 0);
+    }
+    ck_assert(unlink(own) == 0 && rmdir(folder) == 0);
+    free(files);
 }
 END_TEST
 
@@ -76,4 +124,5 @@ START_TEST(two_workbenches_have_two_names)
 }
 END_TEST
 
-SUITE_MAIN("tui autosave", only_what_nobody_here_needs_is_removed, two_workbenches_have_two_names)
+SUITE_MAIN("tui autosave", only_what_was_never_whole_is_removed, of_the_dead_the_newest_three_are_kept,
+           two_workbenches_have_two_names)

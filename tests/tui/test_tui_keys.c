@@ -109,7 +109,15 @@ START_TEST(run_pauses_and_goes_on)
 }
 END_TEST
 
-START_TEST(leaving_asks_while_it_trains_and_not_otherwise)
+static void leaves_at_once(app *a, bool at_once)
+{
+    screen_keys(a, "q");
+    ck_assert_int_eq(a->pending, at_once ? PENDING_QUIT : PENDING_NONE);
+    ck_assert_int_eq(a->overlay, at_once ? OVERLAY_NONE : OVERLAY_QUIT);
+    screen_close(a);
+}
+
+START_TEST(leaving_asks_where_steps_would_be_lost_and_not_otherwise)
 {
     app *a = bench();
     screen_keys(a, "q");
@@ -119,19 +127,32 @@ START_TEST(leaving_asks_while_it_trains_and_not_otherwise)
     screen_keys(a, "qy");
     ck_assert_int_eq(a->pending, PENDING_QUIT);
     app_work(a);
-    ck_assert(a->quits);
+    ck_assert(a->quits && !a->keeps);
     screen_close(a);
     a = bench();
-    screen_keys(a, "r");
-    screen_advance(a, 1);
-    screen_keys(a, "q");
-    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    screen_keys(a, "qs");
+    app_work(a);
+    ck_assert(a->quits && a->keeps);
     screen_close(a);
+    a = bench();
+    screen_keys(a, "r"); // paused: its steps are lost all the same
+    screen_advance(a, 1);
+    leaves_at_once(a, false);
+    a = bench();
+    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "train.save=a.safetensors", NULL), HR_OK);
+    leaves_at_once(a, true); // it saves at its end
+    a = bench();
+    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "device.kind=plan", NULL), HR_OK);
+    leaves_at_once(a, true);
+    a = bench();
+    a->kept_step = a->live.steps; // :save was the last that was done
+    leaves_at_once(a, true);
     a = bench();
     app_key(a, INPUT_CTRL_C);
     ck_assert_int_eq(a->pending, PENDING_NONE);
     app_key(a, INPUT_CTRL_C);
     ck_assert_int_eq(a->pending, PENDING_QUIT);
+    ck_assert(a->keeps); // nobody was asked
     screen_close(a);
 }
 END_TEST
@@ -381,7 +402,7 @@ SUITE_MAIN("tui keys", an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_
            the_wheel_does_not_change_what_a_line_is_about, a_fix_of_several_knobs_is_one_step_of_undo,
            arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
            enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,
-           run_pauses_and_goes_on, leaving_asks_while_it_trains_and_not_otherwise,
+           run_pauses_and_goes_on, leaving_asks_where_steps_would_be_lost_and_not_otherwise,
            fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
            commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
            the_screen_is_saved_once_and_never_over_another_file, a_line_takes_any_character_and_any_length,

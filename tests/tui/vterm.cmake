@@ -11,7 +11,7 @@ target_include_directories(vterm_probe PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(vterm_probe PRIVATE hr_tui headroom_engine hr_flags)
 set_target_properties(vterm_probe PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-foreach(name vterm_screen vterm_ends vterm_terminals vterm_events vterm_saved)
+foreach(name vterm_screen vterm_ends vterm_terminals vterm_events vterm_saved vterm_resume)
   hr_test(${name} tui)
   target_sources(test_${name} PRIVATE vterm.c vterm_workbench.c $<TARGET_OBJECTS:hr_tui_fake>)
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR})

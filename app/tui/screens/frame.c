@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "headroom/engine.h"
 #include "headroom/units.h"
 
+#include "app/tui/offer.h"
 #include "app/tui/screens/screens.h"
 #include "app/tui/tour.h"
 
@@ -258,6 +260,32 @@ static void draw_switch(const canvas *screen, rect strip, const app *a)
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
+static void draw_quit(const canvas *screen, rect strip, const app *a)
+{
+    char text[128];
+    snprintf(text, sizeof text,
+             "%" PRIu64 " steps are in no save: s saves and leaves, y leaves, other keys stay",
+             app_model(a)->steps);
+    draw_words(screen, strip, ROLE_WARN, text);
+}
+
+// "resume demo at step 4979, 12 min ago?"
+static void draw_offer(const canvas *screen, rect strip, const app *a)
+{
+    char name[OFFER_NAME_MAX], text[OFFER_NAME_MAX + 96];
+    const long minutes = (long)(time(NULL) - a->offered_file.written) / 60;
+    const bool days = minutes >= 2 * 24 * 60, hours = minutes >= 120;
+    snprintf(text, sizeof text, "resume %s at step %" PRIu64 ", %ld %s ago?", offer_name(&a->offered, name),
+             a->offered.steps,
+             minutes / (days    ? 24 * 60
+                        : hours ? 60
+                                : 1),
+             days    ? "days"
+             : hours ? "hours"
+                     : "min");
+    draw_words(screen, strip, ROLE_WARN, text);
+}
+
 void frame_strip(const canvas *screen, rect strip, const app *a)
 {
     canvas c = canvas_of(screen, strip);
@@ -268,8 +296,9 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
         widget_candidates(screen, strip, a);
         widget_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
-        draw_words(screen, strip, ROLE_WARN,
-                   "it is training: y or q leaves after this step, any other key stays");
+        draw_quit(screen, strip, a);
+    } else if (a->overlay == OVERLAY_OFFER) {
+        draw_offer(screen, strip, a);
     } else if (a->overlay == OVERLAY_SWITCH) {
         draw_switch(screen, strip, a);
     } else if (a->message.kind != MESSAGE_NONE) {
@@ -455,6 +484,8 @@ static const char *overlay_keys(const app *a)
         return "y ends it · any other key stays";
     case OVERLAY_CARD:
         return "Enter begins · Esc closes · any other key does its job";
+    case OVERLAY_OFFER:
+        return "y goes on · n leaves it · any other key starts anew and does its job";
     case OVERLAY_NONE:
     case OVERLAY_QUIT: // says its keys itself
         break;

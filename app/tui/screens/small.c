@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Screens too small for panes: the meter, and below that one line.
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,9 @@ void screen_line(const canvas *screen, const app *a)
         return;
     }
     if (a->overlay == OVERLAY_QUIT) {
-        snprintf(text, sizeof text, "leave? y/n");
+        snprintf(text, sizeof text, "leave? s/y/n");
+    } else if (a->overlay == OVERLAY_OFFER) {
+        snprintf(text, sizeof text, "resume step %" PRIu64 "? y/n", a->offered.steps);
     } else if (a->overlay == OVERLAY_SWITCH) {
         snprintf(text, sizeof text, "end and open %.64s? y/n", a->pending_preset);
     } else if (app_model(a)->state >= HR_ENGINE_OOM) {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/offer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/tui/autosave.h"
+
+void offer_look(app *a)
+{
+    autosave_file *files = malloc(AUTOSAVES_SEEN_MAX * sizeof *files);
+    const size_t count = files == NULL || a->autosave[0] == '\0' ? 0 : autosave_dead(a->autosave, files);
+    for (size_t k = 0; k < count && a->overlay != OVERLAY_OFFER; k++) {
+        if (!files[k].left && hr_save_look(files[k].path, &a->offered, NULL) == HR_OK &&
+            a->offered.preset[0] != '\0') {
+            a->offered_file = files[k];
+            a->overlay = OVERLAY_OFFER;
+        }
+    }
+    free(files);
+}
+
+const char *offer_name(const hr_save_about *about, char text[OFFER_NAME_MAX])
+{
+    const char *slash = strrchr(about->preset, '/');
+    snprintf(text, OFFER_NAME_MAX, "%.*s", OFFER_NAME_MAX - 1, slash == NULL ? about->preset : slash + 1);
+    char *dot = strrchr(text, '.');
+    if (dot != NULL) {
+        *dot = '\0';
+    }
+    return text;
+}
+
+static void start_anew(app *a)
+{
+    a->overlay = OVERLAY_NONE;
+    app_start_engine(a);
+}
+
+// The knobs of that session; where it was itself gone on from is not where this one goes on from.
+static void take_knobs(app *a)
+{
+    a->knobs = a->applied = a->offered.knobs;
+    if (strstr(hr_knob_text(&a->knobs, HR_KNOB_TRAIN_RESUME), "/autosave-") != NULL) {
+        a->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){.set = false};
+    }
+}
+
+// Whoever renames it first has it: two workbenches never go on from the same one.
+static void take(app *a)
+{
+    hr_err err;
+    hr_preset *opened = NULL;
+    char *problems = NULL;
+    hr_status status = hr_preset_open(a->offered.preset, a->offered.trusts, &opened, &problems, &err);
+    hr_preset_problems_free(problems);
+    if (status == HR_OK && rename(a->offered_file.path, a->autosave) != 0) {
+        status = HR_FAIL(&err, SAVE, "%.300s is there no more: another workbench goes on from it",
+                         a->offered_file.path);
+        hr_preset_close(opened);
+    }
+    if (status != HR_OK) {
+        start_anew(a);
+        app_say_error(a, &err);
+        return;
+    }
+    a->overlay = OVERLAY_NONE;
+    hr_preset_close(a->owned);
+    a->preset = a->owned = opened;
+    app_forget_plans(a);
+    take_knobs(a);
+    app_resume_engine(a, a->offered.steps);
+    if (a->session != NULL) {
+        app_say(a, MESSAGE_NOTE, "resumed from the save of step %" PRIu64, a->offered.steps);
+    }
+}
+
+bool offer_key(app *a, int key)
+{
+    const request r = request_of_key(key);
+    if (key == 'y') {
+        take(a);
+        return true;
+    }
+    if (key == 'n') {
+        (void)autosave_leave(&a->offered_file);
+        start_anew(a);
+        app_say(a, MESSAGE_NOTE, "it stays: headroom doctor says where, and how to go on from it");
+        return true;
+    }
+    if (r == REQUEST_QUIT || r == REQUEST_INTERRUPT) {
+        a->overlay = OVERLAY_NONE; // nothing has begun: it is offered again
+        return false;
+    }
+    start_anew(a);
+    return false;
+}
