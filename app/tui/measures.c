@@ -26,6 +26,14 @@ measures measures_unknown(void)
     return m;
 }
 
+bool measures_little_is_free(const hr_report_memory *m)
+{
+    enum { LITTLE = 50 };
+    return m->peak_pool_bytes != HR_NONE && m->peak_in_use_bytes != HR_NONE &&
+           (m->peak_pool_bytes <= m->peak_in_use_bytes ||
+            m->peak_pool_bytes - m->peak_in_use_bytes < m->peak_pool_bytes / LITTLE);
+}
+
 static double count_of(uint64_t count)
 {
     return count == HR_NONE ? UNKNOWN : (double)count;

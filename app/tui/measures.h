@@ -4,6 +4,7 @@
 #ifndef TUI_MEASURES_H
 #define TUI_MEASURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "headroom/report.h"
@@ -62,6 +63,8 @@ typedef struct measures {
 const measure_row *measure_row_of(measure_id id);
 measures measures_unknown(void);
 // Where no step program stands behind the report, all but the limit is unknown.
+// Is so little of the pool free at its peak, below a fiftieth, that its fragmentation says nothing? Shown in grey then.
+bool measures_little_is_free(const hr_report_memory *memory);
 measures measures_of_report(const hr_report *report);
 
 // One unit for all byte values of both: of the peaks, or of what else is known where there is none. b may be NULL.

@@ -8,6 +8,8 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/measures.h"
+
 void say_memory(app *a)
 {
     const model *m = app_model(a);
@@ -107,7 +109,10 @@ void say_counter(app *a)
     byte_unit unit = app_unit(a);
     double value = app_counter(a, (counter_id)a->counter);
     const char *label = app_counter_label((counter_id)a->counter);
-    if (a->counter == COUNTER_FRAGMENTATION || isnan(value)) {
+    if (a->counter == COUNTER_FRAGMENTATION && !isnan(value) && measures_little_is_free(&a->report.memory)) {
+        app_say(a, MESSAGE_NOTE, "%s is %s, of so little that is free at the peak that it does not matter.",
+                label, format_percent(value, text));
+    } else if (a->counter == COUNTER_FRAGMENTATION || isnan(value)) {
         app_say(a, MESSAGE_NOTE, "%s is %s.", label,
                 isnan(value) ? "not known yet" : format_percent(value, text));
     } else {

@@ -7,7 +7,9 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/measures.h"
 #include "app/tui/screens/doctor.h"
+#include "app/tui/widgets/widgets.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
@@ -276,6 +278,15 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     hr_report_memory *r = &a->report.memory;
     r->fragmentation = 0.21;
     ck_assert(finds(a, FINDING_FRAGMENTATION));
+    const uint64_t pool_bytes = r->peak_pool_bytes;
+    ck_assert(!measures_little_is_free(r));
+    ck_assert_int_eq(counter_role(a, COUNTER_FRAGMENTATION), ROLE_TEXT);
+    r->peak_pool_bytes = r->peak_in_use_bytes + r->peak_in_use_bytes / 100; // a hundredth is free
+    ck_assert(measures_little_is_free(r));
+    ck_assert(!finds(a, FINDING_FRAGMENTATION));
+    ck_assert_int_eq(counter_role(a, COUNTER_FRAGMENTATION), ROLE_DIM);
+    ck_assert_int_eq(counter_role(a, COUNTER_LARGEST_FREE), ROLE_TEXT);
+    r->peak_pool_bytes = pool_bytes;
     r->at_peak.workspace = (hr_report_workspace){
         .name = "conv1/conv2d", .implementation = "cudnn eng70 k2=4", .bytes = r->peak_in_use_bytes / 10};
     r->at_peak.less_limit_bytes = HR_NONE;

@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/measures.h"
 #include "app/tui/screens/doctor.h"
 
 #define NEARLY_FULL 0.9
@@ -57,7 +58,8 @@ static int say_fragmentation(const app *a, char *text)
 {
     const hr_report_memory *r = &a->report.memory;
     char share[FORMAT_MAX], largest[HR_BYTES_TEXT_MAX];
-    if (!a->has_report || !(r->fragmentation > FRAGMENTED) || r->largest_free_bytes == HR_NONE) {
+    if (!a->has_report || !(r->fragmentation > FRAGMENTED) || r->largest_free_bytes == HR_NONE ||
+        measures_little_is_free(r)) {
         return 0;
     }
     return snprintf(

@@ -3,10 +3,18 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "app/tui/measures.h"
 #include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
 enum { DELTA_WIDTH = 9 };
+
+role counter_role(const app *a, counter_id id)
+{
+    bool says_nothing =
+        id == COUNTER_FRAGMENTATION && a->has_report && measures_little_is_free(&a->report.memory);
+    return says_nothing ? ROLE_DIM : ROLE_TEXT;
+}
 
 static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
 {
@@ -15,7 +23,7 @@ static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
     double value = app_counter(a, id), change = value - a->baseline.counter[id];
     bool selected = a->focus == PANE_COUNTERS && a->counter == (size_t)id;
     int width = c->area.w - (a->baseline.pinned ? DELTA_WIDTH : 0);
-    role r = selected ? ROLE_SELECT : ROLE_TEXT;
+    role r = selected ? ROLE_SELECT : counter_role(a, id);
     if (selected) {
         paint_blank(c, y, 0, width, theme_role(c->theme, r));
     }

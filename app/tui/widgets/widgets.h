@@ -47,4 +47,7 @@ void graph_phase(const canvas *c, int x, const char *name); // "│forward", whe
 // Columns for the bands when the pane has `width`: the rest is for axis and legend.
 int graph_plot_width(int width);
 
+// How a counter's value is written while it is not selected: in grey where it says nothing.
+role counter_role(const app *a, counter_id id);
+
 #endif
