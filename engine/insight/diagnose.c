@@ -158,6 +158,13 @@ static void say_own_limit(const step_needs *needs, hr_report_oom *oom)
                    human(needs->without_bytes).text);
 }
 
+// What earlier steps retain, with the waste in it.
+static uint64_t retained_of(const heap_room *room, const hr_report_oom *oom)
+{
+    const uint64_t own_bytes = oom->by_category[HR_CATEGORY_RETAINED];
+    return room->retained.held_bytes > own_bytes ? room->retained.held_bytes : own_bytes;
+}
+
 static void say_leak(const step_needs *needs, const heap_room *room, hr_report_oom *oom)
 {
     if (oom->free_bytes >= oom->requested_bytes) {
@@ -166,7 +173,7 @@ static void say_leak(const step_needs *needs, const heap_room *room, hr_report_o
             "leak: %s are free, but the largest piece is %s and %s needs %s in one; without the %s that "
             "earlier steps retain there would be a piece of %s",
             human(oom->free_bytes).text, human(oom->largest_free_bytes).text, oom->tensor,
-            human(oom->requested_bytes).text, human(oom->by_category[HR_CATEGORY_RETAINED]).text,
+            human(oom->requested_bytes).text, human(retained_of(room, oom)).text,
             human(room->retained.hole_bytes).text);
         return;
     }
@@ -174,20 +181,19 @@ static void say_leak(const step_needs *needs, const heap_room *room, hr_report_o
         oom->sentence, sizeof oom->sentence,
         "leak: one step asks for %s and would fit into %s, but %s are retained by the steps so far "
         "and never freed; there was no room for %s",
-        human(needs->asked_bytes).text, human(oom->limit_bytes).text,
-        human(oom->by_category[HR_CATEGORY_RETAINED]).text, oom->tensor);
+        human(needs->asked_bytes).text, human(oom->limit_bytes).text, human(retained_of(room, oom)).text,
+        oom->tensor);
 }
 
 // Bytes are short: where one of both causes is enough, the larger is. What is retained holds its own waste too.
 static hr_oom_cause cause_of_shortage(const step_needs *needs, const heap_room *room,
                                       const hr_report_oom *oom)
 {
-    const heap_without *r = &room->retained;
-    const uint64_t own_bytes = oom->by_category[HR_CATEGORY_RETAINED];
-    const uint64_t retained_bytes = r->held_bytes > own_bytes ? r->held_bytes : own_bytes;
-    const uint64_t waste_bytes =
-        needs->waste_bytes > r->waste_bytes ? needs->waste_bytes - r->waste_bytes : 0;
-    return retained_bytes > waste_bytes ? HR_OOM_LEAK : waste_bytes > 0 ? HR_OOM_ROUNDING : HR_OOM_CAPACITY;
+    const uint64_t within_bytes = room->retained.waste_bytes;
+    const uint64_t waste_bytes = needs->waste_bytes > within_bytes ? needs->waste_bytes - within_bytes : 0;
+    return retained_of(room, oom) > waste_bytes ? HR_OOM_LEAK
+           : waste_bytes > 0                    ? HR_OOM_ROUNDING
+                                                : HR_OOM_CAPACITY;
 }
 
 // The step is known: what it asks for in all decides first.

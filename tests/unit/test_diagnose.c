@@ -212,6 +212,7 @@ START_TEST(a_step_that_would_fit_is_told_by_its_heap)
     room.retained = (heap_without){.held_bytes = 600 * 1024, .waste_bytes = 596 * 1024};
     diagnose_oom(&needs, &room, NULL, &oom);
     ck_assert_int_eq(oom.cause, HR_OOM_LEAK);
+    ck_assert_ptr_nonnull(strstr(oom.sentence, "but 600.0 KiB are retained by the steps so far"));
     oom = refusal_of(5, 6, 3);
     oom.by_category[HR_CATEGORY_RETAINED] = HR_MIB;
     room.retained.hole_bytes = 4 * HR_MIB;
