@@ -71,11 +71,24 @@ static bool may_command(app *a)
     return why_not == NULL;
 }
 
+static bool stays(app *a, hr_knob_id id)
+{
+    char same[HR_KNOB_TEXT_MAX];
+    hr_knob_format(&a->knobs, id, same);
+    app_say(a, MESSAGE_NOTE, "%s is %s already", hr_knob_rows(NULL)[id].key,
+            same[0] == '\0' ? "unset" : same);
+    return true;
+}
+
 bool app_turn(app *a, hr_knob_id id, const char *text)
 {
     hr_err err;
+    char now[HR_KNOB_TEXT_MAX];
     if (!may_command(a)) {
         return false;
+    }
+    if (strcmp(hr_knob_format(&a->knobs, id, now), text) == 0) {
+        return stays(a, id);
     }
     const hr_knob_value before = a->knobs.value[id];
     hr_knobs to = a->knobs;
@@ -83,6 +96,9 @@ bool app_turn(app *a, hr_knob_id id, const char *text)
     if (turn_set(&to, id, text, &err) != HR_OK || (device && turn_check_device(&to, &err) != HR_OK)) {
         app_say_error(a, &err);
         return false;
+    }
+    if (!turn_differs(&a->knobs, &to, id)) {
+        return stays(a, id);
     }
     if (!hand_over(a, id, &to.value[id], false)) {
         return false;

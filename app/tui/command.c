@@ -12,6 +12,7 @@
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
 #include "app/tui/run_export.h"
+#include "app/tui/screens/runs.h"
 #include "app/tui/terminal.h"
 
 // ---- knobs and trainings --------------------------------------------------------------------------------------
@@ -112,6 +113,11 @@ static void run_export_knobs(app *a, const char *argument)
     } else {
         app_say(a, MESSAGE_NOTE, "what %s has for these knobs is in %s", form, file);
     }
+}
+
+static void run_name(app *a, const char *argument)
+{
+    runs_give_name(a, argument);
 }
 
 static void run_quit(app *a, const char *argument)
@@ -254,6 +260,7 @@ static const command_row commands[] = {
     {"save-display", "FILE", WORD_FILE, "save the screen: .txt, .ans or .svg", run_save_display},
     {"export-runs", "FILE.csv|FILE.json", WORD_FILE, "write the session's runs to a file", run_export_runs},
     {"export", "preset|pytorch|keras FILE", WORD_FORM, "keep these knobs: as a preset, or as lines of a framework", run_export_knobs},
+    {"name", "[TEXT]", WORD_NONE, "name the selected run, from other screens the one that goes on", run_name},
     {"filter", "[TEXT]", WORD_NONE, "show the rows of the table that match; !text: those that do not", run_filter},
     {"sort", "[COLUMN]", WORD_COLUMN, "sort the table; again: the other way round", run_sort},
     {"columns", "[COLUMN]", WORD_COLUMN, "show or hide a column of the table", run_columns},

@@ -22,13 +22,15 @@ typedef struct looking {
     const app *app;
     completion *c;
     char word[PROMPT_MAX]; // what is typed of it
+    bool within;           // what has it inside, instead of what begins with it
 } looking;
 
 static candidate *offer(looking *l, const char *text, const char *note, bool goes_on)
 {
     size_t length = strlen(text);
-    if (strncmp(text, l->word, strlen(l->word)) != 0 || length >= CANDIDATE_TEXT_MAX ||
-        l->c->count == CANDIDATES_MAX) {
+    bool begins = strncmp(text, l->word, strlen(l->word)) == 0;
+    bool takes = l->within ? !begins && strcasestr(text, l->word) != NULL : begins;
+    if (!takes || length >= CANDIDATE_TEXT_MAX || l->c->count == CANDIDATES_MAX) {
         return NULL;
     }
     candidate *new = &l->c->candidate[l->c->count++];
@@ -87,10 +89,13 @@ static void offer_value(looking *l, const hr_knob_row *row, const char *text)
     if (is_offered(l, text) || text[0] == '\0') {
         return;
     }
+    const char *title = turn_word_title(row->id, text);
     if (strcmp(hr_knob_format(&l->app->knobs, row->id, now), text) == 0) {
         snprintf(note, sizeof note, "as it is");
     } else if (strcmp(row->preset_default, text) == 0) {
         snprintf(note, sizeof note, "the default");
+    } else {
+        snprintf(note, sizeof note, "%s", title);
     }
     for (int side = 0; side < WHATIF_SIDES; side++) {
         const whatif_cell *cell = app_whatif(l->app, row->id, side);
@@ -103,12 +108,42 @@ static void offer_value(looking *l, const hr_knob_row *row, const char *text)
     offer(l, text, note, false);
 }
 
-static void offer_values(looking *l, const hr_knob_row *row)
+// Words that something is typed behind.
+static const struct {
+    hr_knob_id id;
+    const char *word, *note;
+} open_words[] = {
+    {HR_KNOB_CHECKPOINT_STRATEGY, "every:", "every:K, segments of K layers each"},
+    {HR_KNOB_CHECKPOINT_STRATEGY, "list:", "list:LAYER,LAYER, the layers whose results are kept"},
+};
+
+// All that a knob takes by name.
+static void offer_named(looking *l, const hr_knob_row *row)
 {
-    char text[HR_KNOB_TEXT_MAX];
+    const char *words[TURN_WORDS_MAX];
+    const size_t count = turn_words(row->id, words);
     for (size_t i = 0; row->type == HR_KNOB_CHOICE && row->choices[i] != NULL; i++) {
         offer_value(l, row, row->choices[i]);
     }
+    for (size_t i = 0; i < count; i++) {
+        offer_value(l, row, words[i]);
+    }
+    for (size_t i = 0; i < sizeof open_words / sizeof *open_words; i++) {
+        if (open_words[i].id == row->id) {
+            offer(l, open_words[i].word, open_words[i].note, false);
+        }
+    }
+}
+
+static void offer_values(looking *l, const hr_knob_row *row)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    offer_named(l, row);
+    l->within = row->type == HR_KNOB_CHOICE || row->type == HR_KNOB_TEXT;
+    if (l->within) {
+        offer_named(l, row); // a card is known by its number
+    }
+    l->within = false;
     if (row->type == HR_KNOB_CHOICE) {
         return;
     }

@@ -63,8 +63,9 @@ void app_paste(app *a, const char *text)
 
 static void key_in_line(app *a, int key)
 {
-    if (key == INPUT_TAB || key == INPUT_BACK_TAB) {
-        complete_next(a, key == INPUT_TAB ? 1 : -1);
+    const bool among_values = a->overlay == OVERLAY_EDIT && (key == INPUT_UP || key == INPUT_DOWN);
+    if (key == INPUT_TAB || key == INPUT_BACK_TAB || among_values) {
+        complete_next(a, key == INPUT_TAB || key == INPUT_DOWN ? 1 : -1);
         return;
     }
     if (key == INPUT_ENTER) {

@@ -48,7 +48,7 @@ static void put_field(FILE *out, const char *text)
 bool run_export_csv(const run_log *log, FILE *out)
 {
     char pairs[PAIRS_MAX];
-    fputs("run,preset,knobs,result,cause", out);
+    fputs("run,name,preset,knobs,result,cause", out);
     for (int id = 0; id < MEASURE_ALL; id++) {
         fprintf(out, ",%s", measure_row_of((measure_id)id)->term);
     }
@@ -56,6 +56,8 @@ bool run_export_csv(const run_log *log, FILE *out)
     for (size_t row = 0; row < log->count; row++) {
         const run *r = run_log_at(log, row);
         fprintf(out, "%" PRIu32 ",", r->number);
+        put_field(out, r->name);
+        fputc(',', out);
         put_field(out, r->preset);
         fputc(',', out);
         put_field(out, pairs_of(log, r, pairs));
@@ -90,7 +92,13 @@ static void put_knobs(FILE *out, const run *first, const run *r)
 
 static void put_run(FILE *out, const run_log *log, const run *r)
 {
-    fprintf(out, "    {\"run\": %" PRIu32 ", \"preset\": ", r->number);
+    fprintf(out, "    {\"run\": %" PRIu32 ", \"name\": ", r->number);
+    if (r->name[0] == '\0') {
+        fputs("null", out);
+    } else {
+        hr_json_put(out, r->name, strlen(r->name));
+    }
+    fputs(", \"preset\": ", out);
     hr_json_put(out, r->preset, strlen(r->preset));
     fputs(", \"knobs\": ", out);
     put_knobs(out, run_log_at(log, 0), r);

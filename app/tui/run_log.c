@@ -44,12 +44,17 @@ const run *run_log_newest(const run_log *log)
 
 const run *run_log_current(const run_log *log)
 {
-    return log->begun ? run_log_newest(log) : NULL;
+    return log->begun ? run_log_find(log, log->current) : NULL;
 }
 
-static run *newest(run_log *log)
+// While one has begun.
+static run *current(run_log *log)
 {
-    return &log->runs[log->count - 1];
+    size_t row = log->count - 1;
+    while (row > 0 && log->runs[row].number != log->current) {
+        row--;
+    }
+    return &log->runs[row];
 }
 
 // The first run is what all others are told against, and the pinned one is wanted.
@@ -59,7 +64,9 @@ static void make_room(run_log *log)
     if (log->count < RUN_LOG_MAX) {
         return;
     }
-    gone += log->runs[gone].number == log->pinned;
+    while (log->runs[gone].number == log->pinned || log->runs[gone].number == log->trained) {
+        gone++;
+    }
     memmove(&log->runs[gone], &log->runs[gone + 1], (log->count - gone - 1) * sizeof *log->runs);
     log->count--;
 }
@@ -73,6 +80,39 @@ static run *begin(run_log *log, const hr_knobs *knobs, const char *preset)
     snprintf(r->preset, sizeof r->preset, "%s", preset);
     r->knobs = *knobs;
     r->measures = measures_unknown();
+    log->current = r->number;
+    log->open = log->begun = true;
+    return r;
+}
+
+static bool is_same(const run *r, const hr_knobs *knobs, const char *preset)
+{
+    bool same = strcmp(r->preset, preset) == 0;
+    for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
+        const hr_knob_value *one = &r->knobs.value[id], *other = &knobs->value[id];
+        same = memcmp(one, other, sizeof *one) == 0 || !turn_differs(&r->knobs, knobs, (hr_knob_id)id);
+    }
+    return same;
+}
+
+// The newest run of this configuration that can be gone on with; NULL: none.
+static run *same_run(run_log *log, const hr_knobs *knobs, const char *preset)
+{
+    for (size_t row = log->count; row-- > 0;) {
+        run *r = &log->runs[row];
+        if (r->result != RUN_FAILED && is_same(r, knobs, preset)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static run *go_on(run_log *log, run *r)
+{
+    r->returns += r->number != log->trained && !isnan(r->measures.value[MEASURE_STEPS]);
+    r->result = RUN_RUNNING;
+    r->cause[0] = '\0';
+    log->current = r->number;
     log->open = log->begun = true;
     return r;
 }
@@ -80,7 +120,7 @@ static run *begin(run_log *log, const hr_knobs *knobs, const char *preset)
 static void close_with(run_log *log, run_result result)
 {
     if (log->open) {
-        newest(log)->result = result;
+        current(log)->result = result;
         log->open = false;
         log->version++;
     }
@@ -96,6 +136,18 @@ void run_log_fail(run_log *log)
 {
     close_with(log, RUN_FAILED);
     log->begun = false;
+}
+
+bool run_log_name(run_log *log, uint32_t number, const char *name)
+{
+    for (size_t row = 0; row < log->count; row++) {
+        if (log->runs[row].number == number) {
+            snprintf(log->runs[row].name, sizeof log->runs[row].name, "%s", name);
+            log->version++;
+            return true;
+        }
+    }
+    return false;
 }
 
 // ---- events ---------------------------------------------------------------------------------------------------
@@ -131,30 +183,28 @@ static void take_step(run *r, const model *m, const hr_event_step *step)
     take_profile(r, &m->step_last);
 }
 
-// The weights of a step that is not the training's first are those of the newest run that made any.
+// The weights of a step that is not the training's first are those of the run that made the step before it.
 static run *begin_with(run_log *log, const hr_knobs *knobs, const char *preset, const hr_event *step)
 {
-    uint32_t from = 0;
-    for (size_t row = 0; row < log->count; row++) {
-        const run *r = &log->runs[row];
-        const bool made_any = !isnan(r->measures.value[MEASURE_STEPS]) && strcmp(r->preset, preset) == 0;
-        from = made_any ? r->number : from;
+    const bool anew = step->step <= 1;
+    run *same = same_run(log, knobs, preset);
+    if (same != NULL && (!anew || isnan(same->measures.value[MEASURE_STEPS]))) {
+        return go_on(log, same);
     }
+    const run *from = run_log_find(log, log->trained);
+    const bool known = from != NULL && strcmp(from->preset, preset) == 0;
     run *r = begin(log, knobs, preset);
-    r->began_at = step->step > 0 ? step->step - 1 : 0;
-    r->goes_on_from = r->began_at > 0 ? from : 0;
+    r->began_at = anew ? 0 : step->step - 1;
+    r->goes_on_from = !anew && known ? log->trained : 0;
     return r;
 }
 
-// Asked again under the same knobs, it is the same run that does not fit.
-static bool is_repeated(const run_log *log, const hr_knobs *knobs, const char *preset)
+// The run that a step of these knobs belongs to.
+static run *run_of_step(run_log *log, const hr_knobs *knobs, const char *preset, const hr_event *step)
 {
-    const run *r = run_log_newest(log);
-    bool same = r != NULL && r->result == RUN_OOM && strcmp(r->preset, preset) == 0;
-    for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
-        same = !turn_differs(&r->knobs, knobs, (hr_knob_id)id);
-    }
-    return same;
+    run *r = log->open ? current(log) : begin_with(log, knobs, preset, step);
+    log->trained = r->number;
+    return r;
 }
 
 static void end_badly(run_log *log, const hr_knobs *knobs, const char *preset, run_result result)
@@ -162,11 +212,15 @@ static void end_badly(run_log *log, const hr_knobs *knobs, const char *preset, r
     if (!log->open && log->begun) {
         return; // it has been told
     }
-    if (!log->open && is_repeated(log, knobs, preset)) {
+    run *same = log->open ? NULL : same_run(log, knobs, preset);
+    if (same != NULL && same->result == RUN_OOM) { // asked again, it is the same that does not fit
+        log->current = same->number;
         log->begun = true;
         return;
     }
-    if (!log->open) {
+    if (same != NULL) {
+        (void)go_on(log, same);
+    } else if (!log->open) {
         (void)begin(log, knobs, preset);
     }
     close_with(log, result);
@@ -192,12 +246,12 @@ void run_log_event(run_log *log, const model *m, const hr_knobs *knobs, const ch
         run_log_close(log);
         break;
     case HR_EVENT_STEP:
-        take_step(log->open ? newest(log) : begin_with(log, knobs, preset, e), m, &e->u.step);
+        take_step(run_of_step(log, knobs, preset, e), m, &e->u.step);
         log->version++;
         break;
     case HR_EVENT_EVAL:
         if (log->open) {
-            newest(log)->measures.value[MEASURE_ACCURACY] = e->u.step.accuracy;
+            current(log)->measures.value[MEASURE_ACCURACY] = e->u.step.accuracy;
             log->version++;
         }
         break;
@@ -228,7 +282,7 @@ void run_log_report(run_log *log, const hr_report *report)
     if (log->count == 0 || !log->begun) {
         return;
     }
-    run *r = newest(log);
+    run *r = current(log);
     bool is_oom = report->oom.cause != HR_OOM_NONE && report->oom.cause < HR_OOM_CAUSE_COUNT;
     if (r->result == RUN_OOM && is_oom) {
         snprintf(r->cause, sizeof r->cause, "%s", hr_oom_cause_name(report->oom.cause));
@@ -343,12 +397,21 @@ static bool is_timed(const run *r)
     return r->measures.value[MEASURE_STEPS] >= RUN_TIMED_STEPS;
 }
 
+// Its losses are not those of a training from its beginning.
+static bool goes_on(const run *r)
+{
+    return r->began_at > 0 || r->returns > 0;
+}
+
 static void add_weights(const run_pair *pair, char *text, size_t size)
 {
-    const bool is_b = pair->b->began_at > 0;
+    const bool is_b = goes_on(pair->b);
     const run *later = is_b ? pair->b : pair->a;
     const size_t used = strlen(text);
-    if (later->goes_on_from > 0) {
+    if (later->returns > 0) {
+        snprintf(text + used, size - used, " %s was gone back to after another: the losses do not compare.",
+                 is_b ? "b" : "a");
+    } else if (later->goes_on_from > 0) {
         snprintf(text + used, size - used,
                  " %s goes on from run %" PRIu32 "'s weights: the losses do not compare.", is_b ? "b" : "a",
                  later->goes_on_from);
@@ -362,12 +425,12 @@ static void add_weights(const run_pair *pair, char *text, size_t size)
 static const char *compare_fitting(const run_pair *pair, char *text, size_t size)
 {
     measures a = pair->a->measures, b = pair->b->measures;
-    const bool goes_on = pair->a->began_at > 0 || pair->b->began_at > 0;
+    const bool fair = !goes_on(pair->a) && !goes_on(pair->b);
     const bool timed = is_timed(pair->a) && is_timed(pair->b);
     a.value[MEASURE_SECONDS] = timed ? a.value[MEASURE_SECONDS] : UNKNOWN;
-    a.value[MEASURE_LOSS_LAST] = goes_on ? UNKNOWN : a.value[MEASURE_LOSS_LAST];
+    a.value[MEASURE_LOSS_LAST] = fair ? a.value[MEASURE_LOSS_LAST] : UNKNOWN;
     measures_verdict(&a, &b, text, size);
-    if (goes_on && strlen(text) < size) {
+    if (!fair && strlen(text) < size) {
         add_weights(pair, text, size);
     }
     return text;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runs of this session. A run is what happened between two builds or turns of a knob: one configuration, one
-// counter epoch. It begins with its first finished step, or with the out-of-memory that was all of it.
+// The runs of this session. A run is one configuration of one training: what happened under it between two builds or
+// turns of a knob. It begins with its first finished step, or with the out-of-memory that was all of it; a training that
+// comes back to a configuration, by undo for instance, goes on with its run. One that begins anew, or whose worker died,
+// has another.
 //
-//   turn, build ─▶ (waits) ─ a step ─▶ RUNNING ─ a turn, a build ─▶ ENDED
+//   turn, build ─▶ (waits) ─ a step ─▶ RUNNING ─ a turn, a build ─▶ ENDED ─ turned back, a step ─▶ RUNNING
 //                     └─ does not fit ─▶ OOM ◀─┤
 //                                              └─ its worker died ─▶ FAILED
 //
@@ -39,11 +41,13 @@ typedef enum run_result {
 typedef struct run {
     uint32_t number; // 1, 2, 3 … within the session
     char preset[RUN_NAME_MAX];
+    char name[RUN_NAME_MAX]; // given by the user; "": none
     hr_knobs knobs;
     measures measures;
     double seconds;        // of all its steps
     uint64_t began_at;     // steps that its weights had been trained before its first
     uint32_t goes_on_from; // the number of the run whose weights those were; 0: none of the log
+    uint32_t returns;      // times it was gone on with after another
     run_result result;
     char cause[RUN_CAUSE_MAX];     // of OOM; "": not known
     uint64_t profile[RUN_PROFILE]; // in_use over the events of its last step: the highest of each part
@@ -56,7 +60,9 @@ typedef struct run_log {
     size_t count;
     uint32_t last;    // number of the newest run ever
     uint32_t pinned;  // number of the baseline; 0: none
-    bool open;        // the newest run goes on
+    uint32_t current; // of the present configuration, when it has `begun`
+    uint32_t trained; // of the newest step: its weights are what the next run goes on from; 0: none
+    bool open;        // that run goes on
     bool begun;       // the present configuration has a run already
     uint64_t version; // of all this
 } run_log;
@@ -69,6 +75,9 @@ void run_log_report(run_log *log, const hr_report *report);
 // The training ended, and with it the newest run; or its worker died.
 void run_log_close(run_log *log);
 void run_log_fail(run_log *log);
+
+// Gives a run of the log its name; "" takes it away. False: no run has that number.
+bool run_log_name(run_log *log, uint32_t number, const char *name);
 
 const run *run_log_at(const run_log *log, size_t row); // NULL beyond the last
 const run *run_log_find(const run_log *log, uint32_t number);

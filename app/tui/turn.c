@@ -162,7 +162,7 @@ static bool next_bytes(const hr_knob_row *row, uint64_t now, int direction, char
 
 // ---- knobs whose values are words, or numbers that no rule would find
 
-enum { LADDER_MAX = 8, CARDS_MAX = 32 };
+enum { LADDER_MAX = 8 };
 
 static const struct {
     hr_knob_id id;
@@ -178,28 +178,37 @@ static const struct {
     {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, {"none", "0", "0.01", "0.1", "0.5"}},
 };
 
-// The names of the cards, read once; one thread turns knobs.
-static size_t card_names(const char *names[CARDS_MAX])
+// The cards, read once; one thread turns knobs.
+static struct {
+    hr_preset_entry *entries; // kept until the program ends
+    size_t count;
+    bool read;
+} cards;
+
+static size_t card_names(const char *names[TURN_WORDS_MAX])
 {
-    static char kept[CARDS_MAX][sizeof((hr_preset_entry *)NULL)->name];
-    static size_t count;
-    static bool read;
-    hr_preset_entry *entries = NULL;
-    size_t found = 0;
-    if (!read && hr_preset_list("cards", &entries, &found, NULL) == HR_OK) {
-        for (size_t i = 0; i < found && count < CARDS_MAX; i++) {
-            memcpy(kept[count++], entries[i].name, sizeof kept[0]);
-        }
-        hr_preset_list_free(entries);
+    if (!cards.read && hr_preset_list("cards", &cards.entries, &cards.count, NULL) != HR_OK) {
+        cards.count = 0;
     }
-    read = true;
+    cards.read = true;
+    size_t count = cards.count < TURN_WORDS_MAX ? cards.count : TURN_WORDS_MAX;
     for (size_t i = 0; i < count; i++) {
-        names[i] = kept[i];
+        names[i] = cards.entries[i].name;
     }
     return count;
 }
 
-static size_t ladder_of(hr_knob_id id, const char *words[CARDS_MAX])
+const char *turn_word_title(hr_knob_id id, const char *word)
+{
+    for (size_t i = 0; id == HR_KNOB_DEVICE_CARD && i < cards.count; i++) {
+        if (strcmp(cards.entries[i].name, word) == 0) {
+            return cards.entries[i].title;
+        }
+    }
+    return "";
+}
+
+size_t turn_words(hr_knob_id id, const char *words[TURN_WORDS_MAX])
 {
     size_t count = 0;
     if (id == HR_KNOB_DEVICE_CARD) {
@@ -252,9 +261,9 @@ bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_
                     char text[HR_KNOB_TEXT_MAX])
 {
     const hr_knob_row *row = row_of(id);
-    const char *words[CARDS_MAX];
+    const char *words[TURN_WORDS_MAX];
     char now[HR_KNOB_TEXT_MAX];
-    size_t count = ladder_of(id, words);
+    size_t count = turn_words(id, words);
     text[0] = '\0';
     if (count > 0) {
         return next_step(words, count, hr_knob_format(knobs, id, now), direction, text);

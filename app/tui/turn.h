@@ -9,7 +9,7 @@
 
 #include "headroom/knobs.h"
 
-enum { TURN_LESS = -1, TURN_MORE = 1, TURN_UNDO_MAX = 64, TURN_FRONT = 15 };
+enum { TURN_LESS = -1, TURN_MORE = 1, TURN_UNDO_MAX = 64, TURN_FRONT = 15, TURN_WORDS_MAX = 128 };
 
 // The knobs of the panel, in its order: all that have more than one value, the TURN_FRONT that decide most first.
 const hr_knob_id *turn_panel(size_t *count);
@@ -19,6 +19,12 @@ const hr_knob_id *turn_panel(size_t *count);
 // starts from. False at the end of the range and for file names.
 bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
                     char text[HR_KNOB_TEXT_MAX]);
+
+// The usual words and numbers of a knob that takes more than a range or a list of choices, and all cards of device.card.
+// Returns how many; the words last.
+size_t turn_words(hr_knob_id id, const char *words[TURN_WORDS_MAX]);
+// What one of these words is, "NVIDIA A100 80 GB"; "" where nothing is known but the word.
+const char *turn_word_title(hr_knob_id id, const char *word);
 
 // Sets one knob on a copy and checks the whole. On failure *knobs is as it was.
 HR_MUST_CHECK hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);

@@ -100,8 +100,40 @@ const hr_knobs *hr_preset_knobs(const hr_preset *preset)
     return &preset->knobs;
 }
 
+static const struct {
+    const char *name, *title;
+} cards[] = {{"a100-80g", "NVIDIA A100 80 GB PCIe"},
+             {"h200-141g", "NVIDIA H200"},
+             {"l4-24g", "NVIDIA L4"},
+             {"rtx2080ti-11g", "NVIDIA GeForce RTX 2080 Ti"},
+             {"rtx3060-12g", "NVIDIA GeForce RTX 3060"},
+             {"rtx3070-8g", "NVIDIA GeForce RTX 3070"},
+             {"rtx3090-24g", "NVIDIA GeForce RTX 3090"},
+             {"rtx4070-12g", "NVIDIA GeForce RTX 4070"},
+             {"rtx4080-16g", "NVIDIA GeForce RTX 4080"},
+             {"rtx4090-24g", "NVIDIA GeForce RTX 4090"},
+             {"t4-16g", "NVIDIA T4"},
+             {"v100-32g", "NVIDIA V100 SXM2 32 GB"}};
+
+static hr_status list_cards(hr_preset_entry **entries, size_t *count, hr_err *err)
+{
+    *count = sizeof cards / sizeof *cards;
+    *entries = calloc(*count, sizeof **entries);
+    if (*entries == NULL) {
+        return HR_FAIL(err, NOMEM, "no memory for %zu cards", *count);
+    }
+    for (size_t i = 0; i < *count; i++) {
+        snprintf((*entries)[i].name, sizeof(*entries)[i].name, "%s", cards[i].name);
+        snprintf((*entries)[i].title, sizeof(*entries)[i].title, "%s", cards[i].title);
+    }
+    return HR_OK;
+}
+
 hr_status hr_preset_list(const char *folder, hr_preset_entry **entries, size_t *count, hr_err *err)
 {
+    if (strcmp(folder, "cards") == 0) {
+        return list_cards(entries, count, err);
+    }
     *count = 0;
     *entries = calloc(PRESETS, sizeof **entries);
     if (*entries == NULL) {

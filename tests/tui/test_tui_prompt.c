@@ -155,6 +155,72 @@ START_TEST(tab_goes_through_what_is_offered_and_back)
 }
 END_TEST
 
+static bool is_offered(const app *a, const char *text)
+{
+    bool found = false;
+    for (size_t i = 0; i < a->completion.count; i++) {
+        found = found || strcmp(a->completion.candidate[i].text, text) == 0;
+    }
+    return found;
+}
+
+START_TEST(typing_a_value_shows_every_choice_and_a_part_of_a_name_finds_it)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    size_t count;
+    const hr_knob_id *panel = turn_panel(&count);
+    for (a->knob = 0; a->knob < count; a->knob++) {
+        const char *words[TURN_WORDS_MAX];
+        const hr_knob_row *row = &hr_knob_rows(NULL)[panel[a->knob]];
+        size_t named = turn_words(row->id, words);
+        a->focus = PANE_KNOBS;
+        app_key(a, INPUT_ENTER);
+        for (size_t i = 0; row->type == HR_KNOB_CHOICE && row->choices[i] != NULL; i++) {
+            ck_assert_msg(is_offered(a, row->choices[i]), "%s %s", row->key, row->choices[i]);
+        }
+        for (size_t i = 0; i < named; i++) {
+            ck_assert_msg(is_offered(a, words[i]), "%s %s", row->key, words[i]);
+        }
+        bool strategy = row->id == HR_KNOB_CHECKPOINT_STRATEGY;
+        ck_assert(!strategy || (is_offered(a, "every:") && is_offered(a, "list:")));
+        if (row->id == HR_KNOB_DEVICE_CARD) {
+            ck_assert_uint_ge(a->completion.count, 12);
+            screen_keys(a, "3090");
+            ck_assert_uint_eq(a->completion.count, 1);
+            ck_assert_str_eq(a->completion.candidate[0].text, "rtx3090-24g");
+            ck_assert_str_eq(a->completion.candidate[0].note, "NVIDIA GeForce RTX 3090");
+            app_key(a, INPUT_DOWN);
+            ck_assert_str_eq(a->prompt.text, "rtx3090-24g");
+        }
+        app_key(a, INPUT_ESCAPE);
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(an_unchanged_value_does_nothing)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 20);
+    size_t count;
+    turn_panel(&count);
+    for (a->knob = 0; a->knob < count; a->knob++) {
+        uint64_t log = a->live.log_count;
+        app_key(a, INPUT_ENTER);
+        app_key(a, INPUT_ENTER);
+        ck_assert_uint_eq(a->turned.count, 0);
+        ck_assert_uint_eq(a->live.log_count, log);
+        ck_assert_int_ne(a->message.kind, MESSAGE_ERROR);
+    }
+    screen_keys(a, ":set batch.size 128\n");
+    ck_assert_str_eq(a->message.text, "batch.size is 128 already");
+    screen_advance(a, 5);
+    ck_assert_uint_eq(a->runs.count, 1);
+    ck_assert_uint_eq(a->turned.count, 0);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(files_are_offered_folder_by_folder)
 {
     char folder[] = "/tmp/headroom-prompt-XXXXXX", line[128];
@@ -255,5 +321,6 @@ SUITE_MAIN("tui prompt", keys_of_a_line_move_and_erase,
            up_recalls_the_lines_that_begin_as_typed_and_down_comes_back, only_the_newest_lines_are_kept,
            pasted_text_is_text_and_never_a_key, what_can_be_typed_stands_above_the_line_with_what_it_does,
            tab_goes_through_what_is_offered_and_back, files_are_offered_folder_by_folder,
+           typing_a_value_shows_every_choice_and_a_part_of_a_name_finds_it, an_unchanged_value_does_nothing,
            commands_bear_any_argument, help_scrolls_back_at_once_from_its_end,
            help_finds_lines_and_says_what_is_off)

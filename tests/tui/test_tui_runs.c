@@ -52,6 +52,16 @@ static void tell_note(told *t, hr_event_kind kind, uint64_t count)
     tell(t, e);
 }
 
+// Another configuration, and its build.
+static void turn_batch(told *t, uint32_t batch)
+{
+    char pair[32];
+    snprintf(pair, sizeof pair, "batch.size=%u", batch);
+    ck_assert_int_eq(hr_knobs_set_pair(&t->knobs, pair, NULL), HR_OK);
+    tell_note(t, HR_EVENT_KNOB, HR_KNOB_BATCH_SIZE);
+    tell_note(t, HR_EVENT_BUILD, 0);
+}
+
 static void tell_step(told *t, uint64_t peak_bytes, double seconds, double loss)
 {
     hr_event e = {.kind = HR_EVENT_STEP, .step = (uint32_t)++t->steps};
@@ -96,6 +106,61 @@ START_TEST(a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another)
 }
 END_TEST
 
+START_TEST(a_training_that_comes_back_to_a_configuration_goes_on_with_its_run)
+{
+    told t = begin();
+    char text[512];
+    static const uint32_t batches[] = {128, 64, 128, 64, 256, 128};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        turn_batch(&t, batches[i]);
+        for (int step = 0; step < RUN_TIMED_STEPS; step++) {
+            tell_step(&t, 100 * batches[i], 0.1, 9.0 - (double)t.steps / 10);
+        }
+    }
+    ck_assert_uint_eq(t.log->count, 3);
+    ck_assert_uint_eq(run_log_current(t.log)->number, 1);
+    ck_assert_int_eq(run_log_at(t.log, 0)->result, RUN_RUNNING);
+    ck_assert_int_eq(run_log_at(t.log, 2)->result, RUN_ENDED);
+    ck_assert_double_eq(run_log_at(t.log, 0)->measures.value[MEASURE_STEPS], 3 * RUN_TIMED_STEPS);
+    ck_assert_double_eq(run_log_at(t.log, 1)->measures.value[MEASURE_STEPS], 2 * RUN_TIMED_STEPS);
+    ck_assert_uint_eq(run_log_at(t.log, 2)->goes_on_from, 2); // whose weights were the newest
+    run_pair pair = {run_log_at(t.log, 0), run_log_at(t.log, 2)};
+    run_verdict(&pair, text, sizeof text);
+    ck_assert_msg(strstr(text, "ends at a loss") == NULL, "%s", text);
+    pair = (run_pair){run_log_at(t.log, 2), run_log_at(t.log, 0)};
+    run_verdict(&pair, text, sizeof text);
+    ck_assert_msg(strstr(text, "b was gone back to after another: the losses do not compare") != NULL, "%s",
+                  text);
+    t.steps = 0; // anew, and not the same
+    turn_batch(&t, 64);
+    tell_step(&t, 100, 0.1, 9);
+    ck_assert_uint_eq(t.log->count, 4);
+    ck_assert_uint_eq(run_log_current(t.log)->began_at, 0);
+    ck_assert_uint_eq(run_log_current(t.log)->goes_on_from, 0);
+    run_log_fail(t.log);
+    tell_step(&t, 100, 0.1, 9); // that one stays as it ended
+    ck_assert_int_eq(run_log_at(t.log, 3)->result, RUN_FAILED);
+    end(&t);
+}
+END_TEST
+
+START_TEST(what_sets_a_run_apart_is_told_first)
+{
+    told t = begin();
+    char text[256];
+    tell_step(&t, 1, 0.1, 3);
+    ck_assert_int_eq(hr_knobs_set_pair(&t.knobs, "batch.accumulate=2", NULL), HR_OK);
+    turn_batch(&t, 64);
+    tell_step(&t, 1, 0.1, 3);
+    ck_assert_int_eq(hr_knobs_set_pair(&t.knobs, "optimizer.kind=sgd", NULL), HR_OK);
+    turn_batch(&t, 64);
+    tell_step(&t, 1, 0.1, 3);
+    run_distinction(t.log, run_log_at(t.log, 2), text, sizeof text);
+    ck_assert_str_eq(text, "optimizer.kind=sgd batch.size=64 batch.accumulate=2");
+    end(&t);
+}
+END_TEST
+
 START_TEST(what_does_not_fit_is_one_run_however_often_it_is_told)
 {
     told t = begin();
@@ -111,7 +176,7 @@ START_TEST(what_does_not_fit_is_one_run_however_often_it_is_told)
     hr_report report = {.oom = {.cause = HR_OOM_FRAGMENTATION, .limit_bytes = 77}};
     run_log_report(t.log, &report);
     ck_assert_str_eq(run_log_newest(t.log)->cause, "fragmentation");
-    tell_note(&t, HR_EVENT_KNOB, HR_KNOB_BATCH_SIZE);
+    turn_batch(&t, 8);
     tell_step(&t, 300, 0.1, 0.5);
     tell_note(&t, HR_EVENT_STATE, HR_ENGINE_OOM); // a leak: in the middle of a run
     ck_assert_uint_eq(t.log->count, 2);
@@ -144,7 +209,7 @@ START_TEST(a_full_log_keeps_the_first_run_the_pinned_one_and_the_newest)
 {
     told t = begin();
     for (uint32_t i = 1; i <= 5 * RUN_LOG_MAX; i++) {
-        tell_note(&t, HR_EVENT_BUILD, 0);
+        turn_batch(&t, i);
         tell_step(&t, i, 0.1, 3);
         t.log->pinned = i == 40 ? 40 : t.log->pinned;
         ck_assert_uint_eq(run_log_newest(t.log)->number, i);
@@ -165,8 +230,8 @@ END_TEST
 START_TEST(two_runs_are_the_marked_ones_or_the_selected_one_against_the_baseline_or_the_first)
 {
     told t = begin();
-    for (int i = 0; i < 4; i++) {
-        tell_note(&t, HR_EVENT_BUILD, 0);
+    for (uint32_t i = 1; i <= 4; i++) {
+        turn_batch(&t, i);
         tell_step(&t, 1, 0.1, 3);
     }
     const uint64_t marked[] = {4, 2}, gone[] = {9, 3};
@@ -213,7 +278,7 @@ START_TEST(what_goes_on_from_other_weights_has_no_verdict_on_its_loss)
     for (int i = 0; i < 2 * RUN_TIMED_STEPS; i++) {
         tell_step(&t, 500, 0.2, 9.0 - i);
         if (i + 1 == RUN_TIMED_STEPS) {
-            tell_note(&t, HR_EVENT_BUILD, 0);
+            turn_batch(&t, 8);
         }
     }
     run_pair pair = {run_log_at(t.log, 0), run_log_at(t.log, 1)};
@@ -333,11 +398,50 @@ START_TEST(enter_looks_and_a_turns_every_knob_back_and_z_undoes_it_in_one_step)
     }
     screen_advance(a, 10);
     ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
-    ck_assert_uint_eq(a->runs.count, 5);
+    ck_assert_uint_eq(a->runs.count, 4); // the run that was there goes on
+    ck_assert_uint_eq(run_log_current(&a->runs)->number, 1);
     screen_keys(a, "z");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
     }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(undo_and_redo_go_back_to_the_runs_that_exist)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    three_runs(a);
+    for (int i = 0; i < 3; i++) {
+        screen_keys(a, "zz");
+        screen_advance(a, 6);
+        ck_assert_uint_eq(run_log_current(&a->runs)->number, 2);
+        screen_keys(a, "Z");
+        screen_advance(a, 6);
+        ck_assert_uint_eq(run_log_current(&a->runs)->number, 3);
+        screen_keys(a, "Z");
+        screen_advance(a, 6);
+        ck_assert_uint_eq(run_log_current(&a->runs)->number, 4);
+        ck_assert_int_eq(run_log_current(&a->runs)->result, RUN_OOM);
+        ck_assert_uint_eq(a->runs.count, 4);
+    }
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_run_bears_the_name_that_it_is_given)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    three_runs(a);
+    screen_keys(a, ":name half the batch\n"); // run 3 is selected
+    ck_assert_str_eq(run_log_find(&a->runs, 3)->name, "half the batch");
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "half the batch: batch.size=64"));
+    free(text);
+    screen_keys(a, "1:name first of all\n");
+    ck_assert_str_eq(run_log_current(&a->runs)->name, "first of all");
+    screen_keys(a, ":name\n");
+    ck_assert_str_eq(run_log_current(&a->runs)->name, "");
     screen_close(a);
 }
 END_TEST
@@ -460,11 +564,11 @@ START_TEST(runs_are_exported_whole_and_never_replace_a_file)
     ck_assert_msg(a->message.kind == MESSAGE_NOTE, "%s", a->message.text);
     char *csv = read_whole(path);
     ck_assert_uint_eq(count_of(csv, "\n"), 1 + a->runs.count);
-    snprintf(line, sizeof line, "\n2,\"demo\",\"batch.size=64\",ended,,%.0f,67108864,",
+    snprintf(line, sizeof line, "\n2,\"\",\"demo\",\"batch.size=64\",ended,,%.0f,67108864,",
              a->runs.runs[1].measures.value[MEASURE_PEAK]);
     ck_assert_ptr_nonnull(strstr(csv, line));
     snprintf(line, sizeof line, ":export-runs %s\n", path);
-    ck_assert_ptr_nonnull(strstr(csv, "\n4,\"demo\",\"batch.size=512 execution.mode=graph\",oom,capacity,,"));
+    ck_assert_ptr_nonnull(strstr(csv, "\n4,\"\",\"demo\",\"batch.size=512 execution.mode=graph\",oom,capacity,,"));
     free(csv);
     screen_keys(a, line); // again
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
@@ -573,7 +677,9 @@ SUITE_MAIN("tui runs", a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_tha
            runs_of_two_presets_say_so, a_frozen_view_of_runs_stands_still,
            every_heading_of_every_table_is_in_the_glossary,
            a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another,
-           what_does_not_fit_is_one_run_however_often_it_is_told,
+           a_training_that_comes_back_to_a_configuration_goes_on_with_its_run,
+           what_sets_a_run_apart_is_told_first, undo_and_redo_go_back_to_the_runs_that_exist,
+           a_run_bears_the_name_that_it_is_given, what_does_not_fit_is_one_run_however_often_it_is_told,
            a_report_of_another_configuration_is_passed_over,
            a_full_log_keeps_the_first_run_the_pinned_one_and_the_newest,
            two_runs_are_the_marked_ones_or_the_selected_one_against_the_baseline_or_the_first,

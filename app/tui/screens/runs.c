@@ -83,15 +83,23 @@ static uint64_t version(const app *a)
 static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 {
     const run *first = run_log_at(app_runs(a), 0);
-    if (r == first) {
-        return strcpy(text, "the first run");
-    }
+    const bool other = strcmp(first->preset, r->preset) != 0;
     size_t used = 0;
-    if (strcmp(first->preset, r->preset) != 0) {
-        used = (size_t)snprintf(text, TABLE_CELL_MAX, "%s ", r->preset);
+    text[0] = '\0';
+    if (r->name[0] != '\0') {
+        used = (size_t)snprintf(text, TABLE_CELL_MAX, "%s: ", r->name);
     }
+    if (r == first) {
+        snprintf(text + used, TABLE_CELL_MAX - used, "the first run");
+        return text;
+    }
+    used += (size_t)snprintf(text + used, TABLE_CELL_MAX - used, "%s%s", other ? r->preset : "",
+                             other ? " " : "");
     run_distinction(app_runs(a), r, text + used, TABLE_CELL_MAX - used);
-    return text[0] == '\0' ? strcpy(text, "as the first run") : text;
+    if (text[used] == '\0' && !other) {
+        snprintf(text + used, TABLE_CELL_MAX - used, "as the first run");
+    }
+    return text;
 }
 
 static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
@@ -203,6 +211,25 @@ const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX])
     snprintf(text, FORMAT_MAX, "run %" PRIu32 "%s", r->number,
              r->number == app_runs(a)->pinned ? " (baseline)" : "");
     return text;
+}
+
+void runs_give_name(app *a, const char *name)
+{
+    const run *r = a->screen == SCREEN_RUNS ? selected_run(a) : run_log_current(app_runs(a));
+    if (r == NULL) {
+        app_say(a, MESSAGE_ERROR, "there is no run to name yet\ntry: 5, select a run, and :name %s", name);
+        return;
+    }
+    const uint32_t number = r->number;
+    (void)run_log_name(&a->runs, number, name);
+    if (a->frozen_runs != NULL) {
+        (void)run_log_name(a->frozen_runs, number, name);
+    }
+    if (name[0] == '\0') {
+        app_say(a, MESSAGE_NOTE, "run %" PRIu32 " has no name any more", number);
+    } else {
+        app_say(a, MESSAGE_NOTE, "run %" PRIu32 " is called %s", number, name);
+    }
 }
 
 // ---- the pane -------------------------------------------------------------------------------------------------

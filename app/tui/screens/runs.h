@@ -11,4 +11,7 @@ byte_unit runs_unit(const run_pair *pair); // one for both
 // "run 2 (baseline)"
 const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX]);
 
+// Names the selected run of this screen; from elsewhere the one that goes on. "" takes its name away.
+void runs_give_name(app *a, const char *name);
+
 #endif
