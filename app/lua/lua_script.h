@@ -8,7 +8,7 @@
 // ends the recipe; Lua that does not stop is killed, and so is the rest at a second Ctrl-C.
 //
 // Returns the exit code: 0; 1 hr.expect failed or a run ended out of memory; 3 any other error of the recipe;
-// 4 the device, and 5 FILE or another file, could not be used; 130 interrupted.
+// 4 the device, and 5 FILE or another file, could not be used; 128 and the signal's number when it was interrupted.
 int lua_script_run(const char *file, int argc, char **argv);
 
 // The main of that process, the role "recipe" (headroom/child.h): argv[0] is FILE. Returns its exit code.

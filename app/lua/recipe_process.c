@@ -20,6 +20,7 @@ enum {
     FLUSH_MS = 300, // for what a recipe that hangs has printed before
     END_MS = 3000,  // between the end of its socket and its own
     TEXT_MAX = 256,
+    BY_SIGNAL = 128, // of an exit code, as a shell says it
 };
 
 typedef struct watching {
@@ -148,7 +149,12 @@ static int report_hang(const watching *w, const script_hang *hang)
     read_lines(&s);
     int code = script_report_error(&s, LUA_OK, stderr);
     script_close(&s);
-    return code;
+    if (hang->steps > 0) {
+        fprintf(stderr,
+                "headroom: ended after step %llu, not saved: a callback did not come back to the run.\n",
+                (unsigned long long)hang->steps);
+    }
+    return code == hr_status_exit_code(HR_INTERRUPTED) ? BY_SIGNAL + number : code;
 }
 
 static int report_kill(const watching *w)
@@ -165,7 +171,7 @@ static int report_death(const watching *w, int signal)
     char what[TEXT_MAX];
     hr_err err;
     if (signal == SIGPIPE) { // nobody reads what it prints, and nobody wants to be told
-        return 128 + signal;
+        return BY_SIGNAL + signal;
     }
     hr_child_describe_end(w->child, what, sizeof what);
     (void)HR_FAIL(&err, LUA, "%.300s: its process was %s", w->file, what);

@@ -20,12 +20,21 @@ static volatile sig_atomic_t interrupted, looks_left, stretch_seen;
 
 // ---- the end of one that hangs ----------------------------------------------------------------------------------
 
+static uint64_t lost_steps(const script *s)
+{
+    if (s->engine == NULL || hr_knob_is(hr_engine_knobs(s->engine), HR_KNOB_DEVICE_KIND, "plan")) {
+        return 0;
+    }
+    const uint64_t steps = hr_engine_steps(s->engine);
+    return steps > s->saved_steps ? steps : 0;
+}
+
 // Lua stands in a function of its library that does not come back, so its stack stands still. The place is sent only when
 // it is in a file that was opened as source. Flushed last: whoever reads the output may be what it waits for.
 static void end_hanging(script_stop why)
 {
     static script_trace trace;
-    const script_hang hang = {.why = (int)why, .interrupted = interrupted};
+    const script_hang hang = {.why = (int)why, .interrupted = interrupted, .steps = lost_steps(watched)};
     bool told = write(watcher, &hang, sizeof hang) == (ssize_t)sizeof hang;
     script_trace_stack(watched->running, &trace);
     if (script_find_source(watched, trace.source) == NULL) {

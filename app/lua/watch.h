@@ -13,6 +13,7 @@
 typedef struct script_hang {
     int why;         // a script_stop
     int interrupted; // the signal, where it is that
+    uint64_t steps;  // of a run under way whose last ones are in no save: they are lost; 0: none are
 } script_hang;
 
 // Lua's processor time may pass its limit by this much before the recipe counts as hanging: the hook comes first where

@@ -256,12 +256,39 @@ START_TEST(every_gentle_signal_saves_the_run_under_way)
     wait_for_note(&r, "step 1");
     ck_assert_int_eq(kill(pid, gentle[_i].number), 0);
     (void)finish(&r, pid);
-    ck_assert_msg(r.code == 128 + gentle[_i].number && strstr(r.notes, gentle[_i].said) != NULL, "%d %s", r.code, r.notes);
+    ck_assert_msg(r.code == 128 + gentle[_i].number && strstr(r.notes, gentle[_i].said) != NULL, "%d %s",
+                  r.code, r.notes);
     ck_assert_int_eq(access("headroom-out/kept", R_OK), 0);
     ck_assert_int_eq(chdir(before), 0);
     (void)snprintf(command, sizeof command, "rm -r %s", path);
     ck_assert_int_eq(system(command), 0);
     recipe_drop(&r);
+}
+END_TEST
+
+START_TEST(the_exit_code_names_the_signal_that_ended_what_hung)
+{
+    recipe_run r;
+    become_subreaper();
+    pid_t pid = start_watched(&r, hostile[0], &patient_limits);
+    wait_for_note(&r, "ready");
+    ck_assert_int_eq(kill(pid, gentle[_i].number), 0);
+    (void)finish(&r, pid);
+    ck_assert_int_eq(r.code, 128 + gentle[_i].number);
+    ck_assert_ptr_nonnull(strstr(r.notes, gentle[_i].said));
+    recipe_drop(&r);
+}
+END_TEST
+
+START_TEST(steps_that_a_callback_takes_with_it_are_told_of)
+{
+    become_subreaper();
+    check_watched("hr.preset 'demo'\n"
+                  "hr.knobs.device.kind = 'reference' hr.knobs.batch.size = 1\n"
+                  "hr.on('step', function(s) if s.step == 2 then string.rep('', 1 << 62) end end)\n"
+                  "hr.run{steps = 5}\n",
+                  &hasty_limits, 3,
+                  "\nheadroom: ended after step 2, not saved: a callback did not come back");
 }
 END_TEST
 
@@ -337,6 +364,8 @@ static Suite *hostile_suite(void)
     tcase_add_test(tc, calls_of_the_engine_take_none_of_luas_time);
     tcase_add_test(tc, memory_beyond_the_limit_is_an_error_of_memory);
     tcase_add_loop_test(tc, every_gentle_signal_saves_the_run_under_way, 0, COUNT(gentle));
+    tcase_add_loop_test(tc, the_exit_code_names_the_signal_that_ended_what_hung, 0, COUNT(gentle));
+    tcase_add_test(tc, steps_that_a_callback_takes_with_it_are_told_of);
     tcase_add_test(tc, a_recipe_dies_with_who_started_it);
     tcase_add_test(tc, a_recipe_that_is_killed_is_told_of);
     tcase_add_test(tc, the_terminals_signals_reach_the_recipe_once_and_through_its_watcher);
