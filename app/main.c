@@ -179,6 +179,13 @@ static void watch_children(void)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
+// A file that becomes larger than allowed (ulimit -f) is a call that fails, and says which file; the signal would end the
+// program before anybody could.
+static void outlive_large_files(void)
+{
+    (void)signal(SIGXFSZ, SIG_IGN);
+}
+
 static bool speaks_json;
 
 static void say_at_end(const hr_err *err)
@@ -199,6 +206,7 @@ static void speak_at_end(int argc, char **argv)
 int main(int argc, char **argv)
 {
     watch_children();
+    outlive_large_files();
     wait_passively();
     keep_memory();
     find_presets();

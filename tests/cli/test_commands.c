@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -452,6 +453,23 @@ START_TEST(a_signal_ends_a_recipe_with_a_save)
 }
 END_TEST
 
+// The ring of events and the save are larger than allowed: the run goes on without watchers, and says which file it was.
+START_TEST(a_file_that_may_not_be_so_large_has_a_sentence)
+{
+    char words[256];
+    const struct rlimit small = {64 << 10, 64 << 10};
+    snprintf(words, sizeof words, "run demo " SMALL " --steps 2 -s train.save=%s/large.safetensors",
+             program_home());
+    ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", program_home(), 1), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 5);
+    ck_assert_msg(strstr(o.err, "large.safetensors: cannot be written: File too large") != NULL, "%s", o.err);
+    ck_assert_ptr_nonnull(strstr(o.err, "headroom: ended after step 2, nothing saved: "));
+    outcome_deinit(&o);
+}
+END_TEST
+
 static void write_pictures(const char *name, size_t pictures)
 {
     static const char picture[3073];
@@ -647,6 +665,7 @@ int main(void)
     tcase_add_test(tests, the_limit_says_what_set_it);
     tcase_add_loop_test(tests, a_signal_finishes_the_step_saves_and_reports, 0,
                         sizeof gentle / sizeof *gentle);
+    tcase_add_test(tests, a_file_that_may_not_be_so_large_has_a_sentence);
     tcase_add_loop_test(tests, a_signal_ends_a_recipe_with_a_save, 0, 3);
     tcase_add_loop_test(tests, data_that_fail_after_good_steps_end_with_a_save_and_say_so, 0, 2);
     Suite *suite = suite_create("commands");
