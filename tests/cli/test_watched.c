@@ -133,10 +133,10 @@ static void start(subject *s, const char *name)
     ck_assert_int_ne(s->pid, 0);
 }
 
-static void finish(subject *s)
+static void finish(subject *s, int exit_code)
 {
     pthread_join(s->thread, NULL);
-    assert_exit(&s->outcome, WORDS, 130);
+    assert_exit(&s->outcome, WORDS, exit_code);
     ck_assert_int_eq(find_socket(s->path, sizeof s->path), 0);
     outcome_deinit(&s->outcome);
 }
@@ -147,7 +147,7 @@ START_TEST(a_run_is_watched_by_two_who_cannot_change_it)
     start(&s, "two");
     watch(s.path);
     ck_assert_int_eq(kill(s.pid, SIGINT), 0);
-    finish(&s);
+    finish(&s, 130);
 }
 END_TEST
 
@@ -163,7 +163,7 @@ START_TEST(watch_lists_the_runs_that_can_be_watched)
     ck_assert_str_eq(o.out, line);
     outcome_deinit(&o);
     ck_assert_int_eq(kill(s.pid, SIGINT), 0);
-    finish(&s);
+    finish(&s, 130);
     o = program_run_with(setting, "watch");
     ck_assert_ptr_nonnull(strstr(o.out, "no training can be watched now"));
     outcome_deinit(&o);
@@ -187,7 +187,7 @@ START_TEST(a_run_that_ends_is_over_for_who_watches)
     }
     ck_assert_int_eq(w.life, HR_SESSION_ENDED);
     (void)hr_session_stop(session, NULL);
-    finish(&s);
+    finish(&s, 143);
 }
 END_TEST
 
