@@ -44,13 +44,18 @@ static uint64_t now_ns(void)
 static void draw(loop *l)
 {
     app *a = l->app;
-    if (a->redraws) {
-        terminal_redraw();
-        a->redraws = false;
-    }
     a->now_ns = now_ns();
-    app_draw(a);
-    l->key_came = l->data_came = false;
+    l->key_came = false;
+    l->data_came = !terminal_takes(); // then it is tried again
+    if (!l->data_came) {
+        if (a->redraws) {
+            terminal_redraw();
+            a->redraws = false;
+        }
+        terminal_begin_writing();
+        app_draw(a);
+        terminal_end_writing();
+    }
     l->frame_at_ns = a->now_ns + frame_ns;
 }
 

@@ -165,6 +165,7 @@ hr_status terminal_open(bool mouse, hr_err *err)
         return HR_FAIL(err, TERMINAL, "the terminal could not be opened");
     }
     terminal_signals_catch();
+    terminal_deaf_open();
     terminal_brackets(true);
     if (mouse) {
         terminal_mouse(true); // otherwise no escape of a mouse is ever written
@@ -174,11 +175,13 @@ hr_status terminal_open(bool mouse, hr_err *err)
 
 void terminal_close(void)
 {
+    terminal_deaf_before_close();
     if (terminal_now.mouse) {
         terminal_mouse(false);
     }
     terminal_brackets(false);
     close_screen();
+    terminal_deaf_close();
     terminal_signals_close();
     give_stderr();
 }

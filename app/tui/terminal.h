@@ -43,6 +43,11 @@ void terminal_redraw(void);        // the next frame is written whole
 // Clicks and the wheel; off leaves them, and selecting text, to the terminal.
 void terminal_mouse(bool on);
 bool terminal_has_mouse(void);
+// Whether it takes what is written now; where it does again, the next frame is written whole.
+bool terminal_takes(void);
+// Around the writing of a frame: one that gets stuck is let go after two seconds, and nothing arrives until it takes again.
+void terminal_begin_writing(void);
+void terminal_end_writing(void);
 // Around the writing of a frame: a terminal that is known to can shows it when it is whole (CSI ? 2026).
 void terminal_hold_output(bool begin);
 

@@ -40,9 +40,12 @@ static void tell_stderr(int fd)
 // SIGTTOU is held back here, so that a process in the background can do this too.
 static void give_back(void)
 {
-    terminal_write(terminal_now.out, s.restore, s.restore_bytes);
+    const bool takes = terminal_takes_now();
+    if (takes) {
+        terminal_write(terminal_now.out, s.restore, s.restore_bytes);
+    }
     tcsetattr(STDIN_FILENO, TCSANOW, &terminal_now.before);
-    if (s.stderr_kept >= 0) {
+    if (takes && s.stderr_kept >= 0) {
         tell_stderr(terminal_now.stderr_before);
     }
 }

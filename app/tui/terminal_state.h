@@ -39,4 +39,12 @@ hr_status terminal_signals_open(hr_err *err); // before newterm, which sets hand
 void terminal_signals_catch(void);            // after it
 void terminal_signals_close(void);
 
+// ---- terminal_deaf.c ----
+
+void terminal_deaf_open(void); // once the screen is open
+// Nothing that is written to close the screen waits for who takes nothing.
+void terminal_deaf_before_close(void);
+void terminal_deaf_close(void);
+bool terminal_takes_now(void); // safe in a signal handler
+
 #endif

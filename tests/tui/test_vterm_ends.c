@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "tests/tui/suite.h"
 #include "tests/tui/vterm_workbench.h"
@@ -102,5 +103,62 @@ START_TEST(who_loses_the_terminal_ends)
 }
 END_TEST
 
-SUITE_MAIN("tui vterm ends", ctrl_z_gives_back_and_returns_to_the_new_size, a_stop_from_outside_is_repaired,
+// Without a look at what it writes.
+static bool ends_unread_for(vt_run *v, int seconds)
+{
+    enum { LOOKS = 10, LOOK_NS = 100000000 };
+    for (int k = 0; k < seconds * LOOKS && kill(vt_pid(v), 0) == 0; k++) {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    return kill(vt_pid(v), 0) != 0;
+}
+
+static bool ends_unread(vt_run *v)
+{
+    return ends_unread_for(v, 15);
+}
+
+START_TEST(a_stopped_terminal_holds_nobody_up)
+{
+    static const int gentle[] = {SIGTERM, SIGHUP};
+    for (size_t k = 0; k < sizeof gentle / sizeof *gentle; k++) {
+        vt_run *v = workbench_start(workbench_real);
+        ck_assert(vt_shows(v, "batch.size"));
+        workbench_type(v, "\023");                                 // ^S
+        nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL); // a frame would have come
+        vt_signal(v, gentle[k]);
+        ck_assert_msg(ends_unread(v), "signal %d", gentle[k]);
+        vt_close(v);
+    }
+}
+END_TEST
+
+START_TEST(a_stopped_terminal_is_drawn_anew_when_it_goes_on)
+{
+    vt_run *v = workbench_start(workbench_still);
+    ck_assert(vt_shows(v, "headroom"));
+    workbench_wait(v);
+    workbench_type(v, "\023?");
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    workbench_type(v, "\021"); // ^Q
+    ck_assert(vt_shows(v, "PgDn scroll"));
+    workbench_is_clean(v, "a stopped terminal");
+    vt_close(v);
+}
+END_TEST
+
+// A frame larger than what lies between the two ends: the write is stuck in its middle.
+START_TEST(a_terminal_that_nobody_reads_holds_nobody_up)
+{
+    vt_run *v = workbench_start_sized(workbench_real, 250, 900);
+    ck_assert_msg(!ends_unread_for(v, 1), "it ended before it was told");
+    vt_signal(v, SIGTERM);
+    ck_assert(ends_unread(v));
+    vt_close(v);
+}
+END_TEST
+
+SUITE_MAIN("tui vterm ends", a_stopped_terminal_holds_nobody_up,
+           a_stopped_terminal_is_drawn_anew_when_it_goes_on, a_terminal_that_nobody_reads_holds_nobody_up,
+           ctrl_z_gives_back_and_returns_to_the_new_size, a_stop_from_outside_is_repaired,
            every_end_gives_the_terminal_back, who_loses_the_terminal_ends)
