@@ -126,13 +126,31 @@ static void terminate_texts(script_trace *trace)
     }
 }
 
-// The lines around the place; without them where they cannot be read a second time.
+// A file of which only the name is known.
+static void name_source(script *s, const char *name)
+{
+    script_source *source = calloc(1, sizeof *source);
+    char *text = calloc(1, 1);
+    if (source == NULL || text == NULL) {
+        free(source);
+        free(text);
+        return;
+    }
+    (void)snprintf(source->name, sizeof source->name, "%s", name);
+    source->text = text;
+    source->next = s->sources;
+    s->sources = source;
+}
+
+// The lines around the place; its name alone where they cannot be read a second time (a pipe).
 static void read_lines(script *s)
 {
     const script_source *source = NULL;
     struct stat info;
-    if (s->trace.source[0] != '\0' && stat(s->trace.source, &info) == 0 && S_ISREG(info.st_mode)) {
-        (void)!script_read_source(s, s->trace.source, &source, NULL);
+    const char *name = s->trace.source;
+    bool again = name[0] != '\0' && stat(name, &info) == 0 && S_ISREG(info.st_mode);
+    if (name[0] != '\0' && (!again || script_read_source(s, name, &source, NULL) != HR_OK)) {
+        name_source(s, name);
     }
 }
 

@@ -186,6 +186,22 @@ START_TEST(the_line_is_shown_as_other_errors_show_it)
 }
 END_TEST
 
+START_TEST(a_file_that_is_gone_is_named_all_the_same)
+{
+    recipe_run r;
+    become_subreaper();
+    pid_t pid = start_watched(&r, hostile[0], &patient_limits);
+    wait_for_note(&r, "ready");
+    ck_assert_int_eq(unlink(r.file), 0);
+    ck_assert_int_eq(kill(pid, SIGINT), 0);
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    take_words(&r);
+    ck_assert_ptr_nonnull(strstr(r.notes, "recipe.lua:3: by Ctrl-C\n  try: "));
+    recipe_drop(&r);
+}
+END_TEST
+
 START_TEST(a_forged_place_shows_no_foreign_file)
 {
     recipe_run r;
@@ -359,6 +375,7 @@ static Suite *hostile_suite(void)
     tcase_add_loop_test(tc, what_does_not_come_back_is_stopped_with_its_line, 0, COUNT(hostile));
     tcase_add_loop_test(tc, ctrl_c_ends_what_does_not_come_back, 0, COUNT(hostile));
     tcase_add_test(tc, the_line_is_shown_as_other_errors_show_it);
+    tcase_add_test(tc, a_file_that_is_gone_is_named_all_the_same);
     tcase_add_test(tc, a_forged_place_shows_no_foreign_file);
     tcase_add_test(tc, a_callback_that_does_not_come_back_is_stopped);
     tcase_add_test(tc, calls_of_the_engine_take_none_of_luas_time);
