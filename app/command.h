@@ -23,7 +23,7 @@
     X(ORIGIN, 0, "origin", NULL, "say where each value comes from")                                          \
     X(TRUST, 0, "trust", NULL, "let the preset name files outside its own folder")                           \
     X(CALIBRATE, 0, "calibrate", NULL, "measure what this machine takes, so that plans for it say seconds")  \
-    X(SECONDS, 0, "seconds", "S", "take about so long, and as little as can be where that is not enough")    \
+    X(SECONDS, 0, "seconds", "S", "take at most so long")                                                    \
     X(ALLOCATOR, 0, "allocator", "A,B,C", "the allocators to play it on; all of them when none is named")    \
     X(SWEEP, 0, "sweep", "KEY=V1,V2", "a column for each value of an allocator's knob; may be given again")  \
     X(STYLE, 0, "style", "NAME", "at an out-of-memory, the heap as tensorflow or pytorch writes it down")    \
@@ -37,7 +37,10 @@
       "play keys and commands from a file, on the device plan, without a terminal")                          \
     X(SIZE, 0, "size", "WxH", "of the screen that --script plays on; 80x24 without it")                      \
     X(TERM, 0, "term", "NAME", "the type of that terminal; xterm-256color without it")                       \
-    X(CAST, 0, "cast", "FILE", "with --script: what the terminal was sent, as an asciicast")
+    X(CAST, 0, "cast", "FILE", "with --script: what the terminal was sent, as an asciicast")         \
+    X(SORT, 0, "sort", "KEY", "in the order of vram, bandwidth, flops, year or name")                        \
+    X(FAMILY, 0, "family", "NAME", "only cards of a family, such as ampere")                                 \
+    X(MIN_VRAM, 0, "min-vram", "SIZE", "only cards with at least so much memory")
 
 typedef enum app_option_id {
 #define X(id, letter, name, value, line) APP_##id,
@@ -68,14 +71,14 @@ typedef struct app_command {
     const char *name;      // "plan"; "" is the workbench, started without a command
     const char *arguments; // "PRESET", before the options; "": none
     const char *line;      // one line of help
-    uint32_t options;      // set of APP_OPTION(id)
+    uint64_t options;      // set of APP_OPTION(id)
     app_word word;
     const char *words;                 // APP_OWN_WORD: "check show init"; NULL elsewhere
     int (*run)(int argc, char **argv); // argv[0] is the command's name; returns the exit code
 } app_command;
 
-#define APP_OPTION(id) (UINT32_C(1) << APP_##id)
-_Static_assert(APP_OPTION_COUNT <= 32, "options fit the set");
+#define APP_OPTION(id) (UINT64_C(1) << APP_##id)
+_Static_assert(APP_OPTION_COUNT <= 64, "options fit the set");
 
 const app_command *app_commands(unsigned *count);
 const app_command *app_command_find(const char *name); // NULL when there is none

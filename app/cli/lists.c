@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// presets, cards, devices: what can be named.
-#include <inttypes.h>
+// presets, devices: what can be named.
 #include <stdio.h>
 #include <string.h>
 
-#include "headroom/card.h"
 #include "headroom/devices.h"
 #include "headroom/preset.h"
-#include "headroom/units.h"
 #include "headroom/words.h"
 
 #include "app/cli/cli.h"
@@ -136,90 +133,6 @@ int cli_presets(int argc, char **argv)
     }
     hr_preset_list_free(entries);
     return 0;
-}
-
-// ---- cards ----------------------------------------------------------------------------------------------------
-
-// What the allocator may take of the whole card.
-static uint64_t default_limit(const hr_card *card)
-{
-    hr_knobs knobs;
-    uint64_t limit_bytes = 0;
-    hr_knobs_init(&knobs);
-    return hr_device_limit_bytes(&knobs, card, &limit_bytes, NULL) == HR_OK ? limit_bytes : 0;
-}
-
-static void print_card(const hr_card *card)
-{
-    char vram[HR_BYTES_TEXT_MAX];
-    char limit[HR_BYTES_TEXT_MAX];
-    printf("%-16s %10s %10s  %" PRIu32 ".%" PRIu32 "  %6.0f %8.1f  %s\n", card->name,
-           hr_bytes_human(card->vram_bytes, vram), hr_bytes_human(default_limit(card), limit),
-           card->compute_major, card->compute_minor, card->memory_bytes_per_second * 1e-9,
-           card->float32_flops * 1e-12, card->title);
-}
-
-static void print_card_json(emitter *e, const hr_card *card)
-{
-    char capability[16];
-    (void)snprintf(capability, sizeof capability, "%" PRIu32 ".%" PRIu32, card->compute_major,
-                   card->compute_minor);
-    emit_row(e, NULL);
-    emit_text(e, "name", card->name);
-    emit_text(e, "title", card->title);
-    emit_count(e, "vram_bytes", card->vram_bytes);
-    emit_count(e, "context_bytes", card->context_bytes);
-    emit_count(e, "limit_bytes", default_limit(card));
-    emit_count(e, "granularity_bytes", card->granularity_bytes);
-    emit_text(e, "compute_capability", capability);
-    emit_real(e, "memory_bytes_per_second", card->memory_bytes_per_second, EMIT_EXACT);
-    emit_real(e, "link_bytes_per_second", card->link_bytes_per_second, EMIT_EXACT);
-    emit_real(e, "float32_flops", card->float32_flops, EMIT_EXACT);
-    emit_end_object(e);
-}
-
-static hr_status print_cards(const hr_preset_entry *entries, size_t count, bool is_json, hr_err *err)
-{
-    emitter e = {.out = stdout};
-    if (is_json) {
-        emit_array(&e, NULL);
-    } else {
-        puts("name                   vram      limit   cc    GB/s  TFLOP/s  title");
-    }
-    for (size_t k = 0; k < count; k++) {
-        hr_card card;
-        HR_TRY(hr_card_load(entries[k].name, &card, err));
-        if (is_json) {
-            print_card_json(&e, &card);
-        } else {
-            print_card(&card);
-        }
-    }
-    if (is_json) {
-        emit_end_array(&e);
-    } else {
-        puts("\nlimit: what TensorFlow's allocator would take of it; cc: compute capability; TFLOP/s in "
-             "float32");
-    }
-    return HR_OK;
-}
-
-int cli_cards(int argc, char **argv)
-{
-    cli_args args;
-    hr_err err;
-    int exit_code = 0;
-    hr_preset_entry *entries = NULL;
-    size_t count = 0;
-    if (!begin(argc, argv, 0, &args, &exit_code)) {
-        return exit_code;
-    }
-    hr_status status = hr_preset_list("cards", &entries, &count, &err);
-    if (status == HR_OK) {
-        status = print_cards(entries, count, cli_given(&args, APP_JSON), &err);
-    }
-    hr_preset_list_free(entries);
-    return status == HR_OK ? 0 : say_error(&err, false);
 }
 
 // ---- devices --------------------------------------------------------------------------------------------------

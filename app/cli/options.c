@@ -186,7 +186,7 @@ static hr_status refuse_option(const app_command *c, const char *word, hr_err *e
 
 static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
 {
-    args->given |= UINT32_C(1) << id;
+    args->given |= UINT64_C(1) << id;
     args->value[id] = value;
     if (id == APP_SWEEP && args->sweep_count == CLI_SWEEPS_MAX) {
         return HR_FAIL(err, USAGE, "--sweep: at most %d knobs can be swept, had more", CLI_SWEEPS_MAX);

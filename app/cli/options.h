@@ -16,7 +16,7 @@ enum { CLI_SETS_MAX = 64, CLI_SWEEPS_MAX = 8, CLI_SWEEP_TEXT_MAX = 512, CLI_WORD
 
 typedef struct cli_args {
     const app_command *command;
-    uint32_t given;                      // set of APP_OPTION(id)
+    uint64_t given;                      // set of APP_OPTION(id)
     const char *value[APP_OPTION_COUNT]; // of options that have one; the last when repeated
     const char *sets[CLI_SETS_MAX];      // of every --set, in order
     unsigned set_count;

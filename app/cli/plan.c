@@ -50,7 +50,7 @@ static hr_status print_plan(const cli_args *args, hr_engine *engine, uint64_t re
 // The listing is a document of its own.
 static hr_status check_options(const cli_args *args, hr_err *err)
 {
-    const uint32_t others = APP_OPTION(JSON) | APP_OPTION(AT_PEAK) | APP_OPTION(REPEAT) | APP_OPTION(STYLE);
+    const uint64_t others = APP_OPTION(JSON) | APP_OPTION(AT_PEAK) | APP_OPTION(REPEAT) | APP_OPTION(STYLE);
     const char *style = NULL;
     HR_TRY(style_beside_report(args, &style, err));
     if (cli_given(args, APP_LISTING) && (args->given & others) != 0) {

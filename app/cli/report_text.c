@@ -76,12 +76,16 @@ static void print_device(const hr_report *r, const hr_knobs *knobs)
 {
     char limit[HR_BYTES_TEXT_MAX];
     bool has_card = r->device.card[0] != '\0';
-    bool has_isa = r->device.isa[0] != '\0' && strcmp(r->device.isa, r->device.card) != 0;
+    bool has_isa = r->device.isa[0] != '\0' && !(has_card && r->device.simulated);
     bool overruled = has_card && hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, HR_NONE) != HR_NONE;
     printf("  device               %s", r->device.kind);
     printf("%s%s", has_isa ? ", " : "", has_isa ? r->device.isa : "");
     printf("%s%s", has_card ? ", " : "", r->device.card);
-    printf(", limit %s%s\n", hr_bytes_human(limit_of(r), limit), overruled ? " (device.vram)" : "");
+    if (limit_of(r) == HR_NONE) {
+        puts(", no limit: the pool grows as it is needed");
+    } else {
+        printf(", limit %s%s\n", hr_bytes_human(limit_of(r), limit), overruled ? " (device.vram)" : "");
+    }
 }
 
 // Where memory is paid for with time: recomputation and offload.
@@ -343,6 +347,12 @@ static void print_verdict(const hr_report *r)
     uint64_t left_bytes = m->limit_bytes - m->peak_in_use_bytes;
     char left[HR_BYTES_TEXT_MAX];
     char limit[HR_BYTES_TEXT_MAX];
+    if (m->limit_bytes == HR_NONE) {
+        printf("\nno limit: at its peak a step has %s in use; -s device.card=NAME or device.vram=SIZE says "
+               "what there is\n",
+               hr_bytes_human(m->peak_in_use_bytes, left));
+        return;
+    }
     printf("\nfits: %s of %s are left at the peak (%.1f %%)\n", hr_bytes_human(left_bytes, left),
            hr_bytes_human(m->limit_bytes, limit), 100 * (double)left_bytes / (double)m->limit_bytes);
 }

@@ -72,14 +72,18 @@ static void say_model(const progress *p, const hr_report *r, const hr_knobs *kno
 static void say_device(const progress *p, const hr_report *r)
 {
     char limit[HR_BYTES_TEXT_MAX];
-    const bool has_isa = r->device.isa[0] != '\0' && strcmp(r->device.isa, r->device.card) != 0;
+    const bool has_isa = r->device.isa[0] != '\0' && !(r->device.card[0] != '\0' && r->device.simulated);
     fprintf(p->out, "The device is %s", r->device.kind);
     fprintf(p->out, "%s%s", r->device.card[0] != '\0' ? " as " : "", r->device.card);
     fprintf(p->out, "%s%s%s", has_isa ? " (" : "", has_isa ? r->device.isa : "", has_isa ? ")" : "");
     if (r->device.threads > 1) {
         fprintf(p->out, " with %" PRIu32 " threads", r->device.threads);
     }
-    fprintf(p->out, ", and may hold at most %s", hr_bytes_human(limit_of(r), limit));
+    if (limit_of(r) == HR_NONE) {
+        fputs(", and has no limit", p->out);
+    } else {
+        fprintf(p->out, ", and may hold at most %s", hr_bytes_human(limit_of(r), limit));
+    }
     end_sentence(p);
 }
 
@@ -160,6 +164,9 @@ static void say_left(const progress *p, const hr_report *r)
 {
     const uint64_t limit_bytes = r->memory.limit_bytes, peak_bytes = r->memory.peak_in_use_bytes;
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    if (limit_bytes == HR_NONE) {
+        return;
+    }
     if (peak_bytes >= limit_bytes) { // expandable segments may pass it by a handle
         fprintf(p->out, "At the peak, nothing of the limit of %s is left",
                 hr_bytes_human(limit_bytes, limit));

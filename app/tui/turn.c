@@ -178,31 +178,64 @@ static const struct {
     {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, {"none", "0", "0.01", "0.1", "0.5"}},
 };
 
-// The cards, read once; one thread turns knobs.
+typedef struct named_card {
+    char name[sizeof((hr_preset_entry *)NULL)->name];
+    char title[sizeof((hr_preset_entry *)NULL)->title];
+    uint64_t vram_bytes;
+} named_card;
+
+// The smallest first, `unlimited` last. Read once; one thread turns knobs.
 static struct {
-    hr_preset_entry *entries; // kept until the program ends
+    named_card rows[TURN_WORDS_MAX];
     size_t count;
-    bool read;
 } cards;
+
+static int by_vram(const void *a, const void *b)
+{
+    const named_card *x = a, *y = b;
+    return x->vram_bytes != y->vram_bytes ? (x->vram_bytes < y->vram_bytes ? -1 : 1)
+                                          : strcmp(x->name, y->name);
+}
+
+static void add_card(const char *name, const char *title)
+{
+    hr_card card;
+    named_card *to = &cards.rows[cards.count++];
+    snprintf(to->name, sizeof to->name, "%s", name);
+    snprintf(to->title, sizeof to->title, "%s", title);
+    to->vram_bytes = hr_card_load(name, &card, NULL) == HR_OK ? card.vram_bytes : 0;
+}
+
+static void read_cards(void)
+{
+    hr_preset_entry *entries = NULL;
+    size_t found = 0;
+    if (hr_preset_list("cards", &entries, &found, NULL) == HR_OK) {
+        for (size_t i = 0; i < found && cards.count < TURN_WORDS_MAX - 1; i++) {
+            add_card(entries[i].name, entries[i].title);
+        }
+        hr_preset_list_free(entries);
+    }
+    qsort(cards.rows, cards.count, sizeof *cards.rows, by_vram);
+    add_card(HR_CARD_UNLIMITED, "no limit, with the times of an A100");
+}
 
 static size_t card_names(const char *names[TURN_WORDS_MAX])
 {
-    if (!cards.read && hr_preset_list("cards", &cards.entries, &cards.count, NULL) != HR_OK) {
-        cards.count = 0;
+    if (cards.count == 0) {
+        read_cards();
     }
-    cards.read = true;
-    size_t count = cards.count < TURN_WORDS_MAX ? cards.count : TURN_WORDS_MAX;
-    for (size_t i = 0; i < count; i++) {
-        names[i] = cards.entries[i].name;
+    for (size_t i = 0; i < cards.count; i++) {
+        names[i] = cards.rows[i].name;
     }
-    return count;
+    return cards.count;
 }
 
 const char *turn_word_title(hr_knob_id id, const char *word)
 {
     for (size_t i = 0; id == HR_KNOB_DEVICE_CARD && i < cards.count; i++) {
-        if (strcmp(cards.entries[i].name, word) == 0) {
-            return cards.entries[i].title;
+        if (strcmp(cards.rows[i].name, word) == 0) {
+            return cards.rows[i].title;
         }
     }
     return "";

@@ -19,7 +19,7 @@ static bool is_on(const hr_knobs *knobs, hr_knob_id id)
 hr_status device_choice_open(const hr_knobs *knobs, bool plan_only, device_choice *out, hr_err *err)
 {
     device_choice d = {0};
-    const char *card = hr_knob_text(knobs, HR_KNOB_DEVICE_CARD);
+    const char *card = hr_card_of(knobs);
     *out = d;
     d.has_card = card[0] != '\0';
     if (d.has_card) {
@@ -59,5 +59,5 @@ bool device_choice_same(const hr_knobs *a, const hr_knobs *b)
             return false;
         }
     }
-    return true;
+    return strcmp(hr_card_of(a), hr_card_of(b)) == 0;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "headroom/card.h"
 #include "headroom/units.h"
 
 #include "knobs/torch_settings.h"
@@ -23,7 +24,8 @@ allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_byt
     allocator_config c = allocator_config_of(hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND), limit_bytes);
     const torch_conf torch = torch_settings_of(knobs);
     const double fraction = torch_settings_fraction(knobs);
-    c.growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on");
+    // Without a limit there is nothing to take at once: the pool grows.
+    c.growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on") || hr_limit_is_none(limit_bytes);
     c.garbage_collection = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on");
     c.release_threshold_bytes =
         hr_knob_bytes(knobs, HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD, c.release_threshold_bytes);

@@ -1,203 +1,157 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards from presets/cards/*.yaml, and the limit that TensorFlow would give its allocator on one.
+// Cards by name, and the limit that TensorFlow would give its allocator on one.
 #include "headroom/card.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "headroom/units.h"
 
+#include "base/machine.h"
 #include "base/text.h"
+#include "knobs/card_read.h"
+#include "knobs/card_table.h"
 #include "knobs/logical.h"
 #include "knobs/search.h"
 #include "knobs/torch_settings.h"
-#include "knobs/yaml.h"
 
-typedef enum field_kind { FIELD_TEXT, FIELD_BYTES, FIELD_REAL, FIELD_CAPABILITY } field_kind;
+#define UNLIMITED_AS "a100-80g" // whose times and granularity the card `unlimited` has
 
-typedef struct card_field {
-    const char *key;
-    field_kind kind;
-    size_t offset;
-    bool optional;
-} card_field;
+// ---- by name ----------------------------------------------------------------------------------------------
 
-// clang-format off
-static const card_field fields[] = {
-    {"title", FIELD_TEXT, offsetof(hr_card, title), false},
-    {"vram", FIELD_BYTES, offsetof(hr_card, vram_bytes), false},
-    {"context", FIELD_BYTES, offsetof(hr_card, context_bytes), false},
-    {"granularity", FIELD_BYTES, offsetof(hr_card, granularity_bytes), false},
-    {"compute_capability", FIELD_CAPABILITY, 0, false},
-    {"memory_bytes_per_second", FIELD_REAL, offsetof(hr_card, memory_bytes_per_second), false},
-    {"link_bytes_per_second", FIELD_REAL, offsetof(hr_card, link_bytes_per_second), false},
-    {"launch_seconds", FIELD_REAL, offsetof(hr_card, launch_seconds), false},
-    {"float32_flops", FIELD_REAL, offsetof(hr_card, float32_flops), false},
-    {"tf32_flops", FIELD_REAL, offsetof(hr_card, tf32_flops), true},
-    {"float16_flops", FIELD_REAL, offsetof(hr_card, float16_flops), true},
-    {"bfloat16_flops", FIELD_REAL, offsetof(hr_card, bfloat16_flops), true},
-    {"float64_flops", FIELD_REAL, offsetof(hr_card, float64_flops), true},
-    {"vector_float16_flops", FIELD_REAL, offsetof(hr_card, vector_float16_flops), true},
-    {"vector_bfloat16_flops", FIELD_REAL, offsetof(hr_card, vector_bfloat16_flops), true},
-    {"vector_float64_flops", FIELD_REAL, offsetof(hr_card, vector_float64_flops), true},
-};
-// clang-format on
-enum { FIELD_COUNT = sizeof fields / sizeof *fields };
+enum { LAUNCH_NS = 3000 };
 
-// ---- reading ----------------------------------------------------------------------------------------------
-
-// "8.6"
-static bool read_capability(const char *words, hr_card *card)
+static void take_row(const card_row *row, hr_card *card)
 {
-    const char *dot = strchr(words, '.');
-    char major_text[8];
-    int64_t major = 0, minor = 0;
-    if (dot == NULL || (size_t)(dot - words) >= sizeof major_text) {
-        return false;
-    }
-    snprintf(major_text, sizeof major_text, "%.*s", (int)(dot - words), words);
-    if (!text_to_int(major_text, &major) || !text_to_int(dot + 1, &minor) || major < 1 || major > 99 ||
-        minor < 0 || minor > 9) {
-        return false;
-    }
-    card->compute_major = (uint32_t)major;
-    card->compute_minor = (uint32_t)minor;
-    return true;
+    const card_tflops *t = &row->tflops;
+    *card = (hr_card){.year = row->year,
+                      .multiprocessors = row->multiprocessors,
+                      .vram_bytes = row->vram_mib * HR_MIB,
+                      .context_bytes = row->context_mib * HR_MIB,
+                      .compute_major = row->capability / 10,
+                      .compute_minor = row->capability % 10,
+                      .memory_bytes_per_second = row->memory_gbytes * 1e9,
+                      .float32_flops = t->float32 * 1e12,
+                      .tf32_flops = t->tf32 * 1e12,
+                      .float16_flops = t->float16 * 1e12,
+                      .bfloat16_flops = t->bfloat16 * 1e12,
+                      .float64_flops = t->float64 * 1e12,
+                      .vector_float16_flops = t->vector_float16 * 1e12,
+                      .vector_bfloat16_flops = t->vector_bfloat16 * 1e12,
+                      .vector_float64_flops = t->vector_float64 * 1e12,
+                      .link_bytes_per_second = row->link_gbytes * 1e9,
+                      .launch_seconds = LAUNCH_NS * 1e-9,
+                      .granularity_bytes = 2 * HR_MIB};
+    (void)text_copy(card->name, sizeof card->name, row->name);
+    (void)text_copy(card->title, sizeof card->title, row->title);
+    (void)text_copy(card->family, sizeof card->family, row->family);
+    (void)text_copy(card->source, sizeof card->source, row->source);
 }
 
-// NULL when the value was taken, else what was needed.
-static const char *take_field(const card_field *field, const char *words, hr_card *card)
+bool card_of_table(const char *name, hr_card *card)
 {
-    void *place = (char *)card + field->offset;
-    double real = 0;
-    uint64_t bytes = 0;
-    switch (field->kind) {
-    case FIELD_TEXT:
-        return text_copy(place, sizeof card->title, words) ? NULL : "at most 63 bytes of text";
-    case FIELD_CAPABILITY:
-        return read_capability(words, card) ? NULL : "a compute capability such as 8.6";
-    case FIELD_BYTES:
-        if (!hr_bytes_parse(words, &bytes) || bytes == 0) {
-            return "a size such as 8GiB";
+    size_t count = 0;
+    const card_row *rows = card_rows(&count);
+    const bool endless = strcmp(name, HR_CARD_UNLIMITED) == 0;
+    for (size_t k = 0; k < count; k++) {
+        if (strcmp(rows[k].name, endless ? UNLIMITED_AS : name) != 0) {
+            continue;
         }
-        memcpy(place, &bytes, sizeof bytes);
-        return NULL;
-    case FIELD_REAL:
-        if (!text_to_real(words, &real) || real <= 0) {
-            return "a number above 0";
+        take_row(&rows[k], card);
+        if (endless) {
+            card->vram_bytes = HR_UNLIMITED_BYTES;
+            (void)text_copy(card->name, sizeof card->name, HR_CARD_UNLIMITED);
+            (void)text_copy(card->title, sizeof card->title, "no limit, with the times of " UNLIMITED_AS);
         }
-        memcpy(place, &real, sizeof real);
-        return NULL;
+        return true;
     }
-    return NULL;
-}
-
-static const card_field *find_field(const char *key)
-{
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
-        if (strcmp(fields[i].key, key) == 0) {
-            return &fields[i];
-        }
-    }
-    return NULL;
-}
-
-static void report_unknown(yaml_file *file, const yaml_node *node)
-{
-    const char *keys[FIELD_COUNT];
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
-        keys[i] = fields[i].key;
-    }
-    const char *near = text_nearest(node->key, keys, FIELD_COUNT);
-    yaml_problem(file, node->key_line, node->key_column, "a card has no '%s'%s%s%s", node->key,
-                 near == NULL ? "" : " — did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
-}
-
-static void take_node(yaml_file *file, const yaml_node *node, hr_card *card)
-{
-    const card_field *field = find_field(node->key);
-    if (field == NULL) {
-        report_unknown(file, node);
-        return;
-    }
-    const char *needed = node->kind == YAML_SCALAR ? take_field(field, node->text, card) : "one value";
-    if (needed != NULL) {
-        yaml_problem(file, node->line, node->column, "%s: needs %s, had '%s'", node->key, needed,
-                     node->text == NULL ? "a list or a mapping" : node->text);
-    }
-}
-
-static void take_card(yaml_file *file, hr_card *card)
-{
-    const yaml_node *root = yaml_root(file);
-    if (root == NULL || root->kind != YAML_MAPPING) {
-        if (yaml_problem_count(file) == 0) {
-            yaml_problem(file, 1, 1, "a card begins with keys, such as 'title:' and 'vram:'");
-        }
-        return;
-    }
-    const yaml_node *last = root;
-    for (const yaml_node *node = root->child; node != NULL; node = node->next) {
-        take_node(file, node, card);
-        last = node;
-    }
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
-        if (!fields[i].optional && yaml_find(root, fields[i].key) == NULL) {
-            yaml_problem(file, last->line, last->column, "up to here this card does not say its '%s'",
-                         fields[i].key);
-        }
-    }
-    if (yaml_problem_count(file) == 0 && card->context_bytes >= card->vram_bytes) {
-        yaml_problem(file, 1, 1, "context must be smaller than vram");
-    }
+    return false;
 }
 
 static hr_status refuse_name(const char *name, hr_err *err)
 {
-    char known[320], near[64];
+    char known[128], near[64];
     HR_TRY(search_known("cards", name, known, sizeof known, near, err));
-    hr_status status = HR_FAIL(err, PRESET, "no card is called '%.64s'; %s%s", name,
-                               known[0] == '\0' ? "no folder of cards was found" : "there are ", known);
+    if (near[0] == '\0' && name[0] != '\0' && strncmp(known, name, strlen(name)) == 0) {
+        (void)snprintf(near, sizeof near, "%.*s", (int)strcspn(known, ","), known); // it begins so
+    }
+    hr_status status = HR_FAIL(err, PRESET, "no card is called '%.64s'; there are %s", name, known);
     hr_err_try(err, near[0] == '\0' ? "headroom cards" : "-s device.card=%s", near);
     return status;
 }
 
-// Beside the card's own file, under its name.
-static void find_properties(const char *path, hr_card *card)
+// NAME.json beside the card's own file, or in a folder of cards.
+static void find_properties(const char *name, const char *path, hr_card *card)
 {
-    static const char ending[] = ".json";
+    char found[SEARCH_PATH_MAX];
     const char *dot = strrchr(path, '.');
-    const size_t length = dot == NULL ? strlen(path) : (size_t)(dot - path);
-    if (length + sizeof ending <= sizeof card->properties_path) {
-        (void)snprintf(card->properties_path, sizeof card->properties_path, "%.*s%s", (int)length, path,
-                       ending);
-        if (access(card->properties_path, R_OK) != 0) {
-            card->properties_path[0] = '\0';
-        }
+    if (path[0] == '\0') {
+        (void)search_card_properties(name, found);
+    } else {
+        (void)snprintf(found, sizeof found, "%.*s.json",
+                       (int)(dot == NULL ? strlen(path) : (size_t)(dot - path)), path);
     }
+    if (access(found, R_OK) != 0 || !text_copy(card->properties_path, sizeof card->properties_path, found)) {
+        card->properties_path[0] = '\0';
+    }
+}
+
+static void name_after(const char *base, hr_card *card)
+{
+    const char *slash = strrchr(base, '/');
+    const char *leaf = slash == NULL ? base : slash + 1;
+    const size_t length = strlen(leaf), ending = sizeof ".yaml" - 1;
+    const bool has_ending = length > ending && strcmp(leaf + length - ending, ".yaml") == 0;
+    (void)snprintf(card->name, sizeof card->name, "%.*s", (int)(has_ending ? length - ending : length), leaf);
+}
+
+// A path, a file of one's own in a folder of cards, or a row of the table.
+static hr_status load_base(const char *base, hr_card *card, hr_err *err)
+{
+    char path[SEARCH_PATH_MAX] = "";
+    if (search_is_path(base)) {
+        if (!text_copy(path, sizeof path, base)) {
+            return HR_FAIL(err, READ, "%.64s…: the path is too long", base);
+        }
+    } else if (!search_by_name(search_card_folders, base, path) && !card_of_table(base, card)) {
+        return refuse_name(base, err);
+    }
+    if (path[0] != '\0') {
+        HR_TRY(card_read_file(path, card, err));
+        name_after(base, card);
+    }
+    find_properties(base, path, card);
+    return HR_OK;
 }
 
 hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
 {
-    char path[SEARCH_PATH_MAX];
+    char base[HR_KNOB_TEXT_MAX];
+    const size_t length = strcspn(name, ",");
     hr_card read = {0};
     *card = read;
-    if (!text_copy(read.name, sizeof read.name, name) || !search_by_name(search_card_folders, name, path)) {
-        return refuse_name(name, err);
+    (void)snprintf(base, sizeof base, "%.*s", (int)length, name);
+    HR_TRY(load_base(base, &read, err));
+    if (name[length] == ',') {
+        HR_TRY(card_change(&read, name + length + 1, err));
+        read.properties_path[0] = '\0'; // of the card as it was sold
     }
-    yaml_file *file;
-    HR_TRY(yaml_open(path, &file, err));
-    take_card(file, &read);
-    hr_status status = yaml_status(file, err);
-    yaml_close(file);
-    if (status == HR_OK) {
-        find_properties(path, &read);
-        *card = read;
-    }
-    return status;
+    *card = read;
+    return HR_OK;
+}
+
+const char *hr_card_of(const hr_knobs *knobs)
+{
+    const char *card = hr_knob_text(knobs, HR_KNOB_DEVICE_CARD);
+    const bool nothing_said = card[0] == '\0' && !hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+    return nothing_said && hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "plan") ? HR_CARD_UNLIMITED : card;
+}
+
+bool hr_limit_is_none(uint64_t limit_bytes)
+{
+    return limit_bytes >= HR_UNLIMITED_BYTES;
 }
 
 // ---- the limit --------------------------------------------------------------------------------------------
@@ -213,12 +167,16 @@ static uint64_t reserve_bytes(uint64_t available_bytes, uint32_t compute_major)
     return mib * HR_MIB;
 }
 
-static hr_status refuse_vram(const hr_card *card, uint64_t vram_bytes, hr_err *err)
+// The card's text takes what differs behind it, also behind what differs already.
+static hr_status refuse_vram(const hr_knobs *knobs, const hr_card *card, uint64_t vram_bytes, hr_err *err)
 {
     char wanted[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
     hr_status status = HR_FAIL(err, CONSTRAINT, "device.vram: card %s has %s, wanted %s", card->name,
                                hr_bytes_exact(card->vram_bytes, had), hr_bytes_exact(vram_bytes, wanted));
-    hr_err_try(err, "-s device.vram=%s", had);
+    hr_err_try(err, "-s device.vram=%s; or such a card with more: -s device.card=%s,vram=%s", had,
+               hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD) ? hr_knob_text(knobs, HR_KNOB_DEVICE_CARD)
+                                                          : card->name,
+               wanted);
     return status;
 }
 
@@ -238,19 +196,38 @@ static uint64_t share_of(const hr_card *card, double fraction, bool keeps_back)
     return reserved_bytes < available_bytes ? available_bytes - reserved_bytes : available_bytes;
 }
 
+static bool computes_here(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cpu") ||
+           hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "reference");
+}
+
+// Where nobody says how much there is: what this machine can give to what computes on it, without end to a plan.
+static hr_status limit_of_nobody(const hr_knobs *knobs, uint64_t *limit_bytes, hr_err *err)
+{
+    *limit_bytes = computes_here(knobs) ? machine_share_bytes() : HR_UNLIMITED_BYTES;
+    if (torch_settings_fraction(knobs) == 0) {
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(
+        err, CONSTRAINT, "allocator.fraction is a share of a card's memory: needed a card that has an end");
+    hr_err_try(err, "-s device.card=rtx3070-8g");
+    return status;
+}
+
 // The limit of an undivided device, and what logical devices may take together.
 static hr_status whole_device(const hr_knobs *knobs, const hr_card *card, uint64_t *limit_bytes,
                               uint64_t *room_bytes, hr_err *err)
 {
     if (hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM)) {
         *limit_bytes = *room_bytes = hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, 0);
-        return card != NULL && *limit_bytes > card->vram_bytes ? refuse_vram(card, *limit_bytes, err) : HR_OK;
+        return card != NULL && *limit_bytes > card->vram_bytes ? refuse_vram(knobs, card, *limit_bytes, err)
+                                                               : HR_OK;
     }
-    if (card == NULL) {
-        hr_status status =
-            HR_FAIL(err, CONSTRAINT, "the allocator's limit: needed device.vram or device.card, had neither");
-        hr_err_try(err, "-s device.vram=4GiB");
-        return status;
+    if (card == NULL || hr_limit_is_none(card->vram_bytes)) {
+        HR_TRY(limit_of_nobody(knobs, limit_bytes, err));
+        *room_bytes = *limit_bytes;
+        return HR_OK;
     }
     *limit_bytes =
         share_of(card, torch_settings_fraction(knobs), !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching"));

@@ -33,9 +33,10 @@ static bool dynamic_without_float16(const hr_knobs *knobs)
            !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float16");
 }
 
-static bool no_limit(const hr_knobs *knobs)
+static bool cuda_of_no_card(const hr_knobs *knobs)
 {
-    return !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD) && !hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
+    return hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda") && !hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD) &&
+           !hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM);
 }
 
 static bool fraction(const hr_knobs *knobs)
@@ -372,8 +373,11 @@ static const hr_constraint constraints[] = {
      "device.vram, and expandable segments want a "
      "large_segment_size_mb that is a multiple of 2",
      HR_KNOB_ALLOCATOR_CONF, "-s allocator.conf="},
-    {no_limit, "nothing says how much memory the device has: needed device.card or device.vram, had neither",
-     HR_KNOB_DEVICE_VRAM, "-s device.vram=4GiB"},
+    {cuda_of_no_card,
+     "device.kind=cuda plans and runs for a card, and none is named: name a card in device.card, or say its "
+     "memory in "
+     "device.vram",
+     HR_KNOB_DEVICE_CARD, "-s device.card=rtx3070-8g"},
     {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,
      "-s train.save=weights.safetensors"},
     {unknown_checkpoint,

@@ -13,6 +13,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "knobs/card_table.h"
 #include "knobs/yaml.h"
 
 // A program in build/NAME/ or build/NAME/tests/ of a checkout finds the checkout.
@@ -168,6 +169,22 @@ bool search_by_name(const char *const *folders, const char *name, char path[SEAR
     return false;
 }
 
+bool search_card_properties(const char *name, char path[SEARCH_PATH_MAX])
+{
+    search_roots roots;
+    search_find_roots(&roots);
+    for (size_t i = 0; i < roots.count && strchr(name, '/') == NULL; i++) {
+        char leaf[SEARCH_PATH_MAX];
+        const int length = snprintf(leaf, sizeof leaf, "cards/%s.json", name);
+        if (length > 0 && length < SEARCH_PATH_MAX && search_join(roots.path[i], leaf, path) &&
+            is_file(path)) {
+            return true;
+        }
+    }
+    path[0] = '\0';
+    return false;
+}
+
 // ---- lists ------------------------------------------------------------------------------------------------
 
 typedef VEC(hr_preset_entry) entry_list;
@@ -233,6 +250,26 @@ static hr_status list_folder(entry_list *list, const char *root, const char *fol
     return status;
 }
 
+// The rows of the table, but for those that a file of one's own replaces.
+static hr_status list_cards(entry_list *list, hr_err *err)
+{
+    size_t count = 0;
+    const card_row *rows = card_rows(&count);
+    for (size_t k = 0; k < count; k++) {
+        if (is_listed(list, rows[k].name)) {
+            continue;
+        }
+        hr_preset_entry *entry = vec_push(list);
+        if (entry == NULL) {
+            return HR_FAIL(err, NOMEM, "no memory for the list of cards");
+        }
+        text_copy(entry->name, sizeof entry->name, rows[k].name);
+        text_copy(entry->folder, sizeof entry->folder, search_card_folders[0]);
+        text_copy(entry->title, sizeof entry->title, rows[k].title);
+    }
+    return HR_OK;
+}
+
 static int compare_entries(const void *a, const void *b)
 {
     const hr_preset_entry *x = a, *y = b;
@@ -254,6 +291,9 @@ hr_status hr_preset_list(const char *folder, hr_preset_entry **entries, size_t *
         for (size_t k = 0; folders[k] != NULL && status == HR_OK; k++) {
             status = list_folder(&list, roots.path[i], folders[k], err);
         }
+    }
+    if (status == HR_OK && folder != NULL && strcmp(folder, search_card_folders[0]) == 0) {
+        status = list_cards(&list, err);
     }
     if (status != HR_OK) {
         vec_deinit(&list);

@@ -34,6 +34,9 @@ bool search_by_name(const char *const *folders, const char *name, char path[SEAR
 extern const char *const search_preset_folders[]; // "", "models", "articles", NULL
 extern const char *const search_card_folders[];   // "cards", NULL
 
+// "…/cards/NAME.json" of the first that exists; "" and false without one.
+bool search_card_properties(const char *name, char path[SEARCH_PATH_MAX]);
+
 // The folder of a file ("." when it names none) and a path below it; false when it does not fit.
 void search_folder_of(const char *path, char folder[SEARCH_PATH_MAX]);
 bool search_join(const char *folder, const char *path, char joined[SEARCH_PATH_MAX]);

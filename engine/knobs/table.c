@@ -34,9 +34,12 @@ static const hr_knob_row rows[] = {
     ROW(DEVICE_CARD, TEXT, "", "")
         .line = "the card whose memory and speed the device takes on",
         .explanation =
-            "A name from `headroom cards`. The card's memory less its context, less what TensorFlow "
+            "A name from `headroom cards`, a file as `headroom cards NAME` prints one (./mine.yaml), or one of these and "
+            "what differs: rtx3070-8g,vram=12GiB. In a preset also {like: rtx3070-8g, vram: 12GiB}. The card's memory less its context, less what TensorFlow "
             "leaves to the system (with allocator.kind caching nothing, as PyTorch), is the limit of the allocator; its bandwidth and FLOP/s give the "
-            "simulated time of the plan device. \"\" is no card: then device.vram must say the limit."},
+            "simulated time of the plan device. \"\" is no card: then device.vram says the limit. Where neither does, the plan device "
+            "takes the card `unlimited` (no limit, the times of an A100; a bfc pool then grows as it is needed), "
+            "the cpu device 80 % of this machine's memory."},
     ROW(DEVICE_VRAM, BYTES, "", "B")
         .min = 256, .max = BYTES_MAX,
         .line = "the allocator's limit itself, whatever the card has",

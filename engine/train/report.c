@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/card.h"
+
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "device/cost.h"
@@ -19,7 +21,7 @@
 static void fill_device(const hr_engine *e, hr_report *r)
 {
     (void)text_copy(r->device.kind, sizeof r->device.kind, hr_knob_text(&e->knobs, HR_KNOB_DEVICE_KIND));
-    (void)text_copy(r->device.card, sizeof r->device.card, hr_knob_text(&e->knobs, HR_KNOB_DEVICE_CARD));
+    (void)text_copy(r->device.card, sizeof r->device.card, hr_card_of(&e->knobs));
     if (e->build != NULL) {
         r->device.simulated = e->build->device->simulated;
         e->build->device->isa(e->build->context, r->device.isa, sizeof r->device.isa);
@@ -196,7 +198,7 @@ static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
     const program *p = e->build->programs[BUILD_TRAIN];
     const ledger *l = executor_ledger(e->build->x);
     hr_report_memory *m = &r->memory;
-    m->limit_bytes = e->build->limit_bytes;
+    m->limit_bytes = hr_limit_is_none(e->build->limit_bytes) ? HR_NONE : e->build->limit_bytes;
     m->peak_pool_bytes = // of a build that has made no step yet: its own
         l->peak.pool_bytes > e->peak_pool_bytes ? l->peak.pool_bytes : e->peak_pool_bytes;
     m->peak_in_use_bytes = l->peak.in_use_bytes;

@@ -2,6 +2,7 @@
 """What the parts of tests/cuda/run share: where things are, what the machine is, commands with their output."""
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -176,10 +177,7 @@ class Machine:
 
 
 def card_of(name):
-    """The card file whose title is the card's name."""
-    for path in sorted(glob.glob(os.path.join(TOP, "presets/cards/*.yaml"))):
-        with open(path, encoding="utf-8") as file:
-            title = next((line.partition(":")[2].strip() for line in file if line.startswith("title:")), None)
-        if title == name:
-            return os.path.basename(path)[:-len(".yaml")]
-    return None
+    """The row of the table of cards whose title is the card's name: {"NAME", "TITLE", …."""
+    with open(os.path.join(TOP, "engine/knobs/card_table.c"), encoding="utf-8") as file:
+        titles = dict(reversed(pair) for pair in re.findall(r'^    \{"([^"]+)", "([^"]+)",', file.read(), re.M))
+    return titles.get(name)

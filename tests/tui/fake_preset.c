@@ -193,3 +193,13 @@ hr_status hr_device_limit_bytes(const hr_knobs *knobs, const hr_card *card, uint
     *limit_bytes = hr_knob_bytes(knobs, HR_KNOB_DEVICE_VRAM, UINT64_C(1) << 30);
     return HR_OK;
 }
+
+const char *hr_card_of(const hr_knobs *knobs)
+{
+    return hr_knob_text(knobs, HR_KNOB_DEVICE_CARD);
+}
+
+bool hr_limit_is_none(uint64_t limit_bytes)
+{
+    return limit_bytes >= HR_UNLIMITED_BYTES;
+}

@@ -11,6 +11,8 @@
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
+#include "base/machine.h"
+#include "knobs/card_table.h"
 
 static hr_knobs knobs;
 static hr_card card;
@@ -34,31 +36,21 @@ static void set(const char *pair)
 
 // ---- the shipped cards ----------------------------------------------------------------------------------------
 
-static const struct {
-    const char *name;
-    uint64_t vram_mib;
-    unsigned major, minor;
-} shipped[] = {
-    {"rtx3070-8g", 8192, 8, 6}, {"rtx3060-12g", 12288, 8, 6}, {"rtx4090-24g", 24564, 8, 9},
-    {"a100-80g", 81920, 8, 0},  {"h200-141g", 143771, 9, 0},
-};
-
-START_TEST(each_shipped_card_loads_with_sane_numbers)
+START_TEST(each_card_of_the_table_loads_with_sane_numbers)
 {
-    ck_assert_msg(hr_card_load(shipped[_i].name, &card, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_str_eq(card.name, shipped[_i].name);
+    size_t count = 0;
+    const card_row *row = &card_rows(&count)[_i];
+    ck_assert_msg(hr_card_load(row->name, &card, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_str_eq(card.name, row->name);
+    ck_assert_str_eq(card.family, row->family);
     ck_assert(strncmp(card.title, "NVIDIA ", 7) == 0);
-    ck_assert_uint_eq(card.vram_bytes, shipped[_i].vram_mib * HR_MIB);
-    ck_assert_uint_eq(card.compute_major, shipped[_i].major);
-    ck_assert_uint_eq(card.compute_minor, shipped[_i].minor);
+    ck_assert_uint_gt(strlen(card.source), 10);
+    ck_assert_uint_eq(card.vram_bytes, row->vram_mib * HR_MIB);
+    ck_assert_uint_eq(card.compute_major * 10 + card.compute_minor, row->capability);
     ck_assert_uint_lt(card.context_bytes, 2 * HR_GIB);
     ck_assert_uint_eq(card.granularity_bytes, 2 * HR_MIB);
-    ck_assert(card.memory_bytes_per_second >= 3e11 && card.memory_bytes_per_second <= 1e13);
-    ck_assert(card.link_bytes_per_second < card.memory_bytes_per_second);
-    ck_assert(card.float32_flops >= 1e13 && card.float32_flops <= 1e14);
-    ck_assert(card.float16_flops > card.float32_flops && card.tf32_flops >= card.float32_flops);
-    ck_assert(card.float64_flops > 0 && card.float64_flops <= card.float32_flops);
     ck_assert(card.launch_seconds > 0 && card.launch_seconds < 1e-4);
+    ck_assert(card.link_bytes_per_second < card.memory_bytes_per_second);
     set("device.vram=none");
     ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
     ck_assert(limit_bytes > card.vram_bytes / 2 && limit_bytes < card.vram_bytes - card.context_bytes);
@@ -70,10 +62,13 @@ START_TEST(cards_are_listed_by_name_and_title)
     hr_preset_entry *entries;
     size_t count;
     ck_assert_int_eq(hr_preset_list("cards", &entries, &count, &err), HR_OK);
-    ck_assert_uint_eq(count, 5);
-    ck_assert_str_eq(entries[0].name, "a100-80g");
-    ck_assert_str_eq(entries[0].title, "NVIDIA A100-SXM4-80GB");
-    ck_assert_str_eq(entries[4].name, "rtx4090-24g");
+    ck_assert_uint_ge(count, 40);
+    ck_assert_str_eq(entries[0].name, "a10-24g");
+    ck_assert_str_eq(entries[1].name, "a100-40g");
+    ck_assert_str_eq(entries[1].title, "NVIDIA A100-SXM4-40GB");
+    for (size_t k = 1; k < count; k++) {
+        ck_assert(strcmp(entries[k - 1].name, entries[k].name) < 0);
+    }
     hr_preset_list_free(entries);
 }
 END_TEST
@@ -81,10 +76,13 @@ END_TEST
 START_TEST(an_unknown_card_gets_the_known_ones)
 {
     ck_assert_int_eq(hr_card_load("rtx3700-8g", &card, &err), HR_PRESET);
-    ck_assert_str_eq(err.sentence, "no card is called 'rtx3700-8g'; there are rtx3070-8g, rtx3060-12g, "
-                                   "rtx4090-24g, a100-80g, h200-141g");
+    ck_assert_str_eq(err.sentence, "no card is called 'rtx3700-8g'; there are rtx3070-8g, rtx2070-8g, "
+                                   "rtx3050-8g, rtx3060-8g, rtx2080-8g, rtx3050-6g, rtx4060-8g, rtx5050-8g, "
+                                   "rtx5060-8g, rtx2060-6g, …");
     ck_assert_str_eq(err.attempt, "-s device.card=rtx3070-8g");
-    ck_assert_int_eq(hr_card_load("../cards/a100-80g", &card, &err), HR_PRESET);
+    ck_assert_int_eq(hr_card_load("rtx4090", &card, &err), HR_PRESET);
+    ck_assert_str_eq(err.attempt, "-s device.card=rtx4090-24g");               // it begins so
+    ck_assert_int_eq(hr_card_load("../cards/a100-80g", &card, &err), HR_READ); // a path
     ck_assert_uint_eq(card.vram_bytes, 0);
 }
 END_TEST
@@ -112,6 +110,11 @@ static const struct {
     {"compute_capability: 8.66\n",
      "1:21: compute_capability: needs a compute capability such as 8.6, had '8.66'"},
     {"- a\n", "1:1: a card begins with keys, such as 'title:' and 'vram:'"},
+    {"like: a100-80g\nvram: 8GiB\n", NULL},
+    {"vram: 8GiB\nlike: a100-80g\n", NULL}, // in any order
+    {"like: mine\nvram: 8GiB\n", "1:7: no card of `headroom cards` is called 'mine'"},
+    {"like: [a]\nvram: 8GiB\n", "1:7: no card of `headroom cards` is called ''"},
+    {"like: a100-80g\nvram: 1GiB\n", "1:1: context must be smaller than vram"},
 };
 
 START_TEST(a_card_of_ones_own_is_read_as_strictly)
@@ -126,6 +129,9 @@ START_TEST(a_card_of_ones_own_is_read_as_strictly)
     fclose(f);
     setenv("HEADROOM_DATA", folder, 1);
     hr_status status = hr_card_load("mine", &card, &err);
+    hr_card by_path;
+    ck_assert_int_eq(hr_card_load(path, &by_path, NULL), status); // the same by its path
+    ck_assert_uint_eq(by_path.vram_bytes, card.vram_bytes);
     remove(path);
     if (own[_i].sentence == NULL) {
         ck_assert_int_eq(status, HR_OK);
@@ -205,7 +211,8 @@ START_TEST(vram_is_the_limit_itself_and_fits_the_card)
     card = (hr_card){.name = "small", .vram_bytes = 32 * HR_MIB};
     ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_CONSTRAINT);
     ck_assert_str_eq(err.sentence, "device.vram: card small has 32MiB, wanted 64MiB");
-    ck_assert_str_eq(err.attempt, "-s device.vram=32MiB");
+    ck_assert_str_eq(err.attempt,
+                     "-s device.vram=32MiB; or such a card with more: -s device.card=small,vram=64MiB");
     ck_assert_uint_eq(limit_bytes, 0);
 }
 END_TEST
@@ -214,6 +221,13 @@ static void limit_must_be(uint64_t mib)
 {
     ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
     ck_assert_uint_eq(limit_bytes, mib * HR_MIB);
+}
+
+static void limit_must_be_of_nobody(uint64_t bytes)
+{
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_OK);
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, NULL, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, bytes);
 }
 
 START_TEST(the_first_logical_device_is_the_limit_and_all_fit_the_card)
@@ -259,10 +273,85 @@ START_TEST(logical_devices_are_sizes_with_commas_between)
 }
 END_TEST
 
-START_TEST(without_card_and_vram_there_is_no_limit)
+START_TEST(without_card_and_vram_a_plan_has_no_limit_and_a_computation_that_of_the_machine)
 {
-    ck_assert_int_eq(hr_device_limit_bytes(&knobs, NULL, &limit_bytes, &err), HR_CONSTRAINT);
-    ck_assert_str_eq(err.sentence, "the allocator's limit: needed device.vram or device.card, had neither");
+    set("device.kind=plan");
+    ck_assert_str_eq(hr_card_of(&knobs), "unlimited");
+    limit_must_be_of_nobody(HR_UNLIMITED_BYTES);
+    set("device.vram=1GiB");
+    ck_assert_str_eq(hr_card_of(&knobs), "");
+    set("device.vram=none");
+    set("device.kind=cpu");
+    ck_assert_str_eq(hr_card_of(&knobs), "");
+    limit_must_be_of_nobody(machine_share_bytes());
+    set("device.kind=cuda");
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_CONSTRAINT);
+    ck_assert_msg(strstr(err.sentence, "name a card in device.card") != NULL, "%s", err.sentence);
+    set("device.card=rtx3070-8g");
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_OK);
+}
+END_TEST
+
+START_TEST(the_card_unlimited_has_an_a100s_times_and_no_end)
+{
+    hr_card a100;
+    ck_assert_int_eq(hr_card_load("unlimited", &card, &err), HR_OK);
+    ck_assert_int_eq(hr_card_load("a100-80g", &a100, &err), HR_OK);
+    ck_assert_str_eq(card.name, "unlimited");
+    ck_assert_double_eq(card.float16_flops, a100.float16_flops);
+    ck_assert_double_eq(card.memory_bytes_per_second, a100.memory_bytes_per_second);
+    set("device.kind=plan");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert(hr_limit_is_none(limit_bytes));
+    set("device.card=unlimited");
+    set("allocator.fraction=0.5");
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_CONSTRAINT);
+    set("allocator.fraction=none");
+    set("device.vram=1GiB"); // within it
+    ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_OK);
+    ck_assert_uint_eq(limit_bytes, HR_GIB);
+}
+END_TEST
+
+// ---- what differs -----------------------------------------------------------------------------------------------
+
+START_TEST(a_card_is_a_name_and_what_differs)
+{
+    hr_card a100;
+    ck_assert_int_eq(hr_card_load("a100-80g", &a100, &err), HR_OK);
+    ck_assert_int_eq(hr_card_load("a100-80g,vram=40GiB,memory_bytes_per_second=1.5e12", &card, &err), HR_OK);
+    ck_assert_str_eq(card.name, "a100-80g");
+    ck_assert_uint_eq(card.vram_bytes, 40 * HR_GIB);
+    ck_assert_double_eq(card.memory_bytes_per_second, 1.5e12);
+    ck_assert_double_eq(card.float32_flops, a100.float32_flops);
+    ck_assert_str_ne(a100.properties_path, "");
+    ck_assert_str_eq(card.properties_path, ""); // it is no longer that card
+    ck_assert_int_eq(hr_card_load("h200-141g,vram=unlimited", &card, &err), HR_OK);
+    ck_assert(hr_limit_is_none(card.vram_bytes));
+    ck_assert_int_eq(hr_card_load("a100-80g,vram=40GiB,vram=50GiB", &card, &err), HR_OK); // the last one
+    ck_assert_uint_eq(card.vram_bytes, 50 * HR_GIB);
+}
+END_TEST
+
+static const struct {
+    const char *words, *sentence;
+} differs_wrongly[] = {
+    {"a100-80g,vrm=40GiB", "device.card: a card has no 'vrm' — did you mean 'vram'?"},
+    {"a100-80g,40GiB", "device.card: a card has no '40GiB'"},
+    {"a100-80g,vram=much", "device.card: vram needs a size such as 8GiB, had 'much'"},
+    {"a100-80g,vram=0B", "device.card: vram needs a size such as 8GiB, had '0B'"},
+    {"a100-80g,float32_flops=-1", "device.card: float32_flops needs a number above 0, had '-1'"},
+    {"a100-80g,context=90GiB", "device.card: context must be smaller than vram"},
+    {"a100-80g,compute_capability=x",
+     "device.card: compute_capability needs a compute capability such as 8.6, had 'x'"},
+};
+
+START_TEST(what_differs_wrongly_is_said)
+{
+    ck_assert_int_eq(hr_card_load(differs_wrongly[_i].words, &card, &err), HR_PRESET);
+    ck_assert_str_eq(err.sentence, differs_wrongly[_i].sentence);
+    ck_assert_str_eq(err.attempt, "-s device.card=rtx3070-8g,vram=12GiB");
+    ck_assert_uint_eq(card.vram_bytes, 0);
 }
 END_TEST
 
@@ -284,8 +373,9 @@ int main(void)
     Suite *suite = suite_create("card");
     TCase *tc = tcase_create("cards and limits");
     tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_loop_test(tc, each_shipped_card_loads_with_sane_numbers, 0,
-                        (int)(sizeof shipped / sizeof *shipped));
+    size_t count = 0;
+    (void)card_rows(&count);
+    tcase_add_loop_test(tc, each_card_of_the_table_loads_with_sane_numbers, 0, (int)count);
     tcase_add_test(tc, cards_are_listed_by_name_and_title);
     tcase_add_test(tc, an_unknown_card_gets_the_known_ones);
     tcase_add_loop_test(tc, a_card_of_ones_own_is_read_as_strictly, 0, (int)(sizeof own / sizeof *own));
@@ -296,7 +386,11 @@ int main(void)
     tcase_add_test(tc, vram_is_the_limit_itself_and_fits_the_card);
     tcase_add_test(tc, the_first_logical_device_is_the_limit_and_all_fit_the_card);
     tcase_add_test(tc, logical_devices_are_sizes_with_commas_between);
-    tcase_add_test(tc, without_card_and_vram_there_is_no_limit);
+    tcase_add_test(tc, without_card_and_vram_a_plan_has_no_limit_and_a_computation_that_of_the_machine);
+    tcase_add_test(tc, the_card_unlimited_has_an_a100s_times_and_no_end);
+    tcase_add_test(tc, a_card_is_a_name_and_what_differs);
+    tcase_add_loop_test(tc, what_differs_wrongly_is_said, 0,
+                        (int)(sizeof differs_wrongly / sizeof *differs_wrongly));
     tcase_add_loop_test(tc, every_allocation_may_fail, 0, 2);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -11,12 +11,13 @@
 
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "gemm.h"
 #include "running.h"
 #include "workers.h"
 
-enum { HOST_SHARE_PCT = 80, PAGE_BYTES = 4096, THREADS_MAX = 1024, PATH_BYTES = 4096 };
+enum { PAGE_BYTES = 4096, THREADS_MAX = 1024, PATH_BYTES = 4096 };
 
 // ---- open and close ---------------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
     if (device == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the cpu device");
     }
-    device->threads = options->threads == 0 ? workers_available() : options->threads;
+    device->threads = options->threads == 0 ? machine_cores() : options->threads;
     device->former_mode = workers_flush_denormals();
     device->bf16 = strstr(onednn_isa(), "bf16") != NULL || strstr(onednn_isa(), "amx") != NULL;
     hr_status status = workers_create(device->threads, &device->workers, err);
@@ -104,26 +105,6 @@ static const char *cpu_remark(void *context)
 
 // ---- memory -----------------------------------------------------------------------------------------------
 
-// What the system could still give without pushing anything out; UINT64_MAX when it does not say.
-static uint64_t available_host_bytes(void)
-{
-    uint64_t available = UINT64_MAX;
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (file == NULL) {
-        return available;
-    }
-    char line[128];
-    while (fgets(line, sizeof line, file) != NULL) {
-        uint64_t kib = 0;
-        if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1) {
-            available = kib * HR_KIB;
-            break;
-        }
-    }
-    (void)fclose(file);
-    return available;
-}
-
 static hr_status cpu_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
 {
     (void)context;
@@ -136,12 +117,12 @@ static hr_status cpu_memory(void *context, uint64_t capacity_bytes, bool numbers
 static hr_status cpu_admit(void *context, uint64_t in_use_bytes, uint64_t pool_bytes, hr_err *err)
 {
     (void)context, (void)pool_bytes; // pages come when they are touched
-    const uint64_t available = available_host_bytes(), most = available / 100 * HOST_SHARE_PCT;
+    const uint64_t available = machine_available_bytes(), most = available / 100 * MACHINE_SHARE_PCT;
     if (available != UINT64_MAX && in_use_bytes > most) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
         return HR_FAIL(err, HOST_LIMIT,
                        "the step needs %s at its peak, %d %% of this machine's available memory is %s",
-                       hr_bytes_human(in_use_bytes, needed), HOST_SHARE_PCT, hr_bytes_human(most, had));
+                       hr_bytes_human(in_use_bytes, needed), MACHINE_SHARE_PCT, hr_bytes_human(most, had));
     }
     return HR_OK;
 }

@@ -249,12 +249,3 @@ void workers_restore(uint32_t mode)
 }
 #endif
 
-uint32_t workers_available(void)
-{
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-        return 1;
-    }
-    const int cores = CPU_COUNT(&allowed);
-    return cores < 1 ? 1u : (uint32_t)cores;
-}

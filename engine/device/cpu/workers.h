@@ -35,6 +35,5 @@ uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain);
 // Returns the former mode for workers_restore.
 uint32_t workers_flush_denormals(void);
 void workers_restore(uint32_t mode);
-uint32_t workers_available(void); // cores this process may run on
 
 #endif

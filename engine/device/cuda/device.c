@@ -108,8 +108,8 @@ static const struct {
     uint32_t major, minor, multiprocessors;
     uint64_t shared_kib;
 } generations[] = {
-    {7, 5, 72, 64},   {8, 0, 108, 163},  {8, 6, 84, 99},   {8, 9, 142, 99},
-    {9, 0, 132, 227}, {10, 0, 148, 227}, {12, 0, 188, 99},
+    {7, 5, 72, 64},  {8, 0, 108, 163}, {8, 6, 84, 99},    {8, 7, 16, 163},
+    {8, 9, 142, 99}, {9, 0, 132, 227}, {10, 0, 148, 227}, {12, 0, 188, 99},
 };
 
 static hr_status guess_traits(cuda_device *device, const hr_card *card, hr_err *err)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "headroom/category.h"
+#include "headroom/knobs.h"
 #include "headroom/status.h"
 
 enum { HR_NAME_MAX = 96, HR_SHAPE_TEXT_MAX = 64, HR_SHA256_TEXT_MAX = 65 };
@@ -131,7 +132,7 @@ typedef struct hr_report_oom {
 typedef struct hr_report {
     char preset[64];
     struct {
-        char kind[16], card[48], isa[64];
+        char kind[16], card[HR_KNOB_TEXT_MAX], isa[64];
         uint32_t threads;
         bool simulated;
     } device;

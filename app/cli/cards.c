@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// cards: those that can be named, sorted and filtered, or one of them as a file that can be changed.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/card.h"
+#include "headroom/preset.h"
+#include "headroom/report.h"
+#include "headroom/units.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/emit.h"
+#include "app/cli/options.h"
+#include "app/cli/say.h"
+
+// ---- which, and in which order --------------------------------------------------------------------------------
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const hr_card *)a)->name, ((const hr_card *)b)->name);
+}
+
+static int in_order(double a, double b, const void *x, const void *y)
+{
+    return a < b ? -1 : a > b ? 1 : by_name(x, y);
+}
+
+static int by_vram(const void *a, const void *b)
+{
+    return in_order((double)((const hr_card *)a)->vram_bytes, (double)((const hr_card *)b)->vram_bytes, a, b);
+}
+
+static int by_bandwidth(const void *a, const void *b)
+{
+    return in_order(((const hr_card *)a)->memory_bytes_per_second,
+                    ((const hr_card *)b)->memory_bytes_per_second, a, b);
+}
+
+static double best_flops(const hr_card *card)
+{
+    return card->float16_flops > card->float32_flops ? card->float16_flops : card->float32_flops;
+}
+
+static int by_flops(const void *a, const void *b)
+{
+    return in_order(best_flops(a), best_flops(b), a, b);
+}
+
+static int by_year(const void *a, const void *b)
+{
+    return in_order(((const hr_card *)a)->year, ((const hr_card *)b)->year, a, b);
+}
+
+static const struct {
+    const char *name;
+    int (*compare)(const void *a, const void *b);
+} orders[] = {{"vram", by_vram},
+              {"bandwidth", by_bandwidth},
+              {"flops", by_flops},
+              {"year", by_year},
+              {"name", by_name}};
+enum { ORDER_COUNT = sizeof orders / sizeof *orders };
+
+typedef struct choice {
+    int (*compare)(const void *a, const void *b);
+    const char *family; // NULL: all
+    uint64_t least_bytes;
+} choice;
+
+static hr_status read_order(const cli_args *args, choice *c, hr_err *err)
+{
+    const char *wanted = cli_given(args, APP_SORT) ? args->value[APP_SORT] : orders[0].name;
+    for (size_t k = 0; k < ORDER_COUNT; k++) {
+        if (strcmp(orders[k].name, wanted) == 0) {
+            c->compare = orders[k].compare;
+            return HR_OK;
+        }
+    }
+    hr_status status =
+        HR_FAIL(err, USAGE, "--sort needs vram, bandwidth, flops, year or name, had '%.32s'", wanted);
+    hr_err_try(err, "headroom cards --sort bandwidth");
+    return status;
+}
+
+static hr_status read_choice(const cli_args *args, choice *c, hr_err *err)
+{
+    *c = (choice){.family = cli_given(args, APP_FAMILY) ? args->value[APP_FAMILY] : NULL};
+    HR_TRY(read_order(args, c, err));
+    if (cli_given(args, APP_MIN_VRAM) && !hr_bytes_parse(args->value[APP_MIN_VRAM], &c->least_bytes)) {
+        hr_status status = HR_FAIL(err, USAGE, "--min-vram needs a size such as 24GiB, had '%.32s'",
+                                   args->value[APP_MIN_VRAM]);
+        hr_err_try(err, "headroom cards --min-vram 24GiB");
+        return status;
+    }
+    return HR_OK;
+}
+
+static bool is_chosen(const choice *c, const hr_card *card)
+{
+    return (c->family == NULL || strcmp(c->family, card->family) == 0) && card->vram_bytes >= c->least_bytes;
+}
+
+// "ampere, ada, …" of the cards, each once.
+static void list_families(const hr_card *cards, size_t count, char *list, size_t size)
+{
+    size_t length = 0;
+    list[0] = '\0';
+    for (size_t k = 0; k < count; k++) {
+        bool known = cards[k].family[0] == '\0';
+        for (size_t i = 0; i < k && !known; i++) {
+            known = strcmp(cards[i].family, cards[k].family) == 0;
+        }
+        if (!known && length < size) {
+            length += (size_t)snprintf(list + length, size - length, "%s%s", length > 0 ? ", " : "",
+                                       cards[k].family);
+        }
+    }
+}
+
+static hr_status refuse_family(const hr_card *cards, size_t count, const char *family, hr_err *err)
+{
+    char list[160];
+    list_families(cards, count, list, sizeof list);
+    hr_status status = HR_FAIL(err, USAGE, "no card is of the family '%.32s'; there are %s", family, list);
+    hr_err_try(err, "headroom cards --family ampere");
+    return status;
+}
+
+// Leaves the chosen ones, in order.
+static hr_status choose(hr_card *cards, size_t *count, const choice *c, hr_err *err)
+{
+    size_t kept = 0;
+    bool has_family = c->family == NULL;
+    for (size_t k = 0; k < *count; k++) {
+        has_family = has_family || strcmp(cards[k].family, c->family) == 0;
+    }
+    if (!has_family) {
+        return refuse_family(cards, *count, c->family, err);
+    }
+    for (size_t k = 0; k < *count; k++) {
+        if (is_chosen(c, &cards[k])) {
+            cards[kept++] = cards[k];
+        }
+    }
+    qsort(cards, kept, sizeof *cards, c->compare);
+    *count = kept;
+    return HR_OK;
+}
+
+static hr_status load_all(hr_card **cards, size_t *count, hr_err *err)
+{
+    hr_preset_entry *entries = NULL;
+    *cards = NULL;
+    HR_TRY(hr_preset_list("cards", &entries, count, err));
+    hr_card *all = calloc(*count + 1, sizeof *all);
+    hr_status status = all != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for %zu cards", *count);
+    for (size_t k = 0; k < *count && status == HR_OK; k++) {
+        status = hr_card_load(entries[k].name, &all[k], err);
+    }
+    hr_preset_list_free(entries);
+    if (status != HR_OK) {
+        free(all);
+        return status;
+    }
+    *cards = all;
+    return HR_OK;
+}
+
+// ---- as a table -----------------------------------------------------------------------------------------------
+
+// What the allocator may take of the whole card.
+static uint64_t default_limit(const hr_card *card)
+{
+    hr_knobs knobs;
+    uint64_t limit_bytes = 0;
+    hr_knobs_init(&knobs);
+    return hr_device_limit_bytes(&knobs, card, &limit_bytes, NULL) == HR_OK ? limit_bytes : 0;
+}
+
+static void print_card(const hr_card *card)
+{
+    char vram[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], year[12];
+    (void)snprintf(year, sizeof year, "%" PRIu32, card->year);
+    printf("%-21s %9s %9s %4.0f %6.1f %6.1f %2" PRIu32 ".%" PRIu32 " %4s %s\n", card->name,
+           hr_bytes_human(card->vram_bytes, vram), hr_bytes_human(default_limit(card), limit),
+           card->memory_bytes_per_second * 1e-9, card->float32_flops * 1e-12, best_flops(card) * 1e-12,
+           card->compute_major, card->compute_minor, card->year > 0 ? year : "", card->family);
+}
+
+static void print_cards(const hr_card *cards, size_t count)
+{
+    puts("name                       vram     limit GB/s   fp32   fp16   cc year family");
+    for (size_t k = 0; k < count; k++) {
+        print_card(&cards[k]);
+    }
+    puts("\nlimit: what TensorFlow's allocator would take; cc: compute capability; fp32, fp16:\n"
+         "TFLOP/s of float32, and of float16 products summed in float32. Also `unlimited`:\n"
+         "no limit, with the times of an A100. A card of your own: headroom cards NAME\n"
+         ">mine.yaml, then -s device.card=./mine.yaml; or -s device.card=NAME,vram=12GiB.");
+}
+
+// ---- as JSON --------------------------------------------------------------------------------------------------
+
+static void emit_rate(emitter *e, const char *key, double per_second)
+{
+    if (per_second > 0) {
+        emit_real(e, key, per_second, EMIT_EXACT);
+    } else {
+        emit_null(e, key);
+    }
+}
+
+static void print_card_json(emitter *e, const hr_card *card)
+{
+    char capability[16];
+    (void)snprintf(capability, sizeof capability, "%" PRIu32 ".%" PRIu32, card->compute_major,
+                   card->compute_minor);
+    emit_row(e, NULL);
+    emit_text(e, "name", card->name);
+    emit_text(e, "title", card->title);
+    emit_text(e, "family", card->family[0] != '\0' ? card->family : NULL);
+    emit_count(e, "year", card->year > 0 ? card->year : HR_NONE);
+    emit_count(e, "multiprocessors", card->multiprocessors > 0 ? card->multiprocessors : HR_NONE);
+    emit_count(e, "vram_bytes", card->vram_bytes);
+    emit_count(e, "context_bytes", card->context_bytes);
+    emit_count(e, "limit_bytes", default_limit(card));
+    emit_count(e, "granularity_bytes", card->granularity_bytes);
+    emit_text(e, "compute_capability", capability);
+    emit_real(e, "memory_bytes_per_second", card->memory_bytes_per_second, EMIT_EXACT);
+    emit_real(e, "link_bytes_per_second", card->link_bytes_per_second, EMIT_EXACT);
+    emit_real(e, "float32_flops", card->float32_flops, EMIT_EXACT);
+    emit_rate(e, "tf32_flops", card->tf32_flops);
+    emit_rate(e, "float16_flops", card->float16_flops);
+    emit_rate(e, "bfloat16_flops", card->bfloat16_flops);
+    emit_rate(e, "float64_flops", card->float64_flops);
+    emit_text(e, "source", card->source[0] != '\0' ? card->source : NULL);
+    emit_end_object(e);
+}
+
+static void print_cards_json(const hr_card *cards, size_t count)
+{
+    emitter e = {.out = stdout};
+    emit_array(&e, NULL);
+    for (size_t k = 0; k < count; k++) {
+        print_card_json(&e, &cards[k]);
+    }
+    emit_end_array(&e);
+}
+
+// ---- one, as a file -------------------------------------------------------------------------------------------
+
+static void print_rate(const char *key, double per_second)
+{
+    if (per_second > 0) {
+        printf("%s: %.10g\n", key, per_second);
+    }
+}
+
+static void print_size(const char *key, uint64_t bytes)
+{
+    char exact[HR_BYTES_TEXT_MAX];
+    printf("%s: %s\n", key, hr_bytes_exact(bytes, exact));
+}
+
+// What hr_card_load reads back as the same card.
+static void print_file(const hr_card *card)
+{
+    printf("# -s device.card=./FILE.yaml, or below presets/cards in $XDG_DATA_HOME/headroom, by its name.\n"
+           "# FLOP/s are dense, with float32 accumulation; a rate that is missing is not native.\n"
+           "title: \"%s\"\n",
+           card->title);
+    printf("%s%s%s", card->source[0] != '\0' ? "source: \"" : "", card->source,
+           card->source[0] != '\0' ? "\"\n" : "");
+    printf("%s%s%s", card->family[0] != '\0' ? "family: " : "", card->family,
+           card->family[0] != '\0' ? "\n" : "");
+    print_rate("year", card->year);
+    print_rate("multiprocessors", card->multiprocessors);
+    if (hr_limit_is_none(card->vram_bytes)) {
+        puts("vram: unlimited");
+    } else {
+        print_size("vram", card->vram_bytes);
+    }
+    print_size("context", card->context_bytes);
+    print_size("granularity", card->granularity_bytes);
+    printf("compute_capability: %" PRIu32 ".%" PRIu32 "\n", card->compute_major, card->compute_minor);
+    print_rate("memory_bytes_per_second", card->memory_bytes_per_second);
+    print_rate("link_bytes_per_second", card->link_bytes_per_second);
+    print_rate("launch_seconds", card->launch_seconds);
+    print_rate("float32_flops", card->float32_flops);
+    print_rate("tf32_flops", card->tf32_flops);
+    print_rate("float16_flops", card->float16_flops);
+    print_rate("bfloat16_flops", card->bfloat16_flops);
+    print_rate("float64_flops", card->float64_flops);
+    print_rate("vector_float16_flops", card->vector_float16_flops);
+    print_rate("vector_bfloat16_flops", card->vector_bfloat16_flops);
+    print_rate("vector_float64_flops", card->vector_float64_flops);
+}
+
+// ---- the command ----------------------------------------------------------------------------------------------
+
+static hr_status show_one(const cli_args *args, hr_err *err)
+{
+    hr_card card;
+    HR_TRY(hr_card_load(args->words[0], &card, err));
+    if (cli_given(args, APP_JSON)) {
+        emitter e = {.out = stdout};
+        print_card_json(&e, &card);
+    } else {
+        print_file(&card);
+    }
+    return HR_OK;
+}
+
+static hr_status show_all(const cli_args *args, hr_err *err)
+{
+    choice wanted;
+    hr_card *cards = NULL;
+    size_t count = 0;
+    HR_TRY(read_choice(args, &wanted, err));
+    HR_TRY(load_all(&cards, &count, err));
+    hr_status status = choose(cards, &count, &wanted, err);
+    if (status == HR_OK && cli_given(args, APP_JSON)) {
+        print_cards_json(cards, count);
+    } else if (status == HR_OK) {
+        print_cards(cards, count);
+    }
+    free(cards);
+    return status;
+}
+
+int cli_cards(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    const hr_status status = args.word_count > 0 ? show_one(&args, &err) : show_all(&args, &err);
+    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+}

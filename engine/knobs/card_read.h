@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A card from where it is written: a row of the table, a file of one's own, or what differs from one of them.
+#ifndef KNOBS_CARD_READ_H
+#define KNOBS_CARD_READ_H
+
+#include <stdbool.h>
+
+#include "headroom/card.h"
+
+// False when no row is called so. Leaves properties_path empty.
+bool card_of_table(const char *name, hr_card *card);
+// `title:`, `vram:`, … one a line, all that is needed or `like: NAME`. READ and PRESET errors; then *card is unchanged.
+HR_MUST_CHECK hr_status card_read_file(const char *path, hr_card *card, hr_err *err);
+// "key=value,key=value" over *card. PRESET error; then *card is unchanged.
+HR_MUST_CHECK hr_status card_change(hr_card *card, const char *pairs, hr_err *err);
+
+#endif
