@@ -195,10 +195,11 @@ static void print_cards(const hr_card *cards, size_t count)
     for (size_t k = 0; k < count; k++) {
         print_card(&cards[k]);
     }
-    puts("\nlimit: what TensorFlow's allocator would take; cc: compute capability; fp32, fp16:\n"
-         "TFLOP/s of float32, and of float16 products summed in float32. Also `unlimited`:\n"
-         "no limit, with the times of an A100. A card of your own: headroom cards NAME\n"
-         ">mine.yaml, then -s device.card=./mine.yaml; or -s device.card=NAME,vram=12GiB.");
+    puts("\nlimit: what TensorFlow's allocator would take; cc: compute capability;\n"
+         "fp32, fp16: TFLOP/s of float32, and of float16 products summed in float32.\n"
+         "Also `unlimited`: no limit, with the times of an A100. A card of your own:\n"
+         "headroom cards NAME >mine.yaml, then -s device.card=./mine.yaml; or in one word\n"
+         "-s device.card=NAME,vram=12GiB.");
 }
 
 // ---- as JSON --------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ own_limit own_limit_of(const hr_knobs *knobs, uint64_t needed_bytes)
     for (size_t k = 0; needed_bytes > 0 && k < sizeof setters / sizeof *setters; k++) {
         hr_knobs without = *knobs;
         uint64_t bytes = 0;
-        if (hr_knob_is_set(knobs, setters[k].id) &&
+        const bool is_only_size = setters[k].id == HR_KNOB_DEVICE_VRAM && !has_card;
+        if (hr_knob_is_set(knobs, setters[k].id) && !is_only_size &&
             hr_knobs_set(&without, setters[k].id, setters[k].nothing, NULL) == HR_OK &&
             hr_device_limit_bytes(&without, has_card ? &card : NULL, &bytes, NULL) == HR_OK &&
             bytes >= needed_bytes) {

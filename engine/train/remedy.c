@@ -94,10 +94,16 @@ typedef struct search {
 
 // ---- one dry run ------------------------------------------------------------------------------------------------
 
+static bool is_sized(const hr_knobs *knobs)
+{
+    return hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) || hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
+}
+
 // The knobs turned so, and in `fix` the pairs that change something; false when none does, or it is refused.
 static bool apply(const candidate *c, hr_knobs *knobs, hr_report_fix *fix)
 {
     const size_t size = sizeof fix->knobs;
+    const bool was_sized = is_sized(knobs);
     size_t length = 0;
     fix->knobs[0] = '\0';
     for (size_t k = 0; k < REMEDY_PAIRS && c->pairs[k] != NULL; k++) {
@@ -110,7 +116,9 @@ static bool apply(const candidate *c, hr_knobs *knobs, hr_report_fix *fix)
                                        c->pairs[k]);
         }
     }
-    return length > 0 && length < size && hr_knobs_validate(knobs, NULL) == HR_OK;
+    // To take the one size away that there is would be no remedy.
+    return length > 0 && length < size && is_sized(knobs) == was_sized &&
+           hr_knobs_validate(knobs, NULL) == HR_OK;
 }
 
 // A device that computes may refuse what its card has room for: the host behind it has less.
