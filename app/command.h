@@ -33,6 +33,7 @@
     X(ASCII, 0, "ascii", NULL, "draw with ASCII only")                                                       \
     X(NO_COLOR, 0, "no-color", NULL, "draw without colours, as NO_COLOR does")                               \
     X(NO_MOUSE, 0, "no-mouse", NULL, "leave the mouse to the terminal")                                      \
+    X(WAIT, 0, "wait", NULL, "until there is a training to watch")                                           \
     X(SCRIPT, 0, "script", "FILE",                                                                           \
       "play keys and commands from a file, on the device plan, without a terminal")                          \
     X(SIZE, 0, "size", "WxH", "of the screen that --script plays on; 80x24 without it")                      \

@@ -63,8 +63,8 @@ static const app_command commands[] = {
      APP_OPTION(CALIBRATE) | APP_OPTION(SECONDS) | APP_OPTION(SET) | APP_OPTION(JSON), APP_NO_WORD, NULL, cli_doctor},
     {"watch", "[SOCKET | TRACE]",
      "the workbench on a training elsewhere on this machine, read-only; without a name, the only one there is, or which",
-     APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE), APP_FILE_WORD, NULL,
-     cli_watch},
+     APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE) | APP_OPTION(WAIT),
+     APP_FILE_WORD, NULL, cli_watch},
     {"completion", "SHELL", "print a completion script for bash, zsh or fish", 0, APP_OWN_WORD, "bash zsh fish",
      cli_completion},
 };

@@ -19,7 +19,7 @@
 #include "app/tui/format.h"
 #include "app/tui/tui.h"
 
-enum { LOOKS = 400, LOOK_MS = 5, SOCKETS_MAX = 256 };
+enum { LOOKS = 400, LOOK_MS = 5, SOCKETS_MAX = 256, AGAIN_MS = 200, NOTHING = 1 };
 
 typedef struct watched {
     char preset[HR_KNOB_TEXT_MAX];
@@ -95,8 +95,21 @@ static bool has_terminal(void)
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 }
 
-// The only one there is, where it can be watched at once; otherwise lists them, and only[] is "".
-static void look_around(char only[PATH_MAX])
+// Until something is there: looks again a few times a second; Ctrl-C ends it.
+static void look_until_found(const char *folder, bool waits, found *f)
+{
+    look_into(folder, f);
+    if (f->count == 0 && waits) {
+        fputs("waiting for a training; Ctrl-C ends it\n", stderr);
+    }
+    while (f->count == 0 && waits) {
+        (void)poll(NULL, 0, AGAIN_MS);
+        look_into(folder, f);
+    }
+}
+
+// The only one there is, where it can be watched at once; otherwise lists them, and only[] is "". The exit code of that.
+static int look_around(bool waits, char only[PATH_MAX])
 {
     static found f;
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -104,10 +117,11 @@ static void look_around(char only[PATH_MAX])
     only[0] = '\0';
     if (runtime == NULL || runtime[0] != '/') {
         puts("nothing can be watched: trainings listen below $XDG_RUNTIME_DIR, which is not set");
-        return;
+        return NOTHING;
     }
     (void)snprintf(folder, sizeof folder, "%s/headroom", runtime);
-    look_into(folder, &f);
+    look_until_found(folder, waits, &f);
+    const int exit_code = f.count > 0 ? 0 : NOTHING;
     if (f.count == 1 && has_terminal()) {
         (void)snprintf(only, PATH_MAX, "%s", f.path[0]);
     } else {
@@ -116,6 +130,7 @@ static void look_around(char only[PATH_MAX])
     while (f.count > 0) {
         free(f.path[--f.count]);
     }
+    return exit_code;
 }
 
 // ---- with one -------------------------------------------------------------------------------------------------
@@ -182,11 +197,14 @@ int cli_watch(int argc, char **argv)
         return next == CLI_DONE ? 0 : say_error(&err, false);
     }
     if (args.words[0] == NULL) {
-        look_around(only);
+        const int exit_code = look_around(cli_given(&args, APP_WAIT), only);
         if (only[0] == '\0') {
-            return 0;
+            return exit_code;
         }
         args.words[0] = only;
+    }
+    while (cli_given(&args, APP_WAIT) && access(args.words[0], F_OK) != 0) {
+        (void)poll(NULL, 0, AGAIN_MS);
     }
     if (!has_terminal()) {
         (void)HR_FAIL(&err, USAGE, "watching needs a terminal, had a pipe or a file");

@@ -124,6 +124,7 @@ struct app {
     uint64_t kept_step;   // of the last save that a person asked for; HR_NONE: none
     int ended_by;         // the signal that ended us; 0: none
     uint64_t saved_step;  // of what stands there, as the last worker said; HR_NONE: nothing yet
+    bool was_killed;      // what was watched
     bool scripted;        // the engine in this process, moved by the script
     const char *watched;  // socket or trace of somebody else's training; NULL: it is our own
     bool unknown;         // nobody has said what is watched: preset and knobs stand for nothing

@@ -269,7 +269,8 @@ bool app_check_life(app *a)
     note_save(a, &end);
     if (life == HR_SESSION_ENDED) {
         a->live.state = HR_ENGINE_FAILED;
-        (a->watched != NULL ? run_log_close : run_log_fail)(&a->runs);
+        a->was_killed = a->watched != NULL && end.exit_code < 0; // it said no word
+        (a->watched != NULL && !a->was_killed ? run_log_close : run_log_fail)(&a->runs);
     }
     say_end(a);
     // One that is lost again before a step was done would be lost a third time: somebody has to look.

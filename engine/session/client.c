@@ -131,7 +131,7 @@ static void note_watched_end(client_session *c)
     end_set_place(&c->end, pulse_of(c, &pulse));
     (void)text_copy(c->end.sentence, sizeof c->end.sentence,
                     c->broken                 ? "what the watched process said was broken"
-                    : !c->said_end            ? "the watched process is gone, without a word"
+                    : !c->said_end            ? "it was killed: its process is gone without a word"
                     : c->note.status != HR_OK ? c->note.err.sentence
                                               : "the training was ended");
     session_unwatch_fd(&c->base, wire_fd(c->wire));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/watch_socket.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +64,42 @@ void watch_remove(const char *path)
     }
 }
 
+// Its process is no more (nor one of that number in another container: nobody listens there).
+static bool is_dead(const char *folder, const char *name)
+{
+    char path[WATCH_PATH_MAX];
+    long pid = 0;
+    int read = 0, connected = -1;
+    const bool named = sscanf(name, "%ld.sock%n", &pid, &read) == 1 && read > 0 && pid > 0 &&
+                       (name[read] == '\0' || strcmp(name + read, "~") == 0) &&
+                       snprintf(path, sizeof path, "%s/%s", folder, name) < WATCH_PATH_MAX;
+    if (!named || kill((pid_t)pid, 0) == 0 || errno != ESRCH) {
+        return false;
+    }
+    const bool answers = watch_connect(path, &connected, NULL) == HR_OK;
+    if (answers) {
+        (void)close(connected);
+    }
+    return !answers;
+}
+
+// What runs that were killed have left in the folder, which is ours alone.
+static void remove_dead(const char *path)
+{
+    char folder[WATCH_PATH_MAX];
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    DIR *list = opendir(folder);
+    for (struct dirent *e = list == NULL ? NULL : readdir(list); e != NULL; e = readdir(list)) {
+        if (is_dead(folder, e->d_name)) {
+            (void)unlinkat(dirfd(list), e->d_name, 0);
+        }
+    }
+    if (list != NULL) {
+        (void)closedir(list);
+    }
+}
+
 hr_status watch_listen(const char *path, int *listening, hr_err *err)
 {
     char early[WATCH_PATH_MAX];
@@ -70,6 +108,7 @@ hr_status watch_listen(const char *path, int *listening, hr_err *err)
         return HR_FAIL(err, STATE, "%s: too long for a socket's address", path);
     }
     HR_TRY(check_folder(path, err));
+    remove_dead(path);
     const struct sockaddr_un address = address_of(early);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(early); // of a process of our number that is no more

@@ -165,6 +165,7 @@ START_TEST(watch_lists_the_runs_that_can_be_watched)
     ck_assert_int_eq(kill(s.pid, SIGINT), 0);
     finish(&s, 130);
     o = program_run_with(setting, "watch");
+    assert_exit(&o, "watch", 1);
     ck_assert_ptr_nonnull(strstr(o.out, "no training can be watched now"));
     outcome_deinit(&o);
     o = program_run_with(setting, "watch nothing");
@@ -191,12 +192,66 @@ START_TEST(a_run_that_ends_is_over_for_who_watches)
 }
 END_TEST
 
+static void *wait_for_one(void *out)
+{
+    char setting[300];
+    snprintf(setting, sizeof setting, "XDG_RUNTIME_DIR=%s", folder);
+    *(outcome *)out = program_run_with(setting, "watch --wait");
+    return NULL;
+}
+
+START_TEST(who_waits_for_a_run_hears_of_the_first)
+{
+    subject s = {0};
+    pthread_t waiting;
+    outcome o = {0};
+    snprintf(folder, sizeof folder, "%s/wait", program_home());
+    ck_assert_int_eq(pthread_create(&waiting, NULL, wait_for_one, &o), 0);
+    start(&s, "wait");
+    pthread_join(waiting, NULL);
+    assert_exit(&o, "watch --wait", 0);
+    ck_assert_msg(strstr(o.out, s.path) != NULL, "%s", o.out);
+    outcome_deinit(&o);
+    ck_assert_int_eq(kill(s.pid, SIGINT), 0);
+    finish(&s, 130);
+}
+END_TEST
+
+START_TEST(a_run_that_was_killed_is_killed_and_its_socket_goes_with_the_next)
+{
+    subject s;
+    hr_session *session = NULL;
+    hr_session_end end = {0};
+    start(&s, "killed");
+    ck_assert_int_eq(hr_session_attach(s.path, &session, NULL), HR_OK);
+    ck_assert_int_eq(kill(s.pid, SIGKILL), 0);
+    for (int looks = 0; looks < PATIENCE && hr_session_get_life(session, &end) != HR_SESSION_ENDED;
+         looks++, look_later()) {
+    }
+    ck_assert_str_eq(end.sentence, "it was killed: its process is gone without a word");
+    ck_assert_int_eq(end.exit_code, -1);
+    (void)hr_session_stop(session, NULL);
+    pthread_join(s.thread, NULL);
+    assert_exit(&s.outcome, WORDS, 137);
+    outcome_deinit(&s.outcome);
+    ck_assert_int_eq(access(s.path, F_OK), 0);
+    char setting[300];
+    snprintf(setting, sizeof setting, "XDG_RUNTIME_DIR=%s", folder);
+    outcome o = program_run_with(setting, "run demo -s device.kind=plan --steps 1");
+    assert_exit(&o, "the next", 0);
+    ck_assert_int_ne(access(s.path, F_OK), 0);
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("watched");
     tcase_add_unchecked_fixture(tests, NULL, program_remove_home);
     tcase_add_test(tests, a_run_is_watched_by_two_who_cannot_change_it);
     tcase_add_test(tests, watch_lists_the_runs_that_can_be_watched);
+    tcase_add_test(tests, who_waits_for_a_run_hears_of_the_first);
+    tcase_add_test(tests, a_run_that_was_killed_is_killed_and_its_socket_goes_with_the_next);
     tcase_add_test(tests, a_run_that_ends_is_over_for_who_watches);
     Suite *suite = suite_create("watched");
     suite_add_tcase(suite, tests);

@@ -115,7 +115,7 @@ START_TEST(a_watcher_sees_that_the_worker_is_gone)
     hr_session_end end = use_wait_end(w);
     ck_assert_int_eq(end.exit_code, -1);
     ck_assert_uint_ge(end.step, 2);
-    ck_assert_str_eq(end.sentence, "the watched process is gone, without a word");
+    ck_assert_str_eq(end.sentence, "it was killed: its process is gone without a word");
     (void)use_wait_end(s);
     ck_assert_int_ne(access(path, F_OK), 0); // its owner has removed what it could not
     use_stop(w);

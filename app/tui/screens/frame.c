@@ -37,7 +37,9 @@ static void state_text(const app *a, char *text, size_t size)
     const model *m = app_model(a);
     int64_t all = hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
     bool over = a->watched != NULL && !app_engine_lives(a);
-    const char *state = over ? "ended" : hr_engine_state_name((hr_engine_state)m->state);
+    const char *state = over && a->was_killed ? "killed"
+                        : over                ? "ended"
+                                              : hr_engine_state_name((hr_engine_state)m->state);
     if (all > 0) {
         snprintf(text, size, "%s %" PRIu64 "/%" PRId64, state, m->steps, all);
     } else {
