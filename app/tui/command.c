@@ -35,6 +35,26 @@ static void run_set(app *a, const char *argument)
     }
 }
 
+// "card rtx3070-8g vram=12GiB": as device.card has it, with commas between.
+static void run_card(app *a, const char *argument)
+{
+    char text[HR_KNOB_TEXT_MAX];
+    size_t length = 0;
+    if (argument[0] == '\0') {
+        app_say(a, MESSAGE_ERROR,
+                "card needs a name, and beside it what differs\ntry: :card rtx3070-8g vram=12GiB");
+        return;
+    }
+    for (const char *c = argument; *c != '\0' && length + 1 < sizeof text; c++) {
+        const bool follows = *c == ' ' || *c == ',';
+        if (!follows || (length > 0 && text[length - 1] != ',')) {
+            text[length++] = follows ? ',' : *c;
+        }
+    }
+    text[length] = '\0';
+    app_turn(a, HR_KNOB_DEVICE_CARD, text);
+}
+
 // "fix", "fix 2": what a dry run found to fit after the last out-of-memory.
 static void run_fix(app *a, const char *argument)
 {
@@ -255,6 +275,7 @@ static const command_row commands[] = {
     {"set", "KEY VALUE", WORD_SETTING, "turn a knob", run_set},
     {"run", "[STEPS]", WORD_NONE, "train so many steps more; without a number, run or pause", run_run},
     {"preset", "NAME", WORD_PRESET, "open another preset, or a file", run_preset},
+    {"card", "NAME [KEY=VALUE …]", WORD_CARD, "another card, or one like it: vram=12GiB …", run_card},
     {"fix", "[NUMBER]", WORD_FIX, "turn the knobs that the Doctor found to fit", run_fix},
     {"save", "[FILE]", WORD_FILE, "save the training", run_save},
     {"save-display", "FILE", WORD_FILE, "save the screen: .txt, .ans or .svg", run_save_display},

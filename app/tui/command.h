@@ -16,6 +16,7 @@ typedef enum command_word {
     WORD_FILE,
     WORD_FORM, // of a configuration that is written, then a file
     WORD_PRESET,
+    WORD_CARD,
     WORD_THEME,
     WORD_GLYPHS,
     WORD_ON_OFF,

@@ -246,6 +246,9 @@ static void offer_words(looking *l, command_word word)
     case WORD_PRESET:
         offer_presets(l);
         break;
+    case WORD_CARD:
+        offer_named(l, &hr_knob_rows(NULL)[HR_KNOB_DEVICE_CARD]);
+        break;
     case WORD_THEME:
         themes = theme_names(&count);
         for (size_t i = 0; i < count; i++) {

@@ -181,7 +181,11 @@ hr_status hr_knob_export_file(const char *form, const hr_preset *preset, const h
 
 hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
 {
-    (void)card;
+    static const char own[] = "own-8g"; // and what differs from it
+    *card = (hr_card){.vram_bytes = UINT64_C(8) << 30};
+    if (strncmp(name, own, sizeof own - 1) == 0) {
+        return HR_OK;
+    }
     return HR_FAIL(err, PRESET, "no card is called '%s'", name);
 }
 

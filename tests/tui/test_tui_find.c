@@ -169,6 +169,24 @@ START_TEST(a_card_that_is_none_is_not_taken)
 }
 END_TEST
 
+START_TEST(a_card_of_ones_own_is_a_name_and_what_differs)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 4);
+    app_command(a, "card own-8g  vram=12GiB memory_bytes_per_second=9e11");
+    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD),
+                     "own-8g,vram=12GiB,memory_bytes_per_second=9e11");
+    app_command(a, "card own-8g,vram=10GiB");
+    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD), "own-8g,vram=10GiB");
+    app_command(a, "card nothing vram=12GiB");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD), "own-8g,vram=10GiB");
+    app_command(a, "card");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(what_is_typed_in_a_shell_is_said_as_it_is_typed_here)
 {
     static const char *const said[][2] = {
@@ -266,6 +284,7 @@ SUITE_MAIN("tui find", what_is_typed_after_a_slash_is_never_a_command,
            among_knobs_it_selects_the_one_that_matches, a_pane_without_rows_hands_the_line_to_the_first_table,
            presets_are_narrowed_by_name_and_title, a_table_says_in_its_title_what_it_leaves_out_and_its_order,
            the_filter_command_goes_where_the_key_goes, a_card_that_is_none_is_not_taken,
+           a_card_of_ones_own_is_a_name_and_what_differs,
            what_is_typed_in_a_shell_is_said_as_it_is_typed_here, undone_twice_there_was_something_to_undo,
            the_tip_is_about_the_selected_knob, who_only_watches_is_offered_nothing_that_turns,
            the_tour_stays_where_it_stood_until_its_step_is_done, the_marks_beside_knobs_are_explained)

@@ -338,7 +338,7 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "allocator.kind=caching", "allocator.expandable_segments=on",
      "allocator.large_segment=21MiB"},
     {"device.vram=64MiB", "allocator.kind=caching", "allocator.conf=per_process_memory_fraction:0.5"},
-    {"batch.size=8"},
+    {"device.kind=cuda"},
     {"device.vram=64MiB", "train.save_every=10"},
     {"device.vram=64MiB", "checkpoint.strategy=every"},
     {"device.vram=64MiB", "offload.activations=on", "execution.tape=none"},
