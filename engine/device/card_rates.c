@@ -42,5 +42,6 @@ const card_rates *card_rates_of(const hr_card *card)
 double card_multiprocessors(const hr_card *card)
 {
     const card_rates *r = card_rates_of(card);
-    return fmax(round(card->float32_flops / (2 * r->lanes * r->hertz)), 1);
+    return card->multiprocessors > 0 ? card->multiprocessors
+                                     : fmax(round(card->float32_flops / (2 * r->lanes * r->hertz)), 1);
 }
