@@ -95,6 +95,7 @@ static bool commands(const app *a, request r)
     case REQUEST_PRESETS:
     case REQUEST_RESTART:
     case REQUEST_APPLY:
+    case REQUEST_EDIT_PRESET:
         return true;
     default:
         return turns_here(a, r);
@@ -129,6 +130,11 @@ const char *app_why_not(const app *a, request r)
         return why_not_zoom(a, r);
     case REQUEST_FILTER:
         return NULL; // finds something everywhere
+    case REQUEST_NEXT_MATCH:
+    case REQUEST_MATCH_BEFORE:
+        return act_looks_for(a)[0] != '\0' ? NULL : "nothing was looked for here: / does";
+    case REQUEST_EDIT_PRESET:
+        return act_why_not_edit(a);
     case REQUEST_SORT:
     case REQUEST_REVERSE:
     case REQUEST_COLUMNS:
@@ -155,8 +161,9 @@ const char *app_why_not(const app *a, request r)
 // Inside an overlay the letters that work on the screen behind it wait.
 static bool overlay_takes(const app *a, request r)
 {
-    bool moves = r == REQUEST_UP || r == REQUEST_DOWN || r == REQUEST_PAGE_UP || r == REQUEST_PAGE_DOWN ||
-                 r == REQUEST_FIRST || r == REQUEST_LAST;
+    bool moves = r == REQUEST_NEXT_MATCH || r == REQUEST_MATCH_BEFORE || r == REQUEST_UP ||
+                 r == REQUEST_DOWN || r == REQUEST_PAGE_UP || r == REQUEST_PAGE_DOWN || r == REQUEST_FIRST ||
+                 r == REQUEST_LAST;
     bool leaves = r == REQUEST_BACK || r == REQUEST_QUIT || r == REQUEST_INTERRUPT || r == REQUEST_REDRAW;
     switch ((int)a->overlay) { // the others take everything
     case OVERLAY_HELP:
@@ -203,6 +210,9 @@ static const struct {
     [REQUEST_FIRST] = {act_move_rows, -ALL_ROWS},
     [REQUEST_LAST] = {act_move_rows, ALL_ROWS},
     [REQUEST_FILTER] = {act_filter, 0},
+    [REQUEST_NEXT_MATCH] = {act_match, 1},
+    [REQUEST_MATCH_BEFORE] = {act_match, -1},
+    [REQUEST_EDIT_PRESET] = {act_edit_preset, 0},
     [REQUEST_SORT] = {act_sort, 0},
     [REQUEST_REVERSE] = {act_reverse, 0},
     [REQUEST_COLUMNS] = {act_columns, 0},
@@ -239,5 +249,8 @@ void app_request(app *a, request r)
     } else if (r != REQUEST_NONE && overlay_takes(a, r)) {
         acts[r].run(a, acts[r].argument);
         tour_follow(a, r);
+    } else if (r != REQUEST_NONE && a->message.kind != MESSAGE_ERROR) {
+        size_t count;
+        app_say(a, MESSAGE_NOTE, "%s has no job in this list: Esc closes it", request_rows(&count)[r].shown);
     }
 }

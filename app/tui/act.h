@@ -18,6 +18,10 @@ void act_pin(app *a, int pinned);
 void act_quit(app *a, int unused);
 void act_interrupt(app *a, int unused);
 void act_presets(app *a, int unused);
+const char *act_why_not_edit(const app *a);
+void act_edit_preset(app *a, int unused); // asks for it: the terminal has to be lent
+// It was in the editor; `changed`: its file is another one now.
+void act_preset_was_edited(app *a, bool changed);
 void act_choose_preset(app *a);
 extern const char *const preset_folders[PRESET_FOLDERS]; // below the one of all presets
 
@@ -60,6 +64,9 @@ void act_filter_move(app *a, int rows); // while it is typed: the next row, the 
 void act_filter_counts(const app *a, size_t *shown, size_t *all); // of what the line looks through
 void act_find_typed(app *a);                                      // the same for the help
 void act_narrow_typed(app *a);                                    // and for the presets
+// What was looked for in the list that has the keys: in the help, among presets, rows or knobs; "": nothing.
+const char *act_looks_for(const app *a);
+void act_match(app *a, int direction); // the next that has it
 void act_sort(app *a, int unused);
 void act_reverse(app *a, int unused);
 void act_columns(app *a, int unused);

@@ -84,7 +84,7 @@ static bool knob_matches(const app *a, size_t place)
 {
     size_t count;
     const char *key = hr_knob_rows(&count)[turn_panel(&count)[place]].key;
-    return strcasestr(key, a->prompt.text) != NULL;
+    return strcasestr(key, a->knob_looked_for) != NULL;
 }
 
 // The nearest knob that matches, from `from` on in the direction of `by`; the selected one stays where none does.
@@ -103,6 +103,7 @@ static void find_knob(app *a, int64_t from, int by)
 void act_filter_typed(app *a)
 {
     if (filters_knobs(a)) {
+        take_typed(a, a->knob_looked_for);
         if (a->prompt.length > 0 && !knob_matches(a, a->knob)) {
             find_knob(a, 0, 1);
         }
@@ -117,6 +118,23 @@ void act_filter_move(app *a, int rows)
         find_knob(a, (int64_t)a->knob + rows, rows < 0 ? -1 : 1);
     } else {
         table_move(&a->table[a->focus], source_of(a), a, rows);
+    }
+}
+
+const char *act_looks_for(const app *a)
+{
+    return a->overlay == OVERLAY_HELP      ? a->help_filter
+           : a->overlay == OVERLAY_PRESETS ? a->presets.filter
+           : filters_knobs(a)              ? a->knob_looked_for
+                                           : a->table[a->focus].filter;
+}
+
+void act_match(app *a, int direction)
+{
+    if (a->overlay == OVERLAY_NONE) {
+        act_filter_move(a, direction);
+    } else {
+        act_move_rows(a, direction); // only what matches is listed
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting, stopping and leaving a training, and which one.
 #include <stdio.h>
+#include <unistd.h>
 
 #include "app/tui/act.h"
 
@@ -152,6 +153,38 @@ void app_open_preset(app *a, const char *name)
         a->overlay = OVERLAY_SWITCH;
     } else {
         app_switch_preset(a);
+    }
+}
+
+// ---- in the editor --------------------------------------------------------------------------------------------
+
+const char *act_why_not_edit(const app *a)
+{
+    return a->scripted ? "a script has no terminal to lend to an editor"
+           : hr_preset_path(a->preset)[0] == '\0'
+               ? "this preset is no file: :export preset FILE.yaml makes one"
+               : NULL;
+}
+
+void act_edit_preset(app *a, int unused)
+{
+    (void)unused;
+    const char *path = hr_preset_path(a->preset);
+    if (access(path, W_OK) != 0) {
+        app_say(a, MESSAGE_ERROR,
+                "%s cannot be written\ntry: :export preset mine.yaml, then :preset ./mine.yaml", path);
+        return;
+    }
+    a->edits_preset = true;
+}
+
+void act_preset_was_edited(app *a, bool changed)
+{
+    a->edits_preset = false;
+    if (changed) {
+        app_open_preset(a, hr_preset_path(a->preset));
+    } else {
+        app_say(a, MESSAGE_NOTE, "%s is as it was", hr_preset_path(a->preset));
     }
 }
 

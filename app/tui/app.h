@@ -180,9 +180,10 @@ struct app {
     unsigned zoom;                      // 0: the last step; k: history level k − 1
     size_t knob, counter;
     size_t log_back, help_top; // rows scrolled
-    char help_filter[TABLE_FILTER_MAX];
-    unsigned tour;  // the step that waits to be done, from 1; 0: no tour
-    bool card_seen; // some time, on this machine
+    char help_filter[TABLE_FILTER_MAX], knob_looked_for[TABLE_FILTER_MAX];
+    bool edits_preset; // in $EDITOR, once the terminal can be lent
+    unsigned tour;     // the step that waits to be done, from 1; 0: no tour
+    bool card_seen;    // some time, on this machine
     overlay overlay;
     preset_list presets;
     prompt prompt;

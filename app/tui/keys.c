@@ -143,6 +143,20 @@ static void wheel(app *a, int rows)
     }
 }
 
+static void take_key(app *a, int key)
+{
+    request r = request_of_key(key);
+    if (r != REQUEST_NONE) {
+        app_request(a, r);
+    } else if (a->message.kind == MESSAGE_ERROR) {
+        return; // it stays until it was read
+    } else if (key > ' ' && key < INPUT_BACKSPACE) {
+        app_say(a, MESSAGE_NOTE, "%c has no job: ? shows every key", key);
+    } else if (key != INPUT_NONE) {
+        app_say(a, MESSAGE_NOTE, "this key has no job: ? shows those that have one");
+    }
+}
+
 void app_key(app *a, int key)
 {
     if (key == INPUT_RESIZED) {
@@ -175,9 +189,6 @@ void app_key(app *a, int key)
     } else if (a->overlay == OVERLAY_QUIT || a->overlay == OVERLAY_SWITCH) {
         a->overlay = OVERLAY_NONE;
     } else {
-        request r = request_of_key(key);
-        if (r != REQUEST_NONE) {
-            app_request(a, r);
-        }
+        take_key(a, key);
     }
 }

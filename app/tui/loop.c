@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/loop.h"
 
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "app/tui/act.h"
 #include "app/tui/offer.h"
 #include "app/tui/remember.h"
 #include "app/tui/terminal.h"
@@ -211,6 +216,49 @@ static void resume_worker(void *context)
     }
 }
 
+// What stands at that path now, as far as a change of it shows.
+typedef struct file_look {
+    time_t seconds;
+    long nanoseconds;
+    off_t size;
+    ino_t number;
+} file_look;
+
+static file_look look_at_file(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) != 0 ? (file_look){0}
+                               : (file_look){s.st_mtim.tv_sec, s.st_mtim.tv_nsec, s.st_size, s.st_ino};
+}
+
+// $VISUAL and $EDITOR may have arguments: a shell takes them apart.
+static void edit_preset(loop *l)
+{
+    app *a = l->app;
+    const char *editor = getenv("VISUAL"), *path = hr_preset_path(a->preset);
+    char line[PATH_MAX];
+    editor = editor != NULL && editor[0] != '\0' ? editor : getenv("EDITOR");
+    editor = editor != NULL && editor[0] != '\0' ? editor : "vi";
+    snprintf(line, sizeof line, "%s \"$@\"", editor);
+    char shell[] = "sh", option[] = "-c", name[] = "editor", file[PATH_MAX];
+    snprintf(file, sizeof file, "%s", path);
+    char *argv[] = {shell, option, line, name, file, NULL};
+    const file_look before = look_at_file(path);
+    const int status = terminal_lend(argv);
+    const file_look after = look_at_file(path);
+    if (status != 0) {
+        a->edits_preset = false;
+        app_say(
+            a, MESSAGE_ERROR,
+            "the editor '%.60s' ended with status %d, and nothing was read again\ntry: EDITOR=vi headroom",
+            editor, status);
+    } else {
+        act_preset_was_edited(a, before.seconds != after.seconds || before.nanoseconds != after.nanoseconds ||
+                                     before.size != after.size || before.number != after.number);
+    }
+    l->key_came = true;
+}
+
 // A frame says what is waited for, before and while it is.
 static void work(loop *l)
 {
@@ -251,6 +299,9 @@ void loop_run(app *a)
         bool due = l.data_came && now_ns() >= l.frame_at_ns;
         if (l.key_came || due) {
             draw(&l);
+        }
+        if (a->edits_preset) {
+            edit_preset(&l);
         }
         if (a->pending != PENDING_NONE) {
             work(&l);

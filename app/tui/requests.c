@@ -15,8 +15,19 @@ const request_row *request_rows(size_t *count)
     return rows;
 }
 
+// Beside the key of its row.
+static const struct {
+    int key;
+    request request;
+} also[] = {{'j', REQUEST_DOWN}, {'k', REQUEST_UP}, {'G', REQUEST_LAST}};
+
 request request_of_key(int key)
 {
+    for (size_t i = 0; i < sizeof also / sizeof *also; i++) {
+        if (also[i].key == key) {
+            return also[i].request;
+        }
+    }
     for (size_t i = 0; i < REQUEST_COUNT; i++) {
         if (rows[i].key == key) {
             return (request)i;

@@ -52,19 +52,22 @@ enum input {
     X(FREEZE, ' ', "Space", "freeze", "freeze the view; the training goes on")                               \
     X(UNDO, 'z', "z", "undo", "undo the last turn of a knob")                                                \
     X(REDO, 'Z', "Z", "redo", "turn it again")                                                               \
+    X(EDIT_PRESET, 'E', "E", "edit-preset", "open the preset in $EDITOR, and read it again")                 \
     X(PIN, 'b', "b", "pin", "pin a baseline: every number shows what changed since")                         \
     X(UNPIN, 'B', "B", "unpin", "forget the baseline")                                                       \
     X(PRESETS, 'p', "p", "presets", "choose another preset")                                                 \
     SCREEN_MAP(X)                                                                                            \
     X(NEXT, INPUT_TAB, "Tab", "next", "focus the next pane")                                                 \
     X(PREVIOUS, INPUT_BACK_TAB, "Shift-Tab", "previous", "focus the pane before")                            \
-    X(UP, INPUT_UP, "↑", "up", "select the row above")                                                       \
-    X(DOWN, INPUT_DOWN, "↓", "down", "select the row below")                                                 \
+    X(UP, INPUT_UP, "↑ k", "up", "select the row above")                                                     \
+    X(DOWN, INPUT_DOWN, "↓ j", "down", "select the row below")                                               \
     X(PAGE_UP, INPUT_PAGE_UP, "PgUp", "page-up", "one page up")                                              \
     X(PAGE_DOWN, INPUT_PAGE_DOWN, "PgDn", "page-down", "one page down")                                      \
     X(FIRST, INPUT_HOME, "Home", "first", "the first row")                                                   \
-    X(LAST, INPUT_END, "End", "last", "the last row")                                                        \
+    X(LAST, INPUT_END, "End G", "last", "the last row")                                                      \
     X(FILTER, '/', "/", "filter", "show the rows that match, !text the others; among knobs, find one")       \
+    X(NEXT_MATCH, 'n', "n", "next-match", "the next row, or knob, that was looked for with /")               \
+    X(MATCH_BEFORE, 'N', "N", "match-before", "the one before")                                              \
     X(SORT, 'o', "o", "sort", "sort by the next column")                                                     \
     X(REVERSE, 'O', "O", "reverse", "sort the other way round")                                              \
     X(COLUMNS, 'c', "c", "columns", "choose the columns of this table")                                      \
@@ -108,7 +111,8 @@ typedef struct request_row {
 } request_row;
 
 const request_row *request_rows(size_t *count); // indexed by request
-request request_of_key(int key);                // REQUEST_NONE when the key has no job
+// REQUEST_NONE when the key has no job. j, k and G are those of less and vi.
+request request_of_key(int key);
 request request_of_name(const char *name);
 
 #endif

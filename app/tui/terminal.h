@@ -69,5 +69,8 @@ const sigset_t *terminal_poll_mask(void);
 void terminal_on_suspend(void (*before)(void *), void (*after)(void *), void *context);
 // Gives the terminal back and stops the process as Ctrl-Z does; returns when it is continued.
 void terminal_suspend(void);
+// Lends the terminal to a program until it ends: argv[0] is searched in PATH. Its exit status; 127 when it could not be
+// started. What ^C and ^Z do meanwhile is its own; when it stops, so do we.
+int terminal_lend(char *const argv[]);
 
 #endif

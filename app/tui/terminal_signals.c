@@ -2,8 +2,10 @@
 // Signals: those that are asked for go through a pipe to the loop; those of a crash give the terminal back first.
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "app/tui/terminal_state.h"
@@ -254,6 +256,51 @@ void terminal_suspend(void)
     if (s.after != NULL) {
         s.after(s.context);
     }
+}
+
+// Returns its exit status.
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
+        stop_process();
+        (void)kill(child, SIGCONT);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+// Both are of the terminal's group: what its user told the program is not for us.
+static void forget_told(void)
+{
+    static const struct timespec now = {0};
+    sigset_t told;
+    sigemptyset(&told);
+    sigaddset(&told, SIGINT);
+    sigaddset(&told, SIGTSTP);
+    while (sigtimedwait(&told, NULL, &now) > 0) {
+    }
+}
+
+int terminal_lend(char *const argv[])
+{
+    posix_spawnattr_t how;
+    sigset_t none;
+    pid_t child;
+    int status = 127;
+    sigemptyset(&none);
+    if (posix_spawnattr_init(&how) != 0) {
+        return status;
+    }
+    leave();
+    bool made = posix_spawnattr_setsigmask(&how, &none) == 0 &&
+                posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK) == 0;
+    if (made && posix_spawnp(&child, argv[0], NULL, &how, argv, environ) == 0) {
+        status = wait_for(child);
+    }
+    forget_told();
+    come_back();
+    (void)posix_spawnattr_destroy(&how);
+    return status;
 }
 
 // ---- reading them ---------------------------------------------------------------------------------------------

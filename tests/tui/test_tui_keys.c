@@ -47,7 +47,7 @@ START_TEST(enter_edits_the_exact_value)
     screen_keys(a, "x\n");
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
     ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 100);
-    screen_keys(a, "j"); // a key without a job leaves the error to be read
+    screen_keys(a, "w"); // a key without a job leaves the error to be read
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
     app_key(a, INPUT_ESCAPE);
     ck_assert_int_eq(a->message.kind, MESSAGE_NONE);
@@ -377,6 +377,54 @@ START_TEST(the_wheel_does_not_change_what_a_line_is_about)
 }
 END_TEST
 
+START_TEST(less_and_vi_move_beside_the_arrows)
+{
+    app *a = bench();
+    screen_keys(a, "jjj");
+    ck_assert_uint_eq(a->knob, 3);
+    screen_keys(a, "k");
+    ck_assert_uint_eq(a->knob, 2);
+    screen_keys(a, "G");
+    size_t knobs;
+    turn_panel(&knobs);
+    ck_assert_uint_eq(a->knob, knobs - 1);
+    app_key(a, INPUT_HOME);
+    screen_keys(a, "n"); // nothing was looked for
+    ck_assert_ptr_nonnull(strstr(a->message.text, "nothing was looked for"));
+    screen_keys(a, "/alloc\n");
+    size_t first = a->knob;
+    ck_assert_ptr_nonnull(strstr(hr_knob_rows(NULL)[app_knob(a)].key, "alloc"));
+    screen_keys(a, "n");
+    ck_assert_uint_gt(a->knob, first);
+    ck_assert_ptr_nonnull(strstr(hr_knob_rows(NULL)[app_knob(a)].key, "alloc"));
+    screen_keys(a, "N");
+    ck_assert_uint_eq(a->knob, first);
+    screen_keys(a, "?jj");
+    ck_assert_uint_eq(a->help_top, 2);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(every_key_does_something_or_says_that_it_does_not)
+{
+    for (int key = '!'; key < INPUT_BACKSPACE; key++) {
+        app *a = bench();
+        a->message.kind = MESSAGE_NONE;
+        if (request_of_key(key) == REQUEST_NONE) {
+            app_key(a, key);
+            ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
+            ck_assert_ptr_nonnull(strstr(a->message.text, "has no job"));
+        }
+        a->message.kind = MESSAGE_NONE;
+        screen_keys(a, "?");
+        app_key(a, key);
+        bool closed = a->overlay != OVERLAY_HELP || a->help_top > 0;
+        ck_assert_msg(closed || a->message.kind == MESSAGE_NOTE || key == 'k', "%c", key);
+        screen_close(a);
+    }
+}
+END_TEST
+
 START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
 {
     app *a = bench();
@@ -398,7 +446,8 @@ START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
 }
 END_TEST
 
-SUITE_MAIN("tui keys", an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_leaves,
+SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_something_or_says_that_it_does_not,
+           an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_leaves,
            the_wheel_does_not_change_what_a_line_is_about, a_fix_of_several_knobs_is_one_step_of_undo,
            arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
            enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The terminal is given back on every way out, and taken again after every stop.
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/tui/suite.h"
 #include "tests/tui/vterm_workbench.h"
@@ -59,6 +61,45 @@ START_TEST(a_stop_from_outside_is_repaired)
     ck_assert_uint_eq(vt_termios(v).c_lflag & (ICANON | ECHO), 0);
     workbench_is_clean(v, "the stop");
     vt_close(v);
+}
+END_TEST
+
+static void put_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+// The editor has the terminal as a shell would; what it saves is read again, and asked about first.
+START_TEST(the_preset_goes_to_the_editor_and_comes_back)
+{
+    char folder[] = "/tmp/headroom-editor-XXXXXX", path[64], script[64], editor[96];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/mine.yaml", folder);
+    snprintf(script, sizeof script, "%s/edit", folder);
+    snprintf(editor, sizeof editor, "sh %s 7", script);
+    put_file(path, "extends: demo\ndevice: {kind: plan}\nbatch: {size: 48}\n");
+    put_file(script,
+             "stty -a | grep -q ' icanon' || exit 3\n! grep -q 48 \"$2\" || sed -i s/48/24/ \"$2\"\n");
+    setenv("VISUAL", editor, 1);
+    const char *const command[] = {HEADROOM_PROGRAM, path, NULL};
+    vt_run *v = workbench_start(command);
+    ck_assert(vt_shows(v, "◂ 48 ▸"));
+    ck_assert(vt_shows(v, "running")); // there is something to lose
+    workbench_type(v, "E");
+    ck_assert(vt_shows(v, "any other key stays"));
+    workbench_type(v, "y");
+    ck_assert(vt_shows(v, "◂ 24 ▸"));
+    workbench_has_taken(v);
+    workbench_type(v, "E"); // nothing to change any more
+    ck_assert(vt_shows(v, "is as it was"));
+    vt_close(v);
+    unsetenv("VISUAL");
+    unlink(path);
+    unlink(script);
+    rmdir(folder);
 }
 END_TEST
 
@@ -158,7 +199,7 @@ START_TEST(a_terminal_that_nobody_reads_holds_nobody_up)
 }
 END_TEST
 
-SUITE_MAIN("tui vterm ends", a_stopped_terminal_holds_nobody_up,
+SUITE_MAIN("tui vterm ends", the_preset_goes_to_the_editor_and_comes_back, a_stopped_terminal_holds_nobody_up,
            a_stopped_terminal_is_drawn_anew_when_it_goes_on, a_terminal_that_nobody_reads_holds_nobody_up,
            ctrl_z_gives_back_and_returns_to_the_new_size, a_stop_from_outside_is_repaired,
            every_end_gives_the_terminal_back, who_loses_the_terminal_ends)

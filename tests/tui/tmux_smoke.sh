@@ -111,7 +111,7 @@ keys z
 shows 'running'
 
 keys q
-shows 'it is training'
+shows 'are in no save'
 keys y
 shows 'ready$'
 gone 'vram'

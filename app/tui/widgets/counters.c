@@ -32,6 +32,9 @@ static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
     } else {
         format_bytes((uint64_t)value, unit, text);
     }
+    if (id == COUNTER_WASTE) { // its mark in the graphs
+        paint_cell(c, y, 0, theme_letter(c->theme, BAND_UNKNOWN), L'%');
+    }
     int room = width - 2 - glyphs_width(c->glyphs, text); // one blank before, one after
     paint_text(c, y, 1, room, selected ? ROLE_SELECT : ROLE_DIM, app_counter_label(id));
     paint_right(c, y, 0, width, r, text);
