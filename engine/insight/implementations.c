@@ -165,7 +165,7 @@ static bool ask(const program *p, const hr_target *target, uint32_t n, uint64_t 
 {
     op_query q;
     program_query(p, &p->instrs[n], &q);
-    return target_ask(target, &q, limit, out, NULL) == HR_OK && !out->widen && out->impl != NULL;
+    return target_ask(target, &q, limit, out, NULL) == HR_OK && out->impl != NULL;
 }
 
 // A limit is everybody's: what has as much or more elsewhere needs somebody who obeys it, too.

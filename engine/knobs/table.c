@@ -209,8 +209,8 @@ static const hr_knob_row rows[] = {
             "activations in 2 bytes, while weights, their gradients and optimizer state stay float32 and every weight "
             "is cast to a copy of 2 bytes: less memory for large batches, more for small ones. float16 and bfloat16 "
             "make everything 2 bytes but losses and statistics; small updates are then lost to rounding. float64 "
-            "takes 8 bytes; it is there to judge the arithmetic of the others. The cpu computes in bfloat16 where the "
-            "processor can; what it cannot do in 2 bytes it does in float32 between casts that the listing shows.",
+            "takes 8 bytes; it is there to judge the arithmetic of the others. The cpu multiplies bfloat16 where "
+            "the processor can; everything else in 2 bytes it computes in float32 a tile at a time, as a card does.",
         .applies = "float64 on device.kind reference and plan only"},
     ROW(PRECISION_LOSS_SCALE, TEXT, "", "")
         .line = "factor that keeps float16 gradients in range: dynamic, none, a number",

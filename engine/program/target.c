@@ -146,22 +146,20 @@ typedef struct memo_head {
     uint64_t hash; // of the records
 } memo_head;
 
-enum { RECORD_WIDEN = 1, RECORD_BLOCKED = 2 };
-
 // An answer without padding and pointers.
 typedef struct memo_record {
     uint64_t key[2];
     uint64_t workspace_bytes, saved_bytes;
     uint64_t reorder_bytes[TARGET_MAX_REORDERS];
     uint8_t reorder_operand[TARGET_MAX_REORDERS], reorder_count;
-    uint8_t flags, instead, behind, named;
+    uint8_t prefers_blocked, instead, behind, named;
     char impl[TARGET_IMPL_MAX];
 } memo_record;
 
 _Static_assert(sizeof(memo_record) == 2 * 8 + 2 * 8 + TARGET_MAX_REORDERS * 9 + 5 + TARGET_IMPL_MAX,
                "a record of the file has no padding");
 
-static const char magic[16] = "headroom.memo/4";
+static const char magic[16] = "headroom.memo/5";
 
 static void put_record(const memo_entry *e, memo_record *to)
 {
@@ -174,7 +172,7 @@ static void put_record(const memo_entry *e, memo_record *to)
         to->reorder_operand[k] = a->reorder[k].operand;
         to->reorder_bytes[k] = a->reorder[k].bytes;
     }
-    to->flags = (uint8_t)((a->widen ? RECORD_WIDEN : 0) | (a->prefers_blocked ? RECORD_BLOCKED : 0));
+    to->prefers_blocked = a->prefers_blocked;
     to->instead = a->instead;
     to->behind = a->behind;
     to->named = a->impl != NULL;
@@ -192,8 +190,7 @@ static memo_entry entry_read(const memo_record *r)
         a->reorder[k].operand = r->reorder_operand[k];
         a->reorder[k].bytes = r->reorder_bytes[k];
     }
-    a->widen = (r->flags & RECORD_WIDEN) != 0;
-    a->prefers_blocked = (r->flags & RECORD_BLOCKED) != 0;
+    a->prefers_blocked = r->prefers_blocked != 0;
     a->instead = r->instead;
     a->behind = r->behind;
     a->impl =

@@ -26,7 +26,6 @@ typedef enum target_instead {
 typedef struct target_answer {
     uint64_t workspace_bytes; // scratch the kernel needs while it runs
     uint64_t saved_bytes;     // what the library itself carries to backward (0 on all targets so far)
-    bool widen; // no kernel in these two-byte types: lower computes in float32 between visible casts
     uint8_t reorder_count;
     struct {
         uint8_t operand; // k: input k; 0x80 | k: output k. The kernel wants it in the library's own layout:

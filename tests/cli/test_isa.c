@@ -111,7 +111,7 @@ START_TEST(a_test_that_dies_names_who_computed_with_what)
     }
     (void)snprintf(command, sizeof command,
                    "LD_PRELOAD=%s/processor_no_palette.so ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX %s 2>&1",
-                   PROCESSOR_FOLDER, BF16_TEST);
+                   PROCESSOR_FOLDER, HALF_TEST);
     FILE *test = popen(command, "r");
     ck_assert_ptr_nonnull(test);
     ck_assert_uint_gt(fread(said, 1, sizeof said - 1, test), 0);

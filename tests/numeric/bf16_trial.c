@@ -91,13 +91,3 @@ op_trial bf16_trial(const op_trial *t, bf16_wide w)
 {
     return half_trial(t, w, HR_BF16);
 }
-
-bool bf16_is_native(op_device device, const op_query *q)
-{
-    hr_target target;
-    target_answer answer;
-    hr_err err = {0};
-    device.ops->target(device.context, &target);
-    ck_assert_msg(target_ask(&target, q, UINT64_MAX, &answer, &err) == HR_OK, "%s", err.sentence);
-    return !answer.widen;
-}

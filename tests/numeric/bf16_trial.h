@@ -24,7 +24,5 @@ op_trial bf16_trial(const op_trial *t, bf16_wide w);
 void half_round(double *values, uint64_t count, hr_dtype half);
 void half_round_inputs(op_trial *t, bf16_wide w, hr_dtype half);
 op_trial half_trial(const op_trial *t, bf16_wide w, hr_dtype half);
-// Does the device run it without lower's casts?
-bool bf16_is_native(op_device device, const op_query *q);
 
 #endif

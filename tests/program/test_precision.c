@@ -62,20 +62,6 @@ static bool is_half(uint32_t dtype)
     return dtype == HR_F16 || dtype == HR_BF16;
 }
 
-// A target without any two-byte kernel, as a processor without bfloat16 is.
-static hr_status ask_wide(void *context, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
-{
-    (void)context, (void)limit, (void)err;
-    *out = (target_answer){.workspace_bytes = 64};
-    if (q->op == HR_OP_CAST || q->op == HR_OP_INPUT || !op_needs_kernel((hr_op)q->op)) {
-        return HR_OK;
-    }
-    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
-        out->widen |= is_half(k < q->in_count ? q->in[k].dtype : q->out[k - q->in_count].dtype);
-    }
-    return HR_OK;
-}
-
 static bool fuses(void *context, hr_op op, hr_act act)
 {
     (void)context;
@@ -83,7 +69,6 @@ static bool fuses(void *context, hr_op op, hr_act act)
 }
 
 static const hr_target native = {.name = "native", .key = 91, .ask = ask_nothing, .fuses = fuses};
-static const hr_target wide = {.name = "wide", .key = 92, .ask = ask_wide, .fuses = fuses};
 
 static program *compile(const char *model_text, const char *policy, const char *const *pairs,
                         program_mode mode, uint32_t batch, const hr_target *target)
@@ -130,16 +115,13 @@ START_TEST(every_policy_compiles_and_passes_the_checker)
                                               {"execution.mode=graph"},
                                               {"execution.mode=graph", "precision.health=on"},
                                               {"execution.mode=eager", "precision.loss_scale=1024"}};
-    const hr_target *const targets[] = {&native, &wide};
     for (size_t m = 0; m < 2; m++) {
         for (size_t s = 0; s < 4; s++) {
-            for (size_t t = 0; t < 2; t++) {
-                for (program_mode mode = PROGRAM_TRAIN; mode <= PROGRAM_EVALUATE; mode++) {
-                    hr_err err = {0};
-                    program *p = compile(models[m], policies[_i], settings[s], mode, 8, targets[t]);
-                    ck_assert_msg(program_check(p, &err) == HR_OK, "%s: %s", policies[_i], err.sentence);
-                    program_destroy(p);
-                }
+            for (program_mode mode = PROGRAM_TRAIN; mode <= PROGRAM_EVALUATE; mode++) {
+                hr_err err = {0};
+                program *p = compile(models[m], policies[_i], settings[s], mode, 8, &native);
+                ck_assert_msg(program_check(p, &err) == HR_OK, "%s: %s", policies[_i], err.sentence);
+                program_destroy(p);
             }
         }
     }
@@ -266,31 +248,6 @@ START_TEST(the_tape_does_not_keep_the_input_that_was_cast)
 }
 END_TEST
 
-// ---- a target that has no such kernels --------------------------------------------------------------------------
-
-START_TEST(what_has_no_kernel_runs_in_float32_between_casts)
-{
-    program *p = compile(normalised, "float16", NULL, PROGRAM_TRAIN, 8, &wide);
-    uint32_t updates = 0;
-    for (uint32_t n = 0; n < p->instr_count; n++) {
-        const instr *i = &p->instrs[n];
-        if (!op_needs_kernel(i->op) || i->op == HR_OP_CAST || i->op == HR_OP_INPUT) {
-            continue;
-        }
-        for (uint32_t k = 0; k < i->in_count; k++) {
-            ck_assert(!is_half(p->tensors[i->in[k]].dtype));
-        }
-        if (i->op == HR_OP_ADAM) { // what it updates goes back to where it came from
-            updates++;
-            ck_assert_uint_eq(i->in[0], i->out[0]);
-            ck_assert_int_eq(p->tensors[i->in[0]].category, HR_CATEGORY_TEMPORARIES);
-        }
-    }
-    ck_assert_uint_gt(updates, 0);
-    program_destroy(p);
-}
-END_TEST
-
 // ---- loss scaling ---------------------------------------------------------------------------------------------
 
 START_TEST(a_dynamic_scale_judges_every_gradient_before_any_update)
@@ -395,7 +352,6 @@ int main(void)
     tcase_add_test(tc, a_sample_keeps_half_the_bytes);
     tcase_add_test(tc, mixed_precision_breaks_even_at_batch_12);
     tcase_add_test(tc, the_tape_does_not_keep_the_input_that_was_cast);
-    tcase_add_test(tc, what_has_no_kernel_runs_in_float32_between_casts);
     tcase_add_test(tc, a_dynamic_scale_judges_every_gradient_before_any_update);
     tcase_add_test(tc, a_fixed_scale_needs_no_verdict);
     tcase_add_test(tc, the_scale_follows_keras);

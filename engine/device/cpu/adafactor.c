@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adafactor: Shazeer, Stern 2018 (arXiv 1804.04235) with Keras' constants. A matrix is read three times: for the means
 // of its squared gradient, for the size of the whole update, and to update it; the second moment is made anew from the
-// two factors each time unless it is held (ADAFACTOR_KERAS).
+// two factors each time unless it is held (ADAFACTOR_KERAS). In two bytes a row is widened when its turn comes, the
+// factors once.
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "cast.h"
 #include "simd.h"
 #include "update.h"
 #include "workers.h"
 
-enum { GRAIN_FLOATS = 16384, CHUNK_ROWS = 64, LINE_DOUBLES = 8 };
+enum { GRAIN_FLOATS = 16384, CHUNK_ROWS = 64, LINE_DOUBLES = 8, PIECE = 1024 };
 
 static const double clip_threshold = 1.0;
 
 // One matrix of the variable, or a vector: then r, c are NULL and v holds the second moment itself.
 typedef struct job {
-    float *w;
-    const float *g;
-    float *r, *c, *v; // v NULL: not held
+    void *w, *v; // v NULL: not held
+    const void *g;
+    hr_dtype type; // of w, v and g
+    float *r, *c;
     int64_t rows, columns;
     float keep, epsilon;
     float kept, rate; // of the weight, of the update
     float r_mean;
     float *column_sums; // [worker][2][padded columns]
     double *partial;    // [worker][LINE_DOUBLES]
+    float *rooms;       // of two bytes: [worker][2][padded columns]
 } job;
 
 static int64_t padded(int64_t columns)
@@ -35,6 +39,36 @@ static int64_t padded(int64_t columns)
 static int64_t row_grain(const job *j)
 {
     return j->columns >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / j->columns;
+}
+
+// ---- rows -------------------------------------------------------------------------------------------------
+
+static float *room_of(const job *j, uint32_t worker, int64_t which)
+{
+    return j->rooms + (2 * (int64_t)worker + which) * padded(j->columns);
+}
+
+static char *element(const job *j, const void *base, int64_t at)
+{
+    return (char *)(uintptr_t)base + at * (int64_t)dtype_bytes(j->type);
+}
+
+// Row i of a matrix where it lies, or widened.
+static float *row_at(const job *j, const void *base, int64_t i, float *room)
+{
+    char *row = element(j, base, i * j->columns);
+    if (j->type == HR_F32) {
+        return (float *)(void *)row;
+    }
+    cast_widen(room, row, j->type, j->columns);
+    return room;
+}
+
+static void put_row(const job *j, void *base, int64_t i, const float *row)
+{
+    if (j->type != HR_F32) {
+        cast_narrow(element(j, base, i * j->columns), j->type, row, j->columns);
+    }
 }
 
 CPU_INLINE float lanes_sum(const f32x16 *lanes)
@@ -68,14 +102,14 @@ CPU_INLINE float square_row(const float *g, int64_t columns, float epsilon, floa
 }
 
 // The columns' sums of CHUNK_ROWS rows at a time are added to the total, so that no sum is long.
-CPU_HOT static void factor_range(const job *j, float *total, int64_t begin, int64_t end)
+CPU_HOT static void factor_range(const job *j, float *total, float *room, int64_t begin, int64_t end)
 {
     float *chunk = total + padded(j->columns);
     memset(total, 0, (size_t)j->columns * sizeof *total);
     for (int64_t first = begin; first < end; first += CHUNK_ROWS) {
         memset(chunk, 0, (size_t)j->columns * sizeof *chunk);
         for (int64_t i = first; i < end && i < first + CHUNK_ROWS; i++) {
-            const float sum = square_row(j->g + i * j->columns, j->columns, j->epsilon, chunk);
+            const float sum = square_row(row_at(j, j->g, i, room), j->columns, j->epsilon, chunk);
             j->r[i] = j->keep * j->r[i] + (1.0f - j->keep) * (sum / (float)j->columns);
         }
         for (int64_t c = 0; c < j->columns; c++) {
@@ -87,7 +121,8 @@ CPU_HOT static void factor_range(const job *j, float *total, int64_t begin, int6
 static void factor_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    factor_range(j, j->column_sums + (int64_t)worker * 2 * padded(j->columns), begin, end);
+    factor_range(j, j->column_sums + (int64_t)worker * 2 * padded(j->columns), room_of(j, worker, 0), begin,
+                 end);
 }
 
 static void update_factors(workers *w, job *j)
@@ -141,12 +176,16 @@ CPU_INLINE float measure_row(const float *g, const float *c, float scale, float 
     return lanes_sum(&lanes) + tail;
 }
 
-CPU_HOT static double measure_range(const job *j, int64_t begin, int64_t end)
+CPU_HOT static double measure_range(const job *j, uint32_t worker, int64_t begin, int64_t end)
 {
     double total = 0.0;
     for (int64_t i = begin; i < end; i++) {
-        total += (double)measure_row(j->g + i * j->columns, j->c, j->r[i] / j->r_mean,
-                                     j->v == NULL ? NULL : j->v + i * j->columns, j->columns);
+        const float *g = row_at(j, j->g, i, room_of(j, worker, 0));
+        float *v = j->v == NULL ? NULL : row_at(j, j->v, i, room_of(j, worker, 1));
+        total += (double)measure_row(g, j->c, j->r[i] / j->r_mean, v, j->columns);
+        if (v != NULL) {
+            put_row(j, j->v, i, v);
+        }
     }
     return total;
 }
@@ -154,38 +193,61 @@ CPU_HOT static double measure_range(const job *j, int64_t begin, int64_t end)
 static void measure_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    j->partial[worker * LINE_DOUBLES] = measure_range(j, begin, end);
+    j->partial[worker * LINE_DOUBLES] = measure_range(j, worker, begin, end);
 }
 
-CPU_HOT static void apply_range(const job *j, int64_t begin, int64_t end)
+CPU_HOT static void apply_row(const job *j, float *restrict w, const float *restrict g, float scale)
 {
-    for (int64_t i = begin; i < end; i++) {
-        const float *restrict g = j->g + i * j->columns, *restrict c = j->c;
-        const float scale = j->r[i] / j->r_mean, kept = j->kept, rate = j->rate;
-        float *restrict w = j->w + i * j->columns;
-        for (int64_t k = 0; k < j->columns; k++) {
-            w[k] = kept * w[k] - rate * g[k] / sqrtf(scale * c[k] + LEAST_MOMENT);
-        }
+    const float *restrict c = j->c;
+    const float kept = j->kept, rate = j->rate;
+    for (int64_t k = 0; k < j->columns; k++) {
+        w[k] = kept * w[k] - rate * g[k] / sqrtf(scale * c[k] + LEAST_MOMENT);
     }
 }
 
 static void apply_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
-    (void)worker;
-    apply_range(argument, begin, end);
+    const job *j = argument;
+    for (int64_t i = begin; i < end; i++) {
+        float *w = row_at(j, j->w, i, room_of(j, worker, 1));
+        apply_row(j, w, row_at(j, j->g, i, room_of(j, worker, 0)), j->r[i] / j->r_mean);
+        put_row(j, j->w, i, w);
+    }
 }
 
 // ---- vectors ----------------------------------------------------------------------------------------------
 
-CPU_HOT static double measure_vector_range(const job *j, int64_t begin, int64_t end)
+// Elements [at, at + count) where they lie, or widened.
+static float *piece_at(const job *j, const void *base, int64_t at, int64_t count, float *room)
 {
-    const float *restrict g = j->g;
-    float *restrict v = j->v;
+    char *piece = element(j, base, at);
+    if (j->type == HR_F32) {
+        return (float *)(void *)piece;
+    }
+    cast_widen(room, piece, j->type, count);
+    return room;
+}
+
+static void put_piece(const job *j, void *base, int64_t at, int64_t count, const float *piece)
+{
+    if (j->type != HR_F32) {
+        cast_narrow(element(j, base, at), j->type, piece, count);
+    }
+}
+
+// The second moment of this step. It is stored where it is used: rounded to two bytes it may be zero.
+CPU_INLINE float advanced(const job *j, float v, float square)
+{
+    return j->keep * v + (1.0f - j->keep) * (square + j->epsilon);
+}
+
+CPU_HOT static double measure_piece(const job *j, const float *restrict g, const float *restrict v,
+                                    int64_t count)
+{
     double total = 0.0;
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = 0; i < count; i++) {
         const float square = g[i] * g[i];
-        v[i] = j->keep * v[i] + (1.0f - j->keep) * (square + j->epsilon);
-        total += (double)(square / v[i]);
+        total += (double)(square / advanced(j, v[i], square));
     }
     return total;
 }
@@ -193,22 +255,36 @@ CPU_HOT static double measure_vector_range(const job *j, int64_t begin, int64_t 
 static void measure_vector_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    j->partial[worker * LINE_DOUBLES] = measure_vector_range(j, begin, end);
+    float g[PIECE], v[PIECE];
+    double total = 0.0;
+    for (int64_t at = begin; at < end; at += PIECE) {
+        const int64_t count = end - at < PIECE ? end - at : PIECE;
+        total += measure_piece(j, piece_at(j, j->g, at, count, g), piece_at(j, j->v, at, count, v), count);
+    }
+    j->partial[worker * LINE_DOUBLES] = total;
 }
 
-CPU_HOT static void apply_vector_range(const job *j, int64_t begin, int64_t end)
+CPU_HOT static void apply_piece(const job *j, float *restrict w, float *restrict v, const float *restrict g,
+                                int64_t count)
 {
-    const float *restrict g = j->g, *restrict v = j->v;
-    float *restrict w = j->w;
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = 0; i < count; i++) {
+        v[i] = advanced(j, v[i], g[i] * g[i]);
         w[i] = j->kept * w[i] - j->rate * g[i] / sqrtf(v[i]);
     }
 }
 
 static void apply_vector_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
+    const job *j = argument;
+    float rooms[3][PIECE];
     (void)worker;
-    apply_vector_range(argument, begin, end);
+    for (int64_t at = begin; at < end; at += PIECE) {
+        const int64_t count = end - at < PIECE ? end - at : PIECE;
+        float *w = piece_at(j, j->w, at, count, rooms[0]), *v = piece_at(j, j->v, at, count, rooms[1]);
+        apply_piece(j, w, v, piece_at(j, j->g, at, count, rooms[2]), count);
+        put_piece(j, j->w, at, count, w);
+        put_piece(j, j->v, at, count, v);
+    }
 }
 
 // ---- running ----------------------------------------------------------------------------------------------
@@ -234,26 +310,45 @@ static job job_of(const cpu_run *r)
     const double keep = 1.0 - pow((double)r->io->update, q->attr.beta2);
     job j = {.w = r->in[0],
              .g = r->in[1],
+             .type = (hr_dtype)q->in[0].dtype,
              .rows = s->rank < 2 ? 1 : s->dim[s->rank - 2],
              .columns = s->dim[s->rank - 1],
              .keep = (float)keep,
              .epsilon = (float)q->attr.epsilon,
              .kept = update_kept(r),
              .partial = r->workspace};
-    j.column_sums = (float *)(j.partial + (int64_t)workers_count(r->device->workers) * LINE_DOUBLES);
-    j.r = is_vector(q) ? NULL : r->in[2];
-    j.c = is_vector(q) ? NULL : r->in[3];
     j.v = is_vector(q) ? r->in[2] : q->out_count == 4 ? r->in[4] : NULL;
+    if (!is_vector(q)) {
+        const int64_t threads = workers_count(r->device->workers);
+        j.column_sums = (float *)(j.partial + threads * LINE_DOUBLES);
+        j.rooms = j.column_sums + 2 * threads * padded(j.columns);
+        j.r = j.type == HR_F32 ? r->in[2] : j.rooms + 2 * threads * padded(j.columns);
+        j.c = j.type == HR_F32 ? r->in[3] : j.r + padded(cpu_elements_of(&q->in[2]));
+    }
     return j;
+}
+
+// The factors in two bytes, to where they are used and back.
+static void move_factors(const cpu_run *r, const job *j, bool widens)
+{
+    float *const wide[] = {j->r, j->c};
+    for (uint32_t k = 0; k < 2 && j->type != HR_F32; k++) {
+        const int64_t count = cpu_elements_of(&r->query->in[2 + k]);
+        if (widens) {
+            cast_widen(wide[k], r->in[2 + k], j->type, count);
+        } else {
+            cast_narrow(r->in[2 + k], j->type, wide[k], count);
+        }
+    }
 }
 
 // Matrix k of the variable.
 static job matrix_of(const job *all, int64_t k)
 {
     job j = *all;
-    j.w += k * j.rows * j.columns;
-    j.g += k * j.rows * j.columns;
-    j.v = j.v == NULL ? NULL : j.v + k * j.rows * j.columns;
+    j.w = element(all, j.w, k * j.rows * j.columns);
+    j.g = element(all, j.g, k * j.rows * j.columns);
+    j.v = j.v == NULL ? NULL : element(all, j.v, k * j.rows * j.columns);
     j.r += k * j.rows;
     j.c += k * j.columns;
     return j;
@@ -263,7 +358,7 @@ static job matrix_of(const job *all, int64_t k)
 static double plain_rate(const cpu_run *r, const job *j)
 {
     const int64_t count = cpu_elements_of(&r->query->in[0]);
-    const double squares = update_squares(r->device->workers, j->w, count, j->partial);
+    const double squares = update_squares(r->device->workers, j->w, j->type, count, j->partial);
     const double size = fabs((double)j->kept) * sqrt(squares / (double)count);
     return fmin(r->io->learning_rate, 1.0 / sqrt((double)r->io->update)) * fmax(r->query->attr.beta1, size);
 }
@@ -289,6 +384,7 @@ static void run_matrices(const cpu_run *r, const job *all)
     const int64_t count = cpu_elements_of(&r->query->in[0]), matrices = count / (all->rows * all->columns);
     const double rate = plain_rate(r, all);
     double squares = 0.0;
+    move_factors(r, all, true);
     for (int64_t k = 0; k < matrices; k++) {
         job j = matrix_of(all, k);
         update_factors(w, &j);
@@ -302,14 +398,19 @@ static void run_matrices(const cpu_run *r, const job *all)
         j.rate = clipped(rate, squares, count);
         cpu_for(w, j.rows, row_grain(&j), apply_body, &j);
     }
+    move_factors(r, all, false);
 }
 
 static uint64_t workspace(const cpu_device *device, const op_query *q)
 {
     const uint64_t threads = workers_count(device->workers);
     const int64_t columns = q->in[0].shape.dim[q->in[0].shape.rank - 1];
-    const uint64_t sums = is_vector(q) ? 0 : 2 * (uint64_t)padded(columns) * sizeof(float);
-    return threads * (LINE_DOUBLES * sizeof(double) + sums);
+    uint64_t floats = is_vector(q) ? 0 : 2 * (uint64_t)padded(columns) * threads;
+    if (!is_vector(q) && q->in[0].dtype != HR_F32) {
+        floats *= 2;
+        floats += (uint64_t)(padded(cpu_elements_of(&q->in[2])) + padded(cpu_elements_of(&q->in[3])));
+    }
+    return threads * LINE_DOUBLES * sizeof(double) + floats * sizeof(float);
 }
 
 static void run(const cpu_run *r)
@@ -325,4 +426,4 @@ static void run(const cpu_run *r)
     }
 }
 
-const cpu_impl cpu_adafactor = {.name = "rows", .workspace = workspace, .run = run};
+const cpu_impl cpu_adafactor = {.name = "rows", .types = CPU_ANY_TYPE, .workspace = workspace, .run = run};

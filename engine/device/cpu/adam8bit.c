@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/code8.h"
+#include "cast.h"
 #include "simd.h"
 #include "update.h"
 #include "workers.h"
@@ -77,8 +78,10 @@ CPU_INLINE uint8_t m_code(float ratio)
 }
 
 typedef struct job {
-    float *w, *scales;
-    const float *g;
+    void *w;
+    const void *g;
+    hr_dtype type; // of w and g
+    float *scales;
     uint8_t *m, *v;
     int64_t elements, blocks;
     float rate, kept, keep1, keep2, epsilon;
@@ -86,14 +89,14 @@ typedef struct job {
 
 typedef struct moments {
     float m[CODE8_BLOCK], v[CODE8_BLOCK];
+    float w[CODE8_BLOCK], g[CODE8_BLOCK]; // of two bytes
     float m_largest, v_largest;
 } moments;
 
-CPU_INLINE void advance(const job *j, moments *b, int64_t block, int64_t count)
+CPU_INLINE void advance(const job *j, moments *b, float *restrict w, const float *restrict g, int64_t block,
+                        int64_t count)
 {
     const float m_scale = j->scales[block], v_scale = j->scales[j->blocks + block];
-    const float *restrict g = j->g + block * CODE8_BLOCK;
-    float *restrict w = j->w + block * CODE8_BLOCK;
     const uint8_t *m = j->m + block * CODE8_BLOCK, *v = j->v + block * CODE8_BLOCK;
     for (int64_t i = 0; i < count; i++) {
         b->m[i] = m_codec.value[m[i]] * m_scale;
@@ -126,13 +129,27 @@ CPU_INLINE void encode(const job *j, const moments *b, int64_t block, int64_t co
     j->scales[j->blocks + block] = b->v_largest;
 }
 
+CPU_INLINE void advance_block(const job *j, moments *b, int64_t block, int64_t count)
+{
+    const int64_t at = block * CODE8_BLOCK;
+    if (j->type == HR_F32) {
+        advance(j, b, (float *)j->w + at, (const float *)j->g + at, block, count);
+        return;
+    }
+    uint16_t *w = (uint16_t *)j->w + at;
+    cast_widen(b->w, w, j->type, count);
+    cast_widen(b->g, (const uint16_t *)j->g + at, j->type, count);
+    advance(j, b, b->w, b->g, block, count);
+    cast_narrow(w, j->type, b->w, count);
+}
+
 CPU_HOT static void blocks_range(const job *j, int64_t begin, int64_t end)
 {
     moments b;
     for (int64_t block = begin; block < end; block++) {
         const int64_t rest = j->elements - block * CODE8_BLOCK,
                       count = rest < CODE8_BLOCK ? rest : CODE8_BLOCK;
-        advance(j, &b, block, count);
+        advance_block(j, &b, block, count);
         encode(j, &b, block, count);
     }
 }
@@ -158,6 +175,7 @@ static void run(const cpu_run *r)
     const adam_step step = update_adam_step(r);
     const job j = {.w = r->in[0],
                    .g = r->in[1],
+                   .type = (hr_dtype)r->query->in[0].dtype,
                    .m = r->in[2],
                    .v = r->in[3],
                    .scales = r->in[4],
@@ -173,4 +191,5 @@ static void run(const cpu_run *r)
     }
 }
 
-const cpu_impl cpu_adam8bit = {.name = "blocks of 256", .prepare = prepare, .run = run};
+const cpu_impl cpu_adam8bit = {
+    .name = "blocks of 256", .types = CPU_ANY_TYPE, .prepare = prepare, .run = run};

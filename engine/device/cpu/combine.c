@@ -141,34 +141,34 @@ static bool is_plain(const cpu_device *device, const op_query *q)
 // ---- padding ----------------------------------------------------------------------------------------------
 
 typedef struct pad_job {
-    cpu_image small, large;
-    int64_t top, left; // where the small image begins in the large one
-    const float *from;
-    float *to;
+    cpu_image small, large; // their channels are bytes
+    int64_t top, left;      // where the small image begins in the large one
+    const char *from;
+    char *to;
 } pad_job;
 
 // One row of the large image, filled or zero.
 static void pad_row(const pad_job *j, int64_t row)
 {
     const int64_t channels = j->large.channels, h = row % j->large.height - j->top;
-    float *to = j->to + row * j->large.width * channels;
+    char *to = j->to + row * j->large.width * channels;
     if (h < 0 || h >= j->small.height) {
-        memset(to, 0, (size_t)(j->large.width * channels) * sizeof *to);
+        memset(to, 0, (size_t)(j->large.width * channels));
         return;
     }
     const int64_t before = j->left * channels, inside = j->small.width * channels;
     const int64_t behind = j->large.width * channels - before - inside;
-    const float *from = j->from + (row / j->large.height * j->small.height + h) * inside;
-    memset(to, 0, (size_t)before * sizeof *to);
-    memcpy(to + before, from, (size_t)inside * sizeof *to);
-    memset(to + before + inside, 0, (size_t)behind * sizeof *to);
+    const char *from = j->from + (row / j->large.height * j->small.height + h) * inside;
+    memset(to, 0, (size_t)before);
+    memcpy(to + before, from, (size_t)inside);
+    memset(to + before + inside, 0, (size_t)behind);
 }
 
 static void cut_row(const pad_job *j, int64_t row)
 {
     const int64_t channels = j->small.channels, width = j->small.width * channels;
     const int64_t h = row % j->small.height + j->top, image = row / j->small.height;
-    const float *from = j->from + ((image * j->large.height + h) * j->large.width + j->left) * channels;
+    const char *from = j->from + ((image * j->large.height + h) * j->large.width + j->left) * channels;
     memcpy(j->to + row * width, from, (size_t)width * sizeof *from);
 }
 
@@ -188,17 +188,24 @@ static void cut_body(const void *argument, int64_t begin, int64_t end, uint32_t 
     }
 }
 
+static cpu_image image_in_bytes(const op_operand *t)
+{
+    cpu_image image = cpu_image_of(t);
+    image.channels *= (int64_t)dtype_bytes((hr_dtype)t->dtype);
+    return image;
+}
+
 static void run_padding(const cpu_run *r, const op_operand *small, const op_operand *large,
                         const op_operand *result, cpu_body body)
 {
-    const pad_job j = {cpu_image_of(small),
-                       cpu_image_of(large),
+    const pad_job j = {image_in_bytes(small),
+                       image_in_bytes(large),
                        r->query->attr.pad_top,
                        r->query->attr.pad_left,
                        r->in[0],
                        r->out[0]};
-    const cpu_image image = cpu_image_of(result);
-    const int64_t row = image.width * image.channels * (int64_t)sizeof(float);
+    const cpu_image image = image_in_bytes(result);
+    const int64_t row = image.width * image.channels;
     cpu_for(r->device->workers, image.images * image.height, row >= GRAIN_BYTES ? 1 : GRAIN_BYTES / row, body,
             &j);
 }
@@ -221,5 +228,5 @@ const cpu_impl cpu_slice_bwd = {
     .name = "copy", .types = CPU_ANY_TYPE, .fits = cuts_whole_blocks, .run = run_slice_bwd};
 const cpu_impl cpu_stack = {.name = "copy", .types = CPU_ANY_TYPE, .fits = is_plain, .run = run_stack};
 const cpu_impl cpu_zeros = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_zeros};
-const cpu_impl cpu_zero_pad = {.name = "copy", .run = run_zero_pad};
-const cpu_impl cpu_zero_pad_bwd = {.name = "copy", .run = run_zero_pad_bwd};
+const cpu_impl cpu_zero_pad = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_zero_pad};
+const cpu_impl cpu_zero_pad_bwd = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_zero_pad_bwd};

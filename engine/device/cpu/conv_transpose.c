@@ -71,7 +71,7 @@ static void finish(const cpu_run *r)
     if (q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS && q->out_count > 1) {
         const int64_t filters = q->in[1].shape.dim[3], rows = cpu_elements_of(&q->in[1]) / filters;
         if (half) {
-            cpu_bf16_sums(r->device, r->in[1], rows, filters, r->out[1], r->workspace);
+            cpu_half_sums(r->device, &q->in[1], r->in[1], &q->out[1], r->out[1], r->workspace);
         } else {
             sums_columns(w, r->in[1], rows, filters, r->out[1], r->workspace);
         }
@@ -85,7 +85,7 @@ static uint64_t finish_bytes(const cpu_device *device, const op_query *q)
     if (!sums) {
         return 0;
     }
-    return cpu_has_half(q) ? cpu_bf16_sums_bytes(device, filters)
+    return cpu_has_half(q) ? cpu_half_sums_bytes(device, filters)
                            : sums_scratch_bytes(device->workers, filters);
 }
 

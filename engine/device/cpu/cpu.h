@@ -99,13 +99,13 @@ float cpu_ceiling(int32_t act); // 6 for RELU6, else infinite
 // In place over a result whose kernel does not do it.
 void cpu_rectify(const cpu_device *device, float *y, int64_t count, float ceiling);
 
-// sum[f] = the columns of a bfloat16 matrix y[rows, f], summed in float32 and rounded once.
-uint64_t cpu_bf16_sums_bytes(const cpu_device *device, int64_t f);
-void cpu_bf16_sums(const cpu_device *device, const uint16_t *y, int64_t rows, int64_t f, uint16_t *sum,
-                   float *scratch);
+// The columns of a two-byte matrix y, all dimensions but the last its rows, summed in float32 and rounded once.
+uint64_t cpu_half_sums_bytes(const cpu_device *device, int64_t f);
+void cpu_half_sums(const cpu_device *device, const op_operand *of, const void *y, const op_operand *sum_of,
+                   void *sum, float *scratch);
 
 // The implementations, one variable per row of the table in impls.c.
-extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half, cpu_matmul_bf16;
+extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half, cpu_matmul_half;
 extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
 extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_image, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
@@ -116,21 +116,20 @@ extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
 extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
-extern const cpu_impl cpu_winograd, cpu_onednn_conv, cpu_onednn_conv_bf16, cpu_product_bf16;
-extern const cpu_impl cpu_max_pool_bf16, cpu_max_pool_bwd_bf16, cpu_global_avg_pool_bf16;
-extern const cpu_impl cpu_batch_norm_bf16, cpu_batch_norm_eval_bf16, cpu_batch_norm_bwd_bf16;
+extern const cpu_impl cpu_winograd, cpu_onednn_conv, cpu_onednn_conv_bf16, cpu_product_half, cpu_half_conv;
+extern const cpu_impl cpu_max_pool_bf16, cpu_max_pool_bwd_bf16;
 extern const cpu_impl cpu_relu_bf16, cpu_relu_bwd_bf16, cpu_add_bf16;
 extern const cpu_impl cpu_transpose_product, cpu_transpose_onednn, cpu_transpose_direct;
 extern const cpu_impl cpu_transpose_onednn_bf16;
 extern const cpu_impl cpu_direct, cpu_direct_bwd_data, cpu_direct_bwd_weights;
 extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
 extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;
-extern const cpu_impl cpu_global_avg_pool, cpu_global_avg_pool_bwd;
+extern const cpu_impl cpu_global_avg_pool;
 extern const cpu_impl cpu_mse, cpu_mse_bwd, cpu_kl, cpu_kl_bwd;
 extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_accuracy;
 extern const cpu_impl cpu_matmul, cpu_softmax, cpu_softmax_bwd, cpu_attention, cpu_attention_bwd;
 extern const cpu_impl cpu_sgd, cpu_momentum, cpu_rmsprop, cpu_adam, cpu_lion, cpu_adafactor, cpu_adam8bit;
-extern const cpu_impl cpu_lstm, cpu_lstm_bwd, cpu_lstm_bf16, cpu_lstm_bwd_bf16;
+extern const cpu_impl cpu_lstm, cpu_lstm_bwd, cpu_lstm_half, cpu_lstm_bwd_half;
 extern const cpu_impl cpu_square_sum, cpu_clip, cpu_ema, cpu_accumulate;
 extern const cpu_impl cpu_layer_norm, cpu_layer_norm_bwd, cpu_rms_norm, cpu_rms_norm_bwd;
 extern const cpu_impl cpu_gelu, cpu_gelu_tanh, cpu_gelu_bwd, cpu_gelu_tanh_bwd, cpu_silu, cpu_silu_bwd;

@@ -45,13 +45,13 @@ static rooms rooms_of(const half_cut *cut)
         const half_operand *o = &cut->in[k];
         const bool whole = o->role == HALF_WHOLE;
         s.shared[k] = is_two_bytes(o) && whole ? take(&s.shared_floats, o->each) : NONE;
-        s.in[k] = is_two_bytes(o) && !whole ? take(&s.own_floats, o->each * cut->most) : NONE;
+        s.in[k] = is_two_bytes(o) && !whole ? take(&s.own_floats, o->most) : NONE;
     }
     for (uint32_t k = 0; k < cut->out_count; k++) {
         const half_operand *o = &cut->out[k];
         const bool sum = o->role == HALF_SUM, own = is_two_bytes(o) && cut->updated == 0;
         s.total[k] = sum ? take(&s.own_floats, o->each) : NONE;
-        s.out[k] = sum ? take(&s.own_floats, o->each) : own ? take(&s.own_floats, o->each * cut->most) : NONE;
+        s.out[k] = sum ? take(&s.own_floats, o->each) : own ? take(&s.own_floats, o->most) : NONE;
     }
     s.kernel = s.own_floats;
     return s;
@@ -66,7 +66,7 @@ static bool kernel_of(const cpu_device *device, const half_cut *cut, const op_qu
     alone.workers = NULL;
     alone.threads = 1;
     half_tile_query(cut, 0, cut->most, q, &tile);
-    if (cpu_pick(&alone, &tile, impl, NULL) != HR_OK) {
+    if (cpu_pick(&alone, &tile, impl, NULL) != HR_OK || (*impl)->run == NULL) {
         return false;
     }
     *workspace_bytes = (*impl)->workspace == NULL ? 0 : (*impl)->workspace(&alone, &tile);
@@ -99,27 +99,49 @@ static uint64_t workspace(const cpu_device *device, const op_query *q)
 
 // ---- one tile ---------------------------------------------------------------------------------------------
 
-// The first element of item `at`.
-static int64_t place_of(const half_cut *cut, const half_operand *o, int64_t at)
+// One tile: `count` items from `at` on.
+typedef struct place {
+    int64_t at, count;
+    half_band band; // of rows of images
+} place;
+
+static int64_t row_of_image(const half_cut *cut, const half_operand *o, const place *t)
+{
+    return o->role == HALF_LARGE ? t->band.image * cut->rows.large + t->band.large
+                                 : t->band.image * cut->rows.small + t->band.small;
+}
+
+// Its first element.
+static int64_t first_of(const half_cut *cut, const half_operand *o, const place *t)
 {
     switch ((int)o->role) {
     case HALF_ROWS:
-        return at * o->each;
+        return t->at * o->each;
     case HALF_PERIODIC:
-        return at % cut->group * o->each;
+        return t->at % cut->group * o->each;
+    case HALF_LARGE:
+    case HALF_SMALL:
+        return row_of_image(cut, o, t) * o->each;
     case HALF_HEAD:
-        return attention_place(&cut->heads, at, o->each / cut->heads.features);
+        return attention_place(&cut->heads, t->at, o->each / cut->heads.features);
     default:
         return 0;
     }
 }
 
+static int64_t elements_of(const half_operand *o, const place *t)
+{
+    return o->role == HALF_LARGE   ? o->each * t->band.large_rows
+           : o->role == HALF_SMALL ? o->each * t->band.small_rows
+                                   : o->each * t->count;
+}
+
 // Between a tile in memory and in its room: heads are rows that lie apart.
-static void move_tile(const half_cut *cut, const half_operand *o, char *half, float *room, int64_t count,
-                      bool widens)
+static void move(const half_cut *cut, const half_operand *o, char *half, float *room, int64_t elements,
+                 bool widens)
 {
     const bool head = o->role == HALF_HEAD;
-    const int64_t row = head ? cut->heads.features : o->each * count;
+    const int64_t row = head ? cut->heads.features : elements;
     const int64_t rows = head ? o->each / row : 1, apart = head ? cut->heads.width : 0;
     for (int64_t i = 0; i < rows; i++) {
         void *at = half + i * apart * (int64_t)sizeof(uint16_t);
@@ -131,28 +153,40 @@ static void move_tile(const half_cut *cut, const half_operand *o, char *half, fl
     }
 }
 
-static char *operand_at(const half_cut *cut, const half_operand *o, void *base, int64_t item)
+static char *operand_at(const half_cut *cut, const half_operand *o, void *base, const place *t)
 {
-    return (char *)base + place_of(cut, o, item) * (int64_t)dtype_bytes(o->dtype);
+    return (char *)base + first_of(cut, o, t) * (int64_t)dtype_bytes(o->dtype);
 }
 
-static void load(const job *j, float *own, int64_t at, int64_t count, cpu_run *tile)
+// Of the rows of an image that were computed those that are its result.
+static void move_back(const half_cut *cut, const half_operand *o, void *base, const place *t, float *room)
+{
+    char *to = operand_at(cut, o, base, t);
+    int64_t elements = elements_of(o, t), kept = 0;
+    if (o->role == HALF_LARGE) {
+        kept = o->each * t->band.kept;
+        elements = o->each * t->band.kept_rows;
+    }
+    move(cut, o, to + kept * (int64_t)sizeof(uint16_t), room + kept, elements, false);
+}
+
+static void load(const job *j, float *own, const place *t, cpu_run *tile)
 {
     for (uint32_t k = 0; k < j->cut.in_count; k++) {
         const half_operand *o = &j->cut.in[k];
-        char *from = operand_at(&j->cut, o, j->r->in[k], at);
+        char *from = operand_at(&j->cut, o, j->r->in[k], t);
         if (j->rooms.shared[k] != NONE) {
             tile->in[k] = (float *)j->r->workspace + j->rooms.shared[k];
         } else if (j->rooms.in[k] != NONE) {
             tile->in[k] = own + j->rooms.in[k];
-            move_tile(&j->cut, o, from, tile->in[k], count, true);
+            move(&j->cut, o, from, tile->in[k], elements_of(o, t), true);
         } else {
             tile->in[k] = from;
         }
     }
     for (uint32_t k = 0; k < j->cut.out_count; k++) {
         tile->out[k] = j->rooms.out[k] != NONE ? (char *)(own + j->rooms.out[k])
-                                               : operand_at(&j->cut, &j->cut.out[k], j->r->out[k], at);
+                                               : operand_at(&j->cut, &j->cut.out[k], j->r->out[k], t);
     }
 }
 
@@ -163,12 +197,11 @@ CPU_HOT static void add_to(float *restrict total, const float *restrict part, in
     }
 }
 
-static void store(const job *j, float *own, int64_t at, int64_t count, const cpu_run *tile)
+static void store(const job *j, float *own, const place *t, const cpu_run *tile)
 {
     for (uint32_t k = 0; k < j->cut.in_count; k++) {
         if ((j->cut.updated >> k & 1) != 0 && j->rooms.in[k] != NONE) {
-            move_tile(&j->cut, &j->cut.in[k], operand_at(&j->cut, &j->cut.in[k], j->r->in[k], at),
-                      tile->in[k], count, false);
+            move_back(&j->cut, &j->cut.in[k], j->r->in[k], t, tile->in[k]);
         }
     }
     for (uint32_t k = 0; k < j->cut.out_count; k++) {
@@ -176,7 +209,7 @@ static void store(const job *j, float *own, int64_t at, int64_t count, const cpu
         if (o->role == HALF_SUM) {
             add_to(own + j->rooms.total[k], tile->out[k], o->each);
         } else if (j->rooms.out[k] != NONE) {
-            move_tile(&j->cut, o, operand_at(&j->cut, o, j->r->out[k], at), tile->out[k], count, false);
+            move_back(&j->cut, o, j->r->out[k], t, tile->out[k]);
         }
     }
 }
@@ -207,12 +240,13 @@ static void tile_body(const void *argument, int64_t begin, int64_t end, uint32_t
             memset(own + j->rooms.total[k], 0, (size_t)j->cut.out[k].each * sizeof *own);
         }
     }
-    for (int64_t at = begin, count = 0; at < end; at += count) {
-        count = tile_length(&j->cut, at, end);
-        half_tile_query(&j->cut, at, count, j->r->query, &query);
-        load(j, own, at, count, &tile);
+    for (place t = {.at = begin}; t.at < end; t.at += t.count) {
+        t.count = tile_length(&j->cut, t.at, end);
+        t.band = j->cut.by_rows ? half_band_of(&j->cut, t.at, t.count) : t.band;
+        half_tile_query(&j->cut, t.at, t.count, j->r->query, &query);
+        load(j, own, &t, &tile);
         j->impl->run(&tile);
-        store(j, own, at, count, &tile);
+        store(j, own, &t, &tile);
     }
 }
 

@@ -4,14 +4,17 @@
 
 #include "half.h"
 
-enum { TILE_ELEMENTS = 2048, TILE_ROW_ELEMENTS = 4096 };
+enum { TILE_ELEMENTS = 2048, TILE_ROW_ELEMENTS = 4096, TILE_IMAGE_ELEMENTS = 16384 };
 
-typedef enum way { UNCUT, BY_ELEMENT, BY_ROW, BY_PERIOD, BY_HEAD } way;
+typedef enum way { UNCUT, BY_ELEMENT, BY_ROW, BY_PERIOD, BY_HEAD, BY_IMAGE } way;
 
-// Bit k of `whole`: input k is seen by every item; of `sum`: output k is a sum; of `repeated`: input k is repeated.
+// Bit k of `whole`: input k is seen by every item; of `sum`: output k is a sum; of `repeated`: input k is repeated; of
+// `large`: operand k, outputs behind inputs from bit 4 on, is an image that windows look at.
 typedef struct manner {
-    uint8_t way, whole, sum, repeated;
+    uint8_t way, whole, sum, repeated, large;
 } manner;
+
+enum { OUT_0 = 0x10 };
 
 static const manner manners[HR_OP_COUNT] = {
     [HR_OP_RELU] = {BY_ELEMENT},
@@ -39,6 +42,7 @@ static const manner manners[HR_OP_COUNT] = {
     [HR_OP_EMA] = {BY_ELEMENT},
     [HR_OP_ACCUMULATE] = {BY_ELEMENT},
     [HR_OP_CLIP] = {BY_ELEMENT, .whole = 0x2},
+    [HR_OP_UNSCALE] = {BY_ELEMENT, .whole = 0x2},
     [HR_OP_LAYER_NORM] = {BY_ROW, .whole = 0x6},
     [HR_OP_LAYER_NORM_BWD] = {BY_ROW, .whole = 0x4, .sum = 0x6},
     [HR_OP_RMS_NORM] = {BY_ROW, .whole = 0x2},
@@ -47,6 +51,16 @@ static const manner manners[HR_OP_COUNT] = {
     [HR_OP_SOFTMAX_BWD] = {BY_ROW},
     [HR_OP_ADD_BROADCAST] = {BY_PERIOD, .repeated = 0x2},
     [HR_OP_BROADCAST] = {BY_PERIOD, .repeated = 0x1},
+    [HR_OP_CONV2D] = {BY_IMAGE, .whole = 0x6, .large = 0x1},
+    [HR_OP_CONV2D_BWD_DATA] = {BY_IMAGE, .whole = 0x2, .large = OUT_0},
+    [HR_OP_CONV2D_BWD_WEIGHTS] = {BY_IMAGE, .sum = 0x3, .large = 0x1},
+    [HR_OP_MAX_POOL] = {BY_IMAGE, .large = 0x1},
+    [HR_OP_MAX_POOL_BWD] = {BY_IMAGE, .large = 0x1 | OUT_0},
+    [HR_OP_MAX_POOL_BWD_INDEX] = {BY_IMAGE, .large = OUT_0},
+    [HR_OP_AVG_POOL] = {BY_IMAGE, .large = 0x1},
+    [HR_OP_AVG_POOL_BWD] = {BY_IMAGE, .large = OUT_0},
+    [HR_OP_UPSAMPLE] = {BY_IMAGE, .large = OUT_0},
+    [HR_OP_UPSAMPLE_BWD] = {BY_IMAGE, .large = 0x1},
     [HR_OP_ATTENTION] = {BY_HEAD},
     [HR_OP_ATTENTION_BWD] = {BY_HEAD},
 };
@@ -87,6 +101,133 @@ static void cut_periods(const op_query *q, const manner *m, half_cut *cut)
     }
 }
 
+// ---- images -----------------------------------------------------------------------------------------------
+
+static bool is_large(const manner *m, const op_query *q, uint32_t k)
+{
+    const uint32_t bit = k < q->in_count ? k : 4 + k - q->in_count;
+    return (m->large >> bit & 1) != 0;
+}
+
+static const op_operand *operand_at(const op_query *q, uint32_t k)
+{
+    return k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
+}
+
+// The first operand that is an image on this side; every operation that is cut so has one.
+static const op_operand *image_of(const manner *m, const op_query *q, bool large)
+{
+    uint32_t k = 0;
+    for (; k + 1 < (uint32_t)q->in_count + q->out_count; k++) {
+        const bool whole =
+            k < q->in_count ? (m->whole >> k & 1) != 0 : (m->sum >> (k - q->in_count) & 1) != 0;
+        if (!whole && is_large(m, q, k) == large) {
+            break;
+        }
+    }
+    return operand_at(q, k);
+}
+
+static int64_t row_elements(const op_operand *t)
+{
+    return t->shape.dim[2] * t->shape.dim[3];
+}
+
+static half_rows rows_of(const manner *m, const op_query *q)
+{
+    const op_attr *a = &q->attr;
+    const bool stretches = q->op == HR_OP_UPSAMPLE || q->op == HR_OP_UPSAMPLE_BWD;
+    return (half_rows){.large = image_of(m, q, true)->shape.dim[1],
+                       .small = image_of(m, q, false)->shape.dim[1],
+                       .kernel = a->kernel_h,
+                       .stride = stretches ? a->kernel_h : a->stride_h,
+                       .pad = stretches ? 0 : a->pad_top,
+                       .by_large = (m->large & OUT_0) != 0};
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+// The windows that `count` rows of the large image from `first` on lie in; one at least.
+static void windows_over(const half_rows *r, int64_t first, int64_t count, half_band *b)
+{
+    const int64_t ahead = first + r->pad - r->kernel + 1;
+    int64_t begin = ahead <= 0 ? 0 : (ahead + r->stride - 1) / r->stride;
+    begin = smaller(begin, r->small - 1);
+    if (begin * r->stride - r->pad > first && begin > 0) { // rows that lie between two windows
+        begin--;
+    }
+    const int64_t end = smaller(r->small, (first + count - 1 + r->pad) / r->stride + 1);
+    b->small = begin;
+    b->small_rows = larger(end - begin, 1);
+}
+
+half_band half_band_of(const half_cut *cut, int64_t at, int64_t count)
+{
+    const half_rows *r = &cut->rows;
+    const int64_t first = at % cut->group;
+    half_band b = {.image = at / cut->group, .small = first, .small_rows = count};
+    if (r->by_large) {
+        windows_over(r, first, count, &b);
+    }
+    const int64_t seen = b.small * r->stride - r->pad;
+    int64_t begin = smaller(larger(seen, 0), r->large);
+    int64_t end = smaller(seen + (b.small_rows - 1) * r->stride + r->kernel, r->large);
+    if (r->by_large) {
+        begin = smaller(begin, first);
+        end = larger(end, first + count);
+    }
+    b.large = begin;
+    b.large_rows = larger(end - begin, 1);
+    b.kept = r->by_large ? first - begin : 0;
+    b.kept_rows = r->by_large ? count : b.large_rows;
+    b.pad_top = (int32_t)(begin - seen);
+    return b;
+}
+
+// Whole images where several fill a tile, else rows of one.
+static void cut_images(const op_query *q, const manner *m, half_cut *cut)
+{
+    const op_operand *large = image_of(m, q, true), *small = image_of(m, q, false);
+    const int64_t all = large->shape.dim[1] * row_elements(large) + small->shape.dim[1] * row_elements(small);
+    const half_rows r = rows_of(m, q);
+    cut->items = large->shape.dim[0];
+    cut->most = TILE_IMAGE_ELEMENTS / all;
+    cut->by_images = cut->most >= 1;
+    if (!cut->by_images) {
+        const int64_t height = r.by_large ? r.large : r.small;
+        const int64_t down = r.by_large ? 1 : r.stride;
+        cut->by_rows = true;
+        cut->rows = r;
+        cut->items *= height;
+        cut->group = height;
+        cut->most = smaller(at_least_one(TILE_IMAGE_ELEMENTS / (row_elements(large) * down)), height);
+    }
+}
+
+// Every operand's largest tile, wherever it begins.
+static void size_rows(half_cut *cut)
+{
+    const half_rows *r = &cut->rows;
+    int64_t small = cut->most, large = (small - 1) * r->stride + r->kernel;
+    if (r->by_large) {
+        small = smaller((cut->most + r->kernel - 2) / r->stride + 2, r->small);
+        large = small * r->stride + r->kernel + cut->most;
+    }
+    large = smaller(large, r->large);
+    for (uint32_t k = 0; k < cut->in_count + cut->out_count; k++) {
+        half_operand *o = k < cut->in_count ? &cut->in[k] : &cut->out[k - cut->in_count];
+        o->most = o->role == HALF_LARGE ? o->each * large : o->role == HALF_SMALL ? o->each * small : o->most;
+    }
+}
+
 static void set_items(const op_query *q, const manner *m, half_cut *cut)
 {
     switch ((int)m->way) {
@@ -95,6 +236,9 @@ static void set_items(const op_query *q, const manner *m, half_cut *cut)
         break;
     case BY_PERIOD:
         cut_periods(q, m, cut);
+        break;
+    case BY_IMAGE:
+        cut_images(q, m, cut);
         break;
     case BY_HEAD:
         cut->heads = attention_sizes_of(q);
@@ -110,10 +254,11 @@ static void set_items(const op_query *q, const manner *m, half_cut *cut)
 static half_operand operand_of(const half_cut *cut, const op_operand *t, half_role role)
 {
     const int64_t all = cpu_floats_of(t);
-    const int64_t each = role == HALF_WHOLE || role == HALF_SUM ? all
-                         : role == HALF_PERIODIC                ? 1
-                                                                : all / cut->items;
-    return (half_operand){role, (hr_dtype)t->dtype, each};
+    const int64_t each = role == HALF_WHOLE || role == HALF_SUM     ? all
+                         : role == HALF_LARGE || role == HALF_SMALL ? row_elements(t)
+                         : role == HALF_PERIODIC                    ? 1
+                                                                    : all / cut->items;
+    return (half_operand){role, (hr_dtype)t->dtype, each, each * cut->most};
 }
 
 static half_role in_role(const half_cut *cut, const manner *m, const op_query *q, uint32_t k)
@@ -125,7 +270,30 @@ static half_role in_role(const half_cut *cut, const manner *m, const op_query *q
     if ((m->whole >> k & 1) != 0 || q->in[k].dtype == HR_I32) {
         return HALF_WHOLE;
     }
+    if (cut->by_rows) {
+        return is_large(m, q, k) ? HALF_LARGE : HALF_SMALL;
+    }
     return m->way == BY_HEAD && q->in[k].shape.rank == 3 && q->in[k].dtype != HR_F32 ? HALF_HEAD : HALF_ROWS;
+}
+
+static half_role out_role(const half_cut *cut, const manner *m, const op_query *q, uint32_t k)
+{
+    if ((m->sum >> k & 1) != 0) {
+        return HALF_SUM;
+    }
+    if (cut->by_rows) {
+        return is_large(m, q, q->in_count + k) ? HALF_LARGE : HALF_SMALL;
+    }
+    return m->way == BY_HEAD && q->out[k].dtype != HR_F32 ? HALF_HEAD : HALF_ROWS;
+}
+
+// Of convolutions those whose kernel needs few weights: one filter a channel.
+static bool is_cut(const op_query *q, const manner *m)
+{
+    const bool filters =
+        q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_BWD_WEIGHTS;
+    return m->way != UNCUT && (m->way == BY_ELEMENT || q->in[0].layout == HR_LAYOUT_PLAIN) &&
+           (!filters || (q->attr.groups > 1 && q->attr.groups == q->in[0].shape.dim[3]));
 }
 
 bool half_cut_of(const op_query *q, half_cut *out)
@@ -133,7 +301,7 @@ bool half_cut_of(const op_query *q, half_cut *out)
     const manner *m = &manners[q->op];
     *out = (half_cut){
         .in_count = q->in_count, .out_count = q->out_count, .updated = op_row_of((hr_op)q->op)->updates};
-    if (m->way == UNCUT || (m->way != BY_ELEMENT && q->in[0].layout != HR_LAYOUT_PLAIN)) {
+    if (!is_cut(q, m)) {
         return false;
     }
     set_items(q, m, out);
@@ -142,20 +310,27 @@ bool half_cut_of(const op_query *q, half_cut *out)
         out->in[k] = operand_of(out, &q->in[k], in_role(out, m, q, k));
     }
     for (uint32_t k = 0; k < q->out_count; k++) {
-        const bool head = m->way == BY_HEAD && q->out[k].dtype != HR_F32;
-        const half_role role = (m->sum >> k & 1) != 0 ? HALF_SUM : head ? HALF_HEAD : HALF_ROWS;
-        out->out[k] = operand_of(out, &q->out[k], role);
+        out->out[k] = operand_of(out, &q->out[k], out_role(out, m, q, k));
+    }
+    if (out->by_rows) {
+        size_rows(out);
     }
     return true;
 }
 
-static void shape_tile(const half_cut *cut, const half_operand *o, int64_t count, op_operand *t)
+static void shape_tile(const half_cut *cut, const half_operand *o, const half_band *band, int64_t count,
+                       op_operand *t)
 {
     t->dtype = dtype_is_real(o->dtype) ? HR_F32 : (uint32_t)o->dtype;
     t->layout = HR_LAYOUT_PLAIN;
     if (o->role == HALF_HEAD) {
         const int64_t features = cut->heads.features;
         t->shape = shape_of(3, (const int64_t[]){1, o->each / features, features});
+    } else if (o->role == HALF_LARGE || o->role == HALF_SMALL) {
+        t->shape.dim[0] = 1;
+        t->shape.dim[1] = o->role == HALF_LARGE ? band->large_rows : band->small_rows;
+    } else if (cut->by_images && o->role == HALF_ROWS) {
+        t->shape.dim[0] = count;
     } else if (o->role == HALF_ROWS || o->role == HALF_PERIODIC) {
         t->shape = shape_of(2, (const int64_t[]){count, o->each});
     }
@@ -163,13 +338,19 @@ static void shape_tile(const half_cut *cut, const half_operand *o, int64_t count
 
 void half_tile_query(const half_cut *cut, int64_t at, int64_t count, const op_query *q, op_query *tile)
 {
+    const half_band band = cut->by_rows ? half_band_of(cut, at, count) : (half_band){0};
     *tile = *q;
     tile->attr.heads = 1;
     tile->attr.offset = cut->group > 0 ? (int32_t)(at % cut->group) : 0;
+    if (cut->by_rows) {
+        const int64_t end = (band.small_rows - 1) * cut->rows.stride + cut->rows.kernel - band.pad_top;
+        tile->attr.pad_top = band.pad_top;
+        tile->attr.pad_bottom = (int32_t)larger(end - band.large_rows, 0);
+    }
     for (uint32_t k = 0; k < q->in_count; k++) {
-        shape_tile(cut, &cut->in[k], count, &tile->in[k]);
+        shape_tile(cut, &cut->in[k], &band, count, &tile->in[k]);
     }
     for (uint32_t k = 0; k < q->out_count; k++) {
-        shape_tile(cut, &cut->out[k], count, &tile->out[k]);
+        shape_tile(cut, &cut->out[k], &band, count, &tile->out[k]);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "cpu.h"
 #include "gemm.h"
+#include "half_product.h"
 
 // How an operation is a batch: y = left · right, from inputs that may change places.
 typedef struct setup {
@@ -138,7 +139,7 @@ static void run(const cpu_run *r)
 
 const cpu_impl cpu_matmul = {.name = "tiles", .workspace = workspace, .run = run};
 
-// ---- bfloat16 -------------------------------------------------------------------------------------------------
+// ---- two bytes ------------------------------------------------------------------------------------------------
 
 static product_shape product_of(const cpu_device *device, const op_query *q)
 {
@@ -157,58 +158,62 @@ static product_shape product_of(const cpu_device *device, const op_query *q)
                            .c = {batch.c.outer, batch.c.inner, g->c_row}};
 }
 
-static bool fits_bf16(const cpu_device *device, const op_query *q)
+static hr_status choose(const cpu_device *device, const op_query *q, uint64_t limit, half_product **out,
+                        hr_err *err)
 {
     const product_shape shape = product_of(device, q);
-    onednn_product *product = NULL;
-    const bool found =
-        onednn_product_choose(device->library, &shape, UINT64_MAX, &product, NULL) != HR_DEVICE;
-    onednn_product_destroy(product);
+    return half_product_choose(device, &shape, (hr_dtype)q->in[0].dtype, limit, out, err);
+}
+
+static bool fits_half(const cpu_device *device, const op_query *q)
+{
+    half_product *product = NULL;
+    const bool found = choose(device, q, UINT64_MAX, &product, NULL) != HR_DEVICE;
+    half_product_destroy(product);
     return found;
 }
 
-static hr_status ask_bf16(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
+static hr_status ask_half(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
                           hr_err *err)
 {
-    const product_shape shape = product_of(device, q);
-    onednn_product *product = NULL;
-    HR_TRY(onednn_product_choose(device->library, &shape, limit, &product, err));
-    out->workspace_bytes = onednn_product_scratch_bytes(product);
-    out->impl = target_impl_name(CPU_LIBRARY, onednn_product_name(product));
-    onednn_product_destroy(product);
+    half_product *product = NULL;
+    HR_TRY(choose(device, q, limit, &product, err));
+    out->workspace_bytes = half_product_scratch_bytes(product);
+    out->impl = half_product_impl(product);
+    half_product_destroy(product);
     return HR_OK;
 }
 
-static hr_status prepare_bf16(const cpu_device *device, const program *p, const instr *i, const op_query *q,
+static hr_status prepare_half(const cpu_device *device, const program *p, const instr *i, const op_query *q,
                               void **state, hr_err *err)
 {
-    const product_shape shape = product_of(device, q);
-    onednn_product *product = NULL;
-    HR_TRY(onednn_product_choose(device->library, &shape, cpu_temporary_bytes(p, i), &product, err));
-    const hr_status status = onednn_product_prepare(product, err);
+    half_product *product = NULL;
+    HR_TRY(choose(device, q, cpu_temporary_bytes(p, i), &product, err));
+    const hr_status status = half_product_prepare(product, err);
     if (status != HR_OK) {
-        onednn_product_destroy(product);
+        half_product_destroy(product);
         return status;
     }
     *state = product;
     return HR_OK;
 }
 
-static void release_bf16(void *state)
+static void release_half(void *state)
 {
-    onednn_product_destroy(state);
+    half_product_destroy(state);
 }
 
-static hr_status run_bf16(const cpu_run *r, hr_err *err)
+static hr_status run_half(const cpu_run *r, hr_err *err)
 {
     const setup s = setup_of(r->device, r->query);
-    return onednn_product_run(r->state, r->in[s.left], r->in[s.right], NULL, r->out[0], r->workspace, err);
+    return half_product_run(r->device, r->state, r->in[s.left], r->in[s.right], NULL, r->out[0], r->workspace,
+                            err);
 }
 
-const cpu_impl cpu_matmul_bf16 = {.name = CPU_LIBRARY,
-                                  .types = CPU_BF16,
-                                  .fits = fits_bf16,
-                                  .ask = ask_bf16,
-                                  .prepare = prepare_bf16,
-                                  .release = release_bf16,
-                                  .call = run_bf16};
+const cpu_impl cpu_matmul_half = {.name = CPU_LIBRARY,
+                                  .types = CPU_HALF,
+                                  .fits = fits_half,
+                                  .ask = ask_half,
+                                  .prepare = prepare_half,
+                                  .release = release_half,
+                                  .call = run_half};

@@ -3,7 +3,7 @@
 // deviations of a chunk of rows that fits the nearest cache, joined in double (Chan, Golub, LeVeque:
 // "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979).
 //
-// bfloat16 images are widened and narrowed a chunk at a time in that cache; statistics and coefficients are float32.
+// Two-byte images are widened and narrowed a chunk at a time in that cache; statistics and coefficients are float32.
 #include <math.h>
 #include <string.h>
 
@@ -36,8 +36,8 @@ typedef struct job {
     double *sums;
     bool relu;
     float ceiling;
-    bool bf16;   // x, dy and y are
-    float *room; // then: three chunks per worker
+    hr_dtype type; // of x, dy and y
+    float *room;   // in two bytes: three chunks per worker
 } job;
 
 static rows_view view_of(const op_operand *t)
@@ -77,7 +77,7 @@ static int64_t chunk_floats(const rows_view *v)
 
 static uint64_t room_bytes(const cpu_device *device, const op_query *q, const rows_view *v)
 {
-    return q->in[0].dtype == HR_BF16 ? (uint64_t)chunk_floats(v) * 3 * device->threads * sizeof(float) : 0;
+    return q->in[0].dtype != HR_F32 ? (uint64_t)chunk_floats(v) * 3 * device->threads * sizeof(float) : 0;
 }
 
 // Workspace: per channel the coefficients a and b (and c and a copy of the mean, where sums follow), then the
@@ -249,10 +249,10 @@ static job widen_chunk(const job *j, int64_t at, int64_t floats, uint32_t worker
 {
     float *room = j->room + (int64_t)worker * 3 * chunk_floats(&j->v);
     job w = *j;
-    cast_widen_bf16(room, (const uint16_t *)(const void *)j->x + at, floats);
+    cast_widen(room, (const uint16_t *)(const void *)j->x + at, j->type, floats);
     w.x = room;
     if (j->dy != NULL) {
-        cast_widen_bf16(room + chunk_floats(&j->v), (const uint16_t *)(const void *)j->dy + at, floats);
+        cast_widen(room + chunk_floats(&j->v), (const uint16_t *)(const void *)j->dy + at, j->type, floats);
         w.dy = room + chunk_floats(&j->v);
     }
     w.y = room + 2 * chunk_floats(&j->v);
@@ -266,8 +266,8 @@ static void piece_sums(const job *j, int64_t base, int64_t first, int64_t begin,
     const int64_t width = j->v.channels, chunk = chunk_rows(&j->v);
     for (int64_t r = begin; r < end; r += chunk) {
         const int64_t rows = end - r < chunk ? end - r : chunk, at = base + r * width;
-        const job here = j->bf16 ? widen_chunk(j, at, rows * width, worker) : *j;
-        const int64_t from = j->bf16 ? 0 : at;
+        const job here = j->type != HR_F32 ? widen_chunk(j, at, rows * width, worker) : *j;
+        const int64_t from = j->type != HR_F32 ? 0 : at;
         if (j->dy == NULL) {
             chunk_moments(here.x + from, width, rows, width, first, s);
         } else {
@@ -371,22 +371,22 @@ static void rows_of_piece(const job *j, int64_t at, int64_t rows, int64_t first)
 }
 
 // bfloat16 images are plain: one piece.
-static void rows_bf16(const job *j, int64_t begin, int64_t end, uint32_t worker)
+static void rows_half(const job *j, int64_t begin, int64_t end, uint32_t worker)
 {
     const int64_t width = j->v.channels, chunk = chunk_rows(&j->v);
     for (int64_t r = begin; r < end; r += chunk) {
         const int64_t rows = end - r < chunk ? end - r : chunk;
         const job w = widen_chunk(j, r * width, rows * width, worker);
         rows_of_piece(&w, 0, rows, 0);
-        cast_narrow_bf16((uint16_t *)(void *)j->y + r * width, w.y, rows * width);
+        cast_narrow((uint16_t *)(void *)j->y + r * width, j->type, w.y, rows * width);
     }
 }
 
 static void rows_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    if (j->bf16) {
-        rows_bf16(j, begin, end, worker);
+    if (j->type != HR_F32) {
+        rows_half(j, begin, end, worker);
         return;
     }
     if (j->v.pieces == 1) {
@@ -428,7 +428,7 @@ static void normalise(const cpu_run *r, job *j, const float *mean, const float *
 
 static void set_room(const cpu_run *r, job *j, void *behind)
 {
-    j->bf16 = r->query->in[0].dtype == HR_BF16;
+    j->type = (hr_dtype)r->query->in[0].dtype;
     j->room = behind;
 }
 
@@ -500,14 +500,9 @@ static void run_batch_norm_bwd(const cpu_run *r)
     apply(r, &j);
 }
 
-const cpu_impl cpu_batch_norm = {.name = "loops", .workspace = workspace_bytes, .run = run_batch_norm};
+const cpu_impl cpu_batch_norm = {
+    .name = "loops", .types = CPU_ANY_TYPE, .workspace = workspace_bytes, .run = run_batch_norm};
 const cpu_impl cpu_batch_norm_eval = {
-    .name = "loops", .workspace = eval_workspace_bytes, .run = run_batch_norm_eval};
+    .name = "loops", .types = CPU_ANY_TYPE, .workspace = eval_workspace_bytes, .run = run_batch_norm_eval};
 const cpu_impl cpu_batch_norm_bwd = {
-    .name = "loops", .workspace = workspace_bytes, .run = run_batch_norm_bwd};
-const cpu_impl cpu_batch_norm_bf16 = {
-    .name = "loops", .types = CPU_BF16, .workspace = workspace_bytes, .run = run_batch_norm};
-const cpu_impl cpu_batch_norm_eval_bf16 = {
-    .name = "loops", .types = CPU_BF16, .workspace = eval_workspace_bytes, .run = run_batch_norm_eval};
-const cpu_impl cpu_batch_norm_bwd_bf16 = {
-    .name = "loops", .types = CPU_BF16, .workspace = workspace_bytes, .run = run_batch_norm_bwd};
+    .name = "loops", .types = CPU_ANY_TYPE, .workspace = workspace_bytes, .run = run_batch_norm_bwd};

@@ -15,8 +15,6 @@ typedef uint16_t u16x16 __attribute__((vector_size(32), aligned(2), may_alias));
 // Sixteen numbers as the bits of float32.
 #define WIDE_BITS(p) (__builtin_convertvector(*(const u16x16 *)(p), i32x16) << 16)
 
-enum { LANES = 64 }; // channels of an average that are summed together
-
 typedef struct job {
     cpu_image x, y;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
@@ -281,70 +279,6 @@ static void run_max_pool_bwd(const cpu_run *r)
     cpu_for(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
-// ---- global average ---------------------------------------------------------------------------------------------
-
-typedef struct average_job {
-    int64_t pixels, channels;
-    const uint16_t *from;
-    uint16_t *to;
-    float share; // 1 / pixels
-} average_job;
-
-CPU_HOT static void average_images(const average_job *j, int64_t begin, int64_t end)
-{
-    float sum[LANES];
-    for (int64_t item = begin; item < end; item++) {
-        for (int64_t first = 0; first < j->channels; first += LANES) {
-            const int64_t left = j->channels - first, count = left < LANES ? left : LANES;
-            memset(sum, 0, sizeof sum);
-            for (int64_t p = 0; p < j->pixels; p++) {
-                const uint16_t *x = j->from + (item * j->pixels + p) * j->channels + first;
-                for (int64_t c = 0; c < count; c++) {
-                    sum[c] += float_of_bf16(x[c]);
-                }
-            }
-            for (int64_t c = 0; c < count; c++) {
-                j->to[item * j->channels + first + c] = bf16_of_float(sum[c] * j->share);
-            }
-        }
-    }
-}
-
-CPU_HOT static void spread_images(const average_job *j, int64_t begin, int64_t end)
-{
-    for (int64_t item = begin; item < end; item++) {
-        const uint16_t *restrict dy = j->from + item * j->channels;
-        for (int64_t p = 0; p < j->pixels; p++) {
-            uint16_t *restrict dx = j->to + (item * j->pixels + p) * j->channels;
-            for (int64_t c = 0; c < j->channels; c++) {
-                dx[c] = bf16_of_float(float_of_bf16(dy[c]) * j->share);
-            }
-        }
-    }
-}
-
-static void average_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
-{
-    (void)worker;
-    average_images(argument, begin, end);
-}
-
-static void spread_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
-{
-    (void)worker;
-    spread_images(argument, begin, end);
-}
-
-static void run_average(const cpu_run *r)
-{
-    const bool forward = r->query->op == HR_OP_GLOBAL_AVG_POOL;
-    const cpu_image image = cpu_image_of(forward ? &r->query->in[0] : &r->query->out[0]);
-    average_job j = {image.height * image.width, image.channels, r->in[0], r->out[0], 0};
-    j.share = 1.0f / (float)j.pixels;
-    cpu_for(r->device->workers, image.images, 1, forward ? average_body : spread_body, &j);
-}
-
 const cpu_impl cpu_max_pool_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_max_pool};
 const cpu_impl cpu_max_pool_bwd_bf16 = {
     .name = "loops", .types = CPU_BF16, .workspace = bwd_workspace, .run = run_max_pool_bwd};
-const cpu_impl cpu_global_avg_pool_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_average};

@@ -3,19 +3,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "cast.h"
 #include "cpu.h"
 #include "ops/loss_scale.h"
 #include "simd.h"
 #include "workers.h"
 
-enum { GRAIN = 16384 };
+enum { GRAIN = 16384, PIECE = 1024 };
 
 typedef struct counts {
     int64_t flushed, overflowing, strange;
 } counts;
 
 typedef struct job {
-    float *g;
+    void *g;
+    hr_dtype type;
     counts *counts; // one per worker
     float factor;
 } job;
@@ -31,13 +33,24 @@ CPU_HOT static void count_range(const float *g, int64_t begin, int64_t end, coun
         large += !(size <= largest);
         strange += !(size <= 3.4028234663852886e38F);
     }
-    *c = (counts){small, large, strange};
+    *c = (counts){c->flushed + small, c->overflowing + large, c->strange + strange};
 }
 
 static void count_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    count_range(j->g, begin, end, &j->counts[worker]);
+    counts *sum = &j->counts[worker];
+    float piece[PIECE];
+    *sum = (counts){0};
+    if (j->type == HR_F32) {
+        count_range(j->g, begin, end, sum);
+        return;
+    }
+    for (int64_t i = begin; i < end; i += PIECE) {
+        const int64_t count = end - i < PIECE ? end - i : PIECE;
+        cast_widen(piece, (const uint16_t *)j->g + i, j->type, count);
+        count_range(piece, 0, count, sum);
+    }
 }
 
 static uint64_t finite_workspace(const cpu_device *device, const op_query *q)
@@ -51,7 +64,7 @@ static void run_finite(const cpu_run *r)
     const int64_t elements = cpu_elements_of(&r->query->in[0]);
     int32_t *finite = r->out[0];
     float *row = (float *)r->out[1] + 3 * (int64_t)r->query->attr.slot;
-    const job j = {.g = r->in[0], .counts = r->workspace};
+    const job j = {.g = r->in[0], .type = (hr_dtype)r->query->in[0].dtype, .counts = r->workspace};
     if (r->query->in_count == 1) {
         memset(r->out[1], 0, (size_t)cpu_elements_of(&r->query->out[1]) * sizeof *row);
         *finite = 1;
@@ -96,6 +109,7 @@ static void run_scale_update(const cpu_run *r)
     op_scale_update(&r->query->attr, *(const int32_t *)r->in[2] != 0, r->out[0], r->out[1]);
 }
 
-const cpu_impl cpu_finite = {.name = "loops", .workspace = finite_workspace, .run = run_finite};
+const cpu_impl cpu_finite = {
+    .name = "loops", .types = CPU_ANY_TYPE, .workspace = finite_workspace, .run = run_finite};
 const cpu_impl cpu_unscale = {.name = "loops", .run = run_unscale};
 const cpu_impl cpu_scale_update = {.name = "scalar", .run = run_scale_update};

@@ -34,10 +34,6 @@ static hr_status answer(const cpu_device *device, const op_query *q, uint64_t wo
     if (!op_needs_kernel((hr_op)q->op)) {
         return HR_OK;
     }
-    if (cpu_has_half(q) && cpu_pick(device, q, &impl, NULL) == HR_DEVICE) {
-        out->widen = true;
-        return HR_OK;
-    }
     HR_TRY(cpu_pick(device, q, &impl, err));
     if (impl->ask != NULL) {
         HR_TRY(impl->ask(device, q, workspace_limit, out, err));

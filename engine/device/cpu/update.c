@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "cast.h"
 #include "simd.h"
 #include "workers.h"
 
@@ -229,7 +230,8 @@ static void run_accumulate(const cpu_run *r)
 // ---- sums of squares --------------------------------------------------------------------------------------
 
 typedef struct squares_job {
-    const float *x;
+    const void *x;
+    hr_dtype type;
     double *partial; // [worker][LINE_DOUBLES]
 } squares_job;
 
@@ -260,7 +262,18 @@ CPU_HOT static double squares_range(const float *x, int64_t begin, int64_t end)
 static void squares_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const squares_job *j = argument;
-    j->partial[worker * LINE_DOUBLES] = squares_range(j->x, begin, end);
+    double sum = 0.0;
+    float piece[SQUARES_CHUNK];
+    if (j->type == HR_F32) {
+        j->partial[worker * LINE_DOUBLES] = squares_range(j->x, begin, end);
+        return;
+    }
+    for (int64_t i = begin; i < end; i += SQUARES_CHUNK) {
+        const int64_t count = end - i < SQUARES_CHUNK ? end - i : SQUARES_CHUNK;
+        cast_widen(piece, (const uint16_t *)j->x + i, j->type, count);
+        sum += squares_range(piece, 0, count);
+    }
+    j->partial[worker * LINE_DOUBLES] = sum;
 }
 
 uint64_t update_squares_scratch_bytes(const workers *w)
@@ -268,9 +281,9 @@ uint64_t update_squares_scratch_bytes(const workers *w)
     return (uint64_t)workers_count(w) * LINE_DOUBLES * sizeof(double);
 }
 
-double update_squares(workers *w, const float *x, int64_t count, double *scratch)
+double update_squares(workers *w, const void *x, hr_dtype type, int64_t count, double *scratch)
 {
-    const squares_job j = {x, scratch};
+    const squares_job j = {x, type, scratch};
     double sum = 0.0;
     cpu_for(w, count, UPDATE_GRAIN, squares_body, &j);
     for (uint32_t k = 0; k < cpu_for_ranges(w, count, UPDATE_GRAIN); k++) {
@@ -289,7 +302,9 @@ static void run_square_sum(const cpu_run *r)
 {
     const int64_t count = cpu_elements_of(&r->query->in[0]);
     const float before = r->query->in_count > 1 ? *(const float *)r->in[1] : 0.0f;
-    *(float *)r->out[0] = before + (float)update_squares(r->device->workers, r->in[0], count, r->workspace);
+    *(float *)r->out[0] =
+        before + (float)update_squares(r->device->workers, r->in[0], (hr_dtype)r->query->in[0].dtype, count,
+                                       r->workspace);
 }
 
 const cpu_impl cpu_sgd = {.name = "fused", .run = run_sgd};
@@ -300,4 +315,5 @@ const cpu_impl cpu_lion = {.name = "fused", .run = run_lion};
 const cpu_impl cpu_ema = {.name = "fused", .run = run_ema};
 const cpu_impl cpu_clip = {.name = "fused", .run = run_clip};
 const cpu_impl cpu_accumulate = {.name = "fused", .run = run_accumulate};
-const cpu_impl cpu_square_sum = {.name = "fused", .workspace = squares_workspace, .run = run_square_sum};
+const cpu_impl cpu_square_sum = {
+    .name = "fused", .types = CPU_ANY_TYPE, .workspace = squares_workspace, .run = run_square_sum};

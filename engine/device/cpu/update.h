@@ -16,6 +16,6 @@ adam_step update_adam_step(const cpu_run *r);
 
 // Σ x², in an order that depends on the numbers of elements and threads alone. Scratch is 64-byte aligned.
 uint64_t update_squares_scratch_bytes(const workers *w);
-double update_squares(workers *w, const float *x, int64_t count, double *scratch);
+double update_squares(workers *w, const void *x, hr_dtype type, int64_t count, double *scratch);
 
 #endif

@@ -97,7 +97,7 @@ static hr_status weigh_instruction(decision *v, uint32_t n, hr_err *err)
     if (status != HR_OK && status != HR_DEVICE) {
         return status;
     }
-    if (status == HR_OK && !answer.widen) {
+    if (status == HR_OK) {
         v->c.may_block[n] = v->c.blocked[n] = true;
         v->gain_seconds[n] = target->blocked_gain_seconds(target->context, &q, &answer);
     }

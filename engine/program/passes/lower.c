@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass lower: the target says for each operation what scratch it needs and which operands it wants in the
 // library's own layout; scratch and reordered copies become temporaries, reorders become instructions.
-// Where the target has no kernel in a two-byte type, the operation runs in float32 between casts, with temporaries.
 // This is the last pass that adds tensors.
 #include <string.h>
 
@@ -67,10 +66,11 @@ static bool is_input_reorder(const target_answer *a, uint8_t k)
     return (a->reorder[k].operand & 0x80) == 0;
 }
 
-static hr_status lower_native(draft *d, instr_list *list, instr i, const target_answer *asked, hr_err *err)
+static hr_status lower_one(draft *d, instr_list *list, instr i, hr_err *err)
 {
-    const target_answer answer = *asked;
+    target_answer answer;
     uint32_t original[TARGET_MAX_REORDERS] = {0};
+    HR_TRY(ask(d, &i, &answer, err));
     for (uint8_t k = 0; k < answer.reorder_count; k++) {
         uint8_t operand = answer.reorder[k].operand;
         uint32_t *slot = is_input_reorder(&answer, k) ? &i.in[operand] : &i.out[operand & 0x7f];
@@ -98,84 +98,6 @@ static hr_status lower_native(draft *d, instr_list *list, instr i, const target_
         }
     }
     return HR_OK;
-}
-
-static bool is_half(const draft *d, uint32_t id)
-{
-    return d->tensors.data[id].dtype == HR_F16 || d->tensors.data[id].dtype == HR_BF16;
-}
-
-static hr_status float32_copy(draft *d, uint32_t original, uint32_t *id, hr_err *err)
-{
-    const tensor *t = &d->tensors.data[original];
-    op_operand o = tensor_operand(t);
-    o.dtype = HR_F32;
-    return draft_tensor(d, arena_print(&d->names, "%s:float32", t->name), &o, HR_CATEGORY_TEMPORARIES,
-                        t->layer, id, err);
-}
-
-static hr_status lower_cast(draft *d, instr_list *list, const instr *peer, uint32_t from, uint32_t to,
-                            hr_err *err)
-{
-    target_answer answer;
-    instr cast = {.id = d->next_instr_id++,
-                  .op = HR_OP_CAST,
-                  .phase = peer->phase,
-                  .lane = HR_LANE_COMPUTE,
-                  .device = peer->device,
-                  .layer = peer->layer,
-                  .workspace = HR_NO_ID};
-    instr_in(&cast, from);
-    instr_out(&cast, to);
-    HR_TRY(ask(d, &cast, &answer, err));
-    return lower_native(d, list, cast, &answer, err);
-}
-
-// An operand that is updated in place has one float32 copy on both sides.
-static hr_status lower_widened(draft *d, instr_list *list, instr i, hr_err *err)
-{
-    uint32_t narrow[OP_MAX_OUT], in[OP_MAX_IN], out_count = i.out_count;
-    memcpy(in, i.in, sizeof in);
-    memcpy(narrow, i.out, sizeof narrow);
-    for (uint32_t k = 0; k < i.in_count; k++) {
-        uint32_t first = 0; // the same tensor may be read twice
-        while (in[first] != in[k]) {
-            first++;
-        }
-        if (first < k) {
-            i.in[k] = i.in[first];
-        } else if (is_half(d, in[k])) {
-            HR_TRY(float32_copy(d, in[k], &i.in[k], err));
-            HR_TRY(lower_cast(d, list, &i, in[k], i.in[k], err));
-        }
-    }
-    for (uint32_t k = 0; k < out_count; k++) {
-        uint32_t twin = 0;
-        while (twin < i.in_count && in[twin] != narrow[k]) {
-            twin++;
-        }
-        if (twin < i.in_count) {
-            i.out[k] = i.in[twin];
-        } else if (is_half(d, narrow[k])) {
-            HR_TRY(float32_copy(d, narrow[k], &i.out[k], err));
-        }
-    }
-    target_answer answer;
-    HR_TRY(ask(d, &i, &answer, err));
-    HR_TRY(lower_native(d, list, i, &answer, err));
-    for (uint32_t k = 0; k < out_count; k++) {
-        if (is_half(d, narrow[k])) {
-            HR_TRY(lower_cast(d, list, &i, i.out[k], narrow[k], err));
-        }
-    }
-    return HR_OK;
-}
-
-static hr_status lower_one(draft *d, instr_list *list, instr i, hr_err *err)
-{
-    target_answer answer;
-    HR_TRY(ask(d, &i, &answer, err));
-    return answer.widen ? lower_widened(d, list, i, err) : lower_native(d, list, i, &answer, err);
 }
 
 hr_status pass_lower(draft *d, hr_err *err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bias gradients of bfloat16 matrices: widened a chunk of rows at a time, in the nearest cache.
+// Bias gradients of two-byte matrices: widened a chunk of rows at a time, in the nearest cache.
 #include <string.h>
 
 #include "cast.h"
@@ -11,6 +11,7 @@ enum { CHUNK_FLOATS = 4096, GRAIN_FLOATS = 32768 };
 
 typedef struct job {
     const uint16_t *y;
+    hr_dtype type;
     int64_t f, own_floats;
     float *scratch; // per worker: sums, then a chunk
 } job;
@@ -30,7 +31,7 @@ static int64_t grain_of(int64_t f)
     return f >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / f;
 }
 
-uint64_t cpu_bf16_sums_bytes(const cpu_device *device, int64_t f)
+uint64_t cpu_half_sums_bytes(const cpu_device *device, int64_t f)
 {
     return (uint64_t)own_floats(f) * device->threads * sizeof(float);
 }
@@ -43,20 +44,25 @@ static void sum_body(const void *argument, int64_t begin, int64_t end, uint32_t 
     memset(total, 0, (size_t)j->f * sizeof *total);
     for (int64_t r = begin; r < end; r += chunk) {
         const int64_t rows = end - r < chunk ? end - r : chunk;
-        cast_widen_bf16(room, j->y + r * j->f, rows * j->f);
+        cast_widen(room, j->y + r * j->f, j->type, rows * j->f);
         sums_add_rows(total, room, j->f, rows, j->f);
     }
 }
 
-void cpu_bf16_sums(const cpu_device *device, const uint16_t *y, int64_t rows, int64_t f, uint16_t *sum,
-                   float *scratch)
+void cpu_half_sums(const cpu_device *device, const op_operand *of, const void *y, const op_operand *sum_of,
+                   void *sum, float *scratch)
 {
-    const job j = {y, f, own_floats(f), scratch};
+    const int64_t f = of->shape.dim[of->shape.rank - 1], rows = cpu_elements_of(of) / f;
+    const job j = {y, (hr_dtype)of->dtype, f, own_floats(f), scratch};
     cpu_for(device->workers, rows, grain_of(f), sum_body, &j);
     for (uint32_t part = 1; part < cpu_for_ranges(device->workers, rows, grain_of(f)); part++) {
         for (int64_t c = 0; c < f; c++) {
             scratch[c] += scratch[(int64_t)part * j.own_floats + c];
         }
     }
-    cast_narrow_bf16(sum, scratch, f);
+    if (sum_of->dtype == HR_F32) {
+        memcpy(sum, scratch, (size_t)f * sizeof *scratch);
+    } else {
+        cast_narrow(sum, (hr_dtype)sum_of->dtype, scratch, f);
+    }
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM over bfloat16: products multiply it and sum in float32, a step's gates are widened, and what a step hands to
+// LSTM over two bytes: products multiply them and sum in float32, a step's gates are widened, and what a step hands to
 // the next one beside h, c and its gradient, stays float32.
 #include <string.h>
 
 #include "base/host_mem.h"
 #include "cast.h"
+#include "half_product.h"
 #include "lstm.h"
 #include "workers.h"
 
 enum { LINE_FLOATS = 16 };
 
 typedef struct products {
-    onednn_product *step, *weights; // weights: backward only
+    half_product *step, *weights; // weights: backward only
 } products;
 
 static int64_t in_lines(int64_t floats)
@@ -22,6 +23,11 @@ static int64_t in_lines(int64_t floats)
 static bool is_forward(const op_query *q)
 {
     return q->op == HR_OP_LSTM;
+}
+
+static hr_dtype type_of(const op_query *q)
+{
+    return (hr_dtype)q->in[0].dtype;
 }
 
 static lstm sizes_of(const op_query *q)
@@ -91,6 +97,7 @@ static room room_of(const cpu_run *r)
 
 typedef struct job {
     lstm_step step; // of one step in the rooms: rows are samples
+    hr_dtype type;
     lstm l;
     int64_t t;
     const room *room;
@@ -100,12 +107,12 @@ typedef struct job {
 
 static void widen_row(const job *j, float *to, const uint16_t *from, int64_t sample, int64_t t, int64_t width)
 {
-    cast_widen_bf16(to + sample * width, from + (sample * j->l.steps + t) * width, width);
+    cast_widen(to + sample * width, from + (sample * j->l.steps + t) * width, j->type, width);
 }
 
 static void narrow_row(const job *j, uint16_t *to, const float *from, int64_t sample, int64_t width)
 {
-    cast_narrow_bf16(to + (sample * j->l.steps + j->t) * width, from + sample * width, width);
+    cast_narrow(to + (sample * j->l.steps + j->t) * width, j->type, from + sample * width, width);
 }
 
 static void forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -120,7 +127,7 @@ static void forward_body(const void *argument, int64_t begin, int64_t end, uint3
         narrow_row(j, j->h, s->h, n, H);
         narrow_row(j, j->c, s->c, n, H);
         narrow_row(j, j->a, s->gates, n, 4 * H);
-        cast_narrow_bf16(s->left + n * H, s->h + n * H, H);
+        cast_narrow(s->left + n * H, j->type, s->h + n * H, H);
     }
 }
 
@@ -139,7 +146,7 @@ static void backward_body(const void *argument, int64_t begin, int64_t end, uint
         }
         lstm_backward_blocks(&j->step, n * blocks, (n + 1) * blocks);
         narrow_row(j, j->a, s->gates, n, 4 * H);
-        cast_narrow_bf16(s->left + n * 4 * H, s->gates + n * 4 * H, 4 * H);
+        cast_narrow(s->left + n * 4 * H, j->type, s->gates + n * 4 * H, 4 * H);
     }
 }
 
@@ -164,6 +171,7 @@ static hr_status run_forward(const cpu_run *r, hr_err *err)
     const room s = room_of(r);
     const lstm l = sizes_of(r->query);
     job j = {.step = step_of(&s, &l),
+             .type = type_of(r->query),
              .l = l,
              .room = &s,
              .g = r->in[0],
@@ -172,7 +180,8 @@ static hr_status run_forward(const cpu_run *r, hr_err *err)
              .a = r->out[2]};
     for (; j.t < l.steps; j.t++) {
         if (j.t > 0) {
-            HR_TRY(onednn_product_run(made->step, s.left, r->in[1], NULL, s.product, s.scratch, err));
+            HR_TRY(
+                half_product_run(r->device, made->step, s.left, r->in[1], NULL, s.product, s.scratch, err));
             j.step.p = s.product;
             j.step.before = s.c;
         }
@@ -197,6 +206,7 @@ static hr_status run_backward(const cpu_run *r, hr_err *err)
     const room s = room_of(r);
     const lstm l = sizes_of(r->query);
     job j = {.step = step_of(&s, &l),
+             .type = type_of(r->query),
              .l = l,
              .room = &s,
              .c_in = r->in[2],
@@ -207,12 +217,13 @@ static hr_status run_backward(const cpu_run *r, hr_err *err)
         j.step.before = j.t > 0 ? s.before : NULL;
         cpu_for(r->device->workers, l.samples, 1, backward_body, &j);
         if (j.t > 0) {
-            HR_TRY(onednn_product_run(made->step, s.left, r->in[0], NULL, s.product, s.scratch, err));
+            HR_TRY(
+                half_product_run(r->device, made->step, s.left, r->in[0], NULL, s.product, s.scratch, err));
             j.step.dh = s.product;
         }
     }
     move_by_one_step(&l, r->in[1], s.moved);
-    return onednn_product_run(made->weights, s.moved, r->out[0], NULL, r->out[1], s.scratch, err);
+    return half_product_run(r->device, made->weights, s.moved, r->out[0], NULL, r->out[1], s.scratch, err);
 }
 
 // ---- which products ---------------------------------------------------------------------------------------
@@ -220,8 +231,8 @@ static hr_status run_backward(const cpu_run *r, hr_err *err)
 static void release(void *state)
 {
     products *made = state;
-    onednn_product_destroy(made->step);
-    onednn_product_destroy(made->weights);
+    half_product_destroy(made->step);
+    half_product_destroy(made->weights);
     hr_free(made);
 }
 
@@ -231,14 +242,15 @@ static hr_status choose(const cpu_device *device, const op_query *q, uint64_t li
     const product_shape step = step_shape(q), weights = weights_shape(q);
     const uint64_t own = bytes_without_scratch(q), left = limit > own ? limit - own : 0;
     *out = (products){NULL, NULL};
-    HR_TRY(onednn_product_choose(device->library, &step, left, &out->step, err));
-    return is_forward(q) ? HR_OK : onednn_product_choose(device->library, &weights, left, &out->weights, err);
+    HR_TRY(half_product_choose(device, &step, type_of(q), left, &out->step, err));
+    return is_forward(q) ? HR_OK
+                         : half_product_choose(device, &weights, type_of(q), left, &out->weights, err);
 }
 
 static void forget(products *made)
 {
-    onednn_product_destroy(made->step);
-    onednn_product_destroy(made->weights);
+    half_product_destroy(made->step);
+    half_product_destroy(made->weights);
 }
 
 static bool fits(const cpu_device *device, const op_query *q)
@@ -255,10 +267,10 @@ static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit
     products made;
     const hr_status status = choose(device, q, limit, &made, err);
     if (status == HR_OK) {
-        const uint64_t step = onednn_product_scratch_bytes(made.step);
-        const uint64_t weights = made.weights == NULL ? 0 : onednn_product_scratch_bytes(made.weights);
+        const uint64_t step = half_product_scratch_bytes(made.step);
+        const uint64_t weights = made.weights == NULL ? 0 : half_product_scratch_bytes(made.weights);
         out->workspace_bytes = bytes_without_scratch(q) + (step > weights ? step : weights);
-        out->impl = target_impl_name(CPU_LIBRARY, onednn_product_name(made.step));
+        out->impl = half_product_impl(made.step);
     }
     forget(&made);
     return status;
@@ -273,10 +285,10 @@ static hr_status prepare(const cpu_device *device, const program *p, const instr
     }
     hr_status status = choose(device, q, cpu_temporary_bytes(p, i), made, err);
     if (status == HR_OK) {
-        status = onednn_product_prepare(made->step, err);
+        status = half_product_prepare(made->step, err);
     }
     if (status == HR_OK && made->weights != NULL) {
-        status = onednn_product_prepare(made->weights, err);
+        status = half_product_prepare(made->weights, err);
     }
     if (status != HR_OK) {
         release(made);
@@ -286,15 +298,15 @@ static hr_status prepare(const cpu_device *device, const program *p, const instr
     return HR_OK;
 }
 
-const cpu_impl cpu_lstm_bf16 = {.name = CPU_LIBRARY,
-                                .types = CPU_BF16,
+const cpu_impl cpu_lstm_half = {.name = CPU_LIBRARY,
+                                .types = CPU_HALF,
                                 .fits = fits,
                                 .ask = ask,
                                 .prepare = prepare,
                                 .release = release,
                                 .call = run_forward};
-const cpu_impl cpu_lstm_bwd_bf16 = {.name = CPU_LIBRARY,
-                                    .types = CPU_BF16,
+const cpu_impl cpu_lstm_bwd_half = {.name = CPU_LIBRARY,
+                                    .types = CPU_HALF,
                                     .fits = fits,
                                     .ask = ask,
                                     .prepare = prepare,

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bfloat16 matrices: dense layers and 1x1 convolutions of stride 1 over plain images.
-#include <string.h>
-
-#include "base/half.h"
+// Products of two-byte matrices: dense layers and 1x1 convolutions of stride 1 over plain images.
 #include "cpu.h"
-#include "simd.h"
-#include "sums.h"
-#include "workers.h"
+#include "half_product.h"
 
 // Operands of the instruction that are A and B; the result is always output 0.
 typedef struct product_places {
@@ -67,6 +62,18 @@ static bool is_plain(const op_query *q)
            q->out[0].layout == HR_LAYOUT_PLAIN;
 }
 
+static hr_dtype type_of(const op_query *q)
+{
+    return (hr_dtype)q->in[0].dtype;
+}
+
+static hr_status choose(const cpu_device *device, const op_query *q, uint64_t limit, half_product **out,
+                        hr_err *err)
+{
+    const product_places p = places_of(q);
+    return half_product_choose(device, &p.shape, type_of(q), limit, out, err);
+}
+
 static bool fits(const cpu_device *device, const op_query *q)
 {
     const bool dense =
@@ -74,43 +81,39 @@ static bool fits(const cpu_device *device, const op_query *q)
     if ((!dense && !is_pointwise(q)) || !is_plain(q)) {
         return false;
     }
-    const product_places p = places_of(q);
-    onednn_product *product = NULL;
-    const bool found =
-        onednn_product_choose(device->library, &p.shape, UINT64_MAX, &product, NULL) != HR_DEVICE;
-    onednn_product_destroy(product);
+    half_product *product = NULL;
+    const bool found = choose(device, q, UINT64_MAX, &product, NULL) != HR_DEVICE;
+    half_product_destroy(product);
     return found;
 }
 
 // Bias gradients are summed in float32, before the product, in the same scratch.
 static uint64_t sums_bytes(const cpu_device *device, const op_query *q)
 {
-    return q->out_count > 1 ? cpu_bf16_sums_bytes(device, last_of(&q->in[1])) : 0;
+    return q->out_count > 1 ? cpu_half_sums_bytes(device, last_of(&q->in[1])) : 0;
 }
 
 static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
                      hr_err *err)
 {
-    const product_places p = places_of(q);
     const uint64_t sums = sums_bytes(device, q);
-    onednn_product *product = NULL;
-    HR_TRY(onednn_product_choose(device->library, &p.shape, limit, &product, err));
-    const uint64_t scratch = onednn_product_scratch_bytes(product);
+    half_product *product = NULL;
+    HR_TRY(choose(device, q, limit, &product, err));
+    const uint64_t scratch = half_product_scratch_bytes(product);
     out->workspace_bytes = scratch > sums ? scratch : sums;
-    out->impl = target_impl_name(CPU_LIBRARY, onednn_product_name(product));
-    onednn_product_destroy(product);
+    out->impl = half_product_impl(product);
+    half_product_destroy(product);
     return HR_OK;
 }
 
 static hr_status prepare(const cpu_device *device, const program *p, const instr *i, const op_query *q,
                          void **state, hr_err *err)
 {
-    const product_places at = places_of(q);
-    onednn_product *product = NULL;
-    HR_TRY(onednn_product_choose(device->library, &at.shape, cpu_temporary_bytes(p, i), &product, err));
-    const hr_status status = onednn_product_prepare(product, err);
+    half_product *product = NULL;
+    HR_TRY(choose(device, q, cpu_temporary_bytes(p, i), &product, err));
+    const hr_status status = half_product_prepare(product, err);
     if (status != HR_OK) {
-        onednn_product_destroy(product);
+        half_product_destroy(product);
         return status;
     }
     *state = product;
@@ -119,7 +122,7 @@ static hr_status prepare(const cpu_device *device, const program *p, const instr
 
 static void release(void *state)
 {
-    onednn_product_destroy(state);
+    half_product_destroy(state);
 }
 
 static hr_status run(const cpu_run *r, hr_err *err)
@@ -127,15 +130,14 @@ static hr_status run(const cpu_run *r, hr_err *err)
     const product_places p = places_of(r->query);
     if (p.sums_b) {
         const op_operand *dy = &r->query->in[1];
-        cpu_bf16_sums(r->device, r->in[1], cpu_elements_of(dy) / last_of(dy), last_of(dy), r->out[1],
-                      r->workspace);
+        cpu_half_sums(r->device, dy, r->in[1], &r->query->out[1], r->out[1], r->workspace);
     }
-    return onednn_product_run(r->state, r->in[p.a], r->in[p.b], p.shape.bias ? r->in[2] : NULL, r->out[0],
-                              r->workspace, err);
+    return half_product_run(r->device, r->state, r->in[p.a], r->in[p.b], p.shape.bias ? r->in[2] : NULL,
+                            r->out[0], r->workspace, err);
 }
 
-const cpu_impl cpu_product_bf16 = {.name = CPU_LIBRARY,
-                                   .types = CPU_BF16,
+const cpu_impl cpu_product_half = {.name = CPU_LIBRARY,
+                                   .types = CPU_HALF,
                                    .fits = fits,
                                    .ask = ask,
                                    .prepare = prepare,

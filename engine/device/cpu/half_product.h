@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to *_half.c: a product of two-byte matrices, by the library where the processor multiplies the type, else by
+// tiles of our own.
+#ifndef DEVICE_CPU_HALF_PRODUCT_H
+#define DEVICE_CPU_HALF_PRODUCT_H
+
+#include "cpu.h"
+
+typedef struct half_product half_product;
+
+// As onednn_product_choose; `limit_bytes` concerns the library, who asks checks what ours take.
+HR_MUST_CHECK hr_status half_product_choose(const cpu_device *device, const product_shape *shape,
+                                            hr_dtype type, uint64_t limit_bytes, half_product **out,
+                                            hr_err *err);
+void half_product_destroy(half_product *p); // NULL is fine
+uint64_t half_product_scratch_bytes(const half_product *p);
+const char *half_product_impl(const half_product *p); // as target_answer's
+HR_MUST_CHECK hr_status half_product_prepare(half_product *p, hr_err *err);
+// `bias` NULL without one. The device is that of the choice, or a thread of it alone.
+HR_MUST_CHECK hr_status half_product_run(const cpu_device *device, half_product *p, void *a, void *b,
+                                         void *bias, void *c, void *scratch, hr_err *err);
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mean of an image over all of its pixels, in any type: a few channels at a time, summed in float32 in the order of
+// the pixels and rounded once.
+#include <string.h>
+
+#include "cast.h"
+#include "cpu.h"
+#include "simd.h"
+#include "workers.h"
+
+enum { LANES = 64 }; // channels that are summed together
+
+typedef struct job {
+    int64_t pixels, channels;
+    hr_dtype type;
+    const char *from;
+    char *to;
+    float share; // 1 / pixels
+} job;
+
+static const float *load(const job *j, int64_t at, int64_t count, float *room)
+{
+    if (j->type == HR_F32) {
+        return (const float *)(const void *)j->from + at;
+    }
+    cast_widen(room, (const uint16_t *)(const void *)j->from + at, j->type, count);
+    return room;
+}
+
+static void store(const job *j, int64_t at, int64_t count, const float *values)
+{
+    char *to = j->to + at * (int64_t)dtype_bytes(j->type);
+    if (j->type == HR_F32) {
+        memcpy(to, values, (size_t)count * sizeof *values);
+    } else {
+        cast_narrow(to, j->type, values, count);
+    }
+}
+
+CPU_HOT static void add_to(float *restrict sum, const float *restrict x, int64_t count)
+{
+    for (int64_t c = 0; c < count; c++) {
+        sum[c] += x[c];
+    }
+}
+
+CPU_HOT static void scale(float *restrict to, const float *restrict from, float factor, int64_t count)
+{
+    for (int64_t c = 0; c < count; c++) {
+        to[c] = from[c] * factor;
+    }
+}
+
+static int64_t lanes_from(const job *j, int64_t first)
+{
+    return j->channels - first < LANES ? j->channels - first : LANES;
+}
+
+static void average_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    float sum[LANES], room[LANES];
+    (void)worker;
+    for (int64_t image = begin; image < end; image++) {
+        for (int64_t first = 0; first < j->channels; first += LANES) {
+            const int64_t count = lanes_from(j, first);
+            memset(sum, 0, sizeof sum);
+            for (int64_t p = 0; p < j->pixels; p++) {
+                add_to(sum, load(j, (image * j->pixels + p) * j->channels + first, count, room), count);
+            }
+            scale(room, sum, j->share, count);
+            store(j, image * j->channels + first, count, room);
+        }
+    }
+}
+
+// Every pixel has the bits of the first one.
+static void spread_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const int64_t bytes = (int64_t)dtype_bytes(j->type);
+    float room[LANES], share[LANES];
+    (void)worker;
+    for (int64_t image = begin; image < end; image++) {
+        for (int64_t first = 0; first < j->channels; first += LANES) {
+            const int64_t count = lanes_from(j, first), at = image * j->pixels * j->channels + first;
+            scale(share, load(j, image * j->channels + first, count, room), j->share, count);
+            store(j, at, count, share);
+            for (int64_t p = 1; p < j->pixels; p++) {
+                memcpy(j->to + (at + p * j->channels) * bytes, j->to + at * bytes, (size_t)(count * bytes));
+            }
+        }
+    }
+}
+
+static void run(const cpu_run *r)
+{
+    const bool forward = r->query->op == HR_OP_GLOBAL_AVG_POOL;
+    const op_operand *of = forward ? &r->query->in[0] : &r->query->out[0];
+    const cpu_image image = cpu_image_of(of);
+    job j = {image.height * image.width, image.channels, (hr_dtype)of->dtype, r->in[0], r->out[0], 0};
+    j.share = 1.0F / (float)j.pixels;
+    cpu_for(r->device->workers, image.images, 1, forward ? average_body : spread_body, &j);
+}
+
+// A blocked image and its row of [N,C] correspond one to one only when the last block is full.
+static bool has_whole_blocks(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    const op_operand *image = q->in[0].shape.rank == 4 ? &q->in[0] : &q->out[0];
+    return image->layout != HR_LAYOUT_BLOCKED || image->shape.dim[3] % OP_BLOCK_CHANNELS == 0;
+}
+
+const cpu_impl cpu_global_avg_pool = {
+    .name = "loops", .types = CPU_ANY_TYPE, .fits = has_whole_blocks, .run = run};
