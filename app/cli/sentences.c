@@ -303,9 +303,11 @@ static void say_answer(const progress *p, const char *batch, const hr_whatif *w,
                 batch, hr_bytes_human(w->limit_bytes + w->missing_bytes, peak),
                 hr_bytes_human(w->missing_bytes, rest));
     } else {
-        fprintf(p->out, "With -s batch.size=%s it would still fit, in %s at the peak (planned), with %s left",
-                batch, hr_bytes_human(w->peak_in_use_bytes, peak),
-                hr_bytes_human(w->limit_bytes - w->peak_in_use_bytes, rest));
+        fprintf(p->out, "With -s batch.size=%s it would still fit, in %s at the peak (planned)", batch,
+                hr_bytes_human(w->peak_in_use_bytes, peak));
+        if (w->limit_bytes > 0) {
+            fprintf(p->out, ", with %s left", hr_bytes_human(w->limit_bytes - w->peak_in_use_bytes, rest));
+        }
     }
     if (w->fits && isfinite(w->step_seconds)) {
         fprintf(p->out, ", and a step would take %s (%s)", report_seconds(w->step_seconds, seconds),

@@ -219,7 +219,9 @@ static bool take_report(app *a)
     run_log_report(&a->runs, &report);
     bool built = report.memory.limit_bytes > 0; // the first step may not have fitted
     uint64_t limit_bytes = built ? report.memory.limit_bytes : report.oom.limit_bytes;
-    a->live.limit_bytes = limit_bytes > 0 ? limit_bytes : a->live.limit_bytes; // 0: no device was opened
+    a->live.limit_bytes = hr_limit_is_none(limit_bytes) ? 0
+                          : limit_bytes > 0             ? limit_bytes
+                                                        : a->live.limit_bytes; // 0: no device was opened
     hr_report_deinit(&a->newest_report);
     a->newest_report = report;
     a->has_newest_report = true;

@@ -19,7 +19,7 @@ static void guess_limit(app *a)
     bool has_card = name[0] != '\0' && hr_card_load(name, &card, NULL) == HR_OK;
     uint64_t limit_bytes;
     if (hr_device_limit_bytes(&a->knobs, has_card ? &card : NULL, &limit_bytes, NULL) == HR_OK) {
-        a->live.limit_bytes = limit_bytes;
+        a->live.limit_bytes = hr_limit_is_none(limit_bytes) ? 0 : limit_bytes;
     }
 }
 

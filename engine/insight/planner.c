@@ -107,7 +107,7 @@ static hr_status fill(hr_whatif *out, const play_case *c, const play_result *pla
 {
     const program *p = c->programs[0];
     out->fits = played->fits;
-    out->limit_bytes = c->failed_bytes;
+    out->limit_bytes = hr_limit_is_none(c->failed_bytes) ? 0 : c->failed_bytes;
     out->missing_bytes = 0;
     if (!played->fits) {
         HR_TRY(find_missing(c, &played->oom, &out->missing_bytes, err));

@@ -150,12 +150,17 @@ bool doctor_misses(const app *a)
     return plan != NULL && !plan->fits && !doctor_has_oom(a);
 }
 
+static const char no_limit[] = ":card NAME or :set device.vram SIZE says how much there is.";
+
 // Of knobs that wait.
 static const char *waiting_text(const hr_whatif *plan, char text[256])
 {
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     hr_bytes_human(plan->limit_bytes, limit);
-    if (plan->fits) {
+    if (plan->limit_bytes == 0) {
+        snprintf(text, 256,
+                 "The knobs as they are turned have no limit. No step has been done with them: r does.");
+    } else if (plan->fits) {
         snprintf(
             text, 256,
             "The knobs as they are turned fit: at its peak a step will leave %s of %s p. No step has been "
@@ -176,7 +181,9 @@ static const char *unstarted_text(const app *a, char text[256])
     const whatif_cell *present = &a->answers.present;
     const bool known = a->answers.question == a->question && present->known && !present->refused;
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
-    if (known && present->plan.fits) {
+    if (known && present->plan.limit_bytes == 0) {
+        snprintf(text, 256, "Nothing has run, and there is no limit: %s", no_limit);
+    } else if (known && present->plan.fits) {
         snprintf(text, 256, "Nothing has run. It would fit: at its peak a step leaves %s of %s p.",
                  hr_bytes_human(present->plan.limit_bytes - present->plan.peak_in_use_bytes, left),
                  hr_bytes_human(present->plan.limit_bytes, limit));
@@ -199,6 +206,10 @@ static const char *headroom_text(const app *a, char text[256])
     }
     if (m->epoch_peak_bytes == 0) {
         return unstarted_text(a, text);
+    }
+    if (m->limit_bytes == 0) {
+        snprintf(text, 256, "Nothing has run out of memory, and there is no limit: %s", no_limit);
+        return text;
     }
     uint64_t free_bytes = m->limit_bytes > m->epoch_peak_bytes ? m->limit_bytes - m->epoch_peak_bytes : 0;
     snprintf(text, 256, "Nothing has run out of memory. At its peak a step leaves %s of %s.",

@@ -121,7 +121,7 @@ HR_MUST_CHECK hr_status hr_engine_plan_repeat(hr_engine *engine, uint32_t repeat
 // What-if: knobs in, answer out, nothing else touched.
 typedef struct hr_whatif {
     bool fits;
-    uint64_t limit_bytes;
+    uint64_t limit_bytes; // 0: there is none
     uint64_t static_bytes, saved_for_backward_bytes;
     uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
     uint64_t missing_bytes; // from the limit to the smallest that was tried and holds it with this allocator
