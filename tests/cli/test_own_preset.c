@@ -81,6 +81,29 @@ START_TEST(three_lines_are_planned_without_a_limit)
 }
 END_TEST
 
+START_TEST(the_workbench_has_no_limit_either_and_says_so)
+{
+    char words[640], screen[4096] = "";
+    put("three.yaml", three);
+    (void)snprintf(words, sizeof words, "keys <Esc>\nwait steps 3\nkeys 4\nsave-display %s/doctor.txt\n",
+                   program_home());
+    put("doctor.keys", words);
+    (void)snprintf(words, sizeof words, "%s/three.yaml -s device.kind=plan --script %s/doctor.keys",
+                   program_home(), program_home());
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    (void)snprintf(words, sizeof words, "%s/doctor.txt", program_home());
+    FILE *f = fopen(words, "r");
+    ck_assert_ptr_nonnull(f);
+    screen[fread(screen, 1, sizeof screen - 1, f)] = '\0';
+    (void)fclose(f);
+    ck_assert_msg(strstr(screen, "plan as unlimited") != NULL && strstr(screen, "there is no") != NULL, "%s",
+                  screen);
+    ck_assert_msg(strstr(screen, "% left") == NULL && strstr(screen, "iB of 1") == NULL, "%s", screen);
+}
+END_TEST
+
 START_TEST(three_lines_compute_within_what_the_machine_can_give)
 {
     put("three.yaml", three);
@@ -259,6 +282,7 @@ int main(void)
     Suite *suite = suite_create("own_preset");
     TCase *all = tcase_create("promises");
     tcase_add_test(all, three_lines_are_planned_without_a_limit);
+    tcase_add_test(all, the_workbench_has_no_limit_either_and_says_so);
     tcase_add_test(all, three_lines_compute_within_what_the_machine_can_give);
     tcase_add_test(all, three_lines_on_cuda_are_told_to_name_a_card);
     tcase_add_test(all, beyond_the_cards_size_it_says_how);
