@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "session/server_impl.h"
+
+enum { FIRST_CLIENT = 3 }; // behind the bell, the door and the signals
 
 void server_ring_bell(server *s)
 {
@@ -85,6 +88,7 @@ static uint32_t fill_polls(server *s, struct pollfd *fds, client **who)
     fds[count++] = (struct pollfd){.fd = s->event_fd, .events = POLLIN};
     // −1 is passed over
     fds[count++] = (struct pollfd){.fd = deaf_ms(s) > 0 ? -1 : s->listening, .events = POLLIN};
+    fds[count++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
     for (uint32_t k = 0; k < SERVER_CLIENTS; k++) {
         if (s->clients[k].wire != NULL) {
             const short wanted = wanted_of(s, &s->clients[k]);
@@ -121,8 +125,8 @@ static void bid_farewell(server *s)
 static void *serve_clients(void *context)
 {
     server *s = context;
-    struct pollfd fds[SERVER_CLIENTS + 2];
-    client *who[SERVER_CLIENTS + 2] = {NULL};
+    struct pollfd fds[SERVER_CLIENTS + FIRST_CLIENT];
+    client *who[SERVER_CLIENTS + FIRST_CLIENT] = {NULL};
     for (;;) {
         uint32_t count = fill_polls(s, fds, who);
         const int deaf = deaf_ms(s);
@@ -136,7 +140,10 @@ static void *serve_clients(void *context)
             }
             tell_all(s);
         }
-        for (uint32_t k = 2; k < count; k++) {
+        if (fds[2].revents != 0) {
+            server_hear_ending(s);
+        }
+        for (uint32_t k = FIRST_CLIENT; k < count; k++) {
             if (fds[k].revents != 0) {
                 client_attend(s, who[k]);
             }
@@ -177,6 +184,9 @@ static void free_server(server *s)
     if (s->event_fd >= 0) {
         (void)close(s->event_fd);
     }
+    if (s->signals >= 0) {
+        (void)close(s->signals);
+    }
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->writing);
     pthread_mutex_destroy(&s->lock);
@@ -213,6 +223,9 @@ static hr_status open_server(server *s, const server_options *options, hr_err *e
     if (s->event_fd < 0) {
         return HR_FAIL(err, STATE, "no event descriptor was to be had: %s", strerror(errno));
     }
+    if (options->endings != NULL) {
+        s->signals = signalfd(-1, options->endings, SFD_CLOEXEC | SFD_NONBLOCK);
+    }
     if (options->watchable) {
         listen_for_watchers(s);
     }
@@ -235,7 +248,7 @@ hr_status server_start(const server_options *options, server **out, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory to serve watchers");
     }
     s->ring = options->ring;
-    s->event_fd = s->listening = -1;
+    s->event_fd = s->listening = s->signals = -1;
     s->owned = options->owner != NULL;
     s->clients[0] = (client){.wire = options->owner, .owner = options->owner != NULL};
     init_locks(s);
@@ -246,6 +259,11 @@ hr_status server_start(const server_options *options, server **out, hr_err *err)
     }
     *out = s;
     return HR_OK;
+}
+
+int server_ended_by(server *s)
+{
+    return atomic_load(&s->ended_by);
 }
 
 void server_stop(server *s)

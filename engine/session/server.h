@@ -8,14 +8,19 @@
 #ifndef SESSION_SERVER_H
 #define SESSION_SERVER_H
 
+#include <signal.h>
+
 #include "session/messages.h"
 #include "trace/ring.h"
 
 typedef struct server server;
 
 typedef struct server_options {
-    trace_ring *ring;   // borrowed until stop
-    wire *owner;        // taken in any case; NULL: there is none
+    trace_ring *ring; // borrowed until stop
+    wire *owner;      // taken in any case; NULL: there is none
+    const sigset_t *
+        endings; // signals, blocked in every thread, that end the engine well: the first is KEEP and QUIT, the
+                 // second what it always was; NULL: none
     bool watchable;     // listens, where there is an $XDG_RUNTIME_DIR
     const char *preset; // borrowed for the call
     const hr_knobs *knobs;
@@ -24,6 +29,7 @@ typedef struct server_options {
 HR_MUST_CHECK hr_status server_start(const server_options *options, server **out, hr_err *err);
 // Sends what it still has to send, for a second at most, ends the thread, removes the socket, frees. NULL is fine.
 void server_stop(server *s);
+int server_ended_by(server *s); // the signal; 0: none came
 
 // ---- the engine's thread ----------------------------------------------------------------------------------------
 

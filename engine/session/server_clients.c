@@ -2,7 +2,9 @@
 // What the server says to its clients and hears of them. The server's thread.
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -150,6 +152,31 @@ static bool quit(server *s, client *c)
         end_process(s);
     }
     return queue_command(s, &(hr_command){.version = HR_EVENT_VERSION, .kind = HR_COMMAND_QUIT});
+}
+
+static void end_by(int number)
+{
+    sigset_t only;
+    (void)sigemptyset(&only);
+    (void)sigaddset(&only, number);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+    (void)pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+}
+
+// As its owner does who wants to keep what was trained.
+void server_hear_ending(server *s)
+{
+    struct signalfd_siginfo info;
+    if (read(s->signals, &info, sizeof info) != (ssize_t)sizeof info) {
+        return;
+    }
+    const bool first = atomic_exchange(&s->ended_by, (int)info.ssi_signo) == 0;
+    const hr_command keep = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_KEEP},
+                     leave = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_QUIT};
+    if (!first || !queue_command(s, &keep) || !queue_command(s, &leave)) {
+        end_by((int)info.ssi_signo);
+    }
 }
 
 static bool take_cursor(server *s, client *c, const wire_message *m)

@@ -31,7 +31,8 @@ struct server {
     char preset[HR_KNOB_TEXT_MAX];
     pthread_t thread;
     bool owned;
-    int event_fd, listening;
+    int event_fd, listening, signals; // −1: none
+    atomic_int ended_by;
     char path[WATCH_PATH_MAX]; // "": nobody can find us
     uint64_t deaf_until_ns;    // descriptors were short: nobody is let in before; the thread's
     atomic_bool signalled;     // of events: event_fd was written since the thread last looked
@@ -63,5 +64,6 @@ void client_tell(server *s, client *c);   // what it has not seen yet, as long a
 void client_greet(server *s, client *c);  // the ring, and all that is held
 void client_attend(server *s, client *c); // reads what it says, or drops it
 void server_admit(server *s);             // who knocks
+void server_hear_ending(server *s);       // a signal came
 
 #endif

@@ -14,6 +14,7 @@ enum { RING_EVENTS = 1 << 14 };
 
 typedef struct worker {
     open_request request;
+    sigset_t endings;
     trace_ring *ring;
     server *server;
     engine_loop *loop;
@@ -94,6 +95,26 @@ static bool wait_for_open(wire *owner, open_request *request)
     return m.kind == MESSAGE_OPEN && m.fd < 0 && get_open(&m, request);
 }
 
+// Blocked from here on in all threads that come.
+static void block_endings(sigset_t *endings)
+{
+    static const int numbers[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
+    (void)sigemptyset(endings);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        (void)sigaddset(endings, numbers[k]);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, endings, NULL);
+}
+
+// Whoever asks how it ended is told so.
+static void end_as_told(int number, const sigset_t *endings)
+{
+    if (number != 0) {
+        (void)raise(number);
+        (void)pthread_sigmask(SIG_UNBLOCK, endings, NULL);
+    }
+}
+
 static hr_status open_worker(worker *w, wire *owner, hr_err *err)
 {
     hr_status status = trace_ring_create(RING_EVENTS, &w->ring, err);
@@ -103,6 +124,7 @@ static hr_status open_worker(worker *w, wire *owner, hr_err *err)
     }
     const server_options options = {.ring = w->ring,
                                     .owner = owner,
+                                    .endings = &w->endings,
                                     .watchable = w->request.watchable,
                                     .preset = w->request.preset,
                                     .knobs = &w->request.knobs};
@@ -154,6 +176,7 @@ int worker_serve(int socket)
         hr_free(w);
         return hr_status_exit_code(HR_USAGE);
     }
+    block_endings(&w->endings);
     hr_status status = open_worker(w, owner, &err);
     if (status == HR_OK) {
         status = work(w, &err);
@@ -161,9 +184,12 @@ int worker_serve(int socket)
     } else {
         (void)fprintf(stderr, "%s\n", err.sentence); // there is no other way to say it
     }
+    const int ended_by = w->server == NULL ? 0 : server_ended_by(w->server);
+    const sigset_t endings = w->endings;
     engine_loop_destroy(w->loop);
     server_stop(w->server);
     trace_ring_destroy(w->ring);
     hr_free(w);
+    end_as_told(ended_by, &endings);
     return hr_status_exit_code(status);
 }

@@ -240,6 +240,31 @@ START_TEST(a_killed_training_goes_on_from_its_autosave)
 }
 END_TEST
 
+// Of every signal that lets it: what was trained stands in the user's file and in the autosave, to the step.
+static const int gentle[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
+
+START_TEST(a_worker_that_is_told_to_end_keeps_what_it_trained)
+{
+    seen n = {.state = HR_ENGINE_PAUSED};
+    char save[128], path[128], pair[160];
+    (void)snprintf(pair, sizeof pair, "train.save=%s", use_file("end.safetensors", save));
+    hr_knobs knobs = use_knobs((const char *const[]){pair, NULL});
+    hr_session_options options = use_options(&knobs);
+    options.autosave_path = use_file("auto.safetensors", path);
+    hr_session *s = use_start(&options);
+    use_run(s, 0);
+    use_read_until(s, &n, use_has_steps, 3);
+    kill(use_child(), gentle[_i]);
+    hr_session_end end = use_wait_end(s);
+    ck_assert_int_eq(end.signal, gentle[_i]);
+    ck_assert_uint_ge(end.saved_step, 3);
+    ck_assert_uint_eq(end.saved_step, end.step);
+    ck_assert_int_eq(access(save, F_OK), 0);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    use_stop(s);
+}
+END_TEST
+
 START_TEST(a_save_that_cannot_be_written_is_told_once)
 {
     seen n = {.state = HR_ENGINE_PAUSED};
@@ -313,6 +338,8 @@ static Suite *make_suite(void)
     tcase_add_test(life, what_was_asked_for_before_the_end_is_done);
     tcase_add_test(life, a_save_at_the_end_is_written);
     tcase_add_test(life, a_killed_training_goes_on_from_its_autosave);
+    tcase_add_loop_test(life, a_worker_that_is_told_to_end_keeps_what_it_trained, 0,
+                        sizeof gentle / sizeof *gentle);
     tcase_add_test(life, a_save_that_cannot_be_written_is_told_once);
     tcase_add_test(life, a_worker_dies_with_its_owner);
     suite_add_tcase(suite, life);
