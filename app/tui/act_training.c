@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting, stopping and leaving a training, and which one.
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "headroom/words.h"
 
 #include "app/tui/act.h"
 
@@ -115,6 +118,38 @@ void act_presets(app *a, int unused)
     a->presets.selected = a->presets.top = 0;
     a->presets.filter[0] = '\0';
     a->overlay = OVERLAY_PRESETS;
+}
+
+static void take_about(app *a, const char *name, const hr_preset *preset)
+{
+    snprintf(a->about.name, sizeof a->about.name, "%s", name);
+    snprintf(a->about.text, sizeof a->about.text, "%s", preset == NULL ? "" : hr_preset_description(preset));
+    for (size_t end = strlen(a->about.text); end > 0 && a->about.text[end - 1] <= ' '; end--) {
+        a->about.text[end - 1] = '\0';
+    }
+    (void)hr_plain_text(a->about.text, "");
+}
+
+void app_read_about(app *a, const char *name)
+{
+    hr_preset *preset = NULL;
+    hr_err err;
+    if (strcmp(a->about.name, name) == 0) {
+        return;
+    }
+    bool there = hr_preset_open(name, false, &preset, NULL, &err) == HR_OK;
+    take_about(a, name, there ? preset : NULL);
+    if (there) {
+        hr_preset_close(preset);
+    }
+}
+
+void app_tell_about(app *a)
+{
+    take_about(a, hr_preset_name(a->preset), a->preset);
+    if (a->about.text[0] != '\0') {
+        model_log(&a->live, LOG_NOTE, "%s", a->about.text);
+    }
 }
 
 void app_switch_preset(app *a)

@@ -355,6 +355,10 @@ static void switch_preset(app *a)
     a->message.kind = MESSAGE_NONE;
     app_show_screen(a, SCREEN_BENCH);
     app_start_engine(a);
+    app_tell_about(a);
+    if (a->about.text[0] != '\0') {
+        app_say(a, MESSAGE_NOTE, "%s", a->about.text);
+    }
     if (status != HR_OK) {
         a->end_status = HR_OK;
         app_say(a, MESSAGE_ERROR, "the training that ended was not saved: %s", unsaved.sentence);

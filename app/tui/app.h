@@ -95,6 +95,14 @@ typedef struct preset_list {
     char filter[TABLE_FILTER_MAX]; // part of a name or title, any case; "": all
 } preset_list;
 
+enum { ABOUT_MAX = 1024 };
+
+// What a preset says of itself, read once while it is the selected one.
+typedef struct preset_about {
+    char name[HR_KNOB_TEXT_MAX];
+    char text[ABOUT_MAX]; // its description; "": it says nothing
+} preset_about;
+
 typedef enum pending {
     PENDING_NONE,
     PENDING_PRESET,  // pending_preset takes the training's place once it stands
@@ -186,6 +194,7 @@ struct app {
     bool card_seen;    // some time, on this machine
     overlay overlay;
     preset_list presets;
+    preset_about about;
     prompt prompt;
     completion completion; // of the line that is being typed
     layout_class shown;    // by the last frame
@@ -296,6 +305,9 @@ void app_show_screen(app *a, screen_id screen);
 
 // Opens a preset by name, or a file; asks first when that would end a training that has begun.
 void app_open_preset(app *a, const char *name);
+// Reads what that preset says of itself, unless that is what `about` has.
+void app_read_about(app *a, const char *name);
+void app_tell_about(app *a);    // logs what the preset that is open says of itself
 void app_switch_preset(app *a); // pending_preset; it has been asked
 bool app_turn(app *a, hr_knob_id id, const char *text);
 // Turns all knobs that differ; one step of undo. True also when none differs. False: refused, and nothing was turned; or

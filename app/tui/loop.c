@@ -286,6 +286,9 @@ void loop_run(app *a)
     if (a->overlay != OVERLAY_OFFER) {
         app_start_engine(a);
     }
+    if (!a->unknown) {
+        app_tell_about(a);
+    }
     terminal_on_suspend(suspend_worker, resume_worker, a);
     if (a->overlay == OVERLAY_NONE) {
         card_show(a);

@@ -10,7 +10,7 @@
 #include "tests/tui/fake_engine.h"
 
 struct hr_preset {
-    const char *name, *title, *folder, *batch, *vram;
+    const char *name, *title, *folder, *batch, *vram, *description;
     hr_knobs knobs;
 };
 
@@ -28,6 +28,9 @@ static struct hr_preset presets[] = {
     {.name = "wide",
      .title = "A batch that does not fit",
      .folder = "articles",
+     .description =
+         "A batch of 256 needs 102.5 MiB at its peak, of which 64 MiB are there: its first step is "
+         "refused. Half of it fits, and accumulating two of those halves learns the same.\n",
      .batch = "256",
      .vram = "64MiB"},
 };
@@ -87,6 +90,11 @@ const char *hr_preset_name(const hr_preset *preset)
 const char *hr_preset_path(const hr_preset *preset)
 {
     return preset->name;
+}
+
+const char *hr_preset_description(const hr_preset *preset)
+{
+    return preset->description == NULL ? "" : preset->description;
 }
 
 bool hr_preset_trusts(const hr_preset *preset)

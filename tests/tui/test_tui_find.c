@@ -157,6 +157,45 @@ START_TEST(the_filter_command_goes_where_the_key_goes)
 }
 END_TEST
 
+static bool shows_words(app *a, const char *words)
+{
+    char *text = screen_text(a), solid[8192];
+    size_t length = 0;
+    for (const char *c = text; *c != '\0' && length + 1 < sizeof solid; c++) {
+        bool blank = *c == ' ' || *c == '\n';
+        if (!blank || (length > 0 && solid[length - 1] != ' ')) {
+            solid[length++] = blank ? ' ' : *c;
+        }
+    }
+    solid[length] = '\0';
+    free(text);
+    return strstr(solid, words) != NULL;
+}
+
+START_TEST(what_a_preset_says_of_itself_is_shown_before_and_when_it_is_opened)
+{
+    static const char claim[] = "accumulating two of those halves learns the same.";
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 5);
+    screen_keys(a, "p");
+    ck_assert(!shows_words(a, claim));
+    app_key(a, INPUT_END);
+    ck_assert(shows_words(a, claim));
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, "6");
+    a->focus = PANE_SITUATIONS;
+    ck_assert(shows_words(a, claim));
+    screen_keys(a, "\ny");
+    for (int i = 0; i < 50 && a->pending != PENDING_NONE; i++) {
+        app_work(a);
+    }
+    ck_assert_str_eq(hr_preset_name(a->preset), "wide");
+    ck_assert(shows_words(a, claim));
+    ck_assert_ptr_nonnull(strstr(a->live.log[0].text, claim));
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_card_that_is_none_is_not_taken)
 {
     app *a = screen_open(&plain);
@@ -280,9 +319,10 @@ START_TEST(the_marks_beside_knobs_are_explained)
 }
 END_TEST
 
-SUITE_MAIN("tui find", what_is_typed_after_a_slash_is_never_a_command,
-           among_knobs_it_selects_the_one_that_matches, a_pane_without_rows_hands_the_line_to_the_first_table,
-           presets_are_narrowed_by_name_and_title, a_table_says_in_its_title_what_it_leaves_out_and_its_order,
+SUITE_MAIN("tui find", what_a_preset_says_of_itself_is_shown_before_and_when_it_is_opened,
+           what_is_typed_after_a_slash_is_never_a_command, among_knobs_it_selects_the_one_that_matches,
+           a_pane_without_rows_hands_the_line_to_the_first_table, presets_are_narrowed_by_name_and_title,
+           a_table_says_in_its_title_what_it_leaves_out_and_its_order,
            the_filter_command_goes_where_the_key_goes, a_card_that_is_none_is_not_taken,
            a_card_of_ones_own_is_a_name_and_what_differs,
            what_is_typed_in_a_shell_is_said_as_it_is_typed_here, undone_twice_there_was_something_to_undo,

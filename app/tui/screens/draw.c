@@ -46,6 +46,20 @@ static void settle_tables(app *a, const layout *l)
     }
 }
 
+// Of the preset or the situation that is selected, where its words are shown.
+static void settle_about(app *a, const layout *l)
+{
+    const hr_preset_entry *entry = NULL;
+    if (a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_NARROW) {
+        entry = app_preset_entry(a, a->presets.selected);
+    } else if (l->pane[PANE_SITUATIONS].h > 0) {
+        entry = learn_situation(a);
+    }
+    if (entry != NULL) {
+        app_read_about(a, entry->name);
+    }
+}
+
 static void draw_panes(const canvas *screen, const app *a, const layout *l)
 {
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
@@ -104,6 +118,7 @@ void app_draw(app *a)
     layout l = settle_focus(a);
     canvas screen = {.theme = &a->theme, .glyphs = &a->glyphs, .area = {0, 0, a->rows, a->columns}};
     settle_tables(a, &l);
+    settle_about(a, &l);
     if (a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_FIND) {
         help_settle(a, body_of(a, &l));
     }

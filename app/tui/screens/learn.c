@@ -194,11 +194,31 @@ static const table_source list = {
     .empty = "No situations were found: presets/articles is not installed. p shows what there is.",
 };
 
+const hr_preset_entry *learn_situation(const app *a)
+{
+    size_t row = table_selected(&a->table[PANE_SITUATIONS]);
+    return row < a->situations.count ? &a->situations.entries[row] : NULL;
+}
+
+// What the selected situation claims stands below the list.
 static void draw_situations(const canvas *c, const app *a)
 {
+    enum { LIST_MIN = 4 };
     bool focused = a->focus == PANE_SITUATIONS;
+    const hr_preset_entry *entry = learn_situation(a);
+    const char *claim =
+        focused && entry != NULL && strcmp(a->about.name, entry->name) == 0 ? a->about.text : "";
+    size_t at = 0, start, length;
+    int rows = 0;
+    while (rows < c->area.h - LIST_MIN && wrap_next(c->glyphs, claim, c->area.w - 2, &at, &start, &length)) {
+        rows++;
+    }
     widget_table_rule(c, a, PANE_SITUATIONS, "Enter opens one and trains it");
-    table_draw(c, 1, a, &list, &a->table[PANE_SITUATIONS], focused);
+    canvas table = canvas_sub(c, 0, 0, c->area.h - rows, c->area.w);
+    canvas words = canvas_sub(c, c->area.h - rows, 1, rows, c->area.w - 2);
+    words.said_later = app_layout(a).kind == LAYOUT_FULL && !a->expanded; // e shows the pane alone
+    table_draw(&table, 1, a, &list, &a->table[PANE_SITUATIONS], focused);
+    paint_wrapped(&words, 0, ROLE_TEXT, claim);
 }
 
 static void enter_situation(app *a)
@@ -215,8 +235,9 @@ static void say_situation(app *a)
 {
     size_t row = table_selected(&a->table[PANE_SITUATIONS]);
     if (row < a->situations.count) {
-        app_say(a, MESSAGE_NOTE, "%s: %s. Enter opens it.", a->situations.entries[row].name,
-                a->situations.entries[row].title);
+        app_read_about(a, a->situations.entries[row].name);
+        app_say(a, MESSAGE_NOTE, "%s: %s. %s%sEnter opens it.", a->situations.entries[row].name,
+                a->situations.entries[row].title, a->about.text, a->about.text[0] == '\0' ? "" : " ");
     } else {
         app_say(a, MESSAGE_NOTE, "%s", list.empty);
     }

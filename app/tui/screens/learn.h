@@ -19,4 +19,6 @@ typedef struct situations {
 void learn_open(app *a); // when the screen is shown: reads the folder, once
 void learn_close(situations *s);
 
+const hr_preset_entry *learn_situation(const app *a); // the selected one; NULL: there is none
+
 #endif

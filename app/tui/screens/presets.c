@@ -4,22 +4,35 @@
 
 #include "app/tui/screens/screens.h"
 
-enum { NAME_WIDTH = 26 };
+enum { NAME_WIDTH = 26, DETAIL_MAX = ABOUT_MAX + 256, DETAIL_ROWS_MIN = 7 };
 
 // What the chosen one is about, whole.
-static void draw_detail(const canvas *c, const hr_preset_entry *entry)
+static const char *detail_of(const app *a, const hr_preset_entry *entry, char text[DETAIL_MAX])
 {
-    char text[sizeof entry->name + sizeof entry->title + 8];
+    bool told = entry != NULL && strcmp(a->about.name, entry->name) == 0 && a->about.text[0] != '\0';
+    text[0] = '\0';
     if (entry != NULL) {
-        snprintf(text, sizeof text, "%s: %s", entry->name, entry->title);
-        paint_wrapped(c, 1, ROLE_FOCUS, text);
+        snprintf(text, DETAIL_MAX, "%s: %s%s%s", entry->name, entry->title, told ? "\n" : "",
+                 told ? a->about.text : "");
     }
+    return text;
+}
+
+static int detail_rows(const canvas *body, const char *text)
+{
+    size_t at = 0, start, length;
+    int rows = 1, most = body->area.h * 2 / 3;
+    while (rows < most && wrap_next(body->glyphs, text, body->area.w - 2, &at, &start, &length)) {
+        rows++;
+    }
+    return rows > DETAIL_ROWS_MIN ? rows : DETAIL_ROWS_MIN;
 }
 
 void screen_presets(const canvas *body, const app *a)
 {
-    enum { DETAIL_ROWS = 5 };
-    int rows = body->area.h - 1 - DETAIL_ROWS;
+    char text[DETAIL_MAX];
+    int detail_height = detail_rows(body, detail_of(a, app_preset_entry(a, a->presets.selected), text));
+    int rows = body->area.h - 1 - detail_height;
     size_t selected = a->presets.selected;
     size_t top = rows > 0 && selected >= (size_t)rows ? selected - (size_t)rows + 1 : 0;
     canvas later = *body;
@@ -30,8 +43,8 @@ void screen_presets(const canvas *body, const app *a)
                    a->presets.filter[0] == '\0' ? "no presets were found; :preset FILE.yaml opens a file"
                                                 : "no preset matches: / and Enter show all again");
     }
-    canvas detail = canvas_sub(body, 1 + rows, 1, DETAIL_ROWS, body->area.w - 2);
-    draw_detail(&detail, app_preset_entry(a, selected));
+    canvas detail = canvas_sub(body, 1 + rows, 1, detail_height, body->area.w - 2);
+    paint_wrapped(&detail, 1, ROLE_FOCUS, text);
     for (int y = 0; y < rows; y++) {
         const hr_preset_entry *entry = app_preset_entry(a, top + (size_t)y);
         if (entry == NULL) {
