@@ -301,6 +301,7 @@ hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs, const hr_repla
                   .card = size.has_card ? &size.card : NULL,
                   .keeps_failure_heap = true},
     };
+    r.setup.config.growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on"); // without a limit: run_in_one_region
     r.setup.stop = r.options.stop;
     r.setup.stop_context = r.options.stop_context;
     bool endless_region =
