@@ -32,7 +32,7 @@ bool act_take_glyphs(app *a, glyph_set set)
 {
     bool shown = set >= a->richest_glyphs; // the sets stand from the richest to the poorest
     if (shown) {
-        a->glyphs = glyphs_make(set);
+        a->glyphs = glyphs_make_beside(set, a->richest_glyphs);
     }
     return shown;
 }

@@ -175,8 +175,7 @@ static void offer_columns(looking *l)
 {
     const table_source *s = pane_ops_of(l->app->focus)->table;
     for (unsigned i = 0; s != NULL && i < s->column_count; i++) {
-        const hr_term *term = hr_term_find(s->columns[i].term);
-        offer(l, s->columns[i].term, term == NULL ? "" : term->line, false);
+        offer(l, s->columns[i].term, table_column_line(&s->columns[i]), false);
     }
 }
 

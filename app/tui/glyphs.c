@@ -33,7 +33,17 @@ static const struct {
 
 glyphs glyphs_make(glyph_set set)
 {
-    glyphs g = {.set = set, .rule = L'─', .separator = L'│', .dashed = L'┄', .pool = L'┈'};
+    return glyphs_make_beside(set, set);
+}
+
+glyphs glyphs_make_beside(glyph_set set, glyph_set richest)
+{
+    glyphs g = {.set = set,
+                .keeps_lines = richest == GLYPHS_FULL,
+                .rule = L'─',
+                .separator = L'│',
+                .dashed = L'┄',
+                .pool = L'┈'};
     g.area_braille = set == GLYPHS_BRAILLE;
     g.line_braille = set == GLYPHS_BRAILLE || set == GLYPHS_FULL;
     g.fills_by_letter = set == GLYPHS_ASCII;
@@ -68,7 +78,8 @@ wchar_t glyphs_fold(const glyphs *g, wchar_t c)
     }
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++) {
         if (folds[i].glyph == c) {
-            return g->set == GLYPHS_ASCII || folds[i].ambiguous ? (wchar_t)folds[i].ascii : c;
+            bool folds_it = g->set == GLYPHS_ASCII || (folds[i].ambiguous && !g->keeps_lines);
+            return folds_it ? (wchar_t)folds[i].ascii : c;
         }
     }
     return g->set == GLYPHS_ASCII ? L'?' : c;

@@ -25,10 +25,13 @@ typedef struct glyphs {
     glyph_set set;
     wchar_t rule, separator, dashed, pool; // ─ │ ┄ and the pool's line
     bool fills_by_letter;                  // bands are filled with their category's letter
+    bool keeps_lines;                      // characters that may be two columns wide elsewhere are one here
     bool area_braille, line_braille;
 } glyphs;
 
 glyphs glyphs_make(glyph_set set);
+// The same for a terminal that shows `richest` too: where that is GLYPHS_FULL, braille keeps lines and borders.
+glyphs glyphs_make_beside(glyph_set set, glyph_set richest);
 // The richest set that the current locale shows one column wide; ASCII on the console of Linux, whose fonts have no more.
 glyph_set glyphs_detect(void);
 const char *glyphs_name(glyph_set set);

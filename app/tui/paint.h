@@ -86,10 +86,11 @@ bool paint_dump_svg(const theme *t, FILE *out);
 
 #define PAINT_ANSI_BEGIN "\033[0;10m"
 #define PAINT_SVG_MARK   "<!-- headroom screen -->"
+#define PAINT_TEXT_MARK  "(a headroom screen)\n"
 
 // Saves the screen as the suffix of `path` says: .txt, .ans or .svg; whole or not at all. USAGE error for another
 // suffix. WRITE error when the file cannot be written, or when something stands there that is not a saved screen of
-// that kind; a text cannot say what it is, and is never replaced.
+// that kind. A text says in a last line of its own, PAINT_TEXT_MARK, what it is.
 HR_MUST_CHECK hr_status paint_save(const theme *t, const char *path, hr_err *err);
 
 #endif

@@ -100,9 +100,9 @@ typedef enum kind { KIND_TEXT, KIND_ANSI, KIND_SVG, KIND_COUNT } kind;
 
 static const struct {
     const char *suffix;
-    const char *mark; // in the first bytes of a file of this kind; NULL: nothing tells it from others
+    const char *mark; // in the first bytes of a file of this kind; of a text it is the last line
 } kinds[KIND_COUNT] = {
-    [KIND_TEXT] = {".txt", NULL},
+    [KIND_TEXT] = {".txt", PAINT_TEXT_MARK},
     [KIND_ANSI] = {".ans", PAINT_ANSI_BEGIN},
     [KIND_SVG] = {".svg", PAINT_SVG_MARK},
 };
@@ -120,15 +120,18 @@ static kind kind_of(const char *path)
     return KIND_COUNT;
 }
 
-static bool has_mark(const char *path, const char *mark)
+static bool has_mark(const char *path, kind k)
 {
-    char begin[256] = "";
+    char part[256] = "";
+    const size_t length = strlen(kinds[k].mark);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    ssize_t got = fd < 0 ? -1 : read(fd, begin, sizeof begin - 1);
-    if (fd >= 0) {
-        close(fd);
+    if (fd < 0) {
+        return false;
     }
-    return got > 0 && strstr(begin, mark) != NULL;
+    bool at_end = k == KIND_TEXT, reached = !at_end || lseek(fd, -(off_t)length, SEEK_END) >= 0;
+    ssize_t got = reached ? read(fd, part, at_end ? length : sizeof part - 1) : -1;
+    close(fd);
+    return got > 0 && strstr(part, kinds[k].mark) != NULL;
 }
 
 // Whether something stands at `path`; an error when it may not be replaced.
@@ -139,7 +142,7 @@ static hr_status look_at(const char *path, kind k, bool *exists, hr_err *err)
     if (!*exists) {
         return HR_OK;
     }
-    if (S_ISREG(there.st_mode) && kinds[k].mark != NULL && has_mark(path, kinds[k].mark)) {
+    if (S_ISREG(there.st_mode) && has_mark(path, k)) {
         return HR_OK;
     }
     hr_status status =
@@ -159,7 +162,7 @@ static bool write_kind(const theme *t, kind k, FILE *out)
     case KIND_COUNT:
         break;
     }
-    return paint_dump(out);
+    return paint_dump(out) && fputs(PAINT_TEXT_MARK, out) >= 0;
 }
 
 // Leaves no file behind when it fails; errno says why.

@@ -8,11 +8,18 @@
 #include <string.h>
 #include <strings.h>
 
+#include "headroom/terms.h"
 #include "headroom/words.h"
 
 #include "app/tui/format.h"
 
 enum { BAND_WIDTH = 2, HEADED_MIN = 4, NAME_MIN = 8 };
+
+const char *table_column_line(const table_column *column)
+{
+    const hr_term *term = hr_term_find(column->term);
+    return column->line != NULL ? column->line : term == NULL ? "" : term->line;
+}
 
 void table_view_init(table_view *v)
 {

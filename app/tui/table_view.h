@@ -28,6 +28,7 @@ typedef struct table_column {
     bool number;      // right-aligned, sorted largest first
     int from_width;   // shown where the pane is at least so wide
     bool middle;      // cut in the middle: names that differ at their ends
+    const char *line; // what this column shows of it; NULL: what the glossary says
 } table_column;
 
 typedef struct table_source {
@@ -70,6 +71,9 @@ typedef struct table_view {
     uint64_t version;
     bool settled;
 } table_view;
+
+// What a column explains itself with: its own line, or its term's.
+const char *table_column_line(const table_column *column);
 
 void table_view_init(table_view *v);
 void table_view_deinit(table_view *v);

@@ -7,12 +7,15 @@ static const struct {
     request done; // by this the step is
     const char *line;
 } steps[] = {
-    {REQUEST_RIGHT, "tour 1/6: → turns batch size up: see what it does to memory"},
-    {REQUEST_UNDO, "tour 2/6: z undoes it; beside each knob stands what its next value would do"},
-    {REQUEST_PIN, "tour 3/6: b pins a baseline: every number then shows what changed"},
-    {REQUEST_NEXT, "tour 4/6: Tab goes from pane to pane"},
-    {REQUEST_HELP, "tour 5/6: ? explains the pane and its keys; Esc closes it"},
-    {REQUEST_COMMAND, "tour 6/6: : takes commands, Tab completes them; Esc closes it"},
+    {REQUEST_RIGHT, "tour 1/9: → turns batch size up: see what it does to memory"},
+    {REQUEST_UNDO, "tour 2/9: z undoes it; beside each knob stands what its next value would do"},
+    {REQUEST_PIN, "tour 3/9: b pins a baseline: every number then shows what changed"},
+    {REQUEST_NEXT, "tour 4/9: Tab goes from pane to pane"},
+    {REQUEST_HELP, "tour 5/9: ? explains the pane and its keys; Esc closes it"},
+    {REQUEST_COMMAND, "tour 6/9: : takes commands, Tab completes them; Esc closes it"},
+    {REQUEST_MEMORY, "tour 7/9: 2 shows the memory as a map: every tensor, every hole"},
+    {REQUEST_DOCTOR, "tour 8/9: 4 is the Doctor: what is wrong, and turns that need less; a applies one"},
+    {REQUEST_FIT, "tour 9/9: 0 is Fit: what the knobs together trade, peak against step time"},
 };
 
 enum { STEPS = sizeof steps / sizeof *steps };
@@ -26,8 +29,13 @@ void tour_begin(app *a)
 void tour_follow(app *a, request done)
 {
     bool turned = a->tour == 1 && (done == REQUEST_LEFT || done == REQUEST_MORE || done == REQUEST_LESS);
-    if (a->tour > 0 && (turned || steps[a->tour - 1].done == done)) {
-        a->tour = a->tour == STEPS ? 0 : a->tour + 1;
+    if (a->tour == 0 || (!turned && steps[a->tour - 1].done != done)) {
+        return;
+    }
+    a->tour = a->tour == STEPS ? 0 : a->tour + 1;
+    if (a->tour == 0) {
+        app_say(a, MESSAGE_NOTE,
+                "that was the tour: 1 goes back to the Bench, ? lists every key, 6 explains the words");
     }
 }
 

@@ -475,7 +475,8 @@ static const hr_knob_row rows[] = {
         .min = 0, .max = 16777216,
         .line = "samples in the shuffle buffer; 0: file order",
         .explanation =
-            "Each sample is drawn at random from this many that wait in host memory. The order depends on "
+            "Each sample is drawn at random from this many that wait. What waits are the numbers of samples, 4 "
+            "bytes each, not the samples: those are read once they are drawn. The order depends on "
             "train.seed and the epoch only."},
     ROW(PIPELINE_PREFETCH, INT, "2", "batches")
         .min = 0, .max = 64,

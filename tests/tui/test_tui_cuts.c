@@ -10,6 +10,7 @@
 
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
+#include "app/tui/tour.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_picture.h"
 #include "tests/tui/screen.h"
@@ -193,6 +194,14 @@ static void walk_overlays(app *a)
         check(a, lines[i]);
         app_key(a, INPUT_ESCAPE);
     }
+    tour_begin(a);
+    for (; tour_line(a) != NULL; a->tour++) {
+        check(a, "tour");
+        if (a->tour == 9) {
+            break;
+        }
+    }
+    a->tour = 0;
     a->overlay = OVERLAY_CARD;
     check(a, "card");
     a->overlay = OVERLAY_SWITCH;

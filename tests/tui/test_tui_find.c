@@ -301,10 +301,10 @@ START_TEST(the_tour_stays_where_it_stood_until_its_step_is_done)
     static const int keys[] = {'?', INPUT_ESCAPE, 'p', INPUT_ESCAPE, '4', '1', '.', INPUT_ESCAPE, INPUT_DOWN};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         app_key(a, keys[i]);
-        ck_shows(a, "tour 1/6", true);
+        ck_shows(a, "tour 1/9", true);
     }
     app_say(a, MESSAGE_ERROR, "something went wrong");
-    ck_shows(a, "tour 1/6", true);
+    ck_shows(a, "tour 1/9", true);
     ck_shows(a, "something went wrong", true);
     screen_close(a);
 }

@@ -85,6 +85,21 @@ START_TEST(no_screen_has_a_character_that_its_set_has_not)
 }
 END_TEST
 
+START_TEST(braille_keeps_its_borders_where_blocks_were_shown_before)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_advance(a, 10);
+    while (a->glyphs.set != GLYPHS_BRAILLE) {
+        screen_keys(a, "g");
+    }
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "── vram ──"));
+    ck_assert_ptr_nonnull(strstr(text, "⣿"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(broken_utf8_and_controls_are_marked_and_never_overrun)
 {
     static const char *const broken[] = {"\xff",     "\xc3",         "\xe2\x82", "\xf0\x9f",
@@ -112,5 +127,6 @@ START_TEST(utf8_is_written_as_it_is_read)
 }
 END_TEST
 
-SUITE_MAIN("tui glyphs", ascii_stays_ascii, no_screen_has_a_character_that_its_set_has_not,
+SUITE_MAIN("tui glyphs", ascii_stays_ascii, braille_keeps_its_borders_where_blocks_were_shown_before,
+           no_screen_has_a_character_that_its_set_has_not,
            broken_utf8_and_controls_are_marked_and_never_overrun, utf8_is_written_as_it_is_read)

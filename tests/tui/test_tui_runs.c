@@ -568,7 +568,8 @@ START_TEST(runs_are_exported_whole_and_never_replace_a_file)
              a->runs.runs[1].measures.value[MEASURE_PEAK]);
     ck_assert_ptr_nonnull(strstr(csv, line));
     snprintf(line, sizeof line, ":export-runs %s\n", path);
-    ck_assert_ptr_nonnull(strstr(csv, "\n4,\"\",\"demo\",\"batch.size=512 execution.mode=graph\",oom,capacity,,"));
+    ck_assert_ptr_nonnull(
+        strstr(csv, "\n4,\"\",\"demo\",\"batch.size=512 execution.mode=graph\",oom,capacity,,"));
     free(csv);
     screen_keys(a, line); // again
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
@@ -603,6 +604,27 @@ START_TEST(every_heading_of_every_table_is_in_the_glossary)
         ck_assert_msg(hr_term_find(measure_row_of((measure_id)id)->term) != NULL, "no term %s",
                       measure_row_of((measure_id)id)->term);
     }
+}
+END_TEST
+
+START_TEST(a_column_is_explained_by_what_it_shows)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    three_runs(a);
+    screen_keys(a, "c");
+    for (int i = 0; i < 4; i++) {
+        app_key(a, INPUT_DOWN);
+    }
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "the most that the allocator could take in this run"));
+    ck_assert_ptr_null(strstr(text, "for `pack`"));
+    free(text);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":sort seconds\n?");
+    text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "seconds: mean time of the steps of this run"));
+    free(text);
+    screen_close(a);
 }
 END_TEST
 
@@ -673,9 +695,9 @@ START_TEST(runs_of_two_presets_say_so)
 }
 END_TEST
 
-SUITE_MAIN("tui runs", a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_that_is_shown,
-           runs_of_two_presets_say_so, a_frozen_view_of_runs_stands_still,
-           every_heading_of_every_table_is_in_the_glossary,
+SUITE_MAIN("tui runs", a_column_is_explained_by_what_it_shows,
+           a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_that_is_shown, runs_of_two_presets_say_so,
+           a_frozen_view_of_runs_stands_still, every_heading_of_every_table_is_in_the_glossary,
            a_turn_or_a_build_ends_a_run_and_its_next_step_begins_another,
            a_training_that_comes_back_to_a_configuration_goes_on_with_its_run,
            what_sets_a_run_apart_is_told_first, undo_and_redo_go_back_to_the_runs_that_exist,

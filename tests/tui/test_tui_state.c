@@ -369,7 +369,8 @@ START_TEST(the_tour_goes_on_with_the_key_it_names)
     app *a = bench();
     screen_advance(a, 10);
     tour_begin(a);
-    static const int keys[] = {INPUT_RIGHT, 'z', 'b', INPUT_TAB, '?', INPUT_ESCAPE, ':', INPUT_ESCAPE};
+    static const int keys[] = {INPUT_RIGHT, 'z',          'b', INPUT_TAB, '?', INPUT_ESCAPE,
+                               ':',         INPUT_ESCAPE, '2', '4',       '0'};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         char *text = screen_text(a);
         const char *line = tour_line(a);
@@ -379,6 +380,8 @@ START_TEST(the_tour_goes_on_with_the_key_it_names)
         screen_advance(a, 1);
     }
     ck_assert_ptr_null(tour_line(a));
+    ck_assert_int_eq(a->screen, SCREEN_FIT);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "that was the tour"));
     screen_close(a);
 }
 END_TEST

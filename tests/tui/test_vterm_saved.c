@@ -136,7 +136,9 @@ START_TEST(saving_replaces_its_own_kind_and_nothing_else)
     }
     ck_assert_int_eq(paint_save(&t, path_of("a.svg"), &err), HR_OK);
     ck_assert_int_eq(paint_save(&t, path_of("a.ans"), &err), HR_OK);
-    refused(&t, "a.txt", HR_WRITE, "is there already"); // a text cannot say what it is
+    ck_assert_int_eq(paint_save(&t, path_of("a.txt"), &err), HR_OK);
+    write_all("mine.txt", " headroom  demo\nof my own\n");
+    refused(&t, "mine.txt", HR_WRITE, "is not a screen saved as .txt");
     write_all("mine.svg", "<svg>my drawing</svg>");
     write_all("mine.ans", "\033[31mmine\033[0m");
     write_all("empty.svg", "");
@@ -156,7 +158,7 @@ START_TEST(saving_replaces_its_own_kind_and_nothing_else)
     refused(&t, "a.png", HR_USAGE, "ends in none of .txt, .ans and .svg");
     refused(&t, ".svg", HR_USAGE, "ends in none of");
     refused(&t, "", HR_USAGE, "ends in none of");
-    ck_assert_int_eq(count_files(), 8); // and no temporary ones
+    ck_assert_int_eq(count_files(), 9); // and no temporary ones
     pictured_close_page();
     remove_folder();
 }

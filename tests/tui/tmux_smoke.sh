@@ -84,6 +84,10 @@ for suffix in txt ans svg; do
     keys Escape
 done
 keys ":save-display $folder/screen.txt" Enter
+shows 'the screen is in'
+keys Escape
+echo mine > "$folder/mine.txt"
+keys ":save-display $folder/mine.txt" Enter
 shows 'is there already'
 keys Escape
 grep -q '<path' "$folder/screen.svg" || fail 'the picture has no shapes'

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which columns the focused table shows.
-#include "headroom/terms.h"
-
 #include "app/tui/screens/screens.h"
 
 enum { NAME_WIDTH = 22 };
@@ -18,7 +16,6 @@ void screen_columns(const canvas *body, const app *a)
     paint_rule(body, true, "columns", "");
     for (unsigned i = top; i < s->column_count && (int)(i - top) < rows; i++) {
         int y = 1 + (int)(i - top);
-        const hr_term *term = hr_term_find(s->columns[i].term);
         role r = a->column == i ? ROLE_SELECT : ROLE_TEXT;
         if (a->column == i) {
             paint_blank(body, y, 0, body->area.w, theme_role(body->theme, r));
@@ -26,9 +23,9 @@ void screen_columns(const canvas *body, const app *a)
         paint_text(body, y, 1, 3, r, (v->hidden >> i & 1) != 0 ? "[ ]" : "[x]");
         paint_text(body, y, 5, NAME_WIDTH, r, s->columns[i].term);
         paint_text(&later, y, 6 + NAME_WIDTH, body->area.w - NAME_WIDTH - 7, r,
-                   term == NULL ? "" : term->line);
+                   table_column_line(&s->columns[i]));
     }
-    const hr_term *term = a->column < s->column_count ? hr_term_find(s->columns[a->column].term) : NULL;
     canvas words = canvas_sub(body, body->area.h - MEANING_ROWS, 1, MEANING_ROWS, body->area.w - 2);
-    paint_wrapped(&words, 0, ROLE_FOCUS, term == NULL ? "" : term->line);
+    paint_wrapped(&words, 0, ROLE_FOCUS,
+                  a->column < s->column_count ? table_column_line(&s->columns[a->column]) : "");
 }

@@ -11,10 +11,16 @@
 enum { COLUMN_KNOBS, COLUMN_PEAK, COLUMN_LEFT, COLUMN_SECONDS };
 
 static const table_column columns[] = {
-    [COLUMN_KNOBS] = {.term = "knobs"},
-    [COLUMN_PEAK] = {.term = "peak", .width = 8, .number = true},
+    [COLUMN_KNOBS] = {.term = "knobs", .line = "what a or Enter would turn"},
+    [COLUMN_PEAK] = {.term = "peak",
+                     .width = 8,
+                     .number = true,
+                     .line = "planned peak of a step with these knobs"},
     [COLUMN_LEFT] = {.term = "left", .width = 6, .number = true, .from_width = 56},
-    [COLUMN_SECONDS] = {.term = "seconds", .width = 7, .number = true},
+    [COLUMN_SECONDS] = {.term = "seconds",
+                        .width = 7,
+                        .number = true,
+                        .line = "planned time of a step with these knobs"},
 };
 
 // ---- rows -----------------------------------------------------------------------------------------------------

@@ -12,10 +12,18 @@ enum { COLUMN_FITS, COLUMN_KNOBS, COLUMN_PEAK, COLUMN_MISSING, COLUMN_SECONDS, C
 
 static const table_column columns[] = {
     [COLUMN_FITS] = {.term = "fits", .width = 4},
-    [COLUMN_KNOBS] = {.term = "knobs"},
-    [COLUMN_PEAK] = {.term = "peak", .width = 8, .number = true},
+    [COLUMN_KNOBS] =
+        {.term = "knobs",
+         .line = "what Enter would turn: the knobs in which this point differs from the present ones"},
+    [COLUMN_PEAK] = {.term = "peak",
+                     .width = 8,
+                     .number = true,
+                     .line = "planned peak of a step with these knobs"},
     [COLUMN_MISSING] = {.term = "missing", .width = 8, .number = true},
-    [COLUMN_SECONDS] = {.term = "seconds", .width = 7, .number = true},
+    [COLUMN_SECONDS] = {.term = "seconds",
+                        .width = 7,
+                        .number = true,
+                        .line = "planned time of a step with these knobs"},
     [COLUMN_SLOWDOWN] = {.term = "slowdown", .width = 8, .number = true, .from_width = 64},
 };
 

@@ -39,6 +39,18 @@ static const char *focused_term(const app *a)
                                                              : pane_title(a->focus);
 }
 
+// Of a column that the table is sorted by: what it shows; otherwise what the glossary says.
+static const char *focused_line(const app *a)
+{
+    const pane_ops *ops = pane_ops_of(a->focus);
+    const hr_term *term = hr_term_find(focused_term(a));
+    const int sort = ops->table == NULL ? TABLE_OWN_ORDER : a->table[a->focus].sort;
+    if (ops->term == NULL && sort >= 0 && sort < (int)ops->table->column_count) {
+        return table_column_line(&ops->table->columns[sort]);
+    }
+    return term == NULL ? "" : term->line;
+}
+
 static void add_knob(help_text *h, const app *a)
 {
     size_t count;
@@ -150,13 +162,9 @@ static void add_commands(help_text *h)
 
 static void make_text(help_text *h, const app *a)
 {
-    const hr_term *term = hr_term_find(focused_term(a));
     const hr_knob_row *knob = &hr_knob_rows(NULL)[app_knob(a)];
     bool knobs = a->focus == PANE_KNOBS;
-    add(h, "%s: %s\n", knobs ? knob->key : focused_term(a),
-        knobs          ? knob->line
-        : term == NULL ? ""
-                       : term->line);
+    add(h, "%s: %s\n", knobs ? knob->key : focused_term(a), knobs ? knob->line : focused_line(a));
     if (knobs) {
         add_marks(h);
     }
