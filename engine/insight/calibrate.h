@@ -15,7 +15,7 @@ enum { CALIBRATION_PROGRAMS = 22 }; // of a whole calibration
 // to 1.6 (small models run from the caches); two threads beside a dozen other programs, noise 0.5 to 2 and factors up
 // to 23.
 #define CALIBRATION_NOISE_MOST  0.25
-#define CALIBRATION_FACTOR_MOST 2.0 // planned over measured of a model, either way
+#define CALIBRATION_FACTOR_MOST 2.5 // planned over measured of a model, either way
 
 // Measures for at most `seconds` of time->now_ns (the limits of `time` are set here), fits and judges. `out` has
 // everything but kept and path. Errors of the device and memory only.

@@ -5,6 +5,7 @@ import math
 import os
 import tempfile
 
+from calibrate import calibrate
 from measure import headroom_program, json_of, knob_words, wanted
 
 FACTOR_WANTED = 2.0  # at most, either way
@@ -46,8 +47,7 @@ def measure(options):
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
         try:
-            calibration = json_of([headroom_program(), "doctor", "--calibrate", "--json",
-                                   *(["--seconds", "1"] if options.quick else []), *knob_words(options.set)])[0]
+            calibration = calibrate(options.set, 8 if options.quick else 20)
             rows = [measure_model(preset, steps, options.set) for preset in models]
         finally:
             del os.environ["XDG_CACHE_HOME"]
