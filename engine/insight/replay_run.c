@@ -286,11 +286,33 @@ static hr_status run_in_one_region(run *r, hr_replay_result *out, hr_err *err)
     return run_once(r, true, out, err);
 }
 
-hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs, const hr_replay_options *options,
+// What a scenario is played with, where the caller has not set that knob and the allocator has it.
+static hr_status take_setting(const hr_replay_about *about, const hr_knobs *set, hr_knobs *played,
+                              hr_err *err)
+{
+    const char *setting = about->scenario == NULL ? NULL : about->scenario->setting;
+    *played = *set;
+    if (setting == NULL) {
+        return HR_OK;
+    }
+    HR_TRY(hr_knobs_set_pair(played, setting, err));
+    const char *kind = hr_knob_text(set, HR_KNOB_ALLOCATOR_KIND);
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (hr_knob_is_set(set, (hr_knob_id)id) || !hr_replay_knob_concerns((hr_knob_id)id, kind)) {
+            played->value[id] = set->value[id];
+        }
+    }
+    return HR_OK;
+}
+
+hr_status hr_replay_run(hr_replay *replay, const hr_knobs *set, const hr_replay_options *options,
                         hr_replay_result *out, hr_err *err)
 {
     memory_size size;
+    hr_knobs played;
+    const hr_knobs *knobs = &played;
     *out = (hr_replay_result){0};
+    HR_TRY(take_setting(&replay->about, set, &played, err));
     HR_TRY(check_knobs(knobs, err));
     HR_TRY(find_limit(knobs, own_limit(&replay->about), &size, err));
     run r = {
@@ -301,7 +323,8 @@ hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs, const hr_repla
                   .card = size.has_card ? &size.card : NULL,
                   .keeps_failure_heap = true},
     };
-    r.setup.config.growth = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on"); // without a limit: run_in_one_region
+    r.setup.config.growth =
+        hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on"); // without a limit: run_in_one_region
     r.setup.stop = r.options.stop;
     r.setup.stop_context = r.options.stop_context;
     bool endless_region =

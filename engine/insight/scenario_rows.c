@@ -119,7 +119,10 @@ static const scenario_row rows[] = {
           "With growth on, bfc asks for 2 MiB and doubles. No chunk reaches over the boundary of two "
           "regions, so each boundary keeps a rest that is too small for the next large tensor: the "
           "logits of 8 samples are 1.5 GiB in one piece.",
-      .look_at = "bfc without growth (allocator.growth=off) serves the same requests from one region",
+      .look_at =
+          "bfc fails here, played with growth on; -s allocator.growth=off serves the same requests from "
+          "one region",
+      .setting = "allocator.growth=on",
       .limit_bytes = 12 * HR_GIB},
      {.programs = {{.preset = "gpt2_124m", .knobs = {"batch.size=8"}}},
       .phases = {{RECIPE_BUILD, 0, 0, 0}, {RECIPE_STEPS, 0, 0, 3}}}},
@@ -166,8 +169,10 @@ static const scenario_row rows[] = {
       .explanation =
           "bfc splits a free chunk when it has at least twice the bytes asked for, or 128 MiB to spare. "
           "With growth its regions double, and the 85 MiB of the LSTM's logits get 128 and 171 MiB.",
-      .look_at = "waste, which is in_use minus requested. Without growth there is one region and nothing to "
-                 "hand out whole",
+      .look_at =
+          "waste, which is in_use minus requested, of bfc with growth. With -s allocator.growth=off there "
+          "is one region and nothing to hand out whole",
+      .setting = "allocator.growth=on",
       .limit_bytes = 600 * HR_MIB},
      {.programs = {{.preset = "lstm_lm_medium", .knobs = {"batch.size=64"}}},
       .phases = {{RECIPE_BUILD, 0, 0, 0}, {RECIPE_STEPS, 0, 0, 3}}}},

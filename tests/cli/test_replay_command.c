@@ -403,6 +403,29 @@ START_TEST(a_drawn_heap_does_not_stand_beside_a_document)
 }
 END_TEST
 
+// As it is, and with the knob that its words name.
+static json_int_t bfc_failures(const char *words)
+{
+    outcome o = program_run(words);
+    json_t *document = assert_json(&o, words);
+    json_t *bfc = json_array_get(json_object_get(document, "allocators"), 0);
+    json_int_t failures = (json_int_t)json_array_size(json_object_get(bfc, "failures"));
+    json_decref(document);
+    outcome_deinit(&o);
+    return failures;
+}
+
+START_TEST(a_scenario_shows_what_it_claims_when_it_is_played_as_it_is)
+{
+    ck_assert_int_gt(bfc_failures("replay growth_boundary --allocator bfc --json"), 0);
+    ck_assert_int_eq(bfc_failures("replay growth_boundary --allocator bfc --json -s allocator.growth=off"),
+                     0);
+    outcome o = program_run("replay growth_boundary");
+    ck_assert_ptr_nonnull(strstr(o.out, "bfc ran out of memory"));
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(a_file_of_no_known_kind_is_told_what_there_is)
 {
     char words[WORDS_MAX];
@@ -439,6 +462,7 @@ int main(void)
     tcase_add_loop_test(tests, bad_options_have_their_sentence, 0, COUNT(wrong));
     tcase_add_test(tests, a_drawn_heap_does_not_stand_beside_a_document);
     tcase_add_test(tests, a_file_of_no_known_kind_is_told_what_there_is);
+    tcase_add_test(tests, a_scenario_shows_what_it_claims_when_it_is_played_as_it_is);
     Suite *suite = suite_create("replay command");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

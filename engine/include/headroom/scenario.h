@@ -15,6 +15,7 @@ typedef struct hr_scenario {
     const char *explanation; // why, in a paragraph
     const char *look_at;     // what to look at, and which allocator or knob helps
     uint64_t limit_bytes;    // of the pool on which it shows
+    const char *setting;     // with which it shows, "allocator.growth=on", unless the knob is set; NULL: none
 } hr_scenario;
 
 const hr_scenario *hr_scenario_row(size_t index); // NULL behind the last
