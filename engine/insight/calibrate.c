@@ -40,6 +40,26 @@ static const char images[] =
     "    - {kind: global_avg_pool}\n"
     "    - {kind: dense, units: 10}\n";
 
+// Many channels on small maps: large weights, and little room for tiles.
+static const char deep[] = "model:\n"
+                           "  name: deep\n"
+                           "  input: {shape: [28, 28, 64]}\n"
+                           "  classes: 10\n"
+                           "  loss: softmax_cross_entropy\n"
+                           "  layers:\n"
+                           "    - {kind: conv2d, filters: 128, kernel: 3, padding: 1}\n"
+                           "    - {kind: batch_norm, activation: relu}\n"
+                           "    - {kind: conv2d, filters: 256, kernel: 3, stride: 2, padding: 1}\n"
+                           "    - {kind: batch_norm, activation: relu}\n"
+                           "    - {kind: conv2d, filters: 256, kernel: 3, padding: 1}\n"
+                           "    - {kind: batch_norm, activation: relu}\n"
+                           "    - {kind: conv2d, filters: 512, kernel: 3, stride: 2, padding: 1}\n"
+                           "    - {kind: batch_norm, activation: relu}\n"
+                           "    - {kind: conv2d, filters: 512, kernel: 3, padding: 1}\n"
+                           "    - {kind: batch_norm, activation: relu}\n"
+                           "    - {kind: global_avg_pool}\n"
+                           "    - {kind: dense, units: 10}\n";
+
 static const char depthwise[] = "model:\n"
                                 "  name: depthwise\n"
                                 "  input: {shape: [48, 48, 3]}\n"
@@ -100,6 +120,8 @@ static const calibration_program programs[] = {
     {"images", images, 1, "momentum"},
     {"images", images, 8, "sgd"},
     {"images", images, 48, "adam"},
+    {"deep", deep, 1, "momentum"},
+    {"deep", deep, 8, "adam"},
     {"depthwise", depthwise, 2, "adam"},
     {"depthwise", depthwise, 32, "momentum"},
     {"streaming", streaming, 1, "adam"},

@@ -9,7 +9,7 @@
 #include "device/rates.h"
 #include "insight/calibrate_run.h"
 
-enum { CALIBRATION_PROGRAMS = 22 }; // of a whole calibration
+enum { CALIBRATION_PROGRAMS = 26 }; // of a whole calibration
 
 // Beyond these a calibration is refused. Measured on a core of a Xeon with AMX: alone on it, noise 0.06 and factors up
 // to 1.6 (small models run from the caches); two threads beside a dozen other programs, noise 0.5 to 2 and factors up
