@@ -265,17 +265,27 @@ static void print_size(const char *key, uint64_t bytes)
     printf("%s: %s\n", key, hr_bytes_exact(bytes, exact));
 }
 
+// `key: "…"`, as a stranger may have written it; nothing where there is nothing.
+static void print_text(const char *key, const char *words)
+{
+    if (words[0] == '\0') {
+        return;
+    }
+    printf("%s: \"", key);
+    for (const char *c = words; *c != '\0'; c++) {
+        printf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    }
+    puts("\"");
+}
+
 // What hr_card_load reads back as the same card.
 static void print_file(const hr_card *card)
 {
     printf("# -s device.card=./FILE.yaml, or below presets/cards in $XDG_DATA_HOME/headroom, by its name.\n"
-           "# FLOP/s are dense, with float32 accumulation; a rate that is missing is not native.\n"
-           "title: \"%s\"\n",
-           card->title);
-    printf("%s%s%s", card->source[0] != '\0' ? "source: \"" : "", card->source,
-           card->source[0] != '\0' ? "\"\n" : "");
-    printf("%s%s%s", card->family[0] != '\0' ? "family: " : "", card->family,
-           card->family[0] != '\0' ? "\n" : "");
+           "# FLOP/s are dense, with float32 accumulation; a rate that is missing is not native.\n");
+    print_text("title", card->title);
+    print_text("source", card->source);
+    print_text("family", card->family);
     print_rate("year", card->year);
     print_rate("multiprocessors", card->multiprocessors);
     if (hr_limit_is_none(card->vram_bytes)) {

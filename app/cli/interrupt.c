@@ -11,9 +11,10 @@ static const int invitations[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIG
 
 static volatile sig_atomic_t seen; // its number
 
+// A shell that hangs up and a `timeout` send theirs twice, and a reader that has gone goes on not reading.
 static void on_signal(int number)
 {
-    if (seen && number != SIGPIPE) { // who has gone goes on not reading
+    if (seen && (number == SIGINT || number == SIGQUIT)) {
         _exit(BY_SIGNAL + number);
     }
     seen = seen ? seen : number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ctrl-C and every other signal that ends a program but cannot take it by surprise (SIGINT, SIGTERM, SIGHUP of a line that
-// hung up, SIGQUIT, SIGXCPU, SIGPIPE of a reader that went): the first is an invitation to end well, the second ends the
-// program at once. What was to be ignored (nohup) stays so.
+// hung up, SIGQUIT, SIGXCPU, SIGPIPE of a reader that went): the first is an invitation to end well. After it SIGINT and
+// SIGQUIT, which a person types, end the program at once. What was to be ignored (nohup) stays so.
 #ifndef APP_CLI_INTERRUPT_H
 #define APP_CLI_INTERRUPT_H
 

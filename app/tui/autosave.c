@@ -127,6 +127,25 @@ bool autosave_leave(const autosave_file *file)
 
 // ---- ours -----------------------------------------------------------------------------------------------------
 
+// Higher than any process's number (PID_MAX_LIMIT, include/linux/threads.h).
+enum { NUMBERS = 1 << 22 };
+
+// One that stands at our path as we begin is of a dead workbench that had our number, as they do in containers: it gets a
+// number that nobody has.
+static void give_away(const char *folder, const char *prefix, const char *path)
+{
+    char other[PATH_MAX];
+    struct stat info;
+    for (int number = NUMBERS + (int)getpid(); number < INT_MAX - NUMBERS; number += NUMBERS) {
+        const int length = snprintf(other, sizeof other, "%s/%s%d.save", folder, prefix, number);
+        const bool fits = length > 0 && (size_t)length < sizeof other;
+        if (!fits || lstat(other, &info) != 0) {
+            (void)!(fits && rename(path, other) == 0); // as a rule nothing stands there
+            return;
+        }
+    }
+}
+
 void autosave_name(const char *state_path, char *path, size_t size)
 {
     char folder[PATH_MAX], prefix[PREFIX_MAX];
@@ -143,5 +162,6 @@ void autosave_name(const char *state_path, char *path, size_t size)
         return;
     }
     remember_make_folders(path);
+    give_away(folder, prefix, path);
     remove_broken(folder, prefix);
 }

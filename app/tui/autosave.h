@@ -24,8 +24,9 @@ typedef struct autosave_file {
     bool left; // it was offered, and the answer was no
 } autosave_file;
 
-// Names this process's file beside `state_path` ("autosave-HOST-PID.save") and removes what workers of this machine that
-// are no more were in the middle of writing. "" when `state_path` is NULL or too long.
+// Once a process, before it saves: names its file beside `state_path` ("autosave-HOST-PID.save") and removes what workers of
+// this machine that are no more were in the middle of writing. What stands there already is one of the dead from then on. ""
+// when `state_path` is NULL or too long.
 void autosave_name(const char *state_path, char *path, size_t size);
 // The whole ones of this machine whose workbench is no more, beside `path`, the newest first. Returns how many.
 size_t autosave_dead(const char *path, autosave_file files[AUTOSAVES_SEEN_MAX]);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "program.h"
@@ -429,6 +430,29 @@ START_TEST(a_signal_finishes_the_step_saves_and_reports)
 }
 END_TEST
 
+static void signal_twice(pid_t child, void *number)
+{
+    ck_assert_int_eq(kill(child, *(int *)number), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); // so that they are two, within a step
+    (void)kill(child, *(int *)number);
+}
+
+// `timeout` and a shell whose line was dropped: nobody is impatient.
+START_TEST(a_signal_that_comes_twice_does_not_cost_the_save)
+{
+    static int twice[] = {SIGTERM, SIGHUP};
+    char words[256], save[160];
+    snprintf(save, sizeof save, "%s/twice.safetensors", program_home());
+    snprintf(words, sizeof words,
+             "run demo -s device.kind=reference -s batch.size=16 --steps 100000 -s train.save=%s", save);
+    outcome o = program_meddle(words, signal_twice, &twice[_i]);
+    assert_exit(&o, words, 128 + twice[_i]);
+    ck_assert_msg(strstr(o.err, ", saved to ") != NULL, "%s", o.err);
+    ck_assert_int_eq(access(save, F_OK), 0);
+    outcome_deinit(&o);
+}
+END_TEST
+
 #define SMALL "-s device.kind=reference -s batch.size=2"
 
 // Who ends a recipe ends its run as a person would.
@@ -666,6 +690,7 @@ int main(void)
     tcase_add_loop_test(tests, a_signal_finishes_the_step_saves_and_reports, 0,
                         sizeof gentle / sizeof *gentle);
     tcase_add_test(tests, a_file_that_may_not_be_so_large_has_a_sentence);
+    tcase_add_loop_test(tests, a_signal_that_comes_twice_does_not_cost_the_save, 0, 2);
     tcase_add_loop_test(tests, a_signal_ends_a_recipe_with_a_save, 0, 3);
     tcase_add_loop_test(tests, data_that_fail_after_good_steps_end_with_a_save_and_say_so, 0, 2);
     Suite *suite = suite_create("commands");

@@ -194,13 +194,16 @@ END_TEST
 
 START_TEST(what_cards_prints_of_one_is_read_back_as_the_same)
 {
-    static const char *const names[] = {"rtx3070-8g", "h100-80g", "gtx1080-ti-11g", "unlimited"};
+    char quoted[128];
+    (void)snprintf(quoted, sizeof quoted, "%s/quoted.yaml", program_home());
+    put("quoted.yaml", "like: rtx3070-8g\ntitle: 'my \"big\" \\ card: #1'\nfamily: 'on'\nsource: 'a: b'\n");
+    const char *const names[] = {"rtx3070-8g", "h100-80g", "gtx1080-ti-11g", "unlimited", quoted};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        char words[128], name[64];
+        char words[192], name[64];
         (void)snprintf(words, sizeof words, "cards %s", names[k]);
         outcome o = program_run(words);
         assert_exit(&o, words, 0);
-        (void)snprintf(name, sizeof name, "as_%s.yaml", names[k]);
+        (void)snprintf(name, sizeof name, "as_%zu.yaml", k);
         put(name, o.out);
         outcome_deinit(&o);
         (void)snprintf(words, sizeof words, "cards %s --json", names[k]);

@@ -111,6 +111,29 @@ START_TEST(of_the_dead_the_newest_three_are_kept)
 }
 END_TEST
 
+// Processes of containers are numbered alike, and so are those of a machine that was started again.
+START_TEST(a_save_of_somebody_who_had_our_number_is_not_written_over)
+{
+    char host[HOST_NAME_MAX + 1], name[NAME_MAX], path[PATH_MAX], own[PATH_MAX], state[PATH_MAX];
+    autosave_file *files = calloc(AUTOSAVES_SEEN_MAX, sizeof *files);
+    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    write_host(host);
+    ck_assert(files != NULL && mkdtemp(folder) != NULL);
+    snprintf(name, sizeof name, "autosave-%s-%d.save", host, (int)getpid());
+    snprintf(state, sizeof state, "%s/workbench", folder);
+    for (int k = 1; k <= 2; k++) {
+        make(path, name, 1000 + k);
+        autosave_name(state, own, sizeof own);
+        ck_assert_str_eq(own, path);
+        ck_assert_int_ne(access(own, F_OK), 0);
+        ck_assert_uint_eq(autosave_dead(state, files), (unsigned)k);
+        ck_assert(files[0].written == 1000 + k && !files[0].left);
+    }
+    ck_assert(unlink(files[0].path) == 0 && unlink(files[1].path) == 0 && rmdir(folder) == 0);
+    free(files);
+}
+END_TEST
+
 START_TEST(two_workbenches_have_two_names)
 {
     char path[PATH_MAX], pid[32];
@@ -125,4 +148,4 @@ START_TEST(two_workbenches_have_two_names)
 END_TEST
 
 SUITE_MAIN("tui autosave", only_what_was_never_whole_is_removed, of_the_dead_the_newest_three_are_kept,
-           two_workbenches_have_two_names)
+           a_save_of_somebody_who_had_our_number_is_not_written_over, two_workbenches_have_two_names)
