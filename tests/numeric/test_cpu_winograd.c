@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numeric/bf16_trial.h"
 #include "numeric/op_harness.h"
+#include "numeric/op_tolerance.h"
 
 #define DIMS(...) ((const int64_t[OP_MAX_RANK]){__VA_ARGS__})
 
@@ -120,6 +122,59 @@ START_TEST(backward_has_the_judges_values)
 }
 END_TEST
 
+// ---- two bytes ------------------------------------------------------------------------------------------------
+
+static const hr_dtype halves[] = {HR_F16, HR_BF16};
+static const hr_op ops[] = {HR_OP_CONV2D, HR_OP_CONV2D_BWD_DATA, HR_OP_CONV2D_BWD_WEIGHTS};
+
+enum { HALVES = 2, OPS = 3 };
+
+static op_trial two_byte_trial(uint64_t seed, hr_op op, hr_dtype type)
+{
+    op_trial wide = op == HR_OP_CONV2D ? trial(seed) : backward(seed, op == HR_OP_CONV2D_BWD_WEIGHTS);
+    half_round_inputs(&wide, (bf16_wide){0, 0}, type);
+    op_trial t = half_trial(&wide, (bf16_wide){0, 0}, type);
+    op_trial_deinit(&wide);
+    return t;
+}
+
+// One rounding of each result lies between; where the library multiplies bfloat16, it is asked first.
+START_TEST(two_bytes_have_the_judges_values)
+{
+    const hr_dtype type = halves[_i % HALVES];
+    const hr_op op = ops[_i / HALVES % OPS];
+    op_device cpu = op_device_open(&device_cpu, 1 + (uint32_t)_i % 3),
+              reference = op_device_open(&device_reference, 1);
+    op_trial t = two_byte_trial((uint64_t)_i, op, type), judged = op_trial_copy(&t, HR_F64);
+    if (type == HR_F16) {
+        ck_assert_str_eq(answer(cpu, &t, UINT64_MAX).impl, "own winograd");
+    }
+    op_trial_run(&t, cpu, NULL);
+    op_trial_run(&judged, reference, NULL);
+    for (uint32_t k = 0; k < t.query.out_count; k++) {
+        const double apart = op_distance(t.out[k], judged.out[k], op_trial_out_count(&t, k));
+        ck_assert_msg(apart <= op_tolerance(op, type), "%s: output %u is %g apart", op_name(op), k, apart);
+    }
+    op_trial_deinit(&t);
+    op_trial_deinit(&judged);
+    op_device_close(&cpu);
+    op_device_close(&reference);
+}
+END_TEST
+
+START_TEST(a_limit_takes_less_in_two_bytes_too)
+{
+    op_device cpu = op_device_open(&device_cpu, 2);
+    op_trial t = two_byte_trial(3, ops[_i], HR_F16);
+    const uint64_t needed = answer(cpu, &t, UINT64_MAX).workspace_bytes;
+    const target_answer other = answer(cpu, &t, needed - 1);
+    ck_assert_str_eq(other.impl, "own tiles");
+    ck_assert_uint_lt(other.workspace_bytes, needed);
+    op_trial_deinit(&t);
+    op_device_close(&cpu);
+}
+END_TEST
+
 START_TEST(bits_do_not_hang_on_the_threads)
 {
     op_trial forward = trial((uint64_t)_i), data = backward((uint64_t)_i, 0),
@@ -174,6 +229,8 @@ int main(void)
     tcase_add_loop_test(c, backward_has_the_judges_values, 0, BACKWARD * TRIALS);
     tcase_add_loop_test(c, bits_do_not_hang_on_the_threads, 0, TRIALS / 4);
     tcase_add_test(c, a_limit_takes_the_librarys_kernel);
+    tcase_add_loop_test(c, two_bytes_have_the_judges_values, 0, HALVES * TRIALS);
+    tcase_add_loop_test(c, a_limit_takes_less_in_two_bytes_too, 0, OPS);
     tcase_add_loop_test(c, tiny_images_and_few_channels_are_left_alone, 0, 4);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

@@ -23,6 +23,7 @@ typedef struct cpu_device {
     onednn *library;
     uint64_t key; // of the target
     bool bf16;    // the processor multiplies bfloat16
+    bool own;     // a thread of it alone, without the library
     bool calibrated;
     cost_rates rates; // of this machine, when it was calibrated under this key
 } cpu_device;
@@ -116,7 +117,8 @@ extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
 extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
-extern const cpu_impl cpu_winograd, cpu_onednn_conv, cpu_onednn_conv_bf16, cpu_product_half, cpu_half_conv;
+extern const cpu_impl cpu_winograd, cpu_winograd_half, cpu_onednn_conv, cpu_onednn_conv_bf16,
+    cpu_product_half, cpu_half_conv;
 extern const cpu_impl cpu_max_pool_bf16, cpu_max_pool_bwd_bf16;
 extern const cpu_impl cpu_relu_bf16, cpu_relu_bwd_bf16, cpu_add_bf16;
 extern const cpu_impl cpu_transpose_product, cpu_transpose_onednn, cpu_transpose_direct;

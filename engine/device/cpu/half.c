@@ -65,8 +65,9 @@ static bool kernel_of(const cpu_device *device, const half_cut *cut, const op_qu
     op_query tile;
     alone.workers = NULL;
     alone.threads = 1;
+    alone.own = true;
     half_tile_query(cut, 0, cut->most, q, &tile);
-    if (cpu_pick(&alone, &tile, impl, NULL) != HR_OK || (*impl)->run == NULL) {
+    if (cpu_pick(&alone, &tile, impl, NULL) != HR_OK) {
         return false;
     }
     *workspace_bytes = (*impl)->workspace == NULL ? 0 : (*impl)->workspace(&alone, &tile);

@@ -44,9 +44,12 @@ typedef struct half_matrix {
 // Rows [row, row + rows) and columns [column, column + columns) as floats, `to_row` apart.
 void half_gather(const half_matrix *m, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to,
                  int64_t to_row);
-// Back into a MATRIX, or an IMAGE of one tap.
+// Of an IMAGE: `rows` rows of its image number `image` from `h` on, `width` elements each from the first pixel that the
+// window sees, zeros outside. They follow one another.
+void half_gather_rows(const half_matrix *m, int64_t image, int64_t h, int64_t rows, int64_t width, float *to);
+// Back into a MATRIX, or an IMAGE of one tap. What `from` holds is gone then.
 void half_scatter(const half_matrix *m, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                  const float *from, int64_t from_row);
+                  float *from, int64_t from_row);
 
 // C[m,n] = scale * A[m,k] · B[k,n] (+ bias[n]) (then relu), `outer` x `inner` times.
 typedef struct half_multiply {

@@ -5,8 +5,7 @@
 
 #include "cast.h"
 #include "gemm_pack.h"
-#include "gemm_tiles.h"
-#include "half_matrix.h"
+#include "half_stage.h"
 #include "simd.h"
 #include "workers.h"
 
@@ -17,27 +16,11 @@ enum {
     SMALLEST = 32,   // sides of a tile are not halved below
     FEW_TILES = 8,   // for each thread: then one more for some would be seen
     SPLIT_DEPTH_MIN = 512,
+    CLOSE_COLUMNS_MAX = 128, // farther apart, rows fall on few sets of the nearest cache
+    C_FLOATS = ROWS_MAX * COLUMNS_MAX,
     SERIAL_FLOPS = 1 << 19, // below this the second thread costs more than it brings
     LINE_FLOATS = 16
 };
-
-// How a product is cut: derived from sizes and threads alone. Rooms in floats, of one worker.
-typedef struct cut {
-    const gemm_tiles *tiles;
-    int64_t panel;                // columns of a full inner tile
-    int64_t rows, columns, depth; // of a tile of C; of a pass over k
-    int64_t down, across, batch;  // how many tiles; how many products
-    int64_t a_row, b_row, c_row;  // of the rooms; b_row: of a B whose rows are n, before it is turned
-    int64_t a_floats, b_floats, turned_floats, c_floats, bias_floats, own_floats;
-    uint32_t threads;
-    bool by_depth; // threads share k; their sums are added in their order
-} cut;
-
-typedef struct job {
-    const half_multiply *p;
-    const cut *u;
-    float *rooms;
-} job;
 
 static int64_t min_of(int64_t a, int64_t b)
 {
@@ -60,7 +43,7 @@ static int64_t in_lines(int64_t floats)
 }
 
 // Smaller tiles until every thread has one; as many for each, where they are few.
-static void share_out(const half_multiply *p, cut *u)
+static void share_out(const half_multiply *p, half_shares *u)
 {
     while (parts_of(p->m, u->rows) * parts_of(p->n, u->columns) * u->batch < u->threads &&
            (u->rows > SMALLEST || u->columns > SMALLEST)) {
@@ -78,36 +61,71 @@ static void share_out(const half_multiply *p, cut *u)
     u->columns = min_of(parts_of(u->columns, u->panel) * u->panel, p->n);
 }
 
-static void size_rooms(const half_multiply *p, cut *u)
+static void size_rooms(const half_multiply *p, half_shares *u)
 {
+    const int64_t deepest = u->staged && p->a_turned ? u->stage.pixels : u->depth;
     u->a_row = p->a_turned ? u->rows : u->depth;
     u->b_row = u->depth;
     u->c_row = in_lines(u->columns);
-    u->a_floats = in_lines(u->a_row * (p->a_turned ? u->depth : u->rows));
-    u->b_floats = in_lines(u->panel * u->depth);
+    u->a_floats = in_lines(u->staged ? u->stage.floats : u->a_row * (p->a_turned ? u->depth : u->rows));
+    u->close_b = !p->b_turned && p->b.kind == HALF_MATRIX && p->b.row == p->n && u->columns == p->n &&
+                 p->n <= CLOSE_COLUMNS_MAX;
+    u->b_floats =
+        in_lines((u->close_b ? u->columns : u->panel) * deepest + u->panel); // read in whole registers
     u->turned_floats = p->b_turned ? in_lines(u->b_row * u->panel) : 0;
     u->c_floats = u->c_row * u->rows;
     u->bias_floats = in_lines(parts_of(u->columns, u->panel) * u->panel);
     u->own_floats = u->a_floats + u->b_floats + u->turned_floats + u->c_floats + u->bias_floats;
 }
 
-static cut cut_of(const cpu_device *device, const half_multiply *p)
+// Tiles of whole bands of pixels, at least one for each thread where there are as many rows.
+static void cut_bands(const half_multiply *p, half_shares *u)
+{
+    u->stage = half_stage_of(p, min_of(ROWS_MAX, parts_of(p->m, u->threads)));
+    u->rows = u->stage.pixels;
+    u->down = u->stage.bands;
+}
+
+// A tile of C as large as there is room, so that few tiles stage the same images.
+static void cut_places(const half_multiply *p, half_shares *u)
+{
+    const int64_t most = C_FLOATS / in_lines(u->columns);
+    u->stage = half_stage_of(p, DEPTH_MAX);
+    u->rows = min_of(p->m, most > ROWS_MAX ? most : ROWS_MAX);
+}
+
+static bool shares_depth(const half_multiply *p, const half_shares *u)
+{
+    const bool one_tile = u->batch == 1 && p->m <= u->rows && p->n <= u->columns;
+    const bool long_enough = u->staged ? p->a_turned && u->stage.bands >= (int64_t)u->threads
+                                       : p->k >= (int64_t)SPLIT_DEPTH_MIN * u->threads;
+    return u->threads > 1 && one_tile && long_enough;
+}
+
+static half_shares shares_of(const cpu_device *device, const half_multiply *p)
 {
     const gemm_tiles *tiles = gemm_tiles_here();
-    cut u = {.tiles = tiles,
-             .panel = (int64_t)tiles->vectors * tiles->lanes,
-             .rows = min_of(p->m, ROWS_MAX),
-             .columns = min_of(p->n, COLUMNS_MAX),
-             .depth = min_of(at_least_one(p->k), DEPTH_MAX),
-             .batch = at_least_one(p->outer) * at_least_one(p->inner)};
+    half_shares u = {.tiles = tiles,
+                     .panel = (int64_t)tiles->vectors * tiles->lanes,
+                     .rows = min_of(p->m, ROWS_MAX),
+                     .columns = min_of(p->n, COLUMNS_MAX),
+                     .depth = min_of(at_least_one(p->k), DEPTH_MAX),
+                     .batch = at_least_one(p->outer) * at_least_one(p->inner),
+                     .staged = half_is_staged(p)};
     const bool small = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)u.batch < SERIAL_FLOPS;
     u.threads = small ? 1 : device->threads;
-    u.by_depth = u.threads > 1 && u.batch == 1 && p->m <= u.rows && p->n <= u.columns &&
-                 p->k >= (int64_t)SPLIT_DEPTH_MIN * u.threads;
-    if (!u.by_depth) {
-        share_out(p, &u);
+    if (u.staged && p->a_turned) {
+        cut_places(p, &u);
     }
-    u.down = parts_of(p->m, u.rows);
+    u.by_depth = shares_depth(p, &u);
+    if (u.staged && !p->a_turned) {
+        cut_bands(p, &u);
+    } else {
+        if (!u.by_depth) {
+            share_out(p, &u);
+        }
+        u.down = parts_of(p->m, u.rows);
+    }
     u.across = parts_of(p->n, u.columns);
     size_rooms(p, &u);
     return u;
@@ -115,25 +133,18 @@ static cut cut_of(const cpu_device *device, const half_multiply *p)
 
 uint64_t half_multiply_bytes(const cpu_device *device, const half_multiply *p)
 {
-    const cut u = cut_of(device, p);
+    const half_shares u = shares_of(device, p);
     return (uint64_t)u.own_floats * u.threads * sizeof(float);
 }
 
 // ---- one tile ---------------------------------------------------------------------------------------------
-
-// A tile of one of the products, with the rooms of its worker.
-typedef struct tile {
-    half_matrix a, b, c;
-    int64_t m, rows, n, columns;
-    float *room_a, *room_b, *turned, *room_c, *bias;
-} tile;
 
 static void move_to(half_matrix *m, const product_steps *steps, int64_t outer, int64_t inner)
 {
     m->data = (char *)m->data + (outer * steps->outer + inner * steps->inner) * (int64_t)dtype_bytes(m->type);
 }
 
-static void load_bias(const half_multiply *p, int64_t inner, tile *t)
+static void load_bias(const half_multiply *p, int64_t inner, half_tile *t)
 {
     const int64_t at = inner * p->n + t->n;
     if (p->bias == NULL) {
@@ -145,14 +156,20 @@ static void load_bias(const half_multiply *p, int64_t inner, tile *t)
     }
 }
 
-static tile tile_of(const job *j, int64_t item, uint32_t worker)
+static half_tile tile_of(const half_job *j, int64_t item, uint32_t worker)
 {
     const half_multiply *p = j->p;
-    const cut *u = j->u;
+    const half_shares *u = j->u;
     const int64_t tiles = u->down * u->across, batch = item / tiles, at = item % tiles;
     const int64_t outer = batch / at_least_one(p->inner), inner = batch % at_least_one(p->inner);
-    tile t = {.a = p->a, .b = p->b, .c = p->c, .m = at % u->down * u->rows, .n = at / u->down * u->columns};
+    half_tile t = {
+        .a = p->a, .b = p->b, .c = p->c, .m = at % u->down * u->rows, .n = at / u->down * u->columns};
     t.rows = min_of(u->rows, p->m - t.m);
+    if (u->staged && !p->a_turned) {
+        const half_band_at b = half_band_on(p, &u->stage, at % u->down);
+        t.m = b.pixel;
+        t.rows = b.pixels;
+    }
     t.columns = min_of(u->columns, p->n - t.n);
     t.room_a = j->rooms + u->own_floats * worker;
     t.room_b = t.room_a + u->a_floats;
@@ -166,7 +183,7 @@ static tile tile_of(const job *j, int64_t item, uint32_t worker)
     return t;
 }
 
-static void load_a(const job *j, const tile *t, int64_t k, int64_t depth)
+static void load_a(const half_job *j, const half_tile *t, int64_t k, int64_t depth)
 {
     if (j->p->a_turned) {
         half_gather(&t->a, k, depth, t->m, t->rows, t->room_a, j->u->a_row);
@@ -175,29 +192,46 @@ static void load_a(const job *j, const tile *t, int64_t k, int64_t depth)
     }
 }
 
-// One panel of B, [depth][panel], zeros behind the last column.
-static void load_panel(const job *j, const tile *t, int64_t n, int64_t columns, int64_t k, int64_t depth)
+void half_load_panel(const half_job *j, const half_tile *t, int64_t n, int64_t columns, int64_t k,
+                     gemm_tile *g)
 {
-    const int64_t panel = j->u->panel;
-    float *to = t->room_b;
-    if (columns < panel) {
-        memset(to, 0, (size_t)(panel * depth) * sizeof *to);
+    const half_shares *u = j->u;
+    g->b = t->room_b + (u->close_b ? n - t->n : 0);
+    g->b_step = u->close_b ? t->columns : u->panel;
+    if (u->close_b) {
+        if (n == t->n) {
+            half_gather(&t->b, k, g->depth, n, t->columns, t->room_b, t->columns);
+        }
+        return;
+    }
+    if (columns < u->panel) { // zeros behind the last column
+        memset(t->room_b, 0, (size_t)(u->panel * g->depth) * sizeof *t->room_b);
     }
     if (j->p->b_turned) {
-        half_gather(&t->b, n, columns, k, depth, t->turned, j->u->b_row);
-        gemm_transpose(to, panel, t->turned, j->u->b_row, columns, depth);
+        half_gather(&t->b, n, columns, k, g->depth, t->turned, u->b_row);
+        gemm_transpose(t->room_b, u->panel, t->turned, u->b_row, columns, g->depth);
     } else {
-        half_gather(&t->b, k, depth, n, columns, to, panel);
+        half_gather(&t->b, k, g->depth, n, columns, t->room_b, u->panel);
     }
 }
 
-// All rows of the tile against one panel.
-static void run_panel(const job *j, const tile *t, gemm_tile g, int64_t n, int64_t columns)
+int64_t half_whole_columns(const half_job *j, int64_t columns)
 {
-    const cut *u = j->u;
+    return parts_of(columns, j->u->tiles->lanes) * j->u->tiles->lanes;
+}
+
+void half_end_pass(const half_job *j, const half_tile *t, gemm_tile *g)
+{
+    g->scale = j->p->scale;
+    g->bias = t->bias;
+    g->relu = j->p->relu;
+}
+
+// All rows of the tile against one panel.
+static void run_panel(const half_job *j, const half_tile *t, gemm_tile g, int64_t n, int64_t columns)
+{
+    const half_shares *u = j->u;
     const bool turned = j->p->a_turned;
-    g.b = t->room_b;
-    g.b_step = u->panel;
     g.a_row = turned ? 1 : u->a_row;
     g.a_step = turned ? u->a_row : 1;
     g.c_row = u->c_row;
@@ -205,7 +239,7 @@ static void run_panel(const job *j, const tile *t, gemm_tile g, int64_t n, int64
     for (int64_t m = 0; m < t->rows; m += u->tiles->rows) {
         g.a = t->room_a + m * g.a_row;
         g.c = t->room_c + m * u->c_row + (n - t->n);
-        gemm_tile_run(u->tiles, &g, min_of(u->tiles->rows, t->rows - m), columns);
+        gemm_tile_run(u->tiles, &g, min_of(u->tiles->rows, t->rows - m), half_whole_columns(j, columns));
     }
 }
 
@@ -218,7 +252,7 @@ static void finish_row(const half_multiply *p, float *row, const float *bias, in
     }
 }
 
-static void finish(const job *j, const tile *t)
+static void finish(const half_job *j, const half_tile *t)
 {
     for (int64_t r = 0; r < t->rows; r++) {
         finish_row(j->p, t->room_c + r * j->u->c_row, t->bias, t->columns);
@@ -226,20 +260,18 @@ static void finish(const job *j, const tile *t)
 }
 
 // The sum of the tile over [k, end) into its room; `whole`: what belongs to the whole sum follows the last pass.
-static void sum_tile(const job *j, const tile *t, int64_t begin, int64_t end, bool whole)
+static void sum_tile(const half_job *j, const half_tile *t, int64_t begin, int64_t end, bool whole)
 {
     for (int64_t k = begin; k < end; k += j->u->depth) {
         const int64_t depth = min_of(j->u->depth, end - k);
-        const bool last = whole && k + depth == end;
-        const gemm_tile g = {.depth = depth,
-                             .add = k > begin,
-                             .scale = last ? j->p->scale : 0.0F,
-                             .bias = last ? t->bias : NULL,
-                             .relu = last && j->p->relu};
+        gemm_tile g = {.depth = depth, .add = k > begin};
+        if (whole && k + depth == end) {
+            half_end_pass(j, t, &g);
+        }
         load_a(j, t, k, depth);
         for (int64_t n = t->n; n < t->n + t->columns; n += j->u->panel) {
             const int64_t columns = min_of(j->u->panel, t->n + t->columns - n);
-            load_panel(j, t, n, columns, k, depth);
+            half_load_panel(j, t, n, columns, k, &g);
             run_panel(j, t, g, n, columns);
         }
     }
@@ -256,7 +288,7 @@ CPU_HOT static void cut_off(float *c, int64_t count, float ceiling)
     }
 }
 
-static void store_tile(const job *j, const tile *t)
+static void store_tile(const half_job *j, const half_tile *t)
 {
     if (j->p->relu && !isinf(j->p->ceiling)) {
         for (int64_t r = 0; r < t->rows; r++) {
@@ -268,10 +300,16 @@ static void store_tile(const job *j, const tile *t)
 
 static void tiles_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
-    const job *j = argument;
+    const half_job *j = argument;
     for (int64_t item = begin; item < end; item++) {
-        const tile t = tile_of(j, item, worker);
-        sum_tile(j, &t, 0, j->p->k, true);
+        const half_tile t = tile_of(j, item, worker);
+        if (!j->u->staged || j->p->k == 0) {
+            sum_tile(j, &t, 0, j->p->k, true);
+        } else if (j->p->a_turned) {
+            half_sum_bands(j, &t, 0, j->u->stage.bands);
+        } else {
+            half_sum_band(j, &t, item % j->u->down);
+        }
         store_tile(j, &t);
     }
 }
@@ -280,9 +318,13 @@ static void tiles_body(const void *argument, int64_t begin, int64_t end, uint32_
 
 static void depth_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
-    const job *j = argument;
-    const tile t = tile_of(j, 0, worker);
-    sum_tile(j, &t, begin, end, false);
+    const half_job *j = argument;
+    const half_tile t = tile_of(j, 0, worker);
+    if (j->u->staged) {
+        half_sum_bands(j, &t, begin, end);
+    } else {
+        sum_tile(j, &t, begin, end, false);
+    }
 }
 
 CPU_HOT static void add_to(float *restrict sum, const float *restrict part, int64_t count)
@@ -292,9 +334,9 @@ CPU_HOT static void add_to(float *restrict sum, const float *restrict part, int6
     }
 }
 
-static void finish_depth(const job *j, uint32_t ranges)
+static void finish_depth(const half_job *j, uint32_t ranges)
 {
-    const tile t = tile_of(j, 0, 0);
+    const half_tile t = tile_of(j, 0, 0);
     for (uint32_t part = 1; part < ranges; part++) {
         add_to(t.room_c, t.room_c + j->u->own_floats * part, t.rows * j->u->c_row);
     }
@@ -304,12 +346,13 @@ static void finish_depth(const job *j, uint32_t ranges)
 
 void half_multiply_run(const cpu_device *device, const half_multiply *p, void *workspace)
 {
-    const cut u = cut_of(device, p);
-    const job j = {p, &u, workspace};
+    const half_shares u = shares_of(device, p);
+    const half_job j = {p, &u, workspace};
     const int64_t items = u.down * u.across * u.batch;
     if (u.by_depth) {
-        cpu_for(device->workers, p->k, u.depth, depth_body, &j);
-        finish_depth(&j, cpu_for_ranges(device->workers, p->k, u.depth));
+        const int64_t parts = u.staged ? u.stage.bands : p->k, grain = u.staged ? 1 : u.depth;
+        cpu_for(device->workers, parts, grain, depth_body, &j);
+        finish_depth(&j, cpu_for_ranges(device->workers, parts, grain));
     } else if (u.threads == 1) {
         tiles_body(&j, 0, items, 0);
     } else {

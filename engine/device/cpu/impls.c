@@ -4,7 +4,7 @@
 
 #include "cpu.h"
 
-enum { MAX_IMPLS = 9 };
+enum { MAX_IMPLS = 10 };
 
 static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_INPUT] = {&cpu_input},
@@ -17,13 +17,14 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_WAIT] = {&cpu_order},
     [HR_OP_REORDER] = {&cpu_reorder_image, &cpu_reorder_library},
     [HR_OP_CONV2D] = {&cpu_depthwise, &cpu_pointwise, &cpu_winograd, &cpu_onednn_conv, &cpu_direct,
-                      &cpu_product_half, &cpu_onednn_conv_bf16, &cpu_half_tiles, &cpu_half_conv},
+                      &cpu_product_half, &cpu_onednn_conv_bf16, &cpu_half_tiles, &cpu_winograd_half,
+                      &cpu_half_conv},
     [HR_OP_CONV2D_BWD_DATA] = {&cpu_depthwise_bwd_data, &cpu_pointwise_bwd_data, &cpu_winograd,
                                &cpu_onednn_conv, &cpu_direct_bwd_data, &cpu_product_half,
-                               &cpu_onednn_conv_bf16, &cpu_half_tiles, &cpu_half_conv},
+                               &cpu_onednn_conv_bf16, &cpu_half_tiles, &cpu_winograd_half, &cpu_half_conv},
     [HR_OP_CONV2D_BWD_WEIGHTS] = {&cpu_depthwise_bwd_weights, &cpu_pointwise_bwd_weights, &cpu_winograd,
                                   &cpu_onednn_conv, &cpu_direct_bwd_weights, &cpu_product_half,
-                                  &cpu_onednn_conv_bf16, &cpu_half_tiles, &cpu_half_conv},
+                                  &cpu_onednn_conv_bf16, &cpu_half_tiles, &cpu_winograd_half, &cpu_half_conv},
     [HR_OP_CONV2D_TRANSPOSE] = {&cpu_transpose_product, &cpu_transpose_onednn, &cpu_transpose_direct,
                                 &cpu_transpose_onednn_bf16, &cpu_half_conv},
     [HR_OP_CONV2D_TRANSPOSE_BWD_DATA] = {&cpu_transpose_onednn, &cpu_transpose_direct,
@@ -184,6 +185,9 @@ bool cpu_has_half(const op_query *q)
 
 static bool takes_types(const cpu_device *device, const cpu_impl *impl, const op_query *q)
 {
+    if (device->own && impl->run == NULL) {
+        return false;
+    }
     if (impl->types == CPU_ANY_TYPE) {
         return true;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "winograd.h"
 
+#include "cast.h"
 #include "gemm.h"
 #include "sums.h"
 #include "workers.h"
@@ -23,6 +24,7 @@ typedef struct cut {
     int64_t columns;                      // of the output's channels at once
     int64_t tiles;                        // at once
     int64_t c;                            // of the input's channels, of one worker
+    int64_t bias_floats;                  // of a bias in two bytes
     int64_t shared_floats;                // scratch that all workers share
     int64_t floats;                       // of one worker
     winograd_room weights, in, out, sums; // sizes of their parts of the scratch
@@ -31,8 +33,9 @@ typedef struct cut {
 typedef struct job {
     const winograd *w;
     const cut *cut;
-    const float *x, *weights, *dy;
-    float *to, *scratch;
+    const void *x, *weights, *dy;
+    void *to;
+    float *scratch;
     winograd_end ending;
     int64_t f, f_end; // the present columns
 } job;
@@ -67,7 +70,9 @@ static winograd winograd_of(const conv_shape *s)
 static winograd winograd_of_query(const op_query *q)
 {
     const conv_shape s = cpu_conv_shape(q);
-    return winograd_of(&s);
+    winograd w = winograd_of(&s);
+    w.type = (hr_dtype)q->in[0].dtype;
+    return w;
 }
 
 // Pairs of an output and an input that it sees, along one direction.
@@ -92,7 +97,7 @@ static bool pays(const winograd *w)
 bool cpu_winograd_suits(const conv_shape *s)
 {
     const bool shape = s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
-                       s->groups == 1 && s->pad_top <= 2 && s->pad_left <= 2 && !s->bf16;
+                       s->groups == 1 && s->pad_top <= 2 && s->pad_left <= 2;
     const bool channels =
         s->c >= CHANNELS_MIN && s->f >= CHANNELS_MIN && s->c % CPU_LANES == 0 && s->f % CPU_LANES == 0;
     const winograd w = winograd_of(s);
@@ -149,7 +154,8 @@ static cut cut_of(const winograd *w)
     u.in = room_of(u.tiles, c + GAP_FLOATS);
     u.out = room_of(u.tiles, u.columns + GAP_FLOATS);
     const gemm g = product_of(&u, c);
-    u.shared_floats = room_floats(&u.weights);
+    u.bias_floats = w->type == HR_F32 ? 0 : w->out.channels;
+    u.shared_floats = room_floats(&u.weights) + u.bias_floats;
     u.floats = room_floats(&u.in) + room_floats(&u.out) + gemm_floats(&g);
     return u;
 }
@@ -188,7 +194,9 @@ static uint64_t workspace(const cpu_device *device, const op_query *q)
     const cut u = back ? cut_back_of(&w, device->workers) : cut_of(&w);
     const uint64_t bytes =
         (uint64_t)(u.shared_floats + u.floats * workers_count(device->workers)) * sizeof(float);
-    const uint64_t sums = q->out_count > 1 ? sums_scratch_bytes(device->workers, w.out.channels) : 0;
+    const uint64_t sums = q->out_count < 2   ? 0
+                          : w.type == HR_F32 ? sums_scratch_bytes(device->workers, w.out.channels)
+                                             : cpu_half_sums_bytes(device, w.out.channels);
     return bytes > sums ? bytes : sums;
 }
 
@@ -233,7 +241,7 @@ static void tiles_body(const void *argument, int64_t begin, int64_t end, uint32_
     const job *j = argument;
     float *at = j->scratch;
     const winograd_room weights = take(j->cut->weights, &at);
-    at += j->cut->floats * worker;
+    at = j->scratch + j->cut->shared_floats + j->cut->floats * worker;
     const winograd_room in = take(j->cut->in, &at), out = take(j->cut->out, &at);
     for (int64_t tile = begin; tile < end; tile += j->cut->tiles) {
         const int64_t tile_end = end - tile < j->cut->tiles ? end : tile + j->cut->tiles;
@@ -241,6 +249,16 @@ static void tiles_body(const void *argument, int64_t begin, int64_t end, uint32_
         multiply(j, &in, &weights, &out, tile_end - tile, at);
         winograd_output(j->w, &out, tile, tile_end, j->f, j->f_end, &j->ending, j->to);
     }
+}
+
+static const float *bias_of(const cpu_run *r, const winograd *w, const cut *u)
+{
+    float *room = (float *)r->workspace + u->shared_floats - u->bias_floats;
+    if (w->type == HR_F32) {
+        return r->in[2];
+    }
+    cast_widen(room, r->in[2], w->type, w->out.channels);
+    return room;
 }
 
 static void run_convolution(const cpu_run *r)
@@ -252,8 +270,8 @@ static void run_convolution(const cpu_run *r)
     job j = {
         .w = &w, .cut = &u, .x = r->in[0], .weights = r->in[1], .to = r->out[0], .scratch = r->workspace};
     if (forward) {
-        j.ending = (winograd_end){r->query->in_count > 2 ? r->in[2] : NULL, r->query->attr.act != HR_ACT_NONE,
-                                  cpu_ceiling(r->query->attr.act)};
+        j.ending = (winograd_end){r->query->in_count > 2 ? bias_of(r, &w, &u) : NULL,
+                                  r->query->attr.act != HR_ACT_NONE, cpu_ceiling(r->query->attr.act)};
     }
     for (j.f = 0; j.f < w.out.channels; j.f = j.f_end) {
         j.f_end = clamp(j.f + u.columns, 0, w.out.channels);
@@ -309,14 +327,25 @@ static void run_weight_gradient(const cpu_run *r)
     const job j = {
         .w = &w, .cut = &u, .x = r->in[0], .dy = r->in[1], .to = r->out[0], .scratch = r->workspace};
     cpu_for(r->device->workers, w.in.channels, CPU_LANES, channels_body, &j);
-    if (r->query->out_count > 1) {
+    if (r->query->out_count > 1 && w.type != HR_F32) {
+        cpu_half_sums(r->device, &r->query->in[1], r->in[1], &r->query->out[1], r->out[1], r->workspace);
+    } else if (r->query->out_count > 1) {
         sums_columns(r->device->workers, r->in[1], w.out.images * w.out.height * w.out.width, w.out.channels,
                      r->out[1], r->workspace);
     }
 }
 
 // ---- where the workspace is limited -----------------------------------------------------------------------
-// Under a limit that is too small the library's convolution is taken.
+// Under a limit that is too small the library's convolution is taken; in two bytes ours without Winograd's places.
+
+static void run_own(const cpu_run *r)
+{
+    if (r->query->op == HR_OP_CONV2D_BWD_WEIGHTS) {
+        run_weight_gradient(r);
+    } else {
+        run_convolution(r);
+    }
+}
 
 static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
                      hr_err *err)
@@ -348,13 +377,50 @@ static hr_status run(const cpu_run *r, hr_err *err)
     if (r->state != NULL) {
         return cpu_onednn_conv.call(r, err);
     }
-    if (r->query->op == HR_OP_CONV2D_BWD_WEIGHTS) {
-        run_weight_gradient(r);
-    } else {
-        run_convolution(r);
-    }
+    run_own(r);
     return HR_OK;
+}
+
+static hr_status ask_half(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
+                          hr_err *err)
+{
+    (void)err;
+    const uint64_t bytes = workspace(device, q);
+    out->impl = bytes > limit ? target_impl_name("own", cpu_half_conv.name) : "own winograd";
+    out->workspace_bytes = bytes > limit ? cpu_half_conv.workspace(device, q) : bytes;
+    return HR_OK;
+}
+
+// The state is who runs in its stead.
+static hr_status prepare_half(const cpu_device *device, const program *p, const instr *i, const op_query *q,
+                              void **state, hr_err *err)
+{
+    static const cpu_impl *smaller = &cpu_half_conv;
+    (void)err;
+    *state = cpu_temporary_bytes(p, i) >= workspace(device, q) ? NULL : &smaller;
+    return HR_OK;
+}
+
+static void release_half(void *state)
+{
+    (void)state;
+}
+
+static void run_half(const cpu_run *r)
+{
+    if (r->state != NULL) {
+        (*(const cpu_impl **)r->state)->run(r);
+    } else {
+        run_own(r);
+    }
 }
 
 const cpu_impl cpu_winograd = {
     .name = "winograd", .fits = fits, .ask = ask, .prepare = prepare, .release = release, .call = run};
+const cpu_impl cpu_winograd_half = {.name = "winograd",
+                                    .types = CPU_HALF,
+                                    .fits = fits,
+                                    .ask = ask_half,
+                                    .prepare = prepare_half,
+                                    .release = release_half,
+                                    .run = run_half};

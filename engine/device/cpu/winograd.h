@@ -25,6 +25,7 @@ enum { WINOGRAD_PLACES = 16, WINOGRAD_PANEL = 32 };
 // The convolution in -> out; for the data gradient that is dy -> dx.
 typedef struct winograd {
     cpu_image in, out; // channels in multiples of 16
+    hr_dtype type;     // of images and weights
     int64_t pad_top, pad_left;
     int64_t tiles_h, tiles_w, tiles; // of an image in each direction; in all
     bool turned;                     // weights are [3, 3, out, in] and lie the other way round
@@ -44,19 +45,19 @@ typedef struct winograd_end {
 } winograd_end;
 
 // Rows [begin, end) of the weights' matrices, columns [f, f_end): panels of `rows` rows.
-void winograd_weights(const winograd *w, const float *weights, int64_t begin, int64_t end, int64_t f,
+void winograd_weights(const winograd *w, const void *weights, int64_t begin, int64_t end, int64_t f,
                       int64_t f_end, const winograd_room *to);
 // Tiles [begin, end) and channels [c, c_end) of the input; one tile a row.
-void winograd_input(const winograd *w, const float *x, int64_t begin, int64_t end, int64_t c, int64_t c_end,
+void winograd_input(const winograd *w, const void *x, int64_t begin, int64_t end, int64_t c, int64_t c_end,
                     const winograd_room *to);
 // Tiles [begin, end) and channels [f, f_end) of the output from the products.
 void winograd_output(const winograd *w, const winograd_room *from, int64_t begin, int64_t end, int64_t f,
-                     int64_t f_end, const winograd_end *ending, float *y);
+                     int64_t f_end, const winograd_end *ending, void *y);
 // Tiles [begin, end) and channels [f, f_end) of the output's gradient: panels of end - begin rows.
-void winograd_gradient(const winograd *w, const float *dy, int64_t begin, int64_t end, int64_t f,
+void winograd_gradient(const winograd *w, const void *dy, int64_t begin, int64_t end, int64_t f,
                        int64_t f_end, const winograd_room *to);
 // dw[3, 3, c..c_end, f..f_end] from the products.
 void winograd_weights_back(const winograd *w, const winograd_room *from, int64_t c, int64_t c_end, int64_t f,
-                           int64_t f_end, float *dw);
+                           int64_t f_end, void *dw);
 
 #endif

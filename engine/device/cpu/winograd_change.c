@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The changes between images or weights and the sixteen places, sixteen channels at a time.
+// The changes between images or weights and the sixteen places, sixteen channels at a time. What lies in two bytes is
+// widened on its way into registers; results are rounded a few channels of a tile at a time.
 #include <stddef.h>
 
+#include "cast.h"
 #include "gemm_pack.h"
+#include "widen.h"
 #include "winograd.h"
 
-enum { SIDE = 4, TAPS = 3, EDGE = 2 };
+enum { SIDE = 4, TAPS = 3, EDGE = 2, SLICE = 256 };
+
+CPU_INLINE void load(f32x16 *to, const void *base, int64_t at, const hr_dtype type)
+{
+    if (type == HR_F32) {
+        *to = F32X16((const float *)base + at);
+    } else {
+        widen_16((float *)to, (const uint16_t *)base + at, type);
+    }
+}
 
 // Of a tile: which image, and its first output.
 typedef struct spot {
@@ -46,8 +58,8 @@ CPU_INLINE int64_t panel_at(int64_t col, int64_t rows, int64_t row)
     } while (0)
 
 // `offset[k]` of a pixel outside is -1.
-CPU_INLINE void input_channels(const float *x, const int64_t *offset, const bool whole, float *to,
-                               int64_t place, int64_t count)
+CPU_INLINE void input_channels(const void *x, const int64_t *offset, const bool whole, float *to,
+                               int64_t place, int64_t count, const hr_dtype type)
 {
     for (int64_t c = 0; c < count; c += CPU_LANES) {
         f32x16 down[SIDE * SIDE];
@@ -57,7 +69,10 @@ CPU_INLINE void input_channels(const float *x, const int64_t *offset, const bool
 #pragma GCC unroll 4
             for (int r = 0; r < SIDE; r++) {
                 const int64_t at = offset[r * SIDE + s];
-                d[r] = whole || at >= 0 ? F32X16(x + at + c) : (f32x16){0};
+                d[r] = (f32x16){0};
+                if (whole || at >= 0) {
+                    load(&d[r], x, at + c, type);
+                }
             }
             CHANGE_INPUT(down + s, SIDE, d[0], d[1], d[2], d[3]);
         }
@@ -74,8 +89,8 @@ CPU_INLINE void input_channels(const float *x, const int64_t *offset, const bool
     }
 }
 
-CPU_HOT void winograd_input(const winograd *w, const float *x, int64_t begin, int64_t end, int64_t c,
-                            int64_t c_end, const winograd_room *to)
+CPU_INLINE void input_tiles(const winograd *w, const void *x, int64_t begin, int64_t end, int64_t c,
+                            int64_t c_end, const winograd_room *to, const hr_dtype type)
 {
     for (int64_t tile = begin; tile < end; tile++) {
         const spot at = spot_of(w, tile);
@@ -89,10 +104,40 @@ CPU_HOT void winograd_input(const winograd *w, const float *x, int64_t begin, in
         }
         float *row = to->data + (tile - begin) * to->row;
         if (whole) {
-            input_channels(x, offset, true, row, to->place, c_end - c);
+            input_channels(x, offset, true, row, to->place, c_end - c, type);
         } else {
-            input_channels(x, offset, false, row, to->place, c_end - c);
+            input_channels(x, offset, false, row, to->place, c_end - c, type);
         }
+    }
+}
+
+CPU_HOT static void input_f32(const winograd *w, const void *x, int64_t begin, int64_t end, int64_t c,
+                              int64_t c_end, const winograd_room *to)
+{
+    input_tiles(w, x, begin, end, c, c_end, to, HR_F32);
+}
+
+CPU_HOT static void input_f16(const winograd *w, const void *x, int64_t begin, int64_t end, int64_t c,
+                              int64_t c_end, const winograd_room *to)
+{
+    input_tiles(w, x, begin, end, c, c_end, to, HR_F16);
+}
+
+CPU_HOT static void input_bf16(const winograd *w, const void *x, int64_t begin, int64_t end, int64_t c,
+                               int64_t c_end, const winograd_room *to)
+{
+    input_tiles(w, x, begin, end, c, c_end, to, HR_BF16);
+}
+
+void winograd_input(const winograd *w, const void *x, int64_t begin, int64_t end, int64_t c, int64_t c_end,
+                    const winograd_room *to)
+{
+    if (w->type == HR_F32) {
+        input_f32(w, x, begin, end, c, c_end, to);
+    } else if (w->type == HR_F16) {
+        input_f16(w, x, begin, end, c, c_end, to);
+    } else {
+        input_bf16(w, x, begin, end, c, c_end, to);
     }
 }
 
@@ -112,12 +157,13 @@ CPU_INLINE void put(float *y, const f32x16 *sum, const float *bias, const winogr
     F32X16W(y) = v;
 }
 
-CPU_INLINE void output_channels(const winograd_room *from, int64_t row, const int64_t *offset, int64_t f,
-                                int64_t f_end, const winograd_end *ending, float *y)
+// Channels [f, f + count); `offset` says where f lies.
+CPU_INLINE void output_channels(const winograd_room *from, int64_t at, const int64_t *offset, int64_t f,
+                                int64_t count, const winograd_end *ending, float *y)
 {
-    for (int64_t k = f; k < f_end; k += CPU_LANES) {
-        const float *m = from->data + row * from->row + (k - f);
-        const float *bias = ending->bias == NULL ? NULL : ending->bias + k;
+    for (int64_t k = 0; k < count; k += CPU_LANES) {
+        const float *m = from->data + at + k;
+        const float *bias = ending->bias == NULL ? NULL : ending->bias + f + k;
         f32x16 sum[EDGE][SIDE];
 #pragma GCC unroll 4
         for (int s = 0; s < SIDE; s++) {
@@ -140,23 +186,63 @@ CPU_INLINE void output_channels(const winograd_room *from, int64_t row, const in
     }
 }
 
-// Where the outputs of a tile lie; -1 outside.
-CPU_INLINE void output_offsets(const winograd *w, int64_t tile, int64_t offset[EDGE * EDGE])
+// Where channel f of the outputs of a tile lies; -1 outside.
+CPU_INLINE void output_offsets(const winograd *w, int64_t tile, int64_t f, int64_t offset[EDGE * EDGE])
 {
     const spot at = spot_of(w, tile);
     for (int64_t k = 0; k < (int64_t)EDGE * EDGE; k++) {
         const int64_t h = at.h + k / EDGE, across = at.w + k % EDGE;
-        offset[k] = is_inside(&w->out, h, across) ? pixel_at(&w->out, at.image, h, across) : -1;
+        offset[k] = is_inside(&w->out, h, across) ? pixel_at(&w->out, at.image, h, across) + f : -1;
     }
 }
 
-CPU_HOT void winograd_output(const winograd *w, const winograd_room *from, int64_t begin, int64_t end,
-                             int64_t f, int64_t f_end, const winograd_end *ending, float *y)
+CPU_HOT static void output_f32(const winograd *w, const winograd_room *from, int64_t begin, int64_t end,
+                               int64_t f, int64_t f_end, const winograd_end *ending, float *y)
 {
     for (int64_t tile = begin; tile < end; tile++) {
         int64_t offset[EDGE * EDGE];
-        output_offsets(w, tile, offset);
-        output_channels(from, tile - begin, offset, f, f_end, ending, y);
+        output_offsets(w, tile, f, offset);
+        output_channels(from, (tile - begin) * from->row, offset, f, f_end - f, ending, y);
+    }
+}
+
+// A slice of one tile's channels, rounded from a room of its own.
+CPU_HOT static void output_slice(const winograd_room *from, int64_t at, const int64_t *offset, int64_t f,
+                                 int64_t count, const winograd_end *ending, float *room)
+{
+    int64_t place[EDGE * EDGE];
+    for (int64_t i = 0; i < (int64_t)EDGE * EDGE; i++) {
+        place[i] = offset[i] >= 0 ? i * count : -1;
+    }
+    output_channels(from, at, place, f, count, ending, room);
+}
+
+static void output_half(const winograd *w, const winograd_room *from, int64_t begin, int64_t end, int64_t f,
+                        int64_t f_end, const winograd_end *ending, uint16_t *y)
+{
+    float room[EDGE * EDGE * SLICE];
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t offset[EDGE * EDGE];
+        output_offsets(w, tile, f, offset);
+        for (int64_t first = 0; first < f_end - f; first += SLICE) {
+            const int64_t count = f_end - f - first < SLICE ? f_end - f - first : SLICE;
+            output_slice(from, (tile - begin) * from->row + first, offset, f + first, count, ending, room);
+            for (int64_t i = 0; i < (int64_t)EDGE * EDGE; i++) {
+                if (offset[i] >= 0) {
+                    cast_narrow(y + offset[i] + first, w->type, room + i * count, count);
+                }
+            }
+        }
+    }
+}
+
+void winograd_output(const winograd *w, const winograd_room *from, int64_t begin, int64_t end, int64_t f,
+                     int64_t f_end, const winograd_end *ending, void *y)
+{
+    if (w->type == HR_F32) {
+        output_f32(w, from, begin, end, f, f_end, ending, y);
+    } else {
+        output_half(w, from, begin, end, f, f_end, ending, y);
     }
 }
 
@@ -171,18 +257,21 @@ CPU_HOT void winograd_output(const winograd *w, const winograd_room *from, int64
         (to)[3 * (step)] = -(d1);                                                                            \
     } while (0)
 
-CPU_HOT void winograd_gradient(const winograd *w, const float *dy, int64_t begin, int64_t end, int64_t f,
-                               int64_t f_end, const winograd_room *to)
+CPU_INLINE void gradient_tiles(const winograd *w, const void *dy, int64_t begin, int64_t end, int64_t f,
+                               int64_t f_end, const winograd_room *to, const hr_dtype type)
 {
     for (int64_t tile = begin; tile < end; tile++) {
         int64_t offset[EDGE * EDGE];
-        output_offsets(w, tile, offset);
+        output_offsets(w, tile, 0, offset);
         for (int64_t k = f; k < f_end; k += CPU_LANES) {
             float *z = to->data + panel_at(k - f, end - begin, tile - begin);
             f32x16 d[EDGE * EDGE], down[SIDE * EDGE];
 #pragma GCC unroll 4
             for (int i = 0; i < EDGE * EDGE; i++) {
-                d[i] = offset[i] >= 0 ? F32X16(dy + offset[i] + k) : (f32x16){0};
+                d[i] = (f32x16){0};
+                if (offset[i] >= 0) {
+                    load(&d[i], dy, offset[i] + k, type);
+                }
             }
             CHANGE_GRADIENT(down, EDGE, d[0], d[2]);
             CHANGE_GRADIENT(down + 1, EDGE, d[1], d[3]);
@@ -199,6 +288,36 @@ CPU_HOT void winograd_gradient(const winograd *w, const float *dy, int64_t begin
     }
 }
 
+CPU_HOT static void gradient_f32(const winograd *w, const void *dy, int64_t begin, int64_t end, int64_t f,
+                                 int64_t f_end, const winograd_room *to)
+{
+    gradient_tiles(w, dy, begin, end, f, f_end, to, HR_F32);
+}
+
+CPU_HOT static void gradient_f16(const winograd *w, const void *dy, int64_t begin, int64_t end, int64_t f,
+                                 int64_t f_end, const winograd_room *to)
+{
+    gradient_tiles(w, dy, begin, end, f, f_end, to, HR_F16);
+}
+
+CPU_HOT static void gradient_bf16(const winograd *w, const void *dy, int64_t begin, int64_t end, int64_t f,
+                                  int64_t f_end, const winograd_room *to)
+{
+    gradient_tiles(w, dy, begin, end, f, f_end, to, HR_BF16);
+}
+
+void winograd_gradient(const winograd *w, const void *dy, int64_t begin, int64_t end, int64_t f,
+                       int64_t f_end, const winograd_room *to)
+{
+    if (w->type == HR_F32) {
+        gradient_f32(w, dy, begin, end, f, f_end, to);
+    } else if (w->type == HR_F16) {
+        gradient_f16(w, dy, begin, end, f, f_end, to);
+    } else {
+        gradient_bf16(w, dy, begin, end, f, f_end, to);
+    }
+}
+
 // ---- weights ----------------------------------------------------------------------------------------------
 
 // g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2
@@ -211,14 +330,18 @@ CPU_HOT void winograd_gradient(const winograd *w, const float *dy, int64_t begin
     } while (0)
 
 // Sixteen weights of each tap, the taps `tap` floats apart (backwards when below 0).
-CPU_INLINE void change_weights(const float *g, int64_t tap, float *to, int64_t place)
+CPU_INLINE void change_weights(const void *weights, int64_t at, int64_t tap, float *to, int64_t place,
+                               const hr_dtype type)
 {
     f32x16 down[SIDE * TAPS];
 #pragma GCC unroll 3
     for (int s = 0; s < TAPS; s++) {
-        const f32x16 g0 = F32X16(g + s * tap), g1 = F32X16(g + (TAPS + s) * tap),
-                     g2 = F32X16(g + (2 * TAPS + s) * tap);
-        CHANGE_WEIGHTS(down + s, TAPS, g0, g1, g2);
+        f32x16 g[TAPS];
+#pragma GCC unroll 3
+        for (int r = 0; r < TAPS; r++) {
+            load(&g[r], weights, at + (r * TAPS + s) * tap, type);
+        }
+        CHANGE_WEIGHTS(down + s, TAPS, g[0], g[1], g[2]);
     }
 #pragma GCC unroll 4
     for (int r = 0; r < SIDE; r++) {
@@ -232,30 +355,31 @@ CPU_INLINE void change_weights(const float *g, int64_t tap, float *to, int64_t p
     }
 }
 
-CPU_HOT static void weights_as_they_lie(const winograd *w, const float *weights, int64_t begin, int64_t end,
-                                        int64_t f, int64_t f_end, const winograd_room *to)
+CPU_INLINE void weights_as_they_lie(const winograd *w, const void *weights, int64_t begin, int64_t end,
+                                    int64_t f, int64_t f_end, const winograd_room *to, const hr_dtype type)
 {
     const int64_t rows = w->in.channels, columns = w->out.channels;
     for (int64_t c = begin; c < end; c++) {
         for (int64_t k = f; k < f_end; k += CPU_LANES) {
-            change_weights(weights + c * columns + k, rows * columns, to->data + panel_at(k - f, rows, c),
-                           to->place);
+            change_weights(weights, c * columns + k, rows * columns, to->data + panel_at(k - f, rows, c),
+                           to->place, type);
         }
     }
 }
 
 // Squares of 16 x 16 are changed as they lie and then turned.
-CPU_HOT static void weights_turned(const winograd *w, const float *weights, int64_t begin, int64_t end,
-                                   int64_t f, int64_t f_end, const winograd_room *to)
+CPU_INLINE void weights_turned(const winograd *w, const void *weights, int64_t begin, int64_t end, int64_t f,
+                               int64_t f_end, const winograd_room *to, const hr_dtype type)
 {
     enum { SQUARE = CPU_LANES * CPU_LANES };
     const int64_t rows = w->in.channels, tap = rows * w->out.channels;
-    const float *last = weights + (TAPS * TAPS - 1) * tap;
+    const int64_t last = (TAPS * TAPS - 1) * tap;
     float square[WINOGRAD_PLACES * SQUARE];
     for (int64_t c = begin; c < end; c += CPU_LANES) {
         for (int64_t k = f; k < f_end; k += CPU_LANES) {
             for (int64_t i = 0; i < CPU_LANES; i++) {
-                change_weights(last + (k + i) * rows + c, -tap, square + i * CPU_LANES, SQUARE);
+                change_weights(weights, last + (k + i) * rows + c, -tap, square + i * CPU_LANES, SQUARE,
+                               type);
             }
             for (int64_t place = 0; place < WINOGRAD_PLACES; place++) {
                 gemm_transpose(to->data + place * to->place + panel_at(k - f, rows, c), WINOGRAD_PANEL,
@@ -265,13 +389,43 @@ CPU_HOT static void weights_turned(const winograd *w, const float *weights, int6
     }
 }
 
-void winograd_weights(const winograd *w, const float *weights, int64_t begin, int64_t end, int64_t f,
-                      int64_t f_end, const winograd_room *to)
+CPU_INLINE void all_weights(const winograd *w, const void *weights, int64_t begin, int64_t end, int64_t f,
+                            int64_t f_end, const winograd_room *to, const hr_dtype type)
 {
     if (w->turned) {
-        weights_turned(w, weights, begin, end, f, f_end, to);
+        weights_turned(w, weights, begin, end, f, f_end, to, type);
     } else {
-        weights_as_they_lie(w, weights, begin, end, f, f_end, to);
+        weights_as_they_lie(w, weights, begin, end, f, f_end, to, type);
+    }
+}
+
+CPU_HOT static void weights_f32(const winograd *w, const void *weights, int64_t begin, int64_t end, int64_t f,
+                                int64_t f_end, const winograd_room *to)
+{
+    all_weights(w, weights, begin, end, f, f_end, to, HR_F32);
+}
+
+CPU_HOT static void weights_f16(const winograd *w, const void *weights, int64_t begin, int64_t end, int64_t f,
+                                int64_t f_end, const winograd_room *to)
+{
+    all_weights(w, weights, begin, end, f, f_end, to, HR_F16);
+}
+
+CPU_HOT static void weights_bf16(const winograd *w, const void *weights, int64_t begin, int64_t end,
+                                 int64_t f, int64_t f_end, const winograd_room *to)
+{
+    all_weights(w, weights, begin, end, f, f_end, to, HR_BF16);
+}
+
+void winograd_weights(const winograd *w, const void *weights, int64_t begin, int64_t end, int64_t f,
+                      int64_t f_end, const winograd_room *to)
+{
+    if (w->type == HR_F32) {
+        weights_f32(w, weights, begin, end, f, f_end, to);
+    } else if (w->type == HR_F16) {
+        weights_f16(w, weights, begin, end, f, f_end, to);
+    } else {
+        weights_bf16(w, weights, begin, end, f, f_end, to);
     }
 }
 
@@ -283,31 +437,55 @@ void winograd_weights(const winograd *w, const float *weights, int64_t begin, in
         (to)[2 * (step)] = 0.5f * ((u1) + (u2)) + (u3);                                                      \
     } while (0)
 
-CPU_HOT void winograd_weights_back(const winograd *w, const winograd_room *from, int64_t c, int64_t c_end,
-                                   int64_t f, int64_t f_end, float *dw)
+// `count` filters of one channel: taps `tap` floats apart.
+CPU_HOT static void back_row(const winograd_room *from, const float *u, int64_t count, int64_t tap, float *dw)
+{
+    for (int64_t k = 0; k < count; k += CPU_LANES) {
+        f32x16 down[TAPS * SIDE];
+#pragma GCC unroll 4
+        for (int s = 0; s < SIDE; s++) {
+            const f32x16 u0 = F32X16(u + k + s * from->place), u1 = F32X16(u + k + (SIDE + s) * from->place),
+                         u2 = F32X16(u + k + (2 * SIDE + s) * from->place),
+                         u3 = F32X16(u + k + (3 * SIDE + s) * from->place);
+            CHANGE_BACK(down + s, SIDE, u0, u1, u2, u3);
+        }
+#pragma GCC unroll 3
+        for (int r = 0; r < TAPS; r++) {
+            const f32x16 *d = down + r * SIDE;
+            f32x16 g[TAPS];
+            CHANGE_BACK(g, 1, d[0], d[1], d[2], d[3]);
+#pragma GCC unroll 3
+            for (int s = 0; s < TAPS; s++) {
+                F32X16W(dw + (r * TAPS + s) * tap + k) = g[s];
+            }
+        }
+    }
+}
+
+static void back_row_half(const winograd *w, const winograd_room *from, const float *u, int64_t count,
+                          int64_t tap, uint16_t *dw)
+{
+    float room[TAPS * TAPS * SLICE];
+    for (int64_t first = 0; first < count; first += SLICE) {
+        const int64_t part = count - first < SLICE ? count - first : SLICE;
+        back_row(from, u + first, part, part, room);
+        for (int64_t k = 0; k < (int64_t)TAPS * TAPS; k++) {
+            cast_narrow(dw + k * tap + first, w->type, room + k * part, part);
+        }
+    }
+}
+
+void winograd_weights_back(const winograd *w, const winograd_room *from, int64_t c, int64_t c_end, int64_t f,
+                           int64_t f_end, void *dw)
 {
     const int64_t columns = w->out.channels, tap = w->in.channels * columns;
     for (int64_t row = c; row < c_end; row++) {
-        for (int64_t k = f; k < f_end; k += CPU_LANES) {
-            const float *u = from->data + (row - c) * from->row + (k - f);
-            f32x16 down[TAPS * SIDE];
-#pragma GCC unroll 4
-            for (int s = 0; s < SIDE; s++) {
-                const f32x16 u0 = F32X16(u + s * from->place), u1 = F32X16(u + (SIDE + s) * from->place),
-                             u2 = F32X16(u + (2 * SIDE + s) * from->place),
-                             u3 = F32X16(u + (3 * SIDE + s) * from->place);
-                CHANGE_BACK(down + s, SIDE, u0, u1, u2, u3);
-            }
-#pragma GCC unroll 3
-            for (int r = 0; r < TAPS; r++) {
-                const f32x16 *d = down + r * SIDE;
-                f32x16 g[TAPS];
-                CHANGE_BACK(g, 1, d[0], d[1], d[2], d[3]);
-#pragma GCC unroll 3
-                for (int s = 0; s < TAPS; s++) {
-                    F32X16W(dw + (r * TAPS + s) * tap + row * columns + k) = g[s];
-                }
-            }
+        const float *u = from->data + (row - c) * from->row;
+        const int64_t at = row * columns + f;
+        if (w->type == HR_F32) {
+            back_row(from, u, f_end - f, tap, (float *)dw + at);
+        } else {
+            back_row_half(w, from, u, f_end - f, tap, (uint16_t *)dw + at);
         }
     }
 }
