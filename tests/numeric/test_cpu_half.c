@@ -178,6 +178,34 @@ START_TEST(two_bytes_agree_with_the_judge)
 }
 END_TEST
 
+// Images of more than one tile, whose last windows see padding alone; of many and of few channels.
+START_TEST(windows_in_padding_alone_see_zeros)
+{
+    static const int64_t channels[] = {32, 8};
+    const int64_t c = channels[_i / TYPES];
+    const pass p = {types[_i % TYPES], 9};
+    uint64_t state = p.seed;
+    const op_attr a = {.kernel_h = 3,
+                       .kernel_w = 3,
+                       .stride_h = 1,
+                       .stride_w = 1,
+                       .pad_top = 12,
+                       .pad_bottom = 12,
+                       .pad_left = 1,
+                       .pad_right = 1,
+                       .groups = (int32_t)c};
+    op_trial t = op_trial_make(HR_OP_CONV2D, a);
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){2, 40, 40, c});
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){3, 3, 1, c});
+    op_fill(t.in[0], op_trial_in_count(&t, 0), &state, 0.5, 1.0);
+    op_fill(t.in[1], op_trial_in_count(&t, 1), &state, 0.5, 1.0);
+    op_trial_infer_out(&t, 1);
+    run_both(&t, bf16_wide_of(HR_OP_CONV2D), p);
+    run_backward(&t, p);
+    op_trial_deinit(&t);
+}
+END_TEST
+
 // Every finite float16 and bfloat16 number and what lies between two of them, on the workers' vector code.
 static op_trial cast_trial(hr_dtype from, hr_dtype to, int64_t count)
 {
@@ -220,6 +248,7 @@ int main(void)
     tcase_add_checked_fixture(tc, open_devices, close_devices);
     tcase_add_loop_test(tc, two_bytes_agree_with_the_judge, 0,
                         (int)(sizeof operations / sizeof *operations) * TYPES);
+    tcase_add_loop_test(tc, windows_in_padding_alone_see_zeros, 0, 2 * TYPES);
     tcase_add_loop_test(tc, casts_round_as_the_portable_ones, 0, 2);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -198,8 +198,10 @@ static void cut_images(const op_query *q, const manner *m, half_cut *cut)
     const op_operand *large = image_of(m, q, true), *small = image_of(m, q, false);
     const int64_t all = large->shape.dim[1] * row_elements(large) + small->shape.dim[1] * row_elements(small);
     const half_rows r = rows_of(m, q);
+    // Windows that see nothing but the padding below have no rows to be cut with.
+    const bool stays_whole = !r.by_large && (r.small - 1) * r.stride - r.pad >= r.large;
     cut->items = large->shape.dim[0];
-    cut->most = TILE_IMAGE_ELEMENTS / all;
+    cut->most = stays_whole ? at_least_one(TILE_IMAGE_ELEMENTS / all) : TILE_IMAGE_ELEMENTS / all;
     cut->by_images = cut->most >= 1;
     if (!cut->by_images) {
         const int64_t height = r.by_large ? r.large : r.small;
