@@ -3,7 +3,9 @@
 #include "headroom/card.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,6 +84,22 @@ static hr_status refuse_name(const char *name, hr_err *err)
     return status;
 }
 
+// A link beside a card's file must not say what a file elsewhere holds (its parser quotes it); beside a card that is itself
+// a link it may lie where that lies.
+static bool is_beside(const char *found, const char *path)
+{
+    char real[PATH_MAX], folder[SEARCH_PATH_MAX];
+    search_folder_of(path, folder);
+    if (search_lies_below(found, folder)) {
+        return true;
+    }
+    if (realpath(path, real) == NULL) {
+        return false;
+    }
+    search_folder_of(real, folder);
+    return search_lies_below(found, folder);
+}
+
 // NAME.json beside the card's own file, or in a folder of cards.
 static void find_properties(const char *name, const char *path, hr_card *card)
 {
@@ -93,7 +111,8 @@ static void find_properties(const char *name, const char *path, hr_card *card)
         (void)snprintf(found, sizeof found, "%.*s.json",
                        (int)(dot == NULL ? strlen(path) : (size_t)(dot - path)), path);
     }
-    if (access(found, R_OK) != 0 || !text_copy(card->properties_path, sizeof card->properties_path, found)) {
+    const bool may_read = access(found, R_OK) == 0 && (path[0] == '\0' || is_beside(found, path));
+    if (!may_read || !text_copy(card->properties_path, sizeof card->properties_path, found)) {
         card->properties_path[0] = '\0';
     }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Promises of headroom/card.h: the shipped cards, what a bad card says, and TensorFlow's limit.
 #include <check.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "headroom/card.h"
 #include "headroom/preset.h"
@@ -144,6 +146,43 @@ START_TEST(a_card_of_ones_own_is_read_as_strictly)
     ck_assert_str_eq(problems, wanted);
     ck_assert_uint_eq(card.vram_bytes, 0);
     ck_assert_int_eq(hr_host_mem_live(), 0);
+}
+END_TEST
+
+static void write_file(char path[160], const char *folder, const char *leaf, const char *words)
+{
+    (void)snprintf(path, 160, "%s/%s", folder, leaf);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(words, f);
+    fclose(f);
+}
+
+// The parser of properties quotes what it does not understand: it must not be shown a file elsewhere.
+START_TEST(properties_are_not_read_through_a_link_out_of_the_cards_folder)
+{
+    char home[] = "/tmp/headroom-card-XXXXXX", theirs[] = "/tmp/headroom-card-XXXXXX";
+    char yaml[160], json[160], elsewhere[160], real[PATH_MAX];
+    ck_assert(mkdtemp(home) != NULL && mkdtemp(theirs) != NULL);
+    write_file(elsewhere, home, "elsewhere.json", "secret");
+    write_file(yaml, theirs, "card.yaml", "like: a100-80g\n");
+    (void)snprintf(json, sizeof json, "%s/card.json", theirs);
+    ck_assert_int_eq(symlink(elsewhere, json), 0);
+    ck_assert_int_eq(hr_card_load(yaml, &card, &err), HR_OK);
+    ck_assert_str_eq(card.properties_path, "");
+    ck_assert_int_eq(unlink(json), 0);
+    write_file(json, theirs, "card.json", "{}");
+    ck_assert_int_eq(hr_card_load(yaml, &card, &err), HR_OK);
+    ck_assert_str_eq(card.properties_path, json);
+    char linked_yaml[160], linked_json[160]; // both of one's own, kept elsewhere
+    (void)snprintf(linked_yaml, sizeof linked_yaml, "%s/linked.yaml", home);
+    (void)snprintf(linked_json, sizeof linked_json, "%s/linked.json", home);
+    ck_assert(symlink(yaml, linked_yaml) == 0 && symlink(json, linked_json) == 0);
+    ck_assert_int_eq(hr_card_load(linked_yaml, &card, &err), HR_OK);
+    ck_assert_ptr_nonnull(realpath(card.properties_path, real));
+    ck_assert_str_eq(real, json);
+    ck_assert(unlink(yaml) == 0 && unlink(json) == 0 && unlink(linked_yaml) == 0 && unlink(linked_json) == 0);
+    ck_assert(unlink(elsewhere) == 0 && rmdir(home) == 0 && rmdir(theirs) == 0);
 }
 END_TEST
 
@@ -379,6 +418,7 @@ int main(void)
     tcase_add_test(tc, cards_are_listed_by_name_and_title);
     tcase_add_test(tc, an_unknown_card_gets_the_known_ones);
     tcase_add_loop_test(tc, a_card_of_ones_own_is_read_as_strictly, 0, (int)(sizeof own / sizeof *own));
+    tcase_add_test(tc, properties_are_not_read_through_a_link_out_of_the_cards_folder);
     tcase_add_loop_test(tc, the_limit_is_tensorflows, 0, (int)(sizeof limits / sizeof *limits));
     tcase_add_test(tc, the_context_is_not_available);
     tcase_add_test(tc, a_fraction_is_of_the_whole_card);
