@@ -66,6 +66,8 @@ HR_MUST_CHECK hr_status cpu_pick(const cpu_device *device, const op_query *q, co
                                  hr_err *err);
 
 bool cpu_has_half(const op_query *q);
+// Is every real operand bfloat16?
+bool cpu_all_bf16(const cpu_device *device, const op_query *q);
 
 void cpu_fill_target(cpu_device *device, hr_target *out);
 // See hr_target; context is the device.
@@ -120,7 +122,7 @@ extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_w
 extern const cpu_impl cpu_winograd, cpu_winograd_half, cpu_onednn_conv, cpu_onednn_conv_bf16,
     cpu_product_half, cpu_half_conv;
 extern const cpu_impl cpu_max_pool_bf16, cpu_max_pool_bwd_bf16;
-extern const cpu_impl cpu_relu_bf16, cpu_relu_bwd_bf16, cpu_add_bf16;
+extern const cpu_impl cpu_relu_half, cpu_relu_bwd_half, cpu_add_bf16;
 extern const cpu_impl cpu_transpose_product, cpu_transpose_onednn, cpu_transpose_direct;
 extern const cpu_impl cpu_transpose_onednn_bf16;
 extern const cpu_impl cpu_direct, cpu_direct_bwd_data, cpu_direct_bwd_weights;

@@ -17,8 +17,6 @@ typedef struct manner {
 enum { OUT_0 = 0x10 };
 
 static const manner manners[HR_OP_COUNT] = {
-    [HR_OP_RELU] = {BY_ELEMENT},
-    [HR_OP_RELU_BWD] = {BY_ELEMENT},
     [HR_OP_ADD] = {BY_ELEMENT},
     [HR_OP_RELU6] = {BY_ELEMENT},
     [HR_OP_RELU6_BWD] = {BY_ELEMENT},

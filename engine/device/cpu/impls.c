@@ -37,8 +37,8 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_BATCH_NORM] = {&cpu_batch_norm},
     [HR_OP_BATCH_NORM_EVAL] = {&cpu_batch_norm_eval},
     [HR_OP_BATCH_NORM_BWD] = {&cpu_batch_norm_bwd},
-    [HR_OP_RELU] = {&cpu_relu, &cpu_relu_bf16, &cpu_half_tiles},
-    [HR_OP_RELU_BWD] = {&cpu_relu_bwd, &cpu_relu_bwd_bf16, &cpu_half_tiles},
+    [HR_OP_RELU] = {&cpu_relu, &cpu_relu_half},
+    [HR_OP_RELU_BWD] = {&cpu_relu_bwd, &cpu_relu_bwd_half},
     [HR_OP_MAX_POOL] = {&cpu_max_pool, &cpu_max_pool_bf16, &cpu_half_tiles},
     [HR_OP_MAX_POOL_BWD] = {&cpu_max_pool_bwd, &cpu_max_pool_bwd_bf16, &cpu_half_tiles},
     [HR_OP_MAX_POOL_BWD_INDEX] = {&cpu_max_pool_bwd_index, &cpu_max_pool_bwd_bf16, &cpu_half_tiles},
@@ -181,6 +181,12 @@ static bool has_type(const op_query *q, hr_dtype dtype)
 bool cpu_has_half(const op_query *q)
 {
     return has_type(q, HR_F16) || has_type(q, HR_BF16);
+}
+
+bool cpu_all_bf16(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    return !has_type(q, HR_F16) && !has_type(q, HR_F32);
 }
 
 static bool takes_types(const cpu_device *device, const cpu_impl *impl, const op_query *q)

@@ -279,6 +279,10 @@ static void run_max_pool_bwd(const cpu_run *r)
     cpu_for(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
-const cpu_impl cpu_max_pool_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_max_pool};
-const cpu_impl cpu_max_pool_bwd_bf16 = {
-    .name = "loops", .types = CPU_BF16, .workspace = bwd_workspace, .run = run_max_pool_bwd};
+const cpu_impl cpu_max_pool_bf16 = {
+    .name = "loops", .types = CPU_HALF, .fits = cpu_all_bf16, .run = run_max_pool};
+const cpu_impl cpu_max_pool_bwd_bf16 = {.name = "loops",
+                                        .types = CPU_HALF,
+                                        .fits = cpu_all_bf16,
+                                        .workspace = bwd_workspace,
+                                        .run = run_max_pool_bwd};

@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// bfloat16 element by element: read, computed in float32, rounded once. What only passes values on moves their bits.
+// Two bytes element by element. What only passes values on moves their bits; sums of bfloat16 are widened and rounded in
+// one look, those of float16 a tile at a time (half.h).
 #include "base/half.h"
 #include "cpu.h"
 #include "simd.h"
 #include "workers.h"
 
-enum { GRAIN = 16384, SIGN = 0x8000, INFINITE = 0x7f80 };
+enum { GRAIN = 16384, SIGN = 0x8000, INFINITE_F16 = 0x7c00, INFINITE_BF16 = 0x7f80 };
 
 typedef struct job {
     const uint16_t *a, *b;
     uint16_t *y;
+    uint16_t infinite; // its bits
     bool relu;
     float ceiling;
 } job;
 
 // Below zero: the sign is set and it is not a not-a-number, which stays.
-CPU_HOT static void relu_range(uint16_t *y, const uint16_t *x, int64_t begin, int64_t end)
+CPU_HOT static void relu_range(uint16_t *y, const uint16_t *x, uint16_t infinite, int64_t begin, int64_t end)
 {
+    const uint16_t lowest = SIGN | infinite;
     for (int64_t i = begin; i < end; i++) {
         const uint16_t bits = x[i];
-        y[i] = bits >= SIGN && bits <= (SIGN | INFINITE) ? 0 : bits;
+        y[i] = bits >= SIGN && bits <= lowest ? 0 : bits;
     }
 }
 
 // Above zero as a number: bits from 1 to infinity.
-CPU_HOT static void relu_bwd_range(uint16_t *dx, const uint16_t *y, const uint16_t *dy, int64_t begin,
-                                   int64_t end)
+CPU_HOT static void relu_bwd_range(uint16_t *dx, const uint16_t *y, const uint16_t *dy, uint16_t infinite,
+                                   int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
-        dx[i] = (uint16_t)(y[i] - 1u) < INFINITE ? dy[i] : 0;
+        dx[i] = (uint16_t)(y[i] - 1u) < infinite ? dy[i] : 0;
     }
 }
 
@@ -52,14 +55,14 @@ static void relu_body(const void *argument, int64_t begin, int64_t end, uint32_t
 {
     const job *j = argument;
     (void)worker;
-    relu_range(j->y, j->a, begin, end);
+    relu_range(j->y, j->a, j->infinite, begin, end);
 }
 
 static void relu_bwd_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
     (void)worker;
-    relu_bwd_range(j->y, j->a, j->b, begin, end);
+    relu_bwd_range(j->y, j->a, j->b, j->infinite, begin, end);
 }
 
 static void add_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -75,8 +78,13 @@ static void add_body(const void *argument, int64_t begin, int64_t end, uint32_t 
 
 static void run(const cpu_run *r, cpu_body body)
 {
-    const job j = {r->in[0], r->query->in_count > 1 ? r->in[1] : NULL, r->out[0],
-                   r->query->attr.act != HR_ACT_NONE, cpu_ceiling(r->query->attr.act)};
+    const op_query *q = r->query;
+    const job j = {.a = r->in[0],
+                   .b = q->in_count > 1 ? r->in[1] : NULL,
+                   .y = r->out[0],
+                   .infinite = q->in[0].dtype == HR_F16 ? INFINITE_F16 : INFINITE_BF16,
+                   .relu = q->attr.act != HR_ACT_NONE,
+                   .ceiling = cpu_ceiling(q->attr.act)};
     cpu_for(r->device->workers, cpu_floats_of(&r->query->out[0]), GRAIN, body, &j);
 }
 
@@ -95,6 +103,6 @@ static void run_add(const cpu_run *r)
     run(r, add_body);
 }
 
-const cpu_impl cpu_relu_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_relu};
-const cpu_impl cpu_relu_bwd_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_relu_bwd};
-const cpu_impl cpu_add_bf16 = {.name = "loops", .types = CPU_BF16, .run = run_add};
+const cpu_impl cpu_relu_half = {.name = "loops", .types = CPU_HALF, .run = run_relu};
+const cpu_impl cpu_relu_bwd_half = {.name = "loops", .types = CPU_HALF, .run = run_relu_bwd};
+const cpu_impl cpu_add_bf16 = {.name = "loops", .types = CPU_HALF, .fits = cpu_all_bf16, .run = run_add};
