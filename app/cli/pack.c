@@ -229,14 +229,15 @@ static hr_status pack(search *s, hr_err *err)
     return search_on(s, seconds, err);
 }
 
-// Interrupted, the answer is the best so far, as it is when the time is up.
+// Interrupted, the answer is the best so far, as it is when the time is up; one that is proven was not cut short.
 static int exit_code_of(const search *s)
 {
-    if (interrupt_seen()) {
+    const bool cut_short = interrupt_seen() && !s->result.optimal;
+    if (cut_short) {
         (void)fflush(stdout);
         fputs("headroom: interrupted: this is the best so far.\n", stderr);
     }
-    return interrupt_seen() ? interrupt_exit_code() : fits(s) ? 0 : hr_status_exit_code(HR_CHECK);
+    return cut_short ? interrupt_exit_code() : fits(s) ? 0 : hr_status_exit_code(HR_CHECK);
 }
 
 int cli_pack(int argc, char **argv)
