@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,13 +26,43 @@ static void write_prefix(char prefix[PREFIX_MAX])
 
 typedef enum kind { KIND_OTHER, KIND_WHOLE, KIND_LEFT, KIND_BROKEN } kind;
 
+// By the clock of files; 0: nobody says. /proc/PID/stat has it as its field 22, in ticks since the machine was started; its
+// second field may have anything in its brackets (proc_pid_stat(5)).
+static time_t began_at(int pid)
+{
+    char path[32], line[1024] = "";
+    unsigned long long ticks = 0;
+    struct timespec up = {0};
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    const char *rest = f != NULL && fgets(line, sizeof line, f) != NULL ? strrchr(line, ')') : NULL;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    for (int field = 2; rest != NULL && field < 22; field++) {
+        rest = strchr(rest + 1, ' ');
+    }
+    if (rest == NULL || sscanf(rest, "%llu", &ticks) != 1 || clock_gettime(CLOCK_BOOTTIME, &up) != 0) {
+        return 0;
+    }
+    return time(NULL) - up.tv_sec + (time_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK));
+}
+
+// Numbers come again, after a start of the machine above all: a process that is younger than the file did not write it.
+static bool is_gone(int pid, time_t written)
+{
+    enum { CLOCKS_APART_S = 5 };
+    return kill(pid, 0) == 0 || errno != ESRCH ? began_at(pid) > written + CLOCKS_APART_S : true;
+}
+
 // Of a workbench of this machine that is no more.
-static kind dead_kind(const char *name, const char *prefix)
+static kind dead_kind(int folder, const char *name, const char *prefix)
 {
     const size_t length = strlen(prefix);
+    struct stat info;
     int pid = 0, read = 0;
     if (strncmp(name, prefix, length) != 0 || sscanf(name + length, "%d.%n", &pid, &read) != 1 || read == 0 ||
-        pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH) {
+        pid <= 0 || fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !is_gone(pid, info.st_mtime)) {
         return KIND_OTHER;
     }
     const char *rest = name + length + read, *dot = strrchr(rest, '.');
@@ -45,7 +76,7 @@ static void remove_broken(const char *folder, const char *prefix)
 {
     DIR *list = opendir(folder);
     for (struct dirent *entry = list == NULL ? NULL : readdir(list); entry != NULL; entry = readdir(list)) {
-        if (dead_kind(entry->d_name, prefix) == KIND_BROKEN) {
+        if (dead_kind(dirfd(list), entry->d_name, prefix) == KIND_BROKEN) {
             (void)unlinkat(dirfd(list), entry->d_name, 0);
         }
     }
@@ -94,7 +125,7 @@ size_t autosave_dead(const char *path, autosave_file files[AUTOSAVES_SEEN_MAX])
     DIR *list = folder_of(path, folder) ? opendir(folder) : NULL;
     write_prefix(prefix);
     for (struct dirent *entry = list == NULL ? NULL : readdir(list); entry != NULL; entry = readdir(list)) {
-        const kind k = dead_kind(entry->d_name, prefix);
+        const kind k = dead_kind(dirfd(list), entry->d_name, prefix);
         if ((k == KIND_WHOLE || k == KIND_LEFT) && count < AUTOSAVES_SEEN_MAX) {
             count += look(folder, entry->d_name, k, &files[count]);
         }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/tui/autosave.h"
@@ -44,7 +45,7 @@ static void write_host(char host[HOST_NAME_MAX + 1])
 static bool stays(const char *name)
 {
     char path[PATH_MAX], state[PATH_MAX], own[PATH_MAX];
-    make(path, name, 1);
+    make(path, name, time(NULL));
     snprintf(state, sizeof state, "%s/workbench", folder);
     autosave_name(state, own, sizeof own);
     ck_assert_ptr_nonnull(strstr(own, folder));
@@ -88,7 +89,7 @@ START_TEST(of_the_dead_the_newest_three_are_kept)
         make(path[k], name, 1000 + order[k]);
     }
     snprintf(name, sizeof name, "autosave-%s-%d.save", host, (int)getppid()); // lives
-    make(own, name, 2000);
+    make(own, name, time(NULL));
     snprintf(state, sizeof state, "%s/workbench", folder);
     ck_assert_uint_eq(autosave_dead(state, files), 5);
     for (int k = 0; k < 5; k++) {
@@ -134,6 +135,25 @@ START_TEST(a_save_of_somebody_who_had_our_number_is_not_written_over)
 }
 END_TEST
 
+// A process that lives has a number that the workbench had before: after a start of the machine, say.
+START_TEST(what_was_written_before_a_process_began_is_not_its_own)
+{
+    char host[HOST_NAME_MAX + 1], name[NAME_MAX], path[PATH_MAX], state[PATH_MAX];
+    autosave_file *files = calloc(AUTOSAVES_SEEN_MAX, sizeof *files);
+    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    write_host(host);
+    ck_assert(files != NULL && mkdtemp(folder) != NULL);
+    snprintf(name, sizeof name, "autosave-%s-%d.save", host, (int)getppid());
+    snprintf(state, sizeof state, "%s/workbench", folder);
+    make(path, name, time(NULL));
+    ck_assert_uint_eq(autosave_dead(state, files), 0);
+    make(path, name, 1000);
+    ck_assert_uint_eq(autosave_dead(state, files), 1);
+    ck_assert(unlink(path) == 0 && rmdir(folder) == 0);
+    free(files);
+}
+END_TEST
+
 START_TEST(two_workbenches_have_two_names)
 {
     char path[PATH_MAX], pid[32];
@@ -148,4 +168,5 @@ START_TEST(two_workbenches_have_two_names)
 END_TEST
 
 SUITE_MAIN("tui autosave", only_what_was_never_whole_is_removed, of_the_dead_the_newest_three_are_kept,
-           a_save_of_somebody_who_had_our_number_is_not_written_over, two_workbenches_have_two_names)
+           a_save_of_somebody_who_had_our_number_is_not_written_over,
+           what_was_written_before_a_process_began_is_not_its_own, two_workbenches_have_two_names)
