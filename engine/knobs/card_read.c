@@ -11,7 +11,14 @@
 #include "base/text.h"
 #include "knobs/yaml.h"
 
-typedef enum field_kind { FIELD_TEXT, FIELD_BYTES, FIELD_COUNTED, FIELD_REAL, FIELD_CAPABILITY } field_kind;
+typedef enum field_kind {
+    FIELD_TEXT,
+    FIELD_BYTES,
+    FIELD_COUNTED,
+    FIELD_RATE,
+    FIELD_SECONDS,
+    FIELD_CAPABILITY
+} field_kind;
 
 typedef struct card_field {
     const char *key;
@@ -33,17 +40,17 @@ static const card_field fields[] = {
     {"context", FIELD_BYTES, PLACE(context_bytes), false},
     {"granularity", FIELD_BYTES, PLACE(granularity_bytes), false},
     {"compute_capability", FIELD_CAPABILITY, 0, 0, false},
-    {"memory_bytes_per_second", FIELD_REAL, PLACE(memory_bytes_per_second), false},
-    {"link_bytes_per_second", FIELD_REAL, PLACE(link_bytes_per_second), false},
-    {"launch_seconds", FIELD_REAL, PLACE(launch_seconds), false},
-    {"float32_flops", FIELD_REAL, PLACE(float32_flops), false},
-    {"tf32_flops", FIELD_REAL, PLACE(tf32_flops), true},
-    {"float16_flops", FIELD_REAL, PLACE(float16_flops), true},
-    {"bfloat16_flops", FIELD_REAL, PLACE(bfloat16_flops), true},
-    {"float64_flops", FIELD_REAL, PLACE(float64_flops), true},
-    {"vector_float16_flops", FIELD_REAL, PLACE(vector_float16_flops), true},
-    {"vector_bfloat16_flops", FIELD_REAL, PLACE(vector_bfloat16_flops), true},
-    {"vector_float64_flops", FIELD_REAL, PLACE(vector_float64_flops), true},
+    {"memory_bytes_per_second", FIELD_RATE, PLACE(memory_bytes_per_second), false},
+    {"link_bytes_per_second", FIELD_RATE, PLACE(link_bytes_per_second), false},
+    {"launch_seconds", FIELD_SECONDS, PLACE(launch_seconds), false},
+    {"float32_flops", FIELD_RATE, PLACE(float32_flops), false},
+    {"tf32_flops", FIELD_RATE, PLACE(tf32_flops), true},
+    {"float16_flops", FIELD_RATE, PLACE(float16_flops), true},
+    {"bfloat16_flops", FIELD_RATE, PLACE(bfloat16_flops), true},
+    {"float64_flops", FIELD_RATE, PLACE(float64_flops), true},
+    {"vector_float16_flops", FIELD_RATE, PLACE(vector_float16_flops), true},
+    {"vector_bfloat16_flops", FIELD_RATE, PLACE(vector_bfloat16_flops), true},
+    {"vector_float64_flops", FIELD_RATE, PLACE(vector_float64_flops), true},
 };
 // clang-format on
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };
@@ -92,11 +99,21 @@ static bool read_count(const char *words, void *place)
     return true;
 }
 
+// Beyond what a card ever had by far, so that no step's nanoseconds are too many to count.
+static bool read_between(const char *words, double least, double most, void *place)
+{
+    double real = 0;
+    if (!text_to_real(words, &real) || real < least || real > most) {
+        return false;
+    }
+    memcpy(place, &real, sizeof real);
+    return true;
+}
+
 // NULL when the value was taken, else what was needed.
 static const char *take_field(const card_field *field, const char *words, hr_card *card)
 {
     void *place = (char *)card + field->offset;
-    double real = 0;
     switch (field->kind) {
     case FIELD_TEXT:
         return text_copy(place, field->size, words) ? NULL : "a shorter text";
@@ -106,12 +123,10 @@ static const char *take_field(const card_field *field, const char *words, hr_car
         return read_bytes(words, card, place) ? NULL : "a size such as 8GiB";
     case FIELD_COUNTED:
         return read_count(words, place) ? NULL : "a whole number above 0";
-    case FIELD_REAL:
-        if (!text_to_real(words, &real) || real <= 0) {
-            return "a number above 0";
-        }
-        memcpy(place, &real, sizeof real);
-        return NULL;
+    case FIELD_RATE:
+        return read_between(words, 1e6, 1e20, place) ? NULL : "a number of 1e6 to 1e20 a second";
+    case FIELD_SECONDS:
+        return read_between(words, 1e-9, 1, place) ? NULL : "seconds, of 1e-9 to 1";
     }
     return NULL;
 }

@@ -101,7 +101,9 @@ static const struct {
 } own[] = {
     {GOOD "float32_flops: 1e13\n", NULL},
     {GOOD, "8:17: up to here this card does not say its 'float32_flops'"},
-    {GOOD "float32_flops: 0\n", "9:16: float32_flops: needs a number above 0, had '0'"},
+    {GOOD "float32_flops: 0\n", "9:16: float32_flops: needs a number of 1e6 to 1e20 a second, had '0'"},
+    {GOOD "float32_flops: 1e-300\n",
+     "9:16: float32_flops: needs a number of 1e6 to 1e20 a second, had '1e-300'"},
     {GOOD "float32_flops: [1]\n", "9:16: float32_flops: needs one value, had 'a list or a mapping'"},
     {GOOD "float32_flops: 1e13\nfloat46_flops: 3\n", "10:1: a card has no 'float46_flops' — did you mean "
                                                      "'float16_flops'?"},
@@ -379,7 +381,9 @@ static const struct {
     {"a100-80g,40GiB", "device.card: a card has no '40GiB'"},
     {"a100-80g,vram=much", "device.card: vram needs a size such as 8GiB, had 'much'"},
     {"a100-80g,vram=0B", "device.card: vram needs a size such as 8GiB, had '0B'"},
-    {"a100-80g,float32_flops=-1", "device.card: float32_flops needs a number above 0, had '-1'"},
+    {"a100-80g,float32_flops=-1",
+     "device.card: float32_flops needs a number of 1e6 to 1e20 a second, had '-1'"},
+    {"a100-80g,launch_seconds=1e300", "device.card: launch_seconds needs seconds, of 1e-9 to 1, had '1e300'"},
     {"a100-80g,context=90GiB", "device.card: context must be smaller than vram"},
     {"a100-80g,compute_capability=x",
      "device.card: compute_capability needs a compute capability such as 8.6, had 'x'"},
