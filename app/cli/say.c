@@ -60,7 +60,8 @@ int say_done(int exit_code)
     if (fflush(stdout) == 0 && ferror(stdout) == 0) {
         return exit_code;
     }
-    if (errno == EPIPE || interrupt_exit_code() == 128 + SIGPIPE) {
+    const int ended = interrupt_exit_code(); // a terminal that has gone is no news to who was told of its end
+    if (errno == EPIPE || ended == 128 + SIGPIPE || ended == 128 + SIGHUP) {
         return exit_code;
     }
     hr_err err;

@@ -576,6 +576,22 @@ START_TEST(a_loss_that_is_no_number_is_said)
 }
 END_TEST
 
+// Its terminal has gone: what is read later is the file that stderr went to, and its last word is what was kept.
+START_TEST(a_hang_up_ends_with_what_was_kept)
+{
+    char command[1024];
+    const char *home = program_home();
+    (void)snprintf(command, sizeof command,
+                   "HOME=%s; export HOME; " HEADROOM_PROGRAM
+                   " run demo -s device.kind=reference -s batch.size=2 --steps 100000 "
+                   "-s train.save=%s/hup.safetensors >/dev/full 2>%s/hup & p=$!; "
+                   "until grep -q step %s/hup; do sleep 0.05; done; kill -HUP $p; wait $p; test $? = 129 && "
+                   "grep -q 'saved to' %s/hup && ! grep -q 'writing failed' %s/hup",
+                   home, home, home, home, home, home);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 START_TEST(an_interruption_claims_no_save_that_was_not_written)
 {
     char words[256];
@@ -682,6 +698,7 @@ int main(void)
     tcase_add_test(tests, a_run_under_loss_scaling_says_the_scale_and_what_it_skipped);
     tcase_add_test(tests, a_run_with_nothing_left_to_do_measures_nothing);
     tcase_add_test(tests, a_loss_that_is_no_number_is_said);
+    tcase_add_test(tests, a_hang_up_ends_with_what_was_kept);
     tcase_add_test(tests, an_interruption_claims_no_save_that_was_not_written);
     tcase_add_test(tests, the_same_save_is_said_once);
     tcase_add_test(tests, steps_of_the_plan_device_are_played_not_trained);
