@@ -86,7 +86,7 @@ enum { CACHING_ROUNDUP_SIZES = 16 }; // 1 MiB, 2 MiB, … 64 GiB
 // Which of several free blocks of one size a request gets.
 typedef enum caching_order {
     CACHING_BY_SEGMENT, // of the segment that was taken first, and in it the lowest
-    CACHING_BY_BLOCK,   // the one that has been a block for longest: what is cut off for a request is a new one
+    CACHING_BY_BLOCK, // the one that has been a block for longest: what is cut off for a request is a new one
     CACHING_BY_ADDRESS, // the lowest
 } caching_order;
 

@@ -247,9 +247,7 @@ hr_status async_grow(async_heap *h, uint32_t owner, uint64_t bytes, uint32_t *ru
     uint32_t id = chunks_add(&h->chunks);
     uint32_t next = s.at == h->regions.count ? CHUNK_NONE : h->regions.data[s.at].first;
     uint32_t prev = next == CHUNK_NONE ? h->last : h->chunks.records[next].prev;
-    h->chunks.records[id] = (chunk){.address = s.address,
-                                    .size_bytes = s.bytes,
-                                    .group = owner & 0xFFFFFFu};
+    h->chunks.records[id] = (chunk){.address = s.address, .size_bytes = s.bytes, .group = owner & 0xFFFFFFu};
     chunk_set_free(&h->chunks.records[id], h->base.allocation_ids, 0);
     link_chunk(h, id, prev, next);
     enter_region(h, &s, id);

@@ -203,7 +203,7 @@ enum {
     OP_FLAG_TANH = 4,      // GELU: the tanh form
     OP_FLAG_MEAN = 8,      // REDUCE: divide by the number of elements
     OP_FLAG_PADDING = 16, // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
-    OP_FLAG_TORCH = 32, // ADAM, ADAM8BIT: PyTorch's form, epsilon inside of the bias correction; ops/adam.h
+    OP_FLAG_TORCH = 32,   // ADAM, ADAM8BIT: PyTorch's form, epsilon inside of the bias correction; ops/adam.h
 };
 
 // What READ brings to the host.

@@ -37,7 +37,8 @@ typedef struct optimizer_rule {
     bool takes_momentum;                          // optimizer.momentum
     bool takes_constants;                         // optimizer.beta1, beta2 and epsilon stand for those below
     double beta1, beta2, epsilon, weight_decay;
-    double torch_epsilon, torch_weight_decay; // under optimizer.form torch; an epsilon of 0: there is one form only
+    double torch_epsilon,
+        torch_weight_decay; // under optimizer.form torch; an epsilon of 0: there is one form only
     bool (*suits)(const hr_shape *variable); // NULL: every variable
     const struct optimizer_rule *otherwise;  // for those that it does not suit
 } optimizer_rule;

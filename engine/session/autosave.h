@@ -10,10 +10,10 @@
 typedef struct autosave {
     const char *path; // borrowed; "": none is kept
     save_origin origin;
-    uint64_t due_ns;  // not before, while it runs
-    uint64_t steps;   // that the save holds; HR_NONE: there is none
-    bool writing;     // a SAVED event is of this save
-    bool failed;      // the last attempt did
+    uint64_t due_ns; // not before, while it runs
+    uint64_t steps;  // that the save holds; HR_NONE: there is none
+    bool writing;    // a SAVED event is of this save
+    bool failed;     // the last attempt did
 } autosave;
 
 // The first one is due after the usual time.

@@ -40,13 +40,13 @@ struct hr_engine {
     const build *refused; // whose dry run does not fit, while the stream is told of it
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options
     void *goes_on_context;
-    bool needs_build;    // a knob that is not hot changed, or there was no build yet
-    bool needs_pipeline; // a knob of the pipeline changed
-    bool resumed;        // train.resume was read
-    bool lost_step;      // a step failed half way: contents of device memory are not to be trusted
-    bool needs_seek;     // `data` is beyond `position`: a step broke off that had its batch
-    bool restored;       // `carried` is what training goes on from, not what the build holds
-    store carried;       // weights on their way from one build to the next
+    bool needs_build;          // a knob that is not hot changed, or there was no build yet
+    bool needs_pipeline;       // a knob of the pipeline changed
+    bool resumed;              // train.resume was read
+    bool lost_step;            // a step failed half way: contents of device memory are not to be trusted
+    bool needs_seek;           // `data` is beyond `position`: a step broke off that had its batch
+    bool restored;             // `carried` is what training goes on from, not what the build holds
+    store carried;             // weights on their way from one build to the next
     const save_origin *origin; // of the save that is being written; NULL: it tells none
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;

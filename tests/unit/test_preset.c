@@ -213,7 +213,8 @@ static const struct {
                                                      "mixed_float16, mixed_bfloat16, float16, bfloat16, "
                                                      "float64, had 'amp' — did you mean 'mixed_float16'?"},
     {"model: {name: m}\ndevice: {card: rtx0}\n",
-     "bad.yaml:2:16: no card is called 'rtx0'; there are l4-24g, rtx2060-6g, rtx2070-8g, rtx2080-8g, rtx3050-6g, rtx3050-8g, rtx3060-8g, rtx3070-8g, rtx4060-8g, rtx5050-8g, …"},
+     "bad.yaml:2:16: no card is called 'rtx0'; there are l4-24g, rtx2060-6g, rtx2070-8g, rtx2080-8g, "
+     "rtx3050-6g, rtx3050-8g, rtx3060-8g, rtx3070-8g, rtx4060-8g, rtx5050-8g, …"},
     {"model: {name: m}\ntitle: [a]\n", "bad.yaml:2:8: 'title' needs a text"},
     {"batch: {size: 3}\n", "bad.yaml:1:1: no model: needed 'model:' or 'extends:', had neither"},
     {"", "bad.yaml:1:1: a preset begins with keys, such as 'model:' or 'extends:'"},

@@ -248,4 +248,3 @@ void workers_restore(uint32_t mode)
     (void)mode;
 }
 #endif
-
