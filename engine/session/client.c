@@ -329,6 +329,7 @@ static void wait_for_end(client_session *c)
 
 static hr_status stop_child(client_session *c, hr_err *err)
 {
+    trace_pulse_copy pulse;
     wait_for_end(c);
     if (c->stopped_ns == 0) {
         return HR_OK; // its end was told
@@ -338,6 +339,9 @@ static hr_status stop_child(client_session *c, hr_err *err)
             *err = c->note.err;
         }
         return c->note.status;
+    }
+    if (c->killed && !owes_save(c, pulse_of(c, &pulse))) {
+        return HR_OK; // on a machine with much to do it did not end in time, and nobody waited for anything of it
     }
     return HR_FAIL(err, STATE, "%s", c->end.sentence);
 }

@@ -42,7 +42,8 @@ HR_MUST_CHECK hr_status hr_session_start_inline(const hr_session_options *option
 HR_MUST_CHECK hr_status hr_session_attach(const char *path, hr_session **out, hr_err *err);
 // QUIT, waits for the end, frees; a worker that has become silent is killed. Without train.save there is nothing to wait
 // for: the step is cut short. With one it is given its time, and a minute of silence. NULL is fine. The status is that of
-// the save that ended the training; STATE when it died instead; HR_OK when it had ended before.
+// the save that ended the training; STATE when it died instead; HR_OK when it had ended before, or was killed with nothing to
+// save.
 hr_status hr_session_stop(hr_session *s, hr_err *err);
 // The same for who must not be held up, call by call: QUIT the first time; true once hr_session_stop has nothing left to
 // wait for. Between two calls the descriptor says when to look again, and hr_session_kill cuts it short.
