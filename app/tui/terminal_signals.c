@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/tui/terminal_state.h"
@@ -16,6 +17,7 @@ static struct {
     int pipe[2];
     sigset_t mask_before;
     volatile sig_atomic_t ending;  // SIGTERM or SIGHUP that nobody has read yet
+    int64_t ending_ms;             // since when
     volatile sig_atomic_t stopped; // by ourselves
     char restore[RESTORE_MAX];     // what gives the screen back
     size_t restore_bytes;
@@ -86,13 +88,19 @@ static void on_told(int number)
     tell(number);
 }
 
-// Whoever is not listened to comes a second time.
+// Whoever is not listened to comes a second time. A line that drops sends twice at once, by the shell and by the kernel, and
+// what is kept at the first must not be lost by the second.
 static void on_ending(int number)
 {
-    if (s.ending) {
+    enum { LISTENED_TO_MS = 500 };
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); // safe in a handler: POSIX says so
+    const int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    if (s.ending && now_ms - s.ending_ms >= LISTENED_TO_MS) {
         give_back();
         end_by(number);
     }
+    s.ending_ms = s.ending ? s.ending_ms : now_ms;
     s.ending = 1;
     tell(number);
 }

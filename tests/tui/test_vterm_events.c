@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/tui/suite.h"
@@ -228,8 +229,10 @@ START_TEST(who_hangs_is_ended_by_the_second_signal)
         workbench_type(v, "H");
         workbench_settle(v);
         vt_signal(v, numbers[i]);
+        vt_signal(v, numbers[i]); // at once: the same line that drops
         workbench_settle(v);
         ck_assert(!vt_has_ended(v));
+        nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
         vt_signal(v, numbers[i]);
         ends(v, true, numbers[i]);
         vt_close(v);
