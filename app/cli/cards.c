@@ -88,7 +88,9 @@ static hr_status read_choice(const cli_args *args, choice *c, hr_err *err)
 {
     *c = (choice){.family = cli_given(args, APP_FAMILY) ? args->value[APP_FAMILY] : NULL};
     HR_TRY(read_order(args, c, err));
-    if (cli_given(args, APP_MIN_VRAM) && !hr_bytes_parse(args->value[APP_MIN_VRAM], &c->least_bytes)) {
+    const uint64_t least_sense_bytes = 1 << 20; // "80" would be 80 bytes, and every card
+    if (cli_given(args, APP_MIN_VRAM) &&
+        (!hr_bytes_parse(args->value[APP_MIN_VRAM], &c->least_bytes) || c->least_bytes < least_sense_bytes)) {
         hr_status status = HR_FAIL(err, USAGE, "--min-vram needs a size such as 24GiB, had '%.32s'",
                                    args->value[APP_MIN_VRAM]);
         hr_err_try(err, "headroom cards --min-vram 24GiB");

@@ -155,12 +155,16 @@ static void look_at_folder(const char *label, const char *variable, const char *
 static void say_autosave(const autosave_file *file)
 {
     static hr_save_about about;
-    char text[PATH_MAX + 128], bytes[HR_BYTES_TEXT_MAX];
+    char text[2 * PATH_MAX + 128], bytes[HR_BYTES_TEXT_MAX];
     const long minutes = (long)(time(NULL) - file->written) / 60;
     const long hours = minutes / 60;
     const bool known = hr_save_look(file->path, &about, NULL) == HR_OK;
+    const char *slash = known ? strrchr(about.preset, '/') : NULL;
     (void)snprintf(text, sizeof text, "%s step %" PRIu64 ", %ld %s old, %s%s",
-                   known ? about.model : "unknown,", known ? about.steps : 0,
+                   slash != NULL ? slash + 1
+                   : known       ? about.model
+                                 : "unknown,",
+                   known ? about.steps : 0,
                    hours >= 48  ? hours / 24
                    : hours >= 2 ? hours
                                 : minutes,
@@ -169,8 +173,14 @@ static void say_autosave(const autosave_file *file)
                                 : "min",
                    hr_bytes_human(file->bytes, bytes), file->left ? ", not offered any more" : "");
     row("", text);
-    (void)snprintf(text, sizeof text, "-s train.resume=%s", file->path);
-    row("", text);
+    (void)snprintf(text, sizeof text, "headroom %s -s train.resume=%s",
+                   !known                    ? "PRESET"
+                   : about.preset[0] != '\0' ? about.preset
+                                             : about.model,
+                   file->path);
+    printf("  ");
+    say_foreign(stdout, text, "");
+    putchar('\n');
 }
 
 // Sessions of the workbench that ended without `q`.
@@ -180,7 +190,7 @@ static void look_at_autosaves(void)
     autosave_file *files = malloc(AUTOSAVES_SEEN_MAX * sizeof *files);
     const size_t count =
         files != NULL && state_workbench_path(state, sizeof state) ? autosave_dead(state, files) : 0;
-    (void)snprintf(text, sizeof text, count == 0 ? "none kept" : "%zu kept that ended without q", count);
+    (void)snprintf(text, sizeof text, count == 0 ? "none kept" : "%zu kept", count);
     row("sessions", text);
     for (size_t k = 0; k < count; k++) {
         say_autosave(&files[k]);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "headroom/knobs.h"
 #include "headroom/units.h"
@@ -97,8 +98,10 @@ static const char *suggest_choice(const hr_knob_row *row, const char *typed)
             return elsewhere[i].meant;
         }
     }
-    while (row->choices[count] != NULL) {
-        count++;
+    for (; row->choices[count] != NULL; count++) {
+        if (strcasecmp(typed, row->choices[count]) == 0) {
+            return row->choices[count];
+        }
     }
     return text_nearest(typed, row->choices, count);
 }

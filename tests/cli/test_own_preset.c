@@ -270,7 +270,7 @@ END_TEST
 START_TEST(what_is_no_order_family_or_size_is_refused)
 {
     static const char *const words[] = {"cards --sort price", "cards --family kepler",
-                                        "cards --min-vram much", "cards rtx9999"};
+                                        "cards --min-vram much", "cards --min-vram 80", "cards rtx9999"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
         outcome o = program_run(words[k]);
         assert_exit(&o, words[k], 2);

@@ -132,6 +132,8 @@ static const struct {
      "allocator.fraction: needs a number from 0 to 1 (of the card), or none, had '1.1'"},
     {"allocator.growth=on", NULL},
     {"allocator.growth=maybe", "allocator.growth: needs one of off, on, had 'maybe'"},
+    {"optimizer.kind=AdamW", "optimizer.kind: needs one of sgd, momentum, rmsprop, adam, adamw, adafactor, "
+                             "adafactor_keras, lion, adam8bit, had 'AdamW' — did you mean 'adamw'?"},
     {"execution.mode=true", "execution.mode: needs one of eager, graph, had 'true'"},
     {"precision.policy=fp16", "precision.policy: needs one of float32, mixed_float16, mixed_bfloat16, "
                               "float16, bfloat16, float64, had 'fp16' — did "
