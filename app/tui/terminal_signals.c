@@ -17,7 +17,7 @@ static struct {
     int pipe[2];
     sigset_t mask_before;
     volatile sig_atomic_t ending;  // SIGTERM or SIGHUP that nobody has read yet
-    int64_t ending_ms;             // since when
+    int64_t ending_ms;             // when the last one came, read or not; 0: none
     volatile sig_atomic_t stopped; // by ourselves
     char restore[RESTORE_MAX];     // what gives the screen back
     size_t restore_bytes;
@@ -96,11 +96,14 @@ static void on_ending(int number)
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now); // safe in a handler: POSIX says so
     const int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    if (s.ending && now_ms - s.ending_ms >= LISTENED_TO_MS) {
+    if (s.ending_ms != 0 && now_ms - s.ending_ms < LISTENED_TO_MS) {
+        return;
+    }
+    if (s.ending) {
         give_back();
         end_by(number);
     }
-    s.ending_ms = s.ending ? s.ending_ms : now_ms;
+    s.ending_ms = now_ms;
     s.ending = 1;
     tell(number);
 }
@@ -173,6 +176,7 @@ hr_status terminal_signals_open(hr_err *err)
     sigaddset(&held, SIGINT);
     sigprocmask(SIG_BLOCK, &held, &s.mask_before);
     s.ending = s.stopped = 0;
+    s.ending_ms = 0;
     return HR_OK;
 }
 
@@ -191,10 +195,13 @@ void terminal_signals_catch(void)
     }
 }
 
+// Who was told to end saves what is to be kept behind the terminal, and is not told once more by what comes late.
 void terminal_signals_close(void)
 {
+    const struct sigaction ignored = {.sa_handler = SIG_IGN};
     for (size_t i = 0; i < CATCH_COUNT; i++) {
-        sigaction(catches[i].number, &before_us[i], NULL);
+        const bool told = s.ending_ms != 0 && catches[i].handler == on_ending;
+        sigaction(catches[i].number, told ? &ignored : &before_us[i], NULL);
     }
     watch_stack(false);
     sigprocmask(SIG_SETMASK, &s.mask_before, NULL);

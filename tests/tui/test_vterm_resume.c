@@ -92,7 +92,7 @@ START_TEST(a_session_that_was_hung_up_goes_on_where_it_was)
         vt_run *v = trained();
         vt_signal(v, gentle[k]);
         vt_signal(v, gentle[k]); // a line that drops sends twice, by the shell and by the kernel
-        ck_assert(vt_shows(v, "step 6 of demo is kept: the next headroom offers"));
+        ck_assert_msg(vt_shows(v, "step 6 of demo is kept: the next headroom offers"), "%s", vt_text(v));
         ends_with(v, 128 + gentle[k]);
         ck_assert_int_eq(count_saves(".save"), 1);
         v = start((const char *[]){HEADROOM_PROGRAM, "mlp", NULL});
