@@ -265,6 +265,7 @@ static void print_fixes(emitter *e, const hr_report_oom *o)
         emit_row(e, NULL);
         print_pairs(e, o->fixes[k].knobs);
         emit_count(e, "peak_bytes", o->fixes[k].peak_bytes);
+        emit_count(e, "limit_bytes", o->fixes[k].limit_bytes);
         emit_real(e, "seconds", o->fixes[k].seconds, EMIT_EXACT);
         emit_end_object(e);
     }

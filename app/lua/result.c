@@ -107,6 +107,7 @@ static const script_field oom_fields[] = {
 };
 static const script_field fix_fields[] = {
     FIELD_IN(hr_report_fix, peak_bytes, "peak_bytes", FIELD_BYTES),
+    FIELD_IN(hr_report_fix, limit_bytes, "limit_bytes", FIELD_BYTES),
     FIELD_IN(hr_report_fix, seconds, "seconds", FIELD_REAL),
     FIELD_END,
 };

@@ -203,6 +203,7 @@ static void walk_oom(codec *c, hr_report_oom *oom)
     for (uint32_t k = 0; k < oom->fix_count; k++) {
         codec_text(c, oom->fixes[k].knobs, sizeof oom->fixes[k].knobs);
         codec_u64(c, &oom->fixes[k].peak_bytes);
+        codec_u64(c, &oom->fixes[k].limit_bytes);
         codec_amount(c, &oom->fixes[k].seconds, DBL_MAX);
     }
 }

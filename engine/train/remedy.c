@@ -69,12 +69,12 @@ static const candidate same_bits[] = {
      {"checkpoint.strategy=sqrt", "execution.mode=graph", "offload.optimizer=on"}},
 };
 
-// Where the limit is too low and a knob sets it.
+// Where the limit is too low and a knob sets it. Who set it wants to fit into it: named last.
 static const candidate lifts[] = {
-    {LIMIT | ALLOCATOR, {"device.logical=none"}},
-    {LIMIT | ALLOCATOR, {"allocator.fraction=none"}},
-    {LIMIT | ALLOCATOR, {"allocator.conf="}},
-    {LIMIT | ALLOCATOR, {"device.vram=none"}},
+    {LIMIT, {"device.logical=none"}},
+    {LIMIT, {"allocator.fraction=none"}},
+    {LIMIT, {"allocator.conf="}},
+    {LIMIT, {"device.vram=none"}},
 };
 
 static const candidate one_ahead = {AHEAD,
@@ -90,6 +90,8 @@ typedef struct search {
     int64_t instrs_left;                 // to compile
     hr_report_oom *oom;                  // to be given its fixes
     uint32_t turned;                     // by the fixes so far
+    uint32_t room;                       // how many fixes there may be
+    bool keeps_limit;                    // a fix that raises it is none
 } search;
 
 // ---- one dry run ------------------------------------------------------------------------------------------------
@@ -147,8 +149,10 @@ static bool plays(const search *s, const build *b, const hr_knobs *knobs, hr_rep
     bool fits =
         build_play_full(b, knobs, &played, NULL) == HR_OK && played.fits &&
         cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
+    const uint64_t limit_bytes = played.stats.limit_bytes;
     fix->peak_bytes = played.peak.in_use_bytes;
-    return fits && is_admitted(s->e, b, &played);
+    fix->limit_bytes = hr_limit_is_none(limit_bytes) ? HR_NONE : limit_bytes;
+    return fits && (!s->keeps_limit || limit_bytes <= s->oom->limit_bytes) && is_admitted(s->e, b, &played);
 }
 
 static bool would_fit(search *s, const hr_knobs *knobs, hr_report_fix *fix)
@@ -169,7 +173,7 @@ static bool would_fit(search *s, const hr_knobs *knobs, hr_report_fix *fix)
 
 static bool is_full(const search *s)
 {
-    return s->oom->fix_count == HR_FIXES_MAX;
+    return s->oom->fix_count >= s->room;
 }
 
 // Weights that are more than the limit stay so under every knob but the limit's, and optimizer state on the device as well
@@ -194,12 +198,18 @@ static bool is_hopeless(const search *s, const candidate *c)
     return too_much && c->turns == ALLOCATOR && strncmp(c->pairs[0], "allocator.", strlen("allocator.")) == 0;
 }
 
-static bool try_candidate(search *s, const candidate *c)
+static bool find(search *s, const candidate *c, hr_report_fix *fix)
 {
     hr_knobs knobs = s->e->knobs;
-    hr_report_fix fix = {.seconds = 0};
-    if (is_full(s) || (c->turns & s->turned) != 0 || is_hopeless(s, c) || !apply(c, &knobs, &fix) ||
-        !would_fit(s, &knobs, &fix)) {
+    *fix = (hr_report_fix){.seconds = 0};
+    return (c->turns & s->turned) == 0 && !is_hopeless(s, c) && apply(c, &knobs, fix) &&
+           would_fit(s, &knobs, fix);
+}
+
+static bool try_candidate(search *s, const candidate *c)
+{
+    hr_report_fix fix;
+    if (is_full(s) || !find(s, c, &fix)) {
         return false;
     }
     s->turned |= c->turns;
@@ -299,14 +309,19 @@ static bool try_cards(search *s)
 
 // ---- the whole search -------------------------------------------------------------------------------------------
 
-static void search_all(search *s)
+static bool find_lift(search *s, hr_report_fix *lift)
+{
+    bool found = false;
+    for (size_t k = 0; k < sizeof lifts / sizeof *lifts && !found; k++) {
+        found = find(s, &lifts[k], lift);
+    }
+    return found;
+}
+
+// What keeps the card and the limit as they are.
+static void search_within(search *s)
 {
     const hr_knobs *knobs = &s->e->knobs;
-    // Recording nothing is what was asked for: a tape that records would be another experiment.
-    s->turned = hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none") ? TAPE : 0;
-    for (size_t k = 0; s->oom->cause == HR_OOM_LIMIT && k < sizeof lifts / sizeof *lifts; k++) {
-        (void)try_candidate(s, &lifts[k]);
-    }
     if (hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH) > 1) {
         (void)try_candidate(s, &one_ahead);
     }
@@ -321,6 +336,22 @@ static void search_all(search *s)
     }
     if (hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float32")) {
         (void)try_candidate(s, &half_as_wide);
+    }
+}
+
+static void search_all(search *s)
+{
+    hr_report_fix lift;
+    const bool own_limit = s->oom->cause == HR_OOM_LIMIT, lifted = own_limit && find_lift(s, &lift);
+    // Recording nothing is what was asked for: a tape that records would be another experiment.
+    s->turned = hr_knob_is(&s->e->knobs, HR_KNOB_EXECUTION_TAPE, "none") ? TAPE : 0;
+    s->room = HR_FIXES_MAX - (lifted ? 1 : 0);
+    s->keeps_limit = own_limit;
+    search_within(s);
+    s->room = HR_FIXES_MAX;
+    s->keeps_limit = false;
+    if (lifted) {
+        s->oom->fixes[s->oom->fix_count++] = lift;
     }
     if (s->oom->fix_count == 0) {
         (void)(try_vram(s) || try_cards(s));
@@ -359,7 +390,8 @@ void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom 
                 .weights_bytes = persistent_bytes(p, HR_CATEGORY_WEIGHTS),
                 .slots_bytes = persistent_bytes(p, HR_CATEGORY_OPTIMIZER),
                 .instrs_left = REMEDY_INSTRS,
-                .oom = oom};
+                .oom = oom,
+                .room = HR_FIXES_MAX};
     oom->fix_count = 0;
     oom->attempt[0] = '\0';
     if (oom->cause == HR_OOM_LEAK) {

@@ -440,8 +440,10 @@ static void report_oom(const hr_session *h, hr_report_oom *oom)
              hr_bytes_human(oom->limit_bytes, limit));
     const long long half = (long long)hr_knob_int(&h->knobs, HR_KNOB_BATCH_SIZE) / 2;
     oom->fix_count = 2;
-    oom->fixes[0] = (hr_report_fix){.peak_bytes = oom->limit_bytes / 8 * 5, .seconds = 0.0124};
-    oom->fixes[1] = (hr_report_fix){.peak_bytes = oom->limit_bytes / 2, .seconds = (double)NAN};
+    oom->fixes[0] = (hr_report_fix){
+        .peak_bytes = oom->limit_bytes / 8 * 5, .limit_bytes = oom->limit_bytes, .seconds = 0.0124};
+    oom->fixes[1] = (hr_report_fix){
+        .peak_bytes = oom->limit_bytes / 2, .limit_bytes = oom->limit_bytes, .seconds = (double)NAN};
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "execution.mode=graph");
     snprintf(oom->fixes[1].knobs, sizeof oom->fixes[1].knobs, "batch.size=%lld batch.accumulate=2", half);
     snprintf(oom->attempt, sizeof oom->attempt, "-s execution.mode=graph");

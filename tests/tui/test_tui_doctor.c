@@ -73,6 +73,35 @@ START_TEST(what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice)
 }
 END_TEST
 
+// A limit of one's own is there to be kept, and what lifts it leaves what its own limit leaves.
+START_TEST(what_lifts_the_limit_stands_behind_what_fits_into_it)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fix_row rows[FIX_ROWS_MAX];
+    char text[TABLE_CELL_MAX];
+    run_out(a);
+    hr_report_oom *oom = &a->report.oom;
+    const uint64_t limit = oom->limit_bytes;
+    snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "device.vram=none");
+    oom->fixes[0].peak_bytes = 2 * limit;
+    oom->fixes[0].limit_bytes = 8 * limit;
+    const size_t count = doctor_fixes(a, rows);
+    const table_source *table = pane_ops_of(PANE_FIXES)->table;
+    ck_assert_uint_gt(count, 2);
+    bool lifted = false;
+    for (size_t i = 0; i < count; i++) {
+        const bool lifts = rows[i].limit_bytes == 0 || rows[i].limit_bytes > limit;
+        ck_assert(lifts || !lifted);
+        lifted = lifted || lifts;
+        table->cell(a, i, 2, text); // "left"
+        ck_assert_msg(text[0] != '-', "%s", text);
+        ck_assert(rows[i].dry_run != 0 || strcmp(text, "75.0%") == 0);
+    }
+    ck_assert(lifted);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole)
 {
     app *a = screen_open(&golden_looks[0].look);
@@ -345,6 +374,7 @@ END_TEST
 
 SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed,
            what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
+           what_lifts_the_limit_stands_behind_what_fits_into_it,
            a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole,
            a_healthy_step_is_offered_what_needs_less_the_least_first,
            turned_knobs_that_wait_and_do_not_fit_are_told_at_once,

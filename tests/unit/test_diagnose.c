@@ -2,6 +2,7 @@
 // Causes of an out-of-memory, told from pictures of heaps and from what a step asks for: each cause once, with the
 // numbers of its sentence.
 #include <check.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,7 +379,7 @@ START_TEST(the_limit_that_is_named_holds_the_step)
 END_TEST
 
 // On a card of 8 GiB, whose share of 64 KiB or so is too small for the network.
-START_TEST(what_lifts_an_own_limit_is_the_first_remedy)
+START_TEST(what_lifts_an_own_limit_is_the_last_remedy)
 {
     static const struct {
         const char *set, *lifted;
@@ -404,7 +405,36 @@ START_TEST(what_lifts_an_own_limit_is_the_first_remedy)
     hr_report r = report_of(e);
     ck_assert_int_eq(r.oom.cause, HR_OOM_LIMIT);
     ck_assert_uint_ge(r.oom.fix_count, 1);
-    ck_assert_str_eq(r.oom.fixes[0].knobs, rows[_i].lifted);
+    ck_assert_str_eq(r.oom.fixes[r.oom.fix_count - 1].knobs, rows[_i].lifted);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// Who says how much there may be wants to fit into it.
+START_TEST(what_fits_into_an_own_limit_is_named_before_what_lifts_it)
+{
+    static const char *const rows[][2] = {
+        {"device.vram=160KiB", "device.vram=none"},
+        {"device.logical=160KiB,1MiB", "device.logical=none"},
+        {"allocator.fraction=0.00002", "allocator.fraction=none"},
+    };
+    hr_engine_options options = {.plan_only = true};
+    hr_engine *e = create(
+        (const char *[]){"device.kind=plan", "device.card=rtx3070-8g", "device.vram=none", rows[_i][0], NULL},
+        &options);
+    run_steps(e, 1);
+    hr_report r = report_of(e);
+    const hr_report_oom *oom = &r.oom;
+    ck_assert_int_eq(oom->cause, HR_OOM_LIMIT);
+    ck_assert_uint_ge(oom->fix_count, 2);
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        const bool last = k + 1 == oom->fix_count;
+        ck_assert_msg((strcmp(oom->fixes[k].knobs, rows[_i][1]) == 0) == last, "%" PRIu32 ": %s", k,
+                      oom->fixes[k].knobs);
+        ck_assert_msg((oom->fixes[k].limit_bytes > oom->limit_bytes) == last, "%s", oom->fixes[k].knobs);
+        ck_assert_uint_le(oom->fixes[k].peak_bytes, oom->fixes[k].limit_bytes);
+    }
     hr_report_deinit(&r);
     hr_engine_destroy(e);
 }
@@ -426,7 +456,8 @@ int main(void)
     tcase_add_checked_fixture(engines, open_preset, close_preset);
     tcase_add_loop_test(engines, the_limit_that_is_named_holds_the_step, 0, 3);
     tcase_add_test(engines, a_leak_is_named_where_its_end_is_the_remedy);
-    tcase_add_loop_test(engines, what_lifts_an_own_limit_is_the_first_remedy, 0, 6);
+    tcase_add_loop_test(engines, what_fits_into_an_own_limit_is_named_before_what_lifts_it, 0, 3);
+    tcase_add_loop_test(engines, what_lifts_an_own_limit_is_the_last_remedy, 0, 6);
     suite_add_tcase(suite, engines);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

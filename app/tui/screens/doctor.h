@@ -42,14 +42,16 @@ typedef struct fix_row {
     hr_knob_id id;
     int side; // WHATIF_LESS, WHATIF_MORE
     uint64_t peak_bytes;
-    double seconds; // NaN: the device cannot tell
+    uint64_t limit_bytes; // with it; 0: there is none
+    double seconds;       // NaN: the device cannot tell
 } fix_row;
 
 enum { FIX_ROWS_MAX = 24 };
 
 // After an out-of-memory: the dry runs' fixes in their order, then the single turns that fit. Where the knobs wait and are
 // planned not to fit: the single turns that do, then the points of Fit, the fewest turns first. Otherwise the turns that
-// need less than the knobs as they are, the least first. Returns how many.
+// need less than the knobs as they are, the least first. What raises the limit stands behind what fits into it. Returns how
+// many.
 size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX]);
 const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_TEXT_MAX]); // "batch.size=64"
 

@@ -38,8 +38,11 @@ static size_t add_dry_runs(const app *a, fix_row rows[FIX_ROWS_MAX])
     size_t count = 0;
     for (; count < oom->fix_count && count < HR_FIXES_MAX; count++) {
         const hr_report_fix *fix = &oom->fixes[count];
-        rows[count] = (fix_row){
-            .dry_run = (int)count, .point = -1, .peak_bytes = fix->peak_bytes, .seconds = fix->seconds};
+        rows[count] = (fix_row){.dry_run = (int)count,
+                                .point = -1,
+                                .peak_bytes = fix->peak_bytes,
+                                .limit_bytes = fix->limit_bytes == HR_NONE ? 0 : fix->limit_bytes,
+                                .seconds = fix->seconds};
     }
     return count;
 }
@@ -91,6 +94,7 @@ static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
         const fix_row row = {.dry_run = -1,
                              .point = point,
                              .peak_bytes = p->plan.peak_in_use_bytes,
+                             .limit_bytes = p->plan.limit_bytes,
                              .seconds = p->plan.step_seconds > 0 ? p->plan.step_seconds : UNKNOWN};
         if (p->plan.fits && pairs_of(p->knobs) == 1 + (int)(i / points) && !is_told(a, rows, count, &row)) {
             rows[count++] = row;
@@ -99,28 +103,64 @@ static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
     return count;
 }
 
-size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX])
+static size_t add_turns(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count, uint64_t below_bytes)
 {
+    const size_t dry_runs = count;
     size_t panel_count;
     const hr_knob_id *panel = turn_panel(&panel_count);
-    const whatif_cell *present = present_of(a);
-    bool oom = doctor_has_oom(a), misses = doctor_misses(a);
-    size_t dry_runs = oom ? add_dry_runs(a, rows) : 0, count = dry_runs;
-    uint64_t below_bytes = oom || misses ? UINT64_MAX : present == NULL ? 0 : present->plan.peak_in_use_bytes;
     for (size_t i = 0; i < 2 * panel_count && count < FIX_ROWS_MAX; i++) {
         fix_row row = {
             .dry_run = -1, .point = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
         if (helps(a, row.id, row.side, below_bytes) && !is_told(a, rows, dry_runs, &row)) {
             const whatif_cell *cell = app_whatif(a, row.id, row.side);
             row.peak_bytes = cell->plan.peak_in_use_bytes;
+            row.limit_bytes = cell->plan.limit_bytes;
             row.seconds = cell->plan.step_seconds > 0 ? cell->plan.step_seconds : UNKNOWN;
             rows[count++] = row;
         }
     }
-    if (misses) {
-        return add_points(a, rows, count);
+    return count;
+}
+
+static uint64_t limit_of(const app *a)
+{
+    const hr_whatif *plan = app_waiting_plan(a);
+    return doctor_has_oom(a) ? a->report.oom.limit_bytes
+           : plan != NULL    ? plan->limit_bytes
+                             : app_model(a)->limit_bytes;
+}
+
+// Who set a limit wants to fit into it. The order is kept otherwise.
+static void put_lifts_last(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
+{
+    const uint64_t limit_bytes = limit_of(a);
+    fix_row lifts[FIX_ROWS_MAX];
+    size_t kept = 0, lifted = 0;
+    for (size_t i = 0; limit_bytes > 0 && i < count; i++) {
+        const bool lifts_it = rows[i].limit_bytes == 0 || rows[i].limit_bytes > limit_bytes;
+        if (lifts_it) {
+            lifts[lifted++] = rows[i];
+        } else {
+            rows[kept++] = rows[i];
+        }
     }
-    if (!oom) {
+    memcpy(rows + kept, lifts, lifted * sizeof *lifts);
+}
+
+size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX])
+{
+    const whatif_cell *present = present_of(a);
+    const bool oom = doctor_has_oom(a), misses = doctor_misses(a);
+    const uint64_t below_bytes = oom || misses     ? UINT64_MAX
+                                 : present == NULL ? 0
+                                                   : present->plan.peak_in_use_bytes;
+    size_t count = add_turns(a, rows, oom ? add_dry_runs(a, rows) : 0, below_bytes);
+    if (misses) {
+        count = add_points(a, rows, count);
+    }
+    if (oom || misses) {
+        put_lifts_last(a, rows, count);
+    } else {
         qsort(rows, count, sizeof *rows, by_peak);
     }
     return count;
@@ -149,18 +189,9 @@ static size_t count(const app *a)
     return doctor_fixes(a, rows);
 }
 
-static uint64_t limit_of(const app *a)
+static double left_of(const fix_row *row)
 {
-    const hr_whatif *plan = app_waiting_plan(a);
-    return doctor_has_oom(a) ? a->report.oom.limit_bytes
-           : plan != NULL    ? plan->limit_bytes
-                             : app_model(a)->limit_bytes;
-}
-
-static double left_of(const app *a, const fix_row *row)
-{
-    uint64_t limit = limit_of(a);
-    return limit == 0 ? UNKNOWN : 1 - (double)row->peak_bytes / (double)limit;
+    return row->limit_bytes == 0 ? UNKNOWN : 1 - (double)row->peak_bytes / (double)row->limit_bytes;
 }
 
 static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_MAX])
@@ -177,7 +208,7 @@ static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_
         format_bytes(row->peak_bytes, app_unit(a), text);
         break;
     case COLUMN_LEFT:
-        format_percent(left_of(a, row), text);
+        format_percent(left_of(row), text);
         break;
     default:
         format_seconds(row->seconds, text);
@@ -190,7 +221,7 @@ static double number(const app *a, size_t at, unsigned column)
     fix_row rows[FIX_ROWS_MAX];
     doctor_fixes(a, rows);
     return column == COLUMN_PEAK   ? (double)rows[at].peak_bytes
-           : column == COLUMN_LEFT ? left_of(a, &rows[at])
+           : column == COLUMN_LEFT ? left_of(&rows[at])
                                    : rows[at].seconds;
 }
 

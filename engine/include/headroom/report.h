@@ -104,9 +104,10 @@ const char *hr_oom_cause_name(hr_oom_cause cause);
 
 // A change of knobs under which a dry run says that the step fits.
 typedef struct hr_report_fix {
-    char knobs[128];     // "execution.mode=graph allocator.growth=off": pairs, one space between two
-    uint64_t peak_bytes; // in use
-    double seconds;      // of a step, from the cost model; NaN when the device cannot tell
+    char knobs[128];      // "execution.mode=graph allocator.growth=off": pairs, one space between two
+    uint64_t peak_bytes;  // in use
+    uint64_t limit_bytes; // with it; HR_NONE: there is none
+    double seconds;       // of a step, from the cost model; NaN when the device cannot tell
 } hr_report_fix;
 
 enum { HR_FIXES_MAX = 3, HR_HOLES_MAX = 8 };
@@ -125,7 +126,8 @@ typedef struct hr_report_oom {
     uint32_t hole_count;               // of all of them; 0: none, or not known
     char sentence[448];                // the verdict in words, with the numbers
     char attempt[256];                 // the knobs to turn, as a command's options: the first fix
-    hr_report_fix fixes[HR_FIXES_MAX]; // what changes least in results and time first
+    hr_report_fix
+        fixes[HR_FIXES_MAX]; // what changes least in results and time first; what lifts one's own limit last
     uint32_t fix_count;
 } hr_report_oom;
 
