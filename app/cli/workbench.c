@@ -33,6 +33,7 @@ static int open_workbench(const cli_args *args, const cli_subject *subject)
                            .no_color = cli_given(args, APP_NO_COLOR),
                            .mouse = !cli_given(args, APP_NO_MOUSE),
                            .theme = args->value[APP_THEME],
+                           .asked = args->words[0] != NULL,
                            .state_path = remembers ? state : NULL};
     return tui_run(subject->preset, &subject->knobs, &options);
 }

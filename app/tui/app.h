@@ -124,6 +124,7 @@ struct app {
     hr_session_end end;      // of the last one, when life is not LIVE
     death death;             // of the last one that a fault ended
     char autosave[PATH_MAX]; // kept by the worker for a restart; "": none
+    bool asked;              // the command line named the preset
     hr_save_about offered;   // of OVERLAY_OFFER
     autosave_file offered_file;
     bool keeps;           // the session ends without having been ended: its autosave stays, up to date

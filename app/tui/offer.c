@@ -2,22 +2,62 @@
 #include "app/tui/offer.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/tui/autosave.h"
 
+// Whether it has every setting that the command line made.
+static bool has_settings(const app *a)
+{
+    const hr_knobs *own = hr_preset_knobs(a->preset);
+    bool same = true;
+    for (int id = 0; id < HR_KNOB_COUNT && same; id++) {
+        char its[HR_KNOB_TEXT_MAX], asked[HR_KNOB_TEXT_MAX], offered[HR_KNOB_TEXT_MAX];
+        hr_knob_format(own, (hr_knob_id)id, its);
+        hr_knob_format(&a->knobs, (hr_knob_id)id, asked);
+        hr_knob_format(&a->offered.knobs, (hr_knob_id)id, offered);
+        same = strcmp(its, asked) == 0 || strcmp(asked, offered) == 0;
+    }
+    return same;
+}
+
+static bool is_what_was_asked_for(const app *a)
+{
+    char path[PATH_MAX];
+    const bool same =
+        realpath(hr_preset_path(a->preset), path) != NULL && strcmp(path, a->offered.preset) == 0;
+    return (same || !a->asked) && has_settings(a);
+}
+
+static bool can_be_offered(app *a, const autosave_file *file)
+{
+    return !file->left && hr_save_look(file->path, &a->offered, NULL) == HR_OK &&
+           a->offered.preset[0] != '\0';
+}
+
 void offer_look(app *a)
 {
     autosave_file *files = malloc(AUTOSAVES_SEEN_MAX * sizeof *files);
     const size_t count = files == NULL || a->autosave[0] == '\0' ? 0 : autosave_dead(a->autosave, files);
+    size_t other = count;
     for (size_t k = 0; k < count && a->overlay != OVERLAY_OFFER; k++) {
-        if (!files[k].left && hr_save_look(files[k].path, &a->offered, NULL) == HR_OK &&
-            a->offered.preset[0] != '\0') {
+        if (!can_be_offered(a, &files[k])) {
+            continue;
+        }
+        if (is_what_was_asked_for(a)) {
             a->offered_file = files[k];
             a->overlay = OVERLAY_OFFER;
+        } else if (other == count) {
+            other = k;
         }
+    }
+    if (a->overlay != OVERLAY_OFFER && other < count && can_be_offered(a, &files[other])) {
+        char name[OFFER_NAME_MAX];
+        app_say(a, MESSAGE_NOTE, "step %" PRIu64 " of %s is kept: headroom alone offers to go on from it",
+                a->offered.steps, offer_name(&a->offered, name));
     }
     free(files);
 }

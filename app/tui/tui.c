@@ -50,6 +50,7 @@ static void look(app *a, const tui_options *options)
     a->glyphs = glyphs_make(a->richest_glyphs);
     a->watched = options->watched;
     a->unknown = options->unknown;
+    a->asked = options->asked;
     a->remember_path = a->watched == NULL ? options->state_path : NULL; // its preset is not the last of ours
     autosave_name(options->state_path, a->autosave, sizeof a->autosave);
     if (options->state_path != NULL) {

@@ -17,6 +17,7 @@ typedef struct tui_options {
     const char
         *watched; // socket or trace of another training (headroom/session.h); NULL: it trains one of its own
     bool unknown; // what is watched has not said what it is: preset and knobs stand for nothing
+    bool asked;   // a person named the preset
     const char *state_path; // file of what is remembered (remember.h); NULL: nothing is
 } tui_options;
 

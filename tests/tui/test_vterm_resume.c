@@ -95,7 +95,7 @@ START_TEST(a_session_that_was_hung_up_goes_on_where_it_was)
         ck_assert_msg(vt_shows(v, "step 6 of demo is kept: the next headroom offers"), "%s", vt_text(v));
         ends_with(v, 128 + gentle[k]);
         ck_assert_int_eq(count_saves(".save"), 1);
-        v = start((const char *[]){HEADROOM_PROGRAM, "mlp", NULL});
+        v = start((const char *[]){HEADROOM_PROGRAM, NULL});
         ck_assert(vt_shows(v, "resume demo at step 6, 0 min ago?"));
         workbench_type(v, "y");
         ck_assert(vt_shows(v, "resumed from the save of step 6") && vt_shows(v, "idle 6/6"));
@@ -148,5 +148,41 @@ START_TEST(a_session_that_was_killed_is_kept_until_somebody_says_no)
 }
 END_TEST
 
-SUITE_MAIN("tui vterm resume", a_session_that_was_hung_up_goes_on_where_it_was,
+// `y` would open something else than what stands on the command line.
+START_TEST(who_asked_for_something_else_is_not_offered_it)
+{
+    static const char *const others[][8] = {
+        {HEADROOM_PROGRAM, "mlp", "-s", "device.kind=plan", "-s", "train.steps=1", NULL},
+        {HEADROOM_PROGRAM, "demo", "-s", "device.kind=plan", "-s", "train.steps=1", NULL},
+    };
+    static const char *const same[][4] = {{HEADROOM_PROGRAM, "demo", NULL},
+                                          {HEADROOM_PROGRAM, "-s", "batch.size=2", NULL},
+                                          {HEADROOM_PROGRAM, NULL}};
+    int status;
+    begin();
+    vt_run *v = trained();
+    workbench_settle(v);
+    vt_signal(v, SIGKILL);
+    ck_assert(vt_changed(v, &status));
+    vt_close(v);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        v = start(others[k]);
+        ck_assert_msg(vt_shows(v, "step 6 of demo is kept: headroom alone offers"), "%s", vt_text(v));
+        ck_assert(vt_shows(v, "idle 1/1"));
+        ck_assert_ptr_null(strstr(vt_text(v), "resume demo"));
+        workbench_type(v, "qy");
+        ends_with(v, 0);
+    }
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++) {
+        v = start(same[k]);
+        ck_assert_msg(vt_shows(v, "resume demo at step 6"), "%s", vt_text(v));
+        workbench_type(v, "q");
+        ends_with(v, 0);
+    }
+    end();
+}
+END_TEST
+
+SUITE_MAIN("tui vterm resume", who_asked_for_something_else_is_not_offered_it,
+           a_session_that_was_hung_up_goes_on_where_it_was,
            a_session_that_was_killed_is_kept_until_somebody_says_no)
