@@ -95,6 +95,7 @@ int take_ready()
 {
     block.result = result;
     fiber::leave(fiber::MAIN);
+    abort();
 }
 
 [[noreturn]] void refuse(const char *why)

@@ -117,7 +117,7 @@ static const char *const hostile[] = {
     READY "table.insert(setmetatable({}, {__len = function() return 1 << 62 end}), 1, 1)",
     READY "table.remove(setmetatable({}, {__len = function() return 1 << 62 end}), 1)",
     READY "table.move({}, 1, 1 << 62, 2)",
-    READY "table.move(setmetatable({}, {__index = rawlen}), 1, 1 << 62, 2)",
+    READY "table.move(setmetatable({}, {__index = rawlen, __newindex = rawlen}), 1, 1 << 62, 2)",
     READY "table.concat(setmetatable({}, {__index = function() return '' end}), '', 1, 1 << 62)",
     READY "string.rep('', 1 << 62)",
     READY "for i = 1, 1 << 40 do local s = ('x'):rep(1e8) end",
