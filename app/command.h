@@ -39,7 +39,8 @@
     X(SIZE, 0, "size", "WxH", "of the screen that --script plays on; 80x24 without it")                      \
     X(TERM, 0, "term", "NAME", "the type of that terminal; xterm-256color without it")                       \
     X(CAST, 0, "cast", "FILE", "with --script: what the terminal was sent, as an asciicast")                 \
-    X(SORT, 0, "sort", "KEY", "in the order of vram, bandwidth, flops, year or name")                        \
+    X(SORT, 0, "sort", "KEY", "by vram, bandwidth, flops or year, the most first; or by name")               \
+    X(REVERSE, 'r', "reverse", NULL, "in the opposite order")                                                \
     X(FAMILY, 0, "family", "NAME", "only cards of a family, such as ampere")                                 \
     X(MIN_VRAM, 0, "min-vram", "SIZE", "only cards with at least so much memory")
 

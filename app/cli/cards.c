@@ -22,20 +22,21 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const hr_card *)a)->name, ((const hr_card *)b)->name);
 }
 
-static int in_order(double a, double b, const void *x, const void *y)
+static int most_first(double a, double b, const void *x, const void *y)
 {
-    return a < b ? -1 : a > b ? 1 : by_name(x, y);
+    return a > b ? -1 : a < b ? 1 : by_name(x, y);
 }
 
 static int by_vram(const void *a, const void *b)
 {
-    return in_order((double)((const hr_card *)a)->vram_bytes, (double)((const hr_card *)b)->vram_bytes, a, b);
+    return most_first((double)((const hr_card *)a)->vram_bytes, (double)((const hr_card *)b)->vram_bytes, a,
+                      b);
 }
 
 static int by_bandwidth(const void *a, const void *b)
 {
-    return in_order(((const hr_card *)a)->memory_bytes_per_second,
-                    ((const hr_card *)b)->memory_bytes_per_second, a, b);
+    return most_first(((const hr_card *)a)->memory_bytes_per_second,
+                      ((const hr_card *)b)->memory_bytes_per_second, a, b);
 }
 
 static double best_flops(const hr_card *card)
@@ -45,12 +46,12 @@ static double best_flops(const hr_card *card)
 
 static int by_flops(const void *a, const void *b)
 {
-    return in_order(best_flops(a), best_flops(b), a, b);
+    return most_first(best_flops(a), best_flops(b), a, b);
 }
 
 static int by_year(const void *a, const void *b)
 {
-    return in_order(((const hr_card *)a)->year, ((const hr_card *)b)->year, a, b);
+    return most_first(((const hr_card *)a)->year, ((const hr_card *)b)->year, a, b);
 }
 
 static const struct {
@@ -67,6 +68,7 @@ typedef struct choice {
     int (*compare)(const void *a, const void *b);
     const char *family; // NULL: all
     uint64_t least_bytes;
+    bool reverse;
 } choice;
 
 static hr_status read_order(const cli_args *args, choice *c, hr_err *err)
@@ -86,7 +88,8 @@ static hr_status read_order(const cli_args *args, choice *c, hr_err *err)
 
 static hr_status read_choice(const cli_args *args, choice *c, hr_err *err)
 {
-    *c = (choice){.family = cli_given(args, APP_FAMILY) ? args->value[APP_FAMILY] : NULL};
+    *c = (choice){.family = cli_given(args, APP_FAMILY) ? args->value[APP_FAMILY] : NULL,
+                  .reverse = cli_given(args, APP_REVERSE)};
     HR_TRY(read_order(args, c, err));
     const uint64_t least_sense_bytes = 1 << 20; // "80" would be 80 bytes, and every card
     if (cli_given(args, APP_MIN_VRAM) &&
@@ -147,27 +150,49 @@ static hr_status choose(hr_card *cards, size_t *count, const choice *c, hr_err *
         }
     }
     qsort(cards, kept, sizeof *cards, c->compare);
+    for (size_t k = 0; c->reverse && 2 * k + 1 < kept; k++) {
+        const hr_card first = cards[k];
+        cards[k] = cards[kept - 1 - k];
+        cards[kept - 1 - k] = first;
+    }
     *count = kept;
     return HR_OK;
 }
 
-static hr_status load_all(hr_card **cards, size_t *count, hr_err *err)
+typedef struct loaded {
+    hr_card *cards;
+    hr_err *errors; // of files that are no cards
+    size_t count, error_count;
+} loaded;
+
+static void unload(loaded *all)
+{
+    free(all->cards);
+    free(all->errors);
+}
+
+// A file that is broken does not hide the others.
+static hr_status load_all(loaded *all, hr_err *err)
 {
     hr_preset_entry *entries = NULL;
-    *cards = NULL;
-    HR_TRY(hr_preset_list("cards", &entries, count, err));
-    hr_card *all = calloc(*count + 1, sizeof *all);
-    hr_status status = all != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for %zu cards", *count);
-    for (size_t k = 0; k < *count && status == HR_OK; k++) {
-        status = hr_card_load(entries[k].name, &all[k], err);
+    size_t count = 0;
+    *all = (loaded){0};
+    HR_TRY(hr_preset_list("cards", &entries, &count, err));
+    all->cards = calloc(count + 1, sizeof *all->cards);
+    all->errors = calloc(count + 1, sizeof *all->errors);
+    const bool has_room = all->cards != NULL && all->errors != NULL;
+    hr_status status = has_room ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for %zu cards", count);
+    for (size_t k = 0; k < count && status == HR_OK; k++) {
+        hr_err *error = &all->errors[all->error_count];
+        const hr_status loads = hr_card_load(entries[k].name, &all->cards[all->count], error);
+        all->count += loads == HR_OK;
+        all->error_count += loads != HR_OK;
     }
     hr_preset_list_free(entries);
     if (status != HR_OK) {
-        free(all);
-        return status;
+        unload(all);
     }
-    *cards = all;
-    return HR_OK;
+    return status;
 }
 
 // ---- as a table -----------------------------------------------------------------------------------------------
@@ -313,34 +338,57 @@ static void print_file(const hr_card *card)
 
 // ---- the command ----------------------------------------------------------------------------------------------
 
-static hr_status show_one(const cli_args *args, hr_err *err)
+// The advice of whoever sets the knob, as this command takes it.
+static void advise_here(hr_err *err)
+{
+    static const char knob[] = "-s device.card=";
+    char words[sizeof err->attempt];
+    if (strncmp(err->attempt, knob, sizeof knob - 1) == 0) {
+        (void)snprintf(words, sizeof words, "%s", err->attempt + sizeof knob - 1);
+        hr_err_try(err, "headroom cards %s", words);
+    }
+}
+
+static int show_one(const cli_args *args)
 {
     hr_card card;
-    HR_TRY(hr_card_load(args->words[0], &card, err));
+    hr_err err;
+    if (hr_card_load(args->words[0], &card, &err) != HR_OK) {
+        advise_here(&err);
+        return say_error(&err, cli_given(args, APP_JSON));
+    }
     if (cli_given(args, APP_JSON)) {
         emitter e = {.out = stdout};
         print_card_json(&e, &card);
     } else {
         print_file(&card);
     }
-    return HR_OK;
+    return 0;
 }
 
-static hr_status show_all(const cli_args *args, hr_err *err)
+static int show_all(const cli_args *args)
 {
     choice wanted;
-    hr_card *cards = NULL;
-    size_t count = 0;
-    HR_TRY(read_choice(args, &wanted, err));
-    HR_TRY(load_all(&cards, &count, err));
-    hr_status status = choose(cards, &count, &wanted, err);
-    if (status == HR_OK && cli_given(args, APP_JSON)) {
-        print_cards_json(cards, count);
-    } else if (status == HR_OK) {
-        print_cards(cards, count);
+    loaded all = {0};
+    hr_err err;
+    int exit_code = 0;
+    hr_status status = read_choice(args, &wanted, &err);
+    status = status == HR_OK ? load_all(&all, &err) : status;
+    if (status != HR_OK) {
+        return say_error(&err, cli_given(args, APP_JSON));
     }
-    free(cards);
-    return status;
+    if (choose(all.cards, &all.count, &wanted, &err) != HR_OK) {
+        exit_code = say_error(&err, cli_given(args, APP_JSON));
+    } else if (cli_given(args, APP_JSON)) {
+        print_cards_json(all.cards, all.count);
+    } else {
+        print_cards(all.cards, all.count);
+    }
+    for (size_t k = 0; k < all.error_count; k++) {
+        exit_code = say_error(&all.errors[k], false); // one document is on stdout already
+    }
+    unload(&all);
+    return exit_code;
 }
 
 int cli_cards(int argc, char **argv)
@@ -351,6 +399,5 @@ int cli_cards(int argc, char **argv)
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
     }
-    const hr_status status = args.word_count > 0 ? show_one(&args, &err) : show_all(&args, &err);
-    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    return args.word_count > 0 ? show_one(&args) : show_all(&args);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// config: check a preset, show it with every value resolved, or print one to begin with.
+// config: check a preset or a card, show it with every value resolved, or print one to begin with.
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/card.h"
 #include "headroom/engine.h"
 #include "headroom/knob_export.h"
 
@@ -12,11 +13,30 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 
+static hr_status check_card(const cli_args *args, const char *file, hr_err *err)
+{
+    char *problems = NULL;
+    hr_status status = hr_card_check(file, &problems, err);
+    if (status == HR_OK) {
+        printf("%s: nothing is wrong with it: -s device.card=%s%s takes it\n", file,
+               strchr(file, '/') == NULL ? "./" : "", file);
+    }
+    if (problems != NULL) {
+        cli_show_problems(args, file, problems,
+                          "edit the lines shown; headroom cards a100-80g prints a card to begin with", err);
+        hr_preset_problems_free(problems);
+    }
+    return status;
+}
+
 // Everything that can be wrong with a preset before its first step: the file, its model, its combination of knobs.
 static hr_status check(const cli_args *args, const char *name, hr_err *err)
 {
     cli_subject subject;
     hr_engine *engine = NULL;
+    if (hr_card_is_file(name)) {
+        return check_card(args, name, err);
+    }
     HR_TRY(cli_open(args, name, &subject, err));
     hr_engine_options options = {.plan_only = true};
     hr_status status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, err);

@@ -334,7 +334,16 @@ static hr_status turn_knobs(const cli_args *args, hr_knobs *knobs, hr_err *err)
     return HR_OK;
 }
 
-// Every problem once: *err then only says where they are. In JSON, which has one sentence, it stays the first of them.
+void cli_show_problems(const cli_args *args, const char *name, const char *problems, const char *edit,
+                       hr_err *err)
+{
+    say_foreign(stderr, problems, "\n\t");
+    if (!cli_given(args, APP_JSON)) {
+        (void)hr_err_set(err, err->status, err->file, err->line, "%.200s: see the lines above", name);
+    }
+    hr_err_try(err, "%s", edit);
+}
+
 static void show_problems(const cli_args *args, const char *name, const char *problems, hr_err *err)
 {
     bool is_check = args->words[1] == name; // "config check NAME"
@@ -343,14 +352,9 @@ static void show_problems(const cli_args *args, const char *name, const char *pr
     const char *edit = err->status == HR_MODEL
                            ? "edit the lines shown; headroom config init prints a model to begin with"
                            : "edit the line shown; headroom knobs lists every setting";
-    say_foreign(stderr, problems, "\n\t");
-    if (!cli_given(args, APP_JSON)) {
-        (void)hr_err_set(err, err->status, err->file, err->line, "%.200s: see the lines above", name);
-    }
+    cli_show_problems(args, name, problems, edit, err);
     if (needs_trust) {
         hr_err_try(err, "headroom %s%s%.400s --trust", verb, verb[0] != '\0' ? " " : "", name);
-    } else {
-        hr_err_try(err, "%s", edit);
     }
 }
 

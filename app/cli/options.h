@@ -51,4 +51,9 @@ typedef struct cli_subject {
 HR_MUST_CHECK hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_err *err);
 void cli_close(cli_subject *subject);
 
+// Every problem of a file once, on stderr: *err then only says where they are, and `edit` what to do about them. In JSON,
+// which has one sentence, it stays the first of them.
+void cli_show_problems(const cli_args *args, const char *name, const char *problems, const char *edit,
+                       hr_err *err);
+
 #endif

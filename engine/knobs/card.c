@@ -154,7 +154,7 @@ hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
     (void)snprintf(base, sizeof base, "%.*s", (int)length, name);
     HR_TRY(load_base(base, &read, err));
     if (name[length] == ',') {
-        HR_TRY(card_change(&read, name + length + 1, err));
+        HR_TRY(card_change(&read, name, err));
         read.properties_path[0] = '\0'; // of the card as it was sold
     }
     *card = read;

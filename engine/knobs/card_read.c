@@ -9,6 +9,7 @@
 #include "headroom/units.h"
 
 #include "base/text.h"
+#include "knobs/search.h"
 #include "knobs/yaml.h"
 
 typedef enum field_kind {
@@ -217,13 +218,16 @@ static void take_card(yaml_file *file, hr_card *card)
     }
 }
 
-hr_status card_read_file(const char *path, hr_card *card, hr_err *err)
+static hr_status read_file(const char *path, hr_card *card, char **problems, hr_err *err)
 {
     yaml_file *file;
     hr_card read = {0};
     HR_TRY(yaml_open(path, &file, err));
     take_card(file, &read);
     hr_status status = yaml_status(file, err);
+    if (status != HR_OK && problems != NULL) {
+        *problems = yaml_problems_text(file);
+    }
     yaml_close(file);
     if (status == HR_OK) {
         *card = read;
@@ -231,20 +235,75 @@ hr_status card_read_file(const char *path, hr_card *card, hr_err *err)
     return status;
 }
 
+hr_status card_read_file(const char *path, hr_card *card, hr_err *err)
+{
+    return read_file(path, card, NULL, err);
+}
+
+hr_status hr_card_check(const char *path, char **problems, hr_err *err)
+{
+    hr_card card;
+    *problems = NULL;
+    return read_file(path, &card, problems, err);
+}
+
+// A preset has mappings, and what it shares with a card are words about it.
+static bool is_card(const yaml_node *root)
+{
+    bool has_one = false;
+    for (const yaml_node *node = root->child; node != NULL; node = node->next) {
+        const card_field *field = find_field(node->key);
+        if (strcmp(node->key, "model") == 0 || strcmp(node->key, "extends") == 0 ||
+            node->kind == YAML_MAPPING) {
+            return false;
+        }
+        has_one = has_one || strcmp(node->key, "like") == 0 || (field != NULL && field->kind != FIELD_TEXT);
+    }
+    return has_one;
+}
+
+bool hr_card_is_file(const char *path)
+{
+    yaml_file *file;
+    if (!search_is_path(path) || yaml_open(path, &file, NULL) != HR_OK) {
+        return false;
+    }
+    const yaml_node *root = yaml_root(file);
+    const bool is = root != NULL && root->kind == YAML_MAPPING && is_card(root);
+    yaml_close(file);
+    return is;
+}
+
 // ---- what differs -----------------------------------------------------------------------------------------
 
-static hr_status refuse_key(const char *key, hr_err *err)
+// Of a card as it is said every field can be looked up.
+static void advise_fields(const char *words, hr_err *err)
 {
-    const char *near = nearest_key(key);
+    hr_err_try(err, "headroom cards %.*s, which has every field with a value", (int)strcspn(words, ","),
+               words);
+}
+
+// The key stands at words + at.
+static hr_status refuse_key(const char *words, size_t at, size_t length, hr_err *err)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%.*s", (int)length, words + at);
+    const char *near = nearest_key(key), *rest = words + at + length;
     hr_status status =
         HR_FAIL(err, PRESET, "device.card: a card has no '%.40s'%s%s%s", key,
                 near == NULL ? "" : " — did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
-    hr_err_try(err, "-s device.card=rtx3070-8g,vram=12GiB");
+    if (near != NULL && *rest == '=') {
+        hr_err_try(err, "-s device.card=%.*s%s%s", (int)at, words, near, rest);
+    } else {
+        advise_fields(words, err);
+    }
     return status;
 }
 
-static hr_status change(hr_card *card, char *pair, hr_err *err)
+static hr_status change(hr_card *card, const char *words, size_t at, size_t length, hr_err *err)
 {
+    char pair[HR_KNOB_TEXT_MAX];
+    snprintf(pair, sizeof pair, "%.*s", (int)length, words + at);
     char *value = strchr(pair, '=');
     const card_field *field = NULL;
     if (value != NULL) {
@@ -252,30 +311,33 @@ static hr_status change(hr_card *card, char *pair, hr_err *err)
         field = find_field(pair);
     }
     if (field == NULL) {
-        return refuse_key(pair, err);
+        return refuse_key(words, at, strlen(pair), err);
     }
     const char *needed = take_field(field, value, card);
     if (needed == NULL) {
         return HR_OK;
     }
     hr_status status = HR_FAIL(err, PRESET, "device.card: %s needs %s, had '%.40s'", pair, needed, value);
-    hr_err_try(err, "-s device.card=rtx3070-8g,vram=12GiB");
+    advise_fields(words, err);
     return status;
 }
 
-hr_status card_change(hr_card *card, const char *pairs, hr_err *err)
+hr_status card_change(hr_card *card, const char *words, hr_err *err)
 {
     hr_card changed = *card;
-    char words[HR_KNOB_TEXT_MAX], *rest = words;
-    if (!text_copy(words, sizeof words, pairs)) {
+    if (strlen(words) >= HR_KNOB_TEXT_MAX) {
         return HR_FAIL(err, PRESET, "device.card: the text is too long");
     }
-    for (char *pair = strtok_r(words, ",", &rest); pair != NULL; pair = strtok_r(NULL, ",", &rest)) {
-        HR_TRY(change(&changed, pair, err));
+    for (size_t at = strcspn(words, ","); words[at] != '\0';) {
+        const size_t length = strcspn(words + ++at, ",");
+        if (length > 0) {
+            HR_TRY(change(&changed, words, at, length, err));
+        }
+        at += length;
     }
     if (changed.context_bytes >= changed.vram_bytes) {
         hr_status status = HR_FAIL(err, PRESET, "device.card: context must be smaller than vram");
-        hr_err_try(err, "-s device.card=rtx3070-8g,vram=12GiB");
+        advise_fields(words, err);
         return status;
     }
     *card = changed;

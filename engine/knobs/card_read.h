@@ -11,7 +11,8 @@
 bool card_of_table(const char *name, hr_card *card);
 // `title:`, `vram:`, … one a line, all that is needed or `like: NAME`. READ and PRESET errors; then *card is unchanged.
 HR_MUST_CHECK hr_status card_read_file(const char *path, hr_card *card, hr_err *err);
-// "key=value,key=value" over *card. PRESET error; then *card is unchanged.
-HR_MUST_CHECK hr_status card_change(hr_card *card, const char *pairs, hr_err *err);
+// What stands behind the first comma of "CARD,key=value,key=value", over *card. PRESET error; then *card is unchanged.
+// `words` is all that was said, card and changes.
+HR_MUST_CHECK hr_status card_change(hr_card *card, const char *words, hr_err *err);
 
 #endif

@@ -319,9 +319,11 @@ typedef struct known_name {
     size_t place;
 } known_name;
 
+enum { INSIDE = 1, APART = 2 };
+
 static unsigned far_from(const char *asked, const char *name)
 {
-    enum { FAR = 64, INSIDE = 1, APART = 2 };
+    enum { FAR = 64 };
     const char *inside = asked[0] == '\0' ? NULL : strstr(name, asked);
     return inside == name ? 0 : inside != NULL ? INSIDE : APART + text_distance(asked, name, FAR);
 }
@@ -332,6 +334,16 @@ static int by_distance(const void *a, const void *b)
     return one->far != other->far      ? (one->far < other->far ? -1 : 1)
            : one->place < other->place ? -1
                                        : one->place > other->place;
+}
+
+// Where some have it inside, the others are no answer.
+static size_t count_near(const known_name *known, size_t count)
+{
+    size_t inside = 0;
+    while (inside < count && known[inside].far < APART) {
+        inside++;
+    }
+    return inside > 0 ? inside : count;
 }
 
 // Whole names only; "…" stands for those that have no room.
@@ -380,7 +392,7 @@ hr_status search_known(const char *folder, const char *name, char *names, size_t
         known[i] = (known_name){entries[i].name, far_from(name, entries[i].name), i};
     }
     qsort(known, count, sizeof *known, by_distance);
-    join_names(known, count, names, size);
+    join_names(known, count_near(known, count), names, size);
     find_near(entries, count, name, near);
     hr_free(known);
     hr_preset_list_free(entries);

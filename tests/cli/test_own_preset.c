@@ -2,6 +2,7 @@
 // A preset of one's own with three lines works on every device, and so does a card of one's own: from a file, in place,
 // and from the command line.
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,20 +229,25 @@ START_TEST(cards_are_sorted_and_filtered)
 {
     static const struct {
         const char *words, *key;
-    } sorts[] = {{"", "vram_bytes"},
-                 {"--sort vram", "vram_bytes"},
-                 {"--sort bandwidth", "memory_bytes_per_second"},
-                 {"--sort year", "year"}};
+        bool ascends;
+    } sorts[] = {{"", "vram_bytes", false},
+                 {"--sort vram", "vram_bytes", false},
+                 {"--sort vram --reverse", "vram_bytes", true},
+                 {"--sort bandwidth", "memory_bytes_per_second", false},
+                 {"-r --sort bandwidth", "memory_bytes_per_second", true},
+                 {"--sort flops --family hopper", "float16_flops", false},
+                 {"--sort year", "year", false}};
     size_t all = 0;
     for (size_t k = 0; k < sizeof sorts / sizeof *sorts; k++) {
         char words[96];
         (void)snprintf(words, sizeof words, "cards --json %s", sorts[k].words);
         json_t *rows = report_of(words);
-        all = json_array_size(rows);
+        all = json_array_size(rows) > all ? json_array_size(rows) : all;
         ck_assert_uint_ge(all, 40);
-        for (size_t i = 1; i < all; i++) {
-            ck_assert(number(json_array_get(rows, i - 1), sorts[k].key) <=
-                      number(json_array_get(rows, i), sorts[k].key));
+        for (size_t i = 1; i < json_array_size(rows); i++) {
+            const double before = number(json_array_get(rows, i - 1), sorts[k].key);
+            const double here = number(json_array_get(rows, i), sorts[k].key);
+            ck_assert(sorts[k].ascends ? before <= here : before >= here);
         }
         json_decref(rows);
     }
@@ -253,6 +259,95 @@ START_TEST(cards_are_sorted_and_filtered)
         ck_assert(number(row, "vram_bytes") >= 40 * 1073741824.0);
     }
     json_decref(large);
+}
+END_TEST
+
+START_TEST(names_ascend)
+{
+    json_t *rows = report_of("cards --json --sort name");
+    for (size_t i = 1; i < json_array_size(rows); i++) {
+        ck_assert(strcmp(json_string_value(json_object_get(json_array_get(rows, i - 1), "name")),
+                         json_string_value(json_object_get(json_array_get(rows, i), "name"))) < 0);
+    }
+    json_decref(rows);
+}
+END_TEST
+
+// Below the home of the program; XDG_DATA_HOME is there too.
+#define CARDS ".local/share/headroom/presets/cards"
+
+static void make_cards_folder(void)
+{
+    static const char *const folders[] = {".local", ".local/share", ".local/share/headroom",
+                                          ".local/share/headroom/presets", CARDS};
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+        char path[256];
+        (void)snprintf(path, sizeof path, "%s/%s", program_home(), folders[k]);
+        (void)mkdir(path, 0700);
+    }
+}
+
+static void remove_card(const char *name)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/" CARDS "/%s", program_home(), name);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+// What the advice says, word for word, as far as it is a command.
+static outcome follow_advice(const outcome *o)
+{
+    char words[512];
+    const char *advice = strstr(o->err, "  try: headroom ");
+    ck_assert_msg(advice != NULL, "%s", o->err);
+    advice += strlen("  try: headroom ");
+    (void)snprintf(words, sizeof words, "%.*s", (int)strcspn(advice, "\n"), advice);
+    return program_run(words);
+}
+
+START_TEST(one_broken_card_is_told_and_the_others_are_listed)
+{
+    make_cards_folder();
+    put(CARDS "/whole.yaml", "like: a100-80g\nvram: 81GiB\n");
+    put(CARDS "/broken.yaml", "vram: 8GiBs\ncontxt: 1GiB\nlike: a100-80g\n");
+    outcome o = program_run("cards");
+    assert_exit(&o, "cards", 2);
+    ck_assert(strstr(o.out, "\nwhole ") != NULL && strstr(o.out, "\nrtx3070-8g ") != NULL);
+    ck_assert_ptr_nonnull(strstr(o.err, "broken.yaml:1:7: vram: needs a size such as 8GiB, had '8GiBs'"));
+    outcome checked = follow_advice(&o);
+    assert_exit(&checked, "config check", 2);
+    ck_assert_ptr_nonnull(strstr(checked.err, "broken.yaml:1:7: vram: needs a size"));
+    ck_assert_ptr_nonnull(
+        strstr(checked.err, "broken.yaml:2:1: a card has no 'contxt' — did you mean 'context'?"));
+    ck_assert_ptr_null(strstr(checked.err, "unknown key"));
+    outcome_deinit(&checked);
+    outcome_deinit(&o);
+    o = program_run("cards --json");
+    assert_exit(&o, "cards --json", 2);
+    json_t *rows = json_loads(o.out, 0, NULL); // one document
+    ck_assert_uint_ge(json_array_size(rows), 40);
+    json_decref(rows);
+    outcome_deinit(&o);
+    put(CARDS "/broken.yaml", "like: a100-80g\nvram: 8GiB\n");
+    o = program_run("cards");
+    assert_exit(&o, "cards", 0);
+    outcome_deinit(&o);
+    remove_card("broken.yaml");
+    remove_card("whole.yaml");
+}
+END_TEST
+
+START_TEST(advice_about_a_card_is_for_the_command_at_hand)
+{
+    static const char *const words[] = {"cards a100", "cards a100-80g,vrm=8GiB"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        outcome o = program_run(words[k]);
+        assert_exit(&o, words[k], 2);
+        outcome followed = follow_advice(&o);
+        assert_exit(&followed, o.err, 0);
+        outcome_deinit(&followed);
+        outcome_deinit(&o);
+    }
 }
 END_TEST
 
@@ -294,6 +389,9 @@ int main(void)
     tcase_add_test(all, a_card_outside_the_folder_needs_trust);
     tcase_add_test(all, what_cards_prints_of_one_is_read_back_as_the_same);
     tcase_add_test(all, cards_are_sorted_and_filtered);
+    tcase_add_test(all, names_ascend);
+    tcase_add_test(all, one_broken_card_is_told_and_the_others_are_listed);
+    tcase_add_test(all, advice_about_a_card_is_for_the_command_at_hand);
     tcase_add_test(all, the_table_is_80_columns_wide);
     tcase_add_test(all, what_is_no_order_family_or_size_is_refused);
     suite_add_tcase(suite, all);

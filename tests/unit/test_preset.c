@@ -392,18 +392,18 @@ START_TEST(those_most_like_it_come_first_and_names_stay_whole)
 {
     char file[64];
     for (int i = 0; i < 40; i++) {
-        (void)snprintf(file, sizeof file, "aaa_%02d.yaml", i);
+        (void)snprintf(file, sizeof file, "aaa_resnet_%02d.yaml", i);
         write_preset(file, "model: {name: m}\n");
     }
     write_preset("x_resnet.yaml", "model: {name: m}\n");
     write_preset("resnet50.yaml", "model: {name: m}\n");
     setenv("HEADROOM_DATA", folder, 1);
     ck_assert_int_eq(hr_preset_open("resnet", false, &preset, &problems, &err), HR_PRESET);
-    ck_assert_ptr_nonnull(strstr(err.sentence, "there are resnet50, x_resnet, aaa_"));
+    ck_assert_ptr_nonnull(strstr(err.sentence, "there are resnet50, aaa_resnet_00, aaa_"));
     const char *end = strstr(err.sentence, ", …");
     ck_assert_ptr_nonnull(end);
     ck_assert_str_eq(end, ", …");
-    ck_assert(end[-7] == ' ' && memcmp(end - 6, "aaa_", 4) == 0);
+    ck_assert(end[-14] == ' ' && memcmp(end - 13, "aaa_resnet_", 11) == 0);
 }
 END_TEST
 

@@ -45,6 +45,11 @@ const char *hr_card_of(const hr_knobs *knobs);
 // The card that `device.card` names; "" is no name. READ and PRESET errors.
 HR_MUST_CHECK hr_status hr_card_load(const char *name, hr_card *card, hr_err *err);
 
+// Whether a path leads to a file that is written as a card: one of a card's keys, and nothing of a preset.
+bool hr_card_is_file(const char *path);
+// READ; PRESET: *problems is all that is wrong with it, as hr_preset_open says it (hr_preset_problems_free), else NULL.
+HR_MUST_CHECK hr_status hr_card_check(const char *path, char **problems, hr_err *err);
+
 // The allocator's limit for these knobs: the first of device.logical, else device.vram, else allocator.fraction of the
 // card, else TensorFlow's formula over the card (reference: `SingleVirtualDeviceMemoryLimit`). `card` may be NULL.
 // CONSTRAINT error when the card or device.vram has less. Without card and vram: HR_UNLIMITED_BYTES, or on the cpu and reference device what this machine can give.
