@@ -4,10 +4,9 @@ off the listing of a plan that no card is needed for. An instruction takes the l
 graph, its arithmetic at the card's rate and its bytes at the card's bandwidth. `spare` counts what is moved although a
 kernel that does two things at once would not move it: where to look next."""
 import math
-import os
 import re
 
-from measure import TOP, headroom_program, knob_words, output_of
+from measure import headroom_program, knob_words, output_of
 
 CARD = "h200-141g"
 LAUNCH_SECONDS = 1.5e-6  # from one small kernel to the next inside a captured graph; an estimate
@@ -37,8 +36,9 @@ SPARE = {
     "softmax_cross_entropy_bwd": lambda i: i.read[0].bytes - i.made[0].bytes,
     "cast": lambda i: 2 * i.read[0].bytes if i.phase == "backward" else 0,   # the product wrote float32
 }
-LINE = re.compile(r"^ *\d+  (input|forward|backward|update) +[\d.]+ \w+  (\S+)/([a-z_0-9+]+)  ?(.*)$")
-MADE = re.compile(r"^(\S+?)\[(\w+) ([\dx]+)\](?:@\S+)?$")
+# Behind the bytes stands who computes it, in 25 places at least.
+LINE = re.compile(r"^ *\d+  (input|forward|backward|update) +[\d.]+ \w+  .{25,}?  (\S+)/([a-z_0-9+]+)  ?(.*)$")
+MADE = re.compile(r"^(\S+?)\[(\w+) ([\dx]+)(?: [\w ]+)?\](?:@\S+)?$")
 KEPT = re.compile(r"^; [A-Z] +[\d.]+ \w+  (\S+?)\[(\w+) ([\dx]+)\]")
 
 
@@ -95,9 +95,8 @@ class Instruction:
 
 
 def card_of(name):
-    with open(os.path.join(TOP, "presets/cards", name + ".yaml"), encoding="utf-8") as file:
-        pairs = (line.split("#")[0].split(":") for line in file)
-        return {p[0].strip(): float(p[1]) for p in pairs if len(p) == 2 and re.fullmatch(r" *[\d.]+e\d+ *", p[1].strip())}
+    row = output_of([headroom_program(), "cards", name])[0]
+    return {key: float(rate) for key, rate in re.findall(r"^(\w+): ([\d.]+e[+\d]+)$", row, re.M)}
 
 
 def read_listing(text):
