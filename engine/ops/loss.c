@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses and what is measured beside them. Rows are all dimensions but the last; a loss is their mean, in float32
-// at least, and so are the probabilities that its gradient is made of.
+// at least, and so are the probabilities that its gradient is made of, where they are held.
 #include "ops/rows.h"
 
 static hr_status check_labels(const op_operand *in, hr_err *err)
@@ -60,6 +60,17 @@ static hr_status softmax_xent_shape(const op_attr *a, const op_operand *in, size
     return HR_OK;
 }
 
+static hr_status softmax_xent_stream_shape(const op_attr *a, const op_operand *in, size_t in_count,
+                                           op_operand *out, size_t out_count, hr_err *err)
+{
+    (void)a, (void)in_count, (void)out_count;
+    HR_TRY(check_labels(in, err));
+    out[0] = out[1] =
+        (op_operand){.shape = in[1].shape, .dtype = op_wide_dtype(in[0].dtype), .layout = HR_LAYOUT_PLAIN};
+    out[2] = loss_of(&in[0]);
+    return HR_OK;
+}
+
 static hr_status mse_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                            size_t out_count, hr_err *err)
 {
@@ -94,6 +105,12 @@ static hr_status accuracy_shape(const op_attr *a, const op_operand *in, size_t i
 
 // Maximum, subtraction, exponential, sum, division: five per logit.
 static uint64_t softmax_xent_flops(const op_query *q)
+{
+    return 5 * op_in_elements(q, 0);
+}
+
+// Subtraction, exponential, quotient, the label, share.
+static uint64_t softmax_xent_stream_bwd_flops(const op_query *q)
 {
     return 5 * op_in_elements(q, 0);
 }
@@ -143,6 +160,34 @@ const op_row op_row_SOFTMAX_XENT = {
 
 const op_row op_row_SOFTMAX_XENT_BWD = {
     .name = "softmax_cross_entropy_bwd", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = 0};
+
+// Logits stay in the type they were made in: a kernel widens what it reads and rounds the gradient once.
+const op_row op_row_SOFTMAX_XENT_STREAM = {
+    .name = "softmax_cross_entropy_streaming",
+    .min_in = 2,
+    .max_in = 2,
+    .min_out = 3,
+    .max_out = 3,
+    .shape = softmax_xent_stream_shape,
+    .flops = softmax_xent_flops,
+    .wide_out = 0x7,
+    .in_place = -1,
+    .state_out = 0x3,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_SOFTMAX_XENT_STREAM_BWD,
+              .operand_count = 4,
+              .operand = {{OP_SRC_IN, 0}, {OP_SRC_IN, 1}, {OP_SRC_OUT, 0}, {OP_SRC_OUT, 1}},
+              .result_count = 1,
+              .result = {0}}},
+};
+
+const op_row op_row_SOFTMAX_XENT_STREAM_BWD = {.name = "softmax_cross_entropy_streaming_bwd",
+                                               .min_in = 4,
+                                               .max_in = 5,
+                                               .min_out = 1,
+                                               .max_out = 1,
+                                               .flops = softmax_xent_stream_bwd_flops,
+                                               .in_place = 0};
 
 const op_row op_row_MSE = {
     .name = "mse",
@@ -211,5 +256,4 @@ const op_row op_row_ACCURACY = {
     .shape = accuracy_shape,
     .flops = per_logit_flops,
     .in_place = -1,
-    .wide_in = 0x1,
 };

@@ -83,8 +83,15 @@
                                      mean over all R rows; attr.scale = its weight in the step */    \
     X(SOFTMAX_XENT_BWD,                                                                                           \
       "softmax_cross_entropy_bwd") /* probs, labels, [scale[1]] → dlogits = weight*scale*(p − onehot)/R */    \
-    X(MSE, "mse")                  /* prediction, target → loss[1]: the mean over elements; attr.scale */       \
-    X(MSE_BWD, "mse_bwd")          /* prediction, target, [scale[1]] → dprediction */                           \
+    X(SOFTMAX_XENT_STREAM,                                                                                        \
+      "softmax_cross_entropy_streaming") /* logits[...,K], labels[...] → max[...], rsum[...], loss[1]: the \
+                                     same loss; of a row its largest logit and 1 / Σ exp(z − max), which stand \
+                                     for its probabilities */    \
+    X(SOFTMAX_XENT_STREAM_BWD,                                                                                    \
+      "softmax_cross_entropy_streaming_bwd") /* logits, labels, max, rsum, [scale[1]] → dlogits as above, p = \
+                                     exp(z − max) * rsum */ \
+    X(MSE, "mse")          /* prediction, target → loss[1]: the mean over elements; attr.scale */               \
+    X(MSE_BWD, "mse_bwd")  /* prediction, target, [scale[1]] → dprediction */                                   \
     X(KL, "kl_divergence") /* student[...,K], teacher[...,K] → probs of student/T, loss[1] = T² * mean  \
                                      over rows of KL(softmax(teacher/T) || probs); T = attr.epsilon */      \
     X(KL_BWD, "kl_divergence_bwd") /* probs, teacher, [scale[1]] → dstudent */                                  \

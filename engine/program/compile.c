@@ -42,7 +42,6 @@ static const struct {
     {pass_fuse, pass_fuse, skip},
     {pass_fuse_sums, pass_fuse_sums, skip},
     {pass_fuse_cuts, skip, skip},
-    {pass_fuse_casts, pass_fuse_casts, skip},
     {pass_layout, pass_layout, skip},
     {pass_lower, pass_lower, skip},
     {pass_offload, skip, skip},

@@ -42,9 +42,8 @@ typedef struct target_answer {
 typedef struct hr_target hr_target;
 
 typedef enum target_absorption {
-    TARGET_CASTS, // it takes two-byte values where its row says float32, and writes its gradient in two bytes
-    TARGET_ADDS,  // its optional summand: behind a normalisation, before the gradient of an activation
-    TARGET_CUTS,  // the gradient of a normalisation counts where the activation behind it let values through
+    TARGET_ADDS, // its optional summand: behind a normalisation, before the gradient of an activation
+    TARGET_CUTS, // the gradient of a normalisation counts where the activation behind it let values through
 } target_absorption;
 
 // Who answers in place of a target that would be slow to: what is not remembered is asked of `from`, and neither

@@ -25,15 +25,13 @@ GROUPS = [("product", r"conv2d|dense|matmul|attention"), ("norm", r"batch_norm|l
 NO_KERNEL = {"reshape", "input", "record", "wait", "repeat", "end"}
 # Operands that a kernel reads twice because the first reading has to be over before the second begins.
 TWICE = {"batch_norm": (0,), "batch_norm_bwd": (0, 1)}
-LAUNCHES = {"batch_norm": 3, "batch_norm_bwd": 3, "softmax_cross_entropy": 2, "layer_norm_bwd": 2}
+LAUNCHES = {"batch_norm": 3, "batch_norm_bwd": 3, "softmax_cross_entropy_streaming": 2, "layer_norm_bwd": 2}
 GROUPED, GROUP = ("sgd", "momentum", "rmsprop", "adam", "lion", "ema", "cast"), 64
 # Bytes that would not be moved if …
 SPARE = {
     "gelu": lambda i: i.read[0].bytes,              # the product before it wrote both its sum and this
     "gelu_bwd": lambda i: 2 * i.read[1].bytes,      # the product before it wrote this instead
     "add": lambda i: i.made[0].bytes * (2 if i.phase == "backward" else 1),  # a product, a norm added it
-    "softmax_cross_entropy": lambda i: i.made[0].bytes,      # backward made the probabilities again
-    "softmax_cross_entropy_bwd": lambda i: i.read[0].bytes - i.made[0].bytes,
     "cast": lambda i: 2 * i.read[0].bytes if i.phase == "backward" else 0,   # the product wrote float32
 }
 # Behind the bytes stands who computes it, in 25 places at least.

@@ -226,12 +226,12 @@ op_trial op_case_loss(hr_op op, op_draw *d)
     const bool weighs = op_draw_int(d, 0, 1) == 1;
     t.query.attr.scale = weighs ? op_random(&d->state, 0.1, 2.0) : 0.0;
     op_draw_in(d, &t, dims, -3.0, 3.0);
-    if (op == HR_OP_SOFTMAX_XENT || op == HR_OP_ACCURACY) {
+    if (op != HR_OP_MSE && op != HR_OP_KL) {
         const hr_dtype dtype = op_draw_int(d, 0, 1) == 1 ? HR_I32 : HR_U8;
         add_labels(d, &t, dtype, rows, dims[rank_of(rows)]);
     } else {
         op_draw_in(d, &t, dims, -3.0, 3.0);
     }
-    op_trial_infer_out(&t, op == HR_OP_SOFTMAX_XENT || op == HR_OP_KL ? 2 : 1);
+    op_trial_infer_out(&t, op_row_of(op)->min_out);
     return t;
 }

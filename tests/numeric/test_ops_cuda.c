@@ -77,12 +77,13 @@ static void run_both(const bench *b, op_trial *t, bf16_wide w)
 // Gradients of losses take the scale of a loss that is scaled, float32 whatever they are.
 static void add_loss_scale(op_trial *backward, bf16_wide *w, uint64_t seed)
 {
-    const bool takes = backward->query.op == HR_OP_SOFTMAX_XENT_BWD || backward->query.op == HR_OP_MSE_BWD ||
-                       backward->query.op == HR_OP_KL_BWD;
+    const uint32_t op = backward->query.op, at = backward->query.in_count;
+    const bool takes = op == HR_OP_SOFTMAX_XENT_BWD || op == HR_OP_SOFTMAX_XENT_STREAM_BWD ||
+                       op == HR_OP_MSE_BWD || op == HR_OP_KL_BWD;
     if (takes && seed % 2 == 1) {
         op_trial_add_in(backward, HR_F32, (const int64_t[OP_MAX_RANK]){1});
-        backward->in[2][0] = 1024.0;
-        w->in |= 1u << 2;
+        backward->in[at][0] = 1024.0;
+        w->in |= 1u << at;
     }
 }
 

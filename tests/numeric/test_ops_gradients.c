@@ -28,6 +28,7 @@ static const hr_op operations[] = {
     HR_OP_GLOBAL_AVG_POOL,
     HR_OP_ADD,
     HR_OP_SOFTMAX_XENT,
+    HR_OP_SOFTMAX_XENT_STREAM,
     HR_OP_LAYER_NORM,
     HR_OP_RMS_NORM,
     HR_OP_GELU,
@@ -57,7 +58,7 @@ static const hr_op operations[] = {
 // Losses start the chain: their gradient takes no dy, and holds their weight.
 static bool is_loss(uint32_t op)
 {
-    return op == HR_OP_SOFTMAX_XENT || op == HR_OP_MSE || op == HR_OP_KL;
+    return op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_STREAM || op == HR_OP_MSE || op == HR_OP_KL;
 }
 
 // The output that stands for the result: the loss itself where there is one.

@@ -24,6 +24,7 @@ static const hr_op operations[] = {HR_OP_CONV2D,
                                    HR_OP_GLOBAL_AVG_POOL,
                                    HR_OP_ACCURACY,
                                    HR_OP_SOFTMAX_XENT,
+                                   HR_OP_SOFTMAX_XENT_STREAM,
                                    HR_OP_SGD,
                                    HR_OP_MOMENTUM,
                                    HR_OP_ADAM,
@@ -264,6 +265,17 @@ START_TEST(huge_logits_give_a_finite_loss)
     op_trial_run(&t, device, NULL);
     ck_assert_double_eq(t.out[1][0], 2e4);
     ck_assert_double_eq(t.out[0][0], 1.0);
+    op_trial stream = op_trial_make(HR_OP_SOFTMAX_XENT_STREAM, (op_attr){0});
+    op_trial_add_in(&stream, HR_F64, DIMS(1, 2));
+    op_trial_add_in(&stream, HR_I32, DIMS(1));
+    op_trial_infer_out(&stream, 3);
+    memcpy(stream.in[0], t.in[0], 2 * sizeof *t.in[0]);
+    stream.in[1][0] = 1;
+    op_trial_run(&stream, device, NULL);
+    ck_assert_double_eq(stream.out[2][0], 2e4);
+    ck_assert_double_eq(stream.out[0][0], 1e4);
+    ck_assert_double_eq(stream.out[1][0], 1.0);
+    op_trial_deinit(&stream);
     op_trial_deinit(&t);
     op_device_close(&device);
 }

@@ -36,9 +36,8 @@ static const hr_target relu_only = {.name = "relu", .key = 12, .ask = ask_nothin
 
 static bool absorbs_all(void *context, target_absorption what, hr_op op)
 {
-    (void)context;
-    const bool loss = op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_BWD;
-    return what != TARGET_CASTS || loss;
+    (void)context, (void)what, (void)op;
+    return true;
 }
 
 static const hr_target absorbing = {
@@ -175,32 +174,6 @@ START_TEST(every_residual_sum_and_every_cut_is_absorbed)
 }
 END_TEST
 
-static hr_dtype type_in(const program *p, hr_op op, bool result)
-{
-    for (uint32_t n = 0; n < p->instr_count; n++) {
-        const instr *i = &p->instrs[n];
-        if (i->op == op) {
-            return p->tensors[result ? i->out[0] : i->in[0]].dtype;
-        }
-    }
-    ck_abort_msg("no %s", op_name(op));
-}
-
-START_TEST(a_loss_that_casts_reads_and_writes_two_bytes)
-{
-    const char *const pairs[] = {"execution.mode=graph", "precision.policy=mixed_bfloat16", NULL};
-    const char *const model = "presets/models/gpt2_124m_tiny.yaml";
-    program *plain = compile_model(model, pairs, &all), *less = compile_model(model, pairs, &absorbing);
-    ck_assert_int_eq(type_in(plain, HR_OP_SOFTMAX_XENT, false), HR_F32);
-    ck_assert_int_eq(type_in(less, HR_OP_SOFTMAX_XENT, false), HR_BF16);
-    ck_assert_int_eq(type_in(less, HR_OP_SOFTMAX_XENT, true), HR_F32);
-    ck_assert_int_eq(type_in(less, HR_OP_SOFTMAX_XENT_BWD, true), HR_BF16);
-    ck_assert_uint_eq(all_of(less, HR_OP_CAST) + 2, all_of(plain, HR_OP_CAST));
-    program_destroy(plain);
-    program_destroy(less);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("fuse");
@@ -208,7 +181,6 @@ int main(void)
     tcase_add_test(c, relu6_goes_behind_its_normalisation);
     tcase_add_loop_test(c, what_is_absorbed_takes_no_byte_more, 0, ABSORBING_MODELS * WAYS);
     tcase_add_test(c, every_residual_sum_and_every_cut_is_absorbed);
-    tcase_add_test(c, a_loss_that_casts_reads_and_writes_two_bytes);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -259,7 +259,7 @@ START_TEST(a_dynamic_scale_judges_every_gradient_before_any_update)
         const instr *i = &p->instrs[n];
         judged += i->op == HR_OP_FINITE;
         unscaled += i->op == HR_OP_UNSCALE;
-        scaled_losses += i->op == HR_OP_SOFTMAX_XENT_BWD && i->in_count == 3;
+        scaled_losses += i->op == HR_OP_SOFTMAX_XENT_STREAM_BWD && i->in_count == 5;
         if (i->op == HR_OP_ADAM) {
             ck_assert_uint_eq(judged, 10);
             ck_assert_uint_eq(unscaled, 10);

@@ -15,22 +15,6 @@ typedef struct job {
     float share; // of one element, or row, in the gradient
 } job;
 
-static uint64_t partial_bytes(const cpu_device *device, const op_query *q)
-{
-    (void)q;
-    return device->threads * sizeof(double);
-}
-
-static double sum_ranges(const cpu_run *r, const job *j, int64_t items, int64_t grain, cpu_body body)
-{
-    double total = 0.0;
-    cpu_for(r->device->workers, items, grain, body, j);
-    for (uint32_t k = 0; k < cpu_for_ranges(r->device->workers, items, grain); k++) {
-        total += j->partial[k];
-    }
-    return total;
-}
-
 // ---- mean squared error -----------------------------------------------------------------------------------
 
 CPU_HOT static double square_sum(const float *a, const float *b, int64_t begin, int64_t end)
@@ -62,7 +46,8 @@ static void run_mse(const cpu_run *r)
 {
     const job j = {.a = r->in[0], .b = r->in[1], .partial = r->workspace};
     const int64_t count = cpu_elements_of(&r->query->in[0]);
-    *(float *)r->out[0] = (float)(sum_ranges(r, &j, count, ROWS_GRAIN_FLOATS, mse_body) / (double)count);
+    *(float *)r->out[0] =
+        (float)(sum_ranges(r, count, ROWS_GRAIN_FLOATS, mse_body, &j, j.partial) / (double)count);
 }
 
 CPU_HOT static void apart_range(float *to, const float *a, const float *b, float share, int64_t begin,
@@ -86,7 +71,7 @@ static void run_mse_bwd(const cpu_run *r)
     const job j = {.a = r->in[0],
                    .b = r->in[1],
                    .out = r->out[0],
-                   .share = (float)(2.0 * gradient_weight(r) / (double)count)};
+                   .share = (float)(2.0 * gradient_weight(r, 2) / (double)count)};
     cpu_for(r->device->workers, count, ROWS_GRAIN_FLOATS, mse_bwd_body, &j);
 }
 
@@ -192,7 +177,7 @@ static void run_kl(const cpu_run *r)
 {
     const job j = kl_job(r);
     const double t = r->query->attr.epsilon;
-    const double total = sum_ranges(r, &j, j.l.rows, logits_grain(&j.l), kl_body);
+    const double total = sum_ranges(r, j.l.rows, logits_grain(&j.l), kl_body, &j, j.partial);
     *(float *)r->out[1] = (float)(t * t * total / (double)j.l.rows);
 }
 
@@ -244,7 +229,7 @@ static void kl_bwd_body(const void *argument, int64_t begin, int64_t end, uint32
 static void run_kl_bwd(const cpu_run *r)
 {
     job j = kl_job(r);
-    j.share = (float)(gradient_weight(r) * r->query->attr.epsilon / (double)j.l.rows);
+    j.share = (float)(gradient_weight(r, 2) * r->query->attr.epsilon / (double)j.l.rows);
     cpu_for(r->device->workers, j.l.rows, logits_grain(&j.l), kl_bwd_body, &j);
 }
 

@@ -8,6 +8,7 @@
 #include "cpu.h"
 #include "exp.h"
 #include "simd.h"
+#include "workers.h"
 
 // Floats whose sum is kept in registers of float before it is added in double.
 enum { ROWS_CHUNK = 2048, ROWS_GRAIN_FLOATS = 4096 };
@@ -27,11 +28,47 @@ static inline int64_t logits_grain(const logits *l)
     return l->classes >= ROWS_GRAIN_FLOATS ? 1 : ROWS_GRAIN_FLOATS / l->classes;
 }
 
-// What every gradient of a loss is multiplied with: its weight, and the loss scale where there is one.
-static inline double gradient_weight(const cpu_run *r)
+// int32, or uint8.
+typedef struct labels {
+    const void *at;
+    bool bytes;
+} labels;
+
+static inline labels labels_of(const cpu_run *r)
+{
+    return (labels){r->in[1], r->query->in[1].dtype == HR_U8};
+}
+
+CPU_INLINE int64_t label_at(const labels *l, int64_t row)
+{
+    return l->bytes ? ((const uint8_t *)l->at)[row] : ((const int32_t *)l->at)[row];
+}
+
+// What every gradient of a loss is multiplied with: its weight, and the loss scale where there is one, behind `before`
+// inputs.
+static inline double gradient_weight(const cpu_run *r, uint32_t before)
 {
     const double weight = r->query->attr.scale == 0.0 ? 1.0 : r->query->attr.scale;
-    return r->query->in_count > 2 ? weight * (double)*(const float *)r->in[2] : weight;
+    return r->query->in_count > before ? weight * (double)*(const float *)r->in[before] : weight;
+}
+
+// A double for every worker.
+static inline uint64_t partial_bytes(const cpu_device *device, const op_query *q)
+{
+    (void)q;
+    return device->threads * sizeof(double);
+}
+
+// Runs `body` over `items`; the sum of what it leaves in partial, a number for each range.
+static inline double sum_ranges(const cpu_run *r, int64_t items, int64_t grain, cpu_body body,
+                                const void *argument, const double *partial)
+{
+    double total = 0.0;
+    cpu_for(r->device->workers, items, grain, body, argument);
+    for (uint32_t k = 0; k < cpu_for_ranges(r->device->workers, items, grain); k++) {
+        total += partial[k];
+    }
+    return total;
 }
 
 CPU_INLINE void larger_lanes(f32x16 *most, const f32x16 *x)
@@ -84,6 +121,32 @@ CPU_INLINE void store_tail(const f32x16 *x, float *to, int64_t count)
     for (int lane = 0; lane < CPU_LANES && lane < count; lane++) {
         to[lane] = (*x)[lane];
     }
+}
+
+// The sum of exp(z - largest) over at most ROWS_CHUNK logits; left in p, which may be z, unless that is NULL.
+CPU_INLINE double exponentials(const float *z, float *p, int64_t count, float largest)
+{
+    f32x16 sum = {0};
+    int64_t k = 0;
+    for (; k + CPU_LANES <= count; k += CPU_LANES) {
+        f32x16 x = F32X16(z + k) - largest;
+        exp_lanes(&x);
+        if (p != NULL) {
+            F32X16W(p + k) = x;
+        }
+        sum += x;
+    }
+    if (k < count) {
+        f32x16 x;
+        load_tail(&x, z + k, count - k, -INFINITY);
+        x -= largest;
+        exp_lanes(&x);
+        if (p != NULL) {
+            store_tail(&x, p + k, count - k);
+        }
+        sum += x;
+    }
+    return sum_lanes(&sum);
 }
 
 #endif

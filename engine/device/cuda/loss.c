@@ -12,33 +12,41 @@ enum { STAGE_PARTS, STAGE_FINISH, STAGES };
 
 static bool is_flat(const op_query *q)
 {
-    return q->op == HR_OP_MSE || q->op == HR_OP_MSE_BWD || q->op == HR_OP_SOFTMAX_XENT_BWD;
+    return q->op == HR_OP_MSE || q->op == HR_OP_MSE_BWD || q->op == HR_OP_SOFTMAX_XENT_BWD ||
+           q->op == HR_OP_SOFTMAX_XENT_STREAM_BWD;
 }
 
 static bool has_labels(const op_query *q)
 {
-    return q->op == HR_OP_SOFTMAX_XENT || q->op == HR_OP_SOFTMAX_XENT_BWD || q->op == HR_OP_ACCURACY;
+    return q->op != HR_OP_MSE && q->op != HR_OP_MSE_BWD && q->op != HR_OP_KL && q->op != HR_OP_KL_BWD;
 }
 
 // Type of logits, predictions, students and their gradients, which may be a two-byte one; the rest is float32.
 static uint32_t type_of(const op_query *q)
 {
-    return q->op == HR_OP_SOFTMAX_XENT_BWD || q->op == HR_OP_KL_BWD ? q->out[0].dtype : q->in[0].dtype;
+    return q->op == HR_OP_KL_BWD ? q->out[0].dtype : q->in[0].dtype;
+}
+
+static bool are_float32(const op_operand *from, const op_operand *end)
+{
+    while (from < end && from->dtype == HR_F32) {
+        from++;
+    }
+    return from >= end;
 }
 
 static bool fits_forward(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    const uint32_t last = q->out_count - 1u;
-    return (has_labels(q) || q->in[1].dtype == q->in[0].dtype) && (last == 0 || q->out[0].dtype == HR_F32) &&
-           q->out[last].dtype == (q->op == HR_OP_ACCURACY ? HR_I32 : HR_F32);
+    return (has_labels(q) || q->in[1].dtype == q->in[0].dtype) &&
+           (q->op == HR_OP_ACCURACY ? q->out[0].dtype == HR_I32 : are_float32(q->out, q->out + q->out_count));
 }
 
 static bool fits_backward(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    return q->in[0].dtype == (q->op == HR_OP_MSE_BWD ? type_of(q) : HR_F32) &&
-           (has_labels(q) || q->in[1].dtype == type_of(q)) && (q->in_count < 3 || q->in[2].dtype == HR_F32);
+    return q->out[0].dtype == type_of(q) && (q->op != HR_OP_KL_BWD || q->in[0].dtype == HR_F32) &&
+           (has_labels(q) || q->in[1].dtype == type_of(q)) && are_float32(q->in + 2, q->in + q->in_count);
 }
 
 // ---- launches -------------------------------------------------------------------------------------------------
@@ -73,10 +81,9 @@ static loss_args args_of(const cuda_run *r, const cuda_rows *rows)
     return (loss_args){.x = (const void *)r->in[0],
                        .other = has_labels(q) ? NULL : (const void *)r->in[1],
                        .labels = has_labels(q) ? (const void *)r->in[1] : NULL,
-                       .scale = q->in_count > 2 ? (const float *)r->in[2] : NULL,
-                       .out = (void *)r->out[0],
                        .rows = rows->rows,
                        .classes = rows->columns,
+                       .pitch = rows->columns,
                        .cold = q->attr.epsilon > 0.0 ? (float)(1.0 / q->attr.epsilon) : 1.0f,
                        .byte_labels = q->in[1].dtype == HR_U8,
                        .vectors = rows->vectors};
@@ -102,10 +109,15 @@ static double mean_factor(const op_query *q, const cuda_rows *rows)
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
     const op_query *q = r->query;
+    const bool streams = q->op == HR_OP_SOFTMAX_XENT_STREAM;
+    const bool reads_once = streams || is_flat(q) || q->op == HR_OP_KL;
     cuda_rows rows = rows_of(r->device, q);
     loss_args a = args_of(r, &rows);
+    a.out = (void *)r->out[0];
+    a.most = streams ? (float *)r->out[0] : NULL;
+    a.rsum = streams ? (float *)r->out[1] : NULL;
     a.partial = (double *)r->workspace;
-    a.cached = is_flat(q) || q->op == HR_OP_KL ? 0 : cuda_rows_cache(r->device, &rows, type_of(q));
+    a.cached = reads_once ? 0 : cuda_rows_cache(r->device, &rows, type_of(q));
     HR_TRY(cuda_launch(r, r->stage[STAGE_PARTS], rows.grid, &a, sizeof a, err));
     const loss_finish_args f = {.partial = a.partial,
                                 .out = (void *)r->out[q->out_count - 1],
@@ -127,26 +139,38 @@ static double share_of(const op_query *q, const cuda_rows *rows)
 
 static hr_status run_backward(const cuda_run *r, hr_err *err)
 {
+    const bool streams = r->query->op == HR_OP_SOFTMAX_XENT_STREAM_BWD;
+    const uint32_t scale = streams ? 4 : 2; // the input that is the loss scale
     cuda_rows rows = rows_of(r->device, r->query);
     loss_args a = args_of(r, &rows);
+    a.out = (void *)r->out[0];
+    a.most = streams ? (float *)r->in[2] : NULL;
+    a.rsum = streams ? (float *)r->in[3] : NULL;
+    a.scale = r->query->in_count > scale ? (const float *)r->in[scale] : NULL;
     a.share = (float)share_of(r->query, &rows);
     a.cached = is_flat(r->query) ? 0 : cuda_rows_cache(r->device, &rows, type_of(r->query));
     return cuda_launch(r, r->function, rows.grid, &a, sizeof a, err);
 }
 
-#define FORWARD(id)                                                                                          \
+#define FORWARD(id, taken)                                                                                   \
     {                                                                                                        \
-        .op = HR_OP_##id, .types = CUDA_REAL, .name = "parts", .fits = fits_forward,                         \
-        .workspace = parts_bytes, .module = "loss", .stages = name_forward, .run = run_forward               \
+        .op = HR_OP_##id, .types = (taken), .name = "parts", .fits = fits_forward, .workspace = parts_bytes, \
+        .module = "loss", .stages = name_forward, .run = run_forward                                         \
     }
-#define BACKWARD(id)                                                                                         \
+#define BACKWARD(id, taken)                                                                                  \
     {                                                                                                        \
-        .op = HR_OP_##id, .types = CUDA_REAL, .name = "once", .fits = fits_backward, .module = "loss",       \
+        .op = HR_OP_##id, .types = (taken), .name = "once", .fits = fits_backward, .module = "loss",         \
         .kernel = name_of, .run = run_backward                                                               \
     }
 
-static const cuda_impl impls[] = {FORWARD(SOFTMAX_XENT),     FORWARD(MSE),      FORWARD(KL),
-                                  FORWARD(ACCURACY),         BACKWARD(MSE_BWD), BACKWARD(KL_BWD),
-                                  BACKWARD(SOFTMAX_XENT_BWD)};
+static const cuda_impl impls[] = {FORWARD(SOFTMAX_XENT, CUDA_F32),
+                                  BACKWARD(SOFTMAX_XENT_BWD, CUDA_F32),
+                                  FORWARD(SOFTMAX_XENT_STREAM, CUDA_REAL),
+                                  BACKWARD(SOFTMAX_XENT_STREAM_BWD, CUDA_REAL),
+                                  FORWARD(MSE, CUDA_REAL),
+                                  BACKWARD(MSE_BWD, CUDA_REAL),
+                                  FORWARD(KL, CUDA_REAL),
+                                  BACKWARD(KL_BWD, CUDA_REAL),
+                                  FORWARD(ACCURACY, CUDA_REAL)};
 
 const cuda_family cuda_family_loss = CUDA_FAMILY(impls);

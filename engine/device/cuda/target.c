@@ -32,8 +32,6 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
 {
     (void)context;
     switch (what) {
-    case TARGET_CASTS:
-        return op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_BWD || op == HR_OP_ACCURACY;
     case TARGET_ADDS:
         return op == HR_OP_BATCH_NORM || op == HR_OP_BATCH_NORM_APPLY || op == HR_OP_RELU_BWD ||
                op == HR_OP_RELU6_BWD;

@@ -79,6 +79,8 @@ void reference_mse(const reference_call *call);
 void reference_mse_bwd(const reference_call *call);
 void reference_kl(const reference_call *call);
 void reference_kl_bwd(const reference_call *call);
+void reference_softmax_xent_stream(const reference_call *call);
+void reference_softmax_xent_stream_bwd(const reference_call *call);
 void reference_accuracy(const reference_call *call);
 
 void reference_matmul(const reference_call *call);

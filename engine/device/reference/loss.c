@@ -35,11 +35,12 @@ static uint64_t arg_max(const double *values, uint64_t count)
     return best;
 }
 
-// What every gradient of a loss is multiplied with: its weight, and the loss scale where there is one.
-static double gradient_weight(const reference_call *call)
+// What every gradient of a loss is multiplied with: its weight, and the loss scale where there is one, behind `before`
+// inputs.
+static double gradient_weight(const reference_call *call, uint32_t before)
 {
     const double weight = call->query->attr.scale == 0.0 ? 1.0 : call->query->attr.scale;
-    return call->query->in_count > 2 ? weight * *(const double *)call->in[2] : weight;
+    return call->query->in_count > before ? weight * *(const double *)call->in[before] : weight;
 }
 
 // p = softmax(z / temperature), which may be z itself; returns log Σ exp(z/T − max) + max.
@@ -55,6 +56,17 @@ static double softmax(const double *z, double *p, uint64_t classes, double tempe
         p[k] /= sum;
     }
     return log(sum) + largest;
+}
+
+// Σ exp(z − max)
+static double exponential_sum(const double *z, uint64_t classes)
+{
+    const double largest = z[arg_max(z, classes)];
+    double sum = 0.0;
+    for (uint64_t k = 0; k < classes; k++) {
+        sum += exp(z[k] - largest);
+    }
+    return sum;
 }
 
 // loss = mean of log Σ exp(z) − z_label: never the logarithm of a rounded probability.
@@ -73,11 +85,43 @@ void reference_softmax_xent(const reference_call *call)
 void reference_softmax_xent_bwd(const reference_call *call)
 {
     const logits l = logits_of(&call->query->in[0]);
-    const double weight = gradient_weight(call), *p = call->in[0];
+    const double weight = gradient_weight(call, 2), *p = call->in[0];
     double *dz = call->out[0];
     for (uint64_t i = 0; i < l.rows * l.classes; i++) {
         const double target = i % l.classes == label_at(call, i / l.classes) ? 1.0 : 0.0;
         dz[i] = weight * (p[i] - target) / (double)l.rows;
+    }
+}
+
+void reference_softmax_xent_stream(const reference_call *call)
+{
+    const logits l = logits_of(&call->query->in[0]);
+    double *most = call->out[0], *rsum = call->out[1], *loss = call->out[2], total = 0.0;
+    for (uint64_t n = 0; n < l.rows; n++) {
+        const double *z = (const double *)call->in[0] + n * l.classes;
+        const double sum = exponential_sum(z, l.classes);
+        most[n] = z[arg_max(z, l.classes)];
+        rsum[n] = 1.0 / sum;
+        total += log(sum) + most[n] - z[label_at(call, n)];
+    }
+    *loss = total / (double)l.rows;
+}
+
+// dlogits may be the logits. The sum is made again: with it probabilities are those of SOFTMAX_XENT, which are of the
+// type that the rows' numbers have.
+void reference_softmax_xent_stream_bwd(const reference_call *call)
+{
+    const logits l = logits_of(&call->query->in[0]);
+    const bool rounds = call->query->in[3].dtype == HR_F32;
+    const double weight = gradient_weight(call, 4), *most = call->in[2];
+    for (uint64_t n = 0; n < l.rows; n++) {
+        const double *z = (const double *)call->in[0] + n * l.classes;
+        double *dz = (double *)call->out[0] + n * l.classes;
+        const double sum = exponential_sum(z, l.classes);
+        for (uint64_t k = 0; k < l.classes; k++) {
+            const double p = exp(z[k] - most[n]) / sum, target = k == label_at(call, n) ? 1.0 : 0.0;
+            dz[k] = weight * ((rounds ? (double)(float)p : p) - target) / (double)l.rows;
+        }
     }
 }
 
@@ -103,7 +147,7 @@ void reference_mse(const reference_call *call)
 
 void reference_mse_bwd(const reference_call *call)
 {
-    const double weight = gradient_weight(call), *a = call->in[0], *b = call->in[1];
+    const double weight = gradient_weight(call, 2), *a = call->in[0], *b = call->in[1];
     double *da = call->out[0];
     for (uint64_t i = 0; i < call->in_count[0]; i++) {
         da[i] = weight * 2.0 * (a[i] - b[i]) / (double)call->in_count[0];
@@ -136,7 +180,7 @@ void reference_kl(const reference_call *call)
 void reference_kl_bwd(const reference_call *call)
 {
     const logits l = logits_of(&call->query->in[0]);
-    const double t = call->query->attr.epsilon, weight = gradient_weight(call) * t / (double)l.rows;
+    const double t = call->query->attr.epsilon, weight = gradient_weight(call, 2) * t / (double)l.rows;
     for (uint64_t n = 0; n < l.rows; n++) {
         const double *p = (const double *)call->in[0] + n * l.classes;
         const double *teacher = (const double *)call->in[1] + n * l.classes;

@@ -204,9 +204,47 @@ static hr_status add_extra_output(draft *d, hr_op op, uint32_t y, uint32_t *id, 
     return draft_tensor(d, name, &o, value_category(op, 1), d->tensors.data[y].layer, id, err);
 }
 
-static hr_op evaluated_op(const draft *d, hr_op op)
+// A graph holds no probabilities beside its logits.
+static hr_op built_op(const draft *d, hr_op op)
 {
+    if (op == HR_OP_SOFTMAX_XENT && !d->eager) {
+        return HR_OP_SOFTMAX_XENT_STREAM;
+    }
     return d->mode == PROGRAM_EVALUATE && op == HR_OP_BATCH_NORM ? HR_OP_BATCH_NORM_EVAL : op;
+}
+
+// What a streaming loss knows of its rows, where the model has probabilities, and the loss.
+static hr_status add_stream_outputs(draft *d, const model_node *node, uint32_t out[3], hr_err *err)
+{
+    static const char *const names[] = {"max", "rsum"};
+    const model_value *probs = &d->model->values[node->out[0]], *loss = &d->model->values[node->out[1]];
+    op_operand o = with_real_type(d, &probs->shape, probs->dtype);
+    o.shape.dim[0] = probs->batched ? d->batch : o.shape.dim[0];
+    o.shape.dim[--o.shape.rank] = 0;
+    for (uint32_t k = 0; k < 2; k++) {
+        HR_TRY(draft_tensor(d, draft_suffixed(d, loss->name, names[k]), &o, HR_CATEGORY_STATE, loss->layer,
+                            &out[k], err));
+    }
+    return add_output(d, node, 1, &out[2], err);
+}
+
+static hr_status add_outputs(draft *d, const model_node *node, hr_op op, uint32_t out[OP_MAX_OUT],
+                             uint32_t *count, hr_err *err)
+{
+    const op_row *row = op_row_of(op);
+    if (op == HR_OP_SOFTMAX_XENT_STREAM) {
+        *count = row->max_out;
+        return add_stream_outputs(d, node, out, err);
+    }
+    *count = node->out_count < row->max_out ? node->out_count : row->max_out;
+    for (uint32_t k = 0; k < *count; k++) {
+        HR_TRY(add_output(d, node, k, &out[k], err));
+    }
+    if (extra_output(d, op) != NULL) {
+        HR_TRY(add_extra_output(d, op, out[0], &out[*count], err));
+        ++*count;
+    }
+    return HR_OK;
 }
 
 // Who reads the result of a layer that does nothing here reads what went in.
@@ -224,16 +262,9 @@ static hr_status add_node(draft *d, const model_node *node, hr_err *err)
     if (left_out(d, node)) {
         return HR_OK;
     }
-    hr_op op = evaluated_op(d, node->op);
-    uint32_t outputs = node->out_count < op_row_of(op)->max_out ? node->out_count : op_row_of(op)->max_out;
-    uint32_t out[OP_MAX_OUT];
-    for (uint32_t k = 0; k < outputs; k++) {
-        HR_TRY(add_output(d, node, k, &out[k], err));
-    }
-    if (extra_output(d, op) != NULL) {
-        HR_TRY(add_extra_output(d, op, out[0], &out[outputs], err));
-        outputs++;
-    }
+    const hr_op op = built_op(d, node->op);
+    uint32_t out[OP_MAX_OUT], outputs = 0;
+    HR_TRY(add_outputs(d, node, op, out, &outputs, err));
     instr *i = draft_instr(d, &d->instrs, op, HR_PHASE_FORWARD, node->layer);
     if (i == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");

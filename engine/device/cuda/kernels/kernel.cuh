@@ -63,6 +63,16 @@ template <> __device__ __forceinline__ bf16 narrow<bf16>(float x)
     return bf16{__bfloat16_as_ushort(__float2bfloat16_rn(x))};
 }
 
+// Rounded by itself: no sum behind it is joined with it.
+__device__ __forceinline__ float product(float a, float b)
+{
+#ifdef HEADROOM_EMULATED
+    return a * b;
+#else
+    return __fmul_rn(a, b);
+#endif
+}
+
 // N values that are read and written at once: sixteen bytes are best. On the card a copy of one is one move of all bytes,
 // which nvcc does not make of an array by itself: copy it out of memory, then use its values.
 #ifndef HEADROOM_EMULATED

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses over rows of logits and between two tensors, their gradients, accuracy.
 //
-// Every operand moves once, of rows that fit registers (rows_args.h); of longer ones cross-entropy reads the logits once
-// where shared memory holds a row. A loss is summed over blocks' parts in a fixed order, in double.
+// Every operand moves once, of rows that fit registers (rows_args.h), and of longer ones where one reading is enough, as
+// for streaming cross-entropy, or shared memory holds a row. A loss is summed over blocks' parts in a fixed order, in double.
 #include "loss_args.h"
 #include "rows.cuh"
 
@@ -28,68 +28,121 @@ __device__ __forceinline__ void leave_part(const loss_args &a, double total)
 
 // ---- softmax cross-entropy ----------------------------------------------------------------------------------------
 
+// Values of a pack that begins at i which lie behind the row's n: they count for nothing.
+template <int V> __device__ __forceinline__ void cut(int64_t i, int64_t n, float (&v)[V])
+{
+    if constexpr (V > 1) {
+        if (i + V > n) {
+#pragma unroll
+            for (int lane = 1; lane < V; lane++) {
+                v[lane] = i + lane < n ? v[lane] : -INFINITY;
+            }
+        }
+    }
+}
+
 // log sum exp(z - max) - (z_label - max): never the logarithm of a rounded probability. The label's logit is read, and
 // goes into the row's maximum, before anything is written over it. A label that is no class makes the loss no number.
-template <typename T, int V, int PACKS, typename TEAM>
-__device__ __forceinline__ double cross_entropy_rows(const loss_args &a, const TEAM &team, T *room)
+// HELD: probabilities are left; else what they can be made of again.
+template <bool HELD, typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ double cross_entropy(const loss_args &a, const TEAM &team, T *room)
 {
     const int64_t n = a.classes;
     double total = 0.0;
     row_of<T, V, PACKS> row(room);
     for (int64_t r = team.first_row(); r < a.rows; r += team.row_step()) {
-        const T *const z = static_cast<const T *>(a.x) + r * n;
+        const T *const z = static_cast<const T *>(a.x) + r * a.pitch;
         float chosen = LOWEST;
         if (team.rank() == 0) {
             const int64_t label = label_of(a, r);
             chosen = label >= 0 && label < n ? widen(z[label]) : NAN;
         }
         row.load(z, n, team);
-        const auto value = [&](int k, int64_t i, float(&v)[V]) { row.get(k, i, v); };
+        const auto value = [&](int k, int64_t i, float(&v)[V]) {
+            row.get(k, i, v);
+            cut<V>(i, n, v);
+        };
         const moments m = softmax_moments<V, PACKS>(team, n, fmaxf(chosen, LOWEST), value);
         const float inverse = 1.0f / m.sum;
-        float *const p = static_cast<float *>(a.out) + r * n;
-        walk<V, PACKS>(team, n, [&](int k, int64_t i) {
-            float v[V];
-            row.get(k, i, v);
+        if constexpr (HELD) {
+            float *const p = static_cast<float *>(a.out) + r * n;
+            walk<V, PACKS>(team, n, [&](int k, int64_t i) {
+                float v[V];
+                row.get(k, i, v);
 #pragma unroll
-            for (int lane = 0; lane < V; lane++) {
-                v[lane] = expf(v[lane] - m.largest) * inverse;
-            }
-            store_pack<float, V>(p + i, v);
-        });
+                for (int lane = 0; lane < V; lane++) {
+                    v[lane] = expf(v[lane] - m.largest) * inverse;
+                }
+                store_pack<float, V>(p + i, v);
+            });
+        } else if (team.rank() == 0) {
+            a.most[r] = m.largest;
+            a.rsum[r] = inverse;
+        }
         total += team.rank() == 0 ? (double)(logf(m.sum) + (m.largest - chosen)) : 0.0;
     }
     return total;
 }
+template <typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ double cross_entropy_held(const loss_args &a, const TEAM &team, T *room)
+{
+    return cross_entropy<true, T, V, PACKS>(a, team, room);
+}
+template <typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ double cross_entropy_streaming(const loss_args &a, const TEAM &team, T *room)
+{
+    return cross_entropy<false, T, V, PACKS>(a, team, room);
+}
 
-// dlogits = share * (p - onehot), a flat walk: rows need not begin at whole vectors.
-template <typename T> __device__ __forceinline__ void cross_entropy_bwd(const loss_args &a)
+// What a row's gradient takes. HELD: p stands where else its logit does.
+template <bool HELD> struct row_gradient {
+    int64_t label;
+    float most, rsum;
+
+    __device__ __forceinline__ row_gradient(const loss_args &a, int64_t row)
+        : label(label_of(a, row)), most(HELD ? 0.0f : a.most[row]), rsum(HELD ? 0.0f : a.rsum[row])
+    {
+    }
+    __device__ __forceinline__ float operator()(float value, int64_t column) const
+    {
+        const float p = HELD ? value : product(expf(value - most), rsum);
+        return p - (column == label ? 1.0f : 0.0f);
+    }
+};
+
+__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b)
+{
+    return (uint64_t)(a | b) >> 32 == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
+}
+
+// dlogits = share * (p - onehot), zeros behind a row; a flat walk: rows need not begin at whole vectors.
+template <bool HELD, typename T> __device__ __forceinline__ void cross_entropy_bwd(const loss_args &a)
 {
     constexpr int n = lanes<T>::count;
-    const float share = share_of(a), *const p = static_cast<const float *>(a.x);
-    const int64_t count = a.rows * a.classes, packs = count / n;
+    const float share = share_of(a);
+    const int64_t count = a.rows * a.pitch, packs = count / n;
+    const T *const x = static_cast<const T *>(a.x);
     T *const out = static_cast<T *>(a.out);
     for (int64_t k = grid_thread(); k < packs; k += grid_width()) {
         const int64_t first = k * n;
-        int64_t row = (uint64_t)(first | a.classes) >> 32 == 0
-                          ? (int64_t)((uint32_t)first / (uint32_t)a.classes)
-                          : first / a.classes;
-        int64_t chosen = label_of(a, row) - (first - row * a.classes); // lane of the label
+        int64_t row = quotient(first, a.pitch), column = first - row * a.pitch;
+        row_gradient<HELD> gradient(a, row);
         float v[n];
-        load_pack<float, n>(p + first, v);
+        load_pack<T, n>(x + first, v);
 #pragma unroll
-        for (int lane = 0; lane < n; lane++) {
-            if (first + lane == (row + 1) * a.classes) {
-                row++;
-                chosen = label_of(a, row) + lane;
+        for (int lane = 0; lane < n; lane++, column++) {
+            if (column == a.pitch) {
+                column = 0;
+                gradient = row_gradient<HELD>(a, ++row);
             }
-            v[lane] = share * (v[lane] - (chosen == lane ? 1.0f : 0.0f));
+            v[lane] = column < a.classes ? share * gradient(v[lane], column) : 0.0f;
         }
         store_pack<T, n>(out + first, v);
     }
     for (int64_t i = packs * n + grid_thread(); i < count; i += grid_width()) {
-        const bool chosen = label_of(a, i / a.classes) == i % a.classes;
-        out[i] = narrow<T>(share * (p[i] - (chosen ? 1.0f : 0.0f)));
+        const int64_t row = i / a.pitch, column = i - row * a.pitch;
+        const row_gradient<HELD> gradient(a, row);
+        out[i] = narrow<T>(column < a.classes ? share * gradient(widen(x[i]), column) : 0.0f);
     }
 }
 
@@ -103,13 +156,14 @@ __device__ __forceinline__ double correct_rows(const loss_args &a, const TEAM &t
     double total = 0.0;
     row_of<T, V, PACKS> row(room);
     for (int64_t r = team.first_row(); r < a.rows; r += team.row_step()) {
-        const T *const z = static_cast<const T *>(a.x) + r * n;
+        const T *const z = static_cast<const T *>(a.x) + r * a.pitch;
         const int64_t label = label_of(a, r);
         row.load(z, n, team);
         float largest = -INFINITY, against = 0.0f;
         walk<V, PACKS>(team, n, [&](int k, int64_t i) {
             float v[V];
             row.get(k, i, v);
+            cut<V>(i, n, v);
 #pragma unroll
             for (int lane = 0; lane < V; lane++) {
                 largest = fmaxf(largest, v[lane]);
@@ -324,13 +378,13 @@ extern "C" __global__ void loss_finish(loss_finish_args a)
 #define ONLY(nothing) nothing
 
 #define LOSSES(suffix, type)                                                                                 \
-    ROWS(softmax_cross_entropy, suffix, type, LEAVE, cross_entropy_rows)                                     \
+    ROWS(softmax_cross_entropy_streaming, suffix, type, LEAVE, cross_entropy_streaming)                      \
     ROWS(accuracy, suffix, type, LEAVE, correct_rows)                                                        \
     ROWS(kl_divergence, suffix, type, LEAVE, divergence_rows)                                                \
     ROWS(kl_divergence_bwd, suffix, type, ONLY, divergence_rows_bwd)                                         \
-    extern "C" __global__ void softmax_cross_entropy_bwd_##suffix(loss_args a)                               \
+    extern "C" __global__ void softmax_cross_entropy_streaming_bwd_##suffix(loss_args a)                     \
     {                                                                                                        \
-        cross_entropy_bwd<type>(a);                                                                          \
+        cross_entropy_bwd<false, type>(a);                                                                   \
     }                                                                                                        \
     extern "C" __global__ void mse_##suffix(loss_args a)                                                     \
     {                                                                                                        \
@@ -341,3 +395,10 @@ extern "C" __global__ void loss_finish(loss_finish_args a)
         square_bwd<type>(a);                                                                                 \
     }
 FOR_REAL_TYPES(LOSSES)
+
+// Who holds probabilities casts its logits: float32 alone.
+ROWS(softmax_cross_entropy, f32, float, LEAVE, cross_entropy_held)
+extern "C" __global__ void softmax_cross_entropy_bwd_f32(loss_args a)
+{
+    cross_entropy_bwd<true, float>(a);
+}

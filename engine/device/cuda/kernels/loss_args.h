@@ -11,10 +11,12 @@ typedef struct loss_args {
     const void *labels; // int32, or bytes
     const float *scale; // backward: the loss scale, NULL for 1
     void *out;          // probabilities (float32), or the gradient; may lie on x of the same type
+    float *most, *rsum; // streaming: of every row its largest logit and one over the sum of exponentials
     double *partial;    // forward: one of every block
     int64_t rows, classes;
-    float share; // backward: of one element in the gradient
-    float cold;  // 1 / temperature
+    int64_t pitch; // of logits and their gradient: elements from row to row
+    float share;   // backward: of one element in the gradient
+    float cold;    // 1 / temperature
     int32_t byte_labels, vectors, cached;
     uint32_t unused; // no byte of an argument is undefined
 } loss_args;
