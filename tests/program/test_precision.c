@@ -107,6 +107,62 @@ static uint64_t bytes_of(const program *p, hr_category category)
     return sum;
 }
 
+// ---- a batch --------------------------------------------------------------------------------------------------
+
+// What the result is compared with is float32: a loss reads it.
+static const char compared[] = "device: {vram: 1GiB}\n"
+                               "model:\n"
+                               "  name: compared\n"
+                               "  input: {shape: [8, 8, 3]}\n"
+                               "  loss: mean_squared_error\n"
+                               "  layers:\n"
+                               "    - {kind: flatten}\n"
+                               "    - {kind: dense, units: 64}\n";
+
+static const struct {
+    const char *model, *policy, *mode, *fuse;
+    hr_dtype input;
+} batches[] = {
+    {separable_cnn, "mixed_bfloat16", "graph", "on", HR_BF16},
+    {separable_cnn, "mixed_float16", "graph", "on", HR_F16},
+    {compared, "mixed_float16", "graph", "on", HR_F16}, // through a view
+    {separable_cnn, "mixed_float16", "graph", "off", HR_F32},
+    {separable_cnn, "mixed_float16", "eager", "on", HR_F32}, // as TensorFlow holds x
+    {separable_cnn, "float16", "eager", "off", HR_F16},
+    {separable_cnn, "float32", "graph", "on", HR_F32},
+    {separable_cnn, "float64", "graph", "on", HR_F64},
+};
+
+static const tensor *input_of(const program *p, uint32_t slot)
+{
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if ((i->op == HR_OP_INPUT || i->op == HR_OP_PREFETCH) && i->attr.slot == (int32_t)slot) {
+            return &p->tensors[i->out[0]];
+        }
+    }
+    ck_abort_msg("no slot %u", slot);
+}
+
+// The batch that is evaluated and the one that is copied ahead take the same bytes: they share the slots.
+START_TEST(a_batch_travels_in_the_type_that_its_readers_compute_in)
+{
+    char mode[32], fuse[32];
+    (void)snprintf(mode, sizeof mode, "execution.mode=%s", batches[_i].mode);
+    (void)snprintf(fuse, sizeof fuse, "execution.fuse=%s", batches[_i].fuse);
+    const char *const pairs[] = {mode, fuse, "pipeline.device_prefetch=1", NULL};
+    const program_mode modes[] = {PROGRAM_TRAIN, PROGRAM_EVALUATE, PROGRAM_FEED};
+    for (size_t m = 0; m < 3; m++) {
+        program *p = compile(batches[_i].model, batches[_i].policy, pairs, modes[m], 4, &native);
+        ck_assert_uint_eq(input_of(p, 0)->dtype, batches[_i].input);
+        if (batches[_i].model == compared) {
+            ck_assert_uint_eq(input_of(p, 1)->dtype, HR_F32);
+        }
+        program_destroy(p);
+    }
+}
+END_TEST
+
 // ---- every policy ---------------------------------------------------------------------------------------------
 
 START_TEST(every_policy_compiles_and_passes_the_checker)
@@ -345,6 +401,8 @@ int main(void)
 {
     Suite *suite = suite_create("precision");
     TCase *tc = tcase_create("programs");
+    tcase_add_loop_test(tc, a_batch_travels_in_the_type_that_its_readers_compute_in, 0,
+                        (int)(sizeof batches / sizeof *batches));
     tcase_add_loop_test(tc, every_policy_compiles_and_passes_the_checker, 0, POLICIES);
     tcase_add_loop_test(tc, tensors_take_the_bytes_of_their_type, 0, POLICIES);
     tcase_add_loop_test(tc, only_losses_and_statistics_stay_float32, 0, POLICIES);

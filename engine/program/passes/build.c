@@ -91,12 +91,41 @@ static hr_status add_accumulators(draft *d, hr_err *err)
     return HR_OK;
 }
 
+// Whether somebody reads this value, or a view of it, as float32 whatever the policy is.
+static bool read_wide(const draft *d, uint32_t value)
+{
+    for (uint32_t n = 0; n < d->model->node_count; n++) {
+        const model_node *node = &d->model->nodes[n];
+        const op_row *row = op_row_of(node->op);
+        for (uint32_t k = 0; k < node->in_count; k++) {
+            if (!node->in[k].is_param && node->in[k].index == value &&
+                (row->view ? read_wide(d, node->out[0]) : (row->wide_in >> k & 1) != 0)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// What a batch is on the device. Under a mixed policy a graph casts nothing there that nobody reads as it was: the host
+// rounds the batch to the type that its readers compute in, which is the same rounding, and copies half the bytes.
+static op_operand slot_operand(const draft *d, uint32_t value)
+{
+    const model_value *v = &d->model->values[value];
+    op_operand o = with_real_type(d, &v->shape, v->dtype);
+    const bool fuses = !d->eager && hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "on");
+    o.shape.dim[0] = hr_knob_int(d->knobs, HR_KNOB_BATCH_SIZE);
+    if (fuses && o.dtype == HR_F32 && !read_wide(d, value)) {
+        o.dtype = d->compute;
+    }
+    return o;
+}
+
 // A slot has the bytes of a full batch.size whatever the batch of this program is.
 static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
 {
     const model_value *v = &d->model->values[value];
-    op_operand o = with_real_type(d, &v->shape, v->dtype);
-    o.shape.dim[0] = hr_knob_int(d->knobs, HR_KNOB_BATCH_SIZE);
+    const op_operand o = slot_operand(d, value);
     uint32_t *id = &d->value_tensor[value];
     HR_TRY(draft_tensor(d, draft_name(d, v->name), &o, HR_CATEGORY_INPUT, v->layer, id, err));
     d->tensors.data[*id].shape.dim[0] = d->batch;
@@ -115,10 +144,9 @@ static hr_status add_input_slots(draft *d, hr_err *err)
 static hr_status add_ahead_slot(draft *d, uint32_t value, uint32_t place, hr_err *err)
 {
     const model_value *v = &d->model->values[value];
-    op_operand o = with_real_type(d, &v->shape, v->dtype);
+    const op_operand o = slot_operand(d, value);
     char suffix[16];
     uint32_t id = 0;
-    o.shape.dim[0] = hr_knob_int(d->knobs, HR_KNOB_BATCH_SIZE);
     (void)snprintf(suffix, sizeof suffix, "ahead%u", place);
     return draft_tensor(d, draft_suffixed(d, v->name, suffix), &o, HR_CATEGORY_INPUT, v->layer, &id, err);
 }
