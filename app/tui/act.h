@@ -54,7 +54,8 @@ bool act_take_glyphs(app *a, glyph_set set);     // false: richer than what the 
 bool act_choose_theme(app *a, const char *name); // the same, and to be remembered
 bool act_choose_glyphs(app *a, glyph_set set);
 void act_choose_mouse(app *a, bool on);
-void act_save_display(app *a, const char *path); // a frame without line, list and message
+hr_status act_save_display(app *a, const char *path, bool replaces,
+                           hr_err *err); // a frame without line, list and message
 
 // act_table.c: of the focused table
 void act_filter(app *a, int unused);

@@ -101,28 +101,28 @@ void act_copy(app *a, int unused)
     free(text);
 }
 
-void act_save_display(app *a, const char *path)
+hr_status act_save_display(app *a, const char *path, bool replaces, hr_err *err)
 {
-    hr_err err;
     a->overlay = OVERLAY_NONE;
     a->message.kind = MESSAGE_NONE;
     app_draw(a);
-    if (paint_save(&a->theme, path, &err) == HR_OK) {
-        app_say(a, MESSAGE_NOTE, "the screen is in %s", path);
-    } else {
-        app_say_error(a, &err);
-    }
+    HR_TRY(paint_save(&a->theme, path, replaces, err));
+    app_say(a, MESSAGE_NOTE, "the screen is in %s", path);
+    return HR_OK;
 }
 
 void act_save_screen(app *a, int unused)
 {
     enum { NAMES_TRIED = 10000 };
     char path[32];
+    hr_err err;
     (void)unused;
     for (int i = 1; i < NAMES_TRIED; i++) {
         snprintf(path, sizeof path, "headroom-%d.svg", i);
         if (access(path, F_OK) != 0 && errno == ENOENT) {
-            act_save_display(a, path);
+            if (act_save_display(a, path, false, &err) != HR_OK) {
+                app_say_error(a, &err);
+            }
             return;
         }
     }

@@ -408,7 +408,9 @@ static const char *said_here(const char **attempt, bool *key)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t length = strlen(rows[i].shell);
         bool plan = i + 1 == sizeof rows / sizeof *rows;
-        if (strncmp(*attempt, rows[i].shell, length) == 0 &&
+        const bool lists_cards =
+            strcmp(rows[i].shell, "headroom cards") == 0; // one card is shown by the shell
+        if (strncmp(*attempt, rows[i].shell, length) == 0 && !(lists_cards && (*attempt)[length] == ' ') &&
             !(plan && strchr(*attempt + length, ' ') != NULL)) { // of a report; a preset alone can be opened
             *attempt += length;
             *key = i == 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "headroom/knob_export.h"
 
@@ -26,6 +27,7 @@ static void run_set(app *a, const char *argument)
     snprintf(key, sizeof key, "%.*s", (int)length, argument);
     const hr_knob_row *row = hr_knob_find(key, &suggestion);
     const char *value = argument + length + strspn(argument + length, " =");
+    value = strcmp(value, "\"\"") == 0 ? "" : value; // as a preset and the help write it
     if (row == NULL && suggestion != NULL) {
         app_say(a, MESSAGE_ERROR, "no knob is called '%s'\ntry: :set %s %s", key, suggestion, value);
     } else if (row == NULL) {
@@ -88,9 +90,14 @@ static void run_run(app *a, const char *argument)
     }
 }
 
+// Nobody asks in vain: a training without train.save has nowhere to be saved to.
 static void run_save(app *a, const char *argument)
 {
-    app_send(a, HR_COMMAND_SAVE, (hr_knob_id)0, argument);
+    if (argument[0] == '\0' && hr_knob_text(&a->knobs, HR_KNOB_TRAIN_SAVE)[0] == '\0') {
+        app_say(a, MESSAGE_ERROR, "save needs a file: train.save names none\ntry: :save weights.safetensors");
+    } else {
+        app_send(a, HR_COMMAND_SAVE, (hr_knob_id)0, argument);
+    }
 }
 
 static void run_preset(app *a, const char *argument)
@@ -102,20 +109,41 @@ static void run_preset(app *a, const char *argument)
     app_open_preset(a, argument);
 }
 
+// What a command was about to write: where a file of somebody's stands in its way, the command with a `!` replaces it.
+static void say_not_written(app *a, const char *command, const char *argument, const char *file, hr_err *err)
+{
+    struct stat there;
+    const bool in_the_way = lstat(file, &there) == 0 && S_ISREG(there.st_mode);
+    if (err->status == HR_WRITE && in_the_way && strchr(command, '!') == NULL) {
+        hr_err_try(err, ":%s! %s", command, argument);
+    }
+    app_say_error(a, err);
+}
+
 // ":export-runs FILE.csv": the session's runs.
-static void run_export_runs(app *a, const char *argument)
+static void write_runs(app *a, const char *command, const char *argument)
 {
     hr_err err;
-    if (run_export(&a->runs, argument, &err) == HR_OK) {
+    if (run_export(&a->runs, argument, strchr(command, '!') != NULL, &err) == HR_OK) {
         app_say(a, MESSAGE_NOTE, "%zu run%s in %s", a->runs.count, a->runs.count == 1 ? " is" : "s are",
                 argument);
     } else {
-        app_say_error(a, &err);
+        say_not_written(a, command, argument, argument, &err);
     }
 }
 
+static void run_export_runs(app *a, const char *argument)
+{
+    write_runs(a, "export-runs", argument);
+}
+
+static void run_export_runs_over(app *a, const char *argument)
+{
+    write_runs(a, "export-runs!", argument);
+}
+
 // ":export pytorch FILE.py": what is turned now, to be kept.
-static void run_export_knobs(app *a, const char *argument)
+static void write_knobs(app *a, const char *command, const char *argument)
 {
     char form[16];
     hr_err err;
@@ -125,14 +153,25 @@ static void run_export_knobs(app *a, const char *argument)
     if (file[0] == '\0') {
         app_say(a, MESSAGE_ERROR,
                 "export needs preset, pytorch or keras, and a file\ntry: :export preset mine.yaml");
-    } else if (hr_knob_export_file(form, a->preset, &a->knobs, file, &err) != HR_OK) {
-        app_say_error(a, &err);
+    } else if (hr_knob_export_file(form, a->preset, &a->knobs, file, strchr(command, '!') != NULL, &err) !=
+               HR_OK) {
+        say_not_written(a, command, argument, file, &err);
     } else if (strcmp(form, "preset") == 0) {
         app_say(a, MESSAGE_NOTE, "these knobs are in %s: headroom %s%s opens it", file,
                 strchr(file, '/') == NULL ? "./" : "", file);
     } else {
         app_say(a, MESSAGE_NOTE, "what %s has for these knobs is in %s", form, file);
     }
+}
+
+static void run_export_knobs(app *a, const char *argument)
+{
+    write_knobs(a, "export", argument);
+}
+
+static void run_export_knobs_over(app *a, const char *argument)
+{
+    write_knobs(a, "export!", argument);
 }
 
 static void run_name(app *a, const char *argument)
@@ -259,36 +298,47 @@ static void run_mouse(app *a, const char *argument)
     }
 }
 
-static void run_save_display(app *a, const char *argument)
+static void write_display(app *a, const char *command, const char *argument)
 {
+    hr_err err;
     if (argument[0] == '\0') {
         app_say(a, MESSAGE_ERROR, "save-display needs a file name\ntry: :save-display bench.svg");
-        return;
+    } else if (act_save_display(a, argument, strchr(command, '!') != NULL, &err) != HR_OK) {
+        say_not_written(a, command, argument, argument, &err);
     }
-    act_save_display(a, argument);
+}
+
+static void run_save_display(app *a, const char *argument)
+{
+    write_display(a, "save-display", argument);
+}
+
+static void run_save_display_over(app *a, const char *argument)
+{
+    write_display(a, "save-display!", argument);
 }
 
 // ---- the table ------------------------------------------------------------------------------------------------
 
 // clang-format off
 static const command_row commands[] = {
-    {"set", "KEY VALUE", WORD_SETTING, "turn a knob", run_set},
-    {"run", "[STEPS]", WORD_NONE, "train so many steps more; without a number, run or pause", run_run},
-    {"preset", "NAME", WORD_PRESET, "open another preset, or a file", run_preset},
-    {"card", "NAME [KEY=VALUE …]", WORD_CARD, "another card, or one like it: vram=12GiB …", run_card},
-    {"fix", "[NUMBER]", WORD_FIX, "turn the knobs that the Doctor found to fit", run_fix},
-    {"save", "[FILE]", WORD_FILE, "save the training", run_save},
-    {"save-display", "FILE", WORD_FILE, "save the screen: .txt, .ans or .svg", run_save_display},
-    {"export-runs", "FILE.csv|FILE.json", WORD_FILE, "write the session's runs to a file", run_export_runs},
-    {"export", "preset|pytorch|keras FILE", WORD_FORM, "keep these knobs: as a preset, or as lines of a framework", run_export_knobs},
-    {"name", "[TEXT]", WORD_NONE, "name the selected run, from other screens the one that goes on", run_name},
-    {"filter", "[TEXT]", WORD_NONE, "show the rows of the table that match; !text: those that do not", run_filter},
-    {"sort", "[COLUMN]", WORD_COLUMN, "sort the table; again: the other way round", run_sort},
-    {"columns", "[COLUMN]", WORD_COLUMN, "show or hide a column of the table", run_columns},
-    {"theme", "[NAME]", WORD_THEME, "other colours", run_theme},
-    {"glyphs", "[NAME]", WORD_GLYPHS, "blocks, braille or ASCII", run_glyphs},
-    {"mouse", "[on|off]", WORD_ON_OFF, "off leaves selecting text to the terminal", run_mouse},
-    {"q", "", WORD_NONE, "leave", run_quit},
+    {"set", "KEY VALUE", WORD_SETTING, "turn a knob", run_set, NULL},
+    {"run", "[STEPS]", WORD_NONE, "train so many steps more; without a number, run or pause", run_run, NULL},
+    {"preset", "NAME", WORD_PRESET, "open another preset, or a file", run_preset, NULL},
+    {"card", "NAME [KEY=VALUE …]", WORD_CARD, "another card, or one like it: vram=12GiB …", run_card, NULL},
+    {"fix", "[NUMBER]", WORD_FIX, "turn the knobs that the Doctor found to fit", run_fix, NULL},
+    {"save", "[FILE]", WORD_FILE, "save the training", run_save, NULL},
+    {"save-display", "FILE", WORD_FILE, "save the screen: .txt, .ans or .svg", run_save_display, run_save_display_over},
+    {"export-runs", "FILE.csv|FILE.json", WORD_FILE, "write the session's runs to a file", run_export_runs, run_export_runs_over},
+    {"export", "preset|pytorch|keras FILE", WORD_FORM, "keep these knobs: as a preset, or as lines of a framework", run_export_knobs, run_export_knobs_over},
+    {"name", "[TEXT]", WORD_NONE, "name the selected run, from other screens the one that goes on", run_name, NULL},
+    {"filter", "[TEXT]", WORD_NONE, "show the rows of the table that match; !text: those that do not", run_filter, NULL},
+    {"sort", "[COLUMN]", WORD_COLUMN, "sort the table; again: the other way round", run_sort, NULL},
+    {"columns", "[COLUMN]", WORD_COLUMN, "show or hide a column of the table", run_columns, NULL},
+    {"theme", "[NAME]", WORD_THEME, "other colours", run_theme, NULL},
+    {"glyphs", "[NAME]", WORD_GLYPHS, "blocks, braille or ASCII", run_glyphs, NULL},
+    {"mouse", "[on|off]", WORD_ON_OFF, "off leaves selecting text to the terminal", run_mouse, NULL},
+    {"q", "", WORD_NONE, "leave", run_quit, NULL},
 };
 // clang-format on
 
@@ -300,8 +350,11 @@ const command_row *command_rows(size_t *count)
 
 const command_row *command_find(const char *name, size_t length)
 {
+    const bool over = length > 0 && name[length - 1] == '!';
+    length -= over;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strlen(commands[i].name) == length && memcmp(commands[i].name, name, length) == 0) {
+        if ((!over || commands[i].over != NULL) && strlen(commands[i].name) == length &&
+            memcmp(commands[i].name, name, length) == 0) {
             return &commands[i];
         }
     }
@@ -324,7 +377,7 @@ void app_command(app *a, const char *line)
         return;
     }
     if (row != NULL) {
-        row->run(a, argument);
+        (word[strlen(word) - 1] == '!' ? row->over : row->run)(a, argument);
     } else if (r != REQUEST_NONE && r != REQUEST_COMMAND) {
         app_request(a, r);
     } else if (strchr(word, '.') != NULL) {

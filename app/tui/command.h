@@ -28,9 +28,10 @@ typedef struct command_row {
     command_word word;
     const char *line; // what it does
     void (*run)(app *a, const char *argument);
+    void (*over)(app *a, const char *argument); // of "NAME!": over a file that is there; NULL: it writes none
 } command_row;
 
 const command_row *command_rows(size_t *count);
-const command_row *command_find(const char *name, size_t length); // NULL: there is none
+const command_row *command_find(const char *name, size_t length); // also of "NAME!"; NULL: there is none
 
 #endif

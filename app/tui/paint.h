@@ -90,7 +90,7 @@ bool paint_dump_svg(const theme *t, FILE *out);
 
 // Saves the screen as the suffix of `path` says: .txt, .ans or .svg; whole or not at all. USAGE error for another
 // suffix. WRITE error when the file cannot be written, or when something stands there that is not a saved screen of
-// that kind. A text says in a last line of its own, PAINT_TEXT_MARK, what it is.
-HR_MUST_CHECK hr_status paint_save(const theme *t, const char *path, hr_err *err);
+// that kind: `replaces` takes every file's place. A text says in a last line of its own, PAINT_TEXT_MARK, what it is.
+HR_MUST_CHECK hr_status paint_save(const theme *t, const char *path, bool replaces, hr_err *err);
 
 #endif

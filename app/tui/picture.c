@@ -135,14 +135,14 @@ static bool has_mark(const char *path, kind k)
 }
 
 // Whether something stands at `path`; an error when it may not be replaced.
-static hr_status look_at(const char *path, kind k, bool *exists, hr_err *err)
+static hr_status look_at(const char *path, kind k, bool replaces, bool *exists, hr_err *err)
 {
     struct stat there;
     *exists = lstat(path, &there) == 0;
     if (!*exists) {
         return HR_OK;
     }
-    if (S_ISREG(there.st_mode) && has_mark(path, k)) {
+    if (S_ISREG(there.st_mode) && (replaces || has_mark(path, k))) {
         return HR_OK;
     }
     hr_status status =
@@ -197,7 +197,7 @@ static bool put_in_place(const char *temporary, const char *path, bool exists)
     return errno != EEXIST && rename(temporary, path) == 0;
 }
 
-hr_status paint_save(const theme *t, const char *path, hr_err *err)
+hr_status paint_save(const theme *t, const char *path, bool replaces, hr_err *err)
 {
     kind k = kind_of(path);
     if (k == KIND_COUNT) {
@@ -206,7 +206,7 @@ hr_status paint_save(const theme *t, const char *path, hr_err *err)
         return status;
     }
     bool exists;
-    HR_TRY(look_at(path, k, &exists, err));
+    HR_TRY(look_at(path, k, replaces, &exists, err));
     char temporary[PATH_MAX];
     int length = snprintf(temporary, sizeof temporary, "%s.%ld.new", path, (long)getpid());
     if (length < 0 || (size_t)length >= sizeof temporary) {

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headroom/json.h"
@@ -152,7 +153,15 @@ static bool write_all(const run_log *log, int fd, bool json)
     return fclose(out) == 0 && written;
 }
 
-hr_status run_export(const run_log *log, const char *path, hr_err *err)
+// A folder, a device or a link is never replaced.
+static bool put_in_place(const char *beside, const char *path, bool replaces)
+{
+    struct stat there;
+    const bool is_file = lstat(path, &there) == 0 && S_ISREG(there.st_mode);
+    return replaces && is_file ? rename(beside, path) == 0 : link(beside, path) == 0; // link replaces nothing
+}
+
+hr_status run_export(const run_log *log, const char *path, bool replaces, hr_err *err)
 {
     char beside[PATH_SIZE];
     bool json = ends_with(path, ".json");
@@ -166,11 +175,12 @@ hr_status run_export(const run_log *log, const char *path, hr_err *err)
         return HR_FAIL(err, WRITE, "%.200s…: the name is too long", path);
     }
     int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = fd >= 0 && write_all(log, fd, json) && link(beside, path) == 0; // link replaces nothing
+    bool written = fd >= 0 && write_all(log, fd, json) && put_in_place(beside, path, replaces);
     int why = errno;
     (void)unlink(beside);
     if (!written) {
-        hr_status status = HR_FAIL(err, WRITE, "%.300s: %s", path, strerror(why));
+        hr_status status = HR_FAIL(err, WRITE, "%.300s: %s", path,
+                                   why == EEXIST ? "is there already, and stays as it is" : strerror(why));
         hr_err_try(err, "another file name");
         return status;
     }

@@ -263,7 +263,7 @@ static hr_status do_visible(script *s, const char *argument, hr_err *err)
 
 static hr_status do_save(script *s, const char *argument, hr_err *err)
 {
-    return paint_save(&s->app->theme, argument, err);
+    return paint_save(&s->app->theme, argument, false, err);
 }
 
 static const struct {

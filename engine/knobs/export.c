@@ -127,12 +127,12 @@ void hr_knob_export_free(char *words)
 }
 
 hr_status hr_knob_export_file(const char *form, const hr_preset *preset, const hr_knobs *knobs,
-                              const char *path, hr_err *err)
+                              const char *path, bool replaces, hr_err *err)
 {
     char *words = NULL;
     file_writer *w = NULL;
     HR_TRY(hr_knob_export(form, preset, knobs, path, &words, err));
-    hr_status status = access(path, F_OK) == 0
+    hr_status status = !replaces && access(path, F_OK) == 0
                            ? HR_FAIL(err, WRITE, "%.400s: is there already, and stays as it is", path)
                            : file_writer_open(path, &w, err);
     if (status == HR_OK) {

@@ -186,6 +186,16 @@ static hr_status stop(hr_engine *e, hr_err *err)
     return save_if_wanted(e, err);
 }
 
+// To a file that a person named, who can name another one.
+static hr_status save_as(hr_engine *e, const char *path, hr_err *err)
+{
+    hr_status status = engine_save(e, path, err);
+    if (status == HR_WRITE) {
+        hr_err_try(err, ":save ANOTHER.safetensors");
+    }
+    return status;
+}
+
 hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
 {
     switch ((hr_command_kind)c->kind) {
@@ -200,7 +210,7 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
     case HR_COMMAND_KNOB:
         return turn_knob(e, c, err);
     case HR_COMMAND_SAVE:
-        return c->text[0] != '\0' ? engine_save(e, c->text, err) : save_if_wanted(e, err);
+        return c->text[0] != '\0' ? save_as(e, c->text, err) : save_if_wanted(e, err);
     case HR_COMMAND_KEEP:
         return HR_OK;
     case HR_COMMAND_STOP:

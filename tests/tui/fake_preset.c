@@ -171,13 +171,13 @@ const char *hr_knob_export_form(size_t index)
 }
 
 hr_status hr_knob_export_file(const char *form, const hr_preset *preset, const hr_knobs *knobs,
-                              const char *path, hr_err *err)
+                              const char *path, bool replaces, hr_err *err)
 {
     char batch[HR_KNOB_TEXT_MAX];
     if (strcmp(form, "preset") != 0 && strcmp(form, "pytorch") != 0 && strcmp(form, "keras") != 0) {
         return HR_FAIL(err, USAGE, "needed preset, pytorch or keras, had '%s'", form);
     }
-    FILE *out = fopen(path, "wx");
+    FILE *out = fopen(path, replaces ? "w" : "wx");
     if (out == NULL) {
         return HR_FAIL(err, WRITE, "%s: is there already", path);
     }

@@ -247,7 +247,7 @@ START_TEST(tab_completes_commands_knobs_and_choices)
 }
 END_TEST
 
-START_TEST(the_screen_is_saved_once_and_never_over_another_file)
+START_TEST(the_screen_is_saved_over_another_file_only_when_asked)
 {
     app *a = bench();
     char path[] = "/tmp/headroom-screen-XXXXXX.txt", line[64];
@@ -255,7 +255,8 @@ START_TEST(the_screen_is_saved_once_and_never_over_another_file)
     snprintf(line, sizeof line, ":save-display %s\n", path);
     screen_keys(a, line);
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    unlink(path);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "\ntry: :save-display! /tmp/"));
+    snprintf(line, sizeof line, ":save-display! %s\n", path);
     screen_keys(a, line);
     FILE *file = fopen(path, "r");
     char first[128];
@@ -264,6 +265,21 @@ START_TEST(the_screen_is_saved_once_and_never_over_another_file)
     ck_assert_ptr_nonnull(strstr(first, "headroom"));
     fclose(file);
     unlink(path);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_save_without_a_file_says_what_to_type)
+{
+    app *a = bench();
+    screen_keys(a, ":save\n");
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->message.text, "\ntry: :save weights.safetensors"));
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":set train.save there.safetensors\n:save\n");
+    ck_assert_int_ne(a->message.kind, MESSAGE_ERROR);
+    screen_keys(a, ":set train.save \"\"\n:save\n"); // as a preset writes that there is none
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
     screen_close(a);
 }
 END_TEST
@@ -454,5 +470,5 @@ SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_someth
            run_pauses_and_goes_on, leaving_asks_where_steps_would_be_lost_and_not_otherwise,
            fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
            commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
-           the_screen_is_saved_once_and_never_over_another_file, a_line_takes_any_character_and_any_length,
+           the_screen_is_saved_over_another_file_only_when_asked, a_save_without_a_file_says_what_to_type, a_line_takes_any_character_and_any_length,
            random_keys_find_nothing)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headroom/terms.h"
@@ -529,7 +530,18 @@ static size_t count_of(const char *text, const char *what)
     return count;
 }
 
-START_TEST(what_is_turned_is_exported_and_replaces_nothing)
+// What the message advises, as it would be typed.
+static void follow_advice(app *a)
+{
+    char line[256];
+    const char *advice = strstr(a->message.text, "\ntry: :");
+    ck_assert_msg(advice != NULL, "%s", a->message.text);
+    snprintf(line, sizeof line, "%s\n", advice + strlen("\ntry: "));
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, line);
+}
+
+START_TEST(what_is_turned_is_exported_and_replaces_nothing_unasked)
 {
     char folder[] = "/tmp/headroom-export-XXXXXX", line[256], path[128];
     app *a = screen_open(&golden_looks[0].look);
@@ -541,8 +553,14 @@ START_TEST(what_is_turned_is_exported_and_replaces_nothing)
     char *text = read_whole(path);
     ck_assert_str_eq(text, "pytorch of demo, batch 128\n");
     free(text);
+    screen_keys(a, ":set batch.size 64\n");
     screen_keys(a, line); // again
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    follow_advice(a);
+    ck_assert_msg(a->message.kind == MESSAGE_NOTE, "%s", a->message.text);
+    text = read_whole(path);
+    ck_assert_str_eq(text, "pytorch of demo, batch 64\n");
+    free(text);
     unlink(path);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ":export pytorch\n");
@@ -552,7 +570,7 @@ START_TEST(what_is_turned_is_exported_and_replaces_nothing)
 }
 END_TEST
 
-START_TEST(runs_are_exported_whole_and_never_replace_a_file)
+START_TEST(runs_are_exported_whole_and_replace_no_file_unasked)
 {
     char folder[] = "/tmp/headroom-runs-XXXXXX", line[256], path[128];
     app *a = screen_open(&golden_looks[0].look);
@@ -573,8 +591,20 @@ START_TEST(runs_are_exported_whole_and_never_replace_a_file)
     free(csv);
     screen_keys(a, line); // again
     ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "File exists"));
+    ck_assert_ptr_nonnull(strstr(a->message.text, "is there already, and stays as it is"));
+    FILE *other = fopen(path, "w");
+    fclose(other);
+    follow_advice(a);
+    csv = read_whole(path);
+    ck_assert_uint_eq(count_of(csv, "\n"), 1 + a->runs.count);
+    free(csv);
     unlink(path);
+    ck_assert_int_eq(mkdir(path, 0700), 0); // nothing but a file gives way
+    app_key(a, INPUT_ESCAPE);
+    snprintf(line, sizeof line, ":export-runs! %s\n", path);
+    screen_keys(a, line);
+    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(rmdir(path), 0);
     app_key(a, INPUT_ESCAPE);
     snprintf(path, sizeof path, "%s/runs.json", folder);
     snprintf(line, sizeof line, ":export-runs %s\n", path);
@@ -711,5 +741,6 @@ SUITE_MAIN("tui runs", a_column_is_explained_by_what_it_shows,
            what_goes_on_from_other_weights_has_no_verdict_on_its_loss,
            times_of_a_few_steps_and_of_none_are_not_compared, every_byte_value_fits_its_cell,
            runs_that_never_ended_a_step_have_no_picture_but_a_sentence,
-           what_is_turned_is_exported_and_replaces_nothing, runs_are_exported_whole_and_never_replace_a_file,
+           what_is_turned_is_exported_and_replaces_nothing_unasked,
+           runs_are_exported_whole_and_replace_no_file_unasked,
            the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)

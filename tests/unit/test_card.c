@@ -376,7 +376,7 @@ START_TEST(a_card_is_a_name_and_what_differs)
 }
 END_TEST
 
-#define FIELDS_OF_A100 "headroom cards a100-80g, which has every field with a value"
+#define FIELDS_OF_A100 "headroom cards a100-80g # every field with a value"
 static const struct {
     const char *words, *sentence, *attempt;
 } differs_wrongly[] = {

@@ -361,6 +361,7 @@ START_TEST(a_save_replaces_only_a_save)
     (void)snprintf(save.text, sizeof save.text, "%s", path);
     ck_assert_int_eq(hr_engine_command(e, &save, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "needed a save of headroom"));
+    ck_assert_str_eq(err.attempt, ":save ANOTHER.safetensors"); // which is what was typed
     (void)snprintf(save.text, sizeof save.text, "%s", file_in("pipe", path));
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_eq(hr_engine_command(e, &save, &err), HR_WRITE); // and does not wait for its other end

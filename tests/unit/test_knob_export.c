@@ -81,7 +81,8 @@ START_TEST(a_written_preset_opens_as_what_was_turned)
     hr_err err = {0};
     const hr_knobs knobs = turned((uint64_t)_i + 1);
     (void)snprintf(path, sizeof path, "%s/mine.yaml", folder);
-    ck_assert_msg(hr_knob_export_file("preset", preset, &knobs, path, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(hr_knob_export_file("preset", preset, &knobs, path, false, &err) == HR_OK, "%s",
+                  err.sentence);
     const hr_status status = hr_preset_open(path, true, &opened, &problems, &err);
     ck_assert_msg(status == HR_OK, "%s", problems == NULL ? err.sentence : problems);
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
@@ -95,8 +96,14 @@ START_TEST(a_written_preset_opens_as_what_was_turned)
     }
     hr_preset_close(opened);
     // What is there stays.
-    ck_assert_int_eq(hr_knob_export_file("keras", preset, &knobs, path, &err), HR_WRITE);
+    ck_assert_int_eq(hr_knob_export_file("keras", preset, &knobs, path, false, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "is there already"));
+    // Unless it is to be replaced.
+    ck_assert_int_eq(hr_knob_export_file("preset", preset, hr_preset_knobs(preset), path, true, &err), HR_OK);
+    ck_assert_int_eq(hr_preset_open(path, true, &opened, NULL, &err), HR_OK);
+    ck_assert_str_eq(hr_knob_format(hr_preset_knobs(opened), HR_KNOB_BATCH_SIZE, one),
+                     hr_knob_format(hr_preset_knobs(preset), HR_KNOB_BATCH_SIZE, other));
+    hr_preset_close(opened);
     ck_assert_int_eq(unlink(path), 0);
 }
 END_TEST
@@ -197,8 +204,8 @@ START_TEST(the_lines_are_python)
         for (uint64_t seed = 1; seed <= 20; seed++) {
             const hr_knobs knobs = turned(seed);
             (void)snprintf(path, sizeof path, "%s/%d.%s", folder, (int)seed, hr_knob_export_form(form));
-            ck_assert_int_eq(hr_knob_export_file(hr_knob_export_form(form), preset, &knobs, path, NULL),
-                             HR_OK);
+            ck_assert_int_eq(
+                hr_knob_export_file(hr_knob_export_form(form), preset, &knobs, path, false, NULL), HR_OK);
         }
     }
     ck_assert_int_eq(system(command), 0);

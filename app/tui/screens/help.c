@@ -153,10 +153,10 @@ static void add_commands(help_text *h)
 {
     size_t count;
     const command_row *rows = command_rows(&count);
-    add(h, "After ':' stand all of these by name, and\n");
+    add(h, "After ':' stand all of these by name, and (with a ! over a file that is there)\n");
     for (size_t i = 0; i < count; i++) {
-        add(h, "  :%s %s%s%s\n", rows[i].name, rows[i].arguments, rows[i].arguments[0] == '\0' ? "" : "  ",
-            rows[i].line);
+        add(h, "  :%s%s %s%s%s\n", rows[i].name, rows[i].over == NULL ? "" : "[!]", rows[i].arguments,
+            rows[i].arguments[0] == '\0' ? "" : "  ", rows[i].line);
     }
 }
 

@@ -16,8 +16,8 @@ HR_MUST_CHECK hr_status hr_knob_export(const char *form, const hr_preset *preset
                                        const char *path, char **text, hr_err *err);
 void hr_knob_export_free(char *text);
 
-// Writes that text to a file that is not there yet. EXISTS is a WRITE error.
+// Writes that text to a file. One that is there is a WRITE error, unless it `replaces`.
 HR_MUST_CHECK hr_status hr_knob_export_file(const char *form, const hr_preset *preset, const hr_knobs *knobs,
-                                            const char *path, hr_err *err);
+                                            const char *path, bool replaces, hr_err *err);
 
 #endif
