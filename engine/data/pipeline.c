@@ -62,7 +62,7 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
     data_stage *stage;
     hr_status status = stage_source_open(p->source, DATA_EVAL, &stage, err);
     HR_TRY(chain(&p->eval, status, stage));
-    const batch_form form = {.batch = 1, .rounds = 1, .remainder = BATCH_KEEP};
+    const batch_form form = {.batch = 1, .rounds = 1, .remainder = BATCH_KEEP, .threads = 1};
     status = stage_batch_open(p->eval, p->source, DATA_EVAL, &form, &stage, err);
     return chain(&p->eval, status, stage);
 }
@@ -97,7 +97,8 @@ static hr_status open_chains(pipeline *p, const hr_knobs *knobs, hr_err *err)
 {
     p->form = (batch_form){.batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            .rounds = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE),
-                           .remainder = remainder_of(knobs)};
+                           .remainder = remainder_of(knobs),
+                           .threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_MAP_THREADS)};
     HR_TRY(check_epoch(p, err));
     HR_TRY(open_train_chain(p, knobs, err));
     return open_eval_chain(p, err);

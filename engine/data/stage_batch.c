@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the samples of a batch side by side into the slots of the model.
+// Writes the samples of a batch side by side into the slots of the model: which they are is asked of the stage before,
+// then they are read and written on several threads.
 #include <inttypes.h>
 
 #include "base/host_mem.h"
+#include "base/machine.h"
+#include "base/workers.h"
 #include "data/stages.h"
+
+// What one more thread is worth waking for.
+enum { BYTES_PER_THREAD = 1 << 20 };
 
 typedef struct batch_stage {
     data_stage base;
@@ -15,7 +21,9 @@ typedef struct batch_stage {
     uint64_t in_update; // of the update under way, given out
     uint64_t pulled;    // of the epoch, from the stage before
     bool drained;       // the epoch gave its last sample
-    uint8_t *scratch;
+    workers *threads;   // NULL: the caller alone
+    uint8_t *scratch;   // for each of them
+    uint32_t *number;   // of the samples of the batch, by place
     bool has_room;
     data_room room, own; // where items go: own or lent; own is taken when wanted
     uint32_t *first;     // BATCH_PAD: the samples the epoch began with, at most `update`
@@ -23,20 +31,37 @@ typedef struct batch_stage {
     uint64_t pads; // samples that were filled up in this epoch
 } batch_stage;
 
-static hr_status batch_write(batch_stage *s, uint32_t sample, uint32_t place, hr_err *err)
-{
-    const data_room at = data_room_at(&s->source->form, &s->room, place);
-    return data_source_write(s->source, s->set, sample, s->scratch, &at, err);
-}
-
 static uint64_t batch_bytes(const batch_stage *s)
 {
     return s->batch * data_form_bytes(&s->source->form);
 }
 
+static hr_status batch_take_numbers(batch_stage *s, hr_err *err)
+{
+    if (s->number == NULL) {
+        s->number = hr_calloc(s->batch, sizeof *s->number);
+        if (s->number == NULL) {
+            return HR_FAIL(err, NOMEM, "the numbers of %u samples: needed %zu bytes, had less", s->batch,
+                           s->batch * sizeof *s->number);
+        }
+        data_stage_hold(&s->base, s->batch * sizeof *s->number);
+    }
+    return HR_OK;
+}
+
+static void batch_give_back_numbers(batch_stage *s)
+{
+    if (s->number != NULL) {
+        data_stage_release(&s->base, s->batch * sizeof *s->number);
+        hr_free(s->number);
+        s->number = NULL;
+    }
+}
+
 // Takes a buffer of its own unless a place to write to was lent.
 static hr_status batch_take_room(batch_stage *s, hr_err *err)
 {
+    HR_TRY(batch_take_numbers(s, err));
     if (s->has_room) {
         return HR_OK;
     }
@@ -97,32 +122,80 @@ static hr_status batch_pass_over_rest(batch_stage *s, hr_err *err)
     return HR_OK;
 }
 
+// ---- writing --------------------------------------------------------------------------------------------------
+
+// What went wrong first, in the order of the places.
+typedef struct write_range {
+    hr_status status;
+    hr_err err;
+} write_range;
+
+typedef struct write_job {
+    const batch_stage *s;
+    write_range *range; // of each thread
+} write_job;
+
+static void write_samples(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const write_job *job = argument;
+    const batch_stage *s = job->s;
+    write_range *range = &job->range[worker];
+    uint8_t *scratch = s->scratch + (size_t)worker * s->source->scratch_bytes;
+    for (int64_t place = begin; place < end && range->status == HR_OK; place++) {
+        const data_room at = data_room_at(&s->source->form, &s->room, (uint32_t)place);
+        range->status = data_source_write(s->source, s->set, s->number[place], scratch, &at, &range->err);
+    }
+}
+
+// Ranges lie in the order of the workers.
+static hr_status batch_write(const batch_stage *s, uint32_t count, hr_err *err)
+{
+    write_range range[BATCH_THREADS_MAX] = {{.status = HR_OK}};
+    const write_job job = {s, range};
+    cpu_for(s->threads, count, 1, write_samples, &job);
+    for (uint32_t k = 0; k < workers_count(s->threads); k++) {
+        if (range[k].status != HR_OK) {
+            if (err != NULL) {
+                *err = range[k].err;
+            }
+            return range[k].status;
+        }
+    }
+    return HR_OK;
+}
+
+// The numbers of the next batch; *count 0 at the end of the epoch.
+static hr_status batch_choose(batch_stage *s, uint32_t *count, hr_err *err)
+{
+    *count = 0;
+    if (batch_drops_rest(s)) {
+        HR_TRY(batch_pass_over_rest(s, err));
+    }
+    while (*count < s->batch && !s->drained) {
+        bool any;
+        HR_TRY(batch_pull(s, &s->number[*count], &any, err));
+        *count += any;
+    }
+    const bool padded = s->remainder == BATCH_PAD && (*count > 0 || s->in_update > 0);
+    while (padded && *count < s->batch) {
+        s->number[(*count)++] = s->first[s->pads++ % s->first_count];
+    }
+    return HR_OK;
+}
+
 static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
 {
     batch_stage *s = (batch_stage *)stage;
     uint32_t count = 0;
     *out = (data_item){0};
     HR_TRY(batch_take_room(s, err));
-    if (batch_drops_rest(s)) {
-        HR_TRY(batch_pass_over_rest(s, err));
-    }
-    while (count < s->batch && !s->drained) {
-        uint32_t sample;
-        bool any;
-        HR_TRY(batch_pull(s, &sample, &any, err));
-        if (any) {
-            HR_TRY(batch_write(s, sample, count++, err));
-        }
-    }
-    bool padded = s->remainder == BATCH_PAD && (count > 0 || s->in_update > 0);
-    if (count == 0 && !padded) {
+    HR_TRY(batch_choose(s, &count, err));
+    if (count == 0) {
         batch_begin(s);
         out->end = true;
         return HR_OK;
     }
-    while (padded && count < s->batch) {
-        HR_TRY(batch_write(s, s->first[s->pads++ % s->first_count], count++, err));
-    }
+    HR_TRY(batch_write(s, count, err));
     s->in_update = (s->in_update + count) % s->update;
     *out = (data_item){.room = s->room, .count = count};
     return HR_OK;
@@ -158,7 +231,9 @@ static void batch_write_to(data_stage *stage, const data_room *room)
 static void batch_close(data_stage *stage)
 {
     batch_stage *s = (batch_stage *)stage;
+    workers_destroy(s->threads);
     batch_give_back_room(s);
+    batch_give_back_numbers(s);
     hr_free(s->first);
     hr_free(s->scratch);
     hr_free(s);
@@ -172,11 +247,39 @@ static const data_stage_ops batch_ops = {
     .write_to = batch_write_to,
 };
 
+// As many as were asked for: 0 is one for each core, while each has a mebibyte to write.
+static uint32_t batch_threads(const data_source *source, const batch_form *form)
+{
+    const uint64_t worth = form->batch * data_form_bytes(&source->form) / BYTES_PER_THREAD;
+    const uint32_t cores = machine_cores();
+    uint64_t threads = form->threads > 0 ? form->threads : worth < cores ? worth : cores;
+    threads = threads < form->batch ? threads : form->batch;
+    threads = threads < BATCH_THREADS_MAX ? threads : BATCH_THREADS_MAX;
+    return threads > 0 ? (uint32_t)threads : 1;
+}
+
+static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
+{
+    const uint64_t scratch = (uint64_t)threads * s->source->scratch_bytes;
+    const uint64_t first = s->remainder == BATCH_PAD ? s->update * sizeof *s->first : 0;
+    s->scratch = hr_calloc(scratch, 1);
+    s->first = first > 0 ? hr_calloc(first, 1) : NULL;
+    if (s->scratch == NULL || (first > 0 && s->first == NULL)) {
+        return HR_FAIL(err, NOMEM, "batch stage: needed %" PRIu64 " bytes, had less", scratch + first);
+    }
+    data_stage_hold(&s->base, scratch + first);
+    HR_TRY(batch_take_numbers(s, err));
+    if (threads == 1) {
+        return HR_OK;
+    }
+    const hr_status status = workers_create(threads, &s->threads, err);
+    hr_err_try(err, "-s pipeline.map_threads=1");
+    return status;
+}
+
 hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
                            const batch_form *form, data_stage **out, hr_err *err)
 {
-    const uint64_t update = (uint64_t)form->batch * form->rounds;
-    const bool pads = form->remainder == BATCH_PAD;
     *out = NULL;
     batch_stage *s = hr_calloc(1, sizeof *s);
     if (s == NULL) {
@@ -186,16 +289,14 @@ hr_status stage_batch_open(data_stage *before, const data_source *source, data_s
                        .source = source,
                        .set = set,
                        .batch = form->batch,
-                       .update = update,
-                       .remainder = form->remainder,
-                       .scratch = hr_calloc(source->scratch_bytes, 1),
-                       .first = pads ? hr_calloc(update, sizeof *s->first) : NULL};
-    if (s->scratch == NULL || (pads && s->first == NULL)) {
+                       .update = (uint64_t)form->batch * form->rounds,
+                       .remainder = form->remainder};
+    const hr_status status = batch_take(s, batch_threads(source, form), err);
+    if (status != HR_OK) {
         batch_close(&s->base);
-        return HR_FAIL(err, NOMEM, "batch stage: needed %u bytes, had less", source->scratch_bytes);
+        return status;
     }
     s->base.before = before;
-    data_stage_hold(&s->base, source->scratch_bytes + (s->first != NULL ? update * sizeof *s->first : 0));
     *out = &s->base;
     return HR_OK;
 }
@@ -205,6 +306,7 @@ void stage_batch_resize(data_stage *stage, uint32_t batch)
     batch_stage *s = (batch_stage *)stage;
     if (batch != s->batch) {
         batch_give_back_room(s);
+        batch_give_back_numbers(s);
         s->batch = batch;
         s->update = batch;
     }

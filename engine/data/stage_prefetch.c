@@ -8,10 +8,10 @@
 // touched by one thread.
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "base/workers.h"
 #include "data/stages.h"
 
 typedef struct prefetch_buffer {
@@ -79,24 +79,13 @@ static void *prefetch_run(void *context)
     return NULL;
 }
 
-// Signals are for the thread that owns the engine.
-static int start_deaf_thread(pthread_t *thread, void *(*run)(void *), void *context)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(thread, NULL, run, context);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static hr_status prefetch_start(prefetch_stage *s, hr_err *err)
 {
     s->stopping = false;
     s->status = HR_OK;
     s->first = 0;
     s->ready = 0;
-    int error = start_deaf_thread(&s->thread, prefetch_run, s);
+    int error = thread_start(&s->thread, prefetch_run, s);
     if (error != 0) {
         hr_status status = HR_FAIL(err, HOST_LIMIT, "prefetch: needed a thread, had: %s", strerror(error));
         hr_err_try(err, "-s pipeline.prefetch=0");

@@ -28,9 +28,13 @@ typedef enum batch_remainder {
 typedef struct batch_form {
     uint32_t batch, rounds;
     batch_remainder remainder;
+    uint32_t
+        threads; // that read and write samples side by side; 0: one for each core while a batch is worth it
 } batch_form;
 
-// Writes form->batch samples of `set` into the slots of the source's form. Its buffers are taken with the first item that
+enum { BATCH_THREADS_MAX = 64 };
+
+// Writes form->batch samples of `set` into the slots of the source's form: the same bytes on any number of threads. Its buffers are taken with the first item that
 // is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
 HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
                                          const batch_form *form, data_stage **out, hr_err *err);

@@ -479,6 +479,14 @@ static const hr_knob_row rows[] = {
             "Each sample is drawn at random from this many that wait. What waits are the numbers of samples, 4 "
             "bytes each, not the samples: those are read once they are drawn. The order depends on "
             "train.seed and the epoch only."},
+    ROW(PIPELINE_MAP_THREADS, INT, "0", "threads")
+        .min = 0, .max = 64,
+        .line = "threads that make the samples of a batch; 0: one for each core while a batch is worth it",
+        .explanation =
+            "The samples of a batch are read, decoded and written side by side, the same bytes on any number of threads. "
+            "Each thread has scratch of its own. 0 takes one for each MiB of a batch, at most one for each core: a "
+            "small batch is made sooner than another thread wakes. tf.data calls it num_parallel_calls, PyTorch's "
+            "DataLoader num_workers."},
     ROW(PIPELINE_PREFETCH, INT, "2", "batches")
         .min = 0, .max = 64,
         .line = "batches made ready ahead of the step; 0: made when asked for",

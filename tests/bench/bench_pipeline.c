@@ -47,6 +47,7 @@ static pipeline *open_pipeline(uint32_t side, uint32_t batch)
     (void)snprintf(pair, sizeof pair, "batch.size=%" PRIu32, batch);
     must(hr_knobs_set_pair(&knobs, pair, &err), &err);
     must(hr_knobs_set_pair(&knobs, "pipeline.prefetch=0", &err), &err); // in this thread
+    must(hr_knobs_set_pair(&knobs, "pipeline.map_threads=1", &err), &err);
     must(pipeline_open(&knobs, &form, &p, &err), &err);
     return p;
 }

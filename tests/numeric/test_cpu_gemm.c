@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "device_cpu/gemm.h"
 #include "device_cpu/sums.h"
-#include "device_cpu/workers.h"
 #include "numeric/op_harness.h"
 
 enum { SEEDS = 60, GUARD_BYTES = 64, GUARD = 0xA5, SAMPLES = 400, LINE_BYTES = 64 };

@@ -112,6 +112,7 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_SOURCE, {NULL}, "cifar10", "generated"},
     {HR_KNOB_PIPELINE_PATH, {NULL}, "FOLDER", ""},
     {HR_KNOB_PIPELINE_SHUFFLE, {NULL}, "0", "64"},
+    {HR_KNOB_PIPELINE_MAP_THREADS, {NULL}, "1", "3"},
     {HR_KNOB_PIPELINE_PREFETCH, {NULL}, "0", "2"},
     {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {NULL}, "0", "1"},
     {HR_KNOB_TRAIN_STEPS, {NULL}, "3", "4"},

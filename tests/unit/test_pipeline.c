@@ -39,7 +39,7 @@ static void remove_folder(void)
 }
 
 typedef struct setting {
-    int shuffle, batch, prefetch, seed;
+    int shuffle, batch, prefetch, seed, threads;
     const char *remainder;
 } setting;
 
@@ -52,6 +52,8 @@ static hr_knobs knobs_of(setting c)
     (void)snprintf(pair, sizeof pair, "batch.size=%d", c.batch);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
     (void)snprintf(pair, sizeof pair, "pipeline.prefetch=%d", c.prefetch);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
+    (void)snprintf(pair, sizeof pair, "pipeline.map_threads=%d", c.threads);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
     (void)snprintf(pair, sizeof pair, "train.seed=%d", c.seed);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
@@ -309,6 +311,7 @@ START_TEST(going_on_from_a_position_gives_the_same_bytes)
     setting c = random_setting((uint32_t)_i);
     setting d = c;
     d.prefetch = (int)pick((uint32_t)_i, 5, 4);
+    d.threads = 2 + _i % 4;
     uint32_t taken = pick((uint32_t)_i, 6, 80);
     pipeline *p = open_pipeline(c), *q = open_pipeline(d), *r = open_pipeline(c);
     for (uint32_t i = 0; i < taken; i++) {
@@ -445,7 +448,8 @@ END_TEST
 START_TEST(an_error_of_the_producer_reaches_the_caller_and_can_be_mended)
 {
     char path[FILE_NAME_MAX];
-    pipeline *p = open_pipeline((setting){.batch = 4, .prefetch = _i, .remainder = "keep"});
+    pipeline *p =
+        open_pipeline((setting){.batch = 4, .prefetch = _i, .remainder = "keep", .threads = 1 + _i});
     (void)next_item(p);
     ck_assert_int_eq(truncate(data_folder_file(&folder, "data_batch_2.bin", path), 100), 0);
     data_item item;
@@ -469,6 +473,35 @@ START_TEST(an_error_of_the_producer_reaches_the_caller_and_can_be_mended)
 }
 END_TEST
 
+// The words of the first error of an epoch over a set whose second file is cut under it.
+static hr_err first_error(int threads)
+{
+    char path[FILE_NAME_MAX];
+    cifar_write_set(&folder, TRAIN, EVAL);
+    pipeline *p =
+        open_pipeline((setting){.shuffle = 53, .batch = 40, .remainder = "keep", .threads = threads});
+    data_item item;
+    uint64_t wait_ns;
+    hr_err err = {0};
+    ck_assert_int_eq(truncate(data_folder_file(&folder, "data_batch_2.bin", path), 100), 0);
+    while (pipeline_next(p, &item, &wait_ns, &err) == HR_OK) {
+        ck_assert(!item.end);
+    }
+    pipeline_close(p);
+    return err;
+}
+
+// Whoever came upon one first.
+START_TEST(of_several_errors_the_first_in_the_batch_is_told)
+{
+    const hr_err alone = first_error(1);
+    ck_assert_int_eq(alone.status, HR_DATA);
+    for (int threads = 2; threads < 7; threads++) {
+        ck_assert_str_eq(first_error(threads).sentence, alone.sentence);
+    }
+}
+END_TEST
+
 START_TEST(an_error_in_the_held_out_set_begins_it_anew)
 {
     char path[FILE_NAME_MAX];
@@ -486,7 +519,7 @@ END_TEST
 
 START_TEST(every_allocation_may_fail_once)
 {
-    setting c = {.shuffle = 10, .batch = 4, .prefetch = _i, .remainder = "pad"};
+    setting c = {.shuffle = 10, .batch = 4, .prefetch = _i % 2, .remainder = "pad", .threads = 1 + _i};
     hr_knobs knobs = knobs_of(c);
     int64_t live = hr_host_mem_live();
     bool failed = true;
@@ -565,20 +598,20 @@ START_TEST(host_bytes_are_what_the_stages_hold)
     ck_assert_uint_eq(pipeline_stages(p, info), 5);
     ck_assert_uint_eq(stage_named(p, "source").host_bytes, 0);
     ck_assert_uint_eq(stage_named(p, "shuffle").host_bytes, 20 * 4);
-    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD);
+    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD + 4 * 4);
     ck_assert_uint_eq(stage_named(p, "prefetch").host_bytes, 4 * batch_bytes);
-    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD);
+    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + 4);
     ck_assert_int_eq(pipeline_next_eval(p, 8, &item, NULL), HR_OK);
-    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + 2 * batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + 8 * 4 + 2 * batch_bytes);
     ck_assert_int_eq(pipeline_next_eval(p, 4, &item, NULL), HR_OK);
-    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + batch_bytes);
-    ck_assert_uint_eq(stage_named(p, "evaluate").peak_host_bytes, CIFAR_RECORD + 2 * batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + 4 * 4 + batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "evaluate").peak_host_bytes, CIFAR_RECORD + 8 * 4 + 2 * batch_bytes);
     pipeline_close(p);
     p = open_pipeline((setting){.batch = 4, .remainder = "keep"});
     ck_assert_uint_eq(pipeline_stages(p, info), 3);
-    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD);
+    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD + 4 * 4);
     (void)next_item(p);
-    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD + batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD + 4 * 4 + batch_bytes);
     pipeline_close(p);
 }
 END_TEST
@@ -604,8 +637,9 @@ int main(void)
     tcase_add_test(c, held_out_samples_come_in_file_order_and_again);
     tcase_add_test(c, a_seek_begins_the_held_out_samples_anew);
     tcase_add_loop_test(c, an_error_of_the_producer_reaches_the_caller_and_can_be_mended, 0, 4);
+    tcase_add_test(c, of_several_errors_the_first_in_the_batch_is_told);
     tcase_add_test(c, an_error_in_the_held_out_set_begins_it_anew);
-    tcase_add_loop_test(c, every_allocation_may_fail_once, 0, 3);
+    tcase_add_loop_test(c, every_allocation_may_fail_once, 0, 4);
     tcase_add_loop_test(c, a_pipeline_closes_and_seeks_whatever_its_producer_is_at, 0, 20);
     tcase_add_test(c, the_queue_fills_up_to_its_capacity);
     tcase_add_test(c, host_bytes_are_what_the_stages_hold);

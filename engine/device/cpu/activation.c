@@ -3,11 +3,11 @@
 // exponential is never taken of a positive number. A result may lie over an operand.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "exp.h"
 #include "simd.h"
 #include "smooth.h"
-#include "workers.h"
 
 enum { GRAIN = 8192 };
 

@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "simd.h"
 #include "update.h"
-#include "workers.h"
 
 enum { GRAIN_FLOATS = 16384, CHUNK_ROWS = 64, LINE_DOUBLES = 8, PIECE = 1024 };
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/code8.h"
+#include "base/workers.h"
 #include "cast.h"
 #include "simd.h"
 #include "update.h"
-#include "workers.h"
 
 enum {
     OCTAVES = 24, // 2^-24 lies below half of the smallest value

@@ -5,9 +5,9 @@
 
 #include <math.h>
 
+#include "base/workers.h"
 #include "exp.h"
 #include "simd.h"
-#include "workers.h"
 
 // The room of one worker.
 typedef struct room {

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "attention.h"
+#include "base/workers.h"
 #include "exp.h"
 #include "simd.h"
-#include "workers.h"
 
 // The room of one worker.
 typedef struct room {

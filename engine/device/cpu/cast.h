@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/workers.h"
 #include "ops/op.h"
-#include "workers.h"
 
 // Between any two of float32, float16, bfloat16; equal types are copied.
 void cast_run(workers *w, const void *from, hr_dtype from_type, void *to, hr_dtype to_type, int64_t count);

@@ -4,8 +4,8 @@
 // joined along the second axis, in whole blocks.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
-#include "workers.h"
 
 enum { GRAIN_BYTES = 1 << 16 };
 

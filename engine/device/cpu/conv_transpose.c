@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/workers.h"
 #include "cpu.h"
 #include "gemm.h"
 #include "simd.h"
 #include "sums.h"
-#include "workers.h"
 
 enum { GRAIN_FLOATS = 16384 };
 

@@ -13,9 +13,9 @@
 #include "base/host_mem.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "base/workers.h"
 #include "gemm.h"
 #include "running.h"
-#include "workers.h"
 
 enum { PAGE_BYTES = 4096, THREADS_MAX = 1024, PATH_BYTES = 4096 };
 

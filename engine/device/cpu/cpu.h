@@ -11,10 +11,10 @@
 
 #include "headroom/event.h"
 
+#include "base/workers.h"
 #include "device/device.h"
 #include "device/rates.h"
 #include "onednn.h"
-#include "workers.h"
 
 typedef struct cpu_device {
     uint32_t threads;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "workers.h"
+#include "base/workers.h"
 
 static int64_t taps_of(const op_query *q)
 {

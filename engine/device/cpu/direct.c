@@ -4,10 +4,10 @@
 // order.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
 #include "sums.h"
-#include "workers.h"
 
 typedef struct job {
     cpu_image x, y;

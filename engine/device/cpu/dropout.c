@@ -3,10 +3,10 @@
 // result may lie over its operand.
 #include "ops/dropout.h"
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { CALLS = 256, PIECE = CALLS * 4, GRAIN_PIECES = 8, GRAIN = 16384 };
 

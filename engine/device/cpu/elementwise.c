@@ -2,9 +2,9 @@
 // Element by element, in any layout: padding is zero and stays zero.
 #include <math.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { GRAIN = 16384 };
 

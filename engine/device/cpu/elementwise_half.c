@@ -2,9 +2,9 @@
 // Two bytes element by element. What only passes values on moves their bits; sums of bfloat16 are widened and rounded in
 // one look, those of float16 a tile at a time (half.h).
 #include "base/half.h"
+#include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { GRAIN = 16384, SIGN = 0x8000, INFINITE_F16 = 0x7c00, INFINITE_BF16 = 0x7f80 };
 

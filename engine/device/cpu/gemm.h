@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "workers.h"
+#include "base/workers.h"
 
 typedef struct gemm {
     int64_t m, n, k;

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { LINE_FLOATS = 16, NONE = -1 };
 

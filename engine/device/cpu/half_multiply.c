@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "gemm_pack.h"
 #include "half_stage.h"
 #include "simd.h"
-#include "workers.h"
 
 enum {
     ROWS_MAX = 256, // of a tile of C

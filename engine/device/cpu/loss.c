@@ -4,8 +4,8 @@
 // chunks of float, then over rows and ranges, in order.
 #include <math.h>
 
+#include "base/workers.h"
 #include "rows.h"
-#include "workers.h"
 
 typedef struct job {
     logits l;

@@ -3,8 +3,8 @@
 // teacher's. Sums run in double over chunks of float, then over ranges, in order.
 #include <math.h>
 
+#include "base/workers.h"
 #include "rows.h"
-#include "workers.h"
 
 typedef struct job {
     const float *a, *b; // prediction and target, student (or its probabilities) and teacher

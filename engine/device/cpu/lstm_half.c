@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "base/workers.h"
 #include "cast.h"
 #include "half_product.h"
 #include "lstm.h"
-#include "workers.h"
 
 enum { LINE_FLOATS = 16 };
 

@@ -2,10 +2,10 @@
 // What only moves bytes: host batches in, scalars out, images between NHWC and nChw16c.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { COPY_GRAIN_BYTES = 1 << 18, ROW_GRAIN = 16 };
 

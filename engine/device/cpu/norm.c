@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { CHUNK_FLOATS = 4096, GRAIN_FLOATS = 16384 };
 

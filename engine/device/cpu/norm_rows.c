@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { GRAIN_FLOATS = 8192, CHUNK_ROWS = 64 };
 

@@ -8,8 +8,8 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "base/workers.h"
 #include "onednn_impl.h"
-#include "workers.h"
 
 // Winograd trades memory for speed; beyond this much scratch per operation the direct kernel is taken.
 enum { WINOGRAD_SCRATCH_MAX_BYTES = 64 << 20, WINOGRAD_PIXELS_MIN = 512, NAME_MAX_BYTES = 40, MAX_RANK = 5 };

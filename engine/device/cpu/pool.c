@@ -3,9 +3,9 @@
 // in the same order, so that they agree bit for bit.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 typedef struct window_job {
     cpu_image x, y;

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 typedef uint8_t u8x16 __attribute__((vector_size(16), aligned(1), may_alias));
 typedef uint16_t u16x16 __attribute__((vector_size(32), aligned(2), may_alias));

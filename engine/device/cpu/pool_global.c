@@ -3,10 +3,10 @@
 // the pixels and rounded once.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { LANES = 64 }; // channels that are summed together
 

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "ops/loss_scale.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { GRAIN = 16384, PIECE = 1024 };
 

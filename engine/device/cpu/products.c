@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "gemm.h"
 #include "simd.h"
 #include "sums.h"
-#include "workers.h"
 
 // y[rows, f] = x[rows, c] · w[c, f]; rows are all dimensions but the last
 typedef struct product {

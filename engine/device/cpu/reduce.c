@@ -4,10 +4,10 @@
 // Two-byte operands are widened a stretch of a row at a time.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { CHUNK = 256, GRAIN_FLOATS = 16384, STRIP = 512, SPLITS_AT = 8 };
 

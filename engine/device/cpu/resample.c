@@ -2,9 +2,9 @@
 // Nearest-neighbour upsampling and average pooling, over plain and blocked images alike: rows of contiguous channels.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { GRAIN_FLOATS = 16384 };
 

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "exp.h"
 #include "simd.h"
-#include "workers.h"
 
 // Floats whose sum is kept in registers of float before it is added in double.
 enum { ROWS_CHUNK = 2048, ROWS_GRAIN_FLOATS = 4096 };

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "exp.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { GRAIN_ELEMENTS = 8192, RUN_FLOATS = 1024 }; // sums of a run are added in double
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/workers.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { CHUNK_ROWS = 64, GRAIN_FLOATS = 32768, LINE_BYTES = 64 };
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "workers.h"
+#include "base/workers.h"
 
 // total[0..columns) += the columns of `rows` rows that lie `row_floats` apart. Sums of 64 rows are added to
 // the total, so that long columns lose no digits.

@@ -2,10 +2,10 @@
 // Bias gradients of two-byte matrices: widened a chunk of rows at a time, in the nearest cache.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "sums.h"
-#include "workers.h"
 
 enum { CHUNK_FLOATS = 4096, GRAIN_FLOATS = 32768 };
 

@@ -2,9 +2,9 @@
 // Rows out of a table and back into it, and what is repeated over leading dimensions.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { GRAIN_FLOATS = 16384 };
 

@@ -3,10 +3,10 @@
 // up is a list in order, so that sums do not depend on the number of threads.
 #include <string.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { STRIP = 256, LINE_INTS = 16, NOBODY = -1 };
 

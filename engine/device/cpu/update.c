@@ -4,9 +4,9 @@
 
 #include <math.h>
 
+#include "base/workers.h"
 #include "cast.h"
 #include "simd.h"
-#include "workers.h"
 
 enum { LINE_DOUBLES = 8, SQUARES_CHUNK = 4096 };
 

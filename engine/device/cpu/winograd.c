@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "winograd.h"
 
+#include "base/workers.h"
 #include "cast.h"
 #include "gemm.h"
 #include "sums.h"
-#include "workers.h"
 
 enum {
     CHANNELS_MIN = 32,        // below, the changes cost more than the products

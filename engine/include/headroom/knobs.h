@@ -69,6 +69,7 @@
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
     X(PIPELINE_PATH, "pipeline.path")                                                                        \
     X(PIPELINE_SHUFFLE, "pipeline.shuffle")                                                                  \
+    X(PIPELINE_MAP_THREADS, "pipeline.map_threads")                                                          \
     X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
     X(TRAIN_STEPS, "train.steps")                                                                            \

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of our own kernels. (oneDNN brings its own: OpenMP's team, see onednn_settle_threads. The two
-// never work at the same time.)
+// Threads that share a piece of work: the kernels of the cpu device, the samples of a batch. (oneDNN brings its own:
+// OpenMP's team, see onednn_settle_threads. It and the kernels never work at the same time.)
 //
 // A step of a small network is some thirty short kernels, so handing out work must cost about a microsecond
 // and not the forty of a sleeping thread: a worker that has nothing to do polls for a moment, giving its core
 // to whoever wants it at every turn, and then sleeps. Two networks side by side do not slow each other down
 // by waiting.
-#ifndef DEVICE_CPU_WORKERS_H
-#define DEVICE_CPU_WORKERS_H
+#ifndef BASE_WORKERS_H
+#define BASE_WORKERS_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
@@ -30,6 +31,9 @@ uint32_t workers_count(const workers *w);
 void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument);
 // How many ranges cpu_for makes of it, 1 at least.
 uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain);
+
+// Starts a thread that no signal reaches: those are for the threads that the program knows of. errno's number, or 0.
+int thread_start(pthread_t *thread, void *(*run)(void *), void *context);
 
 // Treats denormal numbers as zero on the calling thread, which makes kernels that meet them ten times faster.
 // Returns the former mode for workers_restore.

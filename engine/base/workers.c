@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workers.h"
+#include "base/workers.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -172,13 +171,12 @@ void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void
 
 // ---- threads ----------------------------------------------------------------------------------------------
 
-// Signals are for the threads that the program knows of.
-static int start_seat(struct seat *seat)
+int thread_start(pthread_t *thread, void *(*run)(void *), void *context)
 {
     sigset_t all, before;
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failure = pthread_create(&seat->thread, NULL, work_until_stopped, seat);
+    const int failure = pthread_create(thread, NULL, run, context);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failure;
 }
@@ -193,7 +191,7 @@ hr_status workers_create(uint32_t threads, workers **out, hr_err *err)
     w->count = threads;
     for (uint32_t k = 1; k < threads; k++) {
         w->seat[k] = (struct seat){.of = w, .number = k};
-        const int failure = start_seat(&w->seat[k]);
+        const int failure = thread_start(&w->seat[k].thread, work_until_stopped, &w->seat[k]);
         if (failure != 0) {
             workers_destroy(w);
             return HR_FAIL(err, DEVICE, "needed %u worker threads, the system gave %u (error %d)", threads, k,
