@@ -37,8 +37,10 @@ void report_print_workspaces(const hr_report *r, report_source source);
 report_source report_source_of_sum(const hr_report *r, const report_style *style);
 report_source report_source_of_time(const hr_report *r);
 
-enum { REPORT_SECONDS_TEXT_MAX = 24 };
+enum { REPORT_SECONDS_TEXT_MAX = 24, REPORT_SHARE_TEXT_MAX = 32 };
 // "0.213 s", "12.4 ms": as a step takes it. Returns text.
+// "18.3 %"; what is not all is not rounded to it.
+const char *report_share(double share, char text[REPORT_SHARE_TEXT_MAX]);
 const char *report_seconds(double s, char text[REPORT_SECONDS_TEXT_MAX]);
 
 #endif

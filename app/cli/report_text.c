@@ -341,20 +341,30 @@ static void print_tensors(const hr_report *r, const report_style *style)
     }
 }
 
+const char *report_share(double share, char text[REPORT_SHARE_TEXT_MAX])
+{
+    if (share < 1 && share >= 0.9995) {
+        return strcpy(text, "more than 99.9 %");
+    }
+    (void)snprintf(text, REPORT_SHARE_TEXT_MAX, "%.1f %%", 100 * share);
+    return text;
+}
+
 static void print_verdict(const hr_report *r)
 {
     const hr_report_memory *m = &r->memory;
-    uint64_t left_bytes = m->limit_bytes - m->peak_in_use_bytes;
-    char left[HR_BYTES_TEXT_MAX];
-    char limit[HR_BYTES_TEXT_MAX];
+    const uint64_t peak_bytes = m->peak_in_use_bytes;
+    const uint64_t left_bytes = m->limit_bytes > peak_bytes ? m->limit_bytes - peak_bytes : 0;
+    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[REPORT_SHARE_TEXT_MAX];
     if (m->limit_bytes == HR_NONE) {
         printf("\nno limit: at its peak a step has %s in use; -s device.card=NAME or device.vram=SIZE says "
                "what there is\n",
                hr_bytes_human(m->peak_in_use_bytes, left));
         return;
     }
-    printf("\nfits: %s of %s are left at the peak (%.1f %%)\n", hr_bytes_human(left_bytes, left),
-           hr_bytes_human(m->limit_bytes, limit), 100 * (double)left_bytes / (double)m->limit_bytes);
+    printf("\nfits: %s of %s are left at the peak (%s)\n", hr_bytes_human(left_bytes, left),
+           hr_bytes_human(m->limit_bytes, limit),
+           report_share((double)left_bytes / (double)m->limit_bytes, share));
 }
 
 static uint64_t waste_when_out(const hr_report_oom *o)

@@ -163,7 +163,7 @@ static void say_tensors(const progress *p, const hr_report *r)
 static void say_left(const progress *p, const hr_report *r)
 {
     const uint64_t limit_bytes = r->memory.limit_bytes, peak_bytes = r->memory.peak_in_use_bytes;
-    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[REPORT_SHARE_TEXT_MAX];
     if (limit_bytes == HR_NONE) {
         return;
     }
@@ -174,8 +174,8 @@ static void say_left(const progress *p, const hr_report *r)
         return;
     }
     const uint64_t left_bytes = limit_bytes - peak_bytes;
-    fprintf(p->out, "At the peak, %s (%.1f %%) of the limit of %s are left", hr_bytes_human(left_bytes, left),
-            100 * (double)left_bytes / (double)limit_bytes, hr_bytes_human(limit_bytes, limit));
+    fprintf(p->out, "At the peak, %s (%s) of the limit of %s are left", hr_bytes_human(left_bytes, left),
+            report_share((double)left_bytes / (double)limit_bytes, share), hr_bytes_human(limit_bytes, limit));
     end_sentence(p);
 }
 

@@ -86,6 +86,9 @@ const char *format_percent(double fraction, char text[FORMAT_MAX])
     if (isnan(fraction)) {
         return unknown(text);
     }
+    if (fraction < 1 && fraction >= 0.9995) {
+        return strcpy(text, ">99.9%"); // rounded it would be all
+    }
     snprintf(text, FORMAT_MAX, "%.1f%%", 100 * fraction);
     return text;
 }

@@ -138,19 +138,27 @@ static hr_status open_failed(const char *path, const struct stat *status, const 
     return HR_READ;
 }
 
-hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes, hr_err *err)
+hr_status file_open(const char *path, int *fd, hr_err *err)
 {
-    *data = NULL;
-    *bytes = 0;
     struct stat info = {0};
     const char *why = NULL;
+    *fd = open_to_read(path, &info, &why);
+    return *fd >= 0 ? HR_OK : open_failed(path, &info, why, err);
+}
+
+hr_status file_read_rest(int fd, const char *path, uint64_t limit_bytes, char **data, size_t *bytes,
+                         hr_err *err)
+{
+    struct stat info = {0};
+    const off_t place = lseek(fd, 0, SEEK_CUR); // a pipe has none
+    const off_t begin = place > 0 ? place : 0;
     text content = {0};
-    int fd = open_to_read(path, &info, &why);
-    hr_status status = fd < 0 ? open_failed(path, &info, why, err)
-                       : info.st_size > 0 && (uint64_t)info.st_size > limit_bytes
+    *data = NULL;
+    *bytes = 0;
+    const off_t rest = fstat(fd, &info) == 0 && info.st_size > begin ? info.st_size - begin : 0;
+    hr_status status = (uint64_t)rest > limit_bytes
                            ? too_large(path, limit_bytes, err)
-                           : read_to_end(fd, path, limit_bytes, (size_t)info.st_size, &content, err);
-    file_close(fd);
+                           : read_to_end(fd, path, limit_bytes, (size_t)rest, &content, err);
     if (status == HR_READ) {
         hr_err_try(err, "ls -l '%s'", path);
     }
@@ -163,12 +171,15 @@ hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t 
     return HR_OK;
 }
 
-hr_status file_open(const char *path, int *fd, hr_err *err)
+hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes, hr_err *err)
 {
-    struct stat info = {0};
-    const char *why = NULL;
-    *fd = open_to_read(path, &info, &why);
-    return *fd >= 0 ? HR_OK : open_failed(path, &info, why, err);
+    int fd = -1;
+    *data = NULL;
+    *bytes = 0;
+    HR_TRY(file_open(path, &fd, err));
+    hr_status status = file_read_rest(fd, path, limit_bytes, data, bytes, err);
+    file_close(fd);
+    return status;
 }
 
 ptrdiff_t file_read_some(int fd, void *to, size_t bytes)

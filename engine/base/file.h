@@ -15,6 +15,10 @@
 HR_MUST_CHECK hr_status file_read(const char *path, uint64_t limit_bytes, char **data, size_t *bytes,
                                   hr_err *err);
 
+// The same of what stands behind the place in a file that is open.
+HR_MUST_CHECK hr_status file_read_rest(int fd, const char *path, uint64_t limit_bytes, char **data,
+                                       size_t *bytes, hr_err *err);
+
 // Reading a file piece by piece, of any size (base/input.h buffers it).
 // A file's descriptor, or READ error when it is missing or no file, as above.
 HR_MUST_CHECK hr_status file_open(const char *path, int *fd, hr_err *err);

@@ -17,8 +17,9 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "train/engine_impl.h"
+#include "train/save_header.h"
 
-static const char save_family[] = "headroom.save/", save_schema[] = "headroom.save/2";
+static const char save_schema[] = "headroom.save/2";
 // Its checksum is of the tensors alone.
 static const char save_schema_1[] = "headroom.save/1";
 
@@ -202,7 +203,7 @@ static hr_status check_replaceable(const char *path, hr_err *err)
     if (fd >= 0) {
         (void)close(fd);
     }
-    if (bytes > 0 && memmem(start, (size_t)bytes, save_family, strlen(save_family)) != NULL) {
+    if (bytes > 0 && memmem(start, (size_t)bytes, SAVE_FAMILY, strlen(SAVE_FAMILY)) != NULL) {
         return HR_OK;
     }
     (void)HR_FAIL(err, WRITE, "%s: needed a save of headroom or no file, had: %s; nothing there was changed",
@@ -459,27 +460,16 @@ hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
 {
     char *data = NULL;
     size_t bytes = 0;
-    uint64_t header_bytes = 0;
+    int fd = -1;
+    json_t *root = NULL;
     const uint64_t most_header_bytes =
         SAVE_HEADER_BYTES + (uint64_t)e->model->param_count * SAVE_HEADER_PARAM_BYTES;
-    const uint64_t limit_bytes =
-        sizeof header_bytes + most_header_bytes + e->model->parameters * SAVE_PARAMETER_BYTES;
-    HR_TRY(file_read(path, limit_bytes, &data, &bytes, err));
-    if (bytes >= sizeof header_bytes) {
-        memcpy(&header_bytes, data, sizeof header_bytes);
-    }
-    if (bytes < sizeof header_bytes || header_bytes > most_header_bytes ||
-        header_bytes > bytes - sizeof header_bytes) {
-        hr_free(data);
-        return HR_FAIL(err, SAVE, "%s: the header needs %" PRIu64 " B, the file has %zu", path, header_bytes,
-                       bytes);
-    }
-    json_t *root = json_loadb(data + sizeof header_bytes, header_bytes, JSON_REJECT_DUPLICATES, NULL);
-    save_file f = {.path = path,
-                   .data = data + sizeof header_bytes + header_bytes,
-                   .data_bytes = bytes - sizeof header_bytes - header_bytes};
-    hr_status status = root != NULL ? read_all(e, &f, root, err)
-                                    : HR_FAIL(err, SAVE, "%s: the header is no JSON object", path);
+    HR_TRY(save_open(path, most_header_bytes, &fd, &root, err));
+    const uint64_t limit_bytes = most_header_bytes + e->model->parameters * SAVE_PARAMETER_BYTES;
+    hr_status status = file_read_rest(fd, path, limit_bytes, &data, &bytes, err);
+    save_file f = {.path = path, .data = data, .data_bytes = bytes};
+    status = status == HR_OK ? read_all(e, &f, root, err) : status;
+    file_close(fd);
     json_decref(root);
     hr_free(data);
     return status;

@@ -262,6 +262,21 @@ START_TEST(cards_are_sorted_and_filtered)
 }
 END_TEST
 
+START_TEST(what_is_not_all_is_not_rounded_to_it)
+{
+    char words[320];
+    put("three.yaml", three);
+    for (int k = 0; k < 2; k++) {
+        (void)snprintf(words, sizeof words, "%s %s/three.yaml -s device.kind=plan -s device.vram=100GiB",
+                       k == 0 ? "plan" : "run --plain --steps 1", program_home());
+        outcome o = program_run(words);
+        assert_exit(&o, words, 0);
+        ck_assert_ptr_nonnull(strstr(o.out, "(more than 99.9 %)"));
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 START_TEST(names_ascend)
 {
     json_t *rows = report_of("cards --json --sort name");
@@ -389,6 +404,7 @@ int main(void)
     tcase_add_test(all, a_card_outside_the_folder_needs_trust);
     tcase_add_test(all, what_cards_prints_of_one_is_read_back_as_the_same);
     tcase_add_test(all, cards_are_sorted_and_filtered);
+    tcase_add_test(all, what_is_not_all_is_not_rounded_to_it);
     tcase_add_test(all, names_ascend);
     tcase_add_test(all, one_broken_card_is_told_and_the_others_are_listed);
     tcase_add_test(all, advice_about_a_card_is_for_the_command_at_hand);

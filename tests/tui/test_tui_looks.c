@@ -284,6 +284,8 @@ START_TEST(numbers_keep_their_width_and_say_when_unknown)
     ck_assert_str_eq(format_seconds(UNKNOWN, text), "—");
     ck_assert_str_eq(format_loss(0.42131, text), "0.4213");
     ck_assert_str_eq(format_percent(0.931, text), "93.1%");
+    ck_assert_str_eq(format_percent(0.99999, text), ">99.9%"); // not all
+    ck_assert_str_eq(format_percent(1, text), "100.0%");
     ck_assert_str_eq(format_clock(UINT64_C(3731) * 1000000000, text), "1:02:11");
 }
 END_TEST

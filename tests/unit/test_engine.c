@@ -337,14 +337,29 @@ END_TEST
 START_TEST(a_huge_save_is_refused_before_it_is_read)
 {
     char path[128];
-    static const char empty_header[8] = {2, 0, 0, 0, 0, 0, 0, 0};
-    write_bytes(file_in("huge.safetensors", path), empty_header, sizeof empty_header);
+    static const char header[] = "\x2d\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"headroom.save/2\"}}";
+    write_bytes(file_in("huge.safetensors", path), header, sizeof header - 1);
     ck_assert_int_eq(truncate(path, INT64_C(1) << 40), 0);
     assert_resume_refused(path, "at most");
     static const char long_header[8] = {0, 0, 0, 5, 0, 0, 0, 0};
     write_bytes(path, long_header, sizeof long_header);
     ck_assert_int_eq(truncate(path, 1 << 20), 0);
-    assert_resume_refused(path, "header");
+    assert_resume_refused(path, "needed a save of headroom, had something else or a part of one");
+}
+END_TEST
+
+START_TEST(a_preset_that_is_taken_for_a_save_is_told_so)
+{
+    static const char words[] = "extends: demo\n";
+    char path[128], resume[160], attempt[256];
+    write_bytes(file_in("base.yaml", path), words, sizeof words - 1);
+    assert_resume_refused(path, "needed a save of headroom, had a preset");
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", path);
+    (void)snprintf(attempt, sizeof attempt, "headroom run %s, or -s train.resume=FILE", path);
+    hr_engine *e = create((const char *[]){resume, NULL}, NULL);
+    run_steps(e, 1);
+    ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->attempt, attempt));
+    hr_engine_destroy(e);
 }
 END_TEST
 
@@ -476,6 +491,7 @@ int main(void)
     tcase_add_test(cases, broken_saves_are_refused_with_a_sentence);
     tcase_add_test(cases, a_save_with_another_header_or_a_tail_is_refused);
     tcase_add_test(cases, a_huge_save_is_refused_before_it_is_read);
+    tcase_add_test(cases, a_preset_that_is_taken_for_a_save_is_told_so);
     tcase_add_test(cases, a_save_replaces_only_a_save);
     tcase_add_test(cases, the_event_stream_tells_the_whole_story);
     tcase_add_test(cases, what_if_touches_nothing_and_agrees_with_a_run);
