@@ -96,7 +96,7 @@ static void write_all(const char *name, const char *text)
 static void refused(const theme *t, const char *name, hr_status status, const char *said)
 {
     hr_err err = {0};
-    ck_assert_int_eq(paint_save(t, path_of(name), &err), status);
+    ck_assert_int_eq(paint_save(t, path_of(name), false, &err), status);
     ck_assert_msg(strstr(err.sentence, said) != NULL, "%s", err.sentence);
 }
 
@@ -132,11 +132,11 @@ START_TEST(saving_replaces_its_own_kind_and_nothing_else)
     pictured_open_page(&t, "dark");
     static const char *const names[] = {"a.svg", "a.ans", "a.txt"};
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(paint_save(&t, path_of(names[i]), &err), HR_OK);
+        ck_assert_int_eq(paint_save(&t, path_of(names[i]), false, &err), HR_OK);
     }
-    ck_assert_int_eq(paint_save(&t, path_of("a.svg"), &err), HR_OK);
-    ck_assert_int_eq(paint_save(&t, path_of("a.ans"), &err), HR_OK);
-    ck_assert_int_eq(paint_save(&t, path_of("a.txt"), &err), HR_OK);
+    ck_assert_int_eq(paint_save(&t, path_of("a.svg"), false, &err), HR_OK);
+    ck_assert_int_eq(paint_save(&t, path_of("a.ans"), false, &err), HR_OK);
+    ck_assert_int_eq(paint_save(&t, path_of("a.txt"), false, &err), HR_OK);
     write_all("mine.txt", " headroom  demo\nof my own\n");
     refused(&t, "mine.txt", HR_WRITE, "is not a screen saved as .txt");
     write_all("mine.svg", "<svg>my drawing</svg>");
@@ -158,6 +158,12 @@ START_TEST(saving_replaces_its_own_kind_and_nothing_else)
     refused(&t, "a.png", HR_USAGE, "ends in none of .txt, .ans and .svg");
     refused(&t, ".svg", HR_USAGE, "ends in none of");
     refused(&t, "", HR_USAGE, "ends in none of");
+    ck_assert_int_eq(paint_save(&t, path_of("link.svg"), true, &err), HR_WRITE); // a file alone gives way
+    ck_assert_int_eq(paint_save(&t, path_of("folder.svg"), true, &err), HR_WRITE);
+    ck_assert_int_eq(paint_save(&t, path_of("mine.svg"), true, &err), HR_OK);
+    mine = read_all("mine.svg");
+    ck_assert_ptr_nonnull(strstr(mine, PAINT_SVG_MARK));
+    free(mine);
     ck_assert_int_eq(count_files(), 9); // and no temporary ones
     pictured_close_page();
     remove_folder();
