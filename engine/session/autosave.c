@@ -6,10 +6,14 @@
 
 static const uint64_t apart_ns = UINT64_C(20000000000);
 enum { COST_SHARE = 100 }; // a save is due only after a hundred times what the last one took
+// Of what the first one will take: a disk takes 400 MB in a second.
+enum { FIRST_NS_PER_BYTE = COST_SHARE * 10 / 4 };
 
 void autosave_begin(autosave *a, const char *path, const save_origin *origin)
 {
-    *a = (autosave){.path = path, .origin = *origin, .due_ns = clock_now_ns() + apart_ns, .steps = HR_NONE};
+    const uint64_t now_ns = clock_now_ns();
+    *a = (autosave){
+        .path = path, .origin = *origin, .begin_ns = now_ns, .due_ns = now_ns + apart_ns, .steps = HR_NONE};
 }
 
 void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse)
@@ -18,13 +22,20 @@ void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse)
     atomic_store_explicit(&pulse->saved_step, steps, memory_order_relaxed);
 }
 
+static bool is_cheap_first(const autosave *a, const hr_engine *engine, uint64_t now_ns)
+{
+    const bool first = a->steps == HR_NONE && !a->failed;
+    return first && (now_ns - a->begin_ns) / FIRST_NS_PER_BYTE >= engine_save_bytes(engine);
+}
+
 static bool is_due(const autosave *a, const hr_engine *engine, uint64_t now_ns)
 {
     const uint64_t steps = hr_engine_steps(engine);
     if (a->path[0] == '\0' || !engine_has_weights(engine) || steps == 0 || steps == a->steps) {
         return false;
     }
-    return now_ns >= a->due_ns || (hr_engine_get_state(engine) != HR_ENGINE_RUNNING && !a->failed);
+    return now_ns >= a->due_ns || is_cheap_first(a, engine, now_ns) ||
+           (hr_engine_get_state(engine) != HR_ENGINE_RUNNING && !a->failed);
 }
 
 static void set_writing(const outlet *out, bool begins)

@@ -244,6 +244,11 @@ bool engine_has_weights(const hr_engine *e)
     return e->build != NULL && e->build->arithmetic && !e->lost_step && !e->restored;
 }
 
+uint64_t engine_save_bytes(const hr_engine *e)
+{
+    return engine_has_weights(e) ? store_bytes(e->build) : 0;
+}
+
 hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
 {
     store s = {0};

@@ -81,6 +81,16 @@ static hr_status write_tensor(build *b, const tensor *t, uint64_t address, const
     return b->device->copy_in(b->context, address, values, t->bytes, err);
 }
 
+uint64_t store_bytes(const build *b)
+{
+    const program *p = b->programs[BUILD_TRAIN];
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        sum += is_kept(&p->tensors[k]) ? p->tensors[k].bytes : 0;
+    }
+    return sum;
+}
+
 hr_status store_take(store *s, const build *b, hr_err *err)
 {
     const program *p = b->programs[BUILD_TRAIN];

@@ -33,6 +33,7 @@ const stored_tensor *store_find(const store *s, const char *name); // NULL when 
 stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_dtype dtype,
                          hr_category category);
 
+uint64_t store_bytes(const build *b); // of what store_take copies
 // Copies weights, state and optimizer slots out of a build, in canonical order.
 HR_MUST_CHECK hr_status store_take(store *s, const build *b, hr_err *err);
 // Fills the build's persistent tensors: from the store where name and shape agree (types are converted), else
