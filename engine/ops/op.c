@@ -56,8 +56,10 @@ bool dtype_is_real(hr_dtype dtype)
 
 const char *layout_name(hr_layout layout)
 {
-    static const char *const names[] = {
-        [HR_LAYOUT_PLAIN] = "plain", [HR_LAYOUT_BLOCKED] = "blocked", [HR_LAYOUT_LIBRARY] = "library"};
+    static const char *const names[] = {[HR_LAYOUT_PLAIN] = "plain",
+                                        [HR_LAYOUT_BLOCKED] = "blocked",
+                                        [HR_LAYOUT_PADDED] = "padded",
+                                        [HR_LAYOUT_LIBRARY] = "library"};
     return names[layout];
 }
 
@@ -86,6 +88,20 @@ bool shape_elements(const hr_shape *shape, uint64_t *elements)
     return true;
 }
 
+static int64_t rounded_up(int64_t count, int64_t step)
+{
+    return (count + step - 1) / step * step;
+}
+
+// What the last dimension is in memory.
+int64_t operand_pitch(const op_operand *t)
+{
+    const int64_t columns = t->shape.rank == 0 ? 1 : t->shape.dim[t->shape.rank - 1];
+    return t->layout == HR_LAYOUT_BLOCKED  ? rounded_up(columns, OP_BLOCK_CHANNELS)
+           : t->layout == HR_LAYOUT_PADDED ? rounded_up(columns, OP_PAD_ELEMENTS)
+                                           : columns;
+}
+
 bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes)
 {
     uint64_t elements = 0;
@@ -96,12 +112,11 @@ bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes
         return false;
     }
     *bytes = plain;
-    if (t->layout != HR_LAYOUT_BLOCKED) {
+    if (t->shape.rank == 0) {
         return true;
     }
-    uint64_t channels = (uint64_t)t->shape.dim[t->shape.rank - 1];
-    uint64_t padded = (channels + OP_BLOCK_CHANNELS - 1) / OP_BLOCK_CHANNELS * OP_BLOCK_CHANNELS;
-    if (!hr_mul_bytes(plain / channels, padded, bytes)) {
+    const uint64_t columns = (uint64_t)t->shape.dim[t->shape.rank - 1];
+    if (!hr_mul_bytes(plain / columns, (uint64_t)operand_pitch(t), bytes)) {
         return false;
     }
     *padding_bytes = *bytes - plain;

@@ -171,12 +171,20 @@ typedef enum hr_op {
 typedef enum hr_dtype { HR_F32, HR_F64, HR_F16, HR_BF16, HR_I32, HR_U8, HR_DTYPE_COUNT } hr_dtype;
 
 // PLAIN is row-major in the order of the shape. BLOCKED is the library's nChw16c over a logical NHWC shape
-// (channels padded to 16). LIBRARY is opaque: only bytes are known here.
-typedef enum hr_layout { HR_LAYOUT_PLAIN, HR_LAYOUT_BLOCKED, HR_LAYOUT_LIBRARY } hr_layout;
+// (channels padded to 16). PADDED is PLAIN with rows, of the last dimension, that begin at multiples of OP_PAD_ELEMENTS;
+// what lies between them is nothing anybody may read a number of. LIBRARY is opaque: only bytes are known here.
+typedef enum hr_layout { HR_LAYOUT_PLAIN, HR_LAYOUT_BLOCKED, HR_LAYOUT_PADDED, HR_LAYOUT_LIBRARY } hr_layout;
 
 typedef enum hr_act { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_RELU6, HR_ACT_GELU, HR_ACT_COUNT } hr_act;
 
-enum { OP_MAX_RANK = 5, OP_MAX_IN = 7, OP_MAX_OUT = 4, OP_MAX_GRADS = 6, OP_BLOCK_CHANNELS = 16 };
+enum {
+    OP_MAX_RANK = 5,
+    OP_MAX_IN = 7,
+    OP_MAX_OUT = 4,
+    OP_MAX_GRADS = 6,
+    OP_BLOCK_CHANNELS = 16,
+    OP_PAD_ELEMENTS = 64
+};
 
 typedef struct hr_shape {
     uint32_t rank;
@@ -287,8 +295,10 @@ hr_shape shape_of(uint32_t rank, const int64_t *dim);
 bool shape_equal(const hr_shape *a, const hr_shape *b);
 // Product of the dimensions; false on overflow or a dimension below 1.
 bool shape_elements(const hr_shape *shape, uint64_t *elements);
-// Bytes of a PLAIN or BLOCKED tensor; *padding_bytes is what BLOCKED adds. False on overflow.
+// Bytes of a PLAIN, BLOCKED or PADDED tensor; *padding_bytes is what the layout adds. False on overflow.
 bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes);
+// What the last dimension is in memory, with what pads it: of a PLAIN or PADDED tensor the elements from row to row.
+int64_t operand_pitch(const op_operand *t);
 // "128x30x30x32". Returns text.
 const char *shape_text(const hr_shape *shape, char *text, size_t size);
 

@@ -17,8 +17,13 @@ static void print_tensor(const program *p, uint32_t id, FILE *out)
 {
     const tensor *t = &p->tensors[id];
     char shape[64];
-    fprintf(out, "%s[%s %s%s]", t->name, dtype_name(t->dtype), shape_text(&t->shape, shape, sizeof shape),
+    fprintf(out, "%s[%s %s%s", t->name, dtype_name(t->dtype), shape_text(&t->shape, shape, sizeof shape),
             t->layout == HR_LAYOUT_BLOCKED ? " blocked" : "");
+    if (t->layout == HR_LAYOUT_PADDED) {
+        const op_operand o = {.shape = t->shape, .dtype = t->dtype, .layout = t->layout};
+        fprintf(out, " in rows of %" PRId64, operand_pitch(&o));
+    }
+    fputc(']', out);
     if (t->storage != id) {
         uint32_t owner = id;
         while (p->tensors[owner].storage != owner) {

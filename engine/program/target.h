@@ -68,6 +68,8 @@ struct hr_target {
     bool (*fuses)(void *context, hr_op op, hr_act act);
     // Does the kernel of `op` do more than its row asks, with the bits that instructions beside it would give? Optional.
     bool (*absorbs)(void *context, target_absorption what, hr_op op);
+    // Does the device run this operation with the operands PADDED that are, and gain by it? NULL: no operand is.
+    bool (*pads_rows)(void *context, const op_query *q);
     // Optional, all three or none; NULL means plain layouts only. `q` is the operation as it would run, its images
     // BLOCKED. Does the device run it so, at least as fast as on plain images or with a gain that is worth asking for?
     // Never true for what it has no kernel for.

@@ -119,8 +119,11 @@ static const struct {
 } policies[] = {{"float32", 2e-5}, {"mixed_float16", 1e-2}, {"mixed_bfloat16", 5e-2}};
 enum { POLICIES = sizeof policies / sizeof *policies };
 
+// Its rows of logits are padded.
+static const char odd_words[] = "tests/data/models/words_1027.yaml";
+
 static const char *const judged[] = {"mlp_tiny", "cifar10_separable_cnn_tiny", "gpt2_124m_tiny",
-                                     "lstm_lm_medium_tiny"};
+                                     "lstm_lm_medium_tiny", odd_words};
 enum { JUDGED = sizeof judged / sizeof *judged };
 
 // The reference device has the same weights, data and masks, and computes in float32 what it keeps in two bytes.
@@ -160,6 +163,47 @@ START_TEST(memory_is_handled_in_many_ways_and_the_weights_are_the_same)
 {
     bits_check(bits_of[_i], (const char *const[]){"device.kind=cuda", "batch.size=2", NULL}, _i,
                HEADROOM_SANITIZED ? 6 : 3);
+}
+END_TEST
+
+// ---- padded rows ------------------------------------------------------------------------------------------------------
+
+static const char *const padded_ways[][3] = {
+    {"execution.inplace=off"},
+    {"allocator.kind=static"},
+    {"allocator.kind=static", "execution.cuda_graph=on"},
+    {"offload.activations=on", "offload.prefetch=0"},
+    {"checkpoint.strategy=every:1"},
+    {"optimizer.fused_backward=on"},
+};
+enum { PADDED_WAYS = sizeof padded_ways / sizeof *padded_ways };
+
+static void train_padded(const hr_preset *preset, const char *const *pairs, char sha256[HR_SHA256_TEXT_MAX])
+{
+    double losses[LOSSES];
+    char why[512] = "";
+    uint64_t peak_bytes = 0;
+    hr_report report = {0};
+    hr_knobs knobs = knobs_on(preset, "cuda");
+    turn(&knobs, "execution.mode=graph");
+    turn(&knobs, "precision.policy=mixed_bfloat16");
+    for (; *pairs != NULL; pairs++) {
+        turn(&knobs, *pairs);
+    }
+    ck_assert_msg(exactness_of(preset, &knobs, &peak_bytes, why, sizeof why) == EXACTNESS_HOLDS, "%s", why);
+    train(preset, &knobs, losses, &report);
+    snprintf(sha256, HR_SHA256_TEXT_MAX, "%s", report.train.weights_sha256);
+    hr_report_deinit(&report);
+}
+
+START_TEST(padded_rows_are_planned_and_handled_in_many_ways)
+{
+    char usual[HR_SHA256_TEXT_MAX], other[HR_SHA256_TEXT_MAX];
+    hr_preset *preset = open_model(odd_words);
+    train_padded(preset, (const char *const[]){NULL}, usual);
+    train_padded(preset, padded_ways[_i], other);
+    ck_assert_str_eq(usual, other);
+    hr_preset_close(preset);
 }
 END_TEST
 
@@ -208,6 +252,7 @@ int main(void)
     tcase_add_loop_test(tests, the_plan_is_the_run, 0, (int)((covered.count + EVERY - 1) / EVERY));
     tcase_add_loop_test(tests, losses_are_those_of_the_reference_device, 0, JUDGED * POLICIES);
     tcase_add_loop_test(tests, memory_is_handled_in_many_ways_and_the_weights_are_the_same, 0, BITS_OF);
+    tcase_add_loop_test(tests, padded_rows_are_planned_and_handled_in_many_ways, 0, PADDED_WAYS);
     tcase_add_test(tests, the_drivers_pool_trains_the_same);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

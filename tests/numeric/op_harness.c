@@ -346,7 +346,8 @@ static void lower(one_op *p, instr i, op_device device, const op_query *q)
 static uint64_t place(const op_operand *t, uint64_t i)
 {
     if (t->layout != HR_LAYOUT_BLOCKED) {
-        return i;
+        const uint64_t columns = t->shape.rank == 0 ? 1 : (uint64_t)t->shape.dim[t->shape.rank - 1];
+        return i / columns * (uint64_t)operand_pitch(t) + i % columns;
     }
     const uint64_t channels = (uint64_t)t->shape.dim[3],
                    pixels = (uint64_t)(t->shape.dim[1] * t->shape.dim[2]);

@@ -158,7 +158,8 @@ static hr_status check_layouts(const op_query *q, hr_err *err)
         const op_operand *t = k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
         plain |= t->shape.rank == 4 && t->layout == HR_LAYOUT_PLAIN;
         blocked |= t->layout == HR_LAYOUT_BLOCKED;
-        if (t->layout == HR_LAYOUT_LIBRARY || (t->layout == HR_LAYOUT_BLOCKED && t->shape.rank != 4)) {
+        if (t->layout == HR_LAYOUT_LIBRARY || t->layout == HR_LAYOUT_PADDED ||
+            (t->layout == HR_LAYOUT_BLOCKED && t->shape.rank != 4)) {
             return HR_FAIL(err, DEVICE, "%s has no kernel for a %s operand", op_name((hr_op)q->op),
                            layout_name((hr_layout)t->layout));
         }

@@ -158,6 +158,8 @@ uint64_t cuda_elements(const op_operand *t);
 uint64_t cuda_bytes(const op_operand *t);
 // The type of the activations: the two-byte one when any operand has it, else float32.
 uint32_t cuda_type(const op_query *q);
+// Do kernels and products take the operands PADDED that are?
+bool cuda_pads_rows(const op_query *q);
 // Is every real operand of that type? A `fits`.
 bool cuda_one_type(const cuda_device *device, const op_query *q);
 

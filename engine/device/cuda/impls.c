@@ -51,7 +51,9 @@ uint64_t cuda_elements(const op_operand *t)
 
 uint64_t cuda_bytes(const op_operand *t)
 {
-    return cuda_elements(t) * dtype_bytes((hr_dtype)t->dtype);
+    uint64_t bytes = 0, padding_bytes = 0;
+    (void)operand_bytes(t, &bytes, &padding_bytes);
+    return bytes;
 }
 
 const char *cuda_suffix(uint32_t dtype)
@@ -68,6 +70,12 @@ static uint32_t type_bit(const op_query *q)
     return dtype == HR_F16 ? CUDA_F16 : dtype == HR_BF16 ? CUDA_BF16 : CUDA_F32;
 }
 
+// What only copies takes any bytes.
+static bool takes_padded(const op_query *q)
+{
+    return q->op == HR_OP_OFFLOAD || q->op == HR_OP_FETCH || cuda_pads_rows(q);
+}
+
 static hr_status check_operands(const op_query *q, hr_err *err)
 {
     for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
@@ -79,7 +87,7 @@ static hr_status check_operands(const op_query *q, hr_err *err)
             hr_err_try(err, "-s device.kind=reference");
             return HR_DEVICE;
         }
-        if (t->layout == HR_LAYOUT_BLOCKED) {
+        if (t->layout == HR_LAYOUT_BLOCKED || (t->layout == HR_LAYOUT_PADDED && !takes_padded(q))) {
             return HR_FAIL(err, DEVICE, "%s on the cuda device needs plain layouts, had %s",
                            op_name((hr_op)q->op), layout_name((hr_layout)t->layout));
         }

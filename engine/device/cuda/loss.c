@@ -64,7 +64,7 @@ static cuda_rows rows_of(const cuda_device *device, const op_query *q)
 {
     cuda_rows rows = cuda_rows_of(device, &q->in[0], type_of(q));
     if (is_flat(q)) {
-        rows.grid = cuda_grid_over(device, cuda_elements(&q->in[0]),
+        rows.grid = cuda_grid_over(device, (uint64_t)(rows.rows * rows.pitch),
                                    PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)type_of(q)), THREADS);
     }
     return rows;
@@ -83,7 +83,7 @@ static loss_args args_of(const cuda_run *r, const cuda_rows *rows)
                        .labels = has_labels(q) ? (const void *)r->in[1] : NULL,
                        .rows = rows->rows,
                        .classes = rows->columns,
-                       .pitch = rows->columns,
+                       .pitch = rows->pitch,
                        .cold = q->attr.epsilon > 0.0 ? (float)(1.0 / q->attr.epsilon) : 1.0f,
                        .byte_labels = q->in[1].dtype == HR_U8,
                        .vectors = rows->vectors};

@@ -34,6 +34,7 @@ static product_use forward(const op_query *q)
                      .b = 1,
                      .vector = q->in_count > 2 ? 2 : -1,
                      .six = q->attr.act == HR_ACT_RELU6};
+    u.shape.stride_y = operand_pitch(&q->out[0]);
     u.shape.transpose_b = is_turned(q);
     u.shape.bias = u.vector >= 0;
     u.shape.act = q->attr.act == HR_ACT_RELU ? HR_ACT_RELU : HR_ACT_NONE;
@@ -47,6 +48,7 @@ static product_use backward_data(const op_query *q)
                      .a = 0,
                      .b = 1,
                      .vector = -1};
+    u.shape.stride_a = operand_pitch(&q->in[0]);
     u.shape.transpose_b = !is_turned(q);
     return u;
 }
@@ -60,6 +62,8 @@ static product_use backward_weights(const op_query *q)
                      .a = turned ? 1 : 0,
                      .b = turned ? 0 : 1,
                      .vector = q->out_count > 1 ? 1 : -1};
+    u.shape.stride_a = operand_pitch(&q->in[u.a]);
+    u.shape.stride_b = operand_pitch(&q->in[u.b]);
     u.shape.transpose_a = true;
     u.shape.sums = u.vector < 0 ? PRODUCT_SUMS_NONE : turned ? PRODUCT_SUMS_A : PRODUCT_SUMS_B;
     return u;

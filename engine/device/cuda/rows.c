@@ -14,9 +14,9 @@ enum {
         1024, // what kernels over rows have beside the row, and what the card keeps of a block's
 };
 
-static bool has_vectors(int64_t columns, uint32_t type)
+static bool has_vectors(int64_t pitch, uint32_t type)
 {
-    return columns % (int64_t)(PACK_BYTES / dtype_bytes((hr_dtype)type)) == 0;
+    return pitch % (int64_t)(PACK_BYTES / dtype_bytes((hr_dtype)type)) == 0;
 }
 
 static cuda_rows_mode mode_of(int64_t columns, bool vectors)
@@ -38,10 +38,11 @@ static uint32_t threads_of(const cuda_rows *r)
 
 cuda_rows cuda_rows_of(const cuda_device *device, const op_operand *t, uint32_t type)
 {
-    const int64_t columns = t->shape.dim[t->shape.rank - 1];
+    const int64_t columns = t->shape.dim[t->shape.rank - 1], pitch = operand_pitch(t);
     cuda_rows r = {.rows = (int64_t)cuda_elements(t) / columns,
                    .columns = columns,
-                   .vectors = has_vectors(columns, type)};
+                   .pitch = pitch,
+                   .vectors = has_vectors(pitch, type)};
     r.mode = mode_of(columns, r.vectors);
     const uint32_t threads = threads_of(&r);
     r.at_once = r.mode == CUDA_ROWS_WARP ? threads / WARP : 1;
@@ -57,7 +58,7 @@ cuda_rows cuda_rows_of(const cuda_device *device, const op_operand *t, uint32_t 
 
 int32_t cuda_rows_cache(const cuda_device *device, cuda_rows *rows, uint32_t type)
 {
-    const uint64_t bytes = (uint64_t)rows->columns * dtype_bytes((hr_dtype)type);
+    const uint64_t bytes = (uint64_t)rows->pitch * dtype_bytes((hr_dtype)type); // the last vector is whole
     const uint64_t room = cuda_device_traits(device)->shared_bytes_per_block;
     if (rows->mode != CUDA_ROWS_LONG || bytes + STATIC_SHARED_BYTES > room) {
         return 0;
@@ -73,5 +74,5 @@ void cuda_rows_kernel(const op_query *q, char name[CUDA_NAME_MAX])
     const int64_t columns = q->in[0].shape.dim[q->in[0].shape.rank - 1];
     const uint32_t type = cuda_type(q);
     (void)snprintf(name, CUDA_NAME_MAX, "%s_%s_%s", op_name((hr_op)q->op),
-                   modes[mode_of(columns, has_vectors(columns, type))], cuda_suffix(type));
+                   modes[mode_of(columns, has_vectors(operand_pitch(&q->in[0]), type))], cuda_suffix(type));
 }

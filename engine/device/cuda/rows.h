@@ -10,6 +10,7 @@ typedef enum cuda_rows_mode { CUDA_ROWS_WARP, CUDA_ROWS_BLOCK, CUDA_ROWS_LONG } 
 // A tensor as rows of its last dimension, see kernels/rows_args.h. Mode and vectors depend on nothing but the query.
 typedef struct cuda_rows {
     int64_t rows, columns;
+    int64_t pitch; // elements from row to row
     cuda_rows_mode mode;
     bool vectors;
     uint32_t at_once; // rows that a block works on side by side

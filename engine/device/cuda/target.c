@@ -41,6 +41,12 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
     return false;
 }
 
+static bool pads_rows(void *context, const op_query *q)
+{
+    (void)context;
+    return cuda_pads_rows(q);
+}
+
 void cuda_fill_target(cuda_device *device, hr_target *out)
 {
     *out = (hr_target){.name = device_cuda.name,
@@ -50,5 +56,6 @@ void cuda_fill_target(cuda_device *device, hr_target *out)
                        .context = device,
                        .ask = ask,
                        .fuses = device_fuses,
-                       .absorbs = absorbs};
+                       .absorbs = absorbs,
+                       .pads_rows = pads_rows};
 }

@@ -58,7 +58,7 @@ static uint64_t estimate_workspace(const op_query *q)
 static hr_status require_plain(const op_query *q, const op_operand *operands, uint32_t count, hr_err *err)
 {
     for (uint32_t k = 0; k < count; k++) {
-        if (operands[k].layout != HR_LAYOUT_PLAIN) {
+        if (operands[k].layout != HR_LAYOUT_PLAIN && operands[k].layout != HR_LAYOUT_PADDED) {
             return HR_FAIL(err, DEVICE, "%s on the plan device needs plain layouts, had %s",
                            op_name((hr_op)q->op), layout_name((hr_layout)operands[k].layout));
         }
