@@ -69,7 +69,7 @@ const char *knob_range(const hr_knob_row *row, char range[KNOB_RANGE_MAX])
 
 const char *knob_default(const hr_knob_row *row)
 {
-    return row->preset_default[0] != '\0' ? row->preset_default : "none";
+    return row->preset_default[0] != '\0' ? row->preset_default : hr_knob_unset_word(row);
 }
 
 // ---- for people -----------------------------------------------------------------------------------------------

@@ -58,8 +58,6 @@ void knobs_print_json(void)
 
 // ---- schema ---------------------------------------------------------------------------------------------------
 
-static const char bytes_pattern[] = "^[0-9]+(\\.[0-9]+)? ?([KMGT]i?B|B)?$|^none$";
-
 // A switch is also written as a boolean; YAML 1.2 takes yes and no for texts.
 static void schema_choice(emitter *e, const hr_knob_row *row)
 {
@@ -84,7 +82,10 @@ static void schema_number(emitter *e, const hr_knob_row *row, bool bytes)
         emit_text(e, NULL, row->type == HR_KNOB_REAL ? "number" : "integer");
         emit_text(e, NULL, "string");
         emit_end_array(e);
-        emit_text(e, "pattern", bytes ? bytes_pattern : "^none$");
+        char pattern[80];
+        (void)snprintf(pattern, sizeof pattern, "%s^%s$",
+                       bytes ? "^[0-9]+(\\.[0-9]+)? ?([KMGT]i?B|B)?$|" : "", hr_knob_unset_word(row));
+        emit_text(e, "pattern", pattern);
     } else {
         emit_text(e, "type", row->type == HR_KNOB_REAL ? "number" : "integer");
     }

@@ -176,6 +176,7 @@ static const struct {
     {HR_KNOB_OPTIMIZER_EMA, {"none", "0.9", "0.99", "0.999", "0.9999"}},
     {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, {"none", "0", "0.0001", "0.001", "0.01", "0.1"}},
     {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, {"none", "0", "0.01", "0.1", "0.5"}},
+    {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {"auto", "0", "1", "2", "4", "16", "64"}},
 };
 
 typedef struct named_card {

@@ -482,7 +482,7 @@ static const hr_knob_row rows[] = {
             "train.seed and the epoch only."},
     ROW(PIPELINE_MAP_THREADS, INT, "0", "threads")
         .min = 0, .max = 64,
-        .line = "threads that make the samples of a batch; 0: one for each core while a batch is worth it",
+        .line = "threads that make the samples of a batch; 0: as many as it is worth",
         .explanation =
             "The samples of a batch are read, decoded and written side by side, the same bytes on any number of threads. "
             "Each thread has scratch of its own. 0 takes one for each MiB of a batch, at most one for each core: a "
@@ -494,10 +494,11 @@ static const hr_knob_row rows[] = {
         .explanation =
             "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits in "
             "host memory, not on the device."},
-    ROW(PIPELINE_DEVICE_PREFETCH, INT, "0", "batches")
-        .min = 0, .max = 64,
+    ROW(PIPELINE_DEVICE_PREFETCH, INT, "", "batches")
+        .min = 0, .max = 64, .unset = "auto",
         .line = "batches copied to the device ahead of the step; 0: copied when the step begins",
         .explanation =
+            "auto is 1 on device.kind cuda, whose link is narrow and whose copies run beside kernels, and 0 elsewhere. "
             "With 1 or more the copy of a later batch runs beside the step instead of before it. Each batch "
             "takes its bytes of device memory once more; beyond the first they buy nothing but patience "
             "with a host that is late. Weights stay the same bit for bit. tf.data calls it "

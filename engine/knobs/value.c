@@ -14,9 +14,6 @@
 #include "base/text.h"
 #include "base/torch_conf.h"
 
-// "none" takes a number away again where the default is to have none.
-static const char none[] = "none";
-
 static const hr_knob_row *row_of(hr_knob_id id)
 {
     return &hr_knob_rows(NULL)[id];
@@ -42,6 +39,18 @@ static const struct {
     {HR_KNOB_ALLOCATOR_KIND, "cuda_malloc_async", "async_driver"},
     {HR_KNOB_DEVICE_KIND, "gpu", "cuda"},
 };
+
+uint32_t hr_knob_batches_ahead(const hr_knobs *knobs)
+{
+    return hr_knob_is_set(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH)
+               ? (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH)
+               : hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
+}
+
+const char *hr_knob_unset_word(const hr_knob_row *row)
+{
+    return row->unset != NULL ? row->unset : "none";
+}
 
 static bool is_number(const hr_knob_row *row)
 {
@@ -82,9 +91,10 @@ static const char *write_need(const hr_knob_row *row, char out[RANGE_TEXT_MAX])
         bool named = row->type != HR_KNOB_BYTES && row->unit[0] != '\0';
         write_bound(row, row->min, low);
         write_bound(row, row->max, high);
-        snprintf(out, RANGE_TEXT_MAX, "%s from %s to %s%s%s%s%s", kinds[row->type], low, high,
-                 named ? " (" : "", named ? row->unit : "", named ? ")" : "",
-                 row->preset_default[0] == '\0' ? ", or none" : "");
+        const bool optional = row->preset_default[0] == '\0';
+        snprintf(out, RANGE_TEXT_MAX, "%s from %s to %s%s%s%s%s%s", kinds[row->type], low, high,
+                 named ? " (" : "", named ? row->unit : "", named ? ")" : "", optional ? ", or " : "",
+                 optional ? hr_knob_unset_word(row) : "");
     }
     return out;
 }
@@ -114,7 +124,7 @@ static hr_status refuse(const hr_knob_row *row, const char *typed, hr_err *err)
                           : row->type == HR_KNOB_CHOICE    ? row->choices[0]
                           : row->preset_default[0] != '\0' ? row->preset_default
                           : row->type == HR_KNOB_BYTES     ? "64MiB"
-                          : row->type == HR_KNOB_REAL      ? none
+                          : is_number(row)                 ? hr_knob_unset_word(row)
                                                            : "NAME";
     hr_status status = HR_FAIL(err, KNOB, "%s: needs %s, had '%.200s'%s%s%s", row->key, write_need(row, need),
                                typed, meant == NULL ? "" : " — did you mean '", meant == NULL ? "" : meant,
@@ -171,7 +181,8 @@ static bool read_value(const hr_knob_row *row, const char *typed, hr_knob_value 
 {
     double number = 0;
     value->set = true;
-    if (is_number(row) && row->preset_default[0] == '\0' && (typed[0] == '\0' || strcmp(typed, none) == 0)) {
+    if (is_number(row) && row->preset_default[0] == '\0' &&
+        (typed[0] == '\0' || strcmp(typed, hr_knob_unset_word(row)) == 0)) {
         value->set = false;
         return true;
     }
@@ -295,7 +306,7 @@ const char *hr_knob_format(const hr_knobs *knobs, hr_knob_id id, char out[HR_KNO
     const hr_knob_row *row = row_of(id);
     const hr_knob_value *value = &knobs->value[id];
     if (is_number(row) && !value->set && row->preset_default[0] == '\0') {
-        snprintf(out, HR_KNOB_TEXT_MAX, "%s", none);
+        snprintf(out, HR_KNOB_TEXT_MAX, "%s", hr_knob_unset_word(row));
     } else if (row->type == HR_KNOB_INT) {
         snprintf(out, HR_KNOB_TEXT_MAX, "%" PRId64, value->u.integer);
     } else if (row->type == HR_KNOB_REAL) {

@@ -196,8 +196,7 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
         .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
         .recorded = mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
         .batch = batch,
-        .ahead =
-            mode == PROGRAM_EVALUATE ? 0 : (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH),
+        .ahead = mode == PROGRAM_EVALUATE ? 0 : hr_knob_batches_ahead(knobs),
     };
     *out = NULL;
     precision_types(knobs, &d.real, &d.compute);

@@ -13,7 +13,7 @@ static hr_status open_device(build *b, const build_request *r, hr_err *err)
     b->device = b->on.ops;
     b->context = b->on.context;
     b->device->target(b->context, &b->target);
-    b->ahead = (uint32_t)hr_knob_int(r->knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH);
+    b->ahead = hr_knob_batches_ahead(r->knobs);
     return device_choice_limit_bytes(&b->on, r->knobs, &b->limit_bytes, err);
 }
 

@@ -65,7 +65,7 @@ static void add_data_programs(const hr_engine *e, build_request *r)
     uint64_t left = info->train_samples - e->position.samples;
     r->partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
     r->rest_samples = keeps && left % batch != r->partial_samples ? (uint32_t)(left % batch) : 0;
-    r->feeds = hr_knob_int(&e->knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH) > 0;
+    r->feeds = hr_knob_batches_ahead(&e->knobs) > 0;
     r->eval_partial_samples = (uint32_t)(info->eval_samples % batch);
 }
 

@@ -322,7 +322,7 @@ static bool find_lift(search *s, hr_report_fix *lift)
 static void search_within(search *s)
 {
     const hr_knobs *knobs = &s->e->knobs;
-    if (hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH) > 1) {
+    if (hr_knob_batches_ahead(knobs) > 1) {
         (void)try_candidate(s, &one_ahead);
     }
     for (size_t k = 0; k < sizeof same_bits / sizeof *same_bits && !is_full(s); k++) {

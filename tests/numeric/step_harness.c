@@ -180,6 +180,7 @@ static void set_knobs(setup *s, const json_t *fixture, const char *const *pairs)
     const char *kind = json_string_value(json_object_get(optimizer, "kind"));
     const double rate = json_real_value(json_object_get(optimizer, "learning_rate"));
     s->knobs = *hr_preset_knobs(s->preset);
+    REQUIRE_OK(hr_knobs_set_pair(&s->knobs, "pipeline.device_prefetch=0", err));
     REQUIRE_OK(hr_knobs_set(&s->knobs, HR_KNOB_OPTIMIZER_KIND, kind, err));
     set_number(&s->knobs, "optimizer.learning_rate", rate);
     set_number(&s->knobs, "batch.size", (double)json_integer_value(json_object_get(fixture, "batch")));

@@ -150,6 +150,9 @@ static const struct {
     {"allocator.kind=asynchronous",
      "allocator.kind: needs one of bfc, caching, async, direct, static, async_driver, had 'asynchronous'"},
     {"allocator.max_split=none", NULL},
+    {"pipeline.device_prefetch=auto", NULL},
+    {"pipeline.device_prefetch=none",
+     "pipeline.device_prefetch: needs a whole number from 0 to 64 (batches), or auto, had 'none'"},
     {"allocator.gc_threshold=0",
      "allocator.gc_threshold: needs a number from 1e-06 to 0.999999 (of the limit), or none, had '0'"},
     {"allocator.roundup=[256:1,>:8]", NULL},
@@ -236,6 +239,19 @@ START_TEST(a_text_that_is_too_long_is_refused)
     words[HR_KNOB_TEXT_MAX - 1] = '\0';
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_TRAIN_SAVE, words, &err), HR_OK);
     ck_assert_str_eq(hr_knob_text(&knobs, HR_KNOB_TRAIN_SAVE), words);
+}
+END_TEST
+
+// A card's copies run beside its kernels.
+START_TEST(the_device_holds_a_batch_ahead_where_nobody_said)
+{
+    ck_assert_uint_eq(hr_knob_batches_ahead(&knobs), 0);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.kind=cuda", &err), HR_OK);
+    ck_assert_uint_eq(hr_knob_batches_ahead(&knobs), 1);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "pipeline.device_prefetch=0", &err), HR_OK);
+    ck_assert_uint_eq(hr_knob_batches_ahead(&knobs), 0);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "pipeline.device_prefetch=3", &err), HR_OK);
+    ck_assert_uint_eq(hr_knob_batches_ahead(&knobs), 3);
 }
 END_TEST
 
@@ -395,6 +411,7 @@ int main(void)
     tcase_add_test(tc, what_a_refusal_advises_is_accepted);
     tcase_add_test(tc, a_text_that_is_too_long_is_refused);
     tcase_add_test(tc, values_come_back_typed);
+    tcase_add_test(tc, the_device_holds_a_batch_ahead_where_nobody_said);
     tcase_add_test(tc, the_string_and_the_knobs_mean_the_same);
     tcase_add_test(tc, a_fraction_may_stand_in_the_string);
     tcase_add_loop_test(tc, every_constraint_can_be_broken_and_its_advice_mends_it, 0, breaker_count);

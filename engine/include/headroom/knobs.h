@@ -118,6 +118,7 @@ typedef struct hr_knob_row {
     double min, max;                              // INT, REAL, BYTES; inclusive
     const char *choices[HR_KNOB_CHOICES_MAX + 1]; // CHOICE; NULL-terminated
     const char *preset_default;                   // as typed; "" means unset
+    const char *unset;                            // the word for a number that is not set; NULL: "none"
     bool hot;                                     // may change between steps without a rebuild
     const char *line;                             // one line of help
     const char *explanation;                      // a paragraph
@@ -133,12 +134,16 @@ const hr_knob_row *hr_knob_find(const char *key, const char **suggestion);
 bool hr_knob_is_switch(const hr_knob_row *row);
 
 void hr_knobs_init(hr_knobs *knobs); // every row at its default
-// Parses `text` as the row's type and stores it; "" (and "none" for a number) unsets a row that has no default.
+// Parses `text` as the row's type and stores it; "" (for a number also its word, "none") unsets a row that has no default.
 // KNOB error with range or choices otherwise; nothing changed.
 HR_MUST_CHECK hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);
 // "key=value", as after --set.
 HR_MUST_CHECK hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err);
-// The value as it would be typed ("none": an unset number). Returns text.
+// Batches that the device holds ahead of the step: pipeline.device_prefetch, as its row says where it is auto.
+uint32_t hr_knob_batches_ahead(const hr_knobs *knobs);
+// The word for a number that is not set.
+const char *hr_knob_unset_word(const hr_knob_row *row);
+// The value as it would be typed (an unset number: its word). Returns text.
 const char *hr_knob_format(const hr_knobs *knobs, hr_knob_id id, char text[HR_KNOB_TEXT_MAX]);
 
 int64_t hr_knob_int(const hr_knobs *knobs, hr_knob_id id);
