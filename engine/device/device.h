@@ -118,7 +118,7 @@ const device_ops *const *device_rows(uint32_t *count);
 HR_MUST_CHECK hr_status device_find(const char *kind, const device_ops **out, hr_err *err);
 
 // The hr_target.fuses of every device that fuses: ReLU and ReLU6 behind a product, a normalisation or an addition. One
-// answer, so that a plan of one device has the instructions of another.
+// answer, so that a plan of one device has the instructions of another; what a card's library can do besides is cuda's.
 bool device_fuses(void *context, hr_op op, hr_act act);
 
 extern const device_ops device_plan;

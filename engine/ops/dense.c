@@ -11,7 +11,6 @@ static bool is_transposed(const op_attr *a)
 static hr_status dense_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                              size_t out_count, hr_err *err)
 {
-    (void)out_count;
     const hr_shape *x = &in[0].shape;
     const hr_shape *w = &in[1].shape;
     if (x->rank < 2 || x->rank > 4) {
@@ -24,12 +23,16 @@ static hr_status dense_shape(const op_attr *a, const op_operand *in, size_t in_c
         return HR_FAIL(err, MODEL, "a dense layer over %lld features needs as many weight rows, had %lld",
                        (long long)features, (long long)w->dim[rows]);
     }
-    if (in_count > 2 && (in[2].shape.rank != 1 || in[2].shape.dim[0] != units)) {
+    const size_t added = (a->flags & OP_FLAG_ADDED) != 0;
+    if (in_count - added > 2 && (in[2].shape.rank != 1 || in[2].shape.dim[0] != units)) {
         return HR_FAIL(err, MODEL, "the bias needs %lld elements, had %lld", (long long)units,
                        (long long)in[2].shape.dim[0]);
     }
     out[0] = in[0];
     out[0].shape.dim[x->rank - 1] = units;
+    for (size_t k = 1; k < out_count; k++) {
+        out[k] = out[0];
+    }
     return HR_OK;
 }
 
@@ -59,9 +62,9 @@ static uint64_t dense_bwd_weights_flops(const op_query *q)
 const op_row op_row_DENSE = {
     .name = "dense",
     .min_in = 2,
-    .max_in = 3,
+    .max_in = 4,
     .min_out = 1,
-    .max_out = 1,
+    .max_out = 2,
     .shape = dense_shape,
     .flops = dense_flops,
     .in_place = -1,
@@ -85,7 +88,7 @@ const op_row op_row_DENSE = {
 const op_row op_row_DENSE_BWD_DATA = {
     .name = "dense_bwd_data",
     .min_in = 2,
-    .max_in = 2,
+    .max_in = 3,
     .min_out = 1,
     .max_out = 1,
     .flops = dense_bwd_data_flops,

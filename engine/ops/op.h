@@ -139,9 +139,9 @@
     X(ADAM, "adam")         /* =w, g, =m, =v: Keras: lr_t = lr*sqrt(1−b2^t)/(1−b1^t);                  \
                                      m += (g−m)(1−b1); v += (g²−v)(1−b2); w −= lr_t*m/(sqrt(v)+eps) */      \
     X(LAYER_NORM, "layer_norm") /* x[...,C], gamma[C], beta[C] → y, mean[...], rstd[...]; attr.epsilon */       \
-    X(LAYER_NORM_BWD, "layer_norm_bwd") /* x, dy, gamma, mean, rstd → dx, dgamma, dbeta */                      \
+    X(LAYER_NORM_BWD, "layer_norm_bwd") /* x, dy, gamma, mean, rstd, [added to dx] → dx, dgamma, dbeta */       \
     X(RMS_NORM, "rms_norm")             /* x[...,C], gamma[C] → y, rstd[...]; attr.epsilon */                   \
-    X(RMS_NORM_BWD, "rms_norm_bwd")     /* x, dy, gamma, rstd → dx, dgamma */                                   \
+    X(RMS_NORM_BWD, "rms_norm_bwd")     /* x, dy, gamma, rstd, [added to dx] → dx, dgamma */                    \
     X(GELU, "gelu")                     /* x → y; x*Phi(x), flag TANH: its tanh form */                         \
     X(GELU_BWD, "gelu_bwd")             /* x, dy → dx */                                                        \
     X(SILU, "silu")                     /* x → y = x*sigmoid(x) */                                              \
@@ -219,6 +219,7 @@ enum {
     OP_FLAG_MEAN = 8,      // REDUCE: divide by the number of elements
     OP_FLAG_PADDING = 16, // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
     OP_FLAG_TORCH = 32,   // ADAM, ADAM8BIT: PyTorch's form, epsilon inside of the bias correction; ops/adam.h
+    OP_FLAG_ADDED = 64,   // DENSE, DENSE_BWD_DATA: the last input is added to the result; no act with it
 };
 
 // What READ brings to the host.

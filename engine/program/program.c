@@ -29,7 +29,9 @@ const char *program_instr_name(const program *p, const instr *i, char *text, siz
         [HR_ACT_NONE] = "", [HR_ACT_RELU] = "+relu", [HR_ACT_RELU6] = "+relu6", [HR_ACT_GELU] = "+gelu"};
     (void)snprintf(
         text, size, "%s/%s%s", layer, op_name(i->op),
-        fused[i->phase == HR_PHASE_FORWARD || i->op == HR_OP_BATCH_NORM_BWD ? i->attr.act : HR_ACT_NONE]);
+        fused[i->phase == HR_PHASE_FORWARD || i->op == HR_OP_BATCH_NORM_BWD || i->op == HR_OP_DENSE_BWD_DATA
+                  ? i->attr.act
+                  : HR_ACT_NONE]);
     return text;
 }
 

@@ -42,8 +42,11 @@ typedef struct target_answer {
 typedef struct hr_target hr_target;
 
 typedef enum target_absorption {
-    TARGET_ADDS, // its optional summand: behind a normalisation, before the gradient of an activation
+    // Its optional summand: behind a normalisation, its gradient or a product, before the gradient of an activation. A
+    // product of two-byte values adds before it rounds.
+    TARGET_ADDS,
     TARGET_CUTS, // the gradient of a normalisation counts where the activation behind it let values through
+    TARGET_WIDENS, // it writes the gradients of weights in float32, of two-byte operands, without rounding on the way
 } target_absorption;
 
 // Who answers in place of a target that would be slow to: what is not remembered is asked of `from`, and neither
@@ -66,7 +69,8 @@ struct hr_target {
                      hr_err *err);
     // May `act` be fused behind `op`?
     bool (*fuses)(void *context, hr_op op, hr_act act);
-    // Does the kernel of `op` do more than its row asks, with the bits that instructions beside it would give? Optional.
+    // Does the kernel of `op` do more than its row asks? With the bits that instructions beside it would give, unless
+    // target_absorption says otherwise. Optional.
     bool (*absorbs)(void *context, target_absorption what, hr_op op);
     // Does the device run this operation with the operands PADDED that are, and gain by it? NULL: no operand is.
     bool (*pads_rows)(void *context, const op_query *q);

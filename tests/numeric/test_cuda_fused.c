@@ -159,6 +159,54 @@ START_TEST(a_sum_before_the_gradient_of_a_rectifier)
 }
 END_TEST
 
+// The gradient of a normalisation of rows, with or without a mean, of `s`; `more` is added to dx, NULL: nothing.
+static op_trial gradient_of_rows(hr_op op, const subject *s, const op_trial *drawn, const op_trial *more)
+{
+    op_trial t = op_trial_make(op, (op_attr){.epsilon = 1e-3});
+    add_inputs_of(&t, drawn);
+    if (more != NULL) {
+        add_same(&t, &more->query.in[0], more->in[0]);
+    }
+    op_trial_add_out(&t, s->type, DIMS(s->rows, s->channels));
+    for (uint32_t k = op == HR_OP_LAYER_NORM_BWD ? 2 : 1; k > 0; k--) {
+        op_trial_add_out(&t, s->wide, DIMS(s->channels));
+    }
+    op_trial_run(&t, s->device, NULL);
+    return t;
+}
+
+static void check_sum_behind_rows(hr_op op, const subject *s)
+{
+    op_trial drawn = op_trial_make(op, (op_attr){0}), more = op_trial_make(HR_OP_ADD, (op_attr){0});
+    add_image(&drawn, s); // x and dy
+    add_image(&drawn, s);
+    add_channels(&drawn, s, 0.5, 1.5);
+    for (int k = op == HR_OP_LAYER_NORM_BWD ? 2 : 1; k > 0; k--) { // mean, rstd
+        add_drawn(&drawn, s->wide, DIMS(s->rows), 0.5, 1.5);
+    }
+    add_image(&more, s);
+    op_trial fused = gradient_of_rows(op, s, &drawn, &more), apart = gradient_of_rows(op, s, &drawn, NULL);
+    add_same(&more, &apart.query.out[0], apart.out[0]);
+    op_trial_infer_out(&more, 1);
+    op_trial_run(&more, s->device, NULL);
+    assert_same(&fused, &more, 0);
+    for (uint32_t k = 1; k < fused.query.out_count; k++) {
+        assert_same(&fused, &apart, k);
+    }
+    op_trial_deinit(&drawn);
+    op_trial_deinit(&more);
+    op_trial_deinit(&fused);
+    op_trial_deinit(&apart);
+}
+
+START_TEST(a_sum_behind_the_gradient_of_a_normalisation_of_rows)
+{
+    const subject s = subject_at(_i, HR_ACT_NONE);
+    check_sum_behind_rows(HR_OP_LAYER_NORM_BWD, &s);
+    check_sum_behind_rows(HR_OP_RMS_NORM_BWD, &s);
+}
+END_TEST
+
 // ---- cuts -----------------------------------------------------------------------------------------------------
 
 static void add_gradient_results(op_trial *t, const subject *s)
@@ -238,6 +286,7 @@ int main(void)
     tcase_add_checked_fixture(c, open_devices, close_devices);
     tcase_add_loop_test(c, a_sum_behind_a_normalisation, 0, TABLES * SUBJECTS);
     tcase_add_loop_test(c, a_sum_before_the_gradient_of_a_rectifier, 0, TABLES * SUBJECTS);
+    tcase_add_loop_test(c, a_sum_behind_the_gradient_of_a_normalisation_of_rows, 0, TABLES * SUBJECTS);
     tcase_add_loop_test(c, the_gradient_of_a_rectifier_before_that_of_a_normalisation, 0, TABLES * SUBJECTS);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

@@ -208,7 +208,8 @@ static hr_status run_trial(cuda_device *device, trial *t, uint64_t limit)
                       y = upload(t->y, (uint64_t)t->count_y * out),
                       vector = upload(t->vector, (uint64_t)t->count_vector * out),
                       workspace = upload(NULL, bytes);
-    ck_assert_msg(product_run(p, NULL, a, b, y, vector, workspace, &err) == HR_OK, "%s", err.sentence);
+    const product_places at = {.a = a, .b = b, .y = y, .vector = vector, .workspace = workspace};
+    ck_assert_msg(product_run(p, NULL, &at, &err) == HR_OK, "%s", err.sentence);
     ck_assert_int_eq(cuda_driver.cuCtxSynchronize(), CUDA_SUCCESS);
     download(a, NULL, (uint64_t)t->count_a * in);
     download(b, NULL, (uint64_t)t->count_b * in);

@@ -36,12 +36,18 @@ static const hr_target relu_only = {.name = "relu", .key = 12, .ask = ask_nothin
 
 static bool absorbs_all(void *context, target_absorption what, hr_op op)
 {
-    (void)context, (void)what, (void)op;
-    return true;
+    (void)context, (void)op;
+    return what != TARGET_WIDENS;
+}
+
+static bool fuses_gelu(void *context, hr_op op, hr_act act)
+{
+    return fuses_all(context, op, act) ||
+           (act == HR_ACT_GELU && (op == HR_OP_DENSE || op == HR_OP_DENSE_BWD_DATA));
 }
 
 static const hr_target absorbing = {
-    .name = "absorbing", .key = 13, .ask = ask_nothing, .fuses = fuses_all, .absorbs = absorbs_all};
+    .name = "absorbing", .key = 13, .ask = ask_nothing, .fuses = fuses_gelu, .absorbs = absorbs_all};
 
 static program *compile_model(const char *path, const char *const *pairs, const hr_target *target)
 {
@@ -174,6 +180,65 @@ START_TEST(every_residual_sum_and_every_cut_is_absorbed)
 }
 END_TEST
 
+// ---- what rides on products -----------------------------------------------------------------------------------
+
+static const char *const gpt2 = "presets/models/gpt2_124m_tiny.yaml";
+static const char *const in_bfloat16[] = {"execution.mode=graph", "precision.policy=mixed_bfloat16", NULL};
+
+static unsigned flagged(const program *p, hr_op op, int32_t flag)
+{
+    unsigned sum = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        sum += p->instrs[n].op == op && (p->instrs[n].attr.flags & flag) != 0;
+    }
+    return sum;
+}
+
+static unsigned with_operands(const program *p, hr_op op, uint8_t in_count)
+{
+    unsigned sum = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        sum += p->instrs[n].op == op && p->instrs[n].in_count == in_count;
+    }
+    return sum;
+}
+
+START_TEST(every_sum_of_a_transformer_is_absorbed_by_what_makes_its_second_half)
+{
+    program *plain = compile_model(gpt2, in_bfloat16, &all),
+            *less = compile_model(gpt2, in_bfloat16, &absorbing);
+    const unsigned layers = all_of(plain, HR_OP_ATTENTION), sums = all_of(plain, HR_OP_ADD);
+    ck_assert_uint_ge(layers, 2);
+    ck_assert_uint_eq(sums, 6 * layers + 1); // residual sums, their gradients, those of keys and queries
+    ck_assert_uint_eq(all_of(less, HR_OP_ADD), 1); // of the table that two layers share, in the end
+    ck_assert_uint_eq(flagged(less, HR_OP_DENSE, OP_FLAG_ADDED), 2 * layers);
+    ck_assert_uint_eq(flagged(less, HR_OP_DENSE_BWD_DATA, OP_FLAG_ADDED), 2 * layers);
+    ck_assert_uint_eq(with_operands(less, HR_OP_LAYER_NORM_BWD, 6), 2 * layers);
+    program_destroy(plain);
+    program_destroy(less);
+}
+END_TEST
+
+// Of the sum of a layer's three gradients, the second product adds the first and the third adds both.
+START_TEST(gradients_are_added_in_the_order_they_were)
+{
+    program *less = compile_model(gpt2, in_bfloat16, &absorbing);
+    uint32_t last = HR_NO_ID;
+    unsigned chains = 0;
+    for (uint32_t n = 0; n < less->instr_count; n++) {
+        const instr *i = &less->instrs[n];
+        if (i->op == HR_OP_DENSE_BWD_DATA && (i->attr.flags & OP_FLAG_ADDED) != 0) {
+            ck_assert_uint_eq(i->in_count, 3);
+            ck_assert_uint_eq(i->in[2], last);
+            chains++;
+        }
+        last = i->op == HR_OP_DENSE_BWD_DATA ? i->out[0] : last;
+    }
+    ck_assert_uint_gt(chains, 3);
+    program_destroy(less);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fuse");
@@ -181,6 +246,8 @@ int main(void)
     tcase_add_test(c, relu6_goes_behind_its_normalisation);
     tcase_add_loop_test(c, what_is_absorbed_takes_no_byte_more, 0, ABSORBING_MODELS * WAYS);
     tcase_add_test(c, every_residual_sum_and_every_cut_is_absorbed);
+    tcase_add_test(c, every_sum_of_a_transformer_is_absorbed_by_what_makes_its_second_half);
+    tcase_add_test(c, gradients_are_added_in_the_order_they_were);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

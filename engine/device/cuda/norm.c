@@ -16,13 +16,19 @@ enum {
     PARTS_PER_PROCESSOR = 2,
 };
 
-// What normalises is float32 whatever x is; two-byte types are of x, dy and dx alike.
+// Which input of a gradient is added to dx, where there is one.
+static uint32_t added_to(const op_query *q)
+{
+    return q->op == HR_OP_LAYER_NORM_BWD ? 5 : q->op == HR_OP_RMS_NORM_BWD ? 4 : OP_MAX_IN;
+}
+
+// What normalises is float32 whatever x is; two-byte types are of x, dy, dx and what is added to it alike.
 static bool norm_fits(const cuda_device *device, const op_query *q)
 {
     (void)device;
     const uint32_t gamma = q->op == HR_OP_LAYER_NORM || q->op == HR_OP_RMS_NORM ? 1 : 2;
     for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
-        const bool in = k < q->in_count, wide = in ? k >= gamma : k > q->in_count;
+        const bool in = k < q->in_count, wide = in ? k >= gamma && k != added_to(q) : k > q->in_count;
         const op_operand *t = in ? &q->in[k] : &q->out[k - q->in_count];
         if (t->dtype != (wide ? HR_F32 : cuda_type(q))) {
             return false;
@@ -105,10 +111,12 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
 {
     const op_query *q = r->query;
     const bool centred = q->op == HR_OP_LAYER_NORM_BWD;
+    const uint32_t added = added_to(q);
     cuda_rows rows = cuda_rows_of(r->device, &q->in[0], q->in[0].dtype);
     const uint32_t parts = parts_of(r->device, &rows);
     const norm_args a = {.x = (const void *)r->in[0],
                          .dy = (const void *)r->in[1],
+                         .more = q->in_count > added ? (const void *)r->in[added] : NULL,
                          .gamma = (const float *)r->in[2],
                          .mean = centred ? (const float *)r->in[3] : NULL,
                          .rstd = (const float *)r->in[centred ? 4 : 3],

@@ -127,6 +127,19 @@ static hr_status make_layouts(product *p, hr_err *err)
     return make_layout(s->out_dtype, s->m, s->n, s->stride_y, s, s->batch_y, &p->y, err);
 }
 
+static uint32_t epilogue_of_gelu(const product_shape *s)
+{
+    switch (s->aux) {
+    case PRODUCT_AUX_WRITTEN:
+        return s->bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case PRODUCT_AUX_READ:
+        return CUBLASLT_EPILOGUE_DGELU;
+    case PRODUCT_AUX_NONE:
+    default:
+        return s->bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    }
+}
+
 static uint32_t epilogue_of(const product_shape *s)
 {
     if (s->sums != PRODUCT_SUMS_NONE) {
@@ -136,23 +149,33 @@ static uint32_t epilogue_of(const product_shape *s)
     case HR_ACT_RELU:
         return s->bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     case HR_ACT_GELU:
-        return s->bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+        return epilogue_of_gelu(s);
     default:
         return s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     }
 }
 
-static hr_status set_detail(product *p, cublasLtMatmulDescAttributes_t name, const void *value, size_t bytes,
-                            hr_err *err)
+static hr_status set_detail(const product *p, cublasLtMatmulDescAttributes_t name, const void *value,
+                            size_t bytes, hr_err *err)
 {
     return cublaslt_check(cublaslt.cublasLtMatmulDescSetAttribute(p->desc, name, value, bytes), err,
                           "a product of cuBLASLt");
 }
 
-// The heuristics look at the alignment of the vector's address: all have the same.
-static hr_status set_vector(product *p, CUdeviceptr address, hr_err *err)
+static bool has_vector(const product_shape *s)
 {
-    return set_detail(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address, err);
+    return s->bias || s->sums != PRODUCT_SUMS_NONE;
+}
+
+// What an epilogue reads or writes besides. The heuristics look at the addresses' alignment: all have the same.
+static hr_status set_places(const product *p, CUdeviceptr vector, CUdeviceptr aux, hr_err *err)
+{
+    if (has_vector(&p->shape)) {
+        HR_TRY(set_detail(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector, err));
+    }
+    return p->shape.aux == PRODUCT_AUX_NONE
+               ? HR_OK
+               : set_detail(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux, err);
 }
 
 static hr_status make_desc(product *p, hr_err *err)
@@ -172,7 +195,10 @@ static hr_status make_desc(product *p, hr_err *err)
         return HR_OK;
     }
     HR_TRY(set_detail(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, err));
-    return s->bias || s->sums != PRODUCT_SUMS_NONE ? set_vector(p, (CUdeviceptr)s->alignment, err) : HR_OK;
+    if (s->aux != PRODUCT_AUX_NONE) {
+        HR_TRY(set_detail(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->n, sizeof s->n, err));
+    }
+    return set_places(p, (CUdeviceptr)s->alignment, (CUdeviceptr)s->alignment, err);
 }
 
 // ---- the algorithm --------------------------------------------------------------------------------------------------
@@ -292,21 +318,17 @@ static const void *at(CUdeviceptr base, int64_t item, int64_t step, uint32_t dty
     return (const void *)(uintptr_t)(base + (CUdeviceptr)(item * step) * dtype_bytes((hr_dtype)dtype));
 }
 
-hr_status product_run(const product *p, CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y,
-                      CUdeviceptr bias, CUdeviceptr workspace, hr_err *err)
+hr_status product_run(const product *p, CUstream stream, const product_places *to, hr_err *err)
 {
     const product_shape *s = &p->shape;
-    if (s->bias || s->sums != PRODUCT_SUMS_NONE) {
-        HR_TRY(cublaslt_check(cublaslt.cublasLtMatmulDescSetAttribute(
-                                  p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
-                              err, "a product of cuBLASLt"));
-    }
+    HR_TRY(set_places(p, to->vector, to->aux, err));
     for (int64_t k = 0; k < s->outer; k++) {
-        const void *left = at(b, k, s->outer_b, s->dtype), *right = at(a, k, s->outer_a, s->dtype),
-                   *result = at(y, k, s->outer_y, s->out_dtype);
+        const void *left = at(to->b, k, s->outer_b, s->dtype), *right = at(to->a, k, s->outer_a, s->dtype),
+                   *added = at(to->c != 0 ? to->c : to->y, k, s->outer_y, s->out_dtype),
+                   *result = at(to->y, k, s->outer_y, s->out_dtype);
         HR_TRY(cublaslt_check(cublaslt.cublasLtMatmul(p->handle, p->desc, &s->alpha, left, p->a, right, p->b,
-                                                      &s->beta, result, p->y, (void *)(uintptr_t)result, p->y,
-                                                      &p->algo, (void *)(uintptr_t)workspace,
+                                                      &s->beta, added, p->y, (void *)(uintptr_t)result, p->y,
+                                                      &p->algo, (void *)(uintptr_t)to->workspace,
                                                       p->workspace_bytes, (cudaStream_t)stream),
                               err, "a product of cuBLASLt"));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through cuBLASLt: y = act(alpha · op(a) · op(b) + beta · y + bias), row-major, batched. There is no
+// Matrix products through cuBLASLt: y = act(alpha · op(a) · op(b) + beta · c + bias), row-major, batched. There is no
 // asking cuBLASLt without a card, so the workspace is a cap that plan and run both take: product_workspace_bytes.
 //
 // cuBLASLt thinks in columns: it is told yᵀ = op(b)ᵀ · op(a)ᵀ, of the same memory. A product is reproducible: of one
@@ -16,6 +16,9 @@
 // A vector that falls off on the way: sums over k, of op(a)'s rows or op(b)'s columns.
 typedef enum product_sums { PRODUCT_SUMS_NONE, PRODUCT_SUMS_A, PRODUCT_SUMS_B } product_sums;
 
+// What GELU was given: written beside y, or read where y becomes the gradient there and not the result.
+typedef enum product_aux { PRODUCT_AUX_NONE, PRODUCT_AUX_WRITTEN, PRODUCT_AUX_READ } product_aux;
+
 typedef struct product_shape {
     uint32_t dtype;                       // hr_dtype of a and b
     uint32_t out_dtype;                   // of y; sums are float32 always
@@ -29,6 +32,7 @@ typedef struct product_shape {
     float alpha, beta;
     bool bias;         // [n], of out_dtype
     int32_t act;       // hr_act: NONE, RELU, GELU (tanh form); RELU6 is not cuBLASLt's
+    product_aux aux;   // of GELU, of one product: dense [m,n] of out_dtype, n a multiple of 8
     product_sums sums; // into the address of the bias, of out_dtype; of one product, without bias and act
     int64_t alignment; // bytes of which every address is a multiple; 0 stands for 256
 } product_shape;
@@ -39,11 +43,15 @@ uint64_t product_workspace_bytes(const cuda_device *device, const product_shape 
 
 typedef struct product product;
 
-// DEVICE error when the library has no algorithm for it; then `bias`, `act` and `sums` are what to do without.
+// c lies as y does; 0: it is y itself.
+typedef struct product_places {
+    CUdeviceptr a, b, y, vector, c, aux, workspace;
+} product_places;
+
+// DEVICE error when the library has no algorithm for it; then `bias`, `act`, `aux` and `sums` are what to do without.
 HR_MUST_CHECK hr_status product_prepare(cuda_device *device, const product_shape *s, uint64_t workspace_bytes,
                                         product **out, hr_err *err);
 void product_destroy(product *p); // NULL is fine
-HR_MUST_CHECK hr_status product_run(const product *p, CUstream stream, CUdeviceptr a, CUdeviceptr b,
-                                    CUdeviceptr y, CUdeviceptr bias, CUdeviceptr workspace, hr_err *err);
+HR_MUST_CHECK hr_status product_run(const product *p, CUstream stream, const product_places *at, hr_err *err);
 
 #endif

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is matrix products for cuBLASLt: dense layers and their gradients, matmul, materialised attention, pointwise
-// convolutions. Bias, RELU and the bias' gradient ride on the product where the library has an algorithm for it, which
-// only the card can say; where it has none, and for RELU6, kernels of our own stand beside it:
+// convolutions. Bias, RELU, GELU and the bias' gradient ride on the product where the library has an algorithm for it,
+// which only the card can say; where it has none, and for RELU6, kernels of our own stand beside it:
 //
-//     bias      every row of y becomes it, and the product adds to y
+//     bias      every row of y becomes it, with what is added, and the product adds to y
 //     RELU…     y is clipped behind the product
+//     GELU      the product writes what it is given, or the gradient behind it, and y is made of that
 //     db        dy's columns are summed before it, in what the workspace has room for
 #include <math.h>
 #include <stdio.h>
 
 #include "base/host_mem.h"
+#include "kernels/activation_args.h"
 #include "kernels/products_args.h"
 #include "products_shape.h"
 
@@ -18,7 +20,7 @@ enum { PACK_BYTES = 16, PARTS_MAX = 64, ROWS_OF_A_PART = 256 };
 typedef struct products_state {
     product_use use;
     product *product;
-    CUfunction spread, clip, sums, sums_end; // NULL: the product does it, or nobody needs it
+    CUfunction spread, clip, smooth, sums, sums_end; // NULL: the product does it, or nobody needs it
     float ceiling;
     bool packs;    // vectors of whole rows of y, or of what is summed
     int64_t parts; // of the rows that are summed
@@ -69,6 +71,14 @@ static hr_status sum_apart(cuda_device *device, products_state *st, uint64_t wor
     return HR_OK;
 }
 
+static hr_status smooth_apart(cuda_device *device, products_state *st, hr_err *err)
+{
+    char name[CUDA_NAME_MAX];
+    (void)snprintf(name, sizeof name, "gelu_tanh%s_%s", st->use.shape.aux == PRODUCT_AUX_READ ? "_bwd" : "",
+                   cuda_suffix(st->use.shape.dtype));
+    return cuda_function(device, "activation", name, &st->smooth, err);
+}
+
 // The product alone; what the library was to fuse is done beside it.
 static hr_status do_apart(cuda_device *device, products_state *st, uint64_t workspace_bytes, hr_err *err)
 {
@@ -76,8 +86,9 @@ static hr_status do_apart(cuda_device *device, products_state *st, uint64_t work
     product_shape alone = *s;
     alone.bias = false;
     alone.act = HR_ACT_NONE;
+    alone.aux = PRODUCT_AUX_NONE;
     alone.sums = PRODUCT_SUMS_NONE;
-    alone.beta = s->bias ? 1.0f : 0.0f;
+    alone.beta = s->bias ? 1.0f : s->beta;
     HR_TRY(product_prepare(device, &alone, workspace_bytes, &st->product, err));
     if (s->bias) {
         st->packs = whole_packs(s->n, s->dtype);
@@ -86,6 +97,9 @@ static hr_status do_apart(cuda_device *device, products_state *st, uint64_t work
     if (s->act == HR_ACT_RELU) {
         st->ceiling = INFINITY;
         HR_TRY(find(device, "product_clip", false, s->dtype, &st->clip, err));
+    }
+    if (s->act == HR_ACT_GELU) {
+        HR_TRY(smooth_apart(device, st, err));
     }
     return s->sums == PRODUCT_SUMS_NONE ? HR_OK : sum_apart(device, st, workspace_bytes, err);
 }
@@ -151,7 +165,8 @@ static hr_status run_sums(const cuda_run *r, const products_state *st, hr_err *e
         .sums = (void *)(uintptr_t)r->out[st->use.vector],
         .rows = s->k,
         .columns = columns,
-        .part_count = st->parts};
+        .part_count = st->parts,
+        .wide = s->out_dtype != s->dtype};
     const cuda_grid grid = {.blocks_x = (uint32_t)((columns + band - 1) / band),
                             .blocks_y = (uint32_t)st->parts,
                             .blocks_z = 1,
@@ -165,12 +180,12 @@ static hr_status run_sums(const cuda_run *r, const products_state *st, hr_err *e
 }
 
 static hr_status run_beside(const cuda_run *r, const products_state *st, CUfunction function, bool packs,
-                            hr_err *err)
+                            const product_places *at, hr_err *err)
 {
     const product_shape *s = &st->use.shape;
-    const products_args a = {.y = (void *)(uintptr_t)r->out[0],
-                             .bias =
-                                 st->use.vector < 0 ? NULL : (const void *)(uintptr_t)r->in[st->use.vector],
+    const products_args a = {.y = (void *)(uintptr_t)at->y,
+                             .bias = (const void *)(uintptr_t)at->vector,
+                             .added = (const void *)(uintptr_t)at->c,
                              .count = s->m * s->n,
                              .columns = s->n,
                              .ceiling = st->ceiling};
@@ -180,22 +195,55 @@ static hr_status run_beside(const cuda_run *r, const products_state *st, CUfunct
                        sizeof a, err);
 }
 
+static hr_status run_smooth(const cuda_run *r, const products_state *st, const product_places *at,
+                            hr_err *err)
+{
+    const product_shape *s = &st->use.shape;
+    const bool gradient = s->aux == PRODUCT_AUX_READ;
+    const activation_args a = {.x = (const void *)(uintptr_t)(gradient ? at->aux : at->y),
+                               .dy = gradient ? (const void *)(uintptr_t)at->y : NULL,
+                               .out = (void *)(uintptr_t)r->out[0],
+                               .count = s->m * s->n};
+    const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)s->dtype);
+    return cuda_launch(r, st->smooth,
+                       cuda_grid_over(r->device, (uint64_t)a.count, per_thread, PRODUCTS_THREADS), &a,
+                       sizeof a, err);
+}
+
+static product_places places_of(const cuda_run *r, const products_state *st)
+{
+    const product_use *u = &st->use;
+    const product_shape *s = &u->shape;
+    product_places at = {.a = r->in[u->a], .b = r->in[u->b], .y = r->out[0], .workspace = r->workspace};
+    if (u->vector >= 0) {
+        at.vector = s->sums != PRODUCT_SUMS_NONE ? r->out[u->vector] : r->in[u->vector];
+    }
+    at.c = u->added < 0 ? 0 : r->in[u->added];
+    if (u->aux >= 0) {
+        at.aux = s->aux == PRODUCT_AUX_WRITTEN ? r->out[u->aux] : r->in[u->aux];
+    }
+    if (st->smooth != NULL && s->aux == PRODUCT_AUX_WRITTEN) {
+        at.y = at.aux;
+    }
+    return at;
+}
+
 static hr_status run(const cuda_run *r, hr_err *err)
 {
     const products_state *st = r->state;
-    const product_use *u = &st->use;
-    const CUdeviceptr vector = u->vector < 0                        ? 0
-                               : u->shape.sums != PRODUCT_SUMS_NONE ? r->out[u->vector]
-                                                                    : r->in[u->vector];
+    product_places at = places_of(r, st);
     if (st->sums != NULL) {
         HR_TRY(run_sums(r, st, err));
     }
     if (st->spread != NULL) {
-        HR_TRY(run_beside(r, st, st->spread, st->packs, err));
+        HR_TRY(run_beside(r, st, st->spread, st->packs, &at, err));
+        at.c = 0;
     }
-    HR_TRY(
-        product_run(st->product, r->stream, r->in[u->a], r->in[u->b], r->out[0], vector, r->workspace, err));
-    return st->clip == NULL ? HR_OK : run_beside(r, st, st->clip, true, err);
+    HR_TRY(product_run(st->product, r->stream, &at, err));
+    if (st->smooth != NULL) {
+        return run_smooth(r, st, &at, err);
+    }
+    return st->clip == NULL ? HR_OK : run_beside(r, st, st->clip, true, &at, err);
 }
 
 // ---- rows -------------------------------------------------------------------------------------------------------------
@@ -204,6 +252,17 @@ static hr_status run(const cuda_run *r, hr_err *err)
 static bool fits_convolution(const cuda_device *device, const op_query *q)
 {
     return product_is_pointwise(q) && q->attr.act != HR_ACT_RELU6 && cuda_one_type(device, q);
+}
+
+// Gradients of weights may be float32 beside two-byte operands, and so both.
+static bool fits_weights(const cuda_device *device, const op_query *q)
+{
+    op_query narrow = *q;
+    const bool both = q->out_count < 2 || q->out[0].dtype == q->out[1].dtype;
+    for (uint32_t k = 0; k < q->out_count && q->out[0].dtype == HR_F32; k++) {
+        narrow.out[k].dtype = q->in[0].dtype;
+    }
+    return both && cuda_one_type(device, &narrow);
 }
 
 #define PRODUCT(operation, suits)                                                                            \
@@ -215,7 +274,7 @@ static bool fits_convolution(const cuda_device *device, const op_query *q)
 static const cuda_impl impls[] = {
     PRODUCT(DENSE, cuda_one_type),
     PRODUCT(DENSE_BWD_DATA, cuda_one_type),
-    PRODUCT(DENSE_BWD_WEIGHTS, cuda_one_type),
+    PRODUCT(DENSE_BWD_WEIGHTS, fits_weights),
     PRODUCT(MATMUL, cuda_one_type),
     PRODUCT(MATMUL_BWD_A, cuda_one_type),
     PRODUCT(MATMUL_BWD_B, cuda_one_type),

@@ -21,10 +21,22 @@ static bool is_turned(const op_query *q)
 static product_shape plain(const op_query *q, int64_t m, int64_t n, int64_t k)
 {
     const uint32_t dtype = cuda_type(q);
-    return (product_shape){.dtype = dtype, .out_dtype = dtype, .m = m, .n = n, .k = k, .alpha = 1.0f};
+    return (product_shape){
+        .dtype = dtype, .out_dtype = q->out[0].dtype, .m = m, .n = n, .k = k, .alpha = 1.0f};
 }
 
 // ---- dense layers and pointwise convolutions --------------------------------------------------------------------
+
+static bool is_added(const op_query *q)
+{
+    return (q->attr.flags & OP_FLAG_ADDED) != 0;
+}
+
+static void add_last(const op_query *q, product_use *u)
+{
+    u->added = is_added(q) ? (int8_t)(q->in_count - 1) : -1;
+    u->shape.beta = is_added(q) ? 1.0f : 0.0f;
+}
 
 // y[rows,O] = x[rows,I] · w[I,O]
 static product_use forward(const op_query *q)
@@ -32,12 +44,15 @@ static product_use forward(const op_query *q)
     product_use u = {.shape = plain(q, rows_of(&q->in[0]), last(&q->out[0], 0), last(&q->in[0], 0)),
                      .a = 0,
                      .b = 1,
-                     .vector = q->in_count > 2 ? 2 : -1,
+                     .vector = q->in_count - is_added(q) > 2 ? 2 : -1,
+                     .aux = q->out_count > 1 ? 1 : -1,
                      .six = q->attr.act == HR_ACT_RELU6};
     u.shape.stride_y = operand_pitch(&q->out[0]);
     u.shape.transpose_b = is_turned(q);
     u.shape.bias = u.vector >= 0;
-    u.shape.act = q->attr.act == HR_ACT_RELU ? HR_ACT_RELU : HR_ACT_NONE;
+    u.shape.act = u.six ? HR_ACT_NONE : q->attr.act;
+    u.shape.aux = u.aux < 0 ? PRODUCT_AUX_NONE : PRODUCT_AUX_WRITTEN;
+    add_last(q, &u);
     return u;
 }
 
@@ -47,9 +62,13 @@ static product_use backward_data(const op_query *q)
     product_use u = {.shape = plain(q, rows_of(&q->in[0]), last(&q->out[0], 0), last(&q->in[0], 0)),
                      .a = 0,
                      .b = 1,
-                     .vector = -1};
+                     .vector = -1,
+                     .aux = q->attr.act == HR_ACT_GELU ? 2 : -1};
     u.shape.stride_a = operand_pitch(&q->in[0]);
     u.shape.transpose_b = !is_turned(q);
+    u.shape.act = u.aux < 0 ? HR_ACT_NONE : HR_ACT_GELU;
+    u.shape.aux = u.aux < 0 ? PRODUCT_AUX_NONE : PRODUCT_AUX_READ;
+    add_last(q, &u);
     return u;
 }
 
@@ -61,7 +80,9 @@ static product_use backward_weights(const op_query *q)
                                     rows_of(&q->in[0])),
                      .a = turned ? 1 : 0,
                      .b = turned ? 0 : 1,
-                     .vector = q->out_count > 1 ? 1 : -1};
+                     .vector = q->out_count > 1 ? 1 : -1,
+                     .added = -1,
+                     .aux = -1};
     u.shape.stride_a = operand_pitch(&q->in[u.a]);
     u.shape.stride_b = operand_pitch(&q->in[u.b]);
     u.shape.transpose_a = true;
@@ -93,7 +114,9 @@ static product_use matmul(const op_query *q)
     product_use u = {.shape = plain(q, last(&q->out[0], 1), last(&q->out[0], 0), last(&q->in[0], 0)),
                      .a = 0,
                      .b = 1,
-                     .vector = -1};
+                     .vector = -1,
+                     .added = -1,
+                     .aux = -1};
     u.shape.transpose_b = (q->op == HR_OP_MATMUL) == is_turned(q);
     set_items(q, &u);
     return u;
@@ -106,7 +129,9 @@ static product_use matmul_bwd_b(const op_query *q)
     product_use u = {.shape = plain(q, last(&q->out[0], 1), last(&q->out[0], 0), last(&q->in[0], 1)),
                      .a = turned ? 1 : 0,
                      .b = turned ? 0 : 1,
-                     .vector = -1};
+                     .vector = -1,
+                     .added = -1,
+                     .aux = -1};
     u.shape.transpose_a = true;
     set_items(q, &u);
     return u;
@@ -157,8 +182,12 @@ static void set_heads(const op_query *q, product_use *u)
 static product_use to_scores(const op_query *q)
 {
     const int64_t features = last(&q->in[0], 0) / q->attr.heads;
-    product_use u = {
-        .shape = plain(q, last(&q->out[0], 1), last(&q->out[0], 0), features), .a = 0, .b = 1, .vector = -1};
+    product_use u = {.shape = plain(q, last(&q->out[0], 1), last(&q->out[0], 0), features),
+                     .a = 0,
+                     .b = 1,
+                     .vector = -1,
+                     .added = -1,
+                     .aux = -1};
     u.shape.transpose_b = true;
     set_heads(q, &u);
     return u;
@@ -168,8 +197,12 @@ static product_use to_scores(const op_query *q)
 static product_use from_scores(const op_query *q)
 {
     const int64_t features = last(&q->out[0], 0) / q->attr.heads;
-    product_use u = {
-        .shape = plain(q, last(&q->out[0], 1), features, last(&q->in[0], 0)), .a = 0, .b = 1, .vector = -1};
+    product_use u = {.shape = plain(q, last(&q->out[0], 1), features, last(&q->in[0], 0)),
+                     .a = 0,
+                     .b = 1,
+                     .vector = -1,
+                     .added = -1,
+                     .aux = -1};
     set_heads(q, &u);
     return u;
 }
@@ -182,7 +215,9 @@ static product_use from_turned_scores(const op_query *q)
     product_use u = {.shape = plain(q, last(&q->out[0], 1), features, last(&q->in[scores], 1)),
                      .a = scores,
                      .b = (uint8_t)(1 - scores),
-                     .vector = -1};
+                     .vector = -1,
+                     .added = -1,
+                     .aux = -1};
     u.shape.transpose_a = true;
     set_heads(q, &u);
     return u;

@@ -10,6 +10,8 @@ typedef struct product_use {
     product_shape shape;
     uint8_t a, b;  // inputs
     int8_t vector; // bias: this input; sums: this output; -1: neither
+    int8_t added;  // this input is c; -1: nothing is added
+    int8_t aux;    // of GELU: written, this output; read, this input; -1: neither
     bool six;      // RELU6, which is not the library's
 } product_use;
 

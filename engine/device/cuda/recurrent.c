@@ -202,6 +202,13 @@ static cuda_grid grid_of(const cuda_run *r, const sizes *s, int64_t rows)
                           takes_vectors(s) ? (uint32_t)lanes_of(s) : 1, LSTM_THREADS);
 }
 
+static hr_status run_step(const cuda_run *r, const rooms *room, CUdeviceptr weights, hr_err *err)
+{
+    const lstm_state *made = r->state;
+    const product_places at = {.a = room->left, .b = weights, .y = room->product, .workspace = room->scratch};
+    return product_run(made->step, r->stream, &at, err);
+}
+
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
     const lstm_state *made = r->state;
@@ -219,8 +226,7 @@ static hr_status run_forward(const cuda_run *r, hr_err *err)
                    .units = s.units};
     for (; a.step < s.steps; a.step++) {
         if (a.step > 0) {
-            HR_TRY(
-                product_run(made->step, r->stream, room.left, r->in[1], room.product, 0, room.scratch, err));
+            HR_TRY(run_step(r, &room, r->in[1], err));
         }
         HR_TRY(cuda_launch(r, made->gates, grid_of(r, &s, s.samples), &a, sizeof a, err));
     }
@@ -233,7 +239,8 @@ static hr_status weights_gradient(const cuda_run *r, const rooms *room, hr_err *
     const sizes s = sizes_of(r->query);
     const lstm_move_args a = {(const void *)r->in[1], (void *)room->moved, s.samples, s.steps, s.units};
     HR_TRY(cuda_launch(r, made->move, grid_of(r, &s, s.samples * s.steps), &a, sizeof a, err));
-    return product_run(made->weights, r->stream, room->moved, r->out[0], r->out[1], 0, room->scratch, err);
+    const product_places at = {.a = room->moved, .b = r->out[0], .y = r->out[1], .workspace = room->scratch};
+    return product_run(made->weights, r->stream, &at, err);
 }
 
 static hr_status run_backward(const cuda_run *r, hr_err *err)
@@ -254,8 +261,7 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
     for (a.step = s.steps - 1; a.step >= 0; a.step--) {
         HR_TRY(cuda_launch(r, made->gates, grid_of(r, &s, s.samples), &a, sizeof a, err));
         if (a.step > 0) {
-            HR_TRY(
-                product_run(made->step, r->stream, room.left, r->in[0], room.product, 0, room.scratch, err));
+            HR_TRY(run_step(r, &room, r->in[0], err));
         }
     }
     return weights_gradient(r, &room, err);

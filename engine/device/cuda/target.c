@@ -28,15 +28,25 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     return status;
 }
 
+// cuBLASLt's GELU is the tanh form.
+static bool fuses(void *context, hr_op op, hr_act act)
+{
+    return (act == HR_ACT_GELU && (op == HR_OP_DENSE || op == HR_OP_DENSE_BWD_DATA)) ||
+           device_fuses(context, op, act);
+}
+
 static bool absorbs(void *context, target_absorption what, hr_op op)
 {
     (void)context;
     switch (what) {
     case TARGET_ADDS:
         return op == HR_OP_BATCH_NORM || op == HR_OP_BATCH_NORM_APPLY || op == HR_OP_RELU_BWD ||
-               op == HR_OP_RELU6_BWD;
+               op == HR_OP_RELU6_BWD || op == HR_OP_LAYER_NORM_BWD || op == HR_OP_RMS_NORM_BWD ||
+               op == HR_OP_DENSE || op == HR_OP_DENSE_BWD_DATA;
     case TARGET_CUTS:
         return op == HR_OP_BATCH_NORM_BWD;
+    case TARGET_WIDENS:
+        return op == HR_OP_DENSE_BWD_WEIGHTS;
     }
     return false;
 }
@@ -55,7 +65,7 @@ void cuda_fill_target(cuda_device *device, hr_target *out)
                        .very_slow = true,
                        .context = device,
                        .ask = ask,
-                       .fuses = device_fuses,
+                       .fuses = fuses,
                        .absorbs = absorbs,
                        .pads_rows = pads_rows};
 }

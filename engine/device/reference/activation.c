@@ -93,6 +93,20 @@ void reference_gelu_bwd(const reference_call *call)
     map_gradient(call, by_tanh(call) ? gelu_tanh_gradient : gelu_gradient);
 }
 
+void reference_gelu_tanh(double *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        values[i] = gelu_tanh(values[i]);
+    }
+}
+
+void reference_gelu_gradient(const double *x, double *gradient, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        gradient[i] = gelu_tanh_gradient(x[i], gradient[i]);
+    }
+}
+
 void reference_silu(const reference_call *call)
 {
     map(call, silu);

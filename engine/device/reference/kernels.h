@@ -124,6 +124,8 @@ void reference_rms_norm(const reference_call *call);
 void reference_rms_norm_bwd(const reference_call *call);
 void reference_gelu(const reference_call *call);
 void reference_gelu_bwd(const reference_call *call);
+void reference_gelu_tanh(double *values, uint64_t count);                        // in place
+void reference_gelu_gradient(const double *x, double *gradient, uint64_t count); // of the tanh form, in place
 void reference_silu(const reference_call *call);
 void reference_silu_bwd(const reference_call *call);
 void reference_tanh(const reference_call *call);

@@ -66,6 +66,8 @@ void reference_act(const reference_call *call)
     const int32_t act = call->query->attr.act;
     if (act == HR_ACT_RELU || act == HR_ACT_RELU6) {
         rectify(call->out[0], call->out[0], call->out_count[0], ceiling_of(act));
+    } else if (act == HR_ACT_GELU) {
+        reference_gelu_tanh(call->out[0], call->out_count[0]);
     }
 }
 

@@ -145,9 +145,8 @@ static products pixels(int64_t rows, int64_t features_in, int64_t features_out)
     };
 }
 
-static void forward(const reference_call *call, products p)
+static void forward(const reference_call *call, products p, const double *bias)
 {
-    const double *bias = call->query->in_count > 2 ? call->in[2] : NULL;
     p.to = COLLECT_Y;
     p.x = call->in[0];
     p.w = call->in[1];
@@ -158,7 +157,6 @@ static void forward(const reference_call *call, products p)
         }
     }
     walk(&p);
-    reference_act(call);
 }
 
 static void add_rows(const double *rows, int64_t count, double *sum, int64_t columns)
@@ -196,7 +194,9 @@ static void backward_weights(const reference_call *call, products p)
 void reference_conv2d(const reference_call *call)
 {
     const op_query *q = call->query;
-    forward(call, convolution(call, &q->in[0].shape, &q->in[1].shape, &q->out[0].shape));
+    forward(call, convolution(call, &q->in[0].shape, &q->in[1].shape, &q->out[0].shape),
+            q->in_count > 2 ? call->in[2] : NULL);
+    reference_act(call);
 }
 
 void reference_conv2d_bwd_data(const reference_call *call)
@@ -227,7 +227,7 @@ void reference_conv2d_transpose(const reference_call *call)
 void reference_conv2d_transpose_bwd_data(const reference_call *call)
 {
     const op_query *q = call->query;
-    forward(call, convolution(call, &q->in[0].shape, &q->in[1].shape, &q->out[0].shape));
+    forward(call, convolution(call, &q->in[0].shape, &q->in[1].shape, &q->out[0].shape), NULL);
 }
 
 void reference_conv2d_transpose_bwd_weights(const reference_call *call)
@@ -260,21 +260,43 @@ static products dense(const op_operand *x, const op_operand *w)
     return pixels(rows, w->shape.dim[0], w->shape.dim[1]);
 }
 
-void reference_dense(const reference_call *call)
+static bool is_added(const reference_call *call)
+{
+    return (call->query->attr.flags & OP_FLAG_ADDED) != 0;
+}
+
+static void add_last(const reference_call *call)
+{
+    if (is_added(call)) {
+        add_scaled(1.0, call->in[call->query->in_count - 1], call->out[0], (int64_t)call->out_count[0]);
+    }
+}
+
+static void multiply_dense(const reference_call *call)
 {
     const products p = dense(&call->query->in[0], &call->query->in[1]);
+    const bool biased = call->query->in_count - is_added(call) > 2;
     if (!is_transposed(call)) {
-        forward(call, p);
+        forward(call, p, biased ? call->in[2] : NULL);
         return;
     }
     backward_data(call, p);
-    for (int64_t row = 0; call->query->in_count > 2 && row < p.width; row++) {
+    for (int64_t row = 0; biased && row < p.width; row++) {
         add_scaled(1.0, call->in[2], (double *)call->out[0] + row * p.c, p.c);
+    }
+}
+
+void reference_dense(const reference_call *call)
+{
+    multiply_dense(call);
+    add_last(call);
+    if (call->query->out_count > 1) {
+        memcpy(call->out[1], call->out[0], call->out_count[0] * sizeof(double));
     }
     reference_act(call);
 }
 
-void reference_dense_bwd_data(const reference_call *call)
+static void multiply_dense_bwd_data(const reference_call *call)
 {
     products p = dense(&call->query->in[0], &call->query->in[1]);
     if (!is_transposed(call)) {
@@ -287,6 +309,15 @@ void reference_dense_bwd_data(const reference_call *call)
     p.y = call->out[0];
     memset(p.y, 0, call->out_count[0] * sizeof *p.y);
     walk(&p);
+}
+
+void reference_dense_bwd_data(const reference_call *call)
+{
+    multiply_dense_bwd_data(call);
+    add_last(call);
+    if (call->query->attr.act == HR_ACT_GELU) {
+        reference_gelu_gradient(call->in[2], call->out[0], call->out_count[0]);
+    }
 }
 
 void reference_dense_bwd_weights(const reference_call *call)

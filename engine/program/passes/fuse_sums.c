@@ -2,13 +2,26 @@
 // Pass fuse_sums (graph only), behind fuse: a sum beside an instruction whose kernel can add moves into it.
 //
 //   batch_norm(x), add(y, other)     becomes   batch_norm(x, other)      with the activation that add had
+//   dense(x, w), add(y, other)       becomes   dense(x, w, other)        and so its gradient of x, and that of a norm's rows
 //   add(a, b), relu_bwd(y, sum)      becomes   relu_bwd(y, a, b)
 //
 // Each at the place of the first of the two, whose result was there already; what the second reads beside it has to be, too.
-// The values are the same, bit for bit: kernels add to what would have been stored.
+// So gradients that reach a tensor on several ways are added in the order they were. The values are the same, bit for bit:
+// kernels add to what would have been stored. Products alone add to their float32 sums: in two-byte types a rounding less.
 #include "program/draft.h"
 
-enum { SUMMAND = 5, GRADIENT = 1, MORE = 2 }; // operands
+enum { GRADIENT = 1, MORE = 2, ANY = 0 }; // operands
+
+// What may stand before a sum: with how many operands at most it has room for another one, and whether it can do the sum's
+// activation as well.
+static const struct {
+    hr_op op;
+    uint8_t operands; // exactly; ANY: with or without a bias
+    bool acts;
+    int32_t flag; // that tells the summand from a bias
+} adders[] = {{HR_OP_BATCH_NORM, 5, true, 0},           {HR_OP_BATCH_NORM_APPLY, 5, true, 0},
+              {HR_OP_LAYER_NORM_BWD, 5, false, 0},      {HR_OP_RMS_NORM_BWD, 4, false, 0},
+              {HR_OP_DENSE, ANY, false, OP_FLAG_ADDED}, {HR_OP_DENSE_BWD_DATA, ANY, false, OP_FLAG_ADDED}};
 
 static bool is_plain_sum(const instr *i)
 {
@@ -28,19 +41,33 @@ static bool is_there(const draft_uses *u, uint32_t tensor_id, const draft *d, co
     return d->tensors.data[tensor_id].persistent || (n != HR_NO_ID && &d->instrs.data[n] < at);
 }
 
+// The flag with which `writer` takes a summand and the sum's activation; -1: it does not.
+static int32_t flag_of(const instr *writer, int32_t act)
+{
+    for (size_t k = 0; k < sizeof adders / sizeof *adders; k++) {
+        if (adders[k].op == writer->op && (adders[k].acts || act == HR_ACT_NONE) &&
+            (adders[k].operands == ANY || adders[k].operands == writer->in_count) &&
+            (writer->attr.flags & adders[k].flag) == 0) {
+            return adders[k].flag;
+        }
+    }
+    return -1;
+}
+
 static bool add_behind(draft *d, draft_uses *u, const instr *sum, uint32_t k)
 {
     const uint32_t y = sum->in[k], other = sum->in[1 - k];
-    instr *norm = writer_of(d, u, y);
-    if (norm == NULL || (norm->op != HR_OP_BATCH_NORM && norm->op != HR_OP_BATCH_NORM_APPLY) ||
-        norm->out[0] != y || norm->in_count != SUMMAND || norm->attr.act != HR_ACT_NONE ||
-        !is_there(u, other, d, norm) || !target_absorbs(d->target, TARGET_ADDS, norm->op)) {
+    instr *writer = writer_of(d, u, y);
+    const int32_t flag = writer == NULL ? -1 : flag_of(writer, sum->attr.act);
+    if (flag < 0 || writer->out[0] != y || writer->attr.act != HR_ACT_NONE ||
+        !is_there(u, other, d, writer) || !target_absorbs(d->target, TARGET_ADDS, writer->op)) {
         return false;
     }
     u->writer[sum->out[0]] = u->writer[y];
-    norm->attr.act = sum->attr.act;
-    norm->out[0] = sum->out[0];
-    instr_in(norm, other);
+    writer->attr.act = sum->attr.act;
+    writer->attr.flags |= flag;
+    writer->out[0] = sum->out[0];
+    instr_in(writer, other);
     return true;
 }
 

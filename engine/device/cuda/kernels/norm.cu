@@ -93,14 +93,22 @@ __device__ __forceinline__ void norm_rows_bwd(const norm_args &a, const TEAM &te
         whole = CENTRED ? team.sum(whole) / (float)n : 0.0f;
         along = team.sum(along) / (float)n * rstd;
         T *const dx = static_cast<T *>(a.y) + r * n;
+        const T *const more = a.more == nullptr ? nullptr : static_cast<const T *>(a.more) + r * n;
         walk<V, PACKS>(team, n, [&](int k, int64_t i) {
-            float v[V], d[V], gamma[V];
+            float v[V], d[V], gamma[V], other[V];
             x.get(k, i, v);
             dy.get(k, i, d);
             load_pack<float, V>(a.gamma + i, gamma);
 #pragma unroll
             for (int lane = 0; lane < V; lane++) {
                 v[lane] = rstd * (d[lane] * gamma[lane] - whole - (v[lane] - mean) * along);
+            }
+            if (more != nullptr) {
+                load_pack<T, V>(more + i, other);
+#pragma unroll
+                for (int lane = 0; lane < V; lane++) {
+                    v[lane] = widen(narrow<T>(v[lane])) + other[lane];
+                }
             }
             store_pack<T, V>(dx + i, v);
         });

@@ -8,6 +8,7 @@
 // Layer and RMS normalisation of `rows` rows of `features`.
 typedef struct norm_args {
     const void *x, *dy;
+    const void *more; // backward: added to dx; NULL: nothing
     const float *gamma, *beta;
     const float *mean, *rstd; // of backward; RMS has no mean
     void *y;                  // or dx, which may lie on dy

@@ -7,12 +7,17 @@
 template <typename T, int V> __device__ __forceinline__ void spread(const products_args &a)
 {
     const pack<T, V> *bias = static_cast<const pack<T, V> *>(a.bias);
+    const pack<T, V> *added = static_cast<const pack<T, V> *>(a.added);
     pack<T, V> *y = static_cast<pack<T, V> *>(a.y);
     const int64_t packs = a.count / V, in_row = a.columns / V;
     int64_t column = grid_thread() % in_row;
     const int64_t step = grid_width() % in_row;
     for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
-        y[i] = bias[column];
+        pack<T, V> v = bias[column];
+        for (int k = 0; added != nullptr && k < V; k++) {
+            v.at[k] = narrow<T>(widen(v.at[k]) + widen(added[i].at[k]));
+        }
+        y[i] = v;
         column += step;
         column -= column >= in_row ? in_row : 0;
     }
@@ -33,6 +38,16 @@ template <typename T> __device__ __forceinline__ void clip(const products_args &
     }
     for (int64_t i = packs * n + grid_thread(); i < a.count; i += grid_width()) {
         y[i] = narrow<T>(fminf(fmaxf(widen(y[i]), 0.0f), a.ceiling));
+    }
+}
+
+template <typename T>
+__device__ __forceinline__ void store_sum(const column_sums_args &a, int64_t column, float total)
+{
+    if (a.wide) {
+        static_cast<float *>(a.sums)[column] = total;
+    } else {
+        static_cast<T *>(a.sums)[column] = narrow<T>(total);
     }
 }
 
@@ -67,7 +82,7 @@ template <typename T, int V> __device__ __forceinline__ void add_columns(const c
             total += room[w][k];
         }
         if (at < a.columns && a.part_count == 1) {
-            static_cast<T *>(a.sums)[at] = narrow<T>(total);
+            store_sum<T>(a, at, total);
         } else if (at < a.columns) {
             a.parts[blockIdx.y * a.columns + at] = total;
         }
@@ -81,7 +96,7 @@ template <typename T> __device__ __forceinline__ void add_parts(const column_sum
         for (int64_t part = 0; part < a.part_count; part++) {
             total += a.parts[part * a.columns + column];
         }
-        static_cast<T *>(a.sums)[column] = narrow<T>(total);
+        store_sum<T>(a, column, total);
     }
 }
 

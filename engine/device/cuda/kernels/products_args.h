@@ -7,10 +7,12 @@
 
 enum { PRODUCTS_THREADS = 256, PRODUCTS_WARPS = PRODUCTS_THREADS / 32 };
 
-// product_bias: every row of y becomes the bias, for a product that adds to y. product_clip: y = min(max(y, 0), ceiling).
+// product_bias: every row of y becomes the bias, with what is added, for a product that adds to y. product_clip: y =
+// min(max(y, 0), ceiling).
 typedef struct products_args {
     void *y;
     const void *bias;
+    const void *added;      // of y's shape; NULL: nothing
     int64_t count, columns; // elements of y, and of a row
     float ceiling;
     uint32_t unused; // no byte of an argument is undefined
@@ -23,6 +25,8 @@ typedef struct column_sums_args {
     float *parts;  // [parts, columns]; unused with one part
     void *sums;
     int64_t rows, columns, part_count;
+    int32_t wide;    // the sums are float32, whatever x is
+    uint32_t unused; // no byte of an argument is undefined
 } column_sums_args;
 
 #endif

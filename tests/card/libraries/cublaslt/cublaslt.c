@@ -154,6 +154,9 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
         FIELD(CUBLASLT_MATMUL_DESC_BIAS_POINTER, desc_data, bias),
         FIELD(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, desc_data, bias_batch),
         FIELD(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, desc_data, bias_type),
+        FIELD(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, desc_data, aux),
+        FIELD(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, desc_data, aux_ld),
+        FIELD(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, desc_data, aux_batch),
         FIELD(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, desc_data, sm_count),
     };
     return set(desc, rows, sizeof rows / sizeof *rows, (int)name, value, bytes);
@@ -294,6 +297,7 @@ static bool operands_lie(const problem *p, const algo_data *algo)
     return matrix_lies(&p->a, p->batch, algo->align_a) && matrix_lies(&p->b, p->batch, algo->align_b) &&
            matrix_lies(&p->c, p->batch, algo->align_c) && matrix_lies(&p->d, p->batch, algo->align_d) &&
            (bias_bytes == 0 || lies(p->bias, bias_bytes, number_bytes(p->bias_type))) &&
+           (!problem_has_aux(p) || matrix_lies(&p->aux, p->batch, VECTOR_BYTES)) &&
            (p->workspace_bytes == 0 || lies(p->workspace, p->workspace_bytes, VECTOR_BYTES));
 }
 

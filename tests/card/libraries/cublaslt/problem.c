@@ -72,7 +72,9 @@ static bool epilogue_is_known(uint32_t epilogue)
     return epilogue == CUBLASLT_EPILOGUE_DEFAULT || epilogue == CUBLASLT_EPILOGUE_RELU ||
            epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
            epilogue == CUBLASLT_EPILOGUE_GELU || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
-           epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+           epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_DGELU || epilogue == CUBLASLT_EPILOGUE_BGRADA ||
+           epilogue == CUBLASLT_EPILOGUE_BGRADB;
 }
 
 // Stricter than the real one may be: sums of operands of one product at a time, epilogues of whole vectors.
@@ -83,6 +85,23 @@ static bool epilogue_is_served(const problem *p)
     const bool sums = p->epilogue == CUBLASLT_EPILOGUE_BGRADA || p->epilogue == CUBLASLT_EPILOGUE_BGRADB;
     return p->epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
            (epilogue_is_known(p->epilogue) && ld_bytes % 8 == 0 && !(sums && p->batch > 1));
+}
+
+bool problem_has_aux(const problem *p)
+{
+    return p->epilogue == CUBLASLT_EPILOGUE_GELU_AUX || p->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           p->epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
+// "Must be divisible by 8 and be no less than the number of rows in the output matrix" (cublasLt.h); the address counts
+// for its alignment.
+static bool aux_is_sound(const problem *p)
+{
+    enum { STEP = 8, ALIGNMENT = 16 };
+    const uint64_t bytes = number_bytes(p->aux.type);
+    return !problem_has_aux(p) ||
+           (p->aux.column % STEP == 0 && p->aux.batch % STEP == 0 && (uint64_t)p->aux.column >= p->d.rows &&
+            p->aux.at != NULL && (uintptr_t)p->aux.at % ALIGNMENT == 0 && p->d.row == 1 && bytes > 0);
 }
 
 static cublasStatus_t check_shapes(const problem *p)
@@ -134,8 +153,13 @@ cublasStatus_t problem_read(const desc_data *desc, const layout_data *a, const l
     out->epilogue = desc->epilogue;
     out->bias = desc->bias;
     out->bias_batch = desc->bias_batch;
+    out->aux = out->d;
+    out->aux.column = desc->aux_ld;
+    out->aux.batch = desc->aux_batch;
+    out->aux.at = desc->aux;
     out->bias_type = desc->bias_type < 0 ? out->d.type : number_of((uint32_t)desc->bias_type);
-    if (check_shapes(out) != CUBLAS_STATUS_SUCCESS || !results_are_apart(&out->d, out->batch)) {
+    if (check_shapes(out) != CUBLAS_STATUS_SUCCESS || !results_are_apart(&out->d, out->batch) ||
+        !aux_is_sound(out)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     return types_are_served(out) && out->bias_type == out->d.type && epilogue_is_served(out)
@@ -166,6 +190,7 @@ uint64_t problem_bias_count(const problem *p)
 {
     const uint64_t one = (uint64_t)(p->epilogue == CUBLASLT_EPILOGUE_BGRADB ? p->n : p->m);
     const bool none = p->epilogue == CUBLASLT_EPILOGUE_DEFAULT || p->epilogue == CUBLASLT_EPILOGUE_RELU ||
-                      p->epilogue == CUBLASLT_EPILOGUE_GELU;
+                      p->epilogue == CUBLASLT_EPILOGUE_GELU || p->epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
+                      p->epilogue == CUBLASLT_EPILOGUE_DGELU;
     return none ? 0 : one + (uint64_t)(p->batch - 1) * (uint64_t)p->bias_batch;
 }

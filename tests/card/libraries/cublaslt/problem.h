@@ -27,6 +27,8 @@ typedef struct desc_data {
     int32_t bias_type; // -1: that of the result
     void *bias;
     int64_t bias_batch;
+    void *aux;
+    int64_t aux_ld, aux_batch;
 } desc_data;
 _Static_assert(sizeof(desc_data) <= sizeof(cublasLtMatmulDescOpaque_t), "opaque");
 
@@ -63,6 +65,7 @@ typedef struct problem {
     void *bias;
     number bias_type;
     int64_t bias_batch;
+    matrix aux; // of GELU: what it was given, of the result's shape and type
     void *workspace;
     uint64_t workspace_bytes;
 } problem;
@@ -74,6 +77,7 @@ uint64_t problem_hash(const problem *p); // of shapes, types, order and epilogue
 // Elements from the first to behind the last, of all products.
 uint64_t matrix_extent(const matrix *m, int64_t batch);
 uint64_t problem_bias_count(const problem *p);
+bool problem_has_aux(const problem *p);
 
 void problem_run(void *p); // a problem
 

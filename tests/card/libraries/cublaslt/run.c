@@ -60,16 +60,39 @@ static double gelu(double x)
     return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
 }
 
-static double finished(const problem *p, double value, int64_t item, int64_t i)
+static double gelu_gradient(double x)
+{
+    const double t = tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
+    const double inner = 0.79788456080286535588 * (1.0 + 3.0 * 0.044715 * x * x);
+    return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner;
+}
+
+// GELU works on what was summed, and keeps it rounded.
+static double smoothed(const problem *p, double value, int64_t item, int64_t i, int64_t j)
+{
+    const int64_t at = item * p->aux.batch + i * p->aux.row + j * p->aux.column;
+    if (p->epilogue == CUBLASLT_EPILOGUE_DGELU) {
+        return value * gelu_gradient(number_read(p->aux.type, p->aux.at, at));
+    }
+    if (problem_has_aux(p)) {
+        number_write(p->aux.type, p->aux.at, at, value);
+    }
+    return gelu(value);
+}
+
+static double finished(const problem *p, double value, int64_t item, int64_t i, int64_t j)
 {
     const uint32_t e = p->epilogue;
-    if (e == CUBLASLT_EPILOGUE_BIAS || e == CUBLASLT_EPILOGUE_RELU_BIAS || e == CUBLASLT_EPILOGUE_GELU_BIAS) {
+    if (e == CUBLASLT_EPILOGUE_BIAS || e == CUBLASLT_EPILOGUE_RELU_BIAS || e == CUBLASLT_EPILOGUE_GELU_BIAS ||
+        e == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
         value += number_read(p->bias_type, p->bias, item * p->bias_batch + i);
     }
     if (e == CUBLASLT_EPILOGUE_RELU || e == CUBLASLT_EPILOGUE_RELU_BIAS) {
         return value > 0 ? value : 0;
     }
-    return e == CUBLASLT_EPILOGUE_GELU || e == CUBLASLT_EPILOGUE_GELU_BIAS ? gelu(value) : value;
+    return problem_has_aux(p) || e == CUBLASLT_EPILOGUE_GELU || e == CUBLASLT_EPILOGUE_GELU_BIAS
+               ? smoothed(p, value, item, i, j)
+               : value;
 }
 
 static void add_up(const problem *p, const double *rows, int64_t count)
@@ -95,7 +118,7 @@ static void multiply(const problem *p, int64_t item)
                 value += (double)p->beta *
                          number_read(p->c.type, p->c.at, item * p->c.batch + i * p->c.row + j * p->c.column);
             }
-            number_write(p->d.type, p->d.at, at, finished(p, value, item, i));
+            number_write(p->d.type, p->d.at, at, finished(p, value, item, i, j));
         }
     }
     if (p->epilogue == CUBLASLT_EPILOGUE_BGRADA) {
