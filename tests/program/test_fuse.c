@@ -48,6 +48,7 @@ static bool fuses_gelu(void *context, hr_op op, hr_act act)
 
 static const hr_target absorbing = {
     .name = "absorbing", .key = 13, .ask = ask_nothing, .fuses = fuses_gelu, .absorbs = absorbs_all};
+static const hr_target smooth = {.name = "smooth", .key = 15, .ask = ask_nothing, .fuses = fuses_gelu};
 
 static program *compile_model(const char *path, const char *const *pairs, const hr_target *target)
 {
@@ -239,6 +240,31 @@ START_TEST(gradients_are_added_in_the_order_they_were)
 }
 END_TEST
 
+START_TEST(gelu_rides_on_products_and_keeps_what_it_kept)
+{
+    program *plain = compile_model(gpt2, in_bfloat16, &all),
+            *less = compile_model(gpt2, in_bfloat16, &smooth);
+    const unsigned gelus = all_of(plain, HR_OP_GELU);
+    ck_assert_uint_ge(gelus, 2);
+    ck_assert_uint_eq(all_of(less, HR_OP_GELU), 0);
+    ck_assert_uint_eq(all_of(less, HR_OP_GELU_BWD), 0);
+    ck_assert_uint_eq(count(less, HR_OP_DENSE, HR_ACT_GELU), gelus);
+    ck_assert_uint_eq(count(less, HR_OP_DENSE_BWD_DATA, HR_ACT_GELU), gelus);
+    ck_assert_uint_eq(less->saved_for_backward_bytes, plain->saved_for_backward_bytes);
+    program_destroy(plain);
+    program_destroy(less);
+    const char *const bert = "presets/models/bert_base_tiny.yaml"; // the form with the error function
+    less = compile_model(bert, in_bfloat16, &smooth);
+    ck_assert_uint_gt(all_of(less, HR_OP_GELU), 0);
+    ck_assert_uint_eq(count(less, HR_OP_DENSE, HR_ACT_GELU), 0);
+    program_destroy(less);
+    const char *const eager[] = {"execution.mode=eager", NULL};
+    less = compile_model(gpt2, eager, &smooth);
+    ck_assert_uint_eq(all_of(less, HR_OP_GELU), gelus);
+    program_destroy(less);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fuse");
@@ -248,6 +274,7 @@ int main(void)
     tcase_add_test(c, every_residual_sum_and_every_cut_is_absorbed);
     tcase_add_test(c, every_sum_of_a_transformer_is_absorbed_by_what_makes_its_second_half);
     tcase_add_test(c, gradients_are_added_in_the_order_they_were);
+    tcase_add_test(c, gelu_rides_on_products_and_keeps_what_it_kept);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
