@@ -43,6 +43,7 @@ static const struct {
     {pass_fuse_sums, pass_fuse_sums, skip},
     {pass_fuse_cuts, skip, skip},
     {pass_fuse_gelu, pass_fuse_gelu, skip},
+    {pass_fuse_wide, skip, skip},
     {pass_pad_rows, pass_pad_rows, skip},
     {pass_layout, pass_layout, skip},
     {pass_lower, pass_lower, skip},

@@ -110,6 +110,7 @@ hr_status pass_fuse(draft *d, hr_err *err);
 hr_status pass_fuse_sums(draft *d, hr_err *err);
 hr_status pass_fuse_cuts(draft *d, hr_err *err);
 hr_status pass_fuse_gelu(draft *d, hr_err *err);
+hr_status pass_fuse_wide(draft *d, hr_err *err);
 hr_status pass_pad_rows(draft *d, hr_err *err);
 hr_status pass_layout(draft *d, hr_err *err);
 hr_status pass_lower(draft *d, hr_err *err);

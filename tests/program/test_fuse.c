@@ -40,6 +40,12 @@ static bool absorbs_all(void *context, target_absorption what, hr_op op)
     return what != TARGET_WIDENS;
 }
 
+static bool widens(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    return what == TARGET_WIDENS && op == HR_OP_DENSE_BWD_WEIGHTS;
+}
+
 static bool fuses_gelu(void *context, hr_op op, hr_act act)
 {
     return fuses_all(context, op, act) ||
@@ -48,6 +54,8 @@ static bool fuses_gelu(void *context, hr_op op, hr_act act)
 
 static const hr_target absorbing = {
     .name = "absorbing", .key = 13, .ask = ask_nothing, .fuses = fuses_gelu, .absorbs = absorbs_all};
+static const hr_target widening = {
+    .name = "widening", .key = 14, .ask = ask_nothing, .fuses = fuses_all, .absorbs = widens};
 static const hr_target smooth = {.name = "smooth", .key = 15, .ask = ask_nothing, .fuses = fuses_gelu};
 
 static program *compile_model(const char *path, const char *const *pairs, const hr_target *target)
@@ -265,6 +273,27 @@ START_TEST(gelu_rides_on_products_and_keeps_what_it_kept)
 }
 END_TEST
 
+START_TEST(gradients_of_weights_are_written_in_float32)
+{
+    program *plain = compile_model(gpt2, in_bfloat16, &all),
+            *less = compile_model(gpt2, in_bfloat16, &widening);
+    unsigned results = 0;
+    for (uint32_t n = 0; n < less->instr_count; n++) {
+        const instr *i = &less->instrs[n];
+        for (uint32_t k = 0; i->op == HR_OP_DENSE_BWD_WEIGHTS && k < i->out_count; k++) {
+            ck_assert_int_eq(less->tensors[i->in[0]].dtype, HR_BF16);
+            const bool wide = less->tensors[i->out[k]].dtype == HR_F32;
+            ck_assert(wide || all_of(less, HR_OP_EMBEDDING_BWD) > 0); // a table that is added up first
+            results += wide;
+        }
+    }
+    ck_assert_uint_gt(results, 10);
+    ck_assert_uint_eq(all_of(less, HR_OP_CAST) + results, all_of(plain, HR_OP_CAST));
+    program_destroy(plain);
+    program_destroy(less);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fuse");
@@ -275,6 +304,7 @@ int main(void)
     tcase_add_test(c, every_sum_of_a_transformer_is_absorbed_by_what_makes_its_second_half);
     tcase_add_test(c, gradients_are_added_in_the_order_they_were);
     tcase_add_test(c, gelu_rides_on_products_and_keeps_what_it_kept);
+    tcase_add_test(c, gradients_of_weights_are_written_in_float32);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
