@@ -4,7 +4,6 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "headroom/card.h"
 #include "headroom/devices.h"
+#include "headroom/machine.h"
 #include "headroom/preset.h"
 #include "headroom/save.h"
 #include "headroom/units.h"
@@ -65,38 +65,16 @@ static void look_at_terminal(void)
 
 // ---- machine --------------------------------------------------------------------------------------------------
 
-// A value of /proc/meminfo in bytes; 0 when it is not there.
-static uint64_t memory_info(const char *key)
-{
-    char line[128];
-    uint64_t bytes = 0;
-    size_t length = strlen(key);
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file != NULL && bytes == 0 && fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, key, length) == 0 && line[length] == ':') {
-            bytes = strtoull(line + length + 1, NULL, 10) * HR_KIB;
-        }
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return bytes;
-}
-
 static void look_at_machine(void)
 {
-    cpu_set_t cores;
-    char text[96];
-    char total[HR_BYTES_TEXT_MAX];
-    char available[HR_BYTES_TEXT_MAX];
+    const uint64_t total_bytes = hr_machine_memory_bytes(), available_bytes = hr_machine_available_bytes();
+    char text[96], total[HR_BYTES_TEXT_MAX], available[HR_BYTES_TEXT_MAX];
     puts("\nmachine");
-    CPU_ZERO(&cores);
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
-        (void)snprintf(text, sizeof text, "%d for this process", CPU_COUNT(&cores));
-        row("cores", text);
-    }
-    (void)snprintf(text, sizeof text, "%s, %s available", hr_bytes_human(memory_info("MemTotal"), total),
-                   hr_bytes_human(memory_info("MemAvailable"), available));
+    (void)snprintf(text, sizeof text, "%" PRIu32 " for this process", hr_machine_cores());
+    row("cores", text);
+    (void)snprintf(text, sizeof text, "%s, %s available",
+                   total_bytes == UINT64_MAX ? "?" : hr_bytes_human(total_bytes, total),
+                   available_bytes == UINT64_MAX ? "?" : hr_bytes_human(available_bytes, available));
     row("memory", text);
     row("waiting", environment("OMP_WAIT_POLICY"));
 }

@@ -108,6 +108,24 @@ static void look_until_found(const char *folder, bool waits, found *f)
     }
 }
 
+// Without a folder that only this user can enter nobody listens, and nobody is found. Login sessions have one.
+static int say_no_folder(void)
+{
+    hr_err err;
+    char folder[64];
+    (void)snprintf(folder, sizeof folder, "/run/user/%lu", (unsigned long)geteuid());
+    const bool there = access(folder, W_OK | X_OK) == 0;
+    if (!there) {
+        (void)snprintf(folder, sizeof folder, "/tmp/runtime-%lu", (unsigned long)geteuid());
+    }
+    (void)HR_FAIL(&err, READ,
+                  "no training can be found: they listen below $XDG_RUNTIME_DIR, which is not set");
+    hr_err_try(&err, "%s%s%sexport XDG_RUNTIME_DIR=%s # before the training too",
+               there ? "" : "mkdir -pm 700 ", there ? "" : folder, there ? "" : " && ", folder);
+    (void)say_error(&err, false);
+    return NOTHING;
+}
+
 // The only one there is, where it can be watched at once; otherwise lists them, and only[] is "". The exit code of that.
 static int look_around(bool waits, char only[PATH_MAX])
 {
@@ -116,8 +134,7 @@ static int look_around(bool waits, char only[PATH_MAX])
     char folder[PATH_MAX];
     only[0] = '\0';
     if (runtime == NULL || runtime[0] != '/') {
-        puts("nothing can be watched: trainings listen below $XDG_RUNTIME_DIR, which is not set");
-        return NOTHING;
+        return say_no_folder();
     }
     (void)snprintf(folder, sizeof folder, "%s/headroom", runtime);
     look_until_found(folder, waits, &f);

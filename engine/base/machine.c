@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -10,6 +11,7 @@
 
 #include "headroom/units.h"
 
+#include "base/host_mem.h"
 #include "base/text.h"
 
 enum { PATH_BYTES = 1024, LINE_BYTES = 512 };
@@ -195,26 +197,42 @@ static uint64_t memory_info(const char *key)
     return bytes;
 }
 
-uint32_t machine_cores(void)
+// The kernel refuses a mask that is smaller than its own, and its own has room for every processor that could be there
+// (sched_setaffinity(2)). 0 when it does not say.
+static int allowed_cores(void)
 {
-    cpu_set_t allowed;
-    uint64_t cores = 1;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0) {
-        cores = (uint64_t)CPU_COUNT(&allowed);
+    enum { CORES_MOST = 1 << 20 };
+    for (size_t room = CPU_SETSIZE; room <= CORES_MOST; room *= 2) {
+        const size_t bytes = CPU_ALLOC_SIZE(room);
+        cpu_set_t *allowed = hr_calloc(1, bytes);
+        const bool told = allowed != NULL && sched_getaffinity(0, bytes, allowed) == 0;
+        const int count = told ? CPU_COUNT_S(bytes, allowed) : 0;
+        const bool grows = allowed != NULL && !told && errno == EINVAL;
+        hr_free(allowed);
+        if (!grows) {
+            return count;
+        }
     }
+    return 0;
+}
+
+uint32_t hr_machine_cores(void)
+{
+    const int allowed = allowed_cores();
+    uint64_t cores = allowed > 0 ? (uint64_t)allowed : 1;
     cores = min_of(cores, least_of_groups("", "/sys/fs/cgroup", cores_v2));
     cores = min_of(cores, least_of_groups("cpu", "/sys/fs/cgroup/cpu", cores_v1));
     return (uint32_t)cores;
 }
 
-uint64_t machine_memory_bytes(void)
+uint64_t hr_machine_memory_bytes(void)
 {
     const uint64_t group = min_of(least_of_groups("", "/sys/fs/cgroup", memory_v2),
                                   least_of_groups("memory", "/sys/fs/cgroup/memory", memory_v1));
     return min_of(memory_info("MemTotal"), group);
 }
 
-uint64_t machine_available_bytes(void)
+uint64_t hr_machine_available_bytes(void)
 {
     const uint64_t group = min_of(least_of_groups("", "/sys/fs/cgroup", left_v2),
                                   least_of_groups("memory", "/sys/fs/cgroup/memory", left_v1));
@@ -223,7 +241,7 @@ uint64_t machine_available_bytes(void)
 
 uint64_t machine_share_bytes(void)
 {
-    const uint64_t memory = machine_memory_bytes();
+    const uint64_t memory = hr_machine_memory_bytes();
     const uint64_t share = (memory == NOTHING_SAID ? UNKNOWN_BYTES : memory) / 100 * MACHINE_SHARE_PCT;
     return share / SHARE_UNIT_BYTES * SHARE_UNIT_BYTES;
 }

@@ -251,7 +251,7 @@ static const data_stage_ops batch_ops = {
 static uint32_t batch_threads(const data_source *source, const batch_form *form)
 {
     const uint64_t worth = form->batch * data_form_bytes(&source->form) / BYTES_PER_THREAD;
-    const uint32_t cores = machine_cores();
+    const uint32_t cores = hr_machine_cores();
     uint64_t threads = form->threads > 0 ? form->threads : worth < cores ? worth : cores;
     threads = threads < form->batch ? threads : form->batch;
     threads = threads < BATCH_THREADS_MAX ? threads : BATCH_THREADS_MAX;

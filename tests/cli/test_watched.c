@@ -244,6 +244,25 @@ START_TEST(a_run_that_was_killed_is_killed_and_its_socket_goes_with_the_next)
 }
 END_TEST
 
+// What it advises, done in a shell, lets a training be watched.
+START_TEST(without_a_folder_to_listen_in_it_says_how_to_make_one)
+{
+    char command[1024], advice[400];
+    outcome o = program_run_with("XDG_RUNTIME_DIR=", "watch");
+    assert_exit(&o, "watch", 1);
+    const char *attempt = strstr(o.err, "  try: ");
+    ck_assert_msg(attempt != NULL && strstr(o.err, "which is not set") != NULL, "%s", o.err);
+    snprintf(advice, sizeof advice, "%.*s", (int)strcspn(attempt + 7, "#\n"), attempt + 7);
+    snprintf(
+        command, sizeof command,
+        "unset XDG_RUNTIME_DIR; %s && { %s run demo -s device.kind=plan --steps 1000000 >/dev/null 2>&1 & "
+        "sleep 1; timeout 20 %s watch | grep demo; found=$?; kill $!; exit $found; }",
+        advice, HEADROOM_PROGRAM, HEADROOM_PROGRAM);
+    ck_assert_msg(system(command) == 0, "%s", command);
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("watched");
@@ -252,6 +271,7 @@ int main(void)
     tcase_add_test(tests, watch_lists_the_runs_that_can_be_watched);
     tcase_add_test(tests, who_waits_for_a_run_hears_of_the_first);
     tcase_add_test(tests, a_run_that_was_killed_is_killed_and_its_socket_goes_with_the_next);
+    tcase_add_test(tests, without_a_folder_to_listen_in_it_says_how_to_make_one);
     tcase_add_test(tests, a_run_that_ends_is_over_for_who_watches);
     Suite *suite = suite_create("watched");
     suite_add_tcase(suite, tests);

@@ -51,7 +51,7 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
     if (device == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the cpu device");
     }
-    device->threads = options->threads == 0 ? machine_cores() : options->threads;
+    device->threads = options->threads == 0 ? hr_machine_cores() : options->threads;
     device->former_mode = workers_flush_denormals();
     device->bf16 = strstr(onednn_isa(), "bf16") != NULL || strstr(onednn_isa(), "amx") != NULL;
     hr_status status = workers_create(device->threads, &device->workers, err);
@@ -117,7 +117,7 @@ static hr_status cpu_memory(void *context, uint64_t capacity_bytes, bool numbers
 static hr_status cpu_admit(void *context, uint64_t in_use_bytes, uint64_t pool_bytes, hr_err *err)
 {
     (void)context, (void)pool_bytes; // pages come when they are touched
-    const uint64_t available = machine_available_bytes(), most = available / 100 * MACHINE_SHARE_PCT;
+    const uint64_t available = hr_machine_available_bytes(), most = available / 100 * MACHINE_SHARE_PCT;
     if (available != UINT64_MAX && in_use_bytes > most) {
         char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
         return HR_FAIL(err, HOST_LIMIT,

@@ -16,23 +16,30 @@ enum { LEAF_FEATURES = 7, LEAF_TILES = 0x1D, EAX = 0, EDX = 3 };
 
 static const char *const variables[] = {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}; // as oneDNN looks
 
-static const char *const words[] = {"ALL",
-                                    "SSE41",
-                                    "AVX",
-                                    "AVX2",
-                                    "AVX2_VNNI",
-                                    "AVX512_MIC",
-                                    "AVX512_MIC_4OPS",
-                                    "AVX512_CORE",
-                                    "AVX512_CORE_VNNI",
-                                    "AVX512_CORE_BF16",
-                                    "AVX512_CORE_AMX"};
+// oneDNN's guide, "CPU dispatcher control" of each version. 2.6 does not know the later ones: it goes as far as it can.
+static const struct {
+    const char *word;
+    int since_minor;
+} words[] = {{"ALL", 0},
+             {"SSE41", 0},
+             {"AVX", 0},
+             {"AVX2", 0},
+             {"AVX2_VNNI", 0},
+             {"AVX2_VNNI_2", 7},
+             {"AVX512_MIC", 0},
+             {"AVX512_MIC_4OPS", 0},
+             {"AVX512_CORE", 0},
+             {"AVX512_CORE_VNNI", 0},
+             {"AVX512_CORE_BF16", 0},
+             {"AVX512_CORE_FP16", 7},
+             {"AVX512_CORE_AMX", 0},
+             {"AVX512_CORE_AMX_FP16", 7}};
 
-static bool is_word(const char *value)
+static bool is_word(const isa_reader *reader, const char *value)
 {
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-        if (strcasecmp(value, words[k]) == 0) {
-            return true;
+        if (strcasecmp(value, words[k].word) == 0) {
+            return reader->onednn_minor >= words[k].since_minor;
         }
     }
     return false; // oneDNN does not know it either, and does as if it were not there
@@ -44,7 +51,7 @@ static bool is_the_users(const isa_reader *reader, const char **name, const char
         *name = variables[k];
         *value = reader->variable(*name);
         if (*value != NULL && (*value)[0] != '\0') {
-            return is_word(*value);
+            return is_word(reader, *value);
         }
     }
     return false;
@@ -77,7 +84,7 @@ isa_decision isa_decide(const isa_reader *reader)
     const char *name = NULL, *value = NULL;
     const bool users = is_the_users(reader, &name, &value);
     if (users) {
-        (void)snprintf(d.remark, sizeof d.remark, "%s=%.16s says how far%s%s", name, value,
+        (void)snprintf(d.remark, sizeof d.remark, "%s=%.24s says how far%s%s", name, value,
                        d.cause == ISA_NOTHING_AMISS ? "" : "; ",
                        d.cause == ISA_NOTHING_AMISS ? "" : reasons[d.cause]);
         d.cause = ISA_USERS;

@@ -19,6 +19,7 @@ typedef struct isa_reader {
     uint64_t (*saved_state)(void);             // XCR0; 0 where the system saves nothing
     bool (*may_use_tiles)(void);               // the system's permission, asked for
     const char *(*variable)(const char *name); // of the environment; NULL: not set
+    int onednn_minor;                          // of version 2: which words it knows
 } isa_reader;
 
 typedef enum isa_cause {
@@ -38,7 +39,7 @@ typedef struct isa_decision {
 
 isa_decision isa_decide(const isa_reader *reader);
 
-// Of this processor and system.
-extern const isa_reader isa_reader_here;
+// Of this processor and system, and of the library's version 2.`onednn_minor`.
+isa_reader isa_reader_here(int onednn_minor);
 
 #endif

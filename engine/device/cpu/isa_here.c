@@ -54,4 +54,7 @@ static const char *read_variable(const char *name)
     return getenv(name);
 }
 
-const isa_reader isa_reader_here = {read_cpuid, read_saved_state, ask_for_tiles, read_variable};
+isa_reader isa_reader_here(int onednn_minor)
+{
+    return (isa_reader){read_cpuid, read_saved_state, ask_for_tiles, read_variable, onednn_minor};
+}

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pthread.h>
-
 #include "isa.h"
 #include "onednn_impl.h"
 
@@ -18,28 +16,22 @@ _Static_assert(sizeof(onednn_calls) == sizeof calls / sizeof *calls * sizeof(voi
 
 static const char attempt[] = "apt install " HEADROOM_ONEDNN_PACKAGE ", or -s device.kind=reference";
 
-static isa_decision decision;
-
-static void decide(void)
-{
-    decision = isa_decide(&isa_reader_here);
-}
+static isa_decision decision; // made while the library is loaded, which happens once
 
 const char *onednn_isa_remark(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, decide);
     return decision.remark;
 }
 
 // Before its first answer: what it has once looked at stays.
 static hr_status keep_from_tiles(const onednn_calls *library, hr_err *err)
 {
-    const char *remark = onednn_isa_remark();
+    const isa_reader reader = isa_reader_here(library->version()->minor);
+    decision = isa_decide(&reader);
     if (!decision.without_tiles || library->set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16) == dnnl_success) {
         return HR_OK;
     }
-    (void)HR_FAIL(err, DEPENDENCY, "device 'cpu' needed oneDNN %s, the library refused", remark);
+    (void)HR_FAIL(err, DEPENDENCY, "device 'cpu' needed oneDNN %s, the library refused", decision.remark);
     hr_err_try(err, "-s device.kind=reference");
     return HR_DEPENDENCY;
 }
