@@ -13,6 +13,7 @@
     X(STEPS, 0, "steps", "N", "training steps, counted from the beginning of the training")                  \
     X(JSON, 0, "json", NULL, "the result as JSON on stdout")                                                 \
     X(TRACE, 0, "trace", "FILE", "write every allocation and release to a file: .csv, .json, NAME:FILE")     \
+    X(TIMES, 0, "times", "FILE", "write how long each instruction took and was planned to take, to a .csv")  \
     X(PLAIN, 0, "plain", NULL, "say everything in whole sentences, for logs and for ears")                   \
     X(LISTING, 0, "listing", NULL, "print the step program, every allocation an instruction")                \
     X(DIFF, 0, "diff", "KEY=VALUE", "with --listing: what turning that knob changes in it")                  \

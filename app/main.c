@@ -30,7 +30,8 @@ static const app_command commands[] = {
          APP_OPTION(SCRIPT) | APP_OPTION(SIZE) | APP_OPTION(TERM) | APP_OPTION(CAST),
      APP_PRESET_WORD, NULL, cli_workbench},
     {"run", "PRESET", "train, and report what it took",
-     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(STYLE) | APP_OPTION(PLAIN),
+     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(TIMES) | APP_OPTION(STYLE) |
+         APP_OPTION(PLAIN),
      APP_PRESET_WORD, NULL, cli_run},
     {"plan", "PRESET", "say what a run would take, to the byte, without training",
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |

@@ -217,6 +217,9 @@ static hr_status print_report(const run *r, hr_err *err)
     }
     print_any(r, &report, no_steps);
     hr_report_deinit(&report);
+    if (cli_given(r->args, APP_TIMES)) {
+        HR_TRY(hr_engine_write_times(r->engine, err));
+    }
     HR_TRY(style_of(r->args, &framework, err));
     return style_write(r->engine, framework, err);
 }
@@ -262,6 +265,7 @@ static hr_status run_engine(run *r, hr_err *err)
                                        .sink_context = r,
                                        .goes_on = goes_on,
                                        .goes_on_context = r,
+                                       .times_file = r->args->value[APP_TIMES],
                                        .keeps_failure_heap = cli_given(r->args, APP_STYLE)};
     HR_TRY(hr_engine_create(subject->preset, &subject->knobs, &options, &r->engine, err));
     const hr_status status = train_and_report(r, err);

@@ -97,6 +97,10 @@ typedef struct device_ops {
     hr_status (*begin_round)(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err);
     hr_status (*end_step)(void *context, void *kernels, step_io *io, hr_err *err);
     void (*abandon_step)(void *context, void *kernels);
+    // optional, both; a device without them is done when `run` returns. `time`, once behind load: from now on what these
+    // kernels do is timed on the device. `took`, behind a step: how long instruction `at` took in its last round; 0: it did not run.
+    hr_status (*time)(void *context, void *kernels, hr_err *err);
+    hr_status (*took)(void *kernels, uint32_t at, uint64_t *ns, hr_err *err);
     void (*outside)(void *context, device_outside *out); // optional
     // optional, both: does the device know how long instructions take (its card, or a calibration of this machine,
     // says so), and how long instruction i of p takes; 0 when it does not know, and for what costs nothing. See device/cost.h. Thread-safe.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/vec.h"
@@ -34,6 +35,7 @@ typedef struct bound {
     uint8_t *host;          // of the program's tensors on the host
     timeline lanes;         // on simulated devices
     timeline before_round;  // where they were as the round began
+    instr_times times;      // ns is NULL: nothing is timed
 } bound;
 
 // Bytes that a RETAIN handed over: nobody frees them before the build goes.
@@ -112,6 +114,7 @@ static void bound_deinit(const executor *x, bound *b)
     host_give_back(x, b->host);
     timeline_deinit(&b->lanes);
     timeline_deinit(&b->before_round);
+    instr_times_deinit(&b->times);
 }
 
 static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
@@ -574,7 +577,12 @@ static hr_status run_compute(executor *x, bound *b, uint32_t n, step_io *io, hr_
     if (!op_needs_kernel(i->op)) {
         return HR_OK;
     }
-    return x->device->run(x->device_context, b->kernels, n, b->address, io, err);
+    const uint64_t begin_ns = b->times.ns == NULL ? 0 : clock_now_ns();
+    HR_TRY(x->device->run(x->device_context, b->kernels, n, b->address, io, err));
+    if (b->times.ns != NULL && x->device->took == NULL) {
+        instr_times_note(&b->times, n, clock_now_ns() - begin_ns);
+    }
+    return HR_OK;
 }
 
 // Gives back what a step that was stopped at instruction n holds.
@@ -631,13 +639,25 @@ static hr_status run_all(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
                : x->device->end_step(x->device_context, b->kernels, io, err);
 }
 
+// What a device that is not done when it returns has timed.
+static hr_status end_times(executor *x, bound *b, hr_err *err)
+{
+    uint64_t ns = 0;
+    for (uint32_t n = 0; b->times.ns != NULL && x->device->took != NULL && n < b->p->instr_count; n++) {
+        HR_TRY(x->device->took(b->kernels, n, &ns, err));
+        instr_times_note(&b->times, n, ns);
+    }
+    b->times.steps += b->times.ns != NULL;
+    return HR_OK;
+}
+
 static hr_status run_or_abandon(executor *x, bound *b, step_io *io, hr_err *err)
 {
     uint32_t n = 0;
     const hr_status status = run_all(x, b, &n, io, err);
     if (status == HR_OK) {
         end_clock(x, b);
-        return HR_OK;
+        return end_times(x, b, err);
     }
     if (x->device != NULL && x->device->abandon_step != NULL) {
         x->device->abandon_step(x->device_context, b->kernels);
@@ -707,6 +727,19 @@ uint64_t executor_step_floor_bytes(const executor *x)
 uint64_t executor_step_peak_bytes(const executor *x)
 {
     return x->peak_bytes;
+}
+
+hr_status executor_time(executor *x, uint32_t slot, hr_err *err)
+{
+    bound *b = &x->programs.data[slot];
+    HR_TRY(instr_times_init(&b->times, b->p->instr_count, err));
+    return x->device == NULL || x->device->time == NULL ? HR_OK
+                                                        : x->device->time(x->device_context, b->kernels, err);
+}
+
+const instr_times *executor_times(const executor *x, uint32_t slot)
+{
+    return &x->programs.data[slot].times;
 }
 
 uint64_t executor_simulated_ns(const executor *x)

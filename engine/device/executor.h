@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
+#include "device/instr_times.h"
 #include "memory/allocator.h"
 #include "memory/ledger.h"
 #include "program/program.h"
@@ -64,6 +65,10 @@ void executor_restore_peak(executor *x, const ledger *earlier);
 const executor_oom *executor_last_oom(const executor *x);
 uint64_t executor_step_floor_bytes(const executor *x); // smallest and largest in_use within the last step
 uint64_t executor_step_peak_bytes(const executor *x);
+// From now on every instruction of an attached program is timed: by the device, or by the clock where that is done when it
+// returns. DEVICE and NOMEM errors.
+HR_MUST_CHECK hr_status executor_time(executor *x, uint32_t slot, hr_err *err);
+const instr_times *executor_times(const executor *x, uint32_t slot);
 uint64_t executor_simulated_ns(const executor *x); // of the last step, on simulated devices
 
 #endif

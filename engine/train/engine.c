@@ -65,6 +65,9 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
     if (status == HR_OK && !e->plan_only) {
         status = engine_check_save_path(hr_knob_text(knobs, HR_KNOB_TRAIN_SAVE), err);
     }
+    if (status == HR_OK && options != NULL && options->times_file != NULL) {
+        status = engine_set_times_file(e, options->times_file, err);
+    }
     if (status == HR_OK) {
         status = model_create(preset, &e->model, NULL, err);
     }

@@ -40,6 +40,7 @@ struct hr_engine {
     const build *refused; // whose dry run does not fit, while the stream is told of it
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options
     void *goes_on_context;
+    char times_file[HR_KNOB_TEXT_MAX]; // hr_engine_options; "": nothing is timed
     bool needs_build;          // a knob that is not hot changed, or there was no build yet
     bool needs_pipeline;       // a knob of the pipeline changed
     bool resumed;              // train.resume was read
@@ -92,6 +93,8 @@ void engine_tell_scaling(hr_engine *e, const step_io *io);
 // save.c (and inside.h)
 // Whether a save could be written to `path` ("": none is wanted), so that it is not found out at the end. WRITE error.
 HR_MUST_CHECK hr_status engine_check_save_path(const char *path, hr_err *err);
+// Where hr_engine_write_times writes (times.c): WRITE error where a file is in the way.
+HR_MUST_CHECK hr_status engine_set_times_file(hr_engine *e, const char *path, hr_err *err);
 // Fills e->carried, counters and position from a save.
 HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);
 

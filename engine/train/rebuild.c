@@ -189,6 +189,9 @@ static void begin_counter_epoch(hr_engine *e)
 static hr_status fill_build(hr_engine *e, hr_err *err)
 {
     HR_TRY(build_allocate(e->build, &e->knobs, &e->bus, err));
+    if (e->times_file[0] != '\0' && e->build->arithmetic) {
+        HR_TRY(executor_time(e->build->x, e->build->slots[BUILD_TRAIN], err));
+    }
     if (e->build->arithmetic) {
         uint64_t seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED);
         HR_TRY(store_fill(&e->carried, e->build, e->model, seed, err));

@@ -67,6 +67,12 @@ hr_status cuda_group_add(cuda_group *g, const cuda_impl *impl, const cuda_run *r
 hr_status cuda_group_launch(cuda_group *g, hr_err *err)
 {
     const uint32_t count = g->count;
+    if (count == 0) {
+        return HR_OK;
+    }
+    cuda_loaded *l = g->runs[0].device->under_way;
     g->count = 0;
-    return count == 0 ? HR_OK : g->impl->run_group(g->runs, count, err);
+    HR_TRY(cuda_mark_begin(l, g->runs, count, err));
+    HR_TRY(g->impl->run_group(g->runs, count, err));
+    return cuda_mark_end(l, g->runs, err);
 }

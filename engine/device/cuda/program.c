@@ -250,6 +250,7 @@ void cuda_unload(void *context, void *kernels)
         }
     }
     drop_events(l);
+    cuda_drop_times(l);
     hr_free(l->events);
     hr_free(l->calls);
     hr_free(l->instrs);

@@ -50,7 +50,9 @@ static hr_status enqueue_instr(cuda_loaded *l, const cuda_call *call, step_io *i
         return cuda_group_add(&l->group, k->impl, &r, err);
     }
     HR_TRY(cuda_group_launch(&l->group, err));
-    return k->impl->run(&r, err);
+    HR_TRY(cuda_mark_begin(l, &r, 1, err));
+    HR_TRY(k->impl->run(&r, err));
+    return cuda_mark_end(l, &r, err);
 }
 
 hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err)
@@ -102,7 +104,7 @@ static hr_status add_call(cuda_loaded *l, const cuda_call *call, step_io *io, hr
 
 static void begin_step(cuda_loaded *l)
 {
-    const bool capture = l->device->capture && !l->never && l->steady >= l->patience;
+    const bool capture = l->device->capture && !l->never && l->times == NULL && l->steady >= l->patience;
     l->mode = l->replay != NULL ? STEP_REPLAY : capture ? STEP_DEFERRED : STEP_EAGER;
     l->device->under_way = l;
     l->group.count = 0;

@@ -43,6 +43,13 @@ typedef struct cuda_group {
     cuda_run runs[CUDA_GROUP_MAX];
 } cuda_group;
 
+// Of an instruction that is timed. What went with others into one launch has its share, by bytes, of its head's time.
+typedef struct cuda_timed {
+    CUevent begin, end;
+    uint32_t head;  // the first of its launch; HR_NO_ID: it has not run
+    uint64_t bytes; // of a head: those of all that its launch took
+} cuda_timed;
+
 typedef enum step_mode {
     STEP_IDLE,
     STEP_EAGER,
@@ -61,6 +68,7 @@ typedef struct cuda_loaded {
     uint32_t event_count;
     CUevent fork, join[HR_LANE_COUNT];
     bool uses[HR_LANE_COUNT];
+    cuda_timed *times; // [instr_count]; NULL: nothing is timed
     // The step under way, or the last one.
     step_mode mode;
     uint32_t round;
@@ -88,6 +96,13 @@ hr_status cuda_run_instr(void *context, void *kernels, uint32_t at, void *const 
 hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err);
 void cuda_abandon_step(void *context, void *kernels);
 HR_MUST_CHECK hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err);
+// times.c: device_ops' `time` and `took`, and the events that they stand on.
+hr_status cuda_time(void *context, void *kernels, hr_err *err);
+hr_status cuda_took(void *kernels, uint32_t at, uint64_t *ns, hr_err *err);
+void cuda_drop_times(cuda_loaded *l);
+// Around what `count` instructions enqueue together.
+HR_MUST_CHECK hr_status cuda_mark_begin(cuda_loaded *l, const cuda_run *runs, uint32_t count, hr_err *err);
+HR_MUST_CHECK hr_status cuda_mark_end(cuda_loaded *l, const cuda_run *runs, hr_err *err);
 // What is held back is launched, and the compute lane goes on after the others.
 HR_MUST_CHECK hr_status cuda_join(cuda_loaded *l, hr_err *err);
 // group.c

@@ -69,6 +69,9 @@ typedef struct hr_engine_options {
     hr_event_sink sink;      // may be NULL
     void *sink_context;      // borrowed until destroy
     bool keeps_failure_heap; // every chunk of the heap at an out-of-memory: hr_engine_failure_heap
+    // Where hr_engine_write_times will write; copied. Every instruction of a training step is timed then, and none captured
+    // into a graph. NULL: neither.
+    const char *times_file;
     hr_position *position;   // kept up to date from create on; borrowed until destroy; may be NULL
     // Between two rounds of an accumulated step, when `done` of them are; may be NULL, must not call the engine. False: the
     // step is left there and has never been, unless it has changed already what training goes on from (running statistics).
@@ -77,7 +80,7 @@ typedef struct hr_engine_options {
 } hr_engine_options;
 
 // Copies what it needs of the preset. Nothing is built until the first advance in RUNNING. WRITE error when train.save
-// could not be written.
+// or times_file could not be written.
 HR_MUST_CHECK hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs,
                                          const hr_engine_options *options, hr_engine **out, hr_err *err);
 void hr_engine_destroy(hr_engine *engine);
@@ -114,6 +117,9 @@ HR_MUST_CHECK hr_status hr_engine_listing(hr_engine *engine, FILE *out, hr_err *
 // What turning `pair` ("key=value") would change in it: the lines that go ('-') and come ('+'), in listing order. The
 // engine stays as it is. KNOB and CONSTRAINT errors as for the command.
 HR_MUST_CHECK hr_status hr_engine_listing_diff(hr_engine *engine, const char *pair, FILE *out, hr_err *err);
+// What the instructions of the training program took, one a line (insight/times.h), into options' times_file. STATE error
+// where nothing was timed: on a device that computes nothing, before the second step, after a failure. WRITE errors.
+HR_MUST_CHECK hr_status hr_engine_write_times(hr_engine *engine, hr_err *err);
 // Every distinct peak of `repeat` one-step plans at batch.size + i mod 16; fills report->plan.
 HR_MUST_CHECK hr_status hr_engine_plan_repeat(hr_engine *engine, uint32_t repeat, hr_report *report,
                                               hr_err *err);
