@@ -256,7 +256,8 @@ START_TEST(without_a_folder_to_listen_in_it_says_how_to_make_one)
     snprintf(
         command, sizeof command,
         "unset XDG_RUNTIME_DIR; %s && { %s run demo -s device.kind=plan --steps 1000000 >/dev/null 2>&1 & "
-        "sleep 1; timeout 20 %s watch | grep demo; found=$?; kill $!; exit $found; }",
+        "timeout 60 %s watch --wait 2>/dev/null | grep demo; found=$?; kill $!; wait; "
+        "rmdir $XDG_RUNTIME_DIR/headroom $XDG_RUNTIME_DIR 2>/dev/null; exit $found; }", // where it was empty
         advice, HEADROOM_PROGRAM, HEADROOM_PROGRAM);
     ck_assert_msg(system(command) == 0, "%s", command);
     outcome_deinit(&o);
