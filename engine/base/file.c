@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,8 @@
 #include "base/text.h"
 
 enum { FILE_BUFFER_BYTES = 64 << 10, FILE_NAMES_TRIED = 100 };
+
+#define TEMPORARY_ENDING ".headroom.tmp"
 
 static atomic_uint_fast64_t operations; // since the last file_fail_at
 static atomic_uint_fast64_t failing;    // which of them fails; 0: none
@@ -229,23 +233,30 @@ static hr_status resolve_target(file_writer *w, const char *path, hr_err *err)
     return HR_OK;
 }
 
-static int open_folder_of(const char *path)
+static const char *folder_of(const char *path, char folder[PATH_MAX])
 {
-    char folder[PATH_MAX];
-    text_copy(folder, sizeof folder, path);
+    text_copy(folder, PATH_MAX, path);
     char *slash = strrchr(folder, '/');
     if (slash == NULL) {
-        text_copy(folder, sizeof folder, ".");
+        text_copy(folder, PATH_MAX, ".");
     } else {
         slash[slash == folder] = '\0'; // "/name" is in "/"
     }
-    return open_file(folder, O_RDONLY | O_DIRECTORY);
+    return folder;
 }
 
 // False: it is too long.
 static bool name_temporary(char name[PATH_MAX], const char *target, long pid, unsigned number)
 {
-    return snprintf(name, PATH_MAX, "%s.%ld-%u.tmp", target, pid, number) < PATH_MAX;
+    return snprintf(name, PATH_MAX, "%s.%ld-%u" TEMPORARY_ENDING, target, pid, number) < PATH_MAX;
+}
+
+// Whoever finds it unlocked takes it for a leftover. False when that has happened.
+static bool is_kept(int fd)
+{
+    struct stat status;
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    return !taken && (fstat(fd, &status) != 0 || status.st_nlink > 0);
 }
 
 // A name nobody else has, in the mode of the file that is replaced or of the person's umask, which mkstemp would not give.
@@ -257,9 +268,11 @@ static hr_status open_temporary(file_writer *w, hr_err *err)
             break;
         }
         w->fd = open_file(w->temporary, O_WRONLY | O_CREAT | O_EXCL);
-        if (w->fd >= 0 || errno != EEXIST) {
+        if (w->fd >= 0 ? is_kept(w->fd) : errno != EEXIST) {
             break;
         }
+        file_close(w->fd); // somebody took it for a leftover, before it was locked
+        w->fd = -1;
     }
     if (w->fd < 0 || (w->mode != 0 && fchmod(w->fd, w->mode) != 0)) {
         return HR_FAIL(err, WRITE, "%s: cannot be created: %s", w->target, strerror(errno));
@@ -267,16 +280,48 @@ static hr_status open_temporary(file_writer *w, hr_err *err)
     return HR_OK;
 }
 
-void file_remove_leftovers(const char *path, long pid)
+// "TARGET.PID-N.headroom.tmp"
+static bool is_temporary_of(const char *name, const char *target)
 {
-    char target[PATH_MAX], name[PATH_MAX];
+    long pid = 0;
+    unsigned number = 0;
+    int read = 0;
+    const size_t length = strlen(target);
+    return strncmp(name, target, length) == 0 &&
+           sscanf(name + length, ".%ld-%u" TEMPORARY_ENDING "%n", &pid, &number, &read) == 2 && read > 0 &&
+           name[length + (size_t)read] == '\0';
+}
+
+// While it is locked here nobody else puts another file in its place: its writer is gone, and others pass it over.
+static void remove_if_left(int folder, const char *name)
+{
+    struct stat file = {0}, there = {0};
+    const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool ours = fd >= 0 && fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid();
+    if (ours && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == file.st_dev &&
+        there.st_ino == file.st_ino) {
+        (void)unlinkat(folder, name, 0);
+    }
+    file_close(fd);
+}
+
+void file_remove_leftovers(const char *path)
+{
+    char target[PATH_MAX], folder[PATH_MAX];
     if (realpath(path, target) == NULL && !text_copy(target, sizeof target, path)) {
         return;
     }
-    for (unsigned i = 0; i < FILE_NAMES_TRIED; i++) {
-        if (name_temporary(name, target, pid, i)) {
-            (void)unlink(name);
+    const char *slash = strrchr(target, '/');
+    const char *leaf = slash == NULL ? target : slash + 1;
+    DIR *list = opendir(folder_of(target, folder));
+    for (struct dirent *entry = list == NULL ? NULL : readdir(list); entry != NULL; entry = readdir(list)) {
+        if (is_temporary_of(entry->d_name, leaf)) {
+            remove_if_left(dirfd(list), entry->d_name);
         }
+    }
+    if (list != NULL) {
+        (void)closedir(list);
     }
 }
 
@@ -290,12 +335,14 @@ hr_status file_writer_open(const char *path, file_writer **out, hr_err *err)
     w->fd = w->folder_fd = -1;
     hr_status status = resolve_target(w, path, err);
     if (status == HR_OK) {
-        w->folder_fd = open_folder_of(w->target);
+        char folder[PATH_MAX];
+        w->folder_fd = open_file(folder_of(w->target, folder), O_RDONLY | O_DIRECTORY);
         if (w->folder_fd < 0) {
             status = HR_FAIL(err, WRITE, "%s: its folder cannot be opened: %s", path, strerror(errno));
         }
     }
     if (status == HR_OK) {
+        file_remove_leftovers(w->target);
         status = open_temporary(w, err);
     }
     if (status != HR_OK) {

@@ -35,8 +35,12 @@ HR_MUST_CHECK hr_status file_writer_add(file_writer *w, const void *data, size_t
 // Renames into place. Frees w in every case; on failure the old file is still whole and the temporary is gone.
 HR_MUST_CHECK hr_status file_writer_commit(file_writer *w, hr_err *err);
 void file_writer_abandon(file_writer *w); // NULL is fine
-// What a process that was killed while it wrote `path` has left beside it.
-void file_remove_leftovers(const char *path, long pid);
+// What processes that were killed while they wrote `path` have left beside it: files of that name and this user that nobody
+// is writing. A writer looks for them as it opens.
+//
+//   PATH.PID-N.headroom.tmp ──rename──▶ PATH     locked (flock) by who writes it, as long as it lives; where the file
+//                                                system knows no locks, nothing is removed
+void file_remove_leftovers(const char *path);
 
 // XDG base directories with their defaults; "" when HOME is unset too. `leaf` is appended below headroom/.
 // Nothing is created.

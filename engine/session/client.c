@@ -89,10 +89,10 @@ static void tidy_up(const client_session *c)
         watch_remove(c->socket_path);
     }
     if (c->autosave_path[0] != '\0') {
-        file_remove_leftovers(c->autosave_path, (long)c->child.pid);
+        file_remove_leftovers(c->autosave_path);
     }
     if (save[0] != '\0') {
-        file_remove_leftovers(save, (long)c->child.pid);
+        file_remove_leftovers(save);
     }
 }
 

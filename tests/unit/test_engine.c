@@ -348,6 +348,17 @@ START_TEST(a_huge_save_is_refused_before_it_is_read)
 }
 END_TEST
 
+START_TEST(what_a_killed_run_left_of_its_save_goes_with_the_next_start)
+{
+    char path[128], left[128], save[160];
+    write_bytes(file_in("k.safetensors.4194305-0.headroom.tmp", left), "half", 4);
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("k.safetensors", path));
+    hr_engine *e = create((const char *[]){save, NULL}, NULL);
+    ck_assert_int_ne(access(left, F_OK), 0);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 START_TEST(a_preset_that_is_taken_for_a_save_is_told_so)
 {
     static const char words[] = "extends: demo\n";
@@ -491,6 +502,7 @@ int main(void)
     tcase_add_test(cases, broken_saves_are_refused_with_a_sentence);
     tcase_add_test(cases, a_save_with_another_header_or_a_tail_is_refused);
     tcase_add_test(cases, a_huge_save_is_refused_before_it_is_read);
+    tcase_add_test(cases, what_a_killed_run_left_of_its_save_goes_with_the_next_start);
     tcase_add_test(cases, a_preset_that_is_taken_for_a_save_is_told_so);
     tcase_add_test(cases, a_save_replaces_only_a_save);
     tcase_add_test(cases, the_event_stream_tells_the_whole_story);

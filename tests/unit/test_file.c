@@ -2,10 +2,12 @@
 // Promises of base/file.h: read whole within a limit, written whole or not at all whatever fails.
 #include <check.h>
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -323,26 +325,85 @@ START_TEST(every_failing_read_and_allocation_is_reported)
 }
 END_TEST
 
+static void put_file(const char *in, const char *leaf)
+{
+    char name[128];
+    (void)snprintf(name, sizeof name, "%s/%s", in, leaf);
+    FILE *f = fopen(name, "w");
+    ck_assert_ptr_nonnull(f);
+    fclose(f);
+}
+
+// A child that is in the middle of writing until it is killed.
+static pid_t begin_writing(const char *to)
+{
+    int ready[2];
+    char byte = 0;
+    ck_assert_int_eq(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        file_writer *w = NULL;
+        hr_err err = {0};
+        const bool writes =
+            file_writer_open(to, &w, &err) == HR_OK && file_writer_add(w, "half of it", 10, &err) == HR_OK;
+        (void)!write(ready[1], &byte, writes);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    ck_assert_int_gt(pid, 0);
+    close(ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static size_t count_in(const char *in)
+{
+    size_t count = 0;
+    DIR *list = opendir(in);
+    ck_assert_ptr_nonnull(list);
+    while (readdir(list) != NULL) {
+        count++;
+    }
+    closedir(list);
+    return count - 2; // . and ..
+}
+
 START_TEST(what_a_killed_writer_left_is_removed_and_nothing_else)
 {
-    char left[] = "/tmp/headroom-left-XXXXXX", name[64];
-    static const char *const others[] = {"save", "save.7-0.tmp2", "save.8-0.tmp", "other.7-0.tmp"};
+    char left[] = "/tmp/headroom-left-XXXXXX", save[64], target[80];
+    static const char *const others[] = {"save",
+                                         "save.7-0.tmp",
+                                         "save.7-0.headroom.tmp2",
+                                         "save.7.headroom.tmp",
+                                         "save2.7-0.headroom.tmp",
+                                         "other.7-0.headroom.tmp"};
+    enum { OTHERS = sizeof others / sizeof *others };
     ck_assert_ptr_nonnull(mkdtemp(left));
-    for (int k = 0; k < 6; k++) {
-        if (k < 2) {
-            (void)snprintf(name, sizeof name, "%s/save.7-%d.tmp", left, k);
-        } else {
-            (void)snprintf(name, sizeof name, "%s/%s", left, others[k - 2]);
-        }
-        FILE *f = fopen(name, "w");
-        ck_assert_ptr_nonnull(f);
-        fclose(f);
+    for (size_t k = 0; k < OTHERS; k++) {
+        put_file(left, others[k]);
     }
-    (void)snprintf(name, sizeof name, "%s/save", left);
-    file_remove_leftovers(name, 7);
-    for (int k = 0; k < 4; k++) {
-        (void)snprintf(name, sizeof name, "%s/%s", left, others[k]);
-        ck_assert_int_eq(unlink(name), 0);
+    (void)snprintf(save, sizeof save, "%s/save", left);
+    const pid_t killed = begin_writing(save), lives = begin_writing(save);
+    ck_assert_uint_eq(count_in(left), OTHERS + 2);
+    ck_assert_int_eq(kill(killed, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(killed, NULL, 0), killed);
+    file_remove_leftovers(save);
+    ck_assert_uint_eq(count_in(left), OTHERS + 1); // of the one that lives
+    hr_err err = {0};
+    ck_assert_int_eq(write_file(save, "whole", 5, &err), HR_OK); // does it as well, as it opens
+    ck_assert_int_eq(kill(lives, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(lives, NULL, 0), lives);
+    ck_assert_int_eq(write_file(save, "whole", 5, &err), HR_OK);
+    ck_assert_uint_eq(count_in(left), OTHERS);
+    (void)snprintf(target, sizeof target, "%s/save.9-0.headroom.tmp", left);
+    ck_assert_int_eq(symlink(save, target), 0); // a link is nobody's leftover
+    file_remove_leftovers(save);
+    ck_assert_int_eq(unlink(target), 0);
+    for (size_t k = 0; k < OTHERS; k++) {
+        (void)snprintf(target, sizeof target, "%s/%s", left, others[k]);
+        ck_assert_int_eq(unlink(target), 0);
     }
     ck_assert_int_eq(rmdir(left), 0); // nothing else was there
 }
