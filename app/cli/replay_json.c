@@ -55,6 +55,7 @@ static void print_memory(emitter *e, const char *key, const hr_replay_memory *m)
     emit_object(e, key);
     emit_count(e, "limit_bytes", m->limit_bytes);
     emit_count(e, "peak_pool_bytes", m->peak_pool_bytes);
+    emit_count(e, "end_pool_bytes", m->end_pool_bytes);
     emit_count(e, "peak_in_use_bytes", m->peak_in_use_bytes);
     emit_count(e, "peak_requested_bytes", m->peak_requested_bytes);
     emit_count(e, "waste_bytes", m->waste_bytes);

@@ -10,7 +10,7 @@
 #include "app/cli/replay.h"
 #include "app/cli/say.h"
 
-enum { CELL_TEXT_MAX = 48, CELL_LEAST = 11, LABEL_LEAST = 15 };
+enum { CELL_TEXT_MAX = 48, CELL_LEAST = 11, LABEL_LEAST = 16 };
 
 // How the numbers came about: those of an allocator are planned, those of the file were measured by somebody.
 static const char planned[] = "p", measured[] = "m";
@@ -31,6 +31,7 @@ static const struct {
     {"peak requested", ROW_BYTES, OF(peak_requested_bytes)},
     {"waste", ROW_BYTES, OF(waste_bytes)},
     {"peak pool", ROW_BYTES, OF(peak_pool_bytes)},
+    {"pool at the end", ROW_BYTES, OF(end_pool_bytes)},
     {"largest free", ROW_BYTES, OF(largest_free_bytes)},
     {"fragmentation", ROW_SHARE, OF(fragmentation)},
     {"allocations", ROW_COUNT, OF(allocations)},
@@ -70,6 +71,7 @@ static hr_replay_memory recorded_memory(const hr_replay_about *a)
         .peak_in_use_bytes = a->is_heap ? a->recorded.peak_in_use_bytes : HR_NONE,
         .peak_requested_bytes = HR_NONE,
         .waste_bytes = HR_NONE,
+        .end_pool_bytes = HR_NONE,
         .largest_free_bytes = a->is_heap ? a->recorded.largest_free_bytes : HR_NONE,
         .fragmentation = a->is_heap ? a->recorded.fragmentation : (double)NAN,
         .allocations = a->allocations,

@@ -37,6 +37,7 @@ static const script_field recorded_fields[] = {
 static const script_field memory_fields[] = {
     FIELD_IN(hr_replay_memory, limit_bytes, "limit_bytes", FIELD_BYTES),
     FIELD_IN(hr_replay_memory, peak_pool_bytes, "peak_pool_bytes", FIELD_BYTES),
+    FIELD_IN(hr_replay_memory, end_pool_bytes, "end_pool_bytes", FIELD_BYTES),
     FIELD_IN(hr_replay_memory, peak_in_use_bytes, "peak_in_use_bytes", FIELD_BYTES),
     FIELD_IN(hr_replay_memory, peak_requested_bytes, "peak_requested_bytes", FIELD_BYTES),
     FIELD_IN(hr_replay_memory, waste_bytes, "waste_bytes", FIELD_BYTES),

@@ -72,7 +72,7 @@ static hr_replay_memory memory_of(const trace *t, const replay_device *d, uint64
     hr_replay_memory m = {.limit_bytes = limit_bytes, .failures = d->failures, .peak_event = HR_NONE};
     if (d->heap == NULL || d->hopeless) {
         m.peak_pool_bytes = m.peak_in_use_bytes = m.peak_requested_bytes = HR_NONE;
-        m.waste_bytes = m.largest_free_bytes = HR_NONE;
+        m.waste_bytes = m.largest_free_bytes = m.end_pool_bytes = HR_NONE;
         m.fragmentation = (double)NAN;
         return m;
     }
@@ -83,6 +83,7 @@ static hr_replay_memory memory_of(const trace *t, const replay_device *d, uint64
     m.waste_bytes = d->peak.in_use_bytes - d->peak.requested_bytes;
     m.largest_free_bytes = d->peak.largest_free_bytes;
     m.fragmentation = free_bytes == 0 ? 0 : 1 - (double)d->peak.largest_free_bytes / (double)free_bytes;
+    m.end_pool_bytes = d->heap->counters.pool_bytes;
     m.peak_event = row_of(t, d->peak.event);
     m.allocations = d->heap->counters.allocations;
     return m;

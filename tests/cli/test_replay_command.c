@@ -91,6 +91,31 @@ START_TEST(the_replay_of_a_run_takes_what_the_run_took)
 }
 END_TEST
 
+// Of the same trace: one that keeps what it had, and one that gives each range back.
+START_TEST(what_stays_of_the_pool_is_said)
+{
+    outcome o = program_run("replay pool_stays --json --allocator bfc,caching,direct");
+    assert_exit(&o, "replay", 0);
+    json_t *d = assert_json(&o, "replay");
+    outcome_deinit(&o);
+    for (size_t k = 0; k < 3; k++) {
+        const json_t *memory = json_object_get(column(d, k), "memory");
+        if (k < 2) {
+            ck_assert_int_eq(number(memory, "end_pool_bytes"), number(memory, "peak_pool_bytes"));
+        } else {
+            ck_assert_int_eq(number(memory, "end_pool_bytes"), 0);
+        }
+    }
+    json_decref(d);
+    o = program_run("replay pool_stays --allocator direct");
+    ck_assert_ptr_nonnull(strstr(o.out, "pool at the end "));
+    outcome_deinit(&o);
+    o = program_run("terms end_pool_bytes");
+    assert_exit(&o, "terms", 0);
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(what_a_replay_did_is_a_trace_too)
 {
     static const struct {
@@ -450,6 +475,7 @@ int main(void)
 {
     TCase *tests = tcase_create("replay command");
     tcase_add_loop_test(tests, the_replay_of_a_run_takes_what_the_run_took, 0, 2);
+    tcase_add_test(tests, what_stays_of_the_pool_is_said);
     tcase_add_loop_test(tests, what_a_replay_did_is_a_trace_too, 0, 6);
     tcase_add_test(tests, sweeps_make_the_columns_that_concern_each_allocator);
     tcase_add_test(tests, without_a_name_every_allocator_has_a_column);

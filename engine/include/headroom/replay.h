@@ -109,6 +109,7 @@ typedef struct hr_replay_memory {
     uint64_t limit_bytes; // HR_NONE: as much as needed
     uint64_t peak_pool_bytes, peak_in_use_bytes, peak_requested_bytes, waste_bytes, largest_free_bytes;
     double fragmentation;
+    uint64_t end_pool_bytes; // when the trace is over
     uint64_t peak_event;  // row of the trace; HR_NONE: nothing was served, or it stood before the trace began
     uint64_t allocations; // served
     uint64_t failures;
