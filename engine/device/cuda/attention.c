@@ -161,9 +161,6 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
         [ATTENTION_BWD_DQ] = r->out[0],     [ATTENTION_BWD_DK] = r->out[1],  [ATTENTION_BWD_DV] = r->out[2],
         [ATTENTION_BWD_SUM] = r->workspace, [ATTENTION_BWD_DQ_SUM] = dq_sum,
     };
-    if (s->dq_sum_bytes > 0) {
-        HR_TRY(CUDA_CALL(err, cuMemsetD8Async, dq_sum, 0, s->dq_sum_bytes, r->stream));
-    }
     return graph_run(s->graph, r->stream, address, library, err);
 }
 

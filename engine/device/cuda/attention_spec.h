@@ -19,7 +19,7 @@ enum {
     ATTENTION_BWD_DK,
     ATTENTION_BWD_DV,
     ATTENTION_BWD_SUM,    // float32 [N, heads, Lq, 1]: Σ dy·y
-    ATTENTION_BWD_DQ_SUM, // float32 [N, heads, Lq, d], zeros before; only with ATTENTION_DQ_OURS
+    ATTENTION_BWD_DQ_SUM, // float32 [N, heads, Lq, d]; only with ATTENTION_DQ_OURS
     ATTENTION_BWD_REAL
 };
 
@@ -27,7 +27,9 @@ enum {
 typedef enum attention_dq {
     ATTENTION_DQ_WHOLE,  // in one piece, always the same; scores of all heads in the library's workspace
     ATTENTION_DQ_THEIRS, // blocks add to it in no order; its float32 sum is in the library's workspace
-    ATTENTION_DQ_OURS    // the same with a sum of ours: what engines for Hopper want
+    // The same with a sum of ours: what engines for Hopper want. They set it to zero themselves from cuDNN 9.6.0 on
+    // (cudnn-frontend, scaled_dot_product_flash_attention.h), and an older one is none of ours.
+    ATTENTION_DQ_OURS
 } attention_dq;
 
 void attention_spec(const op_query *q, graph_spec *out);
