@@ -102,16 +102,10 @@ static bool commands(const app *a, request r)
     }
 }
 
-const char *app_why_not(const app *a, request r)
+// Of what drives the training or goes back to an earlier one.
+static const char *why_not_training(const app *a, request r)
 {
-    int screen = (int)r - (int)REQUEST_FIRST_SCREEN;
-    if (screen >= 0 && screen < (int)SCREEN_COUNT) {
-        return why_not_screen(a, r);
-    }
-    if (commands(a, r) && app_why_not_command(a) != NULL) {
-        return app_why_not_command(a);
-    }
-    switch ((int)r) { // most need no reason
+    switch ((int)r) { // the others need no reason
     case REQUEST_UNDO:
         return a->turned.done > 0    ? NULL
                : a->turned.count > 0 ? "nothing more to undo: Z turns it again"
@@ -125,16 +119,25 @@ const char *app_why_not(const app *a, request r)
         return why_not_pin(a);
     case REQUEST_UNPIN:
         return a->baseline.pinned ? NULL : "no baseline is pinned: b pins one";
+    case REQUEST_EDIT_PRESET:
+        return act_why_not_edit(a);
+    case REQUEST_APPLY:
+        return why_not_apply(a);
+    default:
+        return NULL;
+    }
+}
+
+// Of what moves through a screen; filtering finds something everywhere.
+static const char *why_not_here(const app *a, request r)
+{
+    switch ((int)r) { // the others need no reason
     case REQUEST_ZOOM_IN:
     case REQUEST_ZOOM_OUT:
         return why_not_zoom(a, r);
-    case REQUEST_FILTER:
-        return NULL; // finds something everywhere
     case REQUEST_NEXT_MATCH:
     case REQUEST_MATCH_BEFORE:
         return act_looks_for(a)[0] != '\0' ? NULL : "nothing was looked for here: / does";
-    case REQUEST_EDIT_PRESET:
-        return act_why_not_edit(a);
     case REQUEST_SORT:
     case REQUEST_REVERSE:
     case REQUEST_COLUMNS:
@@ -143,8 +146,6 @@ const char *app_why_not(const app *a, request r)
     case REQUEST_MARK:
         return app_layout(a).kind >= LAYOUT_SINGLE && pane_ops_of(a->focus)->mark != NULL ? NULL
                                                                                           : why_not_table(a);
-    case REQUEST_APPLY:
-        return why_not_apply(a);
     case REQUEST_COPY:
         return act_can_copy(a) ? NULL : "nothing here can be copied: Tab goes to the next pane";
     case REQUEST_EXPAND:
@@ -156,6 +157,19 @@ const char *app_why_not(const app *a, request r)
     default:
         return NULL;
     }
+}
+
+const char *app_why_not(const app *a, request r)
+{
+    const int screen = (int)r - (int)REQUEST_FIRST_SCREEN;
+    if (screen >= 0 && screen < (int)SCREEN_COUNT) {
+        return why_not_screen(a, r);
+    }
+    if (commands(a, r) && app_why_not_command(a) != NULL) {
+        return app_why_not_command(a);
+    }
+    const char *why_not = why_not_training(a, r);
+    return why_not != NULL ? why_not : why_not_here(a, r);
 }
 
 // Inside an overlay the letters that work on the screen behind it wait.

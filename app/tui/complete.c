@@ -226,49 +226,51 @@ static void offer_files(looking *l)
     }
 }
 
-static void offer_words(looking *l, command_word word)
+static void offer_forms(looking *l)
+{
+    for (size_t i = 0; hr_knob_export_form(i) != NULL; i++) {
+        offer(l, hr_knob_export_form(i), "", false);
+    }
+}
+
+static void offer_cards(looking *l)
+{
+    offer_named(l, &hr_knob_rows(NULL)[HR_KNOB_DEVICE_CARD]);
+}
+
+static void offer_themes(looking *l)
 {
     size_t count;
-    const char *const *themes;
-    switch (word) {
-    case WORD_FIX:
-        offer_fixes(l);
-        break;
-    case WORD_FILE:
-        offer_files(l);
-        break;
-    case WORD_FORM:
-        for (size_t i = 0; hr_knob_export_form(i) != NULL; i++) {
-            offer(l, hr_knob_export_form(i), "", false);
-        }
-        break;
-    case WORD_PRESET:
-        offer_presets(l);
-        break;
-    case WORD_CARD:
-        offer_named(l, &hr_knob_rows(NULL)[HR_KNOB_DEVICE_CARD]);
-        break;
-    case WORD_THEME:
-        themes = theme_names(&count);
-        for (size_t i = 0; i < count; i++) {
-            offer(l, themes[i], "", false);
-        }
-        break;
-    case WORD_GLYPHS:
-        for (int set = 0; set < GLYPHS_COUNT; set++) {
-            offer(l, glyphs_name((glyph_set)set), "", false);
-        }
-        break;
-    case WORD_ON_OFF:
-        offer(l, "on", "", false);
-        offer(l, "off", "", false);
-        break;
-    case WORD_COLUMN:
-        offer_columns(l);
-        break;
-    case WORD_SETTING:
-    case WORD_NONE:
-        break;
+    const char *const *themes = theme_names(&count);
+    for (size_t i = 0; i < count; i++) {
+        offer(l, themes[i], "", false);
+    }
+}
+
+static void offer_glyphs(looking *l)
+{
+    for (int set = 0; set < GLYPHS_COUNT; set++) {
+        offer(l, glyphs_name((glyph_set)set), "", false);
+    }
+}
+
+static void offer_on_off(looking *l)
+{
+    offer(l, "on", "", false);
+    offer(l, "off", "", false);
+}
+
+static void offer_words(looking *l, command_word word)
+{
+    static void (*const offers[])(looking * l) = {
+        [WORD_NONE] = NULL,           [WORD_SETTING] = NULL, // begun elsewhere: it has two words
+        [WORD_FIX] = offer_fixes,     [WORD_FILE] = offer_files,
+        [WORD_FORM] = offer_forms,    [WORD_PRESET] = offer_presets,
+        [WORD_CARD] = offer_cards,    [WORD_THEME] = offer_themes,
+        [WORD_GLYPHS] = offer_glyphs, [WORD_ON_OFF] = offer_on_off,
+        [WORD_COLUMN] = offer_columns};
+    if (offers[word] != NULL) {
+        offers[word](l);
     }
 }
 
