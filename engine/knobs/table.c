@@ -292,7 +292,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "on lets a convolution, dense layer, normalisation or addition apply the activation behind it "
             "while the result is still in registers: the tensor between the two is never allocated, and "
-            "nothing is written and read again. In graph mode a card also adds residuals inside normalisations, cuts "
+            "nothing is written and read again. In graph mode the gradient of cross-entropy "
+            "is made with the loss, and a card also adds residuals inside normalisations, cuts "
             "gradients inside theirs and lays logits over a large vocabulary in rows of a multiple of 64, as its library wants them; "
             "the padding is shown. A batch that is only read in two bytes is rounded by the host and takes half the bytes "
             "on its way. off keeps instructions apart and rows plain.",

@@ -71,6 +71,16 @@ static hr_status softmax_xent_stream_shape(const op_attr *a, const op_operand *i
     return HR_OK;
 }
 
+static hr_status softmax_xent_gradient_shape(const op_attr *a, const op_operand *in, size_t in_count,
+                                             op_operand *out, size_t out_count, hr_err *err)
+{
+    (void)a, (void)in_count, (void)out_count;
+    HR_TRY(check_labels(in, err));
+    out[0] = in[0];
+    out[1] = loss_of(&in[0]);
+    return HR_OK;
+}
+
 static hr_status mse_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                            size_t out_count, hr_err *err)
 {
@@ -107,6 +117,11 @@ static hr_status accuracy_shape(const op_attr *a, const op_operand *in, size_t i
 static uint64_t softmax_xent_flops(const op_query *q)
 {
     return 5 * op_in_elements(q, 0);
+}
+
+static uint64_t softmax_xent_gradient_flops(const op_query *q)
+{
+    return 10 * op_in_elements(q, 0);
 }
 
 // Subtraction, exponential, quotient, the label, share.
@@ -188,6 +203,19 @@ const op_row op_row_SOFTMAX_XENT_STREAM_BWD = {.name = "softmax_cross_entropy_st
                                                .max_out = 1,
                                                .flops = softmax_xent_stream_bwd_flops,
                                                .in_place = 0};
+
+// What a graph runs instead of the two, see passes/fuse_loss.c.
+const op_row op_row_SOFTMAX_XENT_GRADIENT = {
+    .name = "softmax_cross_entropy_with_gradient",
+    .min_in = 2,
+    .max_in = 3,
+    .min_out = 2,
+    .max_out = 2,
+    .shape = softmax_xent_gradient_shape,
+    .flops = softmax_xent_gradient_flops,
+    .wide_out = 0x2,
+    .in_place = 0,
+};
 
 const op_row op_row_MSE = {
     .name = "mse",

@@ -90,6 +90,8 @@
     X(SOFTMAX_XENT_STREAM_BWD,                                                                                    \
       "softmax_cross_entropy_streaming_bwd") /* logits, labels, max, rsum, [scale[1]] → dlogits as above, p = \
                                      exp(z − max) * rsum */ \
+    X(SOFTMAX_XENT_GRADIENT, /* logits, labels, [scale[1]] → dlogits, loss[1]: STREAM and its gradient */       \
+      "softmax_cross_entropy_with_gradient")                                                                      \
     X(MSE, "mse")          /* prediction, target → loss[1]: the mean over elements; attr.scale */               \
     X(MSE_BWD, "mse_bwd")  /* prediction, target, [scale[1]] → dprediction */                                   \
     X(KL, "kl_divergence") /* student[...,K], teacher[...,K] → probs of student/T, loss[1] = T² * mean  \

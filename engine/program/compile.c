@@ -42,6 +42,7 @@ static const struct {
     {pass_fuse, pass_fuse, skip},
     {pass_fuse_sums, pass_fuse_sums, skip},
     {pass_fuse_cuts, skip, skip},
+    {pass_fuse_loss, skip, skip},
     {pass_fuse_gelu, pass_fuse_gelu, skip},
     {pass_fuse_wide, skip, skip},
     {pass_pad_rows, pass_pad_rows, skip},

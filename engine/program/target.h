@@ -45,6 +45,7 @@ typedef enum target_absorption {
     // Its optional summand: behind a normalisation, its gradient or a product, before the gradient of an activation. A
     // product of two-byte values adds before it rounds.
     TARGET_ADDS,
+    TARGET_GRADIENT, // a loss's gradient is made with the loss
     TARGET_CUTS, // the gradient of a normalisation counts where the activation behind it let values through
     TARGET_WIDENS, // it writes the gradients of weights in float32, of two-byte operands, without rounding on the way
 } target_absorption;

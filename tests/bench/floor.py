@@ -25,7 +25,8 @@ GROUPS = [("product", r"conv2d|dense|matmul|attention"), ("norm", r"batch_norm|l
 NO_KERNEL = {"reshape", "input", "record", "wait", "repeat", "end"}
 # Operands that a kernel reads twice because the first reading has to be over before the second begins.
 TWICE = {"batch_norm": (0,), "batch_norm_bwd": (0, 1)}
-LAUNCHES = {"batch_norm": 3, "batch_norm_bwd": 3, "softmax_cross_entropy_streaming": 2, "layer_norm_bwd": 2}
+LAUNCHES = {"batch_norm": 3, "batch_norm_bwd": 3, "softmax_cross_entropy_streaming": 2,
+            "softmax_cross_entropy_with_gradient": 2, "layer_norm_bwd": 2}
 GROUPED, GROUP = ("sgd", "momentum", "rmsprop", "adam", "lion", "ema", "cast"), 64
 # Bytes that would not be moved if …
 SPARE = {

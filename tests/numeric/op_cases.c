@@ -184,6 +184,7 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_BATCH_NORM_APPLY] = batch_norm,
     [HR_OP_SOFTMAX_XENT] = op_case_loss,
     [HR_OP_SOFTMAX_XENT_STREAM] = op_case_loss,
+    [HR_OP_SOFTMAX_XENT_GRADIENT] = op_case_loss,
     [HR_OP_ACCURACY] = op_case_loss,
     [HR_OP_MSE] = op_case_loss,
     [HR_OP_KL] = op_case_loss,

@@ -36,6 +36,7 @@ static const struct {
     {HR_OP_SOFTMAX_XENT_BWD, 1e-6, 0, 0},
     {HR_OP_SOFTMAX_XENT_STREAM, 1e-6, 0, 0},
     {HR_OP_SOFTMAX_XENT_STREAM_BWD, 1e-6, 0, 0},
+    {HR_OP_SOFTMAX_XENT_GRADIENT, 1e-6, 0, 0},
     {HR_OP_ACCURACY, 0, 0, 0},
     {HR_OP_BATCH_NORM_APPLY, 1e-6, 0, 0},
     {HR_OP_CONV2D_TRANSPOSE, 1e-6, 0, 0},

@@ -93,7 +93,8 @@ static void look(const spy *s, const instr *i, void *const *address)
 {
     const tensor *t = s->p->tensors;
     char name[128];
-    if (i->op == HR_OP_SOFTMAX_XENT || i->op == HR_OP_SOFTMAX_XENT_STREAM || i->op == HR_OP_MSE) {
+    if (i->op == HR_OP_SOFTMAX_XENT || i->op == HR_OP_SOFTMAX_XENT_STREAM ||
+        i->op == HR_OP_SOFTMAX_XENT_GRADIENT || i->op == HR_OP_MSE) {
         look_at(s, "logits", &t[i->in[0]], address[i->in[0]]);
     }
     if (i->phase == HR_PHASE_UPDATE && i->in_count > 1 && t[i->in[0]].category == HR_CATEGORY_WEIGHTS) {

@@ -105,6 +105,7 @@ static const hr_op operations[] = {
     HR_OP_MAX_POOL,
     HR_OP_GLOBAL_AVG_POOL,
     HR_OP_SOFTMAX_XENT_STREAM,
+    HR_OP_SOFTMAX_XENT_GRADIENT,
     HR_OP_ACCURACY,
     HR_OP_LAYER_NORM,
     HR_OP_RMS_NORM,

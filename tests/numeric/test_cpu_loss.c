@@ -109,6 +109,35 @@ START_TEST(a_streaming_loss_has_the_bits_of_the_held_one)
 }
 END_TEST
 
+// The loss and its gradient at once, as a graph runs them where it may fuse, beside the two by themselves.
+START_TEST(both_at_once_have_the_bits_of_the_two)
+{
+    const hr_dtype type = types[_i % TYPES];
+    op_trial loss = loss_of(HR_OP_SOFTMAX_XENT_STREAM, type, lengths[_i / TYPES]);
+    op_trial_run(&loss, device, NULL);
+    op_trial back = gradient_of(&loss);
+    op_trial_run(&back, device, NULL);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        op_trial both = op_trial_make(HR_OP_SOFTMAX_XENT_GRADIENT, loss.query.attr);
+        for (uint32_t k = 0; k < 2; k++) {
+            op_trial_add_in(&both, (hr_dtype)loss.query.in[k].dtype, loss.query.in[k].shape.dim);
+            memcpy(both.in[k], loss.in[k], op_trial_in_count(&loss, k) * sizeof *loss.in[k]);
+        }
+        op_trial_add_in(&both, HR_F32, DIMS(1));
+        both.in[2][0] = 1024.0;
+        op_trial_infer_out(&both, 2);
+        (in_place == 0 ? op_trial_run : op_trial_run_in_place)(&both, device, NULL);
+        ck_assert_double_eq(both.out[1][0], loss.out[2][0]);
+        ck_assert_msg(memcmp(both.out[0], back.out[0], op_trial_out_count(&back, 0) * sizeof *back.out[0]) ==
+                          0,
+                      "another gradient of %s", dtype_name(type));
+        op_trial_deinit(&both);
+    }
+    op_trial_deinit(&back);
+    op_trial_deinit(&loss);
+}
+END_TEST
+
 // In float64 on the judge, whose operands are the same rounded numbers.
 static void compare(op_trial *t, hr_dtype type)
 {
@@ -165,6 +194,7 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_checked_fixture(c, open_devices, close_devices);
     tcase_add_loop_test(c, a_streaming_loss_has_the_bits_of_the_held_one, 0, LENGTHS * TYPES);
+    tcase_add_loop_test(c, both_at_once_have_the_bits_of_the_two, 0, LENGTHS * TYPES);
     tcase_add_loop_test(c, it_is_the_judges, 0, LENGTHS * TYPES);
     tcase_add_loop_test(c, accuracy_needs_no_cast, 0, LENGTHS * TYPES);
     suite_add_tcase(suite, c);

@@ -154,7 +154,7 @@ static void check_loss(hr_op op, int64_t rows, int64_t classes, double range)
     }
     op_trial_infer_out(&t, op_row_of(op)->min_out);
     two_devices_check_in(&two, &t, HR_F32);
-    if (op == HR_OP_SOFTMAX_XENT_STREAM || op == HR_OP_ACCURACY) { // the others are of float32 alone
+    if (op != HR_OP_SOFTMAX_XENT && op != HR_OP_MSE && op != HR_OP_KL) { // these are of float32 alone
         two_devices_check_in(&two, &t, HR_F16);
         two_devices_check_in(&two, &t, HR_BF16);
     }
@@ -166,6 +166,7 @@ START_TEST(losses_of_rows_of_any_length)
     const int64_t n = lengths[_i];
     check_loss(HR_OP_SOFTMAX_XENT, row_count(n), n, 3.0);
     check_loss(HR_OP_SOFTMAX_XENT_STREAM, row_count(n), n, 3.0);
+    check_loss(HR_OP_SOFTMAX_XENT_GRADIENT, row_count(n), n, 3.0);
     check_loss(HR_OP_MSE, row_count(n), n, 3.0);
     if (n > 1) { // one class has no divergence
         check_loss(HR_OP_KL, row_count(n), n, 3.0);
@@ -202,6 +203,8 @@ START_TEST(losses_of_a_whole_vocabulary)
     check_loss(HR_OP_SOFTMAX_XENT, 2, 70000, 5.0); // no shared memory holds it
     check_loss(HR_OP_SOFTMAX_XENT_STREAM, 3, 50257, 5.0);
     check_loss(HR_OP_SOFTMAX_XENT_STREAM, 2, 50304, 5.0);
+    check_loss(HR_OP_SOFTMAX_XENT_GRADIENT, 3, 50257, 5.0);
+    check_loss(HR_OP_SOFTMAX_XENT_GRADIENT, 2, 70000, 5.0);
     check_loss(HR_OP_ACCURACY, 3, 50257, 5.0);
 }
 END_TEST

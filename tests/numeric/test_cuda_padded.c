@@ -85,6 +85,9 @@ START_TEST(losses_see_no_padding)
     for (int k = 0; k < TWO_TYPES; k++) {
         op_trial loss = loss_of(HR_OP_SOFTMAX_XENT_STREAM, lengths[_i]),
                  correct = loss_of(HR_OP_ACCURACY, lengths[_i]);
+        op_trial both = loss_of(HR_OP_SOFTMAX_XENT_GRADIENT, lengths[_i]);
+        check(&both, two_types[k], bf16_wide_of(HR_OP_SOFTMAX_XENT_GRADIENT), 0x1 | OUT);
+        op_trial_deinit(&both);
         check(&correct, two_types[k], bf16_wide_of(HR_OP_ACCURACY), 0x1);
         check(&loss, two_types[k], bf16_wide_of(HR_OP_SOFTMAX_XENT_STREAM), 0x1);
         op_trial back = op_trial_backward(&loss, 0, NULL);

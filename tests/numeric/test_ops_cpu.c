@@ -23,6 +23,7 @@ static const hr_op operations[] = {
     HR_OP_GLOBAL_AVG_POOL,
     HR_OP_SOFTMAX_XENT,
     HR_OP_SOFTMAX_XENT_STREAM,
+    HR_OP_SOFTMAX_XENT_GRADIENT,
     HR_OP_ACCURACY,
     HR_OP_MATMUL,
     HR_OP_SOFTMAX,

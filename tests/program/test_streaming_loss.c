@@ -45,9 +45,17 @@ static bool fuses_nothing(void *context, hr_op op, hr_act act)
     return false;
 }
 
-static const hr_target target = {.name = "native", .key = 92, .ask = ask_nothing, .fuses = fuses_nothing};
+static bool makes_gradients(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    return what == TARGET_GRADIENT && op == HR_OP_SOFTMAX_XENT_STREAM;
+}
 
-static program *compile(program_mode mode, const char *const *pairs)
+static const hr_target native = {.name = "native", .key = 92, .ask = ask_nothing, .fuses = fuses_nothing};
+static const hr_target absorbing = {
+    .name = "absorbing", .key = 95, .ask = ask_nothing, .fuses = fuses_nothing, .absorbs = makes_gradients};
+
+static program *compile_for(const hr_target *target, program_mode mode, const char *const *pairs)
 {
     hr_err err = {0};
     hr_knobs knobs;
@@ -57,11 +65,15 @@ static program *compile(program_mode mode, const char *const *pairs)
     for (; *pairs != NULL; pairs++) {
         ck_assert_msg(hr_knobs_set_pair(&knobs, *pairs, &err) == HR_OK, "%s", err.sentence);
     }
-    ck_assert_msg(program_compile(model, &knobs, mode, BATCH, &target, &p, &err) == HR_OK, "%s",
-                  err.sentence);
+    ck_assert_msg(program_compile(model, &knobs, mode, BATCH, target, &p, &err) == HR_OK, "%s", err.sentence);
     ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
     model_destroy(model);
     return p;
+}
+
+static program *compile(program_mode mode, const char *const *pairs)
+{
+    return compile_for(&native, mode, pairs);
 }
 
 static const instr *only(const program *p, hr_op op)
@@ -165,6 +177,56 @@ START_TEST(eager_mode_keeps_logits_and_probabilities)
 }
 END_TEST
 
+// ---- both at once -----------------------------------------------------------------------------------------------
+
+START_TEST(a_target_that_can_makes_loss_and_gradient_at_once)
+{
+    const char *const pairs[] = {"execution.mode=graph", policies[_i].policy, NULL};
+    program *p = compile_for(&absorbing, PROGRAM_TRAIN, pairs), *apart = compile(PROGRAM_TRAIN, pairs);
+    const instr *both = only(p, HR_OP_SOFTMAX_XENT_GRADIENT),
+                *back = only(apart, HR_OP_SOFTMAX_XENT_STREAM_BWD);
+    ck_assert(only(p, HR_OP_SOFTMAX_XENT_STREAM) == NULL && only(p, HR_OP_SOFTMAX_XENT_STREAM_BWD) == NULL);
+    ck_assert_int_eq(both->phase, HR_PHASE_BACKWARD);
+    ck_assert_uint_eq(owner_of(p, both->out[0]), owner_of(p, both->in[0]));
+    ck_assert_str_eq(p->tensors[both->out[1]].name, "loss");
+    ck_assert_uint_eq(both->in_count + 2u, back->in_count); // with the loss scale, where there is one
+    ck_assert(both->attr.scale == back->attr.scale);
+    ck_assert_uint_le(program_peak_bytes(p), program_peak_bytes(apart));
+    ck_assert_uint_eq(p->instr_count + 5u, apart->instr_count); // the loss, and what held its rows' numbers
+    program_destroy(apart);
+    program_destroy(p);
+}
+END_TEST
+
+START_TEST(nobody_else_does)
+{
+    static const char *const ways[][3] = {{"execution.mode=eager"},
+                                          {"execution.mode=graph", "execution.fuse=off"},
+                                          {"execution.mode=graph", "execution.tape=none"}};
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+        program *p = compile_for(&absorbing, PROGRAM_TRAIN, ways[k]);
+        ck_assert_ptr_null(only(p, HR_OP_SOFTMAX_XENT_GRADIENT));
+        program_destroy(p);
+    }
+    const char *const graph[] = {"execution.mode=graph", NULL};
+    program *p = compile_for(&absorbing, PROGRAM_EVALUATE, graph);
+    ck_assert_ptr_null(only(p, HR_OP_SOFTMAX_XENT_GRADIENT));
+    program_destroy(p);
+}
+END_TEST
+
+START_TEST(every_round_has_its_loss)
+{
+    const char *const pairs[] = {"execution.mode=graph", "batch.accumulate=2",
+                                 "precision.policy=mixed_float16", NULL};
+    program *p = compile_for(&absorbing, PROGRAM_TRAIN, pairs);
+    const instr *both = only(p, HR_OP_SOFTMAX_XENT_GRADIENT);
+    ck_assert_ptr_nonnull(both);
+    ck_assert_str_eq(p->tensors[both->in[2]].name, "loss_scale");
+    program_destroy(p);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("streaming_loss");
@@ -173,6 +235,9 @@ int main(void)
     tcase_add_loop_test(c, without_inplace_the_gradient_has_storage_of_its_own, 0, POLICIES);
     tcase_add_test(c, predictions_that_are_kept_are_not_written_over);
     tcase_add_loop_test(c, an_evaluation_holds_the_logits_alone, 0, POLICIES);
+    tcase_add_loop_test(c, a_target_that_can_makes_loss_and_gradient_at_once, 0, POLICIES);
+    tcase_add_test(c, nobody_else_does);
+    tcase_add_test(c, every_round_has_its_loss);
     tcase_add_loop_test(c, eager_mode_keeps_logits_and_probabilities, 0, POLICIES);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

@@ -72,6 +72,7 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_SOFTMAX_XENT_BWD] = {&cpu_softmax_xent_bwd},
     [HR_OP_SOFTMAX_XENT_STREAM] = {&cpu_softmax_xent_stream},
     [HR_OP_SOFTMAX_XENT_STREAM_BWD] = {&cpu_softmax_xent_stream_bwd},
+    [HR_OP_SOFTMAX_XENT_GRADIENT] = {&cpu_softmax_xent_gradient},
     [HR_OP_ACCURACY] = {&cpu_accuracy},
     [HR_OP_MATMUL] = {&cpu_matmul, &cpu_matmul_half},
     [HR_OP_MATMUL_BWD_A] = {&cpu_matmul, &cpu_matmul_half},

@@ -80,8 +80,13 @@ static float logit_of(const job *j, int64_t row, int64_t k, float room[ROWS_CHUN
     return *values_of(j, &c, room);
 }
 
+// What stands for a row's probabilities.
+typedef struct row_stats {
+    float most, rsum;
+} row_stats;
+
 // The loss of one row, log sum exp(z - max) - (z_label - max): never the logarithm of a rounded probability.
-static double stream_row(const job *j, int64_t row, float room[ROWS_CHUNK])
+static double stream_row(const job *j, int64_t row, float room[ROWS_CHUNK], row_stats *stats)
 {
     const float largest = largest_of(j, row, room);
     double sum = 0.0;
@@ -89,8 +94,7 @@ static double stream_row(const job *j, int64_t row, float room[ROWS_CHUNK])
         const chunk c = chunk_of(j, row, first);
         sum += chunk_sum(values_of(j, &c, room), c.count, largest);
     }
-    j->most[row] = largest;
-    j->rsum[row] = (float)(1.0 / sum);
+    *stats = (row_stats){largest, (float)(1.0 / sum)};
     const double chosen = (double)logit_of(j, row, label_at(&j->labels, row), room);
     return log(sum) - (chosen - (double)largest);
 }
@@ -101,7 +105,10 @@ static void stream_body(const void *argument, int64_t begin, int64_t end, uint32
     float room[ROWS_CHUNK];
     double total = 0.0;
     for (int64_t n = begin; n < end; n++) {
-        total += stream_row(j, n, room);
+        row_stats stats;
+        total += stream_row(j, n, room, &stats);
+        j->most[n] = stats.most;
+        j->rsum[n] = stats.rsum;
     }
     j->partial[worker] = total;
 }
@@ -131,13 +138,13 @@ CPU_HOT static void chunk_scale(float *p, int64_t count, float share)
     }
 }
 
-static void chunk_bwd(const job *j, int64_t row, int64_t first, float room[ROWS_CHUNK])
+static void chunk_bwd(const job *j, int64_t row, int64_t first, row_stats stats, float room[ROWS_CHUNK])
 {
     const chunk c = chunk_of(j, row, first);
     const bool narrows = j->dtype != HR_F32;
     const int64_t at = label_at(&j->labels, row) - first;
     float *p = narrows ? room : (float *)(j->dz + c.byte);
-    chunk_probabilities(values_of(j, &c, room), p, c.count, j->most[row], j->rsum[row]);
+    chunk_probabilities(values_of(j, &c, room), p, c.count, stats.most, stats.rsum);
     const bool here = at >= 0 && at < c.count;
     const float chosen = here ? (p[at] - 1.0f) * j->share : 0.0f;
     chunk_scale(p, c.count, j->share);
@@ -149,15 +156,20 @@ static void chunk_bwd(const job *j, int64_t row, int64_t first, float room[ROWS_
     }
 }
 
+static void row_bwd(const job *j, int64_t row, row_stats stats, float room[ROWS_CHUNK])
+{
+    for (int64_t first = 0; first < j->l.classes; first += ROWS_CHUNK) {
+        chunk_bwd(j, row, first, stats, room);
+    }
+}
+
 static void stream_bwd_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
     float room[ROWS_CHUNK];
     (void)worker;
     for (int64_t n = begin; n < end; n++) {
-        for (int64_t first = 0; first < j->l.classes; first += ROWS_CHUNK) {
-            chunk_bwd(j, n, first, room);
-        }
+        row_bwd(j, n, (row_stats){j->most[n], j->rsum[n]}, room);
     }
 }
 
@@ -169,6 +181,29 @@ static void run_stream_bwd(const cpu_run *r)
     j.dz = r->out[0];
     j.share = (float)(gradient_weight(r, 4) / (double)j.l.rows);
     cpu_for(r->device->workers, j.l.rows, logits_grain(&j.l), stream_bwd_body, &j);
+}
+
+// Both at once: a row's gradient is made while the row is near.
+static void gradient_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    float room[ROWS_CHUNK];
+    double total = 0.0;
+    for (int64_t n = begin; n < end; n++) {
+        row_stats stats;
+        total += stream_row(j, n, room, &stats);
+        row_bwd(j, n, stats, room);
+    }
+    j->partial[worker] = total;
+}
+
+static void run_gradient(const cpu_run *r)
+{
+    job j = job_of(r);
+    j.dz = r->out[0];
+    j.share = (float)(gradient_weight(r, 2) / (double)j.l.rows);
+    const double total = sum_ranges(r, j.l.rows, logits_grain(&j.l), gradient_body, &j, j.partial);
+    *(float *)r->out[1] = (float)(total / (double)j.l.rows);
 }
 
 // ---- accuracy -------------------------------------------------------------------------------------------------
@@ -216,5 +251,7 @@ static void run_accuracy(const cpu_run *r)
 const cpu_impl cpu_softmax_xent_stream = {
     .name = "rows", .types = CPU_ANY_TYPE, .workspace = partial_bytes, .run = run_stream};
 const cpu_impl cpu_softmax_xent_stream_bwd = {.name = "rows", .types = CPU_ANY_TYPE, .run = run_stream_bwd};
+const cpu_impl cpu_softmax_xent_gradient = {
+    .name = "rows", .types = CPU_ANY_TYPE, .workspace = partial_bytes, .run = run_gradient};
 const cpu_impl cpu_accuracy = {
     .name = "rows", .types = CPU_ANY_TYPE, .workspace = partial_bytes, .run = run_accuracy};

@@ -57,6 +57,12 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     return status;
 }
 
+static bool absorbs(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    return what == TARGET_GRADIENT && op == HR_OP_SOFTMAX_XENT_STREAM;
+}
+
 void cpu_fill_target(cpu_device *device, hr_target *out)
 {
     *out = (hr_target){.name = device_cpu.name,
@@ -65,6 +71,7 @@ void cpu_fill_target(cpu_device *device, hr_target *out)
                        .context = device,
                        .ask = ask,
                        .fuses = device_fuses,
+                       .absorbs = absorbs,
                        .prefers_blocked = cpu_prefers_blocked,
                        .blocked_gain_seconds = cpu_blocked_gain_seconds,
                        .reorder_seconds = cpu_reorder_seconds};

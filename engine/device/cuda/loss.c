@@ -38,6 +38,10 @@ static bool are_float32(const op_operand *from, const op_operand *end)
 static bool fits_forward(const cuda_device *device, const op_query *q)
 {
     (void)device;
+    if (q->op == HR_OP_SOFTMAX_XENT_GRADIENT) {
+        return q->out[0].dtype == q->in[0].dtype && q->out[1].dtype == HR_F32 &&
+               are_float32(q->in + 2, q->in + q->in_count);
+    }
     return (has_labels(q) || q->in[1].dtype == q->in[0].dtype) &&
            (q->op == HR_OP_ACCURACY ? q->out[0].dtype == HR_I32 : are_float32(q->out, q->out + q->out_count));
 }
@@ -106,6 +110,15 @@ static double mean_factor(const op_query *q, const cuda_rows *rows)
                                    : 1.0 / (double)rows->rows;
 }
 
+// Of one element: the loss's weight, and how the mean is made.
+static double share_of(const op_query *q, const cuda_rows *rows)
+{
+    const double weight = q->attr.scale == 0.0 ? 1.0 : q->attr.scale;
+    return q->op == HR_OP_MSE_BWD  ? 2.0 * weight / (double)cuda_elements(&q->in[0])
+           : q->op == HR_OP_KL_BWD ? weight * q->attr.epsilon / (double)rows->rows
+                                   : weight / (double)rows->rows;
+}
+
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
     const op_query *q = r->query;
@@ -116,6 +129,8 @@ static hr_status run_forward(const cuda_run *r, hr_err *err)
     a.out = (void *)r->out[0];
     a.most = streams ? (float *)r->out[0] : NULL;
     a.rsum = streams ? (float *)r->out[1] : NULL;
+    a.scale = q->op == HR_OP_SOFTMAX_XENT_GRADIENT && q->in_count > 2 ? (const float *)r->in[2] : NULL;
+    a.share = (float)share_of(q, &rows);
     a.partial = (double *)r->workspace;
     a.cached = reads_once ? 0 : cuda_rows_cache(r->device, &rows, type_of(q));
     HR_TRY(cuda_launch(r, r->stage[STAGE_PARTS], rows.grid, &a, sizeof a, err));
@@ -126,15 +141,6 @@ static hr_status run_forward(const cuda_run *r, hr_err *err)
                                 .counts = q->op == HR_OP_ACCURACY};
     const cuda_grid one = {.blocks_x = 1, .blocks_y = 1, .blocks_z = 1, .threads = FINISH_THREADS};
     return cuda_launch(r, r->stage[STAGE_FINISH], one, &f, sizeof f, err);
-}
-
-// Of one element: the loss's weight, and how the mean is made.
-static double share_of(const op_query *q, const cuda_rows *rows)
-{
-    const double weight = q->attr.scale == 0.0 ? 1.0 : q->attr.scale;
-    return q->op == HR_OP_MSE_BWD  ? 2.0 * weight / (double)cuda_elements(&q->in[0])
-           : q->op == HR_OP_KL_BWD ? weight * q->attr.epsilon / (double)rows->rows
-                                   : weight / (double)rows->rows;
 }
 
 static hr_status run_backward(const cuda_run *r, hr_err *err)
@@ -167,6 +173,7 @@ static const cuda_impl impls[] = {FORWARD(SOFTMAX_XENT, CUDA_F32),
                                   BACKWARD(SOFTMAX_XENT_BWD, CUDA_F32),
                                   FORWARD(SOFTMAX_XENT_STREAM, CUDA_REAL),
                                   BACKWARD(SOFTMAX_XENT_STREAM_BWD, CUDA_REAL),
+                                  FORWARD(SOFTMAX_XENT_GRADIENT, CUDA_REAL),
                                   FORWARD(MSE, CUDA_REAL),
                                   BACKWARD(MSE_BWD, CUDA_REAL),
                                   FORWARD(KL, CUDA_REAL),

@@ -16,6 +16,7 @@ static const struct {
     [HR_OP_DENSE_BWD_WEIGHTS] = {IN_1, true},
     [HR_OP_SOFTMAX_XENT_STREAM] = {IN_0, false},
     [HR_OP_SOFTMAX_XENT_STREAM_BWD] = {IN_0 | OUT, false},
+    [HR_OP_SOFTMAX_XENT_GRADIENT] = {IN_0 | OUT, false},
     [HR_OP_ACCURACY] = {IN_0, false},
 };
 

@@ -43,6 +43,8 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
         return op == HR_OP_BATCH_NORM || op == HR_OP_BATCH_NORM_APPLY || op == HR_OP_RELU_BWD ||
                op == HR_OP_RELU6_BWD || op == HR_OP_LAYER_NORM_BWD || op == HR_OP_RMS_NORM_BWD ||
                op == HR_OP_DENSE || op == HR_OP_DENSE_BWD_DATA;
+    case TARGET_GRADIENT:
+        return op == HR_OP_SOFTMAX_XENT_STREAM;
     case TARGET_CUTS:
         return op == HR_OP_BATCH_NORM_BWD;
     case TARGET_WIDENS:

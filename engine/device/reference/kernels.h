@@ -81,6 +81,7 @@ void reference_kl(const reference_call *call);
 void reference_kl_bwd(const reference_call *call);
 void reference_softmax_xent_stream(const reference_call *call);
 void reference_softmax_xent_stream_bwd(const reference_call *call);
+void reference_softmax_xent_gradient(const reference_call *call);
 void reference_accuracy(const reference_call *call);
 
 void reference_matmul(const reference_call *call);

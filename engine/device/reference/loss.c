@@ -107,22 +107,52 @@ void reference_softmax_xent_stream(const reference_call *call)
     *loss = total / (double)l.rows;
 }
 
-// dlogits may be the logits. The sum is made again: with it probabilities are those of SOFTMAX_XENT, which are of the
-// type that the rows' numbers have.
+// What every row's gradient takes. `rounds`: probabilities are float32, as SOFTMAX_XENT keeps them.
+typedef struct row_share {
+    double weight, rows;
+    bool rounds;
+} row_share;
+
+static row_share share_of(const reference_call *call, uint32_t before, bool rounds)
+{
+    return (row_share){.weight = gradient_weight(call, before),
+                       .rows = (double)logits_of(&call->query->in[0]).rows,
+                       .rounds = rounds};
+}
+
+// May lie on its logits.
+static void gradient_row(const double *z, double *dz, uint64_t classes, uint64_t label, row_share s)
+{
+    const double largest = z[arg_max(z, classes)], sum = exponential_sum(z, classes);
+    for (uint64_t k = 0; k < classes; k++) {
+        const double p = exp(z[k] - largest) / sum;
+        dz[k] = s.weight * ((s.rounds ? (double)(float)p : p) - (k == label ? 1.0 : 0.0)) / s.rows;
+    }
+}
+
+// The rows' numbers are made again, and not read: with them probabilities would have other bits than SOFTMAX_XENT's.
 void reference_softmax_xent_stream_bwd(const reference_call *call)
 {
     const logits l = logits_of(&call->query->in[0]);
-    const bool rounds = call->query->in[3].dtype == HR_F32;
-    const double weight = gradient_weight(call, 4), *most = call->in[2];
+    const row_share share = share_of(call, 4, call->query->in[3].dtype == HR_F32);
+    for (uint64_t n = 0; n < l.rows; n++) {
+        const uint64_t at = n * l.classes;
+        gradient_row((const double *)call->in[0] + at, (double *)call->out[0] + at, l.classes,
+                     label_at(call, n), share);
+    }
+}
+
+void reference_softmax_xent_gradient(const reference_call *call)
+{
+    const logits l = logits_of(&call->query->in[0]);
+    const row_share share = share_of(call, 2, false);
+    double *loss = call->out[1], total = 0.0;
     for (uint64_t n = 0; n < l.rows; n++) {
         const double *z = (const double *)call->in[0] + n * l.classes;
-        double *dz = (double *)call->out[0] + n * l.classes;
-        const double sum = exponential_sum(z, l.classes);
-        for (uint64_t k = 0; k < l.classes; k++) {
-            const double p = exp(z[k] - most[n]) / sum, target = k == label_at(call, n) ? 1.0 : 0.0;
-            dz[k] = weight * ((rounds ? (double)(float)p : p) - target) / (double)l.rows;
-        }
+        total += log(exponential_sum(z, l.classes)) + z[arg_max(z, l.classes)] - z[label_at(call, n)];
+        gradient_row(z, (double *)call->out[0] + n * l.classes, l.classes, label_at(call, n), share);
     }
+    *loss = total / (double)l.rows;
 }
 
 void reference_accuracy(const reference_call *call)

@@ -70,6 +70,7 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_SOFTMAX_XENT_BWD] = {reference_softmax_xent_bwd, 0},
     [HR_OP_SOFTMAX_XENT_STREAM] = {reference_softmax_xent_stream, 0},
     [HR_OP_SOFTMAX_XENT_STREAM_BWD] = {reference_softmax_xent_stream_bwd, 0},
+    [HR_OP_SOFTMAX_XENT_GRADIENT] = {reference_softmax_xent_gradient, 0},
     [HR_OP_ACCURACY] = {reference_accuracy, 0},
     [HR_OP_MATMUL] = {reference_matmul, 0},
     [HR_OP_MATMUL_BWD_A] = {reference_matmul_bwd_a, 0},

@@ -41,20 +41,34 @@ template <int V> __device__ __forceinline__ void cut(int64_t i, int64_t n, float
     }
 }
 
+__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b)
+{
+    return (uint64_t)(a | b) >> 32 == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
+}
+
+// p of a logit, with the bits that every kernel here gives it.
+__device__ __forceinline__ float probability(float z, float most, float rsum)
+{
+    return product(expf(z - most), rsum);
+}
+
+// What is left of a row: probabilities; what they can be made of again; their gradient, over the logits or not.
+enum leaves { LEAVES_PROBABILITIES, LEAVES_NUMBERS, LEAVES_GRADIENT };
+
 // log sum exp(z - max) - (z_label - max): never the logarithm of a rounded probability. The label's logit is read, and
 // goes into the row's maximum, before anything is written over it. A label that is no class makes the loss no number.
-// HELD: probabilities are left; else what they can be made of again.
-template <bool HELD, typename T, int V, int PACKS, typename TEAM>
+template <leaves LEAVES, typename T, int V, int PACKS, typename TEAM>
 __device__ __forceinline__ double cross_entropy(const loss_args &a, const TEAM &team, T *room)
 {
     const int64_t n = a.classes;
+    const float share = LEAVES == LEAVES_GRADIENT ? share_of(a) : 0.0f;
     double total = 0.0;
     row_of<T, V, PACKS> row(room);
     for (int64_t r = team.first_row(); r < a.rows; r += team.row_step()) {
         const T *const z = static_cast<const T *>(a.x) + r * a.pitch;
+        const int64_t label = label_of(a, r);
         float chosen = LOWEST;
         if (team.rank() == 0) {
-            const int64_t label = label_of(a, r);
             chosen = label >= 0 && label < n ? widen(z[label]) : NAN;
         }
         row.load(z, n, team);
@@ -63,21 +77,26 @@ __device__ __forceinline__ double cross_entropy(const loss_args &a, const TEAM &
             cut<V>(i, n, v);
         };
         const moments m = softmax_moments<V, PACKS>(team, n, fmaxf(chosen, LOWEST), value);
-        const float inverse = 1.0f / m.sum;
-        if constexpr (HELD) {
-            float *const p = static_cast<float *>(a.out) + r * n;
+        const float rsum = 1.0f / m.sum;
+        if constexpr (LEAVES == LEAVES_NUMBERS) {
+            if (team.rank() == 0) {
+                a.most[r] = m.largest;
+                a.rsum[r] = rsum;
+            }
+        } else {
+            T *const out = static_cast<T *>(a.out) + r * a.pitch; // probabilities have float32 logits
             walk<V, PACKS>(team, n, [&](int k, int64_t i) {
                 float v[V];
-                row.get(k, i, v);
+                value(k, i, v);
 #pragma unroll
                 for (int lane = 0; lane < V; lane++) {
-                    v[lane] = expf(v[lane] - m.largest) * inverse;
+                    v[lane] = probability(v[lane], m.largest, rsum);
+                    if constexpr (LEAVES == LEAVES_GRADIENT) {
+                        v[lane] = share * (v[lane] - (i + lane == label ? 1.0f : 0.0f));
+                    }
                 }
-                store_pack<float, V>(p + i, v);
+                store_pack<T, V>(out + i, v);
             });
-        } else if (team.rank() == 0) {
-            a.most[r] = m.largest;
-            a.rsum[r] = inverse;
         }
         total += team.rank() == 0 ? (double)(logf(m.sum) + (m.largest - chosen)) : 0.0;
     }
@@ -86,12 +105,17 @@ __device__ __forceinline__ double cross_entropy(const loss_args &a, const TEAM &
 template <typename T, int V, int PACKS, typename TEAM>
 __device__ __forceinline__ double cross_entropy_held(const loss_args &a, const TEAM &team, T *room)
 {
-    return cross_entropy<true, T, V, PACKS>(a, team, room);
+    return cross_entropy<LEAVES_PROBABILITIES, T, V, PACKS>(a, team, room);
 }
 template <typename T, int V, int PACKS, typename TEAM>
 __device__ __forceinline__ double cross_entropy_streaming(const loss_args &a, const TEAM &team, T *room)
 {
-    return cross_entropy<false, T, V, PACKS>(a, team, room);
+    return cross_entropy<LEAVES_NUMBERS, T, V, PACKS>(a, team, room);
+}
+template <typename T, int V, int PACKS, typename TEAM>
+__device__ __forceinline__ double cross_entropy_with_gradient(const loss_args &a, const TEAM &team, T *room)
+{
+    return cross_entropy<LEAVES_GRADIENT, T, V, PACKS>(a, team, room);
 }
 
 // What a row's gradient takes. HELD: p stands where else its logit does.
@@ -105,15 +129,10 @@ template <bool HELD> struct row_gradient {
     }
     __device__ __forceinline__ float operator()(float value, int64_t column) const
     {
-        const float p = HELD ? value : product(expf(value - most), rsum);
+        const float p = HELD ? value : probability(value, most, rsum);
         return p - (column == label ? 1.0f : 0.0f);
     }
 };
-
-__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b)
-{
-    return (uint64_t)(a | b) >> 32 == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
-}
 
 // dlogits = share * (p - onehot), zeros behind a row; a flat walk: rows need not begin at whole vectors.
 template <bool HELD, typename T> __device__ __forceinline__ void cross_entropy_bwd(const loss_args &a)
@@ -379,6 +398,7 @@ extern "C" __global__ void loss_finish(loss_finish_args a)
 
 #define LOSSES(suffix, type)                                                                                 \
     ROWS(softmax_cross_entropy_streaming, suffix, type, LEAVE, cross_entropy_streaming)                      \
+    ROWS(softmax_cross_entropy_with_gradient, suffix, type, LEAVE, cross_entropy_with_gradient)              \
     ROWS(accuracy, suffix, type, LEAVE, correct_rows)                                                        \
     ROWS(kl_divergence, suffix, type, LEAVE, divergence_rows)                                                \
     ROWS(kl_divergence_bwd, suffix, type, ONLY, divergence_rows_bwd)                                         \
