@@ -247,15 +247,20 @@ static const data_stage_ops batch_ops = {
     .write_to = batch_write_to,
 };
 
+static uint32_t smaller(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
 // As many as were asked for: 0 is one for each core, while each has a mebibyte to write.
 static uint32_t batch_threads(const data_source *source, const batch_form *form)
 {
     const uint64_t worth = form->batch * data_form_bytes(&source->form) / BYTES_PER_THREAD;
-    const uint32_t cores = hr_machine_cores();
-    uint64_t threads = form->threads > 0 ? form->threads : worth < cores ? worth : cores;
-    threads = threads < form->batch ? threads : form->batch;
-    threads = threads < BATCH_THREADS_MAX ? threads : BATCH_THREADS_MAX;
-    return threads > 0 ? (uint32_t)threads : 1;
+    uint32_t threads = form->threads;
+    if (threads == 0) {
+        threads = worth > 1 ? smaller(worth, hr_machine_cores()) : 1;
+    }
+    return smaller(threads, smaller(form->batch, BATCH_THREADS_MAX));
 }
 
 static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
