@@ -16,6 +16,11 @@
 static hr_status check_card(const cli_args *args, const char *file, hr_err *err)
 {
     char *problems = NULL;
+    if (args->set_count > 0) {
+        hr_status status = HR_FAIL(err, USAGE, "%.200s is a card, which has no knobs to set", file);
+        hr_err_try(err, "headroom config check %.200s", file);
+        return status;
+    }
     hr_status status = hr_card_check(file, &problems, err);
     if (status == HR_OK) {
         printf("%s: nothing is wrong with it: -s device.card=%s%s takes it\n", file,

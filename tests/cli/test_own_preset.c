@@ -344,6 +344,15 @@ START_TEST(one_broken_card_is_told_and_the_others_are_listed)
     json_decref(rows);
     outcome_deinit(&o);
     put(CARDS "/broken.yaml", "like: a100-80g\nvram: 8GiB\n");
+    char words[400];
+    (void)snprintf(words, sizeof words, "config check %s/" CARDS "/broken.yaml -s batch.size=3",
+                   program_home());
+    o = program_run(words);
+    assert_exit(&o, words, 2);
+    checked = follow_advice(&o);
+    assert_exit(&checked, "what it advises", 0);
+    outcome_deinit(&checked);
+    outcome_deinit(&o);
     o = program_run("cards");
     assert_exit(&o, "cards", 0);
     outcome_deinit(&o);

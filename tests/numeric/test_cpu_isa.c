@@ -47,6 +47,8 @@ static const machine machines[] = {
     {"an empty one is none", AMX, 0, AVX_SAVED, true, "", NULL, ISA_NO_PALETTE, true, "kept from AMX", 0},
     {"a word that oneDNN does not know", AMX, 0, AVX_SAVED, true, "AVX3", NULL, ISA_NO_PALETTE, true,
      "kept from AMX", 0},
+    {"a word that nobody knows, and no AMX", 0, 0, AVX_SAVED, false, "AVX3", NULL, ISA_NOTHING_AMISS, false,
+     "ONEDNN_MAX_CPU_ISA=AVX3 is no word of this oneDNN", 0},
     {"a word that this oneDNN does not know yet", AMX, 0, AVX_SAVED, true, "AVX2_VNNI_2", NULL,
      ISA_NO_PALETTE, true, "kept from AMX", 6},
     {"one that knows AVX2 with two-byte types", AMX, 0, AVX_SAVED, true, "AVX2_VNNI_2", NULL, ISA_USERS,

@@ -45,16 +45,16 @@ static bool is_word(const isa_reader *reader, const char *value)
     return false; // oneDNN does not know it either, and does as if it were not there
 }
 
-static bool is_the_users(const isa_reader *reader, const char **name, const char **value)
+// The first that is set, as oneDNN takes it; NULL: none is.
+static const char *set_variable(const isa_reader *reader, const char **value)
 {
     for (size_t k = 0; k < sizeof variables / sizeof *variables; k++) {
-        *name = variables[k];
-        *value = reader->variable(*name);
+        *value = reader->variable(variables[k]);
         if (*value != NULL && (*value)[0] != '\0') {
-            return is_word(reader, *value);
+            return variables[k];
         }
     }
-    return false;
+    return NULL;
 }
 
 static isa_cause look_at_tiles(const isa_reader *reader)
@@ -81,16 +81,16 @@ isa_decision isa_decide(const isa_reader *reader)
         [ISA_TILES_NOT_SAVED] = "the processor announces AMX and the system saves no tiles (XCR0)",
         [ISA_TILES_FORBIDDEN] = "the processor has AMX and the system does not permit it (arch_prctl)"};
     isa_decision d = {.cause = look_at_tiles(reader)};
-    const char *name = NULL, *value = NULL;
-    const bool users = is_the_users(reader, &name, &value);
-    if (users) {
-        (void)snprintf(d.remark, sizeof d.remark, "%s=%.24s says how far%s%s", name, value,
-                       d.cause == ISA_NOTHING_AMISS ? "" : "; ",
-                       d.cause == ISA_NOTHING_AMISS ? "" : reasons[d.cause]);
-        d.cause = ISA_USERS;
-    } else if (d.cause != ISA_NOTHING_AMISS) {
-        d.without_tiles = true;
-        (void)snprintf(d.remark, sizeof d.remark, "kept from AMX: %s", reasons[d.cause]);
+    const char *value = NULL, *name = set_variable(reader, &value);
+    const bool amiss = d.cause != ISA_NOTHING_AMISS, users = name != NULL && is_word(reader, value);
+    char said[96] = "";
+    if (name != NULL) {
+        (void)snprintf(said, sizeof said, "%s=%.24s %s%s", name, value,
+                       users ? "says how far" : "is no word of this oneDNN", amiss ? "; " : "");
     }
+    (void)snprintf(d.remark, sizeof d.remark, "%s%s%s", said, amiss && !users ? "kept from AMX: " : "",
+                   amiss ? reasons[d.cause] : "");
+    d.without_tiles = amiss && !users;
+    d.cause = users ? ISA_USERS : d.cause;
     return d;
 }
