@@ -6,7 +6,11 @@
 //     streaming      one operation that keeps q, k, v, y and one number per row, log Σ exp of its scores
 //
 // With OP_FLAG_CAUSAL query i sees keys 0 to i, also where Lq and Lk differ.
+#include "ops/attention.h"
+
 #include "ops/rows.h"
+
+enum { SIDE_BY_SIDE = 3, APART = 3 };
 
 static hr_status check_heads(const op_attr *attr, const hr_shape *s, hr_err *err)
 {
@@ -73,10 +77,36 @@ static hr_status values_shape(const op_attr *attr, const op_operand *in, size_t 
     return HR_OK;
 }
 
+static void attention_results(const op_attr *attr, const op_operand *q, int64_t width, op_operand *out)
+{
+    out[0] = out[1] = *q;
+    out[0].shape.dim[2] = width;
+    out[1].shape = shape_of(3, (const int64_t[]){q->shape.dim[0], attr->heads, q->shape.dim[1]});
+    out[1].dtype = q->dtype == HR_F64 ? HR_F64 : HR_F32;
+}
+
+static hr_status joined_shape(const op_attr *attr, const op_operand *qkv, op_operand *out, hr_err *err)
+{
+    HR_TRY(check_sequence("queries", &qkv->shape, err));
+    hr_shape one = qkv->shape;
+    one.dim[2] /= SIDE_BY_SIDE;
+    if (qkv->shape.dim[2] % SIDE_BY_SIDE != 0) {
+        return HR_FAIL(err, MODEL,
+                       "queries, keys and values side by side have 3 times the features, had %lld",
+                       (long long)qkv->shape.dim[2]);
+    }
+    HR_TRY(check_heads(attr, &one, err));
+    attention_results(attr, qkv, one.dim[2], out);
+    return HR_OK;
+}
+
 static hr_status attention_shape(const op_attr *attr, const op_operand *in, size_t in_count, op_operand *out,
                                  size_t out_count, hr_err *err)
 {
-    (void)in_count, (void)out_count;
+    (void)out_count;
+    if (in_count < APART) {
+        return joined_shape(attr, &in[0], out, err);
+    }
     const hr_shape *q = &in[0].shape, *k = &in[1].shape, *v = &in[2].shape;
     HR_TRY(check_sequence("queries", q, err));
     HR_TRY(check_match("keys", q, k, err));
@@ -86,10 +116,27 @@ static hr_status attention_shape(const op_attr *attr, const op_operand *in, size
         return HR_FAIL(err, MODEL, "attention needs a value for every key: %lld, had %lld",
                        (long long)k->dim[1], (long long)v->dim[1]);
     }
-    out[0] = out[1] = in[0];
-    out[1].shape = shape_of(3, (const int64_t[]){q->dim[0], attr->heads, q->dim[1]});
-    out[1].dtype = in[0].dtype == HR_F64 ? HR_F64 : HR_F32;
+    attention_results(attr, &in[0], q->dim[2], out);
     return HR_OK;
+}
+
+op_attention op_attention_of(const op_query *q)
+{
+    const bool joined = q->in_count == 1 || (q->op == HR_OP_ATTENTION_BWD && q->out_count == 1);
+    const int64_t *d = q->in[0].shape.dim;
+    const int64_t width = joined ? d[2] / SIDE_BY_SIDE : d[2];
+    const uint8_t y = joined ? 1 : APART;
+    return (op_attention){.joined = joined,
+                          .samples = d[0],
+                          .heads = q->attr.heads,
+                          .queries = d[1],
+                          .keys = joined ? d[1] : q->in[1].shape.dim[1],
+                          .features = width / q->attr.heads,
+                          .width = width,
+                          .row = d[2],
+                          .y = y,
+                          .dy = (uint8_t)(y + 1),
+                          .lse = (uint8_t)(y + 2)};
 }
 
 // ---- costs ------------------------------------------------------------------------------------------------
@@ -124,8 +171,9 @@ static uint64_t values_bwd_p_flops(const op_query *q)
 // Pairs of a query and a key that it sees, over all samples and heads.
 static uint64_t seen_pairs(const op_query *q)
 {
-    const uint64_t n = (uint64_t)q->in[0].shape.dim[0] * (uint64_t)q->attr.heads;
-    const uint64_t queries = (uint64_t)q->in[0].shape.dim[1], keys = (uint64_t)q->in[1].shape.dim[1];
+    const op_attention a = op_attention_of(q);
+    const uint64_t n = (uint64_t)a.samples * (uint64_t)a.heads;
+    const uint64_t queries = (uint64_t)a.queries, keys = (uint64_t)a.keys;
     if ((q->attr.flags & OP_FLAG_CAUSAL) == 0) {
         return n * queries * keys;
     }
@@ -136,12 +184,12 @@ static uint64_t seen_pairs(const op_query *q)
 // Forward two products and a softmax; backward five products (the scores once more) and the softmax's gradient.
 static uint64_t attention_flops(const op_query *q)
 {
-    return 2 * pairs_flops(seen_pairs(q), q->in[0].shape.dim[2], q->attr.heads) + 5 * seen_pairs(q);
+    return 2 * pairs_flops(seen_pairs(q), op_attention_of(q).width, q->attr.heads) + 5 * seen_pairs(q);
 }
 
 static uint64_t attention_bwd_flops(const op_query *q)
 {
-    return 5 * pairs_flops(seen_pairs(q), q->in[0].shape.dim[2], q->attr.heads) + 6 * seen_pairs(q);
+    return 5 * pairs_flops(seen_pairs(q), op_attention_of(q).width, q->attr.heads) + 6 * seen_pairs(q);
 }
 
 // ---- rows -------------------------------------------------------------------------------------------------
@@ -240,7 +288,7 @@ const op_row op_row_ATTENTION_VALUES_BWD_V = {
 
 const op_row op_row_ATTENTION = {
     .name = "attention",
-    .min_in = 3,
+    .min_in = 1,
     .max_in = 3,
     .min_out = 2,
     .max_out = 2,
@@ -265,9 +313,9 @@ const op_row op_row_ATTENTION = {
 
 const op_row op_row_ATTENTION_BWD = {
     .name = "attention_bwd",
-    .min_in = 6,
+    .min_in = 4,
     .max_in = 6,
-    .min_out = 3,
+    .min_out = 1,
     .max_out = 3,
     .flops = attention_bwd_flops,
     .in_place = -1,

@@ -111,8 +111,9 @@
     X(ATTENTION_VALUES, "attention_values")             /* p[N,heads,Lq,Lk], v[N,Lk,D] → y[N,Lq,D] */           \
     X(ATTENTION_VALUES_BWD_P, "attention_values_bwd_p") /* dy, v → dp */                                        \
     X(ATTENTION_VALUES_BWD_V, "attention_values_bwd_v") /* p, dy → dv */                                        \
-    X(ATTENTION, "attention") /* q, k, v → y, lse[N,heads,Lq]; attr.heads, CAUSAL; never holds Lq x Lk */       \
-    X(ATTENTION_BWD, "attention_bwd") /* q, k, v, y, dy, lse → dq, dk, dv */                                    \
+    X(ATTENTION, "attention") /* q, k, v, or qkv[N,L,3D] → y, lse[N,heads,Lq]; attr.heads, CAUSAL; never   \
+                                     holds Lq x Lk; see ops/attention.h */    \
+    X(ATTENTION_BWD, "attention_bwd") /* q, k, v, or qkv, then y, dy, lse → dq, dk, dv, or dqkv */              \
     X(CAST, "cast") /* x → y: another real type; to the nearest, ties to even, too large to infinity */         \
     X(FINITE,                                                                                                     \
       "finite") /* g, [=finite[1] i32, =health[rows,3]] → finite &= every g is; health row attr.slot = \

@@ -37,13 +37,19 @@ static const hr_target relu_only = {.name = "relu", .key = 12, .ask = ask_nothin
 static bool absorbs_all(void *context, target_absorption what, hr_op op)
 {
     (void)context, (void)op;
-    return what != TARGET_WIDENS;
+    return what == TARGET_ADDS || what == TARGET_CUTS;
 }
 
 static bool widens(void *context, target_absorption what, hr_op op)
 {
     (void)context;
     return what == TARGET_WIDENS && op == HR_OP_DENSE_BWD_WEIGHTS;
+}
+
+static bool joins(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    return what == TARGET_JOINS && op == HR_OP_ATTENTION;
 }
 
 static bool fuses_gelu(void *context, hr_op op, hr_act act)
@@ -56,6 +62,8 @@ static const hr_target absorbing = {
     .name = "absorbing", .key = 13, .ask = ask_nothing, .fuses = fuses_gelu, .absorbs = absorbs_all};
 static const hr_target widening = {
     .name = "widening", .key = 14, .ask = ask_nothing, .fuses = fuses_all, .absorbs = widens};
+static const hr_target joining = {
+    .name = "joining", .key = 16, .ask = ask_nothing, .fuses = fuses_all, .absorbs = joins};
 static const hr_target smooth = {.name = "smooth", .key = 15, .ask = ask_nothing, .fuses = fuses_gelu};
 
 static program *compile_model(const char *path, const char *const *pairs, const hr_target *target)
@@ -273,6 +281,64 @@ START_TEST(gelu_rides_on_products_and_keeps_what_it_kept)
 }
 END_TEST
 
+static uint64_t joined_bytes(const program *p)
+{
+    uint64_t sum = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        sum += i->op == HR_OP_CONCAT || (i->op == HR_OP_DENSE_BWD_WEIGHTS &&
+                                         p->tensors[i->out[0]].category == HR_CATEGORY_TEMPORARIES)
+                   ? p->tensors[i->out[0]].bytes
+                   : 0;
+    }
+    return sum;
+}
+
+static const char *const join_ways[][4] = {
+    {"execution.mode=graph", NULL},
+    {"execution.mode=graph", "precision.policy=mixed_bfloat16", NULL},
+    {"execution.mode=graph", "optimizer.fused_backward=on", NULL},
+    {"execution.mode=graph", "batch.accumulate=2", "precision.policy=mixed_float16", NULL},
+    {"execution.mode=graph", "checkpoint.strategy=sqrt", NULL},
+    {"execution.mode=graph", "checkpoint.strategy=every:1", "precision.policy=mixed_bfloat16", NULL}};
+enum { JOIN_WAYS = sizeof join_ways / sizeof *join_ways };
+
+START_TEST(queries_keys_and_values_are_one_product)
+{
+    const char *const *way = join_ways[_i];
+    program *plain = compile_model(gpt2, way, &all), *less = compile_model(gpt2, way, &joining);
+    const unsigned layers = all_of(plain, HR_OP_ATTENTION_BWD), again = all_of(plain, HR_OP_ATTENTION);
+    ck_assert_uint_eq(with_operands(less, HR_OP_ATTENTION_BWD, 4), layers);
+    ck_assert_uint_gt(with_operands(less, HR_OP_ATTENTION, 1), layers - 1);
+    ck_assert_uint_eq(all_of(less, HR_OP_ATTENTION), again);
+    ck_assert_uint_eq(all_of(less, HR_OP_DENSE_BWD_WEIGHTS) + 2 * layers,
+                      all_of(plain, HR_OP_DENSE_BWD_WEIGHTS));
+    ck_assert_uint_eq(all_of(less, HR_OP_DENSE_BWD_DATA) + 2 * layers, all_of(plain, HR_OP_DENSE_BWD_DATA));
+    ck_assert_uint_eq(all_of(less, HR_OP_ADD) + 2 * layers, all_of(plain, HR_OP_ADD));
+    ck_assert_uint_eq(all_of(less, HR_OP_ADAM),
+                      all_of(plain, HR_OP_ADAM)); // of three weights each, as they were
+    ck_assert_uint_eq(less->persistent_count, plain->persistent_count);
+    ck_assert_uint_eq(less->saved_for_backward_bytes, plain->saved_for_backward_bytes);
+    ck_assert_uint_le(program_peak_bytes(less), program_peak_bytes(plain) + joined_bytes(less));
+    program_destroy(plain);
+    program_destroy(less);
+}
+END_TEST
+
+// What differs between the three, or is read by somebody else, stays apart.
+START_TEST(attention_over_another_sequence_stays_as_it_is)
+{
+    program *less = compile_model("tests/data/models/cross_attention.yaml", in_bfloat16, &joining);
+    ck_assert_uint_eq(with_operands(less, HR_OP_ATTENTION, 3), 1);
+    ck_assert_uint_eq(with_operands(less, HR_OP_ATTENTION, 1), 1);
+    program *plain = compile_model("tests/data/models/cross_attention.yaml", in_bfloat16, &all);
+    ck_assert_uint_eq(all_of(less, HR_OP_ADD) + 2,
+                      all_of(plain, HR_OP_ADD)); // what came before is added still
+    program_destroy(plain);
+    program_destroy(less);
+}
+END_TEST
+
 START_TEST(gradients_of_weights_are_written_in_float32)
 {
     program *plain = compile_model(gpt2, in_bfloat16, &all),
@@ -305,6 +371,8 @@ int main(void)
     tcase_add_test(c, gradients_are_added_in_the_order_they_were);
     tcase_add_test(c, gelu_rides_on_products_and_keeps_what_it_kept);
     tcase_add_test(c, gradients_of_weights_are_written_in_float32);
+    tcase_add_loop_test(c, queries_keys_and_values_are_one_product, 0, JOIN_WAYS);
+    tcase_add_test(c, attention_over_another_sequence_stays_as_it_is);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -8,6 +8,7 @@
 
 #include "headroom/units.h"
 
+#include "attention_places.h"
 #include "attention_spec.h"
 #include "base/host_mem.h"
 
@@ -15,11 +16,10 @@ enum { PART_ALIGNMENT = 256, FEATURES_STEP = 8, FEATURES_MAX = 256 };
 
 static bool fits(const cuda_device *device, const op_query *q)
 {
-    const int64_t *d = q->in[0].shape.dim, features = d[2] / q->attr.heads;
+    const op_attention a = op_attention_of(q);
     const bool causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0;
     return cuda_device_traits(device)->compute_major >= 8 && q->attr.rate == 0.0 &&
-           features % FEATURES_STEP == 0 && features <= FEATURES_MAX &&
-           (!causal || d[1] == q->in[1].shape.dim[1]);
+           a.features % FEATURES_STEP == 0 && a.features <= FEATURES_MAX && (!causal || a.queries == a.keys);
 }
 
 // ---- the choice ------------------------------------------------------------------------------------------------
@@ -49,10 +49,11 @@ static bool part_bytes(uint64_t elements, uint64_t *bytes)
 // False when the parts cannot be counted.
 static bool measure_parts(const op_query *q, attention_choice *c)
 {
+    const op_attention a = op_attention_of(q);
     c->sum_bytes = c->dq_sum_bytes = 0;
     return !is_backward(q) ||
-           (part_bytes(cuda_elements(&q->in[5]), &c->sum_bytes) &&
-            (c->dq != ATTENTION_DQ_OURS || part_bytes(cuda_elements(&q->out[0]), &c->dq_sum_bytes)) &&
+           (part_bytes(cuda_elements(&q->in[a.lse]), &c->sum_bytes) &&
+            (c->dq != ATTENTION_DQ_OURS || part_bytes(cuda_elements(&q->in[a.y]), &c->dq_sum_bytes)) &&
             hr_add_bytes(c->sum_bytes, c->dq_sum_bytes, &c->own_bytes));
 }
 
@@ -144,8 +145,9 @@ static void release(cuda_device *device, void *state)
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
     const attention_state *s = r->state;
+    const attention_places at = attention_places_of(r->query, r->in, r->out);
     const CUdeviceptr address[GRAPH_TENSORS_MAX] = {
-        [ATTENTION_Q] = r->in[0],  [ATTENTION_K] = r->in[1],    [ATTENTION_V] = r->in[2],
+        [ATTENTION_Q] = at.q,      [ATTENTION_K] = at.k,        [ATTENTION_V] = at.v,
         [ATTENTION_Y] = r->out[0], [ATTENTION_LSE] = r->out[1],
     };
     return graph_run(s->graph, r->stream, address, r->workspace, err);
@@ -154,11 +156,12 @@ static hr_status run_forward(const cuda_run *r, hr_err *err)
 static hr_status run_backward(const cuda_run *r, hr_err *err)
 {
     const attention_state *s = r->state;
+    const attention_places at = attention_places_of(r->query, r->in, r->out);
     const CUdeviceptr dq_sum = r->workspace + s->sum_bytes, library = dq_sum + s->dq_sum_bytes;
     const CUdeviceptr address[GRAPH_TENSORS_MAX] = {
-        [ATTENTION_BWD_Q] = r->in[0],       [ATTENTION_BWD_K] = r->in[1],    [ATTENTION_BWD_V] = r->in[2],
-        [ATTENTION_BWD_Y] = r->in[3],       [ATTENTION_BWD_DY] = r->in[4],   [ATTENTION_BWD_LSE] = r->in[5],
-        [ATTENTION_BWD_DQ] = r->out[0],     [ATTENTION_BWD_DK] = r->out[1],  [ATTENTION_BWD_DV] = r->out[2],
+        [ATTENTION_BWD_Q] = at.q,           [ATTENTION_BWD_K] = at.k,        [ATTENTION_BWD_V] = at.v,
+        [ATTENTION_BWD_Y] = at.y,           [ATTENTION_BWD_DY] = at.dy,      [ATTENTION_BWD_LSE] = at.lse,
+        [ATTENTION_BWD_DQ] = at.dq,         [ATTENTION_BWD_DK] = at.dk,      [ATTENTION_BWD_DV] = at.dv,
         [ATTENTION_BWD_SUM] = r->workspace, [ATTENTION_BWD_DQ_SUM] = dq_sum,
     };
     return graph_run(s->graph, r->stream, address, library, err);

@@ -7,14 +7,14 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cuda_device.h"
+#include "attention_places.h"
 #include "kernels/attention_own_args.h"
 
 enum { NARROW = 64, WIDE = 128, BLOCKS_MAX = INT32_MAX };
 
 static int32_t features_of(const op_query *q)
 {
-    return (int32_t)(q->in[0].shape.dim[2] / q->attr.heads);
+    return (int32_t)op_attention_of(q).features;
 }
 
 // Features of a block's result.
@@ -26,7 +26,7 @@ static int32_t window_of(const op_query *q)
 static bool fits(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    return q->attr.rate == 0.0 && q->in[0].shape.dim[2] <= INT32_MAX / ATTENTION_TILE;
+    return q->attr.rate == 0.0 && op_attention_of(q).row <= INT32_MAX / ATTENTION_TILE;
 }
 
 static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
@@ -37,13 +37,14 @@ static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
 
 static attention_own_args arguments_of(const op_query *q)
 {
-    const int64_t *d = q->in[0].shape.dim;
+    const op_attention s = op_attention_of(q);
     const int32_t features = features_of(q), window = window_of(q);
-    return (attention_own_args){.samples = d[0],
-                                .heads = q->attr.heads,
-                                .queries = d[1],
-                                .keys = q->in[1].shape.dim[1],
-                                .width = (int32_t)d[2],
+    return (attention_own_args){.samples = s.samples,
+                                .heads = s.heads,
+                                .queries = s.queries,
+                                .keys = s.keys,
+                                .row = (int32_t)s.row,
+                                .width = (int32_t)s.width,
                                 .features = features,
                                 .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
                                 .scale = (float)(1.0 / sqrt((double)features)),
@@ -65,10 +66,11 @@ static hr_status launch(const cuda_run *r, CUfunction function, const attention_
 
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
+    const attention_places at = attention_places_of(r->query, r->in, r->out);
     attention_own_args a = arguments_of(r->query);
-    a.q = (const void *)r->in[0];
-    a.k = (const void *)r->in[1];
-    a.v = (const void *)r->in[2];
+    a.q = (const void *)at.q;
+    a.k = (const void *)at.k;
+    a.v = (const void *)at.v;
     a.out = (void *)r->out[0];
     a.lse = (float *)r->out[1];
     return launch(r, r->function, &a, a.queries, err);
@@ -80,7 +82,7 @@ static hr_status run_forward(const cuda_run *r, hr_err *err)
 static uint64_t workspace_backward(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    return cuda_elements(&q->in[5]) * sizeof(float);
+    return cuda_elements(&q->in[op_attention_of(q).lse]) * sizeof(float);
 }
 
 enum { STAGE_QUERIES, STAGE_KEYS, STAGES };
@@ -95,17 +97,18 @@ static uint32_t name_backward(const op_query *q, char name[CUDA_STAGES_MAX][CUDA
 
 static hr_status run_backward(const cuda_run *r, hr_err *err)
 {
+    const attention_places at = attention_places_of(r->query, r->in, r->out);
     attention_own_args a = arguments_of(r->query);
-    a.q = (const void *)r->in[0];
-    a.k = (const void *)r->in[1];
-    a.v = (const void *)r->in[2];
-    a.y = (const void *)r->in[3];
-    a.dy = (const void *)r->in[4];
-    a.lse = (float *)r->in[5];
+    a.q = (const void *)at.q;
+    a.k = (const void *)at.k;
+    a.v = (const void *)at.v;
+    a.y = (const void *)at.y;
+    a.dy = (const void *)at.dy;
+    a.lse = (float *)at.lse;
     a.delta = (float *)r->workspace;
-    a.out = (void *)r->out[0];
-    a.dk = (void *)r->out[1];
-    a.dv = (void *)r->out[2];
+    a.out = (void *)at.dq;
+    a.dk = (void *)at.dk;
+    a.dv = (void *)at.dv;
     HR_TRY(launch(r, r->stage[STAGE_QUERIES], &a, a.queries, err));
     return launch(r, r->stage[STAGE_KEYS], &a, a.keys, err);
 }

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "cudnn.h"
+#include "ops/attention.h"
 
 enum { RANK = 4, ROWS_AXIS = 2, COLUMNS_AXIS = 3 };
 
 typedef struct builder {
     graph_spec *spec;
-    int64_t samples, heads, queries, keys, features, width;
+    int64_t samples, heads, queries, keys, features;
+    int64_t row, width; // from row to row: of q, k, v and their gradients; of y and dy
     uint32_t dtype;
     bool causal;
     uint8_t scale; // a tensor by value
@@ -19,15 +21,16 @@ typedef struct builder {
 
 static builder begin(const op_query *q, graph_spec *spec)
 {
-    const int64_t *d = q->in[0].shape.dim;
+    const op_attention a = op_attention_of(q);
     *spec = (graph_spec){0};
     return (builder){.spec = spec,
-                     .samples = d[0],
-                     .heads = q->attr.heads,
-                     .queries = d[1],
-                     .keys = q->in[1].shape.dim[1],
-                     .features = d[2] / q->attr.heads,
-                     .width = d[2],
+                     .samples = a.samples,
+                     .heads = a.heads,
+                     .queries = a.queries,
+                     .keys = a.keys,
+                     .features = a.features,
+                     .row = a.row,
+                     .width = a.width,
                      .dtype = q->in[0].dtype,
                      .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0};
 }
@@ -49,19 +52,31 @@ static uint8_t add_value(builder *b, float value)
             .dtype = HR_F32, .by_value = true, .value = value, .dim = {1, 1, 1, 1}, .stride = {1, 1, 1, 1}});
 }
 
-// Heads of [N,length,heads·d], in memory; `turned`: as [d,length].
-static graph_tensor heads_of(const builder *b, int64_t length, bool turned)
+// Heads of [N,length,heads·d], in memory, rows `row` apart; `turned`: as [d,length].
+static graph_tensor heads_in(const builder *b, int64_t length, int64_t row, bool turned)
 {
     graph_tensor t = {.dtype = b->dtype, .dim = {b->samples, b->heads, length, b->features}};
-    const int64_t stride[RANK] = {length * b->width, b->features, b->width, 1};
+    const int64_t stride[RANK] = {length * row, b->features, row, 1};
     memcpy(t.stride, stride, sizeof stride);
     if (turned) {
         t.dim[ROWS_AXIS] = b->features;
         t.dim[COLUMNS_AXIS] = length;
         t.stride[ROWS_AXIS] = 1;
-        t.stride[COLUMNS_AXIS] = b->width;
+        t.stride[COLUMNS_AXIS] = row;
     }
     return t;
+}
+
+// Of q, k, v and their gradients.
+static graph_tensor heads_of(const builder *b, int64_t length, bool turned)
+{
+    return heads_in(b, length, b->row, turned);
+}
+
+// Of y and dy.
+static graph_tensor heads_of_result(const builder *b)
+{
+    return heads_in(b, b->queries, b->width, false);
 }
 
 // [N,heads,Lq,columns], dense.
@@ -184,7 +199,7 @@ void attention_spec(const op_query *q, graph_spec *out)
     (void)add_tensor(&b, heads_of(&b, b.queries, false)); // in the order of ATTENTION_Q …
     (void)add_tensor(&b, heads_of(&b, b.keys, true));
     (void)add_tensor(&b, heads_of(&b, b.keys, false));
-    (void)add_tensor(&b, heads_of(&b, b.queries, false));
+    (void)add_tensor(&b, heads_of_result(&b));
     (void)add_tensor(&b, dense(&b, HR_F32, 1));
     add_scale(&b);
     const uint8_t s = add_mask(&b, add_products(&b, ATTENTION_Q, ATTENTION_K));
@@ -201,10 +216,11 @@ void attention_spec(const op_query *q, graph_spec *out)
 // The tensors in memory, in the order of ATTENTION_BWD_Q …: k and v as [d,Lk].
 static void add_backward_tensors(builder *b, attention_dq dq)
 {
-    const graph_tensor queries = heads_of(b, b->queries, false), keys = heads_of(b, b->keys, false);
+    const graph_tensor queries = heads_of(b, b->queries, false), keys = heads_of(b, b->keys, false),
+                       result = heads_of_result(b);
     const graph_tensor turned = heads_of(b, b->keys, true), column = dense(b, HR_F32, 1);
-    const graph_tensor all[ATTENTION_BWD_DQ_SUM] = {queries, turned,  turned, queries, queries,
-                                                    column,  queries, keys,   keys,    column};
+    const graph_tensor all[ATTENTION_BWD_DQ_SUM] = {queries, turned,  turned, result, result,
+                                                    column,  queries, keys,   keys,   column};
     for (uint32_t k = 0; k < ATTENTION_BWD_DQ_SUM; k++) {
         (void)add_tensor(b, all[k]);
     }

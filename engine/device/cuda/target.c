@@ -47,6 +47,8 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
         return op == HR_OP_SOFTMAX_XENT_STREAM;
     case TARGET_CUTS:
         return op == HR_OP_BATCH_NORM_BWD;
+    case TARGET_JOINS:
+        return op == HR_OP_ATTENTION || op == HR_OP_ATTENTION_BWD;
     case TARGET_WIDENS:
         return op == HR_OP_DENSE_BWD_WEIGHTS;
     }

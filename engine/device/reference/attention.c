@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, and attention row by row: every score is computed where it is needed, none is kept.
+#include "ops/attention.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -69,22 +71,26 @@ void reference_softmax_bwd(const reference_call *call)
 // ---- streaming attention ----------------------------------------------------------------------------------
 
 typedef struct sizes {
-    int64_t samples, heads, queries, keys, width, features; // features: of one head
+    op_attention of;
     double scale;
 } sizes;
 
 static sizes sizes_of(const op_query *q)
 {
-    const int64_t *d = q->in[0].shape.dim;
-    const int64_t features = d[2] / q->attr.heads;
-    return (sizes){
-        d[0], q->attr.heads, d[1], q->in[1].shape.dim[1], d[2], features, 1.0 / sqrt((double)features)};
+    const op_attention a = op_attention_of(q);
+    return (sizes){a, 1.0 / sqrt((double)a.features)};
 }
 
-// Where row i of head h of sample n begins in [N,length,D].
-static int64_t place(const sizes *s, int64_t length, int64_t n, int64_t h, int64_t i)
+// Where row i of head h of sample n begins in [N,length,…], whose rows are `row` apart.
+static int64_t place(const sizes *s, int64_t row, int64_t length, int64_t n, int64_t h, int64_t i)
 {
-    return (n * length + i) * s->width + h * s->features;
+    return (n * length + i) * row + h * s->of.features;
+}
+
+// Sequence k of queries, keys and values, or of their gradients.
+static double *sequence(const sizes *s, void *const *operands, int64_t k)
+{
+    return s->of.joined ? (double *)operands[0] + k * s->of.width : operands[k];
 }
 
 static double dot(const double *a, const double *b, int64_t count)
@@ -109,16 +115,16 @@ static double attend(const sizes *s, const double *q, const double *k, const dou
 {
     double largest = -INFINITY, sum = 0.0;
     for (int64_t j = 0; j < visible; j++) {
-        const double score = s->scale * dot(q, k + j * s->width, s->features);
+        const double score = s->scale * dot(q, k + j * s->of.row, s->of.features);
         largest = score > largest ? score : largest;
     }
-    memset(y, 0, (size_t)s->features * sizeof *y);
+    memset(y, 0, (size_t)s->of.features * sizeof *y);
     for (int64_t j = 0; j < visible; j++) {
-        const double weight = exp(s->scale * dot(q, k + j * s->width, s->features) - largest);
+        const double weight = exp(s->scale * dot(q, k + j * s->of.row, s->of.features) - largest);
         sum += weight;
-        add_scaled(weight, v + j * s->width, y, s->features);
+        add_scaled(weight, v + j * s->of.row, y, s->of.features);
     }
-    for (int64_t d = 0; d < s->features; d++) {
+    for (int64_t d = 0; d < s->of.features; d++) {
         y[d] /= sum;
     }
     return largest + log(sum);
@@ -128,45 +134,49 @@ void reference_attention(const reference_call *call)
 {
     const sizes s = sizes_of(call->query);
     double *lse = call->out[1];
-    for (int64_t row = 0; row < s.samples * s.heads * s.queries; row++) {
-        const int64_t i = row % s.queries, h = row / s.queries % s.heads, n = row / s.queries / s.heads;
-        const int64_t at = place(&s, s.queries, n, h, i), first = place(&s, s.keys, n, h, 0);
-        lse[row] = attend(&s, (const double *)call->in[0] + at, (const double *)call->in[1] + first,
-                          (const double *)call->in[2] + first, seen(call->query, i, s.keys),
-                          (double *)call->out[0] + at);
+    for (int64_t row = 0; row < s.of.samples * s.of.heads * s.of.queries; row++) {
+        const int64_t i = row % s.of.queries, h = row / s.of.queries % s.of.heads,
+                      n = row / s.of.queries / s.of.heads;
+        const int64_t at = place(&s, s.of.row, s.of.queries, n, h, i),
+                      first = place(&s, s.of.row, s.of.keys, n, h, 0);
+        lse[row] = attend(&s, sequence(&s, call->in, 0) + at, sequence(&s, call->in, 1) + first,
+                          sequence(&s, call->in, 2) + first, seen(call->query, i, s.of.keys),
+                          (double *)call->out[0] + place(&s, s.of.width, s.of.queries, n, h, i));
     }
 }
 
-// What query i of one head gives to dq, dk and dv. `at` is its place, `first` that of key 0.
-static void attend_bwd(const reference_call *call, const sizes *s, int64_t at, int64_t first, int64_t visible,
-                       double lse)
+// What query i of one head gives to dq, dk and dv. `at` is its place, `first` that of key 0, `at_y` its place in y.
+static void attend_bwd(const reference_call *call, const sizes *s, int64_t at, int64_t first, int64_t at_y,
+                       int64_t visible, double lse)
 {
-    const double *q = (const double *)call->in[0] + at, *k = (const double *)call->in[1] + first;
-    const double *v = (const double *)call->in[2] + first, *y = (const double *)call->in[3] + at;
-    const double *dy = (const double *)call->in[4] + at;
-    double *dq = (double *)call->out[0] + at, *dk = (double *)call->out[1] + first;
-    double *dv = (double *)call->out[2] + first;
-    const double mean = dot(dy, y, s->features); // Σ over keys of weight * dweight
+    const double *q = sequence(s, call->in, 0) + at, *k = sequence(s, call->in, 1) + first;
+    const double *v = sequence(s, call->in, 2) + first, *y = (const double *)call->in[s->of.y] + at_y;
+    const double *dy = (const double *)call->in[s->of.dy] + at_y;
+    double *dq = sequence(s, call->out, 0) + at, *dk = sequence(s, call->out, 1) + first;
+    double *dv = sequence(s, call->out, 2) + first;
+    const double mean = dot(dy, y, s->of.features); // Σ over keys of weight * dweight
     for (int64_t j = 0; j < visible; j++) {
-        const int64_t key = j * s->width;
-        const double weight = exp(s->scale * dot(q, k + key, s->features) - lse);
-        const double ds = s->scale * weight * (dot(dy, v + key, s->features) - mean);
-        add_scaled(weight, dy, dv + key, s->features);
-        add_scaled(ds, q, dk + key, s->features);
-        add_scaled(ds, k + key, dq, s->features);
+        const int64_t key = j * s->of.row;
+        const double weight = exp(s->scale * dot(q, k + key, s->of.features) - lse);
+        const double ds = s->scale * weight * (dot(dy, v + key, s->of.features) - mean);
+        add_scaled(weight, dy, dv + key, s->of.features);
+        add_scaled(ds, q, dk + key, s->of.features);
+        add_scaled(ds, k + key, dq, s->of.features);
     }
 }
 
 void reference_attention_bwd(const reference_call *call)
 {
     const sizes s = sizes_of(call->query);
-    const double *lse = call->in[5];
-    for (uint32_t k = 0; k < 3; k++) {
+    const double *lse = call->in[s.of.lse];
+    for (uint32_t k = 0; k < call->query->out_count; k++) {
         memset(call->out[k], 0, call->out_count[k] * sizeof(double));
     }
-    for (int64_t row = 0; row < s.samples * s.heads * s.queries; row++) {
-        const int64_t i = row % s.queries, h = row / s.queries % s.heads, n = row / s.queries / s.heads;
-        attend_bwd(call, &s, place(&s, s.queries, n, h, i), place(&s, s.keys, n, h, 0),
-                   seen(call->query, i, s.keys), lse[row]);
+    for (int64_t row = 0; row < s.of.samples * s.of.heads * s.of.queries; row++) {
+        const int64_t i = row % s.of.queries, h = row / s.of.queries % s.of.heads,
+                      n = row / s.of.queries / s.of.heads;
+        attend_bwd(call, &s, place(&s, s.of.row, s.of.queries, n, h, i),
+                   place(&s, s.of.row, s.of.keys, n, h, 0), place(&s, s.of.width, s.of.queries, n, h, i),
+                   seen(call->query, i, s.of.keys), lse[row]);
     }
 }

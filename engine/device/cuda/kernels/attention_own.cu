@@ -185,7 +185,7 @@ struct job {
     int64_t head;                // of all samples: n·heads + h
     int64_t first_row;           // of the tile
     int window;                  // of the result's features
-    int64_t queries_at, keys_at; // where the head begins in q and in k
+    int64_t queries_at, keys_at, y_at; // where the head begins in q, in k and in y
 };
 
 __device__ __forceinline__ int64_t tiles_of(int64_t length)
@@ -203,8 +203,9 @@ __device__ __forceinline__ job job_of(const attention_own_args &a, int64_t item,
     j.head = item / a.windows / tiles;
     j.first_row = (from_the_end ? tiles - 1 - tile : tile) * TILE;
     const int64_t n = j.head / a.heads, h = j.head % a.heads;
-    j.queries_at = n * a.queries * a.width + h * a.features;
-    j.keys_at = n * a.keys * a.width + h * a.features;
+    j.queries_at = n * a.queries * a.row + h * a.features;
+    j.keys_at = n * a.keys * a.row + h * a.features;
+    j.y_at = n * a.queries * a.width + h * a.features;
     return j;
 }
 
@@ -218,19 +219,32 @@ __device__ __forceinline__ int at_most(int64_t a, int b)
     return a < b ? (int)a : b;
 }
 
+// Rows of a sequence from a tile's first on: `step` elements from one to the next, `count` of them.
+template <typename T> struct side {
+    const T *at;
+    int step;
+    int64_t count;
+};
+
+template <typename T>
+__device__ __forceinline__ side<T> side_of(const void *base, int64_t place, int step, int64_t count)
+{
+    return {static_cast<const T *>(base) + place, step, count};
+}
+
 // sum = rows · columnsᵀ over all features of the head; both point to the tile's first row. Ends with the block in step.
 template <typename T>
 __device__ __forceinline__ void score(const attention_own_args &a, float (&sum)[ROWS][COLUMNS],
-                                      float *room_rows, float *room_columns, const T *rows, int64_t row_count,
-                                      const T *columns, int64_t column_count, float scale)
+                                      float *room_rows, float *room_columns, const side<T> &rows,
+                                      const side<T> &columns, float scale)
 {
 #pragma unroll
     for (int i = 0; i < ROWS * COLUMNS; i++) {
         sum[i / COLUMNS][i % COLUMNS] = 0.0f;
     }
     for (int d = 0; d < a.features; d += TILE) {
-        load_turned(room_rows, rows + d, a.width, row_count, a.features - d, scale);
-        load_turned(room_columns, columns + d, a.width, column_count, a.features - d, 1.0f);
+        load_turned(room_rows, rows.at + d, rows.step, rows.count, a.features - d, scale);
+        load_turned(room_columns, columns.at + d, columns.step, columns.count, a.features - d, 1.0f);
         __syncthreads();
         multiply(sum, room_rows, room_columns, at_most(a.features - d, TILE));
         __syncthreads();
@@ -240,17 +254,17 @@ __device__ __forceinline__ void score(const attention_own_args &a, float (&sum)[
 // sum += weightsᵀ · values for this block's window, where `weights` is put and the first chunk of values is loaded.
 template <typename T, int CHUNKS>
 __device__ __forceinline__ void gather(const attention_own_args &a, float (&sum)[CHUNKS][ROWS][COLUMNS],
-                                       const float *weights, float *room, const T *values, int64_t count,
+                                       const float *weights, float *room, const side<T> &values,
                                        int first_feature)
 {
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++) {
         const int d = first_feature + c * TILE;
         if (c > 0) {
-            load_rows(room, values + d, a.width, count, a.features - d);
+            load_rows(room, values.at + d, values.step, values.count, a.features - d);
         }
         __syncthreads();
-        collect(sum[c], weights, room, at_most(count, TILE));
+        collect(sum[c], weights, room, at_most(values.count, TILE));
         __syncthreads();
     }
 }
@@ -258,7 +272,7 @@ __device__ __forceinline__ void gather(const attention_own_args &a, float (&sum)
 // This thread's rows and features of a window. `to` is the first row of the tile.
 template <typename T, int CHUNKS>
 __device__ __forceinline__ void write(const attention_own_args &a, const float (&sum)[CHUNKS][ROWS][COLUMNS],
-                                      T *to, int64_t rows, int first_feature)
+                                      T *to, int step, int64_t rows, int first_feature)
 {
     const bool whole = a.features % COLUMNS == 0;
 #pragma unroll
@@ -268,7 +282,7 @@ __device__ __forceinline__ void write(const attention_own_args &a, const float (
         if (row >= rows || feature >= a.features) {
             continue;
         }
-        T *at = to + row * a.width + feature;
+        T *at = to + row * step + feature;
         pack<T, COLUMNS> v;
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
@@ -361,9 +375,8 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void forward(const 
     for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
         const job j = job_of(a, item, tiles, a.causal != 0);
         const int first_feature = j.window * CHUNKS * TILE;
-        const int64_t row_count = a.queries - j.first_row;
+        const side<T> q = side_of<T>(a.q, j.queries_at + j.first_row * a.row, a.row, a.queries - j.first_row);
         const int64_t end = a.causal && j.first_row + TILE < a.keys ? j.first_row + TILE : a.keys;
-        const T *q = static_cast<const T *>(a.q) + j.queries_at + j.first_row * a.width;
         float y[CHUNKS][ROWS][COLUMNS], s[ROWS][COLUMNS], largest[ROWS], sum[ROWS];
         clear(y);
 #pragma unroll
@@ -372,16 +385,17 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void forward(const 
             sum[r] = 0.0f;
         }
         for (int64_t key = 0; key < end; key += TILE) {
-            const T *k = static_cast<const T *>(a.k) + j.keys_at + key * a.width;
-            const T *v = static_cast<const T *>(a.v) + j.keys_at + key * a.width;
-            load_rows(values, v + first_feature, a.width, a.keys - key, a.features - first_feature);
-            score(a, s, queries, keys, q, row_count, k, a.keys - key, a.scale * LOG2_E);
+            const int64_t there = j.keys_at + key * a.row;
+            const side<T> k = side_of<T>(a.k, there, a.row, a.keys - key),
+                          v = side_of<T>(a.v, there, a.row, a.keys - key);
+            load_rows(values, v.at + first_feature, v.step, v.count, a.features - first_feature);
+            score(a, s, queries, keys, q, k, a.scale * LOG2_E);
             weigh(a, j, key, s, largest, sum, y);
             put_turned(keys, s);
-            gather(a, y, keys, values, v, a.keys - key, first_feature);
+            gather(a, y, keys, values, v, first_feature);
         }
         finish(a, j, largest, sum, y);
-        write(a, y, static_cast<T *>(a.out) + j.queries_at + j.first_row * a.width, row_count, first_feature);
+        write(a, y, static_cast<T *>(a.out) + j.y_at + j.first_row * a.width, a.width, q.count, first_feature);
     }
 }
 
@@ -393,8 +407,8 @@ template <typename T> __device__ __forceinline__ void row_products(const attenti
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     for (int64_t row = j.first_row + warp; row < j.first_row + TILE && row < a.queries;
          row += THREADS / WARP) {
-        const T *y = static_cast<const T *>(a.y) + j.queries_at + row * a.width;
-        const T *dy = static_cast<const T *>(a.dy) + j.queries_at + row * a.width;
+        const T *y = static_cast<const T *>(a.y) + j.y_at + row * a.width;
+        const T *dy = static_cast<const T *>(a.dy) + j.y_at + row * a.width;
         float sum = 0.0f;
         for (int d = lane; d < a.features; d += WARP) {
             sum += widen(y[d]) * widen(dy[d]);
@@ -417,7 +431,9 @@ __device__ __forceinline__ void backward_queries(const attention_own_args &a)
     for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
         const job j = job_of(a, item, tiles, a.causal != 0);
         const int first_feature = j.window * CHUNKS * TILE;
-        const int64_t row_count = a.queries - j.first_row, here = j.queries_at + j.first_row * a.width;
+        const int64_t row_count = a.queries - j.first_row, here = j.queries_at + j.first_row * a.row;
+        const side<T> q = side_of<T>(a.q, here, a.row, row_count),
+                      dy = side_of<T>(a.dy, j.y_at + j.first_row * a.width, a.width, row_count);
         const int64_t end = a.causal && j.first_row + TILE < a.keys ? j.first_row + TILE : a.keys;
         row_products<T>(a, j);
         float lse[ROWS], delta[ROWS], dq[CHUNKS][ROWS][COLUMNS], s[ROWS][COLUMNS], dp[ROWS][COLUMNS];
@@ -429,13 +445,12 @@ __device__ __forceinline__ void backward_queries(const attention_own_args &a)
             delta[r] = query < a.queries ? a.delta[at] : 0.0f;
         }
         for (int64_t key = 0; key < end; key += TILE) {
-            const int64_t there = j.keys_at + key * a.width, count = a.keys - key;
-            const T *k = static_cast<const T *>(a.k) + there;
-            score(a, s, rows, columns, static_cast<const T *>(a.q) + here, row_count, k, count,
-                  a.scale * LOG2_E);
-            load_rows(values, k + first_feature, a.width, count, a.features - first_feature);
-            score(a, dp, rows, columns, static_cast<const T *>(a.dy) + here, row_count,
-                  static_cast<const T *>(a.v) + there, count, 1.0f);
+            const int64_t there = j.keys_at + key * a.row;
+            const side<T> k = side_of<T>(a.k, there, a.row, a.keys - key),
+                          v = side_of<T>(a.v, there, a.row, a.keys - key);
+            score(a, s, rows, columns, q, k, a.scale * LOG2_E);
+            load_rows(values, k.at + first_feature, k.step, k.count, a.features - first_feature);
+            score(a, dp, rows, columns, dy, v, 1.0f);
 #pragma unroll
             for (int i = 0; i < ROWS * COLUMNS; i++) {
                 const int r = i / COLUMNS, c = i % COLUMNS;
@@ -444,9 +459,9 @@ __device__ __forceinline__ void backward_queries(const attention_own_args &a)
                 s[r][c] = seen ? exp2f(s[r][c] - lse[r]) * (dp[r][c] - delta[r]) * a.scale : 0.0f;
             }
             put_turned(rows, s);
-            gather(a, dq, rows, values, k, count, first_feature);
+            gather(a, dq, rows, values, k, first_feature);
         }
-        write(a, dq, static_cast<T *>(a.out) + here, row_count, first_feature);
+        write(a, dq, static_cast<T *>(a.out) + here, a.row, row_count, first_feature);
     }
 }
 
@@ -459,17 +474,19 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void backward_keys(
     for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
         const job j = job_of(a, item, tiles, false);
         const int first_feature = j.window * CHUNKS * TILE;
-        const int64_t row_count = a.keys - j.first_row, here = j.keys_at + j.first_row * a.width;
+        const int64_t row_count = a.keys - j.first_row, here = j.keys_at + j.first_row * a.row;
+        const side<T> k = side_of<T>(a.k, here, a.row, row_count),
+                      v = side_of<T>(a.v, here, a.row, row_count);
         float dk[CHUNKS][ROWS][COLUMNS], dv[CHUNKS][ROWS][COLUMNS], p[ROWS][COLUMNS], dp[ROWS][COLUMNS];
         clear(dk);
         clear(dv);
         for (int64_t query = a.causal ? j.first_row : 0; query < a.queries; query += TILE) {
-            const int64_t there = j.queries_at + query * a.width, count = a.queries - query;
-            const T *q = static_cast<const T *>(a.q) + there, *dy = static_cast<const T *>(a.dy) + there;
+            const int64_t count = a.queries - query;
+            const side<T> q = side_of<T>(a.q, j.queries_at + query * a.row, a.row, count),
+                          dy = side_of<T>(a.dy, j.y_at + query * a.width, a.width, count);
             const int64_t at = j.head * a.queries + query + my_column() * COLUMNS;
-            load_rows(values, dy + first_feature, a.width, count, a.features - first_feature);
-            score(a, p, rows, columns, static_cast<const T *>(a.k) + here, row_count, q, count,
-                  a.scale * LOG2_E);
+            load_rows(values, dy.at + first_feature, dy.step, count, a.features - first_feature);
+            score(a, p, rows, columns, k, q, a.scale * LOG2_E);
 #pragma unroll
             for (int i = 0; i < ROWS * COLUMNS; i++) {
                 const int r = i / COLUMNS, c = i % COLUMNS;
@@ -478,9 +495,9 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void backward_keys(
                 p[r][c] = seen ? exp2f(p[r][c] - a.lse[at + c] * LOG2_E) : 0.0f;
             }
             put_turned(rows, p);
-            gather(a, dv, rows, values, dy, count, first_feature);
-            load_rows(values, q + first_feature, a.width, count, a.features - first_feature);
-            score(a, dp, rows, columns, static_cast<const T *>(a.v) + here, row_count, dy, count, 1.0f);
+            gather(a, dv, rows, values, dy, first_feature);
+            load_rows(values, q.at + first_feature, q.step, count, a.features - first_feature);
+            score(a, dp, rows, columns, v, dy, 1.0f);
 #pragma unroll
             for (int i = 0; i < ROWS * COLUMNS; i++) {
                 const int r = i / COLUMNS, c = i % COLUMNS;
@@ -488,10 +505,10 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void backward_keys(
                 p[r][c] *= inside ? (dp[r][c] - a.delta[at + c]) * a.scale : 0.0f;
             }
             put_turned(rows, p);
-            gather(a, dk, rows, values, q, count, first_feature);
+            gather(a, dk, rows, values, q, first_feature);
         }
-        write(a, dk, static_cast<T *>(a.dk) + here, row_count, first_feature);
-        write(a, dv, static_cast<T *>(a.dv) + here, row_count, first_feature);
+        write(a, dk, static_cast<T *>(a.dk) + here, a.row, row_count, first_feature);
+        write(a, dv, static_cast<T *>(a.dv) + here, a.row, row_count, first_feature);
     }
 }
 

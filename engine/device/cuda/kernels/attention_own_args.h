@@ -10,7 +10,7 @@ enum {
     ATTENTION_THREADS = 128, // 16 across a tile, 8 down it
 };
 
-// Head h of row i of sample n is [(n·length + i)·width + h·features], `features` long.
+// Head h of row i of sample n is [(n·length + i)·row + h·features], `features` long; of y and dy with `width` for `row`.
 typedef struct attention_own_args {
     const void *q, *k, *v;
     const void *y, *dy; // backward only
@@ -20,11 +20,10 @@ typedef struct attention_own_args {
     float *
         delta; // the same shape: Σ dy·y of a row; backward of the queries writes it, that of the keys reads it
     int64_t samples, heads, queries, keys;
-    int32_t width, features; // width · ATTENTION_TILE fits an int32
+    int32_t row, width, features; // row · ATTENTION_TILE fits an int32
     int32_t causal;
     float scale;     // of q·k
     int32_t windows; // a block has this share of a head's features as its result
-    uint32_t unused; // no byte of an argument is undefined
 } attention_own_args;
 
 #endif
