@@ -144,6 +144,60 @@ START_TEST(who_loses_the_terminal_ends)
 }
 END_TEST
 
+static void tell_to_end(vt_run *v, int number)
+{
+    if (number == 0) {
+        workbench_type(v, "qy"); // y where it asks about what was trained
+    } else {
+        vt_signal(v, number);
+    }
+}
+
+enum { MANY = 6 };
+
+static void expect_ends(vt_run *const v[MANY], int number)
+{
+    for (int k = 0; k < MANY; k++) {
+        int status;
+        ck_assert(vt_changed(v[k], &status));
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == (number == 0 ? 0 : 128 + number),
+                      "workbench %d, told by %d: status %x", k, number, (unsigned)status);
+        workbench_has_given_back(v[k]);
+        vt_close(v[k]);
+    }
+}
+
+static void start_and_end_many(int number)
+{
+    static const char *const training[] = {HEADROOM_PROGRAM, "demo", "-s", "batch.size=16", NULL};
+    char state[] = "/tmp/headroom-many-XXXXXX", clear[64];
+    vt_run *v[MANY];
+    ck_assert_ptr_nonnull(mkdtemp(state));
+    ck_assert_int_eq(setenv("XDG_STATE_HOME", state, 1), 0); // there is nothing to go on with
+    for (int k = 0; k < MANY; k++) {
+        v[k] = workbench_start(training);
+    }
+    for (int k = 0; k < MANY; k++) {
+        ck_assert(vt_shows(v[k], "running"));
+    }
+    for (int k = 0; k < MANY; k++) {
+        tell_to_end(v[k], number);
+    }
+    expect_ends(v, number);
+    unsetenv("XDG_STATE_HOME");
+    snprintf(clear, sizeof clear, "rm -r %s", state);
+    ck_assert_int_eq(system(clear), 0);
+}
+
+// On few cores many end slowly: each does as it would alone.
+START_TEST(many_at_once_each_end_as_one_does)
+{
+    start_and_end_many(0);
+    start_and_end_many(SIGTERM);
+    start_and_end_many(SIGHUP);
+}
+END_TEST
+
 // Without a look at what it writes.
 static bool ends_unread_for(vt_run *v, int seconds)
 {
@@ -199,7 +253,7 @@ START_TEST(a_terminal_that_nobody_reads_holds_nobody_up)
 }
 END_TEST
 
-SUITE_MAIN("tui vterm ends", the_preset_goes_to_the_editor_and_comes_back, a_stopped_terminal_holds_nobody_up,
-           a_stopped_terminal_is_drawn_anew_when_it_goes_on, a_terminal_that_nobody_reads_holds_nobody_up,
-           ctrl_z_gives_back_and_returns_to_the_new_size, a_stop_from_outside_is_repaired,
-           every_end_gives_the_terminal_back, who_loses_the_terminal_ends)
+SUITE_MAIN("tui vterm ends", many_at_once_each_end_as_one_does, the_preset_goes_to_the_editor_and_comes_back,
+           a_stopped_terminal_holds_nobody_up, a_stopped_terminal_is_drawn_anew_when_it_goes_on,
+           a_terminal_that_nobody_reads_holds_nobody_up, ctrl_z_gives_back_and_returns_to_the_new_size,
+           a_stop_from_outside_is_repaired, every_end_gives_the_terminal_back, who_loses_the_terminal_ends)
