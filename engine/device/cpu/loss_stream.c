@@ -17,6 +17,7 @@ typedef struct job {
     float *most, *rsum; // one of every row
     double *partial;    // one per range
     float share;        // of one row in the gradient
+    bool keeps;         // exponentials wait where the gradient will be, which is float32
 } job;
 
 // `count` logits of a row from `first` on.
@@ -57,9 +58,10 @@ CPU_HOT static float chunk_max(const float *z, int64_t count)
     return row_max(z, count);
 }
 
-CPU_HOT static double chunk_sum(const float *z, int64_t count, float largest)
+// Sum of the exponentials, left in p unless that is NULL; p may be z.
+CPU_HOT static double chunk_sum(const float *z, float *p, int64_t count, float largest)
 {
-    return exponentials(z, NULL, count, largest);
+    return exponentials(z, p, count, largest);
 }
 
 static float largest_of(const job *j, int64_t row, float room[ROWS_CHUNK])
@@ -89,13 +91,14 @@ typedef struct row_stats {
 static double stream_row(const job *j, int64_t row, float room[ROWS_CHUNK], row_stats *stats)
 {
     const float largest = largest_of(j, row, room);
+    const double chosen = (double)logit_of(j, row, label_at(&j->labels, row), room);
     double sum = 0.0;
     for (int64_t first = 0; first < j->l.classes; first += ROWS_CHUNK) {
         const chunk c = chunk_of(j, row, first);
-        sum += chunk_sum(values_of(j, &c, room), c.count, largest);
+        float *left = j->keeps ? (float *)(j->dz + c.byte) : NULL;
+        sum += chunk_sum(values_of(j, &c, room), left, c.count, largest);
     }
     *stats = (row_stats){largest, (float)(1.0 / sum)};
-    const double chosen = (double)logit_of(j, row, label_at(&j->labels, row), room);
     return log(sum) - (chosen - (double)largest);
 }
 
@@ -122,19 +125,10 @@ static void run_stream(const cpu_run *r)
     *(float *)r->out[2] = (float)(total / (double)j.l.rows);
 }
 
-// p = exp(z - most) * rsum, which may be z itself.
-CPU_HOT static void chunk_probabilities(const float *z, float *p, int64_t count, float most, float rsum)
-{
-    (void)exponentials(z, p, count, most);
-    for (int64_t k = 0; k < count; k++) {
-        p[k] *= rsum;
-    }
-}
-
-CPU_HOT static void chunk_scale(float *p, int64_t count, float share)
+CPU_HOT static void chunk_scale(float *p, int64_t count, float factor)
 {
     for (int64_t k = 0; k < count; k++) {
-        p[k] *= share;
+        p[k] *= factor;
     }
 }
 
@@ -144,7 +138,10 @@ static void chunk_bwd(const job *j, int64_t row, int64_t first, row_stats stats,
     const bool narrows = j->dtype != HR_F32;
     const int64_t at = label_at(&j->labels, row) - first;
     float *p = narrows ? room : (float *)(j->dz + c.byte);
-    chunk_probabilities(values_of(j, &c, room), p, c.count, stats.most, stats.rsum);
+    if (!j->keeps) {
+        (void)chunk_sum(values_of(j, &c, room), p, c.count, stats.most);
+    }
+    chunk_scale(p, c.count, stats.rsum);
     const bool here = at >= 0 && at < c.count;
     const float chosen = here ? (p[at] - 1.0f) * j->share : 0.0f;
     chunk_scale(p, c.count, j->share);
@@ -201,6 +198,7 @@ static void run_gradient(const cpu_run *r)
 {
     job j = job_of(r);
     j.dz = r->out[0];
+    j.keeps = j.dtype == HR_F32;
     j.share = (float)(gradient_weight(r, 2) / (double)j.l.rows);
     const double total = sum_ranges(r, j.l.rows, logits_grain(&j.l), gradient_body, &j, j.partial);
     *(float *)r->out[1] = (float)(total / (double)j.l.rows);
