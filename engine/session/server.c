@@ -225,6 +225,9 @@ static hr_status open_server(server *s, const server_options *options, hr_err *e
     }
     if (options->endings != NULL) {
         s->signals = signalfd(-1, options->endings, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (s->signals < 0) { // the engine's thread holds these signals back: nobody else would hear them
+            return HR_FAIL(err, STATE, "no descriptor for signals was to be had: %s", strerror(errno));
+        }
     }
     if (options->watchable) {
         listen_for_watchers(s);

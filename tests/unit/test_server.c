@@ -129,6 +129,31 @@ START_TEST(an_owner_that_leaves_with_the_queue_full_wakes_nobody)
 }
 END_TEST
 
+// As many descriptors as it takes to hear a bell and no signals.
+START_TEST(who_could_hear_no_signals_does_not_start)
+{
+    struct rlimit limit;
+    sigset_t endings;
+    hr_knobs knobs;
+    hr_err err = {0};
+    server *s = NULL;
+    const int next = dup(STDOUT_FILENO);
+    hr_knobs_init(&knobs);
+    (void)sigemptyset(&endings);
+    (void)sigaddset(&endings, SIGTERM);
+    const server_options options = {.ring = ring, .endings = &endings, .preset = "tiny", .knobs = &knobs};
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    close(next);
+    const struct rlimit few = {(rlim_t)next + 1, limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const hr_status status = server_start(&options, &s, &err);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(status, HR_STATE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "no descriptor for signals"));
+    ck_assert_ptr_null(s);
+}
+END_TEST
+
 // Who knocks while there is no descriptor for him is let in once there is.
 START_TEST(without_descriptors_it_waits)
 {
@@ -163,6 +188,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, its_thread_takes_no_signals);
     tcase_add_test(tests, an_owner_that_leaves_with_the_queue_full_wakes_nobody);
+    tcase_add_test(tests, who_could_hear_no_signals_does_not_start);
     tcase_add_test(tests, without_descriptors_it_waits);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
