@@ -3,11 +3,19 @@
 // convolutions. Bias, RELU, GELU and the bias' gradient ride on the product where the library has an algorithm for it,
 // which only the card can say; where it has none, and for RELU6, kernels of our own stand beside it:
 //
-//     bias      every row of y becomes it, with what is added, and the product adds to y
-//     RELU…     y is clipped behind the product
-//     GELU      the product writes what it is given, or the gradient behind it, and y is made of that
-//     db        dy's columns are summed before it, in what the workspace has room for
-#include <math.h>
+//     bias       every row of y becomes it, with what is added, and the product adds to y
+//     RELU…      the activation's own kernel, over y
+//     GELU       the same, over what the product wrote of it, which is kept; its gradient over y and what was kept
+//     db         dy's columns are summed before the product, in what the workspace has room for
+//
+// The library takes rows of whole sixteen bytes. Of the models in presets these layers have others (their types alike):
+//
+//     columns    model                                           beside the product
+//     10         cifar10_separable_cnn, mlp, resnet18_cifar      bias, db
+//     2          unet (its last convolution)                     bias, db
+//
+// Activations are beside it in no preset, only in a layer of such a width that somebody writes (tests/program/
+// test_product_rows.c).
 #include <stdio.h>
 
 #include "base/host_mem.h"
@@ -20,10 +28,9 @@ enum { PACK_BYTES = 16, PARTS_MAX = 64, ROWS_OF_A_PART = 256 };
 typedef struct products_state {
     product_use use;
     product *product;
-    CUfunction spread, clip, smooth, sums, sums_end; // NULL: the product does it, or nobody needs it
-    float ceiling;
-    bool packs;    // vectors of whole rows of y, or of what is summed
-    int64_t parts; // of the rows that are summed
+    CUfunction spread, after, sums, sums_end; // NULL: the product does it, or nobody needs it
+    bool packs;                               // vectors of whole rows of y, or of what is summed
+    int64_t parts;                            // of the rows that are summed
 } products_state;
 
 static hr_status ask(cuda_device *device, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
@@ -71,12 +78,14 @@ static hr_status sum_apart(cuda_device *device, products_state *st, uint64_t wor
     return HR_OK;
 }
 
-static hr_status smooth_apart(cuda_device *device, products_state *st, hr_err *err)
+static hr_status act_apart(cuda_device *device, products_state *st, hr_err *err)
 {
+    const product_use *u = &st->use;
     char name[CUDA_NAME_MAX];
-    (void)snprintf(name, sizeof name, "gelu_tanh%s_%s", st->use.shape.aux == PRODUCT_AUX_READ ? "_bwd" : "",
-                   cuda_suffix(st->use.shape.dtype));
-    return cuda_function(device, "activation", name, &st->smooth, err);
+    const char *act = u->six ? "relu6" : u->shape.act == HR_ACT_RELU ? "relu" : "gelu_tanh";
+    (void)snprintf(name, sizeof name, "%s%s_%s", act, u->shape.aux == PRODUCT_AUX_READ ? "_bwd" : "",
+                   cuda_suffix(u->shape.dtype));
+    return cuda_function(device, "activation", name, &st->after, err);
 }
 
 // The product alone; what the library was to fuse is done beside it.
@@ -94,12 +103,8 @@ static hr_status do_apart(cuda_device *device, products_state *st, uint64_t work
         st->packs = whole_packs(s->n, s->dtype);
         HR_TRY(find(device, "product_bias", st->packs, s->dtype, &st->spread, err));
     }
-    if (s->act == HR_ACT_RELU) {
-        st->ceiling = INFINITY;
-        HR_TRY(find(device, "product_clip", false, s->dtype, &st->clip, err));
-    }
-    if (s->act == HR_ACT_GELU) {
-        HR_TRY(smooth_apart(device, st, err));
+    if (s->act != HR_ACT_NONE) {
+        HR_TRY(act_apart(device, st, err));
     }
     return s->sums == PRODUCT_SUMS_NONE ? HR_OK : sum_apart(device, st, workspace_bytes, err);
 }
@@ -113,8 +118,7 @@ static hr_status make(cuda_device *device, products_state *st, uint64_t workspac
 {
     const product_shape *s = &st->use.shape;
     if (st->use.six) {
-        st->ceiling = 6.0f;
-        HR_TRY(find(device, "product_clip", false, s->dtype, &st->clip, err));
+        HR_TRY(act_apart(device, st, err));
     }
     const hr_status status = product_prepare(device, s, workspace_bytes, &st->product, err);
     if (status != HR_DEVICE || fuses_nothing(s)) {
@@ -179,24 +183,23 @@ static hr_status run_sums(const cuda_run *r, const products_state *st, hr_err *e
                              err);
 }
 
-static hr_status run_beside(const cuda_run *r, const products_state *st, CUfunction function, bool packs,
-                            const product_places *at, hr_err *err)
+static hr_status run_spread(const cuda_run *r, const products_state *st, const product_places *at,
+                            hr_err *err)
 {
     const product_shape *s = &st->use.shape;
     const products_args a = {.y = (void *)(uintptr_t)at->y,
                              .bias = (const void *)(uintptr_t)at->vector,
                              .added = (const void *)(uintptr_t)at->c,
                              .count = s->m * s->n,
-                             .columns = s->n,
-                             .ceiling = st->ceiling};
-    const uint32_t per_thread = packs ? PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)s->dtype) : 1;
-    return cuda_launch(r, function,
+                             .columns = s->n};
+    const uint32_t per_thread = st->packs ? PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)s->dtype) : 1;
+    return cuda_launch(r, st->spread,
                        cuda_grid_over(r->device, (uint64_t)a.count, per_thread, PRODUCTS_THREADS), &a,
                        sizeof a, err);
 }
 
-static hr_status run_smooth(const cuda_run *r, const products_state *st, const product_places *at,
-                            hr_err *err)
+// The activation, or its gradient, of what the product has written.
+static hr_status run_after(const cuda_run *r, const products_state *st, const product_places *at, hr_err *err)
 {
     const product_shape *s = &st->use.shape;
     const bool gradient = s->aux == PRODUCT_AUX_READ;
@@ -205,7 +208,7 @@ static hr_status run_smooth(const cuda_run *r, const products_state *st, const p
                                .out = (void *)(uintptr_t)r->out[0],
                                .count = s->m * s->n};
     const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)s->dtype);
-    return cuda_launch(r, st->smooth,
+    return cuda_launch(r, st->after,
                        cuda_grid_over(r->device, (uint64_t)a.count, per_thread, PRODUCTS_THREADS), &a,
                        sizeof a, err);
 }
@@ -222,7 +225,7 @@ static product_places places_of(const cuda_run *r, const products_state *st)
     if (u->aux >= 0) {
         at.aux = s->aux == PRODUCT_AUX_WRITTEN ? r->out[u->aux] : r->in[u->aux];
     }
-    if (st->smooth != NULL && s->aux == PRODUCT_AUX_WRITTEN) {
+    if (st->after != NULL && s->aux == PRODUCT_AUX_WRITTEN) {
         at.y = at.aux;
     }
     return at;
@@ -236,14 +239,11 @@ static hr_status run(const cuda_run *r, hr_err *err)
         HR_TRY(run_sums(r, st, err));
     }
     if (st->spread != NULL) {
-        HR_TRY(run_beside(r, st, st->spread, st->packs, &at, err));
+        HR_TRY(run_spread(r, st, &at, err));
         at.c = 0;
     }
     HR_TRY(product_run(st->product, r->stream, &at, err));
-    if (st->smooth != NULL) {
-        return run_smooth(r, st, &at, err);
-    }
-    return st->clip == NULL ? HR_OK : run_beside(r, st, st->clip, true, &at, err);
+    return st->after == NULL ? HR_OK : run_after(r, st, &at, err);
 }
 
 // ---- rows -------------------------------------------------------------------------------------------------------------

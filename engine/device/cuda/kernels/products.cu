@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside matrix products where the library does not fuse it: bias, activation, sums of columns.
+// What stands beside matrix products where the library does not fuse it: bias and sums of columns.
 #include "kernel.cuh"
 #include "products_args.h"
 
@@ -20,24 +20,6 @@ template <typename T, int V> __device__ __forceinline__ void spread(const produc
         y[i] = v;
         column += step;
         column -= column >= in_row ? in_row : 0;
-    }
-}
-
-template <typename T> __device__ __forceinline__ void clip(const products_args &a)
-{
-    constexpr int n = lanes<T>::count;
-    T *y = static_cast<T *>(a.y);
-    const int64_t packs = a.count / n;
-    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
-        pack<T, n> v = reinterpret_cast<pack<T, n> *>(y)[i];
-#pragma unroll
-        for (int k = 0; k < n; k++) {
-            v.at[k] = narrow<T>(fminf(fmaxf(widen(v.at[k]), 0.0f), a.ceiling));
-        }
-        reinterpret_cast<pack<T, n> *>(y)[i] = v;
-    }
-    for (int64_t i = packs * n + grid_thread(); i < a.count; i += grid_width()) {
-        y[i] = narrow<T>(fminf(fmaxf(widen(y[i]), 0.0f), a.ceiling));
     }
 }
 
@@ -108,10 +90,6 @@ template <typename T> __device__ __forceinline__ void add_parts(const column_sum
     extern "C" __global__ void product_bias_packs_##suffix(products_args a)                                  \
     {                                                                                                        \
         spread<type, lanes<type>::count>(a);                                                                 \
-    }                                                                                                        \
-    extern "C" __global__ void product_clip_##suffix(products_args a)                                        \
-    {                                                                                                        \
-        clip<type>(a);                                                                                       \
     }                                                                                                        \
     extern "C" __global__ void product_sums_##suffix(column_sums_args a)                                     \
     {                                                                                                        \

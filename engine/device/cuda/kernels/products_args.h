@@ -7,15 +7,12 @@
 
 enum { PRODUCTS_THREADS = 256, PRODUCTS_WARPS = PRODUCTS_THREADS / 32 };
 
-// product_bias: every row of y becomes the bias, with what is added, for a product that adds to y. product_clip: y =
-// min(max(y, 0), ceiling).
+// product_bias: every row of y becomes the bias, with what is added, for a product that adds to y.
 typedef struct products_args {
     void *y;
     const void *bias;
     const void *added;      // of y's shape; NULL: nothing
     int64_t count, columns; // elements of y, and of a row
-    float ceiling;
-    uint32_t unused; // no byte of an argument is undefined
 } products_args;
 
 // product_sums: block (x, part) sums its rows of a band of columns; with one part straight into `sums`.
