@@ -36,7 +36,7 @@ SPARE = {
     "cast": lambda i: 2 * i.read[0].bytes if i.phase == "backward" else 0,   # the product wrote float32
 }
 # Behind the bytes stands who computes it, in 25 places at least.
-LINE = re.compile(r"^ *\d+  (input|forward|backward|update) +[\d.]+ \w+  .{25,}?  (\S+)/([a-z_0-9+]+)  ?(.*)$")
+LINE = re.compile(r"^ *(\d+)  (input|forward|backward|update) +[\d.]+ \w+  .{25,}?  (\S+)/([a-z_0-9+]+)  ?(.*)$")
 MADE = re.compile(r"^(\S+?)\[(\w+) ([\dx]+)(?: [\w ]+)?\](?:@\S+)?$")
 KEPT = re.compile(r"^; [A-Z] +[\d.]+ \w+  (\S+?)\[(\w+) ([\dx]+)\]")
 
@@ -49,8 +49,8 @@ class Tensor:
 
 
 class Instruction:
-    def __init__(self, phase, op, made, read):
-        self.phase, self.op, self.made, self.read = phase, op, made, read
+    def __init__(self, index, phase, op, made, read):
+        self.index, self.phase, self.op, self.made, self.read = index, phase, op, made, read
         self.base = op.split("+")[0]
 
     def group(self):
@@ -93,9 +93,13 @@ class Instruction:
         return max(launches * LAUNCH_SECONDS, self.flops() / rate, self.bytes() / card["memory_bytes_per_second"])
 
 
-def card_of(name):
-    row = output_of([headroom_program(), "cards", name])[0]
+def rates_of(row):
+    """Of what `headroom cards NAME` prints."""
     return {key: float(rate) for key, rate in re.findall(r"^(\w+): ([\d.]+e[+\d]+)$", row, re.M)}
+
+
+def card_of(name):
+    return rates_of(output_of([headroom_program(), "cards", name])[0])
 
 
 def read_listing(text):
@@ -106,7 +110,7 @@ def read_listing(text):
             known[kept[1]] = Tensor(kept[2], kept[3])
         if not here:
             continue
-        results, _, operands = here[4].split("  {")[0].partition("<- ")
+        results, _, operands = here[5].split("  {")[0].partition("<- ")
         made = []
         for word in results.strip().split(", "):
             match = MADE.match(word.strip())
@@ -114,8 +118,8 @@ def read_listing(text):
                 known[match[1]] = Tensor(match[2], match[3])
                 made.append(known[match[1]])
         read = [known[word.strip()] for word in operands.split(", ") if word.strip() in known]
-        if here[3].split("+")[0] not in NO_KERNEL:
-            found.append(Instruction(here[1], here[3], made, read))
+        if here[4].split("+")[0] not in NO_KERNEL:
+            found.append(Instruction(int(here[1]), here[2], here[4], made, read))
     return found
 
 

@@ -1,61 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps a second and peak memory beside PyTorch on the same card: same model, precision, batch and optimizer, one
-process each, interleaved round by round there and back, medians of the rounds. headroom's steps include its input pipeline,
-PyTorch's batch is on the card. `host` says what our data cost a step on one core: making a batch, which goes on beside
-the card's work, and converting it for the card, which does not. Nothing fails here: `wanted` says what was hoped for."""
+process each, interleaved round by round there and back, medians of the rounds. A step is measured with its batch on the card,
+and whole. PyTorch's `eager` and `compile` have theirs there, its `pipeline` copies one from pinned memory. headroom's `graph`,
+`eager` and `selective` include all of the input pipeline; `on card` is the sum of what its instructions took between events,
+the batch's own left out: nothing of the host's, and the gaps between kernels not counted. `host` says what our data cost a
+step on one core: making a batch, which goes on beside the card's work, and converting it for the card. Nothing fails here:
+`wanted` says what was hoped for."""
 import json
 import os
 import queue
 import statistics
-import sys
 import tempfile
 import threading
 import time
 
-from machine import TOP, Skip, card_of, end_group, smi, start, why
+from first import read_times
+from machine import CUT, PEER_PYTHON, TOP, Skip, end_group, start, why
 
-ROUNDS = 5
+ROUNDS = 2
 RUN_SECONDS = 100      # of one run of headroom
 FIRST_SECONDS = 200    # until a peer's first answer: torch.compile
 ANSWER_SECONDS = 60    # until its others
 HOST_SECONDS = 20
-PEER_PYTHON = os.environ.get("HEADROOM_PEER_PYTHON", sys.executable)
+LEAST_SECONDS = 3      # a case is not begun with less
 
-# steps: of one run of either side; side: of its images.
+# steps: of one run of either side; side: of its images. compile: where torch.compile is measured too, which takes a minute.
 CASES = [
-    {"preset": "resnet50", "batch": 256, "side": 224, "precision": "bfloat16", "optimizer": "momentum", "steps": 15},
-    {"preset": "mobilenet_v2", "batch": 256, "side": 224, "precision": "bfloat16", "optimizer": "momentum",
-     "steps": 21},
-    {"preset": "gpt2_124m", "batch": 32, "precision": "bfloat16", "optimizer": "adamw", "steps": 11},
-    {"preset": "cifar10_separable_cnn", "batch": 128, "side": 32, "precision": "float16", "optimizer": "adam",
-     "steps": 101},
+    {"preset": "gpt2_124m", "batch": 32, "precision": "bfloat16", "optimizer": "adamw", "steps": 11, "compile": True},
+    {"preset": "resnet50", "batch": 256, "side": 224, "precision": "bfloat16", "optimizer": "momentum", "steps": 15,
+     "compile": True},
+    {"preset": "bert_base", "batch": 32, "precision": "bfloat16", "optimizer": "adamw", "steps": 11},
+    {"preset": "mobilenet_v2", "batch": 256, "side": 224, "precision": "bfloat16", "optimizer": "momentum", "steps": 21},
 ]
+CASES_REHEARSED = [{"preset": "mlp_tiny", "batch": 4, "precision": "bfloat16", "optimizer": "adam", "steps": 5},
+                   {"preset": "resnet18_cifar_tiny", "batch": 2, "side": 8, "precision": "bfloat16", "optimizer": "momentum",
+                    "steps": 3}]
 OURS = {"graph": ["execution.mode=graph", "allocator.kind=static", "execution.cuda_graph=on"],
         "eager": ["execution.mode=eager", "allocator.kind=caching"],
         "selective": ["execution.mode=graph", "allocator.kind=static", "execution.cuda_graph=on",
-                      "checkpoint.strategy=selective"]}
+                      "checkpoint.strategy=selective"],
+        "on card": ["execution.mode=graph", "allocator.kind=static"]}
 # Compared with eager's peak: equal knobs, and selective at no more than a tenth of the time.
 WANTED = {"speed_of_compile": 1.0, "speed_of_eager": 1.2, "peak_of_eager": 1.0, "peak_geometric_mean": 0.85,
           "peak_selective": 0.7, "time_selective": 1.1}
 
 
 class Headroom:
-    def __init__(self, machine, case, name, card):
+    def __init__(self, machine, case, name):
         self.name, self.machine = "headroom " + name, machine
-        knobs = ["device.kind=cuda", "device.card=" + card, "device.vram=none", "batch.size=%d" % case["batch"],
-                 "optimizer.kind=" + case["optimizer"], "precision.policy=mixed_" + case["precision"], *OURS[name]]
+        self.table = os.path.join(machine.logs, "bench_%s.csv" % case["preset"]) if name == "on card" else None
+        knobs = machine.knobs("none") + ["batch.size=%d" % case["batch"], "optimizer.kind=" + case["optimizer"],
+                                         "precision.policy=mixed_" + case["precision"], *OURS[name]]
         self.argv = [machine.headroom, "run", case["preset"], *[w for k in knobs for w in ("-s", k)], "--steps",
-                     str(case["steps"]), "--json"]
+                     str(case["steps"]), "--json", *(["--times", self.table] if self.table else [])]
         self.seconds, self.report, self.error = [], None, None
 
     def run(self, _steps, seconds):
+        os.makedirs(self.machine.logs, exist_ok=True)
         status, out, err = self.machine.ask(self.argv, min(seconds, RUN_SECONDS))
         try:
             report = json.loads(out) if status == 0 else None
-            self.seconds.append(report["step"]["seconds"])
+            self.seconds.append(report["step"]["seconds"] if self.table is None else self.on_card())
             self.report = report
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OSError):
             self.error = why(status, out, err)
+
+    def on_card(self):
+        return sum(int(row["took_ns"]) for row in read_times(self.table) if row["phase"] != "input") / 1e9
 
     def result(self):
         if self.report is None:
@@ -93,9 +104,11 @@ class Pytorch:
         self.lines.put("")
 
     def run(self, steps, seconds):
-        most = min(seconds, ANSWER_SECONDS if self.seconds else FIRST_SECONDS)
+        self.ask(str(steps), min(seconds, ANSWER_SECONDS if self.seconds else FIRST_SECONDS))
+
+    def ask(self, line, most):
         try:
-            self.process.stdin.write("%d\n" % steps)
+            self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
             answer = json.loads(self.lines.get(timeout=most))
             self.seconds.append(answer["step_seconds"])
@@ -133,8 +146,13 @@ def ratios(rows):
         return found
     for peer in ("eager", "compile"):
         if "pytorch " + peer in by:
+            if "headroom on card" in by:
+                found["speed_on_card_of_" + peer] = (by["pytorch " + peer]["step_seconds"] /
+                                                     by["headroom on card"]["step_seconds"])
             found["speed_of_" + peer] = by["pytorch " + peer]["step_seconds"] / ours["step_seconds"]
             found["peak_of_" + peer] = ours["peak_bytes"] / by["pytorch " + peer]["peak_bytes"]
+    if "pytorch pipeline" in by:
+        found["speed_of_pipeline"] = by["pytorch pipeline"]["step_seconds"] / ours["step_seconds"]
     if "headroom selective" in by and "pytorch eager" in by:
         found["peak_selective"] = by["headroom selective"]["peak_bytes"] / by["pytorch eager"]["peak_bytes"]
         found["time_selective"] = by["headroom selective"]["step_seconds"] / ours["step_seconds"]
@@ -168,10 +186,18 @@ def host_of(machine, case):
         return {"error": why(status, out, err)}
 
 
-def measure_case(machine, case, card, rounds, seconds):
+def subjects_of(machine, case, tally):
+    ours = [Headroom(machine, case, name) for name in OURS]
+    if machine.rehearses:
+        tally.skip(case["preset"] + " in PyTorch", "PyTorch does not run on the emulated card")
+        return ours
+    return ours + [Pytorch(case, mode) for mode in ("eager", "pipeline", *(["compile"] if case.get("compile") else []))]
+
+
+def measure_case(machine, case, rounds, seconds, tally):
     deadline = time.monotonic() + seconds
     host = host_of(machine, case)
-    subjects = [Headroom(machine, case, name, card) for name in OURS] + [Pytorch(case, m) for m in ("eager", "compile")]
+    subjects = subjects_of(machine, case, tally)
     try:
         done = run_rounds(subjects, case, rounds, deadline)
         rows = [subject.result() for subject in subjects]
@@ -191,7 +217,8 @@ def measure_case(machine, case, card, rounds, seconds):
 
 def summary(cases):
     found = {}
-    for key in ("speed_of_eager", "speed_of_compile", "peak_of_eager", "peak_selective"):
+    for key in ("speed_of_eager", "speed_on_card_of_eager", "speed_of_pipeline", "speed_of_compile", "peak_of_eager",
+                "peak_selective"):
         values = [case["ratios"][key] for case in cases if key in case["ratios"]]
         if values:
             found[key + "_geometric_mean"] = statistics.geometric_mean(values)
@@ -199,14 +226,21 @@ def summary(cases):
     return found
 
 
-def measure(machine, options, body, _failed):
-    card = card_of(smi("name"))
-    if not os.path.exists(machine.headroom) or card is None:
-        raise Skip("needed build/cuda/headroom (tests/cuda/run build) and a file of presets/cards for this card")
-    cases = [case for case in CASES if (options.only or "") in case["preset"]]
+def measure(machine, options, body, tally):
+    if not os.path.exists(machine.headroom):
+        raise Skip("nothing is built: scripts/dev/bundle --binaries where there is a compiler, or tests/cuda/run build")
+    cases = CASES_REHEARSED if options.rehearse else CASES
+    cases = [case for case in cases if (options.only or "") in case["preset"]]
     body.update(rounds=1 if options.quick else ROUNDS, peer=PEER_PYTHON, wanted=WANTED, cases=[], summary={})
     for index, case in enumerate(cases):
         seconds = machine.left(1e9) / (len(cases) - index)
-        body["cases"].append(measure_case(machine, case, card, body["rounds"], seconds))
+        if seconds < LEAST_SECONDS:
+            tally.note(case["preset"], CUT, why(CUT, "", ""))
+            continue
+        body["cases"].append(measure_case(machine, case, body["rounds"], seconds, tally))
         body["summary"] = summary(body["cases"])
+        if machine.rehearses:  # elsewhere what one side lacks stands in its row, and nothing fails
+            for row in body["cases"][-1]["subjects"]:
+                if "error" in row:
+                    tally.failed.append("%s, %s: %s" % (case["preset"], row["name"], row["error"]))
     print("\n".join("%-36s %.3f" % pair for pair in body["summary"].items()))

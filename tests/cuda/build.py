@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configures, compiles and links; and what the compiler made of every kernel: registers, stack, shared memory."""
+"""Configures, compiles and links; and what the compiler made of every kernel: registers, stack, shared memory.
+
+`build.py --targets` and `build.py --kernels` print what is built, a line each, and the kernels of HEADROOM_BUILD as JSON:
+scripts/dev/bundle --binaries asks."""
 import glob
+import json
 import os
 import re
+import sys
 import time
 
-from machine import find_tool
+import first
+from machine import Machine, Skip, find_tool
 
 COMPILE_SECONDS = 420
 DUMP_SECONDS = 20
@@ -16,7 +22,8 @@ def configure(machine):
     if os.path.exists(os.path.join(machine.build_folder, "CMakeCache.txt")):
         return None  # somebody's folder: built as it was configured
     cmake = ["cmake", "-S", ".", "-B", machine.build_folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-             "-DHEADROOM_CUDA=ON", "-DHEADROOM_CUDA_ARCHITECTURES=" + machine.architecture(), "-DHEADROOM_WERROR=OFF"]
+             "-DHEADROOM_CUDA=ON", "-DHEADROOM_CUDA_ARCHITECTURES=" + machine.architecture(), "-DHEADROOM_WERROR=OFF",
+             "-DHEADROOM_EMULATED_CARD=OFF"]
     if machine.bundle_libraries is not None:  # found without its environment too, and by what is opened later
         cmake += ["-DCMAKE_BUILD_RPATH=" + machine.bundle_libraries,
                   "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags"]
@@ -44,32 +51,56 @@ def kernels_of(machine, image):
     return found
 
 
+def kernels_of_all(machine):
+    """{file: {kernel: …}}: as they were packed with binaries, or of the fat binaries of a build."""
+    packed = os.path.join(machine.build_folder, "kernels.json")
+    if os.path.exists(packed):
+        with open(packed, encoding="utf-8") as file:
+            return json.load(file)
+    images = sorted(glob.glob(os.path.join(machine.build_folder, "cuda", "*.fatbin")))
+    return {os.path.basename(image)[:-len(".fatbin")]: kernels_of(machine, image) for image in images}
+
+
+def targets():
+    """What the parts start, and nothing else: the program first, then what a part would miss soonest."""
+    return ["headroom", "card_facts", *(name for name, _ in first.TESTS), "bench_pipeline"]
+
+
 def compile_all(machine):
     # What does not compile takes nothing else with it.
     ninja = os.path.exists(os.path.join(machine.build_folder, "build.ninja"))
     keep_going = ["-k", "0"] if ninja else ["-k", "-j%d" % machine.cores()]
-    return machine.run(["cmake", "--build", machine.build_folder, "--", *keep_going], "build", COMPILE_SECONDS)
+    return machine.run(["cmake", "--build", machine.build_folder, "--target", *targets(), "--", *keep_going], "build",
+                       COMPILE_SECONDS)
 
 
-def measure(machine, _options, body, failed):
+def measure(machine, options, body, tally):
+    if machine.binaries is not None:
+        raise Skip("what was carried starts: %s" % machine.binaries["said"].splitlines()[0])
+    if options.rehearse:
+        raise Skip("a rehearsal needs what was built already")
     began = time.monotonic()
     broken = configure(machine)
     body["configured"] = broken is None
     if broken is not None:
         body["log"] = machine.tail_of(broken)
-        failed.append("configuring:\n" + body["log"])
+        tally.failed.append("configuring:\n" + body["log"])
         return
     status = compile_all(machine)
     body.update(built=status == 0, compile_seconds=round(time.monotonic() - began, 1),
-                program=os.path.exists(machine.headroom), tests=len(machine.tests("test_*cuda*")))
+                program=os.path.exists(machine.headroom), tests=len(machine.tests("test_*")))
     if status != 0:
         body["log"] = machine.tail_of("build", 60)
-        failed.append("building, exit %d:\n%s" % (status, body["log"]))
-    kernels = {}
-    for image in sorted(glob.glob(os.path.join(machine.build_folder, "cuda", "*.fatbin"))):
-        kernels[os.path.basename(image)[:-len(".fatbin")]] = kernels_of(machine, image)
-    body["kernels"] = kernels
+        tally.note("building", status, "exit %d:\n%s" % (status, body["log"]))
+    kernels = body["kernels"] = kernels_of_all(machine)
     body["with_local_memory"] = [name for family in kernels.values() for name, use in family.items()
                                  if use["local_bytes"] or use["stack_bytes"]]
     print("built in %.0f s: %d kernels in %d files, %d of them use local memory" %
           (body["compile_seconds"], sum(map(len, kernels.values())), len(kernels), len(body["with_local_memory"])))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--kernels"]:
+        json.dump(kernels_of_all(Machine()), sys.stdout)
+    else:
+        print("\n".join(targets()))

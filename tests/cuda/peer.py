@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training steps of a bench model in PyTorch on a card, timed: the peer of `headroom run -s device.kind=cuda`.
 
-usage: peer.py MODEL BATCH OPTIMIZER PRECISION eager|compile
+usage: peer.py MODEL BATCH OPTIMIZER PRECISION eager|compile|pipeline|memory
 Reads lines from stdin; N: N steps, answered with one JSON line: median seconds a step (synchronised around each, as
 headroom's are by the loss that is read back), losses, and PyTorch's own counters of the steps: peak allocated and reserved
-bytes. Images are channels_last; TF32 is off; cuDNN's benchmark mode is on, in PyTorch's favour.
+bytes, and the bytes of this process as the driver counts them. The batch is on the card; with `pipeline` it comes from pinned
+memory in every step. With `memory` a line is "N BATCH PRECISION", and the model is made anew for it. Images are
+channels_last; TF32 is off; cuDNN's benchmark mode is on, in PyTorch's favour.
 """
+import gc
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -18,11 +22,37 @@ import torch
 import models
 
 WARM_UP_STEPS = 3
-IMAGES = ("cifar10_separable_cnn", "resnet50", "mobilenet_v2")
+IMAGES = ("cifar10_separable_cnn", "resnet18", "resnet50", "mobilenet_v2", "vgg16", "unet")
 
 
-def run(training, steps):
+def process_bytes():
+    """What nvidia-smi says that this process has; None where it does not say."""
+    try:
+        text = subprocess.run(["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"],
+                              capture_output=True, text=True, timeout=10, check=True).stdout
+        return next((int(line.split(",")[1]) << 20 for line in text.splitlines() if line.split(",")[0] == str(os.getpid())), None)
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return None
+
+
+class Copied:
+    """The batch in pinned memory, copied to the card ahead of every step."""
+
+    def __init__(self, training):
+        self.training = training
+        x = training.x if isinstance(training.x, tuple) else (training.x,)
+        self.parts = [part.to("cpu").pin_memory() for part in (*x, training.y)]
+
+    def step(self):
+        parts = [part.to("cuda", non_blocking=True) for part in self.parts]
+        self.training.x = tuple(parts[:-1]) if isinstance(self.training.x, tuple) else parts[0]
+        self.training.y = parts[-1]
+        return self.training.step()
+
+
+def run(training, steps, parameters):
     seconds, losses = [], []
+    torch.cuda.reset_peak_memory_stats()
     for index in range(WARM_UP_STEPS + steps):
         if index == WARM_UP_STEPS:
             torch.cuda.reset_peak_memory_stats()
@@ -31,22 +61,34 @@ def run(training, steps):
         seconds.append(time.perf_counter() - begin)
     answer = {"step_seconds": sorted(seconds[WARM_UP_STEPS:])[steps // 2], "loss_first": losses[0],
               "loss_last": losses[-1], "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
-              "peak_reserved_bytes": torch.cuda.max_memory_reserved(), "peer": "pytorch " + torch.__version__,
-              "cudnn": torch.backends.cudnn.version(), "parameters": training.parameters}
+              "peak_reserved_bytes": torch.cuda.max_memory_reserved(), "process_bytes": process_bytes(),
+              "peer": "pytorch " + torch.__version__, "cudnn": torch.backends.cudnn.version(), "parameters": parameters}
     torch.cuda.empty_cache()  # others have the card until the next round
     return answer
 
 
-def main():
-    name, batch, kind, precision, mode = sys.argv[1:6]
+def make(name, batch, kind, precision, mode):
     torch.manual_seed(0)
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = False
-    training = models.Training(name, int(batch), kind, "nhwc" if name in IMAGES else "plain", precision, "cuda")
+    training = models.Training(name, batch, kind, "nhwc" if name in IMAGES else "plain", precision, "cuda")
     if mode == "compile":
         training.compile()
+    return Copied(training) if mode == "pipeline" else training, training.parameters
+
+
+def main():
+    name, batch, kind, precision, mode = sys.argv[1:6]
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    if mode != "memory":
+        training, parameters = make(name, int(batch), kind, precision, mode)
     for line in sys.stdin:
-        print(json.dumps(run(training, int(line))), flush=True)
+        words = line.split()
+        if mode == "memory":
+            training = None
+            gc.collect()
+            torch.cuda.empty_cache()
+            training, parameters = make(name, int(words[1]), kind, words[2], mode)
+        print(json.dumps(run(training, int(words[0]), parameters)), flush=True)
 
 
 if __name__ == "__main__":

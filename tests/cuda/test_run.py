@@ -18,9 +18,12 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 
 import bench
-import check
+import build
+import first
 import machine
 import sanitize
+import timed
+import truth
 
 HOSTILE = {"hang": "sleep 300", "crash": "echo so it goes >&2; kill -SEGV $$", "refuse": "echo no memory >&2; exit 5",
            "rubbish": "echo '{\"half\":'"}
@@ -28,6 +31,16 @@ SMI = """case "$1" in *name*) echo NVIDIA H200;; *compute_cap*) echo 9.0;; *) ec
 REPORT = {"memory": {"peak_in_use_bytes": 1000, "peak_pool_bytes": 2000, "heap_hash": "ab"},
           "driver": {"outside_bytes": 10, "process_bytes": 2010, "others_bytes": 0}, "step": {"seconds": 0.5},
           "train": {"loss_first": 2.0, "loss_last": 1.0, "examples_per_second": 4.0, "data": "generated"}}
+ROW = ('3,forward,"a/dense",product,bfloat16,"cublaslt",0,bfloat16 4x8,bfloat16 4x8; bfloat16 8x8,512,64,1024,3,5000,'
+       "4000,3000")
+TABLE = """while test $# -gt 0; do if test "$1" = --times; then cat >$2 <<'END'
+instr,phase,name,family,dtype,implementation,behind,results,operands,flops,bytes_moved,workspace_bytes,steps,took_ns,least_ns,estimated_ns
+%s
+END
+fi; shift; done""" % ROW
+LISTING = """; W 128 B  w[bfloat16 8x8]
+    3  forward      1.0 KiB  cublaslt                   a/dense  y[bfloat16 4x8] <- w, w
+"""
 PEER = """import json, sys, time
 print("warning\\n" * 20000, file=sys.stderr)  # more than a pipe holds
 for line in sys.stdin:
@@ -35,6 +48,9 @@ for line in sys.stdin:
     print(json.dumps({"step_seconds": 1.0, "loss_first": 2.0, "loss_last": 1.0, "peak_allocated_bytes": 2000,
                       "peak_reserved_bytes": 4000}), flush=True)
 """
+
+
+TESTS = list(first.TESTS)
 
 
 class Parts(unittest.TestCase):
@@ -46,11 +62,14 @@ class Parts(unittest.TestCase):
         self.script("bin/nvidia-smi", SMI)
         self.patch(os.environ, PATH=self.bin + ":" + os.environ["PATH"], HEADROOM_BUILD=self.build)
         self.patch(machine.Machine, use_bundle=lambda _self: None)
-        self.patch(check, TEST_SECONDS=2, RUN_SECONDS=2, RUNS=[("demo", []), ("mlp", []), ("resnet50", [])],
-                   PLANS=[("resnet50", []), ("gpt2_124m", [])])
+        self.patch(machine.Machine, use_binaries=lambda _self: None)
+        self.patch(first, RUN_SECONDS=2, SMOKE_SECONDS=2, RUNS=[("demo", []), ("mlp", []), ("resnet50", [])], TESTS=[],
+                   PLANS=[("resnet50", []), ("gpt2_124m", [])], SMOKE=[], CAPTURED=[])
         self.patch(bench, RUN_SECONDS=2, FIRST_SECONDS=2, ANSWER_SECONDS=2, ROUNDS=2)
-        self.patch(sanitize, SECONDS=2)
-        self.options = types.SimpleNamespace(out=os.path.join(self.folder.name, "out"), quick=False, only=None)
+        self.patch(sanitize, SECONDS=2, PLANTED_SECONDS=2, TESTS=("test_ops_cuda",))
+        self.patch(truth, PEER_SECONDS=2, RUN_SECONDS=2, MODELS=[("mlp", 4, "adam"), ("unet", 4, "adam")])
+        self.patch(timed, RUN_SECONDS=2, MODELS=[("mlp", [])], QUESTIONS={})
+        self.options = types.SimpleNamespace(out=os.path.join(self.folder.name, "out"), quick=False, only=None, rehearse=False)
         os.makedirs(self.options.out)
 
     def patch(self, where, **values):
@@ -67,47 +86,50 @@ class Parts(unittest.TestCase):
         return path
 
     def headroom(self, special=""):
-        """Answers every `plan` and `run`, but first does what `special` says."""
-        self.script("build/headroom", "%s\ncat <<'END'\n%s\nEND" % (special, json.dumps(REPORT)))
+        """Answers every `plan` and `run`, and writes the table that --times names, but first does what `special` says."""
+        self.script("build/headroom", "%s\n%s\ncat <<'END'\n%s\nEND" % (special, TABLE, json.dumps(REPORT)))
 
     def peer(self, special):
         with open(os.path.join(self.folder.name, "peer.py"), "w", encoding="utf-8") as file:
             file.write(PEER % special)
         return self.script("peer", 'exec %s %s "$@"' % (sys.executable, file.name))
 
-    def measure(self, part):
-        body, failed = {}, []
+    def measure(self, part, seconds=400):
+        body, self.tally = {}, machine.Tally()
         began = time.monotonic()
-        part.measure(machine.Machine(), self.options, body, failed)
+        part.measure(machine.Machine("part", seconds), self.options, body, self.tally)
         self.assertLess(time.monotonic() - began, 60)
-        return json.loads(json.dumps(body)), failed
+        return json.loads(json.dumps(body)), self.tally.failed
+
+    def tests(self, **does):
+        """Tests of that name, each at most two seconds."""
+        for name, what in does.items():
+            self.script("build/tests/" + name, what)
+        self.patch(first, TESTS=[(name, 2) for name in does])
 
     def test_all_is_well(self):
         self.headroom()
-        self.script("build/tests/test_ops_cuda", 'test "$CK_FORK" = no')
-        self.script("build/tests/test_cuda_runtime", "exit 77")
+        self.tests(test_ops_cuda='test "$CK_FORK" = no', test_cuda_runtime="exit 77")
         with open(os.path.join(machine.TOP, "presets/cards/h200-141g.json"), encoding="utf-8") as file:
             self.script("build/tests/card_facts", "cat >$1 <<'END'\n%s\nEND" % file.read())
-        body, failed = self.measure(check)
+        body, failed = self.measure(first)
         self.assertEqual(failed, [])
         self.assertEqual(sorted(row["exit"] for row in body["tests"]), [0, machine.SKIPPED])
         self.assertEqual([row["differing"] for row in body["plan_and_run"]], [[], [], []])
         self.assertEqual(body["card"]["differing"], {})
         self.assertEqual([row["differing"] for row in body["plan_with_own_properties"]], [[], []])
         self.options.quick = True
-        self.assertEqual(len(self.measure(check)[0]["plan_with_own_properties"]), 1)
+        self.assertEqual(len(self.measure(first)[0]["plan_with_own_properties"]), 1)
         self.options.only = "mlp"
-        body, failed = self.measure(check)
+        body, failed = self.measure(first)
         self.assertEqual((body["tests"], len(body["plan_and_run"]), failed), ([], 1, []))
 
     def test_what_fails_loses_nothing_of_the_rest(self):
-        for name, does in HOSTILE.items():
-            self.script("build/tests/test_cuda_" + name, does)
-        self.script("build/tests/test_cuda_well", "true")
+        self.tests(**{"test_cuda_" + name: does for name, does in HOSTILE.items()}, test_cuda_well="true")
         self.script("build/tests/card_facts", "echo '{\"deviceName\": \"other\"}' >$1; echo refused >&2; exit 1")
         for name, does in HOSTILE.items():
             self.headroom('if test "$2" = mlp && test $1 = run; then %s; exit; fi' % does)
-            body, failed = self.measure(check)
+            body, failed = self.measure(first)
             self.assertEqual(sum(row["exit"] == 0 for row in body["tests"]), 2)  # rubbish is no failure of a test
             self.assertEqual(["error" in row for row in body["plan_and_run"]], [False, True, False], name)
             self.assertTrue(body["card"]["differing"]["deviceName"])
@@ -118,7 +140,7 @@ class Parts(unittest.TestCase):
         self.headroom()
         other = json.dumps({**REPORT, "memory": {**REPORT["memory"], "heap_hash": "cd"}})
         self.script("build/headroom", 'test $1 = run && echo \'%s\' || echo \'%s\'' % (json.dumps(REPORT), other))
-        body, failed = self.measure(check)
+        body, failed = self.measure(first)
         self.assertEqual(body["plan_and_run"][0]["differing"], ["heap_hash"])
         self.assertEqual(len([line for line in failed if "differ in heap_hash" in line]), 3)
 
@@ -140,41 +162,130 @@ class Parts(unittest.TestCase):
     def test_bench_ends_in_time(self):
         self.headroom("sleep 1")
         self.patch(bench, PEER_PYTHON=self.peer("time.sleep(0.4)"), ROUNDS=50)
-        self.patch(machine, PART_SECONDS=16)
         began = time.monotonic()
-        body, _ = self.measure(bench)
-        self.assertLess(time.monotonic() - began, 22)
+        body, _ = self.measure(bench, 24)
+        self.assertLess(time.monotonic() - began, 30)
         self.assertEqual(len(body["cases"]), len(bench.CASES))
         self.assertTrue(all(case["rounds"] >= 1 for case in body["cases"]))
 
-    def test_sanitizers(self):
+    def sanitizers(self, planted, by_name=True):
+        """Of a tool that finds what is planted, with the kernel's name or without one alone, or does not."""
+        self.script("build/tests/planted", "true")
         self.script("build/tests/test_ops_cuda", "true")
+        with open(os.path.join(self.build, "kernels.json"), "w", encoding="utf-8") as file:
+            json.dump({"adam": {"adam_f32": {}, "adam_bf16": {}}}, file)
+        names = "true" if by_name else '[[ "$*" != *kernel_substring* ]]'
         says = {"memcheck": "echo ========= ERROR SUMMARY: 0 errors",
                 "racecheck": "echo '========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)'; exit 99",
                 "initcheck": "echo '========= Uninitialized __global__ memory read'; sleep 300"}
-        self.script("bin/compute-sanitizer", "case $2 in %s esac" % " ".join("%s) %s;;" % row for row in says.items()))
+        self.script("bin/compute-sanitizer", "if [[ $* == */planted* ]]; then %s && echo ========= ERROR SUMMARY: %d errors; exit 0; fi\n"
+                    "echo \"$*\" >>%s/words\ncase $2 in %s esac" % (names, planted, self.folder.name,
+                                                                  " ".join("%s) %s;;" % row for row in says.items())))
+
+    def test_sanitizers(self):
+        self.sanitizers(planted=1)
         body, failed = self.measure(sanitize)
         self.assertEqual([row["errors"] for row in body["runs"]], [0, 2, 1])
         self.assertEqual([row["complete"] for row in body["runs"]], [True, True, False])
         self.assertEqual(len(failed), 2)
+        self.assertEqual({tuple(row.values()) for row in body["planted"].values()}, {(True, True)})
+        with open(os.path.join(self.folder.name, "words"), encoding="utf-8") as file:
+            self.assertTrue(all("kernel_substring=adam_f32" in line for line in file))
+
+    def test_sanitizers_that_take_no_names(self):
+        self.sanitizers(planted=1, by_name=False)
+        body, _ = self.measure(sanitize)
+        self.assertEqual({tuple(row.values()) for row in body["planted"].values()}, {(True, False)})
+        self.assertEqual([row["by_name"] for row in body["runs"]], [False] * 3)
+
+    def test_a_sanitizer_that_finds_nothing_is_not_believed(self):
+        self.sanitizers(planted=0)
+        body, failed = self.measure(sanitize)
+        self.assertEqual((body["runs"], len(failed)), ([], 3))
+
+    def test_what_lies_behind_the_deadline_is_skipped(self):
+        self.headroom("sleep 1")
+        self.tests(test_cuda_one="sleep 60", test_cuda_two="true")
+        body, failed = self.measure(first, 6)
+        self.assertEqual([line.split(":")[0] for line in failed], ["the card's own properties"])  # there is no card_facts
+        self.assertGreaterEqual(len(self.tally.skipped), 4)
+        self.assertEqual({row["exit"] for row in body["tests"]}, {machine.CUT})
+
+    def test_a_smoke_says_who_computed(self):
+        self.headroom()
+        self.patch(first, SMOKE=[("products", "mlp", [])], CAPTURED=[("mlp", [])])
+        body, failed = self.measure(first)
+        self.assertEqual(body["smoke"][0]["who"], {"cublaslt": [1, 1024]})
+        self.assertEqual((body["captured"][0]["equal"], failed), (True, ["the card's own properties: " + failed[0].split(": ", 1)[1]]))
+        report = {**REPORT, "train": {**REPORT["train"], "loss_last": 1.5}}
+        self.headroom('if [[ "$*" == *cuda_graph=on* ]]; then echo \'%s\'; exit; fi' % json.dumps(report))
+        body, failed = self.measure(first)
+        self.assertFalse(body["captured"][0]["equal"])
+        self.assertTrue(any("1.5 captured" in line for line in failed))
+
+    def test_a_profile_has_the_floor_beside_it(self):
+        rates = "\n".join("%s: %s" % pair for pair in (("float32_flops", "6.0e+13"), ("bfloat16_flops", "9.0e+14"),
+                                                        ("memory_bytes_per_second", "4.8e+12")))
+        self.headroom("if test $1 = cards; then echo '%s'; exit; fi\nif [[ \"$*\" == *--listing* ]]; then cat <<'END'\n%sEND\nexit; fi"
+                      % (rates, LISTING))
+        body, failed = self.measure(timed)
+        group = body["models"][0]["groups"][0]
+        self.assertEqual((group["group"], group["ms"], failed), ("product", 0.005, []))
+        self.assertAlmostEqual(group["floor_ms"], timed.floor.LAUNCH_SECONDS * 1e3)
+
+    def test_truth_has_both_sides(self):
+        self.headroom()
+        peer = self.peer('if line.split()[1:] == ["8", "bfloat16"]: sys.exit(1)')
+        self.patch(bench, PEER_PYTHON=peer)
+        body, failed = self.measure(truth)
+        self.assertEqual((len(body["models"]), failed), (6, []))
+        self.assertEqual([row.get("peak_of_pytorch") for row in body["models"]], [0.5, 0.5, None] * 2)
+
+    def test_every_test_of_the_card_is_listed_or_left_out(self):
+        mock.patch.stopall()
+        listed = {name for name, _ in TESTS} | set(first.LEFT_OUT)
+        there = {name[:-2] for name in os.listdir(os.path.join(machine.TOP, "tests/numeric"))
+                 if name.startswith(("test_cuda_", "test_ops_cuda")) and name.endswith(".c")}
+        self.assertEqual(there - listed, set())
+        self.assertEqual({name for name in listed if "cudnn_" not in name or name in there} - there, set())
+        self.assertTrue({"headroom", "test_ops_cuda"} <= set(build.targets()))
 
     def test_the_program_writes_what_it_has(self):
         begun = os.path.join(self.folder.name, "begun")
         self.headroom("test $1 = --version && exit; touch %s; sleep 300" % begun)
-        process = subprocess.Popen([sys.executable, os.path.join(HERE, "run"), "test", "--quick", "--out",
+        process = subprocess.Popen([sys.executable, os.path.join(HERE, "run"), "first", "--quick", "--out",
                                     self.options.out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while not os.path.exists(begun) and process.poll() is None:
             time.sleep(0.1)
         process.terminate()
         self.assertNotEqual(process.wait(timeout=20), 0)
-        with open(os.path.join(self.options.out, "cuda_test.json"), encoding="utf-8") as file:
+        with open(os.path.join(self.options.out, "cuda_first.json"), encoding="utf-8") as file:
             result = json.load(file)
         self.assertEqual(result["machine"]["card"], "NVIDIA H200")
         self.assertTrue(result["failed"])
 
+    def test_what_was_carried_is_used_where_it_starts(self):
+        mock.patch.stopall()
+        for does, starts in (("echo headroom 0.1.0", True), ("echo GLIBC_2.99 not found >&2; exit 1", False)):
+            with tempfile.TemporaryDirectory() as top:
+                carried = os.path.join(top, "binaries")
+                os.makedirs(os.path.join(carried, "tests"))
+                os.makedirs(os.path.join(top, "build"))
+                for name, text in (("headroom", "#!/bin/bash\n%s\n" % does), ("carried.json", "[]")):
+                    with open(os.path.join(carried, name), "w", encoding="utf-8") as file:
+                        file.write(text)
+                    os.chmod(file.name, 0o755)
+                subprocess.run(["tar", "cJf", "build/binaries.tar.xz", "binaries"], cwd=top, check=True)
+                with mock.patch.object(machine, "TOP", top), mock.patch.dict(os.environ, HEADROOM_BUILD="build/cuda"):
+                    here = machine.Machine()
+                    self.assertEqual(here.binaries is not None, starts)
+                    self.assertEqual(here.headroom, os.path.join(top, "build", "binaries" if starts else "cuda", "headroom"))
+                    if not starts:
+                        self.assertIn("GLIBC_2.99", here.binaries_error)
+
     def test_no_card(self):
         self.script("bin/nvidia-smi", "exit 9")
-        for part in ("test", "bench", "sanitize"):
+        for part in ("first", "profile", "truth", "bench", "sanitize"):
             done = subprocess.run([sys.executable, os.path.join(HERE, "run"), part, "--out", self.options.out],
                                   capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout[:8]), (machine.SKIPPED, "skipped:"))

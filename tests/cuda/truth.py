@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what is promised of memory is so: ten models in three settings, planned, run, and beside PyTorch's own counters on
+the same card: peak allocated and reserved, and what the driver says each process has."""
+import os
+import threading
+
+from bench import Pytorch
+from first import BF16, differences, report_of
+from machine import MIB, Skip
+
+RUN_SECONDS = 45
+PEER_SECONDS = 60  # until its first answer; it imports for seconds
+STEPS = 4
+MODELS = [  # preset, batch, optimizer: as the preset has it
+    ("mlp", 128, "adam"), ("cifar10_separable_cnn", 128, "adam"), ("lstm_lm_medium", 20, "sgd"), ("resnet18", 128, "momentum"),
+    ("mobilenet_v2", 64, "momentum"), ("resnet50", 64, "momentum"), ("vit_b16", 32, "adamw"), ("bert_base", 8, "adamw"),
+    ("gpt2_124m", 8, "adamw"), ("unet", 4, "adam"),
+]
+MODELS_REHEARSED = [("mlp_tiny", 4, "adam"), ("gpt2_124m_tiny", 1, "adamw")]
+# Name, our knobs, PyTorch's precision, and by how much the batch is larger.
+SETTINGS = [
+    ("float32, eager", ["execution.mode=eager", "allocator.kind=caching"], "float32", 1),
+    ("bfloat16", ["execution.mode=graph", "allocator.kind=static", BF16], "bfloat16", 1),
+    ("bfloat16, twice the batch", ["execution.mode=graph", "allocator.kind=static", BF16], "bfloat16", 2),
+]
+
+
+class Peers:
+    """PyTorch's side, a process a model, beside ours: what is counted is bytes, and the card has room for both."""
+
+    def __init__(self, machine, rows):
+        self.machine, self.rows, self.answers = machine, rows, {}
+        self.thread = threading.Thread(target=self.ask_all, daemon=True)
+        self.thread.start()
+
+    def ask_all(self):
+        for preset, batch, optimizer in self.rows:
+            peer = Pytorch({"preset": preset, "batch": batch, "optimizer": optimizer, "precision": "-"}, "memory")
+            for name, _, precision, times in SETTINGS:
+                seconds = self.machine.left(PEER_SECONDS)
+                if peer.error is None and seconds > 1:
+                    peer.ask("%d %d %s" % (STEPS, batch * times, precision), seconds)
+                self.answers[preset, name] = peer.answer or {"error": peer.error or "the part's time was over"}
+                peer.answer = None
+            peer.stop()
+
+    def wait(self):
+        self.thread.join(max(0.0, self.machine.left(PEER_SECONDS)))
+
+
+def measure_one(machine, preset, optimizer, batch, setting, tally):
+    name, knobs, precision, times = setting
+    words = machine.knobs() + knobs + ["batch.size=%d" % (batch * times), "optimizer.kind=" + optimizer]
+    row = {"preset": preset, "setting": name, "batch": batch * times, "precision": precision}
+    status, planned, error = report_of(machine, "plan", preset, words, STEPS, seconds=RUN_SECONDS)
+    if error is None:
+        status, ran, error = report_of(machine, "run", preset, words, STEPS, seconds=RUN_SECONDS)
+    if error is not None:
+        tally.note("%s, %s" % (preset, name), status, error)
+        return {**row, "error": error}
+    row.update(planned_peak_bytes=planned["memory"]["peak_in_use_bytes"], planned_pool_bytes=planned["memory"]["peak_pool_bytes"],
+               peak_bytes=ran["memory"]["peak_in_use_bytes"], pool_bytes=ran["memory"]["peak_pool_bytes"],
+               differing=differences(planned, ran), **ran["driver"])
+    if row["differing"]:
+        tally.failed.append("%s, %s: plan and run differ in %s" % (preset, name, ", ".join(row["differing"])))
+    return row
+
+
+def say(row):
+    peer = row["pytorch"]
+    ours = row.get("error") or "planned %8.1f, run %8.1f MiB" % (row["planned_peak_bytes"] / MIB, row["peak_bytes"] / MIB)
+    theirs = peer.get("error") or "PyTorch %8.1f, reserved %8.1f MiB" % (peer["peak_allocated_bytes"] / MIB,
+                                                                        peer["peak_reserved_bytes"] / MIB)
+    print("%-22s %-26s %s; %s" % (row["preset"], row["setting"], ours, theirs.splitlines()[-1]), flush=True)
+
+
+def measure(machine, options, body, tally):
+    if not os.path.exists(machine.headroom):
+        raise Skip("nothing is built: scripts/dev/bundle --binaries where there is a compiler, or tests/cuda/run build")
+    rows = MODELS_REHEARSED if options.rehearse else MODELS[:2] if options.quick else MODELS
+    rows = [row for row in rows if (options.only or "") in row[0]]
+    body["models"] = []
+    peers = None if options.rehearse else Peers(machine, rows)
+    if peers is None:
+        tally.skip("PyTorch's counters", "PyTorch does not run on the emulated card")
+    for preset, batch, optimizer in rows:
+        for setting in SETTINGS:
+            body["models"].append(measure_one(machine, preset, optimizer, batch, setting, tally))
+    if peers is not None:
+        peers.wait()
+    for row in body["models"]:
+        row["pytorch"] = (peers.answers if peers else {}).get((row["preset"], row["setting"]), {"error": "not asked"})
+        if "error" not in row and "error" not in row["pytorch"]:
+            row["peak_of_pytorch"] = row["peak_bytes"] / row["pytorch"]["peak_allocated_bytes"]
+        say(row)
