@@ -15,26 +15,32 @@ typedef struct app app;
 enum { FIT_POINTS_MAX = 256 };
 
 typedef struct fit_points {
-    uint64_t question; // number of the newest; 0: none was asked
-    hr_knobs asked;    // its knobs
-    bool asks;         // more of its answers are to come
-    hr_knobs knobs;    // that the points differ from
+    uint64_t question;                        // number of the newest; 0: none was asked
+    hr_knobs asked;                           // its knobs
+    hr_fit_permission permission, asked_with; // what may change of what is learned; of the newest question
+    bool asks;                                // more of its answers are to come
+    hr_knobs knobs;                           // that the points differ from
     size_t count;
     hr_fit_point point[FIT_POINTS_MAX]; // as they came; the first are the knobs themselves
     bool
         best[FIT_POINTS_MAX]; // fits, and no other point that fits needs less of one and no more of the other
     unsigned char
-        order[FIT_POINTS_MAX]; // the best, then what fits, fastest first; then what misses, the least first
+        order[FIT_POINTS_MAX];   // the best, then what fits, fastest first; then what misses, the least first
+    bool learns[FIT_POINTS_MAX]; // changes what is learned
     char refused[HR_ERR_TEXT_MAX]; // why nothing can be planned; ""
     uint64_t version;
 } fit_points;
 
-// Whether the screen wants points that nobody has been asked for: then hr_planning_ask_fit(a->knobs), and fit_begin with
+// Whether the screen wants points that nobody has been asked for: then hr_planning_ask_fit(a->knobs, permission), and fit_begin with
 // the number it gives.
 bool fit_wanted(const app *a);
 void fit_begin(app *a, uint64_t question);
 void fit_take(app *a, const hr_answer *answer); // of HR_QUESTION_FIT
 void fit_forget(fit_points *fit);               // another model
+// The knobs of a point. False, with *err: they cannot be set.
+bool fit_knobs(const fit_points *fit, size_t point, hr_knobs *knobs, hr_err *err);
+// What a point changes about what is learned (hr_fit_change); "": nothing.
+const char *fit_change(const fit_points *fit, size_t point, char text[HR_FIT_CHANGE_MAX]);
 
 size_t fit_best_count(const fit_points *fit);
 double fit_seconds(const hr_fit_point *p); // NaN: the device cannot tell

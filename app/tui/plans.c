@@ -83,7 +83,7 @@ void app_ask_for_screen(app *a)
     }
     if (a->planning != NULL && fit_wanted(a)) {
         open_model(a);
-        fit_begin(a, asked(a, hr_planning_ask_fit(a->planning, &a->knobs)));
+        fit_begin(a, asked(a, hr_planning_ask_fit(a->planning, &a->knobs, a->fit.permission)));
     }
 }
 

@@ -244,9 +244,13 @@ uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_k
     return ask(p, HR_QUESTION_DIFF, before, 1, true);
 }
 
-uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs)
+uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs, hr_fit_permission permission)
 {
-    return p == NULL ? 0 : ask(p, HR_QUESTION_FIT, knobs, HR_FIT_POINTS_MAX, true);
+    if (p == NULL || permission >= HR_PERMISSION_COUNT) {
+        return 0;
+    }
+    p->matters[HR_QUESTION_FIT].q.permission = permission;
+    return ask(p, HR_QUESTION_FIT, knobs, HR_FIT_POINTS_MAX, true);
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------

@@ -181,7 +181,8 @@ static planning_work answer_diff(planning_desk *d, matter *m, hr_answer *answer)
 static planning_work answer_fit(planning_desk *d, matter *m, hr_answer *answer)
 {
     hr_err err = {0};
-    hr_status status = d->sweep == NULL ? fit_sweep_create(&m->q.knobs, &d->sweep, &err) : HR_OK;
+    hr_status status =
+        d->sweep == NULL ? fit_sweep_create(&m->q.knobs, m->q.permission, &d->sweep, &err) : HR_OK;
     fit_sweep_result result = FIT_SWEEP_REFUSED;
     if (status == HR_OK) {
         result = fit_sweep_advance(d->sweep, d->planner, &answer->point, &err);

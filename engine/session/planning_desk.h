@@ -11,9 +11,10 @@ enum { PLANNING_PRESET_MAX = 4096 };
 typedef struct planning_question {
     hr_question_kind kind;
     uint64_t number;
-    bool exact;            // without estimates, however long it takes
-    hr_knobs knobs, after; // `after`: DIFF
-    uint32_t turn_count;   // TURNS: 1 … HR_TURNS_MAX
+    bool exact;                   // without estimates, however long it takes
+    hr_knobs knobs, after;        // `after`: DIFF
+    hr_fit_permission permission; // FIT
+    uint32_t turn_count;          // TURNS: 1 … HR_TURNS_MAX
     hr_turn turns[HR_TURNS_MAX];
 } planning_question;
 

@@ -61,7 +61,16 @@ void planning_put_question(wire_out *o, const planning_question *q)
         put_knobs(o, &q->after);
     } else if (q->kind == HR_QUESTION_TURNS) {
         put_turns(o, q);
+    } else if (q->kind == HR_QUESTION_FIT) {
+        wire_put_u32(o, q->permission);
     }
+}
+
+static void get_permission(wire_in *in, planning_question *q)
+{
+    const uint32_t permission = wire_get_u32(in);
+    in->bad = in->bad || permission >= HR_PERMISSION_COUNT;
+    q->permission = (hr_fit_permission)permission;
 }
 
 bool planning_get_question(wire_in *in, planning_question *q)
@@ -72,11 +81,14 @@ bool planning_get_question(wire_in *in, planning_question *q)
     q->number = wire_get_u64(in);
     q->exact = get_flag(in);
     q->turn_count = 0;
+    q->permission = HR_PERMIT_NOTHING;
     get_knobs(in, &q->knobs);
     if (q->kind == HR_QUESTION_DIFF) {
         get_knobs(in, &q->after);
     } else if (q->kind == HR_QUESTION_TURNS) {
         get_turns(in, q);
+    } else if (q->kind == HR_QUESTION_FIT) {
+        get_permission(in, q);
     }
     return wire_in_is_done(in);
 }

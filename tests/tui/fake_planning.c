@@ -23,6 +23,7 @@ struct hr_planning {
 
 static bool is_broken, refuses, holds;
 static unsigned opened;
+static hr_fit_permission permitted;
 
 void fake_planning_break(bool broken)
 {
@@ -37,6 +38,11 @@ void fake_planning_refuse(bool refused)
 void fake_planning_hold(bool held)
 {
     holds = held;
+}
+
+hr_fit_permission fake_planning_permitted(void)
+{
+    return permitted;
 }
 
 unsigned fake_planning_opened(void)
@@ -102,8 +108,9 @@ uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_k
     return ask(p, HR_QUESTION_DIFF, before);
 }
 
-uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs)
+uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs, hr_fit_permission permission)
 {
+    permitted = permission;
     return ask(p, HR_QUESTION_FIT, knobs);
 }
 

@@ -13,6 +13,8 @@ void fake_planning_break(bool broken);
 void fake_planning_refuse(bool refuses);
 // From now on nobody says whether anything would.
 void fake_planning_hold(bool held);
+// What the last sweep that was asked for may change.
+hr_fit_permission fake_planning_permitted(void);
 // Models opened so far.
 unsigned fake_planning_opened(void);
 

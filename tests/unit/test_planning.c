@@ -172,7 +172,7 @@ START_TEST(what_is_urgent_comes_first)
     const hr_knobs knobs = demo_knobs(NULL),
                    graph = demo_knobs((const char *[]){"execution.mode=graph", NULL});
     hr_planning *p = started(true);
-    ck_assert_uint_eq(hr_planning_ask_fit(p, &knobs), 1);
+    ck_assert_uint_eq(hr_planning_ask_fit(p, &knobs, HR_PERMIT_OPTIMIZER), 1);
     ck_assert_uint_eq(hr_planning_ask_diff(p, &knobs, &graph), 2);
     ck_assert_uint_eq(hr_planning_ask_picture(p, &knobs), 3);
     ck_assert_uint_eq(hr_planning_ask_turns(p, &knobs, turns, 5), 4);
@@ -230,7 +230,7 @@ static void ask_everything(hr_planning *p, int round)
     ck_assert_uint_ne(hr_planning_ask_turns(p, &knobs, turns, TURNS), 0);
     ck_assert_uint_ne(hr_planning_ask_picture(p, &knobs), 0);
     ck_assert_uint_ne(hr_planning_ask_diff(p, &knobs, &graph), 0);
-    ck_assert_uint_ne(hr_planning_ask_fit(p, &knobs), 0);
+    ck_assert_uint_ne(hr_planning_ask_fit(p, &knobs, HR_PERMIT_OPTIMIZER), 0);
     ck_assert_uint_ne(hr_planning_ask_stands(p, &knobs), 0);
 }
 
@@ -304,7 +304,7 @@ END_TEST
 
 static void apply(hr_knobs *knobs, const char *pairs)
 {
-    char copy[192], *rest = NULL;
+    char copy[256], *rest = NULL;
     ck_assert_uint_lt(strlen(pairs), sizeof copy);
     strcpy(copy, pairs);
     for (char *pair = strtok_r(copy, " ", &rest); pair != NULL; pair = strtok_r(NULL, " ", &rest)) {
@@ -317,15 +317,64 @@ static int64_t effective_batch(const hr_knobs *knobs)
     return hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE);
 }
 
-static void check_point(const hr_planner *planner, const hr_knobs *knobs, const hr_fit_point *point)
+// Every other knob is the same at every point, whatever is permitted.
+static hr_fit_permission permission_for(hr_knob_id id)
+{
+    static const hr_knob_id trades[] = {HR_KNOB_EXECUTION_MODE,    HR_KNOB_CHECKPOINT_STRATEGY,
+                                        HR_KNOB_EXECUTION_FUSE,    HR_KNOB_OPTIMIZER_FUSED_BACKWARD,
+                                        HR_KNOB_OFFLOAD_OPTIMIZER, HR_KNOB_OFFLOAD_ACTIVATIONS,
+                                        HR_KNOB_OFFLOAD_PREFETCH,  HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS,
+                                        HR_KNOB_ALLOCATOR_KIND,    HR_KNOB_ALLOCATOR_GROWTH,
+                                        HR_KNOB_EXECUTION_INPLACE, HR_KNOB_WORKSPACE_LIMIT,
+                                        HR_KNOB_BATCH_SIZE,        HR_KNOB_BATCH_ACCUMULATE};
+    for (size_t k = 0; k < sizeof trades / sizeof *trades; k++) {
+        if (id == trades[k]) {
+            return HR_PERMIT_NOTHING;
+        }
+    }
+    return id == HR_KNOB_PRECISION_POLICY || id == HR_KNOB_PRECISION_TF32 ? HR_PERMIT_PRECISION
+           : id == HR_KNOB_OPTIMIZER_KIND                                 ? HR_PERMIT_OPTIMIZER
+                                                                          : HR_PERMISSION_COUNT;
+}
+
+static bool differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)
+{
+    char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
+    return strcmp(hr_knob_format(a, id, one), hr_knob_format(b, id, other)) != 0;
+}
+
+// The largest permission that turning the one to the other needs; what it changes is said, and nothing else is.
+static hr_fit_permission needed(const hr_knobs *knobs, const hr_knobs *turned)
+{
+    hr_fit_permission most = HR_PERMIT_NOTHING;
+    char change[HR_FIT_CHANGE_MAX];
+    hr_fit_change(knobs, turned, change);
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        const hr_fit_permission permission = permission_for((hr_knob_id)id);
+        const bool differing = differs(knobs, turned, (hr_knob_id)id);
+        ck_assert(!differing || permission < HR_PERMISSION_COUNT);
+        if (differing && permission > HR_PERMIT_NOTHING) {
+            ck_assert_ptr_nonnull(strstr(change, hr_knob_text(turned, (hr_knob_id)id)));
+        }
+        ck_assert_int_eq(hr_fit_permission_for((hr_knob_id)id), permission % HR_PERMISSION_COUNT);
+        most = differing && permission > most ? permission : most;
+    }
+    ck_assert((change[0] != '\0') == (most > HR_PERMIT_NOTHING));
+    return most;
+}
+
+static hr_fit_permission check_point(const hr_planner *planner, const hr_knobs *knobs,
+                                     const hr_fit_point *point)
 {
     hr_knobs turned = *knobs;
     hr_whatif w;
     hr_err err = {0};
     apply(&turned, point->knobs);
+    ck_assert_msg(hr_knobs_validate(&turned, &err) == HR_OK, "%s: %s", point->knobs, err.sentence);
     ck_assert_msg(hr_planner_plan(planner, &turned, &w, &err) == HR_OK, "%s: %s", point->knobs, err.sentence);
     ck_assert_msg(same_plan(&w, &point->plan), "%s", point->knobs);
     ck_assert_int_eq(effective_batch(&turned), effective_batch(knobs));
+    return needed(knobs, &turned);
 }
 
 static void check_unique(const hr_fit_point *points, uint32_t count)
@@ -342,40 +391,108 @@ static bool is_better(const hr_fit_point *a, const hr_fit_point *b)
     return a->plan.peak_in_use_bytes < b->plan.peak_in_use_bytes / 2;
 }
 
-static const char *const fits[][3] = {
-    {"batch.size=128"},
-    {"batch.size=512"}, // does not fit
-    {"execution.mode=graph", "batch.accumulate=4"},
-    {"allocator.kind=caching", "device.card="}, // nobody tells the time
+static const struct {
+    const char *pairs[3];
+    hr_fit_permission permission;
+} fits[] = {
+    {{"batch.size=128"}, HR_PERMIT_NOTHING},
+    {{"batch.size=512"}, HR_PERMIT_NOTHING}, // does not fit
+    {{"execution.mode=graph", "batch.accumulate=4"}, HR_PERMIT_NOTHING},
+    {{"allocator.kind=caching", "device.card="}, HR_PERMIT_NOTHING}, // nobody tells the time
+    {{"batch.size=128"}, HR_PERMIT_PRECISION},
+    {{"batch.size=128"}, HR_PERMIT_OPTIMIZER},
+    {{"precision.policy=mixed_float16", "precision.loss_scale=dynamic"}, HR_PERMIT_OPTIMIZER},
 };
 
-START_TEST(every_point_of_a_sweep_is_a_plan)
+// What the sweep found, point by point.
+static uint32_t swept(const hr_knobs *knobs, hr_fit_permission permission,
+                      hr_fit_point points[HR_FIT_POINTS_MAX])
 {
-    const hr_knobs knobs = demo_knobs((const char *[]){fits[_i][0], fits[_i][1], NULL});
-    hr_planner *planner = demo_planner();
     hr_planning *p = started(true);
-    static hr_fit_point points[HR_FIT_POINTS_MAX];
-    uint32_t count = 0;
-    bool better = false, fitting = false;
     hr_answer a = {.kind = HR_QUESTION_FIT};
-    ck_assert_uint_eq(hr_planning_ask_fit(p, &knobs), 1);
+    uint32_t count = 0;
+    ck_assert_uint_eq(hr_planning_ask_fit(p, knobs, permission), 1);
     while (!a.last) {
         ck_assert(next_answer(p, &a));
         ck_assert(a.kind == HR_QUESTION_FIT && a.status == HR_OK);
         ck_assert_uint_eq(a.index, count);
         ck_assert_uint_lt(count, HR_FIT_POINTS_MAX);
-        points[count] = a.point;
-        check_point(planner, &knobs, &points[count]);
-        better = better || is_better(&points[count], &points[0]);
-        fitting = fitting || points[count].plan.fits;
-        count++;
+        points[count++] = a.point;
+    }
+    hr_planning_stop(p);
+    return count;
+}
+
+START_TEST(every_point_of_a_sweep_is_a_plan)
+{
+    const hr_knobs knobs = demo_knobs((const char *[]){fits[_i].pairs[0], fits[_i].pairs[1], NULL});
+    hr_planner *planner = demo_planner();
+    static hr_fit_point points[HR_FIT_POINTS_MAX];
+    const uint32_t count = swept(&knobs, fits[_i].permission, points);
+    bool better = false, fitting = false, used[HR_PERMISSION_COUNT] = {false};
+    for (uint32_t k = 0; k < count; k++) {
+        used[check_point(planner, &knobs, &points[k])] = true;
+        better = better || is_better(&points[k], &points[0]);
+        fitting = fitting || points[k].plan.fits;
     }
     ck_assert_str_eq(points[0].knobs, "");
     ck_assert_uint_gt(count, 50);
     ck_assert(better && fitting);
+    for (int permission = 0; permission < HR_PERMISSION_COUNT; permission++) {
+        ck_assert_int_eq(used[permission], permission <= (int)fits[_i].permission); // no more, and all of it
+    }
     check_unique(points, count);
-    hr_planning_stop(p);
     hr_planner_close(planner);
+}
+END_TEST
+
+static const char *const kinds[][2] = {
+    {"adam", "lion"},    {"adamw", "adam8bit"},    {"adam8bit", "adafactor"},
+    {"momentum", "sgd"}, {"rmsprop", "adafactor"}, {"sgd", ""},
+    {"lion", ""}};
+
+// Alone, it takes less of what stays for all of a step; the rate that it wants is said, not turned.
+START_TEST(an_optimizer_that_is_offered_keeps_less_and_says_what_it_changes)
+{
+    char pair[64], change[HR_FIT_CHANGE_MAX];
+    snprintf(pair, sizeof pair, "optimizer.kind=%s", kinds[_i][0]);
+    const hr_knobs knobs = demo_knobs((const char *[]){pair, NULL});
+    static hr_fit_point points[HR_FIT_POINTS_MAX];
+    const uint32_t count = swept(&knobs, HR_PERMIT_OPTIMIZER, points);
+    bool offered = kinds[_i][1][0] == '\0';
+    for (uint32_t k = 0; k < count; k++) {
+        hr_knobs turned = knobs;
+        apply(&turned, points[k].knobs);
+        const bool alone = strchr(points[k].knobs, ' ') == NULL;
+        if (!differs(&knobs, &turned, HR_KNOB_OPTIMIZER_KIND)) {
+            continue;
+        }
+        ck_assert(kinds[_i][1][0] != '\0');
+        ck_assert(!alone || points[k].plan.static_bytes < points[0].plan.static_bytes);
+        ck_assert(!differs(&knobs, &turned, HR_KNOB_OPTIMIZER_LEARNING_RATE));
+        hr_fit_change(&knobs, &turned, change);
+        ck_assert(hr_knob_is(&turned, HR_KNOB_OPTIMIZER_KIND, "adam8bit") ==
+                  (strstr(change, "learning rate") == NULL));
+        offered = offered || hr_knob_is(&turned, HR_KNOB_OPTIMIZER_KIND, kinds[_i][1]);
+    }
+    ck_assert(offered);
+}
+END_TEST
+
+// A constraint is asked, not known: a dynamic loss scale leaves float16 alone.
+START_TEST(a_policy_that_a_constraint_refuses_is_no_point)
+{
+    const hr_knobs knobs =
+        demo_knobs((const char *[]){"precision.policy=mixed_float16", "precision.loss_scale=dynamic", NULL});
+    static hr_fit_point points[HR_FIT_POINTS_MAX];
+    const uint32_t count = swept(&knobs, HR_PERMIT_PRECISION, points);
+    bool turns_policy = false;
+    for (uint32_t k = 0; k < count; k++) {
+        ck_assert_ptr_null(strstr(points[k].knobs, "float64"));
+        ck_assert_ptr_null(strstr(points[k].knobs, "bfloat16"));
+        turns_policy = turns_policy || strstr(points[k].knobs, "precision.policy=float16") != NULL;
+    }
+    ck_assert(turns_policy);
 }
 END_TEST
 
@@ -384,7 +501,7 @@ START_TEST(what_cannot_be_planned_has_one_answer)
     const hr_knobs refused = demo_knobs((const char *[]){"allocator.kind=static", NULL});
     hr_planning *p = started(_i == 0);
     hr_answer a;
-    ck_assert_uint_ne(hr_planning_ask_fit(p, &refused), 0);
+    ck_assert_uint_ne(hr_planning_ask_fit(p, &refused, HR_PERMIT_OPTIMIZER), 0);
     ck_assert(next_answer(p, &a) && a.last && a.index == 0);
     ck_assert_int_eq(a.status, HR_CONSTRAINT);
     ck_assert_uint_ne(hr_planning_ask_picture(p, &refused), 0);
@@ -412,7 +529,7 @@ START_TEST(what_cannot_be_asked_has_no_number)
     ck_assert_uint_eq(hr_planning_ask_turns(p, &knobs, turns, HR_TURNS_MAX + 1), 0);
     ck_assert(!hr_planning_is_busy(p) && !hr_planning_take(p, &a));
     hr_planning_stop(p);
-    ck_assert_uint_eq(hr_planning_ask_fit(NULL, &knobs), 0);
+    ck_assert_uint_eq(hr_planning_ask_fit(NULL, &knobs, HR_PERMIT_NOTHING), 0);
     ck_assert(!hr_planning_take(NULL, &a) && !hr_planning_is_busy(NULL));
     hr_planning_open(NULL, demo, false);
     hr_planning_stop(NULL);
@@ -430,7 +547,7 @@ START_TEST(a_new_question_replaces_the_old_one)
     for (int k = 0; k < 20; k++) {
         const hr_knobs knobs = demo_knobs(NULL);
         number = hr_planning_ask_turns(p, &knobs, turns, 1 + (size_t)k % TURNS);
-        (void)hr_planning_ask_fit(p, &knobs);
+        (void)hr_planning_ask_fit(p, &knobs, HR_PERMIT_OPTIMIZER);
         if (k % 3 == 0) {
             ck_assert(next_answer(p, &a) && a.number >= number);
             hr_answer_deinit(&a);
@@ -441,7 +558,7 @@ START_TEST(a_new_question_replaces_the_old_one)
         hr_answer_deinit(&a);
     }
     ck_assert_uint_gt(answers, 50);
-    ck_assert_uint_ne(hr_planning_ask_fit(p, &(hr_knobs){0}), 0);
+    ck_assert_uint_ne(hr_planning_ask_fit(p, &(hr_knobs){0}, HR_PERMIT_NOTHING), 0);
     hr_planning_open(p, demo, false); // forgets it
     ck_assert(!hr_planning_is_busy(p) && !next_answer(p, &a));
     hr_planning_stop(p);
@@ -693,6 +810,8 @@ START_TEST(questions_come_over_as_they_are)
     for (int round = 0; round < 200; round++) {
         wire_out o = {0};
         q = (planning_question){.kind = (hr_question_kind)draw(HR_QUESTION_COUNT), .number = draw(1000)};
+        q.permission =
+            q.kind == HR_QUESTION_FIT ? (hr_fit_permission)draw(HR_PERMISSION_COUNT) : HR_PERMIT_NOTHING;
         draw_knobs(&q.knobs);
         draw_knobs(&q.after);
         q.turn_count = q.kind == HR_QUESTION_TURNS ? 1 + draw(HR_TURNS_MAX) : 0;
@@ -702,7 +821,8 @@ START_TEST(questions_come_over_as_they_are)
         planning_put_question(&o, &q);
         wire_in in = {.data = o.data, .bytes = o.bytes};
         ck_assert(planning_get_question(&in, &r));
-        ck_assert(r.kind == q.kind && r.number == q.number && r.turn_count == q.turn_count);
+        ck_assert(r.kind == q.kind && r.number == q.number && r.turn_count == q.turn_count &&
+                  r.permission == q.permission);
         ck_assert_mem_eq(&r.knobs, &q.knobs, sizeof q.knobs);
         ck_assert(q.kind != HR_QUESTION_DIFF || memcmp(&r.after, &q.after, sizeof q.after) == 0);
         for (uint32_t k = 0; k < q.turn_count; k++) {
@@ -717,6 +837,24 @@ START_TEST(questions_come_over_as_they_are)
         }
         wire_out_deinit(&o);
     }
+}
+END_TEST
+
+START_TEST(a_permission_that_there_is_not_is_refused)
+{
+    static planning_question q = {.kind = HR_QUESTION_FIT, .number = 1}, r;
+    hr_knobs_init(&q.knobs);
+    for (uint32_t permission = 0; permission < HR_PERMISSION_COUNT + 3u; permission++) {
+        wire_out o = {0};
+        q.permission = (hr_fit_permission)permission;
+        planning_put_question(&o, &q);
+        wire_in in = {.data = o.data, .bytes = o.bytes};
+        ck_assert_int_eq(planning_get_question(&in, &r), permission < HR_PERMISSION_COUNT);
+        wire_out_deinit(&o);
+    }
+    hr_planning *p = started(true);
+    ck_assert_uint_eq(hr_planning_ask_fit(p, &q.knobs, HR_PERMISSION_COUNT), 0);
+    hr_planning_stop(p);
 }
 END_TEST
 
@@ -827,7 +965,7 @@ START_TEST(without_host_memory_it_says_so)
         hr_answer a;
         (void)hr_planning_ask_turns(p, &knobs, turns, 2);
         (void)hr_planning_ask_picture(p, &knobs);
-        (void)hr_planning_ask_fit(p, &knobs);
+        (void)hr_planning_ask_fit(p, &knobs, HR_PERMIT_OPTIMIZER);
         (void)hr_host_mem_fail_at(nth);
         for (int k = 0; k < 6 && next_answer(p, &a); k++) {
             ck_assert(a.status == HR_OK || a.status == HR_NOMEM);
@@ -872,6 +1010,9 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, a_difference_is_the_planners, 0, 2);
     tcase_add_loop_test(tests, a_process_says_what_is_said_here_byte_for_byte, 0, 2);
     tcase_add_loop_test(tests, every_point_of_a_sweep_is_a_plan, 0, sizeof fits / sizeof *fits);
+    tcase_add_loop_test(tests, an_optimizer_that_is_offered_keeps_less_and_says_what_it_changes, 0,
+                        sizeof kinds / sizeof *kinds);
+    tcase_add_test(tests, a_policy_that_a_constraint_refuses_is_no_point);
     tcase_add_loop_test(tests, what_cannot_be_planned_has_one_answer, 0, 2);
     tcase_add_loop_test(tests, what_cannot_be_asked_has_no_number, 0, 2);
     tcase_add_loop_test(tests, a_new_question_replaces_the_old_one, 0, 2);
@@ -887,6 +1028,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, what_the_library_was_asked_outlives_a_kill);
 #endif
     tcase_add_test(tests, questions_come_over_as_they_are);
+    tcase_add_test(tests, a_permission_that_there_is_not_is_refused);
     tcase_add_test(tests, garbled_answers_are_refused_or_harmless);
     tcase_add_test(tests, without_host_memory_it_says_so);
     suite_add_tcase(suite, tests);

@@ -52,17 +52,36 @@ typedef struct hr_turn {
     char value[HR_KNOB_TEXT_MAX];
 } hr_turn;
 
-enum { HR_TURNS_MAX = 256, HR_TURNS_FIRST = 3, HR_FIT_POINTS_MAX = 200 };
+enum { HR_TURNS_MAX = 256, HR_TURNS_FIRST = 3, HR_FIT_POINTS_MAX = 200, HR_FIT_CHANGE_MAX = 512 };
+
+// X(ID): what FIT may turn beyond what leaves what is learned alone; a later one includes the earlier.
+#define HR_PERMISSION_MAP(X)                                                                                 \
+    X(NOTHING)                                                                                               \
+    X(PRECISION) /* precision.policy and .tf32 */                                                            \
+    X(OPTIMIZER) /* optimizer.kind: what does the same job with less state */
+
+typedef enum hr_fit_permission {
+#define X(id) HR_PERMIT_##id,
+    HR_PERMISSION_MAP(X)
+#undef X
+        HR_PERMISSION_COUNT
+} hr_fit_permission;
+
+// What FIT needs before it turns this knob: NOTHING for all that leave alone what is learned.
+hr_fit_permission hr_fit_permission_for(hr_knob_id knob);
+// What turning from the one to the other changes about what is learned, of what a permission allows: "mixed_float16
+// rounds …; lion keeps …". "": nothing.
+const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR_FIT_CHANGE_MAX]);
 
 // FIT turns the knobs that trade memory for time and leave what is learned alone: execution.mode, checkpoint.strategy,
 // optimizer.fused_backward, offload.*, allocator.kind, .growth and .expandable_segments, execution.fuse and .inplace,
 // workspace.limit, and batch.size against batch.accumulate so that an update sees as many samples as before (batch
-// normalisation alone sees the smaller batch). Point 0 are the knobs themselves. Then one further turn at a time from a
+// normalisation alone sees the smaller batch). With a permission also what it names. Point 0 are the knobs themselves. Then one further turn at a time from a
 // point that no other one beats in both peak and time, so that what is promising comes early. No point is a combination
 // that is refused, or a turn that changes neither peak nor time.
 typedef struct hr_fit_point {
     char knobs
-        [192]; // pairs that differ from the knobs asked about, one space between two; "": those themselves
+        [256]; // pairs that differ from the knobs asked about, one space between two; "": those themselves
     hr_whatif plan;
 } hr_fit_point;
 
@@ -96,7 +115,7 @@ uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs);
 uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind);
 uint64_t hr_planning_ask_stands(hr_planning *p, const hr_knobs *knobs);
 uint64_t hr_planning_ask_diff(hr_planning *p, const hr_knobs *before, const hr_knobs *after);
-uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs);
+uint64_t hr_planning_ask_fit(hr_planning *p, const hr_knobs *knobs, hr_fit_permission permission);
 
 int hr_planning_fd(const hr_planning *p); // readable when answers wait; −1: in process, or NULL
 // The next answer, in order of a question's index; false: none waits. A question that is refused as a whole has one

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/fit_change.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// Of Adam's moments.
+#define CODES   "keeps its moments in 8 bits"
+#define FACTORS "keeps row and column means of a matrix"
+#define SIGNS   "keeps one moment and takes its sign"
+// Lion's paper (arXiv 2302.06675, section 5) has 3 to 10 times; Adafactor's (arXiv 1804.04235, section 8) multiplies by
+// the root mean square of the weights; a velocity adds 1 / (1 - momentum) gradients up.
+#define OF_LION      "; its learning rate is usually 3 to 10 times smaller"
+#define OF_ADAFACTOR "; its learning rate is a share of the weights' size"
+#define OF_SGD       "; its learning rate is usually 1 / (1 - momentum) times larger"
+#define NO_DECAY     "; weights decay only by optimizer.weight_decay"
+
+// Optimizers that do the same job with less state.
+static const struct {
+    const char *from, *to, *change;
+} lighter[] = {
+    {"adam", "adam8bit", CODES},
+    {"adam", "adafactor", FACTORS OF_ADAFACTOR},
+    {"adam", "lion", SIGNS OF_LION},
+    {"adamw", "adam8bit", CODES NO_DECAY},
+    {"adamw", "adafactor", FACTORS OF_ADAFACTOR NO_DECAY},
+    {"adamw", "lion", SIGNS OF_LION NO_DECAY},
+    {"adam8bit", "adafactor", FACTORS OF_ADAFACTOR},
+    {"rmsprop", "adafactor", FACTORS OF_ADAFACTOR},
+    {"momentum", "sgd", "keeps no velocity" OF_SGD},
+};
+enum { LIGHTER = sizeof lighter / sizeof *lighter };
+
+const char *fit_lighter_optimizer(const hr_knobs *knobs, int at)
+{
+    for (int k = 0; k < LIGHTER; k++) {
+        if (hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, lighter[k].from) && at-- == 0) {
+            return lighter[k].to;
+        }
+    }
+    return NULL;
+}
+
+static const char *change_of_optimizer(const hr_knobs *from, const hr_knobs *to)
+{
+    for (int k = 0; k < LIGHTER; k++) {
+        if (hr_knob_is(from, HR_KNOB_OPTIMIZER_KIND, lighter[k].from) &&
+            hr_knob_is(to, HR_KNOB_OPTIMIZER_KIND, lighter[k].to)) {
+            return lighter[k].change;
+        }
+    }
+    return "updates otherwise";
+}
+
+static const char *change_of_policy(const hr_knobs *from, const hr_knobs *to)
+{
+    static const struct {
+        const char *policy, *change;
+    } rows[] = {{"mixed_float16", "rounds activations, not weights"},
+                {"mixed_bfloat16", "rounds activations, not weights"},
+                {"float16", "rounds weights too: small updates are lost"},
+                {"bfloat16", "rounds weights too: small updates are lost"}};
+    (void)from;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (hr_knob_is(to, HR_KNOB_PRECISION_POLICY, rows[k].policy)) {
+            return rows[k].change;
+        }
+    }
+    return "rounds less";
+}
+
+static const char *change_of_tf32(const hr_knobs *from, const hr_knobs *to)
+{
+    (void)from;
+    return hr_knob_is(to, HR_KNOB_PRECISION_TF32, "on") ? "rounds what is multiplied" : "rounds less";
+}
+
+// The knobs that a permission adds.
+static const struct {
+    hr_knob_id id;
+    hr_fit_permission needs;
+    const char *name; // before the value, where that alone says little
+    const char *(*change)(const hr_knobs *from, const hr_knobs *to);
+} learning[] = {
+    {HR_KNOB_PRECISION_POLICY, HR_PERMIT_PRECISION, "", change_of_policy},
+    {HR_KNOB_PRECISION_TF32, HR_PERMIT_PRECISION, "TF32 ", change_of_tf32},
+    {HR_KNOB_OPTIMIZER_KIND, HR_PERMIT_OPTIMIZER, "", change_of_optimizer},
+};
+enum { LEARNING = sizeof learning / sizeof *learning };
+
+hr_fit_permission hr_fit_permission_for(hr_knob_id knob)
+{
+    for (int k = 0; k < LEARNING; k++) {
+        if (learning[k].id == knob) {
+            return learning[k].needs;
+        }
+    }
+    return HR_PERMIT_NOTHING;
+}
+
+const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR_FIT_CHANGE_MAX])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int k = 0; k < LEARNING && used < HR_FIT_CHANGE_MAX; k++) {
+        const char *word = hr_knob_text(to, learning[k].id);
+        if (strcmp(hr_knob_text(from, learning[k].id), word) != 0) {
+            used += (size_t)snprintf(text + used, HR_FIT_CHANGE_MAX - used, "%s%s%s %s", used > 0 ? "; " : "",
+                                     learning[k].name, word, learning[k].change(from, to));
+        }
+    }
+    return text;
+}
