@@ -146,6 +146,8 @@ static const char *why_not_here(const app *a, request r)
     case REQUEST_MARK:
         return app_layout(a).kind >= LAYOUT_SINGLE && pane_ops_of(a->focus)->mark != NULL ? NULL
                                                                                           : why_not_table(a);
+    case REQUEST_PERMIT:
+        return a->screen == SCREEN_FIT ? NULL : "P says what Fit may change: 0 opens it";
     case REQUEST_COPY:
         return act_can_copy(a) ? NULL : "nothing here can be copied: Tab goes to the next pane";
     case REQUEST_EXPAND:
@@ -200,6 +202,7 @@ static const struct {
     [REQUEST_RIGHT] = {act_move_columns, 1},
     [REQUEST_ENTER] = {act_enter, 0},
     [REQUEST_APPLY] = {act_apply, 0},
+    [REQUEST_PERMIT] = {act_permit, 0},
     [REQUEST_LESS] = {act_turn, TURN_LESS},
     [REQUEST_MORE] = {act_turn, TURN_MORE},
     [REQUEST_KNOB_ABOVE] = {act_select_knob, -1},

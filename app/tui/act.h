@@ -32,6 +32,7 @@ void act_move_rows(app *a, int rows);
 void act_move_columns(app *a, int columns);
 void act_enter(app *a, int unused);
 void act_apply(app *a, int unused);
+void act_permit(app *a, int unused);  // the next of what Fit may change
 pane_id act_apply_pane(const app *a); // whose selected row `a` applies; PANE_COUNT: none of this screen
 void act_zoom(app *a, int direction);
 void act_back(app *a, int unused);

@@ -194,6 +194,23 @@ void act_apply(app *a, int unused)
     (ops->apply != NULL ? ops->apply : ops->enter)(a);
 }
 
+void act_permit(app *a, int unused)
+{
+    static const char *const said[] = {
+        [HR_PERMIT_NOTHING] = "Fit turns only what leaves alone what is learned",
+        [HR_PERMIT_PRECISION] =
+            "Fit changes precision too: what is learned changes with each ~; P again: also "
+            "the optimizer",
+        [HR_PERMIT_OPTIMIZER] =
+            "Fit changes precision and optimizer too: what is learned changes with each ~; "
+            "P again: neither",
+    };
+    (void)unused;
+    a->fit.permission = (hr_fit_permission)((a->fit.permission + 1) % HR_PERMISSION_COUNT);
+    a->fit.version++;
+    app_say(a, MESSAGE_NOTE, "%s", said[a->fit.permission]);
+}
+
 // ---- looks ----------------------------------------------------------------------------------------------------
 
 void act_zoom(app *a, int direction)

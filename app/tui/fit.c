@@ -12,13 +12,15 @@ bool fit_wanted(const app *a)
 {
     const hr_whatif *plan = app_waiting_plan(a);
     bool looked_at = a->screen == SCREEN_FIT || (a->screen == SCREEN_DOCTOR && plan != NULL && !plan->fits);
-    return looked_at && (a->fit.question == 0 || !turn_same(&a->fit.asked, &a->knobs));
+    return looked_at && (a->fit.question == 0 || a->fit.permission != a->fit.asked_with ||
+                         !turn_same(&a->fit.asked, &a->knobs));
 }
 
 void fit_begin(app *a, uint64_t question)
 {
     fit_points *fit = &a->fit;
     fit->asked = a->knobs;
+    fit->asked_with = fit->permission;
     fit->question = question;
     fit->asks = question != 0;
     fit->version++;
@@ -106,6 +108,7 @@ _Static_assert(FIT_POINTS_MAX <= 256, "a point's number fits a byte");
 
 void fit_take(app *a, const hr_answer *answer)
 {
+    char change[HR_FIT_CHANGE_MAX];
     fit_points *fit = &a->fit;
     if (answer->kind != HR_QUESTION_FIT || answer->number != fit->question) {
         return;
@@ -121,6 +124,7 @@ void fit_take(app *a, const hr_answer *answer)
         hr_fit_point *p = &fit->point[fit->count];
         *p = answer->point;
         p->knobs[sizeof p->knobs - 1] = '\0';
+        fit->learns[fit->count] = fit_change(fit, fit->count, change)[0] != '\0';
         fit->count++;
         find_best(fit);
         put_in_order(fit);
@@ -130,28 +134,48 @@ void fit_take(app *a, const hr_answer *answer)
     table_settle(&a->table[PANE_POINTS], pane_ops_of(PANE_POINTS)->table, a); // FRONTIER may be shown alone
 }
 
-bool fit_apply(app *a, size_t point)
+bool fit_knobs(const fit_points *fit, size_t point, hr_knobs *knobs, hr_err *err)
 {
-    const fit_points *fit = &a->fit;
-    hr_knobs to = fit->knobs;
-    hr_err err;
-    char pair[sizeof fit->point[0].knobs], pairs[sizeof pair];
-    snprintf(pairs, sizeof pairs, "%s", fit->point[point].knobs);
-    for (const char *at = pairs; *at != '\0';) {
+    char pair[sizeof fit->point[0].knobs];
+    *knobs = fit->knobs;
+    for (const char *at = fit->point[point].knobs; *at != '\0';) {
         size_t length = strcspn(at, " ");
         snprintf(pair, sizeof pair, "%.*s", (int)length, at);
-        if (length > 0 && hr_knobs_set_pair(&to, pair, &err) != HR_OK) {
-            app_say_error(a, &err);
+        if (length > 0 && hr_knobs_set_pair(knobs, pair, err) != HR_OK) {
             return false;
         }
         at += length + (at[length] == ' ');
     }
+    return true;
+}
+
+const char *fit_change(const fit_points *fit, size_t point, char text[HR_FIT_CHANGE_MAX])
+{
+    hr_knobs to;
+    text[0] = '\0';
+    return fit_knobs(fit, point, &to, NULL) ? hr_fit_change(&fit->knobs, &to, text) : text;
+}
+
+bool fit_apply(app *a, size_t point)
+{
+    const fit_points *fit = &a->fit;
+    hr_knobs to;
+    hr_err err;
+    char pairs[sizeof fit->point[0].knobs], change[HR_FIT_CHANGE_MAX];
+    snprintf(pairs, sizeof pairs, "%s", fit->point[point].knobs);
+    fit_change(fit, point, change);
+    if (!fit_knobs(fit, point, &to, &err)) {
+        app_say_error(a, &err);
+        return false;
+    }
     if (!app_turn_all(a, &to)) {
         return false;
     }
-    app_say(a, MESSAGE_NOTE,
-            pairs[0] == '\0' ? "%sthe knobs are as they were asked about"
-                             : "%s from the next step on; z turns it back",
-            pairs);
+    if (pairs[0] == '\0') {
+        app_say(a, MESSAGE_NOTE, "the knobs are as they were asked about");
+    } else {
+        app_say(a, MESSAGE_NOTE, "%s from the next step on; z turns it back%s%s", pairs,
+                change[0] != '\0' ? ". It changes what is learned: " : "", change);
+    }
     return true;
 }

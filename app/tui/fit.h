@@ -31,8 +31,8 @@ typedef struct fit_points {
     uint64_t version;
 } fit_points;
 
-// Whether the screen wants points that nobody has been asked for: then hr_planning_ask_fit(a->knobs, permission), and fit_begin with
-// the number it gives.
+// Whether the screen wants points that nobody has been asked for: then hr_planning_ask_fit(a->knobs, the permission),
+// and fit_begin with the number it gives.
 bool fit_wanted(const app *a);
 void fit_begin(app *a, uint64_t question);
 void fit_take(app *a, const hr_answer *answer); // of HR_QUESTION_FIT

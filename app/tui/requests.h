@@ -43,6 +43,7 @@ enum input {
     X(RIGHT, INPUT_RIGHT, "→", "right", "turn the selected knob up; in a picture, move its cursor")          \
     X(ENTER, INPUT_ENTER, "Enter", "edit", "type the selected knob's value; open or apply the selected row") \
     X(APPLY, 'a', "a", "apply", "turn the knobs to what the selected row says")                              \
+    X(PERMIT, 'P', "P", "permit", "let Fit change precision too, then also the optimizer; then neither")     \
     X(LESS, '<', "<", "less", "turn the selected knob down, on every screen")                                \
     X(MORE, '>', ">", "more", "turn the selected knob up, on every screen")                                  \
     X(KNOB_ABOVE, '[', "[", "knob-above", "select the knob above, on every screen")                          \

@@ -7,6 +7,8 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/screens/fit.h"
+#include "tests/tui/fake_planning.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
 
@@ -188,7 +190,283 @@ START_TEST(without_seconds_points_stand_by_their_peak)
 }
 END_TEST
 
-SUITE_MAIN("tui fit", the_fit_looks_as_agreed,
+// ---- what may change of what is learned -----------------------------------------------------------------------
+
+static void permit_all(app *a)
+{
+    prepare(a);
+    screen_keys(a, "PP");
+    ck_assert(fit_wanted(a));
+    fit_begin(a, 2);
+    tell(a, 0, "", 59.2, 0.040, false);
+    tell(a, 1, "precision.policy=mixed_bfloat16", 33.0, 0.030, false);
+    tell(a, 2, "execution.mode=graph precision.policy=mixed_bfloat16 optimizer.kind=lion", 24.0, 0.028,
+         false);
+    tell(a, 3, "execution.mode=graph precision.tf32=on", 47.4, 0.031, false);
+    tell(a, 4, "execution.mode=graph", 47.4, 0.036, true);
+}
+
+static bool shows(app *a, const char *wanted)
+{
+    char *text = screen_text(a);
+    const bool found = strstr(text, wanted) != NULL;
+    free(text);
+    return found;
+}
+
+static int times(app *a, const char *wanted)
+{
+    char *text = screen_text(a);
+    int count = 0;
+    for (const char *at = strstr(text, wanted); at != NULL; at = strstr(at + 1, wanted)) {
+        count++;
+    }
+    free(text);
+    return count;
+}
+
+START_TEST(what_changes_what_is_learned_looks_as_agreed)
+{
+    golden_all("fit-permitted", permit_all);
+}
+END_TEST
+
+START_TEST(a_key_of_the_screen_says_what_may_change_and_asks_anew)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "P");
+    ck_assert_int_eq(a->fit.permission, HR_PERMIT_NOTHING); // of Fit alone
+    ck_assert_ptr_nonnull(strstr(a->message.text, "0 opens it"));
+    app_start_planner(a);
+    screen_keys(a, "0");
+    static const char *const titles[] = {"all learn the same", "~ other precision ",
+                                         "~ other precision, optimizer"};
+    for (int k = 0; k <= HR_PERMISSION_COUNT; k++) {
+        bool more = false;
+        ck_assert_int_eq(a->fit.permission, k % HR_PERMISSION_COUNT);
+        ck_assert(shows(a, titles[k % HR_PERMISSION_COUNT]));
+        ck_assert(fit_wanted(a));
+        (void)app_take_plans(a, &more);
+        ck_assert(!fit_wanted(a));
+        ck_assert_int_eq(fake_planning_permitted(), k % HR_PERMISSION_COUNT);
+        screen_keys(a, "P");
+    }
+    screen_keys(a, ":permit\n");
+    ck_assert_int_eq(a->fit.permission, HR_PERMIT_OPTIMIZER);
+    fit_forget(&a->fit); // another model: nobody has permitted anything
+    ck_assert_int_eq(a->fit.permission, HR_PERMIT_NOTHING);
+    screen_close(a);
+}
+END_TEST
+
+// With the point that `knobs` names under the cursor.
+static void pick(app *a, const char *knobs)
+{
+    for (size_t i = 0; i < a->fit.count; i++) {
+        if (strcmp(a->fit.point[i].knobs, knobs) == 0) {
+            fit_pick(a, i);
+        }
+    }
+}
+
+START_TEST(what_changes_what_is_learned_is_marked_and_said)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    permit_all(a);
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "~mixed_bfloat16 ~lion graph "));
+    ck_assert_ptr_nonnull(strstr(text, "~tf32 graph "));
+    ck_assert_ptr_null(strstr(text, "~graph"));
+    free(text);
+    pick(a, "execution.mode=graph");
+    ck_assert(!shows(a, "changes what is learned"));
+    pick(a, a->fit.point[2].knobs);
+    ck_assert(shows(a, "~ changes what is learned:"));
+    ck_assert(shows(a, "mixed_bfloat16 rounds activations, not weights;"));
+    screen_keys(a, "a");
+    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_OPTIMIZER_KIND), "lion");
+    ck_assert_ptr_nonnull(strstr(a->message.text, "It changes what is learned: mixed_bfloat16"));
+    ck_assert_ptr_nonnull(strstr(a->message.text, "learning rate is usually 3 to 10 times smaller"));
+    ck_assert(hr_knob_real(&a->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE) > 0.0009); // it is not turned
+    screen_close(a);
+}
+END_TEST
+
+// The Doctor's remedies leave alone what is learned, whatever Fit may do.
+START_TEST(the_doctor_does_not_offer_what_changes_what_is_learned)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_advance(a, 20);
+    screen_keys(a, "r");
+    screen_advance(a, 2);
+    screen_keys(a, ":set device.vram 32MiB\n");
+    screen_advance(a, 2);
+    fit_begin(a, 1);
+    tell(a, 0, "", 59.2, 0.040, false);
+    tell(a, 1, "execution.mode=graph precision.policy=bfloat16", 20.0, 0.020, false);
+    tell(a, 2, "execution.mode=graph batch.size=32 batch.accumulate=4", 19.9, 0.048, true);
+    screen_keys(a, "4");
+    ck_assert(shows(a, "execution.mode=graph batch.size=32"));
+    ck_assert(!shows(a, "precision.policy=bfloat16"));
+    screen_close(a);
+}
+END_TEST
+
+// ---- rows -----------------------------------------------------------------------------------------------------
+
+// Of real sweeps of the demo, with and without permission.
+static const char *const long_points[] = {
+    "execution.mode=graph checkpoint.strategy=every:2 batch.size=64 batch.accumulate=2",
+    "execution.mode=graph checkpoint.strategy=every:2 offload.optimizer=on batch.size=64 batch.accumulate=2",
+    "execution.mode=graph offload.optimizer=on offload.prefetch=0 batch.size=64 batch.accumulate=2",
+    "execution.mode=graph offload.optimizer=on execution.inplace=off batch.size=64 batch.accumulate=2",
+    "execution.mode=graph optimizer.fused_backward=on offload.activations=on allocator.kind=static",
+    "execution.mode=graph precision.policy=mixed_bfloat16 optimizer.kind=adam8bit "
+    "optimizer.fused_backward=on",
+    "execution.mode=graph precision.policy=mixed_bfloat16 allocator.kind=static batch.size=64 "
+    "batch.accumulate=2",
+    "execution.mode=graph optimizer.kind=adafactor optimizer.fused_backward=on precision.tf32=on",
+};
+
+START_TEST(a_row_says_all_that_differs_and_begins_with_it)
+{
+    enum { LONG = sizeof long_points / sizeof *long_points };
+    app *a = screen_open(&(screen_look){.rows = 50, .columns = 80});
+    screen_keys(a, "0");
+    fit_begin(a, 1);
+    tell(a, 0, "", 59, 0.04, false);
+    for (uint32_t i = 0; i < LONG; i++) {
+        tell(a, i + 1, long_points[i], 40 - i, 0.05 + 0.01 * i, i + 1 == LONG);
+    }
+    char *text = screen_text(a), *points_pane = strstr(text, " points ");
+    ck_assert_ptr_nonnull(points_pane);
+    ck_assert_ptr_null(strstr(points_pane, "…"));
+    static const char *const rows[] = {"64×2 ckpt=every:2 graph ",
+                                       "64×2 ckpt=every:2 offload_opt graph ",
+                                       "64×2 offload_opt prefetch=0 graph ",
+                                       "64×2 offload_opt no inplace graph ",
+                                       "offload_act fused_bwd static graph ",
+                                       "~mixed_bfloat16 ~adam8bit fused_bwd graph ",
+                                       "~mixed_bfloat16 64×2 static graph ",
+                                       "~tf32 ~adafactor fused_bwd graph "};
+    for (size_t i = 0; i < LONG; i++) {
+        ck_assert_msg(strstr(points_pane, rows[i]) != NULL, "%s is not in\n%s", rows[i], points_pane);
+    }
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+// ---- the picture ----------------------------------------------------------------------------------------------
+
+// How often a character stands in the frontier's plot.
+static int count_of(app *a, const char *glyph)
+{
+    char *text = screen_text(a), *from = strstr(text, "frontier]"), *to = strstr(text, " points ");
+    int count = 0;
+    ck_assert(from != NULL && to != NULL);
+    from = strchr(from, '\n'); // behind the legend
+    for (char *at = strstr(from, glyph); at != NULL && at < to; at = strstr(at + 1, glyph)) {
+        count++;
+    }
+    free(text);
+    return count;
+}
+
+static app *with_points(const double mib[], const double seconds[], uint32_t count)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "0");
+    fit_begin(a, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        tell(a, i, i == 0 ? "" : "execution.mode=graph", mib[i], seconds[i], i + 1 == count);
+    }
+    free(screen_text(a));
+    return a;
+}
+
+START_TEST(points_of_one_place_are_drawn_apart_and_more_are_counted)
+{
+    double mib[64] = {50, 20}, seconds[64] = {0.05, 0.04};
+    for (uint32_t i = 2; i < 64; i++) {
+        mib[i] = 40;
+        seconds[i] = 0.045;
+    }
+    app *a = with_points(mib, seconds, 4);
+    ck_assert_int_eq(count_of(a, "○"), 2);
+    ck_assert_int_eq(count_of(a, "◇") + count_of(a, "◆"), 2);
+    ck_assert(!shows(a, "as many"));
+    screen_close(a);
+    a = with_points(mib, seconds, 7); // five cells have room for five
+    ck_assert_int_eq(count_of(a, "○"), 5);
+    ck_assert(!shows(a, "as many"));
+    screen_close(a);
+    a = with_points(mib, seconds, 64); // what has none is counted, up to nine
+    ck_assert_int_eq(count_of(a, "○"), 4);
+    ck_assert(shows(a, "9○") || shows(a, "○9"));
+    ck_assert(shows(a, "2-9 as many"));
+    for (size_t i = 0; i < a->fit.count; i++) { // whichever is picked is seen
+        fit_pick(a, i);
+        ck_assert_int_eq(count_of(a, "◆"), 1);
+    }
+    screen_close(a);
+}
+END_TEST
+
+// Column of the screen in which a glyph of one column stands.
+static int column_of_glyph(app *a, const char *glyph)
+{
+    char *text = screen_text(a), *at = strstr(strchr(strstr(text, "frontier]"), '\n'), glyph);
+    ck_assert_ptr_nonnull(at);
+    int column = 0;
+    for (; at > text && at[-1] != '\n'; at--) {
+        column += ((unsigned char)at[-1] & 0xc0) != 0x80;
+    }
+    free(text);
+    return column;
+}
+
+START_TEST(the_name_of_the_limit_hides_no_point)
+{
+    app *a = with_points((double[]){30, 64, 64}, (double[]){0.01, 0.05, 0.0497}, 3);
+    fit_pick(a, 1);
+    ck_assert_int_eq(count_of(a, "◆"), 1);
+    ck_assert_int_eq(count_of(a, "○"), 1);
+    ck_assert_int_eq(count_of(a, " limit"), 1);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(an_axis_is_logarithmic_where_its_ends_are_far_apart_and_says_so)
+{
+    app *a = with_points((double[]){60, 50, 8}, (double[]){0.01, 0.1, 1}, 3);
+    ck_assert(shows(a, "step_seconds (log)"));
+    fit_pick(a, 0);
+    const int first = column_of_glyph(a, "◆");
+    fit_pick(a, 1);
+    const int middle = column_of_glyph(a, "◆");
+    fit_pick(a, 2);
+    const int last = column_of_glyph(a, "◆");
+    ck_assert_int_le(abs(first + last - 2 * middle), 1); // ten times is as far as ten times
+    ck_assert_int_eq(times(a, "(log)"), 1);
+    screen_close(a);
+    a = with_points((double[]){60, 50, 7}, (double[]){0.01, 0.02, 0.07}, 3);
+    ck_assert(!shows(a, "step_seconds (log)"));
+    ck_assert_int_eq(times(a, "(log)"), 1); // 64 MiB, the limit, is more than eight times 7
+    screen_close(a);
+    a = with_points((double[]){60, 50, 30}, (double[]){0.01, 0.02, 0.07}, 3);
+    ck_assert(!shows(a, "(log)"));
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui fit", the_fit_looks_as_agreed, what_changes_what_is_learned_looks_as_agreed,
+           a_key_of_the_screen_says_what_may_change_and_asks_anew,
+           what_changes_what_is_learned_is_marked_and_said,
+           the_doctor_does_not_offer_what_changes_what_is_learned,
+           a_row_says_all_that_differs_and_begins_with_it,
+           points_of_one_place_are_drawn_apart_and_more_are_counted, the_name_of_the_limit_hides_no_point,
+           an_axis_is_logarithmic_where_its_ends_are_far_apart_and_says_so,
            before_the_first_point_and_where_nothing_can_be_planned_it_says_so,
            the_frontier_is_what_no_point_beats_and_the_cursor_walks_all_of_it,
            applying_a_point_is_one_step_of_undo_and_asks_anew, without_seconds_points_stand_by_their_peak)

@@ -82,7 +82,7 @@ static int pairs_of(const char *text)
     return pairs;
 }
 
-// What turns the fewest knobs comes first, and of that in Fit's own order.
+// What turns the fewest knobs comes first, and of that in Fit's own order. What changes what is learned stays there.
 static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
 {
     enum { PAIRS_MAX = 6 };
@@ -96,7 +96,8 @@ static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
                              .peak_bytes = p->plan.peak_in_use_bytes,
                              .limit_bytes = p->plan.limit_bytes,
                              .seconds = p->plan.step_seconds > 0 ? p->plan.step_seconds : UNKNOWN};
-        if (p->plan.fits && pairs_of(p->knobs) == 1 + (int)(i / points) && !is_told(a, rows, count, &row)) {
+        if (p->plan.fits && pairs_of(p->knobs) == 1 + (int)(i / points) && !fit->learns[point] &&
+            !is_told(a, rows, count, &row)) {
             rows[count++] = row;
         }
     }

@@ -14,12 +14,13 @@ static const table_column columns[] = {
     [COLUMN_FITS] = {.term = "fits", .width = 4},
     [COLUMN_KNOBS] =
         {.term = "knobs",
-         .line = "what Enter would turn: the knobs in which this point differs from the present ones"},
+         .line = "what Enter would turn: the knobs in which this point differs from the present ones; "
+                 "~ changes what is learned"},
     [COLUMN_PEAK] = {.term = "peak",
                      .width = 8,
                      .number = true,
                      .line = "planned peak of a step with these knobs"},
-    [COLUMN_MISSING] = {.term = "missing", .width = 8, .number = true},
+    [COLUMN_MISSING] = {.term = "missing", .width = 8, .number = true, .from_width = 100},
     [COLUMN_SECONDS] = {.term = "seconds",
                         .width = 7,
                         .number = true,
@@ -70,8 +71,9 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
                                                 : "no");
         return;
     case COLUMN_KNOBS:
-        snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1,
-                 p->knobs[0] == '\0' ? "as they are" : p->knobs);
+        if (fit_short(p, text)[0] == '\0') {
+            snprintf(text, TABLE_CELL_MAX, "as they are");
+        }
         return;
     case COLUMN_PEAK:
         format_bytes(p->plan.peak_in_use_bytes, fit_unit(a), value);
@@ -181,7 +183,7 @@ static const char *progress_text(const app *a, char text[96])
 
 void fit_say(app *a)
 {
-    char progress[96], peak[FORMAT_MAX], seconds[FORMAT_MAX];
+    char progress[96], peak[FORMAT_MAX], seconds[FORMAT_MAX], change[HR_FIT_CHANGE_MAX];
     size_t point = fit_picked(a);
     if (point == SIZE_MAX) {
         app_say(a, MESSAGE_NOTE, "%s", a->fit.refused[0] != '\0' ? a->fit.refused : source.empty);
@@ -191,19 +193,29 @@ void fit_say(app *a)
     byte_unit unit = fit_unit(a);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_seconds(fit_seconds(p), seconds);
-    app_say(a, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s.",
+    fit_change(&a->fit, point, change);
+    app_say(a, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s%s%s.",
             progress_text(a, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
-            unit.name, seconds, p->plan.fits ? "fits" : "does not fit");
+            unit.name, seconds, p->plan.fits ? "fits" : "does not fit",
+            change[0] != '\0' ? ", and changes what is learned: " : "", change);
 }
+
+static const char *const permitted[] = {
+    [HR_PERMIT_NOTHING] = "all learn the same",
+    [HR_PERMIT_PRECISION] = "~ other precision",
+    [HR_PERMIT_OPTIMIZER] = "~ other precision, optimizer",
+};
 
 // ---- the pane -------------------------------------------------------------------------------------------------
 
 static void draw(const canvas *c, const app *a)
 {
-    char progress[96], right[128];
+    char progress[96], right[128], look[TABLE_LOOK_MAX], title[TABLE_LOOK_MAX + 96];
     bool focused = a->focus == PANE_POINTS;
     snprintf(right, sizeof right, "%s · %s", fit_unit(a).name, progress_text(a, progress));
-    widget_table_rule(c, a, PANE_POINTS, a->fit.count > 0 ? right : "");
+    table_look(&a->table[PANE_POINTS], &source, a, c->area.h - 1, c->area.w, look);
+    snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[a->fit.permission], look);
+    paint_rule(c, focused, title, a->fit.count > 0 ? right : "");
     if (a->fit.count == 0 && a->fit.refused[0] != '\0') {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         paint_wrapped(&words, 0, ROLE_BAD, a->fit.refused);

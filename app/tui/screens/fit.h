@@ -10,6 +10,8 @@ void fit_pick(app *a, size_t point); // puts the cursor there, if it is shown
 byte_unit fit_unit(const app *a);    // of both panes
 void fit_enter(app *a);
 void fit_say(app *a);
+// The knobs in which a point differs, as short as can be; ~ stands before what changes what is learned.
+const char *fit_short(const hr_fit_point *point, char text[TABLE_CELL_MAX]);
 bool fit_copy(const app *a, char *text, size_t size); // "-s key=value …" of the picked point
 
 #endif

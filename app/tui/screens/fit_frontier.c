@@ -8,16 +8,15 @@
 #include "headroom/units.h"
 
 #include "app/tui/screens/fit.h"
+#include "app/tui/screens/fit_axis.h"
 #include "app/tui/screens/screens.h"
 
-enum { PICKED_MAX = 512 };
-
-enum { AXIS_WIDTH = 7 };
+enum { PICKED_MAX = 1024, LEGEND_MAX = 128, AXIS_WIDTH = 7 };
 
 typedef struct scatter {
     const app *a;
-    double left, right, low, high; // seconds (or ranks), bytes
-    bool timed;                    // the device can tell seconds
+    fit_axis x, y; // seconds (or ranks), bytes
+    bool timed;    // the device can tell seconds
     uint64_t limit_bytes;
 } scatter;
 
@@ -43,44 +42,33 @@ static double y_of(const scatter *s, size_t point)
 
 static scatter scatter_of(const app *a)
 {
-    scatter s = {.a = a, .timed = true, .left = (double)INFINITY, .low = (double)INFINITY};
-    s.right = s.high = -(double)INFINITY;
+    scatter s = {.a = a, .timed = true, .x = FIT_AXIS_EMPTY, .y = FIT_AXIS_EMPTY};
     for (size_t i = 0; i < a->fit.count; i++) {
         s.timed = s.timed && !isnan(fit_seconds(&a->fit.point[i]));
         s.limit_bytes =
             a->fit.point[i].plan.limit_bytes > 0 ? a->fit.point[i].plan.limit_bytes : s.limit_bytes;
     }
     for (size_t i = 0; i < a->fit.count; i++) {
-        s.left = fmin(s.left, x_of(&s, i));
-        s.right = fmax(s.right, x_of(&s, i));
-        s.low = fmin(s.low, y_of(&s, i));
-        s.high = fmax(s.high, y_of(&s, i));
+        fit_axis_take(&s.x, x_of(&s, i));
+        fit_axis_take(&s.y, y_of(&s, i));
     }
-    if (s.limit_bytes > 0 && (double)s.limit_bytes < 3 * s.high) {
-        s.high = fmax(s.high, (double)s.limit_bytes);
+    if (s.limit_bytes > 0 && (double)s.limit_bytes < 3 * s.y.high) {
+        s.y.high = fmax(s.y.high, (double)s.limit_bytes);
     }
-    double wide = s.right - s.left, tall = s.high - s.low;
-    s.left -= wide > 0 ? 0.02 * wide : 0.5;
-    s.right += wide > 0 ? 0.02 * wide : 0.5;
-    s.low = fmax(0, s.low - (tall > 0 ? 0.08 * tall : 0.5 * s.low));
-    s.high += tall > 0 ? 0.04 * tall : 0.5 * s.high + 1;
+    fit_axis_settle(&s.x, s.timed, 0.02, 0.02);
+    fit_axis_settle(&s.y, true, 0.08, 0.04);
+    s.y.low = fmax(0, s.y.low);
     return s;
-}
-
-static int step_of(double share, int steps)
-{
-    int step = (int)lround(share * (steps - 1));
-    return step < 0 ? 0 : step >= steps ? steps - 1 : step;
 }
 
 static int column_of(const scatter *s, double x, int columns)
 {
-    return step_of((x - s->left) / (s->right - s->left), columns);
+    return (int)lround(fit_axis_share(&s->x, x) * (columns - 1));
 }
 
 static int row_of(const scatter *s, double y, int rows)
 {
-    return step_of((s->high - y) / (s->high - s->low), rows);
+    return (int)lround((1 - fit_axis_share(&s->y, y)) * (rows - 1));
 }
 
 // ---- order along the frontier ---------------------------------------------------------------------------------
@@ -164,13 +152,14 @@ static const char *glyph_of(const canvas *c, int kind)
     return plain ? looks[kind].plain : looks[kind].rich;
 }
 
-static const char *legend(const canvas *c, char text[96])
+static const char *legend(const canvas *c, bool counts, char text[LEGEND_MAX])
 {
-    text[0] = '\0';
+    size_t used = 0;
     for (int kind = POINT_KINDS - 1; kind >= 0; kind--) {
-        size_t used = strlen(text);
-        snprintf(text + used, 96 - used, "%s%s %s", used > 0 ? " " : "", glyph_of(c, kind), looks[kind].word);
+        used += (size_t)snprintf(text + used, LEGEND_MAX - used, "%s%s %s", used > 0 ? " " : "",
+                                 glyph_of(c, kind), looks[kind].word);
     }
+    snprintf(text + used, LEGEND_MAX - used, counts ? " · 2-9 as many" : "");
     return text;
 }
 
@@ -182,35 +171,75 @@ static int kind_of(const fit_points *fit, size_t i)
                                      : POINT_MISSES;
 }
 
-static void draw_point(const canvas *c, const scatter *s, size_t i, int kind)
+// ---- points apart ---------------------------------------------------------------------------------------------
+
+// What stands in a cell of the plot.
+typedef struct spot {
+    unsigned char kind;  // POINT_KINDS: nothing
+    unsigned char count; // of points
+} spot;
+
+enum { NEAR = 2, MANY = 9 };
+
+// In its own cell or the nearest free one of the row, so that its peak stays right; where none is free, it is counted
+// with what matters least.
+static void put_point(spot *spots, const canvas *c, const scatter *s, size_t i, unsigned char kind)
 {
-    const char *text = glyph_of(c, kind);
-    wchar_t glyph = utf8_next(&text);
-    role r = looks[kind].as;
-    paint_cell(c, row_of(s, y_of(s, i), c->area.h), column_of(s, x_of(s, i), c->area.w),
-               theme_role(c->theme, r), glyph);
+    const int own = column_of(s, x_of(s, i), c->area.w);
+    spot *row = &spots[row_of(s, y_of(s, i), c->area.h) * c->area.w], *least = &row[own];
+    for (int step = 0; step <= 2 * NEAR; step++) {
+        const int x = own + (step % 2 == 1 ? (step + 1) / 2 : -step / 2);
+        if (x < 0 || x >= c->area.w) {
+            continue;
+        }
+        if (row[x].kind == POINT_KINDS) {
+            row[x] = (spot){kind, 1};
+            return;
+        }
+        least = row[x].kind < least->kind ? &row[x] : least;
+    }
+    least->count = (unsigned char)(least->count + (least->count < MANY));
 }
 
-static void draw_points(const canvas *c, const scatter *s)
+static void put_points(spot *spots, const canvas *c, const scatter *s)
 {
     const fit_points *fit = &s->a->fit;
-    size_t picked = fit_picked(s->a);
-    for (int kind = 0; kind < POINT_PICKED; kind++) {
+    const size_t picked = fit_picked(s->a);
+    for (int i = 0; i < c->area.h * c->area.w; i++) {
+        spots[i] = (spot){POINT_KINDS, 0};
+    }
+    if (picked != SIZE_MAX) {
+        put_point(spots, c, s, picked, POINT_PICKED);
+    }
+    for (int kind = POINT_PICKED - 1; kind >= 0; kind--) {
         for (size_t i = 0; i < fit->count; i++) {
-            if (kind_of(fit, i) == kind) {
-                draw_point(c, s, i, kind);
+            if (i != picked && kind_of(fit, i) == kind) {
+                put_point(spots, c, s, i, (unsigned char)kind);
             }
         }
     }
-    if (picked != SIZE_MAX) {
-        draw_point(c, s, picked, POINT_PICKED);
+}
+
+static bool is_counted(const spot *p)
+{
+    return p->kind < POINT_NOW && p->count > 1;
+}
+
+static void draw_points(const canvas *c, const spot *spots)
+{
+    for (int i = 0; i < c->area.h * c->area.w; i++) {
+        if (spots[i].kind < POINT_KINDS) {
+            const char *text = glyph_of(c, spots[i].kind);
+            const wchar_t glyph = is_counted(&spots[i]) ? L'0' + spots[i].count : utf8_next(&text);
+            paint_cell(c, i / c->area.w, i % c->area.w, theme_role(c->theme, looks[spots[i].kind].as), glyph);
+        }
     }
 }
 
 static void draw_limit(const canvas *c, const scatter *s)
 {
     double limit = (double)s->limit_bytes;
-    if (limit < s->low || limit > s->high) {
+    if (limit < s->y.low || limit > s->y.high) {
         return;
     }
     for (int x = 0; x < c->area.w; x++) {
@@ -218,12 +247,18 @@ static void draw_limit(const canvas *c, const scatter *s)
     }
 }
 
-// Over points that stand there: what the line is has to be read.
-static void name_limit(const canvas *c, const scatter *s)
+// Rightmost where no point is hidden; where one would be, the axis alone says it.
+static void name_limit(const canvas *c, const scatter *s, const spot *spots)
 {
-    double limit = (double)s->limit_bytes;
-    if (limit >= s->low && limit <= s->high) {
-        paint_right(c, row_of(s, limit, c->area.h), 0, c->area.w, ROLE_LIMIT, " limit");
+    enum { NAME = 6 };
+    const double limit = (double)s->limit_bytes;
+    const spot *row = &spots[row_of(s, limit, c->area.h) * c->area.w];
+    int free = 0, x = c->area.w;
+    while (free < NAME && x > 0) {
+        free = row[--x].kind == POINT_KINDS ? free + 1 : 0;
+    }
+    if (free == NAME && limit >= s->y.low && limit <= s->y.high) {
+        paint_text(c, row_of(s, limit, c->area.h), x, NAME, ROLE_LIMIT, " limit");
     }
 }
 
@@ -232,28 +267,32 @@ static void draw_axes(const canvas *c, const scatter *s, int rows)
     char text[FORMAT_MAX];
     byte_unit unit = fit_unit(s->a);
     int limit_row = 1 + row_of(s, (double)s->limit_bytes, rows);
-    bool limited = (double)s->limit_bytes >= s->low && (double)s->limit_bytes <= s->high;
-    paint_right(c, 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_bytes((uint64_t)s->high, unit, text));
-    paint_right(c, rows, 0, AXIS_WIDTH - 1, ROLE_DIM, format_bytes((uint64_t)s->low, unit, text));
+    bool limited = (double)s->limit_bytes >= s->y.low && (double)s->limit_bytes <= s->y.high;
+    paint_right(c, 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_bytes((uint64_t)s->y.high, unit, text));
+    paint_right(c, rows, 0, AXIS_WIDTH - 1, ROLE_DIM, format_bytes((uint64_t)s->y.low, unit, text));
+    if (s->y.is_log && rows > 3) {
+        paint_right(c, limited && limit_row == 2 ? 3 : 2, 0, AXIS_WIDTH - 1, ROLE_DIM, "(log)");
+    }
     if (limited) {
         paint_blank(c, limit_row, 0, AXIS_WIDTH - 1, theme_role(c->theme, ROLE_TEXT));
         paint_right(c, limit_row, 0, AXIS_WIDTH - 1, ROLE_LIMIT, format_bytes(s->limit_bytes, unit, text));
     }
     if (!s->timed) {
-        paint_text(
-            c, rows + 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM,
-            "ordered by peak: this device tells no seconds (device.card, or headroom doctor --calibrate)");
+        paint_parts(c, rows + 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM,
+                    "by peak · times need device.card · or headroom doctor --calibrate");
         return;
     }
-    paint_text(c, rows + 1, AXIS_WIDTH, 12, ROLE_DIM, format_seconds(s->left, text));
-    paint_right(c, rows + 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM, format_seconds(s->right, text));
-    paint_middle(c, rows + 1, c->area.w / 2 - 2, 14, ROLE_DIM, "step_seconds");
+    paint_text(c, rows + 1, AXIS_WIDTH, 12, ROLE_DIM, format_seconds(s->x.low, text));
+    paint_right(c, rows + 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM, format_seconds(s->x.high, text));
+    paint_middle(c, rows + 1, c->area.w / 2 - 2, 20, ROLE_DIM,
+                 s->x.is_log ? "step_seconds (log)" : "step_seconds");
 }
 
-// The picked point in words: how it fits, or by how much it misses.
+// The picked point in words: how it fits, or by how much it misses, and what it changes.
 static const char *picked_text(const app *a, char text[PICKED_MAX])
 {
     char peak[FORMAT_MAX], missing[FORMAT_MAX], seconds[FORMAT_MAX], misses[FORMAT_MAX + 16] = "";
+    char change[HR_FIT_CHANGE_MAX];
     size_t point = fit_picked(a);
     text[0] = '\0';
     if (point == SIZE_MAX) {
@@ -271,9 +310,11 @@ static const char *picked_text(const app *a, char text[PICKED_MAX])
     if (!p->plan.fits) {
         snprintf(misses, sizeof misses, ", misses by %s", missing);
     }
-    snprintf(text, PICKED_MAX, "%s %s, %s%s%s%s%s: %s", peak, unit.name,
+    fit_change(&a->fit, point, change);
+    snprintf(text, PICKED_MAX, "%s %s, %s%s%s%s%s: %s%s%s", peak, unit.name,
              format_seconds(fit_seconds(p), seconds), ranges ? " (" : "", range, ranges ? " e)" : "", misses,
-             p->knobs[0] == '\0' ? "as they are" : p->knobs);
+             p->knobs[0] == '\0' ? "as they are" : p->knobs,
+             change[0] != '\0' ? "\n~ changes what is learned: " : "", change);
     return text;
 }
 
@@ -295,31 +336,58 @@ static void draw_picked(const canvas *c, const app *a, const char *text)
     paint_wrapped(c, 0, fits ? ROLE_GOOD : ROLE_BAD, text);
 }
 
+static void draw_rule(const canvas *c, const app *a, const char *right)
+{
+    paint_rule(c, a->focus == PANE_FRONTIER, pane_title(PANE_FRONTIER), right);
+}
+
+static void draw_nothing(const canvas *c, const app *a)
+{
+    canvas text = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
+    draw_rule(c, a, "");
+    paint_wrapped(&text, 0, ROLE_DIM,
+                  a->fit.refused[0] != '\0' ? a->fit.refused
+                  : a->fit.asks             ? "The first plans are being made."
+                                            : "No combination of knobs has been planned yet.");
+}
+
+// Returns whether points are counted somewhere.
+static bool draw_plot(const canvas *plot, const scatter *s)
+{
+    const int cells = plot->area.h * plot->area.w;
+    spot *spots = calloc((size_t)cells, sizeof *spots);
+    bool counts = false;
+    draw_limit(plot, s);
+    draw_frontier(plot, s);
+    if (spots != NULL) {
+        put_points(spots, plot, s);
+        draw_points(plot, spots);
+        name_limit(plot, s, spots);
+    }
+    for (int i = 0; spots != NULL && i < cells && !counts; i++) {
+        counts = is_counted(&spots[i]);
+    }
+    free(spots);
+    return counts;
+}
+
 static void draw(const canvas *c, const app *a)
 {
-    char words[96];
-    paint_rule(c, a->focus == PANE_FRONTIER, pane_title(PANE_FRONTIER),
-               a->fit.count > 0 ? legend(c, words) : "");
+    char words[LEGEND_MAX], picked[PICKED_MAX];
+    bool counts = false;
     if (a->fit.count == 0) {
-        canvas text = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
-        paint_wrapped(&text, 0, ROLE_DIM,
-                      a->fit.refused[0] != '\0' ? a->fit.refused
-                      : a->fit.asks             ? "The first plans are being made."
-                                                : "No combination of knobs has been planned yet.");
+        draw_nothing(c, a);
         return;
     }
     scatter s = scatter_of(a);
-    char picked[PICKED_MAX];
     int picked_height = picked_rows(c, picked_text(a, picked));
     int rows = c->area.h - 2 - picked_height; // title, time, the picked point
     canvas plot = canvas_sub(c, 1, AXIS_WIDTH, rows, c->area.w - AXIS_WIDTH);
     if (rows > 0 && plot.area.w > 0) {
-        draw_limit(&plot, &s);
-        draw_frontier(&plot, &s);
-        draw_points(&plot, &s);
-        name_limit(&plot, &s);
+        counts = draw_plot(&plot, &s);
         draw_axes(c, &s, rows);
     }
+    draw_rule(c, a, legend(c, counts, words));
     canvas below = canvas_sub(c, c->area.h - picked_height, 0, picked_height, c->area.w);
     draw_picked(&below, a, picked);
 }

@@ -350,6 +350,21 @@ static const char *up_down_name(const app *a)
     return a->focus == PANE_KNOBS ? "knob" : pane_ops_of(a->focus)->table != NULL ? "row" : NULL;
 }
 
+// Where Enter does not say so already.
+static const char *apply_name(const app *a)
+{
+    const char *enter = enter_name(a);
+    return enter == NULL || strcmp(enter, "apply") != 0 ? "apply" : NULL;
+}
+
+// What the next one adds.
+static const char *permit_name(const app *a)
+{
+    return a->fit.permission == HR_PERMIT_NOTHING     ? "precision"
+           : a->fit.permission == HR_PERMIT_PRECISION ? "optimizer"
+                                                      : "neither";
+}
+
 // Elsewhere it goes to a pane with rows first.
 static const char *filter_name(const app *a)
 {
@@ -369,19 +384,19 @@ typedef struct footer_key {
 } footer_key;
 
 static const footer_key footer[] = {
-    {REQUEST_ENTER, NULL, enter_name},   {REQUEST_RIGHT, "←→", arrows_name},
-    {REQUEST_DOWN, "↑↓", up_down_name},  {REQUEST_UNDO, NULL, NULL},
-    {REQUEST_FILTER, NULL, filter_name}, {REQUEST_SORT, NULL, NULL},
-    {REQUEST_ENTER, NULL, edit_name},    {REQUEST_APPLY, NULL, NULL},
-    {REQUEST_RUN, NULL, run_name},       {REQUEST_MARK, NULL, NULL},
-    {REQUEST_FREEZE, NULL, freeze_name}, {REQUEST_COLUMNS, NULL, NULL},
-    {REQUEST_FOLLOW, NULL, NULL},        {REQUEST_PRESETS, NULL, NULL},
-    {REQUEST_PIN, NULL, NULL},           {REQUEST_FILTER, NULL, find_name},
-    {REQUEST_COPY, NULL, NULL},          {REQUEST_REDO, NULL, NULL},
-    {REQUEST_RESTART, NULL, NULL},       {REQUEST_EXPAND, NULL, NULL},
-    {REQUEST_ZOOM_IN, NULL, NULL},       {REQUEST_ZOOM_OUT, NULL, NULL},
-    {REQUEST_SAY, NULL, NULL},           {REQUEST_SAVE_SCREEN, NULL, NULL},
-    {REQUEST_THEME, NULL, NULL},
+    {REQUEST_ENTER, NULL, enter_name},  {REQUEST_RIGHT, "←→", arrows_name},
+    {REQUEST_DOWN, "↑↓", up_down_name}, {REQUEST_PERMIT, NULL, permit_name},
+    {REQUEST_UNDO, NULL, NULL},         {REQUEST_FILTER, NULL, filter_name},
+    {REQUEST_SORT, NULL, NULL},         {REQUEST_ENTER, NULL, edit_name},
+    {REQUEST_APPLY, NULL, apply_name},  {REQUEST_RUN, NULL, run_name},
+    {REQUEST_MARK, NULL, NULL},         {REQUEST_FREEZE, NULL, freeze_name},
+    {REQUEST_COLUMNS, NULL, NULL},      {REQUEST_FOLLOW, NULL, NULL},
+    {REQUEST_PRESETS, NULL, NULL},      {REQUEST_PIN, NULL, NULL},
+    {REQUEST_FILTER, NULL, find_name},  {REQUEST_COPY, NULL, NULL},
+    {REQUEST_REDO, NULL, NULL},         {REQUEST_RESTART, NULL, NULL},
+    {REQUEST_EXPAND, NULL, NULL},       {REQUEST_ZOOM_IN, NULL, NULL},
+    {REQUEST_ZOOM_OUT, NULL, NULL},     {REQUEST_SAY, NULL, NULL},
+    {REQUEST_SAVE_SCREEN, NULL, NULL},  {REQUEST_THEME, NULL, NULL},
 };
 // These stand at the end of every footer: with them the rest is found.
 static const footer_key footer_end[] = {

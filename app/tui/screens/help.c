@@ -70,7 +70,7 @@ static void add_marks(help_text *h)
         "Beside a knob, what its value below (◂) and above (▸) would do to the peak: ▾ less, ▴ more, = as "
         "much, "
         "! does not fit, · not known yet, nothing: it has no such value, or not here. * before a knob: the "
-        "training does not have that value yet.\n");
+        "training does not have that value yet. ~ before a value on Fit: it changes what is learned.\n");
 }
 
 static void add_term(help_text *h, const char *name)

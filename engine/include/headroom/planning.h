@@ -76,9 +76,10 @@ const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR
 // FIT turns the knobs that trade memory for time and leave what is learned alone: execution.mode, checkpoint.strategy,
 // optimizer.fused_backward, offload.*, allocator.kind, .growth and .expandable_segments, execution.fuse and .inplace,
 // workspace.limit, and batch.size against batch.accumulate so that an update sees as many samples as before (batch
-// normalisation alone sees the smaller batch). With a permission also what it names. Point 0 are the knobs themselves. Then one further turn at a time from a
-// point that no other one beats in both peak and time, so that what is promising comes early. No point is a combination
-// that is refused, or a turn that changes neither peak nor time.
+// normalisation alone sees the smaller batch). With a permission also what it names, which changes what is learned.
+// Point 0 are the knobs themselves. Then one further turn at a time from a point that no other one beats in both peak
+// and time, so that what is promising comes early. No point is a combination that is refused, or a turn that changes
+// neither peak nor time.
 typedef struct hr_fit_point {
     char knobs
         [256]; // pairs that differ from the knobs asked about, one space between two; "": those themselves

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A point in its row: every knob that FIT turns and that differs, as short as it can be understood, what changes what is learned first. Its
+// pairs stand whole below.
+#include <stdio.h>
+#include <string.h>
+
+#include "app/tui/screens/fit.h"
+
+// "": the value alone says it; on: the name alone. What most points have in common stands last.
+static const struct {
+    hr_knob_id id;
+    const char *name;
+} shorts[] = {
+    {HR_KNOB_PRECISION_POLICY, ""},
+    {HR_KNOB_PRECISION_TF32, "tf32"},
+    {HR_KNOB_OPTIMIZER_KIND, ""},
+    {HR_KNOB_BATCH_SIZE, ""},
+    {HR_KNOB_BATCH_ACCUMULATE, "×"},
+    {HR_KNOB_CHECKPOINT_STRATEGY, "ckpt="},
+    {HR_KNOB_OFFLOAD_OPTIMIZER, "offload_opt"},
+    {HR_KNOB_OFFLOAD_ACTIVATIONS, "offload_act"},
+    {HR_KNOB_OFFLOAD_PREFETCH, "prefetch="},
+    {HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "fused_bwd"},
+    {HR_KNOB_ALLOCATOR_KIND, ""},
+    {HR_KNOB_ALLOCATOR_GROWTH, "growth"},
+    {HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, "expandable"},
+    {HR_KNOB_WORKSPACE_LIMIT, "workspace="},
+    {HR_KNOB_EXECUTION_INPLACE, "inplace"},
+    {HR_KNOB_EXECUTION_FUSE, "fuse"},
+    {HR_KNOB_EXECUTION_MODE, ""},
+};
+enum { SHORTS = sizeof shorts / sizeof *shorts };
+
+// The value that these pairs have for a knob. False: none.
+static bool value_of(const char *pairs, hr_knob_id id, char value[HR_KNOB_TEXT_MAX])
+{
+    const char *key = hr_knob_rows(NULL)[id].key;
+    const size_t length = strlen(key);
+    for (const char *at = pairs; *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
+        if (strncmp(at, key, length) == 0 && at[length] == '=') {
+            (void)snprintf(value, HR_KNOB_TEXT_MAX, "%.*s", (int)strcspn(at + length + 1, " "),
+                           at + length + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+// "~mixed_bfloat16", "no fuse", "×4": with what stands before it.
+static size_t put_word(char *text, size_t size, bool first, int at, const char *value)
+{
+    const hr_knob_id id = shorts[at].id;
+    const bool on = strcmp(value, "on") == 0, off = strcmp(value, "off") == 0;
+    const char *between = first || id == HR_KNOB_BATCH_ACCUMULATE ? "" : " ";
+    const int length =
+        snprintf(text, size, "%s%s%s%s%s", between, hr_fit_permission_for(id) > HR_PERMIT_NOTHING ? "~" : "",
+                 off ? "no " : "", shorts[at].name, on || off ? "" : value);
+    return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+}
+
+const char *fit_short(const hr_fit_point *point, char text[TABLE_CELL_MAX])
+{
+    char value[HR_KNOB_TEXT_MAX];
+    size_t used = 0;
+    text[0] = '\0';
+    for (int k = 0; k < SHORTS; k++) {
+        if (value_of(point->knobs, shorts[k].id, value)) {
+            used += put_word(text + used, TABLE_CELL_MAX - used, used == 0, k, value);
+        }
+    }
+    return text;
+}
