@@ -244,7 +244,7 @@ class Machine:
             return self.bounded(seconds, lambda left: finish(argv, left, file, env={**self.environment, **more}))
 
     def log(self, name):
-        return os.path.join(self.logs, name + ".log")
+        return os.path.join(self.logs, name if "." in name else name + ".log")
 
     def tail_of(self, log, lines=30):
         with open(self.log(log), encoding="utf-8", errors="replace") as file:
@@ -269,7 +269,7 @@ class Machine:
                 for name in sorted(os.listdir(self.logs)):
                     end = os.path.join(folder, name)
                     with open(os.path.join(self.logs, name), "rb") as log, open(end, "wb") as file:
-                        whole = name.endswith(".csv")  # a table without its head is none
+                        whole = name.endswith((".csv", ".json"))  # a table without its head is none
                         log.seek(0 if whole else max(0, os.path.getsize(log.name) - LOG_BYTES))
                         file.write(log.read())
                     archive.add(end, arcname="logs/" + name)

@@ -68,7 +68,7 @@ class Parts(unittest.TestCase):
         self.patch(bench, RUN_SECONDS=2, FIRST_SECONDS=2, ANSWER_SECONDS=2, ROUNDS=2)
         self.patch(sanitize, SECONDS=2, PLANTED_SECONDS=2, TESTS=("test_ops_cuda",))
         self.patch(truth, PEER_SECONDS=2, RUN_SECONDS=2, MODELS=[("mlp", 4, "adam"), ("unet", 4, "adam")])
-        self.patch(timed, RUN_SECONDS=2, MODELS=[("mlp", [])], QUESTIONS={})
+        self.patch(timed, RUN_SECONDS=2, MODELS=[("mlp", [])], QUESTIONS={}, ENGINES=[("resnet50", [])], ENGINES_SECONDS=2)
         self.options = types.SimpleNamespace(out=os.path.join(self.folder.name, "out"), quick=False, only=None, rehearse=False)
         os.makedirs(self.options.out)
 
@@ -228,9 +228,15 @@ class Parts(unittest.TestCase):
                                                         ("memory_bytes_per_second", "4.8e+12")))
         self.headroom("if test $1 = cards; then echo '%s'; exit; fi\nif [[ \"$*\" == *--listing* ]]; then cat <<'END'\n%sEND\nexit; fi"
                       % (rates, LISTING))
+        engines = [{"name": "eng1", "took_ns": 300}, {"name": "eng2", "took_ns": 0}, {"name": "eng3", "took_ns": 100}]
+        self.script("build/tests/conv_engines", "echo '%s'; echo '{\"name\": '; exit 1" % json.dumps(
+            {"name": "c/conv2d", "operands": [], "engines": engines}))
         body, failed = self.measure(timed)
+        self.assertEqual((body["engines"][0]["chosen_ms"], body["engines"][0]["best_ms"]), (0.0003, 0.0001))
+        self.assertEqual([line.split(":")[0] for line in failed], ["engines of resnet50"])
         group = body["models"][0]["groups"][0]
-        self.assertEqual((group["group"], group["ms"], failed), ("product", 0.005, []))
+        self.assertEqual((group["group"], group["ms"]), ("product", 0.005))
+        self.assertEqual(body["models"][0]["families"][0]["took_of_estimated"], 5 / 3)
         self.assertAlmostEqual(group["floor_ms"], timed.floor.LAUNCH_SECONDS * 1e3)
 
     def test_truth_has_both_sides(self):

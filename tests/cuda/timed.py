@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a step's time goes: five models, every instruction timed by events (`headroom run --times`), beside what
 tests/bench/floor.py says that the card needs at least. The tables lie whole in the logs, times_PRESET.csv: their columns are
-those that a rate is fitted to and an estimate judged by. Then small questions, each a few lines of a model written for it."""
+those that a rate is fitted to and an estimate judged by. Then small questions, each a few lines of a model written for it; and the
+first engines that cuDNN names for every convolution, whole in conv_engines_PRESET.json of the logs."""
+import collections
+import json
 import os
 import statistics
 import sys
@@ -22,6 +25,10 @@ MODELS = [
     ("lstm_lm_medium", ["batch.size=256", BF16]),
 ]
 MODELS_REHEARSED = [("mlp_tiny", []), ("gpt2_124m_tiny", ["batch.size=1", BF16])]
+# What a measured search for engines could win.
+ENGINES_SECONDS = 60
+ENGINES = [("resnet50", ["batch.size=256", BF16]), ("mobilenet_v2", ["batch.size=256", BF16])]
+ENGINES_REHEARSED = [("cifar10_separable_cnn_tiny", ["batch.size=2"])]
 WORST = 12  # instructions of a model that are named: those furthest behind the floor, in milliseconds
 
 # A question, and the models that answer it side by side: name, batch, its layers behind an input of 768 numbers.
@@ -109,7 +116,7 @@ def measure_model(machine, preset, knobs, rates, tally):
     if error is not None:
         tally.note(preset + ", its floor", status, error)
         return {**row, "error": error}
-    row.update(groups=sums_of(times, least), worst=worst_of(times, least))
+    row.update(groups=sums_of(times, least), worst=worst_of(times, least), families=families_of(times))
     for group in row["groups"]:
         print("  %-12s %4d %9.3f ms, floor %8.3f, estimated %8.3f  %7.0f GB/s %7.1f TFLOP/s" % (
             group["group"], group["instructions"], group["ms"], group["floor_ms"], group["estimated_ms"],
@@ -135,6 +142,41 @@ def ask_question(machine, question, sides, tally):
     return row
 
 
+def families_of(rows):
+    """By family and type: how often what was foretold is taken, in the median: what a generation's rates are fitted by."""
+    ratios = collections.defaultdict(list)
+    for row in rows:
+        if int(row["took_ns"]) and row["estimated_ns"]:
+            ratios[row["family"], row["dtype"]].append(int(row["took_ns"]) / int(row["estimated_ns"]))
+    return [{"family": family, "dtype": dtype, "instructions": len(found), "took_of_estimated": statistics.median(found)}
+            for (family, dtype), found in sorted(ratios.items())]
+
+
+def measure_engines(machine, preset, knobs, tally):
+    """Every convolution's chosen engine, the quickest of its first five, and those where a search would win most."""
+    words = [os.path.join(machine.build_folder, "tests/conv_engines"), preset, *machine.knobs(), *knobs]
+    row = {"preset": preset, "knobs": knobs}
+    if not os.path.exists(words[0]):
+        tally.skip("engines of " + preset, "conv_engines is not built")
+        return row
+    status, out, err = machine.ask(words, ENGINES_SECONDS, HEADROOM_DATA=os.path.join(TOP, "presets"))
+    lines = [json.loads(line) for line in out.splitlines() if line.endswith("]}")]
+    with open(machine.log("conv_engines_%s.json" % preset), "w", encoding="utf-8") as file:
+        file.write(out)
+    if status != 0:
+        tally.note("engines of " + preset, status, why(status, out, err))
+    for line in lines:
+        timed = [engine for engine in line["engines"] if engine["took_ns"]]
+        line["chosen"], line["best"] = (timed[0], min(timed, key=lambda engine: engine["took_ns"])) if timed else (None, None)
+    lines = sorted((line for line in lines if line["chosen"]), key=lambda line: line["best"]["took_ns"] - line["chosen"]["took_ns"])
+    row.update(convolutions=len(lines), chosen_ms=sum(line["chosen"]["took_ns"] for line in lines) / 1e6,
+               best_ms=sum(line["best"]["took_ns"] for line in lines) / 1e6,
+               most=[{key: line[key] for key in ("name", "operands", "chosen", "best")} for line in lines[:WORST]])
+    print("%s: %d convolutions take %.3f ms as chosen, %.3f ms with the quickest of five engines each" %
+          (preset, row["convolutions"], row["chosen_ms"], row["best_ms"]), flush=True)
+    return row
+
+
 def measure(machine, options, body, tally):
     if not os.path.exists(machine.headroom):
         raise Skip("nothing is built: scripts/dev/bundle --binaries where there is a compiler, or tests/cuda/run build")
@@ -145,5 +187,7 @@ def measure(machine, options, body, tally):
             body["models"].append(measure_model(machine, preset, knobs, rates, tally))
     for question, sides in (QUESTIONS_REHEARSED if options.rehearse else QUESTIONS).items():
         body["questions"].append(ask_question(machine, question, sides, tally))
+    body["engines"] = [measure_engines(machine, preset, knobs, tally) for preset, knobs in
+                       (ENGINES_REHEARSED if options.rehearse else ENGINES) if (options.only or "") in preset]
     ratios = [group["ms"] / group["floor_ms"] for row in body["models"] for group in row.get("groups", ()) if group["floor_ms"]]
     body["median_of_floor"] = statistics.median(ratios) if ratios else None
