@@ -16,6 +16,10 @@
 
 // Polls before a sleep: about a tenth of a millisecond, longer than anything that lies between two kernels.
 enum { POLLS = 200, PAUSES_PER_POLL = 8 };
+// Ranges of a worker where they are cut fine: what is lost by a worker that stands still is one of them.
+enum { PIECES = 4 };
+// The gate's open bit; below it stands how many workers are inside.
+static const uint32_t GATE_OPEN = UINT32_C(1) << 31;
 
 typedef struct work {
     int64_t items, grain;
@@ -24,15 +28,20 @@ typedef struct work {
     const void *argument;
 } work;
 
+//  caller   fills `work`, opens the gate, turns, takes ranges until none is free, closes the gate, waits for those inside
+//  worker   sees the turn, goes in if the gate is open, takes ranges until none is free, goes out
+//
+// Whoever is held up before the gate, asleep or without a core, is not waited for: the others take its ranges.
 struct workers {
     uint32_t count; // the caller included
     uint32_t started;
-    work work;                   // of this turn; written while every worker waits
-    _Atomic uint32_t turn;       // rises with every piece of work
-    _Atomic uint32_t unfinished; // workers that have not done theirs
-    _Atomic uint32_t asleep;     // workers that wait for `turn` in the kernel
+    work work;               // of this turn; written while the gate is closed and nobody inside
+    _Atomic uint32_t turn;   // rises with every piece of work
+    _Atomic uint32_t gate;   // GATE_OPEN and the workers inside
+    _Atomic uint32_t asleep; // workers that wait for `turn` in the kernel
     _Atomic bool caller_asleep;
     _Atomic bool stop;
+    _Atomic bool *taken; // of each range
     struct seat {
         workers *of;
         pthread_t thread;
@@ -81,25 +90,53 @@ static int64_t blocks_of(int64_t items, int64_t grain)
     return (items + grain - 1) / grain;
 }
 
-uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain)
+static uint32_t ranges_of(const workers *w, int64_t items, int64_t grain, uint32_t each)
 {
-    const int64_t blocks = blocks_of(items, grain);
-    if (blocks < 1) {
-        return 1;
-    }
-    const uint32_t count = workers_count(w);
-    return blocks < (int64_t)count ? (uint32_t)blocks : count;
+    const int64_t blocks = blocks_of(items, grain), count = (int64_t)workers_count(w) * each;
+    return blocks < 1 ? 1 : (uint32_t)(blocks < count ? blocks : count);
 }
 
-static void run_range(const work *k, uint32_t worker)
+uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain)
 {
-    if (worker >= k->ranges) {
-        return;
-    }
+    return ranges_of(w, items, grain, 1);
+}
+
+static void run_range(const work *k, uint32_t range)
+{
     const int64_t blocks = blocks_of(k->items, k->grain);
-    const int64_t begin = blocks * worker / k->ranges * k->grain;
-    const int64_t end = blocks * (worker + 1) / k->ranges * k->grain;
-    k->body(k->argument, begin, end < k->items ? end : k->items, worker);
+    const int64_t begin = blocks * range / k->ranges * k->grain;
+    const int64_t end = blocks * (range + 1) / k->ranges * k->grain;
+    k->body(k->argument, begin, end < k->items ? end : k->items, range);
+}
+
+// Those of its own first, whose data its core has seen; then what others have not begun.
+static void take_ranges(workers *w, uint32_t number)
+{
+    const uint32_t ranges = w->work.ranges, first = (uint32_t)((uint64_t)ranges * number / w->count);
+    for (uint32_t k = 0; k < ranges; k++) {
+        const uint32_t range = (first + k) % ranges;
+        if (!atomic_load(&w->taken[range]) && !atomic_exchange(&w->taken[range], true)) {
+            run_range(&w->work, range);
+        }
+    }
+}
+
+static bool enter(workers *w)
+{
+    uint32_t gate = atomic_load(&w->gate);
+    while ((gate & GATE_OPEN) != 0) {
+        if (atomic_compare_exchange_weak(&w->gate, &gate, gate + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void leave(workers *w)
+{
+    if (atomic_fetch_sub(&w->gate, 1) == 1 && atomic_load(&w->caller_asleep)) {
+        futex_wake_all(&w->gate);
+    }
 }
 
 static void await_turn(workers *w, uint32_t old)
@@ -116,15 +153,15 @@ static void *work_until_stopped(void *argument)
     struct seat *seat = argument;
     workers *w = seat->of;
     (void)workers_flush_denormals();
-    for (uint32_t turn = 0;;) {
-        await_turn(w, turn);
-        turn++;
+    for (uint32_t seen = 0;;) {
+        await_turn(w, seen);
+        seen = atomic_load(&w->turn);
         if (atomic_load(&w->stop)) {
             return NULL;
         }
-        run_range(&w->work, seat->number);
-        if (atomic_fetch_sub(&w->unfinished, 1) == 1 && atomic_load(&w->caller_asleep)) {
-            futex_wake_all(&w->unfinished);
+        if (enter(w)) {
+            take_ranges(w, seat->number);
+            leave(w);
         }
     }
 }
@@ -137,36 +174,50 @@ static void begin_turn(workers *w)
     }
 }
 
-static void await_workers(workers *w)
+static void close_gate(workers *w)
 {
+    (void)atomic_fetch_and(&w->gate, ~GATE_OPEN);
     for (;;) {
-        uint32_t left = atomic_load(&w->unfinished);
-        if (left == 0) {
+        uint32_t inside = atomic_load(&w->gate);
+        if (inside == 0) {
             return;
         }
-        if (!poll_for_change(&w->unfinished, left)) {
+        if (!poll_for_change(&w->gate, inside)) {
             atomic_store(&w->caller_asleep, true);
-            left = atomic_load(&w->unfinished);
-            if (left != 0) {
-                futex_wait(&w->unfinished, left);
+            inside = atomic_load(&w->gate);
+            if (inside != 0) {
+                futex_wait(&w->gate, inside);
             }
             atomic_store(&w->caller_asleep, false);
         }
     }
 }
 
-void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument)
+static void run_in(workers *w, const work *k)
 {
-    const uint32_t ranges = cpu_for_ranges(w, items, grain);
-    if (ranges == 1) {
-        body(argument, 0, items, 0);
+    if (k->ranges == 1) {
+        k->body(k->argument, 0, k->items, 0);
         return;
     }
-    w->work = (work){items, grain, ranges, body, argument};
-    atomic_store(&w->unfinished, w->started);
+    w->work = *k;
+    for (uint32_t range = 0; range < k->ranges; range++) {
+        atomic_store_explicit(&w->taken[range], false, memory_order_relaxed);
+    }
+    atomic_store(&w->gate, GATE_OPEN);
     begin_turn(w);
-    run_range(&w->work, 0);
-    await_workers(w);
+    take_ranges(w, 0);
+    close_gate(w);
+}
+
+void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument)
+{
+    run_in(w, &(work){items, grain, cpu_for_ranges(w, items, grain), body, argument});
+}
+
+void cpu_for_pieces(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument)
+{
+    const uint32_t each = workers_count(w) == 1 ? 1 : PIECES;
+    run_in(w, &(work){items, grain, ranges_of(w, items, grain, each), body, argument});
 }
 
 // ---- threads ----------------------------------------------------------------------------------------------
@@ -186,6 +237,11 @@ hr_status workers_create(uint32_t threads, workers **out, hr_err *err)
     *out = NULL;
     workers *w = hr_calloc(1, sizeof *w + threads * sizeof w->seat[0]);
     if (w == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for %u worker threads", threads);
+    }
+    w->taken = hr_calloc((size_t)threads * PIECES, sizeof *w->taken);
+    if (w->taken == NULL) {
+        hr_free(w);
         return HR_FAIL(err, NOMEM, "no host memory for %u worker threads", threads);
     }
     w->count = threads;
@@ -213,6 +269,7 @@ void workers_destroy(workers *w)
     for (uint32_t k = 1; k <= w->started; k++) {
         (void)pthread_join(w->seat[k].thread, NULL);
     }
+    hr_free(w->taken);
     hr_free(w);
 }
 

@@ -6,6 +6,10 @@
 // and not the forty of a sleeping thread: a worker that has nothing to do polls for a moment, giving its core
 // to whoever wants it at every turn, and then sleeps. Two networks side by side do not slow each other down
 // by waiting.
+//
+// Who runs a range is open: a worker that sleeps or has no core when its range could begin loses it to whoever is
+// done, so that a busy machine costs the share of the core that is missing and not the whole wait. What a range
+// computes depends on its number alone.
 #ifndef BASE_WORKERS_H
 #define BASE_WORKERS_H
 
@@ -16,7 +20,7 @@
 
 typedef struct workers workers;
 
-// The items [begin, end) of worker `worker`.
+// The items [begin, end) of range `worker`, which has its room for itself.
 typedef void (*cpu_body)(const void *argument, int64_t begin, int64_t end, uint32_t worker);
 
 // `threads` of them, the caller of cpu_for included. Denormal numbers are zero on all but the caller.
@@ -25,10 +29,13 @@ void workers_destroy(workers *w); // NULL is fine
 uint32_t workers_count(const workers *w);
 
 // Splits [0, items) into at most as many contiguous ranges as there are workers, each starting at a multiple
-// of `grain`, and runs them side by side; the first one on the caller. Where the cuts lie depends on the
+// of `grain`, and runs them side by side, each once. Where the cuts lie depends on the
 // numbers alone, so that sums over ranges are the same in every run at one thread count. One caller at a
 // time. Without workers (NULL) there is one range, on any thread.
 void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument);
+// The same in ranges several times as short, for bodies without room whose results do not depend on the cuts: they
+// have no use for `worker`.
+void cpu_for_pieces(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument);
 // How many ranges cpu_for makes of it, 1 at least.
 uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain);
 

@@ -4,8 +4,12 @@
 // threads it runs on.
 #include <check.h>
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/workers.h"
 #include "device_cpu/gemm.h"
@@ -294,7 +298,54 @@ START_TEST(every_item_is_done_once_in_the_same_cuts)
         memcpy(first, by, sizeof first);
         cpu_for(w, items, grain, count_items, &t);
         ck_assert(memcmp(first, by, (size_t)items * sizeof by[0]) == 0);
+        memset(seen, 0, sizeof seen);
+        cpu_for_pieces(w, items, grain, count_items, &t);
+        ck_assert(memchr(seen, 0, (size_t)items) == NULL && memchr(seen, 2, (size_t)items) == NULL);
     }
+    workers_destroy(w);
+}
+END_TEST
+
+enum { PIECES = 8, PATIENCE_SECONDS = 20 };
+
+// A thread that begins a piece and stands still there until all the others are done.
+typedef struct standstill {
+    pthread_t caller;
+    bool of_caller; // who stands still
+    _Atomic uint32_t done;
+    _Atomic bool stands, given_up;
+} standstill;
+
+static void stand_still(standstill *s)
+{
+    const time_t begin = time(NULL);
+    while (atomic_load(&s->done) < PIECES - 1 && !atomic_load(&s->given_up)) {
+        if (time(NULL) - begin > PATIENCE_SECONDS) {
+            atomic_store(&s->given_up, true);
+        }
+        (void)sched_yield();
+    }
+}
+
+static void stand_or_work(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    standstill *s = *(standstill *const *)argument;
+    (void)worker;
+    ck_assert_int_eq(end, begin + 1);
+    const bool mine = (pthread_equal(pthread_self(), s->caller) != 0) == s->of_caller;
+    if (mine && !atomic_exchange(&s->stands, true)) {
+        stand_still(s);
+    }
+    atomic_fetch_add(&s->done, 1);
+}
+
+START_TEST(a_thread_that_stands_still_holds_up_one_piece)
+{
+    workers *w = threads_of(2);
+    standstill s = {.caller = pthread_self(), .of_caller = _i == 1}, *argument = &s;
+    cpu_for_pieces(w, PIECES, 1, stand_or_work, &argument);
+    ck_assert_uint_eq(atomic_load(&s.done), PIECES);
+    ck_assert(!atomic_load(&s.given_up));
     workers_destroy(w);
 }
 END_TEST
@@ -330,6 +381,7 @@ int main(void)
     tcase_add_loop_test(all, a_batch_is_its_products, 0, SEEDS / 2);
     tcase_add_loop_test(all, products_of_layers, 0, (int)(sizeof layers / sizeof layers[0]));
     tcase_add_loop_test(all, every_item_is_done_once_in_the_same_cuts, 0, 4);
+    tcase_add_loop_test(all, a_thread_that_stands_still_holds_up_one_piece, 0, 2);
     tcase_add_test(all, long_columns_lose_no_digits);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

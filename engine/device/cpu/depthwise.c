@@ -86,7 +86,7 @@ static void run_forward(const cpu_run *r)
     j.out = r->out[0];
     j.room_floats = depthwise_narrow_room(&j);
     if (is_wide(&r->query->in[0])) {
-        cpu_for(r->device->workers, j.y.images * j.y.height, 1, wide_forward_body, &j);
+        cpu_for_pieces(r->device->workers, j.y.images * j.y.height, 1, wide_forward_body, &j);
     } else {
         cpu_for(r->device->workers, j.y.images, 1, narrow_forward_body, &j);
     }
@@ -104,7 +104,7 @@ static void run_bwd_data(const cpu_run *r)
     j.dy = r->in[0];
     j.w = r->in[1];
     j.out = r->out[0];
-    cpu_for(r->device->workers, j.x.images * j.x.height, 1, bwd_data_body, &j);
+    cpu_for_pieces(r->device->workers, j.x.images * j.x.height, 1, bwd_data_body, &j);
 }
 
 // Every worker sums into its own copy of dw and db, which lie first in its room.

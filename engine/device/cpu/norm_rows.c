@@ -129,8 +129,8 @@ static void rms_body(const void *argument, int64_t begin, int64_t end, uint32_t 
 
 static void run_forward(const cpu_run *r, const job *j, cpu_body body)
 {
-    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]) / j->features, grain_of(j->features), body,
-            j);
+    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->in[0]) / j->features, grain_of(j->features),
+                   body, j);
 }
 
 static void run_layer(const cpu_run *r)

@@ -132,7 +132,7 @@ static void run_max_pool(const cpu_run *r)
     j.x_data = r->in[0];
     j.out = r->out[0];
     j.index_out = q->out_count > 1 ? r->out[1] : NULL;
-    cpu_for(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
+    cpu_for_pieces(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
 }
 
 // ---- backward -------------------------------------------------------------------------------------------------

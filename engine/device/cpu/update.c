@@ -150,7 +150,7 @@ static job job_of(const cpu_run *r)
 
 static void run(const cpu_run *r, const job *j, cpu_body body)
 {
-    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]), UPDATE_GRAIN, body, j);
+    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->in[0]), UPDATE_GRAIN, body, j);
 }
 
 static void run_sgd(const cpu_run *r)
