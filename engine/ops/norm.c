@@ -105,9 +105,9 @@ const op_row op_row_BATCH_NORM_APPLY = {
 const op_row op_row_BATCH_NORM_BWD = {
     .name = "batch_norm_bwd",
     .min_in = 5,
-    .max_in = 6,
+    .max_in = 7,
     .min_out = 3,
-    .max_out = 3,
+    .max_out = 4,
     .flops = batch_norm_bwd_flops,
     .in_place = 1,
 };

@@ -52,7 +52,8 @@
                                      BATCH_NORM's y, and no running statistic moves; attr.act */           \
     X(BATCH_NORM_BWD,                                                                                             \
       "batch_norm_bwd")             /* x, dy, gamma, saved mean, saved var, [beta] → dx, dgamma, dbeta; \
-                                     with beta dy counts only where attr.act did not cut y */       \
+                                     with beta dy counts only where attr.act did not cut y. Or y for    \
+                                     beta, [added to dy] → …, what of dy counts */       \
     X(RELU, "relu")                 /* x → y */                                                                 \
     X(RELU_BWD, "relu_bwd")         /* y, dy, [more] → dx: dy + more where y > 0 */                             \
     X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */      \

@@ -70,9 +70,11 @@ class Instruction:
         return SPARE.get(self.base, lambda i: 0)(self)
 
     def bytes(self):
-        twice = TWICE.get(self.base, ())
+        gated = self.base == "batch_norm_bwd" and len(self.made) > 3  # its first stage makes what the second one reads
+        twice = (0,) if gated else TWICE.get(self.base, ())
         rows = self.made[0].bytes if self.base == "embedding" else None
-        return (sum(t.bytes for t in self.made) + sum((2 if k in twice else 1) * (t.bytes if rows is None else
+        again = self.made[3].bytes if gated else 0
+        return (again + sum(t.bytes for t in self.made) + sum((2 if k in twice else 1) * (t.bytes if rows is None else
                                                      min(t.bytes, rows)) for k, t in enumerate(self.read)))
 
     def flops(self):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transformer's training step on a card with everything that rides on its products, and without: the same losses, as near
-// as the type allows, the same bytes kept for backward, and the same weights to the bit in a second run.
+// Steps on a card with everything that rides on other instructions, and without: a transformer has the same losses, as near
+// as the type allows, and the same bytes kept for backward, a residual network the same bits; every run is the same.
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -80,6 +80,17 @@ START_TEST(what_rides_on_products_changes_no_loss)
 }
 END_TEST
 
+// Of convolutions nothing but sums, cuts and gates: the same bits.
+START_TEST(what_normalisations_take_with_them_changes_no_bit)
+{
+    const char *const model = "presets/models/resnet18_cifar_tiny.yaml";
+    hr_report apart = train(model, 0, "execution.fuse=off"), fused = train(model, 0, "execution.fuse=on");
+    ck_assert_str_eq(fused.train.weights_sha256, apart.train.weights_sha256);
+    hr_report_deinit(&apart);
+    hr_report_deinit(&fused);
+}
+END_TEST
+
 START_TEST(every_run_is_the_same)
 {
     const char *const model = "presets/models/gpt2_124m_tiny.yaml";
@@ -101,6 +112,7 @@ int main(void)
     suite_add_tcase(suite, tests);
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, what_rides_on_products_changes_no_loss, 0, 2 * WAYS);
+    tcase_add_test(tests, what_normalisations_take_with_them_changes_no_bit);
     tcase_add_loop_test(tests, every_run_is_the_same, 0, 2);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

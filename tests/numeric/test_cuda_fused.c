@@ -265,6 +265,50 @@ START_TEST(the_gradient_of_a_rectifier_before_that_of_a_normalisation)
 }
 END_TEST
 
+// Of x, a and b alike: with b or without, and what y behind the normalisation let through.
+static void check_gate(const subject *s, bool two_gradients)
+{
+    op_trial norm = normalise(HR_OP_BATCH_NORM, s);
+    op_trial_infer_out(&norm, 3);
+    op_trial_run(&norm, s->device, NULL);
+    op_trial cut = op_trial_make(gradient_of(s->act), (op_attr){0});
+    for (int k = 0; k < (two_gradients ? 3 : 2); k++) { // y, a, b
+        add_image(&cut, s);
+    }
+    op_trial_add_out(&cut, s->type, cut.query.in[0].shape.dim);
+    op_trial_run(&cut, s->device, NULL);
+    op_trial apart = gradient_of_norm(&norm, &cut.query.out[0], cut.out[0]);
+    add_gradient_results(&apart, s);
+    op_trial gated = gradient_of_norm(&norm, &cut.query.in[1], cut.in[1]);
+    gated.query.attr.act = (int32_t)s->act;
+    add_same(&gated, &cut.query.in[0], cut.in[0]);
+    if (two_gradients) {
+        add_same(&gated, &cut.query.in[2], cut.in[2]);
+    }
+    add_gradient_results(&gated, s);
+    op_trial_add_out(&gated, s->type, cut.query.in[0].shape.dim);
+    op_trial_run(&apart, s->device, NULL);
+    op_trial_run(&gated, s->device, NULL);
+    for (uint32_t n = 0; n < 3; n++) {
+        assert_same(&gated, &apart, n);
+    }
+    ck_assert_mem_eq(gated.out[3], cut.out[0], op_trial_out_count(&cut, 0) * sizeof *cut.out[0]);
+    op_trial_deinit(&norm);
+    op_trial_deinit(&cut);
+    op_trial_deinit(&apart);
+    op_trial_deinit(&gated);
+}
+
+START_TEST(the_gradient_of_a_rectifier_as_a_result_of_that_of_a_normalisation)
+{
+    for (int k = 1; k < ACTS; k++) {
+        const subject s = subject_at(_i, acts[k]);
+        check_gate(&s, false);
+        check_gate(&s, true);
+    }
+}
+END_TEST
+
 static void open_devices(void)
 {
     two_devices_open(&two);
@@ -288,6 +332,8 @@ int main(void)
     tcase_add_loop_test(c, a_sum_before_the_gradient_of_a_rectifier, 0, TABLES * SUBJECTS);
     tcase_add_loop_test(c, a_sum_behind_the_gradient_of_a_normalisation_of_rows, 0, TABLES * SUBJECTS);
     tcase_add_loop_test(c, the_gradient_of_a_rectifier_before_that_of_a_normalisation, 0, TABLES * SUBJECTS);
+    tcase_add_loop_test(c, the_gradient_of_a_rectifier_as_a_result_of_that_of_a_normalisation, 0,
+                        TABLES * SUBJECTS);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -46,6 +46,11 @@ static bool widens(void *context, target_absorption what, hr_op op)
     return what == TARGET_WIDENS && op == HR_OP_DENSE_BWD_WEIGHTS;
 }
 
+static bool gates(void *context, target_absorption what, hr_op op)
+{
+    return absorbs_all(context, what, op) || (what == TARGET_GATES && op == HR_OP_BATCH_NORM_BWD);
+}
+
 static bool joins(void *context, target_absorption what, hr_op op)
 {
     (void)context;
@@ -62,6 +67,8 @@ static const hr_target absorbing = {
     .name = "absorbing", .key = 13, .ask = ask_nothing, .fuses = fuses_gelu, .absorbs = absorbs_all};
 static const hr_target widening = {
     .name = "widening", .key = 14, .ask = ask_nothing, .fuses = fuses_all, .absorbs = widens};
+static const hr_target gating = {
+    .name = "gating", .key = 17, .ask = ask_nothing, .fuses = fuses_all, .absorbs = gates};
 static const hr_target joining = {
     .name = "joining", .key = 16, .ask = ask_nothing, .fuses = fuses_all, .absorbs = joins};
 static const hr_target smooth = {.name = "smooth", .key = 15, .ask = ask_nothing, .fuses = fuses_gelu};
@@ -194,6 +201,26 @@ START_TEST(every_residual_sum_and_every_cut_is_absorbed)
     program_destroy(plain);
     program_destroy(less);
     program_destroy(listed);
+}
+END_TEST
+
+START_TEST(a_cut_gradient_that_others_read_is_a_result_of_its_normalisation)
+{
+    const char *const graph[] = {"execution.mode=graph", NULL};
+    const char *const resnet = "presets/models/resnet50_tiny.yaml";
+    program *plain = compile_model(resnet, graph, &absorbing), *less = compile_model(resnet, graph, &gating);
+    const unsigned cuts = all_of(plain, HR_OP_RELU_BWD);
+    unsigned gated = 0;
+    ck_assert_uint_gt(cuts, 3);
+    for (uint32_t n = 0; n < less->instr_count; n++) {
+        const instr *i = &less->instrs[n];
+        gated += i->op == HR_OP_BATCH_NORM_BWD && i->out_count == 4 && i->attr.act == HR_ACT_RELU;
+    }
+    ck_assert_uint_eq(gated + all_of(less, HR_OP_RELU_BWD), cuts);
+    ck_assert_uint_gt(gated, cuts / 2);
+    ck_assert_uint_eq(less->saved_for_backward_bytes, plain->saved_for_backward_bytes);
+    program_destroy(plain);
+    program_destroy(less);
 }
 END_TEST
 
@@ -367,6 +394,7 @@ int main(void)
     tcase_add_test(c, relu6_goes_behind_its_normalisation);
     tcase_add_loop_test(c, what_is_absorbed_takes_no_byte_more, 0, ABSORBING_MODELS * WAYS);
     tcase_add_test(c, every_residual_sum_and_every_cut_is_absorbed);
+    tcase_add_test(c, a_cut_gradient_that_others_read_is_a_result_of_its_normalisation);
     tcase_add_test(c, every_sum_of_a_transformer_is_absorbed_by_what_makes_its_second_half);
     tcase_add_test(c, gradients_are_added_in_the_order_they_were);
     tcase_add_test(c, gelu_rides_on_products_and_keeps_what_it_kept);

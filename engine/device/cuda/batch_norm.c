@@ -19,20 +19,33 @@ enum {
 };
 
 enum { STAGE_SUMS, STAGE_FINISH, STAGE_APPLY, STAGES };
-enum { DY = 1, SUMMAND = 5, BETA = 5, OPERANDS = 6 }; // operands; how many with the optional one
+enum {
+    DY = 1,
+    SUMMAND = 5,
+    BETA = 5,
+    GATE = 5,
+    MORE = 6,
+    OPERANDS = 6
+};                  // operands; how many with the optional one
+enum { GATED = 3 }; // result, with operands GATE and MORE
+
+static bool is_gated(const op_query *q)
+{
+    return q->op == HR_OP_BATCH_NORM_BWD && q->out_count > GATED;
+}
 
 static bool fits(const cuda_device *device, const op_query *q)
 {
     (void)device;
     const bool backward = q->op == HR_OP_BATCH_NORM_BWD;
     for (uint32_t k = 1; k < q->in_count; k++) {
-        const bool image = k == (backward ? DY : SUMMAND);
+        const bool image = k == (backward ? DY : SUMMAND) || (is_gated(q) && k >= GATE);
         if (q->in[k].dtype != (image ? q->in[0].dtype : HR_F32)) {
             return false;
         }
     }
     for (uint32_t k = 1; k < q->out_count; k++) {
-        if (q->out[k].dtype != HR_F32) {
+        if (q->out[k].dtype != (k == GATED ? q->in[0].dtype : HR_F32)) {
             return false;
         }
     }
@@ -160,12 +173,13 @@ static hr_status run_pass(const cuda_run *r, CUfunction function, const division
 
 static uint32_t name_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    const bool backward = q->op == HR_OP_BATCH_NORM_BWD, more = q->in_count == OPERANDS;
+    const bool backward = q->op == HR_OP_BATCH_NORM_BWD, more = !is_gated(q) && q->in_count == OPERANDS;
     const char *suffix = cuda_suffix(cuda_type(q));
     (void)snprintf(name[STAGE_SUMS], CUDA_NAME_MAX, "batch_norm_%s_%s",
-                   !backward ? "statistics"
-                   : more    ? "bwd_sums_masked"
-                             : "bwd_sums",
+                   !backward     ? "statistics"
+                   : more        ? "bwd_sums_masked"
+                   : is_gated(q) ? "bwd_sums_gated"
+                                 : "bwd_sums",
                    suffix);
     (void)snprintf(name[STAGE_FINISH], CUDA_NAME_MAX, "batch_norm_%sfinish", backward ? "bwd_" : "");
     (void)snprintf(name[STAGE_APPLY], CUDA_NAME_MAX, "batch_norm_%s_%s",
@@ -222,23 +236,28 @@ static hr_status run_apply(const cuda_run *r, hr_err *err)
 static hr_status run_bwd(const cuda_run *r, hr_err *err)
 {
     const division d = divide(&r->query->in[0]);
-    const batch_norm_args a = {.walk = d.walk,
-                               .x = (const void *)r->in[0],
-                               .dy = (const void *)r->in[1],
-                               .y = (void *)r->out[0],
-                               .gamma = (const float *)r->in[2],
-                               .beta = (const float *)r->in[BETA],
-                               .mean = (const float *)r->in[3],
-                               .variance = (const float *)r->in[4],
-                               .dgamma = (const float *)r->out[1],
-                               .dbeta = (const float *)r->out[2],
-                               .partial = (float *)r->workspace,
-                               .epsilon = (float)r->query->attr.epsilon,
-                               .ceiling = r->query->attr.act == HR_ACT_RELU6 ? 6.0f : INFINITY};
+    const bool gated = is_gated(r->query);
+    batch_norm_args a = {.walk = d.walk,
+                         .x = (const void *)r->in[0],
+                         .dy = (const void *)r->in[1],
+                         .gate = gated ? (const void *)r->in[GATE] : NULL,
+                         .more = gated && r->query->in_count > MORE ? (const void *)r->in[MORE] : NULL,
+                         .gated = gated ? (void *)r->out[GATED] : NULL,
+                         .y = (void *)r->out[0],
+                         .gamma = (const float *)r->in[2],
+                         .beta = (const float *)r->in[BETA],
+                         .mean = (const float *)r->in[3],
+                         .variance = (const float *)r->in[4],
+                         .dgamma = (const float *)r->out[1],
+                         .dbeta = (const float *)r->out[2],
+                         .partial = (float *)r->workspace,
+                         .epsilon = (float)r->query->attr.epsilon,
+                         .ceiling = r->query->attr.act == HR_ACT_RELU6 ? 6.0f : INFINITY};
     batch_norm_finish_args f = {
         .variance = a.variance, .dgamma = (float *)r->out[1], .dbeta = (float *)r->out[2]};
     HR_TRY(run_sums(r, &d, &a, err));
     HR_TRY(run_finish(r, &d, &f, err));
+    a.dy = gated ? a.gated : a.dy;
     return run_pass(r, r->stage[STAGE_APPLY], &d, &a, err);
 }
 

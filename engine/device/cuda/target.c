@@ -46,6 +46,7 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
     case TARGET_GRADIENT:
         return op == HR_OP_SOFTMAX_XENT_STREAM;
     case TARGET_CUTS:
+    case TARGET_GATES:
         return op == HR_OP_BATCH_NORM_BWD;
     case TARGET_JOINS:
         return op == HR_OP_ATTENTION || op == HR_OP_ATTENTION_BWD;

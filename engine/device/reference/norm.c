@@ -5,7 +5,8 @@
 
 #include "kernels.h"
 
-enum { SUMMAND = 5, BETA = 5 }; // optional operands, forward and backward
+enum { SUMMAND = 5, BETA = 5, MORE = 6 }; // optional operands, forward and backward
+enum { GATED = 3 };                       // optional result; then y stands in the place of beta
 
 static void channel_moments(const double *x, uint64_t rows, uint64_t channels, uint64_t c, double *mean,
                             double *variance)
@@ -76,12 +77,27 @@ void reference_batch_norm_eval(const reference_call *call)
 static double gradient_at(const reference_call *call, uint64_t i, uint64_t c, double centred)
 {
     const double *dy = call->in[1], *gamma = call->in[2], *beta = call->in[BETA];
+    if (call->query->out_count > GATED) {
+        return ((const double *)call->out[GATED])[i];
+    }
     if (call->query->in_count <= BETA) {
         return dy[i];
     }
     const double y = centred * gamma[c] + beta[c];
     const bool above = call->query->attr.act == HR_ACT_RELU6 && y >= 6.0;
     return y > 0.0 && !above ? dy[i] : 0.0;
+}
+
+// What y, in the place of beta, let through of dy and of what may be added to it.
+static void let_through(const reference_call *call)
+{
+    const double *dy = call->in[1], *y = call->in[BETA];
+    const double *more = call->query->in_count > MORE ? call->in[MORE] : NULL;
+    double *gated = call->out[GATED];
+    for (uint64_t i = 0; i < call->out_count[GATED]; i++) {
+        const bool above = call->query->attr.act == HR_ACT_RELU6 && y[i] >= 6.0;
+        gated[i] = y[i] > 0.0 && !above ? dy[i] + (more == NULL ? 0.0 : more[i]) : 0.0;
+    }
 }
 
 // With x̂ = (x − mean)·inverse: dβ = Σ dy, dγ = Σ dy·x̂, dx = γ·inverse·(dy − dβ/R − x̂·dγ/R).
@@ -91,6 +107,9 @@ void reference_batch_norm_bwd(const reference_call *call)
     const double *mean = call->in[3], *variance = call->in[4];
     double *dx = call->out[0], *dgamma = call->out[1], *dbeta = call->out[2];
     const uint64_t channels = call->in_count[2], rows = call->out_count[0] / channels;
+    if (call->query->out_count > GATED) {
+        let_through(call);
+    }
     for (uint64_t c = 0; c < channels; c++) {
         const double inverse = 1.0 / sqrt(variance[c] + call->query->attr.epsilon);
         double sum = 0.0, projected = 0.0;

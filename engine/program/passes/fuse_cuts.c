@@ -5,7 +5,11 @@
 //   relu_bwd(y, dy), batch_norm_bwd(x, cut dy)     becomes   batch_norm_bwd(x, dy, beta) with the activation
 //
 // What the ReLU let through is made again from x, which is read anyway: y and the cut gradient are not read, and not
-// written. The values are the same, bit for bit.
+// written. Where more than x made y, or somebody else reads the cut gradient as well,
+//
+//   relu_bwd(y, a[, b]) → dy, batch_norm_bwd(x, dy)     becomes   batch_norm_bwd(x, a, y[, b]) → …, dy
+//
+// so that dy is written and read once less. The values are the same, bit for bit.
 #include "program/draft.h"
 
 enum { BETA_OF_FORWARD = 2, OPERANDS = 5, CUT_OPERANDS = 2 };
@@ -63,6 +67,54 @@ static void cut_inside(draft *d, const draft_uses *u, uint32_t *late, instr *gra
     d->tensors.data[y].saved &= --late[y] > 0; // it may have been kept for this gradient alone
 }
 
+static bool are_of_one_type(const draft *d, const instr *cut, uint32_t x)
+{
+    bool one = d->tensors.data[cut->out[0]].dtype == d->tensors.data[x].dtype;
+    for (uint32_t k = 0; k < cut->in_count; k++) {
+        one = one && d->tensors.data[cut->in[k]].dtype == d->tensors.data[x].dtype;
+    }
+    return one;
+}
+
+static bool is_first_reader(const draft *d, uint32_t tensor_id, uint32_t writer, uint32_t reader)
+{
+    for (uint32_t n = writer + 1; n < reader; n++) {
+        const instr *i = &d->instrs.data[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            if (i->in[k] == tensor_id) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void gate_inside(draft *d, draft_uses *u, uint32_t at)
+{
+    instr *gradient = &d->instrs.data[at];
+    const uint32_t middle = gradient->in[1], writer = u->writer[middle];
+    if (gradient->op != HR_OP_BATCH_NORM_BWD || gradient->in_count != OPERANDS || writer == HR_NO_ID ||
+        writer >= at || !target_absorbs(d->target, TARGET_GATES, gradient->op)) {
+        return;
+    }
+    instr *cut = &d->instrs.data[writer];
+    const tensor *t = &d->tensors.data[middle];
+    const hr_act act = act_of(cut);
+    if (act == HR_ACT_NONE || t->persistent || t->saved || !are_of_one_type(d, cut, gradient->in[0]) ||
+        !is_first_reader(d, middle, writer, at)) {
+        return;
+    }
+    gradient->attr.act = (int32_t)act;
+    gradient->in[1] = cut->in[1];
+    instr_in(gradient, cut->in[0]);
+    if (cut->in_count > CUT_OPERANDS) {
+        instr_in(gradient, cut->in[CUT_OPERANDS]);
+    }
+    instr_out(gradient, middle);
+    u->writer[middle] = at;
+    cut->op = HR_OP_COUNT;
+}
+
 hr_status pass_fuse_cuts(draft *d, hr_err *err)
 {
     draft_uses u;
@@ -75,6 +127,7 @@ hr_status pass_fuse_cuts(draft *d, hr_err *err)
         count_late(d, late);
         for (uint32_t n = 0; n < d->instrs.count; n++) {
             cut_inside(d, &u, late, &d->instrs.data[n]);
+            gate_inside(d, &u, n);
         }
         draft_close_gaps(d);
     }

@@ -244,8 +244,31 @@ __device__ __forceinline__ bool lets_through(const batch_norm_args &a, float x, 
     return y > 0.0f && (y < a.ceiling || a.ceiling == INFINITY);
 }
 
+enum { PLAIN, MASKED, GATED }; // where what counts of dy comes from
+
+// What gate lets through of dy, and of what is added to it as it would have been stored; also brought to `gated`.
+template <typename T, int V>
+__device__ __forceinline__ void let_through(const batch_norm_args &a, int64_t p, pack<T, V> &dy)
+{
+    const pack<T, V> gate = static_cast<const pack<T, V> *>(a.gate)[p];
+    pack<T, V> more;
+    if (a.more != nullptr) {
+        more = static_cast<const pack<T, V> *>(a.more)[p];
+    }
+#pragma unroll
+    for (int lane = 0; lane < V; lane++) {
+        const float y = widen(gate.at[lane]);
+        const bool open = y > 0.0f && (y < a.ceiling || a.ceiling == INFINITY);
+        if (a.more != nullptr) {
+            dy.at[lane] = narrow<T>(widen(dy.at[lane]) + widen(more.at[lane]));
+        }
+        dy.at[lane] = open ? dy.at[lane] : narrow<T>(0.0f);
+    }
+    static_cast<pack<T, V> *>(a.gated)[p] = dy;
+}
+
 // Sums of dy and of dy * (x - mean). `room`: [dy, dy * (x - mean)][width * V].
-template <typename T, int V, bool MASKED>
+template <typename T, int V, int MODE>
 __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *room)
 {
     const batch_norm_walk &w = a.walk;
@@ -255,7 +278,7 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
     for (int lane = 0; lane < V && mine.active; lane++) {
         const int64_t c = mine.channel(w, lane);
         mean[lane] = a.mean[c];
-        if (MASKED) {
+        if (MODE == MASKED) {
             scale[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
             beta[lane] = a.beta[c];
         }
@@ -267,11 +290,14 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
         (void)mine.load(w, static_cast<const T *>(a.dy), s, dy);
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
+            if (MODE == GATED && u < n) {
+                let_through<T, V>(a, (s + u) * w.step + mine.first, dy[u]);
+            }
 #pragma unroll
             for (int lane = 0; lane < V; lane++) {
                 const float at = widen(x[u].at[lane]);
                 const bool counts =
-                    u < n && (!MASKED || lets_through<T>(a, at, mean[lane], scale[lane], beta[lane]));
+                    u < n && (MODE != MASKED || lets_through<T>(a, at, mean[lane], scale[lane], beta[lane]));
                 const float d = counts ? widen(dy[u].at[lane]) : 0.0f;
                 sum[lane] += d;
                 along[lane] += u < n ? d * (at - mean[lane]) : 0.0f;
@@ -323,7 +349,7 @@ extern "C" __global__ void batch_norm_bwd_finish(batch_norm_finish_args a)
 }
 
 // With xhat = (x - mean) / std: dx = gamma / std * (dy - dbeta / R - xhat * dgamma / R).
-template <typename T, int V, bool MASKED> __device__ __forceinline__ void gradient(const batch_norm_args &a)
+template <typename T, int V, int MODE> __device__ __forceinline__ void gradient(const batch_norm_args &a)
 {
     const batch_norm_walk &w = a.walk;
     const place<T, V> mine(w);
@@ -336,7 +362,7 @@ template <typename T, int V, bool MASKED> __device__ __forceinline__ void gradie
         scale[lane] = a.gamma[c] * inverse;
         whole[lane] = a.dbeta[c] / (float)w.rows;
         along[lane] = inverse * a.dgamma[c] / (float)w.rows;
-        if (MASKED) {
+        if (MODE == MASKED) {
             forward[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
             beta[lane] = a.beta[c];
         }
@@ -354,7 +380,7 @@ template <typename T, int V, bool MASKED> __device__ __forceinline__ void gradie
                 for (int lane = 0; lane < V; lane++) {
                     const float at = widen(x[u].at[lane]);
                     const bool counts =
-                        !MASKED || lets_through<T>(a, at, mean[lane], forward[lane], beta[lane]);
+                        MODE != MASKED || lets_through<T>(a, at, mean[lane], forward[lane], beta[lane]);
                     const float d = counts ? widen(dy[u].at[lane]) : 0.0f;
                     v[lane] = scale[lane] * (d - whole[lane] - (at - mean[lane]) * along[lane]);
                 }
@@ -388,8 +414,9 @@ template <typename T, int V, bool MASKED> __device__ __forceinline__ void gradie
     WITH_ROOM(batch_norm_statistics, suffix, type, statistics, false)                                        \
     IN_REGISTERS(batch_norm_apply, suffix, type, apply, false)                                               \
     IN_REGISTERS(batch_norm_apply_add, suffix, type, apply, true)                                            \
-    WITH_ROOM(batch_norm_bwd_sums, suffix, type, gradient_sums, false)                                       \
-    WITH_ROOM(batch_norm_bwd_sums_masked, suffix, type, gradient_sums, true)                                 \
-    IN_REGISTERS(batch_norm_bwd, suffix, type, gradient, false)                                              \
-    IN_REGISTERS(batch_norm_bwd_masked, suffix, type, gradient, true)
+    WITH_ROOM(batch_norm_bwd_sums, suffix, type, gradient_sums, PLAIN)                                       \
+    WITH_ROOM(batch_norm_bwd_sums_masked, suffix, type, gradient_sums, MASKED)                               \
+    WITH_ROOM(batch_norm_bwd_sums_gated, suffix, type, gradient_sums, GATED)                                 \
+    IN_REGISTERS(batch_norm_bwd, suffix, type, gradient, PLAIN)                                              \
+    IN_REGISTERS(batch_norm_bwd_masked, suffix, type, gradient, MASKED)
 FOR_REAL_TYPES(BATCH_NORM)
