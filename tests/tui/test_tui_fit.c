@@ -395,16 +395,16 @@ START_TEST(points_of_one_place_are_drawn_apart_and_more_are_counted)
     app *a = with_points(mib, seconds, 4);
     ck_assert_int_eq(count_of(a, "○"), 2);
     ck_assert_int_eq(count_of(a, "◇") + count_of(a, "◆"), 2);
-    ck_assert(!shows(a, "as many"));
+    ck_assert(!shows(a, "2-9 points"));
     screen_close(a);
     a = with_points(mib, seconds, 7); // five cells have room for five
     ck_assert_int_eq(count_of(a, "○"), 5);
-    ck_assert(!shows(a, "as many"));
+    ck_assert(!shows(a, "2-9 points"));
     screen_close(a);
     a = with_points(mib, seconds, 64); // what has none is counted, up to nine
     ck_assert_int_eq(count_of(a, "○"), 4);
     ck_assert(shows(a, "9○") || shows(a, "○9"));
-    ck_assert(shows(a, "2-9 as many"));
+    ck_assert(shows(a, "step_seconds · 2-9 points"));
     for (size_t i = 0; i < a->fit.count; i++) { // whichever is picked is seen
         fit_pick(a, i);
         ck_assert_int_eq(count_of(a, "◆"), 1);

@@ -152,14 +152,13 @@ static const char *glyph_of(const canvas *c, int kind)
     return plain ? looks[kind].plain : looks[kind].rich;
 }
 
-static const char *legend(const canvas *c, bool counts, char text[LEGEND_MAX])
+static const char *legend(const canvas *c, char text[LEGEND_MAX])
 {
     size_t used = 0;
     for (int kind = POINT_KINDS - 1; kind >= 0; kind--) {
         used += (size_t)snprintf(text + used, LEGEND_MAX - used, "%s%s %s", used > 0 ? " " : "",
                                  glyph_of(c, kind), looks[kind].word);
     }
-    snprintf(text + used, LEGEND_MAX - used, counts ? " · 2-9 as many" : "");
     return text;
 }
 
@@ -262,7 +261,25 @@ static void name_limit(const canvas *c, const scatter *s, const spot *spots)
     }
 }
 
-static void draw_axes(const canvas *c, const scatter *s, int rows)
+// The row below the plot, which also says what digits in it are.
+static void draw_times(const canvas *c, const scatter *s, int y, bool counts)
+{
+    enum { NAME = 18, COUNTS = 13 };
+    char text[FORMAT_MAX];
+    const int width = c->area.w - AXIS_WIDTH, x = c->area.w / 2 - 2 - (counts ? COUNTS - 4 : 0);
+    if (!s->timed) {
+        paint_parts(c, y, AXIS_WIDTH, width, ROLE_DIM,
+                    counts ? "by peak · 2-9 points · times need device.card · or headroom doctor --calibrate"
+                           : "by peak · times need device.card · or headroom doctor --calibrate");
+        return;
+    }
+    paint_text(c, y, AXIS_WIDTH, 12, ROLE_DIM, format_seconds(s->x.low, text));
+    paint_right(c, y, AXIS_WIDTH, width, ROLE_DIM, format_seconds(s->x.high, text));
+    paint_format(c, y, x, NAME + COUNTS, ROLE_DIM, "%s%s",
+                 s->x.is_log ? "step_seconds (log)" : "step_seconds", counts ? " · 2-9 points" : "");
+}
+
+static void draw_axes(const canvas *c, const scatter *s, int rows, bool counts)
 {
     char text[FORMAT_MAX];
     byte_unit unit = fit_unit(s->a);
@@ -277,15 +294,7 @@ static void draw_axes(const canvas *c, const scatter *s, int rows)
         paint_blank(c, limit_row, 0, AXIS_WIDTH - 1, theme_role(c->theme, ROLE_TEXT));
         paint_right(c, limit_row, 0, AXIS_WIDTH - 1, ROLE_LIMIT, format_bytes(s->limit_bytes, unit, text));
     }
-    if (!s->timed) {
-        paint_parts(c, rows + 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM,
-                    "by peak · times need device.card · or headroom doctor --calibrate");
-        return;
-    }
-    paint_text(c, rows + 1, AXIS_WIDTH, 12, ROLE_DIM, format_seconds(s->x.low, text));
-    paint_right(c, rows + 1, AXIS_WIDTH, c->area.w - AXIS_WIDTH, ROLE_DIM, format_seconds(s->x.high, text));
-    paint_middle(c, rows + 1, c->area.w / 2 - 2, 20, ROLE_DIM,
-                 s->x.is_log ? "step_seconds (log)" : "step_seconds");
+    draw_times(c, s, rows + 1, counts);
 }
 
 // The picked point in words: how it fits, or by how much it misses, and what it changes.
@@ -385,9 +394,9 @@ static void draw(const canvas *c, const app *a)
     canvas plot = canvas_sub(c, 1, AXIS_WIDTH, rows, c->area.w - AXIS_WIDTH);
     if (rows > 0 && plot.area.w > 0) {
         counts = draw_plot(&plot, &s);
-        draw_axes(c, &s, rows);
+        draw_axes(c, &s, rows, counts);
     }
-    draw_rule(c, a, legend(c, counts, words));
+    draw_rule(c, a, legend(c, words));
     canvas below = canvas_sub(c, c->area.h - picked_height, 0, picked_height, c->area.w);
     draw_picked(&below, a, picked);
 }
