@@ -98,7 +98,7 @@ CPU_INLINE void store_few(float *dx, const float *lanes, int64_t c)
     }
 }
 
-CPU_INLINE void few_pixels(const few_job *j, int64_t p, const int count)
+CPU_INLINE void few_pixels(const few_job *j, int64_t p, const int count, const int64_t c)
 {
     f32x4 sum[PIXELS_AT_ONCE] = {{0}};
     for (int64_t k = 0; k < j->f; k++) {
@@ -107,19 +107,31 @@ CPU_INLINE void few_pixels(const few_job *j, int64_t p, const int count)
             sum[i] += w * j->dy[(p + i) * j->f + k];
         }
     }
+#pragma GCC unroll 8
     for (int i = 0; i < count; i++) {
-        store_few(j->dx + (p + i) * j->c, (const float *)&sum[i], j->c);
+        store_few(j->dx + (p + i) * c, (const float *)&sum[i], c);
     }
 }
 
-CPU_HOT static void few_range(const few_job *j, int64_t begin, int64_t end)
+CPU_INLINE void few_pixels_of(const few_job *j, int64_t begin, int64_t end, const int64_t c)
 {
     int64_t p = begin;
     for (; p + PIXELS_AT_ONCE <= end; p += PIXELS_AT_ONCE) {
-        few_pixels(j, p, PIXELS_AT_ONCE);
+        few_pixels(j, p, PIXELS_AT_ONCE, c);
     }
     for (; p < end; p++) {
-        few_pixels(j, p, 1);
+        few_pixels(j, p, 1, c);
+    }
+}
+
+// A colour image's three are known here, so that a pixel is stored and not copied by a call.
+CPU_HOT static void few_range(const few_job *shared, int64_t begin, int64_t end)
+{
+    const few_job j = *shared;
+    if (j.c == 3) {
+        few_pixels_of(&j, begin, end, 3);
+    } else {
+        few_pixels_of(&j, begin, end, j.c);
     }
 }
 
