@@ -98,8 +98,23 @@ def field(path, key):
     return None
 
 
+# As the kernel names them: CPUID leaf 0 on x86; Arm's processors say a number.
+MAKERS = {"AuthenticAMD": "amd", "GenuineIntel": "intel"}
+
+
+def processor_maker():
+    """The word in a result's name: figures of two makers' processors stand side by side."""
+    return MAKERS.get(field("/proc/cpuinfo", "vendor_id"), "other")
+
+
+def processor_model():
+    """Family, model and stepping, since a virtual machine's processor may have no name of its own."""
+    return "/".join(field("/proc/cpuinfo", key) or "?" for key in ("cpu family", "model", "stepping"))
+
+
 def machine():
-    return {"cpu": field("/proc/cpuinfo", "model name"), "cores": len(os.sched_getaffinity(0)),
+    return {"cpu": field("/proc/cpuinfo", "model name"), "cpu_model": processor_model(),
+            "cores": len(os.sched_getaffinity(0)),
             "memory_bytes": int(field("/proc/meminfo", "MemTotal").split()[0]) * 1024,
             "system": field("/etc/os-release", "PRETTY_NAME"), "kernel": platform.release()}
 
