@@ -76,9 +76,35 @@ static void print_implementations(emitter *e, const hr_report *r)
         emit_count(e, "without_engine", f->without_engine);
         emit_count(e, "without_driver", f->without_driver);
         emit_count(e, "without_library", f->without_library);
+        emit_count(e, "known_fault", f->known_fault);
         emit_end_object(e);
     }
     emit_end_array(e);
+}
+
+static void print_loaded(emitter *e, const hr_report *r)
+{
+    emit_array(e, "prepared");
+    for (uint32_t k = 0; k < r->step.prepared_count; k++) {
+        const hr_report_prepared *p = &r->step.prepared[k];
+        emit_row(e, NULL);
+        emit_text(e, "first", p->first);
+        emit_text(e, "planned", p->planned);
+        emit_text(e, "implementation", p->implementation);
+        emit_count(e, "instructions", p->instructions);
+        emit_text(e, "reason", p->reason[0] == '\0' ? NULL : p->reason);
+        emit_end_object(e);
+    }
+    emit_end_array(e);
+    emit_count(e, "unplanned", r->step.unplanned);
+    if (!r->step.capture.wanted) {
+        emit_text(e, "capture", NULL);
+        return;
+    }
+    emit_object(e, "capture");
+    emit_count(e, "replays", r->step.capture.replays);
+    emit_text(e, "refusal", r->step.capture.refused[0] == '\0' ? NULL : r->step.capture.refused);
+    emit_end_object(e);
 }
 
 static void print_step(emitter *e, const hr_report *r)
@@ -93,6 +119,7 @@ static void print_step(emitter *e, const hr_report *r)
     emit_real(e, "seconds_high", r->step.seconds_high, EMIT_EXACT);
     emit_text(e, "seconds_source", !timed ? NULL : r->step.measured ? "measured" : "simulated");
     print_implementations(e, r);
+    print_loaded(e, r);
     emit_end_object(e);
 }
 

@@ -51,8 +51,28 @@ static void print_fallback(const hr_report_fallback *f)
     add_reason(line, f->beyond_limit, "cuDNN needs more than workspace.limit", &first);
     add_reason(line, f->without_engine, "cuDNN has no engine", &first);
     add_reason(line, f->without_driver, "cuDNN shows no engine where there is no driver", &first);
+    add_reason(line, f->known_fault, "cuDNN of this version has a known fault", &first);
     add_reason(line, f->without_library, "there is no cuDNN", &first);
     printf("  fallback             ");
+    say_paragraph(line, LABEL_COLUMN);
+}
+
+static void print_prepared(const hr_report_prepared *p)
+{
+    char line[LINE_MAX_BYTES];
+    (void)snprintf(line, sizeof line, "%s computes %" PRIu32 " instruction%s planned for %s, %s first%s%s",
+                   p->implementation, p->instructions, p->instructions == 1 ? "" : "s", p->planned, p->first,
+                   p->reason[0] == '\0' ? "" : ": ", p->reason);
+    printf("  not as planned       ");
+    say_paragraph(line, LABEL_COLUMN);
+}
+
+static void print_capture(const hr_report_capture *c)
+{
+    char line[LINE_MAX_BYTES], count[SAY_COUNT_TEXT_MAX];
+    (void)snprintf(line, sizeof line, "%s steps replayed as a CUDA graph%s%s", say_count(c->replays, count),
+                   c->refused[0] == '\0' ? "" : "; a capture was refused: ", c->refused);
+    printf("  capture              ");
     say_paragraph(line, LABEL_COLUMN);
 }
 
@@ -63,6 +83,12 @@ void report_print_implementations(const hr_report *r)
     }
     for (uint32_t k = 0; k < r->step.fallback_count; k++) {
         print_fallback(&r->step.fallbacks[k]);
+    }
+    for (uint32_t k = 0; k < r->step.prepared_count; k++) {
+        print_prepared(&r->step.prepared[k]);
+    }
+    if (r->step.capture.wanted) {
+        print_capture(&r->step.capture);
     }
 }
 

@@ -30,6 +30,21 @@ typedef struct device_outside {
     uint64_t context_bytes, process_bytes, others_bytes;
 } device_outside;
 
+// What became of the steps' capture into a CUDA graph.
+typedef struct device_capture {
+    bool wanted;         // the device was opened with `capture`
+    uint64_t replays;    // steps that were launched as a captured graph, the one of the capture included
+    const char *refused; // why a step could not be captured; NULL: none was refused. Borrowed until unload
+} device_capture;
+
+// Who computes an instruction, as `load` has made it ready.
+typedef struct device_prepared {
+    const char *
+        impl; // of target_impl_name; NULL: nothing is computed, or the device takes what was planned or fails
+    const char
+        *reason; // why not what was planned, as far as it was seen; NULL otherwise. Borrowed until unload
+} device_prepared;
+
 // What changes from step to step, and what a step gives back. Host memory, borrowed for the call.
 enum { STEP_MAX_SLOTS = 4 };
 
@@ -87,6 +102,9 @@ typedef struct device_ops {
     // instruction that has no kernel. The program is borrowed until unload.
     hr_status (*load)(void *context, const program *p, void **kernels, hr_err *err);
     void (*unload)(void *context, void *kernels);
+    // optional, of what `load` made. NULL: everything is what was planned; nothing is captured.
+    void (*prepared)(void *kernels, uint32_t at, device_prepared *out);
+    void (*captured)(void *kernels, device_capture *out);
     // Runs one instruction. address[id] is where tensor id lies; never called for ALLOC, FREE and views.
     hr_status (*run)(void *context, void *kernels, uint32_t instr, void *const *address, step_io *io,
                      hr_err *err);

@@ -746,3 +746,21 @@ uint64_t executor_simulated_ns(const executor *x)
 {
     return x->simulated_ns;
 }
+
+void executor_prepared(const executor *x, uint32_t slot, uint32_t at, device_prepared *out)
+{
+    const bound *b = &x->programs.data[slot];
+    *out = (device_prepared){0};
+    if (b->kernels != NULL && x->device->prepared != NULL) {
+        x->device->prepared(b->kernels, at, out);
+    }
+}
+
+void executor_captured(const executor *x, uint32_t slot, device_capture *out)
+{
+    const bound *b = &x->programs.data[slot];
+    *out = (device_capture){0};
+    if (b->kernels != NULL && x->device->captured != NULL) {
+        x->device->captured(b->kernels, out);
+    }
+}

@@ -85,6 +85,7 @@ static void count_fallback(const program *p, const instr *i, hr_report *r)
     f->beyond_limit += i->instead == TARGET_INSTEAD_LIMIT;
     f->without_engine += i->instead == TARGET_INSTEAD_ENGINE;
     f->without_driver += i->instead == TARGET_INSTEAD_DRIVER;
+    f->known_fault += i->instead == TARGET_INSTEAD_FAULT;
     f->without_library += i->instead == TARGET_INSTEAD_LIBRARY;
 }
 
@@ -99,6 +100,34 @@ void implementations_count(const program *p, hr_report *r)
             count_fallback(p, i, r);
         }
     }
+}
+
+// ---- what was prepared --------------------------------------------------------------------------------------------
+
+void implementations_prepared(const program *p, uint32_t n, const char *reason, hr_report *r)
+{
+    const instr *i = &p->instrs[n];
+    uint32_t k = 0;
+    if (i->planned == NULL) {
+        return;
+    }
+    r->step.unplanned++;
+    while (k < r->step.prepared_count && (strcmp(r->step.prepared[k].planned, i->planned) != 0 ||
+                                          strcmp(r->step.prepared[k].implementation, i->impl) != 0)) {
+        k++;
+    }
+    if (k == HR_PREPARED_MAX) {
+        return;
+    }
+    hr_report_prepared *row = &r->step.prepared[k];
+    if (k == r->step.prepared_count) {
+        r->step.prepared_count++;
+        (void)program_instr_name(p, i, row->first, sizeof row->first);
+        (void)text_copy(row->planned, sizeof row->planned, i->planned);
+        (void)text_copy(row->implementation, sizeof row->implementation, i->impl);
+        (void)text_copy(row->reason, sizeof row->reason, reason == NULL ? "" : reason);
+    }
+    row->instructions++;
 }
 
 // ---- workspaces -----------------------------------------------------------------------------------------------

@@ -78,6 +78,9 @@ static void print_compute_instr(const program *p, const instr *i, FILE *out)
     if (i->workspace != HR_NO_ID) {
         fprintf(out, "  {workspace %" PRIu64 " B}", p->tensors[i->workspace].bytes);
     }
+    if (i->planned != NULL) {
+        fprintf(out, "  {planned for %s}", i->planned);
+    }
     fputc('\n', out);
 }
 

@@ -2,6 +2,7 @@
 #include "program/program.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/event.h"
 
@@ -39,6 +40,14 @@ uint64_t program_live_after(const program *p, const instr *i, uint64_t live_byte
 {
     live_bytes += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;
     return live_bytes - (i->op == HR_OP_FREE ? p->tensors[i->in[0]].bytes : 0);
+}
+
+void program_note_prepared(program *p, uint32_t n, const char *impl)
+{
+    instr *i = (instr *)(uintptr_t)&p->instrs[n]; // the program's own
+    const char *planned = i->planned == NULL ? i->impl : i->planned;
+    i->planned = planned != NULL && strcmp(planned, impl) != 0 ? planned : NULL;
+    i->impl = impl;
 }
 
 // A round leaves behind only what it retains, so the last one stands on all that the others left.

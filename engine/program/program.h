@@ -63,6 +63,8 @@ typedef struct instr {
     uint8_t instead;    // target_instead: why no library computes it
     uint8_t behind;     // target_answer.behind: how far from the library's first choice it is
     const char *impl;   // who computes it (program/target.h); NULL: nobody was asked, or nothing is computed
+    const char *
+        planned; // who was to, where the device could not make it ready and `impl` took its place; NULL otherwise
     uint64_t flops, bytes_moved;
 } instr;
 
@@ -93,6 +95,9 @@ void program_query(const program *p, const instr *i, op_query *out);
 const char *program_instr_name(const program *p, const instr *i, char *text, size_t size);
 // Requested bytes that are alive once i has been executed, when live_bytes were before it.
 uint64_t program_live_after(const program *p, const instr *i, uint64_t live_bytes);
+// The device made `impl` (of target_impl_name) ready for instruction n, whatever was planned: what listings and reports name
+// from now on.
+void program_note_prepared(program *p, uint32_t n, const char *impl);
 // The largest sum of requested bytes alive at once, persistent tensors included: what the step needs from an
 // allocator that neither rounds nor fragments.
 uint64_t program_peak_bytes(const program *p);

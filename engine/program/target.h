@@ -20,6 +20,7 @@ typedef enum target_instead {
     TARGET_INSTEAD_ENGINE,  // it has no engine for it
     TARGET_INSTEAD_DRIVER,  // it shows none where there is no driver; a card may have one
     TARGET_INSTEAD_LIBRARY, // it is not there
+    TARGET_INSTEAD_FAULT,   // it is known to be wrong there
     TARGET_INSTEAD_COUNT
 } target_instead;
 

@@ -57,12 +57,31 @@ static void walk_implementations(codec *c, hr_report *r)
         codec_u32(c, &f->without_engine);
         codec_u32(c, &f->without_driver);
         codec_u32(c, &f->without_library);
+        codec_u32(c, &f->known_fault);
     }
+}
+
+static void walk_loaded(codec *c, hr_report *r)
+{
+    codec_row(c, &r->step.prepared_count, HR_PREPARED_MAX + 1);
+    for (uint32_t k = 0; k < r->step.prepared_count; k++) {
+        hr_report_prepared *p = &r->step.prepared[k];
+        codec_text(c, p->first, sizeof p->first);
+        codec_text(c, p->planned, sizeof p->planned);
+        codec_text(c, p->implementation, sizeof p->implementation);
+        codec_u32(c, &p->instructions);
+        codec_text(c, p->reason, sizeof p->reason);
+    }
+    codec_u32(c, &r->step.unplanned);
+    codec_bool(c, &r->step.capture.wanted);
+    codec_u64(c, &r->step.capture.replays);
+    codec_text(c, r->step.capture.refused, sizeof r->step.capture.refused);
 }
 
 static void walk_step(codec *c, hr_report *r)
 {
     walk_implementations(c, r);
+    walk_loaded(c, r);
     codec_u32(c, &r->step.instructions);
     codec_u64(c, &r->step.effective_batch);
     codec_u64(c, &r->step.flops);

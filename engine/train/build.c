@@ -104,6 +104,19 @@ hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_picture
                              (const program *const *)b->programs, BUILD_PROGRAMS, PLAY_STEPS, out, err);
 }
 
+// What a listing, a report and a table of times name is what runs.
+static void note_prepared(build *b, int which)
+{
+    program *p = b->programs[which];
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        device_prepared prepared;
+        executor_prepared(b->x, b->slots[which], n, &prepared);
+        if (prepared.impl != NULL && p->instrs[n].impl != NULL) {
+            program_note_prepared(p, n, prepared.impl);
+        }
+    }
+}
+
 hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err *err)
 {
     allocator_config config = play_allocator_config(knobs, b->limit_bytes);
@@ -116,6 +129,7 @@ hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
         if (b->programs[k] != NULL) {
             HR_TRY(executor_attach(b->x, b->programs[k], &b->slots[k], err));
+            note_prepared(b, k);
         }
     }
     executor_reset_peak(b->x);

@@ -92,6 +92,26 @@ static double median_seconds(const hr_engine *e)
     return (double)sorted[count / 2] * 1e-9;
 }
 
+// What the device made ready, and what became of capturing steps: nothing before it has been loaded.
+static void fill_loaded(const build *b, hr_report *r)
+{
+    const program *p = b->programs[BUILD_TRAIN];
+    device_prepared prepared;
+    device_capture capture;
+    if (b->x == NULL) {
+        return;
+    }
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        executor_prepared(b->x, b->slots[BUILD_TRAIN], n, &prepared);
+        implementations_prepared(p, n, prepared.reason, r);
+    }
+    executor_captured(b->x, b->slots[BUILD_TRAIN], &capture);
+    r->step.capture.wanted = capture.wanted;
+    r->step.capture.replays = capture.replays;
+    (void)text_copy(r->step.capture.refused, sizeof r->step.capture.refused,
+                    capture.refused == NULL ? "" : capture.refused);
+}
+
 // Measured where there is arithmetic; otherwise what the device's cost model says.
 static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
 {
@@ -103,6 +123,7 @@ static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
     r->step.measured = b->arithmetic;
     r->h2d_bytes_per_step = p->h2d_bytes;
     implementations_count(p, r);
+    fill_loaded(b, r);
     if (b->arithmetic) {
         r->step.seconds = median_seconds(e);
         return HR_OK;
@@ -413,6 +434,10 @@ static hr_status compile_listed(const hr_engine *e, const hr_knobs *knobs, build
 hr_status hr_engine_listing(hr_engine *e, FILE *out, hr_err *err)
 {
     build *b = NULL;
+    if (e->build != NULL && e->build->arithmetic && e->build->x != NULL) { // what runs, not what was to
+        program_print(e->build->programs[BUILD_TRAIN], out);
+        return HR_OK;
+    }
     HR_TRY(compile_listed(e, &e->knobs, &b, err));
     program_print(b->programs[BUILD_TRAIN], out);
     build_destroy(b);

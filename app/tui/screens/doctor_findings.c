@@ -127,6 +127,7 @@ static int say_fallback(const app *a, char *text)
                     f->instructions, f->of, f->kind, f->first,
                     f->beyond_limit > 0     ? "needs more than workspace.limit"
                     : f->without_engine > 0 ? "has no engine for them"
+                    : f->known_fault > 0    ? "of this version has a known fault there"
                     : f->without_driver > 0 ? "shows no engine where there is no driver"
                                             : "is not there");
 }

@@ -11,6 +11,7 @@
 #include "attention_places.h"
 #include "attention_spec.h"
 #include "base/host_mem.h"
+#include "gates.h"
 
 enum { PART_ALIGNMENT = 256, FEATURES_STEP = 8, FEATURES_MAX = 256 };
 
@@ -85,6 +86,9 @@ static hr_status choose(cuda_device *device, const op_query *q, uint64_t limit, 
                         hr_err *err)
 {
     *c = (attention_choice){.dq = preferred_dq(device)};
+    if (cudnn_gate_attention(device, q, err) == HR_DEVICE) {
+        return HR_DEVICE;
+    }
     const hr_status status = choose_form(device, q, limit, c, err);
     if (status != HR_DEVICE || !is_backward(q) || c->dq == ATTENTION_DQ_WHOLE) {
         return status;
@@ -142,6 +146,11 @@ static void release(cuda_device *device, void *state)
     }
 }
 
+static const char *chosen(const void *state)
+{
+    return graph_name(((const attention_state *)state)->graph);
+}
+
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
     const attention_state *s = r->state;
@@ -170,7 +179,7 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
 #define STREAMING(OP, run_of)                                                                                \
     {                                                                                                        \
         .op = (OP), .types = CUDA_HALF, .name = CUDA_CUDNN, .fits = fits, .ask = ask, .prepare = prepare,    \
-        .release = release, .run = (run_of)                                                                  \
+        .release = release, .chosen = chosen, .run = (run_of)                                                \
     }
 
 static const cuda_impl impls[] = {

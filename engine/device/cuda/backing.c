@@ -136,7 +136,39 @@ static void close_mapped(void *context)
     hr_free(m);
 }
 
-static hr_status find_addresses(mapped *m, hr_err *err)
+static hr_status reserve_once(mapped *m, hr_err *err)
+{
+    const uint64_t bytes = address_space_bytes(&m->space);
+    char text[HR_BYTES_TEXT_MAX];
+    const CUresult result = cuda_driver.cuMemAddressReserve(&m->base, bytes, m->space.mapping_bytes, 0, 0);
+    if (result == CUDA_SUCCESS) {
+        address_space_place(&m->space, m->base);
+        return HR_OK;
+    }
+    m->base = 0;
+    return cuda_check(result, err, "reserving %s of addresses", hr_bytes_human(bytes, text));
+}
+
+// A driver that has not as many addresses is asked for half of those without memory, down to none: who reserves then is
+// refused sooner, what is taken lies where it lay.
+static hr_status reserve_addresses(mapped *m, uint64_t capacity_bytes, hr_err *err)
+{
+    hr_status status = reserve_once(m, err);
+    uint64_t times = RESERVABLE;
+    while (status != HR_OK && status != HR_DEVICE_LOST && times > 0) {
+        times /= 2;
+        address_space_deinit(&m->space);
+        (void)address_space_init(&m->space, capacity_bytes, CUDA_GRANULARITY_BYTES,
+                                 times); // it did with more
+        status = reserve_once(m, err);
+    }
+    if (status == HR_OK && times < RESERVABLE) {
+        cuda_say_addresses(m->device, times);
+    }
+    return status;
+}
+
+static hr_status find_addresses(mapped *m, uint64_t capacity_bytes, hr_err *err)
 {
     size_t granularity_bytes = 0;
     HR_TRY(CUDA_CALL(err, cuMemGetAllocationGranularity, &granularity_bytes, &m->kind,
@@ -145,12 +177,7 @@ static hr_status find_addresses(mapped *m, hr_err *err)
         return HR_FAIL(err, DEVICE, "the card: needed pieces of 2 MiB, the driver's are of %zu B",
                        granularity_bytes);
     }
-    const uint64_t bytes = address_space_bytes(&m->space);
-    char text[HR_BYTES_TEXT_MAX];
-    HR_TRY(cuda_check(cuda_driver.cuMemAddressReserve(&m->base, bytes, m->space.mapping_bytes, 0, 0), err,
-                      "reserving %s of addresses", hr_bytes_human(bytes, text)));
-    address_space_place(&m->space, m->base);
-    return HR_OK;
+    return reserve_addresses(m, capacity_bytes, err);
 }
 
 static hr_status open_mapped(cuda_device *device, uint64_t capacity_bytes, backing *out, hr_err *err)
@@ -165,7 +192,7 @@ static hr_status open_mapped(cuda_device *device, uint64_t capacity_bytes, backi
     m->access = (CUmemAccessDesc){.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     hr_status status = HR_OK;
     if (address_space_init(&m->space, capacity_bytes, CUDA_GRANULARITY_BYTES, RESERVABLE)) {
-        status = find_addresses(m, err);
+        status = find_addresses(m, capacity_bytes, err);
     } else {
         char text[HR_BYTES_TEXT_MAX];
         status = HR_FAIL(err, HOST_LIMIT, "the card: needed at most 2 EiB, had %s",

@@ -107,14 +107,24 @@ hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
         return cuda_divert(l, io, err);
     }
     if (l->mode == STEP_DEFERRED) {
-        const hr_status status = make_graph(l, io, NULL);
-        if (status != HR_OK) { // it goes on as it would have gone without
+        const hr_status status = make_graph(l, io, &l->refused);
+        if (status != HR_OK) { // it goes on as it would have gone without, and says why
             l->never = true;
             return is_gone(status) ? HR_FAIL(err, DEVICE_LOST, "the card was lost while a step was captured")
                                    : cuda_divert(l, io, err);
         }
     }
     l->device->busy = true;
-    return cuda_check(cuda_driver.cuGraphLaunch(l->replay, l->device->lane[HR_LANE_COMPUTE]), err,
-                      "launching a captured step");
+    HR_TRY(cuda_check(cuda_driver.cuGraphLaunch(l->replay, l->device->lane[HR_LANE_COMPUTE]), err,
+                      "launching a captured step"));
+    l->replays++;
+    return HR_OK;
+}
+
+void cuda_captured(void *kernels, device_capture *out)
+{
+    const cuda_loaded *l = kernels;
+    *out = (device_capture){.wanted = l->device->capture,
+                            .replays = l->replays,
+                            .refused = l->refused.status == HR_OK ? NULL : l->refused.sentence};
 }

@@ -186,6 +186,11 @@ static void release_conv(cuda_device *device, void *state)
     }
 }
 
+static const char *chosen(const void *state)
+{
+    return graph_name(((const conv_state *)state)->graph);
+}
+
 // ---- run ------------------------------------------------------------------------------------------------------
 
 static hr_status run_tail(const cuda_run *r, const conv_state *s, hr_err *err)
@@ -269,10 +274,11 @@ static hr_status run_reorder(const cuda_run *r, hr_err *err)
     const int64_t *dim = q->in[0].shape.dim;
     const bool to_library = (q->attr.peer_operand & CONV_OUTPUT) == 0;
     const int64_t window = dim[0] * dim[1] * dim[2], filters = dim[3];
+    const int64_t rows = to_library ? window : filters;
     const transpose_args a = {.x = (const void *)r->in[0],
                               .y = (void *)r->out[0],
-                              .rows = to_library ? window : filters,
-                              .columns = to_library ? filters : window};
+                              .rows = r->as_is ? 1 : rows,
+                              .columns = r->as_is ? window * filters : window * filters / rows};
     const uint32_t per_thread = CONV_TILE * CONV_TILE / CONV_TILE_THREADS;
     return cuda_launch(r, r->function,
                        cuda_grid_over(r->device, (uint64_t)(window * filters), per_thread, CONV_TILE_THREADS),
@@ -282,7 +288,7 @@ static hr_status run_reorder(const cuda_run *r, hr_err *err)
 #define CUDNN_CONV(id)                                                                                       \
     {                                                                                                        \
         .op = HR_OP_##id, .types = CUDA_REAL, .name = CUDA_CUDNN, .fits = has_graph, .ask = ask_conv,        \
-        .prepare = prepare_conv, .release = release_conv, .run = run_conv                                    \
+        .prepare = prepare_conv, .release = release_conv, .chosen = chosen, .run = run_conv                  \
     }
 
 static const cuda_impl impls[] = {

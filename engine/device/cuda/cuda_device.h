@@ -44,6 +44,7 @@ typedef struct cuda_run {
     CUdeviceptr scalars; // CUDA_SCALAR_BYTES that impl->scalars filled for this round; 0 without
     void *host;          // pinned: impl->host_bytes of this instruction and round; NULL without
     CUevent event;       // of RECORD and WAIT
+    bool as_is;          // of REORDER: who was to have another order has the plain one
     step_io *io;         // host values of this round; not to be used for what a captured graph must see
 } cuda_run;
 
@@ -75,6 +76,8 @@ typedef struct cuda_impl {
     hr_status (*prepare)(cuda_device *device, const program *p, const instr *i, const op_query *q,
                          uint64_t workspace_bytes, void **state, hr_err *err);
     void (*release)(cuda_device *device, void *state);
+    // What `prepare` chose, as `ask` words it behind the row's name; NULL where there is but one.
+    const char *(*chosen)(const void *state);
     // Numbers that change from round to round, for the device to read: learning rates, keys of random numbers.
     void (*scalars)(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES]);
     // Pinned host memory, a piece for every round: `stage` fills it when the instruction is reached, `collect` reads it
@@ -169,5 +172,8 @@ HR_MUST_CHECK hr_status cuda_pick(cuda_device *device, const op_query *q, uint64
 // Where a library refused what `taken` does: says so in the answer that cuda_pick gave.
 HR_MUST_CHECK hr_status cuda_say_instead(cuda_device *device, const op_query *q, uint64_t workspace_limit,
                                          const cuda_impl *taken, target_answer *answer, hr_err *err);
+// What the library said that refused what `taken` does; status HR_OK: there is none, or it does not refuse.
+void cuda_refusal(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl *taken,
+                  hr_err *out);
 
 #endif

@@ -313,6 +313,13 @@ static void cuda_isa(void *context, char *name, uint32_t size)
     (void)text_copy(name, size, ((const cuda_device *)context)->isa);
 }
 
+void cuda_say_addresses(cuda_device *device, uint64_t times)
+{
+    const size_t used = strlen(device->isa);
+    (void)snprintf(device->isa + used, sizeof device->isa - used, ", addresses %llux",
+                   (unsigned long long)times);
+}
+
 // ---- time ---------------------------------------------------------------------------------------------------------
 
 static bool cuda_tells_time(void *context)
@@ -409,6 +416,8 @@ const device_ops device_cuda = {
     .admit = cuda_admit,
     .load = cuda_load,
     .unload = cuda_unload,
+    .prepared = cuda_prepared_of,
+    .captured = cuda_captured,
     .run = cuda_run_instr,
     .begin_round = cuda_begin_round,
     .end_step = cuda_end_step,

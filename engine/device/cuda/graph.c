@@ -150,7 +150,8 @@ struct graph {
     graph_list *list;
     cudnnBackendDescriptor_t plan; // the list's
     cudnnBackendDescriptor_t pack; // of the addresses below; NULL before the first run
-    uint32_t count;                // of tensors that lie in memory or are values
+    char name[GRAPH_NAME_MAX];
+    uint32_t count; // of tensors that lie in memory or are values
     uint8_t tensor[GRAPH_TENSORS_MAX];
     int64_t id[GRAPH_TENSORS_MAX];
     bool by_value[GRAPH_TENSORS_MAX];
@@ -182,15 +183,16 @@ static hr_status take_plan(graph_library *l, graph *g, const graph_spec *spec, u
         HR_TRY(cudnn_check(cudnn.cudnnCreate(&l->handle), err, "a handle of cuDNN"));
     }
     HR_TRY(graph_find(l, spec, limit_bytes, &list, &position, err));
-    hr_status status = graph_plan(l, &list->config[position], err);
+    hr_status status = graph_plan(l, list, &list->config[position], err);
     while (status == HR_DEVICE && graph_find(l, spec, limit_bytes, &list, &position, NULL) == HR_OK) {
-        status = graph_plan(l, &list->config[position], err);
+        status = graph_plan(l, list, &list->config[position], err);
     }
     if (status != HR_OK) {
         return status;
     }
     g->plan = list->config[position].plan;
     g->list = list;
+    graph_config_name(&list->config[position], g->name, sizeof g->name);
     list->users++;
     return HR_OK;
 }
@@ -219,6 +221,11 @@ hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t li
     }
     *out = g;
     return HR_OK;
+}
+
+const char *graph_name(const graph *g)
+{
+    return g->name;
 }
 
 void graph_destroy(graph *g)
@@ -259,14 +266,24 @@ static hr_status rebind(graph *g, const CUdeviceptr *address, CUdeviceptr worksp
     return same ? HR_OK : bind(g, err);
 }
 
-hr_status graph_run(graph *g, CUstream stream, const CUdeviceptr *address, CUdeviceptr workspace, hr_err *err)
+// l->lock is held: planners ask for plans of the same handle on threads of their own.
+static hr_status run_locked(graph_library *l, graph *g, CUstream stream, hr_err *err)
 {
-    graph_library *l = g->library;
-    HR_TRY(rebind(g, address, workspace, err));
     if (!l->bound || l->stream != stream) {
         HR_TRY(cudnn_check(cudnn.cudnnSetStream(l->handle, stream), err, "a stream for cuDNN"));
         l->stream = stream;
         l->bound = true;
     }
     return cudnn_check(cudnn.cudnnBackendExecute(l->handle, g->plan, g->pack), err, "a cuDNN graph");
+}
+
+hr_status graph_run(graph *g, CUstream stream, const CUdeviceptr *address, CUdeviceptr workspace, hr_err *err)
+{
+    pthread_mutex_lock(&g->library->lock);
+    hr_status status = rebind(g, address, workspace, err);
+    if (status == HR_OK) {
+        status = run_locked(g->library, g, stream, err);
+    }
+    pthread_mutex_unlock(&g->library->lock);
+    return status;
 }

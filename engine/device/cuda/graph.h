@@ -15,7 +15,13 @@
 
 #include "cuda_device.h"
 
-enum { GRAPH_RANK_MAX = 5, GRAPH_TENSORS_MAX = 40, GRAPH_NODES_MAX = 32, GRAPH_OPERANDS_MAX = 4 };
+enum {
+    GRAPH_RANK_MAX = 5,
+    GRAPH_TENSORS_MAX = 40,
+    GRAPH_NODES_MAX = 32,
+    GRAPH_OPERANDS_MAX = 4,
+    GRAPH_NAME_MAX = 40
+};
 
 typedef struct graph_tensor {
     uint32_t dtype; // hr_dtype; HR_I32 for indices, HR_U8 for what a comparison gives
@@ -59,7 +65,8 @@ typedef struct graph_choice {
     uint32_t position; // in the heuristics' order
     uint8_t behind;    // of those before it, how many only the limit kept from being taken; at most 255
     bool deterministic;
-    char name[40]; // "eng36 k2=3": engine and knobs that are not 0, as many as have room; for people
+    char name
+        [GRAPH_NAME_MAX]; // "eng36 k2=3": engine and knobs that are not 0, as many as have room; for people
 } graph_choice;
 
 // The first engine in the heuristics' order that obeys the limit and the device's knobs (tf32, deterministic) and sums in
@@ -77,7 +84,8 @@ typedef struct graph graph; // a plan that runs
 // graph_destroy.
 HR_MUST_CHECK hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes,
                                       graph **out, hr_err *err);
-void graph_destroy(graph *g); // NULL is fine
+const char *graph_name(const graph *g); // of the engine that its plan is made of, as graph_choice has it
+void graph_destroy(graph *g);           // NULL is fine
 // address[k] belongs to tensor k; unread for those inside and by value. Enqueues on the stream. The engine thread's: as
 // long as addresses stay the same, nothing is made anew.
 HR_MUST_CHECK hr_status graph_run(graph *g, CUstream stream, const CUdeviceptr *address,

@@ -5,6 +5,7 @@
 
 #include "headroom/units.h"
 
+#include "base/text.h"
 #include "graph_impl.h"
 
 enum { KNOBS_MAX = 48 };
@@ -53,11 +54,18 @@ static hr_status make_plan(const graph_library *l, graph_config *c, hr_err *err)
     return status;
 }
 
-hr_status graph_plan(graph_library *l, graph_config *c, hr_err *err)
+hr_status graph_plan(graph_library *l, graph_list *list, graph_config *c, hr_err *err)
 {
-    const hr_status status = c->plan != NULL ? HR_OK : make_plan(l, c, err);
+    hr_err why;
+    const hr_status status = c->plan != NULL ? HR_OK : make_plan(l, c, &why);
     if (status != HR_NOMEM) {
         c->state = status == HR_OK ? CONFIG_PLANNED : CONFIG_REFUSED;
+    }
+    if (status != HR_OK) {
+        (void)text_copy(list->refusal, sizeof list->refusal, why.sentence);
+        if (err != NULL) {
+            *err = why;
+        }
     }
     return status;
 }
@@ -65,9 +73,9 @@ hr_status graph_plan(graph_library *l, graph_config *c, hr_err *err)
 // Heuristics may name what does not become a plan. Ready-made engines are asked, which costs less than a millisecond; a
 // compiled one would have to be compiled, and is asked when it is to run. A plan that may never run is not kept: it holds
 // up to 200 KiB.
-static bool becomes_plan(graph_library *l, graph_config *c)
+static bool becomes_plan(graph_library *l, graph_list *list, graph_config *c)
 {
-    if (c->state == CONFIG_UNTRIED && !c->compiled && graph_plan(l, c, NULL) == HR_OK) {
+    if (c->state == CONFIG_UNTRIED && !c->compiled && graph_plan(l, list, c, NULL) == HR_OK) {
         cudnn_destroy(c->plan);
         c->plan = NULL;
     }
@@ -81,12 +89,12 @@ static bool obeys_knobs(const graph_library *l, const graph_list *list, const gr
            (!l->options.deterministic || !c->nondeterministic);
 }
 
-static bool find_from(graph_library *l, const graph_list *list, uint32_t first, uint64_t limit_bytes,
+static bool find_from(graph_library *l, graph_list *list, uint32_t first, uint64_t limit_bytes,
                       uint32_t *position)
 {
     for (uint32_t k = first; k < list->count; k++) {
         graph_config *c = &list->config[k];
-        if (c->workspace_bytes <= limit_bytes && obeys_knobs(l, list, c) && becomes_plan(l, c)) {
+        if (c->workspace_bytes <= limit_bytes && obeys_knobs(l, list, c) && becomes_plan(l, list, c)) {
             *position = k;
             return true;
         }
@@ -104,8 +112,8 @@ static hr_status refuse(const graph_library *l, const graph_list *list, uint64_t
         }
     }
     if (least == UINT64_MAX) {
-        return HR_FAIL(err, DEVICE, "cuDNN has no engine for it on %s, of %u that it knows",
-                       l->properties.name, list->count);
+        return HR_FAIL(err, DEVICE, "cuDNN has no engine for it on %s, of %u that it knows%s%s",
+                       l->properties.name, list->count, list->refusal[0] == '\0' ? "" : ": ", list->refusal);
     }
     char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
     (void)HR_FAIL(err, DEVICE, "cuDNN needs %s of workspace at least, workspace.limit is %s",
@@ -154,7 +162,7 @@ static void add_knob(cudnnBackendDescriptor_t knob, char *name, size_t size, siz
     }
 }
 
-static void name_config(const graph_config *c, char *name, size_t size)
+void graph_config_name(const graph_config *c, char *name, size_t size)
 {
     cudnnBackendDescriptor_t knobs[KNOBS_MAX] = {NULL};
     int64_t count = 0;
@@ -183,7 +191,7 @@ static uint8_t count_passed_over(graph_library *l, graph_list *list, uint32_t po
     uint32_t count = 0;
     for (uint32_t k = 0; k < position; k++) {
         graph_config *c = &list->config[k];
-        count += c->workspace_bytes > limit_bytes && obeys_knobs(l, list, c) && becomes_plan(l, c);
+        count += c->workspace_bytes > limit_bytes && obeys_knobs(l, list, c) && becomes_plan(l, list, c);
     }
     return count < UINT8_MAX ? (uint8_t)count : UINT8_MAX;
 }
@@ -204,7 +212,7 @@ hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t lim
                               .position = position,
                               .behind = count_passed_over(l, list, position, limit_bytes),
                               .deterministic = !c->nondeterministic};
-        name_config(c, out->name, sizeof out->name);
+        graph_config_name(c, out->name, sizeof out->name);
     }
     graph_leave(l, &last);
     return status;

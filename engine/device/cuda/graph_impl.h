@@ -23,6 +23,8 @@ cudnnBackendDescriptor_t graph_of_parts(const graph_parts *parts);
 
 typedef enum config_state { CONFIG_UNTRIED, CONFIG_PLANNED, CONFIG_REFUSED } config_state;
 
+enum { GRAPH_REFUSAL_MAX = 160 };
+
 typedef struct graph_config {
     cudnnBackendDescriptor_t descriptor;
     uint64_t workspace_bytes;
@@ -39,8 +41,9 @@ typedef struct graph_list {
     graph_config *config;
     uint32_t count;
     bool fell_back;
-    bool compiles, float32; // of the graph: see graph.h; operands are float32
-    uint32_t users;         // graphs that run, made of it
+    bool compiles, float32;          // of the graph: see graph.h; operands are float32
+    uint32_t users;                  // graphs that run, made of it
+    char refusal[GRAPH_REFUSAL_MAX]; // cuDNN's, of the last configuration that became no plan; "": none
 } graph_list;
 
 struct graph_library {
@@ -80,7 +83,9 @@ void graph_list_destroy(graph_list *list);
 // The list and, in it, the configuration that graph_choose describes. l->lock is held.
 HR_MUST_CHECK hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_bytes,
                                    graph_list **list, uint32_t *position, hr_err *err);
+// "eng36 k2=3".
+void graph_config_name(const graph_config *c, char *name, size_t size);
 // Makes c->plan, once: an engine that is compiled takes up to a second.
-HR_MUST_CHECK hr_status graph_plan(graph_library *l, graph_config *c, hr_err *err);
+HR_MUST_CHECK hr_status graph_plan(graph_library *l, graph_list *list, graph_config *c, hr_err *err);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "cuda_device.h"
 #include "cudnn.h"
+#include "gates.h"
 
 #define X(name) &cuda_family_##name,
 static const cuda_family *const families[] = {CUDA_FAMILY_MAP(X)};
@@ -190,6 +191,11 @@ static const cuda_impl *refused_before(const cuda_device *device, const op_query
     return NULL;
 }
 
+static bool is_attention(const op_query *q)
+{
+    return q->op == HR_OP_ATTENTION || q->op == HR_OP_ATTENTION_BWD;
+}
+
 static hr_status why_not(cuda_device *device, const cuda_impl *refused, const op_query *q, uint8_t *why,
                          hr_err *err)
 {
@@ -197,6 +203,10 @@ static hr_status why_not(cuda_device *device, const cuda_impl *refused, const op
     target_answer unlimited;
     if (strcmp(refused->name, CUDA_CUDNN) == 0 && cudnn_need(NULL) != HR_OK) {
         *why = TARGET_INSTEAD_LIBRARY;
+        return HR_OK;
+    }
+    if (is_attention(q) && cudnn_gate_attention(device, q, NULL) == HR_DEVICE) {
+        *why = TARGET_INSTEAD_FAULT;
         return HR_OK;
     }
     const hr_status status = ask_row(device, refused, q, UINT64_MAX, &unlimited, &refusal);
@@ -221,4 +231,15 @@ hr_status cuda_say_instead(cuda_device *device, const op_query *q, uint64_t work
     (void)snprintf(name, sizeof name, "%s, not %s", answer->impl, refused->name);
     answer->impl = target_impl_name("", name);
     return why_not(device, refused, q, &answer->instead, err);
+}
+
+void cuda_refusal(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl *taken,
+                  hr_err *out)
+{
+    target_answer answer;
+    const cuda_impl *refused = is_of_a_library(taken) ? NULL : refused_before(device, q, taken, true);
+    *out = (hr_err){.status = HR_OK};
+    if (refused != NULL) {
+        (void)ask_row(device, refused, q, workspace_limit, &answer, out);
+    }
 }

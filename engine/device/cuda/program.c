@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program's kernels, its pinned host memory and its events: everything that a step needs is made here.
+#include <string.h>
+
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
@@ -13,8 +15,11 @@ enum {
     PATIENCE = 2, // steps alike before one is captured: libraries have made then what they make at first use
 };
 
-// Does the program hand over in the library's order what the answer wants so, and nothing else?
-static bool is_ordered(const program *p, const instr *i, const target_answer *answer)
+typedef enum handing { AS_WANTED, ALL_PLAIN, NOT_AS_WANTED } handing;
+
+// Does the program hand over in the library's order what the answer wants so, and nothing else? Where nothing is wanted so,
+// the reorders copy.
+static handing handing_of(const program *p, const instr *i, const target_answer *answer)
 {
     uint32_t wanted = 0, given = 0;
     for (uint32_t n = 0; n < p->instr_count; n++) {
@@ -27,7 +32,9 @@ static bool is_ordered(const program *p, const instr *i, const target_answer *an
             wanted += answer->reorder[k].operand == r->attr.peer_operand;
         }
     }
-    return given == wanted && wanted == answer->reorder_count;
+    return given == wanted && wanted == answer->reorder_count ? AS_WANTED
+           : answer->reorder_count == 0                       ? ALL_PLAIN
+                                                              : NOT_AS_WANTED;
 }
 
 // The program stands on the answer of its plan. An implementation that wants more now would write past its workspace, or
@@ -36,7 +43,9 @@ static hr_status pick(cuda_loaded *l, const instr *i, cuda_prepared *k, target_a
 {
     char name[NAME_BYTES];
     HR_TRY(cuda_pick(l->device, &k->query, k->workspace_bytes, &k->impl, answer, err));
-    if (answer->workspace_bytes <= k->workspace_bytes && is_ordered(l->source, i, answer)) {
+    const handing handed = handing_of(l->source, i, answer);
+    k->plain = handed == ALL_PLAIN;
+    if (answer->workspace_bytes <= k->workspace_bytes && handed != NOT_AS_WANTED) {
         return HR_OK;
     }
     return HR_FAIL(err, DEVICE, "%s: this card would run '%s', which is not what was planned",
@@ -67,10 +76,51 @@ static hr_status make_ready(cuda_loaded *l, const instr *i, cuda_prepared *k, hr
                : k->impl->prepare(l->device, l->source, i, &k->query, k->workspace_bytes, &k->state, err);
 }
 
+// A program may be loaded again behind a knob change.
+static const char *planned_of(const instr *i)
+{
+    return i->planned == NULL ? i->impl : i->planned;
+}
+
+// Not "own direct, not cudnn", which is the same with its reason.
+static bool is_planned(const instr *i, const char *name)
+{
+    const size_t length = strlen(name);
+    const char *planned = planned_of(i);
+    return planned != NULL && strncmp(planned, name, length) == 0 &&
+           (planned[length] == '\0' || planned[length] == ',');
+}
+
+// What runs is what is told. A refusal may be older than this load: then the library says it again.
+static hr_status name_prepared(cuda_loaded *l, const instr *i, cuda_prepared *k, const target_answer *answer,
+                               hr_err *why, hr_err *err)
+{
+    const char *chosen = k->impl->chosen == NULL ? NULL : k->impl->chosen(k->state);
+    k->name = chosen == NULL ? answer->impl : target_impl_name(k->impl->name, chosen);
+    if (is_planned(i, k->name)) {
+        k->name = planned_of(i);
+        return HR_OK;
+    }
+    if (why->status == HR_OK) {
+        cuda_refusal(l->device, &k->query, k->workspace_bytes, k->impl, why);
+    }
+    k->reason = why->status == HR_OK ? NULL : hr_strdup(why->sentence);
+    return why->status == HR_OK || k->reason != NULL
+               ? HR_OK
+               : HR_FAIL(err, NOMEM, "no host memory for what a library said");
+}
+
+void cuda_prepared_of(void *kernels, uint32_t at, device_prepared *out)
+{
+    const cuda_prepared *k = &((const cuda_loaded *)kernels)->instrs[at];
+    *out = (device_prepared){.impl = k->name, .reason = k->reason};
+}
+
 // What a library promised and cannot make on this card it does not promise again: the next implementation is taken.
 static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
 {
     target_answer answer = {0};
+    hr_err why = {.status = HR_OK}; // what was planned was refused
     k->scalar_slot = HR_NO_ID;
     if (!op_needs_kernel(i->op)) {
         return HR_OK;
@@ -78,14 +128,34 @@ static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, h
     program_query(l->source, i, &k->query);
     k->workspace_bytes = i->workspace == HR_NO_ID ? 0 : l->source->tensors[i->workspace].bytes;
     HR_TRY(pick(l, i, k, &answer, err));
-    hr_status status = make_ready(l, i, k, err);
+    hr_status status = make_ready(l, i, k, &why);
     for (int n = 0; n < ATTEMPTS && status == HR_DEVICE && pick(l, i, k, &answer, NULL) == HR_OK; n++) {
-        status = make_ready(l, i, k, err);
+        status = make_ready(l, i, k, &why);
     }
-    if (status == HR_OK && k->impl->scalars != NULL) {
+    if (status != HR_OK) {
+        if (err != NULL) {
+            *err = why;
+        }
+        return status;
+    }
+    if (k->impl->scalars != NULL) {
         k->scalar_slot = l->scalar_count++;
     }
-    return status;
+    HR_TRY(name_prepared(l, i, k, &answer, &why, err));
+    k->workspace_bytes = answer.workspace_bytes; // our own kernels cut their parts by it
+    return HR_OK;
+}
+
+// Behind a convolution that our own kernel computes after all, which knows plain weights alone.
+static void mark_reorders(cuda_loaded *l)
+{
+    const program *p = l->source;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        for (uint32_t r = 0; l->instrs[n].plain && r < p->instr_count; r++) {
+            l->instrs[r].as_is = l->instrs[r].as_is || (p->instrs[r].op == HR_OP_REORDER &&
+                                                        p->instrs[r].attr.peer == p->instrs[n].id);
+        }
+    }
 }
 
 static hr_status prepare_all(cuda_loaded *l, hr_err *err)
@@ -98,6 +168,7 @@ static hr_status prepare_all(cuda_loaded *l, hr_err *err)
     for (uint32_t n = 0; n < p->instr_count; n++) {
         HR_TRY(prepare_one(l, &p->instrs[n], &l->instrs[n], err));
     }
+    mark_reorders(l);
     return HR_OK;
 }
 
@@ -248,6 +319,7 @@ void cuda_unload(void *context, void *kernels)
         if (k->state != NULL && k->impl->release != NULL) {
             k->impl->release(device, k->state);
         }
+        hr_free(k->reason);
     }
     drop_events(l);
     cuda_drop_times(l);

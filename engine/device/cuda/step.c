@@ -34,6 +34,7 @@ static hr_status enqueue_instr(cuda_loaded *l, const cuda_call *call, step_io *i
                   .stream = l->device->lane[cuda_lane_of(i)],
                   .workspace = call->address[CALL_WORKSPACE],
                   .workspace_bytes = k->workspace_bytes,
+                  .as_is = k->as_is,
                   .io = io};
     memcpy(r.in, call->address, sizeof r.in);
     memcpy(r.out, call->address + OP_MAX_IN, sizeof r.out);

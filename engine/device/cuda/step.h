@@ -34,6 +34,10 @@ typedef struct cuda_prepared {
     uint64_t workspace_bytes;
     uint64_t host_at;     // in a round's pinned memory
     uint32_t scalar_slot; // HR_NO_ID: none
+    bool plain;           // it was to have operands in a library's order, and what was made ready has not
+    bool as_is;           // of REORDER: its peer is such a one
+    const char *name;     // who computes it: of target_impl_name
+    char *reason;         // why not what was planned; NULL: it is, or nobody said
 } cuda_prepared;
 
 // Calls of one kernel that are held back, to be one launch (group.c).
@@ -84,11 +88,14 @@ typedef struct cuda_loaded {
     uint32_t patience;   // of them before a step is captured
     bool never;          // it cannot be captured
     CUgraphExec replay;  // of calls[0 .. last_count)
+    uint64_t replays;    // steps that were launched so
+    hr_err refused;      // why it cannot be captured; HR_OK: nobody refused
 } cuda_loaded;
 
 // program.c
 hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err);
 void cuda_unload(void *context, void *kernels);
+void cuda_prepared_of(void *kernels, uint32_t at, device_prepared *out);
 // step.c
 hr_status cuda_begin_round(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err);
 hr_status cuda_run_instr(void *context, void *kernels, uint32_t at, void *const *address, step_io *io,
@@ -114,6 +121,7 @@ HR_MUST_CHECK hr_status cuda_catch_up(cuda_loaded *l, hr_err *err);
 HR_MUST_CHECK hr_status cuda_divert(cuda_loaded *l, step_io *io, hr_err *err);
 HR_MUST_CHECK hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err); // all that was put off
 void cuda_forget_graph(cuda_loaded *l);
+void cuda_captured(void *kernels, device_capture *out);
 
 // Whose stream it runs on: nothing but the compute lane's order stands between a batch or a result and its readers.
 hr_lane cuda_lane_of(const instr *i);

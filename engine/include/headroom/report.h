@@ -32,6 +32,7 @@ typedef struct hr_report_tensor {
 } hr_report_tensor;
 
 enum { HR_IMPL_MAX = 64, HR_LIBRARIES_MAX = 6, HR_FALLBACKS_MAX = 3, HR_WORKSPACES_MAX = 5 };
+enum { HR_PREPARED_MAX = 6, HR_REASON_MAX = 192 };
 
 typedef struct hr_report_implementation {
     char name[24];         // the first word of what the listing says: "cudnn", "own"
@@ -44,8 +45,23 @@ typedef struct hr_report_fallback {
     char first[HR_NAME_MAX];
     uint32_t instructions, of; // of all of that kind
     // Why, instructions: more workspace than workspace.limit; no engine; none shown where there is no driver; not there.
-    uint32_t beyond_limit, without_engine, without_driver, without_library;
+    // A fault of its version that is known.
+    uint32_t beyond_limit, without_engine, without_driver, without_library, known_fault;
 } hr_report_fallback;
+
+// Instructions of which the device made another implementation ready than was planned: alike ones are one row.
+typedef struct hr_report_prepared {
+    char first[HR_NAME_MAX]; // "h0/attention"
+    char planned[HR_IMPL_MAX], implementation[HR_IMPL_MAX];
+    uint32_t instructions;
+    char reason[HR_REASON_MAX]; // of the first of them, as the library has it; "": it gave none
+} hr_report_prepared;
+
+typedef struct hr_report_capture {
+    bool wanted;                 // steps are captured into a CUDA graph where the device can
+    uint64_t replays;            // steps that were launched as one
+    char refused[HR_REASON_MAX]; // why none could be captured; "": none was refused
+} hr_report_capture;
 
 typedef struct hr_report_workspace {
     uint32_t instruction;
@@ -155,6 +171,10 @@ typedef struct hr_report {
             implementations[HR_LIBRARIES_MAX]; // in the order of their first instructions
         hr_report_fallback fallbacks[HR_FALLBACKS_MAX];
         uint32_t implementation_count, fallback_count;
+        hr_report_prepared prepared[HR_PREPARED_MAX]; // none: what runs is what was planned
+        uint32_t prepared_count;
+        uint32_t unplanned; // instructions of all of them, those without a row included
+        hr_report_capture capture;
     } step;
     hr_report_memory memory;
     struct {

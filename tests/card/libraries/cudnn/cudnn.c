@@ -17,9 +17,12 @@ struct cudnnContext {
     CUstream stream;
 };
 
+int handles;
+
 EXPORT size_t cudnnGetVersion(void)
 {
-    return CUDNN_VERSION;
+    const char *other = getenv("CARD_CUDNN");
+    return other == NULL ? CUDNN_VERSION : (size_t)strtoull(other, NULL, 10);
 }
 
 EXPORT size_t cudnnGetCudartVersion(void)
@@ -56,11 +59,13 @@ EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
         return refuse(CUDNN_STATUS_NOT_INITIALIZED, "there is no card");
     }
     *handle = calloc(1, sizeof **handle);
+    handles += *handle != NULL;
     return *handle != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
+    handles -= handle != NULL;
     free(handle);
     return CUDNN_STATUS_SUCCESS;
 }

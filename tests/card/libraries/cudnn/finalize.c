@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a descriptor must be before it is finalized.
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph.h"
 
@@ -132,6 +133,12 @@ static cudnnStatus_t finalize_device(bag *b)
     return bag_set(b, A(DEVICEPROP_JSON_REPRESENTATION), CUDNN_TYPE_CHAR, length + 1, read);
 }
 
+static bool refuses_plans(void)
+{
+    const char *when = getenv("CARD_REFUSE_PLANS");
+    return when != NULL && (strcmp(when, "load") != 0 || handles > 0);
+}
+
 cudnnStatus_t finalize_check(bag *b)
 {
     picture p;
@@ -150,9 +157,8 @@ cudnnStatus_t finalize_check(bag *b)
     case KIND(ENGINECFG):
         return finalize_config(b);
     case KIND(EXECUTION_PLAN):
-        return getenv("CARD_REFUSE_PLANS") == NULL
-                   ? need_device(b, A(EXECUTION_PLAN_HANDLE), A(EXECUTION_PLAN_DEVICEPROP))
-                   : refuse(CUDNN_STATUS_NOT_SUPPORTED, "no plan for this card");
+        return !refuses_plans() ? need_device(b, A(EXECUTION_PLAN_HANDLE), A(EXECUTION_PLAN_DEVICEPROP))
+                                : refuse(CUDNN_STATUS_NOT_SUPPORTED, "no plan for this card");
     case KIND(DEVICEPROP):
         return finalize_device(b);
     case KIND(VARIANT_PACK):

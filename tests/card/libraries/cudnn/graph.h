@@ -87,4 +87,6 @@ typedef struct picture_call {
 
 void picture_run(void *call); // a picture_call
 
+extern int handles; // that were made and are not gone
+
 #endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gates.h"
+
+#include "cudnn.h"
+
+enum { KEYS_STEP = 128, DATA_CENTRE_BLACKWELL = 10 };
+
+static bool keys_are_odd(const cudnn_case *c)
+{
+    return c->keys % KEYS_STEP != 0;
+}
+
+static bool is_single(const cudnn_case *c)
+{
+    return c->queries == 1 && c->keys == 1;
+}
+
+static bool is_fixed_order_on_blackwell(const cudnn_case *c)
+{
+    return c->deterministic && c->compute_major == DATA_CENTRE_BLACKWELL;
+}
+
+#define SURFACE "cudnn-frontend, include/cudnn_frontend/node/sdpa_support_surface.h"
+
+static const cudnn_gate gates[] = {
+    {.first = 91000,
+     .last = 91001,
+     .forward = true,
+     .backward = true,
+     .fault = "attention of two-byte types has known bugs, mended in 9.10.2",
+     .source = SURFACE ", validate_sdpa_support_surface and validate_sdpa_backward_support_surface"},
+    {.first = 0,
+     .last = 91500,
+     .backward = true,
+     .meets = keys_are_odd,
+     .fault = "a gradient over keys that are no multiple of 128 reads beyond its memory when a CUDA graph is "
+              "replayed, mended in 9.15.1",
+     .source = "cudnn-frontend, release notes of 1.16.0; scaled_dot_product_flash_attention.h masks instead"},
+    {.first = 0,
+     .last = UINT64_MAX,
+     .backward = true,
+     .meets = is_single,
+     .fault = "a gradient of one query and one key is not supported",
+     .source = SURFACE "; cuDNN, release notes of 9.18.1, known issues"},
+    {.first = 0,
+     .last = 91799,
+     .backward = true,
+     .meets = is_fixed_order_on_blackwell,
+     .fault = "a gradient in a fixed order is not supported on Blackwell before 9.18.0",
+     .source = SURFACE},
+};
+
+const cudnn_gate *cudnn_gates(uint32_t *count)
+{
+    *count = (uint32_t)(sizeof gates / sizeof *gates);
+    return gates;
+}
+
+const cudnn_gate *cudnn_gate_of(const cudnn_case *c)
+{
+    for (size_t k = 0; k < sizeof gates / sizeof *gates; k++) {
+        const cudnn_gate *g = &gates[k];
+        if (c->version >= g->first && c->version <= g->last && (c->backward ? g->backward : g->forward) &&
+            (g->meets == NULL || g->meets(c))) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+hr_status cudnn_gate_attention(const cuda_device *device, const op_query *q, hr_err *err)
+{
+    HR_TRY(cudnn_need(err));
+    const cudnn_case c = {.version = cudnn.cudnnGetVersion(),
+                          .compute_major = cuda_device_traits(device)->compute_major,
+                          .backward = q->op == HR_OP_ATTENTION_BWD,
+                          .deterministic = cuda_device_deterministic(device),
+                          .queries = q->in[0].shape.dim[1],
+                          .keys = q->in[1].shape.dim[1]};
+    const cudnn_gate *g = cudnn_gate_of(&c);
+    return g == NULL
+               ? HR_OK
+               : HR_FAIL(err, DEVICE, "%s: of cuDNN %llu.%llu.%llu %s", op_name((hr_op)q->op),
+                         (unsigned long long)(c.version / 10000), (unsigned long long)(c.version / 100 % 100),
+                         (unsigned long long)(c.version % 100), g->fault);
+}

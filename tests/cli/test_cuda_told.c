@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nothing is silent on a card: what was planned and could not be made ready, what could not be captured and what cuDNN must
+// not be asked happens on the emulated card, and the report says so. The arithmetic goes on all the same.
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+enum { SETTING_MAX = 1024, WORDS_MAX = 512 };
+
+#define CARD     " -s device.kind=cuda -s device.card= -s device.vram=1GiB "
+#define CAPTURED " -s execution.mode=graph -s allocator.kind=static -s execution.cuda_graph=on --steps 8 "
+
+static outcome run_with(const char *settings, const char *words)
+{
+    char all[SETTING_MAX];
+    (void)snprintf(all, sizeof all, "LD_LIBRARY_PATH=" CARD_FOLDER "\nASAN_OPTIONS=detect_leaks=0\n%s",
+                   settings);
+    return program_run_with(all, words);
+}
+
+static json_t *report_of(const char *settings, const char *words)
+{
+    outcome o = run_with(settings, words);
+    ck_assert_msg(o.exit_code == 0, "%s: exit code %d\n%s%s", settings, o.exit_code, o.out, o.err);
+    json_t *report = assert_json(&o, words);
+    outcome_deinit(&o);
+    return report;
+}
+
+static json_t *step_of(json_t *report, const char *key)
+{
+    json_t *value = json_object_get(json_object_get(report, "step"), key);
+    ck_assert_msg(value != NULL, "step.%s", key);
+    return value;
+}
+
+static const char *text_of(json_t *row, const char *key)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+    return text == NULL ? "" : text;
+}
+
+static double loss_of(json_t *report)
+{
+    return json_number_value(json_object_get(json_object_get(report, "train"), "loss_last"));
+}
+
+// ---- who computes -----------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *words, *first, *own;
+    double loss_tolerance; // our kernels sum in another order, and cuDNN's of the emulated card in TF32
+} refused[] = {
+    {"run resnet18_cifar_tiny" CARD "--steps 2 --json", "conv1/conv2d", "own direct", 0.05},
+    {"run gpt2_124m_tiny -s precision.policy=mixed_bfloat16" CARD "--steps 2 --json", "h0_attn/attention",
+     "own tiles", 0.01},
+};
+
+// Every plan of cuDNN is refused when it is loaded, also where weights were to come in the library's order: our own kernels
+// compute instead, and each row says for whom and why.
+START_TEST(what_a_card_refuses_is_told_and_computed)
+{
+    json_t *report = report_of("CARD_REFUSE_PLANS=load", refused[_i].words),
+           *sound = report_of("CARD_SEED=1", refused[_i].words);
+    ck_assert_uint_eq(json_array_size(step_of(sound, "prepared")), 0);
+    ck_assert_int_eq(json_integer_value(step_of(sound, "unplanned")), 0);
+    json_t *rows = step_of(report, "prepared"), *row = json_array_get(rows, 0);
+    ck_assert_uint_ge(json_array_size(rows), 1);
+    ck_assert_str_eq(text_of(row, "first"), refused[_i].first);
+    ck_assert_msg(strncmp(text_of(row, "planned"), "cudnn eng", 9) == 0, "%s", text_of(row, "planned"));
+    ck_assert_str_eq(text_of(row, "implementation"), refused[_i].own);
+    ck_assert_msg(strstr(text_of(row, "reason"), "no plan for this card") != NULL, "%s",
+                  text_of(row, "reason"));
+    int64_t told = 0, cudnn = 0;
+    size_t k = 0;
+    json_t *each = NULL;
+    json_array_foreach(rows, k, each)
+    {
+        told += json_integer_value(json_object_get(each, "instructions"));
+    }
+    json_array_foreach(step_of(sound, "implementations"), k, each)
+    {
+        cudnn += strcmp(text_of(each, "name"), "cudnn") == 0
+                     ? json_integer_value(json_object_get(each, "instructions"))
+                     : 0;
+    }
+    ck_assert_int_gt(cudnn, 0);
+    ck_assert_int_eq(told, cudnn);
+    ck_assert_int_eq(json_integer_value(step_of(report, "unplanned")), cudnn);
+    json_array_foreach(step_of(report, "implementations"), k, each)
+    {
+        ck_assert_str_ne(text_of(each, "name"), "cudnn");
+    }
+    ck_assert_double_eq_tol(loss_of(report), loss_of(sound), refused[_i].loss_tolerance);
+    json_decref(report);
+    json_decref(sound);
+}
+END_TEST
+
+START_TEST(people_read_it_too)
+{
+    outcome o = run_with("CARD_REFUSE_PLANS=load", "run cifar10_separable_cnn_tiny" CARD "--steps 1");
+    assert_exit(&o, "run", 0);
+    ck_assert_msg(strstr(o.out, "not as planned") != NULL && strstr(o.out, "own direct computes") != NULL,
+                  "%s", o.out);
+    outcome_deinit(&o);
+}
+END_TEST
+
+// ---- capture ----------------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *settings, *refusal;
+} captures[] = {
+    {"CARD_FAIL=cuStreamBeginCapture_v2:1:801", "CUDA_ERROR_NOT_SUPPORTED"},
+    {"CARD_FAIL=cuGraphInstantiateWithFlags:1:2", "making a captured step ready: CUDA_ERROR_OUT_OF_MEMORY"},
+};
+
+START_TEST(a_capture_that_fails_says_why)
+{
+    static const char words[] = "run mlp_tiny" CARD CAPTURED "--json";
+    json_t *report = report_of(captures[_i].settings, words), *capture = step_of(report, "capture");
+    ck_assert_int_eq(json_integer_value(json_object_get(capture, "replays")), 0);
+    ck_assert_msg(strstr(text_of(capture, "refusal"), captures[_i].refusal) != NULL, "%s",
+                  text_of(capture, "refusal"));
+    json_decref(report);
+}
+END_TEST
+
+// The fourth step is the first that is captured; with and without, losses and weights have the same bits.
+START_TEST(replays_are_counted_and_change_no_bit)
+{
+    json_t *on = report_of("CARD_SEED=1", "run mlp_tiny" CARD CAPTURED "--json"),
+           *off = report_of("CARD_SEED=1", "run mlp_tiny" CARD CAPTURED "-s execution.cuda_graph=off --json"),
+           *capture = step_of(on, "capture");
+    ck_assert_int_eq(json_integer_value(json_object_get(capture, "replays")), 5);
+    ck_assert(json_is_null(json_object_get(capture, "refusal")));
+    ck_assert(json_is_null(step_of(off, "capture")));
+    ck_assert_double_eq(loss_of(on), loss_of(off));
+    ck_assert_str_eq(text_of(json_object_get(on, "train"), "weights_sha256"),
+                     text_of(json_object_get(off, "train"), "weights_sha256"));
+    json_decref(on);
+    json_decref(off);
+}
+END_TEST
+
+// ---- addresses --------------------------------------------------------------------------------------------------
+
+// A driver that has not as many addresses is asked for half of them, and the device says so.
+START_TEST(fewer_addresses_will_do)
+{
+    static const char words[] = "run mlp_tiny" CARD "--steps 1 --json";
+    json_t *report = report_of("CARD_FAIL=cuMemAddressReserve:1:2", words);
+    const char *isa = text_of(json_object_get(report, "device"), "isa");
+    ck_assert_msg(strstr(isa, ", addresses 8x") != NULL, "%s", isa);
+    json_decref(report);
+}
+END_TEST
+
+// ---- known faults -----------------------------------------------------------------------------------------------
+
+START_TEST(a_known_fault_of_cudnn_is_gone_around_and_told)
+{
+    json_t *report = report_of("CARD_CUDNN=91001", refused[1].words),
+           *row = json_array_get(step_of(report, "fallbacks"), 0);
+    ck_assert_str_eq(text_of(row, "kind"), "attentions");
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "known_fault")), 4);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "of")), 4);
+    json_decref(report);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda_told");
+    TCase *c = tcase_create("told");
+    tcase_set_timeout(c, 120);
+    tcase_add_loop_test(c, what_a_card_refuses_is_told_and_computed, 0,
+                        (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(c, people_read_it_too);
+    tcase_add_loop_test(c, a_capture_that_fails_says_why, 0, (int)(sizeof captures / sizeof *captures));
+    tcase_add_test(c, replays_are_counted_and_change_no_bit);
+    tcase_add_test(c, fewer_addresses_will_do);
+    tcase_add_test(c, a_known_fault_of_cudnn_is_gone_around_and_told);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
