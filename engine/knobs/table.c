@@ -293,9 +293,12 @@ static const hr_knob_row rows[] = {
             "on lets a convolution, dense layer, normalisation or addition apply the activation behind it "
             "while the result is still in registers: the tensor between the two is never allocated, and "
             "nothing is written and read again. In graph mode the gradient of cross-entropy "
-            "is made with the loss, and a card also adds residuals inside normalisations, cuts "
-            "gradients inside theirs and lays logits over a large vocabulary in rows of a multiple of 64, as its library wants them; "
-            "the padding is shown. A batch that is only read in two bytes is rounded by the host and takes half the bytes "
+            "is made with the loss, and a card also adds residuals and gradients inside normalisations and "
+            "products, cuts gradients inside theirs, makes GELU (its tanh form) inside products, queries, keys "
+            "and values with one product, writes gradients of dense weights in float32, and lays logits over a "
+            "large vocabulary in rows of a multiple of 64, as its library wants them; in two-byte types that "
+            "rounds less often than off does. "
+            "The padding is shown. A batch that is only read in two bytes is rounded by the host and takes half the bytes "
             "on its way. off keeps instructions apart and rows plain.",
         .applies = "on device.kind cpu, cuda and plan; on reference to the bytes of a batch alone"},
     ROW(EXECUTION_INPLACE, CHOICE, "on", "")

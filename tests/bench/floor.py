@@ -72,7 +72,7 @@ class Instruction:
     def bytes(self):
         gated = self.base == "batch_norm_bwd" and len(self.made) > 3  # its first stage makes what the second one reads
         twice = (0,) if gated else TWICE.get(self.base, ())
-        rows = self.made[0].bytes if self.base == "embedding" else None
+        rows = self.made[0].bytes if self.base in ("embedding", "slice") else None
         again = self.made[3].bytes if gated else 0
         return (again + sum(t.bytes for t in self.made) + sum((2 if k in twice else 1) * (t.bytes if rows is None else
                                                      min(t.bytes, rows)) for k, t in enumerate(self.read)))
@@ -80,8 +80,8 @@ class Instruction:
     def flops(self):
         """Of the products; the others are far below the card's rate."""
         if self.base.startswith("attention"):
-            query = self.read[0].shape
-            return 4 * math.prod(query) * query[1] * (2.5 if self.base.endswith("_bwd") else 1) / 2  # causal
+            query, joined = self.read[0].shape, len(self.read) in (1, 4)  # queries, keys and values side by side
+            return 4 * math.prod(query) / (3 if joined else 1) * query[1] * (2.5 if self.base.endswith("_bwd") else 1) / 2  # causal
         if self.group() != "product" or len(self.made + self.read) < 3:
             return 0
         image = {"_bwd_data": self.read[0], "_bwd_weights": self.read[1]}
