@@ -75,14 +75,11 @@ PLANS = [(preset, ["batch.size=%d" % batch, "precision.policy=" + policy, "execu
          for preset, batch in (("resnet50", 64), ("gpt2_124m", 8))
          for policy in ("float32", "mixed_float16", "mixed_bfloat16") for mode in ("eager", "graph")]
 
-# Test and the seconds that it may take on a card; the slowest last.
-TESTS = [
-    ("test_cudnn_plans", 40), ("test_cudnn_attention", 40), ("test_cuda_loss", 40), ("test_cuda_loss_scale", 40),
-    ("test_cuda_moves", 40), ("test_cuda_padded", 40), ("test_cuda_dense", 40), ("test_cuda_dropout", 40), ("test_cuda_fused", 40),
-    ("test_cuda_tiles", 60), ("test_cuda_update_fixtures", 60), ("test_cuda_updates", 60),
-    ("test_cuda_ops_in_place", 60), ("test_cuda_products", 60), ("test_cuda_step", 100), ("test_cuda_edges", 100),
-    ("test_ops_cuda", 120),
-]
+# Tests of the card are those of tests/numeric that name it, and these; the seconds of those that take long, the slowest last.
+CARDLESS = ["test_cudnn_plans", "test_cudnn_attention"]
+TEST_SECONDS = 40
+LONG_TESTS = {"test_cuda_tiles": 60, "test_cuda_update_fixtures": 60, "test_cuda_updates": 60, "test_cuda_ops_in_place": 60,
+              "test_cuda_products": 60, "test_cuda_step": 100, "test_cuda_edges": 100, "test_ops_cuda": 120}
 TESTS_REHEARSED = {"test_cuda_loss", "test_cuda_moves"}
 # What a card does not run, and why.
 LEFT_OUT = {
@@ -90,6 +87,14 @@ LEFT_OUT = {
     "test_cuda_refused": "the emulated card's refusals",
     "test_cuda_small_card": "a card of one multiprocessor, which is emulated",
 }
+
+
+def tests_of_card():
+    """[(test, its seconds)], the slowest last."""
+    sources = sorted(os.listdir(os.path.join(TOP, "tests/numeric")))
+    numeric = [name[:-2] for name in sources if re.fullmatch(r"test_(cuda_\w+|ops_cuda)\.c", name)]
+    short = [name for name in numeric if name not in LONG_TESTS and name not in LEFT_OUT]
+    return [(name, TEST_SECONDS) for name in CARDLESS + short] + list(LONG_TESTS.items())
 
 
 def run_test(machine, name, seconds):
@@ -115,7 +120,7 @@ def word_of(row):
 
 
 def run_tests(machine, options, body, tally):
-    rows = [row for row in TESTS if (options.only or "") in row[0] and (not options.rehearse or row[0] in TESTS_REHEARSED)]
+    rows = [row for row in tests_of_card() if (options.only or "") in row[0] and (not options.rehearse or row[0] in TESTS_REHEARSED)]
     with concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE) as pool:
         for row in pool.map(lambda test: run_test(machine, *test), rows):
             body["tests"].append(row)
@@ -138,6 +143,19 @@ def report_of(machine, command, preset, knobs, steps=STEPS, more=(), seconds=Non
         return (status, json.loads(out), None) if status == 0 else (status, None, why(status, out, err))
     except ValueError:
         return 1, None, "no report: " + why(status, out, err)
+
+
+def judge_loaded(name, report, captures, tally):
+    """Fails where the card computes otherwise than was planned, and where a step was to be captured and is not. What of that
+    the report has is kept."""
+    step = report["step"]
+    for row in step.get("prepared") or ():
+        tally.failed.append("%s: %s, planned %s, is computed by %s: %s" % (name, row["first"], row["planned"],
+                                                                         row["implementation"], row["reason"]))
+    capture = step.get("capture")
+    if captures and capture is not None and (capture["refusal"] is not None or capture["replays"] == 0):
+        tally.failed.append("%s: %d steps were replayed as captured: %s" % (name, capture["replays"], capture["refusal"]))
+    return {key: step.get(key) for key in ("prepared", "unplanned", "capture")}
 
 
 # ---- a smoke of every path ------------------------------------------------------------------------------------
@@ -168,7 +186,8 @@ def smoke_one(machine, what, preset, knobs, tally):
         print("%-28s %s" % (what, error), flush=True)
         return {**row, "error": error}
     row["who"] = who_computed(read_times(table))
-    row.update({key: report["step"].get(key) for key in ("implementations", "fallbacks", "prepared", "capture")})
+    row.update({key: report["step"].get(key) for key in ("implementations", "fallbacks")},
+               **judge_loaded("%s (%s)" % (what, row["name"]), report, False, tally))
     row["loss_last"] = report["train"]["loss_last"]
     print("%-28s %s" % (what, "; ".join("%s x%d%s" % (name, count, " %d KiB" % (size >> 10) if size else "")
                                         for name, (count, size) in row["who"].items())), flush=True)
@@ -186,7 +205,7 @@ def capture_one(machine, preset, knobs, tally):
             return {"name": name, "error": error}
         found.append(report)
     losses = [report["train"]["loss_last"] for report in found]
-    row = {"name": name, "losses": losses, "equal": losses[0] == losses[1], "capture": found[1]["step"].get("capture")}
+    row = {"name": name, "losses": losses, "equal": losses[0] == losses[1], **judge_loaded(name, found[1], True, tally)}
     if not row["equal"]:
         tally.failed.append("%s: a loss of %r issued call by call, %r captured" % (name, *losses))
     print("captured %-60s %s" % (name, "the same loss" if row["equal"] else "ANOTHER LOSS"), flush=True)
@@ -229,7 +248,8 @@ def compare(machine, preset, knobs, context, tally):
     row = {"name": name, "differing": differing, "peak_in_use_bytes": ran["memory"]["peak_in_use_bytes"],
            "peak_pool_bytes": ran["memory"]["peak_pool_bytes"], "loss_first": ran["train"]["loss_first"],
            "loss_last": ran["train"]["loss_last"], "step_seconds": ran["step"]["seconds"],
-           "planned_seconds": planned["step"]["seconds"], "capture": ran["step"].get("capture"), **driver}
+           "planned_seconds": planned["step"]["seconds"], **driver,
+           **judge_loaded(name, ran, "execution.cuda_graph=on" in knobs, tally)}
     if driver["process_bytes"] is not None and context is not None:
         row["predicted_process_bytes"] = planned["memory"]["peak_pool_bytes"] + context
         over = driver["process_bytes"] - row["predicted_process_bytes"]

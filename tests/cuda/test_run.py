@@ -29,7 +29,7 @@ HOSTILE = {"hang": "sleep 300", "crash": "echo so it goes >&2; kill -SEGV $$", "
            "rubbish": "echo '{\"half\":'"}
 SMI = """case "$1" in *name*) echo NVIDIA H200;; *compute_cap*) echo 9.0;; *) echo 143771;; esac"""
 REPORT = {"memory": {"peak_in_use_bytes": 1000, "peak_pool_bytes": 2000, "heap_hash": "ab"},
-          "driver": {"outside_bytes": 10, "process_bytes": 2010, "others_bytes": 0}, "step": {"seconds": 0.5},
+          "driver": {"outside_bytes": 10, "process_bytes": 2010, "others_bytes": 0}, "step": {"seconds": 0.5, "prepared": [], "capture": {"replays": 4, "refusal": None}},
           "train": {"loss_first": 2.0, "loss_last": 1.0, "examples_per_second": 4.0, "data": "generated"}}
 ROW = ('3,forward,"a/dense",product,bfloat16,"cublaslt",0,bfloat16 4x8,bfloat16 4x8; bfloat16 8x8,512,64,1024,3,5000,'
        "4000,3000")
@@ -50,9 +50,6 @@ for line in sys.stdin:
 """
 
 
-TESTS = list(first.TESTS)
-
-
 class Parts(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -63,7 +60,7 @@ class Parts(unittest.TestCase):
         self.patch(os.environ, PATH=self.bin + ":" + os.environ["PATH"], HEADROOM_BUILD=self.build)
         self.patch(machine.Machine, use_bundle=lambda _self: None)
         self.patch(machine.Machine, use_binaries=lambda _self: None)
-        self.patch(first, RUN_SECONDS=2, SMOKE_SECONDS=2, RUNS=[("demo", []), ("mlp", []), ("resnet50", [])], TESTS=[],
+        self.patch(first, RUN_SECONDS=2, SMOKE_SECONDS=2, RUNS=[("demo", []), ("mlp", []), ("resnet50", [])], tests_of_card=lambda: [],
                    PLANS=[("resnet50", []), ("gpt2_124m", [])], SMOKE=[], CAPTURED=[])
         self.patch(bench, RUN_SECONDS=2, FIRST_SECONDS=2, ANSWER_SECONDS=2, ROUNDS=2)
         self.patch(sanitize, SECONDS=2, PLANTED_SECONDS=2, TESTS=("test_ops_cuda",))
@@ -105,7 +102,7 @@ class Parts(unittest.TestCase):
         """Tests of that name, each at most two seconds."""
         for name, what in does.items():
             self.script("build/tests/" + name, what)
-        self.patch(first, TESTS=[(name, 2) for name in does])
+        self.patch(first, tests_of_card=lambda: [(name, 2) for name in does])
 
     def test_all_is_well(self):
         self.headroom()
@@ -223,6 +220,15 @@ class Parts(unittest.TestCase):
         self.assertFalse(body["captured"][0]["equal"])
         self.assertTrue(any("1.5 captured" in line for line in failed))
 
+    def test_what_is_not_as_planned_fails(self):
+        told = {"prepared": [{"first": "a/attention", "planned": "cudnn eng9", "implementation": "own", "instructions": 1,
+                              "reason": "not supported"}], "capture": {"replays": 0, "refusal": "invalid"}}
+        self.script("build/headroom", "echo '%s'" % json.dumps({**REPORT, "step": {**REPORT["step"], **told}}))
+        self.patch(first, RUNS=[("demo", []), ("demo", ["execution.cuda_graph=on"])])
+        _, failed = self.measure(first)
+        self.assertEqual((sum("cudnn eng9" in line for line in failed), sum("0 steps were replayed" in line for line in failed)),
+                         (2, 1))
+
     def test_a_profile_has_the_floor_beside_it(self):
         rates = "\n".join("%s: %s" % pair for pair in (("float32_flops", "6.0e+13"), ("bfloat16_flops", "9.0e+14"),
                                                         ("memory_bytes_per_second", "4.8e+12")))
@@ -247,28 +253,14 @@ class Parts(unittest.TestCase):
         self.assertEqual((len(body["models"]), failed), (6, []))
         self.assertEqual([row.get("peak_of_pytorch") for row in body["models"]], [0.5, 0.5, None] * 2)
 
-    def test_every_test_of_the_card_is_listed_or_left_out(self):
+    def test_every_test_of_the_card_runs_or_is_left_out(self):
         mock.patch.stopall()
-        listed = {name for name, _ in TESTS} | set(first.LEFT_OUT)
-        there = {name[:-2] for name in os.listdir(os.path.join(machine.TOP, "tests/numeric"))
-                 if name.startswith(("test_cuda_", "test_ops_cuda")) and name.endswith(".c")}
-        self.assertEqual(there - listed, set())
-        self.assertEqual({name for name in listed if "cudnn_" not in name or name in there} - there, set())
-        self.assertTrue({"headroom", "test_ops_cuda"} <= set(build.targets()))
-
-    def test_the_program_writes_what_it_has(self):
-        begun = os.path.join(self.folder.name, "begun")
-        self.headroom("test $1 = --version && exit; touch %s; sleep 300" % begun)
-        process = subprocess.Popen([sys.executable, os.path.join(HERE, "run"), "first", "--quick", "--out",
-                                    self.options.out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not os.path.exists(begun) and process.poll() is None:
-            time.sleep(0.1)
-        process.terminate()
-        self.assertNotEqual(process.wait(timeout=20), 0)
-        with open(os.path.join(self.options.out, "cuda_first.json"), encoding="utf-8") as file:
-            result = json.load(file)
-        self.assertEqual(result["machine"]["card"], "NVIDIA H200")
-        self.assertTrue(result["failed"])
+        there = {name[:-2] for folder in ("numeric", "unit") for name in os.listdir(os.path.join(machine.TOP, "tests", folder))
+                 if "cud" in name and name.endswith(".c")}
+        run = [name for name, _ in first.tests_of_card()]
+        self.assertEqual(set(run) | set(first.LEFT_OUT), there)
+        self.assertEqual((len(run), run[-1]), (len(set(run)), "test_ops_cuda"))
+        self.assertTrue({"headroom", *run} <= set(build.targets()))
 
     def test_what_was_carried_is_used_where_it_starts(self):
         mock.patch.stopall()

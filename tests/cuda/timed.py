@@ -137,7 +137,8 @@ def ask_question(machine, question, sides, tally):
             tally.note("%s: %s" % (question, name), status, error)
         row["sides"].append({"side": name, "error": error, "ms": {r["name"] + " " + r["results"]: int(r["took_ns"]) / 1e6
                                                                   for r in times if r["family"] != "update"}})
-    print("%s: %s" % (question, ", ".join("%s %.3f ms" % (side["side"], sum(side["ms"].values())) for side in row["sides"])),
+    print("%s: %s" % (question, ", ".join("%s %s" % (side["side"], side["error"] or "%.3f ms" % sum(side["ms"].values()))
+                                           for side in row["sides"])),
           flush=True)
     return row
 
