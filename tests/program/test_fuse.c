@@ -51,6 +51,12 @@ static bool gates(void *context, target_absorption what, hr_op op)
     return absorbs_all(context, what, op) || (what == TARGET_GATES && op == HR_OP_BATCH_NORM_BWD);
 }
 
+static bool absorbs_everything(void *context, target_absorption what, hr_op op)
+{
+    (void)context, (void)what, (void)op;
+    return true;
+}
+
 static bool joins(void *context, target_absorption what, hr_op op)
 {
     (void)context;
@@ -69,11 +75,14 @@ static const hr_target widening = {
     .name = "widening", .key = 14, .ask = ask_nothing, .fuses = fuses_all, .absorbs = widens};
 static const hr_target gating = {
     .name = "gating", .key = 17, .ask = ask_nothing, .fuses = fuses_all, .absorbs = gates};
+static const hr_target everything = {
+    .name = "everything", .key = 18, .ask = ask_nothing, .fuses = fuses_gelu, .absorbs = absorbs_everything};
 static const hr_target joining = {
     .name = "joining", .key = 16, .ask = ask_nothing, .fuses = fuses_all, .absorbs = joins};
 static const hr_target smooth = {.name = "smooth", .key = 15, .ask = ask_nothing, .fuses = fuses_gelu};
 
-static program *compile_model(const char *path, const char *const *pairs, const hr_target *target)
+static program *compile_as(program_mode mode, const char *path, const char *const *pairs,
+                           const hr_target *target)
 {
     hr_err err = {0};
     hr_preset *preset = NULL;
@@ -85,12 +94,16 @@ static program *compile_model(const char *path, const char *const *pairs, const 
         ck_assert_msg(hr_knobs_set_pair(&knobs, pairs[k], &err) == HR_OK, "%s", err.sentence);
     }
     ck_assert(model_create(preset, &model, NULL, &err) == HR_OK);
-    ck_assert_msg(program_compile(model, &knobs, PROGRAM_TRAIN, 2, target, &p, &err) == HR_OK, "%s",
-                  err.sentence);
+    ck_assert_msg(program_compile(model, &knobs, mode, 2, target, &p, &err) == HR_OK, "%s", err.sentence);
     ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
     model_destroy(model);
     hr_preset_close(preset);
     return p;
+}
+
+static program *compile_model(const char *path, const char *const *pairs, const hr_target *target)
+{
+    return compile_as(PROGRAM_TRAIN, path, pairs, target);
 }
 
 static program *compile(const char *fuse, const char *mode, const hr_target *target)
@@ -366,6 +379,25 @@ START_TEST(attention_over_another_sequence_stays_as_it_is)
 }
 END_TEST
 
+// Nothing is kept for a backward that does not come.
+START_TEST(an_evaluation_is_one_product_too_and_keeps_nothing)
+{
+    program *plain = compile_as(PROGRAM_EVALUATE, gpt2, in_bfloat16, &all),
+            *less = compile_as(PROGRAM_EVALUATE, gpt2, in_bfloat16, &everything);
+    const unsigned layers = all_of(plain, HR_OP_ATTENTION);
+    ck_assert_uint_eq(with_operands(less, HR_OP_ATTENTION, 1), layers);
+    ck_assert_uint_eq(all_of(less, HR_OP_DENSE) + 2 * layers, all_of(plain, HR_OP_DENSE));
+    ck_assert_uint_eq(count(less, HR_OP_DENSE, HR_ACT_GELU), layers);
+    ck_assert_uint_eq(all_of(less, HR_OP_GELU), 0);
+    ck_assert_uint_eq(all_of(less, HR_OP_ADD), 0);
+    for (uint32_t n = 0; n < less->instr_count; n++) {
+        ck_assert(less->instrs[n].op != HR_OP_DENSE || less->instrs[n].out_count == 1);
+    }
+    program_destroy(plain);
+    program_destroy(less);
+}
+END_TEST
+
 START_TEST(gradients_of_weights_are_written_in_float32)
 {
     program *plain = compile_model(gpt2, in_bfloat16, &all),
@@ -401,6 +433,7 @@ int main(void)
     tcase_add_test(c, gradients_of_weights_are_written_in_float32);
     tcase_add_loop_test(c, queries_keys_and_values_are_one_product, 0, JOIN_WAYS);
     tcase_add_test(c, attention_over_another_sequence_stays_as_it_is);
+    tcase_add_test(c, an_evaluation_is_one_product_too_and_keeps_nothing);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
