@@ -75,8 +75,8 @@ PLANS = [(preset, ["batch.size=%d" % batch, "precision.policy=" + policy, "execu
          for preset, batch in (("resnet50", 64), ("gpt2_124m", 8))
          for policy in ("float32", "mixed_float16", "mixed_bfloat16") for mode in ("eager", "graph")]
 
-# Tests of the card are those of tests/numeric that name it, and these; the seconds of those that take long, the slowest last.
-CARDLESS = ["test_cudnn_plans", "test_cudnn_attention"]
+# Tests of the card are those of tests/numeric that name it and those of tests/unit that name its libraries; the seconds of
+# those that take long, the slowest last.
 TEST_SECONDS = 40
 LONG_TESTS = {"test_cuda_tiles": 60, "test_cuda_update_fixtures": 60, "test_cuda_updates": 60, "test_cuda_ops_in_place": 60,
               "test_cuda_products": 60, "test_cuda_step": 100, "test_cuda_edges": 100, "test_ops_cuda": 120}
@@ -91,10 +91,10 @@ LEFT_OUT = {
 
 def tests_of_card():
     """[(test, its seconds)], the slowest last."""
-    sources = sorted(os.listdir(os.path.join(TOP, "tests/numeric")))
-    numeric = [name[:-2] for name in sources if re.fullmatch(r"test_(cuda_\w+|ops_cuda)\.c", name)]
-    short = [name for name in numeric if name not in LONG_TESTS and name not in LEFT_OUT]
-    return [(name, TEST_SECONDS) for name in CARDLESS + short] + list(LONG_TESTS.items())
+    found = [name[:-2] for folder, pattern in (("unit", r"test_cudnn_\w+\.c"), ("numeric", r"test_(cuda_\w+|ops_cuda)\.c"))
+             for name in sorted(os.listdir(os.path.join(TOP, "tests", folder))) if re.fullmatch(pattern, name)]
+    short = [name for name in found if name not in LONG_TESTS and name not in LEFT_OUT]
+    return [(name, TEST_SECONDS) for name in short] + list(LONG_TESTS.items())
 
 
 def run_test(machine, name, seconds):

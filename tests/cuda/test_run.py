@@ -98,7 +98,7 @@ class Parts(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 60)
         return json.loads(json.dumps(body)), self.tally.failed
 
-    def tests(self, **does):
+    def of_card(self, **does):
         """Tests of that name, each at most two seconds."""
         for name, what in does.items():
             self.script("build/tests/" + name, what)
@@ -106,7 +106,7 @@ class Parts(unittest.TestCase):
 
     def test_all_is_well(self):
         self.headroom()
-        self.tests(test_ops_cuda='test "$CK_FORK" = no', test_cuda_runtime="exit 77")
+        self.of_card(test_ops_cuda='test "$CK_FORK" = no', test_cuda_runtime="exit 77")
         with open(os.path.join(machine.TOP, "presets/cards/h200-141g.json"), encoding="utf-8") as file:
             self.script("build/tests/card_facts", "cat >$1 <<'END'\n%s\nEND" % file.read())
         body, failed = self.measure(first)
@@ -122,7 +122,7 @@ class Parts(unittest.TestCase):
         self.assertEqual((body["tests"], len(body["plan_and_run"]), failed), ([], 1, []))
 
     def test_what_fails_loses_nothing_of_the_rest(self):
-        self.tests(**{"test_cuda_" + name: does for name, does in HOSTILE.items()}, test_cuda_well="true")
+        self.of_card(**{"test_cuda_" + name: does for name, does in HOSTILE.items()}, test_cuda_well="true")
         self.script("build/tests/card_facts", "echo '{\"deviceName\": \"other\"}' >$1; echo refused >&2; exit 1")
         for name, does in HOSTILE.items():
             self.headroom('if test "$2" = mlp && test $1 = run; then %s; exit; fi' % does)
@@ -202,7 +202,7 @@ class Parts(unittest.TestCase):
 
     def test_what_lies_behind_the_deadline_is_skipped(self):
         self.headroom("sleep 1")
-        self.tests(test_cuda_one="sleep 60", test_cuda_two="true")
+        self.of_card(test_cuda_one="sleep 60", test_cuda_two="true")
         body, failed = self.measure(first, 6)
         self.assertEqual([line.split(":")[0] for line in failed], ["the card's own properties"])  # there is no card_facts
         self.assertGreaterEqual(len(self.tally.skipped), 4)
@@ -261,6 +261,20 @@ class Parts(unittest.TestCase):
         self.assertEqual(set(run) | set(first.LEFT_OUT), there)
         self.assertEqual((len(run), run[-1]), (len(set(run)), "test_ops_cuda"))
         self.assertTrue({"headroom", *run} <= set(build.targets()))
+
+    def test_the_program_writes_what_it_has(self):
+        begun = os.path.join(self.folder.name, "begun")
+        self.headroom("test $1 = --version && exit; touch %s; sleep 300" % begun)
+        process = subprocess.Popen([sys.executable, os.path.join(HERE, "run"), "first", "--quick", "--out",
+                                    self.options.out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(begun) and process.poll() is None:
+            time.sleep(0.1)
+        process.terminate()
+        self.assertNotEqual(process.wait(timeout=20), 0)
+        with open(os.path.join(self.options.out, "cuda_first.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertEqual(result["machine"]["card"], "NVIDIA H200")
+        self.assertTrue(result["failed"])
 
     def test_what_was_carried_is_used_where_it_starts(self):
         mock.patch.stopall()
