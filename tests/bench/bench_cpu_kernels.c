@@ -146,6 +146,30 @@ static void print(const setup *s, uint32_t steps, double gflops, double gbytes, 
     (void)printf("%-42s %9.4f\n", "step", median_ms(total_ns, steps));
 }
 
+// Values below one, ids and masks below the number of classes.
+static void *batch_of(const setup *s, const model_slot *slot)
+{
+    const model_value *v = &s->model->values[slot->value];
+    uint64_t elements = 0;
+    (void)shape_elements(&v->shape, &elements);
+    elements *= s->p->batch;
+    void *values = calloc(elements, sizeof(float));
+    if (values == NULL) {
+        exit(1);
+    }
+    for (uint64_t i = 0; i < elements; i++) {
+        const uint32_t drawn = (uint32_t)(i * UINT64_C(2654435761));
+        if (v->dtype == HR_F32) {
+            ((float *)values)[i] = (float)(drawn % 1024) / 1024.0f;
+        } else if (v->dtype == HR_I32) {
+            ((int32_t *)values)[i] = (int32_t)(drawn % slot->classes);
+        } else {
+            ((uint8_t *)values)[i] = (uint8_t)(drawn % slot->classes);
+        }
+    }
+    return values;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 5) {
@@ -160,20 +184,18 @@ int main(int argc, char **argv)
     build(&s, argv + 1, argc - 1);
     watch.ns = calloc((size_t)s.p->instr_count * MAX_STEPS, sizeof *watch.ns);
     uint64_t total_ns[MAX_STEPS] = {0};
-    uint64_t pixels = 0;
-    (void)shape_elements(&s.model->values[s.model->slots[0].value].shape, &pixels);
-    float *images = calloc(pixels * s.p->batch, sizeof *images);
-    int32_t *labels = calloc(s.p->batch, sizeof *labels);
-    if (watch.ns == NULL || images == NULL || labels == NULL) {
+    void *slot[MODEL_MAX_SLOTS] = {0};
+    for (uint32_t k = 0; k < s.model->slot_count; k++) {
+        slot[k] = batch_of(&s, &s.model->slots[k]);
+    }
+    if (watch.ns == NULL) {
         return 1;
     }
     allocate(&s, &timed);
-    for (uint64_t i = 0; i < pixels * s.p->batch; i++) {
-        images[i] = (float)(i * 2654435761U % 1024) / 1024.0f;
-    }
     for (uint32_t n = 0; n < WARM_STEPS + steps; n++) {
         hr_err err = {0};
-        step_io io = {.slot = {images, labels}, .learning_rate = 1e-4, .update = n + 1};
+        step_io io = {.learning_rate = 1e-4, .update = n + 1};
+        memcpy(io.slot, slot, sizeof slot);
         watch.step = n < WARM_STEPS ? 0 : n - WARM_STEPS;
         const uint64_t begin = now_ns();
         must(executor_step(s.x, s.slot, &io, &err), &err);
