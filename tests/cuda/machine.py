@@ -132,6 +132,9 @@ class Machine:
         self.headroom = os.path.join(self.build_folder, "headroom")
         self.logs = os.path.join(self.build_folder, "logs", part)
         shutil.rmtree(self.logs, ignore_errors=True)
+        if rehearses:  # what a real cuDNN answered is not what the emulated one answers, and the other way round
+            home = self.environment["XDG_CACHE_HOME"] = os.path.join(self.build_folder, "logs", part + "_home")
+            shutil.rmtree(home, ignore_errors=True)
         if self.binaries is None:
             self.use_bundle()
         self.use_libraries()
