@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers and pages: equal requests get equal offsets, ranges are aligned and apart, pages are usable and go back.
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -154,6 +156,42 @@ static bool is_readable(uint64_t address)
     return written == 1;
 }
 
+// Is the mapping that begins at `address` or holds it marked for large pages ("hg" among its flags)?
+static bool wants_large_pages(uint64_t address)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    ck_assert_ptr_nonnull(maps);
+    char line[512];
+    bool inside = false, marked = false;
+    while (fgets(line, sizeof line, maps) != NULL) {
+        uint64_t begin = 0, end = 0;
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &begin, &end) == 2) {
+            inside = begin <= address && address < end;
+        } else if (inside && strncmp(line, "VmFlags:", 8) == 0) {
+            marked = strstr(line, " hg") != NULL;
+        }
+    }
+    (void)fclose(maps);
+    return marked;
+}
+
+START_TEST(pages_are_large_where_the_system_has_them)
+{
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0) {
+        return; // a system without
+    }
+    backing b = open_pages(64 * HR_MIB);
+    range r = {take(&b, 4 * HR_MIB), 4 * HR_MIB};
+    ck_assert(wants_large_pages(r.address));
+    give_back(&b, r);
+    ck_assert(!wants_large_pages(r.address)); // what may be mapped otherwise is as it was
+    const uint64_t reserved = b.reserve(b.context, b.mapping_bytes);
+    ck_assert(b.map(b.context, reserved, b.mapping_bytes));
+    ck_assert(wants_large_pages(reserved));
+    backing_close(&b);
+}
+END_TEST
+
 START_TEST(a_returned_page_cannot_be_touched)
 {
     backing b = open_pages(4 * HR_MIB);
@@ -265,6 +303,7 @@ static Suite *backing_suite(void)
     tcase_add_test(ranges, gaps_do_not_cost_capacity);
     tcase_add_test(ranges, pages_and_numbers_place_alike);
     tcase_add_test(ranges, pages_are_zero_usable_and_gone_when_given_back);
+    tcase_add_test(ranges, pages_are_large_where_the_system_has_them);
     tcase_add_test(ranges, a_returned_page_cannot_be_touched);
     tcase_add_test(ranges, what_cannot_be_had_is_an_error_with_numbers);
     tcase_add_test(ranges, short_host_memory_refuses_a_range_and_leaks_nothing);
