@@ -38,10 +38,12 @@ def configure(machine):
 
 
 def kernels_of(machine, image):
-    """{kernel: registers, stack and shared bytes} of one fat binary."""
+    """{kernel: registers, stack and shared bytes} of one fat binary; without cuobjdump the names alone, which are those of
+    sections."""
     cuobjdump = find_tool("cuobjdump")
     if cuobjdump is None:
-        return {}
+        with open(image, "rb") as file:
+            return {name.decode(): {} for name in re.findall(rb"\0\.text\.(\w+)(?=\0)", file.read())}
     _, text, _ = machine.ask([cuobjdump, "--dump-resource-usage", image], DUMP_SECONDS)
     found = {}
     for name, usage in re.findall(r"Function (\w+):\s*\n?\s*(REG:.*)", text):
@@ -94,7 +96,7 @@ def measure(machine, options, body, tally):
         tally.note("building", status, "exit %d:\n%s" % (status, body["log"]))
     kernels = body["kernels"] = kernels_of_all(machine)
     body["with_local_memory"] = [name for family in kernels.values() for name, use in family.items()
-                                 if use["local_bytes"] or use["stack_bytes"]]
+                                 if use.get("local_bytes") or use.get("stack_bytes")]
     print("built in %.0f s: %d kernels in %d files, %d of them use local memory" %
           (body["compile_seconds"], sum(map(len, kernels.values())), len(kernels), len(body["with_local_memory"])))
 
