@@ -30,6 +30,15 @@ typedef struct device_outside {
     uint64_t context_bytes, process_bytes, others_bytes;
 } device_outside;
 
+// What a card that is there says of itself.
+enum { DEVICE_PROPERTIES_MAX = 4096 };
+typedef struct device_facts {
+    char title[64];
+    uint32_t compute_major, compute_minor, multiprocessors;
+    uint64_t vram_bytes;
+    char properties[DEVICE_PROPERTIES_MAX]; // JSON, as a library takes it to plan without the card
+} device_facts;
+
 // What became of the steps' capture into a CUDA graph.
 typedef struct device_capture {
     bool wanted;         // the device was opened with `capture`
@@ -120,6 +129,7 @@ typedef struct device_ops {
     hr_status (*time)(void *context, void *kernels, hr_err *err);
     hr_status (*took)(void *kernels, uint32_t at, uint64_t *ns, hr_err *err);
     void (*outside)(void *context, device_outside *out); // optional
+    bool (*facts)(void *context, device_facts *out);     // optional; false: no card is there, or it does not say
     // optional, both: does the device know how long instructions take (its card, or a calibration of this machine,
     // says so), and how long instruction i of p takes; 0 when it does not know, and for what costs nothing. See device/cost.h. Thread-safe.
     bool (*tells_time)(void *context);

@@ -5,10 +5,12 @@
 
 #include "base/text.h"
 #include "device/device.h"
+#include "train/keep_card.h"
 
 static void look_at(const device_ops *device, hr_device_info *out)
 {
     void *context = NULL;
+    device_facts facts;
     device_options options = {0};
     *out = (hr_device_info){.name = device->name, .line = device->line, .simulated = device->simulated};
     out->available = device->open(&options, &context, &out->reason) == HR_OK;
@@ -20,6 +22,9 @@ static void look_at(const device_ops *device, hr_device_info *out)
         device->isa(context, out->isa, sizeof out->isa);
         (void)text_copy(out->remark, sizeof out->remark,
                         device->remark == NULL ? "" : device->remark(context));
+        if (device->facts != NULL && device->facts(context, &facts)) {
+            keep_card(&facts, out->remark, sizeof out->remark);
+        }
         out->calibrated = device->tells_time != NULL && device->tells_time(context);
     }
     if (out->available || out->plans) {

@@ -174,6 +174,28 @@ START_TEST(a_known_fault_of_cudnn_is_gone_around_and_told)
 }
 END_TEST
 
+// ---- a card that nobody knows -----------------------------------------------------------------------------------
+
+// What it says of itself is kept where a plan without it finds it, once, and what a user wrote there stays.
+START_TEST(an_unknown_card_is_kept_for_plans_without_it)
+{
+    static const char words[] = "plan mlp_tiny -s device.kind=cuda -s device.card=emulated-card --json";
+    outcome o = run_with("CARD_DEVICES=0", words);
+    assert_exit(&o, words, 2);
+    outcome_deinit(&o);
+    for (int k = 0; k < 2; k++) {
+        o = run_with("CARD_SEED=1", "devices");
+        assert_exit(&o, "devices", 0);
+        ck_assert_msg((strstr(o.out, "device.card=emulated-card") != NULL) == (k == 0), "%s", o.out);
+        outcome_deinit(&o);
+    }
+    json_t *report = report_of("CARD_DEVICES=0", words);
+    ck_assert_msg(strstr(text_of(json_object_get(report, "device"), "isa"), "sm_90 Emulated Card") != NULL,
+                  "%s", text_of(json_object_get(report, "device"), "isa"));
+    json_decref(report);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda_told");
@@ -186,6 +208,7 @@ int main(void)
     tcase_add_test(c, replays_are_counted_and_change_no_bit);
     tcase_add_test(c, fewer_addresses_will_do);
     tcase_add_test(c, a_known_fault_of_cudnn_is_gone_around_and_told);
+    tcase_add_test(c, an_unknown_card_is_kept_for_plans_without_it);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

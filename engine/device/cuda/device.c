@@ -403,6 +403,24 @@ static hr_status cuda_copy_out(void *context, uint64_t address, void *host, uint
     return cuda_noted(device, copy_done(device, err));
 }
 
+static bool cuda_facts(void *context, device_facts *out)
+{
+    cuda_device *device = context;
+    cuda_properties properties;
+    size_t vram_bytes = 0;
+    *out = (device_facts){.compute_major = device->traits.compute_major,
+                          .compute_minor = device->traits.compute_minor,
+                          .multiprocessors = device->traits.multiprocessors};
+    if (cuda_enter(device, NULL) != HR_OK ||
+        graph_library_properties(device->graphs, &properties, NULL) != HR_OK ||
+        cuda_driver.cuDeviceTotalMem_v2(&vram_bytes, device->ordinal) != CUDA_SUCCESS) {
+        return false;
+    }
+    out->vram_bytes = vram_bytes;
+    return text_copy(out->title, sizeof out->title, properties.name) &&
+           text_copy(out->properties, sizeof out->properties, properties.text);
+}
+
 const device_ops device_cuda = {
     .name = "cuda",
     .line = "an NVIDIA card through cuDNN, cuBLASLt and kernels of our own",
@@ -425,6 +443,7 @@ const device_ops device_cuda = {
     .time = cuda_time,
     .took = cuda_took,
     .outside = cuda_outside,
+    .facts = cuda_facts,
     .tells_time = cuda_tells_time,
     .duration_ns = cuda_duration_ns,
     .issue_ns = cuda_issue_ns,
