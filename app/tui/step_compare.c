@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/tui/step_view.h"
+#include "app/tui/table_view.h"
 
 typedef struct named {
     uint64_t name; // hash
@@ -50,20 +51,14 @@ bool step_is_same(const hr_step_picture *one, const hr_step_picture *other)
 
 // ---- names ----------------------------------------------------------------------------------------------------
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    }
-    return hash;
-}
-
 static uint64_t name_of(const hr_step_picture *p, uint32_t instr)
 {
     const hr_picture_instr *i = &p->instrs[instr];
-    uint64_t hash = UINT64_C(14695981039346656037) + (i->is_alloc ? 1u : i->is_free ? 2u : 0u);
-    return hash_text(hash, i->is_alloc || i->is_free ? step_tensor_name(p, i->tensor)
-                                                     : hr_picture_text(p, i->name));
+    const bool of_tensor = i->is_alloc || i->is_free;
+    return table_name_key(of_tensor ? step_tensor_name(p, i->tensor) : hr_picture_text(p, i->name)) +
+           (i->is_alloc  ? 1
+            : i->is_free ? 2
+                         : 0);
 }
 
 static int by_name(const void *left, const void *right)

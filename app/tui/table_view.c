@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/table_view.h"
 
-#include <math.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "headroom/terms.h"
 #include "headroom/words.h"
 
 #include "app/tui/format.h"
+#include "app/tui/table_order.h"
 
 enum { BAND_WIDTH = 2, HEADED_MIN = 4, NAME_MIN = 8 };
 
@@ -21,10 +19,20 @@ const char *table_column_line(const table_column *column)
     return column->line != NULL ? column->line : term == NULL ? "" : term->line;
 }
 
+uint64_t table_name_key(const char *name)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); // FNV-1a
+    for (; *name != '\0'; name++) {
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
 void table_view_init(table_view *v)
 {
     memset(v, 0, sizeof *v);
     v->sort = TABLE_OWN_ORDER;
+    v->made_sort = TABLE_UNSORTED;
 }
 
 void table_view_deinit(table_view *v)
@@ -33,131 +41,12 @@ void table_view_deinit(table_view *v)
     table_view_init(v);
 }
 
-// ---- filter ---------------------------------------------------------------------------------------------------
-
-typedef struct filter {
-    const char *text;
-    bool inverted, is_regex;
-    regex_t regex;
-} filter;
-
-static void filter_open(filter *f, const char *text)
-{
-    f->inverted = text[0] == '!';
-    f->text = text + (f->inverted ? 1 : 0);
-    f->is_regex =
-        f->text[0] != '\0' && regcomp(&f->regex, f->text, REG_EXTENDED | REG_ICASE | REG_NOSUB) == 0;
-}
-
-static void filter_close(filter *f)
-{
-    if (f->is_regex) {
-        regfree(&f->regex);
-    }
-}
-
-static bool filter_takes(const filter *f, const table_source *s, const app *a, size_t row)
-{
-    bool matches = f->text[0] == '\0';
-    if (matches) {
-        return true; // "!" alone hides nothing yet
-    }
-    for (unsigned column = 0; !matches && column < s->column_count; column++) {
-        char cell[TABLE_CELL_MAX] = "";
-        s->cell(a, row, column, cell);
-        matches = f->is_regex ? regexec(&f->regex, cell, 0, NULL, 0) == 0 : strcasestr(cell, f->text) != NULL;
-    }
-    return matches != f->inverted;
-}
+// ---- rows -----------------------------------------------------------------------------------------------------
 
 void table_set_filter(table_view *v, const char *text)
 {
     snprintf(v->filter, sizeof v->filter, "%.*s", (int)sizeof v->filter - 1, text);
     v->settled = false;
-}
-
-// ---- order ----------------------------------------------------------------------------------------------------
-
-typedef struct sorting {
-    const table_source *source;
-    const app *app;
-    unsigned column;
-    bool reversed;
-} sorting;
-
-static int compare_numbers(double a, double b)
-{
-    if (isnan(a) || isnan(b)) {
-        return isnan(a) && isnan(b) ? 0 : isnan(a) ? 2 : -2; // unknown last, whichever way it is sorted
-    }
-    return a > b ? -1 : a < b ? 1 : 0;
-}
-
-static int compare_rows(const void *left, const void *right, void *context)
-{
-    const sorting *sort = context;
-    const table_source *s = sort->source;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    int order;
-    if (s->columns[sort->column].number) {
-        order = compare_numbers(s->number(sort->app, a, sort->column), s->number(sort->app, b, sort->column));
-    } else {
-        char one[TABLE_CELL_MAX] = "", other[TABLE_CELL_MAX] = "";
-        s->cell(sort->app, a, sort->column, one);
-        s->cell(sort->app, b, sort->column, other);
-        order = strcasecmp(one, other);
-    }
-    order = sort->reversed && abs(order) != 2 ? -order : order;
-    return order != 0 ? order : a < b ? -1 : a > b; // qsort_r need not be stable
-}
-
-static bool has_room(table_view *v, size_t rows)
-{
-    if (rows <= v->room) {
-        return true;
-    }
-    uint32_t *grown = reallocarray(v->order, rows, sizeof *grown);
-    if (grown == NULL) {
-        return false;
-    }
-    v->order = grown;
-    v->room = rows;
-    return true;
-}
-
-static void make_order(table_view *v, const table_source *s, const app *a)
-{
-    size_t rows = s->count(a);
-    rows = rows < UINT32_MAX ? rows : UINT32_MAX;
-    if (!has_room(v, rows)) {
-        size_t kept = 0;
-        for (size_t i = 0; i < v->count; i++) {
-            if (v->order[i] < rows) {
-                v->order[kept++] = v->order[i];
-            }
-        }
-        v->count = kept;
-        return;
-    }
-    filter f;
-    filter_open(&f, v->filter);
-    v->count = 0;
-    for (size_t row = 0; row < rows; row++) {
-        if (filter_takes(&f, s, a, row)) {
-            v->order[v->count++] = (uint32_t)row;
-        }
-    }
-    filter_close(&f);
-    if (v->sort >= 0 && v->sort < (int)s->column_count && v->count > 1) {
-        sorting sort = {s, a, (unsigned)v->sort, v->reversed};
-        qsort_r(v->order, v->count, sizeof *v->order, compare_rows, &sort);
-    } else if (v->reversed) {
-        for (size_t i = 0; i < v->count / 2; i++) {
-            uint32_t swapped = v->order[i];
-            v->order[i] = v->order[v->count - 1 - i];
-            v->order[v->count - 1 - i] = swapped;
-        }
-    }
 }
 
 static uint64_t key_of(const table_source *s, const app *a, size_t row)
@@ -171,7 +60,7 @@ void table_settle(table_view *v, const table_source *s, const app *a)
     if (v->settled && v->version == version) {
         return;
     }
-    make_order(v, s, a);
+    table_order(v, s, a, version);
     v->settled = true;
     v->version = version;
     for (size_t i = 0; v->follows && i < v->count; i++) {

@@ -19,7 +19,8 @@ enum {
     TABLE_COLUMNS_MAX = 16,
     TABLE_LOOK_MAX = 128,
     TABLE_MARKS = 2,
-    TABLE_OWN_ORDER = -1
+    TABLE_OWN_ORDER = -1,
+    TABLE_UNSORTED = -2
 };
 
 typedef struct table_column {
@@ -70,16 +71,23 @@ typedef struct table_view {
     size_t count, room;
     uint64_t version;
     bool settled;
+    // What the order was made by; made_sort TABLE_UNSORTED: it is in no order that could be kept.
+    char made_filter[TABLE_FILTER_MAX];
+    int made_sort;
+    bool made_reversed;
 } table_view;
 
 // What a column explains itself with: its own line, or its term's.
 const char *table_column_line(const table_column *column);
 
+// Of a row that is known by a name alone, for table_source.key.
+uint64_t table_name_key(const char *name);
+
 void table_view_init(table_view *v);
 void table_view_deinit(table_view *v);
 
 // Makes the order anew when rows, filter or sorting changed, and keeps the cursor in place (on its row when it
-// follows). Before every frame; host memory short: the old order stays, cut to the rows that exist.
+// follows). Before every frame; host memory short: the old order stays, cut to the rows that exist, or is the rows' own.
 void table_settle(table_view *v, const table_source *s, const app *a);
 // Moves the page as little as keeps the cursor in sight. After table_settle, before table_draw.
 void table_scroll(table_view *v, const table_source *s, const app *a, const table_place *place);

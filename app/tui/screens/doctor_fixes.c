@@ -226,6 +226,14 @@ static double number(const app *a, size_t at, unsigned column)
                                    : rows[at].seconds;
 }
 
+static uint64_t key(const app *a, size_t at)
+{
+    fix_row rows[FIX_ROWS_MAX];
+    char words[HR_KNOB_TEXT_MAX];
+    doctor_fixes(a, rows);
+    return table_name_key(doctor_fix_text(a, &rows[at], words));
+}
+
 // Rows change with the report, with every answer, and with an end of the out-of-memory.
 static uint64_t version(const app *a)
 {
@@ -246,6 +254,7 @@ static const table_source source = {
     .count = count,
     .cell = cell,
     .number = number,
+    .key = key,
     .version = version,
     .role_of = role_of,
     .selects = true,

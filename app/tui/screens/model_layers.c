@@ -109,6 +109,11 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     }
 }
 
+static uint64_t key(const app *a, size_t row)
+{
+    return table_name_key(hr_picture_text(&a->picture, a->picture.layers[row].name));
+}
+
 static uint64_t version(const app *a)
 {
     return a->picture_version << 2 | (uint64_t)a->glyphs.set;
@@ -120,6 +125,7 @@ static const table_source source = {
     .count = count,
     .cell = cell,
     .number = number,
+    .key = key,
     .version = version,
     .empty = "The model has no layers.",
 };

@@ -59,6 +59,12 @@ static size_t count(const app *a)
     return rows_of(&pair).count;
 }
 
+static uint64_t key(const app *a, size_t row)
+{
+    run_pair pair = runs_shown(a);
+    return rows_of(&pair).row[row];
+}
+
 static uint64_t version(const app *a)
 {
     run_pair pair = runs_shown(a);
@@ -161,6 +167,7 @@ static const table_source source = {
     .count = count,
     .cell = cell,
     .number = number,
+    .key = key,
     .version = version,
     .role_of = role_of,
     .empty = "One run alone has nothing to differ from. Turn a knob, or mark two runs with t.",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who holds the memory at the peak: the tensors alive at that instruction, largest first.
 #include <stdio.h>
+#include <string.h>
 
 #include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
@@ -41,6 +42,17 @@ static double number(const app *a, size_t row, unsigned column)
     return (double)tensor_at(a, row)->bytes;
 }
 
+// Tensors of one name are told apart by which of them it is.
+static uint64_t key(const app *a, size_t row)
+{
+    const char *name = tensor_at(a, row)->name;
+    uint64_t before = 0;
+    for (size_t i = 0; i < row; i++) {
+        before += strcmp(tensor_at(a, i)->name, name) == 0;
+    }
+    return table_name_key(name) + before;
+}
+
 static uint64_t version(const app *a)
 {
     return a->report_version;
@@ -57,6 +69,7 @@ static const table_source source = {
     .count = count,
     .cell = cell,
     .number = number,
+    .key = key,
     .version = version,
     .band = band,
     .empty = "No step has been planned or run yet.",
