@@ -44,20 +44,29 @@ static const char *text_of(json_t *row, const char *key)
     return text == NULL ? "" : text;
 }
 
-static double loss_of(json_t *report)
+static double loss_of(json_t *report, const char *which)
 {
-    return json_number_value(json_object_get(json_object_get(report, "train"), "loss_last"));
+    return json_number_value(json_object_get(json_object_get(report, "train"), which));
+}
+
+// The same step where our own kernels were planned from the start: forward has its bits; gradients of weights may be summed
+// up in other parts, where the plan left more workspace.
+static void expect_own_arithmetic(json_t *report, const char *words)
+{
+    json_t *own = report_of("CARD_REFUSE_PLANS=1\nXDG_CACHE_HOME=/nowhere", words);
+    ck_assert_double_eq(loss_of(report, "loss_first"), loss_of(own, "loss_first"));
+    ck_assert_double_eq_tol(loss_of(report, "loss_last"), loss_of(own, "loss_last"), 1e-4);
+    json_decref(own);
 }
 
 // ---- who computes -----------------------------------------------------------------------------------------------
 
 static const struct {
     const char *words, *first, *own;
-    double loss_tolerance; // our kernels sum in another order, and cuDNN's of the emulated card in TF32
 } refused[] = {
-    {"run resnet18_cifar_tiny" CARD "--steps 2 --json", "conv1/conv2d", "own direct", 0.05},
-    {"run gpt2_124m_tiny -s precision.policy=mixed_bfloat16" CARD "--steps 2 --json", "h0_attn/attention",
-     "own tiles", 0.01},
+    {"run resnet18_cifar_tiny" CARD "--steps 3 --json", "conv1/conv2d", "own direct"},
+    {"run gpt2_124m_tiny -s precision.policy=mixed_bfloat16" CARD "--steps 3 --json", "h0_attn/attention",
+     "own tiles"},
 };
 
 // Every plan of cuDNN is refused when it is loaded, also where weights were to come in the library's order: our own kernels
@@ -95,7 +104,7 @@ START_TEST(what_a_card_refuses_is_told_and_computed)
     {
         ck_assert_str_ne(text_of(each, "name"), "cudnn");
     }
-    ck_assert_double_eq_tol(loss_of(report), loss_of(sound), refused[_i].loss_tolerance);
+    expect_own_arithmetic(report, refused[_i].words);
     json_decref(report);
     json_decref(sound);
 }
@@ -140,7 +149,7 @@ START_TEST(replays_are_counted_and_change_no_bit)
     ck_assert_int_eq(json_integer_value(json_object_get(capture, "replays")), 5);
     ck_assert(json_is_null(json_object_get(capture, "refusal")));
     ck_assert(json_is_null(step_of(off, "capture")));
-    ck_assert_double_eq(loss_of(on), loss_of(off));
+    ck_assert_double_eq(loss_of(on, "loss_last"), loss_of(off, "loss_last"));
     ck_assert_str_eq(text_of(json_object_get(on, "train"), "weights_sha256"),
                      text_of(json_object_get(off, "train"), "weights_sha256"));
     json_decref(on);

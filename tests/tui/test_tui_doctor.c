@@ -337,6 +337,21 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
         "2 of 24 attentions run on kernels of our own, h0/attention first: cuDNN shows no engine "
         "where there is no driver.");
     a->report.step.fallback_count = 0;
+    a->report.step.prepared[0] = (hr_report_prepared){.first = "h0/attention",
+                                                      .planned = "cudnn eng4",
+                                                      .implementation = "own tiles",
+                                                      .instructions = 2,
+                                                      .reason = "no plan"};
+    a->report.step.prepared_count = 1;
+    a->report.step.unplanned = 2;
+    ck_assert_str_eq(doctor_finding(a, FINDING_PREPARED, text),
+                     "2 instructions are computed otherwise than planned, h0/attention first: own tiles, not "
+                     "cudnn eng4: no plan.");
+    a->report.step.prepared_count = 0;
+    ck_assert(!finds(a, FINDING_PREPARED) && !finds(a, FINDING_CAPTURE));
+    snprintf(a->report.step.capture.refused, sizeof a->report.step.capture.refused, "not supported");
+    ck_assert_str_eq(doctor_finding(a, FINDING_CAPTURE, text), "Steps are not captured: not supported.");
+    a->report.step.capture.refused[0] = '\0';
     r->waste_bytes = r->peak_in_use_bytes / 10;
     ck_assert(finds(a, FINDING_WASTE));
     a->live.heap.band_bytes[HR_CATEGORY_RETAINED] = 4;

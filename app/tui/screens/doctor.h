@@ -20,6 +20,8 @@ bool doctor_misses(const app *a);
     X(RETAINED)      /* tensors of earlier steps are kept */                                                 \
     X(WORKSPACE)     /* one operation's scratch is more than a twentieth of the peak */                      \
     X(FALLBACK)      /* kernels of our own do what a library refused */                                      \
+    X(PREPARED)      /* the card computes otherwise than was planned */                                      \
+    X(CAPTURE)       /* steps could not be captured */                                                       \
     X(WAITS)         /* steps wait for input */                                                              \
     X(IDLE_KNOB)     /* a turn would need less at no cost in time */
 

@@ -132,6 +132,27 @@ static int say_fallback(const app *a, char *text)
                                             : "is not there");
 }
 
+static int say_prepared(const app *a, char *text)
+{
+    const hr_report_prepared *p = &a->report.step.prepared[0];
+    if (!a->has_report || a->report.step.prepared_count == 0) {
+        return 0;
+    }
+    return snprintf(text, FINDING_TEXT_MAX,
+                    "%" PRIu32
+                    " instructions are computed otherwise than planned, %.60s first: %s, not %s%s%.120s.",
+                    a->report.step.unplanned, p->first, p->implementation, p->planned,
+                    p->reason[0] == '\0' ? "" : ": ", p->reason);
+}
+
+static int say_capture(const app *a, char *text)
+{
+    const hr_report_capture *c = &a->report.step.capture;
+    return !a->has_report || c->refused[0] == '\0'
+               ? 0
+               : snprintf(text, FINDING_TEXT_MAX, "Steps are not captured: %.200s.", c->refused);
+}
+
 static int say_waits(const app *a, char *text)
 {
     char share[FORMAT_MAX];
@@ -180,6 +201,8 @@ static int (*const says[FINDING_COUNT])(const app *a, char *text) = {
     [FINDING_RETAINED] = say_retained,
     [FINDING_WORKSPACE] = say_workspace,
     [FINDING_FALLBACK] = say_fallback,
+    [FINDING_PREPARED] = say_prepared,
+    [FINDING_CAPTURE] = say_capture,
     [FINDING_WAITS] = say_waits,
     [FINDING_IDLE_KNOB] = say_idle_knob,
 };
