@@ -18,6 +18,7 @@
 //   CARD_FAIL_ONCE=path        CARD_FAIL and CARD_LOSE_AT are for the one process that makes this file
 //   CARD_REFUSE_PLANS=1        cuDNN makes no plan; what it would have to compile it promises all the same
 //   CARD_REFUSE_PLANS=load     none once there is a handle: all that was planned is refused when it is loaded
+//   CARD_SLOW_HANDLE=1         cuDNN takes its time with a handle: two threads that use one at a time are seen
 //   CARD_CUDNN=91001           version that cuDNN tells: 9.10.1
 //   CARD_PROCESSES=1           others in NVML's list, who share what CARD_OTHERS says; -1: it does not say what each has
 //   CARD_GUARD=1               0: host code may read and write the card's memory (it may not while nothing runs)

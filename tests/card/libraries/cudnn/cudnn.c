@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The emulated libcudnn.so.9 of the tests: the backend interface as far as convolutions, matrix products, pointwise
 // operations and reductions go. Planning needs no card; a handle and execution do.
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "driver_calls.h"
 #include "graph.h"
@@ -18,6 +20,24 @@ struct cudnnContext {
 };
 
 int handles;
+static atomic_int users;
+static atomic_bool shared;
+
+bool handle_take(void)
+{
+    if (atomic_fetch_add(&users, 1) > 0) {
+        atomic_store(&shared, true);
+    }
+    if (getenv("CARD_SLOW_HANDLE") != NULL) {
+        (void)usleep(300);
+    }
+    return !atomic_load(&shared);
+}
+
+void handle_leave(void)
+{
+    (void)atomic_fetch_sub(&users, 1);
+}
 
 EXPORT size_t cudnnGetVersion(void)
 {
@@ -324,7 +344,9 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
     if (call == NULL) {
         return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     }
-    cudnnStatus_t status = picture_of(plan, &call->graph);
+    cudnnStatus_t status = handle_take() ? picture_of(plan, &call->graph)
+                                         : refuse(CUDNN_STATUS_EXECUTION_FAILED, "two threads used a handle");
+    handle_leave();
     if (status == CUDNN_STATUS_SUCCESS) {
         status = bind_all(plan, pack, call);
     }

@@ -99,6 +99,10 @@ static cudnnStatus_t finalize_config(const bag *b)
 static cudnnStatus_t need_device(const bag *b, cudnnBackendAttributeName_t handle,
                                  cudnnBackendAttributeName_t properties)
 {
+    if (bag_find(b, handle) != NULL) {
+        (void)handle_take();
+        handle_leave();
+    }
     return bag_find(b, handle) != NULL || bag_find(b, properties) != NULL
                ? CUDNN_STATUS_SUCCESS
                : refuse(CUDNN_STATUS_BAD_PARAM, "neither a handle nor a device's properties");

@@ -88,5 +88,8 @@ typedef struct picture_call {
 void picture_run(void *call); // a picture_call
 
 extern int handles; // that were made and are not gone
+// Around what uses a handle. False, for good, once two threads have used one at a time.
+bool handle_take(void);
+void handle_leave(void);
 
 #endif
