@@ -129,7 +129,7 @@ typedef struct device_ops {
     hr_status (*time)(void *context, void *kernels, hr_err *err);
     hr_status (*took)(void *kernels, uint32_t at, uint64_t *ns, hr_err *err);
     void (*outside)(void *context, device_outside *out); // optional
-    bool (*facts)(void *context, device_facts *out);     // optional; false: no card is there, or it does not say
+    bool (*facts)(void *context, device_facts *out); // optional; false: no card is there, or it does not say
     // optional, both: does the device know how long instructions take (its card, or a calibration of this machine,
     // says so), and how long instruction i of p takes; 0 when it does not know, and for what costs nothing. See device/cost.h. Thread-safe.
     bool (*tells_time)(void *context);
