@@ -27,7 +27,7 @@ KEPT = "+kept"
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000",
                "MALLOC_TOP_PAD_": "268435456"}
 RESIDENT_WANTED = 0.65       # of PyTorch's, at most
-GEOMETRIC_MEAN_WANTED = 1.6  # at least, over the cases that count
+GEOMETRIC_MEAN_WANTED = 2.2  # at least, over the cases that count
 MINIMUM_WANTED = 1.0
 PILOT_STEPS = 2
 POLICY_OF = {"float32": "float32", "bfloat16": "mixed_bfloat16"}

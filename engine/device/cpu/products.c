@@ -78,7 +78,7 @@ static void run_forward(const cpu_run *r)
 
 // ---- data gradient of few channels ------------------------------------------------------------------------
 // Up to four channels fill no register, but four lanes hold one pixel's dx: w is turned to [f][4] once, then
-// each dy is spread over the lanes. Eight pixels at a time: two sums a cycle wait four for themselves.
+// each dy is spread over the lanes. Eight pixels at a time, so that sums need not wait for one another.
 
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 
