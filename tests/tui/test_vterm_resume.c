@@ -169,7 +169,9 @@ START_TEST(who_asked_for_something_else_is_not_offered_it)
         v = start(others[k]);
         ck_assert_msg(vt_shows(v, "step 6 of demo is kept: headroom alone offers"), "%s", vt_text(v));
         ck_assert(vt_shows(v, "idle 1/1"));
-        ck_assert_ptr_null(strstr(vt_text(v), "resume demo"));
+        char *text = vt_text(v);
+        ck_assert_ptr_null(strstr(text, "resume demo"));
+        free(text);
         workbench_type(v, "qy");
         ends_with(v, 0);
     }
