@@ -2,6 +2,7 @@
 // What each request does. Keys, ":" commands, clicks and tests all come through app_request.
 #include "app/tui/act.h"
 
+#include "app/tui/act_place.h"
 #include "app/tui/pane.h"
 #include "app/tui/tour.h"
 
@@ -154,6 +155,8 @@ static const char *why_not_here(const app *a, request r)
         return app_layout(a).kind == LAYOUT_FULL ? NULL : "this window already shows one pane alone";
     case REQUEST_ENTER:
         return edits_here(a) ? NULL : "Enter edits a knob: Tab goes to [knobs]";
+    case REQUEST_GLOSSARY:
+        return a->screen == SCREEN_LEARN ? "this is the screen that is shown" : NULL;
     case REQUEST_BACK:
         return nothing_is_open(a) ? "nothing is open" : NULL;
     default:
@@ -264,7 +267,9 @@ void app_request(app *a, request r)
     if (why_not != NULL) {
         app_say(a, MESSAGE_NOTE, "%s", why_not);
     } else if (r != REQUEST_NONE && overlay_takes(a, r)) {
+        const act_place before = act_place_of(a);
         acts[r].run(a, acts[r].argument);
+        act_say_stood(a, r, &before);
         tour_follow(a, r);
     } else if (r != REQUEST_NONE && a->message.kind != MESSAGE_ERROR) {
         size_t count;

@@ -204,9 +204,14 @@ void act_mark(app *a, int unused)
 {
     (void)unused;
     const pane_ops *ops = pane_ops_of(a->focus);
+    table_view *v = &a->table[a->focus];
+    const unsigned marks = v->marks;
     if (ops->mark != NULL) {
         ops->mark(a);
+    } else if (table_selected(v) == SIZE_MAX) {
+        app_say(a, MESSAGE_NOTE, "there is no row to mark");
     } else {
-        table_mark(&a->table[a->focus], source_of(a), a);
+        table_mark(v, source_of(a), a);
+        app_say(a, MESSAGE_NOTE, v->marks < marks ? "the mark is gone" : "marked: t takes the mark away");
     }
 }

@@ -221,8 +221,10 @@ void act_zoom(app *a, int direction)
         ops->zoom(a, direction);
     } else if (direction < 0 && a->zoom > finest) {
         a->zoom--;
+        app_say(a, MESSAGE_NOTE, "less time on the graph");
     } else if (direction > 0 && a->zoom < HISTORY_LEVELS) {
         a->zoom++;
+        app_say(a, MESSAGE_NOTE, "more time on the graph");
     }
 }
 

@@ -35,6 +35,7 @@ enum input {
     INPUT_WHEEL_DOWN,
     INPUT_WORD_LEFT,
     INPUT_WORD_RIGHT,
+    INPUT_UNKNOWN, // a function key that has no job
 };
 
 // X(ID, key, "key as shown", "name after ':'", "what it does")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cursor and the window around it.
+#include <inttypes.h>
+
 #include "app/tui/app.h"
 
 static uint32_t instr_count(const app *a)
@@ -134,4 +136,11 @@ void step_mark(app *a)
 {
     step_view *v = &a->step;
     v->marked = instr_count(a) == 0 || v->marked == v->cursor ? HR_NO_ID : v->cursor;
+    if (instr_count(a) == 0) {
+        app_say(a, MESSAGE_NOTE, "there is no step to mark yet");
+    } else if (v->marked == HR_NO_ID) {
+        app_say(a, MESSAGE_NOTE, "the mark is gone");
+    } else {
+        app_say(a, MESSAGE_NOTE, "instruction %" PRIu32 " is marked: t takes the mark away", v->marked);
+    }
 }

@@ -58,7 +58,7 @@ static int key_of(int code)
             return codes[i].key;
         }
     }
-    return INPUT_NONE;
+    return INPUT_UNKNOWN;
 }
 
 // ---- mouse ----------------------------------------------------------------------------------------------------

@@ -185,6 +185,24 @@ START_TEST(before_the_first_step_the_screen_says_so)
 }
 END_TEST
 
+START_TEST(a_view_that_was_frozen_before_the_first_look_shows_the_heap)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    screen_keys(a, " ");
+    ck_assert(a->is_frozen);
+    train(a, "bfc", 96 * HR_MIB);
+    ck_assert(a->is_frozen);
+    free(screen_text(a));
+    ck_assert_uint_gt(heap_scene_rows(&a->heap_scene), 0);
+    const uint64_t number = a->heap_scene.step.number;
+    play(&shared, false);
+    free(screen_text(a));
+    ck_assert_uint_eq(a->heap_scene.step.number, number); // from there on it stands still
+    screen_close(a);
+    training_end(&shared);
+}
+END_TEST
+
 // ---- numbers ------------------------------------------------------------------------------------------------------
 
 START_TEST(the_heap_at_the_peak_has_the_numbers_of_the_allocator)
@@ -573,6 +591,7 @@ END_TEST
 
 SUITE_MAIN("tui memory", the_heap_at_the_peak_of_the_last_step_looks_as_agreed,
            refused_requests_and_other_allocators_look_as_agreed, before_the_first_step_the_screen_says_so,
+           a_view_that_was_frozen_before_the_first_look_shows_the_heap,
            the_heap_at_the_peak_has_the_numbers_of_the_allocator,
            a_refused_request_is_the_last_event_and_stands_beside_the_largest_hole,
            what_only_a_plan_was_refused_is_shown_as_it_was_planned,

@@ -146,7 +146,8 @@ void memory_settle(app *a)
         heap_scene_seek(v, row);
         v->is_kept = false; // the map's cursor goes with the event
         hold(a);
-    } else if (!a->is_frozen && take_newest(a)) {
+    } else if ((!a->is_frozen || v->step.kind == HEAP_STEP_NONE) &&
+               take_newest(a)) { // frozen shows what there was
         size_t rows = heap_scene_rows(v);
         select_row(a, v->refused.any && rows > 0 ? rows - 1 : v->peak);
         v->address = v->is_kept ? address : v->address;
@@ -181,6 +182,7 @@ void memory_enter(app *a)
     const heap_scene *v = &a->heap_scene;
     heap_piece piece;
     if (!heap_scene_piece(v, &piece)) {
+        app_say(a, MESSAGE_NOTE, "there is no heap to show yet");
         return;
     }
     size_t made = heap_scene_made(v, &piece), ended = heap_scene_ended(v, &piece);
@@ -199,6 +201,10 @@ void memory_zoom(app *a, int direction)
 {
     enum { ZOOM_MAX = 24 };
     unsigned zoom = a->heap_scene.zoom;
+    if (heap_scene_rows(&a->heap_scene) == 0) {
+        app_say(a, MESSAGE_NOTE, "there is no heap to show yet");
+        return;
+    }
     a->heap_scene.zoom = direction < 0 ? (zoom < ZOOM_MAX ? zoom + 1 : zoom) : zoom > 0 ? zoom - 1 : 0;
 }
 
