@@ -215,6 +215,11 @@ static const char *title_of(const app *a, char text[MEMORY_TEXT])
     return text;
 }
 
+static bool names_neighbour(const block_line *line)
+{
+    return strcmp(line->label, "before") == 0 || strcmp(line->label, "after") == 0;
+}
+
 static void draw(const canvas *c, const app *a)
 {
     block_lines l;
@@ -225,7 +230,10 @@ static void draw(const canvas *c, const app *a)
     for (int i = 0; i < l.count && y < c->area.h; i++, y++) {
         canvas words = canvas_sub(c, y, LABEL_WIDTH, c->area.h - y, c->area.w - LABEL_WIDTH);
         paint_text(c, y, 0, LABEL_WIDTH, ROLE_DIM, l.line[i].label);
-        if (strcmp(l.line[i].label, "tensor") == 0) {
+        if (names_neighbour(&l.line[i])) {
+            words.said_later = true; // whole when the map's cursor is there
+            paint_middle(&words, 0, 0, words.area.w, ROLE_TEXT, l.line[i].text);
+        } else if (strcmp(l.line[i].label, "tensor") == 0) {
             int rows = paint_wrapped(&words, 0, ROLE_TEXT, l.line[i].text);
             y += rows > 1 ? rows - 1 : 0;
         } else {
