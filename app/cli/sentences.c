@@ -175,7 +175,8 @@ static void say_left(const progress *p, const hr_report *r)
     }
     const uint64_t left_bytes = limit_bytes - peak_bytes;
     fprintf(p->out, "At the peak, %s (%s) of the limit of %s are left", hr_bytes_human(left_bytes, left),
-            report_share((double)left_bytes / (double)limit_bytes, share), hr_bytes_human(limit_bytes, limit));
+            report_share((double)left_bytes / (double)limit_bytes, share),
+            hr_bytes_human(limit_bytes, limit));
     end_sentence(p);
 }
 

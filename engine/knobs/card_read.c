@@ -279,8 +279,7 @@ bool hr_card_is_file(const char *path)
 // Of a card as it is said every field can be looked up.
 static void advise_fields(const char *words, hr_err *err)
 {
-    hr_err_try(err, "headroom cards %.*s # every field with a value", (int)strcspn(words, ","),
-               words);
+    hr_err_try(err, "headroom cards %.*s # every field with a value", (int)strcspn(words, ","), words);
 }
 
 // The key stands at words + at.

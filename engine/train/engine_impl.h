@@ -41,9 +41,9 @@ struct hr_engine {
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options
     void *goes_on_context;
     char times_file[HR_KNOB_TEXT_MAX]; // hr_engine_options; "": nothing is timed
-    bool needs_build;          // a knob that is not hot changed, or there was no build yet
-    bool needs_pipeline;       // a knob of the pipeline changed
-    bool resumed;              // train.resume was read
+    bool needs_build;                  // a knob that is not hot changed, or there was no build yet
+    bool needs_pipeline;               // a knob of the pipeline changed
+    bool resumed;                      // train.resume was read
     bool lost_step;            // a step failed half way: contents of device memory are not to be trusted
     bool needs_seek;           // `data` is beyond `position`: a step broke off that had its batch
     bool restored;             // `carried` is what training goes on from, not what the build holds

@@ -470,5 +470,5 @@ SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_someth
            run_pauses_and_goes_on, leaving_asks_where_steps_would_be_lost_and_not_otherwise,
            fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
            commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
-           the_screen_is_saved_over_another_file_only_when_asked, a_save_without_a_file_says_what_to_type, a_line_takes_any_character_and_any_length,
-           random_keys_find_nothing)
+           the_screen_is_saved_over_another_file_only_when_asked, a_save_without_a_file_says_what_to_type,
+           a_line_takes_any_character_and_any_length, random_keys_find_nothing)

@@ -72,7 +72,7 @@ typedef struct hr_engine_options {
     // Where hr_engine_write_times will write; copied. Every instruction of a training step is timed then, and none captured
     // into a graph. NULL: neither.
     const char *times_file;
-    hr_position *position;   // kept up to date from create on; borrowed until destroy; may be NULL
+    hr_position *position; // kept up to date from create on; borrowed until destroy; may be NULL
     // Between two rounds of an accumulated step, when `done` of them are; may be NULL, must not call the engine. False: the
     // step is left there and has never been, unless it has changed already what training goes on from (running statistics).
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds);

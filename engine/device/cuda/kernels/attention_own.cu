@@ -182,9 +182,9 @@ template <int N> __device__ __forceinline__ void clear(float (&sum)[N][ROWS][COL
 
 // One tile of rows of one head. Neighbouring blocks share a head, and so its other side in the L2 cache.
 struct job {
-    int64_t head;                // of all samples: n·heads + h
-    int64_t first_row;           // of the tile
-    int window;                  // of the result's features
+    int64_t head;                      // of all samples: n·heads + h
+    int64_t first_row;                 // of the tile
+    int window;                        // of the result's features
     int64_t queries_at, keys_at, y_at; // where the head begins in q, in k and in y
 };
 
@@ -395,7 +395,8 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void forward(const 
             gather(a, y, keys, values, v, first_feature);
         }
         finish(a, j, largest, sum, y);
-        write(a, y, static_cast<T *>(a.out) + j.y_at + j.first_row * a.width, a.width, q.count, first_feature);
+        write(a, y, static_cast<T *>(a.out) + j.y_at + j.first_row * a.width, a.width, q.count,
+              first_feature);
     }
 }
 

@@ -23,10 +23,10 @@ typedef struct batch_norm_walk {
 typedef struct batch_norm_args {
     batch_norm_walk walk;
     const void *x, *dy;
-    const void *summand;                         // forward: of y, before the activation
-    const void *gate, *more;                     // backward, with `gated`: y behind an activation, and what is added to dy
-    void *gated;                                 // what gate let through of both
-    void *y;                                     // or dx: may lie on x, or dy
+    const void *summand;     // forward: of y, before the activation
+    const void *gate, *more; // backward, with `gated`: y behind an activation, and what is added to dy
+    void *gated;             // what gate let through of both
+    void *y;                 // or dx: may lie on x, or dy
     const float *gamma, *beta, *mean, *variance; // beta: backward with an activation only
     const float *dgamma, *dbeta;                 // of the last stage backward
     // Forward [parts][count, mean, squares][channels] of distances from a channel's first value; these values stand
