@@ -65,7 +65,7 @@ START_TEST(a_lost_card_ends_the_worker_and_a_new_one_goes_on)
     setenv("CARD_FAIL_ONCE", use_file("once", once), 1);
     hr_session *s = use_start(&options);
     use_run(s, SAVED);
-    use_read_until(s, &n, use_has_saves, 1);
+    use_read_until(s, &n, use_has_saved, SAVED);
     use_run(s, 0);
     const hr_session_end end = use_wait_end(s);
     use_stop(s);
@@ -101,7 +101,7 @@ START_TEST(a_failed_step_needs_no_new_worker)
     hr_session *s = use_start(&options);
     unsetenv("CARD_FAIL");
     use_run(s, SAVED);
-    use_read_until(s, &n, use_has_saves, 1);
+    use_read_until(s, &n, use_has_saved, SAVED);
     use_run(s, 0);
     use_read_until(s, &n, use_is_in, HR_ENGINE_FAILED);
     for (int k = 0; !use_is_error(s, &err) && k < USE_WAIT_MS / 20; k++) {

@@ -128,8 +128,9 @@ static inline void use_run(hr_session *s, uint64_t steps)
 
 // What was read so far.
 typedef struct seen {
-    uint64_t events, lost, next_seq, steps, saves;
-    uint32_t step; // of the last event
+    uint64_t events, lost, next_seq, steps;
+    uint64_t saved_step; // of the last save
+    uint32_t step;       // of the last event
     double loss;
     hr_engine_state state;
     uint64_t in_use_bytes, time_ns;
@@ -147,7 +148,7 @@ static inline void use_note(seen *n, const hr_event *e)
         n->steps++;
         n->loss = e->u.step.loss;
     } else if (e->kind == HR_EVENT_SAVED) {
-        n->saves++;
+        n->saved_step = e->u.note.count;
     } else if (e->kind == HR_EVENT_STATE) {
         n->state = (hr_engine_state)e->u.note.count;
     } else if (e->kind >= HR_EVENT_ALLOC && e->kind <= HR_EVENT_SHRINK) {
@@ -219,9 +220,10 @@ static inline bool use_is_in(const seen *n, uint64_t state)
     return n->state == (hr_engine_state)state && n->events > 0;
 }
 
-static inline bool use_has_saves(const seen *n, uint64_t number)
+// The save of a training that came to rest at `step`: the first one may have come sooner.
+static inline bool use_has_saved(const seen *n, uint64_t step)
 {
-    return n->saves >= number;
+    return n->saved_step >= step;
 }
 
 static inline hr_session_end use_wait_end(hr_session *s)

@@ -215,7 +215,7 @@ START_TEST(a_killed_training_goes_on_from_its_autosave)
     options.autosave_path = use_file("auto.safetensors", path);
     hr_session *s = use_start(&options);
     use_run(s, 7);
-    use_read_until(s, &n, use_has_saves, 1);
+    use_read_until(s, &n, use_has_saved, 7);
     use_run(s, 5);
     use_read_until(s, &n, use_has_steps, 8);
     hr_session_kill(s);
