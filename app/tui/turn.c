@@ -162,23 +162,6 @@ static bool next_bytes(const hr_knob_row *row, uint64_t now, int direction, char
 
 // ---- knobs whose values are words, or numbers that no rule would find
 
-enum { LADDER_MAX = 8 };
-
-static const struct {
-    hr_knob_id id;
-    const char *words[LADDER_MAX];
-} ladders[] = {
-    {HR_KNOB_CHECKPOINT_STRATEGY, {"none", "selective", "blocks", "sqrt"}},
-    {HR_KNOB_PRECISION_LOSS_SCALE, {"none", "dynamic", "1024", "32768"}},
-    {HR_KNOB_WORKSPACE_LIMIT, {"0B", "1MiB", "8MiB", "32MiB", "128MiB", "512MiB", "none"}},
-    {HR_KNOB_ALLOCATOR_FRACTION, {"none", "0.5", "0.6", "0.7", "0.8", "0.9", "1"}},
-    {HR_KNOB_OPTIMIZER_CLIP_NORM, {"none", "0.1", "0.5", "1", "5"}},
-    {HR_KNOB_OPTIMIZER_EMA, {"none", "0.9", "0.99", "0.999", "0.9999"}},
-    {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, {"none", "0", "0.0001", "0.001", "0.01", "0.1"}},
-    {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, {"none", "0", "0.01", "0.1", "0.5"}},
-    {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {"auto", "0", "1", "2", "4", "16", "64"}},
-};
-
 typedef struct named_card {
     char name[sizeof((hr_preset_entry *)NULL)->name];
     char title[sizeof((hr_preset_entry *)NULL)->title];
@@ -248,10 +231,10 @@ size_t turn_words(hr_knob_id id, const char *words[TURN_WORDS_MAX])
     if (id == HR_KNOB_DEVICE_CARD) {
         return card_names(words);
     }
-    for (size_t i = 0; i < sizeof ladders / sizeof *ladders; i++) {
-        for (size_t k = 0; ladders[i].id == id && k < LADDER_MAX && ladders[i].words[k] != NULL; k++) {
-            words[count++] = ladders[i].words[k];
-        }
+    const hr_knob_row *row = row_of(id);
+    while (row->steps[count] != NULL) {
+        words[count] = row->steps[count];
+        count++;
     }
     return count;
 }

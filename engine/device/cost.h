@@ -18,29 +18,6 @@
 #include "device/device.h"
 #include "program/program.h"
 
-// X(ID, "name")
-#define COST_FAMILY_MAP(X)                                                                                   \
-    X(NOTHING, "nothing")                                                                                    \
-    X(PRODUCT, "product")                                                                                    \
-    X(CONV, "conv forward")                                                                                  \
-    X(CONV_DATA, "conv bwd data")                                                                            \
-    X(CONV_WEIGHTS, "conv bwd weights")                                                                      \
-    X(DEPTHWISE, "depthwise")                                                                                \
-    X(ATTENTION, "attention")                                                                                \
-    X(NORM, "normalisation")                                                                                 \
-    X(ELEMENTWISE, "element-wise")                                                                           \
-    X(REDUCTION, "reduction")                                                                                \
-    X(EMBEDDING, "embedding")                                                                                \
-    X(UPDATE, "update")                                                                                      \
-    X(COPY, "copy")
-
-typedef enum cost_family {
-#define X(id, text) COST_##id,
-    COST_FAMILY_MAP(X)
-#undef X
-        COST_FAMILY_COUNT
-} cost_family;
-
 const char *cost_family_name(cost_family family);
 // NOTHING: views, events, and what the executor does itself.
 cost_family cost_family_of(const instr *i);

@@ -42,17 +42,9 @@ static void count_library(hr_report *r, const char *impl)
 
 static const char *kind_of(hr_op op)
 {
-    static const char *const kinds[HR_OP_COUNT] = {
-        [HR_OP_CONV2D] = "convolutions",
-        [HR_OP_CONV2D_BWD_DATA] = "convolutions",
-        [HR_OP_CONV2D_BWD_WEIGHTS] = "convolutions",
-        [HR_OP_CONV2D_TRANSPOSE] = "convolutions",
-        [HR_OP_CONV2D_TRANSPOSE_BWD_DATA] = "convolutions",
-        [HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS] = "convolutions",
-        [HR_OP_ATTENTION] = "attentions",
-        [HR_OP_ATTENTION_BWD] = "attentions",
-    };
-    return kinds[op] != NULL ? kinds[op] : "operations";
+    const uint8_t cost = op_row_of(op)->traits.cost;
+    const bool convolves = cost == COST_CONV || cost == COST_CONV_DATA || cost == COST_CONV_WEIGHTS;
+    return convolves ? "convolutions" : cost == COST_ATTENTION ? "attentions" : "operations";
 }
 
 static uint32_t count_of_kind(const program *p, const char *kind)

@@ -82,6 +82,7 @@ static const hr_knob_row rows[] = {
         .allocator = "bfc",
         .applies = "with allocator.kind bfc"},
     ROW(ALLOCATOR_FRACTION, REAL, "", "of the card")
+        .steps = {"none", "0.5", "0.6", "0.7", "0.8", "0.9", "1"},
         .min = 0, .max = 1,
         .line = "share of the card's whole memory that the allocator may take",
         .explanation =
@@ -213,6 +214,7 @@ static const hr_knob_row rows[] = {
             "the processor can; everything else in 2 bytes it computes in float32 a tile at a time, as a card does.",
         .applies = "float64 on device.kind reference and plan only"},
     ROW(PRECISION_LOSS_SCALE, TEXT, "", "")
+        .steps = {"none", "dynamic", "1024", "32768"},
         .line = "factor that keeps float16 gradients in range: dynamic, none, a number",
         .explanation =
             "float16 cannot hold a gradient below 6e-8. The loss is multiplied by the scale and every gradient divided "
@@ -242,6 +244,7 @@ static const hr_knob_row rows[] = {
             "hold them, and with which loss scale. Costs one more pass over the gradients; a dynamic loss scale makes "
             "it anyway."},
     ROW(CHECKPOINT_STRATEGY, TEXT, "none", "")
+        .steps = {"none", "selective", "blocks", "sqrt"},
         .line = "which results are dropped in forward and computed again for backward",
         .explanation =
             "none keeps what backward needs. every:K cuts the layers into segments of K, sqrt into as many "
@@ -402,6 +405,7 @@ static const hr_knob_row rows[] = {
             "the first update cannot be combined with it.",
         .applies = "with execution.tape once or persistent"},
     ROW(OPTIMIZER_WEIGHT_DECAY, REAL, "", "")
+        .steps = {"none", "0", "0.0001", "0.001", "0.01", "0.1"},
         .min = 0, .max = 1,
         .line = "share of every weight that an update takes away, times the learning rate",
         .explanation =
@@ -409,12 +413,14 @@ static const hr_knob_row rows[] = {
             "update. none is the optimizer's own: 0.004 with adamw, as in Keras (0.01 under optimizer.form torch), and 0 with the others. It "
             "costs no memory."},
     ROW(OPTIMIZER_CLIP_NORM, REAL, "", "")
+        .steps = {"none", "0.1", "0.5", "1", "5"},
         .min = 1e-9, .max = 1e9,
         .line = "largest norm of all gradients together; larger ones are scaled down to it",
         .explanation =
             "Keras' global_clipnorm. All gradients must be there before the first weight moves. graph scales "
             "them in place; eager makes a second list, as TensorFlow does."},
     ROW(OPTIMIZER_EMA, REAL, "", "")
+        .steps = {"none", "0.9", "0.99", "0.999", "0.9999"},
         .min = 0, .max = 0.999999,
         .line = "keep an average of every weight: the share of it that an update leaves",
         .explanation =
@@ -436,6 +442,7 @@ static const hr_knob_row rows[] = {
             "learning rate stays as it is.",
         .applies = "with optimizer.schedule cosine, linear and step"},
     ROW(OPTIMIZER_SCHEDULE_FACTOR, REAL, "", "")
+        .steps = {"none", "0", "0.01", "0.1", "0.5"},
         .min = 0, .max = 1, .hot = true,
         .line = "share of the learning rate at the end of the schedule, or left by each step",
         .explanation =
@@ -448,6 +455,7 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Update k of n has k/n of the learning rate; the schedule begins behind them."},
     ROW(WORKSPACE_LIMIT, BYTES, "", "B")
+        .steps = {"0B", "1MiB", "8MiB", "32MiB", "128MiB", "512MiB", "none"},
         .min = 0, .max = BYTES_MAX,
         .line = "most scratch memory that one operation may take",
         .explanation =
@@ -499,6 +507,7 @@ static const hr_knob_row rows[] = {
             "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits in "
             "host memory, not on the device."},
     ROW(PIPELINE_DEVICE_PREFETCH, INT, "", "batches")
+        .steps = {"auto", "0", "1", "2", "4", "16", "64"},
         .min = 0, .max = 64, .unset = "auto",
         .line = "batches copied to the device ahead of the step; 0: copied when the step begins",
         .explanation =

@@ -26,6 +26,7 @@ static uint64_t twelve(const op_query *q)
 
 #define ROW(id, text, cost, in_bit, out_bit, kept)                                                           \
     const op_row op_row_##id = {.name = text,                                                                \
+                                .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_BY_ELEMENT},            \
                                 .min_in = 1,                                                                 \
                                 .max_in = 1,                                                                 \
                                 .min_out = 1,                                                                \
@@ -43,8 +44,14 @@ static uint64_t twelve(const op_query *q)
                                           .result = {0}}}};
 
 #define BWD_ROW(id, text, cost)                                                                              \
-    const op_row op_row_##id = {                                                                             \
-        .name = text, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .flops = cost, .in_place = 1};
+    const op_row op_row_##id = {.name = text,                                                                \
+                                .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT},           \
+                                .min_in = 2,                                                                 \
+                                .max_in = 2,                                                                 \
+                                .min_out = 1,                                                                \
+                                .max_out = 1,                                                                \
+                                .flops = cost,                                                               \
+                                .in_place = 1};
 
 ROW(GELU, "gelu", eight, 0x1, 0, OP_SRC_IN)
 ROW(SILU, "silu", four, 0x1, 0, OP_SRC_IN)

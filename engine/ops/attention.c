@@ -196,6 +196,7 @@ static uint64_t attention_bwd_flops(const op_query *q)
 
 const op_row op_row_ATTENTION_SCORES = {
     .name = "attention_scores",
+    .traits = {COST_PRODUCT, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -222,6 +223,7 @@ const op_row op_row_ATTENTION_SCORES = {
 
 const op_row op_row_ATTENTION_SCORES_BWD_Q = {
     .name = "attention_scores_bwd_q",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -232,6 +234,7 @@ const op_row op_row_ATTENTION_SCORES_BWD_Q = {
 
 const op_row op_row_ATTENTION_SCORES_BWD_K = {
     .name = "attention_scores_bwd_k",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -242,6 +245,7 @@ const op_row op_row_ATTENTION_SCORES_BWD_K = {
 
 const op_row op_row_ATTENTION_VALUES = {
     .name = "attention_values",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -268,6 +272,7 @@ const op_row op_row_ATTENTION_VALUES = {
 
 const op_row op_row_ATTENTION_VALUES_BWD_P = {
     .name = "attention_values_bwd_p",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -278,6 +283,7 @@ const op_row op_row_ATTENTION_VALUES_BWD_P = {
 
 const op_row op_row_ATTENTION_VALUES_BWD_V = {
     .name = "attention_values_bwd_v",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -288,6 +294,7 @@ const op_row op_row_ATTENTION_VALUES_BWD_V = {
 
 const op_row op_row_ATTENTION = {
     .name = "attention",
+    .traits = {COST_ATTENTION, OP_COSTLY, OP_NO_ACT, OP_BY_HEAD},
     .min_in = 1,
     .max_in = 3,
     .min_out = 2,
@@ -313,6 +320,7 @@ const op_row op_row_ATTENTION = {
 
 const op_row op_row_ATTENTION_BWD = {
     .name = "attention_bwd",
+    .traits = {COST_ATTENTION, OP_COSTLY, OP_NO_ACT, OP_BY_HEAD},
     .min_in = 4,
     .max_in = 6,
     .min_out = 1,

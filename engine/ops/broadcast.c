@@ -30,6 +30,7 @@ static void over_leading_axes(const op_query *forward, op_attr *attr)
 
 const op_row op_row_ADD_BROADCAST = {
     .name = "add_broadcast",
+    .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_PERIOD, .repeated = 0x2},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -79,6 +80,7 @@ static void over_first_axis(const op_query *forward, op_attr *attr)
 
 const op_row op_row_BROADCAST = {
     .name = "broadcast",
+    .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_BY_PERIOD, .repeated = 0x1},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,

@@ -80,6 +80,7 @@ SLICE_OF(5)
 // Backward needs the extents alone; the tape keeps the inputs.
 const op_row op_row_CONCAT = {
     .name = "concat",
+    .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 6,
     .min_out = 1,
@@ -112,6 +113,7 @@ static hr_status slice_shape(const op_attr *a, const op_operand *in, size_t in_c
 
 const op_row op_row_SLICE = {
     .name = "slice",
+    .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -129,6 +131,7 @@ const op_row op_row_SLICE = {
 };
 
 const op_row op_row_SLICE_BWD = {.name = "slice_bwd",
+                                 .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                  .min_in = 1,
                                  .max_in = 1,
                                  .min_out = 1,
@@ -167,6 +170,7 @@ static void sum_of_copies(const op_query *forward, op_attr *attr)
 
 const op_row op_row_STACK = {
     .name = "stack",
+    .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -186,8 +190,12 @@ const op_row op_row_STACK = {
 // ---- zeros ------------------------------------------------------------------------------------------------
 
 // Who asks for zeros knows their shape.
-const op_row op_row_ZEROS = {
-    .name = "zeros", .min_out = 1, .max_out = 1, .flops = op_no_flops, .in_place = -1};
+const op_row op_row_ZEROS = {.name = "zeros",
+                             .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                             .min_out = 1,
+                             .max_out = 1,
+                             .flops = op_no_flops,
+                             .in_place = -1};
 
 static hr_status zero_pad_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                                 size_t out_count, hr_err *err)
@@ -213,6 +221,7 @@ static hr_status zero_pad_shape(const op_attr *a, const op_operand *in, size_t i
 
 const op_row op_row_ZERO_PAD = {
     .name = "zero_pad",
+    .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -230,6 +239,7 @@ const op_row op_row_ZERO_PAD = {
 };
 
 const op_row op_row_ZERO_PAD_BWD = {.name = "zero_pad_bwd",
+                                    .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                     .min_in = 1,
                                     .max_in = 1,
                                     .min_out = 1,

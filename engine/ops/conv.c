@@ -59,6 +59,7 @@ static uint64_t conv2d_bwd_weights_flops(const op_query *q)
 
 const op_row op_row_CONV2D = {
     .name = "conv2d",
+    .traits = {COST_CONV, OP_COSTLY, OP_ACTS, OP_BY_IMAGE, .whole = 0x6, .large = 0x1},
     .min_in = 2,
     .max_in = 3,
     .min_out = 1,
@@ -85,6 +86,7 @@ const op_row op_row_CONV2D = {
 
 const op_row op_row_CONV2D_BWD_DATA = {
     .name = "conv2d_bwd_data",
+    .traits = {COST_CONV_DATA, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .whole = 0x2, .large = OP_TILE_OUT_0},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -95,6 +97,7 @@ const op_row op_row_CONV2D_BWD_DATA = {
 
 const op_row op_row_CONV2D_BWD_WEIGHTS = {
     .name = "conv2d_bwd_weights",
+    .traits = {COST_CONV_WEIGHTS, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .sum = 0x3, .large = 0x1},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,

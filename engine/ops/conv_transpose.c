@@ -83,6 +83,7 @@ static uint64_t bwd_weights_flops(const op_query *q)
 
 const op_row op_row_CONV2D_TRANSPOSE = {
     .name = "conv2d_transpose",
+    .traits = {COST_CONV_DATA, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 3,
     .min_out = 1,
@@ -109,6 +110,7 @@ const op_row op_row_CONV2D_TRANSPOSE = {
 
 const op_row op_row_CONV2D_TRANSPOSE_BWD_DATA = {
     .name = "conv2d_transpose_bwd_data",
+    .traits = {COST_CONV, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -119,6 +121,7 @@ const op_row op_row_CONV2D_TRANSPOSE_BWD_DATA = {
 
 const op_row op_row_CONV2D_TRANSPOSE_BWD_WEIGHTS = {
     .name = "conv2d_transpose_bwd_weights",
+    .traits = {COST_CONV_WEIGHTS, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,

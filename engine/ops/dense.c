@@ -61,6 +61,7 @@ static uint64_t dense_bwd_weights_flops(const op_query *q)
 
 const op_row op_row_DENSE = {
     .name = "dense",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_ACTS, OP_WHOLE},
     .min_in = 2,
     .max_in = 4,
     .min_out = 1,
@@ -87,6 +88,7 @@ const op_row op_row_DENSE = {
 
 const op_row op_row_DENSE_BWD_DATA = {
     .name = "dense_bwd_data",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 3,
     .min_out = 1,
@@ -97,6 +99,7 @@ const op_row op_row_DENSE_BWD_DATA = {
 
 const op_row op_row_DENSE_BWD_WEIGHTS = {
     .name = "dense_bwd_weights",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,

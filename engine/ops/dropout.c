@@ -46,6 +46,7 @@ static uint64_t two(const op_query *q)
 
 const op_row op_row_DROPOUT = {
     .name = "dropout",
+    .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -73,10 +74,17 @@ const op_row op_row_DROPOUT = {
         },
 };
 
-const op_row op_row_DROPOUT_BWD = {
-    .name = "dropout_bwd", .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flops = two, .in_place = 0};
+const op_row op_row_DROPOUT_BWD = {.name = "dropout_bwd",
+                                   .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                   .min_in = 1,
+                                   .max_in = 1,
+                                   .min_out = 1,
+                                   .max_out = 1,
+                                   .flops = two,
+                                   .in_place = 0};
 
 const op_row op_row_DROPOUT_BWD_MASK = {.name = "dropout_bwd_mask",
+                                        .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT},
                                         .min_in = 2,
                                         .max_in = 2,
                                         .min_out = 1,

@@ -52,6 +52,7 @@ static uint64_t multiply_bwd_flops(const op_query *q)
 
 const op_row op_row_RELU = {
     .name = "relu",
+    .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -67,11 +68,17 @@ const op_row op_row_RELU = {
               .result = {0}}},
 };
 
-const op_row op_row_RELU_BWD = {
-    .name = "relu_bwd", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = 1};
+const op_row op_row_RELU_BWD = {.name = "relu_bwd",
+                                .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                .min_in = 2,
+                                .max_in = 3,
+                                .min_out = 1,
+                                .max_out = 1,
+                                .in_place = 1};
 
 const op_row op_row_RELU6 = {
     .name = "relu6",
+    .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_BY_ELEMENT},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -87,12 +94,18 @@ const op_row op_row_RELU6 = {
               .result = {0}}},
 };
 
-const op_row op_row_RELU6_BWD = {
-    .name = "relu6_bwd", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = 1};
+const op_row op_row_RELU6_BWD = {.name = "relu6_bwd",
+                                 .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT},
+                                 .min_in = 2,
+                                 .max_in = 3,
+                                 .min_out = 1,
+                                 .max_out = 1,
+                                 .in_place = 1};
 
 // The gradient of both inputs is the gradient of the sum: no instruction, no bytes.
 const op_row op_row_ADD = {
     .name = "add",
+    .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_ACTS, OP_BY_ELEMENT},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -105,6 +118,7 @@ const op_row op_row_ADD = {
 
 const op_row op_row_MULTIPLY = {
     .name = "multiply",
+    .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -122,6 +136,7 @@ const op_row op_row_MULTIPLY = {
 
 // da may take dy's storage: both gradients of an element are known before the first is written.
 const op_row op_row_MULTIPLY_BWD = {.name = "multiply_bwd",
+                                    .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT},
                                     .min_in = 3,
                                     .max_in = 3,
                                     .min_out = 2,
@@ -132,6 +147,7 @@ const op_row op_row_MULTIPLY_BWD = {.name = "multiply_bwd",
 // The factor is no parameter: it gets no gradient, and takes part in that of x.
 const op_row op_row_SCALE = {
     .name = "scale",
+    .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT, .whole = 0x2},
     .min_in = 1,
     .max_in = 2,
     .min_out = 1,

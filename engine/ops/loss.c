@@ -154,6 +154,7 @@ static uint64_t per_logit_flops(const op_query *q)
 // Probabilities may take the logits' storage: a row's maximum and its label's logit are read before it is written.
 const op_row op_row_SOFTMAX_XENT = {
     .name = "softmax_cross_entropy",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 2,
@@ -173,12 +174,18 @@ const op_row op_row_SOFTMAX_XENT = {
               .result = {0}}},
 };
 
-const op_row op_row_SOFTMAX_XENT_BWD = {
-    .name = "softmax_cross_entropy_bwd", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = 0};
+const op_row op_row_SOFTMAX_XENT_BWD = {.name = "softmax_cross_entropy_bwd",
+                                        .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                        .min_in = 2,
+                                        .max_in = 3,
+                                        .min_out = 1,
+                                        .max_out = 1,
+                                        .in_place = 0};
 
 // Logits stay in the type they were made in: a kernel widens what it reads and rounds the gradient once.
 const op_row op_row_SOFTMAX_XENT_STREAM = {
     .name = "softmax_cross_entropy_streaming",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 3,
@@ -197,6 +204,7 @@ const op_row op_row_SOFTMAX_XENT_STREAM = {
 };
 
 const op_row op_row_SOFTMAX_XENT_STREAM_BWD = {.name = "softmax_cross_entropy_streaming_bwd",
+                                               .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                                .min_in = 4,
                                                .max_in = 5,
                                                .min_out = 1,
@@ -207,6 +215,7 @@ const op_row op_row_SOFTMAX_XENT_STREAM_BWD = {.name = "softmax_cross_entropy_st
 // What a graph runs instead of the two, see passes/fuse_loss.c.
 const op_row op_row_SOFTMAX_XENT_GRADIENT = {
     .name = "softmax_cross_entropy_with_gradient",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 3,
     .min_out = 2,
@@ -219,6 +228,7 @@ const op_row op_row_SOFTMAX_XENT_GRADIENT = {
 
 const op_row op_row_MSE = {
     .name = "mse",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -238,6 +248,7 @@ const op_row op_row_MSE = {
 };
 
 const op_row op_row_MSE_BWD = {.name = "mse_bwd",
+                               .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                .min_in = 2,
                                .max_in = 3,
                                .min_out = 1,
@@ -248,6 +259,7 @@ const op_row op_row_MSE_BWD = {.name = "mse_bwd",
 // Backward makes the teacher's probabilities once more instead of keeping them. The teacher gets no gradient.
 const op_row op_row_KL = {
     .name = "kl_divergence",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 2,
@@ -268,6 +280,7 @@ const op_row op_row_KL = {
 };
 
 const op_row op_row_KL_BWD = {.name = "kl_divergence_bwd",
+                              .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                               .min_in = 2,
                               .max_in = 3,
                               .min_out = 1,
@@ -277,6 +290,7 @@ const op_row op_row_KL_BWD = {.name = "kl_divergence_bwd",
 
 const op_row op_row_ACCURACY = {
     .name = "accuracy",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,

@@ -56,6 +56,7 @@ static uint64_t matmul_bwd_b_flops(const op_query *q)
 
 const op_row op_row_MATMUL = {
     .name = "matmul",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -82,6 +83,7 @@ const op_row op_row_MATMUL = {
 
 const op_row op_row_MATMUL_BWD_A = {
     .name = "matmul_bwd_a",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -92,6 +94,7 @@ const op_row op_row_MATMUL_BWD_A = {
 
 const op_row op_row_MATMUL_BWD_B = {
     .name = "matmul_bwd_b",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,

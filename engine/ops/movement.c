@@ -2,10 +2,18 @@
 // Operations that move or reinterpret bytes and compute nothing.
 #include "ops/rows.h"
 
-const op_row op_row_INPUT = {
-    .name = "input", .min_out = 1, .max_out = 1, .flops = op_no_flops, .in_place = -1};
-const op_row op_row_PREFETCH = {
-    .name = "prefetch", .min_out = 1, .max_out = 1, .flops = op_no_flops, .in_place = -1};
+const op_row op_row_INPUT = {.name = "input",
+                             .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                             .min_out = 1,
+                             .max_out = 1,
+                             .flops = op_no_flops,
+                             .in_place = -1};
+const op_row op_row_PREFETCH = {.name = "prefetch",
+                                .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                .min_out = 1,
+                                .max_out = 1,
+                                .flops = op_no_flops,
+                                .in_place = -1};
 
 // Read and written; of the first operand no more than the second takes.
 static uint64_t advance_bytes(const op_query *q)
@@ -16,6 +24,7 @@ static uint64_t advance_bytes(const op_query *q)
 }
 
 const op_row op_row_ADVANCE = {.name = "advance",
+                               .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                .min_in = 1,
                                .max_in = 1,
                                .min_out = 1,
@@ -23,8 +32,14 @@ const op_row op_row_ADVANCE = {.name = "advance",
                                .flops = op_no_flops,
                                .bytes = advance_bytes,
                                .in_place = -1};
-const op_row op_row_READ = {.name = "read", .min_in = 1, .max_in = 2, .flops = op_no_flops, .in_place = -1};
+const op_row op_row_READ = {.name = "read",
+                            .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                            .min_in = 1,
+                            .max_in = 2,
+                            .flops = op_no_flops,
+                            .in_place = -1};
 const op_row op_row_REORDER = {.name = "reorder",
+                               .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                .min_in = 1,
                                .max_in = 1,
                                .min_out = 1,
@@ -33,6 +48,7 @@ const op_row op_row_REORDER = {.name = "reorder",
                                .in_place = -1};
 
 const op_row op_row_OFFLOAD = {.name = "offload",
+                               .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                .min_in = 1,
                                .max_in = 1,
                                .min_out = 1,
@@ -41,6 +57,7 @@ const op_row op_row_OFFLOAD = {.name = "offload",
                                .in_place = -1,
                                .crosses_link = true};
 const op_row op_row_FETCH = {.name = "fetch",
+                             .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                              .min_in = 1,
                              .max_in = 1,
                              .min_out = 1,
@@ -55,6 +72,7 @@ const op_row op_row_WAIT = {
 // The target shape is an attribute of the layer, so the model fills it in; the gradient is a reshape back.
 const op_row op_row_RESHAPE = {
     .name = "reshape",
+    .traits = {COST_NOTHING, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,

@@ -56,6 +56,7 @@ static uint64_t batch_norm_bwd_flops(const op_query *q)
 
 const op_row op_row_BATCH_NORM = {
     .name = "batch_norm",
+    .traits = {COST_NORM, OP_CHEAP, OP_ACTS, OP_WHOLE},
     .min_in = 5,
     .max_in = 6,
     .min_out = 3,
@@ -78,6 +79,7 @@ const op_row op_row_BATCH_NORM = {
 
 const op_row op_row_BATCH_NORM_EVAL = {
     .name = "batch_norm_eval",
+    .traits = {COST_NORM, OP_COSTLY, OP_ACTS, OP_WHOLE},
     .min_in = 5,
     .max_in = 5,
     .min_out = 1,
@@ -91,6 +93,7 @@ const op_row op_row_BATCH_NORM_EVAL = {
 // What a recomputation runs instead of BATCH_NORM, whose running statistics would move twice.
 const op_row op_row_BATCH_NORM_APPLY = {
     .name = "batch_norm_apply",
+    .traits = {COST_NORM, OP_COSTLY, OP_ACTS, OP_WHOLE},
     .min_in = 5,
     .max_in = 6,
     .min_out = 1,
@@ -104,6 +107,7 @@ const op_row op_row_BATCH_NORM_APPLY = {
 // dx may take dy's storage: each element of dy is read before its dx is written, after both sums are known.
 const op_row op_row_BATCH_NORM_BWD = {
     .name = "batch_norm_bwd",
+    .traits = {COST_NORM, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 5,
     .max_in = 7,
     .min_out = 3,

@@ -261,8 +261,62 @@ typedef struct op_grad {
     void (*attr)(const op_query *forward, op_attr *attr);
 } op_grad;
 
+// Operations that run at like rates. X(ID, "name")
+#define COST_FAMILY_MAP(X)                                                                                   \
+    X(NOTHING, "nothing")                                                                                    \
+    X(PRODUCT, "product")                                                                                    \
+    X(CONV, "conv forward")                                                                                  \
+    X(CONV_DATA, "conv bwd data")                                                                            \
+    X(CONV_WEIGHTS, "conv bwd weights")                                                                      \
+    X(DEPTHWISE, "depthwise")                                                                                \
+    X(ATTENTION, "attention")                                                                                \
+    X(NORM, "normalisation")                                                                                 \
+    X(ELEMENTWISE, "element-wise")                                                                           \
+    X(REDUCTION, "reduction")                                                                                \
+    X(EMBEDDING, "embedding")                                                                                \
+    X(UPDATE, "update")                                                                                      \
+    X(COPY, "copy")
+
+typedef enum cost_family {
+#define X(id, text) COST_##id,
+    COST_FAMILY_MAP(X)
+#undef X
+        COST_FAMILY_COUNT
+} cost_family;
+
+// May checkpointing make it again? CHEAP against what it reads: one pass over memory, or a product that is small beside
+// its result. COSTLY: no, or it is no part of the forward pass.
+typedef enum op_recompute { OP_RECOMPUTE_UNSAID, OP_CHEAP, OP_COSTLY } op_recompute;
+
+// ACTS: the kernel that writes the result may apply ReLU or ReLU6 to it (attr.act).
+typedef enum op_acts { OP_ACTS_UNSAID, OP_NO_ACT, OP_ACTS } op_acts;
+
+// Into what parts it may be cut that need nothing of one another.
+typedef enum op_tiling {
+    OP_TILING_UNSAID,
+    OP_WHOLE,      // it is not cut
+    OP_BY_ELEMENT, // anywhere
+    OP_BY_ROW,     // of the last dimension
+    OP_BY_PERIOD,  // an input is repeated along the result
+    OP_BY_HEAD,    // of a sample
+    OP_BY_IMAGE    // by images, or by rows of one
+} op_tiling;
+
+enum { OP_TILE_OUT_0 = 0x10 };
+
+// What passes, devices and the cost model ask of every operation. A row without a kernel leaves the cost at NOTHING; all
+// else at 0 is a row that forgot to say, which tests/program/test_op_traits.c finds.
+typedef struct op_traits {
+    uint8_t cost, recompute, acts, tiling;
+    // Of what is cut: bit k of `whole`: input k is seen by every part; of `sum`: output k is a sum over parts; of
+    // `repeated`: input k is repeated; of `large`: operand k, outputs behind inputs from OP_TILE_OUT_0 on, is an image
+    // that windows look at.
+    uint8_t whole, sum, repeated, large;
+} op_traits;
+
 typedef struct op_row {
     const char *name;
+    op_traits traits;
     uint8_t min_in, max_in, min_out, max_out;
     // Fills shape and dtype of every output from the inputs; NULL for backward, update and movement rows, whose
     // outputs have the shape of what they are the gradient or copy of. MODEL errors name what does not match.

@@ -20,21 +20,23 @@ PER_ELEMENT(two_flops, 2)
 PER_ELEMENT(three_flops, 3)
 
 // `slots` tensors behind variable and gradient are updated with the variable; `finite` may stand behind them.
-#define UPDATE(text, slots, mask, cost)                                                                      \
+#define UPDATE(text, slots, mask, cost, tiling)                                                              \
     {                                                                                                        \
-        .name = (text), .min_in = 2 + (slots), .max_in = 3 + (slots), .min_out = 1 + (slots),                \
-        .max_out = 1 + (slots), .flops = (cost), .in_place = -1, .updates = (mask),                          \
+        .name = (text), .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, (tiling)}, .min_in = 2 + (slots),      \
+        .max_in = 3 + (slots), .min_out = 1 + (slots), .max_out = 1 + (slots), .flops = (cost),              \
+        .in_place = -1, .updates = (mask),                                                                   \
     }
 
-const op_row op_row_SGD = UPDATE("sgd", 0, 0x1, sgd_flops);
-const op_row op_row_MOMENTUM = UPDATE("momentum", 1, 0x5, momentum_flops);
-const op_row op_row_RMSPROP = UPDATE("rmsprop", 1, 0x5, rmsprop_flops);
-const op_row op_row_ADAM = UPDATE("adam", 2, 0xd, adam_flops);
-const op_row op_row_LION = UPDATE("lion", 1, 0x5, lion_flops);
-const op_row op_row_ADAM8BIT = UPDATE("adam8bit", 3, 0x1d, adam8bit_flops);
+const op_row op_row_SGD = UPDATE("sgd", 0, 0x1, sgd_flops, OP_BY_ELEMENT);
+const op_row op_row_MOMENTUM = UPDATE("momentum", 1, 0x5, momentum_flops, OP_BY_ELEMENT);
+const op_row op_row_RMSPROP = UPDATE("rmsprop", 1, 0x5, rmsprop_flops, OP_BY_ELEMENT);
+const op_row op_row_ADAM = UPDATE("adam", 2, 0xd, adam_flops, OP_BY_ELEMENT);
+const op_row op_row_LION = UPDATE("lion", 1, 0x5, lion_flops, OP_BY_ELEMENT);
+const op_row op_row_ADAM8BIT = UPDATE("adam8bit", 3, 0x1d, adam8bit_flops, OP_WHOLE);
 
 // Three results are the variable and its two factors; two are the variable and its v.
 const op_row op_row_ADAFACTOR = {.name = "adafactor",
+                                 .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                  .min_in = 3,
                                  .max_in = 5,
                                  .min_out = 2,
@@ -42,9 +44,10 @@ const op_row op_row_ADAFACTOR = {.name = "adafactor",
                                  .flops = adafactor_flops,
                                  .in_place = -1,
                                  .updates = 0xd};
-const op_row op_row_ADAFACTOR_KERAS = UPDATE("adafactor_keras", 3, 0x1d, adafactor_flops);
+const op_row op_row_ADAFACTOR_KERAS = UPDATE("adafactor_keras", 3, 0x1d, adafactor_flops, OP_WHOLE);
 
 const op_row op_row_SQUARE_SUM = {.name = "square_sum",
+                                  .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                   .min_in = 1,
                                   .max_in = 2,
                                   .min_out = 1,
@@ -53,6 +56,7 @@ const op_row op_row_SQUARE_SUM = {.name = "square_sum",
                                   .in_place = -1,
                                   .updates = 0x2};
 const op_row op_row_CLIP = {.name = "clip",
+                            .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT, .whole = 0x2},
                             .min_in = 2,
                             .max_in = 2,
                             .min_out = 1,
@@ -60,6 +64,7 @@ const op_row op_row_CLIP = {.name = "clip",
                             .shape = op_shape_like_first,
                             .in_place = 0};
 const op_row op_row_EMA = {.name = "ema",
+                           .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT},
                            .min_in = 2,
                            .max_in = 3,
                            .min_out = 1,
@@ -68,6 +73,7 @@ const op_row op_row_EMA = {.name = "ema",
                            .in_place = -1,
                            .updates = 0x1};
 const op_row op_row_ACCUMULATE = {.name = "accumulate",
+                                  .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT},
                                   .min_in = 2,
                                   .max_in = 2,
                                   .min_out = 1,

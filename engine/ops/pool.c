@@ -80,6 +80,7 @@ static uint64_t global_avg_pool_flops(const op_query *q)
 
 const op_row op_row_MAX_POOL = {
     .name = "max_pool",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = 0x1},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -108,12 +109,25 @@ const op_row op_row_MAX_POOL = {
 };
 
 const op_row op_row_MAX_POOL_BWD = {
-    .name = "max_pool_bwd", .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .in_place = -1};
+    .name = "max_pool_bwd",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = 0x1 | OP_TILE_OUT_0},
+    .min_in = 3,
+    .max_in = 3,
+    .min_out = 1,
+    .max_out = 1,
+    .in_place = -1};
 const op_row op_row_MAX_POOL_BWD_INDEX = {
-    .name = "max_pool_bwd_index", .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .in_place = -1};
+    .name = "max_pool_bwd_index",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = OP_TILE_OUT_0},
+    .min_in = 2,
+    .max_in = 2,
+    .min_out = 1,
+    .max_out = 1,
+    .in_place = -1};
 
 const op_row op_row_AVG_POOL = {
     .name = "avg_pool",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = 0x1},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -130,16 +144,19 @@ const op_row op_row_AVG_POOL = {
               .result = {0}}},
 };
 
-const op_row op_row_AVG_POOL_BWD = {.name = "avg_pool_bwd",
-                                    .min_in = 1,
-                                    .max_in = 1,
-                                    .min_out = 1,
-                                    .max_out = 1,
-                                    .flops = avg_pool_bwd_flops,
-                                    .in_place = -1};
+const op_row op_row_AVG_POOL_BWD = {
+    .name = "avg_pool_bwd",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = OP_TILE_OUT_0},
+    .min_in = 1,
+    .max_in = 1,
+    .min_out = 1,
+    .max_out = 1,
+    .flops = avg_pool_bwd_flops,
+    .in_place = -1};
 
 const op_row op_row_GLOBAL_AVG_POOL = {
     .name = "global_avg_pool",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -156,5 +173,10 @@ const op_row op_row_GLOBAL_AVG_POOL = {
               .result = {0}}},
 };
 
-const op_row op_row_GLOBAL_AVG_POOL_BWD = {
-    .name = "global_avg_pool_bwd", .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .in_place = -1};
+const op_row op_row_GLOBAL_AVG_POOL_BWD = {.name = "global_avg_pool_bwd",
+                                           .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                           .min_in = 1,
+                                           .max_in = 1,
+                                           .min_out = 1,
+                                           .max_out = 1,
+                                           .in_place = -1};

@@ -24,6 +24,7 @@ static uint64_t unscale_flops(const op_query *q)
 
 const op_row op_row_CAST = {
     .name = "cast",
+    .traits = {COST_COPY, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -40,6 +41,7 @@ const op_row op_row_CAST = {
 };
 
 const op_row op_row_FINITE = {.name = "finite",
+                              .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                               .min_in = 1,
                               .max_in = 3,
                               .min_out = 2,
@@ -48,16 +50,19 @@ const op_row op_row_FINITE = {.name = "finite",
                               .in_place = -1,
                               .updates = 0x6};
 
-const op_row op_row_UNSCALE = {.name = "unscale",
-                               .min_in = 1,
-                               .max_in = 2,
-                               .min_out = 1,
-                               .max_out = 1,
-                               .flops = unscale_flops,
-                               .in_place = -1,
-                               .updates = 0x1};
+const op_row op_row_UNSCALE = {
+    .name = "unscale",
+    .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT, .whole = 0x2},
+    .min_in = 1,
+    .max_in = 2,
+    .min_out = 1,
+    .max_out = 1,
+    .flops = unscale_flops,
+    .in_place = -1,
+    .updates = 0x1};
 
 const op_row op_row_SCALE_UPDATE = {.name = "scale_update",
+                                    .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                     .min_in = 3,
                                     .max_in = 3,
                                     .min_out = 2,

@@ -44,6 +44,7 @@ static uint64_t lstm_bwd_flops(const op_query *q)
 
 const op_row op_row_LSTM = {
     .name = "lstm",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 3,
@@ -65,6 +66,7 @@ const op_row op_row_LSTM = {
 
 // A step's gates are read before their gradient is written.
 const op_row op_row_LSTM_BWD = {.name = "lstm_bwd",
+                                .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                                 .min_in = 5,
                                 .max_in = 5,
                                 .min_out = 2,

@@ -32,6 +32,7 @@ static uint64_t reduce_flops(const op_query *q)
 // Only the shape of x is needed, yet the tape keeps it whole (reference tensorflow.md D3).
 const op_row op_row_REDUCE = {
     .name = "reduce",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -48,5 +49,10 @@ const op_row op_row_REDUCE = {
               .result = {0}}},
 };
 
-const op_row op_row_REDUCE_BWD = {
-    .name = "reduce_bwd", .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .in_place = -1};
+const op_row op_row_REDUCE_BWD = {.name = "reduce_bwd",
+                                  .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                  .min_in = 1,
+                                  .max_in = 1,
+                                  .min_out = 1,
+                                  .max_out = 1,
+                                  .in_place = -1};

@@ -71,6 +71,7 @@ static uint64_t rms_norm_bwd_flops(const op_query *q)
 
 const op_row op_row_LAYER_NORM = {
     .name = "layer_norm",
+    .traits = {COST_NORM, OP_CHEAP, OP_NO_ACT, OP_BY_ROW, .whole = 0x6},
     .min_in = 3,
     .max_in = 3,
     .min_out = 3,
@@ -94,6 +95,7 @@ const op_row op_row_LAYER_NORM = {
 // dx may take dy's storage: both sums of a row are known before its first dx is written.
 const op_row op_row_LAYER_NORM_BWD = {
     .name = "layer_norm_bwd",
+    .traits = {COST_NORM, OP_COSTLY, OP_NO_ACT, OP_BY_ROW, .whole = 0x4, .sum = 0x6},
     .min_in = 5,
     .max_in = 6,
     .min_out = 3,
@@ -104,6 +106,7 @@ const op_row op_row_LAYER_NORM_BWD = {
 
 const op_row op_row_RMS_NORM = {
     .name = "rms_norm",
+    .traits = {COST_NORM, OP_CHEAP, OP_NO_ACT, OP_BY_ROW, .whole = 0x2},
     .min_in = 2,
     .max_in = 2,
     .min_out = 2,
@@ -126,6 +129,7 @@ const op_row op_row_RMS_NORM = {
 
 const op_row op_row_RMS_NORM_BWD = {
     .name = "rms_norm_bwd",
+    .traits = {COST_NORM, OP_COSTLY, OP_NO_ACT, OP_BY_ROW, .whole = 0x4, .sum = 0x2},
     .min_in = 4,
     .max_in = 5,
     .min_out = 2,
@@ -180,6 +184,7 @@ static uint64_t embedding_bytes(const op_query *q)
 // A number outside the table reads as zeros and has no gradient.
 const op_row op_row_EMBEDDING = {
     .name = "embedding",
+    .traits = {COST_EMBEDDING, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,
@@ -199,6 +204,7 @@ const op_row op_row_EMBEDDING = {
 
 const op_row op_row_EMBEDDING_BWD = {
     .name = "embedding_bwd",
+    .traits = {COST_EMBEDDING, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,

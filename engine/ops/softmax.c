@@ -32,6 +32,7 @@ static uint64_t softmax_bwd_flops(const op_query *q)
 // y may take x's storage: a row is read whole before it is written.
 const op_row op_row_SOFTMAX = {
     .name = "softmax",
+    .traits = {COST_REDUCTION, OP_CHEAP, OP_NO_ACT, OP_BY_ROW},
     .min_in = 1,
     .max_in = 1,
     .min_out = 1,
@@ -50,6 +51,7 @@ const op_row op_row_SOFTMAX = {
 
 const op_row op_row_SOFTMAX_BWD = {
     .name = "softmax_bwd",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_ROW},
     .min_in = 2,
     .max_in = 2,
     .min_out = 1,

@@ -6,69 +6,12 @@
 
 enum { TILE_ELEMENTS = 2048, TILE_ROW_ELEMENTS = 4096, TILE_IMAGE_ELEMENTS = 16384 };
 
-typedef enum way { UNCUT, BY_ELEMENT, BY_ROW, BY_PERIOD, BY_HEAD, BY_IMAGE } way;
-
-// Bit k of `whole`: input k is seen by every item; of `sum`: output k is a sum; of `repeated`: input k is repeated; of
-// `large`: operand k, outputs behind inputs from bit 4 on, is an image that windows look at.
-typedef struct manner {
-    uint8_t way, whole, sum, repeated, large;
-} manner;
-
-enum { OUT_0 = 0x10 };
-
-static const manner manners[HR_OP_COUNT] = {
-    [HR_OP_ADD] = {BY_ELEMENT},
-    [HR_OP_RELU6] = {BY_ELEMENT},
-    [HR_OP_RELU6_BWD] = {BY_ELEMENT},
-    [HR_OP_MULTIPLY] = {BY_ELEMENT},
-    [HR_OP_MULTIPLY_BWD] = {BY_ELEMENT},
-    [HR_OP_SCALE] = {BY_ELEMENT, .whole = 0x2},
-    [HR_OP_GELU] = {BY_ELEMENT},
-    [HR_OP_GELU_BWD] = {BY_ELEMENT},
-    [HR_OP_SILU] = {BY_ELEMENT},
-    [HR_OP_SILU_BWD] = {BY_ELEMENT},
-    [HR_OP_TANH] = {BY_ELEMENT},
-    [HR_OP_TANH_BWD] = {BY_ELEMENT},
-    [HR_OP_SIGMOID] = {BY_ELEMENT},
-    [HR_OP_SIGMOID_BWD] = {BY_ELEMENT},
-    [HR_OP_DROPOUT_BWD_MASK] = {BY_ELEMENT},
-    [HR_OP_SGD] = {BY_ELEMENT},
-    [HR_OP_MOMENTUM] = {BY_ELEMENT},
-    [HR_OP_RMSPROP] = {BY_ELEMENT},
-    [HR_OP_ADAM] = {BY_ELEMENT},
-    [HR_OP_LION] = {BY_ELEMENT},
-    [HR_OP_EMA] = {BY_ELEMENT},
-    [HR_OP_ACCUMULATE] = {BY_ELEMENT},
-    [HR_OP_CLIP] = {BY_ELEMENT, .whole = 0x2},
-    [HR_OP_UNSCALE] = {BY_ELEMENT, .whole = 0x2},
-    [HR_OP_LAYER_NORM] = {BY_ROW, .whole = 0x6},
-    [HR_OP_LAYER_NORM_BWD] = {BY_ROW, .whole = 0x4, .sum = 0x6},
-    [HR_OP_RMS_NORM] = {BY_ROW, .whole = 0x2},
-    [HR_OP_RMS_NORM_BWD] = {BY_ROW, .whole = 0x4, .sum = 0x2},
-    [HR_OP_SOFTMAX] = {BY_ROW},
-    [HR_OP_SOFTMAX_BWD] = {BY_ROW},
-    [HR_OP_ADD_BROADCAST] = {BY_PERIOD, .repeated = 0x2},
-    [HR_OP_BROADCAST] = {BY_PERIOD, .repeated = 0x1},
-    [HR_OP_CONV2D] = {BY_IMAGE, .whole = 0x6, .large = 0x1},
-    [HR_OP_CONV2D_BWD_DATA] = {BY_IMAGE, .whole = 0x2, .large = OUT_0},
-    [HR_OP_CONV2D_BWD_WEIGHTS] = {BY_IMAGE, .sum = 0x3, .large = 0x1},
-    [HR_OP_MAX_POOL] = {BY_IMAGE, .large = 0x1},
-    [HR_OP_MAX_POOL_BWD] = {BY_IMAGE, .large = 0x1 | OUT_0},
-    [HR_OP_MAX_POOL_BWD_INDEX] = {BY_IMAGE, .large = OUT_0},
-    [HR_OP_AVG_POOL] = {BY_IMAGE, .large = 0x1},
-    [HR_OP_AVG_POOL_BWD] = {BY_IMAGE, .large = OUT_0},
-    [HR_OP_UPSAMPLE] = {BY_IMAGE, .large = OUT_0},
-    [HR_OP_UPSAMPLE_BWD] = {BY_IMAGE, .large = 0x1},
-    [HR_OP_ATTENTION] = {BY_HEAD},
-    [HR_OP_ATTENTION_BWD] = {BY_HEAD},
-};
-
 static int64_t at_least_one(int64_t count)
 {
     return count < 1 ? 1 : count;
 }
 
-static bool is_repeated(const manner *m, uint32_t input)
+static bool is_repeated(const op_traits *m, uint32_t input)
 {
     return (m->repeated >> input & 1) != 0;
 }
@@ -85,7 +28,7 @@ static void cut_rows(const op_query *q, half_cut *cut)
 }
 
 // What is repeated is short, and a tile holds it several times, or long, and a tile is a part of it.
-static void cut_periods(const op_query *q, const manner *m, half_cut *cut)
+static void cut_periods(const op_query *q, const op_traits *m, half_cut *cut)
 {
     const int64_t period = cpu_elements_of(&q->in[is_repeated(m, 1) ? 1 : 0]);
     const int64_t all = cpu_elements_of(&q->out[0]);
@@ -101,7 +44,7 @@ static void cut_periods(const op_query *q, const manner *m, half_cut *cut)
 
 // ---- images -----------------------------------------------------------------------------------------------
 
-static bool is_large(const manner *m, const op_query *q, uint32_t k)
+static bool is_large(const op_traits *m, const op_query *q, uint32_t k)
 {
     const uint32_t bit = k < q->in_count ? k : 4 + k - q->in_count;
     return (m->large >> bit & 1) != 0;
@@ -113,7 +56,7 @@ static const op_operand *operand_at(const op_query *q, uint32_t k)
 }
 
 // The first operand that is an image on this side; every operation that is cut so has one.
-static const op_operand *image_of(const manner *m, const op_query *q, bool large)
+static const op_operand *image_of(const op_traits *m, const op_query *q, bool large)
 {
     uint32_t k = 0;
     for (; k + 1 < (uint32_t)q->in_count + q->out_count; k++) {
@@ -131,7 +74,7 @@ static int64_t row_elements(const op_operand *t)
     return t->shape.dim[2] * t->shape.dim[3];
 }
 
-static half_rows rows_of(const manner *m, const op_query *q)
+static half_rows rows_of(const op_traits *m, const op_query *q)
 {
     const op_attr *a = &q->attr;
     const bool stretches = q->op == HR_OP_UPSAMPLE || q->op == HR_OP_UPSAMPLE_BWD;
@@ -140,7 +83,7 @@ static half_rows rows_of(const manner *m, const op_query *q)
                        .kernel = a->kernel_h,
                        .stride = stretches ? a->kernel_h : a->stride_h,
                        .pad = stretches ? 0 : a->pad_top,
-                       .by_large = (m->large & OUT_0) != 0};
+                       .by_large = (m->large & OP_TILE_OUT_0) != 0};
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -191,7 +134,7 @@ half_band half_band_of(const half_cut *cut, int64_t at, int64_t count)
 }
 
 // Whole images where several fill a tile, else rows of one.
-static void cut_images(const op_query *q, const manner *m, half_cut *cut)
+static void cut_images(const op_query *q, const op_traits *m, half_cut *cut)
 {
     const op_operand *large = image_of(m, q, true), *small = image_of(m, q, false);
     const int64_t all = large->shape.dim[1] * row_elements(large) + small->shape.dim[1] * row_elements(small);
@@ -228,19 +171,19 @@ static void size_rows(half_cut *cut)
     }
 }
 
-static void set_items(const op_query *q, const manner *m, half_cut *cut)
+static void set_items(const op_query *q, const op_traits *m, half_cut *cut)
 {
-    switch ((int)m->way) {
-    case BY_ROW:
+    switch ((int)m->tiling) {
+    case OP_BY_ROW:
         cut_rows(q, cut);
         break;
-    case BY_PERIOD:
+    case OP_BY_PERIOD:
         cut_periods(q, m, cut);
         break;
-    case BY_IMAGE:
+    case OP_BY_IMAGE:
         cut_images(q, m, cut);
         break;
-    case BY_HEAD:
+    case OP_BY_HEAD:
         cut->heads = attention_sizes_of(q);
         cut->items = cut->heads.samples * cut->heads.heads;
         cut->most = 1;
@@ -261,7 +204,7 @@ static half_operand operand_of(const half_cut *cut, const op_operand *t, half_ro
     return (half_operand){role, (hr_dtype)t->dtype, each, each * cut->most};
 }
 
-static half_role in_role(const half_cut *cut, const manner *m, const op_query *q, uint32_t k)
+static half_role in_role(const half_cut *cut, const op_traits *m, const op_query *q, uint32_t k)
 {
     if (is_repeated(m, k)) {
         return cut->group > 0 ? HALF_PERIODIC : HALF_WHOLE;
@@ -273,10 +216,11 @@ static half_role in_role(const half_cut *cut, const manner *m, const op_query *q
     if (cut->by_rows) {
         return is_large(m, q, k) ? HALF_LARGE : HALF_SMALL;
     }
-    return m->way == BY_HEAD && q->in[k].shape.rank == 3 && q->in[k].dtype != HR_F32 ? HALF_HEAD : HALF_ROWS;
+    return m->tiling == OP_BY_HEAD && q->in[k].shape.rank == 3 && q->in[k].dtype != HR_F32 ? HALF_HEAD
+                                                                                           : HALF_ROWS;
 }
 
-static half_role out_role(const half_cut *cut, const manner *m, const op_query *q, uint32_t k)
+static half_role out_role(const half_cut *cut, const op_traits *m, const op_query *q, uint32_t k)
 {
     if ((m->sum >> k & 1) != 0) {
         return HALF_SUM;
@@ -284,21 +228,21 @@ static half_role out_role(const half_cut *cut, const manner *m, const op_query *
     if (cut->by_rows) {
         return is_large(m, q, q->in_count + k) ? HALF_LARGE : HALF_SMALL;
     }
-    return m->way == BY_HEAD && q->out[k].dtype != HR_F32 ? HALF_HEAD : HALF_ROWS;
+    return m->tiling == OP_BY_HEAD && q->out[k].dtype != HR_F32 ? HALF_HEAD : HALF_ROWS;
 }
 
 // Of convolutions those whose kernel needs few weights: one filter a channel.
-static bool is_cut(const op_query *q, const manner *m)
+static bool is_cut(const op_query *q, const op_traits *m)
 {
     const bool filters =
         q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_BWD_WEIGHTS;
-    return m->way != UNCUT && (m->way == BY_ELEMENT || q->in[0].layout == HR_LAYOUT_PLAIN) &&
+    return m->tiling != OP_WHOLE && (m->tiling == OP_BY_ELEMENT || q->in[0].layout == HR_LAYOUT_PLAIN) &&
            (!filters || (q->attr.groups > 1 && q->attr.groups == q->in[0].shape.dim[3]));
 }
 
 bool half_cut_of(const op_query *q, half_cut *out)
 {
-    const manner *m = &manners[q->op];
+    const op_traits *m = &op_row_of((hr_op)q->op)->traits;
     *out = (half_cut){
         .in_count = q->in_count, .out_count = q->out_count, .updated = op_row_of((hr_op)q->op)->updates};
     if (!is_cut(q, m)) {

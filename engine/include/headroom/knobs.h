@@ -93,7 +93,7 @@ typedef enum hr_knob_type {
     HR_KNOB_TEXT,
 } hr_knob_type;
 
-enum { HR_KNOB_TEXT_MAX = 256, HR_KNOB_CHOICES_MAX = 12 };
+enum { HR_KNOB_TEXT_MAX = 256, HR_KNOB_CHOICES_MAX = 12, HR_KNOB_STEPS_MAX = 7 };
 
 // Flat on purpose: a set of knobs is copied, stored for undo, and sent in a command.
 typedef struct hr_knob_value {
@@ -117,13 +117,15 @@ typedef struct hr_knob_row {
     const char *unit;                             // "samples", "B", "" …; never NULL
     double min, max;                              // INT, REAL, BYTES; inclusive
     const char *choices[HR_KNOB_CHOICES_MAX + 1]; // CHOICE; NULL-terminated
-    const char *preset_default;                   // as typed; "" means unset
-    const char *unset;                            // the word for a number that is not set; NULL: "none"
-    bool hot;                                     // may change between steps without a rebuild
-    const char *line;                             // one line of help
-    const char *explanation;                      // a paragraph
-    const char *allocator; // the only allocator.kind of a replay that it concerns; NULL: any
-    const char *applies;   // sentence: when it applies; NULL always
+    // What a key turns it through, in order, where no rule of its type would find it; NULL-terminated, empty: the rule.
+    const char *steps[HR_KNOB_STEPS_MAX + 1];
+    const char *preset_default; // as typed; "" means unset
+    const char *unset;          // the word for a number that is not set; NULL: "none"
+    bool hot;                   // may change between steps without a rebuild
+    const char *line;           // one line of help
+    const char *explanation;    // a paragraph
+    const char *allocator;      // the only allocator.kind of a replay that it concerns; NULL: any
+    const char *applies;        // sentence: when it applies; NULL always
 } hr_knob_row;
 
 const hr_knob_row *hr_knob_rows(size_t *count); // indexed by hr_knob_id; count may be NULL

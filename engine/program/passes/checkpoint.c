@@ -243,18 +243,6 @@ static hr_status drop_inside_segments(draft *d, const plan *p, hr_err *err)
     return HR_OK;
 }
 
-// Cheap against what it reads: one pass over memory, or a product that is small beside its result.
-static bool is_cheap(hr_op op)
-{
-    static const bool cheap[HR_OP_COUNT] = {
-        [HR_OP_BATCH_NORM] = true, [HR_OP_LAYER_NORM] = true, [HR_OP_RMS_NORM] = true,
-        [HR_OP_RELU] = true,       [HR_OP_RELU6] = true,      [HR_OP_GELU] = true,
-        [HR_OP_SILU] = true,       [HR_OP_TANH] = true,       [HR_OP_SIGMOID] = true,
-        [HR_OP_ADD] = true,        [HR_OP_DROPOUT] = true,    [HR_OP_SOFTMAX] = true,
-        [HR_OP_CAST] = true,       [HR_OP_RESHAPE] = true,    [HR_OP_ATTENTION_SCORES] = true};
-    return cheap[op];
-}
-
 static void mark_backward_reads(const draft *d, const plan *p, bool *needed)
 {
     for (uint32_t n = p->forward_count; n < d->instrs.count; n++) {
@@ -288,7 +276,7 @@ static hr_status drop_what_is_cheap(draft *d, const plan *p, hr_err *err)
     mark_backward_reads(d, p, there);
     for (uint32_t n = 0; n < p->forward_count; n++) {
         const instr *i = &d->instrs.data[n];
-        const bool again = is_cheap(i->op) && can_be_made(d, i, there);
+        const bool again = op_row_of(i->op)->traits.recompute == OP_CHEAP && can_be_made(d, i, there);
         for (uint32_t k = 0; k < i->out_count; k++) {
             tensor *t = &d->tensors.data[i->out[k]];
             t->dropped = again && may_drop(d, p, i->out[k]);
