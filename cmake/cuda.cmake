@@ -118,7 +118,7 @@ endfunction()
 if(HEADROOM_HAVE_CUDA)
   enable_language(ASM)
   hr_choose_architectures()
-  hr_folder(device_cuda PATH device/cuda KNOWS device program ops memory trace base USES PkgConfig::JANSSON Threads::Threads m)
+  hr_folder(device_cuda PATH device/cuda KNOWS device program ops memory events base USES PkgConfig::JANSSON Threads::Threads m)
   target_include_directories(hr_device_cuda SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE})
   hr_opens(hr_device_cuda CUDNN ${HEADROOM_CUDNN_LIBRARY} ${HEADROOM_CUDNN_INCLUDE})
   # Where there is no driver, cuDNN shows the engines that it would compile only beside the toolkit's stub of one.

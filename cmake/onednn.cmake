@@ -11,7 +11,7 @@ if(NOT HEADROOM_ONEDNN STREQUAL "OFF")
   endif()
   if(hr_onednn_file MATCHES "\\.so")
     set(HEADROOM_HAVE_ONEDNN ON)
-    hr_folder(device_cpu PATH device/cpu KNOWS device program ops memory trace base USES Threads::Threads m)
+    hr_folder(device_cpu PATH device/cpu KNOWS device program ops memory events base USES Threads::Threads m)
     hr_opens(hr_device_cpu ONEDNN ${hr_onednn_file} "$<TARGET_PROPERTY:DNNL::dnnl,INTERFACE_INCLUDE_DIRECTORIES>")
     include(${CMAKE_SOURCE_DIR}/engine/device/cpu/flags.cmake)
     if(HEADROOM_SANITIZE) # LeakSanitizer loses its way in the thread-local memory of libraries that come later

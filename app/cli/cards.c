@@ -342,9 +342,9 @@ static void print_file(const hr_card *card)
 static void advise_here(hr_err *err)
 {
     static const char knob[] = "-s device.card=";
-    char words[sizeof err->attempt];
-    if (strncmp(err->attempt, knob, sizeof knob - 1) == 0) {
-        (void)snprintf(words, sizeof words, "%s", err->attempt + sizeof knob - 1);
+    char words[sizeof err->hint];
+    if (strncmp(err->hint, knob, sizeof knob - 1) == 0) {
+        (void)snprintf(words, sizeof words, "%s", err->hint + sizeof knob - 1);
         hr_err_try(err, "headroom cards %s", words);
     }
 }

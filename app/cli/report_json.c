@@ -316,7 +316,7 @@ static void print_oom(emitter *e, const hr_report *r)
     emit_count(e, "largest_free_bytes", o->largest_free_bytes);
     print_by_category(e, o->by_category);
     emit_text(e, "sentence", o->sentence);
-    emit_text(e, "try", o->attempt);
+    emit_text(e, "try", o->hint);
     print_fixes(e, o);
     emit_end_object(e);
 }

@@ -308,7 +308,7 @@ static int say_end(const run *r, hr_status status, const hr_err *err, bool is_js
     }
     int exit_code = say_error(err, is_json && status != HR_INTERRUPTED);
     if (r->kept.status != HR_OK) {
-        fprintf(stderr, "headroom: ended %s.\n  try: %s\n", r->kept.sentence, r->kept.attempt);
+        fprintf(stderr, "headroom: ended %s.\n  try: %s\n", r->kept.sentence, r->kept.hint);
     }
     return status == HR_INTERRUPTED ? interrupt_exit_code() : exit_code;
 }

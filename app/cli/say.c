@@ -28,7 +28,7 @@ int say_error(const hr_err *err, bool is_json)
         emit_text(&e, "schema", "headroom.error/1");
         emit_text(&e, "error", hr_status_what(err->status));
         emit_text(&e, "sentence", err->sentence);
-        emit_text(&e, "try", err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status));
+        emit_text(&e, "try", err->hint[0] != '\0' ? err->hint : hr_status_try(err->status));
         emit_count(&e, "exit_code", (uint64_t)hr_status_exit_code(err->status));
         emit_end_object(&e);
     }

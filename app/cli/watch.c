@@ -127,7 +127,7 @@ static int say_no_folder(void)
 }
 
 // The only one there is, where it can be watched at once; otherwise lists them, and only[] is "". The exit code of that.
-static int look_around(bool waits, char only[PATH_MAX])
+static int record_oom_heap(bool waits, char only[PATH_MAX])
 {
     static found f;
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -214,7 +214,7 @@ int cli_watch(int argc, char **argv)
         return next == CLI_DONE ? 0 : say_error(&err, false);
     }
     if (args.words[0] == NULL) {
-        const int exit_code = look_around(cli_given(&args, APP_WAIT), only);
+        const int exit_code = record_oom_heap(cli_given(&args, APP_WAIT), only);
         if (only[0] == '\0') {
             return exit_code;
         }

@@ -16,7 +16,7 @@ typedef struct verdict {
     const char *sentence;        // the part of text behind the place
     const script_source *source; // NULL: the place is in no file that was read
     int line;
-    char attempt[SCRIPT_TEXT_MAX];
+    char hint[SCRIPT_TEXT_MAX];
 } verdict;
 
 // ---- the text of an error object ----------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ static void find_place(const script *s, const script_trace *trace, verdict *v)
 #define KEEP_WEIGHTS "start it again; hr.knobs.train.save keeps the weights of a run that ends early"
 
 static const struct {
-    const char *in_sentence, *attempt;
+    const char *in_sentence, *hint;
 } advice[] = {
     {"(global 'io')", "print(…) and hr.note(…) to write; hr.knobs.train.save to keep the weights"},
     {"(global 'os')",
@@ -136,10 +136,10 @@ static size_t speak_pair(const char *pair, size_t length, char *out, size_t size
 }
 
 // "-s batch.size=64 -s batch.accumulate=2, or -s execution.mode=graph" as the recipe would say it.
-static void speak_lua(const char *attempt, char out[SCRIPT_TEXT_MAX])
+static void speak_lua(const char *hint, char out[SCRIPT_TEXT_MAX])
 {
     size_t length = 0;
-    const char *at = attempt;
+    const char *at = hint;
     while (length + 1 < SCRIPT_TEXT_MAX && strncmp(at, "-s ", 3) == 0) {
         size_t pair = strcspn(at + 3, " ,");
         length += speak_pair(at + 3, pair, out + length, SCRIPT_TEXT_MAX - length);
@@ -153,27 +153,27 @@ static void speak_lua(const char *attempt, char out[SCRIPT_TEXT_MAX])
         at += between[0] == ',' ? 5 : between[0] == ';' ? 1 : 0;
     }
     if (*at != '\0' || length == 0) { // more than pairs: as it stands
-        (void)snprintf(out, SCRIPT_TEXT_MAX, "%s", attempt);
+        (void)snprintf(out, SCRIPT_TEXT_MAX, "%s", hint);
     }
 }
 
-static void find_attempt(const script *s, verdict *v)
+static void find_hint(const script *s, verdict *v)
 {
     if (v->from_engine) {
-        speak_lua(s->raised.attempt[0] != '\0' ? s->raised.attempt : hr_status_try(v->status), v->attempt);
+        speak_lua(s->raised.hint[0] != '\0' ? s->raised.hint : hr_status_try(v->status), v->hint);
         return;
     }
     for (size_t k = 0; k < sizeof advice / sizeof *advice; k++) {
         if (strstr(v->sentence, advice[k].in_sentence) != NULL) {
-            (void)snprintf(v->attempt, sizeof v->attempt, "%s", advice[k].attempt);
+            (void)snprintf(v->hint, sizeof v->hint, "%s", advice[k].hint);
             return;
         }
     }
     if (v->source != NULL) {
-        (void)snprintf(v->attempt, sizeof v->attempt, "correct line %d of %.900s and run it again", v->line,
+        (void)snprintf(v->hint, sizeof v->hint, "correct line %d of %.900s and run it again", v->line,
                        v->source->name);
     } else {
-        (void)snprintf(v->attempt, sizeof v->attempt, "%s", hr_status_try(HR_LUA));
+        (void)snprintf(v->hint, sizeof v->hint, "%s", hr_status_try(HR_LUA));
     }
 }
 
@@ -272,7 +272,7 @@ static void print_verdict(const verdict *v, const script_trace *trace, FILE *to)
         print_lines(to, v);
     }
     fputs("  try: ", to);
-    script_print_text(to, v->attempt, strlen(v->attempt));
+    script_print_text(to, v->hint, strlen(v->hint));
     fputc('\n', to);
     for (unsigned k = 0; trace->frame_count > 1 && k < trace->frame_count; k++) {
         fputs(k == 0 ? "  at   " : "  from ", to);
@@ -314,7 +314,7 @@ int script_report_error(script *s, int lua_status, FILE *to)
     }
     find_status(s, &v);
     find_place(s, &trace, &v);
-    find_attempt(s, &v);
+    find_hint(s, &v);
     print_verdict(&v, &trace, to);
     return exit_code_of(s, v.status);
 }

@@ -71,7 +71,7 @@ static void end_signals(watching *w)
     (void)sigprocmask(SIG_SETMASK, &w->before, NULL);
 }
 
-// The first is handed on. A terminal that closes and a `timeout` say theirs twice; only Ctrl-C is impatience.
+// The first is handed on. A terminal that closes and a `timeout` say theirs twice; only Ctrl-C is timeout.
 static void hear(watching *w)
 {
     struct signalfd_siginfo info;

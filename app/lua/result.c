@@ -102,7 +102,7 @@ static const script_field oom_fields[] = {
     FIELD_IN(hr_report_oom, pool_bytes, "pool_bytes", FIELD_BYTES),
     FIELD_IN(hr_report_oom, limit_bytes, "limit_bytes", FIELD_BYTES),
     FIELD_IN(hr_report_oom, sentence, "sentence", FIELD_TEXT),
-    FIELD_IN(hr_report_oom, attempt, "try", FIELD_TEXT),
+    FIELD_IN(hr_report_oom, hint, "try", FIELD_TEXT),
     FIELD_END,
 };
 static const script_field fix_fields[] = {

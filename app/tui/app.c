@@ -59,7 +59,7 @@ void app_destroy(app *a)
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
     }
-    app_forget_pictures(a);
+    app_forget_step_plans(a);
     hr_preset_close(a->owned);
     hr_preset_close(a->opened);
     free(a->remembered);
@@ -349,7 +349,7 @@ static void switch_preset(app *a)
     heap_record_clear(&a->heap);
     heap_scene_clear(&a->heap_scene);
     memset(&a->turned, 0, sizeof a->turned);
-    app_forget_pictures(a);
+    app_forget_step_plans(a);
     a->baseline.pinned = a->has_seen_oom = false;
     app_freeze(a, false);
     a->message.kind = MESSAGE_NONE;
@@ -394,9 +394,9 @@ void app_say(app *a, message_kind kind, const char *format, ...)
     a->message.kind = kind;
 }
 
-// What is typed in a shell, as it is typed here, where it begins at `attempt`. Moves it behind that, and *key is whether a
+// What is typed in a shell, as it is typed here, where it begins at `hint`. Moves it behind that, and *key is whether a
 // knob's key follows.
-static const char *said_here(const char **attempt, bool *key)
+static const char *said_here(const char **hint, bool *key)
 {
     static const struct {
         const char *shell, *here;
@@ -410,9 +410,9 @@ static const char *said_here(const char **attempt, bool *key)
         bool plan = i + 1 == sizeof rows / sizeof *rows;
         const bool lists_cards =
             strcmp(rows[i].shell, "headroom cards") == 0; // one card is shown by the shell
-        if (strncmp(*attempt, rows[i].shell, length) == 0 && !(lists_cards && (*attempt)[length] == ' ') &&
-            !(plan && strchr(*attempt + length, ' ') != NULL)) { // of a report; a preset alone can be opened
-            *attempt += length;
+        if (strncmp(*hint, rows[i].shell, length) == 0 && !(lists_cards && (*hint)[length] == ' ') &&
+            !(plan && strchr(*hint + length, ' ') != NULL)) { // of a report; a preset alone can be opened
+            *hint += length;
             *key = i == 0;
             return rows[i].here;
         }
@@ -421,30 +421,30 @@ static const char *said_here(const char **attempt, bool *key)
 }
 
 // "-s KEY=VALUE" is ":set KEY VALUE"; without a value the '=' says so.
-static void say_attempt(const char *attempt, char *text, size_t size)
+static void say_hint(const char *hint, char *text, size_t size)
 {
     size_t length = 0;
     bool key = false; // its first '=' ends it
-    while (*attempt != '\0' && length + 1 < size) {
-        const char *here = said_here(&attempt, &key);
+    while (*hint != '\0' && length + 1 < size) {
+        const char *here = said_here(&hint, &key);
         if (here != NULL) {
             int added = snprintf(text + length, size - length, "%s", here);
             length += added > 0 ? (size_t)added : 0;
             continue;
         }
-        bool ends = key && *attempt == '=';
-        key = key && !ends && *attempt != ' ';
-        text[length++] = ends && attempt[1] != ' ' && attempt[1] != '\0' ? ' ' : *attempt;
-        attempt++;
+        bool ends = key && *hint == '=';
+        key = key && !ends && *hint != ' ';
+        text[length++] = ends && hint[1] != ' ' && hint[1] != '\0' ? ' ' : *hint;
+        hint++;
     }
     text[length < size ? length : size - 1] = '\0';
 }
 
 void app_say_error(app *a, const hr_err *err)
 {
-    char attempt[HR_ERR_TEXT_MAX];
-    say_attempt(err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status), attempt, sizeof attempt);
-    app_say(a, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, attempt);
+    char hint[HR_ERR_TEXT_MAX];
+    say_hint(err->hint[0] != '\0' ? err->hint : hr_status_try(err->status), hint, sizeof hint);
+    app_say(a, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, hint);
     model_log_once(&a->live, LOG_BAD, err->sentence);
 }
 
@@ -565,9 +565,9 @@ double app_counter(const app *a, counter_id id)
     return UNKNOWN;
 }
 
-const hr_step_picture *app_picture(const app *a)
+const hr_step_plan *app_step_plan(const app *a)
 {
-    return a->has_picture ? &a->picture : NULL;
+    return a->has_step_plan ? &a->step_plan : NULL;
 }
 
 const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side)

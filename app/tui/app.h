@@ -12,7 +12,7 @@
 #include "headroom/engine.h"
 #include "headroom/save.h"
 #include "headroom/session.h"
-#include "headroom/step_picture.h"
+#include "headroom/step_plan.h"
 
 #include "app/tui/autosave.h"
 #include "app/tui/complete.h"
@@ -171,9 +171,9 @@ struct app {
     whatif whatif;            // what was asked of it …
     whatif_answers answers;   // … and what it has said
     uint64_t question;
-    hr_step_picture picture; // of a step under the knobs, as planned; owned
-    bool has_picture;
-    uint64_t picture_version;
+    hr_step_plan step_plan; // of a step under the knobs, as planned; owned
+    bool has_step_plan;
+    uint64_t step_plan_version;
     step_view step; // what Timeline, Program and Model show of it
     // view
     int rows, columns;
@@ -257,7 +257,7 @@ double app_counter(const app *a, counter_id id);
 const char *app_counter_term(counter_id id);
 const char *app_counter_label(counter_id id);
 // The step as it is planned under the knobs, or was under those before; NULL: none yet.
-const hr_step_picture *app_picture(const app *a);
+const hr_step_plan *app_step_plan(const app *a);
 const whatif_cell *app_whatif(const app *a, hr_knob_id id, int side); // NULL: no answer yet
 // Of the presets that match their filter; NULL beyond the last.
 const hr_preset_entry *app_preset_entry(const app *a, size_t index);

@@ -31,9 +31,9 @@ static bool is_same(const hr_knobs *one, const hr_knobs *other)
 // Who computed what it died in, and with what; "" where that is not known.
 static const char *implementation_of(const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     const bool known = p != NULL && a->end.instr != HR_NO_ID && a->end.instr < p->instr_count;
-    return known ? hr_picture_text(p, p->instrs[a->end.instr].impl) : "";
+    return known ? hr_step_plan_text(p, p->instrs[a->end.instr].impl) : "";
 }
 
 static const char *isa_of(const app *a)

@@ -104,8 +104,7 @@ static void take_refusal(heap_refused *r, const hr_event *last)
     }
 }
 
-bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, const hr_knobs *knobs,
-                     const heap_refused *refused)
+bool heap_scene_plan(heap_scene *v, const hr_step_plan *p, const hr_knobs *knobs, const heap_refused *refused)
 {
     char kind[HR_KNOB_TEXT_MAX];
     size_t held = p->event_count < HEAP_STEP_CHANGES_MAX ? p->event_count : HEAP_STEP_CHANGES_MAX;

@@ -4,7 +4,7 @@
 #ifndef TUI_HEAP_SCENE_H
 #define TUI_HEAP_SCENE_H
 
-#include "headroom/step_picture.h"
+#include "headroom/step_plan.h"
 
 #include "app/tui/heap_record.h"
 
@@ -36,7 +36,7 @@ void heap_scene_clear(heap_scene *v);
 // Takes the last whole step where there is one. False: host memory is short; nothing is shown then.
 bool heap_scene_take(heap_scene *v, const heap_record *r);
 // Takes the step that was planned and refused, as far as it went. Events that contradict each other are left out.
-bool heap_scene_plan(heap_scene *v, const hr_step_picture *p, const hr_knobs *knobs,
+bool heap_scene_plan(heap_scene *v, const hr_step_plan *p, const hr_knobs *knobs,
                      const heap_refused *refused);
 // Walks to the heap after `at` changes (at most all), and the cursor to the chunk that the last of them concerned.
 void heap_scene_seek(heap_scene *v, size_t at);

@@ -199,12 +199,12 @@ bool app_engine_lives(const app *a)
 // "in conv1/conv2d_bwd_weights (instruction 33) of step 413"
 static void say_where(const app *a, const hr_session_end *end, char *text, size_t size)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     if (end->instr == HR_NO_ID) {
         snprintf(text, size, "after step %" PRIu64, end->step);
     } else if (p != NULL && end->instr < p->instr_count) {
         snprintf(text, size, "in %s (instruction %" PRIu32 ") of step %" PRIu64,
-                 hr_picture_text(p, p->instrs[end->instr].name), end->instr, end->step + 1);
+                 hr_step_plan_text(p, p->instrs[end->instr].name), end->instr, end->step + 1);
     } else {
         snprintf(text, size, "in instruction %" PRIu32 " of step %" PRIu64, end->instr, end->step + 1);
     }

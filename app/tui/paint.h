@@ -74,13 +74,13 @@ void paint_size(int *rows, int *columns);
 // What the last frame has at that place, 0 <= y < rows, 0 <= x < columns.
 drawn paint_read(int y, int x);
 
-// ---- picture.c, picture_svg.c: the screen as a file ------------------------------------------------------------
+// ---- screenshot.c, screenshot_svg.c: the screen as a file ------------------------------------------------------------
 
 // As text: trailing blanks are cut. False when `out` failed.
 bool paint_dump(FILE *out);
 // As text with SGR sequences in 256 colours: `cat` shows it again. Begins with PAINT_ANSI_BEGIN.
 bool paint_dump_ansi(FILE *out);
-// As a picture that needs no font for its graphs: block, braille and line characters are shapes. The same screen gives
+// As an SVG image that needs no font for its graphs: block, braille and line characters are shapes. The same screen gives
 // the same bytes. Its first 200 bytes have PAINT_SVG_MARK. False also when host memory is short.
 bool paint_dump_svg(const theme *t, FILE *out);
 

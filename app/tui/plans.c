@@ -62,7 +62,7 @@ void app_ask_whatif(app *a)
 {
     ask_turns(a);
     if (a->planning != NULL) {
-        (void)asked(a, hr_planning_ask_picture(a->planning, &a->knobs));
+        (void)asked(a, hr_planning_ask_step_plan(a->planning, &a->knobs));
     }
 }
 
@@ -138,7 +138,7 @@ static void take_turn(app *a, const hr_answer *answer)
 static void take_picture(app *a, hr_answer *answer)
 {
     if (answer->status == HR_OK) {
-        app_take_picture(a, &answer->picture);
+        app_take_step_plan(a, &answer->step_plan);
     }
     if (answer->estimated) {
         (void)asked(a, hr_planning_refine(a->planning, HR_QUESTION_PICTURE));

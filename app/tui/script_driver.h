@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the workbench from a file, for tests and pictures: the clock stands still but for "wait", the engine moves
+// Drives the workbench from a file, for tests and screenshots: the clock stands still but for "wait", the engine moves
 // only then, every plan that was asked for is answered before the next line. The same file gives the same screens on
 // every machine.
 //
@@ -36,7 +36,7 @@ typedef struct script_stage {
 } script_stage;
 
 // Does `text` line by line on an app whose engine has been started. CHECK error: an `expect` failed, or the workbench
-// was left early. USAGE error: a line that means nothing. WRITE error: a picture could not be saved.
+// was left early. USAGE error: a line that means nothing. WRITE error: a screenshot could not be saved.
 HR_MUST_CHECK hr_status script_drive(app *a, const char *text, const script_stage *stage, hr_err *err);
 
 #endif

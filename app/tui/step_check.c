@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture comes from another process and is not trusted: afterwards every index is one, or HR_NO_ID, every text ends,
+// A step plan comes from another process and is not trusted: afterwards every index is one, or HR_NO_ID, every text ends,
 // and no number of bytes is larger than can be added up.
 #include "app/tui/step_view.h"
 
@@ -15,7 +15,7 @@ static void tame(uint64_t *bytes)
     *bytes = *bytes < most ? *bytes : most;
 }
 
-static void check_counts(hr_step_picture *p)
+static void check_counts(hr_step_plan *p)
 {
     p->instr_count = p->instrs == NULL ? 0 : p->instr_count < HR_NO_ID ? p->instr_count : HR_NO_ID - 1;
     p->tensor_count = p->tensors == NULL ? 0 : p->tensor_count < HR_NO_ID ? p->tensor_count : HR_NO_ID - 1;
@@ -33,10 +33,10 @@ static void check_counts(hr_step_picture *p)
     p->refused_instr = p->fits ? HR_NO_ID : within(p->refused_instr, p->instr_count);
 }
 
-static void check_tensors(hr_step_picture *p)
+static void check_tensors(hr_step_plan *p)
 {
     for (uint32_t k = 0; k < p->tensor_count; k++) {
-        hr_picture_tensor *t = &p->tensors[k];
+        hr_step_plan_tensor *t = &p->tensors[k];
         t->category = t->category < HR_CATEGORY_COUNT ? t->category : HR_CATEGORY_OUTSIDE;
         t->layer = within(t->layer, p->layer_count);
         t->owner = t->owner < p->tensor_count ? t->owner : k;
@@ -47,10 +47,10 @@ static void check_tensors(hr_step_picture *p)
     }
 }
 
-static void check_layers(hr_step_picture *p)
+static void check_layers(hr_step_plan *p)
 {
     for (size_t k = 0; k < p->layer_count; k++) {
-        hr_picture_layer *layer = &p->layers[k];
+        hr_step_plan_layer *layer = &p->layers[k];
         uint64_t *const bytes[] = {&layer->parameters, &layer->parameter_bytes, &layer->activation_bytes,
                                    &layer->saved_bytes, &layer->flops};
         for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
@@ -59,10 +59,10 @@ static void check_layers(hr_step_picture *p)
     }
 }
 
-static void check_instrs(hr_step_picture *p)
+static void check_instrs(hr_step_plan *p)
 {
     for (size_t i = 0; i < p->instr_count; i++) {
-        hr_picture_instr *instr = &p->instrs[i];
+        hr_step_plan_instr *instr = &p->instrs[i];
         instr->layer = within(instr->layer, p->layer_count);
         instr->tensor = within(instr->tensor, p->tensor_count);
         instr->is_alloc = instr->is_alloc && instr->tensor != HR_NO_ID;
@@ -80,7 +80,7 @@ static void check_instrs(hr_step_picture *p)
     }
 }
 
-void step_check(hr_step_picture *p)
+void step_check(hr_step_plan *p)
 {
     check_counts(p);
     check_tensors(p);

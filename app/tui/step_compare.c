@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two pictures side by side. The k-th instruction of a name answers to the k-th of that name in the other one, as far
+// Two step plans side by side. The k-th instruction of a name answers to the k-th of that name in the other one, as far
 // as both stand in the same order: the longest rising sequence of such pairs stays, the rest comes and goes.
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ typedef struct pairing {
 
 // ---- the same -------------------------------------------------------------------------------------------------
 
-static bool is_same_instr(const hr_picture_instr *a, const hr_picture_instr *b)
+static bool is_same_instr(const hr_step_plan_instr *a, const hr_step_plan_instr *b)
 {
     return a->name == b->name && a->line == b->line && a->impl == b->impl &&
            a->in_use_bytes == b->in_use_bytes && a->pool_bytes == b->pool_bytes &&
@@ -30,7 +30,7 @@ static bool is_same_instr(const hr_picture_instr *a, const hr_picture_instr *b)
            memcmp(&a->seconds, &b->seconds, sizeof a->seconds) == 0; // unknown is the same as unknown
 }
 
-bool step_is_same(const hr_step_picture *one, const hr_step_picture *other)
+bool step_is_same(const hr_step_plan *one, const hr_step_plan *other)
 {
     bool same = one->instr_count == other->instr_count && one->tensor_count == other->tensor_count &&
                 one->layer_count == other->layer_count && one->event_count == other->event_count &&
@@ -51,11 +51,11 @@ bool step_is_same(const hr_step_picture *one, const hr_step_picture *other)
 
 // ---- names ----------------------------------------------------------------------------------------------------
 
-static uint64_t name_of(const hr_step_picture *p, uint32_t instr)
+static uint64_t name_of(const hr_step_plan *p, uint32_t instr)
 {
-    const hr_picture_instr *i = &p->instrs[instr];
+    const hr_step_plan_instr *i = &p->instrs[instr];
     const bool of_tensor = i->is_alloc || i->is_free;
-    return table_name_key(of_tensor ? step_tensor_name(p, i->tensor) : hr_picture_text(p, i->name)) +
+    return table_name_key(of_tensor ? step_tensor_name(p, i->tensor) : hr_step_plan_text(p, i->name)) +
            (i->is_alloc  ? 1
             : i->is_free ? 2
                          : 0);
@@ -70,7 +70,7 @@ static int by_name(const void *left, const void *right)
     return a->instr < b->instr ? -1 : a->instr > b->instr;
 }
 
-static void list_names(const hr_step_picture *p, named *out)
+static void list_names(const hr_step_plan *p, named *out)
 {
     for (uint32_t i = 0; i < p->instr_count; i++) {
         out[i] = (named){name_of(p, i), i};
@@ -139,15 +139,14 @@ static void add_row(step_changes *out, char sign, uint32_t before, uint32_t now)
     out->change += sign == '~';
 }
 
-static bool reads_the_same(const hr_step_picture *before, uint32_t one, const hr_step_picture *now,
-                           uint32_t other)
+static bool reads_the_same(const hr_step_plan *before, uint32_t one, const hr_step_plan *now, uint32_t other)
 {
     return strcmp(step_line(before, one), step_line(now, other)) == 0 &&
-           strcmp(hr_picture_text(before, before->instrs[one].impl),
-                  hr_picture_text(now, now->instrs[other].impl)) == 0;
+           strcmp(hr_step_plan_text(before, before->instrs[one].impl),
+                  hr_step_plan_text(now, now->instrs[other].impl)) == 0;
 }
 
-static void list_rows(const hr_step_picture *before, const hr_step_picture *now, const pairing *m,
+static void list_rows(const hr_step_plan *before, const hr_step_plan *now, const pairing *m,
                       step_changes *out)
 {
     uint32_t next = 0;
@@ -170,8 +169,7 @@ static void list_rows(const hr_step_picture *before, const hr_step_picture *now,
 }
 
 // What answers to an instruction that went is what comes next.
-static uint32_t answer_to(const pairing *m, uint32_t at, const hr_step_picture *before,
-                          const hr_step_picture *now)
+static uint32_t answer_to(const pairing *m, uint32_t at, const hr_step_plan *before, const hr_step_plan *now)
 {
     while (at < before->instr_count && m->now_of[at] == HR_NO_ID) {
         at++;
@@ -179,7 +177,7 @@ static uint32_t answer_to(const pairing *m, uint32_t at, const hr_step_picture *
     return at < before->instr_count ? m->now_of[at] : (uint32_t)now->instr_count;
 }
 
-void step_compare(const hr_step_picture *before, const hr_step_picture *now, step_changes *out, uint32_t *at)
+void step_compare(const hr_step_plan *before, const hr_step_plan *now, step_changes *out, uint32_t *at)
 {
     size_t ones = before->instr_count, others = now->instr_count;
     pairing m = {calloc(ones + 1, sizeof *m.now_of), calloc(ones + 1, sizeof *m.tail),

@@ -6,7 +6,7 @@
 
 static uint32_t instr_count(const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     return p == NULL ? 0 : (uint32_t)p->instr_count;
 }
 

@@ -32,7 +32,7 @@ static void forget_tables(step_view *v)
 void step_view_deinit(step_view *v)
 {
     forget_tables(v);
-    hr_step_picture_deinit(&v->before);
+    hr_step_plan_deinit(&v->before);
     free(v->changes.rows);
     free(v->changes.text);
     free(v->changes.line_at);
@@ -43,13 +43,13 @@ void step_view_deinit(step_view *v)
 
 static int larger_first(const void *left, const void *right, void *context)
 {
-    const hr_step_picture *p = context;
+    const hr_step_plan *p = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     uint64_t one = p->tensors[a].bytes, other = p->tensors[b].bytes;
     return one != other ? (one < other ? 1 : -1) : a < b ? -1 : a > b;
 }
 
-static void sort_tensors(step_view *v, hr_step_picture *p)
+static void sort_tensors(step_view *v, hr_step_plan *p)
 {
     for (uint32_t k = 0; k < p->tensor_count; k++) {
         v->by_size[k] = k;
@@ -58,7 +58,7 @@ static void sort_tensors(step_view *v, hr_step_picture *p)
     v->largest = p->tensor_count > 0 ? p->tensors[v->by_size[0]].bytes : 0;
 }
 
-static bool make_tables(step_view *v, hr_step_picture *p)
+static bool make_tables(step_view *v, hr_step_plan *p)
 {
     v->by_size = calloc(p->tensor_count + 1, sizeof *v->by_size);
     v->height = calloc(p->instr_count + 1, sizeof *v->height);
@@ -68,7 +68,7 @@ static bool make_tables(step_view *v, hr_step_picture *p)
         return false;
     }
     for (size_t i = 0; i < p->instr_count; i++) {
-        const hr_picture_instr *instr = &p->instrs[i];
+        const hr_step_plan_instr *instr = &p->instrs[i];
         v->height[i] = instr->in_use_bytes > 0 ? instr->in_use_bytes : instr->requested_bytes;
         v->highest = v->height[i] > v->highest ? v->height[i] : v->highest;
     }
@@ -82,12 +82,12 @@ static bool make_tables(step_view *v, hr_step_picture *p)
 }
 
 // The most telling moment.
-static uint32_t begin_at(const hr_step_picture *p)
+static uint32_t begin_at(const hr_step_plan *p)
 {
     return p->refused_instr != HR_NO_ID ? p->refused_instr : p->peak_instr != HR_NO_ID ? p->peak_instr : 0;
 }
 
-// Which knobs were turned between two pictures, as a title says it.
+// Which knobs were turned between two step plans, as a title says it.
 static void say_turn(step_changes *c, const hr_knobs *before, const hr_knobs *now)
 {
     size_t rows, used = 0;
@@ -107,109 +107,109 @@ static void say_turn(step_changes *c, const hr_knobs *before, const hr_knobs *no
 
 static void keep_before(app *a)
 {
-    hr_step_picture_deinit(&a->step.before);
-    if (a->has_picture) {
-        hr_step_picture events = {.events = a->picture.events}; // half of its bytes, and nobody compares them
-        a->step.before = a->picture;
+    hr_step_plan_deinit(&a->step.before);
+    if (a->has_step_plan) {
+        hr_step_plan events = {.events = a->step_plan.events}; // half of its bytes, and nobody compares them
+        a->step.before = a->step_plan;
         a->step.before.events = NULL;
         a->step.before.event_count = a->step.before.build_events = 0;
-        a->picture = (hr_step_picture){0};
-        hr_step_picture_deinit(&events);
-        a->has_picture = false;
+        a->step_plan = (hr_step_plan){0};
+        hr_step_plan_deinit(&events);
+        a->has_step_plan = false;
     }
 }
 
-void app_take_picture(app *a, hr_step_picture *taken)
+void app_take_step_plan(app *a, hr_step_plan *taken)
 {
     step_view *v = &a->step;
     uint32_t at = v->cursor, marked = v->marked;
-    bool first = !a->has_picture;
+    bool first = !a->has_step_plan;
     step_check(taken);
-    if (!first && step_is_same(&a->picture, taken)) {
-        hr_step_picture_deinit(taken);
+    if (!first && step_is_same(&a->step_plan, taken)) {
+        hr_step_plan_deinit(taken);
         return;
     }
-    bool was_telling = !first && at == begin_at(&a->picture);
+    bool was_telling = !first && at == begin_at(&a->step_plan);
     keep_before(a);
     forget_tables(v);
-    a->picture = *taken;
-    *taken = (hr_step_picture){0};
-    a->picture_version++;
+    a->step_plan = *taken;
+    *taken = (hr_step_plan){0};
+    a->step_plan_version++;
     v->changes.version++;
-    a->has_picture = make_tables(v, &a->picture);
-    if (!a->has_picture) {
+    a->has_step_plan = make_tables(v, &a->step_plan);
+    if (!a->has_step_plan) {
         forget_tables(v);
-        hr_step_picture_deinit(&a->picture);
+        hr_step_plan_deinit(&a->step_plan);
         return;
     }
     if (!first) {
-        step_compare(&v->before, &a->picture, &v->changes, &at);
+        step_compare(&v->before, &a->step_plan, &v->changes, &at);
         say_turn(&v->changes, &v->knobs, &a->knobs);
     }
     v->knobs = a->knobs;
-    v->marked = marked < a->picture.instr_count && !v->changes.compared ? marked : HR_NO_ID;
-    step_go(a, first || was_telling ? begin_at(&a->picture) : at);
+    v->marked = marked < a->step_plan.instr_count && !v->changes.compared ? marked : HR_NO_ID;
+    step_go(a, first || was_telling ? begin_at(&a->step_plan) : at);
 }
 
-void app_forget_pictures(app *a)
+void app_forget_step_plans(app *a)
 {
     uint64_t version = a->step.changes.version + 1;
     step_view_deinit(&a->step);
     a->step.changes.version = version;
-    if (a->has_picture) {
-        hr_step_picture_deinit(&a->picture);
-        a->has_picture = false;
+    if (a->has_step_plan) {
+        hr_step_plan_deinit(&a->step_plan);
+        a->has_step_plan = false;
     }
-    a->picture_version++;
+    a->step_plan_version++;
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------
 
-const hr_picture_instr *step_cursor_instr(const app *a)
+const hr_step_plan_instr *step_cursor_instr(const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     return p != NULL && a->step.cursor < p->instr_count ? &p->instrs[a->step.cursor] : NULL;
 }
 
-const char *step_line(const hr_step_picture *p, uint32_t instr)
+const char *step_line(const hr_step_plan *p, uint32_t instr)
 {
-    const char *line = instr < p->instr_count ? hr_picture_text(p, p->instrs[instr].line) : "";
+    const char *line = instr < p->instr_count ? hr_step_plan_text(p, p->instrs[instr].line) : "";
     return line + strspn(line, " ");
 }
 
-const char *step_short_line(const hr_step_picture *p, uint32_t instr, char *text, size_t size)
+const char *step_short_line(const hr_step_plan *p, uint32_t instr, char *text, size_t size)
 {
-    const hr_picture_instr *i = &p->instrs[instr];
+    const hr_step_plan_instr *i = &p->instrs[instr];
     if (i->is_alloc || i->is_free) {
-        const hr_picture_tensor *t = &p->tensors[i->tensor];
-        snprintf(text, size, "%s %s[%s %s]", i->is_alloc ? "alloc" : "free", hr_picture_text(p, t->name),
-                 hr_picture_text(p, t->dtype), hr_picture_text(p, t->shape));
+        const hr_step_plan_tensor *t = &p->tensors[i->tensor];
+        snprintf(text, size, "%s %s[%s %s]", i->is_alloc ? "alloc" : "free", hr_step_plan_text(p, t->name),
+                 hr_step_plan_text(p, t->dtype), hr_step_plan_text(p, t->shape));
     } else {
         snprintf(text, size, "%s%s", i->again ? "again: " : "", step_line(p, instr));
     }
     return text;
 }
 
-const char *step_name(const hr_step_picture *p, uint32_t instr)
+const char *step_name(const hr_step_plan *p, uint32_t instr)
 {
-    const hr_picture_instr *i = &p->instrs[instr];
-    return i->is_alloc || i->is_free ? step_tensor_name(p, i->tensor) : hr_picture_text(p, i->name);
+    const hr_step_plan_instr *i = &p->instrs[instr];
+    return i->is_alloc || i->is_free ? step_tensor_name(p, i->tensor) : hr_step_plan_text(p, i->name);
 }
 
-const char *step_tensor_name(const hr_step_picture *p, uint32_t tensor)
+const char *step_tensor_name(const hr_step_plan *p, uint32_t tensor)
 {
-    return tensor < p->tensor_count ? hr_picture_text(p, p->tensors[tensor].name) : "";
+    return tensor < p->tensor_count ? hr_step_plan_text(p, p->tensors[tensor].name) : "";
 }
 
-const char *step_layer_name(const hr_step_picture *p, uint32_t layer)
+const char *step_layer_name(const hr_step_plan *p, uint32_t layer)
 {
-    return layer < p->layer_count ? hr_picture_text(p, p->layers[layer].name) : "—";
+    return layer < p->layer_count ? hr_step_plan_text(p, p->layers[layer].name) : "—";
 }
 
 // Whether a tensor's bytes are on the device after that instruction.
-static bool is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr)
+static bool is_alive(const hr_step_plan *p, uint32_t tensor, uint32_t instr)
 {
-    const hr_picture_tensor *t = &p->tensors[tensor];
+    const hr_step_plan_tensor *t = &p->tensors[tensor];
     // What a build that was refused did not come to is asked for all the same; otherwise what has no bytes lies on
     // the host.
     bool unbuilt = !p->fits && p->refused_instr == HR_NO_ID;
@@ -220,19 +220,19 @@ static bool is_alive(const hr_step_picture *p, uint32_t tensor, uint32_t instr)
     return begun && (t->died == HR_NO_ID || instr < t->died);
 }
 
-bool step_is_reached(const hr_step_picture *p, uint32_t instr)
+bool step_is_reached(const hr_step_plan *p, uint32_t instr)
 {
     return p->fits || (p->refused_instr != HR_NO_ID && instr < p->refused_instr);
 }
 
-double step_change_bytes(const hr_step_picture *p, uint32_t instr)
+double step_change_bytes(const hr_step_plan *p, uint32_t instr)
 {
-    const hr_picture_instr *i = &p->instrs[instr];
+    const hr_step_plan_instr *i = &p->instrs[instr];
     double bytes = i->tensor < p->tensor_count ? (double)p->tensors[i->tensor].bytes : 0;
     return i->is_alloc ? bytes : i->is_free ? -bytes : 0;
 }
 
-// 's' where the device of the picture simulates its clock, 'e' where times come from the cost model.
+// 's' where the device of the step plan simulates its clock, 'e' where times come from the cost model.
 static char time_letter(const app *a)
 {
     return hr_knob_is(&a->step.knobs, HR_KNOB_DEVICE_KIND, "plan") ? 's' : 'e';
@@ -254,12 +254,12 @@ const char *step_time(const app *a, double seconds, char text[FORMAT_MAX])
 void step_settle_alive(app *a)
 {
     step_view *v = &a->step;
-    if (!a->has_picture || v->alive_at == v->cursor) {
+    if (!a->has_step_plan || v->alive_at == v->cursor) {
         return;
     }
     v->alive_count = 0;
-    for (uint32_t k = 0; k < a->picture.tensor_count && a->picture.instr_count > 0; k++) {
-        if (is_alive(&a->picture, v->by_size[k], v->cursor)) {
+    for (uint32_t k = 0; k < a->step_plan.tensor_count && a->step_plan.instr_count > 0; k++) {
+        if (is_alive(&a->step_plan, v->by_size[k], v->cursor)) {
             v->alive[v->alive_count++] = v->by_size[k];
         }
     }
@@ -269,7 +269,7 @@ void step_settle_alive(app *a)
 void step_settle_layer(app *a, uint32_t layer)
 {
     step_view *v = &a->step;
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     if (p == NULL || v->layer == layer) {
         return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Timeline, Program and Model share of the planned step: one cursor for all three, what part of the step is in
-// sight, and what is made once per picture so that a frame need not look at every instruction's record.
+// sight, and what is made once per step plan so that a frame need not look at every instruction's record.
 #ifndef TUI_STEP_VIEW_H
 #define TUI_STEP_VIEW_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "headroom/knobs.h"
-#include "headroom/step_picture.h"
+#include "headroom/step_plan.h"
 
 #include "app/tui/format.h"
 #include "app/tui/glyphs.h"
@@ -23,7 +23,7 @@ enum { STEP_LINE_MAX = 160, STEP_ZOOM_RUN = -HISTORY_LEVELS };
 
 // X(ID, "what it is about")
 #define STEP_QUESTION_MAP(X)                                                                                 \
-    X(LAST, "the last turn") /* this picture beside the one before */                                        \
+    X(LAST, "the last turn") /* this step_plan beside the one before */                                      \
     X(LESS, "turning it down")                                                                               \
     X(MORE, "turning it up")
 
@@ -43,7 +43,7 @@ typedef struct step_changes {
     step_turned *rows; // owned
     size_t count;
     size_t come, go, change;
-    bool compared; // there were two pictures
+    bool compared; // there were two step plans
     char what[96]; // knobs that differ between them: "execution.mode graph"
     // The planner's answer about the selected knob's next value.
     char *text;        // owned, lines as they came; NULL: none
@@ -71,7 +71,7 @@ typedef struct step_view {
     uint32_t marked; // HR_NO_ID
     int zoom; // 0: the whole step; above: its 2^zoom-th part; below: the run, history level −1 − zoom
     step_window window;
-    // Made once per picture.
+    // Made once per step plan.
     uint64_t *height;       // [instr_count] in_use; where it is not known what is asked for
     uint64_t highest;       // of all of them
     uint64_t largest;       // tensor
@@ -86,8 +86,8 @@ typedef struct step_view {
     uint32_t *of_layer; // [tensor_count + instr_count]
     size_t layer_tensors, layer_instrs;
     uint32_t layer; // whose they are; HR_NO_ID: not made yet
-    hr_step_picture before;
-    hr_knobs knobs; // of the picture
+    hr_step_plan before;
+    hr_knobs knobs; // of the step plan
     step_changes changes;
 } step_view;
 
@@ -96,14 +96,14 @@ void step_view_deinit(step_view *v);
 
 // ---- app ------------------------------------------------------------------------------------------------------
 
-// Takes a new picture over (and empties *taken): the one before is kept to be compared, the cursor stays where it was
-// as well as it can. A picture is not trusted: what points nowhere points at nothing afterwards. The same picture once
+// Takes a new step plan over (and empties *taken): the one before is kept to be compared, the cursor stays where it was
+// as well as it can. A step plan is not trusted: what points nowhere points at nothing afterwards. The same step plan once
 // more changes nothing.
-void app_take_picture(app *a, hr_step_picture *taken);
+void app_take_step_plan(app *a, hr_step_plan *taken);
 // Mends what is not to be trusted (step_check.c).
-void step_check(hr_step_picture *p);
+void step_check(hr_step_plan *p);
 // Another model: nothing is left to compare.
-void app_forget_pictures(app *a);
+void app_forget_step_plans(app *a);
 // Whether the planner is to be asked what a turn of the selected knob changes in the listing: true once per question.
 bool app_wants_diff(app *a, hr_knobs *before, hr_knobs *after);
 // Its answer, lines beginning with '-' or '+'; copied. NULL: it cannot be said.
@@ -111,18 +111,18 @@ void app_take_diff(app *a, const char *text);
 
 // ---- reading --------------------------------------------------------------------------------------------------
 
-const hr_picture_instr *step_cursor_instr(const app *a); // NULL: there is no picture, or it is empty
-// A line of the listing as the picture has it, and as tables show it: an alloc without its bytes, which have a column.
-const char *step_line(const hr_step_picture *p, uint32_t instr);
-const char *step_short_line(const hr_step_picture *p, uint32_t instr, char *text, size_t size);
-const char *step_tensor_name(const hr_step_picture *p, uint32_t tensor);
-const char *step_layer_name(const hr_step_picture *p, uint32_t layer); // "—" for none
+const hr_step_plan_instr *step_cursor_instr(const app *a); // NULL: there is no step plan, or it is empty
+// A line of the listing as the step plan has it, and as tables show it: an alloc without its bytes, which have a column.
+const char *step_line(const hr_step_plan *p, uint32_t instr);
+const char *step_short_line(const hr_step_plan *p, uint32_t instr, char *text, size_t size);
+const char *step_tensor_name(const hr_step_plan *p, uint32_t tensor);
+const char *step_layer_name(const hr_step_plan *p, uint32_t layer); // "—" for none
 // Whether that instruction was reached at all.
-bool step_is_reached(const hr_step_picture *p, uint32_t instr);
+bool step_is_reached(const hr_step_plan *p, uint32_t instr);
 // What people call it: the tensor that it takes or frees, or its layer and operation.
-const char *step_name(const hr_step_picture *p, uint32_t instr);
+const char *step_name(const hr_step_plan *p, uint32_t instr);
 // Bytes that an instruction takes or gives back.
-double step_change_bytes(const hr_step_picture *p, uint32_t instr);
+double step_change_bytes(const hr_step_plan *p, uint32_t instr);
 // "27.4 ms e"; "not timed" where the device cannot tell.
 const char *step_time(const app *a, double seconds, char text[FORMAT_MAX]);
 
@@ -154,9 +154,9 @@ void step_settle_turned(app *a); // forgets an answer about other knobs
 
 // Fills rows and counts. *at, an instruction of `before`, becomes the one that answers to it now. Host memory short:
 // nothing is said to differ.
-void step_compare(const hr_step_picture *before, const hr_step_picture *now, step_changes *out, uint32_t *at);
-// Whether two pictures show the same.
-bool step_is_same(const hr_step_picture *one, const hr_step_picture *other);
+void step_compare(const hr_step_plan *before, const hr_step_plan *now, step_changes *out, uint32_t *at);
+// Whether two step plans show the same.
+bool step_is_same(const hr_step_plan *one, const hr_step_plan *other);
 
 // A bar that lies on its side: `share` of `width` cells. Returns text, at most 3 bytes a cell.
 const char *step_bar(const glyphs *g, double share, int width, char *text, size_t size);

@@ -11,7 +11,7 @@
 
 #include "app/tui/terminal_state.h"
 
-enum { PATIENCE_S = 2 };
+enum { TIMEOUT_S = 2 };
 
 static struct {
     int terminal, nowhere; // of the terminal, and of /dev/null; −1: nothing is watched
@@ -79,7 +79,7 @@ bool terminal_takes(void)
 
 void terminal_begin_writing(void)
 {
-    set_timer(s.terminal >= 0 ? PATIENCE_S : 0);
+    set_timer(s.terminal >= 0 ? TIMEOUT_S : 0);
 }
 
 void terminal_end_writing(void)

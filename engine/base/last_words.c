@@ -46,7 +46,7 @@ static void speak(const char *cause)
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(SPEAKING_S);
     (void)HR_FAIL(&err, DEPENDENCY, "%s, which ended the process: %s", w->calling, cause);
-    hr_err_try(&err, "%s", w->attempt);
+    hr_err_try(&err, "%s", w->hint);
     say(&err);
     _exit(hr_status_exit_code(HR_DEPENDENCY));
 }

@@ -3,7 +3,7 @@
 // incomplete, and the loader is sent SIGBUS over a file that was cut off: nothing of that returns to whoever called. While
 // a thread has last words, its end is theirs: a sentence with a `try`, and exit code 4.
 //
-//     last_words w = {.calling = "device 'cuda' needed libcudnn.so.9", .attempt = "install cuDNN 9 again"};
+//     last_words w = {.calling = "device 'cuda' needed libcudnn.so.9", .hint = "install cuDNN 9 again"};
 //     last_words_begin(&w);
 //     … calls …
 //     last_words_end(&w);
@@ -13,7 +13,7 @@
 #include "headroom/status.h"
 
 typedef struct last_words {
-    const char *calling, *attempt; // borrowed until the end
+    const char *calling, *hint; // borrowed until the end
     const struct last_words *outer;
 } last_words;
 

@@ -20,7 +20,7 @@ static hr_status find_all(const shared_library *wanted, void *handle, char *tabl
         if (found == NULL) {
             (void)HR_FAIL(err, DEPENDENCY, "%s needed %s, %s has no such function", wanted->needed_by,
                           call->symbol, wanted->soname);
-            hr_err_try(err, "%s", wanted->attempt);
+            hr_err_try(err, "%s", wanted->hint);
             return HR_DEPENDENCY;
         }
         memcpy(table + call->offset, &found, sizeof found);
@@ -38,7 +38,7 @@ static hr_status refuse_open(const shared_library *wanted, hr_err *err)
     const hr_status status = no_room
                                  ? HR_FAIL(err, HOST_LIMIT, sentence, wanted->needed_by, wanted->soname, why)
                                  : HR_FAIL(err, DEPENDENCY, sentence, wanted->needed_by, wanted->soname, why);
-    hr_err_try(err, "%s", no_room ? "ulimit -v unlimited" : wanted->attempt);
+    hr_err_try(err, "%s", no_room ? "ulimit -v unlimited" : wanted->hint);
     return status;
 }
 
@@ -66,7 +66,7 @@ hr_status shared_library_load(const shared_library *wanted, void *table, hr_err 
 {
     char calling[CALLING_MAX];
     (void)snprintf(calling, sizeof calling, "%s needed %s", wanted->needed_by, wanted->soname);
-    last_words last = {.calling = calling, .attempt = wanted->attempt};
+    last_words last = {.calling = calling, .hint = wanted->hint};
     last_words_begin(&last);
     const hr_status status = load(wanted, table, err);
     last_words_end(&last);

@@ -22,7 +22,7 @@ typedef struct shared_call {
 typedef struct shared_library {
     const char *soname;    // "libdnnl.so.2", or a path
     const char *needed_by; // "device 'cpu'"
-    const char *attempt;   // what to try when it is not there
+    const char *hint;      // what to try when it is not there
     const shared_call *calls;
     size_t call_count;
     // optional: is a whole table of the right version? Sentence says what it is.

@@ -7,10 +7,10 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *what, *attempt;
+    const char *name, *what, *hint;
     int exit_code;
 } rows[] = {
-#define X(name, exit_code, what, attempt) [HR_##name] = {#name, what, attempt, exit_code},
+#define X(name, exit_code, what, hint) [HR_##name] = {#name, what, hint, exit_code},
     HR_STATUS_MAP(X)
 #undef X
 };
@@ -30,7 +30,7 @@ hr_status hr_err_set(hr_err *err, hr_status status, const char *file, int line, 
     err->file = file;
     err->line = line;
     memcpy(err->sentence, sentence, sizeof sentence);
-    err->attempt[0] = '\0';
+    err->hint[0] = '\0';
     return status;
 }
 
@@ -39,12 +39,12 @@ void hr_err_try(hr_err *err, const char *format, ...)
     if (err == NULL) {
         return;
     }
-    char attempt[HR_ERR_TEXT_MAX];
+    char hint[HR_ERR_TEXT_MAX];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(attempt, sizeof attempt, format, arguments);
+    vsnprintf(hint, sizeof hint, format, arguments);
     va_end(arguments);
-    memcpy(err->attempt, attempt, sizeof attempt);
+    memcpy(err->hint, hint, sizeof hint);
 }
 
 static hr_status known(hr_status status)
@@ -64,7 +64,7 @@ const char *hr_status_what(hr_status status)
 
 const char *hr_status_try(hr_status status)
 {
-    return rows[known(status)].attempt;
+    return rows[known(status)].hint;
 }
 
 int hr_status_exit_code(hr_status status)
@@ -82,10 +82,10 @@ int hr_err_format(const hr_err *err, char *text, uint32_t size)
 {
     size_t length = strlen(err->sentence);
     const char *stop = length > 0 && wants_stop(err->sentence[length - 1]) ? "." : "";
-    const char *attempt = err->attempt[0] != '\0' ? err->attempt : hr_status_try(err->status);
+    const char *hint = err->hint[0] != '\0' ? err->hint : hr_status_try(err->status);
     // What a person has ended did not fail.
     return err->status == HR_INTERRUPTED
-               ? snprintf(text, size, "headroom: interrupted %s%s\n  try: %s\n", err->sentence, stop, attempt)
+               ? snprintf(text, size, "headroom: interrupted %s%s\n  try: %s\n", err->sentence, stop, hint)
                : snprintf(text, size, "headroom: %s failed: %s%s\n  try: %s\n", hr_status_what(err->status),
-                          err->sentence, stop, attempt);
+                          err->sentence, stop, hint);
 }

@@ -33,9 +33,9 @@ typedef struct cifar_source {
     uint32_t file_count; // training files: slots 1..file_count
 } cifar_source;
 
-static const char cifar_attempt[] = "curl -O https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, then "
-                                    "-s pipeline.path=cifar-10-binary.tar.gz "
-                                    "(or -s pipeline.source=generated)";
+static const char cifar_hint[] = "curl -O https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, then "
+                                 "-s pipeline.path=cifar-10-binary.tar.gz "
+                                 "(or -s pipeline.source=generated)";
 
 // What people have by mistake, by a file that only it has.
 static const struct {
@@ -85,7 +85,7 @@ static hr_status cifar_refuse_mistake(const char *path, const char *leaf, const 
     hr_status status =
         HR_FAIL(err, DATA, "%s: needed the binary version of CIFAR-10 (data_batch_1.bin), had %s: %s", path,
                 leaf, what);
-    hr_err_try(err, "%s", cifar_attempt);
+    hr_err_try(err, "%s", cifar_hint);
     return status;
 }
 
@@ -165,7 +165,7 @@ static hr_status cifar_refuse_missing(const char *path, uint32_t slot, const cha
     char leaf[32];
     hr_status status =
         HR_FAIL(err, DATA, "%s: needed %s (%s), had no such file", path, cifar_leaf(slot, leaf), why);
-    hr_err_try(err, "%s", cifar_attempt);
+    hr_err_try(err, "%s", cifar_hint);
     return status;
 }
 
@@ -205,7 +205,7 @@ static hr_status cifar_check_size(const blob *file, hr_err *err)
                 "%" PRIu64 ": %" PRIu64 " records and %" PRIu64 " bytes)",
                 file->name, CIFAR_RECORD_BYTES, file->size_bytes, file->size_bytes,
                 file->size_bytes / CIFAR_RECORD_BYTES, over_bytes);
-    hr_err_try(err, "%s", cifar_attempt);
+    hr_err_try(err, "%s", cifar_hint);
     return status;
 }
 

@@ -75,8 +75,8 @@ static hr_status need_archives(hr_err *err)
     static shared_state state = SHARED_STATE_INIT;
     static const shared_library wanted = {.soname = HEADROOM_ARCHIVE_SONAME,
                                           .needed_by = "a packed data set",
-                                          .attempt = "apt install " HEADROOM_ARCHIVE_PACKAGE
-                                                     ", or -s pipeline.source=generated",
+                                          .hint = "apt install " HEADROOM_ARCHIVE_PACKAGE
+                                                  ", or -s pipeline.source=generated",
                                           .calls = archive_calls,
                                           .call_count = sizeof archive_calls / sizeof *archive_calls};
     return shared_library_need(&wanted, &state, &archive, err);

@@ -105,7 +105,7 @@ static hr_status open_other(const hr_knobs *knobs, const data_form *model, data_
     const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
     bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
     if (hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "generated") || (any && path[0] == '\0')) {
-        return source_invented_open(model, out, err);
+        return source_synthetic_open(model, out, err);
     }
     char text[64];
     hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s has pictures with one class each: needed %s",

@@ -79,6 +79,6 @@ HR_MUST_CHECK hr_status source_mnist_open(const char *path, data_source **out, h
 bool source_mnist_is_at(const char *path); // some of its files, at least
 HR_MUST_CHECK hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err);
 // For every other form: what the slots hold depends on a class that is drawn for the sample.
-HR_MUST_CHECK hr_status source_invented_open(const data_form *model, data_source **out, hr_err *err);
+HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err);
 
 #endif

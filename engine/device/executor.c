@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "device/cost.h"
 #include "device/packing.h"
-#include "memory/picture.h"
+#include "memory/heap_snapshot.h"
 
 // A persistent tensor, allocated once and shared by every attached program.
 typedef struct resident {
@@ -160,7 +160,7 @@ static int by_address(const void *a, const void *b)
 }
 
 // What the heap had, and what of the step stood in the way: persistent and retained tensors could not go.
-static void look_around(executor *x)
+static void record_oom_heap(executor *x)
 {
     uint32_t count = 0, retained_count = 0;
     uint64_t *stay = hr_calloc((size_t)x->residents.count + x->retained.count + 1, sizeof *stay);
@@ -202,7 +202,7 @@ static hr_status take(executor *x, const tensor *t, uint32_t id, uint32_t instr_
                             .stats = allocator_get_stats(x->heap)};
     memcpy(x->oom.by_category, x->ledger.by_category, sizeof x->oom.by_category);
     if (status == HR_OOM) {
-        look_around(x);
+        record_oom_heap(x);
     }
     return status;
 }

@@ -9,11 +9,11 @@
 
 #include "device/device.h"
 #include "device/instr_times.h"
+#include "events/bus.h"
+#include "events/heap_room.h"
 #include "memory/allocator.h"
 #include "memory/ledger.h"
 #include "program/program.h"
-#include "trace/bus.h"
-#include "trace/heap_room.h"
 
 typedef struct executor executor;
 

@@ -257,10 +257,10 @@ void diagnose_block(const step_needs *needs, hr_report_oom *oom)
                    human(oom->requested_bytes).text, human(oom->limit_bytes).text);
 }
 
-// ---- a picture's ----------------------------------------------------------------------------------------------
+// ---- a snapshot's ----------------------------------------------------------------------------------------------
 
 // The name of the largest chunk in use within the window.
-static const char *name_in_window(const heap_picture *p, const heap_window *w)
+static const char *name_in_window(const heap_snapshot *p, const heap_window *w)
 {
     uint32_t tensor = HR_NO_ID;
     uint64_t largest_bytes = 0;
@@ -274,7 +274,7 @@ static const char *name_in_window(const heap_picture *p, const heap_window *w)
     return intern_text(&p->names, tensor);
 }
 
-hr_oom_cause diagnose_heap(const heap_picture *p, char *sentence, size_t size)
+hr_oom_cause diagnose_heap(const heap_snapshot *p, char *sentence, size_t size)
 {
     heap_room room = heap_room_of(p, NULL, NULL);
     const char *name = intern_text(&p->names, p->refusal.tensor);

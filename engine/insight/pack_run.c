@@ -5,9 +5,9 @@
 #include "headroom/pack.h"
 
 #include "base/host_mem.h"
+#include "formats/lifetimes_csv.h"
 #include "insight/replay.h"
 #include "memory/pack.h"
-#include "trace/lifetimes_csv.h"
 
 struct hr_packing {
     lifetimes lifetimes;

@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "device/cost.h"
 #include "insight/device_choice.h"
-#include "insight/picture.h"
 #include "insight/play_limit.h"
+#include "insight/step_plan.h"
 #include "model/model.h"
 #include "program/compile.h"
 
@@ -214,39 +214,39 @@ hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_k
     return hr_planner_plan(planner, &changed, out, err);
 }
 
-// ---- pictures and listings ------------------------------------------------------------------------------------
+// ---- step plans and listings ------------------------------------------------------------------------------------
 
-static hr_status picture_with(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry,
-                              hr_step_picture *out, bool *estimated, hr_err *err)
+static hr_status step_plan_with(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry,
+                                hr_step_plan *out, bool *estimated, hr_err *err)
 {
     compiled s;
     play_result played;
-    *out = (hr_step_picture){0};
+    *out = (hr_step_plan){0};
     *estimated = false;
     HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
     *estimated = s.estimates.count > 0;
-    hr_status status = picture_make(planner->model, &s.c, out, &played, err);
+    hr_status status = step_plan_make(planner->model, &s.c, out, &played, err);
     if (status == HR_OK && !played.fits) {
         status = find_missing(&s.c, &played.oom, &out->missing_bytes, err);
     }
     if (status != HR_OK) {
-        hr_step_picture_deinit(out);
+        hr_step_plan_deinit(out);
     }
     program_destroy(s.p);
     return status;
 }
 
-hr_status planner_estimate_picture(const hr_planner *planner, const hr_knobs *knobs, hr_step_picture *out,
-                                   bool *estimated, hr_err *err)
+hr_status planner_estimate_step_plan(const hr_planner *planner, const hr_knobs *knobs, hr_step_plan *out,
+                                     bool *estimated, hr_err *err)
 {
-    return picture_with(planner, knobs, true, out, estimated, err);
+    return step_plan_with(planner, knobs, true, out, estimated, err);
 }
 
-hr_status hr_planner_picture(const hr_planner *planner, const hr_knobs *knobs, hr_step_picture *out,
-                             hr_err *err)
+hr_status hr_planner_step_plan(const hr_planner *planner, const hr_knobs *knobs, hr_step_plan *out,
+                               hr_err *err)
 {
     bool estimated;
-    return picture_with(planner, knobs, false, out, &estimated, err);
+    return step_plan_with(planner, knobs, false, out, &estimated, err);
 }
 
 static hr_status print_diff(const program *before, const program *after, text *lines, hr_err *err)

@@ -4,14 +4,14 @@
 #define INSIGHT_PLANNER_H
 
 #include "headroom/engine.h"
-#include "headroom/step_picture.h"
+#include "headroom/step_plan.h"
 
-// hr_planner_plan and hr_planner_picture in a hurry: where the device would be slow to ask and has not been asked before,
+// hr_planner_plan and hr_planner_step_plan in a hurry: where the device would be slow to ask and has not been asked before,
 // the workspaces are the plan device's estimates, and *estimated says so.
 HR_MUST_CHECK hr_status planner_estimate(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out,
                                          bool *estimated, hr_err *err);
-HR_MUST_CHECK hr_status planner_estimate_picture(const hr_planner *planner, const hr_knobs *knobs,
-                                                 hr_step_picture *out, bool *estimated, hr_err *err);
+HR_MUST_CHECK hr_status planner_estimate_step_plan(const hr_planner *planner, const hr_knobs *knobs,
+                                                   hr_step_plan *out, bool *estimated, hr_err *err);
 
 // Reads what libraries were asked by earlier processes, once.
 void planner_load_answers(void);

@@ -6,10 +6,10 @@
 #include "headroom/card.h"
 #include "headroom/units.h"
 
+#include "formats/live_names.h"
+#include "insight/caching_config.h"
 #include "knobs/torch_settings.h"
-#include "memory/caching_config.h"
-#include "memory/picture.h"
-#include "trace/live_names.h"
+#include "memory/heap_snapshot.h"
 
 // The card that a fraction is of: cards have whole MiB, and none has more than 1 EiB.
 static uint64_t card_of_fraction(uint64_t limit_bytes, double fraction)
@@ -95,9 +95,9 @@ static hr_status play_on(allocator *heap, trace_bus *bus, const program *const *
     return status == HR_OOM ? HR_OK : status;
 }
 
-hr_status play_told(const device_ops *device, void *device_context, const hr_knobs *knobs,
-                    uint64_t limit_bytes, trace_bus *bus, const program *const *programs, uint32_t count,
-                    uint32_t steps, play_result *out, hr_err *err)
+hr_status play_traced(const device_ops *device, void *device_context, const hr_knobs *knobs,
+                      uint64_t limit_bytes, trace_bus *bus, const program *const *programs, uint32_t count,
+                      uint32_t steps, play_result *out, hr_err *err)
 {
     backing numbers;
     allocator *heap = NULL;
@@ -117,7 +117,7 @@ hr_status play_programs(const device_ops *device, void *device_context, const hr
                         uint64_t limit_bytes, const program *const *programs, uint32_t count, uint32_t steps,
                         play_result *out, hr_err *err)
 {
-    return play_told(device, device_context, knobs, limit_bytes, NULL, programs, count, steps, out, err);
+    return play_traced(device, device_context, knobs, limit_bytes, NULL, programs, count, steps, out, err);
 }
 
 // ---- the heap of a refusal ------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ typedef struct witness {
     const program *build;
     const play_result *played;
     live_names names;
-    heap_picture *picture;
+    heap_snapshot *snapshot;
     hr_status status;
     hr_err err;
 } witness;
@@ -146,34 +146,34 @@ static void watch(void *context, const hr_event *event)
     if (event->kind != HR_EVENT_OOM || w->played->heap == NULL || w->status != HR_OK) {
         return;
     }
-    heap_picture_deinit(w->picture);
-    w->status = heap_picture_of(w->played->heap, w->picture, &w->err);
+    heap_snapshot_deinit(w->snapshot);
+    w->status = heap_snapshot_of(w->played->heap, w->snapshot, &w->err);
     if (w->status == HR_OK) {
-        w->status = live_names_give(&w->names, event->device, w->picture, &w->err);
+        w->status = live_names_give(&w->names, event->device, w->snapshot, &w->err);
     }
     const char *name = w->status == HR_OK ? name_of(w, event) : NULL;
     if (name != NULL) {
-        w->picture->refusal.tensor = intern_add(&w->picture->names, name, strlen(name));
+        w->snapshot->refusal.tensor = intern_add(&w->snapshot->names, name, strlen(name));
         w->status =
-            w->picture->refusal.tensor != INTERN_NONE
+            w->snapshot->refusal.tensor != INTERN_NONE
                 ? HR_OK
-                : HR_FAIL(&w->err, NOMEM, "a heap's picture: needed host memory for a name, had none");
+                : HR_FAIL(&w->err, NOMEM, "a heap's snapshot: needed host memory for a name, had none");
     }
 }
 
 hr_status play_failure_heap(const device_ops *device, void *device_context, const hr_knobs *knobs,
                             uint64_t limit_bytes, const program *const *programs, uint32_t count,
-                            uint32_t steps, heap_picture *out, hr_err *err)
+                            uint32_t steps, heap_snapshot *out, hr_err *err)
 {
     play_result played;
     trace_bus bus;
-    *out = (heap_picture){0};
-    witness w = {.build = programs[0], .played = &played, .picture = out};
+    *out = (heap_snapshot){0};
+    witness w = {.build = programs[0], .played = &played, .snapshot = out};
     trace_bus_init(&bus);
     bus.simulated = true;
     (void)trace_attach(&bus, watch, &w);
     hr_status status =
-        play_told(device, device_context, knobs, limit_bytes, &bus, programs, count, steps, &played, err);
+        play_traced(device, device_context, knobs, limit_bytes, &bus, programs, count, steps, &played, err);
     if (status == HR_OK && w.status != HR_OK) {
         status = w.status;
         if (err != NULL) {
@@ -181,7 +181,7 @@ hr_status play_failure_heap(const device_ops *device, void *device_context, cons
         }
     }
     if (status != HR_OK) {
-        heap_picture_deinit(out);
+        heap_snapshot_deinit(out);
     }
     live_names_deinit(&w.names);
     return status;

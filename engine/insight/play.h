@@ -10,8 +10,8 @@
 #include "headroom/knobs.h"
 
 #include "device/executor.h"
+#include "events/heap.h"
 #include "program/program.h"
-#include "trace/heap.h"
 
 typedef struct play_result {
     bool fits;
@@ -35,16 +35,16 @@ HR_MUST_CHECK hr_status play_programs(const device_ops *device, void *device_con
                                       uint32_t steps, play_result *out, hr_err *err);
 
 // The same, and `bus` (NULL: nobody) hears of every memory event, with the step that it is of.
-HR_MUST_CHECK hr_status play_told(const device_ops *device, void *device_context, const hr_knobs *knobs,
-                                  uint64_t limit_bytes, trace_bus *bus, const program *const *programs,
-                                  uint32_t count, uint32_t steps, play_result *out, hr_err *err);
+HR_MUST_CHECK hr_status play_traced(const device_ops *device, void *device_context, const hr_knobs *knobs,
+                                    uint64_t limit_bytes, trace_bus *bus, const program *const *programs,
+                                    uint32_t count, uint32_t steps, play_result *out, hr_err *err);
 
 // The heap in which the same play does not fit, as it was when the request was refused, with the names of its tensors.
 // The caller's to deinit; without chunks when it fits. NOMEM.
 HR_MUST_CHECK hr_status play_failure_heap(const device_ops *device, void *device_context,
                                           const hr_knobs *knobs, uint64_t limit_bytes,
                                           const program *const *programs, uint32_t count, uint32_t steps,
-                                          heap_picture *out, hr_err *err);
+                                          heap_snapshot *out, hr_err *err);
 
 enum { PLAY_STEPS = 2 }; // with its slots allocated at build, a heap repeats from the second step on
 

@@ -7,7 +7,7 @@
 #include "base/host_mem.h"
 #include "device/device.h"
 #include "insight/play.h"
-#include "memory/picture.h"
+#include "memory/heap_snapshot.h"
 
 enum { EVENTS_BETWEEN_STOPS = 1 << 16 };
 
@@ -29,16 +29,16 @@ const char *replay_name(const trace *t, uint32_t event)
 // ---- what fails -----------------------------------------------------------------------------------------------
 
 // Names of what lives, in place of tags.
-static hr_status name_chunks(const replay_player *p, heap_picture *picture, hr_err *err)
+static hr_status name_chunks(const replay_player *p, heap_snapshot *snapshot, hr_err *err)
 {
-    for (uint32_t k = 0; k < picture->chunks.count; k++) {
-        heap_chunk *c = &picture->chunks.data[k];
+    for (uint32_t k = 0; k < snapshot->chunks.count; k++) {
+        heap_chunk *c = &snapshot->chunks.data[k];
         const char *name = p->plans ? replay_name(p->t, c->tensor) : intern_text(&p->t->names, c->tensor);
         if (!c->in_use || name == NULL) {
             c->tensor = HR_NO_ID;
             continue;
         }
-        c->tensor = intern_add(&picture->names, name, strlen(name));
+        c->tensor = intern_add(&snapshot->names, name, strlen(name));
         if (c->tensor == INTERN_NONE) {
             return HR_FAIL(err, NOMEM, "replay: needed host memory for the names of a heap, had none");
         }
@@ -46,13 +46,13 @@ static hr_status name_chunks(const replay_player *p, heap_picture *picture, hr_e
     return HR_OK;
 }
 
-static hr_status name_refusal(const replay_player *p, heap_picture *picture, hr_err *err)
+static hr_status name_refusal(const replay_player *p, heap_snapshot *snapshot, hr_err *err)
 {
-    heap_refusal *r = &picture->refusal;
+    heap_refusal *r = &snapshot->refusal;
     const char *name = p->plans ? replay_name(p->t, r->tensor) : intern_text(&p->t->names, r->tensor);
     r->tensor = HR_NO_ID;
     if (r->any && name != NULL) {
-        r->tensor = intern_add(&picture->names, name, strlen(name));
+        r->tensor = intern_add(&snapshot->names, name, strlen(name));
         if (r->tensor == INTERN_NONE) {
             return HR_FAIL(err, NOMEM, "replay: needed host memory for the names of a heap, had none");
         }
@@ -60,19 +60,19 @@ static hr_status name_refusal(const replay_player *p, heap_picture *picture, hr_
     return HR_OK;
 }
 
-hr_status replay_picture(const replay_player *p, uint32_t device, heap_picture *out, hr_err *err)
+hr_status replay_snapshot(const replay_player *p, uint32_t device, heap_snapshot *out, hr_err *err)
 {
-    *out = (heap_picture){0};
+    *out = (heap_snapshot){0};
     if (p->devices[device].heap == NULL) {
         return HR_OK;
     }
-    HR_TRY(heap_picture_of(p->devices[device].heap, out, err));
+    HR_TRY(heap_snapshot_of(p->devices[device].heap, out, err));
     hr_status status = name_chunks(p, out, err);
     if (status == HR_OK) {
         status = name_refusal(p, out, err);
     }
     if (status != HR_OK) {
-        heap_picture_deinit(out);
+        heap_snapshot_deinit(out);
     }
     return status;
 }
@@ -83,7 +83,7 @@ static hr_status keep_failure_heap(replay_player *p, uint32_t device, hr_err *er
     if (p->failure_heap == NULL) {
         return HR_FAIL(err, NOMEM, "replay: needed host memory for a heap, had none");
     }
-    return replay_picture(p, device, p->failure_heap, err);
+    return replay_snapshot(p, device, p->failure_heap, err);
 }
 
 // The heap is kept of the first one only.
@@ -225,7 +225,7 @@ void replay_close(replay_player *p)
         }
     }
     if (p->failure_heap != NULL) {
-        heap_picture_deinit(p->failure_heap);
+        heap_snapshot_deinit(p->failure_heap);
         hr_free(p->failure_heap);
     }
     hr_free(p->addresses);

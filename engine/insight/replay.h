@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trace on allocators over pure numbers, one for every device of the trace. Blocks of a trace are numbered
-// (trace/trace.h), so that between event and allocator stands one array:
+// (formats/trace.h), so that between event and allocator stands one array:
 //
 //   alloc block 7 ─▶ allocator ─▶ address ─▶ addresses[7]        free block 7 ─▶ addresses[7] ─▶ allocator
 //
@@ -12,9 +12,9 @@
 #include "headroom/replay.h"
 
 #include "base/vec.h"
+#include "formats/dump.h"
+#include "formats/trace.h"
 #include "memory/allocator.h"
-#include "trace/dump.h"
-#include "trace/trace.h"
 
 typedef struct replay_setup {
     allocator_config config;                 // of every device's allocator
@@ -60,7 +60,7 @@ typedef struct replay_player {
     uint32_t steps;
     replay_failure failures[REPLAY_FAILURES_MAX]; // the first ones
     uint64_t failure_count;
-    heap_picture *failure_heap; // of the first one, when it is kept
+    heap_snapshot *failure_heap; // of the first one, when it is kept
 } replay_player;
 
 // KNOB and NOMEM errors. Needs replay_close in every case.
@@ -71,16 +71,16 @@ HR_MUST_CHECK hr_status replay_play(replay_player *p, uint32_t end, hr_err *err)
 void replay_close(replay_player *p);
 
 // The device's heap as it is, with the names of the trace. The caller's to deinit. NOMEM.
-HR_MUST_CHECK hr_status replay_picture(const replay_player *p, uint32_t device, heap_picture *out,
-                                       hr_err *err);
+HR_MUST_CHECK hr_status replay_snapshot(const replay_player *p, uint32_t device, heap_snapshot *out,
+                                        hr_err *err);
 // Name of the block that event asks for; NULL when it has none.
 const char *replay_name(const trace *t, uint32_t event);
 
 // ---- what the public door is made of --------------------------------------------------------------------------
 
 struct hr_heap {
-    heap_picture picture; // names of its own
-    dump_facts facts;     // texts are the picture's
+    heap_snapshot snapshot; // names of its own
+    dump_facts facts;       // texts are the snapshot's
 };
 
 struct hr_replay {

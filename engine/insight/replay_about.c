@@ -5,8 +5,8 @@
 
 #include "headroom/units.h"
 
+#include "formats/formats.h"
 #include "insight/replay.h"
-#include "trace/formats.h"
 
 // Of one device.
 typedef struct tally {
@@ -75,7 +75,7 @@ static void count_event(tally *t, const trace_event *e, hr_replay_about *about)
 }
 
 // What stood before the trace began is what the heap at its end has beyond the growth in it.
-static uint64_t recorded_peak_pool(const tally *t, const heap_picture *heap)
+static uint64_t recorded_peak_pool(const tally *t, const heap_snapshot *heap)
 {
     if (!t->has_pool) {
         return heap == NULL ? HR_NONE : max_of(heap->counters.peak_pool_bytes, heap->counters.pool_bytes);
@@ -85,7 +85,7 @@ static uint64_t recorded_peak_pool(const tally *t, const heap_picture *heap)
     return sum_of(before_bytes, (uint64_t)t->highest_growth);
 }
 
-static void describe_recorded(const tally *t, const heap_picture *heap, hr_replay_about *about)
+static void describe_recorded(const tally *t, const heap_snapshot *heap, hr_replay_about *about)
 {
     about->recorded.peak_pool_bytes = recorded_peak_pool(t, heap);
     about->recorded.limit_bytes =

@@ -2,7 +2,7 @@
 #include "insight/replay_export.h"
 
 // Tags are names, or events where everything was planned beforehand.
-static void describe(void *context, const hr_event *event, trace_subject *out)
+static void describe(void *context, const hr_event *event, event_context *out)
 {
     const replay_player *p = ((const replay_export *)context)->player;
     uint32_t tag = event->u.memory.tensor;
@@ -21,11 +21,11 @@ static const char *counters(void *context, uint8_t device, heap_counters *out)
     return p->devices[device].heap->ops->name;
 }
 
-static hr_status picture(void *context, uint8_t device, heap_picture *out, hr_err *err)
+static hr_status snapshot(void *context, uint8_t device, heap_snapshot *out, hr_err *err)
 {
     const replay_player *p = ((const replay_export *)context)->player;
-    *out = (heap_picture){0};
-    return device < TRACE_DEVICES_MAX ? replay_picture(p, device, out, err) : HR_OK;
+    *out = (heap_snapshot){0};
+    return device < TRACE_DEVICES_MAX ? replay_snapshot(p, device, out, err) : HR_OK;
 }
 
 hr_status replay_export_open(replay_export *x, const char *file, replay_player *player, uint32_t device_count,
@@ -36,12 +36,12 @@ hr_status replay_export_open(replay_export *x, const char *file, replay_player *
     if (file == NULL) {
         return HR_OK;
     }
-    trace_teller teller = {.describe = describe,
+    event_source source = {.describe = describe,
                            .counters = counters,
-                           .picture = picture,
+                           .snapshot = snapshot,
                            .context = x,
                            .device_count = device_count > 0 ? device_count : 1};
-    HR_TRY(exporter_open(file, &teller, &x->out, err));
+    HR_TRY(exporter_open(file, &source, &x->out, err));
     trace_bus_init(&x->bus);
     x->bus.simulated = true; // the clock is the trace's own
     (void)trace_attach(&x->bus, exporter_sink, x->out);

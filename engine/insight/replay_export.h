@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay does, as a file of any kind that events can be written to (trace/exporter.h).
+// What a replay does, as a file of any kind that events can be written to (formats/exporter.h).
 #ifndef INSIGHT_REPLAY_EXPORT_H
 #define INSIGHT_REPLAY_EXPORT_H
 
+#include "formats/exporter.h"
 #include "insight/replay.h"
-#include "trace/exporter.h"
 
 // Starts zeroed. Must not move between open and close.
 typedef struct replay_export {

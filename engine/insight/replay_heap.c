@@ -2,31 +2,31 @@
 // Heaps for whoever shows them: a line of cells, the holes and what pins them.
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "events/heap_holes.h"
 #include "insight/diagnose.h"
 #include "insight/replay.h"
-#include "trace/heap_holes.h"
 
 void hr_heap_destroy(hr_heap *heap)
 {
     if (heap != NULL) {
-        heap_picture_deinit(&heap->picture);
+        heap_snapshot_deinit(&heap->snapshot);
         hr_free(heap);
     }
 }
 
 uint64_t hr_heap_pool_bytes(const hr_heap *heap)
 {
-    return heap->picture.counters.pool_bytes;
+    return heap->snapshot.counters.pool_bytes;
 }
 
 size_t hr_heap_chunk_count(const hr_heap *heap)
 {
-    return heap->picture.chunks.count;
+    return heap->snapshot.chunks.count;
 }
 
 uint64_t hr_heap_refused_bytes(const hr_heap *heap)
 {
-    return heap->picture.refusal.any ? heap->picture.refusal.requested_bytes : 0;
+    return heap->snapshot.refusal.any ? heap->snapshot.refusal.requested_bytes : 0;
 }
 
 // ---- the map --------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ static double at_most_1(double share)
 
 void hr_heap_map(const hr_heap *heap, hr_heap_cell *cells, size_t count)
 {
-    const heap_picture *p = &heap->picture;
+    const heap_snapshot *p = &heap->snapshot;
     uint64_t begin = 0, pool_bytes = 0;
     for (size_t k = 0; k < count; k++) {
         cells[k] = (hr_heap_cell){0};
@@ -83,13 +83,13 @@ void hr_heap_map(const hr_heap *heap, hr_heap_cell *cells, size_t count)
 
 // ---- holes ----------------------------------------------------------------------------------------------------
 
-static const char *name_of(const heap_picture *p, uint32_t chunk)
+static const char *name_of(const heap_snapshot *p, uint32_t chunk)
 {
     const char *name = intern_text(&p->names, p->chunks.data[chunk].tensor);
     return name == NULL ? "" : name;
 }
 
-static hr_heap_pin show_pin(const heap_picture *p, const heap_pin *pin, uint64_t now)
+static hr_heap_pin show_pin(const heap_snapshot *p, const heap_pin *pin, uint64_t now)
 {
     if (pin->chunk == HR_NO_ID) {
         return (hr_heap_pin){.joined_bytes = pin->joined_bytes, .age = HR_NONE};
@@ -104,7 +104,7 @@ static hr_heap_pin show_pin(const heap_picture *p, const heap_pin *pin, uint64_t
 
 hr_status hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max, size_t *count, hr_err *err)
 {
-    const heap_picture *p = &heap->picture;
+    const heap_snapshot *p = &heap->snapshot;
     heap_holes found;
     *count = 0;
     HR_TRY(heap_holes_of(p, &found, err));
@@ -121,7 +121,7 @@ hr_status hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max, si
 
 hr_oom_cause hr_heap_diagnose(const hr_heap *heap, char *sentence, size_t size)
 {
-    return diagnose_heap(&heap->picture, sentence, size);
+    return diagnose_heap(&heap->snapshot, sentence, size);
 }
 
 // ---- in the frameworks' words ---------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ hr_status hr_heap_write(const hr_heap *heap, const char *style, FILE *out, hr_er
         text_deinit(&words);
         return status;
     }
-    row->write(&heap->picture, &heap->facts, &words);
+    row->write(&heap->snapshot, &heap->facts, &words);
     hr_status status =
         words.failed ? HR_FAIL(err, NOMEM, "replay: needed host memory to write a heap, had none") : HR_OK;
     if (status == HR_OK && words.length > 0) {

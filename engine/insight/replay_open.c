@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "formats/formats.h"
 #include "insight/replay.h"
 #include "insight/scenario.h"
-#include "trace/formats.h"
 
 hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err)
 {
@@ -15,7 +15,7 @@ hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err)
         return HR_FAIL(err, NOMEM, "replay: needed host memory for a trace, had none");
     }
     replay_describe(t, &r->about);
-    heap_picture **heap = &t->heaps[r->about.device];
+    heap_snapshot **heap = &t->heaps[r->about.device];
     if (*heap != NULL) {
         r->recorded = hr_calloc(1, sizeof *r->recorded);
         if (r->recorded == NULL) {
@@ -23,7 +23,7 @@ hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err)
             *out = NULL;
             return HR_FAIL(err, NOMEM, "replay: needed host memory for a heap, had none");
         }
-        r->recorded->picture = **heap;
+        r->recorded->snapshot = **heap;
         hr_free(*heap);
         *heap = NULL;
     }

@@ -145,11 +145,11 @@ static hr_status take_failure_heap(replay_player *p, hr_replay_result *out, hr_e
         return HR_FAIL(err, NOMEM, "replay: needed host memory for a heap, had none");
     }
     hr_heap *heap = out->failure_heap;
-    heap->picture = *p->failure_heap;
+    heap->snapshot = *p->failure_heap;
     heap->facts = facts_of(p);
     heap->facts.device = p->failures[0].device;
-    heap->facts.op = intern_text(&heap->picture.names, heap->picture.refusal.tensor);
-    *p->failure_heap = (heap_picture){0};
+    heap->facts.op = intern_text(&heap->snapshot.names, heap->snapshot.refusal.tensor);
+    *p->failure_heap = (heap_snapshot){0};
     return HR_OK;
 }
 
@@ -203,7 +203,7 @@ static hr_status take_peak_heap(const hr_replay *r, const replay_setup *setup, u
         status = replay_play(&p, event + 1, err);
     }
     if (status == HR_OK) {
-        status = replay_picture(&p, r->about.device, &out->peak_heap->picture, err);
+        status = replay_snapshot(&p, r->about.device, &out->peak_heap->snapshot, err);
     }
     replay_close(&p);
     return status;

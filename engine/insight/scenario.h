@@ -6,7 +6,7 @@
 #include "headroom/scenario.h"
 #include "headroom/status.h"
 
-#include "trace/trace.h"
+#include "formats/trace.h"
 
 // Compiles the scenario's programs for the plan device and writes down their steps: events with names, steps and
 // streams, that pass trace_check; times are simulated, by the rates of an A100. On failure *t is empty. The caller

@@ -12,7 +12,7 @@
 #include "headroom/scenario.h"
 #include "headroom/status.h"
 
-#include "trace/trace.h"
+#include "formats/trace.h"
 
 enum { RECIPE_PROGRAMS = 8, RECIPE_PHASES = 12, RECIPE_KNOBS = 6 };
 

@@ -444,7 +444,7 @@ hr_status hr_knobs_validate(const hr_knobs *knobs, hr_err *err)
     for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++) {
         if (constraints[i].broken(knobs)) {
             hr_status status = HR_FAIL(err, CONSTRAINT, "%s", constraints[i].reason);
-            hr_err_try(err, "%s", constraints[i].attempt);
+            hr_err_try(err, "%s", constraints[i].hint);
             return status;
         }
     }

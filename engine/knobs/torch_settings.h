@@ -7,7 +7,7 @@
 
 #include "headroom/knobs.h"
 
-#include "base/torch_conf.h"
+#include "knobs/torch_conf.h"
 
 torch_conf torch_settings_of(const hr_knobs *knobs);
 // Does the string say a setting otherwise than a knob beside it?

@@ -12,7 +12,7 @@
 #include "headroom/words.h"
 
 #include "base/text.h"
-#include "base/torch_conf.h"
+#include "knobs/torch_conf.h"
 
 static const hr_knob_row *row_of(hr_knob_id id)
 {
@@ -120,16 +120,16 @@ static hr_status refuse(const hr_knob_row *row, const char *typed, hr_err *err)
 {
     char need[RANGE_TEXT_MAX];
     const char *meant = row->type == HR_KNOB_CHOICE ? suggest_choice(row, typed) : NULL;
-    const char *attempt = meant != NULL                    ? meant
-                          : row->type == HR_KNOB_CHOICE    ? row->choices[0]
-                          : row->preset_default[0] != '\0' ? row->preset_default
-                          : row->type == HR_KNOB_BYTES     ? "64MiB"
-                          : is_number(row)                 ? hr_knob_unset_word(row)
-                                                           : "NAME";
+    const char *hint = meant != NULL                    ? meant
+                       : row->type == HR_KNOB_CHOICE    ? row->choices[0]
+                       : row->preset_default[0] != '\0' ? row->preset_default
+                       : row->type == HR_KNOB_BYTES     ? "64MiB"
+                       : is_number(row)                 ? hr_knob_unset_word(row)
+                                                        : "NAME";
     hr_status status = HR_FAIL(err, KNOB, "%s: needs %s, had '%.200s'%s%s%s", row->key, write_need(row, need),
                                typed, meant == NULL ? "" : " — did you mean '", meant == NULL ? "" : meant,
                                meant == NULL ? "" : "'?");
-    hr_err_try(err, "-s %s=%s", row->key, attempt);
+    hr_err_try(err, "-s %s=%s", row->key, hint);
     return status;
 }
 
@@ -231,20 +231,20 @@ static hr_status check_text(hr_knob_id id, const char *typed, hr_err *err)
     uint32_t divisions[TORCH_DIVISIONS];
     hr_err why = {0};
     hr_status status = HR_OK;
-    const char *attempt = "";
+    const char *hint = "";
     if (id == HR_KNOB_ALLOCATOR_CONF) {
         status = torch_conf_parse(typed, &conf, &why);
-        attempt = "expandable_segments:True";
+        hint = "expandable_segments:True";
     } else if (id == HR_KNOB_ALLOCATOR_ROUNDUP) {
         status = torch_conf_parse_divisions(typed, divisions, &why);
-        attempt = "4";
+        hint = "4";
     }
     if (status != HR_OK) {
         (void)HR_FAIL(err, KNOB, "%s: %s", row_of(id)->key, why.sentence);
-        if (why.attempt[0] != '\0') {
-            hr_err_try(err, "%s", why.attempt);
+        if (why.hint[0] != '\0') {
+            hr_err_try(err, "%s", why.hint);
         } else {
-            hr_err_try(err, "-s %s=%s", row_of(id)->key, attempt);
+            hr_err_try(err, "-s %s=%s", row_of(id)->key, hint);
         }
     }
     return status;

@@ -13,10 +13,10 @@
 
 #include "headroom/status.h"
 
+#include "events/bus.h"
+#include "events/heap.h"
 #include "memory/backing.h"
 #include "memory/pack.h"
-#include "trace/bus.h"
-#include "trace/heap.h"
 
 typedef struct allocator allocator;
 

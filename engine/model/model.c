@@ -23,7 +23,7 @@ static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_e
         (void)snprintf(more, sizeof more, " (the first of %zu problems)", count);
     }
     const hr_status status = HR_FAIL(err, MODEL, "%s%s", first.sentence, more);
-    hr_err_try(err, "%s", first.attempt);
+    hr_err_try(err, "%s", first.hint);
     return status;
 }
 

@@ -245,12 +245,12 @@ static void advise_limit(const hr_model *model, const hr_knobs *knobs, program_m
     static const char advice[] = "-s workspace.limit=";
     hr_knobs raised = *knobs;
     hr_err next = *err;
-    for (int k = 0; k < LIMITS_MAX && next.status == HR_DEVICE &&
-                    strncmp(next.attempt, advice, sizeof advice - 1) == 0 &&
-                    hr_knobs_set_pair(&raised, next.attempt + 3, NULL) == HR_OK;
+    for (int k = 0;
+         k < LIMITS_MAX && next.status == HR_DEVICE && strncmp(next.hint, advice, sizeof advice - 1) == 0 &&
+         hr_knobs_set_pair(&raised, next.hint + 3, NULL) == HR_OK;
          k++) {
         program *p = NULL;
-        hr_err_try(err, "%s", next.attempt);
+        hr_err_try(err, "%s", next.hint);
         (void)compile(model, &raised, mode, batch, target, &p, &next);
         program_destroy(p);
         if (p != NULL) {

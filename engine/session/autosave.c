@@ -16,10 +16,10 @@ void autosave_begin(autosave *a, const char *path, const save_origin *origin)
         .path = path, .origin = *origin, .begin_ns = now_ns, .due_ns = now_ns + apart_ns, .steps = HR_NONE};
 }
 
-void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse)
+void autosave_note(autosave *a, uint64_t steps, trace_heartbeat *heartbeat)
 {
     a->steps = steps;
-    atomic_store_explicit(&pulse->saved_step, steps, memory_order_relaxed);
+    atomic_store_explicit(&heartbeat->saved_step, steps, memory_order_relaxed);
 }
 
 static bool is_cheap_first(const autosave *a, const hr_engine *engine, uint64_t now_ns)
@@ -38,14 +38,14 @@ static bool is_due(const autosave *a, const hr_engine *engine, uint64_t now_ns)
            (hr_engine_get_state(engine) != HR_ENGINE_RUNNING && !a->failed);
 }
 
-static void set_writing(const outlet *out, bool begins)
+static void set_writing(const session_callbacks *out, bool begins)
 {
     if (out->writing != NULL) {
         out->writing(out->context, begins);
     }
 }
 
-static hr_status write_now(autosave *a, hr_engine *engine, const outlet *out, hr_err *err)
+static hr_status write_now(autosave *a, hr_engine *engine, const session_callbacks *out, hr_err *err)
 {
     set_writing(out, true);
     a->writing = true;
@@ -55,7 +55,7 @@ static hr_status write_now(autosave *a, hr_engine *engine, const outlet *out, hr
     return status;
 }
 
-void autosave_keep(autosave *a, hr_engine *engine, const outlet *out)
+void autosave_keep(autosave *a, hr_engine *engine, const session_callbacks *out)
 {
     hr_err err = {0};
     const uint64_t begin_ns = clock_now_ns();
@@ -71,7 +71,7 @@ void autosave_keep(autosave *a, hr_engine *engine, const outlet *out)
     a->failed = status != HR_OK;
 }
 
-hr_status autosave_now(autosave *a, hr_engine *engine, const outlet *out, hr_err *err)
+hr_status autosave_now(autosave *a, hr_engine *engine, const session_callbacks *out, hr_err *err)
 {
     const uint64_t steps = hr_engine_steps(engine);
     const bool stands = a->path[0] == '\0' || !engine_has_weights(engine) || steps == 0 || steps == a->steps;

@@ -5,7 +5,7 @@
 #ifndef SESSION_AUTOSAVE_H
 #define SESSION_AUTOSAVE_H
 
-#include "session/outlet.h"
+#include "session/callbacks.h"
 #include "train/inside.h"
 
 typedef struct autosave {
@@ -19,10 +19,11 @@ typedef struct autosave {
 } autosave;
 
 void autosave_begin(autosave *a, const char *path, const save_origin *origin);
-void autosave_note(autosave *a, uint64_t steps, trace_pulse *pulse); // the file holds these steps
+void autosave_note(autosave *a, uint64_t steps, trace_heartbeat *heartbeat); // the file holds these steps
 // Saves when it is due. An error is told once, until a save succeeds again.
-void autosave_keep(autosave *a, hr_engine *engine, const outlet *out);
+void autosave_keep(autosave *a, hr_engine *engine, const session_callbacks *out);
 // Saves, unless what it would save stands there already or there is nothing to save.
-HR_MUST_CHECK hr_status autosave_now(autosave *a, hr_engine *engine, const outlet *out, hr_err *err);
+HR_MUST_CHECK hr_status autosave_now(autosave *a, hr_engine *engine, const session_callbacks *out,
+                                     hr_err *err);
 
 #endif

@@ -42,9 +42,9 @@ void hr_child_signal(const hr_child *c, int number, int value)
     }
 }
 
-bool hr_child_wait(hr_child *c, int patience_ms)
+bool hr_child_wait(hr_child *c, int timeout_ms)
 {
-    return child_wait(&c->process, patience_ms);
+    return child_wait(&c->process, timeout_ms);
 }
 
 void hr_child_kill(hr_child *c)

@@ -11,13 +11,7 @@
 #include "session/client_impl.h"
 #include "session/end.h"
 
-enum {
-    COMMANDS_MAX = 64,
-    STOP_POLL_MS = 100,
-    PATIENCE_MAX_S = 600,
-    PATIENCE_SAVE_S = 60,
-    LAST_ROUNDS = 1024
-};
+enum { COMMANDS_MAX = 64, STOP_POLL_MS = 100, TIMEOUT_MAX_S = 600, TIMEOUT_SAVE_S = 60, LAST_ROUNDS = 1024 };
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -33,53 +27,53 @@ static const client_session *self_of(const hr_session *s)
 
 // ---- how it is ------------------------------------------------------------------------------------------------
 
-static const trace_pulse_copy *pulse_of(const client_session *c, trace_pulse_copy *pulse)
+static const trace_heartbeat_copy *heartbeat_of(const client_session *c, trace_heartbeat_copy *heartbeat)
 {
     if (c->reader == NULL) {
         return NULL;
     }
-    *pulse = trace_reader_pulse(c->reader);
-    return pulse;
+    *heartbeat = trace_reader_heartbeat(c->reader);
+    return heartbeat;
 }
 
-static bool has_moved(const trace_pulse_copy *a, const trace_pulse_copy *b)
+static bool has_moved(const trace_heartbeat_copy *a, const trace_heartbeat_copy *b)
 {
     return a->beats != b->beats || a->instr != b->instr || a->step != b->step || a->commands != b->commands;
 }
 
-static bool is_busy(const client_session *c, const trace_pulse_copy *p)
+static bool is_busy(const client_session *c, const trace_heartbeat_copy *p)
 {
     return p == NULL || p->state == HR_ENGINE_RUNNING || (c->owns && p->commands < c->sent);
 }
 
-static void watch_pulse(client_session *c)
+static void watch_heartbeat(client_session *c)
 {
-    trace_pulse_copy now = {.instr = HR_NO_ID};
-    const trace_pulse_copy *p = pulse_of(c, &now);
+    trace_heartbeat_copy now = {.instr = HR_NO_ID};
+    const trace_heartbeat_copy *p = heartbeat_of(c, &now);
     if (c->silence.since_ns == 0 || c->silence.suspended || !is_busy(c, p) ||
-        has_moved(&now, &c->silence.pulse)) {
+        has_moved(&now, &c->silence.heartbeat)) {
         c->silence.since_ns = clock_now_ns();
-        c->silence.pulse = now;
+        c->silence.heartbeat = now;
     }
 }
 
 // Whether a file of the user's is to be written before it ends.
-static bool owes_save(const client_session *c, const trace_pulse_copy *p)
+static bool owes_save(const client_session *c, const trace_heartbeat_copy *p)
 {
     return hr_knob_text(&c->base.knobs, HR_KNOB_TRAIN_SAVE)[0] != '\0' ||
            (p != NULL ? p->commands : 0) < c->save_sent;
 }
 
 // One that is to end and to save first does so after the instruction that it is in, however long that takes.
-static uint64_t silent_ns(const client_session *c, const trace_pulse_copy *p)
+static uint64_t silent_ns(const client_session *c, const trace_heartbeat_copy *p)
 {
     const bool saves = c->stopped_ns != 0 && owes_save(c, p);
-    uint64_t patience_s = p != NULL && p->patience_s < PATIENCE_MAX_S ? p->patience_s : 0;
-    patience_s = saves && patience_s < PATIENCE_SAVE_S ? PATIENCE_SAVE_S : patience_s;
-    uint64_t patience_ns = patience_s * second_ns;
+    uint64_t timeout_s = p != NULL && p->timeout_s < TIMEOUT_MAX_S ? p->timeout_s : 0;
+    timeout_s = saves && timeout_s < TIMEOUT_SAVE_S ? TIMEOUT_SAVE_S : timeout_s;
+    uint64_t timeout_ns = timeout_s * second_ns;
     uint64_t passed_ns = clock_now_ns() - c->silence.since_ns;
-    patience_ns = patience_ns > HR_SESSION_SILENT_NS ? patience_ns : HR_SESSION_SILENT_NS;
-    return passed_ns >= patience_ns ? passed_ns : 0;
+    timeout_ns = timeout_ns > HR_SESSION_SILENT_NS ? timeout_ns : HR_SESSION_SILENT_NS;
+    return passed_ns >= timeout_ns ? passed_ns : 0;
 }
 
 static void tidy_up(const client_session *c)
@@ -98,12 +92,12 @@ static void tidy_up(const client_session *c)
 
 static void note_child_end(client_session *c)
 {
-    trace_pulse_copy pulse;
+    trace_heartbeat_copy heartbeat;
     const bool lives = !c->child.reaped;
     for (int k = 0; k < LAST_ROUNDS && client_take_messages(c); k++) { // what it said before
     }
     c->end = (hr_session_end){.by_us = c->killed || c->broken};
-    end_describe(&c->end, &c->child, pulse_of(c, &pulse), end_kernel_kills() > c->kernel_kills);
+    end_describe(&c->end, &c->child, heartbeat_of(c, &heartbeat), end_kernel_kills() > c->kernel_kills);
     if (lives) {
         c->end.exit_code = -1;
         (void)snprintf(c->end.sentence, sizeof c->end.sentence,
@@ -126,9 +120,9 @@ static void note_child_end(client_session *c)
 // Of a process that is not ours nobody learns how it ended but from itself.
 static void note_watched_end(client_session *c)
 {
-    trace_pulse_copy pulse;
+    trace_heartbeat_copy heartbeat;
     c->end = (hr_session_end){.exit_code = c->said_end ? hr_status_exit_code(c->note.status) : -1};
-    end_set_place(&c->end, pulse_of(c, &pulse));
+    end_set_place(&c->end, heartbeat_of(c, &heartbeat));
     (void)text_copy(c->end.sentence, sizeof c->end.sentence,
                     c->broken                 ? "what the watched process said was broken"
                     : !c->said_end            ? "it was killed: its process is gone without a word"
@@ -148,8 +142,8 @@ static void kill_child(hr_session *s)
 
 static bool is_beyond_killing(const client_session *c)
 {
-    const uint64_t patience_ns = (uint64_t)CHILD_PATIENCE_MS * 1000000;
-    return c->killed_ns != 0 && clock_now_ns() - c->killed_ns > patience_ns;
+    const uint64_t timeout_ns = (uint64_t)CHILD_TIMEOUT_MS * 1000000;
+    return c->killed_ns != 0 && clock_now_ns() - c->killed_ns > timeout_ns;
 }
 
 // The child's end is yet to come; who goes on without being reached is ended.
@@ -191,17 +185,17 @@ static void pump(hr_session *s)
         const bool waits = (wire_events(c->wire) & POLLOUT) != 0;
         (void)session_watch_fd(s, wire_fd(c->wire), waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
     }
-    watch_pulse(c);
+    watch_heartbeat(c);
 }
 
 // ---- what is asked --------------------------------------------------------------------------------------------
 
 // Records that are none are left out, and count as lost.
-static size_t leave_out_unlawful(hr_event *events, size_t count, uint64_t *lost)
+static size_t leave_out_invalid(hr_event *events, size_t count, uint64_t *lost)
 {
     size_t kept = 0;
     for (size_t k = 0; k < count; k++) {
-        if (event_is_lawful(&events[k])) {
+        if (event_is_valid(&events[k])) {
             if (kept != k) {
                 events[kept] = events[k];
             }
@@ -223,7 +217,7 @@ static size_t take_events(hr_session *s, hr_event *out, size_t max, uint64_t *lo
         uint64_t cursor = trace_reader_taken(c->reader);
         c->woken = !wire_write(c->wire, MESSAGE_TAKEN, &cursor, sizeof cursor, -1);
     }
-    return leave_out_unlawful(out, count, lost);
+    return leave_out_invalid(out, count, lost);
 }
 
 static bool has_events(const hr_session *s)
@@ -234,8 +228,8 @@ static bool has_events(const hr_session *s)
 
 static uint64_t commands_under_way(const client_session *c)
 {
-    trace_pulse_copy pulse;
-    const trace_pulse_copy *p = pulse_of(c, &pulse);
+    trace_heartbeat_copy heartbeat;
+    const trace_heartbeat_copy *p = heartbeat_of(c, &heartbeat);
     uint64_t done = p != NULL ? p->commands : 0;
     return done < c->sent ? c->sent - done : 0;
 }
@@ -264,12 +258,12 @@ static void ask_heap(hr_session *s)
 static hr_session_life get_life(hr_session *s, hr_session_end *end)
 {
     client_session *c = self(s);
-    trace_pulse_copy pulse;
+    trace_heartbeat_copy heartbeat;
     if (s->ended) {
         *end = c->end;
         return HR_SESSION_ENDED;
     }
-    const trace_pulse_copy *p = pulse_of(c, &pulse);
+    const trace_heartbeat_copy *p = heartbeat_of(c, &heartbeat);
     uint64_t passed_ns = silent_ns(c, p);
     if (passed_ns == 0) {
         return HR_SESSION_LIVE;
@@ -283,7 +277,7 @@ static void suspend_child(hr_session *s, bool suspend)
     client_session *c = self(s);
     child_signal(&c->child, suspend ? SIGSTOP : SIGCONT);
     c->silence.suspended = suspend;
-    watch_pulse(c);
+    watch_heartbeat(c);
 }
 
 // ---- ending ---------------------------------------------------------------------------------------------------
@@ -291,8 +285,9 @@ static void suspend_child(hr_session *s, bool suspend)
 // With nothing to write it ends in no time; when it goes on all the same it has not listened.
 static bool is_overdue(const client_session *c)
 {
-    trace_pulse_copy pulse;
-    return !owes_save(c, pulse_of(c, &pulse)) && clock_now_ns() - c->stopped_ns > HR_SESSION_SILENT_NS;
+    trace_heartbeat_copy heartbeat;
+    return !owes_save(c, heartbeat_of(c, &heartbeat)) &&
+           clock_now_ns() - c->stopped_ns > HR_SESSION_SILENT_NS;
 }
 
 static void tell_to_end(client_session *c)
@@ -329,7 +324,7 @@ static void wait_for_end(client_session *c)
 
 static hr_status stop_child(client_session *c, hr_err *err)
 {
-    trace_pulse_copy pulse;
+    trace_heartbeat_copy heartbeat;
     wait_for_end(c);
     if (c->stopped_ns == 0) {
         return HR_OK; // its end was told
@@ -340,7 +335,7 @@ static hr_status stop_child(client_session *c, hr_err *err)
         }
         return c->note.status;
     }
-    if (c->killed && !owes_save(c, pulse_of(c, &pulse))) {
+    if (c->killed && !owes_save(c, heartbeat_of(c, &heartbeat))) {
         return HR_OK; // on a machine with much to do it did not end in time, and nobody waited for anything of it
     }
     return HR_FAIL(err, STATE, "%s", c->end.sentence);

@@ -4,15 +4,15 @@
 #ifndef SESSION_CLIENT_IMPL_H
 #define SESSION_CLIENT_IMPL_H
 
+#include "events/ring.h"
 #include "session/session_impl.h"
 #include "session/spawn.h"
 #include "session/watch_socket.h"
-#include "trace/ring.h"
 
-// What the pulse was when it last changed.
+// What the heartbeat was when it last changed.
 typedef struct client_silence {
     uint64_t since_ns;
-    trace_pulse_copy pulse;
+    trace_heartbeat_copy heartbeat;
     bool suspended;
 } client_silence;
 
@@ -44,7 +44,7 @@ extern const session_ops client_own_worker, client_watched;
 void client_close(client_session *c); // wire, reader and child
 
 // client_inbox.c: takes messages that have come, a few at once: who never stops talking holds nobody up. True: perhaps
-// there are more. What is not lawful sets `broken` and ends it.
+// there are more. What is not valid sets `broken` and ends it.
 bool client_take_messages(client_session *c);
 
 #endif

@@ -8,53 +8,53 @@ enum { AT_ONCE = 64 };
 
 static bool take_ring(client_session *c, const wire_message *m)
 {
-    bool lawful = m->fd >= 0 && m->bytes == 0 && c->reader == NULL;
-    lawful = lawful && trace_reader_open(m->fd, &c->reader, NULL) == HR_OK;
+    bool valid = m->fd >= 0 && m->bytes == 0 && c->reader == NULL;
+    valid = valid && trace_reader_open(m->fd, &c->reader, NULL) == HR_OK;
     if (m->fd >= 0) {
         (void)close(m->fd);
     }
-    return lawful;
+    return valid;
 }
 
 static bool take_about(client_session *c, const wire_message *m)
 {
     char preset[HR_KNOB_TEXT_MAX];
     hr_knobs knobs;
-    bool lawful = get_about(m, preset, &knobs);
-    if (lawful) {
+    bool valid = get_about(m, preset, &knobs);
+    if (valid) {
         session_set_about(&c->base, preset, &knobs);
     }
-    return lawful;
+    return valid;
 }
 
 static bool take_report(client_session *c, const wire_message *m)
 {
     hr_report report;
-    bool lawful = get_report(m, &report);
-    if (lawful) {
+    bool valid = get_report(m, &report);
+    if (valid) {
         session_set_report(&c->base, &report);
     }
-    return lawful;
+    return valid;
 }
 
 static bool take_error(client_session *c, const wire_message *m)
 {
     hr_err err;
-    bool lawful = get_error(m, &err);
-    if (lawful) {
+    bool valid = get_error(m, &err);
+    if (valid) {
         session_set_error(&c->base, &err);
     }
-    return lawful;
+    return valid;
 }
 
 static bool take_heap(client_session *c, const wire_message *m)
 {
     hr_session_heap heap;
-    bool lawful = get_heap(m, &heap);
-    if (lawful) {
+    bool valid = get_heap(m, &heap);
+    if (valid) {
         session_set_heap(&c->base, &heap);
     }
-    return lawful;
+    return valid;
 }
 
 static bool take_wake(client_session *c, const wire_message *m)

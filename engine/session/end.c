@@ -46,7 +46,7 @@ uint64_t end_kernel_kills(void)
     return count;
 }
 
-static void write_place(char place[PLACE_MAX], const trace_pulse_copy *p)
+static void write_place(char place[PLACE_MAX], const trace_heartbeat_copy *p)
 {
     if (p == NULL) {
         (void)text_copy(place, PLACE_MAX, "before it said anything");
@@ -60,11 +60,11 @@ static void write_place(char place[PLACE_MAX], const trace_pulse_copy *p)
     }
 }
 
-void end_set_place(hr_session_end *end, const trace_pulse_copy *pulse)
+void end_set_place(hr_session_end *end, const trace_heartbeat_copy *heartbeat)
 {
-    end->step = pulse != NULL ? pulse->step : 0;
-    end->instr = pulse != NULL && !pulse->evaluates ? pulse->instr : HR_NO_ID;
-    end->saved_step = pulse != NULL ? pulse->saved_step : HR_NONE;
+    end->step = heartbeat != NULL ? heartbeat->step : 0;
+    end->instr = heartbeat != NULL && !heartbeat->evaluates ? heartbeat->instr : HR_NO_ID;
+    end->saved_step = heartbeat != NULL ? heartbeat->saved_step : HR_NONE;
 }
 
 void end_write_what(char *what, size_t size, const child *c, bool by_us, bool kernel_killed)
@@ -89,29 +89,30 @@ void end_write_what(char *what, size_t size, const child *c, bool by_us, bool ke
     }
 }
 
-void end_describe(hr_session_end *end, const child *c, const trace_pulse_copy *pulse, bool kernel_killed)
+void end_describe(hr_session_end *end, const child *c, const trace_heartbeat_copy *heartbeat,
+                  bool kernel_killed)
 {
     char place[PLACE_MAX], what[PLACE_MAX];
     end->exit_code = c->exit_code;
     end->signal = c->signal;
-    end_set_place(end, pulse);
+    end_set_place(end, heartbeat);
     if (end->signal == 0 && end->exit_code == 0) {
         (void)text_copy(end->sentence, sizeof end->sentence, "the training was ended");
         return;
     }
-    write_place(place, pulse);
+    write_place(place, heartbeat);
     end_write_what(what, sizeof what, c, end->by_us, kernel_killed);
     const char *last = child_last_line(c);
     (void)snprintf(end->sentence, sizeof end->sentence, "the worker was %s, %s%s%s", what, place,
                    last[0] != '\0' ? "; the last it said: " : "", last);
 }
 
-void end_describe_silence(hr_session_end *end, const trace_pulse_copy *pulse, uint64_t silent_ns)
+void end_describe_silence(hr_session_end *end, const trace_heartbeat_copy *heartbeat, uint64_t silent_ns)
 {
     char place[PLACE_MAX];
     *end = (hr_session_end){.exit_code = -1};
-    end_set_place(end, pulse);
-    write_place(place, pulse);
+    end_set_place(end, heartbeat);
+    write_place(place, heartbeat);
     (void)snprintf(end->sentence, sizeof end->sentence,
                    "the worker has done nothing for %" PRIu64 " s: it hangs or was stopped, %s",
                    silent_ns / UINT64_C(1000000000), place);

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/host_mem.h"
-#include "memory/picture.h"
+#include "memory/heap_snapshot.h"
 #include "session/autosave.h"
 #include "session/pace.h"
 #include "train/inside.h"
@@ -16,13 +16,13 @@ enum {
     REPORT_NS = 250 * 1000 * 1000,
     TOGETHER_NS = 500 * 1000 * 1000,
     REPORT_SHARE = 200, // and no sooner than after so many times what the last one took
-    PATIENCE_S = (int)(HR_SESSION_SILENT_NS / 1000000000),
-    PATIENCE_BUILD_S = 60 // reading data, making kernels, writing a save: no instruction passes for long
+    TIMEOUT_S = (int)(HR_SESSION_SILENT_NS / 1000000000),
+    TIMEOUT_BUILD_S = 60 // reading data, making kernels, writing a save: no instruction passes for long
 };
 
 struct engine_loop {
     open_request request;
-    const outlet *out;
+    const session_callbacks *out;
     hr_preset *preset;
     hr_engine *engine;
     pace pace;
@@ -38,12 +38,12 @@ struct engine_loop {
 
 static void beat(engine_loop *l)
 {
-    atomic_fetch_add_explicit(&l->out->pulse->beats, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&l->out->heartbeat->beats, 1, memory_order_relaxed);
 }
 
 static void be_patient(engine_loop *l, int seconds)
 {
-    atomic_store_explicit(&l->out->pulse->patience_s, (uint32_t)seconds, memory_order_relaxed);
+    atomic_store_explicit(&l->out->heartbeat->timeout_s, (uint32_t)seconds, memory_order_relaxed);
     beat(l);
 }
 
@@ -56,10 +56,10 @@ static void on_event(void *context, const hr_event *event)
     told.time_ns = pace_event(&l->pace, event, simulates);
     if (event->kind == HR_EVENT_STATE) {
         l->state_changed = true;
-        atomic_store_explicit(&l->out->pulse->state, (uint32_t)event->u.note.count, memory_order_relaxed);
+        atomic_store_explicit(&l->out->heartbeat->state, (uint32_t)event->u.note.count, memory_order_relaxed);
     }
-    if (event->kind == HR_EVENT_SAVED && l->save.writing) { // who reads of it finds it in the pulse
-        autosave_note(&l->save, event->u.note.count, l->out->pulse);
+    if (event->kind == HR_EVENT_SAVED && l->save.writing) { // who reads of it finds it in the heartbeat
+        autosave_note(&l->save, event->u.note.count, l->out->heartbeat);
     }
     beat(l);
     l->out->event(l->out->context, &told);
@@ -71,7 +71,7 @@ static hr_status open_engine(engine_loop *l, hr_err *err)
 {
     open_request *r = &l->request;
     const hr_engine_options options = {
-        .sink = on_event, .sink_context = l, .position = &l->out->pulse->position};
+        .sink = on_event, .sink_context = l, .position = &l->out->heartbeat->position};
     if (r->resume_path[0] != '\0') {
         HR_TRY(hr_knobs_set(&r->knobs, HR_KNOB_TRAIN_RESUME, r->resume_path, err));
     }
@@ -79,7 +79,8 @@ static hr_status open_engine(engine_loop *l, hr_err *err)
     return hr_engine_create(l->preset, &r->knobs, &options, &l->engine, err);
 }
 
-hr_status engine_loop_create(const open_request *request, const outlet *out, engine_loop **loop, hr_err *err)
+hr_status engine_loop_create(const open_request *request, const session_callbacks *out, engine_loop **loop,
+                             hr_err *err)
 {
     engine_loop *l = hr_calloc(1, sizeof *l);
     *loop = NULL;
@@ -94,7 +95,7 @@ hr_status engine_loop_create(const open_request *request, const outlet *out, eng
     const bool is_file = realpath(request->preset, l->path) != NULL;
     autosave_begin(&l->save, l->request.autosave_path,
                    &(save_origin){is_file ? l->path : l->request.preset, request->trusts});
-    be_patient(l, PATIENCE_S);
+    be_patient(l, TIMEOUT_S);
     hr_status status = open_engine(l, err);
     if (status != HR_OK) {
         engine_loop_destroy(l);
@@ -156,22 +157,22 @@ static hr_session_chunk chunk_of(const engine_loop *l, const heap_chunk *c)
 
 static void tell_heap(engine_loop *l)
 {
-    heap_picture picture = {0};
+    heap_snapshot snapshot = {0};
     hr_session_heap heap = {.seq = engine_next_seq(l->engine)};
     const allocator *a = engine_heap(l->engine);
-    if (a != NULL && heap_picture_of(a, &picture, NULL) != HR_OK) {
+    if (a != NULL && heap_snapshot_of(a, &snapshot, NULL) != HR_OK) {
         return; // whoever asked will ask again
     }
-    heap.chunks = hr_calloc(picture.chunks.count, sizeof *heap.chunks);
-    heap.count = heap.chunks != NULL ? picture.chunks.count : 0;
+    heap.chunks = hr_calloc(snapshot.chunks.count, sizeof *heap.chunks);
+    heap.count = heap.chunks != NULL ? snapshot.chunks.count : 0;
     for (size_t k = 0; k < heap.count; k++) {
-        heap.chunks[k] = chunk_of(l, &picture.chunks.data[k]);
+        heap.chunks[k] = chunk_of(l, &snapshot.chunks.data[k]);
     }
-    if (heap.count == picture.chunks.count) {
+    if (heap.count == snapshot.chunks.count) {
         l->out->heap(l->out->context, &heap);
     }
     hr_free(heap.chunks);
-    heap_picture_deinit(&picture);
+    heap_snapshot_deinit(&snapshot);
 }
 
 // ---- what it is told ------------------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ static void obey(engine_loop *l, const hr_command *command)
     const bool keeps = command->kind == HR_COMMAND_KEEP;
     const bool writes = command->kind == HR_COMMAND_SAVE || command->kind == HR_COMMAND_STOP ||
                         command->kind == HR_COMMAND_QUIT;
-    be_patient(l, writes || keeps ? PATIENCE_BUILD_S : PATIENCE_S);
+    be_patient(l, writes || keeps ? TIMEOUT_BUILD_S : TIMEOUT_S);
     if (writes && l->out->writing != NULL) {
         l->out->writing(l->out->context, true);
     }
@@ -201,7 +202,7 @@ static void obey(engine_loop *l, const hr_command *command)
         l->ending = status;
         l->ending_error = err;
     }
-    atomic_fetch_add_explicit(&l->out->pulse->commands, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&l->out->heartbeat->commands, 1, memory_order_relaxed);
 }
 
 // What is turned together is built together: a knob that was announced is waited for, though not for long.
@@ -230,7 +231,7 @@ static void note_resumed(engine_loop *l)
 {
     if (l->resumes && hr_engine_steps(l->engine) > 0) {
         if (strcmp(l->request.resume_path, l->request.autosave_path) == 0) {
-            autosave_note(&l->save, hr_engine_steps(l->engine), l->out->pulse);
+            autosave_note(&l->save, hr_engine_steps(l->engine), l->out->heartbeat);
         }
         l->resumes = false;
     }
@@ -256,7 +257,7 @@ bool engine_loop_turn(engine_loop *l, bool *idle)
     if (l->over) {
         return false;
     }
-    be_patient(l, engine_needs_build(l->engine) ? PATIENCE_BUILD_S : PATIENCE_S);
+    be_patient(l, engine_needs_build(l->engine) ? TIMEOUT_BUILD_S : TIMEOUT_S);
     pace_begin_step(&l->pace);
     hr_engine_advance(l->engine, idle);
     note_resumed(l);
@@ -264,9 +265,9 @@ bool engine_loop_turn(engine_loop *l, bool *idle)
     if (has_lost_device(l)) {
         return false;
     }
-    be_patient(l, PATIENCE_BUILD_S);
+    be_patient(l, TIMEOUT_BUILD_S);
     autosave_keep(&l->save, l->engine, l->out);
-    be_patient(l, PATIENCE_S);
+    be_patient(l, TIMEOUT_S);
     if (!*idle) {
         pace_end_step(&l->pace);
     }

@@ -4,15 +4,15 @@
 #ifndef SESSION_ENGINE_LOOP_H
 #define SESSION_ENGINE_LOOP_H
 
+#include "session/callbacks.h"
 #include "session/messages.h"
-#include "session/outlet.h"
 
 typedef struct engine_loop engine_loop;
 
-// Opens the preset and creates the engine; the outlet is borrowed until destroy. Errors as hr_preset_open and
+// Opens the preset and creates the engine; the callbacks is borrowed until destroy. Errors as hr_preset_open and
 // hr_engine_create.
-HR_MUST_CHECK hr_status engine_loop_create(const open_request *request, const outlet *out, engine_loop **loop,
-                                           hr_err *err);
+HR_MUST_CHECK hr_status engine_loop_create(const open_request *request, const session_callbacks *out,
+                                           engine_loop **loop, hr_err *err);
 void engine_loop_destroy(engine_loop *loop); // NULL is fine
 
 // Takes the commands that wait and does one piece of work. False once it was told to quit.

@@ -14,8 +14,8 @@ enum { COMMANDS_MAX = 64, EVENTS_MAX = 1 << 20 }; // beyond these the oldest eve
 typedef struct inline_session {
     hr_session base;
     open_request request;
-    outlet out;
-    trace_pulse pulse;
+    session_callbacks out;
+    trace_heartbeat heartbeat;
     engine_loop *loop;
     hr_command commands[COMMANDS_MAX];
     uint32_t first_command, command_count;
@@ -30,7 +30,7 @@ static inline_session *self(hr_session *s)
     return (inline_session *)s; // its first member
 }
 
-// ---- the outlet -----------------------------------------------------------------------------------------------
+// ---- the callbacks -----------------------------------------------------------------------------------------------
 
 // What was taken makes room; when nothing was and there is too much, the older half goes.
 static void make_room(inline_session *s)
@@ -203,15 +203,15 @@ static const session_ops ops = {
 
 static hr_status open_inline(inline_session *s, const hr_session_options *options, hr_err *err)
 {
-    s->out = (outlet){.context = s,
-                      .event = on_event,
-                      .report = on_report,
-                      .error = on_error,
-                      .knobs = on_knobs,
-                      .heap = on_heap,
-                      .wants_heap = wants_heap,
-                      .take = take,
-                      .pulse = &s->pulse};
+    s->out = (session_callbacks){.context = s,
+                                 .event = on_event,
+                                 .report = on_report,
+                                 .error = on_error,
+                                 .knobs = on_knobs,
+                                 .heap = on_heap,
+                                 .wants_heap = wants_heap,
+                                 .take = take,
+                                 .heartbeat = &s->heartbeat};
     HR_TRY(session_open(&s->base, &ops, false, err));
     HR_TRY(session_request(options, &s->request, err));
     HR_TRY(engine_loop_create(&s->request, &s->out, &s->loop, err));

@@ -127,7 +127,7 @@ static void walk_error(codec *c, hr_err *err)
     uint32_t status = err->status;
     codec_row(c, &status, HR_STATUS_COUNT);
     codec_text(c, err->sentence, sizeof err->sentence);
-    codec_text(c, err->attempt, sizeof err->attempt);
+    codec_text(c, err->hint, sizeof err->hint);
     err->status = (hr_status)status;
 }
 
@@ -174,14 +174,14 @@ static void walk_heap(codec *c, hr_session_heap *heap)
 }
 
 // By region, by address: regions rise and none reaches into the next.
-static bool begins_lawfully(const hr_session_chunk *before, const hr_session_chunk *chunk)
+static bool begins_validly(const hr_session_chunk *before, const hr_session_chunk *chunk)
 {
     return before == NULL || (chunk->region_address > before->region_address &&
                               chunk->region_address - before->region_address >= before->region_bytes);
 }
 
-// Each within its region, by address there, and none over another, as a reader of pictures expects.
-static bool chunks_are_lawful(const hr_session_heap *heap)
+// Each within its region, by address there, and none over another, as a reader of snapshots expects.
+static bool chunks_are_valid(const hr_session_heap *heap)
 {
     uint64_t end = 0;
     for (size_t k = 0; k < heap->count; k++) {
@@ -192,7 +192,7 @@ static bool chunks_are_lawful(const hr_session_heap *heap)
             chunk->size_bytes > chunk->region_bytes - offset || (!first && chunk->address < end) ||
             chunk->requested_bytes > chunk->size_bytes ||
             chunk->region_bytes > UINT64_MAX - chunk->region_address ||
-            (first ? !begins_lawfully(k > 0 ? chunk - 1 : NULL, chunk)
+            (first ? !begins_validly(k > 0 ? chunk - 1 : NULL, chunk)
                    : chunk->region_bytes != chunk[-1].region_bytes)) {
             return false;
         }
@@ -212,7 +212,7 @@ bool get_heap(const wire_message *m, hr_session_heap *heap)
     wire_in in = body_of(m);
     *heap = (hr_session_heap){0};
     walk_heap(&(codec){.in = &in}, heap);
-    if (!wire_in_is_done(&in) || !chunks_are_lawful(heap)) {
+    if (!wire_in_is_done(&in) || !chunks_are_valid(heap)) {
         hr_session_heap_deinit(heap);
         return false;
     }
@@ -257,7 +257,7 @@ static bool is_text(const char *words, size_t size)
     return memchr(words, '\0', size) != NULL;
 }
 
-bool event_is_lawful(const hr_event *e)
+bool event_is_valid(const hr_event *e)
 {
     if (e->version != HR_EVENT_VERSION || e->kind >= HR_EVENT_COUNT || e->category >= HR_CATEGORY_COUNT ||
         e->phase >= HR_PHASE_COUNT) {

@@ -66,6 +66,6 @@ void put_knobs(wire_out *out, const hr_knobs *knobs);
 void get_knobs(wire_in *in, hr_knobs *knobs);
 
 // Of a record of the ring: kinds, categories and phases within their tables, texts terminated. False: not an event.
-bool event_is_lawful(const hr_event *event);
+bool event_is_valid(const hr_event *event);
 
 #endif

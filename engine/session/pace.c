@@ -6,7 +6,7 @@
 enum {
     STEP_MIN_NS = 20 * 1000 * 1000, // of a simulated step, however fast the card
     AHEAD_NS = 4 * 1000 * 1000,     // what simulated time may be ahead of the clock
-    BEAT_NS = 500 * 1000 * 1000     // waiting is work too: whoever looks at the pulse sees that nothing hangs
+    BEAT_NS = 500 * 1000 * 1000 // waiting is work too: whoever looks at the heartbeat sees that nothing hangs
 };
 
 // False when a command came first.
@@ -14,7 +14,7 @@ static bool wait_until(const pace *p, uint64_t due_ns)
 {
     for (uint64_t now_ns = clock_now_ns(); now_ns < due_ns; now_ns = clock_now_ns()) {
         uint64_t until_ns = due_ns - now_ns > BEAT_NS ? now_ns + BEAT_NS : due_ns;
-        atomic_fetch_add_explicit(&p->out->pulse->beats, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&p->out->heartbeat->beats, 1, memory_order_relaxed);
         if (p->out->wait(p->out->context, until_ns)) {
             return false;
         }

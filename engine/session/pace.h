@@ -5,10 +5,10 @@
 #ifndef SESSION_PACE_H
 #define SESSION_PACE_H
 
-#include "session/outlet.h"
+#include "session/callbacks.h"
 
 typedef struct pace {
-    const outlet *
+    const session_callbacks *
         out; // NULL: nothing waits, times stay as they are, and the clock is left out where they are simulated
     uint64_t clock_ns, simulated_ns; // where the two met: the beginning of the step
     uint64_t last_ns;                // simulated time of the last event

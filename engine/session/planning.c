@@ -32,7 +32,7 @@ typedef struct matter {
 } matter;
 
 struct hr_planning {
-    planning_desk *desk; // in process; NULL: a process of its own
+    planner_queue *queue; // in process; NULL: a process of its own
     child process;
     wire *w; // NULL: there is no process
     char preset[PLANNING_PRESET_MAX];
@@ -139,7 +139,7 @@ hr_status hr_planning_start(bool in_process, hr_planning **out, hr_err *err)
     if (p == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a planner");
     }
-    hr_status status = in_process ? planning_desk_create(&p->desk, err) : start_process(p, err);
+    hr_status status = in_process ? planner_queue_create(&p->queue, err) : start_process(p, err);
     if (status != HR_OK) {
         hr_free(p);
         return status;
@@ -157,7 +157,7 @@ void hr_planning_stop(hr_planning *p)
         wire_destroy(p->w);
         child_close(&p->process);
     }
-    planning_desk_destroy(p->desk);
+    planner_queue_destroy(p->queue);
     hr_free(p);
 }
 
@@ -171,8 +171,8 @@ void hr_planning_open(hr_planning *p, const char *preset, bool trusts)
     for (int k = 0; k < HR_QUESTION_COUNT; k++) {
         p->matters[k].open = false;
     }
-    if (p->desk != NULL) {
-        planning_desk_open(p->desk, preset, trusts);
+    if (p->queue != NULL) {
+        planner_queue_open(p->queue, preset, trusts);
     }
     send_open(p);
 }
@@ -181,8 +181,8 @@ void hr_planning_open(hr_planning *p, const char *preset, bool trusts)
 
 static bool pass_on(hr_planning *p, matter *m)
 {
-    if (p->desk != NULL) {
-        planning_desk_ask(p->desk, &m->q);
+    if (p->queue != NULL) {
+        planner_queue_ask(p->queue, &m->q);
         return true;
     }
     return (p->w != NULL || start_process(p, NULL) == HR_OK) && send_question(p, m);
@@ -216,7 +216,7 @@ uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_t
     return ask(p, HR_QUESTION_TURNS, knobs, (uint32_t)count, false);
 }
 
-uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs)
+uint64_t hr_planning_ask_step_plan(hr_planning *p, const hr_knobs *knobs)
 {
     return p == NULL ? 0 : ask(p, HR_QUESTION_PICTURE, knobs, 1, false);
 }
@@ -259,7 +259,7 @@ static bool take_here(hr_planning *p, hr_answer *answer)
 {
     planning_work work = PLANNING_WORKED;
     while (work == PLANNING_WORKED) {
-        work = planning_desk_work(p->desk, answer);
+        work = planner_queue_work(p->queue, answer);
     }
     if (work == PLANNING_ANSWERED && answer->last) {
         p->matters[answer->kind].open = false;
@@ -357,7 +357,7 @@ bool hr_planning_take(hr_planning *p, hr_answer *answer)
     if (p == NULL) {
         return false;
     }
-    if (p->desk != NULL) {
+    if (p->queue != NULL) {
         return take_here(p, answer);
     }
     return (p->w != NULL && take_there(p, answer)) || take_lost(p, answer);

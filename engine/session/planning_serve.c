@@ -10,7 +10,7 @@
 
 typedef struct server {
     wire *w;
-    planning_desk *desk;
+    planner_queue *queue;
     planning_question question; // the one being read
     bool offended;
 } server;
@@ -28,7 +28,7 @@ static bool take_open(server *s, wire_in *body)
     bool trusts = false;
     const bool good = planning_get_open(body, preset, &trusts);
     if (good) {
-        planning_desk_open(s->desk, preset, trusts);
+        planner_queue_open(s->queue, preset, trusts);
     }
     return good;
 }
@@ -37,7 +37,7 @@ static bool take_question(server *s, wire_in *body)
 {
     const bool good = planning_get_question(body, &s->question);
     if (good) {
-        planning_desk_ask(s->desk, &s->question);
+        planner_queue_ask(s->queue, &s->question);
     }
     return good;
 }
@@ -87,7 +87,7 @@ static bool work(server *s)
     if ((wire_events(s->w) & POLLOUT) != 0) {
         return false;
     }
-    const planning_work done = planning_desk_work(s->desk, &answer);
+    const planning_work done = planner_queue_work(s->queue, &answer);
     if (done == PLANNING_ANSWERED) {
         send_answer(s, &answer);
     }
@@ -120,11 +120,11 @@ int planning_serve_eagerly(int socket)
     if (wire_create(socket, PLANNING_MESSAGES, &s.w, NULL) != HR_OK) {
         return hr_status_exit_code(HR_NOMEM);
     }
-    if (planning_desk_create(&s.desk, NULL) == HR_OK) {
+    if (planner_queue_create(&s.queue, NULL) == HR_OK) {
         serve(&s);
     }
-    const bool failed = s.desk == NULL || s.offended;
-    planning_desk_destroy(s.desk);
+    const bool failed = s.queue == NULL || s.offended;
+    planner_queue_destroy(s.queue);
     wire_destroy(s.w);
     return failed ? hr_status_exit_code(HR_STATE) : 0;
 }

@@ -164,7 +164,7 @@ void planning_put_answer(wire_out *o, const hr_answer *a)
         put_plan(o, &a->whatif);
         break;
     case HR_QUESTION_PICTURE:
-        planning_put_picture(o, &a->picture);
+        planning_put_step_plan(o, &a->step_plan);
         break;
     case HR_QUESTION_DIFF:
         put_lines(o, a->text);
@@ -187,7 +187,7 @@ static void get_told(wire_in *in, hr_answer *a)
         get_plan(in, &a->whatif);
         break;
     case HR_QUESTION_PICTURE:
-        in->bad = in->bad || !planning_get_picture(in, &a->picture);
+        in->bad = in->bad || !planning_get_step_plan(in, &a->step_plan);
         break;
     case HR_QUESTION_DIFF:
         get_lines(in, &a->text);
@@ -228,7 +228,7 @@ bool planning_get_answer(wire_in *in, hr_answer *a)
 void hr_answer_deinit(hr_answer *answer)
 {
     if (answer != NULL) {
-        hr_step_picture_deinit(&answer->picture);
+        hr_step_plan_deinit(&answer->step_plan);
         hr_free(answer->text);
         *answer = (hr_answer){.kind = HR_QUESTION_TURNS};
     }

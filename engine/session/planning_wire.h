@@ -4,7 +4,7 @@
 #ifndef SESSION_PLANNING_WIRE_H
 #define SESSION_PLANNING_WIRE_H
 
-#include "session/planning_desk.h"
+#include "session/planner_queue.h"
 #include "session/wire.h"
 
 typedef enum planning_message {
@@ -26,7 +26,7 @@ bool planning_get_answer(wire_in *in, hr_answer *answer);
 
 // ---- the parts ------------------------------------------------------------------------------------------------
 
-void planning_put_picture(wire_out *o, const hr_step_picture *p);
-bool planning_get_picture(wire_in *in, hr_step_picture *p);
+void planning_put_step_plan(wire_out *o, const hr_step_plan *p);
+bool planning_get_step_plan(wire_in *in, hr_step_plan *p);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/host_mem.h"
+#include "formats/hrt.h"
 #include "session/session_impl.h"
-#include "trace/hrt.h"
 
 enum { SIGN_BYTES = 4096 };
 
@@ -53,7 +53,7 @@ static hr_status add_event(void *context, const hr_event *event, const char *ten
     reading *r = context;
     hr_status status = HR_OK;
     (void)tensor;
-    if (!event_is_lawful(event)) {
+    if (!event_is_valid(event)) {
         return HR_FAIL(err, READ, "%s: event %u is none of this version", r->in->name, r->events->count);
     }
     hr_event *e = played_push(r->events, r->in, &status, err);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
+#include "formats/fields.h"
 #include "session/played.h"
-#include "trace/fields.h"
 
 enum { TIME, STEP, EVENT, ADDRESS, REQUESTED, ALLOCATED, STREAM, COLUMNS };
 

@@ -217,7 +217,7 @@ static void walk_oom(codec *c, hr_report_oom *oom)
         codec_u64(c, &oom->hole_bytes[k]);
     }
     codec_text(c, oom->sentence, sizeof oom->sentence);
-    codec_text(c, oom->attempt, sizeof oom->attempt);
+    codec_text(c, oom->hint, sizeof oom->hint);
     codec_row(c, &oom->fix_count, HR_FIXES_MAX + 1);
     for (uint32_t k = 0; k < oom->fix_count; k++) {
         codec_text(c, oom->fixes[k].knobs, sizeof oom->fixes[k].knobs);

@@ -10,8 +10,8 @@
 
 #include <signal.h>
 
+#include "events/ring.h"
 #include "session/messages.h"
-#include "trace/ring.h"
 
 typedef struct server server;
 
@@ -39,7 +39,7 @@ void server_post(server *s, message_kind kind, wire_out *body);
 bool server_is_watched(server *s); // whether anybody is there to read a report
 bool server_wants_heap(server *s); // since the last time
 bool server_take(server *s, hr_command *command);
-// As outlet.wait.
+// As callbacks.wait.
 bool server_wait(server *s, uint64_t until_ns);
 // A training whose end nobody keeps is ended at once when its owner says so (and every command before that has been
 // carried out) or is gone, in the middle of a step, but not while `writing`. The process ends then.

@@ -88,7 +88,7 @@ static client *find_place(server *s)
 // An old error is news only to who sees its state.
 void client_greet(server *s, client *c)
 {
-    uint32_t state = atomic_load(&trace_ring_pulse(s->ring)->state);
+    uint32_t state = atomic_load(&trace_ring_heartbeat(s->ring)->state);
     bool stands = state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED;
     c->seen[MESSAGE_ERROR] = stands ? 0 : s->held[MESSAGE_ERROR].version;
     (void)wire_write(c->wire, MESSAGE_RING, NULL, 0, trace_ring_fd(s->ring));
@@ -217,13 +217,13 @@ static bool hear(server *s, client *c, const wire_message *m)
 void client_attend(server *s, client *c)
 {
     wire_message m;
-    bool lawful = true;
-    for (int left = AT_ONCE;
-         left > 0 && lawful && (!c->owner || server_has_room(s)) && wire_read(c->wire, &m); left--) {
-        lawful = hear(s, c, &m);
+    bool valid = true;
+    for (int left = AT_ONCE; left > 0 && valid && (!c->owner || server_has_room(s)) && wire_read(c->wire, &m);
+         left--) {
+        valid = hear(s, c, &m);
     }
     wire_flush(c->wire);
-    if (!lawful || wire_is_closed(c->wire)) {
+    if (!valid || wire_is_closed(c->wire)) {
         if (c->owner) {
             end_process(s); // it is gone, and so are we
         }

@@ -194,10 +194,10 @@ bool child_reap(child *c)
     return true;
 }
 
-bool child_wait(child *c, int patience_ms)
+bool child_wait(child *c, int timeout_ms)
 {
     enum { LOOK_MS = 5 };
-    const uint64_t until_ns = clock_now_ns() + (uint64_t)patience_ms * 1000000;
+    const uint64_t until_ns = clock_now_ns() + (uint64_t)timeout_ms * 1000000;
     while (!child_reap(c) && clock_now_ns() < until_ns) {
         struct pollfd ended = {.fd = c->pidfd, .events = POLLIN}; // −1 is passed over
         (void)poll(&ended, 1, LOOK_MS);
@@ -217,7 +217,7 @@ void child_signal(const child *c, int number)
 void child_close(child *c)
 {
     child_signal(c, SIGKILL);
-    (void)child_wait(c, CHILD_PATIENCE_MS);
+    (void)child_wait(c, CHILD_TIMEOUT_MS);
     close_fd(&c->socket);
     close_fd(&c->errors);
     close_fd(&c->pidfd);

@@ -16,7 +16,7 @@
 
 #include "headroom/status.h"
 
-enum { CHILD_LINE_MAX = 256, CHILD_PATIENCE_MS = 3000 };
+enum { CHILD_LINE_MAX = 256, CHILD_TIMEOUT_MS = 3000 };
 
 typedef struct child {
     pid_t pid;
@@ -38,13 +38,13 @@ typedef struct child_order {
 
 // posix_spawn or vfork-like: safe with threads. STATE error with the reason.
 HR_MUST_CHECK hr_status child_spawn(const child_order *order, child *c, hr_err *err);
-bool child_reap(child *c);                  // true once it has ended; never waits
-bool child_wait(child *c, int patience_ms); // until it has; false: it had not by then
+bool child_reap(child *c);                 // true once it has ended; never waits
+bool child_wait(child *c, int timeout_ms); // until it has; false: it had not by then
 void child_listen(child *c); // takes what stderr has, so much at most that a flood of it holds nobody up
 const char *child_last_line(const child *c); // of its stderr, cut; ""
 void child_signal(const child *c, int number);
 // Kills what lives, reaps, closes. What the kernel does not let go (a disk or a driver that does not answer) is left to it
-// after CHILD_PATIENCE_MS.
+// after CHILD_TIMEOUT_MS.
 void child_close(child *c);
 
 // In the child: makes it what is said above, as far as the kernel lets it. Returns the socket; −1: not spawned by us.

@@ -45,7 +45,7 @@ hr_status hr_watch_server_start(const char *preset, const hr_knobs *knobs, hr_wa
 void hr_watch_server_event(void *context, const hr_event *event)
 {
     hr_watch_server *w = context;
-    trace_pulse *p = trace_ring_pulse(w->ring);
+    trace_heartbeat *p = trace_ring_heartbeat(w->ring);
     atomic_store_explicit(&p->position.step, event->step, memory_order_relaxed);
     atomic_store_explicit(&p->position.instr, event->instr, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->beats, 1, memory_order_relaxed);

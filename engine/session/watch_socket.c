@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { WAITING_MAX = 8, PATIENCE_US = 500 * 1000 };
+enum { WAITING_MAX = 8, TIMEOUT_US = 500 * 1000 };
 
 bool watch_path(pid_t pid, char path[WATCH_PATH_MAX])
 {
@@ -147,11 +147,10 @@ int watch_accept(int listening)
 hr_status watch_connect(const char *path, int *connected, hr_err *err)
 {
     const struct sockaddr_un address = address_of(path);
-    const struct timeval patience = {.tv_usec = PATIENCE_US};
+    const struct timeval timeout = {.tv_usec = TIMEOUT_US};
     const bool fits = strlen(path) < sizeof address.sun_path;
     int fd = fits ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-    const bool reached = fd >= 0 &&
-                         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
+    const bool reached = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) == 0 &&
                          connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
     const bool busy = fd >= 0 && !reached && errno == EAGAIN;
     *connected = -1;

@@ -146,7 +146,7 @@ static size_t receive(wire *w, void *to, size_t bytes)
     return w->closed ? 0 : (size_t)got;
 }
 
-static bool head_is_lawful(const wire *w)
+static bool head_is_valid(const wire *w)
 {
     const head *h = &w->head;
     return h->kind < w->kinds && h->bytes <= WIRE_BODY_MAX && h->zero == 0 &&
@@ -162,7 +162,7 @@ static bool read_head(wire *w)
         }
         w->head_bytes += got;
     }
-    if (!w->closed && !head_is_lawful(w)) {
+    if (!w->closed && !head_is_valid(w)) {
         offend(w);
     }
     return !w->closed;

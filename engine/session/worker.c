@@ -18,10 +18,10 @@ typedef struct worker {
     trace_ring *ring;
     server *server;
     engine_loop *loop;
-    outlet out;
+    session_callbacks out;
 } worker;
 
-// ---- the outlet -----------------------------------------------------------------------------------------------
+// ---- the callbacks -----------------------------------------------------------------------------------------------
 
 static void on_event(void *context, const hr_event *event)
 {
@@ -128,17 +128,17 @@ static hr_status open_worker(worker *w, wire *owner, hr_err *err)
                                     .watchable = w->request.watchable,
                                     .preset = w->request.preset,
                                     .knobs = &w->request.knobs};
-    w->out = (outlet){.context = w,
-                      .event = on_event,
-                      .report = on_report,
-                      .error = on_error,
-                      .knobs = on_knobs,
-                      .heap = on_heap,
-                      .wants_heap = wants_heap,
-                      .take = take,
-                      .wait = wait,
-                      .writing = writing,
-                      .pulse = trace_ring_pulse(w->ring)};
+    w->out = (session_callbacks){.context = w,
+                                 .event = on_event,
+                                 .report = on_report,
+                                 .error = on_error,
+                                 .knobs = on_knobs,
+                                 .heap = on_heap,
+                                 .wants_heap = wants_heap,
+                                 .take = take,
+                                 .wait = wait,
+                                 .writing = writing,
+                                 .heartbeat = trace_ring_heartbeat(w->ring)};
     return server_start(&options, &w->server, err);
 }
 

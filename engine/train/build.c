@@ -98,7 +98,7 @@ bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b)
     return true;
 }
 
-hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_picture *out, hr_err *err)
+hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_snapshot *out, hr_err *err)
 {
     return play_failure_heap(b->device, b->context, knobs, b->limit_bytes,
                              (const program *const *)b->programs, BUILD_PROGRAMS, PLAY_STEPS, out, err);

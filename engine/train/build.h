@@ -63,7 +63,7 @@ HR_MUST_CHECK hr_status build_play_full(const build *b, const hr_knobs *knobs, p
 // Whether programs compiled for one are those for the other: they differ in allocator and limit alone.
 bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b);
 // The heap in which the dry run does not fit, as it was when the request was refused.
-HR_MUST_CHECK hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_picture *out,
+HR_MUST_CHECK hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_snapshot *out,
                                            hr_err *err);
 // Takes the memory, allocates the persistent tensors and makes the kernels. Their contents are undefined.
 HR_MUST_CHECK hr_status build_allocate(build *b, const hr_knobs *knobs, trace_bus *bus, hr_err *err);

@@ -99,7 +99,7 @@ HR_MUST_CHECK hr_status engine_set_times_file(hr_engine *e, const char *path, hr
 HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);
 
 // remedy.c: after an out-of-memory, the changes of knobs that a dry run says would fit, those that change least first:
-// fills `fixes`, and `attempt` with the first as a command line ("-s execution.mode=graph"); none and "" when nothing it
+// fills `fixes`, and `hint` with the first as a command line ("-s execution.mode=graph"); none and "" when nothing it
 // knows does. Nothing else is touched. `refused` is what does not fit; of a very large program only some are tried.
 void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom *oom);
 // All of them as what to try.

@@ -9,13 +9,13 @@
 
 #include "base/host_mem.h"
 #include "insight/replay.h"
-#include "memory/picture.h"
+#include "memory/heap_snapshot.h"
 
 // While a dry run is told that did not fit, the heap is the dry run's.
-static hr_status take_picture(hr_engine *e, heap_picture *out, hr_err *err)
+static hr_status take_snapshot(hr_engine *e, heap_snapshot *out, hr_err *err)
 {
     return e->refused != NULL ? build_failure_heap(e->refused, &e->knobs, out, err)
-                              : heap_picture_of(e->build->heap, out, err);
+                              : heap_snapshot_of(e->build->heap, out, err);
 }
 
 void failure_heap_sink(void *engine, const hr_event *event)
@@ -26,7 +26,7 @@ void failure_heap_sink(void *engine, const hr_event *event)
     }
     hr_heap_destroy(e->failure_heap);
     e->failure_heap = hr_calloc(1, sizeof *e->failure_heap);
-    if (e->failure_heap != NULL && take_picture(e, &e->failure_heap->picture, NULL) != HR_OK) {
+    if (e->failure_heap != NULL && take_snapshot(e, &e->failure_heap->snapshot, NULL) != HR_OK) {
         hr_heap_destroy(e->failure_heap);
         e->failure_heap = NULL;
     }
@@ -44,7 +44,7 @@ static const char *tensorflow_type(hr_dtype type)
 
 static uint32_t keep(hr_heap *heap, const char *words)
 {
-    return intern_add(&heap->picture.names, words, strlen(words));
+    return intern_add(&heap->snapshot.names, words, strlen(words));
 }
 
 // "128,30,30,32"
@@ -93,8 +93,8 @@ void failure_heap_describe(hr_engine *e, const program *p, const executor_oom *f
     }
     uint32_t shape = facts->block ? INTERN_NONE : keep_shape(heap, &p->tensors[facts->tensor]);
     uint32_t op = facts->instr == HR_NO_ID ? keep(heap, "build") : keep_op(heap, p, facts->instr);
-    heap->facts = (dump_facts){.op = intern_text(&heap->picture.names, op), // texts no longer move
-                               .shape = intern_text(&heap->picture.names, shape),
+    heap->facts = (dump_facts){.op = intern_text(&heap->snapshot.names, op), // texts no longer move
+                               .shape = intern_text(&heap->snapshot.names, shape),
                                .type = tensorflow_type(p->tensors[facts->tensor].dtype)};
     describe_card(e, &heap->facts);
 }

@@ -393,14 +393,14 @@ void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom 
                 .oom = oom,
                 .room = HR_FIXES_MAX};
     oom->fix_count = 0;
-    oom->attempt[0] = '\0';
+    oom->hint[0] = '\0';
     if (oom->cause == HR_OOM_LEAK) {
         (void)try_candidate(&s, &stop_the_leak); // any other change only runs out later
     } else {
         search_all(&s);
     }
     if (oom->fix_count > 0) {
-        say_options(&oom->fixes[0], oom->attempt, sizeof oom->attempt);
+        say_options(&oom->fixes[0], oom->hint, sizeof oom->hint);
     }
 }
 
@@ -409,7 +409,7 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err)
     char words[HR_ERR_TEXT_MAX];
     size_t length = 0;
     for (uint32_t k = 0; k < oom->fix_count && length < sizeof words; k++) {
-        char options[sizeof oom->attempt];
+        char options[sizeof oom->hint];
         say_options(&oom->fixes[k], options, sizeof options);
         length +=
             (size_t)snprintf(words + length, sizeof words - length, "%s%s", k > 0 ? ", or " : "", options);

@@ -5,9 +5,9 @@
 #include "headroom/trace.h"
 
 #include "base/host_mem.h"
-#include "memory/picture.h"
-#include "trace/exporter.h"
-#include "trace/live_names.h"
+#include "formats/exporter.h"
+#include "formats/live_names.h"
+#include "memory/heap_snapshot.h"
 #include "train/engine_impl.h"
 
 enum { OP_TEXT_MAX = 128, SHAPE_TEXT_MAX = 160 };
@@ -101,7 +101,7 @@ static const program *program_at(const hr_engine *e, const hr_event *event)
                       evaluates ? BUILD_EVAL_PARTIAL : BUILD_TRAIN_PARTIAL, event);
 }
 
-static void describe(void *context, const hr_event *event, trace_subject *out)
+static void describe(void *context, const hr_event *event, event_context *out)
 {
     hr_trace *t = context;
     const program *p = program_at(t->engine, event);
@@ -134,22 +134,22 @@ static const char *counters(void *context, uint8_t device, heap_counters *out)
 }
 
 // While a dry run is told that did not fit, the heap is the dry run's.
-static hr_status picture(void *context, uint8_t device, heap_picture *out, hr_err *err)
+static hr_status snapshot(void *context, uint8_t device, heap_snapshot *out, hr_err *err)
 {
     const hr_trace *t = context;
     const hr_engine *e = t->engine;
     const allocator *heap = heap_of(t, device);
-    *out = (heap_picture){0};
+    *out = (heap_snapshot){0};
     if (e->refused != NULL) {
         return build_failure_heap(e->refused, &e->knobs, out, err);
     }
     if (heap == NULL) {
         return HR_OK;
     }
-    HR_TRY(heap_picture_of(heap, out, err));
+    HR_TRY(heap_snapshot_of(heap, out, err));
     hr_status status = live_names_give(&t->names, device, out, err);
     if (status != HR_OK) {
-        heap_picture_deinit(out);
+        heap_snapshot_deinit(out);
     }
     return status;
 }
@@ -181,9 +181,9 @@ hr_status hr_trace_open(hr_engine *engine, const char *file, hr_trace **out, hr_
         return HR_FAIL(err, NOMEM, "no host memory for the trace %s", file);
     }
     t->engine = engine;
-    const trace_teller teller = {
-        .describe = describe, .counters = counters, .picture = picture, .context = t, .device_count = 1};
-    hr_status status = exporter_open(file, &teller, &t->out, err);
+    const event_source source = {
+        .describe = describe, .counters = counters, .snapshot = snapshot, .context = t, .device_count = 1};
+    hr_status status = exporter_open(file, &source, &t->out, err);
     if (status == HR_OK && !trace_attach(&engine->bus, write_event, t)) {
         exporter_abandon(t->out);
         status = HR_FAIL(err, STATE, "needed a place for a trace, had %d readers of events", TRACE_MAX_SINKS);

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/input.h"
-#include "trace/formats.h"
+#include "formats/formats.h"
 
 static hr_status pass_over(const char *path, uint64_t *bytes, uint64_t *sum, hr_err *err)
 {

@@ -12,7 +12,7 @@
 #include "headroom/preset.h"
 #include "headroom/session.h"
 
-enum { STEPS_MAX = 1000, WARM_STEPS = 3, TAKEN_MAX = 512, PATIENCE_MS = 120000 };
+enum { STEPS_MAX = 1000, WARM_STEPS = 3, TAKEN_MAX = 512, TIMEOUT_MS = 120000 };
 
 static const struct timespec between_looks = {.tv_nsec = 15000000}; // the workbench looks no more often
 
@@ -104,7 +104,7 @@ static void train_in_worker(hr_session *s, int steps, turn *t)
     must(hr_session_send(s, &run), &(hr_err){.sentence = "the worker takes no command"});
     while (t->steps < target) {
         struct pollfd fd = {.fd = hr_session_fd(s), .events = POLLIN};
-        must(poll(&fd, 1, PATIENCE_MS) > 0, &(hr_err){.sentence = "the worker says nothing"});
+        must(poll(&fd, 1, TIMEOUT_MS) > 0, &(hr_err){.sentence = "the worker says nothing"});
         take(s, t);
         (void)nanosleep(&between_looks, NULL);
     }

@@ -760,7 +760,7 @@ START_TEST(others_are_told_apart)
     ck_assert_int_eq(device_cuda.admit(r.context, 0, left + 1, NULL), HR_HOST_LIMIT);
     ck_assert_int_eq(device_cuda.admit(r.context, left + 1, 0, &refused), HR_HOST_LIMIT);
     ck_assert_ptr_nonnull(strstr(refused.sentence, "other processes hold 3.00 GiB"));
-    ck_assert_ptr_nonnull(strstr(refused.attempt, "-s device.vram="));
+    ck_assert_ptr_nonnull(strstr(refused.hint, "-s device.vram="));
     close_rig(&r);
 }
 END_TEST
@@ -903,7 +903,7 @@ static void refuse_open(const char *name, const char *value, hr_status needed, c
     ck_assert_int_eq(device_cuda.open(&options, &context, &err), needed);
     ck_assert_ptr_null(context);
     ck_assert_msg(strstr(err.sentence, words) != NULL, "%s", err.sentence);
-    ck_assert_ptr_nonnull(strstr(err.attempt, "-s device.kind=plan"));
+    ck_assert_ptr_nonnull(strstr(err.hint, "-s device.kind=plan"));
 }
 
 START_TEST(a_driver_that_is_too_old_is_told)

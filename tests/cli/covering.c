@@ -60,16 +60,16 @@ static hr_knobs base_knobs(void)
 }
 
 // The axis and value that "-s key=value" names; false when there is none.
-static bool find_advice(const char *attempt, size_t *at, uint8_t *value)
+static bool find_advice(const char *hint, size_t *at, uint8_t *value)
 {
     for (size_t a = 1; a < axis_count; a++) {
         const size_t length = strlen(axes[a].key);
-        if (strncmp(attempt, "-s ", 3) != 0 || strncmp(attempt + 3, axes[a].key, length) != 0 ||
-            attempt[3 + length] != '=') {
+        if (strncmp(hint, "-s ", 3) != 0 || strncmp(hint + 3, axes[a].key, length) != 0 ||
+            hint[3 + length] != '=') {
             continue;
         }
         for (uint8_t v = 0; axes[a].values[v] != NULL; v++) {
-            if (strcmp(axes[a].values[v], attempt + 4 + length) == 0) {
+            if (strcmp(axes[a].values[v], hint + 4 + length) == 0) {
                 *at = a;
                 *value = v;
                 return true;
@@ -95,7 +95,7 @@ static bool mend_once(configuration *c, uint64_t fixed, const hr_err *refusal)
 {
     size_t a = 0;
     uint8_t value = 0;
-    if (find_advice(refusal->attempt, &a, &value) && (fixed >> a & 1) == 0 && c->value[a] != value) {
+    if (find_advice(refusal->hint, &a, &value) && (fixed >> a & 1) == 0 && c->value[a] != value) {
         c->value[a] = value;
         return true;
     }

@@ -68,7 +68,7 @@ static void assert_document(const json_t *c)
     ck_assert(has_product);
 }
 
-// A document that was kept, or says why not; both are lawful, for a machine that tests is seldom idle.
+// A document that was kept, or says why not; both are valid, for a machine that tests is seldom idle.
 static json_t *calibrated(int *exit_code, double *seconds)
 {
     outcome o = program_run(calibrate);

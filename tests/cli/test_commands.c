@@ -82,9 +82,9 @@ START_TEST(bad_input_has_its_sentence_and_its_exit_code)
     const char *line = strstr(o.err, "headroom: ");
     ck_assert_msg(line != NULL && strstr(o.err, wrong[_i].said) != NULL, "headroom %s: %s", wrong[_i].words,
                   o.err);
-    const char *attempt = strstr(line, "\n  try: ");
-    ck_assert_msg(attempt != NULL && strstr(attempt, wrong[_i].tried) != NULL, "headroom %s: %s",
-                  wrong[_i].words, o.err);
+    const char *hint = strstr(line, "\n  try: ");
+    ck_assert_msg(hint != NULL && strstr(hint, wrong[_i].tried) != NULL, "headroom %s: %s", wrong[_i].words,
+                  o.err);
     outcome_deinit(&o);
 }
 END_TEST
@@ -175,12 +175,12 @@ START_TEST(a_preset_that_must_be_trusted_says_how)
     fclose(file);
     static const char *const verbs[] = {"config check", "plan"};
     for (size_t k = 0; k < COUNT(verbs); k++) {
-        char attempt[256];
+        char hint[256];
         snprintf(words, sizeof words, "%s %s", verbs[k], path);
-        snprintf(attempt, sizeof attempt, "  try: headroom %s --trust\n", words);
+        snprintf(hint, sizeof hint, "  try: headroom %s --trust\n", words);
         outcome o = program_run(words);
         assert_exit(&o, words, 2);
-        ck_assert_msg(strstr(o.err, attempt) != NULL, "%s", o.err);
+        ck_assert_msg(strstr(o.err, hint) != NULL, "%s", o.err);
         outcome_deinit(&o);
         strcat(words, " --trust");
         o = program_run(words);

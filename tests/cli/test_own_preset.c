@@ -45,14 +45,14 @@ static const json_t *field(const json_t *report, const char *group, const char *
     return value;
 }
 
-static void assert_refused(const char *name, const char *rest, const char *sentence, const char *attempt)
+static void assert_refused(const char *name, const char *rest, const char *sentence, const char *hint)
 {
     char words[512];
     (void)snprintf(words, sizeof words, "plan %s/%s %s", program_home(), name, rest);
     outcome o = program_run(words);
     assert_exit(&o, words, 2);
     ck_assert_msg(strstr(o.err, sentence) != NULL, "%s: %s", words, o.err);
-    ck_assert_msg(strstr(o.err, attempt) != NULL, "%s: %s", words, o.err);
+    ck_assert_msg(strstr(o.err, hint) != NULL, "%s: %s", words, o.err);
     outcome_deinit(&o);
 }
 

@@ -52,7 +52,7 @@ static void assert_refused(const configuration *pair, const hr_knobs *knobs)
     hr_err err = {0};
     ck_assert_msg(hr_knobs_validate(knobs, &err) == HR_CONSTRAINT, "%s is not refused",
                   configuration_text(pair, text, sizeof text));
-    ck_assert_msg(err.sentence[0] != '\0' && strncmp(err.attempt, "-s ", 3) == 0, "%s has no advice",
+    ck_assert_msg(err.sentence[0] != '\0' && strncmp(err.hint, "-s ", 3) == 0, "%s has no advice",
                   configuration_text(pair, text, sizeof text));
     refused++;
 }
@@ -99,8 +99,8 @@ START_TEST(the_advice_for_a_limit_that_is_too_small_works)
         }
         ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_LAYOUT, layouts[k], NULL), HR_OK);
         ck_assert_int_eq(plan_once(preset, &knobs, &err), HR_DEVICE);
-        ck_assert_msg(strncmp(err.attempt, "-s workspace.limit=", 19) == 0, "%s", err.attempt);
-        ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.attempt + 3, NULL), HR_OK);
+        ck_assert_msg(strncmp(err.hint, "-s workspace.limit=", 19) == 0, "%s", err.hint);
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.hint + 3, NULL), HR_OK);
         ck_assert_msg(plan_once(preset, &knobs, &err) == HR_OK, "%s", err.sentence);
         hr_preset_close(preset);
     }

@@ -15,7 +15,7 @@
 
 #include "program.h"
 
-enum { PATIENCE = 3000, WATCHERS = 2, TAKEN_MAX = 256 }; // looks of 10 ms
+enum { TIMEOUT = 3000, WATCHERS = 2, TAKEN_MAX = 256 }; // looks of 10 ms
 
 #define WORDS "run demo -s device.kind=reference -s batch.size=2 --steps 1000000 --json"
 
@@ -100,7 +100,7 @@ static void watch(const char *path)
     }
     for (int k = 0; k < WATCHERS; k++) {
         seen w = {0};
-        for (int looks = 0; looks < PATIENCE && !(w.steps >= 3 && w.report && w.about); looks++) {
+        for (int looks = 0; looks < TIMEOUT && !(w.steps >= 3 && w.report && w.about); looks++) {
             look(sessions[k], &w);
             look_later();
         }
@@ -127,7 +127,7 @@ static void start(subject *s, const char *name)
     snprintf(folder, sizeof folder, "%s/%s", program_home(), name);
     ck_assert_int_eq(mkdir(folder, 0700), 0);
     ck_assert_int_eq(pthread_create(&s->thread, NULL, run, &s->outcome), 0);
-    for (int looks = 0; looks < PATIENCE && s->pid == 0; looks++, look_later()) {
+    for (int looks = 0; looks < TIMEOUT && s->pid == 0; looks++, look_later()) {
         s->pid = find_socket(s->path, sizeof s->path);
     }
     ck_assert_int_ne(s->pid, 0);
@@ -183,7 +183,7 @@ START_TEST(a_run_that_ends_is_over_for_who_watches)
     start(&s, "one");
     ck_assert_msg(hr_session_attach(s.path, &session, &err) == HR_OK, "%s", err.sentence);
     ck_assert_int_eq(kill(s.pid, SIGTERM), 0);
-    for (int looks = 0; looks < PATIENCE && w.life != HR_SESSION_ENDED; looks++, look_later()) {
+    for (int looks = 0; looks < TIMEOUT && w.life != HR_SESSION_ENDED; looks++, look_later()) {
         look(session, &w);
     }
     ck_assert_int_eq(w.life, HR_SESSION_ENDED);
@@ -225,7 +225,7 @@ START_TEST(a_run_that_was_killed_is_killed_and_its_socket_goes_with_the_next)
     start(&s, "killed");
     ck_assert_int_eq(hr_session_attach(s.path, &session, NULL), HR_OK);
     ck_assert_int_eq(kill(s.pid, SIGKILL), 0);
-    for (int looks = 0; looks < PATIENCE && hr_session_get_life(session, &end) != HR_SESSION_ENDED;
+    for (int looks = 0; looks < TIMEOUT && hr_session_get_life(session, &end) != HR_SESSION_ENDED;
          looks++, look_later()) {
     }
     ck_assert_str_eq(end.sentence, "it was killed: its process is gone without a word");
@@ -250,9 +250,9 @@ START_TEST(without_a_folder_to_listen_in_it_says_how_to_make_one)
     char command[1024], advice[400];
     outcome o = program_run_with("XDG_RUNTIME_DIR=", "watch");
     assert_exit(&o, "watch", 1);
-    const char *attempt = strstr(o.err, "  try: ");
-    ck_assert_msg(attempt != NULL && strstr(o.err, "which is not set") != NULL, "%s", o.err);
-    snprintf(advice, sizeof advice, "%.*s", (int)strcspn(attempt + 7, "#\n"), attempt + 7);
+    const char *hint = strstr(o.err, "  try: ");
+    ck_assert_msg(hint != NULL && strstr(o.err, "which is not set") != NULL, "%s", o.err);
+    snprintf(advice, sizeof advice, "%.*s", (int)strcspn(hint + 7, "#\n"), hint + 7);
     snprintf(
         command, sizeof command,
         "unset XDG_RUNTIME_DIR; %s && { %s run demo -s device.kind=plan --steps 1000000 >/dev/null 2>&1 & "

@@ -210,7 +210,7 @@ START_TEST(the_pictures_and_the_cast_can_be_made_anew)
 {
     char root[512], command[1536];
     ck_assert_ptr_nonnull(getcwd(root, sizeof root));
-    snprintf(command, sizeof command, "%s/scripts/dev/pictures %s %s/pictures > /dev/null", root,
+    snprintf(command, sizeof command, "%s/scripts/dev/screenshots %s %s/pictures > /dev/null", root,
              HEADROOM_PROGRAM, program_home());
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "cd %s/pictures && test $(ls *.svg | wc -l) -ge 5 && test -s tour.cast",

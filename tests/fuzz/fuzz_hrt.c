@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/hrt.h"
+#include "formats/hrt_code.h"
 #include "fuzz/fuzz.h"
-#include "trace/hrt.h"
-#include "trace/hrt_code.h"
 
 static uint8_t *put_frame(uint8_t *to, const uint8_t *payload, uint32_t bytes, uint32_t records)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/host_mem.h"
+#include "formats/lifetimes_csv.h"
 #include "fuzz/fuzz.h"
-#include "trace/lifetimes_csv.h"
 
 static void check(const lifetimes *l)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process reads of another: the first byte is the kind, the rest the body. What is taken must be lawful, say the
+// What a process reads of another: the first byte is the kind, the rest the body. What is taken must be valid, say the
 // same when it is written and read again, and take no memory that its bytes do not pay for; what is refused leaves
 // nothing, and so it is with a request for memory failing, chosen by the bytes.
 #include <stdio.h>
@@ -13,89 +13,89 @@
 static bool again_open(const wire_message *m, wire_out *out)
 {
     static open_request request;
-    bool lawful = get_open(m, &request);
-    if (lawful) {
+    bool valid = get_open(m, &request);
+    if (valid) {
         put_open(out, &request);
     }
-    return lawful;
+    return valid;
 }
 
 static bool again_command(const wire_message *m, wire_out *out)
 {
     hr_command command;
-    bool lawful = get_command(m, &command);
-    if (lawful) {
+    bool valid = get_command(m, &command);
+    if (valid) {
         put_command(out, &command);
     }
-    return lawful;
+    return valid;
 }
 
 static bool again_about(const wire_message *m, wire_out *out)
 {
     char preset[HR_KNOB_TEXT_MAX];
     hr_knobs knobs;
-    bool lawful = get_about(m, preset, &knobs);
-    if (lawful) {
+    bool valid = get_about(m, preset, &knobs);
+    if (valid) {
         put_about(out, preset, &knobs);
     }
-    return lawful;
+    return valid;
 }
 
 static bool again_report(const wire_message *m, wire_out *out)
 {
     hr_report report;
-    bool lawful = get_report(m, &report);
-    if (lawful) {
+    bool valid = get_report(m, &report);
+    if (valid) {
         put_report(out, &report);
         hr_report_deinit(&report);
     }
-    return lawful;
+    return valid;
 }
 
 static bool again_error(const wire_message *m, wire_out *out)
 {
     hr_err err;
-    bool lawful = get_error(m, &err);
-    if (lawful) {
+    bool valid = get_error(m, &err);
+    if (valid) {
         put_error(out, &err);
     }
-    return lawful;
+    return valid;
 }
 
 static bool again_heap(const wire_message *m, wire_out *out)
 {
     hr_session_heap heap;
-    bool lawful = get_heap(m, &heap);
-    if (lawful) {
+    bool valid = get_heap(m, &heap);
+    if (valid) {
         put_heap(out, &heap);
         hr_session_heap_deinit(&heap);
     }
-    return lawful;
+    return valid;
 }
 
 static bool again_ended(const wire_message *m, wire_out *out)
 {
     ended_note note;
-    bool lawful = get_ended(m, &note);
-    if (lawful) {
+    bool valid = get_ended(m, &note);
+    if (valid) {
         put_ended(out, note.status, &note.err);
     }
-    return lawful;
+    return valid;
 }
 
 static bool again_event(const wire_message *m, wire_out *out)
 {
     hr_event event;
-    bool lawful = m->bytes == sizeof event;
-    if (lawful) {
+    bool valid = m->bytes == sizeof event;
+    if (valid) {
         memcpy(&event, m->body, sizeof event);
-        lawful = event_is_lawful(&event);
+        valid = event_is_valid(&event);
     }
-    if (lawful) {
-        lawful = strlen(hr_event_name((hr_event_kind)event.kind)) > 0;
+    if (valid) {
+        valid = strlen(hr_event_name((hr_event_kind)event.kind)) > 0;
         wire_put(out, &event, sizeof event);
     }
-    return lawful;
+    return valid;
 }
 
 static bool (*const again[])(const wire_message *m, wire_out *out) = {
@@ -114,14 +114,14 @@ static bool take(unsigned kind, const void *body, size_t bytes, wire_out *out)
 {
     const wire_message m = {.kind = kind, .bytes = (uint32_t)bytes, .body = body, .fd = -1};
     int64_t live = hr_host_mem_live();
-    bool lawful = again[kind](&m, out);
-    if (!lawful && out->data != NULL) {
+    bool valid = again[kind](&m, out);
+    if (!valid && out->data != NULL) {
         offend("wrote what it refused", kind);
     }
     if (hr_host_mem_live() - (out->data != NULL) != live) {
         offend("kept host memory", kind);
     }
-    return lawful;
+    return valid;
 }
 
 // NaNs keep their bits, texts their bytes: what was taken is written as it came, but for knobs, which have one spelling.

@@ -7,8 +7,8 @@
 
 #include "base/host_mem.h"
 #include "base/input.h"
+#include "formats/pickle.h"
 #include "fuzz/fuzz.h"
-#include "trace/pickle.h"
 
 enum { LASTING_EVERY = 3 };
 

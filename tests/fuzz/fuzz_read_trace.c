@@ -6,8 +6,8 @@
 
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "formats/formats.h"
 #include "fuzz/fuzz.h"
-#include "trace/formats.h"
 
 // One run in so many goes on with a failing request for host memory.
 enum { RUNS_PER_FAULT = 4, FAULTS_AMONG = 64 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a recipe cannot do: run on after its time, take more than its memory, reach anything outside its environment,
-// or read and write outside its folders. Each row is an attempt; each must end safely.
+// or read and write outside its folders. Each row is an hint; each must end safely.
 #include <sys/stat.h>
 
 #include "base/host_mem.h"

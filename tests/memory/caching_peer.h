@@ -7,10 +7,10 @@
 #include "headroom/units.h"
 
 #include "caching_streams.h"
+#include "formats/torch_oom.h"
 #include "memory/allocator.h"
-#include "memory/caching_config.h"
-#include "memory/picture.h"
-#include "trace/torch_oom.h"
+#include "insight/caching_config.h"
+#include "memory/heap_snapshot.h"
 
 #define PEER_MAPPING_BYTES (2 * HR_MIB)
 #define PEER_TAKEN         (UINT64_C(1) << 40)
@@ -98,11 +98,11 @@ static inline void peer_keep_message(peer_asked *a, uint64_t bytes)
                       .allowed_bytes = a->limit_is_fraction ? a->allocator->counters.limit_bytes : 0,
                       .refuses_early = strstr(s->conf, "throw_on_cudamalloc_oom:True") != NULL,
                       .expandable_segments = strstr(s->conf, "expandable_segments:True") != NULL};
-    heap_picture picture;
-    PEER_MUST(heap_picture_of(a->allocator, &picture, NULL) == HR_OK);
-    torch_oom_write(&picture, &d, &a->answer->first_message);
+    heap_snapshot snapshot;
+    PEER_MUST(heap_snapshot_of(a->allocator, &snapshot, NULL) == HR_OK);
+    torch_oom_write(&snapshot, &d, &a->answer->first_message);
     a->answer->first_failure_bytes = bytes;
-    heap_picture_deinit(&picture);
+    heap_snapshot_deinit(&snapshot);
 }
 
 static inline uint64_t peer_ask(void *context, uint64_t bytes, uint32_t stream)

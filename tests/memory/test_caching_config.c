@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "heap.h"
-#include "memory/caching_config.h"
+#include "insight/caching_config.h"
 
 #define MIB HR_MIB
 

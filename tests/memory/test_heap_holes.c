@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holes and what pins them: by hand, on heaps of our allocators, and on random pictures against every window tried.
+// Holes and what pins them: by hand, on heaps of our allocators, and on random snapshots against every window tried.
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "events/heap_holes.h"
 #include "heap.h"
-#include "memory/picture.h"
-#include "trace/heap_holes.h"
+#include "memory/heap_snapshot.h"
 
 static const uint64_t BASE = UINT64_C(1) << 40;
 
 // A region of chunks: positive sizes are in use, negative ones are free.
-static void add_region(heap_picture *p, uint64_t address, const int64_t *sizes, uint32_t count)
+static void add_region(heap_snapshot *p, uint64_t address, const int64_t *sizes, uint32_t count)
 {
     uint64_t bytes = 0, at = address;
     for (uint32_t k = 0; k < count; k++) {
@@ -32,7 +32,7 @@ static void add_region(heap_picture *p, uint64_t address, const int64_t *sizes, 
     }
 }
 
-static heap_holes holes_of(const heap_picture *p)
+static heap_holes holes_of(const heap_snapshot *p)
 {
     heap_holes holes;
     ck_assert_int_eq(heap_holes_of(p, &holes, NULL), HR_OK);
@@ -42,7 +42,7 @@ static heap_holes holes_of(const heap_picture *p)
 START_TEST(each_hole_names_both_of_its_pins)
 {
     static const int64_t first[] = {-10, 5, -20, 7, -3}, second[] = {-20};
-    heap_picture p = {.source = "hand"};
+    heap_snapshot p = {.source = "hand"};
     add_region(&p, BASE, first, 5);
     add_region(&p, BASE + 45, second, 1); // begins where the first ends, and is no neighbour
     heap_holes h = holes_of(&p);
@@ -65,14 +65,14 @@ START_TEST(each_hole_names_both_of_its_pins)
     ck_assert_uint_eq(low->above.joined_bytes, 35);
     ck_assert_uint_eq(heap_joined_bytes(&p, 3), 30);
     heap_holes_deinit(&h);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
 START_TEST(free_neighbours_are_one_hole)
 {
     static const int64_t sizes[] = {4, -1, -2, -3, 4};
-    heap_picture p = {.source = "hand"};
+    heap_snapshot p = {.source = "hand"};
     add_region(&p, BASE, sizes, 5);
     heap_holes h = holes_of(&p);
     ck_assert_uint_eq(h.list.count, 1);
@@ -81,14 +81,14 @@ START_TEST(free_neighbours_are_one_hole)
     ck_assert_uint_eq(h.list.data[0].above.chunk, 4);
     ck_assert_uint_eq(heap_joined_bytes(&p, 0), 10);
     heap_holes_deinit(&h);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
 START_TEST(ages_count_requests)
 {
     static const int64_t sizes[] = {4, -1, 4};
-    heap_picture p = {.source = "hand"};
+    heap_snapshot p = {.source = "hand"};
     add_region(&p, BASE, sizes, 3);
     p.chunks.data[0].since = p.chunks.data[0].allocation_id = 100;
     p.chunks.data[1].since = 130;
@@ -97,7 +97,7 @@ START_TEST(ages_count_requests)
     ck_assert_uint_eq(heap_age(&p.chunks.data[0], 130), 30);
     ck_assert_uint_eq(heap_age(&p.chunks.data[1], 130), 0);
     ck_assert_uint_eq(heap_age(&p.chunks.data[2], 130), HEAP_NO_AGE);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
@@ -106,7 +106,7 @@ END_TEST
 START_TEST(the_cheapest_window_holds_the_fewest_used_bytes)
 {
     static const int64_t sizes[] = {-8, 50, -40, 6, -30, 9, -5, 60};
-    heap_picture p = {.source = "hand"};
+    heap_snapshot p = {.source = "hand"};
     add_region(&p, BASE, sizes, 8);
     heap_window w = heap_cheapest_window(&p, 70, NULL, NULL);
     ck_assert(w.found);
@@ -118,8 +118,8 @@ START_TEST(the_cheapest_window_holds_the_fewest_used_bytes)
     w = heap_cheapest_window(&p, 40, NULL, NULL);
     ck_assert_uint_eq(w.used_chunks, 0); // a hole is there already
     ck_assert(!heap_cheapest_window(&p, 209, NULL, NULL).found);
-    ck_assert(!heap_cheapest_window(&(heap_picture){0}, 1, NULL, NULL).found);
-    heap_picture_deinit(&p);
+    ck_assert(!heap_cheapest_window(&(heap_snapshot){0}, 1, NULL, NULL).found);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
@@ -132,7 +132,7 @@ START_TEST(what_must_stay_parts_the_heap)
 {
     static const int64_t sizes[] = {-40, 6, -30, 9, -5, 60};
     uint64_t least = 7;
-    heap_picture p = {.source = "hand"};
+    heap_snapshot p = {.source = "hand"};
     add_region(&p, BASE, sizes, 6);
     heap_window w = heap_cheapest_window(&p, 44, is_not_small, &least);
     ck_assert(w.found);
@@ -140,13 +140,13 @@ START_TEST(what_must_stay_parts_the_heap)
     ck_assert_uint_eq(w.count, 3);
     least = 100;
     ck_assert(!heap_cheapest_window(&p, 44, is_not_small, &least).found);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
 // ---- oracles --------------------------------------------------------------------------------------------------
 
-static void random_picture(heap_picture *p, uint64_t *seed)
+static void random_snapshot(heap_snapshot *p, uint64_t *seed)
 {
     uint64_t address = BASE;
     uint32_t regions = (uint32_t)random_between(seed, 1, 4);
@@ -165,7 +165,7 @@ static void random_picture(heap_picture *p, uint64_t *seed)
 }
 
 // Every window tried, by the definition.
-static heap_window naive_window(const heap_picture *p, uint64_t bytes, uint64_t least)
+static heap_window naive_window(const heap_snapshot *p, uint64_t bytes, uint64_t least)
 {
     heap_window best = {.found = false};
     for (uint32_t first = 0; first < p->chunks.count; first++) {
@@ -193,7 +193,7 @@ static heap_window naive_window(const heap_picture *p, uint64_t bytes, uint64_t 
 }
 
 // Runs of free chunks, all of them, each between chunks in use: a run cut short would name a free pin.
-static void naive_holes(const heap_picture *p, const heap_holes *holes)
+static void naive_holes(const heap_snapshot *p, const heap_holes *holes)
 {
     uint64_t bytes = 0, found = 0;
     for (uint32_t k = 0; k < holes->list.count; k++) {
@@ -219,7 +219,7 @@ static void naive_holes(const heap_picture *p, const heap_holes *holes)
 }
 
 // Frees a chunk for real and looks what hole is there.
-static void naive_join(heap_picture *p, uint32_t chunk)
+static void naive_join(heap_snapshot *p, uint32_t chunk)
 {
     uint64_t expected = heap_joined_bytes(p, chunk);
     bool was_used = p->chunks.data[chunk].in_use, seen = false;
@@ -241,8 +241,8 @@ START_TEST(random_pictures_agree_with_every_window_tried)
 {
     uint64_t seed = 31 + (uint64_t)_i;
     for (int n = 0; n < 150; n++) {
-        heap_picture p = {.source = "random"};
-        random_picture(&p, &seed);
+        heap_snapshot p = {.source = "random"};
+        random_snapshot(&p, &seed);
         heap_holes holes = holes_of(&p);
         naive_holes(&p, &holes);
         heap_holes_deinit(&holes);
@@ -254,7 +254,7 @@ START_TEST(random_pictures_agree_with_every_window_tried)
             MUST(a.found == b.found && a.used_bytes == b.used_bytes && a.used_chunks == b.used_chunks);
             MUST(a.bytes == b.bytes && a.first == b.first && a.count == b.count);
         }
-        heap_picture_deinit(&p);
+        heap_snapshot_deinit(&p);
     }
 }
 END_TEST
@@ -276,13 +276,13 @@ START_TEST(the_largest_hole_is_the_largest_free_chunk)
             heap_free(&h, live[k]);
             live[k] = live[--count];
         }
-        heap_picture p;
-        ck_assert_int_eq(heap_picture_of(h.allocator, &p, NULL), HR_OK);
+        heap_snapshot p;
+        ck_assert_int_eq(heap_snapshot_of(h.allocator, &p, NULL), HR_OK);
         heap_holes holes = holes_of(&p);
         MUST((holes.list.count == 0 ? 0 : holes.list.data[0].bytes) == p.counters.largest_free_bytes);
         MUST(holes.bytes == p.counters.pool_bytes - p.counters.in_use_bytes);
         heap_holes_deinit(&holes);
-        heap_picture_deinit(&p);
+        heap_snapshot_deinit(&p);
     }
     heap_close(&h);
 }
@@ -291,14 +291,14 @@ END_TEST
 START_TEST(short_host_memory_is_an_error)
 {
     static const int64_t sizes[] = {-1};
-    heap_picture p = {.source = "hand"};
+    heap_snapshot p = {.source = "hand"};
     heap_holes holes;
     add_region(&p, BASE, sizes, 1);
     (void)hr_host_mem_fail_at(1);
     ck_assert_int_eq(heap_holes_of(&p, &holes, NULL), HR_NOMEM);
     (void)hr_host_mem_fail_at(0);
     ck_assert_uint_eq(holes.list.count, 0);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 

@@ -3,9 +3,9 @@
 // by another stream.
 #include <string.h>
 
+#include "events/heap_room.h"
 #include "heap.h"
-#include "memory/picture.h"
-#include "trace/heap_room.h"
+#include "memory/heap_snapshot.h"
 
 static heap open_kind(const char *kind, uint64_t limit_bytes)
 {
@@ -30,20 +30,20 @@ static void must_refuse(heap *h, uint64_t bytes, uint32_t stream)
 
 static heap_room room_at(const heap *h)
 {
-    heap_picture p;
-    ck_assert_int_eq(heap_picture_of(h->allocator, &p, NULL), HR_OK);
+    heap_snapshot p;
+    ck_assert_int_eq(heap_snapshot_of(h->allocator, &p, NULL), HR_OK);
     heap_room room = heap_room_of(&p, NULL, NULL);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     return room;
 }
 
 // Runs of chunks that are not in use, counted one by one.
 static void check_holes(const heap *h, const heap_room *room)
 {
-    heap_picture p;
+    heap_snapshot p;
     uint64_t run_bytes = 0, largest_bytes = 0;
     uint32_t count = 0;
-    ck_assert_int_eq(heap_picture_of(h->allocator, &p, NULL), HR_OK);
+    ck_assert_int_eq(heap_snapshot_of(h->allocator, &p, NULL), HR_OK);
     for (uint32_t k = 0; k < p.chunks.count; k++) {
         const heap_chunk *c = &p.chunks.data[k];
         bool joins = run_bytes > 0 && c[-1].region_address == c->region_address;
@@ -51,7 +51,7 @@ static void check_holes(const heap *h, const heap_room *room)
         count += !c->in_use && !joins;
         largest_bytes = run_bytes > largest_bytes ? run_bytes : largest_bytes;
     }
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     ck_assert_uint_eq(room->hole_count, count);
     ck_assert_uint_eq(room->holes[0], largest_bytes);
     for (uint32_t k = 1; k < HEAP_ROOM_HOLES; k++) {

@@ -270,7 +270,7 @@ START_TEST(host_memory_that_fails_is_no_reason_to_wait)
     (void)hr_host_mem_fail_at(1);
     hr_status status = retry_serve(r, &request, HOUR_NS, &address, NULL);
     (void)hr_host_mem_fail_at(0);
-    ck_assert_int_eq(status, HR_OK); // there was some at the second attempt
+    ck_assert_int_eq(status, HR_OK); // there was some at the second hint
     retry_free(r, address);
     retry_close(r);
     heap_close(&h);

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "formats/dump.h"
 #include "heap.h"
-#include "memory/picture.h"
-#include "trace/dump.h"
+#include "memory/heap_snapshot.h"
 
 static heap full_heap(void)
 {
@@ -45,9 +45,9 @@ static const char expected[] =
 START_TEST(the_style_of_tensorflow_knows_its_async_allocator)
 {
     heap h = full_heap();
-    heap_picture p;
+    heap_snapshot p;
     text out = {0};
-    ck_assert_int_eq(heap_picture_of(h.allocator, &p, NULL), HR_OK);
+    ck_assert_int_eq(heap_snapshot_of(h.allocator, &p, NULL), HR_OK);
     dump_facts facts = {.device = 1, .device_bytes = 8 * HR_MIB, .outside_bytes = HR_MIB};
     dump_style_find("tensorflow")->write(&p, &facts, &out);
     ck_assert_str_eq(out.data, expected);
@@ -60,7 +60,7 @@ START_TEST(the_style_of_tensorflow_knows_its_async_allocator)
                      "OOM when allocating tensor with shape[32,30] and type float on "
                      "/job:localhost/replica:0/task:0/device:GPU:1 by allocator gpu_async_1\n");
     text_deinit(&out);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST
@@ -68,9 +68,9 @@ END_TEST
 START_TEST(short_host_memory_is_said)
 {
     heap h = full_heap();
-    heap_picture p;
+    heap_snapshot p;
     dump_facts facts = {.device = 1};
-    ck_assert_int_eq(heap_picture_of(h.allocator, &p, NULL), HR_OK);
+    ck_assert_int_eq(heap_snapshot_of(h.allocator, &p, NULL), HR_OK);
     for (uint64_t fail_at = 1; fail_at <= 4; fail_at++) {
         text out = {0};
         (void)hr_host_mem_fail_at(fail_at);
@@ -79,7 +79,7 @@ START_TEST(short_host_memory_is_said)
         ck_assert(out.failed || fail_at > 2);
         text_deinit(&out);
     }
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST

@@ -6,21 +6,21 @@
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "formats/dump.h"
+#include "formats/tensorflow_bytes.h"
+#include "formats/tensorflow_dump.h"
+#include "formats/tensorflow_log.h"
+#include "formats/tensorflow_map.h"
 #include "heap.h"
 #include "memory/bfc.h"
-#include "memory/picture.h"
-#include "trace/dump.h"
-#include "trace/tensorflow_bytes.h"
-#include "trace/tensorflow_dump.h"
-#include "trace/tensorflow_log.h"
-#include "trace/tensorflow_map.h"
+#include "memory/heap_snapshot.h"
 
 #define MUST_SAY(whole, part) ck_assert_msg(strstr(whole, part) != NULL, "no '%s' in\n%s", part, whole)
 
-static heap_picture picture_of(const heap *h)
+static heap_snapshot snapshot_of(const heap *h)
 {
-    heap_picture p;
-    ck_assert_int_eq(heap_picture_of(h->allocator, &p, NULL), HR_OK);
+    heap_snapshot p;
+    ck_assert_int_eq(heap_snapshot_of(h->allocator, &p, NULL), HR_OK);
     return p;
 }
 
@@ -96,7 +96,7 @@ static void must_be(const char *said, const char *expected)
 static void must_dump(tensorflow_version version, text *expected)
 {
     heap h = small_heap();
-    heap_picture p = picture_of(&h);
+    heap_snapshot p = snapshot_of(&h);
     text said = {0};
     tensorflow_dump_options o = {.version = version,
                                  .allocator = "GPU_0_bfc",
@@ -109,7 +109,7 @@ static void must_dump(tensorflow_version version, text *expected)
     must_be(said.data, expected->data);
     text_deinit(&said);
     text_deinit(expected);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 
@@ -249,14 +249,14 @@ END_TEST
 // 2023-10-02: the same numbers give the same lines.
 START_TEST(statistics_stand_in_20_columns)
 {
-    heap_picture p = {.counters = {.in_use_bytes = 589212672,
-                                   .pool_bytes = UINT64_C(3502964736),
-                                   .limit_bytes = UINT64_C(3502964736),
-                                   .peak_in_use_bytes = UINT64_C(3288551168),
-                                   .largest_allocation_bytes = 1228800000,
-                                   .allocations = 469363},
-                      .next_region_bytes = UINT64_C(7005929472),
-                      .refusal = {.any = true, .requested_bytes = 614400000}};
+    heap_snapshot p = {.counters = {.in_use_bytes = 589212672,
+                                    .pool_bytes = UINT64_C(3502964736),
+                                    .limit_bytes = UINT64_C(3502964736),
+                                    .peak_in_use_bytes = UINT64_C(3288551168),
+                                    .largest_allocation_bytes = 1228800000,
+                                    .allocations = 469363},
+                       .next_region_bytes = UINT64_C(7005929472),
+                       .refusal = {.any = true, .requested_bytes = 614400000}};
     text said = {0};
     tensorflow_dump(&p, &(tensorflow_dump_options){.allocator = "GPU_0_bfc", .op = "_EagerConst"}, &said);
     MUST_SAY(said.data, "Allocator (GPU_0_bfc) ran out of memory trying to allocate 585.94MiB (rounded to "
@@ -282,7 +282,7 @@ END_TEST
 START_TEST(with_a_time_every_line_has_its_prefix)
 {
     heap h = small_heap();
-    heap_picture p = picture_of(&h);
+    heap_snapshot p = snapshot_of(&h);
     text said = {0};
     tensorflow_dump_options o = {
         .time = "2023-10-02 16:36:14.402881", .shape = "32,256,62,62", .type = "float"};
@@ -307,7 +307,7 @@ START_TEST(with_a_time_every_line_has_its_prefix)
              "2020-06-23 19:38:17.893582: W tensorflow/core/common_runtime/bfc_allocator.cc:419] Allocator");
     MUST_SAY(said.data, "tensorflow/core/common_runtime/bfc_allocator.cc:905] InUse at 0x");
     text_deinit(&said);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST
@@ -322,7 +322,7 @@ START_TEST(the_bin_that_should_have_served_shows_its_free_chunks_with_their_neig
     heap_free(&h, first);
     (void)between;
     ck_assert(heap_refuses(&h, 1500));
-    heap_picture p = picture_of(&h);
+    heap_snapshot p = snapshot_of(&h);
     text said = {0};
     tensorflow_dump(&p, &(tensorflow_dump_options){0}, &said);
     MUST_SAY(
@@ -336,7 +336,7 @@ START_TEST(the_bin_that_should_have_served_shows_its_free_chunks_with_their_neig
         "in_use: 1 | bin_num: -1, next:   Size: 61.2KiB | Requested Size: 61.2KiB | in_use: 1 | bin_num: -1\n"
         "Next region of size 65536\n");
     text_deinit(&said);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST
@@ -349,7 +349,7 @@ START_TEST(timestamps_and_names_stand_where_debug_builds_have_them)
     uint64_t first = heap_alloc(&h, 1024);
     (void)heap_alloc(&h, 3072);
     heap_free(&h, first);
-    heap_picture p = picture_of(&h);
+    heap_snapshot p = snapshot_of(&h);
     uint32_t name = intern_add(&p.names, "conv1/Relu", 10);
     p.chunks.data[1].tensor = name;
     text said = {0};
@@ -359,7 +359,7 @@ START_TEST(timestamps_and_names_stand_where_debug_builds_have_them)
         said.data,
         "of size 3072 by op conv1/Relu action_count 2 step 0 next 18446744073709551615 freed_at_count 0\n");
     text_deinit(&said);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST
@@ -369,7 +369,7 @@ END_TEST
 enum { PAINTED_MAX = 1 << 17, PAINTED_HEAPS = 60 };
 
 // Every byte for itself, in the order of painting.
-static void paint_bytes(const heap_picture *p, char map[TENSORFLOW_MAP_COLUMNS + 1])
+static void paint_bytes(const heap_snapshot *p, char map[TENSORFLOW_MAP_COLUMNS + 1])
 {
     uint64_t total = p->counters.pool_bytes, before = 0;
     MUST(total < PAINTED_MAX);
@@ -415,13 +415,13 @@ START_TEST(the_map_is_painted_byte_by_byte)
     for (int i = 0; i < PAINTED_HEAPS; i++) {
         char map[TENSORFLOW_MAP_COLUMNS + 1], bytes[TENSORFLOW_MAP_COLUMNS + 1];
         heap h = random_heap(&seed, 100, random_between(&seed, 1000, 100000), false);
-        heap_picture p = picture_of(&h);
+        heap_snapshot p = snapshot_of(&h);
         if (p.chunks.count > 0) {
             ck_assert(tensorflow_map(&p, map));
             paint_bytes(&p, bytes);
             ck_assert_str_eq(map, bytes);
         }
-        heap_picture_deinit(&p);
+        heap_snapshot_deinit(&p);
         heap_close(&h);
     }
 }
@@ -429,7 +429,7 @@ END_TEST
 
 START_TEST(a_map_of_impossible_sizes_stays_within_its_columns)
 {
-    heap_picture p = {0};
+    heap_snapshot p = {0};
     char map[TENSORFLOW_MAP_COLUMNS + 1];
     heap_chunk *c = vec_push(&p.chunks);
     MUST(c != NULL);
@@ -444,7 +444,7 @@ START_TEST(a_map_of_impossible_sizes_stays_within_its_columns)
     c->address = 1;
     ck_assert(tensorflow_map(&p, map));
     ck_assert_uint_eq(strspn(map, "*"), TENSORFLOW_MAP_COLUMNS);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
@@ -461,7 +461,7 @@ static void chunk_must_be(const heap_chunk *read, const heap_chunk *was, bool fi
     MUST(first || read->handle == was->handle);
 }
 
-static void picture_must_be(const heap_picture *read, const heap_picture *was, bool exact)
+static void snapshot_must_be(const heap_snapshot *read, const heap_snapshot *was, bool exact)
 {
     const heap_counters *r = &read->counters, *w = &was->counters;
     ck_assert_str_eq(read->source, "GPU_0_bfc");
@@ -483,7 +483,7 @@ static void picture_must_be(const heap_picture *read, const heap_picture *was, b
     }
 }
 
-static void must_read_back(const heap_picture *p, tensorflow_version version, const char *time)
+static void must_read_back(const heap_snapshot *p, tensorflow_version version, const char *time)
 {
     text said = {0};
     trace t = {0};
@@ -498,7 +498,7 @@ static void must_read_back(const heap_picture *p, tensorflow_version version, co
     hr_status status = trace_format_tensorflow.read(&in, &t, &err);
     ck_assert_msg(status == HR_OK, "%s", err.sentence);
     ck_assert_ptr_nonnull(t.heaps[0]);
-    picture_must_be(t.heaps[0], p, version != TENSORFLOW_2_21 && version != TENSORFLOW_2026);
+    snapshot_must_be(t.heaps[0], p, version != TENSORFLOW_2_21 && version != TENSORFLOW_2026);
     input_close(&in);
     trace_deinit(&t);
     text_deinit(&said);
@@ -510,11 +510,11 @@ START_TEST(what_is_dumped_can_be_read_back)
     for (int i = 0; i < READ_BACK_HEAPS; i++) {
         heap h = random_heap(&seed, 150, random_between(&seed, 100000, 100 * HR_MIB), i % 2 == 0);
         ck_assert(heap_refuses(&h, 100 * HR_MIB));
-        heap_picture p = picture_of(&h);
+        heap_snapshot p = snapshot_of(&h);
         if (p.chunks.count > 0) {
             must_read_back(&p, (tensorflow_version)_i, i % 3 == 0 ? "2026-11-21 17:07:13.000042" : NULL);
         }
-        heap_picture_deinit(&p);
+        heap_snapshot_deinit(&p);
         heap_close(&h);
     }
 }
@@ -525,7 +525,7 @@ END_TEST
 START_TEST(the_style_names_the_allocator_by_its_card)
 {
     heap h = small_heap();
-    heap_picture p = picture_of(&h);
+    heap_snapshot p = snapshot_of(&h);
     text said = {0};
     ck_assert_ptr_null(dump_style_find("jax"));
     const dump_style *style = dump_style_find("tensorflow");
@@ -535,7 +535,7 @@ START_TEST(the_style_names_the_allocator_by_its_card)
     MUST_SAY(said.data, "requested by op conv1\n");
     MUST_SAY(said.data, "on /job:localhost/replica:0/task:0/device:GPU:3 by allocator GPU_3_bfc\n");
     text_deinit(&said);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST
@@ -543,7 +543,7 @@ END_TEST
 START_TEST(pytorch_is_told_what_the_card_has_left)
 {
     heap h = small_heap();
-    heap_picture p = picture_of(&h);
+    heap_snapshot p = snapshot_of(&h);
     text said = {0};
     const dump_style *style = dump_style_find("pytorch");
     ck_assert_ptr_nonnull(style);
@@ -557,7 +557,7 @@ START_TEST(pytorch_is_told_what_the_card_has_left)
     MUST_SAY(said.data, "has a total capacity of 6.00 MiB of which 0 bytes is free.");
     MUST_SAY(said.data, "6.00 MiB allowed; ");
     text_deinit(&said);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST
@@ -565,7 +565,7 @@ END_TEST
 START_TEST(a_dump_that_finds_no_host_memory_says_so)
 {
     heap h = small_heap();
-    heap_picture p = picture_of(&h);
+    heap_snapshot p = snapshot_of(&h);
     bool failed_once = true;
     for (uint64_t nth = 1; failed_once; nth++) {
         text said = {0};
@@ -576,7 +576,7 @@ START_TEST(a_dump_that_finds_no_host_memory_says_so)
         text_deinit(&said);
         ck_assert_uint_lt(nth, 100);
     }
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     heap_close(&h);
 }
 END_TEST

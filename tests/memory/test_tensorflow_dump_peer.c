@@ -3,10 +3,10 @@
 // gives golden_dump.txt line for line.
 #include "base/file.h"
 #include "base/host_mem.h"
+#include "formats/formats.h"
+#include "formats/tensorflow_dump.h"
 #include "heap.h"
-#include "memory/picture.h"
-#include "trace/formats.h"
-#include "trace/tensorflow_dump.h"
+#include "memory/heap_snapshot.h"
 
 enum { BLOCKS = 40, GOLDEN_MAX_BYTES = 1 << 20 };
 
@@ -60,10 +60,10 @@ START_TEST(is_tensorflows_own_line_for_line)
     config.growth = true;
     heap h = heap_over(&config, source, NULL);
     make_heap(&h);
-    heap_picture picture;
+    heap_snapshot snapshot;
     text dump = {0};
-    ck_assert_int_eq(heap_picture_of(h.allocator, &picture, NULL), HR_OK);
-    tensorflow_dump(&picture,
+    ck_assert_int_eq(heap_snapshot_of(h.allocator, &snapshot, NULL), HR_OK);
+    tensorflow_dump(&snapshot,
                     &(tensorflow_dump_options){.version = TENSORFLOW_2_21, .allocator = "GPU_0_bfc"}, &dump);
     char *golden = NULL;
     size_t bytes = 0;
@@ -78,7 +78,7 @@ START_TEST(is_tensorflows_own_line_for_line)
     ck_assert_msg(ours == NULL || *ours == '\0', "a line more: |%s|", ours);
     hr_free(golden);
     text_deinit(&dump);
-    heap_picture_deinit(&picture);
+    heap_snapshot_deinit(&snapshot);
     heap_close(&h);
 }
 END_TEST
@@ -96,16 +96,16 @@ START_TEST(is_read_back)
     config.growth = true;
     heap h = heap_over(&config, source, NULL);
     make_heap(&h);
-    heap_picture picture;
+    heap_snapshot snapshot;
     trace log;
-    ck_assert_int_eq(heap_picture_of(h.allocator, &picture, NULL), HR_OK);
+    ck_assert_int_eq(heap_snapshot_of(h.allocator, &snapshot, NULL), HR_OK);
     ck_assert_int_eq(trace_read("tests/memory/golden_dump.txt", &log, NULL), HR_OK);
-    const heap_picture *read = log.heaps[0];
+    const heap_snapshot *read = log.heaps[0];
     ck_assert_ptr_nonnull(read);
     ck_assert_str_eq(read->source, "GPU_0_bfc");
-    ck_assert_uint_eq(read->chunks.count, picture.chunks.count);
+    ck_assert_uint_eq(read->chunks.count, snapshot.chunks.count);
     for (uint32_t k = 0; k < read->chunks.count; k++) {
-        const heap_chunk *a = &picture.chunks.data[k], *b = &read->chunks.data[k];
+        const heap_chunk *a = &snapshot.chunks.data[k], *b = &read->chunks.data[k];
         ck_assert_uint_eq(a->address, b->address);
         ck_assert_uint_eq(a->size_bytes, b->size_bytes);
         ck_assert_uint_eq(a->region_bytes, b->region_bytes);
@@ -113,12 +113,12 @@ START_TEST(is_read_back)
     }
     ck_assert_uint_eq(read->refusal.requested_bytes, 60 * HR_MIB);
     ck_assert_uint_eq(read->counters.limit_bytes, 64 * HR_MIB);
-    ck_assert_uint_eq(read->counters.pool_bytes, picture.counters.pool_bytes);
-    ck_assert_uint_eq(read->counters.in_use_bytes, picture.counters.in_use_bytes);
-    ck_assert_uint_eq(read->counters.allocations, picture.counters.allocations);
-    ck_assert_uint_eq(read->next_region_bytes, picture.next_region_bytes);
+    ck_assert_uint_eq(read->counters.pool_bytes, snapshot.counters.pool_bytes);
+    ck_assert_uint_eq(read->counters.in_use_bytes, snapshot.counters.in_use_bytes);
+    ck_assert_uint_eq(read->counters.allocations, snapshot.counters.allocations);
+    ck_assert_uint_eq(read->next_region_bytes, snapshot.next_region_bytes);
     trace_deinit(&log);
-    heap_picture_deinit(&picture);
+    heap_snapshot_deinit(&snapshot);
     heap_close(&h);
 }
 END_TEST

@@ -243,8 +243,8 @@ static uint32_t add_tensor(one_op *p, const op_operand *operand, uint64_t bytes,
                               .storage = id,
                               .layer = HR_NO_ID,
                               .param = HR_NO_ID};
-    const uint64_t room = (bytes + 2 * GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
-    char *memory = aligned_alloc(GUARD_BYTES, room + GUARD_BYTES);
+    const uint64_t scratch = (bytes + 2 * GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
+    char *memory = aligned_alloc(GUARD_BYTES, scratch + GUARD_BYTES);
     REQUIRE(memory != NULL, "no memory for the test");
     memset(memory, POISON, bytes);
     memset(memory + bytes, GUARD, GUARD_BYTES);

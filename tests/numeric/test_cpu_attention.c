@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on the cpu device where the random cases of test_ops_cpu do not reach: heads as wide and sequences as
-// long as real models have, what a mask hides, extreme scores, the same bits on any number of threads, room that
+// long as real models have, what a mask hides, extreme scores, the same bits on any number of threads, scratch that
 // does not grow with the sequence; and the exponential below it.
 #include <check.h>
 #include <math.h>
@@ -170,7 +170,7 @@ START_TEST(streaming_is_materialised_attention)
 }
 END_TEST
 
-// ---- masks, extremes, threads, room -----------------------------------------------------------------------
+// ---- masks, extremes, threads, scratch -----------------------------------------------------------------------
 
 static const lengths masked = {1, 150, 150, 2, 20};
 
@@ -281,7 +281,7 @@ static uint64_t workspace_of(op_device device, hr_op op, int64_t length)
     return answer.workspace_bytes;
 }
 
-START_TEST(room_does_not_grow_with_the_sequence)
+START_TEST(scratch_does_not_grow_with_the_sequence)
 {
     enum { SHORT = 64, LONG = 1 << 16, MOST_BYTES = 1 << 18 };
     const hr_op op = _i == 0 ? HR_OP_ATTENTION : HR_OP_ATTENTION_BWD;
@@ -307,7 +307,7 @@ int main(void)
     tcase_add_test(all, a_mask_hides_the_future);
     tcase_add_test(all, extreme_scores_do_not_overflow);
     tcase_add_loop_test(all, any_number_of_threads_gives_the_same_bits, 0, 2);
-    tcase_add_loop_test(all, room_does_not_grow_with_the_sequence, 0, 2);
+    tcase_add_loop_test(all, scratch_does_not_grow_with_the_sequence, 0, 2);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -345,7 +345,7 @@ START_TEST(a_workspace_that_is_too_small_is_refused_with_what_would_do)
     REQUIRE_OK(target.ask(target.context, &t.query, UINT64_MAX, &answer, err));
     ck_assert_int_eq(target.ask(target.context, &t.query, 1, &answer, &refusal), HR_DEVICE);
     ck_assert_ptr_nonnull(strstr(refusal.sentence, "workspace.limit is 1 B"));
-    ck_assert_ptr_nonnull(strstr(refusal.attempt, "-s workspace.limit="));
+    ck_assert_ptr_nonnull(strstr(refusal.hint, "-s workspace.limit="));
     op_trial_deinit(&t);
     op_device_close(&device);
 }
@@ -375,7 +375,7 @@ START_TEST(float64_is_sent_to_the_judge)
     device.ops->target(device.context, &target);
     ck_assert_int_eq(target.ask(target.context, &t.query, UINT64_MAX, &answer, &refusal), HR_DEVICE);
     ck_assert_str_eq(refusal.sentence, "relu: the cpu device computes in float32, the tensor is float64");
-    ck_assert_str_eq(refusal.attempt, "-s device.kind=reference");
+    ck_assert_str_eq(refusal.hint, "-s device.kind=reference");
     op_trial_deinit(&t);
     op_device_close(&device);
 }

@@ -306,7 +306,7 @@ START_TEST(every_item_is_done_once_in_the_same_cuts)
 }
 END_TEST
 
-enum { PIECES = 8, PATIENCE_SECONDS = 20 };
+enum { PIECES = 8, TIMEOUT_SECONDS = 20 };
 
 // A thread that begins a piece and stands still there until all the others are done.
 typedef struct standstill {
@@ -320,7 +320,7 @@ static void stand_still(standstill *s)
 {
     const time_t begin = time(NULL);
     while (atomic_load(&s->done) < PIECES - 1 && !atomic_load(&s->given_up)) {
-        if (time(NULL) - begin > PATIENCE_SECONDS) {
+        if (time(NULL) - begin > TIMEOUT_SECONDS) {
             atomic_store(&s->given_up, true);
         }
         (void)sched_yield();

@@ -16,7 +16,7 @@ static void assert_refused(const char *soname, const char *had)
     ck_assert_int_eq(memcmp(table, before, sizeof table), 0);
     ck_assert_msg(strncmp(err.sentence, "device 'cpu' needed ", 20) == 0, "%s", err.sentence);
     ck_assert_msg(strstr(err.sentence, had) != NULL, "%s", err.sentence);
-    ck_assert_msg(strstr(err.attempt, "apt install libdnnl") != NULL, "%s", err.attempt);
+    ck_assert_msg(strstr(err.hint, "apt install libdnnl") != NULL, "%s", err.hint);
 }
 
 START_TEST(another_version_and_another_library_are_refused)

@@ -103,12 +103,12 @@ static double get(uint32_t dtype, const void *base, int64_t index)
 
 static void *random_numbers(uint32_t dtype, int64_t count, uint64_t *state)
 {
-    void *room = calloc((size_t)count, dtype_bytes((hr_dtype)dtype));
-    ck_assert_ptr_nonnull(room);
+    void *scratch = calloc((size_t)count, dtype_bytes((hr_dtype)dtype));
+    ck_assert_ptr_nonnull(scratch);
     for (int64_t k = 0; k < count; k++) {
-        put(dtype, room, k, (double)between(state, -1000, 1000) / 500.0);
+        put(dtype, scratch, k, (double)between(state, -1000, 1000) / 500.0);
     }
-    return room;
+    return scratch;
 }
 
 // ---- a trial --------------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ START_TEST(a_leak_is_refused_with_its_name)
     open_heap("static", HR_MIB);
     ck_assert_int_eq(plan(NULL), HR_CHECK);
     ck_assert_str_eq(err.sentence, "a is never freed: needed allocator.kind bfc, had static");
-    ck_assert_str_eq(err.attempt, "-s allocator.kind=bfc");
+    ck_assert_str_eq(err.hint, "-s allocator.kind=bfc");
     ck_assert_uint_eq(allocator_get_stats(heap).pool_bytes, 0);
     close_heap();
 }

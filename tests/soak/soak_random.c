@@ -32,7 +32,7 @@ enum {
     FINDINGS_MAX = 32,
     ADVICE_MAX = 40, // that is followed
     PER_CHILD = 64,  // then a fresh one, so that what a library keeps does not pile up
-    PATIENCE_S = 240,
+    TIMEOUT_S = 240,
     LOOK_MS = 2,
 };
 
@@ -197,8 +197,7 @@ static void follow_advice(drawn *d)
     hr_err err = {0};
     for (int k = 0; k < ADVICE_MAX && hr_knobs_validate(&d->knobs, &err) != HR_OK; k++) {
         d->refused = true;
-        if (strncmp(err.attempt, "-s ", 3) != 0 ||
-            hr_knobs_set_pair(&d->knobs, err.attempt + 3, NULL) != HR_OK) {
+        if (strncmp(err.hint, "-s ", 3) != 0 || hr_knobs_set_pair(&d->knobs, err.hint + 3, NULL) != HR_OK) {
             return;
         }
     }
@@ -321,7 +320,7 @@ static void look_at_some(shared *s, uint64_t seed, uint64_t end)
         const uint64_t at = atomic_load(&s->at);
         since = at == seen ? since : now_seconds();
         seen = at;
-        if (now_seconds() - since > PATIENCE_S) {
+        if (now_seconds() - since > TIMEOUT_S) {
             hung = true;
             (void)kill(child, SIGKILL);
         }

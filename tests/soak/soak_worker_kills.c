@@ -24,7 +24,7 @@
 
 #include "headroom/session.h"
 
-enum { STEPS = 40, EVENTS = 1024, PRESETS = 3, PATIENCE_S = 60, PATH_SIZE = 160 };
+enum { STEPS = 40, EVENTS = 1024, PRESETS = 3, TIMEOUT_S = 60, PATH_SIZE = 160 };
 
 typedef struct subject {
     const char *preset;
@@ -168,7 +168,7 @@ static pid_t only_child(const soak *k)
 static hr_session_end wait_end(const soak *k, hr_session *s, seen *n)
 {
     hr_session_end end = {0};
-    const double until = now_seconds() + PATIENCE_S;
+    const double until = now_seconds() + TIMEOUT_S;
     while (hr_session_get_life(s, &end) != HR_SESSION_ENDED) {
         if (now_seconds() > until) {
             find(k, "the worker was killed, and its session does not say so");
@@ -268,7 +268,7 @@ static void train_whole(soak *k, subject *t)
     bool done = false;
     seen n = {.state = HR_ENGINE_RUNNING};
     send_command(k, s, HR_COMMAND_RUN);
-    for (const double until = now_seconds() + PATIENCE_S; !done && now_seconds() < until;) {
+    for (const double until = now_seconds() + TIMEOUT_S; !done && now_seconds() < until;) {
         hr_session_end end;
         read_for(k, s, &n, 0.02);
         if (hr_session_get_life(s, &end) == HR_SESSION_ENDED) {
@@ -311,7 +311,7 @@ static bool work_a_while(soak *k, const subject *t, hr_session *s, seen *n)
 static void check_weights(soak *k, const subject *t, hr_session *s, seen *n)
 {
     bool right = false, any = false;
-    for (const double until = now_seconds() + PATIENCE_S; !any && now_seconds() < until;) {
+    for (const double until = now_seconds() + TIMEOUT_S; !any && now_seconds() < until;) {
         uint64_t version = 0;
         hr_report report;
         if (hr_session_report(s, &version, &report)) {

@@ -446,7 +446,7 @@ static void report_oom(const hr_session *h, hr_report_oom *oom)
         .peak_bytes = oom->limit_bytes / 2, .limit_bytes = oom->limit_bytes, .seconds = (double)NAN};
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "execution.mode=graph");
     snprintf(oom->fixes[1].knobs, sizeof oom->fixes[1].knobs, "batch.size=%lld batch.accumulate=2", half);
-    snprintf(oom->attempt, sizeof oom->attempt, "-s execution.mode=graph");
+    snprintf(oom->hint, sizeof oom->hint, "-s execution.mode=graph");
 }
 
 static void publish_report(hr_session *h)

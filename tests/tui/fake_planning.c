@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/tui/fake_engine.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 
 typedef struct fake_question {
     bool open;
@@ -92,7 +92,7 @@ uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind)
     return 0; // nothing here is estimated
 }
 
-uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs)
+uint64_t hr_planning_ask_step_plan(hr_planning *p, const hr_knobs *knobs)
 {
     return ask(p, HR_QUESTION_PICTURE, knobs);
 }
@@ -142,7 +142,7 @@ bool hr_planning_take(hr_planning *p, hr_answer *answer)
         snprintf(answer->sentence, sizeof answer->sentence, "%s", refuses ? "it would not stand" : "");
         return true;
     }
-    fake_question *turns = &p->open[HR_QUESTION_TURNS], *picture = &p->open[HR_QUESTION_PICTURE];
+    fake_question *turns = &p->open[HR_QUESTION_TURNS], *step_plan = &p->open[HR_QUESTION_PICTURE];
     if (turns->open) {
         answer->number = turns->number;
         answer->index = p->next_turn++;
@@ -150,10 +150,10 @@ bool hr_planning_take(hr_planning *p, hr_answer *answer)
         answer->last = !turns->open;
         return fake_planning_turn(&turns->knobs, &p->turns[answer->index], answer);
     }
-    if (picture->open) {
-        picture->open = false;
-        *answer = (hr_answer){.kind = HR_QUESTION_PICTURE, .number = picture->number, .last = true};
-        fake_picture_make(&picture->knobs, &answer->picture);
+    if (step_plan->open) {
+        step_plan->open = false;
+        *answer = (hr_answer){.kind = HR_QUESTION_PICTURE, .number = step_plan->number, .last = true};
+        fake_step_plan_make(&step_plan->knobs, &answer->step_plan);
         return true;
     }
     return false;
@@ -161,7 +161,7 @@ bool hr_planning_take(hr_planning *p, hr_answer *answer)
 
 void hr_answer_deinit(hr_answer *answer)
 {
-    hr_step_picture_deinit(&answer->picture);
+    hr_step_plan_deinit(&answer->step_plan);
 }
 
 int hr_planning_fd(const hr_planning *p)

@@ -12,7 +12,7 @@
 #include "app/tui/pane.h"
 #include "app/tui/tour.h"
 #include "tests/tui/fake_engine.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -255,7 +255,7 @@ static void tell_fit(app *a)
 static void fits(app *a)
 {
     screen_advance(a, 60);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     tell_fit(a);
 }
 
@@ -270,7 +270,7 @@ static void runs_out(app *a)
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs,
              "batch.size=64 batch.accumulate=4 execution.mode=graph precision.policy=mixed_bfloat16 "
              "optimizer.fused_backward=on");
-    fake_picture_show(a);
+    fake_step_plan_show(a);
 }
 
 static void waits_without_room(app *a)

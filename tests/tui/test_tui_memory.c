@@ -13,7 +13,7 @@
 #include "app/tui/screens/memory_cells.h"
 #include "memory/heap.h"
 #include "tests/tui/fake_engine.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
 
@@ -54,7 +54,7 @@ static void training_begin(training *t, app *a, const char *kind, uint64_t limit
     MUST(hr_knobs_set(&a->applied, HR_KNOB_ALLOCATOR_KIND, kind, NULL) == HR_OK);
     t->heap = heap_over(&config, source, &t->bus);
     a->live.limit_bytes = limit_bytes;
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     trace_note(&t->bus, HR_EVENT_STATE, HR_ENGINE_RUNNING, "");
     trace_note(&t->bus, HR_EVENT_BUILD, 0, "built");
 }
@@ -85,10 +85,10 @@ static void ask(training *t, const hr_event *e)
     }
 }
 
-// The build, or one step, of the workbench's picture; stops where it is refused.
+// The build, or one step, of the workbench's step plan; stops where it is refused.
 static void play(training *t, bool builds)
 {
-    const hr_step_picture *p = &t->app->picture;
+    const hr_step_plan *p = &t->app->step_plan;
     size_t begin = builds ? 0 : p->build_events, end = builds ? p->build_events : p->event_count;
     t->peak = (heap_counters){0};
     for (size_t i = begin; i < end && !t->refused; i++) {
@@ -259,8 +259,8 @@ START_TEST(what_only_a_plan_was_refused_is_shown_as_it_was_planned)
     ck_assert_uint_eq(memory_selected_row(a) + 1, heap_scene_rows(&a->heap_scene));
     ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_BATCH_SIZE, "256", NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_ALLOCATOR_GROWTH, "off", NULL), HR_OK);
-    fake_picture_show(a);
-    ck_assert(!a->picture.fits);
+    fake_step_plan_show(a);
+    ck_assert(!a->step_plan.fits);
     draw(a);
     ck_assert_int_eq(a->heap_scene.step.kind, HEAP_STEP_PLANNED);
     ck_assert_int_eq(a->heap_scene.changes[a->heap_scene.count - 1].kind, HR_EVENT_OOM);
@@ -516,10 +516,10 @@ START_TEST(names_are_those_of_the_plan_only_where_it_is_the_same_tensor)
 {
     app *a = open_training("bfc", 96 * HR_MIB);
     draw(a);
-    const hr_picture_tensor *t = &a->picture.tensors[2];
+    const hr_step_plan_tensor *t = &a->step_plan.tensors[2];
     char text[HR_NAME_MAX];
     ck_assert_str_eq(memory_tensor_name(a, 2, t->category, t->bytes, text),
-                     hr_picture_text(&a->picture, t->name));
+                     hr_step_plan_text(&a->step_plan, t->name));
     ck_assert_str_eq(memory_tensor_name(a, 2, t->category, t->bytes + 1, text), "tensor 2");
     ck_assert_str_eq(memory_tensor_name(a, 100000, t->category, t->bytes, text), "tensor 100000");
     ck_assert_str_eq(memory_tensor_name(a, HR_NO_ID, HR_CATEGORY_GRADIENTS, 5, text), "gradients");

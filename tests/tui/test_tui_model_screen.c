@@ -8,14 +8,14 @@
 #include "headroom/terms.h"
 
 #include "app/tui/pane.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
 
 static void planned(app *a)
 {
     screen_advance(a, 60);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "8");
 }
 
@@ -33,7 +33,7 @@ START_TEST(it_looks_as_agreed)
 }
 END_TEST
 
-START_TEST(without_a_picture_it_says_so)
+START_TEST(without_a_step_plan_it_says_so)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 20);
@@ -48,7 +48,7 @@ END_TEST
 START_TEST(a_layers_tensors_and_instructions_are_all_of_its_own)
 {
     app *a = model_at(36, 120);
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     for (uint32_t layer = 0; layer < p->layer_count; layer++) {
         size_t tensors = 0, instrs = 0;
         for (size_t k = 0; k < p->tensor_count; k++) {
@@ -72,7 +72,7 @@ END_TEST
 START_TEST(the_line_of_sums_adds_the_layers_up)
 {
     app *a = model_at(24, 120);
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     uint64_t weights = 0, activations = 0;
     for (size_t k = 0; k < p->layer_count; k++) {
         weights += p->layers[k].parameter_bytes;
@@ -97,8 +97,8 @@ START_TEST(sorting_by_activations_brings_the_largest_layer_up)
     }
     free(screen_text(a));
     for (size_t k = 1; k < v->count; k++) {
-        ck_assert_uint_ge(a->picture.layers[v->order[k - 1]].activation_bytes,
-                          a->picture.layers[v->order[k]].activation_bytes);
+        ck_assert_uint_ge(a->step_plan.layers[v->order[k - 1]].activation_bytes,
+                          a->step_plan.layers[v->order[k]].activation_bytes);
     }
     screen_close(a);
 }
@@ -107,7 +107,7 @@ END_TEST
 START_TEST(enter_leads_to_the_listing_and_to_the_timeline)
 {
     app *a = model_at(24, 80);
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     app_key(a, INPUT_DOWN);
     app_key(a, INPUT_ENTER);
     ck_assert_int_eq(a->screen, SCREEN_PROGRAM);
@@ -131,7 +131,7 @@ START_TEST(every_heading_is_in_the_glossary_and_every_row_can_be_copied)
     app *a = model_at(36, 120);
     app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "8");
     free(screen_text(a));
     screen_keys(a, "9");
@@ -158,7 +158,7 @@ START_TEST(every_pane_says_itself_in_a_sentence)
         app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
         screen_advance(a, 10);
         if (shown == 1) {
-            fake_picture_show(a);
+            fake_step_plan_show(a);
         }
         for (size_t k = 0; k < sizeof screens / sizeof *screens; k++) {
             screen_keys(a, screens[k]);
@@ -178,7 +178,7 @@ START_TEST(every_pane_says_itself_in_a_sentence)
 }
 END_TEST
 
-SUITE_MAIN("tui model screen", it_looks_as_agreed, without_a_picture_it_says_so,
+SUITE_MAIN("tui model screen", it_looks_as_agreed, without_a_step_plan_it_says_so,
            a_layers_tensors_and_instructions_are_all_of_its_own, the_line_of_sums_adds_the_layers_up,
            sorting_by_activations_brings_the_largest_layer_up, enter_leads_to_the_listing_and_to_the_timeline,
            every_heading_is_in_the_glossary_and_every_row_can_be_copied, every_pane_says_itself_in_a_sentence)

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "base/host_mem.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
 
 static void planned(app *a)
 {
     screen_advance(a, 60);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "9");
 }
 
@@ -23,7 +23,7 @@ static void turned(app *a)
     app_turn(a, HR_KNOB_OPTIMIZER_KIND, "sgd");
     app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 3);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
 }
 
 static app *program_at(int rows, int columns)
@@ -41,7 +41,7 @@ START_TEST(it_looks_as_agreed)
 }
 END_TEST
 
-START_TEST(without_a_picture_it_says_so)
+START_TEST(without_a_step_plan_it_says_so)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 20);
@@ -59,7 +59,7 @@ START_TEST(its_cursor_is_the_timelines)
 {
     app *a = program_at(24, 80);
     uint32_t at = a->step.cursor;
-    ck_assert_uint_eq(at, a->picture.peak_instr);
+    ck_assert_uint_eq(at, a->step_plan.peak_instr);
     ck_assert_uint_eq(table_selected(&a->table[PANE_LISTING]), at);
     app_key(a, INPUT_DOWN);
     app_key(a, INPUT_ENTER); // without a frame between
@@ -93,7 +93,7 @@ START_TEST(sorting_and_filtering_keep_the_cursor_on_its_instruction)
     app_key(a, INPUT_HOME);
     app_key(a, INPUT_DOWN);
     free(screen_text(a));
-    ck_assert_ptr_nonnull(strstr(step_line(&a->picture, a->step.cursor), "relu"));
+    ck_assert_ptr_nonnull(strstr(step_line(&a->step_plan, a->step.cursor), "relu"));
     screen_close(a);
 }
 END_TEST
@@ -143,9 +143,9 @@ static uint64_t random_next(uint64_t *state)
 enum { NAMES = 26, LINES_MAX = 60 };
 
 // One letter an instruction: its name; `upper` changes its line without changing its name.
-static hr_step_picture spelled(const char *letters)
+static hr_step_plan spelled(const char *letters)
 {
-    hr_step_picture p = {.fits = true, .peak_instr = HR_NO_ID, .refused_instr = HR_NO_ID};
+    hr_step_plan p = {.fits = true, .peak_instr = HR_NO_ID, .refused_instr = HR_NO_ID};
     size_t count = strlen(letters);
     p.instrs = hr_calloc(count + 1, sizeof *p.instrs);
     p.texts = hr_calloc(1 + 4 * NAMES, 1);
@@ -158,11 +158,11 @@ static hr_step_picture spelled(const char *letters)
         char letter = letters[p.instr_count];
         bool upper = letter < 'a';
         uint32_t k = (uint32_t)(letter - (upper ? 'A' : 'a'));
-        p.instrs[p.instr_count] = (hr_picture_instr){.name = 1 + 4 * k,
-                                                     .line = (upper ? 3 : 1) + 4 * k,
-                                                     .layer = HR_NO_ID,
-                                                     .tensor = HR_NO_ID,
-                                                     .in_use_bytes = 1};
+        p.instrs[p.instr_count] = (hr_step_plan_instr){.name = 1 + 4 * k,
+                                                       .line = (upper ? 3 : 1) + 4 * k,
+                                                       .layer = HR_NO_ID,
+                                                       .tensor = HR_NO_ID,
+                                                       .in_use_bytes = 1};
     }
     return p;
 }
@@ -208,7 +208,7 @@ static void check_rows(const char *before, const char *now, const step_changes *
 
 static void compare(const char *one, const char *other, bool distinct)
 {
-    hr_step_picture before = spelled(one), now = spelled(other);
+    hr_step_plan before = spelled(one), now = spelled(other);
     step_changes c = {0};
     uint32_t at = 0;
     step_compare(&before, &now, &c, &at);
@@ -221,8 +221,8 @@ static void compare(const char *one, const char *other, bool distinct)
         ck_assert_uint_le(kept, common(one, other));
     }
     free(c.rows);
-    hr_step_picture_deinit(&before);
-    hr_step_picture_deinit(&now);
+    hr_step_plan_deinit(&before);
+    hr_step_plan_deinit(&now);
 }
 
 START_TEST(lines_that_come_and_go_turn_one_listing_into_the_other)
@@ -274,37 +274,37 @@ START_TEST(a_turn_shows_what_it_changed_and_turning_back_the_opposite)
     app *a = program_at(36, 120);
     app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     size_t come = a->step.changes.come, go = a->step.changes.go;
     ck_assert_uint_gt(come, 0);
     ck_assert_uint_gt(go, 0);
     app_turn(a, HR_KNOB_EXECUTION_MODE, "eager");
     screen_advance(a, 2);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     ck_assert_uint_eq(a->step.changes.come, go);
     ck_assert_uint_eq(a->step.changes.go, come);
     screen_close(a);
 }
 END_TEST
 
-START_TEST(the_same_picture_once_more_changes_nothing)
+START_TEST(the_same_step_plan_once_more_changes_nothing)
 {
     app *a = program_at(24, 80);
     app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
-    fake_picture_show(a);
-    uint64_t version = a->picture_version;
+    fake_step_plan_show(a);
+    uint64_t version = a->step_plan_version;
     size_t come = a->step.changes.come;
     step_go(a, 5);
-    fake_picture_show(a);
-    ck_assert_uint_eq(a->picture_version, version);
+    fake_step_plan_show(a);
+    ck_assert_uint_eq(a->step_plan_version, version);
     ck_assert_uint_eq(a->step.changes.come, come);
     ck_assert_uint_eq(a->step.cursor, 5);
     ck_assert_str_eq(a->step.changes.what, "execution.mode graph");
     app_turn(a, HR_KNOB_DEVICE_VRAM, "1GiB"); // the same listing under another limit
     screen_advance(a, 2);
-    fake_picture_show(a);
-    ck_assert_uint_ne(a->picture_version, version);
+    fake_step_plan_show(a);
+    ck_assert_uint_ne(a->step_plan_version, version);
     ck_assert_uint_eq(a->step.changes.count, 0);
     screen_close(a);
 }
@@ -372,11 +372,11 @@ START_TEST(an_answer_to_other_knobs_is_forgotten)
 }
 END_TEST
 
-SUITE_MAIN("tui program", it_looks_as_agreed, without_a_picture_it_says_so, its_cursor_is_the_timelines,
+SUITE_MAIN("tui program", it_looks_as_agreed, without_a_step_plan_it_says_so, its_cursor_is_the_timelines,
            sorting_and_filtering_keep_the_cursor_on_its_instruction, a_mark_is_one_on_all_screens,
            a_doctor_who_comes_between_two_keys_finds_no_table_open,
            lines_that_come_and_go_turn_one_listing_into_the_other,
            of_names_that_come_once_as_many_stay_as_can,
            a_turn_shows_what_it_changed_and_turning_back_the_opposite,
-           the_same_picture_once_more_changes_nothing, what_a_turn_would_change_is_asked_once_and_shown,
+           the_same_step_plan_once_more_changes_nothing, what_a_turn_would_change_is_asked_once_and_shown,
            an_answer_to_other_knobs_is_forgotten)

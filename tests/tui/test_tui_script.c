@@ -135,7 +135,7 @@ START_TEST(any_script_is_played_or_refused)
                                        parts[(size_t)rand() % (sizeof parts / sizeof *parts)]);
         }
         hr_status status = drive(text, &err);
-        ck_assert_msg(status == HR_OK || (strchr(err.sentence, ':') != NULL && err.attempt[0] != '\0') ||
+        ck_assert_msg(status == HR_OK || (strchr(err.sentence, ':') != NULL && err.hint[0] != '\0') ||
                           status == HR_CHECK,
                       "seed %u: %s", seed, err.sentence);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key changes the picture or says why it does not, in each pane of each screen.
+// A key changes the step plan or says why it does not, in each pane of each screen.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/tui/pane.h"
 #include "app/tui/requests.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -23,7 +23,7 @@ static app *in_pane(screen_id screen, pane_id pane)
 {
     app *a = screen_open(&(screen_look){.rows = ROWS, .columns = COLUMNS});
     screen_advance(a, 20);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     app_show_screen(a, screen);
     a->focus = pane;
     free(screen_text(a)); // what is settled by being drawn

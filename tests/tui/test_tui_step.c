@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline, Program and Model at every size, and with pictures that nobody would plan.
+// Timeline, Program and Model at every size, and with step plans that nobody would plan.
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/tui/paint.h"
 #include "base/host_mem.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -13,7 +13,7 @@ static app *opened(int rows, int columns)
 {
     app *a = screen_open(&(screen_look){.rows = rows, .columns = columns});
     screen_advance(a, 20);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "3");
     app_draw(a);
     return a;
@@ -49,7 +49,7 @@ static void check_panes(app *a, int rows, int columns)
     }
 }
 
-// Plans with and without a picture, each pane alone and all together.
+// Plans with and without a step plan, each pane alone and all together.
 static void check_size(int rows, int columns)
 {
     static const char *const screens[] = {"3", "9", "8"};
@@ -57,7 +57,7 @@ static void check_size(int rows, int columns)
         app *a = screen_open(&(screen_look){.rows = rows, .columns = columns});
         screen_advance(a, 5);
         if (planned_too == 1) {
-            fake_picture_show(a);
+            fake_step_plan_show(a);
         }
         for (int k = 0; k < 3; k++) {
             screen_keys(a, screens[k]);
@@ -102,19 +102,19 @@ static void press_everything(app *a)
     }
 }
 
-START_TEST(an_empty_picture_is_said_to_be_empty)
+START_TEST(an_empty_step_plan_is_said_to_be_empty)
 {
     app *a = opened(24, 80);
-    hr_step_picture nothing = {.fits = true};
-    app_take_picture(a, &nothing);
+    hr_step_plan nothing = {.fits = true};
+    app_take_step_plan(a, &nothing);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "no instructions"));
     free(text);
     press_everything(a);
-    hr_step_picture again = {0};
-    app_take_picture(a, &again);
+    hr_step_plan again = {0};
+    app_take_step_plan(a, &again);
     press_everything(a);
-    app_forget_pictures(a);
+    app_forget_step_plans(a);
     press_everything(a);
     screen_close(a);
 }
@@ -129,9 +129,9 @@ static void scramble(void *data, size_t size, uint64_t *seed)
 }
 
 // Every number is anything at all; flags are flags, and lists are as long as they say.
-static hr_step_picture nonsense(uint64_t seed)
+static hr_step_plan nonsense(uint64_t seed)
 {
-    hr_step_picture p;
+    hr_step_plan p;
     scramble(&p, sizeof p, &seed);
     p.fits = random_next(&seed) % 2;
     p.instr_count = random_next(&seed) % 200;
@@ -167,22 +167,22 @@ static hr_step_picture nonsense(uint64_t seed)
     return p;
 }
 
-START_TEST(a_hostile_picture_shows_something_or_nothing_but_harms_nobody)
+START_TEST(a_hostile_step_plan_shows_something_or_nothing_but_harms_nobody)
 {
     static const int windows[][2] = {{24, 80}, {50, 160}, {16, 60}};
     for (uint64_t seed = 1; seed <= 6; seed++) {
         const int *window = windows[seed % 3];
         app *a = opened(window[0], window[1]);
-        hr_step_picture p = nonsense(seed);
-        app_take_picture(a, &p);
+        hr_step_plan p = nonsense(seed);
+        app_take_step_plan(a, &p);
         press_everything(a);
-        hr_step_picture next = nonsense(seed + 100);
-        app_take_picture(a, &next);
+        hr_step_plan next = nonsense(seed + 100);
+        app_take_step_plan(a, &next);
         press_everything(a);
         screen_close(a);
     }
 }
 END_TEST
 
-SUITE_MAIN("tui step", no_pane_is_empty_at_any_size, an_empty_picture_is_said_to_be_empty,
-           a_hostile_picture_shows_something_or_nothing_but_harms_nobody)
+SUITE_MAIN("tui step", no_pane_is_empty_at_any_size, an_empty_step_plan_is_said_to_be_empty,
+           a_hostile_step_plan_shows_something_or_nothing_but_harms_nobody)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tui/pictured.h"
+#include "tests/tui/screenshots.h"
 #include "tests/tui/suite.h"
 
 enum { CELL_W = 16, CELL_H = 32 };
@@ -304,18 +304,18 @@ START_TEST(svg_draws_every_character_where_it_stood)
 {
     for (size_t i = 0; i < PICTURED_THEMES; i++) {
         theme t;
-        pictured_open_page(&t, pictured_themes[i]);
-        pictured svg = pictured_dump(&t), again = pictured_dump(&t);
+        screenshots_open_page(&t, screenshots_themes[i]);
+        screenshots svg = screenshots_dump(&t), again = screenshots_dump(&t);
         is_well_formed(svg.text);
         check_svg(&t, svg.text);
         ck_assert_str_eq(svg.text, again.text);
         free(svg.text);
         free(again.text);
-        pictured_close_page();
+        screenshots_close_page();
     }
     for (size_t i = 0; i < PICTURED_LOOKS; i++) {
-        app *a = pictured_open_look(i);
-        pictured svg = pictured_dump(&a->theme);
+        app *a = screenshots_open_look(i);
+        screenshots svg = screenshots_dump(&a->theme);
         is_well_formed(svg.text);
         check_svg(&a->theme, svg.text);
         free(svg.text);
@@ -331,8 +331,8 @@ START_TEST(python_reads_the_svg)
     if (system("command -v python3 >/dev/null") != 0) {
         return;
     }
-    pictured_open_page(&t, "light");
-    pictured svg = pictured_dump(&t);
+    screenshots_open_page(&t, "light");
+    screenshots svg = screenshots_dump(&t);
     FILE *python =
         popen("python3 -c 'import sys, xml.etree.ElementTree as e; r = e.parse(sys.stdin).getroot(); "
               "assert r.tag.endswith(\"svg\") and len(list(r.iter())) > 50'",
@@ -341,7 +341,7 @@ START_TEST(python_reads_the_svg)
     ck_assert_uint_eq(fwrite(svg.text, 1, svg.count, python), svg.count);
     ck_assert_int_eq(pclose(python), 0);
     free(svg.text);
-    pictured_close_page();
+    screenshots_close_page();
 }
 END_TEST
 

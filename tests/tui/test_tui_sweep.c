@@ -6,7 +6,7 @@
 
 #include "app/tui/pane.h"
 #include "app/tui/terminal.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/tui/pane.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -182,11 +182,11 @@ static void swap_tensors(app *a, size_t one, size_t other)
 
 static void swap_layers(app *a, size_t one, size_t other)
 {
-    hr_picture_layer *l = a->picture.layers, held = l[one];
-    ck_assert_uint_lt(other, a->picture.layer_count);
+    hr_step_plan_layer *l = a->step_plan.layers, held = l[one];
+    ck_assert_uint_lt(other, a->step_plan.layer_count);
     l[one] = l[other];
     l[other] = held;
-    a->picture_version++;
+    a->step_plan_version++;
 }
 
 START_TEST(follow_and_mark_stay_with_the_tensor_at_the_peak)
@@ -203,7 +203,7 @@ START_TEST(follow_and_mark_stay_with_the_layer)
 {
     app *a = screen_open(&(screen_look){.rows = 50, .columns = 160});
     screen_advance(a, 60);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "8");
     free(screen_text(a));
     ck_stays(a, PANE_LAYERS, swap_layers);

@@ -7,14 +7,14 @@
 
 #include "app/tui/screens/timeline.h"
 #include "base/host_mem.h"
-#include "tests/tui/fake_picture.h"
+#include "tests/tui/fake_step_plan.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
 
 static void planned(app *a)
 {
     screen_advance(a, 60);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "3");
 }
 
@@ -26,7 +26,7 @@ static app *timeline_at(int rows, int columns)
     return a;
 }
 
-// ---- pictures of any size ---------------------------------------------------------------------------------------
+// ---- step plans of any size ---------------------------------------------------------------------------------------
 
 static uint64_t random_next(uint64_t *state)
 {
@@ -35,9 +35,9 @@ static uint64_t random_next(uint64_t *state)
 }
 
 // Instructions that hold this and that, nothing else.
-static hr_step_picture heights(size_t count, uint64_t seed)
+static hr_step_plan heights(size_t count, uint64_t seed)
 {
-    hr_step_picture p = {
+    hr_step_plan p = {
         .fits = true, .limit_bytes = 1 << 20, .peak_instr = HR_NO_ID, .refused_instr = HR_NO_ID};
     p.instrs = hr_calloc(count + 1, sizeof *p.instrs);
     p.instr_count = count;
@@ -54,8 +54,8 @@ static hr_step_picture heights(size_t count, uint64_t seed)
 
 static void show_heights(app *a, size_t count, uint64_t seed)
 {
-    hr_step_picture p = heights(count, seed);
-    app_take_picture(a, &p);
+    hr_step_plan p = heights(count, seed);
+    app_take_step_plan(a, &p);
     free(screen_text(a));
 }
 
@@ -72,7 +72,7 @@ static void refused(app *a)
     screen_advance(a, 20);
     app_turn(a, HR_KNOB_BATCH_SIZE, "256");
     screen_advance(a, 3);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "3");
 }
 
@@ -93,7 +93,7 @@ static void of_the_run(app *a)
     screen_advance(a, 3);
     screen_keys(a, "z");
     screen_advance(a, 60);
-    fake_picture_show(a);
+    fake_step_plan_show(a);
     screen_keys(a, "3--");
 }
 
@@ -111,7 +111,7 @@ static void compare_at(const char *name, int rows, int columns, void (*prepare)(
     screen_close(a);
 }
 
-START_TEST(without_a_picture_refused_marked_and_of_the_run_it_looks_as_agreed)
+START_TEST(without_a_step_plan_refused_marked_and_of_the_run_it_looks_as_agreed)
 {
     compare_at("timeline-waiting", 24, 80, waiting);
     compare_at("timeline-refused", 24, 80, refused);
@@ -125,11 +125,11 @@ END_TEST
 START_TEST(the_bytes_at_the_cursor_are_those_of_the_tensors_alive_there)
 {
     app *a = timeline_at(24, 80);
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     for (uint32_t i = 0; i < p->instr_count; i++) {
         uint64_t sum = 0, shown = 0;
         for (uint32_t k = 0; k < p->tensor_count; k++) {
-            const hr_picture_tensor *t = &p->tensors[k];
+            const hr_step_plan_tensor *t = &p->tensors[k];
             bool alive =
                 (t->persistent || t->born <= i) && i < t->died; // HR_NO_ID is beyond every instruction
             sum += alive ? t->bytes : 0;
@@ -150,7 +150,7 @@ END_TEST
 START_TEST(bands_add_up_to_what_is_in_use)
 {
     app *a = timeline_at(24, 80);
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     for (size_t i = 0; i < p->instr_count; i++) {
         uint64_t bands[BAND_COUNT], sum = 0;
         step_bands(&p->instrs[i], bands);
@@ -176,7 +176,7 @@ static void check_columns(const app *a)
     const step_window *w = &v->window;
     uint64_t highest = 0, shown = 0;
     uint32_t next = w->first;
-    ck_assert_uint_le(w->first + w->count, app_picture(a)->instr_count);
+    ck_assert_uint_le(w->first + w->count, app_step_plan(a)->instr_count);
     ck_assert(v->cursor >= w->first && v->cursor - w->first < w->count);
     for (uint32_t i = w->first; i < w->first + w->count; i++) {
         highest = v->height[i] > highest ? v->height[i] : highest;
@@ -336,7 +336,7 @@ END_TEST
 START_TEST(enter_goes_to_the_birth_of_a_tensor_and_to_its_death)
 {
     app *a = timeline_at(36, 120);
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     a->focus = PANE_ALIVE;
     uint32_t tensor = a->step.alive[0];
     ck_assert_uint_ne(p->tensors[tensor].born, HR_NO_ID);
@@ -422,14 +422,14 @@ START_TEST(the_cursor_stays_with_its_instruction_when_a_knob_is_turned)
     for (uint32_t at = 0; at < 60; at += 7) {
         char before[128];
         step_go(a, at);
-        if (a->picture.peak_instr == at) {
+        if (a->step_plan.peak_instr == at) {
             continue; // stays with the peak instead
         }
-        snprintf(before, sizeof before, "%s", step_name(&a->picture, at));
+        snprintf(before, sizeof before, "%s", step_name(&a->step_plan, at));
         app_turn(a, HR_KNOB_EXECUTION_MODE, at % 2 == 0 ? "graph" : "eager");
         screen_advance(a, 2);
-        fake_picture_show(a);
-        ck_assert_str_eq(step_name(&a->picture, a->step.cursor), before);
+        fake_step_plan_show(a);
+        ck_assert_str_eq(step_name(&a->step_plan, a->step.cursor), before);
     }
     screen_close(a);
 }
@@ -443,7 +443,7 @@ START_TEST(a_mark_says_what_lies_between)
     step_go(a, 30);
     char *text = screen_text(a), expected[64];
     double delta =
-        (double)a->picture.instrs[30].requested_bytes - (double)a->picture.instrs[10].requested_bytes;
+        (double)a->step_plan.instrs[30].requested_bytes - (double)a->step_plan.instrs[10].requested_bytes;
     snprintf(expected, sizeof expected, "since t 10: %+.2f MiB in 20 instructions", delta / 1048576);
     ck_assert_msg(strstr(text, expected) != NULL, "%s", expected);
     free(text);
@@ -455,7 +455,7 @@ START_TEST(a_mark_says_what_lies_between)
 END_TEST
 
 SUITE_MAIN("tui timeline", it_looks_as_agreed,
-           without_a_picture_refused_marked_and_of_the_run_it_looks_as_agreed,
+           without_a_step_plan_refused_marked_and_of_the_run_it_looks_as_agreed,
            the_bytes_at_the_cursor_are_those_of_the_tensors_alive_there, bands_add_up_to_what_is_in_use,
            no_zoom_loses_the_highest_moment, zooming_keeps_the_cursor_in_its_column,
            every_instruction_is_in_the_column_that_is_said_to_show_it, the_maps_window_is_what_is_in_sight,

@@ -158,23 +158,23 @@ START_TEST(turning_a_knob_asks_again)
     const whatif_cell *cell;
     char value[HR_KNOB_TEXT_MAX];
     ck_assert_ptr_null(app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
-    ck_assert_ptr_null(app_picture(a));
+    ck_assert_ptr_null(app_step_plan(a));
     drain(a);
     cell = app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
     ck_assert_ptr_nonnull(cell);
     ck_assert_str_eq(cell->value, "256");
-    const uint64_t first = a->picture_version;
-    ck_assert_ptr_nonnull(app_picture(a));
+    const uint64_t first = a->step_plan_version;
+    ck_assert_ptr_nonnull(app_step_plan(a));
     ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "64"));
     ck_assert_ptr_null(app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE)); // of the knobs before
-    ck_assert(app_picture(a) != NULL &&
-              a->picture_version == first); // the last one, until the new one is there
+    ck_assert(app_step_plan(a) != NULL &&
+              a->step_plan_version == first); // the last one, until the new one is there
     drain(a);
     cell = app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
     ck_assert_ptr_nonnull(cell);
     ck_assert_str_eq(cell->value, "128");
     ck_assert_str_eq(hr_knob_format(&a->knobs, HR_KNOB_BATCH_SIZE, value), "64");
-    ck_assert(a->picture_version != first);
+    ck_assert(a->step_plan_version != first);
     screen_close(a);
 }
 END_TEST
@@ -192,11 +192,11 @@ START_TEST(what_is_known_is_not_asked_again_when_another_knob_is_selected)
     }
     ck_assert_ptr_nonnull(app_whatif(a, app_knob(a), WHATIF_MORE));
     drain(a);
-    const uint64_t question = a->question, version = a->picture_version;
+    const uint64_t question = a->question, version = a->step_plan_version;
     screen_keys(a, "[[[");
     (void)app_drain(a, &more);
     ck_assert_uint_eq(a->question, question);
-    ck_assert_uint_eq(a->picture_version, version);
+    ck_assert_uint_eq(a->step_plan_version, version);
     ck_assert_ptr_nonnull(app_whatif(a, app_knob(a), WHATIF_MORE));
     screen_close(a);
 }

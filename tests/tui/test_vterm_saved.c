@@ -8,16 +8,16 @@
 #include <unistd.h>
 
 #include "app/tui/terminal.h"
-#include "tests/tui/pictured.h"
+#include "tests/tui/screenshots.h"
 #include "tests/tui/suite.h"
 #include "tests/tui/vterm.h"
 
 // ---- ANSI -----------------------------------------------------------------------------------------------------
 
 // As the terminal driver does between a program and its terminal.
-static pictured with_returns(pictured from)
+static screenshots with_returns(screenshots from)
 {
-    pictured b = {.text = malloc(2 * from.count + 1)};
+    screenshots b = {.text = malloc(2 * from.count + 1)};
     for (size_t i = 0; i < from.count; i++) {
         if (from.text[i] == '\n') {
             b.text[b.count++] = '\r';
@@ -48,8 +48,8 @@ static void same_cell(const drawn *d, const vt_cell *c, int y, int x)
 START_TEST(a_terminal_shows_the_saved_ansi_as_it_was)
 {
     for (size_t i = 0; i < PICTURED_LOOKS; i++) {
-        app *a = pictured_open_look(i);
-        pictured b = with_returns(pictured_dump(NULL));
+        app *a = screenshots_open_look(i);
+        screenshots b = with_returns(screenshots_dump(NULL));
         vt_cell *cells = vt_cells_of(b.text, b.count, a->rows + 1, a->columns);
         for (int y = 0; y < a->rows; y++) {
             for (int x = 0; x < a->columns;) {
@@ -129,7 +129,7 @@ START_TEST(saving_replaces_its_own_kind_and_nothing_else)
     theme t;
     hr_err err;
     open_folder();
-    pictured_open_page(&t, "dark");
+    screenshots_open_page(&t, "dark");
     static const char *const names[] = {"a.svg", "a.ans", "a.txt"};
     for (size_t i = 0; i < 3; i++) {
         ck_assert_int_eq(paint_save(&t, path_of(names[i]), false, &err), HR_OK);
@@ -165,7 +165,7 @@ START_TEST(saving_replaces_its_own_kind_and_nothing_else)
     ck_assert_ptr_nonnull(strstr(mine, PAINT_SVG_MARK));
     free(mine);
     ck_assert_int_eq(count_files(), 9); // and no temporary ones
-    pictured_close_page();
+    screenshots_close_page();
     remove_folder();
 }
 END_TEST
@@ -173,7 +173,7 @@ END_TEST
 // ---- clipboard ------------------------------------------------------------------------------------------------
 
 // What terminal_copy writes on a terminal of that type.
-static hr_status copied(const char *type, const char *text, pictured *wrote, hr_err *err)
+static hr_status copied(const char *type, const char *text, screenshots *wrote, hr_err *err)
 {
     FILE *out = tmpfile();
     ck_assert(out != NULL && terminal_open_on(type, out, out, 24, 80));
@@ -227,7 +227,7 @@ START_TEST(what_is_copied_comes_back_from_the_clipboard)
     unsetenv("TMUX");
     unsetenv("STY");
     for (size_t i = 0; i < 5; i++) {
-        pictured b;
+        screenshots b;
         ck_assert_int_eq(copied("xterm-256color", texts[i], &b, NULL), HR_OK);
         holds(b.text, b.count, "\033]52;c;", "\a", texts[i]);
         free(b.text);
@@ -247,7 +247,7 @@ END_TEST
 START_TEST(screen_gets_pieces_that_it_hands_on)
 {
     char text[3001] = "";
-    pictured b;
+    screenshots b;
     for (int i = 0; i < 3000; i++) {
         text[i] = (char)('a' + i % 26);
     }
@@ -275,7 +275,7 @@ START_TEST(what_cannot_be_copied_says_why)
     static char long_text[TERMINAL_COPY_MAX + 2];
     static const char *const consoles[] = {"linux", "vt100", "ansi"};
     hr_err err;
-    pictured b;
+    screenshots b;
     memset(long_text, 'x', TERMINAL_COPY_MAX + 1);
     ck_assert_int_eq(copied("xterm", long_text, &b, &err), HR_TERMINAL);
     ck_assert_msg(strstr(err.sentence, "takes 74994 bytes, had 74995") != NULL, "%s", err.sentence);

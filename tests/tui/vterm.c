@@ -16,7 +16,7 @@
 #include <vterm.h>
 #include <wchar.h>
 
-enum { PATIENCE_MS = 10000, LOG_MAX = 1 << 24 };
+enum { TIMEOUT_MS = 10000, LOG_MAX = 1 << 24 };
 
 struct vt_run {
     VTerm *terminal;
@@ -286,7 +286,7 @@ static int64_t now_ms(void)
 
 bool vt_shows(vt_run *v, const char *text)
 {
-    for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end; take(v, 50)) {
+    for (int64_t end = now_ms() + TIMEOUT_MS; now_ms() < end; take(v, 50)) {
         char *shown = vt_text(v);
         bool found = strstr(shown, text) != NULL;
         free(shown);
@@ -299,7 +299,7 @@ bool vt_shows(vt_run *v, const char *text)
 
 bool vt_quiet(vt_run *const *v, int count, int milliseconds)
 {
-    int64_t end = now_ms() + PATIENCE_MS, last = now_ms();
+    int64_t end = now_ms() + TIMEOUT_MS, last = now_ms();
     while (now_ms() < end) {
         bool any = false;
         for (int i = 0; i < count; i++) {
@@ -319,7 +319,7 @@ bool vt_quiet(vt_run *const *v, int count, int milliseconds)
 bool vt_answered(vt_run *const *v, int count, const size_t *written)
 {
     int answered = 0;
-    for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end && answered < count;) {
+    for (int64_t end = now_ms() + TIMEOUT_MS; now_ms() < end && answered < count;) {
         answered = 0;
         for (int i = 0; i < count; i++) {
             take(v[i], 0);
@@ -332,7 +332,7 @@ bool vt_answered(vt_run *const *v, int count, const size_t *written)
 
 bool vt_changed(vt_run *v, int *status)
 {
-    for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end && !v->changed;) {
+    for (int64_t end = now_ms() + TIMEOUT_MS; now_ms() < end && !v->changed;) {
         take(v, 50);
     }
     bool changed = v->changed;
@@ -348,7 +348,7 @@ void vt_close(vt_run *v)
     if (!v->ended) {
         close(v->master);
         v->master = -1;
-        for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end && kill(v->program, 0) == 0;) {
+        for (int64_t end = now_ms() + TIMEOUT_MS; now_ms() < end && kill(v->program, 0) == 0;) {
             struct pollfd fd = {.fd = v->from_shell, .events = POLLIN};
             shell_news news;
             if (poll(&fd, 1, 50) > 0 && read(v->from_shell, &news, sizeof news) == sizeof news &&

@@ -20,4 +20,4 @@ foreach(name vterm_screen vterm_ends vterm_terminals vterm_events vterm_saved vt
     VTERM_PROBE="$<TARGET_FILE:vterm_probe>" HEADROOM_PROGRAM="$<TARGET_FILE:headroom>")
   add_dependencies(test_${name} fake_workbench vterm_probe headroom)
 endforeach()
-target_sources(test_vterm_saved PRIVATE pictured.c)
+target_sources(test_vterm_saved PRIVATE screenshots.c)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "formats/trace.h"
 #include "memory/allocator.h"
-#include "memory/picture.h"
-#include "trace/trace.h"
+#include "memory/heap_snapshot.h"
 
 typedef struct played {
     heap_counters end;

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "trace/heap.h"
+#include "events/heap.h"
 #include "unit/trace_checks.h"
 
 typedef enum log_age { LOG_2016, LOG_2018, LOG_2020, LOG_2023, LOG_2026, LOG_AGES } log_age;
@@ -84,7 +84,7 @@ static inline void sample_line(sample_log *s, const char *level, const char *mes
         sample_line((s), (level), (s)->line.data);                                                           \
     } while (0)
 
-static inline void sample_request(sample_log *s, const heap_picture *p)
+static inline void sample_request(sample_log *s, const heap_snapshot *p)
 {
     char human[32];
     const heap_refusal *r = &p->refusal;
@@ -119,7 +119,7 @@ static inline void sample_request(sample_log *s, const heap_picture *p)
     }
 }
 
-static inline void sample_bins(sample_log *s, const heap_picture *p)
+static inline void sample_bins(sample_log *s, const heap_snapshot *p)
 {
     char human[32];
     if (s->style.age >= LOG_2020) {
@@ -140,13 +140,13 @@ static inline void sample_bins(sample_log *s, const heap_picture *p)
         "Size: 256B | in_use: 1 | bin_num: -1");
 }
 
-static inline const heap_chunk *sample_next(const heap_picture *p, uint32_t k)
+static inline const heap_chunk *sample_next(const heap_snapshot *p, uint32_t k)
 {
     const heap_chunk *c = &p->chunks.data[k];
     return k + 1 < p->chunks.count && c[1].region_address == c->region_address ? c + 1 : NULL;
 }
 
-static inline void sample_chunk(sample_log *s, const heap_picture *p, uint32_t k)
+static inline void sample_chunk(sample_log *s, const heap_snapshot *p, uint32_t k)
 {
     const heap_chunk *c = &p->chunks.data[k], *next = sample_next(p, k);
     const uint64_t handle = next == NULL ? UINT64_MAX : next->handle;
@@ -181,7 +181,7 @@ static inline void sample_chunk(sample_log *s, const heap_picture *p, uint32_t k
 }
 
 // Before 2018 first what was in use, then what was free, and no regions.
-static inline void sample_chunks(sample_log *s, const heap_picture *p)
+static inline void sample_chunks(sample_log *s, const heap_snapshot *p)
 {
     if (s->style.age == LOG_2016) {
         for (int in_use = 1; in_use >= 0; in_use--) {
@@ -212,7 +212,7 @@ static inline void sample_stat(text *to, const char *name, uint64_t value, bool 
     }
 }
 
-static inline void sample_stats(sample_log *s, const heap_picture *p)
+static inline void sample_stats(sample_log *s, const heap_snapshot *p)
 {
     const heap_counters *c = &p->counters;
     const bool human = s->style.age == LOG_2026;
@@ -243,7 +243,7 @@ static inline void sample_stats(sample_log *s, const heap_picture *p)
     text_deinit(&block);
 }
 
-static inline void sample_dump(sample_log *s, const heap_picture *p)
+static inline void sample_dump(sample_log *s, const heap_snapshot *p)
 {
     char human[32];
     sample_request(s, p);
@@ -263,7 +263,7 @@ static inline uint64_t sample_size(uint64_t *state)
     return 256 * (1 + below(state, UINT64_C(1) << below(state, 18)));
 }
 
-static inline void sample_region(heap_picture *p, uint64_t *state, uint64_t address, uint32_t *handle)
+static inline void sample_region(heap_snapshot *p, uint64_t *state, uint64_t address, uint32_t *handle)
 {
     static const char *const ops[] = {"Fill", "model/conv1/Conv2D", "gradients/AddN"};
     const uint32_t first = p->chunks.count, count = 1 + (uint32_t)below(state, SAMPLE_CHUNKS_MAX);
@@ -287,9 +287,9 @@ static inline void sample_region(heap_picture *p, uint64_t *state, uint64_t addr
 }
 
 // With holes between its regions, so that a log without regions shows them too.
-static inline heap_picture sample_heap(uint64_t seed)
+static inline heap_snapshot sample_heap(uint64_t seed)
 {
-    heap_picture p = {.source = "GPU_0_bfc"};
+    heap_snapshot p = {.source = "GPU_0_bfc"};
     uint64_t address = UINT64_C(0x7bc24cfe0000);
     uint32_t handle = 0;
     const uint64_t regions = 1 + below(&seed, SAMPLE_REGIONS_MAX);
@@ -298,7 +298,7 @@ static inline heap_picture sample_heap(uint64_t seed)
         const heap_chunk *last = &p.chunks.data[p.chunks.count - 1];
         address = last->address + last->size_bytes + 256 * (1 + below(&seed, 99));
     }
-    heap_picture_count(&p);
+    heap_snapshot_count(&p);
     heap_counters *c = &p.counters;
     c->limit_bytes = c->pool_bytes + UINT64_C(12345) * 256;
     c->peak_in_use_bytes = c->in_use_bytes + 512;

@@ -23,8 +23,8 @@ static void advance_to(hr_engine *e, uint64_t steps)
 START_TEST(the_first_one_comes_as_soon_as_it_is_cheap_and_the_next_after_the_usual_time)
 {
     static const save_origin origin = {.preset = ""};
-    static const outlet out = {.context = NULL};
-    static trace_pulse pulse;
+    static const session_callbacks out = {.context = NULL};
+    static trace_heartbeat heartbeat;
     const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 10};
     char path[128];
     autosave a;
@@ -38,7 +38,7 @@ START_TEST(the_first_one_comes_as_soon_as_it_is_cheap_and_the_next_after_the_usu
     a.begin_ns -= 10 * second_ns; // half of the usual time has passed
     autosave_keep(&a, e, &out);
     ck_assert_int_eq(access(path, F_OK), 0);
-    autosave_note(&a, 1, &pulse); // as the loop does when it is written
+    autosave_note(&a, 1, &heartbeat); // as the loop does when it is written
     ck_assert_int_eq(unlink(path), 0);
     advance_to(e, 2);
     autosave_keep(&a, e, &out);

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "trace/bus.h"
+#include "events/bus.h"
 
 typedef struct seen {
     hr_event last;

@@ -81,9 +81,9 @@ START_TEST(an_unknown_card_gets_the_known_ones)
     ck_assert_str_eq(err.sentence, "no card is called 'rtx3700-8g'; there are rtx3070-8g, rtx2070-8g, "
                                    "rtx3050-8g, rtx3060-8g, rtx2080-8g, rtx3050-6g, rtx4060-8g, rtx5050-8g, "
                                    "rtx5060-8g, rtx2060-6g, …");
-    ck_assert_str_eq(err.attempt, "-s device.card=rtx3070-8g");
+    ck_assert_str_eq(err.hint, "-s device.card=rtx3070-8g");
     ck_assert_int_eq(hr_card_load("rtx4090", &card, &err), HR_PRESET);
-    ck_assert_str_eq(err.attempt, "-s device.card=rtx4090-24g"); // it begins so
+    ck_assert_str_eq(err.hint, "-s device.card=rtx4090-24g"); // it begins so
     ck_assert_int_eq(hr_card_load("a100", &card, &err), HR_PRESET);
     ck_assert_str_eq(err.sentence, "no card is called 'a100'; there are a100-40g, a100-80g"); // and no other
     ck_assert_int_eq(hr_card_load("../cards/a100-80g", &card, &err), HR_READ);                // a path
@@ -254,7 +254,7 @@ START_TEST(vram_is_the_limit_itself_and_fits_the_card)
     card = (hr_card){.name = "small", .vram_bytes = 32 * HR_MIB};
     ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_CONSTRAINT);
     ck_assert_str_eq(err.sentence, "device.vram: card small has 32MiB, wanted 64MiB");
-    ck_assert_str_eq(err.attempt,
+    ck_assert_str_eq(err.hint,
                      "-s device.vram=32MiB; or such a card with more: -s device.card=small,vram=64MiB");
     ck_assert_uint_eq(limit_bytes, 0);
 }
@@ -283,7 +283,7 @@ START_TEST(the_first_logical_device_is_the_limit_and_all_fit_the_card)
     set("device.logical=4GiB,4GiB");
     ck_assert_int_eq(hr_device_limit_bytes(&knobs, &card, &limit_bytes, &err), HR_CONSTRAINT);
     ck_assert_str_eq(err.sentence, "device.logical: 2 logical devices need 8GiB together, had 8000MiB");
-    ck_assert_str_eq(err.attempt, "-s device.logical=none");
+    ck_assert_str_eq(err.hint, "-s device.logical=none");
     ck_assert_uint_eq(limit_bytes, 0);
     set("device.vram=1GiB");
     set("device.logical=1GiB,256B");
@@ -311,7 +311,7 @@ START_TEST(logical_devices_are_sizes_with_commas_between)
         ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_LOGICAL, wrong[k], &err), HR_OK);
         set("device.vram=64GiB");
         ck_assert_msg(hr_knobs_validate(&knobs, &err) == HR_CONSTRAINT, "%s passes", wrong[k]);
-        ck_assert_str_eq(err.attempt, "-s device.logical=none");
+        ck_assert_str_eq(err.hint, "-s device.logical=none");
     }
 }
 END_TEST
@@ -378,7 +378,7 @@ END_TEST
 
 #define FIELDS_OF_A100 "headroom cards a100-80g # every field with a value"
 static const struct {
-    const char *words, *sentence, *attempt;
+    const char *words, *sentence, *hint;
 } differs_wrongly[] = {
     {"a100-80g,vrm=40GiB", "device.card: a card has no 'vrm' — did you mean 'vram'?",
      "-s device.card=a100-80g,vram=40GiB"},
@@ -400,7 +400,7 @@ START_TEST(what_differs_wrongly_is_said)
 {
     ck_assert_int_eq(hr_card_load(differs_wrongly[_i].words, &card, &err), HR_PRESET);
     ck_assert_str_eq(err.sentence, differs_wrongly[_i].sentence);
-    ck_assert_str_eq(err.attempt, differs_wrongly[_i].attempt);
+    ck_assert_str_eq(err.hint, differs_wrongly[_i].hint);
     ck_assert_uint_eq(card.vram_bytes, 0);
 }
 END_TEST

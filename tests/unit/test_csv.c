@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
-#include "trace/csv.h"
+#include "formats/csv.h"
 
 enum { POINTS_MAX = 100, MANY = 5000 };
 
@@ -28,7 +28,7 @@ static void remove_folder(void)
     ck_assert_int_eq(rmdir(folder), 0); // nothing else was left behind
 }
 
-static void describe(void *context, const hr_event *event, trace_subject *out)
+static void describe(void *context, const hr_event *event, event_context *out)
 {
     (void)context;
     static const char *const names[] = {"conv1/weights", "a, \"b\""};
@@ -36,7 +36,7 @@ static void describe(void *context, const hr_event *event, trace_subject *out)
     out->tensor = tensor < 2 ? names[tensor] : NULL;
 }
 
-static const trace_teller teller = {.describe = describe, .device_count = 1};
+static const event_source source = {.describe = describe, .device_count = 1};
 
 static hr_event memory_event(hr_event_kind kind, uint64_t time_ns, uint32_t tensor)
 {
@@ -58,7 +58,7 @@ static char *read_trace(void)
 START_TEST(rows_have_the_promised_columns)
 {
     exporter *csv;
-    ck_assert_int_eq(exporter_open(path, &teller, &csv, NULL), HR_OK);
+    ck_assert_int_eq(exporter_open(path, &source, &csv, NULL), HR_OK);
     const hr_event events[] = {
         memory_event(HR_EVENT_GROW, 1, HR_NO_ID),
         memory_event(HR_EVENT_ALLOC, 2, 0),
@@ -88,7 +88,7 @@ END_TEST
 static hr_status write_many(void)
 {
     exporter *csv;
-    hr_status status = exporter_open(path, &teller, &csv, NULL);
+    hr_status status = exporter_open(path, &source, &csv, NULL);
     if (status != HR_OK) {
         return status;
     }
@@ -103,7 +103,7 @@ START_TEST(a_failed_operation_leaves_the_old_file_whole)
 {
     FILE *old = fopen(path, "w");
     ck_assert_ptr_nonnull(old);
-    fputs(TRACE_CSV_HEADER "old", old);
+    fputs(EVENTS_CSV_HEADER "old", old);
     fclose(old);
     bool failed = true;
     for (uint64_t nth = 1; failed; nth++) {
@@ -113,7 +113,7 @@ START_TEST(a_failed_operation_leaves_the_old_file_whole)
         failed = file_fail_at(0) >= nth;
         ck_assert_int_eq(status, failed ? HR_WRITE : HR_OK);
         char *data = read_trace();
-        ck_assert_int_eq(strcmp(data, TRACE_CSV_HEADER "old") == 0, failed);
+        ck_assert_int_eq(strcmp(data, EVENTS_CSV_HEADER "old") == 0, failed);
         hr_free(data);
     }
 }
@@ -138,7 +138,7 @@ END_TEST
 START_TEST(a_folder_that_is_missing_is_an_error)
 {
     exporter *csv;
-    ck_assert_int_eq(exporter_open("/nowhere/at/all.csv", &teller, &csv, NULL), HR_WRITE);
+    ck_assert_int_eq(exporter_open("/nowhere/at/all.csv", &source, &csv, NULL), HR_WRITE);
     ck_assert_ptr_null(csv);
     ck_assert_int_eq(exporter_close(NULL, NULL), HR_OK);
 }

@@ -272,8 +272,8 @@ START_TEST(what_does_not_fit_any_more_is_told_of_the_batches_ahead)
     ck_assert_int_eq(turn(e, HR_KNOB_PIPELINE_DEVICE_PREFETCH, value), HR_OK);
     run_steps(e, 1);
     ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
-    ck_assert_msg(strstr(hr_engine_error(e)->attempt, "pipeline.device_prefetch=") != NULL, "%s",
-                  hr_engine_error(e)->attempt);
+    ck_assert_msg(strstr(hr_engine_error(e)->hint, "pipeline.device_prefetch=") != NULL, "%s",
+                  hr_engine_error(e)->hint);
     ck_assert_int_eq(turn(e, HR_KNOB_PIPELINE_DEVICE_PREFETCH, "1"), HR_OK);
     run_well(e, 1);
     hr_engine_destroy(e);

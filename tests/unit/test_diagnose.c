@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causes of an out-of-memory, told from pictures of heaps and from what a step asks for: each cause once, with the
+// Causes of an out-of-memory, told from snapshots of heaps and from what a step asks for: each cause once, with the
 // numbers of its sentence.
 #include <check.h>
 #include <inttypes.h>
@@ -19,10 +19,10 @@ typedef struct piece {
 } piece;
 
 // One region of whole MiB, and a refusal. `waste_mib` of what is in use was not asked for.
-static heap_picture picture_of(const piece *pieces, uint32_t count, uint64_t asked_mib, uint64_t waste_mib,
-                               uint64_t limit_mib, heap_region_kind kind)
+static heap_snapshot snapshot_of(const piece *pieces, uint32_t count, uint64_t asked_mib, uint64_t waste_mib,
+                                 uint64_t limit_mib, heap_region_kind kind)
 {
-    heap_picture p = {.source = "hand", .counters = {.limit_bytes = limit_mib * HR_MIB}};
+    heap_snapshot p = {.source = "hand", .counters = {.limit_bytes = limit_mib * HR_MIB}};
     uint64_t at = HR_GIB, bytes = 0;
     for (uint32_t k = 0; k < count; k++) {
         bytes += (uint64_t)llabs(pieces[k].mib) * HR_MIB;
@@ -49,7 +49,7 @@ static heap_picture picture_of(const piece *pieces, uint32_t count, uint64_t ask
         }
         at += c->size_bytes;
     }
-    heap_picture_count(&p);
+    heap_snapshot_count(&p);
     p.refusal = (heap_refusal){.any = true,
                                .requested_bytes = asked_mib * HR_MIB,
                                .rounded_bytes = asked_mib * HR_MIB,
@@ -114,14 +114,14 @@ START_TEST(a_picture_tells_its_cause)
     while (count < 5 && heaps[_i].pieces[count].mib != 0) {
         count++;
     }
-    heap_picture p = picture_of(heaps[_i].pieces, count, heaps[_i].asked, heaps[_i].waste, heaps[_i].limit,
-                                heaps[_i].kind);
+    heap_snapshot p = snapshot_of(heaps[_i].pieces, count, heaps[_i].asked, heaps[_i].waste, heaps[_i].limit,
+                                  heaps[_i].kind);
     ck_assert_int_eq(diagnose_heap(&p, sentence, sizeof sentence), heaps[_i].cause);
     ck_assert_str_eq(sentence, heaps[_i].sentence);
     p.refusal.any = false;
     ck_assert_int_eq(diagnose_heap(&p, sentence, sizeof sentence), HR_OOM_NONE);
     ck_assert_str_eq(sentence, "");
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 

@@ -148,8 +148,8 @@ START_TEST(what_does_not_fit_changes_nothing_and_training_goes_on)
     ck_assert_int_eq(r.oom.cause, HR_OOM_CAPACITY);
     ck_assert_uint_gt(r.oom.requested_bytes, r.oom.free_bytes);
     ck_assert_ptr_nonnull(strstr(r.oom.sentence, "capacity"));
-    ck_assert_int_eq(strncmp(r.oom.attempt, "-s batch.size=", 14), 0); // what fits: see test_remedy.c
-    ck_assert_ptr_nonnull(strstr(r.oom.attempt, " -s batch.accumulate="));
+    ck_assert_int_eq(strncmp(r.oom.hint, "-s batch.size=", 14), 0); // what fits: see test_remedy.c
+    ck_assert_ptr_nonnull(strstr(r.oom.hint, " -s batch.accumulate="));
     hr_report_deinit(&r);
     weights_of(e, after);
     ck_assert_str_eq(before, after);
@@ -362,14 +362,14 @@ END_TEST
 START_TEST(a_preset_that_is_taken_for_a_save_is_told_so)
 {
     static const char words[] = "extends: demo\n";
-    char path[128], resume[160], attempt[256];
+    char path[128], resume[160], hint[256];
     write_bytes(file_in("base.yaml", path), words, sizeof words - 1);
     assert_resume_refused(path, "needed a save of headroom, had a preset");
     (void)snprintf(resume, sizeof resume, "train.resume=%s", path);
-    (void)snprintf(attempt, sizeof attempt, "headroom run %s, or -s train.resume=FILE", path);
+    (void)snprintf(hint, sizeof hint, "headroom run %s, or -s train.resume=FILE", path);
     hr_engine *e = create((const char *[]){resume, NULL}, NULL);
     run_steps(e, 1);
-    ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->attempt, attempt));
+    ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->hint, hint));
     hr_engine_destroy(e);
 }
 END_TEST
@@ -387,7 +387,7 @@ START_TEST(a_save_replaces_only_a_save)
     (void)snprintf(save.text, sizeof save.text, "%s", path);
     ck_assert_int_eq(hr_engine_command(e, &save, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "needed a save of headroom"));
-    ck_assert_str_eq(err.attempt, ":save ANOTHER.safetensors"); // which is what was typed
+    ck_assert_str_eq(err.hint, ":save ANOTHER.safetensors"); // which is what was typed
     (void)snprintf(save.text, sizeof save.text, "%s", file_in("pipe", path));
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_eq(hr_engine_command(e, &save, &err), HR_WRITE); // and does not wait for its other end

@@ -152,7 +152,7 @@ START_TEST(a_leak_is_called_one_when_memory_runs_out)
         ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
         hr_report r = report_of(e);
         ck_assert_int_eq(r.oom.cause, HR_OOM_LEAK);
-        ck_assert_str_eq(r.oom.attempt, "-s execution.retain=none");
+        ck_assert_str_eq(r.oom.hint, "-s execution.retain=none");
         ck_assert_uint_gt(r.oom.by_category[HR_CATEGORY_RETAINED], 10 * 8 * 10 * 4);
         ck_assert_uint_gt(hr_engine_steps(e), 10);
         ck_assert_int_eq(turn(e, HR_KNOB_EXECUTION_RETAIN, "none"), HR_OK);

@@ -13,14 +13,14 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
+#include "formats/chrome.h"
+#include "formats/exporter.h"
+#include "formats/formats.h"
+#include "formats/lifetimes_write.h"
+#include "formats/memory_dump_export.h"
+#include "formats/memory_profile.h"
 #include "memory/allocator.h"
-#include "memory/picture.h"
-#include "trace/chrome.h"
-#include "trace/exporter.h"
-#include "trace/formats.h"
-#include "trace/lifetimes_write.h"
-#include "trace/memory_dump_export.h"
-#include "trace/memory_profile.h"
+#include "memory/heap_snapshot.h"
 
 enum { POINTS_MAX = 400, FEW = 40, SOME = 800, MANY = 3000, SLOTS = 64 };
 
@@ -85,11 +85,11 @@ typedef struct stage {
 static const char *const names[] = {"conv1/weights", "a, \"b\"\\", "tab\there", "bad \xff utf \xe2\x82",
                                     "gr\xc3\xbc\xc3\x9f"};
 
-static void describe(void *context, const hr_event *event, trace_subject *out)
+static void describe(void *context, const hr_event *event, event_context *out)
 {
     (void)context;
     const uint32_t tensor = event->u.memory.tensor;
-    *out = (trace_subject){.tensor = names[tensor % 5],
+    *out = (event_context){.tensor = names[tensor % 5],
                            .op = tensor % 2 == 0 ? "conv1/conv2d" : NULL,
                            .dtype = "float32",
                            .shape = "[2,3]"};
@@ -102,17 +102,17 @@ static const char *counters(void *context, uint8_t device, heap_counters *out)
     return device == 0 ? "bfc" : NULL;
 }
 
-static hr_status picture(void *context, uint8_t device, heap_picture *out, hr_err *err)
+static hr_status snapshot(void *context, uint8_t device, heap_snapshot *out, hr_err *err)
 {
     const stage *s = context;
     ck_assert_uint_eq(device, 0);
-    return heap_picture_of(s->heap, out, err);
+    return heap_snapshot_of(s->heap, out, err);
 }
 
-static trace_teller teller_of(stage *s)
+static event_source event_source_of(stage *s)
 {
-    return (trace_teller){
-        .describe = describe, .counters = counters, .picture = picture, .context = s, .device_count = 1};
+    return (event_source){
+        .describe = describe, .counters = counters, .snapshot = snapshot, .context = s, .device_count = 1};
 }
 
 static void stage_open(stage *s)
@@ -183,8 +183,8 @@ static hr_status write_file(const trace_writer *w, unsigned events, bool give_up
     stage s;
     exporter *e = NULL;
     stage_open(&s);
-    const trace_teller teller = teller_of(&s);
-    hr_status status = exporter_open(file_of(w, file), &teller, &e, err);
+    const event_source source = event_source_of(&s);
+    hr_status status = exporter_open(file_of(w, file), &source, &e, err);
     if (status == HR_OK) {
         ck_assert(trace_attach(&s.bus, exporter_sink, e));
         play(&s, events);
@@ -242,9 +242,9 @@ START_TEST(short_host_memory_leaves_no_file)
             stage s;
             exporter *e = NULL;
             stage_open(&s);
-            const trace_teller teller = teller_of(&s);
+            const event_source source = event_source_of(&s);
             (void)hr_host_mem_fail_at(nth);
-            hr_status status = exporter_open(file_of(trace_writers[k], file), &teller, &e, NULL);
+            hr_status status = exporter_open(file_of(trace_writers[k], file), &source, &e, NULL);
             if (status == HR_OK) {
                 (void)trace_attach(&s.bus, exporter_sink, e);
                 play(&s, FEW);
@@ -460,8 +460,8 @@ START_TEST(chrome_json_is_json_and_adds_up)
     exporter *e = NULL;
     size_t bytes;
     stage_open(&s);
-    const trace_teller teller = teller_of(&s);
-    ck_assert_int_eq(exporter_open(file_of(&trace_writer_chrome, file), &teller, &e, NULL), HR_OK);
+    const event_source source = event_source_of(&s);
+    ck_assert_int_eq(exporter_open(file_of(&trace_writer_chrome, file), &source, &e, NULL), HR_OK);
     ck_assert(trace_attach(&s.bus, exporter_sink, e));
     play(&s, MANY);
     const heap_counters c = allocator_get_stats(s.heap);
@@ -580,8 +580,8 @@ START_TEST(lifetimes_are_those_of_a_plain_notebook)
     size_t bytes;
     notebook n = {.rows = calloc(MANY, sizeof(lifetime))};
     stage_open(&s);
-    const trace_teller teller = teller_of(&s);
-    ck_assert_int_eq(exporter_open(file_of(&trace_writer_lifetimes, file), &teller, &e, NULL), HR_OK);
+    const event_source source = event_source_of(&s);
+    ck_assert_int_eq(exporter_open(file_of(&trace_writer_lifetimes, file), &source, &e, NULL), HR_OK);
     ck_assert(trace_attach(&s.bus, exporter_sink, e) && trace_attach(&s.bus, note, &n));
     play(&s, MANY);
     ck_assert_int_eq(exporter_close(e, NULL), HR_OK);
@@ -605,10 +605,10 @@ START_TEST(lifetimes_of_a_person_are_not_replaced)
     size_t bytes;
     hr_err err;
     stage_open(&s);
-    const trace_teller teller = teller_of(&s);
+    const event_source source = event_source_of(&s);
     FILE *f = fopen(strchr(file_of(&trace_writer_lifetimes, file), ':') + 1, "w");
     ck_assert(f != NULL && fputs(mine, f) >= 0 && fclose(f) == 0);
-    ck_assert_int_eq(exporter_open(file, &teller, &e, &err), HR_WRITE);
+    ck_assert_int_eq(exporter_open(file, &source, &e, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "needed a lifetimes file of headroom or no file"));
     char *data = read_file(&bytes);
     ck_assert_str_eq(data, mine);
@@ -626,8 +626,8 @@ START_TEST(a_full_disk_is_known_before_the_end)
     hr_err err = {0}, closing = {0};
     const trace_writer *row = trace_writers[_i];
     stage_open(&s);
-    const trace_teller teller = teller_of(&s);
-    ck_assert_int_eq(exporter_open(file_of(row, file), &teller, &e, NULL), HR_OK);
+    const event_source source = event_source_of(&s);
+    ck_assert_int_eq(exporter_open(file_of(row, file), &source, &e, NULL), HR_OK);
     ck_assert(trace_attach(&s.bus, exporter_sink, e));
     ck_assert_int_eq(exporter_failure(e, &err), HR_OK);
     (void)file_fail_at(1);
@@ -653,8 +653,8 @@ START_TEST(a_memory_profile_row_has_the_fields_of_the_event)
     size_t bytes;
     uint64_t a, b;
     stage_open(&s);
-    const trace_teller teller = teller_of(&s);
-    ck_assert_int_eq(exporter_open(file_of(&trace_writer_memory_profile, file), &teller, &e, NULL), HR_OK);
+    const event_source source = event_source_of(&s);
+    ck_assert_int_eq(exporter_open(file_of(&trace_writer_memory_profile, file), &source, &e, NULL), HR_OK);
     ck_assert(trace_attach(&s.bus, exporter_sink, e));
     s.bus.step = 3;
     s.bus.category = HR_CATEGORY_ACTIVATIONS;
@@ -671,7 +671,7 @@ START_TEST(a_memory_profile_row_has_the_fields_of_the_event)
     const double pieces = 1024.0 / (double)(pool - 5120);
     snprintf(
         wanted, sizeof wanted,
-        TRACE_MEMORY_PROFILE_HEADER
+        FORMATS_MEMORY_PROFILE_HEADER
         "11,MemoryAllocation,GPU_0_bfc,0,1024,%llu,0.000000,1024,1000,1024,%llu,conv1/conv2d,3,activations,"
         "float32,\"[2,3]\"\n"
         "12,MemoryAllocation,GPU_0_bfc,0,6144,%llu,0.000000,6144,5000,5120,%llu,,3,activations,float32,"
@@ -695,8 +695,8 @@ START_TEST(a_memory_dump_shows_the_heap_of_the_first_refusal)
     uint64_t a, b;
     trace t;
     stage_open(&s);
-    const trace_teller teller = teller_of(&s);
-    ck_assert_int_eq(exporter_open(file_of(&trace_writer_memory_dump, file), &teller, &e, NULL), HR_OK);
+    const event_source source = event_source_of(&s);
+    ck_assert_int_eq(exporter_open(file_of(&trace_writer_memory_dump, file), &source, &e, NULL), HR_OK);
     ck_assert(exporter_wants_heaps(e));
     ck_assert(trace_attach(&s.bus, exporter_sink, e));
     ck_assert_int_eq(allocator_alloc(s.heap, 3 * HR_MIB, 0, &a, NULL), HR_OK);

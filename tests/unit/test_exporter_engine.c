@@ -12,7 +12,7 @@
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
-#include "trace/formats.h"
+#include "formats/formats.h"
 
 static char folder[64], file[96];
 
@@ -70,7 +70,7 @@ static trace read_heap(void)
 }
 
 // Names of what is in use, and how many of the chunks have none.
-static unsigned count_named(const heap_picture *p, const char *part, unsigned *unnamed)
+static unsigned count_named(const heap_snapshot *p, const char *part, unsigned *unnamed)
 {
     unsigned found = 0;
     *unnamed = 0;

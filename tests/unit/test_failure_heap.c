@@ -9,18 +9,18 @@
 #include "insight/replay.h"
 #include "unit/small_engine.h"
 
-// What the picture holds is what the verdict says.
+// What the snapshot holds is what the verdict says.
 static const hr_heap *heap_that_ran_out(hr_engine *e)
 {
     ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_OOM, "%s", hr_engine_error(e)->sentence);
     const hr_heap *heap = hr_engine_failure_heap(e);
     hr_report r = report_of(e);
     ck_assert_ptr_nonnull(heap);
-    heap_picture recount = heap->picture;
-    heap_picture_count(&recount);
+    heap_snapshot recount = heap->snapshot;
+    heap_snapshot_count(&recount);
     ck_assert_uint_eq(recount.counters.in_use_bytes, r.oom.in_use_bytes);
     ck_assert_uint_eq(recount.counters.pool_bytes, r.oom.pool_bytes);
-    ck_assert_uint_eq(heap->picture.counters.limit_bytes, r.oom.limit_bytes);
+    ck_assert_uint_eq(heap->snapshot.counters.limit_bytes, r.oom.limit_bytes);
     ck_assert_uint_eq(hr_heap_refused_bytes(heap), r.oom.requested_bytes);
     hr_report_deinit(&r);
     return heap;
@@ -51,10 +51,10 @@ START_TEST(a_dry_run_that_does_not_fit_shows_its_heap)
     hr_engine *plan = refused_by_a_dry_run("device.vram=1MiB", true);
     hr_engine *run = refused_by_a_dry_run("device.vram=1MiB", false);
     const hr_heap *of_plan = heap_that_ran_out(plan), *of_run = heap_that_ran_out(run);
-    ck_assert_uint_gt(of_plan->picture.chunks.count, 5);
-    ck_assert_uint_eq(of_plan->picture.chunks.count, of_run->picture.chunks.count);
-    ck_assert_int_eq(memcmp(of_plan->picture.chunks.data, of_run->picture.chunks.data,
-                            of_plan->picture.chunks.count * sizeof(heap_chunk)),
+    ck_assert_uint_gt(of_plan->snapshot.chunks.count, 5);
+    ck_assert_uint_eq(of_plan->snapshot.chunks.count, of_run->snapshot.chunks.count);
+    ck_assert_int_eq(memcmp(of_plan->snapshot.chunks.data, of_run->snapshot.chunks.data,
+                            of_plan->snapshot.chunks.count * sizeof(heap_chunk)),
                      0); // numbers both times, before anything is taken for real
     hr_engine_destroy(plan);
     hr_engine_destroy(run);
@@ -104,7 +104,7 @@ START_TEST(a_step_that_runs_out_shows_its_heap)
         run_steps(e, 400);
         const hr_heap *heap = heap_that_ran_out(e);
         ck_assert_uint_gt(hr_engine_steps(e), 10);
-        ck_assert_uint_gt(heap->picture.chunks.count, hr_engine_steps(e)); // one a step at least
+        ck_assert_uint_gt(heap->snapshot.chunks.count, hr_engine_steps(e)); // one a step at least
         char *words = written(heap, "pytorch");
         ck_assert_int_eq(strncmp(words, "CUDA out of memory. Tried to allocate ", 38), 0);
         free(words);
@@ -122,7 +122,7 @@ START_TEST(a_block_that_was_planned_has_no_shape)
     run_steps(e, 1);
     const hr_heap *heap = heap_that_ran_out(e);
     ck_assert_ptr_null(heap->facts.shape);
-    ck_assert_uint_eq(heap->picture.chunks.count, 0);
+    ck_assert_uint_eq(heap->snapshot.chunks.count, 0);
     char *words = written(heap, "tensorflow");
     ck_assert_ptr_nonnull(strstr(words, "<allocator contains no memory>"));
     free(words);

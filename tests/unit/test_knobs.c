@@ -224,8 +224,8 @@ START_TEST(what_a_refusal_advises_is_accepted)
                                         "allocator.roundup=x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(hr_knobs_set_pair(&knobs, wrong[i], &err), HR_KNOB);
-        ck_assert(strncmp(err.attempt, "-s ", 3) == 0);
-        ck_assert_msg(hr_knobs_set_pair(&knobs, err.attempt + 3, NULL) == HR_OK, "%s", err.attempt);
+        ck_assert(strncmp(err.hint, "-s ", 3) == 0);
+        ck_assert_msg(hr_knobs_set_pair(&knobs, err.hint + 3, NULL) == HR_OK, "%s", err.hint);
     }
 }
 END_TEST
@@ -384,12 +384,12 @@ START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)
     ck_assert(rows[_i].broken(&knobs));
     ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_CONSTRAINT);
     ck_assert_str_eq(err.sentence, rows[_i].reason);
-    ck_assert_str_eq(err.attempt, rows[_i].attempt);
-    ck_assert(strncmp(err.attempt, "-s ", 3) == 0);
+    ck_assert_str_eq(err.hint, rows[_i].hint);
+    ck_assert(strncmp(err.hint, "-s ", 3) == 0);
     const char *key = row_of((int)rows[_i].turn)->key;
-    ck_assert_msg(strncmp(err.attempt + 3, key, strlen(key)) == 0, "%s turns another knob than %s",
-                  err.attempt, key);
-    ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.attempt + 3, &err), HR_OK);
+    ck_assert_msg(strncmp(err.hint + 3, key, strlen(key)) == 0, "%s turns another knob than %s", err.hint,
+                  key);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.hint + 3, &err), HR_OK);
     ck_assert(!rows[_i].broken(&knobs));
     ck_assert_msg(hr_knobs_validate(&knobs, &err) == HR_OK, "%s", err.sentence);
 }

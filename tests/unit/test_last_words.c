@@ -47,8 +47,8 @@ static int child_of(void (*within)(void), void (*after)(void), char said[TEXT_MA
     const pid_t pid = fork();
     if (pid == 0) {
         (void)dup2(ends[1], 2);
-        last_words outer = {.calling = "a test called", .attempt = "nothing"},
-                   inner = {.calling = "a test asked within", .attempt = "nothing"};
+        last_words outer = {.calling = "a test called", .hint = "nothing"},
+                   inner = {.calling = "a test asked within", .hint = "nothing"};
         last_words_begin(&outer);
         last_words_begin(&inner);
         within();
@@ -107,7 +107,7 @@ static void open_cut(void)
     void *table[1];
     const shared_library cut = {.soname = cut_path,
                                 .needed_by = "a test",
-                                .attempt = "apt install libc6",
+                                .hint = "apt install libc6",
                                 .calls = list,
                                 .call_count = 1};
     ck_assert_int_ne(shared_library_load(&cut, table, NULL), HR_OK);
@@ -124,7 +124,7 @@ START_TEST(who_is_sent_a_signal_ends_of_it)
     ck_assert_int_eq(pipe(ready), 0);
     const pid_t pid = fork();
     if (pid == 0) {
-        last_words words = {.calling = "a test called", .attempt = "nothing"};
+        last_words words = {.calling = "a test called", .hint = "nothing"};
         last_words_begin(&words);
         (void)!write(ready[1], &byte, 1);
         (void)pause();

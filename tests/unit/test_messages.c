@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What processes of ours say to each other: it comes out as it went in; cut anywhere it is refused; and whatever bits are
-// changed, what is taken is lawful, within its tables, and says the same again. Run under sanitizers.
+// changed, what is taken is valid, within its tables, and says the same again. Run under sanitizers.
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -58,8 +58,8 @@ static void write_report(wire_out *out)
 static bool read_report(const wire_message *m, wire_out *again)
 {
     hr_report r;
-    bool lawful = get_report(m, &r);
-    if (lawful) {
+    bool valid = get_report(m, &r);
+    if (valid) {
         ck_assert_uint_lt(r.oom.cause, HR_OOM_CAUSE_COUNT);
         ck_assert_uint_lt(r.memory.at_peak.phase, HR_PHASE_COUNT);
         ck_assert_uint_le(r.host.stage_count, sizeof r.host.stages / sizeof *r.host.stages);
@@ -70,7 +70,7 @@ static bool read_report(const wire_message *m, wire_out *again)
         put_report(again, &r);
         hr_report_deinit(&r);
     }
-    return lawful;
+    return valid;
 }
 
 static void write_heap(wire_out *out)
@@ -98,8 +98,8 @@ static void write_heap(wire_out *out)
 static bool read_heap(const wire_message *m, wire_out *again)
 {
     hr_session_heap heap;
-    bool lawful = get_heap(m, &heap);
-    for (size_t k = 0; lawful && k < heap.count; k++) {
+    bool valid = get_heap(m, &heap);
+    for (size_t k = 0; valid && k < heap.count; k++) {
         const hr_session_chunk *c = &heap.chunks[k];
         ck_assert_uint_lt(c->category, HR_CATEGORY_COUNT);
         ck_assert_uint_ge(c->address, c->region_address);
@@ -108,11 +108,11 @@ static bool read_heap(const wire_message *m, wire_out *again)
         ck_assert(k == 0 || c[-1].region_address != c->region_address ||
                   (c->address >= c[-1].address + c[-1].size_bytes && c->region_bytes == c[-1].region_bytes));
     }
-    if (lawful) {
+    if (valid) {
         put_heap(again, &heap);
         hr_session_heap_deinit(&heap);
     }
-    return lawful;
+    return valid;
 }
 
 static hr_knobs some_knobs(void)
@@ -141,11 +141,11 @@ static void write_open(wire_out *out)
 static bool read_open(const wire_message *m, wire_out *again)
 {
     static open_request r;
-    bool lawful = get_open(m, &r);
-    if (lawful) {
+    bool valid = get_open(m, &r);
+    if (valid) {
         put_open(again, &r);
     }
-    return lawful;
+    return valid;
 }
 
 static void write_about(wire_out *out)
@@ -158,11 +158,11 @@ static bool read_about(const wire_message *m, wire_out *again)
 {
     char preset[HR_KNOB_TEXT_MAX];
     hr_knobs knobs;
-    bool lawful = get_about(m, preset, &knobs);
-    if (lawful) {
+    bool valid = get_about(m, preset, &knobs);
+    if (valid) {
         put_about(again, preset, &knobs);
     }
-    return lawful;
+    return valid;
 }
 
 static void write_command(wire_out *out)
@@ -175,32 +175,32 @@ static void write_command(wire_out *out)
 static bool read_command(const wire_message *m, wire_out *again)
 {
     hr_command c;
-    bool lawful = get_command(m, &c);
-    if (lawful) {
+    bool valid = get_command(m, &c);
+    if (valid) {
         ck_assert_uint_le(c.kind, HR_COMMAND_QUIT);
         ck_assert_uint_eq(c.version, HR_EVENT_VERSION);
         put_command(again, &c);
     }
-    return lawful;
+    return valid;
 }
 
 static void write_error(wire_out *out)
 {
     hr_err err = {.status = (hr_status)(1 + roll(HR_STATUS_COUNT - 1))};
     fill_words(err.sentence, sizeof err.sentence);
-    fill_words(err.attempt, sizeof err.attempt);
+    fill_words(err.hint, sizeof err.hint);
     put_error(out, &err);
 }
 
 static bool read_error(const wire_message *m, wire_out *again)
 {
     hr_err err;
-    bool lawful = get_error(m, &err);
-    if (lawful) {
+    bool valid = get_error(m, &err);
+    if (valid) {
         ck_assert(err.status > HR_OK && err.status < HR_STATUS_COUNT);
         put_error(again, &err);
     }
-    return lawful;
+    return valid;
 }
 
 static void write_ended(wire_out *out)
@@ -213,12 +213,12 @@ static void write_ended(wire_out *out)
 static bool read_ended(const wire_message *m, wire_out *again)
 {
     ended_note note;
-    bool lawful = get_ended(m, &note);
-    if (lawful) {
+    bool valid = get_ended(m, &note);
+    if (valid) {
         ck_assert_uint_lt(note.status, HR_STATUS_COUNT);
         put_ended(again, note.status, &note.err);
     }
-    return lawful;
+    return valid;
 }
 
 static void write_count(wire_out *out)
@@ -229,11 +229,11 @@ static void write_count(wire_out *out)
 static bool read_count(const wire_message *m, wire_out *again)
 {
     uint64_t count = 0;
-    bool lawful = get_count(m, &count);
-    if (lawful) {
+    bool valid = get_count(m, &count);
+    if (valid) {
         wire_put_u64(again, count);
     }
-    return lawful;
+    return valid;
 }
 
 static const struct {
@@ -257,10 +257,10 @@ static bool read_exactly(int k, const uint8_t *data, size_t bytes, wire_out *aga
     memcpy(body, data, bytes);
     const wire_message m = {.kind = kinds[k].kind, .bytes = (uint32_t)bytes, .body = body, .fd = -1};
     int64_t live = hr_host_mem_live();
-    bool lawful = kinds[k].read(&m, again);
+    bool valid = kinds[k].read(&m, again);
     ck_assert_int_eq(hr_host_mem_live() - (again->data != NULL), live);
     free(body);
-    return lawful;
+    return valid;
 }
 
 static wire_out written(int k)
@@ -376,7 +376,7 @@ static void mutate(uint8_t *data, size_t bytes)
     }
 }
 
-START_TEST(whatever_is_changed_what_is_taken_is_lawful)
+START_TEST(whatever_is_changed_what_is_taken_is_valid)
 {
     for (uint32_t k = 0; k < MUTATIONS; k++) {
         dice = k;
@@ -446,32 +446,32 @@ END_TEST
 START_TEST(a_record_beyond_its_tables_is_none)
 {
     const hr_event good = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_ALLOC};
-    ck_assert(event_is_lawful(&good));
+    ck_assert(event_is_valid(&good));
     hr_event e = good;
     e.version = HR_EVENT_VERSION + 1;
-    ck_assert(!event_is_lawful(&e));
+    ck_assert(!event_is_valid(&e));
     e = good;
     e.category = HR_CATEGORY_COUNT;
-    ck_assert(!event_is_lawful(&e));
+    ck_assert(!event_is_valid(&e));
     e = good;
     e.phase = HR_PHASE_COUNT;
-    ck_assert(!event_is_lawful(&e));
+    ck_assert(!event_is_valid(&e));
     for (uint32_t kind = 0; kind < 256; kind++) {
         e = good;
         e.kind = (uint8_t)kind;
-        ck_assert_int_eq(event_is_lawful(&e), kind < HR_EVENT_COUNT);
+        ck_assert_int_eq(event_is_valid(&e), kind < HR_EVENT_COUNT);
         memset(&e.u, 'x', sizeof e.u); // no text in it ends
         bool has_text = (kind >= HR_EVENT_EPOCH && kind <= HR_EVENT_SAVED) || kind == HR_EVENT_BUILD ||
                         (kind >= HR_EVENT_HEALTH && kind <= HR_EVENT_LOG);
-        ck_assert_int_eq(event_is_lawful(&e), kind < HR_EVENT_COUNT && !has_text);
+        ck_assert_int_eq(event_is_valid(&e), kind < HR_EVENT_COUNT && !has_text);
     }
     e = good;
     e.kind = HR_EVENT_STATE;
     e.u.note.count = HR_ENGINE_STATE_COUNT;
-    ck_assert(!event_is_lawful(&e));
+    ck_assert(!event_is_valid(&e));
     e.kind = HR_EVENT_KNOB;
     e.u.note.count = HR_KNOB_COUNT;
-    ck_assert(!event_is_lawful(&e));
+    ck_assert(!event_is_valid(&e));
 }
 END_TEST
 
@@ -483,7 +483,7 @@ int main(void)
     tcase_add_test(tests, an_amount_that_is_none_is_not_known);
     tcase_add_loop_test(tests, a_message_comes_out_as_it_went_in, 0, KINDS);
     tcase_add_loop_test(tests, a_message_that_was_cut_or_has_something_behind_it_is_refused, 0, KINDS);
-    tcase_add_loop_test(tests, whatever_is_changed_what_is_taken_is_lawful, 0, KINDS);
+    tcase_add_loop_test(tests, whatever_is_changed_what_is_taken_is_valid, 0, KINDS);
     tcase_add_loop_test(tests, short_memory_takes_nothing, 0, KINDS);
     tcase_add_test(tests, a_report_beyond_every_length_takes_no_memory);
     tcase_add_test(tests, a_record_beyond_its_tables_is_none);

@@ -12,7 +12,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "trace/pickle.h"
+#include "formats/pickle.h"
 
 enum { TREES = 800, DEPTH_MAX = 5, ITEMS_MAX = 12, SHARED_MAX = 64, SAID_MAX = 300 };
 

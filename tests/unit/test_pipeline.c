@@ -214,7 +214,7 @@ START_TEST(a_batch_larger_than_the_set)
     ck_assert_int_eq(pipeline_open(&knobs, &cifar_form, &p, &err), HR_DATA);
     ck_assert_ptr_null(p);
     ck_assert_ptr_nonnull(strstr(err.sentence, ": needed 128 samples for a batch, had 53"));
-    ck_assert_str_eq(err.attempt, "-s batch.remainder=keep, or -s batch.size=53");
+    ck_assert_str_eq(err.hint, "-s batch.remainder=keep, or -s batch.size=53");
 }
 END_TEST
 

@@ -23,7 +23,7 @@
 #include "session/spawn.h"
 #include "unit/planning_evil.h"
 
-enum { PATIENCE_MS = 60000 };
+enum { TIMEOUT_MS = 60000 };
 
 static const char demo[] = "demo";
 
@@ -69,7 +69,7 @@ static bool next_answer(hr_planning *p, hr_answer *answer)
             return false;
         }
         struct pollfd ready = {.fd = hr_planning_fd(p), .events = POLLIN};
-        ck_assert_int_eq(poll(&ready, 1, PATIENCE_MS), 1);
+        ck_assert_int_eq(poll(&ready, 1, TIMEOUT_MS), 1);
     }
     return true;
 }
@@ -174,7 +174,7 @@ START_TEST(what_is_urgent_comes_first)
     hr_planning *p = started(true);
     ck_assert_uint_eq(hr_planning_ask_fit(p, &knobs, HR_PERMIT_OPTIMIZER), 1);
     ck_assert_uint_eq(hr_planning_ask_diff(p, &knobs, &graph), 2);
-    ck_assert_uint_eq(hr_planning_ask_picture(p, &knobs), 3);
+    ck_assert_uint_eq(hr_planning_ask_step_plan(p, &knobs), 3);
     ck_assert_uint_eq(hr_planning_ask_turns(p, &knobs, turns, 5), 4);
     ck_assert_uint_eq(hr_planning_ask_stands(p, &knobs), 5);
     for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
@@ -187,7 +187,7 @@ START_TEST(what_is_urgent_comes_first)
 }
 END_TEST
 
-// ---- pictures and differences ---------------------------------------------------------------------------------
+// ---- step plans and differences ---------------------------------------------------------------------------------
 
 START_TEST(a_difference_is_the_planners)
 {
@@ -228,7 +228,7 @@ static void ask_everything(hr_planning *p, int round)
         demo_knobs((const char *[]){round == 0 ? "batch.size=128" : "batch.size=500", NULL});
     const hr_knobs graph = demo_knobs((const char *[]){"execution.mode=graph", "batch.accumulate=2", NULL});
     ck_assert_uint_ne(hr_planning_ask_turns(p, &knobs, turns, TURNS), 0);
-    ck_assert_uint_ne(hr_planning_ask_picture(p, &knobs), 0);
+    ck_assert_uint_ne(hr_planning_ask_step_plan(p, &knobs), 0);
     ck_assert_uint_ne(hr_planning_ask_diff(p, &knobs, &graph), 0);
     ck_assert_uint_ne(hr_planning_ask_fit(p, &knobs, HR_PERMIT_OPTIMIZER), 0);
     ck_assert_uint_ne(hr_planning_ask_stands(p, &knobs), 0);
@@ -504,10 +504,10 @@ START_TEST(what_cannot_be_planned_has_one_answer)
     ck_assert_uint_ne(hr_planning_ask_fit(p, &refused, HR_PERMIT_OPTIMIZER), 0);
     ck_assert(next_answer(p, &a) && a.last && a.index == 0);
     ck_assert_int_eq(a.status, HR_CONSTRAINT);
-    ck_assert_uint_ne(hr_planning_ask_picture(p, &refused), 0);
+    ck_assert_uint_ne(hr_planning_ask_step_plan(p, &refused), 0);
     ck_assert(next_answer(p, &a) && a.last);
     ck_assert_int_eq(a.status, HR_CONSTRAINT);
-    ck_assert_ptr_null(a.picture.instrs);
+    ck_assert_ptr_null(a.step_plan.instrs);
     hr_planning_open(p, "./no-such.yaml", false);
     ck_assert_uint_ne(hr_planning_ask_turns(p, &refused, turns, TURNS), 0);
     ck_assert(next_answer(p, &a) && a.last && a.index == 0);
@@ -523,7 +523,7 @@ START_TEST(what_cannot_be_asked_has_no_number)
     hr_planning *p = NULL;
     hr_answer a;
     ck_assert_int_eq(hr_planning_start(_i == 0, &p, NULL), HR_OK);
-    ck_assert_uint_eq(hr_planning_ask_picture(p, &knobs), 0); // of what?
+    ck_assert_uint_eq(hr_planning_ask_step_plan(p, &knobs), 0); // of what?
     hr_planning_open(p, demo, false);
     ck_assert_uint_eq(hr_planning_ask_turns(p, &knobs, turns, 0), 0);
     ck_assert_uint_eq(hr_planning_ask_turns(p, &knobs, turns, HR_TURNS_MAX + 1), 0);
@@ -651,7 +651,7 @@ static void check_end(const char *how, const char *said)
     ck_assert_int_eq(hr_planning_start(false, &p, NULL), HR_OK);
     hr_planning_open(p, demo, false);
     const uint64_t number = hr_planning_ask_turns(p, &knobs, turns, TURNS);
-    ck_assert_uint_ne(hr_planning_ask_picture(p, &knobs), 0);
+    ck_assert_uint_ne(hr_planning_ask_step_plan(p, &knobs), 0);
     ck_assert(next_answer(p, &a));
     ck_assert_uint_eq(a.number, number);
     ck_assert(a.last && a.status == HR_STATE);
@@ -683,7 +683,7 @@ START_TEST(a_planner_that_never_stops_holds_nobody_up)
     ck_assert_uint_ne(hr_planning_ask_turns(p, &knobs, turns, TURNS), 0);
     for (int k = 0; k < 40; k++) {
         struct pollfd ready = {.fd = hr_planning_fd(p), .events = POLLIN};
-        ck_assert_int_eq(poll(&ready, 1, PATIENCE_MS), 1);
+        ck_assert_int_eq(poll(&ready, 1, TIMEOUT_MS), 1);
         ck_assert(!hr_planning_take(p, &a));
     }
     ck_assert(hr_planning_is_busy(p));
@@ -709,7 +709,7 @@ static void be_silent(hr_planning *p, const hr_knobs *knobs, hr_answer *a)
     ahead_ns += 50 * second_ns;
     ck_assert(!hr_planning_take(p, a));
     ck_assert_int_eq(the_child(), before);
-    ck_assert_uint_ne(hr_planning_ask_picture(p, knobs), 0);
+    ck_assert_uint_ne(hr_planning_ask_step_plan(p, knobs), 0);
     ahead_ns += 11 * second_ns;
     (void)hr_planning_take(p, a);
     ck_assert_int_ne(the_child(), before);
@@ -861,29 +861,29 @@ END_TEST
 // Follows everything that may be followed, as a screen would.
 static uint64_t walk(const hr_answer *a)
 {
-    const hr_step_picture *p = &a->picture;
+    const hr_step_plan *p = &a->step_plan;
     uint64_t sum = strlen(a->sentence) + strlen(a->point.knobs) + a->whatif.fits + a->point.plan.fits;
     sum += a->text != NULL ? strlen(a->text) : 0;
     for (size_t n = 0; n < p->instr_count; n++) {
-        const hr_picture_instr *i = &p->instrs[n];
-        sum += strlen(hr_picture_text(p, i->name)) + strlen(hr_picture_text(p, i->line)) + i->is_alloc +
+        const hr_step_plan_instr *i = &p->instrs[n];
+        sum += strlen(hr_step_plan_text(p, i->name)) + strlen(hr_step_plan_text(p, i->line)) + i->is_alloc +
                i->is_free + i->again + strlen(hr_phase_name((hr_phase)i->phase));
         sum += i->layer == HR_NO_ID ? 0 : p->layers[i->layer].flops;
         sum += i->tensor == HR_NO_ID ? 0 : p->tensors[i->tensor].bytes;
         sum += i->event < p->event_count ? p->events[i->event].seq : 0;
     }
     for (size_t k = 0; k < p->tensor_count; k++) {
-        const hr_picture_tensor *t = &p->tensors[k];
-        sum += strlen(hr_picture_text(p, t->name)) + strlen(hr_picture_text(p, t->dtype)) + t->persistent +
-               t->saved + strlen(hr_picture_text(p, t->shape)) +
+        const hr_step_plan_tensor *t = &p->tensors[k];
+        sum += strlen(hr_step_plan_text(p, t->name)) + strlen(hr_step_plan_text(p, t->dtype)) +
+               t->persistent + t->saved + strlen(hr_step_plan_text(p, t->shape)) +
                strlen(hr_category_name((hr_category)t->category));
         sum += p->tensors[t->owner].bytes + (t->layer == HR_NO_ID ? 0 : p->layers[t->layer].flops);
         sum += t->born == HR_NO_ID ? 0 : p->instrs[t->born].flops;
         sum += t->died == HR_NO_ID ? 0 : p->instrs[t->died].flops;
     }
     for (size_t k = 0; k < p->layer_count; k++) {
-        sum += strlen(hr_picture_text(p, p->layers[k].name)) +
-               strlen(hr_picture_text(p, p->layers[k].output_shape));
+        sum += strlen(hr_step_plan_text(p, p->layers[k].name)) +
+               strlen(hr_step_plan_text(p, p->layers[k].output_shape));
     }
     for (size_t k = 0; k < p->event_count; k++) {
         sum += strlen(hr_event_name((hr_event_kind)p->events[k].kind));
@@ -964,7 +964,7 @@ START_TEST(without_host_memory_it_says_so)
         hr_planning *p = started(true);
         hr_answer a;
         (void)hr_planning_ask_turns(p, &knobs, turns, 2);
-        (void)hr_planning_ask_picture(p, &knobs);
+        (void)hr_planning_ask_step_plan(p, &knobs);
         (void)hr_planning_ask_fit(p, &knobs, HR_PERMIT_OPTIMIZER);
         (void)hr_host_mem_fail_at(nth);
         for (int k = 0; k < 6 && next_answer(p, &a); k++) {

@@ -383,7 +383,7 @@ START_TEST(an_unknown_name_gets_the_known_ones)
     setenv("HEADROOM_DATA", folder, 1);
     ck_assert_int_eq(hr_preset_open("dmeo", false, &preset, &problems, &err), HR_PRESET);
     ck_assert_str_eq(err.sentence, "no preset is called 'dmeo'; there are demo");
-    ck_assert_str_eq(err.attempt, "headroom plan demo");
+    ck_assert_str_eq(err.hint, "headroom plan demo");
     ck_assert_int_eq(hr_preset_open("../x", false, &preset, &problems, &err), HR_READ);
 }
 END_TEST

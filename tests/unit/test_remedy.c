@@ -43,14 +43,14 @@ static void same_words(const hr_engine *e, const hr_report_oom *oom)
         size_t length = strlen(options);
         (void)snprintf(options + length, sizeof options - length, "%s%c", begins ? "-s " : "", *c);
     }
-    ck_assert_str_eq(oom->attempt, options);
-    ck_assert_int_eq(strncmp(hr_engine_error(e)->attempt, options, strlen(options)), 0);
+    ck_assert_str_eq(oom->hint, options);
+    ck_assert_int_eq(strncmp(hr_engine_error(e)->hint, options, strlen(options)), 0);
     for (uint32_t k = 1; k < oom->fix_count; k++) {
         char pair[sizeof oom->fixes[k].knobs];
         (void)snprintf(pair, sizeof pair, "%.*s", (int)strcspn(oom->fixes[k].knobs, " "),
                        oom->fixes[k].knobs);
-        ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->attempt, ", or -s "));
-        ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->attempt, pair));
+        ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->hint, ", or -s "));
+        ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->hint, pair));
     }
 }
 

@@ -481,7 +481,7 @@ START_TEST(the_recorded_pool_counts_what_stood_before)
     record(&rec, TRACE_ALLOC, 4096, 3 * HR_MIB, NULL, 0);
     record(&rec, TRACE_GROW, 0, 2 * HR_MIB, NULL, 0);
     record(&rec, TRACE_SHRINK, 0, 20 * HR_MIB, NULL, 0);
-    heap_picture *at_the_end = hr_calloc(1, sizeof *at_the_end);
+    heap_snapshot *at_the_end = hr_calloc(1, sizeof *at_the_end);
     MUST(at_the_end != NULL);
     heap_chunk *c = vec_push(&at_the_end->chunks);
     MUST(c != NULL);
@@ -491,7 +491,7 @@ START_TEST(the_recorded_pool_counts_what_stood_before)
                       .region_bytes = 5 * HR_MIB,
                       .requested_bytes = 3 * HR_MIB,
                       .in_use = true};
-    heap_picture_count(at_the_end);
+    heap_snapshot_count(at_the_end);
     rec.t.heaps[0] = at_the_end;
     hr_replay *r = end(&rec);
     const hr_replay_about *about = hr_replay_get_about(r);

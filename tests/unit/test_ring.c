@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/host_mem.h"
-#include "trace/ring.h"
+#include "events/ring.h"
 
 enum { THREAD_EVENTS = 200000, TAKE_MAX = 64 };
 
@@ -142,14 +142,14 @@ START_TEST(what_a_reader_has_outlives_the_producer)
     trace_reader *reader = stranger_of(ring);
     hr_event out[TAKE_MAX];
     put_range(ring, 0, 5);
-    atomic_store(&trace_ring_pulse(ring)->position.step, 12);
-    atomic_store(&trace_ring_pulse(ring)->position.instr, 34);
+    atomic_store(&trace_ring_heartbeat(ring)->position.step, 12);
+    atomic_store(&trace_ring_heartbeat(ring)->position.instr, 34);
     trace_ring_destroy(ring);
     ck_assert_uint_eq(trace_reader_take(reader, out, TAKE_MAX, NULL), 5);
-    trace_pulse_copy pulse = trace_reader_pulse(reader);
-    ck_assert_uint_eq(pulse.step, 12);
-    ck_assert_uint_eq(pulse.instr, 34);
-    ck_assert_uint_eq(pulse.saved_step, UINT64_MAX);
+    trace_heartbeat_copy heartbeat = trace_reader_heartbeat(reader);
+    ck_assert_uint_eq(heartbeat.step, 12);
+    ck_assert_uint_eq(heartbeat.instr, 34);
+    ck_assert_uint_eq(heartbeat.saved_step, UINT64_MAX);
     trace_reader_close(reader);
 }
 END_TEST

@@ -30,7 +30,7 @@ static void take_report(hr_session *s, wire_out *body)
 
 // Knobs of one turn that come in two pieces: the second only to whoever waits for it.
 typedef struct in_pieces {
-    trace_pulse pulse;
+    trace_heartbeat heartbeat;
     hr_command waiting, later;
     bool has_waiting, has_later;
     unsigned builds, waits;
@@ -97,15 +97,15 @@ static bool builds_both(bool followed, bool comes)
 {
     in_pieces p = {.waiting = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1000},
                    .has_waiting = true};
-    const outlet out = {.context = &p,
-                        .event = pieces_event,
-                        .report = pieces_report,
-                        .error = pieces_error,
-                        .knobs = pieces_knobs,
-                        .wants_heap = pieces_want_no_heap,
-                        .take = pieces_take,
-                        .wait = pieces_wait,
-                        .pulse = &p.pulse};
+    const session_callbacks out = {.context = &p,
+                                   .event = pieces_event,
+                                   .report = pieces_report,
+                                   .error = pieces_error,
+                                   .knobs = pieces_knobs,
+                                   .wants_heap = pieces_want_no_heap,
+                                   .take = pieces_take,
+                                   .wait = pieces_wait,
+                                   .heartbeat = &p.heartbeat};
     static open_request request;
     engine_loop *l = NULL;
     hr_err err = {0};

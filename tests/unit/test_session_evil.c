@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
+#include "events/ring.h"
 #include "session/messages.h"
 #include "session/spawn.h"
-#include "trace/ring.h"
 #include "unit/session_use.h"
 
 // ---- the worker -----------------------------------------------------------------------------------------------
@@ -48,9 +48,9 @@ static void go_on(wire *w)
         !wire_write(w, MESSAGE_RING, NULL, 0, trace_ring_fd(ring))) {
         exit(1);
     }
-    atomic_store(&trace_ring_pulse(ring)->state, HR_ENGINE_RUNNING);
+    atomic_store(&trace_ring_heartbeat(ring)->state, HR_ENGINE_RUNNING);
     for (;;) {
-        atomic_fetch_add(&trace_ring_pulse(ring)->beats, 1);
+        atomic_fetch_add(&trace_ring_heartbeat(ring)->beats, 1);
         usleep(1000);
     }
 }

@@ -53,7 +53,7 @@ START_TEST(an_end_in_words)
 {
     static const struct {
         int exit_code, signal;
-        bool by_us, kernel, pulse, evaluates;
+        bool by_us, kernel, heartbeat, evaluates;
         uint32_t instr;
         const char *last, *says;
     } ends[] = {
@@ -71,18 +71,18 @@ START_TEST(an_end_in_words)
         {3, 0, false, false, false, false, 0, "",
          "the worker was ended with exit code 3, before it said anything"},
     };
-    const trace_pulse_copy base = {.step = 12, .saved_step = 10};
+    const trace_heartbeat_copy base = {.step = 12, .saved_step = 10};
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
         child c = {.exit_code = ends[k].exit_code, .signal = ends[k].signal, .reaped = true};
         hr_session_end end = {.by_us = ends[k].by_us};
-        trace_pulse_copy pulse = base;
+        trace_heartbeat_copy heartbeat = base;
         (void)snprintf(c.last_line, sizeof c.last_line, "%s", ends[k].last);
-        pulse.instr = ends[k].instr;
-        pulse.evaluates = ends[k].evaluates;
-        end_describe(&end, &c, ends[k].pulse ? &pulse : NULL, ends[k].kernel);
+        heartbeat.instr = ends[k].instr;
+        heartbeat.evaluates = ends[k].evaluates;
+        end_describe(&end, &c, ends[k].heartbeat ? &heartbeat : NULL, ends[k].kernel);
         ck_assert_str_eq(end.sentence, ends[k].says);
-        ck_assert_uint_eq(end.saved_step, ends[k].pulse ? 10 : HR_NONE);
-        ck_assert_uint_eq(end.instr, ends[k].evaluates || !ends[k].pulse ? HR_NO_ID : ends[k].instr);
+        ck_assert_uint_eq(end.saved_step, ends[k].heartbeat ? 10 : HR_NONE);
+        ck_assert_uint_eq(end.instr, ends[k].evaluates || !ends[k].heartbeat ? HR_NO_ID : ends[k].instr);
     }
 }
 END_TEST

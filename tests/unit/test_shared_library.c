@@ -17,7 +17,7 @@ static const shared_call in_libm[] = {{"cos", offsetof(calls, cos)}, {"sin", off
 static const shared_call not_in_libm[] = {{"cos", offsetof(calls, cos)}, {"dnnl_cos", offsetof(calls, sin)}};
 static const shared_library found = {.soname = "libm.so.6",
                                      .needed_by = "a test",
-                                     .attempt = "apt install libc6",
+                                     .hint = "apt install libc6",
                                      .calls = in_libm,
                                      .call_count = 2};
 
@@ -40,7 +40,7 @@ static void assert_nothing_came(const shared_library *wanted, hr_status status, 
     ck_assert_int_eq(memcmp(&table, &before, sizeof table), 0);
     ck_assert_msg(strstr(err.sentence, word) != NULL, "%s", err.sentence);
     ck_assert_msg(strstr(err.sentence, "a test needed") != NULL, "%s", err.sentence);
-    ck_assert_str_eq(err.attempt, "apt install libc6");
+    ck_assert_str_eq(err.hint, "apt install libc6");
 }
 
 static hr_status refuse(const void *table, hr_err *err)
@@ -48,7 +48,7 @@ static hr_status refuse(const void *table, hr_err *err)
     const calls *whole = table;
     ck_assert(whole->cos != NULL && whole->sin != NULL);
     (void)HR_FAIL(err, DEPENDENCY, "a test needed 2.x, the library is 3.0");
-    hr_err_try(err, "%s", found.attempt);
+    hr_err_try(err, "%s", found.hint);
     return HR_DEPENDENCY;
 }
 
@@ -78,7 +78,7 @@ START_TEST(no_room_for_a_library_is_no_missing_library)
     wanted.soname = "libresolv.so.2"; // of every glibc, and not mapped yet
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
     ck_assert_int_eq(shared_library_load(&wanted, &table, &err), HR_HOST_LIMIT);
-    ck_assert_str_eq(err.attempt, "ulimit -v unlimited");
+    ck_assert_str_eq(err.hint, "ulimit -v unlimited");
 }
 END_TEST
 #endif

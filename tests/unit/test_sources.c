@@ -51,7 +51,7 @@ static void assert_sentence(const hr_err *err, const char *begin, const char *se
     ck_assert_int_eq(err->status, HR_DATA);
     ck_assert_msg(strncmp(err->sentence, begin, strlen(begin)) == 0, "%s", err->sentence);
     ck_assert_str_eq(err->sentence + strlen(begin), sentence);
-    ck_assert_msg(err->attempt[0] != '\0' || hr_status_try(err->status)[0] != '\0', "no try: line");
+    ck_assert_msg(err->hint[0] != '\0' || hr_status_try(err->status)[0] != '\0', "no try: line");
 }
 
 static void assert_record(const data_source *s, data_set set, uint32_t index, uint32_t number)
@@ -339,7 +339,7 @@ START_TEST(other_versions_of_cifar_are_recognised)
         &err, f.path,
         ": needed the binary version of CIFAR-10 (data_batch_1.bin), had data_batch_1: the Python version "
         "(pickle)");
-    ck_assert_ptr_nonnull(strstr(err.attempt, "cifar-10-binary.tar.gz"));
+    ck_assert_ptr_nonnull(strstr(err.hint, "cifar-10-binary.tar.gz"));
 
     data_folder_file(&f, "cifar-10-python.tar.gz", path);
     struct archive *a = pack_open(path, PACK_TAR_GZIP);

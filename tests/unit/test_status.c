@@ -44,7 +44,7 @@ START_TEST(new_failure_forgets_the_old_attempt)
     (void)HR_FAIL(&err, OOM, "first");
     hr_err_try(&err, "something");
     (void)HR_FAIL(&err, DATA, "second");
-    ck_assert_str_eq(err.attempt, "");
+    ck_assert_str_eq(err.hint, "");
 }
 END_TEST
 

@@ -7,9 +7,9 @@
 
 #include "headroom/units.h"
 
-#include "trace/torch_oom.h"
+#include "formats/torch_oom.h"
 
-static heap_picture picture;
+static heap_snapshot snapshot;
 static text line;
 
 static void setup(void)
@@ -19,10 +19,10 @@ static void setup(void)
         {.size_bytes = HR_MIB, .in_use = true, .pending = true},
         {.size_bytes = 16 * HR_MIB},
     };
-    picture = (heap_picture){.counters = {.pool_bytes = 20 * HR_MIB},
-                             .refusal = {.any = true, .requested_bytes = 21, .driver_bytes = 22 * HR_MIB}};
-    picture.chunks.data = chunks;
-    picture.chunks.count = sizeof chunks / sizeof *chunks;
+    snapshot = (heap_snapshot){.counters = {.pool_bytes = 20 * HR_MIB},
+                               .refusal = {.any = true, .requested_bytes = 21, .driver_bytes = 22 * HR_MIB}};
+    snapshot.chunks.data = chunks;
+    snapshot.chunks.count = sizeof chunks / sizeof *chunks;
     line = (text){0};
 }
 
@@ -34,7 +34,7 @@ static void teardown(void)
 static const char *written(const torch_driver *d)
 {
     line.length = 0;
-    torch_oom_write(&picture, d, &line);
+    torch_oom_write(&snapshot, d, &line);
     ck_assert(!line.failed);
     return line.data;
 }
@@ -97,7 +97,7 @@ END_TEST
 START_TEST(an_exabyte_is_a_sentence_of_its_own)
 {
     const torch_driver d = {.total_bytes = HR_GIB};
-    picture.refusal.requested_bytes = UINT64_C(1) << 60;
+    snapshot.refusal.requested_bytes = UINT64_C(1) << 60;
     ck_assert_str_eq(written(&d), "CUDA out of memory. Tried to allocate more than 1EB memory.");
 }
 END_TEST

@@ -12,11 +12,11 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
-#include "trace/exporter.h"
-#include "trace/formats.h"
-#include "trace/pickle_write.h"
-#include "trace/torch_snapshot.h"
-#include "trace/torch_snapshot_write.h"
+#include "formats/exporter.h"
+#include "formats/formats.h"
+#include "formats/pickle_write.h"
+#include "formats/torch_snapshot.h"
+#include "formats/torch_snapshot_write.h"
 #include "unit/trace_checks.h"
 
 #define CORPUS       "tests/fuzz/corpus/torch_snapshot/"
@@ -81,7 +81,7 @@ START_TEST(entries_become_events)
     check_events(&t, events, COUNT(events));
     ck_assert_uint_eq(t.rows, 7);
     ck_assert_uint_eq(t.block_count, 2);
-    const heap_picture *heap = t.heaps[0];
+    const heap_snapshot *heap = t.heaps[0];
     ck_assert_str_eq(heap->source, "cuda:0");
     ck_assert_uint_eq(heap->chunks.count, 3);
     const heap_chunk *c = &heap->chunks.data[1];
@@ -564,7 +564,7 @@ END_TEST
 enum { TENSORS = 40, STEPS = 4000 };
 
 typedef struct told {
-    heap_picture heap;
+    heap_snapshot heap;
     uint64_t in_use_bytes;
     bool lives[TENSORS];
 } told;
@@ -579,7 +579,7 @@ static uint64_t size_of(uint32_t tensor)
     return SLOT_BYTES - 7 * tensor;
 }
 
-static void describe(void *context, const hr_event *event, trace_subject *out)
+static void describe(void *context, const hr_event *event, event_context *out)
 {
     static char name[32];
     (void)context;
@@ -590,7 +590,7 @@ static void describe(void *context, const hr_event *event, trace_subject *out)
     out->op = event->instr == HR_NO_ID ? NULL : "matmul";
 }
 
-static hr_status draw_heap(void *context, uint8_t device, heap_picture *out, hr_err *err)
+static hr_status draw_heap(void *context, uint8_t device, heap_snapshot *out, hr_err *err)
 {
     const told *w = context;
     (void)err;
@@ -636,10 +636,10 @@ START_TEST(what_we_write_is_read_again)
     close(fd);
     unlink(path);
     snprintf(file, sizeof file, "pytorch_snapshot:%s", path);
-    trace_teller teller = {.describe = describe, .picture = draw_heap, .context = &w, .device_count = 1};
+    event_source source = {.describe = describe, .snapshot = draw_heap, .context = &w, .device_count = 1};
     exporter *e = NULL;
     hr_err err = {0};
-    ck_assert_msg(exporter_open(file, &teller, &e, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(exporter_open(file, &source, &e, &err) == HR_OK, "%s", err.sentence);
     seed = 5;
     w = (told){.in_use_bytes = 0};
     static uint32_t tensors[STEPS];
@@ -662,7 +662,7 @@ START_TEST(what_we_write_is_read_again)
         MUST(event->bytes == size_of(n) && event->time_ns == 2000 * (uint64_t)k);
         MUST(event->kind == (lives[n] ? TRACE_RETIRE : TRACE_ALLOC));
         if (!lives[n]) {
-            trace_subject s;
+            event_context s;
             describe(NULL, &(hr_event){.u.memory.tensor = n}, &s);
             const char *wanted = n == 3 ? "bad\xef\xbf\xbd"
                                           "3"
@@ -683,7 +683,7 @@ START_TEST(what_we_write_is_read_again)
     }
     trace_deinit(&t);
 
-    ck_assert_int_eq(exporter_open(file, &teller, &e, NULL), HR_OK); // an older one of ours is replaced
+    ck_assert_int_eq(exporter_open(file, &source, &e, NULL), HR_OK); // an older one of ours is replaced
     exporter_abandon(e);
     char *bytes;
     size_t count;

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/host_mem.h"
-#include "trace/trace.h"
+#include "formats/trace.h"
 
 enum { DEVICES = 3, PLACES = 97, ROWS = 30000 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comma-separated traces: our own and RMM's, in every spelling, damaged, and with memory that runs out.
 #include "base/text.h"
-#include "trace/fields.h"
-#include "trace/readers.h"
+#include "formats/fields.h"
+#include "formats/readers.h"
 #include "unit/trace_checks.h"
 
 #define OWN "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,stream\n"

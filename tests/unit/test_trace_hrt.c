@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our binary trace: every event comes back as it was, a run's file says what its CSV says, and no damage goes unseen.
 #include "base/file.h"
-#include "trace/csv.h"
-#include "trace/hrt.h"
-#include "trace/hrt_code.h"
+#include "formats/csv.h"
+#include "formats/hrt.h"
+#include "formats/hrt_code.h"
 #include "unit/trace_checks.h"
 
 enum { EVENTS = 3000, FILE_MAX = 1 << 24 };
@@ -37,19 +37,19 @@ static const char *name_of(const hr_event *event)
     return names[(event->u.memory.tensor + (event->instr >= 1000)) % NAMES];
 }
 
-static void describe(void *context, const hr_event *event, trace_subject *out)
+static void describe(void *context, const hr_event *event, event_context *out)
 {
     (void)context;
     out->tensor = name_of(event);
 }
 
-static const trace_teller teller = {.describe = describe, .device_count = 2};
+static const event_source source = {.describe = describe, .device_count = 2};
 
 static hr_status write_events(const trace_writer *row, const char *path, const hr_event *events,
                               uint32_t count)
 {
     void *w;
-    hr_status status = row->open(path, &teller, &w, NULL);
+    hr_status status = row->open(path, &source, &w, NULL);
     if (status != HR_OK) {
         return status;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lifetimes: read in every spelling of minimalloc, written, turned into traces and back.
-#include "trace/lifetimes_csv.h"
+#include "formats/lifetimes_csv.h"
 #include "unit/trace_checks.h"
 
 enum { BUFFERS = 40, TIMES = 12 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorFlow's MemoryDump: bytes of Protocol Buffers' own library, what we write ourselves, and damage of both.
 #include "base/file.h"
-#include "trace/memory_dump.h"
-#include "trace/varint.h"
+#include "formats/memory_dump.h"
+#include "formats/varint.h"
 #include "unit/tensorflow_log_sample.h"
 #include "unit/trace_checks.h"
 
@@ -26,7 +26,7 @@ static void remove_file(void)
     unlink(path);
 }
 
-static bool is_named(const heap_picture *p, uint32_t chunk, const char *name)
+static bool is_named(const heap_snapshot *p, uint32_t chunk, const char *name)
 {
     const char *has = intern_text(&p->names, p->chunks.data[chunk].tensor);
     return has == NULL || name == NULL ? has == name : strcmp(has, name) == 0;
@@ -39,7 +39,7 @@ START_TEST(what_protobufs_own_library_wrote_is_read)
     ck_assert_msg(trace_read(BY_PROTOBUF, &t, &err) == HR_OK, "%s", err.sentence);
     ck_assert_str_eq(t.format, "memory_dump");
     ck_assert_int_eq(trace_check(&t, NULL), HR_OK);
-    const heap_picture *p = t.heaps[0];
+    const heap_snapshot *p = t.heaps[0];
     const heap_chunk *c = p->chunks.data;
     ck_assert_str_eq(p->source, "GPU_0_bfc");
     ck_assert_uint_eq(p->chunks.count, 3);
@@ -63,25 +63,25 @@ END_TEST
 
 // ---- our own --------------------------------------------------------------------------------------------------
 
-static void waste_a_little(heap_picture *p, uint64_t seed)
+static void waste_a_little(heap_snapshot *p, uint64_t seed)
 {
     for (uint32_t k = 0; k < p->chunks.count; k++) {
         heap_chunk *c = &p->chunks.data[k];
         c->requested_bytes -= c->in_use ? below(&seed, 256) : 0;
         c->freed_at = !c->in_use && below(&seed, 2) == 0 ? 1 + draw(&seed) % 1000 : 0;
     }
-    heap_picture_count(p);
+    heap_snapshot_count(p);
 }
 
 START_TEST(a_picture_is_written_and_read)
 {
-    heap_picture p = sample_heap((uint64_t)_i);
+    heap_snapshot p = sample_heap((uint64_t)_i);
     trace t;
     hr_err err = {0};
     waste_a_little(&p, (uint64_t)_i);
     ck_assert_int_eq(memory_dump_write(path, &p, NULL), HR_OK);
     ck_assert_msg(trace_read(path, &t, &err) == HR_OK, "%s", err.sentence);
-    const heap_picture *read = t.heaps[0];
+    const heap_snapshot *read = t.heaps[0];
     ck_assert_uint_eq(read->chunks.count, p.chunks.count);
     for (uint32_t k = 0; k < p.chunks.count; k++) {
         const heap_chunk *c = &p.chunks.data[k], *r = &read->chunks.data[k];
@@ -96,7 +96,7 @@ START_TEST(a_picture_is_written_and_read)
     ck_assert_mem_eq(&said, &read->counters, sizeof said);
     ck_assert_str_eq(read->source, p.source);
     trace_deinit(&t);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
@@ -122,7 +122,7 @@ static void sum_bin(byte_span message, bin_sums *sums)
 
 START_TEST(bin_summaries_are_those_of_the_chunks)
 {
-    heap_picture p = sample_heap((uint64_t)_i);
+    heap_snapshot p = sample_heap((uint64_t)_i);
     char *data;
     size_t size;
     bin_sums sums = {0};
@@ -141,7 +141,7 @@ START_TEST(bin_summaries_are_those_of_the_chunks)
     ck_assert_uint_eq(sums.chunks, p.chunks.count);
     ck_assert_uint_eq(sums.bytes, p.counters.pool_bytes);
     hr_free(data);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
@@ -239,7 +239,7 @@ END_TEST
 
 START_TEST(a_failed_operation_leaves_no_file_of_its_own)
 {
-    heap_picture p = sample_heap(1);
+    heap_snapshot p = sample_heap(1);
     const int64_t live = hr_host_mem_live();
     for (int memory = 0; memory < 2; memory++) {
         bool failed = true;
@@ -251,7 +251,7 @@ START_TEST(a_failed_operation_leaves_no_file_of_its_own)
             ck_assert_int_eq(hr_host_mem_live(), live);
         }
     }
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 

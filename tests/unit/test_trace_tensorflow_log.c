@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorFlow's out-of-memory logs of five ages: written from a heap that is drawn, read back, cut and damaged.
 #include "base/file.h"
-#include "trace/tensorflow_dump.h"
-#include "trace/tensorflow_log.h"
-#include "trace/tensorflow_log_lines.h"
+#include "formats/tensorflow_dump.h"
+#include "formats/tensorflow_log.h"
+#include "formats/tensorflow_log_lines.h"
 #include "unit/tensorflow_log_sample.h"
 
 #define TENSOR_LINE                                                                                          \
@@ -30,14 +30,14 @@ static void sample_deinit(sample_log *s)
     text_deinit(&s->line);
 }
 
-static bool names_are_equal(const heap_picture *a, uint32_t x, const heap_picture *b, uint32_t y)
+static bool names_are_equal(const heap_snapshot *a, uint32_t x, const heap_snapshot *b, uint32_t y)
 {
     const char *left = intern_text(&a->names, x), *right = intern_text(&b->names, y);
     return left == NULL || right == NULL ? left == right : strcmp(left, right) == 0;
 }
 
-// What a log of the age says must be in the picture; what it does not say must be empty.
-static void check_chunks(const heap_picture *p, const heap_picture *read, const log_style *style)
+// What a log of the age says must be in the snapshot; what it does not say must be empty.
+static void check_chunks(const heap_snapshot *p, const heap_snapshot *read, const log_style *style)
 {
     ck_assert_uint_eq(read->chunks.count, p->chunks.count);
     const bool named = style->age >= LOG_2020 && (style->debug || style->age == LOG_2026);
@@ -58,7 +58,7 @@ static bool is_about(uint64_t exact, uint64_t printed)
     return apart <= exact / 50;
 }
 
-static void check_counters(const heap_picture *p, const heap_picture *read, log_age age)
+static void check_counters(const heap_snapshot *p, const heap_snapshot *read, log_age age)
 {
     const heap_counters *c = &p->counters, *r = &read->counters;
     ck_assert_uint_eq(r->pool_bytes, c->pool_bytes);
@@ -79,7 +79,7 @@ static void check_counters(const heap_picture *p, const heap_picture *read, log_
     ck_assert(strncmp(read->source, p->source, strlen(read->source)) == 0);
 }
 
-static void check_refusal(const heap_picture *p, const heap_picture *read, log_age age)
+static void check_refusal(const heap_snapshot *p, const heap_snapshot *read, log_age age)
 {
     const heap_refusal *r = &read->refusal;
     ck_assert(r->any);
@@ -96,7 +96,7 @@ static void check_refusal(const heap_picture *p, const heap_picture *read, log_a
 // What was in use, in the order of age where it is known; then the request.
 static void check_events(const trace *t)
 {
-    const heap_picture *p = t->heaps[0];
+    const heap_snapshot *p = t->heaps[0];
     uint32_t in_use = 0;
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < p->chunks.count; k++) {
@@ -116,7 +116,7 @@ static void check_events(const trace *t)
 
 static void check_style(log_style style, uint64_t seed)
 {
-    heap_picture p = sample_heap(seed);
+    heap_snapshot p = sample_heap(seed);
     sample_log s = log_of(style, seed);
     sample_dump(&s, &p);
     trace t = read_log(&s.out);
@@ -128,7 +128,7 @@ static void check_style(log_style style, uint64_t seed)
     check_events(&t);
     trace_deinit(&t);
     sample_deinit(&s);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 
 START_TEST(every_age_and_prefix_is_read)
@@ -177,7 +177,7 @@ START_TEST(lines_that_a_terminal_broke_are_put_together)
     static const size_t widths[] = {80, 100, 120, 132, 157};
     for (uint64_t seed = 0; seed < 5; seed++) {
         for (int age = LOG_2018; age < LOG_AGES; age++) {
-            heap_picture p = sample_heap(seed);
+            heap_snapshot p = sample_heap(seed);
             sample_log s =
                 log_of((log_style){.age = (log_age)age, .prefix = PREFIX_TIME, .debug = seed % 2 == 0}, seed);
             sample_dump(&s, &p);
@@ -189,7 +189,7 @@ START_TEST(lines_that_a_terminal_broke_are_put_together)
             trace_deinit(&t);
             text_deinit(&log);
             sample_deinit(&s);
-            heap_picture_deinit(&p);
+            heap_snapshot_deinit(&p);
         }
     }
 }
@@ -202,7 +202,7 @@ START_TEST(one_broken_line_tells_the_width)
     hr_err err = {0};
     ck_assert_msg(trace_read("tests/fuzz/corpus/tensorflow_log/broken_lines.log", &t, &err) == HR_OK, "%s",
                   err.sentence);
-    const heap_picture *p = t.heaps[0];
+    const heap_snapshot *p = t.heaps[0];
     ck_assert_uint_eq(p->chunks.count, 2);
     ck_assert_uint_eq(p->chunks.data[0].size_bytes, 1280000);
     ck_assert_uint_eq(p->chunks.data[1].size_bytes, 768000);
@@ -213,12 +213,12 @@ END_TEST
 
 // ---- the dumps of this program --------------------------------------------------------------------------------
 
-static void check_dump(const heap_picture *p, const tensorflow_dump_options *options)
+static void check_dump(const heap_snapshot *p, const tensorflow_dump_options *options)
 {
     text log = {0};
     tensorflow_dump(p, options, &log);
     trace t = read_log(&log);
-    const heap_picture *read = t.heaps[0];
+    const heap_snapshot *read = t.heaps[0];
     const bool human = options->version == TENSORFLOW_2_21 || options->version == TENSORFLOW_2026;
     ck_assert_uint_eq(read->chunks.count, p->chunks.count);
     for (uint32_t k = 0; k < p->chunks.count; k++) {
@@ -245,7 +245,7 @@ static void check_dump(const heap_picture *p, const tensorflow_dump_options *opt
 START_TEST(our_own_dumps_are_read_back)
 {
     for (uint64_t seed = 0; seed < 6; seed++) {
-        heap_picture p = sample_heap(seed);
+        heap_snapshot p = sample_heap(seed);
         for (uint32_t k = 0; k < p.chunks.count; k++) {
             p.chunks.data[k].freed_at = p.chunks.data[k].in_use ? 0 : k;
         }
@@ -262,7 +262,7 @@ START_TEST(our_own_dumps_are_read_back)
                                                       .timestamped = true,
                                                       .by_op = true});
         }
-        heap_picture_deinit(&p);
+        heap_snapshot_deinit(&p);
     }
 }
 END_TEST
@@ -273,7 +273,7 @@ START_TEST(tensorflows_own_dump_is_read)
     trace t;
     hr_err err = {0};
     ck_assert_msg(trace_read("tests/memory/golden_dump.txt", &t, &err) == HR_OK, "%s", err.sentence);
-    const heap_picture *p = t.heaps[0];
+    const heap_snapshot *p = t.heaps[0];
     ck_assert_str_eq(p->source, "GPU_0_bfc");
     ck_assert_uint_eq(p->damaged_regions, 0);
     ck_assert_uint_eq(p->chunks.data[0].address, UINT64_C(1) << 40);
@@ -286,7 +286,7 @@ END_TEST
 
 START_TEST(the_first_whole_dump_is_taken)
 {
-    heap_picture first = sample_heap(1), second = sample_heap(2);
+    heap_snapshot first = sample_heap(1), second = sample_heap(2);
     sample_log s = log_of((log_style){.age = LOG_2023, .prefix = PREFIX_TIME}, 1);
     sample_dump(&s, &first);
     const char *sum = strstr(s.out.data, "Sum Total");
@@ -300,8 +300,8 @@ START_TEST(the_first_whole_dump_is_taken)
     check_counters(&second, t.heaps[0], LOG_2023);
     trace_deinit(&t);
     sample_deinit(&s);
-    heap_picture_deinit(&first);
-    heap_picture_deinit(&second);
+    heap_snapshot_deinit(&first);
+    heap_snapshot_deinit(&second);
 }
 END_TEST
 
@@ -330,7 +330,7 @@ START_TEST(regions_that_are_not_whole_are_said)
                         "Free  at 1100 of size 256 next 2\nInUse at 1600 of size 512 next 3\n"
                         "Next region of size 4096\nNext region of size 1024\n"
                         "InUse at 9000 of size 1024 next 18446744073709551615\nStats:\nLimit: 99999\n");
-    const heap_picture *p = t.heaps[0];
+    const heap_snapshot *p = t.heaps[0];
     ck_assert_uint_eq(p->damaged_regions, 2);
     ck_assert_uint_eq(p->missing_bytes, 1024 + 4096);
     ck_assert_uint_eq(p->chunks.count, 4);
@@ -353,7 +353,7 @@ static uint64_t number_behind(const char *line, const char *sign)
 // Cut behind any line, a log shows the chunks that came before, and says what is missing of the regions it announced.
 START_TEST(a_log_that_ends_early_shows_what_came_before)
 {
-    heap_picture p = sample_heap((uint64_t)_i);
+    heap_snapshot p = sample_heap((uint64_t)_i);
     sample_log s = log_of((log_style){.age = LOG_2023, .prefix = PREFIX_TIME}, (uint64_t)_i);
     uint64_t chunks = 0, announced = 0;
     sample_dump(&s, &p);
@@ -366,7 +366,7 @@ START_TEST(a_log_that_ends_early_shows_what_came_before)
         *end = '\n';
         trace t;
         if (read_bytes(s.out.data, length, &t, NULL) == HR_OK) {
-            const heap_picture *read = t.heaps[0];
+            const heap_snapshot *read = t.heaps[0];
             MUST(read->chunks.count == chunks && chunks > 0);
             MUST(read->counters.pool_bytes + read->missing_bytes == announced);
             MUST((read->missing_bytes > 0) == (read->damaged_regions > 0));
@@ -378,7 +378,7 @@ START_TEST(a_log_that_ends_early_shows_what_came_before)
     }
     ck_assert_uint_eq(chunks, p.chunks.count);
     sample_deinit(&s);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
 }
 END_TEST
 
@@ -390,7 +390,7 @@ START_TEST(touching_regions_without_headings_are_told_apart)
                   "Bin (256): \tTotal Chunks: 0, Chunks in use: 0 0B in use in bin\n"
                   "Chunk at 0x1000 of size 256\nChunk at 0x1200 of size 256\n"
                   "Free at 0x1100 of size 256\nFree at 0x1300 of size 256\nFree at 0x1400 of size 512\n");
-    const heap_picture *p = t.heaps[0];
+    const heap_snapshot *p = t.heaps[0];
     ck_assert_uint_eq(p->chunks.count, 5);
     ck_assert_uint_eq(p->chunks.data[3].region_bytes, 1024);
     ck_assert_uint_eq(p->chunks.data[4].region_address, 0x1400);
@@ -402,7 +402,7 @@ END_TEST
 START_TEST(a_tensors_shape_says_the_request_to_the_byte)
 {
     for (int age = 0; age < LOG_AGES; age++) {
-        heap_picture p = sample_heap(3);
+        heap_snapshot p = sample_heap(3);
         sample_log s = log_of((log_style){.age = (log_age)age, .prefix = PREFIX_TIME}, 3);
         sample_dump(&s, &p);
         text_append(&s.out, "OOM when allocating tensor with shape[9,9] and type float on x\n" TENSOR_LINE);
@@ -411,7 +411,7 @@ START_TEST(a_tensors_shape_says_the_request_to_the_byte)
         ck_assert_uint_eq(t.events.data[t.events.count - 1].bytes, UINT64_C(513) * 1047 * 1000 * 4);
         trace_deinit(&t);
         sample_deinit(&s);
-        heap_picture_deinit(&p);
+        heap_snapshot_deinit(&p);
     }
 }
 END_TEST
@@ -425,7 +425,7 @@ START_TEST(stamps_and_odd_spellings_are_read)
         "InUse at 2b673f104400 of size 256 tag upper [allocation_annotation a{k=v, of size 9} / b{]x}] next "
         "3\n"
         "InUse at 2b673f104500 of size 256 by op of size 3 action_count 12 step 0 next 4\n");
-    const heap_picture *p = t.heaps[0];
+    const heap_snapshot *p = t.heaps[0];
     ck_assert_uint_eq(p->chunks.count, 4);
     ck_assert_uint_eq(p->chunks.data[1].freed_at, 77);
     ck_assert(!p->chunks.data[1].in_use);
@@ -451,7 +451,7 @@ START_TEST(a_text_without_a_dump_is_refused_with_a_way_out)
                      "file: needed TensorFlow's dump of the heap (lines as 'InUse at 7f12c0000000 of size "
                      "256 next 1'), had the complaint without one in 2 lines");
     ck_assert_str_eq(
-        err.attempt,
+        err.hint,
         "TF_CPP_MIN_LOG_LEVEL=0 in the environment of the run, and all of what it writes to stderr");
     ck_assert_int_eq(read_bytes("hello\n", 6, &t, &err), HR_READ);
     ck_assert_ptr_nonnull(strstr(err.sentence, "it looks like none of them"));
@@ -491,8 +491,8 @@ END_TEST
 
 static text small_log(log_age age)
 {
-    heap_picture p = {.source = "GPU_0_bfc",
-                      .refusal = {.any = true, .requested_bytes = 1 << 20, .rounded_bytes = 1 << 20}};
+    heap_snapshot p = {.source = "GPU_0_bfc",
+                       .refusal = {.any = true, .requested_bytes = 1 << 20, .rounded_bytes = 1 << 20}};
     uint64_t address = 0x7bc24cfe0000;
     p.refusal.tensor = intern_add(&p.names, "Mul", 3);
     for (uint32_t k = 0; k < 3; k++) {
@@ -515,7 +515,7 @@ static text small_log(log_age age)
     sample_chunks(&s, &p);
     sample_stats(&s, &p);
     text_append(&s.out, TENSOR_LINE);
-    heap_picture_deinit(&p);
+    heap_snapshot_deinit(&p);
     text_deinit(&s.line);
     return s.out;
 }

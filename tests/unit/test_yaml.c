@@ -150,7 +150,7 @@ START_TEST(each_problem_has_its_place_and_sentence)
     hr_free(problems);
     ck_assert_int_eq(yaml_status(file, &err), HR_PRESET);
     ck_assert_int_eq(strncmp(bad[_i].problems, err.sentence, strlen(err.sentence)), 0);
-    ck_assert_str_eq(err.attempt, "headroom config check t.yaml");
+    ck_assert_str_eq(err.hint, "headroom config check t.yaml");
 }
 END_TEST
 

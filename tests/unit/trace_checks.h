@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
-#include "trace/formats.h"
+#include "formats/formats.h"
 
 #define MUST(condition)                                                                                      \
     do {                                                                                                     \
@@ -45,7 +45,7 @@ static inline void refuses(const char *content, const char *sentence)
     hr_err err = {0};
     ck_assert_int_eq(read_bytes(content, strlen(content), &t, &err), HR_READ);
     ck_assert_str_eq(err.sentence, sentence);
-    ck_assert_ptr_nonnull(strstr(err.attempt, "'file'")); // a command about the file
+    ck_assert_ptr_nonnull(strstr(err.hint, "'file'")); // a command about the file
     ck_assert_uint_eq(t.events.count, 0);
 }
 

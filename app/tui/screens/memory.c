@@ -15,24 +15,24 @@ char memory_letter(uint8_t category)
     return category < HR_CATEGORY_COUNT ? hr_category_letter((hr_category)category) : '?';
 }
 
-// The picture may be of other knobs than what runs: a tensor of it is the same one where category and bytes are.
-const hr_picture_tensor *memory_tensor(const app *a, uint32_t tensor, uint8_t category,
-                                       uint64_t requested_bytes)
+// The step plan may be of other knobs than what runs: a tensor of it is the same one where category and bytes are.
+const hr_step_plan_tensor *memory_tensor(const app *a, uint32_t tensor, uint8_t category,
+                                         uint64_t requested_bytes)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     if (p == NULL || tensor >= p->tensor_count) {
         return NULL;
     }
-    const hr_picture_tensor *t = &p->tensors[tensor];
+    const hr_step_plan_tensor *t = &p->tensors[tensor];
     return t->category == category && t->bytes == requested_bytes ? t : NULL;
 }
 
 const char *memory_tensor_name(const app *a, uint32_t tensor, uint8_t category, uint64_t requested_bytes,
                                char text[HR_NAME_MAX])
 {
-    const hr_picture_tensor *t = memory_tensor(a, tensor, category, requested_bytes);
+    const hr_step_plan_tensor *t = memory_tensor(a, tensor, category, requested_bytes);
     if (t != NULL) {
-        snprintf(text, HR_NAME_MAX, "%s", hr_picture_text(app_picture(a), t->name));
+        snprintf(text, HR_NAME_MAX, "%s", hr_step_plan_text(app_step_plan(a), t->name));
     } else if (tensor != HR_NO_ID) {
         snprintf(text, HR_NAME_MAX, "tensor %" PRIu32, tensor);
     } else {
@@ -93,20 +93,20 @@ static void select_row(app *a, size_t row)
 // What ran out of memory without having been run is shown as it was planned, once the plan has come.
 static bool wants_plan(const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     return a->heap.refused.any && !a->heap.refused.is_recorded && p != NULL && !p->fits && p->event_count > 0;
 }
 
 static bool take_plan(app *a)
 {
     heap_scene *v = &a->heap_scene;
-    if (v->step.kind == HEAP_STEP_PLANNED && v->seen_plan == a->picture_version &&
+    if (v->step.kind == HEAP_STEP_PLANNED && v->seen_plan == a->step_plan_version &&
         v->seen == a->heap.version) {
         return false;
     }
-    v->seen_plan = a->picture_version;
+    v->seen_plan = a->step_plan_version;
     v->seen = a->heap.version;
-    (void)heap_scene_plan(v, app_picture(a), &a->knobs, &a->heap.refused);
+    (void)heap_scene_plan(v, app_step_plan(a), &a->knobs, &a->heap.refused);
     return true;
 }
 

@@ -44,13 +44,13 @@ static void add(block_lines *l, const char *label, const char *format, ...)
 static const char *event_text(const app *a, size_t change, char text[MEMORY_TEXT])
 {
     const heap_scene *v = &a->heap_scene;
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     const heap_change *c = &v->changes[change];
     bool named = memory_tensor(a, c->tensor, c->category, c->requested_bytes) != NULL;
     bool known = named && c->instr < p->instr_count;
     snprintf(text, MEMORY_TEXT, "%zu %s%s%s", change + 1 + (size_t)v->step.missing,
              hr_phase_name((hr_phase)c->phase), known ? " · " : "",
-             known ? hr_picture_text(p, p->instrs[c->instr].name) : "");
+             known ? hr_step_plan_text(p, p->instrs[c->instr].name) : "");
     return text;
 }
 
@@ -88,13 +88,13 @@ static void add_place(block_lines *l, const app *a, const heap_piece *piece)
 static void describe_block(block_lines *l, const app *a, const heap_piece *piece)
 {
     const heap_block *b = piece->block;
-    const hr_picture_tensor *t = memory_tensor(a, b->tensor, b->category, b->requested_bytes);
+    const hr_step_plan_tensor *t = memory_tensor(a, b->tensor, b->category, b->requested_bytes);
     char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], got[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
     add(l, "tensor", "%c %s", memory_letter(b->category),
         memory_tensor_name(a, b->tensor, b->category, b->requested_bytes, name));
     if (t != NULL) {
-        add(l, "shape", "%s %s", hr_picture_text(app_picture(a), t->shape),
-            hr_picture_text(app_picture(a), t->dtype));
+        add(l, "shape", "%s %s", hr_step_plan_text(app_step_plan(a), t->shape),
+            hr_step_plan_text(app_step_plan(a), t->dtype));
     }
     add(l, "requested", "%s", hr_bytes_human(b->requested_bytes, asked));
     add(l, "allocated", "%s, waste %s", hr_bytes_human(b->bytes, got),

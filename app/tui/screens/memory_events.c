@@ -117,7 +117,7 @@ static double number(const app *a, size_t row, unsigned column)
 
 static uint64_t version(const app *a)
 {
-    return a->heap_scene.version + (a->picture_version << 32); // the picture has the names
+    return a->heap_scene.version + (a->step_plan_version << 32); // the step plan has the names
 }
 
 static int band(const app *a, size_t row)

@@ -10,7 +10,7 @@
 
 static uint64_t version(const app *a)
 {
-    return a->picture_version << 32 | a->step.layer;
+    return a->step_plan_version << 32 | a->step.layer;
 }
 
 static void settle(app *a)
@@ -34,17 +34,17 @@ static const table_column tensor_columns[] = {
 
 static size_t tensor_count(const app *a)
 {
-    return app_picture(a) == NULL ? 0 : a->step.layer_tensors;
+    return app_step_plan(a) == NULL ? 0 : a->step.layer_tensors;
 }
 
-static const hr_picture_tensor *tensor_at(const app *a, size_t row)
+static const hr_step_plan_tensor *tensor_at(const app *a, size_t row)
 {
-    return &a->picture.tensors[a->step.of_layer[row]];
+    return &a->step_plan.tensors[a->step.of_layer[row]];
 }
 
 static double tensor_number(const app *a, size_t row, unsigned column)
 {
-    const hr_picture_tensor *t = tensor_at(a, row);
+    const hr_step_plan_tensor *t = tensor_at(a, row);
     uint32_t at = column == BORN ? t->born : t->died;
     return column == BYTES ? (double)t->bytes : at == HR_NO_ID ? UNKNOWN : (double)at;
 }
@@ -52,7 +52,7 @@ static double tensor_number(const app *a, size_t row, unsigned column)
 // Until when its bytes are needed.
 static const char *needed(const app *a, size_t row)
 {
-    const hr_picture_tensor *t = tensor_at(a, row);
+    const hr_step_plan_tensor *t = tensor_at(a, row);
     return t->owner != a->step.of_layer[row]      ? "shares"
            : t->persistent                        ? "always"
            : t->born == HR_NO_ID                  ? "never" // what makes it was fused with what uses it
@@ -78,7 +78,7 @@ static int tensor_band(const app *a, size_t row)
 
 static role tensor_role(const app *a, size_t row)
 {
-    const hr_picture_tensor *t = tensor_at(a, row);
+    const hr_step_plan_tensor *t = tensor_at(a, row);
     return t->born == HR_NO_ID && !t->persistent ? ROLE_DIM : ROLE_TEXT;
 }
 
@@ -96,7 +96,7 @@ static const table_source tensors = {
 
 static void draw_layer(const canvas *c, const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     char right[160] = "", kept[FORMAT_MAX];
     bool focused = a->focus == PANE_LAYER;
     if (p != NULL && a->step.layer < p->layer_count) {
@@ -150,7 +150,7 @@ static const table_column work_columns[] = {
 
 static size_t work_count(const app *a)
 {
-    return app_picture(a) == NULL ? 0 : a->step.layer_instrs;
+    return app_step_plan(a) == NULL ? 0 : a->step.layer_instrs;
 }
 
 static uint32_t work_at(const app *a, size_t row)
@@ -160,22 +160,22 @@ static uint32_t work_at(const app *a, size_t row)
 
 static double work_number(const app *a, size_t row, unsigned column)
 {
-    const hr_picture_instr *i = &a->picture.instrs[work_at(a, row)];
+    const hr_step_plan_instr *i = &a->step_plan.instrs[work_at(a, row)];
     return column == FLOPS ? (double)i->flops : column == TIME ? i->seconds : (double)work_at(a, row);
 }
 
 // Without the layer's name, which the pane beside it has.
-static const char *work_name(const app *a, const hr_picture_instr *i)
+static const char *work_name(const app *a, const hr_step_plan_instr *i)
 {
-    const char *name = hr_picture_text(&a->picture, i->name);
-    const char *layer = step_layer_name(&a->picture, a->step.layer);
+    const char *name = hr_step_plan_text(&a->step_plan, i->name);
+    const char *layer = step_layer_name(&a->step_plan, a->step.layer);
     size_t length = strlen(layer);
     return strncmp(name, layer, length) == 0 && name[length] == '/' ? name + length + 1 : name;
 }
 
 static void work_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_picture_instr *i = &a->picture.instrs[work_at(a, row)];
+    const hr_step_plan_instr *i = &a->step_plan.instrs[work_at(a, row)];
     char words[FORMAT_MAX];
     switch (column) {
     case INSTRUCTION:
@@ -208,7 +208,7 @@ static const table_source work = {
 
 static void draw_work(const canvas *c, const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     char right[64] = "", seconds[FORMAT_MAX];
     bool focused = a->focus == PANE_WORK;
     if (p != NULL && a->step.layer < p->layer_count) {
@@ -238,7 +238,7 @@ static void enter_work(app *a)
 
 static void say_work(app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     settle(a);
     if (p == NULL || a->step.layer >= p->layer_count) {
         step_say_nothing(a);

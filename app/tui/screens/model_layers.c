@@ -34,11 +34,11 @@ void place_model(layout *l, rect body, const layout_wish *wish)
 
 static size_t count(const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     return p == NULL ? 0 : p->layer_count;
 }
 
-static double bytes_of(const hr_picture_layer *layer)
+static double bytes_of(const hr_step_plan_layer *layer)
 {
     return (double)layer->parameter_bytes + (double)layer->activation_bytes;
 }
@@ -50,7 +50,7 @@ byte_unit layer_unit(const app *a)
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const hr_picture_layer *layer = &a->picture.layers[row];
+    const hr_step_plan_layer *layer = &a->step_plan.layers[row];
     switch (column) {
     case PARAMETERS:
         return (double)layer->parameters;
@@ -86,18 +86,18 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_step_picture *p = &a->picture;
-    const hr_picture_layer *layer = &p->layers[row];
+    const hr_step_plan *p = &a->step_plan;
+    const hr_step_plan_layer *layer = &p->layers[row];
     const double largest = (double)a->step.largest_layer;
     switch (column) {
     case LAYER:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->name));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(p, layer->name));
         break;
     case KIND:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->kind));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(p, layer->kind));
         break;
     case OUTPUT:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(p, layer->output_shape));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(p, layer->output_shape));
         break;
     case SHARE:
         step_bar_cell(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text,
@@ -111,12 +111,12 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static uint64_t key(const app *a, size_t row)
 {
-    return table_name_key(hr_picture_text(&a->picture, a->picture.layers[row].name));
+    return table_name_key(hr_step_plan_text(&a->step_plan, a->step_plan.layers[row].name));
 }
 
 static uint64_t version(const app *a)
 {
-    return a->picture_version << 2 | (uint64_t)a->glyphs.set;
+    return a->step_plan_version << 2 | (uint64_t)a->glyphs.set;
 }
 
 static const table_source source = {
@@ -137,11 +137,11 @@ typedef struct totals {
     double flops;
 } totals;
 
-static totals add_up(const hr_step_picture *p)
+static totals add_up(const hr_step_plan *p)
 {
     totals sum = {0};
     for (size_t k = 0; k < p->layer_count; k++) {
-        const hr_picture_layer *layer = &p->layers[k];
+        const hr_step_plan_layer *layer = &p->layers[k];
         (void)hr_add_bytes(sum.parameters, layer->parameters, &sum.parameters);
         (void)hr_add_bytes(sum.parameter_bytes, layer->parameter_bytes, &sum.parameter_bytes);
         (void)hr_add_bytes(sum.activation_bytes, layer->activation_bytes, &sum.activation_bytes);
@@ -153,7 +153,7 @@ static totals add_up(const hr_step_picture *p)
 
 static const char *totals_text(const app *a, char *text, size_t size)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     totals sum = add_up(p);
     byte_unit unit = layer_unit(a);
     char parameters[16], flops[16], weights[FORMAT_MAX], activations[FORMAT_MAX], kept[FORMAT_MAX];
@@ -168,7 +168,7 @@ static const char *totals_text(const app *a, char *text, size_t size)
 
 static void draw(const canvas *c, const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     char text[256];
     bool focused = a->focus == PANE_LAYERS;
     snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(a).name);
@@ -206,19 +206,19 @@ static void enter(app *a)
 
 static void say(app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     uint32_t row = model_selected_layer(a);
     if (row == HR_NO_ID) {
         step_say_nothing(a);
         return;
     }
-    const hr_picture_layer *layer = &p->layers[row];
+    const hr_step_plan_layer *layer = &p->layers[row];
     char weights[HR_BYTES_TEXT_MAX], activations[HR_BYTES_TEXT_MAX], kept[HR_BYTES_TEXT_MAX];
     app_say(a, MESSAGE_NOTE,
             "Layer %s, a %s, has %" PRIu64
             " parameters in %s; a step makes %s of activations there, %s of which "
             "backward keeps.",
-            hr_picture_text(p, layer->name), hr_picture_text(p, layer->kind), layer->parameters,
+            hr_step_plan_text(p, layer->name), hr_step_plan_text(p, layer->kind), layer->parameters,
             hr_bytes_human(layer->parameter_bytes, weights),
             hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept));
 }

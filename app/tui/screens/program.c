@@ -32,25 +32,25 @@ void place_program(layout *l, rect body, const layout_wish *wish)
 
 static size_t count(const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     return p == NULL ? 0 : p->instr_count;
 }
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const hr_picture_instr *i = &a->picture.instrs[row];
+    const hr_step_plan_instr *i = &a->step_plan.instrs[row];
     double in_use = i->in_use_bytes > 0 ? (double)i->in_use_bytes : UNKNOWN;
     switch (column) {
     case IN_USE:
         return in_use;
     case CHANGE:
-        return step_change_bytes(&a->picture, (uint32_t)row);
+        return step_change_bytes(&a->step_plan, (uint32_t)row);
     case FLOPS:
         return (double)i->flops;
     case TIME:
         return i->seconds;
     case SHARE:
-        return a->picture.limit_bytes > 0 ? in_use / (double)a->picture.limit_bytes : UNKNOWN;
+        return a->step_plan.limit_bytes > 0 ? in_use / (double)a->step_plan.limit_bytes : UNKNOWN;
     default:
         return (double)row;
     }
@@ -84,19 +84,19 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_picture_instr *i = &a->picture.instrs[row];
+    const hr_step_plan_instr *i = &a->step_plan.instrs[row];
     switch (column) {
     case INSTRUCTION:
-        step_short_line(&a->picture, (uint32_t)row, text, TABLE_CELL_MAX);
+        step_short_line(&a->step_plan, (uint32_t)row, text, TABLE_CELL_MAX);
         break;
     case IMPLEMENTATION:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, i->impl));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, i->impl));
         break;
     case PHASE:
         snprintf(text, TABLE_CELL_MAX, "%s", hr_phase_name((hr_phase)i->phase));
         break;
     case LAYER:
-        snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->picture, i->layer));
+        snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->step_plan, i->layer));
         break;
     case SHARE:
         step_bar_cell(&a->glyphs, number(a, row, SHARE), BAR, text, TABLE_CELL_MAX);
@@ -109,18 +109,18 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static uint64_t version(const app *a)
 {
-    return a->picture_version << 2 | (uint64_t)a->glyphs.set;
+    return a->step_plan_version << 2 | (uint64_t)a->glyphs.set;
 }
 
 static int band(const app *a, size_t row)
 {
-    const hr_picture_instr *i = &a->picture.instrs[row];
-    return i->is_alloc || i->is_free ? (int)a->picture.tensors[i->tensor].category : -1;
+    const hr_step_plan_instr *i = &a->step_plan.instrs[row];
+    return i->is_alloc || i->is_free ? (int)a->step_plan.tensors[i->tensor].category : -1;
 }
 
 static role role_of(const app *a, size_t row)
 {
-    const hr_step_picture *p = &a->picture;
+    const hr_step_plan *p = &a->step_plan;
     return row == p->refused_instr                             ? ROLE_BAD
            : row == a->step.marked                             ? ROLE_BASELINE
            : !step_is_reached(p, (uint32_t)row)                ? ROLE_DIM
@@ -176,7 +176,7 @@ void program_sync(app *a)
 
 static void draw(const canvas *c, const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     char right[192] = "", seconds[FORMAT_MAX], verdict[160];
     bool focused = a->focus == PANE_LISTING;
     if (p != NULL && !p->fits) {

@@ -32,7 +32,7 @@ static bool is_text(const app *a)
 static size_t count(const app *a)
 {
     const step_changes *c = changes_of(a);
-    return is_text(a) ? c->line_count : c->compared && app_picture(a) != NULL ? c->count : 0;
+    return is_text(a) ? c->line_count : c->compared && app_step_plan(a) != NULL ? c->count : 0;
 }
 
 static const char *line_of(const app *a, size_t row)
@@ -56,7 +56,7 @@ static double number(const app *a, size_t row, unsigned column)
     if (column == NUMBER) {
         return (double)(turned->now != HR_NO_ID ? turned->now : turned->before);
     }
-    const hr_step_picture *one = &a->step.before, *other = &a->picture;
+    const hr_step_plan *one = &a->step.before, *other = &a->step_plan;
     double before = turned->before < one->instr_count ? step_change_bytes(one, turned->before) : 0;
     double now = turned->now < other->instr_count ? step_change_bytes(other, turned->now) : 0;
     return turned->sign == '-' ? before : now - before;
@@ -78,14 +78,14 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         bool comes = turned->now != HR_NO_ID;
         char line[TABLE_CELL_MAX - 2];
         snprintf(text, TABLE_CELL_MAX, "%c %s", turned->sign,
-                 step_short_line(comes ? &a->picture : &a->step.before, comes ? turned->now : turned->before,
-                                 line, sizeof line));
+                 step_short_line(comes ? &a->step_plan : &a->step.before,
+                                 comes ? turned->now : turned->before, line, sizeof line));
     }
 }
 
 static uint64_t version(const app *a)
 {
-    return a->picture_version << 32 | (changes_of(a)->version << 2 & UINT32_MAX) |
+    return a->step_plan_version << 32 | (changes_of(a)->version << 2 & UINT32_MAX) |
            (uint64_t)changes_of(a)->question;
 }
 

@@ -35,18 +35,18 @@ byte_unit step_tensor_unit(const app *a)
     return byte_unit_for(a->step.largest);
 }
 
-void step_tensor_cell(const app *a, const hr_picture_tensor *t, const char *term, double number,
+void step_tensor_cell(const app *a, const hr_step_plan_tensor *t, const char *term, double number,
                       char text[TABLE_CELL_MAX])
 {
     char words[FORMAT_MAX];
     if (strcmp(term, "tensor") == 0) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->name));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, t->name));
     } else if (strcmp(term, "bytes") == 0) {
         snprintf(text, TABLE_CELL_MAX, "%s", format_cell_bytes(t->bytes, step_tensor_unit(a), words));
     } else if (strcmp(term, "dtype") == 0) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->dtype));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, t->dtype));
     } else if (strcmp(term, "shape") == 0) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_picture_text(&a->picture, t->shape));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, t->shape));
     } else {
         snprintf(text, TABLE_CELL_MAX, isnan(number) ? "—" : "%.0f", number);
     }
@@ -54,12 +54,12 @@ void step_tensor_cell(const app *a, const hr_picture_tensor *t, const char *term
 
 static const char *nothing(const app *a)
 {
-    return app_picture(a) == NULL ? "The step is being planned." : "The planned step has no instructions.";
+    return app_step_plan(a) == NULL ? "The step is being planned." : "The planned step has no instructions.";
 }
 
 bool step_is_there(const canvas *c, const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     if (p != NULL && p->instr_count > 0) {
         return true;
     }
@@ -75,7 +75,7 @@ void step_say_nothing(app *a)
 
 const char *step_verdict(const app *a, char *text, size_t size)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     char missing[HR_BYTES_TEXT_MAX], at[16] = "building";
     text[0] = '\0';
     if (p != NULL && !p->fits) {
@@ -88,7 +88,7 @@ const char *step_verdict(const app *a, char *text, size_t size)
     return text;
 }
 
-void step_bands(const hr_picture_instr *i, uint64_t band_bytes[BAND_COUNT])
+void step_bands(const hr_step_plan_instr *i, uint64_t band_bytes[BAND_COUNT])
 {
     uint64_t sum = 0;
     for (unsigned k = 0; k < HR_CATEGORY_COUNT; k++) {

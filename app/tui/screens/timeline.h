@@ -10,22 +10,22 @@ enum { TIMELINE_AXIS = 7, TIMELINE_COLUMNS_MAX = 512 };
 extern const pane_ops pane_stack, pane_minimap, pane_alive, pane_listing, pane_turned, pane_layers,
     pane_layer, pane_work;
 
-// One unit for the moments of a picture, and one for its tensors: they are that much smaller.
+// One unit for the moments of a step plan, and one for its tensors: they are that much smaller.
 byte_unit step_unit(const app *a);
 byte_unit step_tensor_unit(const app *a);
 // A cell of a table of tensors: under "tensor", "bytes", "dtype" and "shape" what they say, elsewhere the number, whole, or
 // "—" for an unknown one.
-void step_tensor_cell(const app *a, const hr_picture_tensor *t, const char *term, double number,
+void step_tensor_cell(const app *a, const hr_step_plan_tensor *t, const char *term, double number,
                       char text[TABLE_CELL_MAX]);
 // "+2.64"; "" for nothing, and a sign alone has little: "+0.00".
 const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX]);
-// Where there is no picture: says so, and why. True when there is one with instructions.
+// Where there is no step plan: says so, and why. True when there is one with instructions.
 bool step_is_there(const canvas *c, const app *a);
 void step_say_nothing(app *a); // the same, for "."
 // "does not fit: refused at 45, 2.1 MiB are missing", or "".
 const char *step_verdict(const app *a, char *text, size_t size);
 // The bands of a moment: what is asked for by category, and above it what rounding and lying idle add.
-void step_bands(const hr_picture_instr *i, uint64_t band_bytes[BAND_COUNT]);
+void step_bands(const hr_step_plan_instr *i, uint64_t band_bytes[BAND_COUNT]);
 // The finest history level that holds the whole run in so many columns.
 unsigned minimap_level(const app *a, int columns);
 

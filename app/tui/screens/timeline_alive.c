@@ -23,18 +23,18 @@ static const table_column columns[] = {
 
 static size_t count(const app *a)
 {
-    return app_picture(a) == NULL ? 0 : a->step.alive_count;
+    return app_step_plan(a) == NULL ? 0 : a->step.alive_count;
 }
 
-static const hr_picture_tensor *tensor_at(const app *a, size_t row)
+static const hr_step_plan_tensor *tensor_at(const app *a, size_t row)
 {
-    return &a->picture.tensors[a->step.alive[row]];
+    return &a->step_plan.tensors[a->step.alive[row]];
 }
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const hr_picture_tensor *t = tensor_at(a, row);
-    uint64_t all = a->picture.instrs[a->step.alive_at].requested_bytes;
+    const hr_step_plan_tensor *t = tensor_at(a, row);
+    uint64_t all = a->step_plan.instrs[a->step.alive_at].requested_bytes;
     switch (column) {
     case SHARE:
         return all > 0 ? (double)t->bytes / (double)all : UNKNOWN;
@@ -68,7 +68,7 @@ static uint64_t key(const app *a, size_t row)
 
 static uint64_t version(const app *a)
 {
-    return a->picture_version << 32 | a->step.alive_at;
+    return a->step_plan_version << 32 | a->step.alive_at;
 }
 
 static int band(const app *a, size_t row)
@@ -90,7 +90,7 @@ static const table_source source = {
 
 static void draw(const canvas *c, const app *a)
 {
-    const hr_picture_instr *i = step_cursor_instr(a);
+    const hr_step_plan_instr *i = step_cursor_instr(a);
     char right[128] = "", asked[FORMAT_MAX], waste[FORMAT_MAX];
     byte_unit unit = step_unit(a);
     bool focused = a->focus == PANE_ALIVE;
@@ -122,7 +122,7 @@ static void enter(app *a)
     step_settle_alive(a);
     table_settle(&a->table[PANE_ALIVE], &source, a);
     step_view *v = &a->step;
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     size_t row = table_selected(&a->table[PANE_ALIVE]);
     if (p == NULL) {
         step_say_nothing(a);
@@ -156,18 +156,18 @@ static void enter(app *a)
 
 static void say(app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     char largest[HR_BYTES_TEXT_MAX], all[HR_BYTES_TEXT_MAX];
     step_settle_alive(a);
     if (step_cursor_instr(a) == NULL || a->step.alive_count == 0) {
         step_say_nothing(a);
         return;
     }
-    const hr_picture_tensor *t = &p->tensors[a->step.alive[0]];
+    const hr_step_plan_tensor *t = &p->tensors[a->step.alive[0]];
     app_say(a, MESSAGE_NOTE,
             "After instruction %" PRIu32 " %zu tensors are alive with %s; the largest is %s with %s.",
             a->step.cursor, a->step.alive_count, hr_bytes_human(step_cursor_instr(a)->requested_bytes, all),
-            hr_picture_text(p, t->name), hr_bytes_human(t->bytes, largest));
+            hr_step_plan_text(p, t->name), hr_bytes_human(t->bytes, largest));
 }
 
 const pane_ops pane_alive = {.draw = draw,

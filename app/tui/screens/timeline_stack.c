@@ -46,7 +46,7 @@ typedef struct stack {
 // What is shown as the window stands; where the step was not reached there is nothing.
 static void stack_columns(const app *a, int columns, stack *s)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     step_window w = a->step.window;
     w.columns = (uint32_t)columns; // as settled, but for a pane that has just changed its size
     s->count = columns;
@@ -57,7 +57,7 @@ static void stack_columns(const app *a, int columns, stack *s)
         s->highest[x] = cut && step_is_reached(p, column.first) ? column.first : column.highest;
         s->column[x] = (graph_column){0};
         if (step_is_reached(p, s->highest[x])) {
-            const hr_picture_instr *i = &p->instrs[s->highest[x]];
+            const hr_step_plan_instr *i = &p->instrs[s->highest[x]];
             step_bands(i, s->band_bytes[x]);
             s->column[x] = (graph_column){.band_bytes = s->band_bytes[x], .pool_bytes = i->pool_bytes};
         }
@@ -66,7 +66,7 @@ static void stack_columns(const app *a, int columns, stack *s)
 
 static void draw_phases(const canvas *c, const app *a, const stack *s)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     int last = -1;
     for (int x = 0; x < s->count; x++) {
         int phase = p->instrs[s->highest[x]].phase;
@@ -117,7 +117,7 @@ static bool is_free(const app *a, const stack *s, const graph_scale *scale, int 
 // A dot above the highest moment, and its name where the graph leaves room.
 static void name_peak(const canvas *c, const app *a, const stack *s, const graph_scale *scale)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     int x = column_of(a, p->peak_instr, s->count), rows = c->area.h;
     if (x < 0) {
         return;
@@ -137,7 +137,7 @@ static void name_peak(const canvas *c, const app *a, const stack *s, const graph
 // Where the graph ends because memory did.
 static void draw_refusal(const canvas *c, const app *a, const stack *s)
 {
-    int x = column_of(a, app_picture(a)->refused_instr, s->count);
+    int x = column_of(a, app_step_plan(a)->refused_instr, s->count);
     if (x >= 0) {
         paint_cell(c, c->area.h - 1, x, theme_role(c->theme, ROLE_BAD), L'!');
     }
@@ -160,8 +160,8 @@ static void draw_cursor(const parts *at, const app *a, const stack *s, const gra
 
 static void draw_moment(const canvas *c, const app *a, byte_unit unit)
 {
-    const hr_step_picture *p = app_picture(a);
-    const hr_picture_instr *i = &p->instrs[a->step.cursor];
+    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan_instr *i = &p->instrs[a->step.cursor];
     char bytes[FORMAT_MAX], change[FORMAT_MAX], line[TABLE_CELL_MAX];
     bool reached = step_is_reached(p, a->step.cursor);
     format_bytes(reached ? i->in_use_bytes : i->requested_bytes, unit, bytes);
@@ -175,14 +175,14 @@ static void draw_moment(const canvas *c, const app *a, byte_unit unit)
                step_short_line(p, a->step.cursor, line, sizeof line));
 }
 
-static int draw_cost(const canvas *c, const app *a, const hr_picture_instr *i)
+static int draw_cost(const canvas *c, const app *a, const hr_step_plan_instr *i)
 {
     char flops[16], moved[HR_BYTES_TEXT_MAX], seconds[FORMAT_MAX];
     if (i->is_alloc || i->is_free) {
-        bool refused = a->step.cursor == app_picture(a)->refused_instr;
+        bool refused = a->step.cursor == app_step_plan(a)->refused_instr;
         const char *does = refused ? "asks for" : i->is_alloc ? "takes" : "gives back";
         return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s %s", does,
-                            hr_bytes_human(app_picture(a)->tensors[i->tensor].bytes, moved));
+                            hr_bytes_human(app_step_plan(a)->tensors[i->tensor].bytes, moved));
     }
     return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s FLOP · %s moved · %s",
                         step_count((double)i->flops, flops, sizeof flops),
@@ -191,12 +191,12 @@ static int draw_cost(const canvas *c, const app *a, const hr_picture_instr *i)
 
 static void draw_costs(const canvas *c, const app *a, byte_unit unit)
 {
-    const hr_step_picture *p = app_picture(a);
-    const hr_picture_instr *i = &p->instrs[a->step.cursor];
+    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan_instr *i = &p->instrs[a->step.cursor];
     char verdict[160], missing[HR_BYTES_TEXT_MAX];
     int x = draw_cost(c, a, i);
     if (a->step.marked < p->instr_count) {
-        const hr_picture_instr *mark = &p->instrs[a->step.marked];
+        const hr_step_plan_instr *mark = &p->instrs[a->step.marked];
         char delta[FORMAT_MAX];
         format_delta_bytes((double)i->requested_bytes - (double)mark->requested_bytes, unit, delta);
         paint_format(c, 1, x + 2, c->area.w - x - 2, ROLE_BASELINE,
@@ -217,7 +217,7 @@ static void draw_costs(const canvas *c, const app *a, byte_unit unit)
 
 static void draw_step(const parts *at, const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     stack s;
     byte_unit unit = step_unit(a);
     int columns = at->plot.area.w < TIMELINE_COLUMNS_MAX ? at->plot.area.w : TIMELINE_COLUMNS_MAX;
@@ -244,7 +244,7 @@ static void draw_step(const parts *at, const app *a)
 
 static void draw_title(const canvas *c, const app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     const step_window *w = &a->step.window;
     char right[160] = "", peak[FORMAT_MAX], limit[FORMAT_MAX];
     byte_unit unit = step_unit(a);
@@ -288,14 +288,14 @@ static bool move(app *a, int rows, int columns)
 
 static void say(app *a)
 {
-    const hr_step_picture *p = app_picture(a);
+    const hr_step_plan *p = app_step_plan(a);
     if (step_cursor_instr(a) == NULL) {
         step_say_nothing(a);
         return;
     }
     char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], verdict[160], line[96];
-    const hr_picture_instr *i = step_cursor_instr(a);
-    const char *who = hr_picture_text(p, i->impl);
+    const hr_step_plan_instr *i = step_cursor_instr(a);
+    const char *who = hr_step_plan_text(p, i->impl);
     hr_bytes_human(i->in_use_bytes > 0 ? i->in_use_bytes : i->requested_bytes, now);
     app_say(a, MESSAGE_NOTE,
             "After instruction %" PRIu32
@@ -314,12 +314,12 @@ static const char *term(const app *a)
 
 static bool copy(const app *a, char *text, size_t size)
 {
-    const hr_picture_instr *i = step_cursor_instr(a);
+    const hr_step_plan_instr *i = step_cursor_instr(a);
     if (i == NULL) {
         return false;
     }
     snprintf(text, size, "%" PRIu32 "\t%s\t%s\t%" PRIu64, a->step.cursor, hr_phase_name((hr_phase)i->phase),
-             step_line(app_picture(a), a->step.cursor), i->in_use_bytes);
+             step_line(app_step_plan(a), a->step.cursor), i->in_use_bytes);
     return true;
 }
 

@@ -26,9 +26,9 @@ typedef struct job {
     float keep, epsilon;
     float kept, rate; // of the weight, of the update
     float r_mean;
-    float *column_sums; // [worker][2][padded columns]
-    double *partial;    // [worker][LINE_DOUBLES]
-    float *rooms;       // of two bytes: [worker][2][padded columns]
+    float *column_sums;   // [worker][2][padded columns]
+    double *partial;      // [worker][LINE_DOUBLES]
+    float *scratch_areas; // of two bytes: [worker][2][padded columns]
 } job;
 
 static int64_t padded(int64_t columns)
@@ -43,9 +43,9 @@ static int64_t row_grain(const job *j)
 
 // ---- rows -------------------------------------------------------------------------------------------------
 
-static float *room_of(const job *j, uint32_t worker, int64_t which)
+static float *scratch_of(const job *j, uint32_t worker, int64_t which)
 {
-    return j->rooms + (2 * (int64_t)worker + which) * padded(j->columns);
+    return j->scratch_areas + (2 * (int64_t)worker + which) * padded(j->columns);
 }
 
 static char *element(const job *j, const void *base, int64_t at)
@@ -54,14 +54,14 @@ static char *element(const job *j, const void *base, int64_t at)
 }
 
 // Row i of a matrix where it lies, or widened.
-static float *row_at(const job *j, const void *base, int64_t i, float *room)
+static float *row_at(const job *j, const void *base, int64_t i, float *scratch)
 {
     char *row = element(j, base, i * j->columns);
     if (j->type == HR_F32) {
         return (float *)(void *)row;
     }
-    cast_widen(room, row, j->type, j->columns);
-    return room;
+    cast_widen(scratch, row, j->type, j->columns);
+    return scratch;
 }
 
 static void put_row(const job *j, void *base, int64_t i, const float *row)
@@ -102,14 +102,14 @@ CPU_INLINE float square_row(const float *g, int64_t columns, float epsilon, floa
 }
 
 // The columns' sums of CHUNK_ROWS rows at a time are added to the total, so that no sum is long.
-CPU_HOT static void factor_range(const job *j, float *total, float *room, int64_t begin, int64_t end)
+CPU_HOT static void factor_range(const job *j, float *total, float *scratch, int64_t begin, int64_t end)
 {
     float *chunk = total + padded(j->columns);
     memset(total, 0, (size_t)j->columns * sizeof *total);
     for (int64_t first = begin; first < end; first += CHUNK_ROWS) {
         memset(chunk, 0, (size_t)j->columns * sizeof *chunk);
         for (int64_t i = first; i < end && i < first + CHUNK_ROWS; i++) {
-            const float sum = square_row(row_at(j, j->g, i, room), j->columns, j->epsilon, chunk);
+            const float sum = square_row(row_at(j, j->g, i, scratch), j->columns, j->epsilon, chunk);
             j->r[i] = j->keep * j->r[i] + (1.0f - j->keep) * (sum / (float)j->columns);
         }
         for (int64_t c = 0; c < j->columns; c++) {
@@ -121,8 +121,8 @@ CPU_HOT static void factor_range(const job *j, float *total, float *room, int64_
 static void factor_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    factor_range(j, j->column_sums + (int64_t)worker * 2 * padded(j->columns), room_of(j, worker, 0), begin,
-                 end);
+    factor_range(j, j->column_sums + (int64_t)worker * 2 * padded(j->columns), scratch_of(j, worker, 0),
+                 begin, end);
 }
 
 static void update_factors(workers *w, job *j)
@@ -180,8 +180,8 @@ CPU_HOT static double measure_range(const job *j, uint32_t worker, int64_t begin
 {
     double total = 0.0;
     for (int64_t i = begin; i < end; i++) {
-        const float *g = row_at(j, j->g, i, room_of(j, worker, 0));
-        float *v = j->v == NULL ? NULL : row_at(j, j->v, i, room_of(j, worker, 1));
+        const float *g = row_at(j, j->g, i, scratch_of(j, worker, 0));
+        float *v = j->v == NULL ? NULL : row_at(j, j->v, i, scratch_of(j, worker, 1));
         total += (double)measure_row(g, j->c, j->r[i] / j->r_mean, v, j->columns);
         if (v != NULL) {
             put_row(j, j->v, i, v);
@@ -209,8 +209,8 @@ static void apply_body(const void *argument, int64_t begin, int64_t end, uint32_
 {
     const job *j = argument;
     for (int64_t i = begin; i < end; i++) {
-        float *w = row_at(j, j->w, i, room_of(j, worker, 1));
-        apply_row(j, w, row_at(j, j->g, i, room_of(j, worker, 0)), j->r[i] / j->r_mean);
+        float *w = row_at(j, j->w, i, scratch_of(j, worker, 1));
+        apply_row(j, w, row_at(j, j->g, i, scratch_of(j, worker, 0)), j->r[i] / j->r_mean);
         put_row(j, j->w, i, w);
     }
 }
@@ -218,14 +218,14 @@ static void apply_body(const void *argument, int64_t begin, int64_t end, uint32_
 // ---- vectors ----------------------------------------------------------------------------------------------
 
 // Elements [at, at + count) where they lie, or widened.
-static float *piece_at(const job *j, const void *base, int64_t at, int64_t count, float *room)
+static float *piece_at(const job *j, const void *base, int64_t at, int64_t count, float *scratch)
 {
     char *piece = element(j, base, at);
     if (j->type == HR_F32) {
         return (float *)(void *)piece;
     }
-    cast_widen(room, piece, j->type, count);
-    return room;
+    cast_widen(scratch, piece, j->type, count);
+    return scratch;
 }
 
 static void put_piece(const job *j, void *base, int64_t at, int64_t count, const float *piece)
@@ -276,12 +276,13 @@ CPU_HOT static void apply_piece(const job *j, float *restrict w, float *restrict
 static void apply_vector_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    float rooms[3][PIECE];
+    float scratch_areas[3][PIECE];
     (void)worker;
     for (int64_t at = begin; at < end; at += PIECE) {
         const int64_t count = end - at < PIECE ? end - at : PIECE;
-        float *w = piece_at(j, j->w, at, count, rooms[0]), *v = piece_at(j, j->v, at, count, rooms[1]);
-        apply_piece(j, w, v, piece_at(j, j->g, at, count, rooms[2]), count);
+        float *w = piece_at(j, j->w, at, count, scratch_areas[0]),
+              *v = piece_at(j, j->v, at, count, scratch_areas[1]);
+        apply_piece(j, w, v, piece_at(j, j->g, at, count, scratch_areas[2]), count);
         put_piece(j, j->w, at, count, w);
         put_piece(j, j->v, at, count, v);
     }
@@ -321,8 +322,8 @@ static job job_of(const cpu_run *r)
     if (!is_vector(q)) {
         const int64_t threads = workers_count(r->device->workers);
         j.column_sums = (float *)(j.partial + threads * LINE_DOUBLES);
-        j.rooms = j.column_sums + 2 * threads * padded(j.columns);
-        j.r = j.type == HR_F32 ? r->in[2] : j.rooms + 2 * threads * padded(j.columns);
+        j.scratch_areas = j.column_sums + 2 * threads * padded(j.columns);
+        j.r = j.type == HR_F32 ? r->in[2] : j.scratch_areas + 2 * threads * padded(j.columns);
         j.c = j.type == HR_F32 ? r->in[3] : j.r + padded(cpu_elements_of(&q->in[2]));
     }
     return j;

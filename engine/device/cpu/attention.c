@@ -9,8 +9,8 @@
 #include "exp.h"
 #include "simd.h"
 
-// The room of one worker.
-typedef struct room {
+// The scratch of one worker.
+typedef struct scratch {
     float *turned;  // queries [features][QUERIES]
     float *scores;  // [KEYS][QUERIES], then weights
     float *y;       // [QUERIES][padded]
@@ -18,7 +18,7 @@ typedef struct room {
     float *largest; // [QUERIES]: score so far
     float *sum;     // [QUERIES]: of exp(score - largest)
     float *factor;  // [QUERIES]: of what was summed before the last tile
-} room;
+} scratch;
 
 typedef struct job {
     attention_sizes sizes;
@@ -29,16 +29,16 @@ typedef struct job {
     int64_t tiles_of_head;
 } job;
 
-static int64_t room_floats(const attention_sizes *s)
+static int64_t scratch_floats(const attention_sizes *s)
 {
     return ATTENTION_QUERIES * s->padded * 2 + ATTENTION_KEYS * ATTENTION_QUERIES +
            ATTENTION_KEYS * s->padded + 3 * ATTENTION_QUERIES;
 }
 
-static room room_of(const job *j, uint32_t worker)
+static scratch scratch_of(const job *j, uint32_t worker)
 {
     const attention_sizes *s = &j->sizes;
-    room r = {.turned = j->workspace + room_floats(s) * worker};
+    scratch r = {.turned = j->workspace + scratch_floats(s) * worker};
     r.scores = r.turned + ATTENTION_QUERIES * s->padded;
     r.y = r.scores + ATTENTION_KEYS * ATTENTION_QUERIES;
     r.values = r.y + ATTENTION_QUERIES * s->padded;
@@ -87,7 +87,7 @@ CPU_INLINE void weigh_lanes(float *scores, int64_t all, int64_t keys, const i32x
     F32X16W(sum) = F32X16(sum) * share + total;
 }
 
-CPU_HOT static void weigh(const room *r, int64_t queries, int64_t keys, int64_t shift)
+CPU_HOT static void weigh(const scratch *r, int64_t queries, int64_t keys, int64_t shift)
 {
     const i32x16 lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     for (int64_t q = 0; q < queries; q += CPU_LANES) {
@@ -108,7 +108,7 @@ CPU_HOT static void rescale(float *y, const float *factor, int64_t queries, int6
 }
 
 // Queries [q, q + count) of a head meet the keys [at, at + keys). `k` and `v` are the head's.
-static void meet(const job *j, const room *r, const float *k, const float *v, int64_t q, int64_t count,
+static void meet(const job *j, const scratch *r, const float *k, const float *v, int64_t q, int64_t count,
                  int64_t at, int64_t keys)
 {
     const attention_sizes *s = &j->sizes;
@@ -156,7 +156,7 @@ CPU_HOT static void divide_row(float *to, const float *from, float sum, int64_t 
     }
 }
 
-static void attend(const job *j, const room *r, int64_t head, int64_t q)
+static void attend(const job *j, const scratch *r, int64_t head, int64_t q)
 {
     const attention_sizes *s = &j->sizes;
     const int64_t count = attention_min(ATTENTION_QUERIES, s->queries - q);
@@ -181,7 +181,7 @@ static void attend(const job *j, const room *r, int64_t head, int64_t q)
 static void attend_range(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    const room r = room_of(j, worker);
+    const scratch r = scratch_of(j, worker);
     for (int64_t i = begin; i < end; i++) {
         const int64_t turn = i % j->tiles_of_head;
         const int64_t tile = turn % 2 == 0 ? turn / 2 : j->tiles_of_head - 1 - turn / 2;
@@ -192,7 +192,7 @@ static void attend_range(const void *argument, int64_t begin, int64_t end, uint3
 static uint64_t workspace(const cpu_device *device, const op_query *q)
 {
     const attention_sizes s = attention_sizes_of(q);
-    return (uint64_t)room_floats(&s) * device->threads * sizeof(float);
+    return (uint64_t)scratch_floats(&s) * device->threads * sizeof(float);
 }
 
 static void run(const cpu_run *r)

@@ -60,9 +60,9 @@ void attention_multiply(const gemm_tiles *tiles, const attention_product *p);
 // A tile [count, features] of a sequence (rows of `width`) turned and scaled: [features][ATTENTION_QUERIES], zeros
 // behind the last query.
 void attention_turn(const attention_sizes *s, float *to, const float *from, int64_t count);
-// The same tile as right side of a product: where it lies if its rows are whole registers, else copied to `room`
+// The same tile as right side of a product: where it lies if its rows are whole registers, else copied to `scratch`
 // [count][padded]. *row: its row length.
-const float *attention_right(const attention_sizes *s, float *room, const float *from, int64_t count,
+const float *attention_right(const attention_sizes *s, float *scratch, const float *from, int64_t count,
                              int64_t *row);
 
 #endif

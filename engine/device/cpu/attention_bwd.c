@@ -12,14 +12,14 @@
 #include "exp.h"
 #include "simd.h"
 
-// The room of one worker.
-typedef struct room {
+// The scratch of one worker.
+typedef struct scratch {
     float *q_turned, *dy_turned; // [features][QUERIES], both times 1/sqrt(features)
     float *weights, *ds;         // [KEYS][QUERIES]: scores and dp at first
     float *dq;                   // [QUERIES][padded]
     float *q, *dy, *k;           // [tile][padded], where they must be copied
     float *lse, *mean;           // [QUERIES]; the mean times 1/sqrt(features)
-} room;
+} scratch;
 
 typedef struct job {
     attention_sizes sizes;
@@ -31,16 +31,16 @@ typedef struct job {
 
 enum { WIDE_BUFFERS = 5, KEY_BUFFERS = 1, SCORE_BUFFERS = 2, ROW_BUFFERS = 2 };
 
-static int64_t room_floats(const attention_sizes *s)
+static int64_t scratch_floats(const attention_sizes *s)
 {
     return (WIDE_BUFFERS * ATTENTION_QUERIES + KEY_BUFFERS * ATTENTION_KEYS) * s->padded +
            SCORE_BUFFERS * ATTENTION_KEYS * ATTENTION_QUERIES + ROW_BUFFERS * ATTENTION_QUERIES;
 }
 
-static room room_of(const job *j, uint32_t worker)
+static scratch scratch_of(const job *j, uint32_t worker)
 {
     const int64_t wide = ATTENTION_QUERIES * j->sizes.padded, square = ATTENTION_KEYS * ATTENTION_QUERIES;
-    room r = {.q_turned = j->workspace + room_floats(&j->sizes) * worker};
+    scratch r = {.q_turned = j->workspace + scratch_floats(&j->sizes) * worker};
     r.dy_turned = r.q_turned + wide;
     r.dq = r.dy_turned + wide;
     r.q = r.dq + wide;
@@ -108,7 +108,7 @@ CPU_INLINE void differentiate(float *weights, float *ds, const lanes *l, const i
 }
 
 // Scores become weights and dp becomes ds; both are 0 where a query does not see a key.
-CPU_HOT static void differentiate_tile(const room *r, int64_t count, int64_t keys, int64_t shift)
+CPU_HOT static void differentiate_tile(const scratch *r, int64_t count, int64_t keys, int64_t shift)
 {
     const i32x16 order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, every = ~(i32x16){0};
     for (int64_t q = 0; q < count; q += CPU_LANES) {
@@ -131,7 +131,7 @@ CPU_HOT static void differentiate_tile(const room *r, int64_t count, int64_t key
 }
 
 // `adds`: an earlier tile of queries has written to these keys.
-static void meet(const job *j, const room *r, const queries *t, int64_t at, int64_t keys, bool adds)
+static void meet(const job *j, const scratch *r, const queries *t, int64_t at, int64_t keys, bool adds)
 {
     const attention_sizes *s = &j->sizes;
     const int64_t shift = attention_shift(s, t->at, at);
@@ -186,7 +186,7 @@ CPU_HOT static float dot(const float *a, const float *b, int64_t count)
     return total;
 }
 
-static queries load_queries(const job *j, const room *r, int64_t head, int64_t at)
+static queries load_queries(const job *j, const scratch *r, int64_t head, int64_t at)
 {
     const attention_sizes *s = &j->sizes;
     queries t = {.head = head, .at = at, .count = attention_min(ATTENTION_QUERIES, s->queries - at)};
@@ -204,7 +204,7 @@ static queries load_queries(const job *j, const room *r, int64_t head, int64_t a
     return t;
 }
 
-static void store_dq(const job *j, const room *r, const queries *t)
+static void store_dq(const job *j, const scratch *r, const queries *t)
 {
     const attention_sizes *s = &j->sizes;
     float *dq = j->dq + attention_place(s, t->head, s->queries) + t->at * s->width;
@@ -230,7 +230,7 @@ static void attend_heads(const void *argument, int64_t begin, int64_t end, uint3
 {
     const job *j = argument;
     const attention_sizes *s = &j->sizes;
-    const room r = room_of(j, worker);
+    const scratch r = scratch_of(j, worker);
     for (int64_t head = begin; head < end; head++) {
         for (int64_t q = 0; q < s->queries; q += ATTENTION_QUERIES) {
             const queries t = load_queries(j, &r, head, q);
@@ -249,7 +249,7 @@ static void attend_heads(const void *argument, int64_t begin, int64_t end, uint3
 static uint64_t workspace(const cpu_device *device, const op_query *q)
 {
     const attention_sizes s = attention_sizes_of(q);
-    return (uint64_t)room_floats(&s) * device->threads * sizeof(float);
+    return (uint64_t)scratch_floats(&s) * device->threads * sizeof(float);
 }
 
 static void run(const cpu_run *r)

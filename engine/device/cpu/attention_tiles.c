@@ -91,7 +91,7 @@ void attention_turn(const attention_sizes *s, float *to, const float *from, int6
     scale_by(to, s->scale, s->features * ATTENTION_QUERIES);
 }
 
-const float *attention_right(const attention_sizes *s, float *room, const float *from, int64_t count,
+const float *attention_right(const attention_sizes *s, float *scratch, const float *from, int64_t count,
                              int64_t *row)
 {
     if (s->features == s->padded) {
@@ -99,9 +99,9 @@ const float *attention_right(const attention_sizes *s, float *room, const float 
         return from;
     }
     *row = s->padded;
-    memset(room, 0, (size_t)(count * s->padded) * sizeof *room);
+    memset(scratch, 0, (size_t)(count * s->padded) * sizeof *scratch);
     for (int64_t i = 0; i < count; i++) {
-        memcpy(room + i * s->padded, from + i * s->width, (size_t)s->features * sizeof *room);
+        memcpy(scratch + i * s->padded, from + i * s->width, (size_t)s->features * sizeof *scratch);
     }
-    return room;
+    return scratch;
 }

@@ -22,7 +22,7 @@ static depthwise job_of(const cpu_run *r, const op_operand *x, const op_operand 
                        .pad_top = a->pad_top,
                        .pad_left = a->pad_left,
                        .channels = x->shape.dim[3],
-                       .room = r->workspace};
+                       .scratch = r->workspace};
 }
 
 static bool is_wide(const op_operand *x)
@@ -72,7 +72,7 @@ static void wide_forward_body(const void *argument, int64_t begin, int64_t end, 
 static void narrow_forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const depthwise *j = argument;
-    depthwise_narrow_forward(j, begin, end, j->room + (int64_t)worker * j->room_floats);
+    depthwise_narrow_forward(j, begin, end, j->scratch + (int64_t)worker * j->scratch_floats);
 }
 
 static void run_forward(const cpu_run *r)
@@ -84,7 +84,7 @@ static void run_forward(const cpu_run *r)
     j.relu = r->query->attr.act != HR_ACT_NONE;
     j.ceiling = cpu_ceiling(r->query->attr.act);
     j.out = r->out[0];
-    j.room_floats = depthwise_narrow_room(&j);
+    j.scratch_floats = depthwise_narrow_scratch(&j);
     if (is_wide(&r->query->in[0])) {
         cpu_for_pieces(r->device->workers, j.y.images * j.y.height, 1, wide_forward_body, &j);
     } else {
@@ -107,7 +107,7 @@ static void run_bwd_data(const cpu_run *r)
     cpu_for_pieces(r->device->workers, j.x.images * j.x.height, 1, bwd_data_body, &j);
 }
 
-// Every worker sums into its own copy of dw and db, which lie first in its room.
+// Every worker sums into its own copy of dw and db, which lie first in its scratch.
 static int64_t weight_floats(const depthwise *j)
 {
     return round_up_16((j->kernel_h * j->kernel_w + 1) * j->channels);
@@ -116,7 +116,7 @@ static int64_t weight_floats(const depthwise *j)
 static void bwd_weights_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const depthwise *j = argument;
-    float *total = j->room + (int64_t)worker * j->room_floats;
+    float *total = j->scratch + (int64_t)worker * j->scratch_floats;
     memset(total, 0, (size_t)weight_floats(j) * sizeof *total);
     if (j->channels % CPU_LANES == 0) {
         depthwise_wide_bwd_weights(j, total, begin, end, total + weight_floats(j));
@@ -125,18 +125,18 @@ static void bwd_weights_body(const void *argument, int64_t begin, int64_t end, u
     }
 }
 
-static int64_t bwd_weights_room(const depthwise *j)
+static int64_t bwd_weights_scratch(const depthwise *j)
 {
-    return weight_floats(j) + (j->channels % CPU_LANES == 0 ? weight_floats(j) : depthwise_narrow_room(j));
+    return weight_floats(j) + (j->channels % CPU_LANES == 0 ? weight_floats(j) : depthwise_narrow_scratch(j));
 }
 
 // Adds the workers' sums, in their order.
 static void gather(const depthwise *j, float *to, int64_t first, int64_t count, uint32_t ranges)
 {
     for (int64_t i = 0; i < count; i++) {
-        float sum = j->room[first + i];
+        float sum = j->scratch[first + i];
         for (uint32_t w = 1; w < ranges; w++) {
-            sum += j->room[(int64_t)w * j->room_floats + first + i];
+            sum += j->scratch[(int64_t)w * j->scratch_floats + first + i];
         }
         to[i] = sum;
     }
@@ -147,7 +147,7 @@ static void run_bwd_weights(const cpu_run *r)
     depthwise j = job_of(r, &r->query->in[0], &r->query->in[1]);
     j.x_data = r->in[0];
     j.dy = r->in[1];
-    j.room_floats = bwd_weights_room(&j);
+    j.scratch_floats = bwd_weights_scratch(&j);
     cpu_for(r->device->workers, j.x.images, j.x.blocks, bwd_weights_body, &j);
     const uint32_t ranges = cpu_for_ranges(r->device->workers, j.x.images, j.x.blocks);
     const int64_t weights = j.kernel_h * j.kernel_w * j.channels;
@@ -166,13 +166,13 @@ static depthwise job_of_query(const op_query *q, const op_operand *x, const op_o
 static uint64_t forward_workspace(const cpu_device *device, const op_query *q)
 {
     const depthwise j = job_of_query(q, &q->in[0], &q->out[0]);
-    return is_wide(&q->in[0]) ? 0 : (uint64_t)depthwise_narrow_room(&j) * device->threads * sizeof(float);
+    return is_wide(&q->in[0]) ? 0 : (uint64_t)depthwise_narrow_scratch(&j) * device->threads * sizeof(float);
 }
 
 static uint64_t bwd_weights_workspace(const cpu_device *device, const op_query *q)
 {
     const depthwise j = job_of_query(q, &q->in[0], &q->in[1]);
-    return (uint64_t)bwd_weights_room(&j) * device->threads * sizeof(float);
+    return (uint64_t)bwd_weights_scratch(&j) * device->threads * sizeof(float);
 }
 
 const cpu_impl cpu_depthwise = {

@@ -21,8 +21,8 @@ typedef struct depthwise {
     int64_t channels; // of a whole pixel, all blocks
     const float *x_data, *w, *bias, *dy;
     float *out;
-    float *room; // workspace, per worker `room_floats`
-    int64_t room_floats;
+    float *scratch; // workspace, per worker `scratch_floats`
+    int64_t scratch_floats;
     bool relu;
     float ceiling; // of relu
 } depthwise;
@@ -50,13 +50,14 @@ CPU_INLINE const float *pixel(const float *data, const cpu_image *v, int64_t ima
 // Rows [begin, end) of y, of dx, over all images.
 void depthwise_wide_forward(const depthwise *shared, int64_t begin, int64_t end);
 void depthwise_wide_bwd_data(const depthwise *shared, int64_t begin, int64_t end);
-// Adds dw of the images, and db behind the last tap, to total[tap][channels]; `sums` is room of the same
+// Adds dw of the images, and db behind the last tap, to total[tap][channels]; `sums` is scratch of the same
 // size.
 void depthwise_wide_bwd_weights(const depthwise *shared, float *restrict total, int64_t begin, int64_t end,
                                 float *restrict sums);
 
-int64_t depthwise_narrow_room(const depthwise *j); // floats of room that the next two need
-void depthwise_narrow_forward(const depthwise *j, int64_t begin, int64_t end, float *room);
-void depthwise_narrow_bwd_weights(const depthwise *j, float *total, int64_t begin, int64_t end, float *room);
+int64_t depthwise_narrow_scratch(const depthwise *j); // floats of scratch that the next two need
+void depthwise_narrow_forward(const depthwise *j, int64_t begin, int64_t end, float *scratch);
+void depthwise_narrow_bwd_weights(const depthwise *j, float *total, int64_t begin, int64_t end,
+                                  float *scratch);
 
 #endif

@@ -31,19 +31,19 @@ static int64_t strip_floats(const depthwise *j)
 }
 
 // Room of a worker: the padded image; per tap a row of weights or sums, and one for db.
-int64_t depthwise_narrow_room(const depthwise *j)
+int64_t depthwise_narrow_scratch(const depthwise *j)
 {
     return round_up_16(padded_rows(j) * padded_row_floats(j)) +
            round_up_16((j->kernel_h * j->kernel_w + 1) * strip_floats(j));
 }
 
-static float *narrow_tile_of(const depthwise *j, float *room)
+static float *narrow_tile_of(const depthwise *j, float *scratch)
 {
-    return room + round_up_16(padded_rows(j) * padded_row_floats(j));
+    return scratch + round_up_16(padded_rows(j) * padded_row_floats(j));
 }
 
 // The image itself where nothing pads it.
-static narrow_image narrow_image_of(const depthwise *j, int64_t image, float *room)
+static narrow_image narrow_image_of(const depthwise *j, int64_t image, float *scratch)
 {
     const int64_t c = j->x.channels, row = padded_row_floats(j), own_row = j->x.width * c;
     const float *x = pixel(j->x_data, &j->x, image, 0, 0);
@@ -52,12 +52,12 @@ static narrow_image narrow_image_of(const depthwise *j, int64_t image, float *ro
     }
     const int64_t rows = min_of(j->x.height, padded_rows(j) - j->pad_top);
     const int64_t floats = min_of(own_row, row - j->pad_left * c);
-    memset(room, 0, (size_t)(padded_rows(j) * row) * sizeof *room);
+    memset(scratch, 0, (size_t)(padded_rows(j) * row) * sizeof *scratch);
     for (int64_t h = 0; h < rows; h++) {
-        memcpy(room + (h + j->pad_top) * row + j->pad_left * c, x + h * own_row,
-               (size_t)floats * sizeof *room);
+        memcpy(scratch + (h + j->pad_top) * row + j->pad_left * c, x + h * own_row,
+               (size_t)floats * sizeof *scratch);
     }
-    return (narrow_image){room, row};
+    return (narrow_image){scratch, row};
 }
 
 // Weights repeated along a row: tile[tap][strip floats].
@@ -118,13 +118,13 @@ static void narrow_finish_image(const depthwise *j, float *to)
     }
 }
 
-void depthwise_narrow_forward(const depthwise *j, int64_t begin, int64_t end, float *room)
+void depthwise_narrow_forward(const depthwise *j, int64_t begin, int64_t end, float *scratch)
 {
-    float *tile = narrow_tile_of(j, room);
+    float *tile = narrow_tile_of(j, scratch);
     narrow_tile(j, tile);
     for (int64_t image = begin; image < end; image++) {
         float *to = j->out + image * j->y.height * strip_floats(j);
-        narrow_forward_image(j, narrow_image_of(j, image, room), tile, to);
+        narrow_forward_image(j, narrow_image_of(j, image, scratch), tile, to);
         narrow_finish_image(j, to);
     }
 }
@@ -194,12 +194,14 @@ static void narrow_fold(const depthwise *j, float *sums, float *total)
 
 enum { FOLD_IMAGES = 8 }; // short sums keep their digits
 
-void depthwise_narrow_bwd_weights(const depthwise *j, float *total, int64_t begin, int64_t end, float *room)
+void depthwise_narrow_bwd_weights(const depthwise *j, float *total, int64_t begin, int64_t end,
+                                  float *scratch)
 {
-    float *sums = narrow_tile_of(j, room);
+    float *sums = narrow_tile_of(j, scratch);
     narrow_clear(j, sums);
     for (int64_t image = begin; image < end; image++) {
-        narrow_bwd_weights_image(j, narrow_image_of(j, image, room), pixel(j->dy, &j->y, image, 0, 0), sums);
+        narrow_bwd_weights_image(j, narrow_image_of(j, image, scratch), pixel(j->dy, &j->y, image, 0, 0),
+                                 sums);
         if ((image - begin + 1) % FOLD_IMAGES == 0 || image + 1 == end) {
             narrow_fold(j, sums, total);
         }

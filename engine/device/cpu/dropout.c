@@ -101,10 +101,10 @@ static void drop_piece(const job *j, const words *w, int64_t at, int64_t count)
         apply(w, &j->draw, (const float *)j->x + at, (float *)j->y + at, mask, count);
         return;
     }
-    float room[PIECE];
-    cast_widen(room, (const uint16_t *)j->x + at, j->type, count);
-    apply(w, &j->draw, room, room, mask, count);
-    cast_narrow((uint16_t *)j->y + at, j->type, room, count);
+    float scratch[PIECE];
+    cast_widen(scratch, (const uint16_t *)j->x + at, j->type, count);
+    apply(w, &j->draw, scratch, scratch, mask, count);
+    cast_narrow((uint16_t *)j->y + at, j->type, scratch, count);
 }
 
 static void draw_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)

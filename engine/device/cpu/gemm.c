@@ -121,7 +121,7 @@ typedef struct pass {
     bool first, last; // of the passes over k
     float *c;
     int64_t c_row;
-    float *room_a, *room_b;
+    float *scratch_a, *scratch_b;
     prefetch ahead;
 } pass;
 
@@ -165,7 +165,8 @@ static void run_panel(const job *j, pass *s, gemm_tile t, int64_t n, int64_t col
     t.a_step = j->p->pack_a ? tiles->rows : g->a_transposed ? g->a_row : 1;
     for (int64_t m = s->at.m; m < s->at.m_end; m += tiles->rows) {
         const int64_t rows = min_of(tiles->rows, s->at.m_end - m);
-        t.a = j->p->pack_a ? s->room_a + (m - s->at.m) * t.depth : j->o->a + m * t.a_row + s->at.k * t.a_step;
+        t.a = j->p->pack_a ? s->scratch_a + (m - s->at.m) * t.depth
+                           : j->o->a + m * t.a_row + s->at.k * t.a_step;
         t.c = s->c + m * t.c_row + n;
         prefetch_some(&s->ahead);
         gemm_tile_run(tiles, &t, rows, columns);
@@ -180,14 +181,14 @@ static void run_pass(const job *j, pass *s)
     const int64_t depth = w->k_end - w->k;
     const bool pack = p->pack_b || (w->n_end - w->n) % p->tiles->lanes != 0;
     if (pack) {
-        gemm_pack_b(g, p->columns, j->o->b, w->n, w->n_end, w->k, depth, s->room_b);
+        gemm_pack_b(g, p->columns, j->o->b, w->n, w->n_end, w->k, depth, s->scratch_b);
     }
     for (int64_t n = w->n; n < w->n_end; n += p->columns) {
         gemm_tile t = {
             .depth = depth, .c_row = s->c_row, .add = !s->first || g->add, .relu = s->last && g->relu};
         t.scale = s->last ? g->scale : 0.0f;
         t.bias = s->last && j->o->bias != NULL ? j->o->bias + n : NULL;
-        t.b = pack ? s->room_b + (n - w->n) * depth : j->o->b + w->k * g->b_row + n;
+        t.b = pack ? s->scratch_b + (n - w->n) * depth : j->o->b + w->k * g->b_row + n;
         t.b_step = pack ? p->columns : g->b_row;
         run_panel(j, s, t, n, min_of(p->columns, w->n_end - n));
     }
@@ -223,7 +224,7 @@ static void run_rows(const job *j, pass *s, const block *w, const block *band)
         s->at.m_end = min_of(m + p->a_rows, w->m_end);
         if (p->pack_a) {
             gemm_pack_a(j->g, p->tiles->rows, j->o->a, m, s->at.m_end - m, s->at.k, s->at.k_end - s->at.k,
-                        s->room_a);
+                        s->scratch_a);
         }
         for (int64_t n = band->n; n < band->n_end; n += width) {
             s->at.n = n;
@@ -241,8 +242,10 @@ static void run_block(const job *j, const block *w, bool epilogue, float *c, flo
 {
     const gemm *g = j->g;
     const plan *p = j->p;
-    pass s = {
-        .c = c, .c_row = epilogue ? g->c_row : g->n, .room_a = scratch, .room_b = scratch + p->a_floats};
+    pass s = {.c = c,
+              .c_row = epilogue ? g->c_row : g->n,
+              .scratch_a = scratch,
+              .scratch_b = scratch + p->a_floats};
     const int64_t width = w->k_end - w->k > p->depth ? BAND_COLUMNS : w->n_end - w->n;
     for (int64_t n = w->n; n < w->n_end; n += width) {
         const block band = {w->m, w->m_end, n, min_of(n + width, w->n_end), w->k, w->k_end};
@@ -287,7 +290,7 @@ static void run_range(const void *argument, int64_t begin, int64_t end, uint32_t
     run_block(j, &w, true, j->o->c, b_sums, scratch_of(j, worker));
 }
 
-// What threads that share k hand over lies behind the packing room of all of them: a part of C, a part of B's
+// What threads that share k hand over lies behind the packing scratch of all of them: a part of C, a part of B's
 // sums.
 static float *part_of(const job *j, uint32_t worker)
 {

@@ -2,7 +2,7 @@
 // Private to half*.c: operations over two-byte operands, computed in float32 a tile at a time.
 //
 // An operation is cut into items that do not need one another: elements, rows, heads. A worker widens the operands
-// of a few items into a room of its own, in the nearest cache, runs the float32 kernel on them and narrows the
+// of a few items into a scratch of its own, in the nearest cache, runs the float32 kernel on them and narrows the
 // results: every result is rounded once.
 #ifndef DEVICE_CPU_HALF_H
 #define DEVICE_CPU_HALF_H
@@ -43,7 +43,7 @@ typedef struct half_band {
     int32_t pad_top;
 } half_band;
 
-typedef struct half_cut {
+typedef struct half_tile_plan {
     int64_t items, most; // in all, and of one tile
     int64_t group;       // tiles end where a group does; 0: no groups
     uint8_t updated;     // bit k: input k is written back
@@ -53,14 +53,14 @@ typedef struct half_cut {
     half_rows rows;
     uint32_t in_count, out_count;
     half_operand in[OP_MAX_IN], out[OP_MAX_OUT];
-} half_cut;
+} half_tile_plan;
 
 // False for what is not cut: lower widens the whole operation.
-bool half_cut_of(const op_query *q, half_cut *out);
+bool half_tile_plan_of(const op_query *q, half_tile_plan *out);
 
-half_band half_band_of(const half_cut *cut, int64_t at, int64_t count);
+half_band half_band_of(const half_tile_plan *cut, int64_t at, int64_t count);
 
 // The query of a tile of `count` items from `at` on, its operands float32.
-void half_tile_query(const half_cut *cut, int64_t at, int64_t count, const op_query *q, op_query *tile);
+void half_tile_query(const half_tile_plan *cut, int64_t at, int64_t count, const op_query *q, op_query *tile);
 
 #endif

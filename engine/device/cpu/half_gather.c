@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of two-byte matrices into rooms of floats and back.
+// Parts of two-byte matrices into scratch_areas of floats and back.
 #include <string.h>
 
 #include "cast.h"
 #include "half_matrix.h"
 
-// A part of rows, from memory to the room.
+// A part of rows, from memory to the scratch.
 typedef struct piece {
     const half_matrix *m;
     cast_widener widen;

@@ -86,7 +86,7 @@ static void cut_bands(const half_multiply *p, half_shares *u)
     u->down = u->stage.bands;
 }
 
-// A tile of C as large as there is room, so that few tiles stage the same images.
+// A tile of C as large as there is scratch, so that few tiles stage the same images.
 static void cut_places(const half_multiply *p, half_shares *u)
 {
     const int64_t most = C_FLOATS / in_lines(u->columns);
@@ -171,11 +171,11 @@ static half_tile tile_of(const half_job *j, int64_t item, uint32_t worker)
         t.rows = b.pixels;
     }
     t.columns = min_of(u->columns, p->n - t.n);
-    t.room_a = j->rooms + u->own_floats * worker;
-    t.room_b = t.room_a + u->a_floats;
-    t.turned = t.room_b + u->b_floats;
-    t.room_c = t.turned + u->turned_floats;
-    t.bias = t.room_c + u->c_floats;
+    t.scratch_a = j->scratch_areas + u->own_floats * worker;
+    t.scratch_b = t.scratch_a + u->a_floats;
+    t.turned = t.scratch_b + u->b_floats;
+    t.scratch_c = t.turned + u->turned_floats;
+    t.bias = t.scratch_c + u->c_floats;
     move_to(&t.a, &p->a_at, outer, inner);
     move_to(&t.b, &p->b_at, outer, inner);
     move_to(&t.c, &p->c_at, outer, inner);
@@ -186,9 +186,9 @@ static half_tile tile_of(const half_job *j, int64_t item, uint32_t worker)
 static void load_a(const half_job *j, const half_tile *t, int64_t k, int64_t depth)
 {
     if (j->p->a_turned) {
-        half_gather(&t->a, k, depth, t->m, t->rows, t->room_a, j->u->a_row);
+        half_gather(&t->a, k, depth, t->m, t->rows, t->scratch_a, j->u->a_row);
     } else {
-        half_gather(&t->a, t->m, t->rows, k, depth, t->room_a, j->u->a_row);
+        half_gather(&t->a, t->m, t->rows, k, depth, t->scratch_a, j->u->a_row);
     }
 }
 
@@ -196,22 +196,22 @@ void half_load_panel(const half_job *j, const half_tile *t, int64_t n, int64_t c
                      gemm_tile *g)
 {
     const half_shares *u = j->u;
-    g->b = t->room_b + (u->close_b ? n - t->n : 0);
+    g->b = t->scratch_b + (u->close_b ? n - t->n : 0);
     g->b_step = u->close_b ? t->columns : u->panel;
     if (u->close_b) {
         if (n == t->n) {
-            half_gather(&t->b, k, g->depth, n, t->columns, t->room_b, t->columns);
+            half_gather(&t->b, k, g->depth, n, t->columns, t->scratch_b, t->columns);
         }
         return;
     }
     if (columns < u->panel) { // zeros behind the last column
-        memset(t->room_b, 0, (size_t)(u->panel * g->depth) * sizeof *t->room_b);
+        memset(t->scratch_b, 0, (size_t)(u->panel * g->depth) * sizeof *t->scratch_b);
     }
     if (j->p->b_turned) {
         half_gather(&t->b, n, columns, k, g->depth, t->turned, u->b_row);
-        gemm_transpose(t->room_b, u->panel, t->turned, u->b_row, columns, g->depth);
+        gemm_transpose(t->scratch_b, u->panel, t->turned, u->b_row, columns, g->depth);
     } else {
-        half_gather(&t->b, k, g->depth, n, columns, t->room_b, u->panel);
+        half_gather(&t->b, k, g->depth, n, columns, t->scratch_b, u->panel);
     }
 }
 
@@ -237,8 +237,8 @@ static void run_panel(const half_job *j, const half_tile *t, gemm_tile g, int64_
     g.c_row = u->c_row;
     g.bias = g.bias == NULL ? NULL : t->bias + (n - t->n);
     for (int64_t m = 0; m < t->rows; m += u->tiles->rows) {
-        g.a = t->room_a + m * g.a_row;
-        g.c = t->room_c + m * u->c_row + (n - t->n);
+        g.a = t->scratch_a + m * g.a_row;
+        g.c = t->scratch_c + m * u->c_row + (n - t->n);
         gemm_tile_run(u->tiles, &g, min_of(u->tiles->rows, t->rows - m), half_whole_columns(j, columns));
     }
 }
@@ -255,11 +255,11 @@ static void finish_row(const half_multiply *p, float *row, const float *bias, in
 static void finish(const half_job *j, const half_tile *t)
 {
     for (int64_t r = 0; r < t->rows; r++) {
-        finish_row(j->p, t->room_c + r * j->u->c_row, t->bias, t->columns);
+        finish_row(j->p, t->scratch_c + r * j->u->c_row, t->bias, t->columns);
     }
 }
 
-// The sum of the tile over [k, end) into its room; `whole`: what belongs to the whole sum follows the last pass.
+// The sum of the tile over [k, end) into its scratch; `whole`: what belongs to the whole sum follows the last pass.
 static void sum_tile(const half_job *j, const half_tile *t, int64_t begin, int64_t end, bool whole)
 {
     for (int64_t k = begin; k < end; k += j->u->depth) {
@@ -276,7 +276,7 @@ static void sum_tile(const half_job *j, const half_tile *t, int64_t begin, int64
         }
     }
     if (begin >= end) { // no tap reaches these pixels
-        memset(t->room_c, 0, (size_t)j->u->c_floats * sizeof *t->room_c);
+        memset(t->scratch_c, 0, (size_t)j->u->c_floats * sizeof *t->scratch_c);
         finish(j, t);
     }
 }
@@ -292,10 +292,10 @@ static void store_tile(const half_job *j, const half_tile *t)
 {
     if (j->p->relu && !isinf(j->p->ceiling)) {
         for (int64_t r = 0; r < t->rows; r++) {
-            cut_off(t->room_c + r * j->u->c_row, t->columns, j->p->ceiling);
+            cut_off(t->scratch_c + r * j->u->c_row, t->columns, j->p->ceiling);
         }
     }
-    half_scatter(&t->c, t->m, t->rows, t->n, t->columns, t->room_c, j->u->c_row);
+    half_scatter(&t->c, t->m, t->rows, t->n, t->columns, t->scratch_c, j->u->c_row);
 }
 
 static void tiles_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -338,7 +338,7 @@ static void finish_depth(const half_job *j, uint32_t ranges)
 {
     const half_tile t = tile_of(j, 0, 0);
     for (uint32_t part = 1; part < ranges; part++) {
-        add_to(t.room_c, t.room_c + j->u->own_floats * part, t.rows * j->u->c_row);
+        add_to(t.scratch_c, t.scratch_c + j->u->own_floats * part, t.rows * j->u->c_row);
     }
     finish(j, &t);
     store_tile(j, &t);

@@ -72,14 +72,14 @@ static void stage_band(const half_tile *t, const half_stage *s, const half_band_
     const int64_t rows = (b->rows - 1) * v->step_h + s->lines;
     for (int64_t image = 0; image < b->images; image++) {
         half_gather_rows(&t->a, b->image + image, v->first_h + b->row * v->step_h, rows, s->width,
-                         t->room_a + image * s->height * s->width);
+                         t->scratch_a + image * s->height * s->width);
     }
 }
 
 // What pixel (row, 0) of an image of the band sees in row `line` of its window.
 static const float *seen(const half_tile *t, const half_stage *s, int64_t image, int64_t row, int64_t line)
 {
-    return t->room_a + (image * s->height + row * t->a.window.step_h + line) * s->width;
+    return t->scratch_a + (image * s->height + row * t->a.window.step_h + line) * s->width;
 }
 
 // ---- rows of C are pixels ---------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ void half_sum_band(const half_job *j, const half_tile *t, int64_t band)
             const int64_t columns = min_of(u->panel, t->columns - n);
             gemm_tile here = g;
             half_load_panel(j, t, t->n + n, columns, k, &here);
-            here.c = t->room_c + n;
+            here.c = t->scratch_c + n;
             here.bias = g.bias == NULL ? NULL : g.bias + n;
             run_pixels(j, t, &b, here, k / s->line, from, half_whole_columns(j, columns));
         }
@@ -155,7 +155,7 @@ static void add_band(const half_job *j, const half_tile *t, const half_band_at *
         const int64_t columns = min_of(u->panel, t->columns - n);
         gemm_tile here = g;
         half_load_panel(j, t, t->n + n, columns, b->pixel, &here);
-        here.c = t->room_c + n;
+        here.c = t->scratch_c + n;
         for (int64_t m = t->m, rows = 0; m < t->m + t->rows; m += rows) {
             rows = min_of(u->tiles->rows, min_of(t->m + t->rows - m, u->stage.line - m % u->stage.line));
             run_places(j, t, b, here, m, rows, half_whole_columns(j, columns));
@@ -165,7 +165,7 @@ static void add_band(const half_job *j, const half_tile *t, const half_band_at *
 
 void half_sum_bands(const half_job *j, const half_tile *t, int64_t begin, int64_t end)
 {
-    memset(t->room_c, 0, (size_t)j->u->c_floats * sizeof *t->room_c);
+    memset(t->scratch_c, 0, (size_t)j->u->c_floats * sizeof *t->scratch_c);
     for (int64_t band = begin; band < end; band++) {
         const half_band_at b = half_band_on(j->p, &j->u->stage, band);
         stage_band(t, &j->u->stage, &b);

@@ -30,7 +30,7 @@ typedef struct half_shares {
     int64_t panel;                // columns of a full inner tile
     int64_t rows, columns, depth; // of a tile of C; of a pass over k
     int64_t down, across, batch;  // how many tiles; how many products
-    int64_t a_row, b_row, c_row;  // of the rooms; b_row: of a B whose rows are n, before it is turned
+    int64_t a_row, b_row, c_row;  // of the scratch_areas; b_row: of a B whose rows are n, before it is turned
     int64_t a_floats, b_floats, turned_floats, c_floats, bias_floats, own_floats;
     uint32_t threads;
     bool close_b;     // all columns of B are in the tile: rows are widened as they follow one another
@@ -42,14 +42,14 @@ typedef struct half_shares {
 typedef struct half_job {
     const half_multiply *p;
     const half_shares *u;
-    float *rooms;
+    float *scratch_areas;
 } half_job;
 
-// A tile of one of the products, with the rooms of its worker.
+// A tile of one of the products, with the scratch_areas of its worker.
 typedef struct half_tile {
     half_matrix a, b, c;
     int64_t m, rows, n, columns;
-    float *room_a, *room_b, *turned, *room_c, *bias;
+    float *scratch_a, *scratch_b, *turned, *scratch_c, *bias;
 } half_tile;
 
 // Is A to be staged: windows of several neighbouring pixels, with all channels?
@@ -63,10 +63,10 @@ void half_load_panel(const half_job *j, const half_tile *t, int64_t n, int64_t c
                      gemm_tile *g);
 // What follows the last pass over k: bias, scale, activation.
 void half_end_pass(const half_job *j, const half_tile *t, gemm_tile *g);
-// Columns that an inner tile writes: whole registers, as the room of C has them.
+// Columns that an inner tile writes: whole registers, as the scratch of C has them.
 int64_t half_whole_columns(const half_job *j, int64_t columns);
 
-// The sum of the tile into its room: over all of k, the tile's rows being band `band`;
+// The sum of the tile into its scratch: over all of k, the tile's rows being band `band`;
 void half_sum_band(const half_job *j, const half_tile *t, int64_t band);
 // or over the bands [begin, end) of k.
 void half_sum_bands(const half_job *j, const half_tile *t, int64_t begin, int64_t end);

@@ -2,7 +2,7 @@
 // Softmax cross-entropy without probabilities, and accuracy, over rows of logits of any type. Of a row its largest logit
 // and one over the sum of its exponentials are kept; backward makes the probabilities again, with the bits that loss.c
 // gives them, and may write its gradient over the logits. A row is taken a chunk at a time, and two bytes are widened in
-// a room of the near cache.
+// a scratch of the near cache.
 #include <math.h>
 
 #include "cast.h"
@@ -42,15 +42,15 @@ static chunk chunk_of(const job *j, int64_t row, int64_t first)
                    .byte = (row * j->l.classes + first) * (int64_t)dtype_bytes(j->dtype)};
 }
 
-// As floats: where they lie, or in `room`.
-static const float *values_of(const job *j, const chunk *c, float room[ROWS_CHUNK])
+// As floats: where they lie, or in `scratch`.
+static const float *values_of(const job *j, const chunk *c, float scratch[ROWS_CHUNK])
 {
     const char *at = j->z + c->byte;
     if (j->dtype == HR_F32) {
         return (const float *)at;
     }
-    cast_widen(room, at, j->dtype, c->count);
-    return room;
+    cast_widen(scratch, at, j->dtype, c->count);
+    return scratch;
 }
 
 CPU_HOT static float chunk_max(const float *z, int64_t count)
@@ -64,22 +64,22 @@ CPU_HOT static double chunk_sum(const float *z, float *p, int64_t count, float l
     return exponentials(z, p, count, largest);
 }
 
-static float largest_of(const job *j, int64_t row, float room[ROWS_CHUNK])
+static float largest_of(const job *j, int64_t row, float scratch[ROWS_CHUNK])
 {
     float most = -INFINITY;
     for (int64_t first = 0; first < j->l.classes; first += ROWS_CHUNK) {
         const chunk c = chunk_of(j, row, first);
-        const float here = chunk_max(values_of(j, &c, room), c.count);
+        const float here = chunk_max(values_of(j, &c, scratch), c.count);
         most = first == 0 || here > most ? here : most;
     }
     return most;
 }
 
-static float logit_of(const job *j, int64_t row, int64_t k, float room[ROWS_CHUNK])
+static float logit_of(const job *j, int64_t row, int64_t k, float scratch[ROWS_CHUNK])
 {
     chunk c = chunk_of(j, row, k);
     c.count = 1;
-    return *values_of(j, &c, room);
+    return *values_of(j, &c, scratch);
 }
 
 // What stands for a row's probabilities.
@@ -88,15 +88,15 @@ typedef struct row_stats {
 } row_stats;
 
 // The loss of one row, log sum exp(z - max) - (z_label - max): never the logarithm of a rounded probability.
-static double stream_row(const job *j, int64_t row, float room[ROWS_CHUNK], row_stats *stats)
+static double stream_row(const job *j, int64_t row, float scratch[ROWS_CHUNK], row_stats *stats)
 {
-    const float largest = largest_of(j, row, room);
-    const double chosen = (double)logit_of(j, row, label_at(&j->labels, row), room);
+    const float largest = largest_of(j, row, scratch);
+    const double chosen = (double)logit_of(j, row, label_at(&j->labels, row), scratch);
     double sum = 0.0;
     for (int64_t first = 0; first < j->l.classes; first += ROWS_CHUNK) {
         const chunk c = chunk_of(j, row, first);
         float *left = j->keeps ? (float *)(j->dz + c.byte) : NULL;
-        sum += chunk_sum(values_of(j, &c, room), left, c.count, largest);
+        sum += chunk_sum(values_of(j, &c, scratch), left, c.count, largest);
     }
     *stats = (row_stats){largest, (float)(1.0 / sum)};
     return log(sum) - (chosen - (double)largest);
@@ -105,11 +105,11 @@ static double stream_row(const job *j, int64_t row, float room[ROWS_CHUNK], row_
 static void stream_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    float room[ROWS_CHUNK];
+    float scratch[ROWS_CHUNK];
     double total = 0.0;
     for (int64_t n = begin; n < end; n++) {
         row_stats stats;
-        total += stream_row(j, n, room, &stats);
+        total += stream_row(j, n, scratch, &stats);
         j->most[n] = stats.most;
         j->rsum[n] = stats.rsum;
     }
@@ -132,14 +132,14 @@ CPU_HOT static void chunk_scale(float *p, int64_t count, float factor)
     }
 }
 
-static void chunk_bwd(const job *j, int64_t row, int64_t first, row_stats stats, float room[ROWS_CHUNK])
+static void chunk_bwd(const job *j, int64_t row, int64_t first, row_stats stats, float scratch[ROWS_CHUNK])
 {
     const chunk c = chunk_of(j, row, first);
     const bool narrows = j->dtype != HR_F32;
     const int64_t at = label_at(&j->labels, row) - first;
-    float *p = narrows ? room : (float *)(j->dz + c.byte);
+    float *p = narrows ? scratch : (float *)(j->dz + c.byte);
     if (!j->keeps) {
-        (void)chunk_sum(values_of(j, &c, room), p, c.count, stats.most);
+        (void)chunk_sum(values_of(j, &c, scratch), p, c.count, stats.most);
     }
     chunk_scale(p, c.count, stats.rsum);
     const bool here = at >= 0 && at < c.count;
@@ -153,20 +153,20 @@ static void chunk_bwd(const job *j, int64_t row, int64_t first, row_stats stats,
     }
 }
 
-static void row_bwd(const job *j, int64_t row, row_stats stats, float room[ROWS_CHUNK])
+static void row_bwd(const job *j, int64_t row, row_stats stats, float scratch[ROWS_CHUNK])
 {
     for (int64_t first = 0; first < j->l.classes; first += ROWS_CHUNK) {
-        chunk_bwd(j, row, first, stats, room);
+        chunk_bwd(j, row, first, stats, scratch);
     }
 }
 
 static void stream_bwd_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    float room[ROWS_CHUNK];
+    float scratch[ROWS_CHUNK];
     (void)worker;
     for (int64_t n = begin; n < end; n++) {
-        row_bwd(j, n, (row_stats){j->most[n], j->rsum[n]}, room);
+        row_bwd(j, n, (row_stats){j->most[n], j->rsum[n]}, scratch);
     }
 }
 
@@ -184,12 +184,12 @@ static void run_stream_bwd(const cpu_run *r)
 static void gradient_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    float room[ROWS_CHUNK];
+    float scratch[ROWS_CHUNK];
     double total = 0.0;
     for (int64_t n = begin; n < end; n++) {
         row_stats stats;
-        total += stream_row(j, n, room, &stats);
-        row_bwd(j, n, stats, room);
+        total += stream_row(j, n, scratch, &stats);
+        row_bwd(j, n, stats, scratch);
     }
     j->partial[worker] = total;
 }
@@ -216,14 +216,14 @@ CPU_HOT static bool holds(const float *z, int64_t count, float value)
 }
 
 // Is the first of the row's largest values at its label?
-static bool is_correct(const job *j, int64_t row, float room[ROWS_CHUNK])
+static bool is_correct(const job *j, int64_t row, float scratch[ROWS_CHUNK])
 {
     const int64_t label = label_at(&j->labels, row);
-    const float most = largest_of(j, row, room);
-    bool correct = logit_of(j, row, label, room) == most;
+    const float most = largest_of(j, row, scratch);
+    bool correct = logit_of(j, row, label, scratch) == most;
     for (int64_t first = 0; first < label && correct; first += ROWS_CHUNK) {
         const chunk c = chunk_of(j, row, first);
-        correct = !holds(values_of(j, &c, room), label - first < c.count ? label - first : c.count, most);
+        correct = !holds(values_of(j, &c, scratch), label - first < c.count ? label - first : c.count, most);
     }
     return correct;
 }
@@ -231,10 +231,10 @@ static bool is_correct(const job *j, int64_t row, float room[ROWS_CHUNK])
 static void accuracy_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    float room[ROWS_CHUNK];
+    float scratch[ROWS_CHUNK];
     double correct = 0.0;
     for (int64_t n = begin; n < end; n++) {
-        correct += is_correct(j, n, room) ? 1.0 : 0.0;
+        correct += is_correct(j, n, scratch) ? 1.0 : 0.0;
     }
     j->partial[worker] = correct;
 }

@@ -54,10 +54,10 @@ static product_shape weights_shape(const op_query *q)
     return (product_shape){.m = l.units, .n = 4 * l.units, .k = l.samples * l.steps, .a_transposed = true};
 }
 
-// ---- rooms ------------------------------------------------------------------------------------------------
+// ---- scratch_areas ------------------------------------------------------------------------------------------------
 
 // In the workspace, [N, ...] each.
-typedef struct room {
+typedef struct scratch {
     float *product;  // [4H] forward, dh [H] backward
     float *gates;    // [4H]: activated, or their gradients, in place
     float *h, *c;    // [H]; backward: dy and c
@@ -66,7 +66,7 @@ typedef struct room {
     uint16_t *left;  // the next product's left side, close: h or dg
     uint16_t *moved; // backward: h of all steps, moved by one
     void *scratch;
-} room;
+} scratch;
 
 static uint64_t bytes_without_scratch(const op_query *q)
 {
@@ -77,11 +77,11 @@ static uint64_t bytes_without_scratch(const op_query *q)
     return (uint64_t)floats * sizeof(float);
 }
 
-static room room_of(const cpu_run *r)
+static scratch scratch_of(const cpu_run *r)
 {
     const lstm l = sizes_of(r->query);
     const int64_t row = in_lines(l.samples * l.units), gates = in_lines(4 * l.samples * l.units);
-    room s = {.product = r->workspace};
+    scratch s = {.product = r->workspace};
     s.gates = s.product + gates;
     s.h = s.gates + gates;
     s.c = s.h + row;
@@ -96,11 +96,11 @@ static room room_of(const cpu_run *r)
 // ---- one step ---------------------------------------------------------------------------------------------
 
 typedef struct job {
-    lstm_step step; // of one step in the rooms: rows are samples
+    lstm_step step; // of one step in the scratch_areas: rows are samples
     hr_dtype type;
     lstm l;
     int64_t t;
-    const room *room;
+    const scratch *scratch;
     const uint16_t *g, *c_in, *a_in, *dy;
     uint16_t *h, *c, *a; // written; backward: a is dg
 } job;
@@ -118,7 +118,7 @@ static void narrow_row(const job *j, uint16_t *to, const float *from, int64_t sa
 static void forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    const room *s = j->room;
+    const scratch *s = j->scratch;
     const int64_t H = j->l.units, blocks = lstm_blocks(&j->l);
     (void)worker;
     for (int64_t n = begin; n < end; n++) {
@@ -134,7 +134,7 @@ static void forward_body(const void *argument, int64_t begin, int64_t end, uint3
 static void backward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    const room *s = j->room;
+    const scratch *s = j->scratch;
     const int64_t H = j->l.units, blocks = lstm_blocks(&j->l);
     (void)worker;
     for (int64_t n = begin; n < end; n++) {
@@ -150,7 +150,7 @@ static void backward_body(const void *argument, int64_t begin, int64_t end, uint
     }
 }
 
-static lstm_step step_of(const room *s, const lstm *l)
+static lstm_step step_of(const scratch *s, const lstm *l)
 {
     return (lstm_step){.l = {l->samples, 1, l->units},
                        .before_row = l->units,
@@ -168,12 +168,12 @@ static lstm_step step_of(const room *s, const lstm *l)
 static hr_status run_forward(const cpu_run *r, hr_err *err)
 {
     const products *made = r->state;
-    const room s = room_of(r);
+    const scratch s = scratch_of(r);
     const lstm l = sizes_of(r->query);
     job j = {.step = step_of(&s, &l),
              .type = type_of(r->query),
              .l = l,
-             .room = &s,
+             .scratch = &s,
              .g = r->in[0],
              .h = r->out[0],
              .c = r->out[1],
@@ -203,12 +203,12 @@ static void move_by_one_step(const lstm *l, const uint16_t *h, uint16_t *moved)
 static hr_status run_backward(const cpu_run *r, hr_err *err)
 {
     const products *made = r->state;
-    const room s = room_of(r);
+    const scratch s = scratch_of(r);
     const lstm l = sizes_of(r->query);
     job j = {.step = step_of(&s, &l),
              .type = type_of(r->query),
              .l = l,
-             .room = &s,
+             .scratch = &s,
              .c_in = r->in[2],
              .a_in = r->in[3],
              .dy = r->in[4],

@@ -36,8 +36,8 @@ typedef struct job {
     double *sums;
     bool relu;
     float ceiling;
-    hr_dtype type; // of x, dy and y
-    float *room;   // in two bytes: three chunks per worker
+    hr_dtype type;  // of x, dy and y
+    float *scratch; // in two bytes: three chunks per worker
 } job;
 
 static rows_view view_of(const op_operand *t)
@@ -75,7 +75,7 @@ static int64_t chunk_floats(const rows_view *v)
     return chunk_rows(v) * v->channels;
 }
 
-static uint64_t room_bytes(const cpu_device *device, const op_query *q, const rows_view *v)
+static uint64_t scratch_bytes(const cpu_device *device, const op_query *q, const rows_view *v)
 {
     return q->in[0].dtype != HR_F32 ? (uint64_t)chunk_floats(v) * 3 * device->threads * sizeof(float) : 0;
 }
@@ -86,13 +86,13 @@ static uint64_t workspace_bytes(const cpu_device *device, const op_query *q)
 {
     const rows_view v = view_of(&q->in[0]);
     return (uint64_t)v.all_channels * (device->threads * 3 * sizeof(double) + 4 * sizeof(float)) +
-           room_bytes(device, q, &v);
+           scratch_bytes(device, q, &v);
 }
 
 static uint64_t eval_workspace_bytes(const cpu_device *device, const op_query *q)
 {
     const rows_view v = view_of(&q->in[0]);
-    return (uint64_t)v.all_channels * 2 * sizeof(float) + room_bytes(device, q, &v);
+    return (uint64_t)v.all_channels * 2 * sizeof(float) + scratch_bytes(device, q, &v);
 }
 
 static float *coefficients(const cpu_run *r, const rows_view *v, int which)
@@ -244,18 +244,19 @@ CPU_HOT static void chunk_gradients(const job *j, int64_t at, int64_t rows, int6
     }
 }
 
-// What lies at `at` as float32, in the room of this worker; its result goes to the third chunk there.
+// What lies at `at` as float32, in the scratch of this worker; its result goes to the third chunk there.
 static job widen_chunk(const job *j, int64_t at, int64_t floats, uint32_t worker)
 {
-    float *room = j->room + (int64_t)worker * 3 * chunk_floats(&j->v);
+    float *scratch = j->scratch + (int64_t)worker * 3 * chunk_floats(&j->v);
     job w = *j;
-    cast_widen(room, (const uint16_t *)(const void *)j->x + at, j->type, floats);
-    w.x = room;
+    cast_widen(scratch, (const uint16_t *)(const void *)j->x + at, j->type, floats);
+    w.x = scratch;
     if (j->dy != NULL) {
-        cast_widen(room + chunk_floats(&j->v), (const uint16_t *)(const void *)j->dy + at, j->type, floats);
-        w.dy = room + chunk_floats(&j->v);
+        cast_widen(scratch + chunk_floats(&j->v), (const uint16_t *)(const void *)j->dy + at, j->type,
+                   floats);
+        w.dy = scratch + chunk_floats(&j->v);
     }
-    w.y = room + 2 * chunk_floats(&j->v);
+    w.y = scratch + 2 * chunk_floats(&j->v);
     return w;
 }
 
@@ -426,10 +427,10 @@ static void normalise(const cpu_run *r, job *j, const float *mean, const float *
     apply(r, j);
 }
 
-static void set_room(const cpu_run *r, job *j, void *behind)
+static void set_scratch(const cpu_run *r, job *j, void *behind)
 {
     j->type = (hr_dtype)r->query->in[0].dtype;
-    j->room = behind;
+    j->scratch = behind;
 }
 
 static void run_batch_norm(const cpu_run *r)
@@ -440,7 +441,7 @@ static void run_batch_norm(const cpu_run *r)
              .relu = r->query->attr.act != HR_ACT_NONE,
              .ceiling = cpu_ceiling(r->query->attr.act)};
     j.sums = sums_behind(r, &j.v);
-    set_room(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
+    set_scratch(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
     const channel_sums all = gather(r, &j);
     float *running_mean = r->in[3], *running_variance = r->in[4], *mean = r->out[1], *variance = r->out[2];
     const double m = r->query->attr.momentum, rows = (double)j.v.total_rows;
@@ -463,7 +464,7 @@ static void run_batch_norm_eval(const cpu_run *r)
              .y = r->out[0],
              .relu = r->query->attr.act != HR_ACT_NONE,
              .ceiling = cpu_ceiling(r->query->attr.act)};
-    set_room(r, &j, coefficients(r, &j.v, 2));
+    set_scratch(r, &j, coefficients(r, &j.v, 2));
     normalise(r, &j, r->in[3], r->in[4]);
 }
 
@@ -473,7 +474,7 @@ static void run_batch_norm_bwd(const cpu_run *r)
 {
     job j = {.v = view_of(&r->query->in[0]), .x = r->in[0], .dy = r->in[1], .y = r->out[0]};
     j.sums = sums_behind(r, &j.v);
-    set_room(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
+    set_scratch(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
     const float *gamma = r->in[2], *mean = r->in[3], *variance = r->in[4];
     float *dgamma = r->out[1], *dbeta = r->out[2];
     float *a = coefficients(r, &j.v, 0), *b = coefficients(r, &j.v, 1), *constant = coefficients(r, &j.v, 2);

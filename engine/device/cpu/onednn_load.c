@@ -14,7 +14,7 @@ static const shared_call calls[] = {
 };
 _Static_assert(sizeof(onednn_calls) == sizeof calls / sizeof *calls * sizeof(void *), "nothing but pointers");
 
-static const char attempt[] = "apt install " HEADROOM_ONEDNN_PACKAGE ", or -s device.kind=reference";
+static const char hint[] = "apt install " HEADROOM_ONEDNN_PACKAGE ", or -s device.kind=reference";
 
 static isa_decision decision; // made while the library is loaded, which happens once
 
@@ -44,13 +44,13 @@ static hr_status check(const void *table, hr_err *err)
     }
     (void)HR_FAIL(err, DEPENDENCY, "device 'cpu' needed oneDNN %d.x, the library is %d.%d",
                   DNNL_VERSION_MAJOR, v->major, v->minor);
-    hr_err_try(err, "%s", attempt);
+    hr_err_try(err, "%s", hint);
     return HR_DEPENDENCY;
 }
 
 const shared_library onednn_library = {.soname = HEADROOM_ONEDNN_SONAME,
                                        .needed_by = "device 'cpu'",
-                                       .attempt = attempt,
+                                       .hint = hint,
                                        .calls = calls,
                                        .call_count = sizeof calls / sizeof *calls,
                                        .check = check};

@@ -22,7 +22,7 @@ typedef struct job {
     const uint8_t *index_in;              // NULL: found by comparing
     uint16_t *out;
     uint8_t *index_out;
-    float *room; // an image of dx per worker, where windows overlap
+    float *scratch; // an image of dx per worker, where windows overlap
 } job;
 
 static job job_of(const op_query *q, const op_operand *x, const op_operand *y)
@@ -238,12 +238,12 @@ static void route_body(const void *argument, int64_t begin, int64_t end, uint32_
     const int64_t elements = j->x.height * j->x.width * j->x.channels;
     for (int64_t image = begin; image < end; image++) {
         uint16_t *dx = j->out + image * elements;
-        if (j->room == NULL) {
+        if (j->scratch == NULL) {
             clear_edges(j, dx);
             route_image(j, image, dx, NULL);
             continue;
         }
-        float *sum = j->room + (int64_t)worker * elements;
+        float *sum = j->scratch + (int64_t)worker * elements;
         memset(sum, 0, (size_t)elements * sizeof *sum);
         route_image(j, image, dx, sum);
         cast_narrow_bf16(dx, sum, elements);
@@ -275,7 +275,7 @@ static void run_max_pool_bwd(const cpu_run *r)
         j.dy = r->in[2];
     }
     j.out = r->out[0];
-    j.room = tiles(&j) ? NULL : r->workspace;
+    j.scratch = tiles(&j) ? NULL : r->workspace;
     cpu_for(r->device->workers, j.x.images, 1, route_body, &j);
 }
 

@@ -18,13 +18,13 @@ typedef struct job {
     float share; // 1 / pixels
 } job;
 
-static const float *load(const job *j, int64_t at, int64_t count, float *room)
+static const float *load(const job *j, int64_t at, int64_t count, float *scratch)
 {
     if (j->type == HR_F32) {
         return (const float *)(const void *)j->from + at;
     }
-    cast_widen(room, (const uint16_t *)(const void *)j->from + at, j->type, count);
-    return room;
+    cast_widen(scratch, (const uint16_t *)(const void *)j->from + at, j->type, count);
+    return scratch;
 }
 
 static void store(const job *j, int64_t at, int64_t count, const float *values)
@@ -59,17 +59,17 @@ static int64_t lanes_from(const job *j, int64_t first)
 static void average_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    float sum[LANES], room[LANES];
+    float sum[LANES], scratch[LANES];
     (void)worker;
     for (int64_t image = begin; image < end; image++) {
         for (int64_t first = 0; first < j->channels; first += LANES) {
             const int64_t count = lanes_from(j, first);
             memset(sum, 0, sizeof sum);
             for (int64_t p = 0; p < j->pixels; p++) {
-                add_to(sum, load(j, (image * j->pixels + p) * j->channels + first, count, room), count);
+                add_to(sum, load(j, (image * j->pixels + p) * j->channels + first, count, scratch), count);
             }
-            scale(room, sum, j->share, count);
-            store(j, image * j->channels + first, count, room);
+            scale(scratch, sum, j->share, count);
+            store(j, image * j->channels + first, count, scratch);
         }
     }
 }
@@ -79,12 +79,12 @@ static void spread_body(const void *argument, int64_t begin, int64_t end, uint32
 {
     const job *j = argument;
     const int64_t bytes = (int64_t)dtype_bytes(j->type);
-    float room[LANES], share[LANES];
+    float scratch[LANES], share[LANES];
     (void)worker;
     for (int64_t image = begin; image < end; image++) {
         for (int64_t first = 0; first < j->channels; first += LANES) {
             const int64_t count = lanes_from(j, first), at = image * j->pixels * j->channels + first;
-            scale(share, load(j, image * j->channels + first, count, room), j->share, count);
+            scale(share, load(j, image * j->channels + first, count, scratch), j->share, count);
             store(j, at, count, share);
             for (int64_t p = 1; p < j->pixels; p++) {
                 memcpy(j->to + (at + p * j->channels) * bytes, j->to + at * bytes, (size_t)(count * bytes));

@@ -20,14 +20,14 @@ typedef struct job {
     float share;
 } job;
 
-// Floats [at, at + count) of what is read: where they lie, else widened into `room`.
-CPU_INLINE const float *floats_at(const job *j, int64_t at, int64_t count, float *room)
+// Floats [at, at + count) of what is read: where they lie, else widened into `scratch`.
+CPU_INLINE const float *floats_at(const job *j, int64_t at, int64_t count, float *scratch)
 {
     if (j->from_type == HR_F32) {
         return (const float *)(const void *)j->from + at;
     }
-    cast_widen(room, (const uint16_t *)(const void *)j->from + at, j->from_type, count);
-    return room;
+    cast_widen(scratch, (const uint16_t *)(const void *)j->from + at, j->from_type, count);
+    return scratch;
 }
 
 CPU_INLINE void put_floats(const job *j, int64_t at, const float *values, int64_t count)
@@ -66,12 +66,12 @@ static int64_t grain_of(int64_t floats)
 // sum[0..width) += `rows` rows of `width` floats, the first at `at`, that lie `inner` apart.
 CPU_INLINE void add_columns(const job *j, double *restrict sum, int64_t at, int64_t rows, int64_t width)
 {
-    float part[STRIP], room[STRIP];
+    float part[STRIP], scratch[STRIP];
     for (int64_t first = 0; first < rows; first += CHUNK) {
         const int64_t count = rows - first < CHUNK ? rows - first : CHUNK;
         memset(part, 0, (size_t)width * sizeof *part);
         for (int64_t r = 0; r < count; r++) {
-            const float *restrict row = floats_at(j, at + (first + r) * j->inner, width, room);
+            const float *restrict row = floats_at(j, at + (first + r) * j->inner, width, scratch);
             for (int64_t c = 0; c < width; c++) {
                 part[c] += row[c];
             }
@@ -85,11 +85,11 @@ CPU_INLINE void add_columns(const job *j, double *restrict sum, int64_t at, int6
 // The sum of `count` neighbours.
 CPU_INLINE double row_sum(const job *j, int64_t at, int64_t count)
 {
-    float room[CHUNK * CPU_LANES];
+    float scratch[CHUNK * CPU_LANES];
     double total = 0.0;
     for (int64_t first = 0; first < count; first += CHUNK * CPU_LANES) {
         const int64_t end = count - first < CHUNK * CPU_LANES ? count - first : CHUNK * CPU_LANES;
-        const float *x = floats_at(j, at + first, end, room);
+        const float *x = floats_at(j, at + first, end, scratch);
         f32x16 even = {0}, odd = {0};
         int64_t k = 0;
         for (; k + 2 * CPU_LANES <= end; k += 2 * CPU_LANES) {
@@ -218,11 +218,11 @@ static void run_reduce(const cpu_run *r)
 // Rows of dx: [outer, middle] of `inner` floats each.
 CPU_HOT static void spread_rows(const job *j, int64_t begin, int64_t end)
 {
-    float room[STRIP], values[STRIP];
+    float scratch[STRIP], values[STRIP];
     for (int64_t row = begin; row < end; row++) {
         for (int64_t first = 0; first < j->inner; first += STRIP) {
             const int64_t width = j->inner - first < STRIP ? j->inner - first : STRIP;
-            const float *restrict from = floats_at(j, row / j->middle * j->inner + first, width, room);
+            const float *restrict from = floats_at(j, row / j->middle * j->inner + first, width, scratch);
             for (int64_t c = 0; c < width; c++) {
                 values[c] = from[c] * j->share;
             }
@@ -233,10 +233,10 @@ CPU_HOT static void spread_rows(const job *j, int64_t begin, int64_t end)
 
 CPU_HOT static void spread_scalars(const job *j, int64_t begin, int64_t end)
 {
-    float room[1], values[STRIP];
+    float scratch[1], values[STRIP];
     for (int64_t i = begin; i < end;) {
         const int64_t outer = i / j->middle, next = (outer + 1) * j->middle, stop = next < end ? next : end;
-        const float value = *floats_at(j, outer, 1, room) * j->share;
+        const float value = *floats_at(j, outer, 1, scratch) * j->share;
         for (int64_t c = 0; c < STRIP && c < stop - i; c++) {
             values[c] = value;
         }

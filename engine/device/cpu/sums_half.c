@@ -39,13 +39,13 @@ uint64_t cpu_half_sums_bytes(const cpu_device *device, int64_t f)
 static void sum_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    float *total = j->scratch + (int64_t)worker * j->own_floats, *room = total + j->f;
+    float *total = j->scratch + (int64_t)worker * j->own_floats, *scratch = total + j->f;
     const int64_t chunk = chunk_rows(j->f);
     memset(total, 0, (size_t)j->f * sizeof *total);
     for (int64_t r = begin; r < end; r += chunk) {
         const int64_t rows = end - r < chunk ? end - r : chunk;
-        cast_widen(room, j->y + r * j->f, j->type, rows * j->f);
-        sums_add_rows(total, room, j->f, rows, j->f);
+        cast_widen(scratch, j->y + r * j->f, j->type, rows * j->f);
+        sums_add_rows(total, scratch, j->f, rows, j->f);
     }
 }
 

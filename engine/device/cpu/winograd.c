@@ -21,13 +21,13 @@ enum {
 
 // How the work is cut. Derived from the sizes alone.
 typedef struct cut {
-    int64_t columns;                      // of the output's channels at once
-    int64_t tiles;                        // at once
-    int64_t c;                            // of the input's channels, of one worker
-    int64_t bias_floats;                  // of a bias in two bytes
-    int64_t shared_floats;                // scratch that all workers share
-    int64_t floats;                       // of one worker
-    winograd_room weights, in, out, sums; // sizes of their parts of the scratch
+    int64_t columns;                         // of the output's channels at once
+    int64_t tiles;                           // at once
+    int64_t c;                               // of the input's channels, of one worker
+    int64_t bias_floats;                     // of a bias in two bytes
+    int64_t shared_floats;                   // scratch that all workers share
+    int64_t floats;                          // of one worker
+    winograd_scratch weights, in, out, sums; // sizes of their parts of the scratch
 } cut;
 
 typedef struct job {
@@ -114,14 +114,14 @@ static bool fits(const cpu_device *device, const op_query *q)
 
 // ---- scratch ----------------------------------------------------------------------------------------------
 
-static int64_t room_floats(const winograd_room *room)
+static int64_t scratch_floats(const winograd_scratch *scratch)
 {
-    return WINOGRAD_PLACES * room->place;
+    return WINOGRAD_PLACES * scratch->place;
 }
 
-static winograd_room room_of(int64_t rows, int64_t row)
+static winograd_scratch scratch_of(int64_t rows, int64_t row)
 {
-    return (winograd_room){.place = rows * row + GAP_FLOATS, .row = row};
+    return (winograd_scratch){.place = rows * row + GAP_FLOATS, .row = row};
 }
 
 static gemm product_of(const cut *u, int64_t depth)
@@ -150,13 +150,13 @@ static cut cut_of(const winograd *w)
     const int64_t c = w->in.channels, f = round_up(w->out.channels, WINOGRAD_PANEL);
     cut u = {.columns = clamp(WEIGHT_FLOATS / c / WINOGRAD_PANEL * WINOGRAD_PANEL, WINOGRAD_PANEL, f)};
     u.tiles = tiles_at_once(w, c + u.columns);
-    u.weights = room_of(c, u.columns);
-    u.in = room_of(u.tiles, c + GAP_FLOATS);
-    u.out = room_of(u.tiles, u.columns + GAP_FLOATS);
+    u.weights = scratch_of(c, u.columns);
+    u.in = scratch_of(u.tiles, c + GAP_FLOATS);
+    u.out = scratch_of(u.tiles, u.columns + GAP_FLOATS);
     const gemm g = product_of(&u, c);
     u.bias_floats = w->type == HR_F32 ? 0 : w->out.channels;
-    u.shared_floats = room_floats(&u.weights) + u.bias_floats;
-    u.floats = room_floats(&u.in) + room_floats(&u.out) + gemm_floats(&g);
+    u.shared_floats = scratch_floats(&u.weights) + u.bias_floats;
+    u.floats = scratch_floats(&u.in) + scratch_floats(&u.out) + gemm_floats(&g);
     return u;
 }
 
@@ -179,11 +179,11 @@ static cut cut_back_of(const winograd *w, workers *team)
     cut u = {.c = (blocks + ranges - 1) / ranges * CPU_LANES};
     u.columns = clamp(PRODUCT_FLOATS / u.c / WINOGRAD_PANEL * WINOGRAD_PANEL, WINOGRAD_PANEL, f);
     u.tiles = BACK_TILES;
-    u.in = room_of(u.tiles, u.c + GAP_FLOATS);
-    u.out = room_of(u.tiles, u.columns);
-    u.sums = room_of(u.c, u.columns + GAP_FLOATS);
+    u.in = scratch_of(u.tiles, u.c + GAP_FLOATS);
+    u.out = scratch_of(u.tiles, u.columns);
+    u.sums = scratch_of(u.c, u.columns + GAP_FLOATS);
     const gemm g = product_back_of(&u, u.c, u.tiles);
-    u.floats = room_floats(&u.in) + room_floats(&u.out) + room_floats(&u.sums) + gemm_floats(&g);
+    u.floats = scratch_floats(&u.in) + scratch_floats(&u.out) + scratch_floats(&u.sums) + gemm_floats(&g);
     return u;
 }
 
@@ -201,11 +201,11 @@ static uint64_t workspace(const cpu_device *device, const op_query *q)
 }
 
 // The parts of a worker's scratch, in their order.
-static winograd_room take(winograd_room room, float **at)
+static winograd_scratch take(winograd_scratch scratch, float **at)
 {
-    room.data = *at;
-    *at += room_floats(&room);
-    return room;
+    scratch.data = *at;
+    *at += scratch_floats(&scratch);
+    return scratch;
 }
 
 // ---- forward, and the data gradient ----------------------------------------------------------------------
@@ -214,13 +214,13 @@ static void weights_body(const void *argument, int64_t begin, int64_t end, uint3
 {
     const job *j = argument;
     float *at = j->scratch;
-    const winograd_room to = take(j->cut->weights, &at);
+    const winograd_scratch to = take(j->cut->weights, &at);
     (void)worker;
     winograd_weights(j->w, j->weights, begin, end, j->f, j->f_end, &to);
 }
 
-static void multiply(const job *j, const winograd_room *in, const winograd_room *weights,
-                     const winograd_room *out, int64_t tiles, float *scratch)
+static void multiply(const job *j, const winograd_scratch *in, const winograd_scratch *weights,
+                     const winograd_scratch *out, int64_t tiles, float *scratch)
 {
     const int64_t c = j->w->in.channels;
     gemm g = product_of(j->cut, c);
@@ -240,9 +240,9 @@ static void tiles_body(const void *argument, int64_t begin, int64_t end, uint32_
 {
     const job *j = argument;
     float *at = j->scratch;
-    const winograd_room weights = take(j->cut->weights, &at);
+    const winograd_scratch weights = take(j->cut->weights, &at);
     at = j->scratch + j->cut->shared_floats + j->cut->floats * worker;
-    const winograd_room in = take(j->cut->in, &at), out = take(j->cut->out, &at);
+    const winograd_scratch in = take(j->cut->in, &at), out = take(j->cut->out, &at);
     for (int64_t tile = begin; tile < end; tile += j->cut->tiles) {
         const int64_t tile_end = end - tile < j->cut->tiles ? end : tile + j->cut->tiles;
         winograd_input(j->w, j->x, tile, tile_end, 0, j->w->in.channels, &in);
@@ -253,12 +253,12 @@ static void tiles_body(const void *argument, int64_t begin, int64_t end, uint32_
 
 static const float *bias_of(const cpu_run *r, const winograd *w, const cut *u)
 {
-    float *room = (float *)r->workspace + u->shared_floats - u->bias_floats;
+    float *scratch = (float *)r->workspace + u->shared_floats - u->bias_floats;
     if (w->type == HR_F32) {
         return r->in[2];
     }
-    cast_widen(room, r->in[2], w->type, w->out.channels);
-    return room;
+    cast_widen(scratch, r->in[2], w->type, w->out.channels);
+    return scratch;
 }
 
 static void run_convolution(const cpu_run *r)
@@ -283,8 +283,8 @@ static void run_convolution(const cpu_run *r)
 // ---- weight gradient --------------------------------------------------------------------------------------
 
 // Adds the products of the tiles at hand to the sums; the first ones replace them.
-static void multiply_back(const job *j, const winograd_room *in, const winograd_room *dy,
-                          const winograd_room *sums, int64_t c, int64_t columns, int64_t tiles, bool first,
+static void multiply_back(const job *j, const winograd_scratch *in, const winograd_scratch *dy,
+                          const winograd_scratch *sums, int64_t c, int64_t columns, int64_t tiles, bool first,
                           float *scratch)
 {
     gemm g = product_back_of(j->cut, c, tiles);
@@ -307,7 +307,7 @@ static void channels_body(const void *argument, int64_t begin, int64_t end, uint
     const winograd *w = j->w;
     const cut *u = j->cut;
     float *at = j->scratch + u->floats * worker;
-    const winograd_room in = take(u->in, &at), dy = take(u->out, &at), sums = take(u->sums, &at);
+    const winograd_scratch in = take(u->in, &at), dy = take(u->out, &at), sums = take(u->sums, &at);
     for (int64_t f = 0; f < w->out.channels; f += u->columns) {
         const int64_t f_end = clamp(f + u->columns, 0, w->out.channels);
         for (int64_t tile = 0; tile < w->tiles; tile += u->tiles) {

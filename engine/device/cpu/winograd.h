@@ -32,10 +32,10 @@ typedef struct winograd {
 } winograd;
 
 // Matrices of all places.
-typedef struct winograd_room {
+typedef struct winograd_scratch {
     float *data;
     int64_t place, row; // floats from one place, one row to the next
-} winograd_room;
+} winograd_scratch;
 
 // What lies behind the sum.
 typedef struct winograd_end {
@@ -46,18 +46,18 @@ typedef struct winograd_end {
 
 // Rows [begin, end) of the weights' matrices, columns [f, f_end): panels of `rows` rows.
 void winograd_weights(const winograd *w, const void *weights, int64_t begin, int64_t end, int64_t f,
-                      int64_t f_end, const winograd_room *to);
+                      int64_t f_end, const winograd_scratch *to);
 // Tiles [begin, end) and channels [c, c_end) of the input; one tile a row.
 void winograd_input(const winograd *w, const void *x, int64_t begin, int64_t end, int64_t c, int64_t c_end,
-                    const winograd_room *to);
+                    const winograd_scratch *to);
 // Tiles [begin, end) and channels [f, f_end) of the output from the products.
-void winograd_output(const winograd *w, const winograd_room *from, int64_t begin, int64_t end, int64_t f,
+void winograd_output(const winograd *w, const winograd_scratch *from, int64_t begin, int64_t end, int64_t f,
                      int64_t f_end, const winograd_end *ending, void *y);
 // Tiles [begin, end) and channels [f, f_end) of the output's gradient: panels of end - begin rows.
 void winograd_gradient(const winograd *w, const void *dy, int64_t begin, int64_t end, int64_t f,
-                       int64_t f_end, const winograd_room *to);
+                       int64_t f_end, const winograd_scratch *to);
 // dw[3, 3, c..c_end, f..f_end] from the products.
-void winograd_weights_back(const winograd *w, const winograd_room *from, int64_t c, int64_t c_end, int64_t f,
-                           int64_t f_end, void *dw);
+void winograd_weights_back(const winograd *w, const winograd_scratch *from, int64_t c, int64_t c_end,
+                           int64_t f, int64_t f_end, void *dw);
 
 #endif

@@ -5,7 +5,7 @@
 #include "outside.h"
 #include "step.h"
 
-enum { PATIENCE_MAX = 1024 }; // steps alike before one is captured, after many captures in vain
+enum { TIMEOUT_MAX = 1024 }; // steps alike before one is captured, after many captures in vain
 
 void cuda_forget_graph(cuda_loaded *l)
 {
@@ -28,7 +28,7 @@ hr_status cuda_divert(cuda_loaded *l, step_io *io, hr_err *err)
 {
     l->mode = STEP_EAGER;
     l->alike = false;
-    l->patience = l->patience < PATIENCE_MAX ? l->patience * 2 : l->patience;
+    l->timeout = l->timeout < TIMEOUT_MAX ? l->timeout * 2 : l->timeout;
     cuda_forget_graph(l);
     l->failed = enqueue_all(l, io, err);
     return l->failed;

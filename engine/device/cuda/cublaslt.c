@@ -14,7 +14,7 @@ static const shared_call calls[] = {
 _Static_assert(sizeof(cublaslt_calls) == sizeof calls / sizeof *calls * sizeof(void *),
                "nothing but pointers");
 
-static const char attempt[] = "apt install " HEADROOM_CUBLASLT_PACKAGE ", or -s device.kind=plan";
+static const char hint[] = "apt install " HEADROOM_CUBLASLT_PACKAGE ", or -s device.kind=plan";
 
 static hr_status check_version(const void *table, hr_err *err)
 {
@@ -24,7 +24,7 @@ static hr_status check_version(const void *table, hr_err *err)
     }
     (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' needed cuBLASLt %d.x, the library is %zu.%zu",
                   CUBLAS_VER_MAJOR, version / 10000, version / 100 % 100);
-    hr_err_try(err, "%s", attempt);
+    hr_err_try(err, "%s", hint);
     return HR_DEPENDENCY;
 }
 
@@ -32,7 +32,7 @@ static shared_library library_at(const char *name)
 {
     return (shared_library){.soname = name,
                             .needed_by = "device 'cuda'",
-                            .attempt = attempt,
+                            .hint = hint,
                             .calls = calls,
                             .call_count = sizeof calls / sizeof *calls,
                             .check = check_version};

@@ -41,7 +41,7 @@ _Static_assert(sizeof(cudnn_calls) == sizeof calls / sizeof *calls * sizeof(void
     "-s "                                                                                                    \
     "device.kind=plan"
 #define LOOK "env LD_DEBUG=libs with the same command, which shows every file that is opened; "
-static const char attempt[] = INSTALL, attempt_parts[] = LOOK INSTALL;
+static const char hint[] = INSTALL, hint_parts[] = LOOK INSTALL;
 
 static hr_status check_version(const void *table, hr_err *err)
 {
@@ -51,7 +51,7 @@ static hr_status check_version(const void *table, hr_err *err)
     }
     (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' needed cuDNN %d.8 or a later %d, the library is %zu.%zu",
                   CUDNN_MAJOR, CUDNN_MAJOR, version / 10000, version / 100 % 100);
-    hr_err_try(err, "%s", attempt);
+    hr_err_try(err, "%s", hint);
     return HR_DEPENDENCY;
 }
 
@@ -59,7 +59,7 @@ static shared_library library_at(const char *name)
 {
     return (shared_library){.soname = name,
                             .needed_by = "device 'cuda'",
-                            .attempt = attempt,
+                            .hint = hint,
                             .calls = calls,
                             .call_count = sizeof calls / sizeof *calls,
                             .check = check_version};
@@ -74,8 +74,7 @@ static bool open_driver(void)
 
 static bool find_driver(void)
 {
-    last_words last = {.calling = "cuDNN needed libcuda.so.1",
-                       .attempt = "nvidia-smi; or -s device.kind=plan"};
+    last_words last = {.calling = "cuDNN needed libcuda.so.1", .hint = "nvidia-smi; or -s device.kind=plan"};
     last_words_begin(&last);
     const bool found = open_driver();
     last_words_end(&last);
@@ -114,7 +113,7 @@ hr_status cudnn_need(hr_err *err)
 
 void cudnn_begin(last_words *w)
 {
-    *w = (last_words){.calling = "device 'cuda' asked cuDNN", .attempt = attempt_parts};
+    *w = (last_words){.calling = "device 'cuda' asked cuDNN", .hint = hint_parts};
     last_words_begin(w);
 }
 
@@ -171,7 +170,7 @@ static hr_status refuse_part(const char *name, const char *what, hr_err *err)
 {
     (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' needed the libraries of one cuDNN, %.160s is %.200s", name,
                   what);
-    hr_err_try(err, "%s", attempt_parts);
+    hr_err_try(err, "%s", hint_parts);
     return HR_DEPENDENCY;
 }
 
@@ -219,7 +218,7 @@ hr_status cudnn_check(cudnnStatus_t status, hr_err *err, const char *what)
     if (status == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED ||
         status == CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH) {
         (void)HR_FAIL(err, DEPENDENCY, "%s: %s, %s", what, name, words);
-        hr_err_try(err, "%s", attempt_parts);
+        hr_err_try(err, "%s", hint_parts);
         return HR_DEPENDENCY;
     }
     if (CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_EXECUTION_FAILED && cuda_is_lost()) {

@@ -19,12 +19,11 @@ typedef struct early_calls {
 enum { VERSION_MAJOR = 1000, VERSION_MINOR = 10 }; // CUDA_VERSION is 1000 * major + 10 * minor
 
 static const char soname[] = "libcuda.so.1", needed_by[] = "device 'cuda'";
-static const char attempt_driver[] = "headroom plan with the same options, which needs no driver; or -s "
-                                     "device.kind=plan; or install NVIDIA's driver "
-                                     "for this card (apt install nvidia-driver), then nvidia-smi shows it";
-static const char attempt_card[] =
-    "nvidia-smi -L, which lists the cards; env -u CUDA_VISIBLE_DEVICES headroom "
-    "doctor; or -s device.kind=plan";
+static const char hint_driver[] = "headroom plan with the same options, which needs no driver; or -s "
+                                  "device.kind=plan; or install NVIDIA's driver "
+                                  "for this card (apt install nvidia-driver), then nvidia-smi shows it";
+static const char hint_card[] = "nvidia-smi -L, which lists the cards; env -u CUDA_VISIBLE_DEVICES headroom "
+                                "doctor; or -s device.kind=plan";
 
 static hr_status check_version(const void *table, hr_err *err)
 {
@@ -48,7 +47,7 @@ static const shared_call early_list[] = {
 };
 static const shared_library early_library = {.soname = soname,
                                              .needed_by = needed_by,
-                                             .attempt = attempt_driver,
+                                             .hint = hint_driver,
                                              .calls = early_list,
                                              .call_count = sizeof early_list / sizeof *early_list,
                                              .check = check_version};
@@ -69,12 +68,12 @@ static hr_status refuse_start(CUresult result, hr_err *err)
     for (size_t k = 0; k < sizeof start_failures / sizeof *start_failures; k++) {
         if (start_failures[k].result == result) {
             (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' %s", start_failures[k].sentence);
-            hr_err_try(err, "%s", attempt_card);
+            hr_err_try(err, "%s", hint_card);
             return HR_DEPENDENCY;
         }
     }
     (void)HR_FAIL(err, DEPENDENCY, "device 'cuda' needed the driver to start, cuInit says %d", (int)result);
-    hr_err_try(err, "%s", attempt_card);
+    hr_err_try(err, "%s", hint_card);
     return HR_DEPENDENCY;
 }
 
@@ -98,7 +97,7 @@ static const shared_call driver_list[] = {
 };
 static const shared_library driver_library = {.soname = soname,
                                               .needed_by = needed_by,
-                                              .attempt = attempt_driver,
+                                              .hint = hint_driver,
                                               .calls = driver_list,
                                               .call_count = sizeof driver_list / sizeof *driver_list,
                                               .check = start};

@@ -63,7 +63,7 @@ static hr_status start(const void *table, hr_err *err)
 
 static const shared_library library = {.soname = "libnvidia-ml.so.1",
                                        .needed_by = "the driver's view",
-                                       .attempt = "nvidia-smi",
+                                       .hint = "nvidia-smi",
                                        .calls = list,
                                        .call_count = sizeof list / sizeof *list,
                                        .check = start};

@@ -85,7 +85,7 @@ typedef struct cuda_loaded {
     uint32_t last_count; // calls of the last whole step
     bool alike;          // this step's calls are the last one's, so far
     uint32_t steady;     // steps in a row that were alike
-    uint32_t patience;   // of them before a step is captured
+    uint32_t timeout;    // of them before a step is captured
     bool never;          // it cannot be captured
     CUgraphExec replay;  // of calls[0 .. last_count)
     uint64_t replays;    // steps that were launched so

@@ -17,8 +17,8 @@ HR_MUST_CHECK hr_status hr_child_start(const char *role, char *const *words, hr_
 int hr_child_socket(const hr_child *c); // ours; reads as ended once the child has
 // With a value for its handler (si_value). What has ended hears nothing.
 void hr_child_signal(const hr_child *c, int number, int value);
-bool hr_child_wait(hr_child *c, int patience_ms); // until it has ended; false: it had not by then
-void hr_child_kill(hr_child *c);                  // at once
+bool hr_child_wait(hr_child *c, int timeout_ms); // until it has ended; false: it had not by then
+void hr_child_kill(hr_child *c);                 // at once
 // Once it has ended: its exit code; −1 when a signal ended it, and *signal is that.
 int hr_child_exit_code(const hr_child *c, int *signal);
 // What ended it, in words: "ended by SIGSEGV: it touched memory that is not its own".

@@ -159,9 +159,9 @@ bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id);
 // One row of the constraints between knobs.
 typedef struct hr_constraint {
     bool (*broken)(const hr_knobs *knobs);
-    const char *reason;  // whole sentence
-    hr_knob_id turn;     // the knob to change
-    const char *attempt; // "-s precision.policy=float32"
+    const char *reason; // whole sentence
+    hr_knob_id turn;    // the knob to change
+    const char *hint;   // "-s precision.policy=float32"
 } hr_constraint;
 
 const hr_constraint *hr_constraints(size_t *count);

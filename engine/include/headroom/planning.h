@@ -12,14 +12,14 @@
 
 #include "headroom/engine.h"
 #include "headroom/preset.h"
-#include "headroom/step_picture.h"
+#include "headroom/step_plan.h"
 
 // ---- on the caller's thread: what the planner is made of, beside hr_planner_plan --------------------------------
 
-// The whole step under these knobs; one that does not fit has a picture too. KNOB and CONSTRAINT errors. The caller
+// The whole step under these knobs; one that does not fit has a step plan too. KNOB and CONSTRAINT errors. The caller
 // deinits it.
-HR_MUST_CHECK hr_status hr_planner_picture(const hr_planner *planner, const hr_knobs *knobs,
-                                           hr_step_picture *out, hr_err *err);
+HR_MUST_CHECK hr_status hr_planner_step_plan(const hr_planner *planner, const hr_knobs *knobs,
+                                             hr_step_plan *out, hr_err *err);
 // The lines of the training step's listing that go ('-') and come ('+'), in its order; the first says how many. The
 // caller frees it with hr_planner_text_free.
 HR_MUST_CHECK hr_status hr_planner_diff(const hr_planner *planner, const hr_knobs *before,
@@ -94,9 +94,9 @@ typedef struct hr_answer {
     bool estimated;   // TURNS, PICTURE: with workspaces that the device has not been asked for yet
     hr_status status; // CONSTRAINT, KNOB…: refused, `sentence` says why; otherwise HR_OK
     char sentence[HR_ERR_TEXT_MAX];
-    hr_whatif whatif;        // TURNS
-    hr_fit_point point;      // FIT
-    hr_step_picture picture; // PICTURE: the taker's to deinit
+    hr_whatif whatif;       // TURNS
+    hr_fit_point point;     // FIT
+    hr_step_plan step_plan; // PICTURE: the taker's to deinit
     char *text; // DIFF: lines beginning with '-' or '+'; the taker's to free with hr_answer_deinit
 } hr_answer;
 
@@ -110,7 +110,7 @@ void hr_planning_open(hr_planning *p, const char *preset, bool trusts);
 // TURNS and PICTURE are answered at once: where the device is slow to ask, as cuDNN is, with estimates at first.
 // All copy what they are given. Return the question's number, 1, 2, 3 …; 0 when it could not be asked.
 uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_turn *turns, size_t count);
-uint64_t hr_planning_ask_picture(hr_planning *p, const hr_knobs *knobs);
+uint64_t hr_planning_ask_step_plan(hr_planning *p, const hr_knobs *knobs);
 // Asks the newest question of that kind, TURNS or PICTURE, once more: this time the device is asked for what was
 // estimated, which may take seconds.
 uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind);

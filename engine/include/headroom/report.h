@@ -141,7 +141,7 @@ typedef struct hr_report_oom {
     uint64_t hole_bytes[HR_HOLES_MAX]; // the largest runs of free chunks in the pool, largest first
     uint32_t hole_count;               // of all of them; 0: none, or not known
     char sentence[448];                // the verdict in words, with the numbers
-    char attempt[256];                 // the knobs to turn, as a command's options: the first fix
+    char hint[256];                    // the knobs to turn, as a command's options: the first fix
     hr_report_fix
         fixes[HR_FIXES_MAX]; // what changes least in results and time first; what lifts one's own limit last
     uint32_t fix_count;

@@ -79,7 +79,7 @@ typedef struct hr_session_chunk {
 } hr_session_chunk;
 
 typedef struct hr_session_heap {
-    uint64_t seq;             // events before this one are in the picture, this one and later ones are not
+    uint64_t seq;             // events before this one are in the snapshot, this one and later ones are not
     hr_session_chunk *chunks; // by region, by address
     size_t count;
 } hr_session_heap;

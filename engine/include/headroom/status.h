@@ -34,7 +34,7 @@
     X(INTERRUPTED, 130, "interrupted", "the same command again")
 
 typedef enum hr_status {
-#define X(name, exit_code, what, attempt) HR_##name,
+#define X(name, exit_code, what, hint) HR_##name,
     HR_STATUS_MAP(X)
 #undef X
         HR_STATUS_COUNT
@@ -47,7 +47,7 @@ typedef struct hr_err {
     const char *file; // source file that raised it; static storage
     int line;
     char sentence[HR_ERR_TEXT_MAX]; // "which thing, needed X, had Y", without the leading "WHAT failed: "
-    char attempt[HR_ERR_TEXT_MAX];  // what to try: a complete command or key; the row's default when empty
+    char hint[HR_ERR_TEXT_MAX];     // what to try: a complete command or key; the row's default when empty
 } hr_err;
 
 #define HR_MUST_CHECK __attribute__((warn_unused_result))

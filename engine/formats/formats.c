@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/formats.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "formats/hrt.h"
+#include "formats/lifetimes_csv.h"
+#include "formats/memory_dump.h"
+#include "formats/readers.h"
+#include "formats/tensorflow_log.h"
+#include "formats/torch_snapshot.h"
+
+const trace_format *const trace_formats[] = {
+    &trace_format_torch_snapshot,
+    &trace_format_hrt,
+    &trace_format_memory_dump,
+    &trace_format_csv,
+    &trace_format_rmm,
+    &trace_format_lifetimes,
+    &trace_format_tensorflow, // every text: the last
+    NULL,
+};
+
+hr_status trace_refuse(const input *in, hr_err *err)
+{
+    text known = {0};
+    for (const trace_format *const *f = trace_formats; *f != NULL; f++) {
+        text_append(&known, "%s%s", f == trace_formats ? "" : ", ", (*f)->line);
+    }
+    hr_status status = HR_FAIL(err, READ, "%s: needed one of %s; it looks like none of them", in->name,
+                               known.length > 0 ? known.data : "the known traces");
+    hr_err_try(err, "head -n 3 '%s'", in->name);
+    text_deinit(&known);
+    return status;
+}
+
+hr_status trace_read_input(input *in, trace *t, hr_err *err)
+{
+    *t = (trace){0};
+    size_t bytes = input_ahead(in, TRACE_SIGN_BYTES);
+    const trace_format *const *f = trace_formats;
+    while (*f != NULL && !(*f)->recognise(input_here(in), bytes)) {
+        f++;
+    }
+    HR_TRY(input_status(in, err));
+    if (*f == NULL) {
+        return trace_refuse(in, err);
+    }
+    t->format = (*f)->name;
+    hr_status status = (*f)->read(in, t, err);
+    if (status == HR_OK) {
+        status = input_status(in, err);
+    }
+    if (status != HR_OK) {
+        trace_deinit(t);
+    }
+    return status;
+}
+
+hr_status trace_read(const char *path, trace *t, hr_err *err)
+{
+    input in;
+    *t = (trace){0};
+    HR_TRY(input_open(&in, path, err));
+    hr_status status = trace_read_input(&in, t, err);
+    input_close(&in);
+    return status;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Screens to make pictures of: the workbench in several looks, and a page with every character that is drawn.
+#ifndef TESTS_TUI_PICTURED_H
+#define TESTS_TUI_PICTURED_H
+
+#include "app/tui/paint.h"
+#include "tests/tui/screen.h"
+
+enum { PICTURED_LOOKS = 7, PICTURED_THEMES = 5 };
+
+extern const char *const screenshots_themes[PICTURED_THEMES];
+
+typedef struct screenshots {
+    char *text; // the caller frees it
+    size_t count;
+} screenshots;
+
+// The screen as ANSI, or as SVG when a theme is given.
+screenshots screenshots_dump(const theme *svg);
+
+// The workbench after ninety pieces of work, drawn; screen_close closes it.
+app *screenshots_open_look(size_t i);
+// Blocks, braille and lines in all their forms, and words.
+void screenshots_open_page(theme *t, const char *name);
+void screenshots_close_page(void);
+
+#endif
