@@ -71,7 +71,7 @@ static void end_signals(watching *w)
     (void)sigprocmask(SIG_SETMASK, &w->before, NULL);
 }
 
-// The first is handed on. A terminal that closes and a `timeout` say theirs twice; only Ctrl-C is timeout.
+// The first is handed on. A terminal that closes and a `timeout` say theirs twice; only a second Ctrl-C is meant.
 static void hear(watching *w)
 {
     struct signalfd_siginfo info;

@@ -5,7 +5,7 @@
 #include "outside.h"
 #include "step.h"
 
-enum { TIMEOUT_MAX = 1024 }; // steps alike before one is captured, after many captures in vain
+enum { CAPTURE_AFTER_MAX = 1024 }; // steps alike before one is captured, after many captures in vain
 
 void cuda_forget_graph(cuda_loaded *l)
 {
@@ -28,7 +28,7 @@ hr_status cuda_divert(cuda_loaded *l, step_io *io, hr_err *err)
 {
     l->mode = STEP_EAGER;
     l->alike = false;
-    l->timeout = l->timeout < TIMEOUT_MAX ? l->timeout * 2 : l->timeout;
+    l->capture_after = l->capture_after < CAPTURE_AFTER_MAX ? l->capture_after * 2 : l->capture_after;
     cuda_forget_graph(l);
     l->failed = enqueue_all(l, io, err);
     return l->failed;

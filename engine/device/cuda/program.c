@@ -12,7 +12,8 @@ enum {
     HOST_ALIGNMENT = 256,
     NAME_BYTES = 192,
     ATTEMPTS = 3, // behind the first: a library has at most two forms of one operation
-    TIMEOUT = 2,  // steps alike before one is captured: libraries have made then what they make at first use
+    CAPTURE_AFTER =
+        2, // steps alike before one is captured: libraries have made then what they make at first use
 };
 
 typedef enum handing { AS_WANTED, ALL_PLAIN, NOT_AS_WANTED } handing;
@@ -349,7 +350,7 @@ hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err
     }
     l->device = device;
     l->source = p;
-    l->timeout = TIMEOUT;
+    l->capture_after = CAPTURE_AFTER;
     l->rounds = p->rounds == 0 ? 1 : p->rounds;
     const uint64_t before_bytes = cuda_free_bytes();
     const hr_status status = make(l, err);

@@ -105,7 +105,7 @@ static hr_status add_call(cuda_loaded *l, const cuda_call *call, step_io *io, hr
 
 static void begin_step(cuda_loaded *l)
 {
-    const bool capture = l->device->capture && !l->never && l->times == NULL && l->steady >= l->timeout;
+    const bool capture = l->device->capture && !l->never && l->times == NULL && l->steady >= l->capture_after;
     l->mode = l->replay != NULL ? STEP_REPLAY : capture ? STEP_DEFERRED : STEP_EAGER;
     l->device->under_way = l;
     l->group.count = 0;

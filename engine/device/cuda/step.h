@@ -82,14 +82,14 @@ typedef struct cuda_loaded {
     hr_status failed;     // what was put off could not be enqueued
     cuda_group group;
     // What steps have had in common (capture.c).
-    uint32_t last_count; // calls of the last whole step
-    bool alike;          // this step's calls are the last one's, so far
-    uint32_t steady;     // steps in a row that were alike
-    uint32_t timeout;    // of them before a step is captured
-    bool never;          // it cannot be captured
-    CUgraphExec replay;  // of calls[0 .. last_count)
-    uint64_t replays;    // steps that were launched so
-    hr_err refused;      // why it cannot be captured; HR_OK: nobody refused
+    uint32_t last_count;    // calls of the last whole step
+    bool alike;             // this step's calls are the last one's, so far
+    uint32_t steady;        // steps in a row that were alike
+    uint32_t capture_after; // of them before a step is captured
+    bool never;             // it cannot be captured
+    CUgraphExec replay;     // of calls[0 .. last_count)
+    uint64_t replays;       // steps that were launched so
+    hr_err refused;         // why it cannot be captured; HR_OK: nobody refused
 } cuda_loaded;
 
 // program.c
