@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/lua/fields.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "headroom/category.h"
-#include "headroom/report.h"
+#include "headroom/event.h"
 
 #include "app/lua/script.h"
 
-static void push_count(lua_State *L, uint64_t count)
+void script_push_count(lua_State *L, uint64_t count)
 {
     if (count <= INT64_MAX) {
         lua_pushinteger(L, (lua_Integer)count);
@@ -17,60 +19,143 @@ static void push_count(lua_State *L, uint64_t count)
     }
 }
 
-void script_push_field(lua_State *L, script_field_kind kind, const void *at)
+void script_push_bytes_or_nil(lua_State *L, uint64_t bytes)
 {
-    switch (kind) {
-    case FIELD_BYTES:
-        if (*(const uint64_t *)at <= INT64_MAX) {
-            script_push_bytes(L, (int64_t) * (const uint64_t *)at);
-        } else {
-            lua_pushnil(L);
-        }
+    if (bytes <= INT64_MAX) {
+        script_push_bytes(L, (int64_t)bytes);
+    } else {
+        lua_pushnil(L);
+    }
+}
+
+static void push_real(lua_State *L, double value)
+{
+    if (isfinite(value)) {
+        lua_pushnumber(L, value);
+    } else {
+        lua_pushnil(L);
+    }
+}
+
+static void push_text(lua_State *L, const char *text)
+{
+    if (*text != '\0') {
+        lua_pushstring(L, text);
+    } else {
+        lua_pushnil(L);
+    }
+}
+
+static void push_hash(lua_State *L, uint64_t hash)
+{
+    char text[20];
+    (void)snprintf(text, sizeof text, "%016" PRIx64, hash);
+    lua_pushstring(L, text);
+}
+
+// "a.b=1 c.d=2" as a list.
+static void push_pairs(lua_State *L, const char *pairs)
+{
+    lua_newtable(L);
+    for (lua_Integer k = 1; *pairs != '\0'; k++) {
+        size_t length = strcspn(pairs, " ");
+        (void)lua_pushlstring(L, pairs, length);
+        lua_rawseti(L, -2, k);
+        pairs += length + (pairs[length] == ' ');
+    }
+}
+
+static void push_by_category(lua_State *L, const uint64_t *by_category)
+{
+    lua_newtable(L);
+    for (int k = 0; k < HR_CATEGORY_COUNT; k++) {
+        script_push_bytes(L, (int64_t)by_category[k]);
+        lua_setfield(L, -2, hr_category_name((hr_category)k));
+    }
+}
+
+static void push_records(lua_State *L, const hr_field *f, const void *record, const hr_report *report)
+{
+    size_t count = 0;
+    const char *first = hr_field_records(f, record, &count);
+    lua_createtable(L, (int)count, 0);
+    for (size_t k = 0; k < count; k++) {
+        lua_newtable(L);
+        script_set_fields(L, f->fields, first + k * f->size, report);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+}
+
+static void push_number(lua_State *L, const hr_field *f, const void *at)
+{
+    switch ((int)f->kind) {
+    case HR_FIELD_BYTES:
+        script_push_bytes_or_nil(L, *(const uint64_t *)at);
         break;
-    case FIELD_COUNT:
-        push_count(L, *(const uint64_t *)at);
+    case HR_FIELD_COUNT32:
+        script_push_count(L, *(const uint32_t *)at == HR_NO_ID ? HR_NONE : *(const uint32_t *)at);
         break;
-    case FIELD_COUNT32:
-        push_count(L, *(const uint32_t *)at == HR_NO_ID ? HR_NONE : *(const uint32_t *)at);
-        break;
-    case FIELD_REAL:
-        if (isfinite(*(const double *)at)) {
-            lua_pushnumber(L, *(const double *)at);
-        } else {
-            lua_pushnil(L);
-        }
-        break;
-    case FIELD_TEXT:
-        if (*(const char *)at != '\0') {
-            lua_pushstring(L, at);
-        } else {
-            lua_pushnil(L);
-        }
-        break;
-    case FIELD_FLAG:
+    case HR_FIELD_FLAG:
         lua_pushboolean(L, *(const bool *)at);
         break;
-    case FIELD_CATEGORY:
-        lua_pushstring(L, hr_category_name(*(const hr_category *)at));
+    case HR_FIELD_HASH:
+        push_hash(L, *(const uint64_t *)at);
         break;
+    case HR_FIELD_COUNT:
+        script_push_count(L, *(const uint64_t *)at);
+        break;
+    default:
+        push_real(L, *(const double *)at);
     }
 }
 
-void script_set_fields(lua_State *L, const script_field *fields, const void *from)
+static void push_field(lua_State *L, const hr_field *f, const void *record, const hr_report *report)
 {
-    for (const script_field *f = fields; f->name != NULL; f++) {
-        script_push_field(L, f->kind, (const char *)from + f->offset);
-        lua_setfield(L, -2, f->name);
+    const void *at = (const char *)record + f->offset;
+    switch ((int)f->kind) {
+    case HR_FIELD_OBJECT:
+        lua_newtable(L);
+        script_set_fields(L, f->fields, at, report);
+        break;
+    case HR_FIELD_ROWS:
+    case HR_FIELD_LIST:
+        push_records(L, f, record, report);
+        break;
+    case HR_FIELD_BY_CATEGORY:
+        push_by_category(L, at);
+        break;
+    case HR_FIELD_PAIRS:
+        push_pairs(L, at);
+        break;
+    case HR_FIELD_WORD:
+        lua_pushstring(L, f->word(hr_field_word_value(f, record)));
+        break;
+    case HR_FIELD_TEXT:
+    case HR_FIELD_NAME:
+        push_text(L, at);
+        break;
+    default:
+        push_number(L, f, at);
     }
 }
 
-void script_set_list(lua_State *L, const char *name, const script_field *fields, const void *first,
-                     size_t stride, size_t count)
+void script_set_fields(lua_State *L, const hr_field *fields, const void *record, const hr_report *report)
+{
+    for (const hr_field *f = fields; !hr_field_is_end(f); f++) {
+        if (f->name != NULL && (f->applies == NULL || f->applies(report))) {
+            push_field(L, f, record, report);
+            lua_setfield(L, -2, f->name);
+        }
+    }
+}
+
+void script_set_list(lua_State *L, const char *name, const hr_field *fields, const void *first, size_t stride,
+                     size_t count)
 {
     lua_createtable(L, (int)count, 0);
     for (size_t k = 0; k < count; k++) {
         lua_newtable(L);
-        script_set_fields(L, fields, (const char *)first + k * stride);
+        script_set_fields(L, fields, (const char *)first + k * stride, NULL);
         lua_rawseti(L, -2, (lua_Integer)k + 1);
     }
     lua_setfield(L, -2, name);

@@ -13,54 +13,54 @@ enum { HOLES_MAX = 8, KIND_MAX = 32 };
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
-static const script_field about_fields[] = {
-    FIELD_IN(hr_replay_about, rows, "rows", FIELD_COUNT),
-    FIELD_IN(hr_replay_about, events, "events", FIELD_COUNT),
-    FIELD_IN(hr_replay_about, allocations, "allocations", FIELD_COUNT),
-    FIELD_IN(hr_replay_about, steps, "steps", FIELD_COUNT),
-    FIELD_IN(hr_replay_about, blocks, "blocks", FIELD_COUNT),
-    FIELD_IN(hr_replay_about, device_count, "devices", FIELD_COUNT32),
-    FIELD_IN(hr_replay_about, device, "device", FIELD_COUNT32),
-    FIELD_IN(hr_replay_about, lost_frees, "lost_frees", FIELD_COUNT),
-    FIELD_IN(hr_replay_about, refused, "refused", FIELD_COUNT),
-    FIELD_IN(hr_replay_about, peak_requested_bytes, "peak_requested_bytes", FIELD_BYTES),
-    FIELD_END,
+static const hr_field about_fields[] = {
+    HR_FIELD(hr_replay_about, rows, "rows", COUNT),
+    HR_FIELD(hr_replay_about, events, "events", COUNT),
+    HR_FIELD(hr_replay_about, allocations, "allocations", COUNT),
+    HR_FIELD(hr_replay_about, steps, "steps", COUNT),
+    HR_FIELD(hr_replay_about, blocks, "blocks", COUNT),
+    HR_FIELD(hr_replay_about, device_count, "devices", COUNT32),
+    HR_FIELD(hr_replay_about, device, "device", COUNT32),
+    HR_FIELD(hr_replay_about, lost_frees, "lost_frees", COUNT),
+    HR_FIELD(hr_replay_about, refused, "refused", COUNT),
+    HR_FIELD(hr_replay_about, peak_requested_bytes, "peak_requested_bytes", BYTES),
+    HR_FIELD_END,
 };
-static const script_field recorded_fields[] = {
-    FIELD_IN(hr_replay_about, recorded.peak_pool_bytes, "peak_pool_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_about, recorded.limit_bytes, "limit_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_about, recorded.in_use_bytes, "in_use_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_about, recorded.largest_free_bytes, "largest_free_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_about, recorded.fragmentation, "fragmentation", FIELD_REAL),
-    FIELD_END,
+static const hr_field recorded_fields[] = {
+    HR_FIELD(hr_replay_about, recorded.peak_pool_bytes, "peak_pool_bytes", BYTES),
+    HR_FIELD(hr_replay_about, recorded.limit_bytes, "limit_bytes", BYTES),
+    HR_FIELD(hr_replay_about, recorded.in_use_bytes, "in_use_bytes", BYTES),
+    HR_FIELD(hr_replay_about, recorded.largest_free_bytes, "largest_free_bytes", BYTES),
+    HR_FIELD(hr_replay_about, recorded.fragmentation, "fragmentation", REAL),
+    HR_FIELD_END,
 };
-static const script_field memory_fields[] = {
-    FIELD_IN(hr_replay_memory, limit_bytes, "limit_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_memory, peak_pool_bytes, "peak_pool_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_memory, end_pool_bytes, "end_pool_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_memory, peak_in_use_bytes, "peak_in_use_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_memory, peak_requested_bytes, "peak_requested_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_memory, waste_bytes, "waste_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_memory, largest_free_bytes, "largest_free_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_memory, fragmentation, "fragmentation", FIELD_REAL),
-    FIELD_IN(hr_replay_memory, allocations, "allocations", FIELD_COUNT),
-    FIELD_END,
+static const hr_field memory_fields[] = {
+    HR_FIELD(hr_replay_memory, limit_bytes, "limit_bytes", BYTES),
+    HR_FIELD(hr_replay_memory, peak_pool_bytes, "peak_pool_bytes", BYTES),
+    HR_FIELD(hr_replay_memory, end_pool_bytes, "end_pool_bytes", BYTES),
+    HR_FIELD(hr_replay_memory, peak_in_use_bytes, "peak_in_use_bytes", BYTES),
+    HR_FIELD(hr_replay_memory, peak_requested_bytes, "peak_requested_bytes", BYTES),
+    HR_FIELD(hr_replay_memory, waste_bytes, "waste_bytes", BYTES),
+    HR_FIELD(hr_replay_memory, largest_free_bytes, "largest_free_bytes", BYTES),
+    HR_FIELD(hr_replay_memory, fragmentation, "fragmentation", REAL),
+    HR_FIELD(hr_replay_memory, allocations, "allocations", COUNT),
+    HR_FIELD_END,
 };
-static const script_field failure_fields[] = {
-    FIELD_IN(hr_replay_failure, event, "event", FIELD_COUNT),
-    FIELD_IN(hr_replay_failure, step, "step", FIELD_COUNT),
-    FIELD_IN(hr_replay_failure, device, "device", FIELD_COUNT32),
-    FIELD_IN(hr_replay_failure, name, "name", FIELD_TEXT),
-    FIELD_IN(hr_replay_failure, requested_bytes, "requested_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_failure, free_bytes, "free_bytes", FIELD_BYTES),
-    FIELD_IN(hr_replay_failure, largest_free_bytes, "largest_free_bytes", FIELD_BYTES),
-    FIELD_END,
+static const hr_field failure_fields[] = {
+    HR_FIELD(hr_replay_failure, event, "event", COUNT),
+    HR_FIELD(hr_replay_failure, step, "step", COUNT),
+    HR_FIELD(hr_replay_failure, device, "device", COUNT32),
+    HR_FIELD(hr_replay_failure, name, "name", TEXT),
+    HR_FIELD(hr_replay_failure, requested_bytes, "requested_bytes", BYTES),
+    HR_FIELD(hr_replay_failure, free_bytes, "free_bytes", BYTES),
+    HR_FIELD(hr_replay_failure, largest_free_bytes, "largest_free_bytes", BYTES),
+    HR_FIELD_END,
 };
-static const script_field result_fields[] = {
-    FIELD_IN(hr_replay_result, name, "name", FIELD_TEXT),
-    FIELD_IN(hr_replay_result, failures_total, "failures_total", FIELD_COUNT),
-    FIELD_IN(hr_replay_result, served, "served", FIELD_COUNT),
-    FIELD_END,
+static const hr_field result_fields[] = {
+    HR_FIELD(hr_replay_result, name, "name", TEXT),
+    HR_FIELD(hr_replay_result, failures_total, "failures_total", COUNT),
+    HR_FIELD(hr_replay_result, served, "served", COUNT),
+    HR_FIELD_END,
 };
 
 // Why the heap refused what it refused, into the table on top of the stack.
@@ -80,13 +80,13 @@ static void push_trace(lua_State *L, const char *name, const hr_replay *replay)
 {
     const hr_replay_about *about = hr_replay_get_about(replay);
     lua_newtable(L);
-    script_set_fields(L, about_fields, about);
+    script_set_fields(L, about_fields, about, NULL);
     lua_pushstring(L, name);
     lua_setfield(L, -2, "file");
     lua_pushstring(L, about->format);
     lua_setfield(L, -2, "format");
     lua_newtable(L);
-    script_set_fields(L, recorded_fields, about);
+    script_set_fields(L, recorded_fields, about, NULL);
     set_cause(L, hr_replay_recorded_heap(replay));
     lua_setfield(L, -2, "recorded");
 }
@@ -95,9 +95,9 @@ static void push_trace(lua_State *L, const char *name, const hr_replay *replay)
 static void set_memory(lua_State *L, const hr_replay_result *r)
 {
     lua_newtable(L);
-    script_set_fields(L, memory_fields, &r->memory);
+    script_set_fields(L, memory_fields, &r->memory, NULL);
     lua_newtable(L);
-    script_push_field(L, FIELD_COUNT, &r->memory.peak_event);
+    script_push_count(L, r->memory.peak_event);
     lua_setfield(L, -2, "event");
     lua_setfield(L, -2, "at_peak");
     lua_setfield(L, -2, "memory");
@@ -106,11 +106,11 @@ static void set_memory(lua_State *L, const hr_replay_result *r)
     }
 }
 
-static const script_field pin_fields[] = {
-    FIELD_IN(hr_heap_pin, bytes, "bytes", FIELD_BYTES),
-    FIELD_IN(hr_heap_pin, joined_bytes, "joined_bytes", FIELD_BYTES),
-    FIELD_IN(hr_heap_pin, age, "age", FIELD_COUNT),
-    FIELD_END,
+static const hr_field pin_fields[] = {
+    HR_FIELD(hr_heap_pin, bytes, "bytes", BYTES),
+    HR_FIELD(hr_heap_pin, joined_bytes, "joined_bytes", BYTES),
+    HR_FIELD(hr_heap_pin, age, "age", COUNT),
+    HR_FIELD_END,
 };
 
 static void set_pin(lua_State *L, const char *key, const hr_heap_pin *pin)
@@ -119,7 +119,7 @@ static void set_pin(lua_State *L, const char *key, const hr_heap_pin *pin)
         return;
     }
     lua_newtable(L);
-    script_set_fields(L, pin_fields, pin);
+    script_set_fields(L, pin_fields, pin, NULL);
     if (pin->name[0] != '\0') {
         lua_pushstring(L, pin->name);
         lua_setfield(L, -2, "name");
@@ -138,9 +138,9 @@ static void set_holes(lua_State *L, const hr_heap *heap)
     lua_createtable(L, (int)count, 0);
     for (size_t k = 0; k < count; k++) {
         lua_newtable(L);
-        script_push_field(L, FIELD_COUNT, &holes[k].address);
+        script_push_count(L, holes[k].address);
         lua_setfield(L, -2, "address");
-        script_push_field(L, FIELD_BYTES, &holes[k].bytes);
+        script_push_bytes_or_nil(L, holes[k].bytes);
         lua_setfield(L, -2, "bytes");
         set_pin(L, "before", &holes[k].before);
         set_pin(L, "after", &holes[k].after);
@@ -153,7 +153,7 @@ static void set_statistics(lua_State *L, const hr_replay_result *r)
 {
     lua_newtable(L);
     for (uint32_t k = 0; k < r->statistic_count; k++) {
-        script_push_field(L, FIELD_COUNT, &r->statistics[k].value);
+        script_push_count(L, r->statistics[k].value);
         lua_setfield(L, -2, r->statistics[k].name);
     }
     lua_setfield(L, -2, "statistics");
@@ -162,7 +162,7 @@ static void set_statistics(lua_State *L, const hr_replay_result *r)
 static void push_result(lua_State *L, const hr_replay_result *r)
 {
     lua_newtable(L);
-    script_set_fields(L, result_fields, r);
+    script_set_fields(L, result_fields, r, NULL);
     set_memory(L, r);
     script_set_list(L, "failures", failure_fields, r->failures, sizeof *r->failures, r->failure_count);
     set_holes(L, r->failure_heap);

@@ -1,254 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report as a message: every field of headroom/report.h in its order, in one walk for both ways.
+// A report as a message: every row of headroom/report_fields.h in its order, in one walk for both ways.
 #include <float.h>
 #include <string.h>
+
+#include "headroom/report_fields.h"
 
 #include "session/codec.h"
 #include "session/messages.h"
 
-enum {
-    LAYER_WIRE_BYTES = 3 * 4 + 8, // with empty texts
-    TENSOR_WIRE_BYTES = 4 * 4 + 8,
-    REPORT_BYTES_MAX = 16 << 20 // a row of 20 bytes becomes one of 200
-};
+enum { REPORT_BYTES_MAX = 16 << 20 }; // a row of 20 bytes becomes one of 200
 
-static void walk_device(codec *c, hr_report *r)
+static void walk_fields(codec *c, const hr_field *fields, void *record);
+
+// Bytes in a message of a record whose texts are empty and whose lists are too.
+static size_t least_bytes(const hr_field *fields)
 {
-    codec_text(c, r->preset, sizeof r->preset);
-    codec_text(c, r->device.kind, sizeof r->device.kind);
-    codec_text(c, r->device.card, sizeof r->device.card);
-    codec_text(c, r->device.isa, sizeof r->device.isa);
-    codec_u32(c, &r->device.threads);
-    codec_bool(c, &r->device.simulated);
+    size_t bytes = 0;
+    for (const hr_field *f = fields; !hr_field_is_end(f); f++) {
+        const bool is_long = f->kind == HR_FIELD_BYTES || f->kind == HR_FIELD_COUNT;
+        bytes += is_long ? sizeof(uint64_t) : sizeof(uint32_t);
+    }
+    return bytes;
 }
 
-static void walk_model(codec *c, hr_report *r)
+static void walk_word(codec *c, const hr_field *f, void *record)
 {
-    void *layers = r->model.layers;
-    codec_u64(c, &r->model.parameters);
-    codec_u64(c, &r->model.trainable_parameters);
-    codec_array(c, &r->model.layer_count, &layers, sizeof *r->model.layers, LAYER_WIRE_BYTES);
-    r->model.layers = layers;
-    for (size_t k = 0; k < r->model.layer_count && !codec_is_bad(c); k++) {
-        hr_report_layer *layer = &r->model.layers[k];
-        codec_text(c, layer->name, sizeof layer->name);
-        codec_text(c, layer->kind, sizeof layer->kind);
-        codec_text(c, layer->output_shape, sizeof layer->output_shape);
-        codec_u64(c, &layer->parameters);
+    uint32_t value = hr_field_word_value(f, record);
+    codec_row(c, &value, f->most);
+    char *at = (char *)record + f->offset;
+    if (f->size == sizeof(bool)) {
+        *(bool *)at = value != 0;
+    } else {
+        memcpy(at, &value, sizeof value);
     }
 }
 
-static void walk_implementations(codec *c, hr_report *r)
+static void walk_rows(codec *c, const hr_field *f, void *record)
 {
-    codec_row(c, &r->step.implementation_count, HR_LIBRARIES_MAX + 1);
-    for (uint32_t k = 0; k < r->step.implementation_count; k++) {
-        hr_report_implementation *i = &r->step.implementations[k];
-        codec_text(c, i->name, sizeof i->name);
-        codec_u32(c, &i->instructions);
-    }
-    codec_row(c, &r->step.fallback_count, HR_FALLBACKS_MAX + 1);
-    for (uint32_t k = 0; k < r->step.fallback_count; k++) {
-        hr_report_fallback *f = &r->step.fallbacks[k];
-        codec_text(c, f->kind, sizeof f->kind);
-        codec_text(c, f->first, sizeof f->first);
-        codec_u32(c, &f->instructions);
-        codec_u32(c, &f->of);
-        codec_u32(c, &f->beyond_limit);
-        codec_u32(c, &f->without_engine);
-        codec_u32(c, &f->without_driver);
-        codec_u32(c, &f->without_library);
-        codec_u32(c, &f->known_fault);
+    char *from = record;
+    uint32_t *count = (void *)(from + f->count_offset);
+    codec_row(c, count, f->most + 1);
+    for (uint32_t k = 0; k < *count; k++) {
+        walk_fields(c, f->fields, from + f->offset + k * f->size);
     }
 }
 
-static void walk_loaded(codec *c, hr_report *r)
+static void walk_list(codec *c, const hr_field *f, void *record)
 {
-    codec_row(c, &r->step.prepared_count, HR_PREPARED_MAX + 1);
-    for (uint32_t k = 0; k < r->step.prepared_count; k++) {
-        hr_report_prepared *p = &r->step.prepared[k];
-        codec_text(c, p->first, sizeof p->first);
-        codec_text(c, p->planned, sizeof p->planned);
-        codec_text(c, p->implementation, sizeof p->implementation);
-        codec_u32(c, &p->instructions);
-        codec_text(c, p->reason, sizeof p->reason);
-    }
-    codec_u32(c, &r->step.unplanned);
-    codec_bool(c, &r->step.capture.wanted);
-    codec_u64(c, &r->step.capture.replays);
-    codec_text(c, r->step.capture.refused, sizeof r->step.capture.refused);
-}
-
-static void walk_step(codec *c, hr_report *r)
-{
-    walk_implementations(c, r);
-    walk_loaded(c, r);
-    codec_u32(c, &r->step.instructions);
-    codec_u64(c, &r->step.effective_batch);
-    codec_u64(c, &r->step.flops);
-    codec_amount(c, &r->step.seconds, DBL_MAX);
-    codec_amount(c, &r->step.seconds_low, DBL_MAX);
-    codec_amount(c, &r->step.seconds_high, DBL_MAX);
-    codec_bool(c, &r->step.measured);
-}
-
-static void walk_categories(codec *c, uint64_t by_category[HR_CATEGORY_COUNT])
-{
-    for (uint32_t k = 0; k < HR_CATEGORY_COUNT; k++) {
-        codec_u64(c, &by_category[k]);
+    char *from = record;
+    size_t *count = (void *)(from + f->count_offset);
+    void **first = (void *)(from + f->offset);
+    codec_array(c, count, first, f->size, least_bytes(f->fields));
+    for (size_t k = 0; k < *count && !codec_is_bad(c); k++) {
+        walk_fields(c, f->fields, (char *)*first + k * f->size);
     }
 }
 
-static void walk_tensor(codec *c, hr_report_tensor *t)
+static void walk_amounts(codec *c, uint64_t *amounts, size_t count)
 {
-    uint32_t category = t->category;
-    codec_text(c, t->name, sizeof t->name);
-    codec_row(c, &category, HR_CATEGORY_COUNT);
-    codec_text(c, t->dtype, sizeof t->dtype);
-    codec_text(c, t->shape, sizeof t->shape);
-    codec_u64(c, &t->bytes);
-    t->category = (hr_category)category;
-}
-
-static void walk_workspace(codec *c, hr_report_workspace *w)
-{
-    codec_u32(c, &w->instruction);
-    codec_text(c, w->name, sizeof w->name);
-    codec_text(c, w->implementation, sizeof w->implementation);
-    codec_u64(c, &w->bytes);
-}
-
-static void walk_workspaces(codec *c, hr_report_memory *m)
-{
-    walk_workspace(c, &m->at_peak.workspace);
-    codec_u64(c, &m->at_peak.less_limit_bytes);
-    codec_u64(c, &m->at_peak.less_bytes);
-    codec_text(c, m->at_peak.less_implementation, sizeof m->at_peak.less_implementation);
-    codec_row(c, &m->workspace_count, HR_WORKSPACES_MAX + 1);
-    for (uint32_t k = 0; k < m->workspace_count; k++) {
-        walk_workspace(c, &m->workspaces[k]);
+    for (size_t k = 0; k < count; k++) {
+        codec_u64(c, &amounts[k]);
     }
 }
 
-static void walk_peak(codec *c, hr_report_memory *m)
+static void walk_field(codec *c, const hr_field *f, void *record)
 {
-    uint32_t phase = m->at_peak.phase;
-    void *tensors = m->at_peak.tensors;
-    codec_u32(c, &m->at_peak.instruction);
-    codec_text(c, m->at_peak.name, sizeof m->at_peak.name);
-    codec_row(c, &phase, HR_PHASE_COUNT);
-    m->at_peak.phase = (hr_phase)phase;
-    walk_categories(c, m->at_peak.by_category);
-    codec_array(c, &m->at_peak.tensor_count, &tensors, sizeof *m->at_peak.tensors, TENSOR_WIRE_BYTES);
-    m->at_peak.tensors = tensors;
-    for (size_t k = 0; k < m->at_peak.tensor_count && !codec_is_bad(c); k++) {
-        walk_tensor(c, &m->at_peak.tensors[k]);
+    void *at = (char *)record + f->offset;
+    switch (f->kind) {
+    case HR_FIELD_BYTES:
+    case HR_FIELD_COUNT:
+    case HR_FIELD_HASH:
+        codec_u64(c, at);
+        break;
+    case HR_FIELD_COUNT32:
+        codec_u32(c, at);
+        break;
+    case HR_FIELD_REAL:
+    case HR_FIELD_SHARE:
+        codec_amount(c, at, f->kind == HR_FIELD_SHARE ? 1 : DBL_MAX);
+        break;
+    case HR_FIELD_LOSS:
+        codec_real(c, at);
+        break;
+    case HR_FIELD_TEXT:
+    case HR_FIELD_NAME:
+    case HR_FIELD_PAIRS:
+        codec_text(c, at, f->size);
+        break;
+    case HR_FIELD_FLAG:
+        codec_bool(c, at);
+        break;
+    case HR_FIELD_WORD:
+        walk_word(c, f, record);
+        break;
+    case HR_FIELD_BY_CATEGORY:
+    case HR_FIELD_AMOUNTS:
+        walk_amounts(c, at, f->size / sizeof(uint64_t));
+        break;
+    case HR_FIELD_OBJECT:
+        walk_fields(c, f->fields, at);
+        break;
+    case HR_FIELD_ROWS:
+        walk_rows(c, f, record);
+        break;
+    case HR_FIELD_LIST:
+        walk_list(c, f, record);
+        break;
     }
 }
 
-static void walk_memory(codec *c, hr_report_memory *m)
+static void walk_fields(codec *c, const hr_field *fields, void *record)
 {
-    codec_u64(c, &m->limit_bytes);
-    codec_u64(c, &m->peak_pool_bytes);
-    codec_u64(c, &m->peak_in_use_bytes);
-    codec_u64(c, &m->peak_requested_bytes);
-    codec_u64(c, &m->waste_bytes);
-    codec_u64(c, &m->saved_for_backward_bytes);
-    codec_u64(c, &m->library_saved_bytes);
-    codec_u64(c, &m->static_bytes);
-    codec_u64(c, &m->largest_free_bytes);
-    codec_amount(c, &m->fragmentation, 1);
-    codec_u64(c, &m->heap_hash);
-    walk_peak(c, m);
-    walk_workspaces(c, m);
-}
-
-static void walk_host(codec *c, hr_report *r)
-{
-    const uint32_t most = sizeof r->host.stages / sizeof *r->host.stages;
-    uint32_t stages = (uint32_t)r->host.stage_count;
-    codec_u64(c, &r->evaluation.peak_in_use_bytes);
-    codec_u64(c, &r->driver.outside_bytes);
-    codec_u64(c, &r->driver.process_bytes);
-    codec_u64(c, &r->driver.others_bytes);
-    codec_u64(c, &r->h2d_bytes_per_step);
-    codec_u64(c, &r->host.peak_bytes);
-    codec_row(c, &stages, most + 1);
-    r->host.stage_count = stages;
-    for (uint32_t k = 0; k < stages; k++) {
-        codec_text(c, r->host.stages[k].name, sizeof r->host.stages[k].name);
-        codec_u64(c, &r->host.stages[k].peak_bytes);
+    for (const hr_field *f = fields; !hr_field_is_end(f); f++) {
+        walk_field(c, f, record);
     }
-}
-
-static void walk_train(codec *c, hr_report *r)
-{
-    codec_u64(c, &r->train.steps);
-    codec_u64(c, &r->train.updates);
-    codec_u64(c, &r->train.skipped_steps);
-    codec_amount(c, &r->train.loss_scale, DBL_MAX);
-    codec_amount(c, &r->train.examples_per_second, DBL_MAX);
-    codec_real(c, &r->train.loss_first);
-    codec_real(c, &r->train.loss_last);
-    codec_amount(c, &r->train.eval_accuracy, 1);
-    codec_text(c, r->train.weights_sha256, sizeof r->train.weights_sha256);
-    codec_text(c, r->train.data, sizeof r->train.data);
-    codec_amount(c, &r->plan.seconds_median, DBL_MAX);
-    codec_amount(c, &r->plan.seconds_max, DBL_MAX);
-    codec_u64(c, &r->plan.distinct_peaks);
-}
-
-static void walk_oom(codec *c, hr_report_oom *oom)
-{
-    uint32_t cause = oom->cause;
-    codec_row(c, &cause, HR_OOM_CAUSE_COUNT);
-    oom->cause = (hr_oom_cause)cause;
-    codec_text(c, oom->tensor, sizeof oom->tensor);
-    codec_u32(c, &oom->instruction);
-    codec_text(c, oom->instruction_name, sizeof oom->instruction_name);
-    codec_u64(c, &oom->requested_bytes);
-    codec_u64(c, &oom->free_bytes);
-    codec_u64(c, &oom->largest_free_bytes);
-    codec_u64(c, &oom->in_use_bytes);
-    codec_u64(c, &oom->pool_bytes);
-    codec_u64(c, &oom->limit_bytes);
-    walk_categories(c, oom->by_category);
-    codec_u32(c, &oom->hole_count);
-    for (uint32_t k = 0; k < HR_HOLES_MAX; k++) {
-        codec_u64(c, &oom->hole_bytes[k]);
-    }
-    codec_text(c, oom->sentence, sizeof oom->sentence);
-    codec_text(c, oom->hint, sizeof oom->hint);
-    codec_row(c, &oom->fix_count, HR_FIXES_MAX + 1);
-    for (uint32_t k = 0; k < oom->fix_count; k++) {
-        codec_text(c, oom->fixes[k].knobs, sizeof oom->fixes[k].knobs);
-        codec_u64(c, &oom->fixes[k].peak_bytes);
-        codec_u64(c, &oom->fixes[k].limit_bytes);
-        codec_amount(c, &oom->fixes[k].seconds, DBL_MAX);
-    }
-}
-
-static void walk_report(codec *c, hr_report *r)
-{
-    walk_device(c, r);
-    walk_model(c, r);
-    walk_step(c, r);
-    walk_memory(c, &r->memory);
-    walk_host(c, r);
-    walk_train(c, r);
-    walk_oom(c, &r->oom);
 }
 
 void put_report(wire_out *out, const hr_report *report)
 {
     hr_report copy = *report;
-    walk_report(&(codec){.out = out}, &copy);
+    walk_fields(&(codec){.out = out}, hr_report_fields(), &copy);
 }
 
 bool get_report(const wire_message *m, hr_report *report)
 {
     wire_in in = {.data = m->body, .bytes = m->bytes, .bad = m->bytes > REPORT_BYTES_MAX};
     *report = (hr_report){0};
-    walk_report(&(codec){.in = &in}, report);
+    walk_fields(&(codec){.in = &in}, hr_report_fields(), report);
     if (!wire_in_is_done(&in)) {
         hr_report_deinit(report);
         return false;

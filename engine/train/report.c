@@ -313,6 +313,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
                    .driver = {HR_NONE, HR_NONE, HR_NONE},
                    .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
                    .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
+                   .memory.limit_bytes = e->oom.limit_bytes, // also where nothing could be built under it
                    .oom = e->oom};
     (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
     fill_device(e, &r);

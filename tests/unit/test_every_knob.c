@@ -181,7 +181,7 @@ static void observe(hr_engine *e, const counts *c, text *out)
     text_append(out, "%llu %llu %llu %llu|", (unsigned long long)r.memory.limit_bytes,
                 (unsigned long long)r.memory.peak_pool_bytes, (unsigned long long)r.memory.peak_in_use_bytes,
                 (unsigned long long)r.memory.static_bytes);
-    text_append(out, "%llu %.9g %s|%zu %llu|", (unsigned long long)r.train.steps, r.train.loss_last,
+    text_append(out, "%llu %.9g %s|%u %llu|", (unsigned long long)r.train.steps, r.train.loss_last,
                 r.train.weights_sha256, r.host.stage_count, (unsigned long long)r.host.peak_bytes);
     text_append(out, "%llu %llu|", (unsigned long long)c->saves, (unsigned long long)c->given_back);
     hr_report_deinit(&r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan or a run has to say: one struct, the same for both. JSON "headroom.report/1" is printed from it.
+// What a plan or a run has to say: one struct, the same for both. What of it is shown: headroom/report_fields.h.
 #ifndef HEADROOM_REPORT_H
 #define HEADROOM_REPORT_H
 
@@ -147,6 +147,11 @@ typedef struct hr_report_oom {
     uint32_t fix_count;
 } hr_report_oom;
 
+typedef struct hr_report_stage {
+    char name[32];
+    uint64_t peak_bytes;
+} hr_report_stage;
+
 typedef struct hr_report {
     char preset[64];
     struct {
@@ -187,11 +192,8 @@ typedef struct hr_report {
     uint64_t h2d_bytes_per_step;
     struct {
         uint64_t peak_bytes;
-        struct {
-            char name[32];
-            uint64_t peak_bytes;
-        } stages[9]; // those of the pipeline, and what is offloaded
-        size_t stage_count;
+        hr_report_stage stages[9]; // those of the pipeline, and what is offloaded
+        uint32_t stage_count;
     } host;
     struct {
         uint64_t steps, updates;
