@@ -65,6 +65,7 @@ typedef enum app_word {
     APP_PRESET_WORD,
     APP_FILE_WORD,
     APP_TRACE_WORD, // a file, or a scenario's name
+    APP_RECIPE_WORD, // a file, or a recipe's name
     APP_TERM_WORD,
     APP_KNOB_WORD,
     APP_OWN_WORD

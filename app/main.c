@@ -48,7 +48,7 @@ static const app_command commands[] = {
      "lay buffers into one block by their lifetimes; exit code 1 when nothing was found that fits",
      APP_OPTION(CAPACITY) | APP_OPTION(SECONDS) | APP_OPTION(SEED) | APP_OPTION(JSON) | APP_OPTION(ASCII), APP_FILE_WORD,
      NULL, cli_pack},
-    {"script", "FILE.lua [ARGUMENTS]", "run a recipe in Lua", 0, APP_FILE_WORD, NULL, cli_script},
+    {"script", "RECIPE [ARGUMENTS]", "run a recipe in Lua: a FILE.lua, or one of ours by its name", 0, APP_RECIPE_WORD, NULL, cli_script},
     {"presets", "[NAME]", "list the presets that can be named, or say what one is about",
      APP_OPTION(TRUST) | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_presets},
     {"cards", "[NAME]", "list the cards whose memory a device can take on, or print one as a file",
@@ -56,7 +56,8 @@ static const app_command commands[] = {
     {"devices", "", "list what can run a step here", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_devices},
     {"knobs", "[KEY]", "list every setting, or explain one",
      APP_OPTION(JSON) | APP_OPTION(SCHEMA) | APP_OPTION(MARKDOWN), APP_KNOB_WORD, NULL, cli_knobs},
-    {"terms", "[NAME]", "say what a word on the screen means, and what others call it", APP_OPTION(JSON),
+    {"terms", "[NAME]", "say what a word on the screen means, and what others call it",
+     APP_OPTION(JSON) | APP_OPTION(MARKDOWN),
      APP_TERM_WORD, NULL, cli_terms},
     {"config", "ACTION [PRESET [FORM]]", "check a preset or a card's file, show a preset resolved, export it as a preset or a framework's lines, or init: print one to begin with",
      OF_A_PRESET | APP_OPTION(ORIGIN) | APP_OPTION(JSON), APP_OWN_WORD, "check show export init", cli_config},
@@ -68,6 +69,8 @@ static const app_command commands[] = {
      APP_FILE_WORD, NULL, cli_watch},
     {"completion", "SHELL", "print a completion script for bash, zsh or fish", 0, APP_OWN_WORD, "bash zsh fish",
      cli_completion},
+    {"manual", "[PAGE]", "print a page of the manual for man(1), or list the pages: `headroom manual headroom-plan.1 | man -l -`",
+     0, APP_NO_WORD, NULL, cli_manual},
 };
 // clang-format on
 

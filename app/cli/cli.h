@@ -21,6 +21,7 @@ int cli_terms(int argc, char **argv);
 int cli_config(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_watch(int argc, char **argv);
+int cli_manual(int argc, char **argv);
 int cli_completion(int argc, char **argv);
 
 #endif

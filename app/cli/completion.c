@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "headroom/knobs.h"
+#include "headroom/preset.h"
 #include "headroom/scenario.h"
 #include "headroom/terms.h"
 
@@ -47,6 +48,12 @@ static void print_settings(void)
     }
 }
 
+static void print_recipe(const char *name, void *context)
+{
+    (void)context;
+    printf("%s ", name);
+}
+
 // The words that a command's bare words are taken from, as shell text.
 static void print_words(const app_command *c)
 {
@@ -71,6 +78,9 @@ static void print_words(const app_command *c)
         for (const hr_scenario *s = hr_scenario_row(count); s != NULL; s = hr_scenario_row(++count)) {
             printf("%s ", s->name);
         }
+        break;
+    case APP_RECIPE_WORD:
+        hr_recipe_list(print_recipe, NULL);
         break;
     case APP_OWN_WORD:
         fputs(c->words, stdout);

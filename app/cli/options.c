@@ -106,6 +106,30 @@ static void help_of(const app_command *c, bool whole)
     }
 }
 
+const cli_exit_row *cli_exit_rows(void)
+{
+    static const cli_exit_row codes[] = {{0, "ok"},
+                                         {1, "a check failed or memory ran out"},
+                                         {2, "usage or configuration"},
+                                         {3, "Lua"},
+                                         {4, "device or dependency"},
+                                         {5, "a file cannot be read or written"},
+                                         {130, "interrupted"},
+                                         {0, NULL}};
+    return codes;
+}
+
+static void print_exit_codes(void)
+{
+    char words[256] = "Exit codes:";
+    for (const cli_exit_row *row = cli_exit_rows(); row->line != NULL; row++) {
+        const size_t length = strlen(words);
+        (void)snprintf(words + length, sizeof words - length, " %d %s%s", row->code, row->line,
+                       row[1].line != NULL ? ";" : ".");
+    }
+    say_paragraph(words, 0);
+}
+
 static void help_of_all(bool whole)
 {
     unsigned count = 0;
@@ -123,10 +147,12 @@ static void help_of_all(bool whole)
             say_paragraph(commands[k].line, 34);
         }
     }
-    puts(whole ? "PRESET is a name from `headroom presets`, or a path with '/' or .yaml.\n"
-                 "Exit codes: 0 ok; 1 a check failed or memory ran out; 2 usage or configuration;\n"
-                 "3 Lua; 4 device or dependency; 5 a file cannot be read or written; 130 interrupted."
-               : "\n`headroom COMMAND -h` for one command, `headroom --help` for everything.");
+    if (!whole) {
+        puts("\n`headroom COMMAND -h` for one command, `headroom --help` for everything.");
+        return;
+    }
+    puts("PRESET is a name from `headroom presets`, or a path with '/' or .yaml.");
+    print_exit_codes();
 }
 
 void cli_help(const app_command *command, bool whole)

@@ -40,6 +40,13 @@ HR_MUST_CHECK hr_status cli_count(const cli_args *args, app_option_id id, uint64
 // Help: of one command, or, with NULL, of the program. `whole` also explains the options.
 void cli_help(const app_command *command, bool whole);
 
+// What the program's exit codes mean; ended by a row without a line.
+typedef struct cli_exit_row {
+    int code;
+    const char *line;
+} cli_exit_row;
+const cli_exit_row *cli_exit_rows(void);
+
 // The preset a command is about, with the knobs of the command line turned.
 typedef struct cli_subject {
     hr_preset *preset;

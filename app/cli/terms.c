@@ -69,6 +69,40 @@ static void print_all(bool is_json)
     }
 }
 
+// ---- Markdown ---------------------------------------------------------------------------------------------------
+
+// A bar in a cell would end it.
+static void print_cell(const char *text)
+{
+    fputs(" |", stdout);
+    for (const char *c = text == NULL ? "" : text; *c != '\0'; c++) {
+        if (c == text) {
+            putchar(' ');
+        }
+        if (*c == '|') {
+            putchar('\\');
+        }
+        putchar(*c);
+    }
+}
+
+static void print_markdown(void)
+{
+    size_t count = 0;
+    const hr_term *terms = hr_terms(&count);
+    puts("| term | meaning | formula | unit | TensorFlow | PyTorch | nvidia-smi "
+         "|\n|---|---|---|---|---|---|---|");
+    for (size_t k = 0; k < count; k++) {
+        const hr_term *t = &terms[k];
+        const char *const cells[] = {t->line, t->formula, t->unit, t->tensorflow, t->pytorch, t->nvidia_smi};
+        printf("| `%s`", t->name);
+        for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+            print_cell(cells[i]);
+        }
+        puts(" |");
+    }
+}
+
 static bool is_called(const char *others_name, const char *word)
 {
     return others_name != NULL && strcasestr(others_name, word) != NULL;
@@ -128,6 +162,10 @@ static hr_status print_terms(const cli_args *args, hr_err *err)
     const char *word = args->words[0];
     const hr_term *found[OTHERS_MAX] = {word == NULL ? NULL : hr_term_find(word)};
     bool is_json = cli_given(args, APP_JSON);
+    if (word == NULL && cli_given(args, APP_MARKDOWN)) {
+        print_markdown();
+        return HR_OK;
+    }
     if (word == NULL) {
         print_all(is_json);
         return HR_OK;

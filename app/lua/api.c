@@ -6,6 +6,7 @@
 
 #include "headroom/words.h"
 
+#include "app/lua/lua_script.h"
 #include "app/lua/script.h"
 
 enum { API_VERSION = 1 };
@@ -173,6 +174,16 @@ const script_api_row *script_api_rows(size_t *count)
 {
     *count = ROW_COUNT;
     return rows;
+}
+
+bool lua_script_row_at(size_t index, lua_script_row *row)
+{
+    if (index >= ROW_COUNT) {
+        return false;
+    }
+    const script_api_row *r = &rows[index];
+    *row = (lua_script_row){r->name, r->arguments, r->result, r->line, r->example};
+    return true;
 }
 
 // ---- hr itself ------------------------------------------------------------------------------------------------------

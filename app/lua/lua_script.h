@@ -3,6 +3,9 @@
 #ifndef APP_LUA_LUA_SCRIPT_H
 #define APP_LUA_LUA_SCRIPT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 // argv[0..argc) are the words that follow FILE; the recipe reads them as hr.args[1..argc]. What the recipe prints
 // goes to stdout; notes and errors go to stderr. While it runs, Ctrl-C (SIGTERM, SIGHUP) finishes the step under way and
 // ends the recipe; Lua that does not stop is killed, and so is the rest at a second Ctrl-C.
@@ -13,5 +16,16 @@ int lua_script_run(const char *file, int argc, char **argv);
 
 // The main of that process, the role "recipe" (headroom/child.h): argv[0] is FILE. Returns its exit code.
 int lua_script_serve(int argc, char **argv);
+
+// One name of the table hr, as a manual shows it. Borrowed, static.
+typedef struct lua_script_row {
+    const char *name;      // "plan": hr.plan
+    const char *arguments; // NULL: a field, not a function
+    const char *result;    // type of what it returns, or of the field; "" for nothing
+    const char *line;
+    const char *example; // whole lines of Lua
+} lua_script_row;
+
+bool lua_script_row_at(size_t index, lua_script_row *row); // false behind the last
 
 #endif

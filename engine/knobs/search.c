@@ -103,15 +103,15 @@ static void add_root(search_roots *roots, const char *folder, const char *below)
     }
 }
 
-// presets/ in the program's folder or above it. It must look like ours, or a stranger's folder of that name
-// higher up would do.
-static void add_beside(search_roots *roots)
+// A checkout's folder, in the program's folder or above it. Its presets must look like ours, or a stranger's folder of that
+// name higher up would do.
+static void add_beside(search_roots *roots, const char *in_checkout)
 {
     char above[SEARCH_PATH_MAX], models[SEARCH_PATH_MAX];
     text_copy(above, sizeof above, beside);
     for (int level = 0; level <= LEVELS_ABOVE_PROGRAM; level++) {
         if (search_join(above, "presets/models", models) && is_folder(models)) {
-            add_root(roots, above, "presets");
+            add_root(roots, above, in_checkout);
             return;
         }
         if (!search_join(strcmp(above, ".") == 0 ? "./" : above, "..", models)) {
@@ -121,22 +121,36 @@ static void add_beside(search_roots *roots)
     }
 }
 
-void search_find_roots(search_roots *roots)
+// `leaf` is what the folder is called where headroom's data lies.
+static void find_roots(search_roots *roots, const char *leaf, const char *in_checkout)
 {
+    char installed[SEARCH_PATH_MAX];
     char home[SEARCH_PATH_MAX];
     const char *data = getenv("HEADROOM_DATA");
     roots->count = 0;
-    if (file_xdg("XDG_DATA_HOME", ".local/share", "presets", home, sizeof home)) {
+    if (file_xdg("XDG_DATA_HOME", ".local/share", leaf, home, sizeof home)) {
         add_root(roots, home, "");
     }
     if (data != NULL && data[0] != '\0') {
-        add_root(roots, data, "presets");
+        add_root(roots, data, leaf);
         add_root(roots, data, "");
     }
     if (beside[0] != '\0') {
-        add_beside(roots);
-        add_root(roots, beside, "../share/headroom/presets");
+        // installed first, wherever its prefix lies: it may lie in a checkout
+        (void)snprintf(installed, sizeof installed, "../share/headroom/%s", leaf);
+        add_root(roots, beside, installed);
+        add_beside(roots, in_checkout);
     }
+}
+
+void search_find_roots(search_roots *roots)
+{
+    find_roots(roots, "presets", "presets");
+}
+
+void search_find_recipes(search_roots *roots)
+{
+    find_roots(roots, "recipes", "scripts/recipes");
 }
 
 // ---- by name ----------------------------------------------------------------------------------------------

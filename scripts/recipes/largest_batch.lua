@@ -1,8 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Finds the largest batch that fits a cap, trains with it, and when the loss flattens doubles it under a raised cap.
 --
---   headroom script scripts/recipes/largest_batch.lua [PRESET] [knob=value ...]
---   headroom script scripts/recipes/largest_batch.lua demo device.vram=96MiB train.steps=400
---   headroom script scripts/recipes/largest_batch.lua mlp device.kind=plan
+--   headroom script largest_batch [PRESET] [knob=value ...]
+--   headroom script largest_batch demo device.vram=96MiB train.steps=400
+--   headroom script largest_batch mlp device.kind=plan
 
 local STEPS = 200 -- unless train.steps says otherwise
 local RATE = 0.003 -- learning rate, unless optimizer.learning_rate says otherwise

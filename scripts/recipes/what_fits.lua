@@ -1,9 +1,10 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What fits a card: a table of ways to run the same update, each with its peak and step time. Nothing is trained:
 -- every row is a plan.
 --
---   headroom script scripts/recipes/what_fits.lua [PRESET] [CARD] [knob=value ...]
---   headroom script scripts/recipes/what_fits.lua resnet50 rtx3070-8g batch.size=128
---   headroom script scripts/recipes/what_fits.lua gpt2_355m rtx4090-24g optimizer.kind=adamw
+--   headroom script what_fits [PRESET] [CARD] [knob=value ...]
+--   headroom script what_fits resnet50 rtx3070-8g batch.size=128
+--   headroom script what_fits gpt2_355m rtx4090-24g optimizer.kind=adamw
 
 -- Ways that leave the update as it is come first; each row turns only what it names.
 local WAYS = {

@@ -44,6 +44,13 @@ const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id);
 // The folder of the running program, set once by main; presets are searched in `dir`/presets and above.
 void hr_preset_search_beside(const char *dir);
 
+// A recipe: a word with '/', ending in ".lua" or naming a file here is a path; else NAME.lua is searched in the folders
+// `recipes` where presets are searched (of a checkout: scripts/recipes). USAGE error with the names there are.
+enum { HR_RECIPE_PATH_MAX = 4096 };
+HR_MUST_CHECK hr_status hr_recipe_find(const char *word, char path[HR_RECIPE_PATH_MAX], hr_err *err);
+// Calls `see` with every name that can be found so, folder by folder.
+void hr_recipe_list(void (*see)(const char *name, void *context), void *context);
+
 typedef struct hr_preset_entry {
     char name[64];
     char title[128]; // the `title:` line of the file
