@@ -84,6 +84,8 @@ typedef struct app_command {
 #define APP_OPTION(id) (UINT64_C(1) << APP_##id)
 _Static_assert(APP_OPTION_COUNT <= 64, "options fit the set");
 
+// The rows, borrowed until the program ends; before anything asks for them.
+void app_set_commands(const app_command *rows, unsigned count);
 const app_command *app_commands(unsigned *count);
 const app_command *app_command_find(const char *name); // NULL when there is none
 bool app_command_takes(const app_command *command, app_option_id id);

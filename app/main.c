@@ -76,22 +76,6 @@ static const app_command commands[] = {
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
-const app_command *app_commands(unsigned *count)
-{
-    *count = COMMAND_COUNT;
-    return commands;
-}
-
-const app_command *app_command_find(const char *name)
-{
-    for (unsigned k = 0; k < COMMAND_COUNT; k++) {
-        if (strcmp(commands[k].name, name) == 0) {
-            return &commands[k];
-        }
-    }
-    return NULL;
-}
-
 // OpenMP comes with oneDNN when a cpu device is opened, and reads its environment then. Its default keeps every core
 // spinning between two operations. A value of the user's own stays.
 static void wait_passively(void)
@@ -210,6 +194,7 @@ static void speak_at_end(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    app_set_commands(commands, COMMAND_COUNT);
     watch_children();
     outlive_large_files();
     wait_passively();

@@ -16,62 +16,6 @@ enum { LINE_COLUMN = 42 };
 
 // ---- one row --------------------------------------------------------------------------------------------------
 
-void knob_group(const hr_knob_row *row, char group[KNOB_GROUP_MAX])
-{
-    (void)snprintf(group, KNOB_GROUP_MAX, "%.*s", (int)strcspn(row->key, "."), row->key);
-}
-
-const char *knob_leaf(const hr_knob_row *row)
-{
-    return strchr(row->key, '.') + 1;
-}
-
-bool knob_begins_group(const hr_knob_row *row)
-{
-    size_t length = strcspn(row->key, ".") + 1;
-    return row->id == 0 || strncmp(hr_knob_rows(NULL)[row->id - 1].key, row->key, length) != 0;
-}
-
-static void choices_of(const hr_knob_row *row, char range[KNOB_RANGE_MAX])
-{
-    size_t length = 0;
-    for (int k = 0; row->choices[k] != NULL && length < KNOB_RANGE_MAX; k++) {
-        length += (size_t)snprintf(range + length, KNOB_RANGE_MAX - length, "%s%s", k > 0 ? ", " : "",
-                                   row->choices[k]);
-    }
-}
-
-const char *knob_range(const hr_knob_row *row, char range[KNOB_RANGE_MAX])
-{
-    char least[HR_BYTES_TEXT_MAX];
-    char most[HR_BYTES_TEXT_MAX];
-    const char *blank = row->unit[0] == '\0' ? "" : " ";
-    switch (row->type) {
-    case HR_KNOB_CHOICE:
-        choices_of(row, range);
-        break;
-    case HR_KNOB_BYTES:
-        (void)snprintf(range, KNOB_RANGE_MAX, "%s to %s", hr_bytes_exact((uint64_t)row->min, least),
-                       hr_bytes_exact((uint64_t)row->max, most));
-        break;
-    case HR_KNOB_INT:
-        (void)snprintf(range, KNOB_RANGE_MAX, "%.0f to %.0f%s%s", row->min, row->max, blank, row->unit);
-        break;
-    case HR_KNOB_REAL:
-        (void)snprintf(range, KNOB_RANGE_MAX, "%g to %g%s%s", row->min, row->max, blank, row->unit);
-        break;
-    case HR_KNOB_TEXT:
-        (void)snprintf(range, KNOB_RANGE_MAX, "a text");
-        break;
-    }
-    return range;
-}
-
-const char *knob_default(const hr_knob_row *row)
-{
-    return row->preset_default[0] != '\0' ? row->preset_default : hr_knob_unset_word(row);
-}
-
 // ---- for people -----------------------------------------------------------------------------------------------
 
 static void print_all(void)

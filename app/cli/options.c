@@ -18,6 +18,33 @@ static const app_option rows[] = {
 #undef X
 };
 
+static struct {
+    const app_command *rows;
+    unsigned count;
+} commands;
+
+void app_set_commands(const app_command *of, unsigned count)
+{
+    commands.rows = of;
+    commands.count = count;
+}
+
+const app_command *app_commands(unsigned *count)
+{
+    *count = commands.count;
+    return commands.rows;
+}
+
+const app_command *app_command_find(const char *name)
+{
+    for (unsigned k = 0; k < commands.count; k++) {
+        if (strcmp(commands.rows[k].name, name) == 0) {
+            return &commands.rows[k];
+        }
+    }
+    return NULL;
+}
+
 const app_option *app_option_row(app_option_id id)
 {
     return &rows[id];
@@ -133,18 +160,18 @@ static void print_exit_codes(void)
 static void help_of_all(bool whole)
 {
     unsigned count = 0;
-    const app_command *commands = app_commands(&count);
+    const app_command *all = app_commands(&count);
     puts("headroom: see, predict and turn the memory of neural-network training\n");
     for (unsigned k = 0; k < count; k++) {
         if (whole) {
-            help_of(&commands[k], true);
+            help_of(&all[k], true);
             putchar('\n');
         } else {
             char words[64];
-            (void)snprintf(words, sizeof words, "%s%s%s", commands[k].name,
-                           commands[k].name[0] != '\0' ? " " : "", commands[k].arguments);
+            (void)snprintf(words, sizeof words, "%s%s%s", all[k].name, all[k].name[0] != '\0' ? " " : "",
+                           all[k].arguments);
             printf("  headroom %-22s ", words);
-            say_paragraph(commands[k].line, 34);
+            say_paragraph(all[k].line, 34);
         }
     }
     if (!whole) {

@@ -42,105 +42,6 @@ static void *allocate(void *context, void *old, size_t old_bytes, size_t new_byt
     return block;
 }
 
-// ---- time -------------------------------------------------------------------------------------------------------
-
-// Of this thread, so that a machine with other work does not stop a recipe.
-static uint64_t processor_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
-void script_begin_engine(script *s)
-{
-    s->in_engine = 1;
-}
-
-void script_end_engine(script *s)
-{
-    s->lua_began_ns = processor_ns();
-    s->stretch++;
-    s->in_engine = 0;
-}
-
-uint64_t script_lua_ns(const script *s)
-{
-    return processor_ns() - s->lua_began_ns;
-}
-
-bool script_is_interrupted(const script *s)
-{
-    return s->interrupted != NULL && *s->interrupted != 0;
-}
-
-static script_stop reason_to_stop(const script *s)
-{
-    if (script_is_interrupted(s)) {
-        return SCRIPT_INTERRUPTED;
-    }
-    return script_lua_ns(s) > s->limits.lua_ns ? SCRIPT_TIME_IS_UP : SCRIPT_GOES_ON;
-}
-
-static int raise_stop(lua_State *L, const script *s)
-{
-    lua_pushstring(L, s->stop_text);
-    return lua_error(L);
-}
-
-static void on_instructions(lua_State *L, lua_Debug *ar);
-
-void script_write_stop(const script *s, script_stop why, char text[SCRIPT_TEXT_MAX])
-{
-    if (why == SCRIPT_INTERRUPTED) {
-        int number = s->interrupted == NULL ? SIGINT : *s->interrupted;
-        (void)snprintf(text, SCRIPT_TEXT_MAX, "by %s",
-                       number == SIGTERM  ? "SIGTERM"
-                       : number == SIGHUP ? "SIGHUP"
-                                          : "Ctrl-C");
-    } else {
-        (void)snprintf(text, SCRIPT_TEXT_MAX, "needed more than %g s of Lua between two calls of the engine",
-                       (double)s->limits.lua_ns * 1e-9);
-    }
-}
-
-// From here on every instruction of every coroutine raises the stop: what pcall catches, the next line raises.
-static void begin_stop(lua_State *L, script *s, script_stop why)
-{
-    s->stop = why;
-    lua_sethook(s->L, on_instructions, LUA_MASKLINE | LUA_MASKCOUNT, 1);
-    script_trace_stack(L, &s->trace);
-    script_write_stop(s, why, s->stop_text);
-}
-
-static void on_instructions(lua_State *L, lua_Debug *ar)
-{
-    script *s = script_of(L);
-    (void)ar;
-    if (s->stop == SCRIPT_GOES_ON) {
-        script_stop why = reason_to_stop(s);
-        if (why == SCRIPT_GOES_ON) {
-            return;
-        }
-        begin_stop(L, s, why);
-    }
-    lua_sethook(L, on_instructions, LUA_MASKLINE | LUA_MASKCOUNT, 1);
-    (void)raise_stop(L, s);
-}
-
-void script_check_stop(lua_State *L)
-{
-    script *s = script_of(L);
-    if (s->stop == SCRIPT_GOES_ON) {
-        script_stop why = reason_to_stop(s);
-        if (why == SCRIPT_GOES_ON) {
-            return;
-        }
-        begin_stop(L, s, why);
-    }
-    (void)raise_stop(L, s);
-}
-
 // ---- life -------------------------------------------------------------------------------------------------------
 
 static int open_everything(lua_State *L)
@@ -167,7 +68,7 @@ hr_status script_open(script *s, const script_limits *limits, hr_err *err)
         hr_status status = HR_FAIL(err, NOMEM, "a sandbox for the recipe: %s", lua_tostring(s->L, -1));
         return status;
     }
-    lua_sethook(s->L, on_instructions, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    lua_sethook(s->L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
     return HR_OK;
 }
 

@@ -128,7 +128,7 @@ int script_main(const char *file, int argc, char **argv, const script_options *o
 // As lua_script_run, with these limits.
 int script_run_process(const char *file, int argc, char **argv, const script_limits *limits);
 
-// ---- script.c: life, limits -------------------------------------------------------------------------------------
+// ---- script.c: life; limits.c: limits -------------------------------------------------------------------------------------
 
 // Borrows argv, out, notes and interrupted until script_close, which a failure needs too.
 HR_MUST_CHECK hr_status script_open(script *s, const script_limits *limits, hr_err *err);
@@ -142,6 +142,7 @@ void script_end_engine(script *s);
 uint64_t script_lua_ns(const script *s); // processor time since then
 void script_write_stop(const script *s, script_stop why,
                        char text[SCRIPT_TEXT_MAX]); // the sentence of a stop
+void script_hook(lua_State *L, lua_Debug *ar);      // a lua_Hook: raises the stop when there is one
 // Raises the stop when there is one; looks at the clock too.
 void script_check_stop(lua_State *L);
 

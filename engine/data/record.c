@@ -2,6 +2,8 @@
 #include "data/record.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 hr_status record_read(const uint8_t *bytes, uint32_t classes, const char *name, uint64_t offset,
                       data_record *out, hr_err *err)
@@ -37,5 +39,27 @@ void record_write_image(const pipeline_info *info, const uint8_t *planes, float 
         break;
     default:
         interleave(planes, pixels, info->channels, to);
+    }
+}
+
+uint32_t data_source_values(const data_source *s)
+{
+    return s->info.height * s->info.width * s->info.channels;
+}
+
+void data_source_label(char label[64], const char *kind, const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/') {
+        start--;
+    }
+    (void)snprintf(label, 64, "%s (%.*s)", kind, (int)(length - start < 48 ? length - start : 48),
+                   path + start);
+    for (char *c = label; *c != '\0'; c++) {
+        *c = *c < ' ' || *c > '~' ? '?' : *c;
     }
 }

@@ -7,28 +7,6 @@
 
 #include "data/record.h"
 
-uint32_t data_source_values(const data_source *s)
-{
-    return s->info.height * s->info.width * s->info.channels;
-}
-
-void data_source_label(char label[64], const char *kind, const char *path)
-{
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') {
-        length--;
-    }
-    size_t start = length;
-    while (start > 0 && path[start - 1] != '/') {
-        start--;
-    }
-    (void)snprintf(label, 64, "%s (%.*s)", kind, (int)(length - start < 48 ? length - start : 48),
-                   path + start);
-    for (char *c = label; *c != '\0'; c++) {
-        *c = *c < ' ' || *c > '~' ? '?' : *c;
-    }
-}
-
 bool data_form_is_picture(const data_form *model, data_shape *shape)
 {
     const data_slot *x = &model->slot[0], *label = &model->slot[1];

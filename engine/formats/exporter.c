@@ -8,24 +8,6 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "formats/chrome.h"
-#include "formats/csv.h"
-#include "formats/hrt.h"
-#include "formats/lifetimes_write.h"
-#include "formats/memory_dump_export.h"
-#include "formats/memory_profile.h"
-#include "formats/torch_snapshot_write.h"
-
-const trace_writer *const trace_writers[] = {
-    &trace_writer_csv,
-    &trace_writer_hrt,
-    &trace_writer_chrome,
-    &trace_writer_lifetimes,
-    &trace_writer_memory_profile,
-    &trace_writer_memory_dump,
-    &trace_writer_torch_snapshot,
-    NULL,
-};
 
 enum { SIGN_BYTES = 4096, DEVICES_MAX = 256 }; // an event's device is one byte
 
@@ -34,11 +16,6 @@ struct exporter {
     event_source source;
     void *writer;
 };
-
-const hr_trace_format *hr_trace_format_row(size_t index)
-{
-    return index + 1 < sizeof trace_writers / sizeof trace_writers[0] ? &trace_writers[index]->about : NULL;
-}
 
 // ---- which row ------------------------------------------------------------------------------------------------
 

@@ -4,23 +4,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "formats/hrt.h"
-#include "formats/lifetimes_csv.h"
-#include "formats/memory_dump.h"
-#include "formats/readers.h"
-#include "formats/tensorflow_log.h"
-#include "formats/torch_snapshot.h"
-
-const trace_format *const trace_formats[] = {
-    &trace_format_torch_snapshot,
-    &trace_format_hrt,
-    &trace_format_memory_dump,
-    &trace_format_csv,
-    &trace_format_rmm,
-    &trace_format_lifetimes,
-    &trace_format_tensorflow, // every text: the last
-    NULL,
-};
 
 hr_status trace_refuse(const input *in, hr_err *err)
 {

@@ -4,6 +4,19 @@
 
 #include "formats/torch_record.h"
 
+const char *const torch_words[TORCH_WORDS] = {
+#define X(name, text, ...) [TORCH_KEY_##name] = (text),
+    TORCH_KEY_MAP(X)
+#undef X
+#define X(name, text, ...) [TORCH_ACTION_##name] = (text),
+        TORCH_ACTION_MAP(X)
+#undef X
+#define X(name, text, ...) [TORCH_STATE_##name] = (text),
+            TORCH_STATE_MAP(X)
+#undef X
+                [TORCH_TYPE_SMALL] = "small",
+};
+
 static hr_status bytes_of(const pickle *p, const torch_record *r, torch_word key, uint64_t *out, hr_err *err)
 {
     *out = torch_field(r, key, 0);

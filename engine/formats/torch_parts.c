@@ -29,19 +29,6 @@ typedef struct gatherer {
     VEC(uint32_t) spare_records;
 } gatherer;
 
-const char *const torch_words[TORCH_WORDS] = {
-#define X(name, text, ...) [TORCH_KEY_##name] = (text),
-    TORCH_KEY_MAP(X)
-#undef X
-#define X(name, text, ...) [TORCH_ACTION_##name] = (text),
-        TORCH_ACTION_MAP(X)
-#undef X
-#define X(name, text, ...) [TORCH_STATE_##name] = (text),
-            TORCH_STATE_MAP(X)
-#undef X
-                [TORCH_TYPE_SMALL] = "small",
-};
-
 static const uint8_t kind_of_key[TORCH_KEYS] = {
 #define X(name, text, kind) [TORCH_KEY_##name] = PICKLE_##kind,
     TORCH_KEY_MAP(X)

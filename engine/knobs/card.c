@@ -19,58 +19,7 @@
 #include "knobs/search.h"
 #include "knobs/torch_settings.h"
 
-#define UNLIMITED_AS "a100-80g" // whose times and granularity the card `unlimited` has
-
 // ---- by name ----------------------------------------------------------------------------------------------
-
-enum { LAUNCH_NS = 3000 };
-
-static void take_row(const card_row *row, hr_card *card)
-{
-    const card_tflops *t = &row->tflops;
-    *card = (hr_card){.year = row->year,
-                      .multiprocessors = row->multiprocessors,
-                      .vram_bytes = row->vram_mib * HR_MIB,
-                      .context_bytes = row->context_mib * HR_MIB,
-                      .compute_major = row->capability / 10,
-                      .compute_minor = row->capability % 10,
-                      .memory_bytes_per_second = row->memory_gbytes * 1e9,
-                      .float32_flops = t->float32 * 1e12,
-                      .tf32_flops = t->tf32 * 1e12,
-                      .float16_flops = t->float16 * 1e12,
-                      .bfloat16_flops = t->bfloat16 * 1e12,
-                      .float64_flops = t->float64 * 1e12,
-                      .vector_float16_flops = t->vector_float16 * 1e12,
-                      .vector_bfloat16_flops = t->vector_bfloat16 * 1e12,
-                      .vector_float64_flops = t->vector_float64 * 1e12,
-                      .link_bytes_per_second = row->link_gbytes * 1e9,
-                      .launch_seconds = LAUNCH_NS * 1e-9,
-                      .granularity_bytes = 2 * HR_MIB};
-    (void)text_copy(card->name, sizeof card->name, row->name);
-    (void)text_copy(card->title, sizeof card->title, row->title);
-    (void)text_copy(card->family, sizeof card->family, row->family);
-    (void)text_copy(card->source, sizeof card->source, row->source);
-}
-
-bool card_of_table(const char *name, hr_card *card)
-{
-    size_t count = 0;
-    const card_row *rows = card_rows(&count);
-    const bool endless = strcmp(name, HR_CARD_UNLIMITED) == 0;
-    for (size_t k = 0; k < count; k++) {
-        if (strcmp(rows[k].name, endless ? UNLIMITED_AS : name) != 0) {
-            continue;
-        }
-        take_row(&rows[k], card);
-        if (endless) {
-            card->vram_bytes = HR_UNLIMITED_BYTES;
-            (void)text_copy(card->name, sizeof card->name, HR_CARD_UNLIMITED);
-            (void)text_copy(card->title, sizeof card->title, "no limit, with the times of " UNLIMITED_AS);
-        }
-        return true;
-    }
-    return false;
-}
 
 static hr_status refuse_name(const char *name, hr_err *err)
 {

@@ -9,6 +9,7 @@
 #include "headroom/units.h"
 
 #include "base/text.h"
+#include "knobs/card_table.h"
 #include "knobs/search.h"
 #include "knobs/yaml.h"
 

@@ -7,8 +7,6 @@
 
 #include "headroom/card.h"
 
-// False when no row is called so. Leaves properties_path empty.
-bool card_of_table(const char *name, hr_card *card);
 // `title:`, `vram:`, … one a line, all that is needed or `like: NAME`. READ and PRESET errors; then *card is unchanged.
 HR_MUST_CHECK hr_status card_read_file(const char *path, hr_card *card, hr_err *err);
 // What stands behind the first comma of "CARD,key=value,key=value", over *card. PRESET error; then *card is unchanged.

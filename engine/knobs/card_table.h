@@ -3,8 +3,11 @@
 #ifndef KNOBS_CARD_TABLE_H
 #define KNOBS_CARD_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "headroom/card.h"
 
 // Dense TFLOP/s; 0: not native. Products run on tensor cores where the card has them for the type.
 typedef struct card_tflops {
@@ -24,5 +27,7 @@ typedef struct card_row {
 } card_row;
 
 const card_row *card_rows(size_t *count);
+// False when no row is called so. Leaves properties_path empty.
+bool card_of_table(const char *name, hr_card *card);
 
 #endif

@@ -30,19 +30,6 @@ static played_session *self(hr_session *s)
 
 // ---- reading --------------------------------------------------------------------------------------------------
 
-hr_event *played_push(played_events *events, const input *in, hr_status *status, hr_err *err)
-{
-    hr_event *e = events->count < PLAYED_EVENTS_MAX ? vec_push(events) : NULL;
-    if (e == NULL) {
-        *status = events->count < PLAYED_EVENTS_MAX
-                      ? HR_FAIL(err, NOMEM, "%s: no host memory for its events", in->name)
-                      : HR_FAIL(err, READ, "%s: has more than %d events", in->name, PLAYED_EVENTS_MAX);
-        return NULL;
-    }
-    *e = (hr_event){.version = HR_EVENT_VERSION, .instr = HR_NO_ID, .seq = events->count - 1u};
-    return e;
-}
-
 typedef struct reading {
     played_events *events;
     const input *in;

@@ -6,6 +6,19 @@
 
 enum { TIME, STEP, EVENT, ADDRESS, REQUESTED, ALLOCATED, STREAM, COLUMNS };
 
+hr_event *played_push(played_events *events, const input *in, hr_status *status, hr_err *err)
+{
+    hr_event *e = events->count < PLAYED_EVENTS_MAX ? vec_push(events) : NULL;
+    if (e == NULL) {
+        *status = events->count < PLAYED_EVENTS_MAX
+                      ? HR_FAIL(err, NOMEM, "%s: no host memory for its events", in->name)
+                      : HR_FAIL(err, READ, "%s: has more than %d events", in->name, PLAYED_EVENTS_MAX);
+        return NULL;
+    }
+    *e = (hr_event){.version = HR_EVENT_VERSION, .instr = HR_NO_ID, .seq = events->count - 1u};
+    return e;
+}
+
 static const field_column columns[] = {
     [TIME] = {{"time_ns"}, true},
     [STEP] = {{"step"}, true},

@@ -321,22 +321,6 @@ bool server_wants_heap(server *s)
     return wanted;
 }
 
-bool server_has_room(server *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool room = s->queue_count < SERVER_QUEUE;
-    pthread_mutex_unlock(&s->lock);
-    return room;
-}
-
-bool server_is_obeyed(server *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool obeyed = s->queue_count == 0 && !s->obeying;
-    pthread_mutex_unlock(&s->lock);
-    return obeyed;
-}
-
 bool server_take(server *s, hr_command *command)
 {
     pthread_mutex_lock(&s->lock);

@@ -14,6 +14,22 @@ enum { FAREWELL_PIECE_MS = 50, AT_ONCE = 64, DEAF_NS = 500 * 1000 * 1000 };
 
 // ---- clients --------------------------------------------------------------------------------------------------
 
+bool server_has_room(server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool room = s->queue_count < SERVER_QUEUE;
+    pthread_mutex_unlock(&s->lock);
+    return room;
+}
+
+bool server_is_obeyed(server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool obeyed = s->queue_count == 0 && !s->obeying;
+    pthread_mutex_unlock(&s->lock);
+    return obeyed;
+}
+
 static void drop_client(server *s, client *c)
 {
     wire_destroy(c->wire);

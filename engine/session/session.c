@@ -92,7 +92,7 @@ static bool has_news(const hr_session *s)
            s->heap_version > s->heap_taken || (s->ended && !s->end_taken) || s->ops->has_events(s);
 }
 
-static void flag(hr_session *s)
+void session_flag(hr_session *s)
 {
     const bool news = s->flag_fd >= 0 && has_news(s);
     uint64_t count = 1;
@@ -114,20 +114,6 @@ static void pump(hr_session *s)
 }
 
 // ---- starting and ending --------------------------------------------------------------------------------------
-
-hr_status hr_session_attach(const char *path, hr_session **out, hr_err *err)
-{
-    struct stat info;
-    *out = NULL;
-    if (stat(path, &info) != 0) {
-        return HR_FAIL(err, READ, "%s: needed a watch socket or a trace, had: %s", path, strerror(errno));
-    }
-    hr_status status = S_ISSOCK(info.st_mode) ? client_watch(path, out, err) : played_open(path, out, err);
-    if (status == HR_OK) {
-        flag(*out);
-    }
-    return status;
-}
 
 hr_status hr_session_stop(hr_session *s, hr_err *err)
 {
@@ -170,7 +156,7 @@ bool hr_session_send(hr_session *s, const hr_command *command)
 {
     pump(s);
     bool sent = s->ops->send != NULL && !s->ended && s->ops->send(s, command);
-    flag(s);
+    session_flag(s);
     return sent;
 }
 
@@ -187,7 +173,7 @@ size_t hr_session_events(hr_session *s, hr_event *out, size_t max, uint64_t *los
     if (lost != NULL) {
         *lost = gone;
     }
-    flag(s);
+    session_flag(s);
     return count;
 }
 
@@ -217,7 +203,7 @@ bool hr_session_report(hr_session *s, uint64_t *version, hr_report *report)
     if (newer) {
         *version = s->report_taken = s->report_version;
     }
-    flag(s);
+    session_flag(s);
     return newer;
 }
 
@@ -229,7 +215,7 @@ bool hr_session_error(hr_session *s, uint64_t *version, hr_err *err)
         *err = s->error;
         *version = s->error_taken = s->error_version;
     }
-    flag(s);
+    session_flag(s);
     return newer;
 }
 
@@ -260,7 +246,7 @@ bool hr_session_heap_now(hr_session *s, uint64_t *version, hr_session_heap *heap
     if (newer) {
         *version = s->heap_taken = s->heap_version;
     }
-    flag(s);
+    session_flag(s);
     return newer;
 }
 
@@ -272,7 +258,7 @@ hr_session_life hr_session_get_life(hr_session *s, hr_session_end *end)
     pump(s);
     hr_session_life life = s->ops->life(s, end != NULL ? end : &unread);
     s->end_taken = s->end_taken || life == HR_SESSION_ENDED;
-    flag(s);
+    session_flag(s);
     return life;
 }
 

@@ -41,6 +41,7 @@ struct hr_session {
 // Makes epoll_fd and flag_fd. STATE error.
 HR_MUST_CHECK hr_status session_open(hr_session *s, const session_ops *ops, bool is_polled, hr_err *err);
 void session_close(hr_session *s); // frees what is common, but not the session
+void session_flag(hr_session *s);  // the descriptor says whether something waits to be taken
 bool session_watch_fd(hr_session *s, int fd,
                       uint32_t events); // adds it to epoll_fd, or changes what is waited for
 void session_unwatch_fd(hr_session *s, int fd);

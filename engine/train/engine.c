@@ -17,14 +17,6 @@ void engine_set_state(hr_engine *e, hr_engine_state state, const char *why)
     }
 }
 
-void engine_set_bus_step(hr_engine *e)
-{
-    e->bus.step = (uint32_t)e->steps;
-    if (e->bus.position != NULL) {
-        atomic_store_explicit(&e->bus.position->step, e->steps, memory_order_relaxed);
-    }
-}
-
 void engine_fail(hr_engine *e, hr_engine_state state)
 {
     e->needs_build = true;

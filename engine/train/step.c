@@ -7,6 +7,14 @@
 #include "train/engine_impl.h"
 #include "train/schedule.h"
 
+void engine_set_bus_step(hr_engine *e)
+{
+    e->bus.step = (uint32_t)e->steps;
+    if (e->bus.position != NULL) {
+        atomic_store_explicit(&e->bus.position->step, e->steps, memory_order_relaxed);
+    }
+}
+
 static void emit_step(hr_engine *e, hr_event_kind kind, const hr_event_step *body)
 {
     hr_event event = {.kind = (uint8_t)kind, .u.step = *body};

@@ -72,7 +72,7 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
 
 static void cpu_target(void *context, hr_target *out)
 {
-    cpu_fill_target(context, out);
+    cpu_fill_target(context, device_cpu.name, out);
 }
 
 static uint32_t cpu_threads(void *context)

@@ -65,11 +65,12 @@ typedef struct cpu_impl {
 HR_MUST_CHECK hr_status cpu_pick(const cpu_device *device, const op_query *q, const cpu_impl **out,
                                  hr_err *err);
 
+bool cpu_has_type(const op_query *q, hr_dtype dtype);
 bool cpu_has_half(const op_query *q);
 // Is every real operand bfloat16?
 bool cpu_all_bf16(const cpu_device *device, const op_query *q);
 
-void cpu_fill_target(cpu_device *device, hr_target *out);
+void cpu_fill_target(cpu_device *device, const char *name, hr_target *out);
 // See hr_target; context is the device.
 bool cpu_prefers_blocked(void *context, const op_query *q);
 double cpu_blocked_gain_seconds(void *context, const op_query *q, const target_answer *answer);

@@ -63,9 +63,9 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
     return what == TARGET_GRADIENT && op == HR_OP_SOFTMAX_XENT_STREAM;
 }
 
-void cpu_fill_target(cpu_device *device, hr_target *out)
+void cpu_fill_target(cpu_device *device, const char *name, hr_target *out)
 {
-    *out = (hr_target){.name = device_cpu.name,
+    *out = (hr_target){.name = name,
                        .key = device->key,
                        .slow_to_ask = true,
                        .context = device,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backing.h"
 
+#include <string.h>
+
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
@@ -307,4 +309,31 @@ hr_status cuda_backing_open(cuda_device *device, uint64_t capacity_bytes, backin
     HR_TRY(ask_mapping(device, &maps, err));
     return cuda_noted(device, maps != 0 ? open_mapped(device, capacity_bytes, out, err)
                                         : open_plain(device, capacity_bytes, out, err));
+}
+
+// ---- pinned host memory -------------------------------------------------------------------------------------------
+
+hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err)
+{
+    cuda_device *device = context;
+    *out = NULL;
+    HR_TRY(cuda_enter(device, err));
+    const CUresult result = cuda_driver.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    if (result == CUDA_SUCCESS) {
+        memset(*out, 0, bytes);
+        return HR_OK;
+    }
+    *out = NULL;
+    char needed[HR_BYTES_TEXT_MAX];
+    return result == CUDA_ERROR_OUT_OF_MEMORY
+               ? HR_FAIL(err, NOMEM, "no pinned host memory: needed %s", hr_bytes_human(bytes, needed))
+               : cuda_noted(device, cuda_check(result, err, "pinned host memory"));
+}
+
+void cuda_host_give_back(void *context, void *memory)
+{
+    if (memory != NULL) {
+        (void)cuda_settle(context, NULL);
+        (void)cuda_driver.cuMemFreeHost(memory);
+    }
 }

@@ -9,21 +9,6 @@
 
 enum { THREADS = 256, PACK_BYTES = 16 };
 
-cuda_around cuda_around_axes(const hr_shape *shape, int32_t axis, int32_t count)
-{
-    cuda_around a = {1, 1, 1};
-    for (int32_t k = 0; k < (int32_t)shape->rank; k++) {
-        int64_t *part = k < axis ? &a.outer : k < axis + count ? &a.middle : &a.inner;
-        *part *= shape->dim[k];
-    }
-    return a;
-}
-
-float cuda_share_of(const op_attr *attr, int64_t middle)
-{
-    return (attr->flags & OP_FLAG_MEAN) != 0 ? (float)(1.0 / (double)middle) : 1.0F;
-}
-
 // The largest of 2, 4, 8 and 16 bytes that divides `bytes`.
 static int64_t unit_of(int64_t bytes)
 {

@@ -17,66 +17,6 @@
 
 enum { NAME_BYTES = 64 };
 
-// ---- what implementations ask -------------------------------------------------------------------------------------
-
-const cuda_traits *cuda_device_traits(const cuda_device *device)
-{
-    return &device->traits;
-}
-
-bool cuda_device_tf32(const cuda_device *device)
-{
-    return device->tf32;
-}
-
-bool cuda_device_deterministic(const cuda_device *device)
-{
-    return device->deterministic;
-}
-
-bool cuda_device_plans(const cuda_device *device)
-{
-    return device->plan_only;
-}
-
-graph_library *cuda_device_graphs(cuda_device *device)
-{
-    return device->graphs;
-}
-
-// ---- the context --------------------------------------------------------------------------------------------------
-
-hr_status cuda_enter(cuda_device *device, hr_err *err)
-{
-    if (device->plan_only) {
-        return HR_FAIL(err, DEVICE, "device 'cuda' was opened for plans: it runs nothing");
-    }
-    if (device->lost) {
-        return HR_FAIL(err, DEVICE_LOST, "the card was lost earlier in this process");
-    }
-    return cuda_noted(device, CUDA_CALL(err, cuCtxSetCurrent, device->context));
-}
-
-hr_status cuda_noted(cuda_device *device, hr_status status)
-{
-    device->lost = device->lost || status == HR_DEVICE_LOST;
-    return status;
-}
-
-hr_status cuda_settle(cuda_device *device, hr_err *err)
-{
-    HR_TRY(cuda_enter(device, err));
-    if (device->under_way != NULL) {
-        HR_TRY(cuda_noted(device, cuda_catch_up(device->under_way, err)));
-    }
-    if (!device->busy) {
-        return HR_OK;
-    }
-    HR_TRY(cuda_noted(device, cuda_check(cuda_driver.cuCtxSynchronize(), err, "waiting for the card")));
-    device->busy = false;
-    return HR_OK;
-}
-
 // ---- open and close -----------------------------------------------------------------------------------------------
 
 static hr_status attribute(const cuda_device *device, CUdevice_attribute which, uint32_t *out, hr_err *err)
@@ -305,19 +245,12 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
 
 static void cuda_target(void *context, hr_target *out)
 {
-    cuda_fill_target(context, out);
+    cuda_fill_target(context, device_cuda.name, out);
 }
 
 static void cuda_isa(void *context, char *name, uint32_t size)
 {
     (void)text_copy(name, size, ((const cuda_device *)context)->isa);
-}
-
-void cuda_say_addresses(cuda_device *device, uint64_t times)
-{
-    const size_t used = strlen(device->isa);
-    (void)snprintf(device->isa + used, sizeof device->isa - used, ", addresses %llux",
-                   (unsigned long long)times);
 }
 
 // ---- time ---------------------------------------------------------------------------------------------------------
@@ -351,31 +284,6 @@ static hr_status cuda_memory(void *context, uint64_t capacity_bytes, bool number
 {
     return numbers ? cuda_numbers_open(context, capacity_bytes, out, err)
                    : cuda_backing_open(context, capacity_bytes, out, err);
-}
-
-hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err)
-{
-    cuda_device *device = context;
-    *out = NULL;
-    HR_TRY(cuda_enter(device, err));
-    const CUresult result = cuda_driver.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE);
-    if (result == CUDA_SUCCESS) {
-        memset(*out, 0, bytes);
-        return HR_OK;
-    }
-    *out = NULL;
-    char needed[HR_BYTES_TEXT_MAX];
-    return result == CUDA_ERROR_OUT_OF_MEMORY
-               ? HR_FAIL(err, NOMEM, "no pinned host memory: needed %s", hr_bytes_human(bytes, needed))
-               : cuda_noted(device, cuda_check(result, err, "pinned host memory"));
-}
-
-void cuda_host_give_back(void *context, void *memory)
-{
-    if (memory != NULL) {
-        (void)cuda_settle(context, NULL);
-        (void)cuda_driver.cuMemFreeHost(memory);
-    }
 }
 
 // On the stream that computes: what was enqueued before is done before, what comes after finds it.

@@ -37,8 +37,8 @@ struct cuda_device {
 
 #define CUDA_SMALL_BYTES (2 * 1024 * 1024)
 
-void cuda_fill_target(cuda_device *device, hr_target *out); // target.c
-void cuda_kernels_close(cuda_device *device);               // kernels.c
+void cuda_fill_target(cuda_device *device, const char *name, hr_target *out); // target.c
+void cuda_kernels_close(cuda_device *device);                                 // kernels.c
 
 // The device's context is the calling thread's from here on. DEVICE error on a device that plans, DEVICE_LOST on one
 // that is lost.

@@ -239,3 +239,17 @@ void cuda_abandon_step(void *context, void *kernels)
     l->mode = STEP_IDLE;
     (void)cuda_settle(device, NULL);
 }
+
+hr_status cuda_settle(cuda_device *device, hr_err *err)
+{
+    HR_TRY(cuda_enter(device, err));
+    if (device->under_way != NULL) {
+        HR_TRY(cuda_noted(device, cuda_catch_up(device->under_way, err)));
+    }
+    if (!device->busy) {
+        return HR_OK;
+    }
+    HR_TRY(cuda_noted(device, cuda_check(cuda_driver.cuCtxSynchronize(), err, "waiting for the card")));
+    device->busy = false;
+    return HR_OK;
+}

@@ -62,9 +62,9 @@ static bool pads_rows(void *context, const op_query *q)
     return cuda_pads_rows(q);
 }
 
-void cuda_fill_target(cuda_device *device, hr_target *out)
+void cuda_fill_target(cuda_device *device, const char *name, hr_target *out)
 {
-    *out = (hr_target){.name = device_cuda.name,
+    *out = (hr_target){.name = name,
                        .key = device->key,
                        .slow_to_ask = true,
                        .very_slow = true,
