@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The cuda device: found, never required. Needed at build time: nvcc, cuda.h, cuDNN's and cuBLASLt's headers; at run time
 # the driver, libcudnn and libcublasLt are opened when they are first needed.
 #

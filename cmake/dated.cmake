@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What carries a date carries that of its sources, so that the same sources give the same bytes: SOURCE_DATE_EPOCH, or the
 # commit's, or the changelog's. string(TIMESTAMP) follows the first.
 if(NOT DEFINED ENV{SOURCE_DATE_EPOCH})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # hr_folder(NAME [PATH dir] [KNOWS folders...] [USES libraries...])
 #
 # One static library per folder of engine/. A folder sees the headers of the folders it KNOWS and of nobody

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where, and the .deb of it. The program looks for share/headroom beside the folder that it lies
 # in, so that any prefix will do, also one that is moved later.
 set(HEADROOM_CONTACT "headroom developers <headroom@packages.invalid>" CACHE STRING "Who maintains the package")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DPROGRAM=headroom -DFOLDER=OUT -P manual.cmake: every page of the manual as OUT/man/manN/NAME.N.gz, and the
 # completions as OUT/headroom.bash, _headroom and headroom.fish.
 function(hr_say file)

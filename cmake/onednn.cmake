@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # CPU arithmetic. Debian 12 ships oneDNN 2.6 without a pkg-config file; its CMake package is `dnnl`.
 # Its headers are needed here, the library where a cpu device is opened.
 set(HEADROOM_HAVE_ONEDNN OFF)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # hr_opens(TARGET NAME FILE INCLUDES): the target sees a shared library's headers and opens the library itself when it is
 # first needed (engine/base/shared_library.h), under the name that its file here gives it: HEADROOM_<NAME>_SONAME and, for
 # advice, the package that Debian names after it, HEADROOM_<NAME>_PACKAGE.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One interface library carries the language level and the warning set (STYLE.md).
 add_library(hr_flags INTERFACE)
 target_compile_features(hr_flags INTERFACE c_std_17)

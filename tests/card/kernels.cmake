@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DIN=preprocessed -DSOURCE=x.cu -DNAME=x -DOUT=x.cpp -P kernels.cmake
 # The file that makes a module of a .cu file: its kernels, found where CARD_GLOBAL stands, called by a table.
 file(READ ${IN} text)

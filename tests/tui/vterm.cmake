@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What is shown in a terminal of our own, for those who have libvterm.
 pkg_check_modules(VTERM IMPORTED_TARGET vterm)
 if(NOT VTERM_FOUND)
