@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `plan --repeat N`: N one-step plans at batch.size + i mod 16, with nothing remembered but workspace answers.
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,7 +53,7 @@ static hr_status plan_all(const hr_engine *e, uint32_t repeat, double *seconds, 
     for (uint32_t k = 0; k < repeat; k++) {
         hr_knobs knobs = e->knobs;
         char text[24];
-        (void)snprintf(text, sizeof text, "%lld", (long long)(batch + k % REPEAT_BATCHES));
+        (void)snprintf(text, sizeof text, "%" PRId64, batch + k % REPEAT_BATCHES);
         HR_TRY(hr_knobs_set(&knobs, HR_KNOB_BATCH_SIZE, text, err));
         uint64_t begin_ns = clock_now_ns();
         HR_TRY(plan_once(e, &knobs, &peaks[k % REPEAT_BATCHES], err));

@@ -89,7 +89,8 @@ static double median_seconds(const hr_engine *e)
     }
     memcpy(sorted, e->durations_ns, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_number);
-    return (double)sorted[count / 2] * 1e-9;
+    const uint64_t median = sorted[count / 2];
+    return (double)median * 1e-9;
 }
 
 // What the device made ready, and what became of capturing steps: nothing before it has been loaded.

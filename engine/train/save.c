@@ -144,8 +144,9 @@ static json_t *make_entry(const stored_tensor *t, uint64_t begin)
             return NULL;
         }
     }
+    const uint64_t end = begin + t->bytes;
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_word(t->dtype), "shape", shape, "data_offsets",
-                     (json_int_t)begin, (json_int_t)(begin + t->bytes));
+                     (json_int_t)begin, (json_int_t)end);
 }
 
 // The header's JSON text, blanks appended so that the tensors begin at a multiple of 8.

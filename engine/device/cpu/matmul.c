@@ -90,7 +90,8 @@ static setup heads_of(const cpu_device *device, const op_query *q, uint8_t left,
 
 static float score_scale(const op_operand *sequence, int32_t heads)
 {
-    return (float)(1.0 / sqrt((double)(last(sequence, 0) / heads)));
+    const int64_t features = last(sequence, 0) / heads;
+    return (float)(1.0 / sqrt((double)features));
 }
 
 static setup scaled(setup s, const op_query *q)

@@ -192,7 +192,7 @@ static hr_status take_results(cudnnBackendDescriptor_t heuristics, graph_list *l
 static hr_status ask_heuristics(const graph_library *l, graph_list *list, cudnnBackendHeurMode_t mode,
                                 hr_err *err)
 {
-    const cudnnBackendDescriptor_t operations = graph_of_parts(&list->parts);
+    cudnnBackendDescriptor_t operations = graph_of_parts(&list->parts);
     cudnnBackendDescriptor_t heuristics = NULL;
     cudnn_maker m = cudnn_make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     cudnn_set(&m, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operations);

@@ -163,7 +163,8 @@ static void set_heads(const op_query *q, product_use *u)
     if (q->op == HR_OP_ATTENTION_SCORES || q->op == HR_OP_ATTENTION_SCORES_BWD_Q ||
         q->op == HR_OP_ATTENTION_SCORES_BWD_K) {
         const op_operand *sequence = &q->in[q->in[0].shape.rank == 3 ? 0 : 1];
-        s->alpha = (float)(1.0 / sqrt((double)(last(sequence, 0) / heads)));
+        const int64_t features = last(sequence, 0) / heads;
+        s->alpha = (float)(1.0 / sqrt((double)features));
     }
     s->stride_a = a.row;
     s->stride_b = b.row;
