@@ -42,21 +42,28 @@
     X(DENSE, "dense") /* x[...,I], w[I,O], [b[O]] → y[...,O]; attr.act; flag TRANSPOSE: w[O,I] */               \
     X(DENSE_BWD_DATA, "dense_bwd_data")       /* dy, w → dx */                                                  \
     X(DENSE_BWD_WEIGHTS, "dense_bwd_weights") /* x, dy → dw, [db] */                                            \
-    X(BATCH_NORM, "batch_norm") /* x, gamma, beta, =mean, =var, [summand] → y, saved mean[C], saved        \
-                                     var[C]; y is attr.act of the normalised x, to which summand is added; the \
-                                     saved variance is the biased one; running = (1-m)*running + m*batch,    \
-                                     with the unbiased variance, m = attr.momentum; attr.epsilon, attr.act */    \
+    X(BATCH_NORM,                                                                                                 \
+      "batch_norm") /* x, gamma, beta, =mean, =var, [summand, [gamma, beta, mean, var]] → y, saved  \
+                                     mean[C], saved var[C]; y is attr.act of the normalised x, to which summand is \
+                                     added, itself normalised with those behind it; the saved variance is the \
+                                     biased one; running = (1-m)*running + m*batch, with the unbiased         \
+                                     variance, m = attr.momentum; attr.epsilon, attr.act */           \
+    X(BATCH_NORM_STATISTICS, /* x, =mean, =var → saved mean[C], saved var[C]: BATCH_NORM without y */           \
+      "batch_norm_statistics")                                                                                    \
     X(BATCH_NORM_EVAL, "batch_norm_eval") /* x, gamma, beta, mean, var → y; attr.epsilon, attr.act */           \
     X(BATCH_NORM_APPLY,                                                                                           \
-      "batch_norm_apply") /* x, gamma, beta, saved mean, saved var, [summand] → y: the bits of      \
-                                     BATCH_NORM's y, and no running statistic moves; attr.act */           \
+      "batch_norm_apply") /* x, gamma, beta, saved mean, saved var, [summand, [gamma, beta, mean, var]] →   \
+                                     y: the bits of BATCH_NORM's y, and no running statistic moves; attr.act */   \
     X(BATCH_NORM_BWD,                                                                                             \
-      "batch_norm_bwd")             /* x, dy, gamma, saved mean, saved var, [beta] → dx, dgamma, dbeta; \
+      "batch_norm_bwd")     /* x, dy, gamma, saved mean, saved var, [beta] → dx, dgamma, dbeta; \
                                      with beta dy counts only where attr.act did not cut y. Or y for    \
-                                     beta, [added to dy] → …, what of dy counts */       \
-    X(RELU, "relu")                 /* x → y */                                                                 \
-    X(RELU_BWD, "relu_bwd")         /* y, dy, [more] → dx: dy + more where y > 0 */                             \
-    X(MAX_POOL, "max_pool")         /* x → y, [index u8: place in the window, row-major; first of ties] */      \
+                                     beta, [added to dy] → …, what of dy counts. Or for beta the index of a \
+                                     MAX_POOL behind y, with its window: dy is the gradient of what it made */               \
+    X(RELU, "relu")         /* x → y */                                                                         \
+    X(RELU_BWD, "relu_bwd") /* y, dy, [more] → dx: dy + more where y > 0 */                                     \
+    X(MAX_POOL, "max_pool") /* x, [gamma, beta, mean, var] → y, [index u8: place in the window, row-major; \
+                                     first of ties]; of attr.act of x normalised with attr.epsilon, where     \
+                                     they are there */    \
     X(MAX_POOL_BWD, "max_pool_bwd") /* x, y, dy → dx: dy to the first place in the window that equals y */      \
     X(MAX_POOL_BWD_INDEX, "max_pool_bwd_index")   /* index, dy → dx */                                          \
     X(AVG_POOL, "avg_pool")                       /* x → y: mean of the places inside the image */              \
@@ -183,7 +190,7 @@ typedef enum hr_act { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_RELU6, HR_ACT_GELU, HR_AC
 
 enum {
     OP_MAX_RANK = 5,
-    OP_MAX_IN = 7,
+    OP_MAX_IN = 10,
     OP_MAX_OUT = 4,
     OP_MAX_GRADS = 6,
     OP_BLOCK_CHANNELS = 16,
@@ -333,7 +340,8 @@ typedef struct op_row {
     uint8_t keep_in, keep_out; // bit k: the eager tape keeps input / output k (reference tensorflow.md D3)
     // Bit k: input / output k is float32 (float64 under that policy) whatever the activations are: losses, statistics,
     // what normalises. passes/precision.c puts a cast where a value has another type.
-    uint8_t wide_in, wide_out;
+    uint16_t wide_in;
+    uint8_t wide_out;
     uint8_t state_out; // bit k: output k is what backward needs to know (statistics, a mask), no activation
     uint8_t updates;   // bit k: input k is updated: the outputs are these inputs, in their order
     uint8_t in_place_out; // which output in_place speaks of

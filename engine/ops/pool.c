@@ -82,7 +82,7 @@ const op_row op_row_MAX_POOL = {
     .name = "max_pool",
     .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = 0x1},
     .min_in = 1,
-    .max_in = 1,
+    .max_in = 5,
     .min_out = 1,
     .max_out = 2,
     .shape = max_pool_shape,
@@ -90,6 +90,7 @@ const op_row op_row_MAX_POOL = {
     .in_place = -1,
     .keep_in = 0x1,
     .keep_out = 0x1,
+    .wide_in = 0x1e,
     .grad_count = 2,
     .grad =
         {

@@ -43,6 +43,7 @@ static const struct {
     {pass_fuse_wide, skip, skip},
     {pass_fuse_qkv, pass_fuse_qkv, skip},
     {pass_fuse_sums, pass_fuse_sums, skip},
+    {pass_fuse_norms, pass_fuse_norms, skip},
     {pass_fuse_cuts, skip, skip},
     {pass_fuse_loss, skip, skip},
     {pass_fuse_gelu, pass_fuse_gelu, skip},

@@ -109,6 +109,7 @@ hr_status pass_retain(draft *d, hr_err *err);
 hr_status pass_fuse(draft *d, hr_err *err);
 hr_status pass_fuse_qkv(draft *d, hr_err *err);
 hr_status pass_fuse_sums(draft *d, hr_err *err);
+hr_status pass_fuse_norms(draft *d, hr_err *err);
 hr_status pass_fuse_cuts(draft *d, hr_err *err);
 hr_status pass_fuse_loss(draft *d, hr_err *err);
 hr_status pass_fuse_gelu(draft *d, hr_err *err);

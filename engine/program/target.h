@@ -49,6 +49,8 @@ typedef enum target_absorption {
     TARGET_GRADIENT, // a loss's gradient is made with the loss
     TARGET_CUTS, // the gradient of a normalisation counts where the activation behind it let values through
     TARGET_GATES, // the same of what one could not make again: the activation's result is an operand, its gradient a result
+    TARGET_NORMALISES, // it normalises what it reads, with statistics that are there: its summand, or what it pools
+    TARGET_UNPOOLS, // the gradient of a normalisation takes that of what was pooled behind it, and the index
     TARGET_WIDENS, // it writes the gradients of weights in float32, of two-byte operands, without rounding on the way
     TARGET_JOINS, // it takes queries, keys and values side by side in the rows of one sequence, and makes gradients so
 } target_absorption;

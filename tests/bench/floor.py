@@ -25,7 +25,7 @@ GROUPS = [("product", r"conv2d|dense|matmul|attention"), ("norm", r"batch_norm|l
 NO_KERNEL = {"reshape", "input", "record", "wait", "repeat", "end"}
 # Operands that a kernel reads twice because the first reading has to be over before the second begins.
 TWICE = {"batch_norm": (0,), "batch_norm_bwd": (0, 1)}
-LAUNCHES = {"batch_norm": 3, "batch_norm_bwd": 3, "softmax_cross_entropy_streaming": 2,
+LAUNCHES = {"batch_norm": 3, "batch_norm_statistics": 2, "batch_norm_bwd": 3, "softmax_cross_entropy_streaming": 2,
             "softmax_cross_entropy_with_gradient": 2, "layer_norm_bwd": 2}
 GROUPED, GROUP = ("sgd", "momentum", "rmsprop", "adam", "lion", "ema", "cast"), 64
 # Bytes that would not be moved if …
@@ -71,7 +71,8 @@ class Instruction:
 
     def bytes(self):
         gated = self.base == "batch_norm_bwd" and len(self.made) > 3  # its first stage makes what the second one reads
-        twice = (0,) if gated else TWICE.get(self.base, ())
+        pooled = self.base == "batch_norm_bwd" and len(self.read) > 5 and self.read[5].dtype == "uint8"
+        twice = (0,) if gated else (0, 1, 5) if pooled else TWICE.get(self.base, ())
         rows = self.made[0].bytes if self.base in ("embedding", "slice") else None
         again = self.made[3].bytes if gated else 0
         return (again + sum(t.bytes for t in self.made) + sum((2 if k in twice else 1) * (t.bytes if rows is None else

@@ -134,11 +134,14 @@ static op_trial batch_norm(hr_op op, op_draw *d)
         const int64_t h = op_random_int(state, 2, size + 1), w = op_random_int(state, 2, size + 1);
         op_draw_in(d, &t, DIMS(op_random_int(state, 1, 3), h, w, channels), -1.0, 3.0);
     }
-    op_draw_in(d, &t, DIMS(channels), 0.5, 1.5);
-    op_draw_in(d, &t, DIMS(channels), -1.0, 1.0);
+    const bool alone = op == HR_OP_BATCH_NORM_STATISTICS;
+    if (!alone) {
+        op_draw_in(d, &t, DIMS(channels), 0.5, 1.5);
+        op_draw_in(d, &t, DIMS(channels), -1.0, 1.0);
+    }
     op_draw_in(d, &t, DIMS(channels), -1.0, 1.0);
     op_draw_in(d, &t, DIMS(channels), 0.5, 2.0);
-    op_trial_infer_out(&t, op == HR_OP_BATCH_NORM ? 3 : 1);
+    op_trial_infer_out(&t, alone ? 2 : op == HR_OP_BATCH_NORM ? 3 : 1);
     return t;
 }
 
@@ -171,6 +174,7 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_CONV2D] = convolution,
     [HR_OP_DENSE] = dense,
     [HR_OP_BATCH_NORM] = batch_norm,
+    [HR_OP_BATCH_NORM_STATISTICS] = batch_norm,
     [HR_OP_BATCH_NORM_EVAL] = batch_norm,
     [HR_OP_RELU] = pointwise,
     [HR_OP_MAX_POOL] = max_pool,

@@ -23,6 +23,7 @@ static const struct {
     {HR_OP_DENSE_BWD_WEIGHTS, 1e-6, 0, 0},
     {HR_OP_BATCH_NORM, 2e-6, 0, 0},
     {HR_OP_BATCH_NORM_EVAL, 1e-6, 0, 0},
+    {HR_OP_BATCH_NORM_STATISTICS, 2e-6, 0, 0},
     {HR_OP_BATCH_NORM_BWD, 5e-6, 0, 0},
     {HR_OP_RELU, 0, 0, 0},
     {HR_OP_RELU_BWD, 0, 0, 0},

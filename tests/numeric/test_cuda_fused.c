@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one instruction does in place of two (TARGET_ADDS, TARGET_CUTS): the bits of the two, on the card in every type and
+// What one instruction does in place of two (TARGET_ADDS, TARGET_CUTS, TARGET_NORMALISES, …): the bits of the two, on the card in every type and
 // on the judge, whose optional operands the card's are held against nowhere else.
 #include <check.h>
 #include <stdlib.h>
@@ -121,6 +121,141 @@ START_TEST(a_sum_behind_a_normalisation)
         const subject s = subject_at(_i, acts[k]);
         check_sum_behind(HR_OP_BATCH_NORM, &s);
         check_sum_behind(HR_OP_BATCH_NORM_APPLY, &s);
+    }
+}
+END_TEST
+
+// ---- what is normalised while it is read ------------------------------------------------------------------------
+
+// The statistics alone of what `norm` was given: those that it made.
+static void check_statistics(const subject *s, const op_trial *norm)
+{
+    op_trial alone = op_trial_make(HR_OP_BATCH_NORM_STATISTICS, norm->query.attr);
+    add_same(&alone, &norm->query.in[0], norm->in[0]);
+    add_channels(&alone, s, -1.0, 1.0);
+    add_channels(&alone, s, 0.5, 2.0);
+    op_trial_infer_out(&alone, 2);
+    op_trial_run(&alone, s->device, NULL);
+    for (uint32_t k = 0; k < 2; k++) {
+        ck_assert_mem_eq(alone.out[k], norm->out[k + 1],
+                         op_trial_out_count(&alone, k) * sizeof *alone.out[k]);
+    }
+    op_trial_deinit(&alone);
+}
+
+// Appends what `norm`, which has run, normalises with: gamma, beta, mean and variance.
+static void add_norm_of(op_trial *t, const op_trial *norm)
+{
+    add_same(t, &norm->query.in[1], norm->in[1]);
+    add_same(t, &norm->query.in[2], norm->in[2]);
+    add_same(t, &norm->query.out[1], norm->out[1]);
+    add_same(t, &norm->query.out[2], norm->out[2]);
+}
+
+static void check_normalised_summand(hr_op op, const subject *s)
+{
+    const uint32_t results = op == HR_OP_BATCH_NORM ? 3 : 1;
+    op_trial other = normalise(HR_OP_BATCH_NORM, s), apart = normalise(op, s);
+    op_trial_infer_out(&other, 3);
+    op_trial_run(&other, s->device, NULL);
+    check_statistics(s, &other);
+    apart.query.attr.act = (int32_t)s->act;
+    op_trial fused = op_trial_make(op, apart.query.attr);
+    add_inputs_of(&fused, &apart);
+    add_same(&fused, &other.query.in[0], other.in[0]);
+    add_norm_of(&fused, &other);
+    add_same(&apart, &other.query.out[0], other.out[0]);
+    op_trial_infer_out(&apart, results);
+    op_trial_infer_out(&fused, results);
+    op_trial_run(&apart, s->device, NULL);
+    op_trial_run(&fused, s->device, NULL);
+    for (uint32_t k = 0; k < results; k++) {
+        assert_same(&fused, &apart, k);
+    }
+    op_trial_deinit(&other);
+    op_trial_deinit(&apart);
+    op_trial_deinit(&fused);
+}
+
+START_TEST(a_summand_that_is_normalised_first)
+{
+    for (int k = 0; k < ACTS; k++) {
+        const subject s = subject_at(_i, acts[k]);
+        check_normalised_summand(HR_OP_BATCH_NORM, &s);
+        check_normalised_summand(HR_OP_BATCH_NORM_APPLY, &s);
+    }
+}
+END_TEST
+
+// Windows that overlap, that leave pixels out, that reach beyond the image; channels that are whole vectors, that are not,
+// and whose vectors lie in two pixels.
+static const struct {
+    int64_t n, h, w, c;
+    int32_t kernel, stride, pad;
+} poolings[] = {{2, 8, 8, 8, 3, 2, 1},  {1, 7, 9, 64, 3, 2, 1},  {3, 6, 5, 3, 2, 2, 0},
+                {2, 9, 9, 12, 2, 3, 0}, {4, 12, 11, 1, 5, 3, 2}, {2, 10, 7, 19, 3, 2, 0}};
+enum { POOLINGS = sizeof poolings / sizeof *poolings };
+
+static op_attr window_at(int i)
+{
+    const int32_t pad = poolings[i].pad;
+    return (op_attr){.kernel_h = poolings[i].kernel,
+                     .kernel_w = poolings[i].kernel,
+                     .stride_h = poolings[i].stride,
+                     .stride_w = poolings[i].stride,
+                     .pad_top = pad,
+                     .pad_left = pad,
+                     .pad_bottom = pad,
+                     .pad_right = pad};
+}
+
+// A normalisation of a pooling's image with the activation behind it, that has run.
+static op_trial image_norm(int pooling, const subject *s)
+{
+    subject channels = *s;
+    channels.channels = poolings[pooling].c;
+    op_trial t =
+        op_trial_make(HR_OP_BATCH_NORM, (op_attr){.epsilon = 1e-3, .momentum = 0.1, .act = (int32_t)s->act});
+    add_drawn(&t, s->type,
+              DIMS(poolings[pooling].n, poolings[pooling].h, poolings[pooling].w, poolings[pooling].c), -3.0,
+              6.0);
+    add_channels(&t, &channels, -4.0, 8.0);
+    add_channels(&t, &channels, -1.0, 1.0);
+    add_channels(&t, &channels, -1.0, 1.0);
+    add_channels(&t, &channels, 0.5, 2.0);
+    op_trial_infer_out(&t, 3);
+    op_trial_run(&t, s->device, NULL);
+    return t;
+}
+
+static void check_pooling(int pooling, const subject *s, uint32_t results)
+{
+    op_trial norm = image_norm(pooling, s), apart = op_trial_make(HR_OP_MAX_POOL, window_at(pooling));
+    op_attr attr = window_at(pooling);
+    attr.act = (int32_t)s->act;
+    attr.epsilon = norm.query.attr.epsilon;
+    op_trial fused = op_trial_make(HR_OP_MAX_POOL, attr);
+    add_same(&apart, &norm.query.out[0], norm.out[0]);
+    add_same(&fused, &norm.query.in[0], norm.in[0]);
+    add_norm_of(&fused, &norm);
+    op_trial_infer_out(&apart, results);
+    op_trial_infer_out(&fused, results);
+    op_trial_run(&apart, s->device, NULL);
+    op_trial_run(&fused, s->device, NULL);
+    for (uint32_t k = 0; k < results; k++) {
+        assert_same(&fused, &apart, k);
+    }
+    op_trial_deinit(&norm);
+    op_trial_deinit(&apart);
+    op_trial_deinit(&fused);
+}
+
+START_TEST(a_pooling_that_normalises_its_image)
+{
+    for (int k = 0; k < ACTS; k++) {
+        const subject s = subject_at(_i % SUBJECTS, acts[k]);
+        check_pooling(_i / SUBJECTS, &s, 1);
+        check_pooling(_i / SUBJECTS, &s, 2);
     }
 }
 END_TEST
@@ -309,6 +444,44 @@ START_TEST(the_gradient_of_a_rectifier_as_a_result_of_that_of_a_normalisation)
 }
 END_TEST
 
+START_TEST(the_gradient_of_a_pooling_in_that_of_the_normalisation_before_it)
+{
+    const int pooling = _i / SUBJECTS;
+    subject s = subject_at(_i % SUBJECTS, HR_ACT_NONE);
+    s.channels = poolings[pooling].c;
+    op_trial norm = image_norm(pooling, &s), pool = op_trial_make(HR_OP_MAX_POOL, window_at(pooling));
+    add_same(&pool, &norm.query.out[0], norm.out[0]);
+    op_trial_infer_out(&pool, 2);
+    op_trial_run(&pool, s.device, NULL);
+    op_trial back = op_trial_make(HR_OP_MAX_POOL_BWD_INDEX, window_at(pooling));
+    add_same(&back, &pool.query.out[1], pool.out[1]);
+    add_drawn(&back, s.type, pool.query.out[0].shape.dim, -3.0, 6.0);
+    op_trial_add_out(&back, s.type, norm.query.in[0].shape.dim);
+    op_trial_run(&back, s.device, NULL);
+    op_trial apart = gradient_of_norm(&norm, &back.query.out[0], back.out[0]);
+    op_trial fused = gradient_of_norm(&norm, &back.query.in[1], back.in[1]);
+    add_same(&fused, &back.query.in[0], back.in[0]);
+    const double epsilon = fused.query.attr.epsilon;
+    fused.query.attr = window_at(pooling);
+    fused.query.attr.epsilon = epsilon;
+    op_trial *const both[] = {&apart, &fused};
+    for (int k = 0; k < 2; k++) {
+        op_trial_add_out(both[k], s.type, norm.query.in[0].shape.dim);
+        op_trial_add_out(both[k], s.wide, DIMS(s.channels));
+        op_trial_add_out(both[k], s.wide, DIMS(s.channels));
+        op_trial_run(both[k], s.device, NULL);
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        assert_same(&fused, &apart, k);
+    }
+    op_trial_deinit(&norm);
+    op_trial_deinit(&pool);
+    op_trial_deinit(&back);
+    op_trial_deinit(&apart);
+    op_trial_deinit(&fused);
+}
+END_TEST
+
 static void open_devices(void)
 {
     two_devices_open(&two);
@@ -334,6 +507,10 @@ int main(void)
     tcase_add_loop_test(c, the_gradient_of_a_rectifier_before_that_of_a_normalisation, 0, TABLES * SUBJECTS);
     tcase_add_loop_test(c, the_gradient_of_a_rectifier_as_a_result_of_that_of_a_normalisation, 0,
                         TABLES * SUBJECTS);
+    tcase_add_loop_test(c, a_summand_that_is_normalised_first, 0, TABLES * SUBJECTS);
+    tcase_add_loop_test(c, a_pooling_that_normalises_its_image, 0, POOLINGS * SUBJECTS);
+    tcase_add_loop_test(c, the_gradient_of_a_pooling_in_that_of_the_normalisation_before_it, 0,
+                        POOLINGS * SUBJECTS);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -19,19 +19,32 @@ enum {
 };
 
 enum { STAGE_SUMS, STAGE_FINISH, STAGE_APPLY, STAGES };
-enum {
-    DY = 1,
-    SUMMAND = 5,
-    BETA = 5,
-    GATE = 5,
-    MORE = 6,
-    OPERANDS = 6
-};                  // operands; how many with the optional one
+enum { DY = 1, SUMMAND = 5, OPTIONAL = 5, BETA = 5, GATE = 5, INDEX = 5, MORE = 6 }; // operands
+enum { SUMMAND_GAMMA = 6, SUMMAND_BETA, SUMMAND_MEAN, SUMMAND_VARIANCE };
 enum { GATED = 3 }; // result, with operands GATE and MORE
+
+// What the optional operands make of the operation.
+typedef enum variant { ALONE, ADDED, NORMALISED, MASKED, GATED_BY_Y, POOLED } variant;
+
+static variant variant_of(const op_query *q)
+{
+    if (q->in_count <= OPTIONAL) {
+        return ALONE;
+    }
+    if (q->op != HR_OP_BATCH_NORM_BWD) {
+        return q->in_count > SUMMAND_GAMMA ? NORMALISED : ADDED;
+    }
+    return q->out_count > GATED ? GATED_BY_Y : q->in[INDEX].dtype == HR_U8 ? POOLED : MASKED;
+}
 
 static bool is_gated(const op_query *q)
 {
-    return q->op == HR_OP_BATCH_NORM_BWD && q->out_count > GATED;
+    return variant_of(q) == GATED_BY_Y;
+}
+
+static bool makes_statistics(const op_query *q)
+{
+    return q->op == HR_OP_BATCH_NORM || q->op == HR_OP_BATCH_NORM_STATISTICS;
 }
 
 static bool fits(const cuda_device *device, const op_query *q)
@@ -40,9 +53,13 @@ static bool fits(const cuda_device *device, const op_query *q)
     const bool backward = q->op == HR_OP_BATCH_NORM_BWD;
     for (uint32_t k = 1; k < q->in_count; k++) {
         const bool image = k == (backward ? DY : SUMMAND) || (is_gated(q) && k >= GATE);
-        if (q->in[k].dtype != (image ? q->in[0].dtype : HR_F32)) {
+        const bool index = variant_of(q) == POOLED && k == INDEX;
+        if (q->in[k].dtype != (image ? q->in[0].dtype : index ? HR_U8 : HR_F32)) {
             return false;
         }
+    }
+    if (q->op == HR_OP_BATCH_NORM_STATISTICS) {
+        return q->out[0].dtype == HR_F32 && q->out[1].dtype == HR_F32;
     }
     for (uint32_t k = 1; k < q->out_count; k++) {
         if (q->out[k].dtype != (k == GATED ? q->in[0].dtype : HR_F32)) {
@@ -126,8 +143,7 @@ static uint32_t parts_of(const cuda_device *device, const division *d)
 static uint64_t parts_bytes(const cuda_device *device, const op_query *q)
 {
     const division d = divide(&q->in[0]);
-    const uint64_t parts = parts_of(device, &d),
-                   numbers = q->op == HR_OP_BATCH_NORM ? 3 * parts + 1 : 2 * parts;
+    const uint64_t parts = parts_of(device, &d), numbers = makes_statistics(q) ? 3 * parts + 1 : 2 * parts;
     uint64_t bytes = 0;
     (void)hr_mul_bytes((uint64_t)d.walk.channels * sizeof(float), numbers, &bytes);
     return bytes;
@@ -137,7 +153,7 @@ static uint64_t parts_bytes(const cuda_device *device, const op_query *q)
 
 static hr_status run_sums(const cuda_run *r, const division *d, const batch_norm_args *a, hr_err *err)
 {
-    const uint32_t arrays = 2 * d->values + (a->dy == NULL ? (uint32_t)d->walk.width : 0);
+    const uint32_t arrays = 2 * d->values + (makes_statistics(r->query) ? (uint32_t)d->walk.width : 0);
     const cuda_grid grid = {.blocks_x = parts_of(r->device, d),
                             .blocks_y = d->tiles,
                             .blocks_z = 1,
@@ -171,19 +187,30 @@ static hr_status run_pass(const cuda_run *r, CUfunction function, const division
     return cuda_launch(r, function, grid, a, sizeof *a, err);
 }
 
+static void name_stage(char name[CUDA_NAME_MAX], const char *stem, const char *end, const char *suffix)
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "batch_norm_%s%s%s%s", stem, end, suffix[0] == 0 ? "" : "_", suffix);
+}
+
 static uint32_t name_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    const bool backward = q->op == HR_OP_BATCH_NORM_BWD, more = !is_gated(q) && q->in_count == OPERANDS;
+    static const struct {
+        const char *sums, *pass; // ends of names
+    } ends[] = {[ALONE] = {"", ""},
+                [ADDED] = {"", "_add"},
+                [NORMALISED] = {"", "_add_normalised"},
+                [MASKED] = {"_masked", "_masked"},
+                [GATED_BY_Y] = {"_gated", ""},
+                [POOLED] = {"_pooled", "_pooled"}};
+    const bool backward = q->op == HR_OP_BATCH_NORM_BWD;
+    const variant v = variant_of(q);
     const char *suffix = cuda_suffix(cuda_type(q));
-    (void)snprintf(name[STAGE_SUMS], CUDA_NAME_MAX, "batch_norm_%s_%s",
-                   !backward     ? "statistics"
-                   : more        ? "bwd_sums_masked"
-                   : is_gated(q) ? "bwd_sums_gated"
-                                 : "bwd_sums",
-                   suffix);
-    (void)snprintf(name[STAGE_FINISH], CUDA_NAME_MAX, "batch_norm_%sfinish", backward ? "bwd_" : "");
-    (void)snprintf(name[STAGE_APPLY], CUDA_NAME_MAX, "batch_norm_%s_%s",
-                   backward ? (more ? "bwd_masked" : "bwd") : (more ? "apply_add" : "apply"), suffix);
+    name_stage(name[STAGE_SUMS], backward ? "bwd_sums" : "statistics", ends[v].sums, suffix);
+    name_stage(name[STAGE_FINISH], backward ? "bwd_finish" : "finish", "", "");
+    if (q->op == HR_OP_BATCH_NORM_STATISTICS) {
+        return STAGE_APPLY;
+    }
+    name_stage(name[STAGE_APPLY], backward ? "bwd" : "apply", ends[v].pass, suffix);
     return STAGES;
 }
 
@@ -196,6 +223,10 @@ static batch_norm_args forward_args(const cuda_run *r, const division *d, CUdevi
     return (batch_norm_args){.walk = d->walk,
                              .x = (const void *)r->in[0],
                              .summand = (const void *)r->in[SUMMAND],
+                             .summand_gamma = (const float *)r->in[SUMMAND_GAMMA],
+                             .summand_beta = (const float *)r->in[SUMMAND_BETA],
+                             .summand_mean = (const float *)r->in[SUMMAND_MEAN],
+                             .summand_variance = (const float *)r->in[SUMMAND_VARIANCE],
                              .y = (void *)r->out[0],
                              .gamma = (const float *)r->in[1],
                              .beta = (const float *)r->in[2],
@@ -220,10 +251,23 @@ static hr_status run_batch_norm(const cuda_run *r, hr_err *err)
     return run_pass(r, r->stage[STAGE_APPLY], &d, &a, err);
 }
 
+static hr_status run_statistics(const cuda_run *r, hr_err *err)
+{
+    const division d = divide(&r->query->in[0]);
+    const batch_norm_args a = {.walk = d.walk, .x = (const void *)r->in[0], .partial = (float *)r->workspace};
+    batch_norm_finish_args f = {.mean_out = (float *)r->out[0],
+                                .variance_out = (float *)r->out[1],
+                                .running_mean = (float *)r->in[1],
+                                .running_variance = (float *)r->in[2]};
+    HR_TRY(run_sums(r, &d, &a, err));
+    return run_finish(r, &d, &f, err);
+}
+
 static void apply_name(const op_query *q, char name[CUDA_NAME_MAX])
 {
-    (void)snprintf(name, CUDA_NAME_MAX, "batch_norm_apply_%s%s", q->in_count == OPERANDS ? "add_" : "",
-                   cuda_suffix(cuda_type(q)));
+    char stage[CUDA_STAGES_MAX][CUDA_NAME_MAX];
+    (void)name_stages(q, stage);
+    (void)snprintf(name, CUDA_NAME_MAX, "%s", stage[STAGE_APPLY]);
 }
 
 static hr_status run_apply(const cuda_run *r, hr_err *err)
@@ -231,6 +275,25 @@ static hr_status run_apply(const cuda_run *r, hr_err *err)
     const division d = divide(&r->query->in[0]);
     const batch_norm_args a = forward_args(r, &d, r->in[3], r->in[4]);
     return run_pass(r, r->function, &d, &a, err);
+}
+
+// What the kernels need of the pooling whose gradient is in the place of dy.
+static pool_args pooled_args(const cuda_run *r)
+{
+    const op_query *q = r->query;
+    return (pool_args){.dy = (const void *)r->in[DY],
+                       .index = (const uint8_t *)r->in[INDEX],
+                       .height = (int32_t)q->in[0].shape.dim[1],
+                       .width = (int32_t)q->in[0].shape.dim[2],
+                       .channels = (int32_t)q->in[0].shape.dim[3],
+                       .pooled_height = (int32_t)q->in[DY].shape.dim[1],
+                       .pooled_width = (int32_t)q->in[DY].shape.dim[2],
+                       .kernel_h = q->attr.kernel_h,
+                       .kernel_w = q->attr.kernel_w,
+                       .stride_h = q->attr.stride_h,
+                       .stride_w = q->attr.stride_w,
+                       .pad_top = q->attr.pad_top,
+                       .pad_left = q->attr.pad_left};
 }
 
 static hr_status run_bwd(const cuda_run *r, hr_err *err)
@@ -245,7 +308,7 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
                          .gated = gated ? (void *)r->out[GATED] : NULL,
                          .y = (void *)r->out[0],
                          .gamma = (const float *)r->in[2],
-                         .beta = (const float *)r->in[BETA],
+                         .beta = variant_of(r->query) == MASKED ? (const float *)r->in[BETA] : NULL,
                          .mean = (const float *)r->in[3],
                          .variance = (const float *)r->in[4],
                          .dgamma = (const float *)r->out[1],
@@ -253,6 +316,9 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
                          .partial = (float *)r->workspace,
                          .epsilon = (float)r->query->attr.epsilon,
                          .ceiling = r->query->attr.act == HR_ACT_RELU6 ? 6.0f : INFINITY};
+    if (variant_of(r->query) == POOLED) {
+        a.pooled = pooled_args(r);
+    }
     batch_norm_finish_args f = {
         .variance = a.variance, .dgamma = (float *)r->out[1], .dbeta = (float *)r->out[2]};
     HR_TRY(run_sums(r, &d, &a, err));
@@ -273,6 +339,7 @@ static hr_status run_bwd(const cuda_run *r, hr_err *err)
     }
 
 static const cuda_impl impls[] = {STAGED(BATCH_NORM, run_batch_norm), STAGED(BATCH_NORM_BWD, run_bwd),
-                                  APPLY(BATCH_NORM_EVAL), APPLY(BATCH_NORM_APPLY)};
+                                  STAGED(BATCH_NORM_STATISTICS, run_statistics), APPLY(BATCH_NORM_EVAL),
+                                  APPLY(BATCH_NORM_APPLY)};
 
 const cuda_family cuda_family_batch_norm = CUDA_FAMILY(impls);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling: kernels of our own, a pack of channels per thread.
+#include <math.h>
 #include <stdio.h>
 
 #include "cuda_device.h"
@@ -7,12 +8,21 @@
 
 enum { PACK_BYTES = 16, GRID_Y_MAX = 65535, WARP = 32, PLACES_MAX = 1 << 30 };
 
-static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
+// Of a pooling that normalises what it reads.
+enum { GAMMA = 1, BETA, MEAN, VARIANCE };
+
+static bool is_normalised(const op_query *q)
 {
-    (void)snprintf(name, CUDA_NAME_MAX, "%s_%s", op_name((hr_op)q->op), cuda_suffix(cuda_type(q)));
+    return q->op == HR_OP_MAX_POOL && q->in_count > GAMMA;
 }
 
-// Places of an image and channels are counted in 32 bits; every operand is of one type, indices are bytes.
+static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "%s%s_%s", op_name((hr_op)q->op),
+                   is_normalised(q) ? "_normalised" : "", cuda_suffix(cuda_type(q)));
+}
+
+// Places of an image and channels are counted in 32 bits; images are of one type, indices are bytes.
 static bool fits(const cuda_device *device, const op_query *q)
 {
     (void)device;
@@ -22,8 +32,10 @@ static bool fits(const cuda_device *device, const op_query *q)
         for (uint32_t n = 1; n + 1 < t->shape.rank; n++) {
             pixels *= (uint64_t)t->shape.dim[n];
         }
-        if ((t->dtype != cuda_type(q) && t->dtype != HR_U8) || pixels >= PLACES_MAX ||
-            t->shape.dim[t->shape.rank - 1] >= PLACES_MAX) {
+        const bool channels = is_normalised(q) && k >= GAMMA && k <= VARIANCE;
+        const bool suits =
+            channels ? t->dtype == HR_F32 : t->dtype == (uint32_t)cuda_type(q) || t->dtype == HR_U8;
+        if (!suits || pixels >= PLACES_MAX || t->shape.dim[t->shape.rank - 1] >= PLACES_MAX) {
             return false;
         }
     }
@@ -71,6 +83,15 @@ static hr_status run_forward(const cuda_run *r, hr_err *err)
     a.x = (const void *)r->in[0];
     a.out = (void *)r->out[0];
     a.index_out = q->out_count > 1 ? (uint8_t *)r->out[1] : NULL;
+    if (is_normalised(q)) {
+        a.gamma = (const float *)r->in[GAMMA];
+        a.beta = (const float *)r->in[BETA];
+        a.mean = (const float *)r->in[MEAN];
+        a.variance = (const float *)r->in[VARIANCE];
+        a.epsilon = (float)q->attr.epsilon;
+        a.floor = q->attr.act == HR_ACT_NONE ? -INFINITY : 0.0f;
+        a.ceiling = q->attr.act == HR_ACT_RELU6 ? 6.0f : INFINITY;
+    }
     return launch(r, &a, err);
 }
 

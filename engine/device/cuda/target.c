@@ -48,6 +48,10 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
     case TARGET_CUTS:
     case TARGET_GATES:
         return op == HR_OP_BATCH_NORM_BWD;
+    case TARGET_NORMALISES:
+        return op == HR_OP_BATCH_NORM || op == HR_OP_BATCH_NORM_APPLY || op == HR_OP_MAX_POOL;
+    case TARGET_UNPOOLS:
+        return op == HR_OP_BATCH_NORM_BWD;
     case TARGET_JOINS:
         return op == HR_OP_ATTENTION || op == HR_OP_ATTENTION_BWD;
     case TARGET_WIDENS:

@@ -18,6 +18,12 @@ typedef struct reference_call {
     step_io *io;
 } reference_call;
 
+// Element i of operand x, normalised: operand[] are those of gamma, beta, mean and variance.
+double reference_normalised(const reference_call *call, uint32_t x, uint64_t i, const uint32_t operand[4]);
+// Brings dy of what was pooled to the places of the image x that the index names; elsewhere dx is zero.
+void reference_unpool(const op_attr *a, const hr_shape *x, const hr_shape *pooled, const uint8_t *index,
+                      const double *dy, double *dx);
+
 typedef void (*reference_kernel)(const reference_call *call);
 
 typedef struct reference_row {
@@ -41,6 +47,7 @@ void reference_dense_bwd_data(const reference_call *call);
 void reference_dense_bwd_weights(const reference_call *call);
 
 void reference_batch_norm(const reference_call *call);
+void reference_batch_norm_statistics(const reference_call *call);
 void reference_batch_norm_eval(const reference_call *call);
 void reference_batch_norm_bwd(const reference_call *call);
 

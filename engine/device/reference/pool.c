@@ -50,14 +50,29 @@ static window window_of(const op_attr *a, const hr_shape *x, const hr_shape *y, 
     };
 }
 
-// First place of the largest value.
-static int64_t window_best(const window *w, const double *x)
+// Of the image, or of what its normalisation and activation make of it.
+static double pooled_value(const reference_call *call, int64_t at)
+{
+    static const uint32_t own[] = {1, 2, 3, 4};
+    const int32_t act = call->query->attr.act;
+    if (call->query->in_count == 1) {
+        return ((const double *)call->in[0])[at];
+    }
+    const double y = reference_normalised(call, 0, (uint64_t)at, own);
+    const double above = act == HR_ACT_NONE || y > 0.0 ? y : 0.0;
+    return act == HR_ACT_RELU6 && above > 6.0 ? 6.0 : above;
+}
+
+// First place of the largest value, and the value.
+static int64_t window_best(const reference_call *call, const window *w, double *value)
 {
     int64_t best = OUTSIDE;
     for (int64_t place = 0; place < window_places(w); place++) {
         const int64_t at = window_at(w, place);
-        if (at != OUTSIDE && (best == OUTSIDE || x[at] > x[window_at(w, best)])) {
+        const double here = at == OUTSIDE ? 0.0 : pooled_value(call, at);
+        if (at != OUTSIDE && (best == OUTSIDE || here > *value)) {
             best = place;
+            *value = here;
         }
     }
     return best;
@@ -66,13 +81,11 @@ static int64_t window_best(const window *w, const double *x)
 void reference_max_pool(const reference_call *call)
 {
     const op_query *q = call->query;
-    const double *x = call->in[0];
     double *y = call->out[0];
     uint8_t *index = q->out_count > 1 ? call->out[1] : NULL;
     for (int64_t out = 0; out < (int64_t)call->out_count[0]; out++) {
         const window w = window_of(&q->attr, &q->in[0].shape, &q->out[0].shape, out);
-        const int64_t best = window_best(&w, x);
-        y[out] = x[window_at(&w, best)];
+        const int64_t best = window_best(call, &w, &y[out]);
         if (index != NULL) {
             index[out] = (uint8_t)best;
         }
@@ -97,17 +110,22 @@ void reference_max_pool_bwd(const reference_call *call)
     }
 }
 
+void reference_unpool(const op_attr *a, const hr_shape *x, const hr_shape *pooled, const uint8_t *index,
+                      const double *dy, double *dx)
+{
+    uint64_t pixels = 0, count = 0;
+    (void)(shape_elements(x, &pixels) && shape_elements(pooled, &count)); // tensors that are there
+    memset(dx, 0, pixels * sizeof *dx);
+    for (int64_t out = 0; out < (int64_t)count; out++) {
+        const window w = window_of(a, x, pooled, out);
+        dx[window_at(&w, index[out])] += dy[out];
+    }
+}
+
 void reference_max_pool_bwd_index(const reference_call *call)
 {
     const op_query *q = call->query;
-    const uint8_t *index = call->in[0];
-    const double *dy = call->in[1];
-    double *dx = call->out[0];
-    memset(dx, 0, call->out_count[0] * sizeof *dx);
-    for (int64_t out = 0; out < (int64_t)call->in_count[1]; out++) {
-        const window w = window_of(&q->attr, &q->out[0].shape, &q->in[1].shape, out);
-        dx[window_at(&w, index[out])] += dy[out];
-    }
+    reference_unpool(&q->attr, &q->out[0].shape, &q->in[1].shape, call->in[0], call->in[1], call->out[0]);
 }
 
 // What the sum over a window is divided by.

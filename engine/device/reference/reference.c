@@ -30,6 +30,7 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_DENSE_BWD_DATA] = {reference_dense_bwd_data, 0},
     [HR_OP_DENSE_BWD_WEIGHTS] = {reference_dense_bwd_weights, 0},
     [HR_OP_BATCH_NORM] = {reference_batch_norm, UPDATES(3) | UPDATES(4)},
+    [HR_OP_BATCH_NORM_STATISTICS] = {reference_batch_norm_statistics, UPDATES(1) | UPDATES(2)},
     [HR_OP_BATCH_NORM_EVAL] = {reference_batch_norm_eval, 0},
     [HR_OP_BATCH_NORM_BWD] = {reference_batch_norm_bwd, 0},
     [HR_OP_RELU] = {reference_relu, 0},

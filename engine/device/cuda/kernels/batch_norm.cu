@@ -4,11 +4,13 @@
 // over a thread's chunks, a block and, in double, over blocks; the same sums in the same order every time. All of it is
 // of distances from a channel's first value, so that a large mean costs the variance no digits.
 //
-// Bytes moved: forward x twice and y once (and a summand once), against a floor of x and y once; backward x and dy twice
-// and dx once against once each: what a ReLU let through is known from x, so that y is not read. The second pass walks backwards, so that what the first read last comes from the second level cache: all
-// of a tensor that fits there.
+// Bytes moved: forward x twice and y once (and a summand once, normalised on the way or not), against a floor of x and y
+// once; backward x and dy twice and dx once against once each: what a ReLU let through is known from x, so that y is not
+// read, and dy behind a pooling is gathered from the pooled one, a quarter of it and an index of bytes. The second pass
+// walks backwards, so that what the first read last comes from the second level cache: all of a tensor that fits there.
 #include "batch_norm_args.h"
-#include "rows.cuh"
+#include "normalise.cuh"
+#include "pool.cuh"
 
 // What a thread has of every step.
 template <typename T, int V> struct place {
@@ -185,26 +187,29 @@ extern "C" __global__ void batch_norm_finish(batch_norm_finish_args a)
     }
 }
 
-// The same bits wherever it is made again.
-__device__ __forceinline__ float normalised(float x, float mean, float scale, float beta)
-{
-    return fmaf(x - mean, scale, beta);
-}
-
 // ---- y ------------------------------------------------------------------------------------------------------------
 
-// With a summand, to what would have been stored without.
-template <typename T, int V, bool ADDS> __device__ __forceinline__ void apply(const batch_norm_args &a)
+enum { ALONE, ADDED, NORMALISED }; // what is done with a summand
+
+// With a summand, to what would have been stored without; one that is normalised first, as it would have been stored.
+template <typename T, int V, int SUMMAND> __device__ __forceinline__ void apply(const batch_norm_args &a)
 {
+    constexpr bool ADDS = SUMMAND != ALONE;
     const batch_norm_walk &w = a.walk;
     const place<T, V> mine(w);
     float mean[V] = {}, scale[V] = {}, beta[V] = {};
+    float mean2[V] = {}, scale2[V] = {}, beta2[V] = {};
 #pragma unroll
     for (int lane = 0; lane < V && mine.active; lane++) {
         const int64_t c = mine.channel(w, lane);
         mean[lane] = a.mean[c];
-        scale[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
+        scale[lane] = normalising_scale(a.gamma[c], a.variance[c], a.epsilon);
         beta[lane] = a.beta[c];
+        if (SUMMAND == NORMALISED) {
+            mean2[lane] = a.summand_mean[c];
+            scale2[lane] = normalising_scale(a.summand_gamma[c], a.summand_variance[c], a.epsilon);
+            beta2[lane] = a.summand_beta[c];
+        }
     }
     const int64_t chunks = (w.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
     for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
@@ -221,7 +226,12 @@ template <typename T, int V, bool ADDS> __device__ __forceinline__ void apply(co
                 for (int lane = 0; lane < V; lane++) {
                     v[lane] = normalised(widen(keep[u].at[lane]), mean[lane], scale[lane], beta[lane]);
                     if (ADDS) {
-                        v[lane] = widen(narrow<T>(v[lane])) + widen(summand[ADDS ? u : 0].at[lane]);
+                        float other = widen(summand[ADDS ? u : 0].at[lane]);
+                        if (SUMMAND == NORMALISED) {
+                            other =
+                                widen(narrow<T>(normalised(other, mean2[lane], scale2[lane], beta2[lane])));
+                        }
+                        v[lane] = widen(narrow<T>(v[lane])) + other;
                     }
                     v[lane] = v[lane] < a.floor ? a.floor : v[lane];
                     v[lane] = v[lane] > a.ceiling ? a.ceiling : v[lane];
@@ -244,7 +254,45 @@ __device__ __forceinline__ bool lets_through(const batch_norm_args &a, float x, 
     return y > 0.0f && (y < a.ceiling || a.ceiling == INFINITY);
 }
 
-enum { PLAIN, MASKED, GATED }; // where what counts of dy comes from
+enum { PLAIN, MASKED, GATED, POOLED }; // where what counts of dy comes from
+
+// Pack p of dy as the gradient of the pooling would have stored it. A pack that lies in two pixels is gathered value by value.
+template <typename T, int V>
+__device__ __forceinline__ void gather_pooled(const pool_args &a, int64_t p, pack<T, V> &dy)
+{
+    float sum[V] = {};
+    if (a.channels % V == 0) {
+        gather_largest<T, V>(a, p, sum);
+    } else {
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            float one[1] = {};
+            gather_largest<T, 1>(a, p * V + lane, one);
+            sum[lane] = one[0];
+        }
+    }
+#pragma unroll
+    for (int lane = 0; lane < V; lane++) {
+        dy.at[lane] = narrow<T>(sum[lane]);
+    }
+}
+
+// dy of the steps [begin, begin + n).
+template <typename T, int V, int MODE, int N>
+__device__ __forceinline__ void load_dy(const batch_norm_args &a, const place<T, V> &mine, int64_t begin,
+                                        int n, pack<T, V> (&dy)[N])
+{
+    if constexpr (MODE != POOLED) {
+        (void)mine.load(a.walk, static_cast<const T *>(a.dy), begin, dy);
+    } else {
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            if (u < n) {
+                gather_pooled<T, V>(a.pooled, (begin + u) * a.walk.step + mine.first, dy[u]);
+            }
+        }
+    }
+}
 
 // What gate lets through of dy, and of what is added to it as it would have been stored; also brought to `gated`.
 template <typename T, int V>
@@ -279,7 +327,7 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
         const int64_t c = mine.channel(w, lane);
         mean[lane] = a.mean[c];
         if (MODE == MASKED) {
-            scale[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
+            scale[lane] = normalising_scale(a.gamma[c], a.variance[c], a.epsilon);
             beta[lane] = a.beta[c];
         }
     }
@@ -287,7 +335,7 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
     for (int64_t s = (int64_t)blockIdx.x * BATCH_NORM_FLIGHT; s < w.steps; s += stride) {
         pack<T, V> x[BATCH_NORM_FLIGHT], dy[BATCH_NORM_FLIGHT];
         const int n = mine.load(w, static_cast<const T *>(a.x), s, x);
-        (void)mine.load(w, static_cast<const T *>(a.dy), s, dy);
+        load_dy<T, V, MODE>(a, mine, s, n, dy);
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
             if (MODE == GATED && u < n) {
@@ -363,7 +411,7 @@ template <typename T, int V, int MODE> __device__ __forceinline__ void gradient(
         whole[lane] = a.dbeta[c] / (float)w.rows;
         along[lane] = inverse * a.dgamma[c] / (float)w.rows;
         if (MODE == MASKED) {
-            forward[lane] = a.gamma[c] / sqrtf(a.variance[c] + a.epsilon);
+            forward[lane] = normalising_scale(a.gamma[c], a.variance[c], a.epsilon);
             beta[lane] = a.beta[c];
         }
     }
@@ -371,7 +419,7 @@ template <typename T, int V, int MODE> __device__ __forceinline__ void gradient(
     for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
         pack<T, V> x[BATCH_NORM_FLIGHT], dy[BATCH_NORM_FLIGHT];
         const int n = mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, x);
-        (void)mine.load(w, static_cast<const T *>(a.dy), k * BATCH_NORM_FLIGHT, dy);
+        load_dy<T, V, MODE>(a, mine, k * BATCH_NORM_FLIGHT, n, dy);
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
             float v[V];
@@ -412,11 +460,14 @@ template <typename T, int V, int MODE> __device__ __forceinline__ void gradient(
     }
 #define BATCH_NORM(suffix, type)                                                                             \
     WITH_ROOM(batch_norm_statistics, suffix, type, statistics, false)                                        \
-    IN_REGISTERS(batch_norm_apply, suffix, type, apply, false)                                               \
-    IN_REGISTERS(batch_norm_apply_add, suffix, type, apply, true)                                            \
+    IN_REGISTERS(batch_norm_apply, suffix, type, apply, ALONE)                                               \
+    IN_REGISTERS(batch_norm_apply_add, suffix, type, apply, ADDED)                                           \
+    IN_REGISTERS(batch_norm_apply_add_normalised, suffix, type, apply, NORMALISED)                           \
     WITH_ROOM(batch_norm_bwd_sums, suffix, type, gradient_sums, PLAIN)                                       \
     WITH_ROOM(batch_norm_bwd_sums_masked, suffix, type, gradient_sums, MASKED)                               \
     WITH_ROOM(batch_norm_bwd_sums_gated, suffix, type, gradient_sums, GATED)                                 \
+    WITH_ROOM(batch_norm_bwd_sums_pooled, suffix, type, gradient_sums, POOLED)                               \
     IN_REGISTERS(batch_norm_bwd, suffix, type, gradient, PLAIN)                                              \
-    IN_REGISTERS(batch_norm_bwd_masked, suffix, type, gradient, MASKED)
+    IN_REGISTERS(batch_norm_bwd_masked, suffix, type, gradient, MASKED)                                      \
+    IN_REGISTERS(batch_norm_bwd_pooled, suffix, type, gradient, POOLED)
 FOR_REAL_TYPES(BATCH_NORM)

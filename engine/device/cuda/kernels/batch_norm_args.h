@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "pool_args.h"
+
 #define BATCH_NORM_THREADS 256
 #define BATCH_NORM_STEPS   8 // of one chunk of statistics, held in registers
 #define BATCH_NORM_FLIGHT  4 // steps of the other passes that are on their way at once
@@ -23,12 +25,15 @@ typedef struct batch_norm_walk {
 typedef struct batch_norm_args {
     batch_norm_walk walk;
     const void *x, *dy;
-    const void *summand;     // forward: of y, before the activation
+    const void *summand; // forward: of y, before the activation
+    const float *summand_gamma, *summand_beta, *summand_mean,
+        *summand_variance;   // NULL: it is not normalised first
     const void *gate, *more; // backward, with `gated`: y behind an activation, and what is added to dy
     void *gated;             // what gate let through of both
     void *y;                 // or dx: may lie on x, or dy
     const float *gamma, *beta, *mean, *variance; // beta: backward with an activation only
     const float *dgamma, *dbeta;                 // of the last stage backward
+    pool_args pooled; // backward, in the place of dy: index and gradient of a pooling
     // Forward [parts][count, mean, squares][channels] of distances from a channel's first value; these values stand
     // behind. Backward [parts][dy, dy * (x - mean)][channels].
     float *partial;

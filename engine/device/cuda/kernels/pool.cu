@@ -3,89 +3,57 @@
 // see it, in their order, so that sums have one order and nothing is added atomically.
 //
 // Bytes moved are every operand once; what windows share comes from the caches.
-#include "pool_args.h"
-#include "rows.cuh"
-
-// ---- places -------------------------------------------------------------------------------------------------------
-
-// i % by; i becomes i / by.
-__device__ __forceinline__ int split_off(int64_t *i, int by)
-{
-    const int64_t n = *i;
-    *i = (uint64_t)n >> 32 == 0 ? (int64_t)((uint32_t)n / (uint32_t)by) : n / by;
-    return (int)(n - *i * by);
-}
-
-// A pack of an image: the image, its pixel, its first channel.
-struct pixel {
-    int64_t image;
-    int h, w, c;
-    __device__ __forceinline__ pixel(int64_t at, int width, int height, int packs, int v) : image(at)
-    {
-        c = split_off(&image, packs) * v;
-        w = split_off(&image, width);
-        h = split_off(&image, height);
-    }
-};
-
-// The part of a window that lies inside the image: rows [top, bottom), columns [left, right) of the image; `origin_h` and
-// `origin_w` are those of place 0, which may lie outside.
-struct window {
-    int origin_h, origin_w, top, bottom, left, right;
-    __device__ __forceinline__ window(const pool_args &a, int h, int w)
-        : origin_h(h * a.stride_h - a.pad_top), origin_w(w * a.stride_w - a.pad_left),
-          top(origin_h > 0 ? origin_h : 0),
-          bottom(origin_h + a.kernel_h < a.height ? origin_h + a.kernel_h : a.height),
-          left(origin_w > 0 ? origin_w : 0),
-          right(origin_w + a.kernel_w < a.width ? origin_w + a.kernel_w : a.width)
-    {
-    }
-    __device__ __forceinline__ float places(const pool_args &a) const
-    {
-        return (float)(a.padding != 0 ? a.kernel_h * a.kernel_w : (bottom - top) * (right - left));
-    }
-};
-
-// The windows [first_h, end_h) x [first_w, end_w) that see a pixel.
-struct windows {
-    int first_h, end_h, first_w, end_w;
-    static __device__ __forceinline__ int first(int at, int kernel, int stride)
-    {
-        return at < kernel ? 0 : (at - kernel) / stride + 1;
-    }
-    static __device__ __forceinline__ int end(int at, int stride, int count)
-    {
-        const int behind = at < 0 ? 0 : at / stride + 1;
-        return behind < count ? behind : count;
-    }
-    __device__ __forceinline__ windows(const pool_args &a, const pixel &p)
-        : first_h(first(p.h + a.pad_top, a.kernel_h, a.stride_h)),
-          end_h(end(p.h + a.pad_top, a.stride_h, a.pooled_height)),
-          first_w(first(p.w + a.pad_left, a.kernel_w, a.stride_w)),
-          end_w(end(p.w + a.pad_left, a.stride_w, a.pooled_width))
-    {
-    }
-};
-
-__device__ __forceinline__ int64_t of_image(const pool_args &a, const pixel &p, int h, int w)
-{
-    return ((p.image * a.height + h) * a.width + w) * a.channels + p.c;
-}
-__device__ __forceinline__ int64_t of_pooled(const pool_args &a, const pixel &p, int h, int w)
-{
-    return ((p.image * a.pooled_height + h) * a.pooled_width + w) * a.channels + p.c;
-}
+#include "normalise.cuh"
+#include "pool.cuh"
 
 // ---- maxima -------------------------------------------------------------------------------------------------------
 
-template <typename T, int V> __device__ __forceinline__ void max_pool(const pool_args &a)
+// The normalisation and activation in front of a pooling, of the channels of one pack.
+template <typename T, int V> struct channel_norm {
+    int known; // the first channel
+    float mean[V], scale[V], beta[V];
+
+    __device__ __forceinline__ channel_norm() : known(-1)
+    {
+    }
+    __device__ __forceinline__ void load(const pool_args &a, int c)
+    {
+        if (c == known) {
+            return;
+        }
+        known = c;
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            mean[lane] = a.mean[c + lane];
+            scale[lane] = normalising_scale(a.gamma[c + lane], a.variance[c + lane], a.epsilon);
+            beta[lane] = a.beta[c + lane];
+        }
+    }
+    // v as the normalisation would have stored it.
+    __device__ __forceinline__ void apply(const pool_args &a, float (&v)[V]) const
+    {
+#pragma unroll
+        for (int lane = 0; lane < V; lane++) {
+            float y = normalised(v[lane], mean[lane], scale[lane], beta[lane]);
+            y = y < a.floor ? a.floor : y;
+            y = y > a.ceiling ? a.ceiling : y;
+            v[lane] = widen(narrow<T>(y));
+        }
+    }
+};
+
+template <typename T, int V, bool NORMALISES> __device__ __forceinline__ void largest(const pool_args &a)
 {
     const T *const x = static_cast<const T *>(a.x);
+    channel_norm<T, V> norm;
     for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
         const pixel p(i, a.pooled_width, a.pooled_height, a.channels / V, V);
         const window seen(a, p.h, p.w);
         float best[V];
         int place[V];
+        if (NORMALISES) {
+            norm.load(a, p.c);
+        }
 #pragma unroll
         for (int lane = 0; lane < V; lane++) {
             best[lane] = -INFINITY;
@@ -96,6 +64,9 @@ template <typename T, int V> __device__ __forceinline__ void max_pool(const pool
                 const int here = (h - seen.origin_h) * a.kernel_w + w - seen.origin_w;
                 float v[V];
                 load_pack<T, V>(x + of_image(a, p, h, w), v);
+                if (NORMALISES) {
+                    norm.apply(a, v);
+                }
 #pragma unroll
                 for (int lane = 0; lane < V; lane++) {
                     const bool better = place[lane] < 0 || v[lane] > best[lane];
@@ -114,6 +85,16 @@ template <typename T, int V> __device__ __forceinline__ void max_pool(const pool
             *reinterpret_cast<pack<uint8_t, V> *>(a.index_out + i * V) = index;
         }
     }
+}
+
+template <typename T, int V> __device__ __forceinline__ void max_pool(const pool_args &a)
+{
+    largest<T, V, false>(a);
+}
+
+template <typename T, int V> __device__ __forceinline__ void max_pool_normalised(const pool_args &a)
+{
+    largest<T, V, true>(a);
 }
 
 // Which lanes of `open` have the first of their window's largest values at (h, w): x equals y there, and nowhere before.
@@ -170,25 +151,9 @@ template <typename T, int V> __device__ __forceinline__ void max_pool_bwd(const 
 
 template <typename T, int V> __device__ __forceinline__ void max_pool_bwd_index(const pool_args &a)
 {
-    const T *const dy = static_cast<const T *>(a.dy);
     for (int64_t i = grid_thread(); i < a.packs; i += grid_width()) {
-        const pixel p(i, a.width, a.height, a.channels / V, V);
-        const windows see(a, p);
         float sum[V] = {};
-        for (int h = see.first_h; h < see.end_h; h++) {
-            for (int w = see.first_w; w < see.end_w; w++) {
-                const int place =
-                    (p.h + a.pad_top - h * a.stride_h) * a.kernel_w + p.w + a.pad_left - w * a.stride_w;
-                const int64_t at = of_pooled(a, p, h, w);
-                const pack<uint8_t, V> index = *reinterpret_cast<const pack<uint8_t, V> *>(a.index + at);
-                float d[V];
-                load_pack<T, V>(dy + at, d);
-#pragma unroll
-                for (int lane = 0; lane < V; lane++) {
-                    sum[lane] += index.at[lane] == place ? d[lane] : 0.0f;
-                }
-            }
-        }
+        gather_largest<T, V>(a, i, sum);
         store_pack<T, V>(static_cast<T *>(a.out) + i * V, sum);
     }
 }
@@ -318,6 +283,7 @@ template <typename T, int V> __device__ __forceinline__ void global_avg_pool_bwd
     }
 #define POOLS(suffix, type)                                                                                  \
     POOL(max_pool, suffix, type)                                                                             \
+    POOL(max_pool_normalised, suffix, type)                                                                  \
     POOL(max_pool_bwd, suffix, type)                                                                         \
     POOL(max_pool_bwd_index, suffix, type)                                                                   \
     POOL(avg_pool, suffix, type)                                                                             \

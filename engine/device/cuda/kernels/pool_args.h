@@ -8,6 +8,7 @@
 typedef struct pool_args {
     const void *x, *y, *dy; // as the operation needs them
     const uint8_t *index;
+    const float *gamma, *beta, *mean, *variance; // max_pool_normalised: of the image's channels
     void *out;
     uint8_t *index_out;                  // NULL: not asked for
     int64_t packs;                       // of the result
@@ -18,6 +19,8 @@ typedef struct pool_args {
     int32_t vectors; // channels are whole packs of sixteen bytes
     int32_t
         across; // global: threads side by side over packs of channels, a power of two; the rest over pixels
+    float epsilon, floor, ceiling; // of the normalisation and its activation
+    uint32_t unused;               // no byte of an argument is undefined
 } pool_args;
 
 #define POOL_THREADS 256
