@@ -267,6 +267,8 @@ static void print_host(const hr_report *r, report_source own)
     for (size_t k = 0; k < r->host.stage_count; k++) {
         if (strcmp(r->host.stages[k].name, "offload") == 0) {
             bytes_row("offloaded to host", r->host.stages[k].peak_bytes, own, "");
+        } else if (strcmp(r->host.stages[k].name, "pinned") == 0) {
+            bytes_row("pinned for batches", r->host.stages[k].peak_bytes, own, "");
         } else {
             pipeline += r->host.stages[k].peak_bytes;
             stages++;
@@ -274,6 +276,14 @@ static void print_host(const hr_report *r, report_source own)
     }
     if (stages > 0) {
         bytes_row("host pipeline peak", pipeline, REPORT_MEASURED, "");
+    }
+    if (r->host.refused[0] != '\0') {
+        char line[sizeof r->host.refused + 96];
+        (void)snprintf(line, sizeof line,
+                       "batches are in ordinary memory, from where the driver copies them twice: %s",
+                       r->host.refused);
+        printf("  not pinned           ");
+        say_paragraph(line, 23);
     }
 }
 

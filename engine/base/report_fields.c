@@ -258,6 +258,7 @@ static const hr_field stage[] = {
 static const hr_field host[] = {
     IN_IF(has_stages, host.peak_bytes, "peak_bytes", BYTES),
     ROWS(hr_report, host.stages, host.stage_count, "stages", stage),
+    IN(host.refused, "refusal", TEXT),
     HR_FIELD_END,
 };
 

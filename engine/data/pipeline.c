@@ -14,6 +14,8 @@ struct pipeline {
     data_stage *train; // the last stage of the chain
     data_stage *eval;
     batch_form form;
+    pipeline_wire wire;
+    hr_err *refusal;        // why pinned memory was not to be had; owned
     data_position position; // of what the caller has taken
     bool broken;            // an item failed: the chain is sought back to `position` before the next one
     bool eval_broken;       // the same of the held-out set, which then begins anew
@@ -36,6 +38,9 @@ static hr_status chain(data_stage **chain_end, hr_status status, data_stage *ope
 static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *err)
 {
     data_stage *stage;
+    const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.train),
+                                  .pinned = p->wire.pinned,
+                                  .refusal = p->refusal};
     uint64_t samples = p->source->info.train_samples;
     uint64_t shuffle = (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_SHUFFLE);
     uint32_t prefetch = (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH);
@@ -48,10 +53,10 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
         status = stage_shuffle_open(p->train, (uint32_t)shuffle, seed, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
-    status = stage_batch_open(p->train, p->source, DATA_TRAIN, &p->form, &stage, err);
+    status = stage_batch_open(p->train, p->source, DATA_TRAIN, &p->form, &buffers, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
     if (prefetch > 0) {
-        status = stage_prefetch_open(p->train, prefetch, p->form.batch, &p->source->form, &stage, err);
+        status = stage_prefetch_open(p->train, prefetch, p->form.batch, &buffers, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
     return HR_OK;
@@ -63,7 +68,8 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
     hr_status status = stage_source_open(p->source, DATA_EVAL, &stage, err);
     HR_TRY(chain(&p->eval, status, stage));
     const batch_form form = {.batch = 1, .rounds = 1, .remainder = BATCH_KEEP, .threads = 1};
-    status = stage_batch_open(p->eval, p->source, DATA_EVAL, &form, &stage, err);
+    const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.eval)};
+    status = stage_batch_open(p->eval, p->source, DATA_EVAL, &form, &buffers, &stage, err);
     return chain(&p->eval, status, stage);
 }
 
@@ -93,8 +99,13 @@ static hr_status check_epoch(const pipeline *p, hr_err *err)
 }
 
 // The chains over a source that is open.
-static hr_status open_chains(pipeline *p, const hr_knobs *knobs, hr_err *err)
+static hr_status open_chains(pipeline *p, const hr_knobs *knobs, const pipeline_wire *wire, hr_err *err)
 {
+    p->refusal = hr_calloc(1, sizeof *p->refusal);
+    if (p->refusal == NULL) {
+        return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", sizeof *p->refusal);
+    }
+    p->wire = *wire;
     p->form = (batch_form){.batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            .rounds = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE),
                            .remainder = remainder_of(knobs),
@@ -108,39 +119,57 @@ static void close_chains(pipeline *p)
 {
     data_stage_close(p->train);
     data_stage_close(p->eval);
+    hr_free(p->refusal);
 }
 
-static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_form *model, hr_err *err)
+static void close_wire(pipeline *p)
+{
+    if (p->wire.pinned.close != NULL) {
+        p->wire.pinned.close(p->wire.pinned.context);
+    }
+}
+
+static void close_all(pipeline *p)
+{
+    close_chains(p);
+    data_source_close(p->source);
+    hr_free(p);
+}
+
+static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_form *model,
+                          const pipeline_wire *wire, hr_err *err)
 {
     HR_TRY(data_source_open(knobs, model, &p->source, err));
-    return open_chains(p, knobs, err);
+    return open_chains(p, knobs, wire, err);
 }
 
-hr_status pipeline_open(const hr_knobs *knobs, const data_form *model, pipeline **out, hr_err *err)
+hr_status pipeline_open(const hr_knobs *knobs, const data_form *model, const pipeline_wire *wire,
+                        pipeline **out, hr_err *err)
 {
     *out = NULL;
     pipeline *p = hr_calloc(1, sizeof *p);
     if (p == NULL) {
         return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", sizeof *p);
     }
-    hr_status status = open_all(p, knobs, model, err);
+    hr_status status = open_all(p, knobs, model, wire, err);
     if (status != HR_OK) {
-        pipeline_close(p);
+        close_all(p);
         return status;
     }
     *out = p;
     return HR_OK;
 }
 
-hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, hr_err *err)
+hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, const pipeline_wire *wire, hr_err *err)
 {
     pipeline fresh = {.source = p->source};
-    hr_status status = open_chains(&fresh, knobs, err);
+    hr_status status = open_chains(&fresh, knobs, wire, err);
     if (status != HR_OK) {
         close_chains(&fresh);
         return status;
     }
     close_chains(p);
+    close_wire(p);
     *p = fresh;
     return HR_OK;
 }
@@ -148,10 +177,31 @@ hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, hr_err *err)
 void pipeline_close(pipeline *p)
 {
     if (p != NULL) {
-        close_chains(p);
-        data_source_close(p->source);
-        hr_free(p);
+        const pinned_memory pinned = p->wire.pinned;
+        close_all(p);
+        if (pinned.close != NULL) {
+            pinned.close(pinned.context);
+        }
     }
+}
+
+bool pipeline_has_wire(const pipeline *p, const pipeline_wire *wire, bool pinned)
+{
+    return memcmp(p->wire.train, wire->train, sizeof wire->train) == 0 &&
+           memcmp(p->wire.eval, wire->eval, sizeof wire->eval) == 0 &&
+           (p->wire.pinned.take != NULL) == pinned;
+}
+
+const char *pipeline_pinning_refused(const pipeline *p)
+{
+    return p->refusal->status == HR_OK ? NULL : p->refusal->sentence;
+}
+
+// One more than are made ready: the step's.
+uint64_t pipeline_pinned_bytes(const hr_knobs *knobs, const data_form *batches)
+{
+    const uint64_t count = (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) + 1;
+    return count * (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * data_form_bytes(batches);
 }
 
 const pipeline_info *pipeline_get_info(const pipeline *p)
@@ -244,6 +294,17 @@ static void stage_facts(const data_stage *s, const char *name, pipeline_stage_in
     }
 }
 
+// Buffers of batches live as long as their chain.
+static void pinned_facts(const pipeline *p, pipeline_stage_info *out)
+{
+    uint64_t bytes = 0;
+    for (const data_stage *s = p->train; s != NULL; s = s->before) {
+        bytes += atomic_load(&s->pinned_bytes);
+    }
+    *out = (pipeline_stage_info){.host_bytes = bytes, .peak_host_bytes = bytes};
+    (void)text_copy(out->name, sizeof out->name, "pinned");
+}
+
 uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
 {
     uint32_t count = 0;
@@ -253,6 +314,9 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
     uint32_t place = count;
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
         stage_facts(s, s->ops->name, &out[--place]);
+    }
+    if (p->wire.pinned.take != NULL) {
+        pinned_facts(p, &out[count++]);
     }
     stage_facts(p->eval, "evaluate", &out[count]);
     return count + 1;

@@ -13,6 +13,12 @@
 
 typedef struct pipeline pipeline;
 
+// What batches are on the host: the type of their floats, and the memory of training batches.
+typedef struct pipeline_wire {
+    data_type train[DATA_MAX_SLOTS], eval[DATA_MAX_SLOTS]; // of DATA_FLOAT slots: that, DATA_F16 or DATA_BF16
+    pinned_memory pinned;                                  // all zero: ordinary memory
+} pipeline_wire;
+
 typedef struct pipeline_info {
     char label[64]; // "generated", "CIFAR-10 (cifar-10-binary.tar.gz)": shown wherever results are shown
     uint32_t height, width, channels, classes; // of pictures; 0 for other data
@@ -22,12 +28,21 @@ typedef struct pipeline_info {
 // Opens the source that pipeline.source and pipeline.path name ("auto" with no path: generated) and the chain
 // with pipeline.shuffle, batch.size, batch.remainder, pipeline.prefetch and train.seed. The producer thread runs
 // from here on when prefetch > 0. `model` says what a sample must be. DATA errors name file and offset, or what was
-// needed and had when the data set is none for this model.
-HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, const data_form *model, pipeline **out,
-                                      hr_err *err);
+// needed and had when the data set is none for this model. On success the pipeline owns wire->pinned.
+HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, const data_form *model,
+                                      const pipeline_wire *wire, pipeline **out, hr_err *err);
 // Chains the stages anew, as `knobs` have them now, over the data set that is open; the next batch is the first of
-// epoch 0 (seek). On failure the pipeline is as it was. The data set itself is that of pipeline_open.
-HR_MUST_CHECK hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, hr_err *err);
+// epoch 0 (seek). On failure the pipeline is as it was, and wire->pinned the caller's; otherwise it is the pipeline's. The
+// data set itself is that of pipeline_open.
+HR_MUST_CHECK hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, const pipeline_wire *wire,
+                                         hr_err *err);
+// Are its batches of the wire's types, and was pinned memory wanted for them as it is now?
+bool pipeline_has_wire(const pipeline *p, const pipeline_wire *wire, bool pinned);
+// Why batches are not in the pinned memory that was wanted for them; NULL: they are, or none was. With prefetch = 0 it is
+// known once a batch was asked for.
+const char *pipeline_pinning_refused(const pipeline *p);
+// Pinned bytes of the training batches that `knobs` have in flight.
+uint64_t pipeline_pinned_bytes(const hr_knobs *knobs, const data_form *batches);
 void pipeline_close(pipeline *p);
 const pipeline_info *pipeline_get_info(const pipeline *p);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/slot.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -17,7 +18,23 @@ uint64_t data_slot_values(const data_slot *slot)
 
 uint64_t data_slot_bytes(const data_slot *slot)
 {
-    return data_slot_values(slot) * (slot->type == DATA_MASK ? sizeof(uint8_t) : sizeof(float));
+    static const uint8_t bytes[] = {
+        [DATA_FLOAT] = 4, [DATA_IDS] = 4, [DATA_MASK] = 1, [DATA_F16] = 2, [DATA_BF16] = 2};
+    return data_slot_values(slot) * bytes[slot->type];
+}
+
+bool data_slot_is_real(const data_slot *slot)
+{
+    return slot->type != DATA_IDS && slot->type != DATA_MASK;
+}
+
+data_form data_form_narrowed(const data_form *form, const data_type types[DATA_MAX_SLOTS])
+{
+    data_form narrow = *form;
+    for (uint32_t k = 0; k < form->count; k++) {
+        narrow.slot[k].type = form->slot[k].type == DATA_FLOAT ? types[k] : form->slot[k].type;
+    }
+    return narrow;
 }
 
 uint64_t data_form_bytes(const data_form *form)
@@ -47,7 +64,7 @@ const char *data_slot_text(const data_slot *slot, char *text, uint32_t size)
     }
     if (used < size) {
         const char *one = slot->rank == 0 ? "1" : "";
-        if (slot->type == DATA_FLOAT) {
+        if (data_slot_is_real(slot)) {
             (void)snprintf(text + used, size - used, "%s floats", one);
         } else {
             (void)snprintf(text + used, size - used, "%s %s below %u", one,
@@ -57,23 +74,41 @@ const char *data_slot_text(const data_slot *slot, char *text, uint32_t size)
     return text;
 }
 
-bool data_room_take(const data_form *form, uint32_t samples, data_room *room)
+static hr_status take_slot(const pinned_memory *from, uint64_t bytes, void **out, hr_err *err)
 {
-    *room = (data_room){0};
+    if (from->take != NULL) {
+        return from->take(from->context, bytes, out, err);
+    }
+    *out = hr_calloc(bytes, 1);
+    return *out != NULL
+               ? HR_OK
+               : HR_FAIL(err, NOMEM, "the buffer of a batch: needed %" PRIu64 " bytes, had less", bytes);
+}
+
+hr_status data_room_take(const data_form *form, uint32_t samples, const pinned_memory *from, data_room *room,
+                         hr_err *err)
+{
+    *room = (data_room){.from = *from};
     for (uint32_t k = 0; k < form->count; k++) {
-        room->slot[k] = hr_calloc(samples, data_slot_bytes(&form->slot[k]));
-        if (room->slot[k] == NULL) {
+        const hr_status status =
+            take_slot(from, samples * data_slot_bytes(&form->slot[k]), &room->slot[k], err);
+        if (status != HR_OK) {
+            room->slot[k] = NULL;
             data_room_give_back(room);
-            return false;
+            return status;
         }
     }
-    return true;
+    return HR_OK;
 }
 
 void data_room_give_back(data_room *room)
 {
     for (uint32_t k = 0; k < DATA_MAX_SLOTS; k++) {
-        hr_free(room->slot[k]);
+        if (room->slot[k] != NULL && room->from.give_back != NULL) {
+            room->from.give_back(room->from.context, room->slot[k]);
+        } else {
+            hr_free(room->slot[k]);
+        }
         room->slot[k] = NULL;
     }
 }

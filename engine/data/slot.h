@@ -7,12 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/pinned.h"
+
 enum { DATA_MAX_SLOTS = 4, DATA_MAX_RANK = 4 };
 
 typedef enum data_type {
     DATA_FLOAT, // float32; images are HWC in [0, 1]
     DATA_IDS,   // int32, 0 … classes - 1
     DATA_MASK,  // uint8, 0 … classes - 1
+    DATA_F16,   // as DATA_FLOAT, narrowed: in batches only
+    DATA_BF16,
 } data_type;
 
 typedef struct data_slot {
@@ -37,13 +41,20 @@ const data_slot *data_form_label(const data_form *form);
 // "32x32x3 floats", "64 ids below 256". Returns text.
 const char *data_slot_text(const data_slot *slot, char *text, uint32_t size);
 
+// Does it hold floats, of whatever width?
+bool data_slot_is_real(const data_slot *slot);
+// The form of batches whose floats have these types: of DATA_FLOAT slots DATA_FLOAT, DATA_F16 or DATA_BF16.
+data_form data_form_narrowed(const data_form *form, const data_type types[DATA_MAX_SLOTS]);
+
 // The room of a batch: one buffer a slot.
 typedef struct data_room {
     void *slot[DATA_MAX_SLOTS]; // NULL beyond the form's slots
+    pinned_memory from;         // that gave the buffers; all zero: host memory did
 } data_room;
 
-// False when memory is short: nothing is held then.
-bool data_room_take(const data_form *form, uint32_t samples, data_room *room);
+// Zeroed. NOMEM error when memory is short: nothing is held then.
+HR_MUST_CHECK hr_status data_room_take(const data_form *form, uint32_t samples, const pinned_memory *from,
+                                       data_room *room, hr_err *err);
 void data_room_give_back(data_room *room);
 // Where sample `place` of a batch begins in each slot.
 data_room data_room_at(const data_form *form, const data_room *room, uint32_t place);

@@ -18,6 +18,36 @@ void data_stage_release(data_stage *s, uint64_t bytes)
     atomic_store_explicit(&s->held_bytes, now, memory_order_relaxed);
 }
 
+hr_status data_stage_take_room(data_stage *s, const data_buffers *buffers, uint32_t samples, data_room *room,
+                               hr_err *err)
+{
+    static const pinned_memory ordinary = {.take = NULL};
+    const uint64_t bytes = samples * data_form_bytes(&buffers->form);
+    if (buffers->pinned.take != NULL && buffers->refusal->status == HR_OK) {
+        if (data_room_take(&buffers->form, samples, &buffers->pinned, room, buffers->refusal) == HR_OK) {
+            atomic_fetch_add_explicit(&s->pinned_bytes, bytes, memory_order_relaxed);
+            return HR_OK;
+        }
+    }
+    HR_TRY(data_room_take(&buffers->form, samples, &ordinary, room, err));
+    data_stage_hold(s, bytes);
+    return HR_OK;
+}
+
+void data_stage_give_back_room(data_stage *s, const data_form *form, uint32_t samples, data_room *room)
+{
+    const uint64_t bytes = samples * data_form_bytes(form);
+    if (room->slot[0] == NULL) {
+        return;
+    }
+    if (room->from.take != NULL) {
+        atomic_fetch_sub_explicit(&s->pinned_bytes, bytes, memory_order_relaxed);
+    } else {
+        data_stage_release(s, bytes);
+    }
+    data_room_give_back(room);
+}
+
 void data_stage_close(data_stage *s)
 {
     while (s != NULL) {

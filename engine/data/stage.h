@@ -50,11 +50,25 @@ struct data_stage {
     const data_stage_ops *ops;
     data_stage *before;                               // owned; NULL for a source
     atomic_uint_fast64_t held_bytes, peak_held_bytes; // the ledger; read by any thread
+    atomic_uint_fast64_t pinned_bytes;                // beside it, of a device's pinned memory
 };
 
 // The ledger: bytes taken and given back. Called by the chain's thread only.
 void data_stage_hold(data_stage *s, uint64_t bytes);
 void data_stage_release(data_stage *s, uint64_t bytes);
+
+// Where batches go: their form, and the memory that their buffers are to be of. What is refused there ordinary memory
+// gives, and `refusal` says why.
+typedef struct data_buffers {
+    data_form form;
+    pinned_memory pinned; // all zero: ordinary memory is what is wanted
+    hr_err *refusal;      // borrowed; NULL with no pinned memory
+} data_buffers;
+
+// The room of a batch, and the same given back, counted.
+HR_MUST_CHECK hr_status data_stage_take_room(data_stage *s, const data_buffers *buffers, uint32_t samples,
+                                             data_room *room, hr_err *err);
+void data_stage_give_back_room(data_stage *s, const data_form *form, uint32_t samples, data_room *room);
 
 // Closes the stage and all before it. NULL is fine.
 void data_stage_close(data_stage *s);

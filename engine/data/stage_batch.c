@@ -5,11 +5,14 @@
 
 #include "base/host_mem.h"
 #include "base/machine.h"
+#include "base/narrow.h"
 #include "base/workers.h"
 #include "data/stages.h"
 
-// What one more thread is worth waking for.
-enum { BYTES_PER_THREAD = 1 << 20 };
+enum {
+    BYTES_PER_THREAD = 1 << 20, // what one more thread is worth waking for
+    SCRATCH_ALIGNMENT = 64
+};
 
 typedef struct batch_stage {
     data_stage base;
@@ -22,8 +25,10 @@ typedef struct batch_stage {
     uint64_t pulled;    // of the epoch, from the stage before
     bool drained;       // the epoch gave its last sample
     workers *threads;   // NULL: the caller alone
-    uint8_t *scratch;   // for each of them
-    uint32_t *number;   // of the samples of the batch, by place
+    uint8_t *scratch;   // for each of them: the source's, then a sample's floats that are to be narrowed
+    uint64_t scratch_bytes;
+    data_buffers buffers;
+    uint32_t *number; // of the samples of the batch, by place
     bool has_room;
     data_room room, own; // where items go: own or lent; own is taken when wanted
     uint32_t *first;     // BATCH_PAD: the samples the epoch began with, at most `update`
@@ -33,7 +38,7 @@ typedef struct batch_stage {
 
 static uint64_t batch_bytes(const batch_stage *s)
 {
-    return s->batch * data_form_bytes(&s->source->form);
+    return s->batch * data_form_bytes(&s->buffers.form);
 }
 
 static hr_status batch_take_numbers(batch_stage *s, hr_err *err)
@@ -65,22 +70,18 @@ static hr_status batch_take_room(batch_stage *s, hr_err *err)
     if (s->has_room) {
         return HR_OK;
     }
-    if (!data_room_take(&s->source->form, s->batch, &s->own)) {
+    if (data_stage_take_room(&s->base, &s->buffers, s->batch, &s->own, NULL) != HR_OK) {
         return HR_FAIL(err, NOMEM, "a batch of %u samples: needed %" PRIu64 " bytes, had less", s->batch,
                        batch_bytes(s));
     }
     s->room = s->own;
     s->has_room = true;
-    data_stage_hold(&s->base, batch_bytes(s));
     return HR_OK;
 }
 
 static void batch_give_back_room(batch_stage *s)
 {
-    if (s->own.slot[0] != NULL) {
-        data_room_give_back(&s->own);
-        data_stage_release(&s->base, batch_bytes(s));
-    }
+    data_stage_give_back_room(&s->base, &s->buffers.form, s->batch, &s->own);
     s->has_room = false;
 }
 
@@ -135,15 +136,57 @@ typedef struct write_job {
     write_range *range; // of each thread
 } write_job;
 
+static bool is_narrowed(const batch_stage *s, uint32_t slot)
+{
+    return s->buffers.form.slot[slot].type != s->source->form.slot[slot].type;
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + SCRATCH_ALIGNMENT - 1) & ~(uint64_t)(SCRATCH_ALIGNMENT - 1);
+}
+
+// Of each thread.
+static uint64_t scratch_room(const batch_stage *s)
+{
+    uint64_t floats = 0;
+    for (uint32_t k = 0; k < s->source->form.count; k++) {
+        floats += is_narrowed(s, k) ? aligned(data_slot_bytes(&s->source->form.slot[k])) : 0;
+    }
+    return floats == 0 ? s->source->scratch_bytes : aligned(s->source->scratch_bytes) + floats;
+}
+
+// A sample is narrowed while it lies in the near caches.
+static hr_status write_sample(const batch_stage *s, uint32_t place, uint8_t *scratch, hr_err *err)
+{
+    const data_form *from = &s->source->form, *to = &s->buffers.form;
+    const data_room at = data_room_at(to, &s->room, place);
+    data_room wide = at;
+    uint8_t *floats = scratch + aligned(s->source->scratch_bytes);
+    for (uint32_t k = 0; k < to->count; k++) {
+        if (is_narrowed(s, k)) {
+            wide.slot[k] = floats;
+            floats += aligned(data_slot_bytes(&from->slot[k]));
+        }
+    }
+    HR_TRY(data_source_write(s->source, s->set, s->number[place], scratch, &wide, err));
+    for (uint32_t k = 0; k < to->count; k++) {
+        if (is_narrowed(s, k)) {
+            (to->slot[k].type == DATA_F16 ? narrow_to_f16 : narrow_to_bf16)(at.slot[k], wide.slot[k],
+                                                                            data_slot_values(&to->slot[k]));
+        }
+    }
+    return HR_OK;
+}
+
 static void write_samples(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const write_job *job = argument;
     const batch_stage *s = job->s;
     write_range *range = &job->range[worker];
-    uint8_t *scratch = s->scratch + (size_t)worker * s->source->scratch_bytes;
+    uint8_t *scratch = s->scratch + (size_t)worker * s->scratch_bytes;
     for (int64_t place = begin; place < end && range->status == HR_OK; place++) {
-        const data_room at = data_room_at(&s->source->form, &s->room, (uint32_t)place);
-        range->status = data_source_write(s->source, s->set, s->number[place], scratch, &at, &range->err);
+        range->status = write_sample(s, (uint32_t)place, scratch, &range->err);
     }
 }
 
@@ -265,7 +308,8 @@ static uint32_t batch_threads(const data_source *source, const batch_form *form)
 
 static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
 {
-    const uint64_t scratch = (uint64_t)threads * s->source->scratch_bytes;
+    s->scratch_bytes = scratch_room(s);
+    const uint64_t scratch = (uint64_t)threads * s->scratch_bytes;
     const uint64_t first = s->remainder == BATCH_PAD ? s->update * sizeof *s->first : 0;
     s->scratch = hr_calloc(scratch, 1);
     s->first = first > 0 ? hr_calloc(first, 1) : NULL;
@@ -283,7 +327,7 @@ static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
 }
 
 hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
-                           const batch_form *form, data_stage **out, hr_err *err)
+                           const batch_form *form, const data_buffers *buffers, data_stage **out, hr_err *err)
 {
     *out = NULL;
     batch_stage *s = hr_calloc(1, sizeof *s);
@@ -293,6 +337,7 @@ hr_status stage_batch_open(data_stage *before, const data_source *source, data_s
     *s = (batch_stage){.base = {.ops = &batch_ops},
                        .source = source,
                        .set = set,
+                       .buffers = *buffers,
                        .batch = form->batch,
                        .update = (uint64_t)form->batch * form->rounds,
                        .remainder = form->remainder};

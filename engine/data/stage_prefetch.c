@@ -23,7 +23,8 @@ typedef struct prefetch_stage {
     data_stage base;
     pthread_t thread;
     bool running; // there is a thread; the consumer's
-    uint32_t batches;
+    uint32_t batches, batch;
+    data_form form;
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t changed;
     bool stopping;
@@ -153,7 +154,7 @@ static void prefetch_close(data_stage *stage)
     prefetch_stage *s = (prefetch_stage *)stage;
     prefetch_stop(s);
     for (uint32_t i = 0; i <= s->batches; i++) {
-        data_room_give_back(&s->buffers[i].room);
+        data_stage_give_back_room(stage, &s->form, s->batch, &s->buffers[i].room);
     }
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
@@ -168,24 +169,23 @@ static const data_stage_ops prefetch_ops = {
     .queue = prefetch_queue,
 };
 
-static hr_status prefetch_take_buffers(prefetch_stage *s, uint32_t batch, const data_form *form, hr_err *err)
+static hr_status prefetch_take_buffers(prefetch_stage *s, const data_buffers *buffers, hr_err *err)
 {
-    uint64_t bytes = batch * data_form_bytes(form);
+    const uint64_t bytes = s->batch * data_form_bytes(&s->form);
     for (uint32_t i = 0; i <= s->batches; i++) {
-        if (!data_room_take(form, batch, &s->buffers[i].room)) {
+        if (data_stage_take_room(&s->base, buffers, s->batch, &s->buffers[i].room, NULL) != HR_OK) {
             hr_status status =
                 HR_FAIL(err, NOMEM, "prefetch of %u batches: needed %u buffers of %" PRIu64 " bytes, had %u",
                         s->batches, s->batches + 1, bytes, i);
             hr_err_try(err, "-s pipeline.prefetch=1, or a smaller batch.size");
             return status;
         }
-        data_stage_hold(&s->base, bytes);
     }
     return HR_OK;
 }
 
-hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch, const data_form *form,
-                              data_stage **out, hr_err *err)
+hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch,
+                              const data_buffers *buffers, data_stage **out, hr_err *err)
 {
     *out = NULL;
     prefetch_stage *s = hr_calloc(1, sizeof *s + ((size_t)batches + 1) * sizeof s->buffers[0]);
@@ -195,9 +195,11 @@ hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t bat
     s->base.ops = &prefetch_ops;
     s->base.before = before;
     s->batches = batches;
+    s->batch = batch;
+    s->form = buffers->form;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    hr_status status = prefetch_take_buffers(s, batch, form, err);
+    hr_status status = prefetch_take_buffers(s, buffers, err);
     if (status == HR_OK) {
         status = prefetch_start(s, err);
     }

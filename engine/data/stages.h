@@ -34,10 +34,11 @@ typedef struct batch_form {
 
 enum { BATCH_THREADS_MAX = 64 };
 
-// Writes form->batch samples of `set` into the slots of the source's form: the same bytes on any number of threads. Its buffers are taken with the first item that
-// is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
+// Writes form->batch samples of `set` into the slots of `buffers`, whose form is the source's, narrowed: the same bytes on any number of threads. Its own
+// buffers are taken with the first item that is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
 HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
-                                         const batch_form *form, data_stage **out, hr_err *err);
+                                         const batch_form *form, const data_buffers *buffers,
+                                         data_stage **out, hr_err *err);
 // Another batch size from the next item on; only for BATCH_KEEP and without write_to.
 void stage_batch_resize(data_stage *s, uint32_t batch);
 
@@ -45,6 +46,6 @@ void stage_batch_resize(data_stage *s, uint32_t batch);
 // the consumer. `before` must have write_to and is the thread's from here on. An error
 // on the thread is given to the consumer after the batches that were ready. HOST_LIMIT when no thread can start.
 HR_MUST_CHECK hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch,
-                                            const data_form *form, data_stage **out, hr_err *err);
+                                            const data_buffers *buffers, data_stage **out, hr_err *err);
 
 #endif

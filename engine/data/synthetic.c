@@ -146,6 +146,9 @@ static void write_slot(const data_source *source, const sample *s, uint32_t k, v
             write_floats(s, slot, k, to);
         }
         break;
+    case DATA_F16: // of batches
+    case DATA_BF16:
+        break;
     }
 }
 

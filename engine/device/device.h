@@ -10,6 +10,7 @@
 #include "headroom/card.h"
 #include "headroom/status.h"
 
+#include "base/pinned.h"
 #include "memory/backing.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -58,8 +59,8 @@ typedef struct device_prepared {
 enum { STEP_MAX_SLOTS = 4 };
 
 typedef struct step_io {
-    // Host batch: slot k of the model, [samples, ...] plain; float32, int32 or uint8 as the model says. INPUT
-    // copies it (and widens or narrows floats to the slot's type).
+    // Host batch: slot k of the model, [samples, ...] plain, in the type of the tensor that INPUT or PREFETCH writes, but
+    // float32 for float64. It is not changed before next_round is called or the step is over.
     const void *slot[STEP_MAX_SLOTS];
     uint64_t seed;         // of everything random
     uint64_t first_sample; // global index of the batch's first sample: what dropout masks are drawn for
@@ -103,6 +104,9 @@ typedef struct device_ops {
     // device are quick with. NOMEM error.
     hr_status (*host_take)(void *context, uint64_t bytes, void **out, hr_err *err);
     void (*host_give_back)(void *context, void *memory); // NULL is fine
+    // optional: memory for batches that the device is to copy from without another copy on the host. It outlives the
+    // device. DEVICE error.
+    hr_status (*pinned)(void *context, pinned_memory *out, hr_err *err);
     // optional: HOST_LIMIT error when memory that a plan says will be used is not to be had: at its peak, in use and in
     // the pool. The limit of a virtual card may be larger than this machine: only what is used counts there. On a card the
     // pool does: an allocator that is given less than it asks for decides otherwise than its plan.
@@ -124,6 +128,9 @@ typedef struct device_ops {
     hr_status (*begin_round)(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err);
     hr_status (*end_step)(void *context, void *kernels, step_io *io, hr_err *err);
     void (*abandon_step)(void *context, void *kernels);
+    // optional; without it a batch was read when `run` returns. Waits until the batch of the round under way was read: its
+    // host memory may then be written anew.
+    hr_status (*batch_read)(void *context, void *kernels, hr_err *err);
     // optional, both; a device without them is done when `run` returns. `time`, once behind load: from now on what these
     // kernels do is timed on the device. `took`, behind a step: how long instruction `at` took in its last round; 0: it did not run.
     hr_status (*time)(void *context, void *kernels, hr_err *err);

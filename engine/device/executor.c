@@ -473,6 +473,17 @@ static hr_status retain(executor *x, bound *b, uint32_t n, hr_err *err)
     return HR_OK;
 }
 
+static hr_status next_batch(const executor *x, const bound *b, step_io *io, hr_err *err)
+{
+    if (io->next_round == NULL) {
+        return HR_OK;
+    }
+    if (x->device != NULL && x->device->batch_read != NULL) {
+        HR_TRY(x->device->batch_read(x->device_context, b->kernels, err));
+    }
+    return io->next_round(io->context, io, err);
+}
+
 static hr_status begin_round(executor *x, const bound *b, uint32_t round, step_io *io, hr_err *err)
 {
     x->round = round;
@@ -541,7 +552,7 @@ static hr_status end_round(executor *x, bound *b, uint32_t *n, step_io *io, hr_e
     x->rounds_left--;
     *n = x->round_begin;
     mark_round(x, b);
-    HR_TRY(io->next_round == NULL ? HR_OK : io->next_round(io->context, io, err));
+    HR_TRY(next_batch(x, b, io, err));
     return begin_round(x, b, x->round + 1, io, err);
 }
 

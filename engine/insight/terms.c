@@ -672,7 +672,7 @@ static const hr_term terms[] = {
      .pytorch = "torch.utils.checkpoint, gradient checkpointing"},
     {.name = "recorded", .line = "what the file itself says happened", .unit = ""},
     {.name = "refusal",
-     .line = "why a calibration is not kept, or a step not captured; null when it is",
+     .line = "why a calibration is not kept, a step not captured, or batches not pinned; null when it is",
      .unit = ""},
     {.name = "refused",
      .line = "requests that failed when the trace was recorded",

@@ -505,7 +505,8 @@ static const hr_knob_row rows[] = {
         .line = "batches made ready ahead of the step; 0: made when asked for",
         .explanation =
             "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits in "
-            "host memory, not on the device."},
+            "host memory, not on the device, in the type that the first layer reads. On device.kind cuda that memory is "
+            "pinned, as with PyTorch's pin_memory, and the device copies from there."},
     ROW(PIPELINE_DEVICE_PREFETCH, INT, "", "batches")
         .steps = {"auto", "0", "1", "2", "4", "16", "64"},
         .min = 0, .max = 64, .unset = "auto",

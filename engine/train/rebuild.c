@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "train/engine_impl.h"
+#include "train/wire.h"
 
 static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
 {
@@ -15,39 +16,50 @@ static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
            strcmp(hr_knob_text(a, HR_KNOB_PIPELINE_PATH), hr_knob_text(b, HR_KNOB_PIPELINE_PATH)) == 0;
 }
 
-static data_slot slot_of(const hr_model *model, const model_slot *slot)
+static hr_status open_data(hr_engine *e, const pipeline_wire *wire, hr_err *err)
 {
-    const model_value *value = &model->values[slot->value];
-    data_slot s = {.type = value->dtype == HR_I32  ? DATA_IDS
-                           : value->dtype == HR_U8 ? DATA_MASK
-                                                   : DATA_FLOAT,
-                   .is_label = slot->is_label,
-                   .classes = slot->classes,
-                   .rank = value->shape.rank - 1};
-    for (uint32_t k = 0; k < s.rank; k++) {
-        s.dim[k] = (uint32_t)value->shape.dim[k + 1];
-    }
-    return s;
-}
-
-static hr_status open_data(hr_engine *e, hr_err *err)
-{
-    data_form form = {.count = e->model->slot_count};
-    for (uint32_t k = 0; k < form.count; k++) {
-        form.slot[k] = slot_of(e->model, &e->model->slots[k]);
-    }
+    const data_form form = wire_form(e->model);
     pipeline_close(e->data);
     e->data = NULL;
     e->data_knobs = e->knobs;
-    return pipeline_open(&e->knobs, &form, &e->data, err);
+    return pipeline_open(&e->knobs, &form, wire, &e->data, err);
 }
 
 // A data set that stays the same stays open: an archive is not decompressed again for another batch size.
-static hr_status open_pipeline(hr_engine *e, hr_err *err)
+static hr_status chain_pipeline(hr_engine *e, const pipeline_wire *wire, hr_err *err)
 {
     bool stays = e->data != NULL && names_same_data(&e->data_knobs, &e->knobs);
-    HR_TRY(stays ? pipeline_rechain(e->data, &e->knobs, err) : open_data(e, err));
-    return engine_seek_data(e, err);
+    return stays ? pipeline_rechain(e->data, &e->knobs, wire, err) : open_data(e, wire, err);
+}
+
+static void tell_pinning(hr_engine *e)
+{
+    if (pipeline_pinning_refused(e->data) != NULL) { // the report says why
+        trace_note(&e->bus, HR_EVENT_LOG, 0, "no pinned memory: batches are copied twice");
+    }
+}
+
+static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
+{
+    pipeline_wire wire;
+    wire_types(fresh, e->model, &wire);
+    const bool pinned = wire_is_pinned(fresh);
+    if (!e->needs_pipeline && pipeline_has_wire(e->data, &wire, pinned)) {
+        return HR_OK;
+    }
+    e->needs_pipeline = true;
+    HR_TRY(pinned ? fresh->device->pinned(fresh->context, &wire.pinned, err) : HR_OK);
+    const hr_status status = chain_pipeline(e, &wire, err);
+    if (status != HR_OK) {
+        if (wire.pinned.close != NULL) {
+            wire.pinned.close(wire.pinned.context);
+        }
+        return status;
+    }
+    HR_TRY(engine_seek_data(e, err));
+    e->needs_pipeline = false;
+    tell_pinning(e);
+    return HR_OK;
 }
 
 // The request without what only data asks for: partial batches, whose sizes are known once the pipeline is open, and
@@ -230,10 +242,7 @@ static hr_status add_data(hr_engine *e, build *fresh, build_request *request, hr
     if (!fresh->arithmetic) {
         return HR_OK;
     }
-    if (e->needs_pipeline) {
-        HR_TRY(open_pipeline(e, err));
-        e->needs_pipeline = false;
-    }
+    HR_TRY(open_pipeline(e, fresh, err));
     add_data_programs(e, request);
     HR_TRY(build_compile(fresh, request, err));
     return dry_run(e, fresh, err);

@@ -17,6 +17,7 @@
 #include "insight/play_limit.h"
 #include "train/failure_heap.h"
 #include "train/own_limit.h"
+#include "train/wire.h"
 
 static void fill_device(const hr_engine *e, hr_report *r)
 {
@@ -265,6 +266,10 @@ static void fill_host(const hr_engine *e, hr_report *r)
         add_host_stage(r, "offload", offloaded);
     }
     if (e->data == NULL) {
+        const uint64_t pinned = e->build == NULL ? 0 : wire_pinned_bytes(e->build, e->model, &e->knobs);
+        if (pinned > 0) {
+            add_host_stage(r, "pinned", pinned);
+        }
         return;
     }
     pipeline_stage_info info[PIPELINE_MAX_STAGES];
@@ -272,6 +277,8 @@ static void fill_host(const hr_engine *e, hr_report *r)
     for (uint32_t k = 0; k < stages; k++) {
         add_host_stage(r, info[k].name, info[k].peak_host_bytes);
     }
+    const char *refused = pipeline_pinning_refused(e->data);
+    (void)text_copy(r->host.refused, sizeof r->host.refused, refused == NULL ? "" : refused);
     (void)text_copy(r->train.data, sizeof r->train.data, pipeline_get_info(e->data)->label);
 }
 

@@ -139,6 +139,96 @@ START_TEST(every_batch_held_ahead_takes_its_bytes)
 }
 END_TEST
 
+// ---- batches in pinned memory -------------------------------------------------------------------------------------
+
+static uint64_t host_bytes(const hr_report *r, const char *stage)
+{
+    for (uint32_t k = 0; k < r->host.stage_count; k++) {
+        if (strcmp(r->host.stages[k].name, stage) == 0) {
+            return r->host.stages[k].peak_bytes;
+        }
+    }
+    return 0;
+}
+
+// The step's and those that wait: of two bytes where the first layer reads two bytes.
+START_TEST(what_is_pinned_is_what_was_planned)
+{
+    static const struct {
+        const char *pairs[3];
+        uint64_t batches, value_bytes;
+    } rows[] = {{{"execution.mode=eager", "pipeline.prefetch=2", "precision.policy=mixed_bfloat16"}, 3, 4},
+                {{"execution.mode=graph", "pipeline.prefetch=0", "precision.policy=mixed_bfloat16"}, 1, 2},
+                {{"execution.mode=graph", "pipeline.prefetch=5", "precision.policy=float16"}, 6, 2}};
+    for (int planned = 0; planned < 2; planned++) {
+        const hr_engine_options options = {.plan_only = planned == 1};
+        const char *const *pairs = rows[_i].pairs;
+        hr_engine *e = create(
+            (const char *[]){pictures, "device.kind=cuda", pairs[0], pairs[1], pairs[2], NULL}, &options);
+        run_well(e, 3);
+        hr_report r = report_of(e);
+        ck_assert_uint_eq(host_bytes(&r, "pinned"),
+                          rows[_i].batches * 8 * (32 * 32 * 3 * rows[_i].value_bytes + 4));
+        ck_assert_uint_eq(host_bytes(&r, "prefetch"), 0);
+        ck_assert_str_eq(r.host.refused, "");
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+    }
+}
+END_TEST
+
+START_TEST(a_host_that_pins_nothing_trains_all_the_same_and_says_so)
+{
+    char whole[HR_SHA256_TEXT_MAX], sha[HR_SHA256_TEXT_MAX];
+    train(depths[1], graphs[0], (const char *const[]){NULL}, whole);
+    card.card_reset();
+    card.card_fail("cuMemHostAlloc", 3, CUDA_ERROR_OUT_OF_MEMORY); // the second batch's first slot
+    hr_engine *e = open_engine(depths[1], graphs[0], (const char *const[]){NULL});
+    run_well(e, STEPS);
+    hr_report r = report_of(e);
+    ck_assert_uint_eq(host_bytes(&r, "pinned"), BATCH_BYTES);
+    ck_assert_uint_eq(host_bytes(&r, "prefetch"), 2 * BATCH_BYTES);
+    ck_assert_str_eq(r.host.refused, "no pinned host memory: needed 96.00 KiB");
+    hr_report_deinit(&r);
+    weights_of(e, sha);
+    ck_assert_str_eq(sha, whole);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+static hr_engine *trained_half(void)
+{
+    hr_engine *e = open_engine(depths[1], graphs[0], (const char *const[]){NULL});
+    run_well(e, STEPS / 2);
+    return e;
+}
+
+// The device that pinned the batches is closed by a rebuild; they stay, unless what they are has changed.
+START_TEST(batches_outlive_the_device_that_pinned_them)
+{
+    static const struct {
+        hr_knob_id knob;
+        const char *value;
+        bool same; // weights
+        uint64_t pinned_bytes;
+    } rows[] = {{HR_KNOB_ALLOCATOR_KIND, "caching", true, 3 * BATCH_BYTES},
+                {HR_KNOB_PIPELINE_PREFETCH, "1", true, 2 * BATCH_BYTES},
+                {HR_KNOB_PRECISION_POLICY, "bfloat16", false, 3 * 8 * (32 * 32 * 3 * 2 + 4)},
+                {HR_KNOB_DEVICE_KIND, "reference", false, 0}};
+    char whole[HR_SHA256_TEXT_MAX], sha[HR_SHA256_TEXT_MAX];
+    train(depths[1], graphs[0], (const char *const[]){NULL}, whole);
+    hr_engine *e = trained_half();
+    ck_assert_int_eq(turn(e, rows[_i].knob, rows[_i].value), HR_OK);
+    run_well(e, STEPS - STEPS / 2);
+    hr_report r = report_of(e);
+    ck_assert_uint_eq(host_bytes(&r, "pinned"), rows[_i].pinned_bytes);
+    hr_report_deinit(&r);
+    weights_of(e, sha);
+    ck_assert(!rows[_i].same || strcmp(sha, whole) == 0);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 int main(void)
 {
     if (!card_is_emulated(&card)) {
@@ -153,6 +243,9 @@ int main(void)
     tcase_add_loop_test(cases, a_steady_step_still_waits_once_and_copies_one_batch, 0, 2);
     tcase_add_test(cases, a_later_batch_is_read_behind_the_launch);
     tcase_add_test(cases, every_batch_held_ahead_takes_its_bytes);
+    tcase_add_loop_test(cases, what_is_pinned_is_what_was_planned, 0, 3);
+    tcase_add_test(cases, a_host_that_pins_nothing_trains_all_the_same_and_says_so);
+    tcase_add_loop_test(cases, batches_outlive_the_device_that_pinned_them, 0, 4);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

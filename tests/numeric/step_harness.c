@@ -10,6 +10,7 @@
 #include "headroom/preset.h"
 #include "headroom/units.h"
 
+#include "base/half.h"
 #include "device/executor.h"
 #include "model/model.h"
 #include "numeric/fixture.h"
@@ -288,6 +289,28 @@ static void *slot_values(const setup *s, uint32_t k, uint64_t seed)
     return forms[wanted];
 }
 
+// As the pipeline has them: in the type of the tensor that INPUT writes. The caller frees what comes back instead.
+static void *as_tensor(const setup *s, uint32_t k, void *values)
+{
+    const tensor *t = NULL;
+    for (uint32_t n = 0; n < s->p->instr_count; n++) {
+        const instr *i = &s->p->instrs[n];
+        t = i->op == HR_OP_INPUT && i->attr.slot == (int32_t)k ? &s->p->tensors[i->out[0]] : t;
+    }
+    if (t == NULL || (t->dtype != HR_F16 && t->dtype != HR_BF16)) {
+        return values;
+    }
+    const uint64_t count = t->bytes / sizeof(uint16_t);
+    const float *from = values;
+    uint16_t *halves = calloc(count, sizeof *halves);
+    ck_assert_ptr_nonnull(halves);
+    for (uint64_t v = 0; v < count; v++) {
+        halves[v] = t->dtype == HR_F16 ? f16_of_float(from[v]) : bf16_of_float(from[v]);
+    }
+    free(values);
+    return halves;
+}
+
 static void run(const setup *s, uint64_t seed, const json_t *fixture, step_result *out)
 {
     const json_t *optimizer = json_object_get(fixture, "optimizer");
@@ -296,7 +319,7 @@ static void run(const setup *s, uint64_t seed, const json_t *fixture, step_resul
                   .learning_rate = json_real_value(json_object_get(optimizer, "learning_rate"))};
     void *slots[STEP_MAX_SLOTS] = {NULL};
     for (uint32_t k = 0; k < s->model->slot_count; k++) {
-        io.slot[k] = slots[k] = slot_values(s, k, seed);
+        io.slot[k] = slots[k] = as_tensor(s, k, slot_values(s, k, seed));
     }
     REQUIRE_OK(executor_step(s->x, s->slot, &io, err));
     add_value(out, "loss", 1)[0] = io.loss;

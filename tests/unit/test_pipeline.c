@@ -27,6 +27,8 @@ static const int32_t *labels_of(const data_item *item)
 
 static data_folder folder;
 
+static const pipeline_wire as_it_is = {.train = {DATA_FLOAT}};
+
 static void make_folder(void)
 {
     folder = data_folder_make();
@@ -67,7 +69,7 @@ static pipeline *open_pipeline(setting c)
     hr_knobs knobs = knobs_of(c);
     hr_err err = {0};
     pipeline *p = NULL;
-    ck_assert_msg(pipeline_open(&knobs, &cifar_form, &p, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(pipeline_open(&knobs, &cifar_form, &as_it_is, &p, &err) == HR_OK, "%s", err.sentence);
     return p;
 }
 
@@ -211,7 +213,7 @@ START_TEST(a_batch_larger_than_the_set)
 
     hr_knobs knobs = knobs_of((setting){.batch = 128, .remainder = "drop"});
     hr_err err = {0};
-    ck_assert_int_eq(pipeline_open(&knobs, &cifar_form, &p, &err), HR_DATA);
+    ck_assert_int_eq(pipeline_open(&knobs, &cifar_form, &as_it_is, &p, &err), HR_DATA);
     ck_assert_ptr_null(p);
     ck_assert_ptr_nonnull(strstr(err.sentence, ": needed 128 samples for a batch, had 53"));
     ck_assert_str_eq(err.hint, "-s batch.remainder=keep, or -s batch.size=53");
@@ -346,7 +348,7 @@ START_TEST(a_chain_made_anew_gives_what_a_fresh_one_gives)
     }
     hr_knobs knobs = knobs_of(d);
     data_position position = pipeline_position(p);
-    ck_assert_int_eq(pipeline_rechain(p, &knobs, NULL), HR_OK);
+    ck_assert_int_eq(pipeline_rechain(p, &knobs, &as_it_is, NULL), HR_OK);
     ck_assert_int_eq(pipeline_seek(p, position, NULL), HR_OK);
     ck_assert_int_eq(pipeline_seek(q, position, NULL), HR_OK);
     for (int i = 0; i < 20; i++) {
@@ -366,7 +368,7 @@ START_TEST(a_chain_that_cannot_be_made_anew_stays)
     bool failed = true;
     for (uint64_t nth = 1; failed; nth++) {
         hr_host_mem_fail_at(nth);
-        hr_status status = pipeline_rechain(p, &knobs, NULL);
+        hr_status status = pipeline_rechain(p, &knobs, &as_it_is, NULL);
         failed = hr_host_mem_fail_at(0) >= nth;
         ck_assert_int_eq(status, failed ? HR_NOMEM : HR_OK);
         if (failed) {
@@ -528,7 +530,7 @@ START_TEST(every_allocation_may_fail_once)
         data_item item;
         uint64_t wait_ns;
         hr_host_mem_fail_at(nth);
-        hr_status status = pipeline_open(&knobs, &cifar_form, &p, NULL);
+        hr_status status = pipeline_open(&knobs, &cifar_form, &as_it_is, &p, NULL);
         if (status == HR_OK) {
             status = pipeline_next(p, &item, &wait_ns, NULL);
         }

@@ -38,6 +38,8 @@ static const data_form forms[FORMS] = {
     [TAGGING] = {.count = 2, .slot = {IDS(7, .rank = 1, .dim = {9}), IDS(4, .rank = 0, .is_label = true)}},
 };
 
+static const pinned_memory ordinary = {.take = NULL};
+
 static data_source *open_form(const data_form *form)
 {
     hr_knobs knobs = data_knobs("generated", "");
@@ -51,7 +53,7 @@ static data_room read_samples(const data_source *s, data_set set, uint32_t first
 {
     data_room room;
     uint8_t *scratch = malloc(s->scratch_bytes);
-    ck_assert(data_room_take(&s->form, count, &room));
+    ck_assert_int_eq(data_room_take(&s->form, count, &ordinary, &room, NULL), HR_OK);
     for (uint32_t i = 0; i < count; i++) {
         data_room at = data_room_at(&s->form, &room, i);
         ck_assert_int_eq(data_source_write(s, set, first + i, scratch, &at, NULL), HR_OK);
@@ -74,6 +76,9 @@ static void assert_in_range(const data_slot *slot, const void *values, uint32_t 
         case DATA_FLOAT:
             ck_assert(((const float *)values)[i] >= -2.0f && ((const float *)values)[i] <= 2.0f);
             break;
+        case DATA_F16:
+        case DATA_BF16:
+            ck_abort_msg("a source gives floats of four bytes");
         }
     }
 }
@@ -221,10 +226,10 @@ START_TEST(every_allocation_may_fail_once)
     hr_status status = HR_NOMEM;
     for (uint64_t nth = 1; status != HR_OK; nth++) {
         data_source *s = NULL;
-        data_room room = {{NULL}};
+        data_room room = {.slot = {NULL}};
         hr_host_mem_fail_at(nth);
         status = data_source_open(&knobs, &forms[_i], &s, NULL);
-        if (status == HR_OK && !data_room_take(&forms[_i], 4, &room)) {
+        if (status == HR_OK && data_room_take(&forms[_i], 4, &ordinary, &room, NULL) != HR_OK) {
             status = HR_NOMEM;
         }
         hr_host_mem_fail_at(0);

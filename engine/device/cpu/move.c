@@ -24,11 +24,6 @@ static void copy_body(const void *argument, int64_t begin, int64_t end, uint32_t
 static void run_input(const cpu_run *r)
 {
     const op_operand *t = &r->query->out[0];
-    if (t->dtype == HR_F16 || t->dtype == HR_BF16) { // the host's batch is float32
-        cast_run(r->device->workers, r->io->slot[r->query->attr.slot], HR_F32, r->out[0], (hr_dtype)t->dtype,
-                 cpu_elements_of(t));
-        return;
-    }
     copy_job j = {r->io->slot[r->query->attr.slot], r->out[0]};
     cpu_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
             COPY_GRAIN_BYTES, copy_body, &j);

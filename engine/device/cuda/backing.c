@@ -313,11 +313,8 @@ hr_status cuda_backing_open(cuda_device *device, uint64_t capacity_bytes, backin
 
 // ---- pinned host memory -------------------------------------------------------------------------------------------
 
-hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err)
+static hr_status take_pinned(uint64_t bytes, void **out, hr_err *err)
 {
-    cuda_device *device = context;
-    *out = NULL;
-    HR_TRY(cuda_enter(device, err));
     const CUresult result = cuda_driver.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE);
     if (result == CUDA_SUCCESS) {
         memset(*out, 0, bytes);
@@ -327,7 +324,15 @@ hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err)
     char needed[HR_BYTES_TEXT_MAX];
     return result == CUDA_ERROR_OUT_OF_MEMORY
                ? HR_FAIL(err, NOMEM, "no pinned host memory: needed %s", hr_bytes_human(bytes, needed))
-               : cuda_noted(device, cuda_check(result, err, "pinned host memory"));
+               : cuda_check(result, err, "pinned host memory");
+}
+
+hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err)
+{
+    cuda_device *device = context;
+    *out = NULL;
+    HR_TRY(cuda_enter(device, err));
+    return cuda_noted(device, take_pinned(bytes, out, err));
 }
 
 void cuda_host_give_back(void *context, void *memory)
@@ -336,4 +341,51 @@ void cuda_host_give_back(void *context, void *memory)
         (void)cuda_settle(context, NULL);
         (void)cuda_driver.cuMemFreeHost(memory);
     }
+}
+
+// ---- pinned memory of batches, which outlives its device ------------------------------------------------------------
+
+typedef struct batch_memory {
+    CUdevice ordinal;
+    CUcontext context;
+} batch_memory;
+
+static hr_status batch_take(void *context, uint64_t bytes, void **out, hr_err *err)
+{
+    const batch_memory *m = context;
+    *out = NULL;
+    HR_TRY(CUDA_CALL(err, cuCtxSetCurrent, m->context));
+    return take_pinned(bytes, out, err);
+}
+
+static void batch_give_back(void *context, void *memory)
+{
+    const batch_memory *m = context;
+    (void)cuda_driver.cuCtxSetCurrent(m->context);
+    (void)cuda_driver.cuMemFreeHost(memory);
+}
+
+static void batch_close(void *context)
+{
+    batch_memory *m = context;
+    (void)cuda_driver.cuDevicePrimaryCtxRelease_v2(m->ordinal);
+    hr_free(m);
+}
+
+hr_status cuda_pinned_open(void *context, pinned_memory *out, hr_err *err)
+{
+    const cuda_device *device = context;
+    *out = (pinned_memory){.take = NULL};
+    batch_memory *m = hr_calloc(1, sizeof *m);
+    if (m == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the memory of batches");
+    }
+    m->ordinal = device->ordinal;
+    const hr_status status = CUDA_CALL(err, cuDevicePrimaryCtxRetain, &m->context, m->ordinal);
+    if (status != HR_OK) {
+        hr_free(m);
+        return status;
+    }
+    *out = (pinned_memory){batch_take, batch_give_back, batch_close, m};
+    return HR_OK;
 }

@@ -42,6 +42,7 @@ typedef struct cuda_run {
     CUdeviceptr in[OP_MAX_IN], out[OP_MAX_OUT], workspace;
     uint64_t workspace_bytes;
     CUdeviceptr scalars; // CUDA_SCALAR_BYTES that impl->scalars filled for this round; 0 without
+    const void *batch;   // of is_batch: where the host has it
     void *host;          // pinned: impl->host_bytes of this instruction and round; NULL without
     CUevent event;       // of RECORD and WAIT
     bool as_is;          // of REORDER: who was to have another order has the plain one
@@ -85,6 +86,8 @@ typedef struct cuda_impl {
     uint64_t (*host_bytes)(const op_query *q);
     void (*stage)(const op_query *q, const step_io *io, void *host);
     void (*collect)(const op_query *q, const void *host, step_io *io);
+    // It copies the host's batch: from where that lies, unless a captured step reads it again from `host`.
+    bool is_batch;
     hr_status (*run)(const cuda_run *r, hr_err *err);
     // Instead of `run`, of one kernel without a workspace: a launch for up to CUDA_GROUP_MAX consecutive instructions that
     // touch nothing of each other's. `joins`: may `next` go with `first`? NULL: always.

@@ -48,6 +48,8 @@ hr_status cuda_noted(cuda_device *device, hr_status status);
 // Pinned host memory, zeroed; NOMEM error.
 HR_MUST_CHECK hr_status cuda_host_take(void *context, uint64_t bytes, void **out, hr_err *err);
 void cuda_host_give_back(void *context, void *memory);
+// device_ops.pinned; DEVICE error.
+HR_MUST_CHECK hr_status cuda_pinned_open(void *context, pinned_memory *out, hr_err *err);
 // What `isa` tells from now on: the driver had addresses without memory for so many capacities only.
 void cuda_say_addresses(cuda_device *device, uint64_t times);
 // Waits until everything that was enqueued is done.

@@ -2,7 +2,6 @@
 // What only moves bytes: host batches in, scalars out, tensors to the host and back; and which lane waits for which.
 #include <string.h>
 
-#include "base/narrow.h"
 #include "cuda_device.h"
 
 // ---- batches --------------------------------------------------------------------------------------------------
@@ -12,24 +11,15 @@ static uint64_t batch_bytes(const op_query *q)
     return cuda_bytes(&q->out[0]);
 }
 
-// A batch's floats are float32 on the host.
 static void stage_batch(const op_query *q, const step_io *io, void *host)
 {
-    const op_operand *t = &q->out[0];
-    const float *from = io->slot[q->attr.slot];
-    const uint64_t count = cuda_elements(t);
-    if (t->dtype == HR_BF16) {
-        narrow_to_bf16(host, from, count);
-    } else if (t->dtype == HR_F16) {
-        narrow_to_f16(host, from, count);
-    } else {
-        memcpy(host, io->slot[q->attr.slot], cuda_bytes(t));
-    }
+    memcpy(host, io->slot[q->attr.slot], cuda_bytes(&q->out[0]));
 }
 
 static hr_status run_input(const cuda_run *r, hr_err *err)
 {
-    return CUDA_CALL(err, cuMemcpyHtoDAsync_v2, r->out[0], r->host, cuda_bytes(&r->query->out[0]), r->stream);
+    return CUDA_CALL(err, cuMemcpyHtoDAsync_v2, r->out[0], r->batch, cuda_bytes(&r->query->out[0]),
+                     r->stream);
 }
 
 // A batch that was copied for a later round moves up.
@@ -133,12 +123,14 @@ static const cuda_impl impls[] = {
      .name = "copy",
      .host_bytes = batch_bytes,
      .stage = stage_batch,
+     .is_batch = true,
      .run = run_input},
     {.op = HR_OP_PREFETCH,
      .types = CUDA_REAL,
      .name = "copy",
      .host_bytes = batch_bytes,
      .stage = stage_batch,
+     .is_batch = true,
      .run = run_input},
     {.op = HR_OP_ADVANCE, .types = CUDA_REAL, .name = "copy", .run = run_advance},
     {.op = HR_OP_READ,

@@ -190,7 +190,7 @@ static hr_status find_host_memory(cuda_loaded *l, hr_err *err)
     }
     for (uint32_t n = 0; n < l->source->instr_count; n++) {
         cuda_prepared *k = &l->instrs[n];
-        if (k->impl != NULL && k->impl->host_bytes != NULL) {
+        if (k->impl != NULL && k->impl->host_bytes != NULL && (l->stages || !k->impl->is_batch)) {
             k->host_at = l->round_bytes;
             l->round_bytes += aligned(k->impl->host_bytes(&k->query));
         }
@@ -242,6 +242,7 @@ static void survey_ends(cuda_loaded *l)
     for (uint32_t n = 0; l->rounds == 1 && n < l->source->instr_count; n++) {
         const instr *i = &l->source->instrs[n];
         const bool orders_input = op_row_of(i->op)->orders && i->phase == HR_PHASE_INPUT;
+        const bool brings_batch = i->op == HR_OP_INPUT || i->op == HR_OP_ADVANCE;
         if (l->instrs[n].impl == NULL) {
             continue;
         }
@@ -249,11 +250,10 @@ static void survey_ends(cuda_loaded *l)
             l->last = call;
         }
         call++;
-        if (i->op == HR_OP_ADVANCE || (orders_input && l->last == UINT32_MAX)) {
+        if (brings_batch || (orders_input && l->last == UINT32_MAX)) {
             l->first = call;
         }
     }
-    l->first = l->last == UINT32_MAX ? 0 : l->first;
     l->never = l->first >= l->last; // what only feeds
 }
 
@@ -277,6 +277,9 @@ static hr_status make_events(cuda_loaded *l, hr_err *err)
         HR_TRY(make_event(&l->events[k], err));
     }
     HR_TRY(make_event(&l->fork, err));
+    if (l->rounds > 1 && !l->stages) {
+        HR_TRY(make_event(&l->read, err));
+    }
     for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
         if (l->uses[k]) {
             HR_TRY(make_event(&l->join[k], err));
@@ -300,6 +303,7 @@ static void drop_events(cuda_loaded *l)
         drop_event(l->events[k]);
     }
     drop_event(l->fork);
+    drop_event(l->read);
     for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {
         drop_event(l->join[k]);
     }
@@ -352,6 +356,7 @@ hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err
     l->source = p;
     l->capture_after = CAPTURE_AFTER;
     l->rounds = p->rounds == 0 ? 1 : p->rounds;
+    l->stages = device->capture && l->rounds > 1;
     const uint64_t before_bytes = cuda_free_bytes();
     const hr_status status = make(l, err);
     cuda_count_context(device, before_bytes);

@@ -41,8 +41,11 @@ static hr_status enqueue_instr(cuda_loaded *l, const cuda_call *call, step_io *i
     if (k->scalar_slot != HR_NO_ID) {
         r.scalars = l->device->small + (CUdeviceptr)k->scalar_slot * CUDA_SCALAR_BYTES;
     }
-    if (k->impl->host_bytes != NULL) {
+    if (k->impl->host_bytes != NULL && (l->stages || !k->impl->is_batch)) {
         r.host = cuda_host_of(l, call->instr, call->round);
+    }
+    if (k->impl->is_batch) {
+        r.batch = l->stages ? r.host : io->slot[i->attr.slot];
     }
     if (i->op == HR_OP_RECORD || i->op == HR_OP_WAIT) {
         r.event = l->events[i->attr.slot];
@@ -53,7 +56,8 @@ static hr_status enqueue_instr(cuda_loaded *l, const cuda_call *call, step_io *i
     HR_TRY(cuda_group_launch(&l->group, err));
     HR_TRY(cuda_mark_begin(l, &r, 1, err));
     HR_TRY(k->impl->run(&r, err));
-    return cuda_mark_end(l, &r, err);
+    HR_TRY(cuda_mark_end(l, &r, err));
+    return k->impl->is_batch && l->read != NULL ? CUDA_CALL(err, cuEventRecord, l->read, r.stream) : HR_OK;
 }
 
 hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err)
@@ -181,10 +185,24 @@ hr_status cuda_run_instr(void *context, void *kernels, uint32_t at, void *const 
     }
     if (k->impl->stage != NULL) {
         HR_TRY(cuda_noted(device, launch_before_tail(l, io, err)));
+    }
+    if (k->impl->stage != NULL && (l->stages || !k->impl->is_batch)) {
         k->impl->stage(&k->query, io, cuda_host_of(l, at, l->round));
     }
     const cuda_call call = call_of(l, at, address);
     return cuda_noted(device, add_call(l, &call, io, err));
+}
+
+hr_status cuda_batch_read(void *context, void *kernels, hr_err *err)
+{
+    cuda_device *device = context;
+    const cuda_loaded *l = kernels;
+    if (l->read == NULL) {
+        return HR_OK;
+    }
+    HR_TRY(cuda_enter(device, err));
+    return cuda_noted(
+        device, cuda_check(cuda_driver.cuEventSynchronize(l->read), err, "waiting for the copy of a batch"));
 }
 
 static void collect(const cuda_loaded *l, step_io *io)

@@ -6,11 +6,13 @@
 // every round, so a call can also be enqueued later: that is how a step is captured into a graph, and how a step that
 // began as a replay of one goes on when an address differs (capture.c).
 //
-//   calls   0 …            first …                last …
-//           batches move up | what is captured     | a later batch is staged and copied
+//   calls   0 …                    first …                last …
+//           the batch is there      | what is captured     | a later batch is copied
 //
-// What moves batches that are held ahead is enqueued as it comes also then, where a step is one round: the graph is
-// launched when the list comes to `last`, and the host converts the later batch while the card computes.
+// Batches lie where the pipeline made them, in another buffer in every step, and are copied from there: what copies a
+// batch, or moves up those that are held ahead, is enqueued as it comes also then, where a step is one round. The graph is
+// launched when the list comes to `last`. Captured steps of several rounds copy batches to a place of their own (`stages`),
+// because all of them have to be there when the step is launched.
 #ifndef DEVICE_CUDA_STEP_H
 #define DEVICE_CUDA_STEP_H
 
@@ -67,6 +69,8 @@ typedef struct cuda_loaded {
     cuda_prepared *instrs;
     uint8_t *pinned; // [rounds][round_bytes]: scalars first
     uint64_t round_bytes;
+    bool stages;  // a batch is copied into `pinned` first
+    CUevent read; // the batch of the round under way was read
     uint32_t rounds, scalar_count;
     CUevent *events; // by slot of RECORD and WAIT
     uint32_t event_count;
@@ -100,6 +104,7 @@ void cuda_prepared_of(void *kernels, uint32_t at, device_prepared *out);
 hr_status cuda_begin_round(void *context, void *kernels, uint32_t round, step_io *io, hr_err *err);
 hr_status cuda_run_instr(void *context, void *kernels, uint32_t at, void *const *address, step_io *io,
                          hr_err *err);
+hr_status cuda_batch_read(void *context, void *kernels, hr_err *err);
 hr_status cuda_end_step(void *context, void *kernels, step_io *io, hr_err *err);
 void cuda_abandon_step(void *context, void *kernels);
 HR_MUST_CHECK hr_status cuda_enqueue(cuda_loaded *l, const cuda_call *call, step_io *io, hr_err *err);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "kernels.h"
 
 void reference_input(const reference_call *call)
@@ -15,8 +16,12 @@ void reference_input(const reference_call *call)
         return;
     }
     double *x = call->out[0];
+    const float *floats = from;
+    const uint16_t *halves = from;
     for (uint64_t i = 0; i < count; i++) {
-        x[i] = (double)((const float *)from)[i];
+        x[i] = dtype == HR_F16    ? (double)float_of_f16(halves[i])
+               : dtype == HR_BF16 ? (double)float_of_bf16(halves[i])
+                                  : (double)floats[i];
     }
 }
 

@@ -194,6 +194,7 @@ typedef struct hr_report {
         uint64_t peak_bytes;
         hr_report_stage stages[9]; // those of the pipeline, and what is offloaded
         uint32_t stage_count;
+        char refused[HR_REASON_MAX]; // why batches are not in pinned memory; "": they are, or none is wanted
     } host;
     struct {
         uint64_t steps, updates;
