@@ -11,7 +11,7 @@
 #include "app/cli/emit.h"
 #include "app/cli/options.h"
 #include "app/cli/say.h"
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 
 // Reads the command line of a command that takes so many words. *exit_code is what to return when there is no going on.
 static bool begin(int argc, char **argv, unsigned words, cli_args *args, int *exit_code)

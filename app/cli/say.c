@@ -12,7 +12,7 @@
 
 #include "app/cli/emit.h"
 #include "app/cli/interrupt.h"
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 
 enum { LINE_COLUMNS = 80 };
 

@@ -16,7 +16,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/cli/state.h"
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 #include "app/tui/tui.h"
 
 enum { LOOKS = 400, LOOK_MS = 5, SOCKETS_MAX = 256, AGAIN_MS = 200, NOTHING = 1 };

@@ -10,7 +10,7 @@
 
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 
 // ---- looks ----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@
 #include "app/tui/pane.h"
 #include "app/tui/run_export.h"
 #include "app/tui/screens/runs.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 
 // ---- knobs and trainings --------------------------------------------------------------------------------------
 

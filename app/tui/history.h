@@ -7,12 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "headroom/category.h"
+#include "app/tui/base/bands.h"
 
 enum {
-    // What is in use and no tensor asked for: rounding; behind lost events also bytes whose category nobody knows.
-    BAND_UNKNOWN = HR_CATEGORY_COUNT,
-    BAND_COUNT,
     HISTORY_LEVELS = 5,
     HISTORY_LENGTH = 512,
     PROFILE_LENGTH = 512,

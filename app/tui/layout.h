@@ -11,9 +11,7 @@
 
 #include <stdbool.h>
 
-typedef struct rect {
-    int y, x, h, w;
-} rect;
+#include "app/tui/term/rect.h"
 
 // X(ID, key, "key as shown", "name", "its job"), in the order of their keys. Every screen is a request too.
 #define SCREEN_MAP(X)                                                                                        \

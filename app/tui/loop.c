@@ -13,7 +13,7 @@
 #include "app/tui/act.h"
 #include "app/tui/offer.h"
 #include "app/tui/remember.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 #include "app/tui/tour.h"
 
 enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_JUDGE, FD_COUNT };

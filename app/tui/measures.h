@@ -9,7 +9,7 @@
 
 #include "headroom/report.h"
 
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 
 typedef enum measure_kind {
     MEASURE_AS_BYTES,

@@ -11,7 +11,7 @@
 #include "headroom/knobs.h"
 #include "headroom/units.h"
 
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 
 void model_init(model *m)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/glyphs.h"
-#include "app/tui/requests.h"
+#include "app/tui/term/glyphs.h"
+#include "app/tui/term/input.h"
 
 enum { CTRL_A = 1, CTRL_E = 5, CTRL_H = 8, CTRL_K = 11, CTRL_U = 21, CTRL_W = 23 };
 

@@ -12,7 +12,7 @@
 
 #include "app/tui/act.h"
 #include "app/tui/pane.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 
 static const char heading[] = "# what the workbench remembers: looks, never a plan\n";
 

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "app/tui/command.h"
-#include "app/tui/glyphs.h"
-#include "app/tui/paint.h"
 #include "app/tui/requests.h"
 #include "app/tui/script_cast.h"
 #include "app/tui/script_keys.h"
 #include "app/tui/script_size.h"
 #include "app/tui/script_words.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/glyphs.h"
+#include "app/tui/term/paint.h"
+#include "app/tui/term/terminal.h"
 
 enum { LINE_MAX_BYTES = 1024, IDLE_PIECES_MAX = 4, SECONDS_MAX = 86400 };
 

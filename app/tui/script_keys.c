@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "app/tui/glyphs.h"
 #include "app/tui/requests.h"
+#include "app/tui/term/glyphs.h"
 
 static const struct {
     const char *name;

@@ -11,9 +11,9 @@
 #include "headroom/knobs.h"
 #include "headroom/step_plan.h"
 
-#include "app/tui/format.h"
-#include "app/tui/glyphs.h"
+#include "app/tui/base/format.h"
 #include "app/tui/history.h"
+#include "app/tui/term/glyphs.h"
 
 typedef struct app app;
 

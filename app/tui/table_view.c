@@ -8,7 +8,7 @@
 #include "headroom/terms.h"
 #include "headroom/words.h"
 
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 #include "app/tui/table_order.h"
 
 enum { BAND_WIDTH = 2, HEADED_MIN = 4, NAME_MIN = 8 };

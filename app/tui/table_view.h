@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "app/tui/paint.h"
+#include "app/tui/term/paint.h"
 
 typedef struct app app;
 

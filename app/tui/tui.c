@@ -11,7 +11,7 @@
 #include "app/tui/loop.h"
 #include "app/tui/offer.h"
 #include "app/tui/remember.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 
 enum { BY_SIGNAL = 128 }; // of an exit code, as a shell says it
 

@@ -9,7 +9,7 @@
 
 #include "app/tui/app.h"
 #include "app/tui/script_driver.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 
 enum { SCRIPT_BYTES_MAX = 1 << 20 };
 

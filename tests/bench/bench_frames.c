@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 #include "tests/tui/screen.h"
 
 enum { FRAMES = 201, STEPS_BEFORE = 120 };

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "app/tui/app.h"
-#include "app/tui/paint.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/paint.h"
+#include "app/tui/term/terminal.h"
 
 enum {
     KEYS_PER_ROUND = 2000,

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/tui/paint.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/paint.h"
+#include "app/tui/term/terminal.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_planning.h"
 

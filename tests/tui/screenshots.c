@@ -5,7 +5,7 @@
 #include <locale.h>
 #include <stdlib.h>
 
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 
 static const screen_look looks[PICTURED_LOOKS] = {
     {.rows = 24, .columns = 80},

@@ -3,7 +3,7 @@
 #ifndef TESTS_TUI_PICTURED_H
 #define TESTS_TUI_PICTURED_H
 
-#include "app/tui/paint.h"
+#include "app/tui/term/paint.h"
 #include "tests/tui/screen.h"
 
 enum { PICTURED_LOOKS = 7, PICTURED_THEMES = 5 };

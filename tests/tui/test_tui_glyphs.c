@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/glyphs.h"
 #include "app/tui/requests.h"
+#include "app/tui/term/glyphs.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

@@ -8,9 +8,9 @@
 #include "headroom/units.h"
 #include "headroom/words.h"
 
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 #include "app/tui/pane.h"
-#include "app/tui/theme.h"
+#include "app/tui/term/theme.h"
 #include "app/tui/widgets/widgets.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/paint.h"
+#include "app/tui/term/paint.h"
 #include "base/host_mem.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"

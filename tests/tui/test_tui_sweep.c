@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/tui/pane.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"

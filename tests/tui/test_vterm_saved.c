@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 #include "tests/tui/screenshots.h"
 #include "tests/tui/suite.h"
 #include "tests/tui/vterm.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/tui/paint.h"
 #include "app/tui/requests.h"
-#include "app/tui/terminal.h"
+#include "app/tui/term/paint.h"
+#include "app/tui/term/terminal.h"
 
 enum { LINES_KEPT = 20, LINE_MAX = 60 };
 

@@ -24,7 +24,7 @@ static const struct {
     {"engine/formats/tensorflow_log", "the last kind that is tried refuses in the name of all of them"},
     {"engine/memory/caching_pools",
      "PyTorch's ladder: what is freed on the way down goes back to the pools it came from"},
-    {"tui/", "the workbench"},
+    {"tui/app", "the workbench: screens, requests and what they change"},
 };
 
 typedef struct symbol {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may know whom: every #include of engine/ and app/ against the arrows that the build's hr_folder(...) lines
-// draw, and the few rules of the house that a compiler does not see. Runs from the top of the source tree.
+// Who may know whom: every #include of engine/ and app/ against the arrows that the build's hr_folder(...) and
+// hr_app_folder(...) lines draw, and the few rules of the house that a compiler does not see. Runs from the top of the source tree.
 #include <check.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -16,8 +16,8 @@
 enum { FOLDERS_MAX = 32, KNOWN_MAX = 16, NAME_TEXT = 64, PATH_TEXT = 512, SOURCE_LIMIT_BYTES = 4 << 20 };
 
 typedef struct folder {
-    char name[NAME_TEXT]; // "device_plan": what an #include begins with
-    char path[NAME_TEXT]; // "device/plan", below engine/
+    char name[NAME_TEXT]; // "device_plan": what an #include begins with; of app/ the path
+    char path[NAME_TEXT]; // "engine/device/plan", "app/tui/term"
     char knows[KNOWN_MAX][NAME_TEXT];
     unsigned known_count;
 } folder;
@@ -27,8 +27,8 @@ static unsigned folder_count;
 
 // ---- the arrows, from the build -------------------------------------------------------------------------------
 
-// One "hr_folder(name [PATH dir] [KNOWS folders…] [USES libraries…])" line.
-static void add_folder(char *line)
+// One "name [PATH dir] [KNOWS folders…] [USES libraries…])" of a folder below `top`.
+static void add_folder(const char *top, char *line)
 {
     ck_assert_uint_lt(folder_count, FOLDERS_MAX);
     folder *f = &folders[folder_count++];
@@ -43,9 +43,9 @@ static void add_folder(char *line)
             part = USES;
         } else if (part == NAME) {
             snprintf(f->name, sizeof f->name, "%s", word);
-            snprintf(f->path, sizeof f->path, "%s", word);
+            snprintf(f->path, sizeof f->path, "%s/%s", top, word);
         } else if (part == PATH) {
-            snprintf(f->path, sizeof f->path, "%s", word);
+            snprintf(f->path, sizeof f->path, "%s/%s", top, word);
         } else if (part == KNOWS) {
             ck_assert_uint_lt(f->known_count, KNOWN_MAX);
             snprintf(f->knows[f->known_count++], NAME_TEXT, "%s", word);
@@ -55,14 +55,16 @@ static void add_folder(char *line)
 
 static void read_arrows_of(const char *path)
 {
-    static const char call[] = "hr_folder(";
+    static const char call[] = "hr_folder(", app_call[] = "hr_app_folder(";
     FILE *file = fopen(path, "r");
     ck_assert_msg(file != NULL, "%s: run from the top of the source tree", path);
     char line[1024];
     while (fgets(line, sizeof line, file) != NULL) {
         char *start = line + strspn(line, " ");
         if (strncmp(start, call, sizeof call - 1) == 0) {
-            add_folder(start + sizeof call - 1);
+            add_folder("engine", start + sizeof call - 1);
+        } else if (strncmp(start, app_call, sizeof app_call - 1) == 0) {
+            add_folder("app", start + sizeof app_call - 1);
         }
     }
     fclose(file);
@@ -75,6 +77,7 @@ static void read_arrows(void)
     read_arrows_of("CMakeLists.txt");
     read_arrows_of("cmake/onednn.cmake");
     read_arrows_of("cmake/cuda.cmake");
+    read_arrows_of("app/CMakeLists.txt");
 }
 
 static const folder *folder_named(const char *name, size_t length)
@@ -93,7 +96,7 @@ static const folder *folder_of_source(const char *source)
     const folder *found = NULL;
     for (unsigned i = 0; i < folder_count; i++) {
         char below[NAME_TEXT + 16];
-        int length = snprintf(below, sizeof below, "engine/%s/", folders[i].path);
+        int length = snprintf(below, sizeof below, "%s/", folders[i].path);
         bool longer = found == NULL || strlen(folders[i].path) > strlen(found->path);
         if (strncmp(source, below, (size_t)length) == 0 && longer) {
             found = &folders[i];
@@ -132,9 +135,9 @@ static const struct {
     {"jansson.h", {"engine/train/", "engine/device/cuda/", "app/cli/"}},
     {"lua", {"app/lua/"}},
     {"lauxlib.h", {"app/lua/"}},
-    {"ncurses", {"app/tui/"}},
-    {"curses.h", {"app/tui/"}},
-    {"panel.h", {"app/tui/"}},
+    {"ncurses", {"app/tui/term/"}},
+    {"curses.h", {"app/tui/term/"}},
+    {"panel.h", {"app/tui/term/"}},
 };
 
 static bool begins(const char *text, const char *with)
@@ -177,10 +180,11 @@ static bool may_include(const char *source, const char *header, bool angled)
     if (begins(header, "headroom/") || is_beside(source, header) || is_made) {
         return true;
     }
-    if (begins(source, "app/")) {
-        return begins(header, "app/");
-    }
     const folder *f = folder_of_source(source);
+    if (begins(source, "app/")) {
+        const folder *to = folder_of_source(header);
+        return begins(header, "app/") && (f == NULL || (to != NULL && knows(f, to->name, strlen(to->name))));
+    }
     return f != NULL && knows(f, header, strcspn(header, "/"));
 }
 
@@ -313,6 +317,11 @@ START_TEST(wrong_includes_are_noticed)
     ck_assert(!may_include("engine/device/plan/plan.c", "device_cpu/kernels.h", false));
     ck_assert(!may_include("engine/train/engine.c", "app/command.h", false));
     ck_assert(!may_include("app/tui/loop.c", "memory/allocator.h", false));
+    ck_assert(may_include("app/tui/loop.c", "app/tui/term/paint.h", false));
+    ck_assert(may_include("app/tui/term/theme.h", "app/tui/base/bands.h", false));
+    ck_assert(!may_include("app/tui/term/paint.c", "app/tui/app.h", false));
+    ck_assert(!may_include("app/tui/base/format.c", "app/tui/term/paint.h", false));
+    ck_assert(!may_include("app/tui/loop.c", "ncurses.h", true));
     ck_assert(!may_include("app/cli/plan.c", "../../engine/base/text.h", false));
     ck_assert(!may_include("app/cli/plan.c", "ncurses.h", true));
     ck_assert(!may_include("engine/train/engine.c", "dnnl.h", true));

@@ -4,8 +4,8 @@
 #define TUI_WIDGETS_H
 
 #include "app/tui/app.h"
-#include "app/tui/paint.h"
 #include "app/tui/pane.h"
+#include "app/tui/term/paint.h"
 
 extern const pane_ops pane_knobs, pane_counters, pane_vram, pane_step, pane_loss, pane_peak, pane_log;
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "app/tui/history.h"
+#include "app/tui/base/bands.h"
 
 // X(ID)
 #define ROLE_MAP(X)                                                                                          \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/screenshot_shapes.h"
+#include "app/tui/term/screenshot_shapes.h"
 
 #include <stdbool.h>
 #include <stddef.h>

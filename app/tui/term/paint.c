@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/paint.h"
+#include "app/tui/term/paint.h"
 
 #include <ncurses.h>
 #include <stdarg.h>
 #include <string.h>
 #include <wchar.h>
 
-#include "app/tui/terminal.h"
+#include "app/tui/term/terminal.h"
 
 // ---- colour pairs, made when first needed ---------------------------------------------------------------------
 

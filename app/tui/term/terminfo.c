@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/terminfo.h"
+#include "app/tui/term/terminfo.h"
 
 #include <ncurses.h>
 #include <stddef.h>

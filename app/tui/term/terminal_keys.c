@@ -4,8 +4,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "app/tui/requests.h"
-#include "app/tui/terminal_state.h"
+#include "app/tui/term/input.h"
+#include "app/tui/term/terminal_state.h"
 
 enum {
     KEY_PASTE_BEGIN = KEY_MAX + 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/glyphs.h"
+#include "app/tui/term/glyphs.h"
 
 #include <langinfo.h>
 #include <stddef.h>

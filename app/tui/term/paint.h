@@ -10,9 +10,9 @@
 
 #include "headroom/status.h"
 
-#include "app/tui/glyphs.h"
-#include "app/tui/layout.h"
-#include "app/tui/theme.h"
+#include "app/tui/term/glyphs.h"
+#include "app/tui/term/rect.h"
+#include "app/tui/term/theme.h"
 
 typedef struct canvas {
     const theme *theme;

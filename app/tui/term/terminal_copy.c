@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/terminal_state.h"
+#include "app/tui/term/terminal_state.h"
 
 // GNU screen hands a device control string on to the terminal behind it, at most 768 bytes of it.
 enum { SCREEN_PIECE = 700 };

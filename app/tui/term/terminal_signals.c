@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/tui/terminal_state.h"
+#include "app/tui/term/terminal_state.h"
 
 enum { CRASH_STACK_BYTES = 1 << 16, RESTORE_MAX = 256 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/theme.h"
+#include "app/tui/term/theme.h"
 
 #include <math.h>
 #include <stdlib.h>

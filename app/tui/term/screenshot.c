@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/tui/paint.h"
+#include "app/tui/term/paint.h"
 
 // ---- text -----------------------------------------------------------------------------------------------------
 

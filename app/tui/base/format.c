@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/format.h"
+#include "app/tui/base/format.h"
 
 #include <inttypes.h>
 #include <math.h>

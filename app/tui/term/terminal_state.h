@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <termios.h>
 
-#include "app/tui/terminal.h"
-#include "app/tui/terminfo.h"
+#include "app/tui/term/terminal.h"
+#include "app/tui/term/terminfo.h"
 
 typedef struct terminal_state {
     SCREEN *screen;

@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "app/tui/terminal_state.h"
+#include "app/tui/term/terminal_state.h"
 
 enum { TIMEOUT_S = 2 };
 

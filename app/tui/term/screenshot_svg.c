@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/paint.h"
-#include "app/tui/screenshot_shapes.h"
+#include "app/tui/term/paint.h"
+#include "app/tui/term/screenshot_shapes.h"
 
 enum {
     W = SHAPE_WIDTH,
