@@ -467,7 +467,7 @@ hr_knob_id app_knob(const app *a)
 
 layout_wish app_wish(const app *a)
 {
-    return (layout_wish){a->screen, a->expanded, a->focus, TURN_FRONT};
+    return (layout_wish){screen_row_of(a->screen), a->expanded, a->focus, TURN_FRONT};
 }
 
 layout app_layout(const app *a)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "app/tui/prompt.h"
+#include "app/tui/view/prompt.h"
 
 typedef struct app app;
 

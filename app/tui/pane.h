@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 #include "app/tui/app.h"
-#include "app/tui/table_view.h"
 #include "app/tui/term/paint.h"
+#include "app/tui/view/table_view.h"
 
 typedef struct pane_ops {
     void (*draw)(const canvas *c, const app *a); // its title included; changes nothing

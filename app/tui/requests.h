@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "app/tui/layout.h"
+#include "app/tui/screens/rows.h"
 #include "app/tui/term/input.h"
 
 // X(ID, key, "key as shown", "name after ':'", "what it does")

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/tui/base/name_key.h"
 #include "app/tui/step_view.h"
-#include "app/tui/table_view.h"
 
 typedef struct named {
     uint64_t name; // hash
@@ -55,7 +55,7 @@ static uint64_t name_of(const hr_step_plan *p, uint32_t instr)
 {
     const hr_step_plan_instr *i = &p->instrs[instr];
     const bool of_tensor = i->is_alloc || i->is_free;
-    return table_name_key(of_tensor ? step_tensor_name(p, i->tensor) : hr_step_plan_text(p, i->name)) +
+    return name_key(of_tensor ? step_tensor_name(p, i->tensor) : hr_step_plan_text(p, i->name)) +
            (i->is_alloc  ? 1
             : i->is_free ? 2
                          : 0);

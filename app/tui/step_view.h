@@ -13,7 +13,6 @@
 
 #include "app/tui/base/format.h"
 #include "app/tui/history.h"
-#include "app/tui/term/glyphs.h"
 
 typedef struct app app;
 
@@ -158,10 +157,6 @@ void step_compare(const hr_step_plan *before, const hr_step_plan *now, step_chan
 // Whether two step plans show the same.
 bool step_is_same(const hr_step_plan *one, const hr_step_plan *other);
 
-// A bar that lies on its side: `share` of `width` cells. Returns text, at most 3 bytes a cell.
-const char *step_bar(const glyphs *g, double share, int width, char *text, size_t size);
-// The same with blanks up to `width`: in a column of numbers, which stand right, it begins left.
-const char *step_bar_cell(const glyphs *g, double share, int width, char *text, size_t size);
 // "1.23 G": three digits and a letter.
 const char *step_count(double value, char *text, size_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/layout.h"
+#include "app/tui/screens/rows.h"
 #include "tests/tui/suite.h"
 
 enum { ROWS = 120, COLUMNS = 300 };
@@ -43,7 +43,7 @@ static void check_layout(const layout *l, int rows, int columns)
 static void check_screen(screen_id screen, int rows, int columns)
 {
     for (const pane_id *pane = screen_row_of(screen)->panes; *pane != PANE_COUNT; pane++) {
-        layout_wish wish = {screen, true, *pane, 15};
+        layout_wish wish = {screen_row_of(screen), true, *pane, 15};
         layout expanded = layout_make(rows, columns, &wish);
         wish.expanded = false;
         layout l = layout_make(rows, columns, &wish);
@@ -69,7 +69,7 @@ END_TEST
 
 START_TEST(eighty_by_twenty_four_shows_everything_of_the_bench)
 {
-    layout_wish wish = {.focus = PANE_KNOBS, .knob_count = 15};
+    layout_wish wish = {.screen = screen_row_of(SCREEN_BENCH), .focus = PANE_KNOBS, .knob_count = 15};
     layout l = layout_make(24, 80, &wish);
     static const pane_id shown[] = {PANE_KNOBS, PANE_COUNTERS, PANE_VRAM,  PANE_LOSS,  PANE_PEAK,
                                     PANE_LOG,   PANE_TITLE,    PANE_STRIP, PANE_FOOTER};
@@ -83,7 +83,7 @@ END_TEST
 
 START_TEST(the_doctor_leaves_the_knobs_at_hand)
 {
-    layout_wish wish = {.screen = SCREEN_DOCTOR, .focus = PANE_KNOBS, .knob_count = 15};
+    layout_wish wish = {.screen = screen_row_of(SCREEN_DOCTOR), .focus = PANE_KNOBS, .knob_count = 15};
     layout l = layout_make(24, 80, &wish);
     ck_assert_int_ge(l.pane[PANE_DOCTOR].h, 13);
     ck_assert_int_ge(l.pane[PANE_FIXES].h,
@@ -95,7 +95,7 @@ END_TEST
 
 START_TEST(small_windows_fall_back_to_one_pane_a_meter_and_a_line)
 {
-    layout_wish wish = {.focus = PANE_VRAM, .knob_count = 15};
+    layout_wish wish = {.screen = screen_row_of(SCREEN_BENCH), .focus = PANE_VRAM, .knob_count = 15};
     ck_assert_int_eq(layout_make(16, 60, &wish).kind, LAYOUT_SINGLE);
     ck_assert_int_eq(layout_make(23, 80, &wish).kind, LAYOUT_SINGLE);
     ck_assert_int_eq(layout_make(10, 40, &wish).kind, LAYOUT_METER);
@@ -108,7 +108,7 @@ START_TEST(tab_visits_every_pane_that_can_be_shown_and_comes_back)
 {
     static const int sizes[][2] = {{24, 80}, {50, 160}, {16, 60}, {10, 40}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        layout_wish wish = {.focus = PANE_KNOBS, .knob_count = 15};
+        layout_wish wish = {.screen = screen_row_of(SCREEN_BENCH), .focus = PANE_KNOBS, .knob_count = 15};
         int visits = 0;
         do {
             layout l = layout_make(sizes[i][0], sizes[i][1], &wish);

@@ -320,6 +320,7 @@ START_TEST(wrong_includes_are_noticed)
     ck_assert(may_include("app/tui/loop.c", "app/tui/term/paint.h", false));
     ck_assert(may_include("app/tui/term/theme.h", "app/tui/base/bands.h", false));
     ck_assert(!may_include("app/tui/term/paint.c", "app/tui/app.h", false));
+    ck_assert(!may_include("app/tui/view/table_view.c", "app/tui/requests.h", false));
     ck_assert(!may_include("app/tui/base/format.c", "app/tui/term/paint.h", false));
     ck_assert(!may_include("app/tui/loop.c", "ncurses.h", true));
     ck_assert(!may_include("app/cli/plan.c", "../../engine/base/text.h", false));

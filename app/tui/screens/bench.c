@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Bench: knobs and memory left, graphs, table and log right.
-#include "app/tui/layout.h"
+#include "app/tui/screens/rows.h"
 
 enum {
     HELP_ROWS = 5,         // of the selected knob, below the list

@@ -231,7 +231,7 @@ static uint64_t key(const app *a, size_t at)
     fix_row rows[FIX_ROWS_MAX];
     char words[HR_KNOB_TEXT_MAX];
     doctor_fixes(a, rows);
-    return table_name_key(doctor_fix_text(a, &rows[at], words));
+    return name_key(doctor_fix_text(a, &rows[at], words));
 }
 
 // Rows change with the report, with every answer, and with an end of the out-of-memory.

@@ -8,6 +8,8 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/view/bar.h"
+
 enum { LAYER, KIND, OUTPUT, PARAMETERS, WEIGHTS, ACTIVATIONS, KEPT, FLOPS, TIME, SHARE, BAR = 8 };
 
 static const table_column columns[] = {
@@ -100,8 +102,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(p, layer->output_shape));
         break;
     case SHARE:
-        step_bar_cell(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text,
-                      TABLE_CELL_MAX);
+        bar_cell(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text, TABLE_CELL_MAX);
         break;
     default:
         number_cell(a, row, column, text);
@@ -111,7 +112,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static uint64_t key(const app *a, size_t row)
 {
-    return table_name_key(hr_step_plan_text(&a->step_plan, a->step_plan.layers[row].name));
+    return name_key(hr_step_plan_text(&a->step_plan, a->step_plan.layers[row].name));
 }
 
 static uint64_t version(const app *a)

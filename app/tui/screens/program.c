@@ -8,6 +8,8 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/view/bar.h"
+
 enum { NUMBER, INSTRUCTION, IMPLEMENTATION, PHASE, LAYER, IN_USE, CHANGE, FLOPS, TIME, SHARE, BAR = 8 };
 
 static const table_column columns[] = {
@@ -99,7 +101,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->step_plan, i->layer));
         break;
     case SHARE:
-        step_bar_cell(&a->glyphs, number(a, row, SHARE), BAR, text, TABLE_CELL_MAX);
+        bar_cell(&a->glyphs, number(a, row, SHARE), BAR, text, TABLE_CELL_MAX);
         break;
     default:
         number_cell(a, row, column, text);

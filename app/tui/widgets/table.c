@@ -50,7 +50,7 @@ static uint64_t key(const app *a, size_t row)
     for (size_t i = 0; i < row; i++) {
         before += strcmp(tensor_at(a, i)->name, name) == 0;
     }
-    return table_name_key(name) + before;
+    return name_key(name) + before;
 }
 
 static uint64_t version(const app *a)

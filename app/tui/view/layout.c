@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/layout.h"
+#include "app/tui/view/layout.h"
 
 static const char *const titles[] = {
 #define X(id, text) [PANE_##id] = text,
@@ -7,33 +7,9 @@ static const char *const titles[] = {
 #undef X
 };
 
-// ---- screens --------------------------------------------------------------------------------------------------
-
-#define PANES(...) ((const pane_id[]){__VA_ARGS__, PANE_COUNT})
-
-static const screen_row screens[SCREEN_COUNT] = {
-    [SCREEN_BENCH] = {PANES(PANE_KNOBS, PANE_COUNTERS, PANE_VRAM, PANE_STEP, PANE_LOSS, PANE_PEAK, PANE_LOG),
-                      place_bench},
-    [SCREEN_MEMORY] = {PANES(PANE_HEAP, PANE_EVENTS, PANE_BLOCK), place_memory},
-    [SCREEN_DOCTOR] = {PANES(PANE_KNOBS, PANE_DOCTOR, PANE_FIXES, PANE_COUNTERS, PANE_VRAM, PANE_LOG),
-                       place_doctor},
-    [SCREEN_RUNS] = {PANES(PANE_RUNS, PANE_DIFF, PANE_OVERLAY), place_runs},
-    [SCREEN_TIMELINE] = {PANES(PANE_STACK, PANE_ALIVE, PANE_MINIMAP), place_timeline},
-    [SCREEN_PROGRAM] = {PANES(PANE_LISTING, PANE_TURNED), place_program},
-    [SCREEN_MODEL] = {PANES(PANE_LAYERS, PANE_LAYER, PANE_WORK), place_model},
-    [SCREEN_LEARN] = {PANES(PANE_TERMS, PANE_MEANING, PANE_SITUATIONS), place_learn},
-    [SCREEN_PIPELINE] = {PANES(PANE_FLOW, PANE_STAGES, PANE_SETTINGS), place_pipeline},
-    [SCREEN_FIT] = {PANES(PANE_FRONTIER, PANE_POINTS), place_fit},
-};
-
-const screen_row *screen_row_of(screen_id screen)
+bool screen_row_has(const screen_row *screen, pane_id pane)
 {
-    return &screens[screen < SCREEN_COUNT ? screen : SCREEN_BENCH];
-}
-
-bool screen_has(screen_id screen, pane_id pane)
-{
-    const pane_id *panes = screen_row_of(screen)->panes;
+    const pane_id *panes = screen->panes;
     while (*panes != PANE_COUNT && *panes != pane) {
         panes++;
     }
@@ -86,7 +62,7 @@ static void place_full(layout *l, rect body, const layout_wish *wish)
     if (wish->expanded) {
         l->pane[wish->focus] = body;
     } else {
-        screen_row_of(wish->screen)->place(l, body, wish);
+        wish->screen->place(l, body, wish);
     }
 }
 
@@ -108,7 +84,7 @@ layout layout_make(int rows, int columns, const layout_wish *wish)
     }
     l.pane[PANE_TITLE] = cut_top(&body, 1);
     l.pane[PANE_TABS] = cut_top(&body, 1);
-    if (!screen_has(wish->screen, PANE_KNOBS)) {
+    if (!screen_row_has(wish->screen, PANE_KNOBS)) {
         l.pane[PANE_KNOB_BAR] = cut_top(&body, 1);
     }
     l.kind = rows < 24 || columns < 80 ? LAYOUT_SINGLE : LAYOUT_FULL;
@@ -126,12 +102,12 @@ bool layout_can_show(const layout *l, const layout_wish *wish, pane_id pane)
         return pane == PANE_KNOBS;
     }
     bool alone = l->kind == LAYOUT_SINGLE || wish->expanded;
-    return alone ? screen_has(wish->screen, pane) : l->pane[pane].h > 0;
+    return alone ? screen_row_has(wish->screen, pane) : l->pane[pane].h > 0;
 }
 
 pane_id layout_next(const layout *l, const layout_wish *wish, int direction)
 {
-    const pane_id *panes = screen_row_of(wish->screen)->panes;
+    const pane_id *panes = wish->screen->panes;
     int count = 0, at = 0;
     for (; panes[count] != PANE_COUNT; count++) {
         at = panes[count] == wish->focus ? count : at;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "app/tui/base/name_key.h"
 #include "app/tui/term/paint.h"
 
 typedef struct app app;
@@ -79,9 +80,6 @@ typedef struct table_view {
 
 // What a column explains itself with: its own line, or its term's.
 const char *table_column_line(const table_column *column);
-
-// Of a row that is known by a name alone, for table_source.key.
-uint64_t table_name_key(const char *name);
 
 void table_view_init(table_view *v);
 void table_view_deinit(table_view *v);

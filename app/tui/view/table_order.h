@@ -3,7 +3,7 @@
 #ifndef TUI_TABLE_ORDER_H
 #define TUI_TABLE_ORDER_H
 
-#include "app/tui/table_view.h"
+#include "app/tui/view/table_view.h"
 
 // Makes `order` and `count` of a view anew. Each cell is asked for once: a sort compares what it was told, and a filter of
 // plain text that grows looks at the rows that are left. Host memory short: the old order stays, cut to the rows that

@@ -13,26 +13,6 @@
 
 #include "app/tui/term/rect.h"
 
-// X(ID, key, "key as shown", "name", "its job"), in the order of their keys. Every screen is a request too.
-#define SCREEN_MAP(X)                                                                                        \
-    X(BENCH, '1', "1", "bench", "the Bench: memory, loss and knobs")                                         \
-    X(MEMORY, '2', "2", "memory", "Memory: the heap as a map, event by event")                               \
-    X(TIMELINE, '3', "3", "timeline", "the Timeline: the planned step, instruction by instruction")          \
-    X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
-    X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")              \
-    X(LEARN, '6', "6", "learn", "Learn: what the words mean, and situations to try")                         \
-    X(PIPELINE, '7', "7", "pipeline", "the Pipeline: what feeds the step, and who waits for whom")           \
-    X(MODEL, '8', "8", "model", "the Model: what each layer costs")                                          \
-    X(PROGRAM, '9', "9", "program", "the Program: the step as it is listed, and what a turn changes in it")  \
-    X(FIT, '0', "0", "fit", "the Fit: what the knobs trade, peak against step time")
-
-typedef enum screen_id {
-#define X(id, key, shown, name, line) SCREEN_##id,
-    SCREEN_MAP(X)
-#undef X
-        SCREEN_COUNT,
-} screen_id;
-
 // X(ID, "title"): titles are terms of the glossary.
 #define PANE_MAP(X)                                                                                          \
     X(KNOBS, "knobs")                                                                                        \
@@ -83,8 +63,10 @@ typedef enum pane_id {
 
 typedef enum layout_class { LAYOUT_LINE, LAYOUT_METER, LAYOUT_SINGLE, LAYOUT_FULL } layout_class;
 
+typedef struct screen_row screen_row;
+
 typedef struct layout_wish {
-    screen_id screen;
+    const screen_row *screen;
     bool expanded;  // the focused pane alone
     pane_id focus;  // < PANE_FOCUS_COUNT
     int knob_count; // rows the knob list would like
@@ -95,14 +77,13 @@ typedef struct layout {
     rect pane[PANE_COUNT];
 } layout;
 
-typedef struct screen_row {
+struct screen_row {
     const pane_id *panes; // in the order of Tab, PANE_COUNT at the end; the first has the focus when it opens
     // Shares `body` (at least 80×19) out among its panes. The two most important ones have a place at every size.
     void (*place)(layout *l, rect body, const layout_wish *wish);
-} screen_row;
+};
 
-const screen_row *screen_row_of(screen_id screen);
-bool screen_has(screen_id screen, pane_id pane);
+bool screen_row_has(const screen_row *screen, pane_id pane);
 
 layout layout_make(int rows, int columns, const layout_wish *wish);
 const char *pane_title(pane_id pane);
@@ -117,19 +98,5 @@ int layout_clamp(int value, int low, int high);
 rect cut_top(rect *from, int rows);
 rect cut_bottom(rect *from, int rows);
 rect cut_left(rect *from, int columns);
-
-// The screens' own (screens/NAME.c).
-// Knobs above, counters below: the left side of Bench and Doctor.
-void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
-void place_bench(layout *l, rect body, const layout_wish *wish);
-void place_memory(layout *l, rect body, const layout_wish *wish);
-void place_doctor(layout *l, rect body, const layout_wish *wish);
-void place_fit(layout *l, rect body, const layout_wish *wish);
-void place_pipeline(layout *l, rect body, const layout_wish *wish);
-void place_learn(layout *l, rect body, const layout_wish *wish);
-void place_runs(layout *l, rect body, const layout_wish *wish);
-void place_timeline(layout *l, rect body, const layout_wish *wish);
-void place_program(layout *l, rect body, const layout_wish *wish);
-void place_model(layout *l, rect body, const layout_wish *wish);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/table_view.h"
+#include "app/tui/view/table_view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "headroom/words.h"
 
 #include "app/tui/base/format.h"
-#include "app/tui/table_order.h"
+#include "app/tui/view/table_order.h"
 
 enum { BAND_WIDTH = 2, HEADED_MIN = 4, NAME_MIN = 8 };
 
@@ -17,15 +17,6 @@ const char *table_column_line(const table_column *column)
 {
     const hr_term *term = hr_term_find(column->term);
     return column->line != NULL ? column->line : term == NULL ? "" : term->line;
-}
-
-uint64_t table_name_key(const char *name)
-{
-    uint64_t hash = UINT64_C(14695981039346656037); // FNV-1a
-    for (; *name != '\0'; name++) {
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
-    }
-    return hash;
 }
 
 void table_view_init(table_view *v)

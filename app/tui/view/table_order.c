@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/table_order.h"
+#include "app/tui/view/table_order.h"
 
 #include <math.h>
 #include <regex.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/prompt.h"
+#include "app/tui/view/prompt.h"
 
 #include <stdio.h>
 #include <string.h>
