@@ -125,8 +125,15 @@ static void run(trial *t, uint64_t *state)
     t->c = guarded(c_bytes);
     t->b_sums = t->g.sum_b ? guarded((uint64_t)n * sizeof(float)) : NULL;
     t->scratch = guarded(scratch_bytes);
-    const gemm_operands o = {t->a, t->b, t->bias, t->c, t->b_sums};
+    const uint64_t packed_bytes = gemm_packed_bytes(&t->g);
+    float *packed = t->g.b_packed ? guarded(packed_bytes) : NULL;
+    if (packed != NULL) {
+        gemm_pack_right(&t->g, t->b, packed);
+        check_guard(packed, packed_bytes);
+    }
+    const gemm_operands o = {t->a, packed != NULL ? packed : t->b, t->bias, t->c, t->b_sums};
     gemm_run(&t->g, &o, t->scratch);
+    free(packed);
     check_guard(t->scratch, scratch_bytes);
     check_guard(t->c, c_bytes);
     for (int s = 0; s < SAMPLES; s++) {
@@ -162,7 +169,8 @@ START_TEST(a_product_is_the_sum_of_products)
                      .b_transposed = op_random_int(&state, 0, 1) == 1,
                      .relu = op_random_int(&state, 0, 1) == 1,
                      .workers = w}};
-    t.g.sum_b = !t.g.b_transposed && op_random_int(&state, 0, 1) == 1;
+    t.g.b_packed = op_random_int(&state, 0, 3) == 0;
+    t.g.sum_b = !t.g.b_transposed && !t.g.b_packed && op_random_int(&state, 0, 1) == 1;
     t.bias = op_random_int(&state, 0, 1) == 1 ? random_floats(t.g.n, &state) : NULL;
     run(&t, &state);
     workers_destroy(w);
@@ -184,6 +192,7 @@ START_TEST(a_product_of_parts_is_the_sum_of_products)
     t.g.a_row = (t.g.a_transposed ? t.g.m : t.g.k) + op_random_int(&state, 0, 40);
     t.g.b_row = (t.g.b_transposed ? t.g.k : t.g.n) + op_random_int(&state, 0, 40);
     t.g.c_row = t.g.n + op_random_int(&state, 0, 40);
+    t.g.b_packed = op_random_int(&state, 0, 3) == 0;
     t.bias = op_random_int(&state, 0, 1) == 1 ? random_floats(t.g.n, &state) : NULL;
     run(&t, &state);
     workers_destroy(w);
@@ -239,10 +248,11 @@ END_TEST
 static const struct {
     int64_t m, n, k;
     bool a_transposed, b_transposed;
-} layers[] = {{16, 64, 10816, false, false},  {10816, 64, 16, true, false}, {16, 10816, 64, false, true},
-              {5408, 32, 3, false, false},    {3, 32, 5408, true, false},   {32, 64, 5408, true, false},
-              {128, 10, 2048, false, false},  {128, 2048, 10, false, true}, {128, 520, 2048, false, false},
-              {1030, 1030, 128, true, false}, {33, 2050, 300, false, false}};
+} layers[] = {{16, 64, 10816, false, false},  {10816, 64, 16, true, false},  {16, 10816, 64, false, true},
+              {5408, 32, 3, false, false},    {3, 32, 5408, true, false},    {32, 64, 5408, true, false},
+              {128, 10, 2048, false, false},  {128, 2048, 10, false, true},  {128, 520, 2048, false, false},
+              {1030, 1030, 128, true, false}, {33, 2050, 300, false, false}, {700, 1700, 650, false, false},
+              {700, 650, 1700, false, true},  {2100, 1100, 600, true, false}};
 
 START_TEST(products_of_layers)
 {

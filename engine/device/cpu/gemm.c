@@ -12,9 +12,10 @@
 
 enum {
     DEPTH_MAX = 256,        // k of one pass: a panel of B stays in the nearest caches
-    PANELS_MAX = 8,         // panels of B that are copied at once: long runs of a row are read at full speed
     BLOCK_FLOATS = 65536,   // of A in one pass over B: half of a usual second-level cache
-    BAND_COLUMNS = 512,     // of C, finished over all of k before the next ones
+    BAND_FLOATS = 131072,   // of B, copied once and read by all rows of A
+    BAND_COLUMNS = 512,     // of C, finished over all of k before the next ones, where B is not copied
+    KEPT_FLOATS = 524288,   // of A, copied once for all bands of B
     FETCH_ROWS_MIN = 64,    // of A
     SPLIT_DEPTH_MIN = 512,  // k of one thread
     SERIAL_FLOPS = 1 << 19, // below this the second thread costs more than it brings
@@ -24,11 +25,12 @@ enum {
 // How one product is cut. Derived from the sizes alone, so that scratch and sums are the same in every call.
 typedef struct plan {
     const gemm_tiles *tiles;
-    int64_t columns;  // of a full tile
-    int64_t depth;    // k per pass
-    int64_t a_rows;   // m per block
-    int64_t b_panels; // panels per block
+    int64_t columns; // of a full tile
+    int64_t depth;   // k per pass
+    int64_t a_rows;  // m per block
+    int64_t band;    // n per band: what is copied of B at once
     bool pack_a, pack_b;
+    bool keep_a;      // what is copied of A serves all bands
     bool split_depth; // threads share k instead of m or n; their sums are added afterwards
     bool split_rows;
     uint32_t threads;
@@ -53,6 +55,11 @@ static int64_t min_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t at_least_one(int64_t count)
+{
+    return count < 1 ? 1 : count;
+}
+
 static uint32_t threads_of(const gemm *g)
 {
     return g->workers == NULL || 2 * g->m * g->n * g->k < SERIAL_FLOPS ? 1 : workers_count(g->workers);
@@ -67,7 +74,33 @@ static bool packs_a(const gemm *g)
 
 static bool packs_b(const gemm *g, const plan *p)
 {
-    return g->b_transposed || (g->m > 2 * p->tiles->rows && g->n > 4 * p->columns);
+    return !g->b_packed && (g->b_transposed || (g->m > 2 * p->tiles->rows && g->n > 4 * p->columns));
+}
+
+// The most that cpu_for gives one thread of `items`, where `shared`.
+static int64_t share_of(const plan *p, int64_t items, int64_t grain, bool shared)
+{
+    const int64_t blocks = (items + grain - 1) / grain;
+    return shared ? min_of(items, (blocks + p->threads - 1) / p->threads * grain) : items;
+}
+
+// A band is as many panels of B as BAND_FLOATS hold at that depth. A is copied anew for every band, or once where all
+// of a thread's rows over all of its depth are few.
+static void plan_bands(const gemm *g, plan *p)
+{
+    const int64_t rows = p->tiles->rows, panel = p->columns * p->depth;
+    const int64_t own_m = share_of(p, g->m, rows, p->split_rows && !p->split_depth);
+    const int64_t own_n = share_of(p, g->n, p->columns, !p->split_rows && !p->split_depth);
+    const int64_t own_k = share_of(p, g->k, rows, p->split_depth);
+    const int64_t panels = min_of((own_n + p->columns - 1) / p->columns, at_least_one(BAND_FLOATS / panel));
+    p->a_rows = min_of(own_m, round_up(BLOCK_FLOATS / p->depth, rows));
+    p->band = p->pack_b ? panels * p->columns : own_k > p->depth ? BAND_COLUMNS : own_n;
+    p->keep_a = p->pack_a && own_n > p->band && round_up(own_m, rows) * own_k <= KEPT_FLOATS;
+    p->a_floats = p->keep_a   ? round_up(own_m, rows) * own_k
+                  : p->pack_a ? round_up(p->a_rows, rows) * p->depth
+                              : 0;
+    // One panel at least: the last columns of B are always copied, padded with zeros.
+    p->b_floats = (p->pack_b ? panels : 1) * panel;
 }
 
 static plan plan_of(const gemm *g)
@@ -82,11 +115,7 @@ static plan plan_of(const gemm *g)
     p.depth = (own_depth + passes - 1) / passes;
     p.pack_a = packs_a(g);
     p.pack_b = packs_b(g, &p);
-    p.a_rows = min_of(g->m, round_up(BLOCK_FLOATS / p.depth, p.tiles->rows));
-    p.a_floats = p.pack_a ? round_up(p.a_rows, p.tiles->rows) * p.depth : 0;
-    // One panel at least: the last columns of B are always copied, padded with zeros.
-    p.b_panels = p.pack_b ? min_of((g->n + p.columns - 1) / p.columns, PANELS_MAX) : 1;
-    p.b_floats = p.b_panels * p.columns * p.depth;
+    plan_bands(g, &p);
     p.sum_floats = p.split_depth ? round_up(g->m * g->n, LINE_FLOATS) : 0;
     p.b_sum_floats = p.split_depth && g->sum_b ? round_up(g->n, LINE_FLOATS) : 0;
     p.a_floats = round_up(p.a_floats, LINE_FLOATS);
@@ -115,12 +144,13 @@ typedef struct prefetch {
     int64_t per_tile;
 } prefetch;
 
-// One block of A against a run of panels of B.
+// A block of A against a band of B.
 typedef struct pass {
-    block at;         // n to n_end are the panels
+    block at;
     bool first, last; // of the passes over k
     float *c;
     int64_t c_row;
+    const float *a; // the block's copy
     float *scratch_a, *scratch_b;
     prefetch ahead;
 } pass;
@@ -165,73 +195,81 @@ static void run_panel(const job *j, pass *s, gemm_tile t, int64_t n, int64_t col
     t.a_step = j->p->pack_a ? tiles->rows : g->a_transposed ? g->a_row : 1;
     for (int64_t m = s->at.m; m < s->at.m_end; m += tiles->rows) {
         const int64_t rows = min_of(tiles->rows, s->at.m_end - m);
-        t.a = j->p->pack_a ? s->scratch_a + (m - s->at.m) * t.depth
-                           : j->o->a + m * t.a_row + s->at.k * t.a_step;
+        t.a = j->p->pack_a ? s->a + (m - s->at.m) * t.depth : j->o->a + m * t.a_row + s->at.k * t.a_step;
         t.c = s->c + m * t.c_row + n;
         prefetch_some(&s->ahead);
         gemm_tile_run(tiles, &t, rows, columns);
     }
 }
 
-static void run_pass(const job *j, pass *s)
+// The rows of the block against the band's panels; one that was not copied for all rows, and is ragged, is copied here.
+static void run_panels(const job *j, pass *s)
 {
     const gemm *g = j->g;
     const plan *p = j->p;
     const block *w = &s->at;
     const int64_t depth = w->k_end - w->k;
-    const bool pack = p->pack_b || (w->n_end - w->n) % p->tiles->lanes != 0;
-    if (pack) {
-        gemm_pack_b(g, p->columns, j->o->b, w->n, w->n_end, w->k, depth, s->scratch_b);
-    }
     for (int64_t n = w->n; n < w->n_end; n += p->columns) {
+        const int64_t columns = min_of(p->columns, w->n_end - n);
+        const bool ragged = !p->pack_b && !g->b_packed && columns % p->tiles->lanes != 0;
         gemm_tile t = {
             .depth = depth, .c_row = s->c_row, .add = !s->first || g->add, .relu = s->last && g->relu};
         t.scale = s->last ? g->scale : 0.0f;
         t.bias = s->last && j->o->bias != NULL ? j->o->bias + n : NULL;
-        t.b = pack ? s->scratch_b + (n - w->n) * depth : j->o->b + w->k * g->b_row + n;
-        t.b_step = pack ? p->columns : g->b_row;
-        run_panel(j, s, t, n, min_of(p->columns, w->n_end - n));
+        t.b = p->pack_b     ? s->scratch_b + (n - w->n) * depth
+              : ragged      ? s->scratch_b
+              : g->b_packed ? j->o->b + n * g->k + w->k * p->columns
+                            : j->o->b + w->k * g->b_row + n;
+        t.b_step = p->pack_b || ragged || g->b_packed ? p->columns : g->b_row;
+        if (ragged) {
+            gemm_pack_b(g, p->columns, j->o->b, n, n + columns, w->k, depth, s->scratch_b);
+        }
+        run_panel(j, s, t, n, columns);
     }
 }
 
-// The panels behind those at `at`: the next ones of the band, or the first ones of the next pass over k.
-// Nothing where the copies would not be made, or too few products run meanwhile to hide the wait.
-static prefetch what_follows(const job *j, const block *at, const block *w, const block *band)
+// What will be copied of B behind this pass: the next depth of the band, or the next band. Nothing where no copies are
+// made, or too few products run meanwhile to hide the wait.
+static prefetch what_follows(const job *j, const block *band, const block *w)
 {
     const plan *p = j->p;
-    const int64_t width = p->b_panels * p->columns, rows = at->m_end - at->m;
-    const int64_t tiles = p->b_panels * ((rows + p->tiles->rows - 1) / p->tiles->rows);
-    if (!p->pack_b || rows < FETCH_ROWS_MIN) {
+    const int64_t rows = band->m_end - band->m, k_next = band->k_end < w->k_end ? band->k_end : w->k;
+    const int64_t n = band->k_end < w->k_end ? band->n : band->n_end, n_end = min_of(n + p->band, w->n_end);
+    const int64_t tiles = ((band->n_end - band->n + p->columns - 1) / p->columns) *
+                          ((rows + p->tiles->rows - 1) / p->tiles->rows);
+    if (!p->pack_b || rows < FETCH_ROWS_MIN || n >= n_end) {
         return (prefetch){0};
     }
-    if (at->n_end < band->n_end) {
-        return prefetch_of(j, at->n_end, min_of(at->n_end + width, band->n_end), at->k, at->k_end, tiles);
-    }
-    if (at->m_end == w->m_end && at->k_end < w->k_end) {
-        return prefetch_of(j, band->n, min_of(band->n + width, band->n_end), at->k_end,
-                           min_of(at->k_end + p->depth, w->k_end), tiles);
-    }
-    return (prefetch){0};
+    return prefetch_of(j, n, n_end, k_next, min_of(k_next + p->depth, w->k_end), tiles);
 }
 
-// The columns of `band` at depth [s->at.k, s->at.k_end), over all rows of w.
-static void run_rows(const job *j, pass *s, const block *w, const block *band)
+// Where the block that begins at row m and the pass's depth lies among what is copied of A.
+static float *copy_of(const job *j, const pass *s, const block *w, int64_t m)
 {
     const plan *p = j->p;
-    const int64_t width = p->b_panels * p->columns;
+    return p->keep_a ? s->scratch_a + (s->at.k - w->k) * round_up(w->m_end - w->m, p->tiles->rows) +
+                           (m - w->m) * (s->at.k_end - s->at.k)
+                     : s->scratch_a;
+}
+
+// The band's columns at depth [s->at.k, s->at.k_end), over all rows of w.
+static void run_pass(const job *j, pass *s, const block *w, bool first_band)
+{
+    const plan *p = j->p;
+    const int64_t depth = s->at.k_end - s->at.k;
+    if (p->pack_b) {
+        gemm_pack_b(j->g, p->columns, j->o->b, s->at.n, s->at.n_end, s->at.k, depth, s->scratch_b);
+    }
+    s->ahead = what_follows(j, &(block){w->m, w->m_end, s->at.n, s->at.n_end, s->at.k, s->at.k_end}, w);
     for (int64_t m = w->m; m < w->m_end; m += p->a_rows) {
         s->at.m = m;
         s->at.m_end = min_of(m + p->a_rows, w->m_end);
-        if (p->pack_a) {
-            gemm_pack_a(j->g, p->tiles->rows, j->o->a, m, s->at.m_end - m, s->at.k, s->at.k_end - s->at.k,
-                        s->scratch_a);
+        float *copy = copy_of(j, s, w, m);
+        if (p->pack_a && (!p->keep_a || first_band)) {
+            gemm_pack_a(j->g, p->tiles->rows, j->o->a, m, s->at.m_end - m, s->at.k, depth, copy);
         }
-        for (int64_t n = band->n; n < band->n_end; n += width) {
-            s->at.n = n;
-            s->at.n_end = min_of(n + width, band->n_end);
-            s->ahead = what_follows(j, &s->at, w, band);
-            run_pass(j, s);
-        }
+        s->a = copy;
+        run_panels(j, s);
     }
 }
 
@@ -246,18 +284,18 @@ static void run_block(const job *j, const block *w, bool epilogue, float *c, flo
               .c_row = epilogue ? g->c_row : g->n,
               .scratch_a = scratch,
               .scratch_b = scratch + p->a_floats};
-    const int64_t width = w->k_end - w->k > p->depth ? BAND_COLUMNS : w->n_end - w->n;
-    for (int64_t n = w->n; n < w->n_end; n += width) {
-        const block band = {w->m, w->m_end, n, min_of(n + width, w->n_end), w->k, w->k_end};
+    for (int64_t n = w->n; n < w->n_end; n += p->band) {
+        s.at.n = n;
+        s.at.n_end = min_of(n + p->band, w->n_end);
         for (int64_t k = w->k; k < w->k_end; k += p->depth) {
             s.at.k = k;
             s.at.k_end = min_of(k + p->depth, w->k_end);
             s.first = k == w->k;
             s.last = epilogue && s.at.k_end == w->k_end;
-            run_rows(j, &s, w, &band);
+            run_pass(j, &s, w, n == w->n);
             if (b_sums != NULL) { // while these rows of B are near
                 sums_add_rows(b_sums + n, j->o->b + k * g->b_row + n, g->b_row, s.at.k_end - k,
-                              band.n_end - n);
+                              s.at.n_end - n);
             }
         }
     }
@@ -355,6 +393,40 @@ void gemm_run(const gemm *packed, const gemm_operands *o, float *scratch)
     } else {
         cpu_for(g->workers, g->n, p.columns, run_range, &j);
     }
+}
+
+// ---- a B for many runs ------------------------------------------------------------------------------------------
+
+typedef struct packing {
+    const gemm *g;
+    const float *b;
+    float *to;
+    int64_t columns;
+} packing;
+
+static int64_t panel_columns(void)
+{
+    const gemm_tiles *tiles = gemm_tiles_here();
+    return (int64_t)tiles->vectors * tiles->lanes;
+}
+
+uint64_t gemm_packed_bytes(const gemm *g)
+{
+    return (uint64_t)(round_up(g->n, panel_columns()) * g->k) * sizeof(float);
+}
+
+static void pack_range(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const packing *p = argument;
+    (void)worker;
+    gemm_pack_b(p->g, p->columns, p->b, begin, end, 0, p->g->k, p->to + begin * p->g->k);
+}
+
+void gemm_pack_right(const gemm *packed, const float *b, float *to)
+{
+    const gemm full = gemm_with_rows(packed);
+    const packing p = {&full, b, to, panel_columns()};
+    cpu_for(full.workers, full.n, p.columns, pack_range, &p);
 }
 
 const char *gemm_isa(void)

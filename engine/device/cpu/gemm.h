@@ -23,6 +23,7 @@ typedef struct gemm {
     bool relu;
     bool add;         // to what C holds; without workers only
     bool sum_b;       // the columns of a plain B are summed on the way
+    bool b_packed;    // B is what gemm_pack_right left of it; without sum_b
     workers *workers; // NULL: the caller alone
 } gemm;
 
@@ -37,6 +38,11 @@ typedef struct gemm_operands {
 uint64_t gemm_scratch_bytes(const gemm *g);
 // Scratch is 64-byte aligned.
 void gemm_run(const gemm *g, const gemm_operands *o, float *scratch);
+
+// B in the order in which the tiles read it, for a product that is made with it many times: copied once, and not in every
+// run. g is that product; `to` is 64-byte aligned.
+uint64_t gemm_packed_bytes(const gemm *g);
+void gemm_pack_right(const gemm *g, const float *b, float *to);
 
 // The same product over outer x inner matrices: samples and their heads. Matrix (i, j) of an operand begins
 // i * outer + j * inner floats behind the first. Where there are as many matrices as workers each is one

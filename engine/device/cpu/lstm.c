@@ -171,6 +171,8 @@ static void run_step(const cpu_run *r, const job *j, cpu_body body)
 }
 
 // ---- products ---------------------------------------------------------------------------------------------
+//
+// Wh is copied into the order of the tiles once and serves all steps.
 
 // h(t-1)[N, H] · Wh[H, 4H], rows of one step lie T apart.
 static gemm step_product(const cpu_device *device, const lstm *l)
@@ -179,6 +181,7 @@ static gemm step_product(const cpu_device *device, const lstm *l)
                   .n = 4 * l->units,
                   .k = l->units,
                   .a_row = l->steps * l->units,
+                  .b_packed = true,
                   .workers = device->workers};
 }
 
@@ -190,6 +193,7 @@ static gemm step_bwd_product(const cpu_device *device, const lstm *l)
                   .k = 4 * l->units,
                   .a_row = l->steps * 4 * l->units,
                   .b_transposed = true,
+                  .b_packed = true,
                   .workers = device->workers};
 }
 
@@ -214,14 +218,17 @@ static uint64_t workspace(const cpu_device *device, const op_query *q)
 {
     const lstm l = lstm_of(&q->in[0]);
     const gemm g = step_product(device, &l);
-    return (uint64_t)in_lines(l.samples * 4 * l.units) * sizeof(float) + gemm_scratch_bytes(&g);
+    return (uint64_t)in_lines(l.samples * 4 * l.units) * sizeof(float) + gemm_packed_bytes(&g) +
+           gemm_scratch_bytes(&g);
 }
 
 static void run(const cpu_run *r)
 {
     const lstm l = lstm_of(&r->query->in[0]);
     const gemm g = step_product(r->device, &l);
-    float *product = r->workspace;
+    float *product = r->workspace, *wh = product + in_lines(l.samples * 4 * l.units);
+    float *scratch = wh + gemm_packed_bytes(&g) / sizeof *wh;
+    gemm_pack_right(&g, r->in[1], wh);
     job j = {.l = l,
              .before_row = l.steps * l.units,
              .g = r->in[0],
@@ -230,8 +237,8 @@ static void run(const cpu_run *r)
              .a = r->out[2]};
     for (; j.step < l.steps; j.step++) {
         if (j.step > 0) {
-            const gemm_operands o = {.a = j.h + (j.step - 1) * l.units, .b = r->in[1], .c = product};
-            gemm_run(&g, &o, product + in_lines(l.samples * 4 * l.units));
+            const gemm_operands o = {.a = j.h + (j.step - 1) * l.units, .b = wh, .c = product};
+            gemm_run(&g, &o, scratch);
             j.p = product;
             j.before = j.c + (j.step - 1) * l.units;
         }
@@ -256,7 +263,7 @@ static uint64_t bwd_workspace(const cpu_device *device, const op_query *q)
 {
     const lstm l = lstm_of(&q->in[3]);
     const gemm step = step_bwd_product(device, &l), weights = weights_product(device, &l);
-    const uint64_t a = gemm_scratch_bytes(&step), b = gemm_scratch_bytes(&weights);
+    const uint64_t a = gemm_packed_bytes(&step) + gemm_scratch_bytes(&step), b = gemm_scratch_bytes(&weights);
     return (uint64_t)(carried_floats(&l) + moved_floats(&l)) * sizeof(float) + (a > b ? a : b);
 }
 
@@ -274,7 +281,9 @@ static void run_bwd(const cpu_run *r)
 {
     const lstm l = lstm_of(&r->query->in[3]);
     const gemm step = step_bwd_product(r->device, &l), weights = weights_product(r->device, &l);
-    float *dh = r->workspace, *moved = dh + carried_floats(&l), *scratch = moved + moved_floats(&l);
+    float *dh = r->workspace, *moved = dh + carried_floats(&l), *wh = moved + moved_floats(&l);
+    float *scratch = wh + gemm_packed_bytes(&step) / sizeof *wh;
+    gemm_pack_right(&step, r->in[0], wh);
     job j = {.l = l,
              .before_row = l.steps * l.units,
              .c = r->in[2],
@@ -286,14 +295,14 @@ static void run_bwd(const cpu_run *r)
         j.before = j.step > 0 ? j.c + (j.step - 1) * l.units : NULL;
         run_step(r, &j, backward_body);
         if (j.step > 0) {
-            const gemm_operands o = {.a = j.dg + j.step * 4 * l.units, .b = r->in[0], .c = dh};
+            const gemm_operands o = {.a = j.dg + j.step * 4 * l.units, .b = wh, .c = dh};
             gemm_run(&step, &o, scratch);
             j.dh = dh;
         }
     }
     move_by_one_step(&l, r->in[1], moved);
     const gemm_operands o = {.a = moved, .b = r->out[0], .c = r->out[1]};
-    gemm_run(&weights, &o, scratch);
+    gemm_run(&weights, &o, wh);
 }
 
 const cpu_impl cpu_lstm = {.name = "steps", .workspace = workspace, .run = run};
