@@ -14,46 +14,7 @@ enum { SEEDS = 24, SIZE = 3 };
 static const double step = 1e-5;
 static const double tolerance = 1e-6;
 
-static const hr_op operations[] = {
-    HR_OP_MATMUL,
-    HR_OP_SOFTMAX,
-    HR_OP_ATTENTION_SCORES,
-    HR_OP_ATTENTION_VALUES,
-    HR_OP_ATTENTION,
-    HR_OP_CONV2D,
-    HR_OP_DENSE,
-    HR_OP_BATCH_NORM,
-    HR_OP_RELU,
-    HR_OP_MAX_POOL,
-    HR_OP_GLOBAL_AVG_POOL,
-    HR_OP_ADD,
-    HR_OP_SOFTMAX_XENT,
-    HR_OP_SOFTMAX_XENT_STREAM,
-    HR_OP_LAYER_NORM,
-    HR_OP_RMS_NORM,
-    HR_OP_GELU,
-    HR_OP_SILU,
-    HR_OP_TANH,
-    HR_OP_SIGMOID,
-    HR_OP_EMBEDDING,
-    HR_OP_DROPOUT,
-    HR_OP_ADD_BROADCAST,
-    HR_OP_BROADCAST,
-    HR_OP_CONCAT,
-    HR_OP_SLICE,
-    HR_OP_STACK,
-    HR_OP_REDUCE,
-    HR_OP_ZERO_PAD,
-    HR_OP_UPSAMPLE,
-    HR_OP_AVG_POOL,
-    HR_OP_RELU6,
-    HR_OP_MULTIPLY,
-    HR_OP_SCALE,
-    HR_OP_CONV2D_TRANSPOSE,
-    HR_OP_MSE,
-    HR_OP_KL,
-    HR_OP_LSTM,
-};
+static hr_op operations[HR_OP_COUNT]; // those that have a gradient
 
 // Losses start the chain: their gradient takes no dy, and holds their weight.
 static bool is_loss(uint32_t op)
@@ -171,12 +132,29 @@ START_TEST(gradient_is_the_central_difference)
 }
 END_TEST
 
+// Whether numbers are asked for: another shape or type of the same ones is no operation of its own.
+static bool computes(hr_op op)
+{
+    return !op_row_of(op)->view && op != HR_OP_CAST;
+}
+
+static int find_operations(void)
+{
+    int count = 0;
+    for (hr_op op = 0; op < HR_OP_COUNT; op++) {
+        const op_row *row = op_row_of(op);
+        if ((row->grad_count > 0 || row->passes_gradient != 0) && computes(op)) {
+            operations[count++] = op;
+        }
+    }
+    return count;
+}
+
 int main(void)
 {
     Suite *suite = suite_create("ops_gradients");
     TCase *all = tcase_create("central differences");
-    tcase_add_loop_test(all, gradient_is_the_central_difference, 0,
-                        (int)(sizeof operations / sizeof operations[0]) * SEEDS);
+    tcase_add_loop_test(all, gradient_is_the_central_difference, 0, find_operations() * SEEDS);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
