@@ -28,7 +28,7 @@ install(FILES packaging/headroom.svg DESTINATION share/icons/hicolor/scalable/ap
 set(hr_doc share/doc/headroom)
 configure_file(packaging/changelog.in ${CMAKE_BINARY_DIR}/packaging/changelog @ONLY)
 execute_process(COMMAND gzip -9nf ${CMAKE_BINARY_DIR}/packaging/changelog COMMAND_ERROR_IS_FATAL ANY)
-install(FILES README.md ARCHITECTURE.md CHANGELOG.md packaging/copyright ${CMAKE_BINARY_DIR}/packaging/changelog.gz
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md STYLE.md CHANGELOG.md packaging/copyright ${CMAKE_BINARY_DIR}/packaging/changelog.gz
   DESTINATION ${hr_doc})
 install(DIRECTORY docs screenshots DESTINATION ${hr_doc} FILES_MATCHING PATTERN *.md PATTERN *.svg)
 
