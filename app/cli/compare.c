@@ -8,7 +8,7 @@
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
 #include "app/cli/say.h"
-#include "app/tui/turn.h"
+#include "app/tui/feed/knob_edit.h"
 
 enum { VERDICT_MAX = 512, NAME_COLUMN = 27, CELL_COLUMN = 14, CELL_MAX = 2 * FORMAT_MAX };
 
@@ -17,7 +17,8 @@ static const char *const kinds[] = {
 
 static bool differs(const compare_side sides[2], hr_knob_id id)
 {
-    return sides[0].has_knobs && sides[1].has_knobs && turn_differs(&sides[0].knobs, &sides[1].knobs, id);
+    return sides[0].has_knobs && sides[1].has_knobs &&
+           knob_edit_differs(&sides[0].knobs, &sides[1].knobs, id);
 }
 
 static bool is_known(const compare_side sides[2], int id)

@@ -5,7 +5,7 @@
 #define APP_CLI_COMPARE_H
 
 #include "app/cli/options.h"
-#include "app/tui/measures.h"
+#include "app/tui/feed/measures.h"
 
 typedef enum compare_kind { COMPARE_PLAN, COMPARE_REPORT, COMPARE_TRACE } compare_kind;
 

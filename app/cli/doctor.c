@@ -24,7 +24,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/cli/state.h"
-#include "app/tui/autosave.h"
+#include "app/tui/feed/autosave.h"
 
 static void row(const char *label, const char *value)
 {

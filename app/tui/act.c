@@ -35,7 +35,7 @@ static const char *why_not_table(const app *a)
 
 static const char *why_not_pin(const app *a)
 {
-    return app_model(a)->steps == 0         ? "a baseline needs a finished step"
+    return app_run_state(a)->steps == 0     ? "a baseline needs a finished step"
            : a->live.state == HR_ENGINE_OOM ? "a baseline needs a finished step: with these knobs none fits"
            : !app_has_stepped(a) ? "a baseline needs a finished step of these knobs: none has ended yet"
                                  : NULL;
@@ -206,8 +206,8 @@ static const struct {
     [REQUEST_ENTER] = {act_enter, 0},
     [REQUEST_APPLY] = {act_apply, 0},
     [REQUEST_PERMIT] = {act_permit, 0},
-    [REQUEST_LESS] = {act_turn, TURN_LESS},
-    [REQUEST_MORE] = {act_turn, TURN_MORE},
+    [REQUEST_LESS] = {act_turn, KNOB_EDIT_LESS},
+    [REQUEST_MORE] = {act_turn, KNOB_EDIT_MORE},
     [REQUEST_KNOB_ABOVE] = {act_select_knob, -1},
     [REQUEST_KNOB_BELOW] = {act_select_knob, 1},
     [REQUEST_RUN] = {act_run_or_pause, 0},

@@ -6,7 +6,7 @@
 #include "app/tui/app.h"
 
 // act_knobs.c
-void act_turn(app *a, int direction); // TURN_LESS, TURN_MORE: the selected knob
+void act_turn(app *a, int direction); // KNOB_EDIT_LESS, KNOB_EDIT_MORE: the selected knob
 void act_select_knob(app *a, int rows);
 void act_step_back(app *a, int forward); // undo, redo
 void act_edit(app *a);

@@ -93,17 +93,18 @@ bool app_turn(app *a, hr_knob_id id, const char *text)
     const hr_knob_value before = a->knobs.value[id];
     hr_knobs to = a->knobs;
     bool device = id == HR_KNOB_DEVICE_CARD || id == HR_KNOB_DEVICE_VRAM;
-    if (turn_set(&to, id, text, &err) != HR_OK || (device && turn_check_device(&to, &err) != HR_OK)) {
+    if (knob_edit_set(&to, id, text, &err) != HR_OK ||
+        (device && knob_edit_check_device(&to, &err) != HR_OK)) {
         app_say_error(a, &err);
         return false;
     }
-    if (!turn_differs(&a->knobs, &to, id)) {
+    if (!knob_edit_differs(&a->knobs, &to, id)) {
         return stays(a, id);
     }
     if (!hand_over(a, id, &to.value[id], false)) {
         return false;
     }
-    turn_log_add(&a->turned, id, &before, &to.value[id]);
+    knob_edit_log_add(&a->turned, id, &before, &to.value[id]);
     return true;
 }
 
@@ -115,7 +116,7 @@ bool app_turn_all(app *a, const hr_knobs *to)
     if (!may_command(a)) {
         return false;
     }
-    if (turn_order(&a->knobs, to, order, &count, &err) != HR_OK) {
+    if (knob_edit_order(&a->knobs, to, order, &count, &err) != HR_OK) {
         app_say_error(a, &err);
         return false;
     }
@@ -129,9 +130,9 @@ bool app_turn_all(app *a, const hr_knobs *to)
         a->knobs.value[id] = to->value[id];
         a->follows_engine = false;
         a->judges_turn = true;
-        turn_log_add(&a->turned, id, &before, &a->knobs.value[id]);
+        knob_edit_log_add(&a->turned, id, &before, &a->knobs.value[id]);
     }
-    turn_log_join(&a->turned, taken);
+    knob_edit_log_join(&a->turned, taken);
     if (taken > 0 && !lives) {
         app_restart_engine(a);
     } else if (taken > 0) {
@@ -181,11 +182,11 @@ void act_turn(app *a, int direction)
     char text[HR_KNOB_TEXT_MAX];
     size_t count;
     hr_knob_id id = app_knob(a);
-    const whatif_cell *cell = app_whatif(a, id, direction == TURN_LESS ? WHATIF_LESS : WHATIF_MORE);
+    const whatif_cell *cell = app_whatif(a, id, direction == KNOB_EDIT_LESS ? WHATIF_LESS : WHATIF_MORE);
     whatif_cell plan = cell == NULL ? (whatif_cell){0} : *cell;
-    if (!turn_neighbour(&a->knobs, id, direction, a->live.limit_bytes, text)) {
+    if (!knob_edit_neighbour(&a->knobs, id, direction, a->live.limit_bytes, text)) {
         app_say(a, MESSAGE_NOTE, "%s: no value %s this one", hr_knob_rows(&count)[id].key,
-                direction == TURN_LESS ? "below" : "above");
+                direction == KNOB_EDIT_LESS ? "below" : "above");
     } else if (app_turn(a, id, text)) {
         say_turned(a, id, plan.known ? &plan : NULL);
     }
@@ -193,16 +194,17 @@ void act_turn(app *a, int direction)
 
 void act_step_back(app *a, int forward)
 {
-    const turn_step *step;
+    const knob_edit_step *step;
     size_t count, turned = 0;
     char text[HR_KNOB_TEXT_MAX];
     bool goes_on = true;
     hr_knob_id id = HR_KNOB_COUNT;
-    while (goes_on && (step = forward ? turn_log_redo(&a->turned) : turn_log_undo(&a->turned)) != NULL) {
-        turn_log *log = &a->turned;
+    while (goes_on &&
+           (step = forward ? knob_edit_log_redo(&a->turned) : knob_edit_log_undo(&a->turned)) != NULL) {
+        knob_edit_log *log = &a->turned;
         goes_on = forward ? log->done < log->count && log->step[log->done].joined : step->joined;
         if (!hand_over(a, step->id, forward ? &step->after : &step->before, goes_on)) {
-            (void)(forward ? turn_log_undo(log) : turn_log_redo(log));
+            (void)(forward ? knob_edit_log_undo(log) : knob_edit_log_redo(log));
             return; // it has been said
         }
         id = step->id;
@@ -229,7 +231,7 @@ void act_edit(app *a)
 void act_select_knob(app *a, int rows)
 {
     size_t knobs, old = a->knob;
-    turn_panel(&knobs);
+    knob_edit_panel(&knobs);
     int64_t to = (int64_t)a->knob + rows;
     a->knob = to < 0 ? 0 : (size_t)to < knobs ? (size_t)to : knobs - 1;
     if (a->knob != old) {

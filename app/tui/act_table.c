@@ -83,7 +83,7 @@ void act_narrow_typed(app *a)
 static bool knob_matches(const app *a, size_t place)
 {
     size_t count;
-    const char *key = hr_knob_rows(&count)[turn_panel(&count)[place]].key;
+    const char *key = hr_knob_rows(&count)[knob_edit_panel(&count)[place]].key;
     return strcasestr(key, a->knob_looked_for) != NULL;
 }
 
@@ -91,7 +91,7 @@ static bool knob_matches(const app *a, size_t place)
 static void find_knob(app *a, int64_t from, int by)
 {
     size_t count;
-    turn_panel(&count);
+    knob_edit_panel(&count);
     for (int64_t at = from; at >= 0 && at < (int64_t)count; at += by) {
         if (knob_matches(a, (size_t)at)) {
             act_select_knob(a, (int)(at - (int64_t)a->knob));
@@ -151,7 +151,7 @@ void act_filter_counts(const app *a, size_t *shown, size_t *all)
             ++*shown;
         }
     } else if (filters_knobs(a)) {
-        turn_panel(&knobs);
+        knob_edit_panel(&knobs);
         for (; *all < knobs; ++*all) {
             *shown += knob_matches(a, *all);
         }

@@ -13,7 +13,7 @@ void act_run_or_pause(app *a, int unused)
     (void)unused;
     if (!app_engine_lives(a)) {
         act_restart(a, 0);
-    } else if (model_is_training(&a->live)) {
+    } else if (run_state_is_training(&a->live)) {
         app_send_plain(a, HR_COMMAND_PAUSE, 0);
         app_say(a, MESSAGE_NOTE, "training pauses after this step; r goes on");
     } else {
@@ -54,8 +54,8 @@ static void pin(app *a)
     for (int i = 0; i < COUNTER_COUNT; i++) {
         a->baseline.counter[i] = app_counter(a, (counter_id)i);
     }
-    a->baseline.step_seconds = model_step_seconds(app_model(a));
-    a->baseline.loss_per_second = model_loss_per_second(app_model(a));
+    a->baseline.step_seconds = run_state_step_seconds(app_run_state(a));
+    a->baseline.loss_per_second = run_state_loss_per_second(app_run_state(a));
     a->baseline.pinned = true;
     const run *r = run_log_current(app_runs(a));
     mark_baseline(a, r == NULL ? 0 : r->number);
@@ -76,7 +76,7 @@ void act_quit(app *a, int unused)
 void act_interrupt(app *a, int unused)
 {
     (void)unused;
-    if (model_is_training(&a->live) && a->watched == NULL && !a->interrupted) {
+    if (run_state_is_training(&a->live) && a->watched == NULL && !a->interrupted) {
         a->interrupted = true;
         app_send_plain(a, HR_COMMAND_PAUSE, 0);
         app_say(a, MESSAGE_NOTE, "training pauses after this step; ^C again leaves");
@@ -148,7 +148,7 @@ void app_tell_about(app *a)
 {
     take_about(a, hr_preset_name(a->preset), a->preset);
     if (a->about.text[0] != '\0') {
-        model_log(&a->live, LOG_NOTE, "%s", a->about.text);
+        run_state_log(&a->live, LOG_NOTE, "%s", a->about.text);
     }
 }
 
@@ -184,7 +184,7 @@ void app_open_preset(app *a, const char *name)
         return;
     }
     snprintf(a->pending_preset, sizeof a->pending_preset, "%s", name);
-    if (model_is_training(&a->live) || a->live.steps > 0) {
+    if (run_state_is_training(&a->live) || a->live.steps > 0) {
         a->overlay = OVERLAY_SWITCH;
     } else {
         app_switch_preset(a);

@@ -150,7 +150,7 @@ void act_move_columns(app *a, int columns)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
     if (app_layout(a).kind < LAYOUT_SINGLE || ops->move == NULL || !ops->move(a, 0, columns)) {
-        act_turn(a, columns < 0 ? TURN_LESS : TURN_MORE);
+        act_turn(a, columns < 0 ? KNOB_EDIT_LESS : KNOB_EDIT_MORE);
     }
 }
 
@@ -252,5 +252,5 @@ void act_say(app *a, int unused)
 {
     (void)unused;
     pane_ops_of(a->focus)->say(a);
-    model_log(&a->live, LOG_NOTE, "%s", a->message.text);
+    run_state_log(&a->live, LOG_NOTE, "%s", a->message.text);
 }

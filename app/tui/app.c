@@ -30,7 +30,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
         table_view_init(&a->table[pane]);
     }
     step_view_init(&a->step);
-    model_init(&a->live);
+    run_state_init(&a->live);
     return a;
 }
 
@@ -125,7 +125,7 @@ static void follow_state(app *a)
         a->before_doctor = a->screen;
         app_show_screen(a, SCREEN_DOCTOR);
         a->doctor_came_itself = comes_itself;
-    } else if (model_is_training(&a->live) && a->doctor_came_itself) {
+    } else if (run_state_is_training(&a->live) && a->doctor_came_itself) {
         app_show_screen(a, a->before_doctor);
     }
     a->has_seen_oom = oom;
@@ -154,11 +154,11 @@ static bool drain_events(app *a, bool *more)
     do {
         count = hr_session_events(a->session, events, EVENT_BATCH, &lost);
         if (lost > 0) {
-            model_lost(&a->live, lost);
+            run_state_lost(&a->live, lost);
             heap_record_lost(&a->heap, lost);
         }
         for (size_t i = 0; i < count; i++) {
-            model_feed(&a->live, &events[i]);
+            run_state_feed(&a->live, &events[i]);
             heap_record_feed(&a->heap, &events[i]);
             if (events[i].kind == HR_EVENT_KNOB) {
                 follow_knob(a, &events[i]);
@@ -256,11 +256,11 @@ static bool take_error(app *a)
     if (a->watched == NULL && (err.status == HR_KNOB || err.status == HR_CONSTRAINT)) { // a turn was refused
         a->knobs = a->applied;
         a->follows_engine = true;
-        turn_log_settle(&a->turned, &a->knobs);
+        knob_edit_log_settle(&a->turned, &a->knobs);
         app_ask_whatif(a);
     }
     if (err.status == HR_OOM) { // that one is Doctor's
-        model_log_once(&a->live, LOG_BAD, err.sentence);
+        run_state_log_once(&a->live, LOG_BAD, err.sentence);
     } else {
         app_say_error(a, &err);
     }
@@ -345,7 +345,7 @@ static void switch_preset(app *a)
     a->opened = NULL;
     app_forget_plans(a);
     a->knobs = a->applied = *hr_preset_knobs(a->preset);
-    model_init(&a->live);
+    run_state_init(&a->live);
     heap_record_clear(&a->heap);
     heap_scene_clear(&a->heap_scene);
     memset(&a->turned, 0, sizeof a->turned);
@@ -445,7 +445,7 @@ void app_say_error(app *a, const hr_err *err)
     char hint[HR_ERR_TEXT_MAX];
     say_hint(err->hint[0] != '\0' ? err->hint : hr_status_try(err->status), hint, sizeof hint);
     app_say(a, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, hint);
-    model_log_once(&a->live, LOG_BAD, err->sentence);
+    run_state_log_once(&a->live, LOG_BAD, err->sentence);
 }
 
 const run_log *app_runs(const app *a)
@@ -453,7 +453,7 @@ const run_log *app_runs(const app *a)
     return a->is_frozen && a->frozen_runs != NULL ? a->frozen_runs : &a->runs;
 }
 
-const model *app_model(const app *a)
+const run_state *app_run_state(const app *a)
 {
     return a->is_frozen ? &a->frozen : &a->live;
 }
@@ -461,13 +461,13 @@ const model *app_model(const app *a)
 hr_knob_id app_knob(const app *a)
 {
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     return panel[a->knob < count ? a->knob : 0];
 }
 
 layout_wish app_wish(const app *a)
 {
-    return (layout_wish){screen_row_of(a->screen), a->expanded, a->focus, TURN_FRONT};
+    return (layout_wish){screen_row_of(a->screen), a->expanded, a->focus, KNOB_EDIT_FRONT};
 }
 
 layout app_layout(const app *a)
@@ -478,7 +478,7 @@ layout app_layout(const app *a)
 
 byte_unit app_unit(const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     const uint64_t planned = a->answers.present.known ? a->answers.present.plan.peak_in_use_bytes : 0;
     return byte_unit_for(m->peak_bytes > 0    ? m->peak_bytes
                          : planned > 0        ? planned
@@ -507,7 +507,7 @@ const char *app_counter_term(counter_id id)
 // What the pipeline says it holds now, and what the step program keeps offloaded.
 static double host_bytes(const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     double sum = 0;
     bool known = m->stage_count > 0;
     for (uint32_t i = 0; i < m->stage_count; i++) {
@@ -528,7 +528,7 @@ static double known(uint64_t bytes)
 
 double app_counter(const app *a, counter_id id)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     const hr_report_memory *report = a->has_report ? &a->report.memory : NULL;
     if (!m->any) {
         return UNKNOWN;

@@ -14,25 +14,25 @@
 #include "headroom/session.h"
 #include "headroom/step_plan.h"
 
-#include "app/tui/autosave.h"
 #include "app/tui/base/format.h"
 #include "app/tui/complete.h"
 #include "app/tui/death.h"
+#include "app/tui/feed/autosave.h"
+#include "app/tui/feed/knob_edit.h"
+#include "app/tui/feed/run_log.h"
+#include "app/tui/feed/run_state.h"
+#include "app/tui/feed/whatif.h"
 #include "app/tui/fit.h"
 #include "app/tui/heap_scene.h"
-#include "app/tui/model.h"
 #include "app/tui/requests.h"
-#include "app/tui/run_log.h"
 #include "app/tui/screens/learn.h"
 #include "app/tui/step_view.h"
 #include "app/tui/term/glyphs.h"
 #include "app/tui/term/theme.h"
 #include "app/tui/tui.h"
-#include "app/tui/turn.h"
 #include "app/tui/view/layout.h"
 #include "app/tui/view/prompt.h"
 #include "app/tui/view/table_view.h"
-#include "app/tui/whatif.h"
 
 typedef enum overlay {
     OVERLAY_NONE,
@@ -153,14 +153,14 @@ struct app {
     bool has_newest_report;
     uint64_t report_version; // of `report`
     uint64_t report_taken, error_version;
-    model live, frozen;
+    run_state live, frozen;
     bool is_frozen;
     bool oom_waits; // for the view to go on: the Doctor comes then
     heap_record heap;
     uint64_t heap_version, heap_asked; // of the last snapshot; lost events of which one was asked for
     heap_scene heap_scene;             // what the Memory screen shows
     // knobs
-    turn_log turned;
+    knob_edit_log turned;
     baseline baseline;
     fit_points fit;
     situations situations;    // of Learn
@@ -246,9 +246,9 @@ void app_work(app *a);
 bool app_cancel_next(app *a);
 void app_say(app *a, message_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void app_say_error(app *a, const hr_err *err);
-const model *app_model(const app *a);  // what is shown: live or frozen
-const run_log *app_runs(const app *a); // the same; live also where host memory was short for a copy
-hr_knob_id app_knob(const app *a);     // the selected one
+const run_state *app_run_state(const app *a); // what is shown: live or frozen
+const run_log *app_runs(const app *a);        // the same; live also where host memory was short for a copy
+hr_knob_id app_knob(const app *a);            // the selected one
 layout_wish app_wish(const app *a);
 layout app_layout(const app *a);
 byte_unit app_unit(const app *a);

@@ -11,8 +11,8 @@
 #include "headroom/knob_export.h"
 
 #include "app/tui/act.h"
+#include "app/tui/feed/run_export.h"
 #include "app/tui/pane.h"
-#include "app/tui/run_export.h"
 #include "app/tui/screens/runs.h"
 #include "app/tui/term/terminal.h"
 

@@ -89,7 +89,7 @@ static void offer_value(looking *l, const hr_knob_row *row, const char *text)
     if (is_offered(l, text) || text[0] == '\0') {
         return;
     }
-    const char *title = turn_word_title(row->id, text);
+    const char *title = knob_edit_word_title(row->id, text);
     if (strcmp(hr_knob_format(&l->app->knobs, row->id, now), text) == 0) {
         snprintf(note, sizeof note, "as it is");
     } else if (strcmp(row->preset_default, text) == 0) {
@@ -120,8 +120,8 @@ static const struct {
 // All that a knob takes by name.
 static void offer_named(looking *l, const hr_knob_row *row)
 {
-    const char *words[TURN_WORDS_MAX];
-    const size_t count = turn_words(row->id, words);
+    const char *words[KNOB_EDIT_WORDS_MAX];
+    const size_t count = knob_edit_words(row->id, words);
     for (size_t i = 0; row->type == HR_KNOB_CHOICE && row->choices[i] != NULL; i++) {
         offer_value(l, row, row->choices[i]);
     }
@@ -148,11 +148,11 @@ static void offer_values(looking *l, const hr_knob_row *row)
         return;
     }
     uint64_t unset_bytes = l->app->live.limit_bytes;
-    if (turn_neighbour(&l->app->knobs, row->id, TURN_LESS, unset_bytes, text)) {
+    if (knob_edit_neighbour(&l->app->knobs, row->id, KNOB_EDIT_LESS, unset_bytes, text)) {
         offer_value(l, row, text);
     }
     offer_value(l, row, hr_knob_format(&l->app->knobs, row->id, text));
-    if (turn_neighbour(&l->app->knobs, row->id, TURN_MORE, unset_bytes, text)) {
+    if (knob_edit_neighbour(&l->app->knobs, row->id, KNOB_EDIT_MORE, unset_bytes, text)) {
         offer_value(l, row, text);
     }
     offer_value(l, row, row->preset_default);

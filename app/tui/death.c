@@ -23,7 +23,7 @@ static bool is_same(const hr_knobs *one, const hr_knobs *other)
 {
     bool same = true;
     for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
-        same = !turn_differs(one, other, (hr_knob_id)id);
+        same = !knob_edit_differs(one, other, (hr_knob_id)id);
     }
     return same;
 }

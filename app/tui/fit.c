@@ -13,7 +13,7 @@ bool fit_wanted(const app *a)
     const hr_whatif *plan = app_waiting_plan(a);
     bool looked_at = a->screen == SCREEN_FIT || (a->screen == SCREEN_DOCTOR && plan != NULL && !plan->fits);
     return looked_at && (a->fit.question == 0 || a->fit.permission != a->fit.asked_with ||
-                         !turn_same(&a->fit.asked, &a->knobs));
+                         !knob_edit_same(&a->fit.asked, &a->knobs));
 }
 
 void fit_begin(app *a, uint64_t question)

@@ -6,7 +6,7 @@
 
 #include "headroom/step_plan.h"
 
-#include "app/tui/heap_record.h"
+#include "app/tui/feed/heap_record.h"
 
 // What a pane made of a moment, kept for as long as it looks at the same one.
 typedef struct heap_drawn {

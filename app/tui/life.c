@@ -72,7 +72,7 @@ void app_resume_engine(app *a, uint64_t steps)
     a->saved_step = a->live.steps = steps; // before the first step says so
     start(a, a->autosave);
     if (a->session != NULL) {
-        model_log(&a->live, LOG_GOOD, "resumed from the save of step %" PRIu64, steps);
+        run_state_log(&a->live, LOG_GOOD, "resumed from the save of step %" PRIu64, steps);
     }
 }
 
@@ -179,13 +179,13 @@ void app_restart_engine(app *a)
         a->end_status = HR_OK; // killed: there was no save to fail
     }
     bool saved = a->saved_step != HR_NONE && a->autosave[0] != '\0';
-    model_restart(&a->live);
+    run_state_restart(&a->live);
     a->message.kind = MESSAGE_NONE;
     start(a, saved ? a->autosave : NULL);
     if (a->session != NULL && saved) {
-        model_log(&a->live, LOG_GOOD, "started again from the save of step %" PRIu64, a->saved_step);
+        run_state_log(&a->live, LOG_GOOD, "started again from the save of step %" PRIu64, a->saved_step);
     } else if (a->session != NULL) {
-        model_log(&a->live, LOG_GOOD, "started again from the beginning");
+        run_state_log(&a->live, LOG_GOOD, "started again from the beginning");
     }
 }
 
@@ -239,7 +239,7 @@ static void say_end(app *a)
     } else {
         app_say(a, MESSAGE_ERROR, "the worker ended %s: %s\ntry: %s", where, a->end.sentence, way_on);
     }
-    model_log(&a->live, silent ? LOG_WARN : LOG_BAD, "%s", a->message.text);
+    run_state_log(&a->live, silent ? LOG_WARN : LOG_BAD, "%s", a->message.text);
 }
 
 static void restart_on_new_device(app *a)

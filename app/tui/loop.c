@@ -77,7 +77,7 @@ static int64_t wait_ns(const loop *l)
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
-    if ((model_is_training(&l->app->live) || waits(l->app)) && now + life_ns < due) {
+    if ((run_state_is_training(&l->app->live) || waits(l->app)) && now + life_ns < due) {
         due = now + life_ns; // a worker that hangs wakes nobody
     }
     if (l->more) {

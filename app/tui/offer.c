@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/autosave.h"
+#include "app/tui/feed/autosave.h"
 
 // Whether it has every setting that the command line made.
 static bool has_settings(const app *a)

@@ -91,7 +91,7 @@ void app_ask_for_screen(app *a)
 
 bool app_has_stepped(const app *a)
 {
-    return a->live.steps > 0 && turn_same(&a->knobs, &a->stepped);
+    return a->live.steps > 0 && knob_edit_same(&a->knobs, &a->stepped);
 }
 
 // A hot knob changes no plan.
@@ -100,7 +100,7 @@ static bool knobs_wait(const app *a)
     bool stands = a->live.state == HR_ENGINE_PAUSED || a->live.state == HR_ENGINE_IDLE;
     bool differs = false;
     for (int id = 0; stands && id < HR_KNOB_COUNT && !differs; id++) {
-        differs = !hr_knob_rows(NULL)[id].hot && turn_differs(&a->knobs, &a->stepped, (hr_knob_id)id);
+        differs = !hr_knob_rows(NULL)[id].hot && knob_edit_differs(&a->knobs, &a->stepped, (hr_knob_id)id);
     }
     return differs && a->watched == NULL;
 }
@@ -135,7 +135,7 @@ static void take_turn(app *a, const hr_answer *answer)
     }
 }
 
-static void take_picture(app *a, hr_answer *answer)
+static void take_step_plan(app *a, hr_answer *answer)
 {
     if (answer->status == HR_OK) {
         app_take_step_plan(a, &answer->step_plan);
@@ -152,7 +152,7 @@ static void take(app *a, hr_answer *answer)
         take_turn(a, answer);
         break;
     case HR_QUESTION_PICTURE:
-        take_picture(a, answer);
+        take_step_plan(a, answer);
         break;
     case HR_QUESTION_DIFF:
         app_take_diff(a, answer->text);

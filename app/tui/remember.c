@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/tui/act.h"
+#include "app/tui/base/folders.h"
 #include "app/tui/pane.h"
 #include "app/tui/term/terminal.h"
 
@@ -53,17 +53,6 @@ static bool write_all(int file, const char *text)
     return true;
 }
 
-void remember_make_folders(const char *path)
-{
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(folder, 0700);
-        *slash = '/';
-    }
-}
-
 static bool replace_file(const char *path, const char *text)
 {
     char fresh[PATH_MAX];
@@ -71,7 +60,7 @@ static bool replace_file(const char *path, const char *text)
     if (length < 0 || (size_t)length >= sizeof fresh) {
         return false;
     }
-    remember_make_folders(path);
+    folders_make_above(path);
     int file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) {
         return false;

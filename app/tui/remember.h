@@ -28,7 +28,4 @@ bool remember_write(app *a, const char *path);
 // The preset that `path` names; false: none.
 bool remember_preset(const char *path, char *preset, size_t size);
 
-// Makes every folder on the way to `path`, as mkdir -p does.
-void remember_make_folders(const char *path);
-
 #endif

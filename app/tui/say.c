@@ -8,11 +8,11 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/measures.h"
+#include "app/tui/feed/measures.h"
 
 void say_memory(app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char in_use[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
     unsigned largest = 0;
     for (unsigned i = 1; i < HR_CATEGORY_COUNT; i++) {
@@ -33,13 +33,13 @@ void say_knob(app *a)
     char text[HR_KNOB_TEXT_MAX], less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
     hr_knob_id id = app_knob(a);
     const hr_knob_row *row = &hr_knob_rows(&count)[id];
-    bool has_less = turn_neighbour(&a->knobs, id, TURN_LESS, a->live.limit_bytes, less);
-    bool has_more = turn_neighbour(&a->knobs, id, TURN_MORE, a->live.limit_bytes, more);
+    bool has_less = knob_edit_neighbour(&a->knobs, id, KNOB_EDIT_LESS, a->live.limit_bytes, less);
+    bool has_more = knob_edit_neighbour(&a->knobs, id, KNOB_EDIT_MORE, a->live.limit_bytes, more);
     app_say(a, MESSAGE_NOTE, "Knob %s, %s, is %s; left of it is %s, right of it %s.", row->key, row->line,
             hr_knob_format(&a->knobs, id, text), has_less ? less : "nothing", has_more ? more : "nothing");
 }
 
-static void say_scaling(const model *m, char *text, size_t size)
+static void say_scaling(const run_state *m, char *text, size_t size)
 {
     char flushed[FORMAT_MAX], overflowing[FORMAT_MAX];
     int length = 0;
@@ -58,9 +58,9 @@ static void say_scaling(const model *m, char *text, size_t size)
 
 void say_loss(app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX], scaling[160];
-    double slope = model_loss_per_second(m);
+    double slope = run_state_loss_per_second(m);
     say_scaling(m, scaling, sizeof scaling);
     app_say(a, MESSAGE_NOTE,
             "After %" PRIu64 " steps the loss is %s and %s, at %s; held-out accuracy is %s.%s", m->steps,
@@ -68,7 +68,7 @@ void say_loss(app *a)
             isnan(slope) ? "its slope is not known yet"
             : slope < 0  ? "falling"
                          : "not falling",
-            format_rate(model_steps_per_second(m), "it/s", rate),
+            format_rate(run_state_steps_per_second(m), "it/s", rate),
             isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy), scaling);
 }
 
@@ -88,7 +88,7 @@ void say_table(app *a)
 
 void say_log(app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     app_say(a, MESSAGE_NOTE, "%" PRIu64 " lines; the last: %s", m->log_count,
             m->log_count == 0 ? "none" : m->log[(m->log_count - 1) % LOG_LENGTH].text);
 }

@@ -42,9 +42,9 @@ bool app_wants_diff(app *a, hr_knobs *before, hr_knobs *after)
     c->asked_of = *before = *after = a->knobs;
     c->asked_knob = app_knob(a);
     c->asked_question = c->question;
-    int direction = c->question == STEP_LESS ? TURN_LESS : TURN_MORE;
-    if (!turn_neighbour(&a->knobs, c->asked_knob, direction, a->live.limit_bytes, next) ||
-        turn_set(after, c->asked_knob, next, NULL) != HR_OK) {
+    int direction = c->question == STEP_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
+    if (!knob_edit_neighbour(&a->knobs, c->asked_knob, direction, a->live.limit_bytes, next) ||
+        knob_edit_set(after, c->asked_knob, next, NULL) != HR_OK) {
         app_take_diff(a, NULL);
         return false;
     }

@@ -12,7 +12,7 @@
 #include "headroom/step_plan.h"
 
 #include "app/tui/base/format.h"
-#include "app/tui/history.h"
+#include "app/tui/feed/history.h"
 
 typedef struct app app;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "app/tui/app.h"
-#include "app/tui/autosave.h"
+#include "app/tui/feed/autosave.h"
 #include "app/tui/loop.h"
 #include "app/tui/offer.h"
 #include "app/tui/remember.h"

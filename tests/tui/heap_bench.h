@@ -8,7 +8,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/heap_record.h"
+#include "app/tui/feed/heap_record.h"
 #include "memory/heap.h"
 
 enum { LIVE_MAX = 200, EVENTS_MAX = 40000 };

@@ -8,7 +8,7 @@
 #include "headroom/preset.h"
 #include "headroom/session.h"
 
-#include "app/tui/heap_record.h"
+#include "app/tui/feed/heap_record.h"
 #include "tests/tui/suite.h"
 
 typedef struct watcher {

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/tui/autosave.h"
+#include "app/tui/feed/autosave.h"
 #include "tests/tui/suite.h"
 
 static char folder[] = "/tmp/headroom-autosave-XXXXXX";

@@ -108,7 +108,7 @@ static void check(app *a, const char *where)
 static void walk_rows(app *a, const char *where)
 {
     size_t knobs;
-    turn_panel(&knobs);
+    knob_edit_panel(&knobs);
     int rows = a->focus == PANE_KNOBS ? (int)knobs : ROWS_WALKED;
     app_key(a, INPUT_HOME);
     for (int i = 0; i < rows; i++) {
@@ -174,7 +174,7 @@ static void walk_overlays(app *a)
     check(a, "filter");
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, "1");
-    for (turn_panel(&knobs), a->knob = 0; a->knob < knobs; a->knob++) {
+    for (knob_edit_panel(&knobs), a->knob = 0; a->knob < knobs; a->knob++) {
         a->focus = PANE_KNOBS;
         app_key(a, INPUT_ENTER);
         check(a, "edit");

@@ -7,7 +7,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/measures.h"
+#include "app/tui/feed/measures.h"
 #include "app/tui/screens/doctor.h"
 #include "app/tui/widgets/widgets.h"
 #include "tests/tui/fake_engine.h"
@@ -119,7 +119,7 @@ START_TEST(a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole)
     ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
     screen_keys(a, "z");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
     }
     screen_close(a);
 }
@@ -244,7 +244,7 @@ END_TEST
 
 // ---- findings -------------------------------------------------------------------------------------------------
 
-static void say_step(model *m, uint64_t floor_bytes, uint64_t wait_ns)
+static void say_step(run_state *m, uint64_t floor_bytes, uint64_t wait_ns)
 {
     hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = (uint32_t)m->steps + 1};
     e.u.step = (hr_event_step){.duration_ns = 1000,
@@ -252,19 +252,19 @@ static void say_step(model *m, uint64_t floor_bytes, uint64_t wait_ns)
                                .samples = 1,
                                .peak_in_use_bytes = floor_bytes + 100,
                                .floor_in_use_bytes = floor_bytes};
-    model_feed(m, &e);
+    run_state_feed(m, &e);
 }
 
 // Judged by the definition: the longest run of rises that ends with the newest step.
 START_TEST(growth_is_three_rises_running_and_its_slope_is_their_mean)
 {
     uint32_t seed = 11;
-    model *m = calloc(1, sizeof *m);
+    run_state *m = calloc(1, sizeof *m);
     ck_assert_ptr_nonnull(m);
     for (int round = 0; round < 500; round++) {
         uint64_t floors[12];
         int count = 1 + (int)((seed >> 9) % 12), rises = 0;
-        model_init(m);
+        run_state_init(m);
         for (int i = 0; i < count; i++) {
             seed = seed * 1664525u + 1013904223u;
             floors[i] = i == 0 ? 1000 : floors[i - 1] + ((seed >> 16) % 4 == 0 ? 0 : (seed >> 20) % 50);
@@ -274,7 +274,7 @@ START_TEST(growth_is_three_rises_running_and_its_slope_is_their_mean)
             rises++;
         }
         uint64_t slope = rises >= 3 ? (floors[count - 1] - floors[count - 1 - rises]) / (uint64_t)rises : 0;
-        ck_assert_uint_eq(model_growth_bytes(m), slope);
+        ck_assert_uint_eq(run_state_growth_bytes(m), slope);
     }
     free(m);
 }

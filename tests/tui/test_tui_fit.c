@@ -169,7 +169,7 @@ START_TEST(applying_a_point_is_one_step_of_undo_and_asks_anew)
     ck_assert_uint_eq(a->fit.count, 1);
     screen_keys(a, "z");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
     }
     screen_close(a);
 }

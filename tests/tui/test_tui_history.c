@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/history.h"
+#include "app/tui/feed/history.h"
 #include "tests/tui/suite.h"
 
 static const uint64_t ms = 1000000;

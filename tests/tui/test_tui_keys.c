@@ -402,7 +402,7 @@ START_TEST(less_and_vi_move_beside_the_arrows)
     ck_assert_uint_eq(a->knob, 2);
     screen_keys(a, "G");
     size_t knobs;
-    turn_panel(&knobs);
+    knob_edit_panel(&knobs);
     ck_assert_uint_eq(a->knob, knobs - 1);
     app_key(a, INPUT_HOME);
     screen_keys(a, "n"); // nothing was looked for

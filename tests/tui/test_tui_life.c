@@ -156,7 +156,7 @@ static bool has_same_knobs(const app *a)
 {
     bool same = true;
     for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
-        same = !turn_differs(&a->knobs, &a->applied, (hr_knob_id)id);
+        same = !knob_edit_differs(&a->knobs, &a->applied, (hr_knob_id)id);
     }
     return same;
 }
@@ -167,7 +167,7 @@ START_TEST(a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not
     screen_advance(a, 5);
     const hr_knob_value before = a->knobs.value[HR_KNOB_BATCH_SIZE];
     ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_BATCH_SIZE, "64", NULL), HR_OK);
-    turn_log_add(&a->turned, HR_KNOB_BATCH_SIZE, &before, &a->knobs.value[HR_KNOB_BATCH_SIZE]);
+    knob_edit_log_add(&a->turned, HR_KNOB_BATCH_SIZE, &before, &a->knobs.value[HR_KNOB_BATCH_SIZE]);
     ck_assert(app_send(a, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE, "sixty-four"));
     uint64_t question = a->question;
     screen_advance(a, 1);
@@ -194,7 +194,7 @@ START_TEST(a_long_path_comes_back_whole)
     screen_advance(a, 2);
     ck_assert_str_eq(hr_knob_text(&a->applied, HR_KNOB_PIPELINE_PATH), path);
     ck_assert(has_same_knobs(a));
-    ck_assert(turn_same(&a->knobs, &a->stepped)); // a baseline can be pinned
+    ck_assert(knob_edit_same(&a->knobs, &a->stepped)); // a baseline can be pinned
     ck_assert_ptr_null(app_why_not(a, REQUEST_PIN));
     ck_assert(
         app_send(a, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE, "sixty-four")); // refused: back to what was applied

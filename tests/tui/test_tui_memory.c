@@ -35,7 +35,7 @@ typedef struct training {
 static void tell(void *context, const hr_event *e)
 {
     training *t = context;
-    model_feed(&t->app->live, e);
+    run_state_feed(&t->app->live, e);
     heap_record_knobs(&t->app->heap, &t->app->applied);
     heap_record_feed(&t->app->heap, e);
 }

@@ -5,14 +5,14 @@
 
 #include "headroom/engine.h"
 
-#include "app/tui/model.h"
+#include "app/tui/feed/run_state.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/suite.h"
 
-static model *make(void)
+static run_state *make(void)
 {
-    model *m = malloc(sizeof *m);
-    model_init(m);
+    run_state *m = malloc(sizeof *m);
+    run_state_init(m);
     return m;
 }
 
@@ -28,7 +28,7 @@ static hr_session *start(void)
 }
 
 // Feeds what waits, leaving out `skip` events from `from` on (as if the ring had lost them).
-static void feed(model *m, hr_session *host, size_t from, size_t skip)
+static void feed(run_state *m, hr_session *host, size_t from, size_t skip)
 {
     hr_event event;
     uint64_t lost;
@@ -37,13 +37,13 @@ static void feed(model *m, hr_session *host, size_t from, size_t skip)
             continue;
         }
         if (skip > 0 && i == from + skip) {
-            model_lost(m, skip);
+            run_state_lost(m, skip);
         }
-        model_feed(m, &event);
+        run_state_feed(m, &event);
     }
 }
 
-static uint64_t sum_of_bands(const model *m)
+static uint64_t sum_of_bands(const run_state *m)
 {
     uint64_t sum = 0;
     for (int i = 0; i < BAND_COUNT; i++) {
@@ -62,13 +62,13 @@ static void count_requests(uint64_t bytes[HR_CATEGORY_COUNT], const hr_event *e)
 START_TEST(bands_are_what_was_asked_for_and_waste_and_add_up_to_what_is_in_use)
 {
     uint64_t requested[HR_CATEGORY_COUNT] = {0}, most_waste = 0;
-    model *m = make();
+    run_state *m = make();
     hr_session *host = start();
     hr_event event;
     uint64_t lost;
     fake_engine_advance(host, 5);
     while (hr_session_events(host, &event, 1, &lost) == 1) {
-        model_feed(m, &event);
+        run_state_feed(m, &event);
         count_requests(requested, &event);
         ck_assert_uint_eq(sum_of_bands(m), m->heap.in_use_bytes);
         ck_assert_mem_eq(m->heap.band_bytes, requested, sizeof requested);
@@ -88,7 +88,7 @@ END_TEST
 START_TEST(lost_events_leave_the_total_right_and_the_bands_known_again_within_two_steps)
 {
     for (size_t from = 40; from < 120; from += 7) {
-        model *m = make();
+        run_state *m = make();
         hr_session *host = start();
         fake_engine_advance(host, 3);
         feed(m, host, SIZE_MAX, 0);
@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(records_of_strangers_do_no_harm)
 {
-    model *m = make();
+    run_state *m = make();
     srand(7);
     for (int i = 0; i < 50000; i++) {
         hr_event event;
@@ -116,7 +116,7 @@ START_TEST(records_of_strangers_do_no_harm)
         }
         event.version = i % 16 == 0 ? event.version : HR_EVENT_VERSION;
         event.kind = (uint8_t)(event.kind % (HR_EVENT_COUNT + 2));
-        model_feed(m, &event);
+        run_state_feed(m, &event);
         ck_assert_uint_lt(m->state, HR_ENGINE_STATE_COUNT);
         ck_assert_uint_le(m->stage_count, STAGES_MAX);
     }
@@ -134,41 +134,41 @@ static hr_event step_event(uint32_t step, double loss)
 
 START_TEST(rates_are_means_of_the_recent_steps_and_unknown_before_the_first)
 {
-    model *m = make();
+    run_state *m = make();
     m->state = HR_ENGINE_RUNNING;
-    ck_assert(isnan(model_steps_per_second(m)));
-    ck_assert(isnan(model_loss_per_second(m)));
+    ck_assert(isnan(run_state_steps_per_second(m)));
+    ck_assert(isnan(run_state_loss_per_second(m)));
     for (uint32_t i = 1; i <= 300; i++) {
         hr_event e = step_event(i, 3 - 0.001 * i);
-        model_feed(m, &e);
+        run_state_feed(m, &e);
     }
-    ck_assert_double_eq_tol(model_steps_per_second(m), 20, 1e-9);
-    ck_assert_double_eq_tol(model_examples_per_second(m), 2560, 1e-6);
-    ck_assert_double_eq_tol(model_loss_per_second(m), -0.02, 1e-9);
+    ck_assert_double_eq_tol(run_state_steps_per_second(m), 20, 1e-9);
+    ck_assert_double_eq_tol(run_state_examples_per_second(m), 2560, 1e-6);
+    ck_assert_double_eq_tol(run_state_loss_per_second(m), -0.02, 1e-9);
     m->state = HR_ENGINE_PAUSED; // no step is made, so none per second
-    ck_assert(isnan(model_steps_per_second(m)));
+    ck_assert(isnan(run_state_steps_per_second(m)));
     free(m);
 }
 END_TEST
 
 START_TEST(a_message_is_logged_once_and_whole)
 {
-    model *m = make();
+    run_state *m = make();
     const char *sentence = "conv2d:out asked for 10.56 MiB, but 1.18 MiB of 64.00 MiB are free: not enough";
     hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STATE};
     e.u.note.count = HR_ENGINE_OOM;
     memcpy(e.u.note.text, sentence, sizeof e.u.note.text - 1); // an event cuts
-    model_feed(m, &e);
+    run_state_feed(m, &e);
     e.kind = HR_EVENT_LOG;
-    model_feed(m, &e);
+    run_state_feed(m, &e);
     ck_assert_uint_eq(m->log_count, 1);
-    model_log_once(m, LOG_BAD, sentence);
-    ck_assert_uint_eq(m->log_count, 1);
-    ck_assert_str_eq(m->log[0].text, sentence);
-    model_feed(m, &e); // the cut one may also come last
+    run_state_log_once(m, LOG_BAD, sentence);
     ck_assert_uint_eq(m->log_count, 1);
     ck_assert_str_eq(m->log[0].text, sentence);
-    model_log_once(m, LOG_BAD, "another");
+    run_state_feed(m, &e); // the cut one may also come last
+    ck_assert_uint_eq(m->log_count, 1);
+    ck_assert_str_eq(m->log[0].text, sentence);
+    run_state_log_once(m, LOG_BAD, "another");
     ck_assert_uint_eq(m->log_count, 2);
     free(m);
 }
@@ -176,7 +176,7 @@ END_TEST
 
 START_TEST(a_build_begins_a_new_peak_and_keeps_the_one_since_the_start)
 {
-    model *m = make();
+    run_state *m = make();
     hr_session *host = start();
     fake_engine_advance(host, 3);
     hr_command turn = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_BATCH_SIZE};
@@ -194,24 +194,24 @@ END_TEST
 START_TEST(loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build_forgets_them)
 {
     static const float flushed[] = {0.1F, 0.4F, 0.2F};
-    model *m = make();
+    run_state *m = make();
     hr_event scale = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_SCALE, .u.scale = {16384, 3, 0, 0}};
     hr_event step = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = 1, .u.step = {.loss = 1}};
     hr_event build = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_BUILD};
-    model_feed(m, &step);
-    model_feed(m, &scale);
+    run_state_feed(m, &step);
+    run_state_feed(m, &scale);
     for (size_t k = 0; k < 3; k++) {
         hr_event health = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_HEALTH};
         health.u.health.flushed = flushed[k];
         memset(health.u.health.layer, 'a' + (int)k, sizeof health.u.health.layer); // no end: a stranger's
-        model_feed(m, &health);
+        run_state_feed(m, &health);
     }
     ck_assert(m->loss_scale == 16384 && m->skipped == 3);
     ck_assert_uint_eq(strlen(m->worst.layer), sizeof m->worst.layer - 1);
     ck_assert_int_eq(m->worst.layer[0], 'b');
-    model_feed(m, &step);
+    run_state_feed(m, &step);
     ck_assert_str_eq(m->worst.layer, "");
-    model_feed(m, &build);
+    run_state_feed(m, &build);
     ck_assert(m->loss_scale == 0 && m->skipped == 0);
     free(m);
 }

@@ -15,7 +15,7 @@ static void say_step(app *a, uint64_t duration_ns, uint64_t wait_ns)
 {
     hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = (uint32_t)a->live.steps + 1};
     e.u.step = (hr_event_step){.duration_ns = duration_ns, .wait_ns = wait_ns, .samples = 1};
-    model_feed(&a->live, &e);
+    run_state_feed(&a->live, &e);
 }
 
 static void say_stage(app *a, const char *name, uint32_t length, uint32_t capacity, uint64_t bytes)
@@ -23,7 +23,7 @@ static void say_stage(app *a, const char *name, uint32_t length, uint32_t capaci
     hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_PIPELINE};
     e.u.stage = (hr_event_stage){.host_bytes = bytes, .queue_length = length, .queue_capacity = capacity};
     snprintf(e.u.stage.name, sizeof e.u.stage.name, "%s", name);
-    model_feed(&a->live, &e);
+    run_state_feed(&a->live, &e);
 }
 
 static void prepare(app *a)

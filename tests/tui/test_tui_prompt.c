@@ -168,11 +168,11 @@ START_TEST(typing_a_value_shows_every_choice_and_a_part_of_a_name_finds_it)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     for (a->knob = 0; a->knob < count; a->knob++) {
-        const char *words[TURN_WORDS_MAX];
+        const char *words[KNOB_EDIT_WORDS_MAX];
         const hr_knob_row *row = &hr_knob_rows(NULL)[panel[a->knob]];
-        size_t named = turn_words(row->id, words);
+        size_t named = knob_edit_words(row->id, words);
         a->focus = PANE_KNOBS;
         app_key(a, INPUT_ENTER);
         for (size_t i = 0; row->type == HR_KNOB_CHOICE && row->choices[i] != NULL; i++) {
@@ -203,7 +203,7 @@ START_TEST(an_unchanged_value_does_nothing)
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 20);
     size_t count;
-    turn_panel(&count);
+    knob_edit_panel(&count);
     for (a->knob = 0; a->knob < count; a->knob++) {
         uint64_t log = a->live.log_count;
         app_key(a, INPUT_ENTER);

@@ -18,7 +18,7 @@
 
 typedef struct told {
     run_log *log;
-    model *model;
+    run_state *model;
     hr_knobs knobs;
     uint64_t steps;
 } told;
@@ -27,7 +27,7 @@ static told begin(void)
 {
     told t = {.log = calloc(1, sizeof *t.log), .model = calloc(1, sizeof *t.model)};
     ck_assert(t.log != NULL && t.model != NULL);
-    model_init(t.model);
+    run_state_init(t.model);
     t.model->limit_bytes = 1000;
     hr_knobs_init(&t.knobs);
     return t;
@@ -42,7 +42,7 @@ static void end(told *t)
 static void tell(told *t, hr_event e)
 {
     e.version = HR_EVENT_VERSION;
-    model_feed(t->model, &e);
+    run_state_feed(t->model, &e);
     run_log_event(t->log, t->model, &t->knobs, "demo", &e);
 }
 
@@ -391,11 +391,11 @@ START_TEST(enter_looks_and_a_turns_every_knob_back_and_z_undoes_it_in_one_step)
     app_key(a, INPUT_ENTER); // the first run
     ck_assert_int_eq(a->focus, PANE_DIFF);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
     }
     screen_keys(a, "a");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!turn_differs(&a->knobs, &a->runs.runs[0].knobs, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->knobs, &a->runs.runs[0].knobs, (hr_knob_id)id));
     }
     screen_advance(a, 10);
     ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
@@ -403,7 +403,7 @@ START_TEST(enter_looks_and_a_turns_every_knob_back_and_z_undoes_it_in_one_step)
     ck_assert_uint_eq(run_log_current(&a->runs)->number, 1);
     screen_keys(a, "z");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!turn_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
     }
     screen_close(a);
 }
@@ -464,7 +464,7 @@ START_TEST(what_ran_out_of_memory_is_turned_back_to_only_when_asked_twice_in_a_r
     for (size_t k = 0; k < sizeof asks / sizeof *asks; k++) {
         screen_keys(a, asks[k]);
         ck_assert_msg(strstr(a->message.text, "ran out of memory") != NULL, "%s", a->message.text);
-        ck_assert(!turn_differs(&a->knobs, &before, HR_KNOB_BATCH_SIZE));
+        ck_assert(!knob_edit_differs(&a->knobs, &before, HR_KNOB_BATCH_SIZE));
     }
     screen_keys(a, "a");
     ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 512);

@@ -3,7 +3,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/turn.h"
+#include "app/tui/feed/knob_edit.h"
 #include "tests/tui/suite.h"
 
 static hr_knobs knobs_with(const char *pair)
@@ -59,8 +59,8 @@ START_TEST(neighbours_are_what_a_hand_would_type)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
         hr_knobs knobs = knobs_with(rows[i].pair);
-        bool has_less = turn_neighbour(&knobs, rows[i].id, TURN_LESS, 0, less);
-        bool has_more = turn_neighbour(&knobs, rows[i].id, TURN_MORE, 0, more);
+        bool has_less = knob_edit_neighbour(&knobs, rows[i].id, KNOB_EDIT_LESS, 0, less);
+        bool has_more = knob_edit_neighbour(&knobs, rows[i].id, KNOB_EDIT_MORE, 0, more);
         ck_assert_msg(strcmp(has_less ? less : "", rows[i].less) == 0, "%s: left is %s", rows[i].pair, less);
         ck_assert_msg(strcmp(has_more ? more : "", rows[i].more) == 0, "%s: right is %s", rows[i].pair, more);
     }
@@ -72,8 +72,8 @@ START_TEST(a_size_that_is_not_set_starts_from_the_limit)
     char text[HR_KNOB_TEXT_MAX];
     hr_knobs knobs;
     hr_knobs_init(&knobs);
-    ck_assert(!turn_neighbour(&knobs, HR_KNOB_DEVICE_VRAM, TURN_LESS, 0, text));
-    ck_assert(turn_neighbour(&knobs, HR_KNOB_DEVICE_VRAM, TURN_LESS, 8 * HR_GIB, text));
+    ck_assert(!knob_edit_neighbour(&knobs, HR_KNOB_DEVICE_VRAM, KNOB_EDIT_LESS, 0, text));
+    ck_assert(knob_edit_neighbour(&knobs, HR_KNOB_DEVICE_VRAM, KNOB_EDIT_LESS, 8 * HR_GIB, text));
     ck_assert_str_eq(text, "7680MiB");
 }
 END_TEST
@@ -81,14 +81,14 @@ END_TEST
 START_TEST(every_neighbour_of_the_panel_can_be_set_however_far_it_is_turned)
 {
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     ck_assert_uint_ge(count, 9);
     for (size_t i = 0; i < count; i++) {
-        for (int direction = TURN_LESS; direction <= TURN_MORE; direction += 2) {
+        for (int direction = KNOB_EDIT_LESS; direction <= KNOB_EDIT_MORE; direction += 2) {
             hr_knobs knobs = knobs_with("batch.size=128");
             char text[HR_KNOB_TEXT_MAX];
             for (int turns = 0; turns < 400; turns++) {
-                if (!turn_neighbour(&knobs, panel[i], direction, HR_GIB, text)) {
+                if (!knob_edit_neighbour(&knobs, panel[i], direction, HR_GIB, text)) {
                     break;
                 }
                 ck_assert_int_eq(hr_knobs_set(&knobs, panel[i], text, NULL), HR_OK);
@@ -101,7 +101,7 @@ END_TEST
 START_TEST(every_knob_of_more_than_one_value_is_in_the_panel_once)
 {
     size_t count, all;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     const hr_knob_row *rows = hr_knob_rows(&all);
     size_t wanted = 0;
     for (size_t id = 0; id < all; id++) {
@@ -114,7 +114,7 @@ START_TEST(every_knob_of_more_than_one_value_is_in_the_panel_once)
         wanted += turns;
     }
     ck_assert_uint_eq(count, wanted);
-    for (size_t i = TURN_FRONT + 1; i < count; i++) {
+    for (size_t i = KNOB_EDIT_FRONT + 1; i < count; i++) {
         ck_assert_int_lt(panel[i - 1], panel[i]);
     }
 }
@@ -124,49 +124,49 @@ START_TEST(an_illegal_combination_changes_nothing)
 {
     hr_knobs knobs = knobs_with("batch.size=128"), before = knobs;
     hr_err err;
-    ck_assert_int_ne(turn_set(&knobs, HR_KNOB_ALLOCATOR_FRACTION, "0.5", &err), HR_OK);
-    ck_assert_int_ne(turn_set(&knobs, HR_KNOB_BATCH_SIZE, "many", &err), HR_OK);
+    ck_assert_int_ne(knob_edit_set(&knobs, HR_KNOB_ALLOCATOR_FRACTION, "0.5", &err), HR_OK);
+    ck_assert_int_ne(knob_edit_set(&knobs, HR_KNOB_BATCH_SIZE, "many", &err), HR_OK);
     ck_assert_mem_eq(&knobs, &before, sizeof knobs);
 }
 END_TEST
 
 START_TEST(undo_and_redo_walk_the_same_way)
 {
-    turn_log log = {0};
+    knob_edit_log log = {0};
     hr_knob_value value[101] = {0};
     for (int i = 0; i <= 100; i++) {
         value[i].set = true;
         value[i].u.integer = i;
     }
     for (int i = 0; i < 100; i++) {
-        turn_log_add(&log, HR_KNOB_BATCH_SIZE, &value[i], &value[i + 1]);
+        knob_edit_log_add(&log, HR_KNOB_BATCH_SIZE, &value[i], &value[i + 1]);
     }
-    for (int i = 99; i >= 100 - TURN_UNDO_MAX; i--) {
-        ck_assert_int_eq(turn_log_undo(&log)->before.u.integer, i);
+    for (int i = 99; i >= 100 - KNOB_EDIT_UNDO_MAX; i--) {
+        ck_assert_int_eq(knob_edit_log_undo(&log)->before.u.integer, i);
     }
-    ck_assert_ptr_null(turn_log_undo(&log));
-    for (int i = 100 - TURN_UNDO_MAX; i < 100; i++) {
-        ck_assert_int_eq(turn_log_redo(&log)->after.u.integer, i + 1);
+    ck_assert_ptr_null(knob_edit_log_undo(&log));
+    for (int i = 100 - KNOB_EDIT_UNDO_MAX; i < 100; i++) {
+        ck_assert_int_eq(knob_edit_log_redo(&log)->after.u.integer, i + 1);
     }
-    ck_assert_ptr_null(turn_log_redo(&log));
-    turn_log_undo(&log);
-    turn_log_add(&log, HR_KNOB_BATCH_SIZE, &value[0], &value[1]); // a new turn forgets what was undone
-    ck_assert_ptr_null(turn_log_redo(&log));
+    ck_assert_ptr_null(knob_edit_log_redo(&log));
+    knob_edit_log_undo(&log);
+    knob_edit_log_add(&log, HR_KNOB_BATCH_SIZE, &value[0], &value[1]); // a new turn forgets what was undone
+    ck_assert_ptr_null(knob_edit_log_redo(&log));
 }
 END_TEST
 
 START_TEST(what_is_joined_is_forgotten_together)
 {
-    turn_log log = {0};
+    knob_edit_log log = {0};
     hr_knob_value value = {.set = true};
     for (int i = 0; i < 3; i++) {
-        turn_log_add(&log, HR_KNOB_BATCH_SIZE, &value, &value);
+        knob_edit_log_add(&log, HR_KNOB_BATCH_SIZE, &value, &value);
     }
-    turn_log_join(&log, 3);
-    for (int i = 0; i < TURN_UNDO_MAX - 2; i++) { // one more than there is room for
-        turn_log_add(&log, HR_KNOB_BATCH_ACCUMULATE, &value, &value);
+    knob_edit_log_join(&log, 3);
+    for (int i = 0; i < KNOB_EDIT_UNDO_MAX - 2; i++) { // one more than there is room for
+        knob_edit_log_add(&log, HR_KNOB_BATCH_ACCUMULATE, &value, &value);
     }
-    ck_assert_uint_eq(log.done, TURN_UNDO_MAX - 2);
+    ck_assert_uint_eq(log.done, KNOB_EDIT_UNDO_MAX - 2);
     for (size_t i = 0; i < log.done; i++) {
         ck_assert(!log.step[i].joined);
         ck_assert_int_eq(log.step[i].id, HR_KNOB_BATCH_ACCUMULATE);
@@ -180,14 +180,14 @@ static void check_order(const hr_knobs *from, const hr_knobs *to)
     hr_knob_id order[HR_KNOB_COUNT];
     size_t count;
     hr_knobs now = *from;
-    ck_assert_int_eq(turn_order(from, to, order, &count, NULL), HR_OK);
+    ck_assert_int_eq(knob_edit_order(from, to, order, &count, NULL), HR_OK);
     for (size_t i = 0; i < count; i++) {
-        ck_assert(turn_differs(&now, to, order[i]));
+        ck_assert(knob_edit_differs(&now, to, order[i]));
         now.value[order[i]] = to->value[order[i]];
         ck_assert_int_eq(hr_knobs_validate(&now, NULL), HR_OK);
     }
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!turn_differs(&now, to, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&now, to, (hr_knob_id)id));
     }
 }
 
@@ -204,7 +204,7 @@ START_TEST(several_knobs_are_turned_in_an_order_that_is_legal_all_the_way)
     hr_knob_id order[HR_KNOB_COUNT];
     size_t count;
     ck_assert_int_eq(hr_knobs_set_pair(&illegal, "allocator.kind=static", NULL), HR_OK);
-    ck_assert_int_eq(turn_order(&eager, &illegal, order, &count, NULL), HR_CONSTRAINT);
+    ck_assert_int_eq(knob_edit_order(&eager, &illegal, order, &count, NULL), HR_CONSTRAINT);
 }
 END_TEST
 

@@ -21,9 +21,9 @@ static whatif_question question_of(hr_knob_id first)
 static bool neighbour_of(const whatif_question *q, hr_knob_id id, int side, char value[HR_KNOB_TEXT_MAX])
 {
     hr_knobs turned = q->knobs;
-    return turn_neighbour(&q->knobs, id, side == WHATIF_LESS ? TURN_LESS : TURN_MORE, q->when_unset_bytes,
-                          value) &&
-           turn_set(&turned, id, value, NULL) == HR_OK;
+    return knob_edit_neighbour(&q->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
+                               q->when_unset_bytes, value) &&
+           knob_edit_set(&turned, id, value, NULL) == HR_OK;
 }
 
 static unsigned times_asked(size_t count, hr_knob_id id, const char *value)
@@ -38,7 +38,7 @@ static unsigned times_asked(size_t count, hr_knob_id id, const char *value)
 START_TEST(every_neighbour_is_asked_about_once)
 {
     size_t knobs, rows;
-    const hr_knob_id *panel = turn_panel(&knobs);
+    const hr_knob_id *panel = knob_edit_panel(&knobs);
     const hr_knob_row *row = hr_knob_rows(&rows);
     const whatif_question q = question_of(panel[(size_t)_i % knobs]);
     const size_t count = whatif_begin(&asked, &q, turns);
@@ -77,7 +77,7 @@ START_TEST(every_answer_comes_to_its_cell)
 {
     static whatif_answers answers;
     size_t knobs;
-    const hr_knob_id *panel = turn_panel(&knobs);
+    const hr_knob_id *panel = knob_edit_panel(&knobs);
     const whatif_question q = question_of(HR_KNOB_OPTIMIZER_KIND);
     const size_t count = whatif_begin(&asked, &q, turns);
     for (size_t k = 0; k < count; k++) {
@@ -239,7 +239,7 @@ END_TEST
 int main(void)
 {
     size_t knobs;
-    (void)turn_panel(&knobs);
+    (void)knob_edit_panel(&knobs);
     Suite *suite = suite_create("tui_whatif");
     TCase *tests = tcase_create("tui_whatif");
     tcase_add_loop_test(tests, every_neighbour_is_asked_about_once, 0, (int)knobs);

@@ -7,8 +7,8 @@
 
 #include "headroom/terms.h"
 
+#include "app/tui/feed/run_export.h"
 #include "app/tui/pane.h"
-#include "app/tui/run_export.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

@@ -139,7 +139,7 @@ static void draw_verdict(const canvas *c, const app *a)
 
 bool doctor_has_oom(const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     bool out = a->has_report && a->report.oom.cause != HR_OOM_NONE;
     return out && (m->state == HR_ENGINE_OOM || m->oom_count > 0);
 }
@@ -199,7 +199,7 @@ static const char *unstarted_text(const app *a, char text[256])
 
 static const char *headroom_text(const app *a, char text[256])
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     if (app_waiting_plan(a) != NULL) {
         return waiting_text(app_waiting_plan(a), text);
@@ -236,7 +236,7 @@ static void draw_healthy(const canvas *c, const app *a)
     }
     if (found == 0) {
         paint_wrapped(c, y + air, ROLE_GOOD,
-                      app_model(a)->steps == 0 ? "No step has ended yet." : "Nothing else was found.");
+                      app_run_state(a)->steps == 0 ? "No step has ended yet." : "Nothing else was found.");
     }
 }
 

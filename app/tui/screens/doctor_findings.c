@@ -7,7 +7,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/measures.h"
+#include "app/tui/feed/measures.h"
 #include "app/tui/screens/doctor.h"
 
 #define NEARLY_FULL 0.9
@@ -18,16 +18,16 @@
 #define SAME_TIME   1.01 // of the present step time
 
 // A lowered limit is told before the first step under it.
-static uint64_t left_bytes(const model *m, uint64_t peak_bytes)
+static uint64_t left_bytes(const run_state *m, uint64_t peak_bytes)
 {
     return m->limit_bytes > peak_bytes ? m->limit_bytes - peak_bytes : 0;
 }
 
 static int say_growth(const app *a, char *text)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char each[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX];
-    uint64_t slope = model_growth_bytes(m);
+    uint64_t slope = run_state_growth_bytes(m);
     if (slope == 0) {
         return 0;
     }
@@ -41,7 +41,7 @@ static int say_growth(const app *a, char *text)
 
 static int say_nearly_full(const app *a, char *text)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char share[FORMAT_MAX], left[HR_BYTES_TEXT_MAX];
     double full = (double)m->epoch_peak_bytes / (double)m->limit_bytes;
     if (m->limit_bytes == 0 || !(full > NEARLY_FULL)) {
@@ -87,7 +87,7 @@ static int say_waste(const app *a, char *text)
 static int say_retained(const app *a, char *text)
 {
     char bytes[HR_BYTES_TEXT_MAX];
-    uint64_t retained = app_model(a)->heap.band_bytes[HR_CATEGORY_RETAINED];
+    uint64_t retained = app_run_state(a)->heap.band_bytes[HR_CATEGORY_RETAINED];
     if (retained == 0) {
         return 0;
     }
@@ -156,7 +156,7 @@ static int say_capture(const app *a, char *text)
 static int say_waits(const app *a, char *text)
 {
     char share[FORMAT_MAX];
-    double waits = model_wait_share(app_model(a));
+    double waits = run_state_wait_share(app_run_state(a));
     if (!(waits > WAITING)) {
         return 0;
     }

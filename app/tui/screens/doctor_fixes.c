@@ -87,7 +87,7 @@ static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
 {
     enum { PAIRS_MAX = 6 };
     const fit_points *fit = &a->fit;
-    size_t points = turn_same(&fit->knobs, &a->knobs) ? fit->count : 0;
+    size_t points = knob_edit_same(&fit->knobs, &a->knobs) ? fit->count : 0;
     for (size_t i = 0; i < PAIRS_MAX * points && count < FIX_ROWS_MAX; i++) {
         const unsigned char point = fit->order[i % points];
         const hr_fit_point *p = &fit->point[point];
@@ -108,7 +108,7 @@ static size_t add_turns(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count, 
 {
     const size_t dry_runs = count;
     size_t panel_count;
-    const hr_knob_id *panel = turn_panel(&panel_count);
+    const hr_knob_id *panel = knob_edit_panel(&panel_count);
     for (size_t i = 0; i < 2 * panel_count && count < FIX_ROWS_MAX; i++) {
         fix_row row = {
             .dry_run = -1, .point = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
@@ -128,7 +128,7 @@ static uint64_t limit_of(const app *a)
     const hr_whatif *plan = app_waiting_plan(a);
     return doctor_has_oom(a) ? a->report.oom.limit_bytes
            : plan != NULL    ? plan->limit_bytes
-                             : app_model(a)->limit_bytes;
+                             : app_run_state(a)->limit_bytes;
 }
 
 // Who set a limit wants to fit into it. The order is kept otherwise.

@@ -22,7 +22,7 @@ static bool is_edited(const app *a)
 {
     const hr_knobs *preset = hr_preset_knobs(a->preset);
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     for (size_t i = 0; i < count; i++) {
         char now[HR_KNOB_TEXT_MAX], then[HR_KNOB_TEXT_MAX];
         if (strcmp(hr_knob_format(&a->knobs, panel[i], now), hr_knob_format(preset, panel[i], then)) != 0) {
@@ -34,7 +34,7 @@ static bool is_edited(const app *a)
 
 static void state_text(const app *a, char *text, size_t size)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     int64_t all = hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
     bool over = a->watched != NULL && !app_engine_lives(a);
     const char *state = over && a->was_killed ? "killed"
@@ -49,7 +49,7 @@ static void state_text(const app *a, char *text, size_t size)
 
 static role left_text(const app *a, char left[48])
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     const hr_whatif *plan = app_waiting_plan(a);
     char missing[HR_BYTES_TEXT_MAX];
     left[0] = '\0';
@@ -98,7 +98,7 @@ static int draw_surroundings(const canvas *c, const app *a, int x, int end)
 
 void frame_title(const canvas *c, const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char state[64], rate[FORMAT_MAX];
     int end = c->area.w - draw_left(c, a), x = 1;
     x += paint_text(c, 0, x, end - x, ROLE_FOCUS, "headroom");
@@ -123,8 +123,9 @@ void frame_title(const canvas *c, const app *a)
     state_text(a, state, sizeof state);
     role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;
     x += paint_text(c, 0, x + 2, end - x - 2, r, state) + 2;
-    if (!isnan(model_steps_per_second(m))) {
-        paint_text(c, 0, x + 2, end - x - 2, ROLE_BAR, format_rate(model_steps_per_second(m), "it/s", rate));
+    if (!isnan(run_state_steps_per_second(m))) {
+        paint_text(c, 0, x + 2, end - x - 2, ROLE_BAR,
+                   format_rate(run_state_steps_per_second(m), "it/s", rate));
     }
 }
 
@@ -227,7 +228,7 @@ static void draw_tip(const canvas *c, const app *a)
 
 static void draw_log_line(const canvas *c, const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char clock[FORMAT_MAX];
     if (m->log_count > 0) {
         const log_line *line = &m->log[(m->log_count - 1) % LOG_LENGTH];
@@ -258,7 +259,7 @@ static void draw_switch(const canvas *screen, rect strip, const app *a)
 {
     char text[HR_KNOB_TEXT_MAX + 96];
     snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
-             app_model(a)->steps, a->pending_preset);
+             app_run_state(a)->steps, a->pending_preset);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
@@ -267,7 +268,7 @@ static void draw_quit(const canvas *screen, rect strip, const app *a)
     char text[128];
     snprintf(text, sizeof text,
              "%" PRIu64 " steps are in no save: s saves and leaves, y leaves, other keys stay",
-             app_model(a)->steps);
+             app_run_state(a)->steps);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
@@ -337,7 +338,7 @@ static const char *arrows_name(const app *a)
 
 static const char *run_name(const app *a)
 {
-    return model_is_training(&a->live) ? "pause" : "run";
+    return run_state_is_training(&a->live) ? "pause" : "run";
 }
 
 static const char *freeze_name(const app *a)

@@ -127,7 +127,7 @@ static bool take_newest(app *a)
 static void hold(app *a)
 {
     char step[MEMORY_TEXT];
-    if (!a->is_frozen && model_is_training(&a->live)) {
+    if (!a->is_frozen && run_state_is_training(&a->live)) {
         act_freeze(a, 0);
         app_say(a, MESSAGE_NOTE, "%s is held while the training goes on; Space lets go, and End at its end",
                 memory_step_text(&a->heap_scene, step));

@@ -122,7 +122,8 @@ static void describe_refused(block_lines *l, const app *a)
     const heap_scene *v = &a->heap_scene;
     const heap_refused *r = &v->refused;
     char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], hole[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
-    uint64_t limit = app_model(a)->limit_bytes > r->pool_bytes ? app_model(a)->limit_bytes : r->pool_bytes;
+    uint64_t limit =
+        app_run_state(a)->limit_bytes > r->pool_bytes ? app_run_state(a)->limit_bytes : r->pool_bytes;
     uint64_t largest = r->largest_free_bytes, grows = limit - r->pool_bytes;
     uint64_t free_bytes = limit > r->in_use_bytes ? limit - r->in_use_bytes : 0;
     uint64_t piece = grows > largest ? grows : largest; // the largest that there was or could have been

@@ -24,7 +24,7 @@ static uint64_t peak_of(const app *a, const char *name)
     return HR_NONE;
 }
 
-static bool is_live(const model *m, const char *name)
+static bool is_live(const run_state *m, const char *name)
 {
     uint32_t i = 0;
     while (i < m->stage_count && strcmp(m->stage[i].name, name) != 0) {
@@ -35,7 +35,7 @@ static bool is_live(const model *m, const char *name)
 
 size_t pipeline_views(const app *a, stage_view views[STAGE_VIEWS_MAX])
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     const size_t most = sizeof a->report.host.stages / sizeof *a->report.host.stages;
     size_t count = 0;
     for (uint32_t i = 0; i < m->stage_count; i++) {
@@ -79,7 +79,7 @@ static size_t count(const app *a)
 // Rows change with every step, and their number with a build.
 static uint64_t version(const app *a)
 {
-    return app_model(a)->steps << 8 ^ a->report_version << 40 ^ count(a);
+    return app_run_state(a)->steps << 8 ^ a->report_version << 40 ^ count(a);
 }
 
 static byte_unit stages_unit(const app *a)
@@ -181,7 +181,7 @@ static bool is_setting(hr_knob_id id)
 static size_t panel_index(size_t row)
 {
     size_t all, at = 0;
-    const hr_knob_id *panel = turn_panel(&all);
+    const hr_knob_id *panel = knob_edit_panel(&all);
     for (; at < all; at++) {
         if (is_setting(panel[at]) && row-- == 0) {
             break;
@@ -194,7 +194,7 @@ static size_t count_settings(const app *a)
 {
     size_t all, rows = 0;
     (void)a;
-    turn_panel(&all);
+    knob_edit_panel(&all);
     while (panel_index(rows) < all) {
         rows++;
     }
@@ -205,7 +205,7 @@ static void setting_cell(const app *a, size_t row, unsigned column, char text[TA
 {
     size_t all;
     char value[HR_KNOB_TEXT_MAX];
-    hr_knob_id id = turn_panel(&all)[panel_index(row)];
+    hr_knob_id id = knob_edit_panel(&all)[panel_index(row)];
     const hr_knob_row *knob = &hr_knob_rows(NULL)[id];
     hr_knob_format(&a->knobs, id, value);
     const char *cells[] = {[COLUMN_KNOB] = knob->key,

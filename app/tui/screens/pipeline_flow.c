@@ -45,7 +45,7 @@ static const stage_view *last_queue(const stage_view *views, size_t count)
 static int say_wait(const app *a, const stage_view *queue, char *text, size_t size)
 {
     char share_text[FORMAT_MAX];
-    double share = model_wait_share(app_model(a));
+    double share = run_state_wait_share(app_run_state(a));
     if (isnan(share)) {
         return snprintf(text, size, "No step has ended yet.");
     }
@@ -86,7 +86,7 @@ static int say_copies(const app *a, char *text, size_t size)
 {
     char bytes[HR_BYTES_TEXT_MAX], rate[HR_BYTES_TEXT_MAX];
     uint64_t step_bytes = a->has_report ? a->report.h2d_bytes_per_step : 0;
-    double per_second = (double)step_bytes * model_steps_per_second(app_model(a));
+    double per_second = (double)step_bytes * run_state_steps_per_second(app_run_state(a));
     if (step_bytes == 0 || step_bytes == HR_NONE) {
         return 0;
     }
@@ -138,7 +138,7 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
 {
     stage_view views[STAGE_VIEWS_MAX];
     char bytes[HR_BYTES_TEXT_MAX], wait[FORMAT_MAX];
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     size_t count = 0, rows = pipeline_views(a, views);
     memset(boxes, 0, BOXES_MAX * sizeof *boxes);
     for (size_t i = 0; i < rows; i++) {
@@ -161,7 +161,7 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
     *device = (box){"device", "", ROLE_TEXT};
     snprintf(device->name, sizeof device->name, "%.*s", BOX_TEXT_MAX - 1,
              hr_knob_text(&a->applied, HR_KNOB_DEVICE_KIND));
-    double share = model_wait_share(m);
+    double share = run_state_wait_share(m);
     snprintf(device->detail, sizeof device->detail, "waits %s",
              format_percent(plans_only(a) ? UNKNOWN : share, wait));
     device->as = share >= WAITS_FROM && !plans_only(a) ? ROLE_WARN : ROLE_TEXT;
@@ -225,7 +225,7 @@ static void draw(const canvas *c, const app *a)
 {
     box boxes[BOXES_MAX];
     char words[768], share[FORMAT_MAX], right[64];
-    double waits = plans_only(a) ? UNKNOWN : model_wait_share(app_model(a));
+    double waits = plans_only(a) ? UNKNOWN : run_state_wait_share(app_run_state(a));
     snprintf(right, sizeof right, "wait %s of a step", format_percent(waits, share));
     paint_rule(c, a->focus == PANE_FLOW, pane_title(PANE_FLOW), right);
     size_t count = make_boxes(a, boxes);

@@ -115,8 +115,8 @@ static bool turn_text(const app *a, char *text, size_t size)
     size_t rows;
     hr_knob_id id = app_knob(a);
     const hr_knob_row *row = &hr_knob_rows(&rows)[id];
-    int direction = changes_of(a)->question == STEP_LESS ? TURN_LESS : TURN_MORE;
-    if (!turn_neighbour(&a->knobs, id, direction, a->live.limit_bytes, next)) {
+    int direction = changes_of(a)->question == STEP_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
+    if (!knob_edit_neighbour(&a->knobs, id, direction, a->live.limit_bytes, next)) {
         snprintf(text, size, "%s has nothing on that side", row->key);
         return false;
     }

@@ -117,8 +117,8 @@ static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_M
 static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 {
     bool present = r == run_log_current(app_runs(a)) && r->result == RUN_RUNNING;
-    if (present && app_model(a)->state < HR_ENGINE_STATE_COUNT) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_engine_state_name((hr_engine_state)app_model(a)->state));
+    if (present && app_run_state(a)->state < HR_ENGINE_STATE_COUNT) {
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_engine_state_name((hr_engine_state)app_run_state(a)->state));
     } else if (r->result == RUN_OOM && r->cause[0] != '\0') {
         snprintf(text, TABLE_CELL_MAX, "oom %s", r->cause);
     } else {

@@ -4,7 +4,7 @@
 #define TUI_SCREENS_RUNS_H
 
 #include "app/tui/app.h"
-#include "app/tui/run_log.h"
+#include "app/tui/feed/run_log.h"
 
 run_pair runs_shown(const app *a);         // that DIFF and OVERLAY are about
 byte_unit runs_unit(const run_pair *pair); // one for both

@@ -11,7 +11,7 @@
 // "VRAM 3.61/4.00 GiB (90%)": the peak of the present step against the limit, shorter where there is less room.
 static void vram_text(const app *a, int width, char text[96])
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char peak[FORMAT_MAX], limit[FORMAT_MAX];
     byte_unit unit = app_unit(a);
     if (!m->any || m->limit_bytes == 0) {
@@ -45,8 +45,8 @@ void screen_line(const canvas *screen, const app *a)
         snprintf(text, sizeof text, "resume step %" PRIu64 "? y/n", a->offered.steps);
     } else if (a->overlay == OVERLAY_SWITCH) {
         snprintf(text, sizeof text, "end and open %.64s? y/n", a->pending_preset);
-    } else if (app_model(a)->state >= HR_ENGINE_OOM) {
-        snprintf(text, sizeof text, "%s", hr_engine_state_name((hr_engine_state)app_model(a)->state));
+    } else if (app_run_state(a)->state >= HR_ENGINE_OOM) {
+        snprintf(text, sizeof text, "%s", hr_engine_state_name((hr_engine_state)app_run_state(a)->state));
     } else {
         vram_text(a, screen->area.w, text);
     }
@@ -56,7 +56,7 @@ void screen_line(const canvas *screen, const app *a)
 // The stack on its side, at the newest peak.
 static void draw_bar(const canvas *c, int y, const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     const history_bucket *bucket = history_at(&m->history, 1, 0);
     bool letters = c->glyphs->fills_by_letter || theme_fills_by_letter(c->theme);
     double filled = 0;
@@ -80,7 +80,7 @@ static void draw_bar(const canvas *c, int y, const app *a)
 
 void screen_meter(const canvas *screen, const app *a, const layout *l)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     canvas c = canvas_of(screen, l->pane[PANE_METER]);
     canvas knobs = canvas_of(screen, l->pane[PANE_KNOBS]);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX];
@@ -90,6 +90,6 @@ void screen_meter(const canvas *screen, const app *a, const layout *l)
     paint_right(&c, 0, used + 1, c.area.w - used - 1, m->state >= HR_ENGINE_OOM ? ROLE_BAD : ROLE_DIM, state);
     draw_bar(&c, 1, a);
     paint_format(&c, 2, 0, c.area.w, ROLE_DIM, "step %llu · loss %s · %s", (unsigned long long)m->steps,
-                 format_loss(m->loss, loss), format_rate(model_steps_per_second(m), "it/s", rate));
+                 format_loss(m->loss, loss), format_rate(run_state_steps_per_second(m), "it/s", rate));
     widget_knobs(&knobs, a);
 }

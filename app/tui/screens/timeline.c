@@ -21,7 +21,7 @@ void place_timeline(layout *l, rect body, const layout_wish *wish)
 
 byte_unit step_unit(const app *a)
 {
-    return byte_unit_for(a->step.highest > 0 ? a->step.highest : app_model(a)->limit_bytes);
+    return byte_unit_for(a->step.highest > 0 ? a->step.highest : app_run_state(a)->limit_bytes);
 }
 
 const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX])

@@ -25,7 +25,7 @@ static void step_window_of(const app *a, int columns, int *left, int *right)
 
 unsigned minimap_level(const app *a, int columns)
 {
-    const history *h = &app_model(a)->history;
+    const history *h = &app_run_state(a)->history;
     unsigned level = 0;
     while (level + 1 < HISTORY_LEVELS &&
            (h->level[level].count > (uint32_t)columns || h->level[level].count >= HISTORY_LENGTH)) {
@@ -81,7 +81,7 @@ static wchar_t mark_of(uint8_t marks)
 
 static void draw_run(const canvas *c, const app *a, unsigned level)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     for (int x = 0; x < c->area.w; x++) {
         const history_bucket *bucket = history_at(&m->history, level, (uint32_t)(c->area.w - 1 - x));
         if (bucket == NULL) {
@@ -193,7 +193,7 @@ static void say(app *a)
                 "Instructions %" PRIu32 " to %" PRIu32 " of %zu are in sight, the cursor is at %" PRIu32
                 "; the run has taken %" PRIu64 " steps.",
                 w->first, w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, a->step.cursor,
-                app_model(a)->steps);
+                app_run_state(a)->steps);
     }
 }
 

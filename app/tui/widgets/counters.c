@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "app/tui/measures.h"
+#include "app/tui/feed/measures.h"
 #include "app/tui/say.h"
 #include "app/tui/widgets/widgets.h"
 
@@ -54,7 +54,7 @@ static void draw(const canvas *c, const app *a)
     char right[64];
     bool planned = a->has_report && a->report.device.simulated;
     // Knobs that have not done a step, or whose step was refused: what stands here was of others.
-    bool is_of_last = app_model(a)->state == HR_ENGINE_OOM || app_waiting_plan(a) != NULL;
+    bool is_of_last = app_run_state(a)->state == HR_ENGINE_OOM || app_waiting_plan(a) != NULL;
     const char *source = is_of_last ? "last step" : planned ? "planned" : a->unknown ? "" : "measured";
     if (a->baseline.pinned) {
         snprintf(right, sizeof right, "%s %s  Δ pin", app_unit(a).name, c->area.w < 40 ? "" : source);

@@ -27,8 +27,8 @@ static graph_scale scale_for(const app *a, uint64_t peak_bytes)
 {
     const hr_whatif *plan = app_waiting_plan(a);
     graph_scale scale =
-        graph_scale_of(a, plan != NULL ? plan->limit_bytes : app_model(a)->limit_bytes, peak_bytes);
-    scale.rest_is_waste = app_model(a)->attributed;
+        graph_scale_of(a, plan != NULL ? plan->limit_bytes : app_run_state(a)->limit_bytes, peak_bytes);
+    scale.rest_is_waste = app_run_state(a)->attributed;
     return scale;
 }
 
@@ -333,7 +333,7 @@ static void draw_steps_phases(const canvas *c, const profile *p)
 
 static void draw_step(const canvas *c, const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     const profile *p = &m->step_last;
     graph_parts parts = parts_of(c);
     graph_column columns[COLUMNS_MAX];
@@ -354,7 +354,7 @@ static void draw_step(const canvas *c, const app *a)
 static void draw_step_pane(const canvas *c, const app *a)
 {
     char text[64], peak[FORMAT_MAX];
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     format_bytes(m->step_peak_bytes, app_unit(a), peak);
     snprintf(text, sizeof text, "last step · peak %s %s", m->steps > 0 ? peak : "—", app_unit(a).name);
     paint_rule(c, a->focus == PANE_STEP, pane_title(PANE_STEP), text);
@@ -363,7 +363,7 @@ static void draw_step_pane(const canvas *c, const app *a)
 
 void graph_time(const canvas *c, const app *a, unsigned level)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     graph_parts parts = parts_of(c);
     graph_column columns[COLUMNS_MAX] = {0};
     char ago[FORMAT_MAX];
@@ -386,7 +386,7 @@ void graph_time(const canvas *c, const app *a, unsigned level)
 
 static void draw_vram_pane(const canvas *c, const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char text[160], in_use[FORMAT_MAX], peak[FORMAT_MAX], limit[FORMAT_MAX];
     byte_unit unit = app_unit(a);
     format_bytes(m->any ? m->heap.in_use_bytes : HR_NONE, unit, in_use);

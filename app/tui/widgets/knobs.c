@@ -259,8 +259,9 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
     hr_knob_id id = app_knob(a);
     byte_unit unit = app_unit(a);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
-    if (a->unknown || !turn_neighbour(&a->knobs, id, side == WHATIF_LESS ? TURN_LESS : TURN_MORE,
-                                      a->live.limit_bytes, value)) {
+    if (a->unknown ||
+        !knob_edit_neighbour(&a->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
+                             a->live.limit_bytes, value)) {
         return;
     }
     const whatif_cell *cell = app_whatif(a, id, side);
@@ -311,7 +312,7 @@ static int whole_help(const hr_knob_row *row, const glyphs *g, int width)
 static int longest_help(const glyphs *g, int width)
 {
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     int rows = 0;
     for (size_t i = 0; i < count; i++) {
         int own = whole_help(row_of(panel[i]), g, width);
@@ -359,7 +360,7 @@ static void draw_help(const canvas *c, const app *a)
 static const char *source_of_all(const app *a)
 {
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     bool estimated = false;
     for (size_t k = 0; k < count; k++) {
         for (int side = 0; side < WHATIF_SIDES; side++) {
@@ -379,7 +380,7 @@ typedef struct knob_list {
 static knob_list lay_out_list(const app *a, const glyphs *g, int height, int width)
 {
     enum { LIST_MIN = 3, HELP_MIN = 4 };
-    int body = height - 1, room = body - TURN_FRONT; // below those that decide most
+    int body = height - 1, room = body - KNOB_EDIT_FRONT; // below those that decide most
     knob_list l = {.help = body < LIST_MIN + HELP_MIN    ? 0
                            : body > LIST_MIN + HELP_ROWS ? HELP_ROWS
                                                          : HELP_MIN};
@@ -397,7 +398,7 @@ static knob_list lay_out_list(const app *a, const glyphs *g, int height, int wid
 void widget_knobs(const canvas *c, const app *a)
 {
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     knob_list l = lay_out_list(a, c->glyphs, c->area.h, c->area.w);
     char right[48] = "", title[32];
     snprintf(title, sizeof title, "%s %zu/%zu", pane_title(PANE_KNOBS), a->knob + 1, count);
@@ -427,7 +428,7 @@ static void click(app *a, int y, int x)
     size_t count;
     rect r = app_layout(a).pane[PANE_KNOBS];
     knob_list l = lay_out_list(a, &a->glyphs, r.h, r.w);
-    turn_panel(&count);
+    knob_edit_panel(&count);
     if (y < 1 || y > l.rows) {
         return;
     }

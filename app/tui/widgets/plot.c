@@ -133,7 +133,7 @@ static const char *source_letter(const app *a)
 }
 
 // Under loss scaling, what it is, and what it cost; where float16 would flush or overflow, the worst layer's share.
-static int draw_scaling(const canvas *c, int y, const model *m)
+static int draw_scaling(const canvas *c, int y, const run_state *m)
 {
     char value[2 * FORMAT_MAX], text[FORMAT_MAX];
     if (m->loss_scale > 0) {
@@ -168,9 +168,9 @@ static int draw_range(const canvas *c, int y, const app *a)
 // The most wanted first: a small pane has room for two or three.
 static void draw_numbers(const canvas *c, const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char text[FORMAT_MAX], value[2 * FORMAT_MAX], delta[FORMAT_MAX];
-    double seconds = model_step_seconds(m), slope = model_loss_per_second(m);
+    double seconds = run_state_step_seconds(m), slope = run_state_loss_per_second(m);
     bool pinned = a->baseline.pinned;
     double slower = seconds - a->baseline.step_seconds;
     int y = 0;
@@ -182,7 +182,7 @@ static void draw_numbers(const canvas *c, const app *a)
     snprintf(value, sizeof value, "%s/s", isnan(slope) ? "—" : format_delta(slope, "", text));
     y = draw_number(c, y, "loss rate", value,
                     pinned ? format_delta(slope - a->baseline.loss_per_second, "", delta) : "");
-    y = draw_number(c, y, "examples/s", format_rate(model_examples_per_second(m), "", text), "");
+    y = draw_number(c, y, "examples/s", format_rate(run_state_examples_per_second(m), "", text), "");
     if (!isnan(m->accuracy)) {
         y = draw_number(c, y, "accuracy", format_percent(m->accuracy, text), "");
     }
@@ -199,14 +199,14 @@ static void draw_numbers(const canvas *c, const app *a)
 
 static void draw(const canvas *c, const app *a)
 {
-    const model *m = app_model(a);
+    const run_state *m = app_run_state(a);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX], end[FORMAT_MAX];
     int numbers = c->area.w >= 2 * NUMBERS_WIDTH ? NUMBERS_WIDTH : 0;
     if (a->baseline.pinned && numbers > 0 && c->area.w >= 60) {
         numbers = 33;
     }
     snprintf(text, sizeof text, "%s · %s", format_loss(m->loss, loss),
-             format_rate(model_steps_per_second(m), "it/s", rate));
+             format_rate(run_state_steps_per_second(m), "it/s", rate));
     paint_rule(c, a->focus == PANE_LOSS, pane_title(PANE_LOSS), text);
     canvas plot = canvas_sub(c, 1, AXIS_WIDTH, c->area.h - 1, c->area.w - AXIS_WIDTH - numbers - 1);
     canvas beside = canvas_sub(c, 1, c->area.w - numbers, c->area.h - 1, numbers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/heap_mirror.h"
+#include "app/tui/feed/heap_mirror.h"
 
 #include <stdlib.h>
 #include <string.h>

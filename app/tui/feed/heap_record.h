@@ -12,7 +12,7 @@
 
 #include "headroom/knobs.h"
 
-#include "app/tui/heap_mirror.h"
+#include "app/tui/feed/heap_mirror.h"
 
 enum { HEAP_STEP_CHANGES_MAX = 16384, HEAP_CHANGES_MAX = 2 * HEAP_STEP_CHANGES_MAX };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/autosave.h"
+#include "app/tui/feed/autosave.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/tui/remember.h"
+#include "app/tui/base/folders.h"
 
 enum { HOST_MAX = 65, PREFIX_MAX = HOST_MAX + 16 };
 
@@ -192,7 +192,7 @@ void autosave_name(const char *state_path, char *path, size_t size)
         path[0] = '\0';
         return;
     }
-    remember_make_folders(path);
+    folders_make_above(path);
     give_away(folder, prefix, path);
     remove_broken(folder, prefix);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/model.h"
+#include "app/tui/feed/run_state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #include "app/tui/base/format.h"
 
-void model_init(model *m)
+void run_state_init(run_state *m)
 {
     memset(m, 0, sizeof *m);
     m->attributed = true;
@@ -22,7 +22,7 @@ void model_init(model *m)
     profile_clear(&m->step_last);
 }
 
-void model_log(model *m, log_kind kind, const char *format, ...)
+void run_state_log(run_state *m, log_kind kind, const char *format, ...)
 {
     log_line *line = &m->log[m->log_count++ % LOG_LENGTH];
     line->time_ns = m->any ? m->time_ns - m->first_ns : 0;
@@ -33,7 +33,7 @@ void model_log(model *m, log_kind kind, const char *format, ...)
     va_end(args);
 }
 
-void model_log_once(model *m, log_kind kind, const char *text)
+void run_state_log_once(run_state *m, log_kind kind, const char *text)
 {
     enum { RECENT_LINES = 3 };
     uint64_t held = m->log_count < RECENT_LINES ? m->log_count : RECENT_LINES;
@@ -48,17 +48,17 @@ void model_log_once(model *m, log_kind kind, const char *text)
             return;
         }
     }
-    model_log(m, kind, "%s", text);
+    run_state_log(m, kind, "%s", text);
 }
 
-bool model_is_training(const model *m)
+bool run_state_is_training(const run_state *m)
 {
     return m->state == HR_ENGINE_RUNNING;
 }
 
 // ---- memory ---------------------------------------------------------------------------------------------------
 
-static void forget_bands(model *m)
+static void forget_bands(run_state *m)
 {
     memset(m->heap.band_bytes, 0, sizeof m->heap.band_bytes);
     m->heap.requested_bytes = 0;
@@ -67,7 +67,7 @@ static void forget_bands(model *m)
 
 // Chunks are larger than what is asked for: the rest is waste. After a gap the total is still exact, and what the known
 // bands do not explain is in the rest too.
-static void settle_unknown(model *m)
+static void settle_unknown(run_state *m)
 {
     uint64_t known = 0;
     for (unsigned i = 0; i < HR_CATEGORY_COUNT; i++) {
@@ -86,13 +86,13 @@ static void take(uint64_t *from, uint64_t bytes)
     *from -= bytes < *from ? bytes : *from;
 }
 
-static void raise_peaks(model *m, uint64_t in_use_bytes)
+static void raise_peaks(run_state *m, uint64_t in_use_bytes)
 {
     m->epoch_peak_bytes = in_use_bytes > m->epoch_peak_bytes ? in_use_bytes : m->epoch_peak_bytes;
     m->peak_bytes = in_use_bytes > m->peak_bytes ? in_use_bytes : m->peak_bytes;
 }
 
-static void on_memory(model *m, const hr_event *e)
+static void on_memory(run_state *m, const hr_event *e)
 {
     const hr_event_memory *memory = &e->u.memory;
     unsigned band = e->category < HR_CATEGORY_COUNT ? e->category : BAND_UNKNOWN;
@@ -118,7 +118,7 @@ static void on_memory(model *m, const hr_event *e)
 }
 
 // The first sentence of an out-of-memory; the whole verdict comes with the report.
-static void on_oom(model *m, const hr_event *e)
+static void on_oom(run_state *m, const hr_event *e)
 {
     char asked[HR_BYTES_TEXT_MAX], largest[HR_BYTES_TEXT_MAX];
     m->oom_count++;
@@ -126,18 +126,18 @@ static void on_oom(model *m, const hr_event *e)
     m->oom_largest_free_bytes = e->u.memory.largest_free_bytes;
     m->oom_category = e->category;
     history_add(&m->history, m->time_ns, &m->heap, MARK_OOM);
-    model_log(m, LOG_BAD, "out of memory: asked %s for %s, largest free piece %s",
-              hr_bytes_human(m->oom_requested_bytes, asked), hr_category_name((hr_category)e->category),
-              hr_bytes_human(m->oom_largest_free_bytes, largest));
+    run_state_log(m, LOG_BAD, "out of memory: asked %s for %s, largest free piece %s",
+                  hr_bytes_human(m->oom_requested_bytes, asked), hr_category_name((hr_category)e->category),
+                  hr_bytes_human(m->oom_largest_free_bytes, largest));
 }
 
-void model_lost(model *m, uint64_t events)
+void run_state_lost(run_state *m, uint64_t events)
 {
     m->lost_events += events;
     m->attributed = false;
 }
 
-void model_restart(model *m)
+void run_state_restart(run_state *m)
 {
     forget_bands(m);
     m->heap.in_use_bytes = m->heap.pool_bytes = 0;
@@ -149,7 +149,7 @@ void model_restart(model *m)
 
 // ---- training -------------------------------------------------------------------------------------------------
 
-static void note_peak(model *m, const hr_event_step *step)
+static void note_peak(run_state *m, const hr_event_step *step)
 {
     char now[HR_BYTES_TEXT_MAX], more[HR_BYTES_TEXT_MAX];
     uint64_t known = m->step_peak_bytes;
@@ -161,16 +161,16 @@ static void note_peak(model *m, const hr_event_step *step)
     }
     hr_bytes_human(step->peak_in_use_bytes, now);
     if (known == 0) {
-        model_log(m, LOG_NOTE, "a step peaks at %s", now);
+        run_state_log(m, LOG_NOTE, "a step peaks at %s", now);
     } else {
         bool grew = step->peak_in_use_bytes > known;
         hr_bytes_human(grew ? step->peak_in_use_bytes - known : known - step->peak_in_use_bytes, more);
-        model_log(m, LOG_NOTE, "a step now peaks at %s (%s%s)", now, grew ? "+" : "-", more);
+        run_state_log(m, LOG_NOTE, "a step now peaks at %s (%s%s)", now, grew ? "+" : "-", more);
     }
 }
 
 // Every step ends with the same heap: where it does, the categories of the last clean boundary hold again.
-static void settle_boundary(model *m)
+static void settle_boundary(run_state *m)
 {
     if (m->attributed) {
         m->boundary = m->heap;
@@ -182,7 +182,7 @@ static void settle_boundary(model *m)
     }
 }
 
-static void on_step(model *m, const hr_event *e)
+static void on_step(run_state *m, const hr_event *e)
 {
     const hr_event_step *step = &e->u.step;
     m->steps = e->step;
@@ -201,13 +201,13 @@ static void on_step(model *m, const hr_event *e)
     profile_clear(&m->step_now);
 }
 
-static void on_scale(model *m, const hr_event_scale *scale)
+static void on_scale(run_state *m, const hr_event_scale *scale)
 {
     m->loss_scale = scale->scale;
     m->skipped = scale->skipped;
 }
 
-static void on_health(model *m, const hr_event_health *health)
+static void on_health(run_state *m, const hr_event_health *health)
 {
     float share = health->flushed + health->overflowing;
     if (m->worst.layer[0] == '\0' || share > m->worst.flushed + m->worst.overflowing) {
@@ -216,21 +216,21 @@ static void on_health(model *m, const hr_event_health *health)
     }
 }
 
-static void on_eval(model *m, const hr_event_step *step)
+static void on_eval(run_state *m, const hr_event_step *step)
 {
     char loss[FORMAT_MAX], accuracy[FORMAT_MAX];
     m->eval_loss = step->loss;
     m->eval_accuracy = step->accuracy;
     if (isnan(step->accuracy)) {
-        model_log(m, LOG_GOOD, "held-out: loss %s", format_loss(step->loss, loss));
+        run_state_log(m, LOG_GOOD, "held-out: loss %s", format_loss(step->loss, loss));
     } else {
-        model_log(m, LOG_GOOD, "held-out: accuracy %s, loss %s", format_percent(step->accuracy, accuracy),
-                  format_loss(step->loss, loss));
+        run_state_log(m, LOG_GOOD, "held-out: accuracy %s, loss %s", format_percent(step->accuracy, accuracy),
+                      format_loss(step->loss, loss));
     }
     profile_clear(&m->step_now); // evaluation is a program of its own
 }
 
-static void on_stage(model *m, const hr_event_stage *stage)
+static void on_stage(run_state *m, const hr_event_stage *stage)
 {
     for (uint32_t i = 0; i < STAGES_MAX; i++) {
         if (i == m->stage_count) {
@@ -246,7 +246,7 @@ static void on_stage(model *m, const hr_event_stage *stage)
 
 // ---- notes ----------------------------------------------------------------------------------------------------
 
-static void on_state(model *m, uint64_t state, const char *why)
+static void on_state(run_state *m, uint64_t state, const char *why)
 {
     m->state = state < HR_ENGINE_STATE_COUNT ? (uint32_t)state : HR_ENGINE_FAILED;
     snprintf(m->state_text, sizeof m->state_text, "%s", why);
@@ -255,13 +255,13 @@ static void on_state(model *m, uint64_t state, const char *why)
         history_add(&m->history, m->time_ns, &m->heap, MARK_OOM); // a dry run may say no more than this
     }
     if (m->state >= HR_ENGINE_OOM) {
-        model_log_once(m, LOG_BAD, why[0] == '\0' ? name : why);
+        run_state_log_once(m, LOG_BAD, why[0] == '\0' ? name : why);
     } else {
-        model_log(m, LOG_NOTE, why[0] == '\0' ? "%s" : "%s: %s", name, why);
+        run_state_log(m, LOG_NOTE, why[0] == '\0' ? "%s" : "%s: %s", name, why);
     }
 }
 
-static void on_note(model *m, const hr_event *e)
+static void on_note(run_state *m, const hr_event *e)
 {
     char words[sizeof e->u.note.text + 1] = "", loss[FORMAT_MAX];
     memcpy(words, e->u.note.text, sizeof e->u.note.text);
@@ -277,28 +277,28 @@ static void on_note(model *m, const hr_event *e)
         m->epoch_peak_bytes = m->heap.in_use_bytes;
         profile_clear(&m->step_now);
         history_add(&m->history, m->time_ns, &m->heap, MARK_BUILD);
-        model_log(m, LOG_NOTE, strcmp(words, "built") == 0 ? "%s" : "built: %s", words);
+        run_state_log(m, LOG_NOTE, strcmp(words, "built") == 0 ? "%s" : "built: %s", words);
         break;
     case HR_EVENT_STATE:
         on_state(m, count, words);
         break;
     case HR_EVENT_KNOB:
         history_add(&m->history, m->time_ns, &m->heap, MARK_KNOB);
-        model_log(m, LOG_NOTE, "%s is now %s", count < knob_count ? rows[count].key : "?", words);
+        run_state_log(m, LOG_NOTE, "%s is now %s", count < knob_count ? rows[count].key : "?", words);
         break;
     case HR_EVENT_EPOCH:
         m->epoch = count;
-        model_log(m, LOG_NOTE, "epoch %" PRIu64 " ended, loss %s", count, format_loss(m->loss, loss));
+        run_state_log(m, LOG_NOTE, "epoch %" PRIu64 " ended, loss %s", count, format_loss(m->loss, loss));
         break;
     case HR_EVENT_SAVED:
-        model_log(m, LOG_GOOD, "saved %s", words);
+        run_state_log(m, LOG_GOOD, "saved %s", words);
         break;
     default:
-        model_log_once(m, LOG_NOTE, words);
+        run_state_log_once(m, LOG_NOTE, words);
     }
 }
 
-void model_feed(model *m, const hr_event *e)
+void run_state_feed(run_state *m, const hr_event *e)
 {
     if (e->version != HR_EVENT_VERSION) {
         return;
@@ -354,7 +354,7 @@ typedef struct recent_sum {
     double x, y, xx, xy; // least squares: x training seconds, y loss
 } recent_sum;
 
-static recent_sum sum_recent(const model *m)
+static recent_sum sum_recent(const run_state *m)
 {
     recent_sum sum = {0};
     uint32_t held = m->recent_count < RECENT_LENGTH ? m->recent_count : RECENT_LENGTH;
@@ -372,22 +372,22 @@ static recent_sum sum_recent(const model *m)
     return sum;
 }
 
-double model_step_seconds(const model *m)
+double run_state_step_seconds(const run_state *m)
 {
     recent_sum sum = sum_recent(m);
     return sum.steps > 0 ? sum.seconds / sum.steps : UNKNOWN;
 }
 
-double model_steps_per_second(const model *m)
+double run_state_steps_per_second(const run_state *m)
 {
-    if (!model_is_training(m)) {
+    if (!run_state_is_training(m)) {
         return UNKNOWN;
     }
     recent_sum sum = sum_recent(m);
     return sum.seconds > 0 ? sum.steps / sum.seconds : UNKNOWN;
 }
 
-uint64_t model_growth_bytes(const model *m)
+uint64_t run_state_growth_bytes(const run_state *m)
 {
     enum { RUNNING = 3 };
     uint32_t held = m->recent_count < RECENT_LENGTH ? m->recent_count : RECENT_LENGTH, rises = 0;
@@ -403,19 +403,19 @@ uint64_t model_growth_bytes(const model *m)
     return rises >= RUNNING ? (newest - oldest) / rises : 0;
 }
 
-double model_wait_share(const model *m)
+double run_state_wait_share(const run_state *m)
 {
     recent_sum sum = sum_recent(m);
     return sum.seconds > 0 ? sum.wait_seconds / sum.seconds : UNKNOWN;
 }
 
-double model_examples_per_second(const model *m)
+double run_state_examples_per_second(const run_state *m)
 {
     recent_sum sum = sum_recent(m);
     return sum.seconds > 0 ? sum.samples / sum.seconds : UNKNOWN;
 }
 
-double model_loss_per_second(const model *m)
+double run_state_loss_per_second(const run_state *m)
 {
     recent_sum sum = sum_recent(m);
     double spread = sum.steps * sum.xx - sum.x * sum.x;

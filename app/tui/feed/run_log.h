@@ -20,8 +20,8 @@
 #include "headroom/knobs.h"
 #include "headroom/report.h"
 
-#include "app/tui/measures.h"
-#include "app/tui/model.h"
+#include "app/tui/feed/measures.h"
+#include "app/tui/feed/run_state.h"
 
 enum { RUN_TIMED_STEPS = 5, RUN_LOG_MAX = 64, RUN_PROFILE = 128, RUN_NAME_MAX = 64, RUN_CAUSE_MAX = 24 };
 
@@ -67,8 +67,8 @@ typedef struct run_log {
     uint64_t version; // of all this
 } run_log;
 
-// To be called behind model_feed and the knobs that follow from the event.
-void run_log_event(run_log *log, const model *m, const hr_knobs *knobs, const char *preset,
+// To be called behind run_state_feed and the knobs that follow from the event.
+void run_log_event(run_log *log, const run_state *m, const hr_knobs *knobs, const char *preset,
                    const hr_event *e);
 // What only the engine's report knows; one that belongs to another configuration is passed over.
 void run_log_report(run_log *log, const hr_report *report);

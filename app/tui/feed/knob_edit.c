@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/turn.h"
+#include "app/tui/feed/knob_edit.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "headroom/units.h"
 
 // What decides most about memory and time; all others follow in the table's order, group by group.
-static const hr_knob_id front[TURN_FRONT] = {
+static const hr_knob_id front[KNOB_EDIT_FRONT] = {
     HR_KNOB_BATCH_SIZE,
     HR_KNOB_BATCH_ACCUMULATE,
     HR_KNOB_OPTIMIZER_KIND,
@@ -39,10 +39,10 @@ static const hr_knob_row *row_of(hr_knob_id id)
 static bool stands_in_front(hr_knob_id id)
 {
     size_t i = 0;
-    while (i < TURN_FRONT && front[i] != id) {
+    while (i < KNOB_EDIT_FRONT && front[i] != id) {
         i++;
     }
-    return i < TURN_FRONT;
+    return i < KNOB_EDIT_FRONT;
 }
 
 static bool has_values(hr_knob_id id)
@@ -51,13 +51,13 @@ static bool has_values(hr_knob_id id)
     return row->type != HR_KNOB_CHOICE || row->choices[1] != NULL;
 }
 
-const hr_knob_id *turn_panel(size_t *count)
+const hr_knob_id *knob_edit_panel(size_t *count)
 {
     static hr_knob_id panel[HR_KNOB_COUNT];
     static size_t panel_count;
     if (panel_count == 0) {
         size_t found = 0;
-        for (size_t i = 0; i < TURN_FRONT; i++) {
+        for (size_t i = 0; i < KNOB_EDIT_FRONT; i++) {
             panel[found] = front[i];
             found += has_values(front[i]);
         }
@@ -170,7 +170,7 @@ typedef struct named_card {
 
 // The smallest first, `unlimited` last. Read once; one thread turns knobs.
 static struct {
-    named_card rows[TURN_WORDS_MAX];
+    named_card rows[KNOB_EDIT_WORDS_MAX];
     size_t count;
 } cards;
 
@@ -195,7 +195,7 @@ static void read_cards(void)
     hr_preset_entry *entries = NULL;
     size_t found = 0;
     if (hr_preset_list("cards", &entries, &found, NULL) == HR_OK) {
-        for (size_t i = 0; i < found && cards.count < TURN_WORDS_MAX - 1; i++) {
+        for (size_t i = 0; i < found && cards.count < KNOB_EDIT_WORDS_MAX - 1; i++) {
             add_card(entries[i].name, entries[i].title);
         }
         hr_preset_list_free(entries);
@@ -204,7 +204,7 @@ static void read_cards(void)
     add_card(HR_CARD_UNLIMITED, "no limit, with the times of an A100");
 }
 
-static size_t card_names(const char *names[TURN_WORDS_MAX])
+static size_t card_names(const char *names[KNOB_EDIT_WORDS_MAX])
 {
     if (cards.count == 0) {
         read_cards();
@@ -215,7 +215,7 @@ static size_t card_names(const char *names[TURN_WORDS_MAX])
     return cards.count;
 }
 
-const char *turn_word_title(hr_knob_id id, const char *word)
+const char *knob_edit_word_title(hr_knob_id id, const char *word)
 {
     for (size_t i = 0; id == HR_KNOB_DEVICE_CARD && i < cards.count; i++) {
         if (strcmp(cards.rows[i].name, word) == 0) {
@@ -225,7 +225,7 @@ const char *turn_word_title(hr_knob_id id, const char *word)
     return "";
 }
 
-size_t turn_words(hr_knob_id id, const char *words[TURN_WORDS_MAX])
+size_t knob_edit_words(hr_knob_id id, const char *words[KNOB_EDIT_WORDS_MAX])
 {
     size_t count = 0;
     if (id == HR_KNOB_DEVICE_CARD) {
@@ -274,13 +274,13 @@ static bool next_step(const char *const *words, size_t count, const char *now, i
     return true;
 }
 
-bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
-                    char text[HR_KNOB_TEXT_MAX])
+bool knob_edit_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
+                         char text[HR_KNOB_TEXT_MAX])
 {
     const hr_knob_row *row = row_of(id);
-    const char *words[TURN_WORDS_MAX];
+    const char *words[KNOB_EDIT_WORDS_MAX];
     char now[HR_KNOB_TEXT_MAX];
-    size_t count = turn_words(id, words);
+    size_t count = knob_edit_words(id, words);
     text[0] = '\0';
     if (count > 0) {
         return next_step(words, count, hr_knob_format(knobs, id, now), direction, text);
@@ -303,7 +303,7 @@ bool turn_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_
     return false;
 }
 
-hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err)
+hr_status knob_edit_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err)
 {
     hr_knobs turned = *knobs;
     HR_TRY(hr_knobs_set(&turned, id, text, err));
@@ -312,7 +312,7 @@ hr_status turn_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err
     return HR_OK;
 }
 
-hr_status turn_check_device(const hr_knobs *knobs, hr_err *err)
+hr_status knob_edit_check_device(const hr_knobs *knobs, hr_err *err)
 {
     hr_card card;
     uint64_t limit_bytes;
@@ -324,17 +324,17 @@ hr_status turn_check_device(const hr_knobs *knobs, hr_err *err)
     return hr_device_limit_bytes(knobs, &card, &limit_bytes, err);
 }
 
-bool turn_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)
+bool knob_edit_differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)
 {
     char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
     return memcmp(&a->value[id], &b->value[id], sizeof a->value[id]) != 0 &&
            strcmp(hr_knob_format(a, id, one), hr_knob_format(b, id, other)) != 0;
 }
 
-bool turn_same(const hr_knobs *a, const hr_knobs *b)
+bool knob_edit_same(const hr_knobs *a, const hr_knobs *b)
 {
     int id = 0;
-    while (id < HR_KNOB_COUNT && !turn_differs(a, b, (hr_knob_id)id)) {
+    while (id < HR_KNOB_COUNT && !knob_edit_differs(a, b, (hr_knob_id)id)) {
         id++;
     }
     return id == HR_KNOB_COUNT;
@@ -345,7 +345,7 @@ static hr_knob_id next_legal(const hr_knobs *now, const hr_knobs *to, bool *diff
 {
     *differs = false;
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        if (turn_differs(now, to, (hr_knob_id)id)) {
+        if (knob_edit_differs(now, to, (hr_knob_id)id)) {
             hr_knobs turned = *now;
             turned.value[id] = to->value[id];
             *differs = true;
@@ -357,8 +357,8 @@ static hr_knob_id next_legal(const hr_knobs *now, const hr_knobs *to, bool *diff
     return HR_KNOB_COUNT;
 }
 
-hr_status turn_order(const hr_knobs *from, const hr_knobs *to, hr_knob_id order[HR_KNOB_COUNT], size_t *count,
-                     hr_err *err)
+hr_status knob_edit_order(const hr_knobs *from, const hr_knobs *to, hr_knob_id order[HR_KNOB_COUNT],
+                          size_t *count, hr_err *err)
 {
     hr_knobs now = *from;
     bool differs;
@@ -378,42 +378,43 @@ hr_status turn_order(const hr_knobs *from, const hr_knobs *to, hr_knob_id order[
 
 // ---- the way back ---------------------------------------------------------------------------------------------
 
-void turn_log_add(turn_log *log, hr_knob_id id, const hr_knob_value *before, const hr_knob_value *after)
+void knob_edit_log_add(knob_edit_log *log, hr_knob_id id, const hr_knob_value *before,
+                       const hr_knob_value *after)
 {
-    size_t gone = log->done == TURN_UNDO_MAX ? 1 : 0;
+    size_t gone = log->done == KNOB_EDIT_UNDO_MAX ? 1 : 0;
     while (gone > 0 && gone < log->done && log->step[gone].joined) {
         gone++; // what was turned together is forgotten together
     }
     memmove(log->step, log->step + gone, (log->done - gone) * sizeof *log->step);
     log->done -= gone;
-    log->step[log->done++] = (turn_step){id, *before, *after, false};
+    log->step[log->done++] = (knob_edit_step){id, *before, *after, false};
     log->count = log->done;
 }
 
-void turn_log_join(turn_log *log, size_t count)
+void knob_edit_log_join(knob_edit_log *log, size_t count)
 {
     for (size_t back = 1; back < count && back < log->done; back++) {
         log->step[log->done - back].joined = true;
     }
 }
 
-const turn_step *turn_log_undo(turn_log *log)
+const knob_edit_step *knob_edit_log_undo(knob_edit_log *log)
 {
     return log->done == 0 ? NULL : &log->step[--log->done];
 }
 
-const turn_step *turn_log_redo(turn_log *log)
+const knob_edit_step *knob_edit_log_redo(knob_edit_log *log)
 {
     return log->done == log->count ? NULL : &log->step[log->done++];
 }
 
-void turn_log_settle(turn_log *log, const hr_knobs *knobs)
+void knob_edit_log_settle(knob_edit_log *log, const hr_knobs *knobs)
 {
     for (; log->done > 0; log->done--) {
-        const turn_step *newest = &log->step[log->done - 1];
+        const knob_edit_step *newest = &log->step[log->done - 1];
         hr_knobs turned = *knobs;
         turned.value[newest->id] = newest->after;
-        if (!turn_differs(&turned, knobs, newest->id)) {
+        if (!knob_edit_differs(&turned, knobs, newest->id)) {
             break;
         }
     }

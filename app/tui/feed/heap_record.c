@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/heap_record.h"
+#include "app/tui/feed/heap_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Piece by piece through a mirrored heap, and what its holes come to.
-#include "app/tui/heap_mirror.h"
+#include "app/tui/feed/heap_mirror.h"
 
 bool heap_mirror_next(const heap_mirror *m, heap_walk *w, heap_piece *piece)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/run_export.h"
+#include "app/tui/feed/run_export.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "headroom/json.h"
 
-#include "app/tui/turn.h"
+#include "app/tui/feed/knob_edit.h"
 
 enum { EXACT_DIGITS = 17, PAIRS_MAX = 4096, PATH_SIZE = 4096 };
 
@@ -81,7 +81,7 @@ static void put_knobs(FILE *out, const run *first, const run *r)
     const char *between = "";
     fputc('{', out);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        if (turn_differs(&first->knobs, &r->knobs, (hr_knob_id)id)) {
+        if (knob_edit_differs(&first->knobs, &r->knobs, (hr_knob_id)id)) {
             const char *set = hr_knob_format(&r->knobs, (hr_knob_id)id, value);
             fprintf(out, "%s\"%s\": ", between, hr_knob_rows(NULL)[id].key);
             hr_json_put(out, set, strlen(set));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the screen shows of the engine: built from the event stream alone, drawn whole each frame. A plain value,
 // so that freezing the view is a copy. Records are not trusted: every index is checked, every text is cut.
-#ifndef TUI_MODEL_H
-#define TUI_MODEL_H
+#ifndef TUI_FEED_RUN_STATE_H
+#define TUI_FEED_RUN_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "headroom/event.h"
 #include "headroom/report.h"
 
-#include "app/tui/history.h"
+#include "app/tui/feed/history.h"
 
 enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 512, RECENT_LENGTH = 128, STAGES_MAX = 8 };
 
@@ -29,7 +29,7 @@ typedef struct recent_step {
     uint64_t samples, floor_bytes;
 } recent_step;
 
-typedef struct model {
+typedef struct run_state {
     uint64_t first_ns, time_ns; // of the first and newest event
     bool any;
     uint32_t state; // hr_engine_state
@@ -64,26 +64,27 @@ typedef struct model {
     // log
     uint64_t log_count; // lines ever; line i is log[i % LOG_LENGTH]
     log_line log[LOG_LENGTH];
-} model;
+} run_state;
 
-void model_init(model *m);
-void model_feed(model *m, const hr_event *event);
-void model_lost(model *m, uint64_t events);
+void run_state_init(run_state *m);
+void run_state_feed(run_state *m, const hr_event *event);
+void run_state_lost(run_state *m, uint64_t events);
 // The other side begins anew, with an empty heap: what it told before stays.
-void model_restart(model *m);
-void model_log(model *m, log_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void run_state_restart(run_state *m);
+void run_state_log(run_state *m, log_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 // Logs a message that also comes cut, as an event's text is: of the two only the whole one stays.
-void model_log_once(model *m, log_kind kind, const char *text);
+void run_state_log_once(run_state *m, log_kind kind, const char *text);
 
-bool model_is_training(const model *m);
+bool run_state_is_training(const run_state *m);
 // Means over the recent steps; NaN before the first.
-double model_step_seconds(const model *m);
-double model_steps_per_second(const model *m); // NaN also while it does not train
+double run_state_step_seconds(const run_state *m);
+double run_state_steps_per_second(const run_state *m); // NaN also while it does not train
 // By how much the floor of a step grew over each of the last steps, where it did so at least three times running; else 0.
-uint64_t model_growth_bytes(const model *m);
-double model_wait_share(const model *m); // of the recent steps' time, what they waited for input
-double model_examples_per_second(const model *m);
+uint64_t run_state_growth_bytes(const run_state *m);
+double run_state_wait_share(const run_state *m); // of the recent steps' time, what they waited for input
+double run_state_examples_per_second(const run_state *m);
 // Slope of the loss against training time, by least squares over the recent steps: negative while it learns.
-double model_loss_per_second(const model *m);
+double run_state_loss_per_second(const run_state *m);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "app/tui/run_log.h"
+#include "app/tui/feed/run_log.h"
 
 bool run_export_csv(const run_log *log, FILE *out); // false when `out` failed
 bool run_export_json(const run_log *log, FILE *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/history.h"
+#include "app/tui/feed/history.h"
 
 #include <stdbool.h>
 #include <string.h>

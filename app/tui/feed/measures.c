@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/measures.h"
+#include "app/tui/feed/measures.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/run_log.h"
+#include "app/tui/feed/run_log.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "headroom/engine.h"
 
-#include "app/tui/turn.h"
+#include "app/tui/feed/knob_edit.h"
 
 static const char *const results[] = {
 #define X(id, text) [RUN_##id] = text,
@@ -90,7 +90,7 @@ static bool is_same(const run *r, const hr_knobs *knobs, const char *preset)
     bool same = strcmp(r->preset, preset) == 0;
     for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
         const hr_knob_value *one = &r->knobs.value[id], *other = &knobs->value[id];
-        same = memcmp(one, other, sizeof *one) == 0 || !turn_differs(&r->knobs, knobs, (hr_knob_id)id);
+        same = memcmp(one, other, sizeof *one) == 0 || !knob_edit_differs(&r->knobs, knobs, (hr_knob_id)id);
     }
     return same;
 }
@@ -165,7 +165,7 @@ static double raised(double highest, double value)
     return isnan(highest) || value > highest ? value : highest;
 }
 
-static void take_step(run *r, const model *m, const hr_event_step *step)
+static void take_step(run *r, const run_state *m, const hr_event_step *step)
 {
     double *value = r->measures.value;
     double steps = isnan(value[MEASURE_STEPS]) ? 1 : value[MEASURE_STEPS] + 1;
@@ -235,7 +235,8 @@ static void follow_state(run_log *log, uint64_t state, const hr_knobs *knobs, co
     }
 }
 
-void run_log_event(run_log *log, const model *m, const hr_knobs *knobs, const char *preset, const hr_event *e)
+void run_log_event(run_log *log, const run_state *m, const hr_knobs *knobs, const char *preset,
+                   const hr_event *e)
 {
     if (e->version != HR_EVENT_VERSION) {
         return;
@@ -306,7 +307,7 @@ double run_steps_per_second(const run *r)
 bool run_knob_differs(const run *a, const run *b, hr_knob_id id)
 {
     const hr_knob_value *one = &a->knobs.value[id], *other = &b->knobs.value[id];
-    return memcmp(one, other, sizeof *one) != 0 && turn_differs(&a->knobs, &b->knobs, id);
+    return memcmp(one, other, sizeof *one) != 0 && knob_edit_differs(&a->knobs, &b->knobs, id);
 }
 
 typedef struct run_changes {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/whatif.h"
+#include "app/tui/feed/whatif.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/turn.h"
+#include "app/tui/feed/knob_edit.h"
 
 static bool is_hot(hr_knob_id id)
 {
@@ -26,9 +26,9 @@ static void add_neighbour(whatif *w, const whatif_question *q, hr_knob_id id, in
     char value[HR_KNOB_TEXT_MAX] = "";
     hr_knobs turned = q->knobs;
     whatif_cell *cell = &w->begun.cell[id][side];
-    const int direction = side == WHATIF_LESS ? TURN_LESS : TURN_MORE;
-    const bool legal = turn_neighbour(&q->knobs, id, direction, q->when_unset_bytes, value) &&
-                       turn_set(&turned, id, value, NULL) == HR_OK;
+    const int direction = side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
+    const bool legal = knob_edit_neighbour(&q->knobs, id, direction, q->when_unset_bytes, value) &&
+                       knob_edit_set(&turned, id, value, NULL) == HR_OK;
     (void)snprintf(cell->value, sizeof cell->value, "%.*s", (int)sizeof cell->value - 1, value);
     cell->known = cell->refused = !legal;
     if (legal && !is_hot(id) && w->count < HR_TURNS_MAX) {
@@ -45,7 +45,7 @@ static void add_knob(whatif *w, const whatif_question *q, hr_knob_id id, hr_turn
 size_t whatif_begin(whatif *w, const whatif_question *question, hr_turn turns[HR_TURNS_MAX])
 {
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     memset(w, 0, sizeof *w);
     add_turn(w, HR_KNOB_COUNT, WHATIF_LESS, "", turns);
     add_knob(w, question, question->first, turns);
@@ -68,7 +68,7 @@ static void fill(whatif_cell *cell, const hr_answer *answer)
 static void fill_hot(const hr_answer *answer, whatif_answers *answers)
 {
     size_t count;
-    const hr_knob_id *panel = turn_panel(&count);
+    const hr_knob_id *panel = knob_edit_panel(&count);
     for (size_t k = 0; k < count; k++) {
         for (int side = 0; is_hot(panel[k]) && side < WHATIF_SIDES; side++) {
             whatif_cell *cell = &answers->cell[panel[k]][side];
