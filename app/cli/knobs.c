@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "headroom/units.h"
+#include "headroom/words.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/options.h"
@@ -18,16 +19,34 @@ enum { LINE_COLUMN = 42 };
 
 // ---- for people -----------------------------------------------------------------------------------------------
 
-static void print_all(void)
+static bool is_of_group(const hr_knob_row *row, const char *group)
+{
+    char name[KNOB_GROUP_MAX];
+    knob_group(row, name);
+    return strcmp(name, group) == 0;
+}
+
+// A line for each knob; `only`: of this group. Whether there was one.
+static bool print_rows(const char *only)
 {
     const hr_knob_row *rows = hr_knob_rows(NULL);
+    bool any = false;
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
-        if (knob_begins_group(&rows[k]) && k > 0) {
+        if (only != NULL && !is_of_group(&rows[k], only)) {
+            continue;
+        }
+        if (knob_begins_group(&rows[k]) && any) {
             putchar('\n');
         }
         printf("%-28s %-12s ", rows[k].key, knob_default(&rows[k]));
         say_paragraph(rows[k].line, LINE_COLUMN);
+        any = true;
     }
+    return any;
+}
+
+static void print_legend(void)
+{
     puts("\nkey, default, meaning. `headroom knobs KEY` explains one; -s KEY=VALUE turns it.");
 }
 
@@ -48,14 +67,39 @@ static void print_one(const hr_knob_row *row)
     printf("  %-10s %s\n", "changes", row->hot ? "between two steps" : "between two steps, with a rebuild");
 }
 
+static const char *nearest_group(const char *word, char group[KNOB_GROUP_MAX])
+{
+    static char names[HR_KNOB_COUNT][KNOB_GROUP_MAX];
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    const char *groups[HR_KNOB_COUNT];
+    size_t count = 0;
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        if (knob_begins_group(&rows[k])) {
+            knob_group(&rows[k], names[count]);
+            groups[count] = names[count];
+            count++;
+        }
+    }
+    const char *near = hr_word_nearest(word, groups, count);
+    return near == NULL ? NULL : strcpy(group, near);
+}
+
+// A knob's key, or a group's.
 static hr_status explain(const char *key, hr_err *err)
 {
+    char group[KNOB_GROUP_MAX];
     const char *near = NULL;
     const hr_knob_row *row = hr_knob_find(key, &near);
     if (row != NULL) {
         print_one(row);
         return HR_OK;
     }
+    if (print_rows(key)) {
+        print_legend();
+        return HR_OK;
+    }
+    const char *of_groups = strchr(key, '.') == NULL ? nearest_group(key, group) : NULL;
+    near = of_groups != NULL ? of_groups : near;
     hr_status status =
         HR_FAIL(err, KNOB, "there is no knob '%.64s'%s%s%s", key, near == NULL ? "" : " — did you mean '",
                 near == NULL ? "" : near, near == NULL ? "" : "'?");
@@ -83,7 +127,8 @@ int cli_knobs(int argc, char **argv)
     } else if (cli_given(&args, APP_JSON)) {
         knobs_print_json();
     } else {
-        print_all();
+        (void)print_rows(NULL);
+        print_legend();
     }
     return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON));
 }

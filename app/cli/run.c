@@ -273,6 +273,20 @@ static hr_status run_engine(run *r, hr_err *err)
     return status;
 }
 
+// It trains all the same where nobody can watch; a person at a terminal is told so.
+static void start_watchers(run *r)
+{
+    hr_err err = {0};
+    if (hr_watch_server_start(hr_preset_name(r->subject->preset), &r->subject->knobs, &r->watchers, &err) !=
+        HR_OK) {
+        r->watchers = NULL;
+    }
+    if (r->watchers == NULL && isatty(STDERR_FILENO)) {
+        fprintf(stderr, "headroom: nobody can watch this run: %s\n",
+                err.sentence[0] != '\0' ? err.sentence : "XDG_RUNTIME_DIR names no folder for its socket");
+    }
+}
+
 static hr_status run_subject(run *r, cli_subject *subject, hr_err *err)
 {
     const cli_args *args = r->args;
@@ -291,10 +305,7 @@ static hr_status run_subject(run *r, cli_subject *subject, hr_err *err)
                    0);
     r->progress.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
     interrupt_watch(); // whoever sees the socket may end the run as a person would
-    if (hr_watch_server_start(hr_preset_name(subject->preset), &subject->knobs, &r->watchers, NULL) !=
-        HR_OK) {
-        r->watchers = NULL; // it trains all the same
-    }
+    start_watchers(r);
     const hr_status status = run_engine(r, err);
     hr_watch_server_stop(r->watchers);
     return status;

@@ -143,6 +143,23 @@ unsigned text_distance(const char *a, const char *b, unsigned limit)
     return smaller(row[rows % 3][columns], limit + 1);
 }
 
+// The longest of the words that `word` begins with, or the shortest that begins with it.
+static const char *nearest_by_beginning(const char *word, const char *const *words, size_t count)
+{
+    enum { LEAST = 3 };
+    const size_t length = strlen(word);
+    const char *inner = NULL, *outer = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const size_t other = strlen(words[i]);
+        if (other >= LEAST && other < length && strncmp(word, words[i], other) == 0) {
+            inner = inner == NULL || strlen(inner) < other ? words[i] : inner;
+        } else if (length >= LEAST && length < other && strncmp(word, words[i], length) == 0) {
+            outer = outer == NULL || strlen(outer) > other ? words[i] : outer;
+        }
+    }
+    return inner != NULL ? inner : outer;
+}
+
 const char *text_nearest(const char *word, const char *const *words, size_t count)
 {
     size_t third = strlen(word) / 3;
@@ -158,7 +175,7 @@ const char *text_nearest(const char *word, const char *const *words, size_t coun
             limit = distance - 1; // from here on only something nearer
         }
     }
-    return nearest;
+    return nearest != NULL ? nearest : nearest_by_beginning(word, words, count);
 }
 
 // ---- numbers --------------------------------------------------------------------------------------------------

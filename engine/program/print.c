@@ -88,7 +88,8 @@ static void print_order(const program *p, const instr *i, FILE *out)
 {
     static const char *const lanes[] = {
         [HR_LANE_COMPUTE] = "compute", [HR_LANE_H2D] = "h2d", [HR_LANE_D2H] = "d2h"};
-    fprintf(out, "  %s %s %d", lanes[i->lane], i->op == HR_OP_RECORD ? "records" : "waits for", i->attr.slot);
+    fprintf(out, "  %s %s %d", lanes[i->lane], i->op == HR_OP_RECORD ? "records event" : "waits for event",
+            i->attr.slot);
     if (i->in_count > 0) {
         fprintf(out, "  (%s)", p->tensors[i->in[0]].name);
     }
@@ -122,6 +123,18 @@ void program_print_impl(const instr *i, FILE *out)
     }
 }
 
+// The signs of a line, for those who see one for the first time.
+static void print_legend(FILE *out)
+{
+    fputs(
+        "; a line: number, phase, bytes alive behind it, who computes it, instruction, results <- operands\n"
+        "; letters are categories (headroom terms); x@y is a view of y's bytes; {workspace N B} is scratch "
+        "of that\n"
+        "; instruction alone; rows of N: a row begins N elements behind the last; own: a kernel of "
+        "headroom's\n",
+        out);
+}
+
 void program_print(const program *p, FILE *out)
 {
     static const char *const words[] = {
@@ -130,8 +143,9 @@ void program_print(const program *p, FILE *out)
     if (p->rounds > 1) {
         fprintf(out, " x %u = %" PRIu64, p->rounds, (uint64_t)p->batch * p->rounds);
     }
-    fprintf(out, ": %u instructions, %" PRIu64 " FLOPs, %" PRIu64 " B host to device\n", p->instr_count,
-            p->flops, p->h2d_bytes);
+    fprintf(out, ": %u instructions, %.4g GFLOP, %" PRIu64 " B host to device\n", p->instr_count,
+            (double)p->flops * 1e-9, p->h2d_bytes);
+    print_legend(out);
     print_persistent(p, out);
     uint64_t live = 0;
     int indent = 0;

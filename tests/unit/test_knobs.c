@@ -147,8 +147,8 @@ static const struct {
     {"device.kind=refrence",
      "device.kind: needs one of cpu, cuda, plan, reference, had 'refrence' — did you mean 'reference'?"},
     {"device.kind=", "device.kind: needs one of cpu, cuda, plan, reference, had ''"},
-    {"allocator.kind=asynchronous",
-     "allocator.kind: needs one of bfc, caching, async, direct, static, async_driver, had 'asynchronous'"},
+    {"allocator.kind=asynchronous", "allocator.kind: needs one of bfc, caching, async, direct, static, "
+                                    "async_driver, had 'asynchronous' — did you mean 'async'?"},
     {"allocator.max_split=none", NULL},
     {"pipeline.device_prefetch=auto", NULL},
     {"pipeline.device_prefetch=none",

@@ -125,6 +125,11 @@ START_TEST(nearest_is_near_or_nothing)
     ck_assert_str_eq(text_nearest("batch.szie", words, COUNT(words)), "batch.size");
     ck_assert_str_eq(text_nearest("batchsize", words, COUNT(words)), "batch.size");
     ck_assert_str_eq(text_nearest("device.vram", words, COUNT(words)), "device.vram");
+    static const char *const kinds[] = {"pool", "max_pool", "max", "global_avg_pool"};
+    ck_assert_str_eq(text_nearest("max_pooling2d", kinds, COUNT(kinds)),
+                     "max_pool"); // the longest that it begins with
+    ck_assert_str_eq(text_nearest("global", kinds, COUNT(kinds)), "global_avg_pool");
+    ck_assert_ptr_null(text_nearest("avg", kinds, COUNT(kinds)));
     ck_assert_ptr_null(text_nearest("learning", words, COUNT(words)));
     ck_assert_ptr_null(text_nearest("", words, COUNT(words)));
     ck_assert_ptr_null(text_nearest("x", words, 0));
