@@ -198,6 +198,35 @@ START_TEST(published_pages_are_current)
 }
 END_TEST
 
+// The twelve lines of a step that ARCHITECTURE.md explains are those that the program prints.
+START_TEST(the_listing_that_is_explained_is_current)
+{
+    char *text = calloc(1, PAGE_BYTES);
+    FILE *file = fopen("ARCHITECTURE.md", "r");
+    const char *words = "plan mlp -s device.kind=plan -s execution.mode=graph --listing";
+    outcome now = program_run(words);
+    unsigned count = 0;
+    assert_exit(&now, words, 0);
+    ck_assert(file != NULL && text != NULL);
+    ck_assert_uint_lt(fread(text, 1, PAGE_BYTES - 1, file), PAGE_BYTES - 1);
+    char *at = strstr(text, words);
+    at = at == NULL ? NULL : strstr(at, "\n```\n");
+    ck_assert_msg(at != NULL, "ARCHITECTURE.md shows no listing of headroom %s", words);
+    char *end = strstr(at + 5, "\n```\n");
+    ck_assert_ptr_nonnull(end);
+    *end = '\0';
+    char *rest = NULL;
+    for (char *line = strtok_r(at + 5, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        ck_assert_msg(strstr(now.out, line) != NULL, "ARCHITECTURE.md: the listing has no line %s", line);
+        count++;
+    }
+    ck_assert_uint_eq(count, 12);
+    fclose(file);
+    free(text);
+    outcome_deinit(&now);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("manual");
@@ -208,6 +237,7 @@ int main(void)
     tcase_add_test(tcase, every_option_of_a_command_stands_on_its_page);
     tcase_add_test(tcase, layers_and_names_of_lua_have_their_paragraphs);
     tcase_add_loop_test(tcase, published_pages_are_current, 0, sizeof pages / sizeof *pages);
+    tcase_add_test(tcase, the_listing_that_is_explained_is_current);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -11,7 +11,9 @@
 
 enum { TEXT_BYTES = 1 << 20, PATH_TEXT = 256 };
 
-static const char *const documents[] = {"CONTRIBUTING.md", "ARCHITECTURE.md", "README.md", "STYLE.md"};
+static const char *const documents[] = {
+    "CONTRIBUTING.md", "ARCHITECTURE.md",          "README.md",
+    "STYLE.md",        "engine/session/README.md", "engine/device/cuda/README.md"};
 
 static char *read_document(const char *path)
 {
@@ -38,24 +40,60 @@ static bool is_path_of_ours(const char *word, size_t length)
     for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
         found = found || strncmp(word, folders[k], strlen(folders[k])) == 0;
     }
-    return found && length < PATH_TEXT && strcspn(word, "*{}<> ,:|NFT") >= length;
+    return found && length < PATH_TEXT && strcspn(word, "*{}<> \n,:|NFT") >= length;
 }
 
-START_TEST(what_is_named_is_there)
+static void check_document(const char *document)
 {
-    char *text = read_document(documents[_i]);
+    char *text = read_document(document);
     for (char *at = strchr(text, '`'); at != NULL; at = strchr(at, '`')) {
         char path[PATH_TEXT];
         const char *word = at + 1;
         const size_t length = strcspn(word, "`");
         if (is_path_of_ours(word, length)) {
             (void)snprintf(path, sizeof path, "%.*s", (int)length, word);
-            ck_assert_msg(exists(path), "%s names %s, which is not there", documents[_i], path);
+            ck_assert_msg(exists(path), "%s names %s, which is not there", document, path);
         }
         at += length + 1;
         at += *at == '`';
     }
     free(text);
+}
+
+START_TEST(what_is_named_is_there)
+{
+    check_document(documents[_i]);
+}
+END_TEST
+
+// Each decision says its context, what was decided, and the consequence, and is in the list of them.
+START_TEST(decisions_are_whole_and_listed)
+{
+    static const char folder[] = "docs/decisions";
+    static const char *const parts[] = {"\n## Context\n", "\n## Decision\n", "\n## Consequence\n"};
+    char *list = read_document("docs/decisions/README.md");
+    unsigned count = 0;
+    DIR *dir = opendir(folder);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *leaf = readdir(dir); leaf != NULL; leaf = readdir(dir)) {
+        char path[2 * PATH_TEXT];
+        if (leaf->d_name[0] < '0' || leaf->d_name[0] > '9') {
+            continue;
+        }
+        (void)snprintf(path, sizeof path, "%s/%s", folder, leaf->d_name);
+        check_document(path);
+        char *text = read_document(path);
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+            ck_assert_msg(strstr(text, parts[k]) != NULL, "%s has no part%s", path, parts[k]);
+        }
+        ck_assert_msg(strstr(list, leaf->d_name) != NULL, "docs/decisions/README.md does not list %s",
+                      leaf->d_name);
+        free(text);
+        count++;
+    }
+    closedir(dir);
+    ck_assert_uint_gt(count, 40);
+    free(list);
 }
 END_TEST
 
@@ -89,6 +127,7 @@ int main(void)
 {
     TCase *tests = tcase_create("documents");
     tcase_add_loop_test(tests, what_is_named_is_there, 0, sizeof documents / sizeof *documents);
+    tcase_add_test(tests, decisions_are_whole_and_listed);
     tcase_add_test(tests, tests_that_a_checklist_names_are_there);
     Suite *suite = suite_create("documents");
     suite_add_tcase(suite, tests);
