@@ -6,17 +6,11 @@
 
 #include "headroom/units.h"
 
+#include "batch_norm_shape.h"
 #include "cuda_device.h"
 #include "kernels/batch_norm_args.h"
 
-enum {
-    WARP = 32,
-    PACK_BYTES = 16,
-    FINISH_THREADS = 256,      // see COLUMN_THREADS of kernels/rows.cuh
-    PARTS_PER_PROCESSOR = 4,   // blocks of statistics
-    BLOCKS_PER_PROCESSOR = 16, // of the other passes
-    FEW_ENTRIES = 4, // a channel with fewer in a block gets longer parts, so that these weigh little
-};
+enum { BLOCKS_PER_PROCESSOR = 16 }; // of the passes behind the statistics
 
 enum { STAGE_SUMS, STAGE_FINISH, STAGE_APPLY, STAGES };
 enum { DY = 1, SUMMAND = 5, OPTIONAL = 5, BETA = 5, GATE = 5, INDEX = 5, MORE = 6 }; // operands
@@ -71,79 +65,20 @@ static bool fits(const cuda_device *device, const op_query *q)
 
 // ---- how a tensor is divided ----------------------------------------------------------------------------------
 
-typedef struct division {
-    batch_norm_walk walk;
-    uint32_t tiles, threads, values; // values of a block in a step
-} division;
+typedef batch_norm_division division;
 
-static int64_t common_divisor(int64_t a, int64_t b)
+static batch_norm_parts parts_of(const cuda_device *device, const op_query *q, const division *d)
 {
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static int64_t rounded_up(int64_t count, int64_t to)
-{
-    return (count + to - 1) / to * to;
-}
-
-// Rows that make whole packs are a period. Several periods are a step, or several blocks take a part of one each; then
-// every channel has one place in it.
-static division divide(const op_operand *t)
-{
-    const int64_t channels = t->shape.dim[t->shape.rank - 1], total = (int64_t)cuda_elements(t);
-    int64_t v = PACK_BYTES / (int64_t)dtype_bytes((hr_dtype)t->dtype);
-    int64_t period = channels / common_divisor(channels, v);
-    if (total % v != 0 || (channels % v != 0 && period > BATCH_NORM_THREADS)) {
-        v = 1;
-        period = channels;
-    }
-    const int64_t tiles = (period + BATCH_NORM_THREADS - 1) / BATCH_NORM_THREADS;
-    const int64_t width =
-        tiles == 1 ? BATCH_NORM_THREADS / period * period : rounded_up((period + tiles - 1) / tiles, WARP);
-    const int64_t step = tiles == 1 ? width : period, entries = tiles == 1 ? width * v / channels : 1;
-    int32_t group = 1;
-    while (group < WARP && group * 4 <= entries) {
-        group *= 2;
-    }
-    return (division){.walk = {.packs = total / v,
-                               .step = step,
-                               .steps = (total / v + step - 1) / step,
-                               .channels = channels,
-                               .rows = total / channels,
-                               .width = (int32_t)width,
-                               .entries = (int32_t)entries,
-                               .group = group,
-                               .vectors = v > 1},
-                      .tiles = (uint32_t)tiles,
-                      .threads = (uint32_t)rounded_up(width, WARP),
-                      .values = (uint32_t)(width * v)};
-}
-
-static uint32_t blocks_for(const cuda_device *device, const division *d, int64_t steps_each,
-                           int64_t per_processor)
-{
-    const int64_t processors = cuda_device_traits(device)->multiprocessors;
-    const int64_t most = (processors * per_processor + d->tiles - 1) / d->tiles,
-                  needed = (d->walk.steps + steps_each - 1) / steps_each;
-    return (uint32_t)(needed < most ? needed : most);
-}
-
-static uint32_t parts_of(const cuda_device *device, const division *d)
-{
-    const int64_t chunks = d->walk.entries < FEW_ENTRIES ? 4 : 2;
-    return blocks_for(device, d, chunks * BATCH_NORM_STEPS, PARTS_PER_PROCESSOR);
+    return batch_norm_parts_of(d, cuda_device_traits(device)->multiprocessors,
+                               makes_statistics(q) ? BATCH_NORM_STEPS : BATCH_NORM_FLIGHT);
 }
 
 // Three numbers of a channel and part forward, and its first value; two backward.
 static uint64_t parts_bytes(const cuda_device *device, const op_query *q)
 {
-    const division d = divide(&q->in[0]);
-    const uint64_t parts = parts_of(device, &d), numbers = makes_statistics(q) ? 3 * parts + 1 : 2 * parts;
+    const division d = batch_norm_divide(&q->in[0]);
+    const uint64_t parts = parts_of(device, q, &d).count,
+                   numbers = makes_statistics(q) ? 3 * parts + 1 : 2 * parts;
     uint64_t bytes = 0;
     (void)hr_mul_bytes((uint64_t)d.walk.channels * sizeof(float), numbers, &bytes);
     return bytes;
@@ -151,10 +86,12 @@ static uint64_t parts_bytes(const cuda_device *device, const op_query *q)
 
 // ---- stages ---------------------------------------------------------------------------------------------------
 
-static hr_status run_sums(const cuda_run *r, const division *d, const batch_norm_args *a, hr_err *err)
+static hr_status run_sums(const cuda_run *r, const division *d, batch_norm_args *a, hr_err *err)
 {
+    const batch_norm_parts parts = parts_of(r->device, r->query, d);
+    a->walk.chunk = parts.chunk;
     const uint32_t arrays = 2 * d->values + (makes_statistics(r->query) ? (uint32_t)d->walk.width : 0);
-    const cuda_grid grid = {.blocks_x = parts_of(r->device, d),
+    const cuda_grid grid = {.blocks_x = parts.count,
                             .blocks_y = d->tiles,
                             .blocks_z = 1,
                             .threads = d->threads,
@@ -165,22 +102,25 @@ static hr_status run_sums(const cuda_run *r, const division *d, const batch_norm
 static hr_status run_finish(const cuda_run *r, const division *d, batch_norm_finish_args *f, hr_err *err)
 {
     f->partial = (const float *)r->workspace;
-    f->parts = parts_of(r->device, d);
+    f->parts = parts_of(r->device, r->query, d).count;
     f->channels = d->walk.channels;
     f->rows = d->walk.rows;
     f->momentum = r->query->attr.momentum;
     f->epsilon = r->query->attr.epsilon;
-    const cuda_grid grid = {.blocks_x = (uint32_t)((f->channels + WARP - 1) / WARP),
-                            .blocks_y = 1,
-                            .blocks_z = 1,
-                            .threads = FINISH_THREADS};
+    const batch_norm_join join =
+        batch_norm_join_of(d, (uint32_t)f->parts, cuda_device_traits(r->device)->multiprocessors);
+    f->across = (int32_t)join.across;
+    const cuda_grid grid = {.blocks_x = join.blocks, .blocks_y = 1, .blocks_z = 1, .threads = join.threads};
     return cuda_launch(r, r->stage[STAGE_FINISH], grid, f, sizeof *f, err);
 }
 
 static hr_status run_pass(const cuda_run *r, CUfunction function, const division *d, const batch_norm_args *a,
                           hr_err *err)
 {
-    const cuda_grid grid = {.blocks_x = blocks_for(r->device, d, BATCH_NORM_FLIGHT, BLOCKS_PER_PROCESSOR),
+    const int64_t processors = cuda_device_traits(r->device)->multiprocessors;
+    const int64_t most = (processors * BLOCKS_PER_PROCESSOR + d->tiles - 1) / d->tiles,
+                  needed = (d->walk.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
+    const cuda_grid grid = {.blocks_x = (uint32_t)(needed < most ? needed : most),
                             .blocks_y = d->tiles,
                             .blocks_z = 1,
                             .threads = d->threads};
@@ -240,8 +180,8 @@ static batch_norm_args forward_args(const cuda_run *r, const division *d, CUdevi
 
 static hr_status run_batch_norm(const cuda_run *r, hr_err *err)
 {
-    const division d = divide(&r->query->in[0]);
-    const batch_norm_args a = forward_args(r, &d, r->out[1], r->out[2]);
+    const division d = batch_norm_divide(&r->query->in[0]);
+    batch_norm_args a = forward_args(r, &d, r->out[1], r->out[2]);
     batch_norm_finish_args f = {.mean_out = (float *)r->out[1],
                                 .variance_out = (float *)r->out[2],
                                 .running_mean = (float *)r->in[3],
@@ -253,8 +193,8 @@ static hr_status run_batch_norm(const cuda_run *r, hr_err *err)
 
 static hr_status run_statistics(const cuda_run *r, hr_err *err)
 {
-    const division d = divide(&r->query->in[0]);
-    const batch_norm_args a = {.walk = d.walk, .x = (const void *)r->in[0], .partial = (float *)r->workspace};
+    const division d = batch_norm_divide(&r->query->in[0]);
+    batch_norm_args a = {.walk = d.walk, .x = (const void *)r->in[0], .partial = (float *)r->workspace};
     batch_norm_finish_args f = {.mean_out = (float *)r->out[0],
                                 .variance_out = (float *)r->out[1],
                                 .running_mean = (float *)r->in[1],
@@ -272,7 +212,7 @@ static void apply_name(const op_query *q, char name[CUDA_NAME_MAX])
 
 static hr_status run_apply(const cuda_run *r, hr_err *err)
 {
-    const division d = divide(&r->query->in[0]);
+    const division d = batch_norm_divide(&r->query->in[0]);
     const batch_norm_args a = forward_args(r, &d, r->in[3], r->in[4]);
     return run_pass(r, r->function, &d, &a, err);
 }
@@ -298,7 +238,7 @@ static pool_args pooled_args(const cuda_run *r)
 
 static hr_status run_bwd(const cuda_run *r, hr_err *err)
 {
-    const division d = divide(&r->query->in[0]);
+    const division d = batch_norm_divide(&r->query->in[0]);
     const bool gated = is_gated(r->query);
     batch_norm_args a = {.walk = d.walk,
                          .x = (const void *)r->in[0],

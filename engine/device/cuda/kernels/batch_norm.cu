@@ -18,24 +18,26 @@ template <typename T, int V> struct place {
     bool active;
 
     __device__ __forceinline__ explicit place(const batch_norm_walk &w)
-        : first((int64_t)blockIdx.y * w.width + threadIdx.x),
-          active((int)threadIdx.x < w.width && first < w.step)
     {
+        const int t = (int)threadIdx.x, row = t / w.across;
+        const int64_t in_period = (int64_t)blockIdx.y * w.across + (t - row * w.across);
+        first = row * w.period + in_period;
+        active = t < w.width && in_period < w.period;
     }
     __device__ __forceinline__ int64_t channel(const batch_norm_walk &w, int lane) const
     {
         return (first * V + lane) % w.channels;
     }
-    // Packs of the steps [begin, begin + N) that there are; returns how many.
+    // Packs of the steps [begin, begin + most) that there are, no more than N; returns how many.
     template <int N>
-    __device__ __forceinline__ int load(const batch_norm_walk &w, const T *x, int64_t begin,
+    __device__ __forceinline__ int load(const batch_norm_walk &w, const T *x, int64_t begin, int most,
                                         pack<T, V> (&keep)[N]) const
     {
         int n = 0;
 #pragma unroll
         for (int u = 0; u < N; u++) {
             const int64_t p = (begin + u) * w.step + first;
-            if (active && p < w.packs) {
+            if (active && u < most && p < w.packs) {
                 keep[u] = reinterpret_cast<const pack<T, V> *>(x)[p];
                 n = u + 1;
             }
@@ -49,9 +51,9 @@ struct block_channels {
     int64_t first;
     int count;
     __device__ __forceinline__ block_channels(const batch_norm_walk &w, int v)
-        : first((int64_t)blockIdx.y * w.width * v)
+        : first((int64_t)blockIdx.y * w.across * v)
     {
-        const int64_t left = w.channels - first, most = (int64_t)w.width * v;
+        const int64_t left = w.channels - first, most = (int64_t)w.across * v;
         count = (int)(left < most ? left : most);
     }
 };
@@ -105,14 +107,14 @@ __device__ __forceinline__ void join_block(const batch_norm_args &a, int v, cons
         const int entries = c < mine.count ? w.entries : 0;
         float n = 0.0f, sum = 0.0f, squares = 0.0f;
         for (int e = lane; e < entries; e += w.group) {
-            const int at = c + e * (int)w.channels;
+            const int at = c + e * (int)w.span;
             n += count[at / v];
             sum += count[at / v] * mean[at];
         }
         n = group_sum(n, w.group);
         const float middle = group_sum(sum, w.group) / n;
         for (int e = lane; e < entries; e += w.group) {
-            const int at = c + e * (int)w.channels;
+            const int at = c + e * (int)w.span;
             squares += square[at] + count[at / v] * (mean[at] - middle) * (mean[at] - middle);
         }
         squares = group_sum(squares, w.group);
@@ -138,10 +140,10 @@ __device__ __forceinline__ void statistics(const batch_norm_args &a, float *room
             a.partial[gridDim.x * 3 * w.channels + c] = shift[lane];
         }
     }
-    const int64_t stride = (int64_t)gridDim.x * BATCH_NORM_STEPS;
-    for (int64_t s = (int64_t)blockIdx.x * BATCH_NORM_STEPS; s < w.steps; s += stride) {
+    const int64_t stride = (int64_t)gridDim.x * w.chunk;
+    for (int64_t s = (int64_t)blockIdx.x * w.chunk; s < w.steps; s += stride) {
         pack<T, V> keep[BATCH_NORM_STEPS];
-        const int n = mine.load(w, static_cast<const T *>(a.x), s, keep);
+        const int n = mine.load(w, static_cast<const T *>(a.x), s, w.chunk, keep);
         if (n > 0) {
             join_chunk<T, V>(keep, n, count, shift, mean, square);
             count += (float)n;
@@ -160,23 +162,43 @@ __device__ __forceinline__ void statistics(const batch_norm_args &a, float *room
     join_block(a, V, room);
 }
 
-extern "C" __global__ void batch_norm_finish(batch_norm_finish_args a)
+// Over the threads of a column, `across` of which lie side by side: every one of them gets its sum.
+__device__ __forceinline__ double joined(double x, double *room, int across)
 {
-    SHARED double room[COLUMN_THREADS];
-    const int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x % WARP, parts = c < a.channels ? a.parts : 0;
+    const int t = (int)threadIdx.x;
+    room[t] = x;
+    __syncthreads();
+    for (int k = (int)blockDim.x / 2; k >= across; k /= 2) {
+        if (t < k) {
+            room[t] += room[t + k];
+        }
+        __syncthreads();
+    }
+    const double total = room[t % across];
+    __syncthreads();
+    return total;
+}
+
+extern "C" __global__ void __launch_bounds__(BATCH_NORM_JOIN_THREADS)
+    batch_norm_finish(batch_norm_finish_args a)
+{
+    SHARED double room[BATCH_NORM_JOIN_THREADS];
+    const int row = (int)threadIdx.x / a.across, rows = (int)blockDim.x / a.across;
+    const int64_t c = (int64_t)blockIdx.x * a.across + threadIdx.x % a.across,
+                  parts = c < a.channels ? a.parts : 0;
     double sum = 0.0, square = 0.0;
-    for (int64_t p = threadIdx.x / WARP; p < parts; p += COLUMN_ROWS) {
+    for (int64_t p = row; p < parts; p += rows) {
         const float *const from = a.partial + p * 3 * a.channels + c;
         sum += (double)from[0] * (double)from[a.channels];
     }
-    const double mean = column_total(sum, room) / (double)a.rows;
-    for (int64_t p = threadIdx.x / WARP; p < parts; p += COLUMN_ROWS) {
+    const double mean = joined(sum, room, a.across) / (double)a.rows;
+    for (int64_t p = row; p < parts; p += rows) {
         const float *const from = a.partial + p * 3 * a.channels + c;
         const double apart = (double)from[a.channels] - mean;
         square += (double)from[2 * a.channels] + (double)from[0] * apart * apart;
     }
-    square = column_total(square, room);
-    if (parts > 0 && threadIdx.x < WARP) {
+    square = joined(square, room, a.across);
+    if (parts > 0 && row == 0) {
         const double first = (double)a.partial[a.parts * 3 * a.channels + c];
         const double m = a.momentum,
                      others = a.rows > 1 ? (double)(a.rows - 1) : 1.0; // of one row as TensorFlow
@@ -214,9 +236,11 @@ template <typename T, int V, int SUMMAND> __device__ __forceinline__ void apply(
     const int64_t chunks = (w.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
     for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
         pack<T, V> keep[BATCH_NORM_FLIGHT], summand[ADDS ? BATCH_NORM_FLIGHT : 1];
-        const int n = mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, keep);
+        const int n =
+            mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, BATCH_NORM_FLIGHT, keep);
         if (ADDS) {
-            (void)mine.load(w, static_cast<const T *>(a.summand), k * BATCH_NORM_FLIGHT, summand);
+            (void)mine.load(w, static_cast<const T *>(a.summand), k * BATCH_NORM_FLIGHT, BATCH_NORM_FLIGHT,
+                            summand);
         }
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
@@ -283,7 +307,7 @@ __device__ __forceinline__ void load_dy(const batch_norm_args &a, const place<T,
                                         int n, pack<T, V> (&dy)[N])
 {
     if constexpr (MODE != POOLED) {
-        (void)mine.load(a.walk, static_cast<const T *>(a.dy), begin, dy);
+        (void)mine.load(a.walk, static_cast<const T *>(a.dy), begin, n, dy);
     } else {
 #pragma unroll
         for (int u = 0; u < N; u++) {
@@ -331,10 +355,10 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
             beta[lane] = a.beta[c];
         }
     }
-    const int64_t stride = (int64_t)gridDim.x * BATCH_NORM_FLIGHT;
-    for (int64_t s = (int64_t)blockIdx.x * BATCH_NORM_FLIGHT; s < w.steps; s += stride) {
+    const int64_t stride = (int64_t)gridDim.x * w.chunk;
+    for (int64_t s = (int64_t)blockIdx.x * w.chunk; s < w.steps; s += stride) {
         pack<T, V> x[BATCH_NORM_FLIGHT], dy[BATCH_NORM_FLIGHT];
-        const int n = mine.load(w, static_cast<const T *>(a.x), s, x);
+        const int n = mine.load(w, static_cast<const T *>(a.x), s, w.chunk, x);
         load_dy<T, V, MODE>(a, mine, s, n, dy);
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {
@@ -367,8 +391,8 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
         const int c = base + t / w.group, entries = c < channels.count ? w.entries : 0;
         float whole = 0.0f, projected = 0.0f;
         for (int e = t % w.group; e < entries; e += w.group) {
-            whole += room[c + e * (int)w.channels];
-            projected += room[values + c + e * (int)w.channels];
+            whole += room[c + e * (int)w.span];
+            projected += room[values + c + e * (int)w.span];
         }
         whole = group_sum(whole, w.group);
         projected = group_sum(projected, w.group);
@@ -379,18 +403,21 @@ __device__ __forceinline__ void gradient_sums(const batch_norm_args &a, float *r
     }
 }
 
-extern "C" __global__ void batch_norm_bwd_finish(batch_norm_finish_args a)
+extern "C" __global__ void __launch_bounds__(BATCH_NORM_JOIN_THREADS)
+    batch_norm_bwd_finish(batch_norm_finish_args a)
 {
-    SHARED double room[COLUMN_THREADS];
-    const int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x % WARP, parts = c < a.channels ? a.parts : 0;
+    SHARED double room[BATCH_NORM_JOIN_THREADS];
+    const int row = (int)threadIdx.x / a.across, rows = (int)blockDim.x / a.across;
+    const int64_t c = (int64_t)blockIdx.x * a.across + threadIdx.x % a.across,
+                  parts = c < a.channels ? a.parts : 0;
     double sum = 0.0, along = 0.0;
-    for (int64_t p = threadIdx.x / WARP; p < parts; p += COLUMN_ROWS) {
+    for (int64_t p = row; p < parts; p += rows) {
         sum += (double)a.partial[p * 2 * a.channels + c];
         along += (double)a.partial[(p * 2 + 1) * a.channels + c];
     }
-    sum = column_total(sum, room);
-    along = column_total(along, room);
-    if (parts > 0 && threadIdx.x < WARP) {
+    sum = joined(sum, room, a.across);
+    along = joined(along, room, a.across);
+    if (parts > 0 && row == 0) {
         a.dbeta[c] = (float)sum;
         a.dgamma[c] = (float)(along / sqrt((double)a.variance[c] + a.epsilon));
     }
@@ -418,7 +445,7 @@ template <typename T, int V, int MODE> __device__ __forceinline__ void gradient(
     const int64_t chunks = (w.steps + BATCH_NORM_FLIGHT - 1) / BATCH_NORM_FLIGHT;
     for (int64_t k = chunks - 1 - blockIdx.x; k >= 0; k -= gridDim.x) {
         pack<T, V> x[BATCH_NORM_FLIGHT], dy[BATCH_NORM_FLIGHT];
-        const int n = mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, x);
+        const int n = mine.load(w, static_cast<const T *>(a.x), k * BATCH_NORM_FLIGHT, BATCH_NORM_FLIGHT, x);
         load_dy<T, V, MODE>(a, mine, k * BATCH_NORM_FLIGHT, n, dy);
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_FLIGHT; u++) {

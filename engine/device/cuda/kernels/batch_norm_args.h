@@ -7,18 +7,23 @@
 
 #include "pool_args.h"
 
-#define BATCH_NORM_THREADS 256
-#define BATCH_NORM_STEPS   8 // of one chunk of statistics, held in registers
-#define BATCH_NORM_FLIGHT  4 // steps of the other passes that are on their way at once
+#define BATCH_NORM_THREADS      256
+#define BATCH_NORM_STEPS        8    // of one chunk of statistics, held in registers
+#define BATCH_NORM_FLIGHT       4    // steps of the other passes that are on their way at once
+#define BATCH_NORM_JOIN_THREADS 1024 // of a block that joins parts
 
-// The tensor as packs of 16 bytes (or one element), `step` packs at a time: a step is whole rows, so that a thread meets the
-// same channels in every one. Blocks (x, y) share a step in `width` packs each; y > 0 only where rows are wider than that.
+// The tensor as packs of 16 bytes (or one element), `step` packs at a time: a step is whole periods, which are whole rows, so
+// that a thread meets the same channels in every one. Blocks (x, y) share a period in `across` packs each; y > 0 only where
+// a period is one row. A block's threads lie over `across` packs of as many periods as there is room for.
 typedef struct batch_norm_walk {
-    int64_t packs, step, steps;
+    int64_t packs, step, steps, period;
     int64_t channels, rows;
+    int64_t span;    // values of a block from one entry of a channel to its next
     int32_t width;   // packs of a block in a step: one of a thread
+    int32_t across;  // of these, beside one another in a period
     int32_t entries; // of a channel in a block
     int32_t group;   // lanes that join the entries of a channel: a power of two
+    int32_t chunk;   // statistics and sums: steps that a block takes at once
     int32_t vectors;
 } batch_norm_walk;
 
@@ -48,6 +53,8 @@ typedef struct batch_norm_finish_args {
     float *mean_out, *variance_out, *running_mean, *running_variance; // forward
     float *dgamma, *dbeta;                                            // backward
     double momentum, epsilon;
+    int32_t across;  // channels of a block: a power of two
+    uint32_t unused; // no byte of an argument is undefined
 } batch_norm_finish_args;
 
 #endif
