@@ -35,10 +35,12 @@ static const char *why_not_table(const app *a)
 
 static const char *why_not_pin(const app *a)
 {
-    return app_run_state(a)->steps == 0     ? "a baseline needs a finished step"
-           : a->live.state == HR_ENGINE_OOM ? "a baseline needs a finished step: with these knobs none fits"
-           : !app_has_stepped(a) ? "a baseline needs a finished step of these knobs: none has ended yet"
-                                 : NULL;
+    return feed_run_state(&a->feed)->steps == 0 ? "a baseline needs a finished step"
+           : a->feed.live.state == HR_ENGINE_OOM
+               ? "a baseline needs a finished step: with these knobs none fits"
+           : !feed_has_stepped(&a->feed)
+               ? "a baseline needs a finished step of these knobs: none has ended yet"
+               : NULL;
 }
 
 static const char *why_not_screen(const app *a, request r)
@@ -66,7 +68,7 @@ static bool edits_here(const app *a)
 
 static bool nothing_is_open(const app *a)
 {
-    return a->overlay == OVERLAY_NONE && a->message.kind == MESSAGE_NONE && a->judge == NULL &&
+    return a->overlay == OVERLAY_NONE && a->feed.message.kind == MESSAGE_NONE && a->feed.judge == NULL &&
            !a->expanded && a->screen == SCREEN_BENCH;
 }
 
@@ -108,14 +110,15 @@ static const char *why_not_training(const app *a, request r)
 {
     switch ((int)r) { // the others need no reason
     case REQUEST_UNDO:
-        return a->turned.done > 0    ? NULL
-               : a->turned.count > 0 ? "nothing more to undo: Z turns it again"
-                                     : "no knob has been turned yet";
+        return a->feed.turned.done > 0    ? NULL
+               : a->feed.turned.count > 0 ? "nothing more to undo: Z turns it again"
+                                          : "no knob has been turned yet";
     case REQUEST_REDO:
-        return a->turned.done == a->turned.count ? "nothing has been undone" : NULL;
+        return a->feed.turned.done == a->feed.turned.count ? "nothing has been undone" : NULL;
     case REQUEST_RESTART:
-        return a->life == HR_SESSION_LIVE && a->session != NULL ? "the worker is well: r runs or pauses it"
-                                                                : NULL;
+        return a->feed.life == HR_SESSION_LIVE && a->feed.session != NULL
+                   ? "the worker is well: r runs or pauses it"
+                   : NULL;
     case REQUEST_PIN:
         return why_not_pin(a);
     case REQUEST_UNPIN:
@@ -170,8 +173,8 @@ const char *app_why_not(const app *a, request r)
     if (screen >= 0 && screen < (int)SCREEN_COUNT) {
         return why_not_screen(a, r);
     }
-    if (commands(a, r) && app_why_not_command(a) != NULL) {
-        return app_why_not_command(a);
+    if (commands(a, r) && feed_why_not_command(&a->feed) != NULL) {
+        return feed_why_not_command(&a->feed);
     }
     const char *why_not = why_not_training(a, r);
     return why_not != NULL ? why_not : why_not_here(a, r);
@@ -259,20 +262,21 @@ static const struct {
 void app_request(app *a, request r)
 {
     const char *why_not = app_why_not(a, r);
-    if (a->message.kind == MESSAGE_NOTE && r != REQUEST_BACK) {
-        a->message.kind = MESSAGE_NONE;
+    if (a->feed.message.kind == MESSAGE_NOTE && r != REQUEST_BACK) {
+        a->feed.message.kind = MESSAGE_NONE;
     }
     a->interrupted = a->interrupted && r == REQUEST_INTERRUPT;
     a->sure_of_run = r == REQUEST_APPLY ? a->sure_of_run : 0;
     if (why_not != NULL) {
-        app_say(a, MESSAGE_NOTE, "%s", why_not);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", why_not);
     } else if (r != REQUEST_NONE && overlay_takes(a, r)) {
         const act_place before = act_place_of(a);
         acts[r].run(a, acts[r].argument);
         act_say_stood(a, r, &before);
         tour_follow(a, r);
-    } else if (r != REQUEST_NONE && a->message.kind != MESSAGE_ERROR) {
+    } else if (r != REQUEST_NONE && a->feed.message.kind != MESSAGE_ERROR) {
         size_t count;
-        app_say(a, MESSAGE_NOTE, "%s has no job in this list: Esc closes it", request_rows(&count)[r].shown);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s has no job in this list: Esc closes it",
+                 request_rows(&count)[r].shown);
     }
 }

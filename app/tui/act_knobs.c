@@ -7,56 +7,30 @@
 
 #include "app/tui/act.h"
 
-static bool send(app *a, const hr_command *command)
-{
-    if (app_engine_lives(a) && hr_session_send(a->session, command)) {
-        return true;
-    }
-    const char *watched = app_why_not_command(a);
-    app_say(a, MESSAGE_ERROR, "%s",
-            watched != NULL       ? watched
-            : app_engine_lives(a) ? "the engine is busy and took no command: try again"
-                                  : "no engine runs: R starts it again, p chooses a preset");
-    return false;
-}
-
-bool app_send(app *a, hr_command_kind kind, hr_knob_id knob, const char *text)
-{
-    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .knob = (uint32_t)knob};
-    snprintf(command.text, sizeof command.text, "%s", text);
-    return send(a, &command);
-}
-
-bool app_send_plain(app *a, hr_command_kind kind, uint64_t count)
-{
-    hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
-    return send(a, &command);
-}
-
 // `followed`: another knob of the same turn comes at once, and nothing is built between the two.
 static bool send_knob(app *a, const hr_knobs *to, hr_knob_id id, bool followed)
 {
     hr_command command = {
         .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = (uint32_t)id, .count = followed};
     hr_knob_format(to, id, command.text);
-    return send(a, &command);
+    return feed_send(&a->feed, &command);
 }
 
 // Gives a->knobs the value and hands it to the engine; one that has ended is started again with it. False: it was not
 // taken, and nothing has changed.
 static bool hand_over(app *a, hr_knob_id id, const hr_knob_value *value, bool followed)
 {
-    const hr_knob_value before = a->knobs.value[id];
-    a->knobs.value[id] = *value;
-    a->follows_engine = false;
-    a->judges_turn = true;
-    if (!app_engine_lives(a)) {
-        app_restart_engine(a);
-    } else if (!send_knob(a, &a->knobs, id, followed)) {
-        a->knobs.value[id] = before;
+    const hr_knob_value before = a->feed.knobs.value[id];
+    a->feed.knobs.value[id] = *value;
+    a->feed.follows_engine = false;
+    a->feed.judges_turn = true;
+    if (!feed_engine_lives(&a->feed)) {
+        feed_restart_engine(&a->feed);
+    } else if (!send_knob(a, &a->feed.knobs, id, followed)) {
+        a->feed.knobs.value[id] = before;
         return false;
     } else {
-        app_ask_whatif(a);
+        feed_ask_whatif(&a->feed);
     }
     return true;
 }
@@ -64,9 +38,9 @@ static bool hand_over(app *a, hr_knob_id id, const hr_knob_value *value, bool fo
 // False, and said, when the training is only watched.
 static bool may_command(app *a)
 {
-    const char *why_not = app_why_not_command(a);
+    const char *why_not = feed_why_not_command(&a->feed);
     if (why_not != NULL) {
-        app_say(a, MESSAGE_NOTE, "%s", why_not);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", why_not);
     }
     return why_not == NULL;
 }
@@ -74,9 +48,9 @@ static bool may_command(app *a)
 static bool stays(app *a, hr_knob_id id)
 {
     char same[HR_KNOB_TEXT_MAX];
-    hr_knob_format(&a->knobs, id, same);
-    app_say(a, MESSAGE_NOTE, "%s is %s already", hr_knob_rows(NULL)[id].key,
-            same[0] == '\0' ? "unset" : same);
+    hr_knob_format(&a->feed.knobs, id, same);
+    feed_say(&a->feed, MESSAGE_NOTE, "%s is %s already", hr_knob_rows(NULL)[id].key,
+             same[0] == '\0' ? "unset" : same);
     return true;
 }
 
@@ -87,24 +61,24 @@ bool app_turn(app *a, hr_knob_id id, const char *text)
     if (!may_command(a)) {
         return false;
     }
-    if (strcmp(hr_knob_format(&a->knobs, id, now), text) == 0) {
+    if (strcmp(hr_knob_format(&a->feed.knobs, id, now), text) == 0) {
         return stays(a, id);
     }
-    const hr_knob_value before = a->knobs.value[id];
-    hr_knobs to = a->knobs;
+    const hr_knob_value before = a->feed.knobs.value[id];
+    hr_knobs to = a->feed.knobs;
     bool device = id == HR_KNOB_DEVICE_CARD || id == HR_KNOB_DEVICE_VRAM;
     if (knob_edit_set(&to, id, text, &err) != HR_OK ||
         (device && knob_edit_check_device(&to, &err) != HR_OK)) {
-        app_say_error(a, &err);
+        feed_say_error(&a->feed, &err);
         return false;
     }
-    if (!knob_edit_differs(&a->knobs, &to, id)) {
+    if (!knob_edit_differs(&a->feed.knobs, &to, id)) {
         return stays(a, id);
     }
     if (!hand_over(a, id, &to.value[id], false)) {
         return false;
     }
-    knob_edit_log_add(&a->turned, id, &before, &to.value[id]);
+    knob_edit_log_add(&a->feed.turned, id, &before, &to.value[id]);
     return true;
 }
 
@@ -116,41 +90,41 @@ bool app_turn_all(app *a, const hr_knobs *to)
     if (!may_command(a)) {
         return false;
     }
-    if (knob_edit_order(&a->knobs, to, order, &count, &err) != HR_OK) {
-        app_say_error(a, &err);
+    if (knob_edit_order(&a->feed.knobs, to, order, &count, &err) != HR_OK) {
+        feed_say_error(&a->feed, &err);
         return false;
     }
-    const bool lives = app_engine_lives(a);
+    const bool lives = feed_engine_lives(&a->feed);
     for (; taken < count; taken++) {
         const hr_knob_id id = order[taken];
         if (lives && !send_knob(a, to, id, taken + 1 < count)) {
             break;
         }
-        const hr_knob_value before = a->knobs.value[id];
-        a->knobs.value[id] = to->value[id];
-        a->follows_engine = false;
-        a->judges_turn = true;
-        knob_edit_log_add(&a->turned, id, &before, &a->knobs.value[id]);
+        const hr_knob_value before = a->feed.knobs.value[id];
+        a->feed.knobs.value[id] = to->value[id];
+        a->feed.follows_engine = false;
+        a->feed.judges_turn = true;
+        knob_edit_log_add(&a->feed.turned, id, &before, &a->feed.knobs.value[id]);
     }
-    knob_edit_log_join(&a->turned, taken);
+    knob_edit_log_join(&a->feed.turned, taken);
     if (taken > 0 && !lives) {
-        app_restart_engine(a);
+        feed_restart_engine(&a->feed);
     } else if (taken > 0) {
-        app_ask_whatif(a);
+        feed_ask_whatif(&a->feed);
     }
     return taken == count;
 }
 
 bool app_turn_pairs(app *a, const char *pairs)
 {
-    hr_knobs to = a->knobs;
+    hr_knobs to = a->feed.knobs;
     hr_err err;
     char pair[HR_KNOB_TEXT_MAX];
     while (*pairs != '\0') {
         size_t length = strcspn(pairs, " ");
         snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
         if (length > 0 && hr_knobs_set_pair(&to, pair, &err) != HR_OK) {
-            app_say_error(a, &err);
+            feed_say_error(&a->feed, &err);
             return false;
         }
         pairs += length + (pairs[length] == ' ');
@@ -164,16 +138,16 @@ static void say_turned(app *a, hr_knob_id id, const whatif_cell *plan)
     size_t count;
     char text[HR_KNOB_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
     const char *key = hr_knob_rows(&count)[id].key;
-    hr_knob_format(&a->knobs, id, text);
+    hr_knob_format(&a->feed.knobs, id, text);
     if (plan == NULL || plan->refused) {
-        app_say(a, MESSAGE_NOTE, "%s=%s from the next step on", key, text);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s=%s from the next step on", key, text);
     } else if (plan->plan.fits) {
         hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
-        app_say(a, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
     } else {
         hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
-        app_say(a, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s; z turns it back", key, text,
-                bytes);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s; z turns it back", key,
+                 text, bytes);
     }
 }
 
@@ -181,12 +155,13 @@ void act_turn(app *a, int direction)
 {
     char text[HR_KNOB_TEXT_MAX];
     size_t count;
-    hr_knob_id id = app_knob(a);
-    const whatif_cell *cell = app_whatif(a, id, direction == KNOB_EDIT_LESS ? WHATIF_LESS : WHATIF_MORE);
+    hr_knob_id id = feed_knob(&a->feed);
+    const whatif_cell *cell =
+        feed_whatif(&a->feed, id, direction == KNOB_EDIT_LESS ? WHATIF_LESS : WHATIF_MORE);
     whatif_cell plan = cell == NULL ? (whatif_cell){0} : *cell;
-    if (!knob_edit_neighbour(&a->knobs, id, direction, a->live.limit_bytes, text)) {
-        app_say(a, MESSAGE_NOTE, "%s: no value %s this one", hr_knob_rows(&count)[id].key,
-                direction == KNOB_EDIT_LESS ? "below" : "above");
+    if (!knob_edit_neighbour(&a->feed.knobs, id, direction, a->feed.live.limit_bytes, text)) {
+        feed_say(&a->feed, MESSAGE_NOTE, "%s: no value %s this one", hr_knob_rows(&count)[id].key,
+                 direction == KNOB_EDIT_LESS ? "below" : "above");
     } else if (app_turn(a, id, text)) {
         say_turned(a, id, plan.known ? &plan : NULL);
     }
@@ -199,9 +174,9 @@ void act_step_back(app *a, int forward)
     char text[HR_KNOB_TEXT_MAX];
     bool goes_on = true;
     hr_knob_id id = HR_KNOB_COUNT;
-    while (goes_on &&
-           (step = forward ? knob_edit_log_redo(&a->turned) : knob_edit_log_undo(&a->turned)) != NULL) {
-        knob_edit_log *log = &a->turned;
+    while (goes_on && (step = forward ? knob_edit_log_redo(&a->feed.turned)
+                                      : knob_edit_log_undo(&a->feed.turned)) != NULL) {
+        knob_edit_log *log = &a->feed.turned;
         goes_on = forward ? log->done < log->count && log->step[log->done].joined : step->joined;
         if (!hand_over(a, step->id, forward ? &step->after : &step->before, goes_on)) {
             (void)(forward ? knob_edit_log_undo(log) : knob_edit_log_redo(log));
@@ -211,30 +186,30 @@ void act_step_back(app *a, int forward)
         turned++;
     }
     if (turned == 1) {
-        app_say(a, MESSAGE_NOTE, "%s: %s=%s", forward ? "redone" : "undone", hr_knob_rows(&count)[id].key,
-                hr_knob_format(&a->knobs, id, text));
+        feed_say(&a->feed, MESSAGE_NOTE, "%s: %s=%s", forward ? "redone" : "undone",
+                 hr_knob_rows(&count)[id].key, hr_knob_format(&a->feed.knobs, id, text));
     } else if (turned > 1) {
-        app_say(a, MESSAGE_NOTE, "%s: %zu knobs that were turned together", forward ? "redone" : "undone",
-                turned);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s: %zu knobs that were turned together",
+                 forward ? "redone" : "undone", turned);
     }
 }
 
 void act_edit(app *a)
 {
     char text[HR_KNOB_TEXT_MAX];
-    hr_knob_id id = app_knob(a);
-    prompt_begin_selected(&a->prompt, hr_knob_format(&a->knobs, id, text));
+    hr_knob_id id = feed_knob(&a->feed);
+    prompt_begin_selected(&a->prompt, hr_knob_format(&a->feed.knobs, id, text));
     a->overlay = OVERLAY_EDIT;
     complete_look(a);
 }
 
 void act_select_knob(app *a, int rows)
 {
-    size_t knobs, old = a->knob;
+    size_t knobs, old = a->feed.knob;
     knob_edit_panel(&knobs);
-    int64_t to = (int64_t)a->knob + rows;
-    a->knob = to < 0 ? 0 : (size_t)to < knobs ? (size_t)to : knobs - 1;
-    if (a->knob != old) {
-        app_ask_knob(a);
+    int64_t to = (int64_t)a->feed.knob + rows;
+    a->feed.knob = to < 0 ? 0 : (size_t)to < knobs ? (size_t)to : knobs - 1;
+    if (a->feed.knob != old) {
+        feed_ask_knob(&a->feed);
     }
 }

@@ -57,8 +57,8 @@ void act_theme(app *a, int unused)
     (void)unused;
     const char *name = theme_next(theme_name(&a->theme));
     if (act_choose_theme(a, name)) {
-        app_say(a, MESSAGE_NOTE, "theme: %s%s", theme_name(&a->theme),
-                a->theme.tier == TIER_MONO ? ", shown without colours" : "");
+        feed_say(&a->feed, MESSAGE_NOTE, "theme: %s%s", theme_name(&a->theme),
+                 a->theme.tier == TIER_MONO ? ", shown without colours" : "");
     }
 }
 
@@ -66,9 +66,9 @@ void act_mouse(app *a, int unused)
 {
     (void)unused;
     act_choose_mouse(a, !terminal_has_mouse());
-    app_say(a, MESSAGE_NOTE, "%s",
-            terminal_has_mouse() ? "the mouse clicks and scrolls here; m leaves it to the terminal"
-                                 : "the mouse is the terminal's: it selects text; m takes it back");
+    feed_say(&a->feed, MESSAGE_NOTE, "%s",
+             terminal_has_mouse() ? "the mouse clicks and scrolls here; m leaves it to the terminal"
+                                  : "the mouse is the terminal's: it selects text; m takes it back");
 }
 
 // ---- what goes out --------------------------------------------------------------------------------------------
@@ -89,14 +89,14 @@ void act_copy(app *a, int unused)
                (ops->copy != NULL ? ops->copy(a, text, TERMINAL_COPY_MAX)
                                   : table_copy(&a->table[a->focus], ops->table, a, text, TERMINAL_COPY_MAX));
     if (!any) {
-        app_say(a, MESSAGE_NOTE, "nothing is here to copy");
+        feed_say(&a->feed, MESSAGE_NOTE, "nothing is here to copy");
     } else if (terminal_copy(hr_plain_text(text, "\t\n"), &err) == HR_OK) {
         for (char *tab = strchr(text, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
             *tab = ' '; // between cells; as a message it is read, not pasted
         }
-        app_say(a, MESSAGE_NOTE, "copied, where the terminal allows it: %.200s", text);
+        feed_say(&a->feed, MESSAGE_NOTE, "copied, where the terminal allows it: %.200s", text);
     } else {
-        app_say_error(a, &err);
+        feed_say_error(&a->feed, &err);
     }
     free(text);
 }
@@ -104,10 +104,10 @@ void act_copy(app *a, int unused)
 hr_status act_save_display(app *a, const char *path, bool replaces, hr_err *err)
 {
     a->overlay = OVERLAY_NONE;
-    a->message.kind = MESSAGE_NONE;
+    a->feed.message.kind = MESSAGE_NONE;
     app_draw(a);
     HR_TRY(paint_save(&a->theme, path, replaces, err));
-    app_say(a, MESSAGE_NOTE, "the screen is in %s", path);
+    feed_say(&a->feed, MESSAGE_NOTE, "the screen is in %s", path);
     return HR_OK;
 }
 
@@ -121,11 +121,11 @@ void act_save_screen(app *a, int unused)
         snprintf(path, sizeof path, "headroom-%d.svg", i);
         if (access(path, F_OK) != 0 && errno == ENOENT) {
             if (act_save_display(a, path, false, &err) != HR_OK) {
-                app_say_error(a, &err);
+                feed_say_error(&a->feed, &err);
             }
             return;
         }
     }
-    app_say(a, MESSAGE_ERROR,
-            "headroom-1.svg and those after it stand here already\ntry: :save-display NAME.svg");
+    feed_say(&a->feed, MESSAGE_ERROR,
+             "headroom-1.svg and those after it stand here already\ntry: :save-display NAME.svg");
 }

@@ -35,10 +35,10 @@ static const char *end_of(request r)
 
 act_place act_place_of(const app *a)
 {
-    act_place p = {.frozen = a->is_frozen,
+    act_place p = {.frozen = a->feed.is_frozen,
                    .zooms = {a->zoom, a->heap_scene.zoom, (unsigned)a->step.zoom},
-                   .turns = {a->turned.done, a->turned.count},
-                   .at = {a->knob, a->counter, a->column, a->log_back, a->help_top, a->presets.selected},
+                   .turns = {a->feed.turned.done, a->feed.turned.count},
+                   .at = {a->feed.knob, a->counter, a->column, a->log_back, a->help_top, a->presets.selected},
                    .instr = a->step.cursor,
                    .change = a->heap_scene.at,
                    .address = a->heap_scene.address};
@@ -71,7 +71,7 @@ void act_say_stood(app *a, request r, const act_place *before)
 {
     const act_place now = act_place_of(a);
     const char *end = end_of(r);
-    if (end != NULL && a->message.kind == MESSAGE_NONE && is_same_place(before, &now)) {
-        app_say(a, MESSAGE_NOTE, "%s", end);
+    if (end != NULL && a->feed.message.kind == MESSAGE_NONE && is_same_place(before, &now)) {
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", end);
     }
 }

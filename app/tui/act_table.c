@@ -94,7 +94,7 @@ static void find_knob(app *a, int64_t from, int by)
     knob_edit_panel(&count);
     for (int64_t at = from; at >= 0 && at < (int64_t)count; at += by) {
         if (knob_matches(a, (size_t)at)) {
-            act_select_knob(a, (int)(at - (int64_t)a->knob));
+            act_select_knob(a, (int)(at - (int64_t)a->feed.knob));
             return;
         }
     }
@@ -104,7 +104,7 @@ void act_filter_typed(app *a)
 {
     if (filters_knobs(a)) {
         take_typed(a, a->knob_looked_for);
-        if (a->prompt.length > 0 && !knob_matches(a, a->knob)) {
+        if (a->prompt.length > 0 && !knob_matches(a, a->feed.knob)) {
             find_knob(a, 0, 1);
         }
         return;
@@ -115,7 +115,7 @@ void act_filter_typed(app *a)
 void act_filter_move(app *a, int rows)
 {
     if (filters_knobs(a)) {
-        find_knob(a, (int64_t)a->knob + rows, rows < 0 ? -1 : 1);
+        find_knob(a, (int64_t)a->feed.knob + rows, rows < 0 ? -1 : 1);
     } else {
         table_move(&a->table[a->focus], source_of(a), a, rows);
     }
@@ -167,8 +167,8 @@ void act_sort(app *a, int unused)
     table_view *v = &a->table[a->focus];
     const table_source *s = source_of(a);
     table_sort_next(v, s, pane_width(a));
-    app_say(a, MESSAGE_NOTE, "sorted by %s; O turns it round",
-            v->sort == TABLE_OWN_ORDER ? "its own order" : s->columns[v->sort].term);
+    feed_say(&a->feed, MESSAGE_NOTE, "sorted by %s; O turns it round",
+             v->sort == TABLE_OWN_ORDER ? "its own order" : s->columns[v->sort].term);
 }
 
 void act_reverse(app *a, int unused)
@@ -195,9 +195,9 @@ void act_follow(app *a, int unused)
     table_view *v = &a->table[a->focus];
     v->follows = !v->follows;
     table_move(v, source_of(a), a, 0); // notes the row
-    app_say(a, MESSAGE_NOTE,
-            v->follows ? "the cursor stays with this row wherever it goes; f lets go"
-                       : "the cursor stays in its place");
+    feed_say(&a->feed, MESSAGE_NOTE,
+             v->follows ? "the cursor stays with this row wherever it goes; f lets go"
+                        : "the cursor stays in its place");
 }
 
 void act_mark(app *a, int unused)
@@ -209,9 +209,10 @@ void act_mark(app *a, int unused)
     if (ops->mark != NULL) {
         ops->mark(a);
     } else if (table_selected(v) == SIZE_MAX) {
-        app_say(a, MESSAGE_NOTE, "there is no row to mark");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no row to mark");
     } else {
         table_mark(v, source_of(a), a);
-        app_say(a, MESSAGE_NOTE, v->marks < marks ? "the mark is gone" : "marked: t takes the mark away");
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 v->marks < marks ? "the mark is gone" : "marked: t takes the mark away");
     }
 }

@@ -11,41 +11,41 @@
 void act_run_or_pause(app *a, int unused)
 {
     (void)unused;
-    if (!app_engine_lives(a)) {
+    if (!feed_engine_lives(&a->feed)) {
         act_restart(a, 0);
-    } else if (run_state_is_training(&a->live)) {
-        app_send_plain(a, HR_COMMAND_PAUSE, 0);
-        app_say(a, MESSAGE_NOTE, "training pauses after this step; r goes on");
+    } else if (run_state_is_training(&a->feed.live)) {
+        feed_send_plain(&a->feed, HR_COMMAND_PAUSE, 0);
+        feed_say(&a->feed, MESSAGE_NOTE, "training pauses after this step; r goes on");
     } else {
         // Once all steps are done, "run" means as many again.
-        uint64_t all = (uint64_t)hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
-        bool done = a->live.state == HR_ENGINE_IDLE && all > 0 && a->live.steps >= all;
-        app_send_plain(a, HR_COMMAND_RUN, done ? all : 0);
+        uint64_t all = (uint64_t)hr_knob_int(&a->feed.applied, HR_KNOB_TRAIN_STEPS);
+        bool done = a->feed.live.state == HR_ENGINE_IDLE && all > 0 && a->feed.live.steps >= all;
+        feed_send_plain(&a->feed, HR_COMMAND_RUN, done ? all : 0);
     }
 }
 
 void act_restart(app *a, int unused)
 {
     (void)unused;
-    const char *why_not = death_why_not(a);
+    const char *why_not = feed_why_not_again(&a->feed);
     if (why_not != NULL) {
-        app_say(a, MESSAGE_ERROR, "%s\ntry: %s", why_not, a->death.remedy);
-    } else if (a->life == HR_SESSION_SILENT) {
+        feed_say(&a->feed, MESSAGE_ERROR, "%s\ntry: %s", why_not, a->feed.death.remedy);
+    } else if (a->feed.life == HR_SESSION_SILENT) {
         a->pending = PENDING_RESTART; // it may go on yet: it is killed for one that stands
-        app_say(a, MESSAGE_NOTE, "trying what is to take its place; Esc leaves it");
+        feed_say(&a->feed, MESSAGE_NOTE, "trying what is to take its place; Esc leaves it");
     } else {
-        app_restart_engine(a);
+        feed_restart_engine(&a->feed);
     }
 }
 
 // Of what is shown too, when that is a frozen copy.
 static void mark_baseline(app *a, uint32_t number)
 {
-    a->runs.pinned = number;
-    a->runs.version++;
-    if (a->frozen_runs != NULL) {
-        a->frozen_runs->pinned = number;
-        a->frozen_runs->version++;
+    a->feed.runs.pinned = number;
+    a->feed.runs.version++;
+    if (a->feed.frozen_runs != NULL) {
+        a->feed.frozen_runs->pinned = number;
+        a->feed.frozen_runs->version++;
     }
 }
 
@@ -54,18 +54,18 @@ static void pin(app *a)
     for (int i = 0; i < COUNTER_COUNT; i++) {
         a->baseline.counter[i] = app_counter(a, (counter_id)i);
     }
-    a->baseline.step_seconds = run_state_step_seconds(app_run_state(a));
-    a->baseline.loss_per_second = run_state_loss_per_second(app_run_state(a));
+    a->baseline.step_seconds = run_state_step_seconds(feed_run_state(&a->feed));
+    a->baseline.loss_per_second = run_state_loss_per_second(feed_run_state(&a->feed));
     a->baseline.pinned = true;
-    const run *r = run_log_current(app_runs(a));
+    const run *r = run_log_current(feed_runs(&a->feed));
     mark_baseline(a, r == NULL ? 0 : r->number);
-    app_say(a, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
+    feed_say(&a->feed, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
 }
 
 void act_quit(app *a, int unused)
 {
     (void)unused;
-    if (app_may_lose(a) && a->overlay != OVERLAY_QUIT) {
+    if (feed_may_lose(&a->feed) && a->overlay != OVERLAY_QUIT) {
         a->overlay = OVERLAY_QUIT;
         return;
     }
@@ -76,13 +76,13 @@ void act_quit(app *a, int unused)
 void act_interrupt(app *a, int unused)
 {
     (void)unused;
-    if (run_state_is_training(&a->live) && a->watched == NULL && !a->interrupted) {
+    if (run_state_is_training(&a->feed.live) && a->feed.watched == NULL && !a->interrupted) {
         a->interrupted = true;
-        app_send_plain(a, HR_COMMAND_PAUSE, 0);
-        app_say(a, MESSAGE_NOTE, "training pauses after this step; ^C again leaves");
+        feed_send_plain(&a->feed, HR_COMMAND_PAUSE, 0);
+        feed_say(&a->feed, MESSAGE_NOTE, "training pauses after this step; ^C again leaves");
         return;
     }
-    a->keeps = true; // it was not asked what is to become of it
+    a->feed.keeps = true; // it was not asked what is to become of it
     a->pending = PENDING_QUIT;
 }
 
@@ -112,7 +112,7 @@ void act_presets(app *a, int unused)
         if (hr_preset_list(preset_folders[i], &a->presets.entries[i], &a->presets.count[i], &err) != HR_OK) {
             a->presets.entries[i] = NULL;
             a->presets.count[i] = 0;
-            app_say_error(a, &err);
+            feed_say_error(&a->feed, &err);
         }
     }
     a->presets.selected = a->presets.top = 0;
@@ -146,9 +146,9 @@ void app_read_about(app *a, const char *name)
 
 void app_tell_about(app *a)
 {
-    take_about(a, hr_preset_name(a->preset), a->preset);
+    take_about(a, hr_preset_name(a->feed.preset), a->feed.preset);
     if (a->about.text[0] != '\0') {
-        run_state_log(&a->live, LOG_NOTE, "%s", a->about.text);
+        run_state_log(&a->feed.live, LOG_NOTE, "%s", a->about.text);
     }
 }
 
@@ -157,7 +157,8 @@ void app_switch_preset(app *a)
     (void)app_cancel_next(a);
     a->overlay = OVERLAY_NONE;
     a->pending = PENDING_PRESET;
-    app_say(a, MESSAGE_NOTE, "trying %s: the training ends once it stands; Esc leaves it", a->pending_preset);
+    feed_say(&a->feed, MESSAGE_NOTE, "trying %s: the training ends once it stands; Esc leaves it",
+             a->pending_preset);
 }
 
 // What cannot be opened is said before anything is asked about the training.
@@ -173,7 +174,7 @@ static bool opens(app *a, const char *name)
         hr_preset_close(opened);
     }
     if (status != HR_OK) {
-        app_say_error(a, &err);
+        feed_say_error(&a->feed, &err);
     }
     return status == HR_OK;
 }
@@ -184,7 +185,7 @@ void app_open_preset(app *a, const char *name)
         return;
     }
     snprintf(a->pending_preset, sizeof a->pending_preset, "%s", name);
-    if (run_state_is_training(&a->live) || a->live.steps > 0) {
+    if (run_state_is_training(&a->feed.live) || a->feed.live.steps > 0) {
         a->overlay = OVERLAY_SWITCH;
     } else {
         app_switch_preset(a);
@@ -195,8 +196,8 @@ void app_open_preset(app *a, const char *name)
 
 const char *act_why_not_edit(const app *a)
 {
-    return a->scripted ? "a script has no terminal to lend to an editor"
-           : hr_preset_path(a->preset)[0] == '\0'
+    return a->feed.scripted ? "a script has no terminal to lend to an editor"
+           : hr_preset_path(a->feed.preset)[0] == '\0'
                ? "this preset is no file: :export preset FILE.yaml makes one"
                : NULL;
 }
@@ -204,10 +205,10 @@ const char *act_why_not_edit(const app *a)
 void act_edit_preset(app *a, int unused)
 {
     (void)unused;
-    const char *path = hr_preset_path(a->preset);
+    const char *path = hr_preset_path(a->feed.preset);
     if (access(path, W_OK) != 0) {
-        app_say(a, MESSAGE_ERROR,
-                "%s cannot be written\ntry: :export preset mine.yaml, then :preset ./mine.yaml", path);
+        feed_say(&a->feed, MESSAGE_ERROR,
+                 "%s cannot be written\ntry: :export preset mine.yaml, then :preset ./mine.yaml", path);
         return;
     }
     a->edits_preset = true;
@@ -217,9 +218,9 @@ void act_preset_was_edited(app *a, bool changed)
 {
     a->edits_preset = false;
     if (changed) {
-        app_open_preset(a, hr_preset_path(a->preset));
+        app_open_preset(a, hr_preset_path(a->feed.preset));
     } else {
-        app_say(a, MESSAGE_NOTE, "%s is as it was", hr_preset_path(a->preset));
+        feed_say(&a->feed, MESSAGE_NOTE, "%s is as it was", hr_preset_path(a->feed.preset));
     }
 }
 

@@ -10,9 +10,9 @@ enum { HELP_ROWS_MAX = 8192 };
 void act_freeze(app *a, int unused)
 {
     (void)unused;
-    app_freeze(a, !a->is_frozen);
-    if (a->is_frozen) {
-        app_say(a, MESSAGE_NOTE, "the view is frozen, the training is not; Space goes on");
+    app_freeze(a, !a->feed.is_frozen);
+    if (a->feed.is_frozen) {
+        feed_say(&a->feed, MESSAGE_NOTE, "the view is frozen, the training is not; Space goes on");
     }
 }
 
@@ -90,9 +90,9 @@ void act_back(app *a, int unused)
     if (a->overlay != OVERLAY_NONE) {
         a->overlay = OVERLAY_NONE;
     } else if (app_cancel_next(a)) {
-        app_say(a, MESSAGE_NOTE, "the training goes on as it is");
-    } else if (a->message.kind != MESSAGE_NONE) {
-        a->message.kind = MESSAGE_NONE;
+        feed_say(&a->feed, MESSAGE_NOTE, "the training goes on as it is");
+    } else if (a->feed.message.kind != MESSAGE_NONE) {
+        a->feed.message.kind = MESSAGE_NONE;
     } else if (a->expanded) {
         a->expanded = false;
     } else if (a->screen != SCREEN_BENCH) {
@@ -206,9 +206,9 @@ void act_permit(app *a, int unused)
             "P again: neither",
     };
     (void)unused;
-    a->fit.permission = (hr_fit_permission)((a->fit.permission + 1) % HR_PERMISSION_COUNT);
-    a->fit.version++;
-    app_say(a, MESSAGE_NOTE, "%s", said[a->fit.permission]);
+    a->feed.fit.permission = (hr_fit_permission)((a->feed.fit.permission + 1) % HR_PERMISSION_COUNT);
+    a->feed.fit.version++;
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", said[a->feed.fit.permission]);
 }
 
 // ---- looks ----------------------------------------------------------------------------------------------------
@@ -221,10 +221,10 @@ void act_zoom(app *a, int direction)
         ops->zoom(a, direction);
     } else if (direction < 0 && a->zoom > finest) {
         a->zoom--;
-        app_say(a, MESSAGE_NOTE, "less time on the graph");
+        feed_say(&a->feed, MESSAGE_NOTE, "less time on the graph");
     } else if (direction > 0 && a->zoom < HISTORY_LEVELS) {
         a->zoom++;
-        app_say(a, MESSAGE_NOTE, "more time on the graph");
+        feed_say(&a->feed, MESSAGE_NOTE, "more time on the graph");
     }
 }
 
@@ -239,7 +239,7 @@ void act_glyphs(app *a, int unused)
         next = GLYPHS_BRAILLE;
     }
     (void)act_choose_glyphs(a, (glyph_set)next);
-    app_say(a, MESSAGE_NOTE, "glyphs: %s", glyphs_name(a->glyphs.set));
+    feed_say(&a->feed, MESSAGE_NOTE, "glyphs: %s", glyphs_name(a->glyphs.set));
 }
 
 void act_redraw(app *a, int unused)
@@ -252,5 +252,5 @@ void act_say(app *a, int unused)
 {
     (void)unused;
     pane_ops_of(a->focus)->say(a);
-    run_state_log(&a->live, LOG_NOTE, "%s", a->message.text);
+    run_state_log(&a->feed.live, LOG_NOTE, "%s", a->feed.message.text);
 }

@@ -29,9 +29,9 @@ static void run_set(app *a, const char *argument)
     const char *value = argument + length + strspn(argument + length, " =");
     value = strcmp(value, "\"\"") == 0 ? "" : value; // as a preset and the help write it
     if (row == NULL && suggestion != NULL) {
-        app_say(a, MESSAGE_ERROR, "no knob is called '%s'\ntry: :set %s %s", key, suggestion, value);
+        feed_say(&a->feed, MESSAGE_ERROR, "no knob is called '%s'\ntry: :set %s %s", key, suggestion, value);
     } else if (row == NULL) {
-        app_say(a, MESSAGE_ERROR, "no knob is called '%s'\ntry: Tab after :set", key);
+        feed_say(&a->feed, MESSAGE_ERROR, "no knob is called '%s'\ntry: Tab after :set", key);
     } else {
         app_turn(a, row->id, value);
     }
@@ -43,8 +43,8 @@ static void run_card(app *a, const char *argument)
     char text[HR_KNOB_TEXT_MAX];
     size_t length = 0;
     if (argument[0] == '\0') {
-        app_say(a, MESSAGE_ERROR,
-                "card needs a name, and beside it what differs\ntry: :card rtx3070-8g vram=12GiB");
+        feed_say(&a->feed, MESSAGE_ERROR,
+                 "card needs a name, and beside it what differs\ntry: :card rtx3070-8g vram=12GiB");
         return;
     }
     for (const char *c = argument; *c != '\0' && length + 1 < sizeof text; c++) {
@@ -60,15 +60,15 @@ static void run_card(app *a, const char *argument)
 // "fix", "fix 2": what a dry run found to fit after the last out-of-memory.
 static void run_fix(app *a, const char *argument)
 {
-    const hr_report_oom *oom = &a->report.oom;
+    const hr_report_oom *oom = &a->feed.report.oom;
     char pairs[sizeof oom->fixes[0].knobs], *end = NULL;
-    size_t fixes = a->has_report && oom->fix_count <= HR_FIXES_MAX ? oom->fix_count : 0;
+    size_t fixes = a->feed.has_report && oom->fix_count <= HR_FIXES_MAX ? oom->fix_count : 0;
     unsigned long number = argument[0] == '\0' ? 1 : strtoul(argument, &end, 10);
     if (fixes == 0) {
-        app_say(a, MESSAGE_ERROR, "nothing has run out of memory\ntry: :set batch.size 256");
+        feed_say(&a->feed, MESSAGE_ERROR, "nothing has run out of memory\ntry: :set batch.size 256");
     } else if (number < 1 || number > fixes || (end != NULL && *end != '\0')) {
-        app_say(a, MESSAGE_ERROR, "fix needs a number from 1 to %zu, had '%.32s'\ntry: :fix 1", fixes,
-                argument);
+        feed_say(&a->feed, MESSAGE_ERROR, "fix needs a number from 1 to %zu, had '%.32s'\ntry: :fix 1", fixes,
+                 argument);
     } else {
         snprintf(pairs, sizeof pairs, "%.*s", (int)sizeof pairs - 1, oom->fixes[number - 1].knobs);
         app_turn_pairs(a, pairs);
@@ -84,25 +84,26 @@ static void run_run(app *a, const char *argument)
     if (argument[0] == '\0') {
         app_request(a, REQUEST_RUN);
     } else if (argument[0] < '0' || argument[0] > '9' || *end != '\0' || errno != 0 || steps == 0) {
-        app_say(a, MESSAGE_ERROR, "run needs a number of steps, had '%.32s'\ntry: :run 50", argument);
+        feed_say(&a->feed, MESSAGE_ERROR, "run needs a number of steps, had '%.32s'\ntry: :run 50", argument);
     } else {
-        app_send_plain(a, HR_COMMAND_RUN, steps);
+        feed_send_plain(&a->feed, HR_COMMAND_RUN, steps);
     }
 }
 
 // Nobody asks in vain: a training without train.save has nowhere to be saved to.
 static void run_save(app *a, const char *argument)
 {
-    if (argument[0] == '\0' && hr_knob_text(&a->knobs, HR_KNOB_TRAIN_SAVE)[0] == '\0') {
-        app_say(a, MESSAGE_ERROR, "save needs a file: train.save names none\ntry: :save weights.safetensors");
+    if (argument[0] == '\0' && hr_knob_text(&a->feed.knobs, HR_KNOB_TRAIN_SAVE)[0] == '\0') {
+        feed_say(&a->feed, MESSAGE_ERROR,
+                 "save needs a file: train.save names none\ntry: :save weights.safetensors");
     } else {
-        app_send(a, HR_COMMAND_SAVE, (hr_knob_id)0, argument);
+        feed_send_text(&a->feed, HR_COMMAND_SAVE, (hr_knob_id)0, argument);
     }
 }
 
 static void run_preset(app *a, const char *argument)
 {
-    if (argument[0] == '\0' || app_why_not_command(a) != NULL) {
+    if (argument[0] == '\0' || feed_why_not_command(&a->feed) != NULL) {
         app_request(a, REQUEST_PRESETS);
         return;
     }
@@ -117,16 +118,16 @@ static void say_not_written(app *a, const char *command, const char *argument, c
     if (err->status == HR_WRITE && in_the_way && strchr(command, '!') == NULL) {
         hr_err_try(err, ":%s! %s", command, argument);
     }
-    app_say_error(a, err);
+    feed_say_error(&a->feed, err);
 }
 
 // ":export-runs FILE.csv": the session's runs.
 static void write_runs(app *a, const char *command, const char *argument)
 {
     hr_err err;
-    if (run_export(&a->runs, argument, strchr(command, '!') != NULL, &err) == HR_OK) {
-        app_say(a, MESSAGE_NOTE, "%zu run%s in %s", a->runs.count, a->runs.count == 1 ? " is" : "s are",
-                argument);
+    if (run_export(&a->feed.runs, argument, strchr(command, '!') != NULL, &err) == HR_OK) {
+        feed_say(&a->feed, MESSAGE_NOTE, "%zu run%s in %s", a->feed.runs.count,
+                 a->feed.runs.count == 1 ? " is" : "s are", argument);
     } else {
         say_not_written(a, command, argument, argument, &err);
     }
@@ -151,16 +152,16 @@ static void write_knobs(app *a, const char *command, const char *argument)
     const char *file = argument + length + strspn(argument + length, " ");
     snprintf(form, sizeof form, "%.*s", (int)length, argument);
     if (file[0] == '\0') {
-        app_say(a, MESSAGE_ERROR,
-                "export needs preset, pytorch or keras, and a file\ntry: :export preset mine.yaml");
-    } else if (hr_knob_export_file(form, a->preset, &a->knobs, file, strchr(command, '!') != NULL, &err) !=
-               HR_OK) {
+        feed_say(&a->feed, MESSAGE_ERROR,
+                 "export needs preset, pytorch or keras, and a file\ntry: :export preset mine.yaml");
+    } else if (hr_knob_export_file(form, a->feed.preset, &a->feed.knobs, file, strchr(command, '!') != NULL,
+                                   &err) != HR_OK) {
         say_not_written(a, command, argument, file, &err);
     } else if (strcmp(form, "preset") == 0) {
-        app_say(a, MESSAGE_NOTE, "these knobs are in %s: headroom %s%s opens it", file,
-                strchr(file, '/') == NULL ? "./" : "", file);
+        feed_say(&a->feed, MESSAGE_NOTE, "these knobs are in %s: headroom %s%s opens it", file,
+                 strchr(file, '/') == NULL ? "./" : "", file);
     } else {
-        app_say(a, MESSAGE_NOTE, "what %s has for these knobs is in %s", form, file);
+        feed_say(&a->feed, MESSAGE_NOTE, "what %s has for these knobs is in %s", form, file);
     }
 }
 
@@ -192,7 +193,7 @@ static const table_source *focused_table(app *a, request r)
 {
     const char *why_not = app_why_not(a, r);
     if (why_not != NULL) {
-        app_say(a, MESSAGE_ERROR, "%s", why_not);
+        feed_say(&a->feed, MESSAGE_ERROR, "%s", why_not);
         return NULL;
     }
     return pane_ops_of(a->focus)->table;
@@ -215,8 +216,8 @@ static unsigned column_named(app *a, const table_source *s, const char *name, co
         column++;
     }
     if (column == s->column_count) {
-        app_say(a, MESSAGE_ERROR, "this table has no column '%.32s'\ntry: :%s %s", name, command,
-                s->columns[0].term);
+        feed_say(&a->feed, MESSAGE_ERROR, "this table has no column '%.32s'\ntry: :%s %s", name, command,
+                 s->columns[0].term);
     }
     return column;
 }
@@ -264,7 +265,7 @@ static void run_theme(app *a, const char *argument)
     if (argument[0] == '\0') {
         app_request(a, REQUEST_THEME);
     } else if (!act_choose_theme(a, argument)) {
-        app_say(a, MESSAGE_ERROR, "no theme is called '%.32s'\ntry: Tab after :theme", argument);
+        feed_say(&a->feed, MESSAGE_ERROR, "no theme is called '%.32s'\ntry: Tab after :theme", argument);
     }
 }
 
@@ -277,13 +278,13 @@ static void run_glyphs(app *a, const char *argument)
     for (int set = 0; set < GLYPHS_COUNT; set++) {
         if (strcasecmp(glyphs_name((glyph_set)set), argument) == 0) {
             if (!act_choose_glyphs(a, (glyph_set)set)) {
-                app_say(a, MESSAGE_ERROR, "this terminal cannot show %s\ntry: :glyphs %s", argument,
-                        glyphs_name(a->richest_glyphs));
+                feed_say(&a->feed, MESSAGE_ERROR, "this terminal cannot show %s\ntry: :glyphs %s", argument,
+                         glyphs_name(a->richest_glyphs));
             }
             return;
         }
     }
-    app_say(a, MESSAGE_ERROR, "no set of glyphs is called '%.32s'\ntry: Tab after :glyphs", argument);
+    feed_say(&a->feed, MESSAGE_ERROR, "no set of glyphs is called '%.32s'\ntry: Tab after :glyphs", argument);
 }
 
 static void run_mouse(app *a, const char *argument)
@@ -292,7 +293,7 @@ static void run_mouse(app *a, const char *argument)
     if (argument[0] == '\0') {
         app_request(a, REQUEST_MOUSE);
     } else if (!on && strcmp(argument, "off") != 0) {
-        app_say(a, MESSAGE_ERROR, "mouse is on or off, had '%.32s'\ntry: :mouse off", argument);
+        feed_say(&a->feed, MESSAGE_ERROR, "mouse is on or off, had '%.32s'\ntry: :mouse off", argument);
     } else {
         act_choose_mouse(a, on);
     }
@@ -302,7 +303,7 @@ static void write_display(app *a, const char *command, const char *argument)
 {
     hr_err err;
     if (argument[0] == '\0') {
-        app_say(a, MESSAGE_ERROR, "save-display needs a file name\ntry: :save-display bench.svg");
+        feed_say(&a->feed, MESSAGE_ERROR, "save-display needs a file name\ntry: :save-display bench.svg");
     } else if (act_save_display(a, argument, strchr(command, '!') != NULL, &err) != HR_OK) {
         say_not_written(a, command, argument, argument, &err);
     }
@@ -383,6 +384,7 @@ void app_command(app *a, const char *line)
     } else if (strchr(word, '.') != NULL) {
         run_set(a, line);
     } else {
-        app_say(a, MESSAGE_ERROR, "no command is called '%s'\ntry: Tab after ':', or ? for all keys", word);
+        feed_say(&a->feed, MESSAGE_ERROR, "no command is called '%s'\ntry: Tab after ':', or ? for all keys",
+                 word);
     }
 }

@@ -66,7 +66,7 @@ static void offer_knobs(looking *l)
     char now[HR_KNOB_TEXT_MAX], note[CANDIDATE_NOTE_MAX];
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         const hr_knob_row *row = &hr_knob_rows(NULL)[id];
-        hr_knob_format(&l->app->knobs, (hr_knob_id)id, now);
+        hr_knob_format(&l->app->feed.knobs, (hr_knob_id)id, now);
         snprintf(note, sizeof note, "%.40s%s%.80s", now, now[0] == '\0' ? "" : "  ", row->line);
         offer(l, row->key, note, true);
     }
@@ -90,7 +90,7 @@ static void offer_value(looking *l, const hr_knob_row *row, const char *text)
         return;
     }
     const char *title = knob_edit_word_title(row->id, text);
-    if (strcmp(hr_knob_format(&l->app->knobs, row->id, now), text) == 0) {
+    if (strcmp(hr_knob_format(&l->app->feed.knobs, row->id, now), text) == 0) {
         snprintf(note, sizeof note, "as it is");
     } else if (strcmp(row->preset_default, text) == 0) {
         snprintf(note, sizeof note, "the default");
@@ -98,7 +98,7 @@ static void offer_value(looking *l, const hr_knob_row *row, const char *text)
         snprintf(note, sizeof note, "%s", title);
     }
     for (int side = 0; side < WHATIF_SIDES; side++) {
-        const whatif_cell *cell = app_whatif(l->app, row->id, side);
+        const whatif_cell *cell = feed_whatif(&l->app->feed, row->id, side);
         if (cell != NULL && !cell->refused && strcmp(cell->value, text) == 0) {
             hr_bytes_human(cell->plan.peak_in_use_bytes, bytes);
             snprintf(note, sizeof note, cell->plan.fits ? "planned peak %s" : "does not fit: needs %s",
@@ -147,12 +147,12 @@ static void offer_values(looking *l, const hr_knob_row *row)
     if (row->type == HR_KNOB_CHOICE) {
         return;
     }
-    uint64_t unset_bytes = l->app->live.limit_bytes;
-    if (knob_edit_neighbour(&l->app->knobs, row->id, KNOB_EDIT_LESS, unset_bytes, text)) {
+    uint64_t unset_bytes = l->app->feed.live.limit_bytes;
+    if (knob_edit_neighbour(&l->app->feed.knobs, row->id, KNOB_EDIT_LESS, unset_bytes, text)) {
         offer_value(l, row, text);
     }
-    offer_value(l, row, hr_knob_format(&l->app->knobs, row->id, text));
-    if (knob_edit_neighbour(&l->app->knobs, row->id, KNOB_EDIT_MORE, unset_bytes, text)) {
+    offer_value(l, row, hr_knob_format(&l->app->feed.knobs, row->id, text));
+    if (knob_edit_neighbour(&l->app->feed.knobs, row->id, KNOB_EDIT_MORE, unset_bytes, text)) {
         offer_value(l, row, text);
     }
     offer_value(l, row, row->preset_default);
@@ -160,8 +160,8 @@ static void offer_values(looking *l, const hr_knob_row *row)
 
 static void offer_fixes(looking *l)
 {
-    const hr_report_oom *oom = &l->app->report.oom;
-    size_t fixes = l->app->has_report && oom->fix_count <= HR_FIXES_MAX ? oom->fix_count : 0;
+    const hr_report_oom *oom = &l->app->feed.report.oom;
+    size_t fixes = l->app->feed.has_report && oom->fix_count <= HR_FIXES_MAX ? oom->fix_count : 0;
     char number[24], note[CANDIDATE_NOTE_MAX], bytes[HR_BYTES_TEXT_MAX];
     for (size_t i = 0; i < fixes; i++) {
         snprintf(number, sizeof number, "%zu", i + 1);
@@ -287,8 +287,8 @@ static void hint_value(completion *c, const app *a, const hr_knob_row *row)
 {
     char now[HR_KNOB_TEXT_MAX];
     int length = snprintf(c->hint, sizeof c->hint, "now %.40s",
-                          hr_knob_is_set(&a->knobs, row->id) || row->preset_default[0] != '\0'
-                              ? hr_knob_format(&a->knobs, row->id, now)
+                          hr_knob_is_set(&a->feed.knobs, row->id) || row->preset_default[0] != '\0'
+                              ? hr_knob_format(&a->feed.knobs, row->id, now)
                               : "not set");
     if ((row->type == HR_KNOB_INT || row->type == HR_KNOB_REAL) && row->max < 1e15) {
         snprintf(c->hint + length, sizeof c->hint - (size_t)length, "; %g to %.10g%s%s", row->min, row->max,
@@ -354,7 +354,7 @@ void complete_look(app *a)
     c->hint[0] = '\0';
     snprintf(line, sizeof line, "%.*s", (int)a->prompt.cursor, a->prompt.text);
     if (a->overlay == OVERLAY_EDIT) {
-        const hr_knob_row *row = &hr_knob_rows(NULL)[app_knob(a)];
+        const hr_knob_row *row = &hr_knob_rows(NULL)[feed_knob(&a->feed)];
         begin_word(&l, line, 0, a->prompt.selected ? 0 : a->prompt.cursor);
         offer_values(&l, row);
         return;

@@ -16,9 +16,9 @@ static void finish_line(app *a)
 {
     overlay was = a->overlay;
     a->overlay = OVERLAY_NONE;
-    a->message.kind = MESSAGE_NONE;
+    a->feed.message.kind = MESSAGE_NONE;
     if (was == OVERLAY_EDIT) {
-        app_turn(a, app_knob(a), a->prompt.text);
+        app_turn(a, feed_knob(&a->feed), a->prompt.text);
         return;
     }
     if (was == OVERLAY_FILTER) {
@@ -54,7 +54,7 @@ bool app_is_typing(const app *a)
 void app_paste(app *a, const char *text)
 {
     if (!app_is_typing(a)) {
-        app_say(a, MESSAGE_NOTE, "pasted text goes into a line: : opens one");
+        feed_say(&a->feed, MESSAGE_NOTE, "pasted text goes into a line: : opens one");
         return;
     }
     prompt_paste(&a->prompt, text);
@@ -148,12 +148,12 @@ static void take_key(app *a, int key)
     request r = request_of_key(key);
     if (r != REQUEST_NONE) {
         app_request(a, r);
-    } else if (a->message.kind == MESSAGE_ERROR) {
+    } else if (a->feed.message.kind == MESSAGE_ERROR) {
         return; // it stays until it was read
     } else if (key > ' ' && key < INPUT_BACKSPACE) {
-        app_say(a, MESSAGE_NOTE, "%c has no job: ? shows every key", key);
+        feed_say(&a->feed, MESSAGE_NOTE, "%c has no job: ? shows every key", key);
     } else if (key != INPUT_NONE) {
-        app_say(a, MESSAGE_NOTE, "this key has no job: ? shows those that have one");
+        feed_say(&a->feed, MESSAGE_NOTE, "this key has no job: ? shows those that have one");
     }
 }
 
@@ -162,10 +162,10 @@ void app_key(app *a, int key)
     if (key == INPUT_RESIZED) {
         return; // the size is read before every frame
     }
-    if (a->ending) {
+    if (a->feed.ending) {
         request r = request_of_key(key);
         if (r == REQUEST_QUIT || r == REQUEST_INTERRUPT) {
-            app_end_at_once(a);
+            feed_end_at_once(&a->feed);
         }
         return;
     }
@@ -182,7 +182,7 @@ void app_key(app *a, int key)
     } else if (a->overlay == OVERLAY_QUIT && (key == 'y' || key == 'q' || key == INPUT_ENTER)) {
         app_request(a, REQUEST_QUIT); // it has been asked
     } else if (a->overlay == OVERLAY_QUIT && key == 's') {
-        a->keeps = true;
+        a->feed.keeps = true;
         app_request(a, REQUEST_QUIT);
     } else if (a->overlay == OVERLAY_SWITCH && key == 'y') {
         app_switch_preset(a);

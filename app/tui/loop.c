@@ -67,7 +67,7 @@ static void draw(loop *l)
 // For a training to end, or for a judgement of the next one.
 static bool waits(const app *a)
 {
-    return a->ending || a->judge != NULL;
+    return a->feed.ending || a->feed.judge != NULL;
 }
 
 // Nanoseconds until something is due; negative: nothing is.
@@ -77,7 +77,7 @@ static int64_t wait_ns(const loop *l)
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
-    if ((run_state_is_training(&l->app->live) || waits(l->app)) && now + life_ns < due) {
+    if ((run_state_is_training(&l->app->feed.live) || waits(l->app)) && now + life_ns < due) {
         due = now + life_ns; // a worker that hangs wakes nobody
     }
     if (l->more) {
@@ -117,7 +117,7 @@ static void take_event(loop *l, const terminal_event *e)
 // Nobody was asked: what was trained is kept.
 static void leave(app *a)
 {
-    a->keeps = true;
+    a->feed.keeps = true;
     a->quits = true;
 }
 
@@ -150,7 +150,7 @@ static void take_signal(loop *l)
         app_key(l->app, INPUT_CTRL_C);
         l->key_came = true;
     } else if (number != 0) { // SIGTERM, SIGHUP
-        app_end_at_once(l->app);
+        feed_end_at_once(&l->app->feed);
         l->app->ended_by = number;
         leave(l->app);
     }
@@ -176,10 +176,10 @@ static void wait_and_take(loop *l)
     struct pollfd fds[FD_COUNT] = {
         [FD_TERMINAL] = {.fd = STDIN_FILENO, .events = POLLIN},
         [FD_SIGNAL] = {.fd = terminal_signal_fd(), .events = POLLIN},
-        [FD_EVENTS] = {.fd = a->session == NULL || drains_later ? -1 : hr_session_fd(a->session),
+        [FD_EVENTS] = {.fd = a->feed.session == NULL || drains_later ? -1 : hr_session_fd(a->feed.session),
                        .events = POLLIN},
-        [FD_WHATIF] = {.fd = hr_planning_fd(a->planning), .events = POLLIN},
-        [FD_JUDGE] = {.fd = hr_planning_fd(a->judge), .events = POLLIN},
+        [FD_WHATIF] = {.fd = hr_planning_fd(a->feed.planning), .events = POLLIN},
+        [FD_JUDGE] = {.fd = hr_planning_fd(a->feed.judge), .events = POLLIN},
     };
     int64_t wait = wait_ns(l);
     struct timespec timeout = {wait / 1000000000, wait % 1000000000};
@@ -203,16 +203,16 @@ static void remember(app *a)
 static void suspend_worker(void *context)
 {
     const app *a = context;
-    if (a->session != NULL) {
-        hr_session_suspend(a->session, true);
+    if (a->feed.session != NULL) {
+        hr_session_suspend(a->feed.session, true);
     }
 }
 
 static void resume_worker(void *context)
 {
     const app *a = context;
-    if (a->session != NULL) {
-        hr_session_suspend(a->session, false);
+    if (a->feed.session != NULL) {
+        hr_session_suspend(a->feed.session, false);
     }
 }
 
@@ -235,7 +235,7 @@ static file_look look_at_file(const char *path)
 static void edit_preset(loop *l)
 {
     app *a = l->app;
-    const char *editor = getenv("VISUAL"), *path = hr_preset_path(a->preset);
+    const char *editor = getenv("VISUAL"), *path = hr_preset_path(a->feed.preset);
     char line[PATH_MAX];
     editor = editor != NULL && editor[0] != '\0' ? editor : getenv("EDITOR");
     editor = editor != NULL && editor[0] != '\0' ? editor : "vi";
@@ -248,8 +248,8 @@ static void edit_preset(loop *l)
     const file_look after = look_at_file(path);
     if (status != 0) {
         a->edits_preset = false;
-        app_say(
-            a, MESSAGE_ERROR,
+        feed_say(
+            &a->feed, MESSAGE_ERROR,
             "the editor '%.60s' ended with status %d, and nothing was read again\ntry: EDITOR=vi headroom",
             editor, status);
     } else {
@@ -263,13 +263,13 @@ static void edit_preset(loop *l)
 static void work(loop *l)
 {
     app *a = l->app;
-    const bool waited = waits(a), was_ending = a->ending;
+    const bool waited = waits(a), was_ending = a->feed.ending;
     if (!waited) {
         draw(l);
     }
     app_work(a);
     l->key_came = l->key_came || !waited || !waits(a);
-    if (a->ending && !was_ending) {
+    if (a->feed.ending && !was_ending) {
         draw(l);
     }
 }
@@ -279,14 +279,14 @@ void loop_run(app *a)
     loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
     a->started_ns = now_ns();
     draw(&l);
-    if (!a->unknown) {
-        app_start_planner(a);
+    if (!a->feed.unknown) {
+        feed_start_planner(&a->feed);
     }
     offer_look(a);
     if (a->overlay != OVERLAY_OFFER) {
-        app_start_engine(a);
+        feed_start_engine(&a->feed);
     }
-    if (!a->unknown) {
+    if (!a->feed.unknown) {
         app_tell_about(a);
     }
     terminal_on_suspend(suspend_worker, resume_worker, a);
@@ -298,7 +298,7 @@ void loop_run(app *a)
     }
     while (!a->quits) {
         wait_and_take(&l);
-        l.data_came = app_check_life(a) || l.data_came;
+        l.data_came = feed_check_life(&a->feed) || l.data_came;
         bool due = l.data_came && now_ns() >= l.frame_at_ns;
         if (l.key_came || due) {
             draw(&l);

@@ -12,12 +12,12 @@
 // Whether it has every setting that the command line made.
 static bool has_settings(const app *a)
 {
-    const hr_knobs *own = hr_preset_knobs(a->preset);
+    const hr_knobs *own = hr_preset_knobs(a->feed.preset);
     bool same = true;
     for (int id = 0; id < HR_KNOB_COUNT && same; id++) {
         char its[HR_KNOB_TEXT_MAX], asked[HR_KNOB_TEXT_MAX], offered[HR_KNOB_TEXT_MAX];
         hr_knob_format(own, (hr_knob_id)id, its);
-        hr_knob_format(&a->knobs, (hr_knob_id)id, asked);
+        hr_knob_format(&a->feed.knobs, (hr_knob_id)id, asked);
         hr_knob_format(&a->offered.knobs, (hr_knob_id)id, offered);
         same = strcmp(its, asked) == 0 || strcmp(asked, offered) == 0;
     }
@@ -28,7 +28,7 @@ static bool is_what_was_asked_for(const app *a)
 {
     char path[PATH_MAX];
     const bool same =
-        realpath(hr_preset_path(a->preset), path) != NULL && strcmp(path, a->offered.preset) == 0;
+        realpath(hr_preset_path(a->feed.preset), path) != NULL && strcmp(path, a->offered.preset) == 0;
     return (same || !a->asked) && has_settings(a);
 }
 
@@ -41,7 +41,8 @@ static bool can_be_offered(app *a, const autosave_file *file)
 void offer_look(app *a)
 {
     autosave_file *files = malloc(AUTOSAVES_SEEN_MAX * sizeof *files);
-    const size_t count = files == NULL || a->autosave[0] == '\0' ? 0 : autosave_dead(a->autosave, files);
+    const size_t count =
+        files == NULL || a->feed.autosave[0] == '\0' ? 0 : autosave_dead(a->feed.autosave, files);
     size_t other = count;
     for (size_t k = 0; k < count && a->overlay != OVERLAY_OFFER; k++) {
         if (!can_be_offered(a, &files[k])) {
@@ -56,8 +57,9 @@ void offer_look(app *a)
     }
     if (a->overlay != OVERLAY_OFFER && other < count && can_be_offered(a, &files[other])) {
         char name[OFFER_NAME_MAX];
-        app_say(a, MESSAGE_NOTE, "step %" PRIu64 " of %s is kept: headroom alone offers to go on from it",
-                a->offered.steps, offer_name(&a->offered, name));
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "step %" PRIu64 " of %s is kept: headroom alone offers to go on from it", a->offered.steps,
+                 offer_name(&a->offered, name));
     }
     free(files);
 }
@@ -76,15 +78,15 @@ const char *offer_name(const hr_save_about *about, char text[OFFER_NAME_MAX])
 static void start_anew(app *a)
 {
     a->overlay = OVERLAY_NONE;
-    app_start_engine(a);
+    feed_start_engine(&a->feed);
 }
 
 // The knobs of that session; where it was itself gone on from is not where this one goes on from.
 static void take_knobs(app *a)
 {
-    a->knobs = a->applied = a->offered.knobs;
-    if (strstr(hr_knob_text(&a->knobs, HR_KNOB_TRAIN_RESUME), "/autosave-") != NULL) {
-        a->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){.set = false};
+    a->feed.knobs = a->feed.applied = a->offered.knobs;
+    if (strstr(hr_knob_text(&a->feed.knobs, HR_KNOB_TRAIN_RESUME), "/autosave-") != NULL) {
+        a->feed.knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){.set = false};
     }
 }
 
@@ -96,24 +98,24 @@ static void take(app *a)
     char *problems = NULL;
     hr_status status = hr_preset_open(a->offered.preset, a->offered.trusts, &opened, &problems, &err);
     hr_preset_problems_free(problems);
-    if (status == HR_OK && rename(a->offered_file.path, a->autosave) != 0) {
+    if (status == HR_OK && rename(a->offered_file.path, a->feed.autosave) != 0) {
         status = HR_FAIL(&err, SAVE, "%.300s is there no more: another workbench goes on from it",
                          a->offered_file.path);
         hr_preset_close(opened);
     }
     if (status != HR_OK) {
         start_anew(a);
-        app_say_error(a, &err);
+        feed_say_error(&a->feed, &err);
         return;
     }
     a->overlay = OVERLAY_NONE;
-    hr_preset_close(a->owned);
-    a->preset = a->owned = opened;
-    app_forget_plans(a);
+    hr_preset_close(a->feed.owned);
+    a->feed.preset = a->feed.owned = opened;
+    feed_forget_plans(&a->feed);
     take_knobs(a);
-    app_resume_engine(a, a->offered.steps);
-    if (a->session != NULL) {
-        app_say(a, MESSAGE_NOTE, "resumed from the save of step %" PRIu64, a->offered.steps);
+    feed_resume_engine(&a->feed, a->offered.steps);
+    if (a->feed.session != NULL) {
+        feed_say(&a->feed, MESSAGE_NOTE, "resumed from the save of step %" PRIu64, a->offered.steps);
     }
 }
 
@@ -127,7 +129,7 @@ bool offer_key(app *a, int key)
     if (key == 'n') {
         (void)autosave_leave(&a->offered_file);
         start_anew(a);
-        app_say(a, MESSAGE_NOTE, "it stays: headroom doctor says where, and how to go on from it");
+        feed_say(&a->feed, MESSAGE_NOTE, "it stays: headroom doctor says where, and how to go on from it");
         return true;
     }
     if (r == REQUEST_QUIT || r == REQUEST_INTERRUPT) {

@@ -124,7 +124,7 @@ char *remember_text(const app *a)
         return NULL;
     }
     fputs(heading, out);
-    put_preset(out, hr_preset_path(a->preset));
+    put_preset(out, hr_preset_path(a->feed.preset));
     put_choice(out, "theme", a->chosen_theme);
     put_choice(out, "glyphs", a->chosen_glyphs);
     put_choice(out, "mouse", a->chosen_mouse);

@@ -12,7 +12,7 @@
 
 void say_memory(app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char in_use[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
     unsigned largest = 0;
     for (unsigned i = 1; i < HR_CATEGORY_COUNT; i++) {
@@ -22,21 +22,22 @@ void say_memory(app *a)
     hr_bytes_human(m->epoch_peak_bytes, peak);
     hr_bytes_human(m->limit_bytes, limit);
     format_percent((double)m->epoch_peak_bytes / (double)m->limit_bytes, share);
-    app_say(a, MESSAGE_NOTE,
-            "Memory in use is %s and has peaked at %s of %s, which is %s; the largest part now is %s.",
-            in_use, peak, limit, share, hr_category_name((hr_category)largest));
+    feed_say(&a->feed, MESSAGE_NOTE,
+             "Memory in use is %s and has peaked at %s of %s, which is %s; the largest part now is %s.",
+             in_use, peak, limit, share, hr_category_name((hr_category)largest));
 }
 
 void say_knob(app *a)
 {
     size_t count;
     char text[HR_KNOB_TEXT_MAX], less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
-    hr_knob_id id = app_knob(a);
+    hr_knob_id id = feed_knob(&a->feed);
     const hr_knob_row *row = &hr_knob_rows(&count)[id];
-    bool has_less = knob_edit_neighbour(&a->knobs, id, KNOB_EDIT_LESS, a->live.limit_bytes, less);
-    bool has_more = knob_edit_neighbour(&a->knobs, id, KNOB_EDIT_MORE, a->live.limit_bytes, more);
-    app_say(a, MESSAGE_NOTE, "Knob %s, %s, is %s; left of it is %s, right of it %s.", row->key, row->line,
-            hr_knob_format(&a->knobs, id, text), has_less ? less : "nothing", has_more ? more : "nothing");
+    bool has_less = knob_edit_neighbour(&a->feed.knobs, id, KNOB_EDIT_LESS, a->feed.live.limit_bytes, less);
+    bool has_more = knob_edit_neighbour(&a->feed.knobs, id, KNOB_EDIT_MORE, a->feed.live.limit_bytes, more);
+    feed_say(&a->feed, MESSAGE_NOTE, "Knob %s, %s, is %s; left of it is %s, right of it %s.", row->key,
+             row->line, hr_knob_format(&a->feed.knobs, id, text), has_less ? less : "nothing",
+             has_more ? more : "nothing");
 }
 
 static void say_scaling(const run_state *m, char *text, size_t size)
@@ -58,64 +59,69 @@ static void say_scaling(const run_state *m, char *text, size_t size)
 
 void say_loss(app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX], scaling[160];
     double slope = run_state_loss_per_second(m);
     say_scaling(m, scaling, sizeof scaling);
-    app_say(a, MESSAGE_NOTE,
-            "After %" PRIu64 " steps the loss is %s and %s, at %s; held-out accuracy is %s.%s", m->steps,
-            format_loss(m->loss, loss),
-            isnan(slope) ? "its slope is not known yet"
-            : slope < 0  ? "falling"
-                         : "not falling",
-            format_rate(run_state_steps_per_second(m), "it/s", rate),
-            isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy), scaling);
+    feed_say(&a->feed, MESSAGE_NOTE,
+             "After %" PRIu64 " steps the loss is %s and %s, at %s; held-out accuracy is %s.%s", m->steps,
+             format_loss(m->loss, loss),
+             isnan(slope) ? "its slope is not known yet"
+             : slope < 0  ? "falling"
+                          : "not falling",
+             format_rate(run_state_steps_per_second(m), "it/s", rate),
+             isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy), scaling);
 }
 
 void say_table(app *a)
 {
     char bytes[HR_BYTES_TEXT_MAX];
-    const hr_report_memory *memory = &a->report.memory;
-    if (!a->has_report || memory->at_peak.tensor_count == 0) {
-        app_say(a, MESSAGE_NOTE, "No step has been planned or run yet, so there is no peak to take apart.");
+    const hr_report_memory *memory = &a->feed.report.memory;
+    if (!a->feed.has_report || memory->at_peak.tensor_count == 0) {
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "No step has been planned or run yet, so there is no peak to take apart.");
         return;
     }
     const hr_report_tensor *first = &memory->at_peak.tensors[0];
-    app_say(a, MESSAGE_NOTE, "At the peak, in %s at %s, %zu tensors are alive; the largest is %s with %s.",
-            hr_phase_name(memory->at_peak.phase), memory->at_peak.name, memory->at_peak.tensor_count,
-            first->name, hr_bytes_human(first->bytes, bytes));
+    feed_say(&a->feed, MESSAGE_NOTE,
+             "At the peak, in %s at %s, %zu tensors are alive; the largest is %s with %s.",
+             hr_phase_name(memory->at_peak.phase), memory->at_peak.name, memory->at_peak.tensor_count,
+             first->name, hr_bytes_human(first->bytes, bytes));
 }
 
 void say_log(app *a)
 {
-    const run_state *m = app_run_state(a);
-    app_say(a, MESSAGE_NOTE, "%" PRIu64 " lines; the last: %s", m->log_count,
-            m->log_count == 0 ? "none" : m->log[(m->log_count - 1) % LOG_LENGTH].text);
+    const run_state *m = feed_run_state(&a->feed);
+    feed_say(&a->feed, MESSAGE_NOTE, "%" PRIu64 " lines; the last: %s", m->log_count,
+             m->log_count == 0 ? "none" : m->log[(m->log_count - 1) % LOG_LENGTH].text);
 }
 
 void say_doctor(app *a)
 {
-    if (a->has_report && a->report.oom.cause != HR_OOM_NONE) {
-        app_say(a, MESSAGE_NOTE, "Out of memory by %s: %s", hr_oom_cause_name(a->report.oom.cause),
-                a->report.oom.sentence);
+    if (a->feed.has_report && a->feed.report.oom.cause != HR_OOM_NONE) {
+        feed_say(&a->feed, MESSAGE_NOTE, "Out of memory by %s: %s",
+                 hr_oom_cause_name(a->feed.report.oom.cause), a->feed.report.oom.sentence);
     } else {
-        app_say(a, MESSAGE_NOTE, "Nothing has run out of memory.");
+        feed_say(&a->feed, MESSAGE_NOTE, "Nothing has run out of memory.");
     }
 }
 
 void say_counter(app *a)
 {
     char text[FORMAT_MAX];
-    byte_unit unit = app_unit(a);
+    byte_unit unit = feed_unit(&a->feed);
     double value = app_counter(a, (counter_id)a->counter);
     const char *label = app_counter_label((counter_id)a->counter);
-    if (a->counter == COUNTER_FRAGMENTATION && !isnan(value) && measures_little_is_free(&a->report.memory)) {
-        app_say(a, MESSAGE_NOTE, "%s is %s, of so little that is free at the peak that it does not matter.",
-                label, format_percent(value, text));
+    if (a->counter == COUNTER_FRAGMENTATION && !isnan(value) &&
+        measures_little_is_free(&a->feed.report.memory)) {
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "%s is %s, of so little that is free at the peak that it does not matter.", label,
+                 format_percent(value, text));
     } else if (a->counter == COUNTER_FRAGMENTATION || isnan(value)) {
-        app_say(a, MESSAGE_NOTE, "%s is %s.", label,
-                isnan(value) ? "not known yet" : format_percent(value, text));
+        feed_say(&a->feed, MESSAGE_NOTE, "%s is %s.", label,
+                 isnan(value) ? "not known yet" : format_percent(value, text));
     } else {
-        app_say(a, MESSAGE_NOTE, "%s is %s %s.", label, format_bytes((uint64_t)value, unit, text), unit.name);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s is %s %s.", label, format_bytes((uint64_t)value, unit, text),
+                 unit.name);
     }
 }

@@ -55,15 +55,15 @@ static void advance_clock(script *s, uint64_t by_ns)
 static bool advance(script *s)
 {
     bool more;
-    uint64_t before_ns = s->app->live.time_ns, steps = s->app->live.steps;
+    uint64_t before_ns = s->app->feed.live.time_ns, steps = s->app->feed.live.steps;
     bool any = s->stage->hands->advance(s->app);
     do {
         (void)app_drain(s->app, &more);
     } while (more);
-    uint64_t after_ns = s->app->live.time_ns;
+    uint64_t after_ns = s->app->feed.live.time_ns;
     bool timed = after_ns > before_ns && before_ns > 0;
     // A plan without a card has no time: its steps take what the shortest take in a workbench.
-    advance_clock(s, timed ? after_ns - before_ns : s->app->live.steps > steps ? untimed_step_ns : 0);
+    advance_clock(s, timed ? after_ns - before_ns : s->app->feed.live.steps > steps ? untimed_step_ns : 0);
     return any;
 }
 
@@ -71,10 +71,10 @@ static bool advance(script *s)
 static void wait_for(script *s, uint64_t steps, uint64_t until_ns)
 {
     app *a = s->app;
-    uint64_t end = a->live.steps + steps, frame_due_ns = a->now_ns + frame_ns;
+    uint64_t end = a->feed.live.steps + steps, frame_due_ns = a->now_ns + frame_ns;
     unsigned idle = 0;
     for (unsigned long i = 0; i < pieces_max && idle < IDLE_PIECES_MAX; i++) {
-        bool reached = until_ns == UINT64_MAX ? a->live.steps >= end : a->now_ns >= until_ns;
+        bool reached = until_ns == UINT64_MAX ? a->feed.live.steps >= end : a->now_ns >= until_ns;
         if (reached) {
             break;
         }

@@ -18,8 +18,8 @@ static void forget_answer(step_changes *c)
 
 static bool is_about(const app *a, const step_changes *c)
 {
-    return c->asked_knob == app_knob(a) && c->asked_question == c->question &&
-           memcmp(&c->asked_of, &a->knobs, sizeof a->knobs) == 0;
+    return c->asked_knob == feed_knob(&a->feed) && c->asked_question == c->question &&
+           memcmp(&c->asked_of, &a->feed.knobs, sizeof a->feed.knobs) == 0;
 }
 
 void step_settle_turned(app *a)
@@ -39,11 +39,11 @@ bool app_wants_diff(app *a, hr_knobs *before, hr_knobs *after)
         return false;
     }
     c->asked = true;
-    c->asked_of = *before = *after = a->knobs;
-    c->asked_knob = app_knob(a);
+    c->asked_of = *before = *after = a->feed.knobs;
+    c->asked_knob = feed_knob(&a->feed);
     c->asked_question = c->question;
     int direction = c->question == STEP_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
-    if (!knob_edit_neighbour(&a->knobs, c->asked_knob, direction, a->live.limit_bytes, next) ||
+    if (!knob_edit_neighbour(&a->feed.knobs, c->asked_knob, direction, a->feed.live.limit_bytes, next) ||
         knob_edit_set(after, c->asked_knob, next, NULL) != HR_OK) {
         app_take_diff(a, NULL);
         return false;

@@ -6,7 +6,7 @@
 
 static uint32_t instr_count(const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     return p == NULL ? 0 : (uint32_t)p->instr_count;
 }
 
@@ -85,7 +85,7 @@ void step_zoom(app *a, int direction)
     int zoom = v->zoom - direction, nearest = nearest_zoom(a);
     uint32_t before = w->count, offset = v->cursor - w->first;
     if (zoom > nearest || zoom < STEP_ZOOM_RUN) {
-        app_say(a, MESSAGE_NOTE, zoom < 0 ? "this is the longest view" : "this is the finest view");
+        feed_say(&a->feed, MESSAGE_NOTE, zoom < 0 ? "this is the longest view" : "this is the finest view");
         return;
     }
     v->zoom = zoom;
@@ -137,10 +137,11 @@ void step_mark(app *a)
     step_view *v = &a->step;
     v->marked = instr_count(a) == 0 || v->marked == v->cursor ? HR_NO_ID : v->cursor;
     if (instr_count(a) == 0) {
-        app_say(a, MESSAGE_NOTE, "there is no step to mark yet");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no step to mark yet");
     } else if (v->marked == HR_NO_ID) {
-        app_say(a, MESSAGE_NOTE, "the mark is gone");
+        feed_say(&a->feed, MESSAGE_NOTE, "the mark is gone");
     } else {
-        app_say(a, MESSAGE_NOTE, "instruction %" PRIu32 " is marked: t takes the mark away", v->marked);
+        feed_say(&a->feed, MESSAGE_NOTE, "instruction %" PRIu32 " is marked: t takes the mark away",
+                 v->marked);
     }
 }

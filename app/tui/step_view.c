@@ -108,14 +108,15 @@ static void say_turn(step_changes *c, const hr_knobs *before, const hr_knobs *no
 static void keep_before(app *a)
 {
     hr_step_plan_deinit(&a->step.before);
-    if (a->has_step_plan) {
-        hr_step_plan events = {.events = a->step_plan.events}; // half of its bytes, and nobody compares them
-        a->step.before = a->step_plan;
+    if (a->feed.has_step_plan) {
+        hr_step_plan events = {.events =
+                                   a->feed.step_plan.events}; // half of its bytes, and nobody compares them
+        a->step.before = a->feed.step_plan;
         a->step.before.events = NULL;
         a->step.before.event_count = a->step.before.build_events = 0;
-        a->step_plan = (hr_step_plan){0};
+        a->feed.step_plan = (hr_step_plan){0};
         hr_step_plan_deinit(&events);
-        a->has_step_plan = false;
+        a->feed.has_step_plan = false;
     }
 }
 
@@ -123,32 +124,32 @@ void app_take_step_plan(app *a, hr_step_plan *taken)
 {
     step_view *v = &a->step;
     uint32_t at = v->cursor, marked = v->marked;
-    bool first = !a->has_step_plan;
+    bool first = !a->feed.has_step_plan;
     step_check(taken);
-    if (!first && step_is_same(&a->step_plan, taken)) {
+    if (!first && step_is_same(&a->feed.step_plan, taken)) {
         hr_step_plan_deinit(taken);
         return;
     }
-    bool was_telling = !first && at == begin_at(&a->step_plan);
+    bool was_telling = !first && at == begin_at(&a->feed.step_plan);
     keep_before(a);
     forget_tables(v);
-    a->step_plan = *taken;
+    a->feed.step_plan = *taken;
     *taken = (hr_step_plan){0};
-    a->step_plan_version++;
+    a->feed.step_plan_version++;
     v->changes.version++;
-    a->has_step_plan = make_tables(v, &a->step_plan);
-    if (!a->has_step_plan) {
+    a->feed.has_step_plan = make_tables(v, &a->feed.step_plan);
+    if (!a->feed.has_step_plan) {
         forget_tables(v);
-        hr_step_plan_deinit(&a->step_plan);
+        hr_step_plan_deinit(&a->feed.step_plan);
         return;
     }
     if (!first) {
-        step_compare(&v->before, &a->step_plan, &v->changes, &at);
-        say_turn(&v->changes, &v->knobs, &a->knobs);
+        step_compare(&v->before, &a->feed.step_plan, &v->changes, &at);
+        say_turn(&v->changes, &v->knobs, &a->feed.knobs);
     }
-    v->knobs = a->knobs;
-    v->marked = marked < a->step_plan.instr_count && !v->changes.compared ? marked : HR_NO_ID;
-    step_go(a, first || was_telling ? begin_at(&a->step_plan) : at);
+    v->knobs = a->feed.knobs;
+    v->marked = marked < a->feed.step_plan.instr_count && !v->changes.compared ? marked : HR_NO_ID;
+    step_go(a, first || was_telling ? begin_at(&a->feed.step_plan) : at);
 }
 
 void app_forget_step_plans(app *a)
@@ -156,18 +157,18 @@ void app_forget_step_plans(app *a)
     uint64_t version = a->step.changes.version + 1;
     step_view_deinit(&a->step);
     a->step.changes.version = version;
-    if (a->has_step_plan) {
-        hr_step_plan_deinit(&a->step_plan);
-        a->has_step_plan = false;
+    if (a->feed.has_step_plan) {
+        hr_step_plan_deinit(&a->feed.step_plan);
+        a->feed.has_step_plan = false;
     }
-    a->step_plan_version++;
+    a->feed.step_plan_version++;
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------
 
 const hr_step_plan_instr *step_cursor_instr(const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     return p != NULL && a->step.cursor < p->instr_count ? &p->instrs[a->step.cursor] : NULL;
 }
 
@@ -254,12 +255,12 @@ const char *step_time(const app *a, double seconds, char text[FORMAT_MAX])
 void step_settle_alive(app *a)
 {
     step_view *v = &a->step;
-    if (!a->has_step_plan || v->alive_at == v->cursor) {
+    if (!a->feed.has_step_plan || v->alive_at == v->cursor) {
         return;
     }
     v->alive_count = 0;
-    for (uint32_t k = 0; k < a->step_plan.tensor_count && a->step_plan.instr_count > 0; k++) {
-        if (is_alive(&a->step_plan, v->by_size[k], v->cursor)) {
+    for (uint32_t k = 0; k < a->feed.step_plan.tensor_count && a->feed.step_plan.instr_count > 0; k++) {
+        if (is_alive(&a->feed.step_plan, v->by_size[k], v->cursor)) {
             v->alive[v->alive_count++] = v->by_size[k];
         }
     }
@@ -269,7 +270,7 @@ void step_settle_alive(app *a)
 void step_settle_layer(app *a, uint32_t layer)
 {
     step_view *v = &a->step;
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     if (p == NULL || v->layer == layer) {
         return;
     }

@@ -34,8 +34,8 @@ void tour_follow(app *a, request done)
     }
     a->tour = a->tour == STEPS ? 0 : a->tour + 1;
     if (a->tour == 0) {
-        app_say(a, MESSAGE_NOTE,
-                "that was the tour: 1 goes back to the Bench, ? lists every key, 6 explains the words");
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "that was the tour: 1 goes back to the Bench, ? lists every key, 6 explains the words");
     }
 }
 

@@ -48,11 +48,12 @@ static void look(app *a, const tui_options *options)
     theme_make(&a->theme, options->theme, terminal_colors(), a->no_color);
     a->richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
     a->glyphs = glyphs_make(a->richest_glyphs);
-    a->watched = options->watched;
-    a->unknown = options->unknown;
+    a->feed.watched = options->watched;
+    a->feed.unknown = options->unknown;
     a->asked = options->asked;
-    a->remember_path = a->watched == NULL ? options->state_path : NULL; // its preset is not the last of ours
-    autosave_name(options->state_path, a->autosave, sizeof a->autosave);
+    a->remember_path =
+        a->feed.watched == NULL ? options->state_path : NULL; // its preset is not the last of ours
+    autosave_name(options->state_path, a->feed.autosave, sizeof a->feed.autosave);
     if (options->state_path != NULL) {
         remember_read(a, options->state_path, given);
     }
@@ -63,7 +64,8 @@ static void say_kept(const app *a)
 {
     char name[OFFER_NAME_MAX];
     static hr_save_about kept;
-    if (!a->keeps || a->autosave[0] == '\0' || hr_save_look(a->autosave, &kept, NULL) != HR_OK) {
+    if (!a->feed.keeps || a->feed.autosave[0] == '\0' ||
+        hr_save_look(a->feed.autosave, &kept, NULL) != HR_OK) {
         return;
     }
     fprintf(stderr, "headroom: step %" PRIu64 " of %s is kept: the next headroom offers to go on from it.\n",
@@ -90,7 +92,7 @@ int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *o
     look(a, options);
     loop_run(a);
     terminal_close();
-    hr_status status = app_stop_engine(a, &err);
+    hr_status status = feed_stop_engine(&a->feed, &err);
     say_kept(a);
     const int exit_code = status != HR_OK ? fail(&err) : a->ended_by != 0 ? BY_SIGNAL + a->ended_by : 0;
     app_destroy(a);

@@ -98,7 +98,7 @@ static hr_status close_cast(cast_file *c, bool keep, hr_err *err)
 
 static bool advance(app *a)
 {
-    return a->session != NULL && hr_session_advance(a->session, 1);
+    return a->feed.session != NULL && hr_session_advance(a->feed.session, 1);
 }
 
 static const script_hands hands = {advance, NULL};
@@ -159,12 +159,12 @@ static hr_status play_text(const hr_preset *preset, const hr_knobs *knobs, const
     hr_status status = a == NULL ? HR_FAIL(err, NOMEM, "the workbench needed %zu bytes", sizeof *a)
                                  : open_stage(script, &screen, &keys, err);
     if (status == HR_OK) {
-        a->scripted = true;
+        a->feed.scripted = true;
         look(a, options, script);
-        app_start_planner(a);
-        app_start_engine(a);
+        feed_start_planner(&a->feed);
+        feed_start_engine(&a->feed);
         status = play(a, script, text, screen, err);
-        (void)app_stop_engine(a, NULL);
+        (void)feed_stop_engine(&a->feed, NULL);
         terminal_close_on();
     }
     app_destroy(a);

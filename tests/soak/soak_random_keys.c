@@ -84,12 +84,12 @@ static app *open_workbench(FILE *nowhere, hr_preset **preset)
     theme_make(&a->theme, "auto", terminal_colors(), dice(8) == 0);
     a->richest_glyphs = dice(4) == 0 ? GLYPHS_ASCII : GLYPHS_FULL;
     a->glyphs = glyphs_make(a->richest_glyphs);
-    a->scripted = true;
+    a->feed.scripted = true;
     a->card_seen = dice(4) != 0;
     a->started_ns = a->now_ns = 1;
     app_draw(a);
-    app_start_planner(a);
-    app_start_engine(a);
+    feed_start_planner(&a->feed);
+    feed_start_engine(&a->feed);
     return a;
 }
 
@@ -110,14 +110,14 @@ static int random_key(void)
 static void let_work(app *a, tally *t)
 {
     bool more;
-    uint64_t before = a->live.steps;
+    uint64_t before = a->feed.live.steps;
     // Keys may well choose a device that computes, in minutes under sanitizers: what waits is then not done.
-    if (a->session != NULL && hr_knob_is(&a->knobs, HR_KNOB_DEVICE_KIND, "plan")) {
-        (void)hr_session_advance(a->session, dice(3));
+    if (a->feed.session != NULL && hr_knob_is(&a->feed.knobs, HR_KNOB_DEVICE_KIND, "plan")) {
+        (void)hr_session_advance(a->feed.session, dice(3));
     }
     (void)app_drain(a, &more);
-    t->steps += a->live.steps > before ? a->live.steps - before : 0;
-    t->ooms += a->live.state == HR_ENGINE_OOM;
+    t->steps += a->feed.live.steps > before ? a->feed.live.steps - before : 0;
+    t->ooms += a->feed.live.state == HR_ENGINE_OOM;
 }
 
 static void press(app *a, tally *t)
@@ -175,7 +175,7 @@ static void play_round(unsigned seed, tally *t, double until)
             t->frames++;
         }
     }
-    app_stop_planner(a);
+    feed_stop_planner(&a->feed);
     app_destroy(a);
     terminal_close_on();
     (void)fclose(nowhere);

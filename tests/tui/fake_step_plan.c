@@ -337,6 +337,6 @@ void fake_step_plan_make(const hr_knobs *knobs, hr_step_plan *out)
 void fake_step_plan_show(app *a)
 {
     hr_step_plan step_plan;
-    fake_step_plan_make(&a->knobs, &step_plan);
+    fake_step_plan_make(&a->feed.knobs, &step_plan);
     app_take_step_plan(a, &step_plan);
 }

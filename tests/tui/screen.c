@@ -32,7 +32,7 @@ app *screen_open(const screen_look *look)
     a->glyphs = glyphs_make(look->glyphs);
     a->rows = look->rows;
     a->columns = look->columns;
-    app_start_engine(a);
+    feed_start_engine(&a->feed);
     return a;
 }
 
@@ -47,15 +47,15 @@ void screen_close(app *a)
 static void answer_whatif(app *a)
 {
     static hr_turn turns[HR_TURNS_MAX];
-    const whatif_question question = {a->knobs, app_knob(a), a->live.limit_bytes};
-    const size_t count = whatif_begin(&a->whatif, &question, turns);
-    a->answers.question = 0; // all of them anew
+    const whatif_question question = {a->feed.knobs, feed_knob(&a->feed), a->feed.live.limit_bytes};
+    const size_t count = whatif_begin(&a->feed.whatif, &question, turns);
+    a->feed.answers.question = 0; // all of them anew
     for (size_t k = 0; k < count; k++) {
-        hr_answer answer = {.number = a->question, .index = (uint32_t)k, .last = k + 1 == count};
-        if (!fake_planning_turn(&a->knobs, &turns[k], &answer)) {
+        hr_answer answer = {.number = a->feed.question, .index = (uint32_t)k, .last = k + 1 == count};
+        if (!fake_planning_turn(&a->feed.knobs, &turns[k], &answer)) {
             abort();
         }
-        whatif_take(&a->whatif, &answer, &a->answers);
+        whatif_take(&a->feed.whatif, &answer, &a->feed.answers);
     }
 }
 
@@ -63,7 +63,7 @@ void screen_advance(app *a, unsigned pieces)
 {
     bool more;
     for (unsigned i = 0; i < pieces; i++) {
-        fake_engine_advance(a->session, 1);
+        fake_engine_advance(a->feed.session, 1);
         app_drain(a, &more);
     }
     answer_whatif(a);

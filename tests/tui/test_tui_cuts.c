@@ -174,7 +174,7 @@ static void walk_overlays(app *a)
     check(a, "filter");
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, "1");
-    for (knob_edit_panel(&knobs), a->knob = 0; a->knob < knobs; a->knob++) {
+    for (knob_edit_panel(&knobs), a->feed.knob = 0; a->feed.knob < knobs; a->feed.knob++) {
         a->focus = PANE_KNOBS;
         app_key(a, INPUT_ENTER);
         check(a, "edit");
@@ -184,7 +184,7 @@ static void walk_overlays(app *a)
         }
         app_key(a, INPUT_ESCAPE);
     }
-    a->knob = 0;
+    a->feed.knob = 0;
     static const char *const lines[] = {":",        ":s",     ":set ", ":set opt", ":set device.card ",
                                         ":preset ", ":theme "};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -239,16 +239,17 @@ static void tell_fit(app *a)
         "", "execution.mode=graph",
         "execution.mode=graph checkpoint.strategy=sqrt batch.size=32 batch.accumulate=4 offload.optimizer=on",
         "precision.policy=mixed_bfloat16 optimizer.fused_backward=on batch.size=16 batch.accumulate=8"};
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     for (uint32_t i = 0; i < 4; i++) {
-        hr_answer answer = {.kind = HR_QUESTION_FIT, .number = a->fit.question, .index = i, .last = i == 3};
+        hr_answer answer = {
+            .kind = HR_QUESTION_FIT, .number = a->feed.fit.question, .index = i, .last = i == 3};
         answer.point.plan = (hr_whatif){.limit_bytes = 64 * HR_MIB,
                                         .peak_in_use_bytes = (70 - 10 * i) * HR_MIB,
                                         .fits = i > 0,
                                         .missing_bytes = i > 0 ? 0 : 6 * HR_MIB,
                                         .step_seconds = 0.04 + 0.01 * i};
         snprintf(answer.point.knobs, sizeof answer.point.knobs, "%s", points[i]);
-        fit_take(a, &answer);
+        app_take_fit(a, &answer);
     }
 }
 
@@ -264,7 +265,7 @@ static void runs_out(app *a)
     screen_advance(a, 20);
     screen_keys(a, ":set batch.size 256\n");
     screen_advance(a, 3);
-    hr_report_oom *oom = &a->report.oom;
+    hr_report_oom *oom = &a->feed.report.oom;
     oom->hole_count = HR_HOLES_MAX + 30;
     oom->cause = HR_OOM_FRAGMENTATION;
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs,

@@ -8,6 +8,7 @@
 #include "headroom/units.h"
 
 #include "app/tui/feed/measures.h"
+#include "app/tui/fit_view.h"
 #include "app/tui/screens/doctor.h"
 #include "app/tui/widgets/widgets.h"
 #include "tests/tui/fake_engine.h"
@@ -26,7 +27,7 @@ static void run_out(app *a)
 static void run_out_in_pieces(app *a)
 {
     run_out(a);
-    hr_report_oom *oom = &a->report.oom;
+    hr_report_oom *oom = &a->feed.report.oom;
     oom->cause = HR_OOM_FRAGMENTATION;
     oom->hole_count = 41;
     for (uint32_t i = 0; i < HR_HOLES_MAX; i++) {
@@ -61,10 +62,10 @@ START_TEST(what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice)
     char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
     run_out(a);
     size_t count = doctor_fixes(a, rows);
-    ck_assert_uint_gt(count, a->report.oom.fix_count);
+    ck_assert_uint_gt(count, a->feed.report.oom.fix_count);
     for (size_t i = 0; i < count; i++) {
-        ck_assert_int_eq(rows[i].dry_run, i < a->report.oom.fix_count ? (int)i : -1);
-        ck_assert_uint_le(rows[i].peak_bytes, a->report.oom.limit_bytes);
+        ck_assert_int_eq(rows[i].dry_run, i < a->feed.report.oom.fix_count ? (int)i : -1);
+        ck_assert_uint_le(rows[i].peak_bytes, a->feed.report.oom.limit_bytes);
         for (size_t j = 0; j < i; j++) {
             ck_assert_str_ne(doctor_fix_text(a, &rows[i], one), doctor_fix_text(a, &rows[j], other));
         }
@@ -80,7 +81,7 @@ START_TEST(what_lifts_the_limit_stands_behind_what_fits_into_it)
     fix_row rows[FIX_ROWS_MAX];
     char text[TABLE_CELL_MAX];
     run_out(a);
-    hr_report_oom *oom = &a->report.oom;
+    hr_report_oom *oom = &a->feed.report.oom;
     const uint64_t limit = oom->limit_bytes;
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "device.vram=none");
     oom->fixes[0].peak_bytes = 2 * limit;
@@ -107,19 +108,19 @@ START_TEST(a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole)
     app *a = screen_open(&golden_looks[0].look);
     run_out(a);
     ck_assert_int_eq(a->focus, PANE_KNOBS); // where the turn came from
-    hr_knobs before = a->knobs;
+    hr_knobs before = a->feed.knobs;
     screen_keys(a, "\t"); // no frame has shown the screen yet
     ck_assert_int_eq(a->focus, PANE_DOCTOR);
     app_key(a, INPUT_DOWN); // the second fix: two knobs
     screen_keys(a, "\t\t");
     screen_keys(a, "a");
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
     screen_advance(a, 5);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
     screen_keys(a, "z");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->feed.knobs, &before, (hr_knob_id)id));
     }
     screen_close(a);
 }
@@ -133,7 +134,7 @@ START_TEST(a_healthy_step_is_offered_what_needs_less_the_least_first)
     size_t count = doctor_fixes(a, rows);
     ck_assert_uint_gt(count, 1);
     for (size_t i = 0; i < count; i++) {
-        ck_assert_uint_lt(rows[i].peak_bytes, a->answers.present.plan.peak_in_use_bytes);
+        ck_assert_uint_lt(rows[i].peak_bytes, a->feed.answers.present.plan.peak_in_use_bytes);
         ck_assert(i == 0 || rows[i - 1].peak_bytes <= rows[i].peak_bytes);
     }
     screen_close(a);
@@ -147,10 +148,10 @@ static void turn_while_paused(app *a)
     screen_advance(a, 20);
     screen_keys(a, "r");
     screen_advance(a, 1);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_PAUSED);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_PAUSED);
     screen_keys(a, ":set device.vram 32MiB\n");
     screen_advance(a, 1);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_PAUSED);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_PAUSED);
     screen_advance(a, 1);
 }
 
@@ -166,18 +167,18 @@ START_TEST(turned_knobs_that_wait_and_do_not_fit_are_told_at_once)
     app *a = screen_open(&golden_looks[0].look);
     turn_while_paused(a);
     ck_assert(doctor_misses(a));
-    ck_assert_ptr_nonnull(strstr(a->message.text, "do not fit when they run"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "do not fit when they run"));
     golden_compare("bench-waits", a);
     screen_keys(a, "z"); // what it was steps with
     screen_advance(a, 1);
-    ck_assert_ptr_null(app_waiting_plan(a));
+    ck_assert_ptr_null(feed_waiting_plan(&a->feed));
     screen_keys(a, ":set batch.size 64\n");
     screen_advance(a, 1);
-    ck_assert_ptr_nonnull(app_waiting_plan(a));
+    ck_assert_ptr_nonnull(feed_waiting_plan(&a->feed));
     ck_assert(!doctor_misses(a));
     screen_keys(a, "r");
     screen_advance(a, 3);
-    ck_assert_ptr_null(app_waiting_plan(a));
+    ck_assert_ptr_null(feed_waiting_plan(&a->feed));
     screen_close(a);
 }
 END_TEST
@@ -189,20 +190,20 @@ START_TEST(what_is_offered_to_knobs_that_wait_fits_and_a_applies_it)
     char text[HR_KNOB_TEXT_MAX];
     be_turned_while_paused(a);
     ck_assert(fit_wanted(a));
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     static const char *const knobs[] = {"", "execution.mode=graph batch.size=32 batch.accumulate=4",
                                         "checkpoint.strategy=blocks", "execution.fuse=off"};
     for (uint32_t i = 0; i < 4; i++) {
         hr_answer answer = {.kind = HR_QUESTION_FIT, .number = 1, .index = i, .last = i == 3};
         answer.point.plan = (hr_whatif){.fits = i == 1 || i == 2, .peak_in_use_bytes = (40 - 4 * i) * HR_MIB};
         snprintf(answer.point.knobs, sizeof answer.point.knobs, "%s", knobs[i]);
-        fit_take(a, &answer);
+        app_take_fit(a, &answer);
     }
     size_t count = doctor_fixes(a, rows), points = 0;
     for (size_t i = 0; i < count; i++) {
         const fix_row *row = &rows[i];
-        ck_assert(row->point < 0 ? app_whatif(a, row->id, row->side)->plan.fits
-                                 : a->fit.point[row->point].plan.fits);
+        ck_assert(row->point < 0 ? feed_whatif(&a->feed, row->id, row->side)->plan.fits
+                                 : a->feed.fit.point[row->point].plan.fits);
         points += row->point >= 0;
     }
     ck_assert_uint_eq(points, 2);
@@ -215,7 +216,7 @@ START_TEST(what_is_offered_to_knobs_that_wait_fits_and_a_applies_it)
         app_key(a, INPUT_DOWN);
     }
     screen_keys(a, "4a");
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 4);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_ACCUMULATE), 4);
     screen_close(a);
 }
 END_TEST
@@ -226,16 +227,16 @@ START_TEST(a_baseline_is_of_a_finished_step_of_the_knobs_as_they_are)
     turn_while_paused(a);
     screen_keys(a, "b");
     ck_assert(!a->baseline.pinned);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "none has ended yet"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "none has ended yet"));
     screen_keys(a, "r");
     screen_advance(a, 3);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_OOM);
     screen_keys(a, "b");
     ck_assert(!a->baseline.pinned);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "none fits"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "none fits"));
     screen_keys(a, "z");
     screen_advance(a, 5);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
     screen_keys(a, "b");
     ck_assert(a->baseline.pinned);
     screen_close(a);
@@ -299,12 +300,12 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
         }
     }
     char text[FINDING_TEXT_MAX];
-    const uint64_t limit_bytes = a->live.limit_bytes;
-    a->live.limit_bytes /= 2; // lowered, and no step has been done under it
+    const uint64_t limit_bytes = a->feed.live.limit_bytes;
+    a->feed.live.limit_bytes /= 2; // lowered, and no step has been done under it
     ck_assert_ptr_nonnull(strstr(doctor_finding(a, FINDING_NEARLY_FULL, text), ": 0 B are left"));
-    a->live.limit_bytes = 2 * limit_bytes;
+    a->feed.live.limit_bytes = 2 * limit_bytes;
     ck_assert(!finds(a, FINDING_NEARLY_FULL));
-    hr_report_memory *r = &a->report.memory;
+    hr_report_memory *r = &a->feed.report.memory;
     r->fragmentation = 0.21;
     ck_assert(finds(a, FINDING_FRAGMENTATION));
     const uint64_t pool_bytes = r->peak_pool_bytes;
@@ -328,36 +329,37 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     ck_assert_ptr_nonnull(strstr(text, " workspace.limit=2MiB has cudnn eng0 compute it, with 1.00 MiB."));
     r->at_peak.workspace.bytes = r->peak_in_use_bytes / 100;
     ck_assert(!finds(a, FINDING_WORKSPACE));
-    a->report.step.fallbacks[0] =
+    a->feed.report.step.fallbacks[0] =
         (hr_report_fallback){.kind = "attentions", .first = "h0/attention", .instructions = 2, .of = 24};
-    a->report.step.fallbacks[0].without_driver = 2;
-    a->report.step.fallback_count = 1;
+    a->feed.report.step.fallbacks[0].without_driver = 2;
+    a->feed.report.step.fallback_count = 1;
     ck_assert_str_eq(
         doctor_finding(a, FINDING_FALLBACK, text),
         "2 of 24 attentions run on kernels of our own, h0/attention first: cuDNN shows no engine "
         "where there is no driver.");
-    a->report.step.fallback_count = 0;
-    a->report.step.prepared[0] = (hr_report_prepared){.first = "h0/attention",
-                                                      .planned = "cudnn eng4",
-                                                      .implementation = "own tiles",
-                                                      .instructions = 2,
-                                                      .reason = "no plan"};
-    a->report.step.prepared_count = 1;
-    a->report.step.unplanned = 2;
+    a->feed.report.step.fallback_count = 0;
+    a->feed.report.step.prepared[0] = (hr_report_prepared){.first = "h0/attention",
+                                                           .planned = "cudnn eng4",
+                                                           .implementation = "own tiles",
+                                                           .instructions = 2,
+                                                           .reason = "no plan"};
+    a->feed.report.step.prepared_count = 1;
+    a->feed.report.step.unplanned = 2;
     ck_assert_str_eq(doctor_finding(a, FINDING_PREPARED, text),
                      "2 instructions are computed otherwise than planned, h0/attention first: own tiles, not "
                      "cudnn eng4: no plan.");
-    a->report.step.prepared_count = 0;
+    a->feed.report.step.prepared_count = 0;
     ck_assert(!finds(a, FINDING_PREPARED) && !finds(a, FINDING_CAPTURE));
-    snprintf(a->report.step.capture.refused, sizeof a->report.step.capture.refused, "not supported");
+    snprintf(a->feed.report.step.capture.refused, sizeof a->feed.report.step.capture.refused,
+             "not supported");
     ck_assert_str_eq(doctor_finding(a, FINDING_CAPTURE, text), "Steps are not captured: not supported.");
-    a->report.step.capture.refused[0] = '\0';
+    a->feed.report.step.capture.refused[0] = '\0';
     r->waste_bytes = r->peak_in_use_bytes / 10;
     ck_assert(finds(a, FINDING_WASTE));
-    a->live.heap.band_bytes[HR_CATEGORY_RETAINED] = 4;
+    a->feed.live.heap.band_bytes[HR_CATEGORY_RETAINED] = 4;
     ck_assert(finds(a, FINDING_RETAINED));
     for (int i = 0; i < RECENT_LENGTH; i++) {
-        say_step(&a->live, 5000 + (uint64_t)i, 200);
+        say_step(&a->feed.live, 5000 + (uint64_t)i, 200);
     }
     ck_assert(finds(a, FINDING_GROWTH));
     ck_assert(finds(a, FINDING_WAITS));
@@ -370,12 +372,12 @@ START_TEST(an_idle_knob_saves_and_costs_no_time)
 {
     app *a = screen_open(&golden_looks[0].look);
     be_well(a);
-    whatif_cell *cell = &a->answers.cell[HR_KNOB_EXECUTION_MODE][WHATIF_MORE];
+    whatif_cell *cell = &a->feed.answers.cell[HR_KNOB_EXECUTION_MODE][WHATIF_MORE];
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        a->answers.cell[id][WHATIF_LESS].known = a->answers.cell[id][WHATIF_MORE].known = false;
+        a->feed.answers.cell[id][WHATIF_LESS].known = a->feed.answers.cell[id][WHATIF_MORE].known = false;
     }
     ck_assert(!finds(a, FINDING_IDLE_KNOB));
-    *cell = a->answers.present;
+    *cell = a->feed.answers.present;
     snprintf(cell->value, sizeof cell->value, "graph");
     cell->plan.peak_in_use_bytes /= 2;
     ck_assert(finds(a, FINDING_IDLE_KNOB));

@@ -13,7 +13,7 @@ static const screen_look plain = {.rows = 24, .columns = 80};
 
 static const char *selected_key(const app *a)
 {
-    return hr_knob_rows(NULL)[app_knob(a)].key;
+    return hr_knob_rows(NULL)[feed_knob(&a->feed)].key;
 }
 
 static void ck_shows(app *a, const char *text, bool shown)
@@ -189,9 +189,9 @@ START_TEST(what_a_preset_says_of_itself_is_shown_before_and_when_it_is_opened)
     for (int i = 0; i < 50 && a->pending != PENDING_NONE; i++) {
         app_work(a);
     }
-    ck_assert_str_eq(hr_preset_name(a->preset), "wide");
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "wide");
     ck_assert(shows_words(a, claim));
-    ck_assert_ptr_nonnull(strstr(a->live.log[0].text, claim));
+    ck_assert_ptr_nonnull(strstr(a->feed.live.log[0].text, claim));
     screen_close(a);
 }
 END_TEST
@@ -201,9 +201,9 @@ START_TEST(a_card_that_is_none_is_not_taken)
     app *a = screen_open(&plain);
     screen_advance(a, 4);
     app_command(a, "set device.card h100-80g");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD), "");
-    ck_assert_uint_eq(a->turned.count, 0);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_DEVICE_CARD), "");
+    ck_assert_uint_eq(a->feed.turned.count, 0);
     screen_close(a);
 }
 END_TEST
@@ -213,15 +213,15 @@ START_TEST(a_card_of_ones_own_is_a_name_and_what_differs)
     app *a = screen_open(&plain);
     screen_advance(a, 4);
     app_command(a, "card own-8g  vram=12GiB memory_bytes_per_second=9e11");
-    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD),
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_DEVICE_CARD),
                      "own-8g,vram=12GiB,memory_bytes_per_second=9e11");
     app_command(a, "card own-8g,vram=10GiB");
-    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD), "own-8g,vram=10GiB");
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_DEVICE_CARD), "own-8g,vram=10GiB");
     app_command(a, "card nothing vram=12GiB");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_DEVICE_CARD), "own-8g,vram=10GiB");
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_DEVICE_CARD), "own-8g,vram=10GiB");
     app_command(a, "card");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     screen_close(a);
 }
 END_TEST
@@ -240,8 +240,8 @@ START_TEST(what_is_typed_in_a_shell_is_said_as_it_is_typed_here)
         hr_err err;
         ck_assert_int_ne(HR_FAIL(&err, KNOB, "needed one"), HR_OK);
         hr_err_try(&err, "%s", said[i][0]);
-        app_say_error(a, &err);
-        ck_assert_str_eq(strstr(a->message.text, "try: "), said[i][1]);
+        feed_say_error(&a->feed, &err);
+        ck_assert_str_eq(strstr(a->feed.message.text, "try: "), said[i][1]);
     }
     screen_close(a);
 }
@@ -265,7 +265,7 @@ START_TEST(the_tip_is_about_the_selected_knob)
     ck_shows(a, "←→ turn batch size · 256 will not fit", true);
     ck_shows(a, "b pin · ", true);
     app_request(a, REQUEST_PIN);
-    a->message.kind = MESSAGE_NONE;
+    a->feed.message.kind = MESSAGE_NONE;
     ck_shows(a, "b pin · ", false);
     app_request(a, REQUEST_DOWN);
     ck_shows(a, "←→ turn batch accumulate", true);
@@ -280,7 +280,7 @@ START_TEST(who_only_watches_is_offered_nothing_that_turns)
 {
     app *a = screen_open(&plain);
     screen_advance(a, 40);
-    a->watched = "/somewhere.sock";
+    a->feed.watched = "/somewhere.sock";
     ck_shows(a, "←→ turn", false);
     ck_shows(a, "Enter edit", false);
     ck_shows(a, "try it", false);
@@ -303,7 +303,7 @@ START_TEST(the_tour_stays_where_it_stood_until_its_step_is_done)
         app_key(a, keys[i]);
         ck_shows(a, "tour 1/9", true);
     }
-    app_say(a, MESSAGE_ERROR, "something went wrong");
+    feed_say(&a->feed, MESSAGE_ERROR, "something went wrong");
     ck_shows(a, "tour 1/9", true);
     ck_shows(a, "something went wrong", true);
     screen_close(a);

@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/fit_view.h"
 #include "app/tui/screens/fit.h"
 #include "tests/tui/fake_planning.h"
 #include "tests/tui/golden.h"
@@ -14,7 +15,8 @@
 
 static void tell(app *a, uint32_t index, const char *knobs, double mib, double seconds, bool last)
 {
-    hr_answer answer = {.kind = HR_QUESTION_FIT, .number = a->fit.question, .index = index, .last = last};
+    hr_answer answer = {
+        .kind = HR_QUESTION_FIT, .number = a->feed.fit.question, .index = index, .last = last};
     hr_whatif *plan = &answer.point.plan;
     plan->limit_bytes = 64 * HR_MIB;
     plan->peak_in_use_bytes = (uint64_t)(mib * (double)HR_MIB);
@@ -22,7 +24,7 @@ static void tell(app *a, uint32_t index, const char *knobs, double mib, double s
     plan->missing_bytes = plan->fits ? 0 : plan->peak_in_use_bytes - plan->limit_bytes;
     plan->step_seconds = seconds;
     snprintf(answer.point.knobs, sizeof answer.point.knobs, "%s", knobs);
-    fit_take(a, &answer);
+    app_take_fit(a, &answer);
 }
 
 static const struct {
@@ -53,7 +55,7 @@ static void prepare(app *a)
     screen_advance(a, 20);
     screen_keys(a, "0");
     ck_assert(fit_wanted(a));
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     ck_assert(!fit_wanted(a));
     for (uint32_t i = 0; i < POINTS; i++) {
         tell(a, i, points[i].knobs, points[i].mib, points[i].seconds, i + 1 == POINTS);
@@ -72,14 +74,14 @@ START_TEST(before_the_first_point_and_where_nothing_can_be_planned_it_says_so)
     app *a = screen_open(&golden_looks[0].look);
     screen_advance(a, 20);
     screen_keys(a, "0");
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     golden_compare("fit-waiting", a);
     hr_answer answer = {.kind = HR_QUESTION_FIT,
                         .number = 1,
                         .last = true,
                         .status = HR_CONSTRAINT,
                         .sentence = "it is refused"};
-    fit_take(a, &answer);
+    app_take_fit(a, &answer);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "it is refused"));
     ck_assert_ptr_null(strstr(text, "being made"));
@@ -91,9 +93,9 @@ END_TEST
 // The definition, word by word.
 static bool is_best(const app *a, size_t i)
 {
-    const hr_fit_point *p = &a->fit.point[i];
-    for (size_t j = 0; j < a->fit.count; j++) {
-        const hr_fit_point *q = &a->fit.point[j];
+    const hr_fit_point *p = &a->feed.fit.point[i];
+    for (size_t j = 0; j < a->feed.fit.count; j++) {
+        const hr_fit_point *q = &a->feed.fit.point[j];
         bool no_worse = q->plan.step_seconds <= p->plan.step_seconds &&
                         q->plan.peak_in_use_bytes <= p->plan.peak_in_use_bytes;
         bool better = q->plan.step_seconds < p->plan.step_seconds ||
@@ -111,20 +113,21 @@ START_TEST(the_frontier_is_what_no_point_beats_and_the_cursor_walks_all_of_it)
     for (int round = 0; round < 40; round++) {
         app *a = screen_open(&golden_looks[1].look);
         screen_keys(a, "0");
-        fit_begin(a, 1);
+        fit_begin(&a->feed.fit, &a->feed.knobs, 1);
         uint32_t count = 1 + (seed >> 8) % 60;
         for (uint32_t i = 0; i < count; i++) {
             seed = seed * 1664525u + 1013904223u;
             tell(a, i, "", 1 + (seed >> 10) % 80, (1 + (seed >> 20) % 30) * 1e-3, i + 1 == count);
-            for (size_t j = 0; j < a->fit.count; j++) {
-                ck_assert_int_eq(a->fit.best[j], is_best(a, j));
+            for (size_t j = 0; j < a->feed.fit.count; j++) {
+                ck_assert_int_eq(a->feed.fit.best[j], is_best(a, j));
             }
         }
         free(screen_text(a));
-        for (size_t i = 1; i < a->fit.count; i++) {
-            const hr_whatif *one = &a->fit.point[a->fit.order[i - 1]].plan,
-                            *next = &a->fit.point[a->fit.order[i]].plan;
-            bool best = a->fit.best[a->fit.order[i - 1]], next_best = a->fit.best[a->fit.order[i]];
+        for (size_t i = 1; i < a->feed.fit.count; i++) {
+            const hr_whatif *one = &a->feed.fit.point[a->feed.fit.order[i - 1]].plan,
+                            *next = &a->feed.fit.point[a->feed.fit.order[i]].plan;
+            bool best = a->feed.fit.best[a->feed.fit.order[i - 1]],
+                 next_best = a->feed.fit.best[a->feed.fit.order[i]];
             ck_assert(best >= next_best && one->fits >= next->fits);
             ck_assert(best != next_best || !one->fits || !next->fits ||
                       one->step_seconds <= next->step_seconds);
@@ -133,13 +136,13 @@ START_TEST(the_frontier_is_what_no_point_beats_and_the_cursor_walks_all_of_it)
         for (int i = 0; i < 100; i++) { // to the fast end
             app_key(a, INPUT_LEFT);
         }
-        size_t walked = 0, best = fit_best_count(&a->fit);
+        size_t walked = 0, best = fit_best_count(&a->feed.fit);
         uint64_t peak = UINT64_MAX;
         for (int i = 0; i < 100; i++, app_key(a, INPUT_RIGHT)) {
-            size_t point = a->fit.order[table_selected(&a->table[PANE_POINTS])];
-            bool moved = a->fit.point[point].plan.peak_in_use_bytes < peak;
-            walked += moved && a->fit.best[point];
-            peak = a->fit.point[point].plan.peak_in_use_bytes;
+            size_t point = a->feed.fit.order[table_selected(&a->table[PANE_POINTS])];
+            bool moved = a->feed.fit.point[point].plan.peak_in_use_bytes < peak;
+            walked += moved && a->feed.fit.best[point];
+            peak = a->feed.fit.point[point].plan.peak_in_use_bytes;
         }
         ck_assert_uint_eq(walked, best);
         screen_close(a);
@@ -151,25 +154,25 @@ START_TEST(applying_a_point_is_one_step_of_undo_and_asks_anew)
 {
     app *a = screen_open(&golden_looks[0].look);
     prepare(a);
-    hr_knobs before = a->knobs;
+    hr_knobs before = a->feed.knobs;
     for (int i = 0; i < 20; i++) {
         app_key(a, INPUT_RIGHT);
     }
     screen_keys(a, "a");
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 16);
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 8);
-    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_EXECUTION_MODE), "graph");
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 16);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_ACCUMULATE), 8);
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_EXECUTION_MODE), "graph");
     ck_assert(fit_wanted(a));
-    fit_begin(a, 2);
-    ck_assert_uint_eq(a->fit.count, POINTS); // the old ones, until a new one comes
+    fit_begin(&a->feed.fit, &a->feed.knobs, 2);
+    ck_assert_uint_eq(a->feed.fit.count, POINTS); // the old ones, until a new one comes
     tell(a, 0, "", 15.3, 0.06, false);
-    ck_assert_uint_eq(a->fit.count, 1);
+    ck_assert_uint_eq(a->feed.fit.count, 1);
     hr_answer late = {.kind = HR_QUESTION_FIT, .number = 1, .index = 1};
-    fit_take(a, &late);
-    ck_assert_uint_eq(a->fit.count, 1);
+    app_take_fit(a, &late);
+    ck_assert_uint_eq(a->feed.fit.count, 1);
     screen_keys(a, "z");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->feed.knobs, &before, (hr_knob_id)id));
     }
     screen_close(a);
 }
@@ -179,12 +182,12 @@ START_TEST(without_seconds_points_stand_by_their_peak)
 {
     app *a = screen_open(&golden_looks[0].look);
     screen_keys(a, "0");
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     for (uint32_t i = 0; i < 4; i++) {
         tell(a, i, points[i].knobs, points[i].mib, (double)NAN, i == 3);
     }
-    ck_assert_uint_eq(fit_best_count(&a->fit), 1); // the smallest
-    ck_assert(a->fit.best[3]);
+    ck_assert_uint_eq(fit_best_count(&a->feed.fit), 1); // the smallest
+    ck_assert(a->feed.fit.best[3]);
     golden_compare("fit-untimed", a);
     screen_close(a);
 }
@@ -197,7 +200,7 @@ static void permit_all(app *a)
     prepare(a);
     screen_keys(a, "PP");
     ck_assert(fit_wanted(a));
-    fit_begin(a, 2);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 2);
     tell(a, 0, "", 59.2, 0.040, false);
     tell(a, 1, "precision.policy=mixed_bfloat16", 33.0, 0.030, false);
     tell(a, 2, "execution.mode=graph precision.policy=mixed_bfloat16 optimizer.kind=lion", 24.0, 0.028,
@@ -235,15 +238,15 @@ START_TEST(a_key_of_the_screen_says_what_may_change_and_asks_anew)
 {
     app *a = screen_open(&golden_looks[0].look);
     screen_keys(a, "P");
-    ck_assert_int_eq(a->fit.permission, HR_PERMIT_NOTHING); // of Fit alone
-    ck_assert_ptr_nonnull(strstr(a->message.text, "0 opens it"));
-    app_start_planner(a);
+    ck_assert_int_eq(a->feed.fit.permission, HR_PERMIT_NOTHING); // of Fit alone
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "0 opens it"));
+    feed_start_planner(&a->feed);
     screen_keys(a, "0");
     static const char *const titles[] = {"all learn the same", "~ other precision ",
                                          "~ other precision, optimizer"};
     for (int k = 0; k <= HR_PERMISSION_COUNT; k++) {
         bool more = false;
-        ck_assert_int_eq(a->fit.permission, k % HR_PERMISSION_COUNT);
+        ck_assert_int_eq(a->feed.fit.permission, k % HR_PERMISSION_COUNT);
         ck_assert(shows(a, titles[k % HR_PERMISSION_COUNT]));
         ck_assert(fit_wanted(a));
         (void)app_take_plans(a, &more);
@@ -252,9 +255,9 @@ START_TEST(a_key_of_the_screen_says_what_may_change_and_asks_anew)
         screen_keys(a, "P");
     }
     screen_keys(a, ":permit\n");
-    ck_assert_int_eq(a->fit.permission, HR_PERMIT_OPTIMIZER);
-    fit_forget(&a->fit); // another model: nobody has permitted anything
-    ck_assert_int_eq(a->fit.permission, HR_PERMIT_NOTHING);
+    ck_assert_int_eq(a->feed.fit.permission, HR_PERMIT_OPTIMIZER);
+    fit_forget(&a->feed.fit); // another model: nobody has permitted anything
+    ck_assert_int_eq(a->feed.fit.permission, HR_PERMIT_NOTHING);
     screen_close(a);
 }
 END_TEST
@@ -262,8 +265,8 @@ END_TEST
 // With the point that `knobs` names under the cursor.
 static void pick(app *a, const char *knobs)
 {
-    for (size_t i = 0; i < a->fit.count; i++) {
-        if (strcmp(a->fit.point[i].knobs, knobs) == 0) {
+    for (size_t i = 0; i < a->feed.fit.count; i++) {
+        if (strcmp(a->feed.fit.point[i].knobs, knobs) == 0) {
             fit_pick(a, i);
         }
     }
@@ -280,14 +283,14 @@ START_TEST(what_changes_what_is_learned_is_marked_and_said)
     free(text);
     pick(a, "execution.mode=graph");
     ck_assert(!shows(a, "changes what is learned"));
-    pick(a, a->fit.point[2].knobs);
+    pick(a, a->feed.fit.point[2].knobs);
     ck_assert(shows(a, "~ changes what is learned:"));
     ck_assert(shows(a, "mixed_bfloat16 rounds activations, not weights;"));
     screen_keys(a, "a");
-    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_OPTIMIZER_KIND), "lion");
-    ck_assert_ptr_nonnull(strstr(a->message.text, "It changes what is learned: mixed_bfloat16"));
-    ck_assert_ptr_nonnull(strstr(a->message.text, "learning rate is usually 3 to 10 times smaller"));
-    ck_assert(hr_knob_real(&a->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE) > 0.0009); // it is not turned
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_OPTIMIZER_KIND), "lion");
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "It changes what is learned: mixed_bfloat16"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "learning rate is usually 3 to 10 times smaller"));
+    ck_assert(hr_knob_real(&a->feed.knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE) > 0.0009); // it is not turned
     screen_close(a);
 }
 END_TEST
@@ -301,7 +304,7 @@ START_TEST(the_doctor_does_not_offer_what_changes_what_is_learned)
     screen_advance(a, 2);
     screen_keys(a, ":set device.vram 32MiB\n");
     screen_advance(a, 2);
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     tell(a, 0, "", 59.2, 0.040, false);
     tell(a, 1, "execution.mode=graph precision.policy=bfloat16", 20.0, 0.020, false);
     tell(a, 2, "execution.mode=graph batch.size=32 batch.accumulate=4", 19.9, 0.048, true);
@@ -333,7 +336,7 @@ START_TEST(a_row_says_all_that_differs_and_begins_with_it)
     enum { LONG = sizeof long_points / sizeof *long_points };
     app *a = screen_open(&(screen_look){.rows = 50, .columns = 80});
     screen_keys(a, "0");
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     tell(a, 0, "", 59, 0.04, false);
     for (uint32_t i = 0; i < LONG; i++) {
         tell(a, i + 1, long_points[i], 40 - i, 0.05 + 0.01 * i, i + 1 == LONG);
@@ -377,7 +380,7 @@ static app *with_points(const double mib[], const double seconds[], uint32_t cou
 {
     app *a = screen_open(&golden_looks[0].look);
     screen_keys(a, "0");
-    fit_begin(a, 1);
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
     for (uint32_t i = 0; i < count; i++) {
         tell(a, i, i == 0 ? "" : "execution.mode=graph", mib[i], seconds[i], i + 1 == count);
     }
@@ -405,7 +408,7 @@ START_TEST(points_of_one_place_are_drawn_apart_and_more_are_counted)
     ck_assert_int_eq(count_of(a, "○"), 4);
     ck_assert(shows(a, "9○") || shows(a, "○9"));
     ck_assert(shows(a, "step_seconds · 2-9 points"));
-    for (size_t i = 0; i < a->fit.count; i++) { // whichever is picked is seen
+    for (size_t i = 0; i < a->feed.fit.count; i++) { // whichever is picked is seen
         fit_pick(a, i);
         ck_assert_int_eq(count_of(a, "◆"), 1);
     }

@@ -24,13 +24,13 @@ START_TEST(arrows_turn_the_batch_and_z_turns_it_back)
     app_key(a, INPUT_LEFT);
     app_key(a, INPUT_LEFT);
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 32);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 32);
     screen_keys(a, "zz");
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 128);
     screen_keys(a, "Z");
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 64);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 64);
     screen_close(a);
 }
 END_TEST
@@ -42,15 +42,15 @@ START_TEST(enter_edits_the_exact_value)
     app_key(a, 21); // ^U
     screen_keys(a, "100\n");
     screen_advance(a, 2);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 100);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 100);
     app_key(a, INPUT_ENTER);
     screen_keys(a, "x\n");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 100);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 100);
     screen_keys(a, "w"); // a key without a job leaves the error to be read
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     app_key(a, INPUT_ESCAPE);
-    ck_assert_int_eq(a->message.kind, MESSAGE_NONE);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
     screen_close(a);
 }
 END_TEST
@@ -63,7 +63,7 @@ START_TEST(enter_edits_only_where_the_knobs_have_the_focus)
         ck_assert_int_ne(a->focus, PANE_KNOBS);
         app_key(a, INPUT_ENTER);
         ck_assert_int_eq(a->overlay, OVERLAY_NONE);
-        ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
+        ck_assert_int_eq(a->feed.message.kind, MESSAGE_NOTE);
     }
     screen_close(a);
 }
@@ -88,7 +88,7 @@ START_TEST(what_is_typed_takes_the_place_of_the_value)
     screen_keys(a, "0");
     ck_assert_str_eq(a->prompt.text, "1280");
     app_key(a, INPUT_ESCAPE);
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 128);
     screen_close(a);
 }
 END_TEST
@@ -98,13 +98,13 @@ START_TEST(run_pauses_and_goes_on)
     app *a = bench();
     screen_keys(a, "r");
     screen_advance(a, 5);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_PAUSED);
-    uint64_t steps = a->live.steps;
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_PAUSED);
+    uint64_t steps = a->feed.live.steps;
     screen_advance(a, 5);
-    ck_assert_uint_eq(a->live.steps, steps);
+    ck_assert_uint_eq(a->feed.live.steps, steps);
     screen_keys(a, "r");
     screen_advance(a, 5);
-    ck_assert_uint_eq(a->live.steps, steps + 5);
+    ck_assert_uint_eq(a->feed.live.steps, steps + 5);
     screen_close(a);
 }
 END_TEST
@@ -127,32 +127,32 @@ START_TEST(leaving_asks_where_steps_would_be_lost_and_not_otherwise)
     screen_keys(a, "qy");
     ck_assert_int_eq(a->pending, PENDING_QUIT);
     app_work(a);
-    ck_assert(a->quits && !a->keeps);
+    ck_assert(a->quits && !a->feed.keeps);
     screen_close(a);
     a = bench();
     screen_keys(a, "qs");
     app_work(a);
-    ck_assert(a->quits && a->keeps);
+    ck_assert(a->quits && a->feed.keeps);
     screen_close(a);
     a = bench();
     screen_keys(a, "r"); // paused: its steps are lost all the same
     screen_advance(a, 1);
     leaves_at_once(a, false);
     a = bench();
-    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "train.save=a.safetensors", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&a->feed.applied, "train.save=a.safetensors", NULL), HR_OK);
     leaves_at_once(a, true); // it saves at its end
     a = bench();
-    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "device.kind=plan", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&a->feed.applied, "device.kind=plan", NULL), HR_OK);
     leaves_at_once(a, true);
     a = bench();
-    a->kept_step = a->live.steps; // :save was the last that was done
+    a->feed.kept_step = a->feed.live.steps; // :save was the last that was done
     leaves_at_once(a, true);
     a = bench();
     app_key(a, INPUT_CTRL_C);
     ck_assert_int_eq(a->pending, PENDING_NONE);
     app_key(a, INPUT_CTRL_C);
     ck_assert_int_eq(a->pending, PENDING_QUIT);
-    ck_assert(a->keeps); // nobody was asked
+    ck_assert(a->feed.keeps); // nobody was asked
     screen_close(a);
 }
 END_TEST
@@ -161,29 +161,29 @@ START_TEST(fix_turns_what_the_doctor_names_and_nothing_else)
 {
     static const char *const wrong[] = {":fix 0\n", ":fix 3\n", ":fix two\n"};
     app *a = bench();
-    hr_knobs before = a->knobs;
+    hr_knobs before = a->feed.knobs;
     screen_keys(a, ":fix\n");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_mem_eq(&a->feed.knobs, &before, sizeof before);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ":set batch.size 256\n");
     screen_advance(a, 5);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
-    ck_assert_uint_eq(a->report.oom.fix_count, 2);
-    before = a->knobs;
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_OOM);
+    ck_assert_uint_eq(a->feed.report.oom.fix_count, 2);
+    before = a->feed.knobs;
     for (int k = 0; k < 3; k++) {
         screen_keys(a, wrong[k]);
-        ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-        ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+        ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+        ck_assert_mem_eq(&a->feed.knobs, &before, sizeof before);
         app_key(a, INPUT_ESCAPE);
     }
     screen_keys(a, ":fix 2\n");
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
     screen_advance(a, 5);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
     screen_keys(a, "z"); // both knobs
-    ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+    ck_assert_mem_eq(&a->feed.knobs, &before, sizeof before);
     screen_close(a);
 }
 END_TEST
@@ -204,14 +204,14 @@ START_TEST(a_preset_is_chosen_and_runs)
     ck_assert_int_eq(a->pending, PENDING_PRESET);
     app_work(a);
     screen_advance(a, 3);
-    ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 64);
-    ck_assert_uint_eq(a->live.steps, 2);
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "cifar10_separable_cnn");
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 64);
+    ck_assert_uint_eq(a->feed.live.steps, 2);
     screen_keys(a, ":preset nothing\n");
     ck_assert_int_eq(a->overlay, OVERLAY_NONE); // it is known before anybody is asked
     ck_assert_int_eq(a->pending, PENDING_NONE);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "cifar10_separable_cnn");
     screen_close(a);
 }
 END_TEST
@@ -222,12 +222,12 @@ START_TEST(commands_do_what_keys_do)
     screen_keys(a, ":set batch.size 16\n");
     screen_keys(a, ":optimizer.kind=sgd\n");
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 16);
-    ck_assert_str_eq(hr_knob_text(&a->applied, HR_KNOB_OPTIMIZER_KIND), "sgd");
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 16);
+    ck_assert_str_eq(hr_knob_text(&a->feed.applied, HR_KNOB_OPTIMIZER_KIND), "sgd");
     screen_keys(a, ":freeze\n");
-    ck_assert(a->is_frozen);
+    ck_assert(a->feed.is_frozen);
     screen_keys(a, ":nonsense\n");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     screen_close(a);
 }
 END_TEST
@@ -254,8 +254,8 @@ START_TEST(the_screen_is_saved_over_another_file_only_when_asked)
     close(mkstemps(path, 4));
     snprintf(line, sizeof line, ":save-display %s\n", path);
     screen_keys(a, line);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "\ntry: :save-display! /tmp/"));
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "\ntry: :save-display! /tmp/"));
     snprintf(line, sizeof line, ":save-display! %s\n", path);
     screen_keys(a, line);
     FILE *file = fopen(path, "r");
@@ -273,13 +273,13 @@ START_TEST(a_save_without_a_file_says_what_to_type)
 {
     app *a = bench();
     screen_keys(a, ":save\n");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "\ntry: :save weights.safetensors"));
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "\ntry: :save weights.safetensors"));
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ":set train.save there.safetensors\n:save\n");
-    ck_assert_int_ne(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_ne(a->feed.message.kind, MESSAGE_ERROR);
     screen_keys(a, ":set train.save \"\"\n:save\n"); // as a preset writes that there is none
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     screen_close(a);
 }
 END_TEST
@@ -329,9 +329,9 @@ static void random_run(unsigned seed, const screen_look *look)
         } else {
             app_work(a);
         }
-        if (a->session != NULL && i % 7 == 0) {
+        if (a->feed.session != NULL && i % 7 == 0) {
             bool more;
-            fake_engine_advance(a->session, (unsigned)rand() % 3);
+            fake_engine_advance(a->feed.session, (unsigned)rand() % 3);
             app_drain(a, &more);
         }
         app_draw(a);
@@ -376,19 +376,19 @@ START_TEST(the_wheel_does_not_change_what_a_line_is_about)
 {
     app *a = bench();
     app_key(a, INPUT_ENTER); // the value of batch.size
-    hr_knob_id id = app_knob(a);
+    hr_knob_id id = feed_knob(&a->feed);
     app_key(a, INPUT_WHEEL_DOWN);
-    ck_assert_int_eq(app_knob(a), id);
+    ck_assert_int_eq(feed_knob(&a->feed), id);
     screen_keys(a, "32\n");
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 32);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 32);
     screen_keys(a, "q");
     ck_assert_int_eq(a->overlay, OVERLAY_QUIT);
     app_key(a, INPUT_WHEEL_DOWN);
-    ck_assert_int_eq(app_knob(a), id);
+    ck_assert_int_eq(feed_knob(&a->feed), id);
     app_key(a, INPUT_ESCAPE);
     app_key(a, INPUT_WHEEL_DOWN);
-    ck_assert_int_ne(app_knob(a), id);
+    ck_assert_int_ne(feed_knob(&a->feed), id);
     screen_close(a);
 }
 END_TEST
@@ -397,24 +397,24 @@ START_TEST(less_and_vi_move_beside_the_arrows)
 {
     app *a = bench();
     screen_keys(a, "jjj");
-    ck_assert_uint_eq(a->knob, 3);
+    ck_assert_uint_eq(a->feed.knob, 3);
     screen_keys(a, "k");
-    ck_assert_uint_eq(a->knob, 2);
+    ck_assert_uint_eq(a->feed.knob, 2);
     screen_keys(a, "G");
     size_t knobs;
     knob_edit_panel(&knobs);
-    ck_assert_uint_eq(a->knob, knobs - 1);
+    ck_assert_uint_eq(a->feed.knob, knobs - 1);
     app_key(a, INPUT_HOME);
     screen_keys(a, "n"); // nothing was looked for
-    ck_assert_ptr_nonnull(strstr(a->message.text, "nothing was looked for"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "nothing was looked for"));
     screen_keys(a, "/alloc\n");
-    size_t first = a->knob;
-    ck_assert_ptr_nonnull(strstr(hr_knob_rows(NULL)[app_knob(a)].key, "alloc"));
+    size_t first = a->feed.knob;
+    ck_assert_ptr_nonnull(strstr(hr_knob_rows(NULL)[feed_knob(&a->feed)].key, "alloc"));
     screen_keys(a, "n");
-    ck_assert_uint_gt(a->knob, first);
-    ck_assert_ptr_nonnull(strstr(hr_knob_rows(NULL)[app_knob(a)].key, "alloc"));
+    ck_assert_uint_gt(a->feed.knob, first);
+    ck_assert_ptr_nonnull(strstr(hr_knob_rows(NULL)[feed_knob(&a->feed)].key, "alloc"));
     screen_keys(a, "N");
-    ck_assert_uint_eq(a->knob, first);
+    ck_assert_uint_eq(a->feed.knob, first);
     screen_keys(a, "?jj");
     ck_assert_uint_eq(a->help_top, 2);
     screen_close(a);
@@ -425,17 +425,17 @@ START_TEST(every_key_does_something_or_says_that_it_does_not)
 {
     for (int key = '!'; key < INPUT_BACKSPACE; key++) {
         app *a = bench();
-        a->message.kind = MESSAGE_NONE;
+        a->feed.message.kind = MESSAGE_NONE;
         if (request_of_key(key) == REQUEST_NONE) {
             app_key(a, key);
-            ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
-            ck_assert_ptr_nonnull(strstr(a->message.text, "has no job"));
+            ck_assert_int_eq(a->feed.message.kind, MESSAGE_NOTE);
+            ck_assert_ptr_nonnull(strstr(a->feed.message.text, "has no job"));
         }
-        a->message.kind = MESSAGE_NONE;
+        a->feed.message.kind = MESSAGE_NONE;
         screen_keys(a, "?");
         app_key(a, key);
         bool closed = a->overlay != OVERLAY_HELP || a->help_top > 0;
-        ck_assert_msg(closed || a->message.kind == MESSAGE_NOTE || key == 'k', "%c", key);
+        ck_assert_msg(closed || a->feed.message.kind == MESSAGE_NOTE || key == 'k', "%c", key);
         screen_close(a);
     }
 }
@@ -448,16 +448,16 @@ START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
     screen_advance(a, 3);
     screen_keys(a, ":fix 2\n");
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 128);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_ACCUMULATE), 2);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_ACCUMULATE), 2);
     screen_keys(a, "z");
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 256);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_ACCUMULATE), 1);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 256);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_ACCUMULATE), 1);
     screen_keys(a, "Z");
     screen_advance(a, 3);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 128);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_ACCUMULATE), 2);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_ACCUMULATE), 2);
     screen_close(a);
 }
 END_TEST

@@ -23,7 +23,7 @@ static void end_worker_by(app *a, hr_session_life life, int signal_number, uint3
                           .saved_step = saved_step,
                           .sentence = "segmentation fault"};
     bool more;
-    fake_engine_end(a->session, life, &end);
+    fake_engine_end(a->feed.session, life, &end);
     app_drain(a, &more);
 }
 
@@ -36,23 +36,23 @@ START_TEST(a_dead_worker_leaves_its_graphs_and_says_where_it_died)
 {
     app *a = screen_open(&wide);
     screen_advance(a, 60);
-    uint64_t steps = a->live.steps, peak = a->live.peak_bytes;
+    uint64_t steps = a->feed.live.steps, peak = a->feed.live.peak_bytes;
     end_worker(a, HR_SESSION_ENDED, 40);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "segmentation fault"));
-    ck_assert_ptr_nonnull(strstr(a->message.text, "instruction 3"));
-    ck_assert_ptr_nonnull(strstr(a->message.text, "step 43"));
-    ck_assert_ptr_nonnull(strstr(a->message.text, "R goes on from the save of step 40"));
-    ck_assert_uint_eq(a->live.steps, steps);
-    ck_assert_uint_eq(a->live.peak_bytes, peak);
-    ck_assert_int_eq(run_log_newest(&a->runs)->result, RUN_FAILED);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "segmentation fault"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "instruction 3"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "step 43"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "R goes on from the save of step 40"));
+    ck_assert_uint_eq(a->feed.live.steps, steps);
+    ck_assert_uint_eq(a->feed.live.peak_bytes, peak);
+    ck_assert_int_eq(run_log_newest(&a->feed.runs)->result, RUN_FAILED);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "failed"));
     free(text);
     screen_keys(a, "R");
     screen_advance(a, 10); // another run
-    ck_assert_int_eq(run_log_newest(&a->runs)->result, RUN_RUNNING);
-    ck_assert_uint_eq(a->runs.count, 2);
+    ck_assert_int_eq(run_log_newest(&a->feed.runs)->result, RUN_RUNNING);
+    ck_assert_uint_eq(a->feed.runs.count, 2);
     screen_close(a);
 }
 END_TEST
@@ -64,15 +64,15 @@ START_TEST(r_starts_a_dead_worker_again_and_the_history_stays)
         app *a = screen_open(&wide);
         screen_advance(a, 60);
         end_worker(a, HR_SESSION_ENDED, HR_NONE);
-        uint64_t peak = a->live.peak_bytes, lines = a->live.log_count;
+        uint64_t peak = a->feed.live.peak_bytes, lines = a->feed.live.log_count;
         ck_assert_ptr_null(app_why_not(a, REQUEST_RESTART));
         app_key(a, keys[i]);
         screen_advance(a, 10);
-        ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
-        ck_assert_int_eq(a->message.kind, MESSAGE_NONE);
-        ck_assert_uint_eq(a->live.peak_bytes, peak);
-        ck_assert_uint_gt(a->live.log_count, lines);
-        ck_assert(a->live.attributed);
+        ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
+        ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
+        ck_assert_uint_eq(a->feed.live.peak_bytes, peak);
+        ck_assert_uint_gt(a->feed.live.log_count, lines);
+        ck_assert(a->feed.live.attributed);
         screen_close(a);
     }
 }
@@ -88,17 +88,18 @@ START_TEST(r_does_not_start_a_worker_again_that_lacked_an_instruction)
     for (size_t i = 0; i < sizeof keys; i++) {
         app_key(a, keys[i]);
         screen_advance(a, 3);
-        ck_assert(!app_engine_lives(a));
-        ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-        ck_assert_ptr_nonnull(strstr(a->message.text, "SIGILL"));
-        ck_assert_ptr_nonnull(strstr(a->message.text, "instruction 3"));
-        ck_assert_ptr_nonnull(strstr(a->message.text, "with avx2"));
-        ck_assert_ptr_nonnull(strstr(a->message.text, "try: :set device.kind=reference, or leave and start "
-                                                      "ONEDNN_MAX_CPU_ISA=AVX headroom"));
+        ck_assert(!feed_engine_lives(&a->feed));
+        ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+        ck_assert_ptr_nonnull(strstr(a->feed.message.text, "SIGILL"));
+        ck_assert_ptr_nonnull(strstr(a->feed.message.text, "instruction 3"));
+        ck_assert_ptr_nonnull(strstr(a->feed.message.text, "with avx2"));
+        ck_assert_ptr_nonnull(strstr(a->feed.message.text,
+                                     "try: :set device.kind=reference, or leave and start "
+                                     "ONEDNN_MAX_CPU_ISA=AVX headroom"));
     }
     app_key(a, '<');
     screen_advance(a, 3);
-    ck_assert(app_engine_lives(a));
+    ck_assert(feed_engine_lives(&a->feed));
     screen_close(a);
 }
 END_TEST
@@ -116,9 +117,10 @@ START_TEST(r_starts_again_once_what_dies_in_the_same_instruction)
         end_worker_by(a, HR_SESSION_ENDED, deaths[k].signal_number, deaths[k].instr, HR_NONE);
         app_key(a, 'R');
         screen_advance(a, 3);
-        ck_assert_msg(app_engine_lives(a) == deaths[k].again, "death %zu: %s", k, a->message.text);
+        ck_assert_msg(feed_engine_lives(&a->feed) == deaths[k].again, "death %zu: %s", k,
+                      a->feed.message.text);
     }
-    ck_assert_ptr_nonnull(strstr(a->message.text, "SIGABRT"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "SIGABRT"));
     screen_close(a);
 }
 END_TEST
@@ -130,8 +132,8 @@ START_TEST(a_turned_knob_brings_a_dead_worker_back_with_it)
     end_worker(a, HR_SESSION_ENDED, HR_NONE);
     app_key(a, '<');
     screen_advance(a, 10);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
-    ck_assert_int_eq(hr_knob_int(&a->applied, HR_KNOB_BATCH_SIZE), 64);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
+    ck_assert_int_eq(hr_knob_int(&a->feed.applied, HR_KNOB_BATCH_SIZE), 64);
     screen_close(a);
 }
 END_TEST
@@ -142,11 +144,11 @@ START_TEST(a_silent_worker_is_told_and_forgiven_when_it_goes_on)
     bool more;
     screen_advance(a, 20);
     end_worker(a, HR_SESSION_SILENT, 10);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "no sign of life for 5 s"));
-    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
-    fake_engine_end(a->session, HR_SESSION_LIVE, &(hr_session_end){0});
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "no sign of life for 5 s"));
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
+    fake_engine_end(a->feed.session, HR_SESSION_LIVE, &(hr_session_end){0});
     app_drain(a, &more);
-    ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NOTE);
     ck_assert_ptr_nonnull(app_why_not(a, REQUEST_RESTART));
     screen_close(a);
 }
@@ -156,7 +158,7 @@ static bool has_same_knobs(const app *a)
 {
     bool same = true;
     for (int id = 0; same && id < HR_KNOB_COUNT; id++) {
-        same = !knob_edit_differs(&a->knobs, &a->applied, (hr_knob_id)id);
+        same = !knob_edit_differs(&a->feed.knobs, &a->feed.applied, (hr_knob_id)id);
     }
     return same;
 }
@@ -165,18 +167,18 @@ START_TEST(a_turn_that_the_engine_refuses_is_forgotten_and_one_on_its_way_is_not
 {
     app *a = screen_open(&wide);
     screen_advance(a, 5);
-    const hr_knob_value before = a->knobs.value[HR_KNOB_BATCH_SIZE];
-    ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_BATCH_SIZE, "64", NULL), HR_OK);
-    knob_edit_log_add(&a->turned, HR_KNOB_BATCH_SIZE, &before, &a->knobs.value[HR_KNOB_BATCH_SIZE]);
-    ck_assert(app_send(a, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE, "sixty-four"));
-    uint64_t question = a->question;
+    const hr_knob_value before = a->feed.knobs.value[HR_KNOB_BATCH_SIZE];
+    ck_assert_int_eq(hr_knobs_set(&a->feed.knobs, HR_KNOB_BATCH_SIZE, "64", NULL), HR_OK);
+    knob_edit_log_add(&a->feed.turned, HR_KNOB_BATCH_SIZE, &before, &a->feed.knobs.value[HR_KNOB_BATCH_SIZE]);
+    ck_assert(feed_send_text(&a->feed, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE, "sixty-four"));
+    uint64_t question = a->feed.question;
     screen_advance(a, 1);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 128);
-    ck_assert_uint_gt(a->question, question);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_uint_gt(a->feed.question, question);
     ck_assert_ptr_nonnull(app_why_not(a, REQUEST_UNDO));
     // Said behind the refusal, but sent before it was heard of.
-    ck_assert(app_send(a, HR_COMMAND_KNOB, HR_KNOB_EXECUTION_MODE, "graph"));
+    ck_assert(feed_send_text(&a->feed, HR_COMMAND_KNOB, HR_KNOB_EXECUTION_MODE, "graph"));
     screen_advance(a, 1);
     ck_assert(has_same_knobs(a));
     screen_close(a);
@@ -192,14 +194,14 @@ START_TEST(a_long_path_comes_back_whole)
     screen_advance(a, 5);
     ck_assert(app_turn(a, HR_KNOB_PIPELINE_PATH, path));
     screen_advance(a, 2);
-    ck_assert_str_eq(hr_knob_text(&a->applied, HR_KNOB_PIPELINE_PATH), path);
+    ck_assert_str_eq(hr_knob_text(&a->feed.applied, HR_KNOB_PIPELINE_PATH), path);
     ck_assert(has_same_knobs(a));
-    ck_assert(knob_edit_same(&a->knobs, &a->stepped)); // a baseline can be pinned
+    ck_assert(knob_edit_same(&a->feed.knobs, &a->feed.stepped)); // a baseline can be pinned
     ck_assert_ptr_null(app_why_not(a, REQUEST_PIN));
-    ck_assert(
-        app_send(a, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE, "sixty-four")); // refused: back to what was applied
+    ck_assert(feed_send_text(&a->feed, HR_COMMAND_KNOB, HR_KNOB_BATCH_SIZE,
+                             "sixty-four")); // refused: back to what was applied
     screen_advance(a, 1);
-    ck_assert_str_eq(hr_knob_text(&a->knobs, HR_KNOB_PIPELINE_PATH), path);
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_PIPELINE_PATH), path);
     screen_close(a);
 }
 END_TEST
@@ -211,16 +213,16 @@ START_TEST(what_a_busy_engine_does_not_take_is_not_turned)
     bool full = false;
     for (int i = 0; i < 1000 && !full; i++) {
         app_key(a, i % 2 == 0 ? '<' : '>');
-        full = a->message.kind == MESSAGE_ERROR;
+        full = a->feed.message.kind == MESSAGE_ERROR;
     }
     ck_assert(full);
-    size_t done = a->turned.done;
+    size_t done = a->feed.turned.done;
     app_key(a, 'z');
-    ck_assert_uint_eq(a->turned.done, done);
-    hr_knobs to = a->knobs;
+    ck_assert_uint_eq(a->feed.turned.done, done);
+    hr_knobs to = a->feed.knobs;
     ck_assert_int_eq(hr_knobs_set_pair(&to, "execution.mode=graph", NULL), HR_OK);
     ck_assert(!app_turn_all(a, &to));
-    ck_assert_uint_eq(a->turned.done, done);
+    ck_assert_uint_eq(a->feed.turned.done, done);
     screen_advance(a, 3);
     ck_assert(has_same_knobs(a));
     screen_close(a);
@@ -231,10 +233,10 @@ START_TEST(a_healthy_worker_is_not_restarted_by_a_slip)
 {
     app *a = screen_open(&wide);
     screen_advance(a, 20);
-    uint64_t steps = a->live.steps;
+    uint64_t steps = a->feed.live.steps;
     app_key(a, 'R');
     screen_advance(a, 1);
-    ck_assert_uint_eq(a->live.steps, steps + 1);
+    ck_assert_uint_eq(a->feed.live.steps, steps + 1);
     screen_close(a);
 }
 END_TEST
@@ -242,8 +244,8 @@ END_TEST
 static bool has_logged(const app *a, const char *words)
 {
     bool found = false;
-    for (size_t i = 0; i < a->live.log_count && i < LOG_LENGTH; i++) {
-        found = found || strstr(a->live.log[i].text, words) != NULL;
+    for (size_t i = 0; i < a->feed.live.log_count && i < LOG_LENGTH; i++) {
+        found = found || strstr(a->feed.live.log[i].text, words) != NULL;
     }
     return found;
 }
@@ -252,7 +254,7 @@ static bool has_logged(const app *a, const char *words)
 START_TEST(a_silent_worker_is_restarted_from_the_save_that_it_told)
 {
     app *a = screen_open(&wide);
-    (void)snprintf(a->autosave, sizeof a->autosave, "/nonexistent/auto.safetensors");
+    (void)snprintf(a->feed.autosave, sizeof a->feed.autosave, "/nonexistent/auto.safetensors");
     screen_advance(a, 60);
     end_worker(a, HR_SESSION_SILENT, 40);
     screen_keys(a, "R");
@@ -260,7 +262,7 @@ START_TEST(a_silent_worker_is_restarted_from_the_save_that_it_told)
     app_work(a);
     ck_assert(has_logged(a, "started again from the save of step 40"));
     end_worker(a, HR_SESSION_ENDED, HR_NONE); // before it had read that
-    ck_assert_ptr_nonnull(strstr(a->message.text, "R goes on from the save of step 40"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "R goes on from the save of step 40"));
     screen_close(a);
     a = screen_open(&wide);
     screen_advance(a, 60);
@@ -280,22 +282,22 @@ static void lose_device(app *a, uint64_t saved_step)
                           .device_lost = true,
                           .sentence = "cuLaunchKernel: an illegal address"};
     bool more;
-    fake_engine_end(a->session, HR_SESSION_ENDED, &end);
+    fake_engine_end(a->feed.session, HR_SESSION_ENDED, &end);
     app_drain(a, &more);
 }
 
 START_TEST(a_lost_device_is_taken_anew_from_the_save_but_not_for_ever)
 {
     app *a = screen_open(&wide);
-    (void)snprintf(a->autosave, sizeof a->autosave, "/nonexistent/auto.safetensors");
+    (void)snprintf(a->feed.autosave, sizeof a->feed.autosave, "/nonexistent/auto.safetensors");
     screen_advance(a, 60);
     lose_device(a, 40);
-    ck_assert_int_eq(a->life, HR_SESSION_LIVE);
+    ck_assert_int_eq(a->feed.life, HR_SESSION_LIVE);
     ck_assert(has_logged(a, "started again from the save of step 40"));
-    ck_assert_ptr_nonnull(strstr(a->message.text, "an illegal address"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "an illegal address"));
     lose_device(a, 40);
-    ck_assert_int_eq(a->life, HR_SESSION_ENDED);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "R goes on from the save of step 40"));
+    ck_assert_int_eq(a->feed.life, HR_SESSION_ENDED);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "R goes on from the save of step 40"));
     screen_close(a);
 }
 END_TEST
@@ -305,22 +307,22 @@ START_TEST(a_training_that_saves_ends_in_its_own_time)
 {
     app *a = screen_open(&wide);
     screen_advance(a, 20);
-    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "train.save=end.safetensors", NULL), HR_OK);
-    fake_engine_save_long(a->session, 3);
+    ck_assert_int_eq(hr_knobs_set_pair(&a->feed.applied, "train.save=end.safetensors", NULL), HR_OK);
+    fake_engine_save_long(a->feed.session, 3);
     screen_keys(a, "qy");
     ck_assert_int_eq(a->pending, PENDING_QUIT);
     app_work(a);
-    ck_assert(a->ending && !a->quits);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "saving end.safetensors"));
-    hr_knobs before = a->knobs;
+    ck_assert(a->feed.ending && !a->quits);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "saving end.safetensors"));
+    hr_knobs before = a->feed.knobs;
     screen_keys(a, ">p2R");
-    ck_assert_mem_eq(&a->knobs, &before, sizeof before);
+    ck_assert_mem_eq(&a->feed.knobs, &before, sizeof before);
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);
-    ck_assert(!app_check_life(a));
+    ck_assert(!feed_check_life(&a->feed));
     app_work(a);
     ck_assert(!a->quits);
     app_work(a);
-    ck_assert(a->quits && !a->ending);
+    ck_assert(a->quits && !a->feed.ending);
     ck_assert_int_eq(a->pending, PENDING_NONE);
     screen_close(a);
 }
@@ -332,13 +334,13 @@ START_TEST(whoever_leaves_twice_waits_for_no_save)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         app *a = screen_open(&wide);
         screen_advance(a, 20);
-        fake_engine_save_long(a->session, UINT_MAX);
+        fake_engine_save_long(a->feed.session, UINT_MAX);
         screen_keys(a, "qy");
         app_work(a);
         app_work(a);
-        ck_assert(a->ending && !a->quits);
+        ck_assert(a->feed.ending && !a->quits);
         app_key(a, keys[i]);
-        ck_assert(!app_check_life(a)); // it is meant to end
+        ck_assert(!feed_check_life(&a->feed)); // it is meant to end
         app_work(a);
         ck_assert(a->quits);
         screen_close(a);
@@ -351,19 +353,19 @@ START_TEST(another_preset_waits_for_the_save_too)
 {
     app *a = screen_open(&wide);
     screen_advance(a, 20);
-    fake_engine_save_long(a->session, 2);
+    fake_engine_save_long(a->feed.session, 2);
     screen_keys(a, ":preset nothing\n");
     app_work(a);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert(!a->ending);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert(!a->feed.ending);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ":preset cifar10_separable_cnn\ny");
     app_work(a);
-    ck_assert(a->ending);
-    ck_assert_str_eq(hr_preset_name(a->preset), "demo");
+    ck_assert(a->feed.ending);
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "demo");
     app_work(a);
-    ck_assert(!a->ending);
-    ck_assert_str_eq(hr_preset_name(a->preset), "cifar10_separable_cnn");
+    ck_assert(!a->feed.ending);
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "cifar10_separable_cnn");
     ck_assert_int_eq(a->pending, PENDING_NONE);
     screen_close(a);
 }
@@ -372,36 +374,36 @@ END_TEST
 // It trains on, is asked nothing more, and keeps its worker.
 static void goes_on(app *a, const hr_session *session)
 {
-    const uint64_t steps = a->live.steps;
+    const uint64_t steps = a->feed.live.steps;
     ck_assert_int_eq(a->pending, PENDING_NONE);
-    ck_assert(a->session == session && !a->ending && a->opened == NULL && a->judge == NULL);
-    ck_assert_str_eq(hr_preset_name(a->preset), "demo");
+    ck_assert(a->feed.session == session && !a->feed.ending && a->opened == NULL && a->feed.judge == NULL);
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "demo");
     screen_advance(a, 5);
-    ck_assert_uint_gt(a->live.steps, steps);
+    ck_assert_uint_gt(a->feed.live.steps, steps);
 }
 
 START_TEST(what_would_not_stand_ends_nothing)
 {
     app *a = screen_open(&wide);
     screen_advance(a, 20);
-    hr_session *session = a->session;
+    hr_session *session = a->feed.session;
     fake_planning_refuse(true);
     screen_keys(a, ":preset cifar10_separable_cnn\ny");
     app_work(a);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "it would not stand"));
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "it would not stand"));
     goes_on(a, session);
     end_worker(a, HR_SESSION_SILENT, 10);
     screen_keys(a, "R");
     app_work(a);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "it would not stand"));
-    fake_engine_end(a->session, HR_SESSION_LIVE, &(hr_session_end){0});
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "it would not stand"));
+    fake_engine_end(a->feed.session, HR_SESSION_LIVE, &(hr_session_end){0});
     goes_on(a, session);
     fake_planning_refuse(false);
     fake_planning_break(true); // where it cannot be tried, nothing is known of it
     screen_keys(a, ":preset cifar10_separable_cnn\ny");
     app_work(a);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     goes_on(a, session);
     fake_planning_break(false);
     screen_close(a);
@@ -412,13 +414,13 @@ START_TEST(what_is_still_being_tried_can_be_left)
 {
     app *a = screen_open(&wide);
     screen_advance(a, 20);
-    hr_session *session = a->session;
+    hr_session *session = a->feed.session;
     fake_planning_hold(true);
     screen_keys(a, ":preset cifar10_separable_cnn\ny");
     app_work(a);
     app_work(a);
     ck_assert_int_eq(a->pending, PENDING_PRESET);
-    ck_assert(!a->ending);
+    ck_assert(!a->feed.ending);
     app_key(a, INPUT_ESCAPE);
     goes_on(a, session);
     screen_keys(a, ":preset cifar10_separable_cnn\ny");

@@ -296,7 +296,7 @@ START_TEST(what_is_copied_has_nothing_that_a_terminal_obeys)
     screen_advance(a, 20);
     a->focus = PANE_PEAK;
     free(screen_text(a));
-    hr_report_tensor *first = &a->report.memory.at_peak.tensors[table_selected(&a->table[PANE_PEAK])];
+    hr_report_tensor *first = &a->feed.report.memory.at_peak.tensors[table_selected(&a->table[PANE_PEAK])];
     snprintf(first->name, sizeof first->name, "a\033]52;c;\a\r\nrm\t\xc2\x9b-\xc3\xa9");
     char text[512];
     ck_assert(table_copy(&a->table[PANE_PEAK], pane_ops_of(PANE_PEAK)->table, a, text, sizeof text));

@@ -35,9 +35,9 @@ typedef struct training {
 static void tell(void *context, const hr_event *e)
 {
     training *t = context;
-    run_state_feed(&t->app->live, e);
-    heap_record_knobs(&t->app->heap, &t->app->applied);
-    heap_record_feed(&t->app->heap, e);
+    run_state_feed(&t->app->feed.live, e);
+    heap_record_knobs(&t->app->feed.heap, &t->app->feed.applied);
+    heap_record_feed(&t->app->feed.heap, e);
 }
 
 static void training_begin(training *t, app *a, const char *kind, uint64_t limit_bytes)
@@ -51,9 +51,9 @@ static void training_begin(training *t, app *a, const char *kind, uint64_t limit
     MUST(backing_numbers_open(limit_bytes, 4096, &source, NULL) == HR_OK);
     allocator_config config = allocator_config_of(kind, limit_bytes);
     config.growth = true;
-    MUST(hr_knobs_set(&a->applied, HR_KNOB_ALLOCATOR_KIND, kind, NULL) == HR_OK);
+    MUST(hr_knobs_set(&a->feed.applied, HR_KNOB_ALLOCATOR_KIND, kind, NULL) == HR_OK);
     t->heap = heap_over(&config, source, &t->bus);
-    a->live.limit_bytes = limit_bytes;
+    a->feed.live.limit_bytes = limit_bytes;
     fake_step_plan_show(a);
     trace_note(&t->bus, HR_EVENT_STATE, HR_ENGINE_RUNNING, "");
     trace_note(&t->bus, HR_EVENT_BUILD, 0, "built");
@@ -88,7 +88,7 @@ static void ask(training *t, const hr_event *e)
 // The build, or one step, of the workbench's step plan; stops where it is refused.
 static void play(training *t, bool builds)
 {
-    const hr_step_plan *p = &t->app->step_plan;
+    const hr_step_plan *p = &t->app->feed.step_plan;
     size_t begin = builds ? 0 : p->build_events, end = builds ? p->build_events : p->event_count;
     t->peak = (heap_counters){0};
     for (size_t i = begin; i < end && !t->refused; i++) {
@@ -189,9 +189,9 @@ START_TEST(a_view_that_was_frozen_before_the_first_look_shows_the_heap)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_keys(a, " ");
-    ck_assert(a->is_frozen);
+    ck_assert(a->feed.is_frozen);
     train(a, "bfc", 96 * HR_MIB);
-    ck_assert(a->is_frozen);
+    ck_assert(a->feed.is_frozen);
     free(screen_text(a));
     ck_assert_uint_gt(heap_scene_rows(&a->heap_scene), 0);
     const uint64_t number = a->heap_scene.step.number;
@@ -218,7 +218,7 @@ START_TEST(the_heap_at_the_peak_has_the_numbers_of_the_allocator)
         ck_assert_uint_eq(m->requested_bytes, shared.peak.requested_bytes);
         ck_assert_uint_eq(heap_mirror_largest_free(m), shared.peak.largest_free_bytes);
         ck_assert_double_eq_tol(heap_mirror_fragmentation(m), shared.peak.fragmentation, 1e-12);
-        ck_assert_uint_eq(a->heap.damage, 0);
+        ck_assert_uint_eq(a->feed.heap.damage, 0);
         close_training(a);
     }
 }
@@ -238,7 +238,7 @@ START_TEST(a_refused_request_is_the_last_event_and_stands_beside_the_largest_hol
     trace_note(&shared.bus, HR_EVENT_STATE, HR_ENGINE_OOM, "");
     app_key(a, INPUT_UP); // nothing trains: walking back needs no freezing
     draw(a);
-    ck_assert(!a->is_frozen);
+    ck_assert(!a->feed.is_frozen);
     ck_assert_uint_eq(a->heap_scene.at + 1, a->heap_scene.count);
     close_training(a);
 }
@@ -257,10 +257,10 @@ START_TEST(what_only_a_plan_was_refused_is_shown_as_it_was_planned)
     trace_emit(&shared.bus, &e);
     ck_assert(shows(a, "A dry run was refused")); // the plan has not come yet
     ck_assert_uint_eq(memory_selected_row(a) + 1, heap_scene_rows(&a->heap_scene));
-    ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_BATCH_SIZE, "256", NULL), HR_OK);
-    ck_assert_int_eq(hr_knobs_set(&a->knobs, HR_KNOB_ALLOCATOR_GROWTH, "off", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&a->feed.knobs, HR_KNOB_BATCH_SIZE, "256", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&a->feed.knobs, HR_KNOB_ALLOCATOR_GROWTH, "off", NULL), HR_OK);
     fake_step_plan_show(a);
-    ck_assert(!a->step_plan.fits);
+    ck_assert(!a->feed.step_plan.fits);
     draw(a);
     ck_assert_int_eq(a->heap_scene.step.kind, HEAP_STEP_PLANNED);
     ck_assert_int_eq(a->heap_scene.changes[a->heap_scene.count - 1].kind, HR_EVENT_OOM);
@@ -287,7 +287,7 @@ START_TEST(the_view_follows_the_newest_step_until_the_first_step_of_the_cursor_h
     size_t at = a->heap_scene.at;
     app_key(a, INPUT_DOWN);
     draw(a);
-    ck_assert(a->is_frozen);
+    ck_assert(a->feed.is_frozen);
     ck_assert(shows(a, "step 3 is held"));
     ck_assert_uint_eq(a->heap_scene.at, at + 1);
     play(&shared, false);
@@ -295,7 +295,7 @@ START_TEST(the_view_follows_the_newest_step_until_the_first_step_of_the_cursor_h
     ck_assert_uint_eq(a->heap_scene.step.number, 3);
     screen_keys(a, " ");
     draw(a);
-    ck_assert(!a->is_frozen);
+    ck_assert(!a->feed.is_frozen);
     ck_assert_uint_eq(a->heap_scene.step.number, 4);
     ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
     close_training(a);
@@ -316,17 +316,17 @@ START_TEST(home_is_the_beginning_of_the_step_and_end_its_end)
     ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.count);
     ck_assert_uint_eq(a->heap_scene.heap.block_count, blocks); // a step leaves what it found
     for (unsigned pane = 0; pane < 3; pane++) {                // behind the end there is the newest step
-        ck_assert(a->is_frozen);
+        ck_assert(a->feed.is_frozen);
         play(&shared, false);
         app_key(a, INPUT_END);
         draw(a);
-        ck_assert(!a->is_frozen);
+        ck_assert(!a->feed.is_frozen);
         ck_assert_uint_eq(a->heap_scene.step.number, 3 + pane);
         ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
         app_key(a, INPUT_TAB);
         app_key(a, INPUT_END);
         draw(a);
-        ck_assert(a->is_frozen);
+        ck_assert(a->feed.is_frozen);
         ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.count);
     }
     close_training(a);
@@ -426,7 +426,7 @@ START_TEST(enter_goes_to_the_event_that_made_a_chunk_and_on_to_the_one_that_ends
     ck_assert_uint_eq(v->at, made + 1);
     ck_assert_int_eq(v->changes[made].kind, HR_EVENT_ALLOC);
     ck_assert_uint_eq(v->changes[made].address, piece.address);
-    ck_assert(a->is_frozen);
+    ck_assert(a->feed.is_frozen);
     app_key(a, INPUT_ENTER);
     draw(a);
     ck_assert_uint_eq(v->at, ended + 1);
@@ -504,7 +504,7 @@ START_TEST(another_order_of_the_events_stays_in_the_same_moment)
         draw(a);
         ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
         ck_assert_uint_eq(memory_selected_row(a), a->heap_scene.peak);
-        ck_assert(!a->is_frozen);
+        ck_assert(!a->feed.is_frozen);
     }
     close_training(a);
 }
@@ -516,10 +516,10 @@ START_TEST(names_are_those_of_the_plan_only_where_it_is_the_same_tensor)
 {
     app *a = open_training("bfc", 96 * HR_MIB);
     draw(a);
-    const hr_step_plan_tensor *t = &a->step_plan.tensors[2];
+    const hr_step_plan_tensor *t = &a->feed.step_plan.tensors[2];
     char text[HR_NAME_MAX];
     ck_assert_str_eq(memory_tensor_name(a, 2, t->category, t->bytes, text),
-                     hr_step_plan_text(&a->step_plan, t->name));
+                     hr_step_plan_text(&a->feed.step_plan, t->name));
     ck_assert_str_eq(memory_tensor_name(a, 2, t->category, t->bytes + 1, text), "tensor 2");
     ck_assert_str_eq(memory_tensor_name(a, 100000, t->category, t->bytes, text), "tensor 100000");
     ck_assert_str_eq(memory_tensor_name(a, HR_NO_ID, HR_CATEGORY_GRADIENTS, 5, text), "gradients");
@@ -540,7 +540,7 @@ START_TEST(every_pane_is_said_explained_and_copied)
         const pane_ops *ops = pane_ops_of(panes[i]);
         a->focus = panes[i];
         screen_keys(a, ".");
-        ck_assert_msg(strstr(a->message.text, said[i]) != NULL, "%s", a->message.text);
+        ck_assert_msg(strstr(a->feed.message.text, said[i]) != NULL, "%s", a->feed.message.text);
         bool any = ops->copy != NULL ? ops->copy(a, text, sizeof text)
                                      : table_copy(&a->table[panes[i]], ops->table, a, text, sizeof text);
         ck_assert(any);
@@ -584,7 +584,7 @@ START_TEST(a_stream_that_contradicts_itself_draws_every_frame)
         app_key(a, keys[i % (sizeof keys / sizeof *keys)]);
         draw(a);
     }
-    ck_assert_uint_gt(a->heap.damage, 0);
+    ck_assert_uint_gt(a->feed.heap.damage, 0);
     screen_close(a);
 }
 END_TEST

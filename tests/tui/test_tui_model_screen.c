@@ -48,7 +48,7 @@ END_TEST
 START_TEST(a_layers_tensors_and_instructions_are_all_of_its_own)
 {
     app *a = model_at(36, 120);
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     for (uint32_t layer = 0; layer < p->layer_count; layer++) {
         size_t tensors = 0, instrs = 0;
         for (size_t k = 0; k < p->tensor_count; k++) {
@@ -72,7 +72,7 @@ END_TEST
 START_TEST(the_line_of_sums_adds_the_layers_up)
 {
     app *a = model_at(24, 120);
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     uint64_t weights = 0, activations = 0;
     for (size_t k = 0; k < p->layer_count; k++) {
         weights += p->layers[k].parameter_bytes;
@@ -97,8 +97,8 @@ START_TEST(sorting_by_activations_brings_the_largest_layer_up)
     }
     free(screen_text(a));
     for (size_t k = 1; k < v->count; k++) {
-        ck_assert_uint_ge(a->step_plan.layers[v->order[k - 1]].activation_bytes,
-                          a->step_plan.layers[v->order[k]].activation_bytes);
+        ck_assert_uint_ge(a->feed.step_plan.layers[v->order[k - 1]].activation_bytes,
+                          a->feed.step_plan.layers[v->order[k]].activation_bytes);
     }
     screen_close(a);
 }
@@ -107,7 +107,7 @@ END_TEST
 START_TEST(enter_leads_to_the_listing_and_to_the_timeline)
 {
     app *a = model_at(24, 80);
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     app_key(a, INPUT_DOWN);
     app_key(a, INPUT_ENTER);
     ck_assert_int_eq(a->screen, SCREEN_PROGRAM);
@@ -165,11 +165,11 @@ START_TEST(every_pane_says_itself_in_a_sentence)
             for (int pane = 0; pane < 3; pane++) {
                 free(screen_text(a));
                 screen_keys(a, ".");
-                size_t length = strlen(a->message.text);
+                size_t length = strlen(a->feed.message.text);
                 ck_assert_uint_gt(length, 10);
-                ck_assert_msg(strchr(".", a->message.text[length - 1]) != NULL ||
-                                  a->message.text[length - 1] == ' ',
-                              "%s", a->message.text);
+                ck_assert_msg(strchr(".", a->feed.message.text[length - 1]) != NULL ||
+                                  a->feed.message.text[length - 1] == ' ',
+                              "%s", a->feed.message.text);
                 app_key(a, INPUT_TAB);
             }
         }

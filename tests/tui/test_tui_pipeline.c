@@ -13,9 +13,10 @@
 
 static void say_step(app *a, uint64_t duration_ns, uint64_t wait_ns)
 {
-    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = (uint32_t)a->live.steps + 1};
+    hr_event e = {
+        .version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = (uint32_t)a->feed.live.steps + 1};
     e.u.step = (hr_event_step){.duration_ns = duration_ns, .wait_ns = wait_ns, .samples = 1};
-    run_state_feed(&a->live, &e);
+    run_state_feed(&a->feed.live, &e);
 }
 
 static void say_stage(app *a, const char *name, uint32_t length, uint32_t capacity, uint64_t bytes)
@@ -23,7 +24,7 @@ static void say_stage(app *a, const char *name, uint32_t length, uint32_t capaci
     hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_PIPELINE};
     e.u.stage = (hr_event_stage){.host_bytes = bytes, .queue_length = length, .queue_capacity = capacity};
     snprintf(e.u.stage.name, sizeof e.u.stage.name, "%s", name);
-    run_state_feed(&a->live, &e);
+    run_state_feed(&a->feed.live, &e);
 }
 
 static void prepare(app *a)
@@ -75,7 +76,7 @@ START_TEST(a_device_that_only_plans_says_so)
 {
     char words[768];
     app *a = screen_open(&golden_looks[2].look);
-    ck_assert_int_eq(hr_knobs_set_pair(&a->applied, "device.kind=plan", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&a->feed.applied, "device.kind=plan", NULL), HR_OK);
     ck_assert_ptr_nonnull(strstr(pipeline_words(a, words, sizeof words), "moves no data"));
     screen_keys(a, "7");
     char *text = screen_text(a);
@@ -97,7 +98,7 @@ START_TEST(enter_edits_the_setting_under_the_cursor)
     for (size_t row = 0; row < a->table[PANE_SETTINGS].count; row++) {
         app_key(a, INPUT_ENTER);
         ck_assert_int_eq(a->overlay, OVERLAY_EDIT);
-        const char *key = hr_knob_rows(NULL)[app_knob(a)].key;
+        const char *key = hr_knob_rows(NULL)[feed_knob(&a->feed)].key;
         ck_assert_msg(strncmp(key, "pipeline.", 9) == 0 || strncmp(key, "batch.", 6) == 0, "%s", key);
         app_key(a, INPUT_ESCAPE);
         app_key(a, INPUT_DOWN);
@@ -153,7 +154,7 @@ START_TEST(a_situation_is_opened_as_a_preset)
     app_key(a, INPUT_ENTER);
     ck_assert_int_eq(a->pending, PENDING_PRESET);
     app_work(a);
-    ck_assert_str_eq(hr_preset_name(a->preset), "wide");
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "wide");
     screen_close(a);
 }
 END_TEST

@@ -59,7 +59,7 @@ START_TEST(its_cursor_is_the_timelines)
 {
     app *a = program_at(24, 80);
     uint32_t at = a->step.cursor;
-    ck_assert_uint_eq(at, a->step_plan.peak_instr);
+    ck_assert_uint_eq(at, a->feed.step_plan.peak_instr);
     ck_assert_uint_eq(table_selected(&a->table[PANE_LISTING]), at);
     app_key(a, INPUT_DOWN);
     app_key(a, INPUT_ENTER); // without a frame between
@@ -93,7 +93,7 @@ START_TEST(sorting_and_filtering_keep_the_cursor_on_its_instruction)
     app_key(a, INPUT_HOME);
     app_key(a, INPUT_DOWN);
     free(screen_text(a));
-    ck_assert_ptr_nonnull(strstr(step_line(&a->step_plan, a->step.cursor), "relu"));
+    ck_assert_ptr_nonnull(strstr(step_line(&a->feed.step_plan, a->step.cursor), "relu"));
     screen_close(a);
 }
 END_TEST
@@ -293,18 +293,18 @@ START_TEST(the_same_step_plan_once_more_changes_nothing)
     app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
     fake_step_plan_show(a);
-    uint64_t version = a->step_plan_version;
+    uint64_t version = a->feed.step_plan_version;
     size_t come = a->step.changes.come;
     step_go(a, 5);
     fake_step_plan_show(a);
-    ck_assert_uint_eq(a->step_plan_version, version);
+    ck_assert_uint_eq(a->feed.step_plan_version, version);
     ck_assert_uint_eq(a->step.changes.come, come);
     ck_assert_uint_eq(a->step.cursor, 5);
     ck_assert_str_eq(a->step.changes.what, "execution.mode graph");
     app_turn(a, HR_KNOB_DEVICE_VRAM, "1GiB"); // the same listing under another limit
     screen_advance(a, 2);
     fake_step_plan_show(a);
-    ck_assert_uint_ne(a->step_plan_version, version);
+    ck_assert_uint_ne(a->feed.step_plan_version, version);
     ck_assert_uint_eq(a->step.changes.count, 0);
     screen_close(a);
 }
@@ -316,7 +316,7 @@ static bool wants(app *a, hr_knobs *after)
 {
     hr_knobs before;
     bool is_wanted = app_wants_diff(a, &before, after);
-    ck_assert(!is_wanted || memcmp(&before, &a->knobs, sizeof before) == 0);
+    ck_assert(!is_wanted || memcmp(&before, &a->feed.knobs, sizeof before) == 0);
     return is_wanted;
 }
 

@@ -90,7 +90,7 @@ START_TEST(pasted_text_is_text_and_never_a_key)
     app_paste(a, "q\ny\n");
     ck_assert_int_eq(a->pending, PENDING_NONE);
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);
-    ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NOTE);
     screen_keys(a, ":");
     app_paste(a, "set \r\n\tbatch.size\x1b 16 \xff€");
     ck_assert_str_eq(a->prompt.text, "set  batch.size  16  €");
@@ -149,7 +149,7 @@ START_TEST(tab_goes_through_what_is_offered_and_back)
     app_key(a, INPUT_BACK_TAB);
     ck_assert_str_eq(a->prompt.text + 6, a->completion.candidate[count - 1].text);
     app_key(a, INPUT_ENTER);
-    ck_assert_int_ne(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_ne(a->feed.message.kind, MESSAGE_ERROR);
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);
     screen_close(a);
 }
@@ -169,9 +169,9 @@ START_TEST(typing_a_value_shows_every_choice_and_a_part_of_a_name_finds_it)
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     size_t count;
     const hr_knob_id *panel = knob_edit_panel(&count);
-    for (a->knob = 0; a->knob < count; a->knob++) {
+    for (a->feed.knob = 0; a->feed.knob < count; a->feed.knob++) {
         const char *words[KNOB_EDIT_WORDS_MAX];
-        const hr_knob_row *row = &hr_knob_rows(NULL)[panel[a->knob]];
+        const hr_knob_row *row = &hr_knob_rows(NULL)[panel[a->feed.knob]];
         size_t named = knob_edit_words(row->id, words);
         a->focus = PANE_KNOBS;
         app_key(a, INPUT_ENTER);
@@ -204,19 +204,19 @@ START_TEST(an_unchanged_value_does_nothing)
     screen_advance(a, 20);
     size_t count;
     knob_edit_panel(&count);
-    for (a->knob = 0; a->knob < count; a->knob++) {
-        uint64_t log = a->live.log_count;
+    for (a->feed.knob = 0; a->feed.knob < count; a->feed.knob++) {
+        uint64_t log = a->feed.live.log_count;
         app_key(a, INPUT_ENTER);
         app_key(a, INPUT_ENTER);
-        ck_assert_uint_eq(a->turned.count, 0);
-        ck_assert_uint_eq(a->live.log_count, log);
-        ck_assert_int_ne(a->message.kind, MESSAGE_ERROR);
+        ck_assert_uint_eq(a->feed.turned.count, 0);
+        ck_assert_uint_eq(a->feed.live.log_count, log);
+        ck_assert_int_ne(a->feed.message.kind, MESSAGE_ERROR);
     }
     screen_keys(a, ":set batch.size 128\n");
-    ck_assert_str_eq(a->message.text, "batch.size is 128 already");
+    ck_assert_str_eq(a->feed.message.text, "batch.size is 128 already");
     screen_advance(a, 5);
-    ck_assert_uint_eq(a->runs.count, 1);
-    ck_assert_uint_eq(a->turned.count, 0);
+    ck_assert_uint_eq(a->feed.runs.count, 1);
+    ck_assert_uint_eq(a->feed.turned.count, 0);
     screen_close(a);
 }
 END_TEST

@@ -28,11 +28,11 @@ END_TEST
 // The knobs, sizes and rows that a request may change, folded into one text.
 static void fingerprint(app *a, char text[2048])
 {
-    snprintf(text, 2048, "%d %d %d %d %d %d %d %zu %u %d %d %d %d %zu %d %d %s", a->is_frozen,
+    snprintf(text, 2048, "%d %d %d %d %d %d %d %zu %u %d %d %d %d %zu %d %d %s", a->feed.is_frozen,
              a->baseline.pinned, (int)a->overlay, (int)a->screen, (int)a->focus, a->expanded,
-             (int)a->message.kind, a->knob, a->zoom, (int)a->glyphs.set, a->redraws, (int)a->pending,
-             a->interrupted, a->turned.done, a->quits, (int)a->knobs.value[HR_KNOB_BATCH_SIZE].u.integer,
-             a->message.text);
+             (int)a->feed.message.kind, a->feed.knob, a->zoom, (int)a->glyphs.set, a->redraws,
+             (int)a->pending, a->interrupted, a->feed.turned.done, a->quits,
+             (int)a->feed.knobs.value[HR_KNOB_BATCH_SIZE].u.integer, a->feed.message.text);
 }
 
 START_TEST(every_request_that_is_live_does_something)
@@ -50,14 +50,14 @@ START_TEST(every_request_that_is_live_does_something)
         app_request(a, REQUEST_UNDO);
         app_request(a, REQUEST_DOWN);
         app_request(a, REQUEST_PIN);
-        a->message.kind = MESSAGE_NONE;
+        a->feed.message.kind = MESSAGE_NONE;
         fingerprint(a, before);
         const char *why_not = app_why_not(a, (request)r);
         app_key(a, request_rows(&count)[r].key);
         fingerprint(a, after);
         bool runs = r == REQUEST_PIN || r == REQUEST_PAGE_DOWN; // seen elsewhere
         ck_assert_msg(runs || strcmp(before, after) != 0, "%s changes nothing", request_rows(&count)[r].name);
-        ck_assert_msg(why_not == NULL || strcmp(a->message.text, why_not) == 0, "%s gives no reason",
+        ck_assert_msg(why_not == NULL || strcmp(a->feed.message.text, why_not) == 0, "%s gives no reason",
                       request_rows(&count)[r].name);
         screen_close(a);
     }

@@ -384,26 +384,26 @@ START_TEST(enter_looks_and_a_turns_every_knob_back_and_z_undoes_it_in_one_step)
 {
     app *a = screen_open(&golden_looks[0].look);
     three_runs(a);
-    ck_assert_uint_eq(a->runs.count, 4);
-    ck_assert_int_eq(run_log_newest(&a->runs)->result, RUN_OOM);
-    hr_knobs before = a->knobs;
+    ck_assert_uint_eq(a->feed.runs.count, 4);
+    ck_assert_int_eq(run_log_newest(&a->feed.runs)->result, RUN_OOM);
+    hr_knobs before = a->feed.knobs;
     app_key(a, INPUT_END);
     app_key(a, INPUT_ENTER); // the first run
     ck_assert_int_eq(a->focus, PANE_DIFF);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->feed.knobs, &before, (hr_knob_id)id));
     }
     screen_keys(a, "a");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!knob_edit_differs(&a->knobs, &a->runs.runs[0].knobs, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->feed.knobs, &a->feed.runs.runs[0].knobs, (hr_knob_id)id));
     }
     screen_advance(a, 10);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
-    ck_assert_uint_eq(a->runs.count, 4); // the run that was there goes on
-    ck_assert_uint_eq(run_log_current(&a->runs)->number, 1);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
+    ck_assert_uint_eq(a->feed.runs.count, 4); // the run that was there goes on
+    ck_assert_uint_eq(run_log_current(&a->feed.runs)->number, 1);
     screen_keys(a, "z");
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        ck_assert(!knob_edit_differs(&a->knobs, &before, (hr_knob_id)id));
+        ck_assert(!knob_edit_differs(&a->feed.knobs, &before, (hr_knob_id)id));
     }
     screen_close(a);
 }
@@ -416,15 +416,15 @@ START_TEST(undo_and_redo_go_back_to_the_runs_that_exist)
     for (int i = 0; i < 3; i++) {
         screen_keys(a, "zz");
         screen_advance(a, 6);
-        ck_assert_uint_eq(run_log_current(&a->runs)->number, 2);
+        ck_assert_uint_eq(run_log_current(&a->feed.runs)->number, 2);
         screen_keys(a, "Z");
         screen_advance(a, 6);
-        ck_assert_uint_eq(run_log_current(&a->runs)->number, 3);
+        ck_assert_uint_eq(run_log_current(&a->feed.runs)->number, 3);
         screen_keys(a, "Z");
         screen_advance(a, 6);
-        ck_assert_uint_eq(run_log_current(&a->runs)->number, 4);
-        ck_assert_int_eq(run_log_current(&a->runs)->result, RUN_OOM);
-        ck_assert_uint_eq(a->runs.count, 4);
+        ck_assert_uint_eq(run_log_current(&a->feed.runs)->number, 4);
+        ck_assert_int_eq(run_log_current(&a->feed.runs)->result, RUN_OOM);
+        ck_assert_uint_eq(a->feed.runs.count, 4);
     }
     screen_close(a);
 }
@@ -435,14 +435,14 @@ START_TEST(a_run_bears_the_name_that_it_is_given)
     app *a = screen_open(&golden_looks[0].look);
     three_runs(a);
     screen_keys(a, ":name half the batch\n"); // run 3 is selected
-    ck_assert_str_eq(run_log_find(&a->runs, 3)->name, "half the batch");
+    ck_assert_str_eq(run_log_find(&a->feed.runs, 3)->name, "half the batch");
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "half the batch: batch.size=64"));
     free(text);
     screen_keys(a, "1:name first of all\n");
-    ck_assert_str_eq(run_log_current(&a->runs)->name, "first of all");
+    ck_assert_str_eq(run_log_current(&a->feed.runs)->name, "first of all");
     screen_keys(a, ":name\n");
-    ck_assert_str_eq(run_log_current(&a->runs)->name, "");
+    ck_assert_str_eq(run_log_current(&a->feed.runs)->name, "");
     screen_close(a);
 }
 END_TEST
@@ -453,21 +453,21 @@ START_TEST(what_ran_out_of_memory_is_turned_back_to_only_when_asked_twice_in_a_r
     three_runs(a);
     screen_keys(a, "z"); // it trains again
     screen_advance(a, 5);
-    hr_knobs before = a->knobs;
+    hr_knobs before = a->feed.knobs;
     size_t row = 0;
     app_key(a, INPUT_HOME);
-    while (a->runs.runs[a->runs.count - 1 - row].result != RUN_OOM) {
+    while (a->feed.runs.runs[a->feed.runs.count - 1 - row].result != RUN_OOM) {
         app_key(a, INPUT_DOWN);
-        ck_assert_uint_lt(++row, a->runs.count);
+        ck_assert_uint_lt(++row, a->feed.runs.count);
     }
     static const char *const asks[] = {"a", ".a"}; // what comes between forgets the first
     for (size_t k = 0; k < sizeof asks / sizeof *asks; k++) {
         screen_keys(a, asks[k]);
-        ck_assert_msg(strstr(a->message.text, "ran out of memory") != NULL, "%s", a->message.text);
-        ck_assert(!knob_edit_differs(&a->knobs, &before, HR_KNOB_BATCH_SIZE));
+        ck_assert_msg(strstr(a->feed.message.text, "ran out of memory") != NULL, "%s", a->feed.message.text);
+        ck_assert(!knob_edit_differs(&a->feed.knobs, &before, HR_KNOB_BATCH_SIZE));
     }
     screen_keys(a, "a");
-    ck_assert_int_eq(hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE), 512);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 512);
     screen_close(a);
 }
 END_TEST
@@ -480,7 +480,7 @@ START_TEST(runs_that_never_ended_a_step_have_no_picture_but_a_sentence)
     screen_keys(a, ":set device.vram 2 MiB\n");
     screen_advance(a, 4);
     screen_keys(a, "5");
-    ck_assert_uint_eq(a->runs.count, 2);
+    ck_assert_uint_eq(a->feed.runs.count, 2);
     char *text = screen_text(a);
     ck_assert_msg(strstr(text, "Neither of these runs has ended a step") != NULL, "%s", text);
     ck_assert_msg(strstr(text, "Neither fits: a runs out of memory by") != NULL, "%s", text);
@@ -496,7 +496,7 @@ START_TEST(the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)
     app *a = screen_open(&golden_looks[0].look);
     screen_advance(a, 20);
     screen_keys(a, "b");
-    ck_assert_uint_eq(a->runs.pinned, 1);
+    ck_assert_uint_eq(a->feed.runs.pinned, 1);
     screen_keys(a, ":set batch.size 64\n");
     screen_advance(a, 20);
     screen_keys(a, "5");
@@ -504,7 +504,7 @@ START_TEST(the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)
     ck_assert_ptr_nonnull(strstr(text, "1b"));
     free(text);
     screen_keys(a, "B");
-    ck_assert_uint_eq(a->runs.pinned, 0);
+    ck_assert_uint_eq(a->feed.runs.pinned, 0);
     screen_close(a);
 }
 END_TEST
@@ -534,8 +534,8 @@ static size_t count_of(const char *text, const char *what)
 static void follow_advice(app *a)
 {
     char line[256];
-    const char *advice = strstr(a->message.text, "\ntry: :");
-    ck_assert_msg(advice != NULL, "%s", a->message.text);
+    const char *advice = strstr(a->feed.message.text, "\ntry: :");
+    ck_assert_msg(advice != NULL, "%s", a->feed.message.text);
     snprintf(line, sizeof line, "%s\n", advice + strlen("\ntry: "));
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, line);
@@ -549,22 +549,22 @@ START_TEST(what_is_turned_is_exported_and_replaces_nothing_unasked)
     snprintf(path, sizeof path, "%s/mine.py", folder);
     snprintf(line, sizeof line, ":export pytorch %s\n", path);
     screen_keys(a, line);
-    ck_assert_msg(a->message.kind == MESSAGE_NOTE, "%s", a->message.text);
+    ck_assert_msg(a->feed.message.kind == MESSAGE_NOTE, "%s", a->feed.message.text);
     char *text = read_whole(path);
     ck_assert_str_eq(text, "pytorch of demo, batch 128\n");
     free(text);
     screen_keys(a, ":set batch.size 64\n");
     screen_keys(a, line); // again
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     follow_advice(a);
-    ck_assert_msg(a->message.kind == MESSAGE_NOTE, "%s", a->message.text);
+    ck_assert_msg(a->feed.message.kind == MESSAGE_NOTE, "%s", a->feed.message.text);
     text = read_whole(path);
     ck_assert_str_eq(text, "pytorch of demo, batch 64\n");
     free(text);
     unlink(path);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ":export pytorch\n");
-    ck_assert_ptr_nonnull(strstr(a->message.text, "try: :export preset mine.yaml"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "try: :export preset mine.yaml"));
     ck_assert_int_eq(rmdir(folder), 0);
     screen_close(a);
 }
@@ -579,44 +579,44 @@ START_TEST(runs_are_exported_whole_and_replace_no_file_unasked)
     snprintf(path, sizeof path, "%s/runs.csv", folder);
     snprintf(line, sizeof line, ":export-runs %s\n", path);
     screen_keys(a, line);
-    ck_assert_msg(a->message.kind == MESSAGE_NOTE, "%s", a->message.text);
+    ck_assert_msg(a->feed.message.kind == MESSAGE_NOTE, "%s", a->feed.message.text);
     char *csv = read_whole(path);
-    ck_assert_uint_eq(count_of(csv, "\n"), 1 + a->runs.count);
+    ck_assert_uint_eq(count_of(csv, "\n"), 1 + a->feed.runs.count);
     snprintf(line, sizeof line, "\n2,\"\",\"demo\",\"batch.size=64\",ended,,%.0f,67108864,",
-             a->runs.runs[1].measures.value[MEASURE_PEAK]);
+             a->feed.runs.runs[1].measures.value[MEASURE_PEAK]);
     ck_assert_ptr_nonnull(strstr(csv, line));
     snprintf(line, sizeof line, ":export-runs %s\n", path);
     ck_assert_ptr_nonnull(
         strstr(csv, "\n4,\"\",\"demo\",\"batch.size=512 execution.mode=graph\",oom,capacity,,"));
     free(csv);
     screen_keys(a, line); // again
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "is there already, and stays as it is"));
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "is there already, and stays as it is"));
     FILE *other = fopen(path, "w");
     fclose(other);
     follow_advice(a);
     csv = read_whole(path);
-    ck_assert_uint_eq(count_of(csv, "\n"), 1 + a->runs.count);
+    ck_assert_uint_eq(count_of(csv, "\n"), 1 + a->feed.runs.count);
     free(csv);
     unlink(path);
     ck_assert_int_eq(mkdir(path, 0700), 0); // nothing but a file gives way
     app_key(a, INPUT_ESCAPE);
     snprintf(line, sizeof line, ":export-runs! %s\n", path);
     screen_keys(a, line);
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     ck_assert_int_eq(rmdir(path), 0);
     app_key(a, INPUT_ESCAPE);
     snprintf(path, sizeof path, "%s/runs.json", folder);
     snprintf(line, sizeof line, ":export-runs %s\n", path);
     screen_keys(a, line);
     char *json = read_whole(path);
-    ck_assert_uint_eq(count_of(json, "\"peak_in_use_bytes\""), a->runs.count);
+    ck_assert_uint_eq(count_of(json, "\"peak_in_use_bytes\""), a->feed.runs.count);
     ck_assert_uint_eq(count_of(json, "null, \"limit_bytes\""), 1); // the peak of the one that did not fit
     free(json);
     unlink(path);
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ":export-runs runs.txt\n");
-    ck_assert_int_eq(a->message.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     ck_assert_int_eq(rmdir(folder), 0); // nothing else was left there
     screen_close(a);
 }
@@ -663,13 +663,13 @@ START_TEST(a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_that_is_shown)
     app *a = screen_open(&golden_looks[1].look);
     screen_advance(a, 10);
     screen_keys(a, "5 ");
-    const uint32_t shown = run_log_newest(&a->runs)->number;
+    const uint32_t shown = run_log_newest(&a->feed.runs)->number;
     screen_keys(a, "<");
     screen_advance(a, 10); // another run, unseen
-    ck_assert_uint_gt(run_log_newest(&a->runs)->number, shown);
+    ck_assert_uint_gt(run_log_newest(&a->feed.runs)->number, shown);
     screen_keys(a, "b");
-    ck_assert_uint_eq(a->runs.pinned, shown);
-    ck_assert_uint_eq(app_runs(a)->pinned, shown);
+    ck_assert_uint_eq(a->feed.runs.pinned, shown);
+    ck_assert_uint_eq(feed_runs(&a->feed)->pinned, shown);
     screen_keys(a, "r"); // paused, unseen too
     screen_advance(a, 2);
     char *text = screen_text(a);
@@ -677,7 +677,7 @@ START_TEST(a_baseline_that_is_pinned_in_a_frozen_view_is_the_run_that_is_shown)
     ck_assert_ptr_null(strstr(text, "paused"));
     free(text);
     screen_keys(a, " B");
-    ck_assert_uint_eq(a->runs.pinned, 0);
+    ck_assert_uint_eq(a->feed.runs.pinned, 0);
     screen_close(a);
 }
 END_TEST
@@ -719,8 +719,8 @@ START_TEST(runs_of_two_presets_say_so)
     free(text);
     app_key(a, INPUT_END);
     screen_keys(a, "a"); // another preset's knobs are not for this model
-    ck_assert_int_eq(a->message.kind, MESSAGE_NOTE);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "was of the preset demo"));
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NOTE);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "was of the preset demo"));
     screen_close(a);
 }
 END_TEST

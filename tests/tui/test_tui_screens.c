@@ -53,14 +53,14 @@ START_TEST(a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_a
         screen_advance(a, 50);
         app_key(a, INPUT_RIGHT);
         screen_advance(a, 3);
-        ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
+        ck_assert_int_eq(a->feed.live.state, HR_ENGINE_OOM);
         ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
         golden_compare(names[i], a);
         screen_keys(a, "z");
         screen_advance(a, 10);
-        ck_assert_int_eq(a->live.state, HR_ENGINE_RUNNING);
+        ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
         ck_assert_int_eq(a->screen, SCREEN_BENCH);
-        ck_assert_uint_gt(a->live.steps, 55);
+        ck_assert_uint_gt(a->feed.live.steps, 55);
         screen_close(a);
     }
 }
@@ -139,7 +139,7 @@ START_TEST(a_frozen_view_stands_still_while_the_training_goes_on)
     screen_advance(a, 50);
     char *after = screen_text(a);
     ck_assert_str_eq(before, after);
-    ck_assert_uint_eq(a->live.steps, 69);
+    ck_assert_uint_eq(a->feed.live.steps, 69);
     screen_keys(a, " ");
     char *later = screen_text(a);
     ck_assert_str_ne(before, later);
@@ -155,20 +155,20 @@ START_TEST(what_comes_while_the_view_is_frozen_is_shown_once_it_goes_on)
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 20);
     screen_keys(a, " ");
-    uint64_t version = a->report_version;
+    uint64_t version = a->feed.report_version;
     app_key(a, INPUT_RIGHT); // batch 256 does not fit
     screen_advance(a, 3);
-    ck_assert_int_eq(a->live.state, HR_ENGINE_OOM);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_OOM);
     ck_assert_int_eq(a->screen, SCREEN_BENCH);
-    ck_assert_int_eq(a->report.oom.cause, HR_OOM_NONE);
-    ck_assert_uint_eq(a->report_version, version);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "Space shows why"));
-    const run *last = run_log_newest(&a->runs);
+    ck_assert_int_eq(a->feed.report.oom.cause, HR_OOM_NONE);
+    ck_assert_uint_eq(a->feed.report_version, version);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "Space shows why"));
+    const run *last = run_log_newest(&a->feed.runs);
     ck_assert_int_eq(last->result, RUN_OOM);
     ck_assert_str_eq(last->cause, hr_oom_cause_name(HR_OOM_CAPACITY)); // the runs hear of every report
     screen_keys(a, " ");
     ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
-    ck_assert_int_eq(a->report.oom.cause, HR_OOM_CAPACITY);
+    ck_assert_int_eq(a->feed.report.oom.cause, HR_OOM_CAPACITY);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "OUT OF MEMORY"));
     free(text);

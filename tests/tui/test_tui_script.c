@@ -40,9 +40,9 @@ END_TEST
 
 static bool advance(app *a)
 {
-    uint64_t before = a->live.steps;
-    fake_engine_advance(a->session, 1);
-    return before == a->live.steps; // the fake does not say whether it was idle
+    uint64_t before = a->feed.live.steps;
+    fake_engine_advance(a->feed.session, 1);
+    return before == a->feed.live.steps; // the fake does not say whether it was idle
 }
 
 static void settle(app *a)

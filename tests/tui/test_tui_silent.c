@@ -58,7 +58,7 @@ static bool is_same_frame(const drawn *one, const drawn *other)
 static void ck_speaks(app *a, int key, screen_id screen, pane_id pane)
 {
     static drawn before[ROWS * COLUMNS], after[ROWS * COLUMNS];
-    a->message.kind = MESSAGE_NONE;
+    a->feed.message.kind = MESSAGE_NONE;
     take_frame(a, before);
     app_key(a, key);
     take_frame(a, after);

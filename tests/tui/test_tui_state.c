@@ -146,7 +146,7 @@ START_TEST(what_was_turned_comes_back_and_a_plan_does_not_change)
     char *first = slurp(file);
     screen_close(a);
     a = bench();
-    hr_knobs knobs = a->knobs;
+    hr_knobs knobs = a->feed.knobs;
     remember_read(a, file, nothing_given);
     ck_assert_str_eq(theme_name(&a->theme), "safe");
     ck_assert_int_eq(a->glyphs.set, GLYPHS_BRAILLE);
@@ -160,7 +160,7 @@ START_TEST(what_was_turned_comes_back_and_a_plan_does_not_change)
     app_key(a, INPUT_UP);
     ck_assert_str_eq(a->prompt.text, "set batch.size 64");
     app_key(a, INPUT_ESCAPE);
-    ck_assert_mem_eq(&a->knobs, &knobs, sizeof knobs);
+    ck_assert_mem_eq(&a->feed.knobs, &knobs, sizeof knobs);
     char *again = remember_text(a);
     ck_assert_str_eq(first, again);
     free(first);
@@ -347,7 +347,7 @@ START_TEST(the_card_is_shown_once_ever_and_any_key_closes_it_and_acts)
     card_show(a);
     ck_assert_int_eq(a->overlay, OVERLAY_CARD);
     screen_advance(a, 10); // it trains behind it
-    ck_assert_uint_gt(a->live.steps, 5);
+    ck_assert_uint_gt(a->feed.live.steps, 5);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "any key closes this"));
     free(text);
@@ -381,7 +381,7 @@ START_TEST(the_tour_goes_on_with_the_key_it_names)
     }
     ck_assert_ptr_null(tour_line(a));
     ck_assert_int_eq(a->screen, SCREEN_FIT);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "that was the tour"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "that was the tour"));
     screen_close(a);
 }
 END_TEST

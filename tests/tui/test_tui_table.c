@@ -173,20 +173,20 @@ static void ck_stays(app *a, pane_id pane, void (*swap)(app *a, size_t one, size
 
 static void swap_tensors(app *a, size_t one, size_t other)
 {
-    hr_report_tensor *t = a->report.memory.at_peak.tensors, held = t[one];
-    ck_assert_uint_lt(other, a->report.memory.at_peak.tensor_count);
+    hr_report_tensor *t = a->feed.report.memory.at_peak.tensors, held = t[one];
+    ck_assert_uint_lt(other, a->feed.report.memory.at_peak.tensor_count);
     t[one] = t[other];
     t[other] = held;
-    a->report_version++;
+    a->feed.report_version++;
 }
 
 static void swap_layers(app *a, size_t one, size_t other)
 {
-    hr_step_plan_layer *l = a->step_plan.layers, held = l[one];
-    ck_assert_uint_lt(other, a->step_plan.layer_count);
+    hr_step_plan_layer *l = a->feed.step_plan.layers, held = l[one];
+    ck_assert_uint_lt(other, a->feed.step_plan.layer_count);
     l[one] = l[other];
     l[other] = held;
-    a->step_plan_version++;
+    a->feed.step_plan_version++;
 }
 
 START_TEST(follow_and_mark_stay_with_the_tensor_at_the_peak)
@@ -216,7 +216,7 @@ START_TEST(tensors_of_one_name_have_keys_of_their_own)
     app *a = screen_open(&(screen_look){.rows = 50, .columns = 160});
     screen_advance(a, 60);
     free(screen_text(a));
-    hr_report_tensor *t = a->report.memory.at_peak.tensors;
+    hr_report_tensor *t = a->feed.report.memory.at_peak.tensors;
     snprintf(t[1].name, sizeof t[1].name, "%s", t[0].name);
     const table_source *s = pane_ops_of(PANE_PEAK)->table;
     ck_assert_uint_ne(s->key(a, 0), s->key(a, 1));

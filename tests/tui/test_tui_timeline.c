@@ -125,7 +125,7 @@ END_TEST
 START_TEST(the_bytes_at_the_cursor_are_those_of_the_tensors_alive_there)
 {
     app *a = timeline_at(24, 80);
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     for (uint32_t i = 0; i < p->instr_count; i++) {
         uint64_t sum = 0, shown = 0;
         for (uint32_t k = 0; k < p->tensor_count; k++) {
@@ -150,7 +150,7 @@ END_TEST
 START_TEST(bands_add_up_to_what_is_in_use)
 {
     app *a = timeline_at(24, 80);
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     for (size_t i = 0; i < p->instr_count; i++) {
         uint64_t bands[BAND_COUNT], sum = 0;
         step_bands(&p->instrs[i], bands);
@@ -176,7 +176,7 @@ static void check_columns(const app *a)
     const step_window *w = &v->window;
     uint64_t highest = 0, shown = 0;
     uint32_t next = w->first;
-    ck_assert_uint_le(w->first + w->count, app_step_plan(a)->instr_count);
+    ck_assert_uint_le(w->first + w->count, feed_step_plan(&a->feed)->instr_count);
     ck_assert(v->cursor >= w->first && v->cursor - w->first < w->count);
     for (uint32_t i = w->first; i < w->first + w->count; i++) {
         highest = v->height[i] > highest ? v->height[i] : highest;
@@ -319,12 +319,12 @@ START_TEST(the_maps_run_is_as_fine_as_it_can_be_whatever_the_clock_says)
 {
     app *a = timeline_at(24, 80);
     ck_assert_uint_eq(minimap_level(a, 60), 0);
-    a->live.history.level[0].newest += UINT64_C(1) << 40; // a machine that has been up for years
+    a->feed.live.history.level[0].newest += UINT64_C(1) << 40; // a machine that has been up for years
     ck_assert_uint_eq(minimap_level(a, 60), 0);
-    a->live.history.level[0].count = 61;
+    a->feed.live.history.level[0].count = 61;
     ck_assert_uint_eq(minimap_level(a, 60), 1);
     for (int k = 0; k < HISTORY_LEVELS; k++) {
-        a->live.history.level[k].count = HISTORY_LENGTH;
+        a->feed.live.history.level[k].count = HISTORY_LENGTH;
     }
     ck_assert_uint_eq(minimap_level(a, 60), HISTORY_LEVELS - 1);
     screen_close(a);
@@ -336,7 +336,7 @@ END_TEST
 START_TEST(enter_goes_to_the_birth_of_a_tensor_and_to_its_death)
 {
     app *a = timeline_at(36, 120);
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     a->focus = PANE_ALIVE;
     uint32_t tensor = a->step.alive[0];
     ck_assert_uint_ne(p->tensors[tensor].born, HR_NO_ID);
@@ -354,7 +354,7 @@ START_TEST(enter_goes_to_the_birth_of_a_tensor_and_to_its_death)
     free(screen_text(a));
     app_key(a, INPUT_ENTER);
     ck_assert_uint_eq(a->step.cursor, before);
-    ck_assert_ptr_nonnull(strstr(a->message.text, "before the step"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "before the step"));
     screen_close(a);
 }
 END_TEST
@@ -422,14 +422,14 @@ START_TEST(the_cursor_stays_with_its_instruction_when_a_knob_is_turned)
     for (uint32_t at = 0; at < 60; at += 7) {
         char before[128];
         step_go(a, at);
-        if (a->step_plan.peak_instr == at) {
+        if (a->feed.step_plan.peak_instr == at) {
             continue; // stays with the peak instead
         }
-        snprintf(before, sizeof before, "%s", step_name(&a->step_plan, at));
+        snprintf(before, sizeof before, "%s", step_name(&a->feed.step_plan, at));
         app_turn(a, HR_KNOB_EXECUTION_MODE, at % 2 == 0 ? "graph" : "eager");
         screen_advance(a, 2);
         fake_step_plan_show(a);
-        ck_assert_str_eq(step_name(&a->step_plan, a->step.cursor), before);
+        ck_assert_str_eq(step_name(&a->feed.step_plan, a->step.cursor), before);
     }
     screen_close(a);
 }
@@ -442,8 +442,8 @@ START_TEST(a_mark_says_what_lies_between)
     screen_keys(a, "t");
     step_go(a, 30);
     char *text = screen_text(a), expected[64];
-    double delta =
-        (double)a->step_plan.instrs[30].requested_bytes - (double)a->step_plan.instrs[10].requested_bytes;
+    double delta = (double)a->feed.step_plan.instrs[30].requested_bytes -
+                   (double)a->feed.step_plan.instrs[10].requested_bytes;
     snprintf(expected, sizeof expected, "since t 10: %+.2f MiB in 20 instructions", delta / 1048576);
     ck_assert_msg(strstr(text, expected) != NULL, "%s", expected);
     free(text);

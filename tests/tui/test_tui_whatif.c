@@ -139,8 +139,8 @@ static app *with_planner(void)
 {
     static const screen_look look = {.rows = 24, .columns = 80};
     app *a = screen_open(&look);
-    app_start_planner(a);
-    app_ask_whatif(a);
+    feed_start_planner(&a->feed);
+    feed_ask_whatif(&a->feed);
     return a;
 }
 
@@ -157,24 +157,24 @@ START_TEST(turning_a_knob_asks_again)
     app *a = with_planner();
     const whatif_cell *cell;
     char value[HR_KNOB_TEXT_MAX];
-    ck_assert_ptr_null(app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
-    ck_assert_ptr_null(app_step_plan(a));
+    ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
+    ck_assert_ptr_null(feed_step_plan(&a->feed));
     drain(a);
-    cell = app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
+    cell = feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
     ck_assert_ptr_nonnull(cell);
     ck_assert_str_eq(cell->value, "256");
-    const uint64_t first = a->step_plan_version;
-    ck_assert_ptr_nonnull(app_step_plan(a));
+    const uint64_t first = a->feed.step_plan_version;
+    ck_assert_ptr_nonnull(feed_step_plan(&a->feed));
     ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "64"));
-    ck_assert_ptr_null(app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE)); // of the knobs before
-    ck_assert(app_step_plan(a) != NULL &&
-              a->step_plan_version == first); // the last one, until the new one is there
+    ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE)); // of the knobs before
+    ck_assert(feed_step_plan(&a->feed) != NULL &&
+              a->feed.step_plan_version == first); // the last one, until the new one is there
     drain(a);
-    cell = app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
+    cell = feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE);
     ck_assert_ptr_nonnull(cell);
     ck_assert_str_eq(cell->value, "128");
-    ck_assert_str_eq(hr_knob_format(&a->knobs, HR_KNOB_BATCH_SIZE, value), "64");
-    ck_assert(a->step_plan_version != first);
+    ck_assert_str_eq(hr_knob_format(&a->feed.knobs, HR_KNOB_BATCH_SIZE, value), "64");
+    ck_assert(a->feed.step_plan_version != first);
     screen_close(a);
 }
 END_TEST
@@ -184,20 +184,20 @@ START_TEST(what_is_known_is_not_asked_again_when_another_knob_is_selected)
     app *a = with_planner();
     bool more;
     screen_keys(a, "]]]]]]");
-    ck_assert_ptr_null(app_whatif(a, app_knob(a), WHATIF_MORE));
+    ck_assert_ptr_null(feed_whatif(&a->feed, feed_knob(&a->feed), WHATIF_MORE));
     for (int answers = 0; answers < HR_TURNS_FIRST; answers++) { // the selected knob's come first
         hr_answer answer;
-        ck_assert(hr_planning_take(a->planning, &answer));
-        whatif_take(&a->whatif, &answer, &a->answers);
+        ck_assert(hr_planning_take(a->feed.planning, &answer));
+        whatif_take(&a->feed.whatif, &answer, &a->feed.answers);
     }
-    ck_assert_ptr_nonnull(app_whatif(a, app_knob(a), WHATIF_MORE));
+    ck_assert_ptr_nonnull(feed_whatif(&a->feed, feed_knob(&a->feed), WHATIF_MORE));
     drain(a);
-    const uint64_t question = a->question, version = a->step_plan_version;
+    const uint64_t question = a->feed.question, version = a->feed.step_plan_version;
     screen_keys(a, "[[[");
     (void)app_drain(a, &more);
-    ck_assert_uint_eq(a->question, question);
-    ck_assert_uint_eq(a->step_plan_version, version);
-    ck_assert_ptr_nonnull(app_whatif(a, app_knob(a), WHATIF_MORE));
+    ck_assert_uint_eq(a->feed.question, question);
+    ck_assert_uint_eq(a->feed.step_plan_version, version);
+    ck_assert_ptr_nonnull(feed_whatif(&a->feed, feed_knob(&a->feed), WHATIF_MORE));
     screen_close(a);
 }
 END_TEST
@@ -210,9 +210,9 @@ START_TEST(a_model_is_opened_once_for_a_training)
     ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "64"));
     drain(a);
     ck_assert_uint_eq(fake_planning_opened(), before);
-    app_forget_plans(a); // the training ended: the file may be another
-    ck_assert_ptr_null(app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
-    app_ask_whatif(a);
+    feed_forget_plans(&a->feed); // the training ended: the file may be another
+    ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
+    feed_ask_whatif(&a->feed);
     ck_assert_uint_eq(fake_planning_opened(), before + 1);
     screen_close(a);
 }
@@ -226,11 +226,11 @@ START_TEST(without_a_planner_the_workbench_works)
     fake_planning_break(true);
     ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "64"));
     fake_planning_break(false);
-    ck_assert_ptr_null(a->planning);
-    ck_assert_ptr_null(app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
+    ck_assert_ptr_null(a->feed.planning);
+    ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
     ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "32"));
     (void)app_drain(a, &more);
-    ck_assert_ptr_null(app_whatif(a, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
+    ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
     free(screen_text(a));
     screen_close(a);
 }

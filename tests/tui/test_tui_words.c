@@ -119,12 +119,12 @@ START_TEST(every_field_of_exported_runs_is_a_term)
     screen_advance(a, 20);
     app_key(a, '<');
     screen_advance(a, 20);
-    memcpy(a->runs.runs[0].preset, "a\"\xe4\\\n\xc3\xa9",
+    memcpy(a->feed.runs.runs[0].preset, "a\"\xe4\\\n\xc3\xa9",
            sizeof "a\"\xe4\\\n\xc3\xa9"); // a file may be called so
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    ck_assert(run_export_json(&a->runs, out));
+    ck_assert(run_export_json(&a->feed.runs, out));
     fclose(out);
     json_t *document = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     ck_assert_ptr_nonnull(document);
@@ -135,7 +135,7 @@ START_TEST(every_field_of_exported_runs_is_a_term)
     json_decref(document);
     free(text);
     out = open_memstream(&text, &size);
-    ck_assert(run_export_csv(&a->runs, out));
+    ck_assert(run_export_csv(&a->feed.runs, out));
     fclose(out);
     *strchr(text, '\n') = '\0';
     for (char *rest = text, *word; (word = strtok_r(rest, ",", &rest)) != NULL;) {

@@ -118,8 +118,8 @@ static int draw_holes(const canvas *c, int y, const hr_report_oom *oom)
 
 static void draw_verdict(const canvas *c, const app *a)
 {
-    const hr_report_oom *oom = &a->report.oom;
-    byte_unit unit = app_unit(a);
+    const hr_report_oom *oom = &a->feed.report.oom;
+    byte_unit unit = feed_unit(&a->feed);
     int y = 1;
     int x = paint_text(c, y, 0, c->area.w, ROLE_BAD, "OUT OF MEMORY");
     const char *cause = hr_oom_cause_name(oom->cause);
@@ -139,14 +139,14 @@ static void draw_verdict(const canvas *c, const app *a)
 
 bool doctor_has_oom(const app *a)
 {
-    const run_state *m = app_run_state(a);
-    bool out = a->has_report && a->report.oom.cause != HR_OOM_NONE;
+    const run_state *m = feed_run_state(&a->feed);
+    bool out = a->feed.has_report && a->feed.report.oom.cause != HR_OOM_NONE;
     return out && (m->state == HR_ENGINE_OOM || m->oom_count > 0);
 }
 
 bool doctor_misses(const app *a)
 {
-    const hr_whatif *plan = app_waiting_plan(a);
+    const hr_whatif *plan = feed_waiting_plan(&a->feed);
     return plan != NULL && !plan->fits && !doctor_has_oom(a);
 }
 
@@ -178,8 +178,8 @@ static const char *waiting_text(const hr_whatif *plan, char text[256])
 // Before a first step, of a device that is not there for instance, only the plan can say it.
 static const char *unstarted_text(const app *a, char text[256])
 {
-    const whatif_cell *present = &a->answers.present;
-    const bool known = a->answers.question == a->question && present->known && !present->refused;
+    const whatif_cell *present = &a->feed.answers.present;
+    const bool known = a->feed.answers.question == a->feed.question && present->known && !present->refused;
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     if (known && present->plan.limit_bytes == 0) {
         snprintf(text, 256, "Nothing has run, and there is no limit: %s", no_limit);
@@ -199,10 +199,10 @@ static const char *unstarted_text(const app *a, char text[256])
 
 static const char *headroom_text(const app *a, char text[256])
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
-    if (app_waiting_plan(a) != NULL) {
-        return waiting_text(app_waiting_plan(a), text);
+    if (feed_waiting_plan(&a->feed) != NULL) {
+        return waiting_text(feed_waiting_plan(&a->feed), text);
     }
     if (m->epoch_peak_bytes == 0) {
         return unstarted_text(a, text);
@@ -222,7 +222,7 @@ static void draw_healthy(const canvas *c, const app *a)
     char text[256], finding[FINDING_TEXT_MAX];
     int y = 1 + paint_wrapped(c, 1, doctor_misses(a) ? ROLE_BAD : ROLE_TEXT, headroom_text(a, text)),
         found = 0;
-    if (app_waiting_plan(a) != NULL) {
+    if (feed_waiting_plan(&a->feed) != NULL) {
         return; // what was found is of steps with other knobs
     }
     int air = c->area.h >= 18 ? 1 : 0;
@@ -236,7 +236,8 @@ static void draw_healthy(const canvas *c, const app *a)
     }
     if (found == 0) {
         paint_wrapped(c, y + air, ROLE_GOOD,
-                      app_run_state(a)->steps == 0 ? "No step has ended yet." : "Nothing else was found.");
+                      feed_run_state(&a->feed)->steps == 0 ? "No step has ended yet."
+                                                           : "Nothing else was found.");
     }
 }
 
@@ -258,11 +259,12 @@ static void say(app *a)
         say_doctor(a);
         return;
     }
-    bool waits = app_waiting_plan(a) != NULL;
+    bool waits = feed_waiting_plan(&a->feed) != NULL;
     for (int kind = 0; !waits && kind < FINDING_COUNT && finding[0] == '\0'; kind++) {
         doctor_finding(a, (finding_kind)kind, finding);
     }
-    app_say(a, MESSAGE_NOTE, "%s%s%s", headroom_text(a, text), finding[0] == '\0' ? "" : " ", finding);
+    feed_say(&a->feed, MESSAGE_NOTE, "%s%s%s", headroom_text(a, text), finding[0] == '\0' ? "" : " ",
+             finding);
 }
 
 // The cursor of [fixes], which stand below.
@@ -280,7 +282,7 @@ static const char *term(const app *a)
 
 static bool copy(const app *a, char *text, size_t size)
 {
-    const hr_report_oom *oom = &a->report.oom;
+    const hr_report_oom *oom = &a->feed.report.oom;
     char words[256];
     snprintf(text, size, "%s", doctor_has_oom(a) ? oom->sentence : headroom_text(a, words));
     return true;

@@ -25,7 +25,7 @@ static uint64_t left_bytes(const run_state *m, uint64_t peak_bytes)
 
 static int say_growth(const app *a, char *text)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char each[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX];
     uint64_t slope = run_state_growth_bytes(m);
     if (slope == 0) {
@@ -41,7 +41,7 @@ static int say_growth(const app *a, char *text)
 
 static int say_nearly_full(const app *a, char *text)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char share[FORMAT_MAX], left[HR_BYTES_TEXT_MAX];
     double full = (double)m->epoch_peak_bytes / (double)m->limit_bytes;
     if (m->limit_bytes == 0 || !(full > NEARLY_FULL)) {
@@ -56,9 +56,9 @@ static int say_nearly_full(const app *a, char *text)
 
 static int say_fragmentation(const app *a, char *text)
 {
-    const hr_report_memory *r = &a->report.memory;
+    const hr_report_memory *r = &a->feed.report.memory;
     char share[FORMAT_MAX], largest[HR_BYTES_TEXT_MAX];
-    if (!a->has_report || !(r->fragmentation > FRAGMENTED) || r->largest_free_bytes == HR_NONE ||
+    if (!a->feed.has_report || !(r->fragmentation > FRAGMENTED) || r->largest_free_bytes == HR_NONE ||
         measures_little_is_free(r)) {
         return 0;
     }
@@ -71,10 +71,10 @@ static int say_fragmentation(const app *a, char *text)
 
 static int say_waste(const app *a, char *text)
 {
-    const hr_report_memory *r = &a->report.memory;
+    const hr_report_memory *r = &a->feed.report.memory;
     char share[FORMAT_MAX], waste[HR_BYTES_TEXT_MAX];
     double part = (double)r->waste_bytes / (double)r->peak_in_use_bytes;
-    if (!a->has_report || r->peak_in_use_bytes == 0 || r->waste_bytes == HR_NONE || !(part > WASTEFUL)) {
+    if (!a->feed.has_report || r->peak_in_use_bytes == 0 || r->waste_bytes == HR_NONE || !(part > WASTEFUL)) {
         return 0;
     }
     return snprintf(
@@ -87,7 +87,7 @@ static int say_waste(const app *a, char *text)
 static int say_retained(const app *a, char *text)
 {
     char bytes[HR_BYTES_TEXT_MAX];
-    uint64_t retained = app_run_state(a)->heap.band_bytes[HR_CATEGORY_RETAINED];
+    uint64_t retained = feed_run_state(&a->feed)->heap.band_bytes[HR_CATEGORY_RETAINED];
     if (retained == 0) {
         return 0;
     }
@@ -99,10 +99,10 @@ static int say_retained(const app *a, char *text)
 // A limit that another implementation obeys is named; there may be none.
 static int say_workspace(const app *a, char *text)
 {
-    const hr_report_memory *r = &a->report.memory;
+    const hr_report_memory *r = &a->feed.report.memory;
     const hr_report_workspace *w = &r->at_peak.workspace;
     char bytes[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], less[HR_BYTES_TEXT_MAX];
-    if (!a->has_report || !((double)w->bytes > WASTEFUL * (double)r->peak_in_use_bytes)) {
+    if (!a->feed.has_report || !((double)w->bytes > WASTEFUL * (double)r->peak_in_use_bytes)) {
         return 0;
     }
     const int length = snprintf(text, FINDING_TEXT_MAX, "At the peak %s are the workspace of %.80s (%s).",
@@ -118,8 +118,8 @@ static int say_workspace(const app *a, char *text)
 
 static int say_fallback(const app *a, char *text)
 {
-    const hr_report_fallback *f = &a->report.step.fallbacks[0];
-    if (!a->has_report || a->report.step.fallback_count == 0) {
+    const hr_report_fallback *f = &a->feed.report.step.fallbacks[0];
+    if (!a->feed.has_report || a->feed.report.step.fallback_count == 0) {
         return 0;
     }
     return snprintf(text, FINDING_TEXT_MAX,
@@ -134,21 +134,21 @@ static int say_fallback(const app *a, char *text)
 
 static int say_prepared(const app *a, char *text)
 {
-    const hr_report_prepared *p = &a->report.step.prepared[0];
-    if (!a->has_report || a->report.step.prepared_count == 0) {
+    const hr_report_prepared *p = &a->feed.report.step.prepared[0];
+    if (!a->feed.has_report || a->feed.report.step.prepared_count == 0) {
         return 0;
     }
     return snprintf(text, FINDING_TEXT_MAX,
                     "%" PRIu32
                     " instructions are computed otherwise than planned, %.60s first: %s, not %s%s%.120s.",
-                    a->report.step.unplanned, p->first, p->implementation, p->planned,
+                    a->feed.report.step.unplanned, p->first, p->implementation, p->planned,
                     p->reason[0] == '\0' ? "" : ": ", p->reason);
 }
 
 static int say_capture(const app *a, char *text)
 {
-    const hr_report_capture *c = &a->report.step.capture;
-    return !a->has_report || c->refused[0] == '\0'
+    const hr_report_capture *c = &a->feed.report.step.capture;
+    return !a->feed.has_report || c->refused[0] == '\0'
                ? 0
                : snprintf(text, FINDING_TEXT_MAX, "Steps are not captured: %.200s.", c->refused);
 }
@@ -156,7 +156,7 @@ static int say_capture(const app *a, char *text)
 static int say_waits(const app *a, char *text)
 {
     char share[FORMAT_MAX];
-    double waits = run_state_wait_share(app_run_state(a));
+    double waits = run_state_wait_share(feed_run_state(&a->feed));
     if (!(waits > WAITING)) {
         return 0;
     }
@@ -177,7 +177,7 @@ static bool keeps_results(hr_knob_id id)
 static int say_idle_knob(const app *a, char *text)
 {
     fix_row rows[FIX_ROWS_MAX];
-    const whatif_cell *present = &a->answers.present;
+    const whatif_cell *present = &a->feed.answers.present;
     char words[HR_KNOB_TEXT_MAX], saved[HR_BYTES_TEXT_MAX];
     size_t count = doctor_has_oom(a) ? 0 : doctor_fixes(a, rows);
     double now = (double)present->plan.peak_in_use_bytes;

@@ -27,14 +27,14 @@ static const table_column columns[] = {
 
 static const whatif_cell *present_of(const app *a)
 {
-    const whatif_cell *present = &a->answers.present;
-    bool known = a->answers.question == a->question && present->known && !present->refused;
+    const whatif_cell *present = &a->feed.answers.present;
+    bool known = a->feed.answers.question == a->feed.question && present->known && !present->refused;
     return known ? present : NULL;
 }
 
 static size_t add_dry_runs(const app *a, fix_row rows[FIX_ROWS_MAX])
 {
-    const hr_report_oom *oom = &a->report.oom;
+    const hr_report_oom *oom = &a->feed.report.oom;
     size_t count = 0;
     for (; count < oom->fix_count && count < HR_FIXES_MAX; count++) {
         const hr_report_fix *fix = &oom->fixes[count];
@@ -67,7 +67,7 @@ static int by_peak(const void *left, const void *right)
 // A step that takes no gradients is no way out; and of a step that fits another device is none.
 static bool helps(const app *a, hr_knob_id id, int side, uint64_t below_bytes)
 {
-    const whatif_cell *cell = app_whatif(a, id, side);
+    const whatif_cell *cell = feed_whatif(&a->feed, id, side);
     return cell != NULL && !cell->refused && cell->plan.fits && id != HR_KNOB_EXECUTION_TAPE &&
            cell->plan.peak_in_use_bytes < below_bytes &&
            (below_bytes == UINT64_MAX || strncmp(hr_knob_rows(NULL)[id].key, "device.", 7) != 0);
@@ -86,8 +86,8 @@ static int pairs_of(const char *text)
 static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
 {
     enum { PAIRS_MAX = 6 };
-    const fit_points *fit = &a->fit;
-    size_t points = knob_edit_same(&fit->knobs, &a->knobs) ? fit->count : 0;
+    const fit_points *fit = &a->feed.fit;
+    size_t points = knob_edit_same(&fit->knobs, &a->feed.knobs) ? fit->count : 0;
     for (size_t i = 0; i < PAIRS_MAX * points && count < FIX_ROWS_MAX; i++) {
         const unsigned char point = fit->order[i % points];
         const hr_fit_point *p = &fit->point[point];
@@ -113,7 +113,7 @@ static size_t add_turns(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count, 
         fix_row row = {
             .dry_run = -1, .point = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
         if (helps(a, row.id, row.side, below_bytes) && !is_told(a, rows, dry_runs, &row)) {
-            const whatif_cell *cell = app_whatif(a, row.id, row.side);
+            const whatif_cell *cell = feed_whatif(&a->feed, row.id, row.side);
             row.peak_bytes = cell->plan.peak_in_use_bytes;
             row.limit_bytes = cell->plan.limit_bytes;
             row.seconds = cell->plan.step_seconds > 0 ? cell->plan.step_seconds : UNKNOWN;
@@ -125,10 +125,10 @@ static size_t add_turns(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count, 
 
 static uint64_t limit_of(const app *a)
 {
-    const hr_whatif *plan = app_waiting_plan(a);
-    return doctor_has_oom(a) ? a->report.oom.limit_bytes
+    const hr_whatif *plan = feed_waiting_plan(&a->feed);
+    return doctor_has_oom(a) ? a->feed.report.oom.limit_bytes
            : plan != NULL    ? plan->limit_bytes
-                             : app_run_state(a)->limit_bytes;
+                             : feed_run_state(&a->feed)->limit_bytes;
 }
 
 // Who set a limit wants to fit into it. The order is kept otherwise.
@@ -170,12 +170,12 @@ size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX])
 const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_TEXT_MAX])
 {
     if (row->dry_run >= 0) {
-        const hr_report_fix *fix = &a->report.oom.fixes[row->dry_run];
+        const hr_report_fix *fix = &a->feed.report.oom.fixes[row->dry_run];
         snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", (int)sizeof fix->knobs - 1, fix->knobs);
     } else if (row->point >= 0) {
-        snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", HR_KNOB_TEXT_MAX - 1, a->fit.point[row->point].knobs);
+        snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", HR_KNOB_TEXT_MAX - 1, a->feed.fit.point[row->point].knobs);
     } else {
-        const whatif_cell *cell = app_whatif(a, row->id, row->side);
+        const whatif_cell *cell = feed_whatif(&a->feed, row->id, row->side);
         snprintf(text, HR_KNOB_TEXT_MAX, "%s=%s", hr_knob_rows(NULL)[row->id].key,
                  cell == NULL ? "" : cell->value);
     }
@@ -206,7 +206,7 @@ static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_
         snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(a, row, words));
         break;
     case COLUMN_PEAK:
-        format_bytes(row->peak_bytes, app_unit(a), text);
+        format_bytes(row->peak_bytes, feed_unit(&a->feed), text);
         break;
     case COLUMN_LEFT:
         format_percent(left_of(row), text);
@@ -237,7 +237,7 @@ static uint64_t key(const app *a, size_t at)
 // Rows change with the report, with every answer, and with an end of the out-of-memory.
 static uint64_t version(const app *a)
 {
-    return a->report_version << 40 ^ a->answers.question << 16 ^ (uint64_t)count(a) << 2 ^
+    return a->feed.report_version << 40 ^ a->feed.answers.question << 16 ^ (uint64_t)count(a) << 2 ^
            (uint64_t)doctor_misses(a) << 1 ^ doctor_has_oom(a);
 }
 
@@ -264,7 +264,7 @@ static const table_source source = {
 // The planner works when nobody else does.
 static bool is_planning(const app *a)
 {
-    return a->planning != NULL && hr_planning_is_busy(a->planning);
+    return a->feed.planning != NULL && hr_planning_is_busy(a->feed.planning);
 }
 
 static const char being_planned[] = "What other knobs would do is still being planned.";
@@ -279,7 +279,7 @@ static void draw(const canvas *c, const app *a)
 {
     char right[96];
     bool focused = a->focus == PANE_FIXES;
-    snprintf(right, sizeof right, "%s · %s · a applies", app_unit(a).name,
+    snprintf(right, sizeof right, "%s · %s · a applies", feed_unit(&a->feed).name,
              wants_fit(a) ? "planned to fit" : "need less");
     widget_table_rule(c, a, PANE_FIXES, right);
     if (count(a) == 0 && is_planning(a)) {
@@ -296,13 +296,13 @@ static void enter(app *a)
     char text[HR_KNOB_TEXT_MAX];
     size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
     if (at >= fixes) {
-        app_say(a, MESSAGE_NOTE, "there is nothing to apply%s: no turn is planned to %s",
-                is_planning(a) ? " yet" : "", wants_fit(a) ? "fit" : "need less");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is nothing to apply%s: no turn is planned to %s",
+                 is_planning(a) ? " yet" : "", wants_fit(a) ? "fit" : "need less");
         return;
     }
     doctor_fix_text(a, &rows[at], text);
     if (app_turn_pairs(a, text)) {
-        app_say(a, MESSAGE_NOTE, "%s from the next step on; z turns it back", text);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", text);
     }
 }
 
@@ -312,14 +312,14 @@ static void say(app *a)
     char text[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
     size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
     if (at >= fixes) {
-        app_say(a, MESSAGE_NOTE, "%s", is_planning(a) ? being_planned : source.empty);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", is_planning(a) ? being_planned : source.empty);
         return;
     }
-    byte_unit unit = app_unit(a);
-    app_say(a, MESSAGE_NOTE, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.", fixes,
-            wants_fit(a) ? "fit" : "need less", doctor_fix_text(a, &rows[at], text),
-            format_bytes(rows[at].peak_bytes, unit, peak), unit.name,
-            format_seconds(rows[at].seconds, seconds));
+    byte_unit unit = feed_unit(&a->feed);
+    feed_say(
+        &a->feed, MESSAGE_NOTE, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.",
+        fixes, wants_fit(a) ? "fit" : "need less", doctor_fix_text(a, &rows[at], text),
+        format_bytes(rows[at].peak_bytes, unit, peak), unit.name, format_seconds(rows[at].seconds, seconds));
 }
 
 static bool copy(const app *a, char *text, size_t size)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/tui/fit_view.h"
 #include "app/tui/screens/screens.h"
 
 enum { COLUMN_FITS, COLUMN_KNOBS, COLUMN_PEAK, COLUMN_MISSING, COLUMN_SECONDS, COLUMN_SLOWDOWN };
@@ -30,29 +31,29 @@ static const table_column columns[] = {
 
 static size_t count(const app *a)
 {
-    return a->fit.count;
+    return a->feed.fit.count;
 }
 
 static const hr_fit_point *point_at(const app *a, size_t row)
 {
-    return &a->fit.point[a->fit.order[row]];
+    return &a->feed.fit.point[a->feed.fit.order[row]];
 }
 
 static uint64_t key(const app *a, size_t row)
 {
-    return a->fit.order[row];
+    return a->feed.fit.order[row];
 }
 
 static uint64_t version(const app *a)
 {
-    return a->fit.version;
+    return a->feed.fit.version;
 }
 
 byte_unit fit_unit(const app *a)
 {
     uint64_t highest = 0;
-    for (size_t i = 0; i < a->fit.count; i++) {
-        uint64_t peak = a->fit.point[i].plan.peak_in_use_bytes;
+    for (size_t i = 0; i < a->feed.fit.count; i++) {
+        uint64_t peak = a->feed.fit.point[i].plan.peak_in_use_bytes;
         highest = peak > highest ? peak : highest;
     }
     return byte_unit_for(highest);
@@ -62,13 +63,13 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 {
     const hr_fit_point *p = point_at(a, row);
     char value[FORMAT_MAX] = "";
-    double slowdown = fit_slowdown(&a->fit, p);
+    double slowdown = fit_slowdown(&a->feed.fit, p);
     switch (column) {
     case COLUMN_FITS:
         snprintf(text, TABLE_CELL_MAX, "%s",
-                 a->fit.best[a->fit.order[row]] ? "best"
-                 : p->plan.fits                 ? "yes"
-                                                : "no");
+                 a->feed.fit.best[a->feed.fit.order[row]] ? "best"
+                 : p->plan.fits                           ? "yes"
+                                                          : "no");
         return;
     case COLUMN_KNOBS:
         if (fit_short(p, text)[0] == '\0') {
@@ -99,12 +100,14 @@ static double number(const app *a, size_t row, unsigned column)
     return column == COLUMN_PEAK      ? (double)p->plan.peak_in_use_bytes
            : column == COLUMN_MISSING ? (double)p->plan.missing_bytes
            : column == COLUMN_SECONDS ? fit_seconds(p)
-                                      : fit_slowdown(&a->fit, p);
+                                      : fit_slowdown(&a->feed.fit, p);
 }
 
 static role role_of(const app *a, size_t row)
 {
-    return a->fit.best[a->fit.order[row]] ? ROLE_GOOD : point_at(a, row)->plan.fits ? ROLE_TEXT : ROLE_BAD;
+    return a->feed.fit.best[a->feed.fit.order[row]] ? ROLE_GOOD
+           : point_at(a, row)->plan.fits            ? ROLE_TEXT
+                                                    : ROLE_BAD;
 }
 
 static const table_source source = {
@@ -124,27 +127,27 @@ static const table_source source = {
 size_t fit_picked(const app *a)
 {
     size_t row = table_selected(&a->table[PANE_POINTS]);
-    return row < a->fit.count ? a->fit.order[row] : SIZE_MAX;
+    return row < a->feed.fit.count ? a->feed.fit.order[row] : SIZE_MAX;
 }
 
 void fit_pick(app *a, size_t point)
 {
     table_view *v = &a->table[PANE_POINTS];
     for (size_t i = 0; i < v->count; i++) {
-        if (v->order[i] < a->fit.count && a->fit.order[v->order[i]] == point) {
+        if (v->order[i] < a->feed.fit.count && a->feed.fit.order[v->order[i]] == point) {
             v->cursor = i;
             table_move(v, &source, a, 0); // notes the row
             return;
         }
     }
-    app_say(a, MESSAGE_NOTE, "the next point is hidden by the filter of [points]: / shows all");
+    feed_say(&a->feed, MESSAGE_NOTE, "the next point is hidden by the filter of [points]: / shows all");
 }
 
 void fit_enter(app *a)
 {
     size_t point = fit_picked(a);
     if (point == SIZE_MAX) {
-        app_say(a, MESSAGE_NOTE, "there is no planned point to apply yet");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no planned point to apply yet");
     } else {
         (void)fit_apply(a, point);
     }
@@ -153,11 +156,11 @@ void fit_enter(app *a)
 bool fit_copy(const app *a, char *text, size_t size)
 {
     size_t point = fit_picked(a), used = 0;
-    if (point == SIZE_MAX || a->fit.point[point].knobs[0] == '\0') {
+    if (point == SIZE_MAX || a->feed.fit.point[point].knobs[0] == '\0') {
         return false;
     }
     text[0] = '\0';
-    for (const char *at = a->fit.point[point].knobs; *at != '\0' && used < size;) {
+    for (const char *at = a->feed.fit.point[point].knobs; *at != '\0' && used < size;) {
         size_t length = strcspn(at, " ");
         int put = snprintf(text + used, size - used, "%s-s %.*s", used > 0 ? " " : "", (int)length, at);
         used += put > 0 ? (size_t)put : 0;
@@ -170,14 +173,14 @@ static const char *progress_text(const app *a, char text[96])
 {
     char most[32] = "";
     size_t fitting = 0;
-    for (size_t i = 0; i < a->fit.count; i++) {
-        fitting += a->fit.point[i].plan.fits;
+    for (size_t i = 0; i < a->feed.fit.count; i++) {
+        fitting += a->feed.fit.point[i].plan.fits;
     }
-    if (a->fit.asks) {
+    if (a->feed.fit.asks) {
         snprintf(most, sizeof most, " of at most %d", HR_FIT_POINTS_MAX);
     }
-    snprintf(text, 96, "%zu%s planned · %zu fit · %zu best", a->fit.count, most, fitting,
-             fit_best_count(&a->fit));
+    snprintf(text, 96, "%zu%s planned · %zu fit · %zu best", a->feed.fit.count, most, fitting,
+             fit_best_count(&a->feed.fit));
     return text;
 }
 
@@ -186,18 +189,19 @@ void fit_say(app *a)
     char progress[96], peak[FORMAT_MAX], seconds[FORMAT_MAX], change[HR_FIT_CHANGE_MAX];
     size_t point = fit_picked(a);
     if (point == SIZE_MAX) {
-        app_say(a, MESSAGE_NOTE, "%s", a->fit.refused[0] != '\0' ? a->fit.refused : source.empty);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s",
+                 a->feed.fit.refused[0] != '\0' ? a->feed.fit.refused : source.empty);
         return;
     }
-    const hr_fit_point *p = &a->fit.point[point];
+    const hr_fit_point *p = &a->feed.fit.point[point];
     byte_unit unit = fit_unit(a);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_seconds(fit_seconds(p), seconds);
-    fit_change(&a->fit, point, change);
-    app_say(a, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s%s%s.",
-            progress_text(a, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
-            unit.name, seconds, p->plan.fits ? "fits" : "does not fit",
-            change[0] != '\0' ? ", and changes what is learned: " : "", change);
+    fit_change(&a->feed.fit, point, change);
+    feed_say(&a->feed, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s%s%s.",
+             progress_text(a, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
+             unit.name, seconds, p->plan.fits ? "fits" : "does not fit",
+             change[0] != '\0' ? ", and changes what is learned: " : "", change);
 }
 
 static const char *const permitted[] = {
@@ -214,11 +218,12 @@ static void draw(const canvas *c, const app *a)
     bool focused = a->focus == PANE_POINTS;
     snprintf(right, sizeof right, "%s · %s", fit_unit(a).name, progress_text(a, progress));
     table_look(&a->table[PANE_POINTS], &source, a, c->area.h - 1, c->area.w, look);
-    snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[a->fit.permission], look);
-    paint_rule(c, focused, title, a->fit.count > 0 ? right : "");
-    if (a->fit.count == 0 && a->fit.refused[0] != '\0') {
+    snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[a->feed.fit.permission],
+             look);
+    paint_rule(c, focused, title, a->feed.fit.count > 0 ? right : "");
+    if (a->feed.fit.count == 0 && a->feed.fit.refused[0] != '\0') {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
-        paint_wrapped(&words, 0, ROLE_BAD, a->fit.refused);
+        paint_wrapped(&words, 0, ROLE_BAD, a->feed.fit.refused);
         return;
     }
     table_draw(c, 1, a, &source, &a->table[PANE_POINTS], focused);

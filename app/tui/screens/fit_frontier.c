@@ -32,23 +32,23 @@ static double rank_of(const fit_points *fit, size_t point)
 
 static double x_of(const scatter *s, size_t point)
 {
-    return s->timed ? fit_seconds(&s->a->fit.point[point]) : rank_of(&s->a->fit, point);
+    return s->timed ? fit_seconds(&s->a->feed.fit.point[point]) : rank_of(&s->a->feed.fit, point);
 }
 
 static double y_of(const scatter *s, size_t point)
 {
-    return (double)s->a->fit.point[point].plan.peak_in_use_bytes;
+    return (double)s->a->feed.fit.point[point].plan.peak_in_use_bytes;
 }
 
 static scatter scatter_of(const app *a)
 {
     scatter s = {.a = a, .timed = true, .x = FIT_AXIS_EMPTY, .y = FIT_AXIS_EMPTY};
-    for (size_t i = 0; i < a->fit.count; i++) {
-        s.timed = s.timed && !isnan(fit_seconds(&a->fit.point[i]));
+    for (size_t i = 0; i < a->feed.fit.count; i++) {
+        s.timed = s.timed && !isnan(fit_seconds(&a->feed.fit.point[i]));
         s.limit_bytes =
-            a->fit.point[i].plan.limit_bytes > 0 ? a->fit.point[i].plan.limit_bytes : s.limit_bytes;
+            a->feed.fit.point[i].plan.limit_bytes > 0 ? a->feed.fit.point[i].plan.limit_bytes : s.limit_bytes;
     }
-    for (size_t i = 0; i < a->fit.count; i++) {
+    for (size_t i = 0; i < a->feed.fit.count; i++) {
         fit_axis_take(&s.x, x_of(&s, i));
         fit_axis_take(&s.y, y_of(&s, i));
     }
@@ -77,10 +77,10 @@ static int row_of(const scatter *s, double y, int rows)
 static size_t best_beside(const scatter *s, double x, size_t from, int direction)
 {
     size_t found = SIZE_MAX;
-    for (size_t i = 0; i < s->a->fit.count; i++) {
+    for (size_t i = 0; i < s->a->feed.fit.count; i++) {
         double at = x_of(s, i);
         bool beyond = direction > 0 ? at > x : at < x;
-        if (s->a->fit.best[i] && i != from && beyond &&
+        if (s->a->feed.fit.best[i] && i != from && beyond &&
             (found == SIZE_MAX || (direction > 0 ? at < x_of(s, found) : at > x_of(s, found)))) {
             found = i;
         }
@@ -202,7 +202,7 @@ static void put_point(spot *spots, const canvas *c, const scatter *s, size_t i, 
 
 static void put_points(spot *spots, const canvas *c, const scatter *s)
 {
-    const fit_points *fit = &s->a->fit;
+    const fit_points *fit = &s->a->feed.fit;
     const size_t picked = fit_picked(s->a);
     for (int i = 0; i < c->area.h * c->area.w; i++) {
         spots[i] = (spot){POINT_KINDS, 0};
@@ -307,7 +307,7 @@ static const char *picked_text(const app *a, char text[PICKED_MAX])
     if (point == SIZE_MAX) {
         return text;
     }
-    const hr_fit_point *p = &a->fit.point[point];
+    const hr_fit_point *p = &a->feed.fit.point[point];
     byte_unit unit = fit_unit(a);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_bytes(p->plan.missing_bytes, unit, missing);
@@ -319,7 +319,7 @@ static const char *picked_text(const app *a, char text[PICKED_MAX])
     if (!p->plan.fits) {
         snprintf(misses, sizeof misses, ", misses by %s", missing);
     }
-    fit_change(&a->fit, point, change);
+    fit_change(&a->feed.fit, point, change);
     snprintf(text, PICKED_MAX, "%s %s, %s%s%s%s%s: %s%s%s", peak, unit.name,
              format_seconds(fit_seconds(p), seconds), ranges ? " (" : "", range, ranges ? " e)" : "", misses,
              p->knobs[0] == '\0' ? "as they are" : p->knobs,
@@ -341,7 +341,7 @@ static int picked_rows(const canvas *c, const char *text)
 static void draw_picked(const canvas *c, const app *a, const char *text)
 {
     size_t point = fit_picked(a);
-    bool fits = point != SIZE_MAX && a->fit.point[point].plan.fits;
+    bool fits = point != SIZE_MAX && a->feed.fit.point[point].plan.fits;
     paint_wrapped(c, 0, fits ? ROLE_GOOD : ROLE_BAD, text);
 }
 
@@ -355,9 +355,9 @@ static void draw_nothing(const canvas *c, const app *a)
     canvas text = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
     draw_rule(c, a, "");
     paint_wrapped(&text, 0, ROLE_DIM,
-                  a->fit.refused[0] != '\0' ? a->fit.refused
-                  : a->fit.asks             ? "The first plans are being made."
-                                            : "No combination of knobs has been planned yet.");
+                  a->feed.fit.refused[0] != '\0' ? a->feed.fit.refused
+                  : a->feed.fit.asks             ? "The first plans are being made."
+                                                 : "No combination of knobs has been planned yet.");
 }
 
 // Returns whether points are counted somewhere.
@@ -384,7 +384,7 @@ static void draw(const canvas *c, const app *a)
 {
     char words[LEGEND_MAX], picked[PICKED_MAX];
     bool counts = false;
-    if (a->fit.count == 0) {
+    if (a->feed.fit.count == 0) {
         draw_nothing(c, a);
         return;
     }
@@ -406,8 +406,8 @@ static bool move(app *a, int rows, int columns)
 {
     int direction = columns != 0 ? columns : rows;
     size_t from = fit_picked(a);
-    if (a->fit.count == 0 || direction == 0) {
-        return a->fit.count > 0;
+    if (a->feed.fit.count == 0 || direction == 0) {
+        return a->feed.fit.count > 0;
     }
     scatter s = scatter_of(a);
     direction = direction > 0 ? 1 : -1;
@@ -416,7 +416,8 @@ static bool move(app *a, int rows, int columns)
     if (to != SIZE_MAX) {
         fit_pick(a, to);
     } else {
-        app_say(a, MESSAGE_NOTE, "this is the %s end of the frontier", direction > 0 ? "slow" : "fast");
+        feed_say(&a->feed, MESSAGE_NOTE, "this is the %s end of the frontier",
+                 direction > 0 ? "slow" : "fast");
     }
     return true;
 }

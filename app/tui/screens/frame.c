@@ -20,12 +20,13 @@ static const uint64_t first_minutes_ns = UINT64_C(300) * 1000000000;
 
 static bool is_edited(const app *a)
 {
-    const hr_knobs *preset = hr_preset_knobs(a->preset);
+    const hr_knobs *preset = hr_preset_knobs(a->feed.preset);
     size_t count;
     const hr_knob_id *panel = knob_edit_panel(&count);
     for (size_t i = 0; i < count; i++) {
         char now[HR_KNOB_TEXT_MAX], then[HR_KNOB_TEXT_MAX];
-        if (strcmp(hr_knob_format(&a->knobs, panel[i], now), hr_knob_format(preset, panel[i], then)) != 0) {
+        if (strcmp(hr_knob_format(&a->feed.knobs, panel[i], now), hr_knob_format(preset, panel[i], then)) !=
+            0) {
             return true;
         }
     }
@@ -34,12 +35,12 @@ static bool is_edited(const app *a)
 
 static void state_text(const app *a, char *text, size_t size)
 {
-    const run_state *m = app_run_state(a);
-    int64_t all = hr_knob_int(&a->applied, HR_KNOB_TRAIN_STEPS);
-    bool over = a->watched != NULL && !app_engine_lives(a);
-    const char *state = over && a->was_killed ? "killed"
-                        : over                ? "ended"
-                                              : hr_engine_state_name((hr_engine_state)m->state);
+    const run_state *m = feed_run_state(&a->feed);
+    int64_t all = hr_knob_int(&a->feed.applied, HR_KNOB_TRAIN_STEPS);
+    bool over = a->feed.watched != NULL && !feed_engine_lives(&a->feed);
+    const char *state = over && a->feed.was_killed ? "killed"
+                        : over                     ? "ended"
+                                                   : hr_engine_state_name((hr_engine_state)m->state);
     if (all > 0) {
         snprintf(text, size, "%s %" PRIu64 "/%" PRId64, state, m->steps, all);
     } else {
@@ -49,8 +50,8 @@ static void state_text(const app *a, char *text, size_t size)
 
 static role left_text(const app *a, char left[48])
 {
-    const run_state *m = app_run_state(a);
-    const hr_whatif *plan = app_waiting_plan(a);
+    const run_state *m = feed_run_state(&a->feed);
+    const hr_whatif *plan = feed_waiting_plan(&a->feed);
     char missing[HR_BYTES_TEXT_MAX];
     left[0] = '\0';
     if (plan != NULL && !plan->fits) {
@@ -73,24 +74,26 @@ static int draw_left(const canvas *c, const app *a)
     enum { USUAL = 13 };
     char left[48];
     role r = left_text(a, left);
-    paint_right(c, 0, 0, c->area.w - 1, a->is_frozen ? ROLE_SELECT : r, a->is_frozen ? " FROZEN " : left);
+    paint_right(c, 0, 0, c->area.w - 1, a->feed.is_frozen ? ROLE_SELECT : r,
+                a->feed.is_frozen ? " FROZEN " : left);
     int width = glyphs_width(c->glyphs, left) + 2;
-    return a->is_frozen || width < USUAL ? USUAL : width;
+    return a->feed.is_frozen || width < USUAL ? USUAL : width;
 }
 
 // The policy where it is not the usual one; then what computes, and on which data.
 static int draw_surroundings(const canvas *c, const app *a, int x, int end)
 {
-    const char *policy = hr_knob_text(&a->applied, HR_KNOB_PRECISION_POLICY);
+    const char *policy = hr_knob_text(&a->feed.applied, HR_KNOB_PRECISION_POLICY);
     bool usual = strcmp(policy, "float32") == 0;
     if (c->area.w >= 100 && !usual) {
         x += paint_text(c, 0, x + 2, end - x - 2, ROLE_DIM, policy) + 2;
     }
     // A simulated device has no instruction set but its card, which was just named, and reads no data.
-    bool known = a->has_report && !a->report.device.simulated && a->report.device.isa[0] != '\0';
+    bool known =
+        a->feed.has_report && !a->feed.report.device.simulated && a->feed.report.device.isa[0] != '\0';
     if (known && c->area.w >= (usual ? 110 : 130)) {
-        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->report.device.isa,
-                          a->report.train.data) +
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->feed.report.device.isa,
+                          a->feed.report.train.data) +
              2;
     }
     return x;
@@ -98,25 +101,25 @@ static int draw_surroundings(const canvas *c, const app *a, int x, int end)
 
 void frame_title(const canvas *c, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char state[64], rate[FORMAT_MAX];
     int end = c->area.w - draw_left(c, a), x = 1;
     x += paint_text(c, 0, x, end - x, ROLE_FOCUS, "headroom");
     x += 2;
-    if (a->watched != NULL) {
-        const char *slash = strrchr(a->watched, '/');
+    if (a->feed.watched != NULL) {
+        const char *slash = strrchr(a->feed.watched, '/');
         x += paint_format(c, 0, x, end - x, ROLE_BAR, "watching %s",
-                          !a->unknown     ? hr_preset_name(a->preset)
-                          : slash == NULL ? a->watched
-                                          : slash + 1);
+                          !a->feed.unknown ? hr_preset_name(a->feed.preset)
+                          : slash == NULL  ? a->feed.watched
+                                           : slash + 1);
     } else {
-        x += paint_format(c, 0, x, end - x, ROLE_BAR, "%s%s", hr_preset_name(a->preset),
+        x += paint_format(c, 0, x, end - x, ROLE_BAR, "%s%s", hr_preset_name(a->feed.preset),
                           is_edited(a) ? "*" : "");
     }
-    if (a->has_report && c->area.w >= 72) {
-        bool card = a->report.device.card[0] != '\0';
-        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s%s%s", a->report.device.kind,
-                          card ? " as " : "", a->report.device.card) +
+    if (a->feed.has_report && c->area.w >= 72) {
+        bool card = a->feed.report.device.card[0] != '\0';
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s%s%s", a->feed.report.device.kind,
+                          card ? " as " : "", a->feed.report.device.card) +
              2;
     }
     x = draw_surroundings(c, a, x, end);
@@ -185,13 +188,13 @@ screen_id tabs_screen_at(const app *a, int x)
 static void turn_tip(const app *a, char *turn, char *try_it, size_t size)
 {
     char key[HR_KNOB_TEXT_MAX];
-    const whatif_cell *cell = app_whatif(a, app_knob(a), WHATIF_MORE);
+    const whatif_cell *cell = feed_whatif(&a->feed, feed_knob(&a->feed), WHATIF_MORE);
     size_t count;
     turn[0] = try_it[0] = '\0';
     if (a->focus != PANE_KNOBS || app_why_not(a, REQUEST_RIGHT) != NULL) {
         return;
     }
-    snprintf(key, sizeof key, "%s", hr_knob_rows(&count)[app_knob(a)].key);
+    snprintf(key, sizeof key, "%s", hr_knob_rows(&count)[feed_knob(&a->feed)].key);
     for (char *c = strpbrk(key, "._"); c != NULL; c = strpbrk(c, "._")) {
         *c = ' ';
     }
@@ -228,7 +231,7 @@ static void draw_tip(const canvas *c, const app *a)
 
 static void draw_log_line(const canvas *c, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char clock[FORMAT_MAX];
     if (m->log_count > 0) {
         const log_line *line = &m->log[(m->log_count - 1) % LOG_LENGTH];
@@ -259,7 +262,7 @@ static void draw_switch(const canvas *screen, rect strip, const app *a)
 {
     char text[HR_KNOB_TEXT_MAX + 96];
     snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
-             app_run_state(a)->steps, a->pending_preset);
+             feed_run_state(&a->feed)->steps, a->pending_preset);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
@@ -268,7 +271,7 @@ static void draw_quit(const canvas *screen, rect strip, const app *a)
     char text[128];
     snprintf(text, sizeof text,
              "%" PRIu64 " steps are in no save: s saves and leaves, y leaves, other keys stay",
-             app_run_state(a)->steps);
+             feed_run_state(&a->feed)->steps);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
@@ -304,9 +307,9 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
         draw_offer(screen, strip, a);
     } else if (a->overlay == OVERLAY_SWITCH) {
         draw_switch(screen, strip, a);
-    } else if (a->message.kind != MESSAGE_NONE) {
+    } else if (a->feed.message.kind != MESSAGE_NONE) {
         draw_words(screen, (rect){strip.y - tour_rows, strip.x, strip.h, strip.w},
-                   a->message.kind == MESSAGE_ERROR ? ROLE_BAD : ROLE_WARN, a->message.text);
+                   a->feed.message.kind == MESSAGE_ERROR ? ROLE_BAD : ROLE_WARN, a->feed.message.text);
     } else if (tour != NULL) { // stands there already
     } else if (a->now_ns - a->started_ns < first_minutes_ns && a->screen == SCREEN_BENCH) {
         draw_tip(&c, a);
@@ -338,12 +341,12 @@ static const char *arrows_name(const app *a)
 
 static const char *run_name(const app *a)
 {
-    return run_state_is_training(&a->live) ? "pause" : "run";
+    return run_state_is_training(&a->feed.live) ? "pause" : "run";
 }
 
 static const char *freeze_name(const app *a)
 {
-    return a->is_frozen ? "go on" : "freeze";
+    return a->feed.is_frozen ? "go on" : "freeze";
 }
 
 static const char *up_down_name(const app *a)
@@ -361,9 +364,9 @@ static const char *apply_name(const app *a)
 // What the next one adds.
 static const char *permit_name(const app *a)
 {
-    return a->fit.permission == HR_PERMIT_NOTHING     ? "precision"
-           : a->fit.permission == HR_PERMIT_PRECISION ? "optimizer"
-                                                      : "neither";
+    return a->feed.fit.permission == HR_PERMIT_NOTHING     ? "precision"
+           : a->feed.fit.permission == HR_PERMIT_PRECISION ? "optimizer"
+                                                           : "neither";
 }
 
 // Elsewhere it goes to a pane with rows first.

@@ -54,7 +54,7 @@ static const char *focused_line(const app *a)
 static void add_knob(help_text *h, const app *a)
 {
     size_t count;
-    const hr_knob_row *row = &hr_knob_rows(&count)[app_knob(a)];
+    const hr_knob_row *row = &hr_knob_rows(&count)[feed_knob(&a->feed)];
     add(h, "%s: %s\n", row->key, row->line);
     add(h, "%s\n", row->explanation);
     if (row->applies != NULL) {
@@ -162,7 +162,7 @@ static void add_commands(help_text *h)
 
 static void make_text(help_text *h, const app *a)
 {
-    const hr_knob_row *knob = &hr_knob_rows(NULL)[app_knob(a)];
+    const hr_knob_row *knob = &hr_knob_rows(NULL)[feed_knob(&a->feed)];
     bool knobs = a->focus == PANE_KNOBS;
     add(h, "%s: %s\n", knobs ? knob->key : focused_term(a), knobs ? knob->line : focused_line(a));
     if (knobs) {

@@ -21,7 +21,7 @@ void learn_open(app *a)
     s->looked = true;
     if (hr_preset_list("articles", &s->entries, &s->count, &err) != HR_OK) {
         *s = (situations){.looked = true};
-        app_say_error(a, &err);
+        feed_say_error(&a->feed, &err);
     }
 }
 
@@ -92,11 +92,12 @@ static void say_term(app *a)
 {
     const hr_term *term = selected_term(a);
     if (term == NULL) {
-        app_say(a, MESSAGE_NOTE, "No term matches.");
+        feed_say(&a->feed, MESSAGE_NOTE, "No term matches.");
         return;
     }
-    app_say(a, MESSAGE_NOTE, "%s: %s.%s%s%s", term->name, term->line, term->formula == NULL ? "" : " It is ",
-            term->formula == NULL ? "" : term->formula, term->formula == NULL ? "" : ".");
+    feed_say(&a->feed, MESSAGE_NOTE, "%s: %s.%s%s%s", term->name, term->line,
+             term->formula == NULL ? "" : " It is ", term->formula == NULL ? "" : term->formula,
+             term->formula == NULL ? "" : ".");
 }
 
 static const char *name_of_term(const app *a)
@@ -180,7 +181,7 @@ static uint64_t count_as_version(const app *a)
 
 static role situation_role(const app *a, size_t row)
 {
-    bool open = strcmp(a->situations.entries[row].name, hr_preset_name(a->preset)) == 0;
+    bool open = strcmp(a->situations.entries[row].name, hr_preset_name(a->feed.preset)) == 0;
     return open ? ROLE_GOOD : ROLE_TEXT;
 }
 
@@ -227,7 +228,7 @@ static void enter_situation(app *a)
     if (row < a->situations.count) {
         app_open_preset(a, a->situations.entries[row].name);
     } else {
-        app_say(a, MESSAGE_NOTE, "there is no situation to open here");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no situation to open here");
     }
 }
 
@@ -236,10 +237,10 @@ static void say_situation(app *a)
     size_t row = table_selected(&a->table[PANE_SITUATIONS]);
     if (row < a->situations.count) {
         app_read_about(a, a->situations.entries[row].name);
-        app_say(a, MESSAGE_NOTE, "%s: %s. %s%sEnter opens it.", a->situations.entries[row].name,
-                a->situations.entries[row].title, a->about.text, a->about.text[0] == '\0' ? "" : " ");
+        feed_say(&a->feed, MESSAGE_NOTE, "%s: %s. %s%sEnter opens it.", a->situations.entries[row].name,
+                 a->situations.entries[row].title, a->about.text, a->about.text[0] == '\0' ? "" : " ");
     } else {
-        app_say(a, MESSAGE_NOTE, "%s", list.empty);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", list.empty);
     }
 }
 

@@ -19,7 +19,7 @@ char memory_letter(uint8_t category)
 const hr_step_plan_tensor *memory_tensor(const app *a, uint32_t tensor, uint8_t category,
                                          uint64_t requested_bytes)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     if (p == NULL || tensor >= p->tensor_count) {
         return NULL;
     }
@@ -32,7 +32,7 @@ const char *memory_tensor_name(const app *a, uint32_t tensor, uint8_t category, 
 {
     const hr_step_plan_tensor *t = memory_tensor(a, tensor, category, requested_bytes);
     if (t != NULL) {
-        snprintf(text, HR_NAME_MAX, "%s", hr_step_plan_text(app_step_plan(a), t->name));
+        snprintf(text, HR_NAME_MAX, "%s", hr_step_plan_text(feed_step_plan(&a->feed), t->name));
     } else if (tensor != HR_NO_ID) {
         snprintf(text, HR_NAME_MAX, "tensor %" PRIu32, tensor);
     } else {
@@ -93,20 +93,21 @@ static void select_row(app *a, size_t row)
 // What ran out of memory without having been run is shown as it was planned, once the plan has come.
 static bool wants_plan(const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
-    return a->heap.refused.any && !a->heap.refused.is_recorded && p != NULL && !p->fits && p->event_count > 0;
+    const hr_step_plan *p = feed_step_plan(&a->feed);
+    return a->feed.heap.refused.any && !a->feed.heap.refused.is_recorded && p != NULL && !p->fits &&
+           p->event_count > 0;
 }
 
 static bool take_plan(app *a)
 {
     heap_scene *v = &a->heap_scene;
-    if (v->step.kind == HEAP_STEP_PLANNED && v->seen_plan == a->step_plan_version &&
-        v->seen == a->heap.version) {
+    if (v->step.kind == HEAP_STEP_PLANNED && v->seen_plan == a->feed.step_plan_version &&
+        v->seen == a->feed.heap.version) {
         return false;
     }
-    v->seen_plan = a->step_plan_version;
-    v->seen = a->heap.version;
-    (void)heap_scene_plan(v, app_step_plan(a), &a->knobs, &a->heap.refused);
+    v->seen_plan = a->feed.step_plan_version;
+    v->seen = a->feed.heap.version;
+    (void)heap_scene_plan(v, feed_step_plan(&a->feed), &a->feed.knobs, &a->feed.heap.refused);
     return true;
 }
 
@@ -116,10 +117,10 @@ static bool take_newest(app *a)
     if (wants_plan(a)) {
         return take_plan(a);
     }
-    if (v->seen == a->heap.version && v->step.kind != HEAP_STEP_PLANNED) {
+    if (v->seen == a->feed.heap.version && v->step.kind != HEAP_STEP_PLANNED) {
         return false;
     }
-    (void)heap_scene_take(v, &a->heap);
+    (void)heap_scene_take(v, &a->feed.heap);
     return true;
 }
 
@@ -127,10 +128,11 @@ static bool take_newest(app *a)
 static void hold(app *a)
 {
     char step[MEMORY_TEXT];
-    if (!a->is_frozen && run_state_is_training(&a->live)) {
+    if (!a->feed.is_frozen && run_state_is_training(&a->feed.live)) {
         act_freeze(a, 0);
-        app_say(a, MESSAGE_NOTE, "%s is held while the training goes on; Space lets go, and End at its end",
-                memory_step_text(&a->heap_scene, step));
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "%s is held while the training goes on; Space lets go, and End at its end",
+                 memory_step_text(&a->heap_scene, step));
     }
 }
 
@@ -146,7 +148,7 @@ void memory_settle(app *a)
         heap_scene_seek(v, row);
         v->is_kept = false; // the map's cursor goes with the event
         hold(a);
-    } else if ((!a->is_frozen || v->step.kind == HEAP_STEP_NONE) &&
+    } else if ((!a->feed.is_frozen || v->step.kind == HEAP_STEP_NONE) &&
                take_newest(a)) { // frozen shows what there was
         size_t rows = heap_scene_rows(v);
         select_row(a, v->refused.any && rows > 0 ? rows - 1 : v->peak);
@@ -160,7 +162,8 @@ void memory_settle(app *a)
 static bool lets_go(const app *a, int rows)
 {
     enum { END_ROWS = 1 << 20 };
-    return rows >= END_ROWS && a->is_frozen && memory_selected_row(a) + 1 == heap_scene_rows(&a->heap_scene);
+    return rows >= END_ROWS && a->feed.is_frozen &&
+           memory_selected_row(a) + 1 == heap_scene_rows(&a->heap_scene);
 }
 
 bool memory_move(app *a, int rows, int columns)
@@ -182,15 +185,15 @@ void memory_enter(app *a)
     const heap_scene *v = &a->heap_scene;
     heap_piece piece;
     if (!heap_scene_piece(v, &piece)) {
-        app_say(a, MESSAGE_NOTE, "there is no heap to show yet");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no heap to show yet");
         return;
     }
     size_t made = heap_scene_made(v, &piece), ended = heap_scene_ended(v, &piece);
     bool goes_on = made != SIZE_MAX && made + 1 == v->at;
     if (!goes_on && made == SIZE_MAX) {
-        app_say(a, MESSAGE_NOTE, "this chunk is older than the step");
+        feed_say(&a->feed, MESSAGE_NOTE, "this chunk is older than the step");
     } else if (goes_on && ended == SIZE_MAX) {
-        app_say(a, MESSAGE_NOTE, "this chunk stays as it is to the end of the step");
+        feed_say(&a->feed, MESSAGE_NOTE, "this chunk stays as it is to the end of the step");
     } else {
         hold(a);
         select_row(a, 1 + (goes_on ? ended : made));
@@ -202,7 +205,7 @@ void memory_zoom(app *a, int direction)
     enum { ZOOM_MAX = 24 };
     unsigned zoom = a->heap_scene.zoom;
     if (heap_scene_rows(&a->heap_scene) == 0) {
-        app_say(a, MESSAGE_NOTE, "there is no heap to show yet");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no heap to show yet");
         return;
     }
     a->heap_scene.zoom = direction < 0 ? (zoom < ZOOM_MAX ? zoom + 1 : zoom) : zoom > 0 ? zoom - 1 : 0;

@@ -44,7 +44,7 @@ static void add(block_lines *l, const char *label, const char *format, ...)
 static const char *event_text(const app *a, size_t change, char text[MEMORY_TEXT])
 {
     const heap_scene *v = &a->heap_scene;
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     const heap_change *c = &v->changes[change];
     bool named = memory_tensor(a, c->tensor, c->category, c->requested_bytes) != NULL;
     bool known = named && c->instr < p->instr_count;
@@ -93,8 +93,8 @@ static void describe_block(block_lines *l, const app *a, const heap_piece *piece
     add(l, "tensor", "%c %s", memory_letter(b->category),
         memory_tensor_name(a, b->tensor, b->category, b->requested_bytes, name));
     if (t != NULL) {
-        add(l, "shape", "%s %s", hr_step_plan_text(app_step_plan(a), t->shape),
-            hr_step_plan_text(app_step_plan(a), t->dtype));
+        add(l, "shape", "%s %s", hr_step_plan_text(feed_step_plan(&a->feed), t->shape),
+            hr_step_plan_text(feed_step_plan(&a->feed), t->dtype));
     }
     add(l, "requested", "%s", hr_bytes_human(b->requested_bytes, asked));
     add(l, "allocated", "%s, waste %s", hr_bytes_human(b->bytes, got),
@@ -122,8 +122,9 @@ static void describe_refused(block_lines *l, const app *a)
     const heap_scene *v = &a->heap_scene;
     const heap_refused *r = &v->refused;
     char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], hole[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
-    uint64_t limit =
-        app_run_state(a)->limit_bytes > r->pool_bytes ? app_run_state(a)->limit_bytes : r->pool_bytes;
+    uint64_t limit = feed_run_state(&a->feed)->limit_bytes > r->pool_bytes
+                         ? feed_run_state(&a->feed)->limit_bytes
+                         : r->pool_bytes;
     uint64_t largest = r->largest_free_bytes, grows = limit - r->pool_bytes;
     uint64_t free_bytes = limit > r->in_use_bytes ? limit - r->in_use_bytes : 0;
     uint64_t piece = grows > largest ? grows : largest; // the largest that there was or could have been
@@ -257,7 +258,7 @@ static void say(app *a)
                               l.line[i].text);
         used += length > 0 ? (size_t)length : 0;
     }
-    app_say(a, MESSAGE_NOTE, "%s", l.count == 0 ? "There is no heap to show yet." : text);
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", l.count == 0 ? "There is no heap to show yet." : text);
 }
 
 static bool copy(const app *a, char *text, size_t size)

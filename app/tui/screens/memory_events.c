@@ -117,7 +117,7 @@ static double number(const app *a, size_t row, unsigned column)
 
 static uint64_t version(const app *a)
 {
-    return a->heap_scene.version + (a->step_plan_version << 32); // the step plan has the names
+    return a->heap_scene.version + (a->feed.step_plan_version << 32); // the step plan has the names
 }
 
 static int band(const app *a, size_t row)
@@ -198,12 +198,13 @@ static void say(app *a)
     char text[MEMORY_TEXT], step[MEMORY_TEXT], in_use[HR_BYTES_TEXT_MAX];
     const heap_scene *v = &a->heap_scene;
     if (count(a) == 0) {
-        app_say(a, MESSAGE_NOTE, "No step has been done yet, so there are no events to show.");
+        feed_say(&a->feed, MESSAGE_NOTE, "No step has been done yet, so there are no events to show.");
         return;
     }
-    app_say(a, MESSAGE_NOTE, "Event %zu of %zu of %s: %s; %s are in use after it.", memory_selected_row(a),
-            count(a) - 1, memory_step_text(v, step), memory_event_text(a, memory_selected_row(a), text),
-            hr_bytes_human(v->heap.in_use_bytes, in_use));
+    feed_say(&a->feed, MESSAGE_NOTE, "Event %zu of %zu of %s: %s; %s are in use after it.",
+             memory_selected_row(a), count(a) - 1, memory_step_text(v, step),
+             memory_event_text(a, memory_selected_row(a), text),
+             hr_bytes_human(v->heap.in_use_bytes, in_use));
 }
 
 const pane_ops pane_events = {.draw = draw,

@@ -207,11 +207,11 @@ static const char *why_no_map(const app *a, bool scaled)
 {
     const heap_scene *v = &a->heap_scene;
     size_t rows = heap_scene_rows(v), row = memory_selected_row(a);
-    if (rows == 0 && a->heap.broken && a->heap.now.is_full) {
+    if (rows == 0 && a->feed.heap.broken && a->feed.heap.now.is_full) {
         return "The heap has more than 2,097,152 blocks or 65,536 regions, which is all that the map keeps "
                "of one.";
     }
-    if (rows == 0 && a->heap.broken) {
+    if (rows == 0 && a->feed.heap.broken) {
         return "Events were lost or contradict each other: the map comes back with a step that is whole.";
     }
     if (rows == 0) {
@@ -260,16 +260,17 @@ static void say(app *a)
     char in_use[HR_BYTES_TEXT_MAX], pool[HR_BYTES_TEXT_MAX], hole[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
     char step[MEMORY_TEXT];
     if (heap_scene_rows(&a->heap_scene) == 0) {
-        app_say(a, MESSAGE_NOTE, "No step has been done yet, so there is no heap to show.");
+        feed_say(&a->feed, MESSAGE_NOTE, "No step has been done yet, so there is no heap to show.");
         return;
     }
-    app_say(a, MESSAGE_NOTE,
-            "After event %zu of %s, %s of a pool of %s, in %zu region%s, are in use by %zu chunks; the "
-            "largest hole is %s and fragmentation %s.",
-            a->heap_scene.at, memory_step_text(&a->heap_scene, step), hr_bytes_human(m->in_use_bytes, in_use),
-            hr_bytes_human(m->pool_bytes, pool), m->region_count, m->region_count == 1 ? "" : "s",
-            m->block_count, hr_bytes_human(heap_mirror_largest_free(m), hole),
-            format_percent(heap_mirror_fragmentation(m), share));
+    feed_say(&a->feed, MESSAGE_NOTE,
+             "After event %zu of %s, %s of a pool of %s, in %zu region%s, are in use by %zu chunks; the "
+             "largest hole is %s and fragmentation %s.",
+             a->heap_scene.at, memory_step_text(&a->heap_scene, step),
+             hr_bytes_human(m->in_use_bytes, in_use), hr_bytes_human(m->pool_bytes, pool), m->region_count,
+             m->region_count == 1 ? "" : "s", m->block_count,
+             hr_bytes_human(heap_mirror_largest_free(m), hole),
+             format_percent(heap_mirror_fragmentation(m), share));
 }
 
 static const char *term(const app *a)

@@ -10,7 +10,7 @@
 
 static uint64_t version(const app *a)
 {
-    return a->step_plan_version << 32 | a->step.layer;
+    return a->feed.step_plan_version << 32 | a->step.layer;
 }
 
 static void settle(app *a)
@@ -34,12 +34,12 @@ static const table_column tensor_columns[] = {
 
 static size_t tensor_count(const app *a)
 {
-    return app_step_plan(a) == NULL ? 0 : a->step.layer_tensors;
+    return feed_step_plan(&a->feed) == NULL ? 0 : a->step.layer_tensors;
 }
 
 static const hr_step_plan_tensor *tensor_at(const app *a, size_t row)
 {
-    return &a->step_plan.tensors[a->step.of_layer[row]];
+    return &a->feed.step_plan.tensors[a->step.of_layer[row]];
 }
 
 static double tensor_number(const app *a, size_t row, unsigned column)
@@ -96,7 +96,7 @@ static const table_source tensors = {
 
 static void draw_layer(const canvas *c, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     char right[160] = "", kept[FORMAT_MAX];
     bool focused = a->focus == PANE_LAYER;
     if (p != NULL && a->step.layer < p->layer_count) {
@@ -116,7 +116,7 @@ static void enter_tensor(app *a)
     size_t row = table_selected(&a->table[PANE_LAYER]);
     uint32_t born = row < tensor_count(a) ? tensor_at(a, row)->born : HR_NO_ID;
     if (born == HR_NO_ID) {
-        app_say(a, MESSAGE_NOTE, "it was there before the step: no instruction makes it");
+        feed_say(&a->feed, MESSAGE_NOTE, "it was there before the step: no instruction makes it");
         return;
     }
     step_go(a, born);
@@ -150,7 +150,7 @@ static const table_column work_columns[] = {
 
 static size_t work_count(const app *a)
 {
-    return app_step_plan(a) == NULL ? 0 : a->step.layer_instrs;
+    return feed_step_plan(&a->feed) == NULL ? 0 : a->step.layer_instrs;
 }
 
 static uint32_t work_at(const app *a, size_t row)
@@ -160,22 +160,22 @@ static uint32_t work_at(const app *a, size_t row)
 
 static double work_number(const app *a, size_t row, unsigned column)
 {
-    const hr_step_plan_instr *i = &a->step_plan.instrs[work_at(a, row)];
+    const hr_step_plan_instr *i = &a->feed.step_plan.instrs[work_at(a, row)];
     return column == FLOPS ? (double)i->flops : column == TIME ? i->seconds : (double)work_at(a, row);
 }
 
 // Without the layer's name, which the pane beside it has.
 static const char *work_name(const app *a, const hr_step_plan_instr *i)
 {
-    const char *name = hr_step_plan_text(&a->step_plan, i->name);
-    const char *layer = step_layer_name(&a->step_plan, a->step.layer);
+    const char *name = hr_step_plan_text(&a->feed.step_plan, i->name);
+    const char *layer = step_layer_name(&a->feed.step_plan, a->step.layer);
     size_t length = strlen(layer);
     return strncmp(name, layer, length) == 0 && name[length] == '/' ? name + length + 1 : name;
 }
 
 static void work_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_step_plan_instr *i = &a->step_plan.instrs[work_at(a, row)];
+    const hr_step_plan_instr *i = &a->feed.step_plan.instrs[work_at(a, row)];
     char words[FORMAT_MAX];
     switch (column) {
     case INSTRUCTION:
@@ -208,7 +208,7 @@ static const table_source work = {
 
 static void draw_work(const canvas *c, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     char right[64] = "", seconds[FORMAT_MAX];
     bool focused = a->focus == PANE_WORK;
     if (p != NULL && a->step.layer < p->layer_count) {
@@ -238,7 +238,7 @@ static void enter_work(app *a)
 
 static void say_work(app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     settle(a);
     if (p == NULL || a->step.layer >= p->layer_count) {
         step_say_nothing(a);
@@ -246,11 +246,11 @@ static void say_work(app *a)
     }
     char flops[16], seconds[FORMAT_MAX];
     double time = p->layers[a->step.layer].seconds;
-    app_say(a, MESSAGE_NOTE, "%zu instructions work for layer %s: %s FLOP, %s%s.", a->step.layer_instrs,
-            step_layer_name(p, a->step.layer),
-            step_count((double)p->layers[a->step.layer].flops, flops, sizeof flops),
-            step_time(a, time, seconds),
-            isnan(time) ? ": headroom doctor --calibrate measures this machine" : "");
+    feed_say(&a->feed, MESSAGE_NOTE, "%zu instructions work for layer %s: %s FLOP, %s%s.",
+             a->step.layer_instrs, step_layer_name(p, a->step.layer),
+             step_count((double)p->layers[a->step.layer].flops, flops, sizeof flops),
+             step_time(a, time, seconds),
+             isnan(time) ? ": headroom doctor --calibrate measures this machine" : "");
 }
 
 const pane_ops pane_work = {.draw = draw_work,

@@ -36,7 +36,7 @@ void place_model(layout *l, rect body, const layout_wish *wish)
 
 static size_t count(const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     return p == NULL ? 0 : p->layer_count;
 }
 
@@ -52,7 +52,7 @@ byte_unit layer_unit(const app *a)
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const hr_step_plan_layer *layer = &a->step_plan.layers[row];
+    const hr_step_plan_layer *layer = &a->feed.step_plan.layers[row];
     switch (column) {
     case PARAMETERS:
         return (double)layer->parameters;
@@ -88,7 +88,7 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_step_plan *p = &a->step_plan;
+    const hr_step_plan *p = &a->feed.step_plan;
     const hr_step_plan_layer *layer = &p->layers[row];
     const double largest = (double)a->step.largest_layer;
     switch (column) {
@@ -112,12 +112,12 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static uint64_t key(const app *a, size_t row)
 {
-    return name_key(hr_step_plan_text(&a->step_plan, a->step_plan.layers[row].name));
+    return name_key(hr_step_plan_text(&a->feed.step_plan, a->feed.step_plan.layers[row].name));
 }
 
 static uint64_t version(const app *a)
 {
-    return a->step_plan_version << 2 | (uint64_t)a->glyphs.set;
+    return a->feed.step_plan_version << 2 | (uint64_t)a->glyphs.set;
 }
 
 static const table_source source = {
@@ -154,7 +154,7 @@ static totals add_up(const hr_step_plan *p)
 
 static const char *totals_text(const app *a, char *text, size_t size)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     totals sum = add_up(p);
     byte_unit unit = layer_unit(a);
     char parameters[16], flops[16], weights[FORMAT_MAX], activations[FORMAT_MAX], kept[FORMAT_MAX];
@@ -169,7 +169,7 @@ static const char *totals_text(const app *a, char *text, size_t size)
 
 static void draw(const canvas *c, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     char text[256];
     bool focused = a->focus == PANE_LAYERS;
     snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(a).name);
@@ -198,7 +198,7 @@ static void enter(app *a)
     settle(a);
     const step_view *v = &a->step;
     if (v->layer_instrs == 0) {
-        app_say(a, MESSAGE_NOTE, "this layer has no instruction of its own");
+        feed_say(&a->feed, MESSAGE_NOTE, "this layer has no instruction of its own");
         return;
     }
     step_go(a, v->of_layer[v->layer_tensors]);
@@ -207,7 +207,7 @@ static void enter(app *a)
 
 static void say(app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     uint32_t row = model_selected_layer(a);
     if (row == HR_NO_ID) {
         step_say_nothing(a);
@@ -215,13 +215,13 @@ static void say(app *a)
     }
     const hr_step_plan_layer *layer = &p->layers[row];
     char weights[HR_BYTES_TEXT_MAX], activations[HR_BYTES_TEXT_MAX], kept[HR_BYTES_TEXT_MAX];
-    app_say(a, MESSAGE_NOTE,
-            "Layer %s, a %s, has %" PRIu64
-            " parameters in %s; a step makes %s of activations there, %s of which "
-            "backward keeps.",
-            hr_step_plan_text(p, layer->name), hr_step_plan_text(p, layer->kind), layer->parameters,
-            hr_bytes_human(layer->parameter_bytes, weights),
-            hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept));
+    feed_say(&a->feed, MESSAGE_NOTE,
+             "Layer %s, a %s, has %" PRIu64
+             " parameters in %s; a step makes %s of activations there, %s of which "
+             "backward keeps.",
+             hr_step_plan_text(p, layer->name), hr_step_plan_text(p, layer->kind), layer->parameters,
+             hr_bytes_human(layer->parameter_bytes, weights),
+             hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept));
 }
 
 const pane_ops pane_layers = {.draw = draw,

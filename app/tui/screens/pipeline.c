@@ -15,10 +15,10 @@ enum { COLUMN_STAGE, COLUMN_QUEUE, COLUMN_HOST, COLUMN_PEAK, BAR_CELLS = 8 };
 
 static uint64_t peak_of(const app *a, const char *name)
 {
-    const size_t most = sizeof a->report.host.stages / sizeof *a->report.host.stages;
-    for (size_t i = 0; a->has_report && i < a->report.host.stage_count && i < most; i++) {
-        if (strcmp(a->report.host.stages[i].name, name) == 0) {
-            return a->report.host.stages[i].peak_bytes;
+    const size_t most = sizeof a->feed.report.host.stages / sizeof *a->feed.report.host.stages;
+    for (size_t i = 0; a->feed.has_report && i < a->feed.report.host.stage_count && i < most; i++) {
+        if (strcmp(a->feed.report.host.stages[i].name, name) == 0) {
+            return a->feed.report.host.stages[i].peak_bytes;
         }
     }
     return HR_NONE;
@@ -35,16 +35,16 @@ static bool is_live(const run_state *m, const char *name)
 
 size_t pipeline_views(const app *a, stage_view views[STAGE_VIEWS_MAX])
 {
-    const run_state *m = app_run_state(a);
-    const size_t most = sizeof a->report.host.stages / sizeof *a->report.host.stages;
+    const run_state *m = feed_run_state(&a->feed);
+    const size_t most = sizeof a->feed.report.host.stages / sizeof *a->feed.report.host.stages;
     size_t count = 0;
     for (uint32_t i = 0; i < m->stage_count; i++) {
         const hr_event_stage *s = &m->stage[i];
         views[count++] = (stage_view){s->name,           true,          s->queue_length,
                                       s->queue_capacity, s->host_bytes, peak_of(a, s->name)};
     }
-    for (size_t i = 0; a->has_report && i < a->report.host.stage_count && i < most; i++) {
-        const char *name = a->report.host.stages[i].name;
+    for (size_t i = 0; a->feed.has_report && i < a->feed.report.host.stage_count && i < most; i++) {
+        const char *name = a->feed.report.host.stages[i].name;
         if (!is_live(m, name)) {
             views[count++] =
                 (stage_view){.name = name, .host_bytes = HR_NONE, .peak_bytes = peak_of(a, name)};
@@ -79,7 +79,7 @@ static size_t count(const app *a)
 // Rows change with every step, and their number with a build.
 static uint64_t version(const app *a)
 {
-    return app_run_state(a)->steps << 8 ^ a->report_version << 40 ^ count(a);
+    return feed_run_state(&a->feed)->steps << 8 ^ a->feed.report_version << 40 ^ count(a);
 }
 
 static byte_unit stages_unit(const app *a)
@@ -148,7 +148,7 @@ static void draw_stages(const canvas *c, const app *a)
 static void say_stages(app *a)
 {
     char text[768];
-    app_say(a, MESSAGE_NOTE, "%s", pipeline_words(a, text, sizeof text));
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(a, text, sizeof text));
 }
 
 static const char *term_stages(const app *a)
@@ -207,7 +207,7 @@ static void setting_cell(const app *a, size_t row, unsigned column, char text[TA
     char value[HR_KNOB_TEXT_MAX];
     hr_knob_id id = knob_edit_panel(&all)[panel_index(row)];
     const hr_knob_row *knob = &hr_knob_rows(NULL)[id];
-    hr_knob_format(&a->knobs, id, value);
+    hr_knob_format(&a->feed.knobs, id, value);
     const char *cells[] = {[COLUMN_KNOB] = knob->key,
                            [COLUMN_VALUE] = value[0] == '\0' ? "unset" : value,
                            [COLUMN_MEANING] = knob->line};
@@ -216,7 +216,7 @@ static void setting_cell(const app *a, size_t row, unsigned column, char text[TA
 
 static uint64_t settings_version(const app *a)
 {
-    return a->question ^ (uint64_t)a->turned.done << 32;
+    return a->feed.question ^ (uint64_t)a->feed.turned.done << 32;
 }
 
 static const table_source settings = {
@@ -239,7 +239,7 @@ static void enter_setting(app *a)
 {
     size_t row = table_selected(&a->table[PANE_SETTINGS]);
     if (row != SIZE_MAX) {
-        a->knob = panel_index(row);
+        a->feed.knob = panel_index(row);
         act_edit(a);
     }
 }
@@ -252,7 +252,7 @@ static void say_setting(app *a)
         setting_cell(a, row, COLUMN_KNOB, key);
         setting_cell(a, row, COLUMN_VALUE, value);
         setting_cell(a, row, COLUMN_MEANING, line);
-        app_say(a, MESSAGE_NOTE, "%s, %s, is %s.", key, line, value);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s, %s, is %s.", key, line, value);
     }
 }
 

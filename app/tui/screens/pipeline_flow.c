@@ -29,7 +29,7 @@ typedef struct box {
 
 static bool plans_only(const app *a)
 {
-    return hr_knob_is(&a->applied, HR_KNOB_DEVICE_KIND, "plan");
+    return hr_knob_is(&a->feed.applied, HR_KNOB_DEVICE_KIND, "plan");
 }
 
 // The queue in front of the device: the last stage that has one.
@@ -45,7 +45,7 @@ static const stage_view *last_queue(const stage_view *views, size_t count)
 static int say_wait(const app *a, const stage_view *queue, char *text, size_t size)
 {
     char share_text[FORMAT_MAX];
-    double share = run_state_wait_share(app_run_state(a));
+    double share = run_state_wait_share(feed_run_state(&a->feed));
     if (isnan(share)) {
         return snprintf(text, size, "No step has ended yet.");
     }
@@ -76,17 +76,17 @@ static int say_host(const app *a, const stage_view *views, size_t count, char *t
     for (size_t i = 0; i < count; i++) {
         sum += views[i].host_bytes == HR_NONE ? 0 : views[i].host_bytes;
     }
-    bool has_peak = a->has_report && a->report.host.stage_count > 0;
+    bool has_peak = a->feed.has_report && a->feed.report.host.stage_count > 0;
     return snprintf(text, size, " The stages hold %s of host memory%s%s.", hr_bytes_human(sum, now),
                     has_peak ? ", at most " : "",
-                    has_peak ? hr_bytes_human(a->report.host.peak_bytes, peak) : "");
+                    has_peak ? hr_bytes_human(a->feed.report.host.peak_bytes, peak) : "");
 }
 
 static int say_copies(const app *a, char *text, size_t size)
 {
     char bytes[HR_BYTES_TEXT_MAX], rate[HR_BYTES_TEXT_MAX];
-    uint64_t step_bytes = a->has_report ? a->report.h2d_bytes_per_step : 0;
-    double per_second = (double)step_bytes * run_state_steps_per_second(app_run_state(a));
+    uint64_t step_bytes = a->feed.has_report ? a->feed.report.h2d_bytes_per_step : 0;
+    double per_second = (double)step_bytes * run_state_steps_per_second(feed_run_state(&a->feed));
     if (step_bytes == 0 || step_bytes == HR_NONE) {
         return 0;
     }
@@ -138,7 +138,7 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
 {
     stage_view views[STAGE_VIEWS_MAX];
     char bytes[HR_BYTES_TEXT_MAX], wait[FORMAT_MAX];
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     size_t count = 0, rows = pipeline_views(a, views);
     memset(boxes, 0, BOXES_MAX * sizeof *boxes);
     for (size_t i = 0; i < rows; i++) {
@@ -150,7 +150,7 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
     if (count == 0) {
         boxes[0] = (box){"source", "", ROLE_DIM};
         snprintf(boxes[0].detail, BOX_TEXT_MAX, "%.*s", BOX_TEXT_MAX - 1,
-                 hr_knob_text(&a->applied, HR_KNOB_PIPELINE_SOURCE));
+                 hr_knob_text(&a->feed.applied, HR_KNOB_PIPELINE_SOURCE));
         count = 1;
     }
     box *slots = &boxes[count++], *device = &boxes[count++];
@@ -160,7 +160,7 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
              slot_bytes > 0 ? hr_bytes_human(slot_bytes, bytes) : "—");
     *device = (box){"device", "", ROLE_TEXT};
     snprintf(device->name, sizeof device->name, "%.*s", BOX_TEXT_MAX - 1,
-             hr_knob_text(&a->applied, HR_KNOB_DEVICE_KIND));
+             hr_knob_text(&a->feed.applied, HR_KNOB_DEVICE_KIND));
     double share = run_state_wait_share(m);
     snprintf(device->detail, sizeof device->detail, "waits %s",
              format_percent(plans_only(a) ? UNKNOWN : share, wait));
@@ -225,7 +225,7 @@ static void draw(const canvas *c, const app *a)
 {
     box boxes[BOXES_MAX];
     char words[768], share[FORMAT_MAX], right[64];
-    double waits = plans_only(a) ? UNKNOWN : run_state_wait_share(app_run_state(a));
+    double waits = plans_only(a) ? UNKNOWN : run_state_wait_share(feed_run_state(&a->feed));
     snprintf(right, sizeof right, "wait %s of a step", format_percent(waits, share));
     paint_rule(c, a->focus == PANE_FLOW, pane_title(PANE_FLOW), right);
     size_t count = make_boxes(a, boxes);
@@ -239,7 +239,7 @@ static void draw(const canvas *c, const app *a)
 static void say(app *a)
 {
     char text[768];
-    app_say(a, MESSAGE_NOTE, "%s", pipeline_words(a, text, sizeof text));
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(a, text, sizeof text));
 }
 
 static bool copy(const app *a, char *text, size_t size)

@@ -51,7 +51,7 @@ void screen_presets(const canvas *body, const app *a)
             return;
         }
         bool chosen = top + (size_t)y == selected;
-        bool running = strcmp(entry->name, hr_preset_name(a->preset)) == 0;
+        bool running = strcmp(entry->name, hr_preset_name(a->feed.preset)) == 0;
         role r = chosen ? ROLE_SELECT : ROLE_TEXT;
         if (chosen) {
             paint_blank(body, 1 + y, 0, body->area.w, theme_role(body->theme, r));

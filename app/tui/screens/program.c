@@ -34,25 +34,25 @@ void place_program(layout *l, rect body, const layout_wish *wish)
 
 static size_t count(const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     return p == NULL ? 0 : p->instr_count;
 }
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const hr_step_plan_instr *i = &a->step_plan.instrs[row];
+    const hr_step_plan_instr *i = &a->feed.step_plan.instrs[row];
     double in_use = i->in_use_bytes > 0 ? (double)i->in_use_bytes : UNKNOWN;
     switch (column) {
     case IN_USE:
         return in_use;
     case CHANGE:
-        return step_change_bytes(&a->step_plan, (uint32_t)row);
+        return step_change_bytes(&a->feed.step_plan, (uint32_t)row);
     case FLOPS:
         return (double)i->flops;
     case TIME:
         return i->seconds;
     case SHARE:
-        return a->step_plan.limit_bytes > 0 ? in_use / (double)a->step_plan.limit_bytes : UNKNOWN;
+        return a->feed.step_plan.limit_bytes > 0 ? in_use / (double)a->feed.step_plan.limit_bytes : UNKNOWN;
     default:
         return (double)row;
     }
@@ -86,19 +86,19 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_step_plan_instr *i = &a->step_plan.instrs[row];
+    const hr_step_plan_instr *i = &a->feed.step_plan.instrs[row];
     switch (column) {
     case INSTRUCTION:
-        step_short_line(&a->step_plan, (uint32_t)row, text, TABLE_CELL_MAX);
+        step_short_line(&a->feed.step_plan, (uint32_t)row, text, TABLE_CELL_MAX);
         break;
     case IMPLEMENTATION:
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, i->impl));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->feed.step_plan, i->impl));
         break;
     case PHASE:
         snprintf(text, TABLE_CELL_MAX, "%s", hr_phase_name((hr_phase)i->phase));
         break;
     case LAYER:
-        snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->step_plan, i->layer));
+        snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->feed.step_plan, i->layer));
         break;
     case SHARE:
         bar_cell(&a->glyphs, number(a, row, SHARE), BAR, text, TABLE_CELL_MAX);
@@ -111,18 +111,18 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static uint64_t version(const app *a)
 {
-    return a->step_plan_version << 2 | (uint64_t)a->glyphs.set;
+    return a->feed.step_plan_version << 2 | (uint64_t)a->glyphs.set;
 }
 
 static int band(const app *a, size_t row)
 {
-    const hr_step_plan_instr *i = &a->step_plan.instrs[row];
-    return i->is_alloc || i->is_free ? (int)a->step_plan.tensors[i->tensor].category : -1;
+    const hr_step_plan_instr *i = &a->feed.step_plan.instrs[row];
+    return i->is_alloc || i->is_free ? (int)a->feed.step_plan.tensors[i->tensor].category : -1;
 }
 
 static role role_of(const app *a, size_t row)
 {
-    const hr_step_plan *p = &a->step_plan;
+    const hr_step_plan *p = &a->feed.step_plan;
     return row == p->refused_instr                             ? ROLE_BAD
            : row == a->step.marked                             ? ROLE_BASELINE
            : !step_is_reached(p, (uint32_t)row)                ? ROLE_DIM
@@ -178,7 +178,7 @@ void program_sync(app *a)
 
 static void draw(const canvas *c, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     char right[192] = "", seconds[FORMAT_MAX], verdict[160];
     bool focused = a->focus == PANE_LISTING;
     if (p != NULL && !p->fits) {

@@ -32,7 +32,7 @@ static bool is_text(const app *a)
 static size_t count(const app *a)
 {
     const step_changes *c = changes_of(a);
-    return is_text(a) ? c->line_count : c->compared && app_step_plan(a) != NULL ? c->count : 0;
+    return is_text(a) ? c->line_count : c->compared && feed_step_plan(&a->feed) != NULL ? c->count : 0;
 }
 
 static const char *line_of(const app *a, size_t row)
@@ -56,7 +56,7 @@ static double number(const app *a, size_t row, unsigned column)
     if (column == NUMBER) {
         return (double)(turned->now != HR_NO_ID ? turned->now : turned->before);
     }
-    const hr_step_plan *one = &a->step.before, *other = &a->step_plan;
+    const hr_step_plan *one = &a->step.before, *other = &a->feed.step_plan;
     double before = turned->before < one->instr_count ? step_change_bytes(one, turned->before) : 0;
     double now = turned->now < other->instr_count ? step_change_bytes(other, turned->now) : 0;
     return turned->sign == '-' ? before : now - before;
@@ -78,14 +78,14 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         bool comes = turned->now != HR_NO_ID;
         char line[TABLE_CELL_MAX - 2];
         snprintf(text, TABLE_CELL_MAX, "%c %s", turned->sign,
-                 step_short_line(comes ? &a->step_plan : &a->step.before,
+                 step_short_line(comes ? &a->feed.step_plan : &a->step.before,
                                  comes ? turned->now : turned->before, line, sizeof line));
     }
 }
 
 static uint64_t version(const app *a)
 {
-    return a->step_plan_version << 32 | (changes_of(a)->version << 2 & UINT32_MAX) |
+    return a->feed.step_plan_version << 32 | (changes_of(a)->version << 2 & UINT32_MAX) |
            (uint64_t)changes_of(a)->question;
 }
 
@@ -113,14 +113,14 @@ static bool turn_text(const app *a, char *text, size_t size)
 {
     char next[HR_KNOB_TEXT_MAX], now[HR_KNOB_TEXT_MAX];
     size_t rows;
-    hr_knob_id id = app_knob(a);
+    hr_knob_id id = feed_knob(&a->feed);
     const hr_knob_row *row = &hr_knob_rows(&rows)[id];
     int direction = changes_of(a)->question == STEP_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
-    if (!knob_edit_neighbour(&a->knobs, id, direction, a->live.limit_bytes, next)) {
+    if (!knob_edit_neighbour(&a->feed.knobs, id, direction, a->feed.live.limit_bytes, next)) {
         snprintf(text, size, "%s has nothing on that side", row->key);
         return false;
     }
-    snprintf(text, size, "%s %s → %s would", row->key, hr_knob_format(&a->knobs, id, now), next);
+    snprintf(text, size, "%s %s → %s would", row->key, hr_knob_format(&a->feed.knobs, id, now), next);
     return true;
 }
 
@@ -177,7 +177,8 @@ static void enter(app *a)
     step_changes *c = &a->step.changes;
     c->question = (step_question)((c->question + 1) % STEP_QUESTION_COUNT);
     c->version++;
-    app_say(a, MESSAGE_NOTE, "lines that come and go with %s; Enter asks again", questions[c->question]);
+    feed_say(&a->feed, MESSAGE_NOTE, "lines that come and go with %s; Enter asks again",
+             questions[c->question]);
 }
 
 static void say(app *a)
@@ -186,13 +187,14 @@ static void say(app *a)
     char text[2 * HR_KNOB_TEXT_MAX + 64];
     const char *words = sentence(a);
     if (words != NULL) {
-        app_say(a, MESSAGE_NOTE, "%s", words);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", words);
     } else if (is_text(a)) {
-        app_say(a, MESSAGE_NOTE, "%s change %zu lines of the listing.", title(a, text, sizeof text),
-                c->line_count);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s change %zu lines of the listing.", title(a, text, sizeof text),
+                 c->line_count);
     } else {
-        app_say(a, MESSAGE_NOTE, "With the last turn %zu instructions came, %zu went and %zu changed.",
-                c->come, c->go, c->change);
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "With the last turn %zu instructions came, %zu went and %zu changed.", c->come, c->go,
+                 c->change);
     }
 }
 

@@ -66,19 +66,19 @@ static const signed char measure_of[] = {
 
 static size_t count(const app *a)
 {
-    return app_runs(a)->count;
+    return feed_runs(&a->feed)->count;
 }
 
 // The newest first; row < count.
 static const run *run_of(const app *a, size_t row)
 {
-    return &app_runs(a)->runs[app_runs(a)->count - 1 - row];
+    return &feed_runs(&a->feed)->runs[feed_runs(&a->feed)->count - 1 - row];
 }
 
 static const run *selected_run(const app *a)
 {
     size_t row = table_selected(&a->table[PANE_RUNS]);
-    return row < app_runs(a)->count ? run_of(a, row) : NULL;
+    return row < feed_runs(&a->feed)->count ? run_of(a, row) : NULL;
 }
 
 static uint64_t key(const app *a, size_t row)
@@ -88,13 +88,13 @@ static uint64_t key(const app *a, size_t row)
 
 static uint64_t version(const app *a)
 {
-    return app_runs(a)->version;
+    return feed_runs(&a->feed)->version;
 }
 
 // The first run's own knobs stand as they were opened; the others say where they differ from it.
 static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 {
-    const run *first = run_log_at(app_runs(a), 0);
+    const run *first = run_log_at(feed_runs(&a->feed), 0);
     const bool other = strcmp(first->preset, r->preset) != 0;
     size_t used = 0;
     text[0] = '\0';
@@ -107,7 +107,7 @@ static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_M
     }
     used += (size_t)snprintf(text + used, TABLE_CELL_MAX - used, "%s%s", other ? r->preset : "",
                              other ? " " : "");
-    run_distinction(app_runs(a), r, text + used, TABLE_CELL_MAX - used);
+    run_distinction(feed_runs(&a->feed), r, text + used, TABLE_CELL_MAX - used);
     if (text[used] == '\0' && !other) {
         snprintf(text + used, TABLE_CELL_MAX - used, "as the first run");
     }
@@ -116,9 +116,10 @@ static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_M
 
 static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 {
-    bool present = r == run_log_current(app_runs(a)) && r->result == RUN_RUNNING;
-    if (present && app_run_state(a)->state < HR_ENGINE_STATE_COUNT) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_engine_state_name((hr_engine_state)app_run_state(a)->state));
+    bool present = r == run_log_current(feed_runs(&a->feed)) && r->result == RUN_RUNNING;
+    if (present && feed_run_state(&a->feed)->state < HR_ENGINE_STATE_COUNT) {
+        snprintf(text, TABLE_CELL_MAX, "%s",
+                 hr_engine_state_name((hr_engine_state)feed_run_state(&a->feed)->state));
     } else if (r->result == RUN_OOM && r->cause[0] != '\0') {
         snprintf(text, TABLE_CELL_MAX, "oom %s", r->cause);
     } else {
@@ -130,12 +131,12 @@ static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
 static byte_unit table_unit(const app *a)
 {
     measures highest = measures_unknown();
-    for (size_t i = 0; i < app_runs(a)->count; i++) {
+    for (size_t i = 0; i < feed_runs(&a->feed)->count; i++) {
         for (int id = 0; id < MEASURE_ALL; id++) {
-            highest.value[id] = fmax(highest.value[id], app_runs(a)->runs[i].measures.value[id]);
+            highest.value[id] = fmax(highest.value[id], feed_runs(&a->feed)->runs[i].measures.value[id]);
         }
     }
-    return count(a) > 0 ? measures_unit(&highest, NULL) : app_unit(a);
+    return count(a) > 0 ? measures_unit(&highest, NULL) : feed_unit(&a->feed);
 }
 
 static const char *rate_text(double per_second, char text[FORMAT_MAX])
@@ -154,7 +155,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     switch (column) {
     case COLUMN_NUMBER:
         snprintf(text, TABLE_CELL_MAX, "%" PRIu32 "%s", r->number,
-                 r->number == app_runs(a)->pinned ? "b" : "");
+                 r->number == feed_runs(&a->feed)->pinned ? "b" : "");
         return;
     case COLUMN_PRESET:
         snprintf(text, TABLE_CELL_MAX, "%s", r->preset);
@@ -184,10 +185,10 @@ static double number(const app *a, size_t row, unsigned column)
 static role role_of(const app *a, size_t row)
 {
     const run *r = run_of(a, row);
-    return r->result >= RUN_OOM                ? ROLE_BAD
-           : r->number == app_runs(a)->pinned  ? ROLE_BASELINE
-           : r == run_log_current(app_runs(a)) ? ROLE_GOOD
-                                               : ROLE_TEXT;
+    return r->result >= RUN_OOM                        ? ROLE_BAD
+           : r->number == feed_runs(&a->feed)->pinned  ? ROLE_BASELINE
+           : r == run_log_current(feed_runs(&a->feed)) ? ROLE_GOOD
+                                                       : ROLE_TEXT;
 }
 
 static const table_source source = {
@@ -209,7 +210,7 @@ run_pair runs_shown(const app *a)
 {
     const table_view *v = &a->table[PANE_RUNS];
     const run *selected = selected_run(a);
-    return run_log_pair(app_runs(a), v->marked, v->marks, selected == NULL ? 0 : selected->number);
+    return run_log_pair(feed_runs(&a->feed), v->marked, v->marks, selected == NULL ? 0 : selected->number);
 }
 
 byte_unit runs_unit(const run_pair *pair)
@@ -221,26 +222,27 @@ byte_unit runs_unit(const run_pair *pair)
 const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX])
 {
     snprintf(text, FORMAT_MAX, "run %" PRIu32 "%s", r->number,
-             r->number == app_runs(a)->pinned ? " (baseline)" : "");
+             r->number == feed_runs(&a->feed)->pinned ? " (baseline)" : "");
     return text;
 }
 
 void runs_give_name(app *a, const char *name)
 {
-    const run *r = a->screen == SCREEN_RUNS ? selected_run(a) : run_log_current(app_runs(a));
+    const run *r = a->screen == SCREEN_RUNS ? selected_run(a) : run_log_current(feed_runs(&a->feed));
     if (r == NULL) {
-        app_say(a, MESSAGE_ERROR, "there is no run to name yet\ntry: 5, select a run, and :name %s", name);
+        feed_say(&a->feed, MESSAGE_ERROR, "there is no run to name yet\ntry: 5, select a run, and :name %s",
+                 name);
         return;
     }
     const uint32_t number = r->number;
-    (void)run_log_name(&a->runs, number, name);
-    if (a->frozen_runs != NULL) {
-        (void)run_log_name(a->frozen_runs, number, name);
+    (void)run_log_name(&a->feed.runs, number, name);
+    if (a->feed.frozen_runs != NULL) {
+        (void)run_log_name(a->feed.frozen_runs, number, name);
     }
     if (name[0] == '\0') {
-        app_say(a, MESSAGE_NOTE, "run %" PRIu32 " has no name any more", number);
+        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " has no name any more", number);
     } else {
-        app_say(a, MESSAGE_NOTE, "run %" PRIu32 " is called %s", number, name);
+        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " is called %s", number, name);
     }
 }
 
@@ -259,7 +261,7 @@ static void draw(const canvas *c, const app *a)
 static void enter(app *a)
 {
     if (selected_run(a) == NULL) {
-        app_say(a, MESSAGE_NOTE, "there is no run to look at yet");
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no run to look at yet");
     } else {
         a->focus = PANE_DIFF;
     }
@@ -270,23 +272,24 @@ static void apply(app *a)
     const run *r = selected_run(a);
     char pairs[TABLE_CELL_MAX];
     if (r == NULL) {
-        app_say(a, MESSAGE_NOTE, "there is no run to go back to yet");
-    } else if (strcmp(r->preset, hr_preset_name(a->preset)) != 0) {
-        app_say(a, MESSAGE_NOTE, "run %" PRIu32 " was of the preset %s: p opens it", r->number, r->preset);
+        feed_say(&a->feed, MESSAGE_NOTE, "there is no run to go back to yet");
+    } else if (strcmp(r->preset, hr_preset_name(a->feed.preset)) != 0) {
+        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " was of the preset %s: p opens it", r->number,
+                 r->preset);
     } else {
         uint32_t run_number = r->number;
-        run now = {.knobs = a->knobs};
+        run now = {.knobs = a->feed.knobs};
         run_pairs(&now, r, pairs, sizeof pairs);
         if (pairs[0] == '\0') {
-            app_say(a, MESSAGE_NOTE, "the knobs are those of run %" PRIu32 " already", run_number);
+            feed_say(&a->feed, MESSAGE_NOTE, "the knobs are those of run %" PRIu32 " already", run_number);
         } else if (r->result == RUN_OOM && a->sure_of_run != run_number) {
             a->sure_of_run = run_number;
-            app_say(a, MESSAGE_NOTE,
-                    "run %" PRIu32 " ran out of memory: a again turns its knobs back all the same",
-                    run_number);
+            feed_say(&a->feed, MESSAGE_NOTE,
+                     "run %" PRIu32 " ran out of memory: a again turns its knobs back all the same",
+                     run_number);
         } else if (app_turn_all(a, &r->knobs)) {
             a->sure_of_run = 0;
-            app_say(a, MESSAGE_NOTE, "as in run %" PRIu32 ": %s; z turns it back", run_number, pairs);
+            feed_say(&a->feed, MESSAGE_NOTE, "as in run %" PRIu32 ": %s; z turns it back", run_number, pairs);
         }
     }
 }
@@ -296,15 +299,15 @@ static void say(app *a)
     const run *r = selected_run(a);
     char peak[FORMAT_MAX], seconds[FORMAT_MAX], knobs[TABLE_CELL_MAX], result[TABLE_CELL_MAX];
     if (r == NULL) {
-        app_say(a, MESSAGE_NOTE, "%s", source.empty);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", source.empty);
         return;
     }
     byte_unit unit = table_unit(a);
     result_cell(a, r, result);
-    app_say(a, MESSAGE_NOTE, "Run %" PRIu32 " of %zu, %s (%s), peaked at %s %s and took %s a step.",
-            r->number, app_runs(a)->count, result, knobs_cell(a, r, knobs),
-            measure_format(MEASURE_PEAK, r->measures.value[MEASURE_PEAK], unit, peak), unit.name,
-            measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
+    feed_say(&a->feed, MESSAGE_NOTE, "Run %" PRIu32 " of %zu, %s (%s), peaked at %s %s and took %s a step.",
+             r->number, feed_runs(&a->feed)->count, result, knobs_cell(a, r, knobs),
+             measure_format(MEASURE_PEAK, r->measures.value[MEASURE_PEAK], unit, peak), unit.name,
+             measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
 }
 
 const pane_ops pane_runs = {.draw = draw,

@@ -69,7 +69,7 @@ static uint64_t version(const app *a)
 {
     run_pair pair = runs_shown(a);
     uint64_t numbers = pair.b == NULL ? 0 : (uint64_t)pair.a->number << 16 ^ pair.b->number;
-    return app_runs(a)->version << 32 ^ numbers;
+    return feed_runs(&a->feed)->version << 32 ^ numbers;
 }
 
 static const char *without_bytes(const char *term, char text[TABLE_CELL_MAX])
@@ -213,7 +213,7 @@ static void say(app *a)
 {
     char text[512];
     run_pair pair = runs_shown(a);
-    app_say(a, MESSAGE_NOTE, "%s", verdict(&pair, text, sizeof text));
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", verdict(&pair, text, sizeof text));
 }
 
 static const char *term(const app *a)

@@ -228,11 +228,11 @@ static void say(app *a)
     char text[160];
     run_pair pair = runs_shown(a);
     if (pair.a == NULL) {
-        app_say(a, MESSAGE_NOTE, "No step has ended yet.");
+        feed_say(&a->feed, MESSAGE_NOTE, "No step has ended yet.");
         return;
     }
     peaks_text(a, &pair, text);
-    app_say(a, MESSAGE_NOTE, "Memory over one step: %s.", text);
+    feed_say(&a->feed, MESSAGE_NOTE, "Memory over one step: %s.", text);
 }
 
 static const char *term(const app *a)

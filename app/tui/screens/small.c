@@ -11,9 +11,9 @@
 // "VRAM 3.61/4.00 GiB (90%)": the peak of the present step against the limit, shorter where there is less room.
 static void vram_text(const app *a, int width, char text[96])
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char peak[FORMAT_MAX], limit[FORMAT_MAX];
-    byte_unit unit = app_unit(a);
+    byte_unit unit = feed_unit(&a->feed);
     if (!m->any || m->limit_bytes == 0) {
         snprintf(text, 96, "VRAM —");
         return;
@@ -45,8 +45,9 @@ void screen_line(const canvas *screen, const app *a)
         snprintf(text, sizeof text, "resume step %" PRIu64 "? y/n", a->offered.steps);
     } else if (a->overlay == OVERLAY_SWITCH) {
         snprintf(text, sizeof text, "end and open %.64s? y/n", a->pending_preset);
-    } else if (app_run_state(a)->state >= HR_ENGINE_OOM) {
-        snprintf(text, sizeof text, "%s", hr_engine_state_name((hr_engine_state)app_run_state(a)->state));
+    } else if (feed_run_state(&a->feed)->state >= HR_ENGINE_OOM) {
+        snprintf(text, sizeof text, "%s",
+                 hr_engine_state_name((hr_engine_state)feed_run_state(&a->feed)->state));
     } else {
         vram_text(a, screen->area.w, text);
     }
@@ -56,7 +57,7 @@ void screen_line(const canvas *screen, const app *a)
 // The stack on its side, at the newest peak.
 static void draw_bar(const canvas *c, int y, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     const history_bucket *bucket = history_at(&m->history, 1, 0);
     bool letters = c->glyphs->fills_by_letter || theme_fills_by_letter(c->theme);
     double filled = 0;
@@ -80,7 +81,7 @@ static void draw_bar(const canvas *c, int y, const app *a)
 
 void screen_meter(const canvas *screen, const app *a, const layout *l)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     canvas c = canvas_of(screen, l->pane[PANE_METER]);
     canvas knobs = canvas_of(screen, l->pane[PANE_KNOBS]);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX];

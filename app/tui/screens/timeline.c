@@ -21,7 +21,7 @@ void place_timeline(layout *l, rect body, const layout_wish *wish)
 
 byte_unit step_unit(const app *a)
 {
-    return byte_unit_for(a->step.highest > 0 ? a->step.highest : app_run_state(a)->limit_bytes);
+    return byte_unit_for(a->step.highest > 0 ? a->step.highest : feed_run_state(&a->feed)->limit_bytes);
 }
 
 const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX])
@@ -40,13 +40,13 @@ void step_tensor_cell(const app *a, const hr_step_plan_tensor *t, const char *te
 {
     char words[FORMAT_MAX];
     if (strcmp(term, "tensor") == 0) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, t->name));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->feed.step_plan, t->name));
     } else if (strcmp(term, "bytes") == 0) {
         snprintf(text, TABLE_CELL_MAX, "%s", format_cell_bytes(t->bytes, step_tensor_unit(a), words));
     } else if (strcmp(term, "dtype") == 0) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, t->dtype));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->feed.step_plan, t->dtype));
     } else if (strcmp(term, "shape") == 0) {
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->step_plan, t->shape));
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(&a->feed.step_plan, t->shape));
     } else {
         snprintf(text, TABLE_CELL_MAX, isnan(number) ? "—" : "%.0f", number);
     }
@@ -54,12 +54,13 @@ void step_tensor_cell(const app *a, const hr_step_plan_tensor *t, const char *te
 
 static const char *nothing(const app *a)
 {
-    return app_step_plan(a) == NULL ? "The step is being planned." : "The planned step has no instructions.";
+    return feed_step_plan(&a->feed) == NULL ? "The step is being planned."
+                                            : "The planned step has no instructions.";
 }
 
 bool step_is_there(const canvas *c, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     if (p != NULL && p->instr_count > 0) {
         return true;
     }
@@ -70,12 +71,12 @@ bool step_is_there(const canvas *c, const app *a)
 
 void step_say_nothing(app *a)
 {
-    app_say(a, MESSAGE_NOTE, "%s", nothing(a));
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", nothing(a));
 }
 
 const char *step_verdict(const app *a, char *text, size_t size)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     char missing[HR_BYTES_TEXT_MAX], at[16] = "building";
     text[0] = '\0';
     if (p != NULL && !p->fits) {

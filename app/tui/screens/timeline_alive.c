@@ -23,18 +23,18 @@ static const table_column columns[] = {
 
 static size_t count(const app *a)
 {
-    return app_step_plan(a) == NULL ? 0 : a->step.alive_count;
+    return feed_step_plan(&a->feed) == NULL ? 0 : a->step.alive_count;
 }
 
 static const hr_step_plan_tensor *tensor_at(const app *a, size_t row)
 {
-    return &a->step_plan.tensors[a->step.alive[row]];
+    return &a->feed.step_plan.tensors[a->step.alive[row]];
 }
 
 static double number(const app *a, size_t row, unsigned column)
 {
     const hr_step_plan_tensor *t = tensor_at(a, row);
-    uint64_t all = a->step_plan.instrs[a->step.alive_at].requested_bytes;
+    uint64_t all = a->feed.step_plan.instrs[a->step.alive_at].requested_bytes;
     switch (column) {
     case SHARE:
         return all > 0 ? (double)t->bytes / (double)all : UNKNOWN;
@@ -68,7 +68,7 @@ static uint64_t key(const app *a, size_t row)
 
 static uint64_t version(const app *a)
 {
-    return a->step_plan_version << 32 | a->step.alive_at;
+    return a->feed.step_plan_version << 32 | a->step.alive_at;
 }
 
 static int band(const app *a, size_t row)
@@ -122,7 +122,7 @@ static void enter(app *a)
     step_settle_alive(a);
     table_settle(&a->table[PANE_ALIVE], &source, a);
     step_view *v = &a->step;
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     size_t row = table_selected(&a->table[PANE_ALIVE]);
     if (p == NULL) {
         step_say_nothing(a);
@@ -131,14 +131,14 @@ static void enter(app *a)
     bool returns = v->jumped != HR_NO_ID && v->cursor == p->tensors[v->jumped].died;
     uint32_t tensor = returns ? v->jumped : row < v->alive_count ? v->alive[row] : HR_NO_ID;
     if (tensor == HR_NO_ID) {
-        app_say(a, MESSAGE_NOTE, "nothing is alive here");
+        feed_say(&a->feed, MESSAGE_NOTE, "nothing is alive here");
         return;
     }
     uint32_t born = p->tensors[tensor].born, died = p->tensors[tensor].died;
     uint32_t to = v->cursor == born || born == HR_NO_ID ? died : born;
     if (to == HR_NO_ID) {
-        app_say(a, MESSAGE_NOTE, "%s was there before the step, and outlives it",
-                step_tensor_name(p, tensor));
+        feed_say(&a->feed, MESSAGE_NOTE, "%s was there before the step, and outlives it",
+                 step_tensor_name(p, tensor));
         return;
     }
     v->jumped = tensor;
@@ -150,13 +150,14 @@ static void enter(app *a)
             a->table[PANE_ALIVE].cursor = k;
         }
     }
-    app_say(a, MESSAGE_NOTE, "%s %s at %" PRIu32 "; Enter goes to its %s", step_tensor_name(p, tensor),
-            to == born ? "is born" : "dies", to, to == born ? "death" : "birth");
+    feed_say(&a->feed, MESSAGE_NOTE, "%s %s at %" PRIu32 "; Enter goes to its %s",
+             step_tensor_name(p, tensor), to == born ? "is born" : "dies", to,
+             to == born ? "death" : "birth");
 }
 
 static void say(app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     char largest[HR_BYTES_TEXT_MAX], all[HR_BYTES_TEXT_MAX];
     step_settle_alive(a);
     if (step_cursor_instr(a) == NULL || a->step.alive_count == 0) {
@@ -164,10 +165,10 @@ static void say(app *a)
         return;
     }
     const hr_step_plan_tensor *t = &p->tensors[a->step.alive[0]];
-    app_say(a, MESSAGE_NOTE,
-            "After instruction %" PRIu32 " %zu tensors are alive with %s; the largest is %s with %s.",
-            a->step.cursor, a->step.alive_count, hr_bytes_human(step_cursor_instr(a)->requested_bytes, all),
-            hr_step_plan_text(p, t->name), hr_bytes_human(t->bytes, largest));
+    feed_say(&a->feed, MESSAGE_NOTE,
+             "After instruction %" PRIu32 " %zu tensors are alive with %s; the largest is %s with %s.",
+             a->step.cursor, a->step.alive_count, hr_bytes_human(step_cursor_instr(a)->requested_bytes, all),
+             hr_step_plan_text(p, t->name), hr_bytes_human(t->bytes, largest));
 }
 
 const pane_ops pane_alive = {.draw = draw,

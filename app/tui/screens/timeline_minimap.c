@@ -16,7 +16,7 @@ static int map_columns(int width)
 // Columns [*left, *right] of a map of `columns` that the window covers.
 static void step_window_of(const app *a, int columns, int *left, int *right)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     step_window whole = {0, p == NULL ? 0 : (uint32_t)p->instr_count, (uint32_t)columns};
     const step_window *w = &a->step.window;
     *left = (int)step_column_at(&whole, w->first);
@@ -25,7 +25,7 @@ static void step_window_of(const app *a, int columns, int *left, int *right)
 
 unsigned minimap_level(const app *a, int columns)
 {
-    const history *h = &app_run_state(a)->history;
+    const history *h = &feed_run_state(&a->feed)->history;
     unsigned level = 0;
     while (level + 1 < HISTORY_LEVELS &&
            (h->level[level].count > (uint32_t)columns || h->level[level].count >= HISTORY_LENGTH)) {
@@ -61,7 +61,7 @@ static void draw_bar(const canvas *c, int x, double share, role r)
 
 static void draw_step(const canvas *c, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     step_window whole = {0, (uint32_t)p->instr_count, (uint32_t)c->area.w};
     double full = (double)(p->limit_bytes > a->step.highest ? p->limit_bytes : a->step.highest);
     for (int x = 0; x < c->area.w; x++) {
@@ -81,7 +81,7 @@ static wchar_t mark_of(uint8_t marks)
 
 static void draw_run(const canvas *c, const app *a, unsigned level)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     for (int x = 0; x < c->area.w; x++) {
         const history_bucket *bucket = history_at(&m->history, level, (uint32_t)(c->area.w - 1 - x));
         if (bucket == NULL) {
@@ -120,7 +120,7 @@ static void draw_maps(const canvas *c, const app *a)
     canvas brackets = canvas_sub(c, 1 + step_rows, TIMELINE_AXIS, 1, columns);
     canvas run_map = canvas_sub(c, 2 + step_rows, TIMELINE_AXIS, run_rows, columns);
     unsigned level = minimap_level(a, columns);
-    bool planned = app_step_plan(a) != NULL && app_step_plan(a)->instr_count > 0;
+    bool planned = feed_step_plan(&a->feed) != NULL && feed_step_plan(&a->feed)->instr_count > 0;
     paint_text(c, 1, 0, TIMELINE_AXIS - 1, step_shows_run(a) ? ROLE_DIM : ROLE_FOCUS, "step p");
     paint_text(c, 2 + step_rows, 0, TIMELINE_AXIS - 1, step_shows_run(a) ? ROLE_FOCUS : ROLE_DIM, "run");
     draw_run(&run_map, a, level);
@@ -131,7 +131,7 @@ static void draw_maps(const canvas *c, const app *a)
         run_window(a, level, columns, &left, &right);
         draw_window(&brackets, left, right, left);
     } else if (planned) {
-        step_window whole = {0, (uint32_t)app_step_plan(a)->instr_count, (uint32_t)columns};
+        step_window whole = {0, (uint32_t)feed_step_plan(&a->feed)->instr_count, (uint32_t)columns};
         step_window_of(a, columns, &left, &right);
         draw_window(&brackets, left, right, (int)step_column_at(&whole, a->step.cursor));
     }
@@ -160,7 +160,7 @@ static void settle(app *a)
 // A column of the map: a part of the whole step, however near the graph is.
 static bool move(app *a, int rows, int columns)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     int width = map_columns(app_layout(a).pane[PANE_MINIMAP].w);
     if (p != NULL && width > 0 && rows == 0) {
         int64_t part = (int64_t)(p->instr_count / (size_t)width);
@@ -174,7 +174,7 @@ static bool move(app *a, int rows, int columns)
 
 static void click(app *a, int y, int x)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     int columns = map_columns(app_layout(a).pane[PANE_MINIMAP].w), column = x - TIMELINE_AXIS;
     if (p != NULL && p->instr_count > 0 && y > 0 && column >= 0 && column < columns) {
         step_window whole = {0, (uint32_t)p->instr_count, (uint32_t)columns};
@@ -184,16 +184,16 @@ static void click(app *a, int y, int x)
 
 static void say(app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     const step_window *w = &a->step.window;
     if (p == NULL || p->instr_count == 0) {
         step_say_nothing(a);
     } else {
-        app_say(a, MESSAGE_NOTE,
-                "Instructions %" PRIu32 " to %" PRIu32 " of %zu are in sight, the cursor is at %" PRIu32
-                "; the run has taken %" PRIu64 " steps.",
-                w->first, w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, a->step.cursor,
-                app_run_state(a)->steps);
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "Instructions %" PRIu32 " to %" PRIu32 " of %zu are in sight, the cursor is at %" PRIu32
+                 "; the run has taken %" PRIu64 " steps.",
+                 w->first, w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, a->step.cursor,
+                 feed_run_state(&a->feed)->steps);
     }
 }
 

@@ -46,7 +46,7 @@ typedef struct stack {
 // What is shown as the window stands; where the step was not reached there is nothing.
 static void stack_columns(const app *a, int columns, stack *s)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     step_window w = a->step.window;
     w.columns = (uint32_t)columns; // as settled, but for a pane that has just changed its size
     s->count = columns;
@@ -66,7 +66,7 @@ static void stack_columns(const app *a, int columns, stack *s)
 
 static void draw_phases(const canvas *c, const app *a, const stack *s)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     int last = -1;
     for (int x = 0; x < s->count; x++) {
         int phase = p->instrs[s->highest[x]].phase;
@@ -117,7 +117,7 @@ static bool is_free(const app *a, const stack *s, const graph_scale *scale, int 
 // A dot above the highest moment, and its name where the graph leaves room.
 static void name_peak(const canvas *c, const app *a, const stack *s, const graph_scale *scale)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     int x = column_of(a, p->peak_instr, s->count), rows = c->area.h;
     if (x < 0) {
         return;
@@ -137,7 +137,7 @@ static void name_peak(const canvas *c, const app *a, const stack *s, const graph
 // Where the graph ends because memory did.
 static void draw_refusal(const canvas *c, const app *a, const stack *s)
 {
-    int x = column_of(a, app_step_plan(a)->refused_instr, s->count);
+    int x = column_of(a, feed_step_plan(&a->feed)->refused_instr, s->count);
     if (x >= 0) {
         paint_cell(c, c->area.h - 1, x, theme_role(c->theme, ROLE_BAD), L'!');
     }
@@ -160,7 +160,7 @@ static void draw_cursor(const parts *at, const app *a, const stack *s, const gra
 
 static void draw_moment(const canvas *c, const app *a, byte_unit unit)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     const hr_step_plan_instr *i = &p->instrs[a->step.cursor];
     char bytes[FORMAT_MAX], change[FORMAT_MAX], line[TABLE_CELL_MAX];
     bool reached = step_is_reached(p, a->step.cursor);
@@ -179,10 +179,10 @@ static int draw_cost(const canvas *c, const app *a, const hr_step_plan_instr *i)
 {
     char flops[16], moved[HR_BYTES_TEXT_MAX], seconds[FORMAT_MAX];
     if (i->is_alloc || i->is_free) {
-        bool refused = a->step.cursor == app_step_plan(a)->refused_instr;
+        bool refused = a->step.cursor == feed_step_plan(&a->feed)->refused_instr;
         const char *does = refused ? "asks for" : i->is_alloc ? "takes" : "gives back";
         return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s %s", does,
-                            hr_bytes_human(app_step_plan(a)->tensors[i->tensor].bytes, moved));
+                            hr_bytes_human(feed_step_plan(&a->feed)->tensors[i->tensor].bytes, moved));
     }
     return paint_format(c, 1, 0, c->area.w, ROLE_DIM, "%s FLOP · %s moved · %s",
                         step_count((double)i->flops, flops, sizeof flops),
@@ -191,7 +191,7 @@ static int draw_cost(const canvas *c, const app *a, const hr_step_plan_instr *i)
 
 static void draw_costs(const canvas *c, const app *a, byte_unit unit)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     const hr_step_plan_instr *i = &p->instrs[a->step.cursor];
     char verdict[160], missing[HR_BYTES_TEXT_MAX];
     int x = draw_cost(c, a, i);
@@ -217,7 +217,7 @@ static void draw_costs(const canvas *c, const app *a, byte_unit unit)
 
 static void draw_step(const parts *at, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     stack s;
     byte_unit unit = step_unit(a);
     int columns = at->plot.area.w < TIMELINE_COLUMNS_MAX ? at->plot.area.w : TIMELINE_COLUMNS_MAX;
@@ -244,7 +244,7 @@ static void draw_step(const parts *at, const app *a)
 
 static void draw_title(const canvas *c, const app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     const step_window *w = &a->step.window;
     char right[160] = "", peak[FORMAT_MAX], limit[FORMAT_MAX];
     byte_unit unit = step_unit(a);
@@ -277,7 +277,7 @@ static void draw(const canvas *c, const app *a)
 static bool move(app *a, int rows, int columns)
 {
     if (step_shows_run(a)) {
-        app_say(a, MESSAGE_NOTE, "the run has no cursor: + goes back to the step");
+        feed_say(&a->feed, MESSAGE_NOTE, "the run has no cursor: + goes back to the step");
     } else if (rows != 0) {
         step_move(a, rows);
     } else {
@@ -288,7 +288,7 @@ static bool move(app *a, int rows, int columns)
 
 static void say(app *a)
 {
-    const hr_step_plan *p = app_step_plan(a);
+    const hr_step_plan *p = feed_step_plan(&a->feed);
     if (step_cursor_instr(a) == NULL) {
         step_say_nothing(a);
         return;
@@ -297,13 +297,13 @@ static void say(app *a)
     const hr_step_plan_instr *i = step_cursor_instr(a);
     const char *who = hr_step_plan_text(p, i->impl);
     hr_bytes_human(i->in_use_bytes > 0 ? i->in_use_bytes : i->requested_bytes, now);
-    app_say(a, MESSAGE_NOTE,
-            "After instruction %" PRIu32
-            " of %zu, %s in %s%s%s, %s are planned to be %s; the step peaks at %s. %s",
-            a->step.cursor, p->instr_count, step_short_line(p, a->step.cursor, line, sizeof line),
-            hr_phase_name((hr_phase)i->phase), who[0] == '\0' ? "" : " by ", who, now,
-            i->in_use_bytes > 0 ? "in use" : "asked for", hr_bytes_human(p->peak_in_use_bytes, peak),
-            step_verdict(a, verdict, sizeof verdict));
+    feed_say(&a->feed, MESSAGE_NOTE,
+             "After instruction %" PRIu32
+             " of %zu, %s in %s%s%s, %s are planned to be %s; the step peaks at %s. %s",
+             a->step.cursor, p->instr_count, step_short_line(p, a->step.cursor, line, sizeof line),
+             hr_phase_name((hr_phase)i->phase), who[0] == '\0' ? "" : " by ", who, now,
+             i->in_use_bytes > 0 ? "in use" : "asked for", hr_bytes_human(p->peak_in_use_bytes, peak),
+             step_verdict(a, verdict, sizeof verdict));
 }
 
 static const char *term(const app *a)
@@ -319,7 +319,7 @@ static bool copy(const app *a, char *text, size_t size)
         return false;
     }
     snprintf(text, size, "%" PRIu32 "\t%s\t%s\t%" PRIu64, a->step.cursor, hr_phase_name((hr_phase)i->phase),
-             step_line(app_step_plan(a), a->step.cursor), i->in_use_bytes);
+             step_line(feed_step_plan(&a->feed), a->step.cursor), i->in_use_bytes);
     return true;
 }
 

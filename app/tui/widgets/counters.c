@@ -12,14 +12,14 @@ enum { DELTA_WIDTH = 9 };
 role counter_role(const app *a, counter_id id)
 {
     bool says_nothing =
-        id == COUNTER_FRAGMENTATION && a->has_report && measures_little_is_free(&a->report.memory);
+        id == COUNTER_FRAGMENTATION && a->feed.has_report && measures_little_is_free(&a->feed.report.memory);
     return says_nothing ? ROLE_DIM : ROLE_TEXT;
 }
 
 static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
 {
     char text[FORMAT_MAX];
-    byte_unit unit = app_unit(a);
+    byte_unit unit = feed_unit(&a->feed);
     double value = app_counter(a, id), change = value - a->baseline.counter[id];
     bool selected = a->focus == PANE_COUNTERS && a->counter == (size_t)id;
     int width = c->area.w - (a->baseline.pinned ? DELTA_WIDTH : 0);
@@ -52,14 +52,14 @@ static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
 static void draw(const canvas *c, const app *a)
 {
     char right[64];
-    bool planned = a->has_report && a->report.device.simulated;
+    bool planned = a->feed.has_report && a->feed.report.device.simulated;
     // Knobs that have not done a step, or whose step was refused: what stands here was of others.
-    bool is_of_last = app_run_state(a)->state == HR_ENGINE_OOM || app_waiting_plan(a) != NULL;
-    const char *source = is_of_last ? "last step" : planned ? "planned" : a->unknown ? "" : "measured";
+    bool is_of_last = feed_run_state(&a->feed)->state == HR_ENGINE_OOM || feed_waiting_plan(&a->feed) != NULL;
+    const char *source = is_of_last ? "last step" : planned ? "planned" : a->feed.unknown ? "" : "measured";
     if (a->baseline.pinned) {
-        snprintf(right, sizeof right, "%s %s  Δ pin", app_unit(a).name, c->area.w < 40 ? "" : source);
+        snprintf(right, sizeof right, "%s %s  Δ pin", feed_unit(&a->feed).name, c->area.w < 40 ? "" : source);
     } else {
-        snprintf(right, sizeof right, "%s %s", app_unit(a).name, source);
+        snprintf(right, sizeof right, "%s %s", feed_unit(&a->feed).name, source);
     }
     paint_rule(c, a->focus == PANE_COUNTERS, pane_title(PANE_COUNTERS), right);
     int rows = c->area.h - 1;

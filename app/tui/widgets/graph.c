@@ -25,10 +25,10 @@ const unsigned char graph_stack[BAND_COUNT] = {
 
 static graph_scale scale_for(const app *a, uint64_t peak_bytes)
 {
-    const hr_whatif *plan = app_waiting_plan(a);
-    graph_scale scale =
-        graph_scale_of(a, plan != NULL ? plan->limit_bytes : app_run_state(a)->limit_bytes, peak_bytes);
-    scale.rest_is_waste = app_run_state(a)->attributed;
+    const hr_whatif *plan = feed_waiting_plan(&a->feed);
+    graph_scale scale = graph_scale_of(
+        a, plan != NULL ? plan->limit_bytes : feed_run_state(&a->feed)->limit_bytes, peak_bytes);
+    scale.rest_is_waste = feed_run_state(&a->feed)->attributed;
     return scale;
 }
 
@@ -333,7 +333,7 @@ static void draw_steps_phases(const canvas *c, const profile *p)
 
 static void draw_step(const canvas *c, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     const profile *p = &m->step_last;
     graph_parts parts = parts_of(c);
     graph_column columns[COLUMNS_MAX];
@@ -343,27 +343,28 @@ static void draw_step(const canvas *c, const app *a)
         columns[x] = (graph_column){.band_bytes = point->band_bytes, .pool_bytes = m->heap.pool_bytes};
     }
     graph_scale scale = scale_for(a, m->step_peak_bytes);
-    graph_axis(&parts.axis, &scale, app_unit(a));
+    graph_axis(&parts.axis, &scale, feed_unit(&a->feed));
     graph_draw(&parts.plot, &scale, columns, count);
     draw_steps_phases(&parts.below, p);
     const profile_point *highest = profile_column(p, 0, 1);
-    graph_legend(&parts.legend, &scale, highest == NULL ? NULL : highest->band_bytes, app_unit(a));
+    graph_legend(&parts.legend, &scale, highest == NULL ? NULL : highest->band_bytes, feed_unit(&a->feed));
     draw_when(&parts.when, "at peak", "at the step's peak");
 }
 
 static void draw_step_pane(const canvas *c, const app *a)
 {
     char text[64], peak[FORMAT_MAX];
-    const run_state *m = app_run_state(a);
-    format_bytes(m->step_peak_bytes, app_unit(a), peak);
-    snprintf(text, sizeof text, "last step · peak %s %s", m->steps > 0 ? peak : "—", app_unit(a).name);
+    const run_state *m = feed_run_state(&a->feed);
+    format_bytes(m->step_peak_bytes, feed_unit(&a->feed), peak);
+    snprintf(text, sizeof text, "last step · peak %s %s", m->steps > 0 ? peak : "—",
+             feed_unit(&a->feed).name);
     paint_rule(c, a->focus == PANE_STEP, pane_title(PANE_STEP), text);
     draw_step(c, a);
 }
 
 void graph_time(const canvas *c, const app *a, unsigned level)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     graph_parts parts = parts_of(c);
     graph_column columns[COLUMNS_MAX] = {0};
     char ago[FORMAT_MAX];
@@ -376,21 +377,22 @@ void graph_time(const canvas *c, const app *a, unsigned level)
         }
     }
     graph_scale scale = scale_for(a, history_peak_bytes(&m->history, level, (uint32_t)count));
-    graph_axis(&parts.axis, &scale, app_unit(a));
+    graph_axis(&parts.axis, &scale, feed_unit(&a->feed));
     graph_draw(&parts.plot, &scale, columns, count);
     format_window((double)count * (double)history_width_ns(level) * 1e-9, ago);
     draw_below(&parts.below, columns, count, ago);
-    graph_legend(&parts.legend, &scale, count > 0 ? columns[count - 1].band_bytes : NULL, app_unit(a));
+    graph_legend(&parts.legend, &scale, count > 0 ? columns[count - 1].band_bytes : NULL,
+                 feed_unit(&a->feed));
     draw_when(&parts.when, "newest", "newest column's peak");
 }
 
 static void draw_vram_pane(const canvas *c, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char text[160], in_use[FORMAT_MAX], peak[FORMAT_MAX], limit[FORMAT_MAX];
-    byte_unit unit = app_unit(a);
+    byte_unit unit = feed_unit(&a->feed);
     format_bytes(m->any ? m->heap.in_use_bytes : HR_NONE, unit, in_use);
-    const hr_whatif *plan = app_waiting_plan(a);
+    const hr_whatif *plan = feed_waiting_plan(&a->feed);
     uint64_t limit_bytes = plan != NULL ? plan->limit_bytes : m->limit_bytes;
     format_bytes(plan != NULL ? plan->peak_in_use_bytes : m->any ? m->epoch_peak_bytes : HR_NONE, unit, peak);
     format_bytes(limit_bytes > 0 ? limit_bytes : HR_NONE, unit, limit);

@@ -32,7 +32,8 @@ static const hr_knob_row *row_of(hr_knob_id id)
 static bool is_pending(const app *a, hr_knob_id id)
 {
     char wanted[HR_KNOB_TEXT_MAX], applied[HR_KNOB_TEXT_MAX];
-    return strcmp(hr_knob_format(&a->knobs, id, wanted), hr_knob_format(&a->applied, id, applied)) != 0;
+    return strcmp(hr_knob_format(&a->feed.knobs, id, wanted),
+                  hr_knob_format(&a->feed.applied, id, applied)) != 0;
 }
 
 // What is to be had of a row's two neighbours in a pane of this width.
@@ -51,7 +52,7 @@ static int plan_width(plan_look look)
 // What the limit lacks, in the screen's unit: "OOM+43".
 static void say_missing(const app *a, uint64_t missing_bytes, char text[FORMAT_MAX])
 {
-    byte_unit unit = app_unit(a);
+    byte_unit unit = feed_unit(&a->feed);
     double missing = (double)missing_bytes / unit.bytes;
     snprintf(text, FORMAT_MAX, missing < 10 ? "OOM+%.1f" : "OOM+%.0f", missing);
 }
@@ -61,7 +62,7 @@ static void draw_change(const canvas *c, int y, int x, const app *a, const hr_wh
 {
     char text[FORMAT_MAX];
     double change = (double)plan->peak_in_use_bytes - (double)present->peak_in_use_bytes;
-    format_delta_bytes(change, app_unit(a), text);
+    format_delta_bytes(change, feed_unit(&a->feed), text);
     paint_right(c, y, x, PEAK_WIDTH, change < 0 ? ROLE_GOOD : change > 0 ? ROLE_TEXT : ROLE_DIM, text);
 }
 
@@ -90,7 +91,7 @@ static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id
 {
     char text[FORMAT_MAX];
     plan_look look = look_of(c->area.w);
-    const whatif_cell *cell = app_whatif(a, id, side), *present = &a->answers.present;
+    const whatif_cell *cell = feed_whatif(&a->feed, id, side), *present = &a->feed.answers.present;
     if (cell == NULL || cell->refused || present->refused) {
         paint_right(c, y, x, look == PLAN_MARKS ? 1 : PEAK_WIDTH, ROLE_DIM, cell == NULL ? "·" : "");
     } else if (look == PLAN_MARKS) {
@@ -110,10 +111,10 @@ static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id
 static void say_value(const app *a, hr_knob_id id, char *text, size_t size)
 {
     char value[HR_KNOB_TEXT_MAX];
-    int64_t batch = hr_knob_int(&a->knobs, HR_KNOB_BATCH_SIZE);
-    int64_t rounds = hr_knob_int(&a->knobs, HR_KNOB_BATCH_ACCUMULATE);
-    hr_knob_format(&a->knobs, id, value);
-    if (a->unknown) {
+    int64_t batch = hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE);
+    int64_t rounds = hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_ACCUMULATE);
+    hr_knob_format(&a->feed.knobs, id, value);
+    if (a->feed.unknown) {
         snprintf(text, size, "—");
     } else if (id == HR_KNOB_BATCH_SIZE && rounds > 1) {
         snprintf(text, size, "%" PRId64 " ×%" PRId64 " = %" PRId64, batch, rounds, batch * rounds);
@@ -159,7 +160,7 @@ static const char *say_both(const glyphs *g, const char *key, const char *shown,
 static int selected_rows(const app *a, const glyphs *g, int width)
 {
     char shown[VALUE_MAX], both[BOTH_MAX];
-    hr_knob_id id = app_knob(a);
+    hr_knob_id id = feed_knob(&a->feed);
     say_shown(a, id, true, shown);
     bool beside = KEY_X + glyphs_width(g, row_of(id)->key) + 1 + glyphs_width(g, shown) <= list_width(width);
     return beside ? 1
@@ -238,7 +239,7 @@ static bool guesses_pool(const app *a, hr_knob_id id, const char *value)
 {
     static const char drivers[] = "async_driver";
     return id == HR_KNOB_ALLOCATOR_KIND ? strcmp(value, drivers) == 0
-                                        : hr_knob_is(&a->knobs, HR_KNOB_ALLOCATOR_KIND, drivers);
+                                        : hr_knob_is(&a->feed.knobs, HR_KNOB_ALLOCATOR_KIND, drivers);
 }
 
 // The shortest of what says the same in less room; where that has none either, nothing.
@@ -256,15 +257,15 @@ static void draw_shortest(const canvas *c, int y, role r, char forms[][NEIGHBOUR
 static void draw_neighbour(const canvas *c, int y, const app *a, int side)
 {
     char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX], forms[4][NEIGHBOUR_MAX];
-    hr_knob_id id = app_knob(a);
-    byte_unit unit = app_unit(a);
+    hr_knob_id id = feed_knob(&a->feed);
+    byte_unit unit = feed_unit(&a->feed);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
-    if (a->unknown ||
-        !knob_edit_neighbour(&a->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
-                             a->live.limit_bytes, value)) {
+    if (a->feed.unknown ||
+        !knob_edit_neighbour(&a->feed.knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
+                             a->feed.live.limit_bytes, value)) {
         return;
     }
-    const whatif_cell *cell = app_whatif(a, id, side);
+    const whatif_cell *cell = feed_whatif(&a->feed, id, side);
     const char *source = (cell != NULL && cell->estimated) || guesses_pool(a, id, value) ? "e" : "p";
     snprintf(forms[0], sizeof forms[0], "%s %s", arrow, value);
     if (cell == NULL) {
@@ -278,7 +279,7 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         snprintf(forms[0], sizeof forms[0], "%s %s peak %s %s %s", arrow, value, text, unit.name, source);
         snprintf(forms[1], sizeof forms[1], "%s %s: %s %s %s", arrow, value, text, unit.name, source);
         snprintf(forms[2], sizeof forms[2], "%s %s %s %s %s", arrow, "peak", text, unit.name, source);
-        add_seconds(c, id == HR_KNOB_DEVICE_KIND ? value : hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND),
+        add_seconds(c, id == HR_KNOB_DEVICE_KIND ? value : hr_knob_text(&a->feed.knobs, HR_KNOB_DEVICE_KIND),
                     &cell->plan, forms[0], sizeof forms[0]);
         draw_shortest(c, y, ROLE_TEXT, forms, 3);
     } else {
@@ -324,7 +325,7 @@ static int longest_help(const glyphs *g, int width)
 // The whole help: all that is known of the knob.
 static void draw_whole_help(const canvas *c, const app *a)
 {
-    const hr_knob_row *row = row_of(app_knob(a));
+    const hr_knob_row *row = row_of(feed_knob(&a->feed));
     canvas words = canvas_sub(c, 0, 0, c->area.h, c->area.w - 1);
     char applies[256];
     int y = 1 + paint_wrapped(&words, 1, ROLE_TEXT, row->line);
@@ -341,7 +342,7 @@ static void draw_whole_help(const canvas *c, const app *a)
 // One line of help and both neighbours; with more room all that there is to say.
 static void draw_help(const canvas *c, const app *a)
 {
-    const hr_knob_row *row = row_of(app_knob(a));
+    const hr_knob_row *row = row_of(feed_knob(&a->feed));
     if (c->area.h > HELP_ROWS + 2 && whole_help(row, c->glyphs, c->area.w) <= c->area.h) {
         draw_whole_help(c, a);
         return;
@@ -364,7 +365,7 @@ static const char *source_of_all(const app *a)
     bool estimated = false;
     for (size_t k = 0; k < count; k++) {
         for (int side = 0; side < WHATIF_SIDES; side++) {
-            const whatif_cell *cell = app_whatif(a, panel[k], side);
+            const whatif_cell *cell = feed_whatif(&a->feed, panel[k], side);
             estimated = estimated || (cell != NULL && cell->estimated);
         }
     }
@@ -391,7 +392,7 @@ static knob_list lay_out_list(const app *a, const glyphs *g, int height, int wid
     l.rows = body - l.help;
     int before = l.rows - selected_rows(a, g, width); // rows above the selected one, at most
     before = before < 0 ? 0 : before;
-    l.top = a->knob > (size_t)before ? a->knob - (size_t)before : 0;
+    l.top = a->feed.knob > (size_t)before ? a->feed.knob - (size_t)before : 0;
     return l;
 }
 
@@ -401,20 +402,21 @@ void widget_knobs(const canvas *c, const app *a)
     const hr_knob_id *panel = knob_edit_panel(&count);
     knob_list l = lay_out_list(a, c->glyphs, c->area.h, c->area.w);
     char right[48] = "", title[32];
-    snprintf(title, sizeof title, "%s %zu/%zu", pane_title(PANE_KNOBS), a->knob + 1, count);
+    snprintf(title, sizeof title, "%s %zu/%zu", pane_title(PANE_KNOBS), a->feed.knob + 1, count);
     if (look_of(c->area.w) == PLAN_MARKS) {
         snprintf(right, sizeof right, "◂▸");
     } else if (look_of(c->area.w) == PLAN_PEAKS) {
-        snprintf(right, sizeof right, "Δ peak %s %s    ◂       ▸", app_unit(a).name, source_of_all(a));
+        snprintf(right, sizeof right, "Δ peak %s %s    ◂       ▸", feed_unit(&a->feed).name,
+                 source_of_all(a));
     } else {
-        snprintf(right, sizeof right, "Δ peak %s %s   ◂  time       ▸  time", app_unit(a).name,
+        snprintf(right, sizeof right, "Δ peak %s %s   ◂  time       ▸  time", feed_unit(&a->feed).name,
                  source_of_all(a));
     }
     paint_rule(c, a->focus == PANE_KNOBS, title, right);
     canvas list = canvas_sub(c, 1, 0, l.rows, c->area.w);
     size_t i = l.top;
     for (int y = 0; y < l.rows && i < count; i++) {
-        y += draw_knob(&list, y, a, panel[i], i == a->knob);
+        y += draw_knob(&list, y, a, panel[i], i == a->feed.knob);
     }
     if (l.help > 0) {
         canvas below = canvas_sub(c, c->area.h - l.help, 0, l.help, c->area.w);
@@ -432,7 +434,7 @@ static void click(app *a, int y, int x)
     if (y < 1 || y > l.rows) {
         return;
     }
-    int at = (int)l.top + y - 1, selected = (int)a->knob;
+    int at = (int)l.top + y - 1, selected = (int)a->feed.knob;
     int more = selected_rows(a, &a->glyphs, r.w) - 1; // rows of the selected one
     at = at <= selected ? at : at <= selected + more ? selected : at - more;
     if (at < (int)count) {
@@ -446,7 +448,7 @@ const pane_ops pane_knobs = {.draw = widget_knobs, .say = say_knob, .click = cli
 void widget_knob_bar(const canvas *c, const app *a)
 {
     char value[VALUE_MAX];
-    hr_knob_id id = app_knob(a);
+    hr_knob_id id = feed_knob(&a->feed);
     say_value(a, id, value, sizeof value);
     int x = paint_text(c, 0, 1, c->area.w - 1, ROLE_DIM, row_of(id)->key) + 2;
     if (x + glyphs_width(c->glyphs, value) + 4 > c->area.w) {

@@ -48,7 +48,7 @@ static int draw_line(const canvas *c, int y, const log_line *line, bool low)
 
 static void draw(const canvas *c, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char right[64] = "";
     if (m->lost_events > 0) {
         snprintf(right, sizeof right, "%" PRIu64 " events lost", m->lost_events);
@@ -71,7 +71,7 @@ static void draw(const canvas *c, const app *a)
 
 static bool move(app *a, int rows, int columns)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     int64_t held = m->log_count < LOG_LENGTH ? (int64_t)m->log_count : LOG_LENGTH;
     int64_t to = (int64_t)a->log_back - rows;
     a->log_back = to < 0 || held == 0 ? 0 : to < held ? (size_t)to : (size_t)held - 1;

@@ -129,7 +129,7 @@ static int draw_number(const canvas *c, int y, const char *label, const char *va
 
 static const char *source_letter(const app *a)
 {
-    return a->has_report && a->report.device.simulated ? "s" : "m";
+    return a->feed.has_report && a->feed.report.device.simulated ? "s" : "m";
 }
 
 // Under loss scaling, what it is, and what it cost; where float16 would flush or overflow, the worst layer's share.
@@ -157,18 +157,18 @@ static int draw_scaling(const canvas *c, int y, const run_state *m)
 static int draw_range(const canvas *c, int y, const app *a)
 {
     char range[HR_SECONDS_RANGE_MAX], value[sizeof range + 8];
-    if (!a->has_report || !a->report.device.simulated || !(a->report.step.seconds_high > 0)) {
+    if (!a->feed.has_report || !a->feed.report.device.simulated || !(a->feed.report.step.seconds_high > 0)) {
         return y;
     }
     snprintf(value, sizeof value, "%s e",
-             hr_seconds_range(a->report.step.seconds_low, a->report.step.seconds_high, range));
+             hr_seconds_range(a->feed.report.step.seconds_low, a->feed.report.step.seconds_high, range));
     return draw_number(c, y, "", value, "");
 }
 
 // The most wanted first: a small pane has room for two or three.
 static void draw_numbers(const canvas *c, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char text[FORMAT_MAX], value[2 * FORMAT_MAX], delta[FORMAT_MAX];
     double seconds = run_state_step_seconds(m), slope = run_state_loss_per_second(m);
     bool pinned = a->baseline.pinned;
@@ -199,7 +199,7 @@ static void draw_numbers(const canvas *c, const app *a)
 
 static void draw(const canvas *c, const app *a)
 {
-    const run_state *m = app_run_state(a);
+    const run_state *m = feed_run_state(&a->feed);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX], end[FORMAT_MAX];
     int numbers = c->area.w >= 2 * NUMBERS_WIDTH ? NUMBERS_WIDTH : 0;
     if (a->baseline.pinned && numbers > 0 && c->area.w >= 60) {

@@ -81,7 +81,7 @@ void widget_prompt(const canvas *c, const app *a)
     const prompt *p = &a->prompt;
     char before[PROMPT_MAX];
     int x = a->overlay == OVERLAY_EDIT ? paint_format(c, 0, 0, c->area.w - VALUE_MIN, ROLE_KEY,
-                                                      "%s = ", hr_knob_rows(&count)[app_knob(a)].key)
+                                                      "%s = ", hr_knob_rows(&count)[feed_knob(&a->feed)].key)
                                        : paint_text(c, 0, 0, 1, ROLE_KEY, is_search(a) ? "/" : ":");
     // A line longer than its place shows the part before the cursor.
     int room = c->area.w - x - 1;

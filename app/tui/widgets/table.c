@@ -17,12 +17,12 @@ static const table_column columns[] = {
 
 static size_t count(const app *a)
 {
-    return a->has_report ? a->report.memory.at_peak.tensor_count : 0;
+    return a->feed.has_report ? a->feed.report.memory.at_peak.tensor_count : 0;
 }
 
 static const hr_report_tensor *tensor_at(const app *a, size_t row)
 {
-    return &a->report.memory.at_peak.tensors[row];
+    return &a->feed.report.memory.at_peak.tensors[row];
 }
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
@@ -30,7 +30,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     const hr_report_tensor *tensor = tensor_at(a, row);
     char bytes[FORMAT_MAX];
     const char *cells[] = {[COLUMN_TENSOR] = tensor->name,
-                           [COLUMN_BYTES] = format_cell_bytes(tensor->bytes, app_unit(a), bytes),
+                           [COLUMN_BYTES] = format_cell_bytes(tensor->bytes, feed_unit(&a->feed), bytes),
                            [COLUMN_DTYPE] = tensor->dtype,
                            [COLUMN_SHAPE] = tensor->shape};
     snprintf(text, TABLE_CELL_MAX, "%s", cells[column]);
@@ -55,7 +55,7 @@ static uint64_t key(const app *a, size_t row)
 
 static uint64_t version(const app *a)
 {
-    return a->report_version;
+    return a->feed.report_version;
 }
 
 static int band(const app *a, size_t row)
@@ -78,10 +78,10 @@ static const table_source source = {
 static void draw(const canvas *c, const app *a)
 {
     char right[2 * HR_NAME_MAX];
-    const hr_report_memory *memory = &a->report.memory;
+    const hr_report_memory *memory = &a->feed.report.memory;
     bool focused = a->focus == PANE_PEAK;
-    snprintf(right, sizeof right, "%s · %s · %s", app_unit(a).name, hr_phase_name(memory->at_peak.phase),
-             memory->at_peak.name);
+    snprintf(right, sizeof right, "%s · %s · %s", feed_unit(&a->feed).name,
+             hr_phase_name(memory->at_peak.phase), memory->at_peak.name);
     widget_table_rule(c, a, PANE_PEAK, count(a) > 0 ? right : "no step yet");
     table_draw(c, 1, a, &source, &a->table[PANE_PEAK], focused);
 }

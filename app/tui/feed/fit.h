@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fits: plans of combinations of the knobs that trade memory for time, as the planner finds them. Points of an
 // older question stay until the first of a newer one comes.
-#ifndef TUI_FIT_H
-#define TUI_FIT_H
+#ifndef TUI_FEED_FIT_H
+#define TUI_FEED_FIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "headroom/planning.h"
-
-typedef struct app app;
 
 enum { FIT_POINTS_MAX = 256 };
 
@@ -31,12 +29,10 @@ typedef struct fit_points {
     uint64_t version;
 } fit_points;
 
-// Whether the screen wants points that nobody has been asked for: then hr_planning_ask_fit(a->knobs, the permission),
-// and fit_begin with the number it gives.
-bool fit_wanted(const app *a);
-void fit_begin(app *a, uint64_t question);
-void fit_take(app *a, const hr_answer *answer); // of HR_QUESTION_FIT
-void fit_forget(fit_points *fit);               // another model
+// The points of these knobs were asked for under that number.
+void fit_begin(fit_points *fit, const hr_knobs *knobs, uint64_t question);
+bool fit_take(fit_points *fit, const hr_answer *answer); // of HR_QUESTION_FIT; false: it is of an older one
+void fit_forget(fit_points *fit);                        // another model
 // The knobs of a point. False, with *err: they cannot be set.
 bool fit_knobs(const fit_points *fit, size_t point, hr_knobs *knobs, hr_err *err);
 // What a point changes about what is learned (hr_fit_change); "": nothing.
@@ -46,6 +42,5 @@ size_t fit_best_count(const fit_points *fit);
 double fit_seconds(const hr_fit_point *p); // NaN: the device cannot tell
 // Step time as a multiple of the knobs' own; NaN.
 double fit_slowdown(const fit_points *fit, const hr_fit_point *p);
-bool fit_apply(app *a, size_t point); // one step of undo; says what it did
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/death.h"
+#include "app/tui/feed/death.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +7,8 @@
 
 #include "headroom/devices.h"
 
-#include "app/tui/app.h"
+#include "app/tui/feed/feed.h"
+#include "app/tui/feed/knob_edit.h"
 
 static bool is_fault(int signal_number)
 {
@@ -29,22 +30,22 @@ static bool is_same(const hr_knobs *one, const hr_knobs *other)
 }
 
 // Who computed what it died in, and with what; "" where that is not known.
-static const char *implementation_of(const app *a)
+static const char *implementation_of(const feed *f)
 {
-    const hr_step_plan *p = app_step_plan(a);
-    const bool known = p != NULL && a->end.instr != HR_NO_ID && a->end.instr < p->instr_count;
-    return known ? hr_step_plan_text(p, p->instrs[a->end.instr].impl) : "";
+    const hr_step_plan *p = feed_step_plan(f);
+    const bool known = p != NULL && f->end.instr != HR_NO_ID && f->end.instr < p->instr_count;
+    return known ? hr_step_plan_text(p, p->instrs[f->end.instr].impl) : "";
 }
 
-static const char *isa_of(const app *a)
+static const char *isa_of(const feed *f)
 {
-    return a->has_report ? a->report.device.isa : "";
+    return f->has_report ? f->report.device.isa : "";
 }
 
 // A knob that computes it in another way.
-static const char *knob_for(const app *a, const char *impl)
+static const char *knob_for(const feed *f, const char *impl)
 {
-    const hr_knobs *k = &a->applied;
+    const hr_knobs *k = &f->applied;
     const bool narrow = !hr_knob_is(k, HR_KNOB_PRECISION_POLICY, "float32") &&
                         !hr_knob_is(k, HR_KNOB_PRECISION_POLICY, "float64");
     if (!hr_knob_is(k, HR_KNOB_DEVICE_KIND, "cpu")) {
@@ -53,11 +54,11 @@ static const char *knob_for(const app *a, const char *impl)
     return narrow && strncmp(impl, "own", 3) != 0 ? "precision.policy=float32" : "device.kind=reference";
 }
 
-static void write_remedy(app *a, const char *impl)
+static void write_remedy(feed *f, const char *impl)
 {
-    const char *below = hr_devices_isa_below(isa_of(a)[0] != '\0' ? isa_of(a) : impl);
-    const bool library = hr_knob_is(&a->applied, HR_KNOB_DEVICE_KIND, "cpu") && strncmp(impl, "own", 3) != 0;
-    (void)snprintf(a->death.remedy, sizeof a->death.remedy, ":set %s%s%s%s", knob_for(a, impl),
+    const char *below = hr_devices_isa_below(isa_of(f)[0] != '\0' ? isa_of(f) : impl);
+    const bool library = hr_knob_is(&f->applied, HR_KNOB_DEVICE_KIND, "cpu") && strncmp(impl, "own", 3) != 0;
+    (void)snprintf(f->death.remedy, sizeof f->death.remedy, ":set %s%s%s%s", knob_for(f, impl),
                    library ? ", or leave and start ONEDNN_MAX_CPU_ISA=" : "",
                    !library        ? ""
                    : below != NULL ? below
@@ -65,27 +66,27 @@ static void write_remedy(app *a, const char *impl)
                    library ? " headroom" : "");
 }
 
-void death_note(app *a, const char *where)
+void feed_note_death(feed *f, const char *where)
 {
-    const hr_session_end *end = &a->end;
-    death *d = &a->death;
+    const hr_session_end *end = &f->end;
+    death *d = &f->death;
     if (!is_fault(end->signal) || end->by_us) {
         *d = (death){0};
         return;
     }
-    const char *impl = implementation_of(a), *isa = isa_of(a), *name = sigabbrev_np(end->signal);
+    const char *impl = implementation_of(f), *isa = isa_of(f), *name = sigabbrev_np(end->signal);
     d->certain = end->signal == SIGILL || (d->signal == end->signal && d->instr == end->instr &&
-                                           end->instr != HR_NO_ID && is_same(&d->knobs, &a->applied));
+                                           end->instr != HR_NO_ID && is_same(&d->knobs, &f->applied));
     d->signal = end->signal;
     d->instr = end->instr;
-    d->knobs = a->applied;
+    d->knobs = f->applied;
     (void)snprintf(d->what, sizeof d->what, "it would end as before: SIG%s %s%s%s%s%s", name, where,
                    impl[0] != '\0' ? ", computed by " : "", impl, isa[0] != '\0' ? " with " : "", isa);
-    write_remedy(a, impl);
+    write_remedy(f, impl);
 }
 
-const char *death_why_not(const app *a)
+const char *feed_why_not_again(const feed *f)
 {
-    const bool again = !app_engine_lives(a) && a->death.certain && is_same(&a->death.knobs, &a->knobs);
-    return again ? a->death.what : NULL;
+    const bool again = !feed_engine_lives(f) && f->death.certain && is_same(&f->death.knobs, &f->knobs);
+    return again ? f->death.what : NULL;
 }

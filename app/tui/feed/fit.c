@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/fit.h"
+#include "app/tui/feed/fit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/pane.h"
+#include "app/tui/base/format.h"
 
-bool fit_wanted(const app *a)
+void fit_begin(fit_points *fit, const hr_knobs *knobs, uint64_t question)
 {
-    const hr_whatif *plan = app_waiting_plan(a);
-    bool looked_at = a->screen == SCREEN_FIT || (a->screen == SCREEN_DOCTOR && plan != NULL && !plan->fits);
-    return looked_at && (a->fit.question == 0 || a->fit.permission != a->fit.asked_with ||
-                         !knob_edit_same(&a->fit.asked, &a->knobs));
-}
-
-void fit_begin(app *a, uint64_t question)
-{
-    fit_points *fit = &a->fit;
-    fit->asked = a->knobs;
+    fit->asked = *knobs;
     fit->asked_with = fit->permission;
     fit->question = question;
     fit->asks = question != 0;
@@ -106,12 +97,11 @@ _Static_assert(FIT_POINTS_MAX <= 256, "a point's number fits a byte");
 
 // ---- taking them ----------------------------------------------------------------------------------------------
 
-void fit_take(app *a, const hr_answer *answer)
+bool fit_take(fit_points *fit, const hr_answer *answer)
 {
     char change[HR_FIT_CHANGE_MAX];
-    fit_points *fit = &a->fit;
     if (answer->kind != HR_QUESTION_FIT || answer->number != fit->question) {
-        return;
+        return false;
     }
     if (answer->index == 0) {
         fit->count = 0;
@@ -131,7 +121,7 @@ void fit_take(app *a, const hr_answer *answer)
     }
     fit->asks = !answer->last;
     fit->version++;
-    table_settle(&a->table[PANE_POINTS], pane_ops_of(PANE_POINTS)->table, a); // FRONTIER may be shown alone
+    return true;
 }
 
 bool fit_knobs(const fit_points *fit, size_t point, hr_knobs *knobs, hr_err *err)
@@ -154,28 +144,4 @@ const char *fit_change(const fit_points *fit, size_t point, char text[HR_FIT_CHA
     hr_knobs to;
     text[0] = '\0';
     return fit_knobs(fit, point, &to, NULL) ? hr_fit_change(&fit->knobs, &to, text) : text;
-}
-
-bool fit_apply(app *a, size_t point)
-{
-    const fit_points *fit = &a->fit;
-    hr_knobs to;
-    hr_err err;
-    char pairs[sizeof fit->point[0].knobs], change[HR_FIT_CHANGE_MAX];
-    snprintf(pairs, sizeof pairs, "%s", fit->point[point].knobs);
-    fit_change(fit, point, change);
-    if (!fit_knobs(fit, point, &to, &err)) {
-        app_say_error(a, &err);
-        return false;
-    }
-    if (!app_turn_all(a, &to)) {
-        return false;
-    }
-    if (pairs[0] == '\0') {
-        app_say(a, MESSAGE_NOTE, "the knobs are as they were asked about");
-    } else {
-        app_say(a, MESSAGE_NOTE, "%s from the next step on; z turns it back%s%s", pairs,
-                change[0] != '\0' ? ". It changes what is learned: " : "", change);
-    }
-    return true;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that a fault has ended, and whether the same start would end the same way: at once where the processor lacks an
 // instruction, else from the second time on that the same signal came in the same instruction of the program.
-#ifndef APP_TUI_DEATH_H
-#define APP_TUI_DEATH_H
+#ifndef TUI_FEED_DEATH_H
+#define TUI_FEED_DEATH_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,11 +20,5 @@ typedef struct death {
         [DEATH_TEXT_MAX]; // "SIGILL in conv1/conv2d (instruction 3), computed by onednn … with avx512_core_amx"
     char remedy[DEATH_TEXT_MAX]; // what avoids it
 } death;
-
-struct app;
-// After a->end was filled. `where`: the instruction in words.
-void death_note(struct app *a, const char *where);
-// NULL: to start it as the knobs are now is worth trying.
-const char *death_why_not(const struct app *a);
 
 #endif

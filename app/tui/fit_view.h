@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUI_FIT_VIEW_H
+#define TUI_FIT_VIEW_H
+
+#include "app/tui/app.h"
+
+// Whether the screen wants points that nobody has been asked for.
+bool fit_wanted(const app *a);
+bool fit_apply(app *a, size_t point); // one step of undo; says what it did
+
+#endif
