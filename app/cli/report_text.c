@@ -325,7 +325,8 @@ static void print_bill(const hr_report *r, const report_style *style)
     if (m->library_saved_bytes > 0) {
         bytes_row("saved by libraries", m->library_saved_bytes, own, "");
     }
-    bytes_row("host to device", r->h2d_bytes_per_step, own, "");
+    bytes_row("host to device", r->h2d_bytes_per_step, own,
+              r->resident ? "one batch stays on the device: its data does not change" : "");
     if (r->evaluation.peak_in_use_bytes != HR_NONE) {
         bytes_row("evaluation peak", r->evaluation.peak_in_use_bytes, own, "a program of its own");
     }

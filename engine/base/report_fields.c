@@ -247,7 +247,7 @@ static const hr_field driver[] = {
 };
 
 static const hr_field transfer[] = {IN_IF(was_built, h2d_bytes_per_step, "h2d_bytes_per_step", BYTES),
-                                    HR_FIELD_END};
+                                    IN(resident, "resident", FLAG), HR_FIELD_END};
 
 static const hr_field stage[] = {
     HR_FIELD(hr_report_stage, name, "name", NAME),

@@ -79,6 +79,13 @@ static bool driver_pool_in_a_graph(const hr_knobs *knobs)
     return is_driver_pool(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_CUDA_GRAPH, "on");
 }
 
+static bool resident_and_ahead(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on") &&
+           hr_knob_is_set(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH) &&
+           hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH) > 0;
+}
+
 static bool growth_of_another(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on") &&
@@ -394,6 +401,11 @@ static const hr_constraint constraints[] = {
      HR_KNOB_EXECUTION_RETAIN, "-s execution.retain=none"},
     {files_from_nowhere, "pipeline.source cifar10 and mnist need their files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
+    {resident_and_ahead,
+     "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "
+     "ahead: "
+     "needed one, had both",
+     HR_KNOB_PIPELINE_DEVICE_PREFETCH, "-s pipeline.device_prefetch=auto"},
     {persistent_tape_in_a_graph,
      "execution.tape=persistent keeps what eager execution records, and a graph has no tape: needed "
      "execution.mode=eager, had graph",

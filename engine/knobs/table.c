@@ -517,6 +517,14 @@ static const hr_knob_row rows[] = {
             "takes its bytes of device memory once more; beyond the first they buy nothing but patience "
             "with a host that is late. Weights stay the same bit for bit. tf.data calls it "
             "prefetch_to_device."},
+    ROW(PIPELINE_RESIDENT, CHOICE, "off", "")
+        .choices = {"off", "on"},
+        .line = "one batch stays on the device: every step trains on it",
+        .explanation =
+            "For measuring: a step copies no batch and waits for none, so that its time is the device's, as of a benchmark whose "
+            "batch lies in the device's memory before it begins. The batch is the first of the epoch at hand. The data "
+            "does not change: epochs do not end, and what is learned is that one batch by heart. An evaluation "
+            "reads its own data; the batch is copied again behind it."},
     ROW(TRAIN_STEPS, INT, "0", "steps")
         .min = 0, .max = 1e12, .hot = true,
         .line = "training steps to do; 0: until stopped, or 400 without a workbench",

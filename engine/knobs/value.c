@@ -42,6 +42,9 @@ static const struct {
 
 uint32_t hr_knob_batches_ahead(const hr_knobs *knobs)
 {
+    if (hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on")) {
+        return 0;
+    }
     return hr_knob_is_set(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH)
                ? (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_DEVICE_PREFETCH)
                : hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");

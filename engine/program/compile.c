@@ -52,6 +52,7 @@ static const struct {
     {pass_lower, pass_lower, skip},
     {pass_offload, skip, skip},
     {pass_prefetch, pass_prefetch, pass_prefetch},
+    {pass_resident, pass_resident, skip},
     {pass_liveness, pass_liveness, pass_liveness},
 };
 // clang-format on
@@ -148,6 +149,7 @@ static hr_status finish(draft *d, program **out, hr_err *err)
         return status;
     }
     o->p.mode = d->mode;
+    o->p.resident = d->mode == PROGRAM_TRAIN && hr_knob_is(d->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
     o->p.eager = d->eager;
     o->p.batch = d->batch;
     o->p.rounds = d->recorded ? (uint32_t)hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) : 1;

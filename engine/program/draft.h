@@ -119,6 +119,8 @@ hr_status pass_layout(draft *d, hr_err *err);
 hr_status pass_lower(draft *d, hr_err *err);
 hr_status pass_offload(draft *d, hr_err *err);
 hr_status pass_prefetch(draft *d, hr_err *err);
+hr_status pass_resident(draft *d, hr_err *err);
+hr_status pass_resident(draft *d, hr_err *err);
 hr_status pass_liveness(draft *d, hr_err *err);
 
 #endif

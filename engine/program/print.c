@@ -145,6 +145,9 @@ void program_print(const program *p, FILE *out)
     }
     fprintf(out, ": %u instructions, %.4g GFLOP, %" PRIu64 " B host to device\n", p->instr_count,
             (double)p->flops * 1e-9, p->h2d_bytes);
+    if (p->resident) {
+        fputs("; the batch stays in its slots, and its data does not change: pipeline.resident\n", out);
+    }
     print_legend(out);
     print_persistent(p, out);
     uint64_t live = 0;

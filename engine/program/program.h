@@ -68,12 +68,13 @@ typedef struct instr {
     uint64_t flops, bytes_moved;
 } instr;
 
-// FEED does nothing but copy a batch ahead, as every training step does beside its own work.
+// FEED does nothing but copy a batch ahead, as every training step does beside its own work, or the one that stays.
 typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE, PROGRAM_FEED } program_mode;
 
 typedef struct program {
     program_mode mode;
     bool eager;      // execution.mode: operations are issued one by one, as an interpreter comes to them
+    bool resident;   // its batch stays in the input slots: no step copies one (pipeline.resident)
     uint32_t batch;  // samples of this program's batch
     uint32_t rounds; // batches of one step (batch.accumulate)
     const tensor *tensors;

@@ -14,6 +14,7 @@ static hr_status open_device(build *b, const build_request *r, hr_err *err)
     b->context = b->on.context;
     b->device->target(b->context, &b->target);
     b->ahead = hr_knob_batches_ahead(r->knobs);
+    b->resident = hr_knob_is(r->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
     return device_choice_limit_bytes(&b->on, r->knobs, &b->limit_bytes, err);
 }
 

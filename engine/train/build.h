@@ -23,7 +23,7 @@ typedef enum build_program {
     BUILD_TRAIN_PARTIAL, // last batch of every later epoch
     BUILD_EVAL,
     BUILD_EVAL_PARTIAL,
-    BUILD_FEED, // copies a batch ahead, where pipeline.device_prefetch holds any
+    BUILD_FEED, // copies a batch ahead, where pipeline.device_prefetch holds any, or the one that is resident
     BUILD_PROGRAMS
 } build_program;
 
@@ -35,6 +35,7 @@ typedef struct build {
     bool arithmetic; // kernels compute; otherwise a plan, or a simulated device
     uint64_t limit_bytes;
     uint32_t ahead;                    // batches held ahead on the device
+    bool resident;                     // one batch stays on the device
     program *programs[BUILD_PROGRAMS]; // NULL where there is no such batch
     uint32_t slots[BUILD_PROGRAMS];
     backing source;
@@ -49,7 +50,7 @@ typedef struct build_request {
     uint32_t rest_samples;         // of the last batch of the epoch under way; 0: none
     uint32_t partial_samples;      // of the last batch of later epochs; 0: none
     uint32_t eval_partial_samples; // of the last evaluation batch; 0: none
-    bool feeds;                    // batches are copied ahead
+    bool feeds;                    // batches are copied ahead, or one for all steps
 } build_request;
 
 // Opens the device and compiles the programs. Takes no device memory.

@@ -84,9 +84,41 @@ static hr_status next_now(hr_engine *e, fed_batch *out, step_io *io, uint64_t *w
     return HR_OK;
 }
 
+// The resident batch is copied to its slots.
+static hr_status settle(hr_engine *e, uint64_t *wait_ns, hr_err *err)
+{
+    const uint32_t samples = e->build->programs[BUILD_TRAIN]->batch;
+    data_item item;
+    step_io io = {0};
+    fed_batch *batch = &e->feed.resident;
+    HR_TRY(pipeline_seek(e->data, (data_position){.epoch = e->position.epoch}, err));
+    HR_TRY(pull(e, &item, batch, wait_ns, err));
+    if (batch->end || batch->samples != samples) {
+        const hr_status status = HR_FAIL(err, DATA, "pipeline.resident: needed a batch of %u samples, had %u",
+                                         samples, batch->samples);
+        hr_err_try(err, "-s batch.size=%u, or -s pipeline.resident=off",
+                   batch->samples > 0 ? batch->samples : 1);
+        return status;
+    }
+    set_slots(&io, &item);
+    HR_TRY(executor_step(e->build->x, e->build->slots[BUILD_FEED], &io, err));
+    batch->after = e->position;
+    e->feed.stays = true;
+    return HR_OK;
+}
+
+static hr_status next_resident(hr_engine *e, fed_batch *out, uint64_t *wait_ns, hr_err *err)
+{
+    HR_TRY(e->feed.stays ? HR_OK : settle(e, wait_ns, err));
+    *out = e->feed.resident;
+    return HR_OK;
+}
+
 hr_status engine_next_batch(hr_engine *e, fed_batch *out, step_io *io, uint64_t *wait_ns, hr_err *err)
 {
-    HR_TRY(e->build->ahead > 0 ? next_ahead(e, out, io, wait_ns, err) : next_now(e, out, io, wait_ns, err));
+    HR_TRY(e->build->resident    ? next_resident(e, out, wait_ns, err)
+           : e->build->ahead > 0 ? next_ahead(e, out, io, wait_ns, err)
+                                 : next_now(e, out, io, wait_ns, err));
     io->first_sample = out->first_sample;
     e->position = out->after;
     return HR_OK;
@@ -101,5 +133,5 @@ hr_status engine_seek_data(hr_engine *e, hr_err *err)
 
 hr_status engine_refeed(hr_engine *e, hr_err *err)
 {
-    return e->feed.count > 0 || e->needs_seek ? engine_seek_data(e, err) : HR_OK;
+    return e->feed.count > 0 || e->feed.stays || e->needs_seek ? engine_seek_data(e, err) : HR_OK;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where training steps get their batches, with pipeline.device_prefetch batches held ahead on the device.
+// Where training steps get their batches, with pipeline.device_prefetch batches held ahead on the device, or with one that
+// stays there (pipeline.resident).
 //
 //   pipeline ─▶ [ batches that were copied ahead, ends of epochs between them ] ─▶ step
 //
 // e->position is where training stands: behind the last batch that a step took, whatever was copied ahead of it. What was
-// copied ahead is given up when the pipeline is sought, and read once more from there. Engine's thread only.
+// copied ahead is given up when the pipeline is sought, and read once more from there. A resident batch is the first of the
+// epoch that training stands in, and does not move it. Engine's thread only.
 #ifndef TRAIN_FEED_H
 #define TRAIN_FEED_H
 
@@ -30,6 +32,8 @@ typedef struct feed {
     fed_batch queue[FEED_ROOM];
     uint32_t begin, count; // of the queue
     uint32_t batches;      // of them no ends: those on the device
+    bool stays;            // the resident batch is in its slots
+    fed_batch resident;    // that batch
 } feed;
 
 typedef struct hr_engine hr_engine;

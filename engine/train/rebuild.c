@@ -73,11 +73,12 @@ static void add_data_programs(const hr_engine *e, build_request *r)
 {
     uint64_t batch = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
     const pipeline_info *info = pipeline_get_info(e->data);
-    bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep");
+    bool resident = hr_knob_is(&e->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
+    bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep") && !resident; // which is a full one
     uint64_t left = info->train_samples - e->position.samples;
     r->partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
     r->rest_samples = keeps && left % batch != r->partial_samples ? (uint32_t)(left % batch) : 0;
-    r->feeds = hr_knob_batches_ahead(&e->knobs) > 0;
+    r->feeds = resident || hr_knob_batches_ahead(&e->knobs) > 0;
     r->eval_partial_samples = (uint32_t)(info->eval_samples % batch);
 }
 

@@ -124,6 +124,7 @@ static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
     r->step.flops = p->flops;
     r->step.measured = b->arithmetic;
     r->h2d_bytes_per_step = p->h2d_bytes;
+    r->resident = p->resident;
     implementations_count(p, r);
     fill_loaded(b, r);
     if (b->arithmetic) {
@@ -279,7 +280,9 @@ static void fill_host(const hr_engine *e, hr_report *r)
     }
     const char *refused = pipeline_pinning_refused(e->data);
     (void)text_copy(r->host.refused, sizeof r->host.refused, refused == NULL ? "" : refused);
-    (void)text_copy(r->train.data, sizeof r->train.data, pipeline_get_info(e->data)->label);
+    const bool resident = e->build != NULL && e->build->resident;
+    (void)snprintf(r->train.data, sizeof r->train.data, "%s%.50s", resident ? "one batch of " : "",
+                   pipeline_get_info(e->data)->label);
 }
 
 // The hash of the weights is computed once per step it is asked for.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/wire.h"
 
-// How a program has slot `slot`; HR_F32 where it does not read it.
-static hr_dtype type_of(const program *p, int32_t slot)
+#include <string.h>
+
+// How a program has the input of that name; HR_F32 where it has none.
+static hr_dtype type_of(const program *p, const char *name)
 {
-    for (uint32_t n = 0; p != NULL && n < p->instr_count; n++) {
-        const instr *i = &p->instrs[n];
-        if ((i->op == HR_OP_INPUT || i->op == HR_OP_PREFETCH) && i->attr.slot == slot) {
-            return (hr_dtype)p->tensors[i->out[0]].dtype;
+    for (uint32_t k = 0; p != NULL && k < p->persistent_count; k++) {
+        const tensor *t = &p->tensors[k];
+        if (t->category == HR_CATEGORY_INPUT && strcmp(t->name, name) == 0) {
+            return (hr_dtype)t->dtype;
         }
     }
     return HR_F32;
@@ -22,8 +24,9 @@ void wire_types(const build *b, const hr_model *model, pipeline_wire *out)
 {
     *out = (pipeline_wire){.pinned = {.take = NULL}};
     for (uint32_t k = 0; k < model->slot_count; k++) {
-        out->train[k] = data_type_of(type_of(b->programs[BUILD_TRAIN], (int32_t)k));
-        out->eval[k] = data_type_of(type_of(b->programs[BUILD_EVAL], (int32_t)k));
+        const char *name = model->values[model->slots[k].value].name;
+        out->train[k] = data_type_of(type_of(b->programs[BUILD_TRAIN], name));
+        out->eval[k] = data_type_of(type_of(b->programs[BUILD_EVAL], name));
     }
 }
 

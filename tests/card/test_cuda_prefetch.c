@@ -139,6 +139,31 @@ START_TEST(every_batch_held_ahead_takes_its_bytes)
 }
 END_TEST
 
+// Only scalars go to the card; a step of several rounds waits for no batch.
+START_TEST(a_resident_batch_is_not_copied)
+{
+    static const char *const rounds[] = {"batch.accumulate=1", "batch.accumulate=2"};
+    card_totals seen;
+    char big[160];
+    hr_engine *e = open_engine("pipeline.resident=on", graphs[_i % 2],
+                               (const char *const[]){write_pictures(400, 9, big), "batch.remainder=drop",
+                                                     rounds[_i / 2], NULL});
+    run_well(e, 6);
+    card.card_reset();
+    run_well(e, STEADY);
+    card.card_count(&seen);
+    ck_assert_uint_lt(seen.to_card_bytes, STEADY * 1024);
+    ck_assert_uint_eq(seen.on_card_bytes, 0);
+    ck_assert_uint_eq(seen.synchronisations, STEADY);
+    ck_assert_uint_eq(seen.graph_launches, _i % 2 == 1 ? STEADY : 0);
+    hr_report r = report_of(e);
+    ck_assert_uint_eq(r.h2d_bytes_per_step, 0);
+    ck_assert_uint_eq(r.memory.at_peak.by_category[HR_CATEGORY_INPUT], BATCH_BYTES);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // ---- batches in pinned memory -------------------------------------------------------------------------------------
 
 static uint64_t host_bytes(const hr_report *r, const char *stage)
@@ -243,6 +268,7 @@ int main(void)
     tcase_add_loop_test(cases, a_steady_step_still_waits_once_and_copies_one_batch, 0, 2);
     tcase_add_test(cases, a_later_batch_is_read_behind_the_launch);
     tcase_add_test(cases, every_batch_held_ahead_takes_its_bytes);
+    tcase_add_loop_test(cases, a_resident_batch_is_not_copied, 0, 4);
     tcase_add_loop_test(cases, what_is_pinned_is_what_was_planned, 0, 3);
     tcase_add_test(cases, a_host_that_pins_nothing_trains_all_the_same_and_says_so);
     tcase_add_loop_test(cases, batches_outlive_the_device_that_pinned_them, 0, 4);

@@ -362,6 +362,7 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "offload.activations=on", "execution.tape=none"},
     {"device.vram=64MiB", "allocator.kind=static", "execution.mode=graph", "execution.retain=losses"},
     {"device.vram=64MiB", "pipeline.source=cifar10"},
+    {"device.vram=64MiB", "pipeline.resident=on", "pipeline.device_prefetch=1"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.tape=persistent"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.retain=variables"},
     {"device.vram=64MiB", "batch.accumulate=2", "execution.tape=none"},

@@ -220,6 +220,7 @@ static hr_status survey(cuda_loaded *l, hr_err *err)
         }
         if (l->instrs[n].impl != NULL) {
             l->uses[cuda_lane_of(i)] = true;
+            l->brings = l->brings || l->instrs[n].impl->is_batch;
         }
     }
     const uint64_t calls = (uint64_t)inside * l->rounds + outside + l->rounds;
@@ -277,7 +278,7 @@ static hr_status make_events(cuda_loaded *l, hr_err *err)
         HR_TRY(make_event(&l->events[k], err));
     }
     HR_TRY(make_event(&l->fork, err));
-    if (l->rounds > 1 && !l->stages) {
+    if (l->brings && l->rounds > 1 && !l->stages) {
         HR_TRY(make_event(&l->read, err));
     }
     for (uint32_t k = 0; k < HR_LANE_COUNT; k++) {

@@ -69,7 +69,8 @@ typedef struct cuda_loaded {
     cuda_prepared *instrs;
     uint8_t *pinned; // [rounds][round_bytes]: scalars first
     uint64_t round_bytes;
-    bool stages;  // a batch is copied into `pinned` first
+    bool brings;  // the step copies a batch
+    bool stages;  // it is copied into `pinned` first
     CUevent read; // the batch of the round under way was read
     uint32_t rounds, scalar_count;
     CUevent *events; // by slot of RECORD and WAIT

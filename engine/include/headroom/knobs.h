@@ -72,6 +72,7 @@
     X(PIPELINE_MAP_THREADS, "pipeline.map_threads")                                                          \
     X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
+    X(PIPELINE_RESIDENT, "pipeline.resident")                                                                \
     X(TRAIN_STEPS, "train.steps")                                                                            \
     X(TRAIN_SEED, "train.seed")                                                                              \
     X(TRAIN_SAVE, "train.save")                                                                              \

@@ -190,6 +190,7 @@ typedef struct hr_report {
             others_bytes; // HR_NONE without a card, or where it is not told
     } driver;
     uint64_t h2d_bytes_per_step;
+    bool resident; // one batch stays on the device: the data does not change
     struct {
         uint64_t peak_bytes;
         hr_report_stage stages[9]; // those of the pipeline, and what is offloaded

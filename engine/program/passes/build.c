@@ -3,7 +3,8 @@
 //
 // Persistent tensors come first, in canonical order: weights, state, optimizer slots, sums of gradients,
 // input slots, and those of the batches that are held ahead. Evaluation has no optimizer slots, holds nothing ahead and
-// uses running statistics; what feeds has the batches held ahead alone.
+// uses running statistics; what feeds has the batches held ahead alone, or the input slots where
+// none is.
 #include <stdio.h>
 #include <string.h>
 
@@ -176,7 +177,7 @@ static hr_status add_state(draft *d, hr_err *err)
 
 static hr_status add_persistent(draft *d, hr_err *err)
 {
-    HR_TRY(d->mode == PROGRAM_FEED ? HR_OK : add_state(d, err));
+    HR_TRY(d->mode != PROGRAM_FEED ? add_state(d, err) : d->ahead == 0 ? add_input_slots(d, err) : HR_OK);
     HR_TRY(add_ahead_slots(d, err));
     d->persistent_count = d->tensors.count;
     for (uint32_t k = 0; k < d->persistent_count; k++) {
@@ -338,11 +339,11 @@ hr_status pass_build(draft *d, hr_err *err)
     const hr_model *m = d->model;
     memset(d->value_tensor, 0xff, m->value_count * sizeof *d->value_tensor);
     HR_TRY(add_persistent(d, err));
+    for (uint32_t k = 0; d->mode != PROGRAM_FEED || d->ahead == 0 ? k < m->slot_count : false; k++) {
+        HR_TRY(add_input_copy(d, m->slots[k].value, (int32_t)k, err));
+    }
     if (d->mode == PROGRAM_FEED) {
         return HR_OK;
-    }
-    for (uint32_t k = 0; k < m->slot_count; k++) {
-        HR_TRY(add_input_copy(d, m->slots[k].value, (int32_t)k, err));
     }
     for (uint32_t k = 0; k < m->node_count; k++) {
         HR_TRY(add_node(d, &m->nodes[k], err));
