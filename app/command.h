@@ -68,6 +68,7 @@ typedef enum app_word {
     APP_RECIPE_WORD, // a file, or a recipe's name
     APP_TERM_WORD,
     APP_KNOB_WORD,
+    APP_PAGE_WORD, // of the manual
     APP_OWN_WORD
 } app_word;
 

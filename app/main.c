@@ -70,7 +70,7 @@ static const app_command commands[] = {
     {"completion", "SHELL", "print a completion script for bash, zsh or fish", 0, APP_OWN_WORD, "bash zsh fish",
      cli_completion},
     {"manual", "[PAGE]", "print a page of the manual for man(1), or list the pages: `headroom manual headroom-plan.1 | man -l -`",
-     0, APP_NO_WORD, NULL, cli_manual},
+     0, APP_PAGE_WORD, NULL, cli_manual},
 };
 // clang-format on
 

@@ -10,6 +10,7 @@
 #include "headroom/terms.h"
 
 #include "app/cli/cli.h"
+#include "app/cli/manual.h"
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 
@@ -48,7 +49,7 @@ static void print_settings(void)
     }
 }
 
-static void print_recipe(const char *name, void *context)
+static void print_word(const char *name, void *context)
 {
     (void)context;
     printf("%s ", name);
@@ -79,8 +80,11 @@ static void print_words(const app_command *c)
             printf("%s ", s->name);
         }
         break;
+    case APP_PAGE_WORD:
+        manual_list_pages(print_word, NULL);
+        break;
     case APP_RECIPE_WORD:
-        hr_recipe_list(print_recipe, NULL);
+        hr_recipe_list(print_word, NULL);
         break;
     case APP_OWN_WORD:
         fputs(c->words, stdout);

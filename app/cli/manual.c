@@ -47,6 +47,19 @@ static void print_list(void)
     }
 }
 
+void manual_list_pages(void (*see)(const char *file, void *context), void *context)
+{
+    unsigned count = 0;
+    char name[MANUAL_NAME_MAX];
+    const app_command *commands = app_commands(&count);
+    for (unsigned k = 0; k < count; k++) {
+        see(file_of(&commands[k], name), context);
+    }
+    for (size_t k = 0; k < FORMAT_COUNT; k++) {
+        see(formats[k].file, context);
+    }
+}
+
 static bool print_page(const char *file)
 {
     unsigned count = 0;
@@ -67,20 +80,26 @@ static bool print_page(const char *file)
     return false;
 }
 
+typedef struct page_names {
+    char file[COMMANDS_MAX][MANUAL_NAME_MAX];
+    const char *at[COMMANDS_MAX];
+    size_t count;
+} page_names;
+
+static void keep_name(const char *file, void *context)
+{
+    page_names *names = context;
+    if (names->count < COMMANDS_MAX) {
+        names->at[names->count] = names->file[names->count];
+        (void)snprintf(names->file[names->count++], MANUAL_NAME_MAX, "%s", file);
+    }
+}
+
 static hr_status refuse(const char *word, hr_err *err)
 {
-    static char files[COMMANDS_MAX][MANUAL_NAME_MAX];
-    const char *names[COMMANDS_MAX];
-    unsigned count = 0;
-    size_t known = 0;
-    const app_command *commands = app_commands(&count);
-    for (unsigned k = 0; k < count && known < COMMANDS_MAX - FORMAT_COUNT; k++, known++) {
-        names[known] = file_of(&commands[k], files[known]);
-    }
-    for (size_t k = 0; k < FORMAT_COUNT; k++) {
-        names[known++] = formats[k].file;
-    }
-    const char *near = hr_word_nearest(word, names, known);
+    page_names names = {.count = 0};
+    manual_list_pages(keep_name, &names);
+    const char *near = hr_word_nearest(word, names.at, names.count);
     (void)HR_FAIL(err, USAGE, "there is no page '%.64s'%s%s%s", word, near == NULL ? "" : " — did you mean '",
                   near == NULL ? "" : near, near == NULL ? "" : "'?");
     hr_err_try(err, "headroom manual%s%s", near == NULL ? "" : " ", near == NULL ? "" : near);

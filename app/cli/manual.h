@@ -7,6 +7,9 @@
 
 enum { MANUAL_NAME_MAX = 48 };
 
+// Calls `see` with the name of every page, "headroom-plan.1".
+void manual_list_pages(void (*see)(const char *file, void *context), void *context);
+
 // manual_commands.c: section 1.
 void manual_print_command(const app_command *command);
 // manual_formats.c: presets (5), Lua's names (3), terms (7).

@@ -377,6 +377,43 @@ START_TEST(a_name_is_searched_in_home_then_data_then_beside)
 }
 END_TEST
 
+// A prefix inside of a checkout (build/stage) is an installation, not that checkout.
+START_TEST(an_installed_program_finds_what_was_installed_with_it)
+{
+    static const char *const folders[] = {"presets",
+                                          "presets/models",
+                                          "stage",
+                                          "stage/bin",
+                                          "stage/share",
+                                          "stage/share/headroom",
+                                          "stage/share/headroom/presets",
+                                          "stage/share/headroom/recipes",
+                                          "scripts",
+                                          "scripts/recipes"};
+    char found[HR_RECIPE_PATH_MAX];
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+        mkdir(path_of(folders[k]), 0700);
+    }
+    write_preset("presets/models/x.yaml", "model: {name: checkout}\n");
+    write_preset("stage/share/headroom/presets/x.yaml", "model: {name: installed}\n");
+    write_preset("stage/share/headroom/recipes/all.lua", "\n");
+    write_preset("scripts/recipes/all.lua", "\n");
+    write_preset("scripts/recipes/more.lua", "\n");
+    hr_preset_search_beside(path_of("stage/bin"));
+    open_good("x");
+    ck_assert_str_eq(model_name(), "installed");
+    ck_assert_int_eq(hr_recipe_find("all", found, &err), HR_OK);
+    ck_assert_msg(strstr(found, "/share/headroom/recipes/all.lua") != NULL, "%s", found);
+    ck_assert_int_eq(hr_recipe_find("more", found, &err), HR_OK);
+    ck_assert_msg(strstr(found, "/scripts/recipes/more.lua") != NULL, "%s", found);
+    ck_assert_int_eq(hr_recipe_find("./all.lua", found, &err), HR_OK); // a path is what it says
+    ck_assert_str_eq(found, "./all.lua");
+    ck_assert_int_eq(hr_recipe_find("mor", found, &err), HR_USAGE);
+    ck_assert_msg(strstr(err.sentence, "there is no recipe 'mor'") != NULL, "%s", err.sentence);
+    ck_assert_str_eq(err.hint, "headroom script more");
+}
+END_TEST
+
 START_TEST(an_unknown_name_gets_the_known_ones)
 {
     write_preset("demo.yaml", "model: {name: m}\n");
@@ -488,6 +525,7 @@ int main(void)
     tcase_add_test(tc, a_fan_of_presets_ends_at_sixteen_files);
     tcase_add_test(tc, trust_opens_other_folders);
     tcase_add_test(tc, a_name_is_searched_in_home_then_data_then_beside);
+    tcase_add_test(tc, an_installed_program_finds_what_was_installed_with_it);
     tcase_add_test(tc, an_unknown_name_gets_the_known_ones);
     tcase_add_test(tc, those_most_like_it_come_first_and_names_stay_whole);
     tcase_add_test(tc, a_path_may_leave_the_ending_out);
