@@ -33,14 +33,12 @@ static const char *why_not_table(const app *a)
     return pane_ops_of(a->focus)->table == NULL ? "the focused pane has no rows: Tab goes to the next" : NULL;
 }
 
-static const char *why_not_pin(const app *a)
+static const char *why_not_pin(const feed *f)
 {
-    return feed_run_state(&a->feed)->steps == 0 ? "a baseline needs a finished step"
-           : a->feed.live.state == HR_ENGINE_OOM
-               ? "a baseline needs a finished step: with these knobs none fits"
-           : !feed_has_stepped(&a->feed)
-               ? "a baseline needs a finished step of these knobs: none has ended yet"
-               : NULL;
+    return feed_run_state(f)->steps == 0    ? "a baseline needs a finished step"
+           : f->live.state == HR_ENGINE_OOM ? "a baseline needs a finished step: with these knobs none fits"
+           : !feed_has_stepped(f) ? "a baseline needs a finished step of these knobs: none has ended yet"
+                                  : NULL;
 }
 
 static const char *why_not_screen(const app *a, request r)
@@ -120,11 +118,11 @@ static const char *why_not_training(const app *a, request r)
                    ? "the worker is well: r runs or pauses it"
                    : NULL;
     case REQUEST_PIN:
-        return why_not_pin(a);
+        return why_not_pin(&a->feed);
     case REQUEST_UNPIN:
         return a->baseline.pinned ? NULL : "no baseline is pinned: b pins one";
     case REQUEST_EDIT_PRESET:
-        return act_why_not_edit(a);
+        return act_why_not_edit(&a->feed);
     case REQUEST_APPLY:
         return why_not_apply(a);
     default:

@@ -18,7 +18,7 @@ void act_pin(app *a, int pinned);
 void act_quit(app *a, int unused);
 void act_interrupt(app *a, int unused);
 void act_presets(app *a, int unused);
-const char *act_why_not_edit(const app *a);
+const char *act_why_not_edit(const feed *f);
 void act_edit_preset(app *a, int unused); // asks for it: the terminal has to be lent
 // It was in the editor; `changed`: its file is another one now.
 void act_preset_was_edited(app *a, bool changed);

@@ -8,146 +8,146 @@
 #include "app/tui/act.h"
 
 // `followed`: another knob of the same turn comes at once, and nothing is built between the two.
-static bool send_knob(app *a, const hr_knobs *to, hr_knob_id id, bool followed)
+static bool send_knob(feed *f, const hr_knobs *to, hr_knob_id id, bool followed)
 {
     hr_command command = {
         .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = (uint32_t)id, .count = followed};
     hr_knob_format(to, id, command.text);
-    return feed_send(&a->feed, &command);
+    return feed_send(f, &command);
 }
 
 // Gives a->knobs the value and hands it to the engine; one that has ended is started again with it. False: it was not
 // taken, and nothing has changed.
-static bool hand_over(app *a, hr_knob_id id, const hr_knob_value *value, bool followed)
+static bool hand_over(feed *f, hr_knob_id id, const hr_knob_value *value, bool followed)
 {
-    const hr_knob_value before = a->feed.knobs.value[id];
-    a->feed.knobs.value[id] = *value;
-    a->feed.follows_engine = false;
-    a->feed.judges_turn = true;
-    if (!feed_engine_lives(&a->feed)) {
-        feed_restart_engine(&a->feed);
-    } else if (!send_knob(a, &a->feed.knobs, id, followed)) {
-        a->feed.knobs.value[id] = before;
+    const hr_knob_value before = f->knobs.value[id];
+    f->knobs.value[id] = *value;
+    f->follows_engine = false;
+    f->judges_turn = true;
+    if (!feed_engine_lives(f)) {
+        feed_restart_engine(f);
+    } else if (!send_knob(f, &f->knobs, id, followed)) {
+        f->knobs.value[id] = before;
         return false;
     } else {
-        feed_ask_whatif(&a->feed);
+        feed_ask_whatif(f);
     }
     return true;
 }
 
 // False, and said, when the training is only watched.
-static bool may_command(app *a)
+static bool may_command(feed *f)
 {
-    const char *why_not = feed_why_not_command(&a->feed);
+    const char *why_not = feed_why_not_command(f);
     if (why_not != NULL) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s", why_not);
+        feed_say(f, MESSAGE_NOTE, "%s", why_not);
     }
     return why_not == NULL;
 }
 
-static bool stays(app *a, hr_knob_id id)
+static bool stays(feed *f, hr_knob_id id)
 {
     char same[HR_KNOB_TEXT_MAX];
-    hr_knob_format(&a->feed.knobs, id, same);
-    feed_say(&a->feed, MESSAGE_NOTE, "%s is %s already", hr_knob_rows(NULL)[id].key,
+    hr_knob_format(&f->knobs, id, same);
+    feed_say(f, MESSAGE_NOTE, "%s is %s already", hr_knob_rows(NULL)[id].key,
              same[0] == '\0' ? "unset" : same);
     return true;
 }
 
-bool app_turn(app *a, hr_knob_id id, const char *text)
+bool app_turn(feed *f, hr_knob_id id, const char *text)
 {
     hr_err err;
     char now[HR_KNOB_TEXT_MAX];
-    if (!may_command(a)) {
+    if (!may_command(f)) {
         return false;
     }
-    if (strcmp(hr_knob_format(&a->feed.knobs, id, now), text) == 0) {
-        return stays(a, id);
+    if (strcmp(hr_knob_format(&f->knobs, id, now), text) == 0) {
+        return stays(f, id);
     }
-    const hr_knob_value before = a->feed.knobs.value[id];
-    hr_knobs to = a->feed.knobs;
+    const hr_knob_value before = f->knobs.value[id];
+    hr_knobs to = f->knobs;
     bool device = id == HR_KNOB_DEVICE_CARD || id == HR_KNOB_DEVICE_VRAM;
     if (knob_edit_set(&to, id, text, &err) != HR_OK ||
         (device && knob_edit_check_device(&to, &err) != HR_OK)) {
-        feed_say_error(&a->feed, &err);
+        feed_say_error(f, &err);
         return false;
     }
-    if (!knob_edit_differs(&a->feed.knobs, &to, id)) {
-        return stays(a, id);
+    if (!knob_edit_differs(&f->knobs, &to, id)) {
+        return stays(f, id);
     }
-    if (!hand_over(a, id, &to.value[id], false)) {
+    if (!hand_over(f, id, &to.value[id], false)) {
         return false;
     }
-    knob_edit_log_add(&a->feed.turned, id, &before, &to.value[id]);
+    knob_edit_log_add(&f->turned, id, &before, &to.value[id]);
     return true;
 }
 
-bool app_turn_all(app *a, const hr_knobs *to)
+bool app_turn_all(feed *f, const hr_knobs *to)
 {
     hr_knob_id order[HR_KNOB_COUNT];
     size_t count, taken = 0;
     hr_err err;
-    if (!may_command(a)) {
+    if (!may_command(f)) {
         return false;
     }
-    if (knob_edit_order(&a->feed.knobs, to, order, &count, &err) != HR_OK) {
-        feed_say_error(&a->feed, &err);
+    if (knob_edit_order(&f->knobs, to, order, &count, &err) != HR_OK) {
+        feed_say_error(f, &err);
         return false;
     }
-    const bool lives = feed_engine_lives(&a->feed);
+    const bool lives = feed_engine_lives(f);
     for (; taken < count; taken++) {
         const hr_knob_id id = order[taken];
-        if (lives && !send_knob(a, to, id, taken + 1 < count)) {
+        if (lives && !send_knob(f, to, id, taken + 1 < count)) {
             break;
         }
-        const hr_knob_value before = a->feed.knobs.value[id];
-        a->feed.knobs.value[id] = to->value[id];
-        a->feed.follows_engine = false;
-        a->feed.judges_turn = true;
-        knob_edit_log_add(&a->feed.turned, id, &before, &a->feed.knobs.value[id]);
+        const hr_knob_value before = f->knobs.value[id];
+        f->knobs.value[id] = to->value[id];
+        f->follows_engine = false;
+        f->judges_turn = true;
+        knob_edit_log_add(&f->turned, id, &before, &f->knobs.value[id]);
     }
-    knob_edit_log_join(&a->feed.turned, taken);
+    knob_edit_log_join(&f->turned, taken);
     if (taken > 0 && !lives) {
-        feed_restart_engine(&a->feed);
+        feed_restart_engine(f);
     } else if (taken > 0) {
-        feed_ask_whatif(&a->feed);
+        feed_ask_whatif(f);
     }
     return taken == count;
 }
 
-bool app_turn_pairs(app *a, const char *pairs)
+bool app_turn_pairs(feed *f, const char *pairs)
 {
-    hr_knobs to = a->feed.knobs;
+    hr_knobs to = f->knobs;
     hr_err err;
     char pair[HR_KNOB_TEXT_MAX];
     while (*pairs != '\0') {
         size_t length = strcspn(pairs, " ");
         snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
         if (length > 0 && hr_knobs_set_pair(&to, pair, &err) != HR_OK) {
-            feed_say_error(&a->feed, &err);
+            feed_say_error(f, &err);
             return false;
         }
         pairs += length + (pairs[length] == ' ');
     }
-    return app_turn_all(a, &to);
+    return app_turn_all(f, &to);
 }
 
 // Says what the plan knew of the value that was just turned to.
-static void say_turned(app *a, hr_knob_id id, const whatif_cell *plan)
+static void say_turned(feed *f, hr_knob_id id, const whatif_cell *plan)
 {
     size_t count;
     char text[HR_KNOB_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
     const char *key = hr_knob_rows(&count)[id].key;
-    hr_knob_format(&a->feed.knobs, id, text);
+    hr_knob_format(&f->knobs, id, text);
     if (plan == NULL || plan->refused) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s=%s from the next step on", key, text);
+        feed_say(f, MESSAGE_NOTE, "%s=%s from the next step on", key, text);
     } else if (plan->plan.fits) {
         hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
-        feed_say(&a->feed, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
+        feed_say(f, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
     } else {
         hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
-        feed_say(&a->feed, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s; z turns it back", key,
-                 text, bytes);
+        feed_say(f, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s; z turns it back", key, text,
+                 bytes);
     }
 }
 
@@ -162,8 +162,8 @@ void act_turn(app *a, int direction)
     if (!knob_edit_neighbour(&a->feed.knobs, id, direction, a->feed.live.limit_bytes, text)) {
         feed_say(&a->feed, MESSAGE_NOTE, "%s: no value %s this one", hr_knob_rows(&count)[id].key,
                  direction == KNOB_EDIT_LESS ? "below" : "above");
-    } else if (app_turn(a, id, text)) {
-        say_turned(a, id, plan.known ? &plan : NULL);
+    } else if (app_turn(&a->feed, id, text)) {
+        say_turned(&a->feed, id, plan.known ? &plan : NULL);
     }
 }
 
@@ -178,7 +178,7 @@ void act_step_back(app *a, int forward)
                                       : knob_edit_log_undo(&a->feed.turned)) != NULL) {
         knob_edit_log *log = &a->feed.turned;
         goes_on = forward ? log->done < log->count && log->step[log->done].joined : step->joined;
-        if (!hand_over(a, step->id, forward ? &step->after : &step->before, goes_on)) {
+        if (!hand_over(&a->feed, step->id, forward ? &step->after : &step->before, goes_on)) {
             (void)(forward ? knob_edit_log_undo(log) : knob_edit_log_redo(log));
             return; // it has been said
         }

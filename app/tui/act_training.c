@@ -39,13 +39,13 @@ void act_restart(app *a, int unused)
 }
 
 // Of what is shown too, when that is a frozen copy.
-static void mark_baseline(app *a, uint32_t number)
+static void mark_baseline(feed *f, uint32_t number)
 {
-    a->feed.runs.pinned = number;
-    a->feed.runs.version++;
-    if (a->feed.frozen_runs != NULL) {
-        a->feed.frozen_runs->pinned = number;
-        a->feed.frozen_runs->version++;
+    f->runs.pinned = number;
+    f->runs.version++;
+    if (f->frozen_runs != NULL) {
+        f->frozen_runs->pinned = number;
+        f->frozen_runs->version++;
     }
 }
 
@@ -58,7 +58,7 @@ static void pin(app *a)
     a->baseline.loss_per_second = run_state_loss_per_second(feed_run_state(&a->feed));
     a->baseline.pinned = true;
     const run *r = run_log_current(feed_runs(&a->feed));
-    mark_baseline(a, r == NULL ? 0 : r->number);
+    mark_baseline(&a->feed, r == NULL ? 0 : r->number);
     feed_say(&a->feed, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
 }
 
@@ -93,7 +93,7 @@ void act_pin(app *a, int pinned)
     }
     a->baseline.pinned = pinned != 0;
     if (!pinned) {
-        mark_baseline(a, 0);
+        mark_baseline(&a->feed, 0);
     }
 }
 
@@ -162,7 +162,7 @@ void app_switch_preset(app *a)
 }
 
 // What cannot be opened is said before anything is asked about the training.
-static bool opens(app *a, const char *name)
+static bool opens(feed *f, const char *name)
 {
     hr_preset *opened;
     char *problems = NULL;
@@ -174,14 +174,14 @@ static bool opens(app *a, const char *name)
         hr_preset_close(opened);
     }
     if (status != HR_OK) {
-        feed_say_error(&a->feed, &err);
+        feed_say_error(f, &err);
     }
     return status == HR_OK;
 }
 
 void app_open_preset(app *a, const char *name)
 {
-    if (!opens(a, name)) {
+    if (!opens(&a->feed, name)) {
         return;
     }
     snprintf(a->pending_preset, sizeof a->pending_preset, "%s", name);
@@ -194,10 +194,10 @@ void app_open_preset(app *a, const char *name)
 
 // ---- in the editor --------------------------------------------------------------------------------------------
 
-const char *act_why_not_edit(const app *a)
+const char *act_why_not_edit(const feed *f)
 {
-    return a->feed.scripted ? "a script has no terminal to lend to an editor"
-           : hr_preset_path(a->feed.preset)[0] == '\0'
+    return f->scripted ? "a script has no terminal to lend to an editor"
+           : hr_preset_path(f->preset)[0] == '\0'
                ? "this preset is no file: :export preset FILE.yaml makes one"
                : NULL;
 }

@@ -235,17 +235,17 @@ const char *app_counter_term(counter_id id)
 }
 
 // What the pipeline says it holds now, and what the step program keeps offloaded.
-static double host_bytes(const app *a)
+static double host_bytes(const feed *f)
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     double sum = 0;
     bool known = m->stage_count > 0;
     for (uint32_t i = 0; i < m->stage_count; i++) {
         sum += (double)m->stage[i].host_bytes;
     }
-    for (size_t i = 0; a->feed.has_report && i < a->feed.report.host.stage_count; i++) {
-        bool offloaded = strcmp(a->feed.report.host.stages[i].name, "offload") == 0;
-        sum += offloaded ? (double)a->feed.report.host.stages[i].peak_bytes : 0;
+    for (size_t i = 0; f->has_report && i < f->report.host.stage_count; i++) {
+        bool offloaded = strcmp(f->report.host.stages[i].name, "offload") == 0;
+        sum += offloaded ? (double)f->report.host.stages[i].peak_bytes : 0;
         known = known || offloaded;
     }
     return known ? sum : UNKNOWN;
@@ -288,7 +288,7 @@ double app_counter(const app *a, counter_id id)
     case COUNTER_SAVED:
         return report == NULL ? UNKNOWN : known(report->saved_for_backward_bytes);
     case COUNTER_HOST:
-        return host_bytes(a);
+        return host_bytes(&a->feed);
     case COUNTER_COUNT:
         break;
     }

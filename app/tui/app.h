@@ -202,11 +202,11 @@ void app_open_preset(app *a, const char *name);
 void app_read_about(app *a, const char *name);
 void app_tell_about(app *a);    // logs what the preset that is open says of itself
 void app_switch_preset(app *a); // pending_preset; it has been asked
-bool app_turn(app *a, hr_knob_id id, const char *text);
+bool app_turn(feed *f, hr_knob_id id, const char *text);
 // Turns all knobs that differ; one step of undo. True also when none differs. False: refused, and nothing was turned; or
 // the engine was busy and took only the first of them.
-bool app_turn_all(app *a, const hr_knobs *to);
-bool app_turn_pairs(app *a, const char *pairs); // the same for "a.b=1 c.d=2"
+bool app_turn_all(feed *f, const hr_knobs *to);
+bool app_turn_pairs(feed *f, const char *pairs); // the same for "a.b=1 c.d=2"
 
 // ---- command.c ------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ static void run_set(app *a, const char *argument)
     } else if (row == NULL) {
         feed_say(&a->feed, MESSAGE_ERROR, "no knob is called '%s'\ntry: Tab after :set", key);
     } else {
-        app_turn(a, row->id, value);
+        app_turn(&a->feed, row->id, value);
     }
 }
 
@@ -54,7 +54,7 @@ static void run_card(app *a, const char *argument)
         }
     }
     text[length] = '\0';
-    app_turn(a, HR_KNOB_DEVICE_CARD, text);
+    app_turn(&a->feed, HR_KNOB_DEVICE_CARD, text);
 }
 
 // "fix", "fix 2": what a dry run found to fit after the last out-of-memory.
@@ -71,7 +71,7 @@ static void run_fix(app *a, const char *argument)
                  argument);
     } else {
         snprintf(pairs, sizeof pairs, "%.*s", (int)sizeof pairs - 1, oom->fixes[number - 1].knobs);
-        app_turn_pairs(a, pairs);
+        app_turn_pairs(&a->feed, pairs);
     }
 }
 
@@ -111,40 +111,40 @@ static void run_preset(app *a, const char *argument)
 }
 
 // What a command was about to write: where a file of somebody's stands in its way, the command with a `!` replaces it.
-static void say_not_written(app *a, const char *command, const char *argument, const char *file, hr_err *err)
+static void say_not_written(feed *f, const char *command, const char *argument, const char *file, hr_err *err)
 {
     struct stat there;
     const bool in_the_way = lstat(file, &there) == 0 && S_ISREG(there.st_mode);
     if (err->status == HR_WRITE && in_the_way && strchr(command, '!') == NULL) {
         hr_err_try(err, ":%s! %s", command, argument);
     }
-    feed_say_error(&a->feed, err);
+    feed_say_error(f, err);
 }
 
 // ":export-runs FILE.csv": the session's runs.
-static void write_runs(app *a, const char *command, const char *argument)
+static void write_runs(feed *f, const char *command, const char *argument)
 {
     hr_err err;
-    if (run_export(&a->feed.runs, argument, strchr(command, '!') != NULL, &err) == HR_OK) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%zu run%s in %s", a->feed.runs.count,
-                 a->feed.runs.count == 1 ? " is" : "s are", argument);
+    if (run_export(&f->runs, argument, strchr(command, '!') != NULL, &err) == HR_OK) {
+        feed_say(f, MESSAGE_NOTE, "%zu run%s in %s", f->runs.count, f->runs.count == 1 ? " is" : "s are",
+                 argument);
     } else {
-        say_not_written(a, command, argument, argument, &err);
+        say_not_written(f, command, argument, argument, &err);
     }
 }
 
 static void run_export_runs(app *a, const char *argument)
 {
-    write_runs(a, "export-runs", argument);
+    write_runs(&a->feed, "export-runs", argument);
 }
 
 static void run_export_runs_over(app *a, const char *argument)
 {
-    write_runs(a, "export-runs!", argument);
+    write_runs(&a->feed, "export-runs!", argument);
 }
 
 // ":export pytorch FILE.py": what is turned now, to be kept.
-static void write_knobs(app *a, const char *command, const char *argument)
+static void write_knobs(feed *f, const char *command, const char *argument)
 {
     char form[16];
     hr_err err;
@@ -152,27 +152,27 @@ static void write_knobs(app *a, const char *command, const char *argument)
     const char *file = argument + length + strspn(argument + length, " ");
     snprintf(form, sizeof form, "%.*s", (int)length, argument);
     if (file[0] == '\0') {
-        feed_say(&a->feed, MESSAGE_ERROR,
+        feed_say(f, MESSAGE_ERROR,
                  "export needs preset, pytorch or keras, and a file\ntry: :export preset mine.yaml");
-    } else if (hr_knob_export_file(form, a->feed.preset, &a->feed.knobs, file, strchr(command, '!') != NULL,
-                                   &err) != HR_OK) {
-        say_not_written(a, command, argument, file, &err);
+    } else if (hr_knob_export_file(form, f->preset, &f->knobs, file, strchr(command, '!') != NULL, &err) !=
+               HR_OK) {
+        say_not_written(f, command, argument, file, &err);
     } else if (strcmp(form, "preset") == 0) {
-        feed_say(&a->feed, MESSAGE_NOTE, "these knobs are in %s: headroom %s%s opens it", file,
+        feed_say(f, MESSAGE_NOTE, "these knobs are in %s: headroom %s%s opens it", file,
                  strchr(file, '/') == NULL ? "./" : "", file);
     } else {
-        feed_say(&a->feed, MESSAGE_NOTE, "what %s has for these knobs is in %s", form, file);
+        feed_say(f, MESSAGE_NOTE, "what %s has for these knobs is in %s", form, file);
     }
 }
 
 static void run_export_knobs(app *a, const char *argument)
 {
-    write_knobs(a, "export", argument);
+    write_knobs(&a->feed, "export", argument);
 }
 
 static void run_export_knobs_over(app *a, const char *argument)
 {
-    write_knobs(a, "export!", argument);
+    write_knobs(&a->feed, "export!", argument);
 }
 
 static void run_name(app *a, const char *argument)
@@ -209,14 +209,14 @@ static void run_filter(app *a, const char *argument)
 }
 
 // The column called `name`; column_count: none, and that has been said.
-static unsigned column_named(app *a, const table_source *s, const char *name, const char *command)
+static unsigned column_named(feed *f, const table_source *s, const char *name, const char *command)
 {
     unsigned column = 0;
     while (column < s->column_count && strcasecmp(s->columns[column].term, name) != 0) {
         column++;
     }
     if (column == s->column_count) {
-        feed_say(&a->feed, MESSAGE_ERROR, "this table has no column '%.32s'\ntry: :%s %s", name, command,
+        feed_say(f, MESSAGE_ERROR, "this table has no column '%.32s'\ntry: :%s %s", name, command,
                  s->columns[0].term);
     }
     return column;
@@ -233,7 +233,7 @@ static void run_sort(app *a, const char *argument)
         app_request(a, REQUEST_SORT);
         return;
     }
-    unsigned column = column_named(a, s, argument, "sort");
+    unsigned column = column_named(&a->feed, s, argument, "sort");
     if (column < s->column_count) {
         table_view *v = &a->table[a->focus];
         v->reversed = v->sort == (int)column && !v->reversed;
@@ -252,7 +252,7 @@ static void run_columns(app *a, const char *argument)
         app_request(a, REQUEST_COLUMNS);
         return;
     }
-    unsigned column = column_named(a, s, argument, "columns");
+    unsigned column = column_named(&a->feed, s, argument, "columns");
     if (column < s->column_count) {
         table_toggle_column(&a->table[a->focus], s, column);
     }
@@ -305,7 +305,7 @@ static void write_display(app *a, const char *command, const char *argument)
     if (argument[0] == '\0') {
         feed_say(&a->feed, MESSAGE_ERROR, "save-display needs a file name\ntry: :save-display bench.svg");
     } else if (act_save_display(a, argument, strchr(command, '!') != NULL, &err) != HR_OK) {
-        say_not_written(a, command, argument, argument, &err);
+        say_not_written(&a->feed, command, argument, argument, &err);
     }
 }
 

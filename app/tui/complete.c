@@ -283,12 +283,12 @@ static void begin_word(looking *l, const char *line, size_t start, size_t cursor
 }
 
 // "now 128; 1 to 65536 samples"
-static void hint_value(completion *c, const app *a, const hr_knob_row *row)
+static void hint_value(completion *c, const feed *f, const hr_knob_row *row)
 {
     char now[HR_KNOB_TEXT_MAX];
     int length = snprintf(c->hint, sizeof c->hint, "now %.40s",
-                          hr_knob_is_set(&a->feed.knobs, row->id) || row->preset_default[0] != '\0'
-                              ? hr_knob_format(&a->feed.knobs, row->id, now)
+                          hr_knob_is_set(&f->knobs, row->id) || row->preset_default[0] != '\0'
+                              ? hr_knob_format(&f->knobs, row->id, now)
                               : "not set");
     if ((row->type == HR_KNOB_INT || row->type == HR_KNOB_REAL) && row->max < 1e15) {
         snprintf(c->hint + length, sizeof c->hint - (size_t)length, "; %g to %.10g%s%s", row->min, row->max,
@@ -316,7 +316,7 @@ static void look_at_setting(looking *l, const char *line, size_t start, size_t c
     }
     offer_values(l, row);
     if (l->word[0] == '\0') {
-        hint_value(l->c, l->app, row);
+        hint_value(l->c, &l->app->feed, row);
     }
 }
 

@@ -11,25 +11,25 @@ bool fit_wanted(const app *a)
                          !knob_edit_same(&a->feed.fit.asked, &a->feed.knobs));
 }
 
-bool fit_apply(app *a, size_t point)
+bool fit_apply(feed *f, size_t point)
 {
-    const fit_points *fit = &a->feed.fit;
+    const fit_points *fit = &f->fit;
     hr_knobs to;
     hr_err err;
     char pairs[sizeof fit->point[0].knobs], change[HR_FIT_CHANGE_MAX];
     snprintf(pairs, sizeof pairs, "%s", fit->point[point].knobs);
     fit_change(fit, point, change);
     if (!fit_knobs(fit, point, &to, &err)) {
-        feed_say_error(&a->feed, &err);
+        feed_say_error(f, &err);
         return false;
     }
-    if (!app_turn_all(a, &to)) {
+    if (!app_turn_all(f, &to)) {
         return false;
     }
     if (pairs[0] == '\0') {
-        feed_say(&a->feed, MESSAGE_NOTE, "the knobs are as they were asked about");
+        feed_say(f, MESSAGE_NOTE, "the knobs are as they were asked about");
     } else {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back%s%s", pairs,
+        feed_say(f, MESSAGE_NOTE, "%s from the next step on; z turns it back%s%s", pairs,
                  change[0] != '\0' ? ". It changes what is learned: " : "", change);
     }
     return true;

@@ -6,6 +6,6 @@
 
 // Whether the screen wants points that nobody has been asked for.
 bool fit_wanted(const app *a);
-bool fit_apply(app *a, size_t point); // one step of undo; says what it did
+bool fit_apply(feed *f, size_t point); // one step of undo; says what it did
 
 #endif

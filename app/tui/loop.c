@@ -65,9 +65,9 @@ static void draw(loop *l)
 }
 
 // For a training to end, or for a judgement of the next one.
-static bool waits(const app *a)
+static bool waits(const feed *f)
 {
-    return a->feed.ending || a->feed.judge != NULL;
+    return f->ending || f->judge != NULL;
 }
 
 // Nanoseconds until something is due; negative: nothing is.
@@ -77,7 +77,7 @@ static int64_t wait_ns(const loop *l)
     uint64_t due = l->data_came ? l->frame_at_ns : UINT64_MAX;
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
-    if ((run_state_is_training(&l->app->feed.live) || waits(l->app)) && now + life_ns < due) {
+    if ((run_state_is_training(&l->app->feed.live) || waits(&l->app->feed)) && now + life_ns < due) {
         due = now + life_ns; // a worker that hangs wakes nobody
     }
     if (l->more) {
@@ -263,12 +263,12 @@ static void edit_preset(loop *l)
 static void work(loop *l)
 {
     app *a = l->app;
-    const bool waited = waits(a), was_ending = a->feed.ending;
+    const bool waited = waits(&a->feed), was_ending = a->feed.ending;
     if (!waited) {
         draw(l);
     }
     app_work(a);
-    l->key_came = l->key_came || !waited || !waits(a);
+    l->key_came = l->key_came || !waited || !waits(&a->feed);
     if (a->feed.ending && !was_ending) {
         draw(l);
     }

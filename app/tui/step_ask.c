@@ -16,16 +16,16 @@ static void forget_answer(step_changes *c)
     c->version++;
 }
 
-static bool is_about(const app *a, const step_changes *c)
+static bool is_about(const feed *f, const step_changes *c)
 {
-    return c->asked_knob == feed_knob(&a->feed) && c->asked_question == c->question &&
-           memcmp(&c->asked_of, &a->feed.knobs, sizeof a->feed.knobs) == 0;
+    return c->asked_knob == feed_knob(f) && c->asked_question == c->question &&
+           memcmp(&c->asked_of, &f->knobs, sizeof f->knobs) == 0;
 }
 
 void step_settle_turned(app *a)
 {
     step_changes *c = &a->step.changes;
-    if ((c->asked || c->answered) && !is_about(a, c)) {
+    if ((c->asked || c->answered) && !is_about(&a->feed, c)) {
         forget_answer(c);
     }
 }

@@ -4,9 +4,9 @@
 
 #include "app/tui/app.h"
 
-static uint32_t instr_count(const app *a)
+static uint32_t instr_count(const feed *f)
 {
-    const hr_step_plan *p = feed_step_plan(&a->feed);
+    const hr_step_plan *p = feed_step_plan(f);
     return p == NULL ? 0 : (uint32_t)p->instr_count;
 }
 
@@ -52,7 +52,7 @@ static uint32_t shown_at(uint32_t count, int zoom, uint32_t columns)
 static int nearest_zoom(const app *a)
 {
     int zoom = 0;
-    uint32_t count = instr_count(a), columns = a->step.window.columns;
+    uint32_t count = instr_count(&a->feed), columns = a->step.window.columns;
     while (zoom < 32 && shown_at(count, zoom, columns) > columns) {
         zoom++;
     }
@@ -62,7 +62,7 @@ static int nearest_zoom(const app *a)
 void step_place_window(app *a, int columns)
 {
     step_window *w = &a->step.window;
-    uint32_t count = instr_count(a), cursor = a->step.cursor;
+    uint32_t count = instr_count(&a->feed), cursor = a->step.cursor;
     w->columns = columns > 0 ? (uint32_t)columns : 1;
     w->count = shown_at(count, a->step.zoom, w->columns);
     uint32_t last = count - w->count;
@@ -89,7 +89,7 @@ void step_zoom(app *a, int direction)
         return;
     }
     v->zoom = zoom;
-    w->count = shown_at(instr_count(a), zoom, w->columns);
+    w->count = shown_at(instr_count(&a->feed), zoom, w->columns);
     if (before > 0) { // the cursor stays in its column
         uint32_t ahead = (uint32_t)((uint64_t)offset * w->count / before);
         w->first = v->cursor > ahead ? v->cursor - ahead : 0;
@@ -101,7 +101,7 @@ void step_zoom(app *a, int direction)
 
 void step_go(app *a, uint32_t instr)
 {
-    uint32_t count = instr_count(a);
+    uint32_t count = instr_count(&a->feed);
     a->step.cursor = count == 0 ? 0 : instr < count ? instr : count - 1;
     step_place_window(a, (int)a->step.window.columns);
 }
@@ -135,8 +135,8 @@ void step_move_columns(app *a, int columns)
 void step_mark(app *a)
 {
     step_view *v = &a->step;
-    v->marked = instr_count(a) == 0 || v->marked == v->cursor ? HR_NO_ID : v->cursor;
-    if (instr_count(a) == 0) {
+    v->marked = instr_count(&a->feed) == 0 || v->marked == v->cursor ? HR_NO_ID : v->cursor;
+    if (instr_count(&a->feed) == 0) {
         feed_say(&a->feed, MESSAGE_NOTE, "there is no step to mark yet");
     } else if (v->marked == HR_NO_ID) {
         feed_say(&a->feed, MESSAGE_NOTE, "the mark is gone");

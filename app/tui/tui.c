@@ -60,12 +60,11 @@ static void look(app *a, const tui_options *options)
 }
 
 // The last line of a session that was not simply left: what is kept of it.
-static void say_kept(const app *a)
+static void say_kept(const feed *f)
 {
     char name[OFFER_NAME_MAX];
     static hr_save_about kept;
-    if (!a->feed.keeps || a->feed.autosave[0] == '\0' ||
-        hr_save_look(a->feed.autosave, &kept, NULL) != HR_OK) {
+    if (!f->keeps || f->autosave[0] == '\0' || hr_save_look(f->autosave, &kept, NULL) != HR_OK) {
         return;
     }
     fprintf(stderr, "headroom: step %" PRIu64 " of %s is kept: the next headroom offers to go on from it.\n",
@@ -93,7 +92,7 @@ int tui_run(const hr_preset *preset, const hr_knobs *knobs, const tui_options *o
     loop_run(a);
     terminal_close();
     hr_status status = feed_stop_engine(&a->feed, &err);
-    say_kept(a);
+    say_kept(&a->feed);
     const int exit_code = status != HR_OK ? fail(&err) : a->ended_by != 0 ? BY_SIGNAL + a->ended_by : 0;
     app_destroy(a);
     return exit_code;

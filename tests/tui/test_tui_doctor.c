@@ -61,13 +61,14 @@ START_TEST(what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice)
     fix_row rows[FIX_ROWS_MAX];
     char one[HR_KNOB_TEXT_MAX], other[HR_KNOB_TEXT_MAX];
     run_out(a);
-    size_t count = doctor_fixes(a, rows);
+    size_t count = doctor_fixes(&a->feed, rows);
     ck_assert_uint_gt(count, a->feed.report.oom.fix_count);
     for (size_t i = 0; i < count; i++) {
         ck_assert_int_eq(rows[i].dry_run, i < a->feed.report.oom.fix_count ? (int)i : -1);
         ck_assert_uint_le(rows[i].peak_bytes, a->feed.report.oom.limit_bytes);
         for (size_t j = 0; j < i; j++) {
-            ck_assert_str_ne(doctor_fix_text(a, &rows[i], one), doctor_fix_text(a, &rows[j], other));
+            ck_assert_str_ne(doctor_fix_text(&a->feed, &rows[i], one),
+                             doctor_fix_text(&a->feed, &rows[j], other));
         }
     }
     screen_close(a);
@@ -86,7 +87,7 @@ START_TEST(what_lifts_the_limit_stands_behind_what_fits_into_it)
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "device.vram=none");
     oom->fixes[0].peak_bytes = 2 * limit;
     oom->fixes[0].limit_bytes = 8 * limit;
-    const size_t count = doctor_fixes(a, rows);
+    const size_t count = doctor_fixes(&a->feed, rows);
     const table_source *table = pane_ops_of(PANE_FIXES)->table;
     ck_assert_uint_gt(count, 2);
     bool lifted = false;
@@ -131,7 +132,7 @@ START_TEST(a_healthy_step_is_offered_what_needs_less_the_least_first)
     app *a = screen_open(&golden_looks[0].look);
     fix_row rows[FIX_ROWS_MAX];
     be_well(a);
-    size_t count = doctor_fixes(a, rows);
+    size_t count = doctor_fixes(&a->feed, rows);
     ck_assert_uint_gt(count, 1);
     for (size_t i = 0; i < count; i++) {
         ck_assert_uint_lt(rows[i].peak_bytes, a->feed.answers.present.plan.peak_in_use_bytes);
@@ -166,7 +167,7 @@ START_TEST(turned_knobs_that_wait_and_do_not_fit_are_told_at_once)
     golden_all("doctor-waits", be_turned_while_paused);
     app *a = screen_open(&golden_looks[0].look);
     turn_while_paused(a);
-    ck_assert(doctor_misses(a));
+    ck_assert(doctor_misses(&a->feed));
     ck_assert_ptr_nonnull(strstr(a->feed.message.text, "do not fit when they run"));
     golden_compare("bench-waits", a);
     screen_keys(a, "z"); // what it was steps with
@@ -175,7 +176,7 @@ START_TEST(turned_knobs_that_wait_and_do_not_fit_are_told_at_once)
     screen_keys(a, ":set batch.size 64\n");
     screen_advance(a, 1);
     ck_assert_ptr_nonnull(feed_waiting_plan(&a->feed));
-    ck_assert(!doctor_misses(a));
+    ck_assert(!doctor_misses(&a->feed));
     screen_keys(a, "r");
     screen_advance(a, 3);
     ck_assert_ptr_null(feed_waiting_plan(&a->feed));
@@ -199,7 +200,7 @@ START_TEST(what_is_offered_to_knobs_that_wait_fits_and_a_applies_it)
         snprintf(answer.point.knobs, sizeof answer.point.knobs, "%s", knobs[i]);
         app_take_fit(a, &answer);
     }
-    size_t count = doctor_fixes(a, rows), points = 0;
+    size_t count = doctor_fixes(&a->feed, rows), points = 0;
     for (size_t i = 0; i < count; i++) {
         const fix_row *row = &rows[i];
         ck_assert(row->point < 0 ? feed_whatif(&a->feed, row->id, row->side)->plan.fits
@@ -209,7 +210,7 @@ START_TEST(what_is_offered_to_knobs_that_wait_fits_and_a_applies_it)
     ck_assert_uint_eq(points, 2);
     ck_assert_int_eq(rows[count - 2].point, 2); // one turn
     ck_assert_int_eq(rows[count - 1].point, 1); // three
-    ck_assert_str_eq(doctor_fix_text(a, &rows[count - 1], text), knobs[1]);
+    ck_assert_str_eq(doctor_fix_text(&a->feed, &rows[count - 1], text), knobs[1]);
     screen_keys(a, "\t");
     ck_assert_int_eq(a->focus, PANE_DOCTOR);
     for (size_t i = 1; i < count; i++) {
@@ -310,12 +311,12 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     ck_assert(finds(a, FINDING_FRAGMENTATION));
     const uint64_t pool_bytes = r->peak_pool_bytes;
     ck_assert(!measures_little_is_free(r));
-    ck_assert_int_eq(counter_role(a, COUNTER_FRAGMENTATION), ROLE_TEXT);
+    ck_assert_int_eq(counter_role(&a->feed, COUNTER_FRAGMENTATION), ROLE_TEXT);
     r->peak_pool_bytes = r->peak_in_use_bytes + r->peak_in_use_bytes / 100; // a hundredth is free
     ck_assert(measures_little_is_free(r));
     ck_assert(!finds(a, FINDING_FRAGMENTATION));
-    ck_assert_int_eq(counter_role(a, COUNTER_FRAGMENTATION), ROLE_DIM);
-    ck_assert_int_eq(counter_role(a, COUNTER_LARGEST_FREE), ROLE_TEXT);
+    ck_assert_int_eq(counter_role(&a->feed, COUNTER_FRAGMENTATION), ROLE_DIM);
+    ck_assert_int_eq(counter_role(&a->feed, COUNTER_LARGEST_FREE), ROLE_TEXT);
     r->peak_pool_bytes = pool_bytes;
     r->at_peak.workspace = (hr_report_workspace){
         .name = "conv1/conv2d", .implementation = "cudnn eng70 k2=4", .bytes = r->peak_in_use_bytes / 10};

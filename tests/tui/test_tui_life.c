@@ -192,7 +192,7 @@ START_TEST(a_long_path_comes_back_whole)
         "/a/folder/with/a/name/that/is/much/longer/than/an/event/has/room/for/pictures.bin";
     app *a = screen_open(&wide);
     screen_advance(a, 5);
-    ck_assert(app_turn(a, HR_KNOB_PIPELINE_PATH, path));
+    ck_assert(app_turn(&a->feed, HR_KNOB_PIPELINE_PATH, path));
     screen_advance(a, 2);
     ck_assert_str_eq(hr_knob_text(&a->feed.applied, HR_KNOB_PIPELINE_PATH), path);
     ck_assert(has_same_knobs(a));
@@ -221,7 +221,7 @@ START_TEST(what_a_busy_engine_does_not_take_is_not_turned)
     ck_assert_uint_eq(a->feed.turned.done, done);
     hr_knobs to = a->feed.knobs;
     ck_assert_int_eq(hr_knobs_set_pair(&to, "execution.mode=graph", NULL), HR_OK);
-    ck_assert(!app_turn_all(a, &to));
+    ck_assert(!app_turn_all(&a->feed, &to));
     ck_assert_uint_eq(a->feed.turned.done, done);
     screen_advance(a, 3);
     ck_assert(has_same_knobs(a));

@@ -518,12 +518,12 @@ START_TEST(names_are_those_of_the_plan_only_where_it_is_the_same_tensor)
     draw(a);
     const hr_step_plan_tensor *t = &a->feed.step_plan.tensors[2];
     char text[HR_NAME_MAX];
-    ck_assert_str_eq(memory_tensor_name(a, 2, t->category, t->bytes, text),
+    ck_assert_str_eq(memory_tensor_name(&a->feed, 2, t->category, t->bytes, text),
                      hr_step_plan_text(&a->feed.step_plan, t->name));
-    ck_assert_str_eq(memory_tensor_name(a, 2, t->category, t->bytes + 1, text), "tensor 2");
-    ck_assert_str_eq(memory_tensor_name(a, 100000, t->category, t->bytes, text), "tensor 100000");
-    ck_assert_str_eq(memory_tensor_name(a, HR_NO_ID, HR_CATEGORY_GRADIENTS, 5, text), "gradients");
-    ck_assert_str_eq(memory_tensor_name(a, HR_NO_ID, 200, 5, text), "unknown");
+    ck_assert_str_eq(memory_tensor_name(&a->feed, 2, t->category, t->bytes + 1, text), "tensor 2");
+    ck_assert_str_eq(memory_tensor_name(&a->feed, 100000, t->category, t->bytes, text), "tensor 100000");
+    ck_assert_str_eq(memory_tensor_name(&a->feed, HR_NO_ID, HR_CATEGORY_GRADIENTS, 5, text), "gradients");
+    ck_assert_str_eq(memory_tensor_name(&a->feed, HR_NO_ID, 200, 5, text), "unknown");
     close_training(a);
 }
 END_TEST

@@ -129,7 +129,7 @@ START_TEST(every_heading_is_in_the_glossary_and_every_row_can_be_copied)
     static const pane_id panes[] = {PANE_ALIVE,  PANE_LISTING, PANE_TURNED,
                                     PANE_LAYERS, PANE_LAYER,   PANE_WORK};
     app *a = model_at(36, 120);
-    app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
+    app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
     fake_step_plan_show(a);
     screen_keys(a, "8");

@@ -60,12 +60,12 @@ START_TEST(who_waits_is_what_the_steps_and_the_queue_say)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[768];
         app *a = screen_open(&golden_looks[0].look);
-        ck_assert_ptr_nonnull(strstr(pipeline_words(a, text, sizeof text), "No step has ended yet."));
+        ck_assert_ptr_nonnull(strstr(pipeline_words(&a->feed, text, sizeof text), "No step has ended yet."));
         for (int step = 0; step < 10; step++) {
             say_step(a, 1000, rows[i].wait_ns);
         }
         say_stage(a, "prefetch", rows[i].length, rows[i].capacity, 100);
-        pipeline_words(a, text, sizeof text);
+        pipeline_words(&a->feed, text, sizeof text);
         ck_assert_msg(strncmp(text, rows[i].says, strlen(rows[i].says)) == 0, "%s", text);
         screen_close(a);
     }
@@ -77,7 +77,7 @@ START_TEST(a_device_that_only_plans_says_so)
     char words[768];
     app *a = screen_open(&golden_looks[2].look);
     ck_assert_int_eq(hr_knobs_set_pair(&a->feed.applied, "device.kind=plan", NULL), HR_OK);
-    ck_assert_ptr_nonnull(strstr(pipeline_words(a, words, sizeof words), "moves no data"));
+    ck_assert_ptr_nonnull(strstr(pipeline_words(&a->feed, words, sizeof words), "moves no data"));
     screen_keys(a, "7");
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "source"));

@@ -20,8 +20,8 @@ static void planned(app *a)
 static void turned(app *a)
 {
     planned(a);
-    app_turn(a, HR_KNOB_OPTIMIZER_KIND, "sgd");
-    app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
+    app_turn(&a->feed, HR_KNOB_OPTIMIZER_KIND, "sgd");
+    app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 3);
     fake_step_plan_show(a);
 }
@@ -120,7 +120,7 @@ START_TEST(a_doctor_who_comes_between_two_keys_finds_no_table_open)
     static const char *const overlays[] = {"c", "/", "/al"};
     for (size_t k = 0; k < sizeof overlays / sizeof *overlays; k++) {
         app *a = program_at(24, 80);
-        app_turn(a, HR_KNOB_BATCH_SIZE, "256");
+        app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "256");
         screen_keys(a, overlays[k]);
         ck_assert_int_ne(a->overlay, OVERLAY_NONE);
         screen_advance(a, 3);
@@ -272,13 +272,13 @@ END_TEST
 START_TEST(a_turn_shows_what_it_changed_and_turning_back_the_opposite)
 {
     app *a = program_at(36, 120);
-    app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
+    app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
     fake_step_plan_show(a);
     size_t come = a->step.changes.come, go = a->step.changes.go;
     ck_assert_uint_gt(come, 0);
     ck_assert_uint_gt(go, 0);
-    app_turn(a, HR_KNOB_EXECUTION_MODE, "eager");
+    app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, "eager");
     screen_advance(a, 2);
     fake_step_plan_show(a);
     ck_assert_uint_eq(a->step.changes.come, go);
@@ -290,7 +290,7 @@ END_TEST
 START_TEST(the_same_step_plan_once_more_changes_nothing)
 {
     app *a = program_at(24, 80);
-    app_turn(a, HR_KNOB_EXECUTION_MODE, "graph");
+    app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
     fake_step_plan_show(a);
     uint64_t version = a->feed.step_plan_version;
@@ -301,7 +301,7 @@ START_TEST(the_same_step_plan_once_more_changes_nothing)
     ck_assert_uint_eq(a->step.changes.come, come);
     ck_assert_uint_eq(a->step.cursor, 5);
     ck_assert_str_eq(a->step.changes.what, "execution.mode graph");
-    app_turn(a, HR_KNOB_DEVICE_VRAM, "1GiB"); // the same listing under another limit
+    app_turn(&a->feed, HR_KNOB_DEVICE_VRAM, "1GiB"); // the same listing under another limit
     screen_advance(a, 2);
     fake_step_plan_show(a);
     ck_assert_uint_ne(a->feed.step_plan_version, version);
@@ -363,7 +363,7 @@ START_TEST(an_answer_to_other_knobs_is_forgotten)
     ck_assert(wants(a, &after));
     app_take_diff(a, "-gone\n");
     ck_assert_uint_eq(a->step.changes.line_count, 1);
-    app_turn(a, HR_KNOB_BATCH_SIZE, "32");
+    app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "32");
     free(screen_text(a));
     ck_assert_uint_eq(a->step.changes.line_count, 0);
     ck_assert(wants(a, &after));

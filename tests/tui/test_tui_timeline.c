@@ -70,7 +70,7 @@ static void waiting(app *a)
 static void refused(app *a)
 {
     screen_advance(a, 20);
-    app_turn(a, HR_KNOB_BATCH_SIZE, "256");
+    app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "256");
     screen_advance(a, 3);
     fake_step_plan_show(a);
     screen_keys(a, "3");
@@ -89,7 +89,7 @@ static void marked(app *a)
 static void of_the_run(app *a)
 {
     screen_advance(a, 20);
-    app_turn(a, HR_KNOB_BATCH_SIZE, "256");
+    app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "256");
     screen_advance(a, 3);
     screen_keys(a, "z");
     screen_advance(a, 60);
@@ -318,15 +318,15 @@ END_TEST
 START_TEST(the_maps_run_is_as_fine_as_it_can_be_whatever_the_clock_says)
 {
     app *a = timeline_at(24, 80);
-    ck_assert_uint_eq(minimap_level(a, 60), 0);
+    ck_assert_uint_eq(minimap_level(&a->feed, 60), 0);
     a->feed.live.history.level[0].newest += UINT64_C(1) << 40; // a machine that has been up for years
-    ck_assert_uint_eq(minimap_level(a, 60), 0);
+    ck_assert_uint_eq(minimap_level(&a->feed, 60), 0);
     a->feed.live.history.level[0].count = 61;
-    ck_assert_uint_eq(minimap_level(a, 60), 1);
+    ck_assert_uint_eq(minimap_level(&a->feed, 60), 1);
     for (int k = 0; k < HISTORY_LEVELS; k++) {
         a->feed.live.history.level[k].count = HISTORY_LENGTH;
     }
-    ck_assert_uint_eq(minimap_level(a, 60), HISTORY_LEVELS - 1);
+    ck_assert_uint_eq(minimap_level(&a->feed, 60), HISTORY_LEVELS - 1);
     screen_close(a);
 }
 END_TEST
@@ -426,7 +426,7 @@ START_TEST(the_cursor_stays_with_its_instruction_when_a_knob_is_turned)
             continue; // stays with the peak instead
         }
         snprintf(before, sizeof before, "%s", step_name(&a->feed.step_plan, at));
-        app_turn(a, HR_KNOB_EXECUTION_MODE, at % 2 == 0 ? "graph" : "eager");
+        app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, at % 2 == 0 ? "graph" : "eager");
         screen_advance(a, 2);
         fake_step_plan_show(a);
         ck_assert_str_eq(step_name(&a->feed.step_plan, a->step.cursor), before);

@@ -165,7 +165,7 @@ START_TEST(turning_a_knob_asks_again)
     ck_assert_str_eq(cell->value, "256");
     const uint64_t first = a->feed.step_plan_version;
     ck_assert_ptr_nonnull(feed_step_plan(&a->feed));
-    ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "64"));
+    ck_assert(app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "64"));
     ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE)); // of the knobs before
     ck_assert(feed_step_plan(&a->feed) != NULL &&
               a->feed.step_plan_version == first); // the last one, until the new one is there
@@ -207,7 +207,7 @@ START_TEST(a_model_is_opened_once_for_a_training)
     app *a = with_planner();
     const unsigned before = fake_planning_opened();
     drain(a);
-    ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "64"));
+    ck_assert(app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "64"));
     drain(a);
     ck_assert_uint_eq(fake_planning_opened(), before);
     feed_forget_plans(&a->feed); // the training ended: the file may be another
@@ -224,11 +224,11 @@ START_TEST(without_a_planner_the_workbench_works)
     bool more;
     drain(a);
     fake_planning_break(true);
-    ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "64"));
+    ck_assert(app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "64"));
     fake_planning_break(false);
     ck_assert_ptr_null(a->feed.planning);
     ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
-    ck_assert(app_turn(a, HR_KNOB_BATCH_SIZE, "32"));
+    ck_assert(app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "32"));
     (void)app_drain(a, &more);
     ck_assert_ptr_null(feed_whatif(&a->feed, HR_KNOB_BATCH_SIZE, WHATIF_MORE));
     free(screen_text(a));

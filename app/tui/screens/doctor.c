@@ -116,10 +116,10 @@ static int draw_holes(const canvas *c, int y, const hr_report_oom *oom)
     return y + paint_wrapped(c, y, ROLE_TEXT, text);
 }
 
-static void draw_verdict(const canvas *c, const app *a)
+static void draw_verdict(const canvas *c, const feed *f)
 {
-    const hr_report_oom *oom = &a->feed.report.oom;
-    byte_unit unit = feed_unit(&a->feed);
+    const hr_report_oom *oom = &f->report.oom;
+    byte_unit unit = feed_unit(f);
     int y = 1;
     int x = paint_text(c, y, 0, c->area.w, ROLE_BAD, "OUT OF MEMORY");
     const char *cause = hr_oom_cause_name(oom->cause);
@@ -137,17 +137,17 @@ static void draw_verdict(const canvas *c, const app *a)
     }
 }
 
-bool doctor_has_oom(const app *a)
+bool doctor_has_oom(const feed *f)
 {
-    const run_state *m = feed_run_state(&a->feed);
-    bool out = a->feed.has_report && a->feed.report.oom.cause != HR_OOM_NONE;
+    const run_state *m = feed_run_state(f);
+    bool out = f->has_report && f->report.oom.cause != HR_OOM_NONE;
     return out && (m->state == HR_ENGINE_OOM || m->oom_count > 0);
 }
 
-bool doctor_misses(const app *a)
+bool doctor_misses(const feed *f)
 {
-    const hr_whatif *plan = feed_waiting_plan(&a->feed);
-    return plan != NULL && !plan->fits && !doctor_has_oom(a);
+    const hr_whatif *plan = feed_waiting_plan(f);
+    return plan != NULL && !plan->fits && !doctor_has_oom(f);
 }
 
 static const char no_limit[] = ":card NAME or :set device.vram SIZE says how much there is.";
@@ -176,10 +176,10 @@ static const char *waiting_text(const hr_whatif *plan, char text[256])
 }
 
 // Before a first step, of a device that is not there for instance, only the plan can say it.
-static const char *unstarted_text(const app *a, char text[256])
+static const char *unstarted_text(const feed *f, char text[256])
 {
-    const whatif_cell *present = &a->feed.answers.present;
-    const bool known = a->feed.answers.question == a->feed.question && present->known && !present->refused;
+    const whatif_cell *present = &f->answers.present;
+    const bool known = f->answers.question == f->question && present->known && !present->refused;
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     if (known && present->plan.limit_bytes == 0) {
         snprintf(text, 256, "Nothing has run, and there is no limit: %s", no_limit);
@@ -197,15 +197,15 @@ static const char *unstarted_text(const app *a, char text[256])
     return text;
 }
 
-static const char *headroom_text(const app *a, char text[256])
+static const char *headroom_text(const feed *f, char text[256])
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
-    if (feed_waiting_plan(&a->feed) != NULL) {
-        return waiting_text(feed_waiting_plan(&a->feed), text);
+    if (feed_waiting_plan(f) != NULL) {
+        return waiting_text(feed_waiting_plan(f), text);
     }
     if (m->epoch_peak_bytes == 0) {
-        return unstarted_text(a, text);
+        return unstarted_text(f, text);
     }
     if (m->limit_bytes == 0) {
         snprintf(text, 256, "Nothing has run out of memory, and there is no limit: %s", no_limit);
@@ -220,7 +220,8 @@ static const char *headroom_text(const app *a, char text[256])
 static void draw_healthy(const canvas *c, const app *a)
 {
     char text[256], finding[FINDING_TEXT_MAX];
-    int y = 1 + paint_wrapped(c, 1, doctor_misses(a) ? ROLE_BAD : ROLE_TEXT, headroom_text(a, text)),
+    int y = 1 + paint_wrapped(c, 1, doctor_misses(&a->feed) ? ROLE_BAD : ROLE_TEXT,
+                              headroom_text(&a->feed, text)),
         found = 0;
     if (feed_waiting_plan(&a->feed) != NULL) {
         return; // what was found is of steps with other knobs
@@ -244,9 +245,9 @@ static void draw_healthy(const canvas *c, const app *a)
 static void draw(const canvas *c, const app *a)
 {
     paint_rule(c, a->focus == PANE_DOCTOR, pane_title(PANE_DOCTOR),
-               doctor_has_oom(a) ? "as it was refused" : "Doctor");
-    if (doctor_has_oom(a)) {
-        draw_verdict(c, a);
+               doctor_has_oom(&a->feed) ? "as it was refused" : "Doctor");
+    if (doctor_has_oom(&a->feed)) {
+        draw_verdict(c, &a->feed);
     } else {
         draw_healthy(c, a);
     }
@@ -255,15 +256,15 @@ static void draw(const canvas *c, const app *a)
 static void say(app *a)
 {
     char text[256], finding[FINDING_TEXT_MAX] = "";
-    if (doctor_has_oom(a)) {
-        say_doctor(a);
+    if (doctor_has_oom(&a->feed)) {
+        say_doctor(&a->feed);
         return;
     }
     bool waits = feed_waiting_plan(&a->feed) != NULL;
     for (int kind = 0; !waits && kind < FINDING_COUNT && finding[0] == '\0'; kind++) {
         doctor_finding(a, (finding_kind)kind, finding);
     }
-    feed_say(&a->feed, MESSAGE_NOTE, "%s%s%s", headroom_text(a, text), finding[0] == '\0' ? "" : " ",
+    feed_say(&a->feed, MESSAGE_NOTE, "%s%s%s", headroom_text(&a->feed, text), finding[0] == '\0' ? "" : " ",
              finding);
 }
 
@@ -284,7 +285,7 @@ static bool copy(const app *a, char *text, size_t size)
 {
     const hr_report_oom *oom = &a->feed.report.oom;
     char words[256];
-    snprintf(text, size, "%s", doctor_has_oom(a) ? oom->sentence : headroom_text(a, words));
+    snprintf(text, size, "%s", doctor_has_oom(&a->feed) ? oom->sentence : headroom_text(&a->feed, words));
     return true;
 }
 

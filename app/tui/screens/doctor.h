@@ -6,10 +6,10 @@
 #include "app/tui/app.h"
 
 // Whether the last step did not fit, and its verdict is here.
-bool doctor_has_oom(const app *a);
+bool doctor_has_oom(const feed *f);
 
 // Whether turned knobs wait for the training to go on, and are planned not to fit.
-bool doctor_misses(const app *a);
+bool doctor_misses(const feed *f);
 
 // X(ID): what can be found of a step that fits, the most urgent first
 #define FINDING_MAP(X)                                                                                       \
@@ -54,7 +54,8 @@ enum { FIX_ROWS_MAX = 24 };
 // planned not to fit: the single turns that do, then the points of Fit, the fewest turns first. Otherwise the turns that
 // need less than the knobs as they are, the least first. What raises the limit stands behind what fits into it. Returns how
 // many.
-size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX]);
-const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_TEXT_MAX]); // "batch.size=64"
+size_t doctor_fixes(const feed *f, fix_row rows[FIX_ROWS_MAX]);
+const char *doctor_fix_text(const feed *f, const fix_row *row,
+                            char text[HR_KNOB_TEXT_MAX]); // "batch.size=64"
 
 #endif

@@ -179,14 +179,14 @@ static int say_idle_knob(const app *a, char *text)
     fix_row rows[FIX_ROWS_MAX];
     const whatif_cell *present = &a->feed.answers.present;
     char words[HR_KNOB_TEXT_MAX], saved[HR_BYTES_TEXT_MAX];
-    size_t count = doctor_has_oom(a) ? 0 : doctor_fixes(a, rows);
+    size_t count = doctor_has_oom(&a->feed) ? 0 : doctor_fixes(&a->feed, rows);
     double now = (double)present->plan.peak_in_use_bytes;
     for (size_t i = 0; i < count; i++) {
         bool smaller = (double)rows[i].peak_bytes < SAVES_FROM * now;
         if (smaller && keeps_results(rows[i].id) &&
             rows[i].seconds <= SAME_TIME * present->plan.step_seconds) {
             return snprintf(text, FINDING_TEXT_MAX, "An idle knob: %s would save %s and cost no time.",
-                            doctor_fix_text(a, &rows[i], words),
+                            doctor_fix_text(&a->feed, &rows[i], words),
                             hr_bytes_human(present->plan.peak_in_use_bytes - rows[i].peak_bytes, saved));
         }
     }

@@ -25,16 +25,16 @@ static const table_column columns[] = {
 
 // ---- rows -----------------------------------------------------------------------------------------------------
 
-static const whatif_cell *present_of(const app *a)
+static const whatif_cell *present_of(const feed *f)
 {
-    const whatif_cell *present = &a->feed.answers.present;
-    bool known = a->feed.answers.question == a->feed.question && present->known && !present->refused;
+    const whatif_cell *present = &f->answers.present;
+    bool known = f->answers.question == f->question && present->known && !present->refused;
     return known ? present : NULL;
 }
 
-static size_t add_dry_runs(const app *a, fix_row rows[FIX_ROWS_MAX])
+static size_t add_dry_runs(const feed *f, fix_row rows[FIX_ROWS_MAX])
 {
-    const hr_report_oom *oom = &a->feed.report.oom;
+    const hr_report_oom *oom = &f->report.oom;
     size_t count = 0;
     for (; count < oom->fix_count && count < HR_FIXES_MAX; count++) {
         const hr_report_fix *fix = &oom->fixes[count];
@@ -47,12 +47,12 @@ static size_t add_dry_runs(const app *a, fix_row rows[FIX_ROWS_MAX])
     return count;
 }
 
-static bool is_told(const app *a, const fix_row *rows, size_t count, const fix_row *row)
+static bool is_told(const feed *f, const fix_row *rows, size_t count, const fix_row *row)
 {
     char text[HR_KNOB_TEXT_MAX], told[HR_KNOB_TEXT_MAX];
-    doctor_fix_text(a, row, text);
+    doctor_fix_text(f, row, text);
     size_t i = 0;
-    while (i < count && strcmp(doctor_fix_text(a, &rows[i], told), text) != 0) {
+    while (i < count && strcmp(doctor_fix_text(f, &rows[i], told), text) != 0) {
         i++;
     }
     return i < count;
@@ -65,9 +65,9 @@ static int by_peak(const void *left, const void *right)
 }
 
 // A step that takes no gradients is no way out; and of a step that fits another device is none.
-static bool helps(const app *a, hr_knob_id id, int side, uint64_t below_bytes)
+static bool helps(const feed *f, hr_knob_id id, int side, uint64_t below_bytes)
 {
-    const whatif_cell *cell = feed_whatif(&a->feed, id, side);
+    const whatif_cell *cell = feed_whatif(f, id, side);
     return cell != NULL && !cell->refused && cell->plan.fits && id != HR_KNOB_EXECUTION_TAPE &&
            cell->plan.peak_in_use_bytes < below_bytes &&
            (below_bytes == UINT64_MAX || strncmp(hr_knob_rows(NULL)[id].key, "device.", 7) != 0);
@@ -83,11 +83,11 @@ static int pairs_of(const char *text)
 }
 
 // What turns the fewest knobs comes first, and of that in Fit's own order. What changes what is learned stays there.
-static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
+static size_t add_points(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count)
 {
     enum { PAIRS_MAX = 6 };
-    const fit_points *fit = &a->feed.fit;
-    size_t points = knob_edit_same(&fit->knobs, &a->feed.knobs) ? fit->count : 0;
+    const fit_points *fit = &f->fit;
+    size_t points = knob_edit_same(&fit->knobs, &f->knobs) ? fit->count : 0;
     for (size_t i = 0; i < PAIRS_MAX * points && count < FIX_ROWS_MAX; i++) {
         const unsigned char point = fit->order[i % points];
         const hr_fit_point *p = &fit->point[point];
@@ -97,14 +97,14 @@ static size_t add_points(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
                              .limit_bytes = p->plan.limit_bytes,
                              .seconds = p->plan.step_seconds > 0 ? p->plan.step_seconds : UNKNOWN};
         if (p->plan.fits && pairs_of(p->knobs) == 1 + (int)(i / points) && !fit->learns[point] &&
-            !is_told(a, rows, count, &row)) {
+            !is_told(f, rows, count, &row)) {
             rows[count++] = row;
         }
     }
     return count;
 }
 
-static size_t add_turns(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count, uint64_t below_bytes)
+static size_t add_turns(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count, uint64_t below_bytes)
 {
     const size_t dry_runs = count;
     size_t panel_count;
@@ -112,8 +112,8 @@ static size_t add_turns(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count, 
     for (size_t i = 0; i < 2 * panel_count && count < FIX_ROWS_MAX; i++) {
         fix_row row = {
             .dry_run = -1, .point = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
-        if (helps(a, row.id, row.side, below_bytes) && !is_told(a, rows, dry_runs, &row)) {
-            const whatif_cell *cell = feed_whatif(&a->feed, row.id, row.side);
+        if (helps(f, row.id, row.side, below_bytes) && !is_told(f, rows, dry_runs, &row)) {
+            const whatif_cell *cell = feed_whatif(f, row.id, row.side);
             row.peak_bytes = cell->plan.peak_in_use_bytes;
             row.limit_bytes = cell->plan.limit_bytes;
             row.seconds = cell->plan.step_seconds > 0 ? cell->plan.step_seconds : UNKNOWN;
@@ -123,18 +123,18 @@ static size_t add_turns(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count, 
     return count;
 }
 
-static uint64_t limit_of(const app *a)
+static uint64_t limit_of(const feed *f)
 {
-    const hr_whatif *plan = feed_waiting_plan(&a->feed);
-    return doctor_has_oom(a) ? a->feed.report.oom.limit_bytes
+    const hr_whatif *plan = feed_waiting_plan(f);
+    return doctor_has_oom(f) ? f->report.oom.limit_bytes
            : plan != NULL    ? plan->limit_bytes
-                             : feed_run_state(&a->feed)->limit_bytes;
+                             : feed_run_state(f)->limit_bytes;
 }
 
 // Who set a limit wants to fit into it. The order is kept otherwise.
-static void put_lifts_last(const app *a, fix_row rows[FIX_ROWS_MAX], size_t count)
+static void put_lifts_last(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count)
 {
-    const uint64_t limit_bytes = limit_of(a);
+    const uint64_t limit_bytes = limit_of(f);
     fix_row lifts[FIX_ROWS_MAX];
     size_t kept = 0, lifted = 0;
     for (size_t i = 0; limit_bytes > 0 && i < count; i++) {
@@ -148,34 +148,34 @@ static void put_lifts_last(const app *a, fix_row rows[FIX_ROWS_MAX], size_t coun
     memcpy(rows + kept, lifts, lifted * sizeof *lifts);
 }
 
-size_t doctor_fixes(const app *a, fix_row rows[FIX_ROWS_MAX])
+size_t doctor_fixes(const feed *f, fix_row rows[FIX_ROWS_MAX])
 {
-    const whatif_cell *present = present_of(a);
-    const bool oom = doctor_has_oom(a), misses = doctor_misses(a);
+    const whatif_cell *present = present_of(f);
+    const bool oom = doctor_has_oom(f), misses = doctor_misses(f);
     const uint64_t below_bytes = oom || misses     ? UINT64_MAX
                                  : present == NULL ? 0
                                                    : present->plan.peak_in_use_bytes;
-    size_t count = add_turns(a, rows, oom ? add_dry_runs(a, rows) : 0, below_bytes);
+    size_t count = add_turns(f, rows, oom ? add_dry_runs(f, rows) : 0, below_bytes);
     if (misses) {
-        count = add_points(a, rows, count);
+        count = add_points(f, rows, count);
     }
     if (oom || misses) {
-        put_lifts_last(a, rows, count);
+        put_lifts_last(f, rows, count);
     } else {
         qsort(rows, count, sizeof *rows, by_peak);
     }
     return count;
 }
 
-const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_TEXT_MAX])
+const char *doctor_fix_text(const feed *f, const fix_row *row, char text[HR_KNOB_TEXT_MAX])
 {
     if (row->dry_run >= 0) {
-        const hr_report_fix *fix = &a->feed.report.oom.fixes[row->dry_run];
+        const hr_report_fix *fix = &f->report.oom.fixes[row->dry_run];
         snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", (int)sizeof fix->knobs - 1, fix->knobs);
     } else if (row->point >= 0) {
-        snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", HR_KNOB_TEXT_MAX - 1, a->feed.fit.point[row->point].knobs);
+        snprintf(text, HR_KNOB_TEXT_MAX, "%.*s", HR_KNOB_TEXT_MAX - 1, f->fit.point[row->point].knobs);
     } else {
-        const whatif_cell *cell = feed_whatif(&a->feed, row->id, row->side);
+        const whatif_cell *cell = feed_whatif(f, row->id, row->side);
         snprintf(text, HR_KNOB_TEXT_MAX, "%s=%s", hr_knob_rows(NULL)[row->id].key,
                  cell == NULL ? "" : cell->value);
     }
@@ -187,7 +187,7 @@ const char *doctor_fix_text(const app *a, const fix_row *row, char text[HR_KNOB_
 static size_t count(const app *a)
 {
     fix_row rows[FIX_ROWS_MAX];
-    return doctor_fixes(a, rows);
+    return doctor_fixes(&a->feed, rows);
 }
 
 static double left_of(const fix_row *row)
@@ -199,11 +199,11 @@ static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_
 {
     fix_row rows[FIX_ROWS_MAX];
     char words[HR_KNOB_TEXT_MAX];
-    doctor_fixes(a, rows);
+    doctor_fixes(&a->feed, rows);
     const fix_row *row = &rows[at];
     switch (column) {
     case COLUMN_KNOBS:
-        snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(a, row, words));
+        snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(&a->feed, row, words));
         break;
     case COLUMN_PEAK:
         format_bytes(row->peak_bytes, feed_unit(&a->feed), text);
@@ -220,7 +220,7 @@ static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_
 static double number(const app *a, size_t at, unsigned column)
 {
     fix_row rows[FIX_ROWS_MAX];
-    doctor_fixes(a, rows);
+    doctor_fixes(&a->feed, rows);
     return column == COLUMN_PEAK   ? (double)rows[at].peak_bytes
            : column == COLUMN_LEFT ? left_of(&rows[at])
                                    : rows[at].seconds;
@@ -230,21 +230,21 @@ static uint64_t key(const app *a, size_t at)
 {
     fix_row rows[FIX_ROWS_MAX];
     char words[HR_KNOB_TEXT_MAX];
-    doctor_fixes(a, rows);
-    return name_key(doctor_fix_text(a, &rows[at], words));
+    doctor_fixes(&a->feed, rows);
+    return name_key(doctor_fix_text(&a->feed, &rows[at], words));
 }
 
 // Rows change with the report, with every answer, and with an end of the out-of-memory.
 static uint64_t version(const app *a)
 {
     return a->feed.report_version << 40 ^ a->feed.answers.question << 16 ^ (uint64_t)count(a) << 2 ^
-           (uint64_t)doctor_misses(a) << 1 ^ doctor_has_oom(a);
+           (uint64_t)doctor_misses(&a->feed) << 1 ^ doctor_has_oom(&a->feed);
 }
 
 static role role_of(const app *a, size_t at)
 {
     fix_row rows[FIX_ROWS_MAX];
-    doctor_fixes(a, rows);
+    doctor_fixes(&a->feed, rows);
     return rows[at].dry_run >= 0 ? ROLE_GOOD : ROLE_TEXT;
 }
 
@@ -262,17 +262,17 @@ static const table_source source = {
 };
 
 // The planner works when nobody else does.
-static bool is_planning(const app *a)
+static bool is_planning(const feed *f)
 {
-    return a->feed.planning != NULL && hr_planning_is_busy(a->feed.planning);
+    return f->planning != NULL && hr_planning_is_busy(f->planning);
 }
 
 static const char being_planned[] = "What other knobs would do is still being planned.";
 
 // Otherwise the step fits already.
-static bool wants_fit(const app *a)
+static bool wants_fit(const feed *f)
 {
-    return doctor_has_oom(a) || doctor_misses(a);
+    return doctor_has_oom(f) || doctor_misses(f);
 }
 
 static void draw(const canvas *c, const app *a)
@@ -280,9 +280,9 @@ static void draw(const canvas *c, const app *a)
     char right[96];
     bool focused = a->focus == PANE_FIXES;
     snprintf(right, sizeof right, "%s · %s · a applies", feed_unit(&a->feed).name,
-             wants_fit(a) ? "planned to fit" : "need less");
+             wants_fit(&a->feed) ? "planned to fit" : "need less");
     widget_table_rule(c, a, PANE_FIXES, right);
-    if (count(a) == 0 && is_planning(a)) {
+    if (count(a) == 0 && is_planning(&a->feed)) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         paint_wrapped(&words, 0, ROLE_DIM, being_planned);
         return;
@@ -294,14 +294,14 @@ static void enter(app *a)
 {
     fix_row rows[FIX_ROWS_MAX];
     char text[HR_KNOB_TEXT_MAX];
-    size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
+    size_t fixes = doctor_fixes(&a->feed, rows), at = table_selected(&a->table[PANE_FIXES]);
     if (at >= fixes) {
         feed_say(&a->feed, MESSAGE_NOTE, "there is nothing to apply%s: no turn is planned to %s",
-                 is_planning(a) ? " yet" : "", wants_fit(a) ? "fit" : "need less");
+                 is_planning(&a->feed) ? " yet" : "", wants_fit(&a->feed) ? "fit" : "need less");
         return;
     }
-    doctor_fix_text(a, &rows[at], text);
-    if (app_turn_pairs(a, text)) {
+    doctor_fix_text(&a->feed, &rows[at], text);
+    if (app_turn_pairs(&a->feed, text)) {
         feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", text);
     }
 }
@@ -310,15 +310,15 @@ static void say(app *a)
 {
     fix_row rows[FIX_ROWS_MAX];
     char text[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
-    size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]);
+    size_t fixes = doctor_fixes(&a->feed, rows), at = table_selected(&a->table[PANE_FIXES]);
     if (at >= fixes) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s", is_planning(a) ? being_planned : source.empty);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", is_planning(&a->feed) ? being_planned : source.empty);
         return;
     }
     byte_unit unit = feed_unit(&a->feed);
     feed_say(
         &a->feed, MESSAGE_NOTE, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.",
-        fixes, wants_fit(a) ? "fit" : "need less", doctor_fix_text(a, &rows[at], text),
+        fixes, wants_fit(&a->feed) ? "fit" : "need less", doctor_fix_text(&a->feed, &rows[at], text),
         format_bytes(rows[at].peak_bytes, unit, peak), unit.name, format_seconds(rows[at].seconds, seconds));
 }
 
@@ -326,12 +326,12 @@ static bool copy(const app *a, char *text, size_t size)
 {
     fix_row rows[FIX_ROWS_MAX];
     char pairs[HR_KNOB_TEXT_MAX];
-    size_t fixes = doctor_fixes(a, rows), at = table_selected(&a->table[PANE_FIXES]), used = 0;
+    size_t fixes = doctor_fixes(&a->feed, rows), at = table_selected(&a->table[PANE_FIXES]), used = 0;
     if (at >= fixes) {
         return false;
     }
     text[0] = '\0';
-    doctor_fix_text(a, &rows[at], pairs);
+    doctor_fix_text(&a->feed, &rows[at], pairs);
     for (const char *pair = pairs; *pair != '\0' && used < size;) {
         size_t length = strcspn(pair, " ");
         int put = snprintf(text + used, size - used, "%s-s %.*s", used > 0 ? " " : "", (int)length, pair);

@@ -70,7 +70,7 @@ static void draw_panes(const canvas *screen, const app *a, const layout *l)
     }
     if (l->pane[PANE_KNOB_BAR].h > 0) {
         canvas bar = canvas_of(screen, l->pane[PANE_KNOB_BAR]);
-        widget_knob_bar(&bar, a);
+        widget_knob_bar(&bar, &a->feed);
     }
 }
 
@@ -106,7 +106,7 @@ static void draw_frame(const canvas *screen, const app *a, const layout *l)
 {
     canvas title = canvas_of(screen, l->pane[PANE_TITLE]), tabs = canvas_of(screen, l->pane[PANE_TABS]);
     canvas foot = canvas_of(screen, l->pane[PANE_FOOTER]);
-    frame_title(&title, a);
+    frame_title(&title, &a->feed);
     frame_tabs(&tabs, a);
     frame_footer(&foot, a);
     frame_strip(screen, l->pane[PANE_STRIP], a);

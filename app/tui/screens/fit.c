@@ -34,9 +34,9 @@ static size_t count(const app *a)
     return a->feed.fit.count;
 }
 
-static const hr_fit_point *point_at(const app *a, size_t row)
+static const hr_fit_point *point_at(const feed *f, size_t row)
 {
-    return &a->feed.fit.point[a->feed.fit.order[row]];
+    return &f->fit.point[f->fit.order[row]];
 }
 
 static uint64_t key(const app *a, size_t row)
@@ -49,11 +49,11 @@ static uint64_t version(const app *a)
     return a->feed.fit.version;
 }
 
-byte_unit fit_unit(const app *a)
+byte_unit fit_unit(const feed *f)
 {
     uint64_t highest = 0;
-    for (size_t i = 0; i < a->feed.fit.count; i++) {
-        uint64_t peak = a->feed.fit.point[i].plan.peak_in_use_bytes;
+    for (size_t i = 0; i < f->fit.count; i++) {
+        uint64_t peak = f->fit.point[i].plan.peak_in_use_bytes;
         highest = peak > highest ? peak : highest;
     }
     return byte_unit_for(highest);
@@ -61,7 +61,7 @@ byte_unit fit_unit(const app *a)
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_fit_point *p = point_at(a, row);
+    const hr_fit_point *p = point_at(&a->feed, row);
     char value[FORMAT_MAX] = "";
     double slowdown = fit_slowdown(&a->feed.fit, p);
     switch (column) {
@@ -77,11 +77,11 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         }
         return;
     case COLUMN_PEAK:
-        format_bytes(p->plan.peak_in_use_bytes, fit_unit(a), value);
+        format_bytes(p->plan.peak_in_use_bytes, fit_unit(&a->feed), value);
         break;
     case COLUMN_MISSING:
         if (!p->plan.fits) {
-            format_bytes(p->plan.missing_bytes, fit_unit(a), value);
+            format_bytes(p->plan.missing_bytes, fit_unit(&a->feed), value);
         }
         break;
     case COLUMN_SECONDS:
@@ -96,7 +96,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const hr_fit_point *p = point_at(a, row);
+    const hr_fit_point *p = point_at(&a->feed, row);
     return column == COLUMN_PEAK      ? (double)p->plan.peak_in_use_bytes
            : column == COLUMN_MISSING ? (double)p->plan.missing_bytes
            : column == COLUMN_SECONDS ? fit_seconds(p)
@@ -106,7 +106,7 @@ static double number(const app *a, size_t row, unsigned column)
 static role role_of(const app *a, size_t row)
 {
     return a->feed.fit.best[a->feed.fit.order[row]] ? ROLE_GOOD
-           : point_at(a, row)->plan.fits            ? ROLE_TEXT
+           : point_at(&a->feed, row)->plan.fits     ? ROLE_TEXT
                                                     : ROLE_BAD;
 }
 
@@ -149,7 +149,7 @@ void fit_enter(app *a)
     if (point == SIZE_MAX) {
         feed_say(&a->feed, MESSAGE_NOTE, "there is no planned point to apply yet");
     } else {
-        (void)fit_apply(a, point);
+        (void)fit_apply(&a->feed, point);
     }
 }
 
@@ -169,18 +169,18 @@ bool fit_copy(const app *a, char *text, size_t size)
     return true;
 }
 
-static const char *progress_text(const app *a, char text[96])
+static const char *progress_text(const feed *f, char text[96])
 {
     char most[32] = "";
     size_t fitting = 0;
-    for (size_t i = 0; i < a->feed.fit.count; i++) {
-        fitting += a->feed.fit.point[i].plan.fits;
+    for (size_t i = 0; i < f->fit.count; i++) {
+        fitting += f->fit.point[i].plan.fits;
     }
-    if (a->feed.fit.asks) {
+    if (f->fit.asks) {
         snprintf(most, sizeof most, " of at most %d", HR_FIT_POINTS_MAX);
     }
-    snprintf(text, 96, "%zu%s planned · %zu fit · %zu best", a->feed.fit.count, most, fitting,
-             fit_best_count(&a->feed.fit));
+    snprintf(text, 96, "%zu%s planned · %zu fit · %zu best", f->fit.count, most, fitting,
+             fit_best_count(&f->fit));
     return text;
 }
 
@@ -194,13 +194,13 @@ void fit_say(app *a)
         return;
     }
     const hr_fit_point *p = &a->feed.fit.point[point];
-    byte_unit unit = fit_unit(a);
+    byte_unit unit = fit_unit(&a->feed);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_seconds(fit_seconds(p), seconds);
     fit_change(&a->feed.fit, point, change);
     feed_say(&a->feed, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s%s%s.",
-             progress_text(a, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
-             unit.name, seconds, p->plan.fits ? "fits" : "does not fit",
+             progress_text(&a->feed, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs,
+             peak, unit.name, seconds, p->plan.fits ? "fits" : "does not fit",
              change[0] != '\0' ? ", and changes what is learned: " : "", change);
 }
 
@@ -216,7 +216,7 @@ static void draw(const canvas *c, const app *a)
 {
     char progress[96], right[128], look[TABLE_LOOK_MAX], title[TABLE_LOOK_MAX + 96];
     bool focused = a->focus == PANE_POINTS;
-    snprintf(right, sizeof right, "%s · %s", fit_unit(a).name, progress_text(a, progress));
+    snprintf(right, sizeof right, "%s · %s", fit_unit(&a->feed).name, progress_text(&a->feed, progress));
     table_look(&a->table[PANE_POINTS], &source, a, c->area.h - 1, c->area.w, look);
     snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[a->feed.fit.permission],
              look);

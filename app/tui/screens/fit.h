@@ -7,7 +7,7 @@
 
 size_t fit_picked(const app *a);     // the point under the cursor; SIZE_MAX: there is none
 void fit_pick(app *a, size_t point); // puts the cursor there, if it is shown
-byte_unit fit_unit(const app *a);    // of both panes
+byte_unit fit_unit(const feed *f);   // of both panes
 void fit_enter(app *a);
 void fit_say(app *a);
 // The knobs in which a point differs, as short as can be; ~ stands before what changes what is learned.

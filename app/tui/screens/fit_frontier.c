@@ -282,7 +282,7 @@ static void draw_times(const canvas *c, const scatter *s, int y, bool counts)
 static void draw_axes(const canvas *c, const scatter *s, int rows, bool counts)
 {
     char text[FORMAT_MAX];
-    byte_unit unit = fit_unit(s->a);
+    byte_unit unit = fit_unit(&s->a->feed);
     int limit_row = 1 + row_of(s, (double)s->limit_bytes, rows);
     bool limited = (double)s->limit_bytes >= s->y.low && (double)s->limit_bytes <= s->y.high;
     paint_right(c, 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_bytes((uint64_t)s->y.high, unit, text));
@@ -308,7 +308,7 @@ static const char *picked_text(const app *a, char text[PICKED_MAX])
         return text;
     }
     const hr_fit_point *p = &a->feed.fit.point[point];
-    byte_unit unit = fit_unit(a);
+    byte_unit unit = fit_unit(&a->feed);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_bytes(p->plan.missing_bytes, unit, missing);
     char range[HR_SECONDS_RANGE_MAX] = "";

@@ -18,29 +18,28 @@ static const uint64_t first_minutes_ns = UINT64_C(300) * 1000000000;
 
 // ---- title ----------------------------------------------------------------------------------------------------
 
-static bool is_edited(const app *a)
+static bool is_edited(const feed *f)
 {
-    const hr_knobs *preset = hr_preset_knobs(a->feed.preset);
+    const hr_knobs *preset = hr_preset_knobs(f->preset);
     size_t count;
     const hr_knob_id *panel = knob_edit_panel(&count);
     for (size_t i = 0; i < count; i++) {
         char now[HR_KNOB_TEXT_MAX], then[HR_KNOB_TEXT_MAX];
-        if (strcmp(hr_knob_format(&a->feed.knobs, panel[i], now), hr_knob_format(preset, panel[i], then)) !=
-            0) {
+        if (strcmp(hr_knob_format(&f->knobs, panel[i], now), hr_knob_format(preset, panel[i], then)) != 0) {
             return true;
         }
     }
     return false;
 }
 
-static void state_text(const app *a, char *text, size_t size)
+static void state_text(const feed *f, char *text, size_t size)
 {
-    const run_state *m = feed_run_state(&a->feed);
-    int64_t all = hr_knob_int(&a->feed.applied, HR_KNOB_TRAIN_STEPS);
-    bool over = a->feed.watched != NULL && !feed_engine_lives(&a->feed);
-    const char *state = over && a->feed.was_killed ? "killed"
-                        : over                     ? "ended"
-                                                   : hr_engine_state_name((hr_engine_state)m->state);
+    const run_state *m = feed_run_state(f);
+    int64_t all = hr_knob_int(&f->applied, HR_KNOB_TRAIN_STEPS);
+    bool over = f->watched != NULL && !feed_engine_lives(f);
+    const char *state = over && f->was_killed ? "killed"
+                        : over                ? "ended"
+                                              : hr_engine_state_name((hr_engine_state)m->state);
     if (all > 0) {
         snprintf(text, size, "%s %" PRIu64 "/%" PRId64, state, m->steps, all);
     } else {
@@ -48,10 +47,10 @@ static void state_text(const app *a, char *text, size_t size)
     }
 }
 
-static role left_text(const app *a, char left[48])
+static role left_text(const feed *f, char left[48])
 {
-    const run_state *m = feed_run_state(&a->feed);
-    const hr_whatif *plan = feed_waiting_plan(&a->feed);
+    const run_state *m = feed_run_state(f);
+    const hr_whatif *plan = feed_waiting_plan(f);
     char missing[HR_BYTES_TEXT_MAX];
     left[0] = '\0';
     if (plan != NULL && !plan->fits) {
@@ -69,61 +68,59 @@ static role left_text(const app *a, char left[48])
 }
 
 // Returns its columns, those around it included.
-static int draw_left(const canvas *c, const app *a)
+static int draw_left(const canvas *c, const feed *f)
 {
     enum { USUAL = 13 };
     char left[48];
-    role r = left_text(a, left);
-    paint_right(c, 0, 0, c->area.w - 1, a->feed.is_frozen ? ROLE_SELECT : r,
-                a->feed.is_frozen ? " FROZEN " : left);
+    role r = left_text(f, left);
+    paint_right(c, 0, 0, c->area.w - 1, f->is_frozen ? ROLE_SELECT : r, f->is_frozen ? " FROZEN " : left);
     int width = glyphs_width(c->glyphs, left) + 2;
-    return a->feed.is_frozen || width < USUAL ? USUAL : width;
+    return f->is_frozen || width < USUAL ? USUAL : width;
 }
 
 // The policy where it is not the usual one; then what computes, and on which data.
-static int draw_surroundings(const canvas *c, const app *a, int x, int end)
+static int draw_surroundings(const canvas *c, const feed *f, int x, int end)
 {
-    const char *policy = hr_knob_text(&a->feed.applied, HR_KNOB_PRECISION_POLICY);
+    const char *policy = hr_knob_text(&f->applied, HR_KNOB_PRECISION_POLICY);
     bool usual = strcmp(policy, "float32") == 0;
     if (c->area.w >= 100 && !usual) {
         x += paint_text(c, 0, x + 2, end - x - 2, ROLE_DIM, policy) + 2;
     }
     // A simulated device has no instruction set but its card, which was just named, and reads no data.
-    bool known =
-        a->feed.has_report && !a->feed.report.device.simulated && a->feed.report.device.isa[0] != '\0';
+    bool known = f->has_report && !f->report.device.simulated && f->report.device.isa[0] != '\0';
     if (known && c->area.w >= (usual ? 110 : 130)) {
-        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", a->feed.report.device.isa,
-                          a->feed.report.train.data) +
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s, data %s", f->report.device.isa,
+                          f->report.train.data) +
              2;
     }
     return x;
 }
 
-void frame_title(const canvas *c, const app *a)
+void frame_title(const canvas *c, const feed *f)
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     char state[64], rate[FORMAT_MAX];
-    int end = c->area.w - draw_left(c, a), x = 1;
+    int end = c->area.w - draw_left(c, f), x = 1;
     x += paint_text(c, 0, x, end - x, ROLE_FOCUS, "headroom");
     x += 2;
-    if (a->feed.watched != NULL) {
-        const char *slash = strrchr(a->feed.watched, '/');
+    if (f->watched != NULL) {
+        const char *slash = strrchr(f->watched, '/');
         x += paint_format(c, 0, x, end - x, ROLE_BAR, "watching %s",
-                          !a->feed.unknown ? hr_preset_name(a->feed.preset)
-                          : slash == NULL  ? a->feed.watched
-                                           : slash + 1);
+                          !f->unknown     ? hr_preset_name(f->preset)
+                          : slash == NULL ? f->watched
+                                          : slash + 1);
     } else {
-        x += paint_format(c, 0, x, end - x, ROLE_BAR, "%s%s", hr_preset_name(a->feed.preset),
-                          is_edited(a) ? "*" : "");
+        x += paint_format(c, 0, x, end - x, ROLE_BAR, "%s%s", hr_preset_name(f->preset),
+                          is_edited(f) ? "*" : "");
     }
-    if (a->feed.has_report && c->area.w >= 72) {
-        bool card = a->feed.report.device.card[0] != '\0';
-        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s%s%s", a->feed.report.device.kind,
-                          card ? " as " : "", a->feed.report.device.card) +
+    if (f->has_report && c->area.w >= 72) {
+        bool card = f->report.device.card[0] != '\0';
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_DIM, "%s%s%s", f->report.device.kind,
+                          card ? " as " : "", f->report.device.card) +
              2;
     }
-    x = draw_surroundings(c, a, x, end);
-    state_text(a, state, sizeof state);
+    x = draw_surroundings(c, f, x, end);
+    state_text(f, state, sizeof state);
     role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;
     x += paint_text(c, 0, x + 2, end - x - 2, r, state) + 2;
     if (!isnan(run_state_steps_per_second(m))) {
@@ -229,9 +226,9 @@ static void draw_tip(const canvas *c, const app *a)
     paint_text(c, 0, 0, c->area.w, ROLE_TEXT, tip);
 }
 
-static void draw_log_line(const canvas *c, const app *a)
+static void draw_log_line(const canvas *c, const feed *f)
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     char clock[FORMAT_MAX];
     if (m->log_count > 0) {
         const log_line *line = &m->log[(m->log_count - 1) % LOG_LENGTH];
@@ -266,12 +263,12 @@ static void draw_switch(const canvas *screen, rect strip, const app *a)
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
-static void draw_quit(const canvas *screen, rect strip, const app *a)
+static void draw_quit(const canvas *screen, rect strip, const feed *f)
 {
     char text[128];
     snprintf(text, sizeof text,
              "%" PRIu64 " steps are in no save: s saves and leaves, y leaves, other keys stay",
-             feed_run_state(&a->feed)->steps);
+             feed_run_state(f)->steps);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
@@ -302,7 +299,7 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
         widget_candidates(screen, strip, a);
         widget_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
-        draw_quit(screen, strip, a);
+        draw_quit(screen, strip, &a->feed);
     } else if (a->overlay == OVERLAY_OFFER) {
         draw_offer(screen, strip, a);
     } else if (a->overlay == OVERLAY_SWITCH) {
@@ -314,7 +311,7 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
     } else if (a->now_ns - a->started_ns < first_minutes_ns && a->screen == SCREEN_BENCH) {
         draw_tip(&c, a);
     } else if (app_layout(a).pane[PANE_LOG].h == 0) {
-        draw_log_line(&c, a);
+        draw_log_line(&c, &a->feed);
     }
 }
 

@@ -51,10 +51,10 @@ static const char *focused_line(const app *a)
     return term == NULL ? "" : term->line;
 }
 
-static void add_knob(help_text *h, const app *a)
+static void add_knob(help_text *h, const feed *f)
 {
     size_t count;
-    const hr_knob_row *row = &hr_knob_rows(&count)[feed_knob(&a->feed)];
+    const hr_knob_row *row = &hr_knob_rows(&count)[feed_knob(f)];
     add(h, "%s: %s\n", row->key, row->line);
     add(h, "%s\n", row->explanation);
     if (row->applies != NULL) {
@@ -175,7 +175,7 @@ static void make_text(help_text *h, const app *a)
     add_commands(h);
     add(h, " \n");
     if (knobs) {
-        add_knob(h, a);
+        add_knob(h, &a->feed);
     } else {
         add_term(h, focused_term(a));
     }

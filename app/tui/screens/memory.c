@@ -16,10 +16,10 @@ char memory_letter(uint8_t category)
 }
 
 // The step plan may be of other knobs than what runs: a tensor of it is the same one where category and bytes are.
-const hr_step_plan_tensor *memory_tensor(const app *a, uint32_t tensor, uint8_t category,
+const hr_step_plan_tensor *memory_tensor(const feed *f, uint32_t tensor, uint8_t category,
                                          uint64_t requested_bytes)
 {
-    const hr_step_plan *p = feed_step_plan(&a->feed);
+    const hr_step_plan *p = feed_step_plan(f);
     if (p == NULL || tensor >= p->tensor_count) {
         return NULL;
     }
@@ -27,12 +27,12 @@ const hr_step_plan_tensor *memory_tensor(const app *a, uint32_t tensor, uint8_t 
     return t->category == category && t->bytes == requested_bytes ? t : NULL;
 }
 
-const char *memory_tensor_name(const app *a, uint32_t tensor, uint8_t category, uint64_t requested_bytes,
+const char *memory_tensor_name(const feed *f, uint32_t tensor, uint8_t category, uint64_t requested_bytes,
                                char text[HR_NAME_MAX])
 {
-    const hr_step_plan_tensor *t = memory_tensor(a, tensor, category, requested_bytes);
+    const hr_step_plan_tensor *t = memory_tensor(f, tensor, category, requested_bytes);
     if (t != NULL) {
-        snprintf(text, HR_NAME_MAX, "%s", hr_step_plan_text(feed_step_plan(&a->feed), t->name));
+        snprintf(text, HR_NAME_MAX, "%s", hr_step_plan_text(feed_step_plan(f), t->name));
     } else if (tensor != HR_NO_ID) {
         snprintf(text, HR_NAME_MAX, "tensor %" PRIu32, tensor);
     } else {
@@ -91,11 +91,10 @@ static void select_row(app *a, size_t row)
 }
 
 // What ran out of memory without having been run is shown as it was planned, once the plan has come.
-static bool wants_plan(const app *a)
+static bool wants_plan(const feed *f)
 {
-    const hr_step_plan *p = feed_step_plan(&a->feed);
-    return a->feed.heap.refused.any && !a->feed.heap.refused.is_recorded && p != NULL && !p->fits &&
-           p->event_count > 0;
+    const hr_step_plan *p = feed_step_plan(f);
+    return f->heap.refused.any && !f->heap.refused.is_recorded && p != NULL && !p->fits && p->event_count > 0;
 }
 
 static bool take_plan(app *a)
@@ -114,7 +113,7 @@ static bool take_plan(app *a)
 static bool take_newest(app *a)
 {
     heap_scene *v = &a->heap_scene;
-    if (wants_plan(a)) {
+    if (wants_plan(&a->feed)) {
         return take_plan(a);
     }
     if (v->seen == a->feed.heap.version && v->step.kind != HEAP_STEP_PLANNED) {

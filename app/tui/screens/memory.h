@@ -11,9 +11,9 @@ enum { MEMORY_TEXT = 1024 };
 // ---- memory.c -------------------------------------------------------------------------------------------------
 
 // Of the tensor as the step is planned; "tensor 12" where the plan is of other knobs, "weights" where it has no number.
-const char *memory_tensor_name(const app *a, uint32_t tensor, uint8_t category, uint64_t requested_bytes,
+const char *memory_tensor_name(const feed *f, uint32_t tensor, uint8_t category, uint64_t requested_bytes,
                                char text[HR_NAME_MAX]);
-const hr_step_plan_tensor *memory_tensor(const app *a, uint32_t tensor, uint8_t category,
+const hr_step_plan_tensor *memory_tensor(const feed *f, uint32_t tensor, uint8_t category,
                                          uint64_t requested_bytes); // NULL: not known
 // "step 412, planned": what is looked at.
 const char *memory_step_text(const heap_scene *v, char text[MEMORY_TEXT]);

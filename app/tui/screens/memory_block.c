@@ -46,7 +46,7 @@ static const char *event_text(const app *a, size_t change, char text[MEMORY_TEXT
     const heap_scene *v = &a->heap_scene;
     const hr_step_plan *p = feed_step_plan(&a->feed);
     const heap_change *c = &v->changes[change];
-    bool named = memory_tensor(a, c->tensor, c->category, c->requested_bytes) != NULL;
+    bool named = memory_tensor(&a->feed, c->tensor, c->category, c->requested_bytes) != NULL;
     bool known = named && c->instr < p->instr_count;
     snprintf(text, MEMORY_TEXT, "%zu %s%s%s", change + 1 + (size_t)v->step.missing,
              hr_phase_name((hr_phase)c->phase), known ? " · " : "",
@@ -73,7 +73,7 @@ static void add_neighbour(block_lines *l, const app *a, const char *label, uint6
         add(l, label, "free %s", hr_bytes_human(beside.bytes, bytes));
     } else {
         add(l, label, "%c %s · %s", memory_letter(b->category), hr_bytes_human(beside.bytes, bytes),
-            memory_tensor_name(a, b->tensor, b->category, b->requested_bytes, name));
+            memory_tensor_name(&a->feed, b->tensor, b->category, b->requested_bytes, name));
     }
 }
 
@@ -88,10 +88,10 @@ static void add_place(block_lines *l, const app *a, const heap_piece *piece)
 static void describe_block(block_lines *l, const app *a, const heap_piece *piece)
 {
     const heap_block *b = piece->block;
-    const hr_step_plan_tensor *t = memory_tensor(a, b->tensor, b->category, b->requested_bytes);
+    const hr_step_plan_tensor *t = memory_tensor(&a->feed, b->tensor, b->category, b->requested_bytes);
     char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], got[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
     add(l, "tensor", "%c %s", memory_letter(b->category),
-        memory_tensor_name(a, b->tensor, b->category, b->requested_bytes, name));
+        memory_tensor_name(&a->feed, b->tensor, b->category, b->requested_bytes, name));
     if (t != NULL) {
         add(l, "shape", "%s %s", hr_step_plan_text(feed_step_plan(&a->feed), t->shape),
             hr_step_plan_text(feed_step_plan(&a->feed), t->dtype));
@@ -129,7 +129,7 @@ static void describe_refused(block_lines *l, const app *a)
     uint64_t free_bytes = limit > r->in_use_bytes ? limit - r->in_use_bytes : 0;
     uint64_t piece = grows > largest ? grows : largest; // the largest that there was or could have been
     add(l, "tensor", "%c %s", memory_letter(r->category),
-        memory_tensor_name(a, r->tensor, r->category, r->requested_bytes, name));
+        memory_tensor_name(&a->feed, r->tensor, r->category, r->requested_bytes, name));
     add(l, "requested", "%s in one piece", hr_bytes_human(r->requested_bytes, asked));
     add(l, "holes", largest == 0 ? "none" : "%s at most", hr_bytes_human(largest, hole));
     add(l, "limit", "%s left to grow", hr_bytes_human(grows, bytes));

@@ -49,12 +49,12 @@ static void name_cell(const app *a, size_t row, char text[TABLE_CELL_MAX])
         snprintf(text, TABLE_CELL_MAX, "%s", memory_step_text(v, step));
     } else if (c == NULL) {
         snprintf(text, TABLE_CELL_MAX, "%s",
-                 memory_tensor_name(a, r->tensor, r->category, r->requested_bytes, name));
+                 memory_tensor_name(&a->feed, r->tensor, r->category, r->requested_bytes, name));
     } else if (is_region(c)) {
         snprintf(text, TABLE_CELL_MAX, "a region");
     } else {
         snprintf(text, TABLE_CELL_MAX, "%s",
-                 memory_tensor_name(a, c->tensor, c->category, c->requested_bytes, name));
+                 memory_tensor_name(&a->feed, c->tensor, c->category, c->requested_bytes, name));
     }
 }
 

@@ -104,7 +104,7 @@ static void draw_layer(const canvas *c, const app *a)
                  format_bytes(p->layers[a->step.layer].saved_bytes, layer_unit(a), kept), layer_unit(a).name);
     }
     widget_table_rule(c, a, PANE_LAYER, right);
-    if (step_is_there(c, a)) {
+    if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &tensors, &a->table[PANE_LAYER], focused);
     }
 }
@@ -220,7 +220,7 @@ static void draw_work(const canvas *c, const app *a)
         }
     }
     widget_table_rule(c, a, PANE_WORK, right);
-    if (step_is_there(c, a)) {
+    if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &work, &a->table[PANE_WORK], focused);
     }
 }
@@ -241,7 +241,7 @@ static void say_work(app *a)
     const hr_step_plan *p = feed_step_plan(&a->feed);
     settle(a);
     if (p == NULL || a->step.layer >= p->layer_count) {
-        step_say_nothing(a);
+        step_say_nothing(&a->feed);
         return;
     }
     char flops[16], seconds[FORMAT_MAX];

@@ -174,7 +174,7 @@ static void draw(const canvas *c, const app *a)
     bool focused = a->focus == PANE_LAYERS;
     snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(a).name);
     widget_table_rule(c, a, PANE_LAYERS, p == NULL ? "" : text);
-    if (step_is_there(c, a)) {
+    if (step_is_there(c, &a->feed)) {
         paint_parts(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(a, text, sizeof text));
         table_draw(c, 2, a, &source, &a->table[PANE_LAYERS], focused);
     }
@@ -210,7 +210,7 @@ static void say(app *a)
     const hr_step_plan *p = feed_step_plan(&a->feed);
     uint32_t row = model_selected_layer(a);
     if (row == HR_NO_ID) {
-        step_say_nothing(a);
+        step_say_nothing(&a->feed);
         return;
     }
     const hr_step_plan_layer *layer = &p->layers[row];

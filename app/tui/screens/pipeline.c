@@ -13,12 +13,12 @@ enum { COLUMN_STAGE, COLUMN_QUEUE, COLUMN_HOST, COLUMN_PEAK, BAR_CELLS = 8 };
 
 // ---- stages ---------------------------------------------------------------------------------------------------
 
-static uint64_t peak_of(const app *a, const char *name)
+static uint64_t peak_of(const feed *f, const char *name)
 {
-    const size_t most = sizeof a->feed.report.host.stages / sizeof *a->feed.report.host.stages;
-    for (size_t i = 0; a->feed.has_report && i < a->feed.report.host.stage_count && i < most; i++) {
-        if (strcmp(a->feed.report.host.stages[i].name, name) == 0) {
-            return a->feed.report.host.stages[i].peak_bytes;
+    const size_t most = sizeof f->report.host.stages / sizeof *f->report.host.stages;
+    for (size_t i = 0; f->has_report && i < f->report.host.stage_count && i < most; i++) {
+        if (strcmp(f->report.host.stages[i].name, name) == 0) {
+            return f->report.host.stages[i].peak_bytes;
         }
     }
     return HR_NONE;
@@ -33,21 +33,21 @@ static bool is_live(const run_state *m, const char *name)
     return i < m->stage_count;
 }
 
-size_t pipeline_views(const app *a, stage_view views[STAGE_VIEWS_MAX])
+size_t pipeline_views(const feed *f, stage_view views[STAGE_VIEWS_MAX])
 {
-    const run_state *m = feed_run_state(&a->feed);
-    const size_t most = sizeof a->feed.report.host.stages / sizeof *a->feed.report.host.stages;
+    const run_state *m = feed_run_state(f);
+    const size_t most = sizeof f->report.host.stages / sizeof *f->report.host.stages;
     size_t count = 0;
     for (uint32_t i = 0; i < m->stage_count; i++) {
         const hr_event_stage *s = &m->stage[i];
         views[count++] = (stage_view){s->name,           true,          s->queue_length,
-                                      s->queue_capacity, s->host_bytes, peak_of(a, s->name)};
+                                      s->queue_capacity, s->host_bytes, peak_of(f, s->name)};
     }
-    for (size_t i = 0; a->feed.has_report && i < a->feed.report.host.stage_count && i < most; i++) {
-        const char *name = a->feed.report.host.stages[i].name;
+    for (size_t i = 0; f->has_report && i < f->report.host.stage_count && i < most; i++) {
+        const char *name = f->report.host.stages[i].name;
         if (!is_live(m, name)) {
             views[count++] =
-                (stage_view){.name = name, .host_bytes = HR_NONE, .peak_bytes = peak_of(a, name)};
+                (stage_view){.name = name, .host_bytes = HR_NONE, .peak_bytes = peak_of(f, name)};
         }
     }
     return count;
@@ -73,7 +73,7 @@ static const table_column columns[] = {
 static size_t count(const app *a)
 {
     stage_view views[STAGE_VIEWS_MAX];
-    return pipeline_views(a, views);
+    return pipeline_views(&a->feed, views);
 }
 
 // Rows change with every step, and their number with a build.
@@ -82,11 +82,11 @@ static uint64_t version(const app *a)
     return feed_run_state(&a->feed)->steps << 8 ^ a->feed.report_version << 40 ^ count(a);
 }
 
-static byte_unit stages_unit(const app *a)
+static byte_unit stages_unit(const feed *f)
 {
     stage_view views[STAGE_VIEWS_MAX];
     uint64_t highest = 0;
-    size_t rows = pipeline_views(a, views);
+    size_t rows = pipeline_views(f, views);
     for (size_t i = 0; i < rows; i++) {
         highest =
             views[i].peak_bytes != HR_NONE && views[i].peak_bytes > highest ? views[i].peak_bytes : highest;
@@ -100,7 +100,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 {
     stage_view views[STAGE_VIEWS_MAX];
     char bar[64], bytes[FORMAT_MAX];
-    pipeline_views(a, views);
+    pipeline_views(&a->feed, views);
     const stage_view *v = &views[row];
     switch (column) {
     case COLUMN_STAGE:
@@ -113,7 +113,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         }
         break;
     default:
-        format_bytes(column == COLUMN_HOST ? v->host_bytes : v->peak_bytes, stages_unit(a), bytes);
+        format_bytes(column == COLUMN_HOST ? v->host_bytes : v->peak_bytes, stages_unit(&a->feed), bytes);
         snprintf(text, TABLE_CELL_MAX, "%s", bytes);
         break;
     }
@@ -122,7 +122,7 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 static double number(const app *a, size_t row, unsigned column)
 {
     stage_view views[STAGE_VIEWS_MAX];
-    pipeline_views(a, views);
+    pipeline_views(&a->feed, views);
     uint64_t bytes = column == COLUMN_HOST ? views[row].host_bytes : views[row].peak_bytes;
     return bytes == HR_NONE ? UNKNOWN : (double)bytes;
 }
@@ -141,14 +141,14 @@ static const table_source stages = {
 static void draw_stages(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_STAGES;
-    widget_table_rule(c, a, PANE_STAGES, stages_unit(a).name);
+    widget_table_rule(c, a, PANE_STAGES, stages_unit(&a->feed).name);
     table_draw(c, 1, a, &stages, &a->table[PANE_STAGES], focused);
 }
 
 static void say_stages(app *a)
 {
     char text[768];
-    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(a, text, sizeof text));
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(&a->feed, text, sizeof text));
 }
 
 static const char *term_stages(const app *a)

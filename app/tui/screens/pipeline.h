@@ -15,11 +15,11 @@ typedef struct stage_view {
 
 enum { STAGE_VIEWS_MAX = STAGES_MAX + 9 };
 
-size_t pipeline_views(const app *a, stage_view views[STAGE_VIEWS_MAX]);
+size_t pipeline_views(const feed *f, stage_view views[STAGE_VIEWS_MAX]);
 // A queue's fill as `width` cells: "●●··".
 const char *pipeline_bar(uint32_t length, uint32_t capacity, int width, char text[64]);
 
 // In whole sentences: who waits for whom, the host's bytes, what is copied. Returns text.
-const char *pipeline_words(const app *a, char *text, size_t size);
+const char *pipeline_words(const feed *f, char *text, size_t size);
 
 #endif

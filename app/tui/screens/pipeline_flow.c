@@ -27,9 +27,9 @@ typedef struct box {
 
 // ---- in words -------------------------------------------------------------------------------------------------
 
-static bool plans_only(const app *a)
+static bool plans_only(const feed *f)
 {
-    return hr_knob_is(&a->feed.applied, HR_KNOB_DEVICE_KIND, "plan");
+    return hr_knob_is(&f->applied, HR_KNOB_DEVICE_KIND, "plan");
 }
 
 // The queue in front of the device: the last stage that has one.
@@ -42,10 +42,10 @@ static const stage_view *last_queue(const stage_view *views, size_t count)
     return found;
 }
 
-static int say_wait(const app *a, const stage_view *queue, char *text, size_t size)
+static int say_wait(const feed *f, const stage_view *queue, char *text, size_t size)
 {
     char share_text[FORMAT_MAX];
-    double share = run_state_wait_share(feed_run_state(&a->feed));
+    double share = run_state_wait_share(feed_run_state(f));
     if (isnan(share)) {
         return snprintf(text, size, "No step has ended yet.");
     }
@@ -69,24 +69,24 @@ static int say_wait(const app *a, const stage_view *queue, char *text, size_t si
     return snprintf(text, size, "Nobody waits much: a step waits %s for its input.", share_text);
 }
 
-static int say_host(const app *a, const stage_view *views, size_t count, char *text, size_t size)
+static int say_host(const feed *f, const stage_view *views, size_t count, char *text, size_t size)
 {
     char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX];
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
         sum += views[i].host_bytes == HR_NONE ? 0 : views[i].host_bytes;
     }
-    bool has_peak = a->feed.has_report && a->feed.report.host.stage_count > 0;
+    bool has_peak = f->has_report && f->report.host.stage_count > 0;
     return snprintf(text, size, " The stages hold %s of host memory%s%s.", hr_bytes_human(sum, now),
                     has_peak ? ", at most " : "",
-                    has_peak ? hr_bytes_human(a->feed.report.host.peak_bytes, peak) : "");
+                    has_peak ? hr_bytes_human(f->report.host.peak_bytes, peak) : "");
 }
 
-static int say_copies(const app *a, char *text, size_t size)
+static int say_copies(const feed *f, char *text, size_t size)
 {
     char bytes[HR_BYTES_TEXT_MAX], rate[HR_BYTES_TEXT_MAX];
-    uint64_t step_bytes = a->feed.has_report ? a->feed.report.h2d_bytes_per_step : 0;
-    double per_second = (double)step_bytes * run_state_steps_per_second(feed_run_state(&a->feed));
+    uint64_t step_bytes = f->has_report ? f->report.h2d_bytes_per_step : 0;
+    double per_second = (double)step_bytes * run_state_steps_per_second(feed_run_state(f));
     if (step_bytes == 0 || step_bytes == HR_NONE) {
         return 0;
     }
@@ -98,21 +98,21 @@ static int say_copies(const app *a, char *text, size_t size)
                     hr_bytes_human((uint64_t)per_second, rate));
 }
 
-const char *pipeline_words(const app *a, char *text, size_t size)
+const char *pipeline_words(const feed *f, char *text, size_t size)
 {
     stage_view views[STAGE_VIEWS_MAX];
-    size_t count = pipeline_views(a, views), used;
-    if (plans_only(a)) {
+    size_t count = pipeline_views(f, views), used;
+    if (plans_only(f)) {
         used = (size_t)snprintf(
             text, size,
             "The plan device moves no data: a step is planned with its input in place, and what a "
             "run would read and queue is not known here.");
     } else {
-        used = (size_t)say_wait(a, last_queue(views, count), text, size);
-        used += used < size && count > 0 ? (size_t)say_host(a, views, count, text + used, size - used) : 0;
+        used = (size_t)say_wait(f, last_queue(views, count), text, size);
+        used += used < size && count > 0 ? (size_t)say_host(f, views, count, text + used, size - used) : 0;
     }
     if (used < size) {
-        say_copies(a, text + used, size - used);
+        say_copies(f, text + used, size - used);
     }
     return text;
 }
@@ -134,12 +134,12 @@ static void stage_box(const stage_view *v, box *b)
 }
 
 // Stages, then the slots on the device that the batch is copied into, then what trains on it.
-static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
+static size_t make_boxes(const feed *f, box boxes[BOXES_MAX])
 {
     stage_view views[STAGE_VIEWS_MAX];
     char bytes[HR_BYTES_TEXT_MAX], wait[FORMAT_MAX];
-    const run_state *m = feed_run_state(&a->feed);
-    size_t count = 0, rows = pipeline_views(a, views);
+    const run_state *m = feed_run_state(f);
+    size_t count = 0, rows = pipeline_views(f, views);
     memset(boxes, 0, BOXES_MAX * sizeof *boxes);
     for (size_t i = 0; i < rows; i++) {
         bool trains = strcmp(views[i].name, "evaluate") != 0; // it feeds the held-out set alone
@@ -150,7 +150,7 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
     if (count == 0) {
         boxes[0] = (box){"source", "", ROLE_DIM};
         snprintf(boxes[0].detail, BOX_TEXT_MAX, "%.*s", BOX_TEXT_MAX - 1,
-                 hr_knob_text(&a->feed.applied, HR_KNOB_PIPELINE_SOURCE));
+                 hr_knob_text(&f->applied, HR_KNOB_PIPELINE_SOURCE));
         count = 1;
     }
     box *slots = &boxes[count++], *device = &boxes[count++];
@@ -160,11 +160,11 @@ static size_t make_boxes(const app *a, box boxes[BOXES_MAX])
              slot_bytes > 0 ? hr_bytes_human(slot_bytes, bytes) : "—");
     *device = (box){"device", "", ROLE_TEXT};
     snprintf(device->name, sizeof device->name, "%.*s", BOX_TEXT_MAX - 1,
-             hr_knob_text(&a->feed.applied, HR_KNOB_DEVICE_KIND));
+             hr_knob_text(&f->applied, HR_KNOB_DEVICE_KIND));
     double share = run_state_wait_share(m);
     snprintf(device->detail, sizeof device->detail, "waits %s",
-             format_percent(plans_only(a) ? UNKNOWN : share, wait));
-    device->as = share >= WAITS_FROM && !plans_only(a) ? ROLE_WARN : ROLE_TEXT;
+             format_percent(plans_only(f) ? UNKNOWN : share, wait));
+    device->as = share >= WAITS_FROM && !plans_only(f) ? ROLE_WARN : ROLE_TEXT;
     return count;
 }
 
@@ -225,26 +225,26 @@ static void draw(const canvas *c, const app *a)
 {
     box boxes[BOXES_MAX];
     char words[768], share[FORMAT_MAX], right[64];
-    double waits = plans_only(a) ? UNKNOWN : run_state_wait_share(feed_run_state(&a->feed));
+    double waits = plans_only(&a->feed) ? UNKNOWN : run_state_wait_share(feed_run_state(&a->feed));
     snprintf(right, sizeof right, "wait %s of a step", format_percent(waits, share));
     paint_rule(c, a->focus == PANE_FLOW, pane_title(PANE_FLOW), right);
-    size_t count = make_boxes(a, boxes);
+    size_t count = make_boxes(&a->feed, boxes);
     int y = draw_boxes(c, boxes, count);
     canvas text = canvas_sub(c, y, 1, c->area.h > y ? c->area.h - y : 0, c->area.w - 2);
     if (text.area.h > 0) {
-        paint_wrapped(&text, 0, ROLE_TEXT, pipeline_words(a, words, sizeof words));
+        paint_wrapped(&text, 0, ROLE_TEXT, pipeline_words(&a->feed, words, sizeof words));
     }
 }
 
 static void say(app *a)
 {
     char text[768];
-    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(a, text, sizeof text));
+    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(&a->feed, text, sizeof text));
 }
 
 static bool copy(const app *a, char *text, size_t size)
 {
-    pipeline_words(a, text, size);
+    pipeline_words(&a->feed, text, size);
     return true;
 }
 

@@ -182,7 +182,7 @@ static void draw(const canvas *c, const app *a)
     char right[192] = "", seconds[FORMAT_MAX], verdict[160];
     bool focused = a->focus == PANE_LISTING;
     if (p != NULL && !p->fits) {
-        step_verdict(a, verdict, sizeof verdict);
+        step_verdict(&a->feed, verdict, sizeof verdict);
         snprintf(right, sizeof right, "%s", verdict);
     } else if (p != NULL) {
         const table_view *v = &a->table[PANE_LISTING];
@@ -194,7 +194,7 @@ static void draw(const canvas *c, const app *a)
                  step_time(a, p->step_seconds, seconds));
     }
     widget_table_rule(c, a, PANE_LISTING, right);
-    if (step_is_there(c, a)) {
+    if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &source, &a->table[PANE_LISTING], focused);
     }
 }

@@ -70,20 +70,20 @@ static size_t count(const app *a)
 }
 
 // The newest first; row < count.
-static const run *run_of(const app *a, size_t row)
+static const run *run_of(const feed *f, size_t row)
 {
-    return &feed_runs(&a->feed)->runs[feed_runs(&a->feed)->count - 1 - row];
+    return &feed_runs(f)->runs[feed_runs(f)->count - 1 - row];
 }
 
 static const run *selected_run(const app *a)
 {
     size_t row = table_selected(&a->table[PANE_RUNS]);
-    return row < feed_runs(&a->feed)->count ? run_of(a, row) : NULL;
+    return row < feed_runs(&a->feed)->count ? run_of(&a->feed, row) : NULL;
 }
 
 static uint64_t key(const app *a, size_t row)
 {
-    return run_of(a, row)->number;
+    return run_of(&a->feed, row)->number;
 }
 
 static uint64_t version(const app *a)
@@ -92,9 +92,9 @@ static uint64_t version(const app *a)
 }
 
 // The first run's own knobs stand as they were opened; the others say where they differ from it.
-static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
+static const char *knobs_cell(const feed *f, const run *r, char text[TABLE_CELL_MAX])
 {
-    const run *first = run_log_at(feed_runs(&a->feed), 0);
+    const run *first = run_log_at(feed_runs(f), 0);
     const bool other = strcmp(first->preset, r->preset) != 0;
     size_t used = 0;
     text[0] = '\0';
@@ -107,19 +107,18 @@ static const char *knobs_cell(const app *a, const run *r, char text[TABLE_CELL_M
     }
     used += (size_t)snprintf(text + used, TABLE_CELL_MAX - used, "%s%s", other ? r->preset : "",
                              other ? " " : "");
-    run_distinction(feed_runs(&a->feed), r, text + used, TABLE_CELL_MAX - used);
+    run_distinction(feed_runs(f), r, text + used, TABLE_CELL_MAX - used);
     if (text[used] == '\0' && !other) {
         snprintf(text + used, TABLE_CELL_MAX - used, "as the first run");
     }
     return text;
 }
 
-static void result_cell(const app *a, const run *r, char text[TABLE_CELL_MAX])
+static void result_cell(const feed *f, const run *r, char text[TABLE_CELL_MAX])
 {
-    bool present = r == run_log_current(feed_runs(&a->feed)) && r->result == RUN_RUNNING;
-    if (present && feed_run_state(&a->feed)->state < HR_ENGINE_STATE_COUNT) {
-        snprintf(text, TABLE_CELL_MAX, "%s",
-                 hr_engine_state_name((hr_engine_state)feed_run_state(&a->feed)->state));
+    bool present = r == run_log_current(feed_runs(f)) && r->result == RUN_RUNNING;
+    if (present && feed_run_state(f)->state < HR_ENGINE_STATE_COUNT) {
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_engine_state_name((hr_engine_state)feed_run_state(f)->state));
     } else if (r->result == RUN_OOM && r->cause[0] != '\0') {
         snprintf(text, TABLE_CELL_MAX, "oom %s", r->cause);
     } else {
@@ -150,7 +149,7 @@ static const char *rate_text(double per_second, char text[FORMAT_MAX])
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const run *r = run_of(a, row);
+    const run *r = run_of(&a->feed, row);
     char value[FORMAT_MAX];
     switch (column) {
     case COLUMN_NUMBER:
@@ -161,13 +160,13 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         snprintf(text, TABLE_CELL_MAX, "%s", r->preset);
         return;
     case COLUMN_KNOBS:
-        knobs_cell(a, r, text);
+        knobs_cell(&a->feed, r, text);
         return;
     case COLUMN_RATE:
         snprintf(text, TABLE_CELL_MAX, "%s", rate_text(run_steps_per_second(r), value));
         return;
     case COLUMN_RESULT:
-        result_cell(a, r, text);
+        result_cell(&a->feed, r, text);
         return;
     default:
         break;
@@ -178,13 +177,13 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 
 static double number(const app *a, size_t row, unsigned column)
 {
-    const run *r = run_of(a, row);
+    const run *r = run_of(&a->feed, row);
     return column == COLUMN_RATE ? run_steps_per_second(r) : r->measures.value[measure_of[column]];
 }
 
 static role role_of(const app *a, size_t row)
 {
-    const run *r = run_of(a, row);
+    const run *r = run_of(&a->feed, row);
     return r->result >= RUN_OOM                        ? ROLE_BAD
            : r->number == feed_runs(&a->feed)->pinned  ? ROLE_BASELINE
            : r == run_log_current(feed_runs(&a->feed)) ? ROLE_GOOD
@@ -219,10 +218,10 @@ byte_unit runs_unit(const run_pair *pair)
                          pair->b == NULL ? NULL : &pair->b->measures);
 }
 
-const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX])
+const char *runs_name(const feed *f, const run *r, char text[FORMAT_MAX])
 {
     snprintf(text, FORMAT_MAX, "run %" PRIu32 "%s", r->number,
-             r->number == feed_runs(&a->feed)->pinned ? " (baseline)" : "");
+             r->number == feed_runs(f)->pinned ? " (baseline)" : "");
     return text;
 }
 
@@ -287,7 +286,7 @@ static void apply(app *a)
             feed_say(&a->feed, MESSAGE_NOTE,
                      "run %" PRIu32 " ran out of memory: a again turns its knobs back all the same",
                      run_number);
-        } else if (app_turn_all(a, &r->knobs)) {
+        } else if (app_turn_all(&a->feed, &r->knobs)) {
             a->sure_of_run = 0;
             feed_say(&a->feed, MESSAGE_NOTE, "as in run %" PRIu32 ": %s; z turns it back", run_number, pairs);
         }
@@ -303,9 +302,9 @@ static void say(app *a)
         return;
     }
     byte_unit unit = table_unit(a);
-    result_cell(a, r, result);
+    result_cell(&a->feed, r, result);
     feed_say(&a->feed, MESSAGE_NOTE, "Run %" PRIu32 " of %zu, %s (%s), peaked at %s %s and took %s a step.",
-             r->number, feed_runs(&a->feed)->count, result, knobs_cell(a, r, knobs),
+             r->number, feed_runs(&a->feed)->count, result, knobs_cell(&a->feed, r, knobs),
              measure_format(MEASURE_PEAK, r->measures.value[MEASURE_PEAK], unit, peak), unit.name,
              measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
 }

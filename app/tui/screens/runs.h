@@ -9,7 +9,7 @@
 run_pair runs_shown(const app *a);         // that DIFF and OVERLAY are about
 byte_unit runs_unit(const run_pair *pair); // one for both
 // "run 2 (baseline)"
-const char *runs_name(const app *a, const run *r, char text[FORMAT_MAX]);
+const char *runs_name(const feed *f, const run *r, char text[FORMAT_MAX]);
 
 // Names the selected run of this screen; from elsewhere the one that goes on. "" takes its name away.
 void runs_give_name(app *a, const char *name);

@@ -193,8 +193,8 @@ static void draw(const canvas *c, const app *a)
     int rows = 0;
     right[0] = '\0';
     if (pair.b != NULL) {
-        snprintf(right, sizeof right, "a %s · b %s · %s", runs_name(a, pair.a, one),
-                 runs_name(a, pair.b, other), runs_unit(&pair).name);
+        snprintf(right, sizeof right, "a %s · b %s · %s", runs_name(&a->feed, pair.a, one),
+                 runs_name(&a->feed, pair.b, other), runs_unit(&pair).name);
         verdict(&pair, text, sizeof text);
         while (rows < c->area.h / 3 && wrap_row(c->glyphs, text, c->area.w - 1, rows, &start, &length)) {
             rows++;

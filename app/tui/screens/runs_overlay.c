@@ -178,18 +178,18 @@ static void draw_losses(const canvas *c, const run_pair *pair)
 
 // ---- the pane -------------------------------------------------------------------------------------------------
 
-static void peaks_text(const app *a, const run_pair *pair, char text[160])
+static void peaks_text(const feed *f, const run_pair *pair, char text[160])
 {
     char one[FORMAT_MAX], other[FORMAT_MAX], first[FORMAT_MAX], second[FORMAT_MAX];
     byte_unit unit = runs_unit(pair);
     measure_format(MEASURE_PEAK, pair->a->measures.value[MEASURE_PEAK], unit, first);
     if (pair->b == NULL) {
-        snprintf(text, 160, "a %s peak %s %s", runs_name(a, pair->a, one), first, unit.name);
+        snprintf(text, 160, "a %s peak %s %s", runs_name(f, pair->a, one), first, unit.name);
         return;
     }
     measure_format(MEASURE_PEAK, pair->b->measures.value[MEASURE_PEAK], unit, second);
-    snprintf(text, 160, "a %s peak %s · b %s peak %s %s", runs_name(a, pair->a, one), first,
-             runs_name(a, pair->b, other), second, unit.name);
+    snprintf(text, 160, "a %s peak %s · b %s peak %s %s", runs_name(f, pair->a, one), first,
+             runs_name(f, pair->b, other), second, unit.name);
 }
 
 static void draw(const canvas *c, const app *a)
@@ -201,7 +201,7 @@ static void draw(const canvas *c, const app *a)
         paint_text(c, 1, 1, c->area.w - 2, ROLE_DIM, "No step has ended yet.");
         return;
     }
-    peaks_text(a, &pair, text);
+    peaks_text(&a->feed, &pair, text);
     bool short_title = glyphs_width(c->glyphs, text) > c->area.w - 18;
     paint_rule(c, a->focus == PANE_OVERLAY, pane_title(PANE_OVERLAY), short_title ? "last step" : text);
     if (!(highest_of(pair.a) > 0) && !(highest_of(pair.b) > 0)) {
@@ -231,7 +231,7 @@ static void say(app *a)
         feed_say(&a->feed, MESSAGE_NOTE, "No step has ended yet.");
         return;
     }
-    peaks_text(a, &pair, text);
+    peaks_text(&a->feed, &pair, text);
     feed_say(&a->feed, MESSAGE_NOTE, "Memory over one step: %s.", text);
 }
 
@@ -248,7 +248,7 @@ static bool copy(const app *a, char *text, size_t size)
     if (pair.a == NULL) {
         return false;
     }
-    peaks_text(a, &pair, peaks);
+    peaks_text(&a->feed, &pair, peaks);
     snprintf(text, size, "%s", peaks);
     return true;
 }

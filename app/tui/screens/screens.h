@@ -19,7 +19,7 @@ void screen_card(const canvas *body, const app *a); // over the panes, which liv
 void screen_columns(const canvas *body, const app *a);
 
 // Title, strip (message, prompt, tip or log) and footer: the lines around every screen.
-void frame_title(const canvas *c, const app *a);
+void frame_title(const canvas *c, const feed *f);
 void frame_strip(const canvas *screen, rect strip, const app *a);
 void frame_tabs(const canvas *c, const app *a); // of screens; in windows of one pane, of panes
 void frame_footer(const canvas *c, const app *a);

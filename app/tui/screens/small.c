@@ -9,11 +9,11 @@
 #include "app/tui/screens/screens.h"
 
 // "VRAM 3.61/4.00 GiB (90%)": the peak of the present step against the limit, shorter where there is less room.
-static void vram_text(const app *a, int width, char text[96])
+static void vram_text(const feed *f, int width, char text[96])
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     char peak[FORMAT_MAX], limit[FORMAT_MAX];
-    byte_unit unit = feed_unit(&a->feed);
+    byte_unit unit = feed_unit(f);
     if (!m->any || m->limit_bytes == 0) {
         snprintf(text, 96, "VRAM —");
         return;
@@ -49,15 +49,15 @@ void screen_line(const canvas *screen, const app *a)
         snprintf(text, sizeof text, "%s",
                  hr_engine_state_name((hr_engine_state)feed_run_state(&a->feed)->state));
     } else {
-        vram_text(a, screen->area.w, text);
+        vram_text(&a->feed, screen->area.w, text);
     }
     paint_text(screen, 0, 0, screen->area.w, ROLE_TEXT, text);
 }
 
 // The stack on its side, at the newest peak.
-static void draw_bar(const canvas *c, int y, const app *a)
+static void draw_bar(const canvas *c, int y, const feed *f)
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     const history_bucket *bucket = history_at(&m->history, 1, 0);
     bool letters = c->glyphs->fills_by_letter || theme_fills_by_letter(c->theme);
     double filled = 0;
@@ -86,10 +86,10 @@ void screen_meter(const canvas *screen, const app *a, const layout *l)
     canvas knobs = canvas_of(screen, l->pane[PANE_KNOBS]);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX];
     const char *state = hr_engine_state_name((hr_engine_state)m->state);
-    vram_text(a, c.area.w - (int)strlen(state) - 1, text);
+    vram_text(&a->feed, c.area.w - (int)strlen(state) - 1, text);
     int used = paint_text(&c, 0, 0, c.area.w, ROLE_BAR, text);
     paint_right(&c, 0, used + 1, c.area.w - used - 1, m->state >= HR_ENGINE_OOM ? ROLE_BAD : ROLE_DIM, state);
-    draw_bar(&c, 1, a);
+    draw_bar(&c, 1, &a->feed);
     paint_format(&c, 2, 0, c.area.w, ROLE_DIM, "step %llu · loss %s · %s", (unsigned long long)m->steps,
                  format_loss(m->loss, loss), format_rate(run_state_steps_per_second(m), "it/s", rate));
     widget_knobs(&knobs, a);

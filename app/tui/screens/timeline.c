@@ -52,31 +52,30 @@ void step_tensor_cell(const app *a, const hr_step_plan_tensor *t, const char *te
     }
 }
 
-static const char *nothing(const app *a)
+static const char *nothing(const feed *f)
 {
-    return feed_step_plan(&a->feed) == NULL ? "The step is being planned."
-                                            : "The planned step has no instructions.";
+    return feed_step_plan(f) == NULL ? "The step is being planned." : "The planned step has no instructions.";
 }
 
-bool step_is_there(const canvas *c, const app *a)
+bool step_is_there(const canvas *c, const feed *f)
 {
-    const hr_step_plan *p = feed_step_plan(&a->feed);
+    const hr_step_plan *p = feed_step_plan(f);
     if (p != NULL && p->instr_count > 0) {
         return true;
     }
     canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
-    paint_wrapped(&words, 0, ROLE_DIM, nothing(a));
+    paint_wrapped(&words, 0, ROLE_DIM, nothing(f));
     return false;
 }
 
-void step_say_nothing(app *a)
+void step_say_nothing(feed *f)
 {
-    feed_say(&a->feed, MESSAGE_NOTE, "%s", nothing(a));
+    feed_say(f, MESSAGE_NOTE, "%s", nothing(f));
 }
 
-const char *step_verdict(const app *a, char *text, size_t size)
+const char *step_verdict(const feed *f, char *text, size_t size)
 {
-    const hr_step_plan *p = feed_step_plan(&a->feed);
+    const hr_step_plan *p = feed_step_plan(f);
     char missing[HR_BYTES_TEXT_MAX], at[16] = "building";
     text[0] = '\0';
     if (p != NULL && !p->fits) {

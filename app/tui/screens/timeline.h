@@ -20,13 +20,13 @@ void step_tensor_cell(const app *a, const hr_step_plan_tensor *t, const char *te
 // "+2.64"; "" for nothing, and a sign alone has little: "+0.00".
 const char *step_delta(double bytes, byte_unit unit, char text[FORMAT_MAX]);
 // Where there is no step plan: says so, and why. True when there is one with instructions.
-bool step_is_there(const canvas *c, const app *a);
-void step_say_nothing(app *a); // the same, for "."
+bool step_is_there(const canvas *c, const feed *f);
+void step_say_nothing(feed *f); // the same, for "."
 // "does not fit: refused at 45, 2.1 MiB are missing", or "".
-const char *step_verdict(const app *a, char *text, size_t size);
+const char *step_verdict(const feed *f, char *text, size_t size);
 // The bands of a moment: what is asked for by category, and above it what rounding and lying idle add.
 void step_bands(const hr_step_plan_instr *i, uint64_t band_bytes[BAND_COUNT]);
 // The finest history level that holds the whole run in so many columns.
-unsigned minimap_level(const app *a, int columns);
+unsigned minimap_level(const feed *f, int columns);
 
 #endif

@@ -102,7 +102,7 @@ static void draw(const canvas *c, const app *a)
                  step_tensor_unit(a).name, a->step.alive_count, asked, unit.name, waste, a->step.cursor);
     }
     widget_table_rule(c, a, PANE_ALIVE, right);
-    if (step_is_there(c, a)) {
+    if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &source, &a->table[PANE_ALIVE], focused);
     }
 }
@@ -125,7 +125,7 @@ static void enter(app *a)
     const hr_step_plan *p = feed_step_plan(&a->feed);
     size_t row = table_selected(&a->table[PANE_ALIVE]);
     if (p == NULL) {
-        step_say_nothing(a);
+        step_say_nothing(&a->feed);
         return;
     }
     bool returns = v->jumped != HR_NO_ID && v->cursor == p->tensors[v->jumped].died;
@@ -161,7 +161,7 @@ static void say(app *a)
     char largest[HR_BYTES_TEXT_MAX], all[HR_BYTES_TEXT_MAX];
     step_settle_alive(a);
     if (step_cursor_instr(a) == NULL || a->step.alive_count == 0) {
-        step_say_nothing(a);
+        step_say_nothing(&a->feed);
         return;
     }
     const hr_step_plan_tensor *t = &p->tensors[a->step.alive[0]];

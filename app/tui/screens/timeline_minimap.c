@@ -23,9 +23,9 @@ static void step_window_of(const app *a, int columns, int *left, int *right)
     *right = (int)step_column_at(&whole, w->first + (w->count > 0 ? w->count - 1 : 0));
 }
 
-unsigned minimap_level(const app *a, int columns)
+unsigned minimap_level(const feed *f, int columns)
 {
-    const history *h = &feed_run_state(&a->feed)->history;
+    const history *h = &feed_run_state(f)->history;
     unsigned level = 0;
     while (level + 1 < HISTORY_LEVELS &&
            (h->level[level].count > (uint32_t)columns || h->level[level].count >= HISTORY_LENGTH)) {
@@ -79,9 +79,9 @@ static wchar_t mark_of(uint8_t marks)
     return marks & MARK_OOM ? L'!' : marks & MARK_KNOB ? L'▲' : marks & MARK_BUILD ? L'b' : L'\0';
 }
 
-static void draw_run(const canvas *c, const app *a, unsigned level)
+static void draw_run(const canvas *c, const feed *f, unsigned level)
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     for (int x = 0; x < c->area.w; x++) {
         const history_bucket *bucket = history_at(&m->history, level, (uint32_t)(c->area.w - 1 - x));
         if (bucket == NULL) {
@@ -119,11 +119,11 @@ static void draw_maps(const canvas *c, const app *a)
     canvas step_map = canvas_sub(c, 1, TIMELINE_AXIS, step_rows, columns);
     canvas brackets = canvas_sub(c, 1 + step_rows, TIMELINE_AXIS, 1, columns);
     canvas run_map = canvas_sub(c, 2 + step_rows, TIMELINE_AXIS, run_rows, columns);
-    unsigned level = minimap_level(a, columns);
+    unsigned level = minimap_level(&a->feed, columns);
     bool planned = feed_step_plan(&a->feed) != NULL && feed_step_plan(&a->feed)->instr_count > 0;
     paint_text(c, 1, 0, TIMELINE_AXIS - 1, step_shows_run(a) ? ROLE_DIM : ROLE_FOCUS, "step p");
     paint_text(c, 2 + step_rows, 0, TIMELINE_AXIS - 1, step_shows_run(a) ? ROLE_FOCUS : ROLE_DIM, "run");
-    draw_run(&run_map, a, level);
+    draw_run(&run_map, &a->feed, level);
     if (planned) {
         draw_step(&step_map, a);
     }
@@ -141,7 +141,7 @@ static void draw(const canvas *c, const app *a)
 {
     char right[96], window[FORMAT_MAX];
     int columns = map_columns(c->area.w);
-    double seconds = (double)history_width_ns(minimap_level(a, columns)) * 1e-9;
+    double seconds = (double)history_width_ns(minimap_level(&a->feed, columns)) * 1e-9;
     snprintf(right, sizeof right, "run: %s a column · + - zoom; beyond the step lies the run",
              format_window(seconds, window));
     paint_rule(c, a->focus == PANE_MINIMAP, pane_title(PANE_MINIMAP), right);
@@ -187,7 +187,7 @@ static void say(app *a)
     const hr_step_plan *p = feed_step_plan(&a->feed);
     const step_window *w = &a->step.window;
     if (p == NULL || p->instr_count == 0) {
-        step_say_nothing(a);
+        step_say_nothing(&a->feed);
     } else {
         feed_say(&a->feed, MESSAGE_NOTE,
                  "Instructions %" PRIu32 " to %" PRIu32 " of %zu are in sight, the cursor is at %" PRIu32

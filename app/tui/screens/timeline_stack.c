@@ -64,9 +64,9 @@ static void stack_columns(const app *a, int columns, stack *s)
     }
 }
 
-static void draw_phases(const canvas *c, const app *a, const stack *s)
+static void draw_phases(const canvas *c, const feed *f, const stack *s)
 {
-    const hr_step_plan *p = feed_step_plan(&a->feed);
+    const hr_step_plan *p = feed_step_plan(f);
     int last = -1;
     for (int x = 0; x < s->count; x++) {
         int phase = p->instrs[s->highest[x]].phase;
@@ -203,7 +203,7 @@ static void draw_costs(const canvas *c, const app *a, byte_unit unit)
                      "since t %" PRIu32 ": %s %s in %" PRId64 " instructions", a->step.marked, delta,
                      unit.name, (int64_t)a->step.cursor - (int64_t)a->step.marked);
     } else if (!p->fits) {
-        step_verdict(a, verdict, sizeof verdict);
+        step_verdict(&a->feed, verdict, sizeof verdict);
         if (glyphs_width(c->glyphs, verdict) > c->area.w - x - 2) {
             snprintf(verdict, sizeof verdict, "%s short", hr_bytes_human(p->missing_bytes, missing));
         }
@@ -226,7 +226,7 @@ static void draw_step(const parts *at, const app *a)
     scale.rest_is_waste = true;
     graph_axis(&at->axis, &scale, unit);
     graph_draw(&at->plot, &scale, s.column, s.count);
-    draw_phases(&at->below, a, &s);
+    draw_phases(&at->below, &a->feed, &s);
     draw_cursor(at, a, &s, &scale);
     name_peak(&at->plot, a, &s, &scale);
     draw_refusal(&at->plot, a, &s);
@@ -269,7 +269,7 @@ static void draw(const canvas *c, const app *a)
             paint_text(&at.info, 0, 0, c->area.w, ROLE_DIM,
                        "measured: ▲ a knob was turned, ! memory ran out · + goes back to the step");
         }
-    } else if (step_is_there(c, a) && at.plot.area.h >= PLOT_MIN) {
+    } else if (step_is_there(c, &a->feed) && at.plot.area.h >= PLOT_MIN) {
         draw_step(&at, a);
     }
 }
@@ -290,7 +290,7 @@ static void say(app *a)
 {
     const hr_step_plan *p = feed_step_plan(&a->feed);
     if (step_cursor_instr(a) == NULL) {
-        step_say_nothing(a);
+        step_say_nothing(&a->feed);
         return;
     }
     char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], verdict[160], line[96];
@@ -303,7 +303,7 @@ static void say(app *a)
              a->step.cursor, p->instr_count, step_short_line(p, a->step.cursor, line, sizeof line),
              hr_phase_name((hr_phase)i->phase), who[0] == '\0' ? "" : " by ", who, now,
              i->in_use_bytes > 0 ? "in use" : "asked for", hr_bytes_human(p->peak_in_use_bytes, peak),
-             step_verdict(a, verdict, sizeof verdict));
+             step_verdict(&a->feed, verdict, sizeof verdict));
 }
 
 static const char *term(const app *a)

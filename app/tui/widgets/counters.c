@@ -9,10 +9,10 @@
 
 enum { DELTA_WIDTH = 9 };
 
-role counter_role(const app *a, counter_id id)
+role counter_role(const feed *f, counter_id id)
 {
     bool says_nothing =
-        id == COUNTER_FRAGMENTATION && a->feed.has_report && measures_little_is_free(&a->feed.report.memory);
+        id == COUNTER_FRAGMENTATION && f->has_report && measures_little_is_free(&f->report.memory);
     return says_nothing ? ROLE_DIM : ROLE_TEXT;
 }
 
@@ -23,7 +23,7 @@ static void draw_counter(const canvas *c, int y, const app *a, counter_id id)
     double value = app_counter(a, id), change = value - a->baseline.counter[id];
     bool selected = a->focus == PANE_COUNTERS && a->counter == (size_t)id;
     int width = c->area.w - (a->baseline.pinned ? DELTA_WIDTH : 0);
-    role r = selected ? ROLE_SELECT : counter_role(a, id);
+    role r = selected ? ROLE_SELECT : counter_role(&a->feed, id);
     if (selected) {
         paint_blank(c, y, 0, width, theme_role(c->theme, r));
     }

@@ -29,11 +29,10 @@ static const hr_knob_row *row_of(hr_knob_id id)
     return &hr_knob_rows(&count)[id];
 }
 
-static bool is_pending(const app *a, hr_knob_id id)
+static bool is_pending(const feed *f, hr_knob_id id)
 {
     char wanted[HR_KNOB_TEXT_MAX], applied[HR_KNOB_TEXT_MAX];
-    return strcmp(hr_knob_format(&a->feed.knobs, id, wanted),
-                  hr_knob_format(&a->feed.applied, id, applied)) != 0;
+    return strcmp(hr_knob_format(&f->knobs, id, wanted), hr_knob_format(&f->applied, id, applied)) != 0;
 }
 
 // What is to be had of a row's two neighbours in a pane of this width.
@@ -50,19 +49,19 @@ static int plan_width(plan_look look)
 }
 
 // What the limit lacks, in the screen's unit: "OOM+43".
-static void say_missing(const app *a, uint64_t missing_bytes, char text[FORMAT_MAX])
+static void say_missing(const feed *f, uint64_t missing_bytes, char text[FORMAT_MAX])
 {
-    byte_unit unit = feed_unit(&a->feed);
+    byte_unit unit = feed_unit(f);
     double missing = (double)missing_bytes / unit.bytes;
     snprintf(text, FORMAT_MAX, missing < 10 ? "OOM+%.1f" : "OOM+%.0f", missing);
 }
 
-static void draw_change(const canvas *c, int y, int x, const app *a, const hr_whatif *plan,
+static void draw_change(const canvas *c, int y, int x, const feed *f, const hr_whatif *plan,
                         const hr_whatif *present)
 {
     char text[FORMAT_MAX];
     double change = (double)plan->peak_in_use_bytes - (double)present->peak_in_use_bytes;
-    format_delta_bytes(change, feed_unit(&a->feed), text);
+    format_delta_bytes(change, feed_unit(f), text);
     paint_right(c, y, x, PEAK_WIDTH, change < 0 ? ROLE_GOOD : change > 0 ? ROLE_TEXT : ROLE_DIM, text);
 }
 
@@ -87,20 +86,20 @@ static void draw_mark(const canvas *c, int y, int x, const hr_whatif *plan, cons
 }
 
 // What one neighbour of a row would do to the peak, and, with room, to the time of a step.
-static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id, int side)
+static void draw_plan(const canvas *c, int y, int x, const feed *f, hr_knob_id id, int side)
 {
     char text[FORMAT_MAX];
     plan_look look = look_of(c->area.w);
-    const whatif_cell *cell = feed_whatif(&a->feed, id, side), *present = &a->feed.answers.present;
+    const whatif_cell *cell = feed_whatif(f, id, side), *present = &f->answers.present;
     if (cell == NULL || cell->refused || present->refused) {
         paint_right(c, y, x, look == PLAN_MARKS ? 1 : PEAK_WIDTH, ROLE_DIM, cell == NULL ? "·" : "");
     } else if (look == PLAN_MARKS) {
         draw_mark(c, y, x, &cell->plan, &present->plan);
     } else if (!cell->plan.fits) {
-        say_missing(a, cell->plan.missing_bytes, text);
+        say_missing(f, cell->plan.missing_bytes, text);
         paint_right(c, y, x, PEAK_WIDTH, ROLE_BAD, text);
     } else {
-        draw_change(c, y, x, a, &cell->plan, &present->plan);
+        draw_change(c, y, x, f, &cell->plan, &present->plan);
         if (look == PLAN_TIMES) {
             draw_time(c, y, x + PEAK_WIDTH, &cell->plan, &present->plan);
         }
@@ -108,13 +107,13 @@ static void draw_plan(const canvas *c, int y, int x, const app *a, hr_knob_id id
 }
 
 // "64 ×4 = 256" where gradients of several batches are added up: the samples of one update stand beside the batch.
-static void say_value(const app *a, hr_knob_id id, char *text, size_t size)
+static void say_value(const feed *f, hr_knob_id id, char *text, size_t size)
 {
     char value[HR_KNOB_TEXT_MAX];
-    int64_t batch = hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE);
-    int64_t rounds = hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_ACCUMULATE);
-    hr_knob_format(&a->feed.knobs, id, value);
-    if (a->feed.unknown) {
+    int64_t batch = hr_knob_int(&f->knobs, HR_KNOB_BATCH_SIZE);
+    int64_t rounds = hr_knob_int(&f->knobs, HR_KNOB_BATCH_ACCUMULATE);
+    hr_knob_format(&f->knobs, id, value);
+    if (f->unknown) {
         snprintf(text, size, "—");
     } else if (id == HR_KNOB_BATCH_SIZE && rounds > 1) {
         snprintf(text, size, "%" PRId64 " ×%" PRId64 " = %" PRId64, batch, rounds, batch * rounds);
@@ -130,10 +129,10 @@ static int list_width(int width)
 }
 
 // "◂ 128 ▸" of the selected knob.
-static void say_shown(const app *a, hr_knob_id id, bool selected, char text[VALUE_MAX])
+static void say_shown(const feed *f, hr_knob_id id, bool selected, char text[VALUE_MAX])
 {
     char value[HR_KNOB_TEXT_MAX + 16];
-    say_value(a, id, value, sizeof value);
+    say_value(f, id, value, sizeof value);
     snprintf(text, VALUE_MAX, selected ? "◂ %s ▸" : "%s", value);
 }
 
@@ -157,11 +156,11 @@ static const char *say_both(const glyphs *g, const char *key, const char *shown,
 }
 
 // The selected knob keeps its name and its value: where they do not fit beside each other the value stands below.
-static int selected_rows(const app *a, const glyphs *g, int width)
+static int selected_rows(const feed *f, const glyphs *g, int width)
 {
     char shown[VALUE_MAX], both[BOTH_MAX];
-    hr_knob_id id = feed_knob(&a->feed);
-    say_shown(a, id, true, shown);
+    hr_knob_id id = feed_knob(f);
+    say_shown(f, id, true, shown);
     bool beside = KEY_X + glyphs_width(g, row_of(id)->key) + 1 + glyphs_width(g, shown) <= list_width(width);
     return beside ? 1
                   : text_rows(g, say_both(g, row_of(id)->key, shown, width, both), list_width(width) - KEY_X);
@@ -191,27 +190,27 @@ static void draw_below(const canvas *c, int y, role r, const char *key, const ch
 }
 
 // Returns the rows it took.
-static int draw_knob(const canvas *whole, int y, const app *a, hr_knob_id id, bool selected)
+static int draw_knob(const canvas *whole, int y, const feed *f, hr_knob_id id, bool selected)
 {
     char shown[VALUE_MAX];
     canvas cut = *whole;
     const canvas *c = &cut;
     int width = list_width(c->area.w), each = plan_width(look_of(c->area.w));
-    int rows = selected ? selected_rows(a, c->glyphs, c->area.w) : 1;
+    int rows = selected ? selected_rows(f, c->glyphs, c->area.w) : 1;
     role r = selected ? ROLE_SELECT : ROLE_TEXT;
     cut.said_later = !selected;
-    say_shown(a, id, selected, shown);
+    say_shown(f, id, selected, shown);
     if (selected) {
         paint_blank(c, y, 0, width, theme_role(c->theme, r));
     }
-    paint_text(c, y, 0, 1, selected ? ROLE_SELECT : ROLE_WARN, is_pending(a, id) ? "*" : "");
+    paint_text(c, y, 0, 1, selected ? ROLE_SELECT : ROLE_WARN, is_pending(f, id) ? "*" : "");
     if (rows == 1) {
         draw_beside(c, y, r, row_of(id)->key, shown);
     } else {
         draw_below(c, y, r, row_of(id)->key, shown, rows);
     }
-    draw_plan(c, y, width, a, id, WHATIF_LESS);
-    draw_plan(c, y, width + each, a, id, WHATIF_MORE);
+    draw_plan(c, y, width, f, id, WHATIF_LESS);
+    draw_plan(c, y, width + each, f, id, WHATIF_MORE);
     return rows;
 }
 
@@ -235,11 +234,11 @@ static void add_seconds(const canvas *c, const char *device, const hr_whatif *pl
 }
 
 // The driver's own pool is planned as another one.
-static bool guesses_pool(const app *a, hr_knob_id id, const char *value)
+static bool guesses_pool(const feed *f, hr_knob_id id, const char *value)
 {
     static const char drivers[] = "async_driver";
     return id == HR_KNOB_ALLOCATOR_KIND ? strcmp(value, drivers) == 0
-                                        : hr_knob_is(&a->feed.knobs, HR_KNOB_ALLOCATOR_KIND, drivers);
+                                        : hr_knob_is(&f->knobs, HR_KNOB_ALLOCATOR_KIND, drivers);
 }
 
 // The shortest of what says the same in less room; where that has none either, nothing.
@@ -254,19 +253,19 @@ static void draw_shortest(const canvas *c, int y, role r, char forms[][NEIGHBOUR
 }
 
 // "◂ 64 peak 34.47 MiB p, 12.4 ms s", "▸ 256 misses by 42.50 MiB p" where that is too much
-static void draw_neighbour(const canvas *c, int y, const app *a, int side)
+static void draw_neighbour(const canvas *c, int y, const feed *f, int side)
 {
     char value[HR_KNOB_TEXT_MAX], text[FORMAT_MAX], forms[4][NEIGHBOUR_MAX];
-    hr_knob_id id = feed_knob(&a->feed);
-    byte_unit unit = feed_unit(&a->feed);
+    hr_knob_id id = feed_knob(f);
+    byte_unit unit = feed_unit(f);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
-    if (a->feed.unknown ||
-        !knob_edit_neighbour(&a->feed.knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
-                             a->feed.live.limit_bytes, value)) {
+    if (f->unknown ||
+        !knob_edit_neighbour(&f->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
+                             f->live.limit_bytes, value)) {
         return;
     }
-    const whatif_cell *cell = feed_whatif(&a->feed, id, side);
-    const char *source = (cell != NULL && cell->estimated) || guesses_pool(a, id, value) ? "e" : "p";
+    const whatif_cell *cell = feed_whatif(f, id, side);
+    const char *source = (cell != NULL && cell->estimated) || guesses_pool(f, id, value) ? "e" : "p";
     snprintf(forms[0], sizeof forms[0], "%s %s", arrow, value);
     if (cell == NULL) {
         draw_shortest(c, y, ROLE_DIM, forms, 1);
@@ -279,7 +278,7 @@ static void draw_neighbour(const canvas *c, int y, const app *a, int side)
         snprintf(forms[0], sizeof forms[0], "%s %s peak %s %s %s", arrow, value, text, unit.name, source);
         snprintf(forms[1], sizeof forms[1], "%s %s: %s %s %s", arrow, value, text, unit.name, source);
         snprintf(forms[2], sizeof forms[2], "%s %s %s %s %s", arrow, "peak", text, unit.name, source);
-        add_seconds(c, id == HR_KNOB_DEVICE_KIND ? value : hr_knob_text(&a->feed.knobs, HR_KNOB_DEVICE_KIND),
+        add_seconds(c, id == HR_KNOB_DEVICE_KIND ? value : hr_knob_text(&f->knobs, HR_KNOB_DEVICE_KIND),
                     &cell->plan, forms[0], sizeof forms[0]);
         draw_shortest(c, y, ROLE_TEXT, forms, 3);
     } else {
@@ -323,14 +322,14 @@ static int longest_help(const glyphs *g, int width)
 }
 
 // The whole help: all that is known of the knob.
-static void draw_whole_help(const canvas *c, const app *a)
+static void draw_whole_help(const canvas *c, const feed *f)
 {
-    const hr_knob_row *row = row_of(feed_knob(&a->feed));
+    const hr_knob_row *row = row_of(feed_knob(f));
     canvas words = canvas_sub(c, 0, 0, c->area.h, c->area.w - 1);
     char applies[256];
     int y = 1 + paint_wrapped(&words, 1, ROLE_TEXT, row->line);
-    draw_neighbour(c, y, a, WHATIF_LESS);
-    draw_neighbour(c, y + 1, a, WHATIF_MORE);
+    draw_neighbour(c, y, f, WHATIF_LESS);
+    draw_neighbour(c, y + 1, f, WHATIF_MORE);
     y += 2;
     if (look_of(c->area.w) == PLAN_MARKS) {
         paint_text(c, y++, 0, c->area.w, ROLE_DIM, legend);
@@ -340,11 +339,11 @@ static void draw_whole_help(const canvas *c, const app *a)
 }
 
 // One line of help and both neighbours; with more room all that there is to say.
-static void draw_help(const canvas *c, const app *a)
+static void draw_help(const canvas *c, const feed *f)
 {
-    const hr_knob_row *row = row_of(feed_knob(&a->feed));
+    const hr_knob_row *row = row_of(feed_knob(f));
     if (c->area.h > HELP_ROWS + 2 && whole_help(row, c->glyphs, c->area.w) <= c->area.h) {
-        draw_whole_help(c, a);
+        draw_whole_help(c, f);
         return;
     }
     int below = c->area.h - 2;
@@ -353,19 +352,19 @@ static void draw_help(const canvas *c, const app *a)
     if (used < below && look_of(c->area.w) == PLAN_MARKS) {
         paint_text(c, below - 1, 0, c->area.w, ROLE_DIM, legend);
     }
-    draw_neighbour(c, below, a, WHATIF_LESS);
-    draw_neighbour(c, below + 1, a, WHATIF_MORE);
+    draw_neighbour(c, below, f, WHATIF_LESS);
+    draw_neighbour(c, below + 1, f, WHATIF_MORE);
 }
 
 // The letter of the column: "e" until the device has answered for every neighbour.
-static const char *source_of_all(const app *a)
+static const char *source_of_all(const feed *f)
 {
     size_t count;
     const hr_knob_id *panel = knob_edit_panel(&count);
     bool estimated = false;
     for (size_t k = 0; k < count; k++) {
         for (int side = 0; side < WHATIF_SIDES; side++) {
-            const whatif_cell *cell = feed_whatif(&a->feed, panel[k], side);
+            const whatif_cell *cell = feed_whatif(f, panel[k], side);
             estimated = estimated || (cell != NULL && cell->estimated);
         }
     }
@@ -378,7 +377,7 @@ typedef struct knob_list {
     size_t top;
 } knob_list;
 
-static knob_list lay_out_list(const app *a, const glyphs *g, int height, int width)
+static knob_list lay_out_list(const feed *f, const glyphs *g, int height, int width)
 {
     enum { LIST_MIN = 3, HELP_MIN = 4 };
     int body = height - 1, room = body - KNOB_EDIT_FRONT; // below those that decide most
@@ -390,9 +389,9 @@ static knob_list lay_out_list(const app *a, const glyphs *g, int height, int wid
         l.help = longest < room ? longest : room;
     }
     l.rows = body - l.help;
-    int before = l.rows - selected_rows(a, g, width); // rows above the selected one, at most
+    int before = l.rows - selected_rows(f, g, width); // rows above the selected one, at most
     before = before < 0 ? 0 : before;
-    l.top = a->feed.knob > (size_t)before ? a->feed.knob - (size_t)before : 0;
+    l.top = f->knob > (size_t)before ? f->knob - (size_t)before : 0;
     return l;
 }
 
@@ -400,27 +399,27 @@ void widget_knobs(const canvas *c, const app *a)
 {
     size_t count;
     const hr_knob_id *panel = knob_edit_panel(&count);
-    knob_list l = lay_out_list(a, c->glyphs, c->area.h, c->area.w);
+    knob_list l = lay_out_list(&a->feed, c->glyphs, c->area.h, c->area.w);
     char right[48] = "", title[32];
     snprintf(title, sizeof title, "%s %zu/%zu", pane_title(PANE_KNOBS), a->feed.knob + 1, count);
     if (look_of(c->area.w) == PLAN_MARKS) {
         snprintf(right, sizeof right, "◂▸");
     } else if (look_of(c->area.w) == PLAN_PEAKS) {
         snprintf(right, sizeof right, "Δ peak %s %s    ◂       ▸", feed_unit(&a->feed).name,
-                 source_of_all(a));
+                 source_of_all(&a->feed));
     } else {
         snprintf(right, sizeof right, "Δ peak %s %s   ◂  time       ▸  time", feed_unit(&a->feed).name,
-                 source_of_all(a));
+                 source_of_all(&a->feed));
     }
     paint_rule(c, a->focus == PANE_KNOBS, title, right);
     canvas list = canvas_sub(c, 1, 0, l.rows, c->area.w);
     size_t i = l.top;
     for (int y = 0; y < l.rows && i < count; i++) {
-        y += draw_knob(&list, y, a, panel[i], i == a->feed.knob);
+        y += draw_knob(&list, y, &a->feed, panel[i], i == a->feed.knob);
     }
     if (l.help > 0) {
         canvas below = canvas_sub(c, c->area.h - l.help, 0, l.help, c->area.w);
-        draw_help(&below, a);
+        draw_help(&below, &a->feed);
     }
 }
 
@@ -429,13 +428,13 @@ static void click(app *a, int y, int x)
     (void)x;
     size_t count;
     rect r = app_layout(a).pane[PANE_KNOBS];
-    knob_list l = lay_out_list(a, &a->glyphs, r.h, r.w);
+    knob_list l = lay_out_list(&a->feed, &a->glyphs, r.h, r.w);
     knob_edit_panel(&count);
     if (y < 1 || y > l.rows) {
         return;
     }
     int at = (int)l.top + y - 1, selected = (int)a->feed.knob;
-    int more = selected_rows(a, &a->glyphs, r.w) - 1; // rows of the selected one
+    int more = selected_rows(&a->feed, &a->glyphs, r.w) - 1; // rows of the selected one
     at = at <= selected ? at : at <= selected + more ? selected : at - more;
     if (at < (int)count) {
         act_select_knob(a, at - selected);
@@ -445,11 +444,11 @@ static void click(app *a, int y, int x)
 const pane_ops pane_knobs = {.draw = widget_knobs, .say = say_knob, .click = click};
 
 // "batch.size ◂ 128 ▸", then what its neighbours would do, as far as there is room.
-void widget_knob_bar(const canvas *c, const app *a)
+void widget_knob_bar(const canvas *c, const feed *f)
 {
     char value[VALUE_MAX];
-    hr_knob_id id = feed_knob(&a->feed);
-    say_value(a, id, value, sizeof value);
+    hr_knob_id id = feed_knob(f);
+    say_value(f, id, value, sizeof value);
     int x = paint_text(c, 0, 1, c->area.w - 1, ROLE_DIM, row_of(id)->key) + 2;
     if (x + glyphs_width(c->glyphs, value) + 4 > c->area.w) {
         snprintf(value, sizeof value, "Enter shows it");
@@ -458,6 +457,6 @@ void widget_knob_bar(const canvas *c, const app *a)
     int half = (c->area.w - x) / 2;
     canvas less = canvas_sub(c, 0, x, 1, half - 1);
     canvas more = canvas_sub(c, 0, x + half, 1, c->area.w - x - half);
-    draw_neighbour(&less, 0, a, WHATIF_LESS);
-    draw_neighbour(&more, 0, a, WHATIF_MORE);
+    draw_neighbour(&less, 0, f, WHATIF_LESS);
+    draw_neighbour(&more, 0, f, WHATIF_MORE);
 }

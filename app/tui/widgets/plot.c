@@ -127,9 +127,9 @@ static int draw_number(const canvas *c, int y, const char *label, const char *va
     return y + 1;
 }
 
-static const char *source_letter(const app *a)
+static const char *source_letter(const feed *f)
 {
-    return a->feed.has_report && a->feed.report.device.simulated ? "s" : "m";
+    return f->has_report && f->report.device.simulated ? "s" : "m";
 }
 
 // Under loss scaling, what it is, and what it cost; where float16 would flush or overflow, the worst layer's share.
@@ -154,14 +154,14 @@ static int draw_scaling(const canvas *c, int y, const run_state *m)
 }
 
 // Of a simulated step: between which times it lies on the card.
-static int draw_range(const canvas *c, int y, const app *a)
+static int draw_range(const canvas *c, int y, const feed *f)
 {
     char range[HR_SECONDS_RANGE_MAX], value[sizeof range + 8];
-    if (!a->feed.has_report || !a->feed.report.device.simulated || !(a->feed.report.step.seconds_high > 0)) {
+    if (!f->has_report || !f->report.device.simulated || !(f->report.step.seconds_high > 0)) {
         return y;
     }
     snprintf(value, sizeof value, "%s e",
-             hr_seconds_range(a->feed.report.step.seconds_low, a->feed.report.step.seconds_high, range));
+             hr_seconds_range(f->report.step.seconds_low, f->report.step.seconds_high, range));
     return draw_number(c, y, "", value, "");
 }
 
@@ -174,9 +174,9 @@ static void draw_numbers(const canvas *c, const app *a)
     bool pinned = a->baseline.pinned;
     double slower = seconds - a->baseline.step_seconds;
     int y = 0;
-    snprintf(value, sizeof value, "%s %s", format_seconds(seconds, text), source_letter(a));
+    snprintf(value, sizeof value, "%s %s", format_seconds(seconds, text), source_letter(&a->feed));
     y = draw_number(c, y, "step", value, pinned ? format_delta(slower * 1e3, " ms", delta) : "");
-    y = draw_range(c, y, a);
+    y = draw_range(c, y, &a->feed);
     y = draw_scaling(c, y, m);
     y = draw_number(c, y, "eval_accuracy", format_percent(m->eval_accuracy, text), "");
     snprintf(value, sizeof value, "%s/s", isnan(slope) ? "—" : format_delta(slope, "", text));

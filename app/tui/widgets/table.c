@@ -20,14 +20,14 @@ static size_t count(const app *a)
     return a->feed.has_report ? a->feed.report.memory.at_peak.tensor_count : 0;
 }
 
-static const hr_report_tensor *tensor_at(const app *a, size_t row)
+static const hr_report_tensor *tensor_at(const feed *f, size_t row)
 {
-    return &a->feed.report.memory.at_peak.tensors[row];
+    return &f->report.memory.at_peak.tensors[row];
 }
 
 static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_report_tensor *tensor = tensor_at(a, row);
+    const hr_report_tensor *tensor = tensor_at(&a->feed, row);
     char bytes[FORMAT_MAX];
     const char *cells[] = {[COLUMN_TENSOR] = tensor->name,
                            [COLUMN_BYTES] = format_cell_bytes(tensor->bytes, feed_unit(&a->feed), bytes),
@@ -39,16 +39,16 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
 static double number(const app *a, size_t row, unsigned column)
 {
     (void)column;
-    return (double)tensor_at(a, row)->bytes;
+    return (double)tensor_at(&a->feed, row)->bytes;
 }
 
 // Tensors of one name are told apart by which of them it is.
 static uint64_t key(const app *a, size_t row)
 {
-    const char *name = tensor_at(a, row)->name;
+    const char *name = tensor_at(&a->feed, row)->name;
     uint64_t before = 0;
     for (size_t i = 0; i < row; i++) {
-        before += strcmp(tensor_at(a, i)->name, name) == 0;
+        before += strcmp(tensor_at(&a->feed, i)->name, name) == 0;
     }
     return name_key(name) + before;
 }
@@ -60,7 +60,7 @@ static uint64_t version(const app *a)
 
 static int band(const app *a, size_t row)
 {
-    return (int)tensor_at(a, row)->category;
+    return (int)tensor_at(&a->feed, row)->category;
 }
 
 static const table_source source = {

@@ -12,7 +12,7 @@ extern const pane_ops pane_knobs, pane_counters, pane_vram, pane_step, pane_loss
 void widget_knobs(const canvas *c, const app *a);
 // The title line of a pane with a table: also what it leaves out, and in which order it stands where no heading says so.
 void widget_table_rule(const canvas *c, const app *a, pane_id pane, const char *right);
-void widget_knob_bar(const canvas *c, const app *a); // the selected knob and its neighbours in one row
+void widget_knob_bar(const canvas *c, const feed *f); // the selected knob and its neighbours in one row
 // What can be typed, in rows above the line.
 void widget_candidates(const canvas *screen, rect line, const app *a);
 void widget_prompt(const canvas *c, const app *a);
@@ -48,6 +48,6 @@ void graph_phase(const canvas *c, int x, const char *name); // "│forward", whe
 int graph_plot_width(int width);
 
 // How a counter's value is written while it is not selected: in grey where it says nothing.
-role counter_role(const app *a, counter_id id);
+role counter_role(const feed *f, counter_id id);
 
 #endif
