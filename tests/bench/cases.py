@@ -7,14 +7,17 @@ from measure import TOP
 BENCH_PRESETS = "tests/bench/presets"
 IMAGE_LAYOUTS = ["plain", "nhwc"]
 GRAPH, EAGER, AUTO = ["execution.mode=graph"], ["execution.mode=eager"], ["execution.layout=auto"]
+RESIDENT = ["pipeline.resident=on"]
 
 # steps: of one run. layouts: of the peer. ours: knobs of each subject and how many times the speed of PyTorch, as it is
 # installed, it should reach; the first of a case that counts enters the geometric mean.
 CASES = [
     {"name": "separable CNN, batch 128, Adam", "preset": "cifar10_separable_cnn", "batch": 128, "optimizer": "adam",
-     "steps": 41, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH, 3.0), (EAGER, 3.0)], "counts": True},
+     "steps": 41, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH, 3.0), (EAGER, 3.0), (GRAPH + RESIDENT, 3.0)],
+     "counts": True},
     {"name": "separable CNN, batch 16, Adam", "preset": "cifar10_separable_cnn", "batch": 16, "optimizer": "adam",
-     "steps": 101, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH, 5.0), (EAGER, 5.0)], "counts": False},
+     "steps": 101, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH, 5.0), (EAGER, 5.0), (GRAPH + RESIDENT, 5.0)],
+     "counts": False},
     {"name": "MLP, batch 128, Adam", "preset": "mlp", "batch": 128, "optimizer": "adam",
      "steps": 17, "layouts": ["plain"], "ours": [(GRAPH, 1.5), (EAGER, 1.5)], "counts": True},
     {"name": "ResNet-18 32x32, batch 32, momentum", "preset": "resnet18_cifar", "batch": 32, "optimizer": "momentum",

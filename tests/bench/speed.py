@@ -4,8 +4,9 @@ float32, and in mixed_bfloat16 against autocast.
 
 PyTorch runs in its best layout: the fastest of a pilot. Interleaved: in every round each subject runs once, in turn
 there and back, so that whatever else the machine does meets all alike. A headroom run is a process of its own and its
-steps include the input pipeline; a PyTorch process stays warm and its batch is in memory. Both report the median of
-their steps; the figure is the median of the rounds.
+steps include the input pipeline; a PyTorch process stays warm and its batch is in memory, as that of the subjects named
+`resident` is, beside those that have new data in every step and that alone are counted. Both report the median of their
+steps; the figure is the median of the rounds.
 
 The ceiling, measured in the same run, is the rate of the fastest large matrix product of either side and of the
 fastest large copy. The floor of a step is the longer of its FLOPs at the one and its least traffic at the other; an
@@ -16,7 +17,7 @@ import json
 import re
 import subprocess
 
-from cases import CASES, knobs_of, preset_path
+from cases import CASES, RESIDENT, knobs_of, preset_path
 from measure import (MIB, TOP, Unavailable, bench_program, environment, figures, geometric_mean, headroom_program,
                      json_of, knob_words, load, output_of, peer_python, wanted)
 
@@ -35,7 +36,7 @@ POLICY_OF = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 class Headroom:
     def __init__(self, case, knobs, more):
-        self.name = "headroom " + ", ".join(k.partition("=")[2] for k in knobs)
+        self.name = "headroom " + ", ".join("resident" if k in RESIDENT else k.partition("=")[2] for k in knobs)
         self.options = [preset_path(case["preset"]), *knob_words(knobs_of(case, knobs + more, THREADS))]
         self.seconds, self.resident_bytes, self.report = [], [], None
 

@@ -29,7 +29,7 @@ HOSTILE = {"hang": "sleep 300", "crash": "echo so it goes >&2; kill -SEGV $$", "
            "rubbish": "echo '{\"half\":'"}
 SMI = """case "$1" in *name*) echo NVIDIA H200;; *compute_cap*) echo 9.0;; *) echo 143771;; esac"""
 REPORT = {"memory": {"peak_in_use_bytes": 1000, "peak_pool_bytes": 2000, "heap_hash": "ab"},
-          "driver": {"outside_bytes": 10, "process_bytes": 2010, "others_bytes": 0}, "step": {"seconds": 0.5, "prepared": [], "capture": {"replays": 4, "refusal": None}},
+          "driver": {"outside_bytes": 10, "process_bytes": 2010, "others_bytes": 0}, "transfer": {"h2d_bytes_per_step": 0}, "step": {"seconds": 0.5, "prepared": [], "capture": {"replays": 4, "refusal": None}},
           "train": {"loss_first": 2.0, "loss_last": 1.0, "examples_per_second": 4.0, "data": "generated"}}
 ROW = ('3,forward,"a/dense",product,bfloat16,"cublaslt",0,bfloat16 4x8,bfloat16 4x8; bfloat16 8x8,512,64,1024,3,5000,'
        "4000,3000")
@@ -153,7 +153,8 @@ class Parts(unittest.TestCase):
             broken = {key for key, row in rows.items() if "error" in row}
             self.assertEqual(broken, set() if name == "well" else {"headroom selective", "pytorch compile"}, name)
             self.assertEqual(rows["pytorch eager"]["all"], [1.0, 1.0])
-            self.assertEqual(body["cases"][0]["ratios"]["speed_of_eager"], 2.0)
+            self.assertEqual([body["cases"][0]["ratios"][key] for key in ("speed_of_eager", "speed_resident_of_eager")],
+                             [2.0, 2.0])
             self.assertEqual(failed, [])
 
     def test_bench_ends_in_time(self):
