@@ -19,6 +19,9 @@ static void print_synopsis(const app_command *c)
     (void)snprintf(usage, sizeof usage, "headroom%s%s%s%s%s", c->name[0] != '\0' ? " " : "", c->name,
                    c->arguments[0] != '\0' ? " " : "", c->arguments, c->options != 0 ? " [options]" : "");
     roff_example(usage);
+    if (c->name[0] == '\0') {
+        roff_example("headroom COMMAND [arguments] [options]");
+    }
 }
 
 static void print_options(const app_command *c)
