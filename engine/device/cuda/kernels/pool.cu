@@ -272,8 +272,9 @@ template <typename T, int V> __device__ __forceinline__ void global_avg_pool_bwd
 
 // ---- kernels ------------------------------------------------------------------------------------------------------
 
-#define POOL(name, suffix, type)                                                                             \
-    extern "C" __global__ void __launch_bounds__(POOL_THREADS, 4) name##_##suffix(pool_args a)               \
+// `blocks` at once on a multiprocessor.
+#define POOL_OF(name, suffix, type, blocks)                                                                  \
+    extern "C" __global__ void __launch_bounds__(POOL_THREADS, blocks) name##_##suffix(pool_args a)          \
     {                                                                                                        \
         if (a.vectors) {                                                                                     \
             name<type, lanes<type>::count>(a);                                                               \
@@ -281,9 +282,10 @@ template <typename T, int V> __device__ __forceinline__ void global_avg_pool_bwd
             name<type, 1>(a);                                                                                \
         }                                                                                                    \
     }
+#define POOL(name, suffix, type) POOL_OF(name, suffix, type, 4)
 #define POOLS(suffix, type)                                                                                  \
     POOL(max_pool, suffix, type)                                                                             \
-    POOL(max_pool_normalised, suffix, type)                                                                  \
+    POOL_OF(max_pool_normalised, suffix, type, 3)                                                            \
     POOL(max_pool_bwd, suffix, type)                                                                         \
     POOL(max_pool_bwd_index, suffix, type)                                                                   \
     POOL(avg_pool, suffix, type)                                                                             \
