@@ -71,7 +71,7 @@ static void print_capture(const hr_report_capture *c)
 {
     char line[LINE_MAX_BYTES], count[SAY_COUNT_TEXT_MAX];
     (void)snprintf(line, sizeof line, "%s steps replayed as a CUDA graph%s%s", say_count(c->replays, count),
-                   c->refused[0] == '\0' ? "" : "; a capture was refused: ", c->refused);
+                   c->refused[0] == '\0' ? "" : "; not captured: ", c->refused);
     printf("  capture              ");
     say_paragraph(line, LABEL_COLUMN);
 }

@@ -44,7 +44,7 @@ typedef struct device_facts {
 typedef struct device_capture {
     bool wanted;         // the device was opened with `capture`
     uint64_t replays;    // steps that were launched as a captured graph, the one of the capture included
-    const char *refused; // why a step could not be captured; NULL: none was refused. Borrowed until unload
+    const char *refused; // why no step could be captured; NULL: one was, or is soon. Borrowed until unload
 } device_capture;
 
 // Who computes an instruction, as `load` has made it ready.

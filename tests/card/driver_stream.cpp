@@ -540,8 +540,14 @@ static void end_capture(capture *c)
 
 EXPORTED CUresult cuStreamEndCapture(CUstream stream, CUgraph *out)
 {
-    ENTER(cuStreamEndCapture, WHEN_LOST)
+    card::call entered("cuStreamEndCapture", WHEN_LOST);
     *out = nullptr;
+    if (entered.refused != CUDA_SUCCESS) { // whatever the call answers, the capture has ended
+        if (stream != nullptr && known(stream) && stream->into != nullptr) {
+            end_capture(stream->into);
+        }
+        return entered.refused;
+    }
     if (stream == nullptr || !known(stream) || stream->into == nullptr) {
         return CUDA_ERROR_ILLEGAL_STATE;
     }

@@ -2,10 +2,15 @@
 // Steps that repeat become one graph: a step whose calls were those of the steps before it is not enqueued but put off
 // to its end, captured from all lanes and launched; the steps after it only fill pinned memory and launch. The first
 // call that differs sends what was put off on its way, and the graph is forgotten.
+#include <stdio.h>
+
 #include "outside.h"
 #include "step.h"
 
-enum { CAPTURE_AFTER_MAX = 1024 }; // steps alike before one is captured, after many captures in vain
+enum {
+    CAPTURE_AFTER_MAX = 1024, // steps alike before one is captured, after many captures in vain
+    NAME_BYTES = 80
+};
 
 void cuda_forget_graph(cuda_loaded *l)
 {
@@ -121,10 +126,30 @@ hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
     return HR_OK;
 }
 
+// Why no step was captured though nobody refused it; NULL where there is nothing to say yet.
+static const char *waits_for(cuda_loaded *l)
+{
+    char name[NAME_BYTES];
+    if (l->times != NULL) {
+        return "every instruction is timed by itself";
+    }
+    if (l->moved == HR_NO_ID) {
+        return NULL;
+    }
+    (void)snprintf(
+        l->waits, sizeof l->waits,
+        "%s has other addresses in every step, which a graph cannot; allocator.kind=static keeps them",
+        program_instr_name(l->source, &l->source->instrs[l->moved], name, sizeof name));
+    return l->waits;
+}
+
 void cuda_captured(void *kernels, device_capture *out)
 {
-    const cuda_loaded *l = kernels;
-    *out = (device_capture){.wanted = l->device->capture,
-                            .replays = l->replays,
-                            .refused = l->refused.status == HR_OK ? NULL : l->refused.sentence};
+    cuda_loaded *l = kernels;
+    *out = (device_capture){.wanted = l->device->capture, .replays = l->replays};
+    if (l->refused.status != HR_OK) {
+        out->refused = l->refused.sentence;
+    } else if (out->wanted && l->replays == 0) {
+        out->refused = waits_for(l);
+    }
 }

@@ -356,6 +356,7 @@ hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err
     l->device = device;
     l->source = p;
     l->capture_after = CAPTURE_AFTER;
+    l->moved = HR_NO_ID;
     l->rounds = p->rounds == 0 ? 1 : p->rounds;
     l->stages = device->capture && l->rounds > 1;
     const uint64_t before_bytes = cuda_free_bytes();

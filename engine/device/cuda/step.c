@@ -99,6 +99,9 @@ static hr_status add_call(cuda_loaded *l, const cuda_call *call, step_io *io, hr
     if (!same && captured && l->mode != STEP_EAGER) {
         HR_TRY(cuda_divert(l, io, err));
     }
+    if (!same && l->call_count < l->last_count && l->moved == HR_NO_ID) {
+        l->moved = call->instr;
+    }
     l->alike = l->alike && same;
     *place = *call;
     l->call_count++;
@@ -115,6 +118,7 @@ static void begin_step(cuda_loaded *l)
     l->group.count = 0;
     l->failed = HR_OK;
     l->alike = true;
+    l->moved = HR_NO_ID;
     l->call_count = 0;
 }
 

@@ -20,6 +20,7 @@
 
 #include "device_impl.h"
 
+enum { CUDA_WAITS_MAX = 192 };
 enum { CALL_ADDRESSES = OP_MAX_IN + OP_MAX_OUT + 1, CALL_WORKSPACE = OP_MAX_IN + OP_MAX_OUT };
 
 typedef struct cuda_call {
@@ -95,6 +96,8 @@ typedef struct cuda_loaded {
     CUgraphExec replay;     // of calls[0 .. last_count)
     uint64_t replays;       // steps that were launched so
     hr_err refused;         // why it cannot be captured; HR_OK: nobody refused
+    uint32_t moved; // the first instruction whose addresses differ from the step before; HR_NO_ID: of none
+    char waits[CUDA_WAITS_MAX]; // why no step has been captured so far, in words
 } cuda_loaded;
 
 // program.c

@@ -60,7 +60,7 @@ typedef struct hr_report_prepared {
 typedef struct hr_report_capture {
     bool wanted;                 // steps are captured into a CUDA graph where the device can
     uint64_t replays;            // steps that were launched as one
-    char refused[HR_REASON_MAX]; // why none could be captured; "": none was refused
+    char refused[HR_REASON_MAX]; // why none could be captured; "": one was, or is soon
 } hr_report_capture;
 
 typedef struct hr_report_workspace {
