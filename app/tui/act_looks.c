@@ -85,9 +85,10 @@ void act_copy(app *a, int unused)
     const pane_ops *ops = pane_ops_of(a->focus);
     char *text = calloc(1, TERMINAL_COPY_MAX + 1);
     hr_err err;
-    bool any = text != NULL &&
-               (ops->copy != NULL ? ops->copy(a, text, TERMINAL_COPY_MAX)
-                                  : table_copy(&a->table[a->focus], ops->table, a, text, TERMINAL_COPY_MAX));
+    bool any =
+        text != NULL && (ops->copy != NULL ? ops->copy(a, text, TERMINAL_COPY_MAX)
+                                           : table_copy(&a->table[a->focus], ops->table,
+                                                        pane_rows(a, a->focus), text, TERMINAL_COPY_MAX));
     if (!any) {
         feed_say(&a->feed, MESSAGE_NOTE, "nothing is here to copy");
     } else if (terminal_copy(hr_plain_text(text, "\t\n"), &err) == HR_OK) {

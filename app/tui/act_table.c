@@ -117,7 +117,7 @@ void act_filter_move(app *a, int rows)
     if (filters_knobs(a)) {
         find_knob(a, (int64_t)a->feed.knob + rows, rows < 0 ? -1 : 1);
     } else {
-        table_move(&a->table[a->focus], source_of(a), a, rows);
+        table_move(&a->table[a->focus], source_of(a), pane_rows(a, a->focus), rows);
     }
 }
 
@@ -157,7 +157,7 @@ void act_filter_counts(const app *a, size_t *shown, size_t *all)
         }
     } else if (source_of(a) != NULL) {
         *shown = a->table[a->focus].count;
-        *all = source_of(a)->count(a);
+        *all = source_of(a)->count(pane_rows(a, a->focus));
     }
 }
 
@@ -194,7 +194,7 @@ void act_follow(app *a, int unused)
     (void)unused;
     table_view *v = &a->table[a->focus];
     v->follows = !v->follows;
-    table_move(v, source_of(a), a, 0); // notes the row
+    table_move(v, source_of(a), pane_rows(a, a->focus), 0); // notes the row
     feed_say(&a->feed, MESSAGE_NOTE,
              v->follows ? "the cursor stays with this row wherever it goes; f lets go"
                         : "the cursor stays in its place");
@@ -211,7 +211,7 @@ void act_mark(app *a, int unused)
     } else if (table_selected(v) == SIZE_MAX) {
         feed_say(&a->feed, MESSAGE_NOTE, "there is no row to mark");
     } else {
-        table_mark(v, source_of(a), a);
+        table_mark(v, source_of(a), pane_rows(a, a->focus));
         feed_say(&a->feed, MESSAGE_NOTE,
                  v->marks < marks ? "the mark is gone" : "marked: t takes the mark away");
     }

@@ -24,7 +24,7 @@ static void settle_tables(app *a)
     for (const pane_id *pane = screen_row_of(a->screen)->panes; *pane != PANE_COUNT; pane++) {
         const table_source *table = pane_ops_of(*pane)->table;
         if (table != NULL) {
-            table_settle(&a->table[*pane], table, a);
+            table_settle(&a->table[*pane], table, pane_rows(a, *pane));
         }
     }
 }
@@ -125,7 +125,7 @@ static void move_in_pane(app *a, int rows)
     bool meter = app_layout(a).kind < LAYOUT_SINGLE; // whatever the screen, the knobs are what it shows
     const pane_ops *ops = pane_ops_of(meter ? PANE_KNOBS : a->focus);
     if (ops->table != NULL && (ops->move == NULL || !ops->move(a, rows, 0))) {
-        table_move(&a->table[a->focus], ops->table, a, rows);
+        table_move(&a->table[a->focus], ops->table, pane_rows(a, a->focus), rows);
     } else if (ops->table == NULL && (ops->move == NULL || !ops->move(a, rows, 0))) {
         act_select_knob(a, rows);
     }

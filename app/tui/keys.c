@@ -100,7 +100,7 @@ static void click_pane(app *a, pane_id pane, rect r)
         ops->click(a, y, x);
     } else if (ops->table != NULL) {
         table_place place = pane_table_place(a, pane, r);
-        table_click(&a->table[pane], ops->table, a, &place, y, x);
+        table_click(&a->table[pane], ops->table, pane_rows(a, pane), &place, y, x);
     }
     a->focus = pane; // only now: until then it stands as it was drawn
 }

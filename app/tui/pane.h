@@ -14,6 +14,7 @@ typedef struct pane_ops {
     void (*draw)(const canvas *c, const app *a); // its title included; changes nothing
     void (*settle)(app *a);    // before a frame that shows it; NULL: nothing is to be made ready
     const table_source *table; // its rows, drawn with table_draw; NULL: it has none
+    bool table_of_feed;        // its functions take the feed; else all of the state
     int table_y;               // row of the pane where the table begins: 1 below the title alone
     // The cursor: rows down, columns right. False: it has no use for that, and a table moves by rows. NULL: never.
     bool (*move)(app *a, int rows, int columns);
@@ -32,6 +33,8 @@ typedef struct pane_ops {
 } pane_ops;
 
 const pane_ops *pane_ops_of(pane_id pane); // of a pane that can have the focus
+// What the functions of the pane's table take.
+const void *pane_rows(const app *a, pane_id pane);
 // Where the table of a pane with rows stands, as it was drawn.
 table_place pane_table_place(const app *a, pane_id pane, rect r);
 

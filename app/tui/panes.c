@@ -29,6 +29,11 @@ const pane_ops *pane_ops_of(pane_id pane)
     return panes[pane < PANE_FOCUS_COUNT ? pane : PANE_KNOBS];
 }
 
+const void *pane_rows(const app *a, pane_id pane)
+{
+    return pane_ops_of(pane)->table_of_feed ? (const void *)&a->feed : a;
+}
+
 table_place pane_table_place(const app *a, pane_id pane, rect r)
 {
     return (table_place){&a->glyphs, r.h, r.w, pane_ops_of(pane)->table_y, a->focus == pane};

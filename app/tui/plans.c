@@ -31,7 +31,7 @@ void app_take_fit(app *a, const hr_answer *answer)
 {
     if (fit_take(&a->feed.fit, answer)) {
         // FRONTIER may be shown alone
-        table_settle(&a->table[PANE_POINTS], pane_ops_of(PANE_POINTS)->table, a);
+        table_settle(&a->table[PANE_POINTS], pane_ops_of(PANE_POINTS)->table, pane_rows(a, PANE_POINTS));
     }
 }
 

@@ -299,7 +299,8 @@ START_TEST(what_is_copied_has_nothing_that_a_terminal_obeys)
     hr_report_tensor *first = &a->feed.report.memory.at_peak.tensors[table_selected(&a->table[PANE_PEAK])];
     snprintf(first->name, sizeof first->name, "a\033]52;c;\a\r\nrm\t\xc2\x9b-\xc3\xa9");
     char text[512];
-    ck_assert(table_copy(&a->table[PANE_PEAK], pane_ops_of(PANE_PEAK)->table, a, text, sizeof text));
+    ck_assert(table_copy(&a->table[PANE_PEAK], pane_ops_of(PANE_PEAK)->table, pane_rows(a, PANE_PEAK), text,
+                         sizeof text));
     static const char wanted[] = "a?]52;c;?"
                                  "?"
                                  "?rm?"

@@ -16,24 +16,24 @@ enum { ROWS = 200 };
 static size_t asked[ROWS];
 static uint64_t rows_version;
 
-static size_t all_rows(const app *a)
+static size_t all_rows(const void *of)
 {
-    (void)a;
+    (void)of;
     return ROWS;
 }
 
 // Two times a hundred names, the larger ones first.
-static void name_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void name_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    (void)a;
+    (void)of;
     (void)column;
     asked[row]++;
     snprintf(text, TABLE_CELL_MAX, "%s_%02zu", row % 2 == 0 ? "Layer" : "grad", 99 - row / 2);
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
-    (void)a;
+    (void)of;
     return rows_version;
 }
 
@@ -147,7 +147,7 @@ END_TEST
 
 static const char *name_at(const app *a, pane_id pane, char text[TABLE_CELL_MAX])
 {
-    pane_ops_of(pane)->table->cell(a, table_selected(&a->table[pane]), 0, text);
+    pane_ops_of(pane)->table->cell(pane_rows(a, pane), table_selected(&a->table[pane]), 0, text);
     return text;
 }
 
@@ -157,7 +157,7 @@ static void ck_stays(app *a, pane_id pane, void (*swap)(app *a, size_t one, size
     char before[TABLE_CELL_MAX], after[TABLE_CELL_MAX];
     table_view *v = &a->table[pane];
     a->focus = pane;
-    table_move(v, pane_ops_of(pane)->table, a, 1);
+    table_move(v, pane_ops_of(pane)->table, pane_rows(a, pane), 1);
     app_key(a, 'f');
     app_key(a, 't');
     ck_assert_uint_eq(v->marks, 1);
@@ -165,10 +165,10 @@ static void ck_stays(app *a, pane_id pane, void (*swap)(app *a, size_t one, size
     const uint64_t marked = v->marked[0];
     const size_t row = table_selected(v);
     swap(a, row, row + 1);
-    table_settle(v, pane_ops_of(pane)->table, a);
+    table_settle(v, pane_ops_of(pane)->table, pane_rows(a, pane));
     ck_assert_str_eq(name_at(a, pane, after), before);
     ck_assert_uint_eq(table_selected(v), row + 1);
-    ck_assert_uint_eq(pane_ops_of(pane)->table->key(a, row + 1), marked);
+    ck_assert_uint_eq(pane_ops_of(pane)->table->key(pane_rows(a, pane), row + 1), marked);
 }
 
 static void swap_tensors(app *a, size_t one, size_t other)
@@ -219,7 +219,7 @@ START_TEST(tensors_of_one_name_have_keys_of_their_own)
     hr_report_tensor *t = a->feed.report.memory.at_peak.tensors;
     snprintf(t[1].name, sizeof t[1].name, "%s", t[0].name);
     const table_source *s = pane_ops_of(PANE_PEAK)->table;
-    ck_assert_uint_ne(s->key(a, 0), s->key(a, 1));
+    ck_assert_uint_ne(s->key(pane_rows(a, PANE_PEAK), 0), s->key(pane_rows(a, PANE_PEAK), 1));
     screen_close(a);
 }
 END_TEST

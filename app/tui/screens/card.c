@@ -10,9 +10,9 @@ static const char what[] =
 
 enum { WIDTH = 78, WIDE = 100, KEY_WIDTH = 7, MARGIN = 2 };
 
-void screen_card(const canvas *body, const app *a)
+void screen_card(const canvas *body, const feed *f)
 {
-    (void)a;
+    (void)f;
     size_t count;
     const card_choice *choices = card_choices(&count);
     int width = body->area.w < WIDE ? body->area.w : WIDTH, said = 0;

@@ -271,7 +271,7 @@ static void say(app *a)
 // The cursor of [fixes], which stand below.
 static bool move(app *a, int rows, int columns)
 {
-    table_move(&a->table[PANE_FIXES], pane_ops_of(PANE_FIXES)->table, a, rows);
+    table_move(&a->table[PANE_FIXES], pane_ops_of(PANE_FIXES)->table, pane_rows(a, PANE_FIXES), rows);
     return columns == 0;
 }
 

@@ -184,10 +184,11 @@ const char *doctor_fix_text(const feed *f, const fix_row *row, char text[HR_KNOB
 
 // ---- the table ------------------------------------------------------------------------------------------------
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const feed *f = of;
     fix_row rows[FIX_ROWS_MAX];
-    return doctor_fixes(&a->feed, rows);
+    return doctor_fixes(f, rows);
 }
 
 static double left_of(const fix_row *row)
@@ -195,18 +196,19 @@ static double left_of(const fix_row *row)
     return row->limit_bytes == 0 ? UNKNOWN : 1 - (double)row->peak_bytes / (double)row->limit_bytes;
 }
 
-static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t at, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const feed *f = of;
     fix_row rows[FIX_ROWS_MAX];
     char words[HR_KNOB_TEXT_MAX];
-    doctor_fixes(&a->feed, rows);
+    doctor_fixes(f, rows);
     const fix_row *row = &rows[at];
     switch (column) {
     case COLUMN_KNOBS:
-        snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(&a->feed, row, words));
+        snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(f, row, words));
         break;
     case COLUMN_PEAK:
-        format_bytes(row->peak_bytes, feed_unit(&a->feed), text);
+        format_bytes(row->peak_bytes, feed_unit(f), text);
         break;
     case COLUMN_LEFT:
         format_percent(left_of(row), text);
@@ -217,34 +219,38 @@ static void cell(const app *a, size_t at, unsigned column, char text[TABLE_CELL_
     }
 }
 
-static double number(const app *a, size_t at, unsigned column)
+static double number(const void *of, size_t at, unsigned column)
 {
+    const feed *f = of;
     fix_row rows[FIX_ROWS_MAX];
-    doctor_fixes(&a->feed, rows);
+    doctor_fixes(f, rows);
     return column == COLUMN_PEAK   ? (double)rows[at].peak_bytes
            : column == COLUMN_LEFT ? left_of(&rows[at])
                                    : rows[at].seconds;
 }
 
-static uint64_t key(const app *a, size_t at)
+static uint64_t key(const void *of, size_t at)
 {
+    const feed *f = of;
     fix_row rows[FIX_ROWS_MAX];
     char words[HR_KNOB_TEXT_MAX];
-    doctor_fixes(&a->feed, rows);
-    return name_key(doctor_fix_text(&a->feed, &rows[at], words));
+    doctor_fixes(f, rows);
+    return name_key(doctor_fix_text(f, &rows[at], words));
 }
 
 // Rows change with the report, with every answer, and with an end of the out-of-memory.
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
-    return a->feed.report_version << 40 ^ a->feed.answers.question << 16 ^ (uint64_t)count(a) << 2 ^
-           (uint64_t)doctor_misses(&a->feed) << 1 ^ doctor_has_oom(&a->feed);
+    const feed *f = of;
+    return f->report_version << 40 ^ f->answers.question << 16 ^ (uint64_t)count(f) << 2 ^
+           (uint64_t)doctor_misses(f) << 1 ^ doctor_has_oom(f);
 }
 
-static role role_of(const app *a, size_t at)
+static role role_of(const void *of, size_t at)
 {
+    const feed *f = of;
     fix_row rows[FIX_ROWS_MAX];
-    doctor_fixes(&a->feed, rows);
+    doctor_fixes(f, rows);
     return rows[at].dry_run >= 0 ? ROLE_GOOD : ROLE_TEXT;
 }
 
@@ -282,12 +288,12 @@ static void draw(const canvas *c, const app *a)
     snprintf(right, sizeof right, "%s · %s · a applies", feed_unit(&a->feed).name,
              wants_fit(&a->feed) ? "planned to fit" : "need less");
     widget_table_rule(c, a, PANE_FIXES, right);
-    if (count(a) == 0 && is_planning(&a->feed)) {
+    if (count(&a->feed) == 0 && is_planning(&a->feed)) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         paint_wrapped(&words, 0, ROLE_DIM, being_planned);
         return;
     }
-    table_draw(c, 1, a, &source, &a->table[PANE_FIXES], focused);
+    table_draw(c, 1, &a->feed, &source, &a->table[PANE_FIXES], focused);
 }
 
 static void enter(app *a)
@@ -343,6 +349,7 @@ static bool copy(const app *a, char *text, size_t size)
 
 const pane_ops pane_fixes = {.draw = draw,
                              .table = &source,
+                             .table_of_feed = true,
                              .table_y = 1,
                              .enter = enter,
                              .enter_does = "apply",

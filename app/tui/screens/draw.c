@@ -39,9 +39,9 @@ static void settle_tables(app *a, const layout *l)
             ops->settle(a);
         }
         if (ops->table != NULL && l->pane[pane].h > 0) {
-            table_settle(&a->table[pane], ops->table, a);
+            table_settle(&a->table[pane], ops->table, pane_rows(a, (pane_id)pane));
             table_place place = pane_table_place(a, (pane_id)pane, l->pane[pane]);
-            table_scroll(&a->table[pane], ops->table, a, &place);
+            table_scroll(&a->table[pane], ops->table, pane_rows(a, (pane_id)pane), &place);
         }
     }
 }
@@ -98,7 +98,7 @@ static void draw_body(const canvas *screen, const app *a, const layout *l)
         draw_panes(screen, a, l);
     }
     if (a->overlay == OVERLAY_CARD) {
-        screen_card(&body, a);
+        screen_card(&body, &a->feed);
     }
 }
 

@@ -29,9 +29,10 @@ static const table_column columns[] = {
     [COLUMN_SLOWDOWN] = {.term = "slowdown", .width = 8, .number = true, .from_width = 64},
 };
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
-    return a->feed.fit.count;
+    const feed *f = of;
+    return f->fit.count;
 }
 
 static const hr_fit_point *point_at(const feed *f, size_t row)
@@ -39,14 +40,16 @@ static const hr_fit_point *point_at(const feed *f, size_t row)
     return &f->fit.point[f->fit.order[row]];
 }
 
-static uint64_t key(const app *a, size_t row)
+static uint64_t key(const void *of, size_t row)
 {
-    return a->feed.fit.order[row];
+    const feed *f = of;
+    return f->fit.order[row];
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
-    return a->feed.fit.version;
+    const feed *f = of;
+    return f->fit.version;
 }
 
 byte_unit fit_unit(const feed *f)
@@ -59,17 +62,18 @@ byte_unit fit_unit(const feed *f)
     return byte_unit_for(highest);
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_fit_point *p = point_at(&a->feed, row);
+    const feed *f = of;
+    const hr_fit_point *p = point_at(f, row);
     char value[FORMAT_MAX] = "";
-    double slowdown = fit_slowdown(&a->feed.fit, p);
+    double slowdown = fit_slowdown(&f->fit, p);
     switch (column) {
     case COLUMN_FITS:
         snprintf(text, TABLE_CELL_MAX, "%s",
-                 a->feed.fit.best[a->feed.fit.order[row]] ? "best"
-                 : p->plan.fits                           ? "yes"
-                                                          : "no");
+                 f->fit.best[f->fit.order[row]] ? "best"
+                 : p->plan.fits                 ? "yes"
+                                                : "no");
         return;
     case COLUMN_KNOBS:
         if (fit_short(p, text)[0] == '\0') {
@@ -77,11 +81,11 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         }
         return;
     case COLUMN_PEAK:
-        format_bytes(p->plan.peak_in_use_bytes, fit_unit(&a->feed), value);
+        format_bytes(p->plan.peak_in_use_bytes, fit_unit(f), value);
         break;
     case COLUMN_MISSING:
         if (!p->plan.fits) {
-            format_bytes(p->plan.missing_bytes, fit_unit(&a->feed), value);
+            format_bytes(p->plan.missing_bytes, fit_unit(f), value);
         }
         break;
     case COLUMN_SECONDS:
@@ -94,20 +98,20 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     snprintf(text, TABLE_CELL_MAX, "%s", value);
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
-    const hr_fit_point *p = point_at(&a->feed, row);
+    const feed *f = of;
+    const hr_fit_point *p = point_at(f, row);
     return column == COLUMN_PEAK      ? (double)p->plan.peak_in_use_bytes
            : column == COLUMN_MISSING ? (double)p->plan.missing_bytes
            : column == COLUMN_SECONDS ? fit_seconds(p)
-                                      : fit_slowdown(&a->feed.fit, p);
+                                      : fit_slowdown(&f->fit, p);
 }
 
-static role role_of(const app *a, size_t row)
+static role role_of(const void *of, size_t row)
 {
-    return a->feed.fit.best[a->feed.fit.order[row]] ? ROLE_GOOD
-           : point_at(&a->feed, row)->plan.fits     ? ROLE_TEXT
-                                                    : ROLE_BAD;
+    const feed *f = of;
+    return f->fit.best[f->fit.order[row]] ? ROLE_GOOD : point_at(f, row)->plan.fits ? ROLE_TEXT : ROLE_BAD;
 }
 
 static const table_source source = {
@@ -136,7 +140,7 @@ void fit_pick(app *a, size_t point)
     for (size_t i = 0; i < v->count; i++) {
         if (v->order[i] < a->feed.fit.count && a->feed.fit.order[v->order[i]] == point) {
             v->cursor = i;
-            table_move(v, &source, a, 0); // notes the row
+            table_move(v, &source, &a->feed, 0); // notes the row
             return;
         }
     }
@@ -217,7 +221,7 @@ static void draw(const canvas *c, const app *a)
     char progress[96], right[128], look[TABLE_LOOK_MAX], title[TABLE_LOOK_MAX + 96];
     bool focused = a->focus == PANE_POINTS;
     snprintf(right, sizeof right, "%s · %s", fit_unit(&a->feed).name, progress_text(&a->feed, progress));
-    table_look(&a->table[PANE_POINTS], &source, a, c->area.h - 1, c->area.w, look);
+    table_look(&a->table[PANE_POINTS], &source, &a->feed, c->area.h - 1, c->area.w, look);
     snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[a->feed.fit.permission],
              look);
     paint_rule(c, focused, title, a->feed.fit.count > 0 ? right : "");
@@ -226,11 +230,12 @@ static void draw(const canvas *c, const app *a)
         paint_wrapped(&words, 0, ROLE_BAD, a->feed.fit.refused);
         return;
     }
-    table_draw(c, 1, a, &source, &a->table[PANE_POINTS], focused);
+    table_draw(c, 1, &a->feed, &source, &a->table[PANE_POINTS], focused);
 }
 
 const pane_ops pane_points = {.draw = draw,
                               .table = &source,
+                              .table_of_feed = true,
                               .table_y = 1,
                               .enter = fit_enter,
                               .enter_does = "apply",

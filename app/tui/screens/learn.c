@@ -38,10 +38,10 @@ static const table_column term_columns[] = {
     [COLUMN_LINE] = {.term = "meaning", .from_width = 44},
 };
 
-static size_t count_terms(const app *a)
+static size_t count_terms(const void *of)
 {
     size_t count;
-    (void)a;
+    (void)of;
     hr_terms(&count);
     return count;
 }
@@ -53,17 +53,17 @@ static const hr_term *term_at(size_t row)
     return row < count ? &terms[row] : NULL;
 }
 
-static void term_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void term_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    (void)a;
+    (void)of;
     size_t count;
     const hr_term *term = &hr_terms(&count)[row];
     snprintf(text, TABLE_CELL_MAX, "%s", column == COLUMN_NAME ? term->name : term->line);
 }
 
-static uint64_t never_changes(const app *a)
+static uint64_t never_changes(const void *of)
 {
-    (void)a;
+    (void)of;
     return 0;
 }
 
@@ -85,7 +85,7 @@ static void draw_terms(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_TERMS;
     widget_table_rule(c, a, PANE_TERMS, "/ searches");
-    table_draw(c, 1, a, &terms, &a->table[PANE_TERMS], focused);
+    table_draw(c, 1, &a->feed, &terms, &a->table[PANE_TERMS], focused);
 }
 
 static void say_term(app *a)
@@ -106,8 +106,12 @@ static const char *name_of_term(const app *a)
     return term == NULL ? "terms" : term->name;
 }
 
-const pane_ops pane_terms = {
-    .draw = draw_terms, .table = &terms, .table_y = 1, .say = say_term, .term = name_of_term};
+const pane_ops pane_terms = {.draw = draw_terms,
+                             .table = &terms,
+                             .table_of_feed = true,
+                             .table_y = 1,
+                             .say = say_term,
+                             .term = name_of_term};
 
 // ---- meaning --------------------------------------------------------------------------------------------------
 
@@ -139,7 +143,7 @@ static void draw_meaning(const canvas *c, const app *a)
 
 static bool move_meaning(app *a, int rows, int columns)
 {
-    table_move(&a->table[PANE_TERMS], &terms, a, rows);
+    table_move(&a->table[PANE_TERMS], &terms, &a->feed, rows);
     return columns == 0;
 }
 
@@ -163,24 +167,28 @@ static const table_column situation_columns[] = {
     [COLUMN_LINE] = {.term = "title"},
 };
 
-static size_t count_situations(const app *a)
+static size_t count_situations(const void *of)
 {
+    const app *a = of;
     return a->situations.count;
 }
 
-static void situation_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void situation_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     const hr_preset_entry *entry = &a->situations.entries[row];
     snprintf(text, TABLE_CELL_MAX, "%s", column == COLUMN_NAME ? entry->name : entry->title);
 }
 
-static uint64_t count_as_version(const app *a)
+static uint64_t count_as_version(const void *of)
 {
+    const app *a = of;
     return a->situations.count;
 }
 
-static role situation_role(const app *a, size_t row)
+static role situation_role(const void *of, size_t row)
 {
+    const app *a = of;
     bool open = strcmp(a->situations.entries[row].name, hr_preset_name(a->feed.preset)) == 0;
     return open ? ROLE_GOOD : ROLE_TEXT;
 }

@@ -20,8 +20,9 @@ static const table_column columns[] = {
     [COLUMN_ADDRESS] = {.term = "address", .width = 14, .number = true, .from_width = 64},
 };
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const app *a = of;
     return heap_scene_rows(&a->heap_scene);
 }
 
@@ -72,8 +73,9 @@ static uint64_t bytes_of(const heap_scene *v, size_t row, unsigned column)
     return !requested ? c->bytes : is_region(c) ? HR_NONE : c->requested_bytes;
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     const heap_scene *v = &a->heap_scene;
     const heap_change *c = heap_scene_row(v, row);
     char bytes[HR_BYTES_TEXT_MAX];
@@ -101,8 +103,9 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     }
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     const heap_scene *v = &a->heap_scene;
     const heap_change *c = heap_scene_row(v, row);
     if (column == COLUMN_NUMBER) {
@@ -115,13 +118,15 @@ static double number(const app *a, size_t row, unsigned column)
     return bytes == HR_NONE ? UNKNOWN : (double)bytes;
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
+    const app *a = of;
     return a->heap_scene.version + (a->feed.step_plan_version << 32); // the step plan has the names
 }
 
-static int band(const app *a, size_t row)
+static int band(const void *of, size_t row)
 {
+    const app *a = of;
     const heap_scene *v = &a->heap_scene;
     const heap_change *c = heap_scene_row(v, row);
     if (c == NULL) {
@@ -131,8 +136,9 @@ static int band(const app *a, size_t row)
 }
 
 // The events of the chunk under the map's cursor stand out.
-static role role_of(const app *a, size_t row)
+static role role_of(const void *of, size_t row)
 {
+    const app *a = of;
     const heap_scene *v = &a->heap_scene;
     const heap_change *c = heap_scene_row(v, row);
     if (heap_scene_row_is_refused(v, row)) {

@@ -8,8 +8,9 @@
 
 #include "app/tui/screens/model_layers.h"
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
+    const app *a = of;
     return a->feed.step_plan_version << 32 | a->step.layer;
 }
 
@@ -32,8 +33,9 @@ static const table_column tensor_columns[] = {
     [DIES] = {.term = "dies", .width = 5, .number = true, .from_width = 58},
 };
 
-static size_t tensor_count(const app *a)
+static size_t tensor_count(const void *of)
 {
+    const app *a = of;
     return feed_step_plan(&a->feed) == NULL ? 0 : a->step.layer_tensors;
 }
 
@@ -42,8 +44,9 @@ static const hr_step_plan_tensor *tensor_at(const app *a, size_t row)
     return &a->feed.step_plan.tensors[a->step.of_layer[row]];
 }
 
-static double tensor_number(const app *a, size_t row, unsigned column)
+static double tensor_number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     const hr_step_plan_tensor *t = tensor_at(a, row);
     uint32_t at = column == BORN ? t->born : t->died;
     return column == BYTES ? (double)t->bytes : at == HR_NO_ID ? UNKNOWN : (double)at;
@@ -61,8 +64,9 @@ static const char *needed(const app *a, size_t row)
                                                   : "—";
 }
 
-static void tensor_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void tensor_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     if (column == NEEDED) {
         snprintf(text, TABLE_CELL_MAX, "%s", needed(a, row));
     } else {
@@ -71,13 +75,15 @@ static void tensor_cell(const app *a, size_t row, unsigned column, char text[TAB
     }
 }
 
-static int tensor_band(const app *a, size_t row)
+static int tensor_band(const void *of, size_t row)
 {
+    const app *a = of;
     return (int)tensor_at(a, row)->category;
 }
 
-static role tensor_role(const app *a, size_t row)
+static role tensor_role(const void *of, size_t row)
 {
+    const app *a = of;
     const hr_step_plan_tensor *t = tensor_at(a, row);
     return t->born == HR_NO_ID && !t->persistent ? ROLE_DIM : ROLE_TEXT;
 }
@@ -148,8 +154,9 @@ static const table_column work_columns[] = {
     [TIME] = {.term = "time", .width = 8, .number = true},
 };
 
-static size_t work_count(const app *a)
+static size_t work_count(const void *of)
 {
+    const app *a = of;
     return feed_step_plan(&a->feed) == NULL ? 0 : a->step.layer_instrs;
 }
 
@@ -158,8 +165,9 @@ static uint32_t work_at(const app *a, size_t row)
     return a->step.of_layer[a->step.layer_tensors + row];
 }
 
-static double work_number(const app *a, size_t row, unsigned column)
+static double work_number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     const hr_step_plan_instr *i = &a->feed.step_plan.instrs[work_at(a, row)];
     return column == FLOPS ? (double)i->flops : column == TIME ? i->seconds : (double)work_at(a, row);
 }
@@ -173,8 +181,9 @@ static const char *work_name(const app *a, const hr_step_plan_instr *i)
     return strncmp(name, layer, length) == 0 && name[length] == '/' ? name + length + 1 : name;
 }
 
-static void work_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void work_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     const hr_step_plan_instr *i = &a->feed.step_plan.instrs[work_at(a, row)];
     char words[FORMAT_MAX];
     switch (column) {

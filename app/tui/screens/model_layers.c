@@ -34,8 +34,9 @@ void place_model(layout *l, rect body, const layout_wish *wish)
     l->pane[PANE_LAYERS] = body;
 }
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const app *a = of;
     const hr_step_plan *p = feed_step_plan(&a->feed);
     return p == NULL ? 0 : p->layer_count;
 }
@@ -50,8 +51,9 @@ byte_unit layer_unit(const app *a)
     return byte_unit_for(a->step.largest_layer);
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     const hr_step_plan_layer *layer = &a->feed.step_plan.layers[row];
     switch (column) {
     case PARAMETERS:
@@ -86,8 +88,9 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
     snprintf(text, TABLE_CELL_MAX, "%s", shown);
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     const hr_step_plan *p = &a->feed.step_plan;
     const hr_step_plan_layer *layer = &p->layers[row];
     const double largest = (double)a->step.largest_layer;
@@ -110,13 +113,15 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     }
 }
 
-static uint64_t key(const app *a, size_t row)
+static uint64_t key(const void *of, size_t row)
 {
+    const app *a = of;
     return name_key(hr_step_plan_text(&a->feed.step_plan, a->feed.step_plan.layers[row].name));
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
+    const app *a = of;
     return a->feed.step_plan_version << 2 | (uint64_t)a->glyphs.set;
 }
 

@@ -70,16 +70,18 @@ static const table_column columns[] = {
     [COLUMN_PEAK] = {.term = "peak_bytes", .width = 10, .number = true, .from_width = 48},
 };
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const feed *f = of;
     stage_view views[STAGE_VIEWS_MAX];
-    return pipeline_views(&a->feed, views);
+    return pipeline_views(f, views);
 }
 
 // Rows change with every step, and their number with a build.
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
-    return feed_run_state(&a->feed)->steps << 8 ^ a->feed.report_version << 40 ^ count(a);
+    const feed *f = of;
+    return feed_run_state(f)->steps << 8 ^ f->report_version << 40 ^ count(f);
 }
 
 static byte_unit stages_unit(const feed *f)
@@ -96,11 +98,12 @@ static byte_unit stages_unit(const feed *f)
     return byte_unit_for(highest);
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const feed *f = of;
     stage_view views[STAGE_VIEWS_MAX];
     char bar[64], bytes[FORMAT_MAX];
-    pipeline_views(&a->feed, views);
+    pipeline_views(f, views);
     const stage_view *v = &views[row];
     switch (column) {
     case COLUMN_STAGE:
@@ -113,16 +116,17 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
         }
         break;
     default:
-        format_bytes(column == COLUMN_HOST ? v->host_bytes : v->peak_bytes, stages_unit(&a->feed), bytes);
+        format_bytes(column == COLUMN_HOST ? v->host_bytes : v->peak_bytes, stages_unit(f), bytes);
         snprintf(text, TABLE_CELL_MAX, "%s", bytes);
         break;
     }
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const feed *f = of;
     stage_view views[STAGE_VIEWS_MAX];
-    pipeline_views(&a->feed, views);
+    pipeline_views(f, views);
     uint64_t bytes = column == COLUMN_HOST ? views[row].host_bytes : views[row].peak_bytes;
     return bytes == HR_NONE ? UNKNOWN : (double)bytes;
 }
@@ -142,7 +146,7 @@ static void draw_stages(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_STAGES;
     widget_table_rule(c, a, PANE_STAGES, stages_unit(&a->feed).name);
-    table_draw(c, 1, a, &stages, &a->table[PANE_STAGES], focused);
+    table_draw(c, 1, &a->feed, &stages, &a->table[PANE_STAGES], focused);
 }
 
 static void say_stages(app *a)
@@ -157,8 +161,12 @@ static const char *term_stages(const app *a)
     return v->sort >= 0 && v->sort < (int)stages.column_count ? columns[v->sort].term : "stages";
 }
 
-const pane_ops pane_stages = {
-    .draw = draw_stages, .table = &stages, .table_y = 1, .say = say_stages, .term = term_stages};
+const pane_ops pane_stages = {.draw = draw_stages,
+                              .table = &stages,
+                              .table_of_feed = true,
+                              .table_y = 1,
+                              .say = say_stages,
+                              .term = term_stages};
 
 // ---- settings -------------------------------------------------------------------------------------------------
 
@@ -190,10 +198,10 @@ static size_t panel_index(size_t row)
     return at;
 }
 
-static size_t count_settings(const app *a)
+static size_t count_settings(const void *of)
 {
     size_t all, rows = 0;
-    (void)a;
+    (void)of;
     knob_edit_panel(&all);
     while (panel_index(rows) < all) {
         rows++;
@@ -201,22 +209,24 @@ static size_t count_settings(const app *a)
     return rows;
 }
 
-static void setting_cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void setting_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const feed *f = of;
     size_t all;
     char value[HR_KNOB_TEXT_MAX];
     hr_knob_id id = knob_edit_panel(&all)[panel_index(row)];
     const hr_knob_row *knob = &hr_knob_rows(NULL)[id];
-    hr_knob_format(&a->feed.knobs, id, value);
+    hr_knob_format(&f->knobs, id, value);
     const char *cells[] = {[COLUMN_KNOB] = knob->key,
                            [COLUMN_VALUE] = value[0] == '\0' ? "unset" : value,
                            [COLUMN_MEANING] = knob->line};
     snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, cells[column]);
 }
 
-static uint64_t settings_version(const app *a)
+static uint64_t settings_version(const void *of)
 {
-    return a->feed.question ^ (uint64_t)a->feed.turned.done << 32;
+    const feed *f = of;
+    return f->question ^ (uint64_t)f->turned.done << 32;
 }
 
 static const table_source settings = {
@@ -232,7 +242,7 @@ static void draw_settings(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_SETTINGS;
     widget_table_rule(c, a, PANE_SETTINGS, "Enter edits");
-    table_draw(c, 1, a, &settings, &a->table[PANE_SETTINGS], focused);
+    table_draw(c, 1, &a->feed, &settings, &a->table[PANE_SETTINGS], focused);
 }
 
 static void enter_setting(app *a)
@@ -249,9 +259,9 @@ static void say_setting(app *a)
     size_t row = table_selected(&a->table[PANE_SETTINGS]);
     char key[TABLE_CELL_MAX], value[TABLE_CELL_MAX], line[TABLE_CELL_MAX];
     if (row != SIZE_MAX) {
-        setting_cell(a, row, COLUMN_KNOB, key);
-        setting_cell(a, row, COLUMN_VALUE, value);
-        setting_cell(a, row, COLUMN_MEANING, line);
+        setting_cell(&a->feed, row, COLUMN_KNOB, key);
+        setting_cell(&a->feed, row, COLUMN_VALUE, value);
+        setting_cell(&a->feed, row, COLUMN_MEANING, line);
         feed_say(&a->feed, MESSAGE_NOTE, "%s, %s, is %s.", key, line, value);
     }
 }
@@ -264,6 +274,7 @@ static const char *term_settings(const app *a)
 
 const pane_ops pane_settings = {.draw = draw_settings,
                                 .table = &settings,
+                                .table_of_feed = true,
                                 .table_y = 1,
                                 .enter = enter_setting,
                                 .enter_does = "edit",

@@ -32,14 +32,16 @@ void place_program(layout *l, rect body, const layout_wish *wish)
     l->pane[PANE_LISTING] = body;
 }
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const app *a = of;
     const hr_step_plan *p = feed_step_plan(&a->feed);
     return p == NULL ? 0 : p->instr_count;
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     const hr_step_plan_instr *i = &a->feed.step_plan.instrs[row];
     double in_use = i->in_use_bytes > 0 ? (double)i->in_use_bytes : UNKNOWN;
     switch (column) {
@@ -84,8 +86,9 @@ static void number_cell(const app *a, size_t row, unsigned column, char text[TAB
     snprintf(text, TABLE_CELL_MAX, "%s", shown);
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     const hr_step_plan_instr *i = &a->feed.step_plan.instrs[row];
     switch (column) {
     case INSTRUCTION:
@@ -109,19 +112,22 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     }
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
+    const app *a = of;
     return a->feed.step_plan_version << 2 | (uint64_t)a->glyphs.set;
 }
 
-static int band(const app *a, size_t row)
+static int band(const void *of, size_t row)
 {
+    const app *a = of;
     const hr_step_plan_instr *i = &a->feed.step_plan.instrs[row];
     return i->is_alloc || i->is_free ? (int)a->feed.step_plan.tensors[i->tensor].category : -1;
 }
 
-static role role_of(const app *a, size_t row)
+static role role_of(const void *of, size_t row)
 {
+    const app *a = of;
     const hr_step_plan *p = &a->feed.step_plan;
     return row == p->refused_instr                             ? ROLE_BAD
            : row == a->step.marked                             ? ROLE_BASELINE

@@ -29,8 +29,9 @@ static bool is_text(const app *a)
     return changes_of(a)->question != STEP_LAST;
 }
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const app *a = of;
     const step_changes *c = changes_of(a);
     return is_text(a) ? c->line_count : c->compared && feed_step_plan(&a->feed) != NULL ? c->count : 0;
 }
@@ -47,8 +48,9 @@ static char sign_of(const app *a, size_t row)
 }
 
 // What the line takes or gives back; of one that stays, how that differs.
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     if (is_text(a)) {
         return UNKNOWN;
     }
@@ -62,8 +64,9 @@ static double number(const app *a, size_t row, unsigned column)
     return turned->sign == '-' ? before : now - before;
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     char words[FORMAT_MAX];
     double value = number(a, row, column);
     if (column == CHANGE) {
@@ -83,14 +86,16 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     }
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
+    const app *a = of;
     return a->feed.step_plan_version << 32 | (changes_of(a)->version << 2 & UINT32_MAX) |
            (uint64_t)changes_of(a)->question;
 }
 
-static role role_of(const app *a, size_t row)
+static role role_of(const void *of, size_t row)
 {
+    const app *a = of;
     char sign = sign_of(a, row);
     return sign == '+' ? ROLE_GOOD : sign == '-' ? ROLE_BAD : sign == '~' ? ROLE_WARN : ROLE_DIM;
 }

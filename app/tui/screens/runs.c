@@ -64,9 +64,10 @@ static const signed char measure_of[] = {
     [COLUMN_LOSS_LAST] = MEASURE_LOSS_LAST,
 };
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
-    return feed_runs(&a->feed)->count;
+    const feed *f = of;
+    return feed_runs(f)->count;
 }
 
 // The newest first; row < count.
@@ -81,14 +82,16 @@ static const run *selected_run(const app *a)
     return row < feed_runs(&a->feed)->count ? run_of(&a->feed, row) : NULL;
 }
 
-static uint64_t key(const app *a, size_t row)
+static uint64_t key(const void *of, size_t row)
 {
-    return run_of(&a->feed, row)->number;
+    const feed *f = of;
+    return run_of(f, row)->number;
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
-    return feed_runs(&a->feed)->version;
+    const feed *f = of;
+    return feed_runs(f)->version;
 }
 
 // The first run's own knobs stand as they were opened; the others say where they differ from it.
@@ -127,15 +130,15 @@ static void result_cell(const feed *f, const run *r, char text[TABLE_CELL_MAX])
 }
 
 // One unit for the whole table.
-static byte_unit table_unit(const app *a)
+static byte_unit table_unit(const feed *f)
 {
     measures highest = measures_unknown();
-    for (size_t i = 0; i < feed_runs(&a->feed)->count; i++) {
+    for (size_t i = 0; i < feed_runs(f)->count; i++) {
         for (int id = 0; id < MEASURE_ALL; id++) {
-            highest.value[id] = fmax(highest.value[id], feed_runs(&a->feed)->runs[i].measures.value[id]);
+            highest.value[id] = fmax(highest.value[id], feed_runs(f)->runs[i].measures.value[id]);
         }
     }
-    return count(a) > 0 ? measures_unit(&highest, NULL) : feed_unit(&a->feed);
+    return count(f) > 0 ? measures_unit(&highest, NULL) : feed_unit(f);
 }
 
 static const char *rate_text(double per_second, char text[FORMAT_MAX])
@@ -147,47 +150,50 @@ static const char *rate_text(double per_second, char text[FORMAT_MAX])
     return text;
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const run *r = run_of(&a->feed, row);
+    const feed *f = of;
+    const run *r = run_of(f, row);
     char value[FORMAT_MAX];
     switch (column) {
     case COLUMN_NUMBER:
         snprintf(text, TABLE_CELL_MAX, "%" PRIu32 "%s", r->number,
-                 r->number == feed_runs(&a->feed)->pinned ? "b" : "");
+                 r->number == feed_runs(f)->pinned ? "b" : "");
         return;
     case COLUMN_PRESET:
         snprintf(text, TABLE_CELL_MAX, "%s", r->preset);
         return;
     case COLUMN_KNOBS:
-        knobs_cell(&a->feed, r, text);
+        knobs_cell(f, r, text);
         return;
     case COLUMN_RATE:
         snprintf(text, TABLE_CELL_MAX, "%s", rate_text(run_steps_per_second(r), value));
         return;
     case COLUMN_RESULT:
-        result_cell(&a->feed, r, text);
+        result_cell(f, r, text);
         return;
     default:
         break;
     }
     measure_id id = (measure_id)measure_of[column];
-    snprintf(text, TABLE_CELL_MAX, "%s", measure_format(id, r->measures.value[id], table_unit(a), value));
+    snprintf(text, TABLE_CELL_MAX, "%s", measure_format(id, r->measures.value[id], table_unit(f), value));
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
-    const run *r = run_of(&a->feed, row);
+    const feed *f = of;
+    const run *r = run_of(f, row);
     return column == COLUMN_RATE ? run_steps_per_second(r) : r->measures.value[measure_of[column]];
 }
 
-static role role_of(const app *a, size_t row)
+static role role_of(const void *of, size_t row)
 {
-    const run *r = run_of(&a->feed, row);
-    return r->result >= RUN_OOM                        ? ROLE_BAD
-           : r->number == feed_runs(&a->feed)->pinned  ? ROLE_BASELINE
-           : r == run_log_current(feed_runs(&a->feed)) ? ROLE_GOOD
-                                                       : ROLE_TEXT;
+    const feed *f = of;
+    const run *r = run_of(f, row);
+    return r->result >= RUN_OOM                 ? ROLE_BAD
+           : r->number == feed_runs(f)->pinned  ? ROLE_BASELINE
+           : r == run_log_current(feed_runs(f)) ? ROLE_GOOD
+                                                : ROLE_TEXT;
 }
 
 static const table_source source = {
@@ -251,9 +257,9 @@ static void draw(const canvas *c, const app *a)
 {
     char right[96];
     bool focused = a->focus == PANE_RUNS;
-    snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(a).name);
+    snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(&a->feed).name);
     widget_table_rule(c, a, PANE_RUNS, right);
-    table_draw(c, 1, a, &source, &a->table[PANE_RUNS], focused);
+    table_draw(c, 1, &a->feed, &source, &a->table[PANE_RUNS], focused);
 }
 
 // Shows what the selected run differs in.
@@ -301,7 +307,7 @@ static void say(app *a)
         feed_say(&a->feed, MESSAGE_NOTE, "%s", source.empty);
         return;
     }
-    byte_unit unit = table_unit(a);
+    byte_unit unit = table_unit(&a->feed);
     result_cell(&a->feed, r, result);
     feed_say(&a->feed, MESSAGE_NOTE, "Run %" PRIu32 " of %zu, %s (%s), peaked at %s %s and took %s a step.",
              r->number, feed_runs(&a->feed)->count, result, knobs_cell(&a->feed, r, knobs),
@@ -311,6 +317,7 @@ static void say(app *a)
 
 const pane_ops pane_runs = {.draw = draw,
                             .table = &source,
+                            .table_of_feed = true,
                             .table_y = 1,
                             .enter = enter,
                             .enter_does = "diff",

@@ -53,20 +53,23 @@ static diff_rows rows_of(const run_pair *pair)
     return rows;
 }
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const app *a = of;
     run_pair pair = runs_shown(a);
     return rows_of(&pair).count;
 }
 
-static uint64_t key(const app *a, size_t row)
+static uint64_t key(const void *of, size_t row)
 {
+    const app *a = of;
     run_pair pair = runs_shown(a);
     return rows_of(&pair).row[row];
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
+    const app *a = of;
     run_pair pair = runs_shown(a);
     uint64_t numbers = pair.b == NULL ? 0 : (uint64_t)pair.a->number << 16 ^ pair.b->number;
     return feed_runs(&a->feed)->version << 32 ^ numbers;
@@ -126,8 +129,9 @@ static void measure_cell(const run_pair *pair, measure_id id, unsigned column, c
     snprintf(text, TABLE_CELL_MAX, "%s", value);
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     run_pair pair = runs_shown(a);
     unsigned what = rows_of(&pair).row[row];
     if (what == ROW_PRESET) {
@@ -139,8 +143,9 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     }
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     run_pair pair = runs_shown(a);
     unsigned what = rows_of(&pair).row[row];
     if (what < HR_KNOB_COUNT || what == ROW_PRESET) {
@@ -154,8 +159,9 @@ static double number(const app *a, size_t row, unsigned column)
                                       : after - before;
 }
 
-static role role_of(const app *a, size_t row)
+static role role_of(const void *of, size_t row)
 {
+    const app *a = of;
     run_pair pair = runs_shown(a);
     unsigned what = rows_of(&pair).row[row];
     return what < HR_KNOB_COUNT || what == ROW_PRESET ? ROLE_WARN : ROLE_TEXT;

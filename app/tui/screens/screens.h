@@ -15,7 +15,7 @@ void screen_line(const canvas *screen, const app *a);
 void help_settle(app *a, rect area); // before a frame that shows it: it scrolls no farther than it has rows
 void screen_help(const canvas *body, const app *a);
 void screen_presets(const canvas *body, const app *a);
-void screen_card(const canvas *body, const app *a); // over the panes, which live on behind it
+void screen_card(const canvas *body, const feed *f); // over the panes, which live on behind it
 void screen_columns(const canvas *body, const app *a);
 
 // Title, strip (message, prompt, tip or log) and footer: the lines around every screen.

@@ -21,8 +21,9 @@ static const table_column columns[] = {
     [AGE] = {.term = "age", .width = 6, .number = true, .from_width = 100},
 };
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
+    const app *a = of;
     return feed_step_plan(&a->feed) == NULL ? 0 : a->step.alive_count;
 }
 
@@ -31,8 +32,9 @@ static const hr_step_plan_tensor *tensor_at(const app *a, size_t row)
     return &a->feed.step_plan.tensors[a->step.alive[row]];
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const app *a = of;
     const hr_step_plan_tensor *t = tensor_at(a, row);
     uint64_t all = a->feed.step_plan.instrs[a->step.alive_at].requested_bytes;
     switch (column) {
@@ -50,8 +52,9 @@ static double number(const app *a, size_t row, unsigned column)
 }
 
 // No number: it was there before, or outlives the step.
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
+    const app *a = of;
     char words[FORMAT_MAX];
     const double value = number(a, row, column);
     if (column == SHARE) {
@@ -61,18 +64,21 @@ static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL
     }
 }
 
-static uint64_t key(const app *a, size_t row)
+static uint64_t key(const void *of, size_t row)
 {
+    const app *a = of;
     return a->step.alive[row];
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
+    const app *a = of;
     return a->feed.step_plan_version << 32 | a->step.alive_at;
 }
 
-static int band(const app *a, size_t row)
+static int band(const void *of, size_t row)
 {
+    const app *a = of;
     return (int)tensor_at(a, row)->category;
 }
 

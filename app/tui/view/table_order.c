@@ -41,7 +41,7 @@ static void filter_close(filter *f)
     }
 }
 
-static bool filter_takes(const filter *f, const table_source *s, const app *a, size_t row)
+static bool filter_takes(const filter *f, const table_source *s, const void *of, size_t row)
 {
     bool matches = f->text[0] == '\0';
     if (matches) {
@@ -49,7 +49,7 @@ static bool filter_takes(const filter *f, const table_source *s, const app *a, s
     }
     for (unsigned column = 0; !matches && column < s->column_count; column++) {
         char cell[TABLE_CELL_MAX] = "";
-        s->cell(a, row, column, cell);
+        s->cell(of, row, column, cell);
         matches = f->is_regex ? regexec(&f->regex, cell, 0, NULL, 0) == 0 : strcasestr(cell, f->text) != NULL;
     }
     return matches != f->inverted;
@@ -112,7 +112,7 @@ static bool add_text(sorting *sort, sort_key *key, const char *cell)
     return true;
 }
 
-static bool make_keys(sorting *sort, const table_view *v, const table_source *s, const app *a)
+static bool make_keys(sorting *sort, const table_view *v, const table_source *s, const void *of)
 {
     const unsigned column = (unsigned)v->sort;
     bool made = sort->keys != NULL;
@@ -120,19 +120,19 @@ static bool make_keys(sorting *sort, const table_view *v, const table_source *s,
         char cell[TABLE_CELL_MAX] = "";
         sort->keys[i] = (sort_key){.row = v->order[i]};
         if (s->columns[column].number) {
-            sort->keys[i].number = s->number(a, v->order[i], column);
+            sort->keys[i].number = s->number(of, v->order[i], column);
         } else {
-            s->cell(a, v->order[i], column, cell);
+            s->cell(of, v->order[i], column, cell);
             made = add_text(sort, &sort->keys[i], cell);
         }
     }
     return made;
 }
 
-static bool sort_rows(table_view *v, const table_source *s, const app *a)
+static bool sort_rows(table_view *v, const table_source *s, const void *of)
 {
     sorting sort = {.keys = reallocarray(NULL, v->count, sizeof *sort.keys), .reversed = v->reversed};
-    const bool made = make_keys(&sort, v, s, a);
+    const bool made = make_keys(&sort, v, s, of);
     if (made) {
         qsort_r(sort.keys, v->count, sizeof *sort.keys, compare_keys, &sort);
         for (size_t i = 0; i < v->count; i++) {
@@ -180,14 +180,14 @@ static bool is_narrower(const table_view *v, uint64_t version)
            strncasecmp(v->filter, v->made_filter, length) == 0;
 }
 
-static void narrow(table_view *v, const table_source *s, const app *a)
+static void narrow(table_view *v, const table_source *s, const void *of)
 {
     const size_t rows = v->count;
     filter f;
     filter_open(&f, v->filter);
     v->count = 0;
     for (size_t i = 0; i < rows; i++) {
-        if (filter_takes(&f, s, a, v->order[i])) {
+        if (filter_takes(&f, s, of, v->order[i])) {
             v->order[v->count++] = v->order[i];
         }
     }
@@ -203,15 +203,15 @@ static void reverse_rows(table_view *v)
     }
 }
 
-static void make_order(table_view *v, const table_source *s, const app *a, size_t rows)
+static void make_order(table_view *v, const table_source *s, const void *of, size_t rows)
 {
     bool sorted = true;
     for (v->count = 0; v->count < rows; v->count++) {
         v->order[v->count] = (uint32_t)v->count;
     }
-    narrow(v, s, a);
+    narrow(v, s, of);
     if (v->sort >= 0 && v->sort < (int)s->column_count && v->count > 1) {
-        sorted = sort_rows(v, s, a);
+        sorted = sort_rows(v, s, of);
     } else if (v->reversed) {
         reverse_rows(v);
     }
@@ -219,18 +219,18 @@ static void make_order(table_view *v, const table_source *s, const app *a, size_
     v->made_reversed = v->reversed;
 }
 
-void table_order(table_view *v, const table_source *s, const app *a, uint64_t version)
+void table_order(table_view *v, const table_source *s, const void *of, uint64_t version)
 {
     if (is_narrower(v, version)) {
-        narrow(v, s, a);
+        narrow(v, s, of);
     } else {
-        size_t rows = s->count(a);
+        size_t rows = s->count(of);
         rows = rows < UINT32_MAX ? rows : UINT32_MAX;
         if (!has_room(v, rows)) {
             keep_order(v, rows);
             return;
         }
-        make_order(v, s, a, rows);
+        make_order(v, s, of, rows);
     }
     memcpy(v->made_filter, v->filter, sizeof v->made_filter);
 }

@@ -8,6 +8,6 @@
 // Makes `order` and `count` of a view anew. Each cell is asked for once: a sort compares what it was told, and a filter of
 // plain text that grows looks at the rows that are left. Host memory short: the old order stays, cut to the rows that
 // exist, or the rows stand unsorted.
-void table_order(table_view *v, const table_source *s, const app *a, uint64_t version);
+void table_order(table_view *v, const table_source *s, const void *of, uint64_t version);
 
 #endif

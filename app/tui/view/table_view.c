@@ -40,22 +40,22 @@ void table_set_filter(table_view *v, const char *text)
     v->settled = false;
 }
 
-static uint64_t key_of(const table_source *s, const app *a, size_t row)
+static uint64_t key_of(const table_source *s, const void *of, size_t row)
 {
-    return s->key == NULL ? row : s->key(a, row);
+    return s->key == NULL ? row : s->key(of, row);
 }
 
-void table_settle(table_view *v, const table_source *s, const app *a)
+void table_settle(table_view *v, const table_source *s, const void *of)
 {
-    uint64_t version = s->version(a);
+    uint64_t version = s->version(of);
     if (v->settled && v->version == version) {
         return;
     }
-    table_order(v, s, a, version);
+    table_order(v, s, of, version);
     v->settled = true;
     v->version = version;
     for (size_t i = 0; v->follows && i < v->count; i++) {
-        if (key_of(s, a, v->order[i]) == v->followed) {
+        if (key_of(s, of, v->order[i]) == v->followed) {
             v->cursor = i;
             break;
         }
@@ -63,15 +63,15 @@ void table_settle(table_view *v, const table_source *s, const app *a)
     v->cursor = v->count == 0 ? 0 : v->cursor < v->count ? v->cursor : v->count - 1;
 }
 
-static void note_cursor(table_view *v, const table_source *s, const app *a)
+static void note_cursor(table_view *v, const table_source *s, const void *of)
 {
     size_t row = table_selected(v);
-    v->followed = row == SIZE_MAX ? 0 : key_of(s, a, row);
+    v->followed = row == SIZE_MAX ? 0 : key_of(s, of, row);
 }
 
-void table_move(table_view *v, const table_source *s, const app *a, int rows)
+void table_move(table_view *v, const table_source *s, const void *of, int rows)
 {
-    table_settle(v, s, a);
+    table_settle(v, s, of);
     if (rows < 0) {
         size_t up = (size_t) - (int64_t)rows;
         v->cursor = v->cursor > up ? v->cursor - up : 0;
@@ -79,7 +79,7 @@ void table_move(table_view *v, const table_source *s, const app *a, int rows)
         size_t last = v->count == 0 ? 0 : v->count - 1;
         v->cursor = last - v->cursor > (size_t)rows ? v->cursor + (size_t)rows : last;
     }
-    note_cursor(v, s, a);
+    note_cursor(v, s, of);
 }
 
 size_t table_selected(const table_view *v)
@@ -128,13 +128,13 @@ static bool is_marked(const table_view *v, uint64_t key)
     return false;
 }
 
-void table_mark(table_view *v, const table_source *s, const app *a)
+void table_mark(table_view *v, const table_source *s, const void *of)
 {
     size_t row = table_selected(v);
     if (row == SIZE_MAX) {
         return;
     }
-    uint64_t key = key_of(s, a, row);
+    uint64_t key = key_of(s, of, row);
     bool marked = is_marked(v, key);
     if (marked || v->marks == TABLE_MARKS) {
         unsigned gone = marked && v->marked[0] != key ? 1 : 0;
@@ -224,14 +224,14 @@ static bool heading_says(const table_view *v, const table_source *s, int rows, i
     return shown && v->count > 0 && is_headed(rows);
 }
 
-void table_look(const table_view *v, const table_source *s, const app *a, int rows, int pane_width,
+void table_look(const table_view *v, const table_source *s, const void *of, int rows, int pane_width,
                 char text[TABLE_LOOK_MAX])
 {
     bool sorted = v->sort >= 0 && v->sort < (int)s->column_count;
     int length = 0;
     text[0] = '\0';
     if (v->filter[0] != '\0') {
-        length = snprintf(text, TABLE_LOOK_MAX, " · %zu of %zu · /%s", v->count, s->count(a), v->filter);
+        length = snprintf(text, TABLE_LOOK_MAX, " · %zu of %zu · /%s", v->count, s->count(of), v->filter);
     }
     size_t used = length > 0 ? (size_t)length : 0;
     if (sorted && !heading_says(v, s, rows, pane_width)) {
@@ -255,26 +255,26 @@ typedef struct row_look {
 } row_look;
 
 // What a row that is not selected leaves out is said when it is; of the selected one it stands below the list.
-static void draw_row(const canvas *whole, int y, const app *a, const table_source *s, size_t row,
+static void draw_row(const canvas *whole, int y, const void *of, const table_source *s, size_t row,
                      const placing *p, row_look look)
 {
     canvas cut = *whole;
     const canvas *c = &cut;
     cut.said_later = true;
-    role r = s->role_of != NULL ? s->role_of(a, row) : ROLE_TEXT;
+    role r = s->role_of != NULL ? s->role_of(of, row) : ROLE_TEXT;
     if (look.selected) {
         r = look.focused ? ROLE_SELECT : ROLE_FOCUS;
         paint_blank(c, y, 0, c->area.w, theme_role(c->theme, r));
     }
     if (s->band != NULL) {
-        draw_band(c, y, s->band(a, row));
+        draw_band(c, y, s->band(of, row));
     } else if (look.marked || (look.selected && !look.focused)) {
         paint_text(c, y, 0, 1, r, look.marked ? "●" : "▸");
     }
     for (unsigned i = 0; i < s->column_count; i++) {
         char cell[TABLE_CELL_MAX] = "";
         if (p->width[i] > 0) {
-            s->cell(a, row, i, cell);
+            s->cell(of, row, i, cell);
             draw_cell(c, y, p->x[i], p->width[i], r, &s->columns[i], cell);
         }
     }
@@ -286,19 +286,19 @@ enum { DETAIL_MAX = 2048 };
 
 // "knobs: batch.size=64 batch.accumulate=4 · result: oom fragmentation": the selected row's cells that have no room; ""
 // where all have.
-static const char *cut_cells(const table_view *v, const table_source *s, const app *a, const glyphs *g,
+static const char *cut_cells(const table_view *v, const table_source *s, const void *of, const glyphs *g,
                              int width, char text[DETAIL_MAX])
 {
     const placing p = place_columns(v, s, width);
     const size_t row = table_selected(v);
     size_t used = 0;
     text[0] = '\0';
-    for (unsigned i = 0; row < s->count(a) && i < s->column_count && used < DETAIL_MAX; i++) {
+    for (unsigned i = 0; row < s->count(of) && i < s->column_count && used < DETAIL_MAX; i++) {
         char cell[TABLE_CELL_MAX] = "";
         if (!shows(v, s, i, width)) {
             continue;
         }
-        s->cell(a, row, i, cell);
+        s->cell(of, row, i, cell);
         if (glyphs_width(g, cell) > p.width[i]) {
             used += (size_t)snprintf(text + used, DETAIL_MAX - used, "%s%s: %s", used > 0 ? " · " : "",
                                      s->columns[i].term, cell);
@@ -324,14 +324,14 @@ static int detail_rows(const char *text, const glyphs *g, int width, int rows)
 }
 
 // Rows of headings and list.
-static int list_rows(const table_view *v, const table_source *s, const app *a, const table_place *place)
+static int list_rows(const table_view *v, const table_source *s, const void *of, const table_place *place)
 {
     char text[DETAIL_MAX];
     int rows = place->height - place->first_y;
     if (!selects(s, place->focused)) {
         return rows;
     }
-    cut_cells(v, s, a, place->glyphs, place->width, text);
+    cut_cells(v, s, of, place->glyphs, place->width, text);
     return rows - detail_rows(text, place->glyphs, place->width, rows);
 }
 
@@ -346,30 +346,32 @@ static size_t first_shown(const table_view *v, int rows)
     return v->count <= room ? 0 : top + room > v->count ? v->count - room : top;
 }
 
-void table_scroll(table_view *v, const table_source *s, const app *a, const table_place *place)
+void table_scroll(table_view *v, const table_source *s, const void *of, const table_place *place)
 {
-    int rows = list_rows(v, s, a, place);
+    int rows = list_rows(v, s, of, place);
     v->top = first_shown(v, is_headed(rows) ? rows - 1 : rows);
 }
 
-static void draw_list(const canvas *c, const app *a, const table_source *s, const table_view *v, bool focused)
+static void draw_list(const canvas *c, const void *of, const table_source *s, const table_view *v,
+                      bool focused)
 {
     placing p = place_columns(v, s, c->area.w);
     int y = 0;
     if (is_headed(c->area.h)) {
         draw_headings(c, y++, s, v, &p);
     }
-    size_t top = first_shown(v, c->area.h - y), rows = s->count(a);
+    size_t top = first_shown(v, c->area.h - y), rows = s->count(of);
     for (size_t i = top; i < v->count && y < c->area.h; i++, y++) {
         size_t row = v->order[i];
         if (row < rows) {
-            row_look look = {i == v->cursor && selects(s, focused), focused, is_marked(v, key_of(s, a, row))};
-            draw_row(c, y, a, s, row, &p, look);
+            row_look look = {i == v->cursor && selects(s, focused), focused,
+                             is_marked(v, key_of(s, of, row))};
+            draw_row(c, y, of, s, row, &p, look);
         }
     }
 }
 
-void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,
+void table_draw(const canvas *c, int y, const void *of, const table_source *s, const table_view *v,
                 bool focused)
 {
     char text[DETAIL_MAX];
@@ -380,19 +382,19 @@ void table_draw(const canvas *c, int y, const app *a, const table_source *s, con
                       v->filter[0] != '\0' ? "No row matches: / and Enter show all again." : s->empty);
         return;
     }
-    int rows = list_rows(v, s, a, &place);
+    int rows = list_rows(v, s, of, &place);
     canvas list = canvas_sub(c, y, 0, rows, c->area.w);
-    draw_list(&list, a, s, v, focused);
+    draw_list(&list, of, s, v, focused);
     if (selects(s, focused)) {
         canvas detail = canvas_sub(c, y + rows, 1, c->area.h - y - rows, c->area.w - 2);
-        paint_wrapped(&detail, 0, ROLE_FOCUS, cut_cells(v, s, a, c->glyphs, c->area.w, text));
+        paint_wrapped(&detail, 0, ROLE_FOCUS, cut_cells(v, s, of, c->glyphs, c->area.w, text));
     }
 }
 
-bool table_click(table_view *v, const table_source *s, const app *a, const table_place *place, int y, int x)
+bool table_click(table_view *v, const table_source *s, const void *of, const table_place *place, int y, int x)
 {
     placing p = place_columns(v, s, place->width);
-    int rows = list_rows(v, s, a, place), first_y = place->first_y;
+    int rows = list_rows(v, s, of, place), first_y = place->first_y;
     bool headed = is_headed(rows);
     if (headed && y == first_y) {
         for (unsigned i = 0; i < s->column_count; i++) {
@@ -410,20 +412,20 @@ bool table_click(table_view *v, const table_source *s, const app *a, const table
         return false;
     }
     v->cursor = at;
-    note_cursor(v, s, a);
+    note_cursor(v, s, of);
     return true;
 }
 
-bool table_copy(const table_view *v, const table_source *s, const app *a, char *text, size_t size)
+bool table_copy(const table_view *v, const table_source *s, const void *of, char *text, size_t size)
 {
     size_t row = table_selected(v), used = 0;
     text[0] = '\0';
-    if (row == SIZE_MAX || row >= s->count(a)) {
+    if (row == SIZE_MAX || row >= s->count(of)) {
         return false;
     }
     for (unsigned i = 0; i < s->column_count && used < size; i++) {
         char cell[TABLE_CELL_MAX] = "";
-        s->cell(a, row, i, cell);
+        s->cell(of, row, i, cell);
         hr_plain_text(cell, ""); // a row is a line, whatever a name has in it
         int length = snprintf(text + used, size - used, "%s%s", i == 0 ? "" : "\t", cell);
         used += length > 0 ? (size_t)length : 0;

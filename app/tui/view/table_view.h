@@ -12,8 +12,6 @@
 #include "app/tui/base/name_key.h"
 #include "app/tui/term/paint.h"
 
-typedef struct app app;
-
 enum {
     TABLE_CELL_MAX = 512,
     TABLE_FILTER_MAX = 64,
@@ -33,19 +31,21 @@ typedef struct table_column {
     const char *line; // what this column shows of it; NULL: what the glossary says
 } table_column;
 
+// Its functions take `of`: whatever holds the rows, as every function below is given it.
 typedef struct table_source {
     const table_column *columns;
     unsigned column_count;
-    size_t (*count)(const app *a);
+    size_t (*count)(const void *of);
     // Text of a cell; row < count(a).
-    void (*cell)(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX]);
-    double (*number)(const app *a, size_t row, unsigned column); // of number columns; NaN sorts last
-    uint64_t (*key)(const app *a, size_t row); // what follow and marks hold on to; NULL: the row's own number
-    uint64_t (*version)(const app *a);         // changes whenever rows or cells may have
+    void (*cell)(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX]);
+    double (*number)(const void *of, size_t row, unsigned column); // of number columns; NaN sorts last
+    uint64_t (*key)(const void *of,
+                    size_t row);         // what follow and marks hold on to; NULL: the row's own number
+    uint64_t (*version)(const void *of); // changes whenever rows or cells may have
     // Its letter's band, shown in the first two columns of the screen; −1: none. NULL: no row has one.
-    int (*band)(const app *a, size_t row);
-    role (*role_of)(const app *a, size_t row); // NULL: ROLE_TEXT
-    const char *empty;                         // what stands there without rows: a whole sentence
+    int (*band)(const void *of, size_t row);
+    role (*role_of)(const void *of, size_t row); // NULL: ROLE_TEXT
+    const char *empty;                           // what stands there without rows: a whole sentence
     bool selects; // its selected row is shown without the focus too: `a` applies it, or another pane moves it
 } table_source;
 
@@ -86,10 +86,10 @@ void table_view_deinit(table_view *v);
 
 // Makes the order anew when rows, filter or sorting changed, and keeps the cursor in place (on its row when it
 // follows). Before every frame; host memory short: the old order stays, cut to the rows that exist, or is the rows' own.
-void table_settle(table_view *v, const table_source *s, const app *a);
+void table_settle(table_view *v, const table_source *s, const void *of);
 // Moves the page as little as keeps the cursor in sight. After table_settle, before table_draw.
-void table_scroll(table_view *v, const table_source *s, const app *a, const table_place *place);
-void table_move(table_view *v, const table_source *s, const app *a, int rows);
+void table_scroll(table_view *v, const table_source *s, const void *of, const table_place *place);
+void table_move(table_view *v, const table_source *s, const void *of, int rows);
 // The source's row at the cursor; SIZE_MAX: the table is empty.
 size_t table_selected(const table_view *v);
 // A filter is a POSIX extended regular expression, any case; what is none is searched for as it stands. "!" before it
@@ -100,19 +100,20 @@ void table_sort_next(table_view *v, const table_source *s,
 void table_reverse(table_view *v);
 void table_toggle_column(table_view *v, const table_source *s, unsigned column); // the last one stays
 void table_mark(table_view *v, const table_source *s,
-                const app *a); // or takes the mark away; the older of two goes
+                const void *of); // or takes the mark away; the older of two goes
 
 // How it differs from all rows in their own order, for its title: " · 12 of 49 · /grad · by bytes▾"; "" where it does not,
 // or a heading says it in a table of `rows` rows.
-void table_look(const table_view *v, const table_source *s, const app *a, int rows, int pane_width,
+void table_look(const table_view *v, const table_source *s, const void *of, int rows, int pane_width,
                 char text[TABLE_LOOK_MAX]);
 
 // Headings (when it has 4 rows or more), rows, and what is cut of the selected one, from row `y` of the canvas on.
-void table_draw(const canvas *c, int y, const app *a, const table_source *s, const table_view *v,
+void table_draw(const canvas *c, int y, const void *of, const table_source *s, const table_view *v,
                 bool focused);
 // A click at a place of the pane: on a heading sorts, on a row selects; false: on neither.
-bool table_click(table_view *v, const table_source *s, const app *a, const table_place *place, int y, int x);
+bool table_click(table_view *v, const table_source *s, const void *of, const table_place *place, int y,
+                 int x);
 // The selected row as text, cells separated by tabs.
-bool table_copy(const table_view *v, const table_source *s, const app *a, char *text, size_t size);
+bool table_copy(const table_view *v, const table_source *s, const void *of, char *text, size_t size);
 
 #endif

@@ -15,9 +15,10 @@ static const table_column columns[] = {
     [COLUMN_SHAPE] = {.term = "shape", .width = 17, .from_width = 46},
 };
 
-static size_t count(const app *a)
+static size_t count(const void *of)
 {
-    return a->feed.has_report ? a->feed.report.memory.at_peak.tensor_count : 0;
+    const feed *f = of;
+    return f->has_report ? f->report.memory.at_peak.tensor_count : 0;
 }
 
 static const hr_report_tensor *tensor_at(const feed *f, size_t row)
@@ -25,42 +26,47 @@ static const hr_report_tensor *tensor_at(const feed *f, size_t row)
     return &f->report.memory.at_peak.tensors[row];
 }
 
-static void cell(const app *a, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const hr_report_tensor *tensor = tensor_at(&a->feed, row);
+    const feed *f = of;
+    const hr_report_tensor *tensor = tensor_at(f, row);
     char bytes[FORMAT_MAX];
     const char *cells[] = {[COLUMN_TENSOR] = tensor->name,
-                           [COLUMN_BYTES] = format_cell_bytes(tensor->bytes, feed_unit(&a->feed), bytes),
+                           [COLUMN_BYTES] = format_cell_bytes(tensor->bytes, feed_unit(f), bytes),
                            [COLUMN_DTYPE] = tensor->dtype,
                            [COLUMN_SHAPE] = tensor->shape};
     snprintf(text, TABLE_CELL_MAX, "%s", cells[column]);
 }
 
-static double number(const app *a, size_t row, unsigned column)
+static double number(const void *of, size_t row, unsigned column)
 {
+    const feed *f = of;
     (void)column;
-    return (double)tensor_at(&a->feed, row)->bytes;
+    return (double)tensor_at(f, row)->bytes;
 }
 
 // Tensors of one name are told apart by which of them it is.
-static uint64_t key(const app *a, size_t row)
+static uint64_t key(const void *of, size_t row)
 {
-    const char *name = tensor_at(&a->feed, row)->name;
+    const feed *f = of;
+    const char *name = tensor_at(f, row)->name;
     uint64_t before = 0;
     for (size_t i = 0; i < row; i++) {
-        before += strcmp(tensor_at(&a->feed, i)->name, name) == 0;
+        before += strcmp(tensor_at(f, i)->name, name) == 0;
     }
     return name_key(name) + before;
 }
 
-static uint64_t version(const app *a)
+static uint64_t version(const void *of)
 {
-    return a->feed.report_version;
+    const feed *f = of;
+    return f->report_version;
 }
 
-static int band(const app *a, size_t row)
+static int band(const void *of, size_t row)
 {
-    return (int)tensor_at(&a->feed, row)->category;
+    const feed *f = of;
+    return (int)tensor_at(f, row)->category;
 }
 
 static const table_source source = {
@@ -82,8 +88,8 @@ static void draw(const canvas *c, const app *a)
     bool focused = a->focus == PANE_PEAK;
     snprintf(right, sizeof right, "%s · %s · %s", feed_unit(&a->feed).name,
              hr_phase_name(memory->at_peak.phase), memory->at_peak.name);
-    widget_table_rule(c, a, PANE_PEAK, count(a) > 0 ? right : "no step yet");
-    table_draw(c, 1, a, &source, &a->table[PANE_PEAK], focused);
+    widget_table_rule(c, a, PANE_PEAK, count(&a->feed) > 0 ? right : "no step yet");
+    table_draw(c, 1, &a->feed, &source, &a->table[PANE_PEAK], focused);
 }
 
 static const char *term(const app *a)
@@ -92,4 +98,5 @@ static const char *term(const app *a)
     return "requested_bytes";
 }
 
-const pane_ops pane_peak = {.draw = draw, .table = &source, .table_y = 1, .say = say_table, .term = term};
+const pane_ops pane_peak = {
+    .draw = draw, .table = &source, .table_of_feed = true, .table_y = 1, .say = say_table, .term = term};
