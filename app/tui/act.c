@@ -20,9 +20,9 @@ static const char *why_not_zoom(const app *a, request r)
         return "nothing here has a time axis of its own: Tab goes to the next pane";
     }
     if (r == REQUEST_ZOOM_IN) {
-        return a->zoom == finest ? "this is the finest view" : NULL;
+        return a->bench.zoom == finest ? "this is the finest view" : NULL;
     }
-    return a->zoom == HISTORY_LEVELS ? "this is the longest view" : NULL;
+    return a->bench.zoom == HISTORY_LEVELS ? "this is the longest view" : NULL;
 }
 
 static const char *why_not_table(const app *a)
@@ -120,7 +120,7 @@ static const char *why_not_training(const app *a, request r)
     case REQUEST_PIN:
         return why_not_pin(&a->feed);
     case REQUEST_UNPIN:
-        return a->baseline.pinned ? NULL : "no baseline is pinned: b pins one";
+        return a->bench.baseline.pinned ? NULL : "no baseline is pinned: b pins one";
     case REQUEST_EDIT_PRESET:
         return act_why_not_edit(&a->feed);
     case REQUEST_APPLY:

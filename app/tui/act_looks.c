@@ -16,23 +16,23 @@
 
 bool act_take_theme(app *a, const char *name)
 {
-    return theme_make(&a->theme, name, terminal_colors(), a->no_color);
+    return theme_make(&a->looks.theme, name, terminal_colors(), a->looks.no_color);
 }
 
 bool act_choose_theme(app *a, const char *name)
 {
     bool known = act_take_theme(a, name);
     if (known) {
-        snprintf(a->chosen_theme, sizeof a->chosen_theme, "%s", name);
+        snprintf(a->looks.chosen_theme, sizeof a->looks.chosen_theme, "%s", name);
     }
     return known;
 }
 
 bool act_take_glyphs(app *a, glyph_set set)
 {
-    bool shown = set >= a->richest_glyphs; // the sets stand from the richest to the poorest
+    bool shown = set >= a->looks.richest_glyphs; // the sets stand from the richest to the poorest
     if (shown) {
-        a->glyphs = glyphs_make_beside(set, a->richest_glyphs);
+        a->looks.glyphs = glyphs_make_beside(set, a->looks.richest_glyphs);
     }
     return shown;
 }
@@ -41,7 +41,7 @@ bool act_choose_glyphs(app *a, glyph_set set)
 {
     bool shown = act_take_glyphs(a, set);
     if (shown) {
-        snprintf(a->chosen_glyphs, sizeof a->chosen_glyphs, "%s", glyphs_name(set));
+        snprintf(a->looks.chosen_glyphs, sizeof a->looks.chosen_glyphs, "%s", glyphs_name(set));
     }
     return shown;
 }
@@ -49,16 +49,16 @@ bool act_choose_glyphs(app *a, glyph_set set)
 void act_choose_mouse(app *a, bool on)
 {
     terminal_mouse(on);
-    snprintf(a->chosen_mouse, sizeof a->chosen_mouse, "%s", on ? "on" : "off");
+    snprintf(a->looks.chosen_mouse, sizeof a->looks.chosen_mouse, "%s", on ? "on" : "off");
 }
 
 void act_theme(app *a, int unused)
 {
     (void)unused;
-    const char *name = theme_next(theme_name(&a->theme));
+    const char *name = theme_next(theme_name(&a->looks.theme));
     if (act_choose_theme(a, name)) {
-        feed_say(&a->feed, MESSAGE_NOTE, "theme: %s%s", theme_name(&a->theme),
-                 a->theme.tier == TIER_MONO ? ", shown without colours" : "");
+        feed_say(&a->feed, MESSAGE_NOTE, "theme: %s%s", theme_name(&a->looks.theme),
+                 a->looks.theme.tier == TIER_MONO ? ", shown without colours" : "");
     }
 }
 
@@ -107,7 +107,7 @@ hr_status act_save_display(app *a, const char *path, bool replaces, hr_err *err)
     a->overlay = OVERLAY_NONE;
     a->feed.message.kind = MESSAGE_NONE;
     app_draw(a);
-    HR_TRY(paint_save(&a->theme, path, replaces, err));
+    HR_TRY(paint_save(&a->looks.theme, path, replaces, err));
     feed_say(&a->feed, MESSAGE_NOTE, "the screen is in %s", path);
     return HR_OK;
 }

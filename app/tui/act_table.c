@@ -42,7 +42,7 @@ void act_filter(app *a, int unused)
 {
     (void)unused;
     if (a->overlay == OVERLAY_HELP) {
-        prompt_begin(&a->prompt, a->help_filter);
+        prompt_begin(&a->prompt, a->help.filter);
         a->overlay = OVERLAY_FIND;
         return;
     }
@@ -70,8 +70,8 @@ static void take_typed(const app *a, char filter[TABLE_FILTER_MAX])
 
 void act_find_typed(app *a)
 {
-    take_typed(a, a->help_filter);
-    a->help_top = 0;
+    take_typed(a, a->help.filter);
+    a->help.top = 0;
 }
 
 void act_narrow_typed(app *a)
@@ -123,7 +123,7 @@ void act_filter_move(app *a, int rows)
 
 const char *act_looks_for(const app *a)
 {
-    return a->overlay == OVERLAY_HELP      ? a->help_filter
+    return a->overlay == OVERLAY_HELP      ? a->help.filter
            : a->overlay == OVERLAY_PRESETS ? a->presets.filter
            : filters_knobs(a)              ? a->knob_looked_for
                                            : a->table[a->focus].filter;

@@ -31,7 +31,7 @@ void act_restart(app *a, int unused)
     if (why_not != NULL) {
         feed_say(&a->feed, MESSAGE_ERROR, "%s\ntry: %s", why_not, a->feed.death.remedy);
     } else if (a->feed.life == HR_SESSION_SILENT) {
-        a->pending = PENDING_RESTART; // it may go on yet: it is killed for one that stands
+        a->next.work = PENDING_RESTART; // it may go on yet: it is killed for one that stands
         feed_say(&a->feed, MESSAGE_NOTE, "trying what is to take its place; Esc leaves it");
     } else {
         feed_restart_engine(&a->feed);
@@ -52,11 +52,11 @@ static void mark_baseline(feed *f, uint32_t number)
 static void pin(app *a)
 {
     for (int i = 0; i < COUNTER_COUNT; i++) {
-        a->baseline.counter[i] = app_counter(a, (counter_id)i);
+        a->bench.baseline.counter[i] = app_counter(a, (counter_id)i);
     }
-    a->baseline.step_seconds = run_state_step_seconds(feed_run_state(&a->feed));
-    a->baseline.loss_per_second = run_state_loss_per_second(feed_run_state(&a->feed));
-    a->baseline.pinned = true;
+    a->bench.baseline.step_seconds = run_state_step_seconds(feed_run_state(&a->feed));
+    a->bench.baseline.loss_per_second = run_state_loss_per_second(feed_run_state(&a->feed));
+    a->bench.baseline.pinned = true;
     const run *r = run_log_current(feed_runs(&a->feed));
     mark_baseline(&a->feed, r == NULL ? 0 : r->number);
     feed_say(&a->feed, MESSAGE_NOTE, "pinned: every number shows what changed since; B forgets it");
@@ -70,7 +70,7 @@ void act_quit(app *a, int unused)
         return;
     }
     a->overlay = OVERLAY_NONE;
-    a->pending = PENDING_QUIT;
+    a->next.work = PENDING_QUIT;
 }
 
 void act_interrupt(app *a, int unused)
@@ -83,7 +83,7 @@ void act_interrupt(app *a, int unused)
         return;
     }
     a->feed.keeps = true; // it was not asked what is to become of it
-    a->pending = PENDING_QUIT;
+    a->next.work = PENDING_QUIT;
 }
 
 void act_pin(app *a, int pinned)
@@ -91,7 +91,7 @@ void act_pin(app *a, int pinned)
     if (pinned) {
         pin(a);
     }
-    a->baseline.pinned = pinned != 0;
+    a->bench.baseline.pinned = pinned != 0;
     if (!pinned) {
         mark_baseline(&a->feed, 0);
     }
@@ -156,9 +156,9 @@ void app_switch_preset(app *a)
 {
     (void)app_cancel_next(a);
     a->overlay = OVERLAY_NONE;
-    a->pending = PENDING_PRESET;
+    a->next.work = PENDING_PRESET;
     feed_say(&a->feed, MESSAGE_NOTE, "trying %s: the training ends once it stands; Esc leaves it",
-             a->pending_preset);
+             a->next.preset);
 }
 
 // What cannot be opened is said before anything is asked about the training.
@@ -184,7 +184,7 @@ void app_open_preset(app *a, const char *name)
     if (!opens(&a->feed, name)) {
         return;
     }
-    snprintf(a->pending_preset, sizeof a->pending_preset, "%s", name);
+    snprintf(a->next.preset, sizeof a->next.preset, "%s", name);
     if (run_state_is_training(&a->feed.live) || a->feed.live.steps > 0) {
         a->overlay = OVERLAY_SWITCH;
     } else {

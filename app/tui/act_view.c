@@ -46,7 +46,7 @@ void app_show_screen(app *a, screen_id screen)
         learn_open(a);
     }
     a->screen = screen;
-    a->doctor_came_itself = false;
+    a->doctor.came_itself = false;
     settle_tables(a);
 }
 
@@ -72,8 +72,8 @@ void act_help(app *a, int unused)
 {
     (void)unused;
     a->overlay = a->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
-    a->help_top = 0;
-    a->help_filter[0] = '\0';
+    a->help.top = 0;
+    a->help.filter[0] = '\0';
 }
 
 void act_command(app *a, int unused)
@@ -134,7 +134,7 @@ static void move_in_pane(app *a, int rows)
 void act_move_rows(app *a, int rows)
 {
     if (a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_FIND) {
-        a->help_top = moved(a->help_top, rows, HELP_ROWS_MAX);
+        a->help.top = moved(a->help.top, rows, HELP_ROWS_MAX);
     } else if (a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_NARROW) {
         move_preset(a, rows);
     } else if (a->overlay == OVERLAY_FILTER) {
@@ -219,11 +219,11 @@ void act_zoom(app *a, int direction)
     unsigned finest = app_layout(a).pane[PANE_STEP].h > 0 ? 1 : 0; // one step has a pane of its own there
     if (ops->zoom != NULL) {
         ops->zoom(a, direction);
-    } else if (direction < 0 && a->zoom > finest) {
-        a->zoom--;
+    } else if (direction < 0 && a->bench.zoom > finest) {
+        a->bench.zoom--;
         feed_say(&a->feed, MESSAGE_NOTE, "less time on the graph");
-    } else if (direction > 0 && a->zoom < HISTORY_LEVELS) {
-        a->zoom++;
+    } else if (direction > 0 && a->bench.zoom < HISTORY_LEVELS) {
+        a->bench.zoom++;
         feed_say(&a->feed, MESSAGE_NOTE, "more time on the graph");
     }
 }
@@ -231,15 +231,15 @@ void act_zoom(app *a, int direction)
 void act_glyphs(app *a, int unused)
 {
     (void)unused;
-    int next = ((int)a->glyphs.set + 1) % GLYPHS_COUNT;
+    int next = ((int)a->looks.glyphs.set + 1) % GLYPHS_COUNT;
     // A locale that shows ASCII only, or one where blocks are two columns wide, offers less.
-    if (a->richest_glyphs == GLYPHS_ASCII) {
+    if (a->looks.richest_glyphs == GLYPHS_ASCII) {
         next = GLYPHS_ASCII;
-    } else if (a->richest_glyphs == GLYPHS_BRAILLE && next < GLYPHS_BRAILLE) {
+    } else if (a->looks.richest_glyphs == GLYPHS_BRAILLE && next < GLYPHS_BRAILLE) {
         next = GLYPHS_BRAILLE;
     }
     (void)act_choose_glyphs(a, (glyph_set)next);
-    feed_say(&a->feed, MESSAGE_NOTE, "glyphs: %s", glyphs_name(a->glyphs.set));
+    feed_say(&a->feed, MESSAGE_NOTE, "glyphs: %s", glyphs_name(a->looks.glyphs.set));
 }
 
 void act_redraw(app *a, int unused)

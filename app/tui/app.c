@@ -19,9 +19,9 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
         return NULL;
     }
     feed_init(&a->feed, preset, knobs);
-    a->zoom = 2;
+    a->bench.zoom = 2;
     a->focus = PANE_KNOBS;
-    a->glyphs = glyphs_make(GLYPHS_ASCII);
+    a->looks.glyphs = glyphs_make(GLYPHS_ASCII);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_init(&a->table[pane]);
     }
@@ -51,8 +51,8 @@ void app_destroy(app *a)
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
     }
-    hr_preset_close(a->opened);
-    free(a->remembered);
+    hr_preset_close(a->next.opened);
+    free(a->remembered.text);
     free(a);
 }
 
@@ -63,28 +63,28 @@ static void follow_state(app *a)
 {
     bool oom = a->feed.live.state == HR_ENGINE_OOM;
     if (a->feed.is_frozen) {
-        if (oom && !a->has_seen_oom && !a->oom_waits) {
+        if (oom && !a->doctor.has_seen_oom && !a->doctor.oom_waits) {
             feed_say(&a->feed, MESSAGE_NOTE, "the training ran out of memory; Space shows why");
         }
-        a->oom_waits = oom && !a->has_seen_oom;
+        a->doctor.oom_waits = oom && !a->doctor.has_seen_oom;
         return;
     }
-    if (oom && !a->has_seen_oom) {
+    if (oom && !a->doctor.has_seen_oom) {
         bool comes_itself = a->screen != SCREEN_DOCTOR;
-        a->before_doctor = a->screen;
+        a->doctor.before = a->screen;
         app_show_screen(a, SCREEN_DOCTOR);
-        a->doctor_came_itself = comes_itself;
-    } else if (run_state_is_training(&a->feed.live) && a->doctor_came_itself) {
-        app_show_screen(a, a->before_doctor);
+        a->doctor.came_itself = comes_itself;
+    } else if (run_state_is_training(&a->feed.live) && a->doctor.came_itself) {
+        app_show_screen(a, a->doctor.before);
     }
-    a->has_seen_oom = oom;
+    a->doctor.has_seen_oom = oom;
 }
 
 void app_freeze(app *a, bool frozen)
 {
     feed_freeze(&a->feed, frozen);
     if (!frozen) {
-        a->oom_waits = false;
+        a->doctor.oom_waits = false;
         follow_state(a);
     }
 }
@@ -107,10 +107,10 @@ static bool open_next(app *a)
 {
     char *problems = NULL;
     hr_err err;
-    hr_status status = hr_preset_open(a->pending_preset, false, &a->opened, &problems, &err);
+    hr_status status = hr_preset_open(a->next.preset, false, &a->next.opened, &problems, &err);
     hr_preset_problems_free(problems);
     if (status != HR_OK) {
-        a->opened = NULL;
+        a->next.opened = NULL;
         feed_say_error(&a->feed, &err);
     }
     return status == HR_OK;
@@ -119,29 +119,29 @@ static bool open_next(app *a)
 static void drop_next(app *a)
 {
     feed_forget_judge(&a->feed);
-    hr_preset_close(a->opened);
-    a->opened = NULL;
-    a->next_stands = false;
-    a->pending = PENDING_NONE;
+    hr_preset_close(a->next.opened);
+    a->next.opened = NULL;
+    a->next.stands = false;
+    a->next.work = PENDING_NONE;
 }
 
 // The training ends for what stands, and for nothing else.
 static bool next_stands(app *a)
 {
-    if (a->pending == PENDING_QUIT || a->next_stands) {
+    if (a->next.work == PENDING_QUIT || a->next.stands) {
         return true;
     }
-    const bool again = a->pending == PENDING_RESTART;
+    const bool again = a->next.work == PENDING_RESTART;
     judgement v = JUDGED_REFUSED;
-    if (again || a->opened != NULL || open_next(a)) {
-        v = feed_judge(&a->feed, again ? a->feed.preset : a->opened,
-                       again ? &a->feed.knobs : hr_preset_knobs(a->opened));
+    if (again || a->next.opened != NULL || open_next(a)) {
+        v = feed_judge(&a->feed, again ? a->feed.preset : a->next.opened,
+                       again ? &a->feed.knobs : hr_preset_knobs(a->next.opened));
     }
-    a->next_stands = v == JUDGED_STANDS;
+    a->next.stands = v == JUDGED_STANDS;
     if (v == JUDGED_REFUSED) {
         drop_next(a);
     }
-    return a->next_stands;
+    return a->next.stands;
 }
 
 bool app_cancel_next(app *a)
@@ -161,8 +161,8 @@ static void switch_preset(app *a)
     a->feed.runs.pinned = 0;
     fit_forget(&a->feed.fit);
     hr_preset_close(a->feed.owned);
-    a->feed.preset = a->feed.owned = a->opened;
-    a->opened = NULL;
+    a->feed.preset = a->feed.owned = a->next.opened;
+    a->next.opened = NULL;
     feed_forget_plans(&a->feed);
     a->feed.knobs = a->feed.applied = *hr_preset_knobs(a->feed.preset);
     run_state_init(&a->feed.live);
@@ -170,7 +170,7 @@ static void switch_preset(app *a)
     heap_scene_clear(&a->heap_scene);
     memset(&a->feed.turned, 0, sizeof a->feed.turned);
     app_forget_step_plans(a);
-    a->baseline.pinned = a->has_seen_oom = false;
+    a->bench.baseline.pinned = a->doctor.has_seen_oom = false;
     app_freeze(a, false);
     a->feed.message.kind = MESSAGE_NONE;
     app_show_screen(a, SCREEN_BENCH);
@@ -187,12 +187,12 @@ static void switch_preset(app *a)
 
 void app_work(app *a)
 {
-    const pending work = a->pending;
+    const pending work = a->next.work;
     if (work == PENDING_NONE || !next_stands(a) || (work != PENDING_RESTART && !feed_let_end(&a->feed))) {
         return;
     }
-    a->pending = PENDING_NONE;
-    a->next_stands = false;
+    a->next.work = PENDING_NONE;
+    a->next.stands = false;
     if (work == PENDING_PRESET) {
         switch_preset(a);
     } else if (work == PENDING_RESTART) {
@@ -269,8 +269,9 @@ double app_counter(const app *a, counter_id id)
     case COUNTER_EVER:
         return (double)m->peak_bytes;
     case COUNTER_WINDOW:
-        return a->zoom == 0 ? (double)m->step_peak_bytes
-                            : (double)history_peak_bytes(&m->history, a->zoom - 1, app_graph_columns(a));
+        return a->bench.zoom == 0
+                   ? (double)m->step_peak_bytes
+                   : (double)history_peak_bytes(&m->history, a->bench.zoom - 1, app_graph_columns(a));
     case COUNTER_IN_USE:
         return (double)m->heap.in_use_bytes;
     case COUNTER_POOL:

@@ -102,51 +102,88 @@ typedef enum pending {
     PENDING_QUIT
 } pending;
 
-struct app {
-    feed feed;             // what comes from outside
-    hr_preset *opened;     // the next one, while it is tried and the training ends
-    bool next_stands;      // it was tried: the training may end for it
-    bool asked;            // the command line named the preset
-    hr_save_about offered; // of OVERLAY_OFFER
-    autosave_file offered_file;
-    int ended_by;          // the signal that ended us; 0: none
-    bool oom_waits;        // for the view to go on: the Doctor comes then
-    heap_scene heap_scene; // what the Memory screen shows
-    // knobs
-    baseline baseline;
-    situations situations; // of Learn
-    step_view step;        // what Timeline, Program and Model show of it
-    // view
-    int rows, columns;
+// How it looks, and what of that a person chose, now or before; "": nothing was.
+typedef struct screen_looks {
     theme theme;
     glyphs glyphs;
     glyph_set richest_glyphs;
-    bool no_color;                   // whatever the theme
-    screen_id screen, before_doctor; // before_doctor: where the training's end of memory found us
-    bool doctor_came_itself, expanded, has_seen_oom;
-    pane_id focus;
-    table_view table[PANE_FOCUS_COUNT]; // of panes that have one
-    size_t column;                      // of the columns being chosen
-    unsigned zoom;                      // 0: the last step; k: history level k − 1
+    bool no_color; // whatever the theme
+    char chosen_theme[24], chosen_glyphs[24], chosen_mouse[8];
+} screen_looks;
+
+// The Doctor comes by itself with an out-of-memory, and goes when the training goes on.
+typedef struct doctor_visit {
+    screen_id before; // where it found us
+    bool came_itself, has_seen_oom;
+    bool oom_waits; // for the view to go on: the Doctor comes then
+} doctor_visit;
+
+typedef struct bench_view {
+    unsigned zoom; // 0: the last step; k: history level k − 1
     size_t counter;
-    size_t log_back, help_top; // rows scrolled
-    char help_filter[TABLE_FILTER_MAX], knob_looked_for[TABLE_FILTER_MAX];
-    bool edits_preset; // in $EDITOR, once the terminal can be lent
-    unsigned tour;     // the step that waits to be done, from 1; 0: no tour
-    bool card_seen;    // some time, on this machine
+    size_t log_back; // rows scrolled
+    baseline baseline;
+} bench_view;
+
+typedef struct help_view {
+    size_t top; // rows scrolled
+    char filter[TABLE_FILTER_MAX];
+} help_view;
+
+// What takes the training's place once it stands, or ends it: work that waits until a frame has said so.
+typedef struct next_training {
+    pending work;
+    char preset[HR_KNOB_TEXT_MAX]; // to be opened
+    hr_preset *opened;             // the next one, while it is tried and the training ends
+    bool stands;                   // it was tried: the training may end for it
+} next_training;
+
+// Of OVERLAY_OFFER.
+typedef struct resume_offer {
+    hr_save_about about;
+    autosave_file file;
+} resume_offer;
+
+typedef struct remembered {
+    const char *path; // NULL: nothing is remembered
+    char *text;       // what that file says; owned
+} remembered;
+
+struct app {
+    feed feed; // what comes from outside
+    // screens
+    bench_view bench;
+    heap_scene heap_scene; // Memory
+    step_view step;        // Timeline, Program and Model
+    doctor_visit doctor;
+    situations situations; // Learn
+    uint32_t sure_of_run;  // Runs: that did not fit, and whose knobs the next `a` turns back; 0: none
+    table_view table[PANE_FOCUS_COUNT]; // of panes that have one
+    // what is open
+    screen_id screen;
+    pane_id focus;
+    bool expanded;
     overlay overlay;
+    help_view help;
     preset_list presets;
     preset_about about;
+    resume_offer offer;
+    size_t column; // of the columns being chosen
     prompt prompt;
     completion completion; // of the line that is being typed
-    layout_class shown;    // by the last frame
-    pending pending;       // work that waits until a frame has said so, and for the end of the training
-    char pending_preset[HR_KNOB_TEXT_MAX];
-    const char *remember_path;                                 // NULL: nothing is remembered
-    char *remembered;                                          // what that file says; owned
-    char chosen_theme[24], chosen_glyphs[24], chosen_mouse[8]; // by the user, now or before; "": nothing was
+    char knob_looked_for[TABLE_FILTER_MAX];
+    unsigned tour;  // the step that waits to be done, from 1; 0: no tour
+    bool card_seen; // some time, on this machine
+    // shell
+    int rows, columns;
+    screen_looks looks;
+    layout_class shown; // by the last frame
+    next_training next;
+    remembered remembered;
+    bool asked;        // the command line named the preset
+    bool edits_preset; // in $EDITOR, once the terminal can be lent
     bool interrupted, redraws, quits;
-    uint32_t sure_of_run; // that did not fit, and whose knobs the next `a` turns back; 0: none
+    int ended_by; // the signal that ended us; 0: none
     int click_y, click_x;
     uint64_t started_ns, now_ns; // monotonic, set by the loop
 };

@@ -279,7 +279,7 @@ static void run_glyphs(app *a, const char *argument)
         if (strcasecmp(glyphs_name((glyph_set)set), argument) == 0) {
             if (!act_choose_glyphs(a, (glyph_set)set)) {
                 feed_say(&a->feed, MESSAGE_ERROR, "this terminal cannot show %s\ntry: :glyphs %s", argument,
-                         glyphs_name(a->richest_glyphs));
+                         glyphs_name(a->looks.richest_glyphs));
             }
             return;
         }

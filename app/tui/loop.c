@@ -195,8 +195,8 @@ static void wait_and_take(loop *l)
 // Where it cannot be written, nothing is remembered.
 static void remember(app *a)
 {
-    if (a->remember_path != NULL) {
-        (void)remember_write(a, a->remember_path);
+    if (a->remembered.path != NULL) {
+        (void)remember_write(a, a->remembered.path);
     }
 }
 
@@ -306,7 +306,7 @@ void loop_run(app *a)
         if (a->edits_preset) {
             edit_preset(&l);
         }
-        if (a->pending != PENDING_NONE) {
+        if (a->next.work != PENDING_NONE) {
             work(&l);
         }
         if (now_ns() >= l.remember_at_ns) {

@@ -18,7 +18,7 @@ static bool has_settings(const app *a)
         char its[HR_KNOB_TEXT_MAX], asked[HR_KNOB_TEXT_MAX], offered[HR_KNOB_TEXT_MAX];
         hr_knob_format(own, (hr_knob_id)id, its);
         hr_knob_format(&a->feed.knobs, (hr_knob_id)id, asked);
-        hr_knob_format(&a->offered.knobs, (hr_knob_id)id, offered);
+        hr_knob_format(&a->offer.about.knobs, (hr_knob_id)id, offered);
         same = strcmp(its, asked) == 0 || strcmp(asked, offered) == 0;
     }
     return same;
@@ -28,14 +28,14 @@ static bool is_what_was_asked_for(const app *a)
 {
     char path[PATH_MAX];
     const bool same =
-        realpath(hr_preset_path(a->feed.preset), path) != NULL && strcmp(path, a->offered.preset) == 0;
+        realpath(hr_preset_path(a->feed.preset), path) != NULL && strcmp(path, a->offer.about.preset) == 0;
     return (same || !a->asked) && has_settings(a);
 }
 
 static bool can_be_offered(app *a, const autosave_file *file)
 {
-    return !file->left && hr_save_look(file->path, &a->offered, NULL) == HR_OK &&
-           a->offered.preset[0] != '\0';
+    return !file->left && hr_save_look(file->path, &a->offer.about, NULL) == HR_OK &&
+           a->offer.about.preset[0] != '\0';
 }
 
 void offer_look(app *a)
@@ -49,7 +49,7 @@ void offer_look(app *a)
             continue;
         }
         if (is_what_was_asked_for(a)) {
-            a->offered_file = files[k];
+            a->offer.file = files[k];
             a->overlay = OVERLAY_OFFER;
         } else if (other == count) {
             other = k;
@@ -58,8 +58,8 @@ void offer_look(app *a)
     if (a->overlay != OVERLAY_OFFER && other < count && can_be_offered(a, &files[other])) {
         char name[OFFER_NAME_MAX];
         feed_say(&a->feed, MESSAGE_NOTE,
-                 "step %" PRIu64 " of %s is kept: headroom alone offers to go on from it", a->offered.steps,
-                 offer_name(&a->offered, name));
+                 "step %" PRIu64 " of %s is kept: headroom alone offers to go on from it",
+                 a->offer.about.steps, offer_name(&a->offer.about, name));
     }
     free(files);
 }
@@ -84,7 +84,7 @@ static void start_anew(app *a)
 // The knobs of that session; where it was itself gone on from is not where this one goes on from.
 static void take_knobs(app *a)
 {
-    a->feed.knobs = a->feed.applied = a->offered.knobs;
+    a->feed.knobs = a->feed.applied = a->offer.about.knobs;
     if (strstr(hr_knob_text(&a->feed.knobs, HR_KNOB_TRAIN_RESUME), "/autosave-") != NULL) {
         a->feed.knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){.set = false};
     }
@@ -96,11 +96,11 @@ static void take(app *a)
     hr_err err;
     hr_preset *opened = NULL;
     char *problems = NULL;
-    hr_status status = hr_preset_open(a->offered.preset, a->offered.trusts, &opened, &problems, &err);
+    hr_status status = hr_preset_open(a->offer.about.preset, a->offer.about.trusts, &opened, &problems, &err);
     hr_preset_problems_free(problems);
-    if (status == HR_OK && rename(a->offered_file.path, a->feed.autosave) != 0) {
+    if (status == HR_OK && rename(a->offer.file.path, a->feed.autosave) != 0) {
         status = HR_FAIL(&err, SAVE, "%.300s is there no more: another workbench goes on from it",
-                         a->offered_file.path);
+                         a->offer.file.path);
         hr_preset_close(opened);
     }
     if (status != HR_OK) {
@@ -113,9 +113,9 @@ static void take(app *a)
     a->feed.preset = a->feed.owned = opened;
     feed_forget_plans(&a->feed);
     take_knobs(a);
-    feed_resume_engine(&a->feed, a->offered.steps);
+    feed_resume_engine(&a->feed, a->offer.about.steps);
     if (a->feed.session != NULL) {
-        feed_say(&a->feed, MESSAGE_NOTE, "resumed from the save of step %" PRIu64, a->offered.steps);
+        feed_say(&a->feed, MESSAGE_NOTE, "resumed from the save of step %" PRIu64, a->offer.about.steps);
     }
 }
 
@@ -127,7 +127,7 @@ bool offer_key(app *a, int key)
         return true;
     }
     if (key == 'n') {
-        (void)autosave_leave(&a->offered_file);
+        (void)autosave_leave(&a->offer.file);
         start_anew(a);
         feed_say(&a->feed, MESSAGE_NOTE, "it stays: headroom doctor says where, and how to go on from it");
         return true;

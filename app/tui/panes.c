@@ -36,5 +36,5 @@ const void *pane_rows(const app *a, pane_id pane)
 
 table_place pane_table_place(const app *a, pane_id pane, rect r)
 {
-    return (table_place){&a->glyphs, r.h, r.w, pane_ops_of(pane)->table_y, a->focus == pane};
+    return (table_place){&a->looks.glyphs, r.h, r.w, pane_ops_of(pane)->table_y, a->focus == pane};
 }

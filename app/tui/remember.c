@@ -125,9 +125,9 @@ char *remember_text(const app *a)
     }
     fputs(heading, out);
     put_preset(out, hr_preset_path(a->feed.preset));
-    put_choice(out, "theme", a->chosen_theme);
-    put_choice(out, "glyphs", a->chosen_glyphs);
-    put_choice(out, "mouse", a->chosen_mouse);
+    put_choice(out, "theme", a->looks.chosen_theme);
+    put_choice(out, "glyphs", a->looks.chosen_glyphs);
+    put_choice(out, "mouse", a->looks.chosen_mouse);
     fputs(a->card_seen ? "card seen\n" : "", out);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         put_table(out, a, (pane_id)pane);
@@ -191,7 +191,7 @@ static void take_glyphs(app *a, const char *name, bool given)
 {
     for (int set = 0; set < GLYPHS_COUNT; set++) {
         if (strcmp(glyphs_name((glyph_set)set), name) == 0) {
-            snprintf(a->chosen_glyphs, sizeof a->chosen_glyphs, "%s", name);
+            snprintf(a->looks.chosen_glyphs, sizeof a->looks.chosen_glyphs, "%s", name);
             if (!given) {
                 (void)act_take_glyphs(a, (glyph_set)set);
             }
@@ -203,7 +203,7 @@ static void take_theme(app *a, const char *name, bool given)
 {
     theme known;
     if (theme_make(&known, name, 0, true)) {
-        snprintf(a->chosen_theme, sizeof a->chosen_theme, "%s", name);
+        snprintf(a->looks.chosen_theme, sizeof a->looks.chosen_theme, "%s", name);
         if (!given) {
             (void)act_take_theme(a, name);
         }
@@ -214,7 +214,7 @@ static void take_mouse(app *a, const char *value, bool given)
 {
     bool on = strcmp(value, "on") == 0;
     if (on || strcmp(value, "off") == 0) {
-        snprintf(a->chosen_mouse, sizeof a->chosen_mouse, "%s", value);
+        snprintf(a->looks.chosen_mouse, sizeof a->looks.chosen_mouse, "%s", value);
         if (!given) {
             terminal_mouse(on);
         }
@@ -271,8 +271,8 @@ void remember_read(app *a, const char *path, remember_given given)
         take_line(a, key, value, given);
     }
     free(text);
-    free(a->remembered);
-    a->remembered = text == NULL ? NULL : remember_text(a);
+    free(a->remembered.text);
+    a->remembered.text = text == NULL ? NULL : remember_text(a);
 }
 
 bool remember_preset(const char *path, char *preset, size_t size)
@@ -292,7 +292,7 @@ bool remember_preset(const char *path, char *preset, size_t size)
 bool remember_write(app *a, const char *path)
 {
     char *text = remember_text(a);
-    if (text == NULL || (a->remembered != NULL && strcmp(text, a->remembered) == 0)) {
+    if (text == NULL || (a->remembered.text != NULL && strcmp(text, a->remembered.text) == 0)) {
         free(text);
         return text != NULL;
     }
@@ -301,7 +301,7 @@ bool remember_write(app *a, const char *path)
         free(text);
         return false;
     }
-    free(a->remembered);
-    a->remembered = text;
+    free(a->remembered.text);
+    a->remembered.text = text;
     return true;
 }

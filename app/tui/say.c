@@ -110,14 +110,14 @@ void say_counter(app *a)
 {
     char text[FORMAT_MAX];
     byte_unit unit = feed_unit(&a->feed);
-    double value = app_counter(a, (counter_id)a->counter);
-    const char *label = app_counter_label((counter_id)a->counter);
-    if (a->counter == COUNTER_FRAGMENTATION && !isnan(value) &&
+    double value = app_counter(a, (counter_id)a->bench.counter);
+    const char *label = app_counter_label((counter_id)a->bench.counter);
+    if (a->bench.counter == COUNTER_FRAGMENTATION && !isnan(value) &&
         measures_little_is_free(&a->feed.report.memory)) {
         feed_say(&a->feed, MESSAGE_NOTE,
                  "%s is %s, of so little that is free at the peak that it does not matter.", label,
                  format_percent(value, text));
-    } else if (a->counter == COUNTER_FRAGMENTATION || isnan(value)) {
+    } else if (a->bench.counter == COUNTER_FRAGMENTATION || isnan(value)) {
         feed_say(&a->feed, MESSAGE_NOTE, "%s is %s.", label,
                  isnan(value) ? "not known yet" : format_percent(value, text));
     } else {

@@ -144,7 +144,7 @@ static hr_status press(script *s, int key, hr_err *err)
         }
     }
     app_key(a, key);
-    while (a->pending != PENDING_NONE && !a->quits) {
+    while (a->next.work != PENDING_NONE && !a->quits) {
         show(s); // it says what it waits for
         app_work(a);
     }
@@ -263,7 +263,7 @@ static hr_status do_visible(script *s, const char *argument, hr_err *err)
 
 static hr_status do_save(script *s, const char *argument, hr_err *err)
 {
-    return paint_save(&s->app->theme, argument, false, err);
+    return paint_save(&s->app->looks.theme, argument, false, err);
 }
 
 static const struct {

@@ -60,9 +60,9 @@ const card_choice *card_choices(size_t *count)
 
 void card_show(app *a)
 {
-    if (!a->card_seen && a->remember_path != NULL) {
+    if (!a->card_seen && a->remembered.path != NULL) {
         a->card_seen = true;
-        bool kept = remember_write(a, a->remember_path); // otherwise it would come every time
+        bool kept = remember_write(a, a->remembered.path); // otherwise it would come every time
         a->overlay = kept ? OVERLAY_CARD : a->overlay;
     }
 }

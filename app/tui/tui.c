@@ -44,14 +44,14 @@ hr_status tui_check_theme(const char *name, hr_err *err)
 static void look(app *a, const tui_options *options)
 {
     remember_given given = {options->theme != NULL, options->ascii, !options->mouse};
-    a->no_color = wants_no_color(options);
-    theme_make(&a->theme, options->theme, terminal_colors(), a->no_color);
-    a->richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
-    a->glyphs = glyphs_make(a->richest_glyphs);
+    a->looks.no_color = wants_no_color(options);
+    theme_make(&a->looks.theme, options->theme, terminal_colors(), a->looks.no_color);
+    a->looks.richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
+    a->looks.glyphs = glyphs_make(a->looks.richest_glyphs);
     a->feed.watched = options->watched;
     a->feed.unknown = options->unknown;
     a->asked = options->asked;
-    a->remember_path =
+    a->remembered.path =
         a->feed.watched == NULL ? options->state_path : NULL; // its preset is not the last of ours
     autosave_name(options->state_path, a->feed.autosave, sizeof a->feed.autosave);
     if (options->state_path != NULL) {

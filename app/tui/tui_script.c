@@ -133,10 +133,10 @@ static hr_status open_stage(const tui_script *script, FILE **screen, FILE **keys
 static void look(app *a, const tui_options *options, const tui_script *script)
 {
     const char *name = options->theme == NULL ? "dark" : options->theme; // "auto" asks the environment
-    a->no_color = options->no_color;
-    theme_make(&a->theme, name, terminal_colors(), a->no_color);
-    a->richest_glyphs = options->ascii ? GLYPHS_ASCII : GLYPHS_FULL;
-    a->glyphs = glyphs_make(a->richest_glyphs);
+    a->looks.no_color = options->no_color;
+    theme_make(&a->looks.theme, name, terminal_colors(), a->looks.no_color);
+    a->looks.richest_glyphs = options->ascii ? GLYPHS_ASCII : GLYPHS_FULL;
+    a->looks.glyphs = glyphs_make(a->looks.richest_glyphs);
     a->rows = script->rows;
     a->columns = script->columns;
 }

@@ -81,9 +81,9 @@ static app *open_workbench(FILE *nowhere, hr_preset **preset)
                                        nowhere, (int)dice(60) + 1, (int)dice(200) + 1)) {
         abort();
     }
-    theme_make(&a->theme, "auto", terminal_colors(), dice(8) == 0);
-    a->richest_glyphs = dice(4) == 0 ? GLYPHS_ASCII : GLYPHS_FULL;
-    a->glyphs = glyphs_make(a->richest_glyphs);
+    theme_make(&a->looks.theme, "auto", terminal_colors(), dice(8) == 0);
+    a->looks.richest_glyphs = dice(4) == 0 ? GLYPHS_ASCII : GLYPHS_FULL;
+    a->looks.glyphs = glyphs_make(a->looks.richest_glyphs);
     a->feed.scripted = true;
     a->card_seen = dice(4) != 0;
     a->started_ns = a->now_ns = 1;
@@ -127,9 +127,9 @@ static void press(app *a, tally *t)
     a->now_ns += 20000000;
     app_key(a, random_key());
     t->keys++;
-    t->presets_opened += a->pending == PENDING_PRESET;
-    if (a->pending == PENDING_QUIT) {
-        a->pending = PENDING_NONE; // stays to take more
+    t->presets_opened += a->next.work == PENDING_PRESET;
+    if (a->next.work == PENDING_QUIT) {
+        a->next.work = PENDING_NONE; // stays to take more
     } else {
         app_work(a);
     }

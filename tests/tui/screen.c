@@ -27,9 +27,9 @@ app *screen_open(const screen_look *look)
                           look->columns)) {
         abort();
     }
-    theme_make(&a->theme, "dark", terminal_colors(), look->no_color);
-    a->richest_glyphs = GLYPHS_FULL;
-    a->glyphs = glyphs_make(look->glyphs);
+    theme_make(&a->looks.theme, "dark", terminal_colors(), look->no_color);
+    a->looks.richest_glyphs = GLYPHS_FULL;
+    a->looks.glyphs = glyphs_make(look->glyphs);
     a->rows = look->rows;
     a->columns = look->columns;
     feed_start_engine(&a->feed);

@@ -32,7 +32,8 @@ screenshots screenshots_dump(const theme *svg)
 app *screenshots_open_look(size_t i)
 {
     app *a = screen_open(&looks[i]);
-    theme_make(&a->theme, screenshots_themes[i % PICTURED_THEMES], terminal_colors(), looks[i].no_color);
+    theme_make(&a->looks.theme, screenshots_themes[i % PICTURED_THEMES], terminal_colors(),
+               looks[i].no_color);
     screen_advance(a, 90);
     free(screen_text(a)); // draws
     return a;

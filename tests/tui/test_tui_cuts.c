@@ -205,7 +205,7 @@ static void walk_overlays(app *a)
     a->overlay = OVERLAY_CARD;
     check(a, "card");
     a->overlay = OVERLAY_SWITCH;
-    snprintf(a->pending_preset, sizeof a->pending_preset, "a_preset_with_a_long_name_of_its_own.yaml");
+    snprintf(a->next.preset, sizeof a->next.preset, "a_preset_with_a_long_name_of_its_own.yaml");
     check(a, "switch");
     a->overlay = OVERLAY_QUIT;
     check(a, "quit");

@@ -227,19 +227,19 @@ START_TEST(a_baseline_is_of_a_finished_step_of_the_knobs_as_they_are)
     app *a = screen_open(&golden_looks[0].look);
     turn_while_paused(a);
     screen_keys(a, "b");
-    ck_assert(!a->baseline.pinned);
+    ck_assert(!a->bench.baseline.pinned);
     ck_assert_ptr_nonnull(strstr(a->feed.message.text, "none has ended yet"));
     screen_keys(a, "r");
     screen_advance(a, 3);
     ck_assert_int_eq(a->feed.live.state, HR_ENGINE_OOM);
     screen_keys(a, "b");
-    ck_assert(!a->baseline.pinned);
+    ck_assert(!a->bench.baseline.pinned);
     ck_assert_ptr_nonnull(strstr(a->feed.message.text, "none fits"));
     screen_keys(a, "z");
     screen_advance(a, 5);
     ck_assert_int_eq(a->feed.live.state, HR_ENGINE_RUNNING);
     screen_keys(a, "b");
-    ck_assert(a->baseline.pinned);
+    ck_assert(a->bench.baseline.pinned);
     screen_close(a);
 }
 END_TEST

@@ -37,14 +37,14 @@ START_TEST(what_is_typed_after_a_slash_is_never_a_command)
             free(screen_text(a));
             app_show_screen(a, (screen_id)screen);
             for (int panes = 0; panes < 8; panes++) {
-                glyph_set before = a->glyphs.set;
+                glyph_set before = a->looks.glyphs.set;
                 app_key(a, '/');
                 ck_assert(app_is_typing(a));
                 free(screen_text(a));
                 screen_keys(a, "grab");
                 ck_assert(app_is_typing(a));
                 ck_assert_str_eq(a->prompt.text, "grab");
-                ck_assert(a->glyphs.set == before && !a->baseline.pinned);
+                ck_assert(a->looks.glyphs.set == before && !a->bench.baseline.pinned);
                 app_key(a, INPUT_ESCAPE);
                 ck_assert(!app_is_typing(a));
                 app_key(a, INPUT_TAB);
@@ -106,7 +106,7 @@ START_TEST(presets_are_narrowed_by_name_and_title)
     app_key(a, INPUT_ENTER);
     ck_assert_int_eq(a->overlay, OVERLAY_PRESETS);
     app_key(a, INPUT_ENTER);
-    ck_assert_str_eq(a->pending_preset, "cifar10_separable_cnn");
+    ck_assert_str_eq(a->next.preset, "cifar10_separable_cnn");
     app_request(a, REQUEST_PRESETS);
     ck_assert_ptr_nonnull(app_preset_entry(a, 2)); // a new list has all
     screen_keys(a, "/xyz");
@@ -186,7 +186,7 @@ START_TEST(what_a_preset_says_of_itself_is_shown_before_and_when_it_is_opened)
     a->focus = PANE_SITUATIONS;
     ck_assert(shows_words(a, claim));
     screen_keys(a, "\ny");
-    for (int i = 0; i < 50 && a->pending != PENDING_NONE; i++) {
+    for (int i = 0; i < 50 && a->next.work != PENDING_NONE; i++) {
         app_work(a);
     }
     ck_assert_str_eq(hr_preset_name(a->feed.preset), "wide");

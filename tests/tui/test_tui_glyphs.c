@@ -89,7 +89,7 @@ START_TEST(braille_keeps_its_borders_where_blocks_were_shown_before)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 10);
-    while (a->glyphs.set != GLYPHS_BRAILLE) {
+    while (a->looks.glyphs.set != GLYPHS_BRAILLE) {
         screen_keys(a, "g");
     }
     char *text = screen_text(a);

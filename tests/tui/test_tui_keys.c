@@ -112,7 +112,7 @@ END_TEST
 static void leaves_at_once(app *a, bool at_once)
 {
     screen_keys(a, "q");
-    ck_assert_int_eq(a->pending, at_once ? PENDING_QUIT : PENDING_NONE);
+    ck_assert_int_eq(a->next.work, at_once ? PENDING_QUIT : PENDING_NONE);
     ck_assert_int_eq(a->overlay, at_once ? OVERLAY_NONE : OVERLAY_QUIT);
     screen_close(a);
 }
@@ -125,7 +125,7 @@ START_TEST(leaving_asks_where_steps_would_be_lost_and_not_otherwise)
     screen_keys(a, "n");
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);
     screen_keys(a, "qy");
-    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    ck_assert_int_eq(a->next.work, PENDING_QUIT);
     app_work(a);
     ck_assert(a->quits && !a->feed.keeps);
     screen_close(a);
@@ -149,9 +149,9 @@ START_TEST(leaving_asks_where_steps_would_be_lost_and_not_otherwise)
     leaves_at_once(a, true);
     a = bench();
     app_key(a, INPUT_CTRL_C);
-    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
     app_key(a, INPUT_CTRL_C);
-    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    ck_assert_int_eq(a->next.work, PENDING_QUIT);
     ck_assert(a->feed.keeps); // nobody was asked
     screen_close(a);
 }
@@ -197,11 +197,11 @@ START_TEST(a_preset_is_chosen_and_runs)
     ck_assert_int_eq(a->overlay, OVERLAY_SWITCH); // ten steps would be lost
     app_key(a, INPUT_ENTER);
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);
-    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
     screen_keys(a, "p");
     app_key(a, INPUT_DOWN);
     screen_keys(a, "\ny");
-    ck_assert_int_eq(a->pending, PENDING_PRESET);
+    ck_assert_int_eq(a->next.work, PENDING_PRESET);
     app_work(a);
     screen_advance(a, 3);
     ck_assert_str_eq(hr_preset_name(a->feed.preset), "cifar10_separable_cnn");
@@ -209,7 +209,7 @@ START_TEST(a_preset_is_chosen_and_runs)
     ck_assert_uint_eq(a->feed.live.steps, 2);
     screen_keys(a, ":preset nothing\n");
     ck_assert_int_eq(a->overlay, OVERLAY_NONE); // it is known before anybody is asked
-    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
     ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     ck_assert_str_eq(hr_preset_name(a->feed.preset), "cifar10_separable_cnn");
     screen_close(a);
@@ -324,8 +324,8 @@ static void random_run(unsigned seed, const screen_look *look)
         a->click_y = rand() % look->rows;
         a->click_x = rand() % look->columns;
         app_key(a, key);
-        if (a->pending == PENDING_QUIT) {
-            a->pending = PENDING_NONE; // stays to take more
+        if (a->next.work == PENDING_QUIT) {
+            a->next.work = PENDING_NONE; // stays to take more
         } else {
             app_work(a);
         }
@@ -416,7 +416,7 @@ START_TEST(less_and_vi_move_beside_the_arrows)
     screen_keys(a, "N");
     ck_assert_uint_eq(a->feed.knob, first);
     screen_keys(a, "?jj");
-    ck_assert_uint_eq(a->help_top, 2);
+    ck_assert_uint_eq(a->help.top, 2);
     screen_close(a);
 }
 END_TEST
@@ -434,7 +434,7 @@ START_TEST(every_key_does_something_or_says_that_it_does_not)
         a->feed.message.kind = MESSAGE_NONE;
         screen_keys(a, "?");
         app_key(a, key);
-        bool closed = a->overlay != OVERLAY_HELP || a->help_top > 0;
+        bool closed = a->overlay != OVERLAY_HELP || a->help.top > 0;
         ck_assert_msg(closed || a->feed.message.kind == MESSAGE_NOTE || key == 'k', "%c", key);
         screen_close(a);
     }

@@ -258,7 +258,7 @@ START_TEST(a_silent_worker_is_restarted_from_the_save_that_it_told)
     screen_advance(a, 60);
     end_worker(a, HR_SESSION_SILENT, 40);
     screen_keys(a, "R");
-    ck_assert_int_eq(a->pending, PENDING_RESTART);
+    ck_assert_int_eq(a->next.work, PENDING_RESTART);
     app_work(a);
     ck_assert(has_logged(a, "started again from the save of step 40"));
     end_worker(a, HR_SESSION_ENDED, HR_NONE); // before it had read that
@@ -310,7 +310,7 @@ START_TEST(a_training_that_saves_ends_in_its_own_time)
     ck_assert_int_eq(hr_knobs_set_pair(&a->feed.applied, "train.save=end.safetensors", NULL), HR_OK);
     fake_engine_save_long(a->feed.session, 3);
     screen_keys(a, "qy");
-    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    ck_assert_int_eq(a->next.work, PENDING_QUIT);
     app_work(a);
     ck_assert(a->feed.ending && !a->quits);
     ck_assert_ptr_nonnull(strstr(a->feed.message.text, "saving end.safetensors"));
@@ -323,7 +323,7 @@ START_TEST(a_training_that_saves_ends_in_its_own_time)
     ck_assert(!a->quits);
     app_work(a);
     ck_assert(a->quits && !a->feed.ending);
-    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
     screen_close(a);
 }
 END_TEST
@@ -366,7 +366,7 @@ START_TEST(another_preset_waits_for_the_save_too)
     app_work(a);
     ck_assert(!a->feed.ending);
     ck_assert_str_eq(hr_preset_name(a->feed.preset), "cifar10_separable_cnn");
-    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
     screen_close(a);
 }
 END_TEST
@@ -375,8 +375,9 @@ END_TEST
 static void goes_on(app *a, const hr_session *session)
 {
     const uint64_t steps = a->feed.live.steps;
-    ck_assert_int_eq(a->pending, PENDING_NONE);
-    ck_assert(a->feed.session == session && !a->feed.ending && a->opened == NULL && a->feed.judge == NULL);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
+    ck_assert(a->feed.session == session && !a->feed.ending && a->next.opened == NULL &&
+              a->feed.judge == NULL);
     ck_assert_str_eq(hr_preset_name(a->feed.preset), "demo");
     screen_advance(a, 5);
     ck_assert_uint_gt(a->feed.live.steps, steps);
@@ -419,7 +420,7 @@ START_TEST(what_is_still_being_tried_can_be_left)
     screen_keys(a, ":preset cifar10_separable_cnn\ny");
     app_work(a);
     app_work(a);
-    ck_assert_int_eq(a->pending, PENDING_PRESET);
+    ck_assert_int_eq(a->next.work, PENDING_PRESET);
     ck_assert(!a->feed.ending);
     app_key(a, INPUT_ESCAPE);
     goes_on(a, session);

@@ -152,7 +152,7 @@ START_TEST(a_situation_is_opened_as_a_preset)
     ck_assert_int_eq(a->focus, PANE_SITUATIONS);
     free(screen_text(a));
     app_key(a, INPUT_ENTER);
-    ck_assert_int_eq(a->pending, PENDING_PRESET);
+    ck_assert_int_eq(a->next.work, PENDING_PRESET);
     app_work(a);
     ck_assert_str_eq(hr_preset_name(a->feed.preset), "wide");
     screen_close(a);

@@ -88,7 +88,7 @@ START_TEST(pasted_text_is_text_and_never_a_key)
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
     screen_advance(a, 5);
     app_paste(a, "q\ny\n");
-    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);
     ck_assert_int_eq(a->feed.message.kind, MESSAGE_NOTE);
     screen_keys(a, ":");
@@ -258,7 +258,7 @@ START_TEST(commands_bear_any_argument)
         for (size_t k = 0; k < sizeof arguments / sizeof *arguments; k++) {
             snprintf(line, sizeof line, "%s %s", rows[i].name, arguments[k]);
             app_command(a, line);
-            a->pending = PENDING_NONE;
+            a->next.work = PENDING_NONE;
             a->overlay = OVERLAY_NONE;
             screen_advance(a, 1);
             free(screen_text(a));

@@ -29,9 +29,9 @@ END_TEST
 static void fingerprint(app *a, char text[2048])
 {
     snprintf(text, 2048, "%d %d %d %d %d %d %d %zu %u %d %d %d %d %zu %d %d %s", a->feed.is_frozen,
-             a->baseline.pinned, (int)a->overlay, (int)a->screen, (int)a->focus, a->expanded,
-             (int)a->feed.message.kind, a->feed.knob, a->zoom, (int)a->glyphs.set, a->redraws,
-             (int)a->pending, a->interrupted, a->feed.turned.done, a->quits,
+             a->bench.baseline.pinned, (int)a->overlay, (int)a->screen, (int)a->focus, a->expanded,
+             (int)a->feed.message.kind, a->feed.knob, a->bench.zoom, (int)a->looks.glyphs.set, a->redraws,
+             (int)a->next.work, a->interrupted, a->feed.turned.done, a->quits,
              (int)a->feed.knobs.value[HR_KNOB_BATCH_SIZE].u.integer, a->feed.message.text);
 }
 

@@ -148,8 +148,8 @@ START_TEST(what_was_turned_comes_back_and_a_plan_does_not_change)
     a = bench();
     hr_knobs knobs = a->feed.knobs;
     remember_read(a, file, nothing_given);
-    ck_assert_str_eq(theme_name(&a->theme), "safe");
-    ck_assert_int_eq(a->glyphs.set, GLYPHS_BRAILLE);
+    ck_assert_str_eq(theme_name(&a->looks.theme), "safe");
+    ck_assert_int_eq(a->looks.glyphs.set, GLYPHS_BRAILLE);
     ck_assert(a->card_seen);
     ck_assert_uint_ne(a->table[PANE_PEAK].hidden, 0);
     ck_assert_int_eq(a->table[PANE_PEAK].sort, TABLE_OWN_ORDER); // an order is of the moment
@@ -175,8 +175,8 @@ START_TEST(the_command_line_goes_before_what_is_remembered)
     write_file("theme mono\nglyphs ASCII\n", 24);
     app *a = bench();
     remember_read(a, file, (remember_given){.theme = true, .glyphs = true, .mouse = true});
-    ck_assert_str_eq(theme_name(&a->theme), "dark");
-    ck_assert_int_eq(a->glyphs.set, GLYPHS_FULL);
+    ck_assert_str_eq(theme_name(&a->looks.theme), "dark");
+    ck_assert_int_eq(a->looks.glyphs.set, GLYPHS_FULL);
     char *text = remember_text(a); // for the next time, when it says nothing
     ck_assert_ptr_nonnull(strstr(text, "theme mono\n"));
     ck_assert_ptr_nonnull(strstr(text, "glyphs ASCII\n"));
@@ -193,11 +193,11 @@ START_TEST(what_nobody_chose_is_not_remembered)
     ck_assert_ptr_null(strstr(text, "glyphs"));
     ck_assert_ptr_null(strstr(text, "mouse"));
     free(text);
-    a->richest_glyphs = GLYPHS_BRAILLE;
+    a->looks.richest_glyphs = GLYPHS_BRAILLE;
     enter_folder();
     write_file("glyphs blocks\n", 14);
     remember_read(a, file, nothing_given);
-    ck_assert_int_ne(a->glyphs.set, GLYPHS_BLOCK);
+    ck_assert_int_ne(a->looks.glyphs.set, GLYPHS_BLOCK);
     text = remember_text(a);
     ck_assert_ptr_nonnull(strstr(text, "glyphs blocks\n"));
     free(text);
@@ -263,7 +263,7 @@ START_TEST(a_file_that_cannot_be_read_changes_nothing)
         failing = k;
         remember_read(a, file, nothing_given);
         failing = 0;
-        ck_assert_str_eq(theme_name(&a->theme), "dark");
+        ck_assert_str_eq(theme_name(&a->looks.theme), "dark");
         ck_assert(!a->card_seen);
         screen_close(a);
     }
@@ -281,7 +281,7 @@ START_TEST(a_home_that_cannot_be_written_is_no_error)
     turn_looks(a);
     ck_assert(!remember_write(a, file));
     a->card_seen = false;
-    a->remember_path = file;
+    a->remembered.path = file;
     card_show(a);
     ck_assert_int_eq(a->overlay, OVERLAY_NONE); // it would come every time
     screen_close(a);
@@ -343,7 +343,7 @@ START_TEST(the_card_is_shown_once_ever_and_any_key_closes_it_and_acts)
 {
     enter_folder();
     app *a = bench();
-    a->remember_path = file;
+    a->remembered.path = file;
     card_show(a);
     ck_assert_int_eq(a->overlay, OVERLAY_CARD);
     screen_advance(a, 10); // it trains behind it
@@ -353,10 +353,10 @@ START_TEST(the_card_is_shown_once_ever_and_any_key_closes_it_and_acts)
     free(text);
     screen_keys(a, "b");
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);
-    ck_assert(a->baseline.pinned);
+    ck_assert(a->bench.baseline.pinned);
     screen_close(a);
     a = bench();
-    a->remember_path = file;
+    a->remembered.path = file;
     remember_read(a, file, nothing_given);
     card_show(a);
     ck_assert_int_eq(a->overlay, OVERLAY_NONE);

@@ -63,7 +63,7 @@ static void check_size(int rows, int columns)
             screen_keys(a, screens[k]);
             for (int pane = 0; pane < 6; pane++) {
                 a->expanded = pane >= 3;
-                a->glyphs = glyphs_make((glyph_set)((pane + k) % GLYPHS_COUNT));
+                a->looks.glyphs = glyphs_make((glyph_set)((pane + k) % GLYPHS_COUNT));
                 app_draw(a);
                 check_panes(a, rows, columns);
                 app_key(a, INPUT_TAB);

@@ -315,9 +315,9 @@ START_TEST(svg_draws_every_character_where_it_stood)
     }
     for (size_t i = 0; i < PICTURED_LOOKS; i++) {
         app *a = screenshots_open_look(i);
-        screenshots svg = screenshots_dump(&a->theme);
+        screenshots svg = screenshots_dump(&a->looks.theme);
         is_well_formed(svg.text);
-        check_svg(&a->theme, svg.text);
+        check_svg(&a->looks.theme, svg.text);
         free(svg.text);
         screen_close(a);
     }

@@ -60,7 +60,7 @@ static void check_frame(app *a, int rows, int columns)
 {
     static const char *lines[ROWS_MAX];
     char *text = screen_text(a);
-    for (const char *c = text; a->glyphs.set == GLYPHS_ASCII && *c != '\0'; c++) {
+    for (const char *c = text; a->looks.glyphs.set == GLYPHS_ASCII && *c != '\0'; c++) {
         ck_assert_msg((unsigned char)*c < 0x80, "%dx%d: not ASCII: %s", columns, rows, c);
     }
     int count = split(text, lines);

@@ -41,7 +41,7 @@ START_TEST(a_watched_training_is_shown_and_cannot_be_turned)
         app_key(a, INPUT_ESCAPE);
     }
     ck_assert_mem_eq(&a->feed.knobs, &before, sizeof before);
-    ck_assert_int_eq(a->pending, PENDING_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
     uint64_t steps = a->feed.live.steps;
     screen_advance(a, 5);
     ck_assert_uint_gt(a->feed.live.steps, steps);
@@ -53,11 +53,11 @@ START_TEST(leaving_and_interrupting_ask_nothing_and_stop_nothing)
 {
     app *a = watching(false);
     screen_keys(a, "q");
-    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    ck_assert_int_eq(a->next.work, PENDING_QUIT);
     screen_close(a);
     a = watching(false);
     app_key(a, INPUT_CTRL_C);
-    ck_assert_int_eq(a->pending, PENDING_QUIT);
+    ck_assert_int_eq(a->next.work, PENDING_QUIT);
     screen_close(a);
 }
 END_TEST

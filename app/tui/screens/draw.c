@@ -116,7 +116,8 @@ void app_draw(app *a)
 {
     paint_size(&a->rows, &a->columns);
     layout l = settle_focus(a);
-    canvas screen = {.theme = &a->theme, .glyphs = &a->glyphs, .area = {0, 0, a->rows, a->columns}};
+    canvas screen = {
+        .theme = &a->looks.theme, .glyphs = &a->looks.glyphs, .area = {0, 0, a->rows, a->columns}};
     settle_tables(a, &l);
     settle_about(a, &l);
     if (a->overlay == OVERLAY_HELP || a->overlay == OVERLAY_FIND) {

@@ -139,7 +139,7 @@ static screen_id lay_out_screens(const canvas *c, const app *a, int at)
     int x = 1;
     for (int screen = 0; screen < SCREEN_COUNT; screen++) {
         const request_row *row = &rows[request_of_screen((screen_id)screen)];
-        int width = glyphs_width(&a->glyphs, row->shown) + glyphs_width(&a->glyphs, row->name);
+        int width = glyphs_width(&a->looks.glyphs, row->shown) + glyphs_width(&a->looks.glyphs, row->name);
         bool shown = a->screen == (screen_id)screen;
         if (c != NULL) {
             int used = paint_text(c, 0, x, c->area.w - x, shown ? ROLE_SELECT : ROLE_KEY, row->shown);
@@ -206,7 +206,7 @@ static void draw_tip(const canvas *c, const app *a)
 {
     char tip[3 * HR_KNOB_TEXT_MAX], turn[HR_KNOB_TEXT_MAX], try_it[HR_KNOB_TEXT_MAX];
     turn_tip(a, turn, try_it, sizeof turn);
-    const char *pin = a->baseline.pinned || app_why_not(a, REQUEST_PIN) != NULL ? "" : "b pin · ";
+    const char *pin = a->bench.baseline.pinned || app_why_not(a, REQUEST_PIN) != NULL ? "" : "b pin · ";
     const char *presets = app_why_not(a, REQUEST_PRESETS) == NULL ? " · p presets" : "";
     // What goes first where the line is too long stands in the footer too.
     const struct {
@@ -259,7 +259,7 @@ static void draw_switch(const canvas *screen, rect strip, const app *a)
 {
     char text[HR_KNOB_TEXT_MAX + 96];
     snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
-             feed_run_state(&a->feed)->steps, a->pending_preset);
+             feed_run_state(&a->feed)->steps, a->next.preset);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
@@ -276,10 +276,10 @@ static void draw_quit(const canvas *screen, rect strip, const feed *f)
 static void draw_offer(const canvas *screen, rect strip, const app *a)
 {
     char name[OFFER_NAME_MAX], text[OFFER_NAME_MAX + 96];
-    const long minutes = (long)(time(NULL) - a->offered_file.written) / 60;
+    const long minutes = (long)(time(NULL) - a->offer.file.written) / 60;
     const bool days = minutes >= 2 * 24 * 60, hours = minutes >= 120;
-    snprintf(text, sizeof text, "resume %s at step %" PRIu64 ", %ld %s ago?", offer_name(&a->offered, name),
-             a->offered.steps,
+    snprintf(text, sizeof text, "resume %s at step %" PRIu64 ", %ld %s ago?",
+             offer_name(&a->offer.about, name), a->offer.about.steps,
              minutes / (days    ? 24 * 60
                         : hours ? 60
                                 : 1),
@@ -429,7 +429,8 @@ static bool make_item(const app *a, const footer_key *key, footer_item *item)
     if (item->name == NULL || app_why_not(a, key->request) != NULL) {
         return false;
     }
-    item->width = glyphs_width(&a->glyphs, item->shown) + 1 + glyphs_width(&a->glyphs, item->name);
+    item->width =
+        glyphs_width(&a->looks.glyphs, item->shown) + 1 + glyphs_width(&a->looks.glyphs, item->name);
     return true;
 }
 

@@ -253,7 +253,7 @@ static const help_text *text_of(const app *a)
     static help_text h; // one thread draws
     h.length = 0;
     make_text(&h, a);
-    filter_text(&h, a->help_filter);
+    filter_text(&h, a->help.filter);
     return &h;
 }
 
@@ -275,17 +275,17 @@ static int last_top(const glyphs *g, const help_text *h, rect area)
 
 void help_settle(app *a, rect area)
 {
-    size_t last = (size_t)last_top(&a->glyphs, text_of(a), area);
-    a->help_top = a->help_top < last ? a->help_top : last;
+    size_t last = (size_t)last_top(&a->looks.glyphs, text_of(a), area);
+    a->help.top = a->help.top < last ? a->help.top : last;
 }
 
 void screen_help(const canvas *body, const app *a)
 {
     const help_text *h = text_of(a);
     help_walk walk = {.at = 0};
-    bool more = a->help_top < (size_t)last_top(body->glyphs, h, body->area);
+    bool more = a->help.top < (size_t)last_top(body->glyphs, h, body->area);
     paint_rule(body, true, "help", more ? "more below" : "the end");
-    for (int y = 1 - (int)a->help_top;
+    for (int y = 1 - (int)a->help.top;
          y < body->area.h && help_next(body->glyphs, h, text_width(body->area.w), &walk); y++) {
         if (y >= 1) {
             draw_row(body, y, h, &walk.of);

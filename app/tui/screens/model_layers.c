@@ -105,7 +105,8 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
         snprintf(text, TABLE_CELL_MAX, "%s", hr_step_plan_text(p, layer->output_shape));
         break;
     case SHARE:
-        bar_cell(&a->glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text, TABLE_CELL_MAX);
+        bar_cell(&a->looks.glyphs, largest > 0 ? number(a, row, SHARE) / largest : 0, BAR, text,
+                 TABLE_CELL_MAX);
         break;
     default:
         number_cell(a, row, column, text);
@@ -122,7 +123,7 @@ static uint64_t key(const void *of, size_t row)
 static uint64_t version(const void *of)
 {
     const app *a = of;
-    return a->feed.step_plan_version << 2 | (uint64_t)a->glyphs.set;
+    return a->feed.step_plan_version << 2 | (uint64_t)a->looks.glyphs.set;
 }
 
 static const table_source source = {

@@ -104,7 +104,7 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
         snprintf(text, TABLE_CELL_MAX, "%s", step_layer_name(&a->feed.step_plan, i->layer));
         break;
     case SHARE:
-        bar_cell(&a->glyphs, number(a, row, SHARE), BAR, text, TABLE_CELL_MAX);
+        bar_cell(&a->looks.glyphs, number(a, row, SHARE), BAR, text, TABLE_CELL_MAX);
         break;
     default:
         number_cell(a, row, column, text);
@@ -115,7 +115,7 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
 static uint64_t version(const void *of)
 {
     const app *a = of;
-    return a->feed.step_plan_version << 2 | (uint64_t)a->glyphs.set;
+    return a->feed.step_plan_version << 2 | (uint64_t)a->looks.glyphs.set;
 }
 
 static int band(const void *of, size_t row)

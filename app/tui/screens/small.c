@@ -42,9 +42,9 @@ void screen_line(const canvas *screen, const app *a)
     if (a->overlay == OVERLAY_QUIT) {
         snprintf(text, sizeof text, "leave? s/y/n");
     } else if (a->overlay == OVERLAY_OFFER) {
-        snprintf(text, sizeof text, "resume step %" PRIu64 "? y/n", a->offered.steps);
+        snprintf(text, sizeof text, "resume step %" PRIu64 "? y/n", a->offer.about.steps);
     } else if (a->overlay == OVERLAY_SWITCH) {
-        snprintf(text, sizeof text, "end and open %.64s? y/n", a->pending_preset);
+        snprintf(text, sizeof text, "end and open %.64s? y/n", a->next.preset);
     } else if (feed_run_state(&a->feed)->state >= HR_ENGINE_OOM) {
         snprintf(text, sizeof text, "%s",
                  hr_engine_state_name((hr_engine_state)feed_run_state(&a->feed)->state));

@@ -35,8 +35,8 @@ static graph_scale scale_for(const app *a, uint64_t peak_bytes)
 graph_scale graph_scale_of(const app *a, uint64_t limit_bytes, uint64_t peak_bytes)
 {
     graph_scale scale = {.limit_bytes = limit_bytes};
-    if (a->baseline.pinned && !isnan(a->baseline.counter[COUNTER_PEAK])) {
-        scale.pinned_bytes = (uint64_t)a->baseline.counter[COUNTER_PEAK];
+    if (a->bench.baseline.pinned && !isnan(a->bench.baseline.counter[COUNTER_PEAK])) {
+        scale.pinned_bytes = (uint64_t)a->bench.baseline.counter[COUNTER_PEAK];
     }
     uint64_t highest = peak_bytes > scale.pinned_bytes ? peak_bytes : scale.pinned_bytes;
     if (limit_bytes > 0 && highest >= limit_bytes / 4) {
@@ -399,10 +399,10 @@ static void draw_vram_pane(const canvas *c, const app *a)
     snprintf(text, sizeof text, "now %s · peak %s of %s %s%s", in_use, peak, limit, unit.name,
              plan != NULL ? " p" : "");
     paint_rule(c, a->focus == PANE_VRAM, pane_title(PANE_VRAM), text);
-    if (a->zoom == 0) {
+    if (a->bench.zoom == 0) {
         draw_step(c, a);
     } else {
-        graph_time(c, a, a->zoom - 1);
+        graph_time(c, a, a->bench.zoom - 1);
     }
 }
 

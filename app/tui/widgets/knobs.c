@@ -428,13 +428,13 @@ static void click(app *a, int y, int x)
     (void)x;
     size_t count;
     rect r = app_layout(a).pane[PANE_KNOBS];
-    knob_list l = lay_out_list(&a->feed, &a->glyphs, r.h, r.w);
+    knob_list l = lay_out_list(&a->feed, &a->looks.glyphs, r.h, r.w);
     knob_edit_panel(&count);
     if (y < 1 || y > l.rows) {
         return;
     }
     int at = (int)l.top + y - 1, selected = (int)a->feed.knob;
-    int more = selected_rows(&a->feed, &a->glyphs, r.w) - 1; // rows of the selected one
+    int more = selected_rows(&a->feed, &a->looks.glyphs, r.w) - 1; // rows of the selected one
     at = at <= selected ? at : at <= selected + more ? selected : at - more;
     if (at < (int)count) {
         act_select_knob(a, at - selected);

@@ -56,7 +56,7 @@ static void draw(const canvas *c, const app *a)
     paint_rule(c, a->focus == PANE_LOG, pane_title(PANE_LOG), right);
     uint64_t held = m->log_count < LOG_LENGTH ? m->log_count : LOG_LENGTH;
     uint64_t rows = (uint64_t)(c->area.h > 1 ? c->area.h - 1 : 0);
-    uint64_t back = a->log_back + rows <= held ? a->log_back : held > rows ? held - rows : 0;
+    uint64_t back = a->bench.log_back + rows <= held ? a->bench.log_back : held > rows ? held - rows : 0;
     uint64_t shown = 0;
     for (uint64_t used = 0; shown < held - back; shown++) {
         used += (uint64_t)rows_of(c, log_at(m, back + shown));
@@ -73,8 +73,8 @@ static bool move(app *a, int rows, int columns)
 {
     const run_state *m = feed_run_state(&a->feed);
     int64_t held = m->log_count < LOG_LENGTH ? (int64_t)m->log_count : LOG_LENGTH;
-    int64_t to = (int64_t)a->log_back - rows;
-    a->log_back = to < 0 || held == 0 ? 0 : to < held ? (size_t)to : (size_t)held - 1;
+    int64_t to = (int64_t)a->bench.log_back - rows;
+    a->bench.log_back = to < 0 || held == 0 ? 0 : to < held ? (size_t)to : (size_t)held - 1;
     return columns == 0;
 }
 

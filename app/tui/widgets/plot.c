@@ -171,8 +171,8 @@ static void draw_numbers(const canvas *c, const app *a)
     const run_state *m = feed_run_state(&a->feed);
     char text[FORMAT_MAX], value[2 * FORMAT_MAX], delta[FORMAT_MAX];
     double seconds = run_state_step_seconds(m), slope = run_state_loss_per_second(m);
-    bool pinned = a->baseline.pinned;
-    double slower = seconds - a->baseline.step_seconds;
+    bool pinned = a->bench.baseline.pinned;
+    double slower = seconds - a->bench.baseline.step_seconds;
     int y = 0;
     snprintf(value, sizeof value, "%s %s", format_seconds(seconds, text), source_letter(&a->feed));
     y = draw_number(c, y, "step", value, pinned ? format_delta(slower * 1e3, " ms", delta) : "");
@@ -181,7 +181,7 @@ static void draw_numbers(const canvas *c, const app *a)
     y = draw_number(c, y, "eval_accuracy", format_percent(m->eval_accuracy, text), "");
     snprintf(value, sizeof value, "%s/s", isnan(slope) ? "—" : format_delta(slope, "", text));
     y = draw_number(c, y, "loss rate", value,
-                    pinned ? format_delta(slope - a->baseline.loss_per_second, "", delta) : "");
+                    pinned ? format_delta(slope - a->bench.baseline.loss_per_second, "", delta) : "");
     y = draw_number(c, y, "examples/s", format_rate(run_state_examples_per_second(m), "", text), "");
     if (!isnan(m->accuracy)) {
         y = draw_number(c, y, "accuracy", format_percent(m->accuracy, text), "");
@@ -202,7 +202,7 @@ static void draw(const canvas *c, const app *a)
     const run_state *m = feed_run_state(&a->feed);
     char text[96], loss[FORMAT_MAX], rate[FORMAT_MAX], end[FORMAT_MAX];
     int numbers = c->area.w >= 2 * NUMBERS_WIDTH ? NUMBERS_WIDTH : 0;
-    if (a->baseline.pinned && numbers > 0 && c->area.w >= 60) {
+    if (a->bench.baseline.pinned && numbers > 0 && c->area.w >= 60) {
         numbers = 33;
     }
     snprintf(text, sizeof text, "%s · %s", format_loss(m->loss, loss),
