@@ -87,6 +87,15 @@ static void say_device(const progress *p, const hr_report *r)
     end_sentence(p);
 }
 
+static void say_host(const progress *p, const hr_report *r)
+{
+    if (r->host.refused[0] != '\0') {
+        fprintf(p->out, "Batches are in ordinary memory, from where the driver copies them twice: %s",
+                r->host.refused);
+        end_sentence(p);
+    }
+}
+
 static void say_way(const progress *p, uint64_t done)
 {
     char target[SAY_COUNT_TEXT_MAX], now[SAY_COUNT_TEXT_MAX];
@@ -106,6 +115,7 @@ void sentences_subject(const progress *p, const hr_report *r, const hr_knobs *kn
 {
     say_model(p, r, knobs);
     say_device(p, r);
+    say_host(p, r);
     say_way(p, r->train.steps);
 }
 

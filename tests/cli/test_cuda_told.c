@@ -120,6 +120,17 @@ START_TEST(people_read_it_too)
 }
 END_TEST
 
+START_TEST(batches_that_are_not_pinned_are_told)
+{
+    static const char *const words[] = {"run mlp_tiny" CARD "--steps 1",
+                                        "run mlp_tiny" CARD "--steps 1 --plain"};
+    outcome o = run_with("CARD_FAIL=cuMemHostAlloc:1:2", words[_i]);
+    assert_exit(&o, "run", 0);
+    ck_assert_msg(strstr(o.out, "atches are in ordinary memory") != NULL, "%s", o.out);
+    outcome_deinit(&o);
+}
+END_TEST
+
 // ---- capture ----------------------------------------------------------------------------------------------------
 
 static const struct {
@@ -235,6 +246,7 @@ int main(void)
     tcase_add_loop_test(c, what_a_card_refuses_is_told_and_computed, 0,
                         (int)(sizeof refused / sizeof *refused));
     tcase_add_test(c, people_read_it_too);
+    tcase_add_loop_test(c, batches_that_are_not_pinned_are_told, 0, 2);
     tcase_add_loop_test(c, a_capture_that_fails_says_why, 0, (int)(sizeof captures / sizeof *captures));
     tcase_add_test(c, a_step_whose_addresses_move_is_said_not_to_be_captured);
     tcase_add_test(c, replays_are_counted_and_change_no_bit);

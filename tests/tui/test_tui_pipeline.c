@@ -87,6 +87,20 @@ START_TEST(a_device_that_only_plans_says_so)
 }
 END_TEST
 
+START_TEST(what_is_not_copied_and_not_pinned_is_said)
+{
+    char text[768];
+    app *a = screen_open(&golden_looks[0].look);
+    a->feed.has_report = true;
+    a->feed.report.resident = true;
+    ck_assert_ptr_nonnull(strstr(pipeline_words(&a->feed, text, sizeof text), "its data does not change."));
+    (void)snprintf(a->feed.report.host.refused, sizeof a->feed.report.host.refused, "no page can be locked");
+    ck_assert_ptr_nonnull(strstr(pipeline_words(&a->feed, text, sizeof text),
+                                 "Batches are not pinned: no page can be locked."));
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(enter_edits_the_setting_under_the_cursor)
 {
     app *a = screen_open(&golden_looks[0].look);
@@ -160,5 +174,6 @@ START_TEST(a_situation_is_opened_as_a_preset)
 END_TEST
 
 SUITE_MAIN("tui pipeline", the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
-           a_device_that_only_plans_says_so, enter_edits_the_setting_under_the_cursor, learn_looks_as_agreed,
+           a_device_that_only_plans_says_so, what_is_not_copied_and_not_pinned_is_said,
+           enter_edits_the_setting_under_the_cursor, learn_looks_as_agreed,
            every_term_can_be_selected_and_is_explained, a_situation_is_opened_as_a_preset)

@@ -87,6 +87,9 @@ static int say_copies(const feed *f, char *text, size_t size)
     char bytes[HR_BYTES_TEXT_MAX], rate[HR_BYTES_TEXT_MAX];
     uint64_t step_bytes = f->has_report ? f->report.h2d_bytes_per_step : 0;
     double per_second = (double)step_bytes * run_state_steps_per_second(feed_run_state(f));
+    if (f->has_report && f->report.resident) {
+        return snprintf(text, size, " One batch stays on the device: its data does not change.");
+    }
     if (step_bytes == 0 || step_bytes == HR_NONE) {
         return 0;
     }
@@ -112,7 +115,10 @@ const char *pipeline_words(const feed *f, char *text, size_t size)
         used += used < size && count > 0 ? (size_t)say_host(f, views, count, text + used, size - used) : 0;
     }
     if (used < size) {
-        say_copies(f, text + used, size - used);
+        used += (size_t)say_copies(f, text + used, size - used);
+    }
+    if (used < size && f->has_report && f->report.host.refused[0] != '\0') {
+        snprintf(text + used, size - used, " Batches are not pinned: %s.", f->report.host.refused);
     }
     return text;
 }

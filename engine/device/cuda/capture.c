@@ -136,10 +136,10 @@ static const char *waits_for(cuda_loaded *l)
     if (l->moved == HR_NO_ID) {
         return NULL;
     }
-    (void)snprintf(
-        l->waits, sizeof l->waits,
-        "%s has other addresses in every step, which a graph cannot; allocator.kind=static keeps them",
-        program_instr_name(l->source, &l->source->instrs[l->moved], name, sizeof name));
+    (void)snprintf(l->waits, sizeof l->waits,
+                   "%s has other addresses in every step, which a graph cannot; execution.mode=graph with "
+                   "allocator.kind=static keeps them",
+                   program_instr_name(l->source, &l->source->instrs[l->moved], name, sizeof name));
     return l->waits;
 }
 
