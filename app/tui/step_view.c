@@ -172,41 +172,6 @@ const hr_step_plan_instr *step_cursor_instr(const app *a)
     return p != NULL && a->step.cursor < p->instr_count ? &p->instrs[a->step.cursor] : NULL;
 }
 
-const char *step_line(const hr_step_plan *p, uint32_t instr)
-{
-    const char *line = instr < p->instr_count ? hr_step_plan_text(p, p->instrs[instr].line) : "";
-    return line + strspn(line, " ");
-}
-
-const char *step_short_line(const hr_step_plan *p, uint32_t instr, char *text, size_t size)
-{
-    const hr_step_plan_instr *i = &p->instrs[instr];
-    if (i->is_alloc || i->is_free) {
-        const hr_step_plan_tensor *t = &p->tensors[i->tensor];
-        snprintf(text, size, "%s %s[%s %s]", i->is_alloc ? "alloc" : "free", hr_step_plan_text(p, t->name),
-                 hr_step_plan_text(p, t->dtype), hr_step_plan_text(p, t->shape));
-    } else {
-        snprintf(text, size, "%s%s", i->again ? "again: " : "", step_line(p, instr));
-    }
-    return text;
-}
-
-const char *step_name(const hr_step_plan *p, uint32_t instr)
-{
-    const hr_step_plan_instr *i = &p->instrs[instr];
-    return i->is_alloc || i->is_free ? step_tensor_name(p, i->tensor) : hr_step_plan_text(p, i->name);
-}
-
-const char *step_tensor_name(const hr_step_plan *p, uint32_t tensor)
-{
-    return tensor < p->tensor_count ? hr_step_plan_text(p, p->tensors[tensor].name) : "";
-}
-
-const char *step_layer_name(const hr_step_plan *p, uint32_t layer)
-{
-    return layer < p->layer_count ? hr_step_plan_text(p, p->layers[layer].name) : "—";
-}
-
 // Whether a tensor's bytes are on the device after that instruction.
 static bool is_alive(const hr_step_plan *p, uint32_t tensor, uint32_t instr)
 {
@@ -219,18 +184,6 @@ static bool is_alive(const hr_step_plan *p, uint32_t tensor, uint32_t instr)
     }
     bool begun = t->born == HR_NO_ID ? t->persistent : t->born <= instr;
     return begun && (t->died == HR_NO_ID || instr < t->died);
-}
-
-bool step_is_reached(const hr_step_plan *p, uint32_t instr)
-{
-    return p->fits || (p->refused_instr != HR_NO_ID && instr < p->refused_instr);
-}
-
-double step_change_bytes(const hr_step_plan *p, uint32_t instr)
-{
-    const hr_step_plan_instr *i = &p->instrs[instr];
-    double bytes = i->tensor < p->tensor_count ? (double)p->tensors[i->tensor].bytes : 0;
-    return i->is_alloc ? bytes : i->is_free ? -bytes : 0;
 }
 
 // 's' where the device of the step plan simulates its clock, 'e' where times come from the cost model.

@@ -13,6 +13,7 @@
 
 #include "app/tui/base/format.h"
 #include "app/tui/feed/history.h"
+#include "app/tui/feed/step_read.h"
 
 typedef struct app app;
 
@@ -99,8 +100,6 @@ void step_view_deinit(step_view *v);
 // as well as it can. A step plan is not trusted: what points nowhere points at nothing afterwards. The same step plan once
 // more changes nothing.
 void app_take_step_plan(app *a, hr_step_plan *taken);
-// Mends what is not to be trusted (step_check.c).
-void step_check(hr_step_plan *p);
 // Another model: nothing is left to compare.
 void app_forget_step_plans(app *a);
 // Whether the planner is to be asked what a turn of the selected knob changes in the listing: true once per question.
@@ -111,17 +110,6 @@ void app_take_diff(app *a, const char *text);
 // ---- reading --------------------------------------------------------------------------------------------------
 
 const hr_step_plan_instr *step_cursor_instr(const app *a); // NULL: there is no step plan, or it is empty
-// A line of the listing as the step plan has it, and as tables show it: an alloc without its bytes, which have a column.
-const char *step_line(const hr_step_plan *p, uint32_t instr);
-const char *step_short_line(const hr_step_plan *p, uint32_t instr, char *text, size_t size);
-const char *step_tensor_name(const hr_step_plan *p, uint32_t tensor);
-const char *step_layer_name(const hr_step_plan *p, uint32_t layer); // "—" for none
-// Whether that instruction was reached at all.
-bool step_is_reached(const hr_step_plan *p, uint32_t instr);
-// What people call it: the tensor that it takes or frees, or its layer and operation.
-const char *step_name(const hr_step_plan *p, uint32_t instr);
-// Bytes that an instruction takes or gives back.
-double step_change_bytes(const hr_step_plan *p, uint32_t instr);
 // "27.4 ms e"; "not timed" where the device cannot tell.
 const char *step_time(const app *a, double seconds, char text[FORMAT_MAX]);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step plan comes from another process and is not trusted: afterwards every index is one, or HR_NO_ID, every text ends,
 // and no number of bytes is larger than can be added up.
-#include "app/tui/step_view.h"
+#include "app/tui/feed/step_read.h"
 
 static uint32_t within(uint32_t index, size_t count)
 {
