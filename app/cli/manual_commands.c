@@ -8,7 +8,7 @@
 #include "app/cli/manual.h"
 #include "app/cli/options.h"
 #include "app/cli/roff.h"
-#include "app/tui/script_words.h"
+#include "app/tui/shell/script_words.h"
 
 enum { WORDS_MAX = 96 };
 

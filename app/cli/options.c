@@ -10,7 +10,7 @@
 #include "headroom/words.h"
 
 #include "app/cli/say.h"
-#include "app/tui/script_words.h"
+#include "app/tui/shell/script_words.h"
 
 static const app_option rows[] = {
 #define X(id, letter, name, value, line) [APP_##id] = {letter, name, value, line},

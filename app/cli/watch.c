@@ -17,7 +17,7 @@
 #include "app/cli/say.h"
 #include "app/cli/state.h"
 #include "app/tui/base/format.h"
-#include "app/tui/tui.h"
+#include "app/tui/shell/tui.h"
 
 enum { LOOKS = 400, LOOK_MS = 5, SOCKETS_MAX = 256, AGAIN_MS = 200, NOTHING = 1 };
 

@@ -8,9 +8,9 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/cli/state.h"
-#include "app/tui/remember.h"
-#include "app/tui/script_size.h"
-#include "app/tui/tui.h"
+#include "app/tui/shell/remember.h"
+#include "app/tui/shell/script_size.h"
+#include "app/tui/shell/tui.h"
 
 // A remembered preset that can no longer be opened gives way to the demo without a word.
 static hr_status open_last(const cli_args *args, cli_subject *subject, hr_err *err)

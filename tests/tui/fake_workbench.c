@@ -3,7 +3,7 @@
 // [--theme NAME] [--still]. Still: the engine never does anything.
 #include <string.h>
 
-#include "app/tui/tui.h"
+#include "app/tui/shell/tui.h"
 #include "tests/tui/fake_engine.h"
 
 int main(int argc, char **argv)

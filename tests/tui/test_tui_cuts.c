@@ -8,9 +8,9 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/act.h"
 #include "app/tui/pane.h"
-#include "app/tui/tour.h"
+#include "app/tui/shell/act.h"
+#include "app/tui/shell/tour.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"

@@ -5,7 +5,7 @@
 
 #include "app/tui/pane.h"
 #include "app/tui/screens/screens.h"
-#include "app/tui/tour.h"
+#include "app/tui/shell/tour.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

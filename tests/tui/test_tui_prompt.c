@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/tui/command.h"
+#include "app/tui/shell/command.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/tui/script_driver.h"
-#include "app/tui/script_keys.h"
+#include "app/tui/shell/script_driver.h"
+#include "app/tui/shell/script_keys.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/tui/command.h"
-#include "app/tui/remember.h"
-#include "app/tui/tour.h"
+#include "app/tui/shell/command.h"
+#include "app/tui/shell/remember.h"
+#include "app/tui/shell/tour.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shown once ever: what this is, and what to press.
 #include "app/tui/screens/screens.h"
-#include "app/tui/tour.h"
+#include "app/tui/shell/tour.h"
 
 static const char what[] =
     "Behind this card a network trains, in a memory of limited size. The graph shows who holds "

@@ -8,9 +8,9 @@
 #include "headroom/engine.h"
 #include "headroom/units.h"
 
-#include "app/tui/offer.h"
 #include "app/tui/screens/screens.h"
-#include "app/tui/tour.h"
+#include "app/tui/shell/offer.h"
+#include "app/tui/shell/tour.h"
 
 enum { MESSAGE_ROWS_MAX = 12 };
 

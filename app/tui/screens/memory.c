@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/act.h"
+#include "app/tui/shell/act.h"
 
 // ---- words ----------------------------------------------------------------------------------------------------
 

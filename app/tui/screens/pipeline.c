@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/act.h"
 #include "app/tui/screens/screens.h"
+#include "app/tui/shell/act.h"
 
 enum { COLUMN_STAGE, COLUMN_QUEUE, COLUMN_HOST, COLUMN_PEAK, BAR_CELLS = 8 };
 

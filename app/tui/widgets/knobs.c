@@ -7,8 +7,8 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/act.h"
 #include "app/tui/say.h"
+#include "app/tui/shell/act.h"
 #include "app/tui/widgets/widgets.h"
 
 enum {

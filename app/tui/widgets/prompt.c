@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/act.h"
+#include "app/tui/shell/act.h"
 #include "app/tui/widgets/widgets.h"
 
 enum { CANDIDATE_ROWS_MAX = 9, BODY_ROWS_MIN = 3, CANDIDATE_COLUMNS_MAX = 34, VALUE_MIN = 20, NOTE_ROWS = 2 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/remember.h"
+#include "app/tui/shell/remember.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/tui/act.h"
 #include "app/tui/base/folders.h"
 #include "app/tui/pane.h"
+#include "app/tui/shell/act.h"
 #include "app/tui/term/terminal.h"
 
 static const char heading[] = "# what the workbench remembers: looks, never a plan\n";

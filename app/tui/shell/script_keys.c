@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/script_keys.h"
+#include "app/tui/shell/script_keys.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/offer.h"
+#include "app/tui/shell/offer.h"
 
 #include <inttypes.h>
 #include <limits.h>

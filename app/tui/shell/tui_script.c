@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "app/tui/app.h"
-#include "app/tui/script_driver.h"
+#include "app/tui/shell/script_driver.h"
 #include "app/tui/term/terminal.h"
 
 enum { SCRIPT_BYTES_MAX = 1 << 20 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/loop.h"
+#include "app/tui/shell/loop.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/tui/act.h"
-#include "app/tui/offer.h"
-#include "app/tui/remember.h"
+#include "app/tui/shell/act.h"
+#include "app/tui/shell/offer.h"
+#include "app/tui/shell/remember.h"
+#include "app/tui/shell/tour.h"
 #include "app/tui/term/terminal.h"
-#include "app/tui/tour.h"
 
 enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_JUDGE, FD_COUNT };
 

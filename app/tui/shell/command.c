@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/command.h"
+#include "app/tui/shell/command.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 
 #include "headroom/knob_export.h"
 
-#include "app/tui/act.h"
 #include "app/tui/feed/run_export.h"
 #include "app/tui/pane.h"
 #include "app/tui/screens/runs.h"
+#include "app/tui/shell/act.h"
 #include "app/tui/term/terminal.h"
 
 // ---- knobs and trainings --------------------------------------------------------------------------------------

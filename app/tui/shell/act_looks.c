@@ -8,8 +8,8 @@
 
 #include "headroom/words.h"
 
-#include "app/tui/act.h"
 #include "app/tui/pane.h"
+#include "app/tui/shell/act.h"
 #include "app/tui/term/terminal.h"
 
 // ---- looks ----------------------------------------------------------------------------------------------------

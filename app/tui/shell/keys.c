@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a key goes: to the line that is being typed, to a question, or to the request it stands for.
-#include "app/tui/act.h"
-#include "app/tui/command.h"
-#include "app/tui/offer.h"
 #include "app/tui/pane.h"
-#include "app/tui/tour.h"
+#include "app/tui/shell/act.h"
+#include "app/tui/shell/command.h"
+#include "app/tui/shell/offer.h"
+#include "app/tui/shell/tour.h"
 
 // Where the line looks through a list that takes the screen: that list.
 static overlay list_behind(overlay line)

@@ -2,8 +2,8 @@
 // What is looked at: screens, panes, rows, zoom.
 #include <string.h>
 
-#include "app/tui/act.h"
 #include "app/tui/pane.h"
+#include "app/tui/shell/act.h"
 
 enum { HELP_ROWS_MAX = 8192 };
 

@@ -5,7 +5,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/act.h"
+#include "app/tui/shell/act.h"
 
 // `followed`: another knob of the same turn comes at once, and nothing is built between the two.
 static bool send_knob(feed *f, const hr_knobs *to, hr_knob_id id, bool followed)

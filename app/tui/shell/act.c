@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each request does. Keys, ":" commands, clicks and tests all come through app_request.
-#include "app/tui/act.h"
+#include "app/tui/shell/act.h"
 
-#include "app/tui/act_place.h"
 #include "app/tui/pane.h"
-#include "app/tui/tour.h"
+#include "app/tui/shell/act_place.h"
+#include "app/tui/shell/tour.h"
 
 enum { PAGE_ROWS = 8, ALL_ROWS = 1 << 30 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/complete.h"
+#include "app/tui/shell/complete.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "headroom/terms.h"
 #include "headroom/units.h"
 
-#include "app/tui/act.h"
-#include "app/tui/command.h"
 #include "app/tui/pane.h"
+#include "app/tui/shell/act.h"
+#include "app/tui/shell/command.h"
 
 enum { NAMES_READ_MAX = 4096 }; // of a folder: a key is answered at once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/tui.h"
+#include "app/tui/shell/tui.h"
 
 #include <inttypes.h>
 #include <locale.h>
@@ -8,9 +8,9 @@
 
 #include "app/tui/app.h"
 #include "app/tui/feed/autosave.h"
-#include "app/tui/loop.h"
-#include "app/tui/offer.h"
-#include "app/tui/remember.h"
+#include "app/tui/shell/loop.h"
+#include "app/tui/shell/offer.h"
+#include "app/tui/shell/remember.h"
 #include "app/tui/term/terminal.h"
 
 enum { BY_SIGNAL = 128 }; // of an exit code, as a shell says it

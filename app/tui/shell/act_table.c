@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/act.h"
 #include "app/tui/pane.h"
+#include "app/tui/shell/act.h"
 
 static const table_source *source_of(const app *a)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/act_place.h"
+#include "app/tui/shell/act_place.h"
 
 // What a movement at an end says; NULL: this request is none.
 static const char *end_of(request r)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/script_cast.h"
+#include "app/tui/shell/script_cast.h"
 
 #include <stdlib.h>
 #include <string.h>

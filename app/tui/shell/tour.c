@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/tour.h"
+#include "app/tui/shell/tour.h"
 
-#include "app/tui/remember.h"
+#include "app/tui/shell/remember.h"
 
 static const struct {
     request done; // by this the step is

@@ -6,7 +6,7 @@
 
 #include "headroom/words.h"
 
-#include "app/tui/act.h"
+#include "app/tui/shell/act.h"
 
 void act_run_or_pause(app *a, int unused)
 {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/script_driver.h"
+#include "app/tui/shell/script_driver.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/command.h"
 #include "app/tui/requests.h"
-#include "app/tui/script_cast.h"
-#include "app/tui/script_keys.h"
-#include "app/tui/script_size.h"
-#include "app/tui/script_words.h"
+#include "app/tui/shell/command.h"
+#include "app/tui/shell/script_cast.h"
+#include "app/tui/shell/script_keys.h"
+#include "app/tui/shell/script_size.h"
+#include "app/tui/shell/script_words.h"
 #include "app/tui/term/glyphs.h"
 #include "app/tui/term/paint.h"
 #include "app/tui/term/terminal.h"
