@@ -6,6 +6,7 @@
 
 #include "headroom/units.h"
 
+#include "base/half.h"
 #include "base/host_mem.h"
 #include "device/executor.h"
 #include "insight/play.h"
@@ -131,12 +132,25 @@ static hr_status allocate(bench *b, hr_err *err)
     return executor_attach(b->x, b->p, &b->program_slot, err);
 }
 
+// Of the tensor that INPUT writes: the host's batch has it too.
+static hr_dtype type_of_slot(const bench *b, uint32_t k, hr_dtype of_model)
+{
+    for (uint32_t n = 0; n < b->p->instr_count; n++) {
+        const instr *i = &b->p->instrs[n];
+        if (i->op == HR_OP_INPUT && i->attr.slot == (int32_t)k) {
+            return b->p->tensors[i->out[0]].dtype;
+        }
+    }
+    return of_model;
+}
+
 // A batch that no kernel has an easy time with: no two neighbours are alike.
-static hr_status invent_batch(bench *b, hr_err *err)
+static hr_status make_batch(bench *b, hr_err *err)
 {
     for (uint32_t k = 0; k < b->model->slot_count; k++) {
         const model_value *value = &b->model->values[b->model->slots[k].value];
         const uint32_t classes = b->model->slots[k].classes > 0 ? b->model->slots[k].classes : 1;
+        const hr_dtype dtype = type_of_slot(b, k, value->dtype);
         uint64_t count = 0, bytes = 0;
         (void)shape_elements(&value->shape, &count);
         if (!hr_mul_bytes(count, b->p->batch, &count) || !hr_mul_bytes(count, sizeof(float), &bytes)) {
@@ -148,12 +162,15 @@ static hr_status invent_batch(bench *b, hr_err *err)
         }
         for (uint64_t i = 0; i < count; i++) {
             const uint32_t draw = (uint32_t)i * UINT32_C(2654435761) >> 8;
-            if (value->dtype == HR_I32) {
+            const float real = (float)draw * 0x1p-24f;
+            if (dtype == HR_I32) {
                 ((int32_t *)b->slot[k])[i] = (int32_t)(draw % classes);
-            } else if (value->dtype == HR_U8) {
+            } else if (dtype == HR_U8) {
                 ((uint8_t *)b->slot[k])[i] = (uint8_t)(draw % classes);
+            } else if (dtype == HR_F16 || dtype == HR_BF16) {
+                ((uint16_t *)b->slot[k])[i] = dtype == HR_F16 ? f16_of_float(real) : bf16_of_float(real);
             } else {
-                ((float *)b->slot[k])[i] = (float)draw * 0x1p-24f;
+                ((float *)b->slot[k])[i] = real;
             }
         }
     }
@@ -233,7 +250,7 @@ static hr_status run(bench *b, calibration_samples *samples, calibration_outcome
         return HR_FAIL(err, NOMEM, "no host memory for the times of %u instructions", b->p->instr_count);
     }
     HR_TRY(allocate(b, err));
-    HR_TRY(invent_batch(b, err));
+    HR_TRY(make_batch(b, err));
     HR_TRY(run_steps(b, &out->steps, err));
     return out->steps < CALIBRATION_STEPS_LEAST ? HR_OK : take_medians(b, samples, out, err);
 }

@@ -243,6 +243,11 @@ bool op_has_cases(hr_op op)
     return cases[op] != NULL;
 }
 
+bool op_is_for_cards(hr_op op)
+{
+    return op == HR_OP_BATCH_NORM_STATISTICS;
+}
+
 op_trial op_case(hr_op op, uint64_t seed, int64_t size)
 {
     return trial_of(op, seed, size, false);

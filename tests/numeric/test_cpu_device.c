@@ -14,6 +14,7 @@
 #include "headroom/preset.h"
 #include "headroom/units.h"
 
+#include "base/half.h"
 #include "base/host_mem.h"
 #include "device/executor.h"
 #include "model/model.h"
@@ -157,6 +158,20 @@ static void rig_initialise(const rig *r)
     }
 }
 
+// The host's images have the type of the tensor that INPUT writes.
+static void rig_narrow_images(rig *r, uint64_t count)
+{
+    hr_dtype dtype = HR_F32;
+    for (uint32_t n = 0; n < r->p->instr_count; n++) {
+        const instr *i = &r->p->instrs[n];
+        dtype = i->op == HR_OP_INPUT && i->attr.slot == 0 ? r->p->tensors[i->out[0]].dtype : dtype;
+    }
+    uint16_t *halves = (uint16_t *)(void *)r->images;
+    for (uint64_t i = 0; dtype != HR_F32 && i < count; i++) {
+        halves[i] = dtype == HR_F16 ? f16_of_float(r->images[i]) : bf16_of_float(r->images[i]);
+    }
+}
+
 static void rig_batch(rig *r)
 {
     uint64_t pixels = 0, state = 1;
@@ -167,6 +182,7 @@ static void rig_batch(rig *r)
     for (uint64_t i = 0; i < pixels * r->p->batch; i++) {
         r->images[i] = (float)op_random(&state, -1.0, 1.0);
     }
+    rig_narrow_images(r, pixels * r->p->batch);
     for (uint32_t n = 0; n < r->p->batch; n++) {
         r->labels[n] = (int32_t)(n % r->model->slots[1].classes);
     }

@@ -126,7 +126,7 @@ START_TEST(no_operation_holds_a_float32_copy)
 {
     const hr_op op = (hr_op)(_i / TYPES);
     const hr_dtype type = types[_i % TYPES];
-    for (uint64_t seed = 1; op_has_cases(op) && seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; op_has_cases(op) && !op_is_for_cards(op) && seed <= SEEDS; seed++) {
         op_trial t = op_case(op, seed, SIZE);
         op_trial half = half_trial(&t, bf16_wide_of(op), type);
         holds_no_copy(&half.query);

@@ -154,17 +154,11 @@ START_TEST(cpu_agrees_with_the_judge_in_blocks)
 }
 END_TEST
 
-// What a pass makes for cards only.
-static bool is_for_cards(hr_op op)
-{
-    return op == HR_OP_BATCH_NORM_STATISTICS;
-}
-
 static int find_operations(void)
 {
     int count = 0;
     for (hr_op op = 0; op < HR_OP_COUNT; op++) {
-        if (op_has_cases(op) && !is_for_cards(op)) {
+        if (op_has_cases(op) && !op_is_for_cards(op)) {
             operations[count++] = op;
         }
     }

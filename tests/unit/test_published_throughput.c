@@ -193,6 +193,7 @@ END_TEST
 static void add_head(text *out)
 {
     text_append(out,
+                "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
                 "# Planned times on cards, against published ones\n\n"
                 "Made by `tests/unit/test_published_throughput.c` from `%s`; a change of either is met by "
                 "running it\n"

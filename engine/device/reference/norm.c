@@ -24,15 +24,6 @@ static void channel_moments(const double *x, uint64_t rows, uint64_t channels, u
     *variance = squares / (double)rows; // biased
 }
 
-double reference_normalised(const reference_call *call, uint32_t x, uint64_t i, const uint32_t operand[4])
-{
-    const uint64_t c = i % call->in_count[operand[0]];
-    const double *gamma = call->in[operand[0]], *beta = call->in[operand[1]];
-    const double *mean = call->in[operand[2]], *variance = call->in[operand[3]];
-    const double inverse = 1.0 / sqrt(variance[c] + call->query->attr.epsilon);
-    return (((const double *)call->in[x])[i] - mean[c]) * inverse * gamma[c] + beta[c];
-}
-
 // The summand, or what its own statistics behind it make of it.
 static double summand_at(const reference_call *call, uint64_t i)
 {
