@@ -141,6 +141,38 @@ START_TEST(what_is_preferred_in_blocks_has_a_kernel)
 }
 END_TEST
 
+// Our kernels read weights as they lie; the library's would have them reordered.
+START_TEST(where_our_kernel_computes_over_plain_images_blocks_save_nothing)
+{
+    void *context = NULL;
+    hr_err err = {0};
+    const hr_target target = open_target(&context);
+    static const geometry shapes[] = {{4, 16, 16, 64, 128, 1, 1, 1, 1, {0, 0, 0, 0}, false},
+                                      {4, 32, 32, 64, 64, 3, 3, 1, 1, {1, 1, 1, 1}, false}};
+    unsigned ours = 0, preferred = 0;
+    for (unsigned k = 0; k < 6; k++) {
+        op_query blocked = blocked_query(convolutions[k % 3], &shapes[k / 3]), plain = blocked;
+        for (int n = 0; n < 2; n++) {
+            plain.in[n].layout = HR_LAYOUT_PLAIN;
+        }
+        plain.out[0].layout = HR_LAYOUT_PLAIN;
+        target_answer answer;
+        ck_assert(target.ask(context, &plain, UINT64_MAX, &answer, &err) == HR_OK);
+        const bool is_ours = strncmp(answer.impl, "own ", 4) == 0;
+        if (!target.prefers_blocked(context, &blocked)) {
+            continue;
+        }
+        ck_assert(target.ask(context, &blocked, UINT64_MAX, &answer, &err) == HR_OK);
+        const double gain = target.blocked_gain_seconds(context, &blocked, &answer);
+        ck_assert_msg(!is_ours || gain < 0.0, "%s saves %g s", op_name((hr_op)blocked.op), gain);
+        ours += is_ours;
+        preferred++;
+    }
+    ck_assert(preferred == 0 || ours > 0);
+    device_cpu.close(context);
+}
+END_TEST
+
 // ---- gradients of whole networks --------------------------------------------------------------------------------
 
 typedef struct run {
@@ -314,6 +346,7 @@ int main(void)
     Suite *suite = suite_create("cpu_layouts");
     TCase *c = tcase_create("layouts");
     tcase_add_test(c, what_is_preferred_in_blocks_has_a_kernel);
+    tcase_add_test(c, where_our_kernel_computes_over_plain_images_blocks_save_nothing);
     tcase_add_loop_test(c, gradients_do_not_depend_on_the_layout, 0,
                         (int)(sizeof networks / sizeof networks[0]));
     tcase_set_timeout(c, 300);

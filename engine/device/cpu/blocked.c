@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which operations run on images in blocks of 16 channels, and what that saves.
 //
-// Convolutions gain, more than half of their time where Winograd's algorithm is taken; all others run about equally fast
-// either way and follow their neighbours.
+// Convolutions gain where the library has the plain ones too, more than half of their time where Winograd's algorithm is
+// taken. Where a kernel of our own computes over plain images they lose the reorder of their weights, which ours read as
+// they lie. All other operations run about equally fast either way and follow their neighbours.
 #include <string.h>
 
 #include "cpu.h"
@@ -97,15 +98,37 @@ bool cpu_prefers_blocked(void *context, const op_query *q)
 static const double seconds_per_flop = 1.0 / 100e9; // of a plain convolution, on one thread
 static const double seconds_per_byte = 1.0 / 10e9;  // of a reorder, read and written, on one thread
 
-// Of the plain convolution's time.
+// The same operation, all of it plain.
+static op_query plain_query(const op_query *q)
+{
+    op_query plain = *q;
+    for (uint32_t k = 0; k < q->in_count; k++) {
+        plain.in[k].layout = HR_LAYOUT_PLAIN;
+    }
+    for (uint32_t k = 0; k < q->out_count; k++) {
+        plain.out[k].layout = HR_LAYOUT_PLAIN;
+    }
+    return plain;
+}
+
+static bool is_ours_when_plain(const cpu_device *device, const op_query *q)
+{
+    const op_query plain = plain_query(q);
+    const cpu_impl *impl = NULL;
+    return cpu_pick(device, &plain, &impl, NULL) == HR_OK && strcmp(impl->name, cpu_onednn_conv.name) != 0;
+}
+
+static uint64_t weights_bytes(const conv_shape *s)
+{
+    return (uint64_t)(s->kernel_h * s->kernel_w * (s->c / s->groups) * s->f) * sizeof(float);
+}
+
+// Of the time of the library's plain convolution.
 static double share_saved(const conv_shape *s, const char *impl)
 {
     static const double pointwise[] = {
         [CONV_FORWARD] = 0.06, [CONV_BWD_DATA] = 0.08, [CONV_BWD_WEIGHTS] = 0.08};
     static const double wide[] = {[CONV_FORWARD] = 0.02, [CONV_BWD_DATA] = 0.03, [CONV_BWD_WEIGHTS] = 0.08};
-    if (s->groups > 1 || cpu_winograd_suits(s)) {
-        return 0.0; // the same kernel, and one that is as fast over plain images
-    }
     if (strstr(impl, "wino") != NULL) {
         return 0.55;
     }
@@ -119,6 +142,12 @@ double cpu_blocked_gain_seconds(void *context, const op_query *q, const target_a
         return 0.0;
     }
     const conv_shape s = cpu_conv_shape(q);
+    if (s.groups > 1) {
+        return 0.0; // the same kernel
+    }
+    if (is_ours_when_plain(device, q)) {
+        return -cpu_reorder_seconds(context, 2 * weights_bytes(&s));
+    }
     const cost_family family = s.kind == CONV_FORWARD    ? COST_CONV
                                : s.kind == CONV_BWD_DATA ? COST_CONV_DATA
                                                          : COST_CONV_WEIGHTS;
