@@ -281,14 +281,6 @@ static const hr_knob_row rows[] = {
             "gradient may ask for, until the gradients are taken. graph knows the whole step: it keeps "
             "only what the backward pass truly needs, releases after the last use, and works in place "
             "where that is legal."},
-    ROW(EXECUTION_LAYOUT, CHOICE, "nhwc", "")
-        .choices = {"nhwc", "auto"},
-        .line = "memory layout of activations",
-        .explanation =
-            "nhwc keeps every activation in plain row-major order. auto may keep a run of them in the "
-            "library's own blocked layout where that is faster; the reorders are instructions and the "
-            "padding is shown.",
-        .applies = "auto chooses blocked layouts on device.kind cpu with AVX-512 only"},
     ROW(EXECUTION_FUSE, CHOICE, "on", "")
         .choices = OFF_ON,
         .line = "compute an activation inside the operation before it",
@@ -459,7 +451,7 @@ static const hr_knob_row rows[] = {
         .min = 0, .max = BYTES_MAX,
         .line = "most scratch memory that one operation may take",
         .explanation =
-            "A faster kernel often wants more scratch. Kernels and layouts whose workspace and reorders "
+            "A faster kernel often wants more scratch. Kernels whose workspace and reorders "
             "need more than this are not chosen; an operation that has no smaller kernel is refused by "
             "name. none leaves the choice to speed alone; on device.kind cuda, where it chooses among the engines of cuDNN "
             "and cuBLASLt, none is 4 GiB, as in TensorFlow. The partial sums of our own kernels on a card, which have no "

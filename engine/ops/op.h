@@ -26,7 +26,7 @@
     X(RETAIN, "retain")   /* t → : the executor keeps t's bytes until the build goes: a leak on purpose */      \
     X(INPUT, "input")     /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                       \
     X(READ, "read")       /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                   \
-    X(REORDER, "reorder") /* t → t': another layout of the same values (attr.peer) */                           \
+    X(REORDER, "reorder") /* t → t': the layout that a library wants (attr.peer) */                           \
     X(OFFLOAD, "offload") /* t → t in host memory; lane d2h */                                                  \
     X(FETCH, "fetch")     /* t in host memory → t; lane h2d */                                                  \
     X(RECORD, "record")   /* → : event attr.slot happens when its lane has come here */                         \
@@ -181,10 +181,9 @@ typedef enum hr_op {
 
 typedef enum hr_dtype { HR_F32, HR_F64, HR_F16, HR_BF16, HR_I32, HR_U8, HR_DTYPE_COUNT } hr_dtype;
 
-// PLAIN is row-major in the order of the shape. BLOCKED is the library's nChw16c over a logical NHWC shape
-// (channels padded to 16). PADDED is PLAIN with rows, of the last dimension, that begin at multiples of OP_PAD_ELEMENTS;
+// PLAIN is row-major in the order of the shape. PADDED is PLAIN with rows, of the last dimension, that begin at multiples of OP_PAD_ELEMENTS;
 // what lies between them is nothing anybody may read a number of. LIBRARY is opaque: only bytes are known here.
-typedef enum hr_layout { HR_LAYOUT_PLAIN, HR_LAYOUT_BLOCKED, HR_LAYOUT_PADDED, HR_LAYOUT_LIBRARY } hr_layout;
+typedef enum hr_layout { HR_LAYOUT_PLAIN, HR_LAYOUT_PADDED, HR_LAYOUT_LIBRARY } hr_layout;
 
 typedef enum hr_act { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_RELU6, HR_ACT_GELU, HR_ACT_COUNT } hr_act;
 
@@ -193,7 +192,6 @@ enum {
     OP_MAX_IN = 10,
     OP_MAX_OUT = 4,
     OP_MAX_GRADS = 6,
-    OP_BLOCK_CHANNELS = 16,
     OP_PAD_ELEMENTS = 64
 };
 
@@ -210,7 +208,7 @@ typedef struct op_attr {
     int32_t groups;        // convolution; 1 = dense
     int32_t act;           // hr_act fused behind the operation
     int32_t slot;          // INPUT, PREFETCH: the model's slot; READ: read_slot; RECORD, WAIT: the event
-    uint32_t peer;         // REORDER: id of the instruction it serves, HR_NO_ID between activation layouts
+    uint32_t peer;         // REORDER: id of the instruction it serves
     uint32_t peer_operand; // REORDER: operand of the peer; 0x80 | k for output k
     int32_t axis, offset;  // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it
     int32_t count; // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
@@ -362,7 +360,7 @@ hr_shape shape_of(uint32_t rank, const int64_t *dim);
 bool shape_equal(const hr_shape *a, const hr_shape *b);
 // Product of the dimensions; false on overflow or a dimension below 1.
 bool shape_elements(const hr_shape *shape, uint64_t *elements);
-// Bytes of a PLAIN, BLOCKED or PADDED tensor; *padding_bytes is what the layout adds. False on overflow.
+// Bytes of a PLAIN or PADDED tensor; *padding_bytes is what the layout adds. False on overflow.
 bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes);
 // What the last dimension is in memory, with what pads it: of a PLAIN or PADDED tensor the elements from row to row.
 int64_t operand_pitch(const op_operand *t);

@@ -33,7 +33,6 @@ bool dtype_is_real(hr_dtype dtype)
 const char *layout_name(hr_layout layout)
 {
     static const char *const names[] = {[HR_LAYOUT_PLAIN] = "plain",
-                                        [HR_LAYOUT_BLOCKED] = "blocked",
                                         [HR_LAYOUT_PADDED] = "padded",
                                         [HR_LAYOUT_LIBRARY] = "library"};
     return names[layout];
@@ -73,9 +72,7 @@ static int64_t rounded_up(int64_t count, int64_t step)
 int64_t operand_pitch(const op_operand *t)
 {
     const int64_t columns = t->shape.rank == 0 ? 1 : t->shape.dim[t->shape.rank - 1];
-    return t->layout == HR_LAYOUT_BLOCKED  ? rounded_up(columns, OP_BLOCK_CHANNELS)
-           : t->layout == HR_LAYOUT_PADDED ? rounded_up(columns, OP_PAD_ELEMENTS)
-                                           : columns;
+    return t->layout == HR_LAYOUT_PADDED ? rounded_up(columns, OP_PAD_ELEMENTS) : columns;
 }
 
 bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes)

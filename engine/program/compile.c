@@ -48,7 +48,6 @@ static const struct {
     {pass_fuse_loss, skip, skip},
     {pass_fuse_gelu, pass_fuse_gelu, skip},
     {pass_pad_rows, pass_pad_rows, skip},
-    {pass_layout, pass_layout, skip},
     {pass_lower, pass_lower, skip},
     {pass_offload, skip, skip},
     {pass_prefetch, pass_prefetch, pass_prefetch},

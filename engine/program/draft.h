@@ -115,7 +115,6 @@ hr_status pass_fuse_loss(draft *d, hr_err *err);
 hr_status pass_fuse_gelu(draft *d, hr_err *err);
 hr_status pass_fuse_wide(draft *d, hr_err *err);
 hr_status pass_pad_rows(draft *d, hr_err *err);
-hr_status pass_layout(draft *d, hr_err *err);
 hr_status pass_lower(draft *d, hr_err *err);
 hr_status pass_offload(draft *d, hr_err *err);
 hr_status pass_prefetch(draft *d, hr_err *err);

@@ -17,8 +17,7 @@ static void print_tensor(const program *p, uint32_t id, FILE *out)
 {
     const tensor *t = &p->tensors[id];
     char shape[64];
-    fprintf(out, "%s[%s %s%s", t->name, dtype_name(t->dtype), shape_text(&t->shape, shape, sizeof shape),
-            t->layout == HR_LAYOUT_BLOCKED ? " blocked" : "");
+    fprintf(out, "%s[%s %s", t->name, dtype_name(t->dtype), shape_text(&t->shape, shape, sizeof shape));
     if (t->layout == HR_LAYOUT_PADDED) {
         const op_operand o = {.shape = t->shape, .dtype = t->dtype, .layout = t->layout};
         fprintf(out, " in rows of %" PRId64, operand_pitch(&o));

@@ -115,16 +115,6 @@ hr_status target_ask(const hr_target *target, const op_query *q, uint64_t worksp
     return HR_OK;
 }
 
-bool target_prefers_blocked(const hr_target *target, const op_query *q)
-{
-    memo_entry entry = entry_of(target, q, hash64("blocked", 7, 0));
-    if (!memo_find(entry.key, &entry.answer)) {
-        entry.answer.prefers_blocked = target->prefers_blocked(target->context, q);
-        memo_keep(&entry);
-    }
-    return entry.answer.prefers_blocked;
-}
-
 void target_forget(void)
 {
     pthread_rwlock_wrlock(&memo_lock);
@@ -152,14 +142,14 @@ typedef struct memo_record {
     uint64_t workspace_bytes, saved_bytes;
     uint64_t reorder_bytes[TARGET_MAX_REORDERS];
     uint8_t reorder_operand[TARGET_MAX_REORDERS], reorder_count;
-    uint8_t prefers_blocked, instead, behind, named;
+    uint8_t instead, behind, named, reserved;
     char impl[TARGET_IMPL_MAX];
 } memo_record;
 
 _Static_assert(sizeof(memo_record) == 2 * 8 + 2 * 8 + TARGET_MAX_REORDERS * 9 + 5 + TARGET_IMPL_MAX,
                "a record of the file has no padding");
 
-static const char magic[16] = "headroom.memo/5";
+static const char magic[16] = "headroom.memo/6";
 
 static void put_record(const memo_entry *e, memo_record *to)
 {
@@ -172,7 +162,6 @@ static void put_record(const memo_entry *e, memo_record *to)
         to->reorder_operand[k] = a->reorder[k].operand;
         to->reorder_bytes[k] = a->reorder[k].bytes;
     }
-    to->prefers_blocked = a->prefers_blocked;
     to->instead = a->instead;
     to->behind = a->behind;
     to->named = a->impl != NULL;
@@ -190,7 +179,6 @@ static memo_entry entry_read(const memo_record *r)
         a->reorder[k].operand = r->reorder_operand[k];
         a->reorder[k].bytes = r->reorder_bytes[k];
     }
-    a->prefers_blocked = r->prefers_blocked != 0;
     a->instead = r->instead;
     a->behind = r->behind;
     a->impl =

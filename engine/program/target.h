@@ -33,8 +33,7 @@ typedef struct target_answer {
         uint64_t
             bytes; // lower puts a REORDER before (input) or behind (output) with a temporary of these bytes
     } reorder[TARGET_MAX_REORDERS];
-    bool prefers_blocked; // of target_prefers_blocked only
-    uint8_t instead;      // target_instead
+    uint8_t instead; // target_instead
     uint8_t
         behind; // what its library's heuristics would rather have taken and workspace.limit kept from it, at most 255
     const char *impl; // NULL: nobody computes anything. A literal, or of target_impl_name
@@ -80,15 +79,6 @@ struct hr_target {
     bool (*absorbs)(void *context, target_absorption what, hr_op op);
     // Does the device run this operation with the operands PADDED that are, and gain by it? NULL: no operand is.
     bool (*pads_rows)(void *context, const op_query *q);
-    // Optional, all three or none; NULL means plain layouts only. `q` is the operation as it would run, its images
-    // BLOCKED. Does the device run it so, at least as fast as on plain images or with a gain that is worth asking for?
-    // Never true for what it has no kernel for.
-    bool (*prefers_blocked)(void *context, const op_query *q);
-    // What is saved against plain images when `answer` is that for q, which names a kernel; below 0 where it is slower,
-    // 0 where it makes no difference.
-    double (*blocked_gain_seconds)(void *context, const op_query *q, const target_answer *answer);
-    // A REORDER between the two that reads and writes `bytes` in all.
-    double (*reorder_seconds)(void *context, uint64_t bytes);
 };
 
 // Who computes, for people: "cudnn eng47 k2=17", "cublaslt", "onednn brgconv:avx2", "own winograd", "estimate". The first
@@ -100,8 +90,6 @@ const char *target_impl_name(const char *library, const char *name);
 // target_impl_name, so that equal answers are equal.
 HR_MUST_CHECK hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit,
                                    target_answer *out, hr_err *err);
-// target->prefers_blocked through the same memo.
-bool target_prefers_blocked(const hr_target *target, const op_query *q);
 void target_forget(void); // empties the memo (tests, calibration)
 // Reads answers that an earlier process kept; writes those of slow targets when there are new ones. A cache: what
 // cannot be read or written is not missed. True when a file was written. Thread-safe.

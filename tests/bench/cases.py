@@ -6,7 +6,7 @@ from measure import TOP
 
 BENCH_PRESETS = "tests/bench/presets"
 IMAGE_LAYOUTS = ["plain", "nhwc"]
-GRAPH, EAGER, AUTO = ["execution.mode=graph"], ["execution.mode=eager"], ["execution.layout=auto"]
+GRAPH, EAGER = ["execution.mode=graph"], ["execution.mode=eager"]
 RESIDENT = ["pipeline.resident=on"]
 
 # steps: of one run. layouts: of the peer. ours: knobs of each subject and how many times the speed of PyTorch, as it is
@@ -21,9 +21,9 @@ CASES = [
     {"name": "MLP, batch 128, Adam", "preset": "mlp", "batch": 128, "optimizer": "adam",
      "steps": 17, "layouts": ["plain"], "ours": [(GRAPH, 1.5), (EAGER, 1.5)], "counts": True},
     {"name": "ResNet-18 32x32, batch 32, momentum", "preset": "resnet18_cifar", "batch": 32, "optimizer": "momentum",
-     "steps": 3, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH + AUTO, 1.4), (GRAPH, 1.0)], "counts": True},
+     "steps": 3, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH, 1.4)], "counts": True},
     {"name": "ResNet-50 64x64, batch 16, momentum", "preset": "resnet50_64", "batch": 16, "optimizer": "momentum",
-     "steps": 5, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH + AUTO, 1.0)], "counts": True},
+     "steps": 5, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH, 1.0)], "counts": True},
     {"name": "MobileNetV2 64x64, batch 16, momentum", "preset": "mobilenet_v2_64", "batch": 16,
      "optimizer": "momentum", "steps": 9, "layouts": IMAGE_LAYOUTS, "ours": [(GRAPH, 1.0)], "counts": True},
     {"name": "GPT-2 4x256, batch 8x128, AdamW", "preset": "gpt2_4x256", "batch": 8, "optimizer": "adamw",

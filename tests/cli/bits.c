@@ -102,7 +102,7 @@ static finding train(const hr_preset *preset, const char *const *pairs, const va
 {
     static const char *const base[] = {"device.card=", "device.vram=4GiB",      "threads.count=1",
                                        "batch.size=6", "execution.fuse=off",    "optimizer.kind=adam",
-                                       "train.seed=5", "execution.layout=nhwc", "pipeline.device_prefetch=0"};
+                                       "train.seed=5", "pipeline.device_prefetch=0"};
     hr_knobs knobs = *hr_preset_knobs(preset);
     for (size_t k = 0; k < sizeof base / sizeof *base; k++) {
         turn(&knobs, base[k]);
@@ -151,7 +151,6 @@ static const struct {
     {HR_KNOB_BATCH_REMAINDER, "other samples at an epoch's end"},
     {HR_KNOB_PRECISION_POLICY, "another number type"},
     {HR_KNOB_PRECISION_LOSS_SCALE, "gradients are multiplied and divided"},
-    {HR_KNOB_EXECUTION_LAYOUT, "other kernels"},
     {HR_KNOB_EXECUTION_FUSE, "other kernels"},
     {HR_KNOB_EXECUTION_TAPE, "none takes no step; persistent is one of the ways above"},
     {HR_KNOB_OPTIMIZER_KIND, "another rule"},

@@ -84,26 +84,21 @@ static hr_status plan_once(const hr_preset *preset, const hr_knobs *knobs, hr_er
 // Of every model: no operation needs more than what the first one's advice is.
 START_TEST(the_advice_for_a_limit_that_is_too_small_works)
 {
-    static const char *const layouts[] = {"nhwc", "auto"};
     const axis *axes = NULL;
+    hr_preset *preset = NULL;
+    hr_err err = {0};
     (void)covering_axes(&axes);
-    for (int k = 0; k < 2; k++) {
-        hr_preset *preset = NULL;
-        hr_err err = {0};
-        ck_assert_int_eq(hr_preset_open(axes[0].values[_i], false, &preset, NULL, &err), HR_OK);
-        hr_knobs knobs = *hr_preset_knobs(preset);
-        const char *const pairs[] = {"device.kind=cpu", "device.card=", "device.vram=4GiB",
-                                     "workspace.limit=0B"};
-        for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
-            ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[n], NULL), HR_OK);
-        }
-        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_LAYOUT, layouts[k], NULL), HR_OK);
-        ck_assert_int_eq(plan_once(preset, &knobs, &err), HR_DEVICE);
-        ck_assert_msg(strncmp(err.hint, "-s workspace.limit=", 19) == 0, "%s", err.hint);
-        ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.hint + 3, NULL), HR_OK);
-        ck_assert_msg(plan_once(preset, &knobs, &err) == HR_OK, "%s", err.sentence);
-        hr_preset_close(preset);
+    ck_assert_int_eq(hr_preset_open(axes[0].values[_i], false, &preset, NULL, &err), HR_OK);
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    const char *const pairs[] = {"device.kind=cpu", "device.card=", "device.vram=4GiB", "workspace.limit=0B"};
+    for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[n], NULL), HR_OK);
     }
+    ck_assert_int_eq(plan_once(preset, &knobs, &err), HR_DEVICE);
+    ck_assert_msg(strncmp(err.hint, "-s workspace.limit=", 19) == 0, "%s", err.hint);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.hint + 3, NULL), HR_OK);
+    ck_assert_msg(plan_once(preset, &knobs, &err) == HR_OK, "%s", err.sentence);
+    hr_preset_close(preset);
 }
 END_TEST
 

@@ -47,7 +47,6 @@ static const char *const runs[] = {
     DEMO " -s threads.count=2 -s train.seed=3 -s execution.mode=graph",
     DEMO " -s threads.count=2 -s train.seed=3 -s execution.mode=graph -s "
          "allocator.kind=static",
-    "run resnet18_cifar --steps 2 --json -s batch.size=4 -s threads.count=2 -s execution.layout=auto",
 };
 
 START_TEST(one_seed_and_thread_count_give_the_same_weights)

@@ -14,7 +14,7 @@ int64_t op_draw_int(op_draw *d, int64_t low, int64_t high)
 
 int64_t op_draw_channels(op_draw *d, int64_t largest)
 {
-    return d->in_blocks ? OP_BLOCK_CHANNELS * op_draw_int(d, 1, 2) : op_draw_int(d, 1, largest);
+    return d->wide ? OP_DRAW_LANES * op_draw_int(d, 1, 2) : op_draw_int(d, 1, largest);
 }
 
 const int64_t *op_draw_image(op_draw *d, int64_t dims[OP_MAX_RANK])
@@ -128,7 +128,7 @@ static op_trial batch_norm(hr_op op, op_draw *d)
     uint64_t *state = &d->state;
     const int64_t size = d->size, channels = op_draw_channels(d, 2 * size);
     op_trial t = op_trial_make(op, (op_attr){.epsilon = 1e-5, .momentum = 0.1});
-    if (!d->in_blocks && op_random_int(state, 0, 1) == 0) {
+    if (!d->wide && op_random_int(state, 0, 1) == 0) {
         op_draw_in(d, &t, DIMS(op_random_int(state, 4, 4 + size), channels), -1.0, 3.0);
     } else {
         const int64_t h = op_random_int(state, 2, size + 1), w = op_random_int(state, 2, size + 1);
@@ -230,10 +230,10 @@ static const op_draw_case cases[HR_OP_COUNT] = {
 };
 
 // Cases do not change when operations are added.
-static op_trial trial_of(hr_op op, uint64_t seed, int64_t size, bool in_blocks)
+static op_trial trial_of(hr_op op, uint64_t seed, int64_t size, bool wide)
 {
     const char *name = op_name(op);
-    op_draw d = {.state = hash64(name, strlen(name), seed + 1), .size = size, .in_blocks = in_blocks};
+    op_draw d = {.state = hash64(name, strlen(name), seed + 1), .size = size, .wide = wide};
     ck_assert_msg(cases[op] != NULL, "%s has no cases", name);
     return cases[op](op, &d);
 }
@@ -253,7 +253,7 @@ op_trial op_case(hr_op op, uint64_t seed, int64_t size)
     return trial_of(op, seed, size, false);
 }
 
-op_trial op_case_in_blocks(hr_op op, uint64_t seed, int64_t size)
+op_trial op_case_wide(hr_op op, uint64_t seed, int64_t size)
 {
     return trial_of(op, seed, size, true);
 }

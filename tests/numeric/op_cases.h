@@ -10,7 +10,7 @@ bool op_has_cases(hr_op op);
 bool op_is_for_cards(hr_op op); // a pass makes it for cards alone: the cpu device has no kernel for it
 // A float64 trial of `op` with spatial sizes up to `size` and some channels up to 2·size, ready to run.
 op_trial op_case(hr_op op, uint64_t seed, int64_t size);
-// The same over images of 16 or 32 channels (of a blocked layout).
-op_trial op_case_in_blocks(hr_op op, uint64_t seed, int64_t size);
+// The same over images of 16 or 32 channels.
+op_trial op_case_wide(hr_op op, uint64_t seed, int64_t size);
 
 #endif

@@ -7,7 +7,7 @@
 // Up to `most` dimensions of 1 to size + 1 places; blocked images when the draw asks for them.
 static void any_shape(op_draw *d, int64_t most, int64_t dims[OP_MAX_RANK])
 {
-    if (d->in_blocks) {
+    if (d->wide) {
         (void)op_draw_image(d, dims);
         return;
     }
@@ -31,7 +31,7 @@ static int32_t rank_of(const int64_t dims[OP_MAX_RANK])
 
 static int32_t any_axis(op_draw *d, const int64_t dims[OP_MAX_RANK])
 {
-    return d->in_blocks ? 3 : (int32_t)op_draw_int(d, 0, rank_of(dims) - 1);
+    return d->wide ? 3 : (int32_t)op_draw_int(d, 0, rank_of(dims) - 1);
 }
 
 op_trial op_case_concat(hr_op op, op_draw *d)
@@ -41,7 +41,7 @@ op_trial op_case_concat(hr_op op, op_draw *d)
     op_trial t = op_trial_make(op, (op_attr){.axis = any_axis(d, dims)});
     const int64_t inputs = op_draw_int(d, 2, 6);
     for (int64_t k = 0; k < inputs; k++) {
-        dims[t.query.attr.axis] = d->in_blocks ? op_draw_channels(d, 0) : op_draw_int(d, 1, d->size + 1);
+        dims[t.query.attr.axis] = d->wide ? op_draw_channels(d, 0) : op_draw_int(d, 1, d->size + 1);
         op_draw_in(d, &t, dims, -1.0, 1.0);
     }
     op_trial_infer_out(&t, 1);
@@ -53,7 +53,7 @@ op_trial op_case_slice(hr_op op, op_draw *d)
     int64_t dims[OP_MAX_RANK];
     any_shape(d, 4, dims);
     op_attr a = {.axis = any_axis(d, dims)};
-    const int64_t unit = d->in_blocks ? OP_BLOCK_CHANNELS : 1, places = dims[a.axis] / unit;
+    const int64_t unit = d->wide ? OP_DRAW_LANES : 1, places = dims[a.axis] / unit;
     const int64_t count = op_draw_int(d, 1, places);
     a.offset = (int32_t)(op_draw_int(d, 0, places - count) * unit);
     a.count = (int32_t)(count * unit);

@@ -8,10 +8,12 @@
 
 #include "numeric/op_harness.h"
 
+enum { OP_DRAW_LANES = 16 };
+
 typedef struct op_draw {
     uint64_t state;
-    int64_t size;   // of what is small; channels go up to twice that
-    bool in_blocks; // channels of whole blocks
+    int64_t size; // of what is small; channels go up to twice that
+    bool wide;    // channels in multiples of OP_DRAW_LANES
 } op_draw;
 
 // A trial of `op`, ready to run.

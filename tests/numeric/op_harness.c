@@ -342,19 +342,11 @@ static void lower(one_op *p, instr i, op_device device, const op_query *q)
     }
 }
 
-// Where element i of a plain tensor lies in storage: blocked is [N, C/16, H, W, 16].
+// Where element i of a plain tensor lies in storage.
 static uint64_t place(const op_operand *t, uint64_t i)
 {
-    if (t->layout != HR_LAYOUT_BLOCKED) {
-        const uint64_t columns = t->shape.rank == 0 ? 1 : (uint64_t)t->shape.dim[t->shape.rank - 1];
-        return i / columns * (uint64_t)operand_pitch(t) + i % columns;
-    }
-    const uint64_t channels = (uint64_t)t->shape.dim[3],
-                   pixels = (uint64_t)(t->shape.dim[1] * t->shape.dim[2]);
-    const uint64_t blocks = (channels + OP_BLOCK_CHANNELS - 1) / OP_BLOCK_CHANNELS;
-    const uint64_t c = i % channels, pixel = i / channels % pixels, n = i / channels / pixels;
-    return ((n * blocks + c / OP_BLOCK_CHANNELS) * pixels + pixel) * OP_BLOCK_CHANNELS +
-           c % OP_BLOCK_CHANNELS;
+    const uint64_t columns = t->shape.rank == 0 ? 1 : (uint64_t)t->shape.dim[t->shape.rank - 1];
+    return i / columns * (uint64_t)operand_pitch(t) + i % columns;
 }
 
 static void put(void *memory, const op_operand *t, const double *values)

@@ -4,8 +4,7 @@
 // A trial holds an operation, its attributes and the values of its operands. Running it builds a program of that
 // one instruction, lowered as program/passes/lower.c does (reorders and workspace as the device's target asks),
 // converts the values to the operands' types, and reads inputs and outputs back (inputs, because optimizers and
-// batch normalisation update some in place). An operand whose layout is set to HR_LAYOUT_BLOCKED is stored so; its
-// values here stay in plain order. Around every operand stands a guard that must survive, and outputs
+// batch normalisation update some in place). Around every operand stands a guard that must survive, and outputs
 // are poisoned with NaN bytes before the run, so an element that is not written is seen.
 //
 // Everything here fails the running Check test instead of returning errors.

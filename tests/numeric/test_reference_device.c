@@ -343,9 +343,9 @@ START_TEST(what_it_cannot_run_is_refused_at_load)
     ck_assert_int_eq(device.ops->load(device.context, &t.p, &kernels, &err), HR_DEVICE);
     ck_assert_str_eq(err.sentence, "the reference device has no kernel for reorder");
     ck_assert_ptr_null(kernels);
-    tiny_init(&t, HR_OP_RELU, HR_LAYOUT_BLOCKED);
+    tiny_init(&t, HR_OP_RELU, HR_LAYOUT_LIBRARY);
     ck_assert_int_eq(device.ops->load(device.context, &t.p, &kernels, &err), HR_DEVICE);
-    ck_assert_str_eq(err.sentence, "relu on the reference device needs plain layouts, had blocked");
+    ck_assert_str_eq(err.sentence, "relu on the reference device needs plain layouts, had library");
     op_device_close(&device);
 }
 END_TEST

@@ -87,35 +87,10 @@ static bool fuses_all(void *context, hr_op op, hr_act act)
            op == HR_OP_ADD;
 }
 
-static bool blocks_all(void *context, const op_query *q)
-{
-    (void)context, (void)q;
-    return true;
-}
-
-static double gains_by_convolutions(void *context, const op_query *q, const target_answer *answer)
-{
-    (void)context, (void)answer;
-    return q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_BWD_WEIGHTS ? 1.0
-                                                                                                        : 0.0;
-}
-
-static double pays_by_bytes(void *context, uint64_t bytes)
-{
-    (void)context;
-    return (double)bytes * 1e-9;
-}
-
 static const hr_target targets[] = {
     {.name = "nothing", .key = 1, .ask = ask_nothing, .fuses = fuses_nothing},
     {.name = "fusing", .key = 2, .ask = ask_nothing, .fuses = fuses_all},
-    {.name = "much",
-     .key = 3,
-     .ask = ask_much,
-     .fuses = fuses_all,
-     .prefers_blocked = blocks_all,
-     .blocked_gain_seconds = gains_by_convolutions,
-     .reorder_seconds = pays_by_bytes},
+    {.name = "much", .key = 3, .ask = ask_much, .fuses = fuses_all},
 };
 
 static program *compile(const char *model_text, const char *const *pairs, program_mode mode, uint32_t batch,
@@ -247,28 +222,6 @@ START_TEST(the_checker_notices_every_misplaced_alloc_and_free)
 }
 END_TEST
 
-START_TEST(blocked_images_are_measured_with_their_padding)
-{
-    program *p = compile(residual, (const char *[]){"batch.size=4", "execution.layout=auto", NULL},
-                         PROGRAM_TRAIN, 4, &targets[2]);
-    unsigned blocked = 0;
-    for (uint32_t k = 0; k < p->tensor_count; k++) {
-        const tensor *t = &p->tensors[k];
-        blocked += t->layout == HR_LAYOUT_BLOCKED;
-        ck_assert(t->layout != HR_LAYOUT_BLOCKED ||
-                  (t->category == HR_CATEGORY_ACTIVATIONS && t->shape.dim[3] % 16 == 0));
-    }
-    ck_assert_uint_gt(blocked, 10);
-    program_destroy(p);
-    p = compile(residual, (const char *[]){"batch.size=4", "execution.layout=nhwc", NULL}, PROGRAM_TRAIN, 4,
-                &targets[2]);
-    for (uint32_t k = 0; k < p->tensor_count; k++) {
-        ck_assert(p->tensors[k].layout != HR_LAYOUT_BLOCKED);
-    }
-    program_destroy(p);
-}
-END_TEST
-
 START_TEST(compiling_survives_every_failing_allocation)
 {
     hr_knobs knobs;
@@ -303,7 +256,6 @@ int main(void)
     tcase_add_test(cases, persistent_tensors_are_the_same_in_all_programs_of_a_build);
     tcase_add_test(cases, every_reorder_serves_an_instruction_of_the_program);
     tcase_add_test(cases, the_checker_notices_every_misplaced_alloc_and_free);
-    tcase_add_test(cases, blocked_images_are_measured_with_their_padding);
     tcase_add_test(cases, compiling_survives_every_failing_allocation);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -73,7 +73,6 @@ static const turning turnings[] = {
     {HR_KNOB_OFFLOAD_OPTIMIZER, {NULL}, "off", "on"},
     {HR_KNOB_OFFLOAD_PREFETCH, {"offload.optimizer=on"}, "0", "2"},
     {HR_KNOB_EXECUTION_MODE, {NULL}, "eager", "graph"},
-    {HR_KNOB_EXECUTION_LAYOUT, {"device.kind=cpu"}, "nhwc", "auto"},
     {HR_KNOB_EXECUTION_FUSE, {"device.kind=plan"}, "on", "off"},
     {HR_KNOB_EXECUTION_INPLACE, {NULL}, "on", "off"},
     {HR_KNOB_EXECUTION_DETERMINISTIC, {NULL}, NULL, NULL}, // tests/unit/test_cudnn_attention.c: needs cuDNN
@@ -171,7 +170,7 @@ static hr_engine *create_for(const turning *t, const char *value, counts *c)
     return e;
 }
 
-// What a run has to say, but for times, and the listing without which a layout cannot be told.
+// What a run has to say, but for times, and the listing, which alone tells some of them.
 static void observe(hr_engine *e, const counts *c, text *out)
 {
     char *listing = NULL;
@@ -202,24 +201,8 @@ static void run_for(hr_engine *e)
     run_steps(e, hr_knob_int(hr_engine_knobs(e), HR_KNOB_TRAIN_STEPS) > 0 ? 0 : STEPS);
 }
 
-// Images lie in blocks of 16 where registers hold as many.
-static bool has_blocks(void)
-{
-    static int found = -1;
-    hr_device_info devices[HR_DEVICES_MAX];
-    const size_t count = found < 0 ? hr_devices(devices) : 0;
-    found = found < 0 ? 0 : found;
-    for (size_t k = 0; k < count; k++) {
-        found |= strcmp(devices[k].name, "cpu") == 0 && strstr(devices[k].isa, "avx512") != NULL;
-    }
-    return found != 0;
-}
-
 static bool is_absent(const turning *t)
 {
-    if (t->id == HR_KNOB_EXECUTION_LAYOUT && !has_blocks()) {
-        return true;
-    }
     bool needs_cpu = t->pairs[0] != NULL && strcmp(t->pairs[0], "device.kind=cpu") == 0;
     return t->before == NULL || (needs_cpu && HEADROOM_HAVE_ONEDNN == 0);
 }

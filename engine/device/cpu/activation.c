@@ -165,7 +165,7 @@ CPU_INLINE void take_tail(f32x16 *lanes, const float *from, int64_t count)
 static void run(const cpu_run *r, cpu_body body)
 {
     const job j = {r->in[0], r->query->in_count > 1 ? r->in[1] : NULL, r->out[0]};
-    cpu_for_pieces(r->device->workers, cpu_floats_of(&r->query->out[0]), GRAIN, body, &j);
+    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, body, &j);
 }
 
 MAP(gelu)

@@ -128,7 +128,7 @@ static void run_cast(const cpu_run *r)
 {
     const op_operand *from = &r->query->in[0], *to = &r->query->out[0];
     cast_run(r->device->workers, r->in[0], (hr_dtype)from->dtype, r->out[0], (hr_dtype)to->dtype,
-             cpu_floats_of(to));
+             cpu_elements_of(to));
 }
 
 const cpu_impl cpu_cast = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_cast};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Putting tensors together, cutting, repeating and padding them: blocks of bytes that lie at regular distances in
-// what is read and in what is written. A blocked image [N,H,W,C] is [N,C/16,H,W,16], so that its channels are cut and
-// joined along the second axis, in whole blocks.
+// what is read and in what is written.
 #include <string.h>
 
 #include "base/workers.h"
@@ -53,14 +52,9 @@ static around around_axis(const op_operand *t, int32_t axis)
 {
     around a = {1, 1, (int64_t)dtype_bytes((hr_dtype)t->dtype)};
     const int64_t *d = t->shape.dim;
-    if (t->layout == HR_LAYOUT_BLOCKED) { // the channels: one place is a 16th of a block of the image
-        a.outer = d[0];
-        a.place *= d[1] * d[2];
-    } else {
-        for (int32_t k = 0; k < (int32_t)t->shape.rank; k++) {
-            a.outer *= k < axis ? d[k] : 1;
-            a.place *= k > axis ? d[k] : 1;
-        }
+    for (int32_t k = 0; k < (int32_t)t->shape.rank; k++) {
+        a.outer *= k < axis ? d[k] : 1;
+        a.place *= k > axis ? d[k] : 1;
     }
     a.run = a.place * d[axis];
     return a;
@@ -113,29 +107,9 @@ static void run_stack(const cpu_run *r)
 static void run_zeros(const cpu_run *r)
 {
     const op_operand *t = &r->query->out[0];
-    const int64_t bytes = cpu_floats_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype);
+    const int64_t bytes = cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype);
     const job j = {NULL, r->out[0], bytes, 1, 0, bytes, 1};
     copy(r, &j);
-}
-
-// Channels of a blocked image are cut in whole blocks.
-static bool cuts_whole_blocks(const cpu_device *device, const op_query *q)
-{
-    (void)device;
-    bool whole = q->attr.offset % OP_BLOCK_CHANNELS == 0;
-    bool blocked = false;
-    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
-        const op_operand *t = k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
-        blocked |= t->layout == HR_LAYOUT_BLOCKED;
-        whole &= t->shape.dim[t->shape.rank - 1] % OP_BLOCK_CHANNELS == 0;
-    }
-    return !blocked || (whole && q->attr.axis == 3);
-}
-
-static bool is_plain(const cpu_device *device, const op_query *q)
-{
-    (void)device;
-    return q->in[0].layout == HR_LAYOUT_PLAIN && q->out[0].layout == HR_LAYOUT_PLAIN;
 }
 
 // ---- padding ----------------------------------------------------------------------------------------------
@@ -220,13 +194,10 @@ static void run_zero_pad_bwd(const cpu_run *r)
     run_padding(r, &r->query->out[0], &r->query->in[0], &r->query->out[0], cut_body);
 }
 
-const cpu_impl cpu_concat = {
-    .name = "copy", .types = CPU_ANY_TYPE, .fits = cuts_whole_blocks, .run = run_concat};
-const cpu_impl cpu_slice = {
-    .name = "copy", .types = CPU_ANY_TYPE, .fits = cuts_whole_blocks, .run = run_slice};
-const cpu_impl cpu_slice_bwd = {
-    .name = "copy", .types = CPU_ANY_TYPE, .fits = cuts_whole_blocks, .run = run_slice_bwd};
-const cpu_impl cpu_stack = {.name = "copy", .types = CPU_ANY_TYPE, .fits = is_plain, .run = run_stack};
+const cpu_impl cpu_concat = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_concat};
+const cpu_impl cpu_slice = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_slice};
+const cpu_impl cpu_slice_bwd = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_slice_bwd};
+const cpu_impl cpu_stack = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_stack};
 const cpu_impl cpu_zeros = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_zeros};
 const cpu_impl cpu_zero_pad = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_zero_pad};
 const cpu_impl cpu_zero_pad_bwd = {.name = "copy", .types = CPU_ANY_TYPE, .run = run_zero_pad_bwd};

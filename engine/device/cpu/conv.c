@@ -70,8 +70,6 @@ conv_shape cpu_conv_shape(const op_query *q)
                         .pad_bottom = a->pad_bottom,
                         .pad_right = a->pad_right,
                         .groups = a->groups < 1 ? 1 : a->groups,
-                        .x_blocked = x->layout == HR_LAYOUT_BLOCKED,
-                        .y_blocked = y->layout == HR_LAYOUT_BLOCKED,
                         .bf16 = x->dtype == HR_BF16,
                         .bias = at.place[CONV_BIAS] != NONE,
                         .relu = q->op == HR_OP_CONV2D && a->act != HR_ACT_NONE,

@@ -136,12 +136,7 @@ static void run_product(const cpu_run *r)
 
 static bool has_library_kernel(const cpu_device *device, const op_query *q)
 {
-    for (uint32_t k = 0; k < 2; k++) { // the weights may be a copy in the library's layout by now
-        if (q->in[k].layout == HR_LAYOUT_BLOCKED) {
-            return false;
-        }
-    }
-    return q->out[0].layout != HR_LAYOUT_BLOCKED && cpu_onednn_conv.fits(device, q);
+    return cpu_onednn_conv.fits(device, q);
 }
 
 // The library's scratch is free again when finish needs its own.

@@ -71,15 +71,9 @@ bool cpu_has_half(const op_query *q);
 bool cpu_all_bf16(const cpu_device *device, const op_query *q);
 
 void cpu_fill_target(cpu_device *device, const char *name, hr_target *out);
-// See hr_target; context is the device.
-bool cpu_prefers_blocked(void *context, const op_query *q);
-double cpu_blocked_gain_seconds(void *context, const op_query *q, const target_answer *answer);
-double cpu_reorder_seconds(void *context, uint64_t bytes);
 
 // A convolution as oneDNN is asked for it.
 conv_shape cpu_conv_shape(const op_query *q);
-// Would `cpu_winograd` be taken for it over plain images?
-bool cpu_winograd_suits(const conv_shape *s);
 
 // Bytes over which load may choose as ask did: the workspace and the library's copies that the instruction
 // has.
@@ -87,14 +81,12 @@ uint64_t cpu_temporary_bytes(const program *p, const instr *i);
 
 // ---- helpers over operands --------------------------------------------------------------------------------
 
-// An image [N,H,W,C] as rows of contiguous channels. BLOCKED images are N*C/16 images of 16 channels.
+// An image [N,H,W,C].
 typedef struct cpu_image {
     int64_t images, height, width, channels;
-    int64_t blocks; // images per sample: channel blocks, 1 when plain
 } cpu_image;
 
 cpu_image cpu_image_of(const op_operand *operand);
-int64_t cpu_floats_of(const op_operand *operand); // elements stored, padding included
 int64_t cpu_elements_of(const op_operand *operand);
 
 // ---- activations behind an operation: value < 0 ? 0 : value, then at most the ceiling -----------------------
@@ -111,7 +103,7 @@ void cpu_half_sums(const cpu_device *device, const op_operand *of, const void *y
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half, cpu_matmul_half;
 extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
-extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_image, cpu_reorder_library;
+extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
 extern const cpu_impl cpu_relu6, cpu_relu6_bwd, cpu_multiply, cpu_multiply_bwd, cpu_scale;
 extern const cpu_impl cpu_zeros, cpu_concat, cpu_slice, cpu_slice_bwd, cpu_stack, cpu_reduce, cpu_reduce_bwd;

@@ -33,20 +33,19 @@ static bool is_wide(const op_operand *x)
 static bool is_depthwise(const op_query *q, const op_operand *x, const op_operand *y)
 {
     return q->attr.groups == x->shape.dim[3] && q->attr.groups == y->shape.dim[3] && q->attr.groups > 1 &&
-           taps_of(q) <= DEPTHWISE_TAPS_MAX && x->layout == y->layout && x->layout != HR_LAYOUT_LIBRARY;
+           taps_of(q) <= DEPTHWISE_TAPS_MAX && x->layout == HR_LAYOUT_PLAIN && y->layout == HR_LAYOUT_PLAIN;
 }
 
-static bool suits_narrow(const op_query *q, const op_operand *x, const op_operand *y)
+static bool suits_narrow(const op_query *q, const op_operand *y)
 {
-    return x->layout == HR_LAYOUT_PLAIN && q->attr.stride_w == 1 &&
-           y->shape.dim[2] * y->shape.dim[3] >= CPU_LANES;
+    return q->attr.stride_w == 1 && y->shape.dim[2] * y->shape.dim[3] >= CPU_LANES;
 }
 
 static bool forward_fits(const cpu_device *device, const op_query *q)
 {
     (void)device;
     return q->in[1].layout == HR_LAYOUT_PLAIN && is_depthwise(q, &q->in[0], &q->out[0]) &&
-           (is_wide(&q->in[0]) || suits_narrow(q, &q->in[0], &q->out[0]));
+           (is_wide(&q->in[0]) || suits_narrow(q, &q->out[0]));
 }
 
 static bool bwd_data_fits(const cpu_device *device, const op_query *q)
@@ -60,7 +59,7 @@ static bool bwd_weights_fits(const cpu_device *device, const op_query *q)
 {
     (void)device;
     return q->out[0].layout == HR_LAYOUT_PLAIN && is_depthwise(q, &q->in[0], &q->in[1]) &&
-           (is_wide(&q->in[0]) || suits_narrow(q, &q->in[0], &q->in[1]));
+           (is_wide(&q->in[0]) || suits_narrow(q, &q->in[1]));
 }
 
 static void wide_forward_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -148,8 +147,8 @@ static void run_bwd_weights(const cpu_run *r)
     j.x_data = r->in[0];
     j.dy = r->in[1];
     j.scratch_floats = bwd_weights_scratch(&j);
-    cpu_for(r->device->workers, j.x.images, j.x.blocks, bwd_weights_body, &j);
-    const uint32_t ranges = cpu_for_ranges(r->device->workers, j.x.images, j.x.blocks);
+    cpu_for(r->device->workers, j.x.images, 1, bwd_weights_body, &j);
+    const uint32_t ranges = cpu_for_ranges(r->device->workers, j.x.images, 1);
     const int64_t weights = j.kernel_h * j.kernel_w * j.channels;
     gather(&j, r->out[0], 0, weights, ranges);
     if (r->query->out_count > 1) {

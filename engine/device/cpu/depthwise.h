@@ -18,7 +18,7 @@ enum { DEPTHWISE_TAPS_MAX = 49 };
 typedef struct depthwise {
     cpu_image x, y;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
-    int64_t channels; // of a whole pixel, all blocks
+    int64_t channels;
     const float *x_data, *w, *bias, *dy;
     float *out;
     float *scratch; // workspace, per worker `scratch_floats`

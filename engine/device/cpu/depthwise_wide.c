@@ -4,12 +4,6 @@
 
 #include "depthwise.h"
 
-// First channel of an image's block within the weights.
-CPU_INLINE int64_t first_channel(const depthwise *j, int64_t image)
-{
-    return image % j->x.blocks * CPU_LANES;
-}
-
 CPU_INLINE void store(const depthwise *j, float *to, f32x16 value, int64_t channel)
 {
     if (j->bias != NULL) {
@@ -47,7 +41,7 @@ CPU_INLINE void wide_row_3x3(const depthwise *j, const float *x, int64_t x_row, 
     }
 }
 
-CPU_INLINE void wide_forward_pixel(const depthwise *j, int64_t image, int64_t oh, int64_t ow, int64_t base)
+CPU_INLINE void wide_forward_pixel(const depthwise *j, int64_t image, int64_t oh, int64_t ow)
 {
     const int64_t h = oh * j->stride_h - j->pad_top, w = ow * j->stride_w - j->pad_left;
     const int64_t kh0 = max_of(0, -h), kh1 = min_of(j->kernel_h, j->x.height - h);
@@ -57,12 +51,12 @@ CPU_INLINE void wide_forward_pixel(const depthwise *j, int64_t image, int64_t oh
         f32x16 sum = {0};
         for (int64_t kh = kh0; kh < kh1; kh++) {
             const float *x = pixel(j->x_data, &j->x, image, h + kh, w) + c;
-            const float *weights = j->w + kh * j->kernel_w * j->channels + base + c;
+            const float *weights = j->w + kh * j->kernel_w * j->channels + c;
             for (int64_t kw = kw0; kw < kw1; kw++) {
                 sum += F32X16(x + kw * j->x.channels) * F32X16(weights + kw * j->channels);
             }
         }
-        store(j, to + c, sum, base + c);
+        store(j, to + c, sum, c);
     }
 }
 
@@ -75,30 +69,29 @@ CPU_HOT void depthwise_wide_forward(const depthwise *shared, int64_t begin, int6
 {
     const depthwise j = *shared;
     for (int64_t row = begin; row < end; row++) {
-        const int64_t image = row / j.y.height, oh = row % j.y.height, base = first_channel(&j, image);
+        const int64_t image = row / j.y.height, oh = row % j.y.height;
         const int64_t h = oh - j.pad_top;
         int64_t ow = 0;
         if (is_3x3(&j) && h >= 0 && h + 3 <= j.x.height) {
             const int64_t last = min_of(j.y.width, j.x.width + j.pad_left - 2);
             for (; ow < min_of(j.pad_left, last); ow++) {
-                wide_forward_pixel(&j, image, oh, ow, base);
+                wide_forward_pixel(&j, image, oh, ow);
             }
             const float *x = pixel(j.x_data, &j.x, image, h, ow - j.pad_left);
             float *to = j.out + (row * j.y.width + ow) * j.y.channels;
             for (int64_t c = 0; c < j.y.channels && ow < last; c += CPU_LANES) {
-                wide_row_3x3(&j, x + c, j.x.width * j.x.channels, j.x.channels, j.w + base + c, j.channels,
-                             to + c, last - ow, base + c);
+                wide_row_3x3(&j, x + c, j.x.width * j.x.channels, j.x.channels, j.w + c, j.channels, to + c,
+                             last - ow, c);
             }
             ow = max_of(ow, last);
         }
         for (; ow < j.y.width; ow++) {
-            wide_forward_pixel(&j, image, oh, ow, base);
+            wide_forward_pixel(&j, image, oh, ow);
         }
     }
 }
 
-CPU_INLINE void wide_bwd_data_pixel(const depthwise *j, int64_t image, int64_t h, int64_t w, int64_t base,
-                                    float *to)
+CPU_INLINE void wide_bwd_data_pixel(const depthwise *j, int64_t image, int64_t h, int64_t w, float *to)
 {
     for (int64_t c = 0; c < j->x.channels; c += CPU_LANES) {
         f32x16 sum = {0};
@@ -111,7 +104,7 @@ CPU_INLINE void wide_bwd_data_pixel(const depthwise *j, int64_t image, int64_t h
                 const int64_t ow = (w + j->pad_left - kw) / j->stride_w;
                 if (w + j->pad_left >= kw && ow < j->y.width && ow * j->stride_w == w + j->pad_left - kw) {
                     sum += F32X16(pixel(j->dy, &j->y, image, oh, ow) + c) *
-                           F32X16(j->w + (kh * j->kernel_w + kw) * j->channels + base + c);
+                           F32X16(j->w + (kh * j->kernel_w + kw) * j->channels + c);
                 }
             }
         }
@@ -120,8 +113,7 @@ CPU_INLINE void wide_bwd_data_pixel(const depthwise *j, int64_t image, int64_t h
 }
 
 // Stride 1: taps [kh0, kh1) x [kw0, kw1) without a test inside.
-CPU_INLINE void wide_bwd_data_pixel_dense(const depthwise *j, int64_t image, int64_t h, int64_t w,
-                                          int64_t base, float *to)
+CPU_INLINE void wide_bwd_data_pixel_dense(const depthwise *j, int64_t image, int64_t h, int64_t w, float *to)
 {
     const int64_t top = h + j->pad_top, left = w + j->pad_left;
     const int64_t kh0 = max_of(0, top - j->y.height + 1), kh1 = min_of(j->kernel_h, top + 1);
@@ -130,7 +122,7 @@ CPU_INLINE void wide_bwd_data_pixel_dense(const depthwise *j, int64_t image, int
         f32x16 sum = {0};
         for (int64_t kh = kh0; kh < kh1; kh++) {
             const float *dy = pixel(j->dy, &j->y, image, top - kh, left) + c;
-            const float *weights = j->w + kh * j->kernel_w * j->channels + base + c;
+            const float *weights = j->w + kh * j->kernel_w * j->channels + c;
             for (int64_t kw = kw0; kw < kw1; kw++) {
                 sum += F32X16(dy - kw * j->y.channels) * F32X16(weights + kw * j->channels);
             }
@@ -142,13 +134,13 @@ CPU_INLINE void wide_bwd_data_pixel_dense(const depthwise *j, int64_t image, int
 // The gradient of a 3x3 convolution of stride 1 is one over dy with the kernel turned round: tap t is weight
 // 8 - t, which a negative distance between taps says. Inputs [first, last) of row h see three whole columns
 // of dy.
-CPU_INLINE int64_t wide_bwd_data_3x3(const depthwise *j, int64_t image, int64_t h, int64_t base,
-                                     int64_t first, int64_t last)
+CPU_INLINE int64_t wide_bwd_data_3x3(const depthwise *j, int64_t image, int64_t h, int64_t first,
+                                     int64_t last)
 {
     const float *dy = pixel(j->dy, &j->y, image, h + j->pad_top - 2, first + j->pad_left - 2);
     float *to = j->out + ((image * j->x.height + h) * j->x.width + first) * j->x.channels;
     for (int64_t c = 0; c < j->x.channels; c += CPU_LANES) {
-        wide_row_3x3(j, dy + c, j->y.width * j->y.channels, j->y.channels, j->w + 8 * j->channels + base + c,
+        wide_row_3x3(j, dy + c, j->y.width * j->y.channels, j->y.channels, j->w + 8 * j->channels + c,
                      -j->channels, to + c, last - first, 0);
     }
     return last;
@@ -159,22 +151,22 @@ CPU_HOT void depthwise_wide_bwd_data(const depthwise *shared, int64_t begin, int
     const depthwise j = *shared;
     const bool dense = j.stride_h == 1 && j.stride_w == 1;
     for (int64_t row = begin; row < end; row++) {
-        const int64_t image = row / j.x.height, h = row % j.x.height, base = first_channel(&j, image);
+        const int64_t image = row / j.x.height, h = row % j.x.height;
         const int64_t top = h + j.pad_top - 2;
         const bool whole = is_3x3(&j) && top >= 0 && top + 3 <= j.y.height;
         const int64_t first = max_of(0, 2 - j.pad_left), last = min_of(j.x.width, j.y.width - j.pad_left);
         for (int64_t w = 0; w < j.x.width; w++) {
             if (whole && w == first && first < last) {
-                w = wide_bwd_data_3x3(&j, image, h, base, first, last);
+                w = wide_bwd_data_3x3(&j, image, h, first, last);
                 if (w == j.x.width) {
                     break;
                 }
             }
             float *to = j.out + (row * j.x.width + w) * j.x.channels;
             if (dense) {
-                wide_bwd_data_pixel_dense(&j, image, h, w, base, to);
+                wide_bwd_data_pixel_dense(&j, image, h, w, to);
             } else {
-                wide_bwd_data_pixel(&j, image, h, w, base, to);
+                wide_bwd_data_pixel(&j, image, h, w, to);
             }
         }
     }
@@ -259,15 +251,10 @@ CPU_HOT void depthwise_wide_bwd_weights(const depthwise *shared, float *restrict
     const depthwise j = *shared;
     const int64_t rows = j.kernel_h * j.kernel_w + 1;
     for (int64_t image = begin; image < end; image++) {
-        const int64_t base = first_channel(&j, image);
-        for (int64_t t = 0; t < rows; t++) {
-            memset(sums + t * j.channels + base, 0, (size_t)j.x.channels * sizeof *sums);
-        }
-        wide_bwd_weights_image(&j, image, sums + base);
-        for (int64_t t = 0; t < rows; t++) {
-            for (int64_t c = base; c < base + j.x.channels; c++) {
-                total[t * j.channels + c] += sums[t * j.channels + c];
-            }
+        memset(sums, 0, (size_t)(rows * j.channels) * sizeof *sums);
+        wide_bwd_weights_image(&j, image, sums);
+        for (int64_t k = 0; k < rows * j.channels; k++) {
+            total[k] += sums[k];
         }
     }
 }

@@ -85,7 +85,7 @@ static void run(const cpu_run *r, cpu_body body)
                    .infinite = q->in[0].dtype == HR_F16 ? INFINITE_F16 : INFINITE_BF16,
                    .relu = q->attr.act != HR_ACT_NONE,
                    .ceiling = cpu_ceiling(q->attr.act)};
-    cpu_for_pieces(r->device->workers, cpu_floats_of(&r->query->out[0]), GRAIN, body, &j);
+    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, body, &j);
 }
 
 static void run_relu(const cpu_run *r)

@@ -189,14 +189,14 @@ static void set_items(const op_query *q, const op_traits *m, half_tile_plan *cut
         cut->most = 1;
         break;
     default:
-        cut->items = cpu_floats_of(&q->out[0]);
+        cut->items = cpu_elements_of(&q->out[0]);
         cut->most = TILE_ELEMENTS;
     }
 }
 
 static half_operand operand_of(const half_tile_plan *cut, const op_operand *t, half_role role)
 {
-    const int64_t all = cpu_floats_of(t);
+    const int64_t all = cpu_elements_of(t);
     const int64_t each = role == HALF_WHOLE || role == HALF_SUM     ? all
                          : role == HALF_LARGE || role == HALF_SMALL ? row_elements(t)
                          : role == HALF_PERIODIC                    ? 1

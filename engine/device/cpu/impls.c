@@ -15,7 +15,7 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_FETCH] = {&cpu_crossing},
     [HR_OP_RECORD] = {&cpu_order},
     [HR_OP_WAIT] = {&cpu_order},
-    [HR_OP_REORDER] = {&cpu_reorder_image, &cpu_reorder_library},
+    [HR_OP_REORDER] = {&cpu_reorder_library},
     [HR_OP_CONV2D] = {&cpu_depthwise, &cpu_pointwise, &cpu_winograd, &cpu_onednn_conv, &cpu_direct,
                       &cpu_product_half, &cpu_onednn_conv_bf16, &cpu_half_tiles, &cpu_winograd_half,
                       &cpu_half_conv},
@@ -147,27 +147,15 @@ static hr_status check_types(const op_query *q, hr_err *err)
     return HR_OK;
 }
 
-// All images of an operation lie alike; only convolutions (whose implementations look for themselves) and
-// reorders may mix layouts.
+// Only convolutions (whose implementations look for themselves) and reorders read a library's layout.
 static hr_status check_layouts(const op_query *q, hr_err *err)
 {
-    bool plain = false, blocked = false;
-    if (is_convolution(q->op) || q->op == HR_OP_REORDER) {
-        return HR_OK;
-    }
-    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
+    for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count && !is_convolution(q->op); k++) {
         const op_operand *t = k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
-        plain |= t->shape.rank == 4 && t->layout == HR_LAYOUT_PLAIN;
-        blocked |= t->layout == HR_LAYOUT_BLOCKED;
-        if (t->layout == HR_LAYOUT_LIBRARY || t->layout == HR_LAYOUT_PADDED ||
-            (t->layout == HR_LAYOUT_BLOCKED && t->shape.rank != 4)) {
+        if (t->layout != HR_LAYOUT_PLAIN && q->op != HR_OP_REORDER) {
             return HR_FAIL(err, DEVICE, "%s has no kernel for a %s operand", op_name((hr_op)q->op),
                            layout_name((hr_layout)t->layout));
         }
-    }
-    if (plain && blocked) {
-        return HR_FAIL(err, DEVICE, "%s needs all its images in one layout, had plain and blocked ones",
-                       op_name((hr_op)q->op));
     }
     return HR_OK;
 }

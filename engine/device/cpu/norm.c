@@ -14,12 +14,9 @@
 
 enum { CHUNK_FLOATS = 4096, GRAIN_FLOATS = 16384 };
 
-// A tensor as pieces of rows: plain, one piece of all rows and all channels; blocked, one piece per image and
-// block of 16 channels.
+// A tensor as rows of channels.
 typedef struct rows_view {
-    int64_t pieces, rows, channels; // of one piece
-    int64_t all_channels, blocks;
-    int64_t total_rows; // per channel
+    int64_t rows, channels;
 } rows_view;
 
 // The per-channel arrays of this operation in its workspace. Sums are one set per worker.
@@ -43,26 +40,12 @@ typedef struct job {
 static rows_view view_of(const op_operand *t)
 {
     const int64_t channels = t->shape.dim[t->shape.rank - 1];
-    const int64_t rows = cpu_elements_of(t) / channels;
-    if (t->layout != HR_LAYOUT_BLOCKED) {
-        return (rows_view){1, rows, channels, channels, 1, rows};
-    }
-    const cpu_image image = cpu_image_of(t);
-    return (rows_view){image.images,   image.height * image.width,
-                       image.channels, image.blocks * image.channels,
-                       image.blocks,   rows};
-}
-
-// Work is cut into items: rows of the one piece, or pieces.
-static int64_t items_of(const rows_view *v)
-{
-    return v->pieces == 1 ? v->rows : v->pieces;
+    return (rows_view){cpu_elements_of(t) / channels, channels};
 }
 
 static int64_t grain_of(const rows_view *v)
 {
-    const int64_t floats = v->pieces == 1 ? v->channels : v->rows * v->channels;
-    return floats >= GRAIN_FLOATS ? 1 : (GRAIN_FLOATS + floats - 1) / floats;
+    return v->channels >= GRAIN_FLOATS ? 1 : (GRAIN_FLOATS + v->channels - 1) / v->channels;
 }
 
 static int64_t chunk_rows(const rows_view *v)
@@ -80,34 +63,34 @@ static uint64_t scratch_bytes(const cpu_device *device, const op_query *q, const
     return q->in[0].dtype != HR_F32 ? (uint64_t)chunk_floats(v) * 3 * device->threads * sizeof(float) : 0;
 }
 
-// Workspace: per channel the coefficients a and b (and c and a copy of the mean, where sums follow), then the
-// sums of every worker, and room for chunks behind them.
+// Workspace: per channel the coefficients a and b (where sums follow c and one float more, so that doubles lie well), then
+// the sums of every worker, and room for chunks behind them.
 static uint64_t workspace_bytes(const cpu_device *device, const op_query *q)
 {
     const rows_view v = view_of(&q->in[0]);
-    return (uint64_t)v.all_channels * (device->threads * 3 * sizeof(double) + 4 * sizeof(float)) +
+    return (uint64_t)v.channels * (device->threads * 3 * sizeof(double) + 4 * sizeof(float)) +
            scratch_bytes(device, q, &v);
 }
 
 static uint64_t eval_workspace_bytes(const cpu_device *device, const op_query *q)
 {
     const rows_view v = view_of(&q->in[0]);
-    return (uint64_t)v.all_channels * 2 * sizeof(float) + scratch_bytes(device, q, &v);
+    return (uint64_t)v.channels * 2 * sizeof(float) + scratch_bytes(device, q, &v);
 }
 
 static float *coefficients(const cpu_run *r, const rows_view *v, int which)
 {
-    return (float *)r->workspace + which * v->all_channels;
+    return (float *)r->workspace + which * v->channels;
 }
 
 static double *sums_behind(const cpu_run *r, const rows_view *v)
 {
-    return (double *)r->workspace + 2 * v->all_channels; // behind four arrays of float
+    return (double *)r->workspace + 2 * v->channels; // behind four arrays of float
 }
 
 static channel_sums sums_of(const job *j, uint32_t worker)
 {
-    const int64_t channels = j->v.all_channels;
+    const int64_t channels = j->v.channels;
     double *base = j->sums + (int64_t)worker * 3 * channels;
     return (channel_sums){base, base + channels, base + 2 * channels};
 }
@@ -183,17 +166,17 @@ CPU_INLINE void chunk_moments_1(const float *x, int64_t row_floats, int64_t rows
 }
 
 CPU_HOT static void chunk_moments(const float *x, int64_t row_floats, int64_t rows, int64_t channels,
-                                  int64_t first, const channel_sums *s)
+                                  const channel_sums *s)
 {
     int64_t c = 0;
     for (; c + GROUP * CPU_LANES <= channels; c += GROUP * CPU_LANES) {
-        chunk_moments_wide(x + c, row_floats, rows, first + c, s, GROUP);
+        chunk_moments_wide(x + c, row_floats, rows, c, s, GROUP);
     }
     for (; c + CPU_LANES <= channels; c += CPU_LANES) {
-        chunk_moments_wide(x + c, row_floats, rows, first + c, s, 1);
+        chunk_moments_wide(x + c, row_floats, rows, c, s, 1);
     }
     for (; c < channels; c++) {
-        chunk_moments_1(x + c, row_floats, rows, first + c, s);
+        chunk_moments_1(x + c, row_floats, rows, c, s);
     }
 }
 
@@ -229,18 +212,17 @@ CPU_INLINE void chunk_gradients_1(const job *j, int64_t at, int64_t rows, int64_
     s->square[c] += (double)projected;
 }
 
-CPU_HOT static void chunk_gradients(const job *j, int64_t at, int64_t rows, int64_t first,
-                                    const channel_sums *s)
+CPU_HOT static void chunk_gradients(const job *j, int64_t at, int64_t rows, const channel_sums *s)
 {
     int64_t c = 0;
     for (; c + GROUP * CPU_LANES <= j->v.channels; c += GROUP * CPU_LANES) {
-        chunk_gradients_wide(j, at + c, rows, first + c, s, GROUP);
+        chunk_gradients_wide(j, at + c, rows, c, s, GROUP);
     }
     for (; c + CPU_LANES <= j->v.channels; c += CPU_LANES) {
-        chunk_gradients_wide(j, at + c, rows, first + c, s, 1);
+        chunk_gradients_wide(j, at + c, rows, c, s, 1);
     }
     for (; c < j->v.channels; c++) {
-        chunk_gradients_1(j, at + c, rows, first + c, s);
+        chunk_gradients_1(j, at + c, rows, c, s);
     }
 }
 
@@ -260,47 +242,33 @@ static job widen_chunk(const job *j, int64_t at, int64_t floats, uint32_t worker
     return w;
 }
 
-// Rows [begin, end) of the piece that starts at float `base` and holds channels from `first`.
-static void piece_sums(const job *j, int64_t base, int64_t first, int64_t begin, int64_t end,
-                       const channel_sums *s, uint32_t worker)
-{
-    const int64_t width = j->v.channels, chunk = chunk_rows(&j->v);
-    for (int64_t r = begin; r < end; r += chunk) {
-        const int64_t rows = end - r < chunk ? end - r : chunk, at = base + r * width;
-        const job here = j->type != HR_F32 ? widen_chunk(j, at, rows * width, worker) : *j;
-        const int64_t from = j->type != HR_F32 ? 0 : at;
-        if (j->dy == NULL) {
-            chunk_moments(here.x + from, width, rows, width, first, s);
-        } else {
-            chunk_gradients(&here, from, rows, first, s);
-        }
-    }
-}
-
 static void sums_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
     const channel_sums s = sums_of(j, worker);
-    memset(s.count, 0, (size_t)j->v.all_channels * 3 * sizeof *s.count);
-    if (j->v.pieces == 1) {
-        piece_sums(j, 0, 0, begin, end, &s, worker);
-        return;
-    }
-    for (int64_t p = begin; p < end; p++) {
-        piece_sums(j, p * j->v.rows * j->v.channels, p % j->v.blocks * j->v.channels, 0, j->v.rows, &s,
-                   worker);
+    const int64_t width = j->v.channels, chunk = chunk_rows(&j->v);
+    memset(s.count, 0, (size_t)width * 3 * sizeof *s.count);
+    for (int64_t r = begin; r < end; r += chunk) {
+        const int64_t rows = end - r < chunk ? end - r : chunk, at = r * width;
+        const job here = j->type != HR_F32 ? widen_chunk(j, at, rows * width, worker) : *j;
+        const int64_t from = j->type != HR_F32 ? 0 : at;
+        if (j->dy == NULL) {
+            chunk_moments(here.x + from, width, rows, width, &s);
+        } else {
+            chunk_gradients(&here, from, rows, &s);
+        }
     }
 }
 
 // Fills the sums of worker 0 with those of all, in the order of the workers.
 static channel_sums gather(const cpu_run *r, const job *j)
 {
-    const int64_t items = items_of(&j->v), grain = grain_of(&j->v);
+    const int64_t items = j->v.rows, grain = grain_of(&j->v);
     cpu_for(r->device->workers, items, grain, sums_body, j);
     const channel_sums all = sums_of(j, 0);
     for (uint32_t w = 1; w < cpu_for_ranges(r->device->workers, items, grain); w++) {
         const channel_sums s = sums_of(j, w);
-        for (int64_t c = 0; c < j->v.all_channels; c++) {
+        for (int64_t c = 0; c < j->v.channels; c++) {
             if (j->dy == NULL && s.count[c] > 0.0) {
                 join(&all, c, s.count[c], s.mean[c], s.square[c]);
             } else if (j->dy != NULL) {
@@ -314,10 +282,10 @@ static channel_sums gather(const cpu_run *r, const job *j)
 
 // ---- y = a * x + b, dx = a * dy + b * x + c ---------------------------------------------------------------
 
-CPU_HOT static void scale_rows(const job *j, int64_t at, int64_t rows, int64_t first)
+CPU_HOT static void scale_rows(const job *j, int64_t at, int64_t rows)
 {
     const int64_t width = j->v.channels;
-    const float *restrict a = j->a + first, *restrict b = j->b + first;
+    const float *restrict a = j->a, *restrict b = j->b;
     for (int64_t r = 0; r < rows; r++, at += width) {
         const float *restrict x = j->x + at;
         float *restrict y = j->y + at;
@@ -327,10 +295,10 @@ CPU_HOT static void scale_rows(const job *j, int64_t at, int64_t rows, int64_t f
     }
 }
 
-CPU_HOT static void scale_rows_relu(const job *j, int64_t at, int64_t rows, int64_t first)
+CPU_HOT static void scale_rows_relu(const job *j, int64_t at, int64_t rows)
 {
     const int64_t width = j->v.channels;
-    const float *restrict a = j->a + first, *restrict b = j->b + first;
+    const float *restrict a = j->a, *restrict b = j->b;
     for (int64_t r = 0; r < rows; r++, at += width) {
         const float *restrict x = j->x + at;
         float *restrict y = j->y + at;
@@ -342,10 +310,10 @@ CPU_HOT static void scale_rows_relu(const job *j, int64_t at, int64_t rows, int6
 }
 
 // dx may lie over dy, which no compiler can turn into vectors by itself.
-CPU_HOT static void gradient_rows(const job *j, int64_t at, int64_t rows, int64_t first)
+CPU_HOT static void gradient_rows(const job *j, int64_t at, int64_t rows)
 {
     const int64_t width = j->v.channels;
-    const float *a = j->a + first, *b = j->b + first, *constant = j->c + first;
+    const float *a = j->a, *b = j->b, *constant = j->c;
     for (int64_t r = 0; r < rows; r++, at += width) {
         const float *x = j->x + at, *dy = j->dy + at;
         float *dx = j->y + at;
@@ -360,25 +328,24 @@ CPU_HOT static void gradient_rows(const job *j, int64_t at, int64_t rows, int64_
     }
 }
 
-static void rows_of_piece(const job *j, int64_t at, int64_t rows, int64_t first)
+static void apply_to_rows(const job *j, int64_t at, int64_t rows)
 {
     if (j->dy != NULL) {
-        gradient_rows(j, at, rows, first);
+        gradient_rows(j, at, rows);
     } else if (j->relu) {
-        scale_rows_relu(j, at, rows, first);
+        scale_rows_relu(j, at, rows);
     } else {
-        scale_rows(j, at, rows, first);
+        scale_rows(j, at, rows);
     }
 }
 
-// bfloat16 images are plain: one piece.
 static void rows_half(const job *j, int64_t begin, int64_t end, uint32_t worker)
 {
     const int64_t width = j->v.channels, chunk = chunk_rows(&j->v);
     for (int64_t r = begin; r < end; r += chunk) {
         const int64_t rows = end - r < chunk ? end - r : chunk;
         const job w = widen_chunk(j, r * width, rows * width, worker);
-        rows_of_piece(&w, 0, rows, 0);
+        apply_to_rows(&w, 0, rows);
         cast_narrow((uint16_t *)(void *)j->y + r * width, j->type, w.y, rows * width);
     }
 }
@@ -390,33 +357,20 @@ static void rows_body(const void *argument, int64_t begin, int64_t end, uint32_t
         rows_half(j, begin, end, worker);
         return;
     }
-    if (j->v.pieces == 1) {
-        rows_of_piece(j, begin * j->v.channels, end - begin, 0);
-        return;
-    }
-    for (int64_t p = begin; p < end; p++) {
-        rows_of_piece(j, p * j->v.rows * j->v.channels, j->v.rows, p % j->v.blocks * j->v.channels);
-    }
+    apply_to_rows(j, begin * j->v.channels, end - begin);
 }
 
 static void apply(const cpu_run *r, const job *j)
 {
-    cpu_for(r->device->workers, items_of(&j->v), grain_of(&j->v), rows_body, j);
-}
-
-// Channels the tensor really has; those beyond are padding and get zeros, so that padding stays zero.
-static int64_t real_channels(const op_operand *t)
-{
-    return t->shape.dim[t->shape.rank - 1];
+    cpu_for(r->device->workers, j->v.rows, grain_of(&j->v), rows_body, j);
 }
 
 // y = gamma * (x - mean) / sqrt(variance + epsilon) + beta as one scale and one shift per channel.
 static void normalise(const cpu_run *r, job *j, const float *mean, const float *variance)
 {
     const float *gamma = r->in[1], *beta = r->in[2];
-    const int64_t channels = real_channels(&r->query->in[0]);
+    const int64_t channels = j->v.channels;
     float *a = coefficients(r, &j->v, 0), *b = coefficients(r, &j->v, 1);
-    memset(a, 0, (size_t)j->v.all_channels * 2 * sizeof *a);
     for (int64_t c = 0; c < channels; c++) {
         const double scale = (double)gamma[c] / sqrt((double)variance[c] + r->query->attr.epsilon);
         a[c] = (float)scale;
@@ -441,13 +395,13 @@ static void run_batch_norm(const cpu_run *r)
              .relu = r->query->attr.act != HR_ACT_NONE,
              .ceiling = cpu_ceiling(r->query->attr.act)};
     j.sums = sums_behind(r, &j.v);
-    set_scratch(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
+    set_scratch(r, &j, j.sums + j.v.channels * 3 * r->device->threads);
     const channel_sums all = gather(r, &j);
     float *running_mean = r->in[3], *running_variance = r->in[4], *mean = r->out[1], *variance = r->out[2];
-    const double m = r->query->attr.momentum, rows = (double)j.v.total_rows;
+    const double m = r->query->attr.momentum, rows = (double)j.v.rows;
     // One row has no unbiased variance; TensorFlow divides by one there.
     const double unbiased = rows > 1.0 ? rows - 1.0 : 1.0;
-    for (int64_t c = 0; c < real_channels(&r->query->in[0]); c++) {
+    for (int64_t c = 0; c < j.v.channels; c++) {
         mean[c] = (float)all.mean[c];
         variance[c] = (float)(all.square[c] / rows);
         running_mean[c] = (float)((1.0 - m) * (double)running_mean[c] + m * all.mean[c]);
@@ -474,16 +428,13 @@ static void run_batch_norm_bwd(const cpu_run *r)
 {
     job j = {.v = view_of(&r->query->in[0]), .x = r->in[0], .dy = r->in[1], .y = r->out[0]};
     j.sums = sums_behind(r, &j.v);
-    set_scratch(r, &j, j.sums + j.v.all_channels * 3 * r->device->threads);
+    set_scratch(r, &j, j.sums + j.v.channels * 3 * r->device->threads);
     const float *gamma = r->in[2], *mean = r->in[3], *variance = r->in[4];
     float *dgamma = r->out[1], *dbeta = r->out[2];
     float *a = coefficients(r, &j.v, 0), *b = coefficients(r, &j.v, 1), *constant = coefficients(r, &j.v, 2);
-    float *padded_mean = coefficients(r, &j.v, 3);
-    const int64_t channels = real_channels(&r->query->in[0]);
-    const double rows = (double)j.v.total_rows;
-    memset(a, 0, (size_t)j.v.all_channels * 4 * sizeof *a);
-    memcpy(padded_mean, mean, (size_t)channels * sizeof *mean);
-    j.mean = padded_mean;
+    const int64_t channels = j.v.channels;
+    const double rows = (double)j.v.rows;
+    j.mean = mean;
     const channel_sums all = gather(r, &j);
     for (int64_t c = 0; c < channels; c++) {
         const double inverse = 1.0 / sqrt((double)variance[c] + r->query->attr.epsilon);

@@ -11,8 +11,7 @@
 #include "base/workers.h"
 #include "onednn_impl.h"
 
-// Winograd trades memory for speed; beyond this much scratch per operation the direct kernel is taken.
-enum { WINOGRAD_SCRATCH_MAX_BYTES = 64 << 20, WINOGRAD_PIXELS_MIN = 512, NAME_MAX_BYTES = 40, MAX_RANK = 5 };
+enum { NAME_MAX_BYTES = 40, MAX_RANK = 5 };
 
 struct onednn_conv {
     const onednn *library;
@@ -135,11 +134,6 @@ static bool reaches(dnnl_cpu_isa_t isa)
     return ((unsigned)dnnl.get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
 }
 
-bool onednn_blocks_16(void)
-{
-    return reaches(dnnl_cpu_isa_avx512_core);
-}
-
 uint32_t onednn_lanes(void)
 {
     return reaches(dnnl_cpu_isa_avx512_core) ? 16 : reaches(dnnl_cpu_isa_avx2) ? 8 : 4;
@@ -157,22 +151,16 @@ static bool is_grouped(const conv_shape *s)
     return s->groups > 1;
 }
 
-// Fewer channels than a block: oneDNN writes a blocked result from planes of channels, not from pixels.
-static bool wants_planes(const conv_shape *s)
-{
-    return !s->x_blocked && s->y_blocked;
-}
-
 static dnnl_data_type_t type_of(const conv_shape *s)
 {
     return s->bf16 ? dnnl_bf16 : dnnl_f32;
 }
 
 static dnnl_status_t describe_image(dnnl_memory_desc_t *md, dnnl_data_type_t type, int64_t n, int64_t c,
-                                    int64_t h, int64_t w, dnnl_format_tag_t tag)
+                                    int64_t h, int64_t w)
 {
     const dnnl_dims_t dims = {n, c, h, w};
-    return dnnl.memory_desc_init_by_tag(md, 4, dims, type, tag);
+    return dnnl.memory_desc_init_by_tag(md, 4, dims, type, dnnl_nhwc);
 }
 
 // Our weights lie [kh, kw, C/groups, F]; oneDNN's logical order is [groups,] F/groups, C/groups, kh, kw.
@@ -190,17 +178,14 @@ static dnnl_status_t describe_weights(dnnl_memory_desc_t *md, const conv_shape *
 
 static dnnl_status_t describe_plain(dnnl_memory_desc_t plain[CONV_OPERANDS], const conv_shape *s)
 {
-    const dnnl_format_tag_t x_tag = s->x_blocked ? dnnl_nChw16c : dnnl_nhwc;
-    const dnnl_format_tag_t y_tag = s->y_blocked ? dnnl_nChw16c : dnnl_nhwc;
     const dnnl_dims_t filters = {s->f};
-    dnnl_status_t status = describe_image(&plain[CONV_X], type_of(s), s->n, s->c, s->h, s->w, x_tag);
+    dnnl_status_t status = describe_image(&plain[CONV_X], type_of(s), s->n, s->c, s->h, s->w);
     status = status != dnnl_success ? status : describe_weights(&plain[CONV_WEIGHTS], s, false);
     status = status != dnnl_success
                  ? status
                  : dnnl.memory_desc_init_by_tag(&plain[CONV_BIAS], 1, filters, type_of(s), dnnl_x);
-    return status != dnnl_success
-               ? status
-               : describe_image(&plain[CONV_Y], type_of(s), s->n, s->f, s->oh, s->ow, y_tag);
+    return status != dnnl_success ? status
+                                  : describe_image(&plain[CONV_Y], type_of(s), s->n, s->f, s->oh, s->ow);
 }
 
 static dnnl_status_t fill_request(request *r, const onednn_conv *c)
@@ -209,12 +194,6 @@ static dnnl_status_t fill_request(request *r, const onednn_conv *c)
     r->x = c->plain[CONV_X];
     r->y = c->plain[CONV_Y];
     r->bias = s->bias ? c->plain[CONV_BIAS] : (dnnl_memory_desc_t){0};
-    if (wants_planes(s)) {
-        dnnl_status_t status = describe_image(&r->x, type_of(s), s->n, s->c, s->h, s->w, dnnl_nchw);
-        if (status != dnnl_success) {
-            return status;
-        }
-    }
     return describe_weights(&r->weights, s, true);
 }
 
@@ -242,8 +221,9 @@ static dnnl_status_t make_attributes(const conv_shape *s, dnnl_primitive_attr_t 
 }
 
 static dnnl_status_t describe_conv(dnnl_convolution_desc_t *d, const conv_shape *s, conv_kind kind,
-                                   const request *r, dnnl_alg_kind_t algorithm)
+                                   const request *r)
 {
+    const dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
     const dnnl_dims_t strides = {s->stride_h, s->stride_w};
     const dnnl_dims_t before = {s->pad_top, s->pad_left}, behind = {s->pad_bottom, s->pad_right};
     const dnnl_memory_desc_t *bias = s->bias ? &r->bias : NULL;
@@ -315,7 +295,7 @@ static uint64_t temporary_bytes(const onednn_conv *c)
     return c->scratch_bytes + c->library_bytes[CONV_X] + c->library_bytes[CONV_WEIGHTS];
 }
 
-// Walks the implementations of one algorithm; true when c->desc holds an acceptable one within the limit.
+// Walks the implementations; true when c->desc holds an acceptable one within the limit.
 // *least is the smallest that was turned away for its size.
 static bool choose_among(onednn_conv *c, dnnl_primitive_desc_iterator_t it, bool one_chain,
                          uint64_t limit_bytes, uint64_t *least)
@@ -341,8 +321,8 @@ static bool choose_among(onednn_conv *c, dnnl_primitive_desc_iterator_t it, bool
     return false;
 }
 
-static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t algorithm, bool one_chain,
-                             uint64_t limit_bytes, uint64_t *least)
+static bool choose_algorithm(onednn_conv *c, const request *r, bool one_chain, uint64_t limit_bytes,
+                             uint64_t *least)
 {
     dnnl_convolution_desc_t forward, backward;
     dnnl_primitive_attr_t attributes = NULL;
@@ -350,8 +330,8 @@ static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t a
     dnnl_primitive_desc_iterator_t it = NULL;
     const bool is_forward = c->shape.kind == CONV_FORWARD;
     bool chosen = false;
-    if (describe_conv(&forward, &c->shape, CONV_FORWARD, r, algorithm) == dnnl_success &&
-        describe_conv(&backward, &c->shape, c->shape.kind, r, algorithm) == dnnl_success &&
+    if (describe_conv(&forward, &c->shape, CONV_FORWARD, r) == dnnl_success &&
+        describe_conv(&backward, &c->shape, c->shape.kind, r) == dnnl_success &&
         make_attributes(&c->shape, &attributes) == dnnl_success &&
         (is_forward ||
          dnnl.primitive_desc_create(&hint, &forward, attributes, c->library->engine, NULL) == dnnl_success) &&
@@ -371,28 +351,14 @@ static bool choose_algorithm(onednn_conv *c, const request *r, dnnl_alg_kind_t a
     return chosen;
 }
 
-// Winograd exists for blocked images and 3x3 kernels of stride 1 (Lavin, Gray: "Fast Algorithms for
-// Convolutional Neural Networks", 2016). Asked for by name: oneDNN's own heuristic leaves out most weight
-// gradients. Below 512 pixels in all, what is done to the weights costs more than the products save (512 channels:
-// 49 pixels take 2.4 times as long, 256 take 1.2 times, 784 and more half).
-static bool suits_winograd(const conv_shape *s)
-{
-    return s->n * s->oh * s->ow >= WINOGRAD_PIXELS_MIN && !s->bf16 && s->x_blocked && s->y_blocked &&
-           s->groups == 1 && s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1;
-}
-
 static hr_status choose(onednn_conv *c, uint64_t limit_bytes, hr_err *err)
 {
     request r;
     uint64_t least = UINT64_MAX;
     TRY_LIBRARY(err, describe_plain(c->plain, &c->shape));
     TRY_LIBRARY(err, fill_request(&r, c));
-    const uint64_t winograd_limit =
-        limit_bytes < WINOGRAD_SCRATCH_MAX_BYTES ? limit_bytes : WINOGRAD_SCRATCH_MAX_BYTES;
-    if ((suits_winograd(&c->shape) &&
-         choose_algorithm(c, &r, dnnl_convolution_winograd, false, winograd_limit, &least)) ||
-        choose_algorithm(c, &r, dnnl_convolution_direct, false, limit_bytes, &least) ||
-        choose_algorithm(c, &r, dnnl_convolution_direct, true, limit_bytes, &least)) {
+    if (choose_algorithm(c, &r, false, limit_bytes, &least) ||
+        choose_algorithm(c, &r, true, limit_bytes, &least)) {
         return HR_OK;
     }
     if (least != UINT64_MAX) {
@@ -542,8 +508,8 @@ hr_status onednn_reorder_create(onednn *library, const onednn_conv *peer, conv_o
         return HR_FAIL(err, NOMEM, "no host memory for a reorder");
     }
     r->library = library;
-    const dnnl_memory_desc_t *plain = &peer->plain[operand], *blocked = wanted(peer, operand);
-    hr_status status = make_reorder(r, to_library ? plain : blocked, to_library ? blocked : plain, err);
+    const dnnl_memory_desc_t *plain = &peer->plain[operand], *theirs = wanted(peer, operand);
+    hr_status status = make_reorder(r, to_library ? plain : theirs, to_library ? theirs : plain, err);
     if (status != HR_OK) {
         onednn_reorder_destroy(r);
         return status;

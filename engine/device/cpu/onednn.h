@@ -32,7 +32,6 @@ uint64_t onednn_version(void);       // as one number that differs between relea
 const char *onednn_isa(void);        // "avx512_core_bf16"
 const char *onednn_isa_remark(void); // what was decided about it, see isa.h; "" where there is nothing to say
 uint32_t onednn_lanes(void);         // floats in the registers that it uses here: 16, 8 or 4
-bool onednn_blocks_16(void);         // does nChw16c (and Winograd) run well on this machine?
 
 typedef enum conv_kind { CONV_FORWARD, CONV_BWD_DATA, CONV_BWD_WEIGHTS } conv_kind;
 
@@ -41,7 +40,6 @@ typedef struct conv_shape {
     conv_kind kind;
     int64_t n, h, w, c, oh, ow, f;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, groups;
-    bool x_blocked, y_blocked; // nChw16c, else nhwc
     bool bias, relu;
     float ceiling; // of relu; may be infinite
     bool bf16;     // every operand, else float32

@@ -26,18 +26,7 @@ bool cpu_all_bf16(const cpu_device *device, const op_query *q)
 cpu_image cpu_image_of(const op_operand *operand)
 {
     const int64_t *d = operand->shape.dim;
-    if (operand->layout != HR_LAYOUT_BLOCKED) {
-        return (cpu_image){d[0], d[1], d[2], d[3], 1};
-    }
-    int64_t blocks = (d[3] + OP_BLOCK_CHANNELS - 1) / OP_BLOCK_CHANNELS;
-    return (cpu_image){d[0] * blocks, d[1], d[2], OP_BLOCK_CHANNELS, blocks};
-}
-
-int64_t cpu_floats_of(const op_operand *operand)
-{
-    uint64_t bytes = 0, padding_bytes = 0;
-    (void)operand_bytes(operand, &bytes, &padding_bytes);
-    return (int64_t)(bytes / dtype_bytes((hr_dtype)operand->dtype));
+    return (cpu_image){d[0], d[1], d[2], d[3]};
 }
 
 int64_t cpu_elements_of(const op_operand *operand)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nearest-neighbour upsampling and average pooling, over plain and blocked images alike: rows of contiguous channels.
+// Nearest-neighbour upsampling and average pooling: rows of contiguous channels.
 #include <string.h>
 
 #include "base/workers.h"

@@ -71,8 +71,5 @@ void cpu_fill_target(cpu_device *device, const char *name, hr_target *out)
                        .context = device,
                        .ask = ask,
                        .fuses = device_fuses,
-                       .absorbs = absorbs,
-                       .prefers_blocked = cpu_prefers_blocked,
-                       .blocked_gain_seconds = cpu_blocked_gain_seconds,
-                       .reorder_seconds = cpu_reorder_seconds};
+                       .absorbs = absorbs};
 }

@@ -54,7 +54,7 @@ static int64_t round_up(int64_t value, int64_t multiple)
 
 static winograd winograd_of(const conv_shape *s)
 {
-    const cpu_image x = {s->n, s->h, s->w, s->c, 1}, y = {s->n, s->oh, s->ow, s->f, 1};
+    const cpu_image x = {s->n, s->h, s->w, s->c}, y = {s->n, s->oh, s->ow, s->f};
     const bool turned = s->kind == CONV_BWD_DATA;
     winograd w = {.in = turned ? y : x,
                   .out = turned ? x : y,
@@ -94,7 +94,7 @@ static bool pays(const winograd *w)
     return w->tiles >= TILES_MIN && 100 * products <= GAIN_PCT * defined;
 }
 
-bool cpu_winograd_suits(const conv_shape *s)
+static bool suits(const conv_shape *s)
 {
     const bool shape = s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
                        s->groups == 1 && s->pad_top <= 2 && s->pad_left <= 2;
@@ -109,7 +109,7 @@ static bool fits(const cpu_device *device, const op_query *q)
     (void)device;
     const conv_shape s = cpu_conv_shape(q);
     return q->in[0].layout == HR_LAYOUT_PLAIN && q->in[1].layout == HR_LAYOUT_PLAIN &&
-           q->out[0].layout == HR_LAYOUT_PLAIN && cpu_winograd_suits(&s);
+           q->out[0].layout == HR_LAYOUT_PLAIN && suits(&s);
 }
 
 // ---- scratch ----------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ static hr_status check_operands(const op_query *q, hr_err *err)
             hr_err_try(err, "-s device.kind=reference");
             return HR_DEVICE;
         }
-        if (t->layout == HR_LAYOUT_BLOCKED || (t->layout == HR_LAYOUT_PADDED && !takes_padded(q))) {
+        if (t->layout == HR_LAYOUT_PADDED && !takes_padded(q)) {
             return HR_FAIL(err, DEVICE, "%s on the cuda device needs plain layouts, had %s",
                            op_name((hr_op)q->op), layout_name((hr_layout)t->layout));
         }

@@ -42,7 +42,6 @@
     X(OFFLOAD_OPTIMIZER, "offload.optimizer")                                                                \
     X(OFFLOAD_PREFETCH, "offload.prefetch")                                                                  \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
-    X(EXECUTION_LAYOUT, "execution.layout")                                                                  \
     X(EXECUTION_FUSE, "execution.fuse")                                                                      \
     X(EXECUTION_INPLACE, "execution.inplace")                                                                \
     X(EXECUTION_DETERMINISTIC, "execution.deterministic")                                                    \
