@@ -310,6 +310,31 @@ START_TEST(the_tour_stays_where_it_stood_until_its_step_is_done)
 }
 END_TEST
 
+START_TEST(the_tour_speaks_of_what_its_own_key_has_brought)
+{
+    static const struct {
+        const char *before;
+        screen_id screen;
+        const char *line;
+    } turns[] = {{"", SCREEN_DOCTOR, "the Doctor says why"},
+                 {":set batch.size 32\n", SCREEN_BENCH, "beside each knob stands"}};
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        app *a = screen_open(&plain);
+        screen_advance(a, 40);
+        screen_keys(a, turns[i].before);
+        screen_keys(a, "]\t"); // the tour begins anywhere
+        tour_begin(a);
+        ck_shows(a, "turns batch size up", true);
+        app_key(a, INPUT_RIGHT);
+        screen_advance(a, 5);
+        ck_assert_int_eq(a->screen, turns[i].screen);
+        ck_shows(a, "tour 2/9", true);
+        ck_shows(a, turns[i].line, true);
+        screen_close(a);
+    }
+}
+END_TEST
+
 START_TEST(the_marks_beside_knobs_are_explained)
 {
     app *a = screen_open(&plain);
@@ -327,4 +352,5 @@ SUITE_MAIN("tui find", what_a_preset_says_of_itself_is_shown_before_and_when_it_
            a_card_of_ones_own_is_a_name_and_what_differs,
            what_is_typed_in_a_shell_is_said_as_it_is_typed_here, undone_twice_there_was_something_to_undo,
            the_tip_is_about_the_selected_knob, who_only_watches_is_offered_nothing_that_turns,
-           the_tour_stays_where_it_stood_until_its_step_is_done, the_marks_beside_knobs_are_explained)
+           the_tour_stays_where_it_stood_until_its_step_is_done,
+           the_tour_speaks_of_what_its_own_key_has_brought, the_marks_beside_knobs_are_explained)

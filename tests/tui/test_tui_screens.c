@@ -80,6 +80,41 @@ START_TEST(what_was_above_a_lowered_limit_is_seen_above_its_line)
 }
 END_TEST
 
+// Of the graph's last row: a label stands there whole or not at all, and never hides a mark.
+START_TEST(a_mark_and_a_label_of_the_axis_never_share_a_place)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_advance(a, 400);
+    history *h = &a->feed.live.history;
+    history_bucket *ring = h->level[a->bench.zoom - 1].ring;
+    rect r = app_layout(a).pane[PANE_VRAM];
+    int shown = 0;
+    for (uint32_t back = 0; history_at(h, a->bench.zoom - 1, back) != NULL; back++) {
+        history_bucket *bucket = &ring[history_at(h, a->bench.zoom - 1, back) - ring];
+        const uint8_t marks = bucket->marks;
+        bucket->marks = MARK_KNOB;
+        char *text = screen_text(a), row[256] = "";
+        int marked = 0;
+        for (int x = 0; x < r.w; x++) {
+            const wchar_t glyph = paint_read(r.y + r.h - 1, r.x + x).glyph;
+            row[x] = glyph == L'▲' ? '^' : glyph < 127 && glyph > 0 ? (char)glyph : ' ';
+            marked += row[x] == '^';
+        }
+        const char *ago = strstr(row, " s ago ");
+        ck_assert_msg(ago != NULL ? ago > row && ago[-1] >= '0' && ago[-1] <= '9'
+                                  : strstr(row, "go ") == NULL,
+                      "%s", row);
+        ck_assert_msg(strstr(row, " now ") != NULL || strstr(row, "ow ") == NULL, "%s", row);
+        ck_assert_int_le(marked, 1);
+        shown += marked;
+        bucket->marks = marks;
+        free(text);
+    }
+    ck_assert_int_gt(shown, 20); // of every column of the graph
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_pinned_baseline_shows_what_changed)
 {
     app *a = screen_open(&(screen_look){.rows = 36, .columns = 120});
@@ -190,7 +225,8 @@ END_TEST
 
 SUITE_MAIN("tui screens", the_bench_after_a_hundred_steps_looks_as_agreed, the_first_frame_needs_no_engine,
            a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_away,
-           what_was_above_a_lowered_limit_is_seen_above_its_line, a_pinned_baseline_shows_what_changed,
+           what_was_above_a_lowered_limit_is_seen_above_its_line,
+           a_mark_and_a_label_of_the_axis_never_share_a_place, a_pinned_baseline_shows_what_changed,
            overlays_and_messages_look_as_agreed, the_last_step_is_the_finest_zoom,
            a_frozen_view_stands_still_while_the_training_goes_on,
            what_comes_while_the_view_is_frozen_is_shown_once_it_goes_on, the_same_state_draws_the_same_frame)

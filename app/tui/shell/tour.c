@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/shell/tour.h"
 
+#include "app/tui/shell/act.h"
 #include "app/tui/shell/remember.h"
 
 static const struct {
@@ -20,10 +21,16 @@ static const struct {
 
 enum { STEPS = sizeof steps / sizeof *steps };
 
+// Of the step that undoes, where what the first one turned did not fit.
+static const char undo_line[] =
+    "tour 2/9: it does not fit: the Doctor says why and what would; z undoes the turn";
+
 void tour_begin(app *a)
 {
     a->tour = 1;
     app_show_screen(a, SCREEN_BENCH);
+    a->focus = PANE_KNOBS;
+    act_select_knob(a, -HR_KNOB_COUNT); // batch.size is the first
 }
 
 void tour_follow(app *a, request done)
@@ -41,7 +48,11 @@ void tour_follow(app *a, request done)
 
 const char *tour_line(const app *a)
 {
-    return a->tour == 0 ? NULL : steps[a->tour - 1].line;
+    if (a->tour == 0) {
+        return NULL;
+    }
+    const bool doctor_came = a->feed.live.state == HR_ENGINE_OOM && a->screen == SCREEN_DOCTOR;
+    return doctor_came && steps[a->tour - 1].done == REQUEST_UNDO ? undo_line : steps[a->tour - 1].line;
 }
 
 // ---- the card -------------------------------------------------------------------------------------------------

@@ -266,21 +266,35 @@ static wchar_t mark_glyph(uint8_t marks)
     return marks & MARK_OOM ? L'!' : marks & MARK_KNOB ? L'▲' : L'\0';
 }
 
-// The row below the time graph: how long ago it begins, and where a knob was turned or memory ran out.
+static bool has_marks(const graph_column *columns, int from, int end)
+{
+    bool any = false;
+    for (int x = from < 0 ? 0 : from; x < end && !any; x++) {
+        any = mark_glyph(columns[x].marks) != L'\0';
+    }
+    return any;
+}
+
+// The row below the time graph: how long ago it begins, and where a knob was turned or memory ran out. A label that a mark
+// would stand in gives way.
 static void draw_below(const canvas *c, const graph_column *columns, int count, const char *ago)
 {
-    bool now_is_free = true;
-    paint_format(c, 0, 0, count, ROLE_DIM, "%s ago", ago);
+    enum { NOW_WIDTH = 4 };
+    char begin[2 * FORMAT_MAX];
+    snprintf(begin, sizeof begin, "%s ago", ago);
+    const int begin_width = glyphs_width(c->glyphs, begin);
+    if (!has_marks(columns, 0, begin_width < count ? begin_width : count)) {
+        paint_text(c, 0, 0, count, ROLE_DIM, begin);
+    }
+    if (!has_marks(columns, count - NOW_WIDTH, count)) {
+        paint_right(c, 0, 0, count, ROLE_DIM, "now");
+    }
     for (int x = 0; x < count; x++) {
         wchar_t glyph = mark_glyph(columns[x].marks);
         if (glyph != L'\0') {
             role r = glyph == L'!' ? ROLE_BAD : ROLE_WARN;
             paint_cell(c, 0, x, theme_role(c->theme, r), glyphs_fold(c->glyphs, glyph));
-            now_is_free = now_is_free && x < count - 4;
         }
-    }
-    if (now_is_free) {
-        paint_right(c, 0, 0, count, ROLE_DIM, "now");
     }
 }
 
