@@ -157,6 +157,43 @@ START_TEST(leaving_asks_where_steps_would_be_lost_and_not_otherwise)
 }
 END_TEST
 
+// What was saved is not counted as lost, and what leaving does to it is said.
+START_TEST(leaving_says_what_the_saves_have)
+{
+    enum { NONE = -1 };
+    static const struct {
+        int kept, autosaved;
+        const char *line;
+    } rows[] = {{NONE, NONE, "40 steps are in no save: s saves and leaves"},
+                {NONE, 38, "40 steps, autosaved at step 38: s keeps all, y discards all"},
+                {NONE, 40, "40 steps, autosaved at step 40: s keeps all"},
+                {30, NONE, "10 steps since the save of step 30 are in no save: s saves"},
+                {30, 38, "10 steps since the save of step 30, autosaved at step 38: s keeps all"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        app *a = bench();
+        a->feed.live.steps = 40;
+        snprintf(a->feed.autosave, sizeof a->feed.autosave, "/dev/null/autosave");
+        for (int k = 0; k < 2; k++) {
+            hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_SAVED};
+            const int step = k == 0 ? rows[i].kept : rows[i].autosaved;
+            e.u.note.count = (uint64_t)step;
+            snprintf(e.u.note.text, sizeof e.u.note.text, "%.40s", k == 0 ? "mine.save" : a->feed.autosave);
+            if (step != NONE) {
+                fake_engine_say(a->feed.session, &e);
+            }
+        }
+        bool more;
+        (void)app_drain(a, &more);
+        screen_keys(a, "q");
+        char *text = screen_text(a);
+        ck_assert_msg(strstr(text, rows[i].line) != NULL, "%s\n%s", rows[i].line, text);
+        free(text);
+        a->feed.autosave[0] = '\0';
+        screen_close(a);
+    }
+}
+END_TEST
+
 START_TEST(fix_turns_what_the_doctor_names_and_nothing_else)
 {
     static const char *const wrong[] = {":fix 0\n", ":fix 3\n", ":fix two\n"};
@@ -468,7 +505,7 @@ SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_someth
            arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
            enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,
            run_pauses_and_goes_on, leaving_asks_where_steps_would_be_lost_and_not_otherwise,
-           fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
-           commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
+           leaving_says_what_the_saves_have, fix_turns_what_the_doctor_names_and_nothing_else,
+           a_preset_is_chosen_and_runs, commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
            the_screen_is_saved_over_another_file_only_when_asked, a_save_without_a_file_says_what_to_type,
            a_line_takes_any_character_and_any_length, random_keys_find_nothing)

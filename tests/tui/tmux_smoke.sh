@@ -115,7 +115,7 @@ keys z
 shows 'running'
 
 keys q
-shows 'are in no save'
+shows 'other keys stay'
 keys y
 shows 'ready$'
 gone 'vram'

@@ -59,7 +59,10 @@ static void follow_save(feed *f, const hr_event *e)
         f->autosave[0] != '\0' && strncmp(f->autosave, text, strnlen(text, sizeof e->u.note.text)) == 0;
     if (!ours) {
         f->kept_step = e->u.note.count;
-    } else if (!f->pruned) {
+        return;
+    }
+    f->saved_step = e->u.note.count;
+    if (!f->pruned) {
         f->pruned = true;
         autosave_prune(f->autosave);
     }

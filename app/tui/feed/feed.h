@@ -45,7 +45,7 @@ typedef struct feed {
     bool keeps_told;         // the worker was told
     bool pruned;             // of the autosaves of others, by this session
     uint64_t kept_step;      // of the last save that a person asked for; HR_NONE: none
-    uint64_t saved_step;     // of what stands there, as the last worker said; HR_NONE: nothing yet
+    uint64_t saved_step;     // of what stands in `autosave`, as a worker said; HR_NONE: nothing yet
     bool was_killed;         // what was watched
     bool scripted;           // the engine in this process, moved by the script
     const char *watched;     // socket or trace of somebody else's training; NULL: it is our own

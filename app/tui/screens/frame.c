@@ -265,10 +265,21 @@ static void draw_switch(const canvas *screen, rect strip, const app *a)
 
 static void draw_quit(const canvas *screen, rect strip, const feed *f)
 {
-    char text[128];
-    snprintf(text, sizeof text,
-             "%" PRIu64 " steps are in no save: s saves and leaves, y leaves, other keys stay",
-             feed_run_state(f)->steps);
+    char steps[80], text[sizeof steps + 96];
+    const uint64_t done = f->live.steps, kept = f->kept_step;
+    if (kept != HR_NONE && kept < done) {
+        snprintf(steps, sizeof steps, "%" PRIu64 " steps since the save of step %" PRIu64, done - kept, kept);
+    } else {
+        snprintf(steps, sizeof steps, "%" PRIu64 " steps", done);
+    }
+    if (f->saved_step == HR_NONE) {
+        snprintf(text, sizeof text, "%s are in no save: s saves and leaves, y leaves, other keys stay",
+                 steps);
+    } else {
+        snprintf(text, sizeof text,
+                 "%s, autosaved at step %" PRIu64 ": s keeps all, y discards all, other keys stay", steps,
+                 f->saved_step);
+    }
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
@@ -504,7 +515,7 @@ static const char *overlay_keys(const app *a)
     case OVERLAY_CARD:
         return "Enter begins · Esc closes · any other key does its job";
     case OVERLAY_OFFER:
-        return "y goes on · n leaves it · any other key starts anew and does its job";
+        return "y goes on · n starts anew, keeps it · Esc starts anew, asks again · q leaves";
     case OVERLAY_NONE:
     case OVERLAY_QUIT: // says its keys itself
         break;

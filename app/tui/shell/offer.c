@@ -136,6 +136,8 @@ bool offer_key(app *a, int key)
         a->overlay = OVERLAY_NONE; // nothing has begun: it is offered again
         return false;
     }
-    start_anew(a);
-    return false;
+    if (key == INPUT_ESCAPE) {
+        start_anew(a); // it is offered again
+    }
+    return r != REQUEST_REDRAW; // the question stands until it is answered
 }
