@@ -169,6 +169,74 @@ START_TEST(what_was_turned_comes_back_and_a_plan_does_not_change)
 }
 END_TEST
 
+// The preset comes back as it says itself; one key turns what had been turned of it.
+START_TEST(turned_knobs_come_back_with_one_key_and_not_before)
+{
+    enter_folder();
+    app *a = bench();
+    const hr_knobs own = a->feed.knobs;
+    screen_advance(a, 5);
+    screen_keys(a, ":set batch.size 64\n:set execution.mode graph\n");
+    ck_assert(remember_write(a, file));
+    screen_close(a);
+    for (int start = 0; start < 2; start++) { // who does not want them now may the next time
+        a = bench();
+        remember_read(a, file, nothing_given);
+        ck_assert_mem_eq(&a->feed.knobs, &own, sizeof own);
+        ck_assert_ptr_nonnull(
+            strstr(a->feed.message.text, "Z turns batch.size=64 execution.mode=graph again"));
+        calls = 0;
+        ck_assert(remember_write(a, file));
+        ck_assert_int_eq(calls, 0);
+        if (start == 1) {
+            screen_advance(a, 5);
+            screen_keys(a, "Z");
+            ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 64);
+            ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_EXECUTION_MODE, "graph"));
+            screen_keys(a, "z"); // both
+            ck_assert(knob_edit_same(&a->feed.knobs, &own));
+            app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "32"); // another way
+            ck_assert(remember_write(a, file));
+        }
+        screen_close(a);
+    }
+    char *text = slurp(file);
+    ck_assert_ptr_nonnull(strstr(text, "turned batch.size=32\n"));
+    free(text);
+}
+END_TEST
+
+START_TEST(what_was_turned_of_another_preset_does_not_come)
+{
+    static const char *const files[] = {"preset /dev/null\nturned batch.size=64\n", "turned batch.sise=64\n",
+                                        "turned batch.size=many\n", "turned \n"};
+    enter_folder();
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        write_file(files[i], strlen(files[i]));
+        app *a = bench();
+        remember_read(a, file, nothing_given);
+        ck_assert_uint_eq(a->feed.turned.count, 0);
+        ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
+        screen_close(a);
+    }
+}
+END_TEST
+
+// The last preset is remembered by whoever only opened it.
+START_TEST(a_file_that_says_otherwise_is_written_anew)
+{
+    enter_folder();
+    write_file("preset /dev/null\n", 17);
+    app *a = bench();
+    remember_read(a, file, nothing_given);
+    ck_assert(remember_write(a, file));
+    char *text = slurp(file);
+    ck_assert_ptr_null(strstr(text, "/dev/null"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(the_command_line_goes_before_what_is_remembered)
 {
     enter_folder();
@@ -387,6 +455,8 @@ START_TEST(the_tour_goes_on_with_the_key_it_names)
 END_TEST
 
 SUITE_MAIN("tui state", what_was_turned_comes_back_and_a_plan_does_not_change,
+           turned_knobs_come_back_with_one_key_and_not_before,
+           what_was_turned_of_another_preset_does_not_come, a_file_that_says_otherwise_is_written_anew,
            the_command_line_goes_before_what_is_remembered, what_nobody_chose_is_not_remembered,
            nothing_is_written_when_nothing_changed, whatever_fails_the_file_is_whole_and_the_workbench_lives,
            a_file_that_cannot_be_read_changes_nothing, a_home_that_cannot_be_written_is_no_error,

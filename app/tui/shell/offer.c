@@ -112,6 +112,7 @@ static void take(app *a)
     hr_preset_close(a->feed.owned);
     a->feed.preset = a->feed.owned = opened;
     feed_forget_plans(&a->feed);
+    a->feed.turned = (knob_edit_log){0}; // its knobs are as they were
     take_knobs(a);
     feed_resume_engine(&a->feed, a->offer.about.steps);
     if (a->feed.session != NULL) {

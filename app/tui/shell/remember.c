@@ -12,9 +12,10 @@
 #include "app/tui/base/folders.h"
 #include "app/tui/pane.h"
 #include "app/tui/shell/act.h"
+#include "app/tui/shell/remember_turned.h"
 #include "app/tui/term/terminal.h"
 
-static const char heading[] = "# what the workbench remembers: looks, never a plan\n";
+static const char heading[] = "# what the workbench remembers; nothing of it turns a knob by itself\n";
 
 // ---- the file -------------------------------------------------------------------------------------------------
 
@@ -82,13 +83,23 @@ static const char *const pane_names[] = {
 #undef X
 };
 
-// Relative names are somebody else's in another folder.
-static void put_preset(FILE *out, const char *path)
+// Relative names are somebody else's in another folder. "": it is no file that a line can name.
+static const char *preset_path(const app *a, char whole[PATH_MAX])
 {
-    char whole[PATH_MAX];
-    if (path[0] != '\0' && realpath(path, whole) != NULL && strchr(whole, '\n') == NULL) {
-        fprintf(out, "preset %s\n", whole);
+    const char *path = hr_preset_path(a->feed.preset);
+    if (path[0] == '\0' || realpath(path, whole) == NULL || strchr(whole, '\n') != NULL) {
+        whole[0] = '\0';
     }
+    return whole;
+}
+
+static void put_preset(FILE *out, const app *a)
+{
+    char path[PATH_MAX];
+    if (preset_path(a, path)[0] != '\0') {
+        fprintf(out, "preset %s\n", path);
+    }
+    remember_turned_put(out, &a->feed);
 }
 
 // "table PEAK hidden=dtype,shape". An order is of the moment: a table begins in its own.
@@ -124,7 +135,7 @@ char *remember_text(const app *a)
         return NULL;
     }
     fputs(heading, out);
-    put_preset(out, hr_preset_path(a->feed.preset));
+    put_preset(out, a);
     put_choice(out, "theme", a->looks.chosen_theme);
     put_choice(out, "glyphs", a->looks.chosen_glyphs);
     put_choice(out, "mouse", a->looks.chosen_mouse);
@@ -264,15 +275,28 @@ static bool next_line(char **text, char **key, char **value)
     return false;
 }
 
+// Turns are of the preset that they were made of.
+static void take_turned(app *a, const char *pairs, const char *preset)
+{
+    char path[PATH_MAX];
+    if (pairs != NULL && strcmp(preset_path(a, path), preset) == 0) {
+        remember_turned_take(&a->feed, pairs);
+    }
+}
+
 void remember_read(app *a, const char *path, remember_given given)
 {
     char *text = read_file(path), *rest = text, *key, *value;
+    const char *preset = "", *turned = NULL;
+    free(a->remembered.text);
+    a->remembered.text = text == NULL ? NULL : strdup(text);
     while (text != NULL && next_line(&rest, &key, &value)) {
+        preset = strcmp(key, "preset") == 0 ? value : preset;
+        turned = strcmp(key, "turned") == 0 ? value : turned;
         take_line(a, key, value, given);
     }
+    take_turned(a, turned, preset);
     free(text);
-    free(a->remembered.text);
-    a->remembered.text = text == NULL ? NULL : remember_text(a);
 }
 
 bool remember_preset(const char *path, char *preset, size_t size)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the workbench remembers between two starts: looks, the columns of its tables, lines typed after ":",
-// the last preset, that the first card was seen. Looks, never a plan: nothing of it changes what a step takes.
+// the last preset and what was turned of it, that the first card was seen. What was turned waits to be redone: nothing of
+// it changes what a step takes by itself.
 //
 // One small text file, a line each ("theme safe"). What is not understood, and what lies beyond REMEMBER_BYTES_MAX, is
 // passed over. Written whole by rename; where nothing can be written nothing is remembered, and that is no error.
