@@ -58,6 +58,17 @@ void app_destroy(app *a)
 
 // ---- what engine and planner say ------------------------------------------------------------------------------
 
+// An error stays until it was read, and the tour says it itself.
+static void say_doctor_came(feed *f, bool told)
+{
+    if (told && f->message.kind == MESSAGE_NOTE) {
+        f->message.kind = MESSAGE_NONE;
+    } else if (!told && f->message.kind != MESSAGE_ERROR) {
+        feed_say(f, MESSAGE_NOTE, "out of memory, so the Doctor came: a applies a fix, %s1 leaves",
+                 f->turned.done > 0 ? "z turns back, " : "");
+    }
+}
+
 // Doctor comes by itself with an out-of-memory, and goes when the training does; in a frozen view nothing comes or goes.
 static void follow_state(app *a)
 {
@@ -74,6 +85,9 @@ static void follow_state(app *a)
         a->doctor.before = a->screen;
         app_show_screen(a, SCREEN_DOCTOR);
         a->doctor.came_itself = comes_itself;
+        if (comes_itself) {
+            say_doctor_came(&a->feed, a->tour > 0);
+        }
     } else if (run_state_is_training(&a->feed.live) && a->doctor.came_itself) {
         app_show_screen(a, a->doctor.before);
     }

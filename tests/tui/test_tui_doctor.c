@@ -75,6 +75,66 @@ START_TEST(what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice)
 }
 END_TEST
 
+// Where a fix has no room its knobs lose their groups before one of them goes; a word that two keys end in stays whole.
+START_TEST(a_fix_shows_every_knob_in_the_smallest_window)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    run_out(a);
+    snprintf(a->feed.report.oom.fixes[1].knobs, sizeof a->feed.report.oom.fixes[1].knobs,
+             "batch.size=16 optimizer.kind=sgd");
+    char *text = screen_text(a);
+    ck_assert_msg(strstr(text, " size=16 optimizer.kind=sgd ") != NULL, "%s", text);
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+// Most of what is in use may be waste: the largest are shown, and what is left out is summed up.
+START_TEST(the_verdict_says_waste_in_the_smallest_window)
+{
+    static const char *const sentences[] = {
+        "capacity: the step asks for 102.5 MiB at its peak, the limit is 64.00 MiB",
+        "capacity: the step asks for 102.5 MiB at its peak, the limit is 64.00 MiB (106.5 MiB would hold "
+        "it); "
+        "when separable_conv2d/conv2d:workspace was asked for, activations held 30.76 MiB"};
+    for (size_t i = 0; i < 2; i++) {
+        app *a = screen_open(&golden_looks[0].look);
+        run_out(a);
+        hr_report_oom *oom = &a->feed.report.oom;
+        snprintf(oom->sentence, sizeof oom->sentence, "%s", sentences[i]);
+        oom->by_category[HR_CATEGORY_ACTIVATIONS] -= 20 * HR_MIB;
+        oom->by_category[HR_CATEGORY_TEMPORARIES] += HR_MIB / 2;
+        char *text = screen_text(a);
+        const char *waste = strstr(text, i == 0 ? "  waste  " : "% waste  ");
+        ck_assert_msg(waste != NULL && strtod(waste + 9, NULL) == 19.5, "%s", text);
+        ck_assert_msg((strstr(text, "  others  ") != NULL) == (strstr(text, "W weights  ") == NULL), "%s",
+                      text);
+        free(text);
+        screen_close(a);
+    }
+}
+END_TEST
+
+// Whoever is moved to another screen is told, and told how to leave it; an error that was not read yet stays.
+START_TEST(the_doctor_says_that_it_came)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    run_out(a);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "the Doctor came"));
+    screen_keys(a, "1");
+    ck_assert_int_eq(a->screen, SCREEN_BENCH);
+    screen_close(a);
+    a = screen_open(&golden_looks[0].look);
+    screen_advance(a, 20);
+    ck_assert(app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "256"));
+    feed_say(&a->feed, MESSAGE_ERROR, "something else failed");
+    screen_advance(a, 3);
+    ck_assert_int_eq(a->screen, SCREEN_DOCTOR);
+    ck_assert_str_eq(a->feed.message.text, "something else failed");
+    screen_close(a);
+}
+END_TEST
+
 // A limit of one's own is there to be kept, and what lifts it leaves what its own limit leaves.
 START_TEST(what_lifts_the_limit_stands_behind_what_fits_into_it)
 {
@@ -390,7 +450,8 @@ START_TEST(an_idle_knob_saves_and_costs_no_time)
 }
 END_TEST
 
-SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed,
+SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed, a_fix_shows_every_knob_in_the_smallest_window,
+           the_verdict_says_waste_in_the_smallest_window, the_doctor_says_that_it_came,
            what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
            what_lifts_the_limit_stands_behind_what_fits_into_it,
            a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole,

@@ -11,9 +11,18 @@
 #include "app/tui/say.h"
 #include "app/tui/screens/screens.h"
 
-enum { BAR_WIDTH = 24, NAME_WIDTH = 14, BYTES_WIDTH = 9 };
+enum {
+    BAR_WIDTH = 24,
+    NAME_WIDTH = 14,
+    BYTES_WIDTH = 9,
+    NUMBERS = 6,
+    NUMBERS_FIRST = 4,
+    NUMBERS_ROWS = 3,
+    HOLES_ROWS = 2
+};
 
-static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom)
+// The first `count` of them: what stands last, the sentence and the other panes say too.
+static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom, size_t count)
 {
     const struct {
         const char *label;
@@ -23,7 +32,7 @@ static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom)
         {"in_use", oom->in_use_bytes},   {"pool", oom->pool_bytes}, {"limit", oom->limit_bytes}};
     char text[HR_BYTES_TEXT_MAX];
     int x = 0;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && i < count; i++) {
         if (x + 22 > c->area.w) {
             x = 0;
             y++;
@@ -35,24 +44,67 @@ static int draw_numbers(const canvas *c, int y, const hr_report_oom *oom)
     return y + 1;
 }
 
-// One beside the other and without their bars, where there is no room for a row each.
+enum { CLOSE_EACH = 24, CLOSE_NAME = 13 };
+
+// Rounding up to the allocator's grain, so that the rows add up to in_use.
+static uint64_t waste_of(const hr_report_oom *oom)
+{
+    uint64_t sum_bytes = 0;
+    for (unsigned i = 0; i < HR_CATEGORY_COUNT; i++) {
+        sum_bytes += oom->by_category[i];
+    }
+    return oom->in_use_bytes > sum_bytes ? oom->in_use_bytes - sum_bytes : 0;
+}
+
+// One cell; what has no letter is a sum of others.
+static void draw_close(const canvas *c, int y, int x, unsigned band, const char *name, const char *bytes)
+{
+    if (band < BAND_COUNT) {
+        const wchar_t letter = band < BAND_UNKNOWN ? (wchar_t)hr_category_letter((hr_category)band) : L'%';
+        paint_cell(c, y, x, theme_letter(c->theme, band), letter);
+    }
+    paint_text(c, y, x + 2, CLOSE_NAME, ROLE_DIM, name);
+    paint_right(c, y, x + 2 + CLOSE_NAME, CLOSE_EACH - CLOSE_NAME - 3, ROLE_TEXT, bytes);
+}
+
+// Bands in the order of their bytes, the largest first; those that hold nothing are left out. Returns how many.
+static int order_bands(const hr_report_oom *oom, uint64_t bytes[BAND_COUNT], unsigned order[BAND_COUNT])
+{
+    int count = 0;
+    memcpy(bytes, oom->by_category, HR_CATEGORY_COUNT * sizeof *bytes);
+    bytes[BAND_UNKNOWN] = waste_of(oom);
+    for (unsigned band = 0; band < BAND_COUNT; band++) {
+        int at = count;
+        for (; at > 0 && bytes[order[at - 1]] < bytes[band]; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = band;
+        count += bytes[band] > 0;
+    }
+    return count;
+}
+
+// One beside the other and without their bars, where there is no room for a row each. What has no room is summed up.
 static void draw_categories_close(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
 {
-    enum { EACH = 24, CLOSE_NAME = 13 };
+    uint64_t bytes[BAND_COUNT], others_bytes = 0;
+    unsigned order[BAND_COUNT];
     char text[FORMAT_MAX];
-    int x = 0;
-    for (int i = BAND_COUNT - 1; i >= 0; i--) {
-        unsigned band = graph_stack[i];
-        if (band >= HR_CATEGORY_COUNT || oom->by_category[band] == 0) {
-            continue;
-        }
-        y += x + EACH > c->area.w;
-        x = x + EACH > c->area.w ? 0 : x;
-        paint_cell(c, y, x, theme_letter(c->theme, band), (wchar_t)hr_category_letter((hr_category)band));
-        paint_text(c, y, x + 2, CLOSE_NAME, ROLE_DIM, hr_category_name((hr_category)band));
-        paint_right(c, y, x + 2 + CLOSE_NAME, EACH - CLOSE_NAME - 3, ROLE_TEXT,
-                    format_bytes(oom->by_category[band], unit, text));
-        x += EACH;
+    const int count = order_bands(oom, bytes, order),
+              beside = c->area.w >= CLOSE_EACH ? c->area.w / CLOSE_EACH : 1, room = beside * (c->area.h - y),
+              shown = count <= room ? count : room - 1;
+    for (int i = shown; i >= 0 && i < count; i++) {
+        others_bytes += bytes[order[i]];
+    }
+    for (int i = 0; i < shown; i++) {
+        const unsigned band = order[i];
+        draw_close(c, y + i / beside, i % beside * CLOSE_EACH, band,
+                   band < BAND_UNKNOWN ? hr_category_name((hr_category)band) : "waste",
+                   format_bytes(bytes[band], unit, text));
+    }
+    if (others_bytes > 0 && shown >= 0) {
+        draw_close(c, y + shown / beside, shown % beside * CLOSE_EACH, BAND_COUNT, "others",
+                   format_bytes(others_bytes, unit, text));
     }
 }
 
@@ -67,7 +119,7 @@ static int category_rows(const hr_report_oom *oom)
 
 static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byte_unit unit)
 {
-    uint64_t largest = 1, sum_bytes = 0;
+    uint64_t largest = 1;
     char text[FORMAT_MAX];
     for (unsigned i = 0; i < HR_CATEGORY_COUNT; i++) {
         largest = oom->by_category[i] > largest ? oom->by_category[i] : largest;
@@ -89,22 +141,23 @@ static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byt
                            ? L'='
                            : glyphs_bar(c->glyphs, 8));
         }
-        sum_bytes += bytes;
         y++;
     }
-    // Rounding up to the allocator's grain, so that the rows add up to in_use.
-    uint64_t waste_bytes = oom->in_use_bytes > sum_bytes ? oom->in_use_bytes - sum_bytes : 0;
     paint_text(c, y, 2, NAME_WIDTH, ROLE_DIM, "waste");
-    paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT, format_bytes(waste_bytes, unit, text));
+    paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT, format_bytes(waste_of(oom), unit, text));
     return y + 1;
+}
+
+static bool holes_matter(const hr_report_oom *oom)
+{
+    return oom->hole_count > 0 && (oom->cause == HR_OOM_FRAGMENTATION || oom->cause == HR_OOM_OTHER_STREAM);
 }
 
 // Where enough was free, but not in one piece: how many pieces there were, and the largest.
 static int draw_holes(const canvas *c, int y, const hr_report_oom *oom)
 {
     char text[256], bytes[HR_BYTES_TEXT_MAX];
-    bool matters = oom->cause == HR_OOM_FRAGMENTATION || oom->cause == HR_OOM_OTHER_STREAM;
-    if (oom->hole_count == 0 || !matters) {
+    if (!holes_matter(oom)) {
         return y;
     }
     int used = snprintf(text, sizeof text, "%" PRIu32 " holes:", oom->hole_count);
@@ -128,7 +181,9 @@ static void draw_verdict(const canvas *c, const feed *f)
                  says_cause ? "" : "cause: ", says_cause ? "" : cause);
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
     int air = c->area.h >= 18 ? 1 : 0;
-    y = draw_numbers(c, y + air, oom);
+    const int holes_rows = holes_matter(oom) ? HOLES_ROWS : 0;
+    const bool is_close = y + NUMBERS_ROWS + holes_rows + (category_rows(oom) + 1) / 2 > c->area.h;
+    y = draw_numbers(c, y + air, oom, is_close ? NUMBERS_FIRST : NUMBERS);
     y = draw_holes(c, y, oom);
     if (y + air + category_rows(oom) > c->area.h) {
         draw_categories_close(c, y + air, oom, unit);

@@ -275,6 +275,9 @@ static void draw_row(const canvas *whole, int y, const void *of, const table_sou
         char cell[TABLE_CELL_MAX] = "";
         if (p->width[i] > 0) {
             s->cell(of, row, i, cell);
+            if (s->cell_short != NULL && glyphs_width(c->glyphs, cell) > p->width[i]) {
+                s->cell_short(of, row, i, cell);
+            }
             draw_cell(c, y, p->x[i], p->width[i], r, &s->columns[i], cell);
         }
     }
