@@ -149,6 +149,14 @@ typedef struct remembered {
     char *text;       // what that file says; owned
 } remembered;
 
+// What a key was refused because of another knob, and how both would stand: the same key again turns both.
+typedef struct refused_turn {
+    bool any;
+    hr_knob_id knob;
+    int direction;
+    hr_knobs both;
+} refused_turn;
+
 struct app {
     feed feed; // what comes from outside
     // screens
@@ -157,7 +165,8 @@ struct app {
     step_view step;        // Timeline, Program and Model
     doctor_visit doctor;
     situations situations; // Learn
-    uint32_t sure_of_run;  // Runs: that did not fit, and whose knobs the next `a` turns back; 0: none
+    refused_turn refused;
+    uint32_t sure_of_run; // Runs: that did not fit, and whose knobs the next `a` turns back; 0: none
     table_view table[PANE_FOCUS_COUNT]; // of panes that have one
     // what is open
     screen_id screen;

@@ -478,6 +478,54 @@ START_TEST(every_key_does_something_or_says_that_it_does_not)
 }
 END_TEST
 
+static void select_knob(app *a, hr_knob_id id)
+{
+    size_t count;
+    const hr_knob_id *panel = knob_edit_panel(&count);
+    for (a->feed.knob = 0; panel[a->feed.knob] != id; a->feed.knob++) {
+        ck_assert_uint_lt(a->feed.knob, count);
+    }
+}
+
+// A fix may have turned the knob that stands in the way: the same key again turns both, and z both back.
+START_TEST(a_turn_that_another_knob_refuses_turns_both_at_the_second_key)
+{
+    app *a = bench();
+    ck_assert(app_turn(&a->feed, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "on"));
+    screen_advance(a, 5);
+    const hr_knobs before = a->feed.knobs;
+    select_knob(a, HR_KNOB_PRECISION_POLICY);
+    screen_keys(a, ">");
+    ck_assert_mem_eq(&a->feed.knobs, &before, sizeof before);
+    ck_assert_ptr_nonnull(
+        strstr(a->feed.message.text, "needs optimizer.fused_backward=off, and > again turns both"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "a dynamic loss scale skips"));
+    screen_keys(a, "2"); // it was read, and is not asked any more
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
+    screen_keys(a, "1>");
+    ck_assert_mem_eq(&a->feed.knobs, &before, sizeof before);
+    screen_keys(a, ">");
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_PRECISION_POLICY, "mixed_float16"));
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off"));
+    screen_keys(a, "z");
+    ck_assert(knob_edit_same(&a->feed.knobs, &before));
+    screen_close(a);
+}
+END_TEST
+
+// Nothing was lost, so it does not stand in the way until Esc.
+START_TEST(a_refused_turn_goes_with_the_next_key)
+{
+    app *a = bench();
+    select_knob(a, HR_KNOB_PIPELINE_SOURCE);
+    screen_keys(a, ">>"); // generated, cifar10
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "pipeline.path"));
+    screen_keys(a, "2");
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
 {
     app *a = bench();
@@ -502,10 +550,12 @@ END_TEST
 SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_something_or_says_that_it_does_not,
            an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_leaves,
            the_wheel_does_not_change_what_a_line_is_about, a_fix_of_several_knobs_is_one_step_of_undo,
-           arrows_turn_the_batch_and_z_turns_it_back, enter_edits_the_exact_value,
-           enter_edits_only_where_the_knobs_have_the_focus, what_is_typed_takes_the_place_of_the_value,
-           run_pauses_and_goes_on, leaving_asks_where_steps_would_be_lost_and_not_otherwise,
-           leaving_says_what_the_saves_have, fix_turns_what_the_doctor_names_and_nothing_else,
-           a_preset_is_chosen_and_runs, commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
+           a_turn_that_another_knob_refuses_turns_both_at_the_second_key,
+           a_refused_turn_goes_with_the_next_key, arrows_turn_the_batch_and_z_turns_it_back,
+           enter_edits_the_exact_value, enter_edits_only_where_the_knobs_have_the_focus,
+           what_is_typed_takes_the_place_of_the_value, run_pauses_and_goes_on,
+           leaving_asks_where_steps_would_be_lost_and_not_otherwise, leaving_says_what_the_saves_have,
+           fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
+           commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
            the_screen_is_saved_over_another_file_only_when_asked, a_save_without_a_file_says_what_to_type,
            a_line_takes_any_character_and_any_length, random_keys_find_nothing)

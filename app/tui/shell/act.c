@@ -257,6 +257,11 @@ static const struct {
     [REQUEST_QUIT] = {act_quit, 0},
 };
 
+static bool turns(request r)
+{
+    return r == REQUEST_LESS || r == REQUEST_MORE || r == REQUEST_LEFT || r == REQUEST_RIGHT;
+}
+
 void app_request(app *a, request r)
 {
     const char *why_not = app_why_not(a, r);
@@ -264,6 +269,7 @@ void app_request(app *a, request r)
         a->feed.message.kind = MESSAGE_NONE;
     }
     a->interrupted = a->interrupted && r == REQUEST_INTERRUPT;
+    a->refused.any = a->refused.any && turns(r);
     a->sure_of_run = r == REQUEST_APPLY ? a->sure_of_run : 0;
     if (why_not != NULL) {
         feed_say(&a->feed, MESSAGE_NOTE, "%s", why_not);

@@ -151,19 +151,75 @@ static void say_turned(feed *f, hr_knob_id id, const whatif_cell *plan)
     }
 }
 
+// What would let these knobs stand: the one turn that the constraint they break names, of a knob other than `id`.
+static bool find_both(const hr_knobs *refused, hr_knob_id id, hr_knobs *both, const hr_constraint **broken)
+{
+    size_t count;
+    const hr_constraint *c = hr_constraints(&count);
+    const hr_constraint *end = c + count;
+    while (c < end && !c->broken(refused)) {
+        c++;
+    }
+    *both = *refused;
+    *broken = c;
+    return c < end && c->turn != id && strncmp(c->hint, "-s ", 3) == 0 &&
+           hr_knobs_set_pair(both, c->hint + 3, NULL) == HR_OK && hr_knobs_validate(both, NULL) == HR_OK;
+}
+
+// A key that turned into a constraint may go on together with the knob that stands in its way. False: it is no such turn.
+static bool offer_both(app *a, hr_knob_id id, int direction, const char *text)
+{
+    const hr_constraint *broken;
+    hr_knobs refused = a->feed.knobs;
+    if (hr_knobs_set(&refused, id, text, NULL) != HR_OK || feed_why_not_command(&a->feed) != NULL ||
+        !find_both(&refused, id, &a->refused.both, &broken)) {
+        return false;
+    }
+    a->refused.any = true;
+    a->refused.knob = id;
+    a->refused.direction = direction;
+    feed_say(&a->feed, MESSAGE_NOTE, "%s=%s needs %s, and %s again turns both: %s",
+             hr_knob_rows(NULL)[id].key, text, broken->hint + 3, direction == KNOB_EDIT_LESS ? "<" : ">",
+             broken->reason);
+    return true;
+}
+
+static void turn_both(app *a)
+{
+    if (app_turn_all(&a->feed, &a->refused.both)) {
+        feed_say(&a->feed, MESSAGE_NOTE, "both from the next step on; z turns them back");
+    }
+    a->refused.any = false;
+}
+
+static bool is_refused(const hr_knobs *knobs, hr_knob_id id, const char *text)
+{
+    hr_knobs to = *knobs;
+    return knob_edit_set(&to, id, text, NULL) != HR_OK;
+}
+
 void act_turn(app *a, int direction)
 {
     char text[HR_KNOB_TEXT_MAX];
     size_t count;
     hr_knob_id id = feed_knob(&a->feed);
+    if (a->refused.any && a->refused.knob == id && a->refused.direction == direction) {
+        turn_both(a);
+        return;
+    }
+    a->refused.any = false;
     const whatif_cell *cell =
         feed_whatif(&a->feed, id, direction == KNOB_EDIT_LESS ? WHATIF_LESS : WHATIF_MORE);
     whatif_cell plan = cell == NULL ? (whatif_cell){0} : *cell;
     if (!knob_edit_neighbour(&a->feed.knobs, id, direction, a->feed.live.limit_bytes, text)) {
         feed_say(&a->feed, MESSAGE_NOTE, "%s: no value %s this one", hr_knob_rows(&count)[id].key,
                  direction == KNOB_EDIT_LESS ? "below" : "above");
+    } else if (offer_both(a, id, direction, text)) {
+        return; // it has been said
     } else if (app_turn(&a->feed, id, text)) {
         say_turned(&a->feed, id, plan.known ? &plan : NULL);
+    } else if (is_refused(&a->feed.knobs, id, text)) {
+        a->feed.message.kind = MESSAGE_NOTE; // nothing was lost: the next key has read it
     }
 }
 
