@@ -13,6 +13,7 @@
 
 enum {
     HELP_ROWS = 5,
+    HELP_TEXT_MAX = 256,
     PEAKS_MIN = 44, // columns from which every row shows its neighbours' peaks; below that a mark of each
     TIMES_MIN = 58, // and what they do to the time of a step
     PEAK_WIDTH = 8,
@@ -338,6 +339,23 @@ static void draw_whole_help(const canvas *c, const feed *f)
     paint_wrapped(&words, y, ROLE_DIM, applies_text(row, applies));
 }
 
+// The line of the selected knob; where it changes no peak, when it applies, for which the line gives way if it must.
+static const char *short_words(const feed *f, const glyphs *g, int rows, int width,
+                               char text[2 * HELP_TEXT_MAX])
+{
+    const hr_knob_row *row = row_of(feed_knob(f));
+    char why[HELP_TEXT_MAX];
+    if (row->applies == NULL || !feed_changes_no_peak(f, row->id)) {
+        return row->line;
+    }
+    snprintf(why, sizeof why, "same peak: applies %s", row->applies);
+    snprintf(text, 2 * HELP_TEXT_MAX, "%s\n%s", row->line, why);
+    if (text_rows(g, text, width) > rows) {
+        snprintf(text, 2 * HELP_TEXT_MAX, "%s", why);
+    }
+    return text_rows(g, text, width) > rows ? row->line : text;
+}
+
 // One line of help and both neighbours; with more room all that there is to say.
 static void draw_help(const canvas *c, const feed *f)
 {
@@ -347,8 +365,10 @@ static void draw_help(const canvas *c, const feed *f)
         return;
     }
     int below = c->area.h - 2;
+    char words_text[2 * HELP_TEXT_MAX];
     canvas words = canvas_sub(c, 0, 0, below, c->area.w - 1);
-    int used = paint_wrapped(&words, 0, ROLE_DIM, row->line);
+    int used =
+        paint_wrapped(&words, 0, ROLE_DIM, short_words(f, c->glyphs, below, c->area.w - 1, words_text));
     if (used < below && look_of(c->area.w) == PLAN_MARKS) {
         paint_text(c, below - 1, 0, c->area.w, ROLE_DIM, legend);
     }
