@@ -25,9 +25,6 @@ static hr_status refuse_name(const char *name, hr_err *err)
 {
     char known[128], near[64];
     HR_TRY(search_known("cards", name, known, sizeof known, near, err));
-    if (near[0] == '\0' && name[0] != '\0' && strncmp(known, name, strlen(name)) == 0) {
-        (void)snprintf(near, sizeof near, "%.*s", (int)strcspn(known, ","), known); // it begins so
-    }
     hr_status status = HR_FAIL(err, PRESET, "no card is called '%.64s'; there are %s", name, known);
     hr_err_try(err, near[0] == '\0' ? "headroom cards" : "-s device.card=%s", near);
     return status;

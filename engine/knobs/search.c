@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "knobs/search.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -333,13 +334,28 @@ typedef struct known_name {
     size_t place;
 } known_name;
 
-enum { INSIDE = 1, APART = 2 };
+enum { BEGINS = 0, INSIDE = 1, APART = 2, PLAIN_MAX = 64 };
+
+// "RTX 3090" as "rtx3090": what is typed otherwise elsewhere is the same name.
+static const char *plain_of(const char *name, char plain[PLAIN_MAX])
+{
+    size_t length = 0;
+    for (; *name != '\0' && length + 1 < PLAIN_MAX; name++) {
+        if (isalnum((unsigned char)*name)) {
+            plain[length++] = (char)tolower((unsigned char)*name);
+        }
+    }
+    plain[length] = '\0';
+    return plain;
+}
 
 static unsigned far_from(const char *asked, const char *name)
 {
     enum { FAR = 64 };
-    const char *inside = asked[0] == '\0' ? NULL : strstr(name, asked);
-    return inside == name ? 0 : inside != NULL ? INSIDE : APART + text_distance(asked, name, FAR);
+    char plain[PLAIN_MAX];
+    plain_of(name, plain);
+    const char *inside = asked[0] == '\0' ? NULL : strstr(plain, asked);
+    return inside == plain ? BEGINS : inside != NULL ? INSIDE : APART + text_distance(asked, plain, FAR);
 }
 
 static int by_distance(const void *a, const void *b)
@@ -377,13 +393,14 @@ static void join_names(const known_name *known, size_t count, char *names, size_
     }
 }
 
-static void find_near(const hr_preset_entry *entries, size_t count, const char *name, char near[64])
+static void find_near(const hr_preset_entry *entries, size_t count, const char *asked, char near[64])
 {
-    unsigned nearest = (unsigned)strlen(name) / 3;
+    unsigned nearest = (unsigned)strlen(asked) / 3;
+    char plain[PLAIN_MAX];
     nearest = nearest < 1 ? 1 : nearest;
     near[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        unsigned distance = text_distance(name, entries[i].name, nearest);
+        unsigned distance = text_distance(asked, plain_of(entries[i].name, plain), nearest);
         if (distance < nearest || (distance == nearest && near[0] == '\0')) {
             nearest = distance;
             text_copy(near, sizeof entries[i].name, entries[i].name);
@@ -396,6 +413,8 @@ hr_status search_known(const char *folder, const char *name, char *names, size_t
 {
     hr_preset_entry *entries;
     size_t count;
+    char asked[PLAIN_MAX];
+    plain_of(name, asked);
     HR_TRY(hr_preset_list(folder, &entries, &count, err));
     known_name *known = hr_calloc(count + 1, sizeof *known);
     if (known == NULL) {
@@ -403,11 +422,14 @@ hr_status search_known(const char *folder, const char *name, char *names, size_t
         return HR_FAIL(err, NOMEM, "no memory for %zu names", count);
     }
     for (size_t i = 0; i < count; i++) {
-        known[i] = (known_name){entries[i].name, far_from(name, entries[i].name), i};
+        known[i] = (known_name){entries[i].name, far_from(asked, entries[i].name), i};
     }
     qsort(known, count, sizeof *known, by_distance);
     join_names(known, count_near(known, count), names, size);
-    find_near(entries, count, name, near);
+    find_near(entries, count, asked, near);
+    if (near[0] == '\0' && count > 0 && known[0].far == BEGINS) {
+        text_copy(near, sizeof entries->name, known[0].name);
+    }
     hr_free(known);
     hr_preset_list_free(entries);
     return HR_OK;

@@ -44,7 +44,8 @@ void search_folder_of(const char *path, char folder[SEARCH_PATH_MAX]);
 bool search_join(const char *folder, const char *path, char joined[SEARCH_PATH_MAX]);
 
 // "a, b, c" of what hr_preset_list finds in `folder` (NULL: all presets), those most like `name` first and ", …" where
-// the rest has no room, only those that have it inside where there are some; and the name nearest to `name` in near[64] ("" when none is near).
+// the rest has no room, only those that have it inside where there are some; and the name nearest to `name`, or that begins so, in near[64] ("": none).
+// Case, blanks and dashes count for nothing.
 HR_MUST_CHECK hr_status search_known(const char *folder, const char *name, char *names, size_t size,
                                      char near[64], hr_err *err);
 

@@ -2,6 +2,7 @@
 // The rows of the knob table, in the order of HR_KNOB_MAP. A row is all that YAML, --set, help, widgets and
 // completion know of a setting; a new setting is one line in HR_KNOB_MAP and one row here.
 #include <string.h>
+#include <strings.h>
 
 #include "headroom/knobs.h"
 
@@ -573,10 +574,52 @@ static const char *key_with_leaf(const char *leaf)
     return NULL;
 }
 
+// Names of a setting in other tools.
+static const struct {
+    const char *typed;
+    hr_knob_id meant;
+} elsewhere[] = {
+    {"lr", HR_KNOB_OPTIMIZER_LEARNING_RATE},
+    {"dtype", HR_KNOB_PRECISION_POLICY},
+    {"amp", HR_KNOB_PRECISION_POLICY},
+    {"fp16", HR_KNOB_PRECISION_POLICY},
+    {"bf16", HR_KNOB_PRECISION_POLICY},
+    {"mixed_precision", HR_KNOB_PRECISION_POLICY},
+    {"gpu", HR_KNOB_DEVICE_CARD},
+    {"memory", HR_KNOB_DEVICE_VRAM},
+    {"gradient_checkpointing", HR_KNOB_CHECKPOINT_STRATEGY},
+    {"checkpointing", HR_KNOB_CHECKPOINT_STRATEGY},
+    {"remat", HR_KNOB_CHECKPOINT_STRATEGY},
+    {"gradient_accumulation_steps", HR_KNOB_BATCH_ACCUMULATE},
+    {"max_steps", HR_KNOB_TRAIN_STEPS},
+    {"num_workers", HR_KNOB_PIPELINE_MAP_THREADS},
+};
+
+// By another tool's name, or the first of a group whose name was typed alone: the one that decides most.
+static const char *named_elsewhere(const char *key)
+{
+    const size_t length = strlen(key);
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        if (strcasecmp(elsewhere[i].typed, key) == 0) {
+            return rows[elsewhere[i].meant].key;
+        }
+    }
+    for (size_t i = 0; length > 0 && i < HR_KNOB_COUNT; i++) {
+        if (strncmp(rows[i].key, key, length) == 0 && rows[i].key[length] == '.') {
+            return rows[i].key;
+        }
+    }
+    return NULL;
+}
+
 // The key that was meant: one that is near as a whole, one whose last word was typed ("growth"), or one whose
 // last word is near.
 static const char *suggest(const char *key)
 {
+    const char *other = named_elsewhere(key);
+    if (other != NULL) {
+        return other;
+    }
     const char *keys[HR_KNOB_COUNT], *leaves[HR_KNOB_COUNT];
     const char *dot = strchr(key, '.');
     const char *leaf = dot == NULL ? key : dot + 1;

@@ -265,6 +265,18 @@ hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *typed, hr_err
     return HR_OK;
 }
 
+// What was typed for a key that is none, where the key that was meant takes it; otherwise what that one says of it.
+static void say_suggestion(const hr_knobs *knobs, const hr_knob_row *row, const char *typed, hr_err *err)
+{
+    hr_knobs trial = *knobs;
+    hr_err refused;
+    if (hr_knobs_set(&trial, row->id, typed, &refused) == HR_OK) {
+        hr_err_try(err, "-s %s=%.200s", row->key, typed);
+    } else {
+        hr_err_try(err, "%s", refused.hint);
+    }
+}
+
 hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err)
 {
     enum { KEY_MAX = 64 };
@@ -279,7 +291,7 @@ hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err)
                                    suggestion == NULL ? "" : " — did you mean '",
                                    suggestion == NULL ? "" : suggestion, suggestion == NULL ? "" : "'?");
         if (suggestion != NULL) {
-            hr_err_try(err, "-s %s=%.200s", suggestion, equals == NULL ? "VALUE" : equals + 1);
+            say_suggestion(knobs, hr_knob_find(suggestion, NULL), equals == NULL ? "" : equals + 1, err);
         }
         return status;
     }

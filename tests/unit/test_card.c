@@ -78,12 +78,18 @@ END_TEST
 START_TEST(an_unknown_card_gets_the_known_ones)
 {
     ck_assert_int_eq(hr_card_load("rtx3700-8g", &card, &err), HR_PRESET);
-    ck_assert_str_eq(err.sentence, "no card is called 'rtx3700-8g'; there are rtx3070-8g, rtx2070-8g, "
-                                   "rtx3050-8g, rtx3060-8g, rtx2080-8g, rtx3050-6g, rtx4060-8g, rtx5050-8g, "
-                                   "rtx5060-8g, rtx2060-6g, …");
+    ck_assert_str_eq(err.sentence,
+                     "no card is called 'rtx3700-8g'; there are rtx3070-8g, rtx2070-8g, "
+                     "rtx3050-8g, rtx3060-8g, rtx2080-8g, rtx3050-6g, rtx3070-ti-8g, rtx4060-8g, "
+                     "rtx5050-8g, rtx5060-8g, …");
     ck_assert_str_eq(err.hint, "-s device.card=rtx3070-8g");
     ck_assert_int_eq(hr_card_load("rtx4090", &card, &err), HR_PRESET);
     ck_assert_str_eq(err.hint, "-s device.card=rtx4090-24g"); // it begins so
+    static const char *const written[] = {"RTX4090", "RTX 4090", "rtx-4090", "Rtx 4090 24G"};
+    for (size_t k = 0; k < sizeof written / sizeof *written; k++) {
+        ck_assert_int_eq(hr_card_load(written[k], &card, &err), HR_PRESET);
+        ck_assert_str_eq(err.hint, "-s device.card=rtx4090-24g");
+    }
     ck_assert_int_eq(hr_card_load("a100", &card, &err), HR_PRESET);
     ck_assert_str_eq(err.sentence, "no card is called 'a100'; there are a100-40g, a100-80g"); // and no other
     ck_assert_int_eq(hr_card_load("../cards/a100-80g", &card, &err), HR_READ);                // a path

@@ -173,6 +173,27 @@ static const struct {
     {"=3", "no knob is called ''"},
 };
 
+// Of words that other tools have, and of groups without their knob: what is to be tried can be set.
+START_TEST(what_is_suggested_for_a_key_can_be_set)
+{
+    static const char *const rows[][2] = {{"precision=fp16", "-s precision.policy=mixed_float16"},
+                                          {"fp16=1", "-s precision.policy=float32"},
+                                          {"batch=64", "-s batch.size=64"},
+                                          {"optimizer=sgd", "-s optimizer.kind=sgd"},
+                                          {"allocator=pytorch", "-s allocator.kind=caching"},
+                                          {"LR=0.1", "-s optimizer.learning_rate=0.1"},
+                                          {"memory=8GiB", "-s device.vram=8GiB"},
+                                          {"gradient_checkpointing=on", "-s checkpoint.strategy="},
+                                          {"vram", "-s device.vram="}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hr_knobs to = knobs;
+        ck_assert_int_eq(hr_knobs_set_pair(&to, rows[i][0], &err), HR_KNOB);
+        ck_assert_msg(strncmp(err.hint, rows[i][1], strlen(rows[i][1])) == 0, "%s: %s", rows[i][0], err.hint);
+        ck_assert_msg(hr_knobs_set_pair(&to, err.hint + 3, NULL) == HR_OK, "%s", err.hint);
+    }
+}
+END_TEST
+
 START_TEST(switches_take_booleans_and_print_on_or_off)
 {
     static const char *const words[][2] = {
@@ -404,6 +425,7 @@ int main(void)
         pair_count = (int)(sizeof pairs / sizeof *pairs);
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, switches_take_booleans_and_print_on_or_off);
+    tcase_add_test(tc, what_is_suggested_for_a_key_can_be_set);
     tcase_add_loop_test(tc, every_row_is_whole, 0, HR_KNOB_COUNT);
     tcase_add_loop_test(tc, every_default_is_a_legal_value, 0, HR_KNOB_COUNT);
     tcase_add_loop_test(tc, what_is_printed_reads_back, 0, HR_KNOB_COUNT);
