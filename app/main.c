@@ -111,7 +111,37 @@ static bool names_preset(const char *word)
     return found;
 }
 
-static int refuse(const char *word)
+// Words that others have for what a command of ours does.
+static const char *named_elsewhere(const char *word)
+{
+    static const char *const rows[][2] = {{"train", "run"},
+                                          {"fit", "script what_fits"},
+                                          {"explain", "plan"},
+                                          {"estimate", "plan"},
+                                          {"predict", "plan"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (strcmp(word, rows[k][0]) == 0) {
+            return rows[k][1];
+        }
+    }
+    return NULL;
+}
+
+// Its own refusal names one that was meant, or the list.
+static void name_near_preset(const char *word, hr_err *err)
+{
+    static const char plan[] = "headroom plan ";
+    hr_preset *opened = NULL;
+    hr_err refused = {0};
+    if (hr_preset_open(word, false, &opened, NULL, &refused) == HR_OK) {
+        hr_preset_close(opened);
+    } else if (strncmp(refused.hint, plan, sizeof plan - 1) == 0) {
+        hr_err_try(err, "headroom %s", refused.hint + sizeof plan - 1);
+    }
+}
+
+// `next`: the word behind it; NULL: none.
+static int refuse(const char *word, const char *next)
 {
     const char *names[COMMAND_COUNT];
     hr_err err;
@@ -122,8 +152,13 @@ static int refuse(const char *word)
     (void)HR_FAIL(&err, USAGE, "there is no command or preset '%.64s'%s%s%s", word,
                   near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
                   near == NULL ? "" : "'?");
+    const char *other = named_elsewhere(word);
     if (near != NULL) {
         hr_err_try(&err, "headroom %s -h", near);
+    } else if (other != NULL) {
+        hr_err_try(&err, "headroom %s %.64s", other, next == NULL ? "demo" : next);
+    } else {
+        name_near_preset(word, &err);
     }
     return say_error(&err, false);
 }
@@ -145,7 +180,7 @@ static int dispatch(int argc, char **argv)
         return 0;
     }
     if (argc > 1 && word[0] != '-' && !names_preset(word)) {
-        return refuse(word);
+        return refuse(word, argc > 2 && argv[2][0] != '-' ? argv[2] : NULL);
     }
     argv[0] = unnamed;
     return cli_workbench(argc, argv);

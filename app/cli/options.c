@@ -128,6 +128,9 @@ static void help_of(const app_command *c, bool whole)
     if (c->word == APP_TRACE_WORD) {
         print_scenarios();
     }
+    if (c->word == APP_RECIPE_WORD) {
+        script_print_recipes();
+    }
     if (whole && app_command_takes(c, APP_SCRIPT)) {
         print_script();
     }
@@ -307,10 +310,15 @@ static hr_status take_word(reader *r, const char *word, unsigned max_words, hr_e
         (void)HR_FAIL(err, USAGE, "%s takes at most %u argument%s, had '%.64s' too", name, max_words,
                       max_words == 1 ? "" : "s", word);
     }
-    return advise(args->command, err);
+    const char *set = args->set_count == 0 ? "=" : args->sets[args->set_count - 1];
+    hr_status status = advise(args->command, err);
+    if (strchr(set, '=') == NULL) {
+        hr_err_try(err, "-s %.64s=%.64s", set, word); // a blank stands where '=' belongs
+    }
+    return status;
 }
 
-static bool asks_for_help(const char *word)
+bool cli_asks_for_help(const char *word)
 {
     return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
 }
@@ -334,7 +342,7 @@ cli_next cli_parse(int argc, char **argv, unsigned max_words, cli_args *args, hr
     while (r.next < argc) {
         const char *word = argv[r.next++];
         hr_status status = HR_OK;
-        if (!only_words && asks_for_help(word)) {
+        if (!only_words && cli_asks_for_help(word)) {
             cli_help(args->command, word[1] == '-');
             return CLI_DONE;
         }

@@ -230,7 +230,7 @@ static void print_no_steps(const hr_report *r, const report_style *style)
 {
     char steps[SAY_COUNT_TEXT_MAX];
     printf(style->interrupted ? "\ninterrupted at step %s, before the next one was done\n"
-                              : "\nalready at step %s: nothing to train\n",
+                              : "\nalready at step %s: nothing to train; --steps counts from the beginning\n",
            say_count(r->train.steps, steps));
 }
 

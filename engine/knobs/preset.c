@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "headroom/card.h"
 #include "headroom/words.h"
@@ -465,6 +466,14 @@ static hr_status collect(const hr_preset *preset, char **problems, hr_err *err)
     return *problems == NULL ? HR_FAIL(err, NOMEM, "no memory to list the problems of the preset") : status;
 }
 
+// A file is named with its ending: a name alone is one of ours.
+static bool is_file_here(const char *name)
+{
+    char path[SEARCH_PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%s.yaml", name);
+    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+}
+
 static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_err *err)
 {
     char known[160], near[64];
@@ -481,7 +490,11 @@ static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_
     HR_TRY(search_known(NULL, preset, known, sizeof known, near, err));
     hr_status status = HR_FAIL(err, PRESET, "no preset is called '%.64s'; %s%s", preset,
                                known[0] == '\0' ? "no folder of presets was found" : "there are ", known);
-    hr_err_try(err, near[0] == '\0' ? "headroom presets" : "headroom plan %s", near);
+    if (is_file_here(preset)) {
+        hr_err_try(err, "headroom plan ./%.64s.yaml", preset);
+    } else {
+        hr_err_try(err, near[0] == '\0' ? "headroom presets" : "headroom plan %s", near);
+    }
     return status;
 }
 

@@ -354,7 +354,7 @@ static unsigned far_from(const char *asked, const char *name)
     enum { FAR = 64 };
     char plain[PLAIN_MAX];
     plain_of(name, plain);
-    const char *inside = asked[0] == '\0' ? NULL : strstr(plain, asked);
+    const char *inside = strlen(asked) < 2 ? NULL : strstr(plain, asked);
     return inside == plain ? BEGINS : inside != NULL ? INSIDE : APART + text_distance(asked, plain, FAR);
 }
 

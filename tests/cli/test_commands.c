@@ -29,6 +29,10 @@ static const struct {
     {"plan", 2, "plan needs a PRESET, had none", "headroom plan demo"},
     {"run", 2, "run needs a PRESET, had none", "headroom run demo"},
     {"plan demo extra", 2, "plan takes at most 1 argument, had 'extra' too", "headroom plan -h"},
+    {"plan demo -s batch.size 64", 2, "plan takes at most 1 argument, had '64' too", "-s batch.size=64"},
+    {"train mlp", 2, "there is no command or preset 'train'", "headroom run mlp"},
+    {"fit", 2, "there is no command or preset 'fit'", "headroom script what_fits demo"},
+    {"resnet-5O", 2, "there is no command or preset 'resnet-5O'", "headroom resnet50"},
     {"devices extra", 2, "devices takes no argument, had 'extra'", "headroom devices -h"},
     {"plan demo --jsn", 2, "plan has no option '--jsn' — did you mean --json?", "headroom plan -h"},
     {"plan demo -x", 2, "plan has no option '-x'", "headroom plan -h"},
@@ -91,6 +95,25 @@ START_TEST(bad_input_has_its_sentence_and_its_exit_code)
     ck_assert_msg(hint != NULL && strstr(hint, wrong[_i].tried) != NULL, "headroom %s: %s", wrong[_i].words,
                   o.err);
     outcome_deinit(&o);
+}
+END_TEST
+
+// A recipe of ours is asked what it takes as a command is.
+START_TEST(recipes_say_what_they_take)
+{
+    static const struct {
+        const char *words, *said;
+    } rows[] = {{"script -h", "what_fits              What fits a card: a table of ways"},
+                {"script -h", "largest_batch "},
+                {"script what_fits -h", "headroom script what_fits [PRESET] [CARD] [knob=value ...]"},
+                {"script largest_batch --help", "headroom script largest_batch [PRESET] [knob=value ...]"}};
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        outcome o = program_run(rows[k].words);
+        assert_exit(&o, rows[k].words, 0);
+        ck_assert_msg(strstr(o.out, rows[k].said) != NULL, "%s", o.out);
+        ck_assert_ptr_null(strstr(o.out, "SPDX"));
+        outcome_deinit(&o);
+    }
 }
 END_TEST
 
@@ -557,7 +580,8 @@ START_TEST(a_run_with_nothing_left_to_do_measures_nothing)
              program_home());
     o = program_run(words);
     assert_exit(&o, words, 0);
-    ck_assert_ptr_nonnull(strstr(o.out, "already at step 2: nothing to train\n"));
+    ck_assert_ptr_nonnull(
+        strstr(o.out, "already at step 2: nothing to train; --steps counts from the beginning\n"));
     ck_assert_ptr_null(strstr(o.out, "memory"));
     outcome_deinit(&o);
 
@@ -696,6 +720,7 @@ int main(void)
     tcase_add_loop_test(tests, bad_input_has_its_sentence_and_its_exit_code, 0, (int)COUNT(wrong));
     tcase_add_test(tests, every_problem_of_a_model_is_shown_in_one_go);
     tcase_add_test(tests, an_error_is_json_too_when_json_is_asked_for);
+    tcase_add_test(tests, recipes_say_what_they_take);
     tcase_add_test(tests, every_problem_of_a_preset_is_shown_in_one_go);
     tcase_add_test(tests, a_preset_that_must_be_trusted_says_how);
     tcase_add_loop_test(tests, a_good_command_prints_plain_text_and_ends_with_0, 0, (int)COUNT(right));
