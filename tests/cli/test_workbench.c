@@ -79,7 +79,7 @@ START_TEST(the_same_script_gives_the_same_bytes_whatever_the_environment)
     const char *words = "demo -s device.card=rtx3070-8g -s device.vram=64MiB --script a.keys --cast b.cast";
     play(words, 0);
     ck_assert_int_eq(system("mkdir first && mv b.* first/"), 0);
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    for (size_t i = 0; i < (HEADROOM_SANITIZED ? 1 : sizeof settings / sizeof *settings); i++) {
         outcome o = program_run_with(settings[i], words);
         assert_exit(&o, settings[i], 0);
         outcome_deinit(&o);
@@ -206,7 +206,8 @@ START_TEST(run_does_so_many_steps_and_stops)
 }
 END_TEST
 
-START_TEST(the_pictures_and_the_cast_can_be_made_anew)
+#if !HEADROOM_SANITIZED
+START_TEST(the_screenshots_and_the_cast_can_be_made_anew)
 {
     char root[512], command[1536];
     ck_assert_ptr_nonnull(getcwd(root, sizeof root));
@@ -218,6 +219,8 @@ START_TEST(the_pictures_and_the_cast_can_be_made_anew)
     ck_assert_int_eq(system(command), 0);
 }
 END_TEST
+
+#endif
 
 // Other looks, and terminals that can do less.
 START_TEST(every_terminal_and_theme_is_played_on)
@@ -240,16 +243,20 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {five_tasks_are_done_with_keys_that_the_screen_shows,
-                                  the_same_script_gives_the_same_bytes_whatever_the_environment,
-                                  a_cast_is_a_header_and_output_in_the_order_of_time,
-                                  a_cast_replaces_a_cast_and_nothing_else,
-                                  what_cannot_be_played_is_said,
-                                  a_preset_that_would_not_stand_ends_no_training,
-                                  a_long_path_is_kept_whole,
-                                  run_does_so_many_steps_and_stops,
-                                  the_pictures_and_the_cast_can_be_made_anew,
-                                  every_terminal_and_theme_is_played_on};
+    const TTest *const tests[] = {
+        five_tasks_are_done_with_keys_that_the_screen_shows,
+        the_same_script_gives_the_same_bytes_whatever_the_environment,
+        a_cast_is_a_header_and_output_in_the_order_of_time,
+        a_cast_replaces_a_cast_and_nothing_else,
+        what_cannot_be_played_is_said,
+        a_preset_that_would_not_stand_ends_no_training,
+        a_long_path_is_kept_whole,
+        run_does_so_many_steps_and_stops,
+#if !HEADROOM_SANITIZED
+        the_screenshots_and_the_cast_can_be_made_anew,
+#endif
+        every_terminal_and_theme_is_played_on
+    };
     TCase *tc = tcase_create("workbench");
     tcase_add_checked_fixture(tc, NULL, program_remove_home); // each test has a home of its own
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {

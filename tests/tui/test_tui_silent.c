@@ -10,7 +10,7 @@
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
-enum { ROWS = 24, COLUMNS = 80, OFTEN = 40 };
+enum { ROWS = 24, COLUMNS = 80, OFTEN = 40, EVERY_NTH = HEADROOM_SANITIZED ? 4 : 1 };
 
 // What moves, zooms, or is answered by the pane that has the focus.
 static const int keys[] = {
@@ -71,7 +71,7 @@ START_TEST(no_key_is_silent_in_any_pane)
 {
     for (int screen = 0; screen < SCREEN_COUNT; screen++) {
         for (const pane_id *pane = screen_row_of((screen_id)screen)->panes; *pane != PANE_COUNT; pane++) {
-            for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+            for (size_t i = (size_t)(screen % EVERY_NTH); i < sizeof keys / sizeof *keys; i += EVERY_NTH) {
                 app *a = in_pane((screen_id)screen, *pane);
                 ck_speaks(a, keys[i], (screen_id)screen, *pane);
                 for (int k = 0; k < OFTEN && a->screen == (screen_id)screen && !app_is_typing(a); k++) {
