@@ -315,6 +315,10 @@ START_TEST(a_save_without_a_file_says_what_to_type)
     app_key(a, INPUT_ESCAPE);
     screen_keys(a, ":set train.save there.safetensors\n:save\n");
     ck_assert_int_ne(a->feed.message.kind, MESSAGE_ERROR);
+    screen_advance(a, 1);
+    screen_keys(a, ":save here.safetensors\n");
+    screen_advance(a, 1);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, " is saved in here.safetensors"));
     screen_keys(a, ":set train.save \"\"\n:save\n"); // as a preset writes that there is none
     ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     screen_close(a);
@@ -526,6 +530,28 @@ START_TEST(a_refused_turn_goes_with_the_next_key)
 }
 END_TEST
 
+// What is typed is answered as an arrow is; a key that is none with what can be set.
+START_TEST(a_typed_turn_says_what_became_of_it)
+{
+    static const char *const lines[][2] = {
+        {":set batch.size 64\n", "batch.size=64 from the next step on; z turns it back"},
+        {":batch.size=32\n", "batch.size=32 from the next step on"},
+        {":batch.size 32\n", "batch.size is 32 already"},
+        {":set\n", "try: :set batch.size 64"},
+        {":set precision fp16\n", "try: :set precision.policy mixed_float16"},
+        {":set batch.sise 3\n", "did you mean 'batch.size'?\ntry: :set batch.size 3"},
+        {":set nothing_like_it 3\n", "try: Tab after :set"}};
+    app *a = bench();
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        screen_keys(a, lines[i][0]);
+        ck_assert_msg(strstr(a->feed.message.text, lines[i][1]) != NULL, "%s%s", lines[i][0],
+                      a->feed.message.text);
+        app_key(a, INPUT_ESCAPE);
+    }
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
 {
     app *a = bench();
@@ -550,7 +576,7 @@ END_TEST
 SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_something_or_says_that_it_does_not,
            an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_leaves,
            the_wheel_does_not_change_what_a_line_is_about, a_fix_of_several_knobs_is_one_step_of_undo,
-           a_turn_that_another_knob_refuses_turns_both_at_the_second_key,
+           a_typed_turn_says_what_became_of_it, a_turn_that_another_knob_refuses_turns_both_at_the_second_key,
            a_refused_turn_goes_with_the_next_key, arrows_turn_the_batch_and_z_turns_it_back,
            enter_edits_the_exact_value, enter_edits_only_where_the_knobs_have_the_focus,
            what_is_typed_takes_the_place_of_the_value, run_pauses_and_goes_on,

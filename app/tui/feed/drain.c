@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the session has said since the last look.
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,10 @@ static void follow_save(feed *f, const hr_event *e)
         f->autosave[0] != '\0' && strncmp(f->autosave, text, strnlen(text, sizeof e->u.note.text)) == 0;
     if (!ours) {
         f->kept_step = e->u.note.count;
+        if (f->awaits_save && f->message.kind != MESSAGE_ERROR) {
+            feed_say(f, MESSAGE_NOTE, "step %" PRIu64 " is saved in %s", f->kept_step, text);
+        }
+        f->awaits_save = false;
         return;
     }
     f->saved_step = e->u.note.count;

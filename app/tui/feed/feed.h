@@ -44,6 +44,7 @@ typedef struct feed {
     bool keeps;              // the session ends without having been ended: its autosave stays, up to date
     bool keeps_told;         // the worker was told
     bool pruned;             // of the autosaves of others, by this session
+    bool awaits_save;        // a person asked for one, and it was not told yet
     uint64_t kept_step;      // of the last save that a person asked for; HR_NONE: none
     uint64_t saved_step;     // of what stands in `autosave`, as a worker said; HR_NONE: nothing yet
     bool was_killed;         // what was watched

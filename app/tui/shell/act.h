@@ -7,6 +7,7 @@
 
 // act_knobs.c
 void act_turn(app *a, int direction); // KNOB_EDIT_LESS, KNOB_EDIT_MORE: the selected knob
+void act_turn_to(feed *f, hr_knob_id id, const char *text); // what was typed; says what became of it
 void act_select_knob(app *a, int rows);
 void act_step_back(app *a, int forward); // undo, redo
 void act_edit(app *a);

@@ -82,6 +82,17 @@ bool app_turn(feed *f, hr_knob_id id, const char *text)
     return true;
 }
 
+void act_turn_to(feed *f, hr_knob_id id, const char *text)
+{
+    char now[HR_KNOB_TEXT_MAX];
+    f->message.kind = MESSAGE_NONE;
+    if (app_turn(f, id, text) && f->message.kind == MESSAGE_NONE) {
+        hr_knob_format(&f->knobs, id, now);
+        feed_say(f, MESSAGE_NOTE, "%s=%s from the next step on; z turns it back", hr_knob_rows(NULL)[id].key,
+                 now);
+    }
+}
+
 bool app_turn_all(feed *f, const hr_knobs *to)
 {
     hr_knob_id order[HR_KNOB_COUNT];

@@ -18,22 +18,33 @@
 
 // ---- knobs and trainings --------------------------------------------------------------------------------------
 
+// As a shell is told.
+static void refuse_knob(feed *f, const char *key, const char *value)
+{
+    hr_knobs trial = f->knobs;
+    char pair[2 * HR_KNOB_TEXT_MAX + 1];
+    hr_err err;
+    snprintf(pair, sizeof pair, "%s=%.*s", key, HR_KNOB_TEXT_MAX - 1, value);
+    if (hr_knobs_set_pair(&trial, pair, &err) != HR_OK) {
+        feed_say_error(f, &err);
+    }
+}
+
 // "key value" or "key=value".
 static void run_set(app *a, const char *argument)
 {
     char key[HR_KNOB_TEXT_MAX];
-    const char *suggestion = NULL;
     size_t length = strcspn(argument, " =");
     snprintf(key, sizeof key, "%.*s", (int)length, argument);
-    const hr_knob_row *row = hr_knob_find(key, &suggestion);
+    const hr_knob_row *row = hr_knob_find(key, NULL);
     const char *value = argument + length + strspn(argument + length, " =");
     value = strcmp(value, "\"\"") == 0 ? "" : value; // as a preset and the help write it
-    if (row == NULL && suggestion != NULL) {
-        feed_say(&a->feed, MESSAGE_ERROR, "no knob is called '%s'\ntry: :set %s %s", key, suggestion, value);
+    if (length == 0) {
+        feed_say(&a->feed, MESSAGE_ERROR, "set needs a knob and its value\ntry: :set batch.size 64");
     } else if (row == NULL) {
-        feed_say(&a->feed, MESSAGE_ERROR, "no knob is called '%s'\ntry: Tab after :set", key);
+        refuse_knob(&a->feed, key, value);
     } else {
-        app_turn(&a->feed, row->id, value);
+        act_turn_to(&a->feed, row->id, value);
     }
 }
 
@@ -54,7 +65,7 @@ static void run_card(app *a, const char *argument)
         }
     }
     text[length] = '\0';
-    app_turn(&a->feed, HR_KNOB_DEVICE_CARD, text);
+    act_turn_to(&a->feed, HR_KNOB_DEVICE_CARD, text);
 }
 
 // "fix", "fix 2": what a dry run found to fit after the last out-of-memory.
@@ -71,7 +82,9 @@ static void run_fix(app *a, const char *argument)
                  argument);
     } else {
         snprintf(pairs, sizeof pairs, "%.*s", (int)sizeof pairs - 1, oom->fixes[number - 1].knobs);
-        app_turn_pairs(&a->feed, pairs);
+        if (app_turn_pairs(&a->feed, pairs)) {
+            feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", pairs);
+        }
     }
 }
 
@@ -97,7 +110,7 @@ static void run_save(app *a, const char *argument)
         feed_say(&a->feed, MESSAGE_ERROR,
                  "save needs a file: train.save names none\ntry: :save weights.safetensors");
     } else {
-        feed_send_text(&a->feed, HR_COMMAND_SAVE, (hr_knob_id)0, argument);
+        a->feed.awaits_save = feed_send_text(&a->feed, HR_COMMAND_SAVE, (hr_knob_id)0, argument);
     }
 }
 

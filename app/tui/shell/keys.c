@@ -18,7 +18,7 @@ static void finish_line(app *a)
     a->overlay = OVERLAY_NONE;
     a->feed.message.kind = MESSAGE_NONE;
     if (was == OVERLAY_EDIT) {
-        app_turn(&a->feed, feed_knob(&a->feed), a->prompt.text);
+        act_turn_to(&a->feed, feed_knob(&a->feed), a->prompt.text);
         return;
     }
     if (was == OVERLAY_FILTER) {
