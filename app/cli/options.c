@@ -9,6 +9,7 @@
 #include "headroom/scenario.h"
 #include "headroom/words.h"
 
+#include "app/cli/recipes.h"
 #include "app/cli/say.h"
 #include "app/tui/shell/script_words.h"
 
@@ -129,7 +130,7 @@ static void help_of(const app_command *c, bool whole)
         print_scenarios();
     }
     if (c->word == APP_RECIPE_WORD) {
-        script_print_recipes();
+        recipes_print();
     }
     if (whole && app_command_takes(c, APP_SCRIPT)) {
         print_script();

@@ -40,7 +40,6 @@ HR_MUST_CHECK hr_status cli_count(const cli_args *args, app_option_id id, uint64
 // Help: of one command, or, with NULL, of the program. `whole` also explains the options.
 void cli_help(const app_command *command, bool whole);
 bool cli_asks_for_help(const char *word); // -h, --help
-void script_print_recipes(void);          // script.c: for its help
 
 // What the program's exit codes mean; ended by a row without a line.
 typedef struct cli_exit_row {
