@@ -12,6 +12,8 @@
 
 // The preset "demo": batch 128, 64 MiB, Adam, eager. Static storage; closing it does nothing.
 const hr_preset *fake_preset(void);
+// One that is open, and cannot be opened again.
+const hr_preset *fake_broken_preset(void);
 
 // Manual engines have no thread and no clock: a host started from now on moves in fake_engine_advance only.
 void fake_engine_set_manual(bool manual);

@@ -57,6 +57,13 @@ const hr_preset *fake_preset(void)
     return ready(&presets[0]);
 }
 
+const hr_preset *fake_broken_preset(void)
+{
+    static struct hr_preset broken = {
+        .name = "broken", .title = "", .folder = "", .batch = "128", .vram = "64MiB"};
+    return ready(&broken);
+}
+
 hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **problems, hr_err *err)
 {
     (void)trust;

@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/shell/act.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
@@ -552,6 +553,45 @@ START_TEST(a_typed_turn_says_what_became_of_it)
 }
 END_TEST
 
+START_TEST(a_preset_that_was_edited_wrongly_is_opened_again)
+{
+    app *a = bench();
+    a->feed.preset = fake_broken_preset();
+    act_preset_was_edited(a, true);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "no preset is called"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "\ntry: E, which opens it again"));
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    screen_close(a);
+}
+END_TEST
+
+// Its own save is told once: it comes every 20 seconds. Somebody's is told each time.
+START_TEST(an_autosave_is_logged_once)
+{
+    app *a = bench();
+    static const char *const files[] = {"/dev/null/autosave", "/dev/null/autosave", "mine.save", "mine.save"};
+    int told[2] = {0, 0};
+    snprintf(a->feed.autosave, sizeof a->feed.autosave, "%s", files[0]);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_SAVED};
+        bool more;
+        snprintf(e.u.note.text, sizeof e.u.note.text, "%s", files[i]);
+        fake_engine_say(a->feed.session, &e);
+        (void)app_drain(a, &more);
+    }
+    for (size_t i = 0; i < a->feed.live.log_count && i < LOG_LENGTH; i++) {
+        told[0] += strstr(a->feed.live.log[i].text, "autosaved at step") != NULL;
+        told[1] += strcmp(a->feed.live.log[i].text, "saved mine.save") == 0;
+        ck_assert_ptr_null(strstr(a->feed.live.log[i].text, "/dev/null"));
+    }
+    ck_assert_int_eq(told[0], 1);
+    ck_assert_int_eq(told[1], 2);
+    a->feed.autosave[0] = '\0';
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_fix_of_several_knobs_is_one_step_of_undo)
 {
     app *a = bench();
@@ -576,6 +616,7 @@ END_TEST
 SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_something_or_says_that_it_does_not,
            an_out_of_memory_closes_the_list_of_columns_of_a_pane_it_leaves,
            the_wheel_does_not_change_what_a_line_is_about, a_fix_of_several_knobs_is_one_step_of_undo,
+           a_preset_that_was_edited_wrongly_is_opened_again, an_autosave_is_logged_once,
            a_typed_turn_says_what_became_of_it, a_turn_that_another_knob_refuses_turns_both_at_the_second_key,
            a_refused_turn_goes_with_the_next_key, arrows_turn_the_batch_and_z_turns_it_back,
            enter_edits_the_exact_value, enter_edits_only_where_the_knobs_have_the_focus,

@@ -59,6 +59,7 @@ static void follow_save(feed *f, const hr_event *e)
     const bool ours =
         f->autosave[0] != '\0' && strncmp(f->autosave, text, strnlen(text, sizeof e->u.note.text)) == 0;
     if (!ours) {
+        run_state_log(&f->live, LOG_GOOD, "saved %.*s", (int)sizeof e->u.note.text, text);
         f->kept_step = e->u.note.count;
         if (f->awaits_save && f->message.kind != MESSAGE_ERROR) {
             feed_say(f, MESSAGE_NOTE, "step %" PRIu64 " is saved in %s", f->kept_step, text);
@@ -68,6 +69,7 @@ static void follow_save(feed *f, const hr_event *e)
     }
     f->saved_step = e->u.note.count;
     if (!f->pruned) {
+        run_state_log(&f->live, LOG_GOOD, "autosaved at step %" PRIu64 ", and from now on", f->saved_step);
         f->pruned = true;
         autosave_prune(f->autosave);
     }

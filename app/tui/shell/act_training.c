@@ -214,11 +214,25 @@ void act_edit_preset(app *a, int unused)
     a->edits_preset = true;
 }
 
+// What is wrong with it is set right where it was made.
+static void say_edit_again(feed *f)
+{
+    char wrong[sizeof f->message.text];
+    const char *hint = strstr(f->message.text, "\ntry: ");
+    const size_t length = hint == NULL ? strlen(f->message.text) : (size_t)(hint - f->message.text);
+    snprintf(wrong, sizeof wrong, "%.*s", (int)length, f->message.text);
+    feed_say(f, MESSAGE_ERROR, "%s\ntry: E, which opens it again", wrong);
+}
+
 void act_preset_was_edited(app *a, bool changed)
 {
     a->edits_preset = false;
     if (changed) {
+        a->feed.message.kind = MESSAGE_NONE;
         app_open_preset(a, hr_preset_path(a->feed.preset));
+        if (a->feed.message.kind == MESSAGE_ERROR) {
+            say_edit_again(&a->feed);
+        }
     } else {
         feed_say(&a->feed, MESSAGE_NOTE, "%s is as it was", hr_preset_path(a->feed.preset));
     }
