@@ -37,7 +37,7 @@ void screen_presets(const canvas *body, const app *a)
     size_t top = rows > 0 && selected >= (size_t)rows ? selected - (size_t)rows + 1 : 0;
     canvas later = *body;
     later.said_later = true; // below, when it is chosen
-    paint_rule(body, true, "presets", "");
+    paint_rule(body, true, "presets", ":preset FILE.yaml opens one of your own");
     if (app_preset_entry(a, 0) == NULL) {
         paint_text(body, 1, 1, body->area.w - 2, ROLE_TEXT,
                    a->presets.filter[0] == '\0' ? "no presets were found; :preset FILE.yaml opens a file"
