@@ -436,6 +436,7 @@ START_TEST(the_name_of_the_limit_hides_no_point)
     ck_assert_int_eq(count_of(a, "◆"), 1);
     ck_assert_int_eq(count_of(a, "○"), 1);
     ck_assert_int_eq(count_of(a, " limit"), 1);
+    ck_assert_int_eq(count_of(a, " limit○") + count_of(a, " limit◆"), 0); // no word of its own and a point
     screen_close(a);
 }
 END_TEST

@@ -538,6 +538,8 @@ START_TEST(a_typed_turn_says_what_became_of_it)
         {":set batch.size 64\n", "batch.size=64 from the next step on; z turns it back"},
         {":batch.size=32\n", "batch.size=32 from the next step on"},
         {":batch.size 32\n", "batch.size is 32 already"},
+        {":set train.save x.safetensors\n", "train.save=x.safetensors from the next step on"},
+        {":set train.save \"\"\n", "train.save=\"\" from the next step on"},
         {":set\n", "try: :set batch.size 64"},
         {":set precision fp16\n", "try: :set precision.policy mixed_float16"},
         {":set batch.sise 3\n", "did you mean 'batch.size'?\ntry: :set batch.size 3"},

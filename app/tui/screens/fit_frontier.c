@@ -246,17 +246,17 @@ static void draw_limit(const canvas *c, const scatter *s)
     }
 }
 
-// Rightmost where no point is hidden; where one would be, the axis alone says it.
+// Rightmost where no point is hidden or touched; where one would be, the axis alone says it.
 static void name_limit(const canvas *c, const scatter *s, const spot *spots)
 {
     enum { NAME = 6 };
     const double limit = (double)s->limit_bytes;
     const spot *row = &spots[row_of(s, limit, c->area.h) * c->area.w];
-    int free = 0, x = c->area.w;
-    while (free < NAME && x > 0) {
+    int free = 1, x = c->area.w; // the edge ends a word as a blank does
+    while (free <= NAME && x > 0) {
         free = row[--x].kind == POINT_KINDS ? free + 1 : 0;
     }
-    if (free == NAME && limit >= s->y.low && limit <= s->y.high) {
+    if (free > NAME && limit >= s->y.low && limit <= s->y.high) {
         paint_text(c, row_of(s, limit, c->area.h), x, NAME, ROLE_LIMIT, " limit");
     }
 }

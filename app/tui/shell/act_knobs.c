@@ -89,7 +89,7 @@ void act_turn_to(feed *f, hr_knob_id id, const char *text)
     if (app_turn(f, id, text) && f->message.kind == MESSAGE_NONE) {
         hr_knob_format(&f->knobs, id, now);
         feed_say(f, MESSAGE_NOTE, "%s=%s from the next step on; z turns it back", hr_knob_rows(NULL)[id].key,
-                 now);
+                 now[0] == '\0' ? "\"\"" : now);
     }
 }
 
