@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/tui/feed/short_pairs.h"
 #include "app/tui/screens/doctor.h"
 #include "app/tui/screens/screens.h"
 
@@ -219,36 +220,13 @@ static void cell(const void *of, size_t at, unsigned column, char text[TABLE_CEL
     }
 }
 
-// What stands behind the dot of a key, where no other key ends so: "size" of batch.size.
-static const char *last_word(const char *key, int length)
-{
-    const char *dot = memchr(key, '.', (size_t)length);
-    size_t count, same = 0;
-    const hr_knob_row *rows = hr_knob_rows(&count);
-    for (size_t i = 0; dot != NULL && i < count; i++) {
-        const char *other = strchr(rows[i].key, '.');
-        const size_t word = (size_t)(key + length - dot);
-        same += other != NULL && strlen(other) == word && strncmp(other, dot, word) == 0;
-    }
-    return same == 1 ? dot + 1 : key;
-}
-
 // "size=128 accumulate=2": every knob of the fix is seen.
 static void cell_short(const void *of, size_t at, unsigned column, char text[TABLE_CELL_MAX])
 {
     char whole[TABLE_CELL_MAX];
-    size_t used = 0;
-    cell(of, at, column, text);
-    if (column != COLUMN_KNOBS) {
-        return;
-    }
-    memcpy(whole, text, sizeof whole);
-    for (const char *pair = whole; *pair != '\0';) {
-        const size_t length = strcspn(pair, " ");
-        const char *word = last_word(pair, (int)strcspn(pair, "="));
-        used += (size_t)snprintf(text + used, TABLE_CELL_MAX - used, "%s%.*s", used > 0 ? " " : "",
-                                 (int)(pair + length - word), word);
-        pair += length + (pair[length] == ' ');
+    cell(of, at, column, whole);
+    if (column == COLUMN_KNOBS) {
+        short_pairs(whole, text, TABLE_CELL_MAX);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/tui/feed/short_pairs.h"
 #include "app/tui/screens/screens.h"
 
 enum {
@@ -179,6 +180,15 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
     snprintf(text, TABLE_CELL_MAX, "%s", measure_format(id, r->measures.value[id], table_unit(f), value));
 }
 
+static void cell_short(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    char whole[TABLE_CELL_MAX];
+    cell(of, row, column, whole);
+    if (column == COLUMN_KNOBS) {
+        short_pairs(whole, text, TABLE_CELL_MAX);
+    }
+}
+
 static double number(const void *of, size_t row, unsigned column)
 {
     const feed *f = of;
@@ -201,6 +211,7 @@ static const table_source source = {
     .column_count = sizeof columns / sizeof *columns,
     .count = count,
     .cell = cell,
+    .cell_short = cell_short,
     .number = number,
     .key = key,
     .version = version,

@@ -38,7 +38,7 @@ typedef struct table_source {
     size_t (*count)(const void *of);
     // Text of a cell; row < count(a).
     void (*cell)(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX]);
-    // The same in fewer columns of the screen where it has no room; NULL: it is cut.
+    // Shortens the text of a cell that has no room, or leaves it; NULL: it is cut.
     void (*cell_short)(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX]);
     double (*number)(const void *of, size_t row, unsigned column); // of number columns; NaN sorts last
     uint64_t (*key)(const void *of,
