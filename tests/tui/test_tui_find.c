@@ -336,6 +336,22 @@ START_TEST(the_tour_speaks_of_what_its_own_key_has_brought)
 END_TEST
 
 // "=" beside a knob is no answer to why: in the short help stands when it applies, and `.` says it.
+START_TEST(the_tour_of_what_does_not_fit_turns_the_batch_down)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 10);
+    screen_keys(a, ":set batch.size 256\n");
+    screen_advance(a, 5);
+    ck_assert_int_eq(a->feed.live.state, HR_ENGINE_OOM);
+    tour_begin(a);
+    ck_shows(a, "tour 1/9: this does not fit: ← turns batch size down", true);
+    app_key(a, INPUT_LEFT);
+    screen_advance(a, 5);
+    ck_shows(a, "tour 2/9: z undoes it", true);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_knob_that_changes_no_peak_says_when_it_applies)
 {
     size_t count;
@@ -381,5 +397,6 @@ SUITE_MAIN("tui find", what_a_preset_says_of_itself_is_shown_before_and_when_it_
            what_is_typed_in_a_shell_is_said_as_it_is_typed_here, undone_twice_there_was_something_to_undo,
            the_tip_is_about_the_selected_knob, who_only_watches_is_offered_nothing_that_turns,
            the_tour_stays_where_it_stood_until_its_step_is_done,
-           the_tour_speaks_of_what_its_own_key_has_brought, a_knob_that_changes_no_peak_says_when_it_applies,
-           the_marks_beside_knobs_are_explained)
+           the_tour_speaks_of_what_its_own_key_has_brought,
+           the_tour_of_what_does_not_fit_turns_the_batch_down,
+           a_knob_that_changes_no_peak_says_when_it_applies, the_marks_beside_knobs_are_explained)

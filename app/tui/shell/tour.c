@@ -21,6 +21,8 @@ static const struct {
 
 enum { STEPS = sizeof steps / sizeof *steps };
 
+// Of the step that turns, where the preset itself does not fit.
+static const char turn_line[] = "tour 1/9: this does not fit: ← turns batch size down, and needs less memory";
 // Of the step that undoes, where what the first one turned did not fit.
 static const char undo_line[] =
     "tour 2/9: it does not fit: the Doctor says why and what would; z undoes the turn";
@@ -51,8 +53,11 @@ const char *tour_line(const app *a)
     if (a->tour == 0) {
         return NULL;
     }
-    const bool doctor_came = a->feed.live.state == HR_ENGINE_OOM && a->screen == SCREEN_DOCTOR;
-    return doctor_came && steps[a->tour - 1].done == REQUEST_UNDO ? undo_line : steps[a->tour - 1].line;
+    const request done = steps[a->tour - 1].done;
+    const bool out = a->feed.live.state == HR_ENGINE_OOM;
+    return out && done == REQUEST_RIGHT                                ? turn_line
+           : out && done == REQUEST_UNDO && a->screen == SCREEN_DOCTOR ? undo_line
+                                                                       : steps[a->tour - 1].line;
 }
 
 // ---- the card -------------------------------------------------------------------------------------------------
