@@ -2,8 +2,9 @@
 -- What fits a card: a table of ways to run the same update, each with its peak and step time. Nothing is trained:
 -- every row is a plan.
 --
---   headroom script what_fits [PRESET] [CARD] [knob=value ...]
+--   headroom script what_fits [PRESET] [CARD] [SIZE] [knob=value ...]
 --   headroom script what_fits resnet50 rtx3070-8g batch.size=128
+--   headroom script what_fits resnet50 8GiB
 --   headroom script what_fits gpt2_355m rtx4090-24g optimizer.kind=adamw
 
 -- Ways that leave the update as it is come first; each row turns only what it names.
@@ -24,12 +25,14 @@ local WAYS = {
    ["checkpoint.strategy"] = "sqrt"},
 }
 
-local name, card = "resnet50", "rtx3070-8g"
+local name, card, size = "resnet50", nil, nil
 local turned, bare = {}, 0
 for _, word in ipairs(hr.args) do
   local knob, value = word:match("^([%w_.]+)=(.*)$")
   if knob then
     turned[knob] = value
+  elseif word:match("^%d") and word:match("B$") then
+    size = word
   elseif bare == 0 then
     name, bare = word, 1
   else
@@ -38,8 +41,10 @@ for _, word in ipairs(hr.args) do
 end
 hr.preset(name)
 hr.knobs["device.kind"] = "plan"
-hr.knobs["device.card"] = card
-hr.knobs["device.vram"] = ""
+if card or not size then -- a size alone is of the preset's own card
+  hr.knobs["device.card"] = card or "rtx3070-8g"
+end
+hr.knobs["device.vram"] = size or ""
 for knob, value in pairs(turned) do
   hr.knobs[knob] = value
 end
@@ -65,7 +70,8 @@ local function seconds(s)
 end
 
 local limit = hr.plan().memory.limit_bytes -- here, so that a wrong card is this line's error and not thirteen rows
-print(("%s on %s with %s, %d samples an update"):format(name, card, limit, batch * rounds))
+card = hr.knobs.device.card
+print(("%s on %s with %s, %d samples an update"):format(name, card == "" and "no card" or card, limit, batch * rounds))
 print(("%-32s %12s %10s  %s"):format("", "peak", "step", "fits"))
 local fitting = 0
 for _, way in ipairs(WAYS) do

@@ -105,7 +105,7 @@ START_TEST(recipes_say_what_they_take)
         const char *words, *said;
     } rows[] = {{"script -h", "what_fits              What fits a card: a table of ways"},
                 {"script -h", "largest_batch "},
-                {"script what_fits -h", "headroom script what_fits [PRESET] [CARD] [knob=value ...]"},
+                {"script what_fits -h", "headroom script what_fits [PRESET] [CARD] [SIZE] [knob=value ...]"},
                 {"script largest_batch --help", "headroom script largest_batch [PRESET] [knob=value ...]"}};
     for (size_t k = 0; k < COUNT(rows); k++) {
         outcome o = program_run(rows[k].words);

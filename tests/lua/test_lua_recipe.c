@@ -65,7 +65,8 @@ START_TEST(what_fits_says_of_every_way_whether_it_fits)
         int least, most; // rows that fit
     } cases[] = {{"demo", "rtx3070-8g", 13, 13},
                  {"resnet50", "rtx3070-8g", 1, 12},
-                 {"gpt2_1558m", "rtx3060-12g", 0, 2}};
+                 {"gpt2_1558m", "rtx3060-12g", 0, 2},
+                 {"resnet50", "8GiB", 1, 12}};
     char name[32], card[32];
     (void)snprintf(name, sizeof name, "%s", cases[_i].preset);
     (void)snprintf(card, sizeof card, "%s", cases[_i].card);
@@ -87,6 +88,26 @@ START_TEST(what_fits_says_of_every_way_whether_it_fits)
     ck_assert_msg(yes >= cases[_i].least && yes <= cases[_i].most, "%s", r.out);
     free(r.out);
     free(r.notes);
+}
+END_TEST
+
+START_TEST(what_fits_into_a_size_is_of_the_presets_own_card_or_of_the_one_named)
+{
+    static const char *const rows[][4] = {
+        {"resnet50", "8GiB", "", "resnet50 on a100-80g with 8.00 GiB,"},
+        {"resnet50", "rtx3070-8g", "4GiB", "resnet50 on rtx3070-8g with 4.00 GiB,"},
+        {"demo", "96MiB", "", "demo on no card with 96.00 MiB,"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char words[3][32];
+        for (int i = 0; i < 3; i++) {
+            (void)snprintf(words[i], sizeof words[i], "%s", rows[k][i]);
+        }
+        recipe_run r = run_recipe("what_fits.lua", words[2][0] == '\0' ? 2 : 3,
+                                  (char *[]){words[0], words[1], words[2]});
+        ck_assert_msg(r.code == 0 && strstr(r.out, rows[k][3]) != NULL, "%s%s", r.out, r.notes);
+        free(r.out);
+        free(r.notes);
+    }
 }
 END_TEST
 
@@ -139,7 +160,8 @@ int main(void)
     tcase_add_test(tc, the_largest_batch_of_the_demo_is_found_and_doubled);
     tcase_add_test(tc, a_card_that_is_full_is_not_doubled);
     tcase_add_test(tc, a_cap_that_holds_nothing_fails_the_check);
-    tcase_add_loop_test(tc, what_fits_says_of_every_way_whether_it_fits, 0, 3);
+    tcase_add_loop_test(tc, what_fits_says_of_every_way_whether_it_fits, 0, 4);
+    tcase_add_test(tc, what_fits_into_a_size_is_of_the_presets_own_card_or_of_the_one_named);
     tcase_add_test(tc, what_fits_on_no_such_card_is_an_error);
     tcase_add_test(tc, it_trains);
     suite_add_tcase(suite, tc);
