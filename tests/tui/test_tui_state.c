@@ -222,6 +222,19 @@ START_TEST(what_was_turned_of_another_preset_does_not_come)
 }
 END_TEST
 
+START_TEST(who_only_watches_is_offered_no_turns)
+{
+    enter_folder();
+    write_file("turned batch.size=64\n", 21);
+    app *a = bench();
+    a->feed.watched = "/dev/null/socket";
+    remember_read(a, file, nothing_given);
+    ck_assert_uint_eq(a->feed.turned.count, 0);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
+    screen_close(a);
+}
+END_TEST
+
 // The last preset is remembered by whoever only opened it.
 START_TEST(a_file_that_says_otherwise_is_written_anew)
 {
@@ -457,8 +470,9 @@ END_TEST
 SUITE_MAIN("tui state", what_was_turned_comes_back_and_a_plan_does_not_change,
            turned_knobs_come_back_with_one_key_and_not_before,
            what_was_turned_of_another_preset_does_not_come, a_file_that_says_otherwise_is_written_anew,
-           the_command_line_goes_before_what_is_remembered, what_nobody_chose_is_not_remembered,
-           nothing_is_written_when_nothing_changed, whatever_fails_the_file_is_whole_and_the_workbench_lives,
+           who_only_watches_is_offered_no_turns, the_command_line_goes_before_what_is_remembered,
+           what_nobody_chose_is_not_remembered, nothing_is_written_when_nothing_changed,
+           whatever_fails_the_file_is_whole_and_the_workbench_lives,
            a_file_that_cannot_be_read_changes_nothing, a_home_that_cannot_be_written_is_no_error,
            any_file_is_read_without_harm, a_huge_file_is_read_up_to_its_bound,
            the_card_is_shown_once_ever_and_any_key_closes_it_and_acts, the_tour_goes_on_with_the_key_it_names)

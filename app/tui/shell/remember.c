@@ -275,11 +275,11 @@ static bool next_line(char **text, char **key, char **value)
     return false;
 }
 
-// Turns are of the preset that they were made of.
+// Turns are of the preset that they were made of, and of nobody else's training.
 static void take_turned(app *a, const char *pairs, const char *preset)
 {
     char path[PATH_MAX];
-    if (pairs != NULL && strcmp(preset_path(a, path), preset) == 0) {
+    if (pairs != NULL && a->feed.watched == NULL && strcmp(preset_path(a, path), preset) == 0) {
         remember_turned_take(&a->feed, pairs);
     }
 }
