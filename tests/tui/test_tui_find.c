@@ -73,6 +73,11 @@ START_TEST(among_knobs_it_selects_the_one_that_matches)
     screen_keys(a, "nothing of that name");
     ck_assert_str_eq(selected_key(a), "allocator.kind");
     ck_shows(a, "0 of ", true);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, "/xyzzy\n");
+    ck_assert_str_eq(a->feed.message.text, "no knob has 'xyzzy' in its key");
+    screen_keys(a, "/vram\n");
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
     screen_close(a);
 }
 END_TEST

@@ -12,6 +12,16 @@ static overlay list_behind(overlay line)
     return line == OVERLAY_FIND ? OVERLAY_HELP : line == OVERLAY_NARROW ? OVERLAY_PRESETS : OVERLAY_NONE;
 }
 
+// A table says it itself.
+static void say_no_match(app *a)
+{
+    size_t shown, all;
+    act_filter_counts(a, &shown, &all);
+    if (shown == 0 && a->prompt.text[0] != '\0' && pane_ops_of(a->focus)->table == NULL) {
+        feed_say(&a->feed, MESSAGE_NOTE, "no knob has '%.64s' in its key", a->prompt.text);
+    }
+}
+
 static void finish_line(app *a)
 {
     overlay was = a->overlay;
@@ -23,6 +33,7 @@ static void finish_line(app *a)
     }
     if (was == OVERLAY_FILTER) {
         act_filter_typed(a);
+        say_no_match(a);
         return;
     }
     if (was == OVERLAY_FIND || was == OVERLAY_NARROW) {
