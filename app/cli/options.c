@@ -221,7 +221,32 @@ static hr_status advise(const app_command *c, hr_err *err)
     return err->status;
 }
 
-static hr_status refuse_option(const app_command *c, const char *word, hr_err *err)
+// A knob that was typed as an option: "--batch-size 64". False: it is none either. `value`: NULL: none was seen.
+static bool name_knob(const char *typed, const char *value, hr_err *err)
+{
+    char pair[2 * HR_KNOB_TEXT_MAX];
+    hr_knobs trial;
+    hr_err refused = {0};
+    (void)snprintf(pair, sizeof pair, "%.64s%s%.*s", typed, value == NULL ? "" : "=", HR_KNOB_TEXT_MAX,
+                   value == NULL ? "" : value);
+    for (char *dash = strchr(pair, '-'); dash != NULL && dash < pair + strlen(typed);
+         dash = strchr(dash, '-')) {
+        *dash = '_';
+    }
+    hr_knobs_init(&trial);
+    if (hr_knobs_set_pair(&trial, pair, &refused) == HR_OK) {
+        hr_err_try(err, "-s %s", pair);
+        return true;
+    }
+    const bool names = strncmp(refused.hint, "-s ", 3) == 0;
+    if (names) {
+        hr_err_try(err, "%s", refused.hint);
+    }
+    return names;
+}
+
+// `next`: the word behind it; NULL: none.
+static hr_status refuse_option(const app_command *c, const char *word, const char *next, hr_err *err)
 {
     const char *names[APP_OPTION_COUNT + 1];
     size_t count = 0;
@@ -238,7 +263,15 @@ static hr_status refuse_option(const app_command *c, const char *word, hr_err *e
     (void)HR_FAIL(err, USAGE, "%s has no option '%.64s'%s%s%s", name_of(c), word,
                   near == NULL ? "" : " — did you mean --", near == NULL ? "" : near,
                   near == NULL ? "" : "?");
-    return advise(c, err);
+    const char *equals = strchr(word, '=');
+    const char *value = equals != NULL ? equals + 1 : next != NULL && next[0] != '-' ? next : NULL;
+    const bool is_word = strlen(typed) > 1 && near == NULL && app_command_takes(c, APP_SET);
+    return is_word && name_knob(typed, value, err) ? err->status : advise(c, err);
+}
+
+static const char *word_behind(const reader *r)
+{
+    return r->next < r->argc ? r->argv[r->next] : NULL;
 }
 
 static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
@@ -282,7 +315,7 @@ static hr_status take_long(reader *r, const char *word, hr_err *err)
     size_t length = strcspn(word + 2, "=");
     int id = option_named(r->args->command, word + 2, length);
     if (id == APP_OPTION_COUNT) {
-        return refuse_option(r->args->command, word, err);
+        return refuse_option(r->args->command, word, word_behind(r), err);
     }
     return take_option(r, id, word[2 + length] == '=' ? word + 3 + length : NULL, err);
 }
@@ -294,7 +327,7 @@ static hr_status take_short(reader *r, const char *word, hr_err *err)
             return take_option(r, id, word[2] != '\0' ? word + 2 : NULL, err);
         }
     }
-    return refuse_option(r->args->command, word, err);
+    return refuse_option(r->args->command, word, word_behind(r), err);
 }
 
 static hr_status take_word(reader *r, const char *word, unsigned max_words, hr_err *err)

@@ -119,16 +119,21 @@ static const char *suggest_choice(const hr_knob_row *row, const char *typed)
     return text_nearest(typed, row->choices, count);
 }
 
+// A value to be tried.
+static const char *example_of(const hr_knob_row *row)
+{
+    return row->type == HR_KNOB_CHOICE      ? row->choices[0]
+           : row->preset_default[0] != '\0' ? row->preset_default
+           : row->type == HR_KNOB_BYTES     ? "64MiB"
+           : is_number(row)                 ? hr_knob_unset_word(row)
+                                            : "NAME";
+}
+
 static hr_status refuse(const hr_knob_row *row, const char *typed, hr_err *err)
 {
     char need[RANGE_TEXT_MAX];
     const char *meant = row->type == HR_KNOB_CHOICE ? suggest_choice(row, typed) : NULL;
-    const char *hint = meant != NULL                    ? meant
-                       : row->type == HR_KNOB_CHOICE    ? row->choices[0]
-                       : row->preset_default[0] != '\0' ? row->preset_default
-                       : row->type == HR_KNOB_BYTES     ? "64MiB"
-                       : is_number(row)                 ? hr_knob_unset_word(row)
-                                                        : "NAME";
+    const char *hint = meant != NULL ? meant : example_of(row);
     hr_status status = HR_FAIL(err, KNOB, "%s: needs %s, had '%.200s'%s%s%s", row->key, write_need(row, need),
                                typed, meant == NULL ? "" : " — did you mean '", meant == NULL ? "" : meant,
                                meant == NULL ? "" : "'?");
@@ -270,7 +275,9 @@ static void say_suggestion(const hr_knobs *knobs, const hr_knob_row *row, const 
 {
     hr_knobs trial = *knobs;
     hr_err refused;
-    if (hr_knobs_set(&trial, row->id, typed, &refused) == HR_OK) {
+    if (typed[0] == '\0') {
+        hr_err_try(err, "-s %s=%s", row->key, example_of(row));
+    } else if (hr_knobs_set(&trial, row->id, typed, &refused) == HR_OK) {
         hr_err_try(err, "-s %s=%.200s", row->key, typed);
     } else {
         hr_err_try(err, "%s", refused.hint);
