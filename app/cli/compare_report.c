@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,9 @@ static hr_status read_whole(const char *path, char **text, size_t *length, hr_er
             (void)fclose(file);
             return HR_FAIL(err, NOMEM, "no memory to read %.200s", path);
         }
-        return HR_FAIL(err, READ, "%.200s cannot be opened", path);
+        hr_status status = HR_FAIL(err, READ, "%.200s: cannot be opened: %s", path, strerror(errno));
+        hr_err_try(err, "ls -l '%.200s'", path);
+        return status;
     }
     *length = fread(*text, 1, REPORT_BYTES_MAX + 1, file);
     bool failed = ferror(file) != 0;

@@ -2,6 +2,7 @@
 // config: check a preset or a card, show it with every value resolved, or print one to begin with.
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "headroom/card.h"
 #include "headroom/engine.h"
@@ -226,7 +227,8 @@ static hr_status export(const cli_args *args, const char *name, hr_err *err)
     if (status == HR_OK) {
         say_foreign(stdout, text, "\n");
     } else if (status == HR_USAGE) {
-        hr_err_try(err, "headroom config export %.200s pytorch", name);
+        const bool keras = args->words[2] != NULL && strncasecmp(args->words[2], "tensorflow", 2) == 0;
+        hr_err_try(err, "headroom config export %.200s %s", name, keras ? "keras" : "pytorch");
     }
     hr_knob_export_free(text);
     cli_close(&subject);

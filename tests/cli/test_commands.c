@@ -83,6 +83,8 @@ static const struct {
     {"config", 2, "config needs check, show, export or init", "headroom config -h"},
     {"config chekc demo", 2, "config needs check, show, export or init, had 'chekc'", "headroom config -h"},
     {"config check", 2, "config check needs a PRESET, had none", "headroom config check demo"},
+    {"config export demo tensorflow", 2, "needed preset, pytorch or keras, had 'tensorflow'",
+     "headroom config export demo keras"},
     {"config init demo", 2, "config init takes no PRESET, had 'demo'", "headroom config show demo"},
     {"demo", 2, "the workbench needs a terminal", "headroom run demo"},
     {"completion", 2, "completion needs bash, zsh or fish, had nothing", "headroom completion bash"},

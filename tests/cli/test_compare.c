@@ -221,7 +221,7 @@ START_TEST(what_cannot_be_compared_is_refused_with_a_way_out)
     refuse("compare demo demo demo", 2, "at most 2 arguments");
     refuse("compare demo nothing", 2, "no preset is called 'nothing'");
     refuse("compare demo demo,batch.sise=2", 2, "did you mean 'batch.size'");
-    refuse("compare demo nothing.json", 5, "nothing.json cannot be opened");
+    refuse("compare demo nothing.json", 5, "nothing.json: cannot be opened: No such file or directory");
     refuse("compare nothing.csv demo", 5, "nothing.csv");
     refuse("compare ,a=b demo", 2, "needs a PRESET");
 }
