@@ -138,16 +138,22 @@ model_node expand_weighted(hr_op op, const op_attr *attr, uint32_t x, uint32_t w
                         .in = {ref_value(x), ref_param(weights), ref_param(bias)}};
 }
 
+void expand_rate(const model_builder *b, double rate, op_attr *attr)
+{
+    if (rate > 0 && !b->broken) {
+        const char *layer = b->layers.data[b->layer].name;
+        attr->rate = rate;
+        attr->salt = hash64(layer, strlen(layer), 0);
+    }
+}
+
 uint32_t expand_dropout(model_builder *b, double rate, uint32_t x, const char *result)
 {
     if (rate == 0 || b->broken) {
         return x;
     }
-    const char *layer = b->layers.data[b->layer].name;
-    const model_node node = {.op = HR_OP_DROPOUT,
-                             .attr = {.rate = rate, .salt = hash64(layer, strlen(layer), 0)},
-                             .in_count = 1,
-                             .in = {ref_value(x)}};
+    model_node node = {.op = HR_OP_DROPOUT, .in_count = 1, .in = {ref_value(x)}};
+    expand_rate(b, rate, &node.attr);
     return expand_node(b, &node, result);
 }
 

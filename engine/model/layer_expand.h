@@ -50,6 +50,8 @@ model_node expand_weighted(hr_op op, const op_attr *attr, uint32_t x, uint32_t w
 
 // Dropout over x; x itself at rate 0.
 uint32_t expand_dropout(model_builder *b, double rate, uint32_t x, const char *result);
+// The rate, and a salt of the present layer, where there is a rate.
+void expand_rate(const model_builder *b, double rate, op_attr *attr);
 
 // Resolves an axis as Keras counts it among `axes`; false, with a problem said, when it is none or the batch.
 bool expand_axis(model_builder *b, const layer_spec *s, uint32_t axes, int32_t *axis);

@@ -139,9 +139,11 @@ static uint32_t attend_materialised(model_builder *b, const layer_spec *s, const
 
 static uint32_t attend_streaming(model_builder *b, const layer_spec *s, const uint32_t qkv[3])
 {
+    op_attr attr = {.heads = (int32_t)spec_integer(s, ATTR_HEADS),
+                    .flags = spec_integer(s, ATTR_CAUSAL) ? OP_FLAG_CAUSAL : 0};
+    expand_rate(b, s->value[ATTR_DROPOUT].real, &attr);
     const model_node node = {.op = HR_OP_ATTENTION,
-                             .attr = {.heads = (int32_t)spec_integer(s, ATTR_HEADS),
-                                      .flags = spec_integer(s, ATTR_CAUSAL) ? OP_FLAG_CAUSAL : 0},
+                             .attr = attr,
                              .in_count = 3,
                              .out_count = 2,
                              .in = {ref_value(qkv[0]), ref_value(qkv[1]), ref_value(qkv[2])}};
@@ -158,10 +160,6 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
     if (width % heads != 0) {
         builder_problem(b, "needs heads that divide its %lld features, had %lld", (long long)width,
                         (long long)heads);
-        return HR_NO_ID;
-    }
-    if (streams && s->value[ATTR_DROPOUT].real > 0) {
-        builder_problem(b, "never holds the scores that dropout works on: write form: materialised");
         return HR_NO_ID;
     }
     const uint32_t qkv[] = {project(b, s, s->input[0], width, "query", "query"),

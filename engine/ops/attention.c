@@ -8,6 +8,7 @@
 // With OP_FLAG_CAUSAL query i sees keys 0 to i, also where Lq and Lk differ.
 #include "ops/attention.h"
 
+#include "ops/dropout.h"
 #include "ops/rows.h"
 
 enum { SIDE_BY_SIDE = 3, APART = 3 };
@@ -104,6 +105,7 @@ static hr_status attention_shape(const op_attr *attr, const op_operand *in, size
                                  size_t out_count, hr_err *err)
 {
     (void)out_count;
+    HR_TRY(dropout_check_rate(attr, err));
     if (in_count < APART) {
         return joined_shape(attr, &in[0], out, err);
     }

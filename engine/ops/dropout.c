@@ -24,13 +24,18 @@ bool dropout_keeps(const dropout_draw *d, uint64_t sample, uint64_t element)
     return word[element / DROPOUT_LANES % 4] >= d->threshold;
 }
 
+hr_status dropout_check_rate(const op_attr *attr, hr_err *err)
+{
+    return attr->rate >= 0.0 && attr->rate < 1.0
+               ? HR_OK
+               : HR_FAIL(err, MODEL, "dropout needs a rate from 0 to below 1, had %g", attr->rate);
+}
+
 static hr_status dropout_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                                size_t out_count, hr_err *err)
 {
     (void)in_count;
-    if (!(a->rate >= 0.0 && a->rate < 1.0)) {
-        return HR_FAIL(err, MODEL, "dropout needs a rate from 0 to below 1, had %g", a->rate);
-    }
+    HR_TRY(dropout_check_rate(a, err));
     out[0] = in[0];
     if (out_count > 1) {
         out[1] = in[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which elements a DROPOUT keeps. Every device draws through this contract, so that a mask is the same on all of
+// Which elements a DROPOUT keeps, and which weights an ATTENTION: as if they were a tensor [N,heads,Lq,Lk]. Every device draws through this contract, so that a mask is the same on all of
 // them, in any order, on any thread, again in backward, in a recomputation and in any split into micro-batches.
 //
 //   key      Philox(seed, "dropout") with the layer's salt and the update's number mixed in
@@ -27,5 +27,7 @@ typedef struct dropout_draw {
 // attr.rate lies in [0, 1).
 dropout_draw dropout_begin(const op_attr *attr, uint64_t seed, uint64_t update);
 bool dropout_keeps(const dropout_draw *d, uint64_t sample, uint64_t element);
+// MODEL error for a rate that is none.
+HR_MUST_CHECK hr_status dropout_check_rate(const op_attr *attr, hr_err *err);
 
 #endif

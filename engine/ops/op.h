@@ -26,7 +26,7 @@
     X(RETAIN, "retain")   /* t → : the executor keeps t's bytes until the build goes: a leak on purpose */      \
     X(INPUT, "input")     /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                       \
     X(READ, "read")       /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                   \
-    X(REORDER, "reorder") /* t → t': the layout that a library wants (attr.peer) */                           \
+    X(REORDER, "reorder") /* t → t': the layout that a library wants (attr.peer) */                             \
     X(OFFLOAD, "offload") /* t → t in host memory; lane d2h */                                                  \
     X(FETCH, "fetch")     /* t in host memory → t; lane h2d */                                                  \
     X(RECORD, "record")   /* → : event attr.slot happens when its lane has come here */                         \
@@ -187,13 +187,7 @@ typedef enum hr_layout { HR_LAYOUT_PLAIN, HR_LAYOUT_PADDED, HR_LAYOUT_LIBRARY } 
 
 typedef enum hr_act { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_RELU6, HR_ACT_GELU, HR_ACT_COUNT } hr_act;
 
-enum {
-    OP_MAX_RANK = 5,
-    OP_MAX_IN = 10,
-    OP_MAX_OUT = 4,
-    OP_MAX_GRADS = 6,
-    OP_PAD_ELEMENTS = 64
-};
+enum { OP_MAX_RANK = 5, OP_MAX_IN = 10, OP_MAX_OUT = 4, OP_MAX_GRADS = 6, OP_PAD_ELEMENTS = 64 };
 
 typedef struct hr_shape {
     uint32_t rank;
@@ -212,9 +206,9 @@ typedef struct op_attr {
     uint32_t peer_operand; // REORDER: operand of the peer; 0x80 | k for output k
     int32_t axis, offset;  // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it
     int32_t count; // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
-    int32_t heads; // ATTENTION…
+    int32_t heads; // ATTENTION…; of a tile of it `offset` is its first head, `count` the heads of a sample
     int32_t flags; // OP_FLAG_…
-    uint64_t salt; // DROPOUT: of the layer's name
+    uint64_t salt; // DROPOUT, ATTENTION with a rate: of the layer's name
     double epsilon, momentum; // normalisations, MOMENTUM, EMA
     double beta1, beta2;      // ADAM and its kin
     double scale;             // a factor; 0 stands for 1. Losses: their weight

@@ -99,6 +99,65 @@ static void ck_near(const char *what, const double *ours, const double *judged, 
     ck_assert_msg(distance <= tolerance, "%s is %g away", what, distance);
 }
 
+// ---- dropout ----------------------------------------------------------------------------------------------
+
+// scores → softmax → dropout → values, by the judge.
+static void materialise(const op_trial *streaming, op_device judge, step_io *io, double *y)
+{
+    const op_query *q = &streaming->query;
+    const op_attr heads = {.heads = q->attr.heads};
+    op_trial scores = op_trial_make(HR_OP_ATTENTION_SCORES, heads);
+    op_trial softmax = op_trial_make(HR_OP_SOFTMAX, (op_attr){.flags = q->attr.flags});
+    op_trial dropout = op_trial_make(HR_OP_DROPOUT, (op_attr){.rate = q->attr.rate, .salt = q->attr.salt});
+    op_trial values = op_trial_make(HR_OP_ATTENTION_VALUES, heads);
+    op_trial *const chain[] = {&scores, &softmax, &dropout, &values};
+    for (int k = 0; k < 4; k++) {
+        const op_operand *from = k == 0 ? &q->in[0] : &chain[k - 1]->query.out[0];
+        const double *value = k == 0 ? streaming->in[0] : chain[k - 1]->out[0];
+        op_trial_add_in(chain[k], HR_F64, from->shape.dim);
+        memcpy(chain[k]->in[0], value, op_trial_in_count(chain[k], 0) * sizeof *value);
+        if (k == 0 || k == 3) {
+            const uint32_t other = k == 0 ? 1 : 2;
+            op_trial_add_in(chain[k], HR_F64, q->in[other].shape.dim);
+            memcpy(chain[k]->in[1], streaming->in[other], op_trial_in_count(chain[k], 1) * sizeof *value);
+        }
+        op_trial_infer_out(chain[k], 1);
+        op_trial_run(chain[k], judge, io);
+    }
+    memcpy(y, values.out[0], op_trial_out_count(&values, 0) * sizeof *y);
+    for (int k = 0; k < 4; k++) {
+        op_trial_deinit(chain[k]);
+    }
+}
+
+// One mask: the tensor of weights is there in one form and in the other not.
+START_TEST(dropped_weights_are_those_of_the_materialised_form)
+{
+    static const lengths cases[] = {
+        {2, 64, 64, 3, 16}, {3, 65, 70, 2, 8}, {1, 130, 63, 4, 20}, {2, 7, 201, 1, 5}};
+    uint64_t state = 7 + (uint64_t)_i;
+    step_io io = {.update = 5, .seed = 11, .first_sample = 3 + (UINT64_C(1) << 33)};
+    op_device cpu = op_device_open(&device_cpu, 2), judge = op_device_open(&device_reference, 1);
+    op_trial ours = attention(cases[_i / 2], _i % 2 == 1, 2.0, &state);
+    ours.query.attr.rate = 0.3;
+    ours.query.attr.salt = 99;
+    op_trial judged = op_trial_copy(&ours, HR_F64);
+    const uint64_t count = op_trial_out_count(&ours, 0);
+    double *y = calloc(count, sizeof *y);
+    ck_assert_ptr_nonnull(y);
+    materialise(&ours, judge, &io, y);
+    op_trial_run(&judged, judge, &io);
+    op_trial_run(&ours, cpu, &io);
+    ck_assert_double_le(op_distance(judged.out[0], y, count), 1e-12);
+    ck_near("y", ours.out[0], y, count);
+    free(y);
+    op_trial_deinit(&judged);
+    op_trial_deinit(&ours);
+    op_device_close(&cpu);
+    op_device_close(&judge);
+}
+END_TEST
+
 // ---- lengths of models ------------------------------------------------------------------------------------
 
 static const lengths models[] = {{1, 64, 64, 2, 64},   {1, 65, 65, 1, 64},   {2, 128, 128, 3, 64},
@@ -302,6 +361,7 @@ int main(void)
     tcase_set_timeout(all, 60);
     tcase_add_test(all, an_exponential_is_two_units_away_at_most);
     tcase_add_test(all, an_exponential_of_what_is_no_score);
+    tcase_add_loop_test(all, dropped_weights_are_those_of_the_materialised_form, 0, 8);
     tcase_add_loop_test(all, attention_of_models_is_the_judges, 0, 2 * MODELS);
     tcase_add_loop_test(all, streaming_is_materialised_attention, 0, 2 * MODELS);
     tcase_add_test(all, a_mask_hides_the_future);

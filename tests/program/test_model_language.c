@@ -400,11 +400,6 @@ static const bad_model bad_models[] = {
      6,
      1,
      {"heads that divide its 4 features", "had 3"}},
-    {IDS "    - {kind: embedding, units: 4}\n    - {kind: attention, heads: 2, dropout: 0.1}\n"
-         "    - {kind: dense, units: 9}\n",
-     6,
-     1,
-     {"form: materialised"}},
     {TWO("{kind: slice, axis: 1, from: 4, count: 3}"), 6, 1, {"6 places", "had 3 from place 4"}},
     {TWO("{kind: slice, axis: 0}"), 6, 1, {"axis from 1 to 1", "0 is the batch"}},
     {TWO("{kind: slice, axis: -2}"), 6, 1, {"axis from 1 to 1", "had -2"}},

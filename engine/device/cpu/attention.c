@@ -13,6 +13,7 @@
 typedef struct scratch {
     float *turned;  // queries [features][QUERIES]
     float *scores;  // [KEYS][QUERIES], then weights
+    float *kept;    // the same: the factors of dropout
     float *y;       // [QUERIES][padded]
     float *values;  // [KEYS][padded], where they must be copied
     float *largest; // [QUERIES]: score so far
@@ -22,6 +23,7 @@ typedef struct scratch {
 
 typedef struct job {
     attention_sizes sizes;
+    attention_dropout dropout;
     const gemm_tiles *tiles;
     const float *q, *k, *v;
     float *y, *lse;
@@ -29,22 +31,23 @@ typedef struct job {
     int64_t tiles_of_head;
 } job;
 
-static int64_t scratch_floats(const attention_sizes *s)
+static int64_t scratch_floats(const attention_sizes *s, bool drops)
 {
-    return ATTENTION_QUERIES * s->padded * 2 + ATTENTION_KEYS * ATTENTION_QUERIES +
+    return ATTENTION_QUERIES * s->padded * 2 + ATTENTION_KEYS * ATTENTION_QUERIES * (drops ? 2 : 1) +
            ATTENTION_KEYS * s->padded + 3 * ATTENTION_QUERIES;
 }
 
 static scratch scratch_of(const job *j, uint32_t worker)
 {
     const attention_sizes *s = &j->sizes;
-    scratch r = {.turned = j->workspace + scratch_floats(s) * worker};
+    scratch r = {.turned = j->workspace + scratch_floats(s, j->dropout.drops) * worker};
     r.scores = r.turned + ATTENTION_QUERIES * s->padded;
     r.y = r.scores + ATTENTION_KEYS * ATTENTION_QUERIES;
     r.values = r.y + ATTENTION_QUERIES * s->padded;
     r.largest = r.values + ATTENTION_KEYS * s->padded;
     r.sum = r.largest + ATTENTION_QUERIES;
     r.factor = r.sum + ATTENTION_QUERIES;
+    r.kept = r.factor + ATTENTION_QUERIES;
     return r;
 }
 
@@ -108,8 +111,8 @@ CPU_HOT static void rescale(float *y, const float *factor, int64_t queries, int6
 }
 
 // Queries [q, q + count) of a head meet the keys [at, at + keys). `k` and `v` are the head's.
-static void meet(const job *j, const scratch *r, const float *k, const float *v, int64_t q, int64_t count,
-                 int64_t at, int64_t keys)
+static void meet(const job *j, const scratch *r, const float *k, const float *v, int64_t head, int64_t q,
+                 int64_t count, int64_t at, int64_t keys)
 {
     const attention_sizes *s = &j->sizes;
     const int64_t shift = attention_shift(s, q, at);
@@ -142,6 +145,10 @@ static void meet(const job *j, const scratch *r, const float *k, const float *v,
                                        .shift = shift};
     attention_multiply(j->tiles, &score);
     weigh(r, count, keys, shift);
+    if (j->dropout.drops) {
+        attention_draw(&j->dropout, s, head, q, count, at, keys, r->kept);
+        attention_drop(r->scores, r->kept, keys);
+    }
     if (at > 0) {
         rescale(r->y, r->factor, count, s->padded);
     }
@@ -168,7 +175,8 @@ static void attend(const job *j, const scratch *r, int64_t head, int64_t q)
         r->sum[i] = 0.0f;
     }
     for (int64_t at = 0; at < end; at += ATTENTION_KEYS) {
-        meet(j, r, j->k + first_key, j->v + first_key, q, count, at, attention_min(ATTENTION_KEYS, end - at));
+        meet(j, r, j->k + first_key, j->v + first_key, head, q, count, at,
+             attention_min(ATTENTION_KEYS, end - at));
     }
     for (int64_t i = 0; i < count; i++) {
         divide_row(j->y + place + i * s->width, r->y + i * s->padded, r->sum[i], s->features);
@@ -192,12 +200,13 @@ static void attend_range(const void *argument, int64_t begin, int64_t end, uint3
 static uint64_t workspace(const cpu_device *device, const op_query *q)
 {
     const attention_sizes s = attention_sizes_of(q);
-    return (uint64_t)scratch_floats(&s) * device->threads * sizeof(float);
+    return (uint64_t)scratch_floats(&s, q->attr.rate > 0.0) * device->threads * sizeof(float);
 }
 
 static void run(const cpu_run *r)
 {
     job j = {.sizes = attention_sizes_of(r->query),
+             .dropout = attention_dropout_of(r),
              .tiles = gemm_tiles_here(),
              .q = r->in[0],
              .k = r->in[1],

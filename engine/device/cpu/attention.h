@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "cpu.h"
+#include "draw.h"
 #include "gemm_tiles.h"
 
 enum { ATTENTION_QUERIES = 64, ATTENTION_KEYS = 64 }; // of a tile; both multiples of CPU_LANES
@@ -23,7 +24,23 @@ typedef struct attention_sizes {
     int64_t padded;   // features in whole registers of any machine
     float scale;
     bool causal;
+    // Where these heads stand, when they are a tile of an operation with more (half_tile_query).
+    int64_t first_head, heads_of_sample;
 } attention_sizes;
+
+// The dropout of weights.
+typedef struct attention_dropout {
+    bool drops;
+    dropout_draw draw;
+    uint64_t first_sample;
+} attention_dropout;
+
+attention_dropout attention_dropout_of(const cpu_run *r);
+// factor[key][query] of a tile: 0 where a weight is dropped, else what it is multiplied with.
+void attention_draw(const attention_dropout *d, const attention_sizes *s, int64_t head, int64_t q,
+                    int64_t queries, int64_t k, int64_t keys, float *factor);
+// tile[key][query] *= factor[key][query]
+void attention_drop(float *tile, const float *factor, int64_t keys);
 
 attention_sizes attention_sizes_of(const op_query *q);
 int64_t attention_min(int64_t a, int64_t b);

@@ -4,6 +4,7 @@
 //
 //     dv += pᵀ·dy     dp = dy·vᵀ     ds = p (dp - mean) / sqrt(features)     dq += ds·k     dk += dsᵀ·q
 //
+// With dropout p in dv, and dp, are multiplied with the mask and its scale.
 // A worker takes a whole head: its sums have one order, however many workers there are.
 #include <string.h>
 
@@ -16,6 +17,7 @@
 typedef struct scratch {
     float *q_turned, *dy_turned; // [features][QUERIES], both times 1/sqrt(features)
     float *weights, *ds;         // [KEYS][QUERIES]: scores and dp at first
+    float *kept;                 // the same: the factors of dropout
     float *dq;                   // [QUERIES][padded]
     float *q, *dy, *k;           // [tile][padded], where they must be copied
     float *lse, *mean;           // [QUERIES]; the mean times 1/sqrt(features)
@@ -23,6 +25,7 @@ typedef struct scratch {
 
 typedef struct job {
     attention_sizes sizes;
+    attention_dropout dropout;
     const gemm_tiles *tiles;
     const float *q, *k, *v, *y, *dy, *lse;
     float *dq, *dk, *dv;
@@ -31,16 +34,17 @@ typedef struct job {
 
 enum { WIDE_BUFFERS = 5, KEY_BUFFERS = 1, SCORE_BUFFERS = 2, ROW_BUFFERS = 2 };
 
-static int64_t scratch_floats(const attention_sizes *s)
+static int64_t scratch_floats(const attention_sizes *s, bool drops)
 {
     return (WIDE_BUFFERS * ATTENTION_QUERIES + KEY_BUFFERS * ATTENTION_KEYS) * s->padded +
-           SCORE_BUFFERS * ATTENTION_KEYS * ATTENTION_QUERIES + ROW_BUFFERS * ATTENTION_QUERIES;
+           (SCORE_BUFFERS + (drops ? 1 : 0)) * ATTENTION_KEYS * ATTENTION_QUERIES +
+           ROW_BUFFERS * ATTENTION_QUERIES;
 }
 
 static scratch scratch_of(const job *j, uint32_t worker)
 {
     const int64_t wide = ATTENTION_QUERIES * j->sizes.padded, square = ATTENTION_KEYS * ATTENTION_QUERIES;
-    scratch r = {.q_turned = j->workspace + scratch_floats(&j->sizes) * worker};
+    scratch r = {.q_turned = j->workspace + scratch_floats(&j->sizes, j->dropout.drops) * worker};
     r.dy_turned = r.q_turned + wide;
     r.dq = r.dy_turned + wide;
     r.q = r.dq + wide;
@@ -50,6 +54,7 @@ static scratch scratch_of(const job *j, uint32_t worker)
     r.k = r.ds + square;
     r.lse = r.k + ATTENTION_KEYS * j->sizes.padded;
     r.mean = r.lse + ATTENTION_QUERIES;
+    r.kept = r.mean + ATTENTION_QUERIES;
     return r;
 }
 
@@ -157,7 +162,14 @@ static void meet(const job *j, const scratch *r, const queries *t, int64_t at, i
         up[i].shift = shift;
         attention_multiply(j->tiles, &up[i]);
     }
+    if (j->dropout.drops) {
+        attention_draw(&j->dropout, s, t->head, t->at, t->count, at, keys, r->kept);
+        attention_drop(r->ds, r->kept, keys);
+    }
     differentiate_tile(r, t->count, keys, shift);
+    if (j->dropout.drops) {
+        attention_drop(r->weights, r->kept, keys);
+    }
     for (int i = 0; i < 3; i++) {
         down[i].m = i < 2 ? keys : t->count;
         down[i].depth = i < 2 ? t->count : keys;
@@ -249,12 +261,13 @@ static void attend_heads(const void *argument, int64_t begin, int64_t end, uint3
 static uint64_t workspace(const cpu_device *device, const op_query *q)
 {
     const attention_sizes s = attention_sizes_of(q);
-    return (uint64_t)scratch_floats(&s) * device->threads * sizeof(float);
+    return (uint64_t)scratch_floats(&s, q->attr.rate > 0.0) * device->threads * sizeof(float);
 }
 
 static void run(const cpu_run *r)
 {
     const job j = {.sizes = attention_sizes_of(r->query),
+                   .dropout = attention_dropout_of(r),
                    .tiles = gemm_tiles_here(),
                    .q = r->in[0],
                    .k = r->in[1],

@@ -18,7 +18,9 @@ attention_sizes attention_sizes_of(const op_query *q)
                              .features = features,
                              .padded = (features + CPU_LANES - 1) / CPU_LANES * CPU_LANES,
                              .scale = (float)(1.0 / sqrt((double)features)),
-                             .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0};
+                             .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
+                             .first_head = q->attr.offset,
+                             .heads_of_sample = q->attr.count > 0 ? q->attr.count : q->attr.heads};
 }
 
 int64_t attention_min(int64_t a, int64_t b)
@@ -104,4 +106,46 @@ const float *attention_right(const attention_sizes *s, float *scratch, const flo
         memcpy(scratch + i * s->padded, from + i * s->width, (size_t)s->features * sizeof *scratch);
     }
     return scratch;
+}
+
+// ---- dropout ----------------------------------------------------------------------------------------------
+
+attention_dropout attention_dropout_of(const cpu_run *r)
+{
+    const op_attr *a = &r->query->attr;
+    return a->rate > 0.0
+               ? (attention_dropout){true, dropout_begin(a, r->io->seed, r->io->update), r->io->first_sample}
+               : (attention_dropout){.drops = false};
+}
+
+CPU_HOT static void spread(const uint32_t *words, const dropout_draw *d, int64_t keys, float *factor)
+{
+    const uint32_t threshold = d->threshold;
+    const float scale = (float)d->scale;
+    for (int64_t k = 0; k < keys; k++) {
+        factor[k * ATTENTION_QUERIES] = words[k] >= threshold ? scale : 0.0f;
+    }
+}
+
+void attention_draw(const attention_dropout *d, const attention_sizes *s, int64_t head, int64_t q,
+                    int64_t queries, int64_t k, int64_t keys, float *factor)
+{
+    enum { BLOCKS = ATTENTION_KEYS / DROPOUT_BLOCK + 1 }; // a row of keys may begin within a block
+    uint32_t words[BLOCKS * DROPOUT_BLOCK];
+    const int64_t place = s->first_head + head, row = place % s->heads_of_sample * s->queries;
+    const uint64_t sample = d->first_sample + (uint64_t)(place / s->heads_of_sample);
+    for (int64_t i = 0; i < queries; i++) {
+        const uint64_t first = (uint64_t)((row + q + i) * s->keys + k);
+        const int64_t before = (int64_t)(first % DROPOUT_BLOCK);
+        draw_words(&d->draw, sample, first / DROPOUT_BLOCK,
+                   (before + keys + DROPOUT_BLOCK - 1) / DROPOUT_BLOCK, words);
+        spread(words + before, &d->draw, keys, factor + i);
+    }
+}
+
+CPU_HOT void attention_drop(float *tile, const float *factor, int64_t keys)
+{
+    for (int64_t i = 0; i < keys * ATTENTION_QUERIES; i++) {
+        tile[i] *= factor[i];
+    }
 }

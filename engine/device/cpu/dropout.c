@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout: the words of ops/dropout.h, 256 Philox calls at a time, and what they decide about 1024 elements. A
-// result may lie over its operand.
-#include "ops/dropout.h"
-
+// Dropout: the words of ops/dropout.h for 1024 elements at a time, and what they decide. A result may lie over its operand.
 #include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
+#include "draw.h"
 #include "simd.h"
 
-enum { CALLS = 256, PIECE = CALLS * 4, GRAIN_PIECES = 8, GRAIN = 16384 };
+enum { PIECE = 1024, GRAIN_PIECES = 8, GRAIN = 16384 };
 
 typedef struct job {
     const void *x;
@@ -19,10 +17,6 @@ typedef struct job {
     int64_t per_sample, pieces; // elements, and pieces of PIECE elements of a sample
     dropout_draw draw;
 } job;
-
-typedef struct words {
-    uint32_t word[4][CALLS];
-} words;
 
 typedef uint32_t u32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -39,13 +33,14 @@ typedef uint32_t u32x16 __attribute__((vector_size(64), aligned(4), may_alias));
         x3 = (uint32_t)p0;                                                                                   \
     } while (0)
 
-// `first` is a multiple of CALLS, so that only the low word of the counter runs.
-CPU_HOT static void draw_words(const dropout_draw *d, uint64_t first, uint64_t sample, words *out)
+// Sixteen calls and no carry: the first is a multiple of sixteen.
+CPU_INLINE void draw_block(const dropout_draw *d, uint64_t block, uint64_t sample, uint32_t *word)
 {
+    const uint64_t first = block * DROPOUT_LANES;
     const uint32_t k0 = d->key.word[0], k1 = d->key.word[1];
     const uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32);
     const uint32_t sample_low = (uint32_t)sample, sample_high = (uint32_t)(sample >> 32);
-    for (uint32_t c = 0; c < CALLS; c++) {
+    for (uint32_t c = 0; c < DROPOUT_LANES; c++) {
         uint32_t x0 = low + c, x1 = high, x2 = sample_low, x3 = sample_high;
         ROUND(0);
         ROUND(1);
@@ -57,28 +52,30 @@ CPU_HOT static void draw_words(const dropout_draw *d, uint64_t first, uint64_t s
         ROUND(7);
         ROUND(8);
         ROUND(9);
-        out->word[0][c] = x0;
-        out->word[1][c] = x1;
-        out->word[2][c] = x2;
-        out->word[3][c] = x3;
+        word[c] = x0;
+        word[DROPOUT_LANES + c] = x1;
+        word[2 * DROPOUT_LANES + c] = x2;
+        word[3 * DROPOUT_LANES + c] = x3;
+    }
+}
+
+CPU_HOT void draw_words(const dropout_draw *d, uint64_t sample, uint64_t first_block, int64_t blocks,
+                        uint32_t *word)
+{
+    for (int64_t b = 0; b < blocks; b++) {
+        draw_block(d, first_block + (uint64_t)b, sample, word + b * DROPOUT_BLOCK);
     }
 }
 
 // ---- deciding ---------------------------------------------------------------------------------------------
 
-// The words of elements [16 * line, 16 * line + 16) of a piece.
-CPU_INLINE const uint32_t *line_of(const words *w, int64_t line)
-{
-    return w->word[line % 4] + line / 4 * DROPOUT_LANES;
-}
-
-CPU_HOT static void apply(const words *w, const dropout_draw *d, const float *x, float *y, uint8_t *mask,
-                          int64_t count)
+CPU_HOT static void apply(const uint32_t *words, const dropout_draw *d, const float *x, float *y,
+                          uint8_t *mask, int64_t count)
 {
     const uint32_t threshold = d->threshold;
     const float scale = (float)d->scale;
     for (int64_t i = 0; i < count; i += DROPOUT_LANES) {
-        const uint32_t *word = line_of(w, i / DROPOUT_LANES);
+        const uint32_t *word = words + i;
         const int64_t lanes = count - i < DROPOUT_LANES ? count - i : DROPOUT_LANES;
         for (int64_t k = 0; lanes < DROPOUT_LANES && k < lanes; k++) {
             y[i + k] = word[k] >= threshold ? x[i + k] * scale : 0.0f;
@@ -94,29 +91,30 @@ CPU_HOT static void apply(const words *w, const dropout_draw *d, const float *x,
 }
 
 // Elements [at, at + count) of x become those of y.
-static void drop_piece(const job *j, const words *w, int64_t at, int64_t count)
+static void drop_piece(const job *j, const uint32_t *words, int64_t at, int64_t count)
 {
     uint8_t *mask = j->mask == NULL ? NULL : j->mask + at;
     if (j->type == HR_F32) {
-        apply(w, &j->draw, (const float *)j->x + at, (float *)j->y + at, mask, count);
+        apply(words, &j->draw, (const float *)j->x + at, (float *)j->y + at, mask, count);
         return;
     }
     float scratch[PIECE];
     cast_widen(scratch, (const uint16_t *)j->x + at, j->type, count);
-    apply(w, &j->draw, scratch, scratch, mask, count);
+    apply(words, &j->draw, scratch, scratch, mask, count);
     cast_narrow((uint16_t *)j->y + at, j->type, scratch, count);
 }
 
 static void draw_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    words w;
+    uint32_t words[PIECE];
     (void)worker;
     for (int64_t piece = begin; piece < end; piece++) {
         const int64_t sample = piece / j->pieces, first = piece % j->pieces * PIECE;
         const int64_t left = j->per_sample - first, at = sample * j->per_sample + first;
-        draw_words(&j->draw, (uint64_t)(first / 4), j->first_sample + (uint64_t)sample, &w);
-        drop_piece(j, &w, at, left < PIECE ? left : PIECE);
+        draw_words(&j->draw, j->first_sample + (uint64_t)sample, (uint64_t)(first / DROPOUT_BLOCK),
+                   PIECE / DROPOUT_BLOCK, words);
+        drop_piece(j, words, at, left < PIECE ? left : PIECE);
     }
 }
 

@@ -286,6 +286,10 @@ void half_tile_query(const half_tile_plan *cut, int64_t at, int64_t count, const
     *tile = *q;
     tile->attr.heads = 1;
     tile->attr.offset = cut->group > 0 ? (int32_t)(at % cut->group) : 0;
+    if (cut->heads.heads > 0) { // whose masks are drawn by their place
+        tile->attr.offset = (int32_t)at;
+        tile->attr.count = q->attr.heads;
+    }
     if (cut->by_rows) {
         const int64_t end = (band.small_rows - 1) * cut->rows.stride + cut->rows.kernel - band.pad_top;
         tile->attr.pad_top = band.pad_top;

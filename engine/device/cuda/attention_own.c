@@ -9,6 +9,7 @@
 
 #include "attention_places.h"
 #include "kernels/attention_own_args.h"
+#include "ops/dropout.h"
 
 enum { NARROW = 64, WIDE = 128, BLOCKS_MAX = INT32_MAX };
 
@@ -18,26 +19,44 @@ static int32_t features_of(const op_query *q)
 }
 
 // Features of a block's result.
+static bool drops(const op_query *q)
+{
+    return q->attr.rate > 0.0;
+}
+
 static int32_t window_of(const op_query *q)
 {
-    return features_of(q) <= NARROW ? NARROW : WIDE;
+    return drops(q) || features_of(q) <= NARROW ? NARROW : WIDE;
 }
 
 static bool fits(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    return q->attr.rate == 0.0 && op_attention_of(q).row <= INT32_MAX / ATTENTION_TILE;
+    return !drops(q) && op_attention_of(q).row <= INT32_MAX / ATTENTION_TILE;
+}
+
+static bool fits_dropping(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    return drops(q) && op_attention_of(q).row <= INT32_MAX / ATTENTION_TILE;
+}
+
+static void kernel_name(const op_query *q, const char *family, char name[CUDA_NAME_MAX])
+{
+    const char *const form = drops(q) ? "drop" : window_of(q) == NARROW ? "64" : "128";
+    (void)snprintf(name, CUDA_NAME_MAX, "%s_%s_%s", family, form, cuda_suffix(cuda_type(q)));
 }
 
 static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
 {
-    (void)snprintf(name, CUDA_NAME_MAX, "%s_%d_%s", op_name((hr_op)q->op), window_of(q),
-                   cuda_suffix(cuda_type(q)));
+    kernel_name(q, op_name((hr_op)q->op), name);
 }
 
-static attention_own_args arguments_of(const op_query *q)
+static attention_own_args arguments_of(const cuda_run *r)
 {
+    const op_query *q = r->query;
     const op_attention s = op_attention_of(q);
+    const dropout_draw d = dropout_begin(&q->attr, 0, 0); // rate and scale are any step's
     const int32_t features = features_of(q), window = window_of(q);
     return (attention_own_args){.samples = s.samples,
                                 .heads = s.heads,
@@ -48,7 +67,10 @@ static attention_own_args arguments_of(const op_query *q)
                                 .features = features,
                                 .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
                                 .scale = (float)(1.0 / sqrt((double)features)),
-                                .windows = (features + window - 1) / window};
+                                .windows = (features + window - 1) / window,
+                                .scalars = (const dropout_scalars *)r->scalars,
+                                .threshold = d.threshold,
+                                .kept_scale = (float)d.scale};
 }
 
 // A block for each tile of `rows` of each head and window.
@@ -67,7 +89,7 @@ static hr_status launch(const cuda_run *r, CUfunction function, const attention_
 static hr_status run_forward(const cuda_run *r, hr_err *err)
 {
     const attention_places at = attention_places_of(r->query, r->in, r->out);
-    attention_own_args a = arguments_of(r->query);
+    attention_own_args a = arguments_of(r);
     a.q = (const void *)at.q;
     a.k = (const void *)at.k;
     a.v = (const void *)at.v;
@@ -90,15 +112,14 @@ enum { STAGE_QUERIES, STAGE_KEYS, STAGES };
 static uint32_t name_backward(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
     name_of(q, name[STAGE_QUERIES]);
-    (void)snprintf(name[STAGE_KEYS], CUDA_NAME_MAX, "attention_bwd_keys_%d_%s", window_of(q),
-                   cuda_suffix(cuda_type(q)));
+    kernel_name(q, "attention_bwd_keys", name[STAGE_KEYS]);
     return STAGES;
 }
 
 static hr_status run_backward(const cuda_run *r, hr_err *err)
 {
     const attention_places at = attention_places_of(r->query, r->in, r->out);
-    attention_own_args a = arguments_of(r->query);
+    attention_own_args a = arguments_of(r);
     a.q = (const void *)at.q;
     a.k = (const void *)at.k;
     a.v = (const void *)at.v;
@@ -113,6 +134,7 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
     return launch(r, r->stage[STAGE_KEYS], &a, a.keys, err);
 }
 
+// The second of each drops weights, and needs the scalars of its step.
 static const cuda_impl impls[] = {
     {.op = HR_OP_ATTENTION,
      .types = CUDA_REAL,
@@ -121,6 +143,14 @@ static const cuda_impl impls[] = {
      .module = "attention_own",
      .kernel = name_of,
      .run = run_forward},
+    {.op = HR_OP_ATTENTION,
+     .types = CUDA_REAL,
+     .name = "tiles",
+     .fits = fits_dropping,
+     .module = "attention_own",
+     .kernel = name_of,
+     .scalars = cuda_dropout_scalars,
+     .run = run_forward},
     {.op = HR_OP_ATTENTION_BWD,
      .types = CUDA_REAL,
      .name = "tiles",
@@ -128,6 +158,15 @@ static const cuda_impl impls[] = {
      .workspace = workspace_backward,
      .module = "attention_own",
      .stages = name_backward,
+     .run = run_backward},
+    {.op = HR_OP_ATTENTION_BWD,
+     .types = CUDA_REAL,
+     .name = "tiles",
+     .fits = fits_dropping,
+     .workspace = workspace_backward,
+     .module = "attention_own",
+     .stages = name_backward,
+     .scalars = cuda_dropout_scalars,
      .run = run_backward},
 };
 

@@ -179,4 +179,7 @@ HR_MUST_CHECK hr_status cuda_say_instead(cuda_device *device, const op_query *q,
 void cuda_refusal(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl *taken,
                   hr_err *out);
 
+// cuda_impl.scalars of what drops: a dropout_scalars (kernels/dropout_args.h).
+void cuda_dropout_scalars(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES]);
+
 #endif

@@ -17,7 +17,7 @@ static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
     (void)snprintf(name, CUDA_NAME_MAX, "%s_%s", kernel, cuda_suffix(cuda_type(q)));
 }
 
-static void fill_scalars(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES])
+void cuda_dropout_scalars(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES])
 {
     const dropout_draw d = dropout_begin(&q->attr, io->seed, io->update);
     const dropout_scalars s = {.first_sample = io->first_sample, .key = {d.key.word[0], d.key.word[1]}};
@@ -69,7 +69,7 @@ static const cuda_impl impls[] = {
      .fits = cuda_one_type,
      .module = "dropout",
      .kernel = name_of,
-     .scalars = fill_scalars,
+     .scalars = cuda_dropout_scalars,
      .run = run_drawn},
     {.op = HR_OP_DROPOUT_BWD,
      .types = CUDA_REAL,
@@ -77,7 +77,7 @@ static const cuda_impl impls[] = {
      .fits = cuda_one_type,
      .module = "dropout",
      .kernel = name_of,
-     .scalars = fill_scalars,
+     .scalars = cuda_dropout_scalars,
      .run = run_drawn},
     {.op = HR_OP_DROPOUT_BWD_MASK,
      .types = CUDA_REAL,

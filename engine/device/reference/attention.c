@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "ops/dropout.h"
 
 static bool is_causal(const op_query *q)
 {
@@ -109,9 +110,33 @@ static void add_scaled(double scale, const double *from, double *to, int64_t cou
     }
 }
 
+// Which weights of a query are kept, and what they are multiplied with.
+typedef struct dropping {
+    dropout_draw draw;
+    bool drops;
+    uint64_t sample, first; // of key 0
+} dropping;
+
+static dropping dropping_of(const reference_call *call, const sizes *s, int64_t n, int64_t h, int64_t i)
+{
+    const bool drops = call->query->attr.rate > 0.0;
+    return (dropping){.drops = drops,
+                      .draw = drops ? dropout_begin(&call->query->attr, call->io->seed, call->io->update)
+                                    : (dropout_draw){.threshold = 0},
+                      .sample = drops ? call->io->first_sample + (uint64_t)n : 0,
+                      .first = (uint64_t)((h * s->of.queries + i) * s->of.keys)};
+}
+
+static double factor_of(const dropping *d, int64_t key)
+{
+    return !d->drops                                                      ? 1.0
+           : dropout_keeps(&d->draw, d->sample, d->first + (uint64_t)key) ? d->draw.scale
+                                                                          : 0.0;
+}
+
 // One query: y and log Σ exp of its scores over the first `visible` keys.
 static double attend(const sizes *s, const double *q, const double *k, const double *v, int64_t visible,
-                     double *y)
+                     const dropping *d, double *y)
 {
     double largest = -INFINITY, sum = 0.0;
     for (int64_t j = 0; j < visible; j++) {
@@ -122,10 +147,10 @@ static double attend(const sizes *s, const double *q, const double *k, const dou
     for (int64_t j = 0; j < visible; j++) {
         const double weight = exp(s->scale * dot(q, k + j * s->of.row, s->of.features) - largest);
         sum += weight;
-        add_scaled(weight, v + j * s->of.row, y, s->of.features);
+        add_scaled(weight * factor_of(d, j), v + j * s->of.row, y, s->of.features);
     }
-    for (int64_t d = 0; d < s->of.features; d++) {
-        y[d] /= sum;
+    for (int64_t f = 0; f < s->of.features; f++) {
+        y[f] /= sum;
     }
     return largest + log(sum);
 }
@@ -139,15 +164,16 @@ void reference_attention(const reference_call *call)
                       n = row / s.of.queries / s.of.heads;
         const int64_t at = place(&s, s.of.row, s.of.queries, n, h, i),
                       first = place(&s, s.of.row, s.of.keys, n, h, 0);
+        const dropping d = dropping_of(call, &s, n, h, i);
         lse[row] = attend(&s, sequence(&s, call->in, 0) + at, sequence(&s, call->in, 1) + first,
-                          sequence(&s, call->in, 2) + first, seen(call->query, i, s.of.keys),
+                          sequence(&s, call->in, 2) + first, seen(call->query, i, s.of.keys), &d,
                           (double *)call->out[0] + place(&s, s.of.width, s.of.queries, n, h, i));
     }
 }
 
 // What query i of one head gives to dq, dk and dv. `at` is its place, `first` that of key 0, `at_y` its place in y.
 static void attend_bwd(const reference_call *call, const sizes *s, int64_t at, int64_t first, int64_t at_y,
-                       int64_t visible, double lse)
+                       int64_t visible, const dropping *d, double lse)
 {
     const double *q = sequence(s, call->in, 0) + at, *k = sequence(s, call->in, 1) + first;
     const double *v = sequence(s, call->in, 2) + first, *y = (const double *)call->in[s->of.y] + at_y;
@@ -157,9 +183,9 @@ static void attend_bwd(const reference_call *call, const sizes *s, int64_t at, i
     const double mean = dot(dy, y, s->of.features); // Σ over keys of weight * dweight
     for (int64_t j = 0; j < visible; j++) {
         const int64_t key = j * s->of.row;
-        const double weight = exp(s->scale * dot(q, k + key, s->of.features) - lse);
-        const double ds = s->scale * weight * (dot(dy, v + key, s->of.features) - mean);
-        add_scaled(weight, dy, dv + key, s->of.features);
+        const double weight = exp(s->scale * dot(q, k + key, s->of.features) - lse), factor = factor_of(d, j);
+        const double ds = s->scale * weight * (factor * dot(dy, v + key, s->of.features) - mean);
+        add_scaled(weight * factor, dy, dv + key, s->of.features);
         add_scaled(ds, q, dk + key, s->of.features);
         add_scaled(ds, k + key, dq, s->of.features);
     }
@@ -175,8 +201,9 @@ void reference_attention_bwd(const reference_call *call)
     for (int64_t row = 0; row < s.of.samples * s.of.heads * s.of.queries; row++) {
         const int64_t i = row % s.of.queries, h = row / s.of.queries % s.of.heads,
                       n = row / s.of.queries / s.of.heads;
+        const dropping d = dropping_of(call, &s, n, h, i);
         attend_bwd(call, &s, place(&s, s.of.row, s.of.queries, n, h, i),
                    place(&s, s.of.row, s.of.keys, n, h, 0), place(&s, s.of.width, s.of.queries, n, h, i),
-                   seen(call->query, i, s.of.keys), lse[row]);
+                   seen(call->query, i, s.of.keys), &d, lse[row]);
     }
 }

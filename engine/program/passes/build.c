@@ -276,6 +276,17 @@ static hr_status add_outputs(draft *d, const model_node *node, hr_op op, uint32_
     return HR_OK;
 }
 
+// Without the dropout that only training has.
+static op_attr attr_here(const draft *d, const model_node *node)
+{
+    op_attr attr = node->attr;
+    if (d->mode == PROGRAM_EVALUATE && node->op == HR_OP_ATTENTION) {
+        attr.rate = 0.0;
+        attr.salt = 0;
+    }
+    return attr;
+}
+
 // Who reads the result of a layer that does nothing here reads what went in.
 static bool left_out(const draft *d, const model_node *node)
 {
@@ -298,7 +309,7 @@ static hr_status add_node(draft *d, const model_node *node, hr_err *err)
     if (i == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
-    i->attr = node->attr;
+    i->attr = attr_here(d, node);
     for (uint32_t k = 0; k < node->in_count; k++) {
         instr_in(i, node->in[k].is_param ? d->param_tensor[node->in[k].index]
                                          : d->value_tensor[node->in[k].index]);

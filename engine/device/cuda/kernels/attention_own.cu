@@ -7,7 +7,7 @@
 // own scores. The backward pass has two kernels, one for rows of queries and one for rows of keys: scores are computed
 // twice and nobody adds to another's sum, so that the same bits come every time.
 #include "attention_own_args.h"
-#include "kernel.cuh"
+#include "philox.cuh"
 
 namespace
 {
@@ -313,6 +313,103 @@ __device__ __forceinline__ float row_sum(float x)
     return x;
 }
 
+// ---- dropout ------------------------------------------------------------------------------------------------------
+
+// Which weights of a tile are kept: of each query the bits of the one or two blocks of elements that its keys lie in.
+struct kept_bits {
+    uint16_t word[TILE][2 * PHILOX_WORDS];
+};
+
+struct mask_place {
+    uint64_t first; // element of the tile's first query and key
+    uint64_t sample;
+};
+
+__device__ __forceinline__ mask_place mask_place_of(const attention_own_args &a, const job &j, int64_t query,
+                                                    int64_t key)
+{
+    const int64_t n = j.head / a.heads, h = j.head % a.heads;
+    return {(uint64_t)((h * a.queries + query) * a.keys + key), a.scalars->first_sample + (uint64_t)n};
+}
+
+// Sixteen threads make the calls of a block, and ballots gather what they decide. Ends with the block in step.
+__device__ __forceinline__ void draw(const attention_own_args &a, const mask_place &m, kept_bits *to)
+{
+    const int blocks = a.keys % DRAW_BLOCK == 0 ? 1 : 2, lane = threadIdx.x % DRAW_LANES;
+    for (int i = threadIdx.x; i < TILE * blocks * DRAW_LANES; i += THREADS) {
+        const int row = i / DRAW_LANES / blocks, block = i / DRAW_LANES % blocks;
+        const uint64_t element = m.first + (uint64_t)row * (uint64_t)a.keys;
+        const uint64_t call = (element / DRAW_BLOCK + (uint64_t)block) * DRAW_LANES + (uint64_t)lane;
+        const philox_words words = philox(a.scalars->key[0], a.scalars->key[1], call, m.sample);
+#pragma unroll
+        for (int w = 0; w < PHILOX_WORDS; w++) {
+            const uint32_t kept = __ballot_sync(FULL_WARP, words.word[w] >= a.threshold);
+            if (lane == 0) {
+                to->word[row][block * PHILOX_WORDS + w] = (uint16_t)(kept >> (threadIdx.x % WARP));
+            }
+        }
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ bool is_kept(const attention_own_args &a, const mask_place &m,
+                                        const kept_bits *bits, int query, int key)
+{
+    const int at = (int)((m.first + (uint64_t)query * (uint64_t)a.keys) % DRAW_BLOCK) + key;
+    return (bits->word[query][at / DRAW_LANES] >> at % DRAW_LANES & 1) != 0;
+}
+
+// Bit r * COLUMNS + c of this thread's numbers, whose rows are queries, or keys.
+template <bool ROWS_ARE_KEYS>
+__device__ __forceinline__ uint32_t my_kept(const attention_own_args &a, const job &j, int64_t query,
+                                            int64_t key, float *room)
+{
+    static_assert(ROWS * COLUMNS == 32, "one word has the bits of a thread");
+    kept_bits *bits = reinterpret_cast<kept_bits *>(room);
+    const mask_place m = mask_place_of(a, j, query, key);
+    draw(a, m, bits);
+    uint32_t kept = 0;
+#pragma unroll
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int row = my_row() * ROWS + i / COLUMNS, column = my_column() * COLUMNS + i % COLUMNS;
+        const bool keeps =
+            ROWS_ARE_KEYS ? is_kept(a, m, bits, column, row) : is_kept(a, m, bits, row, column);
+        kept |= (keeps ? 1u : 0u) << i;
+    }
+    return kept;
+}
+
+__device__ __forceinline__ float factor_of(const attention_own_args &a, uint32_t kept, int r, int c)
+{
+    return (kept >> (r * COLUMNS + c) & 1u) != 0 ? a.kept_scale : 0.0f;
+}
+
+__device__ __forceinline__ void drop(const attention_own_args &a, uint32_t kept, float (&s)[ROWS][COLUMNS])
+{
+#pragma unroll
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        s[i / COLUMNS][i % COLUMNS] *= factor_of(a, kept, i / COLUMNS, i % COLUMNS);
+    }
+}
+
+// Weights as values are multiplied with them.
+template <bool DROPS>
+__device__ __forceinline__ void put_dropped(const attention_own_args &a, float *tile,
+                                            const float (&p)[ROWS][COLUMNS], uint32_t kept)
+{
+    if constexpr (DROPS) {
+        float dropped[ROWS][COLUMNS];
+#pragma unroll
+        for (int i = 0; i < ROWS * COLUMNS; i++) {
+            const int r = i / COLUMNS, c = i % COLUMNS;
+            dropped[r][c] = p[r][c] * factor_of(a, kept, r, c);
+        }
+        put_turned(tile, dropped);
+    } else {
+        put_turned(tile, p);
+    }
+}
+
 // ---- forward ------------------------------------------------------------------------------------------------------
 
 // Scores (in powers of two) become weights against the largest so far, and what was summed before is brought to it.
@@ -366,7 +463,8 @@ __device__ __forceinline__ void finish(const attention_own_args &a, const job &j
     }
 }
 
-template <typename T, int CHUNKS> __device__ __forceinline__ void forward(const attention_own_args &a)
+template <typename T, int CHUNKS, bool DROPS>
+__device__ __forceinline__ void forward(const attention_own_args &a)
 {
     SHARED four room[3 * TILE * TILE / 4];
     float *const queries = room[0].at, *const keys = queries + TILE * TILE,
@@ -391,6 +489,9 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void forward(const 
             load_rows(values, v.at + first_feature, v.step, v.count, a.features - first_feature);
             score(a, s, queries, keys, q, k, a.scale * LOG2_E);
             weigh(a, j, key, s, largest, sum, y);
+            if constexpr (DROPS) {
+                drop(a, my_kept<false>(a, j, j.first_row, key, queries), s);
+            }
             put_turned(keys, s);
             gather(a, y, keys, values, v, first_feature);
         }
@@ -422,7 +523,7 @@ template <typename T> __device__ __forceinline__ void row_products(const attenti
     __syncthreads();
 }
 
-template <typename T, int CHUNKS>
+template <typename T, int CHUNKS, bool DROPS>
 __device__ __forceinline__ void backward_queries(const attention_own_args &a)
 {
     SHARED four room[3 * TILE * TILE / 4];
@@ -452,6 +553,9 @@ __device__ __forceinline__ void backward_queries(const attention_own_args &a)
             score(a, s, rows, columns, q, k, a.scale * LOG2_E);
             load_rows(values, k.at + first_feature, k.step, k.count, a.features - first_feature);
             score(a, dp, rows, columns, dy, v, 1.0f);
+            if constexpr (DROPS) {
+                drop(a, my_kept<false>(a, j, j.first_row, key, columns), dp);
+            }
 #pragma unroll
             for (int i = 0; i < ROWS * COLUMNS; i++) {
                 const int r = i / COLUMNS, c = i % COLUMNS;
@@ -466,7 +570,8 @@ __device__ __forceinline__ void backward_queries(const attention_own_args &a)
     }
 }
 
-template <typename T, int CHUNKS> __device__ __forceinline__ void backward_keys(const attention_own_args &a)
+template <typename T, int CHUNKS, bool DROPS>
+__device__ __forceinline__ void backward_keys(const attention_own_args &a)
 {
     SHARED four room[3 * TILE * TILE / 4];
     float *const rows = room[0].at, *const columns = rows + TILE * TILE,
@@ -495,10 +600,14 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void backward_keys(
                     is_seen(a, query + my_column() * COLUMNS + c, j.first_row + my_row() * ROWS + r);
                 p[r][c] = seen ? exp2f(p[r][c] - a.lse[at + c] * LOG2_E) : 0.0f;
             }
-            put_turned(rows, p);
+            const uint32_t kept = DROPS ? my_kept<true>(a, j, query, j.first_row, columns) : 0;
+            put_dropped<DROPS>(a, rows, p, kept);
             gather(a, dv, rows, values, dy, first_feature);
             load_rows(values, q.at + first_feature, q.step, count, a.features - first_feature);
             score(a, dp, rows, columns, v, dy, 1.0f);
+            if constexpr (DROPS) {
+                drop(a, kept, dp);
+            }
 #pragma unroll
             for (int i = 0; i < ROWS * COLUMNS; i++) {
                 const int r = i / COLUMNS, c = i % COLUMNS;
@@ -515,33 +624,20 @@ template <typename T, int CHUNKS> __device__ __forceinline__ void backward_keys(
 
 } // namespace
 
-// A result of 64 features a block, and of 128.
-#define ATTENTION(suffix, type)                                                                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, 3) attention_64_##suffix(attention_own_args a)     \
+// A result of 64 features a block, and of 128; those that drop have 64.
+#define KERNEL(name, blocks, function, ...)                                                                  \
+    extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(attention_own_args a)                 \
     {                                                                                                        \
-        forward<type, 1>(a);                                                                                 \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) attention_128_##suffix(attention_own_args a)    \
-    {                                                                                                        \
-        forward<type, 2>(a);                                                                                 \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, 3) attention_bwd_64_##suffix(attention_own_args a) \
-    {                                                                                                        \
-        backward_queries<type, 1>(a);                                                                        \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                 \
-        attention_bwd_128_##suffix(attention_own_args a)                                                     \
-    {                                                                                                        \
-        backward_queries<type, 2>(a);                                                                        \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, 3)                                                 \
-        attention_bwd_keys_64_##suffix(attention_own_args a)                                                 \
-    {                                                                                                        \
-        backward_keys<type, 1>(a);                                                                           \
-    }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                 \
-        attention_bwd_keys_128_##suffix(attention_own_args a)                                                \
-    {                                                                                                        \
-        backward_keys<type, 2>(a);                                                                           \
+        function<__VA_ARGS__>(a);                                                                            \
     }
+#define ATTENTION(suffix, type)                                                                              \
+    KERNEL(attention_64_##suffix, 3, forward, type, 1, false)                                                \
+    KERNEL(attention_128_##suffix, 2, forward, type, 2, false)                                               \
+    KERNEL(attention_drop_##suffix, 2, forward, type, 1, true)                                               \
+    KERNEL(attention_bwd_64_##suffix, 3, backward_queries, type, 1, false)                                   \
+    KERNEL(attention_bwd_128_##suffix, 2, backward_queries, type, 2, false)                                  \
+    KERNEL(attention_bwd_drop_##suffix, 2, backward_queries, type, 1, true)                                  \
+    KERNEL(attention_bwd_keys_64_##suffix, 3, backward_keys, type, 1, false)                                 \
+    KERNEL(attention_bwd_keys_128_##suffix, 2, backward_keys, type, 2, false)                                \
+    KERNEL(attention_bwd_keys_drop_##suffix, 2, backward_keys, type, 1, true)
 FOR_REAL_TYPES(ATTENTION)

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "dropout_args.h"
+
 enum {
     ATTENTION_TILE = 64,     // queries and keys of a tile, and features that are in shared memory at once
     ATTENTION_THREADS = 128, // 16 across a tile, 8 down it
@@ -22,8 +24,11 @@ typedef struct attention_own_args {
     int64_t samples, heads, queries, keys;
     int32_t row, width, features; // row · ATTENTION_TILE fits an int32
     int32_t causal;
-    float scale;     // of q·k
-    int32_t windows; // a block has this share of a head's features as its result
+    float scale;                    // of q·k
+    int32_t windows;                // a block has this share of a head's features as its result
+    const dropout_scalars *scalars; // of the kernels that drop
+    uint32_t threshold;             // a word below it drops its weight
+    float kept_scale;
 } attention_own_args;
 
 #endif

@@ -4,33 +4,7 @@
 // such vectors, 16 elements apart. No call is made twice, nothing but x, y and the mask is moved.
 #include "dropout_args.h"
 #include "map.cuh"
-
-#define BLOCK  64
-#define LANES  16
-#define WORDS  4
-#define ROUNDS 10
-
-struct philox_words {
-    uint32_t word[WORDS];
-};
-
-// Philox4x32-10 as base/philox.c has it: of one call of one sample.
-__device__ __forceinline__ philox_words philox(uint32_t k0, uint32_t k1, uint64_t call, uint64_t sample)
-{
-    uint32_t x0 = (uint32_t)call, x1 = (uint32_t)(call >> 32);
-    uint32_t x2 = (uint32_t)sample, x3 = (uint32_t)(sample >> 32);
-#pragma unroll
-    for (int round = 0; round < ROUNDS; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
-        x0 = (uint32_t)(p1 >> 32) ^ x1 ^ k0;
-        x1 = (uint32_t)p1;
-        x2 = (uint32_t)(p0 >> 32) ^ x3 ^ k1;
-        x3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return philox_words{{x0, x1, x2, x3}};
-}
+#include "philox.cuh"
 
 // Bit w * N + l: the element of word w and call l is kept.
 template <int N>
@@ -41,7 +15,7 @@ __device__ __forceinline__ uint32_t draw(const dropout_args &a, uint64_t first_c
     for (int l = 0; l < N; l++) {
         const philox_words words = philox(a.scalars->key[0], a.scalars->key[1], first_call + l, sample);
 #pragma unroll
-        for (int w = 0; w < WORDS; w++) {
+        for (int w = 0; w < PHILOX_WORDS; w++) {
             kept |= (words.word[w] >= a.threshold ? 1u : 0u) << (w * N + l);
         }
     }
@@ -76,17 +50,17 @@ __device__ __forceinline__ void apply_vectors(const dropout_args &a, int64_t sam
 {
     const T *x = static_cast<const T *>(a.x) + sample * a.per_sample;
     T *out = static_cast<T *>(a.out) + sample * a.per_sample;
-    pack<T, N> values[WORDS];
+    pack<T, N> values[PHILOX_WORDS];
 #pragma unroll
-    for (int w = 0; w < WORDS; w++) {
-        if (element + w * LANES < a.per_sample) {
-            values[w] = *reinterpret_cast<const pack<T, N> *>(x + element + w * LANES);
+    for (int w = 0; w < PHILOX_WORDS; w++) {
+        if (element + w * DRAW_LANES < a.per_sample) {
+            values[w] = *reinterpret_cast<const pack<T, N> *>(x + element + w * DRAW_LANES);
         }
     }
     const uint32_t kept = draw<N>(a, (uint64_t)call, a.scalars->first_sample + (uint64_t)sample);
 #pragma unroll
-    for (int w = 0; w < WORDS; w++) {
-        const int64_t at = element + w * LANES;
+    for (int w = 0; w < PHILOX_WORDS; w++) {
+        const int64_t at = element + w * DRAW_LANES;
         if (at < a.per_sample) {
             *reinterpret_cast<pack<T, N> *>(out + at) = applied<T, N>(a, values[w], kept >> w * N);
             if (a.mask != nullptr) {
@@ -103,8 +77,8 @@ __device__ __forceinline__ void apply_elements(const dropout_args &a, int64_t sa
 {
     const uint32_t kept = draw<N>(a, (uint64_t)call, a.scalars->first_sample + (uint64_t)sample);
     const int64_t begin = sample * a.per_sample;
-    for (int k = 0; k < WORDS * N; k++) {
-        const int64_t at = element + k / N * LANES + k % N;
+    for (int k = 0; k < PHILOX_WORDS * N; k++) {
+        const int64_t at = element + k / N * DRAW_LANES + k % N;
         if (at < a.per_sample) {
             const bool keeps = (kept >> k & 1u) != 0;
             const float x = widen(static_cast<const T *>(a.x)[begin + at]);
@@ -116,19 +90,19 @@ __device__ __forceinline__ void apply_elements(const dropout_args &a, int64_t sa
     }
 }
 
-// Pieces of a sample are numbered block by block, LANES / N in each.
+// Pieces of a sample are numbered block by block, DRAW_LANES / N in each.
 template <typename T> __device__ __forceinline__ void dropout(const dropout_args &a)
 {
-    constexpr int n = lanes<T>::count, of_block = LANES / n;
+    constexpr int n = lanes<T>::count, of_block = DRAW_LANES / n;
     const int64_t count = a.samples * a.pieces.by;
     for (int64_t i = grid_thread(); i < count; i += grid_width()) {
         const int64_t sample = count <= INT32_MAX ? (int64_t)quotient((uint32_t)i, a.pieces)
                                                   : (int64_t)quotient((uint64_t)i, a.pieces);
         const int64_t piece = i - sample * a.pieces.by, block = piece / of_block, lane = piece % of_block * n;
         if (a.per_sample % n == 0) {
-            apply_vectors<T, n>(a, sample, block * LANES + lane, block * BLOCK + lane);
+            apply_vectors<T, n>(a, sample, block * DRAW_LANES + lane, block * DRAW_BLOCK + lane);
         } else {
-            apply_elements<T, n>(a, sample, block * LANES + lane, block * BLOCK + lane);
+            apply_elements<T, n>(a, sample, block * DRAW_LANES + lane, block * DRAW_BLOCK + lane);
         }
     }
 }
