@@ -154,7 +154,8 @@ void manual_print_lua(void)
         "Everything of headroom is in the table hr.");
     roff_paragraph("The fields of a result have the names of `headroom run --json`; headroom-terms(7) says "
                    "what each means. "
-                   "Sizes are hr.bytes values, and what does not apply is nil.");
+                   "Sizes are hr.bytes values, and what does not apply is nil; a name that no "
+                   "result has is an error.");
     roff_section("names");
     for (size_t k = 0; lua_script_row_at(k, &row); k++) {
         print_lua_name(&row);

@@ -7,6 +7,7 @@
 
 #include "headroom/category.h"
 #include "headroom/event.h"
+#include "headroom/words.h"
 
 #include "app/lua/script.h"
 
@@ -74,6 +75,61 @@ static void push_by_category(lua_State *L, const uint64_t *by_category)
     }
 }
 
+// ---- names ------------------------------------------------------------------------------------------------------------
+
+static int raise_unknown_field(lua_State *L, const hr_field *fields, const char *name)
+{
+    enum { NAMES_MAX = 64 };
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (const hr_field *f = fields; !hr_field_is_end(f) && count < NAMES_MAX; f++) {
+        if (f->name != NULL) {
+            names[count++] = f->name;
+        }
+    }
+    const char *near = hr_word_nearest(name, names, count);
+    hr_err err = {0};
+    (void)HR_FAIL(&err, LUA, "no field of a result is called '%.64s' here%s%s%s", name,
+                  near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
+                  near == NULL ? "" : "'?");
+    hr_err_try(&err, "%s", near == NULL ? "for name in pairs(result) do print(name) end" : "headroom terms");
+    return script_raise(L, &err);
+}
+
+// __index of a result: what does not apply is nil, what it never has is a mistake.
+static int get_missing(lua_State *L)
+{
+    const hr_field *fields = lua_touserdata(L, lua_upvalueindex(1));
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    const hr_field *f = fields;
+    while (name != NULL && !hr_field_is_end(f) && (f->name == NULL || strcmp(f->name, name) != 0)) {
+        f++;
+    }
+    if (name != NULL && hr_field_is_end(f)) {
+        return raise_unknown_field(L, fields, name);
+    }
+    lua_pushnil(L);
+    return 1;
+}
+
+void script_guard_fields(lua_State *L, const hr_field *fields)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, fields) == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_createtable(L, 0, 2);
+        lua_pushlightuserdata(L, (void *)(uintptr_t)fields);
+        lua_pushcclosure(L, get_missing, 1);
+        lua_setfield(L, -2, "__index");
+        lua_pushliteral(L, "hr.result");
+        lua_setfield(L, -2, "__metatable");
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, fields);
+    }
+    lua_setmetatable(L, -2);
+}
+
+// ---- values -----------------------------------------------------------------------------------------------------------
+
 static void push_records(lua_State *L, const hr_field *f, const void *record, const hr_report *report)
 {
     size_t count = 0;
@@ -82,6 +138,7 @@ static void push_records(lua_State *L, const hr_field *f, const void *record, co
     for (size_t k = 0; k < count; k++) {
         lua_newtable(L);
         script_set_fields(L, f->fields, first + k * f->size, report);
+        script_guard_fields(L, f->fields);
         lua_rawseti(L, -2, (lua_Integer)k + 1);
     }
 }
@@ -116,6 +173,7 @@ static void push_field(lua_State *L, const hr_field *f, const void *record, cons
     case HR_FIELD_OBJECT:
         lua_newtable(L);
         script_set_fields(L, f->fields, at, report);
+        script_guard_fields(L, f->fields);
         break;
     case HR_FIELD_ROWS:
     case HR_FIELD_LIST:

@@ -13,6 +13,8 @@ void script_push_bytes_or_nil(lua_State *L, uint64_t bytes); // HR_NONE: nil
 void script_push_count(lua_State *L, uint64_t count);        // HR_NONE: nil
 // Into the table on top of the stack. `report` answers what applies; NULL where no row asks.
 void script_set_fields(lua_State *L, const hr_field *fields, const void *record, const hr_report *report);
+// Reading a name that no row of `fields` has from the table on top of the stack is an error at the recipe's line.
+void script_guard_fields(lua_State *L, const hr_field *fields);
 // A list of `count` records of `stride` bytes, as field `name` of the table on top of the stack.
 void script_set_list(lua_State *L, const char *name, const hr_field *fields, const void *first, size_t stride,
                      size_t count);

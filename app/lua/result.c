@@ -10,6 +10,7 @@ void script_push_oom(lua_State *L, const hr_report_oom *oom)
 {
     lua_newtable(L);
     script_set_fields(L, hr_oom_fields(), oom, NULL);
+    script_guard_fields(L, hr_oom_fields());
 }
 
 void script_push_report(lua_State *L, const hr_report *r)
@@ -18,4 +19,5 @@ void script_push_report(lua_State *L, const hr_report *r)
     script_set_fields(L, hr_report_fields(), r, r);
     lua_pushboolean(L, r->oom.cause == HR_OOM_NONE);
     lua_setfield(L, -2, "fits");
+    script_guard_fields(L, hr_report_fields());
 }
