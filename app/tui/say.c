@@ -33,15 +33,13 @@ void say_knob(app *a)
     char text[HR_KNOB_TEXT_MAX], less[HR_KNOB_TEXT_MAX], more[HR_KNOB_TEXT_MAX];
     hr_knob_id id = feed_knob(&a->feed);
     const hr_knob_row *row = &hr_knob_rows(&count)[id];
-    const bool is_same = feed_changes_no_peak(&a->feed, id), applies = is_same && row->applies != NULL;
-    const char *same = applies   ? " That changes no peak; it applies "
-                       : is_same ? " That changes no peak."
-                                 : "";
+    const bool idle = row->applies != NULL && !hr_knob_acts(&a->feed.knobs, id);
     bool has_less = knob_edit_neighbour(&a->feed.knobs, id, KNOB_EDIT_LESS, a->feed.live.limit_bytes, less);
     bool has_more = knob_edit_neighbour(&a->feed.knobs, id, KNOB_EDIT_MORE, a->feed.live.limit_bytes, more);
     feed_say(&a->feed, MESSAGE_NOTE, "Knob %s, %s, is %s; left of it is %s, right of it %s.%s%s%s", row->key,
              row->line, hr_knob_format(&a->feed.knobs, id, text), has_less ? less : "nothing",
-             has_more ? more : "nothing", same, applies ? row->applies : "", applies ? "." : "");
+             has_more ? more : "nothing", idle ? " It has no effect now: it applies " : "",
+             idle ? row->applies : "", idle ? "." : "");
 }
 
 static void say_scaling(const run_state *m, char *text, size_t size)

@@ -56,7 +56,8 @@ static const hr_knob_row rows[] = {
             "step's allocator. Together they must not exceed device.vram or, without it, what the card has "
             "beside its context. none: the card is one device.",
         .allocator = "bfc",
-        .applies = "with allocator.kind bfc, and allocator.growth off"},
+        .applies = "with allocator.kind bfc, and allocator.growth off",
+        .needs = {{"bfc", HR_KNOB_ALLOCATOR_KIND}, {"off", HR_KNOB_ALLOCATOR_GROWTH}}},
     ROW(ALLOCATOR_KIND, CHOICE, "bfc", "")
         .choices = {"bfc", "caching", "async", "direct", "static", "async_driver"},
         .line = "how device memory is handed out",
@@ -81,7 +82,8 @@ static const hr_knob_row rows[] = {
             "on starts with 2 MiB and doubles (set_memory_growth): the pool becomes a staircase, what the "
             "model needs stays the same, and regions that cannot be joined may fragment.",
         .allocator = "bfc",
-        .applies = "with allocator.kind bfc"},
+        .applies = "with allocator.kind bfc",
+        .needs = {{"bfc", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_FRACTION, REAL, "", "of the card")
         .steps = {"none", "0.5", "0.6", "0.7", "0.8", "0.9", "1"},
         .min = 0, .max = 1,
@@ -98,7 +100,8 @@ static const hr_knob_row rows[] = {
             "Before a request fails, regions with nothing in use go back to the driver and a larger one "
             "is taken in their place (TF_ENABLE_GPU_GARBAGE_COLLECTION).",
         .allocator = "bfc",
-        .applies = "with allocator.kind bfc and allocator.growth on: otherwise there is one region only"},
+        .applies = "with allocator.kind bfc and allocator.growth on: otherwise there is one region only",
+        .needs = {{"bfc", HR_KNOB_ALLOCATOR_KIND}, {"on", HR_KNOB_ALLOCATOR_GROWTH}}},
     ROW(ALLOCATOR_RELEASE_THRESHOLD, BYTES, "", "B")
         .min = 0, .max = BYTES_MAX,
         .line = "bytes that the pool keeps when a step ends; the rest is given back",
@@ -108,7 +111,8 @@ static const hr_knob_row rows[] = {
             "keeps it all, as TensorFlow and PyTorch do. What others on the card may have between two steps changes, "
             "the peak hardly; mapping again takes time.",
         .allocator = "async",
-        .applies = "with allocator.kind async and async_driver"},
+        .applies = "with allocator.kind async and async_driver",
+        .needs = {{"async async_driver", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_MAX_SPLIT, BYTES, "", "B")
         .min = 11534336, .max = BYTES_MAX,
         .line = "blocks from this size on are never split, and kept for requests as large",
@@ -117,7 +121,8 @@ static const hr_knob_row rows[] = {
             "would keep it from ever being whole again. A request that is as large takes such a block only when "
             "little is left over. none splits every block. At least allocator.large_segment.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching"},
+        .applies = "with allocator.kind caching",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_MAX_NON_SPLIT_ROUNDING, BYTES, "", "B")
         .min = 11534336, .max = BYTES_MAX,
         .line = "how much larger than asked for an unsplit block may be",
@@ -126,7 +131,8 @@ static const hr_knob_row rows[] = {
             "is less than this larger than the request, because the rest is lost. none is the size of "
             "allocator.large_segment, PyTorch's default.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching and allocator.max_split"},
+        .applies = "with allocator.kind caching and allocator.max_split",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_LARGE_SEGMENT, BYTES, "20MiB", "B")
         .min = 10485761, .max = BYTES_MAX,
         .line = "what the driver is asked for when a block of 1 to 10 MiB is wanted",
@@ -135,7 +141,8 @@ static const hr_knob_row rows[] = {
             "expandable segments it is the size of the handles that are mapped, and then a multiple of 2 MiB. "
             "Smaller ones waste less of a card that is nearly full.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching"},
+        .applies = "with allocator.kind caching",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_GC_THRESHOLD, REAL, "", "of the limit")
         .min = 0.000001, .max = 0.999999,
         .line = "share of the limit above which long unused segments are given back",
@@ -144,7 +151,8 @@ static const hr_knob_row rows[] = {
             "this share of its limit, whole free segments go back that have waited longer than the mean. PyTorch "
             "collects only below a limit that is a fraction of the card.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching and allocator.fraction"},
+        .applies = "with allocator.kind caching and allocator.fraction",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_EXPANDABLE_SEGMENTS, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "segments that grow in place instead of a new one for each larger block",
@@ -153,7 +161,8 @@ static const hr_knob_row rows[] = {
             "memory is mapped into them as it is needed, so that no segment's end parts what is free. What "
             "fragments under off often fits under on.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching"},
+        .applies = "with allocator.kind caching",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_ROUNDUP, TEXT, "", "divisions")
         .line = "steps between two powers of two that sizes are rounded up to",
         .explanation =
@@ -161,7 +170,8 @@ static const hr_knob_row rows[] = {
             "1 and 2 MiB; [256:1,512:2,>:8] has divisions for sizes from 256 MiB, 512 MiB and beyond. Equal sizes are "
             "reused more often and more is lost inside blocks. \"\" rounds to 512 bytes.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching"},
+        .applies = "with allocator.kind caching",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_CONF, TEXT, "", "")
         .line = "PyTorch's own configuration, as in PYTORCH_ALLOC_CONF",
         .explanation =
@@ -169,7 +179,8 @@ static const hr_knob_row rows[] = {
             "may not say otherwise. Options of locks, pinned memory and address space are checked and change nothing "
             "here; backend:cudaMallocAsync is allocator.kind async.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching"},
+        .applies = "with allocator.kind caching",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(ALLOCATOR_VERSION, CHOICE, "2.13", "")
         .choices = {"2.13", "2.12", "2.11"},
         .line = "PyTorch's version whose order of free blocks is followed",
@@ -178,7 +189,8 @@ static const hr_knob_row rows[] = {
             "the one that was cut off first, 2.11 and earlier the one with the lowest address. What is left free "
             "then fragments otherwise; in a pool that is nearly full other requests fail.",
         .allocator = "caching",
-        .applies = "with allocator.kind caching"},
+        .applies = "with allocator.kind caching",
+        .needs = {{"caching", HR_KNOB_ALLOCATOR_KIND}}},
     ROW(BATCH_SIZE, INT, "32", "samples")
         .min = 1, .max = 1048576,
         .line = "samples in memory at once",
@@ -195,7 +207,8 @@ static const hr_knob_row rows[] = {
             "4 bytes a parameter. Steps, updates and schedules count updates, the loss is the mean over the "
             "N batches. All N are full: what an epoch leaves over for no whole update is dropped or padded "
             "as batch.remainder says.",
-        .applies = "with execution.tape once or persistent"},
+        .applies = "with execution.tape once or persistent",
+        .needs = {{"once persistent", HR_KNOB_EXECUTION_TAPE}}},
     ROW(BATCH_REMAINDER, CHOICE, "drop", "")
         .choices = {"drop", "keep", "pad"},
         .line = "what becomes of the last samples of an epoch that fill no batch",
@@ -312,7 +325,8 @@ static const hr_knob_row rows[] = {
             "on leaves out kernels that add in an order that changes from run to run. Convolutions lose next to "
             "nothing by it; the backward pass of attention then keeps partial sums of every pair of positions: "
             "batch x heads x length x length x 2 bytes of workspace.",
-        .applies = "on device.kind cuda: the other devices always do"},
+        .applies = "on device.kind cuda: the other devices always do",
+        .needs = {{"cuda", HR_KNOB_DEVICE_KIND}}},
     ROW(EXECUTION_CUDA_GRAPH, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "capture a steady step into a CUDA graph and replay it",
@@ -359,7 +373,8 @@ static const hr_knob_row rows[] = {
         .line = "share of the last update that goes into the next",
         .explanation =
             "Keras' rule: v = momentum v - learning_rate g; w = w + v.",
-        .applies = "with optimizer.kind momentum"},
+        .applies = "with optimizer.kind momentum",
+        .needs = {{"momentum", HR_KNOB_OPTIMIZER_KIND}}},
     ROW(OPTIMIZER_FORM, CHOICE, "keras", "")
         .choices = {"keras", "torch"},
         .line = "whose Adam: where epsilon stands, and its default",
@@ -368,26 +383,30 @@ static const hr_knob_row rows[] = {
             "learning_rate sqrt(c2)/c1 m / (sqrt(v) + epsilon) from a weight, epsilon 1e-7; torch takes "
             "learning_rate m/c1 / (sqrt(v/c2) + epsilon), epsilon 1e-8, and its adamw decays by 0.01 instead of 0.004. "
             "Memory is the same.",
-        .applies = "with optimizer.kind adam, adamw and adam8bit"},
+        .applies = "with optimizer.kind adam, adamw and adam8bit",
+        .needs = {{"adam adamw adam8bit", HR_KNOB_OPTIMIZER_KIND}}},
     ROW(OPTIMIZER_BETA1, REAL, "", "")
         .min = 0, .max = 0.999999,
         .line = "share of the first moment that an update keeps; rmsprop: of the only one",
         .explanation =
             "none is the optimizer's own, 0.9. Keras calls rmsprop's rho and PyTorch alpha (there 0.99).",
-        .applies = "with optimizer.kind adam, adamw, adam8bit, lion and rmsprop"},
+        .applies = "with optimizer.kind adam, adamw, adam8bit, lion and rmsprop",
+        .needs = {{"adam adamw adam8bit lion rmsprop", HR_KNOB_OPTIMIZER_KIND}}},
     ROW(OPTIMIZER_BETA2, REAL, "", "")
         .min = 0, .max = 0.999999,
         .line = "share of the second moment that an update keeps",
         .explanation =
             "none is the optimizer's own: 0.999, with lion 0.99. Language models are often trained with 0.95.",
-        .applies = "with optimizer.kind adam, adamw, adam8bit and lion"},
+        .applies = "with optimizer.kind adam, adamw, adam8bit and lion",
+        .needs = {{"adam adamw adam8bit lion", HR_KNOB_OPTIMIZER_KIND}}},
     ROW(OPTIMIZER_EPSILON, REAL, "", "")
         .min = 1e-30, .max = 1,
         .line = "what is added to the root that an update is divided by",
         .explanation =
             "none is the optimizer's own: 1e-7 as in Keras, 1e-8 under optimizer.form torch. In float16 slots and "
             "with gradients near zero it decides how far a weight moves. rmsprop adds it below the root, as Keras does.",
-        .applies = "with optimizer.kind adam, adamw, adam8bit and rmsprop"},
+        .applies = "with optimizer.kind adam, adamw, adam8bit and rmsprop",
+        .needs = {{"adam adamw adam8bit rmsprop", HR_KNOB_OPTIMIZER_KIND}}},
     ROW(OPTIMIZER_FUSED_BACKWARD, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "update a weight as soon as its gradient is there, and free the gradient",
@@ -396,7 +415,8 @@ static const hr_knob_row rows[] = {
             "updates each variable behind the last instruction of the backward pass that needs it, and frees "
             "its gradient at once. The weights are the same bit for bit. What must see all gradients before "
             "the first update cannot be combined with it.",
-        .applies = "with execution.tape once or persistent"},
+        .applies = "with execution.tape once or persistent",
+        .needs = {{"once persistent", HR_KNOB_EXECUTION_TAPE}}},
     ROW(OPTIMIZER_WEIGHT_DECAY, REAL, "", "")
         .steps = {"none", "0", "0.0001", "0.001", "0.01", "0.1"},
         .min = 0, .max = 1,
@@ -433,7 +453,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Counted behind the warm-up. 0 is the rest of train.steps. Where the schedule has ended, the "
             "learning rate stays as it is.",
-        .applies = "with optimizer.schedule cosine, linear and step"},
+        .applies = "with optimizer.schedule cosine, linear and step",
+        .needs = {{"cosine linear step", HR_KNOB_OPTIMIZER_SCHEDULE}}},
     ROW(OPTIMIZER_SCHEDULE_FACTOR, REAL, "", "")
         .steps = {"none", "0", "0.01", "0.1", "0.5"},
         .min = 0, .max = 1, .hot = true,
@@ -441,7 +462,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "none is 0 with cosine and linear, which then end in a standstill, and 0.1 with step, which takes "
             "nine tenths away each time.",
-        .applies = "with optimizer.schedule cosine, linear and step"},
+        .applies = "with optimizer.schedule cosine, linear and step",
+        .needs = {{"cosine linear step", HR_KNOB_OPTIMIZER_SCHEDULE}}},
     ROW(OPTIMIZER_WARMUP, INT, "0", "updates")
         .min = 0, .max = 1e9, .hot = true,
         .line = "first updates, over which the learning rate rises from zero",
@@ -464,7 +486,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Workspaces and the last digits of results depend on it: two runs agree bit for bit only with "
             "the same number.",
-        .applies = "on device.kind cpu"},
+        .applies = "on device.kind cpu",
+        .needs = {{"cpu", HR_KNOB_DEVICE_KIND}}},
     ROW(PIPELINE_SOURCE, CHOICE, "auto", "")
         .choices = {"auto", "generated", "cifar10", "mnist"},
         .line = "where the samples come from",
@@ -477,7 +500,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "In a preset a relative path counts from the folder of that preset, after --set from the "
             "current folder. Archives are read in place: nothing is unpacked.",
-        .applies = "with pipeline.source auto, cifar10 and mnist"},
+        .applies = "with pipeline.source auto, cifar10 and mnist",
+        .needs = {{"auto cifar10 mnist", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_SHUFFLE, INT, "10000", "samples")
         .min = 0, .max = 16777216,
         .line = "samples in the shuffle buffer; 0: file order",

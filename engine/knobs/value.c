@@ -369,6 +369,27 @@ bool hr_knob_is(const hr_knobs *knobs, hr_knob_id id, const char *choice)
     return strcmp(hr_knob_text(knobs, id), choice) == 0;
 }
 
+static bool has_word(const char *words, const char *word)
+{
+    const size_t length = strlen(word);
+    const char *at = length == 0 ? NULL : strstr(words, word);
+    while (at != NULL && !((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))) {
+        at = strstr(at + 1, word);
+    }
+    return at != NULL;
+}
+
+bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id)
+{
+    const hr_knob_row *row = row_of(id);
+    bool acts = true;
+    for (int k = 0; k < HR_KNOB_NEEDS_MAX && row->needs[k].words != NULL && acts; k++) {
+        char value[HR_KNOB_TEXT_MAX];
+        acts = has_word(row->needs[k].words, hr_knob_format(knobs, row->needs[k].knob, value));
+    }
+    return acts;
+}
+
 bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id)
 {
     return knobs->value[id].set;

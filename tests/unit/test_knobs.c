@@ -173,6 +173,40 @@ static const struct {
     {"=3", "no knob is called ''"},
 };
 
+// What a row needs is what its sentence says, in words that the other knob takes; and asking finds it.
+START_TEST(what_a_knob_needs_is_what_its_sentence_says)
+{
+    size_t count, rows_with = 0;
+    const hr_knob_row *rows = hr_knob_rows(&count);
+    for (size_t k = 0; k < count; k++) {
+        hr_knobs met = knobs;
+        for (int n = 0; n < HR_KNOB_NEEDS_MAX && rows[k].needs[n].words != NULL; n++) {
+            const hr_knob_row *other = &rows[rows[k].needs[n].knob];
+            char words[128], *rest = NULL;
+            snprintf(words, sizeof words, "%s", rows[k].needs[n].words);
+            ck_assert_msg(rows[k].applies != NULL && strstr(rows[k].applies, other->key) != NULL, "%s",
+                          rows[k].key);
+            for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+                ck_assert_msg(strstr(rows[k].applies, word) != NULL, "%s %s", rows[k].key, word);
+                ck_assert_int_eq(hr_knobs_set(&met, other->id, word, &err), HR_OK);
+            }
+            for (int c = 0; other->choices[c] != NULL; c++) { // a word that it takes beside these
+                hr_knobs to = met;
+                ck_assert_int_eq(hr_knobs_set(&to, other->id, other->choices[c], &err), HR_OK);
+                char all[160], one[64];
+                snprintf(all, sizeof all, " %s ", rows[k].needs[n].words);
+                snprintf(one, sizeof one, " %s ", other->choices[c]);
+                ck_assert_msg(strstr(all, one) != NULL || !hr_knob_acts(&to, rows[k].id), "%s %s",
+                              rows[k].key, one);
+            }
+        }
+        ck_assert_msg(hr_knob_acts(&met, rows[k].id), "%s", rows[k].key);
+        rows_with += rows[k].needs[0].words != NULL;
+    }
+    ck_assert_uint_gt(rows_with, 20);
+}
+END_TEST
+
 // Of words that other tools have, and of groups without their knob: what is to be tried can be set.
 START_TEST(what_is_suggested_for_a_key_can_be_set)
 {
@@ -426,6 +460,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, switches_take_booleans_and_print_on_or_off);
     tcase_add_test(tc, what_is_suggested_for_a_key_can_be_set);
+    tcase_add_test(tc, what_a_knob_needs_is_what_its_sentence_says);
     tcase_add_loop_test(tc, every_row_is_whole, 0, HR_KNOB_COUNT);
     tcase_add_loop_test(tc, every_default_is_a_legal_value, 0, HR_KNOB_COUNT);
     tcase_add_loop_test(tc, what_is_printed_reads_back, 0, HR_KNOB_COUNT);

@@ -43,19 +43,6 @@ const whatif_cell *feed_whatif(const feed *f, hr_knob_id id, int side)
     return f->answers.question == f->question && cell->known ? cell : NULL;
 }
 
-bool feed_changes_no_peak(const feed *f, hr_knob_id id)
-{
-    const whatif_cell *present = &f->answers.present;
-    int planned = 0, same = 0;
-    for (int side = 0; side < WHATIF_SIDES && !present->refused; side++) {
-        const whatif_cell *cell = feed_whatif(f, id, side);
-        const bool counts = cell != NULL && !cell->refused;
-        planned += counts;
-        same += counts && cell->plan.fits && cell->plan.peak_in_use_bytes == present->plan.peak_in_use_bytes;
-    }
-    return planned > 0 && same == planned;
-}
-
 const char *feed_why_not_command(const feed *f)
 {
     return f->watched == NULL ? NULL : "this training is somebody else's: it can be watched, not turned";

@@ -97,8 +97,6 @@ byte_unit feed_unit(const feed *f);
 // The step as it is planned under the knobs, or was under those before; NULL: none yet.
 const hr_step_plan *feed_step_plan(const feed *f);
 const whatif_cell *feed_whatif(const feed *f, hr_knob_id id, int side); // NULL: no answer yet
-// Whether neighbours of its value are planned, and each peaks as the knobs do as they are.
-bool feed_changes_no_peak(const feed *f, hr_knob_id id);
 // NULL, or why what is only watched cannot be commanded.
 const char *feed_why_not_command(const feed *f);
 bool feed_engine_lives(const feed *f); // it was started, and has not ended

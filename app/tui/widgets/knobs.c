@@ -339,16 +339,16 @@ static void draw_whole_help(const canvas *c, const feed *f)
     paint_wrapped(&words, y, ROLE_DIM, applies_text(row, applies));
 }
 
-// The line of the selected knob; where it changes no peak, when it applies, for which the line gives way if it must.
+// The line of the selected knob; where it has no effect now, when it applies, for which the line gives way if it must.
 static const char *short_words(const feed *f, const glyphs *g, int rows, int width,
                                char text[2 * HELP_TEXT_MAX])
 {
     const hr_knob_row *row = row_of(feed_knob(f));
     char why[HELP_TEXT_MAX];
-    if (row->applies == NULL || !feed_changes_no_peak(f, row->id)) {
+    if (row->applies == NULL || hr_knob_acts(&f->knobs, row->id)) {
         return row->line;
     }
-    snprintf(why, sizeof why, "same peak: applies %s", row->applies);
+    snprintf(why, sizeof why, "no effect: applies %s", row->applies);
     snprintf(text, 2 * HELP_TEXT_MAX, "%s\n%s", row->line, why);
     if (text_rows(g, text, width) > rows) {
         snprintf(text, 2 * HELP_TEXT_MAX, "%s", why);

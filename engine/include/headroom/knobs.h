@@ -93,7 +93,7 @@ typedef enum hr_knob_type {
     HR_KNOB_TEXT,
 } hr_knob_type;
 
-enum { HR_KNOB_TEXT_MAX = 256, HR_KNOB_CHOICES_MAX = 12, HR_KNOB_STEPS_MAX = 7 };
+enum { HR_KNOB_TEXT_MAX = 256, HR_KNOB_CHOICES_MAX = 12, HR_KNOB_STEPS_MAX = 7, HR_KNOB_NEEDS_MAX = 2 };
 
 // Flat on purpose: a set of knobs is copied, stored for undo, and sent in a command.
 typedef struct hr_knob_value {
@@ -126,6 +126,11 @@ typedef struct hr_knob_row {
     const char *explanation;    // a paragraph
     const char *allocator;      // the only allocator.kind of a replay that it concerns; NULL: any
     const char *applies;        // sentence: when it applies; NULL always
+    // Without which it does nothing: each knob has one of these words. What the sentence says beside it is not here.
+    struct {
+        const char *words; // "adam adamw"; NULL: no more of them
+        hr_knob_id knob;
+    } needs[HR_KNOB_NEEDS_MAX];
 } hr_knob_row;
 
 const hr_knob_row *hr_knob_rows(size_t *count); // indexed by hr_knob_id; count may be NULL
@@ -155,6 +160,8 @@ const char *hr_knob_text(const hr_knobs *knobs,
                          hr_knob_id id); // TEXT value, or the CHOICE's word; "" when unset
 bool hr_knob_is(const hr_knobs *knobs, hr_knob_id id, const char *choice);
 bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id);
+// False: it does nothing as the others stand.
+bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id);
 
 // One row of the constraints between knobs.
 typedef struct hr_constraint {
