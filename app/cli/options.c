@@ -429,6 +429,25 @@ static hr_status turn_knobs(const cli_args *args, hr_knobs *knobs, hr_err *err)
     return HR_OK;
 }
 
+static const hr_knob_row *row_of_pair(const char *pair)
+{
+    char key[64];
+    (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(pair, "="), pair);
+    return hr_knob_find(key, NULL);
+}
+
+// Who sets what does nothing here is told; the workbench says it beside the knob.
+static void say_idle_knobs(const cli_args *args, const hr_knobs *knobs)
+{
+    for (unsigned k = 0; k < args->set_count && args->command->name[0] != '\0'; k++) {
+        const hr_knob_row *row = row_of_pair(args->sets[k]);
+        if (row != NULL && row->applies != NULL && !hr_knob_acts(knobs, row->id)) {
+            (void)fprintf(stderr, "headroom: %s has no effect here: it applies %s.\n", row->key,
+                          row->applies);
+        }
+    }
+}
+
 void cli_show_problems(const cli_args *args, const char *name, const char *problems, const char *edit,
                        hr_err *err)
 {
@@ -480,6 +499,9 @@ hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_
     if (status == HR_OK) {
         out->knobs = *hr_preset_knobs(out->preset);
         status = turn_knobs(args, &out->knobs, err);
+    }
+    if (status == HR_OK) {
+        say_idle_knobs(args, &out->knobs);
     }
     if (status != HR_OK) {
         cli_close(out);

@@ -105,6 +105,28 @@ START_TEST(bad_input_has_its_sentence_and_its_exit_code)
 }
 END_TEST
 
+START_TEST(a_knob_that_is_set_and_does_nothing_is_told)
+{
+    static const struct {
+        const char *words, *said; // NULL: nothing
+    } rows[] = {
+        {"plan demo -s optimizer.momentum=0.5",
+         "headroom: optimizer.momentum has no effect here: it applies with optimizer.kind momentum.\n"},
+        {"plan demo -s optimizer.momentum=0.5 -s optimizer.kind=momentum", NULL},
+        {"plan demo -s allocator.max_split=64MiB --json",
+         "headroom: allocator.max_split has no effect here: it applies with allocator.kind caching.\n"},
+        {"plan demo -s batch.accumulate=2", NULL}};
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        outcome o = program_run(rows[k].words);
+        assert_exit(&o, rows[k].words, 0);
+        ck_assert_msg(rows[k].said == NULL ? strstr(o.err, "no effect") == NULL
+                                           : strcmp(o.err, rows[k].said) == 0,
+                      "%s", o.err);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 // A recipe of ours is asked what it takes as a command is.
 START_TEST(recipes_say_what_they_take)
 {
@@ -728,6 +750,7 @@ int main(void)
     tcase_add_test(tests, every_problem_of_a_model_is_shown_in_one_go);
     tcase_add_test(tests, an_error_is_json_too_when_json_is_asked_for);
     tcase_add_test(tests, recipes_say_what_they_take);
+    tcase_add_test(tests, a_knob_that_is_set_and_does_nothing_is_told);
     tcase_add_test(tests, every_problem_of_a_preset_is_shown_in_one_go);
     tcase_add_test(tests, a_preset_that_must_be_trusted_says_how);
     tcase_add_loop_test(tests, a_good_command_prints_plain_text_and_ends_with_0, 0, (int)COUNT(right));
