@@ -275,17 +275,25 @@ static bool has_marks(const graph_column *columns, int from, int end)
     return any;
 }
 
-// The row below the time graph: how long ago it begins, and where a knob was turned or memory ran out. A label that a mark
-// would stand in gives way.
-static void draw_below(const canvas *c, const graph_column *columns, int count, const char *ago)
+// How long ago a column was, as far left as no mark stands in the words.
+static void label_age(const canvas *c, const graph_column *columns, int count, double column_seconds)
+{
+    char age[FORMAT_MAX], text[2 * FORMAT_MAX];
+    for (int x = 0; x < count / 2; x++) {
+        snprintf(text, sizeof text, "%s ago", format_window((count - x) * column_seconds, age));
+        const int width = glyphs_width(c->glyphs, text);
+        if (x + width < count && !has_marks(columns, x - 1, x + width + 1)) { // and a blank on either side
+            paint_text(c, 0, x, width, ROLE_DIM, text);
+            return;
+        }
+    }
+}
+
+// The row below the time graph: when its columns were, and where a knob was turned or memory ran out.
+static void draw_below(const canvas *c, const graph_column *columns, int count, double column_seconds)
 {
     enum { NOW_WIDTH = 4 };
-    char begin[2 * FORMAT_MAX];
-    snprintf(begin, sizeof begin, "%s ago", ago);
-    const int begin_width = glyphs_width(c->glyphs, begin);
-    if (!has_marks(columns, 0, begin_width < count ? begin_width : count)) {
-        paint_text(c, 0, 0, count, ROLE_DIM, begin);
-    }
+    label_age(c, columns, count, column_seconds);
     if (!has_marks(columns, count - NOW_WIDTH, count)) {
         paint_right(c, 0, 0, count, ROLE_DIM, "now");
     }
@@ -381,7 +389,6 @@ void graph_time(const canvas *c, const app *a, unsigned level)
     const run_state *m = feed_run_state(&a->feed);
     graph_parts parts = parts_of(c);
     graph_column columns[COLUMNS_MAX] = {0};
-    char ago[FORMAT_MAX];
     int count = parts.plot.area.w;
     for (int x = 0; x < count; x++) {
         const history_bucket *bucket = history_at(&m->history, level, (uint32_t)(count - 1 - x));
@@ -393,8 +400,7 @@ void graph_time(const canvas *c, const app *a, unsigned level)
     graph_scale scale = scale_for(a, history_peak_bytes(&m->history, level, (uint32_t)count));
     graph_axis(&parts.axis, &scale, feed_unit(&a->feed));
     graph_draw(&parts.plot, &scale, columns, count);
-    format_window((double)count * (double)history_width_ns(level) * 1e-9, ago);
-    draw_below(&parts.below, columns, count, ago);
+    draw_below(&parts.below, columns, count, (double)history_width_ns(level) * 1e-9);
     graph_legend(&parts.legend, &scale, count > 0 ? columns[count - 1].band_bytes : NULL,
                  feed_unit(&a->feed));
     draw_when(&parts.when, "newest", "newest column's peak");
