@@ -206,6 +206,23 @@ START_TEST(turned_knobs_come_back_with_one_key_and_not_before)
 }
 END_TEST
 
+// In another folder it would be another file, and a save is of one training.
+START_TEST(paths_of_the_moment_are_not_remembered)
+{
+    app *a = bench();
+    screen_advance(a, 5);
+    screen_keys(a, ":set train.save w.safetensors\n:set pipeline.path here\n:set batch.size 64\n");
+    char *text = remember_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "\nturned batch.size=64\n"));
+    free(text);
+    screen_keys(a, ":set pipeline.path /dev/null\n");
+    text = remember_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "pipeline.path=/dev/null"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(what_was_turned_of_another_preset_does_not_come)
 {
     static const char *const files[] = {"preset /dev/null\nturned batch.size=64\n", "turned batch.sise=64\n",
@@ -469,10 +486,10 @@ END_TEST
 
 SUITE_MAIN("tui state", what_was_turned_comes_back_and_a_plan_does_not_change,
            turned_knobs_come_back_with_one_key_and_not_before,
-           what_was_turned_of_another_preset_does_not_come, a_file_that_says_otherwise_is_written_anew,
-           who_only_watches_is_offered_no_turns, the_command_line_goes_before_what_is_remembered,
-           what_nobody_chose_is_not_remembered, nothing_is_written_when_nothing_changed,
-           whatever_fails_the_file_is_whole_and_the_workbench_lives,
+           what_was_turned_of_another_preset_does_not_come, paths_of_the_moment_are_not_remembered,
+           a_file_that_says_otherwise_is_written_anew, who_only_watches_is_offered_no_turns,
+           the_command_line_goes_before_what_is_remembered, what_nobody_chose_is_not_remembered,
+           nothing_is_written_when_nothing_changed, whatever_fails_the_file_is_whole_and_the_workbench_lives,
            a_file_that_cannot_be_read_changes_nothing, a_home_that_cannot_be_written_is_no_error,
            any_file_is_read_without_harm, a_huge_file_is_read_up_to_its_bound,
            the_card_is_shown_once_ever_and_any_key_closes_it_and_acts, the_tour_goes_on_with_the_key_it_names)

@@ -3,11 +3,19 @@
 
 #include <string.h>
 
-// A path to go on from is of one training, and a blank ends a pair.
+// Saves are of one training; a relative path is another one in another folder.
+static bool is_of_the_moment(hr_knob_id id, const char *text)
+{
+    const bool is_path =
+        id == HR_KNOB_PIPELINE_PATH || (id == HR_KNOB_DEVICE_CARD && strchr(text, '.') != NULL);
+    return id == HR_KNOB_TRAIN_RESUME || id == HR_KNOB_TRAIN_SAVE || (is_path && text[0] != '/');
+}
+
+// A blank ends a pair.
 static bool is_kept(const hr_knobs *knobs, const hr_knobs *preset, hr_knob_id id, char text[HR_KNOB_TEXT_MAX])
 {
     hr_knob_format(knobs, id, text);
-    return id != HR_KNOB_TRAIN_RESUME && knob_edit_differs(knobs, preset, id) && text[0] != '\0' &&
+    return !is_of_the_moment(id, text) && knob_edit_differs(knobs, preset, id) && text[0] != '\0' &&
            strpbrk(text, " \n") == NULL;
 }
 
