@@ -356,6 +356,22 @@ START_TEST(the_tour_of_what_does_not_fit_turns_the_batch_down)
 }
 END_TEST
 
+START_TEST(the_first_card_speaks_of_what_stands_behind_it)
+{
+    app *a = screen_open(&plain);
+    screen_advance(a, 10);
+    a->overlay = OVERLAY_CARD;
+    ck_shows(a, "Behind this card a network trains", true);
+    a->overlay = OVERLAY_NONE;
+    screen_keys(a, ":set batch.size 256\n");
+    screen_advance(a, 5);
+    a->overlay = OVERLAY_CARD;
+    ck_shows(a, "Behind this card a network does not fit", true);
+    ck_shows(a, "Behind this card a network trains", false);
+    screen_close(a);
+}
+END_TEST
+
 // "=" beside a knob is no answer to why: in the short help stands when it applies, and `.` says it.
 START_TEST(a_knob_without_effect_says_when_it_applies)
 {
@@ -400,5 +416,5 @@ SUITE_MAIN("tui find", what_a_preset_says_of_itself_is_shown_before_and_when_it_
            the_tip_is_about_the_selected_knob, who_only_watches_is_offered_nothing_that_turns,
            the_tour_stays_where_it_stood_until_its_step_is_done,
            the_tour_speaks_of_what_its_own_key_has_brought,
-           the_tour_of_what_does_not_fit_turns_the_batch_down, a_knob_without_effect_says_when_it_applies,
-           the_marks_beside_knobs_are_explained)
+           the_tour_of_what_does_not_fit_turns_the_batch_down, the_first_card_speaks_of_what_stands_behind_it,
+           a_knob_without_effect_says_when_it_applies, the_marks_beside_knobs_are_explained)

@@ -3,16 +3,19 @@
 #include "app/tui/screens/screens.h"
 #include "app/tui/shell/tour.h"
 
-static const char what[] =
+static const char what_trains[] =
     "Behind this card a network trains, in a memory of limited size. The graph shows who holds "
     "its bytes. The knobs decide how many there are: turn one, and see what it does; beside "
     "each stands what it would do.";
+static const char what_misses[] =
+    "Behind this card a network does not fit into its memory. The Doctor says why, and which knobs "
+    "would make it fit: a applies what it found. Beside each knob stands what it would do.";
 
 enum { WIDTH = 78, WIDE = 100, KEY_WIDTH = 7, MARGIN = 2 };
 
 void screen_card(const canvas *body, const feed *f)
 {
-    (void)f;
+    const char *what = f->live.state == HR_ENGINE_OOM ? what_misses : what_trains;
     size_t count;
     const card_choice *choices = card_choices(&count);
     int width = body->area.w < WIDE ? body->area.w : WIDTH, said = 0;
