@@ -324,7 +324,9 @@ static const hr_knob_row rows[] = {
         .explanation =
             "on leaves out kernels that add in an order that changes from run to run. Convolutions lose next to "
             "nothing by it; the backward pass of attention then keeps partial sums of every pair of positions: "
-            "batch x heads x length x length x 2 bytes of workspace.",
+            "batch x heads x length x length x 2 bytes of workspace. Dropout inside attention then has the masks of the "
+            "other devices, by our own kernels; off lets cuDNN draw its own, which differ with the split into "
+            "micro-batches.",
         .applies = "on device.kind cuda: the other devices always do",
         .needs = {{"cuda", HR_KNOB_DEVICE_KIND}}},
     ROW(EXECUTION_CUDA_GRAPH, CHOICE, "off", "")

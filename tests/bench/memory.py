@@ -5,7 +5,7 @@ Ours is peak_in_use_bytes, of a run for the seven models of `speed`, of a plan o
 the larger ones. PyTorch's is its profiler's (peers/pytorch_memory.py), in the layout that takes less. The seven also
 show what checkpoint.strategy=selective costs: its steps stand beside those without it in the same rounds.
 """
-from cases import AUTO, CASES, EAGER, GRAPH, LARGE, knobs_of, preset_path
+from cases import CASES, EAGER, GRAPH, LARGE, knobs_of, preset_path
 from measure import (MIB, Unavailable, figures, geometric_mean, headroom_program, json_of, knob_words, median,
                      peer_python, wanted)
 
@@ -54,13 +54,11 @@ def peer_of(python, case):
 def modes_of(case, more):
     modes = [Mode("graph", case, GRAPH, more), Mode("eager", case, EAGER, more),
              Mode("selective", case, SELECTIVE, more)]
-    if case.get("ours", [([], 0)])[0][0] == GRAPH + AUTO:
-        modes.append(Mode("graph, auto", case, GRAPH + AUTO, more))
     return modes
 
 
 def run_modes(modes, rounds):
-    """The eager and automatic ones once, for their memory; graph and selective in turn, for their time."""
+    """The eager ones once, for their memory; graph and selective in turn, for their time."""
     timed = [mode for mode in modes if mode.name in ("graph", "selective")]
     for mode in modes:
         if mode not in timed:

@@ -46,10 +46,14 @@ static bool is_a_card(const device_ops *ops)
 
 op_device op_device_open(const device_ops *ops, uint32_t threads)
 {
+    return op_device_open_with(ops, &(device_options){.threads = threads});
+}
+
+op_device op_device_open_with(const device_ops *ops, const device_options *options)
+{
     op_device device = {.ops = ops};
     hr_err err = {0};
-    const device_options options = {.threads = threads};
-    REQUIRE(ops->open(&options, &device.context, &err) == HR_OK, "%s", err.sentence);
+    REQUIRE(ops->open(options, &device.context, &err) == HR_OK, "%s", err.sentence);
     if (is_a_card(ops)) {
         device.memory = calloc(1, sizeof *device.memory);
         REQUIRE(device.memory != NULL, "no memory for the test");

@@ -31,6 +31,7 @@ typedef struct op_device {
 } op_device;
 
 op_device op_device_open(const device_ops *ops, uint32_t threads);
+op_device op_device_open_with(const device_ops *ops, const device_options *options);
 void op_device_close(op_device *device);
 
 const device_ops *test_device(const char *name);

@@ -26,9 +26,10 @@ enum { BATCH = 16, HEADS = 12, LENGTH = 1024, FEATURES = 64 };
 typedef struct shape {
     int64_t samples, heads, queries, keys, features;
     bool causal;
+    double rate;
 } shape;
 
-static const shape gpt2 = {BATCH, HEADS, LENGTH, LENGTH, FEATURES, true};
+static const shape gpt2 = {BATCH, HEADS, LENGTH, LENGTH, FEATURES, true, 0.0};
 
 static op_query query_of(hr_op op, const shape *s, hr_dtype dtype)
 {
@@ -42,7 +43,10 @@ static op_query query_of(hr_op op, const shape *s, hr_dtype dtype)
     op_query made = {.op = op,
                      .in_count = 3,
                      .out_count = 2,
-                     .attr = {.heads = (int32_t)s->heads, .flags = s->causal ? OP_FLAG_CAUSAL : 0},
+                     .attr = {.heads = (int32_t)s->heads,
+                              .flags = s->causal ? OP_FLAG_CAUSAL : 0,
+                              .rate = s->rate,
+                              .salt = 1},
                      .in = {q, k, k, q, q, lse},
                      .out = {q, lse}};
     if (op == HR_OP_ATTENTION_BWD) {
@@ -125,8 +129,8 @@ END_TEST
 START_TEST(what_the_library_does_not_take_we_do)
 {
     void *device = open_shipped(cards[_i], false);
-    const shape odd = {2, 3, 40, 40, 15, true}, apart = {2, 3, 40, 50, 16, true},
-                wide = {1, 1, 64, 64, 264, false};
+    const shape odd = {2, 3, 40, 40, 15, true, 0.0}, apart = {2, 3, 40, 50, 16, true, 0.0},
+                wide = {1, 1, 64, 64, 264, false, 0.0};
     const shape *const shapes[] = {&odd, &apart, &wide};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         const shape *s = shapes[k];
@@ -141,6 +145,25 @@ START_TEST(what_the_library_does_not_take_we_do)
     const target_answer single = answer_of(device, HR_OP_ATTENTION, &gpt2, HR_F32, UINT64_MAX);
     expect_library(&single, false);
     device_cuda.close(device);
+}
+END_TEST
+
+// BERT's: the library draws the masks, unless the same bits are asked for every time.
+START_TEST(dropout_is_the_librarys_unless_bits_are_to_be_the_same)
+{
+    static const shape bert[] = {{32, 12, 512, 512, 64, false, 0.1},
+                                 {BATCH, HEADS, LENGTH, LENGTH, FEATURES, true, 0.1}};
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+        void *device = open_shipped(cards[_i], deterministic == 1);
+        for (int k = 0; k < 4; k++) {
+            const shape *s = &bert[k / 2];
+            const target_answer forward = answer_of(device, HR_OP_ATTENTION, s, halves[k % 2], UINT64_MAX);
+            const target_answer back = answer_of(device, HR_OP_ATTENTION_BWD, s, halves[k % 2], UINT64_MAX);
+            expect_library(&forward, deterministic == 0);
+            expect_library(&back, deterministic == 0);
+        }
+        device_cuda.close(device);
+    }
 }
 END_TEST
 
@@ -171,6 +194,7 @@ int main(void)
     tcase_add_loop_test(all, every_card_streams_attention_of_two_bytes, 0, CARDS);
     tcase_add_loop_test(all, the_workspace_as_the_limit_gives_the_same, 0, CARDS);
     tcase_add_loop_test(all, what_the_library_does_not_take_we_do, 0, CARDS);
+    tcase_add_loop_test(all, dropout_is_the_librarys_unless_bits_are_to_be_the_same, 0, CARDS);
     tcase_add_test(all, cards_before_ampere_have_our_own);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -16,7 +16,10 @@ typedef struct builder {
     int64_t row, width; // from row to row: of q, k, v and their gradients; of y and dy
     uint32_t dtype;
     bool causal;
+    float rate;    // of weights that are dropped
     uint8_t scale; // a tensor by value
+    uint8_t kept;  // where weights are dropped: the mask, and what is kept is multiplied with
+    uint8_t kept_scale;
 } builder;
 
 static builder begin(const op_query *q, graph_spec *spec)
@@ -32,7 +35,8 @@ static builder begin(const op_query *q, graph_spec *spec)
                      .row = a.row,
                      .width = a.width,
                      .dtype = q->in[0].dtype,
-                     .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0};
+                     .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
+                     .rate = (float)q->attr.rate};
 }
 
 // ---- tensors ---------------------------------------------------------------------------------------------------
@@ -191,9 +195,44 @@ static void add_scale(builder *b)
     b->scale = add_value(b, (float)(1.0 / sqrt((double)b->features)));
 }
 
+// ---- dropout ---------------------------------------------------------------------------------------------------
+
+static attention_seed add_seed(builder *b)
+{
+    const graph_tensor one = {.dtype = GRAPH_I64, .dim = {1, 1, 1, 1}, .stride = {1, 1, 1, 1}};
+    if (b->rate == 0.0f) {
+        return (attention_seed){0, 0};
+    }
+    const uint8_t seed = add_tensor(b, one);
+    return (attention_seed){seed, add_tensor(b, one)};
+}
+
+static void add_kept(builder *b, attention_seed seed)
+{
+    if (b->rate > 0.0f) {
+        b->kept_scale = add_value(b, 1.0f / (1.0f - b->rate));
+        b->kept = add_node(b, (graph_node){.kind = GRAPH_RANDOM,
+                                           .ones = 1.0f - b->rate,
+                                           .in = {seed.seed, seed.offset},
+                                           .in_count = 2,
+                                           .out = add_scores(b, HR_F32)});
+    }
+}
+
+// Weights, or their gradients, where the mask keeps them.
+static uint8_t add_cut(builder *b, uint8_t p)
+{
+    return b->rate == 0.0f ? p : map_two(b, CUDNN_POINTWISE_MUL, p, b->kept, add_scores(b, HR_F32));
+}
+
+static uint8_t add_kept_scale(builder *b, uint8_t p, uint32_t dtype)
+{
+    return b->rate == 0.0f ? p : map_two(b, CUDNN_POINTWISE_MUL, p, b->kept_scale, add_scores(b, dtype));
+}
+
 // ---- graphs ----------------------------------------------------------------------------------------------------
 
-void attention_spec(const op_query *q, graph_spec *out)
+void attention_spec(const op_query *q, graph_spec *out, attention_seed *seed)
 {
     builder b = begin(q, out);
     (void)add_tensor(&b, heads_of(&b, b.queries, false)); // in the order of ATTENTION_Q …
@@ -201,7 +240,9 @@ void attention_spec(const op_query *q, graph_spec *out)
     (void)add_tensor(&b, heads_of(&b, b.keys, false));
     (void)add_tensor(&b, heads_of_result(&b));
     (void)add_tensor(&b, dense(&b, HR_F32, 1));
+    *seed = add_seed(&b);
     add_scale(&b);
+    add_kept(&b, *seed);
     const uint8_t s = add_mask(&b, add_products(&b, ATTENTION_Q, ATTENTION_K));
     const uint8_t largest = reduce(&b, CUDNN_REDUCE_TENSOR_MAX, s, add_column(&b));
     const uint8_t less = map_two(&b, CUDNN_POINTWISE_SUB, s, largest, add_scores(&b, HR_F32));
@@ -209,34 +250,38 @@ void attention_spec(const op_query *q, graph_spec *out)
     const uint8_t sum = reduce(&b, CUDNN_REDUCE_TENSOR_ADD, e, add_column(&b));
     const uint8_t log_sum = map_one(&b, CUDNN_POINTWISE_LOG, sum, add_column(&b));
     (void)map_two(&b, CUDNN_POINTWISE_ADD, largest, log_sum, ATTENTION_LSE);
-    const uint8_t p = map_two(&b, CUDNN_POINTWISE_DIV, e, sum, add_scores(&b, b.dtype));
-    (void)multiply(&b, p, ATTENTION_V, ATTENTION_Y);
+    const uint8_t p =
+        map_two(&b, CUDNN_POINTWISE_DIV, e, sum, add_scores(&b, b.rate == 0.0f ? b.dtype : HR_F32));
+    (void)multiply(&b, add_kept_scale(&b, add_cut(&b, p), b.dtype), ATTENTION_V, ATTENTION_Y);
 }
 
 // The tensors in memory, in the order of ATTENTION_BWD_Q …: k and v as [d,Lk].
-static void add_backward_tensors(builder *b, attention_dq dq)
+static attention_seed add_backward_tensors(builder *b, attention_dq dq)
 {
     const graph_tensor queries = heads_of(b, b->queries, false), keys = heads_of(b, b->keys, false),
                        result = heads_of_result(b);
     const graph_tensor turned = heads_of(b, b->keys, true), column = dense(b, HR_F32, 1);
-    const graph_tensor all[ATTENTION_BWD_DQ_SUM] = {queries, turned,  turned, result, result,
-                                                    column,  queries, keys,   keys,   column};
-    for (uint32_t k = 0; k < ATTENTION_BWD_DQ_SUM; k++) {
+    const graph_tensor all[ATTENTION_BWD_REAL] = {queries, turned,  turned, result, result,
+                                                  column,  queries, keys,   keys,   column};
+    for (uint32_t k = 0; k < ATTENTION_BWD_REAL; k++) {
         (void)add_tensor(b, all[k]);
     }
     if (dq == ATTENTION_DQ_OURS) {
         (void)add_tensor(b, dense(b, HR_F32, b->features));
     }
+    const attention_seed seed = add_seed(b);
     add_scale(b);
+    add_kept(b, seed);
+    return seed;
 }
 
-// Σ dy·y of every row. The library wants a factor of its own behind the sum.
+// Σ dy·y of every row. The library wants a factor behind the sum: what dropout has multiplied y with is taken back.
 static void add_row_sums(builder *b)
 {
     const uint8_t product = add_inside(b, dense(b, HR_F32, b->features));
     (void)map_two(b, CUDNN_POINTWISE_MUL, ATTENTION_BWD_DY, ATTENTION_BWD_Y, product);
     const uint8_t sum = reduce(b, CUDNN_REDUCE_TENSOR_ADD, product, add_column(b));
-    (void)map_two(b, CUDNN_POINTWISE_MUL, sum, add_value(b, 1.0f), ATTENTION_BWD_SUM);
+    (void)map_two(b, CUDNN_POINTWISE_MUL, sum, add_value(b, 1.0f - b->rate), ATTENTION_BWD_SUM);
 }
 
 static void add_dq(builder *b, uint8_t ds, attention_dq dq)
@@ -248,25 +293,28 @@ static void add_dq(builder *b, uint8_t ds, attention_dq dq)
         (void)multiply(b, ds, k, ATTENTION_BWD_DQ);
         return;
     }
-    const uint8_t sum = dq == ATTENTION_DQ_OURS ? (uint8_t)ATTENTION_BWD_DQ_SUM
-                                                : add_inside(b, dense(b, HR_F32, b->features));
+    const uint8_t sum =
+        dq == ATTENTION_DQ_OURS ? (uint8_t)ATTENTION_BWD_REAL : add_inside(b, dense(b, HR_F32, b->features));
     (void)multiply(b, ds, k, sum);
     (void)map_one(b, CUDNN_POINTWISE_IDENTITY, sum, ATTENTION_BWD_DQ);
 }
 
-void attention_bwd_spec(const op_query *q, attention_dq dq, graph_spec *out)
+void attention_bwd_spec(const op_query *q, attention_dq dq, graph_spec *out, attention_seed *seed)
 {
     builder b = begin(q, out);
-    add_backward_tensors(&b, dq);
+    *seed = add_backward_tensors(&b, dq);
     add_row_sums(&b);
     const uint8_t s = add_products(&b, ATTENTION_BWD_Q, ATTENTION_BWD_K);
     const uint8_t less = map_two(&b, CUDNN_POINTWISE_SUB, s, ATTENTION_BWD_LSE, add_scores(&b, HR_F32));
     const uint8_t p = map_one(&b, CUDNN_POINTWISE_EXP, add_mask(&b, less), add_scores(&b, HR_F32));
-    (void)multiply(&b, turn_scores(&b, p), ATTENTION_BWD_DY, ATTENTION_BWD_DV);
+    const uint8_t dropped = add_kept_scale(&b, add_cut(&b, p), HR_F32);
+    (void)multiply(&b, turn_scores(&b, dropped), ATTENTION_BWD_DY, ATTENTION_BWD_DV);
     const uint8_t dp = multiply(&b, ATTENTION_BWD_DY, ATTENTION_BWD_V, add_scores(&b, HR_F32));
-    const uint8_t apart = map_two(&b, CUDNN_POINTWISE_SUB, dp, ATTENTION_BWD_SUM, add_scores(&b, HR_F32));
+    const uint8_t apart =
+        map_two(&b, CUDNN_POINTWISE_SUB, add_cut(&b, dp), ATTENTION_BWD_SUM, add_scores(&b, HR_F32));
     const uint8_t weighed = map_two(&b, CUDNN_POINTWISE_MUL, apart, p, add_scores(&b, HR_F32));
-    const uint8_t ds = map_two(&b, CUDNN_POINTWISE_MUL, weighed, b.scale, add_scores(&b, HR_F32));
+    const uint8_t ds = map_two(&b, CUDNN_POINTWISE_MUL, add_kept_scale(&b, weighed, HR_F32), b.scale,
+                               add_scores(&b, HR_F32));
     (void)multiply(&b, turn_scores(&b, ds), ATTENTION_BWD_Q, ATTENTION_BWD_DK);
     add_dq(&b, ds, dq);
 }

@@ -18,10 +18,14 @@ enum {
     ATTENTION_BWD_DQ,
     ATTENTION_BWD_DK,
     ATTENTION_BWD_DV,
-    ATTENTION_BWD_SUM,    // float32 [N, heads, Lq, 1]: Σ dy·y
-    ATTENTION_BWD_DQ_SUM, // float32 [N, heads, Lq, d]; only with ATTENTION_DQ_OURS
-    ATTENTION_BWD_REAL
+    ATTENTION_BWD_SUM, // float32 [N, heads, Lq, 1]: Σ dy·y
+    ATTENTION_BWD_REAL // behind it, with ATTENTION_DQ_OURS, a float32 sum of dq, [N, heads, Lq, d]
 };
+
+// Last of those in memory, where weights are dropped: the numbers that decide which. [1]
+typedef struct attention_seed {
+    uint8_t seed, offset;
+} attention_seed;
 
 // How dq comes to be, and what lies in memory meanwhile.
 typedef enum attention_dq {
@@ -32,7 +36,8 @@ typedef enum attention_dq {
     ATTENTION_DQ_OURS
 } attention_dq;
 
-void attention_spec(const op_query *q, graph_spec *out);
-void attention_bwd_spec(const op_query *q, attention_dq dq, graph_spec *out);
+// attr.rate above 0 drops weights by a mask that the library draws; *seed says where its numbers are.
+void attention_spec(const op_query *q, graph_spec *out, attention_seed *seed);
+void attention_bwd_spec(const op_query *q, attention_dq dq, graph_spec *out, attention_seed *seed);
 
 #endif

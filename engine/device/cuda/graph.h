@@ -17,14 +17,15 @@
 
 enum {
     GRAPH_RANK_MAX = 5,
-    GRAPH_TENSORS_MAX = 40,
+    GRAPH_TENSORS_MAX = 48,
     GRAPH_NODES_MAX = 32,
     GRAPH_OPERANDS_MAX = 4,
-    GRAPH_NAME_MAX = 40
+    GRAPH_NAME_MAX = 40,
+    GRAPH_I64 = HR_DTYPE_COUNT // a type of seeds alone
 };
 
 typedef struct graph_tensor {
-    uint32_t dtype; // hr_dtype; HR_I32 for indices, HR_U8 for what a comparison gives
+    uint32_t dtype; // hr_dtype; HR_I32 for indices, HR_U8 for what a comparison gives; GRAPH_I64
     uint8_t rank;
     bool inside;   // between two nodes: never in memory (cuDNN: virtual)
     bool by_value; // a float32 of the host
@@ -41,6 +42,7 @@ typedef enum graph_kind {
     GRAPH_REDUCE,    // x → y; `mode` (cudnnReduceTensorOp_t)
     GRAPH_INDEX,     // x → y: the index on `axis` (pointwise GEN_INDEX)
     GRAPH_TRANSPOSE, // x → y: the same memory order, other dims (RESHAPE)
+    GRAPH_RANDOM,    // seed, offset → y: ones with the probability `ones`, else zeros
     GRAPH_KIND_COUNT
 } graph_kind;
 
@@ -50,6 +52,7 @@ typedef struct graph_node {
     uint8_t in_count;
     int32_t mode, axis;
     float clip_low, clip_high; // pointwise RELU forward; high 0: none
+    float ones;                // RANDOM
     int32_t spatial;           // convolutions: 2
     int64_t pad_before[2], pad_after[2], stride[2], dilation[2];
 } graph_node;

@@ -11,9 +11,10 @@ static const cudnnDataType_t float32 = CUDNN_DATA_FLOAT;
 
 static cudnnDataType_t data_type(uint32_t dtype)
 {
-    static const cudnnDataType_t types[HR_DTYPE_COUNT] = {
+    static const cudnnDataType_t types[] = {
         [HR_F32] = CUDNN_DATA_FLOAT,     [HR_F64] = CUDNN_DATA_DOUBLE, [HR_F16] = CUDNN_DATA_HALF,
-        [HR_BF16] = CUDNN_DATA_BFLOAT16, [HR_I32] = CUDNN_DATA_INT32,  [HR_U8] = CUDNN_DATA_BOOLEAN};
+        [HR_BF16] = CUDNN_DATA_BFLOAT16, [HR_I32] = CUDNN_DATA_INT32,  [HR_U8] = CUDNN_DATA_BOOLEAN,
+        [GRAPH_I64] = CUDNN_DATA_INT64};
     return types[dtype];
 }
 
@@ -112,6 +113,16 @@ static cudnn_maker reduction_of(const graph_node *n)
     return m;
 }
 
+static cudnn_maker random_of(const graph_node *n)
+{
+    const cudnnRngDistribution_t distribution = CUDNN_RNG_DISTRIBUTION_BERNOULLI;
+    const double ones = (double)n->ones;
+    cudnn_maker m = cudnn_make(CUDNN_BACKEND_RNG_DESCRIPTOR);
+    cudnn_set(&m, CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_TYPE_RNG_DISTRIBUTION, 1, &distribution);
+    cudnn_set(&m, CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, 1, &ones);
+    return m;
+}
+
 // ---- nodes ----------------------------------------------------------------------------------------------------
 
 typedef struct node_row {
@@ -171,6 +182,15 @@ static const node_row nodes[GRAPH_KIND_COUNT] = {
                          0,
                          1,
                          1},
+    [GRAPH_RANDOM] = {CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
+                      random_of,
+                      CUDNN_ATTR_OPERATION_RNG_DESC,
+                      {CUDNN_ATTR_OPERATION_RNG_SEED, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC},
+                      CUDNN_ATTR_OPERATION_RNG_YDESC,
+                      0,
+                      0,
+                      2,
+                      2},
 };
 
 static hr_status build_node(const graph_node *n, const cudnnBackendDescriptor_t *tensors, graph_parts *parts,

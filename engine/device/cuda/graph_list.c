@@ -33,7 +33,7 @@ static void add_node(int64_t *words, uint32_t *count, const graph_node *n)
 {
     const int64_t head[] = {
         n->kind,   n->in_count, n->out, n->mode, n->axis, bits_of(n->clip_low), bits_of(n->clip_high),
-        n->spatial};
+        bits_of(n->ones), n->spatial};
     memcpy(words + *count, head, sizeof head);
     *count += (uint32_t)(sizeof head / sizeof *head);
     for (uint8_t k = 0; k < n->in_count; k++) {

@@ -9,11 +9,19 @@
 
 #include "base/half.h"
 
-typedef enum number { NUMBER_NONE, NUMBER_F32, NUMBER_F16, NUMBER_BF16, NUMBER_I32, NUMBER_U8 } number;
+typedef enum number {
+    NUMBER_NONE,
+    NUMBER_F32,
+    NUMBER_F16,
+    NUMBER_BF16,
+    NUMBER_I32,
+    NUMBER_U8,
+    NUMBER_I64
+} number;
 
 static inline uint64_t number_bytes(number type)
 {
-    return type == NUMBER_F32 || type == NUMBER_I32 ? 4 : type == NUMBER_U8 ? 1 : 2;
+    return type == NUMBER_I64 ? 8 : type == NUMBER_F32 || type == NUMBER_I32 ? 4 : type == NUMBER_U8 ? 1 : 2;
 }
 
 static inline double number_read(number type, const void *base, int64_t index)
@@ -23,6 +31,8 @@ static inline double number_read(number type, const void *base, int64_t index)
     float single = 0;
     int32_t whole = 0;
     switch ((int)type) {
+    case NUMBER_I64:
+        return 0.0; // seeds are no numbers: who wants one reads all its bits
     case NUMBER_F32:
         memcpy(&single, at, sizeof single);
         return (double)single;

@@ -42,6 +42,7 @@ uint64_t bag_type_bytes(cudnnBackendAttributeType_t type)
         [CUDNN_TYPE_TENSOR_REORDERING_MODE] = sizeof(cudnnBackendTensorReordering_t),
         [CUDNN_TYPE_INT32] = sizeof(int32_t),
         [CUDNN_TYPE_CHAR] = sizeof(char),
+        [CUDNN_TYPE_RNG_DISTRIBUTION] = sizeof(cudnnRngDistribution_t),
     };
     return (size_t)type < sizeof bytes ? bytes[type] : 0;
 }
@@ -112,7 +113,8 @@ static bool is_operation(cudnnBackendDescriptorType_t kind)
            kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR ||
            kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR ||
            kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR ||
-           kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR;
+           kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR ||
+           kind == CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR;
 }
 
 static cudnnStatus_t check_named(const bag_row *row, int64_t count, bag *const *others)

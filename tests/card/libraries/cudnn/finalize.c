@@ -172,6 +172,7 @@ cudnnStatus_t finalize_check(bag *b)
     case KIND(POINTWISE):
     case KIND(MATMUL):
     case KIND(REDUCTION):
+    case KIND(RNG):
     case KIND(KNOB_CHOICE):
         return CUDNN_STATUS_SUCCESS;
     default:

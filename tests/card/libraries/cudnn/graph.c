@@ -29,6 +29,7 @@ static const operand_row operands[] = {
      {A(OPERATION_MATMUL_ADESC), A(OPERATION_MATMUL_BDESC)},
      A(OPERATION_MATMUL_CDESC)},
     {KIND(OPERATION_REDUCTION), {A(OPERATION_REDUCTION_XDESC)}, A(OPERATION_REDUCTION_YDESC)},
+    {KIND(OPERATION_RNG), {A(OPERATION_RNG_SEED), A(OPERATION_RNG_OFFSET_DESC)}, A(OPERATION_RNG_YDESC)},
     {KIND(OPERATION_RESHAPE), {A(OPERATION_RESHAPE_XDESC)}, A(OPERATION_RESHAPE_YDESC)},
 };
 
@@ -53,6 +54,8 @@ static number number_of(int64_t type)
         return NUMBER_BF16;
     case CUDNN_DATA_INT32:
         return NUMBER_I32;
+    case CUDNN_DATA_INT64:
+        return NUMBER_I64;
     case CUDNN_DATA_UINT8:
     case CUDNN_DATA_BOOLEAN:
         return NUMBER_U8;
@@ -176,6 +179,11 @@ static cudnnStatus_t check_shapes(const picture_node *n, const picture_tensor *c
         return check_matmul(in[0], in[1], out);
     case KIND(OPERATION_REDUCTION):
         return spreads(out, in[0]) ? CUDNN_STATUS_SUCCESS : mismatch("reduction", out);
+    case KIND(OPERATION_RNG):
+        return in[0]->type == NUMBER_I64 && in[1]->type == NUMBER_I64 && picture_elements(in[0]) == 1 &&
+                       picture_elements(in[1]) == 1
+                   ? CUDNN_STATUS_SUCCESS
+                   : mismatch("random numbers, seed or offset", in[0]);
     case KIND(OPERATION_RESHAPE):
         return picture_elements(in[0]) == picture_elements(out) ? CUDNN_STATUS_SUCCESS
                                                                 : mismatch("reshape", out);
@@ -236,6 +244,9 @@ static void read_attributes(const bag *operation, picture_node *n)
         break;
     case KIND(OPERATION_POINTWISE):
         read_pointwise(operation, n);
+        break;
+    case KIND(OPERATION_RNG):
+        n->ones = bag_real(bag_bag(operation, A(OPERATION_RNG_DESC)), A(RNG_BERNOULLI_DIST_PROBABILITY), 0.5);
         break;
     case KIND(OPERATION_REDUCTION):
         n->mode = (int32_t)bag_int(bag_bag(operation, A(OPERATION_REDUCTION_DESC)), A(REDUCTION_OPERATOR), 0);

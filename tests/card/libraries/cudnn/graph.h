@@ -23,6 +23,7 @@ typedef struct picture_node {
     int64_t axis;
     float alpha[2], beta;
     float low, high, slope; // RELU
+    double ones;            // RNG: probability of a one
     bool flips;             // CUDNN_CONVOLUTION
     int64_t spatial, pre[PICTURE_SPATIAL], post[PICTURE_SPATIAL], stride[PICTURE_SPATIAL],
         dilation[PICTURE_SPATIAL];

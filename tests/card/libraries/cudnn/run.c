@@ -162,6 +162,9 @@ static void run_node(runner *r, const picture_node *n)
     case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
         run_reduction(r, n);
         break;
+    case CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR:
+        run_random(r, n);
+        break;
     case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
         run_reshape(r, n);
         return;

@@ -32,6 +32,7 @@ void run_convolution(const runner *r, const picture_node *n);
 void run_matmul(const runner *r, const picture_node *n);
 void run_pointwise(const runner *r, const picture_node *n);
 void run_reduction(const runner *r, const picture_node *n);
+void run_random(const runner *r, const picture_node *n);
 // Zeros; the program ends when there is no host memory.
 double *run_sums(int64_t count);
 void run_sums_free(double *sum);

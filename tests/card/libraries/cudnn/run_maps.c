@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise operations and reductions.
+// Pointwise operations, reductions and random numbers.
 #include <math.h>
 
 #include "run.h"
@@ -176,4 +176,25 @@ void run_reduction(const runner *r, const picture_node *n)
         y->at[place] = (float)end_of(n->mode, sum[place], count);
     } while (cursor_next(y->shape, &c));
     run_sums_free(sum);
+}
+
+static uint64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9); // splitmix64
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+// Ones and zeros that seed, offset and place decide: not the library's numbers, which nobody may count on.
+void run_random(const runner *r, const picture_node *n)
+{
+    const image *y = &r->image[n->out];
+    uint64_t seed = 0, offset = 0, place = 0;
+    memcpy(&seed, r->call->data[n->in[0]], sizeof seed);
+    memcpy(&offset, r->call->data[n->in[1]], sizeof offset);
+    cursor c = {{0}};
+    do {
+        const uint64_t word = mixed(mixed(seed + 1) ^ mixed(offset + 2) ^ mixed(3 * ++place)) >> 11;
+        y->at[cursor_place(y->shape, &c)] = ldexp((double)word, -53) < n->ones ? 1.0f : 0.0f;
+    } while (cursor_next(y->shape, &c));
 }
