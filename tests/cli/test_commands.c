@@ -61,6 +61,7 @@ static const struct {
     {"plan demo -s optimizer.kind=adm", 2, "knob failed", "adam"},
     {"plan demo -s precision.policy=float64", 2, "combination of knobs failed", "-s "},
     {"plan dmo", 2, "preset failed: no preset is called 'dmo'", "headroom plan demo"},
+    {"demo --script missing.keys", 5, "reading failed: missing.keys", "ls -l 'missing.keys'"},
     {"plan ./missing.yaml", 5, "reading failed: ./missing.yaml", ""},
     {"run demo -s pipeline.path=/nowhere --steps 1", 5, "/nowhere", ""},
     {"run demo --steps 1 --trace /nowhere/trace.csv", 5, "/nowhere/trace.csv", ""},

@@ -317,6 +317,21 @@ static void say_step(run_state *m, uint64_t floor_bytes, uint64_t wait_ns)
     run_state_feed(m, &e);
 }
 
+// The plan device without a card steps in no time at all: that is no measure.
+START_TEST(a_step_whose_time_nobody_tells_takes_no_zero_seconds)
+{
+    run_state *m = calloc(1, sizeof *m);
+    ck_assert_ptr_nonnull(m);
+    run_state_init(m);
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = 1};
+    run_state_feed(m, &e);
+    ck_assert(isnan(run_state_step_seconds(m)));
+    say_step(m, 0, 0);
+    ck_assert(run_state_step_seconds(m) > 0);
+    free(m);
+}
+END_TEST
+
 // Judged by the definition: the longest run of rises that ends with the newest step.
 START_TEST(growth_is_three_rises_running_and_its_slope_is_their_mean)
 {
@@ -452,6 +467,7 @@ END_TEST
 
 SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed, a_fix_shows_every_knob_in_the_smallest_window,
            the_verdict_says_waste_in_the_smallest_window, the_doctor_says_that_it_came,
+           a_step_whose_time_nobody_tells_takes_no_zero_seconds,
            what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
            what_lifts_the_limit_stands_behind_what_fits_into_it,
            a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole,

@@ -374,7 +374,7 @@ static recent_sum sum_recent(const run_state *m)
 double run_state_step_seconds(const run_state *m)
 {
     recent_sum sum = sum_recent(m);
-    return sum.steps > 0 ? sum.seconds / sum.steps : UNKNOWN;
+    return sum.steps > 0 && sum.seconds > 0 ? sum.seconds / sum.steps : UNKNOWN; // 0: the device tells none
 }
 
 double run_state_steps_per_second(const run_state *m)

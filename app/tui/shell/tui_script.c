@@ -23,6 +23,7 @@ static hr_status read_script(const char *path, char **text, hr_err *err)
     *text = in == NULL ? NULL : calloc(1, SCRIPT_BYTES_MAX + 1);
     if (*text == NULL) {
         hr_status status = HR_FAIL(err, READ, "%.400s: %s", path, strerror(errno));
+        hr_err_try(err, "ls -l '%.200s'", path);
         if (in != NULL) {
             fclose(in);
         }
