@@ -16,6 +16,7 @@ enum { SKIPPED = 77 };
 #include "headroom/units.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/host_mem.h"
 #include "device_cuda/conv_spec.h"
 #include "device_cuda/cudnn.h"
@@ -462,6 +463,65 @@ START_TEST(what_cudnn_refuses_is_named_as_our_own)
 }
 END_TEST
 
+// Any convolution that a model may have: both paddings, strides, groups, odd channels.
+static op_query draw_query(uint64_t *state, hr_dtype dtype, uint32_t direction)
+{
+    uint64_t d[16];
+    for (size_t k = 0; k < sizeof d / sizeof *d; k++) {
+        *state = hash64_mix(*state, k);
+        d[k] = *state >> 20;
+    }
+    const int32_t groups = d[0] % 4 == 0 ? 2 + 2 * (int32_t)(d[1] % 2) : 1, unit = d[2] % 3 == 0 ? 1 : 8;
+    const int32_t kernel[2] = {1 + (int32_t)(d[3] % 7), 1 + (int32_t)(d[4] % 7)},
+                  stride[2] = {1 + (int32_t)(d[5] % 4), 1 + (int32_t)(d[6] % 4)};
+    const int32_t before[2] = {(int32_t)(d[7] % (uint64_t)kernel[0]), (int32_t)(d[8] % (uint64_t)kernel[1])};
+    const int32_t behind[2] = {(int32_t)(d[9] % (uint64_t)kernel[0]), (int32_t)(d[10] % (uint64_t)kernel[1])};
+    const int64_t in[2] = {kernel[0] + (int64_t)(d[11] % 30), kernel[1] + (int64_t)(d[12] % 30)};
+    const int64_t c = groups * unit * (1 + (int64_t)(d[13] % 24)),
+                  f = groups * unit * (1 + (int64_t)(d[14] % 24));
+    const int64_t n = 1 + (int64_t)(d[15] % 16);
+    const op_operand x = operand(dtype, 4, n, in[0], in[1], c),
+                     w = operand(dtype, 4, kernel[0], kernel[1], c / groups, f),
+                     y = operand(dtype, 4, n, (in[0] + before[0] + behind[0] - kernel[0]) / stride[0] + 1,
+                                 (in[1] + before[1] + behind[1] - kernel[1]) / stride[1] + 1, f);
+    op_query q = {.op = directions[direction],
+                  .in_count = 2,
+                  .out_count = 1,
+                  .attr = {.kernel_h = kernel[0],
+                           .kernel_w = kernel[1],
+                           .stride_h = stride[0],
+                           .stride_w = stride[1],
+                           .pad_top = before[0],
+                           .pad_left = before[1],
+                           .pad_bottom = behind[0],
+                           .pad_right = behind[1],
+                           .groups = groups}};
+    q.in[0] = q.op == HR_OP_CONV2D_BWD_DATA ? y : x;
+    q.in[1] = q.op == HR_OP_CONV2D_BWD_WEIGHTS ? y : w;
+    q.out[0] = q.op == HR_OP_CONV2D ? y : q.op == HR_OP_CONV2D_BWD_DATA ? x : w;
+    return q;
+}
+
+// The table in device/cuda/README.md: no plan has `own direct`, whatever the limit; it waits for what a card refuses at load.
+START_TEST(no_plan_needs_our_own_direct_convolution)
+{
+    hr_target target;
+    uint64_t state = (uint64_t)_i + 1;
+    cuda_device *device = open_device(cards[_i], true, false);
+    device_cuda.target(device, &target);
+    for (uint32_t k = 0; k < 90; k++) {
+        const op_query q = draw_query(&state, types[k / DIRECTIONS % TYPES], k % DIRECTIONS);
+        for (int limited = 0; limited < 2; limited++) {
+            target_answer a = {0};
+            ck_assert_msg(target.ask(target.context, &q, limited ? 0 : UINT64_MAX, &a, &err) == HR_OK, "%s",
+                          err.sentence);
+            ck_assert_msg(strncmp(a.impl, "own direct", 10) != 0, "%u: %s", k, a.impl);
+        }
+    }
+    device_cuda.close(device);
+}
+END_TEST
+
 START_TEST(remembered_answers_are_the_same)
 {
     char path[] = "/tmp/cudnn_plans_XXXXXX";
@@ -702,6 +762,7 @@ static Suite *plans_suite(void)
     tcase_add_test(c, an_answer_leaves_no_error_behind);
     tcase_add_test(c, answers_name_the_engine_that_cudnn_chose);
     tcase_add_test(c, what_cudnn_refuses_is_named_as_our_own);
+    tcase_add_loop_test(c, no_plan_needs_our_own_direct_convolution, 0, sizeof cards / sizeof *cards);
     tcase_add_test(c, remembered_answers_are_the_same);
     tcase_add_loop_test(c, shipped_properties_are_their_cards, 0, sizeof shipped / sizeof *shipped);
     tcase_add_loop_test(c, cudnn_plans_for_every_shipped_file, 0, sizeof shipped / sizeof *shipped);
